@@ -11,6 +11,7 @@ import { requirementsOf } from './lib/requirement/route-guard.ts'
 import { answerBadTarget, answerClientError } from './plugins/errors.ts'
 import { QueuedResponse } from './server/queued-response.ts'
 import { createRequestIds, createRequestLogger } from './server/request-logger.ts'
+import { silenceMs } from './server/stalled-answers.ts'
 import { settingsFromOptions } from './lib/settings/options.ts'
 import type { Settings } from './lib/settings/settings.ts'
 import type { SourceFaults } from './lib/settings/sources.ts'
@@ -66,7 +67,7 @@ export function serverOptions (settings: Settings): ServerOptions {
     requestTimeout: settings.gate ? 0 : 30_000,
     keepAliveTimeout: 72_000,
     // The other limits end slow senders. This one ends slow readers.
-    connectionTimeout: Math.max(30_000, settings.gate ? (settings.gate.timeoutSeconds + 5) * 1000 : 0),
+    connectionTimeout: silenceMs(settings.gate?.timeoutSeconds ?? 0),
     http: {
       headersTimeout: 10_000,
       // Node checks the two time limits for requests only at this interval.

@@ -65,19 +65,28 @@ const pages = (results, judged) => [
   ['Targets', judged.length > 0 && targets(judged)]
 ].filter(([, text]) => text).map(([title, text]) => `### ${title}\n\n${text}\n`)
 
-/** Puts the table and the chart of a whole run between the markers of the README, if it has them. */
-const writeReadme = (rows, about) => {
-  const path = join(ROOT, 'README.md')
+/** The rows of the README: those that know both schemes. */
+const IN_README = ['holdfast', 'oauth4webapi', 'express']
+const forReadme = (rows) => {
+  const costs = (id) => rows.find(one => one.id === id)
+  return table(['CPU µs a request', 'Bearer', 'DPoP'], IN_README.map(id => {
+    const [bearer, dpop] = [costs(`${id}-bearer`), costs(`${id}-dpop`)]
+    return [id === 'holdfast' ? '**Holdfast**' : bearer.label, us(bearer.cpuUs), us(dpop.cpuUs)]
+  }))
+}
+
+/** Puts a text between the markers of a page, if it has them. */
+const writeInto = (page, content) => {
+  const path = join(ROOT, page)
   const text = existsSync(path) ? readFileSync(path, 'utf8') : ''
   const from = text.indexOf(START)
   const to = text.indexOf(END)
   if (from === -1 || to < from) return
-  const block = `${START}\n![CPU a request of Holdfast and others](bench/results/chart.svg)\n\n${comparison(rows)}\n\n${about}\n`
-  writeFileSync(path, text.slice(0, from) + block + text.slice(to))
+  writeFileSync(path, `${text.slice(0, from)}${START}\n${content}\n${text.slice(to)}`)
 }
 
 /**
- * Prints the measurements and the targets; stores them if `write` is set, and updates the README's table and chart
+ * Prints the measurements and the targets; stores them if `write` is set, and updates the pages' tables and the chart
  * after a whole run. Returns whether every target that was measured is met.
  */
 export const report = (results, { skipped, whole, write }) => {
@@ -94,7 +103,9 @@ export const report = (results, { skipped, whole, write }) => {
   }
   if (write && whole) {
     writeFileSync(join(RESULTS, 'chart.svg'), chart(results.compare, about))
-    writeReadme(results.compare, `Node ${about.node}, OpenSSL ${about.openssl}, one core of an ${about.cpu}; medians of interleaved rounds. How it is measured: [bench/README.md](bench/README.md).`)
+    const measured = `Node ${about.node}, OpenSSL ${about.openssl}, one core of an ${about.cpu}; medians of interleaved rounds.`
+    writeInto('bench/README.md', `${comparison(results.compare)}\n\n${measured}`)
+    writeInto('README.md', `![CPU a request of Holdfast and others](bench/results/chart.svg)\n\n${forReadme(results.compare)}\n\n${measured} More rows, and how it is measured: [bench/](bench/README.md).`)
   }
   return judged.every(({ met }) => met)
 }

@@ -1,7 +1,6 @@
 import type { ExplainedStep, Explanation } from '../explain/explain.ts'
 import type { RefusalReason } from '../lib/refusal.ts'
-import type { CallOptions } from './call-options.ts'
-import type { CallWorld } from './call.ts'
+import type { CallOptions, CallWorld } from './call-options.ts'
 import { checkCall } from './call-judgement.ts'
 import type { CallExplanation } from './call-judgement.ts'
 import type { AnsweredChallenge } from './challenge.ts'

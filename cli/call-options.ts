@@ -1,12 +1,20 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import type { SettingsSources } from '../lib/settings/sources.ts'
 import { BadUsage, flag, list, splitPair, text } from './arguments.ts'
-import type { Arguments, Tool } from './arguments.ts'
+import type { Arguments, Tool, World } from './arguments.ts'
 import type { ClientTls } from './exchange.ts'
 import { parseJson } from './input.ts'
 import type { Login } from './login.ts'
 import { tenantAt } from './places.ts'
 import type { Tenant } from './places.ts'
+
+export interface CallWorld extends World {
+  /** The local tenants that run: one of them answers if nothing else is named. */
+  readonly tenants?: readonly Tenant[]
+  /** The text of a file, or undefined if there is none. */
+  readonly readFile?: SettingsSources['readFile']
+}
 
 const options = {
   dpop: { ...flag, says: 'a token bound to a fresh key, and a proof with the call (RFC 9449)' },

@@ -1,23 +1,13 @@
 import { hash, X509Certificate } from 'node:crypto'
-import type { SettingsSources } from '../lib/settings/sources.ts'
 import { BadUsage, hasTenants, runTool } from './arguments.ts'
-import type { World } from './arguments.ts'
 import { readCallOptions, TOOL } from './call-options.ts'
-import type { CallOptions } from './call-options.ts'
+import type { CallOptions, CallWorld } from './call-options.ts'
 import { exchange, exchangeWithNonce } from './exchange.ts'
 import type { Exchange } from './exchange.ts'
-import type { Tenant } from './places.ts'
 import { createProof, createProofKey, requestToken } from './token.ts'
 import type { ProofKey } from './token.ts'
 import { indent, showAnswer, showJwt, showRequest, title } from './show.ts'
 import type { Paint } from './show.ts'
-
-export interface CallWorld extends World {
-  /** The local tenants that run: one of them answers if nothing else is named. */
-  readonly tenants?: readonly Tenant[]
-  /** The text of a file, or undefined if there is none. */
-  readonly readFile?: SettingsSources['readFile']
-}
 
 /** Makes one call as the arguments say and shows all of it; of a refused one the reason, and all of it with --full. Returns the exit code: 0 for a 2xx, else 1. */
 export function call (argv: readonly string[], world: CallWorld): Promise<number> {

@@ -9,5 +9,5 @@ export function checkCertificates ({ server: { clientCertificate, trustProxy } }
   const headers = certificateHeaders(clientCertificate)
   if (headers.length === 0) return [fault(NO_TLS_SOCKET, 'The service itself does not terminate TLS: let a proxy forward certificates in a header, or register the plugin in an application that terminates TLS.')]
   const peers = trustProxy === true ? 'every peer' : (trustProxy as readonly string[]).join(', ')
-  return [fine(`They are read from ${headers.join(' or ')}, from ${peers}. The proxy must take ${headers.length === 1 ? 'that header' : 'these headers'} away from clients.`)]
+  return [fine(`They are read from the header ${headers.join(' or ')}, from ${peers}. The proxy must take ${headers.length === 1 ? 'that header' : 'these headers'} away from clients.`)]
 }

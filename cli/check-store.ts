@@ -22,15 +22,15 @@ export async function checkStore (settings: Settings): Promise<Finding[]> {
 }
 
 /** Opens a Redis as the service does, and waits until it would record. */
-export async function checkRedis (url: string, { works, lost }: { readonly works: string, readonly lost: string }): Promise<Finding[]> {
+export async function checkRedis (url: string, { works, lost, probeKey, cure: own }: { readonly works: string, readonly lost: string, readonly probeKey?: string, readonly cure?: string }): Promise<Finding[]> {
   const where = hostsOf(parseReplayUrl(url)).join(', ')
-  const store = await createReplayStore({ store: url, maxRecords: 1, onEvent: () => {}, surroundings: processSurroundings })
+  const store = await createReplayStore({ store: url, maxRecords: 1, onEvent: () => {}, surroundings: processSurroundings, probeKey })
   try {
     for (let waitedMs = 0; waitedMs < LONGEST_MS && !store.state().ready; waitedMs += STEP_MS) await delay(STEP_MS)
     const { ready, reason } = store.state()
     if (!ready) {
       const { meaning, cure } = STORE_FAULTS[reason as keyof typeof STORE_FAULTS]
-      return [fault(`Redis at ${where} cannot be used: ${reason} (${meaning}). ${lost}.`, `Do this: ${cure}.`)]
+      return [fault(`Redis at ${where} cannot be used: ${reason} (${meaning}). ${lost}.`, reason === 'auth' && own !== undefined ? own : `Do this: ${cure}.`)]
     }
     const isUsed = fine(`Redis at ${where} ${works}.`)
     if (reason === 'policy_unknown') return [isUsed, warning('It does not say whether it may evict records.', 'Give the user the right to INFO (+info), or check that maxmemory-policy is noeviction.')]

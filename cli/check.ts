@@ -1,11 +1,11 @@
 import { readSettings } from '../holdfast.ts'
-import { SettingsError } from '../lib/settings/problems.ts'
+import { SettingsError, withoutSecrets } from '../lib/settings/problems.ts'
 import type { Settings } from '../lib/settings/settings.ts'
-import { SECRET_PARTS } from '../lib/settings/revocation-settings.ts'
 import { collectSettings } from '../lib/settings/sources.ts'
 import type { CollectedSettings, SettingsSources } from '../lib/settings/sources.ts'
 import { settingNames, settingSpec } from '../lib/settings/specs.ts'
-import { valueAt } from '../lib/settings/tree.ts'
+import type { SettingName } from '../lib/settings/specs.ts'
+import { partOf, valueAt } from '../lib/settings/tree.ts'
 import { typedSettings } from '../lib/settings/validation.ts'
 import { startWarnings } from '../lib/settings/start-report.ts'
 import { BadUsage, runTool } from './arguments.ts'
@@ -84,7 +84,7 @@ function showSettings ({ values, origins }: CollectedSettings, isUsable: boolean
     const { variable, secret, unset, default: byDefault } = settingSpec(name)
     const { [name]: origin = byDefault === undefined ? 'not set' : 'default' } = origins
     const value = valueAt(shown, name) ?? byDefault ?? unset
-    const text = Array.isArray(value) ? value.join(' ') : typeof value === 'object' ? JSON.stringify(value, withoutSecret) : String(value)
+    const text = textOf(name, value)
     // Before an @ there may be a password, in a value that is not usable too.
     const isHidden = origins[name] !== undefined && (secret === true || text.includes('@'))
     const line = `${variable.padEnd(width)}  ${origin.padEnd(20)}  ${isHidden ? '(not shown)' : printableLine(text)}`
@@ -92,9 +92,10 @@ function showSettings ({ values, origins }: CollectedSettings, isUsable: boolean
   }).join('')
 }
 
-/** Names of a file or a variable are no secret. */
-function withoutSecret (name: string, value: unknown): unknown {
-  return SECRET_PARTS.has(name) && typeof value === 'string' ? '(not shown)' : value
+/** What is in a section is shown by the names that it may have: a secret may stand under another. */
+function textOf (name: SettingName, value: unknown): string {
+  if (Array.isArray(value) && value.every((item) => typeof item !== 'object')) return value.join(' ')
+  return typeof value === 'object' ? JSON.stringify(withoutSecrets(partOf(name), value, '(not shown)')) : String(value)
 }
 
 const MARKS = { fine: ['green', '\u2713'], warning: ['yellow', '!'], fault: ['red', '\u2717'] } as const

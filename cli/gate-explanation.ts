@@ -129,9 +129,9 @@ const SAYS: Readonly<Record<string, string>> = {
   'x-auth-client': 'the claim client_id, or azp'
 }
 
-function giftsOf ({ requirement, upgrade }: GateRule, { method, target }: Asked, { upstream, claims, statementKey, passCredentials }: GateSettings): string[] {
+function giftsOf ({ requirement, upgrade }: GateRule, { method, target }: Asked, { upstream, claims, statementKeys, passCredentials }: GateSettings): string[] {
   const claimOf = new Map(claims.map(({ header, claim }) => [header, `the claim ${claim}`]))
-  const names = [...Object.keys(createIdentityHeaders(claims)(undefined)), ...statementKey === undefined ? [] : [STATEMENT_HEADER]]
+  const names = [...Object.keys(createIdentityHeaders(claims)(undefined)), ...statementKeys === undefined ? [] : [STATEMENT_HEADER]]
   const headers = names.map(name => `${properCase(name)}: ${requirement === undefined ? '(empty)' : SAYS[name] ?? claimOf.get(name) ?? 'a signed statement of 60 seconds'}`)
   if (upstream === undefined) return ['200 with these headers, to pass on:', ...headers]
   return [

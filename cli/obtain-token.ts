@@ -12,6 +12,8 @@ import { parseJson, asObject } from './input.ts'
 export interface ObtainedToken {
   readonly text: string
   readonly whose: string
+  /** Whether the operator named it. */
+  readonly isNamed: boolean
 }
 
 /** There is no token. The message says why. */
@@ -25,11 +27,11 @@ export class NoToken extends Error {}
  */
 export async function obtainToken (issuer: IssuerSettings & { readonly introspection: IntrospectionSettings }, settings: Settings, env: NodeJS.ProcessEnv): Promise<ObtainedToken> {
   const { CALL_TOKEN: token, CALL_CLIENT_ID: clientId, CALL_CLIENT_SECRET: clientSecret } = isMeant(issuer, settings, env) ? env : {}
-  if (token) return { text: token, whose: 'of CALL_TOKEN' }
+  if (token) return { text: token, whose: 'of CALL_TOKEN', isNamed: true }
   const { introspection } = issuer
   const auth = introspection.auth === 'client_secret_post' ? introspection.auth : 'client_secret_basic'
   const client = clientId && clientSecret ? { ...introspection, clientId, clientSecret, auth } as const : introspection
-  return { text: await requestToken({ ...issuer, introspection: client }, settings), whose: `that it has issued to the client ${client.clientId}` }
+  return { text: await requestToken({ ...issuer, introspection: client }, settings), whose: `that it has issued to the client ${client.clientId}`, isNamed: false }
 }
 
 function isMeant ({ issuer }: IssuerSettings, { idp: { issuers } }: Settings, { CALL_ISSUER: named }: NodeJS.ProcessEnv): boolean {

@@ -2,7 +2,7 @@ import { decodeJwt } from 'jose'
 import { BadUsage, flag, hasTenants, runTool, text } from './arguments.ts'
 import type { Arguments, Tool } from './arguments.ts'
 import { call } from './call.ts'
-import type { CallWorld } from './call.ts'
+import type { CallWorld } from './call-options.ts'
 import { tenantAt } from './places.ts'
 
 const options = {
@@ -11,6 +11,7 @@ const options = {
   jti: { ...text, value: 'JTI', says: 'the token' },
   jkt: { ...text, value: 'JKT', says: 'the key: RFC 7638 thumbprint' },
   client: { ...text, value: 'ID', says: 'the client' },
+  email: { ...text, value: 'ADDRESS', says: 'the user, by the claim email' },
   issuer: { ...text, value: 'URL', says: 'the issuer of the user, token or client; alone: all of its tokens' },
   undo: { ...flag, says: 'take the revocation back' },
   scope: { ...text, value: 'SCOPE', says: 'the permission of operators, to ask for' },
@@ -28,7 +29,7 @@ const TOOL = {
 Exit code: 0 if the service has stored it, else 1.`
 } as const satisfies Tool
 
-const SUBJECTS = ['sub', 'sid', 'jti', 'jkt', 'client'] as const
+const SUBJECTS = ['sub', 'sid', 'jti', 'jkt', 'client', 'email'] as const
 
 /** Sends a revocation to `POST /revocation/subjects`. Returns the exit code. */
 export function revoke (argv: readonly string[], world: CallWorld): Promise<number> {
@@ -72,6 +73,7 @@ function subjectOf (values: Arguments<typeof options>['values'], world: CallWorl
     case 'jti': return { format: 'jwt_id', iss: issuerOf(values.issuer, world), jti: values.jti }
     case 'client': return { format: 'client', iss: issuerOf(values.issuer, world), client_id: values.client }
     case 'sid': return { format: 'opaque', id: values.sid }
+    case 'email': return { format: 'email', email: values.email }
     case 'jkt': return { format: 'jkt', jkt: values.jkt }
     default: {
       if (values.issuer === undefined) throw new BadUsage(`say what to revoke: ${SUBJECTS.map(subject => `--${subject}`).join(', ')} or --issuer`)

@@ -85,6 +85,14 @@ export const PROVIDER_FAULTS: Readonly<Record<ProviderFailureWord, Fault>> = {
     meaning: 'a signed answer about a token has expired (`exp`), or is not valid yet (`nbf`)',
     cure: 'the clocks of the provider and of this machine'
   },
+  foreign_address: {
+    meaning: 'a document of a transmitter names an address that is neither at the origin of its `issuer` nor at that of its `metadata`',
+    cure: 'the transmitter. If the address is right, set it: `tokenEndpoint`, or `endpoint` for polling'
+  },
+  stream_missing: {
+    meaning: 'the transmitter has no stream that is for this service',
+    cure: 'create it at the transmitter, or set `manage: true`. If the client has several streams, set `streamId`; `holdfast stream` shows them'
+  },
   unexpected: {
     meaning: 'a fault in Holdfast; `detail` is the name of the error',
     cure: 'please report it'

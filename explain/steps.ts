@@ -158,8 +158,9 @@ function requireClaims ({ areClaimsUnknown }: Examination): void {
 
 function fitLifetime (e: Examination): void {
   requireClaims(e)
-  const { exp, iat = e.options.now } = e.verified!.claims
-  const refusal = lifetimeRefusal(exp, iat, e.options.settings.revocation!.retentionSeconds)
+  const { claims: { exp, iat } } = e.verified!
+  const { settings: { idp, revocation }, now } = e.options
+  const refusal = lifetimeRefusal(exp, iat, revocation!.retentionSeconds, now + idp.clockToleranceSeconds)
   if (refusal) throw refusal
 }
 

@@ -6,6 +6,7 @@ import type { Admission } from '../lib/guard/admission.ts'
 import type { Decisions } from '../lib/guard/decisions.ts'
 import type { GuardState } from '../lib/metrics/catalog.ts'
 import type { GuardTally } from '../lib/metrics/tallies.ts'
+import type { Challenges } from '../lib/guard/challenge.ts'
 import type { GuardedRequest } from '../lib/guard/guard.ts'
 import type { RequestAuth } from '../lib/guard/request-auth.ts'
 import { createGuardParts, describeEvent } from '../lib/assembly/create-guard.ts'
@@ -153,22 +154,23 @@ export default fp<HoldfastOptions>(async (app, options) => {
     metadataMount: given && app.prefix,
     mount: app.prefix
   })
-  const { guard, guardFor, judge, signals, challenges, tally, nonces, revocation, issuers, replay, verified, clientKeys } = parts
-  /** Each refusal with its headers. The calls of one handler share a check and its refusal, which is logged and counted once. */
-  const prepared = new WeakMap<Refusal, Refusal>()
+  const { guard, guardFor, judge, signals, challengesFor, tally, nonces, revocation, issuers, replay, verified, clientKeys } = parts
   // Without revocation nothing ends by itself.
   const onAdmitted = revocation && ((request: FastifyRequest): void => app.endWithToken!(request))
   const decisions: Decisions<FastifyRequest> = {
     listener: undefined,
     placeOf: ({ method, routeOptions: { url: route } }) => ({ method, route, call: undefined })
   }
+  const refuse = refuser(challengesFor())
   const { admit, admitOnce } = createAdmission<FastifyRequest>({ guard, judge, signals, decisions, refuse, onAdmitted })
   app.decorate('guardDecisions', decisions)
   app.decorate('guardSettings', guardSettings)
   app.decorate('guardState', { issuers, replay, verified, clientKeys, revocation })
   app.decorate('guardTally', tally)
   app.decorate('guardRevocation', revocation)
-  app.decorate('admissionOf', (guarded, audience) => createAdmission({ guard: audience === undefined ? guard : guardFor(audience), judge, signals, decisions, refuse, guarded }))
+  app.decorate('admissionOf', (guarded, audience) => audience === undefined
+    ? createAdmission({ guard, judge, signals, decisions, refuse, guarded })
+    : createAdmission({ guard: guardFor(audience), judge, signals, decisions, refuse: refuser(challengesFor(audience)), guarded }))
 
   app.decorateRequest(kReply, null)
   // A guard in a handler has no reply at hand.
@@ -215,28 +217,33 @@ export default fp<HoldfastOptions>(async (app, options) => {
     return asGuard((request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void) => admit(request, requirement, done), requirement) as GuardHook
   }
 
-  /** Gives a refusal its headers and its log line. Any other error is a fault and becomes a 500. */
-  function refuse (request: FastifyRequest, error: Error, requirement: Requirement): Error {
-    if (!(error instanceof Refusal)) {
-      decisions.listener?.refused(request, { reason: 'fault', status: 500 })
-      return error
+  /** Makes the function that gives a refusal its headers and its log line. Any other error is a fault and becomes a 500. */
+  function refuser (challenges: Challenges) {
+    /** Each refusal with its headers. The calls of one handler share a check and its refusal, which is logged and counted once. */
+    const prepared = new WeakMap<Refusal, Refusal>()
+
+    return function refuse (request: FastifyRequest, error: Error, requirement: Requirement): Error {
+      if (!(error instanceof Refusal)) {
+        decisions.listener?.refused(request, { reason: 'fault', status: 500 })
+        return error
+      }
+      const known = prepared.get(error)
+      if (known) return stand(request, known)
+      const { reason, detail, retryAfterSeconds, issuer } = error
+      tally?.refused(reason, issuer)
+      request.log.info({ reason, route: request.routeOptions.url, issuer, ...detail }, 'request refused')
+      const headers = challenges(reason, {
+        scheme: schemeOf(request.headers.authorization),
+        requirement,
+        guard: (request.routeOptions.config as MayHaveGuard)[kRouteGuard],
+        nonce: nonces?.current(surroundings.now()),
+        retryAfterSeconds
+      })
+      const refusal = error.with({ headers })
+      prepared.set(error, refusal)
+      decisions.listener?.refused(request, { reason, status: error.statusCode })
+      return stand(request, refusal)
     }
-    const known = prepared.get(error)
-    if (known) return stand(request, known)
-    const { reason, detail, retryAfterSeconds, issuer } = error
-    tally?.refused(reason, issuer)
-    request.log.info({ reason, route: request.routeOptions.url, issuer, ...detail }, 'request refused')
-    const headers = challenges(reason, {
-      scheme: schemeOf(request.headers.authorization),
-      requirement,
-      guard: (request.routeOptions.config as MayHaveGuard)[kRouteGuard],
-      nonce: nonces?.current(surroundings.now()),
-      retryAfterSeconds
-    })
-    const refusal = error.with({ headers })
-    prepared.set(error, refusal)
-    decisions.listener?.refused(request, { reason, status: error.statusCode })
-    return stand(request, refusal)
   }
 }, { name: 'holdfast-auth', fastify: '>=5 <7' })
 

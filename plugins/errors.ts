@@ -42,6 +42,7 @@ export default fp(async (app: FastifyInstance) => {
 export function answerBadTarget (form: ErrorBodyForm, isGate: boolean) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
     const status = isGate && request.raw.url!.startsWith('/verify/') ? 403 : statusOf(error)
+    reply.raw.once('close', () => request.server.endRequest(request, reply))
     answer(reply, form, status, 'The request target is not valid.')
   }
 }

@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs'
 import { ServerResponse } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import { metadataOfAudience } from '../lib/assembly/resource-metadata.ts'
 import { createExecutor } from '../lib/gate/executor.ts'
 import type { ExecutedRequest, Executor } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
@@ -11,10 +11,11 @@ import type { GateSettings } from '../lib/gate/gate-settings.ts'
 import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/headers.ts'
 import { nameMatches } from '../lib/gate/rules.ts'
 import type { IdentityHeaders } from '../lib/gate/headers.ts'
+import type { GateRule } from '../lib/gate/rule.ts'
 import { bodyTooLarge, createBodyReader, MAX_MESSAGE_BYTES } from '../lib/gate/message-body.ts'
 import { findWiderRules } from '../lib/gate/rules.ts'
-import { createStatementSigner } from '../lib/gate/statement.ts'
-import type { StatementSigner } from '../lib/gate/statement.ts'
+import { openStatementKeys } from '../lib/gate/statement-keys.ts'
+import type { StatementKeyError, StatementKeys } from '../lib/gate/statement-keys.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { scopesOf } from '../lib/requirement/route-guard.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
@@ -38,8 +39,10 @@ export interface Gate {
   readBody (request: FastifyRequest, reply: FastifyReply): Promise<Buffer>
   /** The headers that name the sender of a request to the upstream. */
   identify (request: FastifyRequest, audience: string | undefined): IdentityHeaders
-  /** Undefined if nothing is signed. */
-  readonly keySet: object | undefined
+  /** The audiences of rules that are resources of their own, each with the scopes that its rules ask for. */
+  readonly resources: ReadonlyMap<string, ReadonlySet<string>>
+  /** With which statements are verified. Undefined if nothing is signed. */
+  readonly keySet: (() => object) | undefined
   /** The connection of a request that asks for another protocol. */
   upgradeOf (request: IncomingMessage): UpgradedConnection | undefined
   /** Has a client that waits for 100 send the body. */
@@ -70,7 +73,7 @@ export default fp(async (app: FastifyInstance) => {
     app.decorate('gate', undefined)
     return
   }
-  for (const { requirement } of settings.rules) for (const scope of requirement ? scopesOf(requirement) : []) app.guardedScopes.add(scope)
+  const resources = readResources(app, settings.rules)
   const { guardDecisions: decisions } = app
   const { placeOf } = decisions
   // The service's own paths have routes of their own.
@@ -89,7 +92,7 @@ export default fp(async (app: FastifyInstance) => {
   const maxBytes = Math.min(bodyLimit, MAX_MESSAGE_BYTES)
   const readWhole = createBodyReader({ maxBytes, timeoutMs: timeoutSeconds * 1000, after: processSurroundings.after })
   const identityHeaders = createIdentityHeaders(settings.claims)
-  const signer = settings.statementKey === undefined ? undefined : readSigner(settings.statementKey)
+  const signing = settings.statementKeys && await openSigner(app, settings.statementKeys)
   const upgrades = new WeakMap<IncomingMessage, UpgradedConnection>()
   const expecting = new WeakSet<IncomingMessage>()
   if (settings.rules.length === 0) app.log.warn('The gate has no rules, so nothing passes it')
@@ -102,7 +105,8 @@ export default fp(async (app: FastifyInstance) => {
   app.decorate('gate', {
     settings,
     execute,
-    keySet: signer?.keySet,
+    resources,
+    keySet: signing && (() => signing.current.keySet),
     maxBodyBytes: maxBytes,
     upgradeOf: request => upgrades.get(request),
     refused (request, error, status, reason) {
@@ -125,11 +129,11 @@ export default fp(async (app: FastifyInstance) => {
       const { user, auth } = request
       const caller = auth ? { claims: user!, scopes: auth.scopes, issuer: auth.issuer } : undefined
       const headers = identityHeaders(caller)
-      if (!signer) return headers
+      if (!signing) return headers
       const { method, target, url } = request.gated!
       const issuer = app.settings.server.publicUrl ?? url.href.slice(0, -url.ownPath.length)
       const path = target.split('?', 1)[0]!
-      return { ...headers, [STATEMENT_HEADER]: caller ? signer.sign(caller, { issuer, audience: audience!, method, path }) : '' }
+      return { ...headers, [STATEMENT_HEADER]: caller ? signing.current.sign(caller, { issuer, audience: audience!, method, path }) : '' }
     }
   } satisfies Gate)
 }, { name: 'gate', dependencies: ['holdfast-auth', 'route-guard', 'sensible'] })
@@ -144,13 +148,39 @@ function reasonOf ({ statusCode }: GateError, reason: string): string {
   return statusCode === 404 ? 'no_rule' : reason
 }
 
+/** Puts the scope of each rule to the resource that it guards: the service, or that of its audience. */
+function readResources (app: FastifyInstance, rules: readonly GateRule[]): Map<string, Set<string>> {
+  const resources = new Map<string, Set<string>>()
+  const unreachable = new Set<string>()
+  for (const { requirement, audience } of rules) {
+    const metadata = metadataOfAudience(audience, app.settings)
+    if (metadata === 'none') unreachable.add(audience!)
+    if (metadata === 'own' && !resources.has(audience!)) resources.set(audience!, new Set())
+    const scopes = metadata === 'default' ? app.guardedScopes : resources.get(audience!)
+    for (const scope of requirement ? scopesOf(requirement) : []) scopes?.add(scope)
+  }
+  for (const audience of unreachable) {
+    app.log.warn({ event: 'audience_unreachable', audience }, 'The audience of a rule is not an https URL, so no metadata leads a client to a token for it: clients of that rule must know it beforehand')
+  }
+  return resources
+}
+
 /** @throws SettingsError */
-function readSigner (path: string): StatementSigner {
+async function openSigner (app: FastifyInstance, paths: readonly string[]): Promise<StatementKeys> {
   try {
-    return createStatementSigner(readFileSync(path, 'utf8'), processSurroundings)
+    const keys = await openStatementKeys({
+      ...processSurroundings,
+      paths,
+      onChange (error) {
+        if (error) app.log.warn({ event: 'statement_key_unusable', path: error.path, fault: error.message }, 'A file of gate.statementKey cannot be used. The keys stay as they were')
+        else app.log.info({ event: 'statement_keys_read' }, 'statement keys read')
+      }
+    })
+    app.addHook('onClose', async () => keys.close())
+    return keys
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    throw new SettingsError([`gate.statementKey is ${JSON.stringify(path)}: ${code === undefined ? message : `the file cannot be read (${code})`}`])
+    const { path, message } = error as StatementKeyError
+    throw new SettingsError([`gate.statementKey is ${JSON.stringify(path)}: ${message}`])
   }
 }
 

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Metric, Registry } from 'prom-client'
 import { schemeOf } from '../lib/credentials.ts'
@@ -6,6 +6,8 @@ import type { AuthScheme } from '../lib/credentials.ts'
 import { METRICS } from '../lib/metrics/catalog.ts'
 import type { MetricSources, MetricSpec } from '../lib/metrics/catalog.ts'
 import { createRequestTally } from '../lib/metrics/tallies.ts'
+import { REQUEST_ENDS } from '../server/request-ends.ts'
+import type { RequestEnd } from '../server/request-ends.ts'
 
 /** Making the text is expensive, and requests for it are not refused under overload: all of them within this time get the same text. */
 export const TEXT_MAX_AGE_MS = 1000
@@ -27,22 +29,14 @@ export default fp(async (app: FastifyInstance) => {
   const { guardTally: guard, guardState: parts } = app
   if (!guard) return
 
-  const requests = createRequestTally()
+  const requests = createRequestTally<RequestEnd>({ ends: REQUEST_ENDS, unmeasured: 'upgraded' })
   const scrape = shareResult(makeText, TEXT_MAX_AGE_MS, () => performance.now())
   let registry: Registry | undefined
 
-  app.addHook('onRoute', route => {
-    const tallies = new Map([route.method].flat().map(method => [method, requests.ofRoute(method, route.url)]))
-    const count = (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
-      tallies.get(request.method)!.answered(reply.statusCode, schemeUsed(request, reply), reply.elapsedTime)
-      done()
-    }
-    route.onResponse = [...[route.onResponse ?? []].flat(), count]
-  })
-
-  app.addHook('onResponse', (request, reply, done) => {
-    if (request.is404) requests.ofUnknown(request.method).answered(reply.statusCode, undefined, reply.elapsedTime)
-    done()
+  app.onRequestEnd((request, { end, status, ms, route }) => {
+    // A client makes up the paths and methods of requests without a route.
+    const tally = request.is404 || route === undefined ? requests.ofUnknown(request.method) : requests.ofRoute(request.method, route)
+    tally.ended(end, status, schemeUsed(request, status), ms)
   })
 
   app.decorate('metricsText', scrape)
@@ -56,7 +50,7 @@ export default fp(async (app: FastifyInstance) => {
     const { pressure: { shed }, connections: { open, dropped } } = app
     return { requests, guard: guard!, parts, audit: app.guardAudit, connections: { open: open.size, dropped }, answersEnded: app.openAnswers.state().ended, shed, now: Date.now() / 1000 }
   }
-}, { name: 'metrics', dependencies: ['holdfast-auth', 'holdfast-audit', 'holdfast-token-end', 'pressure', 'connections'] })
+}, { name: 'metrics', dependencies: ['holdfast-auth', 'holdfast-audit', 'holdfast-token-end', 'pressure', 'connections', 'request-end'] })
 
 /** The registry is made at the first request for metrics: a service that is never scraped starts without it. */
 async function createRegistry (readSources: () => MetricSources): Promise<Registry> {
@@ -94,7 +88,7 @@ export function shareResult<Result> (make: () => Promise<Result>, maxAgeMs: numb
   }
 }
 
-function schemeUsed ({ auth, headers }: FastifyRequest, { statusCode }: FastifyReply): AuthScheme | undefined {
+function schemeUsed ({ auth, headers }: FastifyRequest, status: number): AuthScheme | undefined {
   if (auth) return auth.scheme
-  return statusCode === 401 || statusCode === 503 ? schemeOf(headers.authorization) : undefined
+  return status === 401 || status === 503 ? schemeOf(headers.authorization) : undefined
 }

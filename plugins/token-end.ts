@@ -4,6 +4,7 @@ import fp from 'fastify-plugin'
 import type { RequestAuth } from '../lib/guard/request-auth.ts'
 import { createOpenAnswers } from '../server/open-answers.ts'
 import type { OpenAnswer, OpenAnswers, Place } from '../server/open-answers.ts'
+import { markEnd } from '../server/request-ends.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
 const kResponse = Symbol('holdfast.response')
@@ -64,6 +65,9 @@ function answerOf (request: FastifyRequest): OpenAnswer {
     response: request[kResponse]!,
     auth,
     isWebSocket: () => 'ws' in request && request.ws === true,
-    onEnd: ({ code }) => log.info({ reason: code, route, issuer: auth.issuer }, 'open answer ended')
+    onEnd ({ code }) {
+      markEnd(request, 'token_ended')
+      log.info({ reason: code, route, issuer: auth.issuer }, 'open answer ended')
+    }
   }
 }

@@ -1,5 +1,6 @@
 import { METHODS } from 'node:http'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest, HTTPMethods, RouteHandlerMethod } from 'fastify'
+import { timeoutSecondsOf } from '../lib/gate/executor.ts'
 import type { OriginalRequest } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
 import { ownPathsOf } from '../lib/gate/gate-settings.ts'
@@ -10,11 +11,13 @@ import { cutTools } from '../lib/gate/tool-list.ts'
 import { nextNonceOf } from '../lib/guard/admission.ts'
 import { readMessage } from '../lib/message.ts'
 import { Refusal } from '../lib/refusal.ts'
-import { dropRest, joinConnections, protocolsOf, requestUpgrade, watchClient } from '../lib/upstream/upgrade.ts'
-import type { UpgradeAnswer, UpgradedConnection } from '../lib/upstream/upgrade.ts'
-import { createUpstream, UpstreamError } from '../lib/upstream/upstream.ts'
+import { dropRest, joinConnections, KEEP_ALIVE_MS, protocolsOf, requestUpgrade, watchClient } from '../lib/upstream/upgrade.ts'
+import type { UpgradeAnswer, UpgradedConnection, UpgradeRequest } from '../lib/upstream/upgrade.ts'
+import { createUpstream, isEventStream, UpstreamError } from '../lib/upstream/upstream.ts'
 import type { UpstreamAnswer } from '../lib/upstream/upstream.ts'
 import { createRequestUrlResolver } from '../lib/url/request-url.ts'
+import { markEnd } from '../server/request-ends.ts'
+import { silenceMs } from '../server/stalled-answers.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
 /**
@@ -24,11 +27,12 @@ import { processSurroundings } from '../server/surroundings.ts'
 const routes: FastifyPluginAsync = async (app) => {
   const { gate } = app
   if (gate?.settings.upstream === undefined) return
-  const { upstream: origin, timeoutSeconds, bodyLimit = Infinity, passCredentials, ownPrefix } = gate.settings
+  const { upstream: origin, timeoutSeconds: usualSeconds, idleSeconds, bodyLimit = Infinity, passCredentials, ownPrefix } = gate.settings
+  const host = gate.settings.host === 'upstream' ? new URL(origin).host : undefined
   const { trustProxy, publicUrl } = app.settings.server
   const urlOf = createRequestUrlResolver({ trustProxy, publicUrl })
   const ownPaths = ownPathsOf(ownPrefix)
-  const upstream = createUpstream({ origin, timeoutSeconds, bodyLimit, after: processSurroundings.after })
+  const upstream = createUpstream({ origin, timeoutSeconds: usualSeconds, idleSeconds, bodyLimit, surroundings: processSurroundings })
   app.addHook('onClose', () => upstream.close())
   for (const method of METHODS) {
     if (method !== 'CONNECT' && !app.supportedMethods.includes(method)) app.addHttpMethod(method)
@@ -56,7 +60,7 @@ const routes: FastifyPluginAsync = async (app) => {
         else reply.callNotFound()
       } else if (error) done(refused(request, error))
       // Fastify would go on after an async hook whose answer is still being sent.
-      else passOn(request, reply, body).catch(done)
+      else passOn(request, reply, body).catch(error => done(noteFailure(request, error)))
     })
   }
 
@@ -108,19 +112,22 @@ const routes: FastifyPluginAsync = async (app) => {
     const protocols = connection && request.gated!.place.rules[0].upgrade ? protocolsOf(raw.headers.upgrade) : undefined
     // To judge a request may take time, and nothing says later that its client went meanwhile.
     if (reply.raw.destroyed) throw clientGone()
-    if (connection && protocols !== undefined) return passUpgrade(request, reply, connection, protocols)
+    const timeoutSeconds = timeoutSecondsOf(request, usualSeconds)
+    // The server itself ends connections that are silent for longer than most requests may take.
+    if (timeoutSeconds > usualSeconds) raw.socket.setTimeout(silenceMs(timeoutSeconds))
+    if (connection && protocols !== undefined) return passUpgrade(request, reply, { ...connection, protocols, timeoutSeconds })
     if (connection) dropRest(connection.socket)
     app.endWithToken?.(request)
     const { method, target, headers } = requestOf(request)
     gate!.goAhead(request, reply)
-    const exchange = upstream.send({ method, target, headers, body: body ?? (hasBody(raw) ? raw : undefined), onInterim: (status, headers) => sendInterim(request, reply, status, headers) })
+    const exchange = upstream.send({ method, target, headers, body: body ?? (hasBody(raw) ? raw : undefined), timeoutSeconds, onInterim: (status, headers) => sendInterim(request, reply, status, headers) })
     reply.raw.once('close', () => { if (!reply.raw.writableFinished) exchange.end(clientGone()) })
     const answer = await exchange.answer
     send(reply, request.isRuledTool ? await cutTools(answer, request.isRuledTool, body === undefined) : answer)
   }
 
-  async function passUpgrade (request: FastifyRequest, reply: FastifyReply, { socket, head }: UpgradedConnection, protocols: string): Promise<void> {
-    const upgrade = requestUpgrade({ ...requestOf(request), origin: origin!, protocols, timeoutSeconds })
+  async function passUpgrade (request: FastifyRequest, reply: FastifyReply, { socket, head, ...options }: UpgradedConnection & Pick<UpgradeRequest, 'protocols' | 'timeoutSeconds'>): Promise<void> {
+    const upgrade = requestUpgrade({ ...requestOf(request), ...options, origin: origin! })
     const stopWatching = watchClient(socket, () => upgrade.end(clientGone()))
     let early: Buffer
     const answer = await upgrade.answer.finally(() => { early = stopWatching() })
@@ -135,13 +142,18 @@ const routes: FastifyPluginAsync = async (app) => {
     answer.socket.write(head)
     answer.socket.write(early!)
     joinConnections(socket, answer.socket)
-    closeWithToken(request, socket)
+    const closing = closeWithToken(request, socket)
+    for (const [side, name] of [[socket, 'client'], [answer.socket, 'upstream']] as const) {
+      const note = (): void => { closing.by ??= app.closing.hasBegun ? 'shutdown' : name }
+      side.once('end', note).once('close', note)
+    }
+    socket.once('close', () => app.endRequest(request, reply, { closedBy: closing.by!, received: socket.bytesRead, sent: socket.bytesWritten }))
   }
 
   function requestOf (request: FastifyRequest): { method: string, target: string, headers: string[] } {
     const { method, target, url } = request.gated!
     const addresses = [...request.ips ?? [request.ip]].reverse().filter(address => address !== undefined)
-    const headers = headersForUpstream(request.raw, { origin: { url, addresses }, identity: gate!.identify(request, origin), passCredentials })
+    const headers = headersForUpstream(request.raw, { origin: { url, addresses }, identity: gate!.identify(request, origin), passCredentials, host })
     // An answer that is read must not be coded.
     if (request.isRuledTool) return { method, target, headers: [...withoutLines(headers, 'accept-encoding'), 'accept-encoding', 'identity'] }
     return { method, target, headers }
@@ -157,17 +169,29 @@ function clientGone (): UpstreamError {
   return new UpstreamError(499, 'The client has gone')
 }
 
-/** A connection that has changed its protocol lives no longer than the token that opened it. Each end of it takes the other with it. */
-function closeWithToken (request: FastifyRequest, socket: UpgradedConnection['socket']): void {
+/** The line of the request says whether its upstream failed. */
+function noteFailure (request: FastifyRequest, error: Error): Error {
+  if (error instanceof UpstreamError && error.statusCode >= 500) markEnd(request, 'upstream_failed')
+  return error
+}
+
+/**
+ * A connection that has changed its protocol lives no longer than the token that opened it. Each end of it takes the other with it.
+ * @returns says who closed it, once it is known
+ */
+function closeWithToken (request: FastifyRequest, socket: UpgradedConnection['socket']): { by: string | undefined } {
   const { auth } = request
-  if (!auth) return
+  const closing = { by: undefined as string | undefined }
+  if (!auth) return closing
   const end = (): void => {
-    request.log.info({ reason: auth.signal.reason.code, issuer: auth.issuer }, 'open connection ended')
+    closing.by = auth.signal.reason.code
+    request.log.info({ reason: closing.by, issuer: auth.issuer }, 'open connection ended')
     socket.destroy()
   }
   auth.signal.addEventListener('abort', end, { once: true })
   // It also keeps `auth`, and with it the signal, for as long as the connection is open.
   socket.once('close', () => auth.signal.removeEventListener('abort', end))
+  return closing
 }
 
 const NOTHING = Buffer.alloc(0)
@@ -176,11 +200,22 @@ const PLAIN_TYPE = /^[a-z]+\/[a-z0-9.+-]+(?:; ?charset=[a-z0-9-]+)?$/i
 function send (reply: FastifyReply, { status, headers, body }: UpstreamAnswer): void {
   reply.code(status)
   for (const [name, values] of headersForClient(headers)) reply.header(name, values.length === 1 ? values[0] : values)
+  if (isEventStream(headers)) allowSilence(reply, body)
   const payload = wholeBody(reply, body)
+  if (!payload) body.once('error', error => { if (!reply.raw.destroyed) noteFailure(reply.request, error) })
   // By itself, Node keeps the head back until the first byte of the body comes. A stream of events may be silent until then. An empty
   // chunk sends it with a byte for each character, which flushHeaders() does not.
   if (!payload) reply.raw.once('pipe', () => { if (body.readableLength === 0) reply.raw.write(NOTHING) })
   reply.send(payload ?? body)
+}
+
+/** A stream of events may be silent for any time. A client that takes nothing of it has as much time as every other. */
+function allowSilence ({ raw }: FastifyReply, body: UpstreamAnswer['body']): void {
+  const socket = raw.socket!
+  const limitMs = socket.timeout!
+  socket.setTimeout(0).setKeepAlive(true, KEEP_ALIVE_MS)
+  body.on('pause', () => socket.setTimeout(limitMs))
+  raw.on('drain', () => socket.setTimeout(0))
 }
 
 /**

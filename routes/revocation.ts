@@ -1,13 +1,12 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../lib/refusal.ts'
 import { RevocationLogError } from '../lib/revocation/log.ts'
-import { operatorEntries } from '../lib/revocation/operator.ts'
+import { OperatorError, operatorEntries } from '../lib/revocation/operator.ts'
 import type { Received } from '../lib/revocation/receiver.ts'
-import { isBeyondEvents, SetError } from '../lib/revocation/security-event-token.ts'
+import { isBeyondEvents, MAX_SET_BYTES, SetError, UndecidedError } from '../lib/revocation/security-event-token.ts'
 import { SubjectError } from '../lib/revocation/subject.ts'
 import { eventsSchema, logoutSchema, subjectsSchema } from '../schemas/revocation.ts'
 
-const MAX_BYTES = 64 * 1024
 /** A logout token has a few short claims. */
 const MAX_LOGOUT_BYTES = 16 * 1024
 /** Each piece of a body costs more than its bytes. 64 KiB come in 128 pieces of the shortest packets. */
@@ -17,14 +16,14 @@ const RETRY_AFTER_SECONDS = 1
 const DESCRIBED_ONLY = { validatorCompiler: () => () => true } as const
 
 /** What a protocol says in the body of a 400. */
-type BodyOfRefusal = (error: Pick<SetError, 'err' | 'message'>) => object
-const oauthBody: BodyOfRefusal = ({ message }) => ({ error: 'invalid_request', error_description: message })
+type BodyOfRefusal = (error: { readonly err: SetError['err'] | 'access_denied', readonly message: string }) => object
+const oauthBody: BodyOfRefusal = ({ err, message }) => ({ error: err === 'access_denied' ? err : 'invalid_request', error_description: message })
 
 /** `/revocation/...`: senders of events, providers and operators say what is revoked. Only what the settings ask for is served. */
 const routes: FastifyPluginAsync = async (app) => {
   const { guardRevocation: revocation } = app
   if (!revocation) return
-  const { receiver, revocations, settings, issuers, count } = revocation
+  const { receiver, revocations, settings, issuers: known, count } = revocation
 
   await app.register(async scope => {
     scope.addHook('onRequest', (_request, reply, done) => {
@@ -41,14 +40,14 @@ const routes: FastifyPluginAsync = async (app) => {
 
     if (settings.transmitters.some(({ delivery }) => delivery === 'push')) await scope.register(events)
     if (settings.logout.length > 0) await scope.register(logout)
-    if (settings.operatorScope !== undefined) await scope.register(operators, { scope: settings.operatorScope })
+    if (settings.operators) await scope.register(operators, settings.operators)
   })
 
   /** Security event tokens by push (RFC 8935). */
   async function events (scope: typeof app): Promise<void> {
     const type = 'application/secevent+jwt'
-    takeText(scope, type, MAX_BYTES)
-    scope.post('/revocation/events', { ...DESCRIBED_ONLY, bodyLimit: MAX_BYTES, config: { essential: true }, schema: described('Security event tokens of transmitters (RFC 8935)', type, eventsSchema) },
+    takeText(scope, type, MAX_SET_BYTES)
+    scope.post('/revocation/events', { ...DESCRIBED_ONLY, bodyLimit: MAX_SET_BYTES, config: { essential: true }, schema: described('Security event tokens of transmitters (RFC 8935)', type, eventsSchema) },
       receiving(202, request => receiver.push(String(request.body).trim(), request.headers.authorization), ({ err, message }) => ({ err, description: message })))
   }
 
@@ -61,15 +60,15 @@ const routes: FastifyPluginAsync = async (app) => {
   }
 
   /** The shape of Global Token Revocation (draft-parecki-oauth-global-token-revocation). */
-  async function operators (scope: typeof app, { scope: needed }: { readonly scope: string }): Promise<void> {
+  async function operators (scope: typeof app, { scope: needed, issuers: others }: NonNullable<typeof settings.operators>): Promise<void> {
     const parseJson = scope.getDefaultJsonParser('error', 'error')
-    scope.addContentTypeParser('application/json', { parseAs: 'string', bodyLimit: MAX_BYTES }, (request, body, done) => {
+    scope.addContentTypeParser('application/json', { parseAs: 'string', bodyLimit: MAX_SET_BYTES }, (request, body, done) => {
       if (isBeyondEvents(Buffer.from(body))) done(Object.assign(new Error('The body holds too many values.'), { statusCode: 400 }))
       else parseJson(request, String(body), done)
     })
-    scope.post('/revocation/subjects', { ...DESCRIBED_ONLY, bodyLimit: MAX_BYTES, onRequest: app.requireScope(needed), schema: described('What an operator takes back', 'application/json', subjectsSchema) },
+    scope.post('/revocation/subjects', { ...DESCRIBED_ONLY, bodyLimit: MAX_SET_BYTES, onRequest: app.requireScope(needed), schema: described('What an operator takes back', 'application/json', subjectsSchema) },
       receiving(204, async ({ body, user, auth }) => {
-        const entries = operatorEntries({ body, operator: user.sub, issuer: auth!.issuer, issuers, now: revocations.now() })
+        const entries = operatorEntries({ body, operator: user.sub, issuer: auth!.issuer, others, known, namesOf: revocations.namesOf, now: revocations.now() })
         await revocations.append(entries)
         return { sender: 'operator', type: 'operator', outcome: entries.length === 0 ? 'unmapped' : 'applied' }
       }, oauthBody))
@@ -99,9 +98,14 @@ const routes: FastifyPluginAsync = async (app) => {
       if (isUnauthorized) reply.header('www-authenticate', 'Bearer')
       return reply.code(isUnauthorized ? 401 : 400).header('content-language', 'en').send(bodyOf({ err, message }))
     }
-    if (!(error instanceof Refusal || error instanceof RevocationLogError)) throw error
+    if (error instanceof OperatorError) {
+      count('refused', 'unauthorized')
+      request.log.info({ event: 'revocation_refused', reason: error.message }, 'revocation refused')
+      return reply.code(403).send(bodyOf({ err: 'access_denied', message: error.message }))
+    }
+    if (!(error instanceof Refusal || error instanceof UndecidedError || error instanceof RevocationLogError)) throw error
     count('refused', 'unavailable')
-    request.log.warn({ event: 'revocation_refused', reason: error.message }, 'revocation refused')
+    request.log.warn({ event: 'revocation_refused', reason: error instanceof Refusal ? 'the keys of the sender cannot be fetched' : error.message }, 'revocation refused')
     return reply.code(503).header('retry-after', String(RETRY_AFTER_SECONDS)).send({ statusCode: 503, error: 'Service Unavailable', message: 'The revocation cannot be stored now.' })
   }
 }

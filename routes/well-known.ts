@@ -2,6 +2,7 @@ import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../lib/refusal.ts'
 import { describeResource, insertedPath, METADATA_PATH, mountedAt, resourceWarning } from '../lib/assembly/resource-metadata.ts'
 import { parsePublicUrl } from '../lib/url/base-url.ts'
+import type { BaseUrl } from '../lib/url/http-url.ts'
 import { withExample } from '../schemas/answers.ts'
 import { resourceMetadataSchema } from '../schemas/operation.ts'
 
@@ -17,6 +18,7 @@ function prefixAskedFor (target: string): string {
 /** `/.well-known/oauth-protected-resource` (RFC 9728): tells a client that knows only the address where to get tokens, and which tokens. */
 const routes: FastifyPluginAsync = async (app) => {
   const { settings, guardedScopes } = app
+  const ownResources = app.gate?.resources ?? new Map<string, ReadonlySet<string>>()
   const example = describeResource(parsePublicUrl('https://api.example')!, ['read:messages'], settings)
   const warning = resourceWarning(settings, app.prefix)
   if (warning !== undefined) app.log.warn(warning)
@@ -37,18 +39,30 @@ const routes: FastifyPluginAsync = async (app) => {
     app.get(STATEMENT_KEYS_PATH, { config: { essential: true }, schema: { hide: true } }, (_request, reply) => reply
       .header('cache-control', `max-age=${FRESH_SECONDS}`)
       .type('application/json; charset=utf-8')
-      .send(keySet))
+      .send(keySet()))
   }
 
   function answer (request: FastifyRequest, reply: FastifyReply, prefix: string | undefined) {
     const base = baseUrlOf(request)
-    const metadata = describeResource(base, [...guardedScopes].sort(), settings)
-    // RFC 9728 section 3.3: a client may use metadata only for the resource whose address it asked about. It asks by the identifier of
-    // the resource, or by the address under which it reaches the service.
-    if (prefix !== undefined && prefix !== insertedPath(metadata.resource) && prefix !== base.prefix) return reply.callNotFound()
+    const metadata = metadataAt(prefix, base, request.headers.host)
+    if (!metadata) return reply.callNotFound()
     // Without PUBLIC_URL the answer follows from headers of this request, so it must not be cached for others.
     reply.header('cache-control', settings.server.publicUrl === undefined ? 'no-store' : `max-age=${FRESH_SECONDS}`)
     return reply.send(metadata)
+  }
+
+  /**
+   * RFC 9728 section 3.3: a client may use metadata only for the resource whose address it asked about. It asks by the identifier of the
+   * resource, or by the address under which it reaches the service. Rules of a gate may have resources of their own, also on other hosts.
+   */
+  function metadataAt (prefix: string | undefined, base: BaseUrl, host: string | undefined) {
+    const own = [...ownResources].filter(([resource]) => insertedPath(resource) === (prefix ?? ''))
+    const [resource, scopes] = own.find(([resource]) => [base.host, host].includes(new URL(resource).host)) ?? []
+    if (resource !== undefined) return describeResource(base, [...scopes!].sort(), settings, resource)
+    const metadata = describeResource(base, [...guardedScopes].sort(), settings)
+    if (prefix === undefined || prefix === insertedPath(metadata.resource) || prefix === base.prefix) return metadata
+    const [first] = own
+    return first && describeResource(base, [...first[1]].sort(), settings, first[0])
   }
 
   function baseUrlOf (request: FastifyRequest) {

@@ -27,5 +27,9 @@ export const subjectsSchema = {
     properties: { sub_id: subject, subject: { ...subject, description: 'An older name of sub_id.' }, undo: { type: 'boolean', description: 'Lifts the revocation of the subject.' } },
     examples: [{ sub_id: { format: 'iss_sub', iss: 'https://tenant.example/', sub: 'user-1' } }]
   },
-  response: { 204: done('The revocation has been stored, whether the subject is known or not.'), 400: oauthError }
+  response: {
+    204: done('The revocation has been stored, whether the subject is known or not.'),
+    400: oauthError,
+    403: { ...oauthError, description: 'The token lacks the scope, or its owner may not act for the issuer of the subject.' }
+  }
 } as const

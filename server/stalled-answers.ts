@@ -8,6 +8,15 @@ export const MAX_STALLED = 64
 /** If there are more, milliseconds for which a client may take nothing. */
 export const STALL_MS = 5_000
 
+const SILENCE_MS = 30_000
+/** By then whoever waits for something else has given up. */
+const MARGIN_MS = 5_000
+
+/** Milliseconds for which the connection of a client may be silent, in both directions, if its request may take so many seconds. */
+export function silenceMs (timeoutSeconds: number): number {
+  return Math.max(SILENCE_MS, timeoutSeconds * 1000 + MARGIN_MS)
+}
+
 /** Answers with a piece that the client has not taken, and since when. The longest stalled ones come first. */
 const stalled = new Map<ServerResponse, number>()
 const watched = new WeakSet<ServerResponse>()

@@ -49,7 +49,7 @@ export interface TestDoubles {
   /** Finds the certificate of a request if the app does not say where: a test has no connection with TLS. */
   readonly readCertificate: CertificateReader
   /** The revocations of the open apps. Each app adds its own. */
-  readonly revocations: Set<Pick<Revocations, 'append'>>
+  readonly revocations: Set<Pick<Revocations, 'append' | 'namesOf'>>
 }
 
 /**

@@ -1,10 +1,9 @@
-import { randomUUID } from 'node:crypto'
-import { createServer } from 'node:http'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js'
 import type { OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { OAuthTokens } from '@modelcontextprotocol/sdk/shared/auth.js'
+import { addAsked, askedOfLogin, listenForCode } from './login.ts'
 
 export interface McpClientOptions {
   /** Of the server, such as http://localhost:8000/mcp. */
@@ -25,17 +24,14 @@ export interface McpClient {
 }
 
 /**
- * A client by the official SDK. It finds the provider by itself, and logs in when the server asks for it: first, for further scopes, and
+ * A client by version 1 of the official SDK. It finds the provider by itself, and logs in when the server asks for it: first, for further scopes, and
  * for a newer or better login.
  */
 export async function createMcpClient ({ url, clientId, redirectUrl, onLogin, fetch = globalThis.fetch }: McpClientOptions): Promise<McpClient> {
   const callback = await listenForCode(redirectUrl)
   let asked: ReadonlyMap<string, string> = new Map()
   const authProvider = createAuthProvider(clientId, redirectUrl, callback.state, loginUrl => {
-    for (const [name, value] of asked) loginUrl.searchParams.set(name, value)
-    // These are parameters of OpenID Connect.
-    if (asked.size > 0) loginUrl.searchParams.set('scope', `openid ${loginUrl.searchParams.get('scope') ?? ''}`.trim())
-    onLogin(loginUrl)
+    onLogin(addAsked(loginUrl, asked))
   })
   const client = new Client({ name: 'holdfast-example-client', version: '1.0.0' })
   const newTransport = () => new StreamableHTTPClientTransport(new URL(url), {
@@ -54,7 +50,7 @@ export async function createMcpClient ({ url, clientId, redirectUrl, onLogin, fe
       return await work()
     } catch (error) {
       if (!(error instanceof UnauthorizedError)) throw error
-      await transport.finishAuth(await callback.nextCode())
+      await transport.finishAuth((await callback.nextAnswer()).get('code')!)
       return work()
     }
   }
@@ -81,11 +77,6 @@ export async function createMcpClient ({ url, clientId, redirectUrl, onLogin, fe
   }
 }
 
-/** What a challenge asks of the login itself (RFC 9470 section 3). The SDK reads only the scope. */
-function askedOfLogin (challenge: string): ReadonlyMap<string, string> {
-  return new Map([...challenge.matchAll(/\b(max_age|acr_values)="([^"]*)"/g)].map(([, name = '', value = '']) => [name, value]))
-}
-
 /** Keeps everything in memory. The provider knows this client, so nothing is registered. */
 function createAuthProvider (clientId: string, redirectUrl: string, state: string, onLogin: (url: URL) => void): OAuthClientProvider {
   let tokens: OAuthTokens | undefined
@@ -100,37 +91,5 @@ function createAuthProvider (clientId: string, redirectUrl: string, state: strin
     saveCodeVerifier: given => { verifier = given },
     codeVerifier: () => verifier,
     redirectToAuthorization: onLogin
-  }
-}
-
-/** Takes the browser when it comes back from the provider (RFC 8252 section 7.3). Any other request is turned away. */
-async function listenForCode (redirectUrl: string) {
-  const state = randomUUID()
-  const { pathname, hostname, port } = new URL(redirectUrl)
-  let settle: (outcome: URLSearchParams) => void
-  let outcome: Promise<URLSearchParams>
-  const wait = (): void => { outcome = new Promise(resolve => { settle = resolve }) }
-  wait()
-  const server = createServer((request, response) => {
-    response.setHeader('connection', 'close')
-    const { pathname: asked, searchParams } = new URL(request.url ?? '/', redirectUrl)
-    if (asked !== pathname || searchParams.get('state') !== state) return response.writeHead(404).end()
-    settle(searchParams)
-    response.end('You can close this page.')
-  })
-  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(Number(port), hostname, resolve))
-  return {
-    state,
-    async nextCode (): Promise<string> {
-      const answer = await outcome
-      wait()
-      const code = answer.get('code')
-      if (code === null) throw new Error(`The provider refused the login: ${answer.get('error')}`)
-      return code
-    },
-    close: () => {
-      server.close()
-      server.closeAllConnections()
-    }
   }
 }

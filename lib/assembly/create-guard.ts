@@ -1,6 +1,7 @@
 import { createCertificateReader } from '../certificate/client-certificate.ts'
 import type { CertificateReader } from '../certificate/client-certificate.ts'
 import { createChallenges } from '../guard/challenge.ts'
+import type { Challenges } from '../guard/challenge.ts'
 import { createClientKeys } from '../dpop/client-keys.ts'
 import { verifyProof } from '../dpop/proof.ts'
 import { createNonces } from '../dpop/nonces.ts'
@@ -20,7 +21,7 @@ import type { RevocationEvent } from './create-revocation.ts'
 import { createTokenSignals } from '../guard/request-auth.ts'
 import { createReplayStore } from '../replay/create-store.ts'
 import type { ReplayStoreEvent } from '../replay/create-store.ts'
-import { metadataUrlOf } from './resource-metadata.ts'
+import { metadataLocation, metadataOfAudience, metadataUrlOf } from './resource-metadata.ts'
 import type { AppFunctions } from '../settings/options.ts'
 import type { Settings } from '../settings/settings.ts'
 import { createScopeGranters } from '../requirement/implied-scopes.ts'
@@ -64,7 +65,7 @@ export async function createGuardParts (settings: Settings, { surroundings, jwtT
   const tally = settings.server.metrics === 'on' ? createGuardTally() : undefined
   const clockToleranceSeconds = settings.idp.clockToleranceSeconds
 
-  const revocation = await createRevocation(settings, { surroundings, jwtTools, transport, mount, onEvent })
+  const revocation = await createRevocation(settings, { surroundings, jwtTools, transport, lookUpIssuer, mount, onEvent })
   const revocationOf = revocation?.revocations.refusalOf
 
   const plainFinder = jwtTools.createSignerFinder()
@@ -90,6 +91,11 @@ export async function createGuardParts (settings: Settings, { surroundings, jwtT
   const guardOf = (parts: Pick<JwtVerifierOptions, 'audience' | 'verified'>): Guard =>
     watch(createGuard({ ...common, tokens: createJwtVerifier({ ...parts, issuers, findSigner, revocationOf, clockToleranceSeconds }) }))
 
+  const metadataFor = (audience: string | undefined, metadataMount: string): string | undefined => {
+    const metadata = metadataOfAudience(audience, settings)
+    return metadata === 'own' ? metadataLocation(audience!) : metadata === 'default' ? metadataUrlOf(settings, metadataMount) : undefined
+  }
+
   return {
     guard: guardOf({ verified }),
     /**
@@ -98,7 +104,8 @@ export async function createGuardParts (settings: Settings, { surroundings, jwtT
      */
     guardFor: (audience: string): Guard => guardOf({ audience, verified: createVerifiedTokens(MAX_TOKENS_OF_AUDIENCE) }),
     judge: createJudge({ granters: createScopeGranters(settings.idp.scopeImplies ?? {}), clockToleranceSeconds, now }),
-    challenges: createChallenges({ mode: settings.idp.dpopMode, algs: settings.dpop.algs, resourceMetadataUrl: metadataMount === undefined ? undefined : metadataUrlOf(settings, metadataMount) }),
+    /** @param audience the one that a token needs, if it is not the configured one. Challenges lead to metadata by which a client gets such a token. */
+    challengesFor: (audience?: string): Challenges => createChallenges({ mode: settings.idp.dpopMode, algs: settings.dpop.algs, resourceMetadataUrl: metadataMount === undefined ? undefined : metadataFor(audience, metadataMount) }),
     /** Undefined if the configured domain is unusable. */
     issuers,
     replay,
@@ -133,13 +140,16 @@ function nonceSecrets ({ dpop: { nonceSecret, replay } }: Settings, { randomByte
 /** What an operator should look at. */
 const WARNINGS: ReadonlySet<GuardEvent['name']> = new Set([
   'keys_fetch_failed', 'keys_expired', 'keys_private', 'issuers_unavailable', 'replay_unavailable', 'replay_policy_unknown', 'nonce_secret_random',
-  'affinity_missing', 'revocation_unavailable', 'revocation_refused', 'stream_changed', 'stream_without_subjects'
+  'affinity_missing', 'revocation_unavailable', 'revocation_refused', 'stream_changed', 'stream_without_subjects',
+  'stream_unchangeable', 'stream_redirected'
 ])
 
 /** What the name of an event does not say. */
 const SENTENCES: { readonly [Name in GuardEvent['name']]?: string } = {
   affinity_missing: AFFINITY_MISSING,
-  stream_without_subjects: 'The transmitter sends nothing until subjects are added to its stream: its default_subjects is NONE'
+  stream_without_subjects: 'The transmitter sends nothing until subjects are added to its stream: its default_subjects is NONE',
+  stream_unchangeable: 'The stream is not all that is wanted, and its transmitter cannot change it; it is used as it is',
+  stream_redirected: 'The stream went elsewhere until now; it was the only one, and is delivered here now'
 }
 
 /** The level and the sentence of the log line for an event. */

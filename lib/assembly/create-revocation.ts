@@ -1,20 +1,21 @@
 import { hostsOf, parseReplayUrl } from '../replay/redis/replay-url.ts'
 import { createCutoffs } from '../revocation/cutoffs.ts'
 import { createMemoryLog } from '../revocation/log.ts'
-import type { LogPosition, RevocationEntry, RevocationLog } from '../revocation/log.ts'
+import type { RevocationEntry, RevocationLog } from '../revocation/log.ts'
 import { createReceiver } from '../revocation/receiver.ts'
 import type { EventSender, LogoutSender, Received } from '../revocation/receiver.ts'
 import { createRevocations } from '../revocation/revocations.ts'
-import { EVENT_ALGS, SetError } from '../revocation/security-event-token.ts'
-import type { ClaimNames } from '../revocation/target.ts'
+import { SetError } from '../revocation/security-event-token.ts'
+import type { ClaimNames, ClaimNamesOf } from '../revocation/target.ts'
 import { createTransmitter } from '../revocation/transmitter.ts'
 import type { Transmitter } from '../revocation/transmitter.ts'
-import { SettingsError } from '../settings/problems.ts'
-import { readSecret } from '../settings/revocation-settings.ts'
 import type { LogoutSettings, RevocationSettings, TransmitterSettings } from '../settings/revocation-settings.ts'
 import type { Settings } from '../settings/settings.ts'
+import type { Surroundings } from '../surroundings.ts'
 import { issuerSpellings } from '../token/jwt-checks.ts'
+import { withoutTrailingSlash } from '../provider/provider-url.ts'
 import { createKeys, networkOf } from './create-issuers.ts'
+import { authenticationOf, secretOf } from './transmitter-secrets.ts'
 import type { IssuerKeyEvent, IssuersOptions } from './create-issuers.ts'
 import { NODE_CRYPTO } from './jwt-tools.ts'
 
@@ -24,16 +25,20 @@ export type RevocationEvent =
   | { readonly name: 'revocation_available', readonly hosts: readonly string[] }
   /** The store is the memory of the process. */
   | { readonly name: 'revocation_in_memory' }
-  /** Its status, unless one of the next two says it. */
-  | { readonly name: 'stream_changed', readonly transmitter: string, readonly status: string }
+  /** Its status, unless one of the next two says it, and why it is failing. */
+  | { readonly name: 'stream_changed', readonly transmitter: string, readonly status: string, readonly reason?: string }
   | { readonly name: 'stream_enabled', readonly transmitter: string }
   /** Its transmitter sends nothing until subjects are added. */
   | { readonly name: 'stream_without_subjects', readonly transmitter: string }
-  /** What became of an event that was polled. For those that are pushed, the log lines of the requests say it. */
-  | { readonly name: 'revocation_received' } & Received
-  | { readonly name: 'revocation_refused', readonly sender: string, readonly reason: string }
+  /** It is delivered here, but not all is as it is wanted, and its transmitter cannot change it: the status of its answer. */
+  | { readonly name: 'stream_unchangeable', readonly transmitter: string, readonly status: number }
+  /** Its events went elsewhere until now. */
+  | { readonly name: 'stream_redirected', readonly transmitter: string, readonly from: string }
+  /** What became of events of a batch that was polled, and of how many. For those that are pushed, the log lines of the requests say it. */
+  | { readonly name: 'revocation_received', readonly events: number } & Received
+  | { readonly name: 'revocation_refused', readonly sender: string, readonly reason: string, readonly events: number }
 
-export interface RevocationPartsOptions extends Pick<IssuersOptions, 'surroundings' | 'transport' | 'jwtTools'> {
+export interface RevocationPartsOptions extends Pick<IssuersOptions, 'surroundings' | 'transport' | 'jwtTools' | 'lookUpIssuer'> {
   /** The path under which the endpoints are mounted: empty, or one that begins with a slash. */
   readonly mount: string
   readonly onEvent: (event: RevocationEvent) => void
@@ -48,7 +53,7 @@ export async function createRevocation (settings: Settings, options: RevocationP
   if (!revocation) return undefined
   const { surroundings, transport = networkOf(settings), jwtTools = NODE_CRYPTO, mount, onEvent } = options
   const { now } = surroundings
-  const { cutoffs, keptSeconds, judge } = createRevocationView(revocation, settings, now)
+  const { cutoffs, judge } = createRevocationView(revocation, settings, { ...surroundings, isOpen: options.lookUpIssuer !== undefined })
   // First, because a secret may be missing: nothing is open then.
   const transmitters = await Promise.all(revocation.transmitters.map(makeTransmitter))
   const logoutSenders = await Promise.all(revocation.logout.map(makeLogoutSender))
@@ -87,21 +92,20 @@ export async function createRevocation (settings: Settings, options: RevocationP
     counts.set(`${type} ${outcome}`, (counts.get(`${type} ${outcome}`) ?? 0) + 1)
   }
 
-  async function takePolled (text: string, sender: EventSender): Promise<void> {
+  async function takePolled (text: string, sender: EventSender): Promise<Received> {
     try {
       const received = await receiver.take(text, sender)
       count(received.type, received.outcome)
-      onEvent({ name: 'revocation_received', ...received })
+      return received
     } catch (error) {
       count('refused', error instanceof SetError ? 'invalid' : 'unavailable')
-      onEvent({ name: 'revocation_refused', sender: sender.name, reason: (error as Error).message })
       throw error
     }
   }
 
-  function applyEntry (entry: RevocationEntry, position: LogPosition): void {
+  function applyEntry (entry: RevocationEntry, ageSeconds: number, place: number): void {
     if (entry.effect === 'state') transmitters.find(({ sender }) => sender.name === entry.source)?.note(entry)
-    else cutoffs.apply(entry, position)
+    cutoffs.apply(entry, ageSeconds, place)
   }
 
   async function openLog ({ store }: RevocationSettings): Promise<RevocationLog> {
@@ -117,43 +121,41 @@ export async function createRevocation (settings: Settings, options: RevocationP
     return createRedisLog({
       open: listeners => openRedisClient(target, listeners, surroundings.steadyMs),
       surroundings,
-      retentionSeconds: keptSeconds,
       onEntry: applyEntry,
-      kept: cutoffs.entries,
+      kept: cutoffs,
       onChange: reason => onEvent(reason === null ? { name: 'revocation_available', hosts } : { name: 'revocation_unavailable', reason, hosts })
     })
   }
 
   async function makeTransmitter (given: TransmitterSettings, index: number): Promise<Transmitter> {
-    const secret = async (name: 'clientSecret' | 'pushAuthorization'): Promise<string | undefined> => {
-      try {
-        return given[name] === undefined ? undefined : await readSecret(given[name], surroundings)
-      } catch (error) {
-        throw new SettingsError([`revocation.transmitters[${index}].${name} is not usable: ${(error as Error).message}; allowed: a text, { file: PATH } or { env: NAME }`])
-      }
-    }
-    const issuer = given.issuer ?? given.metadata!
+    const { issuer } = given
     return createTransmitter({
       ...given,
-      clientSecret: await secret('clientSecret'),
-      pushAuthorization: await secret('pushAuthorization'),
+      authenticate: await authenticationOf(given, `revocation.transmitters[${index}]`, surroundings),
+      pushAuthorization: given.pushAuthorization && await secretOf(given.pushAuthorization, `revocation.transmitters[${index}].pushAuthorization`, surroundings),
       pushUrl: pushUrlOf(settings, mount),
       transport,
       calls: networkOf(settings),
       surroundings,
       take: takePolled,
+      onPolled: outcomes => {
+        for (const { received, reason, events } of outcomes) onEvent(received ? { name: 'revocation_received', ...received, events } : { name: 'revocation_refused', sender: issuer, reason: reason!, events })
+      },
+      announce: news => log.append([news]),
+      onUnchangeable: status => onEvent({ name: 'stream_unchangeable', transmitter: issuer, status }),
+      onRedirected: from => onEvent({ name: 'stream_redirected', transmitter: issuer, from }),
       lead: (task, seconds) => log.lead(task, seconds),
       onKeyEvent: event => onEvent({ ...event, issuer }),
-      onStatus: status => onEvent(streamEvent(issuer, status))
+      onStatus: (status, reason) => onEvent(streamEvent(issuer, status, reason))
     })
   }
 
-  async function makeLogoutSender ({ issuer, clientId, sessionClaim }: LogoutSettings) {
+  async function makeLogoutSender ({ issuer, clientId, sessionClaim, algs }: LogoutSettings) {
     const { jwksUri } = settings.idp.issuers.find(known => known.issuer === issuer) ?? {}
     return {
       // Of its own, because the algorithms of access tokens are another setting.
-      keys: await createKeys({ issuer, jwksUri, keysFile: undefined, algs: EVENT_ALGS }, settings, options),
-      setRules: { issuers: issuerSpellings(issuer), audience: clientId, type: 'logout+jwt', isUntyped: true },
+      keys: await createKeys({ issuer, jwksUri, keysFile: undefined, algs }, settings, options),
+      setRules: { issuers: issuerSpellings(issuer), audience: clientId, algs, type: 'logout+jwt', isUntyped: true },
       issuer,
       sessionClaim,
       clockToleranceSeconds: settings.idp.clockToleranceSeconds
@@ -161,36 +163,58 @@ export async function createRevocation (settings: Settings, options: RevocationP
   }
 }
 
-/** Maximum number of users, sessions and other keys with a cutoff, a block or an end. */
+/** Maximum number of users, sessions and other keys with a cutoff or an end, and of those with a block. */
 const MAX_KEYS = 1_000_000
 
-/**
- * What a process knows of the log of revocations, and how it judges tokens by it.
- * @param now Unix seconds
- */
-export function createRevocationView (revocation: RevocationSettings, { idp }: Pick<Settings, 'idp'>, now: () => number) {
-  // A token passes until the clock tolerance after its `exp`, and its cutoff counts as long.
-  const keptSeconds = revocation.retentionSeconds + idp.clockToleranceSeconds
-  const cutoffs = createCutoffs({ max: MAX_KEYS, retentionSeconds: keptSeconds, now })
+export interface RevocationViewOptions extends Pick<Surroundings, 'now' | 'steadyMs'> {
+  /** Whether the application decides which issuers there are. */
+  readonly isOpen?: boolean
+}
+
+/** What a process knows of the log of revocations, and how it judges tokens by it. */
+export function createRevocationView (revocation: RevocationSettings, { idp }: Pick<Settings, 'idp'>, { now, steadyMs, isOpen = false }: RevocationViewOptions) {
+  const { clockToleranceSeconds } = idp
+  const names = new Set(idp.issuers.map(({ issuer }) => withoutTrailingSlash(issuer)))
+  const cutoffs = createCutoffs({
+    max: MAX_KEYS,
+    issuers: isOpen ? undefined : [...names],
+    // A token passes until the clock tolerance after its `exp`, and its cutoff counts as long.
+    retentionSeconds: revocation.retentionSeconds + clockToleranceSeconds,
+    clockToleranceSeconds,
+    now,
+    steadyMs
+  })
   return {
     cutoffs,
-    /** Seconds for which an entry counts. */
-    keptSeconds,
     /** Judges by a log whose entries `cutoffs` gets. */
-    judge: (log: RevocationLog) => createRevocations({ ...revocation, cutoffs, log, names: claimNamesOf(revocation), now })
+    judge: (log: RevocationLog) => createRevocations({ ...revocation, cutoffs, log, namesOf: claimNamesOf(revocation), isIssuer: issuer => isOpen || names.has(issuer), clockToleranceSeconds, now })
   }
 }
 
-/** Operators name sessions by `sid` and addresses by `email`, whatever senders do. */
-function claimNamesOf ({ transmitters, logout }: RevocationSettings): ClaimNames {
-  const session = [...transmitters, ...logout].map(({ sessionClaim }) => sessionClaim).filter(name => name !== false)
-  const other = transmitters.flatMap(({ subjectClaims }) => Object.values(subjectClaims)).filter(name => name !== 'sub')
-  return { session: [...new Set(['sid', ...session])], other: [...new Set(['email', ...other])] }
+/** What an issuer that no sender speaks about has. Operators name sessions by `sid` there, and addresses by `email` anywhere. */
+const USUAL_NAMES: ClaimNames = { session: ['sid'], other: ['email'] }
+
+/** Each issuer has the names of the senders that speak about its tokens. */
+function claimNamesOf ({ transmitters, logout }: RevocationSettings): ClaimNamesOf {
+  const senders = [
+    ...transmitters.map(({ issuer, tokenIssuers = [issuer], sessionClaim, subjectClaims }) => ({ about: tokenIssuers, sessionClaim, others: Object.values(subjectClaims) })),
+    ...logout.map(({ issuer, sessionClaim }) => ({ about: [issuer], sessionClaim, others: [] }))
+  ].map(sender => ({ ...sender, about: sender.about.map(withoutTrailingSlash) }))
+  const byIssuer = new Map([...new Set(senders.flatMap(({ about }) => about))].map(issuer => [issuer, namesOf(senders.filter(({ about }) => about.includes(issuer)))]))
+  // A session of no issuer in particular may be in each of them.
+  byIssuer.set('*', { session: [...new Set([USUAL_NAMES, ...byIssuer.values()].flatMap(({ session }) => session))], other: USUAL_NAMES.other })
+  return issuer => byIssuer.get(withoutTrailingSlash(issuer)) ?? USUAL_NAMES
 }
 
-function streamEvent (transmitter: string, status: string): RevocationEvent {
+function namesOf (senders: ReadonlyArray<{ readonly sessionClaim: string | false, readonly others: readonly string[] }>): ClaimNames {
+  const session = senders.flatMap(({ sessionClaim }) => sessionClaim === false ? [] : [sessionClaim])
+  const others = senders.flatMap(({ others }) => others).filter(name => name !== 'sub')
+  return { session: session.length > 0 ? [...new Set(session)] : USUAL_NAMES.session, other: [...new Set([...USUAL_NAMES.other, ...others])] }
+}
+
+function streamEvent (transmitter: string, status: string, reason: string | undefined): RevocationEvent {
   if (status === 'enabled') return { name: 'stream_enabled', transmitter }
-  return status === 'no_subjects' ? { name: 'stream_without_subjects', transmitter } : { name: 'stream_changed', transmitter, status }
+  return status === 'no_subjects' ? { name: 'stream_without_subjects', transmitter } : { name: 'stream_changed', transmitter, status, ...reason !== undefined && { reason } }
 }
 
 /**

@@ -21,7 +21,21 @@ function commonAudience ({ idp: { audience, issuers } }: ResourceSettings): stri
  */
 function configuredResource (settings: ResourceSettings): string | undefined {
   const audience = commonAudience(settings)
-  return settings.server.resource ?? (audience !== undefined && /^https:\/\/[^#]+$/.test(audience) && URL.canParse(audience) ? audience : undefined)
+  return settings.server.resource ?? (audience !== undefined && isIdentifier(audience) ? audience : undefined)
+}
+
+/** Whether an audience can be the identifier of a resource (RFC 9728 section 1.2). */
+function isIdentifier (audience: string): boolean {
+  return /^https:\/\/[^#]+$/.test(audience) && URL.canParse(audience)
+}
+
+/**
+ * What a client finds that is refused for want of a token for this audience, which a rule of a gate has in place of the configured one:
+ * `default`, the metadata of the service; `own`, metadata of its own; `none`, because the audience is no identifier of a resource.
+ */
+export function metadataOfAudience (audience: string | undefined, settings: ResourceSettings): 'default' | 'own' | 'none' {
+  if (audience === undefined || audience === configuredResource(settings)) return 'default'
+  return isIdentifier(audience) ? 'own' : 'none'
 }
 
 /**
@@ -39,21 +53,22 @@ export function resourceWarning (settings: ResourceSettings, mount = ''): string
     'It differs from the audience: a client that asks for a token for this resource gets one that is refused here. Set RESOURCE'
 }
 
-/** The issuers whose tokens for the resource pass. Under RESOURCE, and under an address that is no audience, these are all. */
-function issuersFor (resource: string, { idp: { issuers }, server }: ResourceSettings): readonly string[] {
+/** The issuers whose tokens for the resource pass. For a resource of its own, under RESOURCE, and under an address that is no audience, these are all. */
+function issuersFor (resource: string, isOwn: boolean, { idp: { issuers }, server }: ResourceSettings): readonly string[] {
   const fitting = issuers.filter(({ audience }) => audience === resource)
   // A client could ask nothing of an issuer that is a mere name.
-  return (server.resource !== undefined || fitting.length === 0 ? issuers : fitting).map(({ issuer }) => issuer).filter(isFetchableIssuer)
+  return (isOwn || server.resource !== undefined || fitting.length === 0 ? issuers : fitting).map(({ issuer }) => issuer).filter(isFetchableIssuer)
 }
 
 /**
  * Describes the service to clients that know only its address (RFC 9728 section 2).
  * @param base the address under which the client reaches the service
+ * @param own the audience of a rule that is a resource of its own. Tokens of all issuers pass there.
  */
-export function describeResource (base: BaseUrl, scopes: readonly string[], settings: Settings) {
+export function describeResource (base: BaseUrl, scopes: readonly string[], settings: Settings, own?: string) {
   const { idp: { dpopMode }, dpop, server: { clientCertificate, securityProfile }, gate } = settings
-  const resource = configuredResource(settings) ?? base.href
-  const servers = issuersFor(resource, settings)
+  const resource = own ?? configuredResource(settings) ?? base.href
+  const servers = issuersFor(resource, own !== undefined, settings)
   return {
     resource,
     // Absent if the configured domain is unusable, too.
@@ -82,12 +97,20 @@ export function mountedAt (base: BaseUrl, mount: string): BaseUrl {
   return { ...base, prefix: base.prefix + mount, href: base.href + mount }
 }
 
+/** Where the metadata of a resource stands: the well-known path goes between host and path of its identifier (RFC 9728 section 3.1). */
+export function metadataLocation (resource: string): string {
+  return new URL(resource).origin + METADATA_PATH + insertedPath(resource)
+}
+
 /**
  * The `resource_metadata` of challenges (RFC 9728 section 5.1). It follows only from settings, since no byte of a request goes into
- * a header. PUBLIC_URL comes first, because the service certainly answers there. Undefined if neither it nor RESOURCE is set.
+ * a header. Undefined if neither PUBLIC_URL nor RESOURCE is set. The service certainly answers under PUBLIC_URL. If that is the origin of the
+ * resource too, the location is that of the resource, where a client looks for metadata with this identifier.
  */
-export function metadataUrlOf ({ server: { resource: named, publicUrl } }: Pick<Settings, 'server'>, mount: string): string | undefined {
-  const resource = publicUrl === undefined ? named : mountedAt(parsePublicUrl(publicUrl)!, mount).href
-  // The well-known path goes between host and path (section 3.1).
-  return resource === undefined ? undefined : new URL(resource).origin + METADATA_PATH + insertedPath(resource)
+export function metadataUrlOf (settings: ResourceSettings, mount: string): string | undefined {
+  const { resource: named, publicUrl } = settings.server
+  if (publicUrl === undefined) return named && metadataLocation(named)
+  const address = mountedAt(parsePublicUrl(publicUrl)!, mount).href
+  const resource = configuredResource(settings)
+  return metadataLocation(resource !== undefined && new URL(resource).origin === new URL(address).origin ? resource : address)
 }

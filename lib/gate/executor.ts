@@ -35,6 +35,12 @@ export interface ExecutedRequest extends AdmissibleRequest {
   isRuledTool: ToolTest | null
 }
 
+/** The time limit of a request that has passed: that of its rule. Of several messages, the longest. */
+export function timeoutSecondsOf ({ gated, mcpMatches }: Pick<ExecutedRequest, 'gated' | 'mcpMatches'>, ofGate: number): number {
+  const rules = mcpMatches?.map(({ rule }) => rule) ?? [gated!.place.rules[0]]
+  return rules.reduce((longest, { timeoutSeconds = ofGate }) => Math.max(longest, timeoutSeconds), 0)
+}
+
 export interface ExecutorOptions<Request extends ExecutedRequest> extends RulesOptions {
   readonly rules: readonly GateRule[]
   /** @param audience takes the place of the configured one */

@@ -13,16 +13,20 @@ export interface GateSettings {
   readonly rules: readonly GateRule[]
   /** Whether the upstream tells paths apart that differ in case, in escapes or in a slash at the end. */
   readonly exactPaths: boolean
-  /** Seconds for which the upstream may be silent: before the first byte of its answer, and between two. */
+  /** Seconds for which the upstream may be silent: before the first byte of its answer, and between two. A rule may have its own. */
   readonly timeoutSeconds: number
+  /** Seconds for which a connection to the upstream is kept without a request. */
+  readonly idleSeconds: number
+  /** Whose `Host` the upstream gets. */
+  readonly host: 'client' | 'upstream'
   /** Bytes that the body of a request may have. Undefined means any number. */
   readonly bodyLimit: number | undefined
   /** The claims that the upstream gets, each with its header. */
   readonly claims: readonly ForwardedClaim[]
   /** Whether the upstream gets the lines `Authorization` and `DPoP` of the client. */
   readonly passCredentials: boolean
-  /** Path of the private key that signs statements. Undefined if nothing is signed. */
-  readonly statementKey: string | undefined
+  /** Paths of the private keys of statements: the first signs. Undefined if nothing is signed. */
+  readonly statementKeys: readonly string[] | undefined
   /** The `aud` of statements if a proxy asks. */
   readonly statementAudience: string | undefined
   /** The path before `/health`, `/metrics` and `/docs`. Empty, or plain segments, each after a slash. */
@@ -32,7 +36,7 @@ export interface GateSettings {
 }
 
 /** The section after its schema has judged it: typed, and with its defaults. A part that was refused is as it was written. */
-export type GateSection = Partial<Record<keyof GateSettings, unknown>>
+export type GateSection = Partial<Record<Exclude<keyof GateSettings, 'statementKeys'> | 'statementKey', unknown>>
 
 /** What belongs to a section that is judged. */
 export interface JudgedSection {
@@ -60,7 +64,7 @@ const ANY_TOKEN_EVERYWHERE = [{ path: '/*' }]
 
 /** Reads the section `gate`, and tells what is wrong with it that its schema cannot say. It never throws. */
 export function parseGate (section: GateSection, { given, upstreamBeside, isRefused, placeOf, tell }: JudgedSection): GateSettings {
-  const { exactPaths, timeoutSeconds, bodyLimit, passCredentials, statementKey, statementAudience, grpcPort } = section as GateSettings
+  const { exactPaths, timeoutSeconds, idleSeconds, host, bodyLimit, passCredentials, statementKey: statementKeys, statementAudience, grpcPort } = section as GateSettings & { statementKey: GateSettings['statementKeys'] }
   const ownPrefix = typeof section.ownPrefix === 'string' ? section.ownPrefix : ''
   const upstream = parseUpstream(upstreamBeside) ?? parseUpstream(section.upstream)
   const hasUpstream = section.upstream !== undefined || upstreamBeside !== undefined
@@ -68,10 +72,10 @@ export function parseGate (section: GateSection, { given, upstreamBeside, isRefu
   const rules = readRules()
   if (!claims) tell('gate.claims', ` is ${quoteSetting(section.claims)}; allowed: ${CLAIMS_ALLOWED}`)
   const isAudienceKnown = upstream !== undefined || (statementAudience !== undefined && !isRefused('gate.statementAudience'))
-  if (statementKey !== undefined && !isRefused('gate.statementKey') && !isAudienceKnown) {
-    tell('gate.statementKey', ` is ${quoteSetting(statementKey)}, which needs gate.statementAudience (or gate.upstream), because each statement names its reader`)
+  if (statementKeys !== undefined && !isRefused('gate.statementKey') && !isAudienceKnown) {
+    tell('gate.statementKey', ` is ${quoteSetting((given as GateSection).statementKey)}, which needs gate.statementAudience (or gate.upstream), because each statement names its reader`)
   }
-  return { upstream, rules, exactPaths, timeoutSeconds, bodyLimit, claims: claims ?? [], passCredentials, statementKey, statementAudience, ownPrefix, grpcPort }
+  return { upstream, rules, exactPaths, timeoutSeconds, idleSeconds, host, bodyLimit, claims: claims ?? [], passCredentials, statementKeys, statementAudience, ownPrefix, grpcPort }
 
   function readRules (): readonly GateRule[] {
     if (isRefused('gate.rules')) return []

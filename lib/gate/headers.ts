@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { linesOf } from '../message.ts'
 import type { ReceivedRequest } from '../message.ts'
+import { findClaim } from '../requirement/judge.ts'
 import type { AccessTokenClaims } from '../token/access-token-claims.ts'
 import type { RequestUrl } from '../url/request-url.ts'
 
@@ -39,7 +40,8 @@ const STEERING: ReadonlySet<string> = new Set([
   // RFC 9440 has both names.
   'client-cert', 'client-cert-chain', 'remote-user', 'x-remote-user', 'x-real-ip', 'forwarded'
 ])
-const STEERING_PREFIXES: readonly string[] = ['x-forwarded-', 'x-ssl-client-']
+// The last two are those of ingress-nginx and of AWS.
+const STEERING_PREFIXES: readonly string[] = ['x-forwarded-', 'x-ssl-client-', 'ssl-client-', 'x-amzn-mtls-']
 
 /** Whether a header of this name never goes from a client to the upstream, because it would be ours, or would lead the upstream past the rule. */
 export function isWithheldName (name: string): boolean {
@@ -52,6 +54,12 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection', 'keep-alive', 'proxy-connection', 'proxy-authenticate', 'proxy-authorization', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'http2-settings'
 ])
 
+/**
+ * A client that names these as headers of its connection would change what the upstream reads: whose message it is, where it ends, and as
+ * what its body was judged.
+ */
+const OF_MESSAGE: ReadonlySet<string> = new Set(['host', 'content-length', 'content-type', 'content-encoding', 'mcp-method', 'mcp-name', 'mcp-protocol-version', 'mcp-session-id'])
+
 /** The names that Connection headers list, in lower case. */
 function connectionNames (rawHeaders: RawHeaders): ReadonlySet<string> {
   return new Set(linesOf(rawHeaders, 'connection').flatMap(line => line.toLowerCase().split(',')).map(name => name.trim()))
@@ -62,22 +70,23 @@ export interface PassedHeaders {
   readonly origin: { readonly url: RequestUrl, readonly addresses: readonly string[] }
   readonly identity: IdentityHeaders
   readonly passCredentials: boolean
+  /** Of the upstream. Undefined if it gets that of the client. */
+  readonly host: string | undefined
 }
 
 /**
  * The headers that the upstream gets, names and values in turn: those of the client, without those of its connection and without those
- * that it may not write (`isWithheldName`), and then ours. The client's Host stays.
+ * that it may not write (`isWithheldName`), and then ours.
  */
-export function headersForUpstream ({ rawHeaders }: Pick<ReceivedRequest, 'rawHeaders'>, { origin, identity, passCredentials }: PassedHeaders): string[] {
+export function headersForUpstream ({ rawHeaders }: Pick<ReceivedRequest, 'rawHeaders'>, { origin, identity, passCredentials, host }: PassedHeaders): string[] {
   const ofConnection = connectionNames(rawHeaders)
-  const headers: string[] = []
+  const headers: string[] = host === undefined ? [] : ['host', host]
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!.toLowerCase()
     // This service itself answers `Expect`.
-    if (HOP_BY_HOP.has(name) || name === 'expect') continue
+    if (HOP_BY_HOP.has(name) || name === 'expect' || (name === 'host' && host !== undefined)) continue
     if (name === 'authorization' || name === 'dpop' ? !passCredentials : isWithheldName(name)) continue
-    // A client that names Host or Content-Length as headers of its connection would change what the upstream reads.
-    if (ofConnection.has(name) && name !== 'host' && name !== 'content-length') continue
+    if (ofConnection.has(name) && !OF_MESSAGE.has(name)) continue
     headers.push(rawHeaders[i]!, rawHeaders[i + 1]!)
   }
   return [...headers, ...Object.entries(identity).flat(), ...forwardedHeaders(origin)]
@@ -100,7 +109,7 @@ function forwardedHeaders ({ url: { scheme, host, path, ownPath }, addresses }: 
 export function headersForClient (rawHeaders: RawHeaders): ReadonlyMap<string, string[]> {
   const headers = linesByName(rawHeaders)
   const ofConnection = connectionNames(rawHeaders)
-  for (const name of headers.keys()) if (HOP_BY_HOP.has(name) || (ofConnection.has(name) && name !== 'content-length')) headers.delete(name)
+  for (const name of headers.keys()) if (HOP_BY_HOP.has(name) || (ofConnection.has(name) && !OF_MESSAGE.has(name))) headers.delete(name)
   return headers
 }
 
@@ -167,7 +176,7 @@ export function createIdentityHeaders (claims: readonly ForwardedClaim[]): (call
       // RFC 9068 section 2.2. Some providers write `azp`, which OpenID Connect has for the same.
       'x-auth-client': encodeValue(claimsByName['client_id'] ?? claimsByName['azp'])
     }
-    for (const { header, claim } of claims) headers[header] = encodeValue(Object.hasOwn(claimsByName, claim) ? claimsByName[claim] : undefined)
+    for (const { header, claim } of claims) headers[header] = encodeValue(findClaim(claimsByName, claim))
     return headers
   }
 }

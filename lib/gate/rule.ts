@@ -26,6 +26,8 @@ export interface GateRule {
   readonly requirement: Requirement | undefined
   /** Takes the place of the configured audience. */
   readonly audience: string | undefined
+  /** Takes the place of that of the gate. */
+  readonly timeoutSeconds: number | undefined
   /** Whether a connection may become another protocol, such as WebSocket. */
   readonly upgrade: boolean
   /** The messages of the Model Context Protocol that it is for. Undefined if the body is not read for it. */
@@ -54,7 +56,7 @@ export function parseRule (entry: unknown, { methods: written, isRefused, tell: 
     isBad = true
     tellMember(member, problem)
   }
-  const { path, audience, upgrade = false } = entry
+  const { path, audience, timeoutSeconds, upgrade = false } = entry
   const pathProblem = problemOfPath(path)
   if (pathProblem !== undefined) tell(path === undefined ? undefined : 'path', pathProblem)
   const mcp = entry.mcp === undefined ? undefined : parseMcp(entry.mcp, tell)
@@ -62,7 +64,7 @@ export function parseRule (entry: unknown, { methods: written, isRefused, tell: 
   if (isTargeted(mcp) && methods && !isSameList(methods, MESSAGE_METHODS)) tell('methods', ` is ${quoteSetting(written)}, but only POST carries the messages that mcp names`)
   const requirement = readRequirement(entry, tell)
   if (isBad) return undefined
-  return { path: path as string, methods: methods ?? (isTargeted(mcp) ? MESSAGE_METHODS : undefined), requirement, audience: audience as string | undefined, upgrade: upgrade as boolean, mcp }
+  return { path: path as string, methods: methods ?? (isTargeted(mcp) ? MESSAGE_METHODS : undefined), requirement, audience: audience as string | undefined, timeoutSeconds: timeoutSeconds as number | undefined, upgrade: upgrade as boolean, mcp }
 }
 
 /** The only method whose requests carry messages of the Model Context Protocol. */

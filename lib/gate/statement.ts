@@ -25,32 +25,39 @@ export interface StatementSigner {
   /** An ES256 JWT (RFC 7519). It expires after 60 s. */
   sign (caller: Caller, request: StatedRequest): string
   /** The key set with which it is verified (RFC 7517). */
-  readonly keySet: object
+  readonly keySet: { readonly keys: readonly object[] }
+}
+
+/** A key that signs, and as it is published. */
+interface StatementKey {
+  readonly key: KeyObject
+  readonly jwk: { readonly kid: string }
 }
 
 /**
  * Makes the signer.
- * @param pem a private key in PKCS#8 and PEM form, EC P-256
- * @throws TypeError if it is anything else. The message holds no part of it.
+ * @param pems private keys in PKCS#8 and PEM form, EC P-256. The first signs, all are published
+ * @throws TypeError if one is anything else. The message holds no part of it.
  */
-export function createStatementSigner (pem: string, { now, randomBytes }: Pick<Surroundings, 'now' | 'randomBytes'>): StatementSigner {
-  const key = readKey(pem)
-  const { kty, crv, x, y } = createPublicKey(key).export({ format: 'jwk' })
-  const kid = thumbprint({ crv, kty, x, y } as PublicJwk)
+export function createStatementSigner (pems: readonly string[], { now, randomBytes }: Pick<Surroundings, 'now' | 'randomBytes'>): StatementSigner {
+  const keys = pems.map(readKey)
+  const { key, jwk: { kid } } = keys[0]!
   const header = encodeJson({ alg: 'ES256', typ: 'JWT', kid })
 
   return {
-    keySet: { keys: [{ kty, crv, x, y, kid, alg: 'ES256', use: 'sig' }] },
-    sign ({ claims: { sub }, scopes }, { issuer: iss, audience: aud, method, path }) {
+    keySet: { keys: [...new Map(keys.map(({ jwk }) => [jwk.kid, jwk])).values()] },
+    sign ({ claims: { sub }, scopes, issuer }, { issuer: iss, audience: aud, method, path }) {
       const iat = Math.floor(now())
       const jti = randomBytes(JTI_BYTES).toString('base64url')
-      const input = `${header}.${encodeJson({ iss, aud, sub, scope: scopes.join(' '), method, path, iat, exp: iat + LIFETIME_SECONDS, jti })}`
+      // Two issuers may have the same `sub` for different people (RFC 9493 section 3.2.3).
+      const claims = { iss, aud, sub, sub_id: { format: 'iss_sub', iss: issuer, sub }, scope: scopes.join(' '), method, path, iat, exp: iat + LIFETIME_SECONDS, jti }
+      const input = `${header}.${encodeJson(claims)}`
       return `${input}.${sign('sha256', Buffer.from(input), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`
     }
   }
 }
 
-function readKey (pem: string): KeyObject {
+function readKey (pem: string): StatementKey {
   const refusal = new TypeError('it is no private key in PKCS#8 and PEM form, EC P-256')
   if (!pem.includes('-----BEGIN PRIVATE KEY-----')) throw refusal
   let key: KeyObject
@@ -60,5 +67,7 @@ function readKey (pem: string): KeyObject {
     throw refusal
   }
   if (key.asymmetricKeyType !== 'ec' || key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') throw refusal
-  return key
+  const { kty, crv, x, y } = createPublicKey(key).export({ format: 'jwk' })
+  const kid = thumbprint({ crv, kty, x, y } as PublicJwk)
+  return { key, jwk: { kty, crv, x, y, kid, alg: 'ES256', use: 'sig' } as StatementKey['jwk'] }
 }

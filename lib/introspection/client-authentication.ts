@@ -39,7 +39,7 @@ export function createClientAuthentication (credentials: ClientCredentials): Cli
 }
 
 /** RFC 6749 section 2.3.1: both parts of Basic credentials are encoded as in a form. */
-function formEncoded (text: string): string {
+export function formEncoded (text: string): string {
   return new URLSearchParams({ '': text }).toString().slice(1)
 }
 

@@ -24,7 +24,7 @@ export interface GuardState {
 
 /** The sources of the metrics' values at the moment of a scrape. */
 export interface MetricSources {
-  readonly requests: RequestTally
+  readonly requests: Pick<RequestTally, 'counts' | 'durations'>
   readonly guard: GuardTally
   readonly parts: GuardState
   readonly connections: { readonly open: number, readonly dropped: number }
@@ -88,9 +88,9 @@ const revocation = ({ parts }: MetricSources, read: (parts: NonNullable<MetricSo
 
 /** Every metric of our own. docs/reference/monitoring.md explains them. The metrics of the process are served beside them. */
 export const METRICS: readonly MetricSpec[] = [
-  counter('holdfast_requests_total', 'Answered requests by method, route pattern, status and scheme of the credentials.',
+  counter('holdfast_requests_total', 'Requests by method, route pattern (at a gate that of the rule), status, scheme of the credentials and end (answered, client_gone, upstream_failed, upgraded, token_ended).',
     ({ requests }) => requests.counts()),
-  histogram('holdfast_request_duration_seconds', 'Time from reading a request to having sent its answer, by method and route pattern.',
+  histogram('holdfast_request_duration_seconds', 'Time from reading a request to its end, by method and route pattern; without upgraded connections.',
     ({ requests }, name) => requests.durations(name)),
   counter('holdfast_requests_shed_total', 'Requests answered with 503 because the process was overloaded.', ({ shed }) => one(shed)),
   gauge('holdfast_connections', 'Open connections.', ({ connections }) => one(connections.open)),

@@ -107,50 +107,61 @@ const DURATION_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 const SCHEMES = ['none', 'bearer', 'dpop'] as const
 
-export type RequestTally = ReturnType<typeof createRequestTally>
+export type RequestTally = ReturnType<typeof createRequestTally<string>>
 
-/** Counts answers by route, method, status and scheme, and their durations by route. One answer costs a few tens of nanoseconds. */
-export function createRequestTally () {
-  const tallies = new Map<string, ReturnType<typeof createRouteTally>>()
+/**
+ * Counts requests by route, method, status, scheme and end, and their durations by route. One request costs a few tens of nanoseconds.
+ */
+export function createRequestTally<const End extends string> ({ ends, unmeasured }: RequestTallyOptions<End>) {
+  const tallies = new Map<string, Map<string, ReturnType<typeof createRouteTally<End>>>>()
 
-  /** The answers of one route for one method. Their tally is made at the first call. */
+  /** The requests of one route with one method. Their tally is made at the first call. */
   function ofRoute (method: string, route: string) {
-    const key = `${method} ${route}`
-    const tally = tallies.get(key) ?? createRouteTally(method, route)
-    tallies.set(key, tally)
+    const ofMethods = tallies.get(route) ?? new Map<string, ReturnType<typeof createRouteTally<End>>>()
+    if (ofMethods.size === 0) tallies.set(route, ofMethods)
+    const tally = ofMethods.get(method) ?? createRouteTally({ ends, unmeasured }, { method, route })
+    ofMethods.set(method, tally)
     return tally
   }
+  const all = () => [...tallies.values()].flatMap(ofMethods => [...ofMethods.values()])
 
   return {
     ofRoute,
     /** The tally of requests without a route. Clients make up paths and methods, so both labels come from a small fixed set. */
     ofUnknown: (method: string) => ofRoute(METHODS.has(method) ? method : 'other', 'unknown'),
-    counts: (): Sample[] => [...tallies.values()].flatMap(tally => tally.counts()),
-    durations: (name: string): Sample[] => [...tallies.values()].flatMap(tally => tally.durations(name))
+    counts: (): Sample[] => all().flatMap(tally => tally.counts()),
+    durations: (name: string): Sample[] => all().flatMap(tally => tally.durations(name))
   }
 }
 
-function createRouteTally (method: string, route: string) {
-  // The key is one small integer for each pair of status and scheme.
-  const answers = new Map<number, number>()
+export interface RequestTallyOptions<End extends string> {
+  /** Every way in which a request may end. */
+  readonly ends: readonly End[]
+  /** Requests that end so may be open for days. They are left out of the durations. */
+  readonly unmeasured: End
+}
+
+function createRouteTally<End extends string> ({ ends, unmeasured }: RequestTallyOptions<End>, labels: { readonly method: string, readonly route: string }) {
+  // The key is one small integer for each status, scheme and end.
+  const counts = new Map<number, number>()
   const times = createHistogram(DURATION_BOUNDS)
 
   return {
     /**
-     * Counts one answer.
+     * Counts one request.
      * @param scheme the scheme that the client used, if credentials were read
      * @param durationMs from the first byte read to the last one sent
      */
-    answered (status: number, scheme: AuthScheme | undefined, durationMs: number): void {
-      const key = status * SCHEMES.length + (scheme === undefined ? 0 : scheme === 'Bearer' ? 1 : 2)
-      answers.set(key, (answers.get(key) ?? 0) + 1)
-      times.observe(durationMs / 1000)
+    ended (end: End, status: number, scheme: AuthScheme | undefined, durationMs: number): void {
+      const key = (status * SCHEMES.length + (scheme === undefined ? 0 : scheme === 'Bearer' ? 1 : 2)) * ends.length + ends.indexOf(end)
+      counts.set(key, (counts.get(key) ?? 0) + 1)
+      if (end !== unmeasured) times.observe(durationMs / 1000)
     },
-    counts: (): Sample[] => [...answers].map(([key, value]) => {
-      const status = Math.floor(key / SCHEMES.length)
-      return { labels: { method, route, status, scheme: SCHEMES[key % SCHEMES.length]! }, value }
+    counts: (): Sample[] => [...counts].map(([key, value]) => {
+      const rest = Math.floor(key / ends.length)
+      return { labels: { ...labels, status: Math.floor(rest / SCHEMES.length), scheme: SCHEMES[rest % SCHEMES.length]!, end: ends[key % ends.length]! }, value }
     }),
-    durations: (name: string): Sample[] => answers.size === 0 ? [] : times.samples(name, { method, route })
+    durations: (name: string): Sample[] => counts.size === 0 ? [] : times.samples(name, labels)
   }
 }
 

@@ -70,6 +70,16 @@ export function parseDiscoveredUri (text: string, issuer: string, refused: 'jwks
   return withoutFragment(url)
 }
 
+/**
+ * Reads an address that must be at one of these origins, because what is sent there is secret, or what comes from there is trusted. Returns it
+ * without fragment. Throws ProviderFailure foreign_address.
+ */
+export function parseOwnUri (text: string, origins: readonly string[]): string {
+  const url = parseSafeUrl(text)
+  if (url === undefined || !origins.includes(url.origin)) throw new ProviderFailure('foreign_address', undefined, { expected: `an address at ${origins.join(' or ')}`, found: printable(text) })
+  return withoutFragment(url)
+}
+
 function withoutFragment (url: URL): string {
   url.hash = ''
   return url.href

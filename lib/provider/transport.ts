@@ -23,9 +23,9 @@ export interface ProviderAnswer {
 /** What is sent to the provider beside a plain GET: a form unless the headers say another type, and headers beside the usual ones. */
 export interface ProviderRequest {
   /** POST unless given. */
-  readonly method?: 'GET' | 'POST' | 'PATCH'
+  readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   readonly headers: Readonly<Record<string, string>>
-  /** Left out for GET. */
+  /** Left out for GET and DELETE. */
   readonly body?: string
 }
 

@@ -18,6 +18,8 @@ export interface ReplayStoreOptions {
   readonly maxRecords: number
   readonly onEvent: (event: ReplayStoreEvent) => void
   readonly surroundings: Surroundings
+  /** The key that a Redis is tried with, unless that of the records. */
+  readonly probeKey?: string | undefined
   /** Loads the Redis client, which is a package of its own. */
   readonly loadRedis?: () => Promise<Pick<typeof import('./redis/redis-link.ts'), 'openRedisLink'>>
 }
@@ -28,7 +30,7 @@ export interface ReplayStoreOptions {
  * @throws Error if the URL cannot be used, or if the Redis client is not installed. Its message holds no part of the URL except the
  * names of parameters.
  */
-export async function createReplayStore ({ store, maxRecords, onEvent, surroundings, loadRedis = () => import('./redis/redis-link.ts') }: ReplayStoreOptions): Promise<ReplayStore> {
+export async function createReplayStore ({ store, maxRecords, onEvent, surroundings, probeKey, loadRedis = () => import('./redis/redis-link.ts') }: ReplayStoreOptions): Promise<ReplayStore> {
   if (store === 'off') return createOffStore()
   if (store === 'memory') {
     return createMemoryStore({ max: maxRecords, ...surroundings })
@@ -41,6 +43,7 @@ export async function createReplayStore ({ store, maxRecords, onEvent, surroundi
   return createRedisStore({
     open: listeners => openRedisLink(target, listeners, surroundings.steadyMs),
     surroundings,
+    probeKey,
     onChange: reason => onEvent(reason === null ? { name: 'replay_available', hosts } : { name: 'replay_unavailable', reason, hosts }),
     onPolicyUnknown: () => onEvent({ name: 'replay_policy_unknown', hosts })
   })

@@ -1,4 +1,5 @@
 import { isJsonObject } from '../jose/jws.ts'
+import type { JsonObject } from '../jose/jws.ts'
 import { Refusal } from '../refusal.ts'
 import type { VerifiedToken } from '../token/verified-tokens.ts'
 import type { ScopeGranters } from './implied-scopes.ts'
@@ -65,18 +66,27 @@ function verifyClaim ({ claims }: Grant, { name, allowed }: ClaimRule): void {
 }
 
 /**
- * The claim of that name. If there is none, a name with dots is a path into objects: `realm_access.roles`. It leads through no list.
- * Undefined if there is no such claim or member: JSON has no such value.
+ * The claim of that name. If there is none, a name with dots is a path into objects: `realm_access.roles`. Members may have dots in their
+ * names (`kubernetes.io.namespace`): at each object the longest own member is taken with which the rest begins, whole or up to a dot, with
+ * no way back to a shorter one. The path leads through no list. Undefined if there is no such claim or member: JSON has no such value.
  */
 export function findClaim (claims: Readonly<Record<string, unknown>>, name: string): unknown {
-  if (Object.hasOwn(claims, name)) return claims[name]
   let part: unknown = claims
-  for (const member of name.split('.')) {
-    // Names such as __proto__ must not find what every object inherits.
-    if (!isJsonObject(part) || !Object.hasOwn(part, member)) return undefined
-    part = part[member]
+  let rest: string | undefined = name
+  while (rest !== undefined) {
+    const member: string | undefined = isJsonObject(part) ? longestMember(part, rest) : undefined
+    if (member === undefined) return undefined
+    part = (part as JsonObject)[member]
+    rest = member.length === rest.length ? undefined : rest.slice(member.length + 1)
   }
   return part
+}
+
+/** Names such as __proto__ must not find what every object inherits. */
+function longestMember (object: JsonObject, name: string): string | undefined {
+  let end = name.length
+  while (end !== -1 && !Object.hasOwn(object, name.slice(0, end))) end = end === 0 ? -1 : name.lastIndexOf('.', end - 1)
+  return end === -1 ? undefined : name.slice(0, end)
 }
 
 function verifyDetail ({ claims }: Grant, { type }: DetailRequirement): void {

@@ -1,4 +1,7 @@
-import type { LogPosition, RevocationEffect, RevocationEntry } from './log.ts'
+import type { RevocationEffect, RevocationEntry } from './log.ts'
+import { createMergedTable, NEVER } from './merged-table.ts'
+import type { Merged, Moments, Origin } from './merged-table.ts'
+import type { SharesOptions } from './shares.ts'
 import type { RevocationFacts } from './target.ts'
 
 /** What refuses a token, for people. */
@@ -9,173 +12,173 @@ export interface Revocation {
   readonly at: number
 }
 
-export interface CutoffsOptions {
-  /** Maximum number of keys. */
-  readonly max: number
-  /** Seconds for which a cutoff is kept after it was recorded. A block is kept until it is lifted. */
+export interface CutoffsOptions extends SharesOptions {
+  /** Seconds for which a cutoff is kept. A block is kept until it is lifted. */
   readonly retentionSeconds: number
+  /** Seconds by which clocks may differ: they are added to the moment of a sender that is not the tokens' own issuer. */
+  readonly clockToleranceSeconds: number
   /** Unix seconds. */
   readonly now: () => number
+  /** Milliseconds of a clock that is never set: by it cutoffs are forgotten. */
+  readonly steadyMs: () => number
 }
 
-/**
- * What was merged of the entries for a key, with the event that is shown. Moments merge by maximum, so repeats and any order are harmless.
- * There may be a million of them, and each object in one costs memory, and time in each large collection of garbage. A literal that began
- * with a spread would take twice the memory.
- */
-interface Merged extends Revocation {
-  readonly sender: string
-  readonly standing: RevocationEntry['standing']
-  recordedAt: number
-  /** Of the newest entry. */
-  position: LogPosition
+/** What stands for a key, as the one entry that says it all. */
+export interface Held {
+  readonly entry: RevocationEntry
+  readonly ageSeconds: number
+  /** The log sets the place once it has written the entry again. */
+  readonly merged: Pick<Merged, 'place'>
 }
 
-interface Mark extends Merged {
-  /** Whole seconds, as times of tokens are compared. */
-  cutoff: number
-  login: number
-  ended: boolean
-}
-
-interface Block extends Merged {
-  blockedAt: number
-  enabledAt: number
-}
-
-/** Before any moment. A small integer needs no object of its own, as -Infinity does. */
-const NEVER = -1
+/** Streams whose news are kept. There are as many as transmitters. */
+const MAX_NEWS = 1000
+/** Keys that are looked at for each entry, and while there is no room. */
+const SWEEP = 4
+const FULL_SWEEP = 10_000
 
 export type Cutoffs = ReturnType<typeof createCutoffs>
 
 /**
- * The view of one process of what has been revoked. It never forgets a cutoff that a live token could meet: the log refuses an event
- * for which there is no room, and entries of other instances are applied even beyond the maximum.
+ * The view of one process of what has been revoked: entries are applied in the order of the log. It never forgets a cutoff that a live
+ * token could meet, whatever a clock says: the log refuses an event for which there is no room.
  */
-export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
-  // Maps keep the order of insertion, which is that of `recordedAt` but for entries that a store got back.
-  const marks = new Map<string, Mark>()
-  const blocks = new Map<string, Block>()
-  const undone = new Map<string, Pick<Merged, 'recordedAt' | 'position'>>()
+export function createCutoffs ({ max, issuers, retentionSeconds, clockToleranceSeconds, now, steadyMs }: CutoffsOptions) {
+  /** A cutoff that changes nothing is stored again only if it would outlive the first by more. */
+  const renewSeconds = Math.min(60, retentionSeconds / 10)
+  const lifeSeconds = retentionSeconds + renewSeconds
+  const ageOf = ({ learnedAt }: Pick<Merged, 'learnedAt'>): number => steadyMs() / 1000 - learnedAt
+  const isOld = (merged: Merged): boolean => ageOf(merged) >= lifeSeconds
+  const marks = createMergedTable({ max, issuers, isOver: isOld })
+  // A block that was lifted is kept as long as a cutoff, for events that come late.
+  const blocks = createMergedTable({ max, issuers, isOver: block => block.second > block.first && isOld(block) })
+  const news = new Map<string, Held>()
   let version = 0
-  /** Many events in a row have the same texts, which are then kept once. */
-  let texts = { event: '', source: '', sender: '', standing: 'other' as RevocationEntry['standing'] }
 
-  function isLive ({ recordedAt }: { readonly recordedAt: number }): boolean {
-    return now() < recordedAt + retentionSeconds
-  }
+  const toleranceOf = ({ standing }: Pick<Origin, 'standing'>): number => standing === 'issuer' ? 0 : clockToleranceSeconds
+  const tableOf = (effect: RevocationEffect): typeof marks => effect === 'block' || effect === 'enable' ? blocks : marks
 
-  function forgetOld (map: Map<string, { readonly recordedAt: number }>): void {
-    for (const [key, entry] of map) {
-      if (isLive(entry)) return
-      map.delete(key)
+  function momentsOf (entry: RevocationEntry): Moments {
+    const { effect, also } = entry
+    const at = Math.floor(entry.at)
+    const moment = at + toleranceOf(entry)
+    switch (effect) {
+      case 'block': return { first: at, second: also ?? NEVER, ended: false }
+      case 'enable': return { first: NEVER, second: at, ended: false }
+      case 'end': return { first: NEVER, second: NEVER, ended: true }
+      case 'login': return { first: moment, second: moment, ended: false }
+      default: return { first: moment, second: also === undefined ? NEVER : also + toleranceOf(entry), ended: false }
     }
   }
 
-  /** A block that was lifted is kept as long as a cutoff, for events that come late. */
-  function forgetLifted (): void {
-    for (const [key, block] of blocks) if (block.enabledAt > block.blockedAt && !isLive(block)) blocks.delete(key)
+  function heldMark (key: string, mark: Merged): Held {
+    const { origin, at, first, second, ended } = mark
+    const tolerance = toleranceOf(origin)
+    if (ended) return held(key, mark, { effect: 'end', at })
+    if (first === second) return held(key, mark, { effect: 'login', at: first - tolerance })
+    return held(key, mark, { effect: 'cutoff', at: first - tolerance, ...second !== NEVER && { also: second - tolerance } })
   }
 
-  function shownBy ({ event, source, sender, standing, at }: RevocationEntry): Revocation & Pick<Merged, 'sender' | 'standing'> {
-    if (event !== texts.event || source !== texts.source || sender !== texts.sender || standing !== texts.standing) texts = { event, source, sender, standing }
-    return { ...texts, at }
+  function heldBlock (key: string, block: Merged): Held {
+    const { first, second } = block
+    return held(key, block, first === NEVER ? { effect: 'enable', at: second } : { effect: 'block', at: first, ...second !== NEVER && { also: second } })
   }
 
-  function applyBlock (entry: RevocationEntry, position: LogPosition): void {
-    const { key, effect, at, recordedAt } = entry
-    const block = blocks.get(key) ?? { blockedAt: NEVER, enabledAt: NEVER, ...shownBy(entry), recordedAt, position }
-    if (effect === 'enable') block.enabledAt = Math.max(block.enabledAt, at)
-    else if (at >= block.blockedAt) Object.assign(block, { blockedAt: at }, shownBy(entry))
-    renew(block, entry, position)
-    blocks.set(key, block)
+  function held (key: string, merged: Merged, said: Pick<RevocationEntry, 'effect' | 'at' | 'also'>): Held {
+    const ageSeconds = ageOf(merged)
+    return { entry: { key, ...said, recordedAt: Math.floor(now() - ageSeconds), ...merged.origin }, ageSeconds, merged }
   }
 
-  function applyMark (entry: RevocationEntry, position: LogPosition): void {
-    const { key, effect, at, recordedAt } = entry
-    if (!isLive(entry)) return
-    const mark = marks.get(key) ?? { cutoff: NEVER, login: NEVER, ended: false, ...shownBy(entry), recordedAt, position }
-    if (at >= mark.at) Object.assign(mark, shownBy(entry))
-    if (effect === 'end') mark.ended = true
-    else mark.cutoff = Math.max(mark.cutoff, Math.floor(at))
-    if (effect === 'login') mark.login = Math.max(mark.login, Math.floor(at))
-    renew(mark, entry, position)
-    // To the end: the front is forgotten first.
-    marks.delete(key)
-    marks.set(key, mark)
-  }
-
-  function applyUndo ({ key, recordedAt }: RevocationEntry, position: LogPosition): void {
-    undone.delete(key)
-    undone.set(key, { position, recordedAt })
-    for (const map of [marks, blocks]) if (map.has(key) && map.get(key)!.position <= position) map.delete(key)
+  /** @param latest the last `iat` that a right clock can have given */
+  function isRefused ({ first, second, ended }: Merged, { issuedAt, loginAt }: RevocationFacts, latest: number): boolean {
+    if (ended) return true
+    // Nothing says that a token without `iat`, or with one in the future, is newer.
+    if (first !== NEVER && (issuedAt === undefined || issuedAt > latest || Math.floor(issuedAt) <= first)) return true
+    return loginAt !== undefined && Math.floor(loginAt) <= second
   }
 
   return {
-    /** Applies an entry. An entry may come again, and in any order. */
-    apply (entry: RevocationEntry, position: LogPosition): void {
-      const undo = undone.get(entry.key)
-      if (undo && position <= undo.position) return
-      forgetOld(marks)
-      forgetOld(undone)
-      if (entry.effect === 'undo') applyUndo(entry, position)
-      else if (entry.effect === 'block' || entry.effect === 'enable') applyBlock(entry, position)
-      else applyMark(entry, position)
-      version++
+    /**
+     * Applies an entry, in the order of the log. What was written again may come again.
+     * @param ageSeconds since it was first written
+     * @param place counts the entries of the log as this process reads them
+     */
+    apply (entry: RevocationEntry, ageSeconds: number, place: number): void {
+      const { key, effect } = entry
+      const table = tableOf(effect)
+      if (effect === 'undo') version += Number(marks.remove(key)) + Number(blocks.remove(key))
+      else if (effect === 'state') {
+        if (news.has(key) || news.size < MAX_NEWS) news.set(key, { entry, ageSeconds: 0, merged: { place } })
+      } else if (table === blocks || ageSeconds < lifeSeconds) version += Number(table.merge(entry, momentsOf(entry), Math.ceil(steadyMs() / 1000 - ageSeconds), place))
+      marks.sweep(SWEEP)
+      blocks.sweep(SWEEP)
     },
-    /** Changes with each entry. A token that was not revoked at one version is not revoked for as long as it stays the same. */
+    /** Whether an entry would change anything. What would not need not be stored again. */
+    isNews (entry: RevocationEntry): boolean {
+      const { key, effect, at, event } = entry
+      if (effect === 'undo') return marks.get(key) !== undefined || blocks.get(key) !== undefined
+      if (effect === 'state') {
+        const known = news.get(key)?.entry
+        return !known || at > known.at || (at === known.at && event !== known.event)
+      }
+      const table = tableOf(effect)
+      if (table.isNews(key, momentsOf(entry))) return true
+      const age = ageOf(table.get(key)!)
+      // It happened after the other was learned, so it is to be kept for as long again.
+      return table === marks && age >= renewSeconds && at > now() - age
+    },
+    /** Changes with each entry that changes something. A token that was not revoked at one version is not revoked for as long as it stays the same. */
     version: (): number => version,
-    /** Whether entries for these keys fit. */
-    hasRoom (keys: readonly string[]): boolean {
-      forgetOld(marks)
-      const added = new Set(keys.filter(key => !marks.has(key) && !blocks.has(key))).size
-      const isRoom = (): boolean => marks.size + blocks.size + added <= max
-      if (!isRoom()) forgetLifted()
-      return isRoom()
+    /** Whether new keys of these entries fit. */
+    hasRoom (entries: readonly RevocationEntry[]): boolean {
+      const fit = (table: typeof marks): boolean => {
+        const own = entries.filter(({ effect }) => effect !== 'undo' && effect !== 'state' && tableOf(effect) === table)
+        if (table.hasRoom(own)) return true
+        table.sweep(FULL_SWEEP)
+        return table.hasRoom(own)
+      }
+      return fit(marks) && fit(blocks)
     },
     /** What refuses a token. Undefined if nothing does. Times of tokens are compared in whole seconds. */
-    revocationOf ({ keys, issuedAt, loginAt }: RevocationFacts): Revocation | undefined {
-      if (marks.size === 0 && blocks.size === 0) return undefined
-      for (const key of keys) {
+    revocationOf (facts: RevocationFacts): Revocation | undefined {
+      if (marks.size() === 0 && blocks.size() === 0) return undefined
+      const latest = now() + clockToleranceSeconds
+      for (const key of facts.keys) {
         const block = blocks.get(key)
-        if (block && block.blockedAt >= block.enabledAt && block.blockedAt !== NEVER) return shownOf(block)
+        // What lifts a block has no effect before its time: the clock of its sender may be wrong.
+        if (block && block.first !== NEVER && (block.first >= block.second || block.second > latest)) return shownOf(block)
         const mark = marks.get(key)
-        if (!mark || !isLive(mark)) continue
-        // Without `iat` nothing says that the token is newer.
-        const isIssuedBefore = mark.cutoff !== NEVER && (issuedAt === undefined || Math.floor(issuedAt) <= mark.cutoff)
-        const isOfLoginBefore = loginAt !== undefined && Math.floor(loginAt) <= mark.login
-        if (mark.ended || isIssuedBefore || isOfLoginBefore) return shownOf(mark)
+        if (mark && !isOld(mark) && isRefused(mark, facts, latest)) return shownOf(mark)
       }
       return undefined
     },
-    /** All that is kept, as entries: for a store that has lost them. */
-    entries (): RevocationEntry[] {
-      forgetOld(marks)
-      const entries: RevocationEntry[] = []
-      const add = (key: string, effect: RevocationEffect, at: number, { event, source, sender, standing, recordedAt }: Merged): void => {
-        if (at !== NEVER) entries.push({ key, effect, at, recordedAt, event, source, sender, standing })
-      }
-      for (const [key, mark] of marks) {
-        if (mark.cutoff > mark.login) add(key, 'cutoff', mark.cutoff, mark)
-        add(key, 'login', mark.login, mark)
-        if (mark.ended) add(key, 'end', mark.recordedAt, mark)
-      }
-      for (const [key, block] of blocks) {
-        add(key, 'block', block.blockedAt, block)
-        add(key, 'enable', block.enabledAt, block)
-      }
-      return entries
+    /** What was last changed at places after `after` and up to `upTo`, for a store that has lost it. It may be read in pieces, between other entries. */
+    * held (after: number, upTo: number): Generator<Held, void> {
+      const isWithin = ({ place }: Pick<Merged, 'place'>): boolean => place > after && place <= upTo
+      for (const [key, mark] of marks.entries()) if (isWithin(mark) && !isOld(mark)) yield heldMark(key, mark)
+      for (const [key, block] of blocks.entries()) if (isWithin(block)) yield heldBlock(key, block)
+      for (const state of news.values()) if (isWithin(state.merged)) yield state
+    },
+    /** What stands for a key. */
+    heldOf (key: string): Held[] {
+      const [mark, block, state] = [marks.get(key), blocks.get(key), news.get(key)]
+      return [mark && !isOld(mark) ? [heldMark(key, mark)] : [], block ? [heldBlock(key, block)] : [], state ?? []].flat()
+    },
+    /** Forgets what was last changed at places up to `upTo`: the log no longer has it. */
+    dropUpTo (upTo: number): void {
+      for (const table of [marks, blocks]) for (const [key, { place }] of table.entries()) if (place <= upTo) table.remove(key)
+      version++
+    },
+    /** Forgets some of what is over. It is called now and then, so that what is over goes although nothing comes. */
+    sweep (): void {
+      marks.sweep(FULL_SWEEP / 10)
+      blocks.sweep(FULL_SWEEP / 10)
     },
     /** The number of keys. */
-    size: (): number => marks.size + blocks.size
+    size: (): number => marks.size() + blocks.size()
   }
 }
 
-function renew (merged: Merged, { recordedAt }: RevocationEntry, position: LogPosition): void {
-  merged.recordedAt = Math.max(merged.recordedAt, recordedAt)
-  if (position > merged.position) merged.position = position
-}
-
-function shownOf ({ event, source, at }: Revocation): Revocation {
+function shownOf ({ origin: { event, source }, at }: Merged): Revocation {
   return { event, source, at }
 }

@@ -112,7 +112,7 @@ function entriesAbout (subject: Subject, meaning: keyof typeof CHOICES, facts: E
 function newsOf (type: string, event: JsonObject, claims: JsonObject, sender: string, now: number): readonly RevocationEntry[] {
   const news = type === VERIFICATION ? 'verification' : event.status
   if (type !== VERIFICATION && !isStreamStatus(news)) return []
-  return [{ key: `stream ${sender}`, effect: 'state', at: Math.min(momentOf(event, claims), now), recordedAt: now, event: news as string, source: sender, sender, standing: 'other' }]
+  return [{ key: `${type === VERIFICATION ? 'verification' : 'stream'} ${sender}`, effect: 'state', at: Math.min(momentOf(event, claims), now), recordedAt: now, event: news as string, source: sender, sender, standing: 'other' }]
 }
 
 /** Whether a value is a status of streams (SSF 1.0 section 8.1.2). */

@@ -19,6 +19,8 @@ export interface RevocationEntry {
   readonly effect: RevocationEffect
   /** The moment of the event as its sender says, in Unix seconds, may be fractional. */
   readonly at: number
+  /** Of an entry that stands for several: the moment of the logins that a `cutoff` ends too, or at which a `block` was lifted before. */
+  readonly also?: number
   /** When it reached the log, in Unix seconds. */
   readonly recordedAt: number
   /** The event, for people: the end of its type, such as `session-revoked`, or `logout`, or `operator`. Of a stream: `verification`, or its status. */
@@ -32,11 +34,12 @@ export interface RevocationEntry {
   readonly issuer?: string | undefined
 }
 
-/** The position of an entry in the log: texts that sort like the entries. */
-export type LogPosition = string
-
-/** Called for each entry, once or more, in order. */
-export type OnRevocationEntry = (entry: RevocationEntry, position: LogPosition) => void
+/**
+ * Called for each entry in the order of the log. One that was written again comes again.
+ * @param ageSeconds since it was first written. It may be less than that, and is never more
+ * @param place counts the entries as this process reads them
+ */
+export type OnRevocationEntry = (entry: RevocationEntry, ageSeconds: number, place: number) => void
 
 /**
  * Thrown if entries could not be stored: the log does not answer, or has no room. They may have been stored, so they are to be sent
@@ -56,6 +59,11 @@ export interface RevocationLog {
    * @throws RevocationLogError
    */
   append (entries: readonly RevocationEntry[]): Promise<void>
+  /**
+   * Resolves when this process applies all that the log holds now: what it knows then, the log has.
+   * @throws RevocationLogError
+   */
+  sync (): Promise<void>
   /** Whether this process is the only one that may do a task now, such as polling. It holds for `seconds`, and is renewed before that. */
   lead (task: string, seconds: number): Promise<boolean>
   /**
@@ -70,12 +78,12 @@ export interface RevocationLog {
 
 /** The log of a service of one instance: its own memory, gone when it ends. */
 export function createMemoryLog (onEntry: OnRevocationEntry): RevocationLog {
-  // Texts of one length, and of one piece each.
-  let count = 1e15
+  let place = 0
   return {
     async append (entries) {
-      for (const entry of entries) onEntry(entry, String(++count))
+      for (const entry of entries) onEntry(entry, 0, ++place)
     },
+    async sync () {},
     lead: async () => true,
     ageMs: () => 0,
     fault: () => undefined,

@@ -3,6 +3,7 @@ import { entriesOf, momentOf } from './effects.ts'
 import type { RevocationEntry } from './log.ts'
 import { SetError } from './security-event-token.ts'
 import type { UnverifiedSet } from './security-event-token.ts'
+import { claimTarget } from './target.ts'
 
 const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 const MAX_FORM_MEMBERS = 100
@@ -40,10 +41,10 @@ export function logoutEntries ({ claims }: UnverifiedSet, { issuer, sessionClaim
   // Version 1.0 asks for it. Some providers leave it out, as drafts did.
   if (exp !== undefined && !(typeof exp === 'number' && now < exp + clockToleranceSeconds)) throw new SetError('invalid_request', 'The logout token has expired.')
   if ([sub, sid].some(value => value !== undefined && (typeof value !== 'string' || value === ''))) throw new SetError('invalid_request', 'A sub or sid of the logout token is not a text.')
-  const isSession = sid !== undefined && sessionClaim !== false
-  if (!isSession && sub === undefined) {
+  const session = sid !== undefined && sessionClaim !== false ? claimTarget(sessionClaim, issuer, sid as string) : undefined
+  if (!session && sub === undefined) {
     throw new SetError('invalid_request', sid === undefined ? 'The logout token has neither sub nor sid.' : 'The logout token has only a sid, and access tokens have none here.')
   }
   const facts = { at: momentOf({}, claims), recordedAt: now, event: 'logout', source: issuer, sender: issuer }
-  return isSession ? entriesOf('end', [['sid', issuer, sid as string]], facts) : entriesOf('login', [['sub', issuer, sub as string]], facts)
+  return session ? entriesOf('end', [session], facts) : entriesOf('login', [['sub', issuer, sub as string]], facts)
 }

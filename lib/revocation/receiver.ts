@@ -1,13 +1,12 @@
 import { timingSafeEqual, hash } from 'node:crypto'
 import type { KeySource } from '../provider/key-source.ts'
-import { Refusal } from '../refusal.ts'
 import type { SignerFinder } from '../token/jwt-signature.ts'
-import { effectsOf, eventName } from './effects.ts'
+import { effectsOf, eventName, VERIFICATION } from './effects.ts'
 import type { EventOutcome } from './effects.ts'
 import type { RevocationEntry } from './log.ts'
 import { logoutEntries, readLogoutForm } from './logout-token.ts'
 import type { LogoutRules } from './logout-token.ts'
-import { checkSet, eventIn, readSet, SetError, verifySetSignature } from './security-event-token.ts'
+import { checkSet, eventIn, MAX_SET_BYTES, readSet, SetError, verifySetSignature } from './security-event-token.ts'
 import type { SetRules, UnverifiedSet } from './security-event-token.ts'
 import { SubjectError } from './subject.ts'
 import type { SubjectRules } from './subject.ts'
@@ -20,6 +19,8 @@ export interface EventSender {
   readonly keys: Pick<KeySource, 'candidates' | 'fetchCandidates'>
   /** The whole value of the Authorization header of a push. Undefined if none is needed. */
   readonly pushAuthorization: string | undefined
+  /** Whether a verification of its stream may have this `state`. */
+  readonly isStateKnown: (state: unknown) => Promise<boolean>
 }
 
 /** A sender of logout tokens. */
@@ -53,6 +54,7 @@ export function createReceiver ({ senders, logoutSenders, append, findSigner, no
     checkSet(set, sender.setRules)
     const event = eventIn(set)
     await verifySetSignature(set, sender.keys, findSigner)
+    if (event.type === VERIFICATION && !await sender.isStateKnown(event.event.state)) throw new SetError('invalid_state', 'The state of the verification is not one that was asked for.')
     const { outcome, entries } = readingSubject(() => effectsOf(event, sender, now()))
     await append(entries)
     return { sender: sender.name, type: eventName(event.type), outcome }
@@ -60,13 +62,15 @@ export function createReceiver ({ senders, logoutSenders, append, findSigner, no
 
   return {
     /** A security event token that was polled (RFC 8936): its sender is known. */
-    take: async (text: string, sender: EventSender): Promise<Received> => takeSet(readSet(text), sender),
+    async take (text: string, sender: EventSender): Promise<Received> {
+      if (Buffer.byteLength(text) > MAX_SET_BYTES) throw new SetError('invalid_request', 'The token is larger than 64 KiB.')
+      return takeSet(readSet(text), sender)
+    },
     /** One that was pushed (RFC 8935). */
     async push (text: string, authorization: string | undefined): Promise<Received> {
       const set = readSet(text)
       const sender = senders.find(isOf(set))
       if (sender && !fits(authorization, sender.pushAuthorization)) throw new SetError('authentication_failed', 'The Authorization header is not the configured one.')
-      if (!sender && senders.some(({ setRules }) => setRules.issuers.length === 0)) throw new Refusal('keys_unavailable', { detail: { failure: 'configuration' } })
       return takeSet(set, sender ?? unknownIssuer())
     },
     /** A form with a logout token (Back-Channel Logout 1.0). */

@@ -1,64 +1,84 @@
 import { faultOf } from '../replay/redis/redis-faults.ts'
 import type { LinkListeners } from '../replay/redis/redis-link.ts'
 import type { Surroundings } from '../surroundings.ts'
+import type { Cutoffs } from './cutoffs.ts'
 import { RevocationLogError } from './log.ts'
 import type { OnRevocationEntry, RevocationEntry, RevocationLog } from './log.ts'
-import { APPEND, BLOCKS, callOf, EPOCH, LOG, newerOf, PAGE, positionOf, readLog, SETTLING, takeEntry } from './redis-entries.ts'
-import type { RedisCall, RedisClient, Row } from './redis-entries.ts'
+import { createLogClock } from './log-clock.ts'
+import { callOf, isBefore, PAGE, readEntry, readOldBlocks, writeEntry } from './redis-entries.ts'
+import type { RedisClient } from './redis-entries.ts'
+import { createRewriter } from './redis-rewriter.ts'
+import { APPEND, CLEANED, CLOCK, EPOCH, FIND, LEAD, LOG, OLD_BLOCKS, READ, SETTLING } from './redis-scripts.ts'
 
 const LEADER = '{holdfast:revocation}:leader:'
+const START = '0-0'
 
 /** A wait for new entries. It is shorter than the time after which the connection counts as dead. */
 const BLOCK_MS = 200
 const APPEND_MS = 1000
 const RETRY_MS = 100
-/** An instance that is connected looks at the epoch this often at least, and one that is not tries to connect each 500 ms. */
+/** An instance that is connected looks at the log this often at least, and one that is not tries to connect each 500 ms. */
 const SETTLE_MS = 3 * BLOCK_MS
 const SETTLE_STEP_MS = 50
-
-/** KEYS: leader. ARGV: this instance, milliseconds. */
-const LEAD = `
-local leader = redis.call('GET', KEYS[1])
-if leader and leader ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1`
+/** Between two steps of cleaning: requests come first. */
+const CLEAN_STEP_MS = 20
+/** Places that are remembered, to find out how much a server has lost. */
+const MAX_CHECKPOINTS = 128
 
 export interface RedisLogOptions {
   /** Opens a connection; see `openRedisClient`. */
   readonly open: (listeners: LinkListeners) => { readonly client: RedisClient, readonly close: () => void }
-  readonly surroundings: Pick<Surroundings, 'steadyMs' | 'after' | 'randomBytes'>
-  /** Seconds for which an entry is kept. */
-  readonly retentionSeconds: number
+  readonly surroundings: Pick<Surroundings, 'now' | 'steadyMs' | 'after' | 'randomBytes'>
   readonly onEntry: OnRevocationEntry
-  /** All that this process keeps, for a server that has lost it. */
-  readonly kept: () => readonly RevocationEntry[]
+  /** What this process knows, for a server that has lost it, and so that what no longer counts can go out of the log. */
+  readonly kept: Pick<Cutoffs, 'held' | 'heldOf' | 'dropUpTo' | 'sweep' | 'size'>
   /** Called once for each change: with the fault if the log cannot be read, with null if it can. */
   readonly onChange: (fault: string | null) => void
 }
 
+type Page = readonly [epoch: string, isSettling: number, clock: string, cleaned: string, length: number, isThere: number, last: string, texts: readonly string[]]
+
+/** An answer counts from the moment of its request: it may have waited until this process had time for it. */
+interface AskedPage {
+  readonly askedMs: number
+  readonly page: Page
+}
+
 /**
- * A log that instances share: a stream in Redis, which each instance reads from its own place, all of it at its start and after each new
- * connection. Publish and subscribe alone would lose what is published while an instance is away.
+ * A log that instances share: a stream in Redis, which each instance reads once, from its own place on, and applies in its order. Publish
+ * and subscribe alone would lose what is published while an instance is away.
  */
-export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry, kept, onChange }: RedisLogOptions): RevocationLog {
+export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }: RedisLogOptions): RevocationLog {
   const { steadyMs, after, randomBytes } = surroundings
   const instance = randomText()
+  const clock = createLogClock(surroundings)
   /** When the log last answered. Negative infinity until all of it was read, and while it gets back what it has lost. */
   let heardMs = -Infinity
   /** Why the log cannot be read. */
   let fault: string | null = null
-  /** Of the data that is read. Null until it was found. */
-  let epoch: string | null = null
-  /** Counts the losses of data that this process has seen. The ids of what was lost do not compare with new ones. */
+  /** Of the data that is read. Empty until it was found. */
+  let epoch = ''
+  /** Counts the losses of data that this process has seen. */
   let losses = 0
-  /** Up to which entry the log was read. */
-  let lastId = '0-0'
-  /** The newest entry that this process has read or written. */
-  let newestId = '0-0'
+  /** Up to which entry the log was read, and how many entries this process has read or written again so far. */
+  let lastId = START
+  let place = 0
+  /** Earlier values of the two, the newest last. */
+  let checkpoints: Array<readonly [id: string, place: number]> = []
+  /** Whether instances had the time to restore what the log may have lost before this one has started. */
+  let isSettled = false
+  let areOldBlocksRead = false
+  /** What was last changed up to this place is no longer in the log, and is to be forgotten. */
+  let overtaken: number | undefined
+  /** The next page, asked for while the one before it is applied. */
+  let nextPage: Promise<AskedPage> | undefined
   let isClosed = false
   /** Counts the connections of the reader. Work of an earlier one must not go on. */
   let turn = 0
   const isCurrent = (own: number): boolean => own === turn && !isClosed
+  /** Senders that wait until this process has read what they have written, by the last text of it; and until it has read up to an id. */
+  const written = new Map<string, () => void>()
+  const waiting = new Set<() => void>()
 
   const writer = open({ ready () {}, error () {}, close () {} })
   const reader = open({
@@ -71,6 +91,19 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
   })
   const call = callOf(reader.client)
   const callWriter = callOf(writer.client)
+  const rewriter = createRewriter({
+    call,
+    kept,
+    settleMs: SETTLE_MS,
+    read: () => ({ lastId, place }),
+    write: ({ entry, ageSeconds }) => writeEntry(entry, clock.nowMs() - ageSeconds * 1000),
+    take (last, texts, afterTexts) {
+      for (const text of texts) takeText(text, ++place)
+      afterTexts()
+      moveTo(last)
+    },
+    nextPlace: () => ++place
+  })
 
   /** An error that only says that there is no connection hides no reason that is known. */
   function fail (error: Error): void {
@@ -83,11 +116,12 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
     onChange(now)
   }
 
-  /** Reads all entries, then new ones, until the connection ends. */
+  /** Reads the log from its place on, until the connection ends. */
   async function follow (own: number): Promise<void> {
+    nextPage = undefined
     try {
-      await load(own)
-      while (isCurrent(own)) await readNews(own)
+      if (!isSettled) after(SETTLE_MS, () => { isSettled = true })
+      while (isCurrent(own)) await step(own)
     } catch (error) {
       if (!isCurrent(own)) return
       fail(error as Error)
@@ -95,124 +129,157 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
     }
   }
 
-  /** Reads all of the log, after all instances had the time to restore what it has lost. */
-  async function load (own: number): Promise<void> {
-    const found = await findEpoch()
-    if (newestId !== '0-0' && !(found === epoch && await hasNewest())) await restore()
-    epoch = found
-    // Entries may be missing although the epoch is there, as after a restart from an older copy: whoever has them needs time to connect.
-    if (heardMs === -Infinity) await pause(SETTLE_MS)
-    while (await call('get', SETTLING) !== null) {
-      heardMs = -Infinity
-      await pause(SETTLE_STEP_MS)
-    }
-    const askedMs = steadyMs()
-    await readLog(call, takeRow)
-    // Data that were lost meanwhile may be those of others, which this process has not read.
-    const isWhole = await call('get', EPOCH) === found
+  /** One page, and then what is to be done. Requests come between two steps. */
+  async function step (own: number): Promise<void> {
+    const { askedMs, page } = await (nextPage ?? readPage(lastId))
+    nextPage = undefined
     if (!isCurrent(own)) return
-    if (isWhole) heard(askedMs)
-    else await load(own)
-  }
-
-  /** The epoch of the data. Whoever finds none begins one. */
-  async function findEpoch (): Promise<string> {
-    for (;;) {
-      const found = await call('get', EPOCH) as string | null
-      if (found !== null) return found
-      await keepWaiting()
-      await call('set', EPOCH, randomText(), 'NX')
+    const [foundEpoch, isSettling, time, cleaned, length, isThere, last, texts] = page
+    clock.see(time)
+    epoch ||= foundEpoch
+    if (foundEpoch !== epoch || isThere === 0) return await recover(own, foundEpoch, foundEpoch === epoch && isBefore(lastId, cleaned))
+    const isWhole = texts.length < PAGE
+    if (!isWhole) {
+      nextPage = readPage(last)
+      nextPage.catch(() => {})
+    }
+    for (const text of texts) takeText(text, ++place)
+    moveTo(last)
+    if (!isWhole) return
+    if (!areOldBlocksRead) return await takeOldBlocks()
+    if (overtaken !== undefined) {
+      kept.dropUpTo(overtaken)
+      overtaken = undefined
+    } else if (rewriter.isRestoring()) {
+      await rewriter.restoreSome()
+    } else {
+      if (isSettling === 1 || !isSettled) heardMs = -Infinity
+      else heard(askedMs)
+      kept.sweep()
+      const isCleaning = await rewriter.cleanSome(length, lead)
+      await waitForNews(isCleaning ? CLEAN_STEP_MS : heardMs === -Infinity ? SETTLE_STEP_MS : BLOCK_MS)
     }
   }
 
-  /** A replica that was promoted may lack the last entries. */
-  async function hasNewest (): Promise<boolean> {
-    return (await call('xrange', LOG, newestId, newestId) as Row[]).length > 0
+  async function readPage (from: string): Promise<AskedPage> {
+    const askedMs = steadyMs()
+    const isBehind = rewriter.isRestoring() || overtaken !== undefined
+    const page = await call('eval', READ, '5', LOG, EPOCH, SETTLING, CLOCK, CLEANED, from, String(PAGE), randomText(), String(SETTLE_MS), isBehind ? '1' : '0', ...clock.offer()) as Page
+    return { askedMs, page }
   }
 
-  /** Writes all that this process keeps to a server that has lost it. No view counts as whole until a while after the last such write. */
-  async function restore (): Promise<void> {
+  async function waitForNews (ms: number): Promise<void> {
+    await call('xread', 'COUNT', '1', 'BLOCK', String(ms), 'STREAMS', LOG, lastId)
+  }
+
+  /**
+   * Goes back to where the log and this process part: the log was emptied, or a server has lost the end of it. What only this process
+   * knows is then written again. If the log was cleaned beyond the place of this process, it is read anew, and what it no longer has goes.
+   */
+  async function recover (own: number, foundEpoch: string, isCleaned: boolean): Promise<void> {
     heardMs = -Infinity
     losses++
-    // Before the entries are listed, which may take a while.
-    await keepWaiting()
-    const entries = kept()
-    let written = '0-0'
-    for (let i = 0; i < entries.length; i += PAGE) {
-      await keepWaiting()
-      written = (await write(call, entries.slice(i, i + PAGE))).at(-1)!
-    }
-    // The clock of another server may be behind, and so may its ids.
-    lastId = '0-0'
-    newestId = written
-  }
-
-  async function readNews (own: number): Promise<void> {
-    const askedMs = steadyMs()
-    const asked = call('get', EPOCH)
-    const settling = call('get', SETTLING)
-    const came = call('xread', 'COUNT', String(PAGE), 'BLOCK', String(BLOCK_MS), 'STREAMS', LOG, lastId)
-    // All are awaited, so that no rejection is unhandled.
-    const [found, restoring, streams] = await Promise.all([asked, settling, came]) as [string | null, string | null, Array<[string, Row[]]> | null]
+    wake()
+    const upTo = place
+    const isOvertaken = isCleaned && !rewriter.isRestoring()
+    const ids = isOvertaken ? [] : checkpoints.map(([id]) => id).reverse()
+    const at = ids.length === 0 ? 0 : await call('eval', FIND, '1', LOG, ...ids) as number
     if (!isCurrent(own)) return
-    if (found !== epoch) return await load(own)
-    const rows = streams?.[0]?.[1] ?? []
-    rows.forEach(takeRow)
-    if (restoring !== null) heardMs = -Infinity
-    // After a whole page there may be more.
-    else if (rows.length < PAGE) heard(askedMs)
+    epoch = foundEpoch
+    const common = at === 0 ? undefined : checkpoints.at(-at)
+    checkpoints = common ? checkpoints.slice(0, checkpoints.length - at + 1) : []
+    lastId = common?.[0] ?? START
+    overtaken = isOvertaken ? upTo : undefined
+    if (!isOvertaken) rewriter.restore(common?.[1] ?? -1, upTo)
   }
 
-  /** An answer counts from the moment of its request: it may have waited until this process had time for it. */
+  async function takeOldBlocks (): Promise<void> {
+    // At no place of the log: they are written to it.
+    await readOldBlocks(call, text => takeText(text, 0))
+    areOldBlocksRead = true
+    if (await call('exists', OLD_BLOCKS) === 1) rewriter.restore(-1, 0, async () => { await call('unlink', OLD_BLOCKS) })
+  }
+
   function heard (askedMs: number): void {
     heardMs = askedMs
     report(null)
   }
 
-  function takeRow (row: Row): void {
-    takeEntry(row, losses, onEntry)
-    lastId = newerOf(lastId, row[0])
-    newestId = newerOf(newestId, row[0])
+  function takeText (text: string, at: number): void {
+    const stored = readEntry(text)
+    if (stored) onEntry(stored, Math.max(0, (clock.nowMs() - stored.t) / 1000), at)
+    written.get(text)?.()
   }
 
-  /** From now on for a while, no instance takes what is stored for whole. */
-  function keepWaiting (): Promise<unknown> {
-    return call('set', SETTLING, '1', 'PX', String(SETTLE_MS))
+  function moveTo (id: string): void {
+    if (id === lastId) return
+    lastId = id
+    checkpoints.push([id, place])
+    // The older, the fewer are needed.
+    if (checkpoints.length > MAX_CHECKPOINTS) checkpoints = checkpoints.filter((_, index) => index % 2 === 0 || index > MAX_CHECKPOINTS / 2)
+    wake()
+  }
+
+  function wake (): void {
+    for (const look of waiting) look()
+  }
+
+  /** Resolves with false after the time that a sender waits. */
+  async function within (done: Promise<void>): Promise<boolean> {
+    return await Promise.race([done.then(() => true), pause(APPEND_MS).then(() => false)])
+  }
+
+  /** Whether this process has read up to an id in time. */
+  async function reads (id: string): Promise<boolean> {
+    let look = (): void => {}
+    const isRead = await within(new Promise(resolve => {
+      look = () => { if (!isBefore(lastId, id)) resolve() }
+      waiting.add(look)
+      look()
+    }))
+    waiting.delete(look)
+    return isRead
   }
 
   function randomText (): string {
     return randomBytes(12).toString('base64url')
   }
 
-  /** @returns the ids of the entries */
-  async function write (through: RedisCall, entries: readonly RevocationEntry[]): Promise<readonly string[]> {
-    const texts = entries.map(entry => JSON.stringify(entry))
-    return await through('eval', APPEND, '4', LOG, BLOCKS, EPOCH, SETTLING, String(Math.ceil(retentionSeconds)), randomText(), String(SETTLE_MS), ...texts) as string[]
+  function pause (ms: number): Promise<undefined> {
+    return new Promise(resolve => { after(ms, () => resolve(undefined)) })
   }
 
-  function pause (ms: number): Promise<void> {
-    return new Promise(resolve => { after(ms, resolve) })
+  /** The answer to a command of a sender. Undefined if there is none in time. */
+  async function answer (command: string, ...args: string[]): Promise<unknown> {
+    return await Promise.race([callWriter(command, ...args).catch(() => undefined), pause(APPEND_MS)])
+  }
+
+  async function lead (task: string, seconds: number): Promise<boolean> {
+    return await answer('eval', LEAD, '1', LEADER + task, instance, String(seconds * 1000)) === 1
   }
 
   return {
-    async append (entries) {
+    async append (entries: readonly RevocationEntry[]) {
+      const undone = entries.filter(({ effect }) => effect === 'undo').flatMap(({ key }) => [`block ${key}`, `enable ${key}`])
+      if (undone.length > 0) await answer('hdel', OLD_BLOCKS, ...undone)
+      const texts = entries.map(entry => writeEntry(entry, clock.nowMs()))
+      const last = texts.at(-1)!
+      // Whatever becomes of the log meanwhile: what this process has read, it restores.
+      const isRead = within(new Promise(resolve => { written.set(last, resolve) }))
+      const id = await answer('eval', APPEND, '3', LOG, EPOCH, SETTLING, randomText(), String(SETTLE_MS), ...texts)
+      const isStored = id !== undefined && await isRead
+      written.delete(last)
+      if (!isStored) throw new RevocationLogError('the log of revocations cannot be written')
+    },
+    async sync () {
       const before = losses
-      let ids: readonly string[] | undefined
-      try {
-        ids = await Promise.race([write(callWriter, entries), pause(APPEND_MS).then(() => undefined)])
-      } catch {}
-      // What was written before a loss of data may be lost, and was not yet among what is restored.
-      if (!ids || losses !== before) throw new RevocationLogError('the log of revocations cannot be written')
-      newestId = newerOf(newestId, ids.at(-1)!)
-      entries.forEach((entry, index) => onEntry(entry, positionOf(ids[index]!, losses)))
+      const rows = await answer('xrevrange', LOG, '+', '-', 'COUNT', '1') as ReadonlyArray<readonly [id: string]> | undefined
+      const last = rows?.[0]?.[0] ?? START
+      // What this process has read, the log may have lost.
+      const isWhole = rows !== undefined && !isBefore(last, lastId) && await reads(last) && losses === before && heardMs !== -Infinity
+      if (!isWhole) throw new RevocationLogError('the log of revocations cannot be read')
     },
-    async lead (task, seconds) {
-      try {
-        return await callWriter('eval', LEAD, '1', LEADER + task, instance, String(seconds * 1000)) === 1
-      } catch {
-        return false
-      }
-    },
+    lead,
     ageMs: () => steadyMs() - heardMs,
     fault: () => fault ?? undefined,
     close () {

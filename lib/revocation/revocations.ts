@@ -2,20 +2,23 @@ import { Refusal } from '../refusal.ts'
 import type { Cutoffs, Revocation } from './cutoffs.ts'
 import { RevocationLogError } from './log.ts'
 import type { RevocationEntry, RevocationLog } from './log.ts'
-import { revocationFactsOf } from './target.ts'
-import type { ClaimNames, RevocableToken, RevocationFacts } from './target.ts'
+import { MAX_CLAIM_VALUES, revocationFactsOf } from './target.ts'
+import type { ClaimNamesOf, RevocableToken, RevocationFacts } from './target.ts'
 
 export interface RevocationsOptions {
   readonly cutoffs: Cutoffs
   /** The log whose entries `cutoffs` gets. */
   readonly log: RevocationLog
-  readonly names: ClaimNames
+  readonly namesOf: ClaimNamesOf
   /** Seconds for which a token may be valid: a cutoff is kept for as long. */
   readonly retentionSeconds: number
   /** Seconds for which the log may be silent. */
   readonly staleSeconds: number
   /** While this process does not know all: `refuse` every token, or judge tokens by what is known. */
   readonly outage: 'refuse' | 'serve'
+  /** Whether this service has an issuer of this name, without a trailing slash. */
+  readonly isIssuer: (issuer: string) => boolean
+  readonly clockToleranceSeconds: number
   /** Unix seconds. */
   readonly now: () => number
 }
@@ -32,7 +35,7 @@ interface Known {
 }
 
 /** What has been revoked, and whether a token is. */
-export function createRevocations ({ cutoffs, log, names, retentionSeconds, staleSeconds, outage, now }: RevocationsOptions) {
+export function createRevocations ({ cutoffs, log, namesOf, retentionSeconds, staleSeconds, outage, isIssuer, clockToleranceSeconds, now }: RevocationsOptions) {
   const tokens = new WeakMap<object, Known>()
   const isStrict = outage === 'refuse'
   const staleMs = staleSeconds * 1000
@@ -40,13 +43,15 @@ export function createRevocations ({ cutoffs, log, names, retentionSeconds, stal
   const isCurrent = (): boolean => log.ageMs() <= staleMs
 
   function learn (token: RevocableToken): Known {
-    const known = { facts: revocationFactsOf(token, names), version: -1 }
+    const known = { facts: revocationFactsOf(token, namesOf(token.issuer)), version: -1 }
     tokens.set(token, known)
     return known
   }
 
   function judge (token: RevocableToken, known: Known): Refusal | undefined {
-    const tooLong = lifetimeRefusal(token.claims.exp, known.facts.issuedAt ?? now(), retentionSeconds)
+    const { overfull } = known.facts
+    if (overfull !== undefined) return new Refusal('token_claim_invalid', { detail: { expected: `at most ${MAX_CLAIM_VALUES} values of ${overfull}` } })
+    const tooLong = lifetimeRefusal(token.claims.exp, known.facts.issuedAt, retentionSeconds, now() + clockToleranceSeconds)
     if (tooLong) return tooLong
     const revocation = cutoffs.revocationOf(known.facts)
     if (revocation) return new Refusal('token_revoked', { detail: { ...revocation } })
@@ -56,7 +61,7 @@ export function createRevocations ({ cutoffs, log, names, retentionSeconds, stal
 
   return {
     /**
-     * Why a token is refused: Refusal revocation_unknown, token_too_long, token_revoked. Undefined if it is not. It runs for each
+     * Why a token is refused: Refusal revocation_unknown, token_claim_invalid, token_too_long, token_revoked. Undefined if it is not. It runs for each
      * request: a token is judged again only after an event, and until then nothing is allocated.
      */
     refusalOf (token: RevocableToken): Refusal | undefined {
@@ -67,13 +72,18 @@ export function createRevocations ({ cutoffs, log, names, retentionSeconds, stal
     /** What has revoked a token, for people. */
     revocationOf: (token: RevocableToken): Revocation | undefined => cutoffs.revocationOf((tokens.get(token) ?? learn(token)).facts),
     /**
-     * Resolves when the log has the entries and this process applies them.
-     * @throws RevocationLogError, also if there is no room for one more cutoff: none is ever dropped for a new one
+     * Resolves when the log has the entries and this process applies them. What no token can match, and what changes nothing, is not stored.
+     * @throws RevocationLogError, also if there is no room for one more cutoff of their sender: none is ever dropped for a new one
      */
     async append (entries: readonly RevocationEntry[]): Promise<void> {
-      if (!cutoffs.hasRoom(entries.filter(({ effect }) => effect !== 'undo' && effect !== 'state').map(({ key }) => key))) throw new RevocationLogError('there is no room for another cutoff')
-      if (entries.length > 0) await log.append(entries)
+      const matched = entries.filter(({ issuer }) => issuer === undefined || issuer === '*' || isIssuer(issuer))
+      if (!matched.every(cutoffs.isNews)) await log.sync()
+      const news = matched.filter(cutoffs.isNews)
+      if (!cutoffs.hasRoom(news)) throw new RevocationLogError('there is no room for another cutoff of this sender')
+      if (news.length > 0) await log.append(news)
     },
+    /** What revocations name in the tokens of an issuer. */
+    namesOf,
     /** Unix seconds. */
     now,
     /** What readiness and metrics may know. It holds no secret. */
@@ -91,10 +101,12 @@ export function createRevocations ({ cutoffs, log, names, retentionSeconds, stal
 }
 
 /**
- * Refuses a token that lives for longer than its cutoff would be kept.
+ * Refuses a token that lives for longer than its cutoff would be kept, or for no known time.
  * @param exp without it a token may live for ever
- * @param from its `iat`, else now. Unix seconds
+ * @param issuedAt without it nothing says how long the token lives
+ * @param latest the last `iat` that a right clock can have given: one after it counts as this. Unix seconds
  */
-export function lifetimeRefusal (exp: number, from: number, retentionSeconds: number): Refusal | undefined {
-  return exp - from <= retentionSeconds ? undefined : new Refusal('token_too_long', { detail: { expected: `at most ${retentionSeconds} seconds`, found: exp } })
+export function lifetimeRefusal (exp: number, issuedAt: number | undefined, retentionSeconds: number, latest: number): Refusal | undefined {
+  const isShort = issuedAt !== undefined && exp - Math.min(issuedAt, latest) <= retentionSeconds
+  return isShort ? undefined : new Refusal('token_too_long', { detail: { expected: `an iat, and at most ${retentionSeconds} seconds from it to exp`, found: exp } })
 }

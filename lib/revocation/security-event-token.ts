@@ -4,23 +4,30 @@ import type { JwsAlg } from '../jose/signature.ts'
 import { countMembers } from '../json-bounds.ts'
 import type { JsonBounds } from '../json-bounds.ts'
 import type { KeySource, SigningKey } from '../provider/key-source.ts'
-import { Refusal } from '../refusal.ts'
 import type { SignerFinder } from '../token/jwt-signature.ts'
 import type { SecurityEvent } from './effects.ts'
 
-/** The signatures of security event tokens and logout tokens: a setting of their own in SSF, apart from those of access tokens. */
+/** The signatures of security event tokens: SSF has them apart from those of access tokens. */
 export const EVENT_ALGS: readonly JwsAlg[] = Object.freeze(['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'])
 
-/** Why a token is refused, in the words of RFC 8935 section 2.4. The description is a fixed sentence. */
+/** Why a token is refused, in the words of RFC 8935 section 2.4 and SSF 1.0 section 8.1.4.2. The description is a fixed sentence. */
 export class SetError extends Error {
   override readonly name = 'SetError'
-  readonly err: 'invalid_request' | 'invalid_key' | 'invalid_issuer' | 'invalid_audience' | 'authentication_failed'
+  readonly err: 'invalid_request' | 'invalid_key' | 'invalid_issuer' | 'invalid_audience' | 'authentication_failed' | 'invalid_state'
 
   constructor (err: SetError['err'], description: string) {
     super(description)
     this.err = err
   }
 }
+
+/** Thrown while nothing can be said for or against a token: it is to be sent again. */
+export class UndecidedError extends Error {
+  override readonly name = 'UndecidedError'
+}
+
+/** Of one token. */
+export const MAX_SET_BYTES = 64 * 1024
 
 /** A subject of 100 identifiers, the maximum, has some 400 values. */
 const BOUNDS: JsonBounds = { maxDepth: 64, maxValues: 1000 }
@@ -52,10 +59,12 @@ export function readSet (text: string): UnverifiedSet {
 
 /** What a token of one sender must say. */
 export interface SetRules {
-  /** Spellings of its issuer. Empty until it is known. */
+  /** Spellings of its issuer. */
   readonly issuers: readonly string[]
   /** Undefined until the stream, which names it, is known. */
   readonly audience: string | undefined
+  /** Accepted values of `alg`. */
+  readonly algs: readonly JwsAlg[]
   /** The media type in `typ`, such as `secevent+jwt`. */
   readonly type: string
   /** Whether `typ` may be absent, or the `JWT` of any token. */
@@ -64,17 +73,17 @@ export interface SetRules {
 
 /**
  * Checks all that needs no key, so that a token that cannot pass causes no call (RFC 8417 section 2, RFC 8935 section 2.3).
- * @throws SetError, or Refusal keys_unavailable if the audience is not known yet
+ * @throws SetError, or UndecidedError if the audience is not known yet
  */
-export function checkSet ({ header, claims }: UnverifiedSet, { issuers, audience, type, isUntyped }: SetRules): void {
+export function checkSet ({ header, claims }: UnverifiedSet, { issuers, audience, algs, type, isUntyped }: SetRules): void {
   const { typ, alg, kid, crit, b64 } = header
   if (!isMediaType(typ, type) && !(isUntyped && (typ === undefined || isMediaType(typ, 'jwt')))) throw new SetError('invalid_request', `The typ of the token is not ${type}.`)
-  if (!EVENT_ALGS.some(name => name === alg)) throw new SetError('invalid_key', 'The token is signed with an algorithm that is not accepted here.')
+  if (!algs.some(name => name === alg)) throw new SetError('invalid_key', 'The token is signed with an algorithm that is not accepted here.')
   if (crit !== undefined || b64 !== undefined || (kid !== undefined && typeof kid !== 'string')) throw new SetError('invalid_request', 'The header of the token cannot be understood.')
   const { iss, aud, iat, jti } = claims
   if (!issuers.includes(iss as string)) throw new SetError('invalid_issuer', 'The token was issued by another issuer.')
   // Until the stream is known, nothing can be said against the token.
-  if (audience === undefined) throw new Refusal('keys_unavailable', { detail: { failure: 'configuration' } })
+  if (audience === undefined) throw new UndecidedError('the stream of the sender, which names the audience, is not known yet')
   if (![aud].flat().includes(audience)) throw new SetError('invalid_audience', 'The token is meant for another audience.')
   if (typeof iat !== 'number' || !Number.isFinite(iat)) throw new SetError('invalid_request', 'The token has no iat.')
   if (typeof jti !== 'string' || jti === '') throw new SetError('invalid_request', 'The token has no jti.')

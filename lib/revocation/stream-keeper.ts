@@ -1,38 +1,55 @@
+import { setImmediate } from 'node:timers/promises'
 import { isJsonObject } from '../jose/jws.ts'
-import type { JsonObject } from '../jose/jws.ts'
 import { backOffMs } from '../provider/fetch-loop.ts'
 import type { KeySourceEvent } from '../provider/key-source.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
-import { parseDiscoveredUri, withoutTrailingSlash } from '../provider/provider-url.ts'
+import { parseOwnUri, withoutTrailingSlash } from '../provider/provider-url.ts'
 import type { Transport } from '../provider/transport.ts'
 import type { Surroundings } from '../surroundings.ts'
-import { KNOWN_EVENT_TYPES } from './effects.ts'
+import { isStreamStatus } from './effects.ts'
 import type { RevocationEntry, RevocationLog } from './log.ts'
-import type { EventSender } from './receiver.ts'
+import { chooseStream, DELIVERY_METHODS, ensureStream } from './managed-stream.ts'
+import type { StreamChangeListeners, WantedStream } from './managed-stream.ts'
+import type { EventSender, Received } from './receiver.ts'
 import { SetError } from './security-event-token.ts'
+import { createStreamVerification } from './stream-verification.ts'
 import type { SubjectRules } from './subject.ts'
-import { configurationUrlOf, createTransmitterClient } from './transmitter-client.ts'
-import type { TransmitterAddress, TransmitterClientOptions } from './transmitter-client.ts'
+import { createTransmitterClient } from './transmitter-client.ts'
+import type { TransmitterClientOptions } from './transmitter-client.ts'
+import { originsOf } from './transmitter-configuration.ts'
 
 /** What the settings say of a transmitter (docs/reference/revocation.md), with its secrets read, and how it is reached. */
 export interface TransmitterParameters extends
-  TransmitterAddress, Omit<TransmitterClientOptions, 'configuration'>, Pick<SubjectRules, 'sessionClaim' | 'subjectClaims'>, Pick<EventSender, 'pushAuthorization'> {
+  Omit<TransmitterClientOptions, 'configuration'>, WantedStream, StreamChangeListeners, Pick<SubjectRules, 'sessionClaim' | 'subjectClaims'>, Pick<EventSender, 'pushAuthorization'> {
   readonly audience?: string | undefined
-  readonly delivery: 'push' | 'poll'
   readonly endpoint?: string | undefined
   readonly tokenIssuers?: readonly string[] | undefined
   readonly manage: boolean
   readonly untyped: boolean
-  /** The address that it pushes to. */
-  readonly pushUrl: string | undefined
   readonly transport: Transport
   readonly surroundings: Surroundings
   /** Stores an event that was polled. The errors are those of the receiver. */
-  readonly take: (text: string, sender: EventSender) => Promise<unknown>
+  readonly take: (text: string, sender: EventSender) => Promise<Received>
+  /** Called after each batch that was polled: what became of its events, and of how many the same. */
+  readonly onPolled: (outcomes: readonly PolledOutcome[]) => void
   readonly lead: RevocationLog['lead']
+  /** Stores news of the stream, so that all instances have them. */
+  readonly announce: (news: RevocationEntry) => Promise<void>
   readonly onKeyEvent: (event: KeySourceEvent) => void
-  /** Called once for each change, with one of `STREAM_STATUSES`. */
-  readonly onStatus: (status: string) => void
+  /**
+   * Called once for each change.
+   * @param status one of `STREAM_STATUSES`
+   * @param reason why it is failing
+   */
+  readonly onStatus: (status: string, reason?: string) => void
+}
+
+/** What became of events of one batch. One line for all that are alike: a forged batch must not fill a log. */
+export interface PolledOutcome {
+  readonly events: number
+  readonly received?: Received
+  /** Why they were refused. */
+  readonly reason?: string
 }
 
 export interface StreamKeeperOptions extends TransmitterParameters, TransmitterClientOptions {
@@ -51,7 +68,6 @@ const TICK_MS = 1000
 /** Between batches, so that a transmitter that sends the same again and again is not polled without end. */
 const NEXT_BATCH_MS = 50
 const LEAD_SECONDS = 10
-const VERIFICATION_SECONDS = 600
 const NOT_FOUND = 404
 /** Events of one batch. */
 const MAX_EVENTS = 100
@@ -61,19 +77,16 @@ const MAX_EVENTS = 100
  * the one that leads changes and polls it.
  */
 export function createStreamKeeper (given: StreamKeeperOptions) {
-  const { sender, configuration, clientId, delivery, manage, pushUrl, pushAuthorization, surroundings: { now, random, after, randomBytes } } = given
+  const { sender, configuration, authenticate, delivery, manage, surroundings: { now, random, after } } = given
   const client = createTransmitterClient(given)
+  const verification = createStreamVerification({ ...given, name: sender.name })
   /** Empty if there is none. Undefined until that is known. */
   let streamId: string | undefined
   let { audience, endpoint: pollEndpoint } = given
   let defaultSubjects: string | undefined
-  let minimumSeconds = 0
   let status = 'unknown'
   /** When it was so, in Unix seconds. */
   let statusAt = -Infinity
-  /** The time of the last verification event, in Unix seconds. */
-  let verifiedAt: number | undefined
-  let verifyAt = 0
   /** Rounds that have failed since the last good one. */
   let failures = 0
   /** What `onStatus` was last called with. */
@@ -82,21 +95,21 @@ export function createStreamKeeper (given: StreamKeeperOptions) {
   let cancelTick: (() => void) | undefined
   /** What the next poll says of the events of the last one: which are stored, and what is wrong with others. */
   let acknowledged: string[] = []
-  let refused: Record<string, { err: string, description: string }> = {}
+  let refused = new Map<string, { readonly err: string, readonly description: string }>()
 
   function statusWord (): string {
     if (failures > 0) return 'failing'
     // What the stream says of its subjects goes before the configuration, so until it was read nothing is said of them.
-    const isRead = clientId === undefined || streamId !== undefined
+    const isRead = !authenticate || streamId !== undefined
     const isPaused = status === 'paused' || status === 'disabled'
     return isRead && !isPaused && (defaultSubjects ?? configuration()?.defaultSubjects) === 'NONE' ? 'no_subjects' : status
   }
 
-  function report (): void {
+  function report (reason?: string): void {
     const word = statusWord()
     if (word === reported) return
     reported = word
-    given.onStatus(word)
+    given.onStatus(word, reason)
   }
 
   function setStatus (word: string | undefined, at: number): void {
@@ -115,7 +128,7 @@ export function createStreamKeeper (given: StreamKeeperOptions) {
     // It was deleted at the transmitter.
     if ((error as Partial<ProviderFailure>).detail === NOT_FOUND) streamId = undefined
     failures++
-    report()
+    report((error as Error).message)
     return backOffMs(failures, random())
   }
 
@@ -123,71 +136,82 @@ export function createStreamKeeper (given: StreamKeeperOptions) {
   async function round (): Promise<number> {
     const isLeader = await given.lead(sender.name, LEAD_SECONDS)
     if (!configuration()) await given.learnConfiguration()
-    if (clientId !== undefined && streamId === undefined) await findStream(isLeader)
+    if (authenticate && streamId === undefined) await findStream(isLeader)
     if (isLeader) await verify()
-    const isMore = isLeader && delivery === 'poll' && await poll()
+    const waitMs = isLeader && delivery === 'poll' ? await poll() : undefined
     failures = 0
     report()
-    return isMore ? NEXT_BATCH_MS : isLeader ? TICK_MS : TICK_MS * 2
-  }
-
-  function wanted (): JsonObject {
-    return {
-      events_requested: KNOWN_EVENT_TYPES,
-      description: 'Holdfast',
-      delivery: delivery === 'poll'
-        ? { method: 'urn:ietf:rfc:8936' }
-        : { method: 'urn:ietf:rfc:8935', endpoint_url: pushUrl, ...pushAuthorization !== undefined && { authorization_header: pushAuthorization } }
-    }
+    return waitMs ?? (isLeader ? TICK_MS : TICK_MS * 2)
   }
 
   async function findStream (isLeader: boolean): Promise<void> {
-    const stream = manage && isLeader ? await client.ensureStream(wanted()) : await client.readStream()
+    const stream = manage && isLeader ? await ensureStream(client, given, given) : chooseStream(await client.readStreams(given.streamId), given)
     // Without a stream to read, polling and pushes need only what the settings say.
-    if (!stream && (manage || (delivery === 'poll' && pollEndpoint === undefined))) throw new ProviderFailure('discovery_malformed')
+    if (!stream && (manage || (delivery === 'poll' && given.endpoint === undefined))) throw new ProviderFailure('stream_missing')
     const { stream_id: id = '', aud, default_subjects: subjects, delivery: agreed, min_verification_interval: interval, iss } = stream ?? {}
-    const { issuer } = configuration()!
-    if (typeof iss === 'string' && withoutTrailingSlash(iss) !== withoutTrailingSlash(given.issuer ?? issuer)) throw new ProviderFailure('discovery_issuer')
+    if (typeof iss === 'string' && withoutTrailingSlash(iss) !== withoutTrailingSlash(given.issuer)) throw new ProviderFailure('discovery_issuer')
+    const { method = DELIVERY_METHODS.poll[0], endpoint_url: url } = isJsonObject(agreed) ? agreed : {}
     // The token of the client is sent there.
-    if (isJsonObject(agreed) && typeof agreed.endpoint_url === 'string') pollEndpoint ??= parseDiscoveredUri(agreed.endpoint_url, configurationUrlOf(given), 'discovery_malformed')
-    minimumSeconds = typeof interval === 'number' ? interval : 0
+    if (DELIVERY_METHODS.poll.some(name => name === method) && typeof url === 'string') pollEndpoint = given.endpoint ?? parseOwnUri(url, originsOf(given))
+    if (delivery === 'poll') pollAddress()
+    verification.setMinimum(typeof interval === 'number' ? interval : 0)
     const found = stream && (await client.readStatus(String(id)) ?? 'enabled')
     streamId = String(id)
-    audience ??= [aud].flat().find(value => typeof value === 'string')
+    audience = given.audience ?? [aud].flat().find(value => typeof value === 'string')
     if (typeof subjects === 'string') defaultSubjects = subjects
     setStatus(found, now())
   }
 
+  /** @throws ProviderFailure */
+  function pollAddress (): string {
+    if (pollEndpoint === undefined) throw new ProviderFailure('discovery_malformed', undefined, { expected: 'an address for polls' })
+    return pollEndpoint
+  }
+
   /** It also shows the transmitter that there is still a receiver, and what has become of the stream in silence. */
   async function verify (): Promise<void> {
-    const at = now()
-    if (!streamId || at < verifyAt) return
-    if (verifyAt !== 0) setStatus(await client.readStatus(streamId), now())
-    verifyAt = at + Math.max(VERIFICATION_SECONDS, minimumSeconds)
-    await client.requestVerification(streamId, randomBytes(12).toString('base64url'))
+    if (!streamId || !verification.isDue()) return
+    if (!verification.isFirst()) setStatus(await client.readStatus(streamId), now())
+    await client.requestVerification(streamId, await verification.begin())
   }
 
   /**
    * Fetches a batch of events, and acknowledges what was stored of the last one (RFC 8936 section 2.2).
-   * @returns whether there were any: they are to be acknowledged at once, and there may be more
+   * @returns milliseconds until the next poll, if there were any that count: they are to be acknowledged at once, and there may be more
    */
-  async function poll (): Promise<boolean> {
-    if (pollEndpoint === undefined) throw new ProviderFailure('discovery_malformed')
-    const { sets } = await client.poll(pollEndpoint, { maxEvents: MAX_EVENTS, returnImmediately: true, ack: acknowledged, setErrs: refused })
+  async function poll (): Promise<number | undefined> {
+    const { sets } = await client.poll(pollAddress(), { maxEvents: MAX_EVENTS, returnImmediately: true, ack: acknowledged, setErrs: Object.fromEntries(refused) })
     acknowledged = []
-    refused = {}
+    refused = new Map()
     const batch = isJsonObject(sets) ? Object.entries(sets).slice(0, MAX_EVENTS) : []
-    for (const [jti, set] of batch) {
-      try {
-        await given.take(String(set), sender)
-        acknowledged.push(jti)
-      } catch (error) {
-        // Anything else says nothing against the event: it is not acknowledged, so it comes again.
-        if (!(error instanceof SetError)) throw error
-        refused[jti] = { err: error.err, description: error.message }
-      }
+    const outcomes = new Map<string, PolledOutcome>()
+    const note = (outcome: Omit<PolledOutcome, 'events'>): void => {
+      const key = JSON.stringify(outcome)
+      outcomes.set(key, { ...outcome, events: (outcomes.get(key)?.events ?? 0) + 1 })
     }
-    return batch.length > 0
+    try {
+      for (const [jti, set] of batch) {
+        // Requests get their turn between two signatures.
+        await setImmediate()
+        await takeOne(jti, String(set), note)
+      }
+    } finally {
+      given.onPolled([...outcomes.values()])
+    }
+    // A transmitter that sends nothing but what is refused may wait.
+    return acknowledged.length > 0 ? NEXT_BATCH_MS : undefined
+  }
+
+  async function takeOne (jti: string, set: string, note: (outcome: Omit<PolledOutcome, 'events'>) => void): Promise<void> {
+    try {
+      note({ received: await given.take(set, sender) })
+      acknowledged.push(jti)
+    } catch (error) {
+      note({ reason: (error as Error).message })
+      // Anything else says nothing against the event: it is not acknowledged, so it comes again.
+      if (!(error instanceof SetError)) throw error
+      refused.set(jti, { err: error.err, description: error.message })
+    }
   }
 
   return {
@@ -197,12 +221,15 @@ export function createStreamKeeper (given: StreamKeeperOptions) {
     /** Calls `onStatus` if the status has changed. */
     report,
     /** Takes news of the stream from the log, so that all instances have them. */
-    note ({ event, at }: Pick<RevocationEntry, 'event' | 'at'>): void {
-      if (event === 'verification') verifiedAt = Math.max(verifiedAt ?? 0, at)
-      else setStatus(event, at)
+    note (news: Pick<RevocationEntry, 'event' | 'at'>): void {
+      // Whatever stands in the log: readiness and metrics show the words of SSF only.
+      if (isStreamStatus(news.event)) setStatus(news.event, news.at)
+      else verification.note(news)
     },
+    /** Whether the state of a verification event is one that was asked for. */
+    isStateKnown: verification.isStateKnown,
     /** What readiness and metrics may know of the stream. The status is one of `STREAM_STATUSES`. */
-    state: () => ({ status: statusWord(), verifiedAt }),
+    state: () => ({ status: statusWord(), verifiedAt: verification.verifiedAt() }),
     close (): void {
       isClosed = true
       cancelTick?.()

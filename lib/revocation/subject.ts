@@ -1,7 +1,7 @@
 import { isJsonObject } from '../jose/jws.ts'
 import type { JsonObject } from '../jose/jws.ts'
 import { withoutTrailingSlash } from '../provider/provider-url.ts'
-import { normalized } from './target.ts'
+import { claimTarget } from './target.ts'
 import type { RevocationTarget } from './target.ts'
 
 /** How the subjects of one sender of events are found in access tokens. */
@@ -16,6 +16,8 @@ export interface SubjectRules {
   readonly subjectClaims: Readonly<Record<string, string>>
   /** Members of complex subjects that must be understood (SSF 1.0, `critical_subject_members`). */
   readonly criticalMembers: readonly string[]
+  /** Whether a format that is not known is a fault. Otherwise it names nothing here. */
+  readonly isStrict?: boolean
 }
 
 /** One name in the subject of an event, as what a token can be compared with. */
@@ -110,7 +112,10 @@ function readSimple (subject: JsonObject, role: string, rules: SubjectRules): Su
   if (format === 'complex') throw new SubjectError('a complex subject is inside another one')
   if (format === 'aliases') return readAliases(subject, role, rules)
   const [member, claim] = own(FORMATS, format) ?? []
-  if (member === undefined) return []
+  if (member === undefined) {
+    if (rules.isStrict) throw new SubjectError('the format of the subject is not known')
+    return []
+  }
   const issuers = format === 'iss_sub' || format === 'jwt_id' ? issuersOf(textOf(subject, 'iss'), rules) : rules.tokenIssuers
   if (issuers === undefined) return undefined
   const value = textOf(subject, member)
@@ -121,14 +126,14 @@ function readSimple (subject: JsonObject, role: string, rules: SubjectRules): Su
 
 function readSession (value: string, issuers: readonly string[], { sessionClaim }: SubjectRules): Subject {
   if (value === 'ALL') return [{ kind: 'session', target: undefined }]
-  return sessionClaim === false ? [] : issuers.map(issuer => ({ kind: 'session', target: ['sid', issuer, value] }))
+  return sessionClaim === false ? [] : issuers.map(issuer => ({ kind: 'session', target: claimTarget(sessionClaim, issuer, value) }))
 }
 
 /** What a value means that is compared with a claim, for the tokens of each of the issuers. Nothing without a claim. */
 function compared (value: string, issuers: readonly string[], role: string, claim: string | undefined): Subject {
   if (claim === undefined) return []
   const kind = role === 'user' || role === 'device' ? role : 'other'
-  return issuers.map(issuer => ({ kind, target: claim === 'sub' ? ['sub', issuer, value] : ['claim', issuer, claim, normalized(claim, value)] }))
+  return issuers.map(issuer => ({ kind, target: claimTarget(claim, issuer, value) }))
 }
 
 function readAliases ({ identifiers }: JsonObject, role: string, rules: SubjectRules): Subject {

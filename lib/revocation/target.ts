@@ -29,13 +29,21 @@ export function normalized (claim: string, value: string): string {
   return claim === 'email' ? value.toLowerCase() : value
 }
 
-/** The claims of access tokens that revocations name, whoever sends them. */
+/** What a value of a claim names. `sub` and `sid` are kinds of their own, so that all senders that mean them have the same keys. */
+export function claimTarget (claim: string, issuer: string, value: string): RevocationTarget {
+  return claim === 'sub' || claim === 'sid' ? [claim, issuer, value] : ['claim', issuer, claim, normalized(claim, value)]
+}
+
+/** The claims that revocations name in the tokens of one issuer. */
 export interface ClaimNames {
   /** Claims that hold a session. */
   readonly session: readonly string[]
   /** Claims that other subjects are compared with, such as `email`. */
   readonly other: readonly string[]
 }
+
+/** Each issuer has its own: a session of one is not looked for where another has its own. */
+export type ClaimNamesOf = (issuer: string) => ClaimNames
 
 /** The parts of a token that revocations use. */
 export type RevocableToken = Pick<VerifiedToken, 'claims' | 'issuer' | 'binding'>
@@ -48,34 +56,35 @@ export interface RevocationFacts {
   readonly issuedAt: number | undefined
   /** `auth_time`, in Unix seconds. */
   readonly loginAt: number | undefined
+  /** A claim that has more values than are compared: whether it was revoked by one of them cannot be said. */
+  readonly overfull?: string | undefined
 }
 
-/** Values of one claim that are compared. A claim with more of them is no name of a subject. */
-const MAX_VALUES = 20
+/** Values of one claim that are compared. */
+export const MAX_CLAIM_VALUES = 1000
+/** Where providers write the client: `cid` is Okta's, `appid` Entra's. */
+const CLIENT_CLAIMS = ['client_id', 'azp', 'cid', 'appid']
 
-/** Reads what a token is judged by. A time that is no number counts as missing. */
-export function revocationFactsOf ({ claims, issuer, binding: { jkt } }: RevocableToken, names: ClaimNames): RevocationFacts {
+/** Reads what a token is judged by. Numbers count as their text, and a time that is a text as its number. Any other time counts as missing. */
+export function revocationFactsOf ({ claims, issuer, binding: { jkt } }: RevocableToken, { session, other }: ClaimNames): RevocationFacts {
   const byName = claims as unknown as Readonly<Record<string, unknown>>
-  const targets: RevocationTarget[] = [['sub', issuer, claims.sub], ['issuer', issuer]]
-  const { jti, client_id: clientId = byName.azp, iat, auth_time: loginAt } = byName
-  if (typeof jti === 'string') targets.push(['jti', issuer, jti])
-  if (typeof clientId === 'string') targets.push(['client', issuer, clientId])
+  const named = [...new Set([...session, ...other])]
+  const targets: RevocationTarget[] = [['sub', issuer, claims.sub], ['issuer', issuer], ...valuesOf(byName, 'jti').map(value => ['jti', issuer, value] as const)]
+  for (const value of new Set(CLIENT_CLAIMS.flatMap(name => valuesOf(byName, name)))) targets.push(['client', issuer, value])
   if (jkt !== undefined) targets.push(['jkt', jkt])
-  for (const value of names.session.flatMap(name => valuesOf(byName, name))) targets.push(['sid', issuer, value], ['sid', '*', value])
-  for (const name of names.other) {
-    for (const value of valuesOf(byName, name)) {
-      const compared = normalized(name, value)
-      targets.push(['claim', issuer, name, compared], ['claim', '*', name, compared])
-    }
+  for (const name of named) {
+    for (const value of valuesOf(byName, name)) targets.push(claimTarget(name, issuer, value), claimTarget(name, '*', value))
   }
-  return { keys: targets.map(keyOf), issuedAt: asTime(iat), loginAt: asTime(loginAt) }
+  const overfull = ['jti', ...CLIENT_CLAIMS, ...named].find(name => Array.isArray(byName[name]) && byName[name].length > MAX_CLAIM_VALUES)
+  return { keys: targets.map(keyOf), issuedAt: asTime(byName.iat), loginAt: asTime(byName.auth_time), overfull }
 }
 
 function valuesOf (claims: Readonly<Record<string, unknown>>, name: string): string[] {
   if (!Object.hasOwn(claims, name)) return []
-  return [claims[name]].flat().slice(0, MAX_VALUES).filter(value => typeof value === 'string' || typeof value === 'number').map(String)
+  return [claims[name]].flat().slice(0, MAX_CLAIM_VALUES).filter(value => typeof value === 'string' || typeof value === 'number').map(String)
 }
 
 function asTime (value: unknown): number | undefined {
-  return typeof value === 'number' && Number.isFinite(value) ? value : undefined
+  const time = typeof value === 'string' && /^\d{1,15}(?:\.\d{1,9})?$/.test(value) ? Number(value) : value
+  return typeof time === 'number' && Number.isFinite(time) ? time : undefined
 }

@@ -5,16 +5,17 @@ import type { EventSender } from './receiver.ts'
 import { EVENT_ALGS } from './security-event-token.ts'
 import { createStreamKeeper } from './stream-keeper.ts'
 import type { TransmitterParameters } from './stream-keeper.ts'
-import { exchanging, fetchTransmitterConfiguration } from './transmitter-client.ts'
-import type { TransmitterConfiguration } from './transmitter-client.ts'
+import { exchanging, fetchTransmitterConfiguration } from './transmitter-configuration.ts'
+import type { TransmitterConfiguration } from './transmitter-configuration.ts'
 
 export type Transmitter = ReturnType<typeof createTransmitter>
 
 /** A transmitter of the Shared Signals Framework: its keys, its stream, and the events that are polled from it. */
 export function createTransmitter (given: TransmitterParameters) {
   const { surroundings, transport } = given
-  const name = given.issuer ?? given.metadata!
+  const { issuer: name } = given
   let configuration: TransmitterConfiguration | undefined
+  let learning: Promise<string> | undefined
 
   const keys = createKeySource({
     locate: learn,
@@ -23,20 +24,18 @@ export function createTransmitter (given: TransmitterParameters) {
     ...surroundings,
     onEvent: given.onKeyEvent
   })
-  const issuerName = (): string | undefined => given.issuer ?? configuration?.issuer
 
   const sender: EventSender = {
     name,
     keys,
     pushAuthorization: given.pushAuthorization,
+    isStateKnown: state => stream.isStateKnown(state),
     get setRules () {
-      const issuer = issuerName()
-      return { issuers: issuer === undefined ? [] : issuerSpellings(issuer), audience: stream.audience(), type: 'secevent+jwt', isUntyped: given.untyped }
+      return { issuers: issuerSpellings(name), audience: stream.audience(), algs: EVENT_ALGS, type: 'secevent+jwt', isUntyped: given.untyped }
     },
     get subjectRules () {
-      const own = issuerName()!
-      const { tokenIssuers = [own], sessionClaim, subjectClaims } = given
-      return { sender: own, tokenIssuers, sessionClaim, subjectClaims, criticalMembers: configuration?.criticalMembers ?? [] }
+      const { tokenIssuers = [name], sessionClaim, subjectClaims } = given
+      return { sender: name, tokenIssuers, sessionClaim, subjectClaims, criticalMembers: configuration?.criticalMembers ?? [] }
     }
   }
 
@@ -44,16 +43,20 @@ export function createTransmitter (given: TransmitterParameters) {
     ...given,
     sender,
     configuration: () => configuration,
+    // The keys may be fetching it now.
     async learnConfiguration () {
-      await exchanging(transport, learn)
+      await (learning ?? exchanging(transport, learn))
     }
   })
 
   /** @returns the address of the keys. @throws ProviderFailure */
-  async function learn (exchange: ProviderSession): Promise<string> {
-    configuration = await fetchTransmitterConfiguration(given, exchange)
-    stream.report()
-    return configuration.jwksUri
+  function learn (exchange: ProviderSession): Promise<string> {
+    learning = fetchTransmitterConfiguration(given, exchange).then(found => {
+      configuration = found
+      stream.report()
+      return found.jwksUri
+    }).finally(() => { learning = undefined })
+    return learning
   }
 
   return {
@@ -61,7 +64,7 @@ export function createTransmitter (given: TransmitterParameters) {
     /** Fetches the configuration and the keys, and begins what the settings ask for: a stream, polling, verification. */
     start (): void {
       keys.start()
-      if (given.delivery === 'poll' || given.clientId !== undefined) stream.start()
+      if (given.delivery === 'poll' || given.authenticate) stream.start()
     },
     /** Takes news of the stream from the log, so that all instances have them. */
     note: stream.note,

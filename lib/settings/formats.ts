@@ -44,6 +44,10 @@ function isDomain (text: string): boolean {
   return !hasEmptyLabel && URL.canParse(`https://${text}/`)
 }
 
+function isIssuer (text: string): boolean {
+  return parseUrl(text) !== undefined && isAccepted(parseIssuer, text)
+}
+
 function isTrustedPeer (text: string): boolean {
   if (['true', 'false', 'loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
   // A bare number would be read as an address, so a hop count is refused. A netmask is refused too.
@@ -71,7 +75,8 @@ const isReplayStore: Format = text => text === 'memory' || text === 'off' || isA
 
 export const FORMATS = {
   domain: isDomain,
-  'issuer-url': text => parseUrl(text) !== undefined && isAccepted(parseIssuer, text),
+  'issuer-url': isIssuer,
+  'issuer-name-or-any': text => text === '*' || (parseUrl(text) !== undefined && isIssuerName(text)),
   'issuer-name': text => parseUrl(text) !== undefined && isIssuerName(text),
   'provider-url': text => parseUrl(text) !== undefined && isAccepted(parseConfiguredJwksUri, text),
   'namespaced-claim': text => /^[a-z][a-z0-9+.-]*:\S+$/i.test(text) && URL.canParse(text),

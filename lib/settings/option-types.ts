@@ -79,6 +79,8 @@ export interface GateRuleOptions {
   readonly maxAgeSeconds?: number | undefined
   /** Takes the place of the configured audience. */
   readonly audience?: string | undefined
+  /** Takes the place of `gate.timeoutSeconds`. */
+  readonly timeoutSeconds?: number | undefined
   /** Whether a connection may become another protocol, such as WebSocket. Default: `false`. */
   readonly upgrade?: boolean | undefined
   /** The messages of the Model Context Protocol (Streamable HTTP) that the rule is for; the body of each POST on such a path decides, and several rules may share the path; without both members, all messages that no other rule of the path names. */
@@ -103,16 +105,20 @@ export interface GateOptions {
   readonly rules?: readonly GateRuleOptions[] | undefined
   /** Whether the upstream tells paths apart that differ in case, in escapes or in a slash at the end. Default: `false`. */
   readonly exactPaths?: boolean | undefined
-  /** How long the upstream may be silent, before the first byte and between two. Default: `30`. */
+  /** How long the upstream may be silent, before the first byte and between two (an event stream: only before the first), and the client in the body of its request. Default: `30`. */
   readonly timeoutSeconds?: number | undefined
+  /** How long connections to the upstream are kept without a request; less than the upstream keeps them. With 0, each request has its own. Default: `4`. */
+  readonly idleSeconds?: number | undefined
+  /** The `Host` that the upstream gets: that of the client, or its own. Default: `client`. */
+  readonly host?: 'client' | 'upstream' | undefined
   /** Most bytes of the body of a request; any number unless given. */
   readonly bodyLimit?: number | undefined
   /** Claims that the upstream gets: their names, or a map from the end of a header's name to a claim. */
   readonly claims?: readonly string[] | Readonly<Record<string, string>> | undefined
   /** Whether `Authorization` and `DPoP` go to the upstream. Default: `false`. */
   readonly passCredentials?: boolean | undefined
-  /** Path of the private key that signs statements (PKCS#8 in PEM form, EC P-256). */
-  readonly statementKey?: string | undefined
+  /** Path of the private key that signs statements (PKCS#8 in PEM form, EC P-256), or a list of them: the first signs, all are published. */
+  readonly statementKey?: string | readonly string[] | undefined
   /** The `aud` of statements if a proxy asks. */
   readonly statementAudience?: string | undefined
   /** Path before `/health`, `/metrics` and `/docs`, such as `/-`. */
@@ -148,9 +154,9 @@ export type SecretOption = string | {
 
 /** A transmitter of the Shared Signals Framework. */
 export interface TransmitterOptions {
-  /** Its issuer, under which its configuration is found (SSF 1.0 section 7.2). */
-  readonly issuer?: string
-  /** The address of its configuration, if it is elsewhere. */
+  /** Its issuer, which its configuration must name. */
+  readonly issuer: string
+  /** The address of its configuration, if it is not under the issuer (SSF 1.0 section 7.2). */
   readonly metadata?: string
   /** The `aud` of its events; with `manage` it may be left out: then it is that of the stream. */
   readonly audience?: string
@@ -168,10 +174,16 @@ export interface TransmitterOptions {
   readonly clientId?: string
   /** The secret of that client. */
   readonly clientSecret?: SecretOption
+  /** How that client proves itself. Default: `client_secret_basic`. */
+  readonly clientAuth?: 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt'
+  /** Private key of that client for `private_key_jwt`: PEM, or a JWK whose `alg` and `kid` are used. */
+  readonly keyFile?: string
   /** Where the client gets its token for the transmitter; without it, by discovery under the issuer. */
   readonly tokenEndpoint?: string
   /** Whether the stream is created, or found, at the start. Default: `false`. */
   readonly manage?: boolean
+  /** The stream, if the client has several. */
+  readonly streamId?: string
   /** The whole value of the Authorization header that each push must have. */
   readonly pushAuthorization?: SecretOption
   /** Whether its events may come without `typ`. Default: `false`. */
@@ -186,6 +198,8 @@ export interface LogoutOptions {
   readonly clientId: string
   /** The claim of access tokens that holds the session; `false`: they have none. Default: `sid`. */
   readonly sessionClaim?: string | false
+  /** Accepted signature algorithms of the logout tokens; without it, those of the access tokens of the issuer. */
+  readonly algs?: ReadonlyArray<'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | 'ML-DSA-44'>
 }
 
 /** The section `revocation`. */
@@ -198,6 +212,8 @@ export interface RevocationOptions {
   readonly operators?: {
     /** The scope that their tokens need. */
     readonly scope: string
+    /** The issuers that they act for, beside that of their own token; `*`: all, and keys too. Default: ``. */
+    readonly issuers?: readonly string[]
   }
   /** Seconds for which cutoffs are kept, and so the longest life of a token. Default: `86400`. */
   readonly retentionSeconds?: number

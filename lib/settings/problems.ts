@@ -108,14 +108,18 @@ export function shown ({ path, value, part }: HeldPart): string {
 /**
  * What a part holds, without the secrets in it, and without members of unknown name, which may be misspelt or misplaced secrets. A list may
  * be missing around its entries, or one too many.
+ * @param mark what stands in place of a secret. Where it is (a file, a variable) is shown then
  */
-function withoutSecrets (part: Part, value: unknown): unknown {
-  const { secret, items, properties } = part
-  if (secret) return undefined
-  if (Array.isArray(value)) return value.map(item => withoutSecrets(items ?? part, item))
-  if (items) return withoutSecrets(items, value)
+export function withoutSecrets (part: Part, value: unknown, mark?: string): unknown {
+  const { secret, items, properties, anyOf } = part
+  if (secret) {
+    const place = mark === undefined ? undefined : anyOf?.find(({ required: [name] = [] }) => name !== undefined && isJsonObject(value) && Object.hasOwn(value, name))
+    return place ? withoutSecrets(place, value, mark) : mark
+  }
+  if (Array.isArray(value)) return value.map(item => withoutSecrets(items ?? part, item, mark))
+  if (items) return withoutSecrets(items, value, mark)
   if (!properties || !isJsonObject(value)) return value
-  return Object.fromEntries(Object.entries(properties).filter(([name]) => Object.hasOwn(value, name)).map(([name, part]) => [name, withoutSecrets(part, value[name])]))
+  return Object.fromEntries(Object.entries(properties).filter(([name]) => Object.hasOwn(value, name)).map(([name, part]) => [name, withoutSecrets(part, value[name], mark)]))
 }
 
 export function held (values: RawSettings, name: SettingName): string {

@@ -1,22 +1,23 @@
 import { quoteSetting } from '../printable.ts'
-import { REVOCATION } from './section-specs.ts'
-import type { LOGOUT, SECRET, TRANSMITTER } from './section-specs.ts'
-import type { Part, ValueOf } from './setting-spec.ts'
+import { withoutTrailingSlash } from '../provider/provider-url.ts'
+import type { LOGOUT, OPERATORS, SECRET, TRANSMITTER } from './section-specs.ts'
+import type { ValueOf } from './setting-spec.ts'
 import type { SettingValues } from './specs.ts'
+import type { JwsAlg } from '../jose/signature.ts'
 import type { Surroundings } from '../surroundings.ts'
 
-type SecretOption = ValueOf<typeof SECRET>
+export type SecretOption = ValueOf<typeof SECRET>
 type RevocationSection = NonNullable<SettingValues['revocation']>
 
 export type TransmitterSettings = ValueOf<typeof TRANSMITTER>
-export type LogoutSettings = ValueOf<typeof LOGOUT> & { readonly issuer: string }
+export type LogoutSettings = Omit<ValueOf<typeof LOGOUT>, 'algs'> & { readonly issuer: string, readonly algs: readonly JwsAlg[] }
 
 /** What the section `revocation` of the configuration says, with all defaults. */
 export interface RevocationSettings extends Pick<RevocationSection, 'retentionSeconds' | 'staleSeconds' | 'outage'> {
   readonly transmitters: readonly TransmitterSettings[]
   readonly logout: readonly LogoutSettings[]
-  /** The scope that operators need. Undefined if there are no operators. */
-  readonly operatorScope: string | undefined
+  /** Undefined if there are none. */
+  readonly operators: ValueOf<typeof OPERATORS> | undefined
   /** `memory`, or the URL of a Redis. */
   readonly store: string
 }
@@ -27,32 +28,36 @@ export interface RevocationSettings extends Pick<RevocationSection, 'retentionSe
  * @param issuers undefined if they are not usable
  */
 export function resolveRevocation (
-  { transmitters = [], logout = [], operators, store, ...rest }: RevocationSection, { dpop: { replay }, server: { publicUrl } }: SettingValues,
-  issuers: ReadonlyArray<{ readonly issuer: string }> | undefined, tell: (path: string, problem: string) => void
+  { transmitters = [], logout = [], operators, store, ...rest }: RevocationSection, { idp: { algs }, dpop: { replay }, server: { publicUrl } }: SettingValues,
+  issuers: ReadonlyArray<{ readonly issuer: string, readonly algs: readonly JwsAlg[] }> | undefined, tell: (path: string, problem: string) => void
 ): RevocationSettings {
   const clients = logout.map((client, index) => {
     if (client.issuer === undefined && issuers !== undefined && issuers.length !== 1) tell(`revocation.logout[${index}]`, ' names no issuer, and there is not exactly one; set its issuer')
-    return { ...client, issuer: client.issuer ?? issuers?.[0]?.issuer }
+    const issuer = client.issuer ?? issuers?.[0]?.issuer
+    return { ...client, issuer, algs: client.algs ?? issuers?.find(known => known.issuer === issuer)?.algs ?? algs }
   })
   transmitters.forEach((sender, index) => tellLacks(sender, publicUrl, problem => tell(`revocation.transmitters[${index}]`, problem)))
-  const names = transmitters.map(({ issuer, metadata }) => issuer ?? metadata)
+  const names = transmitters.map(({ issuer }) => withoutTrailingSlash(issuer))
   names.forEach((name, index) => {
     const first = names.indexOf(name)
-    if (name !== undefined && first !== index) tell(`revocation.transmitters[${index}]`, ` is ${quoteSetting(name)}, as revocation.transmitters[${first}] is; allowed: each transmitter once`)
+    if (first !== index) tell(`revocation.transmitters[${index}]`, ` is ${quoteSetting(name)}, as revocation.transmitters[${first}] is; allowed: each transmitter once`)
   })
   return {
     ...rest,
     transmitters,
     logout: clients as LogoutSettings[],
-    operatorScope: operators?.scope,
+    operators,
     store: store ?? (replay === 'off' ? 'memory' : replay)
   }
 }
 
-function tellLacks ({ issuer, metadata, audience, manage, delivery, clientId, clientSecret }: TransmitterSettings, publicUrl: string | undefined, tell: (problem: string) => void): void {
-  if (issuer === undefined && metadata === undefined) tell(' names neither issuer nor metadata; allowed: one of them, or both')
+function tellLacks (
+  { audience, manage, delivery, clientId, clientSecret, clientAuth, keyFile }: TransmitterSettings, publicUrl: string | undefined, tell: (problem: string) => void
+): void {
   if (audience === undefined && !manage) tell(' has no audience; allowed: the aud of its events, which may be left out only with manage')
-  if (manage && (clientId === undefined || clientSecret === undefined)) tell(' has manage, which needs clientId and clientSecret')
+  if (manage && clientId === undefined) tell(' has manage, which needs clientId')
+  if (clientId !== undefined && clientAuth === 'private_key_jwt' && keyFile === undefined) tell(' has clientAuth private_key_jwt, which needs keyFile')
+  if (clientId !== undefined && clientAuth !== 'private_key_jwt' && clientSecret === undefined) tell(' has clientId, which needs clientSecret, or clientAuth private_key_jwt and keyFile')
   if (manage && delivery === 'push' && publicUrl === undefined) tell(' has manage and push, which need PUBLIC_URL (server.publicUrl): it makes the address for pushes')
 }
 
@@ -65,12 +70,4 @@ export async function readSecret (secret: SecretOption, { readFile, environment 
   const text = 'env' in secret ? environment(secret.env) : Buffer.from(await readFile(secret.file, 16 * 1024)).toString('utf8').replace(/\r?\n$/, '')
   if (text === undefined || text === '') throw new Error('env' in secret ? `the variable ${secret.env} is not set` : `the file ${secret.file} is empty`)
   return text
-}
-
-/** The names of the parts of the section that may hold a secret. */
-export const SECRET_PARTS: ReadonlySet<string> = new Set(secretsIn(REVOCATION))
-
-function secretsIn ({ properties = {}, items }: Part): string[] {
-  const named = Object.entries(properties).flatMap(([name, part]) => part.secret ? [name] : secretsIn(part))
-  return items ? [...named, ...secretsIn(items)] : named
 }

@@ -1,7 +1,10 @@
-import { about, FLAG, integer, ISSUER_URL, oneOf, PROVIDER_URL, TEXT, UPSTREAM } from './setting-spec.ts'
+import { CLIENT_AUTH_METHODS } from '../introspection/client-authentication.ts'
+import { JWS_ALGS } from '../jose/signature.ts'
+import { about, FLAG, integer, ISSUER_NAME, ISSUER_URL, listOf, oneOf, PROVIDER_URL, TEXT, UPSTREAM } from './setting-spec.ts'
 
 const MAX_TIMEOUT_SECONDS = 86_400
 const WORDS = { written: 'string | readonly string[]' } as const
+const TIMEOUT = { type: 'integer', minimum: 1, maximum: MAX_TIMEOUT_SECONDS, digits: true, allowed: `1 to ${MAX_TIMEOUT_SECONDS}` } as const
 const flag = { ...FLAG, allowed: 'true, false' } as const
 
 /** Without a schema: lib/gate reads it, in words of its own. */
@@ -27,6 +30,7 @@ export const RULE = {
     acr: about('the `acr` claim must be one of these (RFC 9470)', WORDS),
     maxAgeSeconds: about('the user must have logged in at most this many seconds ago (RFC 9470)', { written: 'number' }),
     audience: about('takes the place of the configured audience', { ...TEXT, digits: true }),
+    timeoutSeconds: about('takes the place of `gate.timeoutSeconds`', TIMEOUT),
     upgrade: about('whether a connection may become another protocol, such as WebSocket', { ...flag, default: false }),
     mcp: about('the messages of the Model Context Protocol (Streamable HTTP) that the rule is for; the body of each POST on such a path decides, and several rules may share the path; without both members, all messages that no other rule of the path names', MCP)
   }
@@ -41,11 +45,13 @@ export const GATE = {
     upstream: about('http or https URL of a host; without it, the gate is only asked by proxies', UPSTREAM),
     rules: about('a request without a rule does not pass', { type: 'array', nullable: true, items: RULE, allowed: 'a list of entries such as { path: /orders/*, scope: read:orders }' }),
     exactPaths: about('whether the upstream tells paths apart that differ in case, in escapes or in a slash at the end', { ...flag, default: false }),
-    timeoutSeconds: about('how long the upstream may be silent, before the first byte and between two', { type: 'integer', minimum: 1, maximum: MAX_TIMEOUT_SECONDS, digits: true, default: 30, allowed: `1 to ${MAX_TIMEOUT_SECONDS}` }),
+    timeoutSeconds: about('how long the upstream may be silent, before the first byte and between two (an event stream: only before the first), and the client in the body of its request', { ...TIMEOUT, default: 30 }),
+    idleSeconds: about('how long connections to the upstream are kept without a request; less than the upstream keeps them. With 0, each request has its own', { type: 'integer', minimum: 0, maximum: 600, digits: true, default: 4, allowed: '0 to 600' }),
+    host: about('the `Host` that the upstream gets: that of the client, or its own', { ...oneOf('client', 'upstream'), default: 'client' }),
     bodyLimit: about('most bytes of the body of a request; any number unless given', { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER, digits: true, allowed: 'a whole number of bytes' }),
     claims: about('claims that the upstream gets: their names, or a map from the end of a header\'s name to a claim', { written: 'readonly string[] | Readonly<Record<string, string>>' }),
     passCredentials: about('whether `Authorization` and `DPoP` go to the upstream', { ...flag, default: false }),
-    statementKey: about('path of the private key that signs statements (PKCS#8 in PEM form, EC P-256)', { ...TEXT, digits: true, allowed: 'path of a file with a private key (PKCS#8 in PEM form, EC P-256)' }),
+    statementKey: about('path of the private key that signs statements (PKCS#8 in PEM form, EC P-256), or a list of them: the first signs, all are published', { ...WORDS, type: 'array', alone: true, minItems: 1, items: { ...TEXT, digits: true, allowed: 'path of a file with a private key (PKCS#8 in PEM form, EC P-256), or a list of them' }, allowed: 'path of a file with a private key (PKCS#8 in PEM form, EC P-256), or a list of them' }),
     statementAudience: about('the `aud` of statements if a proxy asks', { ...TEXT, digits: true }),
     ownPrefix: about('path before `/health`, `/metrics` and `/docs`, such as `/-`', { type: 'string', pattern: '^(?:/[A-Za-z0-9_~-]+)+$', allowed: 'a path of plain segments, such as /-' }),
     grpcPort: about('port for Envoy\'s gRPC service', { type: 'integer', minimum: 0, maximum: 65_535, digits: true, allowed: '0 to 65535' })
@@ -83,22 +89,25 @@ export const AUDIT = {
 
 export const TRANSMITTER = {
   type: 'object',
-  allowed: 'an object with issuer or metadata, delivery, and audience unless manage is true',
-  required: ['delivery'],
+  allowed: 'an object with issuer, delivery, and audience unless manage is true',
+  required: ['issuer', 'delivery'],
   additionalProperties: false,
   properties: {
-    issuer: about('its issuer, under which its configuration is found (SSF 1.0 section 7.2)', ISSUER_URL),
-    metadata: about('the address of its configuration, if it is elsewhere', PROVIDER_URL),
+    issuer: about('its issuer, which its configuration must name', ISSUER_URL),
+    metadata: about('the address of its configuration, if it is not under the issuer (SSF 1.0 section 7.2)', PROVIDER_URL),
     audience: about('the `aud` of its events; with `manage` it may be left out: then it is that of the stream', text),
     delivery: about('how events come: it posts them to `/revocation/events` (RFC 8935), or they are fetched (RFC 8936)', oneOf('push', 'poll')),
     endpoint: about('where events are fetched; without it, where the stream says', PROVIDER_URL),
-    tokenIssuers: about('the issuers about whose tokens it may speak; without it, only itself', { type: 'array', minItems: 1, items: ISSUER_URL, allowed: 'list of issuers' }),
+    tokenIssuers: about('the issuers about whose tokens it may speak; without it, only itself', { type: 'array', minItems: 1, items: ISSUER_NAME, allowed: 'list of issuers' }),
     sessionClaim: about('the claim of access tokens that holds the session; `false`: a session means its user', sessionClaim),
     subjectClaims: about('the claim of access tokens that a subject of a format, or a member of a complex subject, is compared with', { type: 'object', additionalProperties: filled, default: {}, allowed: 'map from a format or member of subjects to a claim' }),
     clientId: about('the client as which the stream is managed and polled', text),
     clientSecret: about('the secret of that client', SECRET),
+    clientAuth: about('how that client proves itself', { ...oneOf(...CLIENT_AUTH_METHODS), default: 'client_secret_basic' }),
+    keyFile: about('private key of that client for `private_key_jwt`: PEM, or a JWK whose `alg` and `kid` are used', text),
     tokenEndpoint: about('where the client gets its token for the transmitter; without it, by discovery under the issuer', PROVIDER_URL),
     manage: about('whether the stream is created, or found, at the start', { ...FLAG, default: false }),
+    streamId: about('the stream, if the client has several', text),
     pushAuthorization: about('the whole value of the Authorization header that each push must have', SECRET),
     untyped: about('whether its events may come without `typ`', { ...FLAG, default: false })
   }
@@ -110,9 +119,23 @@ export const LOGOUT = {
   required: ['clientId'],
   additionalProperties: false,
   properties: {
-    issuer: about('may be left out if there is one issuer', ISSUER_URL),
+    issuer: about('may be left out if there is one issuer', ISSUER_NAME),
     clientId: about('the client whose id is the `aud` of the logout tokens', text),
-    sessionClaim: about('the claim of access tokens that holds the session; `false`: they have none', sessionClaim)
+    sessionClaim: about('the claim of access tokens that holds the session; `false`: they have none', sessionClaim),
+    algs: about('accepted signature algorithms of the logout tokens; without it, those of the access tokens of the issuer', { ...listOf(JWS_ALGS), alone: true })
+  }
+} as const
+
+export const OPERATORS = {
+  type: 'object',
+  allowed: 'an object with scope',
+  required: ['scope'],
+  additionalProperties: false,
+  properties: {
+    scope: about('the scope that their tokens need', { type: 'string', format: 'scope', allowed: 'a scope' }),
+    issuers: about('the issuers that they act for, beside that of their own token; `*`: all, and keys too', {
+      type: 'array', alone: true, maxItems: 50, items: { type: 'string', format: 'issuer-name-or-any', allowed: `*, or ${ISSUER_NAME.allowed}` }, default: [], allowed: '*, or a list of up to 50 issuers'
+    })
   }
 } as const
 
@@ -124,9 +147,7 @@ export const REVOCATION = {
   properties: {
     transmitters: about('Shared Signals transmitters', { type: 'array', minItems: 1, maxItems: 50, items: TRANSMITTER, allowed: 'list of 1 to 50 transmitters' }),
     logout: about('clients for which a provider sends logout tokens (OpenID Connect Back-Channel Logout 1.0)', { type: 'array', alone: true, minItems: 1, maxItems: 50, items: LOGOUT, allowed: 'a client, or a list of 1 to 50' }),
-    operators: about('operators, who revoke by `POST /revocation/subjects`', {
-      type: 'object', required: ['scope'], additionalProperties: false, properties: { scope: about('the scope that their tokens need', { type: 'string', format: 'scope', allowed: 'a scope' }) }, allowed: 'an object with scope'
-    }),
+    operators: about('operators, who revoke by `POST /revocation/subjects`', OPERATORS),
     retentionSeconds: about('seconds for which cutoffs are kept, and so the longest life of a token', { ...integer(1, 31_536_000), default: 86_400 }),
     staleSeconds: about('seconds for which the store may be silent', { ...integer(1, 300), default: 10 }),
     outage: about('what holds while the store is silent', { ...oneOf('refuse', 'serve'), default: 'refuse' }),

@@ -57,8 +57,13 @@ export function put (tree: object, path: string, value: unknown): void {
 /** The settings as one JSON schema, nested as they are. The validator gets it, and problems find their words in it. */
 export function schemaOf (names: readonly SettingName[]): Part {
   const root: Part = { type: 'object' }
-  for (const name of names) put(root, schemaPath(name), name === 'idp.issuers' ? { ...settingSpec(name), items: issuerSchema() } : settingSpec(name))
+  for (const name of names) put(root, schemaPath(name), partOf(name))
   return root
+}
+
+/** The schema of one setting. */
+export function partOf (name: SettingName): Part {
+  return name === 'idp.issuers' ? { ...settingSpec(name), items: issuerSchema() } : settingSpec(name)
 }
 
 function issuerSchema (): Part {

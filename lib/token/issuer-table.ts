@@ -23,7 +23,7 @@ export interface TokenIssuer {
 export interface TokenIntrospection {
   readonly covers: IntrospectedTokens
   readonly inquiry: Inquiry
-  readonly endpoint: Pick<IntrospectionEndpoint, 'isKnown' | 'start' | 'close'>
+  readonly endpoint: IntrospectionEndpoint
   /** Whether an issuer without keys is whole: all of its tokens are opaque, and answers about them are not signed. */
   readonly needsNoKeys: boolean
 }

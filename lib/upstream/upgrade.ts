@@ -28,7 +28,7 @@ const CARRIES_REQUESTS = /^(?:h2c?|https?|tls)(?:\/|$)/i
 /** Bytes that a client may send before its connection has changed. More are read later. */
 const MAX_EARLY_BYTES = 64 * 1024
 /** Milliseconds of silence after which the system probes whether the other side is alive. */
-const KEEP_ALIVE_MS = 60_000
+export const KEEP_ALIVE_MS = 60_000
 
 /** The protocols of an `Upgrade` header that the upstream may be asked for. Undefined if there are none. */
 export function protocolsOf (upgrade: string | undefined): string | undefined {

@@ -51,6 +51,8 @@ export interface UpstreamRequest {
   readonly headers: readonly string[]
   /** A Buffer is sent in one piece. */
   readonly body: Readable | Buffer | undefined
+  /** How long the upstream may be silent: to the first byte of its answer, and between two. Of an event stream the head is enough. */
+  readonly timeoutSeconds: number
   /** Called for each interim answer (1xx) but 100 and 101. */
   readonly onInterim: (status: number, headers: readonly string[]) => void
 }
@@ -58,10 +60,13 @@ export interface UpstreamRequest {
 export interface UpstreamOptions {
   /** Scheme, host and port. */
   readonly origin: string
+  /** How long a connection may take to be made. */
   readonly timeoutSeconds: number
+  /** How long a connection without requests is kept. With 0, each request has a connection of its own. */
+  readonly idleSeconds: number
   /** Bytes that the body of a request may have. */
   readonly bodyLimit: number
-  readonly after: Surroundings['after']
+  readonly surroundings: Pick<Surroundings, 'after' | 'steadyMs'>
 }
 
 const MAX_CONNECTIONS = 10_000
@@ -69,17 +74,16 @@ const MAX_CONNECTIONS = 10_000
 const READ_AHEAD_BYTES = 16 * 1024
 
 /** Sends requests to the upstream over HTTP/1.1. One connection carries one request at a time, so that a request never fails because of another. */
-export function createUpstream ({ origin, timeoutSeconds, bodyLimit, after }: UpstreamOptions) {
-  const timeoutMs = timeoutSeconds * 1000
-  const connect = buildConnector({ timeout: timeoutMs, allowH2: false, highWaterMark: READ_AHEAD_BYTES } as buildConnector.BuildOptions)
+export function createUpstream ({ origin, timeoutSeconds: connectSeconds, idleSeconds, bodyLimit, surroundings }: UpstreamOptions) {
+  const connect = buildConnector({ timeout: connectSeconds * 1000, allowH2: false, highWaterMark: READ_AHEAD_BYTES } as buildConnector.BuildOptions)
   const tlsName = tlsNameOf(origin)
   const pool = new Pool(origin, {
     connections: MAX_CONNECTIONS,
-    pipelining: 1,
+    ...keepAlive(idleSeconds),
     connect: (options, done) => connect({ ...options, servername: tlsName }, done),
-    // The exchange limits the time to the first byte, with the time to connect: undici would count the time that the body of the request takes.
+    // The exchange limits the times: undici would count the time that the body of the request takes, and has one limit for all requests.
     headersTimeout: 0,
-    bodyTimeout: timeoutMs,
+    bodyTimeout: 0,
     maxResponseSize: -1
   })
   // undici would take the Host of the client for the name of the upstream.
@@ -87,8 +91,8 @@ export function createUpstream ({ origin, timeoutSeconds, bodyLimit, after }: Up
 
   return {
     /** Sends a request, once. */
-    send ({ method, target, headers, body, onInterim }: UpstreamRequest): Pick<UpstreamExchange, 'answer' | 'end'> {
-      const exchange = new UpstreamExchange({ timeoutMs, after, onInterim })
+    send ({ method, target, headers, body, timeoutSeconds, onInterim }: UpstreamRequest): Pick<UpstreamExchange, 'answer' | 'end'> {
+      const exchange = new UpstreamExchange({ timeoutMs: timeoutSeconds * 1000, ...surroundings, onInterim })
       const sent = body instanceof Readable ? exchange.limitBody(body, bodyLimit) : body
       // Written out, not spread: V8 would keep what a finished request was sent with, and collect all memory every few seconds.
       pool.dispatch({ servername, method, path: target, headers, body: sent } as Dispatcher.DispatchOptions, exchange)
@@ -99,9 +103,22 @@ export function createUpstream ({ origin, timeoutSeconds, bodyLimit, after }: Up
   }
 }
 
-export interface ExchangeOptions extends Pick<UpstreamRequest, 'onInterim'>, Pick<UpstreamOptions, 'after'> {
-  /** Milliseconds until the first byte of the answer, counted anew with each part of the request and each interim answer. */
+/** An upstream that names a shorter time in its answers (`Keep-Alive: timeout`) has its way. undici takes no 0. */
+function keepAlive (idleSeconds: number): Pick<Pool.Options, 'pipelining' | 'keepAliveTimeout' | 'keepAliveMaxTimeout'> {
+  if (idleSeconds === 0) return { pipelining: 0 }
+  return { pipelining: 1, keepAliveTimeout: idleSeconds * 1000, keepAliveMaxTimeout: idleSeconds * 1000 }
+}
+
+export interface ExchangeOptions extends Pick<UpstreamRequest, 'onInterim'>, Pick<Surroundings, 'after' | 'steadyMs'> {
+  /** Milliseconds without a sign of life: of the client until it has sent its body, and of the upstream until its answer has ended. */
   readonly timeoutMs: number
+}
+
+const EVENT_STREAM = /^text\/event-stream[ \t]*(?:;|$)/i
+
+/** Whether an answer is a stream of server-sent events, which may be silent for any time. @param headers names and values in turn */
+export function isEventStream (headers: readonly string[]): boolean {
+  return linesOf(headers, 'content-type').some(type => EVENT_STREAM.test(type))
 }
 
 /** One request on its way, as undici reports it. It is sent once and answered once. */
@@ -116,6 +133,8 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
   #sent: Transform | undefined
   #body: AnswerBody | undefined
   #failure: UpstreamError | undefined
+  /** Of the last sign of life. */
+  #aliveMs: number
   #stopTimer: () => void
 
   constructor (options: ExchangeOptions) {
@@ -124,7 +143,8 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
       this.#resolve = resolve
       this.#reject = reject
     })
-    this.#stopTimer = options.after(options.timeoutMs, this.#late)
+    this.#aliveMs = options.steadyMs()
+    this.#stopTimer = options.after(options.timeoutMs, this.#look)
   }
 
   /**
@@ -137,7 +157,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
       transform: (chunk: Buffer, _encoding, done) => {
         size += chunk.length
         if (size > maxBytes) return this.end(new UpstreamError(413, 'The body of the request is too large.'))
-        this.#restartTimer()
+        this.#noteLife()
         done(null, chunk)
       }
     })
@@ -171,24 +191,29 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     const headers = (controller.rawHeaders as readonly Buffer[]).map(line => line.toString('latin1'))
     // RFC 9110 sections 15.2.1 and 15.2.2: neither a go-ahead nor another protocol was requested.
     if (status < 200 && status !== 100 && status !== 101) {
-      this.#restartTimer()
+      this.#noteLife()
       return this.#options.onInterim(status, headers)
     }
     const fault = faultOf(status, headers)
     if (fault) return this.end(fault)
-    this.#stopTimer()
-    this.#body = new AnswerBody(controller)
+    this.#noteLife()
+    this.#body = new AnswerBody(controller, this.#noteLife)
+    if (isEventStream(headers)) this.#stopTimer()
     // RFC 9110 section 15.4.5: it has no body, whatever length it states. undici would wait for one.
     if (status === 304) this.#body.finish()
     this.#resolve({ status, headers, body: this.#body })
   }
 
-  onResponseData (controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData (_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    // undici gives an empty one when it goes on after a pause. Nobody would be told of it, and so nobody would ask for more.
+    if (chunk.length === 0) return
+    this.#noteLife()
     // A reader that cannot take this chunk has paused the body. Otherwise one more chunk would wait there.
-    if (!this.#body!.push(chunk) || this.#body!.isPaused()) controller.pause()
+    if (!this.#body!.push(chunk) || this.#body!.isPaused()) this.#body!.hold()
   }
 
   onResponseEnd (): void {
+    this.#stopTimer()
     this.#body!.finish()
   }
 
@@ -196,13 +221,18 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     this.end(new UpstreamError(502, 'The upstream failed', cause))
   }
 
-  #restartTimer (): void {
-    if (this.#body) return
-    this.#stopTimer()
-    this.#stopTimer = this.#options.after(this.#options.timeoutMs, this.#late)
+  readonly #noteLife = (): void => {
+    this.#aliveMs = this.#options.steadyMs()
   }
 
-  readonly #late = (): void => {
+  /** One timer for all of an exchange: most end before it does. */
+  readonly #look = (): void => {
+    const { timeoutMs, steadyMs, after } = this.#options
+    const restMs = this.#body?.isHeld ? timeoutMs : timeoutMs - (steadyMs() - this.#aliveMs)
+    if (restMs > 0) {
+      this.#stopTimer = after(restMs, this.#look)
+      return
+    }
     // Nothing of what the client has sent waits here, and more is to come.
     const isClientSilent = this.#sent !== undefined && !this.#sent.writableEnded && this.#sent.writableLength + this.#sent.readableLength === 0
     this.end(isClientSilent ? new UpstreamError(408, 'The body of the request is too slow.') : new UpstreamError(504, 'The upstream is too slow'))
@@ -212,11 +242,20 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
 /** The body of an answer. It asks for more only when its reader has room. */
 class AnswerBody extends Readable {
   readonly #controller: Dispatcher.DispatchController
+  readonly #onRead: () => void
   isWhole = false
+  isHeld = false
 
-  constructor (controller: Dispatcher.DispatchController) {
+  constructor (controller: Dispatcher.DispatchController, onRead: () => void) {
     super()
     this.#controller = controller
+    this.#onRead = onRead
+  }
+
+  /** Asks the upstream for no more until the reader has taken what came. */
+  hold (): void {
+    this.isHeld = true
+    this.#controller.pause()
   }
 
   /** The first end counts. */
@@ -228,6 +267,8 @@ class AnswerBody extends Readable {
   }
 
   override _read (): void {
+    this.isHeld = false
+    this.#onRead()
     this.#controller.resume()
   }
 

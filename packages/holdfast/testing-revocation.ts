@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto'
 import type { LightMyRequestResponse } from 'fastify'
 import { entriesOf, KNOWN_EVENT_TYPES } from '../../lib/revocation/effects.ts'
 import type { RevocationEntry } from '../../lib/revocation/log.ts'
-import { configurationUrlOf } from '../../lib/revocation/transmitter-client.ts'
+import { configurationUrlOf } from '../../lib/revocation/transmitter-configuration.ts'
+import { claimTarget } from '../../lib/revocation/target.ts'
+import type { ClaimNamesOf } from '../../lib/revocation/target.ts'
 import type { InjectableApp } from './testing-client.ts'
 import type { SigningKey } from './testing-key.ts'
 import type { ProvidersInMemory } from './testing-provider.ts'
@@ -19,13 +21,17 @@ export interface TestRevocation {
 
 /**
  * What a revocation by a test changes: the same as a log-out of the user, the end of the session, or the end of the token.
+ * @returns what makes the entries for one app
  * @throws TypeError
  */
-export function revocationEntries (what: TestRevocation, { issuer, now }: { readonly issuer: string, readonly now: number }): readonly RevocationEntry[] {
+export function readRevocation (what: TestRevocation): (facts: { readonly issuer: string, readonly now: number, readonly namesOf: ClaimNamesOf }) => readonly RevocationEntry[] {
   const named = Object.entries(what).filter(([, value]) => value !== undefined)
   const [[kind, value] = []] = named
   if (named.length !== 1 || (kind !== 'sub' && kind !== 'sid' && kind !== 'jti') || typeof value !== 'string') throw new TypeError('Say one of sub, sid and jti, as a text: idp.revoke({ sub: \'ann\' })')
-  return entriesOf(kind === 'sub' ? 'login' : 'end', [[kind, issuer, value]], { at: now, recordedAt: now, event: 'test', source: issuer, sender: issuer })
+  return ({ issuer, now, namesOf }) => {
+    const targets = kind === 'sid' ? namesOf(issuer).session.map(claim => claimTarget(claim, issuer, value)) : [[kind, issuer, value] as const]
+    return entriesOf(kind === 'sub' ? 'login' : 'end', targets, { at: now, recordedAt: now, event: 'test', source: issuer, sender: issuer })
+  }
 }
 
 /** A transmitter, as `revocation.transmitters` takes it. */

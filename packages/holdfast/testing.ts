@@ -10,7 +10,7 @@ import type { TestClient } from './testing-client.ts'
 import { makeSigningKey } from './testing-key.ts'
 import { ASKING_CLIENT, createProviders } from './testing-provider.ts'
 import type { ProvidersInMemory } from './testing-provider.ts'
-import { makeTransmitter, revocationEntries } from './testing-revocation.ts'
+import { makeTransmitter, readRevocation } from './testing-revocation.ts'
 import type { TestRevocation, TestTransmitter } from './testing-revocation.ts'
 
 export type { CertificateClient, CertificateHeaders } from './testing-certificate.ts'
@@ -180,9 +180,9 @@ export async function createTestIssuer ({ beside, ...given }: TestIssuerOptions 
     dpopClient: async (claims = {}) => createTestClient({ publicUrl, now, tokenFor: jkt => signed({ cnf: { jkt }, ...claims }) }),
     certificateClient: async (claims = {}) => createCertificateClient(thumbprint => signed({ cnf: { 'x5t#S256': thumbprint }, ...claims })),
     async revoke (what) {
-      const entries = revocationEntries(what, { issuer, now: now() })
+      const entriesFor = readRevocation(what)
       if (doubles.revocations.size === 0) throw new Error(NO_REVOCATION)
-      await Promise.all([...doubles.revocations].map(({ append }) => append(entries)))
+      await Promise.all([...doubles.revocations].map(({ append, namesOf }) => append(entriesFor({ issuer, now: now(), namesOf }))))
     },
     clock
   }

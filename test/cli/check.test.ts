@@ -161,7 +161,7 @@ t.test('A provider that introspects only tokens for the calling client is detect
     { title: 'a token of CALL_TOKEN, of another provider', provider: { aud: [AUDIENCE, 'api'] }, env: { IDP_INTROSPECTION: 'jwt', CALL_TOKEN: issuer.token({ aud: 'api' }) }, code: 1, says: '\u2717 It reports a token of CALL_TOKEN as not active. Such tokens would get 401.' },
     { title: 'an opaque token', provider: { aud: [AUDIENCE, 'api'], opaque: true, answer: { token_type: 'Bearer' } }, env: { IDP_INTROSPECTION: 'opaque' }, code: 0, says: '\u2713 It reports a token that it has issued to the client api as active.' },
     { title: 'an opaque token that is not active', provider: { aud: AUDIENCE, opaque: true }, env: { IDP_INTROSPECTION: 'opaque' }, code: 1, says: '\u2717 It reports a token that it has issued to the client api as not active. Such tokens would get 401.' },
-    { title: 'an answer that contradicts the token', provider: { aud: [AUDIENCE, 'api'], answer: { sub: 'other' } }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! It reports a token that it has issued to the client api as active, but the claims in its answer would be refused: token_contradicted.' },
+    { title: 'an answer that contradicts the token', provider: { aud: [AUDIENCE, 'api'], answer: { sub: 'other' } }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! It reports a token that it has issued to the client api as active, but the claims in its answer would be refused: token_contradicted (sub).' },
     { title: 'a JWT where only opaque tokens are introspected', provider: { aud: AUDIENCE }, env: { IDP_INTROSPECTION: 'opaque' }, code: 0, says: '! The token that it has issued to the client api is a JWT, and JWTs are not introspected.' },
     { title: 'an opaque token where only JWTs are introspected', provider: { aud: AUDIENCE, opaque: true }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! The token that it has issued to the client api is no JWT, and only JWTs are introspected.' },
     { title: 'a client that gets no token', provider: {}, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! Introspection of a valid token was not tried: it gave the client api none: POST {url}token answered 400 unauthorized_client.' },
@@ -175,6 +175,60 @@ t.test('A provider that introspects only tokens for the calling client is detect
     const lines = shown.text.split('\n').slice(shown.text.split('\n').indexOf(`Identity provider ${url}`))
     t.ok(lines.some(line => line.startsWith(`  ${says.replace('{url}', url)}`)), title, { lines })
     t.notMatch(shown.text, containing('hunter2'), title)
+  }
+})
+
+t.test('A token of CALL_TOKEN that introspection refuses is a fault, and names the claim.', async (t) => {
+  const settings = { ...good, IDP_INTROSPECTION: 'opaque', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'hunter2', CALL_TOKEN: 'an-opaque-token' }
+  const rows: Array<{ title: string, answer: object, env?: NodeJS.ProcessEnv, code: number, says: RegExp }> = [
+    { title: 'no aud', answer: { client_id: 'app', scope: 'a' }, code: 1, says: /claims in its answer would be refused: token_claim_invalid \(aud: expected a text or a list of texts, found nothing\)\. It would get 401\./ },
+    { title: 'another aud', answer: { sub: 'u', aud: 'other' }, code: 1, says: /token_audience \(aud: expected https:\/\/api\.test\.example, found other\)/ },
+    { title: 'another kind', answer: { sub: 'u', aud: AUDIENCE, token_use: 'refresh' }, code: 1, says: /would be refused: token_kind\. It would get 401/ },
+    { title: 'it passes', answer: { sub: 'u', aud: AUDIENCE }, code: 0, says: /All is well/ },
+    { title: 'no JWT, and only those are introspected', answer: { sub: 'u', aud: AUDIENCE }, env: { IDP_INTROSPECTION: 'jwt' }, code: 1, says: /is no JWT, and only JWTs are introspected\. It would get 401\./ }
+  ]
+  for (const { title, answer, env, code, says } of rows) {
+    const asked = createServer(async (request, response) => {
+      let body = ''
+      for await (const chunk of request) body += chunk
+      response.end(JSON.stringify(new URLSearchParams(body).get('token') === 'an-opaque-token' ? { active: true, ...answer } : { active: false }))
+    }).listen(0, '127.0.0.1')
+    await once(asked, 'listening')
+    t.teardown(() => { asked.closeAllConnections(); asked.close() })
+    t.match(await run({ ...settings, ...env, IDP_INTROSPECTION_ENDPOINT: `http://127.0.0.1:${(asked.address() as AddressInfo).port}/` }), { code, result: says }, title)
+  }
+})
+
+t.test('A provider that reads Basic credentials without decoding them is told from one that refuses them.', async (t) => {
+  const asking = { ...good, IDP_INTROSPECTION: 'all', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'p%ss w+rd' }
+  const accepts = async (credentials: string): Promise<string> => {
+    const asked = createServer((request, response) => {
+      const isRight = Buffer.from(request.headers.authorization!.slice(6), 'base64').toString() === credentials
+      response.writeHead(isRight ? 200 : 401).end('{"active":false}')
+    }).listen(0, '127.0.0.1')
+    await once(asked, 'listening')
+    t.teardown(() => { asked.closeAllConnections(); asked.close() })
+    return `http://127.0.0.1:${(asked.address() as AddressInfo).port}/`
+  }
+  const undecoded = await accepts('api:p%ss w+rd')
+  t.match(await run({ ...asking, IDP_INTROSPECTION_ENDPOINT: undecoded }), { code: 1, result: /reads the client's credentials without decoding them[^]*IDP_CLIENT_AUTH=client_secret_post/ })
+  t.match(await run({ ...asking, IDP_INTROSPECTION_ENDPOINT: await accepts('api:p%25ss+w%2Brd') }), { code: 0 })
+  t.match(await run({ ...asking, IDP_INTROSPECTION_ENDPOINT: await accepts('other') }), { code: 1, result: /status: 401[^]*Check the client: IDP_CLIENT_ID/ })
+  t.match(await run({ ...asking, IDP_CLIENT_SECRET: 'plain', IDP_INTROSPECTION_ENDPOINT: undecoded }), { code: 1, result: /Check the client: IDP_CLIENT_ID/ }, 'there is nothing to decode')
+})
+
+t.test('The clock of a provider whose keys are in a file is compared by its metadata.', async (t) => {
+  const directory = t.testdir({ 'keys.json': JSON.stringify({ keys: issuer.keys.map(({ jwk }) => jwk) }) })
+  for (const [seconds, code] of [[60, 1], [0, 0]] as const) {
+    const server = createServer((request, response) => {
+      const url = `http://${request.headers.host}/`
+      response.setHeader('date', dateIn(seconds))
+      response.end(JSON.stringify(request.url === '/introspect' ? { active: false } : { issuer: url, introspection_endpoint: `${url}introspect` }))
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => { server.closeAllConnections(); server.close() })
+    const IDP_ISSUER = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+    t.match(await run({ ...good, IDP_ISSUER, IDP_KEYS_FILE: `${directory}/keys.json`, IDP_INTROSPECTION: 'jwt', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 's' }), { code, text: code === 1 ? /Its clock is \d\d s ahead/ : /clock and the one of this machine agree/ })
   }
 })
 
@@ -204,6 +258,7 @@ t.test('A clock that differs by more than the tolerance is a fault; a cache is n
   const rows: Array<{ title: string, headers: Record<string, string>, tolerance?: string, code: number, says: RegExp }> = [
     { title: 'ahead', headers: { date: dateIn(60) }, code: 1, says: /Its clock is \d\d s ahead of the one of this machine; IDP_CLOCK_TOLERANCE_SECONDS is 5\.\n[^]*by NTP/ },
     { title: 'behind', headers: { date: dateIn(-60) }, code: 1, says: /Its clock is \d\d s behind / },
+    { title: 'ahead by little more', headers: { date: dateIn(8) }, code: 1, says: /Its clock is [678] s ahead / },
     { title: 'within the tolerance', headers: { date: dateIn(-60) }, tolerance: '120', code: 0, says: /\u2713 Its clock is \d\d s behind / },
     { title: 'out of a cache', headers: { date: dateIn(-3600), age: '3600' }, code: 0, says: /agree/ },
     { title: 'no date', headers: {}, code: 0, says: /! No answer of the provider has a date/ },
@@ -250,6 +305,19 @@ const CLIENT = { clientId: 'c', clientSecret: 'hunter2' }
 const FOUND = ['\u2713 GET URL/.well-known/ssf-configuration names the issuer URL.', '\u2713 It publishes 1 usable key for events.']
 const UNKNOWN = '\u2713 When its stream was last verified, only the running service knows: /health/ready says it.'
 
+t.test('A secret under a misspelt name is not shown, in a section and in an entry of a list.', async (t) => {
+  const config = {
+    idp: { audience: AUDIENCE, issuers: [{ issuer: issuer.url, introspection: { for: 'jwt', clientId: 'c', clientSecret: 'hunter2' } }] },
+    revocation: { transmitters: [{ issuer: 'https://t.example', clientId: 'c', clientSecrte: 'hunter3', pushAuthorization: { file: 'pw.txt' }, clientSecret: { evn: 'hunter4' }, delivery: 'push' }], operaters: { password: 'hunter5' } }
+  }
+  const { code, text } = await run({ PUBLIC_URL: 'https://api.example' }, { 'config.yaml': JSON.stringify(config) })
+  t.equal(code, 1)
+  t.match(text, containing('revocation.transmitters[0].clientSecrte is unknown; did you mean revocation.transmitters[0].clientSecret?'))
+  t.match(text, containing('{"transmitters":[{"issuer":"https://t.example","delivery":"push","clientId":"c","clientSecret":"(not shown)","pushAuthorization":{"file":"pw.txt"}}]}'))
+  t.match(text, containing('"introspection":{"for":"jwt","clientId":"c","clientSecret":"(not shown)"}'))
+  t.notMatch(text, containing('hunter'))
+})
+
 t.test('A transmitter whose stream works is reported as well, and no secret is shown.', async (t) => {
   const { code, text, lines, remote } = await checkTransmitter(t, { transmitter: { ...CLIENT, manage: true, delivery: 'poll', pushAuthorization: 'hunter3' } })
   t.equal(code, 0)
@@ -286,7 +354,12 @@ t.test('For a transmitter the events that would be missed are reported.', async 
     [{ transmitter: CLIENT, prepare: answering('GET /stream', 404, {}) }, 1, /^. There is no stream for this client\.$/m],
     [{ transmitter: { ...CLIENT, manage: true }, prepare: answering('GET /stream', 200, []) }, 0, /^. There is no stream yet: the service creates it\.$/m],
     [{ transmitter: CLIENT, prepare: answering('POST /token', 401, {}) }, 1, /^. Its stream cannot be read: status: 401/m],
-    [{ transmitter: { ...CLIENT, clientSecret: { env: 'TEST_UNSET' } } }, 1, /^. Its stream cannot be read: the variable TEST_UNSET is not set\.$/m],
+    [{ transmitter: { ...CLIENT, clientSecret: { env: 'TEST_UNSET' } } }, 1, /^. Its stream cannot be read: revocation\.transmitters\[0\]\.clientSecret is not usable: the variable TEST_UNSET is not set; allowed: /m],
+    [{ transmitter: { ...CLIENT, clientAuth: 'private_key_jwt', keyFile: '/nowhere' } }, 1, /^. Its stream cannot be read: revocation\.transmitters\[0\]\.keyFile is "\/nowhere", which is not usable \(ENOENT\); allowed: path of a file with a private key\.$/m],
+    [{ transmitter: { ...CLIENT, streamId: 's9' }, prepare: answering('GET /stream', 404, {}) }, 1, /^. There is no stream s9 for this client\.$/m],
+    [{ transmitter: CLIENT, prepare: answering('GET /stream', 200, [{ stream_id: 's1' }, { stream_id: 's2' }]) }, 1, /^. None of its 2 streams is delivered here\.$/m],
+    [{ transmitter: { ...CLIENT, manage: true }, prepare: answering('GET /stream', 200, [{ stream_id: 's1' }, { stream_id: 's2' }]) }, 0, /^. None of its 2 streams is delivered here: the service creates one\.$/m],
+    [{ transmitter: { ...CLIENT, manage: true } }, 0, /^! Its events go to URL\/poll: at its start the service turns the stream to itself\.$/m],
     [{ transmitter: { ...CLIENT, audience: 'another' } }, 1, /^. Its events are for receiver, and the settings say another/m],
     [{ transmitter: { ...CLIENT, delivery: 'poll' }, prepare: answering('GET /stream', 200, { stream_id: 's1', aud: 'receiver', delivery: { method: 'urn:ietf:rfc:8936' } }) }, 1, /^. It does not say where to poll\.$/m],
     [{ transmitter: { ...CLIENT, delivery: 'poll', endpoint: 'https://a.example/poll' }, prepare: answering('GET /stream', 200, { stream_id: 's1', aud: 'receiver', delivery: { method: 'urn:ietf:rfc:8936' } }) }, 0, /^(?![^]*where to poll)/],
@@ -311,6 +384,10 @@ t.test('The store of revocations is tried, and knows when a stream was last veri
   await add('verification', 1_800_000_600)
   await add('enabled', 1_800_000_700)
   t.match(await run(good, config(store)), { code: 0, text: /Its log can be read: 3 entries\.[^]*Its stream was last verified at 2027-01-15T08:10:00\.000Z\.\n/ })
+  await server.command('ACL', 'SETUSER', 'revoker', 'on', '>hunter2', '~{holdfast:revocation}:*', '+get', '+set', '+eval', '+time', '+hget', '+hset', '+hdel', '+hgetall', '+xadd', '+xrange', '+xrevrange', '+xread', '+info')
+  t.match(await run(good, config(`redis://revoker:hunter2@127.0.0.1:${server.port}`)), { code: 0, text: /Its log can be read: 3 entries\./ }, 'a user with the rights for this store alone')
+  await server.command('ACL', 'SETUSER', 'revoker', '-set')
+  t.match(await run(good, config(`redis://revoker:hunter2@127.0.0.1:${server.port}`)), { code: 1, result: /cannot be used: auth \([^]*it needs GET, SET, EVAL/ })
   await server.command('DEL', '{holdfast:revocation}:log')
   await server.command('SET', '{holdfast:revocation}:log', 'x')
   t.match(await run(good, config(store)), { code: 1, result: /Its log cannot be read: Redis at 127\.0\.0\.1:\d+: WRONGTYPE/ })

@@ -412,7 +412,7 @@ t.test('Revocations are read from the configured store; the memory of a service 
 t.test('The event that has revoked a token is read from a Redis, as of the time of the capture.', { skip: skipRedis }, async (t) => {
   const server = await startRedis(t)
   const target = parseReplayUrl(`redis://127.0.0.1:${server.port}`)
-  const log = createRedisLog({ open: listeners => openRedisClient(target, listeners, processSurroundings.steadyMs), surroundings: processSurroundings, retentionSeconds: 3600, onEntry () {}, kept: () => [], onChange () {} })
+  const log = createRedisLog({ open: listeners => openRedisClient(target, listeners, processSurroundings.steadyMs), surroundings: processSurroundings, onEntry () {}, kept: { * held () {}, heldOf: () => [], dropUpTo () {}, sweep () {}, size: () => 0 }, onChange () {} })
   t.teardown(() => log.close())
   while (log.ageMs() === Infinity) await delay(10)
   const common = { key: keyOf(['sid', issuer.url, 's1']), effect: 'end', at: now - 2, event: 'session-revoked', source: 'https://transmitter.example', sender: 'https://transmitter.example', standing: 'other' } as const

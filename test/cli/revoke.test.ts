@@ -15,7 +15,7 @@ async function run (argv: readonly string[], env: NodeJS.ProcessEnv = {}, progra
 
 t.test('An operator revokes each kind of subject, and can undo it.', async t => {
   const issuer = await startIssuer(t)
-  const { url } = await startApp(t, issuer, { REVOCATION: { operators: { scope: 'revoke:tokens' } } })
+  const { url } = await startApp(t, issuer, { REVOCATION: { operators: { scope: 'revoke:tokens', issuers: '*' } } })
   const operator = issuer.token({ sub: 'operator', scope: 'revoke:tokens', client_id: 'console', iat: Math.floor(Date.now() / 1000) + 60 })
   const env = { CALL_TOKEN: operator, CALL_URL: url }
   const iat = Math.floor(Date.now() / 1000) - 10
@@ -24,6 +24,7 @@ t.test('An operator revokes each kind of subject, and can undo it.', async t => 
     { claims: { sid: 's2' }, option: ['--sid', 's2'] },
     { claims: { jti: 'j2' }, option: ['--jti', 'j2', '--issuer', issuer.url] },
     { claims: { client_id: 'app-2' }, option: ['--client', 'app-2'] },
+    { claims: { email: 'ann@a.example' }, option: ['--email', 'Ann@a.example'] },
     { claims: {}, option: ['--issuer', issuer.url] }
   ]
   for (const { claims, option } of rows) {
@@ -41,7 +42,7 @@ t.test('An operator revokes each kind of subject, and can undo it.', async t => 
 
 t.test('A failed revocation is reported in one sentence.', async t => {
   const rows = [
-    { argv: [], says: 'say what to revoke: --sub, --sid, --jti, --jkt, --client or --issuer' },
+    { argv: [], says: 'say what to revoke: --sub, --sid, --jti, --jkt, --client, --email or --issuer' },
     { argv: ['--sub', 'a', '--sid', 'b'], says: '--sub and --sid cannot be combined: one of them is revoked at a time' },
     { argv: ['--sub', 'a'], says: 'say with --issuer who has issued it' },
     { argv: ['user-1'], says: '"user-1" is no option; say what to revoke, such as --sub user-1' }

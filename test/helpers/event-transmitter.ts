@@ -9,6 +9,7 @@ import { encodeJws } from './jws.ts'
 export interface TransmitterRequest {
   /** Such as `POST /stream`. */
   readonly what: string
+  readonly path: string
   readonly authorization: string | undefined
   readonly body: unknown
 }
@@ -35,7 +36,7 @@ export async function startEventTransmitter (t: Test): Promise<EventTransmitter>
     for await (const chunk of request) text += chunk
     const { pathname, search } = new URL(request.url!, transmitter.url)
     const what = `${request.method} ${pathname}`
-    const seen = { what, authorization: request.headers.authorization, body: request.method === 'GET' ? search : text.startsWith('{') ? JSON.parse(text) : text }
+    const seen = { what, path: request.url!, authorization: request.headers.authorization, body: request.method === 'GET' ? search : text.startsWith('{') ? JSON.parse(text) : text }
     transmitter.requests.push(seen)
     const given = transmitter.answers[what] ?? [404, {}]
     const [status, body] = typeof given === 'function' ? given(seen) : given

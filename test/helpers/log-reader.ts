@@ -4,11 +4,12 @@ import type { RedisLogOptions } from '../../lib/revocation/redis-log.ts'
 import type { Owner } from './owner.ts'
 import { until } from './until.ts'
 
-/** A process with its view of the log in a Redis. @param now Unix seconds */
-export function startLogReader (t: Owner, { now, ...given }: Pick<RedisLogOptions, 'open' | 'surroundings' | 'retentionSeconds'> & { readonly now: () => number }) {
-  const cutoffs = createCutoffs({ max: 10_000, retentionSeconds: given.retentionSeconds, now })
+/** A process with its view of the log in a Redis. */
+export function startLogReader (t: Owner, { retentionSeconds, ...given }: Pick<RedisLogOptions, 'open' | 'surroundings'> & { readonly retentionSeconds: number }) {
+  const { now } = given.surroundings
+  const cutoffs = createCutoffs({ max: 100_000, issuers: ['https://issuer.example'], retentionSeconds, clockToleranceSeconds: 5, ...given.surroundings })
   const changes: Array<string | null> = []
-  const log = createRedisLog({ ...given, onEntry: cutoffs.apply, kept: cutoffs.entries, onChange: change => { changes.push(change) } })
+  const log = createRedisLog({ ...given, onEntry: cutoffs.apply, kept: cutoffs, onChange: change => { changes.push(change) } })
   t.teardown(() => log.close())
   return {
     ...log,

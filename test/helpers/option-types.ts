@@ -1,14 +1,14 @@
 import { LOGOUT, RULE, SECRET, TRANSMITTER } from '../../lib/settings/section-specs.ts'
 import type { Part } from '../../lib/settings/setting-spec.ts'
-import { ISSUER_MEMBERS, memberKey, SETTINGS, settingNames, settingSpec, variables } from '../../lib/settings/specs.ts'
+import { ISSUER_MEMBERS, memberKey, SETTINGS, settingSpec, variables } from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'
 import { readSections } from './settings-files.ts'
 import type { Section } from './settings-files.ts'
 
 /** The settings that only the whole service reads. The plugin takes them, so that one object fits both. */
-const OF_THE_SERVICE: ReadonlySet<SettingName> = new Set(['idp.customClaim', 'api.profile', 'api.errorBody', 'server.corsOrigins', 'server.corsHeaders', 'server.metrics', 'server.logLevel', 'server.port', 'gate', 'gateUpstream'])
+export const OF_THE_SERVICE: ReadonlySet<SettingName> = new Set(['idp.customClaim', 'api.profile', 'api.errorBody', 'server.corsOrigins', 'server.corsHeaders', 'server.metrics', 'server.logLevel', 'server.port', 'gate', 'gateUpstream'])
 
-/** What each option is for, said once: for the docstring in the editor and for the row of the table. */
+/** What each option is for, as the docstring in the editor says it. */
 function purposeOf (name: SettingName): { about: string, allowed: string, byDefault: string } {
   const { about, allowed, unset, default: given } = settingSpec(name)
   return {
@@ -175,14 +175,4 @@ type None<T> = { readonly [K in keyof T]?: never }
 /** Options in one of the two forms, never both. */
 export type HoldfastOptions = (FileOptions & None<EnvironmentOptions>) | (EnvironmentOptions & None<FileOptions>)
 `
-}
-
-/** The table of docs/reference/plugin.md. */
-export function makeOptionTable (): string {
-  const rows = settingNames.map(name => {
-    const { about, allowed, byDefault } = purposeOf(name)
-    const { from, variable } = settingSpec(name)
-    return `| ${from === 'environment' ? '-' : `\`${name}\``} | ${from === 'file' ? '-' : `\`${variable}\``} | ${allowed.replaceAll('|', '\\|')} | ${byDefault} | ${about} |`
-  })
-  return ['| option | or | values | default | what it is for |', '| --- | --- | --- | --- | --- |', ...rows].join('\n')
 }

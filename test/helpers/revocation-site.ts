@@ -60,11 +60,11 @@ export interface Site extends RunningApp {
   operate (body: unknown, headers?: Record<string, string>): Promise<Response>
 }
 
-export async function startRevocation (t: Test, given: { revocation?: (transmitter: Transmitter, issuer: Issuer) => object, values?: Variables, prepare?: Parameters<typeof startApp>[3] } = {}): Promise<Site> {
+export async function startRevocation (t: Test, given: { revocation?: (transmitter: Transmitter, issuer: Issuer) => object, values?: Variables | ((issuer: Issuer) => Variables), prepare?: Parameters<typeof startApp>[3] } = {}): Promise<Site> {
   const issuer = await startIssuer(t)
   const transmitter = await startTransmitter(t)
   const revocation = given.revocation?.(transmitter, issuer) ?? { transmitters: [{ issuer: transmitter.url, audience: RECEIVER, delivery: 'push', tokenIssuers: [issuer.url] }] }
-  const running = await startApp(t, issuer, { REVOCATION: revocation, ...given.values }, given.prepare)
+  const running = await startApp(t, issuer, { REVOCATION: revocation, ...typeof given.values === 'function' ? given.values(issuer) : given.values }, given.prepare)
   return {
     ...running,
     issuer,

@@ -168,7 +168,7 @@ function settingsFor ({ way, issuer }: Site): object {
   return {
     transmitters: [way === 'push'
       ? { issuer, delivery: 'push', pushAuthorization: PUSH_AUTHORIZATION, ...client }
-      : { metadata: `${issuer}/.well-known/ssf-configuration`, delivery: 'poll', ...client }]
+      : { issuer, metadata: `${issuer}/.well-known/ssf-configuration`, delivery: 'poll', ...client }]
   }
 }
 

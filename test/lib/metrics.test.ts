@@ -24,31 +24,37 @@ t.test('A histogram counts each duration under every bound that it does not exce
   ])
 })
 
-t.test('Answers are counted by method, route, status and scheme', async t => {
-  const tally = createRequestTally()
+const ENDS = { ends: ['answered', 'client_gone', 'upgraded'], unmeasured: 'upgraded' } as const
+
+t.test('Requests are counted by method, route, status, scheme and end', async t => {
+  const tally = createRequestTally(ENDS)
   const route = tally.ofRoute('GET', '/a')
-  route.answered(200, 'DPoP', 1)
-  route.answered(200, 'DPoP', 2)
-  route.answered(200, 'Bearer', 1)
-  tally.ofRoute('GET', '/a').answered(401, undefined, 1)
+  route.ended('answered', 200, 'DPoP', 1)
+  route.ended('answered', 200, 'DPoP', 2)
+  route.ended('answered', 200, 'Bearer', 1)
+  route.ended('client_gone', 200, 'Bearer', 1)
+  route.ended('upgraded', 101, 'Bearer', 9e9)
+  tally.ofRoute('GET', '/a').ended('answered', 401, undefined, 1)
   tally.ofRoute('GET', '/never')
   t.strictSame(tally.counts(), [
-    { labels: { method: 'GET', route: '/a', status: 200, scheme: 'dpop' }, value: 2 },
-    { labels: { method: 'GET', route: '/a', status: 200, scheme: 'bearer' }, value: 1 },
-    { labels: { method: 'GET', route: '/a', status: 401, scheme: 'none' }, value: 1 }
+    { labels: { method: 'GET', route: '/a', status: 200, scheme: 'dpop', end: 'answered' }, value: 2 },
+    { labels: { method: 'GET', route: '/a', status: 200, scheme: 'bearer', end: 'answered' }, value: 1 },
+    { labels: { method: 'GET', route: '/a', status: 200, scheme: 'bearer', end: 'client_gone' }, value: 1 },
+    { labels: { method: 'GET', route: '/a', status: 101, scheme: 'bearer', end: 'upgraded' }, value: 1 },
+    { labels: { method: 'GET', route: '/a', status: 401, scheme: 'none', end: 'answered' }, value: 1 }
   ])
   const durations = tally.durations('d')
   t.strictSame(new Set(durations.map(({ labels }) => labels.route)), new Set(['/a']), 'a route that was never requested has no series')
-  t.hasStrict(durations.find(({ metricName }) => metricName === 'd_count'), { value: 4 })
+  t.hasStrict(durations.find(({ metricName }) => metricName === 'd_count'), { value: 5 }, 'an upgraded connection may be open for days')
 })
 
 t.test('Unrouted requests count as one route, under a method of a fixed set', async t => {
-  const tally = createRequestTally()
-  for (const method of ['GET', 'PROPFIND', 'M-SEARCH']) tally.ofUnknown(method).answered(404, undefined, 1)
+  const tally = createRequestTally(ENDS)
+  for (const method of ['GET', 'PROPFIND', 'M-SEARCH']) tally.ofUnknown(method).ended('answered', 404, undefined, 1)
   t.strictSame(tally.counts().map(({ labels, value }) => [labels.method, labels.route, value]), [['GET', 'unknown', 1], ['other', 'unknown', 2]])
   const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
-  const known = createRequestTally()
-  for (const method of methods) known.ofUnknown(method).answered(404, undefined, 1)
+  const known = createRequestTally(ENDS)
+  for (const method of methods) known.ofUnknown(method).ended('answered', 404, undefined, 1)
   t.strictSame(known.counts().map(({ labels }) => labels.method), methods)
 })
 
@@ -101,7 +107,7 @@ function sources (overrides: Partial<MetricSources['parts']> = {}): MetricSource
   verified.get('there')
   verified.get('there')
   return {
-    requests: createRequestTally(),
+    requests: createRequestTally(ENDS),
     guard: createGuardTally(),
     connections: { open: 3, dropped: 4 },
     answersEnded: 6,

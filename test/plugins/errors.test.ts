@@ -45,9 +45,10 @@ const NEEDED: Readonly<Record<string, readonly string[]>> = {
   'holdfast-audit': ['holdfast-auth'],
   gate: ['holdfast-auth', 'route-guard'],
   'gate-grpc': ['gate', 'closing'],
-  metrics: ['holdfast-auth', 'holdfast-audit', 'holdfast-token-end', 'pressure', 'connections'],
+  metrics: ['holdfast-auth', 'holdfast-audit', 'holdfast-token-end', 'pressure', 'connections', 'request-end'],
   openapi: ['route-guard'],
-  'request-log': ['holdfast-auth', 'gate'],
+  'request-end': ['holdfast-auth', 'gate'],
+  'request-log': ['request-end'],
   'holdfast-token-end': ['holdfast-auth'],
   tracing: ['route-guard']
 }

@@ -55,6 +55,72 @@ t.test('An upstream that is down is 502, and one that is silent is 504.', async 
   t.match(log.filter(({ msg }) => msg === 'request failed'), [{ err: { message: exactly('The upstream is too slow') } }, { err: { message: /The upstream failed/ } }])
 })
 
+t.test('A rule may have a time limit of its own, and an event stream has none once its head has come.', async t => {
+  const arrived = new Map<string, ServerResponse>()
+  const coming = new EventEmitter()
+  const { url, head, send, app } = await startSite(t, { timeoutSeconds: 1, rules: [{ path: '/long', allow: 'anyone', timeoutSeconds: 60 }, ...RULES] }, (request, response) => {
+    arrived.set(request.url!, response)
+    if (request.url === '/open/events') response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
+    coming.emit('request')
+  })
+  const textOf = async (socket: Socket): Promise<string> => {
+    let text = ''
+    for await (const chunk of socket) text += chunk
+    return text
+  }
+  const long = textOf(open(t, url, head('/long', ['Connection: close'])))
+  while (!arrived.has('/long')) await once(coming, 'request')
+  const limits = (): unknown[] => [...app.connections.open].map(({ timeout }) => timeout)
+  t.strictSame(limits(), [65_000], 'the server itself waits for as long')
+  const stream = open(t, url, head('/open/events', ['Connection: close']))
+  await once(stream, 'data')
+  t.strictSame(limits(), [65_000, 0], 'and for any time for the next event')
+  const events = textOf(stream)
+  t.equal((await send('/open/silent')).status, 504, 'by then the limit of the gate is over')
+  arrived.get('/long')!.end('at last')
+  t.match(await long, /^HTTP\/1.1 200 OK\r\n[^]*at last$/)
+  arrived.get('/open/events')!.end('data: 1\n\n')
+  t.match(await events, /data: 1\n\n/)
+})
+
+t.test('A client that takes nothing of an event stream has the limit of every other.', async t => {
+  const { url, head, app } = await startSite(t, { timeoutSeconds: 1 }, (_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    const write = (): void => { while (response.write(Buffer.alloc(64 * 1024))); }
+    response.on('drain', write)
+    write()
+  })
+  const client = open(t, url, head('/open/events'))
+  await once(client, 'data')
+  client.pause()
+  const [socket] = app.connections.open
+  const limit = (): number | undefined => socket!.timeout
+  while (limit() !== 30_000) await new Promise(resolve => setImmediate(resolve))
+  client.resume()
+  while (limit() !== 0) await new Promise(resolve => setImmediate(resolve))
+  t.pass('and none again when it goes on')
+})
+
+t.test('A connection to the upstream is kept idle for as long as is set, and with 0 each request has its own.', async t => {
+  for (const [idleSeconds, connections, line] of [[1, 1, 'keep-alive'], [0, 2, 'close']] as const) {
+    const { send, upstream } = await startSite(t, { idleSeconds })
+    const closed = new Promise(resolve => upstream.server.once('connection', socket => socket.once('close', resolve)))
+    for (const path of ['/open/a', '/open/b']) t.equal((await send(path)).status, 200)
+    t.strictSame([upstream.connections, upstream.arrived.map(({ headers }) => headers['connection'])], [connections, [line, line]])
+    await closed
+  }
+})
+
+t.test('The upstream gets the Host of the client, or its own.', async t => {
+  for (const host of ['client', 'upstream'] as const) {
+    const { send, upstream, url } = await startSite(t, { host })
+    const own = new URL(upstream.origin).host
+    const { host: used } = new URL(url)
+    await send('/open/a', ['Connection: host'])
+    t.strictSame(upstream.arrived.map(({ headers }) => [headers['host'], headers['x-forwarded-host']]), [[host === 'client' ? used : own, used]], host)
+  }
+})
+
 t.test('An upstream may take as long as the gate allows, even beyond the five minutes of undici.', async t => {
   // Its clock for long waits, which its own tests move as well.
   const { tick } = createRequire(import.meta.url)('undici/lib/util/timers.js') as { tick: (ms: number) => void }

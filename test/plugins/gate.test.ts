@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createLocalJWKSet, decodeJwt, jwtVerify } from 'jose'
+import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose'
 import t from 'tap'
 import type { Test } from 'tap'
 import { containing, exactly } from '../helpers/containing.ts'
@@ -30,6 +30,9 @@ const RULES = [
   { path: '/orders/mine', methods: ['GET'] },
   { path: '/team', claims: { team: ['a', 'b'] } },
   { path: '/realm', claims: { 'realm_access.roles': 'admin' } },
+  { path: '/cluster', claims: { 'kubernetes.io.namespace': 'shop' } },
+  { path: '/graph', claims: { 'https://hasura.io/jwt/claims.x-hasura-role': 'editor' } },
+  { path: '/client', claims: { 'resource_access.my.client.roles': 'writer' } },
   { path: '/other', audience: 'https://other.example' },
   { path: '/caf\u00e9/*' },
   { path: '/any/*' }
@@ -71,6 +74,10 @@ t.test('A rule decides, and nothing passes without one.', async t => {
     ['the claim', 'GET', '/team', bearerLines(issuer.token({ team: 'b' })), 200],
     ['another value of the claim', 'GET', '/team', bearerLines(issuer.token({ team: 'c' })), 403],
     ['the claim inside an object', 'GET', '/realm', bearerLines(issuer.token({ realm_access: { roles: ['user', 'admin'] } })), 200],
+    ['a claim with dots in its name', 'GET', '/cluster', bearerLines(issuer.token({ 'kubernetes.io': { namespace: 'shop' } })), 200],
+    ['no way back to a shorter name', 'GET', '/cluster', bearerLines(issuer.token({ 'kubernetes.io': {}, kubernetes: { io: { namespace: 'shop' } } })), 403],
+    ['a claim that is a URL', 'GET', '/graph', bearerLines(issuer.token({ 'https://hasura.io/jwt/claims': { 'x-hasura-role': 'editor' } })), 200],
+    ['a member with dots in its name', 'GET', '/client', bearerLines(issuer.token({ resource_access: { 'my.client': { roles: ['writer'] }, my: { client: { roles: ['reader'] } } } })), 200],
     ['another value inside the object', 'GET', '/realm', bearerLines(issuer.token({ realm_access: { roles: ['user'] } })), 403],
     ['a rule in another script', 'GET', '/caf%c3%a9/x', plain, 200],
     ['a method of another protocol', 'PROPFIND', '/any/x', plain, 200],
@@ -280,6 +287,7 @@ t.test('A signed statement says the same as the identity headers.', async t => {
   t.match(payload, { sub: exactly('user-1'), scope: exactly('a b'), method: exactly('GET'), path: exactly('/any/a%7e'), jti: /^[\w-]{22}$/ })
   t.equal(payload.exp! - payload.iat!, 60)
   t.equal(protectedHeader.alg, 'ES256')
+  t.strictSame(payload.sub_id, { format: 'iss_sub', iss: issuer.url, sub: 'user-1' }, 'whose subject it is')
   t.equal(upstream.arrived[1]!.headers['x-auth-statement'], '', 'without a caller the statement is empty')
   const unnamed = await startSite(t, { statementKey })
   await unnamed.send('/any/a?q', bearerLines(unnamed.issuer.token()))
@@ -297,6 +305,35 @@ t.test('A statement key that cannot be used stops the start.', async t => {
     t.match(error, { name: exactly('SettingsError'), problems: [fault] }, file)
     t.ok(error.problems[0].startsWith(`gate.statementKey is ${JSON.stringify(statementKey)}: `), file)
   }
+})
+
+t.test('A new statement key is published before it signs, and the file is read again.', async t => {
+  const pem = (): string => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
+  const [old, next] = ['old.pem', 'next.pem'].map(name => join(t.testdir({ 'old.pem': pem(), 'next.pem': pem() }), name)) as [string, string]
+  const timers: Array<() => void> = []
+  const { setInterval } = globalThis
+  globalThis.setInterval = ((run: () => void, ms: number) => {
+    if (ms === 5000) timers.push(run)
+    return setInterval(run, ms)
+  }) as never
+  t.teardown(() => { globalThis.setInterval = setInterval })
+  const { send, issuer, upstream, log } = await startSite(t, { statementKey: [old, next] })
+  const published = async (): Promise<string[]> => JSON.parse((await send('/.well-known/holdfast-jwks.json')).body).keys.map(({ kid }: { kid: string }) => kid)
+  const signed = async (): Promise<string> => {
+    await send('/any/x', bearerLines(issuer.token()))
+    return decodeProtectedHeader(upstream.arrived.at(-1)!.headers['x-auth-statement']!).kid!
+  }
+  const [first, second] = await published()
+  t.equal(await signed(), first)
+  writeFileSync(old, readFileSync(next))
+  for (const run of timers) run()
+  while (!log.some(({ event }) => event === 'statement_keys_read')) await new Promise(resolve => setImmediate(resolve))
+  t.strictSame([await published(), await signed()], [[second], second])
+  writeFileSync(old, 'x')
+  for (const run of timers) run()
+  while (!log.some(({ event }) => event === 'statement_key_unusable')) await new Promise(resolve => setImmediate(resolve))
+  t.hasStrict(log.find(({ event }) => event === 'statement_key_unusable'), { level: 40, path: old })
+  t.equal(await signed(), second)
 })
 
 t.test('ownPrefix moves the own paths of the gate.', async t => {

@@ -77,7 +77,7 @@ const ROWS: ReadonlyArray<{ readonly title: string, readonly requirement: Requir
     ],
     reason: 'claim_mismatch'
   },
-  { title: 'a claim inside two objects', requirement: { claims: { 'resource_access.api.roles': 'admin' } }, passes: [{ resource_access: { api: { roles: ['admin'] } } }], fails: [{ resource_access: { 'api.roles': ['admin'] } }, { resource_access: { api: [{ roles: ['admin'] }] } }], reason: 'claim_mismatch' },
+  { title: 'a claim inside two objects', requirement: { claims: { 'resource_access.api.roles': 'admin' } }, passes: [{ resource_access: { api: { roles: ['admin'] } } }, { resource_access: { 'api.roles': ['admin'] } }], fails: [{ resource_access: { 'api.roles': ['user'], api: { roles: ['admin'] } } }, { resource_access: { api: [{ roles: ['admin'] }] } }], reason: 'claim_mismatch' },
   { title: 'a list inside an object, by position', requirement: { claims: { 'a.0': 'x' } }, passes: [{ a: { 0: 'x' } }], fails: [{ a: ['x'] }, { a: 'x' }], reason: 'claim_mismatch' },
   { title: 'inherited members of an object', requirement: { claims: { 'a.constructor.name': 'Object' } }, passes: [{ a: { constructor: { name: 'Object' } } }], fails: [{ a: {} }, { a: 'x' }], reason: 'claim_mismatch' },
   { title: 'a predicate for a member that is inherited', requirement: { claims: { 'a.length': () => true } }, passes: [{ a: { length: 1 } }], fails: [{ a: [1] }, { a: 'x' }, { a: {} }], reason: 'claim_mismatch' },

@@ -1,7 +1,9 @@
+import { generateKeyPairSync, sign } from 'node:crypto'
 import t from 'tap'
 import type { Test } from 'tap'
 import { makeIssuerKey } from '../helpers/issuer.ts'
 import type { Overrides } from '../helpers/issuer.ts'
+import { encodeJws } from '../helpers/jws.ts'
 import { startRevocation } from '../helpers/revocation-site.ts'
 import type { Site } from '../helpers/revocation-site.ts'
 
@@ -114,4 +116,27 @@ t.test('While the keys of the provider cannot be fetched, the answer is 503', as
   issuer.outage = 500
   const answer = await logout(form(logoutToken()))
   t.strictSame([answer.status, answer.headers.get('retry-after')], [503, '1'])
+})
+
+t.test('A logout token by another algorithm than those of the client is refused', async t => {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const rows: ReadonlyArray<readonly [client: object, values: Record<string, unknown>, accepted: readonly string[]]> = [
+    [{}, {}, ['RS256']],
+    [{}, { IDP_ALGS: 'RS256 ES256' }, ['RS256', 'ES256']],
+    [{ algs: ['ES256'] }, {}, ['ES256']],
+    [{ algs: 'RS256' }, { IDP_ALGS: 'RS256 ES256' }, ['RS256']]
+  ]
+  for (const [client, values, accepted] of rows) {
+    const { issuer, logout, ask } = await startRevocation(t, { revocation: () => ({ logout: { clientId: CLIENT, ...client } }), values })
+    issuer.keys.push({ kid: 'e1', privateKey, jwk: { ...publicKey.export({ format: 'jwk' }), kid: 'e1', use: 'sig', alg: 'ES256' } })
+    for (const [alg, kid] of [['RS256', 'k1'], ['ES256', 'e1']] as const) {
+      const claims = issuer.claims({ aud: CLIENT, jti: 'l1', events: EVENTS, sid: alg })
+      const token = encodeJws({ alg, typ: 'logout+jwt', kid }, claims, input => alg === 'RS256' ? sign('sha256', input, issuer.keys[0]!.privateKey) : sign('sha256', input, { key: privateKey, dsaEncoding: 'ieee-p1363' }))
+      const answer = await logout(form(token))
+      const body = await answer.text()
+      const isAccepted = accepted.includes(alg)
+      t.strictSame([answer.status, body], isAccepted ? [200, ''] : [400, '{"error":"invalid_request","error_description":"The token is signed with an algorithm that is not accepted here."}'], `${JSON.stringify([client, values])} ${alg}`)
+      t.equal(await ask(issuer.token({ sid: alg })), isAccepted ? 401 : 200)
+    }
+  }
 })

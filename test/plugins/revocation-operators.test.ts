@@ -2,10 +2,12 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { RevocationLogError } from '../../lib/revocation/log.ts'
+import { startIssuer } from '../helpers/issuer.ts'
+import type { Issuer } from '../helpers/issuer.ts'
 import { startRevocation } from '../helpers/revocation-site.ts'
 import type { Site } from '../helpers/revocation-site.ts'
 
-const start = (t: Test): Promise<Site> => startRevocation(t, { revocation: () => ({ operators: { scope: 'revoke' } }) })
+const start = (t: Test, more: object = {}): Promise<Site> => startRevocation(t, { revocation: () => ({ operators: { scope: 'revoke', ...more } }) })
 
 t.test('Only a client with the scope may revoke', async t => {
   const { issuer, operate, reasons } = await start(t)
@@ -51,14 +53,12 @@ t.test('An operator revokes all tokens of an issuer up to now, and those of a cl
   const token = issuer.token({ iat: iat - 5, azp: 'c1' })
   t.equal((await operate({ sub_id: { format: 'client', iss: issuer.url, client_id: 'c1' } })).status, 204)
   t.strictSame([await ask(token), await ask(issuer.token({ iat: iat - 5, azp: 'c2' }))], [401, 200])
-  t.equal((await operate({ sub_id: { format: 'issuer', iss: 'https://other.example' } })).status, 204)
-  t.equal(await ask(issuer.token({ iat: iat - 5 })), 200)
   t.equal((await operate({ sub_id: { format: 'issuer', iss: issuer.url } })).status, 204)
   t.strictSame([await ask(issuer.token({ iat: iat - 5 })), await ask(issuer.token({ iat: iat + 60, exp: iat + 600 }))], [401, 200])
 })
 
 t.test('An operator revokes the tokens of a key, known ones too, before the proof is recorded', async t => {
-  const { issuer, operate, url, reasons } = await start(t)
+  const { issuer, operate, url, reasons } = await start(t, { issuers: '*' })
   const [client, other] = [await createDpopClient(), await createDpopClient()]
   const now = Math.floor(Date.now() / 1000)
   const tokenFor = (jkt: string): string => issuer.token({ iat: now - 5, exp: now + 600, cnf: { jkt } })
@@ -76,9 +76,121 @@ t.test('An operator revokes the tokens of a key, known ones too, before the proo
   t.strictSame(reasons(), ['token_revoked', 'proof_replayed'])
 })
 
+/** A service of two issuers, A and B, of which B names sessions otherwise. */
+async function startTwo (t: Test, issuers?: (a: string, b: string) => unknown): Promise<Site & { readonly other: Issuer, operateAs (issuer: Issuer, body: object): Promise<Response> }> {
+  const other = await startIssuer(t)
+  const site = await startRevocation(t, {
+    revocation: (_, { url }) => ({ logout: [{ issuer: other.url, clientId: 'c', sessionClaim: 'session_id' }], operators: { scope: 'revoke', ...issuers && { issuers: issuers(url, other.url) } } }),
+    values: issuer => ({ IDP_ISSUER: undefined, IDP_ISSUERS: [{ issuer: issuer.url }, { issuer: other.url }] })
+  })
+  return { ...site, other, operateAs: (issuer, body) => site.operate(body, { authorization: `Bearer ${issuer.token({ sub: 'operator', scope: 'revoke', iat: Math.floor(Date.now() / 1000) + 60 })}` }) }
+}
+
+const FORBIDDEN = { error: 'access_denied', error_description: 'This operator may not act for the issuer of the subject.' }
+
+t.test('An operator acts for the issuer of its own token, in undo too, and for no other', async t => {
+  const site = await startTwo(t)
+  const { issuer: a, other: b, operateAs, ask, log } = site
+  const iat = Math.floor(Date.now() / 1000) - 5
+  const token = b.token({ iat, sub: 'user-9', jti: 'j9', client_id: 'c9' })
+  const iss = b.url
+  const subjects = [
+    { format: 'issuer', iss },
+    { format: 'iss_sub', iss, sub: 'user-9' },
+    { format: 'iss_sub', iss: iss.slice(0, -1), sub: 'user-9' },
+    { format: 'jwt_id', iss, jti: 'j9' },
+    { format: 'client', iss, client_id: 'c9' },
+    { format: 'aliases', identifiers: [{ format: 'email', email: 'a@a.example' }, { format: 'iss_sub', iss, sub: 'user-9' }] },
+    { user: { format: 'iss_sub', iss, sub: 'user-9' }, session: { format: 'opaque', id: 's9' } },
+    { user: { format: 'iss_sub', iss: a.url, sub: 'user-9' }, device: { format: 'iss_sub', iss, sub: 'd9' } }
+  ]
+  for (const subject of subjects) {
+    for (const undo of [{}, { undo: true }]) {
+      const answer = await operateAs(a, { sub_id: subject, ...undo })
+      t.strictSame([answer.status, await answer.json(), await ask(token)], [403, FORBIDDEN, 200], JSON.stringify(subject))
+    }
+  }
+  const key = await operateAs(a, { sub_id: { format: 'jkt', jkt: 'x' } })
+  t.strictSame([key.status, await key.json()], [403, { error: 'access_denied', error_description: 'A key may have tokens of any issuer, and this operator may not act for all of them.' }])
+  t.strictSame(new Set(log.filter(({ event }) => event === 'revocation_refused').map(({ reason }) => reason)).size, 2)
+  t.equal((await operateAs(b, { sub_id: { format: 'issuer', iss } })).status, 204)
+  t.equal(await ask(token), 401)
+  t.equal((await operateAs(a, { sub_id: { format: 'issuer', iss }, undo: true })).status, 403)
+  t.equal(await ask(token), 401, "A's operator lifts nothing of B")
+  t.equal((await operateAs(b, { sub_id: { format: 'issuer', iss }, undo: true })).status, 204)
+  t.equal(await ask(token), 200)
+})
+
+t.test('A subject that names no issuer is one of those for which the operator acts', async t => {
+  const { issuer: a, other: b, operateAs, ask } = await startTwo(t)
+  const iat = Math.floor(Date.now() / 1000) - 5
+  for (const [subject, ofA, ofB] of [[{ format: 'email', email: 'ann@a.example' }, { email: 'Ann@a.example' }, { email: 'ann@a.example' }], [{ format: 'opaque', id: 's1' }, { sid: 's1' }, { session_id: 's1' }]] as const) {
+    const [atA, atB] = [a.token({ iat, ...ofA }), b.token({ iat, ...ofB })]
+    t.equal((await operateAs(a, { sub_id: subject })).status, 204)
+    t.strictSame([await ask(atA), await ask(atB)], [401, 200])
+    t.equal((await operateAs(b, { sub_id: subject })).status, 204)
+    t.equal(await ask(atB), 401)
+    t.equal((await operateAs(b, { sub_id: subject, undo: true })).status, 204)
+    t.strictSame([await ask(atA), await ask(atB)], [401, 200])
+  }
+})
+
+t.test('An operator acts for the issuers that the settings name', async t => {
+  for (const issuers of [(_: string, b: string) => [b], () => '*', () => ['*']]) {
+    const { issuer: a, other: b, operateAs, ask } = await startTwo(t, issuers)
+    const iat = Math.floor(Date.now() / 1000) - 5
+    const token = b.token({ iat, sub: 'user-9', session_id: 's9' })
+    for (const subject of [{ format: 'iss_sub', iss: b.url, sub: 'user-9' }, { format: 'opaque', id: 's9' }]) {
+      t.equal((await operateAs(a, { sub_id: subject })).status, 204)
+      t.equal(await ask(token), 401)
+      t.equal((await operateAs(a, { sub_id: subject, undo: true })).status, 204)
+      t.equal(await ask(token), 200)
+    }
+    const isForAll = [issuers('', '')].flat().includes('*')
+    t.equal((await operateAs(a, { sub_id: { format: 'jkt', jkt: 'x' } })).status, isForAll ? 204 : 403)
+    t.equal((await operateAs(a, { sub_id: { format: 'issuer', iss: 'https://unknown.example' } })).status, isForAll ? 204 : 403)
+  }
+})
+
+t.test('A session of one issuer is not looked for under the name that another has for its own', async t => {
+  const { issuer: a, other: b, operateAs, ask } = await startTwo(t, () => '*')
+  const iat = Math.floor(Date.now() / 1000) - 5
+  t.equal((await operateAs(a, { sub_id: { format: 'opaque', id: 's1' } })).status, 204)
+  t.strictSame([await ask(a.token({ iat, sid: 's1' })), await ask(a.token({ iat, session_id: 's1' }))], [401, 200])
+  t.strictSame([await ask(b.token({ iat, session_id: 's1' })), await ask(b.token({ iat, sid: 's1' }))], [401, 200])
+})
+
+t.test('The session ALL of a user is the user, and that of nobody names nothing', async t => {
+  const { issuer, operate, ask, app } = await start(t)
+  const token = issuer.token({ iat: Math.floor(Date.now() / 1000) - 5, sub: 'user-9', sid: 'ALL' })
+  const session = { format: 'opaque', id: 'ALL' }
+  t.equal((await operate({ sub_id: session })).status, 204)
+  t.strictSame([await ask(token), app.guardRevocation!.counts.get('operator unmapped')], [200, 1])
+  t.equal((await operate({ sub_id: { user: { format: 'iss_sub', iss: issuer.url, sub: 'user-9' }, session } })).status, 204)
+  t.equal(await ask(token), 401)
+})
+
+t.test('A format that is not known is 400, at any depth, and a known one that names nothing here is 204', async t => {
+  const { operate } = await start(t)
+  const rows: ReadonlyArray<readonly [object, number]> = [
+    [{ format: 'nonsense', id: 'x' }, 400],
+    [{ format: 'saml_assertion_id', id: 'x' }, 400],
+    [{ user: { format: 'nonsense', id: 'x' } }, 400],
+    [{ format: 'aliases', identifiers: [{ format: 'nonsense' }] }, 400],
+    [{ format: 'account', uri: 'acct:ann@a.example' }, 204],
+    [{ format: 'did', url: 'did:example:1' }, 204],
+    [{ format: 'uri', uri: 'https://a.example' }, 204]
+  ]
+  for (const [subject, status] of rows) {
+    const answer = await operate({ sub_id: subject })
+    t.equal(answer.status, status, JSON.stringify(subject))
+    if (status === 400) t.strictSame(await answer.json(), { error: 'invalid_request', error_description: 'The request cannot be understood: the format of the subject is not known.' })
+  }
+})
+
 t.test('An unknown subject is 204 too', async t => {
-  const { operate, app } = await start(t)
-  const subjects = [{ format: 'iss_sub', iss: 'https://unknown.example', sub: 'unknown' }, { format: 'phone_number', phone_number: '+1' }, { format: 'complex', tenant: { format: 'opaque', id: 't' } }, { format: 'complex' }]
+  const { issuer, operate, app } = await start(t)
+  const subjects = [{ format: 'iss_sub', iss: issuer.url, sub: 'unknown' }, { format: 'phone_number', phone_number: '+1' }, { format: 'complex', tenant: { format: 'opaque', id: 't' } }, { format: 'complex' }]
   for (const subject of subjects) t.equal((await operate({ subject })).status, 204, subject.format)
   t.strictSame(Object.fromEntries(app.guardRevocation!.counts), { 'operator applied': 1, 'operator unmapped': 3 })
 })

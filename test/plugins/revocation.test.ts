@@ -1,5 +1,5 @@
 import t from 'tap'
-import { startRevocation as start } from '../helpers/revocation-site.ts'
+import { RECEIVER, startRevocation as start, startTransmitter } from '../helpers/revocation-site.ts'
 
 t.test('A token of a revoked user is refused from the moment of the answer on, and a newer one passes', async t => {
   const { issuer, transmitter, ask, push, reasons } = await start(t)
@@ -32,4 +32,29 @@ t.test('An answer that still streams ends when its token is revoked', async t =>
   t.equal(pushed.status, 202)
   await t.rejects(async () => { while (!(await reader.read()).done); }, 'the stream is cut off')
   t.strictSame(log.filter(({ msg }) => msg === 'open answer ended').map(({ reason }) => reason), ['token_revoked'])
+})
+
+t.test('Two transmitters that name sessions otherwise each have their own events', async t => {
+  const [a, b] = [await startTransmitter(t), await startTransmitter(t)]
+  const common = { audience: RECEIVER, delivery: 'push' }
+  const { issuer, push, ask } = await start(t, {
+    revocation: (_, { url }) => ({ transmitters: [{ ...common, issuer: a.url, tokenIssuers: [url] }, { ...common, issuer: b.url, tokenIssuers: [url], sessionClaim: 'session_id', subjectClaims: { group: 'groups' } }] })
+  })
+  const session = (id: string): object => ({ claims: { sub_id: { format: 'opaque', id } } })
+  t.strictSame([(await push(a.set(session('s1')))).status, (await push(b.set(session('s2')))).status], [202, 202])
+  t.strictSame(await Promise.all([{ sid: 's1' }, { session_id: 's1' }, { sid: 's2' }, { session_id: 's2' }, { sid: 's3' }].map(claims => ask(issuer.token(claims)))), [401, 200, 200, 401, 200])
+})
+
+t.test("An event about a user's 21st group, or 25th sid, is obeyed", async t => {
+  const { issuer, transmitter, push, ask } = await start(t, {
+    revocation: (transmitter, { url }) => ({ transmitters: [{ issuer: transmitter.url, audience: RECEIVER, delivery: 'push', tokenIssuers: [url], subjectClaims: { group: 'groups' } }] })
+  })
+  const iat = Math.floor(Date.now() / 1000) - 5
+  const many = (name: string, count: number): string[] => Array.from({ length: count }, (_, index) => `${name}${index + 1}`)
+  const groups = issuer.token({ iat, groups: many('g', 21) })
+  const sids = issuer.token({ iat, sid: many('s', 25) })
+  t.strictSame([await ask(groups), await ask(sids)], [200, 200])
+  await push(transmitter.set({ claims: { sub_id: { group: { format: 'opaque', id: 'g21' } } } }))
+  await push(transmitter.set({ claims: { sub_id: { format: 'opaque', id: 's25' } } }))
+  t.strictSame([await ask(groups), await ask(sids), await ask(issuer.token({ iat, groups: many('g', 20), sid: many('s', 24) }))], [401, 401, 200])
 })

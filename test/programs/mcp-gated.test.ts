@@ -5,6 +5,8 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { createMcpClient } from '../../examples/mcp/client.ts'
 import type { McpClient } from '../../examples/mcp/client.ts'
+import { createDpopClient } from '../../examples/mcp/dpop-client.ts'
+import type { DpopClientOptions } from '../../examples/mcp/dpop-client.ts'
 import { CLIENT_ID } from '../../examples/mcp/site.ts'
 import { startGatedSite } from '../../examples/mcp/gated/site.ts'
 import { atAnotherTime } from '../helpers/clock.ts'
@@ -29,19 +31,26 @@ interface User {
   readonly client: McpClient
   /** The logins that the client requested. */
   readonly logins: URL[]
+  /** Of its credentials. */
+  readonly schemes: ReadonlySet<string | undefined>
   token (): string
 }
 
-async function connect (t: Test, user: string, visitor: Visitor = createVisitor(site.issuer)): Promise<User> {
+type MakeClient = (options: DpopClientOptions) => Promise<McpClient>
+
+async function connect (t: Test, user: string, makeClient: MakeClient = createMcpClient, visitor: Visitor = createVisitor(site.issuer)): Promise<User> {
   const logins: URL[] = []
+  const schemes = new Set<string | undefined>()
   let token = ''
-  const client = await createMcpClient({
+  const client = await makeClient({
     url: site.url,
     clientId: CLIENT_ID,
     redirectUrl,
     fetch: (input, init) => {
       const { authorization } = Object.fromEntries(new Headers(init?.headers))
-      if (authorization?.startsWith('Bearer ')) token = authorization.slice('Bearer '.length)
+      const [scheme, text] = authorization?.split(' ') ?? []
+      if (text !== undefined) token = text
+      schemes.add(scheme)
       return fetch(input, init)
     },
     onLogin: url => {
@@ -50,39 +59,58 @@ async function connect (t: Test, user: string, visitor: Visitor = createVisitor(
     }
   })
   t.teardown(() => client.close())
-  return { client, logins, token: () => token }
+  return { client, logins, schemes, token: () => token }
 }
 
-t.test('The client of the SDK is refused, steps up and succeeds: for a scope, for another one, and for a recent login.', async t => {
-  const { client, logins, token } = await atAnotherTime(-60, () => connect(t, 'grace'))
-  const asked = (name: string): string | null => logins.at(-1)!.searchParams.get(name)
-  t.strictSame(await said(3), ['401 credentials_missing', '200 initialize', '202 notifications/initialized'])
-  t.strictSame([logins.length, asked('scope'), asked('max_age')], [1, 'read:messages', null])
+const BEGIN = { sessions: ['401 credentials_missing', '200 initialize', '202 notifications/initialized'], none: ['401 credentials_missing', '200 server/discover'] }
+
+const CLIENTS: ReadonlyArray<{ title: string, makeClient: MakeClient, begin: string[], scheme: string }> = [
+  { title: 'version 1', makeClient: createMcpClient, begin: BEGIN.sessions, scheme: 'Bearer' },
+  { title: 'version 2, in the older form', makeClient: options => createDpopClient({ ...options, mode: 'legacy' }), begin: BEGIN.sessions, scheme: 'DPoP' },
+  { title: 'version 2, which asks for the form', makeClient: createDpopClient, begin: BEGIN.none, scheme: 'DPoP' },
+  { title: 'version 2, in the newer form alone', makeClient: options => createDpopClient({ ...options, mode: { pin: '2026-07-28' } }), begin: BEGIN.none, scheme: 'DPoP' },
+  { title: 'version 2, with Bearer tokens', makeClient: options => createDpopClient({ ...options, isBound: false }), begin: BEGIN.none, scheme: 'Bearer' }
+]
+
+for (const { title, makeClient, begin, scheme } of CLIENTS) {
+  t.test(`The client of the SDK (${title}) is refused, steps up and succeeds, and a tool without a rule does not end its session.`, async t => {
+    const { client, logins, schemes, token } = await atAnotherTime(-60, () => connect(t, 'grace', makeClient))
+    const asked = (name: string): string | null => logins.at(-1)!.searchParams.get(name)
+    t.strictSame(await said(begin.length), begin)
+    t.strictSame([logins.length, asked('scope'), asked('max_age')], [1, 'read:messages', null])
+    t.strictSame(await client.toolNames(), ['read_messages', 'send_message', 'delete_messages'], 'the server has one more, which no rule names')
+    await client.call('read_messages')
+    t.strictSame([await said(2), logins.length], [['200 tools/list', '200 tools/call read_messages'], 1])
+
+    await t.rejects(client.call('drop_everything'), { message: /No rule holds for what the message names\./ })
+    t.strictSame(await said(1), ['404'])
+    t.equal(await client.call('send_message', { text: 'Hello' }), 'Sent.')
+    t.strictSame(await said(2), ['403 scope_missing tools/call send_message', '200 tools/call send_message'])
+    t.strictSame([logins.length, asked('scope'), asked('max_age')], [2, 'read:messages write:messages', null])
+    t.match(await client.call('read_messages'), /^grace: Hello$/m, 'the server has the name from the gate')
+    const { auth_time: old } = decodeJwt(token())
+    await said(1)
+
+    t.equal(await client.call('delete_messages'), 'Deleted: 1.')
+    t.strictSame(await said(2), ['401 authentication_too_old tools/call delete_messages', '200 tools/call delete_messages'])
+    t.strictSame([logins.length, asked('max_age')], [3, '10'])
+    t.strictSame(new Set(asked('scope')!.split(' ')), new Set(['openid', 'read:messages', 'write:messages']), 'the new token serves all tools')
+    const { auth_time: recent, sub, cnf } = decodeJwt(token())
+    t.ok(Number(recent) - Number(old) >= 60)
+    t.strictSame([sub, cnf !== undefined], ['grace', scheme === 'DPoP'])
+    t.strictSame([...schemes].filter(one => one !== undefined), [scheme])
+    await client.close()
+  })
+}
+
+t.test('A server of the newer form alone works behind the same rules, and says so to a client of the older form.', async t => {
+  const newer = await startGatedSite({ port: await freePort(), serverPort: await freePort(), redirectUrl, onAnswer: () => {}, server: { legacy: 'reject' } })
+  t.teardown(() => newer.close())
+  const options = { url: newer.url, clientId: CLIENT_ID, redirectUrl, onLogin: (url: URL) => { logInAs(createVisitor(newer.issuer), 'ada', url).then(back => fetch(back)) } }
+  const client = await createDpopClient(options)
   t.strictSame(await client.toolNames(), ['read_messages', 'send_message', 'delete_messages'])
-  await client.call('read_messages')
-  t.strictSame([await said(2), logins.length], [['200 tools/list', '200 tools/call read_messages'], 1])
-
-  t.equal(await client.call('send_message', { text: 'Hello' }), 'Sent.')
-  t.strictSame(await said(2), ['403 scope_missing tools/call send_message', '200 tools/call send_message'])
-  t.strictSame([logins.length, asked('scope'), asked('max_age')], [2, 'read:messages write:messages', null])
-  t.match(await client.call('read_messages'), /^grace: Hello$/m, 'the server has the name from the gate')
-  const { auth_time: old } = decodeJwt(token())
-  await said(1)
-
-  t.equal(await client.call('delete_messages'), 'Deleted: 1.')
-  t.strictSame(await said(2), ['401 authentication_too_old tools/call delete_messages', '200 tools/call delete_messages'])
-  t.strictSame([logins.length, asked('max_age')], [3, '10'])
-  t.strictSame(new Set(asked('scope')!.split(' ')), new Set(['openid', 'read:messages', 'write:messages']), 'the new token serves all tools')
-  const { auth_time: recent, sub } = decodeJwt(token())
-  t.ok(Number(recent) - Number(old) >= 60)
-  t.equal(sub, 'grace')
-})
-
-t.test('A tool without a rule does not exist for the client, whatever its server would say.', async t => {
-  const { client } = await connect(t, 'ada')
-  await said(3)
-  await t.rejects(client.call('drop_everything'), { message: /404|Not Found/ })
-  t.strictSame(await said(1), ['404'])
+  await client.close()
+  await t.rejects(createMcpClient(options), { message: /-32022|[Uu]nsupported protocol version/ }, 'the words are those of the server')
 })
 
 t.test('A user without the permission gets no further than the provider lets them.', async t => {

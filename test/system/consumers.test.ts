@@ -249,7 +249,7 @@ t.test('The command runs the service in an empty folder, with two settings, and 
   t.match(await expectSuccess(empty, holdfast, ['--version']), /^\d+\.\d+\.\d+\n$/)
   t.match(await expectSuccess(empty, holdfast, ['start', '--help']), /--port NUMBER/)
   t.match(await expectSuccess(empty, holdfast, ['--help']), /holdfast start /)
-  for (const tool of ['gate', 'call', 'revoke', 'explain', 'check']) t.match(await expectSuccess(empty, holdfast, [tool, '--help']), new RegExp(`\\n  holdfast ${tool}\\b`))
+  for (const tool of ['gate', 'call', 'revoke', 'stream', 'explain', 'check']) t.match(await expectSuccess(empty, holdfast, [tool, '--help']), new RegExp(`\\n  holdfast ${tool}\\b`))
   t.match(await run(empty, holdfast, ['gate']), { code: 1, output: /Which service is to be guarded\? Say --upstream URL/ })
   t.match(await run(empty, holdfast, ['strat']), { code: 1, output: /There is no tool strat; did you mean start\?/ })
   t.match(await run(empty, holdfast, ['start', '--prt', '1']), { code: 1, output: /There is no option --prt; did you mean --port\?/ })

@@ -145,7 +145,6 @@ const WIDTHS = { wide: { width: 1024, height: 600 }, phone: { width: 390, height
 const IN_THE_MANUAL: Readonly<Record<string, string>> = {
   'stopped-wide-light': 'playground.png',
   'stopped-phone-dark': 'playground-phone.png',
-  'provider-down-wide-light': 'playground-provider-down.png',
   'ended-wide-light': 'playground-logged-out.png'
 }
 

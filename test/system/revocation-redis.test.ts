@@ -16,7 +16,7 @@ const entry = (sub: string, effect: RevocationEntry['effect'] = 'cutoff'): Revoc
 
 function startInstance (t: Test, port: number) {
   const target = parseReplayUrl(`redis://127.0.0.1:${port}`)
-  const reader = startLogReader(t, { open: listeners => openRedisClient(target, listeners, processSurroundings.steadyMs), surroundings: processSurroundings, retentionSeconds: 3600, now })
+  const reader = startLogReader(t, { open: listeners => openRedisClient(target, listeners, processSurroundings.steadyMs), surroundings: processSurroundings, retentionSeconds: 3600 })
   return { ...reader, isRevoked: (sub: string) => reader.isRevoked(keyOfUser(sub)) }
 }
 

@@ -1,12 +1,13 @@
 import { createMcpClient } from '../client.ts'
+import { createDpopClient } from '../dpop-client.ts'
 import { CLIENT_ID } from '../site.ts'
 
-// Calls each tool behind the gate that demo.ts starts. A person logs in.
+// Calls each tool behind the gate that demo.ts starts. A person logs in. With MCP_SDK=1 it is the client of version 1 of the SDK.
 
 const MAX_AGE_SECONDS = 10
 
 const say = (text: string): void => { process.stdout.write(`${text}\n`) }
-const client = await createMcpClient({
+const client = await (process.env['MCP_SDK'] === '1' ? createMcpClient : createDpopClient)({
   url: process.env['MCP_URL'] || 'http://localhost:8000/mcp',
   clientId: CLIENT_ID,
   redirectUrl: process.env['REDIRECT_URL'] || 'http://localhost:8765/callback',

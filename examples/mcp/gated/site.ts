@@ -23,14 +23,16 @@ export interface GatedSiteOptions {
   readonly redirectUrl: string
   /** Gets what the gate logs about each POST: the status, the reason of a refusal, and the rule that held. */
   readonly onAnswer: (answer: string) => void
+  /** What else the server is told. */
+  readonly server?: Parameters<typeof startServer>[1]
 }
 
 /** Starts the local provider, the server, and before it the gate with the rules of gate.yaml. */
-export async function startGatedSite ({ port, serverPort, redirectUrl, onAnswer }: GatedSiteOptions): Promise<GatedSite> {
+export async function startGatedSite ({ port, serverPort, redirectUrl, onAnswer, server: handlerOptions = {} }: GatedSiteOptions): Promise<GatedSite> {
   const base = `http://localhost:${port}`
   // The audience is the address of the gate: what a client of the protocol takes for the `resource` of its token (RFC 8707).
   const provider = await startProvider({ audience: base, ownClient: { clientId: CLIENT_ID, clientSecret: undefined, redirectUris: [redirectUrl] } })
-  const server = await startServer(serverPort)
+  const server = await startServer(serverPort, handlerOptions)
   const environment = {
     CONFIG_FILE: join(import.meta.dirname, 'gate.yaml'),
     IDP_ISSUER: provider.issuer,

@@ -27,6 +27,8 @@ const PROBE_TTL_SECONDS = 10
 const MAX_TTL_SECONDS = 10 * 366 * 86_400
 
 export interface RedisStoreOptions {
+  /** The key that the server is tried with. Default: one among those of the records. */
+  probeKey?: string | undefined
   /** Opens the connection; see `openRedisLink`. */
   open: (listeners: LinkListeners) => RedisLink
   surroundings: Pick<Surroundings, 'now' | 'steadyMs' | 'after' | 'every'>
@@ -51,7 +53,7 @@ interface Command {
  * proof. If a server may evict keys, it is not used, because it would forget records. If the server does not say, it is
  * assumed to keep them; readiness reports this.
  */
-export function createRedisStore ({ open, surroundings, onChange, onPolicyUnknown }: RedisStoreOptions): ReplayStore {
+export function createRedisStore ({ open, surroundings, probeKey = PROBE_KEY, onChange, onPolicyUnknown }: RedisStoreOptions): ReplayStore {
   const { now, steadyMs, after, every } = surroundings
   /** Commands without an answer, in the order of their deadlines. */
   const pending = new Set<Command>()
@@ -148,7 +150,7 @@ export function createRedisStore ({ open, surroundings, onChange, onPolicyUnknow
   }
 
   function probe (): void {
-    const command = { key: PROBE_KEY, ttlSeconds: PROBE_TTL_SECONDS, ifAbsent: false, deadlineMs: steadyMs() + RECORD_MS, done: probed }
+    const command = { key: probeKey, ttlSeconds: PROBE_TTL_SECONDS, ifAbsent: false, deadlineMs: steadyMs() + RECORD_MS, done: probed }
     limit(command)
     send(command)
   }

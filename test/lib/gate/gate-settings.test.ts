@@ -25,7 +25,7 @@ t.test('A gate has defaults, and takes values from the file.', async t => {
   t.equal((await read('')).gate, undefined)
   t.equal((await read('gate:\n')).gate, undefined, 'without a value it counts as unset')
   t.hasStrict((await read('gate: {}')).gate, {
-    upstream: undefined, rules: [], timeoutSeconds: 30, bodyLimit: undefined, claims: [], passCredentials: false, statementKey: undefined, statementAudience: undefined, ownPrefix: '', grpcPort: undefined
+    upstream: undefined, rules: [], exactPaths: false, timeoutSeconds: 30, idleSeconds: 4, host: 'client', bodyLimit: undefined, claims: [], passCredentials: false, statementKeys: undefined, statementAudience: undefined, ownPrefix: '', grpcPort: undefined
   })
   const { gate } = await read(`gate:
   upstream: HTTP://Upstream.example:80/
@@ -53,7 +53,7 @@ t.test('A gate has defaults, and takes values from the file.', async t => {
     bodyLimit: 1000,
     claims: [{ header: 'x-auth-claim-email', claim: 'email' }, { header: 'x-auth-claim-https---id-example-team', claim: 'https://id.example/team' }, { header: 'x-auth-claim-level-2', claim: 'level_2' }],
     passCredentials: true,
-    statementKey: 'key.pem',
+    statementKeys: ['key.pem'],
     statementAudience: '17',
     ownPrefix: '/-/own',
     grpcPort: 9000,
@@ -95,7 +95,7 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
     ['gate:\n  rules:\n    - word', 'config.yaml, line 6: gate.rules[0] is "word"; allowed: an object with members such as path and scope'],
     ['gate:\n  rules:\n    - scope: a', 'config.yaml, line 6: gate.rules[0] has no path'],
     ['gate:\n  rules:\n    - path: /a\n      scpe: a', 'config.yaml, line 7: gate.rules[0].scpe is unknown; did you mean scope?'],
-    ['gate:\n  rules:\n    - path: /a\n      colour: a', 'config.yaml, line 7: gate.rules[0].colour is unknown; allowed: path, methods, allow, scope, anyScope, claims, acr, maxAgeSeconds, audience, upgrade, mcp'],
+    ['gate:\n  rules:\n    - path: /a\n      colour: a', 'config.yaml, line 7: gate.rules[0].colour is unknown; allowed: path, methods, allow, scope, anyScope, claims, acr, maxAgeSeconds, audience, timeoutSeconds, upgrade, mcp'],
     ['gate:\n  rules:\n    - path: /a\n      scope: [a, "b c"]', 'config.yaml, line 7: gate.rules[0].scope is ["a","b c"]: scope takes a word, or a list of one or more words, without spaces, quotes and backslashes'],
     ['gate:\n  rules:\n    - path: /a\n      maxAgeSeconds: soon', 'config.yaml, line 7: gate.rules[0].maxAgeSeconds is "soon": maxAgeSeconds takes a whole number of seconds, 0 or more'],
     ['gate:\n  rules:\n    - path: /a\n      claims: { a: [] }', 'config.yaml, line 7: gate.rules[0].claims is {"a":[]}: the claim "a" takes a string, a number, a boolean, a list of one or more of these, or a function'],
@@ -152,14 +152,14 @@ t.test('Options have no lines, so a problem has only the path.', async t => {
   t.strictSame((await parseGate({ rules: [{ path: '/\ud800' }] })).problems, ['gate.rules[0].path is "/\\ud800", which is unreachable: such paths are refused before any rule (escape)'])
   t.strictSame((await parseGate({ rules: [{ path: '/a' }, { path: '/a' }] })).problems, ['gate.rules[1] ("/a") is unreachable: all its requests belong to gate.rules[0]'])
   t.strictSame((await parseGate({ rules: [{ path: '/a', scop: 'b' }] })).problems, ['gate.rules[0].scop is unknown; did you mean scope?'])
-  t.strictSame((await parseGate({ colour: 1, rules: [{ path: '/a', colour: 1 }] })).problems, ['gate.colour is unknown; allowed: upstream, rules, exactPaths, timeoutSeconds, bodyLimit, claims, passCredentials, statementKey, statementAudience, ownPrefix, grpcPort', 'gate.rules[0].colour is unknown; allowed: path, methods, allow, scope, anyScope, claims, acr, maxAgeSeconds, audience, upgrade, mcp'])
+  t.strictSame((await parseGate({ colour: 1, rules: [{ path: '/a', colour: 1 }] })).problems, ['gate.colour is unknown; allowed: upstream, rules, exactPaths, timeoutSeconds, idleSeconds, host, bodyLimit, claims, passCredentials, statementKey, statementAudience, ownPrefix, grpcPort', 'gate.rules[0].colour is unknown; allowed: path, methods, allow, scope, anyScope, claims, acr, maxAgeSeconds, audience, timeoutSeconds, upgrade, mcp'])
   t.strictSame((await parseGate({ rules: 7 })).problems, ['gate.rules is 7; allowed: a list of entries such as { path: /orders/*, scope: read:orders }'])
   t.strictSame((await parseGate([])).problems, ['gate is []; allowed: a section with members such as upstream and rules'])
   t.strictSame((await parseGate({ upstream: 'a', rules: [{ path: '/docs' }] })).problems, [
     'gate.upstream is "a"; allowed: http or https URL of a host, with a port or without, and nothing more', 'gate.rules[0] ("/docs") is unreachable: the service itself answers under /docs'
   ], 'all problems are reported at once')
   t.strictSame((await parseGate({ claims: 7 })).problems, ['gate.claims is 7; allowed: a list of claims, or a map from the end of a header name (letters, digits and -) to a claim; no two of them may share a header'])
-  t.strictSame((await parseGate({ bodyLimit: -1, statementKey: '' })).problems, ['gate.bodyLimit is -1; allowed: a whole number of bytes', 'gate.statementKey is ""; allowed: path of a file with a private key (PKCS#8 in PEM form, EC P-256)'])
+  t.strictSame((await parseGate({ bodyLimit: -1, statementKey: '' })).problems, ['gate.bodyLimit is -1; allowed: a whole number of bytes', 'gate.statementKey is ""; allowed: path of a file with a private key (PKCS#8 in PEM form, EC P-256), or a list of them'])
 })
 
 t.test('Each value of a gate is matched from the first character to the last.', async t => {
@@ -191,9 +191,9 @@ t.test('A rule is read as a whole: each member that cannot be used is reported, 
     const { settings, problems } = await parseGate({ rules: [given] })
     return { rule: settings?.rules[0], problems: problems.map(problem => problem.replace(/^gate\.rules\[0\]\.?/, '')) }
   }
-  t.strictSame(await read({ path: '/a' }), { rule: { path: '/a', methods: undefined, requirement: {}, audience: undefined, upgrade: false, mcp: undefined }, problems: [] })
+  t.strictSame(await read({ path: '/a' }), { rule: { path: '/a', methods: undefined, requirement: {}, audience: undefined, timeoutSeconds: undefined, upgrade: false, mcp: undefined }, problems: [] })
   t.strictSame((await read({ path: '/a', methods: ['GET', 'GET', 'PUT'], audience: 0, upgrade: true, scope: ['x', 'y'], acr: 'gold' })).rule, {
-    path: '/a', methods: ['GET', 'PUT', 'HEAD'], requirement: { scope: ['x', 'y'], acr: ['gold'] }, audience: '0', upgrade: true, mcp: undefined
+    path: '/a', methods: ['GET', 'PUT', 'HEAD'], requirement: { scope: ['x', 'y'], acr: ['gold'] }, audience: '0', timeoutSeconds: undefined, upgrade: true, mcp: undefined
   })
   t.strictSame((await read({ path: '/a', allow: 'anyone', audience: undefined })).rule?.requirement, undefined)
   t.strictSame((await read({ path: '/a', methods: 'HEAD' })).rule?.methods, ['HEAD'])

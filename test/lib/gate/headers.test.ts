@@ -5,7 +5,7 @@ const URL_OF_CLIENT = { scheme: 'https', host: 'api.example:8443', path: '/v1/a'
 
 t.test('The upstream learns where a request came from.', t => {
   const forwarded = (addresses: string[], url: typeof URL_OF_CLIENT | object = URL_OF_CLIENT): string[] =>
-    headersForUpstream({ rawHeaders: [] }, { origin: { url: { ...URL_OF_CLIENT, ...url }, addresses }, identity: {}, passCredentials: false })
+    headersForUpstream({ rawHeaders: [] }, { origin: { url: { ...URL_OF_CLIENT, ...url }, addresses }, identity: {}, passCredentials: false, host: undefined })
   t.strictSame(forwarded(['192.0.2.1', '10.0.0.1']), [
     'x-forwarded-for', '192.0.2.1, 10.0.0.1', 'x-forwarded-host', 'api.example:8443', 'x-forwarded-proto', 'https', 'x-forwarded-prefix', '/v1',
     'forwarded', 'for=192.0.2.1;host="api.example:8443";proto=https'
@@ -19,10 +19,14 @@ t.test('The upstream learns where a request came from.', t => {
 
 t.test('Hop-by-hop headers are removed, and all others are passed on unchanged.', t => {
   const passed = (...rawHeaders: string[]): string[] =>
-    headersForUpstream({ rawHeaders }, { origin: { url: URL_OF_CLIENT, addresses: [] }, identity: {}, passCredentials: false }).slice(0, -10)
+    headersForUpstream({ rawHeaders }, { origin: { url: URL_OF_CLIENT, addresses: [] }, identity: {}, passCredentials: false, host: undefined }).slice(0, -10)
   const kept = ['Host', 'a', 'X-One', 'X-Two', 'X-Two', 'x-one', 'Content-Length', '1', 'TE2', 'b']
   t.strictSame(passed(...kept), kept, 'a header that is named by another one than Connection')
   t.strictSame(passed('Connection', 'close, X-One ,x-two, host, content-length', ...kept), ['Host', 'a', 'Content-Length', '1', 'TE2', 'b'])
+  const judged = ['Content-Type', 'application/json', 'Content-Encoding', 'gzip', 'Mcp-Method', 'tools/call', 'Mcp-Name', 'a', 'MCP-Protocol-Version', 'b']
+  t.strictSame(passed('Connection', 'content-type, content-encoding, mcp-method, mcp-name, mcp-protocol-version', ...judged), judged, 'what the body was judged by')
+  const ofUpstream = headersForUpstream({ rawHeaders: ['Host', 'a', 'Connection', 'host'] }, { origin: { url: URL_OF_CLIENT, addresses: [] }, identity: {}, passCredentials: false, host: 'up.example:3000' })
+  t.strictSame(ofUpstream.slice(0, -10), ['host', 'up.example:3000'])
   for (const name of ['Connection', 'Keep-Alive', 'Proxy-Connection', 'Proxy-Authenticate', 'Proxy-Authorization', 'TE', 'Trailer', 'Transfer-Encoding', 'Upgrade', 'HTTP2-Settings', 'Expect']) {
     t.strictSame(passed(name, 'x', 'X-One', 'a'), ['X-One', 'a'], name)
   }
@@ -34,14 +38,14 @@ t.test('Hop-by-hop headers are removed, and all others are passed on unchanged.'
 })
 
 t.test('A header that would steer the upstream, or name a caller, is withheld, whatever character replaces the hyphen.', t => {
-  const names = ['X-Original-URL', 'X-Rewrite-URL', 'X-HTTP-Method', 'X-HTTP-Method-Override', 'X-Method-Override', 'Proxy', 'Client-Cert', 'Client-Cert-Chain', 'X-SSL-Client-Cert', 'X-SSL-Client-S-DN', 'X-Forwarded-Client-Cert', 'Remote-User', 'X-Remote-User', 'X-Real-IP', 'Forwarded', 'X-Forwarded-For', 'X-Forwarded-Proto', 'X-Forwarded-Anything', 'X-Auth-Subject', 'X-Auth-Claim-Team']
+  const names = ['X-Original-URL', 'X-Rewrite-URL', 'X-HTTP-Method', 'X-HTTP-Method-Override', 'X-Method-Override', 'Proxy', 'Client-Cert', 'Client-Cert-Chain', 'X-SSL-Client-Cert', 'X-SSL-Client-S-DN', 'ssl-client-verify', 'SSL-Client-Subject-DN', 'X-Amzn-Mtls-Clientcert', 'X-Amzn-Mtls-Clientcert-Leaf', 'X-Forwarded-Client-Cert', 'Remote-User', 'X-Remote-User', 'X-Real-IP', 'Forwarded', 'X-Forwarded-For', 'X-Forwarded-Proto', 'X-Forwarded-Anything', 'X-Auth-Subject', 'X-Auth-Claim-Team']
   for (const name of names) {
     for (const sign of "-_.!#$%&'*+^`|~") {
       const written = name.replaceAll('-', sign)
       t.equal(isWithheldName(written) && isWithheldName(written.toUpperCase()), true, written)
     }
   }
-  for (const name of ['x-original-urls', 'my-x-original-url', 'x-http-methods', 'proxy-x', 'x-proxy', 'client-certificate', 'x-ssl-client', 'remote-users', 'x-real-ips', 'x-forwarded', 'forwarded-for', 'accept', 'x-auth-token']) t.equal(isWithheldName(name), false, name)
+  for (const name of ['x-original-urls', 'my-x-original-url', 'x-http-methods', 'proxy-x', 'x-proxy', 'client-certificate', 'x-ssl-client', 'ssl-client', 'x-amzn-mtls', 'my-ssl-client-verify', 'x-amzn-trace-id', 'remote-users', 'x-real-ips', 'x-forwarded', 'forwarded-for', 'accept', 'x-auth-token']) t.equal(isWithheldName(name), false, name)
   t.end()
 })
 

@@ -168,7 +168,7 @@ t.test('The headers of a message agree with its body, or are absent.', t => {
 })
 
 t.test('Of the rules for one path, the one that names a message most closely is found.', t => {
-  const target = (methods?: string[], tools?: string[]): GateRule => ({ path: '/mcp', methods: ['POST'], requirement: undefined, audience: undefined, upgrade: false, mcp: { methods, tools } })
+  const target = (methods?: string[], tools?: string[]): GateRule => ({ path: '/mcp', methods: ['POST'], requirement: undefined, audience: undefined, timeoutSeconds: undefined, upgrade: false, mcp: { methods, tools } })
   const rules = [target(undefined, ['read_*', 'delete']), target(undefined, ['read_all_*', 'read_all_']), target(['tools/call', 'tools/list']), target()]
   const find = createMessageMatcher(rules)
   const rows: ReadonlyArray<readonly [method: string | undefined, name: string | undefined, rule: number, tool: string | undefined]> = [

@@ -36,7 +36,7 @@ t.test('Without its parameters, a path is what programs may make of it.', t => {
     ['/a/b', []], ['/a;b', ['/a', '/a']], ['/a;b;c/d;/e', ['/a/d/e', '/a/d/e']], ['/a%3Bb/c', ['/a%3Bb/c', '/a/c']], ['/a;x/b%3By', ['/a/b%3By', '/a/b']], ['/a%253Bb', []]
   ]
   for (const [path, readings] of rows) t.strictSame(withoutParameters(path), readings, path)
-  const rules = createRules(['/*', '/admin', '/x/a%3Bb', '/n/:id(^[0-9;]+$)'].map(path => ({ path, methods: undefined, requirement: undefined, audience: undefined, upgrade: false, mcp: undefined })))
+  const rules = createRules(['/*', '/admin', '/x/a%3Bb', '/n/:id(^[0-9;]+$)'].map(path => ({ path, methods: undefined, requirement: undefined, audience: undefined, timeoutSeconds: undefined, upgrade: false, mcp: undefined })))
   const chosen = (path: string): unknown => {
     try {
       return rules.choose('GET', path)?.rules[0].path
@@ -54,7 +54,7 @@ t.test('Without its parameters, a path is what programs may make of it.', t => {
 t.test('One path: a spelling for which a lenient router would find a closer rule is refused, and its neighbour is not.', t => {
   const choose = (paths: readonly string[], path: string, exactPaths = false): unknown => {
     try {
-      return createRules(paths.map(path => ({ path, methods: undefined, requirement: undefined, audience: undefined, upgrade: false, mcp: undefined })), { exactPaths }).choose('POST', path)?.rules[0].path
+      return createRules(paths.map(path => ({ path, methods: undefined, requirement: undefined, audience: undefined, timeoutSeconds: undefined, upgrade: false, mcp: undefined })), { exactPaths }).choose('POST', path)?.rules[0].path
     } catch (error) {
       const { cause, rule } = (error as Refusal).detail!
       return `${cause}: ${rule}`
@@ -90,7 +90,7 @@ t.test('One path: a spelling for which a lenient router would find a closer rule
 })
 
 t.test('The wider rules beside a path of messages are found.', t => {
-  const rule = (path: string, more: object = {}): GateRule => ({ path, methods: undefined, requirement: undefined, audience: undefined, upgrade: false, mcp: undefined, ...more })
+  const rule = (path: string, more: object = {}): GateRule => ({ path, methods: undefined, requirement: undefined, audience: undefined, timeoutSeconds: undefined, upgrade: false, mcp: undefined, ...more })
   const found = (...rules: GateRule[]): unknown => Object.fromEntries(findWiderRules(rules))
   const MESSAGES = { mcp: { methods: ['tools/list'], tools: undefined }, methods: ['POST'] }
   t.strictSame(found(rule('/mcp', MESSAGES), rule('/mcp', MESSAGES), rule('/*'), rule('/*', { methods: ['POST'] }), rule('/:any'), rule('/mcp/*'), rule('/other')), { '/mcp': ['/*', '/:any'] })

@@ -1,21 +1,35 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { createCutoffs } from '../../../lib/revocation/cutoffs.ts'
+import type { CutoffsOptions } from '../../../lib/revocation/cutoffs.ts'
 import type { RevocationFacts } from '../../../lib/revocation/target.ts'
 import { keyOf } from '../../../lib/revocation/target.ts'
 import type { RevocationEntry } from '../../../lib/revocation/log.ts'
 
 const NOW = 1_800_000_000
-const KEY = keyOf(['sub', 'https://issuer.example/', 'u1'])
+const TOLERANCE = 5
+const A = 'https://a.example'
+const B = 'https://b.example'
+const KEY = keyOf(['sub', A, 'u1'])
 
-const entry = (given: Partial<RevocationEntry> = {}): RevocationEntry => ({ key: KEY, effect: 'cutoff', at: NOW, recordedAt: NOW, event: 'session-revoked', source: 'https://transmitter.example', sender: 'https://issuer.example', standing: 'issuer', ...given })
+const entry = (given: Partial<RevocationEntry> = {}): RevocationEntry => ({ key: KEY, effect: 'cutoff', at: NOW, recordedAt: NOW, event: 'session-revoked', source: A, sender: A, standing: 'issuer', ...given })
 const facts = (given: Partial<RevocationFacts> = {}): RevocationFacts => ({ keys: [KEY], issuedAt: NOW - 10, loginAt: undefined, ...given })
-const position = (count: number): string => String(count).padStart(16, '0')
 
-function view (given: { max?: number, retentionSeconds?: number, now?: () => number } = {}) {
-  const cutoffs = createCutoffs({ max: 100, retentionSeconds: 100, now: () => NOW, ...given })
-  let count = 0
-  return { ...cutoffs, take: (...entries: RevocationEntry[]) => entries.forEach(one => cutoffs.apply(one, position(++count))) }
+/** Lives end after 110 seconds: 100 and a tenth. */
+function view (given: Partial<CutoffsOptions> = {}) {
+  const clock = { now: NOW, ms: 0 }
+  const cutoffs = createCutoffs({ max: 100, issuers: [A], retentionSeconds: 100, clockToleranceSeconds: TOLERANCE, now: () => clock.now, steadyMs: () => clock.ms, ...given })
+  let place = 0
+  return {
+    ...cutoffs,
+    clock,
+    take: (...entries: RevocationEntry[]) => entries.forEach(one => cutoffs.apply(one, 0, ++place)),
+    kept: (after = -1, upTo = Infinity) => [...cutoffs.held(after, upTo)].map(({ entry }) => entry),
+    pass (seconds: number) {
+      clock.now += seconds
+      clock.ms += seconds * 1000
+    }
+  }
 }
 
 t.test('A token is refused if its iat is not after the cutoff, in whole seconds', async t => {
@@ -27,17 +41,52 @@ t.test('A token is refused if its iat is not after the cutoff, in whole seconds'
     { issuedAt: NOW - 5.2, isRevoked: true },
     { issuedAt: NOW - 5, isRevoked: false },
     { issuedAt: NOW, isRevoked: false },
-    { issuedAt: undefined, isRevoked: true }
+    { issuedAt: undefined, isRevoked: true },
+    { issuedAt: NOW + TOLERANCE, isRevoked: false },
+    { issuedAt: NOW + TOLERANCE + 1, isRevoked: true },
+    { issuedAt: NOW * 1000, isRevoked: true }
   ]
   for (const { issuedAt, isRevoked } of rows) t.equal(revocationOf(facts({ issuedAt })) !== undefined, isRevoked, `iat ${issuedAt}`)
-  t.equal(revocationOf(facts({ keys: [keyOf(['sub', 'https://issuer.example/', 'u2'])] })), undefined, 'another user')
-  t.strictSame(revocationOf(facts({ keys: ['other', KEY] })), { event: 'session-revoked', source: 'https://transmitter.example', at: NOW - 5.5 }, 'it names the event')
+  t.equal(revocationOf(facts({ keys: [keyOf(['sub', A, 'u2'])] })), undefined, 'another user')
+  t.equal(revocationOf(facts({ keys: [keyOf(['sub', A, 'u2'])], issuedAt: NOW * 1000 })), undefined, 'another user, in milliseconds')
+  t.strictSame(revocationOf(facts({ keys: ['other', KEY] })), { event: 'session-revoked', source: A, at: NOW - 6 }, 'it names the event')
 })
 
-t.test('Each key is restored to a store in its current state, and nothing twice', async t => {
-  const { take, entries } = view()
-  take(entry({ effect: 'login' }), entry({ key: 'ended', effect: 'end' }), entry({ key: 'both', effect: 'login', at: NOW - 5 }), entry({ key: 'both' }))
-  t.strictSame(entries(), [entry({ effect: 'login' }), entry({ key: 'ended', effect: 'end' }), entry({ key: 'both' }), entry({ key: 'both', effect: 'login', at: NOW - 5 })])
+t.test('A provider whose clock is ahead has its own moment; that of any other sender has the tolerance added', async t => {
+  for (const [standing, last] of [['issuer', NOW + 2], ['operator', NOW + 2 + TOLERANCE], ['other', NOW + 2 + TOLERANCE]] as const) {
+    const { take, revocationOf, pass } = view()
+    take(entry({ at: NOW + 2, standing }))
+    pass(TOLERANCE + 3)
+    t.strictSame([revocationOf(facts({ issuedAt: last })) !== undefined, revocationOf(facts({ issuedAt: last + 1 })) !== undefined], [true, false], standing)
+  }
+})
+
+t.test('Each key is restored to a store in its current state, by one entry', async t => {
+  const { take, kept } = view()
+  take(entry({ effect: 'login' }), entry({ key: 'ended', effect: 'end' }), entry({ key: 'both', effect: 'login', at: NOW - 5, standing: 'other' }), entry({ key: 'both', standing: 'other' }))
+  take(entry({ key: 'plain' }), entry({ key: 'lifted', effect: 'block', at: NOW - 9 }), entry({ key: 'lifted', effect: 'enable', at: NOW - 4 }), entry({ key: 'enabled', effect: 'enable' }), entry({ key: 'blocked', effect: 'block' }), entry({ key: 's', effect: 'state', event: 'paused' }))
+  t.strictSame(kept(), [
+    entry({ effect: 'login' }), entry({ key: 'ended', effect: 'end' }), entry({ key: 'both', also: NOW - 5, standing: 'other' }), entry({ key: 'plain' }),
+    entry({ key: 'lifted', effect: 'block', at: NOW - 9, also: NOW - 4 }), entry({ key: 'enabled', effect: 'enable' }), entry({ key: 'blocked', effect: 'block' }), entry({ key: 's', effect: 'state', event: 'paused' })
+  ])
+})
+
+t.test('What has been changed at some places of the log is known, and can be forgotten', async t => {
+  const { take, apply, kept, heldOf, dropUpTo, size, isNews } = view()
+  take(entry({ key: 'a' }), entry({ key: 'b', effect: 'block' }), entry({ key: 's', effect: 'state' }), entry({ key: 'c' }))
+  t.strictSame([kept(1, 3).map(({ key }) => key), kept(3, 4).map(({ key }) => key)], [['b', 's'], ['c']])
+  apply(entry({ key: 'a', at: NOW - 1 }), 0, 5)
+  t.strictSame(kept(4, 5), [], 'an older moment says nothing new')
+  apply(entry({ key: 'a' }), 0, 6)
+  t.strictSame(kept(4, 6).map(({ key }) => key), ['a'], 'the same again says all')
+  apply(entry({ key: 'a', at: NOW + 1 }), 0, 0)
+  t.strictSame(kept(-1, 0).map(({ key }) => key), ['a'], 'what is news is to be written, wherever it was')
+  t.strictSame(['b', 's', 'c', 'none'].map(key => heldOf(key).length), [1, 1, 1, 0])
+  const [held] = heldOf('c')
+  take(entry({ key: 'c', effect: 'undo' }))
+  t.equal(held!.merged.place, Infinity, 'whoever is about to write it again sees that it is gone')
+  dropUpTo(3)
+  t.strictSame([size(), isNews(entry({ key: 'b', effect: 'block' }))], [0, true])
 })
 
 t.test('A cutoff of logins refuses tokens of an earlier login, whenever they were issued', async t => {
@@ -53,18 +102,33 @@ t.test('A cutoff of logins refuses tokens of an earlier login, whenever they wer
 })
 
 t.test('An ended session refuses tokens whatever their iat, until the retention is over', async t => {
-  let now = NOW
-  const { take, revocationOf, size } = view({ now: () => now })
+  const { take, revocationOf, size, pass, apply, sweep } = view()
   take(entry({ effect: 'end' }))
+  t.ok(revocationOf(facts({ issuedAt: NOW })))
+  pass(109.9)
   t.ok(revocationOf(facts({ issuedAt: NOW + 50 })))
-  now = NOW + 99.9
-  t.ok(revocationOf(facts({ issuedAt: NOW + 50 })))
-  now = NOW + 100
+  pass(0.1)
   t.notOk(revocationOf(facts({ issuedAt: NOW + 50 })))
-  take(entry({ key: 'another', recordedAt: now }))
+  take(entry({ key: 'another' }))
+  sweep()
   t.equal(size(), 1, 'what is over is forgotten')
-  take(entry({ recordedAt: NOW }))
+  apply(entry({ effect: 'end' }), 110, 9)
   t.equal(size(), 1, 'what was over before it came is not taken in')
+  apply(entry({ effect: 'end' }), 109, 9)
+  t.equal(size(), 2)
+})
+
+t.test('Nothing is forgotten, and nothing is kept from being revoked, when our clock leaps', async t => {
+  for (const leap of [2 * 86_400, -2 * 86_400]) {
+    const { take, revocationOf, clock, size, sweep } = view()
+    take(entry({ effect: 'end' }), entry({ key: 'a' }))
+    clock.now += leap
+    take(entry({ key: 'b', effect: 'end' }))
+    sweep()
+    clock.now -= leap
+    sweep()
+    t.strictSame([size(), ...[KEY, 'a', 'b'].map(key => revocationOf(facts({ keys: [key] })) !== undefined)], [3, true, true, true])
+  }
 })
 
 t.test('A block refuses every token until the account is enabled; the later moment holds, in any order', async t => {
@@ -79,6 +143,8 @@ t.test('A block refuses every token until the account is enabled; the later mome
     { entries: [block, enable, again], isRevoked: true },
     { entries: [again, enable, block], isRevoked: true },
     { entries: [block, entry({ effect: 'enable', at: NOW - 20 })], isRevoked: true, why: 'at the same moment it stays blocked' },
+    { entries: [block, entry({ effect: 'enable', at: NOW + TOLERANCE })], isRevoked: false, why: 'within the tolerance' },
+    { entries: [block, entry({ effect: 'enable', at: NOW + 3600 })], isRevoked: true, why: 'not before its time' },
     { entries: [entry(), block, enable], isRevoked: true, why: 'a cutoff stays' }
   ]
   for (const { entries, isRevoked, why } of rows) {
@@ -86,69 +152,137 @@ t.test('A block refuses every token until the account is enabled; the later mome
     take(...entries)
     t.equal(revocationOf(facts()) !== undefined, isRevoked, why ?? entries.map(({ effect }) => effect).join(', '))
   }
-  let now = NOW
-  const old = view({ now: () => now })
-  old.take(block)
-  now = NOW + 1e6
-  old.take(entry({ key: 'another', recordedAt: now }))
-  t.ok(old.revocationOf(facts({ issuedAt: now })), 'a block outlives the retention')
+  const old = view()
+  old.take(block, entry({ key: 'lifted', effect: 'block', at: NOW - 2 }), entry({ key: 'lifted', effect: 'enable' }))
+  old.pass(1e6)
+  old.sweep()
+  t.ok(old.revocationOf(facts({ issuedAt: old.clock.now })), 'a block outlives the retention')
+  t.equal(old.size(), 1, 'one that was lifted does not')
 })
 
-t.test('An undo removes what came before it, and a later event takes effect again', async t => {
-  const cutoffs = createCutoffs({ max: 10, retentionSeconds: 100, now: () => NOW })
-  cutoffs.apply(entry(), position(1))
-  cutoffs.apply(entry({ effect: 'block' }), position(2))
-  cutoffs.apply(entry({ effect: 'undo' }), position(3))
-  t.notOk(cutoffs.revocationOf(facts()))
-  cutoffs.apply(entry(), position(1))
-  t.notOk(cutoffs.revocationOf(facts()), 'the log is read again')
-  cutoffs.apply(entry(), position(4))
-  t.ok(cutoffs.revocationOf(facts()), 'a later event')
-  cutoffs.apply(entry({ effect: 'undo' }), position(3))
-  t.ok(cutoffs.revocationOf(facts()), 'an undo that comes late')
+t.test('An undo removes what came before it, and leaves nothing; a later event takes effect again', async t => {
+  const { take, revocationOf, size, isNews, version } = view()
+  take(entry(), entry({ effect: 'block' }))
+  t.equal(isNews(entry({ effect: 'undo' })), true)
+  take(entry({ effect: 'undo' }))
+  t.notOk(revocationOf(facts()))
+  t.strictSame([size(), isNews(entry({ effect: 'undo' }))], [0, false])
+  const before = version()
+  take(entry({ effect: 'undo' }))
+  t.equal(version(), before)
+  take(entry())
+  t.ok(revocationOf(facts()), 'a later event')
 })
 
-t.test('An undo is forgotten after the retention, also behind an older one that was repeated', async t => {
-  let now = NOW
-  const cutoffs = createCutoffs({ max: 10, retentionSeconds: 100, now: () => now })
-  const other = keyOf(['sub', 'https://issuer.example/', 'u2'])
-  cutoffs.apply(entry({ effect: 'undo', key: other }), position(3))
-  cutoffs.apply(entry({ effect: 'undo', recordedAt: NOW + 1 }), position(4))
-  cutoffs.apply(entry({ effect: 'undo', key: other, recordedAt: NOW + 50 }), position(5))
-  now = NOW + 101
-  cutoffs.apply(entry({ effect: 'undo', key: other, recordedAt: now }), position(6))
-  cutoffs.apply(entry({ recordedAt: now }), position(4))
-  t.ok(cutoffs.revocationOf(facts()))
+t.test('What changes nothing is no news', async t => {
+  const rows: ReadonlyArray<{ known: Partial<RevocationEntry>, again: Partial<RevocationEntry>, isNews: boolean }> = [
+    { known: {}, again: {}, isNews: false },
+    { known: {}, again: { at: NOW - 1, event: 'other' }, isNews: false },
+    { known: {}, again: { at: NOW + 0.5 }, isNews: false },
+    { known: {}, again: { at: NOW + 1 }, isNews: true },
+    { known: {}, again: { standing: 'other' }, isNews: true },
+    { known: { standing: 'other' }, again: { at: NOW + TOLERANCE }, isNews: false },
+    { known: {}, again: { effect: 'login' }, isNews: true },
+    { known: { effect: 'login' }, again: {}, isNews: false },
+    { known: { effect: 'end' }, again: { effect: 'end', at: NOW + 1 }, isNews: false },
+    { known: {}, again: { effect: 'end' }, isNews: true },
+    { known: {}, again: { effect: 'block' }, isNews: true },
+    { known: { effect: 'block' }, again: { effect: 'block', at: NOW - 1 }, isNews: false },
+    { known: { effect: 'block' }, again: { effect: 'enable', at: NOW - 1 }, isNews: true },
+    { known: { effect: 'enable' }, again: { effect: 'enable' }, isNews: false },
+    { known: { effect: 'state', event: 'paused' }, again: { effect: 'state', event: 'paused' }, isNews: false },
+    { known: { effect: 'state', event: 'paused' }, again: { effect: 'state', event: 'enabled' }, isNews: true },
+    { known: { effect: 'state', event: 'paused' }, again: { effect: 'state', event: 'paused', at: NOW + 1 }, isNews: true },
+    { known: { effect: 'state', event: 'paused' }, again: { effect: 'state', event: 'enabled', at: NOW - 1 }, isNews: false }
+  ]
+  for (const { known, again, isNews } of rows) {
+    const cutoffs = view()
+    cutoffs.take(entry(known))
+    const before = cutoffs.version()
+    t.equal(cutoffs.isNews(entry(again)), isNews, JSON.stringify([known, again]))
+    if (!isNews) cutoffs.take(entry(again))
+    if (!isNews) t.equal(cutoffs.version(), before)
+  }
 })
 
-t.test('The number of keys is limited, and a known key needs no room', async t => {
-  const { take, hasRoom, size, entries } = view({ max: 2 })
-  take(entry({ key: 'a' }), entry({ key: 'b', effect: 'block' }))
-  t.equal(hasRoom(['a']), true)
-  t.equal(hasRoom(['b']), true)
-  t.equal(hasRoom(['c']), false)
-  take(entry({ key: 'c' }))
-  t.equal(size(), 3, 'what another instance has stored is taken all the same')
-  t.strictSame(entries(), [entry({ key: 'a' }), entry({ key: 'c' }), entry({ key: 'b', effect: 'block' })], 'and given to a store that has lost them')
+t.test('An event that happened later than the first was learned is kept for as long again', async t => {
+  const { take, isNews, pass, revocationOf, clock } = view()
+  take(entry({ effect: 'end' }))
+  pass(9)
+  t.equal(isNews(entry({ effect: 'end', at: clock.now })), false, 'what it would outlive the first by is given to all')
+  pass(51)
+  t.equal(isNews(entry({ effect: 'end' })), false, 'the same event')
+  const later = entry({ effect: 'end', at: clock.now })
+  t.equal(isNews(later), true)
+  take(later)
+  pass(100)
+  t.ok(revocationOf(facts({ issuedAt: NOW })))
 })
 
-t.test('A lifted block frees its room after the retention of a cutoff, and an active one does not', async t => {
-  const clock = { now: NOW }
-  const cutoffs = createCutoffs({ max: 2, retentionSeconds: 100, now: () => clock.now })
-  cutoffs.apply(entry({ key: 'a', effect: 'block', at: NOW - 2, recordedAt: NOW - 2 }), position(1))
-  cutoffs.apply(entry({ key: 'a', effect: 'enable', at: NOW - 1 }), position(2))
-  cutoffs.apply(entry({ key: 'b', effect: 'block' }), position(3))
-  t.equal(cutoffs.hasRoom(['c']), false)
-  clock.now += 99
-  t.equal(cutoffs.hasRoom(['c']), false, 'the time is that of the later entry')
-  clock.now += 2
-  t.strictSame([cutoffs.hasRoom(['c', 'd']), cutoffs.size()], [false, 1])
-  t.equal(cutoffs.hasRoom(['c']), true)
-  t.ok(cutoffs.revocationOf(facts({ keys: ['b'] })), 'it is not forgotten')
+t.test('A million senders and streams leave nothing that grows', async t => {
+  const { take, kept } = view({ max: 10_000 })
+  for (let n = 0; n < 1100; n++) take(entry({ key: `k${n}`, source: `s${n}` }), entry({ key: `stream ${n}`, effect: 'state' }))
+  t.equal(kept().filter(({ effect }) => effect === 'state').length, 1000)
+  t.strictSame(kept()[1099], entry({ key: 'k1099', source: 's1099' }))
+})
+
+t.test('One half of each table is kept for the issuers in equal parts, and nobody takes the part of another', async t => {
+  const issuers = [A, B]
+  const named = (count: number, given: Partial<RevocationEntry>): RevocationEntry[] => Array.from({ length: count }, (_, n) => entry({ key: `${given.sender} ${given.standing} ${given.effect} ${n}`, ...given }))
+  for (const effect of ['cutoff', 'block'] as const) {
+    const { take, hasRoom, size } = view({ issuers })
+    const of = (count: number, sender: string, standing: RevocationEntry['standing']): RevocationEntry[] => named(count, { sender, standing, effect })
+    t.strictSame([hasRoom(of(25, 'https://t.example', 'other')), hasRoom(of(26, 'https://t.example', 'other'))], [true, false], 'a quarter for a sender that is not the issuer')
+    take(...of(25, 'https://t.example', 'other'))
+    t.equal(hasRoom(of(25, 'https://t.example', 'other')), true, 'known keys need no room')
+    t.equal(hasRoom(of(26, 'https://t.example', 'other')), false)
+    t.strictSame([hasRoom(of(50, A, 'issuer')), hasRoom(of(51, A, 'issuer'))], [true, false], 'a part, and what the others have left of the other half')
+    take(...of(50, A, 'issuer'))
+    t.strictSame([hasRoom(of(1, 'https://u.example', 'other')), hasRoom(of(51, A, 'operator')), hasRoom(of(1, B, 'other'))], [false, false, false], 'the other half is used up')
+    t.strictSame([hasRoom(of(25, B, 'issuer')), hasRoom(of(25, B, 'operator')), hasRoom(of(26, B, 'issuer'))], [true, true, false], 'the part of the other issuer is there')
+    t.equal(hasRoom([entry({ effect: 'undo' }), entry({ effect: 'state' })]), true, 'an undo needs no room')
+    t.equal(hasRoom(named(25, { sender: 'https://t.example', standing: 'other', effect: effect === 'cutoff' ? 'block' : 'cutoff' })), true, 'the other table is free')
+    t.equal(size(), 75)
+    take(...of(30, B, 'issuer'))
+    t.equal(size(), 105, 'what another instance has stored is taken all the same')
+    take(...of(25, 'https://t.example', 'other').map(one => ({ ...one, effect: 'undo' as const })))
+    t.equal(hasRoom(of(15, 'https://u.example', 'other')), true, 'what was undone is free again')
+  }
+})
+
+t.test('A key counts for the sender that named it first', async t => {
+  const { take, hasRoom } = view({ issuers: [A, B] })
+  take(...Array.from({ length: 25 }, (_, n) => entry({ key: `k${n}`, sender: 'https://t.example', standing: 'other' })))
+  take(...Array.from({ length: 25 }, (_, n) => entry({ key: `k${n}`, at: NOW + 1 })))
+  t.equal(hasRoom(Array.from({ length: 50 }, (_, n) => entry({ key: `own ${n}` }))), true)
+  t.equal(hasRoom([entry({ key: 'new', sender: 'https://t.example', standing: 'other' })]), false)
+})
+
+t.test('Where the application keeps the list of issuers, those that hold a key divide the half; one that is no longer listed has no part', async t => {
+  const of = (count: number, sender: string): RevocationEntry[] => Array.from({ length: count }, (_, n) => entry({ key: `${sender} ${n}`, sender }))
+  const open = view({ issuers: undefined })
+  t.equal(open.hasRoom(of(100, A)), true)
+  open.take(...of(75, A))
+  t.strictSame([open.hasRoom(of(25, B)), open.hasRoom(of(26, B))], [true, false])
+  open.take(...of(25, B))
+  t.equal(open.hasRoom(of(26, B)), false)
+  t.equal(open.hasRoom([entry({ key: 'x', sender: 'https://t.example', standing: 'other' })]), false)
+  const closed = view({ issuers: [A] })
+  t.strictSame([closed.hasRoom(of(25, B)), closed.hasRoom(of(26, B))], [true, false])
+  t.equal(view({ issuers: [] }).hasRoom(of(26, B)), false)
+})
+
+t.test('What is over makes room, in small steps', async t => {
+  const { take, hasRoom, pass, size } = view({ max: 100 })
+  take(...Array.from({ length: 100 }, (_, n) => entry({ key: `k${n}` })))
+  t.equal(hasRoom([entry({ key: 'new' })]), false)
+  pass(111)
+  t.equal(hasRoom([entry({ key: 'new' })]), true)
+  t.equal(size(), 0)
 })
 
 const effects = fc.constantFrom('cutoff', 'login', 'end', 'block', 'enable' as const)
-const someEntry = fc.record({ effect: effects, at: fc.integer({ min: NOW - 50, max: NOW }), key: fc.constantFrom('a', 'b') })
+const someEntry = fc.record({ effect: effects, at: fc.integer({ min: NOW - 50, max: NOW }), key: fc.constantFrom('a', 'b'), standing: fc.constantFrom('issuer', 'other') })
   .map(given => entry(given as Partial<RevocationEntry>))
 
 t.test('Repeats and any order of entries give the same answers, and so do the entries of a view', async t => {
@@ -161,8 +295,11 @@ t.test('Repeats and any order of entries give the same answers, and so do the en
     const again = view()
     again.take(...shuffled)
     const restored = view()
-    restored.take(...once.entries())
+    restored.take(...once.kept())
+    const frugal = view()
+    for (const one of shuffled) if (frugal.isNews(one)) frugal.take(one)
     t.strictSame(answers(again), answers(once))
     t.strictSame(answers(restored), answers(once))
+    t.strictSame(answers(frugal), answers(once))
   }))
 })

@@ -7,144 +7,25 @@ import type { RevocationEntry } from '../../../lib/revocation/log.ts'
 import { createMemoryLog, RevocationLogError } from '../../../lib/revocation/log.ts'
 import type { RedisLogOptions } from '../../../lib/revocation/redis-log.ts'
 import { startLogReader } from '../../helpers/log-reader.ts'
+import { HASTE, startRevocationStore } from '../../helpers/revocation-store.ts'
 import { until } from '../../helpers/until.ts'
 
 const NOW = 1_800_000_000
 const KEY = keyOf(['sub', 'https://issuer.example/', 'u1'])
 const OTHER = keyOf(['sub', 'https://issuer.example/', 'u2'])
-/** Waits of the log are so many times shorter here. */
-const HASTE = 20
-
 const entry = (given: Partial<RevocationEntry> = {}): RevocationEntry => ({ key: KEY, effect: 'cutoff', at: NOW, recordedAt: NOW, event: 'session-revoked', source: 'https://transmitter.example', sender: 'https://issuer.example', standing: 'issuer', ...given })
 
-type Listeners = Parameters<RedisLogOptions['open']>[0]
-
-/** As much of a Redis as the log needs, in memory. */
-function startStore () {
-  const links = new Set<Listeners>()
-  const store = {
-    rows: [] as Array<[string, string[]]>,
-    blocks: new Map<string, string>(),
-    epoch: null as string | null,
-    /** Until when instances may be restoring what was lost. */
-    settlingUntil: 0,
-    /** Whether others are restoring for as long as the test says. */
-    isRestoring: false,
-    /** Called before each command of a reader. */
-    onCall (_command: string): void {},
-    /** What the answer to a write waits for. */
-    written: Promise.resolve(),
-    leaders: new Map<string, string>(),
-    /** Of the server. It is part of each id. */
-    clockMs: 1_800_000_000_000,
-    /** What becomes of commands. */
-    fault: undefined as Error | 'hang' | undefined,
-    /** Whether a hash comes as a list, as a client may give it. */
-    isFlat: false,
-    isUp: true,
-    /** The arguments of reads for news. */
-    asked: [] as string[][],
-    /** The most reads that waited for news at once. */
-    mostWaiting: 0,
-    empty () {
-      Object.assign(store, { rows: [], epoch: null, settlingUntil: 0 })
-      store.blocks.clear()
-    },
-    drop () {
-      store.isUp = false
-      for (const link of links) link.close()
-    },
-    rise () {
-      store.isUp = true
-      for (const link of links) link.ready()
-    },
-    emitError (error: Error) {
-      for (const link of links) link.error(error)
-    },
-    open (listeners: Listeners) {
-      links.add(listeners)
-      if (store.isUp) setImmediate(listeners.ready)
-      return { client: { call }, close: () => { links.delete(listeners) } } as unknown as ReturnType<RedisLogOptions['open']>
-    }
-  }
-  let count = 0
-  let waiting = 0
-  const after = (id: string, from: string): boolean => from === '-' || numberOf(id) > numberOf(from.replace('(', ''))
-
-  async function answering (): Promise<void> {
-    if (store.fault === 'hang') await new Promise(() => {})
-    if (store.fault instanceof Error) throw store.fault
-    if (!store.isUp) throw new Error('Connection is closed.')
-  }
-
-  async function call (command: string, ...args: string[]): Promise<unknown> {
-    if (command === 'eval') return evaluate(Number(args[1]), ...args.slice(2))
-    if (command === 'xread') {
-      store.asked.push(args)
-      store.mostWaiting = Math.max(store.mostWaiting, ++waiting)
-      await delay(2)
-      waiting--
-    }
-    store.onCall(command)
-    await answering()
-    if (args[0]?.endsWith(':settling')) {
-      if (command === 'set') store.settlingUntil = performance.now() + Number(args[3]) / HASTE
-      return store.isRestoring || performance.now() < store.settlingUntil ? '1' : null
-    }
-    if (command === 'set') store.epoch ??= args[1]!
-    if (command === 'get' || command === 'set') return store.epoch
-    if (command === 'hgetall') return store.isFlat ? [...store.blocks].flat() : Object.fromEntries(store.blocks)
-    if (command === 'xrevrange') return store.rows.slice(-1)
-    if (command === 'xread') {
-      const rows = store.rows.filter(([id]) => after(id, args.at(-1)!)).slice(0, Number(args[1]))
-      return rows.length === 0 ? null : [[args.at(-2), rows]]
-    }
-    const [, from, to, , limit] = args
-    return from === to ? store.rows.filter(([id]) => id === from) : store.rows.filter(([id]) => after(id, from!)).slice(0, Number(limit))
-  }
-
-  async function evaluate (keys: number, ...args: string[]): Promise<unknown> {
-    await answering()
-    if (keys === 1) {
-      const [name, instance] = args as [string, string]
-      if (!store.leaders.has(name)) store.leaders.set(name, instance)
-      return store.leaders.get(name) === instance ? 1 : 0
-    }
-    const [epoch, settleMs] = args.slice(5)
-    if (store.epoch === null) store.settlingUntil = performance.now() + Number(settleMs) / HASTE
-    store.epoch ??= epoch!
-    const ids = args.slice(7).map(text => {
-      const { effect, key, at } = JSON.parse(text) as RevocationEntry
-      const id = `${store.clockMs}-${++count}`
-      store.rows.push([id, ['e', text]])
-      const field = `${effect} ${key}`
-      const known = store.blocks.get(field)
-      if (effect === 'undo') ['block', 'enable'].forEach(kind => store.blocks.delete(`${kind} ${key}`))
-      else if ((effect === 'block' || effect === 'enable') && !(known && JSON.parse(known).at > at)) store.blocks.set(field, text)
-      return id
-    })
-    await store.written
-    return ids
-  }
-
-  return store
-}
-
-function numberOf (id: string): number {
-  const [ms, sequence] = id.split('-')
-  return Number(ms) * 1000 + Number(sequence)
-}
-
-function startInstance (t: Test, store: ReturnType<typeof startStore>) {
+function startInstance (t: Test, store: ReturnType<typeof startRevocationStore>) {
   const clock = { ms: 0 }
+  const wall = { now: NOW }
   const pauses: number[] = []
-  const surroundings: RedisLogOptions['surroundings'] = { steadyMs: () => clock.ms, randomBytes, after (ms, run) { pauses.push(ms); const timer = setTimeout(run, ms / HASTE); return () => clearTimeout(timer) } }
-  const reader = startLogReader(t, { open: store.open, surroundings, retentionSeconds: 100, now: () => NOW })
-  return { ...reader, clock, pauses, isRevoked: (key = KEY) => reader.isRevoked(key) }
+  const surroundings: RedisLogOptions['surroundings'] = { now: () => wall.now, steadyMs: () => clock.ms, randomBytes, after (ms, run) { pauses.push(ms); const timer = setTimeout(run, ms / HASTE); return () => clearTimeout(timer) } }
+  const reader = startLogReader(t, { open: store.open, surroundings, retentionSeconds: 100 })
+  return { ...reader, clock, wall, pauses, isRevoked: (key = KEY) => reader.isRevoked(key) }
 }
 
 t.test('An entry takes effect at once at the instance that appended it, and soon at the others', async t => {
-  const store = startStore()
+  const store = startRevocationStore()
   const [one, two] = [startInstance(t, store), startInstance(t, store)]
   t.strictSame([one.ageMs(), one.fault()], [Infinity, undefined])
   await Promise.all([one.loaded(), two.loaded()])
@@ -155,30 +36,45 @@ t.test('An entry takes effect at once at the instance that appended it, and soon
   two.clock.ms = 2000
   await until('the log answers again', () => two.ageMs() === 0)
   t.strictSame(two.changes, [], 'nothing has changed for either')
-  t.strictSame(store.asked[0], ['COUNT', '1000', 'BLOCK', '200', 'STREAMS', '{holdfast:revocation}:log', '0-0'])
+  t.strictSame(store.asked.at(-1)!.slice(0, 6), ['COUNT', '1', 'BLOCK', '200', 'STREAMS', '{holdfast:revocation}:log'])
 })
 
 t.test('An instance reads all of the log before it counts as loaded, many entries and blocks too', async t => {
-  for (const isFlat of [false, true]) {
-    const store = startStore()
-    store.isFlat = isFlat
-    const first = startInstance(t, store)
-    await first.loaded()
-    await first.append(Array.from({ length: 2500 }, (_, n) => entry({ key: `k${n}` })))
-    await first.append([entry({ effect: 'block', at: NOW - 50 }), entry({ key: OTHER, effect: 'block' })])
-    await first.append([entry({ key: OTHER, effect: 'enable', at: NOW })])
-    // What is old is trimmed from the log; a block outlives it.
-    store.rows.splice(2500, 1)
-    const second = startInstance(t, store)
-    await second.loaded()
-    t.equal(second.cutoffs.size(), 2502)
-    t.equal(second.isRevoked('k2499'), true)
-    t.equal(second.isRevoked(), true, 'the block')
-  }
+  const store = startRevocationStore()
+  const first = startInstance(t, store)
+  await first.loaded()
+  await first.append(Array.from({ length: 2500 }, (_, n) => entry({ key: `k${n}` })))
+  await first.append([entry({ effect: 'block', at: NOW - 50 }), entry({ key: OTHER, effect: 'block' })])
+  await first.append([entry({ key: OTHER, effect: 'enable', at: NOW })])
+  const second = startInstance(t, store)
+  await second.loaded()
+  t.equal(second.cutoffs.size(), 2502)
+  t.equal(second.isRevoked('k2499'), true)
+  t.equal(second.isRevoked(), true, 'the block')
+})
+
+t.test('Entries and blocks of version 1 are read, and its blocks are taken over once', async t => {
+  const store = startRevocationStore()
+  const { sender, standing, ...old } = entry({ effect: 'block' })
+  store.oldBlocks.set(`block ${KEY}`, JSON.stringify(old)).set(`block ${OTHER}`, JSON.stringify({ ...old, key: OTHER }))
+  store.add(JSON.stringify({ ...old, key: 'k1', effect: 'cutoff' }))
+  store.add(JSON.stringify(old))
+  const one = startInstance(t, store)
+  await one.loaded()
+  t.strictSame([one.isRevoked(), one.isRevoked(OTHER), one.isRevoked('k1')], [true, true, true])
+  await until('they are taken over', () => store.oldBlocks.size === 0)
+  t.equal(store.rows.filter(([, [, text]]) => JSON.parse(text).key === OTHER).length, 1)
+  t.equal(store.rows.length, 3, 'what the log had is not written again')
+  const two = startInstance(t, store)
+  await two.loaded()
+  t.equal(two.isRevoked(OTHER), true)
+  store.oldBlocks.set(`block ${OTHER}`, JSON.stringify({ ...old, key: OTHER }))
+  await one.append([entry({ key: OTHER, effect: 'undo' })])
+  t.strictSame([two.isRevoked(OTHER), store.oldBlocks.size], [false, 0], 'an undo takes back what an instance of version 1 may still write')
 })
 
 t.test('An undo takes back all entries so far, blocks too, and a later entry takes effect', async t => {
-  const store = startStore()
+  const store = startRevocationStore()
   const one = startInstance(t, store)
   await one.loaded()
   await one.append([entry(), entry({ effect: 'block' })])
@@ -194,7 +90,7 @@ t.test('An undo takes back all entries so far, blocks too, and a later entry tak
 
 t.test('A store that was emptied gets all back, even if its clock is behind', async t => {
   for (const isConnected of [true, false]) {
-    const store = startStore()
+    const store = startRevocationStore()
     const [one, two] = [startInstance(t, store), startInstance(t, store)]
     await Promise.all([one.loaded(), two.loaded()])
     await one.append([entry(), entry({ key: OTHER, effect: 'block' })])
@@ -203,7 +99,7 @@ t.test('A store that was emptied gets all back, even if its clock is behind', as
     store.empty()
     store.clockMs -= 60_000
     if (!isConnected) store.rise()
-    await until('all is back', () => store.rows.length >= 2 && store.blocks.size === 1)
+    await until('all is back', () => store.rows.length >= 2)
     const late = startInstance(t, store)
     await late.loaded()
     t.equal(late.isRevoked(), true)
@@ -215,7 +111,7 @@ t.test('A store that was emptied gets all back, even if its clock is behind', as
 })
 
 t.test('What only one instance has read is restored, even if another one writes to the emptied store before it', async t => {
-  const store = startStore()
+  const store = startRevocationStore()
   const one = startInstance(t, store)
   await one.loaded()
   const two = startInstance(t, store)
@@ -224,13 +120,12 @@ t.test('What only one instance has read is restored, even if another one writes 
   // No timer runs between these, so the first instance reads nothing of the second.
   store.empty()
   await one.append([entry({ key: OTHER })])
-  t.strictSame([one.isRevoked(), one.isRevoked(OTHER)], [false, true])
   await until('the first has what the second restored', () => one.isRevoked())
   await until('the second has what the first wrote', () => two.isRevoked(OTHER))
 })
 
 t.test('No view is current while others may be restoring what was lost', async t => {
-  const store = startStore()
+  const store = startRevocationStore()
   const one = startInstance(t, store)
   await one.loaded()
   await one.append([entry()])
@@ -242,7 +137,7 @@ t.test('No view is current while others may be restoring what was lost', async t
   const late = startInstance(t, store)
   await delay(50)
   t.strictSame([one.ageMs(), late.ageMs()], [Infinity, Infinity])
-  store.rows.push([`${store.clockMs}-900`, ['e', JSON.stringify(entry({ key: OTHER }))]])
+  store.add(JSON.stringify(entry({ key: OTHER })), `${store.clockMs}-900`)
   store.isRestoring = false
   for (const instance of [one, late]) {
     await instance.loaded()
@@ -250,22 +145,8 @@ t.test('No view is current while others may be restoring what was lost', async t
   }
 })
 
-t.test('A store that is emptied while an instance reads all of it is not taken as complete', async t => {
-  const store = startStore()
-  store.epoch = 'of others'
-  startInstance(t, store)
-  let times = 0
-  const whole: boolean[] = []
-  store.onCall = command => {
-    if (command === 'hgetall' && ++times === 1) store.empty()
-    if (command === 'xread') whole.push(store.epoch !== null)
-  }
-  await until('it looks for news', () => whole.length > 0)
-  t.equal(whole[0], true, 'before it first looks for news, it has read the whole log')
-})
-
 t.test('An instance that restores keeps others waiting', async t => {
-  const store = startStore()
+  const store = startRevocationStore()
   const one = startInstance(t, store)
   await one.loaded()
   await one.append([entry()])
@@ -277,7 +158,7 @@ t.test('An instance that restores keeps others waiting', async t => {
 })
 
 t.test('A store that is emptied while an instance waits for others is not taken as complete', async t => {
-  const store = startStore()
+  const store = startRevocationStore()
   const one = startInstance(t, store)
   await until('it waits', () => store.settlingUntil > 0 && store.epoch !== null)
   const first = store.epoch
@@ -288,7 +169,7 @@ t.test('A store that is emptied while an instance waits for others is not taken 
 })
 
 t.test('An undo takes back nothing that comes after a loss of the data, even if the new clock is behind', async t => {
-  const store = startStore()
+  const store = startRevocationStore()
   const [one, two] = [startInstance(t, store), startInstance(t, store)]
   await Promise.all([one.loaded(), two.loaded()])
   await one.append([entry()])
@@ -304,23 +185,22 @@ t.test('An undo takes back nothing that comes after a loss of the data, even if 
   await until('the other reads it', () => two.isRevoked())
 })
 
-t.test('An instance that starts waits for others before it reads, even if the epoch exists', async t => {
-  const store = startStore()
+t.test('An instance that starts gives others the time to restore, even if the epoch exists', async t => {
+  const store = startRevocationStore()
   store.epoch = 'of others'
   const one = startInstance(t, store)
-  const waited: number[] = []
-  store.onCall = command => { if (command === 'hgetall') waited.push(one.pauses[0]!) }
+  await until('it has read all', () => store.asked.length > 2)
+  t.strictSame([one.pauses, one.ageMs()], [[600], Infinity])
   await one.loaded()
-  t.strictSame(waited, [600])
 })
 
 t.test('While one instance restores, all others wait, even if their data are complete', async t => {
-  const store = startStore()
+  const store = startRevocationStore()
   const one = startInstance(t, store)
   await one.loaded()
   store.isRestoring = true
   await until('it has seen that', () => one.ageMs() === Infinity)
-  store.rows.push([`${store.clockMs}-900`, ['e', JSON.stringify(entry())]])
+  store.add(JSON.stringify(entry()), `${store.clockMs}-900`)
   await until('it reads on', () => one.isRevoked())
   t.equal(one.ageMs(), Infinity)
   store.isRestoring = false
@@ -333,74 +213,44 @@ t.test('While one instance restores, all others wait, even if their data are com
   await one.loaded()
 })
 
-t.test('An entry that an instance has written is restored if it is lost, even if it has not read it yet', async t => {
-  const store = startStore()
+t.test('An entry is acknowledged only once the instance that has written it has read it, and so restores it', async t => {
+  const store = startRevocationStore()
   const one = startInstance(t, store)
   await one.loaded()
   // The reader is away, and the writer is not.
   store.drop()
   store.isUp = true
-  await one.append([entry()])
-  store.rows.pop()
+  await t.rejects(one.append([entry()]), new RevocationLogError('the log of revocations cannot be written'))
+  t.equal(one.isRevoked(), false)
   store.rise()
-  await until('it is back', () => store.rows.length > 0)
-  await one.loaded()
-  const { length } = store.rows
-  store.drop()
-  store.rise()
-  await delay(20)
-  t.equal(store.rows.length, length, 'what was restored is not restored again')
-})
-
-t.test('A write whose answer comes after a loss of the data is not acknowledged', async t => {
-  const store = startStore()
-  const one = startInstance(t, store)
-  await one.loaded()
-  await one.append([entry({ key: OTHER })])
+  await until('it is read all the same', () => one.isRevoked())
   let answer: () => void
   store.written = new Promise(resolve => { answer = resolve })
-  const appended = one.append([entry()])
-  await until('it is written', () => store.rows.length === 2)
+  const appended = one.append([entry({ key: OTHER })])
+  await until('it is read before the answer comes', () => one.isRevoked(OTHER))
   store.empty()
   store.epoch = 'of others'
-  await until('it has seen the loss', () => one.ageMs() === Infinity)
+  await until('it is restored', () => store.rows.length === 2)
   answer!()
-  await t.rejects(appended, new RevocationLogError('the log of revocations cannot be written'))
+  await appended
 })
 
 t.test('A view is current only once it has caught up', async t => {
-  const store = startStore()
+  const store = startRevocationStore()
   const one = startInstance(t, store)
   await one.loaded()
   const behind: number[] = []
-  store.onCall = command => { if (command === 'xread' && one.cutoffs.size() % 1000 === 0 && one.cutoffs.size() > 0) behind.push(one.ageMs()) }
+  store.onCall = command => { if (command === 'READ' && one.cutoffs.size() % 1000 === 0 && one.cutoffs.size() > 0) behind.push(one.ageMs()) }
   one.clock.ms = 5000
   await until('the log answers', () => one.ageMs() === 0)
   one.clock.ms = 9000
-  for (let n = 0; n < 2500; n++) store.rows.push([`${store.clockMs}-${1000 + n}`, ['e', JSON.stringify(entry({ key: `k${n}` }))]])
+  for (let n = 0; n < 2500; n++) store.add(JSON.stringify(entry({ key: `k${n}` })), `${store.clockMs}-${1000 + n}`)
   await until('it has read all', () => one.cutoffs.size() === 2500 && one.ageMs() === 0)
-  t.strictSame(behind, [4000, 4000])
-})
-
-t.test('A block that is undone while an instance begins to read has no effect there', async t => {
-  const store = startStore()
-  const first = startInstance(t, store)
-  await first.loaded()
-  await first.append([entry({ effect: 'block' })])
-  const undo = JSON.stringify(entry({ effect: 'undo' }))
-  let times = 0
-  store.onCall = command => {
-    if (command !== 'xrevrange' || ++times > 1) return
-    store.rows.push([`${store.clockMs}-900`, ['e', undo]], [`${store.clockMs}-901`, ['e', JSON.stringify(entry({ key: OTHER }))]])
-    store.blocks.clear()
-  }
-  const late = startInstance(t, store)
-  await late.loaded()
-  t.strictSame([late.isRevoked(), late.isRevoked(OTHER)], [false, true])
+  t.ok(behind.length > 0 && behind.every(age => age === 4000), `${behind}`)
 })
 
 t.test('A log that is closed before all of it was read never counts as read', async t => {
-  const store = startStore()
+  const store = startRevocationStore()
   const one = startInstance(t, store)
   await until('it waits for others to restore their entries', () => store.epoch !== null)
   one.close()
@@ -413,7 +263,7 @@ t.test('A log that is closed before all of it was read never counts as read', as
 })
 
 t.test('A store that lost its last entries gets them back', async t => {
-  const store = startStore()
+  const store = startRevocationStore()
   const one = startInstance(t, store)
   await one.loaded()
   await one.append([entry()])
@@ -430,7 +280,7 @@ t.test('A store that lost its last entries gets them back', async t => {
 })
 
 t.test('A store that cannot be written is an error, at once or after a second, and the entry is not in force', async t => {
-  const store = startStore()
+  const store = startRevocationStore()
   const one = startInstance(t, store)
   await one.loaded()
   for (const fault of [new Error('READONLY You cannot write'), 'hang' as const]) {
@@ -441,7 +291,7 @@ t.test('A store that cannot be written is an error, at once or after a second, a
 })
 
 t.test('A fault is reported once, with its reason, and so is its end', async t => {
-  const store = startStore()
+  const store = startRevocationStore()
   const one = startInstance(t, store)
   await one.loaded()
   store.fault = Object.assign(new Error('LOADING Redis is loading'), { name: 'ReplyError' })
@@ -465,7 +315,7 @@ t.test('A fault is reported once, with its reason, and so is its end', async t =
 })
 
 t.test('What began on an earlier connection ends with it', async t => {
-  const store = startStore()
+  const store = startRevocationStore()
   const one = startInstance(t, store)
   // While it waits for others to bring back what they know.
   await until('it has begun', () => store.epoch !== null)
@@ -489,7 +339,7 @@ t.test('What began on an earlier connection ends with it', async t => {
 })
 
 t.test('A log that hangs grows old', async t => {
-  const store = startStore()
+  const store = startRevocationStore()
   const one = startInstance(t, store)
   await one.loaded()
   store.fault = 'hang'
@@ -500,17 +350,17 @@ t.test('A log that hangs grows old', async t => {
 })
 
 t.test('An entry that no instance can have written is skipped', async t => {
-  const store = startStore()
+  const store = startRevocationStore()
   const one = startInstance(t, store)
   await one.loaded()
-  for (const text of ['{', 'null', '"x"', '{}', JSON.stringify({ ...entry(), at: 'now' }), JSON.stringify(entry({ at: 7 })).replace('"at":7', '"at":1e999'), JSON.stringify({ ...entry(), recordedAt: null }), JSON.stringify({ ...entry(), effect: 1 })]) store.rows.push([`${store.clockMs}-${900 + store.rows.length}`, ['e', text]])
-  store.rows.push([`${store.clockMs}-950`, ['e', JSON.stringify(entry({ key: OTHER }))]])
+  for (const text of ['{', 'null', '"x"', '{}', JSON.stringify({ ...entry(), at: 'now' }), JSON.stringify(entry({ at: 7 })).replace('"at":7', '"at":1e999'), JSON.stringify({ ...entry(), recordedAt: null }), JSON.stringify({ ...entry(), effect: 1 })]) store.add(text, `${store.clockMs}-${900 + store.rows.length}`)
+  store.add(JSON.stringify(entry({ key: OTHER })), `${store.clockMs}-950`)
   await until('the next one is read', () => one.isRevoked(OTHER))
   t.equal(one.cutoffs.size(), 1)
 })
 
 t.test('One instance leads a task, and none while the store is away', async t => {
-  const store = startStore()
+  const store = startRevocationStore()
   const [one, two] = [startInstance(t, store), startInstance(t, store)]
   t.equal(await one.lead('task', 10), true)
   t.equal(await two.lead('task', 10), false)
@@ -521,11 +371,197 @@ t.test('One instance leads a task, and none while the store is away', async t =>
 })
 
 t.test('The in-memory log is always loaded, and always leads', async t => {
-  const seen: Array<[string, string]> = []
-  const log = createMemoryLog(({ key }, position) => { seen.push([key, position]) })
+  const seen: Array<[string, number, number]> = []
+  const log = createMemoryLog(({ key }, age, place) => { seen.push([key, age, place]) })
   await log.append([entry(), entry({ key: OTHER })])
-  t.strictSame(seen, [[KEY, '1000000000000001'], [OTHER, '1000000000000002']])
+  await log.sync()
+  t.strictSame(seen, [[KEY, 0, 1], [OTHER, 0, 2]])
   t.equal(await log.lead('task', 10), true)
   t.strictSame([log.ageMs(), log.fault()], [0, undefined])
   log.close()
+})
+
+const GREATEST = '18446744073709551615-18446744073709551615'
+const killed = (store: ReturnType<typeof startRevocationStore>): void => { store.drop(); store.rise() }
+const keysIn = (store: ReturnType<typeof startRevocationStore>): string[] => store.rows.map(([, [, text]]) => JSON.parse(text).key)
+
+t.test('A lost connection stops nothing: an instance reads on from its own place, and nothing again', async t => {
+  const store = startRevocationStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  await one.append(Array.from({ length: 1500 }, (_, n) => entry({ key: `k${n}` })))
+  const { sent } = store
+  killed(store)
+  t.equal(one.isLoaded(), true, 'it never counts as not loaded')
+  store.add(JSON.stringify(entry()))
+  await until('it reads on', () => one.isRevoked())
+  t.strictSame([one.isLoaded(), store.sent - sent, store.rows.length], [true, 1, 1501])
+})
+
+t.test('A server that was promoted without the last entries gets these alone, and nothing is read again', async t => {
+  const store = startRevocationStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  await one.append(Array.from({ length: 300 }, (_, n) => entry({ key: `k${n}` })))
+  for (let n = 0; n < 150; n++) await one.append([entry({ key: `single ${n}` })])
+  await one.append([entry()])
+  const { sent } = store
+  store.drop()
+  store.rows.pop()
+  store.add(JSON.stringify(entry({ key: OTHER })))
+  store.rise()
+  await until('it is back', () => keysIn(store).includes(KEY) && one.isLoaded())
+  t.strictSame([store.rows.length, one.isRevoked(OTHER)], [452, true])
+  t.ok(store.sent - sent <= 2, `${store.sent - sent} were read`)
+})
+
+t.test('Each entry is restored once, whichever of the instances does it, and none reads what it has restored itself', async t => {
+  const store = startRevocationStore()
+  const instances = [startInstance(t, store), startInstance(t, store)]
+  await Promise.all(instances.map(({ loaded }) => loaded()))
+  const [one, two] = instances as [typeof instances[0], typeof instances[0]]
+  const keys = Array.from({ length: 1700 }, (_, n) => `k${n}`)
+  await one.append(keys.flatMap((key, n) => n % 3 === 0 ? [entry({ key, effect: 'login', at: NOW - 5 }), entry({ key }), entry({ key, effect: 'block' }), entry({ key, effect: 'enable', at: NOW - 9 })] : [entry({ key, effect: 'end' })]))
+  await until('the other reads it', () => two.isRevoked('k1699'))
+  const states = (): string[][] => instances.map(({ cutoffs }) => [...cutoffs.held(-1, Infinity)].map(({ entry }) => JSON.stringify(entry)).sort())
+  const before = states()
+  const { sent } = store
+  store.empty()
+  await until('all is back', () => instances.every(({ isLoaded }) => isLoaded()) && store.rows.length >= 1700)
+  t.strictSame(states(), before)
+  t.equal(new Set(keysIn(store)).size, 1700)
+  t.ok(store.rows.length < 2 * 1700 + 1000, `${store.rows.length} rows, not each by each instance`)
+  t.ok(store.sent - sent <= store.rows.length + 1100, `${store.sent - sent} were read`)
+  const { length } = store.rows
+  store.empty()
+  one.close()
+  await until('one alone restores', () => two.isLoaded() && store.rows.length >= 1700 && store.rows.length < length + 1700)
+  const late = startInstance(t, store)
+  await late.loaded()
+  t.strictSame([...late.cutoffs.held(-1, Infinity)].map(({ entry }) => JSON.stringify(entry)).sort(), before[0])
+})
+
+t.test('An undo that comes while a store is restored holds', async t => {
+  const store = startRevocationStore()
+  const [one, two] = [startInstance(t, store), startInstance(t, store)]
+  await Promise.all([one.loaded(), two.loaded()])
+  await one.append([entry(), entry({ key: OTHER })])
+  await until('the other reads it', () => two.isRevoked(OTHER))
+  store.onCall = name => {
+    if (name !== 'REWRITE') return
+    store.onCall = () => {}
+    store.add(JSON.stringify(entry({ effect: 'undo' })))
+  }
+  store.empty()
+  await until('both have the rest', () => [one, two].every(instance => instance.isLoaded() && instance.isRevoked(OTHER)) && keysIn(store).includes(OTHER))
+  t.strictSame([one.isRevoked(), two.isRevoked()], [false, false])
+})
+
+t.test('A row with the greatest id, and then the end of the log, leaves no instance deaf', async t => {
+  const store = startRevocationStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  await one.append([entry()])
+  store.add('{}', GREATEST)
+  await until('it is read', () => store.asked.at(-1)!.at(-1) === GREATEST)
+  store.rows = []
+  await until('it has restored what was lost', () => keysIn(store).includes(KEY))
+  store.add(JSON.stringify(entry({ key: OTHER })))
+  await until('it hears what comes then', () => one.isRevoked(OTHER))
+  await one.loaded()
+})
+
+t.test('A row that no instance has written puts nothing before people', async t => {
+  const store = startRevocationStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  const forged = ['<b>revoked</b>', 'x'.repeat(65), 7, null].map(event => ({ ...entry(), event }))
+  for (const row of [...forged, { ...entry(), source: 7 }, { ...entry(), sender: {} }, { ...entry(), standing: 'root' }, { ...entry(), effect: 'none' }, { ...entry(), key: 'k'.repeat(1001) }, { ...entry(), source: 's'.repeat(5000) }, { ...entry(), also: 'x' }, { ...entry(), t: 'x' }, { ...entry(), effect: 'state', event: 'markup' }]) store.add(JSON.stringify(row))
+  store.add(JSON.stringify(entry({ effect: 'state', event: 'paused', key: 'stream' })))
+  store.add(JSON.stringify(entry({ key: OTHER })))
+  await until('the last is read', () => one.isRevoked(OTHER))
+  t.strictSame([one.isRevoked(), one.cutoffs.size(), one.cutoffs.heldOf('stream').length], [false, 1, 1])
+})
+
+t.test('What no longer stands goes out of the log, and all that stands is still there', async t => {
+  const store = startRevocationStore()
+  const [one, two] = [startInstance(t, store), startInstance(t, store)]
+  await Promise.all([one.loaded(), two.loaded()])
+  await one.append([entry({ key: 'old', effect: 'block' }), entry({ key: 'stream', effect: 'state', event: 'paused' }), entry({ key: 'gone' })])
+  await one.append([entry({ key: 'gone', effect: 'undo' })])
+  for (let n = 0; n < 11; n++) await one.append(Array.from({ length: 1000 }, (_, i) => entry({ key: `k${i % 100}`, at: NOW - 11 + n })))
+  store.add('{')
+  await until('it is cleaned', () => store.rows.length < 1000)
+  t.equal(one.isLoaded() && two.isLoaded(), true, 'nobody waits for it')
+  const late = startInstance(t, store)
+  await late.loaded()
+  t.strictSame([late.cutoffs.size(), late.isRevoked('old'), late.isRevoked('k99'), late.isRevoked('gone')], [101, true, true, false])
+  t.strictSame(late.cutoffs.heldOf('stream').map(({ entry }) => entry.event), ['paused'])
+  t.strictSame([...late.cutoffs.held(-1, Infinity)].map(({ entry }) => JSON.stringify(entry)).sort(), [...one.cutoffs.held(-1, Infinity)].map(({ entry }) => JSON.stringify(entry)).sort())
+})
+
+t.test('An instance that was away while the log was cleaned beyond its place reads it anew, and what is gone there goes here', async t => {
+  const store = startRevocationStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  await one.append([entry(), entry({ key: OTHER })])
+  store.drop()
+  store.rows = []
+  store.add(JSON.stringify(entry({ key: OTHER })), `${store.clockMs}-9000`)
+  store.cleaned = `${store.clockMs}-8000`
+  store.rise()
+  await until('it waits', () => one.ageMs() === Infinity)
+  await one.loaded()
+  t.strictSame([one.isRevoked(), one.isRevoked(OTHER), store.rows.length], [false, true, 1])
+  store.drop()
+  store.cleaned = store.rows[0]![0]
+  store.rows = []
+  store.rise()
+  await until('it asks for news', () => store.asked.at(-1)!.at(-1) === store.cleaned)
+  t.strictSame([one.isLoaded(), one.isRevoked(OTHER), store.rows.length], [true, true, 0], 'the last entry that was cleaned away is no loss')
+})
+
+t.test('What an instance knows is in the log once they agree, and not while the log has lost it or cannot be read', async t => {
+  const store = startRevocationStore()
+  const one = startInstance(t, store)
+  const error = new RevocationLogError('the log of revocations cannot be read')
+  await t.rejects(one.sync(), error, 'before it has read all')
+  await one.loaded()
+  await one.sync()
+  await one.append([entry()])
+  store.add(JSON.stringify(entry({ key: OTHER })))
+  await one.sync()
+  t.equal(one.isRevoked(OTHER), true)
+  store.rows.pop()
+  await t.rejects(one.sync(), error, 'the store has lost what was read')
+  await until('it has restored it', () => store.rows.length === 2)
+  await one.loaded()
+  await one.sync()
+  store.fault = new Error('Connection is closed.')
+  await t.rejects(one.sync(), error)
+})
+
+t.test('Nothing is forgotten when a clock leaps, ours or the store\'s', async t => {
+  const store = startRevocationStore()
+  const [one, ...rest] = [startInstance(t, store), startInstance(t, store)]
+  await Promise.all([one, ...rest].map(({ loaded }) => loaded()))
+  await one.append([entry({ effect: 'end' })])
+  store.clockMs += 2 * 86_400_000
+  await one.append([entry({ key: OTHER, effect: 'end' })])
+  store.clockMs -= 2 * 86_400_000
+  one.wall.now += 2 * 86_400
+  await one.append([entry({ key: 'third', effect: 'end' })])
+  one.wall.now -= 2 * 86_400
+  const late = startInstance(t, store)
+  late.wall.now += 2 * 86_400
+  await late.loaded()
+  late.wall.now -= 2 * 86_400
+  for (const instance of [one, late]) t.strictSame([KEY, OTHER, 'third'].map(key => instance.isRevoked(key)), [true, true, true])
+  // The twin: time that has passed.
+  for (const instance of [one, ...rest, late]) instance.clock.ms += 111_000
+  t.strictSame([KEY, OTHER, 'third'].map(key => late.isRevoked(key)), [false, false, false])
+  await until('the clock of the log has gone on', () => Number(store.clock) > (NOW + 100) * 1000)
+  const last = startInstance(t, store)
+  await last.loaded()
+  t.equal(last.cutoffs.size(), 0, 'what was over is not taken in')
 })

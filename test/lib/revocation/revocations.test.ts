@@ -11,11 +11,16 @@ const token = (claims: object = {}): RevocableToken => ({ claims: { sub: 'u1', i
 const ending = (sid: string): RevocationEntry => ({ key: JSON.stringify(['sid', '*', sid]), effect: 'end', at: NOW, recordedAt: NOW, event: 'operator', source: 'o', sender: 'https://a.example', standing: 'issuer' })
 
 function start ({ outage = 'refuse' as 'refuse' | 'serve', max = 10 } = {}) {
-  const cutoffs = createCutoffs({ max, retentionSeconds: 100, now })
-  const memory = createMemoryLog(cutoffs.apply)
+  const cutoffs = createCutoffs({ max, issuers: ['https://a.example'], retentionSeconds: 100, clockToleranceSeconds: 5, now, steadyMs: () => 0 })
+  const appended: RevocationEntry[] = []
+  const memory = createMemoryLog((entry, ...rest) => {
+    appended.push(entry)
+    cutoffs.apply(entry, ...rest)
+  })
   const age = { ms: 0 }
-  const log = { ...memory, ageMs: () => age.ms }
-  return { age, revocations: createRevocations({ cutoffs, log, names: { session: ['sid'], other: ['email'] }, retentionSeconds: 100, staleSeconds: 10, outage, now }) }
+  let synced = 0
+  const log = { ...memory, ageMs: () => age.ms, async sync () { synced++ } }
+  return { age, appended, synced: () => synced, revocations: createRevocations({ cutoffs, log, namesOf: () => ({ session: ['sid'], other: ['email', 'groups'] }), retentionSeconds: 100, staleSeconds: 10, outage, isIssuer: issuer => issuer === 'https://a.example', clockToleranceSeconds: 5, now }) }
 }
 
 t.test('A process whose view is not current refuses, unless it is set to serve', t => {
@@ -29,6 +34,15 @@ t.test('A process whose view is not current refuses, unless it is set to serve',
     t.strictSame(reasons, outage === 'refuse' ? [[undefined, undefined, true], ['revocation_unknown', 1, false], ['revocation_unknown', 1, false]] : [[undefined, undefined, true], [undefined, undefined, false], [undefined, undefined, false]])
   }
   t.end()
+})
+
+t.test('A token with more than 1,000 values of a claim that revocations name is refused, and one with 1,000 is not', async t => {
+  const { revocations } = start()
+  const groups = Array.from({ length: 1000 }, (_, index) => `g${index}`)
+  t.equal(revocations.refusalOf(token({ groups })), undefined)
+  t.equal(revocations.refusalOf(token({ roles: [...groups, 'more'] })), undefined, 'no revocation names this claim')
+  const refusal = revocations.refusalOf(token({ groups: [...groups, 'more'] }))
+  t.strictSame([refusal?.reason, refusal?.detail], ['token_claim_invalid', { expected: 'at most 1000 values of groups' }])
 })
 
 t.test('A known token is judged anew after each event', async t => {
@@ -46,15 +60,35 @@ t.test('A known token is judged anew after each event', async t => {
 t.test('Without room nothing is stored, and an undo needs none', async t => {
   const { revocations } = start({ max: 1 })
   await revocations.append([ending('s1')])
-  await t.rejects(revocations.append([ending('s2')]), new RevocationLogError('there is no room for another cutoff'))
+  await t.rejects(revocations.append([ending('s2')]), new RevocationLogError('there is no room for another cutoff of this sender'))
   t.equal(revocations.refusalOf(token({ sid: 's2' })), undefined)
-  await revocations.append([{ ...ending('s3'), effect: 'undo' }])
-  t.equal(revocations.state().entries, 1)
+  await revocations.append([{ ...ending('s1'), effect: 'undo' }])
+  t.equal(revocations.state().entries, 0)
 })
 
-t.test('The lifetime of a token counts from iat, else from now; a time that is not a number counts as missing', t => {
+t.test('The lifetime of a token counts from iat, and from now if that is in the future; without iat it is not known', t => {
   const { revocations } = start()
-  const rows: ReadonlyArray<readonly [object, string?]> = [[{ iat: NOW, exp: NOW + 100 }], [{ iat: NOW, exp: NOW + 101 }, 'token_too_long'], [{ iat: undefined, exp: NOW + 100 }], [{ iat: 'x', exp: NOW + 101 }, 'token_too_long'], [{ iat: NOW, exp: undefined }, 'token_too_long']]
+  const rows: ReadonlyArray<readonly [object, string?]> = [[{ iat: NOW, exp: NOW + 100 }], [{ iat: NOW, exp: NOW + 101 }, 'token_too_long'], [{ iat: undefined, exp: NOW + 14 }, 'token_too_long'], [{ iat: NOW * 1000, exp: NOW + 105 }], [{ iat: NOW * 1000, exp: NOW + 106 }, 'token_too_long'], [{ iat: 'x', exp: NOW + 101 }, 'token_too_long'], [{ iat: NOW, exp: undefined }, 'token_too_long']]
   for (const [claims, reason] of rows) t.equal(revocations.refusalOf(token(claims))?.reason, reason)
   t.end()
+})
+
+t.test('What changes nothing is acknowledged and not stored again, once the log is known to have it', async t => {
+  const { revocations, appended, synced } = start()
+  await revocations.append([ending('s1')])
+  t.equal(synced(), 0)
+  await revocations.append([ending('s1'), ending('s2')])
+  t.strictSame([appended.map(({ key }) => key), synced()], [[ending('s1').key, ending('s2').key], 1])
+  await revocations.append([ending('s1'), { ...ending('s3'), effect: 'undo' }])
+  t.strictSame([appended.length, synced()], [2, 2])
+})
+
+t.test('What no issuer of this service could have issued is not stored', async t => {
+  const { revocations, appended } = start()
+  const rows = [['https://b.example', false], ['https://a.example', true], ['*', true], [undefined, true]] as const
+  for (const [issuer, isStored] of rows) {
+    const { length } = appended
+    await revocations.append([{ ...ending(`of ${issuer}`), issuer }])
+    t.equal(appended.length > length, isStored, `${issuer}`)
+  }
 })

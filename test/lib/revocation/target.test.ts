@@ -1,19 +1,52 @@
 import t from 'tap'
-import { keyOf, revocationFactsOf } from '../../../lib/revocation/target.ts'
+import { claimTarget, keyOf, revocationFactsOf } from '../../../lib/revocation/target.ts'
 import type { RevocableToken } from '../../../lib/revocation/target.ts'
 
 const ISSUER = 'https://issuer.example/'
-const keysOf = (claims: object): readonly string[] => revocationFactsOf({ claims: { sub: 'u', ...claims }, issuer: ISSUER, binding: {} } as unknown as RevocableToken, { session: ['sid'], other: ['uid'] }).keys
+const factsOf = (claims: object, names = { session: ['sid'], other: ['uid'] }) => revocationFactsOf({ claims: { sub: 'u', ...claims }, issuer: ISSUER, binding: {} } as unknown as RevocableToken, names)
+const always = factsOf({}).keys
+const added = (...given: Parameters<typeof factsOf>): readonly string[] => factsOf(...given).keys.filter(key => !always.includes(key))
+const uid = (value: string): string[] => [keyOf(['claim', ISSUER, 'uid', value]), keyOf(['claim', '*', 'uid', value])]
 
 t.test('A claim is compared by each of its values, a text or a number.', async t => {
-  const always = keysOf({})
-  const added = (claims: object): readonly string[] => keysOf(claims).filter(key => !always.includes(key))
-  const uid = (value: string): string[] => [keyOf(['claim', ISSUER, 'uid', value]), keyOf(['claim', '*', 'uid', value])]
   t.strictSame(added({ uid: 7 }), uid('7'))
   t.strictSame(added({ uid: ['a', 'b', {}, null] }), [...uid('a'), ...uid('b')])
   t.strictSame(added({ uid: {} }), [])
   t.strictSame(added({ sid: 's' }), [keyOf(['sid', ISSUER, 's']), keyOf(['sid', '*', 's'])])
-  t.equal(added({ uid: Array(1000).fill(0).map((_, index) => String(index)) }).length, 40)
+})
+
+t.test("A user's 21st group and 25th sid are compared, and all up to 1,000", async t => {
+  const values = Array.from({ length: 1000 }, (_, index) => String(index))
+  t.strictSame(added({ uid: values }), values.flatMap(uid))
+  t.strictSame(added({ sid: values.slice(0, 25) }).at(-2), keyOf(['sid', ISSUER, '24']))
+  t.strictSame([factsOf({ uid: values, jti: values }).overfull, factsOf({ uid: [...values, 'more'] }).overfull, factsOf({ appid: [...values, 'more'] }).overfull], [undefined, 'uid', 'appid'])
+})
+
+t.test('A jti and a client may be a number or a list', async t => {
+  const jti = (value: string): string => keyOf(['jti', ISSUER, value])
+  t.strictSame(added({ jti: 7 }), [jti('7')])
+  t.strictSame(added({ jti: ['a', 8] }), [jti('a'), jti('8')])
+  t.strictSame(added({ client_id: 7 }), [keyOf(['client', ISSUER, '7'])])
+  t.strictSame(added({ client_id: ['a', 'b'] }), [keyOf(['client', ISSUER, 'a']), keyOf(['client', ISSUER, 'b'])])
+})
+
+t.test('A client is client_id, azp, cid or appid', async t => {
+  for (const claim of ['client_id', 'azp', 'cid', 'appid']) t.strictSame(added({ [claim]: 'c' }), [keyOf(['client', ISSUER, 'c'])], claim)
+  t.strictSame(added({ client_id: 'c', azp: 'c', appid: 'd' }), [keyOf(['client', ISSUER, 'c']), keyOf(['client', ISSUER, 'd'])])
+  t.strictSame(added({ client: 'c' }), [])
+})
+
+t.test('A time that is a text is taken as its number, and any other text as no time', async t => {
+  const loginAt = (value: unknown): number | undefined => factsOf({ auth_time: value }).loginAt
+  t.strictSame([1_800_000_000, '1800000000', '1800000000.5'].map(loginAt), [1_800_000_000, 1_800_000_000, 1_800_000_000.5])
+  t.strictSame(['', 'now', '-1', '0x10', '1e9', null, [1], NaN].map(loginAt), Array(8).fill(undefined))
+})
+
+t.test('A session in a claim of another name than sid has a key of its own', async t => {
+  const names = { session: ['session_id'], other: [] }
+  t.strictSame(added({ session_id: 's', sid: 'other' }, names), [keyOf(['claim', ISSUER, 'session_id', 's']), keyOf(['claim', '*', 'session_id', 's'])])
+  t.strictSame(claimTarget('session_id', ISSUER, 's'), ['claim', ISSUER, 'session_id', 's'])
+  t.strictSame(claimTarget('sid', ISSUER, 's'), ['sid', ISSUER, 's'])
 })
 
 t.test('Keys are short, and say apart what differs', async t => {

@@ -1,8 +1,14 @@
+import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
+import { createClientAuthentication, parseClientKey } from '../../../lib/introspection/client-authentication.ts'
+import type { ClientCredentials } from '../../../lib/introspection/client-authentication.ts'
 import { ProviderFailure } from '../../../lib/provider/provider-failure.ts'
 import { createTransport } from '../../../lib/provider/transport.ts'
-import { configurationUrlOf, createTransmitterClient, fetchTransmitterConfiguration } from '../../../lib/revocation/transmitter-client.ts'
-import type { TransmitterAddress, TransmitterClientOptions, TransmitterConfiguration } from '../../../lib/revocation/transmitter-client.ts'
+import { createTransmitterClient } from '../../../lib/revocation/transmitter-client.ts'
+import type { TransmitterClientOptions } from '../../../lib/revocation/transmitter-client.ts'
+import { configurationUrlOf, fetchTransmitterConfiguration } from '../../../lib/revocation/transmitter-configuration.ts'
+import type { TransmitterAddress, TransmitterConfiguration } from '../../../lib/revocation/transmitter-configuration.ts'
+import { processSurroundings } from '../../../server/surroundings.ts'
 import { startEventTransmitter } from '../../helpers/event-transmitter.ts'
 import type { EventTransmitter } from '../../helpers/event-transmitter.ts'
 
@@ -19,9 +25,13 @@ async function configure (address: TransmitterAddress): Promise<TransmitterConfi
   }
 }
 
+const credentials: ClientCredentials = {
+  method: 'client_secret_basic', clientId: 'client id', clientSecret: 's:e', key: undefined, audience: () => 'https://t.example', now: processSurroundings.now, randomBytes: processSurroundings.randomBytes
+}
+
 async function open (transmitter: EventTransmitter, given: Partial<TransmitterClientOptions> = {}) {
-  const configuration = await configure({ metadata: `${transmitter.url}/.well-known/ssf-configuration` })
-  return createTransmitterClient({ clientId: 'client id', clientSecret: 's:e', calls, configuration: () => configuration, ...given })
+  const configuration = await configure({ issuer: transmitter.url })
+  return createTransmitterClient({ issuer: transmitter.url, authenticate: createClientAuthentication(credentials), calls, configuration: () => configuration, ...given })
 }
 
 /** The word of a failure and its status, or what came. */
@@ -53,67 +63,141 @@ t.test('A configuration is read, and a malformed one is refused', async t => {
     ['a slash more', { ...whole, issuer: `${url}/` }, { ...read, issuer: `${url}/` }],
     ['members of another type', { ...whole, default_subjects: 1, critical_subject_members: 'tenant', status_endpoint: 1, delivery_methods_supported: 'x' }, { ...read, defaultSubjects: undefined, deliveryMethods: undefined, criticalMembers: [] }],
     ['an endpoint', { ...whole, status_endpoint: `${url}/status` }, { ...read, statusEndpoint: `${url}/status` }],
-    ['an endpoint in the clear', { ...whole, status_endpoint: 'http://other.example/status' }, 'discovery_malformed'],
+    ['an endpoint that is no URL', { ...whole, status_endpoint: '/status' }, 'foreign_address'],
+    ['an endpoint with user info', { ...whole, status_endpoint: url.replace('//', '//user@') }, 'foreign_address'],
     ['no issuer', { ...whole, issuer: undefined }, 'discovery_malformed'],
     ['no keys', { ...whole, jwks_uri: 1 }, 'discovery_malformed'],
     ['another issuer', { ...whole, issuer: `${url}/other` }, 'discovery_issuer'],
-    ['keys at another host', { ...whole, jwks_uri: 'https://other.example/keys' }, 'jwks_uri_refused'],
-    ['keys in the clear', { ...whole, jwks_uri: 'http://other.example/keys' }, 'jwks_uri_refused']
+    ['keys in the clear', { ...whole, jwks_uri: 'http://other.example/keys' }, 'foreign_address']
   ]
   for (const [name, document, outcome] of rows) {
     transmitter.answers[CONFIGURATION] = [200, document]
     t.strictSame(await outcomeOf(configure({ issuer: url })), outcome, name)
   }
-  transmitter.answers[CONFIGURATION] = [200, { ...whole, issuer: 'https://named.example' }]
-  const { issuer } = await configure({ metadata: `${url}/.well-known/ssf-configuration` })
-  t.equal(issuer, 'https://named.example', 'without an issuer in the settings, the document names it')
   transmitter.answers[CONFIGURATION] = [500, whole]
   t.equal(await outcomeOf(configure({ issuer: url })), 'status: 500')
+})
+
+t.test('What the metadata document says must be the issuer of the settings', async t => {
+  const transmitter = await startEventTransmitter(t)
+  const { url } = transmitter
+  const metadata = `${url}/.well-known/ssf-configuration`
+  transmitter.answers[CONFIGURATION] = [200, { issuer: 'https://provider.example', jwks_uri: `${url}/keys` }]
+  t.equal(await outcomeOf(configure({ issuer: url, metadata })), 'discovery_issuer')
+  t.equal(((await configure({ issuer: 'https://provider.example', metadata })) as TransmitterConfiguration).jwksUri, `${url}/keys`)
+})
+
+t.test("All addresses of a transmitter's documents are at the origin of its issuer or of its metadata", async t => {
+  const transmitter = await startEventTransmitter(t)
+  const { url } = transmitter
+  const address = { issuer: 'https://t.example/tenant', metadata: `${url}/.well-known/ssf-configuration` }
+  const members = ['jwks_uri', 'configuration_endpoint', 'status_endpoint', 'verification_endpoint']
+  const document = { issuer: address.issuer, jwks_uri: `${url}/keys` }
+  for (const member of members) {
+    for (const [at, expected] of [[`${url}/x`, 'taken'], ['https://t.example/x', 'taken'], ['https://other.example/x', 'foreign_address'], ['https://t.example.other.example/x', 'foreign_address'], ['https://t.example:8443/x', 'foreign_address']] as const) {
+      transmitter.answers[CONFIGURATION] = [200, { ...document, [member]: at }]
+      const outcome = await outcomeOf(configure(address))
+      t.equal(typeof outcome === 'string' ? outcome : 'taken', expected, `${member} ${at}`)
+    }
+  }
 })
 
 t.test('A client gets its token at the discovered endpoint, with the scopes of streams if its provider has them', async t => {
   const transmitter = await startEventTransmitter(t)
   const client = await open(transmitter)
-  t.strictSame(await client.readStream(), { stream_id: 's1', iss: transmitter.url, aud: ['receiver'], delivery: { method: 'urn:ietf:rfc:8936', endpoint_url: `${transmitter.url}/poll` } })
-  await client.readStream()
+  t.strictSame(await client.readStreams(), [{ stream_id: 's1', iss: transmitter.url, aud: ['receiver'], delivery: { method: 'urn:ietf:rfc:8936', endpoint_url: `${transmitter.url}/poll` } }])
+  await client.readStreams()
   const [asked, ...more] = transmitter.requests.filter(({ what }) => what === 'POST /token')
-  t.strictSame(asked, { what: 'POST /token', authorization: basic('client%20id:s%3Ae'), body: 'grant_type=client_credentials&scope=ssf.manage+ssf.read' })
+  t.strictSame(asked, { what: 'POST /token', path: '/token', authorization: basic('client+id:s%3Ae'), body: 'grant_type=client_credentials&scope=ssf.manage+ssf.read' })
   t.strictSame(more, [], 'the token is kept')
   t.strictSame(transmitter.requests.filter(({ what }) => what === 'GET /stream').map(({ authorization }) => authorization), ['Bearer token-1', 'Bearer token-1'])
 
   transmitter.requests.length = 0
   transmitter.answers['POST /other'] = ({ body }) => String(body).includes('scope') ? [400, { error: 'invalid_scope' }] : [200, { access_token: 'token-2' }]
-  const other = await open(transmitter, { tokenEndpoint: `${transmitter.url}/other`, clientSecret: undefined })
-  await other.readStream()
+  const other = await open(transmitter, { tokenEndpoint: `${transmitter.url}/other` })
+  await other.readStreams()
   t.strictSame(transmitter.bodies('POST /other'), ['grant_type=client_credentials&scope=ssf.manage+ssf.read', 'grant_type=client_credentials'])
   t.equal(transmitter.requests.at(-1)!.authorization, 'Bearer token-2')
+})
+
+t.test('The token endpoint is found by RFC 8414 where there is no OpenID discovery, or none that names it', async t => {
+  const transmitter = await startEventTransmitter(t)
+  const { url } = transmitter
+  const issuer = `${url}/tenant/1`
+  const OPENID = 'GET /tenant/1/.well-known/openid-configuration'
+  const OAUTH = 'GET /.well-known/oauth-authorization-server/tenant/1'
+  const token = { issuer, token_endpoint: `${url}/token` }
+  const rows: Array<[string, [number, object], [number, object], unknown]> = [
+    ['OpenID discovery alone', [200, token], [404, {}], 's1'],
+    ['RFC 8414 alone', [404, {}], [200, token], 's1'],
+    ['a discovery that is forbidden', [403, {}], [200, token], 's1'],
+    ['a discovery without the endpoint', [200, { issuer }], [200, token], 's1'],
+    ['neither', [404, {}], [404, {}], 'discovery_malformed'],
+    ['of another issuer', [404, {}], [200, { ...token, issuer: url }], 'discovery_issuer'],
+    ['of no issuer', [404, {}], [200, { ...token, issuer: undefined }], 'discovery_issuer'],
+    ['a discovery that is away', [500, {}], [200, token], 'status: 500']
+  ]
+  for (const [name, openid, oauth, outcome] of rows) {
+    Object.assign(transmitter.answers, { [OPENID]: openid, [OAUTH]: oauth })
+    transmitter.requests.length = 0
+    const found = await outcomeOf((await open(transmitter, { issuer })).readStreams())
+    t.equal(typeof found === 'string' ? found : (found as Array<{ stream_id: string }>)[0]!.stream_id, outcome, name)
+    t.equal(transmitter.bodies('POST /token').length, outcome === 's1' ? 1 : 0, name)
+  }
+})
+
+t.test('The client proves itself by a secret in the form, or by a key', async t => {
+  const transmitter = await startEventTransmitter(t)
+  const authenticate = (given: Partial<ClientCredentials>) => createClientAuthentication({ ...credentials, ...given })
+  await (await open(transmitter, { authenticate: authenticate({ method: 'client_secret_post' }) })).readStreams()
+  t.strictSame(transmitter.requests.find(({ what }) => what === 'POST /token'), { what: 'POST /token', path: '/token', authorization: undefined, body: 'grant_type=client_credentials&scope=ssf.manage+ssf.read&client_id=client+id&client_secret=s%3Ae' })
+  transmitter.requests.length = 0
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const key = parseClientKey(privateKey.export({ type: 'pkcs8', format: 'pem' }) as string)
+  transmitter.answers['POST /token'] = ({ body }) => String(body).includes('scope') ? [400, {}] : [200, { access_token: 'token-1' }]
+  await (await open(transmitter, { authenticate: authenticate({ method: 'private_key_jwt', key, clientSecret: undefined }) })).readStreams()
+  const assertions = transmitter.bodies('POST /token').map(body => new URLSearchParams(String(body)).get('client_assertion')!)
+  t.match(assertions, [/^[\w-]+\.[\w-]+\.[\w-]+$/, /^[\w-]+\.[\w-]+\.[\w-]+$/])
+  t.not(assertions[0], assertions[1], 'an assertion is for one request')
+})
+
+t.test('The secret of the client goes nowhere but to the origin of issuer or metadata, unless that is set', async t => {
+  const [transmitter, elsewhere] = [await startEventTransmitter(t), await startEventTransmitter(t)]
+  const { url } = transmitter
+  transmitter.answers['GET /.well-known/openid-configuration'] = [200, { issuer: url, jwks_uri: `${url}/keys`, token_endpoint: `${elsewhere.url}/token` }]
+  t.equal(await outcomeOf((await open(transmitter)).readStreams()), 'foreign_address')
+  t.strictSame(elsewhere.requests, [])
+  t.strictSame(await outcomeOf((await open(transmitter, { metadata: `${elsewhere.url}/x` })).readStreams()).then(found => Array.isArray(found)), true, 'the origin of metadata')
+  t.strictSame(elsewhere.requests.length, 1)
+  await (await open(transmitter, { tokenEndpoint: `${elsewhere.url}/token` })).readStreams()
+  t.strictSame(elsewhere.requests.length, 2)
 })
 
 t.test('A token that is no longer accepted is replaced, once', async t => {
   const transmitter = await startEventTransmitter(t)
   const client = await open(transmitter)
-  await client.readStream()
+  await client.readStreams()
   transmitter.answers['POST /token'] = [200, { access_token: 'token-2' }]
   transmitter.answers['GET /stream'] = ({ authorization }) => authorization === 'Bearer token-2' ? [200, { stream_id: 's2' }] : [401, {}]
-  t.strictSame(await client.readStream(), { stream_id: 's2' })
+  t.strictSame(await client.readStreams(), [{ stream_id: 's2' }])
   transmitter.answers['GET /stream'] = [401, {}]
   transmitter.requests.length = 0
-  t.equal(await outcomeOf(client.readStream()), 'status: 401')
+  t.equal(await outcomeOf(client.readStreams()), 'status: 401')
   t.equal(transmitter.bodies('GET /stream').length, 2)
   t.equal(transmitter.bodies('POST /token').length, 1)
   transmitter.requests.length = 0
-  t.equal(await outcomeOf((await open(transmitter)).readStream()), 'status: 401')
+  t.equal(await outcomeOf((await open(transmitter)).readStreams()), 'status: 401')
   t.equal(transmitter.bodies('GET /stream').length, 1, 'a new token is not replaced')
 })
 
 t.test('Without a client ID, calls carry no token', async t => {
   const transmitter = await startEventTransmitter(t)
-  const client = await open(transmitter, { clientId: undefined })
-  await client.readStream()
+  const client = await open(transmitter, { authenticate: undefined })
+  await client.readStreams()
   t.equal(transmitter.requests.at(-1)!.authorization, undefined)
   transmitter.answers['GET /stream'] = [401, {}]
-  t.equal(await outcomeOf(client.readStream()), 'status: 401')
-  t.equal(await outcomeOf(client.readStream()), 'status: 401')
+  t.equal(await outcomeOf(client.readStreams()), 'status: 401')
+  t.equal(await outcomeOf(client.readStreams()), 'status: 401')
 })
 
 t.test('A token response without a token is a failure', async t => {
@@ -125,49 +209,72 @@ t.test('A token response without a token is a failure', async t => {
     ['no JSON', 'POST /token', [200, 'x'], 'not_json'],
     ['no endpoint', 'GET /.well-known/openid-configuration', [200, { issuer: url, jwks_uri: `${url}/keys` }], 'discovery_malformed'],
     ['no discovery', 'GET /.well-known/openid-configuration', [404, {}], 'discovery_malformed'],
-    ['an endpoint in the clear', 'GET /.well-known/openid-configuration', [200, { issuer: url, jwks_uri: `${url}/keys`, token_endpoint: 'http://other.example/' }], 'discovery_malformed']
+    ['an endpoint in the clear', 'GET /.well-known/openid-configuration', [200, { issuer: url, jwks_uri: `${url}/keys`, token_endpoint: 'http://other.example/' }], 'foreign_address']
   ]
   for (const [name, what, answer, outcome] of rows) {
     const before = transmitter.answers[what]!
     transmitter.answers[what] = answer
-    t.equal(await outcomeOf((await open(transmitter)).readStream()), outcome, name)
+    t.equal(await outcomeOf((await open(transmitter)).readStreams()), outcome, name)
     transmitter.answers[what] = before
   }
-  t.equal((await outcomeOf((await open(transmitter)).readStream()) as { stream_id: string }).stream_id, 's1')
+  t.equal((await outcomeOf((await open(transmitter)).readStreams()) as Array<{ stream_id: string }>)[0]!.stream_id, 's1')
 })
 
-t.test('A stream is created, or the existing one is updated', async t => {
+t.test('The streams of a client are one, a list, or none', async t => {
   const transmitter = await startEventTransmitter(t)
   const client = await open(transmitter)
-  t.equal((await client.ensureStream(WANTED)).stream_id, 's1')
-  t.strictSame(transmitter.bodies('POST /stream'), [WANTED])
-  t.strictSame(transmitter.bodies('PATCH /stream'), [])
-  transmitter.answers['POST /stream'] = [409, {}]
-  t.equal((await client.ensureStream(WANTED)).stream_id, 's1')
-  t.strictSame(transmitter.bodies('PATCH /stream'), [{ stream_id: 's1', ...WANTED }])
-  transmitter.answers['GET /stream'] = [200, [{ stream_id: 's2' }, { stream_id: 's3' }]]
-  await client.ensureStream(WANTED)
-  t.strictSame(transmitter.bodies('PATCH /stream')[1], { stream_id: 's2', ...WANTED }, 'the first of a list')
-  const polled = { method: 'urn:ietf:rfc:8936' }
-  const pushed = { method: 'urn:ietf:rfc:8935', endpoint_url: 'https://api.example/revocation/events' }
-  const rows = [
-    { found: { ...polled, endpoint_url: 'https://a.example/poll' }, wanted: polled, sent: {} },
-    { found: pushed, wanted: polled, sent: { delivery: polled } },
-    { found: { ...polled, endpoint_url: 'https://a.example/poll' }, wanted: pushed, sent: { delivery: pushed } },
-    { found: pushed, wanted: pushed, sent: { delivery: pushed } },
-    { found: undefined, wanted: polled, sent: { delivery: polled } }
+  const rows: Array<[[number, unknown], unknown]> = [
+    [[200, { stream_id: 's1' }], [{ stream_id: 's1' }]],
+    [[200, [{ stream_id: 's2' }, 1, { stream_id: 's3' }]], [{ stream_id: 's2' }, { stream_id: 's3' }]],
+    [[200, []], []],
+    [[204, ''], []],
+    [[404, {}], []],
+    [[405, {}], []],
+    [[501, {}], []],
+    [[200, '['], 'not_json'],
+    [[403, {}], 'status: 403']
   ]
-  for (const { found, wanted, sent } of rows) {
-    transmitter.answers['GET /stream'] = [200, { stream_id: 's4', delivery: found }]
-    await client.ensureStream({ description: 'x', delivery: wanted })
-    t.strictSame(transmitter.bodies('PATCH /stream').at(-1), { stream_id: 's4', description: 'x', ...sent }, JSON.stringify([found, wanted]))
+  for (const [answer, outcome] of rows) {
+    transmitter.answers['GET /stream'] = answer
+    t.strictSame(await outcomeOf(client.readStreams()), outcome, JSON.stringify(answer))
   }
-  transmitter.answers['GET /stream'] = [200, []]
-  t.equal(await outcomeOf(client.ensureStream(WANTED)), 'discovery_malformed', 'a list of none')
-  transmitter.answers['GET /stream'] = [200, '[']
-  t.equal(await outcomeOf(client.ensureStream(WANTED)), 'not_json')
+  await outcomeOf(client.readStreams('s 1'))
+  t.equal(transmitter.bodies('GET /stream').at(-1), '?stream_id=s+1')
+})
+
+t.test('A stream is created, changed and ended', async t => {
+  const transmitter = await startEventTransmitter(t)
+  const client = await open(transmitter)
+  t.equal((await client.createStream(WANTED))!.stream_id, 's1')
+  t.strictSame(transmitter.bodies('POST /stream'), [WANTED])
+  t.equal(await client.changeStream({ stream_id: 's1', ...WANTED }), undefined)
+  t.strictSame(transmitter.bodies('PATCH /stream'), [{ stream_id: 's1', ...WANTED }])
+  transmitter.answers['POST /stream'] = [409, {}]
+  t.equal(await client.createStream(WANTED), undefined, 'there is one already')
   transmitter.answers['POST /stream'] = [403, {}]
-  t.equal(await outcomeOf(client.ensureStream(WANTED)), 'status: 403')
+  t.equal(await outcomeOf(client.createStream(WANTED)), 'status: 403')
+  for (const status of [404, 405, 501]) {
+    transmitter.answers['PATCH /stream'] = [status, {}]
+    t.equal(await client.changeStream({}), status)
+  }
+  transmitter.answers['PATCH /stream'] = [500, {}]
+  t.equal(await outcomeOf(client.changeStream({})), 'status: 500')
+  transmitter.answers['DELETE /stream'] = [204, '']
+  await client.deleteStream('s 1')
+  t.equal(transmitter.requests.at(-1)!.path, '/stream?stream_id=s+1')
+  transmitter.answers['DELETE /stream'] = [404, {}]
+  t.equal(await outcomeOf(client.deleteStream('s1')), 'status: 404')
+})
+
+t.test('A poll answer of 90,000 entries is not parsed', async t => {
+  const transmitter = await startEventTransmitter(t)
+  const client = await open(transmitter)
+  const sets = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [index.toString(36), '']))
+  transmitter.answers['POST /poll'] = [200, { sets: sets(90_000) }]
+  t.ok(JSON.stringify({ sets: sets(90_000) }).length < 1024 * 1024, 'it is not the size that is refused')
+  t.equal(await outcomeOf(client.poll(`${transmitter.url}/poll`, {})), 'too_large')
+  transmitter.answers['POST /poll'] = [200, { sets: sets(100) }]
+  t.strictSame(await client.poll(`${transmitter.url}/poll`, {}), { sets: sets(100) })
 })
 
 t.test('The status of a stream is one of three words, and a verification that comes too early is left out', async t => {
@@ -192,8 +299,8 @@ t.test('A transmitter without endpoints has no stream to create', async t => {
   const transmitter = await startEventTransmitter(t)
   transmitter.answers[CONFIGURATION] = [200, { issuer: transmitter.url, jwks_uri: `${transmitter.url}/keys` }]
   const client = await open(transmitter)
-  t.equal(await outcomeOf(client.ensureStream(WANTED)), 'discovery_malformed')
-  t.equal(await client.readStream(), undefined)
+  t.equal(await outcomeOf(client.createStream(WANTED)), 'discovery_malformed')
+  t.strictSame(await client.readStreams(), [])
   t.equal(await client.readStatus('s1'), undefined)
   t.equal(await client.requestVerification('s1', 'state'), undefined)
 })

@@ -6,7 +6,7 @@ import type { RevocationEntry } from '../../../lib/revocation/log.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../lib/revocation/effects.ts'
 import { createReceiver } from '../../../lib/revocation/receiver.ts'
 import { createTransmitter } from '../../../lib/revocation/transmitter.ts'
-import type { TransmitterParameters } from '../../../lib/revocation/stream-keeper.ts'
+import type { PolledOutcome, TransmitterParameters } from '../../../lib/revocation/stream-keeper.ts'
 import { createSignerFinder } from '../../../lib/token/jwt-signature.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 import { startEventTransmitter } from '../../helpers/event-transmitter.ts'
@@ -29,17 +29,19 @@ async function start (t: Test, { isLeader = true, prepare, ...given }: Given = {
   const remote = await startEventTransmitter(t)
   prepare?.(remote)
   const statuses: string[] = []
+  const reasons: string[] = []
+  const polled: PolledOutcome[] = []
+  const told: unknown[] = []
   const stored: RevocationEntry[] = []
   const news: RevocationEntry[] = []
   const store: { fault?: Error | undefined } = {}
   const clock = { ms: 0 }
   const stream = createTransmitter({
-    ...given.metadata === undefined && { issuer: remote.url },
+    issuer: remote.url,
     delivery: 'poll',
     sessionClaim: 'sid',
     subjectClaims: {},
-    clientId: 'c',
-    clientSecret: 'secret',
+    authenticate: async () => ({ headers: {}, form: { client_id: 'c' } }),
     manage: false,
     pushAuthorization: undefined,
     untyped: false,
@@ -52,9 +54,16 @@ async function start (t: Test, { isLeader = true, prepare, ...given }: Given = {
       after: (ms, run) => processSurroundings.after(ms / HASTE, run)
     },
     take: (text, sender) => receiver.take(text, sender),
+    onPolled: outcomes => { polled.push(...outcomes) },
     lead: async () => isLeader,
+    announce: async entry => stream.note(entry),
     onKeyEvent () {},
-    onStatus: status => { statuses.push(status) },
+    onStatus: (status, reason) => {
+      statuses.push(status)
+      if (reason !== undefined) reasons.push(reason)
+    },
+    onUnchangeable: status => { told.push(status) },
+    onRedirected: from => { told.push(from) },
     ...given,
     ...given.metadata !== undefined && { metadata: `${remote.url}${given.metadata}` },
     ...given.endpoint !== undefined && { endpoint: `${remote.url}${given.endpoint}` }
@@ -72,7 +81,17 @@ async function start (t: Test, { isLeader = true, prepare, ...given }: Given = {
     }
   })
   stream.start()
-  return { remote, stream, receiver, statuses, stored, store, clock }
+  return { remote, stream, receiver, statuses, reasons, polled, told, stored, store, clock }
+}
+
+/** There is no stream until it is created. */
+function withoutStream ({ answers }: EventTransmitter): void {
+  const { 'GET /stream': stream, 'POST /stream': created } = answers
+  answers['GET /stream'] = [404, {}]
+  answers['POST /stream'] = request => {
+    answers['GET /stream'] = stream!
+    return typeof created === 'function' ? created(request) : created!
+  }
 }
 
 /** A poll that gives these sets once each, in batches. */
@@ -86,7 +105,10 @@ const revoked = (remote: EventTransmitter, jti: string, claims: object = {}): st
 t.test('Each batch acknowledges the last, and says what was wrong in it', async t => {
   const { remote, stored, statuses, stream } = await start(t, {
     manage: true,
-    prepare: remote => serving(remote, { j1: revoked(remote, 'j1'), j2: revoked(remote, 'j2', { aud: 'another' }), j4: revoked(remote, 'j4', { iss: 'https://another.example' }) }, { j3: revoked(remote, 'j3') })
+    prepare (remote) {
+      withoutStream(remote)
+      serving(remote, { j1: revoked(remote, 'j1'), j2: revoked(remote, 'j2', { aud: 'another' }), j4: revoked(remote, 'j4', { iss: 'https://another.example' }) }, { j3: revoked(remote, 'j3') })
+    }
   })
   await until('it was polled four times', () => remote.bodies('POST /poll').length >= 4)
   const asked = { maxEvents: 100, returnImmediately: true }
@@ -108,6 +130,63 @@ t.test('Each batch acknowledges the last, and says what was wrong in it', async 
   t.strictSame(remote.bodies('POST /stream'), [{ events_requested: KNOWN_EVENT_TYPES, description: 'Holdfast', delivery: { method: 'urn:ietf:rfc:8936' } }])
   t.strictSame(statuses, ['enabled'])
   t.strictSame(stream.state(), { transmitter: remote.url, status: 'enabled', verifiedAt: undefined })
+})
+
+t.test('Alike outcomes of a batch are one, and 100 forged events an answer are polled once a second', async t => {
+  const forged = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`f${index}`, 'x']))
+  const { remote, polled } = await start(t, { prepare: remote => { remote.answers['POST /poll'] = () => [200, { sets: { ...forged } }] } })
+  await until('it was polled twice', () => remote.bodies('POST /poll').length >= 2)
+  t.strictSame(polled[0], { reason: 'The body is not a well-formed JWT.', events: 100 })
+  const before = remote.bodies('POST /poll').length
+  const begun = performance.now()
+  await delay(200)
+  t.ok(remote.bodies('POST /poll').length - before <= (performance.now() - begun) * HASTE / 1000 + 1)
+})
+
+t.test('An event of more than 64 KiB is refused in a poll as it is in a push', async t => {
+  const { polled } = await start(t, { prepare: remote => serving(remote, { j1: revoked(remote, 'j1', { x: 'x'.repeat(64 * 1024) }), j2: revoked(remote, 'j2', { x: 'x'.repeat(47 * 1024) }) }) })
+  await until('it was polled', () => polled.length > 1)
+  t.strictSame(polled.map(({ reason, received }) => reason ?? received!.outcome), ['The token is larger than 64 KiB.', 'applied'])
+})
+
+t.test('The name of an event may be that of a member of every object', async t => {
+  const { remote } = await start(t, { prepare: remote => { remote.answers['POST /poll'] = () => [200, '{"sets":{"__proto__":"x"}}'] } })
+  await until('it is refused', () => remote.bodies('POST /poll').some(body => Object.hasOwn((body as { setErrs: object }).setErrs, '__proto__')))
+  t.pass('with the next poll')
+})
+
+t.test("The transmitter's configuration is fetched once at the start", async t => {
+  const { remote } = await start(t)
+  await until('it is polled', () => remote.bodies('POST /poll').length > 1)
+  t.equal(remote.bodies(CONFIGURATION).length, 1)
+})
+
+t.test('The state of a verification must come back, another one is invalid_state', async t => {
+  const { remote, stream, receiver } = await start(t, { delivery: 'push', audience: 'receiver' })
+  await until('it is asked for', () => remote.bodies('POST /verify').length > 0)
+  const [{ state }] = remote.bodies('POST /verify') as [{ state: string }]
+  const error = { name: 'SetError', err: 'invalid_state', message: 'The state of the verification is not one that was asked for.' }
+  for (const other of ['x', 1, null, `${state}x`]) await t.rejects(receiver.push(remote.set(VERIFICATION, { state: other }), undefined), error)
+  t.equal(stream.state().verifiedAt, undefined)
+  t.strictSame([(await receiver.push(remote.set(VERIFICATION, { state }), undefined)).outcome, typeof stream.state().verifiedAt], ['state', 'number'])
+  t.equal((await receiver.push(remote.set(VERIFICATION, { state }), undefined)).outcome, 'state', 'a repeat')
+  t.equal((await receiver.push(remote.set(VERIFICATION, {}), undefined)).outcome, 'state', 'the transmitter has begun it')
+})
+
+t.test('A state that another instance has sent is known once its news have come, and the last eight are', async t => {
+  const { remote, stream, receiver } = await start(t, { delivery: 'push', audience: 'receiver', isLeader: false })
+  const pending = receiver.push(remote.set(VERIFICATION, { state: 's0' }), undefined)
+  stream.note({ event: 'asked s0', at: 1 })
+  t.equal((await pending).outcome, 'state')
+  for (let n = 1; n <= 8; n++) stream.note({ event: `asked s${n}`, at: 1 })
+  await t.rejects(receiver.push(remote.set(VERIFICATION, { state: 's0' }), undefined), { name: 'SetError', err: 'invalid_state' })
+  t.equal((await receiver.push(remote.set(VERIFICATION, { state: 's1' }), undefined)).outcome, 'state')
+})
+
+t.test('News that no instance writes change nothing', async t => {
+  const { stream, statuses } = await start(t, { delivery: 'push', authenticate: undefined, audience: 'receiver' })
+  stream.note({ event: '<b>markup</b>', at: 1 })
+  t.strictSame([stream.state(), statuses], [{ transmitter: stream.sender.name, status: 'unknown', verifiedAt: undefined }, []])
 })
 
 t.test('What could not be stored is not acknowledged, and comes again', async t => {
@@ -141,7 +220,7 @@ t.test('An instance that does not lead reads the stream, and changes and fetches
 
 t.test('A managed push stream gets the URL to push to', async t => {
   for (const pushAuthorization of ['Bearer secret', undefined]) {
-    const { remote } = await start(t, { delivery: 'push', manage: true, pushUrl: 'https://api.example/revocation/events', pushAuthorization })
+    const { remote } = await start(t, { delivery: 'push', manage: true, pushUrl: 'https://api.example/revocation/events', pushAuthorization, prepare: withoutStream })
     await until('it is created', () => remote.bodies('POST /stream').length > 0)
     await until('it is verified', () => remote.bodies('POST /verify').length > 0)
     const [{ delivery }] = remote.bodies('POST /stream') as [{ delivery: object }]
@@ -165,12 +244,13 @@ t.test('A stream is verified at the start and after ten minutes, or its own mini
 })
 
 t.test('The status is read again with each verification, and a stream that was deleted is created again', async t => {
-  const { remote, clock, stream } = await start(t, { manage: true })
+  const { remote, clock, stream } = await start(t, { manage: true, prepare: withoutStream })
   await until('it is verified', () => remote.bodies('POST /verify').length === 1)
   remote.answers['GET /status'] = [200, { status: 'paused' }]
   clock.ms += 601_000
   await until('it is known', () => stream.state().status === 'paused')
   remote.answers['GET /status'] = [404, {}]
+  withoutStream(remote)
   clock.ms += 601_000
   await until('it is looked for', () => remote.bodies('POST /stream').length === 2)
   remote.answers['GET /status'] = [200, { status: 'enabled' }]
@@ -193,7 +273,7 @@ t.test('A transmitter that is down is retried until it is back', async t => {
 
 t.test('The status of a push without a client names a transmitter that sends nothing yet', async t => {
   const { remote, statuses } = await start(t, {
-    clientId: undefined,
+    authenticate: undefined,
     delivery: 'push',
     audience: 'receiver',
     prepare: remote => { remote.answers[CONFIGURATION] = [200, { issuer: remote.url, jwks_uri: `${remote.url}/keys`, default_subjects: 'NONE' }] }
@@ -257,15 +337,17 @@ t.test('An instance that does not lead needs the managed stream, too', async t =
 })
 
 t.test('A stream that cannot be trusted or used is refused', async t => {
-  const rows: Array<[string, (url: string) => unknown]> = [
-    ['of another issuer', url => ({ stream_id: 's1', iss: `${url}/other`, aud: 'receiver', delivery: { endpoint_url: `${url}/poll` } })],
-    ['polled in the clear', () => ({ stream_id: 's1', aud: 'receiver', delivery: { endpoint_url: 'http://other.example/poll' } })],
-    ['none', () => []]
+  const rows: Array<[string, (url: string) => unknown, reason: string]> = [
+    ['of another issuer', url => ({ stream_id: 's1', iss: `${url}/other`, aud: 'receiver', delivery: { endpoint_url: `${url}/poll` } }), 'discovery_issuer'],
+    ['polled at another origin', () => ({ stream_id: 's1', aud: 'receiver', delivery: { endpoint_url: 'https://other.example/poll' } }), 'foreign_address'],
+    ['pushed, while it is to be polled', url => ({ stream_id: 's1', aud: 'receiver', delivery: { method: 'urn:ietf:rfc:8935', endpoint_url: `${url}/poll` } }), 'discovery_malformed'],
+    ['none', () => [], 'stream_missing']
   ]
-  for (const [name, stream] of rows) {
-    const { remote, statuses } = await start(t, { prepare: remote => { remote.answers['GET /stream'] = [200, stream(remote.url)] } })
+  for (const [name, stream, reason] of rows) {
+    const { remote, statuses, reasons } = await start(t, { prepare: remote => { remote.answers['GET /stream'] = [200, stream(remote.url)] } })
     await until('it is failing', () => statuses.length > 0)
     t.strictSame(statuses, ['failing'], name)
+    t.strictSame(reasons, [reason], name)
     t.strictSame(remote.bodies('POST /poll'), [], name)
   }
   const { remote, statuses } = await start(t, { prepare: remote => { remote.answers['GET /stream'] = [200, { stream_id: 's1', aud: 'receiver' }] } })
@@ -274,9 +356,9 @@ t.test('A stream that cannot be trusted or used is refused', async t => {
 })
 
 t.test('Polling needs no stream if the settings say all, and no client', async t => {
-  for (const clientId of ['c', undefined]) {
+  for (const isClient of [true, false]) {
     const { remote, stored } = await start(t, {
-      clientId,
+      ...!isClient && { authenticate: undefined },
       audience: 'receiver',
       endpoint: '/poll',
       tokenIssuers: ['https://issuer.example'],
@@ -287,7 +369,7 @@ t.test('Polling needs no stream if the settings say all, and no client', async t
     })
     await until('it is stored', () => stored.length > 0)
     t.strictSame(remote.bodies('POST /verify'), [], 'there is no stream to verify')
-    t.equal(remote.requests.find(({ what }) => what === 'POST /poll')!.authorization, clientId && 'Bearer token-1')
+    t.equal(remote.requests.find(({ what }) => what === 'POST /poll')!.authorization, isClient ? 'Bearer token-1' : undefined)
   }
 })
 
@@ -296,12 +378,10 @@ t.test('Until the stream is known, an event is neither accepted nor rejected for
     metadata: '/.well-known/ssf-configuration',
     delivery: 'push',
     manage: true,
-    prepare: remote => { remote.answers['POST /stream'] = [500, {}] }
+    prepare: ({ answers }) => { Object.assign(answers, { 'POST /stream': [500, {}], 'GET /stream': [404, {}] }) }
   })
-  t.strictSame(stream.sender.setRules.issuers, [], 'the document names the issuer')
   t.equal(stream.state().status, 'unknown')
-  await until('the issuer is known', () => stream.sender.setRules.issuers.length > 0)
-  await t.rejects(receiver.push(revoked(remote, 'j1'), undefined), { name: 'Refusal', reason: 'keys_unavailable' })
+  await t.rejects(receiver.push(revoked(remote, 'j1'), undefined), { name: 'UndecidedError', message: 'the stream of the sender, which names the audience, is not known yet' })
   remote.answers['POST /stream'] = [201, { stream_id: 's1', aud: 'receiver' }]
   await until('the stream is known', () => stream.sender.setRules.audience === 'receiver')
   await receiver.push(revoked(remote, 'j1'), undefined)
@@ -309,7 +389,7 @@ t.test('Until the stream is known, an event is neither accepted nor rejected for
 })
 
 t.test('Events about the stream change its state', async t => {
-  const { remote, stream, receiver, statuses } = await start(t, { delivery: 'push', clientId: undefined, audience: 'receiver' })
+  const { remote, stream, receiver, statuses } = await start(t, { delivery: 'push', authenticate: undefined, audience: 'receiver' })
   t.strictSame(stream.sender.subjectRules, { sender: remote.url, tokenIssuers: [remote.url], sessionClaim: 'sid', subjectClaims: {}, criticalMembers: [] })
   const iat = Math.floor(Date.now() / 1000) - 5
   await receiver.push(remote.set(VERIFICATION, { state: 'x' }, { iat }), undefined)

@@ -8,7 +8,7 @@ import { readSettings } from '../../../holdfast.ts'
 import type { SettingsError } from '../../../lib/settings/problems.ts'
 import type { Settings } from '../../../lib/settings/settings.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
-import { GATE, LOGOUT, REVOCATION, RULE, TRANSMITTER } from '../../../lib/settings/section-specs.ts'
+import { GATE, LOGOUT, OPERATORS, REVOCATION, RULE, TRANSMITTER } from '../../../lib/settings/section-specs.ts'
 import type { Part } from '../../../lib/settings/setting-spec.ts'
 import { settingNames, settingSpec, variables } from '../../../lib/settings/specs.ts'
 import type { SettingName } from '../../../lib/settings/specs.ts'
@@ -164,12 +164,13 @@ const HOLES: Readonly<Record<string, { readonly part: Part, readonly write: (key
   revocation: { part: REVOCATION, write: (key, value) => `revocation: { ${key}: ${value} }` },
   transmitter: {
     part: TRANSMITTER,
-    write: (key, value) => `revocation: { transmitters: [{ ${Object.entries({ issuer: 'https://a.example', audience: 'a', delivery: 'poll' }).filter(([name]) => name !== key).map(([name, text]) => `${name}: "${text}"`).join(', ')}, ${key}: ${value} }] }`
+    write: (key, value) => `revocation: { transmitters: [{ ${Object.entries({ issuer: 'https://a.example', audience: 'a', delivery: 'poll', clientSecret: 'a' }).filter(([name]) => name !== key).map(([name, text]) => `${name}: "${text}"`).join(', ')}, ${key}: ${value} }] }`
   },
-  logout: { part: LOGOUT, write: (key, value) => `revocation: { logout: { ${key === 'clientId' ? '' : 'clientId: a, '}${key}: ${value} } }` }
+  logout: { part: LOGOUT, write: (key, value) => `revocation: { logout: { ${key === 'clientId' ? '' : 'clientId: a, '}${key}: ${value} } }` },
+  operators: { part: OPERATORS, write: (key, value) => `revocation: { operators: { ${key === 'scope' ? '' : 'scope: a, '}${key}: ${value} } }` }
 }
 
-const PARTS_WRITTEN = ['~', '1', '007', '"5"', 'true', '"false"', 'False', 'a', '[a, b]', 'https://a.example', '[https://a.example]', '{ a: [b], c: 1 }', '{ tools: read_a }', 'GET', '[GET, POST]', 'anyone', 'push', '/-', '/a/b', 'read_*', 'tools/call', 'memory', 'refuse', '{ scope: a }', '{ env: A }', '{ file: a }', '{ email: mail }', '[{ path: /a }]', '[{ issuer: https://a.example, delivery: push, audience: a }]', '{ clientId: a }', '[{ clientId: 5 }]', 'http://a:1']
+const PARTS_WRITTEN = ['~', '1', '007', '"5"', 'true', '"false"', 'False', 'a', '[a, b]', 'https://a.example', '[https://a.example]', '{ a: [b], c: 1 }', '{ tools: read_a }', 'GET', '[GET, POST]', 'anyone', 'client', 'push', 'client_secret_post', 'RS256', '[RS256, ES256]', '"*"', '/-', '/a/b', 'read_*', 'tools/call', 'memory', 'refuse', '{ scope: a }', '{ env: A }', '{ file: a }', '{ email: mail }', '[{ path: /a }]', '[{ issuer: https://a.example, delivery: push, audience: a }]', '{ clientId: a }', '[{ clientId: 5 }]', 'http://a:1']
 
 t.test('The schema lets pass whatever the service accepts as a part of a section.', async t => {
   for (const [title, { part, write }] of Object.entries(HOLES)) {

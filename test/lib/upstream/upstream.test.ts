@@ -8,59 +8,114 @@ import type { Dispatcher } from 'undici'
 import { createUpstream, UpstreamError, UpstreamExchange } from '../../../lib/upstream/upstream.ts'
 import type { UpstreamAnswer } from '../../../lib/upstream/upstream.ts'
 
-/** Timers that run when the test says so. */
+/** A clock and timers that go on when the test says so. */
 function createTimers () {
-  const waiting = new Set<{ ms: number, run: () => void }>()
-  const after = (ms: number, run: () => void): () => void => {
-    const timer = { ms, run }
-    waiting.add(timer)
-    return () => { waiting.delete(timer) }
+  const waiting = new Set<{ atMs: number, run: () => void }>()
+  let nowMs = 0
+  const surroundings = {
+    steadyMs: () => nowMs,
+    after (ms: number, run: () => void): () => void {
+      const timer = { atMs: nowMs + ms, run }
+      waiting.add(timer)
+      return () => { waiting.delete(timer) }
+    }
   }
-  return { after, waiting }
+  const advance = (ms: number): void => {
+    nowMs += ms
+    for (const timer of waiting) if (timer.atMs <= nowMs && waiting.delete(timer)) timer.run()
+  }
+  return { surroundings, waiting, advance }
 }
 
-t.test('The time limit of the upstream restarts with each part of the request, and ends with the answer.', async t => {
+t.test('Whoever is silent for the whole time limit ends the request, and each sign of life begins it anew.', async t => {
   let answering: ServerResponse
   const server = createServer((_request, response) => { answering = response; server.emit('arrived') }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => { server.closeAllConnections(); server.close() })
-  const { after, waiting } = createTimers()
-  const upstream = createUpstream({ origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, timeoutSeconds: 7, bodyLimit: 4, after })
+  const { surroundings, waiting, advance } = createTimers()
+  const upstream = createUpstream({ origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, timeoutSeconds: 7, idleSeconds: 4, bodyLimit: 4, surroundings })
   t.teardown(() => upstream.close())
-  const send = (body?: PassThrough, onInterim = (): void => {}) => upstream.send({ method: 'POST', target: '/', headers: [], body, onInterim })
+  const send = (body?: PassThrough, onInterim = (): void => {}) => upstream.send({ method: 'POST', target: '/', headers: [], body, timeoutSeconds: 7, onInterim })
   const read = async ({ body }: UpstreamAnswer): Promise<string> => String(Buffer.concat(await body.toArray()))
+  const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 
   const source = new PassThrough()
   const { answer } = send(source)
-  const [first] = waiting
-  t.equal(first!.ms, 7000)
+  advance(6999)
   source.write('a')
   await once(server, 'arrived')
-  const [second, ...others] = waiting
-  t.not(second, first, 'the body has gone on, so the time begins anew')
-  t.strictSame([second!.ms, others], [7000, []])
+  advance(6999)
+  t.equal(waiting.size, 1, 'the body has gone on')
   answering!.writeHead(200)
   answering!.write('x')
   const answered = await answer
-  t.equal(waiting.size, 0, 'an answer ends it')
-  source.write('b')
-  source.end('c')
-  while (source.readableLength > 0 || !source.readableEnded) await new Promise(resolve => setImmediate(resolve))
-  t.equal(waiting.size, 0, 'a body that goes on behind the answer does not start it again')
+  advance(6999)
+  t.equal(waiting.size, 1, 'the answer has begun')
+  source.end('bc')
+  while (!source.readableEnded) await turn()
+  const rest = read(answered)
+  advance(6999)
   answering!.end('y')
-  t.equal(await read(answered), 'xy')
+  t.equal(await rest, 'xy')
+  t.equal(waiting.size, 0, 'the end of the answer ends it')
+
+  const stalled = send()
+  await once(server, 'arrived')
+  answering!.writeHead(200)
+  answering!.write('half')
+  const half = await stalled.answer
+  const failed = read(half)
+  while (half.body.readableLength > 0) await turn()
+  advance(7000)
+  await t.rejects(failed, { statusCode: 504, message: 'The upstream is too slow' }, 'silence between two bytes')
+
+  const unread = send()
+  await once(server, 'arrived')
+  answering!.writeHead(200)
+  answering!.write(Buffer.alloc(256 * 1024))
+  const kept = await unread.answer
+  while (kept.body.readableLength < kept.body.readableHighWaterMark) await turn()
+  advance(7000)
+  advance(7000)
+  t.equal(kept.body.destroyed, false, 'a client that does not read is not the upstream')
+  answering!.end('y')
+  t.equal((await read(kept)).length, 256 * 1024 + 1)
+
+  for (const type of ['text/event-stream', 'Text/Event-Stream; charset=utf-8']) {
+    const events = send()
+    await once(server, 'arrived')
+    advance(6999)
+    answering!.writeHead(200, { 'content-type': type }).flushHeaders()
+    const stream = await events.answer
+    t.equal(waiting.size, 0, `${type} has no limit once its head has come`)
+    const all = read(stream)
+    advance(100_000)
+    answering!.end('data: 1')
+    t.equal(await all, 'data: 1')
+  }
+  const late = send()
+  advance(7000)
+  await t.rejects(late.answer, { statusCode: 504, message: 'The upstream is too slow' }, 'until then it has one')
 
   let hinted: ReturnType<typeof send>
   const hint = new Promise<void>(resolve => { hinted = send(undefined, resolve) })
-  const [before] = waiting
   await once(server, 'arrived')
+  advance(6999)
   answering!.writeProcessing()
   await hint
-  t.not([...waiting][0], before, 'an interim answer is a sign of life')
-  t.equal(waiting.size, 1)
-  for (const { run } of waiting) run()
+  advance(6999)
+  t.equal(waiting.size, 1, 'an interim answer is a sign of life')
+  advance(1)
   await t.rejects(hinted!.answer, { statusCode: 504, message: 'The upstream is too slow' })
   t.equal(waiting.size, 0)
+
+  const silent = new PassThrough()
+  const { answer: unanswered } = send(silent)
+  silent.write('a')
+  await once(server, 'arrived')
+  await turn()
+  advance(7000)
+  await t.rejects(unanswered, { statusCode: 408, message: 'The body of the request is too slow.' }, 'the client has not sent all of its body')
 
   const large = new PassThrough()
   const refused = send(large)
@@ -80,7 +135,7 @@ t.test('The time limit of the upstream restarts with each part of the request, a
 
 /** An exchange whose time does not run out. */
 function createExchange (onInterim: (status: number, headers: readonly string[]) => void = () => {}): UpstreamExchange {
-  return new UpstreamExchange({ timeoutMs: 1, after: () => () => {}, onInterim })
+  return new UpstreamExchange({ timeoutMs: 1, after: () => () => {}, steadyMs: () => 0, onInterim })
 }
 
 t.test('A request that would be sent a second time fails.', async t => {

@@ -1,0 +1,126 @@
+import type { RevocationEntry } from './log.ts'
+import { createShares, holderOf } from './shares.ts'
+import type { Holder, SharesOptions } from './shares.ts'
+
+/** Who said what: many keys share one. */
+export type Origin = Pick<RevocationEntry, 'event' | 'source' | 'sender' | 'standing'>
+
+/** What an entry sets, in whole seconds. Of a cutoff: the moments for `iat` and for `auth_time`. Of a block: when it began and ended. */
+export interface Moments {
+  readonly first: number
+  readonly second: number
+  readonly ended: boolean
+}
+
+/** Before any moment. A small integer needs no object of its own, as -Infinity does. */
+export const NEVER = -1
+
+/** What was merged of the entries for a key. There may be a million, so times are whole seconds, which need no objects of their own. */
+export interface Merged {
+  /** Of the event that is shown, and its moment. */
+  origin: Origin
+  at: number
+  /** The sender that named the key first. */
+  readonly holder: Holder
+  /** Seconds of a clock that is never set. */
+  learnedAt: number
+  /** The place in the log of the newest entry that says anything new, or all. */
+  place: number
+  first: number
+  second: number
+  ended: boolean
+}
+
+export interface MergedTableOptions extends SharesOptions {
+  readonly isOver: (merged: Merged) => boolean
+}
+
+const MAX_ORIGINS = 1000
+
+/** What is known of the keys of one kind. Moments merge by maximum, so repeats and any order are harmless. */
+export function createMergedTable ({ max, issuers, isOver }: MergedTableOptions) {
+  const byKey = new Map<string, Merged>()
+  const shares = createShares({ max, issuers })
+  const origins = new Map<string, Origin>()
+  let swept = byKey.entries()
+  let last: Origin = { event: '', source: '', sender: '', standing: 'other' }
+
+  function originOf ({ event, source, sender, standing }: RevocationEntry): Origin {
+    // Many in a row are of one sender.
+    if (event === last.event && source === last.source && sender === last.sender && standing === last.standing) return last
+    const name = JSON.stringify([event, source, sender, standing])
+    last = origins.get(name) ?? { event, source, sender, standing }
+    if (origins.size >= MAX_ORIGINS) origins.clear()
+    origins.set(name, last)
+    return last
+  }
+
+  function create (entry: RevocationEntry): Merged {
+    // In one literal: one that began with a spread would take twice the memory.
+    const merged: Merged = { origin: originOf(entry), at: NEVER, holder: holderOf(entry), learnedAt: NEVER, place: NEVER, first: NEVER, second: NEVER, ended: false }
+    byKey.set(entry.key, merged)
+    shares.add(merged.holder)
+    return merged
+  }
+
+  function remove (key: string): boolean {
+    const merged = byKey.get(key)
+    if (!merged) return false
+    shares.remove(merged.holder)
+    // Whoever was about to write it again finds it at no place.
+    merged.place = Infinity
+    return byKey.delete(key)
+  }
+
+  return {
+    get: (key: string): Merged | undefined => byKey.get(key),
+    remove,
+    /** Whether moments would change what is known. */
+    isNews (key: string, { first, second, ended }: Moments): boolean {
+      const merged = byKey.get(key)
+      return !merged || first > merged.first || second > merged.second || (ended && !merged.ended)
+    },
+    /** Merges an entry. Returns whether it has changed anything that tokens are judged by. */
+    merge (entry: RevocationEntry, moments: Moments, learnedAt: number, place: number): boolean {
+      const merged = byKey.get(entry.key) ?? create(entry)
+      const { first, second, ended } = moments
+      const isNews = first > merged.first || second > merged.second || (ended && !merged.ended)
+      const at = Math.floor(entry.at)
+      // What lifts a block is not shown.
+      if (at > merged.at && entry.effect !== 'enable') {
+        merged.origin = originOf(entry)
+        merged.at = at
+      }
+      merged.first = Math.max(merged.first, first)
+      merged.second = Math.max(merged.second, second)
+      merged.ended ||= ended
+      merged.learnedAt = Math.max(merged.learnedAt, learnedAt)
+      if (isNews) merged.place = place
+      else if (merged.ended ? ended : merged.first === first && merged.second === second) merged.place = Math.max(merged.place, place)
+      return isNews
+    },
+    /** Looks at some of the keys, each time at the next: what is over is found in time that does not depend on how much is kept. */
+    sweep (steps: number): void {
+      for (let n = 0; n < steps; n++) {
+        const { done, value } = swept.next()
+        if (done) {
+          swept = byKey.entries()
+          return
+        }
+        if (isOver(value[1])) remove(value[0])
+      }
+    },
+    /** Whether new keys of these entries fit: in the room of the table, and in the part of each sender. */
+    hasRoom (entries: readonly RevocationEntry[]): boolean {
+      const wanted = new Map<Holder, Set<string>>()
+      for (const entry of entries) {
+        if (byKey.has(entry.key)) continue
+        const holder = holderOf(entry)
+        wanted.set(holder, (wanted.get(holder) ?? new Set()).add(entry.key))
+      }
+      return [...wanted].every(([holder, keys]) => shares.hasRoom(holder, keys.size))
+    },
+    entries: (): IterableIterator<[string, Merged]> => byKey.entries(),
+    size: (): number => byKey.size
+  }
+}

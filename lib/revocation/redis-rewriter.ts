@@ -1,0 +1,84 @@
+import type { Cutoffs, Held } from './cutoffs.ts'
+import { PAGE, readEntry } from './redis-entries.ts'
+import type { RedisCall } from './redis-entries.ts'
+import { CLEANED, LOG, REWRITE, SETTLING } from './redis-scripts.ts'
+
+/** Entries that are written again at once: a step must let requests through. */
+const CHUNK = 500
+/** The log may hold so many entries beside those that say what stands, or a quarter of them. */
+const MIN_WASTE = 10_000
+const LEAD_SECONDS = 10
+
+export interface RewriterOptions {
+  readonly call: RedisCall
+  readonly kept: Pick<Cutoffs, 'held' | 'heldOf' | 'size'>
+  readonly settleMs: number
+  /** How far the log was read. */
+  readonly read: () => { readonly lastId: string, readonly place: number }
+  readonly write: (held: Held) => string
+  /** Takes what came, then what was written, and goes on from there. */
+  readonly take: (last: string, texts: readonly string[], afterTexts: () => void) => void
+  readonly nextPlace: () => number
+}
+
+/**
+ * Writes again what this process knows: to a server that has lost it, and so that the front of the log can go, by which it stays about as
+ * long as what stands. No clock decides what goes. Both are done in small steps, and what others have written meanwhile is not written twice.
+ */
+export function createRewriter ({ call, kept, settleMs, read, write, take, nextPlace }: RewriterOptions) {
+  let restoring: { readonly after: number, readonly upTo: number, readonly rest: Iterator<Held, void>, pending: Held[], readonly whenDone: () => Promise<void> } | undefined
+  /** What was last changed up to a place is written again, while the log is cleaned up to an id. */
+  let cleaning: { readonly upTo: number, readonly lastId: string } | undefined
+
+  /** Returns whether it was written. */
+  async function rewrite (held: readonly Held[], gone: readonly string[], keepWaitingMs: number, mostCame: number): Promise<boolean> {
+    const [isWritten, last, texts] = await call('eval', REWRITE, '3', LOG, SETTLING, CLEANED, read().lastId, String(mostCame), String(keepWaitingMs), String(gone.length), ...gone, ...held.map(write)) as [number, string, string[]]
+    const places = held.map(({ merged }) => merged.place)
+    take(last, texts, () => {
+      // What has come says more than what was written.
+      if (isWritten === 1) held.forEach(({ merged }, index) => { if (merged.place === places[index]) merged.place = nextPlace() })
+    })
+    return isWritten === 1
+  }
+
+  return {
+    isRestoring: (): boolean => restoring !== undefined,
+    /** From now on, what was last changed at places after `after` and up to `upTo` is written again. */
+    restore (after: number, upTo: number, whenDone: () => Promise<void> = async () => {}): void {
+      // What an earlier loss has left to write is not lost by another one.
+      const from = Math.min(after, restoring?.after ?? after)
+      restoring = { after: from, upTo, rest: kept.held(from, upTo), pending: [], whenDone }
+    },
+    async restoreSome (): Promise<void> {
+      const { upTo, rest, whenDone } = restoring!
+      // What others have restored meanwhile has a later place.
+      const pending = restoring!.pending.filter(({ merged }) => merged.place <= upTo)
+      while (pending.length < CHUNK) {
+        const { done, value } = rest.next()
+        if (done) break
+        pending.push(value)
+      }
+      restoring!.pending = pending
+      if (pending.length === 0) {
+        await whenDone()
+        restoring = undefined
+      } else if (await rewrite(pending, [], settleMs, CHUNK / 10)) restoring!.pending = []
+    },
+    /** Cleans some of the front of the log, if it is this instance's turn. Returns whether there may be more. */
+    async cleanSome (length: number, lead: (task: string, seconds: number) => Promise<boolean>): Promise<boolean> {
+      if (!cleaning && length <= MIN_WASTE + kept.size() * 1.25) return false
+      if (!await lead('clean', LEAD_SECONDS)) {
+        cleaning = undefined
+        return false
+      }
+      cleaning ??= { upTo: read().place, lastId: read().lastId }
+      const { upTo, lastId } = cleaning
+      const rows = await call('xrange', LOG, '-', `(${lastId}`, 'COUNT', String(CHUNK)) as ReadonlyArray<readonly [id: string, fields: readonly string[]]>
+      const keys = new Set(rows.map(([, [, text]]) => readEntry(text!)?.key))
+      const held = [...keys].flatMap(key => key === undefined ? [] : kept.heldOf(key)).filter(({ merged }) => merged.place <= upTo)
+      if (rows.length > 0) await rewrite(held, rows.map(([id]) => id), 0, PAGE)
+      if (rows.length < CHUNK) cleaning = undefined
+      return cleaning !== undefined
+    }
+  }
+}

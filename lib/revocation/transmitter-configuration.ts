@@ -1,0 +1,80 @@
+import { printable } from '../printable.ts'
+import { parseDocument, readAnswer } from '../provider/provider-document.ts'
+import { ProviderFailure } from '../provider/provider-failure.ts'
+import { parseOwnUri, withoutTrailingSlash } from '../provider/provider-url.ts'
+import type { ProviderSession, Transport } from '../provider/transport.ts'
+
+/** Who a transmitter is, and where its configuration is, if that is not under its issuer. */
+export interface TransmitterAddress {
+  readonly issuer: string
+  readonly metadata?: string | undefined
+}
+
+/** The address of the configuration: the well-known path is put before the path of the issuer (RFC 8615, SSF 1.0 section 7.2). */
+export function configurationUrlOf ({ issuer, metadata }: TransmitterAddress): string {
+  return metadata ?? wellKnownUrlOf(issuer, 'ssf-configuration')
+}
+
+/** Where RFC 8615 has a document of an issuer: `https://host/.well-known/NAME/path`. */
+export function wellKnownUrlOf (issuer: string, name: string): string {
+  const { origin, pathname } = new URL(issuer)
+  return `${origin}/.well-known/${name}${withoutTrailingSlash(pathname)}`
+}
+
+/**
+ * The origins at which the addresses in documents of a transmitter may be: whoever can change one of its documents must not get the client's
+ * secret, nor make others sign.
+ */
+export function originsOf ({ issuer, metadata }: TransmitterAddress): readonly string[] {
+  return [...new Set([issuer, metadata ?? issuer].map(url => new URL(url).origin))]
+}
+
+/** The configuration of a transmitter (SSF 1.0 section 7.1), as far as a receiver needs it. */
+export type TransmitterConfiguration = Awaited<ReturnType<typeof fetchTransmitterConfiguration>>
+
+/**
+ * Fetches the configuration. It must name the issuer of the settings: a document does not choose who it speaks for.
+ * @throws ProviderFailure
+ */
+export async function fetchTransmitterConfiguration (address: TransmitterAddress, exchange: ProviderSession) {
+  const origins = originsOf(address)
+  return readAnswer(await exchange.send(configurationUrlOf(address)), body => {
+    const document = parseDocument(body, 'discovery_malformed')
+    const { issuer, jwks_uri: jwksUri, default_subjects: defaultSubjects, critical_subject_members: critical, delivery_methods_supported: methods } = document
+    if (typeof issuer !== 'string' || typeof jwksUri !== 'string') throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer and jwks_uri as texts' })
+    if (withoutTrailingSlash(issuer) !== withoutTrailingSlash(address.issuer)) {
+      throw new ProviderFailure('discovery_issuer', undefined, { expected: address.issuer, found: printable(issuer) })
+    }
+    return Object.freeze({
+      issuer,
+      jwksUri: parseOwnUri(jwksUri, origins),
+      configurationEndpoint: endpoint('configuration_endpoint'),
+      statusEndpoint: endpoint('status_endpoint'),
+      verificationEndpoint: endpoint('verification_endpoint'),
+      /** `NONE`: nothing is sent until subjects are added. */
+      defaultSubjects: typeof defaultSubjects === 'string' ? defaultSubjects : undefined,
+      /** Undefined if it does not say. */
+      deliveryMethods: Array.isArray(methods) ? textsIn(methods) : undefined,
+      criticalMembers: Array.isArray(critical) ? textsIn(critical) : []
+    })
+
+    function endpoint (name: string): string | undefined {
+      const value = document[name]
+      return typeof value === 'string' ? parseOwnUri(value, origins) : undefined
+    }
+  })
+}
+
+function textsIn (values: readonly unknown[]): readonly string[] {
+  return values.filter(value => typeof value === 'string')
+}
+
+/** Runs something with an exchange of its own. */
+export async function exchanging<Result> (transport: Transport, run: (exchange: ProviderSession) => Promise<Result>): Promise<Result> {
+  const exchange = transport.open()
+  try {
+    return await run(exchange)
+  } finally {
+    exchange.close()
+  }
+}

@@ -1,0 +1,71 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import { endOf } from '../server/request-ends.ts'
+import type { RequestEnd } from '../server/request-ends.ts'
+
+const kEnded = Symbol('holdfast.ended')
+
+/** How an upgraded connection ended, and how much it carried. */
+export interface UpgradeEnd {
+  readonly closedBy: string
+  /** Bytes from the client, and to it. */
+  readonly received: number
+  readonly sent: number
+}
+
+/** What is known of a request when it has ended. */
+export interface EndedRequest {
+  readonly end: RequestEnd
+  /** Of the answer, if its head was sent. 499, as with nginx, if the client was gone before. */
+  readonly status: number
+  readonly ms: number
+  /** The pattern of its route, or of the rule at a gate. Undefined if none was found. */
+  readonly route: string | undefined
+  /** The method or tool of the Model Context Protocol, as the rule names it. */
+  readonly call: string | undefined
+  readonly upgrade: UpgradeEnd | undefined
+}
+
+type EndListener = (request: FastifyRequest, ended: EndedRequest) => void
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Learns how each request ended, once for each. */
+    onRequestEnd: (listener: EndListener) => void
+    /** Ends a request that has no answer to end with. */
+    endRequest: (request: FastifyRequest, reply: FastifyReply, upgrade?: UpgradeEnd) => void
+  }
+  interface FastifyRequest {
+    /** @internal */
+    [kEnded]: boolean
+  }
+}
+
+/** Each request ends once, also if its client goes away, or its upstream fails in the middle of an answer. */
+export default fp(async (app: FastifyInstance) => {
+  const listeners: EndListener[] = []
+  app.decorate('onRequestEnd', listener => { listeners.push(listener) })
+  app.decorateRequest(kEnded, false)
+  app.decorate('endRequest', endRequest)
+
+  app.addHook('onRequest', (request, reply, done) => {
+    // It also comes when the client has gone.
+    reply.raw.once('close', () => endRequest(request, reply))
+    done()
+  })
+  // It comes before, if there is an answer.
+  app.addHook('onResponse', (request, reply, done) => {
+    endRequest(request, reply)
+    done()
+  })
+
+  function endRequest (request: FastifyRequest, reply: FastifyReply, upgrade?: UpgradeEnd): void {
+    if (request[kEnded]) return
+    request[kEnded] = true
+    const { route, call } = app.guardDecisions.placeOf(request)
+    const { raw, elapsedTime: ms } = reply
+    const status = upgrade ? 101 : raw.headersSent ? raw.statusCode : 499
+    const ended = { end: upgrade ? 'upgraded' : endOf(request, raw.writableFinished), status, ms, route, call, upgrade } as const
+    for (const listener of listeners) listener(request, ended)
+  }
+}, { name: 'request-end', dependencies: ['holdfast-auth', 'gate'] })
