@@ -113,7 +113,9 @@ declare module 'fastify' {
   interface FastifyRequest extends DefaultUser {}
 }
 
-/** An @fastify/jwt of the app declares `request.user` by this member. Most apps have none. @ts-ignore */
+/**
+ * An @fastify/jwt of the app declares `request.user` by this member. Most apps have none.
+ * @ts-ignore */
 declare module '@fastify/jwt' {
   /** As above. */
   interface DefaultJwtUser {
@@ -251,7 +253,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
 function keepUser (app: FastifyInstance): void {
   const keep = (request: FastifyRequest, _reply: FastifyReply, done: () => void): void => {
     const token = verifiedTokenOf(request)
-    if (token) request.user = token.claims
+    if (token) (request as { user: unknown }).user = token.claims
     done()
   }
   app.addHook('preValidation', keep)
