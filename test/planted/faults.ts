@@ -73,7 +73,7 @@ export const FAULTS: readonly Fault[] = [
   { point: 'RFC 8725 3.6', fault: 'five segments are read as three', file: JWS, text: 'const signature = text.slice(second + 1)', replacement: "const signature = text.slice(second + 1).split('.', 1)[0]!" },
   { point: 'RFC 8725 3.7', fault: 'bytes that are not UTF-8 are replaced', file: JWS, text: 'if (!isUtf8(bytes)) return undefined', replacement: '' },
   { point: 'RFC 8725 3.7', fault: 'base64url has many spellings', file: JWS, text: 'return last === undefined || last.includes(text[text.length - 1]!)', replacement: 'return true' },
-  { point: 'RFC 8725 3.8', fault: 'sub may be empty', file: CHECKS, text: "sub !== ''", replacement: 'true', seenBy: [TOKENS] },
+  { point: 'RFC 8725 3.8', fault: 'sub may be empty', file: CHECKS, text: "typeof value === 'string' && value !== ''", replacement: "typeof value === 'string'", seenBy: [TOKENS] },
   { point: 'RFC 8725 3.8', fault: 'the first issuer has all tokens', file: 'lib/token/issuer-table.ts', text: 'find: iss => bySpelling.get(iss),', replacement: 'find: iss => bySpelling.get(iss) && issuers[0],', seenBy: ['test/plugins/issuers.test.ts'] },
   { point: 'RFC 8725 3.9', fault: 'any audience passes', file: CHECKS, text: "if (claim !== undefined) throw new Refusal('token_audience'", replacement: "if (claim !== undefined && claims![claim] === '') throw new Refusal('token_audience'" },
   { point: 'RFC 8725 3.10', fault: 'a kid that is not published is left out', file: 'lib/provider/key-source.ts', text: 'byAlg.get(alg)?.get(kid) ?? NONE', replacement: 'byAlg.get(alg)?.get(kid) ?? byAlg.get(alg)?.get(undefined) ?? NONE', seenBy: [TOKENS] },
@@ -113,7 +113,7 @@ export const FAULTS: readonly Fault[] = [
   { point: 'RFC 9728 7.4', fault: 'a token for the resource is refused', file: CHECKS, text: 'return isFor(audience) || (resource !== undefined && isFor(resource))', replacement: 'return isFor(audience)' },
   { point: 'RFC 9728 7.4', fault: 'a token for any resource passes', file: CHECKS, text: 'return isFor(audience) || (resource !== undefined && isFor(resource))', replacement: 'return isFor(audience) || resource !== undefined' },
   { point: 'RFC 9728 7.5', fault: 'another member is served', file: WELL_KNOWN, text: 'return reply.send(metadata)', replacement: "return reply.type('application/json').serializer(() => JSON.stringify({ ...metadata, issuer: metadata.resource })).send(metadata)" },
-  { point: 'RFC 9728 7.6', fault: 'no issuer is named', file: METADATA, text: 'issuers.length === 0 ? {} :', replacement: 'issuers.length >= 0 ? {} :' },
+  { point: 'RFC 9728 7.6', fault: 'no issuer is named', file: METADATA, text: 'servers.length === 0 ? {} :', replacement: 'servers.length >= 0 ? {} :' },
   { point: 'RFC 9728 7.10', fault: 'nothing may be kept', file: WELL_KNOWN, text: "settings.server.publicUrl === undefined ? 'no-store' :", replacement: "true ? 'no-store' :" },
 
   { point: 'RFC 8417 5.1', fault: 'any signature of an event verifies', file: SET, text: "throw new SetError('invalid_key', 'The signature of the token cannot be verified with a key of its issuer.')", replacement: '' },
