@@ -119,8 +119,9 @@ export const atFullSize = async (bench, { cutoffs = 1_000_000, blocks = 300_000 
   if (server === null) return null
   const ask = asking(server)
   while (await ask() !== 200) await sleep(10)
-  const result = { cutoffs, blocks, startMs: performance.now() - startedMs }
-  bench.say(`start: the first good answer after ${result.startMs.toFixed(0)} ms`)
+  const cpuMs = () => cpuTime(server.pid).totalNs / 1e6
+  const result = { cutoffs, blocks, startMs: performance.now() - startedMs, startCpuMs: cpuMs() }
+  bench.say(`start: the first good answer after ${result.startMs.toFixed(0)} ms, of them ${result.startCpuMs.toFixed(0)} of CPU`)
   const say = (name) => bench.say(`${name}: ${result[name].gapMs.toFixed(0)} ms without a good answer, ${result[name].bad} others${result[name].restoredMs ? `, restored in ${result[name].restoredMs.toFixed(0)} ms` : ''}`)
 
   result.calm = await watch(ask, async () => {}, 5000)
@@ -129,13 +130,16 @@ export const atFullSize = async (bench, { cutoffs = 1_000_000, blocks = 300_000 
   say('reconnect')
 
   let restoredMs
+  let restoredCpuMs
   result.flush = await watch(ask, async () => {
     const flushedMs = performance.now()
+    const flushedCpuMs = cpuMs()
     await redis.flushall()
     while (await redis.xlen(LOG) < size) await sleep(50)
     restoredMs = performance.now() - flushedMs
+    restoredCpuMs = cpuMs() - flushedCpuMs
   })
-  result.flush.restoredMs = restoredMs
+  Object.assign(result.flush, { restoredMs, restoredCpuMs })
   say('flush')
 
   await spare.call('REPLICAOF', '127.0.0.1', new URL(first.url).port)
