@@ -7,6 +7,7 @@ import { freePort } from '../helpers/free-port.ts'
 import t from 'tap'
 import type { Test } from 'tap'
 import { check } from '../../cli/check.ts'
+import { COMMANDS } from '../../cli/stored-revocations.ts'
 import { PROVIDER_FAULTS, STORE_FAULTS } from '../../explain/faults.ts'
 import { bulk, startFakeRedis } from '../helpers/fake-redis.ts'
 import { KNOWN_EVENT_TYPES } from '../../lib/revocation/effects.ts'
@@ -405,10 +406,15 @@ t.test('The store of revocations is tried, and knows when a stream was last veri
   await add('verification', 1_800_000_600)
   await add('enabled', 1_800_000_700)
   t.match(await run(good, config(store)), { code: 0, text: /Its log can be read: 3 entries\.[^]*Its stream was last verified at 2027-01-15T08:10:00\.000Z\.\n/ })
-  await server.command('ACL', 'SETUSER', 'revoker', 'on', '>hunter2', '~{holdfast:revocation}:*', '+get', '+set', '+eval', '+time', '+hget', '+hset', '+hdel', '+hgetall', '+xadd', '+xrange', '+xrevrange', '+xread', '+info')
+  await server.command('ACL', 'SETUSER', 'revoker', 'on', '>hunter2', '~{holdfast:revocation}:*', '+info', ...COMMANDS.map(name => `+${name.toLowerCase()}`))
   t.match(await run(good, config(`redis://revoker:hunter2@127.0.0.1:${server.port}`)), { code: 0, text: /Its log can be read: 3 entries\./ }, 'a user with the rights for this store alone')
+  for (const name of COMMANDS.filter(name => name !== 'SET' && name !== 'EVAL')) {
+    await server.command('ACL', 'SETUSER', 'revoker', `-${name.toLowerCase()}`)
+    t.match(await run(good, config(`redis://revoker:hunter2@127.0.0.1:${server.port}`)), { code: 1, result: new RegExp(`the user has no right to ${name}[.,]`) })
+    await server.command('ACL', 'SETUSER', 'revoker', `+${name.toLowerCase()}`)
+  }
   await server.command('ACL', 'SETUSER', 'revoker', '-set')
-  t.match(await run(good, config(`redis://revoker:hunter2@127.0.0.1:${server.port}`)), { code: 1, result: /cannot be used: auth \([^]*it needs GET, SET, EVAL/ })
+  t.match(await run(good, config(`redis://revoker:hunter2@127.0.0.1:${server.port}`)), { code: 1, result: /cannot be used: auth \([^]*it needs\s+EVAL, EXISTS, GET/ })
   await server.command('DEL', '{holdfast:revocation}:log')
   await server.command('SET', '{holdfast:revocation}:log', 'x')
   t.match(await run(good, config(store)), { code: 1, result: /Its log cannot be read: Redis at 127\.0\.0\.1:\d+: WRONGTYPE/ })
