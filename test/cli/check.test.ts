@@ -119,6 +119,27 @@ t.test('A provider whose keys cannot be fetched or used is a fault, with its URL
   t.match(leaky.text, /! It publishes a private key.*\n {4}Replace that key/)
 })
 
+t.test('A provider of opaque tokens alone needs no keys: none at its address or in a file, or no jwks_uri.', async (t) => {
+  const directory = t.testdir({ 'none.json': '{"keys":[]}', 'other.json': '{"keys":[{"kty":"oct","k":"AAAA"}]}' })
+  const rows: Array<{ title: string, document?: object, keys?: object[], env?: NodeJS.ProcessEnv, code: number, says: RegExp }> = [
+    { title: 'no jwks_uri', document: { jwks_uri: undefined }, code: 0, says: /It publishes no keys, and needs none/ },
+    { title: 'an empty set', keys: [], code: 0, says: /It publishes no keys, and needs none/ },
+    { title: 'an empty key file', env: { IDP_KEYS_FILE: `${directory}/none.json` }, code: 0, says: /It publishes no keys, and needs none/ },
+    { title: 'keys of which none can be used', keys: [{ kty: 'oct', k: 'AAAA' }], code: 1, says: /no key that can be used for RS256/ },
+    { title: 'the same in a file', env: { IDP_KEYS_FILE: `${directory}/other.json` }, code: 1, says: /no key that can be used for RS256/ },
+    { title: 'JWTs are introspected too, and no jwks_uri', document: { jwks_uri: undefined }, env: { IDP_INTROSPECTION: 'all' }, code: 1, says: /discovery_malformed/ }
+  ]
+  for (const { title, document, keys = [], env, code, says } of rows) {
+    const server = createServer((request, response) => {
+      const url = `http://${request.headers.host}/`
+      response.end(JSON.stringify(request.url === '/introspect' ? { active: false } : request.url === '/keys' ? { keys } : { issuer: url, jwks_uri: `${url}keys`, introspection_endpoint: `${url}introspect`, ...document }))
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => { server.closeAllConnections(); server.close() })
+    t.match(await run({ ...good, IDP_ISSUER: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, IDP_INTROSPECTION: 'opaque', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'hunter2', ...env }), { code, text: says }, title)
+  }
+})
+
 t.test('Introspection is tried with a made-up token.', async (t) => {
   const asking = { ...good, IDP_INTROSPECTION: 'all', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'hunter2' }
   issuer.introspection = { active: false }
