@@ -68,12 +68,12 @@ t.test('With --all it lists every setting, with the defaults.', async (t) => {
 
 t.test('What to do about a setting is a line to paste, for the place where it stands.', async (t) => {
   const advice = async (...args: Parameters<typeof run>): Promise<string[]> => [...(await run(...args)).result.matchAll(/What to do +(.*)\n/g)].map(([, line]) => line!)
-  t.same(await advice({}), ['export IDP_DOMAIN=tenant.example', 'export IDP_AUDIENCE=https://api.example'])
-  t.same(await advice({ ...good, DPOP_NONCE: 'sometimes', DPOP_ALGS: 'none' }), ["export DPOP_ALGS='ES256 ES384 EdDSA Ed25519 PS256 RS256'", 'export DPOP_NONCE=off'])
-  t.same(await advice(good, { '.env': 'DPOP_NONCE=sometimes\n' }), ['DPOP_NONCE=off, in .env'])
-  t.same(await advice(good, { 'config.yaml': 'dpop:\n  nonce: sometimes\n' }), ['nonce: off, in config.yaml, line 2'])
-  t.same(await advice({ ...good, IDP_DPOP_MOD: 'REQUIRED' }), ['export IDP_DPOP_MODE="$IDP_DPOP_MOD"; unset IDP_DPOP_MOD'])
-  t.same(await advice(good, { '.env': 'IDP_DPOP_MOD=REQUIRED\n' }), ["sed -i.bak 's/^IDP_DPOP_MOD=/IDP_DPOP_MODE=/' .env"])
+  t.strictSame(await advice({}), ['export IDP_DOMAIN=tenant.example', 'export IDP_AUDIENCE=https://api.example'])
+  t.strictSame(await advice({ ...good, DPOP_NONCE: 'sometimes', DPOP_ALGS: 'none' }), ["export DPOP_ALGS='ES256 ES384 EdDSA Ed25519 PS256 RS256'", 'export DPOP_NONCE=off'])
+  t.strictSame(await advice(good, { '.env': 'DPOP_NONCE=sometimes\n' }), ['DPOP_NONCE=off, in .env'])
+  t.strictSame(await advice(good, { 'config.yaml': 'dpop:\n  nonce: sometimes\n' }), ['nonce: off, in config.yaml, line 2'])
+  t.strictSame(await advice({ ...good, IDP_DPOP_MOD: 'REQUIRED' }), ['export IDP_DPOP_MODE="$IDP_DPOP_MOD"; unset IDP_DPOP_MOD'])
+  t.strictSame(await advice(good, { '.env': 'IDP_DPOP_MOD=REQUIRED\n' }), ["sed -i.bak 's/^IDP_DPOP_MOD=/IDP_DPOP_MODE=/' .env"])
   t.match(await advice({ ...good, DPOP_NONCE_SECRET: 'short', DPOP_REPLAY: 'redis://127.0.0.1' }), [/^docs\/reference\/settings\.md lists/], 'a secret has no example')
 })
 
