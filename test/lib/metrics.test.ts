@@ -110,7 +110,7 @@ function sources (overrides: Partial<MetricSources['parts']> = {}): MetricSource
   return {
     requests: createRequestTally(ENDS),
     guard: createGuardTally(),
-    connections: { open: 3, dropped: 4 },
+    connections: { open: 3, dropped: 4, unreadable: { 400: 1, 408: 0, 431: 2 } },
     answersEnded: 6,
     audit: undefined,
     shed: 5,
@@ -139,6 +139,7 @@ t.test('Each metric shows what its source says', async t => {
     holdfast_requests_shed_total: { '': 5 },
     holdfast_connections: { '': 3 },
     holdfast_connections_dropped_total: { '': 4 },
+    holdfast_requests_unreadable_total: { 400: 1, 408: 0, 431: 2 },
     holdfast_cache_entries: { tokens: 1, client_keys: 1 },
     holdfast_cache_hits_total: { tokens: 2, client_keys: 8 },
     holdfast_cache_misses_total: { tokens: 1, client_keys: 9 },
