@@ -67,9 +67,9 @@ t.test('A live Prometheus raises the alerts of a gate: an upstream that fails, c
   })
   await call(site, { path: '/good/x', lines })
   t.strictSame(await raised(), [], 'none while all is well')
-  let isOver = false
+  const over = new AbortController()
   const traffic = (async () => {
-    for (let n = 0; !isOver; n++) {
+    while (!over.signal.aborted) {
       await call(site, { path: '/good/x', lines })
       await call(site, { path: '/broken/x', lines })
       await goAway()
@@ -86,7 +86,7 @@ t.test('A live Prometheus raises the alerts of a gate: an upstream that fails, c
   renameSync(audit, `${audit}.1`)
   mkdirSync(audit)
   await wait(expected)
-  isOver = true
+  over.abort()
   await traffic
   t.strictSame(await raised(), expected)
 })
