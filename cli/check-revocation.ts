@@ -165,7 +165,7 @@ async function judgeStream (stream: JsonObject, client: TransmitterClient, trans
 
 /** What is wrong at a transmitter. */
 export function failed (error: unknown, what: string): Finding {
-  if (!(error instanceof ProviderFailure)) return fault(`${what}: ${error instanceof SettingsError ? error.problems.join('; ') : (error as Error).message}.`, 'Correct it at its source: docs/reference/revocation.md lists every setting.')
+  if (!(error instanceof ProviderFailure)) return fault(`${what}: ${error instanceof SettingsError ? error.problems.join('; ') : (error as Error).message}.`, 'docs/reference/revocation.md lists every member of the section revocation.')
   const { meaning, cure } = PROVIDER_FAULTS[error.word]
   return fault(`${what}: ${failureText(error)} (${meaning}).`, `Look at this: ${cure}.`)
 }

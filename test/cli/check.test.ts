@@ -51,11 +51,30 @@ t.test('If all is well, it says so, with code 0, and shows each setting with its
   t.match(text, new RegExp(`IDP_AUDIENCE +\\.env +${AUDIENCE}\n`))
   t.match(text, /IDP_SCOPE_CLAIMS +config\.yaml, line 3 +scope scp\n/)
   t.match(text, /LOG_LEVEL +config\.yaml, line 6 +warn\n/)
-  t.match(text, /DPOP_REPLAY_MAX +default +2000000\n/)
-  t.match(text, /IDP_DOMAIN +not set +required, unless IDP_ISSUER is set\n/)
+  t.notMatch(text, /DPOP_REPLAY_MAX|IDP_DOMAIN|default +/, 'what has its default is left out')
+  t.match(text, /\n {2}\d+ others are not set; --all lists them, with their defaults\.\n/)
   t.match(text, /DPOP_NONCE_SECRET +config\.yaml, line 8 +\(not shown\)\n/)
   t.notMatch(text, containing('c2VjcmV0'), 'a secret is not shown')
   t.match(text, new RegExp(`GET ${issuer.url}\\.well-known/openid-configuration answered 200\\.\n.*GET ${issuer.url}keys answered 200\\.\n.*1 usable key for RS256\\.\n.*clock .* agree\\.\n`))
+})
+
+t.test('With --all it lists every setting, with the defaults.', async (t) => {
+  const { code, text } = await run(good, {}, ['--all'])
+  t.equal(code, 0)
+  t.match(text, /DPOP_REPLAY_MAX +default +2000000\n/)
+  t.match(text, /IDP_DOMAIN +not set +required, unless IDP_ISSUER is set\n/)
+  t.notMatch(text, containing('--all'))
+})
+
+t.test('What to do about a setting is a line to paste, for the place where it stands.', async (t) => {
+  const advice = async (...args: Parameters<typeof run>): Promise<string[]> => [...(await run(...args)).result.matchAll(/What to do +(.*)\n/g)].map(([, line]) => line!)
+  t.strictSame(await advice({}), ['export IDP_DOMAIN=tenant.example', 'export IDP_AUDIENCE=https://api.example'])
+  t.strictSame(await advice({ ...good, DPOP_NONCE: 'sometimes', DPOP_ALGS: 'none' }), ["export DPOP_ALGS='ES256 ES384 EdDSA Ed25519 PS256 RS256'", 'export DPOP_NONCE=off'])
+  t.strictSame(await advice(good, { '.env': 'DPOP_NONCE=sometimes\n' }), ['DPOP_NONCE=off, in .env'])
+  t.strictSame(await advice(good, { 'config.yaml': 'dpop:\n  nonce: sometimes\n' }), ['nonce: off, in config.yaml, line 2'])
+  t.strictSame(await advice({ ...good, IDP_DPOP_MOD: 'REQUIRED' }), ['export IDP_DPOP_MODE="$IDP_DPOP_MOD"; unset IDP_DPOP_MOD'])
+  t.strictSame(await advice(good, { '.env': 'IDP_DPOP_MOD=REQUIRED\n' }), ["sed -i.bak 's/^IDP_DPOP_MOD=/IDP_DPOP_MODE=/' .env"])
+  t.match(await advice({ ...good, DPOP_NONCE_SECRET: 'short', DPOP_REPLAY: 'redis://127.0.0.1' }), [/^docs\/reference\/settings\.md lists/], 'a secret has no example')
 })
 
 t.test('Each unusable setting is reported, and no provider is called.', async (t) => {
