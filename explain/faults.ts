@@ -131,7 +131,7 @@ export const STORE_FAULTS: Readonly<Record<RedisFault | 'connecting', Fault>> = 
   },
   oom: {
     meaning: 'its memory is full',
-    cure: 'give it more memory, or shorten the window: [fewer seconds](#memory-for-each-window)'
+    cure: 'give it more memory, or shorten the window: [fewer seconds](../../bench/scaling.md#memory-for-each-window)'
   },
   evicts: {
     meaning: 'it has a memory limit and a policy that evicts keys',

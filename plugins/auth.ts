@@ -1,7 +1,7 @@
 import { Server as TlsServer } from 'node:tls'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { createAdmission, nextNonceOf } from '../lib/guard/admission.ts'
+import { createAdmission, nextNonceOf, verifiedTokenOf } from '../lib/guard/admission.ts'
 import type { Admission } from '../lib/guard/admission.ts'
 import type { Decisions } from '../lib/guard/decisions.ts'
 import type { GuardState } from '../lib/metrics/catalog.ts'
@@ -20,6 +20,8 @@ import { kRouteGuard } from '../lib/requirement/route-guard.ts'
 import type { MayHaveGuard } from '../lib/requirement/route-guard.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { schemeOf } from '../lib/credentials.ts'
+import { isUserOfPassport } from '../server/request-user.ts'
+import { checkRuntime } from '../server/runtime.ts'
 import { putRefusalHeaders } from '../server/refusal-headers.ts'
 import { kTestDoubles, processSurroundings } from '../server/surroundings.ts'
 import type { MayHaveTestDoubles } from '../server/surroundings.ts'
@@ -111,7 +113,9 @@ declare module 'fastify' {
   interface FastifyRequest extends DefaultUser {}
 }
 
-/** An @fastify/jwt of the app declares `request.user` by this member. Most apps have none. @ts-ignore */
+/**
+ * An @fastify/jwt of the app declares `request.user` by this member. Most apps have none.
+ * @ts-ignore */
 declare module '@fastify/jwt' {
   /** As above. */
   interface DefaultJwtUser {
@@ -131,6 +135,7 @@ const TWICE = 'Holdfast is registered already, in this scope or around it. Regis
 
 export default fp<HoldfastOptions>(async (app, options) => {
   if (app.hasDecorator('guardState')) throw new Error(TWICE)
+  checkRuntime(process.versions)
   const given = settingsOf(app, options)
   const { settings, ...functions }: OwnSettings = given ? { settings: given } : await readOwnSettings(app, options)
   // Secure servers of HTTP/1.1 and of HTTP/2 are both TLS servers.
@@ -175,6 +180,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
     request[kReply] = reply
     done()
   })
+  if (isUserOfPassport(app)) keepUser(app)
   if (!app.hasRequestDecorator('user')) app.decorateRequest('user', null as unknown as AccessTokenClaims)
   app.decorateRequest('auth', null)
   app.decorateRequest('authenticate', function () { return admitOnce(this, ANY_TOKEN) })
@@ -242,6 +248,19 @@ export default fp<HoldfastOptions>(async (app, options) => {
     }
   }
 }, { name: 'holdfast-auth', fastify: '>=5 <7' })
+
+/** A session of @fastify/passport names its user before the handler. In a request with a token, the caller is the token's, until the handler. */
+function keepUser (app: FastifyInstance): void {
+  const keep = (request: FastifyRequest, _reply: FastifyReply, done: () => void): void => {
+    const token = verifiedTokenOf(request)
+    if (token) (request as { user: unknown }).user = token.claims
+    done()
+  }
+  app.addHook('preValidation', keep)
+  app.addHook('preHandler', keep)
+  // The route may have hooks of its own.
+  app.addHook('onRoute', route => { route.preHandler = [route.preHandler ?? [], keep].flat() })
+}
 
 /** Fastify sends the headers of an error with its own answer only. */
 function stand ({ [kReply]: reply }: FastifyRequest, refusal: Refusal): Refusal {

@@ -46,26 +46,26 @@ export default fp(async (app: FastifyInstance) => {
   const listeners: EndListener[] = []
   app.decorate('onRequestEnd', listener => { listeners.push(listener) })
   app.decorateRequest(kEnded, false)
-  app.decorate('endRequest', endRequest)
+  app.decorate('endRequest', (request, reply, upgrade) => end(request, reply, reply.raw.writableFinished, upgrade))
 
   app.addHook('onRequest', (request, reply, done) => {
     // It also comes when the client has gone.
-    reply.raw.once('close', () => endRequest(request, reply))
+    reply.raw.once('close', () => end(request, reply, reply.raw.writableFinished))
     done()
   })
-  // It comes before, if there is an answer.
+  // It comes before, if there is an answer. `writableFinished` also counts what waits on the connection for others.
   app.addHook('onResponse', (request, reply, done) => {
-    endRequest(request, reply)
+    end(request, reply, !reply.raw.errored)
     done()
   })
 
-  function endRequest (request: FastifyRequest, reply: FastifyReply, upgrade?: UpgradeEnd): void {
+  function end (request: FastifyRequest, reply: FastifyReply, isAnswered: boolean, upgrade?: UpgradeEnd): void {
     if (request[kEnded]) return
     request[kEnded] = true
     const { route, call } = app.guardDecisions.placeOf(request)
     const { raw, elapsedTime: ms } = reply
     const status = upgrade ? 101 : raw.headersSent ? raw.statusCode : 499
-    const ended = { end: upgrade ? 'upgraded' : endOf(request, raw.writableFinished), status, ms, route, call, upgrade } as const
+    const ended = { end: upgrade ? 'upgraded' : endOf(request, isAnswered), status, ms, route, call, upgrade } as const
     for (const listener of listeners) listener(request, ended)
   }
 }, { name: 'request-end', dependencies: ['holdfast-auth', 'gate'] })

@@ -23,14 +23,16 @@ export interface RouteHooks {
   readonly preHandler?: unknown
 }
 
-const PHASES = ['onRequest', 'preParsing', 'preValidation', 'preHandler'] as const
+/** The phases of the hooks before a handler, in their order. */
+export const PHASES = ['onRequest', 'preParsing', 'preValidation', 'preHandler'] as const
 
 /**
  * The requirements of hooks, in the order in which they run: phase by phase, the hooks around a route before its own. Each guard
  * carries its `requirement`.
  */
 export function requirementsOf (...hooks: readonly RouteHooks[]): readonly Requirement[] {
-  return PHASES.flatMap(phase => hooks.flatMap(of => [of[phase]].flat())).filter(isGuard).map(({ requirement }) => requirement)
+  const guards = PHASES.flatMap(phase => hooks.flatMap(of => [of[phase]].flat())).filter(isGuard)
+  return [...new Set(guards)].map(({ requirement }) => requirement)
 }
 
 /**
@@ -45,7 +47,8 @@ export function hooksAround (scope: object): RouteHooks {
   return {}
 }
 
-function isGuard (hook: unknown): hook is { readonly requirement: Requirement } {
+/** Whether a hook is a guard. */
+export function isGuard (hook: unknown): hook is { readonly requirement: Requirement } {
   return typeof hook === 'function' && typeof (hook as { readonly requirement?: unknown }).requirement === 'object'
 }
 

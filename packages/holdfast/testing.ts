@@ -23,11 +23,11 @@ export type TestClaims = Readonly<Record<string, unknown>>
 /** The options of `createTestIssuer`. */
 export interface TestIssuerOptions {
   /** The issuer's URL. Nothing is ever sent to it. Default: `https://issuer.test/`; of the second issuer of an app `https://issuer-2.test/`, and so on. */
-  readonly issuer?: string
+  readonly issuer?: string | undefined
   /** Default: that of the issuer beside it, or `https://api.test`. */
-  readonly audience?: string
+  readonly audience?: string | undefined
   /** The address under which clients reach the app, if it is not the host of the request. Default: that of the issuer beside it. */
-  readonly publicUrl?: string
+  readonly publicUrl?: string | undefined
   /**
    * Another issuer of the same app. The new one goes by the clock of that one. Register the app with the options of the new one: they are
    * for both.
@@ -138,7 +138,10 @@ interface Joint {
   readonly publicUrl: string | undefined
 }
 
-const joints = new WeakMap<object, Joint>()
+/** Where an issuer carries it. Registered, because the app may have the issuer from another copy of this package. */
+const kJoint = Symbol.for('holdfast.joint')
+
+const jointOf = (issuer: object): Joint => (issuer as { readonly [kJoint]: Joint })[kJoint]
 
 const LIFETIME_SECONDS = 600
 
@@ -148,7 +151,7 @@ const NO_REVOCATION = 'No open app with these options knows revocations, so noth
 export function createTestIssuer (options?: TestIssuerOptions & { readonly beside?: undefined }): Promise<TestIssuer>
 export function createTestIssuer (options: TestIssuerOptions): Promise<TestIssuer<JoinedPluginOptions>>
 export async function createTestIssuer ({ beside, ...given }: TestIssuerOptions = {}): Promise<TestIssuer<TestPluginOptions | JoinedPluginOptions>> {
-  const joint = beside ? joints.get(beside)! : startJoint()
+  const joint = beside ? jointOf(beside) : startJoint()
   const { clock, providers, doubles } = joint
   const { now } = clock
   const number = joint.entries.length + 1
@@ -183,8 +186,7 @@ export async function createTestIssuer ({ beside, ...given }: TestIssuerOptions 
     },
     clock
   }
-  joints.set(made, { ...joint, entries, audience, publicUrl })
-  return made
+  return Object.defineProperty(made, kJoint, { value: { ...joint, entries, audience, publicUrl } satisfies Joint })
 }
 
 /**
@@ -193,7 +195,7 @@ export async function createTestIssuer ({ beside, ...given }: TestIssuerOptions 
  * @param beside the issuer about whose tokens it speaks, and by whose clock it goes
  */
 export async function createTestTransmitter ({ beside, issuer = 'https://transmitter.test' }: TestTransmitterOptions): Promise<TestTransmitter> {
-  const { entries, clock, providers } = joints.get(beside)!
+  const { entries, clock, providers } = jointOf(beside)
   return makeTransmitter({ issuer, tokenIssuers: entries.map(entry => entry.issuer), clock, providers, key: await makeSigningKey() })
 }
 

@@ -61,7 +61,6 @@ t.test('The tokens of each issuer are held to its own keys, audience, algorithms
   t.hasStrict(await ask(makeToken(first.issuer, a, { claims: { scope: 'x', permissions: ['y'] } })), { body: { scopes: ['x'] } })
   t.hasStrict(await ask(makeToken(second.issuer, b, { claims })), { status: 200, body: { issuer: second.issuer, scopes: ['read:messages'] } })
   const rows: Array<[title: string, token: string, reason: RefusalReason]> = [
-    ['the key of the other', makeToken(second.issuer, a, { claims }), 'token_signature'],
     ['the audience of the other', makeToken(first.issuer, a, { claims }), 'token_audience'],
     ['the default audience for an issuer with its own', makeToken(second.issuer, b), 'token_audience'],
     ['both issuers in an array', makeToken(first.issuer, a, { claims: { iss: [first.issuer, second.issuer] } }), 'token_claim_invalid'],
@@ -79,6 +78,8 @@ t.test('The tokens of each issuer are held to its own keys, audience, algorithms
   const before = [first.requests.length, second.requests.length]
   for (const [title, token, reason] of rows) expectRefusal(t, await ask(token), reason, 'Bearer', title)
   t.strictSame([first.requests.length, second.requests.length], before, 'none of them causes a call')
+  expectRefusal(t, await ask(makeToken(second.issuer, a, { claims })), 'token_signature', 'Bearer', 'the key of the other')
+  t.strictSame([first.requests.length, second.requests.slice(before[1])], [before[0], ['/.well-known/openid-configuration', '/jwks']], 'a signature that fails under the key of its kid has the keys of its issuer fetched again')
   t.notOk(running.log.some(({ msg, url }) => msg === 'request answered' && /jku|x5u|jwks/.test(String(url))))
   t.strictSame((await readiness(running.url)), { status: 200, keys: 'ok', issuers: { [first.issuer]: 'ok', [second.issuer]: 'ok' } })
   const named = new Map(running.log.filter(({ reason }) => reason).map(({ reason, issuer }) => [reason, issuer]))

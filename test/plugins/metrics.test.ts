@@ -43,13 +43,13 @@ t.test('Requests are counted by route pattern, method, status and scheme', async
 
   const text = await scrape()
   const counts: ReadonlyArray<readonly [labels: string, count: number]> = [
-    ['method="GET",route="/api/admin/*",status="200",scheme="bearer"', 2],
-    ['method="GET",route="/api/private",status="200",scheme="dpop"', 1],
-    ['method="GET",route="/api/private",status="401",scheme="dpop"', 1],
-    ['method="GET",route="/api/private",status="401",scheme="none"', 1],
-    ['method="HEAD",route="/api/private",status="200",scheme="bearer"', 1],
-    ['method="GET",route="/api/public",status="200",scheme="none"', 1],
-    ['method="GET",route="unknown",status="404",scheme="none"', 2]
+    ['method="GET",route="/api/admin/*",status="200",scheme="bearer",end="answered"', 2],
+    ['method="GET",route="/api/private",status="200",scheme="dpop",end="answered"', 1],
+    ['method="GET",route="/api/private",status="401",scheme="dpop",end="answered"', 1],
+    ['method="GET",route="/api/private",status="401",scheme="none",end="answered"', 1],
+    ['method="HEAD",route="/api/private",status="200",scheme="bearer",end="answered"', 1],
+    ['method="GET",route="/api/public",status="200",scheme="none",end="answered"', 1],
+    ['method="GET",route="unknown",status="404",scheme="none",end="answered"', 2]
   ]
   for (const [labels, count] of counts) t.equal(valueOf(text, `holdfast_requests_total{${labels}}`), count, labels)
   t.equal(text.split('\n').filter(line => line.startsWith('holdfast_requests_total{')).length, counts.length, 'and nothing else is')
@@ -87,8 +87,8 @@ t.test('A route with several methods is counted under each', async t => {
   })
   await app.inject({ url: '/both', method: 'PUT' })
   const text = await scrape()
-  t.equal(valueOf(text, 'holdfast_requests_total{method="PUT",route="/both",status="200",scheme="none"}'), 1)
-  t.equal(valueOf(text, 'holdfast_requests_total{method="POST",route="/both",status="200",scheme="none"}'), undefined)
+  t.equal(valueOf(text, 'holdfast_requests_total{method="PUT",route="/both",status="200",scheme="none",end="answered"}'), 1)
+  t.equal(valueOf(text, 'holdfast_requests_total{method="POST",route="/both",status="200",scheme="none",end="answered"}'), undefined)
 })
 
 t.test('The answer is the text format of Prometheus, and must not be stored', async t => {
@@ -104,7 +104,7 @@ t.test('The answer is the text format of Prometheus, and must not be stored', as
 t.test('A flood of scrapes is answered with one text, which is made anew after a second', async t => {
   const { app } = await start(t)
   const scrape = async () => (await app.inject('/metrics')).body
-  const PUBLIC = 'holdfast_requests_total{method="GET",route="/api/public",status="200",scheme="none"}'
+  const PUBLIC = 'holdfast_requests_total{method="GET",route="/api/public",status="200",scheme="none",end="answered"}'
 
   const [first, ...others] = await Promise.all(Array.from({ length: 20 }, scrape))
   await app.inject('/api/public')
@@ -134,7 +134,7 @@ t.test('With the provider down metrics answer, and say so', async t => {
   const text = await (await fetch(`${url}/metrics`)).text()
   t.equal(valueOf(text, 'holdfast_keys_status{status="empty"}'), 1)
   t.equal(valueOf(text, 'holdfast_refusals_total{reason="keys_unavailable"}'), 1)
-  t.equal(valueOf(text, 'holdfast_requests_total{method="GET",route="/api/private",status="503",scheme="bearer"}'), 1)
+  t.equal(valueOf(text, 'holdfast_requests_total{method="GET",route="/api/private",status="503",scheme="bearer",end="answered"}'), 1)
 })
 
 t.test('With a shared replay store the time of each record is measured', async t => {

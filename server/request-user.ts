@@ -1,0 +1,33 @@
+/** What is needed of a Fastify app. */
+interface Decorated {
+  hasRequestDecorator (name: string): boolean
+}
+
+const GETTER = 'request.user is declared by the app as a getter, so the claims of the token cannot be put there. Give that decorator another name, or register holdfast in a scope without it.'
+
+/**
+ * Looks at what the app has made of `request.user` before the guard came.
+ * @returns whether @fastify/passport has declared it, whose sessions write a user there after the guard
+ * @throws Error if it cannot be written
+ */
+export function isUserOfPassport (app: Decorated): boolean {
+  if (!app.hasRequestDecorator('user')) return false
+  const declared = descriptorOf(app, 'user')
+  if (declared?.get && !declared.set) throw new Error(GETTER)
+  return app.hasRequestDecorator('passport')
+}
+
+/**
+ * How a member of requests is declared. Fastify has no public way to ask for it, so this looks at the class of the requests of the scope.
+ * Undefined if Fastify keeps that elsewhere.
+ */
+function descriptorOf (app: object, name: string): PropertyDescriptor | undefined {
+  for (let owner: object | null = app; owner; owner = Object.getPrototypeOf(owner) as object | null) {
+    const key = Object.getOwnPropertySymbols(owner).find(({ description }) => description === 'fastify.Request')
+    if (!key) continue
+    let holder: object | null = (owner as Record<symbol, { prototype: object }>)[key]!.prototype
+    while (holder && !Object.hasOwn(holder, name)) holder = Object.getPrototypeOf(holder) as object | null
+    return holder ? Object.getOwnPropertyDescriptor(holder, name) : undefined
+  }
+  return undefined
+}
