@@ -144,7 +144,7 @@ t.test('The headers of a message agree with its body, or are absent.', t => {
     ['another name in base64', call('a'), ['mcp-name', base64('b')], NAME],
     ['base64 without its padding', call('a'), ['mcp-name', '=?base64?YQ?='], NAME],
     ['base64 with other bits at its end', call('a'), ['mcp-name', '=?base64?YR==?='], NAME],
-    ['a method in base64', call('a'), ['mcp-method', base64('tools/call')]],
+    ['a method in base64, which is another text for the upstream', call('a'), ['mcp-method', base64('tools/call')], METHOD],
     ['the uri of a resource', RESOURCE, ['mcp-name', 'file:///a']],
     ['another uri', RESOURCE, ['mcp-name', 'file:///b'], NAME],
     ['a name for a method without names', '{"method":"tools/list"}', ['mcp-name', 'a'], NAME],
@@ -246,6 +246,16 @@ t.test('A body has a maximum size and a time limit, and all bodies together have
   await once(answers[0]!.destroy(), 'close')
   t.equal((await readFull()).length, full.length, 'there is room for one more')
   await t.rejects(readFull(), { name: 'GateError', statusCode: 503 }, 'and only for one')
+
+  const readOf = (name: string, answer = new PassThrough()): Promise<Buffer> => readShared(Readable.from([full]), answer, [{ name, maxBytes: 2 * MAX_MESSAGE_BYTES }, { name: 'all', maxBytes: 3 * MAX_MESSAGE_BYTES }])
+  const readShared = createBodyReader({ maxBytes: MAX_MESSAGE_BYTES, timeoutMs: 5, after: () => () => {} })
+  const first = new PassThrough()
+  await Promise.all([readOf('a', first), readOf('a')])
+  await t.rejects(readOf('a'), { name: 'GateError', statusCode: 503 }, 'one sender has its share')
+  await readOf('b')
+  await t.rejects(readOf('c'), { name: 'GateError', statusCode: 503 }, 'and so have several that are also one')
+  await once(first.destroy(), 'close')
+  t.equal((await readOf('a')).length, full.length, 'there is room for it again')
 
   await once(answers[1]!.destroy(), 'close')
   const short = (): Promise<Buffer> => readLarge(Readable.from([Buffer.from('x')]), new PassThrough())
