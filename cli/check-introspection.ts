@@ -35,7 +35,7 @@ export async function checkIntrospection (issuer: IssuerSettings, settings: Sett
     const first = [fine(`Introspects ${COVERS[covers]}, at ${endpoint}, as the client ${clientId}.`), ...offsets.length > 0 ? judgeClock(offsets, settings.idp.clockToleranceSeconds) : [], made]
     return made.kind === 'fine' ? [...first, await askAboutOwn(issuer, settings, env)] : first
   } catch (error) {
-    if (error instanceof SettingsError) return error.problems.map(problem => fault(problem, 'Correct it at its source: docs/reference/settings.md lists every setting.'))
+    if (error instanceof SettingsError) return error.problems.map(problem => fault(problem, 'docs/reference/settings.md lists every setting with its allowed values.'))
     if (error instanceof ProviderFailure) return [failed(error.word, failureText(error))]
     throw error
   }

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { PROVIDER_FAULTS } from '../explain/faults.ts'
 import type { JwsAlg } from '../lib/jose/signature.ts'
+import { needsNoKeys } from '../lib/assembly/create-issuers.ts'
 import { createKeySetFinder, fetchKeySet, readKeySet } from '../lib/provider/fetch-key-set.ts'
 import type { KeySet } from '../lib/provider/key-set.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
@@ -18,8 +19,9 @@ export const DOMAIN_WITH_SCHEME = fault('IDP_DOMAIN starts with a scheme, so eve
 /** Fetches the keys of an issuer once, as the service does, and compares the clocks. @param nowMs milliseconds since the epoch */
 export async function checkProvider (provider: IssuerSettings, settings: ProviderSettings, nowMs: () => number): Promise<Finding[]> {
   const { issuer, jwksUri, keysFile, algs } = provider
+  const mayHaveNone = needsNoKeys(provider.introspection)
   // The file was read when the settings were, and a broken one stops the start.
-  if (keysFile !== undefined) return checkKeyFile(keysFile, algs)
+  if (keysFile !== undefined) return checkKeyFile(keysFile, algs, mayHaveNone)
   const findings: Finding[] = []
   const offsets: number[] = []
   const exchange = createTransport(settings.proxies).open()
@@ -36,8 +38,8 @@ export async function checkProvider (provider: IssuerSettings, settings: Provide
     }
   }
   try {
-    const address = await createKeySetFinder(issuer, jwksUri)(watched)
-    findings.push(...judgeKeys(await fetchKeySet(address, watched, new Map(), algs), algs))
+    const address = await createKeySetFinder(issuer, jwksUri, { mayHaveNone })(watched)
+    findings.push(...judgeKeys(await fetchKeySet(address, watched, new Map(), algs), algs, mayHaveNone))
   } catch (error) {
     if (!(error instanceof ProviderFailure)) throw error
     const { meaning, cure } = PROVIDER_FAULTS[error.word]
@@ -48,15 +50,16 @@ export async function checkProvider (provider: IssuerSettings, settings: Provide
   return [...findings, ...judgeClock(offsets, settings.idp.clockToleranceSeconds)]
 }
 
-async function checkKeyFile (path: string, algs: readonly JwsAlg[]): Promise<Finding[]> {
+async function checkKeyFile (path: string, algs: readonly JwsAlg[], mayHaveNone: boolean): Promise<Finding[]> {
   try {
-    return judgeKeys(await readKeySet(await readFile(path), new Map(), algs), algs)
+    return judgeKeys(await readKeySet(await readFile(path), new Map(), algs), algs, mayHaveNone)
   } catch (error) {
     return [fault(`${path} holds no keys: ${(error as Error).message}.`, `Look at this: ${PROVIDER_FAULTS.file_unreadable.cure}.`)]
   }
 }
 
-function judgeKeys ({ keys, passedOver }: KeySet, algs: readonly JwsAlg[]): Finding[] {
+function judgeKeys ({ keys, passedOver }: KeySet, algs: readonly JwsAlg[], mayHaveNone: boolean): Finding[] {
+  if (mayHaveNone && keys.size === 0 && Object.keys(passedOver).length === 0) return [fine('It publishes no keys, and needs none: all of its tokens are opaque.')]
   const entries = Object.entries(passedOver).map(([reason, count]) => `${count} ${reason}`).join(', ')
   const others = entries === '' ? '' : ` Passed over: ${entries}.`
   const names = algs.join(', ')

@@ -24,7 +24,7 @@ import { processSurroundings } from '../server/surroundings.ts'
 import { checkRedis } from './check-store.ts'
 import { failureText, fault, fine, warning } from './findings.ts'
 import type { Finding } from './findings.ts'
-import { readStore } from './stored-revocations.ts'
+import { COMMANDS, readStore, tryRights } from './stored-revocations.ts'
 
 /** What others have said, as a line may hold it. */
 const shown = (value: unknown): string => printable([value].flat().map(String))
@@ -46,7 +46,7 @@ export async function checkRevocation (settings: Settings): Promise<Section[]> {
   return sections
 }
 
-const RIGHTS = 'Check the URL, and the rights of the user: it needs GET, SET, EVAL, TIME, HGET, HSET, HDEL, HGETALL, XADD, XRANGE, XREVRANGE and XREAD for the keys {holdfast:revocation}:*.'
+const RIGHTS = `Check the URL, and the rights of the user: it needs ${COMMANDS.slice(0, -1).join(', ')} and ${COMMANDS.at(-1)} for the keys {holdfast:revocation}:*.`
 
 /** @param news gets what the store knows of streams */
 async function checkRevocationStore ({ store }: RevocationSettings, news: RevocationEntry[]): Promise<Finding[]> {
@@ -54,6 +54,8 @@ async function checkRevocationStore ({ store }: RevocationSettings, news: Revoca
   // A user may have the rights for this store alone.
   const findings = await checkRedis(store, { works: 'can hold revocations', lost: 'Requests with tokens would get 503', probeKey: '{holdfast:revocation}:probe', cure: RIGHTS })
   if (findings.some(({ kind }) => kind === 'fault')) return findings
+  const wrong = await tryRights(store)
+  if (wrong !== undefined) return [...findings, fault(`It cannot be used: ${wrong}.`, RIGHTS)]
   let entries = 0
   const problem = await readStore(store, entry => {
     entries++
@@ -163,7 +165,7 @@ async function judgeStream (stream: JsonObject, client: TransmitterClient, trans
 
 /** What is wrong at a transmitter. */
 export function failed (error: unknown, what: string): Finding {
-  if (!(error instanceof ProviderFailure)) return fault(`${what}: ${error instanceof SettingsError ? error.problems.join('; ') : (error as Error).message}.`, 'Correct it at its source: docs/reference/revocation.md lists every setting.')
+  if (!(error instanceof ProviderFailure)) return fault(`${what}: ${error instanceof SettingsError ? error.problems.join('; ') : (error as Error).message}.`, 'docs/reference/revocation.md lists every member of the section revocation.')
   const { meaning, cure } = PROVIDER_FAULTS[error.word]
   return fault(`${what}: ${failureText(error)} (${meaning}).`, `Look at this: ${cure}.`)
 }

@@ -8,7 +8,7 @@ import type { SettingName } from '../lib/settings/specs.ts'
 import { partOf, valueAt } from '../lib/settings/tree.ts'
 import { typedSettings } from '../lib/settings/validation.ts'
 import { startWarnings } from '../lib/settings/start-report.ts'
-import { BadUsage, runTool } from './arguments.ts'
+import { BadUsage, flag, runTool } from './arguments.ts'
 import type { Tool, World } from './arguments.ts'
 import { checkCertificates } from './check-certificates.ts'
 import { checkIntrospection } from './check-introspection.ts'
@@ -17,6 +17,7 @@ import { checkRevocation } from './check-revocation.ts'
 import { checkStore } from './check-store.ts'
 import { fault, warning } from './findings.ts'
 import type { Finding } from './findings.ts'
+import { cureOf } from './setting-cures.ts'
 import { indent, printableLine, title } from './show.ts'
 import type { Paint } from './show.ts'
 
@@ -26,7 +27,9 @@ export interface CheckWorld extends World {
 
 const TOOL = {
   name: 'check',
-  options: {},
+  options: {
+    all: { ...flag, says: 'list every setting, also those that have their defaults' }
+  },
   help: (run) => `Says whether the service could work with its settings: reads them as the service does, says where each one
 comes from, asks the identity provider for its keys and about tokens (if introspection is on), compares the
 clocks, tries the replay store, and looks at the store of revocations and at each transmitter.
@@ -39,7 +42,7 @@ Run it where the service runs, with the same environment. Secrets are not shown.
 
 /** Checks settings, provider and store. Returns the exit code: 0 if nothing is wrong, else 1. */
 export function check (argv: readonly string[], world: CheckWorld): Promise<number> {
-  return runTool(TOOL, argv, world, async ({ positionals }, paint) => {
+  return runTool(TOOL, argv, world, async ({ values: { all = false }, positionals }, paint) => {
     if (positionals.length > 0) throw new BadUsage(`Unexpected argument ${positionals.join(' ')}: settings come from CONFIG_FILE, .env and the environment`)
     const { env, out, readFile } = world
     const found: Finding[] = []
@@ -49,9 +52,9 @@ export function check (argv: readonly string[], world: CheckWorld): Promise<numb
     }
     const collected = collectSettings({ environment: env, readFile })
     const settings = await tryToRead(collected)
-    out.write(title(paint, 'Settings') + showSettings(collected, !(settings instanceof SettingsError), paint))
+    out.write(title(paint, 'Settings') + showSettings(collected, { isUsable: !(settings instanceof SettingsError), all, paint }))
     if (settings instanceof SettingsError) {
-      report('', settings.problems.map((problem) => fault(problem, 'Correct it at its source: docs/reference/settings.md lists every setting.')))
+      report('', settings.problems.map((problem) => fault(problem, cureOf(problem, collected, env))))
     } else {
       // A domain with a scheme is reported as a fault of the provider below.
       report('', startWarnings(settings).slice(settings.idp.issuers.length === 0 ? 1 : 0).map((text) => warning(text)))
@@ -76,11 +79,12 @@ async function tryToRead ({ values, ...faults }: CollectedSettings): Promise<Set
   }
 }
 
-/** Each setting, where its value comes from, and the value: as the service goes by it, or as it was found if the settings are not usable. */
-function showSettings ({ values, origins }: CollectedSettings, isUsable: boolean, paint: Paint): string {
+/** The settings that differ from their defaults, or with `all` each one: where its value comes from, and the value, as the service goes by it, or as it was found if the settings are not usable. */
+function showSettings ({ values, origins }: CollectedSettings, { isUsable, all, paint }: { isUsable: boolean, all: boolean, paint: Paint }): string {
   const shown = isUsable ? typedSettings(values) : values
-  const width = Math.max(...settingNames.map((name) => settingSpec(name).variable.length))
-  return settingNames.map((name) => {
+  const listed = settingNames.filter((name) => all || origins[name] !== undefined)
+  const width = Math.max(...listed.map((name) => settingSpec(name).variable.length))
+  const lines = listed.map((name) => {
     const { variable, secret, unset, default: byDefault } = settingSpec(name)
     const { [name]: origin = byDefault === undefined ? 'not set' : 'default' } = origins
     const value = valueAt(shown, name) ?? byDefault ?? unset
@@ -89,7 +93,8 @@ function showSettings ({ values, origins }: CollectedSettings, isUsable: boolean
     const isHidden = origins[name] !== undefined && (secret === true || text.includes('@'))
     const line = `${variable.padEnd(width)}  ${origin.padEnd(20)}  ${isHidden ? '(not shown)' : printableLine(text)}`
     return `  ${origins[name] === undefined ? paint('dim', line) : line}\n`
-  }).join('')
+  })
+  return lines.join('') + (all ? '' : `  ${paint('dim', `${settingNames.length - listed.length} others are not set; --all lists them, with their defaults.`)}\n`)
 }
 
 /** What is in a section is shown by the names that it may have: a secret may stand under another. */

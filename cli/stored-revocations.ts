@@ -3,12 +3,43 @@ import { createRevocationView } from '../lib/assembly/create-revocation.ts'
 import { hostsOf, parseReplayUrl } from '../lib/replay/redis/replay-url.ts'
 import { createMemoryLog } from '../lib/revocation/log.ts'
 import { callOf, readLog } from '../lib/revocation/redis-entries.ts'
+import type { RedisCall } from '../lib/revocation/redis-entries.ts'
 import type { RevocationEntry } from '../lib/revocation/log.ts'
 import type { Revocations } from '../lib/revocation/revocations.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 
 const LONGEST_MS = 2000
 const STEP_MS = 25
+
+/** The commands that instances send, in scripts and beside them. A user of Redis needs the right to each. */
+export const COMMANDS = ['EVAL', 'EXISTS', 'GET', 'HDEL', 'HSCAN', 'SET', 'TIME', 'UNLINK', 'XADD', 'XDEL', 'XLEN', 'XRANGE', 'XREAD', 'XREVRANGE'] as const
+
+/**
+ * Tries each command at a key of its own, which is gone then.
+ * KEYS: the key. Returns those to which the user has no right.
+ */
+const TRY_COMMANDS = `
+local refused = {}
+local function try(name, ...)
+  local reply = redis.pcall(name, ...)
+  if type(reply) == 'table' and reply.err and (string.find(reply.err, 'NOPERM') or string.find(reply.err, "can't run")) then refused[#refused + 1] = name end
+end
+local key = KEYS[1]
+try('TIME')
+try('SET', key, '1', 'PX', '1000')
+try('GET', key)
+try('EXISTS', key)
+try('UNLINK', key)
+try('XADD', key, '1-1', 'e', '1')
+try('XLEN', key)
+try('XRANGE', key, '-', '+')
+try('XREVRANGE', key, '+', '-')
+try('XREAD', 'STREAMS', key, '0')
+try('XDEL', key, '1-1')
+try('UNLINK', key)
+try('HDEL', key, 'e')
+try('HSCAN', key, '0')
+return refused`
 
 /**
  * What stood in the store of revocations at a time. A sentence if it cannot be read. Undefined if it is the memory of the service, or if
@@ -26,6 +57,19 @@ export async function readStoredRevocations (settings: Settings, now: number): P
 
 /** Reads the log of a Redis once. Returns what stood in the way. */
 export async function readStore (store: string, onEntry: (entry: RevocationEntry) => void): Promise<string | undefined> {
+  return await calling(store, call => readLog(call, onEntry))
+}
+
+/** Tries whether the user of a Redis has the right to all that instances do there. Returns what stands in the way. */
+export async function tryRights (store: string): Promise<string | undefined> {
+  return await calling(store, async call => {
+    const refused = await call('eval', TRY_COMMANDS, '1', '{holdfast:revocation}:probe') as string[]
+    if (refused.length > 0) throw new Error(`the user has no right to ${refused.join(', ')}`)
+  })
+}
+
+/** @param work what it rejects with is said in the sentence that is returned */
+async function calling (store: string, work: (call: RedisCall) => Promise<void>): Promise<string | undefined> {
   const target = parseReplayUrl(store)
   const { openRedisClient } = await import('../lib/replay/redis/redis-link.ts')
   const link = { isReady: false, fault: 'no answer' }
@@ -33,7 +77,7 @@ export async function readStore (store: string, onEntry: (entry: RevocationEntry
   try {
     for (let waitedMs = 0; waitedMs < LONGEST_MS && !link.isReady; waitedMs += STEP_MS) await delay(STEP_MS)
     if (!link.isReady) return `Redis at ${hostsOf(target).join(', ')}: ${link.fault}`
-    await readLog(callOf(client), onEntry)
+    await work(callOf(client))
     return undefined
   } catch (error) {
     return `Redis at ${hostsOf(target).join(', ')}: ${(error as Error).message}`

@@ -4,6 +4,8 @@ import { Server as NetServer } from 'node:net'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { CLIENT_ERROR_STATUSES, statusOfClientError } from '../server/client-error.ts'
+import type { ClientError, ClientErrorStatus } from '../server/client-error.ts'
 import { inTurn } from '../server/queued-response.ts'
 
 declare module 'fastify' {
@@ -17,6 +19,8 @@ declare module 'fastify' {
       readonly open: ReadonlySet<Socket>
       /** Connections refused since the start because there were too many. */
       readonly dropped: number
+      /** Requests refused since the start before they could be read, by their status. */
+      readonly unreadable: Readonly<Record<ClientErrorStatus, number>>
     }
   }
 }
@@ -33,10 +37,13 @@ export default fp(async (app: FastifyInstance) => {
   const handleInTurn = inTurn(handler)
   const servers = new Set<Server>()
   const open = new Set<Socket>()
-  const connections = { servers, open, dropped: 0 }
+  const unreadable = Object.fromEntries(CLIENT_ERROR_STATUSES.map(status => [status, 0])) as Record<ClientErrorStatus, number>
+  const connections = { servers, open, dropped: 0, unreadable }
   app.decorate('connections', connections)
 
   main.maxConnections = MAX_CONNECTIONS
+  // The answer ends the connection, so it comes after.
+  main.prependListener('clientError', noteUnreadable)
   adopt(main)
   app.addHook('onReady', async () => subscribe(CHANNEL, take))
   app.addHook('onClose', async () => { unsubscribe(CHANNEL, take) })
@@ -73,6 +80,14 @@ export default fp(async (app: FastifyInstance) => {
     if (main.listenerCount('upgrade') === 0) server.removeAllListeners('upgrade')
     // It accepts nothing more. The server's own method would, from Node 26 on, also end this connection before its first request.
     if (!main.listening) NetServer.prototype.close.call(server)
+  }
+
+  /** There is no request that could be counted and logged, for example when the headers are too large. */
+  function noteUnreadable (error: ClientError, socket: Socket): void {
+    const status = statusOfClientError(error, socket)
+    if (status === undefined) return
+    unreadable[status]++
+    app.log.info({ status, code: error.code }, 'request unreadable')
   }
 
   function forget (this: Socket): void {

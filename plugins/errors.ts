@@ -5,7 +5,8 @@ import fp from 'fastify-plugin'
 import { rpcErrorBody } from '../lib/gate/rpc-error.ts'
 import { errorBody, Refusal, refusalBodies } from '../lib/refusal.ts'
 import type { ErrorBodyForm } from '../lib/refusal.ts'
-import { answerOf } from '../server/queued-response.ts'
+import { statusOfClientError } from '../server/client-error.ts'
+import type { ClientError } from '../server/client-error.ts'
 
 /** Milliseconds for which such a connection may end by itself after its answer. If it were closed at once, the answer might be lost. */
 const LINGER_MS = 1000
@@ -49,13 +50,12 @@ export function answerBadTarget (form: ErrorBodyForm, isGate: boolean) {
 
 /** Answers what Node's parser refuses before there is a request. */
 export function answerClientError (form: ErrorBodyForm) {
-  return (error: Error & { code?: string }, socket: Socket): void => {
-    // If an answer has begun, as when a body breaks off, a second answer would be read as the answer to the next request.
-    if (error.code === 'ECONNRESET' || !socket.writable || answerOf(socket)?.headersSent) {
+  return (error: ClientError, socket: Socket): void => {
+    const status = statusOfClientError(error, socket)
+    if (status === undefined) {
       socket.destroy()
       return
     }
-    const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400
     const body = JSON.stringify(errorBody(form, status, 'The request is not valid HTTP, too large or too slow.'))
     socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${body.length}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n${body}`)
     // Node's time limits no longer apply to the connection, and it is not idle as long as bytes arrive.

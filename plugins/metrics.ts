@@ -47,8 +47,8 @@ export default fp(async (app: FastifyInstance) => {
   }
 
   function readSources (): MetricSources {
-    const { pressure: { shed }, connections: { open, dropped } } = app
-    return { requests, guard: guard!, parts, audit: app.guardAudit, connections: { open: open.size, dropped }, answersEnded: app.openAnswers.state().ended, shed, now: Date.now() / 1000 }
+    const { pressure: { shed }, connections: { open, dropped, unreadable } } = app
+    return { requests, guard: guard!, parts, audit: app.guardAudit, connections: { open: open.size, dropped, unreadable }, answersEnded: app.openAnswers.state().ended, shed, now: Date.now() / 1000 }
   }
 }, { name: 'metrics', dependencies: ['holdfast-auth', 'holdfast-audit', 'holdfast-token-end', 'pressure', 'connections', 'request-end'] })
 

@@ -17,6 +17,9 @@ h2 a:hover, h3 a:hover { text-decoration: underline }
 pre { background: var(--soft); padding: .6rem .75rem; border-radius: .25em; overflow-x: auto; white-space: pre-wrap }
 pre code { padding: 0; user-select: all }
 nav ul { padding-left: 1.25rem }
+.guard { border: 1px solid var(--line); border-radius: 1em; padding: .05em .6em; font-size: .85em; white-space: nowrap }
+.open { border-style: dashed }
+summary { cursor: pointer }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; width: 100% }
 th, td { text-align: left; vertical-align: top; padding: .35rem .75rem .35rem 0; border-top: 1px solid var(--line) }
@@ -55,7 +58,7 @@ export function renderPage (document: OpenapiDocument): string {
 <nav aria-label="Contents">
 <ul>
 <li><a href="#credentials">Credentials</a></li>
-${sections.map(({ name, entries }) => `<li>${link(`tag-${name}`, name)}<ul>\n${entries.map(({ method, path, operation }) => `<li>${link(operation.operationId, titleOf(method, path))}</li>`).join('\n')}\n</ul></li>`).join('\n')}
+${sections.map(({ name, entries }) => `<li>${link(`tag-${name}`, name)}<ul>\n${entries.map(({ method, path, operation }) => `<li>${link(operation.operationId, titleOf(method, path))} ${guardOf(operation)}</li>`).join('\n')}\n</ul></li>`).join('\n')}
 <li><a href="#refusals">Refusals</a><ul>
 ${Object.keys(components.responses).map(name => `<li>${link(anchor(name), name)}</li>`).join('\n')}
 </ul></li>
@@ -65,6 +68,7 @@ ${Object.keys(components.responses).map(name => `<li>${link(anchor(name), name)}
 ${heading(2, 'credentials', 'Credentials')}
 ${table(['Scheme', 'Meaning'], schemes.map(([name, { description }]) => [code(name), prose(description)]))}
 <p>The calls on this page take the access token from the variable <code>TOKEN</code> of the shell${schemes.some(([name]) => name === 'Bearer') ? '' : ', and the proof from <code>PROOF</code>. Each call needs a fresh one'}. One click selects a whole call.</p>
+${schemes.some(([name]) => name === 'DPoP') ? '<p>In a clone of the service, <code>npm run call</code> gets a token that is bound to a key, makes the proof, and explains a refusal.</p>' : ''}
 ${sections.map(section => renderSection(document, section)).join('\n')}
 ${heading(2, 'refusals', 'Refusals')}
 ${Object.entries(components.responses).map(([name, response]) => renderRefusal(name, response)).join('\n')}
@@ -93,17 +97,35 @@ function renderSection (document: OpenapiDocument, { name, description, entries 
 function renderOperation (document: OpenapiDocument, { method, path, operation }: Entry): string {
   const { operationId, summary, description, security = [], requestBody } = operation
   const parameters = (operation.parameters ?? []).map(parameter => resolveReference<Parameter>(document, parameter))
-  const answers = Object.entries(operation.responses).map(([status, response]) => renderAnswer(document, status, response))
+  // The answers of guards are the same everywhere: they stand once, at the end.
+  const answers = Object.entries(operation.responses).filter(([, response]) => !('$ref' in response)).map(([status, response]) => renderAnswer(document, status, response))
+  const refusals = Object.entries(operation.responses).flatMap(([status, response]) => '$ref' in response ? [link(anchor(String(response.$ref)), status)] : [])
   const call = curlLine(document, { method, path, operation, address: ADDRESS_MARK })
   return `<article id="${escape(operationId)}">
 <h3>${link(operationId, titleOf(method, path))}</h3>
+<p>${guardOf(operation)}</p>
 ${[summary, description].filter(text => text !== undefined).map(text => `<p>${prose(text)}</p>`).join('\n')}
 ${security.length === 0 ? '<p>Open to everyone.</p>' : `<p>Credentials: ${security.map(renderSecurity).join(', or ')}.</p>`}
 <pre><code>${escape(call)}</code></pre>
-${parameters.length === 0 ? '' : table(['Parameter', 'Where', 'Meaning'], parameters.map(({ name, in: place, required, description }) => [code(name), escape(required ? `${place}, required` : place), prose(description)]))}
+${security.some(requirement => 'DPoP' in requirement) ? `<pre><code>${escape(dpopLine(method, path, operation))}</code></pre>\n` : ''}${parameters.length === 0 ? '' : table(['Parameter', 'Where', 'Meaning'], parameters.map(({ name, in: place, required, description }) => [code(name), escape(required ? `${place}, required` : place), prose(description)]))}
 ${requestBody === undefined ? '' : table(['Body', 'Members'], Object.entries(requestBody.content).map(([type, { schema }]) => [code(type), renderSchema(document, schema)]))}
-${table(['Status', 'Answer', 'Body'], answers)}
+${answers.length === 0 ? '' : table(['Status', 'Answer', 'Body'], answers)}
+${refusals.length === 0 ? '' : `<p>Refusals: ${refusals.join(', ')}.</p>`}
 </article>`
+}
+
+/** Who may call, in a few words: what the eye looks for. */
+function guardOf ({ security = [], 'x-requirements': further = [] }: Operation): string {
+  if (security.length === 0) return '<span class="guard open">open</span>'
+  const sets = [...new Set(security.flatMap(requirement => Object.values(requirement)).filter(scopes => scopes.length > 0).map(scopes => scopes.join(' and ')))]
+  const words = [security.some(requirement => Object.keys(requirement).length === 0) ? 'token, optional' : 'token', ...sets.length > 0 ? [sets.join(' or ')] : [], ...further.some(requirement => Object.keys(requirement).some(member => !['scope', 'anyScope', 'optional'].includes(member))) ? ['more'] : []]
+  return words.map(word => `<span class="guard">${escape(word)}</span>`).join(' ')
+}
+
+/** The call with DPoP: a tool makes the proof. */
+function dpopLine (method: string, path: string, { security = [] }: Operation): string {
+  const scopes = security.find(requirement => requirement['DPoP'])?.['DPoP'] ?? []
+  return `npm run call -- --url '${ADDRESS_MARK}' --dpop ${method.toUpperCase()} '${path.replaceAll("'", "'\\''").replace(/\{\w+\}/g, '7')}'${scopes.length > 0 ? ` --scope '${scopes.join(' ')}'` : ''}`
 }
 
 function renderSecurity (requirement: Readonly<Record<string, readonly string[]>>): string {
@@ -114,17 +136,23 @@ function renderSecurity (requirement: Readonly<Record<string, readonly string[]>
 function renderAnswer (document: OpenapiDocument, status: string, response: Operation['responses'][string]): string[] {
   const { description, content = {} } = resolveReference<Response>(document, response)
   const [body] = Object.values(content)
-  const more = '$ref' in response ? ` (${link(anchor(response.$ref), 'more')})` : ''
   const example = body?.example === undefined ? '' : `<br>for example ${code(typeof body.example === 'string' ? body.example : JSON.stringify(body.example))}`
-  return [code(status), prose(description) + more, body ? renderSchema(document, body.schema) + example : '']
+  return [code(status), prose(description), body ? renderSchema(document, body.schema) + example : '']
 }
 
+/** The bodies differ only in their sentence, so one stands for all. */
 function renderRefusal (name: string, { description, headers = {}, content = {} }: Response): string {
   const examples = Object.values(content).flatMap(({ examples = {} }) => Object.entries(examples))
   return `${heading(3, anchor(name), name)}
 <p>${prose(description)}</p>
 ${table(['Header', 'Meaning'], Object.entries(headers).map(([header, { description }]) => [code(header), prose(description)]))}
-${table(['Reason', 'Body'], examples.map(([reason, { value }]) => [code(reason), code(JSON.stringify(value))]))}`
+${examples.length === 0 ? '' : `<p>Body: ${code(JSON.stringify(examples[0]![1].value))}</p>\n<details>\n<summary>${examples.length} reasons, each with its sentence</summary>\n${table(['Reason', 'Sentence'], examples.map(([reason, { value }]) => [code(reason), escape(sentenceOf(value))]))}\n</details>`}`
+}
+
+/** What a body says in words: `message`, or `detail` where `api.errorBody` is `detailed`. */
+function sentenceOf (value: unknown): string {
+  const { message, detail } = value as { message?: string, detail?: string }
+  return String(message ?? detail)
 }
 
 /** A schema in one line: an object with its members and their types. */

@@ -70,6 +70,13 @@ export async function finishLogin (config) {
   return session
 }
 
+/** The session is over. Its token is kept, to see what becomes of it. */
+export async function endSession (session) {
+  const ended = { ...session, ended: true }
+  await write('session', ended)
+  return ended
+}
+
 export const forget = clear
 
 /** The provider ends the session of this browser, and notifies its clients. The page stays. */

@@ -2,12 +2,13 @@
 import * as oauth from '/vendor/oauth4webapi.js'
 import { ATTACKS } from './attacks.js'
 import { byId, element } from './dom.js'
+import { targetsOf } from './endpoints.js'
 import { call, last, send } from './exchange.js'
 import { decodeJwt } from './jwt.js'
-import { finishLogin, forget, keyPair, logOut, logOutEverywhere, startLogin } from './login.js'
+import { endSession, finishLogin, forget, keyPair, logOut, logOutEverywhere, startLogin } from './login.js'
 import { look } from './parties.js'
 import { openStream } from './stream.js'
-import { judge } from './verdict.js'
+import { judge, scopesAskedFor } from './verdict.js'
 import { jwtView, resultView, verdictView } from './view.js'
 
 const RETRY_MS = 3000
@@ -63,10 +64,23 @@ const logIn = (...choice) => startLogin(config, ...choice).catch((error) => fail
 /** The same user again, in the way that a route asks for. */
 const logInAsAsked = (asked) => logIn(decodeJwt(session.token).claims.sub, session.asked ?? [], asked)
 
+/** After a 403 for want of scopes: a login with them, as the same user if that one may have them. Undefined if none can. */
+function widerLogin ({ received }) {
+  const scopes = scopesAskedFor(received)
+  if (scopes === undefined || session === undefined) return undefined
+  const { sub } = decodeJwt(session.token).claims
+  const able = config.users.filter(({ permissions }) => scopes.every((scope) => permissions.includes(scope)))
+  const user = able.find(({ id }) => id === sub) ?? able[0]
+  return user && { label: `Log in as ${user.name} with ${scopes.join(', ')}`, run: () => logIn(user.id, [...new Set([...session.asked ?? [], ...scopes])]) }
+}
+
 /** Looks what runs, drops a token that no provider here has issued, and shows all of it. */
 async function refresh () {
   parties = await look()
-  config = parties.config ?? config
+  if (parties.config !== undefined) {
+    const endpoints = parties.endpoints ?? config?.samples.endpoints ?? parties.config.samples.endpoints
+    config = { ...parties.config, samples: { ...parties.config.samples, endpoints, ...config?.isGate === false || parties.endpoints ? targetsOf(endpoints, parties.config.samples) : {} } }
+  }
   if (session !== undefined && parties.keyIds !== undefined && !isOfThisProvider(session.token)) {
     await end('The token came from a provider that no longer runs, so this page deleted it. Log in again.')
     announce(farewell)
@@ -116,11 +130,19 @@ function showChoices () {
     element('span', {}, name, element('span', { className: 'hint' }, permissions.length === 0 ? 'no permissions' : permissions.length === config.permissions.length ? 'all permissions' : permissions.join(', '))))))
   byId('permissions').append(...config.permissions.map((name) => element('label', {},
     element('input', { type: 'checkbox', name: 'permission', value: name, checked: name === 'read:messages' }), ' ', element('code', {}, name))))
-  byId('endpoints').append(...config.samples.endpoints.map(([path, guard]) => choice('call-note', { 'data-path': path }, element('code', {}, `GET ${path}`), guard,
-    () => show({ title: `GET ${path}`, story: `Needs: ${guard}.` }, (log) => callEndpoint(log, path)))))
   byId('attacks').append(...ATTACKS.map((attack) => choice('attack-note', { 'data-attack': attack.id }, attack.title, attack.story,
     () => show(attack, (log) => attack.run(world(), log)))))
   if (config.canEnd) showEnds()
+}
+
+/** One button for each endpoint. They are made anew when the API has others. */
+function showEndpoints () {
+  const list = byId('endpoints')
+  const now = JSON.stringify(config.samples.endpoints)
+  if (list.dataset.shown === now) return
+  list.dataset.shown = now
+  list.replaceChildren(...config.samples.endpoints.map(([path, guard]) => choice('call-note', { 'data-path': path }, element('code', {}, `GET ${path}`), guard,
+    () => show({ title: `GET ${path}`, story: `Needs: ${guard}.` }, (log) => callEndpoint(log, path, guard)))))
 }
 
 const LESSON = 'Open responses of this token have ended with it. The check below shows the event, its sender and its time.'
@@ -149,6 +171,8 @@ function showEnds () {
     choice('end-note', { 'data-end': 'stream' }, 'Open a stream', `GET ${config.samples.stream}: events, for as long as the token lives`, watchStream),
     ...ENDS.map((what) => choice('end-note', { 'data-end': what.id }, what.title, what.story, () => show(what, async (log) => {
       await what.run()
+      session = await endSession(session)
+      render()
       await Promise.race([stream?.ended, new Promise((resolve) => setTimeout(resolve, STREAM_END_MS))])
       await callEndpoint(log, config.samples.anyToken)
     }))))
@@ -191,6 +215,7 @@ function render () {
   state.className = 'state'
   state.hidden = fault === undefined
   if (config === undefined) return
+  showEndpoints()
   const isIn = session !== undefined
   byId('login-state').replaceChildren(...isIn ? sessionView() : [element('p', { className: farewell && 'warning' }, farewell || 'Nobody is logged in. The key is generated in this browser. Its private half cannot be read, not even by this page.')])
   byId('login').textContent = isIn ? 'Log in again' : 'Log in'
@@ -224,15 +249,15 @@ function sessionView () {
   const until = new Date(exp * 1000).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' })
   const list = (names) => names.flatMap((one, index) => [index === 0 ? '' : ', ', element('code', {}, one)])
   return [
-    element('p', { className: 'who' }, element('strong', {}, expiresIn() > 0 ? `Logged in as ${name}` : `${name} was logged in`), ` until ${until}.`),
+    element('p', { className: 'who' }, element('strong', {}, session.ended ? `${name} is logged out.` : expiresIn() > 0 ? `Logged in as ${name}` : `${name} was logged in`), session.ended ? ' This page keeps the token, so that you can see it refused.' : ` until ${until}.`),
     element('p', {}, 'Permissions: ', scopes.length === 0 ? 'none' : list(scopes), '.', denied.length > 0 && [' ', name, ' does not have ', list(denied), ', so the token does not either.']),
     element('p', { className: 'quiet' }, 'The token is bound to the key ', element('code', { id: 'thumbprint' }, session.thumbprint), '. This browser keeps the key, and cannot export it.')
   ]
 }
 
-async function callEndpoint (log, path) {
+async function callEndpoint (log, path, guard) {
   const url = config.api + path
-  if (session === undefined || path === config.samples.open) return send(log, url, {})
+  if (session === undefined || guard === 'open to everyone') return send(log, url, {})
   if (config.mode === 'DISABLED') return send(log, url, { authorization: `Bearer ${session.token}` })
   return call(log, url, session.token, dpop)
 }
@@ -250,7 +275,7 @@ async function show (what, run) {
     const hasStarted = await run(log) !== false
     const explanation = await explain(last(log), log.slice(0, -1))
     const verdict = judge({ ...what, hasStarted }, last(log), explanation, config)
-    display(resultView(what, verdict, log, explanation, { isProviderUp: parties.keyIds !== undefined, announce, logInAsAsked }))
+    display(resultView(what, verdict, log, explanation, { isProviderUp: parties.keyIds !== undefined, announce, logInAsAsked, wider: widerLogin(last(log)) }))
     announce(`${what.title}: ${verdict.word.toLowerCase()}. ${last(log).status > 0 ? `The API answered ${last(log).status} ${last(log).statusText}. ` : ''}${verdict.says}`)
     if (last(log).status === 0) await refresh()
   } catch (error) {
@@ -263,6 +288,7 @@ async function show (what, run) {
 const whyNot = ({ reasons }) => parties.isApiUp ? reasons && whyNoAttack() : faultOf(parties)
 
 function display (nodes) {
+  byId('result').classList.remove('empty')
   byId('result-body').replaceChildren(...nodes)
   byId('result').scrollTop = 0
   // On a narrow screen the result has grown, and must not cover the button.

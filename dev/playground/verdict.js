@@ -49,3 +49,9 @@ export function loginAskedFor ({ received }) {
   const values = ['acr_values', 'max_age'].map((name) => [name, new RegExp(`\\b${name}="([^"]*)"`).exec(challenge)?.[1]])
   return Object.fromEntries(values.filter(([, value]) => value !== undefined))
 }
+
+/** The scopes that a 403 names as needed (RFC 6750 section 3); undefined if it names none. */
+export function scopesAskedFor ({ 'www-authenticate': challenge = '' }) {
+  if (!challenge.includes('error="insufficient_scope"')) return undefined
+  return /\bscope="([^"]+)"/.exec(challenge)?.[1].split(' ')
+}

@@ -24,7 +24,7 @@ function members (title, object, marked) {
 const row = (label, value, more, className) => element('div', { className: className || undefined }, element('dt', {}, label), element('dd', {}, element('code', {}, value), more))
 
 /** The whole story of a call or an attack: verdict, why, and every request that was made. */
-export function resultView ({ title, story, lesson, claims = [] }, verdict, exchanges, explanation, { isProviderUp, announce, logInAsAsked }) {
+export function resultView ({ title, story, lesson, claims = [] }, verdict, exchanges, explanation, { isProviderUp, announce, logInAsAsked, wider }) {
   const final = exchanges.at(-1)
   const asked = loginAskedFor(final)
   const advice = verdict.tone === 'good' || verdict.word === 'Not stopped' ? undefined : adviceFor(explanation)
@@ -32,9 +32,11 @@ export function resultView ({ title, story, lesson, claims = [] }, verdict, exch
     element('h3', {}, title),
     element('p', { className: 'quiet' }, story),
     verdictView(verdict, final, explanation?.reason),
+    final.status >= 200 && final.status < 300 && final.body && element('pre', { tabindex: '0', id: 'answer', 'aria-label': 'Body of the answer' }, pretty(final.body)),
     lesson && verdict.tone === 'good' && element('p', { className: 'lesson' }, lesson),
     advice && element('p', { className: 'lesson', id: 'advice' }, element('strong', {}, 'What to do: '), prose(advice)),
     asked && element('p', {}, element('button', { type: 'button', className: 'small', id: 'step-up', click: () => logInAsAsked(asked) }, 'Log in as the route asks')),
+    wider && element('p', {}, element('button', { type: 'button', className: 'small', id: 'widen', click: wider.run }, wider.label)),
     ...final.status === 0 ? [] : checksView(explanation, isProviderUp),
     ...exchanges.map((exchange, index) => exchangeView(exchange, claims, index + 1, exchange === final, announce))
   ].filter(Boolean)

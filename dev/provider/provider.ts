@@ -72,6 +72,7 @@ async function createHandler (issuer: string, settings: TenantSettings): Promise
     const refuse = (): never => { throw new oidc.errors.InvalidTarget('this tenant does not know that API') }
     return new oidc.Provider(issuer, await configuration(settings, policy, refuse))
   })
+  provider.use(pointTheWay)
   provider.use(takeAudience)
   provider.use((context, next) => logIn(provider, context, next))
   provider.use((context, next) => logOut(provider, originsOf(settings.redirectUris), context, next))
@@ -103,6 +104,13 @@ async function logIn (provider: Provider, context: Context, next: () => Promise<
     await session.persist()
   }
   context.redirect(back)
+}
+
+/** At `/` a visitor reads what this server is. */
+async function pointTheWay (context: Context, next: () => Promise<void>): Promise<void> {
+  if (context.path !== '/') return next()
+  context.status = 404
+  context.body = 'The local identity provider of npm run dev. Its endpoints are listed at /.well-known/openid-configuration; to log in, use the playground.\n'
 }
 
 const wordsOf = (list: unknown): string[] => String(list).split(' ')

@@ -20,12 +20,12 @@ export async function banner (tenant: Tenant, playground: string | undefined, pa
   const hasDocs = (await exchange({ method: 'GET', url: docs }, {})).status < 400
   const rows: Array<[string, string | undefined]> = [
     [upstream === undefined ? 'API' : 'Gate', tenant.url],
-    ['before', upstream],
+    ['before', upstream && `${upstream}  (the application behind it)`],
     ['Playground', playground],
     ['Reference', hasDocs ? docs : undefined],
     ['Provider', `${tenant.issuer}  (audience ${tenant.audience})`],
     ...others.map(({ issuer }): [string, string] => ['and', issuer]),
-    ['Transmitter', transmitter],
+    ['Log-outs', transmitter && `${transmitter}  (tells the API which sessions have ended)`],
     ['Users', USERS.map(({ id }) => id).join(', ')],
     ['Your client', ownClient && describeClient(ownClient)]
   ]

@@ -16,10 +16,10 @@ const routes: FastifyPluginAsync = async (app) => {
   if (app.gate || !revocation) return
   app.get('/dev/stream', {
     onRequest: app.authenticate(),
-    schema: { summary: 'Events that end with the token; only under npm run dev' }
+    schema: { hide: true }
   }, (_request, reply) => reply.type('text/event-stream').header('cache-control', 'no-store').send(Readable.from(events())))
 
-  app.get('/dev/revocation', { schema: { summary: 'The event that revoked a token; only under npm run dev' } }, ({ headers }, reply) => {
+  app.get('/dev/revocation', { schema: { hide: true } }, ({ headers }, reply) => {
     const claims = decodeJwt<{ cnf?: { jkt?: string } }>(String(headers.authorization).split(' ')[1] ?? '')
     const token = { claims, issuer: claims.iss, binding: { jkt: claims.cnf?.jkt, x5tS256: undefined } } as unknown as RevocableToken
     reply.header('cache-control', 'no-store').type('application/json').send(JSON.stringify(revocation.revocations.revocationOf(token) ?? null))

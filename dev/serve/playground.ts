@@ -51,7 +51,7 @@ export async function startPlayground ({ port, api, provider, transmitter, setti
     const note = error.statusCode === 413 ? 'That is more than 1 MiB.' : error.message
     return reply.code(error.statusCode ?? 500).send({ checks: [], notes: [note] })
   })
-  server.get('/config.json', async () => ({ api, issuer, audience, clientId, redirectUri: `${url}/`, permissions: PERMISSIONS, users: USERS, samples, mode: settings.idp.dpopMode, canEnd: transmitter !== undefined && settings.revocation !== undefined, asksForNonces: settings.dpop.nonce === 'required' }))
+  server.get('/config.json', async () => ({ api, issuer, audience, clientId, redirectUri: `${url}/`, permissions: PERMISSIONS, users: USERS, samples, isGate: settings.gate !== undefined, mode: settings.idp.dpopMode, canEnd: transmitter !== undefined && settings.revocation !== undefined, asksForNonces: settings.dpop.nonce === 'required' }))
   server.post('/explain', (request) => explainExchange(request.body, settings, keys, (authorization) => whatRevoked(api, authorization)))
   server.post('/log-out-everywhere', async (request, reply) => {
     const status = await transmitter!.push(`${api}/revocation/events`, 'session-revoked', { user: { format: 'iss_sub', iss: issuer, sub: (request.body as { sub: string }).sub } })

@@ -86,7 +86,7 @@ async function run (wanted: number, tenants: number, isGate: boolean): Promise<v
     stops.push(() => other.close())
     others.push(other)
   }
-  const api = startApi({ ...service.environment, PORT: String(port) }, stdout.isTTY, (file) => say(paint('dim', `${file} has changed: the API starts anew.`)))
+  const api = startApi({ ...service.environment, PORT: String(port), DEV_PLAYGROUND: playground }, stdout.isTTY, (file) => say(paint('dim', `${file} has changed: the API starts anew.`)))
   stops.push(() => api.stop())
   const provider = await startProvider({ port: providerPort, audience: AUDIENCE, redirectUris: [`${playground}/`], logoutUri: `${url}/revocation/logout`, ownClient })
   stops.push(() => provider.close())

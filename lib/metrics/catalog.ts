@@ -27,7 +27,7 @@ export interface MetricSources {
   readonly requests: Pick<RequestTally, 'counts' | 'durations'>
   readonly guard: GuardTally
   readonly parts: GuardState
-  readonly connections: { readonly open: number, readonly dropped: number }
+  readonly connections: { readonly open: number, readonly dropped: number, readonly unreadable: Readonly<Record<number, number>> }
   /** The record of decisions. Undefined if there is none. */
   readonly audit: { state (): { readonly written: number, readonly lost: number, readonly fault: string | undefined } } | undefined
   /** The number of open answers that were ended because their token was. */
@@ -96,6 +96,8 @@ export const METRICS: readonly MetricSpec[] = [
   gauge('holdfast_connections', 'Open connections.', ({ connections }) => one(connections.open)),
   counter('holdfast_connections_dropped_total', 'Connections refused because the most that are allowed were already open.',
     ({ connections }) => one(connections.dropped)),
+  counter('holdfast_requests_unreadable_total', 'Requests answered before they could be read, by status: 400 (no valid HTTP), 408 (too slow), 431 (headers too large).',
+    ({ connections }) => by('status', connections.unreadable)),
   counter('holdfast_refusals_total', 'Refused requests by reason, and if there are several issuers, by that of the token.',
     ({ guard, parts }) => hasSeveral(parts) ? guard.refusalsByIssuer() : by('reason', guard.refusals)),
   counter('holdfast_mcp_messages_total', 'Messages of the Model Context Protocol at the gate by path, method and tool of their rule, and what became of their request.',

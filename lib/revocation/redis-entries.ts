@@ -2,6 +2,7 @@ import type { Cluster, Redis } from 'ioredis'
 import { isStreamStatus } from './effects.ts'
 import type { RevocationEffect, RevocationEntry } from './log.ts'
 import { LOG, OLD_BLOCKS } from './redis-scripts.ts'
+import { isVerificationNews } from './stream-verification.ts'
 
 /** Entries of one answer. */
 export const PAGE = 1000
@@ -45,9 +46,12 @@ export function readEntry (text: string): StoredEntry | undefined {
   given.t ??= Number(given.recordedAt) * 1000
   const { key, effect, at, also, recordedAt, t, event, source, sender, standing } = given
   const isRead = isText(key, MAX_KEY_CHARACTERS) && EFFECTS.has(effect) && isTime(at) && isTime(recordedAt) && isTime(t) && (also === undefined || isTime(also)) &&
-    isText(event, MAX_CHARACTERS) && EVENT.test(event) && isText(source, MAX_CHARACTERS) && isText(sender, MAX_CHARACTERS) && STANDINGS.has(standing) &&
-    (effect !== 'state' || event === 'verification' || isStreamStatus(event))
+    isText(event, MAX_CHARACTERS) && isEvent(effect, event) && isText(source, MAX_CHARACTERS) && isText(sender, MAX_CHARACTERS) && STANDINGS.has(standing)
   return isRead ? given as StoredEntry : undefined
+}
+
+function isEvent (effect: unknown, event: string): boolean {
+  return effect === 'state' ? isVerificationNews(event) || isStreamStatus(event) : EVENT.test(event)
 }
 
 function isText (value: unknown, maxCharacters: number): value is string {

@@ -13,6 +13,12 @@ export interface StreamVerificationOptions {
 const VERIFICATION_SECONDS = 600
 /** Before the state in the news that it was asked for. */
 const ASKED = 'asked '
+
+/** Whether news of a stream are of its verification: one was asked for, or has come. */
+export function isVerificationNews (event: string): boolean {
+  return event === 'verification' || /^asked [\w-]{16}$/.test(event)
+}
+
 /** A transmitter may take its time, and a new leader asks again. */
 const MAX_STATES = 8
 /** Another instance may have asked: its news take a moment. */
@@ -41,7 +47,7 @@ export function createStreamVerification ({ name, authenticate, announce, surrou
       const at = now()
       dueAt = at + Math.max(VERIFICATION_SECONDS, minimumSeconds)
       const state = randomBytes(12).toString('base64url')
-      await announce({ key: `stream ${name}`, effect: 'state', at, recordedAt: at, event: `${ASKED}${state}`, source: name, sender: name, standing: 'other' })
+      await announce({ key: `asked ${name}`, effect: 'state', at, recordedAt: at, event: `${ASKED}${state}`, source: name, sender: name, standing: 'other' })
       return state
     },
     /** Takes news of the stream from the log. */

@@ -41,6 +41,9 @@ export function replayPromise ({ idp, dpop: { replay, nonce } }: Settings): stri
   return 'A proof is accepted at most once by one instance: each further instance would accept it once more. For several, set DPOP_NONCE=required everywhere, or DPOP_REPLAY to a Redis that all of them share (docs/guide/instances.md)'
 }
 
+export const HOST_BELIEVED = 'Neither PUBLIC_URL nor TRUST_PROXY is set, so Host is believed: a DPoP proof that was made for another name is accepted if the request has that name as its Host. ' +
+  'An attacker who gets a client to call http://evil.example can use its token and its unused proofs here. Set PUBLIC_URL to the address that clients use'
+
 /** Returns one warning for each setting that can be used but that an operator should reconsider. Of values they hold only hosts and issuers. */
 export function startWarnings ({ idp, server, proxies, unknownVariables, isNonceSecretUnused }: Settings): string[] {
   const warnings: string[] = []
@@ -51,8 +54,7 @@ export function startWarnings ({ idp, server, proxies, unknownVariables, isNonce
     warnings.push(`These variables look like settings but are not, and have no effect: ${unknownVariables.join(', ')}`)
   }
   if (idp.dpopMode !== 'DISABLED' && server.trustProxy === false && server.publicUrl === undefined) {
-    warnings.push('Neither PUBLIC_URL nor TRUST_PROXY is set, so Host is believed: a DPoP proof that was made for another name is accepted if the request has that name as its Host. ' +
-      'An attacker who gets a client to call http://evil.example can use its token and its unused proofs here. Set PUBLIC_URL to the address that clients use')
+    warnings.push(HOST_BELIEVED)
   }
   for (const { issuer, audienceClaim } of idp.issuers.filter(({ audienceClaim }) => audienceClaim !== 'aud')) {
     warnings.push(`Tokens of ${issuer} are accepted by ${audienceClaim} instead of aud: they are for a client, not for this API, and each API that accepts that client takes them. ` +

@@ -7,6 +7,7 @@ import { freePort } from '../helpers/free-port.ts'
 import t from 'tap'
 import type { Test } from 'tap'
 import { check } from '../../cli/check.ts'
+import { COMMANDS } from '../../cli/stored-revocations.ts'
 import { PROVIDER_FAULTS, STORE_FAULTS } from '../../explain/faults.ts'
 import { bulk, startFakeRedis } from '../helpers/fake-redis.ts'
 import { KNOWN_EVENT_TYPES } from '../../lib/revocation/effects.ts'
@@ -50,11 +51,30 @@ t.test('If all is well, it says so, with code 0, and shows each setting with its
   t.match(text, new RegExp(`IDP_AUDIENCE +\\.env +${AUDIENCE}\n`))
   t.match(text, /IDP_SCOPE_CLAIMS +config\.yaml, line 3 +scope scp\n/)
   t.match(text, /LOG_LEVEL +config\.yaml, line 6 +warn\n/)
-  t.match(text, /DPOP_REPLAY_MAX +default +2000000\n/)
-  t.match(text, /IDP_DOMAIN +not set +required, unless IDP_ISSUER is set\n/)
+  t.notMatch(text, /DPOP_REPLAY_MAX|IDP_DOMAIN|default +/, 'what has its default is left out')
+  t.match(text, /\n {2}\d+ others are not set; --all lists them, with their defaults\.\n/)
   t.match(text, /DPOP_NONCE_SECRET +config\.yaml, line 8 +\(not shown\)\n/)
   t.notMatch(text, containing('c2VjcmV0'), 'a secret is not shown')
   t.match(text, new RegExp(`GET ${issuer.url}\\.well-known/openid-configuration answered 200\\.\n.*GET ${issuer.url}keys answered 200\\.\n.*1 usable key for RS256\\.\n.*clock .* agree\\.\n`))
+})
+
+t.test('With --all it lists every setting, with the defaults.', async (t) => {
+  const { code, text } = await run(good, {}, ['--all'])
+  t.equal(code, 0)
+  t.match(text, /DPOP_REPLAY_MAX +default +2000000\n/)
+  t.match(text, /IDP_DOMAIN +not set +required, unless IDP_ISSUER is set\n/)
+  t.notMatch(text, containing('--all'))
+})
+
+t.test('What to do about a setting is a line to paste, for the place where it stands.', async (t) => {
+  const advice = async (...args: Parameters<typeof run>): Promise<string[]> => [...(await run(...args)).result.matchAll(/What to do +(.*)\n/g)].map(([, line]) => line!)
+  t.strictSame(await advice({}), ['export IDP_DOMAIN=tenant.example', 'export IDP_AUDIENCE=https://api.example'])
+  t.strictSame(await advice({ ...good, DPOP_NONCE: 'sometimes', DPOP_ALGS: 'none' }), ["export DPOP_ALGS='ES256 ES384 EdDSA Ed25519 PS256 RS256'", 'export DPOP_NONCE=off'])
+  t.strictSame(await advice(good, { '.env': 'DPOP_NONCE=sometimes\n' }), ['DPOP_NONCE=off, in .env'])
+  t.strictSame(await advice(good, { 'config.yaml': 'dpop:\n  nonce: sometimes\n' }), ['nonce: off, in config.yaml, line 2'])
+  t.strictSame(await advice({ ...good, IDP_DPOP_MOD: 'REQUIRED' }), ['export IDP_DPOP_MODE="$IDP_DPOP_MOD"; unset IDP_DPOP_MOD'])
+  t.strictSame(await advice(good, { '.env': 'IDP_DPOP_MOD=REQUIRED\n' }), ["sed -i.bak 's/^IDP_DPOP_MOD=/IDP_DPOP_MODE=/' .env"])
+  t.match(await advice({ ...good, DPOP_NONCE_SECRET: 'short', DPOP_REPLAY: 'redis://127.0.0.1' }), [/^docs\/reference\/settings\.md lists/], 'a secret has no example')
 })
 
 t.test('Each unusable setting is reported, and no provider is called.', async (t) => {
@@ -97,6 +117,27 @@ t.test('A provider whose keys cannot be fetched or used is a fault, with its URL
   const leaky = await run({ ...good, IDP_ISSUER: await startProvider(t, { keys: [...issuer.keys.map(({ jwk }) => jwk), { kty: 'RSA', d: 'x' }], headers: { date: dateIn(0) } }) })
   t.equal(leaky.code, 0)
   t.match(leaky.text, /! It publishes a private key.*\n {4}Replace that key/)
+})
+
+t.test('A provider of opaque tokens alone needs no keys: none at its address or in a file, or no jwks_uri.', async (t) => {
+  const directory = t.testdir({ 'none.json': '{"keys":[]}', 'other.json': '{"keys":[{"kty":"oct","k":"AAAA"}]}' })
+  const rows: Array<{ title: string, document?: object, keys?: object[], env?: NodeJS.ProcessEnv, code: number, says: RegExp }> = [
+    { title: 'no jwks_uri', document: { jwks_uri: undefined }, code: 0, says: /It publishes no keys, and needs none/ },
+    { title: 'an empty set', keys: [], code: 0, says: /It publishes no keys, and needs none/ },
+    { title: 'an empty key file', env: { IDP_KEYS_FILE: `${directory}/none.json` }, code: 0, says: /It publishes no keys, and needs none/ },
+    { title: 'keys of which none can be used', keys: [{ kty: 'oct', k: 'AAAA' }], code: 1, says: /no key that can be used for RS256/ },
+    { title: 'the same in a file', env: { IDP_KEYS_FILE: `${directory}/other.json` }, code: 1, says: /no key that can be used for RS256/ },
+    { title: 'JWTs are introspected too, and no jwks_uri', document: { jwks_uri: undefined }, env: { IDP_INTROSPECTION: 'all' }, code: 1, says: /discovery_malformed/ }
+  ]
+  for (const { title, document, keys = [], env, code, says } of rows) {
+    const server = createServer((request, response) => {
+      const url = `http://${request.headers.host}/`
+      response.end(JSON.stringify(request.url === '/introspect' ? { active: false } : request.url === '/keys' ? { keys } : { issuer: url, jwks_uri: `${url}keys`, introspection_endpoint: `${url}introspect`, ...document }))
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => { server.closeAllConnections(); server.close() })
+    t.match(await run({ ...good, IDP_ISSUER: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, IDP_INTROSPECTION: 'opaque', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'hunter2', ...env }), { code, text: says }, title)
+  }
 })
 
 t.test('Introspection is tried with a made-up token.', async (t) => {
@@ -384,10 +425,15 @@ t.test('The store of revocations is tried, and knows when a stream was last veri
   await add('verification', 1_800_000_600)
   await add('enabled', 1_800_000_700)
   t.match(await run(good, config(store)), { code: 0, text: /Its log can be read: 3 entries\.[^]*Its stream was last verified at 2027-01-15T08:10:00\.000Z\.\n/ })
-  await server.command('ACL', 'SETUSER', 'revoker', 'on', '>hunter2', '~{holdfast:revocation}:*', '+get', '+set', '+eval', '+time', '+hget', '+hset', '+hdel', '+hgetall', '+xadd', '+xrange', '+xrevrange', '+xread', '+info')
+  await server.command('ACL', 'SETUSER', 'revoker', 'on', '>hunter2', '~{holdfast:revocation}:*', '+info', ...COMMANDS.map(name => `+${name.toLowerCase()}`))
   t.match(await run(good, config(`redis://revoker:hunter2@127.0.0.1:${server.port}`)), { code: 0, text: /Its log can be read: 3 entries\./ }, 'a user with the rights for this store alone')
+  for (const name of COMMANDS.filter(name => name !== 'SET' && name !== 'EVAL')) {
+    await server.command('ACL', 'SETUSER', 'revoker', `-${name.toLowerCase()}`)
+    t.match(await run(good, config(`redis://revoker:hunter2@127.0.0.1:${server.port}`)), { code: 1, result: new RegExp(`the user has no right to ${name}[.,]`) })
+    await server.command('ACL', 'SETUSER', 'revoker', `+${name.toLowerCase()}`)
+  }
   await server.command('ACL', 'SETUSER', 'revoker', '-set')
-  t.match(await run(good, config(`redis://revoker:hunter2@127.0.0.1:${server.port}`)), { code: 1, result: /cannot be used: auth \([^]*it needs GET, SET, EVAL/ })
+  t.match(await run(good, config(`redis://revoker:hunter2@127.0.0.1:${server.port}`)), { code: 1, result: /cannot be used: auth \([^]*it needs\s+EVAL, EXISTS, GET/ })
   await server.command('DEL', '{holdfast:revocation}:log')
   await server.command('SET', '{holdfast:revocation}:log', 'x')
   t.match(await run(good, config(store)), { code: 1, result: /Its log cannot be read: Redis at 127\.0\.0\.1:\d+: WRONGTYPE/ })

@@ -3,6 +3,7 @@ import t from 'tap'
 import { revoke } from '../../cli/revoke.ts'
 import { showTools, TOOLS } from '../../cli/tools.ts'
 import { startApp } from '../helpers/app.ts'
+import { atAnotherTime } from '../helpers/clock.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 
 interface Shown { readonly code: number, readonly text: string }
@@ -33,7 +34,8 @@ t.test('An operator revokes each kind of subject, and can undo it.', async t => 
     t.equal(await ask(), 200, option.join(' '))
     t.equal((await run(option, env)).code, 0)
     t.equal(await ask(), 401)
-    t.equal((await run([...option, '--undo'], env)).code, 0)
+    // What revokes the whole issuer revokes the operator's own token too: the undo needs a newer one.
+    t.equal(await atAnotherTime(60, async () => (await run([...option, '--undo'], env)).code), 0)
     t.equal(await ask(), 200)
   }
   t.equal((await run(['--jkt', 'thumbprint', '--url', url], { CALL_TOKEN: operator })).code, 0, 'a key that no token has')

@@ -7,6 +7,7 @@ import { validate as lintDockerfile } from 'dockerfile-utils'
 import t from 'tap'
 import type { Test } from 'tap'
 import { parse } from 'yaml'
+import { startWholeApp } from '../helpers/app.ts'
 import { containing, exactly } from '../helpers/containing.ts'
 import { readSettings } from '../../holdfast.ts'
 import { parseReplayUrl } from '../../lib/replay/redis/replay-url.ts'
@@ -14,6 +15,8 @@ import { collectSettings } from '../../lib/settings/sources.ts'
 import { settingSpec, variables } from '../../lib/settings/specs.ts'
 import { closeGraceDelay } from '../../start-options.ts'
 import { root } from '../helpers/documents.ts'
+import { json, startHostileProvider } from '../helpers/hostile-provider.ts'
+import type { Issuer } from '../helpers/issuer.ts'
 
 const read = (file: string): string => readFileSync(join(root, 'deploy', file), 'utf8')
 const isSecret = (name: string): boolean => settingSpec(variables.get(name)!).secret === true
@@ -224,6 +227,27 @@ t.test('kubernetes/', async t => {
       t.equal(container[probe].httpGet.port, name)
     }
     t.equal(container.startupProbe.httpGet.path, '/health/ready', 'no traffic before it could decide')
+  })
+
+  t.test('With a provider of opaque tokens alone, each probe of the pod is answered with 200 once it could decide, and not before.', async t => {
+    const overlaid = parseEnv(read('kubernetes/overlays/example/settings.env')) as Record<string, string>
+    const { IDP_DOMAIN: _, ...settings } = overlaid
+    const probe = async (url: string, name: string): Promise<number> => (await fetch(url + container[name].httpGet.path)).status
+    const provider = await startHostileProvider()
+    t.teardown(provider.close)
+    let release = (): void => {}
+    const released = new Promise<void>(resolve => { release = resolve })
+    provider.discovery = async (request, response) => {
+      await released
+      json({ issuer: provider.issuer, introspection_endpoint: `${provider.url}/introspect` })(request, response)
+    }
+    provider.others.set('/introspect', json({ active: true, sub: 'user-1', aud: overlaid['IDP_AUDIENCE'] }))
+    const { url } = await startWholeApp(t, { url: provider.issuer } as Issuer, { ...settings, DPOP_REPLAY: 'memory', IDP_INTROSPECTION: 'opaque', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret' })
+    t.strictSame([await probe(url, 'startupProbe'), await probe(url, 'livenessProbe')], [503, 200], 'before its introspection endpoint is known')
+    release()
+    while (await probe(url, 'startupProbe') !== 200) await new Promise(resolve => setTimeout(resolve, 10))
+    t.strictSame([await probe(url, 'startupProbe'), await probe(url, 'readinessProbe'), await probe(url, 'livenessProbe')], [200, 200, 200])
+    t.equal((await fetch(`${url}/api/private`, { headers: { authorization: 'Bearer opaque' } })).status, 200)
   })
 
   t.test('At least two pods, of which one at a time goes, and none is killed before it has drained.', async t => {

@@ -6,8 +6,8 @@ import { LATE_RECORD_SECONDS } from '../../lib/replay/replay-store.ts'
 import { settingSpec } from '../../lib/settings/specs.ts'
 import { readSection, readTable, root } from '../helpers/documents.ts'
 
-const path = join(root, 'docs/reference/store.md')
-const figures = readTable(readSection('docs/reference/store.md', 'How many, and how much'))
+const path = join(root, 'bench/scaling.md')
+const figures = readTable(readSection('bench/scaling.md', 'How many, and how much'))
 
 /** One figure of the page, by the beginning of its row. */
 function figure (name: string): number {

@@ -43,7 +43,7 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   'npm run explain -- captured.txt': ['test/programs/dev.test.ts', "['cli/main.ts', ['explain', '--', 'captured.txt']"],
   'npm run dev': ['test/system/first-hour.test.ts', "'npm run dev'"],
   'npm test': ['test/system/first-hour.test.ts', 'npm test'],
-  'npx tap --disable-coverage test/own/drafts.test.ts': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/start.md'"],
+  'npx tap test/own/drafts.test.ts': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/start.md'"],
   'git rm routes/api/admin.ts routes/api/profile.ts routes/api/protected.ts routes/api/users.ts': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
   'git commit -m Remove sample routes': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
   'git remote rename origin holdfast': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],

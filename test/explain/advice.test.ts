@@ -19,7 +19,7 @@ function section (reason: RefusalReason): string {
   return [
     `### ${reason}`, '',
     `**${status}**${error ? ` \`${error}\`` : ''}: "${description}"`, '',
-    `- Cause: ${cause}`, `- Cure: ${cure}`, ''
+    `- ${cause}`, `- → ${cure}`, ''
   ].join('\n')
 }
 

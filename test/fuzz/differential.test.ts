@@ -7,7 +7,7 @@ import { createRandom } from './random.ts'
 
 const SEED = 9449
 const REQUESTS = 1500
-/** A case of the seed that each row explains, on every version of Node: from Node 25 on, the other side decodes base64url by Node itself. Written anew with `npx tap --snapshot --disable-coverage test/fuzz/differential.test.ts`. */
+/** A case of the seed that each row explains, on every version of Node: from Node 25 on, the other side decodes base64url by Node itself. Written anew with `npx tap --snapshot test/fuzz/differential.test.ts`. */
 const EXAMPLES = new URL('examples.json', import.meta.url)
 const MOST_SEARCHED = 40_000
 /** Rows whose cases are too rare to be searched for. */

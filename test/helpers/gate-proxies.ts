@@ -21,6 +21,8 @@ interface Ports {
   /** Free, for what a proxy needs for itself. */
   readonly spare: number
   readonly application: number
+  /** A claim of `gate.claims`, for the files that name each of them. */
+  readonly claim: string | undefined
 }
 
 /** A forward-auth proxy, with its file of deploy/gate. */
@@ -91,13 +93,17 @@ const nginx: GateProxy = {
   passesBodies: false,
   ...USUAL,
   patience: ['proxy_read_timeout 10s', 'proxy_read_timeout 1s'],
-  prepare (folder, { port, tlsPort, gates, application }, configuration) {
+  prepare (folder, { port, tlsPort, gates, application, claim }, configuration) {
     mkdirSync(join(folder, 'logs'))
     const text = configuration('nginx.conf', {
       'api.example api.example;': `127.0.0.1:${port} 127.0.0.1:${port}; localhost:${tlsPort} localhost:${tlsPort};`,
       'listen 80;': `listen 127.0.0.1:${port}; listen 127.0.0.1:${tlsPort} ssl http2; ssl_certificate ${CERTIFICATE}; ssl_certificate_key ${KEY};`,
       'server 127.0.0.1:8000;': gates.map(gate => `server 127.0.0.1:${gate};`).join(' '),
-      '127.0.0.1:3000': `127.0.0.1:${application}`
+      '127.0.0.1:3000': `127.0.0.1:${application}`,
+      ...claim !== undefined && {
+        '        auth_request_set $gate_subject': `auth_request_set $gate_claim $upstream_http_x_auth_claim_${claim};\n        auth_request_set $gate_subject`,
+        '        proxy_set_header X-Auth-Subject': `proxy_set_header X-Auth-Claim-${claim} " $gate_claim";\n        proxy_set_header X-Auth-Subject`
+      }
     })
     const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(name => `${name}_temp_path temporary-${name};`).join(' ')
     const user = process.getuid?.() === 0 ? 'user root;' : ''
@@ -115,15 +121,19 @@ const caddy: GateProxy = {
   passesBodies: true,
   ...USUAL,
   patience: ['response_header_timeout 10s', 'response_header_timeout 1s'],
-  prepare (folder, { port, tlsPort, gates, application }, configuration) {
+  prepare (folder, { port, tlsPort, gates, application, claim }, configuration) {
     const text = configuration('Caddyfile', {
       'api.example {': '(api) {',
       'api\\.example(:443)?$': `(127\\.0\\.0\\.1:${port}|localhost:${tlsPort})$`,
       '127.0.0.1:8000': gates.map(gate => `127.0.0.1:${gate}`).join(' '),
-      '127.0.0.1:3000': `127.0.0.1:${application}`
+      '127.0.0.1:3000': `127.0.0.1:${application}`,
+      ':80, :443 {': `http://:${port}, https://:${tlsPort} {\n\tbind 127.0.0.1`,
+      ...claim !== undefined && {
+        'X-Auth-Client DPoP-Nonce': `X-Auth-Client X-Auth-Claim-${claim} DPoP-Nonce`,
+        'header_up X-Auth-Client {header.X-Auth-Client}': `header_up X-Auth-Client {header.X-Auth-Client}\n\t\t\theader_up X-Auth-Claim-${claim} {header.X-Auth-Claim-${claim}}`
+      }
     })
-    // For any Host, so that the file itself refuses.
-    const sites = `http://:${port} {\n\tbind 127.0.0.1\n\timport api\n}\nhttps://localhost:${tlsPort} {\n\ttls ${CERTIFICATE} ${KEY}\n\timport api\n}\n`
+    const sites = `http://127.0.0.1:${port} {\n\tbind 127.0.0.1\n\timport api\n}\nhttps://localhost:${tlsPort} {\n\tbind 127.0.0.1\n\ttls ${CERTIFICATE} ${KEY}\n\timport api\n}\n`
     writeFileSync(join(folder, 'Caddyfile'), `{\n\tadmin off\n\tauto_https off\n}\n${text}${sites}`)
     return ['run', '--config', join(folder, 'Caddyfile'), '--adapter', 'caddyfile']
   }
@@ -213,6 +223,7 @@ export interface GateProxyParts {
   readonly application: number
   /** Whether the proxy waits only briefly for the gate. */
   readonly isImpatient?: boolean
+  readonly claim?: string | undefined
 }
 
 export interface RunningProxy {
@@ -223,12 +234,12 @@ export interface RunningProxy {
 }
 
 /** Runs a proxy with its file of deploy/gate. A text that a file no longer holds is an error. It ends with the test. */
-export async function startGateProxy (t: Test, { name, program, patience: waiting, prepare }: GateProxy, { gates, application, isImpatient = false }: GateProxyParts): Promise<RunningProxy> {
+export async function startGateProxy (t: Test, { name, program, patience: waiting, prepare }: GateProxy, { gates, application, isImpatient = false, claim }: GateProxyParts): Promise<RunningProxy> {
   const folder = t.testdir()
   const [port, tlsPort, spare] = [await freePort(), await freePort(), await freePort()]
   const [patience, short] = waiting ?? ['', '']
   let isPatient = !isImpatient || waiting === undefined
-  const args = prepare(folder, { port, tlsPort, gates, spare, application }, (file, replacements) => {
+  const args = prepare(folder, { port, tlsPort, gates, spare, application, claim }, (file, replacements) => {
     let text = readFileSync(join(deploy, file), 'utf8')
     for (const [from, to] of Object.entries(replacements)) {
       if (!text.includes(from)) throw new Error(`${file} no longer holds ${from}`)

@@ -53,11 +53,11 @@ export interface GatedSite {
   proofLines (target: string, overrides?: Partial<ProofParts>): string[]
 }
 
-export async function openGatedSite (t: Test, proxy: GateProxy, { isImpatient, answer }: { isImpatient?: boolean, answer?: Answerer } = {}): Promise<GatedSite> {
+export async function openGatedSite (t: Test, proxy: GateProxy, { isImpatient, answer, claim }: { isImpatient?: boolean, answer?: Answerer, claim?: string } = {}): Promise<GatedSite> {
   const issuer = await startIssuer(t)
   const upstream = await startUpstream(t, answer)
   const relay = await startRelay(t)
-  const { url, tlsUrl } = await startGateProxy(t, proxy, { gates: [relay.port], application: Number(new URL(upstream.origin).port), isImpatient })
+  const { url, tlsUrl } = await startGateProxy(t, proxy, { gates: [relay.port], application: Number(new URL(upstream.origin).port), isImpatient, claim })
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt }, scope: 'read:orders' })
   const { host } = new URL(url)

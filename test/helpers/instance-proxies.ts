@@ -87,7 +87,8 @@ export const INSTANCE_PROXIES: readonly InstanceProxy[] = [
     name: 'caddy',
     file: 'Caddyfile',
     replacements: ({ port, instances }) => ({
-      'api.example {': `{\n\tadmin off\n\tauto_https off\n}\nhttp://:${port} {\n\tbind 127.0.0.1`,
+      'api.example {': `{\n\tadmin off\n\tauto_https off\n}\nhttp://127.0.0.1:${port} {\n\tbind 127.0.0.1`,
+      ':80, :443 {': `http://:${port} {\n\tbind 127.0.0.1`,
       'api\\.example(:443)?': `127\\.0\\.0\\.1:${port}`,
       '127.0.0.1:8001 127.0.0.1:8002': addresses(instances, instance => `127.0.0.1:${instance}`, ' ')
     }),

@@ -27,7 +27,7 @@ export type Answerer = (request: IncomingMessage, response: ServerResponse) => v
 
 /** A server behind the gate. Unless `answer` does it, it answers with 200 and `{"ok":true}` when the body has come, or with its length if the path ends in `/upload`. It ends with the test. */
 export async function startUpstream (t: Test, answer?: Answerer): Promise<TestUpstream> {
-  const server = createServer((request, response) => {
+  const server = createServer({ maxHeaderSize: 64 * 1024 }, (request, response) => {
     if (answer) return answer(request, response)
     if (request.url!.endsWith('/upload')) return count(request, response)
     const chunks: Buffer[] = []

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { GATE_REASONS } from '../../lib/gate/gate-error.ts'
 import { METRICS } from '../../lib/metrics/catalog.ts'
 import type { MetricSources } from '../../lib/metrics/catalog.ts'
 import { createGuardTally, createHistogram, createRequestTally, timeRecords, timeProofs, timeSignatures } from '../../lib/metrics/tallies.ts'
@@ -60,7 +61,7 @@ t.test('Unrouted requests count as one route, under a method of a fixed set', as
 
 t.test('Every reason is in the tally from the start, and is counted', async t => {
   const tally = createGuardTally()
-  t.strictSame(Object.keys(tally.refusals), Object.keys(REFUSALS))
+  t.strictSame(Object.keys(tally.refusals), [...Object.keys(REFUSALS), ...GATE_REASONS])
   tally.refused('htu_mismatch')
   t.equal(tally.refusals.htu_mismatch, 1)
   t.equal(tally.refusals.token_expired, 0)
@@ -109,7 +110,7 @@ function sources (overrides: Partial<MetricSources['parts']> = {}): MetricSource
   return {
     requests: createRequestTally(ENDS),
     guard: createGuardTally(),
-    connections: { open: 3, dropped: 4 },
+    connections: { open: 3, dropped: 4, unreadable: { 400: 1, 408: 0, 431: 2 } },
     answersEnded: 6,
     audit: undefined,
     shed: 5,
@@ -138,6 +139,7 @@ t.test('Each metric shows what its source says', async t => {
     holdfast_requests_shed_total: { '': 5 },
     holdfast_connections: { '': 3 },
     holdfast_connections_dropped_total: { '': 4 },
+    holdfast_requests_unreadable_total: { 400: 1, 408: 0, 431: 2 },
     holdfast_cache_entries: { tokens: 1, client_keys: 1 },
     holdfast_cache_hits_total: { tokens: 2, client_keys: 8 },
     holdfast_cache_misses_total: { tokens: 1, client_keys: 9 },

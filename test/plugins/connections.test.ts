@@ -18,6 +18,7 @@ import { startApp } from '../helpers/app.ts'
 import type { Variables } from '../helpers/variables.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { startUpstream } from '../helpers/upstream.ts'
+import { sendRaw } from '../helpers/wire.ts'
 
 const SLOW = 'GET /slow HTTP/1.1\r\nHost: x\r\n\r\n'
 const LIVE = 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n'
@@ -240,7 +241,7 @@ t.test('A connection that reads nothing of its answers is ended; one that reads 
 })
 
 t.test('A request that is not complete in time is ended soon after, even if bytes still come and the client never closes', async t => {
-  const { port } = await start(t, app => { app.server.headersTimeout = 100 })
+  const { app, port } = await start(t, app => { app.server.headersTimeout = 100 })
   const silent = open(t, port, '')
   const dripping = open(t, port, 'GET / HTTP/1.1\r\nX: ')
   const drip = setInterval(() => dripping.socket.write('x'), 20)
@@ -249,8 +250,23 @@ t.test('A request that is not complete in time is ended soon after, even if byte
   await Promise.all([silent.ended, dripping.ended])
   t.match(silent.text, /^HTTP\/1\.1 408 /)
   t.match(dripping.text, /^HTTP\/1\.1 408 /)
+  t.equal(app.connections.unreadable[408], 2)
   await closed
   t.pass('it is not kept')
+})
+
+t.test('A request that cannot be read, as with a token of 300 groups, is one line and one count, and holds no byte of it', async t => {
+  const { log, url, app } = await startApp(t, await startIssuer(t))
+  const groups = (count: number) => Buffer.from(JSON.stringify(Array.from({ length: count }, (_, at) => `group-${at}-${'x'.repeat(36)}`))).toString('base64url')
+  const ask = (token: string) => sendRaw(url, ['GET /api/public HTTP/1.1', 'Host: x', 'Connection: close', `Authorization: Bearer ${token}`])
+  t.equal((await ask(groups(30))).status, 200)
+  t.equal((await ask(groups(300))).status, 431)
+  t.equal((await sendRaw(url, ['no HTTP'])).status, 400)
+  const lines = log.filter(({ msg }) => msg === 'request unreadable')
+  t.strictSame(lines.map(({ level, status, code }) => [level, status, code]), [[30, 431, 'HPE_HEADER_OVERFLOW'], [30, 400, 'HPE_INVALID_METHOD']])
+  t.notMatch(JSON.stringify(lines), containing(groups(300).slice(0, 20)))
+  t.strictSame(app.connections.unreadable, { 400: 1, 408: 0, 431: 1 })
+  t.match(await (await fetch(`${url}/metrics`)).text(), containing('holdfast_requests_unreadable_total{status="431"} 1\n'))
 })
 
 t.test('Connections are limited, and those beyond are counted', async t => {
@@ -322,7 +338,7 @@ t.test('Each limit holds on a second server as on the first', async t => {
     t.strictSame({ headersTimeout, requestTimeout, timeout, keepAliveTimeout, maxConnections }, { headersTimeout: 10_000, requestTimeout: 30_000, timeout: 30_000, keepAliveTimeout: 72_000, maxConnections: MAX_CONNECTIONS })
   }
   t.equal(app.connections.servers.size, 2)
-  for (const server of app.connections.servers) t.equal(server.listenerCount('clientError'), 1, 'one answer to what is no HTTP')
+  for (const server of app.connections.servers) t.equal(server.listenerCount('clientError'), 2, 'one count of what is no HTTP, and one answer to it')
 
   await until(() => app.connections.open.size === 2)
   app.server.maxConnections = 2

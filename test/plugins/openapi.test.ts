@@ -301,9 +301,13 @@ t.test('The reference is one page without scripts, whose policy allows only its 
   for (const [path, operations] of Object.entries(document.paths)) {
     for (const { operationId } of Object.values(operations)) {
       t.ok(answer.body.includes(`<article id="${operationId}">\n<h3><a href="#${operationId}">GET ${path}</a></h3>`), path)
-      t.ok(answer.body.includes(`<li><a href="#${operationId}">GET ${path}</a></li>`), `${path} in the contents`)
+      t.ok(answer.body.includes(`<li><a href="#${operationId}">GET ${path}</a> <span class="guard`), `${path} in the contents, with its guard`)
     }
   }
+  t.ok(answer.body.includes('GET /api/users</a> <span class="guard">token</span> <span class="guard">read:users or write:users</span></li>'), 'guards and scopes are seen in the contents')
+  t.ok(answer.body.includes('GET /api/public</a> <span class="guard open">open</span></li>'))
+  t.equal(answer.body.split('&quot;statusCode&quot;:401').length, 2, 'the body of a refusal stands once')
+  t.match(answer.body, /<article id="getApiPrivateScoped">[^]*?npm run call -- --url '[^']+' --dpop GET '\/api\/private-scoped' --scope 'read:messages'<\/code>[^]*?Refusals: <a href="#refusal-unauthorized">401<\/a>, <a href="#refusal-forbidden">403<\/a>/, 'a line with DPoP, and links in place of the bodies')
   for (const reason of Object.keys(document.components.responses.Unauthorized!.content!['application/json']!.examples!)) t.ok(answer.body.includes(`<code>${reason}</code>`), reason)
 })
 

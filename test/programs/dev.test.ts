@@ -148,6 +148,13 @@ t.test('npm run dev starts all of it, prints lines that work, and stops clean.',
   const preflight = await fetch(`${api}/api/private`, { method: 'OPTIONS', headers: { origin: 'http://localhost:3000', 'access-control-request-method': 'GET' } })
   t.equal(preflight.headers.get('access-control-allow-origin'), 'http://localhost:3000', 'a page of the client may call the API')
 
+  t.notMatch(dev.output(), containing('evil.example'), 'on loopback no one gets it called by another name')
+  const nothing = await fetch(`${api}/`)
+  t.equal(nothing.status, 404, 'at / there is nothing')
+  t.match((await nothing.json() as { message: string }).message, /the reference is at \/docs, .*the playground at http:\/\/localhost:\d+\.$/, 'and the way to something')
+  const [, provider] = await dev.says(/Provider +(http:\/\/localhost:\d+)/)
+  t.match(await (await fetch(`${provider}/`)).text(), /local identity provider.*openid-configuration/, 'at the provider too')
+
   const lines = dev.output().split('\n').filter((line) => line.includes('curl -i'))
   t.equal(lines.length, 4)
   for (const line of lines) t.equal((await paste(line)).status, 200)
@@ -237,7 +244,7 @@ t.test('npm run dev -- --gate puts the gate before an application, with lines th
   const port = await freePort()
   const gate = start(directory, ['dev/serve/run.ts', '--gate'], { PORT: String(port) })
   t.teardown(() => gate.child.kill('SIGKILL'))
-  const [, at, page] = await gate.says(/Gate +(http:\S+)\n +before +http:\S+\n +Playground +(http:\S+)\n[^]*With a Bearer token[^\n]*\n[^]*orders\/7[^\n]*\n/)
+  const [, at, page] = await gate.says(/Gate +(http:\S+)\n +before +http:\S+ [^\n]+\n +Playground +(http:\S+)\n[^]*With a Bearer token[^\n]*\n[^]*orders\/7[^\n]*\n/)
   const linesOfGate = gate.output().split('\n').filter((line) => line.includes('curl -i'))
   t.equal(linesOfGate.length, 4)
   for (const line of linesOfGate) t.equal((await paste(line)).status, 200)

@@ -17,7 +17,7 @@ import type { Block } from '../helpers/documents.ts'
  */
 
 /** What `npm test` is while the guides are walked: the tests that look at the routes of a clone. All others follow once, at the end. */
-const OWN = 'npm test -- --disable-coverage test/own/*.test.ts test/routes/*.test.ts'
+const OWN = 'npm test -- test/own/*.test.ts test/routes/*.test.ts'
 
 const npm = { npm_config_prefer_offline: 'true', npm_config_audit: 'false', npm_config_fund: 'false' }
 const git = { GIT_AUTHOR_NAME: 'A', GIT_AUTHOR_EMAIL: 'a@example.com', GIT_COMMITTER_NAME: 'A', GIT_COMMITTER_EMAIL: 'a@example.com', GIT_EDITOR: 'true' }
@@ -100,7 +100,7 @@ t.test('Without a guard or a place on the public list, a route fails one test.',
   writeFileSync(route, PRICES)
   const list = join(clone, 'test/own/routes.json')
   const before = readFileSync(list, 'utf8')
-  const test = 'npx tap --disable-coverage test/routes/endpoints.test.ts'
+  const test = 'npx tap test/routes/endpoints.test.ts'
   const refused = await shell(test)
   t.equal(refused.code, 1)
   t.match(refused.output, /"\/api\/prices"/)
@@ -124,7 +124,7 @@ t.test('Sample routes go, and a later version comes in, as the page says.', asyn
     else passes(t, line, outcome)
   }, ['npm ci', 'npm test'])
   // The whole suite, once, when all of it has been done: the samples are gone, and two routes are the reader's. Nothing is installed anew, since the later version has the same packages.
-  passes(t, 'npm test', await shell('npm test -- --disable-coverage'))
+  passes(t, 'npm test', await shell('npm test'))
   t.match(readFileSync(join(clone, 'lib/credentials.ts'), 'utf8'), /A later version/)
   t.equal((await shell('git status --porcelain')).output, '')
   t.equal((await shell('git ls-files routes/api')).output.trim().split('\n').join(' '), 'routes/api/drafts.ts routes/api/prices.ts routes/api/private-scoped.ts routes/api/private.ts routes/api/public.ts')

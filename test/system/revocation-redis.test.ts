@@ -41,13 +41,12 @@ t.test('A Redis that is killed after an append and comes back empty gets all bac
   await until('the first has found the server again', () => one.fault() === undefined)
 })
 
-t.test('An instance that starts later reads blocks from the hash, enabled ones and undone ones not', { skip: skipRedis }, async t => {
+t.test('What others trim is written again, blocks too, enabled ones and undone ones not', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
   const one = startInstance(t, server.port)
   await one.loaded()
   await one.append([entry('u1', 'block'), entry('u2', 'block'), entry('u3', 'block')])
   await one.append([{ ...entry('u2', 'enable'), at: now() + 1 }, entry('u3', 'undo')])
-  // As if all had been trimmed.
   await server.command('XTRIM', '{holdfast:revocation}:log', 'MAXLEN', '0')
   const late = startInstance(t, server.port)
   await late.loaded()

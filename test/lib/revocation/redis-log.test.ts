@@ -15,11 +15,14 @@ const KEY = keyOf(['sub', 'https://issuer.example/', 'u1'])
 const OTHER = keyOf(['sub', 'https://issuer.example/', 'u2'])
 const entry = (given: Partial<RevocationEntry> = {}): RevocationEntry => ({ key: KEY, effect: 'cutoff', at: NOW, recordedAt: NOW, event: 'session-revoked', source: 'https://transmitter.example', sender: 'https://issuer.example', standing: 'issuer', ...given })
 
+/** How long a sender waits. It is not shortened: on a busy machine an answer may take that long. */
+const PATIENCE_MS = 1000
+
 function startInstance (t: Test, store: ReturnType<typeof startRevocationStore>) {
   const clock = { ms: 0 }
   const wall = { now: NOW }
   const pauses: number[] = []
-  const surroundings: RedisLogOptions['surroundings'] = { now: () => wall.now, steadyMs: () => clock.ms, randomBytes, after (ms, run) { pauses.push(ms); const timer = setTimeout(run, ms / HASTE); return () => clearTimeout(timer) } }
+  const surroundings: RedisLogOptions['surroundings'] = { now: () => wall.now, steadyMs: () => clock.ms, randomBytes, after (ms, run) { pauses.push(ms); const timer = setTimeout(run, ms === PATIENCE_MS ? ms : ms / HASTE); return () => clearTimeout(timer) } }
   const reader = startLogReader(t, { open: store.open, surroundings, retentionSeconds: 100 })
   return { ...reader, clock, wall, pauses, isRevoked: (key = KEY) => reader.isRevoked(key) }
 }
@@ -70,7 +73,8 @@ t.test('Entries and blocks of version 1 are read, and its blocks are taken over 
   t.equal(two.isRevoked(OTHER), true)
   store.oldBlocks.set(`block ${OTHER}`, JSON.stringify({ ...old, key: OTHER }))
   await one.append([entry({ key: OTHER, effect: 'undo' })])
-  t.strictSame([two.isRevoked(OTHER), store.oldBlocks.size], [false, 0], 'an undo takes back what an instance of version 1 may still write')
+  await until('the other reads it', () => !two.isRevoked(OTHER))
+  t.equal(store.oldBlocks.size, 0, 'an undo takes back what an instance of version 1 may still write')
 })
 
 t.test('An undo takes back all entries so far, blocks too, and a later entry takes effect', async t => {
@@ -189,7 +193,7 @@ t.test('An instance that starts gives others the time to restore, even if the ep
   const store = startRevocationStore()
   store.epoch = 'of others'
   const one = startInstance(t, store)
-  await until('it has read all', () => store.asked.length > 2)
+  await until('it has read all', () => store.asked.length > 0)
   t.strictSame([one.pauses, one.ageMs()], [[600], Infinity])
   await one.loaded()
 })
@@ -564,4 +568,12 @@ t.test('Nothing is forgotten when a clock leaps, ours or the store\'s', async t 
   const last = startInstance(t, store)
   await last.loaded()
   t.equal(last.cutoffs.size(), 0, 'what was over is not taken in')
+})
+
+t.test('The state of a verification reaches the other instances', async t => {
+  const store = startRevocationStore()
+  const [one, two] = [startInstance(t, store), startInstance(t, store)]
+  await Promise.all([one.loaded(), two.loaded()])
+  await one.append([entry({ key: 'asked T', effect: 'state', event: `asked ${'aZ_-'.repeat(4)}` })])
+  await until('the other reads it', () => two.cutoffs.heldOf('asked T').length === 1)
 })
