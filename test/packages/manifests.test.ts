@@ -2,7 +2,6 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { parse } from 'yaml'
-import { PAGES, namePublished } from '../../packages/name-published.js'
 import { pages, root } from '../helpers/documents.ts'
 
 type Ranges = Readonly<Record<string, string>>
@@ -17,6 +16,8 @@ interface Manifest {
   readonly peerDependencies: Ranges
   readonly peerDependenciesMeta: Readonly<Record<string, { readonly optional: boolean }>>
 }
+
+const { PAGES, namePublished } = await import('../../packages/name-published.js' as string) as { PAGES: readonly string[], namePublished: (text: string) => string }
 
 const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
 const manifestOf = (folder: string): Manifest => JSON.parse(textOf(join(folder, 'package.json'))) as Manifest
