@@ -32,7 +32,11 @@ const hostileTable = (rows) => table(
   ['hostile', 'status', 'CPU µs', 'main thread', 'its bytes to bare node:http', 'accepted in its place', 'CPU µs', 'ratio', 'beyond the bytes'],
   rows.map(one => [one.name, one.status, us(one.cpuUs), us(one.mainUs), us(one.bytesUs), one.like, us(one.acceptedUs), one.ratio.toFixed(2), one.beyondBytes.toFixed(2)]))
 
-const revocationTable = ({ rows, memory, hostile }) => `${bearerTable(rows)}\n\nMemory: ${memory.bytesEach.toFixed(0)} bytes for a user with a cutoff, ${memory.sessionBytesEach.toFixed(0)} for a session that has ended (at ${count(memory.number)}).${hostile ? `\n\n${hostileTable(hostile)}` : ''}`
+const sizeTable = ({ cutoffs, blocks, startMs, calm, reconnect, flush, promotion, rssBytes, bareRssBytes, redisBytes, costUs, bareCostUs }) => `With ${count(cutoffs)} cutoffs and ${count(blocks)} blocks the first good answer comes ${(startMs / 1000).toFixed(1)} s after the start. Memory: ${mb(rssBytes)} (without revocation ${mb(bareRssBytes)}), in Redis ${mb(redisBytes)}. A request: ${us(costUs)} µs of CPU (without revocation ${us(bareCostUs)}).\n\n` + table(
+  ['what happens', 'longest time between two good answers, s', 'restored after, s'],
+  Object.entries({ nothing: calm, 'the connection is lost': reconnect, 'Redis is emptied': flush, 'a Redis without the last entries is promoted': promotion }).map(([name, { gapMs, restoredMs }]) => [name, (gapMs / 1000).toFixed(2), restoredMs === undefined ? '' : (restoredMs / 1000).toFixed(1)]))
+
+const revocationTable = ({ rows, memory, size, hostile }) => `${bearerTable(rows)}\n\nMemory: ${memory.bytesEach.toFixed(0)} bytes for a user with a cutoff, ${memory.sessionBytesEach.toFixed(0)} for a session that has ended (at ${count(memory.number)}).${size ? `\n\n${sizeTable(size)}` : ''}${hostile ? `\n\n${hostileTable(hostile)}` : ''}`
 
 const targets = (judged) => table(['target', 'bound', 'measured', ''], judged.map(one => [
   one.name, `at ${one.bound} ${one.limit}`, one.value.toFixed(one.value < 20 ? 2 : 0), one.met ? 'met' : '**missed**'

@@ -3,6 +3,7 @@ import { measureRows } from './compare.js'
 import { hostileEvents } from './hostile-events.js'
 import { startHoldfast } from './holdfast.js'
 import { hasRedis, startRedis } from './processes.js'
+import { atFullSize } from './revocation-size.js'
 import { createMint } from './tokens.js'
 
 const BAD = ['no credentials', 'token signature wrong']
@@ -60,5 +61,7 @@ export const revocation = async (bench) => {
   const memory = await measureMemory()
   bench.say(`${memory.number} cutoffs: ${memory.bytesEach.toFixed(0)} bytes a user, ${memory.sessionBytesEach.toFixed(0)} a session`)
   await bench.stopServers()
-  return { rows, memory, hostile: await hostileEvents(bench) }
+  const size = await atFullSize(bench)
+  await bench.stopServers()
+  return { rows, memory, size, hostile: await hostileEvents(bench) }
 }

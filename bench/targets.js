@@ -19,6 +19,10 @@ const TARGETS = [
   ['Bearer with 0 cutoffs, CPU against no revocation', 'most', 1.02, r => ratio(revocationRow(r, 'revocation-0'), revocationRow(r, 'revocation-off'))],
   ['Bearer with 100,000 cutoffs, CPU against no revocation', 'most', 1.02, r => ratio(revocationRow(r, 'revocation-100000'), revocationRow(r, 'revocation-off'))],
   // Those that are accepted come from a sender with a key of its own. What is as small as the accepted one counts as a whole. The bytes of what is larger are Node's.
+  ['start with 1,000,000 cutoffs and 300,000 blocks, s', 'most', 10, r => r.revocation?.size && r.revocation.size.startMs / 1000],
+  ['the longest time without a good answer after a lost connection, s', 'most', 1, r => r.revocation?.size && r.revocation.size.reconnect.gapMs / 1000],
+  ['an emptied Redis has all again, s', 'most', 30, r => r.revocation?.size && r.revocation.size.flush.restoredMs / 1000],
+  ['after that, until the next good answer, s', 'most', 1.6, r => r.revocation?.size && (r.revocation.size.flush.gapMs - r.revocation.size.flush.restoredMs) / 1000],
   ['the dearest refused security event, CPU against an accepted one', 'most', 5, r => r.revocation?.hostile && Math.max(...r.revocation.hostile.filter(one => one.status >= 400).map(one => one.large ? one.beyondBytes : one.ratio))],
   ['Bearer, CPU against bare Fastify', 'most', 1.2, r => ratio(row(r, 'holdfast-bearer')?.cpuUs, row(r, 'bare-bearer')?.cpuUs)],
   ['DPoP, CPU against the floor', 'most', 1.12, r => ratio(row(r, 'holdfast-dpop')?.cpuUs, row(r, 'floor-dpop')?.cpuUs)],

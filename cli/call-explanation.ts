@@ -35,7 +35,7 @@ const OPTIONS: Partial<Record<RefusalReason, string>> = {
 const BY_STATUS: Readonly<Record<number, string>> = {
   401: 'The answer names no reason, and no check fails here. The service may have other settings or another clock, or it does not get the header.',
   403: 'The service knows the caller and does not allow this. Is a permission missing? --scope asks for it.',
-  404: 'There is no such path. Is the prefix of a proxy missing in --url?'
+  404: 'There is no such path, or no rule of a gate is for it and this method. Is the prefix of a proxy missing in --url?'
 }
 
 function showWhy (status: number, { answered, explanation, refusal, otherMethods, clockAhead }: CallExplanation, paint: Paint): string {

@@ -66,12 +66,12 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   token_claim_invalid: {
     meaning: '`iss`, `sub`, `aud` or `exp` is missing; or one of these, `nbf` or `iat` has the wrong type; or claims are nested more than 64 deep.',
     cause: 'The provider leaves out a claim (such as `sub` in tokens without a user), or a rule at the provider rewrites one.',
-    cure: 'Decode the token and compare its claims with RFC 9068 section 2.2. Have the provider issue what is missing.'
+    cure: 'Decode the token and compare its claims with RFC 9068 section 2.2. Have the provider issue what is missing; for introspection too. The log line names the `claim`.'
   },
   token_issuer: {
     meaning: 'The `iss` of the token is not a configured issuer. A slash at the end makes no difference.',
     cause: 'The token comes from another tenant or environment. Or the issuer of the provider has a path or a custom domain.',
-    cure: 'Compare `iss` with the issuer in the discovery document of the provider. Set `IDP_DOMAIN`, or `IDP_ISSUER` if the issuer is not `https://{domain}/`. Several issuers are listed under `idp.issuers`.'
+    cure: 'Compare `iss` with the issuer in the discovery document of the provider. Set `IDP_DOMAIN`, or `IDP_ISSUER` if the issuer is not `https://{domain}/`; AD FS writes an `http:` one, which needs `IDP_JWKS_URI` too. Several issuers are listed under `idp.issuers`.'
   },
   token_audience: {
     meaning: 'The `aud` of the token is not the configured audience, and is no list that contains it.',

@@ -51,7 +51,7 @@ export const PROVIDER_FAULTS: Readonly<Record<ProviderFailureWord, Fault>> = {
   },
   discovery_issuer: {
     meaning: 'the discovery document names another issuer',
-    cure: '`IDP_ISSUER` must be exactly the `issuer` of that document'
+    cure: '`IDP_ISSUER` must be exactly the `issuer` of that document; if only the address here is another (an internal one), set `IDP_JWKS_URI`'
   },
   jwks_uri_refused: {
     meaning: 'the discovery document names an address for the keys that is not `https:`',

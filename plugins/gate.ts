@@ -7,6 +7,7 @@ import { metadataOfAudience } from '../lib/assembly/resource-metadata.ts'
 import { createExecutor } from '../lib/gate/executor.ts'
 import type { ExecutedRequest, Executor } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
+import type { GateReason } from '../lib/gate/gate-error.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
 import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/headers.ts'
 import { nameMatches } from '../lib/gate/rules.ts'
@@ -28,11 +29,11 @@ export interface Gate {
   readonly settings: GateSettings
   execute: Executor<FastifyRequest>
   /**
-   * Logs why a request does not pass, and gives the error to answer with. What the guard has refused is logged and has its status.
+   * Logs and counts why a request does not pass, and gives the error to answer with. What the guard has refused is logged and has its status.
    * @param status for every other refusal
    * @param reason for a GateError
    */
-  refused (request: FastifyRequest, error: Error, status: 400 | 403, reason: string): Error
+  refused (request: FastifyRequest, error: Error, status: GateError['statusCode'], reason: GateReason): Error
   /** Maximum number of bytes of a body that is judged. */
   readonly maxBodyBytes: number
   /** Reads the body of a request that is to be judged by it, and has the client send it if it waits. */
@@ -113,6 +114,7 @@ export default fp(async (app: FastifyInstance) => {
       const why = error instanceof GateError ? { reason: reasonOf(error, reason), fault: error.message } : error instanceof Refusal && !error.headers ? { reason: error.reason, ...error.detail } : undefined
       if (!why) return error
       request.log.info(why, 'request refused')
+      app.guardTally?.refused(why.reason)
       decisions.listener?.refused(request, { reason: why.reason, status })
       return app.httpErrors.createError(status, error.message, { rpcCode: error instanceof GateError ? error.rpcCode : undefined })
     },
@@ -144,7 +146,7 @@ function isDoor ({ routeOptions: { url = '' } }: FastifyRequest): boolean {
 }
 
 /** A request without a rule is no fault of its form. */
-function reasonOf ({ statusCode }: GateError, reason: string): string {
+function reasonOf ({ statusCode }: GateError, reason: GateReason): GateReason {
   return statusCode === 404 ? 'no_rule' : reason
 }
 

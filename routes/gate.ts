@@ -10,7 +10,6 @@ import { originForm } from '../lib/gate/path.ts'
 import { cutTools } from '../lib/gate/tool-list.ts'
 import { nextNonceOf } from '../lib/guard/admission.ts'
 import { readMessage } from '../lib/message.ts'
-import { Refusal } from '../lib/refusal.ts'
 import { dropRest, joinConnections, KEEP_ALIVE_MS, protocolsOf, requestUpgrade, watchClient } from '../lib/upstream/upgrade.ts'
 import type { UpgradeAnswer, UpgradedConnection, UpgradeRequest } from '../lib/upstream/upgrade.ts'
 import { createUpstream, isEventStream, UpstreamError } from '../lib/upstream/upstream.ts'
@@ -54,7 +53,7 @@ const routes: FastifyPluginAsync = async (app) => {
   function judge (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
     gate!.execute(request, { readOriginal: () => readOriginal(request), readBody: () => readBody(request, reply) }, (error, body) => {
       if (error instanceof GateError && error.statusCode === 404) {
-        app.guardDecisions.listener?.refused(request, { reason: 'no_rule', status: 404 })
+        gate!.refused(request, error, 404, 'no_rule')
         // A client of the protocol of messages takes another answer for the end of its session.
         if (request.mcpBody) done(error)
         else reply.callNotFound()
@@ -82,10 +81,9 @@ const routes: FastifyPluginAsync = async (app) => {
   function refused (request: FastifyRequest, error: Error): Error {
     // A body that could not be read has its own status.
     if (error instanceof GateError && error.statusCode !== 400) {
-      if (error.statusCode !== 499) app.guardDecisions.listener?.refused(request, { reason: 'message_refused', status: error.statusCode })
+      if (error.statusCode !== 499) gate!.refused(request, error, error.statusCode, 'message_refused')
       return error
     }
-    if (error instanceof Refusal && !error.headers) app.guardTally?.refused(error.reason)
     return gate!.refused(request, error, 400, 'message_refused')
   }
 

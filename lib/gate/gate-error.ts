@@ -1,5 +1,9 @@
 import { RPC_CODES } from './rpc-error.ts'
 
+/** Why the doors of a gate refuse, beside the reasons of the guard: no rule holds; a message, or the question of a proxy, cannot be judged. */
+export const GATE_REASONS = ['no_rule', 'message_refused', 'question_refused'] as const
+export type GateReason = typeof GATE_REASONS[number]
+
 /** A request does not pass, whoever sends it. The message is a fixed sentence. */
 export class GateError extends Error {
   override readonly name = 'GateError'

@@ -93,7 +93,8 @@ function readMessage (message: unknown, stated: Stated): McpMessage {
 /** Headers that repeat what the body says must agree with it. */
 function verifyStated (message: McpMessage, params: JsonObject, stated: Stated): McpMessage {
   const { method, name } = message
-  if (!isStated(stated.method, method)) mismatch('The Mcp-Method header does not say what the body says.')
+  // A method is never encoded: for the upstream its base64 is another text.
+  if (stated.method !== undefined && stated.method !== method) mismatch('The Mcp-Method header does not say what the body says.')
   // What a method of an extension names, only its own specification knows.
   if ((method === undefined || PROTOCOL_METHODS.has(method)) && !isStated(stated.name, name)) mismatch('The Mcp-Name header does not say what the body says.')
   const version = isJsonObject(params['_meta']) ? params['_meta'][VERSION_KEY] : undefined
@@ -121,7 +122,7 @@ function isCaseOf (name: string, expected: readonly string[]): boolean {
   return expected.some(member => member.toLowerCase() === lower)
 }
 
-/** Whether a header, if there is one, has this text. */
+/** Whether a header that holds a name, if there is one, has this text. */
 function isStated (header: string | undefined, text: string | undefined): boolean {
   return header === undefined || (text !== undefined && decodeName(header) === text)
 }

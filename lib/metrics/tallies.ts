@@ -1,4 +1,6 @@
 import type { ProofVerifier } from '../dpop/proof.ts'
+import { GATE_REASONS } from '../gate/gate-error.ts'
+import type { GateReason } from '../gate/gate-error.ts'
 import { REFUSALS } from '../refusal.ts'
 import type { RefusalReason } from '../refusal.ts'
 import type { ReplayStore } from '../replay/replay-store.ts'
@@ -45,6 +47,8 @@ export function createHistogram (bounds: readonly number[]) {
 const VERIFICATION_BOUNDS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5]
 const RECORD_BOUNDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5]
 
+export type CountedReason = RefusalReason | GateReason
+
 export type GuardTally = ReturnType<typeof createGuardTally>
 
 /** More issuers are counted together. The settings name no more; a function may name more in time. */
@@ -52,8 +56,8 @@ const MAX_ISSUERS = 50
 
 /** Counts what the guard has done since the start. */
 export function createGuardTally () {
-  const refusals = Object.fromEntries(Object.keys(REFUSALS).map(reason => [reason, 0])) as Record<RefusalReason, number>
-  const ofIssuers = new Map<string, Map<RefusalReason, number>>()
+  const refusals = Object.fromEntries([...Object.keys(REFUSALS), ...GATE_REASONS].map(reason => [reason, 0])) as Record<CountedReason, number>
+  const ofIssuers = new Map<string, Map<CountedReason, number>>()
   const messages = new Map<string, Sample & { value: number }>()
 
   /** Every text comes from the settings. JSON leaves out the labels that are undefined. */
@@ -74,10 +78,10 @@ export function createGuardTally () {
     /** Durations of records at a shared replay store. A record in memory takes about a microsecond and is not measured. */
     records: createHistogram(RECORD_BOUNDS),
     /** @param issuer of the token, as the settings name it. Undefined if it was not known. */
-    refused (reason: RefusalReason, issuer?: string): void {
+    refused (reason: CountedReason, issuer?: string): void {
       refusals[reason]++
       if (issuer === undefined || (ofIssuers.size >= MAX_ISSUERS && !ofIssuers.has(issuer))) return
-      const own = ofIssuers.get(issuer) ?? new Map<RefusalReason, number>()
+      const own = ofIssuers.get(issuer) ?? new Map<CountedReason, number>()
       ofIssuers.set(issuer, own.set(reason, (own.get(reason) ?? 0) + 1))
     },
     /**

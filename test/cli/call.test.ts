@@ -357,7 +357,7 @@ t.test('A body is sent as a form or as JSON, by POST, and other headers win.', a
 t.test('For a path that exists with another method, the methods are shown.', async (t) => {
   const posted = await run(local, ['POST', '/api/private'])
   t.match(posted.text, /\n {2}404 [^]*Why\n {2}The path is there, but not with this method\. It takes GET\.\n/)
-  t.match((await run(local, ['POST', '/api/nothing'])).text, /Why\n {2}There is no such path/)
+  t.match((await run(local, ['POST', '/api/nothing'])).text, /Why\n {2}There is no such path, or no rule of a gate/)
 })
 
 t.test('Of several local tenants the one at the URL is used, else the oldest.', async (t) => {

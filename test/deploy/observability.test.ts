@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { parse } from 'yaml'
+import { GATE_REASONS } from '../../lib/gate/gate-error.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import { VERIFICATION } from '../../lib/revocation/effects.ts'
+import { REQUEST_ENDS } from '../../server/request-ends.ts'
 import { startApp } from '../helpers/app.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
@@ -66,7 +68,10 @@ t.before(async () => {
   const token = issuer.token({ cnf: { jkt: client.jkt } })
   await fetch(`${url}/api/private`, { headers: { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: `${url}/api/private` }) } })
   await fetch(`${url}/revocation/events`, { method: 'POST', headers: { 'content-type': 'application/secevent+jwt' }, body: transmitter.set({ type: VERIFICATION }) })
-  text = await (await fetch(`${url}/metrics`)).text()
+  const gate = await startApp(t, issuer, { AUDIT: '/dev/null', GATE: { upstream: 'http://127.0.0.1:1', rules: [{ path: '/mcp', mcp: { tools: ['*'] } }] } })
+  const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'x' } }
+  await fetch(`${gate.url}/mcp`, { method: 'POST', headers: { authorization: `Bearer ${issuer.token()}`, 'content-type': 'application/json' }, body: JSON.stringify(message) })
+  text = (await Promise.all([url, gate.url].map(async url => (await fetch(`${url}/metrics`)).text()))).join('\n')
 })
 
 t.test('Every metric and label that is named exists', async t => {
@@ -90,7 +95,8 @@ t.test('Every metric and label that is named exists', async t => {
 t.test('Every value that an alert waits for can occur', async t => {
   const series = await readSeries()
   const occurs = (name: string, label: string, value: string): boolean => {
-    if (label === 'reason') return value in REFUSALS
+    if (label === 'reason') return value in REFUSALS || (GATE_REASONS as readonly string[]).includes(value)
+    if (label === 'end') return (REQUEST_ENDS as readonly string[]).includes(value)
     if (label === 'status' && name === 'holdfast_requests_total') return ['401', '500', '503'].includes(value)
     return series.get(name)?.get(label)?.has(value) ?? false
   }

@@ -154,6 +154,12 @@ t.test('The answer with a nonce challenge is the one that is shown.', async t =>
   t.equal(shown['dpop-nonce']!.length, headers['dpop-nonce']!.length)
 })
 
+t.test('More providers are named, and each is marked as run, read or reported.', async t => {
+  const rows = readTable(readSection('docs/reference/providers.md', 'More providers'))
+  t.strictSame(rows.filter(row => row.length !== 4 || !['run', 'read', 'reported'].includes(row[3]!)), [])
+  for (const name of ['AD FS', 'Cognito', 'Clerk', 'WorkOS', 'WSO2', 'Kubernetes', 'Hasura', 'RFC 8414']) t.equal(rows.filter(([provider]) => provider!.includes(name)).length, 1, name)
+})
+
 t.test('The token of each provider passes under the settings beside it, and grants the scope.', async t => {
   const providers = readTable(readFileSync(join(root, 'docs/reference/providers.md'), 'utf8')).map(([name = '']) => /^\[(.+)\]/.exec(name)![1]!)
   t.equal(providers.length, 8)

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { GATE_REASONS } from '../../lib/gate/gate-error.ts'
 import { METRICS } from '../../lib/metrics/catalog.ts'
 import type { MetricSources } from '../../lib/metrics/catalog.ts'
 import { createGuardTally, createHistogram, createRequestTally, timeRecords, timeProofs, timeSignatures } from '../../lib/metrics/tallies.ts'
@@ -60,7 +61,7 @@ t.test('Unrouted requests count as one route, under a method of a fixed set', as
 
 t.test('Every reason is in the tally from the start, and is counted', async t => {
   const tally = createGuardTally()
-  t.strictSame(Object.keys(tally.refusals), Object.keys(REFUSALS))
+  t.strictSame(Object.keys(tally.refusals), [...Object.keys(REFUSALS), ...GATE_REASONS])
   tally.refused('htu_mismatch')
   t.equal(tally.refusals.htu_mismatch, 1)
   t.equal(tally.refusals.token_expired, 0)

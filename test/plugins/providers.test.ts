@@ -2,6 +2,7 @@ import { createPublicKey, createVerify, generateKeyPairSync } from 'node:crypto'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
+import { readSettings } from '../../holdfast.ts'
 import type { Variables } from '../helpers/variables.ts'
 import { startApp } from '../helpers/app.ts'
 import type { RunningApp } from '../helpers/app.ts'
@@ -98,6 +99,13 @@ t.test('A key that is replaced under the same kid cures itself with the first ne
   expectRefusal(t, await call(other, { lines: bearerLines(issuer.token({}, { kid: 'foreign' })) }), 'token_key_unknown', 'Bearer')
   issuer.keys = [makeIssuerKey('k2')]
   t.equal((await call(other, { lines: bearerLines(issuer.token()) })).status, 200, 'a foreign kid does not delay a key that is published after it')
+})
+
+t.test('An AD FS issuer, an http URL, is a mere name beside an https address of its keys, and beside no other', async t => {
+  const values = { IDP_ISSUER: 'http://sts.example/adfs/services/trust', IDP_AUDIENCE: AUDIENCE }
+  t.hasStrict((await readSettings({ ...values, IDP_JWKS_URI: 'https://sts.example/adfs/discovery/keys' })).idp.issuers, [{ issuer: values.IDP_ISSUER }])
+  await t.rejects(readSettings({ ...values, IDP_JWKS_URI: 'http://127.0.0.1/keys' }), /beside an https jwksUri or a keysFile/)
+  await t.rejects(readSettings(values), /beside an https jwksUri or a keysFile/)
 })
 
 t.test('An AD FS issuer, an http URL, is a mere name beside a key file', async t => {

@@ -144,7 +144,7 @@ t.test('The headers of a message agree with its body, or are absent.', t => {
     ['another name in base64', call('a'), ['mcp-name', base64('b')], NAME],
     ['base64 without its padding', call('a'), ['mcp-name', '=?base64?YQ?='], NAME],
     ['base64 with other bits at its end', call('a'), ['mcp-name', '=?base64?YR==?='], NAME],
-    ['a method in base64', call('a'), ['mcp-method', base64('tools/call')]],
+    ['a method in base64, which is another text for the upstream', call('a'), ['mcp-method', base64('tools/call')], METHOD],
     ['the uri of a resource', RESOURCE, ['mcp-name', 'file:///a']],
     ['another uri', RESOURCE, ['mcp-name', 'file:///b'], NAME],
     ['a name for a method without names', '{"method":"tools/list"}', ['mcp-name', 'a'], NAME],
