@@ -12,6 +12,7 @@ const ROWS = [
   { id: 'floor-dpop', label: 'the floor: one ES256 verification', kind: 'dpop', file: 'floor', bad: ['no credentials', 'proof signature wrong', 'ath wrong'], quick: true },
   { id: 'holdfast-bearer', label: 'Holdfast', kind: 'bearer', bad: ['no credentials', 'token signature wrong'], quick: true },
   { id: 'holdfast-bearer-logged', label: 'Holdfast, each request logged', kind: 'bearer', env: { LOG_LEVEL: 'info' }, bad: ['no credentials', 'token signature wrong'] },
+  { id: 'holdfast-bearer-audited', label: 'Holdfast, each decision in a file', kind: 'bearer', audit: true, bad: ['no credentials', 'token signature wrong'] },
   { id: 'holdfast-dpop', label: 'Holdfast, replay in memory', kind: 'dpop', bad: ['no credentials', 'proof signature wrong', 'proof replayed'], quick: true },
   { id: 'holdfast-redis', label: 'Holdfast, replay in Redis', kind: 'dpop', redis: true, bad: ['no credentials', 'proof signature wrong', 'proof replayed'], quick: true },
   { id: 'fastify-jwt', label: '@fastify/jwt + get-jwks', kind: 'bearer', file: 'fastify-jwt', peer: true, bad: ['no credentials', 'token signature wrong'] },

@@ -1,4 +1,4 @@
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { hasRedis, holdfast, startRedis, startServer } from './processes.js'
@@ -20,13 +20,15 @@ export const keep = (name, text) => {
 }
 
 /** The service as shipped, on the server's core; null, and a word about it, where something it needs is missing. */
-export const startHoldfast = async (bench, name, { env, config, probe, redis = false } = {}) => {
+export const startHoldfast = async (bench, name, { env, config, probe, redis = false, audit = false } = {}) => {
   const command = holdfast()
   if (command === null) return bench.skip(name, 'Holdfast is not built')
   if (redis && !hasRedis()) return bench.skip(name, 'redis-server is not installed')
   const store = redis ? await startRedis() : undefined
   if (store) bench.cleanUp(store.stop)
-  const server = await startServer(command, settings(bench, { ...env, ...(config && { CONFIG_FILE: keep('config.json', JSON.stringify(config)) }), ...(store && { DPOP_REPLAY: store.url }) }), { probe })
+  const folder = audit && mkdtempSync(join(tmpdir(), 'holdfast-bench-'))
+  if (folder) bench.cleanUp(() => rmSync(folder, { recursive: true }))
+  const server = await startServer(command, settings(bench, { ...env, ...(folder && { AUDIT: join(folder, 'audit.log') }), ...(config && { CONFIG_FILE: keep('config.json', JSON.stringify(config)) }), ...(store && { DPOP_REPLAY: store.url }) }), { probe })
   bench.cleanUp(server.stop)
   return server
 }

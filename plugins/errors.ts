@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import { GateError } from '../lib/gate/gate-error.ts'
 import { rpcErrorBody } from '../lib/gate/rpc-error.ts'
 import { errorBody, Refusal, refusalBodies } from '../lib/refusal.ts'
 import type { ErrorBodyForm } from '../lib/refusal.ts'
@@ -27,7 +28,9 @@ export default fp(async (app: FastifyInstance) => {
     // keeps its own error.
     if (request.is404 && status < 500 && status !== 413) return answer(reply, form, 404, UNKNOWN)
     if (error.headers) reply.headers(error.headers)
-    if (status >= 500 && !(error instanceof Refusal)) request.log.error({ err: error }, 'request failed')
+    // What a client sends may be more than is carried, or than is held at once. That is no fault of the service.
+    if (status === 501 || (status === 503 && error instanceof GateError)) request.log.info({ fault: error.message }, 'request refused')
+    else if (status >= 500 && !(error instanceof Refusal)) request.log.error({ err: error }, 'request failed')
     if (request.mcpBody) return send(reply, status, rpcErrorBody(error, status, request.mcpBody))
     if (error instanceof Refusal) return send(reply, status, bodies[error.reason])
     answer(reply, form, status, status >= 500 ? undefined : error.message)

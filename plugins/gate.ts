@@ -13,7 +13,7 @@ import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/headers.ts'
 import { nameMatches } from '../lib/gate/rules.ts'
 import type { IdentityHeaders } from '../lib/gate/headers.ts'
 import type { GateRule } from '../lib/gate/rule.ts'
-import { bodyTooLarge, createBodyReader, MAX_MESSAGE_BYTES } from '../lib/gate/message-body.ts'
+import { bodyTooLarge, createBodyReader, MAX_ADDRESS_BYTES, MAX_MESSAGE_BYTES, MAX_TOKEN_BYTES } from '../lib/gate/message-body.ts'
 import { findWiderRules } from '../lib/gate/rules.ts'
 import { openStatementKeys } from '../lib/gate/statement-keys.ts'
 import type { StatementKeyError, StatementKeys } from '../lib/gate/statement-keys.ts'
@@ -122,7 +122,9 @@ export default fp(async (app: FastifyInstance) => {
       // The client need not send what is not read.
       if (Number(request.raw.headers['content-length']) > maxBytes) throw bodyTooLarge()
       this.goAhead(request, reply)
-      return readWhole(request.raw, reply.raw)
+      const { ip, raw } = request
+      const senders = [{ name: ip, maxBytes: MAX_ADDRESS_BYTES }, { name: raw.headers.authorization ?? '', maxBytes: MAX_TOKEN_BYTES }]
+      return readWhole(raw, reply.raw, senders.filter(({ name }) => name))
     },
     goAhead ({ raw }, reply) {
       if (expecting.delete(raw)) reply.raw.writeContinue()

@@ -197,7 +197,13 @@ const PLAIN_TYPE = /^[a-z]+\/[a-z0-9.+-]+(?:; ?charset=[a-z0-9-]+)?$/i
 
 function send (reply: FastifyReply, { status, headers, body }: UpstreamAnswer): void {
   reply.code(status)
-  for (const [name, values] of headersForClient(headers)) reply.header(name, values.length === 1 ? values[0] : values)
+  const hasCors = reply.server.settings.server.corsOrigins !== undefined
+  for (const [name, values] of headersForClient(headers)) {
+    // What web pages may read is for CORS_ORIGINS to say, and not for both.
+    if (hasCors && name.startsWith('access-control-')) continue
+    if (name === 'vary') reply.header(name, joinVary(reply.getHeader(name), values))
+    else reply.header(name, values.length === 1 ? values[0] : values)
+  }
   if (isEventStream(headers)) allowSilence(reply, body)
   const payload = wholeBody(reply, body)
   if (!payload) body.once('error', error => { if (!reply.raw.destroyed) noteFailure(reply.request, error) })
@@ -205,6 +211,12 @@ function send (reply: FastifyReply, { status, headers, body }: UpstreamAnswer): 
   // chunk sends it with a byte for each character, which flushHeaders() does not.
   if (!payload) reply.raw.once('pipe', () => { if (body.readableLength === 0) reply.raw.write(NOTHING) })
   reply.send(payload ?? body)
+}
+
+/** An answer depends on what the gate says it does, and on what the upstream says (RFC 9110 section 12.5.5). */
+function joinVary (ours: unknown, theirs: readonly string[]): string {
+  const names = [ours, ...theirs].flatMap(line => typeof line === 'string' ? line.split(',') : []).map(name => name.trim())
+  return [...new Map(names.map(name => [name.toLowerCase(), name])).values()].join(', ')
 }
 
 /** A stream of events may be silent for any time. A client that takes nothing of it has as much time as every other. */

@@ -7,6 +7,9 @@ import { GateError } from './gate-error.ts'
 export const MAX_MESSAGE_BYTES = 1024 * 1024
 /** Of all bodies that are held at once. */
 export const MAX_HELD_BYTES = 64 * 1024 * 1024
+/** Of those, what one address and one token may have, so that nobody takes the room of all. */
+export const MAX_ADDRESS_BYTES = MAX_HELD_BYTES / 4
+export const MAX_TOKEN_BYTES = MAX_HELD_BYTES / 8
 /** Most messages are shorter. Less than half of the pool of Node, so that it needs no memory of its own. */
 const FIRST_BYTES = 2048
 /** The client may go on sending a body that is not read. */
@@ -25,20 +28,28 @@ export interface BodyReaderOptions {
 }
 
 /**
- * Reads a whole body. Its bytes are counted until the answer has ended.
+ * Reads a whole body. Its bytes are counted until the answer has ended: for all, and for each of those who send it.
  * @throws GateError 408, 413, 499, 503. What a client still sends is then dropped.
  */
-export type BodyReader = (source: Readable, answer: Writable) => Promise<Buffer>
+export type BodyReader = (source: Readable, answer: Writable, senders?: readonly BodySender[]) => Promise<Buffer>
+
+/** An address or a token, and the bytes that it may have. */
+export interface BodySender {
+  readonly name: string
+  readonly maxBytes: number
+}
 
 export function createBodyReader ({ maxBytes, timeoutMs, after }: BodyReaderOptions): BodyReader {
   let held = 0
+  /** Of each sender that has any. */
+  const heldBy = new Map<string, number>()
 
-  return (source, answer) => {
+  return (source, answer, senders = []) => {
     // One buffer that grows: a client may send each byte in a chunk of its own.
     let bytes = Buffer.alloc(0)
     let size = 0
     // It is called for an answer that has closed before, too.
-    finished(answer, () => { held -= bytes.length })
+    finished(answer, () => count(-bytes.length))
     return new Promise<Buffer>((resolve, reject) => {
       const stop = after(timeoutMs, () => fail(new GateError(408, 'The body of the request is too slow.', { headers: CLOSE })))
       source.on('data', take)
@@ -65,10 +76,24 @@ export function createBodyReader ({ maxBytes, timeoutMs, after }: BodyReaderOpti
 
     function grow (needed: number): boolean {
       const length = Math.min(maxBytes, Math.max(needed, 2 * bytes.length, FIRST_BYTES))
-      if (held + length - bytes.length > MAX_HELD_BYTES) return false
-      held += length - bytes.length
+      const more = length - bytes.length
+      if (held + more > MAX_HELD_BYTES || senders.some(({ name, maxBytes }) => heldOf(name) + more > maxBytes)) return false
+      count(more)
       bytes = Buffer.concat([bytes], length)
       return true
+    }
+
+    function count (more: number): void {
+      held += more
+      for (const { name } of senders) {
+        const now = heldOf(name) + more
+        if (now > 0) heldBy.set(name, now)
+        else heldBy.delete(name)
+      }
+    }
+
+    function heldOf (name: string): number {
+      return heldBy.get(name) ?? 0
     }
   }
 }

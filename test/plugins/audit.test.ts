@@ -179,6 +179,17 @@ t.test('Audit: each door of a gate records: reverse proxy, forward auth, gRPC, a
   const original = (target: string) => ['X-Original-Method: PUT', `X-Original-URL: https://api.example${target}`, 'X-Forwarded-For: 198.51.100.7']
   await asks([...original('/orders/7'), ...bearerLines(good)])
   expect('forward auth', { decision: 'admitted', method: 'PUT', route: '/orders/:id', subject: 'user-1', ip: '198.51.100.7' })
+  const families: ReadonlyArray<readonly [path: string, lines: readonly string[]]> = [
+    ['/verify/haproxy', original('/orders/7')],
+    ['/verify/forwarded', ['X-Forwarded-Method: PUT', 'X-Forwarded-Proto: https', 'X-Forwarded-Host: api.example', 'X-Forwarded-Uri: /orders/7', 'X-Forwarded-For: 198.51.100.7']],
+    ['/verify/envoy/orders/7', ['X-Envoy-Internal: true', 'X-Forwarded-Proto: https', 'X-Forwarded-For: 198.51.100.7']]
+  ]
+  for (const [path, asked] of families) {
+    await call(site, { method: 'PUT', path, lines: [...asked, ...bearerLines(good)] })
+    expect(path, { decision: 'admitted', method: 'PUT', route: '/orders/:id', subject: 'user-1', ip: '198.51.100.7' })
+    await call(site, { method: 'PUT', path, lines: asked })
+    expect(`${path} refused`, { reason: 'credentials_missing', status: 401, method: 'PUT', route: '/orders/:id', ip: '198.51.100.7' })
+  }
   await asks(original('/none'))
   expect('forward auth without a rule', { reason: 'no_rule', status: 403, route: undefined, ip: '198.51.100.7' })
   await asks(bearerLines(good))

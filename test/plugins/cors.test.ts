@@ -111,3 +111,24 @@ t.test('A gate answers preflight before its rules, and its refusals and what it 
     t.hasStrict([answer.status, Object.fromEntries(answer.headers)], [status, { 'access-control-allow-origin': ORIGIN, 'access-control-expose-headers': EXPOSED }])
   }
 })
+
+t.test('At a gate the lines of CORS_ORIGINS take the place of the upstream\'s, and Vary holds both.', async t => {
+  const issuer = await startIssuer(t)
+  const theirs = { 'access-control-allow-origin': '*', 'access-control-expose-headers': 'X-Total', 'access-control-allow-credentials': 'true', 'access-control-max-age': '1' }
+  const upstream = await startUpstream(t, (request, response) => {
+    const vary = { '/none': [], '/two': ['Accept-Encoding', 'accept, ORIGIN'] }[request.url!] ?? ['Accept-Encoding']
+    response.writeHead(200, [...Object.entries(theirs).flat(), ...vary.flatMap(line => ['vary', line])]).end('{}')
+  })
+  const gate = { upstream: upstream.origin, rules: [{ path: '/*' }] }
+  const ask = async (path: string, cors: Readonly<Record<string, unknown>>, origin = ORIGIN) => {
+    const { url } = await startApp(t, issuer, { GATE: gate, ...cors })
+    const { headers } = await fetch(url + path, { headers: { origin, authorization: `Bearer ${issuer.token()}` } })
+    return { cors: Object.fromEntries([...headers].filter(([name]) => name.startsWith('access-control-'))), vary: headers.get('vary') }
+  }
+  const ours = { 'access-control-allow-origin': ORIGIN, 'access-control-expose-headers': EXPOSED }
+  t.strictSame(await ask('/x', { CORS_ORIGINS: [ORIGIN] }), { cors: ours, vary: 'Origin, Accept-Encoding' })
+  t.strictSame(await ask('/two', { CORS_ORIGINS: [ORIGIN] }), { cors: ours, vary: 'ORIGIN, Accept-Encoding, accept' }, 'several lines, and ours among theirs')
+  t.strictSame(await ask('/none', { CORS_ORIGINS: [ORIGIN] }), { cors: ours, vary: 'Origin' })
+  t.strictSame(await ask('/x', { CORS_ORIGINS: [ORIGIN] }, 'https://other.example'), { cors: { 'access-control-expose-headers': EXPOSED }, vary: 'Origin, Accept-Encoding' }, 'another origin is allowed nothing, whatever the upstream says')
+  t.strictSame(await ask('/x', {}), { cors: theirs, vary: 'Accept-Encoding' }, 'without CORS_ORIGINS the upstream speaks for itself')
+})

@@ -612,7 +612,7 @@ t.test('What a client sends before the upgrade arrives after it, and a silent co
 })
 
 t.test('A client that waits for 100 gets it when its request has passed the gate, and a coding that would get lost is refused.', async t => {
-  const { send, issuer, upstream } = await startSite(t, {})
+  const { send, issuer, upstream, log } = await startSite(t, {})
   const token = bearerLines(issuer.token())
   const expecting = ['Expect: 100-continue', 'Content-Length: 2', '', 'ok']
   t.equal((await send('/any/x', expecting, 'POST')).status, 401, 'no 100 without a token')
@@ -624,6 +624,7 @@ t.test('A client that waits for 100 gets it when its request has passed the gate
   const chunks = ['', '2', 'ok', '0']
   t.equal((await send('/any/x', [...token, 'Transfer-Encoding: Chunked', ...chunks], 'POST')).status, 200)
   t.match(await send('/any/x', [...token, 'Transfer-Encoding: gzip, chunked', ...chunks], 'POST'), { status: 501, body: /Not Implemented/ })
+  t.strictSame(log.filter(({ level }) => level >= 50), [], 'what a client sends is no error of ours')
   t.strictSame(upstream.arrived.map(({ body }) => body), ['ok', 'ok'])
 })
 

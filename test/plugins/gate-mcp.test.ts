@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import t from 'tap'
-import { MAX_HELD_BYTES, MAX_MESSAGE_BYTES } from '../../lib/gate/message-body.ts'
+import { MAX_MESSAGE_BYTES, MAX_TOKEN_BYTES } from '../../lib/gate/message-body.ts'
 import { bearerLines, dpopLines } from '../helpers/call.ts'
 import { parseChallenges } from '../helpers/challenges.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
@@ -260,8 +260,8 @@ t.test('Of the forward-auth proxies only Envoy sends the body, and a refused mes
   ])
 })
 
-t.test('When too many bodies are held, one more is 503.', async t => {
-  const { post, send, issuer, url, upstream } = await startSite(t, { timeoutSeconds: 60 }, { TRUST_PROXY: 'loopback' })
+t.test('Bodies that one token holds leave room for others; beyond its share one more is 503, and no error.', async t => {
+  const { post, send, issuer, url, upstream, log } = await startSite(t, { timeoutSeconds: 60 }, { TRUST_PROXY: 'loopback' })
   const user = bearerLines(issuer.token({ scope: 'use' }))
   const body = bytesOf({ method: 'tools/list', params: { x: 'x'.repeat(MAX_MESSAGE_BYTES - 100) } })
   const holding = new Set<Socket>()
@@ -277,15 +277,18 @@ t.test('When too many bodies are held, one more is 503.', async t => {
     })
     socket.write(['POST /mcp HTTP/1.1', 'Host: a', ...user, 'Content-Type: application/json', `Content-Length: ${body.length}`, '', body.slice(0, -1)].join('\r\n'))
   }
-  for (let count = 0; count < MAX_HELD_BYTES / MAX_MESSAGE_BYTES; count++) hold()
+  for (let count = 0; count < MAX_TOKEN_BYTES / MAX_MESSAGE_BYTES; count++) hold()
   let answer: WireAnswer
   do answer = await post(body, user)
   while (answer.status === 200)
   t.strictSame([answer.status, answer.headers['retry-after'], answer.headers['connection']], [503, '1', 'close'])
   t.equal((await send('POST', '/verify/envoy/mcp', ['X-Forwarded-Proto: http', 'X-Envoy-Auth-Partial-Body: false', 'Content-Type: application/json', `Content-Length: ${body.length}`, ...user, '', body])).status, 503)
+  t.equal((await post(body, bearerLines(issuer.token({ scope: 'use', jti: 'other' })))).status, 200, 'another token')
   for (const socket of holding) socket.removeAllListeners('data').destroy()
   do answer = await post(body, user)
   while (answer.status === 503)
   t.equal(answer.status, 200, 'there is room again')
   t.equal(upstream.arrived.at(-1)!.body, body)
+  t.strictSame(log.filter(({ level }) => level >= 50), [])
+  t.ok(log.some(({ msg, fault }) => msg === 'request refused' && fault === 'Too many bodies are being read.'))
 })

@@ -5,6 +5,7 @@ import { openRedisClient } from '../../lib/replay/redis/redis-link.ts'
 import { parseReplayUrl } from '../../lib/replay/redis/replay-url.ts'
 import { keyOf } from '../../lib/revocation/target.ts'
 import type { RevocationEntry } from '../../lib/revocation/log.ts'
+import { createRevocations } from '../../lib/revocation/revocations.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import { startLogReader } from '../helpers/log-reader.ts'
 import { skipRedis, startRedis } from '../helpers/redis.ts'
@@ -77,4 +78,69 @@ t.test('A Redis that is emptied while it runs gets all back', { skip: skipRedis 
   t.equal(late.isRevoked('u1'), true)
   t.equal(await one.lead('task', 10), true)
   t.equal(await late.lead('task', 10), false)
+})
+
+const many = (number: number, effect?: RevocationEntry['effect']): RevocationEntry[] => Array.from({ length: number }, (_, n) => entry(`${effect ?? 'cutoff'} ${n}`, effect))
+
+t.test('A lost connection stops no token: an instance reads on from its own place', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const one = startInstance(t, server.port)
+  await one.loaded()
+  for (let n = 0; n < 20; n++) await one.append(many(1000).map(({ key, ...rest }) => ({ ...rest, key: `${key} ${n}` })))
+  const size = one.cutoffs.size()
+  await server.command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+  await until('it has seen that', () => one.changes.includes('unreachable'))
+  t.ok(one.isLoaded(), 'it still knows all')
+  await until('it is back', () => one.fault() === undefined)
+  await one.append([entry('later')])
+  t.strictSame([one.isLoaded(), one.cutoffs.size(), one.isRevoked('later')], [true, size + 1, true])
+  t.equal(await server.command('XLEN', '{holdfast:revocation}:log'), '20001', 'nothing was written again')
+})
+
+t.test('Many blocks stop no start: they are read in pages', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const one = startInstance(t, server.port)
+  await one.loaded()
+  for (let n = 0; n < 20; n++) await one.append(many(1000, 'block').map(({ key, ...rest }) => ({ ...rest, key: `${key} ${n}` })))
+  const late = startInstance(t, server.port)
+  await late.loaded()
+  t.equal(late.cutoffs.size(), 20_000)
+  // Those of version 1 stand in a hash.
+  const { sender, standing, ...old } = entry('old', 'block')
+  for (let n = 0; n < 4; n++) await server.command('HSET', '{holdfast:revocation}:blocks', ...Array.from({ length: 1500 }, (_, i) => [`block ${n} ${i}`, JSON.stringify({ ...old, key: `${old.key} ${n} ${i}` })]).flat())
+  const last = startInstance(t, server.port)
+  await last.loaded()
+  t.equal(last.cutoffs.size(), 26_000)
+})
+
+t.test('A SET repeated writes one row, and an undo of nothing none', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const one = startInstance(t, server.port)
+  await one.loaded()
+  const revocations = createRevocations({ cutoffs: one.cutoffs, log: one, namesOf: () => ({ session: [], other: [] }), retentionSeconds: 3600, staleSeconds: 10, outage: 'refuse', isIssuer: () => true, clockToleranceSeconds: 5, now })
+  const event = entry('u1')
+  for (let n = 0; n < 50; n++) await revocations.append([event])
+  t.equal(await server.command('XLEN', '{holdfast:revocation}:log'), '1')
+  for (let n = 0; n < 50; n++) await revocations.append([entry(`nobody ${n}`, 'undo')])
+  t.equal(await server.command('XLEN', '{holdfast:revocation}:log'), '1')
+  for (let n = 0; n < 2; n++) await revocations.append([entry('u1', 'undo')])
+  t.strictSame([await server.command('XLEN', '{holdfast:revocation}:log'), one.isRevoked('u1')], ['2', false], 'the twin: one that takes something back is written, once')
+})
+
+t.test('An instance whose clock leaps for a time forgets nothing, and neither does one that starts then', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const one = startInstance(t, server.port)
+  await one.loaded()
+  const { now: right } = Date
+  t.teardown(() => { Date.now = right })
+  const event = entry('u1')
+  Date.now = () => right() + 2 * 86_400_000
+  await one.append([event])
+  await one.append(many(5000))
+  const ahead = startInstance(t, server.port)
+  await ahead.loaded()
+  Date.now = right
+  const late = startInstance(t, server.port)
+  await late.loaded()
+  t.strictSame([one, ahead, late].map(({ isRevoked }) => isRevoked('u1')), [true, true, true])
 })

@@ -247,6 +247,16 @@ t.test('A body has a maximum size and a time limit, and all bodies together have
   t.equal((await readFull()).length, full.length, 'there is room for one more')
   await t.rejects(readFull(), { name: 'GateError', statusCode: 503 }, 'and only for one')
 
+  const readOf = (name: string, answer = new PassThrough()): Promise<Buffer> => readShared(Readable.from([full]), answer, [{ name, maxBytes: 2 * MAX_MESSAGE_BYTES }, { name: 'all', maxBytes: 3 * MAX_MESSAGE_BYTES }])
+  const readShared = createBodyReader({ maxBytes: MAX_MESSAGE_BYTES, timeoutMs: 5, after: () => () => {} })
+  const first = new PassThrough()
+  await Promise.all([readOf('a', first), readOf('a')])
+  await t.rejects(readOf('a'), { name: 'GateError', statusCode: 503 }, 'one sender has its share')
+  await readOf('b')
+  await t.rejects(readOf('c'), { name: 'GateError', statusCode: 503 }, 'and so have several that are also one')
+  await once(first.destroy(), 'close')
+  t.equal((await readOf('a')).length, full.length, 'there is room for it again')
+
   await once(answers[1]!.destroy(), 'close')
   const short = (): Promise<Buffer> => readLarge(Readable.from([Buffer.from('x')]), new PassThrough())
   for (let n = 0; n < MAX_MESSAGE_BYTES / 2048; n++) await short()
