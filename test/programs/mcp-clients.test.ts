@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -159,6 +160,24 @@ for (const form of SERVERS) {
       t.strictSame(cells, expected.get(`${client} ${form}`), reasons.join(', ') || 'every act succeeds')
     })
   }
+}
+
+/** What the protocol's own suite finds, a line for each scenario. */
+async function conform (folder: string, url: string): Promise<string[]> {
+  const packages = join(folder, 'npm', 'node_modules')
+  const child = spawn(join(packages, `node-${process.platform}-${process.arch}`, 'bin', 'node'), [join(packages, '@modelcontextprotocol', 'conformance', 'dist', 'index.js'), 'server', '--url', url], { stdio: ['ignore', 'pipe', 'ignore'] })
+  const text = (await child.stdout.toArray()).join('')
+  return text.split('\n').filter(line => /: \d+ passed, \d+ failed/.test(line))
+}
+
+for (const form of PROGRAMS === undefined ? [] : ['old', 'both'] as const) {
+  t.test(`The conformance suite finds the same in a server of form ${form} behind the gate as without it.`, async t => {
+    const upstream = await startServer(t, form)
+    const { url } = await startApp(t, await startIssuer(t), { GATE: { upstream, rules: [{ path: '/mcp', mcp: {}, allow: 'anyone' }] } })
+    const found = await conform(PROGRAMS!, `${upstream}/mcp`)
+    t.ok(found.length > 20, `${found.length} scenarios`)
+    t.strictSame(await conform(PROGRAMS!, `${url}/mcp`), found)
+  })
 }
 
 t.test('The table is written down.', async t => {

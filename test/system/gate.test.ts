@@ -450,6 +450,8 @@ async function tryMessages (t: Test, site: GatedSite): Promise<void> {
   t.equal(await post('/mcp', text, proofLines('/mcp', { method: 'POST' })), 403, 'without the scope')
   const refused = await send('/mcp', [...bearer('use'), 'Content-Type: application/json', `Content-Length: ${text.length}`, '', text], 'POST')
   t.match(refused.headers['www-authenticate'], /error="insufficient_scope".*scope="read"/, 'the client learns the scope to request')
+  const { id, error } = JSON.parse(refused.body)
+  t.strictSame([id, error.code, error.data], [1, -32000, { reason: 'scope_missing' }], 'in an answer that its session survives')
 }
 
 for (const proxy of GATE_PROXIES) {
