@@ -364,7 +364,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   introspection_unavailable: {
     meaning: 'Token introspection gave no usable answer in time. The log line names the `failure`.',
     cause: 'The introspection endpoint is down, slow, refuses our client credentials (`status: 401`), answers something that is not an introspection answer, or more than 64 calls are under way (`busy`).',
-    cure: 'Check the endpoint and the credentials with `npm run check` or `npx holdfast-cli check`. The client may try again after the time in `Retry-After`.'
+    cure: 'Check the endpoint and the credentials with `npm run check` or `holdfast check`. The client may try again after the time in `Retry-After`.'
   },
   replay_unavailable: {
     meaning: 'The service cannot determine whether the proof was used before, because the shared replay store does not answer. The request may be good.',

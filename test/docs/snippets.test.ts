@@ -52,9 +52,10 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   'git rm routes/api/users.ts': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
   'git commit --no-edit': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
   'npm run dev -- --issuers 2': ['test/programs/dev.test.ts', "start(directory, ['dev/serve/run.ts', '--issuers', '2']"],
-  'npm i holdfast fastify': ['test/system/consumers.test.ts', "'npm', ['i'"],
-  'npx holdfast-cli start': ['test/system/consumers.test.ts', "'start'"],
-  'npx holdfast-cli gate --upstream http://127.0.0.1:3000': ['test/system/consumers.test.ts', "['gate', '--upstream'"],
+  'npm run package': ['test/system/package.test.ts', 'linesOf('],
+  'npm i ../holdfast/holdfast-0.1.0.tgz fastify': ['test/system/package.test.ts', "linesOf('docs/guide/plugin.md')"],
+  'npx -p ./holdfast-cli-0.1.0.tgz holdfast start': ['test/system/package.test.ts', "linesOf('packages/holdfast-cli/README.md')"],
+  'npx -p ./holdfast-cli-0.1.0.tgz holdfast gate --upstream http://127.0.0.1:3000': ['test/system/package.test.ts', "linesOf('docs/guide/gate.md')"],
   'npm run dev -- --gate': ['test/programs/dev.test.ts', "start(directory, ['dev/serve/run.ts', '--gate']"],
   // The part of docs/guide/gate.md that leads to a guarded application.
   'python3 app.py': ['test/system/guarded-application.test.ts', 'here(startApplication)'],
@@ -261,6 +262,14 @@ const RUNS: Readonly<Record<string, (t: Test, block: Block) => Promise<void>>> =
     const get = (token: string) => app.inject({ url: '/', headers: { authorization: `Bearer ${token}` } })
     t.equal((await get(issuer.token({ aud: 'https://api.example' }))).body, issuer.url)
     t.match((await get(issuer.token({ aud: 'https://api.example', iss: 'https://other.example/' }))).headers['www-authenticate'], /issued by another issuer/)
+  },
+  async 'scopes.ts' (t, block) {
+    const { addRoutes } = await load<{ addRoutes: (app: FastifyInstance) => void }>(t, block)
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await app.register(holdfast, { idp: { domain: 'tenant.example', audience: 'https://api.example' } })
+    addRoutes(app)
+    t.strictSame(await Promise.all(['/status', '/me', '/admin'].map(async url => (await app.inject(url)).statusCode)), [200, 401, 401])
   },
   async 'errors.ts' (t, block) {
     const { answerErrors } = await load<{ answerErrors: (app: FastifyInstance) => void }>(t, block)

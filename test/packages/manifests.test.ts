@@ -2,7 +2,7 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { parse } from 'yaml'
-import { root } from '../helpers/documents.ts'
+import { pages, root } from '../helpers/documents.ts'
 
 type Ranges = Readonly<Record<string, string>>
 
@@ -16,6 +16,8 @@ interface Manifest {
   readonly peerDependencies: Ranges
   readonly peerDependenciesMeta: Readonly<Record<string, { readonly optional: boolean }>>
 }
+
+const { PAGES, namePublished } = await import('../../packages/name-published.js' as string) as { PAGES: readonly string[], namePublished: (text: string) => string }
 
 const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
 const manifestOf = (folder: string): Manifest => JSON.parse(textOf(join(folder, 'package.json'))) as Manifest
@@ -72,5 +74,20 @@ t.test('The files of the forge are valid, and start existing scripts.', t => {
   const { updates } = parse(textOf('.github/dependabot.yml')) as { updates: Array<{ directories?: string[] }> }
   t.strictSame(updates[0]!.directories!.filter(folder => !existsSync(join(root, folder, 'package.json'))), [])
   for (const [, folder] of textOf('.github/workflows/release.yml').matchAll(/npm publish \.\/(\S+)/g)) t.ok(existsSync(join(root, folder!, 'package.json')), folder!)
+  t.end()
+})
+
+t.test('No page tells people to run a package that is not published.', t => {
+  const unpublished = pages.filter(page => /-\d+\.\d+\.\d+\.tgz/.test(textOf(page)))
+  const published = pages.filter(page => /\b(?:npx|npm (?:i|install)) holdfast\b/.test(textOf(page)))
+  t.ok(unpublished.length === 0 || published.length === 0, `either all pages have the tarballs, or all have the names: ${published.join(' ')}`)
+  const { version } = manifestOf('packages/holdfast')
+  for (const page of unpublished) for (const [name, named] of textOf(page).matchAll(/holdfast(?:-cli)?-(\d+\.\d+\.\d+)\.tgz/g)) t.equal(named, version, `${page}: ${name}`)
+  for (const page of PAGES) {
+    const after = namePublished(textOf(page))
+    t.notMatch(after, /\.tgz|npm run package/, `${page} after the release`)
+    t.match(after, /npx holdfast-cli (?:start|gate)|npm i holdfast fastify$/m, page)
+  }
+  t.match(textOf('.github/workflows/release.yml'), /- run: node packages\/name-published\.js\n[^]*- run: npm publish [^]*needs: publish[^]*node packages\/name-published\.js/)
   t.end()
 })
