@@ -239,7 +239,7 @@ t.test('A client of one\'s own logs people in by code and PKCE, as the user that
 })
 
 t.test('The manual names each user with the permissions.', (t) => {
-  const manual = readFileSync(new URL('../../docs/reference/playground.md', import.meta.url), 'utf8')
+  const manual = readFileSync(new URL('../../dev/playground/README.md', import.meta.url), 'utf8')
   for (const { id, permissions } of USERS) t.match(manual, containing(`| \`${id}\` | ${permissions.map((name) => `\`${name}\``).join(', ') || 'none'} |`))
   t.end()
 })

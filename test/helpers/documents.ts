@@ -6,7 +6,7 @@ export const root = join(import.meta.dirname, '..', '..')
 const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
 
 /** What promises to be run: README.md and the two halves of docs/. Paths from the top of the clone. */
-export const manuals: readonly string[] = ['README.md', ...['docs/guide', 'docs/reference'].flatMap(folder => readdirSync(join(root, folder)).map(name => `${folder}/${name}`))]
+export const manuals: readonly string[] = ['README.md', 'dev/playground/README.md', 'examples/migration/README.md', ...['docs/guide', 'docs/reference'].flatMap(folder => readdirSync(join(root, folder)).map(name => `${folder}/${name}`))]
 
 /** Every page for readers. */
 export const pages: readonly string[] = [

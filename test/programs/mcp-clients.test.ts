@@ -139,7 +139,7 @@ function actsOf (site: Site, agent: Agent): Record<typeof ACTS[number], () => Pr
 }
 
 /** The rows of the table in the reference: client and server, and what came of each act. */
-const expected = new Map(readTable(readProse('docs/reference/mcp-clients.md')).map(([client, server, ...cells]) => [`${client} ${server}`, cells]))
+const expected = new Map(readTable(readProse('test/reports/mcp-clients.md')).map(([client, server, ...cells]) => [`${client} ${server}`, cells]))
 const measured: string[] = []
 
 for (const form of SERVERS) {

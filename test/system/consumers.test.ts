@@ -144,10 +144,10 @@ t.test('A project in ES modules, with TypeScript 6 and 5, follows the guide.', a
   const own = await countUnder(cwd, 'fastify')
   const brought = await countOf(cwd) - own
   t.comment(`holdfast brings ${brought} packages beside the ${own} of fastify`)
-  t.ok(brought <= 60, `${brought} packages`)
+  t.ok(brought <= 6, `${brought} packages, itself among them`)
   await compile(cwd, '6.0')
   t.match(await expectSuccess(cwd, process.execPath, ['--test', 'out/orders.test.js', 'out/issuers.test.js']), /pass 2\b/)
-  t.ok(ownModulesOf(join(cwd, 'node_modules/holdfast/dist/packages/holdfast/index.js')).size <= 3, 'an app waits for few files at its start')
+  t.ok(ownModulesOf(join(cwd, 'node_modules/holdfast/index.mjs')).size <= 3, 'an app waits for few files at its start')
   const script = "import { app } from './out/server.js'; const url = await app.listen({ port: 0 }); const answer = await fetch(url + '/orders'); console.log(answer.status, answer.headers.get('www-authenticate')); await app.close()"
   t.match(await expectSuccess(cwd, process.execPath, ['--input-type=module', '-e', script]), /^401 Bearer/m)
 
@@ -236,7 +236,7 @@ main()
   }
   const fastify4 = consumer('fastify4', 'commonjs', { 'old.js': "require('fastify')().register(require('holdfast'), { idp: { domain: 'tenant.example', audience: 'x' } }).ready(error => { console.log(error.message) })" })
   await install(fastify4, '--force', tarballs['holdfast']!, 'fastify@4')
-  t.match((await run(fastify4, process.execPath, ['old.js'])).output, /expected '5\.x' fastify version/)
+  t.match((await run(fastify4, process.execPath, ['old.js'])).output, /expected '>=5 <7' fastify version/)
 })
 
 t.test('The command runs the service in an empty folder, with two settings, and calls, explains and checks it.', async t => {

@@ -22,7 +22,7 @@ import { AUDIENCE, makeIssuerKey, startIssuer } from '../helpers/issuer.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
 
-/** The rows of docs/reference/migration.md: an app with the other library, the same app with this one, and the same requests to both. */
+/** The rows of examples/migration/README.md: an app with the other library, the same app with this one, and the same requests to both. */
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-migration-'))
 t.setTimeout(600_000)
@@ -59,7 +59,7 @@ interface Sent { readonly headers?: Record<string, string>, readonly query?: str
 type Answers = readonly [status: number, error?: string]
 
 interface Row {
-  /** The first cell of the row in docs/reference/migration.md; after `callers`, what the list about callers says. */
+  /** The first cell of the row in examples/migration/README.md; after `callers`, what the list about callers says. */
   readonly row: string
   readonly there: (site: Site, library: Library) => Middleware[]
   readonly here: (site: Site) => HoldfastOptions
@@ -412,7 +412,7 @@ t.test('Each row of the page is run, or listed as a row without code.', async t 
     'From @fastify/jwt alone': OF_FASTIFY_JWT
   }
   for (const [section, rows] of Object.entries(run)) {
-    const names = readTable(readSection('docs/reference/migration.md', section)).map(([there]) => there!)
+    const names = readTable(readSection('examples/migration/README.md', section)).map(([there]) => there!)
     t.strictSame([...new Set([...rows.map(({ row }) => row), ...NOT_RUN[section]!])].sort(), names.sort(), section)
   }
 })
