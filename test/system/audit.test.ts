@@ -22,7 +22,7 @@ t.test('Audit: 100,000 decisions are 100,000 lines, none lost or cut, while the 
   const issuer = await startIssuer(t)
   const folder = t.testdir({})
   const path = join(folder, 'audit.log')
-  const instance = await startInstance(t, service, issuer, { AUDIT: path, LOG_LEVEL: 'warn' })
+  const instance = await startInstance(t, service, issuer, { AUDIT: path })
   await instance.untilReady()
   const pool = new Pool(instance.url, { connections: 32 })
   t.teardown(() => pool.destroy())
