@@ -20,6 +20,8 @@ const common = {
   // A log or a stack shows the names of the classes.
   keepNames: true,
   charset: 'utf8',
+  // What is in a tsconfig.json nearby decides nothing: it would make another file in another folder.
+  tsconfigRaw: { compilerOptions: { alwaysStrict: true } },
   logLevel: 'warning',
   write: false
 }

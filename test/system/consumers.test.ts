@@ -69,6 +69,8 @@ const TOOLS = {
   '@arethetypeswrong/cli': '*',
   vitest: '*',
   pino: '*',
+  // An app may have its own.
+  '@fastify/jwt': '*',
   typebox: '*',
   '@fastify/type-provider-typebox': '*',
   '@fastify/type-provider-json-schema-to-ts': '*'
