@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process'
 import fs from 'node:fs'
-import { appendFileSync, chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pino from 'pino'
 import t from 'tap'
@@ -114,10 +115,16 @@ t.test('SIGHUP opens the file anew although its path leads to it', async t => {
 })
 
 t.test('What is no file, or may not be written, is not opened', async t => {
-  const folder = t.testdir({ folder: {} })
+  // Anyone may come to it, wherever the sources are.
+  const folder = mkdtempSync(join(tmpdir(), 'audit-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  chmodSync(folder, 0o755)
+  mkdirSync(join(folder, 'folder'))
   spawnSync('mkfifo', [join(folder, 'pipe')])
   for (const [name, code] of [['folder', 'EISDIR'], ['pipe', 'NOT_A_FILE'], ['no/file', 'ENOENT']] as const) await t.rejects(open(join(folder, name)), { code }, name)
 
+  // What it loads is found while the folder of the packages may be read.
+  await (await open(join(folder, 'other'))).close()
   const file = join(folder, 'file')
   writeFileSync(file, '{}\n')
   chmodSync(file, 0o444)

@@ -12,7 +12,7 @@ const SECONDS = 30
 function runTests (text: string): Promise<{ code: number | null, output: string }> {
   const project = mkdtempSync(join(tmpdir(), 'time-limit-'))
   t.teardown(() => rmSync(project, { recursive: true, force: true }))
-  for (const name of ['.taprc', 'package.json', 'cli/strip-types.js', 'test/uncounted-children.js', 'test/time-limit.js']) cpSync(join(root, name), join(project, name))
+  for (const name of ['.taprc', 'package.json', 'cli/strip-types.js', 'test/uncounted-children.js', 'test/time-limit.js', 'test/progress.ts', 'test/reporter.js']) cpSync(join(root, name), join(project, name))
   symlinkSync(join(root, 'node_modules'), join(project, 'node_modules'))
   mkdirSync(join(project, 'test/plugins'))
   writeFileSync(join(project, 'test/plugins/hanging.test.ts'), `import t from 'tap'\n${text}`)
