@@ -5,7 +5,8 @@ export const TOOLS = {
   call: ['gets an access token, calls an API, and says why it was refused', async () => (await import('./call.ts')).call],
   explain: ['runs each check of the service on a request, a token or a proof', async () => (await import('./explain.ts')).explain],
   check: ['verifies settings, identity provider and replay store', async () => (await import('./check.ts')).check],
-  revoke: ['revokes access tokens, or undoes a revocation', async () => (await import('./revoke.ts')).revoke]
+  revoke: ['revokes access tokens, or undoes a revocation', async () => (await import('./revoke.ts')).revoke],
+  stream: ['shows the stream of each transmitter, or ends it', async () => (await import('./stream.ts')).stream]
 } as const
 
 /** What `--help` says. `program` is the command that the tools are parts of; in a clone they are scripts of npm. */

@@ -25,7 +25,10 @@ export function compilePackage (folder: string, scratch: string): Map<string, st
     mkdirSync(dirname(file), { recursive: true })
     writeFileSync(file, file.endsWith('.d.ts') ? withJs(text) : text)
   })
-  const { scripts } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')) as { scripts: { prepack: string } }
+  const manifest = readFileSync(join(root, folder, 'package.json'), 'utf8')
+  const { scripts } = JSON.parse(manifest) as { scripts: { prepack: string } }
+  // Its type decides how what is imported is seen.
+  writeFileSync(join(scratch, 'package.json'), manifest)
   if (scripts.prepack.includes('join.js')) execFileSync(process.execPath, [join(root, 'packages/join.js')], { cwd: scratch })
   return new Map(filesIn(dist).map(file => [file, readFileSync(join(dist, file), 'utf8')]))
 }
