@@ -9,6 +9,11 @@ export const MAX_UNANSWERED = 32
 /** Bytes that the requests of one connection may take while they wait behind an answer, and those of all connections together. */
 export const MAX_WAITING_BYTES = 96 * 1024
 export const MAX_ALL_WAITING_BYTES = 2 * 1024 * 1024
+/** Of those of all connections, what the connections of one address may take: no peer has the others cut off. */
+export const MAX_WAITING_BYTES_OF_ADDRESS = MAX_ALL_WAITING_BYTES / 4
+/** From here on a connection is not read until some of its requests have been answered. What has been read already may still go beyond a limit. */
+const SLOW_UNANSWERED = MAX_UNANSWERED / 2
+const SLOW_BYTES = MAX_WAITING_BYTES / 2
 /** What Node keeps for a request without header lines, and for its answer. Measured: 2.3 KB on Node 20, 2.6 KB on Node 24. */
 const REQUEST_BYTES = 2_560
 /** A text that has waited is in old space: it takes memory for some time after its request. */
@@ -29,7 +34,7 @@ const LOOKS = 4
 const kQueue = Symbol('queue')
 
 /** Only the properties with names lead from a connection to its answer and to its parser. They are private to Node, and used in this file only. */
-type Connection = Socket & { [kQueue]?: Queue, _httpMessage?: ServerResponse | null, parser?: { onIncoming: () => number } | null }
+type Connection = Socket & { [kQueue]?: Queue, _httpMessage?: ServerResponse | null, _paused?: boolean, parser?: { onIncoming: () => number, resume: () => void } | null }
 
 /** The answer that a connection owes now. */
 export function answerOf (connection: Socket): Pick<ServerResponse, 'headersSent'> | undefined {
@@ -40,8 +45,17 @@ export function answerOf (connection: Socket): Pick<ServerResponse, 'headersSent
 interface Queue {
   count: number
   bytes: number
+  readonly peer: Peer
+  isSlowed: boolean
 }
 
+/** The connections of one address with requests that have ever waited. */
+interface Peer {
+  connections: number
+  bytes: number
+}
+
+const peers = new Map<string, Peer>()
 let allBytes = 0
 
 /**
@@ -67,9 +81,8 @@ export class QueuedResponse<Request extends IncomingMessage = IncomingMessage> e
     // The end of a connection gives back what its requests took.
     if (this.#waitingBytes === 0 || socket.destroyed) return
     const queue = (socket as Connection)[kQueue]!
-    queue.count--
-    queue.bytes -= this.#waitingBytes
-    allBytes -= this.#waitingBytes
+    count(queue, -1, -this.#waitingBytes)
+    if (queue.isSlowed && queue.count < SLOW_UNANSWERED && queue.bytes < SLOW_BYTES) readOn(socket, queue)
     this.onTurn?.()
   }
 
@@ -97,12 +110,36 @@ export class QueuedResponse<Request extends IncomingMessage = IncomingMessage> e
   #wait (socket: Socket): void {
     const queue = (socket as Connection)[kQueue] ??= createQueue(socket)
     const bytes = sizeOf(this.req)
-    if (socket.destroyed || queue.count + 1 >= MAX_UNANSWERED || queue.bytes + bytes > MAX_WAITING_BYTES || allBytes + bytes > MAX_ALL_WAITING_BYTES) return endNow(socket)
+    if (socket.destroyed || queue.count + 1 >= MAX_UNANSWERED || queue.bytes + bytes > MAX_WAITING_BYTES || queue.peer.bytes + bytes > MAX_WAITING_BYTES_OF_ADDRESS || allBytes + bytes > MAX_ALL_WAITING_BYTES) return endNow(socket)
     this.#waitingBytes = bytes
-    queue.count++
-    queue.bytes += bytes
-    allBytes += bytes
+    count(queue, 1, bytes)
+    if (!queue.isSlowed && (queue.count >= SLOW_UNANSWERED || queue.bytes >= SLOW_BYTES)) slow(socket, queue)
   }
+}
+
+function count (queue: Queue, requests: number, bytes: number): void {
+  queue.count += requests
+  queue.bytes += bytes
+  queue.peer.bytes += bytes
+  allBytes += bytes
+}
+
+/** As Node does it if answers wait for a client that does not read. */
+function slow (socket: Connection, queue: Queue): void {
+  queue.isSlowed = true
+  socket._paused = true
+  socket.pause()
+}
+
+function readOn (socket: Connection, queue: Queue): void {
+  queue.isSlowed = false
+  // Not before: Node is about to begin with the next answer.
+  nextTick(() => {
+    if (socket.destroyed || queue.isSlowed) return
+    socket._paused = false
+    socket.parser?.resume()
+    socket.resume()
+  })
 }
 
 /**
@@ -117,11 +154,16 @@ export function inTurn (handle: RequestListener): RequestListener {
 }
 
 function createQueue (socket: Socket): Queue {
-  const queue = { count: 0, bytes: 0 }
+  const address = socket.remoteAddress ?? ''
+  const peer = peers.get(address) ?? { connections: 0, bytes: 0 }
+  peers.set(address, peer)
+  peer.connections++
+  const queue = { count: 0, bytes: 0, peer, isSlowed: false }
   const timer = setInterval(createLook(socket, queue), (socket.timeout || SILENCE_MS) / LOOKS).unref()
   socket.once('close', () => {
     clearInterval(timer)
-    allBytes -= queue.bytes
+    count(queue, 0, -queue.bytes)
+    if (--peer.connections === 0) peers.delete(address)
   })
   return queue
 }

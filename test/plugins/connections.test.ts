@@ -11,7 +11,7 @@ import type { FastifyInstance } from 'fastify'
 import t from 'tap'
 import type { Test } from 'tap'
 import { containing } from '../helpers/containing.ts'
-import { answerOf, LINGER_MS, MAX_ALL_WAITING_BYTES, MAX_UNANSWERED, QUEUE_KEEP_ALIVE_MS, QueuedResponse } from '../../server/queued-response.ts'
+import { answerOf, LINGER_MS, MAX_UNANSWERED, QUEUE_KEEP_ALIVE_MS, QueuedResponse } from '../../server/queued-response.ts'
 import { MAX_STALLED } from '../../server/stalled-answers.ts'
 import { MAX_CONNECTIONS } from '../../plugins/connections.ts'
 import { startApp } from '../helpers/app.ts'
@@ -93,7 +93,7 @@ function messageOn (socket: Socket, headers: Record<string, string> = {}): Incom
   return { socket, method: 'GET', url: '/', rawHeaders: Object.entries(headers).flat(), headers } as unknown as IncomingMessage
 }
 
-t.test('The bytes waiting on one connection are limited, and so are those on all', async t => {
+t.test('The bytes waiting on one connection are limited, and so are those of one address, and those on all', async t => {
   const rows: ReadonlyArray<readonly [title: string, headers: Record<string, string>, taken: number]> = [
     ['header lines', { 'x-a': 'a'.repeat(4_000) }, 5],
     ['bodies with a length', { 'content-length': '16000' }, 5],
@@ -101,8 +101,8 @@ t.test('The bytes waiting on one connection are limited, and so are those on all
     ['a body without a length', { 'transfer-encoding': 'chunked' }, 1]
   ]
   const used: Socket[] = []
-  const busy = (): Socket => {
-    const socket = Object.assign(new Socket(), { _httpMessage: {} })
+  const busy = (remoteAddress?: string): Socket => {
+    const socket = Object.defineProperty(Object.assign(new Socket(), { _httpMessage: {} }), 'remoteAddress', { value: remoteAddress })
     used.push(socket)
     return socket
   }
@@ -114,18 +114,42 @@ t.test('The bytes waiting on one connection are limited, and so are those on all
   }
   const closed = used.map(socket => once(socket, 'close'))
   await Promise.all(closed)
-  const many = (): number => {
-    let count = 0
-    for (let socket = busy(); ; socket = busy(), count++) {
+  const many = (addressOf: (count: number) => string): number => {
+    for (let count = 0; ; count++) {
+      const socket = busy(addressOf(count))
       for (let turn = 0; turn < 5; turn++) new QueuedResponse(messageOn(socket, { 'x-a': 'a'.repeat(4_000) })).removeAllListeners()
       if (socket.destroyed) return count
     }
   }
-  const most = Math.floor(MAX_ALL_WAITING_BYTES / (5 * (4 * (4_000 + 3 + 1) + 2_560)))
-  t.equal(many(), most, 'the connection of the one too many is ended')
-  await Promise.all(used.splice(0).map(socket => socket.destroyed && socket.closed ? undefined : once(socket.destroy(), 'close')))
-  t.equal(many(), most, 'the end of a connection gives back what it held')
+  const end = (sockets: Socket[]) => Promise.all(sockets.map(socket => socket.destroyed && socket.closed ? undefined : once(socket.destroy(), 'close')))
+  const bytes = 5 * (4 * (4_000 + 3 + 1) + 2_560)
+  const most = Math.floor(2 * 1024 * 1024 / bytes)
+  const mostOfAddress = Math.floor(512 * 1024 / bytes)
+  const anyOf = (count: number): string => `192.0.2.${count % 20}`
+  t.equal(many(anyOf), most, 'the connection of the one too many is ended')
+  await end(used.splice(0))
+  t.equal(many(anyOf), most, 'the end of a connection gives back what it held')
+  await end(used.splice(0))
+  t.equal(many(() => '192.0.2.1'), mostOfAddress, 'one address has a quarter')
+  const other = busy('192.0.2.2')
+  new QueuedResponse(messageOn(other, { 'x-a': 'a'.repeat(4_000) })).removeAllListeners()
+  t.notOk(other.destroyed, 'and another one has room')
   await Promise.all(used.map(socket => once(socket.destroy(), 'close')))
+})
+
+t.test('A pipeline that waits is not read until some of it is answered, and then all of it is', async t => {
+  const { app, port, entered } = await start(t)
+  const client = open(t, port, SLOW + LIVE.repeat(MAX_UNANSWERED / 2))
+  await until(() => entered.length === 1)
+  const [connection] = app.connections.open
+  await until(() => connection!.isPaused())
+  // Together with the others they would be too many. They wait outside.
+  client.socket.write(LIVE.repeat(MAX_UNANSWERED - 4))
+  await delay(50)
+  t.equal(connection!.destroyed, false)
+  entered[0]!()
+  await until(() => client.answers() === 1 + MAX_UNANSWERED * 1.5 - 4)
+  t.equal(connection!.isPaused(), false)
 })
 
 t.test('A connection that sends requests and reads nothing of their answers is ended, whatever it sends', async t => {
