@@ -192,18 +192,20 @@ const NEWLINE = 0x0a
 const LOOKS = 3
 const LOOK_AGAIN_MS = 5
 
-/** Whether a file is empty or ends with a line break, or may not be read. */
+/** Whether a file is empty or ends with a line break, or may not be read, or grows: then its writers are alive, and end their lines. */
 function endsWithLine (path: string): boolean {
   let fd: number | undefined
   try {
     fd = openSync(path, 'r')
     const last = Buffer.alloc(1)
+    const sizes = new Set<number>()
     for (let i = 0; i < LOOKS; i++) {
       if (i > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOOK_AGAIN_MS)
       const { size } = fstatSync(fd)
+      sizes.add(size)
       if (size === 0 || (readSync(fd, last, 0, 1, size - 1) === 1 && last[0] === NEWLINE)) return true
     }
-    return false
+    return sizes.size > 1
   } catch {
     return true
   } finally {

@@ -402,8 +402,8 @@ type Head = Awaited<ReturnType<typeof startSite>>['head']
 
 const pipelineOf = (head: Head, path: string, count: number): string[] => Array.from({ length: count }, () => [...head(path), '', '']).flat().slice(0, -2)
 const HALF = ['Content-Length: 9', '', 'a']
-/** Clients of one storm. More pipelines at once would not be taken. */
-const CLIENTS = 20
+/** Clients of one storm. More pipelines at once from one address would not be taken. */
+const CLIENTS = 5
 /** What vanishing clients have sent. */
 const STORMS: Readonly<Record<string, (head: Head, upgrade: readonly string[]) => readonly string[]>> = {
   'one request': head => head('/open/endless'),
