@@ -83,7 +83,7 @@ for (const { title, makeClient, begin, scheme } of CLIENTS) {
     t.strictSame([await said(2), logins.length], [['200 tools/list', '200 tools/call read_messages'], 1])
 
     await t.rejects(client.call('drop_everything'), { message: /No rule holds for what the message names\./ })
-    t.strictSame(await said(1), ['404'])
+    t.strictSame(await said(1), ['404 no_rule'])
     t.equal(await client.call('send_message', { text: 'Hello' }), 'Sent.')
     t.strictSame(await said(2), ['403 scope_missing tools/call send_message', '200 tools/call send_message'])
     t.strictSame([logins.length, asked('scope'), asked('max_age')], [2, 'read:messages write:messages', null])
