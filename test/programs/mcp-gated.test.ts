@@ -78,6 +78,7 @@ for (const { title, makeClient, begin, scheme } of CLIENTS) {
     const asked = (name: string): string | null => logins.at(-1)!.searchParams.get(name)
     t.strictSame(await said(begin.length), begin)
     t.strictSame([logins.length, asked('scope'), asked('max_age')], [1, 'read:messages', null])
+    t.strictSame([asked('resource'), decodeJwt(token()).aud], [site.url, site.url], 'the token is for the whole address of the endpoint')
     t.strictSame(await client.toolNames(), ['read_messages', 'send_message', 'delete_messages'], 'the server has one more, which no rule names')
     await client.call('read_messages')
     t.strictSame([await said(2), logins.length], [['200 tools/list', '200 tools/call read_messages'], 1])
