@@ -193,9 +193,13 @@ const LOOK_AGAIN_MS = 5
 
 /** Whether a file is empty or ends with a line break, or may not be read, or grows: then its writers are alive, and end their lines. */
 function endsWithLine (path: string): boolean {
-  let fd: number | undefined
+  let fd: number
   try {
     fd = openSync(path, 'r')
+  } catch {
+    return true
+  }
+  try {
     const last = Buffer.alloc(1)
     const sizes = new Set<number>()
     for (let i = 0; i < LOOKS; i++) {
@@ -205,9 +209,7 @@ function endsWithLine (path: string): boolean {
       if (size === 0 || (readSync(fd, last, 0, 1, size - 1) === 1 && last[0] === NEWLINE)) return true
     }
     return sizes.size > 1
-  } catch {
-    return true
   } finally {
-    if (fd !== undefined) closeSync(fd)
+    closeSync(fd)
   }
 }
