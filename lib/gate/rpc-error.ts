@@ -32,7 +32,7 @@ export function rpcErrorBody (error: Error & { readonly rpcCode?: number }, stat
   const isRefusal = error instanceof Refusal && !isFault
   const code = isRefusal ? RPC_CODES.refused : isFault ? RPC_CODES.internalError : error.rpcCode ?? RPC_CODES.invalidRequest
   // What has failed is for the log only, unless the sentence is one of ours.
-  const message = isFault && !(error instanceof Refusal) ? STATUS_CODES[status] ?? 'Error' : error.message
+  const message = isFault && !(error instanceof Refusal) ? STATUS_CODES[status]! : error.message
   return `{"jsonrpc":"2.0","id":${requestId(body) ?? 'null'},"error":${JSON.stringify({ code, message, ...isRefusal && { data: { reason: error.reason } } })}}`
 }
 

@@ -44,7 +44,8 @@ function withoutBodyHeaders (headers: readonly string[]): string[] {
 }
 
 function wholeBody (text: string): UpstreamAnswer['body'] {
-  const body = new Readable({ read () {} })
+  // All of it is there, so it is never asked for more.
+  const body = new Readable()
   body.push(text)
   body.push(null)
   return Object.assign(body, { isWhole: true })

@@ -231,7 +231,7 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
 
   /** Whether this process has read up to an id in time. */
   async function reads (id: string): Promise<boolean> {
-    let look = (): void => {}
+    let look!: () => void
     const isRead = await within(new Promise(resolve => {
       look = () => { if (!isBefore(lastId, id)) resolve() }
       waiting.add(look)
