@@ -211,7 +211,7 @@ t.test('Log and metrics name the rule, never the words of the client.', async t 
   await post('{', lines)
   await post(call('secret'), lines, '/all')
   t.strictSame(log.filter(({ msg }) => msg === 'request answered').map(({ status, mcp }) => [status, mcp]), [[200, 'tools/list, tools/call read_*'], [403, 'tools/call delete_order'], [404, undefined], [400, undefined], [200, 'any']])
-  t.strictSame(log.filter(({ reason }) => reason === 'message_refused').map(({ fault }) => fault), ['The body is not JSON.'])
+  t.strictSame(log.filter(({ reason }) => reason === 'message_refused').map(({ fault, route }) => [fault, route]), [['The body is not JSON.', '/mcp']])
   const { body } = await send('GET', '/metrics', [])
   t.strictSame(body.split(/\r?\n/).filter(line => line.startsWith('holdfast_mcp_messages_total')).sort(), [
     'holdfast_mcp_messages_total{path="/all",result="passed"} 1',
