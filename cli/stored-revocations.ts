@@ -13,7 +13,7 @@ const LONGEST_MS = 2000
 const STEP_MS = 25
 
 /** The commands that instances send, in scripts and beside them. A user of Redis needs the right to each. */
-export const COMMANDS = ['EVAL', 'EXISTS', 'GET', 'HDEL', 'HSCAN', 'SET', 'TIME', 'UNLINK', 'XADD', 'XDEL', 'XLEN', 'XRANGE', 'XREAD', 'XREVRANGE'] as const
+export const COMMANDS = ['EVAL', 'EXISTS', 'GET', 'HDEL', 'HSCAN', 'PTTL', 'SET', 'TIME', 'UNLINK', 'XADD', 'XDEL', 'XLEN', 'XRANGE', 'XREAD', 'XREVRANGE'] as const
 
 /**
  * Tries each command at a key of its own, which is gone then.
@@ -30,6 +30,7 @@ try('TIME')
 try('SET', key, '1', 'PX', '1000')
 try('GET', key)
 try('EXISTS', key)
+try('PTTL', key)
 try('UNLINK', key)
 try('XADD', key, '1-1', 'e', '1')
 try('XLEN', key)
