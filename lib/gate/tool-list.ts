@@ -6,6 +6,7 @@ import { UpstreamError } from '../upstream/upstream.ts'
 import type { UpstreamAnswer } from '../upstream/upstream.ts'
 import { createEventCutter } from './event-stream.ts'
 import { elementsAt, membersAt, pastSpace, readJson } from './json-text.ts'
+import type { JsonSpan } from './json-text.ts'
 import type { ToolTest } from './rules.ts'
 
 /** Bytes of an answer, or of one event of a stream, that is read to be cut. */
@@ -95,23 +96,32 @@ export function ruledToolsOnly (bytes: Buffer, isRuled: ToolTest): string {
   const { json, text } = readJson(bytes, BOUNDS, () => { throw unreadable() })
   const start = pastSpace(text, 0)
   const messages = Array.isArray(json) ? elementsAt(text, start).map((span, i) => ({ message: (json as unknown[])[i], start: span.start })) : [{ message: json, start }]
-  // From the end, so that what comes before keeps its place.
-  return messages.reverse().reduce((cut, { message, start }) => cutMessage(cut, start, message, isRuled), text)
+  // All places are those of one text: a text that changed with each message would be copied for each.
+  const pieces: string[] = []
+  let at = 0
+  for (const { message, start } of messages) {
+    const list = cutList(text, start, message, isRuled)
+    if (!list) continue
+    pieces.push(text.slice(at, list.start), list.kept)
+    at = list.end
+  }
+  return pieces.join('') + text.slice(at)
 }
 
-function cutMessage (text: string, at: number, message: unknown, isRuled: ToolTest): string {
+/** Where the list of tools of a message is, and what takes its place. Undefined if it stays as it is. */
+function cutList (text: string, at: number, message: unknown, isRuled: ToolTest): JsonSpan & { readonly kept: string } | undefined {
   const result = isJsonObject(message) ? message['result'] : undefined
-  if (!isJsonObject(result) || !Object.hasOwn(result, 'tools')) return text
+  if (!isJsonObject(result) || !Object.hasOwn(result, 'tools')) return undefined
   const { tools } = result
   if (!Array.isArray(tools)) throw unreadable()
   const isKept = tools.map(tool => {
     if (!isJsonObject(tool) || typeof tool['name'] !== 'string') throw unreadable()
     return isRuled(tool['name'])
   })
-  if (isKept.every(Boolean)) return text
-  const list = memberAt(text, memberAt(text, at, 'result').start, 'tools')
-  const kept = elementsAt(text, list.start).filter((_, i) => isKept[i]).map(({ start, end }) => text.slice(start, end))
-  return `${text.slice(0, list.start)}[${kept.join(',')}]${text.slice(list.end)}`
+  if (isKept.every(Boolean)) return undefined
+  const { start, end } = memberAt(text, memberAt(text, at, 'result').start, 'tools')
+  const kept = elementsAt(text, start).filter((_, i) => isKept[i]).map(({ start, end }) => text.slice(start, end))
+  return { start, end, kept: `[${kept.join(',')}]` }
 }
 
 function memberAt (text: string, at: number, name: string) {
