@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { CHECK_PATH, readCheckRequest, writeDenied, writePassed } from '../lib/gate/ext-authz.ts'
 import type { CheckRequest } from '../lib/gate/ext-authz.ts'
-import { isIdentityName, isWithheldName } from '../lib/gate/headers.ts'
+import { isIdentityName, isWithheldName, plainName } from '../lib/gate/headers.ts'
 import { PARTIAL_BODY } from '../lib/gate/original.ts'
 import { createPeerTrust } from '../lib/url/base-url.ts'
 import { createGrpcServer } from '../server/grpc-server.ts'
@@ -28,7 +28,9 @@ const OF_ENVOY: ReadonlySet<string> = new Set(['x-forwarded-for', 'x-forwarded-p
 /** What Envoy passes on to the client. */
 const PASSED_ON: ReadonlySet<string> = new Set(['www-authenticate', 'dpop-nonce', 'retry-after', 'content-type', 'cache-control'])
 /** The headers of the client that are judged. Two lines stay refused when they are joined. */
-const JUDGED = ['authorization', 'dpop', 'content-type', 'content-encoding', 'mcp-method', 'mcp-name', 'mcp-protocol-version', PARTIAL_BODY, 'x-request-id', 'x-forwarded-for']
+const JUDGED = ['authorization', 'dpop', PARTIAL_BODY, 'x-request-id', 'x-forwarded-for']
+/** Those that say how a message is read, also if `_` stands for `-`: some upstreams see no difference. */
+const OF_MESSAGE: ReadonlySet<string> = new Set(['content-type', 'content-encoding', 'mcp-method', 'mcp-name', 'mcp-protocol-version'])
 /** Names a check request. Only this process knows the values, so no request from elsewhere has one. */
 const CHECK_NAME = 'x-holdfast-check'
 
@@ -70,6 +72,10 @@ export default fp(async (app: FastifyInstance) => {
     const name = randomUUID()
     const lines: Record<string, string> = { [CHECK_NAME]: name, 'x-forwarded-method': method, 'x-forwarded-proto': scheme, 'x-forwarded-host': host, 'x-forwarded-uri': path }
     for (const judged of JUDGED) if (headers.has(judged)) lines[judged] = headers.get(judged)!.join(', ')
+    for (const [spelling, values] of headers) {
+      const name = plainName(spelling)
+      if (OF_MESSAGE.has(name)) lines[name] = [lines[name] ?? [], values].flat().join(', ')
+    }
     checks.set(name, check)
     const verdict = await app.inject({ url: '/verify/forwarded', headers: lines, remoteAddress }).finally(() => checks.delete(name))
     const answered = Object.entries(verdict.headers).map(([name, value]) => [name, String(value)] as const)

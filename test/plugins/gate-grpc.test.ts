@@ -255,6 +255,11 @@ t.test('A body is judged as it came, and only as a whole.', async t => {
     ['headers that say the same', undefined, { headers: { ...whole, 'mcp-method': 'tools/call', 'mcp-name': 'read_a' }, body: read('read_a') }],
     ['a header that says another method', '403', { headers: { ...whole, 'mcp-method': 'tools/list' }, body: read('read_a') }],
     ['a header that says another name', '403', { headers: { ...whole, 'mcp-name': 'read_b' }, body: read('read_a') }],
+    ['a header with another sign that says another name', '403', { headers: { ...whole, mcp_name: 'read_b' }, body: read('read_a') }],
+    ['two spellings of a header', '403', { headers: { ...whole, 'mcp-name': 'read_a', mcp_name: 'read_a' }, body: read('read_a') }],
+    ['another spelling alone', undefined, { headers: { ...whole, mcp_name: 'read_a' }, body: read('read_a') }],
+    ['a content coding by another spelling', '403', { headers: { ...whole, content_encoding: 'br' }, body: read('read_a') }],
+    ['a second content type by another spelling', '403', { headers: { ...whole, content_type: 'text/plain' }, body: read('read_a') }],
     ['a header that says another revision', '403', { headers: { ...whole, 'mcp-protocol-version': '2025-11-25' }, body: inRevision('2026-07-28') }],
     ['a header that says the same revision', undefined, { headers: { ...whole, 'mcp-protocol-version': '2026-07-28' }, body: inRevision('2026-07-28') }],
     ['no token', '401', { headers: { 'content-type': 'application/json' }, body: '{' }],
@@ -271,7 +276,7 @@ t.test('A body is judged as it came, and only as a whole.', async t => {
     'The authorization request has only a part of the original body.', 'The authorization request lacks the header x-envoy-auth-partial-body.',
     'The body has a content coding.', 'The content type is not application/json.', 'The Mcp-Method header does not say what the body says.', 'The Mcp-Name header does not say what the body says.', 'The MCP-Protocol-Version header does not say what the body says.'
   ])
-  t.equal(log.filter(({ mcp }) => mcp === 'tools/call read_*').length, 6)
+  t.equal(log.filter(({ mcp }) => mcp === 'tools/call read_*').length, 7)
 })
 
 t.test('The log names the port for Envoy, and Envoy learns the maximum number of concurrent calls.', async t => {
