@@ -5,6 +5,7 @@ import { offeredSchemes, schemeOf } from '../lib/credentials.ts'
 import { thumbprint } from '../lib/jose/public-key.ts'
 import { decodeJsonObject } from '../lib/jose/jws.ts'
 import type { JsonObject } from '../lib/jose/jws.ts'
+import { AUDIENCE_CLAIMS } from '../lib/token/jwt-checks.ts'
 import type { Examination } from './examination.ts'
 import type { StepName } from './steps.ts'
 
@@ -44,6 +45,8 @@ const tokenHeader = ({ token }: Examination): JsonObject | undefined => token?.h
 const tokenClaims = ({ token }: Examination): JsonObject | undefined => token?.claims
 const proofHeader = ({ proof }: Examination): JsonObject | undefined => proof?.jws && decodeJsonObject(proof.jws.header)
 const proofClaims = ({ proof }: Examination): JsonObject | undefined => proof?.jws && decodeJsonObject(proof.jws.payload)
+/** `aud`, and the claim that must hold the audience in its place. */
+const audienceClaims = ({ issuer }: Examination): readonly string[] => AUDIENCE_CLAIMS.filter(claim => claim === 'aud' || claim === issuer?.audienceClaim)
 const formOf = (text: string | undefined): Compared => [['characters', show(text?.length)], ['segments (3 are needed)', show(text?.split('.').length)]]
 
 function requestUrl ({ proof, request, message, options }: Examination): Compared {
@@ -70,9 +73,9 @@ export const STEP_TEXTS: Readonly<Record<StepName, StepText>> = {
   'token.crit': { title: 'Its header asks for no extension', failed: 'Its header asks for an extension that the service does not have', compared: e => showMembers(tokenHeader(e), ['crit', 'b64']) },
   'token.kid': { title: 'If it names its key (kid), the name is text', failed: 'The name of its key (kid) is not text', compared: e => showMembers(tokenHeader(e), ['kid']) },
   'token.kind': { title: 'By its claims it is no other kind of token', failed: 'By its claims it is another kind of token', compared: e => showMembers(tokenClaims(e), ['events', 'token_use', 'typ', 'token_type']) },
-  'token.claims': { title: 'Its claims are there and of the right types', failed: 'One of its claims is missing or of the wrong type', compared: e => showMembers(tokenClaims(e), ['iss', 'sub', 'aud', 'exp', 'nbf', 'iat']) },
+  'token.claims': { title: 'Its claims are there and of the right types', failed: 'One of its claims is missing or of the wrong type', compared: e => showMembers(tokenClaims(e), ['iss', 'sub', ...audienceClaims(e), 'exp', 'nbf', 'iat']) },
   'token.cnf': { title: 'If it is bound, the service can check the binding', failed: 'It is bound in a way that the service cannot check', compared: e => showMembers(tokenClaims(e), ['cnf']) },
-  'token.aud': { title: 'It is meant for this API', failed: 'It is meant for another API', compared: e => [...showMembers(tokenClaims(e), ['aud']), ['configured audience', show(e.issuer?.audience)], ...(e.options.settings.server.resource === undefined ? [] : [['configured resource', e.options.settings.server.resource] as const])] },
+  'token.aud': { title: 'It is meant for this API', failed: 'It is meant for another API', compared: e => [...showMembers(tokenClaims(e), audienceClaims(e)), ['configured audience', show(e.issuer?.audience)], ...(e.options.settings.server.resource === undefined ? [] : [['configured resource', e.options.settings.server.resource] as const])] },
   'token.time': {
     title: 'It is valid now',
     failed: 'It has expired, or is not valid yet',

@@ -133,6 +133,18 @@ t.test('After a failed check nothing is reached, and there is advice', async t =
   t.strictSame(explainRefusal(new Refusal('htu_mismatch')).cure, ADVICE.htu_mismatch.cure, 'without a cause the general advice')
 })
 
+t.test('Where another claim holds the audience, it is shown beside aud', async t => {
+  const bench = await prepare(t, { IDP_AUDIENCE_CLAIM: 'client_id' })
+  const explainToken = (claims: object): Promise<Explanation> => bench.explain(linesOf(bench.good(), { authorization: [`Bearer ${bench.issuer.token({ aud: undefined, ...claims })}`], dpop: [] }))
+  const compared = (found: string): string[][] => [['aud', '(none)'], ['client_id', found], ['configured audience', AUDIENCE]]
+  t.strictSame(step(await explainToken({ client_id: AUDIENCE }), 'token.aud').compared, compared(AUDIENCE))
+  const other = await explainToken({ client_id: 'other' })
+  t.strictSame([other.refusal?.reason, step(other, 'token.aud').compared], ['token_audience', compared('other')])
+  const none = await explainToken({})
+  t.equal(none.refusal?.reason, 'token_claim_invalid')
+  t.strictSame(step(none, 'token.claims').compared.find(([label]) => label === 'client_id'), ['client_id', '(none)'])
+})
+
 t.test('The answer of the service wins: its check counts as failed, and never as passed.', async t => {
   const bench = await prepare(t)
   const explainAnswer = (answered?: RefusalReason): Promise<Explanation> => bench.explain(linesOf(bench.good()), { answered })
