@@ -146,6 +146,7 @@ t.test('The bounds that tests import to count in them are these', async t => {
     LATE_RECORD_SECONDS: 5,
     LINGER_MS: 5000,
     LONGEST_BACK_OFF_MS: 60_000,
+    MAX_ADDRESS_BYTES: 16 * 1024 * 1024,
     MAX_CLIENTS: 50_000,
     MAX_CONNECTIONS: 10_000,
     MAX_EVENT_LOOP_DELAY_MS: 500,

@@ -1,8 +1,9 @@
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { get } from 'node:http'
 import type { IncomingMessage } from 'node:http'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Fastify from 'fastify'
 import t from 'tap'
@@ -258,7 +259,10 @@ t.test('Audit: a peer on a unix socket has no address', async t => {
   t.teardown(() => app.close())
   await app.register(holdfast, { idp: { issuer: issuer.url, audience: AUDIENCE }, audit: path })
   app.get('/', { onRequest: app.authenticate() }, () => null)
-  const socketPath = join(t.testdirName, 's')
+  // Such a name has at most 107 bytes, and a clone may be deep.
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-socket-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const socketPath = join(folder, 's')
   await app.listen({ path: socketPath })
   const [response] = await once(get({ socketPath, headers: { authorization: `Bearer ${issuer.token()}` } }), 'response') as [IncomingMessage]
   response.resume()
