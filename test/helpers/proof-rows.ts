@@ -112,6 +112,7 @@ export const PROOF_ROWS: readonly ProofRow[] = [
   { check: '4', title: 'a nonce of another type while nonces are off', proof: b => b.proof({ claims: { nonce: {} } }), expected: 'accepted' },
 
   { check: '5', title: 'htm of another method', proof: b => b.proof({ method: 'POST' }), expected: 'htm_mismatch' },
+  ...['GETS', 'XGET', 'GE', 'ET'].map(htm => ({ check: '5', title: `htm of ${htm}`, proof: (b: ProofBench) => b.proof({ claims: { htm } }), expected: 'htm_mismatch' }) as const),
   { check: '5', title: 'htm in lower case', proof: b => b.proof({ method: 'get' }), expected: 'htm_mismatch' },
 
   { check: '6', title: 'htu with a query and a fragment', proof: b => b.proof({ url: `${b.target}?a=b#c` }), expected: 'accepted' },
@@ -135,6 +136,8 @@ export const PROOF_ROWS: readonly ProofRow[] = [
   { check: '7', title: 'iat below zero', proof: b => b.proof({ claims: { iat: -1 } }), expected: 'iat_too_old' },
 
   { check: '8', title: 'ath of another token', proof: b => b.proof({ claims: { ath: hashOf('other') } }), expected: 'ath_mismatch' },
+  { check: '8', title: 'ath with a letter before it', proof: b => b.proof({ claims: { ath: `x${hashOf(b.token)}` } }), expected: 'ath_mismatch' },
+  { check: '8', title: 'ath cut short', proof: b => b.proof({ claims: { ath: hashOf(b.token).slice(0, -1) } }), expected: 'ath_mismatch' },
   { check: '8', title: 'ath with padding', proof: b => b.proof({ claims: { ath: `${hashOf(b.token)}=` } }), expected: 'ath_mismatch' },
 
   { check: '10', title: 'another payload under the same signature', proof: b => swapPayload(b), expected: 'proof_signature' },

@@ -48,6 +48,7 @@ const seconds = (): number => Math.floor(Date.now() / 1000)
 /** Each requirement with tokens that meet it and tokens that do not. Within a row they differ in what the row is about. */
 const ROWS: ReadonlyArray<{ readonly title: string, readonly requirement: RequirementOptions, readonly passes: readonly Overrides[], readonly fails: readonly Overrides[], readonly reason: RefusalReason }> = [
   { title: 'one scope', requirement: { scope: 'a' }, passes: [{ scope: 'a' }, { scope: 'b a' }], fails: [{}, { scope: 'A' }, { scope: 'ab' }, { scope: 5 }], reason: 'scope_missing' },
+  { title: 'a scope by its whole name', requirement: { scope: 'ab' }, passes: [{ scope: 'ab' }], fails: [{ scope: 'a' }, { scope: 'b' }, { scope: 'a b' }, { scope: 'abc' }, { scope: 'cab' }], reason: 'scope_missing' },
   { title: 'all scopes', requirement: { scope: ['a', 'b'] }, passes: [{ scope: 'b a' }, { scope: ['a', 'b'] }], fails: [{ scope: 'a' }], reason: 'scope_missing' },
   { title: 'any scope', requirement: { anyScope: ['a', 'b'] }, passes: [{ scope: 'a' }, { scope: 'b' }], fails: [{ scope: 'c' }], reason: 'scope_missing' },
   { title: 'a scope and any of others', requirement: { scope: 'a', anyScope: 'b' }, passes: [{ scope: 'a b' }], fails: [{ scope: 'a' }, { scope: 'b' }], reason: 'scope_missing' },
@@ -55,7 +56,7 @@ const ROWS: ReadonlyArray<{ readonly title: string, readonly requirement: Requir
     title: 'a claim with a value',
     requirement: { claims: { tenant: 'blue' } },
     passes: [{ tenant: 'blue' }, { tenant: ['red', 'blue'] }],
-    fails: [{}, { tenant: 'red' }, { tenant: 'Blue' }, { tenant: ['red'] }, { tenant: [] }, { tenant: [['blue']] }, { tenant: null }, { tenant: 5 }, { tenant: true }, { tenant: { blue: 'blue' } }],
+    fails: [{}, { tenant: 'red' }, { tenant: 'Blue' }, { tenant: 'blues' }, { tenant: 'sky-blue' }, { tenant: 'blu' }, { tenant: 'lue' }, { tenant: ['red'] }, { tenant: [] }, { tenant: [['blue']] }, { tenant: null }, { tenant: 5 }, { tenant: true }, { tenant: { blue: 'blue' } }],
     reason: 'claim_mismatch'
   },
   { title: 'a claim with a number', requirement: { claims: { level: 2 } }, passes: [{ level: 2 }, { level: [1, 2] }], fails: [{ level: '2' }, { level: 3 }, { level: true }, { level: null }], reason: 'claim_mismatch' },
@@ -83,7 +84,7 @@ const ROWS: ReadonlyArray<{ readonly title: string, readonly requirement: Requir
   { title: 'a predicate for a member that is inherited', requirement: { claims: { 'a.length': () => true } }, passes: [{ a: { length: 1 } }], fails: [{ a: [1] }, { a: 'x' }, { a: {} }], reason: 'claim_mismatch' },
   { title: 'a predicate for a claim inside an object', requirement: { claims: { 'a.b': value => value === 7 } }, passes: [{ a: { b: 7 } }, { 'a.b': 7, a: { b: 8 } }], fails: [{}, { a: { b: 8 } }, { 'a.b': 8, a: { b: 7 } }], reason: 'claim_mismatch' },
   { title: 'a name that ends with a dot', requirement: { claims: { 'a.': 'x' } }, passes: [{ 'a.': 'x' }, { a: { '': 'x' } }], fails: [{ a: 'x' }], reason: 'claim_mismatch' },
-  { title: 'an acr', requirement: { acr: 'urn:mfa' }, passes: [{ acr: 'urn:mfa' }], fails: [{}, { acr: 'urn:pwd' }, { acr: 5 }, { acr: ['urn:mfa'] }, { acr: null }], reason: 'acr_missing' },
+  { title: 'an acr', requirement: { acr: 'urn:mfa' }, passes: [{ acr: 'urn:mfa' }], fails: [{}, { acr: 'urn:pwd' }, { acr: 'urn:mfa2' }, { acr: 'xurn:mfa' }, { acr: 'urn:mf' }, { acr: 'mfa' }, { acr: 5 }, { acr: ['urn:mfa'] }, { acr: null }], reason: 'acr_missing' },
   { title: 'one of several acr values', requirement: { acr: ['urn:mfa', '2'] }, passes: [{ acr: 'urn:mfa' }, { acr: '2' }], fails: [{ acr: 'urn:pwd' }, { acr: 2 }], reason: 'acr_missing' },
   {
     title: 'a recent login',

@@ -63,7 +63,7 @@ t.test('Header and claims of a token are checked against the rules, each row bes
     ...[1, null, {}].map(kid => ({ header: { kid }, expected: 'token_malformed' })),
 
     { claims: { iss: 'https://idp.example' } },
-    ...['https://idp.example//', 'https://idp.example/x', 'HTTPS://idp.example/', ''].map(iss => ({ claims: { iss }, expected: ['token_issuer', { expected: 'https://idp.example/', found: iss }] })),
+    ...['https://idp.example//', 'https://idp.example/x', 'HTTPS://idp.example/', 'xhttps://idp.example/', 'https://idp.exampl', ''].map(iss => ({ claims: { iss }, expected: ['token_issuer', { expected: 'https://idp.example/', found: iss }] })),
     ...[undefined, null, 1, ['https://idp.example/']].map(iss => nameless('iss', 'a text', iss)),
     ...[undefined, null, 1, '', ['user-1']].map(sub => nameless('sub', 'a text that is not empty', sub)),
 
@@ -71,7 +71,8 @@ t.test('Header and claims of a token are checked against the rules, each row bes
     { claims: { aud: 'https://api.example' }, policy: { resource: 'https://api.example' } },
     { claims: { aud: ['https://api.example'] }, policy: { resource: 'https://api.example' } },
     { claims: { aud: 'https://api.example' }, expected: ['token_audience', { claim: 'aud', expected: 'api', found: 'https://api.example' }] },
-    ...['API', 'api ', ''].map(aud => ({ claims: { aud }, expected: ['token_audience', { claim: 'aud', expected: 'api', found: aud }] })),
+    ...['API', 'api ', 'apis', 'my-api', 'ap', ''].map(aud => ({ claims: { aud }, expected: ['token_audience', { claim: 'aud', expected: 'api', found: aud }] })),
+    { claims: { aud: ['my-api', 'apis'] }, expected: ['token_audience', { claim: 'aud', expected: 'api', found: 'my-api apis' }] },
     { claims: { aud: [] }, expected: ['token_audience', { claim: 'aud', expected: 'api', found: '' }] },
     ...[undefined, null, 1, {}, ['api', 1]].map(aud => nameless('aud', 'a text or a list of texts', aud)),
 
