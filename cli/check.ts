@@ -83,18 +83,24 @@ async function tryToRead ({ values, ...faults }: CollectedSettings): Promise<Set
 function showSettings ({ values, origins }: CollectedSettings, { isUsable, all, paint }: { isUsable: boolean, all: boolean, paint: Paint }): string {
   const shown = isUsable ? typedSettings(values) : values
   const listed = settingNames.filter((name) => all || origins[name] !== undefined)
-  const width = Math.max(...listed.map((name) => settingSpec(name).variable.length))
+  const width = Math.max(...listed.map((name) => writtenAs(name).length))
   const lines = listed.map((name) => {
-    const { variable, secret, unset, default: byDefault } = settingSpec(name)
+    const { secret, unset, default: byDefault } = settingSpec(name)
     const { [name]: origin = byDefault === undefined ? 'not set' : 'default' } = origins
     const value = valueAt(shown, name) ?? byDefault ?? unset
     const text = textOf(name, value)
     // Before an @ there may be a password, in a value that is not usable too.
     const isHidden = origins[name] !== undefined && (secret === true || text.includes('@'))
-    const line = `${variable.padEnd(width)}  ${origin.padEnd(20)}  ${isHidden ? '(not shown)' : printableLine(text)}`
+    const line = `${writtenAs(name).padEnd(width)}  ${origin.padEnd(20)}  ${isHidden ? '(not shown)' : printableLine(text)}`
     return `  ${origins[name] === undefined ? paint('dim', line) : line}\n`
   })
   return lines.join('') + (all ? '' : `  ${paint('dim', `${settingNames.length - listed.length} others are not set; --all lists them, with their defaults.`)}\n`)
+}
+
+/** The name by which a user sets it: its variable, or its key where only the file can hold it. */
+function writtenAs (name: SettingName): string {
+  const { variable, from } = settingSpec(name)
+  return from === 'file' ? name : variable
 }
 
 /** What is in a section is shown by the names that it may have: a secret may stand under another. */

@@ -92,7 +92,7 @@ function reasonOf (error: Error & { code?: string }, protocol: string): string {
   const message = error.message || code || 'no answer'
   if (protocol === 'https:' && NOT_TLS.test(code)) return `the port does not speak TLS (${code}). Is it http:// in the place of https://?`
   if (protocol === 'http:' && NOT_HTTP.test(code)) return `${message}. Does the port speak TLS? Then it is https:// in the place of http://`
-  return message
+  return code === 'ECONNREFUSED' ? `${message}. Nothing listens there. Is it still starting?` : message
 }
 
 /** What a plain port answers is no TLS record. */

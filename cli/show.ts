@@ -22,7 +22,7 @@ export function createPaint (out: Output, env: NodeJS.ProcessEnv): Paint {
 /** An answer is shown on a terminal, so it may not steer it, nor turn the direction in which it is read. */
 export const printable = (text: string): string =>
   // eslint-disable-next-line no-control-regex
-  text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, '\ufffd')
+  text.replaceAll('\r\n', '\n').replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, '\ufffd')
 
 /** The same for what has one line: it cannot pass for a line of ours. */
 export const printableLine = (text: string): string => printable(text).replace(/[\t\n]/g, '\ufffd')

@@ -2,9 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createRevocationView } from '../lib/assembly/create-revocation.ts'
 import { hostsOf, parseReplayUrl } from '../lib/replay/redis/replay-url.ts'
 import { createMemoryLog } from '../lib/revocation/log.ts'
-import { callOf, readLog } from '../lib/revocation/redis-entries.ts'
+import { callOf, PAGE, readEntry, readOldBlocks } from '../lib/revocation/redis-entries.ts'
 import type { RedisCall } from '../lib/revocation/redis-entries.ts'
 import type { RevocationEntry } from '../lib/revocation/log.ts'
+import { LOG } from '../lib/revocation/redis-scripts.ts'
 import type { Revocations } from '../lib/revocation/revocations.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 
@@ -12,7 +13,7 @@ const LONGEST_MS = 2000
 const STEP_MS = 25
 
 /** The commands that instances send, in scripts and beside them. A user of Redis needs the right to each. */
-export const COMMANDS = ['EVAL', 'EXISTS', 'GET', 'HDEL', 'HSCAN', 'SET', 'TIME', 'UNLINK', 'XADD', 'XDEL', 'XLEN', 'XRANGE', 'XREAD', 'XREVRANGE'] as const
+export const COMMANDS = ['EVAL', 'EXISTS', 'GET', 'HDEL', 'HSCAN', 'PTTL', 'SET', 'TIME', 'UNLINK', 'XADD', 'XDEL', 'XLEN', 'XRANGE', 'XREAD', 'XREVRANGE'] as const
 
 /**
  * Tries each command at a key of its own, which is gone then.
@@ -29,6 +30,7 @@ try('TIME')
 try('SET', key, '1', 'PX', '1000')
 try('GET', key)
 try('EXISTS', key)
+try('PTTL', key)
 try('UNLINK', key)
 try('XADD', key, '1-1', 'e', '1')
 try('XLEN', key)
@@ -58,6 +60,21 @@ export async function readStoredRevocations (settings: Settings, now: number): P
 /** Reads the log of a Redis once. Returns what stood in the way. */
 export async function readStore (store: string, onEntry: (entry: RevocationEntry) => void): Promise<string | undefined> {
   return await calling(store, call => readLog(call, onEntry))
+}
+
+/** Reads all of the log by commands that change nothing, oldest first. Blocks of version 1 come first. */
+async function readLog (call: RedisCall, onEntry: (entry: RevocationEntry) => void): Promise<void> {
+  const take = (text: string | undefined): void => {
+    const stored = readEntry(text ?? '')
+    if (stored) onEntry(stored)
+  }
+  await readOldBlocks(call, take)
+  for (let from = '-'; ;) {
+    const rows = await call('xrange', LOG, from, '+', 'COUNT', String(PAGE)) as ReadonlyArray<readonly [id: string, fields: readonly string[]]>
+    for (const [, [, text]] of rows) take(text)
+    if (rows.length < PAGE) return
+    from = `(${rows.at(-1)![0]}`
+  }
 }
 
 /** Tries whether the user of a Redis has the right to all that instances do there. Returns what stands in the way. */

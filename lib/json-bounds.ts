@@ -9,6 +9,8 @@ export interface JsonBounds {
 const [QUOTE, BACKSLASH, COMMA, COLON] = Buffer.from('"\\,:')
 const [LIST_START, LIST_END, OBJECT_START, OBJECT_END] = Buffer.from('[]{}')
 const [SPACE] = Buffer.from(' ')
+/** Whether a byte outside of texts says anything about the bounds. */
+const COUNTS = Uint8Array.from({ length: 256 }, (_, byte) => Number('"[]{},:'.includes(String.fromCharCode(byte))))
 
 /**
  * Counts the members of all objects in a JSON text, or gives up if it goes beyond the bounds. A megabyte of brackets takes the parser, and
@@ -23,18 +25,12 @@ export function countMembers (json: Uint8Array, { maxDepth, maxValues }: JsonBou
   let depth = 0
   let values = 1
   let members = 0
-  /** Whether the last thing was the start of a list or object. Then a value follows, unless it is empty. */
-  let hasBegun = false
   for (let i = 0; i < json.length; i++) {
     const byte = json[i]!
-    if (byte <= SPACE!) continue
-    if (hasBegun) {
-      hasBegun = false
-      if (byte !== LIST_END && byte !== OBJECT_END && ++values > maxValues) return undefined
-    }
+    if (COUNTS[byte] === 0) continue
     switch (byte) {
       case QUOTE:
-        for (i++; i < json.length && json[i] !== QUOTE; i++) if (json[i] === BACKSLASH) i++
+        i = quoteAfter(json, i + 1)
         break
       case COMMA:
         if (++values > maxValues) return undefined
@@ -45,12 +41,38 @@ export function countMembers (json: Uint8Array, { maxDepth, maxValues }: JsonBou
       case LIST_START:
       case OBJECT_START:
         if (++depth > maxDepth) return undefined
-        hasBegun = true
+        while (json[i + 1]! <= SPACE!) i++
+        // Unless it is empty, a value follows.
+        if (json[i + 1] !== LIST_END && json[i + 1] !== OBJECT_END && i + 1 < json.length && ++values > maxValues) return undefined
         break
-      case LIST_END:
-      case OBJECT_END:
+      default:
         depth--
     }
   }
   return members
+}
+
+/** Bytes of a text that are looked at one by one before the next quote is searched for, which takes as long as some 30 of them. */
+const NEAR_BYTES = 32
+
+/**
+ * Where a text ends: its closing quote, or the end of all if it has none.
+ * @param at within the text, and not behind a backslash
+ */
+export function quoteAfter (json: Uint8Array, at: number): number {
+  let start = at
+  while (start < json.length) {
+    const near = Math.min(json.length, start + NEAR_BYTES)
+    for (; start < near; start++) {
+      if (json[start] === QUOTE) return start
+      if (json[start] === BACKSLASH) start++
+    }
+    const quote = json.indexOf(QUOTE!, start)
+    if (quote === -1) break
+    let escapes = quote
+    while (escapes > start && json[escapes - 1] === BACKSLASH) escapes--
+    if ((quote - escapes) % 2 === 0) return quote
+    start = quote + 1
+  }
+  return json.length
 }

@@ -80,8 +80,8 @@ async function openFile (app: FastifyInstance, path: string): Promise<AuditSink>
       onRecovered: lost => app.log.info({ event: 'audit_writable', path, lost }, 'audit writable')
     })
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    throw new SettingsError([`AUDIT (audit.to) is ${JSON.stringify(path)}, which cannot be written (${code ?? message}); allowed: off, log, or the path of a file`])
+    const { code } = error as NodeJS.ErrnoException
+    throw new SettingsError([`AUDIT (audit.to) is ${JSON.stringify(path)}, which cannot be written (${code}); allowed: off, log, or the path of a file`])
   }
   reopenOnHangup(app, sink)
   return sink
@@ -100,7 +100,7 @@ function reopenOnHangup (app: FastifyInstance, { reopen }: AuditSink): void {
 const PINO_TIME = 'pino.time'
 
 /** The log of the app gets each line, whatever its level is. */
-function createLogSink (log: FastifyBaseLogger): AuditSink {
+function createLogSink (log: FastifyBaseLogger): Omit<AuditSink, 'reopen'> {
   const own = log.child({}, { level: 'info' })
   // Otherwise there would be two times in a line. Each copy of pino has a symbol of its own.
   const timeKey = symbolOf(own, PINO_TIME)
@@ -113,7 +113,6 @@ function createLogSink (log: FastifyBaseLogger): AuditSink {
       written++
       return true
     },
-    reopen () {},
     state: () => ({ written, lost: 0, fault: undefined }),
     close: async () => {}
   }

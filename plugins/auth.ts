@@ -233,7 +233,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
       if (known) return stand(request, known)
       const { reason, detail, retryAfterSeconds, issuer } = error
       tally?.refused(reason, issuer)
-      request.log.info({ reason, route: request.routeOptions.url, issuer, ...detail }, 'request refused')
+      request.log.info({ reason, route: decisions.placeOf(request).route, issuer, ...detail }, 'request refused')
       const headers = challenges(reason, {
         scheme: schemeOf(request.headers.authorization),
         requirement,

@@ -8,6 +8,7 @@ import { errorBody, Refusal, refusalBodies } from '../lib/refusal.ts'
 import type { ErrorBodyForm } from '../lib/refusal.ts'
 import { statusOfClientError } from '../server/client-error.ts'
 import type { ClientError } from '../server/client-error.ts'
+import { UNROUTABLE } from '../server/request-ends.ts'
 
 /** Milliseconds for which such a connection may end by itself after its answer. If it were closed at once, the answer might be lost. */
 const LINGER_MS = 1000
@@ -46,7 +47,8 @@ export default fp(async (app: FastifyInstance) => {
 export function answerBadTarget (form: ErrorBodyForm, isGate: boolean) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
     const status = isGate && request.raw.url!.startsWith('/verify/') ? 403 : statusOf(error)
-    reply.raw.once('close', () => request.server.endRequest(request, reply))
+    // The server is the one thing that is shared with the service: the request belongs to the root, and the service may be a plugin below.
+    request.server.server.emit(UNROUTABLE, request, reply)
     answer(reply, form, status, 'The request target is not valid.')
   }
 }

@@ -113,7 +113,7 @@ export default fp(async (app: FastifyInstance) => {
     refused (request, error, status, reason) {
       const why = error instanceof GateError ? { reason: reasonOf(error, reason), fault: error.message } : error instanceof Refusal && !error.headers ? { reason: error.reason, ...error.detail } : undefined
       if (!why) return error
-      request.log.info(why, 'request refused')
+      request.log.info({ ...why, route: decisions.placeOf(request).route }, 'request refused')
       app.guardTally?.refused(why.reason)
       decisions.listener?.refused(request, { reason: why.reason, status })
       return app.httpErrors.createError(status, error.message, { rpcCode: error instanceof GateError ? error.rpcCode : undefined })

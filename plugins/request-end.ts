@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { endOf } from '../server/request-ends.ts'
+import { endOf, UNROUTABLE } from '../server/request-ends.ts'
 import type { RequestEnd } from '../server/request-ends.ts'
 
 const kEnded = Symbol('holdfast.ended')
@@ -33,7 +33,7 @@ declare module 'fastify' {
     /** Learns how each request ended, once for each. */
     onRequestEnd: (listener: EndListener) => void
     /** Ends a request that has no answer to end with. */
-    endRequest: (request: FastifyRequest, reply: FastifyReply, upgrade?: UpgradeEnd) => void
+    endRequest: (request: FastifyRequest, reply: FastifyReply, upgrade: UpgradeEnd) => void
   }
   interface FastifyRequest {
     /** @internal */
@@ -48,9 +48,13 @@ export default fp(async (app: FastifyInstance) => {
   app.decorateRequest(kEnded, false)
   app.decorate('endRequest', (request, reply, upgrade) => end(request, reply, reply.raw.writableFinished, upgrade))
 
-  app.addHook('onRequest', (request, reply, done) => {
+  const endAtClose = (request: FastifyRequest, reply: FastifyReply): void => {
     // It also comes when the client has gone.
     reply.raw.once('close', () => end(request, reply, reply.raw.writableFinished))
+  }
+  app.server.on(UNROUTABLE, endAtClose)
+  app.addHook('onRequest', (request, reply, done) => {
+    endAtClose(request, reply)
     done()
   })
   // It comes before, if there is an answer. `writableFinished` also counts what waits on the connection for others.

@@ -120,8 +120,12 @@ const routes: FastifyPluginAsync = async (app) => {
     gate!.goAhead(request, reply)
     const exchange = upstream.send({ method, target, headers, body: body ?? (hasBody(raw) ? raw : undefined), timeoutSeconds, onInterim: (status, headers) => sendInterim(request, reply, status, headers) })
     reply.raw.once('close', () => { if (!reply.raw.writableFinished) exchange.end(clientGone()) })
-    const answer = await exchange.answer
-    send(reply, request.isRuledTool ? await cutTools(answer, request.isRuledTool, body === undefined) : answer)
+    await answerWith(request, reply, await exchange.answer, body === undefined)
+  }
+
+  /** @param isStream whether the request may have opened a stream of events */
+  async function answerWith (request: FastifyRequest, reply: FastifyReply, answer: UpstreamAnswer, isStream: boolean): Promise<void> {
+    send(reply, request.isRuledTool ? await cutTools(answer, request.isRuledTool, isStream) : answer)
   }
 
   async function passUpgrade (request: FastifyRequest, reply: FastifyReply, { socket, head, ...options }: UpgradedConnection & Pick<UpgradeRequest, 'protocols' | 'timeoutSeconds'>): Promise<void> {
@@ -131,7 +135,9 @@ const routes: FastifyPluginAsync = async (app) => {
     const answer = await upgrade.answer.finally(() => { early = stopWatching() })
     if (answer.kind === 'refused') {
       dropRest(socket)
-      return send(reply, answer)
+      // It may be a stream like any other: the upstream need not know the protocol.
+      app.endWithToken?.(request)
+      return answerWith(request, reply, answer, true)
     }
     reply.hijack()
     reply.raw.detachSocket(socket)

@@ -100,6 +100,7 @@ function renderOperation (document: OpenapiDocument, { method, path, operation }
   // The answers of guards are the same everywhere: they stand once, at the end.
   const answers = Object.entries(operation.responses).filter(([, response]) => !('$ref' in response)).map(([status, response]) => renderAnswer(document, status, response))
   const refusals = Object.entries(operation.responses).flatMap(([status, response]) => '$ref' in response ? [link(anchor(String(response.$ref)), status)] : [])
+  const ofDpop = security.find(requirement => 'DPoP' in requirement)?.['DPoP']
   const call = curlLine(document, { method, path, operation, address: ADDRESS_MARK })
   return `<article id="${escape(operationId)}">
 <h3>${link(operationId, titleOf(method, path))}</h3>
@@ -107,7 +108,7 @@ function renderOperation (document: OpenapiDocument, { method, path, operation }
 ${[summary, description].filter(text => text !== undefined).map(text => `<p>${prose(text)}</p>`).join('\n')}
 ${security.length === 0 ? '<p>Open to everyone.</p>' : `<p>Credentials: ${security.map(renderSecurity).join(', or ')}.</p>`}
 <pre><code>${escape(call)}</code></pre>
-${security.some(requirement => 'DPoP' in requirement) ? `<pre><code>${escape(dpopLine(method, path, operation))}</code></pre>\n` : ''}${parameters.length === 0 ? '' : table(['Parameter', 'Where', 'Meaning'], parameters.map(({ name, in: place, required, description }) => [code(name), escape(required ? `${place}, required` : place), prose(description)]))}
+${ofDpop ? `<pre><code>${escape(dpopLine(method, path, ofDpop))}</code></pre>\n` : ''}${parameters.length === 0 ? '' : table(['Parameter', 'Where', 'Meaning'], parameters.map(({ name, in: place, required, description }) => [code(name), escape(required ? `${place}, required` : place), prose(description)]))}
 ${requestBody === undefined ? '' : table(['Body', 'Members'], Object.entries(requestBody.content).map(([type, { schema }]) => [code(type), renderSchema(document, schema)]))}
 ${answers.length === 0 ? '' : table(['Status', 'Answer', 'Body'], answers)}
 ${refusals.length === 0 ? '' : `<p>Refusals: ${refusals.join(', ')}.</p>`}
@@ -123,8 +124,7 @@ function guardOf ({ security = [], 'x-requirements': further = [] }: Operation):
 }
 
 /** The call with DPoP: a tool makes the proof. */
-function dpopLine (method: string, path: string, { security = [] }: Operation): string {
-  const scopes = security.find(requirement => requirement['DPoP'])?.['DPoP'] ?? []
+function dpopLine (method: string, path: string, scopes: readonly string[]): string {
   return `npm run call -- --url '${ADDRESS_MARK}' --dpop ${method.toUpperCase()} '${path.replaceAll("'", "'\\''").replace(/\{\w+\}/g, '7')}'${scopes.length > 0 ? ` --scope '${scopes.join(' ')}'` : ''}`
 }
 

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync, statfsSync, statSync, writeSync } from 'node:fs'
 import type { Stats } from 'node:fs'
 import { stat } from 'node:fs/promises'
-import type { destination } from 'pino'
+import pino from 'pino'
 import type { Surroundings } from '../lib/surroundings.ts'
 
 /** How often the path is looked at, and a file that failed is tried again. */
@@ -34,7 +34,6 @@ export interface AuditSink {
  * @throws Error with a `code` if the file cannot be opened
  */
 export async function openAuditFile (path: string, { every, onFault, onRecovered }: AuditFileOptions): Promise<AuditSink> {
-  const { default: pino } = await import('pino')
   const open = (): AuditFile => {
     const known = statSync(path, { throwIfNoEntry: false })
     // To open a pipe would wait for its reader.
@@ -129,7 +128,7 @@ export async function openAuditFile (path: string, { every, onFault, onRecovered
 const failure = (code: string): Error => Object.assign(new Error(code), { code })
 
 /** Its types do not say that it has the number of its file. */
-type Destination = ReturnType<typeof destination> & { readonly fd?: number }
+type Destination = ReturnType<typeof pino.destination> & { readonly fd?: number }
 
 /** One open file. A line that was written in part is kept until its rest can be written. */
 class AuditFile {
@@ -194,9 +193,13 @@ const LOOK_AGAIN_MS = 5
 
 /** Whether a file is empty or ends with a line break, or may not be read, or grows: then its writers are alive, and end their lines. */
 function endsWithLine (path: string): boolean {
-  let fd: number | undefined
+  let fd: number
   try {
     fd = openSync(path, 'r')
+  } catch {
+    return true
+  }
+  try {
     const last = Buffer.alloc(1)
     const sizes = new Set<number>()
     for (let i = 0; i < LOOKS; i++) {
@@ -206,9 +209,7 @@ function endsWithLine (path: string): boolean {
       if (size === 0 || (readSync(fd, last, 0, 1, size - 1) === 1 && last[0] === NEWLINE)) return true
     }
     return sizes.size > 1
-  } catch {
-    return true
   } finally {
-    if (fd !== undefined) closeSync(fd)
+    closeSync(fd)
   }
 }

@@ -6,6 +6,9 @@
 export const REQUEST_ENDS = ['answered', 'client_gone', 'upstream_failed', 'upgraded', 'token_ended'] as const
 export type RequestEnd = typeof REQUEST_ENDS[number]
 
+/** The event of the HTTP server for a request that Fastify cannot route, and its reply: no hook sees them. */
+export const UNROUTABLE: string = 'holdfast.unroutable'
+
 /** Most requests have no mark. */
 const marks = new WeakMap<object, RequestEnd>()
 

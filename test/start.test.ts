@@ -22,6 +22,7 @@ t.test('The service starts and serves what is public while the provider is down.
   const answer = await fetch(`${url}/api/public`)
   t.equal(answer.status, 200)
   t.type((await answer.json() as { message: unknown }).message, 'string')
+  t.equal((await fetch(`${url}/%ff`)).status, 400, 'a target that cannot be routed')
   t.equal((await fetch(`${url}/health/live`)).status, 200)
   t.equal((await fetch(`${url}/health/ready`)).status, 503)
   const log = service.log()

@@ -6,6 +6,7 @@ import type { RequestUrl } from '../url/request-url.ts'
 import { GateError } from './gate-error.ts'
 import { readHint, readMcpMessages } from './mcp-message.ts'
 import type { McpBody, McpMessage } from './mcp-message.ts'
+import { createTurns } from './message-body.ts'
 import { FIRST_METHODS, TOOL_LIST } from './mcp-methods.ts'
 import { RPC_CODES } from './rpc-error.ts'
 import type { GateRule } from './rule.ts'
@@ -70,6 +71,7 @@ export type ExecutorDone = (error?: Error, body?: Buffer) => void
 export type Executor<Request extends ExecutedRequest> = (request: Request, door: Door, done: ExecutorDone) => void
 
 export function createExecutor<Request extends ExecutedRequest> ({ rules, exactPaths, admissionOf, onMessagesJudged }: ExecutorOptions<Request>): Executor<Request> {
+  const turnOf = createTurns()
   const table = createRules(rules, { exactPaths })
   /** Rules with the same audience share a guard. */
   const byAudience = new Map<string | undefined, Admission<Request>>()
@@ -112,6 +114,7 @@ export function createExecutor<Request extends ExecutedRequest> ({ rules, exactP
     try {
       request.mcpBody = NO_BODY
       const body = request.mcpBody = await readBody()
+      await turnOf(body)
       request.mcpMatches = matchAll(place, readMcpMessages(body, rawHeaders))
     } catch (error) {
       if (isOpen && admission) await admission.identify(request, hint)

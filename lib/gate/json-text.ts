@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { countMembers } from '../json-bounds.ts'
+import { countMembers, quoteAfter } from '../json-bounds.ts'
 import type { JsonBounds } from '../json-bounds.ts'
 
 /** Why bytes are no JSON that all parsers read alike: no UTF-8, beyond the bounds, not well-formed, two members of one name. */
@@ -8,32 +8,33 @@ export type JsonFault = 'encoding' | 'bounds' | 'syntax' | 'duplicates'
 /** Of a message of a client. Real ones have some hundred values. */
 export const MESSAGE_BOUNDS: JsonBounds = { maxDepth: 64, maxValues: 20_000 }
 
-/** Reads JSON, and gives it with its text. What is wrong with it is told to `refuse`, which throws. */
-export function readJson (bytes: Uint8Array, bounds: JsonBounds, refuse: (fault: JsonFault) => never): { readonly json: unknown, readonly text: string } {
+/** Reads JSON. What is wrong with it is told to `refuse`, which throws. */
+export function readJson (bytes: Buffer, bounds: JsonBounds, refuse: (fault: JsonFault) => never): unknown {
   if (!isUtf8(bytes)) refuse('encoding')
   const members = countMembers(bytes, bounds)
   if (members === undefined) refuse('bounds')
-  // JSON.parse refuses a byte order mark, which `toString` keeps.
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
   let json: unknown
   try {
-    json = JSON.parse(text)
+    // JSON.parse refuses a byte order mark, which `toString` keeps.
+    json = JSON.parse(bytes.toString('utf8'))
   } catch {
     refuse('syntax')
   }
   // Parsers differ in which of two members of one name counts (RFC 8259 section 4). JSON.parse keeps only one.
   if (members !== membersIn(json)) refuse('duplicates')
-  return { json, text }
+  return json
 }
 
 /** The members of all objects in a value from JSON, at any depth. */
 function membersIn (value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0
-  const children: unknown[] = Object.values(value)
-  return children.reduce((sum: number, child) => sum + membersIn(child), Array.isArray(value) ? 0 : children.length)
+  const children: unknown[] = Array.isArray(value) ? value : Object.values(value)
+  let members = children === value ? 0 : children.length
+  for (const child of children) if (typeof child === 'object') members += membersIn(child)
+  return members
 }
 
-/** A value in a text of JSON: from its first character to behind its last. */
+/** A value in the bytes of JSON: from its first byte to behind its last. */
 export interface JsonSpan {
   readonly start: number
   readonly end: number
@@ -43,64 +44,66 @@ export interface JsonMember extends JsonSpan {
   readonly name: string
 }
 
+const [QUOTE, COLON, COMMA] = Buffer.from('":,')
+const [LIST_START, LIST_END, OBJECT_START, OBJECT_END] = Buffer.from('[]{}')
+const [SPACE] = Buffer.from(' ')
+
 /**
  * The members of the object that begins at `at`, in their order. JSON.parse loses how a value is written: `1.0` becomes `1`, and `1e400`
- * Infinity. So who passes a value on as it came takes it from the text.
- * @param text JSON that JSON.parse has read
+ * Infinity. So who passes a value on as it came takes it from the bytes.
+ * @param json what JSON.parse has read
  */
-export function membersAt (text: string, at: number): JsonMember[] {
-  return partsOf(text, at).map(start => {
-    const nameEnd = endOf(text, start)
-    const value = pastSpace(text, pastSpace(text, nameEnd) + 1)
-    return { name: JSON.parse(text.slice(start, nameEnd)), start: value, end: endOf(text, value) }
-  })
+export function membersAt (json: Buffer, at: number): JsonMember[] {
+  const members: JsonMember[] = []
+  for (let next = pastSpace(json, at + 1); json[next] !== OBJECT_END;) {
+    const nameEnd = endOf(json, next)
+    const start = pastSpace(json, pastSpace(json, nameEnd) + 1)
+    const end = endOf(json, start)
+    members.push({ name: JSON.parse(json.toString('utf8', next, nameEnd)), start, end })
+    next = pastComma(json, end)
+  }
+  return members
 }
 
 /** The elements of the list that begins at `at`, in their order. */
-export function elementsAt (text: string, at: number): JsonSpan[] {
-  return partsOf(text, at).map(start => ({ start, end: endOf(text, start) }))
+export function elementsAt (json: Buffer, at: number): JsonSpan[] {
+  const elements: JsonSpan[] = []
+  for (let start = pastSpace(json, at + 1); json[start] !== LIST_END;) {
+    const end = endOf(json, start)
+    elements.push({ start, end })
+    start = pastComma(json, end)
+  }
+  return elements
 }
 
-/** Where the value of a text begins. */
-export function pastSpace (text: string, at: number): number {
-  while (at < text.length && ' \t\n\r'.includes(text[at]!)) at++
+/** The first byte that is no white space. */
+export function pastSpace (json: Buffer, at: number): number {
+  while (json[at]! <= SPACE!) at++
   return at
 }
 
-/** Where each element of a list, or each name of an object, begins. */
-function partsOf (text: string, at: number): number[] {
-  const starts: number[] = []
-  let next = pastSpace(text, at + 1)
-  while (text[next] !== ']' && text[next] !== '}') {
-    starts.push(next)
-    next = pastSpace(text, endOf(text, next))
-    if (text[next] === ':') next = pastSpace(text, endOf(text, pastSpace(text, next + 1)))
-    if (text[next] === ',') next = pastSpace(text, next + 1)
-  }
-  return starts
+/** Where the next element or member begins, or its list or object ends. */
+function pastComma (json: Buffer, at: number): number {
+  const next = pastSpace(json, at)
+  return json[next] === COMMA ? pastSpace(json, next + 1) : next
 }
 
 /** Behind the value that begins at `at`. No recursion: a value may nest more deeply than the stack. */
-function endOf (text: string, at: number): number {
+function endOf (json: Buffer, at: number): number {
   let depth = 0
   let end = at
   do {
-    const char = text[end]
-    if (char === '"') end = stringEnd(text, end)
-    else if (char === '{' || char === '[') {
-      depth++
-      end++
-    } else if (char === '}' || char === ']') {
-      depth--
-      end++
-    } else if (depth > 0) end++
-    else while (end < text.length && !' \t\n\r,:]}'.includes(text[end]!)) end++
+    const byte = json[end]
+    if (byte === QUOTE) end = quoteAfter(json, end + 1)
+    else if (byte === LIST_START || byte === OBJECT_START) depth++
+    else if (byte === LIST_END || byte === OBJECT_END) depth--
+    else if (depth === 0) while (end + 1 < json.length && !endsValue(json[end + 1]!)) end++
+    end++
   } while (depth > 0)
   return end
 }
 
-function stringEnd (text: string, at: number): number {
-  let end = at + 1
-  while (text[end] !== '"') end += text[end] === '\\' ? 2 : 1
-  return end + 1
+/** Whether a byte is behind a number or a literal. */
+function endsValue (byte: number): boolean {
+  return byte <= SPACE! || byte === COMMA || byte === COLON || byte === LIST_END || byte === OBJECT_END
 }

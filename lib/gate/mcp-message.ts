@@ -29,6 +29,7 @@ export interface McpBody {
 
 const MESSAGE_MEMBERS = ['jsonrpc', 'id', 'method', 'params', 'result', 'error']
 const PARAMS_MEMBERS = ['name', 'uri', 'taskId']
+const LONGEST_MEMBER = 'jsonrpc'.length
 const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion'
 
 const JSON_TYPE = /^application\/json[ \t]*(?:;[ \t]*charset=(?:utf-8|"utf-8")[ \t]*)?$/i
@@ -39,11 +40,11 @@ const JSON_TYPE = /^application\/json[ \t]*(?:;[ \t]*charset=(?:utf-8|"utf-8")[ 
  * @param rawHeaders names and values in turn
  * @throws GateError 400
  */
-export function readMcpMessages (body: Uint8Array, rawHeaders: readonly string[]): McpBody {
+export function readMcpMessages (body: Buffer, rawHeaders: readonly string[]): McpBody {
   const valueOf = headerReader(rawHeaders)
   if (!JSON_TYPE.test(valueOf('content-type') ?? '')) refuse('The content type is not application/json.')
   if (valueOf('content-encoding') !== undefined) refuse('The body has a content coding.')
-  const { json } = readJson(body, MESSAGE_BOUNDS, fault => FAULTS[fault]())
+  const json = readJson(body, MESSAGE_BOUNDS, fault => FAULTS[fault]())
   const stated: Stated = { method: valueOf('mcp-method'), name: valueOf('mcp-name'), version: valueOf('mcp-protocol-version') }
   const isBatch = Array.isArray(json)
   const messages = (isBatch ? json : [json]).map(message => readMessage(message, stated))
@@ -102,18 +103,19 @@ function verifyStated (message: McpMessage, params: JsonObject, stated: Stated):
   return message
 }
 
-/** Control characters and halves of surrogate pairs. Some programs end a text at U+0000, or drop what they cannot encode. */
-const UNSTABLE = /[\p{Cc}\p{Cs}]/u
+/** Some programs end a text at U+0000, or drop what they cannot encode. */
+const CONTROL = /\p{Cc}/u
 
 function verifyCharacters (text: string): void {
-  if (UNSTABLE.test(text)) refuse('A method, a name or a member of a message has characters that some programs drop.')
+  if (CONTROL.test(text) || !text.isWellFormed()) refuse('A method, a name or a member of a message has characters that some programs drop.')
 }
 
 /** Some parsers take a member of another case for the one that they look for. Two letters beyond ASCII are cases of `k` and `s`. */
 function verifySpelling (object: JsonObject, expected: readonly string[]): void {
   for (const name of Object.keys(object)) {
     verifyCharacters(name)
-    if (!expected.includes(name) && isCaseOf(name, expected)) refuse('A member differs from a known one by case alone.')
+    // No letter becomes shorter in another case.
+    if (name.length <= LONGEST_MEMBER && !expected.includes(name) && isCaseOf(name, expected)) refuse('A member differs from a known one by case alone.')
   }
 }
 

@@ -1,4 +1,5 @@
 import { finished } from 'node:stream'
+import { setImmediate } from 'node:timers/promises'
 import type { Readable, Writable } from 'node:stream'
 import type { Surroundings } from '../surroundings.ts'
 import { GateError } from './gate-error.ts'
@@ -14,6 +15,19 @@ export const MAX_TOKEN_BYTES = MAX_HELD_BYTES / 8
 const FIRST_BYTES = 2048
 /** The client may go on sending a body that is not read. */
 const CLOSE = { connection: 'close' }
+
+/** Bodies of more bytes are judged one after the other, each in a turn of the event loop of its own. The worst take some 30 ms. */
+const LARGE_BYTES = 16 * 1024
+
+/** Gives each large body its turn. In between, the requests of others go on. */
+export function createTurns (): (body: Buffer) => Promise<void> | undefined {
+  let last = Promise.resolve()
+  return ({ length }) => {
+    if (length <= LARGE_BYTES) return undefined
+    last = last.then(() => setImmediate())
+    return last
+  }
+}
 
 /** The body has more bytes than are judged. */
 export function bodyTooLarge (): GateError {

@@ -32,7 +32,7 @@ export function rpcErrorBody (error: Error & { readonly rpcCode?: number }, stat
   const isRefusal = error instanceof Refusal && !isFault
   const code = isRefusal ? RPC_CODES.refused : isFault ? RPC_CODES.internalError : error.rpcCode ?? RPC_CODES.invalidRequest
   // What has failed is for the log only, unless the sentence is one of ours.
-  const message = isFault && !(error instanceof Refusal) ? STATUS_CODES[status] ?? 'Error' : error.message
+  const message = isFault && !(error instanceof Refusal) ? STATUS_CODES[status]! : error.message
   return `{"jsonrpc":"2.0","id":${requestId(body) ?? 'null'},"error":${JSON.stringify({ code, message, ...isRefusal && { data: { reason: error.reason } } })}}`
 }
 
@@ -42,10 +42,10 @@ export function rpcErrorBody (error: Error & { readonly rpcCode?: number }, stat
  */
 export function requestId (body: Buffer): string | undefined {
   try {
-    const { json, text } = readJson(body, MESSAGE_BOUNDS, fault => { throw new Error(fault) })
+    const json = readJson(body, MESSAGE_BOUNDS, fault => { throw new Error(fault) })
     if (!isJsonObject(json) || !Object.hasOwn(json, 'method')) return undefined
-    const id = membersAt(text, pastSpace(text, 0)).find(({ name }) => name === 'id')
-    return id && text.slice(id.start, id.end)
+    const id = membersAt(body, pastSpace(body, 0)).find(({ name }) => name === 'id')
+    return id && body.toString('utf8', id.start, id.end)
   } catch {
     return undefined
   }

@@ -43,9 +43,10 @@ function withoutBodyHeaders (headers: readonly string[]): string[] {
   return headers.filter((_, i) => !OF_THE_BODY.has(headers[i - i % 2]!.toLowerCase()))
 }
 
-function wholeBody (text: string): UpstreamAnswer['body'] {
-  const body = new Readable({ read () {} })
-  body.push(text)
+function wholeBody (bytes: Buffer): UpstreamAnswer['body'] {
+  // All of it is there, so it is never asked for more.
+  const body = new Readable()
+  body.push(bytes)
   body.push(null)
   return Object.assign(body, { isWhole: true })
 }
@@ -68,7 +69,7 @@ function cutEvents (body: Readable, isRuled: ToolTest): Readable {
     maxBytes: MAX_LIST_BYTES,
     tooLarge: unreadable,
     // Only what is marked as another event may be no message: `endpoint`, of a transport before this one, holds an address.
-    cut: (data, isMessage) => data.length === 0 || (!isMessage && !isJson(data)) ? data : Buffer.from(ruledToolsOnly(data, isRuled))
+    cut: (data, isMessage) => data.length === 0 || (!isMessage && !isJson(data)) ? data : ruledToolsOnly(data, isRuled)
   })
   // The reader of the cut stream sees an error of either.
   return pipeline(body, cutter, () => {})
@@ -87,32 +88,42 @@ function isJson (data: Buffer): boolean {
 const BOUNDS: JsonBounds = { maxDepth: 1000, maxValues: MAX_LIST_BYTES }
 
 /**
- * Takes the tools that are not ruled out of the results in a text: one message or a batch. Everything else stays as it is written.
+ * Takes the tools that are not ruled out of the results in JSON: one message or a batch. Everything else stays as it is written.
  * @throws UpstreamError 502
  */
-export function ruledToolsOnly (bytes: Buffer, isRuled: ToolTest): string {
-  const { json, text } = readJson(bytes, BOUNDS, () => { throw unreadable() })
-  const start = pastSpace(text, 0)
-  const messages = Array.isArray(json) ? elementsAt(text, start).map((span, i) => ({ message: (json as unknown[])[i], start: span.start })) : [{ message: json, start }]
-  // From the end, so that what comes before keeps its place.
-  return messages.reverse().reduce((cut, { message, start }) => cutMessage(cut, start, message, isRuled), text)
+export function ruledToolsOnly (bytes: Buffer, isRuled: ToolTest): Buffer {
+  const json = readJson(bytes, BOUNDS, () => { throw unreadable() })
+  const start = pastSpace(bytes, 0)
+  const messages = Array.isArray(json) ? elementsAt(bytes, start).map((span, i) => ({ message: (json as unknown[])[i], start: span.start })) : [{ message: json, start }]
+  const kept: Buffer[] = []
+  let at = 0
+  for (const { message, start } of messages) {
+    const tools = toolsOf(message)
+    if (!tools || tools.every(isRuled)) continue
+    const list = memberAt(bytes, memberAt(bytes, start, 'result').start, 'tools')
+    const spans = elementsAt(bytes, list.start).filter((_, i) => isRuled(tools[i]!))
+    kept.push(bytes.subarray(at, list.start + 1))
+    for (const [i, { start, end }] of spans.entries()) kept.push(i === 0 ? NOTHING : COMMA, bytes.subarray(start, end))
+    at = list.end - 1
+  }
+  return Buffer.concat([...kept, bytes.subarray(at)])
 }
 
-function cutMessage (text: string, at: number, message: unknown, isRuled: ToolTest): string {
+const COMMA = Buffer.from(',')
+const NOTHING = Buffer.alloc(0)
+
+/** The names of the tools in a message. Undefined if it holds no list of tools. */
+function toolsOf (message: unknown): string[] | undefined {
   const result = isJsonObject(message) ? message['result'] : undefined
-  if (!isJsonObject(result) || !Object.hasOwn(result, 'tools')) return text
+  if (!isJsonObject(result) || !Object.hasOwn(result, 'tools')) return undefined
   const { tools } = result
   if (!Array.isArray(tools)) throw unreadable()
-  const isKept = tools.map(tool => {
+  return tools.map(tool => {
     if (!isJsonObject(tool) || typeof tool['name'] !== 'string') throw unreadable()
-    return isRuled(tool['name'])
+    return tool['name']
   })
-  if (isKept.every(Boolean)) return text
-  const list = memberAt(text, memberAt(text, at, 'result').start, 'tools')
-  const kept = elementsAt(text, list.start).filter((_, i) => isKept[i]).map(({ start, end }) => text.slice(start, end))
-  return `${text.slice(0, list.start)}[${kept.join(',')}]${text.slice(list.end)}`
 }
 
-function memberAt (text: string, at: number, name: string) {
-  return membersAt(text, at).find(member => member.name === name)!
+function memberAt (json: Buffer, at: number, name: string) {
+  return membersAt(json, at).find(member => member.name === name)!
 }

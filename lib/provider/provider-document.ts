@@ -81,8 +81,3 @@ function documentUrls (issuer: string): ReadonlySet<string> {
   const name = '.well-known/oauth-authorization-server'
   return new Set([`${base}.well-known/openid-configuration`, `${origin}/${name}${withoutTrailingSlash(pathname)}`, `${base}${name}`])
 }
-
-/** Reads the document of an issuer once: `read` of `createDiscovery`. */
-export function readDiscovery<T> (issuer: string, exchange: ProviderSession, read: (document: JsonObject) => T | Promise<T>): Promise<T | undefined> {
-  return createDiscovery(issuer).read(exchange, read)
-}

@@ -1,7 +1,7 @@
 import type { Cluster, Redis } from 'ioredis'
 import { isStreamStatus } from './effects.ts'
 import type { RevocationEffect, RevocationEntry } from './log.ts'
-import { LOG, OLD_BLOCKS } from './redis-scripts.ts'
+import { OLD_BLOCKS } from './redis-scripts.ts'
 import { isVerificationNews } from './stream-verification.ts'
 
 /** Entries of one answer. */
@@ -60,21 +60,6 @@ function isText (value: unknown, maxCharacters: number): value is string {
 
 function isTime (value: unknown): value is number {
   return Number.isFinite(value)
-}
-
-/** Reads all of the log by commands that change nothing, oldest first: for people. Blocks of version 1 come first. */
-export async function readLog (call: RedisCall, onEntry: (entry: RevocationEntry) => void): Promise<void> {
-  const take = (text: string | undefined): void => {
-    const stored = readEntry(text ?? '')
-    if (stored) onEntry(stored)
-  }
-  await readOldBlocks(call, take)
-  for (let from = '-'; ;) {
-    const rows = await call('xrange', LOG, from, '+', 'COUNT', String(PAGE)) as ReadonlyArray<readonly [id: string, fields: readonly string[]]>
-    for (const [, [, text]] of rows) take(text)
-    if (rows.length < PAGE) return
-    from = `(${rows.at(-1)![0]}`
-  }
 }
 
 /** Reads the blocks of version 1, in pages. */

@@ -98,7 +98,7 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
     read: () => ({ lastId, place }),
     write: ({ entry, ageSeconds }) => writeEntry(entry, clock.nowMs() - ageSeconds * 1000),
     take (last, texts, afterTexts) {
-      for (const text of texts) takeText(text, ++place)
+      takeNext(texts)
       afterTexts()
       moveTo(last)
     },
@@ -143,7 +143,7 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
       nextPage = readPage(last)
       nextPage.catch(() => {})
     }
-    for (const text of texts) takeText(text, ++place)
+    takeNext(texts)
     moveTo(last)
     if (!isWhole) return
     if (!areOldBlocksRead) return await takeOldBlocks()
@@ -195,7 +195,7 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
 
   async function takeOldBlocks (): Promise<void> {
     // At no place of the log: they are written to it.
-    await readOldBlocks(call, text => takeText(text, 0))
+    await readOldBlocks(call, text => takeText(text, 0, clock.nowMs()))
     areOldBlocksRead = true
     if (await call('exists', OLD_BLOCKS) === 1) rewriter.restore(-1, 0, async () => { await call('unlink', OLD_BLOCKS) })
   }
@@ -205,10 +205,16 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
     report(null)
   }
 
-  function takeText (text: string, at: number): void {
+  function takeNext (texts: readonly string[]): void {
+    const nowMs = clock.nowMs()
+    for (const text of texts) takeText(text, ++place, nowMs)
+  }
+
+  function takeText (text: string, at: number, nowMs: number): void {
     const stored = readEntry(text)
-    if (stored) onEntry(stored, Math.max(0, (clock.nowMs() - stored.t) / 1000), at)
-    written.get(text)?.()
+    if (stored) onEntry(stored, Math.max(0, (nowMs - stored.t) / 1000), at)
+    // To look up a text, all of it is hashed: of a million entries at start nobody waits for one.
+    if (written.size > 0) written.get(text)?.()
   }
 
   function moveTo (id: string): void {
@@ -231,7 +237,7 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
 
   /** Whether this process has read up to an id in time. */
   async function reads (id: string): Promise<boolean> {
-    let look = (): void => {}
+    let look!: () => void
     const isRead = await within(new Promise(resolve => {
       look = () => { if (!isBefore(lastId, id)) resolve() }
       waiting.add(look)

@@ -16,6 +16,14 @@ const isThere = (log: string, cleaned: string, id: string): string =>
   `${id} == '0-0' or #redis.call('XRANGE', ${log}, ${id}, ${id}) > 0 or redis.call('GET', ${cleaned}) == ${id}`
 
 /**
+ * Sets `left` to the milliseconds that a key lives: -2 if it does not exist, Infinity if it lives for longer than it was ever given, because
+ * the clock of the server has leapt since.
+ */
+const timeLeft = (key: string, givenMs: string): string => `
+local left = redis.call('PTTL', ${key})
+if left == -1 or left > tonumber(${givenMs}) then left = math.huge end`
+
+/**
  * Reads a page of the log after a place, and the state of all. The clock goes on only from the value that the instance has seen, by
  * the time that has passed there since: so it never runs faster than time.
  * KEYS: log, epoch, settling, clock, cleaned. ARGV: after, count, a new epoch, milliseconds to settle, whether to keep others waiting,
@@ -28,6 +36,8 @@ local rows = redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[2]
 local there = ${isThere('KEYS[1]', 'KEYS[5]', 'ARGV[1]')}
 local begun = redis.call('SET', KEYS[2], ARGV[3], 'NX')
 if begun or not there or ARGV[5] == '1' then redis.call('SET', KEYS[3], '1', 'PX', ARGV[4]) end
+${timeLeft('KEYS[3]', 'ARGV[4]')}
+if left == math.huge then redis.call('SET', KEYS[3], '1', 'PX', ARGV[4]) end
 local clock = redis.call('GET', KEYS[4])
 if not clock or (clock == ARGV[6] and tonumber(ARGV[7]) >= tonumber(clock) + 500) then
   clock = ARGV[7]
@@ -36,7 +46,7 @@ if not clock or (clock == ARGV[6] and tonumber(ARGV[7]) >= tonumber(clock) + 500
 end
 local texts = {}
 for i, row in ipairs(rows) do texts[i] = row[2][2] end
-return {redis.call('GET', KEYS[2]), redis.call('EXISTS', KEYS[3]), clock, redis.call('GET', KEYS[5]) or '0-0', redis.call('XLEN', KEYS[1]), there and 1 or 0, #rows > 0 and rows[#rows][1] or ARGV[1], texts}`
+return {redis.call('GET', KEYS[2]), left == -2 and 0 or 1, clock, redis.call('GET', KEYS[5]) or '0-0', redis.call('XLEN', KEYS[1]), there and 1 or 0, #rows > 0 and rows[#rows][1] or ARGV[1], texts}`
 
 /**
  * Appends entries. The first ones of a server without an epoch keep all waiting: it may have been emptied.
@@ -82,6 +92,7 @@ return 0`
 /** KEYS: leader. ARGV: this instance, milliseconds. */
 export const LEAD = `
 local leader = redis.call('GET', KEYS[1])
-if leader and leader ~= ARGV[1] then return 0 end
+${timeLeft('KEYS[1]', 'ARGV[2]')}
+if leader and leader ~= ARGV[1] and left < math.huge then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1`

@@ -10,6 +10,7 @@ import { check } from '../../cli/check.ts'
 import { COMMANDS } from '../../cli/stored-revocations.ts'
 import { PROVIDER_FAULTS, STORE_FAULTS } from '../../explain/faults.ts'
 import { bulk, startFakeRedis } from '../helpers/fake-redis.ts'
+import { settingNames, settingSpec, variables } from '../../lib/settings/specs.ts'
 import { KNOWN_EVENT_TYPES } from '../../lib/revocation/effects.ts'
 import { startEventTransmitter } from '../helpers/event-transmitter.ts'
 import type { EventTransmitter } from '../helpers/event-transmitter.ts'
@@ -64,6 +65,17 @@ t.test('With --all it lists every setting, with the defaults.', async (t) => {
   t.match(text, /DPOP_REPLAY_MAX +default +2000000\n/)
   t.match(text, /IDP_DOMAIN +not set +required, unless IDP_ISSUER is set\n/)
   t.notMatch(text, containing('--all'))
+})
+
+t.test('Each setting has the name by which it can be set: a variable that the service reads, or else its key in the file.', async (t) => {
+  const listed = [...(await run(good, {}, ['--all'])).text.matchAll(/^ {2}([\w.]+) {2,}(?:not set|default|environment) /gm)].map(([, name]) => name!)
+  const fileOnly = settingNames.filter((name) => settingSpec(name).from === 'file')
+  t.strictSame(listed.filter((name) => !variables.has(name)), fileOnly)
+  t.strictSame(listed.filter((name) => variables.has(name)), [...variables.keys()])
+  for (const name of ['idp.introspection.signed', 'idp.scopeImplies', 'gate']) t.ok(listed.includes(name), name)
+  const { text } = await run(good, { 'config.yaml': 'idp:\n  introspection:\n    signed: true\n' })
+  t.match(text, /\n {2}idp\.introspection\.signed +config\.yaml, line 3 +true\n/)
+  t.notMatch(text, containing('IDP_INTROSPECTION_SIGNED'))
 })
 
 t.test('What to do about a setting is a line to paste, for the place where it stands.', async (t) => {
@@ -364,7 +376,7 @@ t.test('A transmitter whose stream works is reported as well, and no secret is s
   t.equal(code, 0)
   t.strictSame(lines, [...FOUND, '\u2713 Its stream s1 is enabled, for receiver, by urn:ietf:rfc:8936.', UNKNOWN])
   t.match(text, containing('Store of revocations\n  \u2713 It is the memory of the process: for one instance only'))
-  t.match(text, /REVOCATION .*"clientSecret":"\(not shown\)".*"pushAuthorization":"\(not shown\)"/)
+  t.match(text, /\n {2}revocation +.*"clientSecret":"\(not shown\)".*"pushAuthorization":"\(not shown\)"/)
   t.notMatch(text, /hunter/)
   t.strictSame(remote.requests.map(({ what }) => what).filter(what => /^(?:PATCH|POST)/.test(what)), ['POST /token'], 'nothing is changed')
   const silent = await checkTransmitter(t)

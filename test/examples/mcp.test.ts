@@ -82,19 +82,19 @@ t.test('The client of the SDK finds the provider, logs in, calls a tool, and log
   const { client, logins, requests, tokenRequests, token } = await connect(t, 'grace')
   t.strictSame(requests, [
     'POST /mcp 401',
-    'GET /.well-known/oauth-protected-resource 200',
+    'GET /.well-known/oauth-protected-resource/mcp 200',
     'GET /.well-known/oauth-authorization-server 200',
-    'GET /.well-known/oauth-protected-resource 200',
+    'GET /.well-known/oauth-protected-resource/mcp 200',
     'GET /.well-known/oauth-authorization-server 200',
     'POST /oauth/token 200',
     'POST /mcp 200',
     'POST /mcp 202'
   ])
-  t.match(Object.fromEntries(logins[0]!.searchParams), { client_id: CLIENT_ID, response_type: exactly('code'), code_challenge_method: exactly('S256'), code_challenge: /^[\w-]{43}$/, resource: base, scope: exactly('read:messages') })
-  t.match(Object.fromEntries(tokenRequests[0]!), { grant_type: exactly('authorization_code'), resource: base, code_verifier: /./ })
+  t.match(Object.fromEntries(logins[0]!.searchParams), { client_id: CLIENT_ID, response_type: exactly('code'), code_challenge_method: exactly('S256'), code_challenge: /^[\w-]{43}$/, resource: exactly(site.url), scope: exactly('read:messages') })
+  t.match(Object.fromEntries(tokenRequests[0]!), { grant_type: exactly('authorization_code'), resource: exactly(site.url), code_verifier: /./ })
   t.strictSame(await client.toolNames(), ['read_messages', 'send_message'])
   await client.call('read_messages')
-  t.hasStrict(decodeJwt(token()), { sub: 'grace', aud: base, scope: 'read:messages' })
+  t.hasStrict(decodeJwt(token()), { sub: 'grace', aud: site.url, scope: 'read:messages' })
   t.equal(logins.length, 1, 'one login is enough for that')
 
   requests.length = 0
@@ -115,10 +115,10 @@ t.test('A user without the permission gets no further than the provider lets the
 t.test('Without a token the answer says where to get one, and what it must be for.', async t => {
   const { status, challenges } = await send(toolCall('read_messages'))
   t.equal(status, 401)
-  const location = `${base}/.well-known/oauth-protected-resource`
+  const location = `${base}/.well-known/oauth-protected-resource/mcp`
   t.strictSame(challenges.map(({ scheme }) => scheme), ['Bearer', 'DPoP'])
   for (const { parameters } of challenges) t.hasStrict(parameters, { resource_metadata: location, scope: 'read:messages' })
-  t.hasStrict(await (await fetch(location)).json(), { resource: base, authorization_servers: [site.issuer], scopes_supported: ['read:messages'], bearer_methods_supported: ['header'] })
+  t.hasStrict(await (await fetch(location)).json(), { resource: site.url, authorization_servers: [site.issuer], scopes_supported: ['read:messages'], bearer_methods_supported: ['header'] })
 })
 
 t.test('Each call is judged by the tool that it names; a list of calls by all of them.', async t => {
@@ -148,7 +148,7 @@ t.test('A token for another server is refused, also if it comes from the same pr
     return (await fetch(`${url}/mcp`, { method: 'POST', headers, body: JSON.stringify(toolCall('read_messages')) })).status
   }
   const start = (audience: string): Promise<RunningApp> => startApp(t, { url: site.issuer } as Issuer, { IDP_AUDIENCE: audience, CORS_ORIGINS: 'https://page.example' }, app => { app.register(mcp) })
-  const [same, other] = await Promise.all([start(base), start(`${base}/other`)])
+  const [same, other] = await Promise.all([start(site.url), start(base)])
   t.strictSame([await statusAt(same), await statusAt(other)], [200, 401])
   t.strictSame(other.reasons(), ['token_audience'])
   t.strictSame([await statusAt(same, 'https://page.example'), await statusAt(same, 'https://other.example')], [200, 403], 'a page of another origin is turned away')

@@ -234,6 +234,16 @@ t.test('A check that cannot be made is shown as not checked, and what comes afte
   await t.rejects(bench.explain(linesOf(good), { candidates: async () => { throw new Error('a fault') } }), { message: 'a fault' }, 'a fault stays a fault')
 })
 
+t.test('A token whose key the provider does not publish is refused for that, and the same token under its key is accepted', async t => {
+  const bench = await prepare(t)
+  for (const [kid, expected] of [['other', 'token_key_unknown'], [undefined, 'accepted']] as const) {
+    const token = bench.issuer.token({}, kid === undefined ? {} : { kid })
+    const { refusal, steps } = await bench.explain(linesOf(bench.good(), { authorization: [`Bearer ${token}`], dpop: [] }))
+    t.equal(refusal?.reason ?? 'accepted', expected)
+    t.equal(steps.find(({ outcome }) => outcome === 'failed')?.name, kid && 'token.key')
+  }
+})
+
 t.test('The explanation shows what the route requires, what the token has, and what is missing', async t => {
   const bench = await prepare(t, { IDP_SCOPE_IMPLIES: { admin: ['read'] }, RESOURCE: 'https://api.example/v1' })
   const explain = (claims: object, requirements: ExplainOptions['requirements']) => bench.explain(linesOf(bench.good(), { authorization: [`Bearer ${bench.issuer.token(claims as Record<string, unknown>)}`], dpop: [] }), { requirements })

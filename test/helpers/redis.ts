@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { accessSync, constants, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -24,20 +24,43 @@ const program = findProgram('redis-server')
 /** Why tests with a real server are skipped, or false. */
 export const skipRedis = !program && 'redis-server is not installed'
 
+/** Gives a program a clock that a file sets. It is in the package faketime. */
+const clockLibrary = readdirSync('/usr/lib').map(name => join('/usr/lib', name, 'faketime/libfaketime.so.1')).find(isReadable)
+
+/** Why tests with a server whose clock leaps are skipped, or false. */
+export const skipRedisClock = skipRedis || (!clockLibrary && 'faketime is not installed')
+
+function isReadable (file: string): boolean {
+  try {
+    accessSync(file, constants.R_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
 export interface RedisServer {
   readonly port: number
   /** Sends one command and gives its reply, the words of a list with blanks between them; throws on an error reply. */
   command (...words: string[]): Promise<string>
   signal (signal: NodeJS.Signals): void
+  /** Sets its clock so many seconds ahead of the right time, if it has one of its own. Its steady clock goes on. */
+  setClock (secondsAhead: number): void
   /** Kills it without warning. */
   kill (): Promise<void>
   /** Starts it on the same port, with these arguments in place of the first ones, if any. */
   start (args?: string[]): Promise<void>
 }
 
-/** A redis-server on loopback that keeps nothing on disk and ends with the test. */
-export async function startRedis (t: Owner, args: string[] = [], port?: number): Promise<RedisServer> {
+/**
+ * A redis-server on loopback that keeps nothing on disk and ends with the test.
+ * @param hasOwnClock whether `setClock` sets its clock
+ */
+export async function startRedis (t: Owner, args: string[] = [], port?: number, hasOwnClock = false): Promise<RedisServer> {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-redis-'))
+  const clock = join(folder, 'clock')
+  // The allocator of redis-server asks for the time, too early for that library: libc's is taken.
+  const ownClock = hasOwnClock && { LD_PRELOAD: `${clockLibrary}:libc.so.6`, FAKETIME_TIMESTAMP_FILE: clock, FAKETIME_NO_CACHE: '1', FAKETIME_DONT_FAKE_MONOTONIC: '1' }
   let current = args
   let child: ChildProcess | undefined
   const server: RedisServer = {
@@ -45,6 +68,9 @@ export async function startRedis (t: Owner, args: string[] = [], port?: number):
     command: (...words) => sendCommand(server.port, words),
     signal (signal) {
       child!.kill(signal)
+    },
+    setClock (secondsAhead) {
+      writeFileSync(clock, `${secondsAhead < 0 ? '' : '+'}${secondsAhead}`)
     },
     async kill () {
       if (!child || child.exitCode !== null || child.signalCode !== null) return
@@ -58,10 +84,11 @@ export async function startRedis (t: Owner, args: string[] = [], port?: number):
       // A configuration file goes first; a Sentinel needs one that it can write to.
       const file = join(folder, 'server.conf')
       writeFileSync(file, '')
-      child = spawn(program!, [file, ...common, ...args], { stdio: 'ignore' })
+      child = spawn(program!, [file, ...common, ...args], { stdio: 'ignore', env: { ...process.env, ...ownClock } })
       await Promise.race([untilListening(server.port), once(child, 'exit').then(() => { throw new Error(`redis-server on port ${server.port} ended at once`) })])
     }
   }
+  server.setClock(0)
   t.teardown(async () => {
     await server.kill()
     rmSync(folder, { recursive: true, force: true })

@@ -108,6 +108,15 @@ t.test('Each header gives the thumbprint of its certificate, or the reason why i
   for (const { title, source, header, value, result } of forms) t.equal(read(source, ['Host', 'x', header, value]), result, title)
 })
 
+t.test('A header as a proxy really sent it, or as its documentation shows it, gives the thumbprint of the certificate in it', async t => {
+  const headers: ReadonlyArray<{ proxy: string, source: CertificateSource, header: string, certificate: string, value: string }> = JSON.parse(readFileSync(join(import.meta.dirname, '..', 'fixtures', 'certificate-headers.json'), 'utf8'))
+  for (const { proxy, source, header, certificate, value } of headers) {
+    t.equal(read(source, [header, value]), thumbprint(new X509Certificate(pemOf(certificate))), proxy)
+    t.equal(read(source, [header, value.slice(0, -1) + '-']), 'certificate_unreadable', `${proxy}: with another last byte`)
+  }
+  t.strictSame(new Set(headers.map(({ source }) => source)), new Set(['alb', 'traefik']))
+})
+
 t.test('A header is accepted only from a trusted peer, and only once', async t => {
   for (const [source, header, value] of [['client-cert', 'Client-Cert', `:${base64}:`], ['nginx', 'X-SSL-Client-Cert', escaped], ['xfcc', 'X-Forwarded-Client-Cert', `Hash=${hex}`], ['alb', 'X-Amzn-Mtls-Clientcert-Leaf', albEscaped(pem)], ['alb', 'X-Amzn-Mtls-Clientcert', albEscaped(pem)], ['traefik', 'X-Forwarded-Tls-Client-Cert', base64]] as const) {
     t.equal(read(source, [header, value]), A)

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
@@ -11,19 +11,13 @@ import { importPublicJwk } from '../../lib/jose/public-key.ts'
 import { createTransport } from '../../lib/provider/transport.ts'
 import type { IntrospectionSettings } from '../../lib/settings/settings.ts'
 import { SettingsError } from '../../lib/settings/problems.ts'
-import { NONCE_LIFETIME_SECONDS, NONCE_ROTATION_SECONDS } from '../../lib/dpop/nonces.ts'
-import { MAX_CLIENTS, WINDOW_MS } from '../../lib/guard/rate-limit.ts'
+import { NONCE_ROTATION_SECONDS } from '../../lib/dpop/nonces.ts'
 import { LONGEST_BACK_OFF_MS } from '../../lib/provider/fetch-loop.ts'
-import { LATE_RECORD_SECONDS } from '../../lib/replay/replay-store.ts'
 import { DEFAULT_MAX_ISSUERS } from '../../lib/token/issuer-table.ts'
-import { MAX_CONNECTIONS } from '../../plugins/connections.ts'
-import { TEXT_MAX_AGE_MS } from '../../plugins/metrics.ts'
-import { MAX_EVENT_LOOP_DELAY_MS, RETRY_AFTER_SECONDS, SAMPLE_MS } from '../../plugins/pressure.ts'
-import { LINGER_MS, MAX_UNANSWERED, QUEUE_KEEP_ALIVE_MS } from '../../server/queued-response.ts'
-import { MAX_STALLED, STALL_MS } from '../../server/stalled-answers.ts'
 import { createVerifiedTokens } from '../../lib/token/verified-tokens.ts'
 import type { VerifiedToken } from '../../lib/token/verified-tokens.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
+import { root } from '../helpers/documents.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 
 // The sizes and times of docs/reference/security.md that no request reaches soon enough for a test of the whole service.
@@ -128,17 +122,39 @@ t.test('The private key of this service for introspection has at most 64 KiB', a
   await t.rejects(createAuthentication(() => 'https://idp.example/', settings, processSurroundings), SettingsError)
 })
 
+/** The numbers that tests import from the sources: a test that counts in them passes whatever they are. */
+async function importedNumbers (): Promise<Record<string, number>> {
+  const tests = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' }).filter(file => file.endsWith('.ts'))
+  const found: Record<string, number> = {}
+  for (const file of tests) {
+    const imports = readFileSync(join(root, 'test', file), 'utf8').matchAll(/^import \{([^}]*)\} from '(?:\.\.\/)+((?:cli|explain|lib|packages|plugins|routes|server)\/[\w./-]+)'$/gm)
+    for (const [, names, source] of imports) {
+      for (const [name] of names!.matchAll(/\b[A-Z][A-Z\d_]+\b/g)) {
+        const value = (await import(`../../${source}`) as Record<string, unknown>)[name]
+        if (typeof value === 'number') found[name] = value
+      }
+    }
+  }
+  return found
+}
+
 t.test('The bounds that tests import to count in them are these', async t => {
-  const bounds = { DEFAULT_MAX_ISSUERS, LATE_RECORD_SECONDS, LINGER_MS, LONGEST_BACK_OFF_MS, MAX_CLIENTS, MAX_CONNECTIONS, MAX_EVENT_LOOP_DELAY_MS, MAX_STALLED, MAX_UNANSWERED, NONCE_LIFETIME_SECONDS, NONCE_ROTATION_SECONDS, QUEUE_KEEP_ALIVE_MS, RETRY_AFTER_SECONDS, SAMPLE_MS, STALL_MS, TEXT_MAX_AGE_MS, WINDOW_MS }
+  const bounds = { ...await importedNumbers(), DEFAULT_MAX_ISSUERS, LONGEST_BACK_OFF_MS, NONCE_ROTATION_SECONDS }
   t.strictSame(bounds, {
+    ANSWERS_OF_TURN: 16,
     DEFAULT_MAX_ISSUERS: 5000,
     LATE_RECORD_SECONDS: 5,
     LINGER_MS: 5000,
     LONGEST_BACK_OFF_MS: 60_000,
+    MAX_ADDRESS_BYTES: 16 * 1024 * 1024,
     MAX_CLIENTS: 50_000,
     MAX_CONNECTIONS: 10_000,
     MAX_EVENT_LOOP_DELAY_MS: 500,
+    MAX_HELD_BYTES: 64 * 1024 * 1024,
+    MAX_LIST_BYTES: 1024 * 1024,
+    MAX_MESSAGE_BYTES: 1024 * 1024,
     MAX_STALLED: 64,
+    MAX_TOKEN_BYTES: 8 * 1024 * 1024,
     MAX_UNANSWERED: 32,
     NONCE_LIFETIME_SECONDS: 300,
     NONCE_ROTATION_SECONDS: 60,

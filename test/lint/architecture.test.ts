@@ -173,6 +173,11 @@ t.test('Every file and folder that a page names exists.', t => {
     const prose = readFileSync(join(root, page), 'utf8').replace(/```[^]*?```/g, '')
     const names = [...prose.matchAll(/`([\w.@-][\w./@-]*(?:\/|\.(?:ts|js|cjs|json|md|yaml|yml|conf|cfg|py|lua|html|css|svg)))`/g)].map(([, name]) => name!.replace(/^(?:\.\.?\/)+/, ''))
     t.strictSame(names.filter(name => !isNamed(name) && !NOT_IN_A_CLONE.includes(name)), [], page)
+    // `manuals` in test/helpers/documents.ts
+    for (const [said, name, file] of prose.matchAll(/`([\w$]+)`,? in [[`]*([\w./-]+\.(?:ts|js|json))\b/g)) {
+      const holders = paths.filter(path => path.endsWith(`/${file!.replace(/^(?:\.\.?\/)+/, '')}`))
+      t.ok(NOT_IN_A_CLONE.includes(file!) || holders.some(path => readFileSync(join(root, path), 'utf8').includes(name!)), `${page}: ${said}`)
+    }
   }
   t.end()
 })

@@ -17,7 +17,7 @@ function run (cwd: string, command: string, ...args: string[]): void {
 for (const path of [packages, go]) mkdirSync(path, { recursive: true })
 writeFileSync(join(packages, 'package.json'), '{"private":true}')
 // Inspector needs Node 22.
-run(packages, 'npm', 'install', '--no-audit', '--no-fund', '--ignore-scripts', '--engine-strict=false', 'mcp-remote@0.15', '@modelcontextprotocol/inspector@2', '@modelcontextprotocol/conformance@0.1', `node-${process.platform}-${process.arch}@22`)
+run(packages, 'npm', 'install', '--no-audit', '--no-fund', '--ignore-scripts', '--engine-strict=false', 'mcp-remote@0.15', '@modelcontextprotocol/inspector@2', '@modelcontextprotocol/conformance@0.1', 'conformance-next@npm:@modelcontextprotocol/conformance@0.2.0-alpha.12', `node-${process.platform}-${process.arch}@22`)
 run(folder, 'python3', '-m', 'venv', python)
 run(folder, join(python, 'bin', 'pip'), 'install', '-q', 'mcp>=2,<3', 'fastmcp>=4,<5')
 cpSync(join(import.meta.dirname, 'go'), go, { recursive: true })

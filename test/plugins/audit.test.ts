@@ -1,5 +1,9 @@
 import { createHmac } from 'node:crypto'
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { get } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Fastify from 'fastify'
 import t from 'tap'
@@ -14,6 +18,7 @@ import { checkRequest } from '../helpers/check-request.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { callGrpc, openGrpc } from '../helpers/grpc-client.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
+import { message, startSite } from '../helpers/mcp-site.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 import { until } from '../helpers/until.ts'
 
@@ -242,7 +247,27 @@ t.test('Audit: with a key, who and what is named by a pseudonym, the same for th
   for (let i = 0; i < 2; i++) await call(site, { lines: bearerLines(token) })
   const of = (text: string): string => createHmac('sha256', Buffer.from(KEY, 'base64url')).update(text).digest('base64url')
   for (const line of lines()) t.hasStrict(line, { issuer: issuer.url, subject: of('user-1'), client: of('app-1'), actor: of('agent-1'), jti: of('j1') })
-  t.equal(lines().length, 2)
+  await call(site, { lines: bearerLines(issuer.token()) })
+  t.strictSame(['subject', 'client', 'actor', 'jti'].map(name => lines()[2]![name]), [of('user-1'), undefined, undefined, undefined], 'what a token does not name has none')
+  t.equal(lines().length, 3)
+})
+
+t.test('Audit: a peer on a unix socket has no address', async t => {
+  const { path, plain } = auditFile(t)
+  const issuer = await startIssuer(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(holdfast, { idp: { issuer: issuer.url, audience: AUDIENCE }, audit: path })
+  app.get('/', { onRequest: app.authenticate() }, () => null)
+  // Such a name has at most 107 bytes, and a clone may be deep.
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-socket-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const socketPath = join(folder, 's')
+  await app.listen({ path: socketPath })
+  const [response] = await once(get({ socketPath, headers: { authorization: `Bearer ${issuer.token()}` } }), 'response') as [IncomingMessage]
+  response.resume()
+  t.equal(response.statusCode, 200)
+  t.strictSame(plain(), [{ decision: 'admitted', method: 'GET', route: '/', scheme: 'Bearer', issuer: issuer.url, subject: 'user-1' }])
 })
 
 t.test('Audit: settings that cannot be used stop the start', async t => {
@@ -311,6 +336,16 @@ t.test('Audit: an admission whose own line is the first that cannot be written d
     await call(site, { lines: bearerLines(issuer.token()) })
     // One for each decision.
     await untilMetric(site, 'holdfast_audit_lines_total{outcome="lost"} 2')
+  }
+})
+
+t.test('Audit: a message of the Model Context Protocol does not pass either while its line is required and cannot be written', async t => {
+  for (const required of [false, true]) {
+    const { post, issuer, upstream } = await startSite(t, {}, { AUDIT: { to: '/dev/full', required } })
+    const { status, body } = await post(message('tools/list'), bearerLines(issuer.token({ scope: 'use' })))
+    t.equal(status, required ? 503 : 200)
+    t.equal(body.includes('Decisions cannot be recorded now.'), required, body)
+    t.equal(upstream.arrived.length, required ? 0 : 1)
   }
 })
 

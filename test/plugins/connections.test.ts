@@ -1,7 +1,7 @@
 import { channel } from 'node:diagnostics_channel'
 import dns from 'node:dns'
 import { once } from 'node:events'
-import { ServerResponse } from 'node:http'
+import { createServer, ServerResponse } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import { connect, Socket } from 'node:net'
 import type { AddressInfo } from 'node:net'
@@ -11,7 +11,7 @@ import type { FastifyInstance } from 'fastify'
 import t from 'tap'
 import type { Test } from 'tap'
 import { containing } from '../helpers/containing.ts'
-import { answerOf, LINGER_MS, MAX_UNANSWERED, QUEUE_KEEP_ALIVE_MS, QueuedResponse } from '../../server/queued-response.ts'
+import { answerOf, inTurn, LINGER_MS, MAX_UNANSWERED, QUEUE_KEEP_ALIVE_MS, QueuedResponse } from '../../server/queued-response.ts'
 import { MAX_STALLED } from '../../server/stalled-answers.ts'
 import { MAX_CONNECTIONS } from '../../plugins/connections.ts'
 import { startApp } from '../helpers/app.ts'
@@ -150,6 +150,22 @@ t.test('A pipeline that waits is not read until some of it is answered, and then
   entered[0]!()
   await until(() => client.answers() === 1 + MAX_UNANSWERED * 1.5 - 4)
   t.equal(connection!.isPaused(), false)
+})
+
+t.test('A pipeline whose connection is ended at the turn of a request is not read any more', async t => {
+  const answers: ServerResponse[] = []
+  const server = createServer({ ServerResponse: QueuedResponse }, inTurn(({ socket }, response) => {
+    if (answers.push(response) === 2) socket.destroy()
+  })).listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await once(server, 'listening')
+  const client = open(t, (server.address() as AddressInfo).port, LIVE.repeat(1 + MAX_UNANSWERED / 2))
+  const [connection] = await once(server, 'connection') as [Socket]
+  await until(() => connection.isPaused())
+  answers[0]!.end()
+  await client.ended
+  await delay(10)
+  t.strictSame([answers.length, connection.isPaused()], [2, true])
 })
 
 t.test('A connection that sends requests and reads nothing of their answers is ended, whatever it sends', async t => {

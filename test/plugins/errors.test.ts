@@ -1,12 +1,16 @@
 import { readdirSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
 import { basename, join } from 'node:path'
 import Fastify from 'fastify'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import t from 'tap'
+import { holdfast, readSettings, serverOptions } from '../../holdfast.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import { startApp } from '../helpers/app.ts'
-import { startIssuer } from '../helpers/issuer.ts'
+import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
+import { isSample } from '../helpers/samples.ts'
+import { until } from '../helpers/until.ts'
 
 t.test('A fault of any route is answered in the configured form, without its text, and logged', async t => {
   const issuer = await startIssuer(t)
@@ -114,4 +118,18 @@ t.test('A target that cannot be routed is 400, and 403 for a forward-auth proxy'
   const statusOf = async (app: FastifyInstance, url: string) => (await app.inject(url)).statusCode
   t.strictSame(await Promise.all(['/verify/envoy/%zz', '/%zz', '/%zz/verify/'].map(url => statusOf(gate, url))), [403, 400, 400])
   t.strictSame(await Promise.all(['/verify/envoy/%zz', '/%zz'].map(url => statusOf(app, url))), [400, 400])
+})
+
+t.test('A target that cannot be routed does no harm to a service below another plugin, as fastify-cli loads it', async t => {
+  const settings = await readSettings({ IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: AUDIENCE })
+  const log: object[] = []
+  const app = Fastify({ ...serverOptions(settings), pluginTimeout: 0, logger: { level: 'info', stream: { write: (line: string) => { log.push(JSON.parse(line)) } } } })
+  t.teardown(() => app.close())
+  await app.register(async scope => { await scope.register(holdfast, { settings, isServed: isSample }) })
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  const { port } = app.server.address() as AddressInfo
+  t.equal((await fetch(`http://127.0.0.1:${port}/%ff`)).status, 400)
+  await until('it has ended', () => log.some(line => 'end' in line))
+  t.hasStrict(log.filter(line => 'end' in line), [{ method: 'GET', status: 400, end: 'answered' }])
+  t.equal((await fetch(`http://127.0.0.1:${port}/health/live`)).status, 200)
 })

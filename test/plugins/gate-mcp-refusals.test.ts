@@ -165,14 +165,37 @@ t.test('What an Mcp-Name repeats follows from the method; at a method of an exte
 t.test('The revision in a header is compared only with one that the body states.', async t => {
   const { post, issuer } = await startSite(t)
   const user = bearerLines(issuer.token({ scope: 'use' }))
-  const rows: Array<[meta: unknown, header: string | undefined, status: number]> = [
-    [{ [VERSION]: '2026-07-28' }, '2026-07-28', 200], [{ [VERSION]: '2026-07-28' }, undefined, 200], [{}, '2026-07-28', 200], [undefined, '2025-11-25', 200], [['2026-07-28'], '2025-11-25', 200], [null, '2025-11-25', 200],
-    [{ [VERSION]: '2026-07-28' }, '2025-11-25', 400], [{ [VERSION]: '2026-07-28' }, '2026-07-28\r\nMCP-Protocol-Version: 2026-07-28', 400], [{ [VERSION]: 2026 }, '2026', 400]
+  const rows: Array<[title: string, meta: unknown, header: string | undefined, status: number]> = [
+    ['the same', { [VERSION]: '2026-07-28' }, '2026-07-28', 200],
+    ['no header', { [VERSION]: '2026-07-28' }, undefined, 200],
+    ['a _meta without a revision', {}, '2026-07-28', 200],
+    ['no _meta', undefined, '2025-11-25', 200],
+    ['a _meta that is a list', ['2026-07-28'], '2025-11-25', 200],
+    ['a _meta that is null', null, '2025-11-25', 200],
+    ['another', { [VERSION]: '2026-07-28' }, '2025-11-25', 400],
+    ['the beginning of it', { [VERSION]: '2026-07-28' }, '2026-07', 400],
+    ['the same in two lines', { [VERSION]: '2026-07-28' }, '2026-07-28\r\nMCP-Protocol-Version: 2026-07-28', 400],
+    ['a revision that is a number', { [VERSION]: 2026 }, '2026', 400]
   ]
-  for (const [meta, header, status] of rows) {
+  for (const [title, meta, header, status] of rows) {
     const answer = await post(message('tools/list', { _meta: meta }), [...user, ...header === undefined ? [] : [`MCP-Protocol-Version: ${header}`]])
-    t.equal(answer.status, status, `${JSON.stringify(meta)} ${header}`)
+    t.equal(answer.status, status, title)
   }
+})
+
+t.test('A batch of both forms passes if each of its messages would, and a header must fit them all.', async t => {
+  const { post, issuer, upstream } = await startSite(t)
+  const user = bearerLines(issuer.token({ scope: 'use read' }))
+  const both = [legacy('tools/list'), modern('tools/call', { name: 'read_a' })]
+  const rows: Array<[title: string, lines: string[], status: number]> = [
+    ['no header', [], 200],
+    ['the revision that one states and the other leaves out', ['MCP-Protocol-Version: 2026-07-28'], 200],
+    ['another revision', ['MCP-Protocol-Version: 2025-11-25'], 400],
+    ['the method of one', ['Mcp-Method: tools/call'], 400],
+    ['the name of one', ['Mcp-Name: read_a'], 400]
+  ]
+  for (const [title, lines, status] of rows) t.equal((await post(both, [...user, ...lines])).status, status, title)
+  t.strictSame(upstream.arrived.map(({ body }) => body), [bytesOf(both), bytesOf(both)])
 })
 
 t.test('A proxy that asks gets the same bodies, and 403 for what has no rule or cannot be judged.', async t => {

@@ -2,11 +2,12 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import t from 'tap'
-import { MAX_MESSAGE_BYTES, MAX_TOKEN_BYTES } from '../../lib/gate/message-body.ts'
+import { MAX_ADDRESS_BYTES, MAX_MESSAGE_BYTES, MAX_TOKEN_BYTES } from '../../lib/gate/message-body.ts'
 import { bearerLines, dpopLines } from '../helpers/call.ts'
 import { parseChallenges } from '../helpers/challenges.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { bytesOf, call, message, reply, startSite } from '../helpers/mcp-site.ts'
+import { until } from '../helpers/until.ts'
 import { sendRaw } from '../helpers/wire.ts'
 import type { WireAnswer } from '../helpers/wire.ts'
 
@@ -211,7 +212,7 @@ t.test('Log and metrics name the rule, never the words of the client.', async t 
   await post('{', lines)
   await post(call('secret'), lines, '/all')
   t.strictSame(log.filter(({ msg }) => msg === 'request answered').map(({ status, mcp }) => [status, mcp]), [[200, 'tools/list, tools/call read_*'], [403, 'tools/call delete_order'], [404, undefined], [400, undefined], [200, 'any']])
-  t.strictSame(log.filter(({ reason }) => reason === 'message_refused').map(({ fault }) => fault), ['The body is not JSON.'])
+  t.strictSame(log.filter(({ reason }) => reason === 'message_refused').map(({ fault, route }) => [fault, route]), [['The body is not JSON.', '/mcp']])
   const { body } = await send('GET', '/metrics', [])
   t.strictSame(body.split(/\r?\n/).filter(line => line.startsWith('holdfast_mcp_messages_total')).sort(), [
     'holdfast_mcp_messages_total{path="/all",result="passed"} 1',
@@ -291,4 +292,25 @@ t.test('Bodies that one token holds leave room for others; beyond its share one 
   t.equal(upstream.arrived.at(-1)!.body, body)
   t.strictSame(log.filter(({ level }) => level >= 50), [])
   t.ok(log.some(({ msg, fault }) => msg === 'request refused' && fault === 'Too many bodies are being read.'))
+})
+
+t.test('620 connections of one address, each with a token of its own, take the share of that address: all others are served, and nothing is an error.', async t => {
+  const { post, send, issuer, url, upstream, log } = await startSite(t, { timeoutSeconds: 60 })
+  const body = bytesOf({ method: 'tools/list', params: { x: 'x'.repeat(MAX_MESSAGE_BYTES - 100) } })
+  const [CONNECTIONS, SENT] = [620, 104 * 1024]
+  let refused = 0
+  for (let n = 0; n < CONNECTIONS; n++) {
+    const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', localAddress: '127.0.0.2' })
+    t.teardown(() => socket.destroy())
+    socket.on('error', () => {}).once('data', answer => { if (String(answer).startsWith('HTTP/1.1 503 ')) refused++ })
+    socket.write(['POST /mcp HTTP/1.1', 'Host: a', ...bearerLines(issuer.token({ scope: 'use', jti: `of-${n}` })), 'Content-Type: application/json', `Content-Length: ${body.length}`, '', body.slice(0, SENT)].join('\r\n'))
+  }
+  await until('the share is taken', () => refused >= CONNECTIONS - Math.floor(MAX_ADDRESS_BYTES / SENT))
+  const users = Array.from({ length: 16 }, (_, n) => bearerLines(issuer.token({ scope: 'use', jti: `good-${n}` })))
+  t.strictSame((await Promise.all(users.map(user => post(body, user)))).map(({ status }) => status), users.map(() => 200), 'bodies as large as they may be, of another address')
+  t.equal((await send('GET', '/mcp', users[0]!)).status, 200)
+  t.equal(upstream.arrived.length, users.length + 1)
+  t.strictSame(log.filter(({ level }) => level >= 50), [])
+  t.equal(log.filter(({ reason, fault }) => reason === 'message_refused' && fault === 'Too many bodies are being read.').length, refused)
+  t.notOk(log.some(line => 'err' in line), 'no stack')
 })

@@ -52,3 +52,29 @@ t.test('A connection of the gate that has changed its protocol ends at both ends
   t.equal(free.destroyed, false)
   t.equal(atUpstream[0]!.readableEnded, false)
 })
+
+t.test('A stream with which the upstream answers a request for another protocol ends with its token, as any other does, and its lists of tools are cut', async t => {
+  const issuer = await startIssuer(t)
+  const upstream = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.write('data: {"id":1,"result":{"tools":[{"name":"hidden"}]}}\n\n')
+  })
+  await new Promise<void>(resolve => upstream.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => { upstream.closeAllConnections(); upstream.close() })
+  const { url, log } = await startApp(t, issuer, {
+    IDP_CLOCK_TOLERANCE_SECONDS: 0,
+    REVOCATION: { operators: { scope: 'revoke' } },
+    GATE: {
+      upstream: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
+      rules: [{ path: '/mcp', methods: ['GET'], upgrade: true }, { path: '/mcp', mcp: { methods: ['tools/list'], onlyRuled: true } }]
+    }
+  })
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  t.teardown(() => socket.destroy())
+  let text = ''
+  socket.on('data', chunk => { text += chunk })
+  socket.write(`GET /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer ${issuer.token({ exp: Math.floor(Date.now() / 1000) + 2 })}\r\n\r\n`)
+  await once(socket, 'close')
+  t.match(text, /\ndata: {"id":1,"result":{"tools":\[\]}}\n/)
+  t.strictSame(log.filter(({ msg }) => msg === 'open answer ended').map(({ reason }) => reason), ['token_expired'])
+})

@@ -11,6 +11,7 @@ import { html, json, startHostileProvider } from '../helpers/hostile-provider.ts
 import type { HostileProvider } from '../helpers/hostile-provider.ts'
 import { AUDIENCE, makeIssuerKey, startIssuer } from '../helpers/issuer.ts'
 import type { Issuer } from '../helpers/issuer.ts'
+import { samples } from '../helpers/samples.ts'
 
 const CLIENT: Variables = { IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret' }
 const OPAQUE: Variables = { ...CLIENT, IDP_INTROSPECTION: 'opaque' }
@@ -133,6 +134,10 @@ t.test('JWTs without aud pass by client_id or azp where the settings say so, wit
     t.equal(running.log.filter(({ msg }) => msg.includes(`are accepted by ${claim} instead of aud`)).length, 1)
   }
   expectRefusal(t, await call(await startApp(t, issuer), { lines: bearerLines(issuer.token({ aud: undefined, client_id: AUDIENCE })) }), 'token_claim_invalid', 'Bearer', 'not without the setting')
+})
+
+t.test('The profile of a JWT without aud says so', { skip: !samples.has('profile') && 'routes/api/profile.ts is gone' }, async t => {
+  const issuer = await startIssuer(t)
   const whole = await startApp(t, issuer, { IDP_AUDIENCE_CLAIM: 'azp', API_PROFILE: '2' })
   t.hasStrict(await call(whole, { path: '/api/profile', lines: bearerLines(issuer.token({ aud: undefined, azp: AUDIENCE })) }), { status: 200, body: { audience: null } })
 })

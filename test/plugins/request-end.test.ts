@@ -74,6 +74,7 @@ t.test('At a gate each request ends in one line and one count, with how it ended
   await call(site, { path: '/%zz' })
   await until('they have ended', () => endsOf(site).length === before + 2)
   t.equal(site.reasons().at(-1), 'no_rule', 'a refusal for want of a rule says so')
+  t.notOk('route' in site.log.findLast(({ msg }) => msg === 'request refused')!, 'and names none')
   t.ok((await (await fetch(`${site.url}/metrics`)).text()).includes('holdfast_refusals_total{reason="no_rule"} 1'))
   t.strictSame(endsOf(site).slice(before), [404, 400].map(status => ({ method: 'GET', route: undefined, status, end: 'answered', msg: 'request answered' })))
   t.strictSame((await countsOf(site)).map(line => /route="(.*)",status="(.*)",scheme="(.*)",end="(.*)"} (.*)$/.exec(line)!.slice(1).join(' ')).sort(), [

@@ -63,6 +63,16 @@ t.test('Beside @fastify/passport, scopes and user are of one person.', async t =
   for (const url of ['/session', '/either']) t.strictSame((await app.inject(url)).json(), { sub: 'ben', scopes: null }, `the twin: ${url} without a token is for the user of the session`)
 })
 
+t.test('An app may put an object of its own in the place of request.auth: then its user stands too.', async t => {
+  const { app, bearer } = await start(t, app => app.register(passport))
+  const setAuth = async (request: FastifyRequest): Promise<void> => { (request as { auth: unknown }).auth = { scopes: ['own'] } }
+  app.get('/auth', { onRequest: [app.requireScope('a'), setAuth] }, seen)
+  app.get('/user', { onRequest: app.requireScope('a') }, seen)
+  await app.ready()
+  t.strictSame(await bearer('/auth', { sub: 'ann', scope: 'a' }), { sub: 'ben', scopes: ['own'] })
+  t.strictSame(await bearer('/user', { sub: 'ann', scope: 'a' }), { sub: 'ann', scopes: ['a'] }, 'the twin: as the guard leaves it')
+})
+
 t.test('Where Fastify keeps its requests elsewhere, nothing is said of the getter.', async t => {
   t.equal(isUserOfPassport({ hasRequestDecorator: name => name === 'user' }), false)
 })

@@ -155,11 +155,21 @@ t.test('The log and the answer say what was wrong with an authorization request.
     const answer = await ask(target, lines)
     t.equal(answer.status, 403, fault)
     t.equal(JSON.parse(answer.body).message, fault)
-    t.hasStrict(log.filter(({ msg }) => msg === 'request refused').at(-1), { reason: 'question_refused', fault })
+    t.hasStrict(log.filter(({ msg }) => msg === 'request refused').at(-1), { reason: 'question_refused', fault, route: undefined })
   }
   t.equal((await ask('/verify/forwarded', forwarded)).status, 200, 'the twin')
   t.equal((await ask('/verify/nginx', [method, url])).status, 200)
   t.equal((await ask('/verify/envoy/x', [ENVOY])).status, 200)
+})
+
+t.test('The line of a refusal names the rule, whether a proxy asks or the gate forwards.', async t => {
+  const { ask, log, issuer } = await startGate(t, { upstream: 'http://127.0.0.1:1', rules: [{ path: '/orders/:id', scope: 'read' }] })
+  const asking = ['X-Original-Method: GET', 'X-Original-URL: https://api.example/orders/7']
+  const user = bearerLines(issuer.token())
+  for (const [target, lines, status] of [['/verify/nginx', asking, 401], ['/verify/nginx', [...asking, ...user], 403], ['/orders/7', [], 401], ['/orders/7', user, 403]] as const) {
+    t.equal((await ask(target, lines)).status, status)
+    t.hasStrict(log.filter(({ msg }) => msg === 'request refused').at(-1), { route: '/orders/:id', reason: status === 401 ? 'credentials_missing' : 'scope_missing' }, target)
+  }
 })
 
 const HOSTILE_AUTHORITIES = ['api.example?', 'api.example?x', 'api.example/open/x?', 'api.example#', 'api.example/', 'api.example\\', 'a@api.example', 'api.example:x', 'api.example:0', 'api.example:80:80', 'api.example,b', 'api.example b', 'http://api.example', '[::1', '', ':80']

@@ -162,21 +162,27 @@ for (const form of SERVERS) {
   }
 }
 
-/** What the protocol's own suite finds, a line for each scenario. */
-async function conform (folder: string, url: string): Promise<string[]> {
+/** The protocol's own suites: the released one, which knows the revisions with sessions, and the next one with what 2026-07-28 requires. */
+const SUITES: ReadonlyArray<[form: ServerForm, name: string, ...args: string[]]> = [
+  ['old', '@modelcontextprotocol/conformance'], ['both', '@modelcontextprotocol/conformance'],
+  ['new', 'conformance-next', '--requirements', '2026-07-28'], ['both', 'conformance-next', '--requirements', '2026-07-28']
+]
+
+/** What a suite finds, a line for each scenario. */
+async function conform (folder: string, name: string, url: string, args: readonly string[]): Promise<string[]> {
   const packages = join(folder, 'npm', 'node_modules')
-  const child = spawn(join(packages, `node-${process.platform}-${process.arch}`, 'bin', 'node'), [join(packages, '@modelcontextprotocol', 'conformance', 'dist', 'index.js'), 'server', '--url', url], { stdio: ['ignore', 'pipe', 'ignore'] })
+  const child = spawn(join(packages, `node-${process.platform}-${process.arch}`, 'bin', 'node'), [join(packages, name, 'dist', 'index.js'), 'server', '--url', url, ...args], { cwd: folder, stdio: ['ignore', 'pipe', 'ignore'] })
   const text = (await child.stdout.toArray()).join('')
   return text.split('\n').filter(line => /: \d+ passed, \d+ failed/.test(line))
 }
 
-for (const form of PROGRAMS === undefined ? [] : ['old', 'both'] as const) {
-  t.test(`The conformance suite finds the same in a server of form ${form} behind the gate as without it.`, async t => {
+for (const [form, name, ...args] of PROGRAMS === undefined ? [] : SUITES) {
+  t.test(`The conformance suite (${name}) finds the same in a server of form ${form} behind the gate as without it.`, async t => {
     const upstream = await startServer(t, form)
     const { url } = await startApp(t, await startIssuer(t), { GATE: { upstream, rules: [{ path: '/mcp', mcp: {}, allow: 'anyone' }] } })
-    const found = await conform(PROGRAMS!, `${upstream}/mcp`)
+    const found = await conform(PROGRAMS!, name, `${upstream}/mcp`, args)
     t.ok(found.length > 20, `${found.length} scenarios`)
-    t.strictSame(await conform(PROGRAMS!, `${url}/mcp`), found)
+    t.strictSame(await conform(PROGRAMS!, name, `${url}/mcp`, args), found)
   })
 }
 

@@ -12,12 +12,15 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { APP, GOOD, START, build, fastify, root, run, startService } from '../helpers/compiled-service.ts'
 import type { Environment, Outcome, Service } from '../helpers/compiled-service.ts'
+import { bearerLines } from '../helpers/call.ts'
 import { containing } from '../helpers/containing.ts'
+import { readProse } from '../helpers/documents.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { startHostileProvider } from '../helpers/hostile-provider.ts'
 import { AUDIENCE, makeIssuerKey, startIssuer } from '../helpers/issuer.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
+import { sendRaw } from '../helpers/wire.ts'
 
 await build()
 
@@ -296,4 +299,18 @@ t.test('fastify print-routes and fastify print-plugins show the app.', async t =
 
 t.test('A connection whose body does not come is ended in time for exit code 0.', async t => {
   t.strictSame(await unfinished.ended, { code: 0, stderr: '' })
+})
+
+t.test('A token of 300 groups is 431 with what Node allows, and passes with the flag of the manual.', async t => {
+  const issuer = await startIssuer(t)
+  const groups = Array.from({ length: 300 }, (_, at) => `group-${at}-${'x'.repeat(36)}`)
+  const [, flag] = /`NODE_OPTIONS=(--max-http-header-size=\d+)`/.exec(readProse('docs/reference/troubleshooting.md'))!
+  const statusOf = async (environment: Environment, claims: { groups: string[] }): Promise<number> => {
+    const { url, terminate, ended } = await startService(t, { ...GOOD, IDP_ISSUER: issuer.url, PORT: '0', ...environment })
+    const { status } = await sendRaw(url, ['GET /api/private HTTP/1.1', 'Host: x', 'Connection: close', ...bearerLines(issuer.token(claims))])
+    terminate()
+    await ended
+    return status
+  }
+  t.strictSame([await statusOf({}, { groups }), await statusOf({ NODE_OPTIONS: flag! }, { groups }), await statusOf({}, { groups: groups.slice(0, 30) })], [431, 200, 200])
 })

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { appendFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -22,6 +22,8 @@ const OWN = 'npm test -- test/own/*.test.ts test/routes/*.test.ts'
 const npm = { npm_config_prefer_offline: 'true', npm_config_audit: 'false', npm_config_fund: 'false' }
 const git = { GIT_AUTHOR_NAME: 'A', GIT_AUTHOR_EMAIL: 'a@example.com', GIT_COMMITTER_NAME: 'A', GIT_COMMITTER_EMAIL: 'a@example.com', GIT_EDITOR: 'true' }
 const directory = mkdtempSync(join(tmpdir(), 'holdfast-own-'))
+// A test of the suite opens files as another user, who must find the packages here.
+chmodSync(directory, 0o755)
 const upstream = join(directory, 'upstream')
 const clone = join(directory, 'clone')
 t.teardown(() => rmSync(directory, { recursive: true, force: true }))

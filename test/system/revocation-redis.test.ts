@@ -8,7 +8,7 @@ import type { RevocationEntry } from '../../lib/revocation/log.ts'
 import { createRevocations } from '../../lib/revocation/revocations.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import { startLogReader } from '../helpers/log-reader.ts'
-import { skipRedis, startRedis } from '../helpers/redis.ts'
+import { skipRedis, skipRedisClock, startRedis } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
 const now = (): number => Date.now() / 1000
@@ -143,4 +143,65 @@ t.test('An instance whose clock leaps for a time forgets nothing, and neither do
   const late = startInstance(t, server.port)
   await late.loaded()
   t.strictSame([one, ahead, late].map(({ isRevoked }) => isRevoked('u1')), [true, true, true])
+})
+
+const DAYS = 2 * 86_400
+const SETTLING = '{holdfast:revocation}:settling'
+
+/** A server whose clock can be set, and what shows that it is. */
+async function startLeaping (t: Test) {
+  const server = await startRedis(t, [], undefined, true)
+  return {
+    ...server,
+    async leap (secondsAhead: number): Promise<void> {
+      server.setClock(secondsAhead)
+      const shown = Number((await server.command('TIME')).split(' ')[0])
+      t.ok(Math.abs(shown - now() - secondsAhead) < 60, `its clock is ${secondsAhead} s ahead`)
+    }
+  }
+}
+
+t.test('A Redis whose clock leaps for a time forgets nothing: of 300 users none passes at an instance that starts then or later', { skip: skipRedisClock }, async t => {
+  for (const ahead of [DAYS, -DAYS]) {
+    const server = await startLeaping(t)
+    const one = startInstance(t, server.port)
+    await one.loaded()
+    await one.append(many(300, 'end'))
+    await server.leap(ahead)
+    await until('it is written meanwhile', () => one.append([entry('meanwhile')]).then(() => true, () => false))
+    const meanwhile = startInstance(t, server.port)
+    await meanwhile.loaded()
+    await server.leap(0)
+    await until('it is written after that', () => one.append([entry('after')]).then(() => true, () => false))
+    const late = startInstance(t, server.port)
+    await Promise.all([one, meanwhile, late].map(({ loaded }) => loaded()))
+    await until('all have read the last', () => [one, meanwhile, late].every(({ isRevoked }) => isRevoked('after')))
+    for (const { isRevoked } of [one, meanwhile, late]) t.strictSame([...many(300, 'end').keys()].filter(n => !isRevoked(`end ${n}`)), [])
+    t.strictSame([one, meanwhile, late].map(({ isRevoked }) => isRevoked('meanwhile')), [true, true, true])
+    t.equal(late.isRevoked('another'), false, 'the twin')
+  }
+})
+
+t.test('What a Redis keeps for a time does not last for days after its clock was set right', { skip: skipRedisClock }, async t => {
+  const server = await startLeaping(t)
+  const one = startInstance(t, server.port)
+  await one.loaded()
+  await one.append([entry('u1')])
+  await server.leap(DAYS)
+  // It is restored meanwhile, and led by an instance that then ends.
+  await server.command('FLUSHALL')
+  await until('it is being restored', () => !one.isLoaded())
+  await one.loaded()
+  const gone = startInstance(t, server.port)
+  await until('it leads', () => gone.lead('task', 10))
+  gone.close()
+  await server.command('SET', SETTLING, '1', 'PX', '600')
+  await server.leap(0)
+  t.ok(Number(await server.command('PTTL', SETTLING)) > 86_400_000, 'the server would keep it for days')
+  await until('it is over', async () => await server.command('EXISTS', SETTLING) === '0')
+  const late = startInstance(t, server.port)
+  await Promise.all([one, late].map(({ loaded }) => loaded()))
+  t.equal(late.isRevoked('u1'), true)
+  t.equal(await late.lead('task', 10), true, 'another instance leads')
+  t.equal(await one.lead('task', 10), false, 'one at a time')
 })

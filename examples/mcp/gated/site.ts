@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import { startProvider } from '../../../dev/provider/provider.ts'
 import { holdfast, readSettings, serverOptions } from '../../../holdfast.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
-import { CLIENT_ID } from '../site.ts'
+import { asResource, CLIENT_ID } from '../site.ts'
 import { startServer } from './server.ts'
 
 export interface GatedSite {
@@ -30,23 +30,24 @@ export interface GatedSiteOptions {
 /** Starts the local provider, the server, and before it the gate with the rules of gate.yaml. */
 export async function startGatedSite ({ port, serverPort, redirectUrl, onAnswer, server: handlerOptions = {} }: GatedSiteOptions): Promise<GatedSite> {
   const base = `http://localhost:${port}`
-  // The audience is the address of the gate: what a client of the protocol takes for the `resource` of its token (RFC 8707).
-  const provider = await startProvider({ audience: base, ownClient: { clientId: CLIENT_ID, clientSecret: undefined, redirectUris: [redirectUrl] } })
+  const url = `${base}/mcp`
+  // The audience is the whole address of the endpoint: what a client of the protocol takes for the `resource` of its token (RFC 8707).
+  const provider = await startProvider({ audience: url, ownClient: { clientId: CLIENT_ID, clientSecret: undefined, redirectUris: [redirectUrl] } })
   const server = await startServer(serverPort, handlerOptions)
   const environment = {
     CONFIG_FILE: join(import.meta.dirname, 'gate.yaml'),
     IDP_ISSUER: provider.issuer,
-    IDP_AUDIENCE: base,
+    IDP_AUDIENCE: url,
     PUBLIC_URL: base,
     GATE_UPSTREAM: `http://127.0.0.1:${serverPort}`
   }
   const { values, ...faults } = collectSettings({ environment, readFile: path => path === environment.CONFIG_FILE ? readFileSync(path, 'utf8') : undefined })
-  const settings = await readSettings(values, faults)
+  const settings = asResource(url, await readSettings(values, faults))
   const gate = Fastify({ ...serverOptions(settings), logger: { level: 'info', stream: createLog(onAnswer) } })
   await gate.register(holdfast, { settings })
   await gate.listen({ port, host: 'localhost' })
   return {
-    url: `${base}/mcp`,
+    url,
     issuer: provider.issuer,
     gate,
     async close () {

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import t from 'tap'
 import { readSettings } from '../../../holdfast.ts'
 import { createRevocation } from '../../../lib/assembly/create-revocation.ts'
-import type { RevocationEvent, RevocationParts } from '../../../lib/assembly/create-revocation.ts'
+import type { RevocationEvent, RevocationParts, RevocationPartsOptions } from '../../../lib/assembly/create-revocation.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../lib/revocation/effects.ts'
 import { createTransport } from '../../../lib/provider/transport.ts'
 import { SettingsError } from '../../../lib/settings/problems.ts'
@@ -15,11 +15,12 @@ import { startFakeRedis } from '../../helpers/fake-redis.ts'
 import { until } from '../../helpers/until.ts'
 
 const ISSUER = 'https://issuer.example'
+const SESSION_REVOKED = 'https://schemas.openid.net/secevent/caep/event-type/session-revoked'
 
-async function create (revocation: object | undefined, values: object = {}): Promise<{ parts: RevocationParts | undefined, events: RevocationEvent[] }> {
+async function create (revocation: object | undefined, values: object = {}, lookUpIssuer?: RevocationPartsOptions['lookUpIssuer']): Promise<{ parts: RevocationParts | undefined, events: RevocationEvent[] }> {
   const events: RevocationEvent[] = []
   const settings = await readSettings({ IDP_ISSUER: ISSUER, IDP_AUDIENCE: 'https://api.example', ...revocation && { REVOCATION: revocation }, ...values })
-  const parts = await createRevocation(settings, { surroundings: processSurroundings, transport: createTransport(), mount: '/v1', onEvent: event => { events.push(event) } })
+  const parts = await createRevocation(settings, { surroundings: processSurroundings, transport: createTransport(), mount: '/v1', onEvent: event => { events.push(event) }, ...lookUpIssuer && { lookUpIssuer } })
   return { parts, events }
 }
 
@@ -54,6 +55,18 @@ t.test('The store is the Redis of proofs, or one of its own, and its faults are 
   await until('the end is reported', () => events.length > 1)
   t.strictSame(events.slice(1), [{ name: 'revocation_available', hosts }])
   t.equal(parts!.revocations.state().isCurrent, true)
+})
+
+t.test('Where the application decides which issuers there are, events about any of them are stored, else only those about the settings\'', async t => {
+  for (const [lookUpIssuer, count] of [[async () => undefined, 1], [undefined, 0]] as const) {
+    const remote = await startEventTransmitter(t)
+    const { parts } = await create({ transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'push', tokenIssuers: ['https://tenant.example'] }] }, {}, lookUpIssuer)
+    t.teardown(() => parts!.close())
+    parts!.start()
+    const set = remote.set(SESSION_REVOKED, {}, { sub_id: { format: 'iss_sub', iss: 'https://tenant.example', sub: 'u' } })
+    t.equal((await parts!.receiver.push(set, undefined)).outcome, 'applied')
+    t.equal(parts!.revocations.state().entries, count)
+  }
 })
 
 t.test('A secret is a text, a file or a variable', async t => {

@@ -1,6 +1,8 @@
 import { once } from 'node:events'
 import { PassThrough, Readable } from 'node:stream'
 import t from 'tap'
+import { createExecutor } from '../../../lib/gate/executor.ts'
+import type { ExecutedRequest, OriginalRequest } from '../../../lib/gate/executor.ts'
 import { GateError } from '../../../lib/gate/gate-error.ts'
 import { parseGate } from '../../helpers/gate-section.ts'
 import { readMcpMessages } from '../../../lib/gate/mcp-message.ts'
@@ -261,4 +263,24 @@ t.test('A body has a maximum size and a time limit, and all bodies together have
   const short = (): Promise<Buffer> => readLarge(Readable.from([Buffer.from('x')]), new PassThrough())
   for (let n = 0; n < MAX_MESSAGE_BYTES / 2048; n++) await short()
   await t.rejects(short(), { name: 'GateError', statusCode: 503 }, 'a short one counts for 2 KiB')
+})
+
+t.test('Large bodies are judged one after the other, each in a turn of the event loop of its own; small ones at once.', async t => {
+  const { settings } = await parseGate({ upstream: 'http://127.0.0.1:1', rules: [{ path: '/mcp', mcp: { tools: ['a'] }, allow: 'anyone' }] })
+  let turn = 0
+  const turns: number[] = []
+  const execute = createExecutor<ExecutedRequest>({ rules: settings!.rules, admissionOf: () => { throw new Error('nobody is asked') }, onMessagesJudged: () => { turns.push(turn) } })
+  const original = { method: 'POST', url: { ownPath: '/mcp' }, message: { received: { rawHeaders: JSON_LINE } } } as unknown as OriginalRequest
+  const judge = (body: string) => new Promise<Error | undefined>(resolve => execute({} as ExecutedRequest, { readOriginal: () => original, readBody: async () => Buffer.from(body) }, resolve))
+  const turnsOf = async (bytes: number): Promise<number> => {
+    turns.length = 0
+    const body = call('a').padEnd(bytes)
+    t.strictSame(await Promise.all(Array.from({ length: 4 }, () => judge(body))), Array(4).fill(undefined))
+    return new Set(turns).size
+  }
+  let isOver = false
+  const next = (): void => { if (!isOver) setImmediate(() => { turn++; next() }) }
+  next()
+  t.strictSame([await turnsOf(16 * 1024), await turnsOf(16 * 1024 + 1), await turnsOf(MAX_MESSAGE_BYTES)], [1, 4, 4])
+  isOver = true
 })

@@ -1,7 +1,9 @@
 import { spawn } from 'node:child_process'
 import dns from 'node:dns'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import t from 'tap'
 import { networkOf } from '../../../lib/assembly/create-issuers.ts'
@@ -191,6 +193,11 @@ t.test('A proxy whose own certificate is refused is a fault of TLS, and not a pr
   t.teardown(proxy.close)
   const httpsProxy = new URL(proxy.jwksUri).origin
   await t.rejects(get('https://idp.test/keys', { httpsProxy }), { name: 'ProviderFailure', word: 'tls', detail: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
+  const [key, cert] = ['key', 'cert'].map(name => readFileSync(new URL(`../../fixtures/client-a.${name}.pem`, import.meta.url), 'utf8'))
+  const stranger = createSecureServer({ key, cert }).listen(0, 'localhost')
+  t.teardown(() => stranger.close())
+  await once(stranger, 'listening')
+  await t.rejects(get('https://idp.test/keys', { httpsProxy: `https://localhost:${(stranger.address() as AddressInfo).port}`, ca: cert! }), { name: 'ProviderFailure', word: 'tls', detail: 'UND_ERR_PRX_TLS' }, 'for another host')
   await proxy.close()
   await t.rejects(get('https://idp.test/keys', { httpsProxy }), { name: 'ProviderFailure', word: 'unreachable', detail: 'ECONNREFUSED' })
 })

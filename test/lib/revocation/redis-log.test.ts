@@ -461,6 +461,39 @@ t.test('An undo that comes while a store is restored holds', async t => {
   t.strictSame([one.isRevoked(), two.isRevoked()], [false, false])
 })
 
+t.test('A store that is emptied again while it is restored gets all back', async t => {
+  const store = startRevocationStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  const keys = Array.from({ length: 1200 }, (_, n) => `k${n}`)
+  await one.append(keys.map(key => entry({ key })))
+  let rewrites = 0
+  store.onCall = name => { if (name === 'REWRITE' && ++rewrites === 2) store.empty() }
+  store.empty()
+  await until('all is back', () => one.isLoaded() && store.rows.length >= keys.length)
+  t.strictSame(new Set(keysIn(store)), new Set(keys), 'the first of them too, which were written before the second loss')
+})
+
+t.test('A connection that is lost while an instance looks for what the log has lost leaves one reader, which finds it', async t => {
+  const store = startRevocationStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  await one.append([entry()])
+  await one.append([entry({ key: OTHER })])
+  store.onCall = name => {
+    if (name !== 'FIND') return
+    store.onCall = () => {}
+    killed(store)
+  }
+  store.rows.pop()
+  await until('it is restored', () => keysIn(store).includes(OTHER))
+  await one.loaded()
+  t.strictSame(keysIn(store), [KEY, OTHER], 'once')
+  store.mostWaiting = 0
+  await delay(50)
+  t.equal(store.mostWaiting, 1, 'one reader waits for news')
+})
+
 t.test('A row with the greatest id, and then the end of the log, leaves no instance deaf', async t => {
   const store = startRevocationStore()
   const one = startInstance(t, store)
@@ -493,10 +526,11 @@ t.test('What no longer stands goes out of the log, and all that stands is still 
   await Promise.all([one.loaded(), two.loaded()])
   await one.append([entry({ key: 'old', effect: 'block' }), entry({ key: 'stream', effect: 'state', event: 'paused' }), entry({ key: 'gone' })])
   await one.append([entry({ key: 'gone', effect: 'undo' })])
-  for (let n = 0; n < 11; n++) await one.append(Array.from({ length: 1000 }, (_, i) => entry({ key: `k${i % 100}`, at: NOW - 11 + n })))
   store.add('{')
+  for (let n = 0; n < 11; n++) await one.append(Array.from({ length: 1000 }, (_, i) => entry({ key: `k${i % 100}`, at: NOW - 11 + n })))
   await until('it is cleaned', () => store.rows.length < 1000)
   t.equal(one.isLoaded() && two.isLoaded(), true, 'nobody waits for it')
+  t.equal(store.rows.some(([, [, text]]) => text === '{'), false, 'what no instance can have written goes too')
   const late = startInstance(t, store)
   await late.loaded()
   t.strictSame([late.cutoffs.size(), late.isRevoked('old'), late.isRevoked('k99'), late.isRevoked('gone')], [101, true, true, false])

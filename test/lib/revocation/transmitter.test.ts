@@ -161,6 +161,22 @@ t.test("The transmitter's configuration is fetched once at the start", async t =
   t.equal(remote.bodies(CONFIGURATION).length, 1)
 })
 
+t.test('A configuration that the keys could not fetch, the stream fetches itself, before the keys try again', async t => {
+  let answer = (): void => {}
+  const isFailed = new Promise<void>(resolve => { answer = resolve })
+  const { remote } = await start(t, {
+    prepare: remote => {
+      const good = remote.answers[CONFIGURATION]!
+      let asked = 0
+      remote.answers[CONFIGURATION] = request => ++asked === 1 ? [500, {}] : typeof good === 'function' ? good(request) : good
+    },
+    onKeyEvent: ({ name }) => { if (name === 'keys_fetch_failed') answer() },
+    lead: async () => { await isFailed; return true }
+  })
+  await until('it is polled', () => remote.bodies('POST /poll').length > 0)
+  t.ok(remote.bodies(CONFIGURATION).length >= 2)
+})
+
 t.test('The state of a verification must come back, another one is invalid_state', async t => {
   const { remote, stream, receiver } = await start(t, { delivery: 'push', audience: 'receiver' })
   await until('it is asked for', () => remote.bodies('POST /verify').length > 0)

@@ -1,9 +1,10 @@
 import t from 'tap'
 import { NO_FAULTS } from '../../../lib/settings/options.ts'
+import { withoutSecrets } from '../../../lib/settings/problems.ts'
 import type { SettingsError } from '../../../lib/settings/problems.ts'
 import { readSecret } from '../../../lib/settings/revocation-settings.ts'
 import type { RevocationSettings } from '../../../lib/settings/revocation-settings.ts'
-import { noSettings } from '../../../lib/settings/tree.ts'
+import { noSettings, partOf } from '../../../lib/settings/tree.ts'
 import { checkOptions, validateSettings } from '../../../lib/settings/validation.ts'
 
 const ISSUER = 'https://a.example'
@@ -112,6 +113,14 @@ t.test('Each bad part is reported with what it held and what is allowed, and no 
   for (const [title, given, ...expected] of ROWS) t.strictSame(await problems(given), expected, title)
   const many = Array.from({ length: 51 }, () => ({ clientSecret: 'hush', pushAuthorization: 'hush', issuer: ISSUER }))
   t.match(await problems({ transmitters: many }), [/^revocation\.transmitters is \[\{"issuer":"https:\/\/a\.example"\},\{.*…; allowed: list of 1 to 50/, ...many.map(() => / lacks delivery; /)])
+})
+
+t.test('Shown with a mark, a secret says where it is, and nothing of what it is or of what stands under an unknown name', t => {
+  const show = (secret: unknown): unknown => withoutSecrets(partOf('revocation'), { transmitters: [{ issuer: ISSUER, clientSecret: secret, clientSecrte: 'hush' }] }, '(not shown)')
+  for (const [secret, shown] of [['hush', '(not shown)'], [{ file: '/run/secret' }, { file: '/run/secret' }], [{ env: 'SECRET', text: 'hush' }, { env: 'SECRET' }], [{ text: 'hush' }, '(not shown)'], [['hush'], '(not shown)']]) {
+    t.strictSame(show(secret), { transmitters: [{ issuer: ISSUER, clientSecret: shown }] })
+  }
+  t.end()
 })
 
 t.test('An incomplete transmitter passes with the missing part or an alternative', async t => {

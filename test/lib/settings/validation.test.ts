@@ -232,6 +232,14 @@ t.test('A message shows the value of a setting unless it is a secret.', async t 
   }
 })
 
+t.test('The problems of a start are in the order of the settings, however they were given.', async t => {
+  const order = ['IDP_ALGS', 'IDP_CLOCK_TOLERANCE_SECONDS', 'API_PROFILE', 'IDP_DPOP_MODE', 'DPOP_NONCE', 'CLIENT_CERTIFICATE', 'SECURITY_PROFILE', 'PORT']
+  for (const given of [order, order.toReversed()]) {
+    const problems = await problemsOf(Object.fromEntries(given.map(variable => [variable, 'x'])))
+    t.strictSame(problems.map(problem => problem.split(' ', 1)[0]), order)
+  }
+})
+
 t.test('Domain or issuer, and the audience, are required.', async t => {
   const missingDomain = /^IDP_DOMAIN \(idp\.domain\) is not set; allowed: /
   const missingAudience = /^IDP_AUDIENCE \(idp\.audience\) is not set; allowed: /
