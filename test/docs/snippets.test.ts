@@ -74,8 +74,8 @@ const OF_OTHER_PROGRAMS: Readonly<Record<string, string>> = {
   'docs/reference/behind-a-proxy.md apiVersion: networking.k8s.io/v1': 'Kubernetes'
 }
 
-/** docs/guide/gate.md verifies statements in these. test/system/guarded-application.test.ts runs those in Python and in JavaScript. */
-const OF_OTHER_LANGUAGES = ['python', 'js', 'go', 'java', 'php']
+/** The application of docs/guide/gate.md, which test/system/guarded-application.test.ts runs, and two lines of docs/reference/fapi.md, which nothing runs. */
+const OF_OTHER_LANGUAGES = ['python', 'js']
 
 /** Variables that are no settings of the service: those of the tools and of Node. */
 const OTHER_VARIABLES = new Set(['CONFIG_FILE', 'CALL_CLIENT_SECRET', 'DEV_CLIENT_ID', 'DEV_CLIENT_SECRET', 'DEV_REDIRECT_URIS', 'NODE_EXTRA_CA_CERTS', 'NODE_TLS_REJECT_UNAUTHORIZED', 'UV_THREADPOOL_SIZE'])

@@ -19,6 +19,8 @@ export function runLine (cwd: string, line: string, env: Readonly<Record<string,
 export interface Program {
   output (): string
   stop (): Promise<void>
+  /** It has ended, for whatever reason. */
+  readonly ended: Promise<void>
   /** Waits for a word of the program. It throws if the program ends without it. */
   says (pattern: RegExp): Promise<RegExpExecArray>
 }
@@ -37,6 +39,7 @@ export function startLine (t: Test, cwd: string, line: string, env: Readonly<Rec
   return {
     output: () => output,
     stop,
+    ended,
     async says (pattern) {
       for (;;) {
         const found = pattern.exec(output)
