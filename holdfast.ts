@@ -2,7 +2,7 @@ import type { ServerOptions as HttpOptions } from 'node:http'
 import { join } from 'node:path'
 import autoload from '@fastify/autoload'
 import fastifyEnv from '@fastify/env'
-import Fastify, { LogController } from 'fastify'
+import Fastify from 'fastify'
 import type { FastifyHttpOptions, RawServerDefault } from 'fastify'
 import fp from 'fastify-plugin'
 import { kJwtTools } from './lib/assembly/jwt-tools.ts'
@@ -40,7 +40,7 @@ export async function readSettings (given: object, faults?: SourceFaults): Promi
   return validateSettings(faults ? given as RawSettings : settingsFromOptions(given), async data => {
     const reader = Fastify({ pluginTimeout: NO_TIMEOUT })
     await reader.register(fastifyEnv, { ...envOptionsOf(data), confKey: 'values' })
-    return reader.getDecorator<SettingValues>('values')
+    return (reader as unknown as { readonly values: SettingValues }).values
   }, faults)
 }
 
@@ -55,7 +55,7 @@ export function serverOptions (settings: Settings): ServerOptions {
     logger: { level: settings.server.logLevel },
     pluginTimeout: NO_TIMEOUT,
     // plugins/request-log.ts writes one line for each request.
-    logController: new LogController({ disableRequestLogging: true }),
+    logController: new Fastify.LogController({ disableRequestLogging: true }),
     trustProxy: typeof settings.server.trustProxy === 'boolean' ? settings.server.trustProxy : [...settings.server.trustProxy],
     childLoggerFactory: createRequestLogger,
     genReqId: createRequestIds(settings.server.trustProxy),
