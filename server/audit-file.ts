@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, readSync, statfsSync, statSync, writeSync } from 'node:fs'
+import { closeSync, fchmodSync, fstatSync, openSync, readSync, statfsSync, statSync, writeSync } from 'node:fs'
 import type { Stats } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import pino from 'pino'
@@ -187,9 +187,8 @@ class AuditFile {
 }
 
 const NEWLINE = 0x0a
-/** How often a line without an end is looked at, and milliseconds between: another process may be writing it. */
-const LOOKS = 3
-const LOOK_AGAIN_MS = 5
+/** Milliseconds for a line that another process may be writing, if the system cannot be asked to wait for it. */
+const LINE_MS = 50
 
 /** Whether a file is empty or ends with a line break, or may not be read, or grows: then its writers are alive, and end their lines. */
 function endsWithLine (path: string): boolean {
@@ -201,15 +200,23 @@ function endsWithLine (path: string): boolean {
   }
   try {
     const last = Buffer.alloc(1)
-    const sizes = new Set<number>()
-    for (let i = 0; i < LOOKS; i++) {
-      if (i > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOOK_AGAIN_MS)
-      const { size } = fstatSync(fd)
-      sizes.add(size)
-      if (size === 0 || (readSync(fd, last, 0, 1, size - 1) === 1 && last[0] === NEWLINE)) return true
-    }
-    return sizes.size > 1
+    const { size, mode } = fstatSync(fd)
+    if (size === 0) return true
+    readSync(fd, last, 0, 1, size - 1)
+    if (last[0] === NEWLINE) return true
+    awaitWriters(fd, mode)
+    return fstatSync(fd).size !== size
   } finally {
     closeSync(fd)
+  }
+}
+
+/** Returns when what was being written to a file has been written: no mode is set meanwhile, also if it is the same. */
+function awaitWriters (fd: number, mode: number): void {
+  try {
+    fchmodSync(fd, mode)
+  } catch {
+    // It is another user's file.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LINE_MS)
   }
 }

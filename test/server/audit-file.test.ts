@@ -135,6 +135,13 @@ t.test('What is no file, or may not be written, is not opened', async t => {
   await unreadable.close()
   chmodSync(file, 0o644)
   t.equal(textOf(file), '{}\n{"n":1}\n')
+
+  writeFileSync(file, '{"n')
+  chmodSync(file, 0o666)
+  const cut = await asNobody(() => open(file))
+  t.ok(cut.write({ n: 2 }), "another user's file whose last line is cut")
+  await cut.close()
+  t.equal(textOf(file), '{"n\n{"n":2}\n')
 })
 
 /** Without the rights of root, which may do everything. */
