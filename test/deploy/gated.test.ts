@@ -6,6 +6,7 @@ import { DCLinter } from 'dclint'
 import t from 'tap'
 import { parse, parseAllDocuments } from 'yaml'
 import { readSettings } from '../../holdfast.ts'
+import { isWithheldName } from '../../lib/gate/headers.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import { closeGraceDelay } from '../../start-options.ts'
@@ -108,7 +109,9 @@ for (const [folder, isSidecar] of [['gate', false], ['gate-sidecar', true]] as c
       t.equal(ports.get(container[probe].httpGet.port), 8000, probe)
     }
     if (isSidecar) {
-      const { env, ports: open } = pod.containers[0]
+      const { env, ports: open, lifecycle } = pod.containers[0]
+      t.strictSame(lifecycle, container.lifecycle, 'the application waits as long as the gate for balancers to notice')
+      t.ok(pod.terminationGracePeriodSeconds * 1000 > 2 * 5000 + closeGraceDelay, 'there is time for the wait, the end of the application and that of the gate')
       t.equal(settings.gate!.upstream, `http://${env[0].value}`, 'the application listens on the loopback address of its pod')
       t.strictSame([open, container.restartPolicy], [undefined, 'Always'])
     } else {
@@ -136,11 +139,18 @@ t.test('Gateway API asks the gate by its filter ExternalAuth, over HTTP and over
     t.equal(externalAuth.protocol, protocol.toUpperCase())
     t.equal(externalAuth.backendRef.port, objects.get('Service').spec.ports.find(({ name }: { name: string }) => name === protocol).port)
     t.equal(externalAuth.backendRef.name, objects.get('Service').metadata.name)
-    t.ok(externalAuth[protocol].allowedHeaders.includes('dpop'))
+    t.match(route.spec.rules[0].matches[0].path.value, /^\/[a-z]/, 'only the paths of the rule of this upstream')
     t.strictSame([grant.spec.from[0].namespace, grant.spec.to[0].name, grant.metadata.namespace], [route.metadata.namespace, externalAuth.backendRef.name, externalAuth.backendRef.namespace])
     if (protocol === 'http') {
       t.match(readFileSync(join(root, 'routes/verify.ts'), 'utf8'), containing(`'${externalAuth.http.path}'`))
       t.strictSame(externalAuth.http.allowedResponseHeaders, ['x-auth-subject', 'x-auth-issuer', 'x-auth-scope', 'x-auth-client'])
+      t.ok(externalAuth.http.allowedHeaders.includes('dpop'))
+      const [, { requestHeaderModifier: { remove } }, ...others] = route.spec.rules[0].filters
+      t.strictSame(others, [])
+      t.strictSame(remove.filter((name: string) => !['authorization', 'dpop'].includes(name) && !isWithheldName(name)), [], 'what the client wrote goes, and nothing else')
+      for (const name of ['authorization', 'dpop', 'x-auth-statement', 'x-original-url', 'x-http-method-override', 'remote-user']) t.ok(remove.includes(name), name)
+    } else {
+      t.strictSame(externalAuth.grpc, {}, 'the gate sees every header, so that it can name those of a client that must not go on')
     }
   }
 })
