@@ -185,7 +185,7 @@ async function watchStream () {
     stream = await openStream(config.api + config.samples.stream, session.token, config.mode === 'DISABLED' ? undefined : dpop, (events) => tellStream(`The stream is open: ${events} so far.`))
     announce('The stream is open.')
     const events = await stream.ended
-    tellStream(`The API has ended the stream after ${events} events, ${Math.round((Date.now() - began) / 1000)} seconds after it was opened.`)
+    tellStream(`The API has ended the stream. Events received: ${events}. Seconds since it was opened: ${Math.round((Date.now() - began) / 1000)}.`)
     announce('The stream has ended.')
   } catch (error) {
     tellStream(`The stream could not be opened: ${error.message}.`)
