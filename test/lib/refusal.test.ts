@@ -7,5 +7,6 @@ t.test('A refusal with more fields keeps the others, and the first stays as it w
   const fields = ({ reason, detail, retryAfterSeconds, issuer, headers }: Refusal) => ({ reason, detail, retryAfterSeconds, issuer, headers })
   t.strictSame(fields(second), { reason: 'keys_unavailable', detail: { cause: 'a' }, retryAfterSeconds: 3, issuer: 'https://tenant.example/', headers: { 'dpop-nonce': 'n' } })
   t.equal(first.issuer, undefined)
+  t.strictSame(fields(second.with({ headers: {} })), { ...fields(second), headers: {} })
   t.end()
 })

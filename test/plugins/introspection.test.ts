@@ -411,6 +411,10 @@ t.test('Incomplete or contradictory settings of introspection stop the start', a
       values: { ...CLIENT, IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: [{ domain: 'a.example', introspection: { for: 'opaque' } }, { domain: 'b.example', introspection: { for: 'all' } }] },
       problems: ['idp.issuers[1] and idp.issuers[0] both have introspection for opaque tokens ("all"): an opaque token does not name its issuer; allowed: opaque or all for one issuer']
     },
+    {
+      values: { ...CLIENT, IDP_AUDIENCE: AUDIENCE, IDP_INTROSPECTION: 'opaque', IDP_ISSUERS: [{ domain: 'a.example' }, { domain: 'b.example', introspection: { for: 'off' } }, { domain: 'c.example' }] },
+      problems: ['idp.issuers[2] and idp.issuers[0] both have introspection for opaque tokens ("opaque"): an opaque token does not name its issuer; allowed: opaque or all for one issuer']
+    },
     { values: { IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: [{ domain: 'a.example', introspection: { for: 'jwt', clientId: 'api' } }] }, problems: ['idp.issuers[0].introspection.clientSecret is not set; required for client_secret_basic and client_secret_post'] },
     { values: { IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: [{ domain: 'a.example', introspection: { clientSecret: ['s3cret'] } }] }, problems: ['idp.issuers[0].introspection.clientSecret is not usable (its value is not shown); allowed: any non-empty string'] }
   ]

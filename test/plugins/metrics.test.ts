@@ -54,6 +54,8 @@ t.test('Requests are counted by route pattern, method, status and scheme', async
   for (const [labels, count] of counts) t.equal(valueOf(text, `holdfast_requests_total{${labels}}`), count, labels)
   t.equal(text.split('\n').filter(line => line.startsWith('holdfast_requests_total{')).length, counts.length, 'and nothing else is')
   t.equal(valueOf(text, 'holdfast_request_duration_seconds_count{method="GET",route="/api/private"}'), 3)
+  const bounds = [...text.matchAll(/^holdfast_request_duration_seconds_bucket\{method="GET",route="\/api\/private",le="([^"]*)"\}/gm)].map(([, bound]) => bound)
+  t.equal(bounds.join(' '), '0.0005 0.001 0.0025 0.005 0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 +Inf')
   t.equal(valueOf(text, 'holdfast_refusals_total{reason="proof_missing"}'), 1)
   t.equal(valueOf(text, 'holdfast_refusals_total{reason="credentials_missing"}'), 1)
   t.equal(valueOf(text, 'holdfast_refusals_total{reason="htu_mismatch"}'), 0)

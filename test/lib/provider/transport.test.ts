@@ -244,6 +244,8 @@ t.test('NO_PROXY takes a CIDR and a bare ::1', async (t) => {
     { url: 'https://[::1]:1/', noProxy: '0:0:0:0:0:0:0:1', isDirect: true },
     { url: 'https://[::1]:1/', noProxy: '[::1]:1', isDirect: true },
     { url: 'https://[::1]:1/', noProxy: '[::1]:2', isDirect: false },
+    { url: 'https://[::1]:1/', noProxy: '[::1]x', isDirect: false },
+    { url: 'https://[::1]:1/', noProxy: '[::1]:1x', isDirect: false },
     { url: 'https://[::1]:1/', noProxy: '::/64', isDirect: true },
     { url: 'https://[::1]:1/', noProxy: '::2', isDirect: false },
     { url: 'https://[::1]:1/', noProxy: '127.0.0.0/8', isDirect: false },

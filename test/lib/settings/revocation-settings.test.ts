@@ -12,13 +12,15 @@ const SENDER = { issuer: ISSUER, audience: 'r', delivery: 'push' }
 
 interface Beside {
   readonly issuers?: readonly string[]
+  /** One for each issuer. */
+  readonly algs?: readonly string[]
   readonly replay?: string
   readonly publicUrl?: string
   readonly places?: ReadonlyMap<string, string>
 }
 
-async function read (revocation: unknown, { issuers = [ISSUER], replay, publicUrl, places }: Beside = {}): Promise<RevocationSettings> {
-  const idp = { ...noSettings().idp, audience: 'x', issuers: issuers.map(issuer => ({ issuer })) }
+async function read (revocation: unknown, { issuers = [ISSUER], algs, replay, publicUrl, places }: Beside = {}): Promise<RevocationSettings> {
+  const idp = { ...noSettings().idp, audience: 'x', issuers: issuers.map((issuer, index) => ({ issuer, ...algs && { algs: algs[index] } })) }
   const settings = await validateSettings({ ...noSettings(), idp, dpop: { ...noSettings().dpop, replay }, server: { ...noSettings().server, publicUrl }, revocation }, checkOptions, { ...NO_FAULTS, ...places && { places } })
   return settings.revocation!
 }
@@ -50,6 +52,12 @@ t.test('The store is its own, else the Redis of the replay store, else memory', 
   t.equal(await store({ store: 'memory' }, 'redis://r.example'), 'memory')
   t.equal(await store({ store: 'rediss://s.example' }, 'redis://r.example'), 'rediss://s.example')
   t.strictSame([await store({}, 'off'), await store({}, 'memory'), await store({})], ['memory', 'memory', 'memory'])
+})
+
+t.test('The algorithms of logout tokens are those of the issuer of their client', async t => {
+  const issuers = [ISSUER, 'https://b.example']
+  const { logout } = await read({ logout: issuers.map(issuer => ({ issuer, clientId: 'c' })) }, { issuers, algs: ['ES256', 'PS256'] })
+  t.strictSame(logout.map(({ algs }) => algs), [['ES256'], ['PS256']])
 })
 
 t.test('A logout client belongs to the only issuer, or names its own', async t => {
