@@ -117,6 +117,8 @@ export const PROOF_ROWS: readonly ProofRow[] = [
 
   { check: '6', title: 'htu with a query and a fragment', proof: b => b.proof({ url: `${b.target}?a=b#c` }), expected: 'accepted' },
   { check: '6', title: 'htu with the host in upper case letters and an escaped letter', proof: b => b.proof({ url: b.target.replace('http://', 'HTTP://').replace('private', '%70rivate') }), expected: 'accepted' },
+  { check: '6', title: 'htu that ends before the path does', proof: b => b.proof({ url: b.target.slice(0, -1) }), expected: 'htu_mismatch' },
+  { check: '6', title: 'htu of a folder of the path', proof: b => b.proof({ url: `${b.running.url}/api` }), expected: 'htu_mismatch' },
   { check: '6', title: 'htu of another path', proof: b => b.proof({ url: `${b.running.url}/api/public` }), expected: 'htu_mismatch' },
   { check: '6', title: 'htu with a slash at its end', proof: b => b.proof({ url: `${b.target}/` }), expected: 'htu_mismatch' },
   { check: '6', title: 'htu with the path in upper case', proof: b => b.proof({ url: `${b.running.url}/API/private` }), expected: 'htu_mismatch' },

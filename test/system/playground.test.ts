@@ -309,7 +309,7 @@ t.test('After a logout the stream ends, and the next call is refused with the ev
     t.match(await page.innerText('#login-state'), containing('Ada is logged out.'), `${end}: card 1 says so`)
     t.strictSame(ended.checks.other, ['token.revocation failed'])
     t.match(await page.innerText('[data-check="token.revocation"] dl'), new RegExp(`revoked by\\s+${event} from ${end === 'session' ? provider.issuer : 'http://localhost:'}`))
-    await page.waitForSelector('text=/The API has ended the stream\. Events received: [1-9]/')
+    await page.waitForSelector('text=/The API has ended the stream. Events received: [1-9]/')
     if (end === 'everywhere') await look(t, page, 'ended', '#end')
     const next = await press(page, call('/api/private'))
     t.match(next.verdict, /Refused\.\s*401/)
