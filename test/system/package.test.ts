@@ -1,11 +1,13 @@
-import { execFile, spawn } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import t from 'tap'
-import { readBlocks, root } from '../helpers/documents.ts'
+import type { Test } from 'tap'
+import { readBlocks } from '../helpers/documents.ts'
+import { FRAMEWORKS, NEST } from '../helpers/framework-apps.ts'
 import { freePort } from '../helpers/free-port.ts'
+import { ANSWERS, CJS, copyRepository, ESM, expectSuccess, install, outsideEnv, projectsIn } from '../helpers/package-apps.ts'
 
 /**
  * The package in apps of many kinds: each is a real app that starts and answers, from the tarball that the pages tell people to make. The
@@ -18,67 +20,25 @@ const isWhole = process.env['PACKAGE_MATRIX'] === 'all'
 t.setTimeout(900_000)
 t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 
-const { NODE_OPTIONS: _options, TAP: _tap, ...env } = process.env
-const run = promisify(execFile)
-
-async function expectSuccess (cwd: string, command: string, ...args: string[]): Promise<string> {
-  try {
-    return (await run(command, args, { cwd, env, maxBuffer: 1 << 26 })).stdout
-  } catch (error) {
-    const { stdout = '', stderr = '' } = error as { stdout?: string, stderr?: string }
-    throw new Error(`${command} ${args.join(' ')}\n${stdout}${stderr}`)
-  }
-}
-
-const install = (cwd: string, ...packages: string[]) => expectSuccess(cwd, 'npm', 'i', '--no-audit', '--no-fund', '--prefer-offline', ...packages)
+const project = projectsIn(folder)
 const linesOf = (page: string): string[] => readBlocks(page).filter(({ language }) => language === 'sh').flatMap(({ text }) => text.split('\n')).filter(line => /\.tgz|npm run package/.test(line))
-
-function project (name: string, files: Readonly<Record<string, string>>): string {
-  const cwd = join(folder, name)
-  mkdirSync(cwd, { recursive: true })
-  for (const [file, text] of Object.entries({ 'package.json': JSON.stringify({ name, private: true, type: 'module' }), ...files })) writeFileSync(join(cwd, file), text)
-  return cwd
-}
-
-/** Six requests, with nonces required: one is accepted. */
-const PROBES = `
-  const idp = await createTestIssuer()
-  const app = Fastify()
-  await app.register(holdfast, { ...idp.options, dpop: { nonce: 'required' } })
-  app.get('/', { onRequest: app.requireScope('a') }, request => request.user.sub)
-  const client = await idp.dpopClient({ scope: 'a' })
-  const results = [await client.inject(app, '/'), await client.replay(app, '/'), await client.stolen(app, '/'), await app.inject('/')]
-  for (const token of [await idp.expiredToken(), await idp.wrongKeyToken()]) results.push(await app.inject({ url: '/', headers: { authorization: 'Bearer ' + token } }))
-  console.log(...results.map(({ statusCode }) => statusCode))
-  await app.close()
-`
-const ESM = `import Fastify from 'fastify'\nimport holdfast from 'holdfast'\nimport { createTestIssuer } from 'holdfast/testing'\n${PROBES}`
-const CJS = `const Fastify = require('fastify')\nconst holdfast = require('holdfast')\nconst { createTestIssuer } = require('holdfast/testing')\nasync function main () {${PROBES}}\nmain()`
-const ANSWERS = /^200 401 401 401 401 401$/m
-
-const clone = join(folder, 'holdfast')
+let clone = ''
 
 t.test('Each line of the pages that installs or runs a package works as it is printed.', async t => {
-  mkdirSync(clone)
-  const files = (await expectSuccess(root, 'git', 'ls-files', '-co', '--exclude-standard')).trim().split('\n')
-  for (const file of files) {
-    mkdirSync(join(clone, file, '..'), { recursive: true })
-    copyFileSync(join(root, file), join(clone, file))
-  }
-  symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'))
+  clone = await copyRepository(folder)
   const app = project('app', { 'index.js': ESM })
 
   const lines = new Set([...linesOf('docs/guide/plugin.md'), ...linesOf('packages/holdfast-cli/README.md'), ...linesOf('docs/guide/gate.md')])
   t.equal(lines.size, 5)
   for (const line of [...lines].sort((a, b) => Number(b.startsWith('npm run package')) - Number(a.startsWith('npm run package')))) {
     if (line.startsWith('npm run package')) {
-      await expectSuccess(clone, 'sh', '-c', line)
+      await expectSuccess(clone, 'sh', ['-c', line])
     } else if (line.startsWith('npm i ')) {
-      await expectSuccess(app, 'sh', '-c', line)
-      t.match(await expectSuccess(app, process.execPath, 'index.js'), ANSWERS, line)
+      await expectSuccess(app, 'sh', ['-c', line])
+      t.match(await expectSuccess(app, process.execPath, ['index.js']), ANSWERS, line)
     } else {
       const port = String(await freePort())
-      const service = spawn('sh', ['-c', `exec ${line.replace(/^(\S+=\S+ )+/, 'env $&')}`], { cwd: clone, env: { ...env, PORT: port, npm_config_yes: 'true' }, stdio: ['ignore', 'pipe', 'inherit'], detached: true })
+      const service = spawn('sh', ['-c', `exec ${line.replace(/^(\S+=\S+ )+/, 'env $&')}`], { cwd: clone, env: { ...outsideEnv, PORT: port, npm_config_yes: 'true' }, stdio: ['ignore', 'pipe', 'inherit'], detached: true })
       await new Promise<void>((resolve, reject) => {
         service.stdout.on('data', chunk => { if (String(chunk).includes('Server listening')) resolve() })
         service.once('exit', () => reject(new Error(line)))
@@ -113,11 +73,11 @@ t.test('Bundlers make one program of it, which starts and answers without ioredi
         ] as const
       : []
   ]
-  for (const [, command, ...args] of rows) await expectSuccess(cwd, command!, ...args)
+  for (const [, command, ...args] of rows) await expectSuccess(cwd, command!, args)
   // Where no package is: a bundle that needs one fails.
   writeFileSync(join(cwd, 'out/package.json'), '{"type":"module"}')
   rmSync(join(cwd, 'node_modules'), { recursive: true })
-  for (const [file] of rows) t.match(await expectSuccess(join(cwd, 'out'), process.execPath, file), ANSWERS, file)
+  for (const [file] of rows) t.match(await expectSuccess(join(cwd, 'out'), process.execPath, [file]), ANSWERS, file)
 })
 
 t.test('A test issuer and a refusal of another copy of the package are recognised.', async t => {
@@ -141,96 +101,34 @@ await app.close()`
   })
   await install(cwd, 'fastify')
   for (const name of ['one', 'two']) await install(project(`copies/${name}`, {}), tarball(), 'fastify')
-  t.match(await expectSuccess(cwd, process.execPath, 'index.js'), /^true https:\/\/issuer\.test\/ https:\/\/second\.test\/ true false$/m)
+  t.match(await expectSuccess(cwd, process.execPath, ['index.js']), /^true https:\/\/issuer\.test\/ https:\/\/second\.test\/ true false$/m)
 })
 
-const FRAMEWORKS = `
-import 'reflect-metadata'
-import proxy from '@fastify/http-proxy'
-import swagger from '@fastify/swagger'
-import { FastifyOtelInstrumentation } from '@fastify/otel'
-import { Controller, Get, Module, Req, UseGuards } from '@nestjs/common'
-import { NestFactory } from '@nestjs/core'
-import { FastifyAdapter } from '@nestjs/platform-fastify'
-import { initTRPC } from '@trpc/server'
-import { fastifyTRPCPlugin } from '@trpc/server/adapters/fastify'
-import Fastify from 'fastify'
-import holdfast from 'holdfast'
-import { createTestIssuer } from 'holdfast/testing'
-import mercurius from 'mercurius'
-
-async function ask (name, app, idp, url) {
-  const client = await idp.dpopClient({ scope: 'a' })
-  const { statusCode, headers } = await app.inject({ url, headers: client.headers('GET', 'http://localhost' + url.split('?')[0]) })
-  const named = [statusCode, 'www-authenticate' in headers ? 'challenge' : '', 'dpop-nonce' in headers ? 'nonce' : ''].join(' ')
-  console.log(name + ': ' + named + ', then ' + (await client.inject(app, url)).statusCode)
+/** What a framework's app has printed, against what it must have. */
+function compare (t: Test, output: string, expected: readonly string[]): void {
+  const lines = output.trim().split('\n')
+  for (const line of expected) t.ok(lines.includes(line), `${line}\n${lines.join('\n')}`)
 }
-const nonces = ({ options }) => ({ ...options, dpop: { nonce: 'required' } })
-async function withApp (name, url, prepare, first = async () => {}) {
-  const idp = await createTestIssuer()
-  const app = Fastify()
-  await first(app)
-  await app.register(holdfast, nonces(idp))
-  await prepare(app)
-  await ask(name, app, idp, url)
-  return app
-}
-
-await withApp('mercurius', '/graphql?query={who}', app => app.register(mercurius, {
-  schema: 'type Query { who: String }',
-  context: async request => { await request.requireScope('a'); return { sub: request.user.sub } },
-  resolvers: { Query: { who: (_root, _args, { sub }) => sub } }
-}))
-
-const trpc = initTRPC.context().create()
-const router = trpc.router({ who: trpc.procedure.query(({ ctx }) => ctx.sub) })
-await withApp('tRPC', '/trpc/who', app => app.register(async scope => {
-  scope.addHook('onRequest', scope.requireScope('a'))
-  scope.register(fastifyTRPCPlugin, { prefix: '/trpc', trpcOptions: { router, createContext: ({ req }) => ({ sub: req.user.sub }) } })
-}))
-
-class Guard {
-  async canActivate (context) {
-    await context.switchToHttp().getRequest().requireScope('a')
-    return true
-  }
-}
-for (const [name, isClass] of [['Nest, by a guard class', true], ['Nest, by a hook', false]]) {
-  class Who { who (request) { return request.user.sub } }
-  const of = [Who.prototype, 'who', Object.getOwnPropertyDescriptor(Who.prototype, 'who')]
-  Controller('who')(Who)
-  Get()(...of)
-  Req()(Who.prototype, 'who', 0)
-  if (isClass) UseGuards(Guard)(...of)
-  class Root {}
-  Module({ controllers: [Who] })(Root)
-  const idp = await createTestIssuer()
-  const nest = await NestFactory.create(Root, new FastifyAdapter(), { logger: false })
-  await nest.register(holdfast, nonces(idp))
-  const app = nest.getHttpAdapter().getInstance()
-  if (!isClass) app.addHook('onRequest', app.requireScope('a'))
-  await nest.init()
-  await app.ready()
-  await ask(name, app, idp, '/who')
-}
-
-const upstream = Fastify()
-upstream.get('/*', () => 'upstream')
-const target = await upstream.listen({ port: 0 })
-await (await withApp('@fastify/http-proxy', '/out/', app => app.register(proxy, { upstream: target, prefix: '/out', preHandler: app.requireScope('a') }))).close()
-await upstream.close()
-
-const traced = await withApp('@fastify/otel', '/', app => { app.get('/', { onRequest: app.requireScope('a') }, request => request.user.sub) }, async app => {
-  await app.register(new FastifyOtelInstrumentation().plugin())
-  await app.register(swagger, { openapi: { openapi: '3.1.0', info: { title: 'App', version: '1' } } })
-})
-console.log('@fastify/otel: ' + traced.swagger().paths['/'].get.security.flatMap(Object.keys))
-`
+const GETS_IN = '401 challenge nonce, then 200'
 
 t.test('Refusals reach the client through frameworks, so that one that needs a nonce gets in.', async t => {
   const cwd = project('frameworks', { 'index.js': FRAMEWORKS })
-  await install(cwd, tarball(), 'fastify', 'mercurius', 'graphql', '@trpc/server', '@fastify/http-proxy', '@fastify/otel', '@opentelemetry/api', '@fastify/swagger', '@nestjs/common@11', '@nestjs/core@11', '@nestjs/platform-fastify@11', 'reflect-metadata', 'rxjs')
-  const lines = (await expectSuccess(cwd, process.execPath, 'index.js')).trim().split('\n')
-  const expected = ['mercurius: 401 challenge nonce, then 200', 'tRPC: 401 challenge nonce, then 200', 'Nest, by a guard class: 401 challenge nonce, then 200', 'Nest, by a hook: 401 challenge nonce, then 200', '@fastify/http-proxy: 401 challenge nonce, then 200', '@fastify/otel: 401 challenge nonce, then 200', '@fastify/otel: Bearer,DPoP']
-  for (const line of expected) t.ok(lines.includes(line), `${line}\n${lines.join('\n')}`)
+  const packages = ['mercurius', 'graphql@16', 'ws', '@trpc/server', '@bull-board/api', '@bull-board/fastify', '@fastify/http-proxy', '@fastify/otel', '@opentelemetry/api', '@fastify/swagger']
+  await install(cwd, tarball(), 'fastify', ...packages, '@fastify/passport', '@fastify/session', '@fastify/cookie')
+  const rows = ['mercurius, in the context', 'mercurius, in the resolver of a field that is never null', 'mercurius, a subscription', 'tRPC', '@bull-board/fastify', 'an error handler of a scope', '@fastify/http-proxy', '@fastify/otel']
+  const people = ['/token: ann a', '/inside: ann a', '/both: ann a', '/session: ben -', '/session without a token: ben -']
+  compare(t, await expectSuccess(cwd, process.execPath, ['index.js']), [
+    ...rows.map(row => `${row}: ${GETS_IN}`),
+    'mercurius, in the resolver of a field that may be null: 200  , then 200',
+    '@fastify/otel: Bearer,DPoP',
+    ...people.map(row => `@fastify/passport, ${row}`)
+  ])
+})
+
+t.test('The same through Nest.', async t => {
+  for (const version of isWhole ? ['11', '12'] : ['12']) {
+    const cwd = project(`nest-${version}`, { 'index.js': NEST })
+    await install(cwd, tarball(), 'fastify', ...['common', 'core', 'platform-fastify'].map(name => `@nestjs/${name}@${version}`), 'reflect-metadata', 'rxjs')
+    compare(t, await expectSuccess(cwd, process.execPath, ['index.js']), [`Nest ${version}, by a guard class: ${GETS_IN}`, `Nest ${version}, by a hook: ${GETS_IN}`])
+  }
 })

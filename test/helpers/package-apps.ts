@@ -1,0 +1,82 @@
+import { execFile } from 'node:child_process'
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Test } from 'tap'
+import { root } from './documents.ts'
+
+/** Apps of other people, in folders outside the repository, with the package as npm installs it. */
+
+const { NODE_OPTIONS: _options, TAP: _tap, ...env } = process.env
+export const outsideEnv: NodeJS.ProcessEnv = env
+
+/** What the program writes to stdout. Rejects with all that it wrote if it fails. */
+export async function expectSuccess (cwd: string, command: string, args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<string> {
+  try {
+    return (await promisify(execFile)(command, args, { cwd, env: { ...env, ...more }, maxBuffer: 1 << 26 })).stdout
+  } catch (error) {
+    const { stdout = '', stderr = '' } = error as { stdout?: string, stderr?: string }
+    throw new Error(`${command} ${args.join(' ')}\n${stdout}${stderr}`)
+  }
+}
+
+export const install = (cwd: string, ...packages: string[]): Promise<string> => expectSuccess(cwd, 'npm', ['i', '--no-audit', '--no-fund', '--prefer-offline', ...packages])
+
+/** A copy of the repository, to pack from: files that run at once would write each other's. */
+export async function copyRepository (folder: string): Promise<string> {
+  const clone = join(folder, 'holdfast')
+  mkdirSync(clone)
+  const files = (await expectSuccess(root, 'git', ['ls-files', '-co', '--exclude-standard'])).trim().split('\n')
+  for (const file of files) {
+    mkdirSync(join(clone, file, '..'), { recursive: true })
+    copyFileSync(join(root, file), join(clone, file))
+  }
+  symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'))
+  return clone
+}
+
+export interface Packed {
+  readonly folder: string
+  readonly tarball: string
+  /** Writes a project with these files. The name may lead to a folder below. */
+  project (name: string, files: Readonly<Record<string, string>>): string
+}
+
+export function projectsIn (folder: string): Packed['project'] {
+  return (name, files) => {
+    const cwd = join(folder, name)
+    mkdirSync(cwd, { recursive: true })
+    for (const [file, text] of Object.entries({ 'package.json': JSON.stringify({ name: name.replaceAll('/', '-'), private: true, type: 'module' }), ...files })) {
+      mkdirSync(join(cwd, file, '..'), { recursive: true })
+      writeFileSync(join(cwd, file), text)
+    }
+    return cwd
+  }
+}
+
+/** Packs `holdfast` into a folder of its own, which goes at the end. */
+export async function packHoldfast (t: Test): Promise<Packed> {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-matrix-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  await expectSuccess(await copyRepository(folder), 'npm', ['pack', './packages/holdfast', '--pack-destination', folder])
+  const tarball = join(folder, readdirSync(folder).find(file => /^holdfast-\d/.test(file))!)
+  return { folder, tarball, project: projectsIn(folder) }
+}
+
+/** Six requests, with nonces required: one is accepted. */
+const PROBES = `
+  const idp = await createTestIssuer()
+  const app = Fastify()
+  await app.register(holdfast, { ...idp.options, dpop: { nonce: 'required' } })
+  app.get('/', { onRequest: app.requireScope('a') }, request => request.user.sub)
+  const client = await idp.dpopClient({ scope: 'a' })
+  const results = [await client.inject(app, '/'), await client.replay(app, '/'), await client.stolen(app, '/'), await app.inject('/')]
+  for (const token of [await idp.expiredToken(), await idp.wrongKeyToken()]) results.push(await app.inject({ url: '/', headers: { authorization: 'Bearer ' + token } }))
+  console.log(...results.map(({ statusCode }) => statusCode))
+  await app.close()
+`
+export const ESM = `import Fastify from 'fastify'\nimport holdfast from 'holdfast'\nimport { createTestIssuer } from 'holdfast/testing'\n${PROBES}`
+export const CJS = `const Fastify = require('fastify')\nconst holdfast = require('holdfast')\nconst { createTestIssuer } = require('holdfast/testing')\nasync function main () {${PROBES}}\nmain()`
+/** What they print. */
+export const ANSWERS = /^200 401 401 401 401 401$/m
