@@ -8,7 +8,7 @@ import { root } from './documents.ts'
 
 /** Apps of other people, in folders outside the repository, with the package as npm installs it. */
 
-const { NODE_OPTIONS: _options, TAP: _tap, ...env } = process.env
+const { NODE_OPTIONS: _options, TAP: _tap, FORCE_COLOR: _color, ...env } = process.env
 export const outsideEnv: NodeJS.ProcessEnv = env
 
 /** What the program writes to stdout. Rejects with all that it wrote if it fails. */
