@@ -125,7 +125,13 @@ export type RefusalFields = Partial<Pick<Refusal, 'detail' | 'retryAfterSeconds'
 const kRefusal = Symbol.for('holdfast.Refusal')
 
 /** Every check of the guard throws it. Its message is the public sentence. It never changes: several requests may share one. It has the form of
- * http-errors, which frameworks know. `instanceof` also recognises a refusal of another copy of this package. */
+ * http-errors, which frameworks know. `instanceof` also recognises a refusal of another copy of this package.
+ * @example
+ * app.setErrorHandler((error, _request, reply) => {
+ *   if (!(error instanceof Refusal)) throw error
+ *   return reply.code(error.statusCode).send({ reason: error.reason })
+ * })
+ */
 export class Refusal extends Error {
   /** For logs. */
   override readonly name = 'Refusal'
@@ -165,7 +171,10 @@ export class Refusal extends Error {
     this.expose = this.status < 500
   }
 
-  /** The same refusal with these fields. */
+  /**
+   * The same refusal with these fields.
+   * @example throw refusal.with({ headers: { ...refusal.headers, 'x-help': 'https://help.example' } })
+   */
   with (fields: RefusalFields): Refusal {
     return new Refusal(this.reason, { detail: this.detail, retryAfterSeconds: this.retryAfterSeconds, issuer: this.issuer, headers: this.headers, ...fields })
   }

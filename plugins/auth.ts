@@ -52,14 +52,19 @@ declare module 'fastify' {
      * Makes the guard that lets a request pass if it carries a valid access token, and a valid proof if the token is bound.
      * `authenticate` is also such a guard itself, but it is safer to call it: before this plugin has loaded, the call throws, while
      * the bare name is undefined, and an undefined hook leaves the route open.
+     * @example app.get('/me', { onRequest: app.authenticate() }, request => request.user.sub)
      */
     authenticate: GuardHook & (() => GuardHook)
     /**
      * Makes the same guard, and the token must also meet all that is given: `scope`, `anyScope`, `claims`, `acr`, `maxAgeSeconds`,
      * `authorizationDetails`. With `optional`, a request without credentials passes too; `request.auth` is then null.
+     * @example app.post('/payments', { onRequest: app.require({ scope: 'pay', maxAgeSeconds: 300 }) }, request => request.user.sub)
      */
     require (requirement: RequirementOptions): GuardHook
-    /** Short for `require({ scope: [...] })`, or with `{ any: [...] }` for `require({ anyScope: [...] })`. */
+    /**
+     * Short for `require({ scope: [...] })`, or with `{ any: [...] }` for `require({ anyScope: [...] })`.
+     * @example app.get('/orders', { onRequest: app.requireScope({ any: ['read:orders', 'admin'] }) }, request => request.user.sub)
+     */
     requireScope (...scopes: RequiredScopes): GuardHook
     /**
      * Makes a guard for the rules of a gate.
@@ -85,11 +90,22 @@ declare module 'fastify' {
     /**
      * Does in a handler what the guard `app.authenticate()` does before it. Rejects with a `Refusal`. However often a handler asks, token
      * and proof are checked once.
+     * @example
+     * app.get('/me', async request => {
+     *   await request.authenticate()
+     *   return request.user.sub
+     * })
      */
     authenticate (): Promise<void>
-    /** Does in a handler what the guard `app.require(requirement)` does before it. Rejects with a `Refusal`. */
+    /**
+     * Does in a handler what the guard `app.require(requirement)` does before it. Rejects with a `Refusal`.
+     * @example await request.require({ claims: { 'realm_access.roles': 'editor' } })
+     */
     require (requirement: RequirementOptions): Promise<void>
-    /** Short for `require({ scope: [...] })`, or with `{ any: [...] }` for `require({ anyScope: [...] })`. */
+    /**
+     * Short for `require({ scope: [...] })`, or with `{ any: [...] }` for `require({ anyScope: [...] })`.
+     * @example if (request.method === 'DELETE') await request.requireScope('admin')
+     */
     requireScope (...scopes: RequiredScopes): Promise<void>
     /** @internal */
     [kReply]: FastifyReply | null

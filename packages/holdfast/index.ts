@@ -9,6 +9,7 @@ import appDocument from './app-document.ts'
 /**
  * The guard as a Fastify plugin: `await app.register(holdfast, { idp: { domain, audience } })`. With the section `revocation` it serves
  * the endpoints under `/revocation`, too. If the app has @fastify/swagger, its document shows the guards.
+ * @example await app.register(holdfast, { idp: { domain: 'tenant.example', audience: 'https://api.example' } })
  */
 export default fp<HoldfastOptions>(async (app, options) => {
   await app.register(auth, options)

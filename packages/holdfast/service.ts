@@ -11,6 +11,7 @@ const SERVICE_PACKAGES = ['@fastify/autoload', '@fastify/cors', '@fastify/env', 
  * The whole service as a plugin with the options of the guard. It stays in its own scope, so its error answers and its hooks do not
  * reach the routes of the app around it.
  * @throws Error that names the packages that are missing
+ * @example await app.register(service, { prefix: '/svc', idp: { domain: 'tenant.example', audience: 'https://api.example' } })
  */
 const service: FastifyPluginAsync<HoldfastOptions> = async (app, options) => {
   const missing = SERVICE_PACKAGES.filter(name => !isInstalled(name))

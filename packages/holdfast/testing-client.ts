@@ -11,7 +11,10 @@ export type ProofHeaders = {
 
 /** The app under test. */
 export interface InjectableApp {
-  /** Sends a request without a network, as Fastify's `inject` does. */
+  /**
+   * Sends a request without a network, as Fastify's `inject` does.
+   * @example const answer = await app.inject({ url: '/orders' })
+   */
   inject (options: InjectOptions): Promise<LightMyRequestResponse>
 }
 
@@ -30,16 +33,27 @@ export interface TestClient {
   readonly token: string
   /** RFC 7638 thumbprint of the key. */
   readonly jkt: string
-  /** Headers for one request: a proof is accepted only once. @param url absolute, as the client would call it */
+  /**
+   * Headers for one request: a proof is accepted only once.
+   * @param url absolute, as the client would call it
+   * @example const headers = client.headers('GET', 'http://localhost/orders')
+   */
   headers (method: string, url: string, nonce?: string): ProofHeaders
-  /** Sends a request with a fresh proof, and once more with the service's nonce if it asks for one. */
+  /**
+   * Sends a request with a fresh proof, and once more with the service's nonce if it asks for one.
+   * @example const { statusCode } = await client.inject(app, { method: 'POST', url: '/orders', payload: { item: 7 } }) // 200
+   */
   inject (app: InjectableApp, request: InjectedRequest): Promise<LightMyRequestResponse>
   /**
    * Sends a request, and then the same one with the same proof. Returns the second answer.
    * @throws Error if the first one is refused already
+   * @example const { statusCode } = await client.replay(app, '/orders') // 401
    */
   replay (app: InjectableApp, request: InjectedRequest): Promise<LightMyRequestResponse>
-  /** Sends a request with this client's token and a proof by another key, as a thief of the token would. */
+  /**
+   * Sends a request with this client's token and a proof by another key, as a thief of the token would.
+   * @example const { statusCode } = await client.stolen(app, '/orders') // 401
+   */
   stolen (app: InjectableApp, request: InjectedRequest): Promise<LightMyRequestResponse>
 }
 

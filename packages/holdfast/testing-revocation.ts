@@ -64,9 +64,13 @@ export interface TestTransmitter {
    * A signed security event token.
    * @param type the URI of the event, or the end of one that is known: `session-revoked`
    * @param subject its `sub_id`, such as `{ format: 'opaque', id: 'session-1' }`
+   * @example const token = transmitter.set('account-disabled', { format: 'iss_sub', iss: 'https://issuer.test/', sub: 'ann' })
    */
   set (type: string, subject: object, more?: TestSecurityEvent): string
-  /** Sends such a token to the app. The answer is 202 if the app has taken it. */
+  /**
+   * Sends such a token to the app. The answer is 202 if the app has taken it.
+   * @example await transmitter.push(app, 'session-revoked', { format: 'opaque', id: 'session-1' })
+   */
   push (app: InjectableApp, type: string, subject: object, more?: TestSecurityEvent): Promise<LightMyRequestResponse>
 }
 

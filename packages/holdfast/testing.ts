@@ -92,28 +92,54 @@ export interface TestTransmitterOptions {
 export interface TestIssuer<Options = TestPluginOptions> {
   /** Options for `holdfast` and `holdfast/service`. For more: `{ ...idp.options, dpop: { nonce: 'required' } }`. */
   readonly options: Options
-  /** A Bearer token that passes for 10 minutes, with these claims beside `iss`, `aud`, `sub`, `iat` and `exp`. */
+  /**
+   * A Bearer token that passes for 10 minutes, with these claims beside `iss`, `aud`, `sub`, `iat` and `exp`.
+   * @example
+   * const token = await idp.token({ sub: 'ann', scope: 'read:orders' })
+   * await app.inject({ url: '/orders', headers: { authorization: `Bearer ${token}` } }) // 200
+   */
   token (claims?: TestClaims): Promise<string>
-  /** The same as an opaque token: its claims are what the issuer answers about it. Rejects for an issuer that was made beside another. */
+  /**
+   * The same as an opaque token: its claims are what the issuer answers about it. Rejects for an issuer that was made beside another.
+   * @example const token = await idp.opaqueToken({ sub: 'ann', scope: 'read:orders' })
+   */
   opaqueToken (claims?: TestClaims): Promise<string>
-  /** A token that was valid until an hour ago. */
+  /**
+   * A token that was valid until an hour ago.
+   * @example const token = await idp.expiredToken({ scope: 'read:orders' }) // 401 token_expired
+   */
   expiredToken (claims?: TestClaims): Promise<string>
-  /** A token for another API. */
+  /**
+   * A token for another API.
+   * @example const token = await idp.wrongAudienceToken({ scope: 'read:orders' }) // 401 token_audience
+   */
   wrongAudienceToken (claims?: TestClaims): Promise<string>
-  /** A token that names the issuer's key and is signed with another one. */
+  /**
+   * A token that names the issuer's key and is signed with another one.
+   * @example const token = await idp.wrongKeyToken({ scope: 'read:orders' }) // 401 token_signature
+   */
   wrongKeyToken (claims?: TestClaims): Promise<string>
-  /** A client with a key of its own, and with a token that is bound to the key (RFC 9449). */
+  /**
+   * A client with a key of its own, and with a token that is bound to the key (RFC 9449).
+   * @example
+   * const client = await idp.dpopClient({ sub: 'ann', scope: 'read:orders' })
+   * const answer = await client.inject(app, '/orders')
+   */
   dpopClient (claims?: TestClaims): Promise<TestClient>
   /**
    * A client with a certificate of its own, and with a token that is bound to it (RFC 8705). A test has no connection with TLS, so its
    * requests carry the certificate in headers. The app reads the one that `server.clientCertificate` names, as behind a proxy, or
    * without that option `Client-Cert`.
+   * @example
+   * const client = await idp.certificateClient({ scope: 'read:orders' })
+   * const answer = await client.inject(app, '/orders')
    */
   certificateClient (claims?: TestClaims): Promise<CertificateClient>
   /**
    * Takes back every token of the issuer with this `sub` that was issued up to now, or with this `sid` or `jti` at any time, in every app
    * that is registered with the options and a section `revocation`. Resolves when it is in force. Rejects if there is no such app. Times
    * of tokens are whole seconds: a new token of the same `sub` passes after `clock.advance(1)`.
+   * @example await idp.revoke({ sub: 'ann' })
    */
   revoke (what: TestRevocation): Promise<void>
   /** The clock of the issuer, of its clients, and of every app that is registered with its options. */
@@ -122,9 +148,15 @@ export interface TestIssuer<Options = TestPluginOptions> {
 
 /** A clock that a test moves. */
 export interface TestClock {
-  /** Lets time pass. */
+  /**
+   * Lets time pass.
+   * @example idp.clock.advance(3600) // tokens of before have expired
+   */
   advance (seconds: number): void
-  /** Unix seconds. */
+  /**
+   * Unix seconds.
+   * @example const token = await idp.token({ exp: idp.clock.now() + 5 })
+   */
   now (): number
 }
 
@@ -147,7 +179,12 @@ const LIFETIME_SECONDS = 600
 
 const NO_REVOCATION = 'No open app with these options knows revocations, so nothing would be refused. Give it the section: app.register(holdfast, { ...idp.options, revocation: {} })'
 
-/** Makes an issuer with a fresh key. Works with every test runner: it registers nothing and needs no end. */
+/**
+ * Makes an issuer with a fresh key. Works with every test runner: it registers nothing and needs no end.
+ * @example
+ * const idp = await createTestIssuer()
+ * await app.register(holdfast, { ...idp.options, dpop: { nonce: 'required' } })
+ */
 export function createTestIssuer (options?: TestIssuerOptions & { readonly beside?: undefined }): Promise<TestIssuer>
 export function createTestIssuer (options: TestIssuerOptions): Promise<TestIssuer<JoinedPluginOptions>>
 export async function createTestIssuer ({ beside, ...given }: TestIssuerOptions = {}): Promise<TestIssuer<TestPluginOptions | JoinedPluginOptions>> {
@@ -193,6 +230,9 @@ export async function createTestIssuer ({ beside, ...given }: TestIssuerOptions 
  * Makes a transmitter of security events, in memory: `revocation: { transmitters: [transmitter.options] }` beside the options of the
  * issuer has the app accept its events.
  * @param beside the issuer about whose tokens it speaks, and by whose clock it goes
+ * @example
+ * const transmitter = await createTestTransmitter({ beside: idp })
+ * await app.register(holdfast, { ...idp.options, revocation: { transmitters: [transmitter.options] } })
  */
 export async function createTestTransmitter ({ beside, issuer = 'https://transmitter.test' }: TestTransmitterOptions): Promise<TestTransmitter> {
   const { entries, clock, providers } = jointOf(beside)

@@ -37,6 +37,66 @@ t.test('Everything that a caller sees of the package has a docstring in its decl
   t.end()
 })
 
+/** Names that the examples use, and what is there by them. */
+const KNOWN: Readonly<Record<string, string>> = {
+  app: "import('fastify').FastifyInstance",
+  request: "import('fastify').FastifyRequest",
+  refusal: "import('holdfast').Refusal",
+  idp: "import('holdfast/testing').TestIssuer",
+  client: "import('holdfast/testing').TestClient",
+  certified: "import('holdfast/testing').CertificateClient",
+  transmitter: "import('holdfast/testing').TestTransmitter",
+  service: "import('fastify').FastifyPluginAsync<import('holdfast').HoldfastOptions>"
+}
+
+/** The example as a program: it may make itself what is known otherwise. */
+function programOf (example: string): string {
+  const known = Object.entries(KNOWN).filter(([name]) => !example.includes(`const ${name} =`)).map(([name, type]) => `declare const ${name}: ${type}\n`).join('')
+  return `import holdfast, { Refusal } from 'holdfast'\nimport { createTestIssuer, createTestTransmitter } from 'holdfast/testing'\n${known}export async function example (): Promise<unknown> {\n${example}\nreturn [holdfast, Refusal, createTestIssuer, createTestTransmitter]\n}\n`
+}
+
+t.test('Each function of the package has an example in its docstring, which satisfies the compiler.', t => {
+  const examples = new Map<string, string>()
+  const bare: string[] = []
+  const isFunction = (node: ts.Node): boolean => ts.isMethodSignature(node) || ts.isMethodDeclaration(node) || (ts.isPropertySignature(node) && node.type?.getText().includes('=> GuardHook') === true)
+  const judge = (path: string, ...nodes: ts.Node[]): void => {
+    const [tag] = nodes.flatMap(node => ts.getJSDocTags(node)).filter(({ tagName }) => tagName.text === 'example')
+    if (tag) examples.set(join(root, `test/lint/example-${examples.size}.ts`), ts.getTextOfJSDocComment(tag.comment)!)
+    else bare.push(path)
+  }
+  const methodsOf = (node: ts.Node, path: string): void => {
+    if (ts.getJSDocTags(node).some(({ tagName }) => tagName.text === 'internal')) return
+    if (isFunction(node) && !ts.isComputedPropertyName((node as ts.MethodSignature).name)) judge(`${path}.${(node as ts.MethodSignature).name.getText()}`, node)
+    else ts.forEachChild(node, child => methodsOf(child, path))
+  }
+  for (const entry of ENTRIES) {
+    const source = program.getSourceFile(entry)!
+    for (const symbol of checker.getExportsOfModule(checker.getSymbolAtLocation(source)!)) {
+      const { name, declarations = [] } = symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol
+      if (declarations.some(ts.isFunctionDeclaration)) judge(name, ...declarations)
+      else if (declarations.some(ts.isClassDeclaration) && name === 'Refusal') judge(name, ...declarations)
+      if (!declarations.some(ts.isFunctionDeclaration)) declarations.forEach(node => methodsOf(node, name))
+    }
+    if (!entry.endsWith('testing.ts')) judge(relative(root, entry), ...source.statements)
+  }
+  program.getSourceFile(join(root, 'plugins/auth.ts'))!.statements.filter(ts.isModuleDeclaration).forEach(block => methodsOf(block, block.name.text))
+  t.strictSame(bare, [])
+  t.ok(examples.size > 25, `${examples.size} examples`)
+
+  const { options: own } = ts.getParsedCommandLineOfConfigFile(join(root, 'tsconfig.json'), { noUnusedLocals: false }, { ...ts.sys, onUnRecoverableConfigFileDiagnostic: () => {} })!
+  const host = ts.createCompilerHost(own)
+  const { getSourceFile, fileExists } = host
+  host.fileExists = path => examples.has(path) || fileExists(path)
+  host.getSourceFile = (path, version, ...rest) => examples.has(path) ? ts.createSourceFile(path, programOf(examples.get(path)!), version) : getSourceFile(path, version, ...rest)
+  const compiled = ts.createProgram([...examples.keys()], own, host)
+  for (const [path, example] of examples) {
+    const source = compiled.getSourceFile(path)!
+    const complaints = [...compiled.getSyntacticDiagnostics(source), ...compiled.getSemanticDiagnostics(source)]
+    t.strictSame(complaints.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n')), [], example)
+  }
+  t.end()
+})
+
 const REPORT = 'test/packages/api.txt'
 
 t.test('The declarations of the package match the report, so a breaking change is seen.', t => {
