@@ -271,6 +271,13 @@ const RUNS: Readonly<Record<string, (t: Test, block: Block) => Promise<void>>> =
     addRoutes(app)
     t.strictSame(await Promise.all(['/status', '/me', '/admin'].map(async url => (await app.inject(url)).statusCode)), [200, 401, 401])
   },
+  async 'dev.ts' (t, block) {
+    const { app, command } = await load<{ app: FastifyInstance, command: string }>(t, block, { "'holdfast/testing'": `'${pathToFileURL(join(root, 'packages/holdfast/testing.ts'))}'`, 'port: 3000': 'port: 0', 'console.log(command)': '' })
+    t.teardown(() => app.close())
+    const [, authorization, url] = /^curl -H 'Authorization: (Bearer \S+)' (\S+)$/.exec(command)!
+    t.strictSame(await (await fetch(url!, { headers: { authorization: authorization! } })).json(), { of: 'ann' })
+    t.equal((await fetch(url!)).status, 401)
+  },
   async 'errors.ts' (t, block) {
     const { answerErrors } = await load<{ answerErrors: (app: FastifyInstance) => void }>(t, block)
     const app = Fastify()

@@ -53,6 +53,7 @@ import { once } from 'node:events'
 import { createBullBoard } from '@bull-board/api'
 import { FastifyAdapter as BullBoard } from '@bull-board/fastify'
 import cookie from '@fastify/cookie'
+import express from '@fastify/express'
 import proxy from '@fastify/http-proxy'
 import { Authenticator, Strategy } from '@fastify/passport'
 import session from '@fastify/session'
@@ -133,6 +134,13 @@ await withApp('an error handler of a scope', '/inside/', app => app.register(asy
   scope.setErrorHandler((error, _request, reply) => reply.code(error.status).send({ own: error.reason }))
   scope.get('/', { onRequest: scope.requireScope('a') }, request => request.user.sub)
 }, { prefix: '/inside' }))
+
+// Express answers in a hook of its own.
+await withApp('@fastify/express', '/old', async app => {
+  app.addHook('onRequest', app.requireScope('a'))
+  await app.register(express)
+  app.use('/old', (_request, response) => response.end('express'))
+})
 
 const upstream = Fastify()
 upstream.get('/*', () => 'upstream')

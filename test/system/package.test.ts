@@ -113,9 +113,9 @@ const GETS_IN = '401 challenge nonce, then 200'
 
 t.test('Refusals reach the client through frameworks, so that one that needs a nonce gets in.', async t => {
   const cwd = project('frameworks', { 'index.js': FRAMEWORKS })
-  const packages = ['mercurius', 'graphql@16', 'ws', '@trpc/server', '@bull-board/api', '@bull-board/fastify', '@fastify/http-proxy', '@fastify/otel', '@opentelemetry/api', '@fastify/swagger']
+  const packages = ['mercurius', 'graphql@16', 'ws', '@trpc/server', '@bull-board/api', '@bull-board/fastify', '@fastify/express', '@fastify/http-proxy', '@fastify/otel', '@opentelemetry/api', '@fastify/swagger']
   await install(cwd, tarball(), 'fastify', ...packages, '@fastify/passport', '@fastify/session', '@fastify/cookie')
-  const rows = ['mercurius, in the context', 'mercurius, in the resolver of a field that is never null', 'mercurius, a subscription', 'tRPC', '@bull-board/fastify', 'an error handler of a scope', '@fastify/http-proxy', '@fastify/otel']
+  const rows = ['mercurius, in the context', 'mercurius, in the resolver of a field that is never null', 'mercurius, a subscription', 'tRPC', '@bull-board/fastify', 'an error handler of a scope', '@fastify/express', '@fastify/http-proxy', '@fastify/otel']
   const people = ['/token: ann a', '/inside: ann a', '/both: ann a', '/session: ben -', '/session without a token: ben -']
   compare(t, await expectSuccess(cwd, process.execPath, ['index.js']), [
     ...rows.map(row => `${row}: ${GETS_IN}`),
