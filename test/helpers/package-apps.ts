@@ -8,13 +8,13 @@ import { root } from './documents.ts'
 
 /** Apps of other people, in folders outside the repository, with the package as npm installs it. */
 
-const { NODE_OPTIONS: _options, TAP: _tap, FORCE_COLOR: _color, ...env } = process.env
-export const outsideEnv: NodeJS.ProcessEnv = env
+/** The environment, without what tap and its runner put there for tests. */
+export const outsideEnv: NodeJS.ProcessEnv = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:NODE_OPTIONS|FORCE_COLOR|_?TAP.*)$/.test(name)))
 
 /** What the program writes to stdout. Rejects with all that it wrote if it fails. */
 export async function expectSuccess (cwd: string, command: string, args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<string> {
   try {
-    return (await promisify(execFile)(command, args, { cwd, env: { ...env, ...more }, maxBuffer: 1 << 26 })).stdout
+    return (await promisify(execFile)(command, args, { cwd, env: { ...outsideEnv, ...more }, maxBuffer: 1 << 26 })).stdout
   } catch (error) {
     const { stdout = '', stderr = '' } = error as { stdout?: string, stderr?: string }
     throw new Error(`${command} ${args.join(' ')}\n${stdout}${stderr}`)
