@@ -81,6 +81,7 @@ t.test('No page tells people to run a package that is not published.', t => {
   const unpublished = pages.filter(page => /-\d+\.\d+\.\d+\.tgz/.test(textOf(page)))
   const published = pages.filter(page => /\b(?:npx|npm (?:i|install)) holdfast\b/.test(textOf(page)))
   t.ok(unpublished.length === 0 || published.length === 0, `either all pages have the tarballs, or all have the names: ${published.join(' ')}`)
+  t.strictSame(unpublished.filter(page => !PAGES.includes(page)), [], 'the release changes each page that names a tarball')
   const { version } = manifestOf('packages/holdfast')
   for (const page of unpublished) for (const [name, named] of textOf(page).matchAll(/holdfast(?:-cli)?-(\d+\.\d+\.\d+)\.tgz/g)) t.equal(named, version, `${page}: ${name}`)
   for (const page of PAGES) {

@@ -21,7 +21,7 @@ t.setTimeout(900_000)
 t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 
 const project = projectsIn(folder)
-const linesOf = (page: string): string[] => readBlocks(page).filter(({ language }) => language === 'sh').flatMap(({ text }) => text.split('\n')).filter(line => /\.tgz|npm run package/.test(line))
+const linesOf = (page: string): string[] => readBlocks(page).filter(({ language }) => language === 'sh').flatMap(({ text }) => text.split('\n')).filter(line => /\.tgz|npm run package|npm i holdfast|npx holdfast-cli/.test(line))
 let clone = ''
 
 t.test('Each line of the pages that installs or runs a package works as it is printed.', async t => {
@@ -29,7 +29,10 @@ t.test('Each line of the pages that installs or runs a package works as it is pr
   const app = project('app', { 'index.js': ESM })
 
   const lines = new Set([...linesOf('docs/guide/plugin.md'), ...linesOf('packages/holdfast-cli/README.md'), ...linesOf('docs/guide/gate.md')])
-  t.equal(lines.size, 5)
+  const isPublished = ![...lines].some(line => line.startsWith('npm run package'))
+  t.equal(lines.size, isPublished ? 3 : 5)
+  // The rows below want the tarball all the same.
+  if (isPublished) await expectSuccess(clone, 'npm', ['run', 'package'])
   for (const line of [...lines].sort((a, b) => Number(b.startsWith('npm run package')) - Number(a.startsWith('npm run package')))) {
     if (line.startsWith('npm run package')) {
       await expectSuccess(clone, 'sh', ['-c', line])
