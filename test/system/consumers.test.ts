@@ -229,7 +229,7 @@ async function main () {
 }
 main()
 `
-  const { 'server.ts': _server, ...typed } = GUIDE
+  const { 'server.ts': _server, 'dev.ts': _dev, ...typed } = GUIDE
   const cwd = sharing('cjs', 'commonjs', { ...typed, 'mistakes.ts': MISTAKES, 'tsconfig.json': TSCONFIG, 'plain.js': plain })
   t.match(await expectSuccess(cwd, process.execPath, ['plain.js']), /^user-1 401$/m)
   for (const version of ['6.0', '5.9']) {
