@@ -1,6 +1,6 @@
 import { finished } from 'node:stream'
-import { setImmediate } from 'node:timers/promises'
 import type { Readable, Writable } from 'node:stream'
+import { setImmediate } from 'node:timers/promises'
 import type { Surroundings } from '../surroundings.ts'
 import { GateError } from './gate-error.ts'
 
