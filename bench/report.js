@@ -32,7 +32,7 @@ const hostileTable = (rows) => table(
   ['hostile', 'status', 'CPU µs', 'main thread', 'its bytes to bare node:http', 'accepted in its place', 'CPU µs', 'ratio', 'beyond the bytes'],
   rows.map(one => [one.name, one.status, us(one.cpuUs), us(one.mainUs), us(one.bytesUs), one.like, us(one.acceptedUs), one.ratio.toFixed(2), one.beyondBytes.toFixed(2)]))
 
-const sizeTable = ({ cutoffs, blocks, startMs, calm, reconnect, flush, promotion, rssBytes, bareRssBytes, redisBytes, costUs, bareCostUs }) => `With ${count(cutoffs)} cutoffs and ${count(blocks)} blocks the first good answer comes ${(startMs / 1000).toFixed(1)} s after the start. Memory: ${mb(rssBytes)} (without revocation ${mb(bareRssBytes)}), in Redis ${mb(redisBytes)}. A request: ${us(costUs)} µs of CPU (without revocation ${us(bareCostUs)}).\n\n` + table(
+const sizeTable = ({ cutoffs, blocks, startMs, calm, reconnect, flush, promotion, rssBytes, bareRssBytes, redisBytes, costUs, emptyCostUs, bareCostUs }) => `With ${count(cutoffs)} cutoffs and ${count(blocks)} blocks the first good answer comes ${(startMs / 1000).toFixed(1)} s after the start. Memory: ${mb(rssBytes)} (without revocation ${mb(bareRssBytes)}), in Redis ${mb(redisBytes)}. A request: ${us(costUs)} µs of CPU (with no entries ${us(emptyCostUs)}, without revocation ${us(bareCostUs)}).\n\n` + table(
   ['what happens', 'longest time between two good answers, s', 'restored after, s'],
   Object.entries({ nothing: calm, 'the connection is lost': reconnect, 'Redis is emptied': flush, 'a Redis without the last entries is promoted': promotion }).map(([name, { gapMs, restoredMs }]) => [name, (gapMs / 1000).toFixed(2), restoredMs === undefined ? '' : (restoredMs / 1000).toFixed(1)]))
 

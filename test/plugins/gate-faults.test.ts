@@ -451,12 +451,18 @@ for (const [title, linesOf] of Object.entries(STORMS)) {
     const atRest = descriptors()
     // What the first storm loads is not its own.
     await storm()
-    const before = await heldBytes()
-    await storm()
-    // Connections to the upstream that are at rest are kept for some seconds.
-    while (descriptors() > atRest + 2) await new Promise(resolve => setTimeout(resolve, 20))
     const bound = CLIENTS * 16_384
-    const grown = await heldBytes(before + bound) - before
+    let before = await heldBytes()
+    let grown = Infinity
+    // What other tests load meanwhile comes once; what a client leaves behind comes with each storm.
+    for (let turn = 1; turn <= 4 && grown > bound; turn++) {
+      await storm()
+      // Connections to the upstream that are at rest are kept for some seconds.
+      while (descriptors() > atRest + 2) await new Promise(resolve => setTimeout(resolve, 20))
+      const after = await heldBytes(before + bound)
+      grown = after - before
+      before = after
+    }
     t.ok(grown <= bound, `memory is back where it was: ${grown} bytes`)
   })
 }
