@@ -235,6 +235,7 @@ t.test('A byte order mark, an end of line in two chunks and an event without an 
     [['event: message\ndata: a\n\nevent: y\ndata: a\n\ndata: a\n\n'], 'event: message\ndata: a\n\nevent: y\ndata: a\n\ndata: a\n\n', ['a', true], ['a', false], ['a', true]],
     [['data: a\nevent: y\n\n'], 'data: a\nevent: y\n\n', ['a', false]],
     [['database: x\ndatax\n\n'], 'database: x\ndatax\n\n'],
+    [[`data: ${'a'.repeat(92)}\r`, '\n\r\n'], `data: ${'a'.repeat(92)}\r\n\r\n`, ['a'.repeat(92), true]],
     [[], '']
   ]
   for (const [chunks, out, ...events] of rows) {
@@ -243,6 +244,10 @@ t.test('A byte order mark, an end of line in two chunks and an event without an 
     t.strictSame(seen, events, JSON.stringify(chunks))
   }
   await t.rejects(read(`data: ${'a'.repeat(100)}`), { message: 'too large' })
+  await t.rejects(read(`data: ${'a'.repeat(93)}\r`, '\n\r\n'), { message: 'too large' })
+  const deep = (levels: number): Buffer => Buffer.from('['.repeat(levels) + ']'.repeat(levels))
+  t.strictSame(ruledToolsOnly(deep(1000), () => false), deep(1000))
+  t.throws(() => ruledToolsOnly(deep(1001), () => false), { message: 'The list of tools of the upstream cannot be read' })
   t.equal(String(ruledToolsOnly(Buffer.from(' [ ] '), () => false)), ' [ ] ')
 })
 
