@@ -68,6 +68,7 @@ t.test('A list of tools holds only those that a rule of the path names; what nee
     ['a result without a list', '/mcp', '{"id":1,"result":{"name":"drop"}}', '{"id":1,"result":{"name":"drop"}}'],
     ['a result that is no object', '/mcp', '{"id":1,"result":[{"tools":5}]}', '{"id":1,"result":[{"tools":5}]}'],
     ['no message at all', '/mcp', '5', '5'],
+    ['null', '/mcp', 'null', 'null'],
     ['an answer in a batch', '/mcp', `[${whole} , 5,${result(tool('drop'))}]`, `[${RULED} , 5,${kept()}]`]
   ]
   for (const [title, path, body, expected] of rows) {
