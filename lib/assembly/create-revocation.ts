@@ -2,6 +2,7 @@ import { hostsOf, parseReplayUrl } from '../replay/redis/replay-url.ts'
 import { createCutoffs } from '../revocation/cutoffs.ts'
 import { createMemoryLog } from '../revocation/log.ts'
 import type { RevocationEntry, RevocationLog } from '../revocation/log.ts'
+import { createEventBodies } from '../revocation/event-body.ts'
 import { createReceiver } from '../revocation/receiver.ts'
 import type { EventSender, LogoutSender, Received } from '../revocation/receiver.ts'
 import { createRevocations } from '../revocation/revocations.ts'
@@ -72,6 +73,7 @@ export async function createRevocation (settings: Settings, options: RevocationP
     settings: revocation,
     revocations,
     receiver,
+    readBody: createEventBodies(surroundings.after),
     transmitters,
     /** The issuers about whose tokens operators may speak. */
     issuers: settings.idp.issuers.map(({ issuer }) => issuer) as readonly string[],
