@@ -124,5 +124,5 @@ t.test('The connection of a refused body is closed, and who had no room is told 
   const read = createBoundedReader({ maxBytes: 1, maxHeldBytes: 0, timeoutMs: 5, givesWay: 'newest', after: () => () => {}, errorOf: (status, message, headers) => Object.assign(new Error(message), { status, headers }) })
   const refusalOf = async (bytes: number): Promise<unknown> => read(Readable.from([Buffer.alloc(bytes)]), new PassThrough()).catch(({ status, headers }) => [status, headers])
   t.strictSame(await refusalOf(2), [413, { connection: 'close' }])
-  t.strictSame(await refusalOf(1), [503, { 'connection': 'close', 'retry-after': '1' }])
+  t.strictSame(await refusalOf(1), [503, { connection: 'close', 'retry-after': '1' }])
 })
