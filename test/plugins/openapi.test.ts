@@ -94,6 +94,9 @@ t.test('The endpoints of revocations are described, and each answer that they gi
     const answer = await fetch(url + path, { method: 'POST', headers: { 'content-type': type, ...headers }, body })
     return [answer.status, answer.status === 204 ? '' : Object.keys(await answer.json() as object)]
   }
+  const page = await (await fetch(`${url}/docs`)).text()
+  for (const path of ['events', 'logout']) t.ok(page.includes(`POST /revocation/${path}</a> <span class="guard">signed body</span></li>`))
+  t.match(page, /<p>Credentials: in the body, a token signed by its transmitter.<\/p>/)
   t.strictSame(await post('/revocation/events', 'application/secevent+jwt', 'x'), [400, ['err', 'description']])
   t.strictSame(await post('/revocation/logout', 'application/x-www-form-urlencoded', 'logout_token=x'), [400, ['error', 'error_description']])
   const authorization = `Bearer ${issuer.token({ scope: 'revoke' })}`
