@@ -1,16 +1,16 @@
+import { Readable } from 'node:stream'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../lib/refusal.ts'
 import { RevocationLogError } from '../lib/revocation/log.ts'
 import { OperatorError, operatorEntries } from '../lib/revocation/operator.ts'
 import type { Received } from '../lib/revocation/receiver.ts'
+import { MAX_EVENT_BYTES_OF_ADDRESS } from '../lib/revocation/event-body.ts'
 import { isBeyondEvents, MAX_SET_BYTES, SetError, UndecidedError } from '../lib/revocation/security-event-token.ts'
 import { SubjectError } from '../lib/revocation/subject.ts'
 import { eventsSchema, logoutSchema, subjectsSchema } from '../schemas/revocation.ts'
 
 /** A logout token has a few short claims. */
 const MAX_LOGOUT_BYTES = 16 * 1024
-/** Each piece of a body costs more than its bytes. 64 KiB come in 128 pieces of the shortest packets. */
-const MAX_PIECES = 256
 const RETRY_AFTER_SECONDS = 1
 /** Schemas of bodies are for the description. What cannot be read is refused in the words of each protocol. */
 const DESCRIBED_ONLY = { validatorCompiler: () => () => true } as const
@@ -23,7 +23,7 @@ const oauthBody: BodyOfRefusal = ({ err, message }) => ({ error: err === 'access
 const routes: FastifyPluginAsync = async (app) => {
   const { guardRevocation: revocation } = app
   if (!revocation) return
-  const { receiver, revocations, settings, issuers: known, count } = revocation
+  const { receiver, readBody, revocations, settings, issuers: known, count } = revocation
 
   await app.register(async scope => {
     scope.addHook('onRequest', (_request, reply, done) => {
@@ -31,11 +31,15 @@ const routes: FastifyPluginAsync = async (app) => {
       done()
     })
 
-    scope.addHook('preParsing', (_request, _reply, payload, done) => {
-      let pieces = 0
-      // Fastify then answers 413.
-      payload.on('data', () => { if (++pieces > MAX_PIECES) payload.receivedEncodedLength = Infinity })
-      done(null, payload)
+    scope.addHook('preParsing', async (request, reply, payload) => {
+      // Fastify answers 413.
+      if (Number(request.headers['content-length']) > request.routeOptions.bodyLimit!) return payload
+      try {
+        return Readable.from([await readBody(payload, reply.raw, [{ name: request.ip, maxBytes: MAX_EVENT_BYTES_OF_ADDRESS }])], { objectMode: false })
+      } catch (error) {
+        if (!(error instanceof UndecidedError)) throw error
+        refuse(request, reply.header('connection', 'close'), error, oauthBody)
+      }
     })
 
     if (settings.transmitters.some(({ delivery }) => delivery === 'push')) await scope.register(events)

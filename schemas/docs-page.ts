@@ -95,7 +95,7 @@ function renderSection (document: OpenapiDocument, { name, description, entries 
 }
 
 function renderOperation (document: OpenapiDocument, { method, path, operation }: Entry): string {
-  const { operationId, summary, description, security = [], requestBody } = operation
+  const { operationId, summary, description, security = [], requestBody, 'x-body-credentials': signed } = operation
   const parameters = (operation.parameters ?? []).map(parameter => resolveReference<Parameter>(document, parameter))
   // The answers of guards are the same everywhere: they stand once, at the end.
   const answers = Object.entries(operation.responses).filter(([, response]) => !('$ref' in response)).map(([status, response]) => renderAnswer(document, status, response))
@@ -106,7 +106,7 @@ function renderOperation (document: OpenapiDocument, { method, path, operation }
 <h3>${link(operationId, titleOf(method, path))}</h3>
 <p>${guardOf(operation)}</p>
 ${[summary, description].filter(text => text !== undefined).map(text => `<p>${prose(text)}</p>`).join('\n')}
-${security.length === 0 ? '<p>Open to everyone.</p>' : `<p>Credentials: ${security.map(renderSecurity).join(', or ')}.</p>`}
+${security.length === 0 ? `<p>${signed === undefined ? 'Open to everyone' : `Credentials: in the body, ${escape(signed)}`}.</p>` : `<p>Credentials: ${security.map(renderSecurity).join(', or ')}.</p>`}
 <pre><code>${escape(call)}</code></pre>
 ${ofDpop ? `<pre><code>${escape(dpopLine(method, path, ofDpop))}</code></pre>\n` : ''}${parameters.length === 0 ? '' : table(['Parameter', 'Where', 'Meaning'], parameters.map(({ name, in: place, required, description }) => [code(name), escape(required ? `${place}, required` : place), prose(description)]))}
 ${requestBody === undefined ? '' : table(['Body', 'Members'], Object.entries(requestBody.content).map(([type, { schema }]) => [code(type), renderSchema(document, schema)]))}
@@ -116,7 +116,8 @@ ${refusals.length === 0 ? '' : `<p>Refusals: ${refusals.join(', ')}.</p>`}
 }
 
 /** Who may call, in a few words: what the eye looks for. */
-function guardOf ({ security = [], 'x-requirements': further = [] }: Operation): string {
+function guardOf ({ security = [], 'x-requirements': further = [], 'x-body-credentials': signed }: Operation): string {
+  if (signed !== undefined) return '<span class="guard">signed body</span>'
   if (security.length === 0) return '<span class="guard open">open</span>'
   const sets = [...new Set(security.flatMap(requirement => Object.values(requirement)).filter(scopes => scopes.length > 0).map(scopes => scopes.join(' and ')))]
   const words = [security.some(requirement => Object.keys(requirement).length === 0) ? 'token, optional' : 'token', ...sets.length > 0 ? [sets.join(' or ')] : [], ...further.some(requirement => Object.keys(requirement).some(member => !['scope', 'anyScope', 'optional'].includes(member))) ? ['more'] : []]

@@ -10,12 +10,14 @@ const setError = object('The token is refused (RFC 8935 section 2.4).', { err: s
 
 /** `POST /revocation/events` */
 export const eventsSchema = {
+  'x-body-credentials': 'a token signed by its transmitter',
   body: { ...string, description: 'A security event token: a JWT (RFC 8417).', examples: ['eyJ...'] },
   response: { 202: done('The event has been stored. A repeat gets the same answer.'), 400: setError, 401: { ...setError, description: 'The Authorization header is not the configured one.' }, 503: stored }
 } as const
 
 /** `POST /revocation/logout` */
 export const logoutSchema = {
+  'x-body-credentials': 'a token signed by its provider',
   body: { type: 'object', required: ['logout_token'], properties: { logout_token: { ...string, description: 'A logout token: a JWT (OpenID Connect Back-Channel Logout 1.0 section 2.4).', examples: ['eyJ...'] } } },
   response: { 200: done('The logout has been stored.'), 400: oauthError, 503: stored }
 } as const

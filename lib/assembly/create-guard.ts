@@ -141,7 +141,7 @@ function nonceSecrets ({ dpop: { nonceSecret, replay } }: Settings, { randomByte
 const WARNINGS: ReadonlySet<GuardEvent['name']> = new Set([
   'keys_fetch_failed', 'keys_expired', 'keys_private', 'issuers_unavailable', 'replay_unavailable', 'replay_policy_unknown', 'nonce_secret_random',
   'affinity_missing', 'revocation_unavailable', 'revocation_refused', 'stream_changed', 'stream_without_subjects',
-  'stream_unchangeable', 'stream_redirected'
+  'stream_unchangeable', 'stream_redirected', 'event_ahead'
 ])
 
 /** What the name of an event does not say. */
@@ -149,7 +149,8 @@ const SENTENCES: { readonly [Name in GuardEvent['name']]?: string } = {
   affinity_missing: AFFINITY_MISSING,
   stream_without_subjects: 'The transmitter sends nothing until subjects are added to its stream: its default_subjects is NONE',
   stream_unchangeable: 'The stream is not all that is wanted, and its transmitter cannot change it; it is used as it is',
-  stream_redirected: 'The stream went elsewhere until now; it was the only one, and is delivered here now'
+  stream_redirected: 'The stream went elsewhere until now; it was the only one, and is delivered here now',
+  event_ahead: 'An event is dated ahead: until then it refuses tokens, unless an operator undoes it'
 }
 
 /** The level and the sentence of the log line for an event. */

@@ -2,6 +2,7 @@ import { hostsOf, parseReplayUrl } from '../replay/redis/replay-url.ts'
 import { createCutoffs } from '../revocation/cutoffs.ts'
 import { createMemoryLog } from '../revocation/log.ts'
 import type { RevocationEntry, RevocationLog } from '../revocation/log.ts'
+import { createEventBodies } from '../revocation/event-body.ts'
 import { createReceiver } from '../revocation/receiver.ts'
 import type { EventSender, LogoutSender, Received } from '../revocation/receiver.ts'
 import { createRevocations } from '../revocation/revocations.ts'
@@ -34,9 +35,16 @@ export type RevocationEvent =
   | { readonly name: 'stream_unchangeable', readonly transmitter: string, readonly status: number }
   /** Its events went elsewhere until now. */
   | { readonly name: 'stream_redirected', readonly transmitter: string, readonly from: string }
+  /** Tokens of its subjects are refused until then, or until an operator undoes it. Its sender may have sent others in the last minute. */
+  | { readonly name: 'event_ahead', readonly sender: string, readonly seconds: number }
   /** What became of events of a batch that was polled, and of how many. For those that are pushed, the log lines of the requests say it. */
   | { readonly name: 'revocation_received', readonly events: number } & Received
   | { readonly name: 'revocation_refused', readonly sender: string, readonly reason: string, readonly events: number }
+
+/** Clocks differ by less. */
+const MAX_AHEAD_SECONDS = 60
+/** Between two warnings about one sender. */
+const WARNING_MS = 60_000
 
 export interface RevocationPartsOptions extends Pick<IssuersOptions, 'surroundings' | 'transport' | 'jwtTools' | 'lookUpIssuer'> {
   /** The path under which the endpoints are mounted: empty, or one that begins with a slash. */
@@ -60,10 +68,12 @@ export async function createRevocation (settings: Settings, options: RevocationP
   const log = await openLog(revocation)
   const revocations = judge(log)
   const counts = new Map<string, number>()
+  /** When it was last said of a sender that its events are ahead. */
+  const warnedMs = new Map<string, number>()
   const receiver = createReceiver({
     senders: transmitters.map(({ sender }) => sender),
     logoutSenders,
-    append: revocations.append,
+    append,
     findSigner: jwtTools.createSignerFinder(),
     now
   })
@@ -72,6 +82,7 @@ export async function createRevocation (settings: Settings, options: RevocationP
     settings: revocation,
     revocations,
     receiver,
+    readBody: createEventBodies(surroundings.after),
     transmitters,
     /** The issuers about whose tokens operators may speak. */
     issuers: settings.idp.issuers.map(({ issuer }) => issuer) as readonly string[],
@@ -90,6 +101,18 @@ export async function createRevocation (settings: Settings, options: RevocationP
 
   function count (type: string, outcome: string): void {
     counts.set(`${type} ${outcome}`, (counts.get(`${type} ${outcome}`) ?? 0) + 1)
+  }
+
+  async function append (entries: readonly RevocationEntry[]): Promise<void> {
+    await revocations.append(entries)
+    // All entries of one event have its moment.
+    const [entry] = entries
+    if (!entry || entry.at - now() <= MAX_AHEAD_SECONDS) return
+    const { at, source } = entry
+    const nowMs = surroundings.steadyMs()
+    if (nowMs < (warnedMs.get(source) ?? -Infinity) + WARNING_MS) return
+    warnedMs.set(source, nowMs)
+    onEvent({ name: 'event_ahead', sender: source, seconds: Math.round(at - now()) })
   }
 
   async function takePolled (text: string, sender: EventSender): Promise<Received> {

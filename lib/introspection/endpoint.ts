@@ -42,11 +42,13 @@ export function createEndpoint ({ issuer, discovery, configured, transport, surr
         return parseDiscoveredUri(named, issuer, 'introspection_endpoint')
       })
       if (found === undefined) throw new ProviderFailure('introspection_endpoint')
+      known = found
       untilMs = steadyMs() + KNOWN_MS
-      return known = found
+      return found
     } catch (error) {
+      failure = error
       failedUntilMs = steadyMs() + FAILED_MS
-      throw failure = error
+      throw error
     }
   }
 

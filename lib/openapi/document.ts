@@ -25,6 +25,8 @@ export interface Operation {
   parameters?: Array<Parameter | Reference>
   requestBody?: { readonly content: Content }
   responses: Record<string, Response | Reference>
+  /** What stands in the body for the credentials of the header. */
+  'x-body-credentials'?: string
   /** What the route asks for beyond scopes: one entry for each guard that does. */
   'x-requirements'?: readonly object[]
 }

@@ -50,15 +50,20 @@ async function start (t: Test, issuer: Issuer, { values, before, prepare, host =
   const settings = await readSettings({ IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, ...values })
   const log: LogLine[] = []
   const options = serverOptions(settings)
-  const app: FastifyInstance = Fastify({
+  const server: FastifyInstance = Fastify({
     ...options,
     // Loading the service for the first time may take long on a busy machine.
     pluginTimeout: 0,
     logger: { level: settings.server.logLevel, stream: { write: (line: string) => { log.push(JSON.parse(line)) } } }
   })
-  before?.(app)
-  await app.register(holdfast, { settings, isServed, jwtTools: jwtToolsInUse() })
-  prepare?.(app)
+  // Below the root, as fastify-cli loads it. What listens and closes is the root.
+  let app = server
+  await server.register(async below => {
+    app = Object.assign(below, { close: server.close.bind(server) })
+    before?.(below)
+    await below.register(holdfast, { settings, isServed, jwtTools: jwtToolsInUse() })
+    prepare?.(below)
+  })
   t.teardown(() => {
     // With the door shut already, closing does not wait for a balancer to notice.
     app.server.closeAllConnections()
@@ -67,6 +72,6 @@ async function start (t: Test, issuer: Issuer, { values, before, prepare, host =
   })
   // A slow machine is not overload, unless a test says so.
   app.memoryUsage = () => ({ eventLoopDelay: 0, rssBytes: 0, heapUsed: 0, eventLoopUtilized: 0 })
-  const url = await app.listen({ port, host })
+  const url = await server.listen({ port, host })
   return { app, url, log, reasons: () => log.filter(line => line.msg === 'request refused').map(({ reason }) => reason) }
 }

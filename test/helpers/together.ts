@@ -9,8 +9,8 @@ const root = join(import.meta.dirname, '..')
 const COUNTED = /^(?:explain|lib|plugins|routes|server)\/|^packages\/(?:app-document|testing)\./
 /** Of the counted: much of their time passes in waiting for connections and limits, so two processes do nothing else. */
 const WAITING = [
-  /^plugins\/(?:connections|gate-faults|request-log|revocation-open)\./,
-  /^plugins\/(?:introspection-peers|issuers|last-connections|proofs)\.|^lib\/(?:provider\/transport|replay\/redis-store)\./
+  /^plugins\/(?:connections|gate-faults)\./,
+  /^plugins\/(?:introspection-peers|issuers|last-connections|proofs|request-log|revocation-open)\.|^lib\/(?:provider\/transport|replay\/redis-store)\./
 ] as const
 /** What a change to a route needs: the routes, their table, and what is said about them. */
 const QUICK = /^(?:own|routes)\/|^plugins\/(?:errors|openapi|resource-metadata|verify)\./

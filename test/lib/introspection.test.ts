@@ -87,6 +87,8 @@ t.test('A private key signs an assertion with the algorithm that fits it', async
 interface Asked {
   readonly introspector: Introspector
   readonly bodies: string[]
+  /** The Accept header of each. */
+  readonly accepts: unknown[]
   /** What the endpoint answers next. */
   answer: { status?: number, body: string, hang?: boolean }
   /** From now on the endpoint answers no request until it is released. */
@@ -117,6 +119,7 @@ async function setUp (t: Test, options: Partial<IntrospectorOptions> = {}, trans
   const asked: Asked = {
     introspector,
     bodies,
+    accepts,
     answer: { body: '{"active":true,"sub":"u"}' },
     hold () {
       let release = (): void => {}
@@ -133,6 +136,7 @@ t.test('The provider gets one request, and its claims are returned', async t => 
   const answers = await Promise.all([asked.introspector.ask('a b', true), asked.introspector.ask('a b', true), asked.introspector.ask('c', true)])
   t.strictSame(answers, Array(3).fill({ claims: { sub: 'u' }, expiresAt: Infinity }))
   t.strictSame(asked.bodies.sort(), ['token=a+b&token_type_hint=access_token', 'token=c&token_type_hint=access_token'], 'concurrent callers with one token share a call')
+  t.strictSame(asked.accepts, ['application/json', 'application/json'])
   asked.answer = { body: '{"active":false,"sub":"u"}' }
   t.strictSame(await asked.introspector.ask('a b', true), { claims: undefined, expiresAt: Infinity }, 'nothing is believed about a token that is not active')
   t.strictSame(asked.introspector.state(), { active: 2, inactive: 1, failures: 0, turnedAway: 0, inFlight: 0 })

@@ -94,6 +94,9 @@ t.test('The endpoints of revocations are described, and each answer that they gi
     const answer = await fetch(url + path, { method: 'POST', headers: { 'content-type': type, ...headers }, body })
     return [answer.status, answer.status === 204 ? '' : Object.keys(await answer.json() as object)]
   }
+  const page = await (await fetch(`${url}/docs`)).text()
+  for (const path of ['events', 'logout']) t.ok(page.includes(`POST /revocation/${path}</a> <span class="guard">signed body</span></li>`))
+  t.match(page, /<p>Credentials: in the body, a token signed by its transmitter.<\/p>/)
   t.strictSame(await post('/revocation/events', 'application/secevent+jwt', 'x'), [400, ['err', 'description']])
   t.strictSame(await post('/revocation/logout', 'application/x-www-form-urlencoded', 'logout_token=x'), [400, ['error', 'error_description']])
   const authorization = `Bearer ${issuer.token({ scope: 'revoke' })}`
@@ -232,8 +235,9 @@ t.test('Every refusal that can occur is documented, with the body that is served
   }
 })
 
-t.test('A refusal is documented with the headers that it carries', async t => {
+t.test('A refusal is documented with what it means and with the headers that it carries', async t => {
   const { document } = await start(t, { DPOP_NONCE: 'required', RATE_LIMIT: '100' })
+  for (const [name, { description }] of Object.entries(document.components.responses)) t.match(description, /^[A-Z].+\.$/, name)
   const headersAt = (path: string): Record<string, string[]> => Object.fromEntries(Object.entries(operationAt(document, path).responses)
     .map(([status, response]) => [status, Object.keys(resolveReference<Response>(document, response).headers ?? {})]))
   t.strictSame(headersAt('/api/private-scoped'), { 200: [], 401: ['WWW-Authenticate', 'DPoP-Nonce'], 403: ['WWW-Authenticate'], 429: ['Retry-After'], 503: ['Retry-After'] })

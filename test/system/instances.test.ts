@@ -78,6 +78,15 @@ async function expectOutage (t: Test, instances: readonly Instance[], reason: st
   }
 }
 
+/** Sends a proof again, as clients do, while the store has not decided: on a busy machine it may not answer in time. */
+async function untilDecided (base: string, proof: string, undecided: Answer[] = []): Promise<Answer> {
+  const answer = await sendProof(base, proof)
+  if (answer.status !== UNDECIDED.status) return answer
+  undecided.push(answer)
+  await delay(100)
+  return untilDecided(base, proof, undecided)
+}
+
 /** Each instance takes the very first proof that it gets after it says that it is ready, and the other one knows it. */
 async function expectRecovery (t: Test, instances: readonly Instance[]): Promise<void> {
   for (const [n, instance] of instances.entries()) {
@@ -127,7 +136,7 @@ function sendSteadily (t: Test, instances: readonly Instance[]): { stop (): Prom
 /** None of the accepted proofs passes again, anywhere. */
 async function expectRecorded (t: Test, instances: readonly Instance[], proofs: readonly string[]): Promise<void> {
   t.ok(proofs.length > 1, `${proofs.length} were accepted`)
-  const outcomes = await Promise.all(proofs.map((proof, n) => sendProof(instances[n % 2]!.url, proof)))
+  const outcomes = await Promise.all(proofs.map((proof, n) => untilDecided(instances[n % 2]!.url, proof)))
   t.strictSame(outcomes.filter(({ result }) => result !== REPLAYED.result), [])
 }
 
@@ -140,12 +149,14 @@ t.test('Two instances with one Redis', { skip: skipRedis }, async t => {
   await t.test('Of 500 copies of one proof, spread over both, exactly one passes.', async t => {
     const proof = makeProof()
     // Ten at any moment: more of them wait for each other, not for the store, and on a busy machine for too long.
-    const answers: Answer[] = []
+    const [answers, undecided]: [Answer[], Answer[]] = [[], []]
     await Promise.all(Array.from({ length: 10 }, async (_, n) => {
-      for (let turn = 0; turn < 50; turn++) answers.push(await sendProof(instances[(n + turn) % 2]!.url, proof))
+      for (let turn = 0; turn < 50; turn++) answers.push(await untilDecided(instances[(n + turn) % 2]!.url, proof, undecided))
     }))
-    t.equal(answers.filter(({ status }) => status === 200).length, 1)
-    t.equal(answers.filter(({ status, result }) => status === 401 && result === 'invalid_dpop_proof').length, 499)
+    const passed = answers.filter(({ status }) => status === 200).length
+    // The one that the store took may be among those that heard of it too late, and then none passes.
+    t.ok(passed === 1 || (passed === 0 && undecided.length > 0), `${passed} passed`)
+    t.equal(answers.filter(({ status, result }) => status === 401 && result === 'invalid_dpop_proof').length, 500 - passed)
     t.hasStrict(await sendProof(instances[0]!.url, makeProof()), ACCEPTED, 'a proof of its own passes')
   })
 

@@ -17,10 +17,10 @@ import { until } from '../../helpers/until.ts'
 const ISSUER = 'https://issuer.example'
 const SESSION_REVOKED = 'https://schemas.openid.net/secevent/caep/event-type/session-revoked'
 
-async function create (revocation: object | undefined, values: object = {}, lookUpIssuer?: RevocationPartsOptions['lookUpIssuer']): Promise<{ parts: RevocationParts | undefined, events: RevocationEvent[] }> {
+async function create (revocation: object | undefined, values: object = {}, lookUpIssuer?: RevocationPartsOptions['lookUpIssuer'], surroundings = processSurroundings): Promise<{ parts: RevocationParts | undefined, events: RevocationEvent[] }> {
   const events: RevocationEvent[] = []
   const settings = await readSettings({ IDP_ISSUER: ISSUER, IDP_AUDIENCE: 'https://api.example', ...revocation && { REVOCATION: revocation }, ...values })
-  const parts = await createRevocation(settings, { surroundings: processSurroundings, transport: createTransport(), mount: '/v1', onEvent: event => { events.push(event) }, ...lookUpIssuer && { lookUpIssuer } })
+  const parts = await createRevocation(settings, { surroundings, transport: createTransport(), mount: '/v1', onEvent: event => { events.push(event) }, ...lookUpIssuer && { lookUpIssuer } })
   return { parts, events }
 }
 
@@ -67,6 +67,30 @@ t.test('Where the application decides which issuers there are, events about any 
     t.equal((await parts!.receiver.push(set, undefined)).outcome, 'applied')
     t.equal(parts!.revocations.state().entries, count)
   }
+})
+
+t.test('An event that is dated more than a minute ahead is a warning, one a minute for each sender', async t => {
+  let ms = 0
+  const remote = await startEventTransmitter(t)
+  const seconds = 1_800_000_000
+  const { parts, events } = await create({ transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'push', tokenIssuers: [ISSUER] }] }, {}, undefined, { ...processSurroundings, now: () => seconds, steadyMs: () => ms })
+  t.teardown(() => parts!.close())
+  parts!.start()
+  const push = async (ahead: number, moment: object = { toe: seconds + ahead }): Promise<unknown[]> => {
+    events.length = 0
+    await parts!.receiver.push(remote.set(SESSION_REVOKED, {}, { jti: 'secret', iat: seconds, sub_id: { format: 'iss_sub', iss: ISSUER, sub: 'secret' }, ...moment }), undefined)
+    return events.filter(({ name }) => name === 'event_ahead')
+  }
+  const warning = (ahead: number): object => ({ name: 'event_ahead', sender: remote.url, seconds: ahead })
+  t.strictSame(await push(0), [])
+  t.strictSame(await push(60), [])
+  t.strictSame(await push(61), [warning(61)])
+  ms = 59_999
+  t.strictSame(await push(3600), [])
+  ms = 60_000
+  t.strictSame(await push(3600, { iat: seconds + 3600 }), [warning(3600)])
+  ms = 120_000
+  t.strictSame(await push(3600, { toe: seconds + 3600, sub_id: { format: 'uri', uri: 'a:b' } }), [], 'an event without effect')
 })
 
 t.test('A secret is a text, a file or a variable', async t => {

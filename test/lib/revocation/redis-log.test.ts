@@ -474,6 +474,19 @@ t.test('A store that is emptied again while it is restored gets all back', async
   t.strictSame(new Set(keysIn(store)), new Set(keys), 'the first of them too, which were written before the second loss')
 })
 
+t.test('What could not be written again is written with the next attempt', async t => {
+  const store = startRevocationStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  const keys = Array.from({ length: 1200 }, (_, n) => `k${n}`)
+  await one.append(keys.map(key => entry({ key })))
+  let rewrites = 0
+  store.onCall = name => { if (name === 'REWRITE' && ++rewrites === 1) throw new Error('lost') }
+  store.empty()
+  await until('all is back', () => one.isLoaded() && store.rows.length >= keys.length)
+  t.strictSame(new Set(keysIn(store)), new Set(keys))
+})
+
 t.test('A connection that is lost while an instance looks for what the log has lost leaves one reader, which finds it', async t => {
   const store = startRevocationStore()
   const one = startInstance(t, store)

@@ -1,0 +1,29 @@
+import { createBoundedReader } from '../bounded-reader.ts'
+import type { BodyReader } from '../bounded-reader.ts'
+import type { Surroundings } from '../surroundings.ts'
+import { MAX_SET_BYTES, UndecidedError } from './security-event-token.ts'
+
+/** Of all bodies that are held at once. Who sends them is not known yet. */
+export const MAX_EVENT_BYTES = 16 * 1024 * 1024
+/** Of those, what one address may have, so that one does not take the room of all. */
+export const MAX_EVENT_BYTES_OF_ADDRESS = MAX_EVENT_BYTES / 4
+/** 64 KiB come in 128 pieces of the shortest packets. */
+const MAX_PIECES = 256
+const TIMEOUT_MS = 10_000
+
+/**
+ * Reads what senders of events send. Where there is no room the oldest unfinished body gives way: a sender may have the address of an
+ * attacker, behind a proxy that is not trusted, and its own bodies are soon whole.
+ * @returns a reader whose errors have a `statusCode`; for want of room, UndecidedError
+ */
+export function createEventBodies (after: Surroundings['after']): BodyReader {
+  return createBoundedReader({
+    maxBytes: MAX_SET_BYTES,
+    maxPieces: MAX_PIECES,
+    maxHeldBytes: MAX_EVENT_BYTES,
+    timeoutMs: TIMEOUT_MS,
+    givesWay: 'oldest',
+    errorOf: (statusCode, message, headers) => statusCode === 503 ? new UndecidedError('too many bodies are being read') : Object.assign(new Error(message), { statusCode, headers }),
+    after
+  })
+}

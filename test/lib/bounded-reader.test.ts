@@ -1,0 +1,128 @@
+import { once } from 'node:events'
+import { PassThrough, Readable } from 'node:stream'
+import t from 'tap'
+import { createBoundedReader } from '../../lib/bounded-reader.ts'
+import type { BodySender, BoundedReaderOptions } from '../../lib/bounded-reader.ts'
+
+const KIB = 1024
+
+/** Bodies of at most 4 KiB, and 8 KiB of all. */
+function openReader (given: Partial<BoundedReaderOptions> = {}) {
+  const read = createBoundedReader({
+    maxBytes: 4 * KIB,
+    maxHeldBytes: 8 * KIB,
+    timeoutMs: 5,
+    givesWay: 'oldest',
+    after: () => () => {},
+    errorOf: (status, message, headers) => Object.assign(new Error(message), { status, headers }),
+    ...given
+  })
+  /** A body that is sent in parts, and what came of it: its size, or the status of the refusal. */
+  return (senders: readonly BodySender[] = []) => {
+    const source = new PassThrough()
+    const answer = new PassThrough()
+    const outcome = read(source, answer, senders).then(({ length }) => length, ({ status }) => status as number)
+    return {
+      outcome,
+      source,
+      async send (bytes: number): Promise<void> {
+        source.write(Buffer.alloc(bytes))
+        await new Promise(setImmediate)
+      },
+      async answered (): Promise<void> {
+        await once(answer.destroy(), 'close')
+      }
+    }
+  }
+}
+
+t.test('Where there is no room, the oldest unfinished body gives way', async t => {
+  const open = openReader()
+  const [first, second, third] = [open(), open(), open()]
+  await second.send(4 * KIB)
+  await first.send(4 * KIB - 1)
+  await third.send(1)
+  t.equal(await second.outcome, 503, 'the first of which something was held')
+  await third.send(2 * KIB)
+  first.source.end('x')
+  third.source.end()
+  t.strictSame(await Promise.all([first.outcome, third.outcome]), [4 * KIB, 2 * KIB + 1])
+})
+
+t.test('A whole body keeps its room until it was answered, and then the newest has none', async t => {
+  const open = openReader()
+  const [first, second] = [open(), open()]
+  for (const { source } of [first, second]) source.end(Buffer.alloc(4 * KIB))
+  t.strictSame(await Promise.all([first.outcome, second.outcome]), [4 * KIB, 4 * KIB])
+  const refused = open()
+  await refused.send(1)
+  t.equal(await refused.outcome, 503)
+  await first.answered()
+  const later = open()
+  later.source.end('x')
+  t.equal(await later.outcome, 1)
+})
+
+t.test('A sender beyond its share takes the room of its own bodies only', async t => {
+  const open = openReader()
+  const one = { name: 'one', maxBytes: 4 * KIB }
+  const [other, first] = [open([{ name: 'other', maxBytes: 4 * KIB }]), open([one])]
+  await other.send(3 * KIB)
+  await first.send(3 * KIB)
+  const second = open([one])
+  await second.send(3 * KIB)
+  t.equal(await first.outcome, 503)
+  for (const { source } of [other, second]) source.end()
+  t.strictSame(await Promise.all([other.outcome, second.outcome]), [3 * KIB, 3 * KIB])
+})
+
+t.test('A body that needs more than the share of its sender gives way itself', async t => {
+  const body = openReader()([{ name: 'one', maxBytes: 2 * KIB }])
+  await body.send(2 * KIB)
+  await body.send(1)
+  t.equal(await body.outcome, 503)
+})
+
+t.test('The newest gives way where it is to', async t => {
+  const open = openReader({ givesWay: 'newest' })
+  const [first, second, third] = [open(), open(), open()]
+  await first.send(4 * KIB)
+  await second.send(4 * KIB)
+  await third.send(1)
+  t.equal(await third.outcome, 503)
+  for (const { source } of [first, second]) source.end()
+  t.strictSame(await Promise.all([first.outcome, second.outcome]), [4 * KIB, 4 * KIB])
+})
+
+t.test('Nothing is held of what was refused, or of a client that has gone', async t => {
+  const open = openReader({ givesWay: 'newest' })
+  for (let n = 0; n < 5; n++) {
+    const [large, gone, answered] = [open(), open(), open()]
+    await large.send(4 * KIB)
+    await large.send(1)
+    t.equal(await large.outcome, 413)
+    await gone.send(4 * KIB)
+    gone.source.destroy()
+    t.equal(await gone.outcome, 499)
+    await answered.send(4 * KIB)
+    await answered.answered()
+    t.equal(await answered.outcome, 499)
+  }
+})
+
+t.test('A body has so many pieces, and no more', async t => {
+  const open = openReader({ maxPieces: 2 })
+  const [whole, more] = [open(), open()]
+  for (let n = 0; n < 2; n++) await whole.send(1)
+  whole.source.end()
+  t.equal(await whole.outcome, 2)
+  for (let n = 0; n < 3; n++) await more.send(1)
+  t.equal(await more.outcome, 413)
+})
+
+t.test('The connection of a refused body is closed, and who had no room is told when to come again', async t => {
+  const read = createBoundedReader({ maxBytes: 1, maxHeldBytes: 0, timeoutMs: 5, givesWay: 'newest', after: () => () => {}, errorOf: (status, message, headers) => Object.assign(new Error(message), { status, headers }) })
+  const refusalOf = async (bytes: number): Promise<unknown> => read(Readable.from([Buffer.alloc(bytes)]), new PassThrough()).catch(({ status, headers }) => [status, headers])
+  t.strictSame(await refusalOf(2), [413, { connection: 'close' }])
+  t.strictSame(await refusalOf(1), [503, { connection: 'close', 'retry-after': '1' }])
+})

@@ -1,0 +1,79 @@
+import { connect } from 'node:net'
+import t from 'tap'
+import type { Test } from 'tap'
+import { MAX_EVENT_BYTES_OF_ADDRESS, MAX_EVENT_BYTES } from '../../lib/revocation/event-body.ts'
+import { MAX_SET_BYTES } from '../../lib/revocation/security-event-token.ts'
+import { RECEIVER, startRevocation } from '../helpers/revocation-site.ts'
+import type { Site } from '../helpers/revocation-site.ts'
+import { until } from '../helpers/until.ts'
+
+const OF_ADDRESS = MAX_EVENT_BYTES_OF_ADDRESS / MAX_SET_BYTES
+const EVENTS = 'POST /revocation/events HTTP/1.1\r\nContent-Type: application/secevent+jwt'
+
+/** Connections that each begin a body, by one of two proxies: one that is trusted names the client. */
+function startHolding (t: Test, { url }: Site) {
+  const answers: string[] = []
+  const hold = (count: number, address: string, { request = EVENTS, size = MAX_SET_BYTES } = {}): void => {
+    for (let n = 0; n < count; n++) {
+      const socket = connect(Number(new URL(url).port), '127.0.0.1')
+      t.teardown(() => socket.destroy())
+      socket.on('error', () => {}).once('data', answer => answers.push(String(answer)))
+      socket.write(`${request}\r\nHost: a\r\nX-Forwarded-For: ${address}\r\nContent-Length: ${size}\r\n\r\n${'x'.repeat(size - 1)}`)
+    }
+  }
+  return { answers, hold }
+}
+
+async function startSite (t: Test): Promise<Site> {
+  return startRevocation(t, {
+    values: { TRUST_PROXY: '127.0.0.1' },
+    revocation: (transmitter, issuer) => ({ transmitters: [{ issuer: transmitter.url, audience: RECEIVER, delivery: 'push', tokenIssuers: [issuer.url] }], logout: [{ clientId: 'c' }] })
+  })
+}
+
+function revoke ({ transmitter, issuer, push }: Site, sub: string, address: string): Promise<Response> {
+  return push(transmitter.set({ claims: { sub_id: { format: 'iss_sub', iss: issuer.url, sub } } }), { 'x-forwarded-for': address })
+}
+
+t.test('Bodies that are begun and never finished take 4 MiB for one address and 16 MiB for all, and whole events are stored meanwhile, even from the same address', async t => {
+  const site = await startSite(t)
+  const { answers, hold } = startHolding(t, site)
+  hold(OF_ADDRESS + 8, '192.0.2.1')
+  await until('the share is full', () => answers.length >= 8)
+  const [status, ...lines] = answers[0]!.toLowerCase().split('\r\n')
+  t.strictSame([status, lines.includes('retry-after: 1'), lines.includes('connection: close')], ['http/1.1 503 service unavailable', true, true])
+  t.equal((await revoke(site, 'one', '192.0.2.9')).status, 202, 'of another address')
+  t.equal(answers.length, 8)
+  t.equal((await revoke(site, 'two', '192.0.2.1')).status, 202, 'of the same address')
+  await until('the oldest has given way', () => answers.length === 9)
+
+  for (const n of [2, 3, 4]) hold(OF_ADDRESS, `192.0.2.${n}`)
+  hold(2, '192.0.2.5')
+  await until('all room is taken', () => answers.length === OF_ADDRESS + 8 + 3 * OF_ADDRESS + 2 - MAX_EVENT_BYTES / MAX_SET_BYTES)
+  t.equal((await revoke(site, 'three', '192.0.2.9')).status, 202)
+  await until('the oldest has given way', () => answers.length === 11)
+  t.strictSame(await Promise.all(['one', 'two', 'three', 'four'].map(sub => site.ask(site.issuer.token({ sub })))), [401, 401, 401, 200])
+  t.strictSame(answers.filter(answer => !answer.startsWith('HTTP/1.1 503 ')), [])
+  t.strictSame(site.log.filter(({ level }) => level >= 50), [])
+  t.equal(site.app.guardRevocation!.counts.get('refused unavailable'), 11)
+})
+
+t.test('Logout tokens have the same room', async t => {
+  const site = await startSite(t)
+  const { answers, hold } = startHolding(t, site)
+  hold(MAX_EVENT_BYTES_OF_ADDRESS / (16 * 1024) + 1, '192.0.2.1', { size: 16 * 1024, request: 'POST /revocation/logout HTTP/1.1\r\nContent-Type: application/x-www-form-urlencoded' })
+  await until('one gives way', () => answers.length >= 1)
+  t.equal(answers[0]!.startsWith('HTTP/1.1 503 '), true)
+  t.equal((await site.logout('logout_token=a')).status, 400, 'of another address: it is read')
+})
+
+t.test('A body that is too large is 413, by what it says and by what it is', async t => {
+  const site = await startSite(t)
+  const { answers, hold } = startHolding(t, site)
+  hold(1, '192.0.2.1', { size: MAX_SET_BYTES + 1 })
+  await until('it is answered', () => answers.length === 1)
+  t.equal(answers[0]!.startsWith('HTTP/1.1 413 '), true)
+  const chunk = 'x'.repeat(MAX_SET_BYTES)
+  const send = (body: string): Promise<Response> => fetch(`${site.url}/revocation/events`, { method: 'POST', headers: { 'content-type': 'application/secevent+jwt' }, body: new Blob([body]).stream(), duplex: 'half' } as RequestInit)
+  t.strictSame([(await send(chunk)).status, (await send(`${chunk}x`)).status], [400, 413])
+})
