@@ -279,6 +279,7 @@ t.test('The endpoint is the configured one, or that of the metadata, which are r
   ]
   for (const [title, given] of bad) {
     document = given
+    clock.at += 1000
     await t.rejects(find(exchange), { name: 'ProviderFailure', word: 'introspection_endpoint' } as never, title)
   }
 
@@ -292,6 +293,40 @@ t.test('The endpoint is the configured one, or that of the metadata, which are r
   while (!watched.isKnown()) await new Promise(setImmediate)
   t.pass('it is looked up again in the background')
   await watched.close()
+})
+
+t.test('A flood of made-up tokens has the metadata read by one look-up at a time, and after a failure by one in a second', async t => {
+  const clock = new Clock()
+  const held: Array<() => void> = []
+  let [status, looked] = [500, 0]
+  const exchange = {
+    send: async (url: string) => {
+      looked++
+      await new Promise<void>(resolve => held.push(resolve))
+      return { status, body: Buffer.from(JSON.stringify({ issuer: ISSUER, introspection_endpoint: 'https://idp.example/x' })), facts: { url } }
+    },
+    close () {}
+  }
+  const { find } = createEndpoint({
+    issuer: ISSUER,
+    discovery: createDiscovery(ISSUER),
+    configured: undefined,
+    transport: { open: () => exchange },
+    surroundings: { now: clock.now, after: clock.after, random: () => 0, steadyMs: () => clock.at }
+  })
+  const flood = async (): Promise<unknown[]> => {
+    const found = Promise.all(Array.from({ length: 64 }, () => find(exchange).catch(({ word }) => word)))
+    for (const answer of held.splice(0)) answer()
+    return [...new Set(await found)]
+  }
+  t.strictSame([await flood(), looked], [['status'], 1], 'together')
+  clock.at += 999
+  t.strictSame([await flood(), looked], [['status'], 1], 'within the second')
+  clock.at++
+  status = 200
+  t.strictSame([await flood(), looked], [['https://idp.example/x'], 2], 'and then again')
+  clock.at += 10 * 60_000
+  t.strictSame([await flood(), looked], [['https://idp.example/x'], 3], 'when the address is old')
 })
 
 t.test('A signed answer counts only if it is one, of the issuer, for this client and with a signature that fits', async t => {
