@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
+import { COMMANDS } from '../../cli/stored-revocations.ts'
 import { openRedisClient } from '../../lib/replay/redis/redis-link.ts'
 import { parseReplayUrl } from '../../lib/replay/redis/replay-url.ts'
 import { keyOf } from '../../lib/revocation/target.ts'
@@ -15,8 +16,8 @@ const now = (): number => Date.now() / 1000
 const keyOfUser = (sub: string): string => keyOf(['sub', 'https://issuer.example/', sub])
 const entry = (sub: string, effect: RevocationEntry['effect'] = 'cutoff'): RevocationEntry => ({ key: keyOfUser(sub), effect, at: now(), recordedAt: now(), event: 'session-revoked', source: 'https://transmitter.example', sender: 'https://issuer.example', standing: 'issuer' })
 
-function startInstance (t: Test, port: number) {
-  const target = parseReplayUrl(`redis://127.0.0.1:${port}`)
+function startInstance (t: Test, port: number, user = '') {
+  const target = parseReplayUrl(`redis://${user}127.0.0.1:${port}`)
   const reader = startLogReader(t, { open: listeners => openRedisClient(target, listeners, processSurroundings.steadyMs), surroundings: processSurroundings, retentionSeconds: 3600 })
   return { ...reader, isRevoked: (sub: string) => reader.isRevoked(keyOfUser(sub)) }
 }
@@ -111,6 +112,20 @@ t.test('Many blocks stop no start: they are read in pages', { skip: skipRedis },
   const last = startInstance(t, server.port)
   await last.loaded()
   t.equal(last.cutoffs.size(), 26_000)
+})
+
+t.test('A user without the right to XDEL lets nothing be written again each time the log is to be cleaned', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  await server.command('ACL', 'SETUSER', 'revoker', 'on', '>hunter2', '~{holdfast:revocation}:*', '+info', ...COMMANDS.filter(name => name !== 'XDEL').map(name => `+${name.toLowerCase()}`))
+  const one = startInstance(t, server.port, 'revoker:hunter2@')
+  await one.loaded()
+  // Those that stand are at the front, so they are written again before it can go.
+  await one.append(many(500))
+  for (let n = 0; n < 13; n++) await one.append(many(1000).map(({ key, ...rest }) => ({ ...rest, key: `${key} later`, at: rest.at + n })))
+  await until('it was refused', () => one.changes.length > 0)
+  t.strictSame([one.changes[0], one.isLoaded()], ['auth', true])
+  await delay(1000)
+  t.equal(await server.command('XLEN', '{holdfast:revocation}:log'), '13500')
 })
 
 t.test('A SET repeated writes one row, and an undo of nothing none', { skip: skipRedis }, async t => {
