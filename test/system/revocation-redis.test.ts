@@ -9,6 +9,7 @@ import type { RevocationEntry } from '../../lib/revocation/log.ts'
 import { createRevocations } from '../../lib/revocation/revocations.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import { startLogReader } from '../helpers/log-reader.ts'
+import { judgeFlood } from '../helpers/revocation-flood.ts'
 import { skipRedis, skipRedisClock, startRedis } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
@@ -220,3 +221,10 @@ t.test('What a Redis keeps for a time does not last for days after its clock was
   t.equal(await late.lead('task', 10), true, 'another instance leads')
   t.equal(await one.lead('task', 10), false, 'one at a time')
 })
+
+for (const isAboutOurs of [false, true]) {
+  t.test(`A flood of signed pushes about ${isAboutOurs ? 'the issuer of the tokens' : 'an issuer that has no tokens here'} takes no room of others in a Redis`, { skip: skipRedis }, async t => {
+    const { port } = await startRedis(t)
+    await judgeFlood(t, isAboutOurs, { DPOP_REPLAY: `redis://127.0.0.1:${port}` })
+  })
+}
