@@ -2,6 +2,13 @@ import cors from '@fastify/cors'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** For a route that answers OPTIONS itself, preflight included. */
+    cors?: { readonly preflight: false }
+  }
+}
+
 const PREFLIGHT_SECONDS = 600
 
 /**
@@ -12,16 +19,17 @@ export default fp(async (app: FastifyInstance) => {
   const { corsOrigins: origins, corsHeaders: more = [] } = app.settings.server
   if (!origins) return
 
-  // OPTIONS is answered only for preflight. Any other OPTIONS request gets the same answer as without CORS.
+  // OPTIONS is answered only for preflight, and by routes that answer it themselves. Any other OPTIONS request is not found.
   app.addHook('onRequest', (request, reply, done) => {
     const { origin, 'access-control-request-method': method } = request.headers
-    if (request.method === 'OPTIONS' && (origin === undefined || method === undefined)) return reply.callNotFound()
+    const isAnswered = (origin !== undefined && method !== undefined) || request.routeOptions.config.cors !== undefined
+    if (request.method === 'OPTIONS' && !isAnswered) return reply.callNotFound()
     done()
   })
 
   await app.register(cors, {
     // Tokens travel in a header that scripts set. So cookies are never allowed, and `*` is safe.
-    origin: origins.includes('*') ? '*' : origins.map(origin => origin.toLowerCase()),
+    origin: origins.map(origin => origin.toLowerCase()),
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
     allowedHeaders: ['Authorization', 'DPoP', 'Content-Type', ...more],
     exposedHeaders: ['WWW-Authenticate', 'DPoP-Nonce', 'Retry-After', ...more],

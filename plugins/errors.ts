@@ -68,8 +68,8 @@ export function answerClientError (form: ErrorBodyForm) {
   }
 }
 
-function statusOf ({ statusCode }: { statusCode?: number }): number {
-  return statusCode !== undefined && statusCode >= 400 && statusCode <= 599 ? statusCode : 500
+function statusOf ({ statusCode = 500 }: { statusCode?: number }): number {
+  return statusCode >= 400 && statusCode <= 599 ? statusCode : 500
 }
 
 function answer (reply: FastifyReply, form: ErrorBodyForm, status: number, message: string | undefined): void {

@@ -38,6 +38,8 @@ const routes: FastifyPluginAsync = async (app) => {
       url,
       exposeHeadRoute: false,
       schema: { hide: true },
+      // The method may be the client's. For most proxies any 2xx is a yes, so a preflight gets the answer of the rules.
+      config: { cors: { preflight: false } },
       // A hook answers: a body that comes with the authorization request is read only if a rule asks for it, and Fastify never parses it.
       onRequest: [(request, reply, done) => judge(request, reply, family, done), answer as onRequestHookHandler],
       handler: answer

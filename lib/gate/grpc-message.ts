@@ -89,7 +89,7 @@ export function readFields (message: Buffer, budget: { left: number }): Fields {
   while (at < message.length) {
     if (budget.left-- === 0) throw new MessageError('The message has too many fields')
     const key = number()
-    const field = key >>> 3
+    const field = Math.floor(key / 8)
     switch (key & 7) {
       case VARINT: number(); break
       case FIXED64: take(8); break
@@ -112,14 +112,14 @@ export function readFields (message: Buffer, budget: { left: number }): Fields {
     return message.subarray(at - length, at)
   }
 
-  /** Numbers of more than 32 bits are only skipped, so what does not fit is lost. */
+  /** Numbers of more than 53 bits are only skipped, or are too large for a length: they need not be exact. */
   function number (): number {
     let value = 0
     for (let shift = 0; shift < 70; shift += 7) {
       if (at === message.length) throw new MessageError('The message is cut off')
       const byte = message[at++]!
-      if (shift < 32) value |= (byte & 127) << shift
-      if (byte < 128) return value >>> 0
+      value += (byte & 127) * 2 ** shift
+      if (byte < 128) return value
     }
     throw new MessageError('The message has a number without end')
   }

@@ -33,10 +33,11 @@ export function plainName (name: string): string {
 
 /**
  * Headers of a client that an upstream may take for the word of the proxy before it: another path or method than the one that the rule was
- * chosen by, or another caller. `Proxy` becomes the variable HTTP_PROXY of a CGI program.
+ * chosen by, or another caller. `Proxy` becomes the variable HTTP_PROXY of a CGI program. gunicorn takes SCRIPT_NAME from a proxy beside it,
+ * and takes that prefix off the path.
  */
 const STEERING: ReadonlySet<string> = new Set([
-  'x-original-url', 'x-rewrite-url', 'x-http-method', 'x-http-method-override', 'x-method-override', 'proxy',
+  'x-original-url', 'x-rewrite-url', 'script-name', 'x-script-name', 'path-info', 'x-http-method', 'x-http-method-override', 'x-method-override', 'proxy',
   // RFC 9440 has both names.
   'client-cert', 'client-cert-chain', 'remote-user', 'x-remote-user', 'x-real-ip', 'forwarded'
 ])

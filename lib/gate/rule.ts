@@ -61,17 +61,14 @@ export function parseRule (entry: unknown, { methods: written, isRefused, tell: 
   if (pathProblem !== undefined) tell(path === undefined ? undefined : 'path', pathProblem)
   const mcp = entry.mcp === undefined ? undefined : parseMcp(entry.mcp, tell)
   const methods = entry.methods === undefined || isRefused('methods') ? undefined : withHead(entry.methods as readonly string[])
-  if (isTargeted(mcp) && methods && !isSameList(methods, MESSAGE_METHODS)) tell('methods', ` is ${quoteSetting(written)}, but only POST carries the messages that mcp names`)
+  if (isTargeted(mcp) && methods && methods.join() !== MESSAGE_METHOD) tell('methods', ` is ${quoteSetting(written)}, but only POST carries the messages that mcp names`)
   const requirement = readRequirement(entry, tell)
   if (isBad) return undefined
-  return { path: path as string, methods: methods ?? (isTargeted(mcp) ? MESSAGE_METHODS : undefined), requirement, audience: audience as string | undefined, timeoutSeconds: timeoutSeconds as number | undefined, upgrade: upgrade as boolean, mcp }
+  return { path: path as string, methods: methods ?? (isTargeted(mcp) ? [MESSAGE_METHOD] : undefined), requirement, audience: audience as string | undefined, timeoutSeconds: timeoutSeconds as number | undefined, upgrade: upgrade as boolean, mcp }
 }
 
 /** The only method whose requests carry messages of the Model Context Protocol. */
 export const MESSAGE_METHOD = 'POST'
-const MESSAGE_METHODS: readonly string[] = [MESSAGE_METHOD]
-
-const isSameList = (a: readonly string[], b: readonly string[]): boolean => a.length === b.length && a.every((entry, index) => entry === b[index])
 
 // RFC 9110 section 9.3.2: HEAD is GET without the body.
 function withHead (methods: readonly string[]): readonly string[] {

@@ -7,6 +7,8 @@ import type { Surroundings } from '../surroundings.ts'
 
 /** A discovered address is looked up again after this time, as the location of the keys is. */
 const KNOWN_MS = 10 * 60_000
+/** For how long a failed look-up stands: any client can ask about a made-up token, and no flood of them may reach the provider. */
+const FAILED_MS = 1000
 
 export interface EndpointOptions {
   readonly issuer: string
@@ -28,16 +30,33 @@ export function createEndpoint ({ issuer, discovery, configured, transport, surr
   let known = configured
   let untilMs = configured === undefined ? -Infinity : Infinity
 
+  let failure: unknown
+  let failedUntilMs = -Infinity
+  /** All who need the address meanwhile wait for the same look-up. */
+  let running: Promise<string> | undefined
+
+  const lookUp: AddressFinder = async exchange => {
+    try {
+      const found = await discovery.read(exchange, ({ introspection_endpoint: named }) => {
+        if (typeof named !== 'string') throw new ProviderFailure('introspection_endpoint')
+        return parseDiscoveredUri(named, issuer, 'introspection_endpoint')
+      })
+      if (found === undefined) throw new ProviderFailure('introspection_endpoint')
+      known = found
+      untilMs = steadyMs() + KNOWN_MS
+      return found
+    } catch (error) {
+      failure = error
+      failedUntilMs = steadyMs() + FAILED_MS
+      throw error
+    }
+  }
+
   const find: AddressFinder = async exchange => {
     if (known !== undefined && steadyMs() < untilMs) return known
-    const found = await discovery.read(exchange, ({ introspection_endpoint: named }) => {
-      if (typeof named !== 'string') throw new ProviderFailure('introspection_endpoint')
-      return parseDiscoveredUri(named, issuer, 'introspection_endpoint')
-    })
-    if (found === undefined) throw new ProviderFailure('introspection_endpoint')
-    known = found
-    untilMs = steadyMs() + KNOWN_MS
-    return found
+    if (!running && steadyMs() < failedUntilMs) throw failure
+    running ??= lookUp(exchange).finally(() => { running = undefined })
+    return running
   }
 
   const loop = createFetchLoop({

@@ -56,7 +56,7 @@ export function isSameAlg (ofKey: unknown, alg: JwsAlg): boolean {
 export function verifySignature (algorithm: AlgorithmSpec, key: KeyObject, input: string, signature: string, done: (isValid: boolean) => void): void {
   const bytes = decodeSignature(algorithm, signature)
   if (!bytes || !isOfLength(algorithm, key, signature)) return done(false)
-  verify(algorithm.digest, Buffer.from(input, 'latin1'), materialOf(algorithm, key), bytes, (error, isValid) => done(!error && isValid))
+  verify(algorithm.digest, Buffer.from(input, 'latin1'), materialOf(algorithm, key), bytes, (_error, isValid) => done(isValid === true))
 }
 
 /**

@@ -117,7 +117,7 @@ export function createTransport (options: TransportOptions = {}): Transport {
   const httpsProxy = proxies.httpsProxy || proxies.httpProxy
   const proxyHost = httpsProxy === '' ? undefined : new URL(httpsProxy).host
   // This is set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED=0 does not switch the check off for the keys.
-  const tls = { rejectUnauthorized: true, timeout: deadlineMs, autoSelectFamilyAttemptTimeout: CONNECT_ATTEMPT_MS, ...(ca === undefined ? {} : { ca }) }
+  const tls = { rejectUnauthorized: true, timeout: deadlineMs, autoSelectFamilyAttemptTimeout: CONNECT_ATTEMPT_MS, ca }
 
   let kept: ReturnType<typeof openAgents> | undefined
 

@@ -87,7 +87,7 @@ function entryProblems (values: RawSettings, { places }: SourceFaults): string[]
     if (audience === undefined) tell(`.audience is not set; allowed: ${settingSpec('idp.audience').allowed}`)
     if (hasScheme(String(domain))) tellMember('idp.domain', ', which starts with a scheme; allowed: only the host')
     if (domain !== undefined && issuer !== undefined) tellMember('idp.domain', `, but ${path}.issuer is set too; allowed: one of them`)
-    const covers = introspection?.for ?? beside.introspection?.for
+    const covers = introspection?.for ?? values.idp.introspection.for
     if (coversOpaque(covers)) {
       if (opaque) tell(` and ${opaque} both have introspection for opaque tokens (${quoteSetting(covers)}): an opaque token does not name its issuer; allowed: opaque or all for one issuer`)
       opaque ??= path

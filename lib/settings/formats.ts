@@ -51,7 +51,7 @@ function isIssuer (text: string): boolean {
 function isTrustedPeer (text: string): boolean {
   if (['true', 'false', 'loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
   // A bare number would be read as an address, so a hop count is refused. A netmask is refused too.
-  const [address = '', bits = '0'] = text.split('/')
+  const [address, bits = '0'] = text.split('/') as [string, string?]
   return isIP(address) !== 0 && /^\d+$/.test(bits) && isAccepted(entry => createPeerTrust([entry]), text)
 }
 

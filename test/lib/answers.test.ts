@@ -193,7 +193,8 @@ t.test('The name that was meant is the nearest one, and the first of several', a
     ['trust_proxy', ['server.publicUrl', 'server.trustProxy'], 'server.trustProxy'],
     ['PROXY', ['server.trustproxy'], undefined],
     ['', ['a'], undefined],
-    ['__', ['a', ''], undefined]
+    ['__', ['a', ''], undefined],
+    ['_DPOP_MODE', ['IDP_DPOP_MODE'], 'IDP_DPOP_MODE']
   ]
   for (const [text, names, meant] of rows) t.equal(nameThatWasMeant(text, names), meant, `${text} among ${names.join(' ')}`)
 })

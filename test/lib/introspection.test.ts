@@ -87,6 +87,8 @@ t.test('A private key signs an assertion with the algorithm that fits it', async
 interface Asked {
   readonly introspector: Introspector
   readonly bodies: string[]
+  /** The Accept header of each. */
+  readonly accepts: unknown[]
   /** What the endpoint answers next. */
   answer: { status?: number, body: string, hang?: boolean }
   /** From now on the endpoint answers no request until it is released. */
@@ -117,6 +119,7 @@ async function setUp (t: Test, options: Partial<IntrospectorOptions> = {}, trans
   const asked: Asked = {
     introspector,
     bodies,
+    accepts,
     answer: { body: '{"active":true,"sub":"u"}' },
     hold () {
       let release = (): void => {}
@@ -133,6 +136,7 @@ t.test('The provider gets one request, and its claims are returned', async t => 
   const answers = await Promise.all([asked.introspector.ask('a b', true), asked.introspector.ask('a b', true), asked.introspector.ask('c', true)])
   t.strictSame(answers, Array(3).fill({ claims: { sub: 'u' }, expiresAt: Infinity }))
   t.strictSame(asked.bodies.sort(), ['token=a+b&token_type_hint=access_token', 'token=c&token_type_hint=access_token'], 'concurrent callers with one token share a call')
+  t.strictSame(asked.accepts, ['application/json', 'application/json'])
   asked.answer = { body: '{"active":false,"sub":"u"}' }
   t.strictSame(await asked.introspector.ask('a b', true), { claims: undefined, expiresAt: Infinity }, 'nothing is believed about a token that is not active')
   t.strictSame(asked.introspector.state(), { active: 2, inactive: 1, failures: 0, turnedAway: 0, inFlight: 0 })
@@ -275,6 +279,7 @@ t.test('The endpoint is the configured one, or that of the metadata, which are r
   ]
   for (const [title, given] of bad) {
     document = given
+    clock.at += 1000
     await t.rejects(find(exchange), { name: 'ProviderFailure', word: 'introspection_endpoint' } as never, title)
   }
 
@@ -288,6 +293,40 @@ t.test('The endpoint is the configured one, or that of the metadata, which are r
   while (!watched.isKnown()) await new Promise(setImmediate)
   t.pass('it is looked up again in the background')
   await watched.close()
+})
+
+t.test('A flood of made-up tokens has the metadata read by one look-up at a time, and after a failure by one in a second', async t => {
+  const clock = new Clock()
+  const held: Array<() => void> = []
+  let [status, looked] = [500, 0]
+  const exchange = {
+    send: async (url: string) => {
+      looked++
+      await new Promise<void>(resolve => held.push(resolve))
+      return { status, body: Buffer.from(JSON.stringify({ issuer: ISSUER, introspection_endpoint: 'https://idp.example/x' })), facts: { url } }
+    },
+    close () {}
+  }
+  const { find } = createEndpoint({
+    issuer: ISSUER,
+    discovery: createDiscovery(ISSUER),
+    configured: undefined,
+    transport: { open: () => exchange },
+    surroundings: { now: clock.now, after: clock.after, random: () => 0, steadyMs: () => clock.at }
+  })
+  const flood = async (): Promise<unknown[]> => {
+    const found = Promise.all(Array.from({ length: 64 }, () => find(exchange).catch(({ word }) => word)))
+    for (const answer of held.splice(0)) answer()
+    return [...new Set(await found)]
+  }
+  t.strictSame([await flood(), looked], [['status'], 1], 'together')
+  clock.at += 999
+  t.strictSame([await flood(), looked], [['status'], 1], 'within the second')
+  clock.at++
+  status = 200
+  t.strictSame([await flood(), looked], [['https://idp.example/x'], 2], 'and then again')
+  clock.at += 10 * 60_000
+  t.strictSame([await flood(), looked], [['https://idp.example/x'], 3], 'when the address is old')
 })
 
 t.test('A signed answer counts only if it is one, of the issuer, for this client and with a signature that fits', async t => {

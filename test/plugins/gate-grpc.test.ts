@@ -66,8 +66,9 @@ t.test('Fields are written and read as Protocol Buffers say.', t => {
   t.strictSame(readFields(field(2000, 'a')).get(2000), [Buffer.from('a')], 'a number of two bytes')
   t.strictSame([field(1, 127), field(1, 128), field(1, 0)].map(bytes => bytes.toString('hex')), ['087f', '088001', '0800'])
   t.strictSame(readFields(Buffer.from('08ffffffffffffffffff01' + '120161', 'hex')), new Map([[2, [Buffer.from('a')]]]), 'a number of ten bytes is passed over')
+  t.strictSame(readFields(Buffer.from('9280808080800' + '10161', 'hex')), new Map([[2 ** 39 + 2, [Buffer.from('a')]]]), 'a large number of a field is not taken for a small one')
   const faults: ReadonlyArray<readonly [bytes: string, message: string]> = [
-    ['12', 'The message is cut off'], ['120774', 'The message is cut off'], ['08', 'The message is cut off'], ['0d010203', 'The message is cut off'], ['1101020304050607', 'The message is cut off'],
+    ['12', 'The message is cut off'], ['12' + '818080808001' + '61', 'The message is cut off'], ['120774', 'The message is cut off'], ['08', 'The message is cut off'], ['0d010203', 'The message is cut off'], ['1101020304050607', 'The message is cut off'],
     ['0b', 'The message has a field of an unknown kind'], ['0e', 'The message has a field of an unknown kind'],
     ['08ffffffffffffffffffff01', 'The message has a number without end'], ['08' + '80'.repeat(10) + '00', 'The message has a number without end']
   ]

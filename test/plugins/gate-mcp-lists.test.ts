@@ -68,6 +68,7 @@ t.test('A list of tools holds only those that a rule of the path names; what nee
     ['a result without a list', '/mcp', '{"id":1,"result":{"name":"drop"}}', '{"id":1,"result":{"name":"drop"}}'],
     ['a result that is no object', '/mcp', '{"id":1,"result":[{"tools":5}]}', '{"id":1,"result":[{"tools":5}]}'],
     ['no message at all', '/mcp', '5', '5'],
+    ['null', '/mcp', 'null', 'null'],
     ['an answer in a batch', '/mcp', `[${whole} , 5,${result(tool('drop'))}]`, `[${RULED} , 5,${kept()}]`]
   ]
   for (const [title, path, body, expected] of rows) {
@@ -235,6 +236,7 @@ t.test('A byte order mark, an end of line in two chunks and an event without an 
     [['event: message\ndata: a\n\nevent: y\ndata: a\n\ndata: a\n\n'], 'event: message\ndata: a\n\nevent: y\ndata: a\n\ndata: a\n\n', ['a', true], ['a', false], ['a', true]],
     [['data: a\nevent: y\n\n'], 'data: a\nevent: y\n\n', ['a', false]],
     [['database: x\ndatax\n\n'], 'database: x\ndatax\n\n'],
+    [[`data: ${'a'.repeat(92)}\r`, '\n\r\n'], `data: ${'a'.repeat(92)}\r\n\r\n`, ['a'.repeat(92), true]],
     [[], '']
   ]
   for (const [chunks, out, ...events] of rows) {
@@ -243,6 +245,10 @@ t.test('A byte order mark, an end of line in two chunks and an event without an 
     t.strictSame(seen, events, JSON.stringify(chunks))
   }
   await t.rejects(read(`data: ${'a'.repeat(100)}`), { message: 'too large' })
+  await t.rejects(read(`data: ${'a'.repeat(93)}\r`, '\n\r\n'), { message: 'too large' })
+  const deep = (levels: number): Buffer => Buffer.from('['.repeat(levels) + ']'.repeat(levels))
+  t.strictSame(ruledToolsOnly(deep(1000), () => false), deep(1000))
+  t.throws(() => ruledToolsOnly(deep(1001), () => false), { message: 'The list of tools of the upstream cannot be read' })
   t.equal(String(ruledToolsOnly(Buffer.from(' [ ] '), () => false)), ' [ ] ')
 })
 

@@ -5,6 +5,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import t from 'tap'
 import { startApp } from '../helpers/app.ts'
 import { startIssuer } from '../helpers/issuer.ts'
+import { until } from '../helpers/until.ts'
 
 t.test('With revocation an open path of the gate passes as before', async t => {
   const upstream = createServer((_request, response) => response.end('open'))
@@ -77,4 +78,6 @@ t.test('A stream with which the upstream answers a request for another protocol 
   await once(socket, 'close')
   t.match(text, /\ndata: {"id":1,"result":{"tools":\[\]}}\n/)
   t.strictSame(log.filter(({ msg }) => msg === 'open answer ended').map(({ reason }) => reason), ['token_expired'])
+  await until('it is logged', () => log.some(({ msg }) => msg === 'request ended'))
+  t.strictSame(log.filter(({ msg }) => msg === 'request ended').map(({ end }) => end), ['token_ended'])
 })

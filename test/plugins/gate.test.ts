@@ -228,7 +228,7 @@ t.test('The upstream gets exactly our own headers and the allowed ones of the cl
 t.test('Headers that would steer the upstream do not arrive, whatever character replaces the hyphen.', async t => {
   const { send, issuer, upstream, url } = await startSite(t)
   const { host } = new URL(url)
-  const names = ['X-Original-URL', 'X-Rewrite-URL', 'X-HTTP-Method', 'X-HTTP-Method-Override', 'X-Method-Override', 'Proxy', 'Client-Cert', 'X-SSL-Client-Cert', 'X-SSL-Client-Verify', 'X-Forwarded-Client-Cert', 'Remote-User', 'X-Remote-User', 'X-Real-IP', 'X-Forwarded-Prefix']
+  const names = ['X-Original-URL', 'X-Rewrite-URL', 'Script-Name', 'X-Script-Name', 'Path-Info', 'X-HTTP-Method', 'X-HTTP-Method-Override', 'X-Method-Override', 'Proxy', 'Client-Cert', 'X-SSL-Client-Cert', 'X-SSL-Client-Verify', 'X-Forwarded-Client-Cert', 'Remote-User', 'X-Remote-User', 'X-Real-IP', 'X-Forwarded-Prefix']
   const forged = [...names, ...names.map(name => name.replaceAll('-', '_')), ...names.map(name => name.replaceAll('-', '.')), 'X.Forwarded.For']
   for (const [target, lines] of [['/any/x', bearerLines(issuer.token())], ['/open/x', []]] as const) {
     t.equal((await send(target, [...lines, ...forged.map(name => `${name}: forged`), 'X-Original: mine', 'X_Own: mine'])).status, 200, target)

@@ -16,7 +16,7 @@ import type { Variables } from '../helpers/variables.ts'
 import { startApp } from '../helpers/app.ts'
 import type { RunningApp } from '../helpers/app.ts'
 import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
-import { advanceClock } from '../helpers/clock.ts'
+import { advanceClock, stopClock } from '../helpers/clock.ts'
 import { startConnectProxy } from '../helpers/connect-proxy.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
@@ -356,11 +356,14 @@ t.test('The endpoint is found by discovery', async t => {
   t.teardown(() => { server.closeAllConnections(); server.close() })
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
   const app = await startApp(t, { ...issuer, url }, { ...CLIENT, IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_CACHE_SECONDS: 0 })
+  const advance = stopClock(t)
   for (const bad of [undefined, {}, { introspection_endpoint: 7 }, { introspection_endpoint: 'http://tenant.example/introspect' }]) {
     discovered = bad
+    advance(1000)
     expectRefusal(t, await call(app, { lines: bearerLines('opaque') }), 'introspection_unavailable', 'Bearer', String(JSON.stringify(bad)))
   }
   discovered = { introspection_endpoint: `${url}introspect` }
+  advance(1000)
   t.equal((await call(app, { lines: bearerLines('opaque') })).status, 200)
   asked.length = 0
   t.equal((await call(app, { lines: bearerLines('opaque') })).status, 200)

@@ -235,8 +235,9 @@ t.test('Every refusal that can occur is documented, with the body that is served
   }
 })
 
-t.test('A refusal is documented with the headers that it carries', async t => {
+t.test('A refusal is documented with what it means and with the headers that it carries', async t => {
   const { document } = await start(t, { DPOP_NONCE: 'required', RATE_LIMIT: '100' })
+  for (const [name, { description }] of Object.entries(document.components.responses)) t.match(description, /^[A-Z].+\.$/, name)
   const headersAt = (path: string): Record<string, string[]> => Object.fromEntries(Object.entries(operationAt(document, path).responses)
     .map(([status, response]) => [status, Object.keys(resolveReference<Response>(document, response).headers ?? {})]))
   t.strictSame(headersAt('/api/private-scoped'), { 200: [], 401: ['WWW-Authenticate', 'DPoP-Nonce'], 403: ['WWW-Authenticate'], 429: ['Retry-After'], 503: ['Retry-After'] })

@@ -54,12 +54,14 @@ t.test('A getter named user stops the start with a sentence.', async t => {
 t.test('Beside @fastify/passport, scopes and user are of one person.', async t => {
   const { app, bearer } = await start(t, app => app.register(passport))
   app.get('/token', { onRequest: app.requireScope('a') }, seen)
-  app.get('/route', { onRequest: app.requireScope('a'), preHandler: setUser }, seen)
+  let runs = 0
+  app.get('/route', { onRequest: app.requireScope('a'), preHandler: [setUser, async () => { runs++ }] }, seen)
   app.get('/inside', async request => { await request.requireScope('a'); return seen(request) })
   app.get('/session', seen)
   app.get('/either', { onRequest: app.require({ optional: true }) }, seen)
   await app.ready()
   for (const url of ['/token', '/route', '/inside', '/either']) t.strictSame(await bearer(url, { sub: 'ann', scope: 'a' }), { sub: 'ann', scopes: ['a'] }, url)
+  t.equal(runs, 1, 'a hook of the route has run')
   for (const url of ['/session', '/either']) t.strictSame((await app.inject(url)).json(), { sub: 'ben', scopes: null }, `the twin: ${url} without a token is for the user of the session`)
 })
 

@@ -74,6 +74,21 @@ for (const [family, describe] of Object.entries(FAMILIES)) {
   })
 }
 
+t.test('With CORS on, a proxy that passes on the method of its client gets no yes to a preflight that no rule lets through.', async t => {
+  const { ask } = await startGate(t, {}, { CORS_ORIGINS: ['https://app.example'] })
+  const preflight = ['Origin: https://app.example', 'Access-Control-Request-Method: GET']
+  for (const [family, describe] of Object.entries(FAMILIES)) {
+    const put = async (target: string, lines: string[]): Promise<number> => {
+      const request = describe('OPTIONS', target)
+      return (await ask(request.target, [...request.lines, ...lines], 'OPTIONS', request.host)).status
+    }
+    t.strictSame([await put('/any/x', preflight), await put('/orders/7', preflight), await put('/open/x', preflight)], [401, 403, 200], family)
+    t.strictSame([await put('/any/x', []), await put('/orders/7', []), await put('/open/x', [])], [401, 403, 200], `${family}, no preflight`)
+  }
+  const untrusted = await startGate(t, {}, { CORS_ORIGINS: ['https://app.example'], TRUST_PROXY: '192.0.2.1' })
+  t.equal((await untrusted.ask('/verify/envoy/open/x', [ENVOY, ...preflight], 'OPTIONS')).status, 403, 'from a peer that is not trusted')
+})
+
 t.test('An authorization request that does not describe exactly one request in the headers of its family gets 403.', async t => {
   const { ask, reasons } = await startGate(t)
   const nginx = ['X-Original-Method: GET', 'X-Original-URL: https://api.example/open/x']

@@ -119,11 +119,13 @@ t.test('A verdict holds until its file changes, and that of a survivor until a t
 })
 
 t.test('The same seed gives the same sample, and another one another', async t => {
-  const items = Array.from({ length: 100 }, (_, index) => index)
+  const items = Array.from({ length: 100 }, (_, index) => ({ id: String(index) }))
   t.strictSame(sample(items, 1, 10), sample(items, 1, 10))
   t.strictNotSame(sample(items, 1, 10), sample(items, 2, 10))
   t.strictSame(sample(items, 1, 10), sample(items, 1, 20).slice(0, 10), 'a larger one begins with the smaller one')
-  t.strictSame(sample(items, 1, 1000).sort((a, b) => a - b), items)
+  t.strictSame(new Set(sample(items, 1, 1000)), new Set(items))
+  const [, second, ...rest] = sample(items, 1, 12)
+  t.strictSame(sample(items.filter(item => item !== second), 1, 11).slice(1), rest, 'without one item the others stay')
 })
 
 t.test('The figures leave out listed survivors, and a folder below its target fails', async t => {

@@ -183,6 +183,8 @@ t.test('Of the rules for one path, the one that names a message most closely is 
   }
   const few = createMessageMatcher([target(undefined, ['a'])])
   t.strictSame([few({ method: 'tools/call', name: 'b' }), few({ method: 'tools/list', name: undefined }), few({ method: undefined, name: undefined })], [undefined, undefined, undefined])
+  const plain = { ...target(), mcp: undefined }
+  t.equal(createMessageMatcher([target(undefined, ['a']), plain])({ method: 'tools/list', name: undefined })?.rule, plain, 'a rule that says nothing of messages')
   t.equal(createMessageMatcher([target(undefined, ['*'])])({ method: 'tools/call', name: '' })?.tool, '*')
   t.end()
 })

@@ -548,6 +548,7 @@ t.test('seconds count without a sign, until the year 2106', t => {
 t.test('a table is rebuilt to twice of what lives in it, also in the year 2106', t => {
   for (const second of [START, 2 ** 32 - 1000]) {
     const table = new IdTable(KEY, 0)
+    t.equal(table.used, 0)
     for (let n = 0; !table.crowded; n++) table.put(-1 - table.find(hashWords(KEY, n, 2, 3, 4), n, 2, 3, 4, second - 1), n, 2, 3, 4, second)
     t.equal(table.used, 96)
     table.rebuild(second - 1)

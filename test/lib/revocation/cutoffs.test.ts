@@ -69,11 +69,17 @@ t.test('A provider whose clock is ahead has its own moment; that of any other se
 t.test('Each key is restored to a store in its current state, by one entry', async t => {
   const { take, kept } = view()
   take(entry({ effect: 'login' }), entry({ key: 'ended', effect: 'end' }), entry({ key: 'both', effect: 'login', at: NOW - 5, standing: 'other' }), entry({ key: 'both', standing: 'other' }))
-  take(entry({ key: 'plain' }), entry({ key: 'lifted', effect: 'block', at: NOW - 9 }), entry({ key: 'lifted', effect: 'enable', at: NOW - 4 }), entry({ key: 'enabled', effect: 'enable' }), entry({ key: 'blocked', effect: 'block' }), entry({ key: 's', effect: 'state', event: 'paused' }))
+  take(entry({ key: 'plain' }), entry({ key: 'lifted', effect: 'block', at: NOW - 9 }), entry({ key: 'lifted', effect: 'enable', at: NOW - 4, event: 'account-enabled' }), entry({ key: 'enabled', effect: 'enable' }), entry({ key: 'blocked', effect: 'block' }), entry({ key: 's', effect: 'state', event: 'paused' }))
   t.strictSame(kept(), [
     entry({ effect: 'login' }), entry({ key: 'ended', effect: 'end' }), entry({ key: 'both', also: NOW - 5, standing: 'other' }), entry({ key: 'plain' }),
     entry({ key: 'lifted', effect: 'block', at: NOW - 9, also: NOW - 4 }), entry({ key: 'enabled', effect: 'enable' }), entry({ key: 'blocked', effect: 'block' }), entry({ key: 's', effect: 'state', event: 'paused' })
   ])
+})
+
+t.test('1,000 states are held, and each of them can change', async t => {
+  const { take, heldOf } = view()
+  take(...Array.from({ length: 1001 }, (_, n) => entry({ key: `s${n}`, effect: 'state', event: 'enabled' })), entry({ key: 's0', effect: 'state', event: 'paused' }))
+  t.strictSame(['s0', 's999', 's1000'].map(key => heldOf(key).map(({ entry }) => entry.event)), [['paused'], ['enabled'], []])
 })
 
 t.test('What has been changed at some places of the log is known, and can be forgotten', async t => {

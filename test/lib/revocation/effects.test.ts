@@ -143,6 +143,7 @@ t.test('The moment is event_timestamp, else toe, else iat; large numbers are mil
   t.equal(moment({ event_timestamp: NOW - 20.5 }), NOW - 20.5)
   t.equal(moment({ event_timestamp: (NOW - 20) * 1000 }), NOW - 20)
   t.equal(moment({ event_timestamp: 1e11 }), 1e11, 'the largest number of seconds')
+  t.equal(moment({ event_timestamp: 1e11 + 1 }), 100_000_000.001)
   t.equal(moment({ event_timestamp: NOW + 2 }), NOW + 2, 'a clock that runs ahead')
 })
 

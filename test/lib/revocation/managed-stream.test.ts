@@ -64,8 +64,9 @@ t.test('Where there is none, a stream is created, then read', async t => {
     t.strictSame([outcome, calls], ['s1', ['GET', 'POST', 'GET']])
     t.strictSame(remote.bodies('POST /stream'), [{ ...CHANGE, delivery: OURS }])
   }
-  const { outcome, calls } = await ensure(t, POLL, { 'GET /stream': [405, {}], 'POST /stream': [201, { ...WHOLE, delivery: POLLED }] })
+  const { outcome, calls, remote } = await ensure(t, { ...POLL, pushUrl: PUSH_URL }, { 'GET /stream': [405, {}], 'POST /stream': [201, { ...WHOLE, delivery: POLLED }] })
   t.strictSame([outcome, calls], ['s1', ['GET', 'POST', 'GET']], 'a transmitter that cannot be read: what it said when the stream was made')
+  t.strictSame(remote.bodies('POST /stream'), [{ ...CHANGE, delivery: { method: POLLED.method } }], 'the transmitter chooses where it is polled')
   const short = await ensure(t, { ...PUSH, pushAuthorization: 'Bearer agreed' }, { 'GET /stream': [404, {}], 'POST /stream': [201, { stream_id: 's1', events_requested: [], delivery: OURS }] })
   t.strictSame([short.outcome, short.changes], ['s1', []], 'what has just been created is not changed')
 })

@@ -6,6 +6,7 @@ import { keyOf } from '../../../lib/revocation/target.ts'
 import type { RevocationEntry } from '../../../lib/revocation/log.ts'
 import { createMemoryLog, RevocationLogError } from '../../../lib/revocation/log.ts'
 import type { RedisLogOptions } from '../../../lib/revocation/redis-log.ts'
+import * as scripts from '../../../lib/revocation/redis-scripts.ts'
 import { startLogReader } from '../../helpers/log-reader.ts'
 import { HASTE, startRevocationStore } from '../../helpers/revocation-store.ts'
 import { until } from '../../helpers/until.ts'
@@ -490,6 +491,24 @@ t.test('A store that is emptied again while it is restored gets all back', async
   store.empty()
   await until('all is back', () => one.isLoaded() && store.rows.length >= keys.length)
   t.strictSame(new Set(keysIn(store)), new Set(keys), 'the first of them too, which were written before the second loss')
+})
+
+t.test('All names are of one slot of a cluster, and stay: instances of two versions share them', async t => {
+  const { LOG, EPOCH, SETTLING, CLOCK, CLEANED, OLD_BLOCKS } = scripts
+  t.strictSame([LOG, EPOCH, SETTLING, CLOCK, CLEANED, OLD_BLOCKS], ['log', 'epoch', 'settling', 'clock', 'cleaned', 'blocks'].map(name => `{holdfast:revocation}:${name}`))
+})
+
+t.test('What could not be written again is written with the next attempt', async t => {
+  const store = startRevocationStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  const keys = Array.from({ length: 1200 }, (_, n) => `k${n}`)
+  await one.append(keys.map(key => entry({ key })))
+  let rewrites = 0
+  store.onCall = name => { if (name === 'REWRITE' && ++rewrites === 1) throw new Error('lost') }
+  store.empty()
+  await until('all is back', () => one.isLoaded() && store.rows.length >= keys.length)
+  t.strictSame(new Set(keysIn(store)), new Set(keys))
 })
 
 t.test('A connection that is lost while an instance looks for what the log has lost leaves one reader, which finds it', async t => {

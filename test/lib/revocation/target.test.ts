@@ -15,6 +15,13 @@ t.test('A claim is compared by each of its values, a text or a number.', async t
   t.strictSame(added({ sid: 's' }), [keyOf(['sid', ISSUER, 's']), keyOf(['sid', '*', 's'])])
 })
 
+t.test('Only a token with a key is compared by it', async t => {
+  const keysOf = (binding: object): readonly string[] => revocationFactsOf({ claims: { sub: 'u' }, issuer: ISSUER, binding } as unknown as RevocableToken, { session: [], other: [] }).keys
+  const ofEach = [keyOf(['sub', ISSUER, 'u']), keyOf(['issuer', ISSUER])]
+  t.strictSame(keysOf({}), ofEach)
+  t.strictSame(keysOf({ jkt: 'k' }), [...ofEach, keyOf(['jkt', 'k'])])
+})
+
 t.test("A user's 21st group and 25th sid are compared, and all up to 1,000", async t => {
   const values = Array.from({ length: 1000 }, (_, index) => String(index))
   t.strictSame(added({ uid: values }), values.flatMap(uid))

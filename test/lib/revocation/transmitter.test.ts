@@ -189,6 +189,13 @@ t.test('The state of a verification must come back, another one is invalid_state
   t.equal((await receiver.push(remote.set(VERIFICATION, {}), undefined)).outcome, 'state', 'the transmitter has begun it')
 })
 
+t.test('A state that is asked for is announced under the name of the transmitter', async t => {
+  const entries: RevocationEntry[] = []
+  const { stream: { sender: { name } } } = await start(t, { delivery: 'push', audience: 'receiver', announce: async entry => { entries.push(entry) } })
+  await until('it is announced', () => entries.length > 0)
+  t.hasStrict(entries[0], { key: `asked ${name}`, source: name, sender: name })
+})
+
 t.test('A state that another instance has sent is known once its news have come, and the last eight are', async t => {
   const { remote, stream, receiver } = await start(t, { delivery: 'push', audience: 'receiver', isLeader: false })
   const pending = receiver.push(remote.set(VERIFICATION, { state: 's0' }), undefined)

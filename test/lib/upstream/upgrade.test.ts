@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { PassThrough } from 'node:stream'
 import t from 'tap'
@@ -12,6 +13,17 @@ t.test('A request to an https upstream goes over TLS.', async t => {
   const origin = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
   const { answer } = requestUpgrade({ origin, method: 'GET', target: '/', headers: [], protocols: 'websocket', timeoutSeconds: 5 })
   await t.rejects(answer, { name: 'UpstreamError', statusCode: 502, cause: { code: /SSL|EPROTO|ECONNRESET/ } })
+})
+
+t.test('The upstream is asked by the method of the client.', async t => {
+  const server = createServer().on('upgrade', (request, socket) => { socket.end(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\nMethod: ${request.method}\r\n\r\n`) }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => { server.close() })
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  for (const method of ['GET', 'POST']) {
+    const { response } = await requestUpgrade({ origin, method, target: '/', headers: ['Host', 'a'], protocols: 'x', timeoutSeconds: 5 }).answer as { response: IncomingMessage }
+    t.equal(response.headers['method'], method)
+  }
 })
 
 t.test('A protocol that carries further requests is not passed on.', t => {
