@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createRevocationView } from '../lib/assembly/create-revocation.ts'
+import { faultOf } from '../lib/replay/redis/redis-faults.ts'
 import { hostsOf, parseReplayUrl } from '../lib/replay/redis/replay-url.ts'
 import { createMemoryLog } from '../lib/revocation/log.ts'
 import { callOf, PAGE, readEntry, readOldBlocks } from '../lib/revocation/redis-entries.ts'
@@ -17,13 +18,13 @@ export const COMMANDS = ['EVAL', 'EXISTS', 'GET', 'HDEL', 'HSCAN', 'PTTL', 'SET'
 
 /**
  * Tries each command at a key of its own, which is gone then.
- * KEYS: the key. Returns those to which the user has no right.
+ * KEYS: the key. Returns what was refused: pairs of a name and its error.
  */
 const TRY_COMMANDS = `
 local refused = {}
 local function try(name, ...)
   local reply = redis.pcall(name, ...)
-  if type(reply) == 'table' and reply.err and (string.find(reply.err, 'NOPERM') or string.find(reply.err, "can't run")) then refused[#refused + 1] = name end
+  if type(reply) == 'table' and reply.err then refused[#refused + 1] = { name, reply.err } end
 end
 local key = KEYS[1]
 try('TIME')
@@ -80,8 +81,9 @@ async function readLog (call: RedisCall, onEntry: (entry: RevocationEntry) => vo
 /** Tries whether the user of a Redis has the right to all that instances do there. Returns what stands in the way. */
 export async function tryRights (store: string): Promise<string | undefined> {
   return await calling(store, async call => {
-    const refused = await call('eval', TRY_COMMANDS, '1', '{holdfast:revocation}:probe') as string[]
-    if (refused.length > 0) throw new Error(`the user has no right to ${refused.join(', ')}`)
+    const refused = await call('eval', TRY_COMMANDS, '1', '{holdfast:revocation}:probe') as Array<readonly [name: string, error: string]>
+    const names = refused.filter(([, message]) => faultOf(Object.assign(new Error(message), { name: 'ReplyError' })) === 'auth').map(([name]) => name)
+    if (names.length > 0) throw new Error(`the user has no right to ${names.join(', ')}`)
   })
 }
 

@@ -129,15 +129,23 @@ export function createCutoffs ({ max, issuers, retentionSeconds, clockToleranceS
     },
     /** Changes with each entry that changes something. A token that was not revoked at one version is not revoked for as long as it stays the same. */
     version: (): number => version,
-    /** Whether new keys of these entries fit. */
-    hasRoom (entries: readonly RevocationEntry[]): boolean {
-      const fit = (table: typeof marks): boolean => {
+    /**
+     * Keeps room for new keys of these entries until what is returned is called: many may be on their way to the log at once. Undefined if
+     * they do not fit.
+     */
+    reserve (entries: readonly RevocationEntry[]): (() => void) | undefined {
+      const fit = (table: typeof marks): (() => void) | undefined => {
         const own = entries.filter(({ effect }) => effect !== 'undo' && effect !== 'state' && tableOf(effect) === table)
-        if (table.hasRoom(own)) return true
+        const release = table.reserve(own)
+        if (release) return release
         table.sweep(FULL_SWEEP)
-        return table.hasRoom(own)
+        return table.reserve(own)
       }
-      return fit(marks) && fit(blocks)
+      const ofMarks = fit(marks)
+      const ofBlocks = ofMarks && fit(blocks)
+      if (ofBlocks) return () => { ofMarks(); ofBlocks() }
+      ofMarks?.()
+      return undefined
     },
     /** What refuses a token. Undefined if nothing does. Times of tokens are compared in whole seconds. */
     revocationOf (facts: RevocationFacts): Revocation | undefined {

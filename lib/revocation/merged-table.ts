@@ -110,15 +110,20 @@ export function createMergedTable ({ max, issuers, isOver }: MergedTableOptions)
         if (isOver(value[1])) remove(value[0])
       }
     },
-    /** Whether new keys of these entries fit: in the room of the table, and in the part of each sender. */
-    hasRoom (entries: readonly RevocationEntry[]): boolean {
+    /**
+     * Keeps room for the new keys of these entries, in the table and in the part of each sender, until what is returned is called. Undefined
+     * if they do not fit.
+     */
+    reserve (entries: readonly RevocationEntry[]): (() => void) | undefined {
       const wanted = new Map<Holder, Set<string>>()
       for (const entry of entries) {
         if (byKey.has(entry.key)) continue
         const holder = holderOf(entry)
         wanted.set(holder, (wanted.get(holder) ?? new Set()).add(entry.key))
       }
-      return [...wanted].every(([holder, keys]) => shares.hasRoom(holder, keys.size))
+      if (![...wanted].every(([holder, keys]) => shares.hasRoom(holder, keys.size))) return undefined
+      for (const [holder, keys] of wanted) shares.add(holder, keys.size)
+      return () => { for (const [holder, keys] of wanted) shares.remove(holder, keys.size) }
     },
     entries: (): IterableIterator<[string, Merged]> => byKey.entries(),
     size: (): number => byKey.size

@@ -153,11 +153,12 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
     } else if (rewriter.isRestoring()) {
       await rewriter.restoreSome()
     } else {
-      if (isSettling === 1 || !isSettled) heardMs = -Infinity
-      else heard(askedMs)
+      heardMs = isSettling === 1 || !isSettled ? -Infinity : askedMs
       kept.sweep()
       const isCleaning = await rewriter.cleanSome(length, lead)
       await waitForNews(isCleaning ? CLEAN_STEP_MS : heardMs === -Infinity ? SETTLE_STEP_MS : BLOCK_MS)
+      // Only then: a server that reads the log may still refuse a command of this step, and says so each time.
+      if (heardMs !== -Infinity) report(null)
     }
   }
 
@@ -198,11 +199,6 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
     await readOldBlocks(call, text => takeText(text, 0, clock.nowMs()))
     areOldBlocksRead = true
     if (await call('exists', OLD_BLOCKS) === 1) rewriter.restore(-1, 0, async () => { await call('unlink', OLD_BLOCKS) })
-  }
-
-  function heard (askedMs: number): void {
-    heardMs = askedMs
-    report(null)
   }
 
   function takeNext (texts: readonly string[]): void {

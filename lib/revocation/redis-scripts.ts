@@ -77,6 +77,8 @@ for i, row in ipairs(rows) do
 end
 if not free then return {0, last, texts} end
 local gone = tonumber(ARGV[4])
+-- Without the right to it, this ends the script before anything is written.
+if gone > 0 then redis.call('XDEL', KEYS[1], '0-1') end
 for i = 5 + gone, #ARGV do last = redis.call('XADD', KEYS[1], '*', 'e', ARGV[i]) end
 if gone > 0 then
   redis.call('XDEL', KEYS[1], unpack(ARGV, 5, 4 + gone))

@@ -79,8 +79,14 @@ export function createRevocations ({ cutoffs, log, namesOf, retentionSeconds, st
       const matched = entries.filter(({ issuer }) => issuer === undefined || issuer === '*' || isIssuer(issuer))
       if (!matched.every(cutoffs.isNews)) await log.sync()
       const news = matched.filter(cutoffs.isNews)
-      if (!cutoffs.hasRoom(news)) throw new RevocationLogError('there is no room for another cutoff of this sender')
-      if (news.length > 0) await log.append(news)
+      if (news.length === 0) return
+      const release = cutoffs.reserve(news)
+      if (!release) throw new RevocationLogError('there is no room for another cutoff of this sender')
+      try {
+        await log.append(news)
+      } finally {
+        release()
+      }
     },
     /** What revocations name in the tokens of an issuer. */
     namesOf,

@@ -41,11 +41,11 @@ export function createShares ({ max, issuers }: SharesOptions) {
   }
 
   return {
-    add (holder: Holder): void {
-      counts.set(holder, (counts.get(holder) ?? 0) + 1)
+    add (holder: Holder, more = 1): void {
+      counts.set(holder, (counts.get(holder) ?? 0) + more)
     },
-    remove (holder: Holder): void {
-      const left = counts.get(holder)! - 1
+    remove (holder: Holder, less = 1): void {
+      const left = counts.get(holder)! - less
       if (left === 0) counts.delete(holder)
       else counts.set(holder, left)
     },

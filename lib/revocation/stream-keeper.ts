@@ -193,7 +193,8 @@ export function createStreamKeeper (given: StreamKeeperOptions) {
       for (const [jti, set] of batch) {
         // Requests get their turn between two signatures.
         await setImmediate()
-        await takeOne(jti, String(set), note)
+        // A text of anything else may throw.
+        await takeOne(jti, typeof set === 'string' ? set : '', note)
       }
     } finally {
       given.onPolled([...outcomes.values()])

@@ -7,7 +7,7 @@ import { freePort } from '../helpers/free-port.ts'
 import t from 'tap'
 import type { Test } from 'tap'
 import { check } from '../../cli/check.ts'
-import { COMMANDS } from '../../cli/stored-revocations.ts'
+import { COMMANDS, tryRights } from '../../cli/stored-revocations.ts'
 import { PROVIDER_FAULTS, STORE_FAULTS } from '../../explain/faults.ts'
 import { bulk, startFakeRedis } from '../helpers/fake-redis.ts'
 import { settingNames, settingSpec, variables } from '../../lib/settings/specs.ts'
@@ -423,6 +423,14 @@ t.test('For a transmitter the events that would be missed are reported.', async 
     const found = await checkTransmitter(t, given)
     t.match({ code: found.code, text: found.lines.join('\n') }, { code, text: says }, JSON.stringify(given))
   }
+})
+
+t.test('What a user has no right to is named in the words of each version of Redis, and no other error counts.', async (t) => {
+  const redis = await startFakeRedis()
+  t.teardown(() => redis.stop())
+  const refused = { GET: 'NOPERM User u has no permissions', HDEL: "ERR The user executing the script can't run this command", XDEL: "ERR ACL failure in script: User u has no permissions to run the 'xdel' command", XLEN: 'ERR no such key' }
+  redis.override = ([name]) => name === 'EVAL' ? `*4\r\n${Object.entries(refused).map(words => `*2\r\n${words.map(bulk).join('')}`).join('')}` : undefined
+  t.equal(await tryRights(`redis://127.0.0.1:${redis.port}`), `Redis at 127.0.0.1:${redis.port}: the user has no right to GET, HDEL, XDEL`)
 })
 
 t.test('The store of revocations is tried, and knows when a stream was last verified.', { skip: skipRedis }, async (t) => {

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
+import { COMMANDS } from '../../cli/stored-revocations.ts'
 import { openRedisClient } from '../../lib/replay/redis/redis-link.ts'
 import { parseReplayUrl } from '../../lib/replay/redis/replay-url.ts'
 import { keyOf } from '../../lib/revocation/target.ts'
@@ -8,6 +9,7 @@ import type { RevocationEntry } from '../../lib/revocation/log.ts'
 import { createRevocations } from '../../lib/revocation/revocations.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import { startLogReader } from '../helpers/log-reader.ts'
+import { judgeFlood } from '../helpers/revocation-flood.ts'
 import { skipRedis, skipRedisClock, startRedis } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
@@ -15,8 +17,8 @@ const now = (): number => Date.now() / 1000
 const keyOfUser = (sub: string): string => keyOf(['sub', 'https://issuer.example/', sub])
 const entry = (sub: string, effect: RevocationEntry['effect'] = 'cutoff'): RevocationEntry => ({ key: keyOfUser(sub), effect, at: now(), recordedAt: now(), event: 'session-revoked', source: 'https://transmitter.example', sender: 'https://issuer.example', standing: 'issuer' })
 
-function startInstance (t: Test, port: number) {
-  const target = parseReplayUrl(`redis://127.0.0.1:${port}`)
+function startInstance (t: Test, port: number, user = '') {
+  const target = parseReplayUrl(`redis://${user}127.0.0.1:${port}`)
   const reader = startLogReader(t, { open: listeners => openRedisClient(target, listeners, processSurroundings.steadyMs), surroundings: processSurroundings, retentionSeconds: 3600 })
   return { ...reader, isRevoked: (sub: string) => reader.isRevoked(keyOfUser(sub)) }
 }
@@ -113,6 +115,20 @@ t.test('Many blocks stop no start: they are read in pages', { skip: skipRedis },
   t.equal(last.cutoffs.size(), 26_000)
 })
 
+t.test('A user without the right to XDEL lets nothing be written again each time the log is to be cleaned', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  await server.command('ACL', 'SETUSER', 'revoker', 'on', '>hunter2', '~{holdfast:revocation}:*', '+info', ...COMMANDS.filter(name => name !== 'XDEL').map(name => `+${name.toLowerCase()}`))
+  const one = startInstance(t, server.port, 'revoker:hunter2@')
+  await one.loaded()
+  // Those that stand are at the front, so they are written again before it can go.
+  await one.append(many(500))
+  for (let n = 0; n < 13; n++) await one.append(many(1000).map(({ key, ...rest }) => ({ ...rest, key: `${key} later`, at: rest.at + n })))
+  await until('it was refused', () => one.changes.length > 0)
+  t.strictSame([one.changes[0], one.isLoaded()], ['auth', true])
+  await delay(1000)
+  t.equal(await server.command('XLEN', '{holdfast:revocation}:log'), '13500')
+})
+
 t.test('A SET repeated writes one row, and an undo of nothing none', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
   const one = startInstance(t, server.port)
@@ -205,3 +221,10 @@ t.test('What a Redis keeps for a time does not last for days after its clock was
   t.equal(await late.lead('task', 10), true, 'another instance leads')
   t.equal(await one.lead('task', 10), false, 'one at a time')
 })
+
+for (const isAboutOurs of [false, true]) {
+  t.test(`A flood of signed pushes about ${isAboutOurs ? 'the issuer of the tokens' : 'an issuer that has no tokens here'} takes no room of others in a Redis`, { skip: skipRedis }, async t => {
+    const { port } = await startRedis(t)
+    await judgeFlood(t, isAboutOurs, { DPOP_REPLAY: `redis://127.0.0.1:${port}` })
+  })
+}

@@ -6,7 +6,8 @@ export type RedisFault =
 const BEGINNINGS: ReadonlyArray<readonly [RedisFault, RegExp]> = [
   ['readonly', /^(?:READONLY|MASTERDOWN)/],
   ['oom', /^OOM/],
-  ['auth', /^(?:WRONGPASS|NOAUTH|NOPERM|ERR invalid password|ERR AUTH)/],
+  // The last two: a script may not run a command, before Redis 7.2 and since.
+  ['auth', /^(?:WRONGPASS|NOAUTH|NOPERM|ERR invalid password|ERR AUTH|ERR The user executing the script|ERR ACL failure in script)/],
   ['loading', /^LOADING/],
   ['cluster', /^(?:CLUSTERDOWN|MOVED|ASK|CROSSSLOT|ERR This instance has cluster support disabled)/],
   ['database', /^ERR (?:DB index|SELECT is not allowed)/],

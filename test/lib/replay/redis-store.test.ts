@@ -1032,7 +1032,7 @@ t.test('errors of the client have stable names', async (t) => {
   t.equal(faultOf(error('ERR unknown', { name: 'ReplyError' })), 'refused_write')
   const replies: ReadonlyArray<readonly [reply: string, fault: string]> = [
     ['READONLY You can', 'readonly'], ['MASTERDOWN Link', 'readonly'], ['OOM command', 'oom'], ['WRONGPASS invalid', 'auth'], ['NOAUTH', 'auth'], ['NOPERM this', 'auth'],
-    ['ERR invalid password', 'auth'], ['ERR AUTH <password>', 'auth'], ['LOADING Redis', 'loading'], ['CLUSTERDOWN', 'cluster'], ['MOVED 1 a:1', 'cluster'], ['ASK 1 a:1', 'cluster'],
+    ["ERR The user executing the script can't run", 'auth'], ['ERR ACL failure in script: User', 'auth'], ['ERR invalid password', 'auth'], ['ERR AUTH <password>', 'auth'], ['LOADING Redis', 'loading'], ['CLUSTERDOWN', 'cluster'], ['MOVED 1 a:1', 'cluster'], ['ASK 1 a:1', 'cluster'],
     ['CROSSSLOT Keys', 'cluster'], ['ERR This instance has cluster support disabled', 'cluster'], ['ERR DB index is', 'database'], ['ERR SELECT is not allowed', 'database'],
     ['ERR max number of clients', 'max_clients'], ['Unknown RESP type: 72', 'not_redis'], ['Socket timeout. x', 'timeout'], ['All sentinels are unreachable. Retrying from scratch after 10ms.', 'unreachable']
   ]

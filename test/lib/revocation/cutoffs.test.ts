@@ -24,6 +24,11 @@ function view (given: Partial<CutoffsOptions> = {}) {
     ...cutoffs,
     clock,
     take: (...entries: RevocationEntry[]) => entries.forEach(one => cutoffs.apply(one, 0, ++place)),
+    hasRoom (entries: readonly RevocationEntry[]): boolean {
+      const release = cutoffs.reserve(entries)
+      release?.()
+      return release !== undefined
+    },
     kept: (after = -1, upTo = Infinity) => [...cutoffs.held(after, upTo)].map(({ entry }) => entry),
     pass (seconds: number) {
       clock.now += seconds
@@ -254,6 +259,18 @@ t.test('One half of each table is kept for the issuers in equal parts, and nobod
     take(...of(25, 'https://t.example', 'other').map(one => ({ ...one, effect: 'undo' as const })))
     t.equal(hasRoom(of(15, 'https://u.example', 'other')), true, 'what was undone is free again')
   }
+})
+
+t.test('Room that is kept for entries on their way is nobody else\'s, in both tables, and free again where they do not fit', async t => {
+  const { take, hasRoom, reserve } = view()
+  const of = (count: number, effect: RevocationEntry['effect'] = 'cutoff', name = ''): RevocationEntry[] => Array.from({ length: count }, (_, n) => entry({ key: `${name} ${n}`, sender: 'https://t.example', standing: 'other', effect }))
+  const release = reserve([...of(20), ...of(25, 'block')])!
+  t.strictSame([hasRoom(of(5)), hasRoom(of(6)), hasRoom(of(1, 'block'))], [true, false, false])
+  t.equal(reserve([...of(5), ...of(1, 'block', 'other')]), undefined, 'one table is full')
+  t.equal(hasRoom(of(5)), true)
+  take(...of(20))
+  release()
+  t.strictSame([hasRoom(of(5, 'cutoff', 'other')), hasRoom(of(6, 'cutoff', 'other')), hasRoom(of(25, 'block'))], [true, false, true])
 })
 
 t.test('A key counts for the sender that named it first', async t => {

@@ -328,6 +328,24 @@ t.test('A fault is reported once, with its reason, and so is its end', async t =
   t.equal(one.changes.length, 4, 'nothing is reported after the close')
 })
 
+t.test('A command that a server refuses each time, while it lets the log be read, is one fault, and the log stays in force', async t => {
+  const store = startRevocationStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  let refused = 0
+  store.onCall = name => {
+    if (name !== 'xread') return
+    refused++
+    throw Object.assign(new Error('NOPERM User u has no permissions'), { name: 'ReplyError' })
+  }
+  await until('it was refused often', () => refused === 5)
+  await one.append([entry()])
+  t.strictSame([one.isRevoked(), one.isLoaded(), one.changes], [true, true, ['auth']])
+  store.onCall = () => {}
+  await until('it is over', () => one.fault() === undefined)
+  t.strictSame(one.changes, ['auth', null])
+})
+
 t.test('What began on an earlier connection ends with it', async t => {
   const store = startRevocationStore()
   const one = startInstance(t, store)

@@ -19,7 +19,17 @@ function start ({ outage = 'refuse' as 'refuse' | 'serve', max = 10 } = {}) {
   })
   const age = { ms: 0 }
   let synced = 0
-  const log = { ...memory, ageMs: () => age.ms, async sync () { synced++ } }
+  const log = {
+    ...memory,
+    ageMs: () => age.ms,
+    async sync () { synced++ },
+    /** It takes its time, and fails for a session of this name. */
+    async append (entries: readonly RevocationEntry[]) {
+      await Promise.resolve()
+      if (entries[0]!.key.includes('lost')) throw new RevocationLogError('lost')
+      await memory.append(entries)
+    }
+  }
   return { age, appended, synced: () => synced, revocations: createRevocations({ cutoffs, log, namesOf: () => ({ session: ['sid'], other: ['email', 'groups'] }), retentionSeconds: 100, staleSeconds: 10, outage, isIssuer: issuer => issuer === 'https://a.example', clockToleranceSeconds: 5, now }) }
 }
 
@@ -64,6 +74,15 @@ t.test('Without room nothing is stored, and an undo needs none', async t => {
   t.equal(revocations.refusalOf(token({ sid: 's2' })), undefined)
   await revocations.append([{ ...ending('s1'), effect: 'undo' }])
   t.equal(revocations.state().entries, 0)
+})
+
+t.test('Events that are on their way to the log count: a sender takes no more than its part by sending many at once', async t => {
+  const { revocations, appended } = start({ max: 4 })
+  const one = (sid: string): Promise<string> => revocations.append([{ ...ending(sid), sender: 'https://t.example', standing: 'other' }]).then(() => 'stored', ({ message }) => message)
+  const noRoom = 'there is no room for another cutoff of this sender'
+  t.strictSame(await Promise.all(['lost', 's2', 's3'].map(one)), ['lost', noRoom, noRoom])
+  t.strictSame(await Promise.all(['s1', 's2', 's3'].map(one)), ['stored', noRoom, noRoom])
+  t.strictSame([await one('s4'), appended.length], [noRoom, 1])
 })
 
 t.test('The lifetime of a token counts from iat, and from now if that is in the future; without iat it is not known', t => {

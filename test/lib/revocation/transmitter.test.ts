@@ -149,6 +149,13 @@ t.test('An event of more than 64 KiB is refused in a poll as it is in a push', a
   t.strictSame(polled.map(({ reason, received }) => reason ?? received!.outcome), ['The token is larger than 64 KiB.', 'applied'])
 })
 
+t.test('What is no text among the events of a batch is refused, and the others are taken', async t => {
+  const { polled, statuses } = await start(t, { prepare: remote => serving(remote, { j1: { toString: 1, valueOf: 1 } as unknown as string, j2: 5 as unknown as string, j3: revoked(remote, 'j3') }) })
+  await until('it was polled', () => polled.length > 1)
+  t.strictSame(polled.map(({ reason, received, events }) => [reason ?? received!.outcome, events]), [['The body is not a well-formed JWT.', 2], ['applied', 1]])
+  t.notOk(statuses.includes('failing'))
+})
+
 t.test('The name of an event may be that of a member of every object', async t => {
   const { remote } = await start(t, { prepare: remote => { remote.answers['POST /poll'] = () => [200, '{"sets":{"__proto__":"x"}}'] } })
   await until('it is refused', () => remote.bodies('POST /poll').some(body => Object.hasOwn((body as { setErrs: object }).setErrs, '__proto__')))
