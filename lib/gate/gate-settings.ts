@@ -11,7 +11,7 @@ export interface GateSettings {
   /** Origin of the upstream, without a slash at the end. Undefined if the gate is only asked by proxies. */
   readonly upstream: string | undefined
   readonly rules: readonly GateRule[]
-  /** Whether the upstream tells paths apart that differ in case, in escapes or in a slash at the end. */
+  /** Whether the upstream tells paths apart that differ in case, in escapes, in a suffix or in a slash at the end. */
   readonly exactPaths: boolean
   /** Seconds for which the upstream may be silent: before the first byte of its answer, and between two. A rule may have its own. */
   readonly timeoutSeconds: number

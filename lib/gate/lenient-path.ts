@@ -47,13 +47,16 @@ function inAnyCase (text: string, name: string): string {
   return text.replace(/\p{L}+/gu, (word, at) => `:${name}${at}(${word.replace(/./gu, (letter: string) => `[${letter.toLowerCase()}${letter.toUpperCase()}]`)})`)
 }
 
+/** What Rails and others take for the wanted format: `/orders.json` is `/orders`. A name may begin with a point. */
+const SUFFIX = /(?<=[^/])\.[^/.]*\/?$/
+
 /**
- * Finds what the most lenient router would: it decodes escapes, takes letters of any case for the same, and a slash at the end for none.
+ * Finds what the most lenient router would: it decodes escapes, takes letters of any case for the same, and a suffix or a slash at the end for none.
  * Of two paths that it takes for one, it knows the first.
  */
 export interface LenientRouter<Store> {
   add (method: string, path: string, store: Store): void
-  /** Calls `check` with what it finds for a path in normal form, and with a slash at its end left out or added. */
+  /** Calls `check` with what it finds for a path in normal form, with a slash at its end left out or added, and for the same without its suffix. */
   find (method: string, path: string, check: (store: Store) => void): void
 }
 
@@ -65,15 +68,20 @@ export function createLenientRouter<Store> (): LenientRouter<Store> {
     if (store !== undefined) check(store)
   }
 
+  function findBoth (method: string, text: string, check: (store: Store) => void): void {
+    findText(method, text, check)
+    if (!text.endsWith('/')) findText(method, `${text}/`, check)
+    else if (text.length > 1) findText(method, text.slice(0, -1), check)
+  }
+
   return {
     add (method, path, store) {
       router.add(method, lenientForm(path), store)
     },
     find (method, path, check) {
       const text = decoded(path)
-      findText(method, text, check)
-      if (!text.endsWith('/')) findText(method, `${text}/`, check)
-      else if (text.length > 1) findText(method, text.slice(0, -1), check)
+      findBoth(method, text, check)
+      if (SUFFIX.test(text)) findBoth(method, text.replace(SUFFIX, ''), check)
     }
   }
 }

@@ -47,7 +47,7 @@ export interface Rules {
 }
 
 export interface RulesOptions {
-  /** Whether the upstream tells paths apart that differ in case, in escapes or in a slash at the end. Default: false */
+  /** Whether the upstream tells paths apart that differ in case, in escapes, in a suffix or in a slash at the end. Default: false */
   readonly exactPaths?: boolean
 }
 

@@ -103,7 +103,7 @@ export interface GateOptions {
   readonly upstream?: string | undefined
   /** A request without a rule does not pass. */
   readonly rules?: readonly GateRuleOptions[] | undefined
-  /** Whether the upstream tells paths apart that differ in case, in escapes or in a slash at the end. Default: `false`. */
+  /** Whether the upstream tells paths apart that differ in case, in escapes, in a suffix or in a slash at the end. Default: `false`. */
   readonly exactPaths?: boolean | undefined
   /** How long the upstream may be silent, before the first byte and between two (an event stream: only before the first), and the client in the body of its request. Default: `30`. */
   readonly timeoutSeconds?: number | undefined

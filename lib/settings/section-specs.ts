@@ -44,7 +44,7 @@ export const GATE = {
   properties: {
     upstream: about('http or https URL of a host; without it, the gate is only asked by proxies', UPSTREAM),
     rules: about('a request without a rule does not pass', { type: 'array', nullable: true, items: RULE, allowed: 'a list of entries such as { path: /orders/*, scope: read:orders }' }),
-    exactPaths: about('whether the upstream tells paths apart that differ in case, in escapes or in a slash at the end', { ...flag, default: false }),
+    exactPaths: about('whether the upstream tells paths apart that differ in case, in escapes, in a suffix or in a slash at the end', { ...flag, default: false }),
     timeoutSeconds: about('how long the upstream may be silent, before the first byte and between two (an event stream: only before the first), and the client in the body of its request', { ...TIMEOUT, default: 30 }),
     idleSeconds: about('how long connections to the upstream are kept without a request; less than the upstream keeps them. With 0, each request has its own', { type: 'integer', minimum: 0, maximum: 600, digits: true, default: 4, allowed: '0 to 600' }),
     host: about('the `Host` that the upstream gets: that of the client, or its own', { ...oneOf('client', 'upstream'), default: 'client' }),

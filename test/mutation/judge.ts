@@ -99,7 +99,7 @@ export function openCourt ({ past, budgetMs, clock }: CourtOptions): Court {
       const swap = { file: mutant.file, source: mutate(program, mutant) }
       let spentMs = 0
       let runs = 0
-      for (const candidate of odds.sort(mutant.file, candidates)) {
+      for (const candidate of odds.sort(mutant, candidates)) {
         if (runs > 2 && spentMs > budgetMs) break
         const result = await run(candidate, swap)
         const { end, failure, inTest, ms } = result

@@ -75,8 +75,12 @@ t.test('One path: a spelling for which a lenient router would find a closer rule
     { rules: ['/a%25b', '/*'], refused: ['/A%25B'], as: '/a%25b', passes: { '/a%25b': '/a%25b', '/a%2525b': '/*' } },
     { rules: ['/s::x/:id', '/*'], refused: ['/%C5%BF:x/1', '/s%3Ax/1'], as: '/s::x/:id', passes: { '/s:x/1': '/s::x/:id', '/s%253Ax/1': '/*' } },
     { rules: ['/n/:id(^[A-C]+$)', '/n/:id', '/*'], refused: ['/N/ABC', '/n/ABC/'], as: '/n/:id(^[A-C]+$)', passes: { '/n/ABC': '/n/:id(^[A-C]+$)', '/n/abc': '/n/:id' } },
+    { rules: ['/n/:id(^[A-C]+$)/', '/n/:id'], refused: ['/n/ABC'], as: '/n/:id(^[A-C]+$)/', passes: { '/n/ABC/': '/n/:id(^[A-C]+$)/', '/n/abc': '/n/:id' } },
     { rules: ['/f/:name.json', '/f/:name', '/*'], refused: ['/f/x.JSON', '/F/x.json', '/f/x.Json/'], as: '/f/:name.json', passes: { '/f/x.json': '/f/:name.json', '/f/x.jso': '/f/:name' } },
     { rules: ['/f/:a.ab/:b-cd', '/*'], refused: ['/f/x.AB/y-cd', '/f/x.ab/y-CD'], as: '/f/:a.ab/:b-cd', passes: { '/f/x.ab/y-cd': '/f/:a.ab/:b-cd' } },
+    { rules: ['/mcp', '/*'], refused: ['/mcp.json', '/MCP.x/', '/mcp.', '/mcp.;x', '/mcp.json%3Bx', '/mcp.j%7Eson'], as: '/mcp', passes: { '/mcp.a.b': '/*', '/mcp.json/x': '/*', '/mcpx.json': '/*' } },
+    { rules: ['/', '/u/:id/keys', '/:any', '/*'], refused: ['/u/7/keys.json'], as: '/u/:id/keys', passes: { '/.env': '/:any', '/u/7.5/keys': '/u/:id/keys', '/u/.json': '/*', '/app.js': '/:any' } },
+    { rules: ['/mcp', '/mcp.json', '/*'], refused: ['/mcp.xml'], as: '/mcp', passes: { '/mcp.json': '/mcp.json' } },
     { rules: ['/o/:id?', '/o*', '/*'], refused: ['/O', '/o/1/'], as: '/o/:id?', passes: { '/o': '/o/:id?', '/o/1': '/o/:id?', '/ox': '/o*' } }
   ]
   for (const { rules, refused, as, passes } of rows) {

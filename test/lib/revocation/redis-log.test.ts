@@ -158,8 +158,17 @@ t.test('An instance that restores keeps others waiting', async t => {
   store.empty()
   // Others have seen the loss long ago.
   store.epoch = 'of others'
-  await until('it restores', () => store.rows.length > 0)
-  t.ok(store.settlingUntil > 0)
+  const calls: string[] = []
+  let isSaid: boolean | undefined
+  store.onCall = name => {
+    calls.push(name)
+    const [, page, next] = calls.slice(calls.indexOf('REWRITE')).filter(name => name !== 'xread')
+    if (!calls.includes('REWRITE') || page === undefined) return
+    if (next === undefined) store.settlingUntil = 0
+    else isSaid ??= store.settlingUntil > 0
+  }
+  await until('it restores, and has read another page', () => isSaid !== undefined)
+  t.ok(isSaid, 'it says so with each page that it reads')
 })
 
 t.test('A store that is emptied while an instance waits for others is not taken as complete', async t => {
