@@ -34,6 +34,8 @@ const routes: FastifyPluginAsync = async (app) => {
     scope.addHook('preParsing', async (request, reply, payload) => {
       // Fastify answers 413.
       if (Number(request.headers['content-length']) > request.routeOptions.bodyLimit!) return payload
+      // Beside a gate, nobody else has a sender that waits for it send its body.
+      app.gate?.goAhead(request, reply)
       try {
         return Readable.from([await readBody(payload, reply.raw, [{ name: request.ip, maxBytes: MAX_EVENT_BYTES_OF_ADDRESS }])], { objectMode: false })
       } catch (error) {

@@ -67,6 +67,26 @@ t.test('Logout tokens have the same room', async t => {
   t.equal((await site.logout('logout_token=a')).status, 400, 'of another address: it is read')
 })
 
+for (const [title, values] of [['', {}], [' beside a gate', { GATE: { upstream: 'http://127.0.0.1:9', rules: [{ path: '/*', methods: ['GET'], allow: 'anyone' }] } }]] as const) {
+  t.test(`A sender that waits for 100 is told to send its event${title}`, async t => {
+    const { transmitter, issuer, url } = await startRevocation(t, { values })
+    const set = transmitter.set({ claims: { sub_id: { format: 'iss_sub', iss: issuer.url, sub: 'u' } } })
+    const answersTo = async (length: number): Promise<string[]> => {
+      const socket = connect(Number(new URL(url).port), '127.0.0.1')
+      socket.write(`${EVENTS}\r\nHost: a\r\nExpect: 100-continue\r\nConnection: close\r\nContent-Length: ${length}\r\n\r\n`)
+      let text = ''
+      for await (const part of socket) {
+        text += part
+        if (text.endsWith('100 Continue\r\n\r\n')) socket.write(set)
+      }
+      return [...text.matchAll(/^HTTP\/1\.1 (\d+)/gm)].map(([, status]) => status!)
+    }
+    t.strictSame(await answersTo(set.length), ['100', '202'])
+    const [last, ...before] = (await answersTo(MAX_SET_BYTES + 1)).reverse()
+    t.strictSame([last, before], ['413', title === '' ? ['100'] : []])
+  })
+}
+
 t.test('A body that is too large is 413, by what it says and by what it is', async t => {
   const site = await startSite(t)
   const { answers, hold } = startHolding(t, site)

@@ -44,6 +44,29 @@ t.test('A Redis that is killed after an append and comes back empty gets all bac
   await until('the first has found the server again', () => one.fault() === undefined)
 })
 
+t.test('A Redis that comes back with an older copy of its data gets all that came since, and an instance that starts with it judges by all of it', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const one = startInstance(t, server.port)
+  await one.loaded()
+  await one.append([entry('u1'), entry('u2', 'block'), entry('u3', 'block'), entry('u4', 'block')])
+  await server.command('SAVE')
+  const first = await server.command('XRANGE', '{holdfast:revocation}:log', '-', '+', 'COUNT', '1')
+  await one.append([entry('u5'), entry('u6', 'block'), { ...entry('u3', 'enable'), at: now() + 1 }, entry('u7')])
+  await one.append([{ ...entry('u4', 'enable'), at: now() + 1 }, { ...entry('u4', 'block'), at: now() + 2 }])
+  for (let n = 0; n < 3; n++) {
+    await server.kill()
+    await server.start()
+    const late = startInstance(t, server.port)
+    await late.loaded()
+    t.strictSame(['u1', 'u2', 'u3', 'u4', 'u5', 'u6', 'u7', 'u8'].map(late.isRevoked), [true, true, false, true, true, true, true, false])
+    await until('the first has found the server again', () => one.isLoaded() && one.fault() === undefined)
+    t.strictSame(['u1', 'u2', 'u3', 'u4', 'u5', 'u6', 'u7', 'u8'].map(one.isRevoked), [true, true, false, true, true, true, true, false])
+    t.equal(await server.command('XRANGE', '{holdfast:revocation}:log', '-', '+', 'COUNT', '1'), first, 'it had the copy')
+    await one.append([entry(`after ${n}`)])
+    await until('the other has read it', () => late.isRevoked(`after ${n}`))
+  }
+})
+
 t.test('What others trim is written again, blocks too, enabled ones and undone ones not', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
   const one = startInstance(t, server.port)
