@@ -6,6 +6,8 @@ import { readSettings } from '../../../holdfast.ts'
 import { createRevocation } from '../../../lib/assembly/create-revocation.ts'
 import type { RevocationEvent, RevocationParts, RevocationPartsOptions } from '../../../lib/assembly/create-revocation.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../lib/revocation/effects.ts'
+import { claimTarget, keyOf } from '../../../lib/revocation/target.ts'
+import type { RevocableToken } from '../../../lib/revocation/target.ts'
 import { createTransport } from '../../../lib/provider/transport.ts'
 import { SettingsError } from '../../../lib/settings/problems.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
@@ -179,6 +181,15 @@ t.test('A transmitter that sends nothing until subjects are added is reported by
   await parts!.revocations.append([{ key: 'stream of another instance', effect: 'state', at: 1, recordedAt: 1, event: 'paused', source: 'https://other.example', sender: 'https://other.example', standing: 'other' }])
   t.equal(reported().length, 2, 'a transmitter that only other instances have')
   t.strictSame([parts!.transmitters[0]!.state().verifiedAt, parts!.revocations.state().entries], [1_700_000_000, 0])
+})
+
+t.test('A transmitter that names no issuers speaks about its own tokens, by its own names of claims', async t => {
+  const { parts } = await create({ transmitters: [{ issuer: ISSUER, audience: 'receiver', delivery: 'push', sessionClaim: 'session_id' }] })
+  t.teardown(() => parts!.close())
+  const now = Math.floor(Date.now() / 1000)
+  await parts!.revocations.append([{ key: keyOf(claimTarget('session_id', ISSUER, 's1')), effect: 'end', at: now, recordedAt: now, event: 'session-revoked', source: ISSUER, sender: ISSUER, standing: 'issuer' }])
+  const isRevoked = (claims: object): boolean => parts!.revocations.revocationOf({ claims: { sub: 'u', iat: now, ...claims }, issuer: ISSUER, binding: {} } as unknown as RevocableToken) !== undefined
+  t.strictSame([{ session_id: 's1' }, { session_id: 's2' }, { sid: 's1' }].map(isRevoked), [true, false, false])
 })
 
 t.test('Polled events are counted and reported like pushed ones', async t => {
