@@ -83,6 +83,8 @@ export function createOpenAnswers<Admitted extends object> ({ every, after }: Pi
   }
 
   function closeSocket (socket: Socket): void {
+    // A client that ignores the close is not heard any more.
+    socket.removeAllListeners('data').resume()
     socket.write(CLOSE_1008)
     after(LINGER_MS, () => socket.destroy())
   }

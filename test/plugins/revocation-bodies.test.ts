@@ -44,7 +44,8 @@ t.test('Bodies that are begun and never finished take 4 MiB for one address and 
   t.strictSame([status, lines.includes('retry-after: 1'), lines.includes('connection: close')], ['http/1.1 503 service unavailable', true, true])
   t.equal((await revoke(site, 'one', '192.0.2.9')).status, 202, 'of another address')
   t.equal(answers.length, 8)
-  t.equal((await revoke(site, 'two', '192.0.2.1')).status, 202, 'of the same address')
+  // Else nothing gives way.
+  if (!t.equal((await revoke(site, 'two', '192.0.2.1')).status, 202, 'of the same address')) return
   await until('the oldest has given way', () => answers.length === 9)
 
   for (const n of [2, 3, 4]) hold(OF_ADDRESS, `192.0.2.${n}`)

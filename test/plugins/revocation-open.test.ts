@@ -19,14 +19,14 @@ const SESSION = { sub_id: { format: 'opaque', id: 's1' } }
 
 const ended = ({ log }: Pick<Site, 'log'>): unknown[] => log.filter(({ msg }) => msg === 'open answer ended').map(({ reason }) => reason)
 
-async function startWebSocket (t: Test, values: object = {}): Promise<Site> {
+async function startWebSocket (t: Test, values: object = {}, onMessage: (text: string) => void = () => {}): Promise<Site> {
   return startRevocation(t, {
     revocation: () => OPERATORS,
     values: { IDP_CLOCK_TOLERANCE_SECONDS: 0, ...values },
     prepare: app => {
       app.register(websocket)
       app.register(async scope => {
-        scope.get('/socket', { websocket: true, onRequest: app.authenticate() }, socket => { socket.send('hello') })
+        scope.get('/socket', { websocket: true, onRequest: app.authenticate() }, socket => { socket.on('message', data => onMessage(String(data))).send('hello') })
       })
     }
   })
@@ -87,8 +87,9 @@ t.test('An answer that passes a gate without a token ends with no token', async 
   t.strictSame(app.openAnswers.state(), { open: 0, ended: 0 })
 })
 
-t.test('A WebSocket client that ignores its close is destroyed soon after', async t => {
-  const site = await startWebSocket(t)
+t.test('A WebSocket client that ignores its close is not heard any more, and is destroyed soon after', async t => {
+  const heard: string[] = []
+  const site = await startWebSocket(t, {}, text => heard.push(text))
   const { hostname, port } = new URL(site.url)
   // Not by `ws`, which closes by itself.
   const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true })
@@ -97,13 +98,17 @@ t.test('A WebSocket client that ignores its close is destroyed soon after', asyn
   socket.on('data', chunk => { received.push(chunk) })
   socket.write(['GET /socket HTTP/1.1', `Host: ${hostname}`, 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==', `Authorization: Bearer ${site.issuer.token({ sid: 's1' })}`, '', ''].join('\r\n'))
   while (!Buffer.concat(received).includes('hello')) await once(socket, 'data')
+  const say = (letter: string): void => { socket.write(Buffer.from([0x81, 0x81, 0, 0, 0, 0, letter.charCodeAt(0)])) }
+  say('a')
+  while (heard.length === 0) await delay(5)
   // It goes on sending, until its connection is no more.
   const destroyed = new Promise(resolve => socket.on('error', () => {}).on('close', resolve))
   t.equal((await site.operate(SESSION)).status, 204)
-  const talk = setInterval(() => socket.write(Buffer.from([0x89, 0x80, 0, 0, 0, 0])), 50)
+  while (!Buffer.concat(received).includes(Buffer.from([0x88, 0x02, 0x03, 0xf0]))) await once(socket, 'data')
+  const talk = setInterval(say, 50, 'b')
   t.teardown(() => clearInterval(talk))
   await destroyed
-  t.ok(Buffer.concat(received).includes(Buffer.from([0x88, 0x02, 0x03, 0xf0])), 'it was told why')
+  t.strictSame(heard, ['a'], 'what it says after the close is for nobody')
 })
 
 t.test('A WebSocket is closed with 1008 when its token has expired', async t => {
