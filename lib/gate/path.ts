@@ -132,10 +132,9 @@ export function routerForm (path: string): string {
   const escaped = escapeNonAscii(path)!
   // Expressions are kept as they are.
   const expressions = escaped.match(EXPRESSION) ?? []
-  return escaped.split(EXPRESSION).map((plain, index) => {
-    const optional = plain.endsWith('?') ? '?' : ''
-    return `${withoutEscapes(readTargetPath(plain.slice(0, plain.length - optional.length)))}${optional}${expressions[index] ?? ''}`
-  }).join('')
+  return escaped.split(EXPRESSION)
+    .map((plain, index) => `${withoutEscapes(readTargetPath(plain))}${plain.endsWith('?') ? '?' : ''}${expressions[index] ?? ''}`)
+    .join('')
 }
 
 /** A path in normal form, with a character for `%` that no path has. */

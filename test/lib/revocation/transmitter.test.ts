@@ -168,6 +168,12 @@ t.test("The transmitter's configuration is fetched once at the start", async t =
   t.equal(remote.bodies(CONFIGURATION).length, 1)
 })
 
+t.test('A stream that was found is not read with each poll', async t => {
+  const { remote } = await start(t)
+  await until('it is polled', () => remote.bodies('POST /poll').length > 2)
+  t.equal(remote.requests.filter(({ what }) => what === 'GET /stream').length, 1)
+})
+
 t.test('A configuration that the keys could not fetch, the stream fetches itself, before the keys try again', async t => {
   let answer = (): void => {}
   const isFailed = new Promise<void>(resolve => { answer = resolve })
