@@ -13,6 +13,8 @@ const SHORT_CIRCUITS: ReadonlySet<string> = new Set(['&&', '||', '??=', '?.'])
 /** What runs while a file of tests loads, or in a process that a test starts: it belongs to all of its tests. */
 const NO_TEST = ''
 
+const SHORT_MS = 10_000
+
 type Spans = readonly (readonly [start: number, end: number])[]
 /** By test, then by source file. */
 type Reached = Record<string, Record<string, Spans>>
@@ -92,7 +94,8 @@ export function findCandidate ({ file, hash, programs, ms, reached, broken }: Re
   // What runs while a file loads, perhaps in the first test of many, matters most likely to the tests that run something of it later.
   const users = Object.keys(reached).filter(test => test !== NO_TEST && reached[test]?.[mutant.file])
   const tests = mutant.isTop || names.includes(NO_TEST) ? users : names
-  const isWhole = tests.length === 0
+  // Or to tests that only use its values: a short file is run as a whole.
+  const isWhole = tests.length === 0 || (mutant.isTop && Object.values(ms).reduce((sum, time) => sum + time, 0) <= SHORT_MS)
   const total = [NO_TEST, ...isWhole ? Object.keys(reached) : tests].reduce((sum, name) => sum + (ms[name] ?? 0), 0)
   return { file, hash, only: isWhole ? undefined : tests, ms: total, msOf: ms }
 }
