@@ -9,7 +9,8 @@ export const MAX_EVENT_BYTES = 16 * 1024 * 1024
 export const MAX_EVENT_BYTES_OF_ADDRESS = MAX_EVENT_BYTES / 4
 /** 64 KiB come in 128 pieces of the shortest packets. */
 const MAX_PIECES = 256
-const TIMEOUT_MS = 10_000
+/** The server has the same limit, but none beside a gate. */
+const TIMEOUT_MS = 30_000
 
 /**
  * Reads what senders of events send. Where there is no room the oldest unfinished body gives way: a sender may have the address of an

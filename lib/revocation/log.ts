@@ -64,6 +64,8 @@ export interface RevocationLog {
    * @throws RevocationLogError
    */
   sync (): Promise<void>
+  /** Whether it has lost anything that this process has read, such as that something was undone: others may then read what this process no longer knows. */
+  hasLost (): boolean
   /** Whether this process is the only one that may do a task now, such as polling. It holds for `seconds`, and is renewed before that. */
   lead (task: string, seconds: number): Promise<boolean>
   /**
@@ -84,6 +86,7 @@ export function createMemoryLog (onEntry: OnRevocationEntry): RevocationLog {
       for (const entry of entries) onEntry(entry, 0, ++place)
     },
     async sync () {},
+    hasLost: () => false,
     lead: async () => true,
     ageMs: () => 0,
     fault: () => undefined,

@@ -281,6 +281,7 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
       const isWhole = rows !== undefined && !isBefore(last, lastId) && await reads(last) && losses === before && heardMs !== -Infinity
       if (!isWhole) throw new RevocationLogError('the log of revocations cannot be read')
     },
+    hasLost: () => losses > 0,
     lead,
     ageMs: () => steadyMs() - heardMs,
     fault: () => fault ?? undefined,

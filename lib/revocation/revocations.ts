@@ -77,8 +77,9 @@ export function createRevocations ({ cutoffs, log, namesOf, retentionSeconds, st
      */
     async append (entries: readonly RevocationEntry[]): Promise<void> {
       const matched = entries.filter(({ issuer }) => issuer === undefined || issuer === '*' || isIssuer(issuer))
-      if (!matched.every(cutoffs.isNews)) await log.sync()
-      const news = matched.filter(cutoffs.isNews)
+      const isNews = (entry: RevocationEntry): boolean => cutoffs.isNews(entry) || (entry.effect === 'undo' && log.hasLost())
+      if (!matched.every(isNews)) await log.sync()
+      const news = matched.filter(isNews)
       if (news.length === 0) return
       const release = cutoffs.reserve(news)
       if (!release) throw new RevocationLogError('there is no room for another cutoff of this sender')

@@ -7,6 +7,7 @@ import { parseReplayUrl } from '../../lib/replay/redis/replay-url.ts'
 import { keyOf } from '../../lib/revocation/target.ts'
 import type { RevocationEntry } from '../../lib/revocation/log.ts'
 import { createRevocations } from '../../lib/revocation/revocations.ts'
+import type { Revocations } from '../../lib/revocation/revocations.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import { startLogReader } from '../helpers/log-reader.ts'
 import { judgeFlood } from '../helpers/revocation-flood.ts'
@@ -22,6 +23,9 @@ function startInstance (t: Test, port: number, user = '') {
   const reader = startLogReader(t, { open: listeners => openRedisClient(target, listeners, processSurroundings.steadyMs), surroundings: processSurroundings, retentionSeconds: 3600 })
   return { ...reader, isRevoked: (sub: string) => reader.isRevoked(keyOfUser(sub)) }
 }
+
+const revocationsOf = (one: ReturnType<typeof startInstance>): Revocations =>
+  createRevocations({ cutoffs: one.cutoffs, log: one, namesOf: () => ({ session: [], other: [] }), retentionSeconds: 3600, staleSeconds: 10, outage: 'refuse', isIssuer: () => true, clockToleranceSeconds: 5, now })
 
 t.test('A Redis that is killed after an append and comes back empty gets all back, from those who have read it', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
@@ -65,6 +69,25 @@ t.test('A Redis that comes back with an older copy of its data gets all that cam
     await one.append([entry(`after ${n}`)])
     await until('the other has read it', () => late.isRevoked(`after ${n}`))
   }
+})
+
+t.test('What was undone stands again in an older copy, and is undone again by an instance that no longer knows it', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const one = startInstance(t, server.port)
+  await one.loaded()
+  await one.append([entry('u1', 'block'), entry('u2', 'block')])
+  await server.command('SAVE')
+  await one.append([entry('u1', 'undo')])
+  await server.kill()
+  await server.start()
+  const late = startInstance(t, server.port)
+  await late.loaded()
+  t.strictSame([one.isRevoked('u1'), late.isRevoked('u1'), late.isRevoked('u2')], [false, true, true])
+  await until('the first has seen the loss', () => one.hasLost() && one.fault() === undefined && one.isLoaded())
+  await revocationsOf(one).append([entry('u1', 'undo')])
+  const last = await server.command('XREVRANGE', '{holdfast:revocation}:log', '+', '-', 'COUNT', '1')
+  if (t.match(last, /"undo"/)) await until('the other has read it', () => !late.isRevoked('u1'))
+  t.equal(late.isRevoked('u2'), true)
 })
 
 t.test('What others trim is written again, blocks too, enabled ones and undone ones not', { skip: skipRedis }, async t => {
@@ -156,7 +179,7 @@ t.test('A SET repeated writes one row, and an undo of nothing none', { skip: ski
   const server = await startRedis(t)
   const one = startInstance(t, server.port)
   await one.loaded()
-  const revocations = createRevocations({ cutoffs: one.cutoffs, log: one, namesOf: () => ({ session: [], other: [] }), retentionSeconds: 3600, staleSeconds: 10, outage: 'refuse', isIssuer: () => true, clockToleranceSeconds: 5, now })
+  const revocations = revocationsOf(one)
   const event = entry('u1')
   for (let n = 0; n < 50; n++) await revocations.append([event])
   t.equal(await server.command('XLEN', '{holdfast:revocation}:log'), '1')

@@ -291,6 +291,7 @@ t.test('A store that lost its last entries gets them back', async t => {
   await late.loaded()
   t.equal(late.isRevoked(OTHER), true)
   t.equal(late.isRevoked(), true)
+  t.strictSame([one.hasLost(), late.hasLost()], [true, false])
 })
 
 t.test('A store that cannot be written is an error, at once or after a second, and the entry is not in force', async t => {
@@ -409,7 +410,7 @@ t.test('The in-memory log is always loaded, and always leads', async t => {
   await log.sync()
   t.strictSame(seen, [[KEY, 0, 1], [OTHER, 0, 2]])
   t.equal(await log.lead('task', 10), true)
-  t.strictSame([log.ageMs(), log.fault()], [0, undefined])
+  t.strictSame([log.ageMs(), log.fault(), log.hasLost()], [0, undefined, false])
   log.close()
 })
 

@@ -18,10 +18,12 @@ function start ({ outage = 'refuse' as 'refuse' | 'serve', max = 10 } = {}) {
     cutoffs.apply(entry, ...rest)
   })
   const age = { ms: 0 }
+  const loss = { is: false }
   let synced = 0
   const log = {
     ...memory,
     ageMs: () => age.ms,
+    hasLost: () => loss.is,
     async sync () { synced++ },
     /** It takes its time, and fails for a session of this name. */
     async append (entries: readonly RevocationEntry[]) {
@@ -30,7 +32,7 @@ function start ({ outage = 'refuse' as 'refuse' | 'serve', max = 10 } = {}) {
       await memory.append(entries)
     }
   }
-  return { age, appended, synced: () => synced, revocations: createRevocations({ cutoffs, log, namesOf: () => ({ session: ['sid'], other: ['email', 'groups'] }), retentionSeconds: 100, staleSeconds: 10, outage, isIssuer: issuer => issuer === 'https://a.example', clockToleranceSeconds: 5, now }) }
+  return { age, loss, appended, synced: () => synced, revocations: createRevocations({ cutoffs, log, namesOf: () => ({ session: ['sid'], other: ['email', 'groups'] }), retentionSeconds: 100, staleSeconds: 10, outage, isIssuer: issuer => issuer === 'https://a.example', clockToleranceSeconds: 5, now }) }
 }
 
 t.test('A process whose view is not current refuses, unless it is set to serve', t => {
@@ -93,13 +95,16 @@ t.test('The lifetime of a token counts from iat, and from now if that is in the 
 })
 
 t.test('What changes nothing is acknowledged and not stored again, once the log is known to have it', async t => {
-  const { revocations, appended, synced } = start()
+  const { revocations, appended, synced, loss } = start()
   await revocations.append([ending('s1')])
   t.equal(synced(), 0)
   await revocations.append([ending('s1'), ending('s2')])
   t.strictSame([appended.map(({ key }) => key), synced()], [[ending('s1').key, ending('s2').key], 1])
   await revocations.append([ending('s1'), { ...ending('s3'), effect: 'undo' }])
   t.strictSame([appended.length, synced()], [2, 2])
+  loss.is = true
+  await revocations.append([ending('s1'), { ...ending('s3'), effect: 'undo' }])
+  t.strictSame([appended.length, appended.at(-1)!.effect, synced()], [3, 'undo', 3], 'what this process no longer knows, a log that was set back may have')
 })
 
 t.test('What no issuer of this service could have issued is not stored', async t => {
