@@ -31,11 +31,13 @@ const routes: FastifyPluginAsync = async (app) => {
       done()
     })
 
+    // Only a service that is a gate has it, and a copied guard lacks its type.
+    const { gate } = app as unknown as { readonly gate?: { goAhead (request: FastifyRequest, reply: FastifyReply): void } }
     scope.addHook('preParsing', async (request, reply, payload) => {
       // Fastify answers 413.
       if (Number(request.headers['content-length']) > request.routeOptions.bodyLimit!) return payload
       // Beside a gate, nobody else has a sender that waits for it send its body.
-      app.gate?.goAhead(request, reply)
+      gate?.goAhead(request, reply)
       try {
         return Readable.from([await readBody(payload, reply.raw, [{ name: request.ip, maxBytes: MAX_EVENT_BYTES_OF_ADDRESS }])], { objectMode: false })
       } catch (error) {
