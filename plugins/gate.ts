@@ -136,7 +136,7 @@ export default fp(async (app: FastifyInstance) => {
       if (!signing) return headers
       const { method, target, url } = request.gated!
       const issuer = app.settings.server.publicUrl ?? url.href.slice(0, -url.ownPath.length)
-      const path = target.split('?')[0]!
+      const path = target.split('?', 1)[0]!
       return { ...headers, [STATEMENT_HEADER]: caller ? signing.current.sign(caller, { issuer, audience: audience!, method, path }) : '' }
     }
   } satisfies Gate)

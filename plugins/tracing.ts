@@ -44,7 +44,7 @@ export default fp<TracingOptions>(async (app: FastifyInstance, { environment = p
     // Balancers and operators ask for these routes all the time. Their spans would hide the rest.
     ignorePaths: ({ url }) => !url.startsWith(`${app.prefix}/api/`),
     // A query may hold secrets.
-    requestHook: (span, request) => span.setAttribute('url.path', request.url.split('?')[0]!)
+    requestHook: (span, request) => span.setAttribute('url.path', request.url.split('?', 1)[0]!)
   })
   // The SDK reads the standard variables by itself. Only the name is set here, because it would be `unknown_service`.
   const isNamed = environment.OTEL_SERVICE_NAME || environment.OTEL_RESOURCE_ATTRIBUTES?.includes('service.name=')

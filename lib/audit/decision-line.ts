@@ -71,7 +71,7 @@ function plainAddress (text: string | undefined): string | undefined {
   if (text === undefined) return undefined
   const bare = isIP(text) === 0 ? /^\[?(.*?)\]?:\d+$/.exec(text)?.[1] ?? '' : text
   if (isIP(bare) === 0) return undefined
-  const address = bare.split('%')[0]!
+  const address = bare.split('%', 1)[0]!
   const mapped = /^::ffff:(\d+\.[\d.]+)$/i.exec(address)?.[1]
   return mapped ?? address
 }

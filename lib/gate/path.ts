@@ -41,7 +41,7 @@ const PARAMETER_STARTS: ReadonlyArray<string | RegExp> = [';', /;|%3B/]
  */
 export function withoutParameters (path: string): readonly string[] {
   if (!/;|%3B/.test(path)) return []
-  return PARAMETER_STARTS.map(start => path.split('/').map(segment => segment.split(start)[0]!).join('/'))
+  return PARAMETER_STARTS.map(start => path.split('/').map(segment => segment.split(start, 1)[0]!).join('/'))
 }
 
 /**

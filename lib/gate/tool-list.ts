@@ -20,7 +20,7 @@ const OF_THE_BODY: ReadonlySet<string> = new Set(['content-length', 'content-md5
  */
 export async function cutTools (answer: UpstreamAnswer, isRuled: ToolTest, isStream: boolean): Promise<UpstreamAnswer> {
   const { status, headers, body } = answer
-  const type = linesOf(headers, 'content-type').join().split(';')[0]!.trim().toLowerCase()
+  const type = linesOf(headers, 'content-type').join().split(';', 1)[0]!.trim().toLowerCase()
   const isEvents = type === 'text/event-stream'
   if (status !== 200 || (isStream && !isEvents)) return answer
   const isCoded = linesOf(headers, 'content-encoding').some(coding => !/^(?:identity)?$/i.test(coding))

@@ -196,7 +196,7 @@ export function parseHttpUrl (text: string): HttpUrl | HttpUrlFault {
   if (parts.authority.includes('@')) return 'user_info'
   const authority = parseAuthority(parts.authority)
   if (authority === undefined) return 'authority'
-  const path = normalizePath(parts.rest.split(/[?#]/)[0] || '/')
+  const path = normalizePath(parts.rest.split(/[?#]/, 1)[0] || '/')
   if (path === undefined) return 'path'
   return { scheme: parts.scheme, ...authority, path }
 }

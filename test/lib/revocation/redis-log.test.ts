@@ -490,35 +490,29 @@ t.test('An undo that comes while a store is restored holds', async t => {
   t.strictSame([one.isRevoked(), two.isRevoked()], [false, false])
 })
 
-t.test('A store that is emptied again while it is restored gets all back', async t => {
-  const store = startRevocationStore()
-  const one = startInstance(t, store)
-  await one.loaded()
-  const keys = Array.from({ length: 1200 }, (_, n) => `k${n}`)
-  await one.append(keys.map(key => entry({ key })))
-  let rewrites = 0
-  store.onCall = name => { if (name === 'REWRITE' && ++rewrites === 2) store.empty() }
-  store.empty()
-  await until('all is back', () => one.isLoaded() && store.rows.length >= keys.length)
-  t.strictSame(new Set(keysIn(store)), new Set(keys), 'the first of them too, which were written before the second loss')
-})
+/** What happens at which time that something is written again. */
+const DISTURBANCES: Readonly<Record<string, readonly [number, (store: ReturnType<typeof startRevocationStore>) => void]>> = {
+  'A store that is emptied again while it is restored gets all back, also what was written before the second loss': [2, store => store.empty()],
+  'What could not be written again is written with the next attempt': [1, () => { throw new Error('lost') }]
+}
+for (const [title, [when, disturb]] of Object.entries(DISTURBANCES)) {
+  t.test(title, async t => {
+    const store = startRevocationStore()
+    const one = startInstance(t, store)
+    await one.loaded()
+    const keys = Array.from({ length: 1200 }, (_, n) => `k${n}`)
+    await one.append(keys.map(key => entry({ key })))
+    let rewrites = 0
+    store.onCall = name => { if (name === 'REWRITE' && ++rewrites === when) disturb(store) }
+    store.empty()
+    await until('all is back', () => one.isLoaded() && store.rows.length >= keys.length)
+    t.strictSame(new Set(keysIn(store)), new Set(keys))
+  })
+}
 
 t.test('All names are of one slot of a cluster, and stay: instances of two versions share them', async t => {
   const { LOG, EPOCH, SETTLING, CLOCK, CLEANED, OLD_BLOCKS } = scripts
   t.strictSame([LOG, EPOCH, SETTLING, CLOCK, CLEANED, OLD_BLOCKS], ['log', 'epoch', 'settling', 'clock', 'cleaned', 'blocks'].map(name => `{holdfast:revocation}:${name}`))
-})
-
-t.test('What could not be written again is written with the next attempt', async t => {
-  const store = startRevocationStore()
-  const one = startInstance(t, store)
-  await one.loaded()
-  const keys = Array.from({ length: 1200 }, (_, n) => `k${n}`)
-  await one.append(keys.map(key => entry({ key })))
-  let rewrites = 0
-  store.onCall = name => { if (name === 'REWRITE' && ++rewrites === 1) throw new Error('lost') }
-  store.empty()
-  await until('all is back', () => one.isLoaded() && store.rows.length >= keys.length)
-  t.strictSame(new Set(keysIn(store)), new Set(keys))
 })
 
 t.test('A connection that is lost while an instance looks for what the log has lost leaves one reader, which finds it', async t => {
