@@ -7,8 +7,8 @@ import { SettingsError } from './lib/settings/problems.ts'
 import { readTextIfThere, collectSettings } from './lib/settings/sources.ts'
 
 /**
- * The entry point that fastify-cli opens: `fastify start -o app.js`. This module reads the settings while it loads. The command
- * line makes the server, which needs some settings, before it registers the plugin below.
+ * The entry point that fastify-cli opens: `fastify start -o app.js`. This module reads the settings while it loads. The
+ * command line makes the server, which needs some settings, before it registers the plugin below.
  */
 const { values, ...faults } = collectSettings({ environment: process.env, readFile: readTextIfThere })
 const settings = await readSettings(values, faults)
@@ -17,10 +17,13 @@ const settings = await readSettings(values, faults)
 export const options: ServerOptions = serverOptions(settings)
 
 const START_SECONDS = 120
-const TOO_SLOW = `The service has not started within ${START_SECONDS} s: the machine is too busy, or a plugin or route of yours waits for something that does not come.`
+const TOO_SLOW =
+  `The service has not started within ${START_SECONDS} s: the machine is too busy, or a plugin or route of yours ` +
+  'waits for something that does not come.'
 
 const app: FastifyPluginAsync = async (fastify: FastifyInstance, _options: object) => {
-  // The command line would show the stack of Node. It listens once all of this has loaded, so nothing has begun that needs an end.
+  // The command line would show the stack of Node. It listens once all of this has loaded, so nothing has begun that
+  // needs an end.
   fastify.server.on('error', error => {
     const sentence = listenFailure(error)
     if (sentence === undefined) throw error
@@ -30,7 +33,8 @@ const app: FastifyPluginAsync = async (fastify: FastifyInstance, _options: objec
   try {
     await fastify.register(holdfast, { settings, jwtTools: JWT_PACKAGES })
   } catch (error) {
-    // Some settings can only be judged by what they name, such as a file, or by the server. Here too, the command line would show the stack.
+    // Some settings can only be judged by what they name, such as a file, or by the server. Here too, the command line
+    // would show the stack.
     if (!(error instanceof SettingsError)) throw error
     stop(error.message)
   }

@@ -5,6 +5,18 @@ import neostandard, { resolveIgnoresFromGitignore } from 'neostandard'
 export default [
   ...neostandard({ ts: true, ignores: [...resolveIgnoresFromGitignore(), 'bench/results/**'] }),
   {
+    ignores: ['**/*.d.ts', 'lib/settings/option-types.ts'],
+    rules: {
+      '@stylistic/max-len': ['error', {
+        code: 120,
+        ignoreStrings: true,
+        ignoreTemplateLiterals: true,
+        ignoreRegExpLiterals: true,
+        ignoreUrls: true
+      }]
+    }
+  },
+  {
     files: Object.keys(ARROWS).map(folder => folder === '.' ? '*.ts' : `${folder}/**/*.ts`),
     plugins: { house },
     rules: { 'house/arrows': 'error' }

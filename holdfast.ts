@@ -26,8 +26,8 @@ declare module 'fastify' {
 }
 
 /**
- * On a busy machine loading may take longer than the 10 s that Fastify gives each plugin, and it ends with a stack. No plugin waits for
- * the network; app.ts has a limit for the whole start.
+ * On a busy machine loading may take longer than the 10 s that Fastify gives each plugin, and it ends with a stack. No
+ * plugin waits for the network; app.ts has a limit for the whole start.
  */
 const NO_TIMEOUT = 0
 
@@ -47,8 +47,8 @@ export async function readSettings (given: object, faults?: SourceFaults): Promi
 export type ServerOptions = FastifyHttpOptions<RawServerDefault> & { readonly http: HttpOptions }
 
 /**
- * The options that the server needs before any plugin is loaded. They hold for each server that Fastify makes, for example the one
- * for `::1` on `localhost`.
+ * The options that the server needs before any plugin is loaded. They hold for each server that Fastify makes, for
+ * example the one for `::1` on `localhost`.
  */
 export function serverOptions (settings: Settings): ServerOptions {
   return {
@@ -56,7 +56,9 @@ export function serverOptions (settings: Settings): ServerOptions {
     pluginTimeout: NO_TIMEOUT,
     // plugins/request-log.ts writes one line for each request.
     logController: new Fastify.LogController({ disableRequestLogging: true }),
-    trustProxy: typeof settings.server.trustProxy === 'boolean' ? settings.server.trustProxy : [...settings.server.trustProxy],
+    trustProxy: typeof settings.server.trustProxy === 'boolean'
+      ? settings.server.trustProxy
+      : [...settings.server.trustProxy],
     childLoggerFactory: createRequestLogger,
     genReqId: createRequestIds(settings.server.trustProxy),
     // While the process drains, requests are answered as before.
@@ -92,8 +94,8 @@ export interface HoldfastOptions {
 const MOVABLE = /\/(?:health|metrics|docs)\.[jt]s$/
 
 /**
- * The whole service as one plugin: first the capabilities from plugins/, then every path from routes/. So the order among plugins
- * never decides what applies to a route.
+ * The whole service as one plugin: first the capabilities from plugins/, then every path from routes/. So the order
+ * among plugins never decides what applies to a route.
  */
 export const holdfast = fp<HoldfastOptions>(async (app, { settings, isServed, jwtTools }) => {
   const directory = import.meta.dirname
@@ -101,14 +103,24 @@ export const holdfast = fp<HoldfastOptions>(async (app, { settings, isServed, jw
   if (jwtTools) app.decorate(kJwtTools, jwtTools)
   let arePluginsLoaded = false
   app.addHook('onRoute', ({ method, url, ...hooks }) => {
-    if (!arePluginsLoaded && requirementsOf(hooks).length > 0) throw new Error(`${method} ${url} has a guard, but plugins are still being loaded: metrics, OpenAPI and overload protection may not know it. Move the route to routes/api/.`)
+    if (!arePluginsLoaded && requirementsOf(hooks).length > 0) {
+      throw new Error(
+        `${method} ${url} has a guard, but plugins are still being loaded: metrics, OpenAPI and overload ` +
+          'protection may not know it. Move the route to routes/api/.'
+      )
+    }
   })
   await app.register(autoload, { dir: join(directory, 'plugins') })
   arePluginsLoaded = true
 
   const { gate } = settings
   await app.register(autoload, { dir: join(directory, 'routes'), maxDepth: 0, ignoreFilter: MOVABLE })
-  await app.register(autoload, { dir: join(directory, 'routes'), maxDepth: 0, matchFilter: MOVABLE, options: { prefix: gate?.ownPrefix ?? '' } })
+  await app.register(autoload, {
+    dir: join(directory, 'routes'),
+    maxDepth: 0,
+    matchFilter: MOVABLE,
+    options: { prefix: gate?.ownPrefix ?? '' }
+  })
   // The sample routes would hide those of the upstream.
   if (gate) return
   await app.register(async api => {

@@ -4,8 +4,9 @@ import { defaultPort } from './lib/settings/settings.ts'
 
 tuneEngine()
 
-// The options that `fastify start -c` reads before it loads the app. The command line fixes the port at that time, and the default port
-// depends on the profile. Settings are not judged here: the app judges them, with one message for all of them.
+// The options that `fastify start -c` reads before it loads the app. The command line fixes the port at that time, and
+// the default port depends on the profile. Settings are not judged here: the app judges them, with one message for all
+// of them.
 const { server, api } = collectSettings({ environment: process.env, readFile: readTextIfThere }).values
 
 /** The port is text, because the command line takes the number 0, which means any free port, as no port. */
@@ -13,7 +14,7 @@ export const port = String(server.port ?? defaultPort(api.profile))
 /** The server options come from the app. */
 export const options = true
 /**
- * Milliseconds: one second more than closing takes at most. Closing takes the drain and the time that `plugins/closing.ts` gives
- * requests in flight.
+ * Milliseconds: one second more than closing takes at most. Closing takes the drain and the time that
+ * `plugins/closing.ts` gives requests in flight.
  */
 export const closeGraceDelay = 10_500

@@ -1,6 +1,7 @@
 /**
- * What the worst bodies of a megabyte cost the gate that judges them, beside JSON.parse of the same bytes; and whether honest requests
- * are answered while many connections send such bodies. Run: `npm run build && node bench/bodies.js [--kind NAME]... [--at-once N]...`
+ * What the worst bodies of a megabyte cost the gate that judges them, beside JSON.parse of the same bytes; and whether
+ * honest requests are answered while many connections send such bodies. Run: `npm run build && node bench/bodies.js
+ * [--kind NAME]... [--at-once N]...`
  */
 import { once } from 'node:events'
 import { Agent, createServer, request } from 'node:http'
@@ -18,9 +19,10 @@ const ROUNDS = 15
 const SECONDS = 5
 const HONEST_EVERY_MS = 50
 
-const call = (member) => `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"drop",${member}}}`
+const call = member => `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"drop",${member}}}`
 /** A message whose only long value repeats a part. */
-const filled = (part, bytes = Buffer.byteLength(part)) => call(`"x":"${part.repeat(Math.floor((MAX_BYTES - 80) / bytes))}"`)
+const filled = (part, bytes = Buffer.byteLength(part)) =>
+  call(`"x":"${part.repeat(Math.floor((MAX_BYTES - 80) / bytes))}"`)
 const numbered = (count, part) => Array.from({ length: count }, (_, n) => part(n)).join()
 const MANY = MAX_VALUES - 100
 const EACH = Math.floor(MAX_BYTES / MAX_VALUES)
@@ -52,16 +54,24 @@ const BODIES = {
   'no UTF-8 at the end': Buffer.from(filled('x').slice(0, -4) + '\u00ff"}}', 'latin1')
 }
 
-const args = readOptions({ kind: { type: 'string', multiple: true }, 'at-once': { type: 'string', multiple: true, default: ['8', '32'] } })
+const args = readOptions({
+  kind: { type: 'string', multiple: true },
+  'at-once': { type: 'string', multiple: true, default: ['8', '32'] }
+})
 expectKnown('kind', args.kind ?? [], Object.keys(BODIES))
-const bodies = Object.entries(BODIES).filter(([name]) => args.kind?.includes(name) ?? true).map(([name, body]) => ({ name, body: Buffer.from(body) }))
+const bodies = Object.entries(BODIES).filter(([name]) => args.kind?.includes(name) ?? true).map(([name, body]) => ({
+  name,
+  body: Buffer.from(body)
+}))
 
 /** CPU milliseconds, the least of several turns. */
-const cost = (work) => {
+const cost = work => {
   let least = Infinity
   for (let i = 0; i < ROUNDS; i++) {
     const before = process.cpuUsage()
-    try { work() } catch {}
+    try {
+      work()
+    } catch {}
     const { user, system } = process.cpuUsage(before)
     least = Math.min(least, (user + system) / 1000)
   }
@@ -74,21 +84,38 @@ const costs = async () => {
   console.log('| body | KB | JSON.parse, CPU ms | judged | judged and refused |\n| --- | --- | --- | --- | --- |')
   for (const { name, body } of bodies) {
     const judge = () => readMcpMessages(body, ['Content-Type', 'application/json'])
-    const figures = [() => JSON.parse(body.toString()), judge, () => { try { judge() } finally { requestId(body) } }].map(cost)
+    const figures = [() => JSON.parse(body.toString()), judge, () => {
+      try {
+        judge()
+      } finally {
+        requestId(body)
+      }
+    }].map(cost)
     console.log(`| ${[name, Math.round(body.length / 1024), ...figures.map(ms => ms.toFixed(1))].join(' | ')} |`)
   }
 }
 
-const ask = (options, body) => new Promise(resolve => {
-  const started = performance.now()
-  const done = (status) => resolve({ status, ms: performance.now() - started })
-  request({ host: '127.0.0.1', ...options }, response => response.resume().once('end', () => done(response.statusCode)).once('error', () => done(0))).once('error', () => done(0)).end(body)
-})
+const ask = (options, body) =>
+  new Promise(resolve => {
+    const started = performance.now()
+    const done = status => resolve({ status, ms: performance.now() - started })
+    request({ host: '127.0.0.1', ...options }, response =>
+      response.resume().once('end', () => done(response.statusCode)).once('error', () => done(0))).once('error', () =>
+      done(0)).end(body)
+  })
 
 const startUpstream = async () => {
-  const server = createServer((request, response) => { request.resume().once('end', () => response.end('{}')) })
+  const server = createServer((request, response) => {
+    request.resume().once('end', () => response.end('{}'))
+  })
   await once(server.listen(0, '127.0.0.1'), 'listening')
-  return { origin: `http://127.0.0.1:${server.address().port}`, close: () => { server.closeAllConnections(); server.close() } }
+  return {
+    origin: `http://127.0.0.1:${server.address().port}`,
+    close: () => {
+      server.closeAllConnections()
+      server.close()
+    }
+  }
 }
 
 /** Sends one body over and over, by as many tokens as connections. */
@@ -96,13 +123,24 @@ const floods = async () => {
   const [provider, upstream] = [await startProvider(), await startUpstream()]
   const mint = createMint(provider)
   const rules = [{ path: '/mcp', mcp: { tools: ['read_*'] } }, { path: '/good' }]
-  const server = await startServer(holdfast(), { IDP_DOMAIN: '', IDP_ISSUER: provider.issuer, IDP_AUDIENCE: AUDIENCE, LOG_LEVEL: 'warn', CONFIG_FILE: keep('config.json', JSON.stringify({ gate: { upstream: upstream.origin, rules } })) }, { probe: '/health/live' })
+  const server = await startServer(holdfast(), {
+    IDP_DOMAIN: '',
+    IDP_ISSUER: provider.issuer,
+    IDP_AUDIENCE: AUDIENCE,
+    LOG_LEVEL: 'warn',
+    CONFIG_FILE: keep('config.json', JSON.stringify({ gate: { upstream: upstream.origin, rules } }))
+  }, { probe: '/health/live' })
   const { port } = server
   const bearer = () => ({ authorization: `Bearer ${mint()}` })
   const honest = { port, path: '/good', headers: bearer() }
-  const warm = async () => { for (let i = 0; i < 300; i++) await ask(honest) }
+  const warm = async () => {
+    for (let i = 0; i < 300; i++) await ask(honest)
+  }
   await warm()
-  console.log('\n| body | connections | answers | CPU ms for each | honest requests answered | slowest, ms |\n| --- | --- | --- | --- | --- | --- |')
+  console.log(
+    '\n| body | connections | answers | CPU ms for each | honest requests answered | slowest, ms |\n| --- | --- ' +
+      '| --- | --- | --- | --- |'
+  )
   for (const { name, body } of bodies) {
     for (const count of args['at-once'].map(Number)) {
       const agent = new Agent({ keepAlive: true, maxSockets: count })
@@ -110,20 +148,39 @@ const floods = async () => {
       const seen = new Map()
       const before = cpuTime(server.pid).totalNs
       const hostile = Array.from({ length: count }, async () => {
-        const options = { port, agent, method: 'POST', path: '/mcp', headers: { ...bearer(), 'content-type': 'application/json', 'content-length': body.length } }
+        const options = {
+          port,
+          agent,
+          method: 'POST',
+          path: '/mcp',
+          headers: { ...bearer(), 'content-type': 'application/json', 'content-length': body.length }
+        }
         while (!stop.signal.aborted) {
           const { status } = await ask(options, body)
           seen.set(status, (seen.get(status) ?? 0) + 1)
         }
       })
       const good = []
-      for (const end = performance.now() + SECONDS * 1000; performance.now() < end; await sleep(HONEST_EVERY_MS)) good.push(await ask({ ...honest, agent: false }))
+      for (const end = performance.now() + SECONDS * 1000; performance.now() < end; await sleep(HONEST_EVERY_MS)) {
+        good.push(await ask({ ...honest, agent: false }))
+      }
       stop.abort()
       await Promise.all(hostile)
       agent.destroy()
       const answers = [...seen.values()].reduce((sum, n) => sum + n, 0)
       const cpuMs = (cpuTime(server.pid).totalNs - before) / 1e6 / answers
-      console.log(`| ${[name, count, [...seen].map(([status, n]) => `${n} x ${status}`).join(', '), cpuMs.toFixed(1), `${good.filter(({ status }) => status === 200).length} of ${good.length}`, Math.max(...good.map(({ ms }) => ms)).toFixed(0)].join(' | ')} |`)
+      console.log(
+        `| ${
+          [
+            name,
+            count,
+            [...seen].map(([status, n]) => `${n} x ${status}`).join(', '),
+            cpuMs.toFixed(1),
+            `${good.filter(({ status }) => status === 200).length} of ${good.length}`,
+            Math.max(...good.map(({ ms }) => ms)).toFixed(0)
+          ].join(' | ')
+        } |`
+      )
       await sleep(3000)
     }
   }

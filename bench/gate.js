@@ -2,14 +2,21 @@ import { measureRows } from './compare.js'
 import { awaitQuiet, median, round } from './measure.js'
 import { contender, startServer } from './processes.js'
 
-/** What the gate costs in front of a server of bare Node, beside a proxy that guards nothing. The CPU of the upstream does not count. */
-const rowsFor = (upstream) => {
-  const proxy = async (bench) => {
+/**
+ * What the gate costs in front of a server of bare Node, beside a proxy that guards nothing. The CPU of the upstream
+ * does not count.
+ */
+const rowsFor = upstream => {
+  const proxy = async bench => {
     const server = await startServer(contender('http-proxy'), { UPSTREAM: upstream })
     bench.cleanUp(server.stop)
     return server
   }
-  const gate = { label: 'holdfast gate', config: { gate: { upstream, rules: [{ path: '/api/public', allow: 'anyone' }, { path: '/*' }] } }, quick: true }
+  const gate = {
+    label: 'holdfast gate',
+    config: { gate: { upstream, rules: [{ path: '/api/public', allow: 'anyone' }, { path: '/*' }] } },
+    quick: true
+  }
   return [
     { id: 'proxy-bare', label: '@fastify/http-proxy, no guard', kind: 'bearer', start: proxy, quick: true },
     { id: 'gate-bearer', kind: 'bearer', bad: ['no credentials', 'token signature wrong'], ...gate },
@@ -27,14 +34,18 @@ const atHalfLoad = async (bench, entries) => {
   for (let i = 0; i < bench.plan.rounds; i++) {
     await awaitQuiet(bench)
     for (const [index, { row, server }] of pair.entries()) {
-      const figures = await round(bench, server, `${row.id} at half load`, [{ name: row.kind, count: Math.round(rate * seconds), rate }])
+      const figures = await round(bench, server, `${row.id} at half load`, [{
+        name: row.kind,
+        count: Math.round(rate * seconds),
+        rate
+      }])
       p99Ms[index].push(figures.p99Ms)
     }
   }
   return { rate, proxyP99Ms: median(p99Ms[0]), gateP99Ms: median(p99Ms[1]) }
 }
 
-export const gate = async (bench) => {
+export const gate = async bench => {
   const entries = await measureRows(bench, rowsFor(`http://127.0.0.1:${await bench.load.call('upstream')}`))
   return { rows: entries.map(({ figures }) => figures), halfLoad: await atHalfLoad(bench, entries) }
 }

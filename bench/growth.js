@@ -8,15 +8,30 @@ const ROUNDS = 7
 const FEW = 10
 
 /**
- * Does a request cost more when much is remembered? `fill` is what is sent until the service has seen so many of it as each of the
- * steps says: proofs (each a jti to remember), access tokens, client keys (each with a token of its own). 50,000 tokens and 20,000 keys are
- * kept: at 100,000 both caches have been full for long. At each step ordinary requests of the same few users are
- * measured, in turn with a service that has seen few: the speed of the machine drifts. That adds `count` x ROUNDS proofs where those are
- * counted. `warm` has the code compiled without leaving anything behind that is counted.
+ * Does a request cost more when much is remembered? `fill` is what is sent until the service has seen so many of it as
+ * each of the steps says: proofs (each a jti to remember), access tokens, client keys (each with a token of its own).
+ * 50,000 tokens and 20,000 keys are kept: at 100,000 both caches have been full for long. At each step ordinary
+ * requests of the same few users are measured, in turn with a service that has seen few: the speed of the machine
+ * drifts. That adds `count` x ROUNDS proofs where those are counted. `warm` has the code compiled without leaving
+ * anything behind that is counted.
  */
 const SERIES = [
-  { id: 'remembered jtis', steps: [10_000, 1_000_000], fill: 'dpop', measured: 'dpop', count: 3_000, warm: 'proof signature wrong' },
-  { id: 'access tokens seen', steps: [10_000, 100_000], fill: 'bearer-new', measured: 'bearer', count: 30_000, warm: 'bearer' },
+  {
+    id: 'remembered jtis',
+    steps: [10_000, 1_000_000],
+    fill: 'dpop',
+    measured: 'dpop',
+    count: 3_000,
+    warm: 'proof signature wrong'
+  },
+  {
+    id: 'access tokens seen',
+    steps: [10_000, 100_000],
+    fill: 'bearer-new',
+    measured: 'bearer',
+    count: 30_000,
+    warm: 'bearer'
+  },
   { id: 'client keys seen', steps: [10_000, 100_000], fill: 'dpop-new', measured: 'dpop', count: 5_000, warm: 'dpop' }
 ]
 
@@ -48,7 +63,9 @@ const compare = async (bench, few, many, { measured, count }) => {
   // The first pair is not counted: it compiles what the warm-up left.
   for (let i = 0; i <= ROUNDS; i++) {
     const pair = {}
-    for (const [name, server] of [['few', few], ['many', many]]) pair[name] = await round(bench, server, measured, [{ name: measured, count }])
+    for (const [name, server] of [['few', few], ['many', many]]) {
+      pair[name] = await round(bench, server, measured, [{ name: measured, count }])
+    }
     if (i > 0) rounds.push(pair)
   }
   return {
@@ -58,13 +75,20 @@ const compare = async (bench, few, many, { measured, count }) => {
   }
 }
 
-/** Only the memory store, at a million records: in the service, waits for the host and full collections would hide what freeing costs. */
-const measureStore = () => new Promise((resolve, reject) => {
-  const child = fork(new URL('replay.js', import.meta.url), { execArgv: ['--expose-gc'], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
-  child.once('message', resolve).once('exit', code => reject(new Error(`replay.js ended with ${code}`)))
-})
+/**
+ * Only the memory store, at a million records: in the service, waits for the host and full collections would hide what
+ * freeing costs.
+ */
+const measureStore = () =>
+  new Promise((resolve, reject) => {
+    const child = fork(new URL('replay.js', import.meta.url), {
+      execArgv: ['--expose-gc'],
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc']
+    })
+    child.once('message', resolve).once('exit', code => reject(new Error(`replay.js ended with ${code}`)))
+  })
 
-export const growth = async (bench) => {
+export const growth = async bench => {
   const rows = []
   for (const series of SERIES) {
     const { id, steps, fill } = series
@@ -77,14 +101,29 @@ export const growth = async (bench) => {
       await awaitQuiet(bench)
       const rssBytes = residentBytes(many.pid).now
       const found = await compare(bench, few, many, series)
-      rows.push({ id, step, cpuUs: found.many.cpuUs, mainUs: found.many.mainUs, p99Ms: found.many.p99Ms, rssBytes, fewUs: found.few.cpuUs, ratio: found.ratio })
-      bench.say(`${id}, ${step}: ${found.many.cpuUs.toFixed(1)} µs, ${found.few.cpuUs.toFixed(1)} with ${FEW}, ratio ${found.ratio.toFixed(2)}, ${(rssBytes / 1e6).toFixed(0)} MB`)
+      rows.push({
+        id,
+        step,
+        cpuUs: found.many.cpuUs,
+        mainUs: found.many.mainUs,
+        p99Ms: found.many.p99Ms,
+        rssBytes,
+        fewUs: found.few.cpuUs,
+        ratio: found.ratio
+      })
+      bench.say(
+        `${id}, ${step}: ${found.many.cpuUs.toFixed(1)} µs, ${found.few.cpuUs.toFixed(1)} with ${FEW}, ratio ` +
+          `${found.ratio.toFixed(2)}, ${(rssBytes / 1e6).toFixed(0)} MB`
+      )
       await few.stop()
     }
     await many.stop()
   }
   await awaitQuiet(bench)
   const store = await measureStore()
-  bench.say(`the memory store: ${store.bytesEach.toFixed(1)} bytes a record, longest pause ${store.longestMs.toFixed(2)} ms, while freeing ${store.freeingMs.toFixed(2)} ms`)
+  bench.say(
+    `the memory store: ${store.bytesEach.toFixed(1)} bytes a record, longest pause ${store.longestMs.toFixed(2)} ` +
+      `ms, while freeing ${store.freeingMs.toFixed(2)} ms`
+  )
   return { few: FEW, rows, store }
 }

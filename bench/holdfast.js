@@ -28,7 +28,16 @@ export const startHoldfast = async (bench, name, { env, config, probe, redis = f
   if (store) bench.cleanUp(store.stop)
   const folder = audit && mkdtempSync(join(tmpdir(), 'holdfast-bench-'))
   if (folder) bench.cleanUp(() => rmSync(folder, { recursive: true }))
-  const server = await startServer(command, settings(bench, { ...env, ...(folder && { AUDIT: join(folder, 'audit.log') }), ...(config && { CONFIG_FILE: keep('config.json', JSON.stringify(config)) }), ...(store && { DPOP_REPLAY: store.url }) }), { probe })
+  const server = await startServer(
+    command,
+    settings(bench, {
+      ...env,
+      ...(folder && { AUDIT: join(folder, 'audit.log') }),
+      ...(config && { CONFIG_FILE: keep('config.json', JSON.stringify(config)) }),
+      ...(store && { DPOP_REPLAY: store.url })
+    }),
+    { probe }
+  )
   bench.cleanUp(server.stop)
   return server
 }

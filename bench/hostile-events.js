@@ -7,7 +7,10 @@ const ROUNDS = 5
 const COUNT = 500 // Some take a millisecond.
 const QUICK = { rounds: 1, count: 100 }
 
-/** The section that takes what `createEventKinds` makes. The keys of the transmitter are as many as a token is tried against. */
+/**
+ * The section that takes what `createEventKinds` makes. The keys of the transmitter are as many as a token is tried
+ * against.
+ */
 const sectionFor = ({ issuer }) => ({
   transmitters: [{ issuer, audience: RECEIVER, delivery: 'push', tokenIssuers: [issuer] }],
   logout: [{ issuer, clientId: RECEIVER }],
@@ -15,7 +18,7 @@ const sectionFor = ({ issuer }) => ({
 })
 
 /** What it costs to take a hostile security event, logout token or subject, beside an accepted one. */
-export const hostileEvents = async (bench) => {
+export const hostileEvents = async bench => {
   const server = await startHoldfast(bench, 'hostile events', { config: { revocation: sectionFor(bench.provider) } })
   if (server === null) return null
   const kinds = (await bench.load.call('likes')).filter(({ of, like }) => of === 'events' && like !== undefined)

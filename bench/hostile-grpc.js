@@ -15,18 +15,38 @@ const frame = (message, length = message.length) => {
   return Buffer.concat([head, message])
 }
 
-const varint = (value) => value < 128 ? [value] : [value & 127 | 128, ...varint(value >>> 7)]
-const field = (number, value) => Buffer.concat([Buffer.from([...varint(number << 3 | 2), ...varint(value.length)]), Buffer.from(value)])
+const varint = value => value < 128 ? [value] : [value & 127 | 128, ...varint(value >>> 7)]
+const field = (number, value) =>
+  Buffer.concat([Buffer.from([...varint(number << 3 | 2), ...varint(value.length)]), Buffer.from(value)])
 
-const request = (...entries) => frame(field(1, field(4, field(2, Buffer.concat([
-  field(2, 'GET'), field(4, '/orders/7'), field(5, 'api.example'), field(6, 'https'), ...entries
-])))))
+const request = (...entries) =>
+  frame(field(
+    1,
+    field(
+      4,
+      field(
+        2,
+        Buffer.concat([
+          field(2, 'GET'),
+          field(4, '/orders/7'),
+          field(5, 'api.example'),
+          field(6, 'https'),
+          ...entries
+        ])
+      )
+    )
+  ))
 const CHECK_REQUEST = request()
 /** As many headers without name and value as the largest message holds. */
 const EMPTY = request(Buffer.from('1a00'.repeat(MOST / 2 - 100), 'hex'))
 
-const begin = (session) => {
-  const stream = session.request({ ':method': 'POST', ':path': PATH, 'content-type': 'application/grpc', te: 'trailers' })
+const begin = session => {
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': PATH,
+    'content-type': 'application/grpc',
+    te: 'trailers'
+  })
   stream.on('error', () => {})
   stream.resume()
   return stream
@@ -43,22 +63,42 @@ const many = (session, count, body, end) => {
 const COUNT = 256
 
 /**
- * What one hostile peer of the gRPC port does with its session: `first` at once, `then` every `everyMs`. Without them it says nothing.
- * `localAddress` is the one that it comes from.
+ * What one hostile peer of the gRPC port does with its session: `first` at once, `then` every `everyMs`. Without them
+ * it says nothing. `localAddress` is the one that it comes from.
  */
 export const GRPC_KINDS = [
   { name: 'gRPC: silence' },
-  { name: 'gRPC: from an address that is not trusted, 12 messages of 1.25 MiB each', localAddress: STRANGER, first: session => many(session, 12, frame(Buffer.alloc(MOST))) },
-  { name: 'gRPC: 12 messages of 1.25 MiB each, all but the last byte', first: session => many(session, 12, frame(Buffer.alloc(MOST - 1), MOST)) },
-  { name: 'gRPC: 1.25 MiB of empty entries, each second', first: session => begin(session).end(EMPTY), everyMs: 1_000, then: session => begin(session).end(EMPTY) },
+  {
+    name: 'gRPC: from an address that is not trusted, 12 messages of 1.25 MiB each',
+    localAddress: STRANGER,
+    first: session => many(session, 12, frame(Buffer.alloc(MOST)))
+  },
+  {
+    name: 'gRPC: 12 messages of 1.25 MiB each, all but the last byte',
+    first: session => many(session, 12, frame(Buffer.alloc(MOST - 1), MOST))
+  },
+  {
+    name: 'gRPC: 1.25 MiB of empty entries, each second',
+    first: session => begin(session).end(EMPTY),
+    everyMs: 1_000,
+    then: session => begin(session).end(EMPTY)
+  },
   {
     name: 'gRPC: 10 messages, a byte of each in a second',
-    first: session => { session.dribbled = Array.from({ length: 10 }, () => begin(session)) },
+    first: session => {
+      session.dribbled = Array.from({ length: 10 }, () => begin(session))
+    },
     everyMs: 1_000,
-    then: (session, turn) => { for (const stream of session.dribbled) if (stream.writable) stream.write(CHECK_REQUEST.subarray(turn, turn + 1)) }
+    then: (session, turn) => {
+      for (const stream of session.dribbled) if (stream.writable) stream.write(CHECK_REQUEST.subarray(turn, turn + 1))
+    }
   },
   { name: 'gRPC: pings', everyMs: 1_000, then: session => session.ping(() => {}) },
-  { name: 'gRPC: 100 calls, no room for an answer', settings: { initialWindowSize: 0 }, first: session => many(session, 100, CHECK_REQUEST, true) },
+  {
+    name: 'gRPC: 100 calls, no room for an answer',
+    settings: { initialWindowSize: 0 },
+    first: session => many(session, 100, CHECK_REQUEST, true)
+  },
   {
     name: 'gRPC: 10 calls a second, each cancelled',
     everyMs: 1_000,

@@ -1,8 +1,8 @@
 /**
- * What hostile connections cost the service as shipped: memory and CPU for each, whether honest requests are answered meanwhile,
- * and whether the connections are gone at the end. A service of its own for each kind, so that nothing of one is taken for another's.
- * Run: `npm run build && node bench/hostile.js [--kind NAME]... [--count N]`; whole, it writes its table into test/reports/hostile.md.
- * A kind beyond a bound gives exit code 1.
+ * What hostile connections cost the service as shipped: memory and CPU for each, whether honest requests are answered
+ * meanwhile, and whether the connections are gone at the end. A service of its own for each kind, so that nothing of
+ * one is taken for another's. Run: `npm run build && node bench/hostile.js [--kind NAME]... [--count N]`; whole, it
+ * writes its table into test/reports/hostile.md. A kind beyond a bound gives exit code 1.
  */
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -35,9 +35,12 @@ const LARGE_TURNS = 30
 const LARGE_AT_ONCE = 32
 
 const [START, END] = ['<!-- hostile:start -->', '<!-- hostile:end -->']
-const mb = (bytes) => Math.max(0, bytes / 1e6).toFixed(0)
+const mb = bytes => Math.max(0, bytes / 1e6).toFixed(0)
 
-const request = (token, connection) => Buffer.from(`GET /api/private HTTP/1.1\r\nHost: ${HOST}\r\nConnection: ${connection}\r\nAuthorization: Bearer ${token}\r\n\r\n`)
+const request = (token, connection) =>
+  Buffer.from(
+    `GET /api/private HTTP/1.1\r\nHost: ${HOST}\r\nConnection: ${connection}\r\nAuthorization: Bearer ${token}\r\n\r\n`
+  )
 
 /** CPU of one accepted request in microseconds, once the code is compiled. */
 const costOfAccepted = async (server, token) => {
@@ -89,12 +92,17 @@ const costOfHonest = async (server, token) => {
 }
 
 /**
- * Answers as large as the hostile ones, each read by its client. The allocator keeps what they took on their way through, and no
- * connection holds that.
+ * Answers as large as the hostile ones, each read by its client. The allocator keeps what they took on their way
+ * through, and no connection holds that.
  */
-const readLarge = async (port) => {
+const readLarge = async port => {
   for (let turn = 0; turn < LARGE_TURNS; turn++) {
-    await Promise.all(Array.from({ length: LARGE_AT_ONCE }, async () => (await fetch(`http://127.0.0.1:${port}/open/large`)).arrayBuffer()))
+    await Promise.all(
+      Array.from(
+        { length: LARGE_AT_ONCE },
+        async () => (await fetch(`http://127.0.0.1:${port}/open/large`)).arrayBuffer()
+      )
+    )
   }
 }
 
@@ -106,21 +114,40 @@ const startUpstream = async () => {
     if (request.url === '/open/body') return request.resume()
     if (request.url === '/open/large') return response.end(large)
     if (request.url !== '/open/endless') return response.end('{}')
-    const more = () => { while (response.write(large)); }
+    const more = () => {
+      while (response.write(large));
+    }
     response.on('drain', more)
     more()
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
-  return { origin: `http://127.0.0.1:${server.address().port}`, close: () => { server.closeAllConnections(); server.close() } }
+  return {
+    origin: `http://127.0.0.1:${server.address().port}`,
+    close: () => {
+      server.closeAllConnections()
+      server.close()
+    }
+  }
 }
 
-const startGate = async (settings) => {
+const startGate = async settings => {
   const { origin, close } = await startUpstream()
-  const config = { gate: { upstream: origin, rules: [{ path: '/open/*', allow: 'anyone' }, { path: '/*' }], ...settings } }
-  return { env: { CONFIG_FILE: keep('config.json', JSON.stringify(config)), TRUST_PROXY: TRUSTED }, probe: '/health/live', warm: readLarge, open: openHostile, close }
+  const config = {
+    gate: { upstream: origin, rules: [{ path: '/open/*', allow: 'anyone' }, { path: '/*' }], ...settings }
+  }
+  return {
+    env: { CONFIG_FILE: keep('config.json', JSON.stringify(config)), TRUST_PROXY: TRUSTED },
+    probe: '/health/live',
+    warm: readLarge,
+    open: openHostile,
+    close
+  }
 }
 
-/** What a kind is aimed at, by its `at`: settings beside those of every run, the port if it is not that of honest requests, and what runs behind. */
+/**
+ * What a kind is aimed at, by its `at`: settings beside those of every run, the port if it is not that of honest
+ * requests, and what runs behind.
+ */
 const SERVERS = {
   service: async () => ({ env: {}, open: openHostile }),
   gate: () => startGate({}),
@@ -134,12 +161,22 @@ const measure = async (kind, provider) => {
   const token = createMint(provider)()
   const count = kind.count ?? COUNT
   const { env, probe, warm, port, open, close } = await SERVERS[kind.at ?? 'service']()
-  const server = await startServer(holdfast(), { IDP_DOMAIN: '', IDP_ISSUER: provider.issuer, IDP_AUDIENCE: AUDIENCE, LOG_LEVEL: 'warn', ...env }, { probe })
+  const server = await startServer(holdfast(), {
+    IDP_DOMAIN: '',
+    IDP_ISSUER: provider.issuer,
+    IDP_AUDIENCE: AUDIENCE,
+    LOG_LEVEL: 'warn',
+    ...env
+  }, { probe })
   try {
     const acceptedUs = await costOfAccepted(server, token)
     const honestUs = await costOfHonest(server, token)
     await warm?.(server.port)
-    const before = { rss: residentBytes(server.pid).now, sockets: new Set(openSockets(server.pid)), cpuNs: cpuTime(server.pid).totalNs }
+    const before = {
+      rss: residentBytes(server.pid).now,
+      sockets: new Set(openSockets(server.pid)),
+      cpuNs: cpuTime(server.pid).totalNs
+    }
     const stopAsking = askHonestly(server, token)
     const started = performance.now()
     const hostile = await open(kind, port ?? server.port, count)
@@ -164,29 +201,52 @@ const measure = async (kind, provider) => {
     if (server.ended()) throw new Error(`${kind.name}: the service has ended: ${server.complaint()}`)
     const cpuUs = (cpuTime(server.pid).totalNs - before.cpuNs) / 1000 - honest.count * honestUs
     hostile.end()
-    return { name: kind.name, count, mostBytes, cpuUs: cpuUs / count, acceptedUs, honest, longestMs, left: left.length > 1 ? left.length : 0 }
+    return {
+      name: kind.name,
+      count,
+      mostBytes,
+      cpuUs: cpuUs / count,
+      acceptedUs,
+      honest,
+      longestMs,
+      left: left.length > 1 ? left.length : 0
+    }
   } finally {
     await server.stop()
     close?.()
   }
 }
 
-const row = ({ name, count, mostBytes, cpuUs, acceptedUs, honest, longestMs, left }) => `| ${[
-  name, count.toLocaleString('en'), `${mb(mostBytes)} MB`, `${(mostBytes / count / 1000).toFixed(0)} KB`, cpuUs.toFixed(0), (cpuUs / acceptedUs).toFixed(1),
-  `${honest.answered} of ${honest.count}`, honest.worstMs.toFixed(0), `${(longestMs / 1000).toFixed(0)} s${left > 0 ? `, **${left} left**` : ''}`
-].join(' | ')} |`
+const row = ({ name, count, mostBytes, cpuUs, acceptedUs, honest, longestMs, left }) =>
+  `| ${
+    [
+      name,
+      count.toLocaleString('en'),
+      `${mb(mostBytes)} MB`,
+      `${(mostBytes / count / 1000).toFixed(0)} KB`,
+      cpuUs.toFixed(0),
+      (cpuUs / acceptedUs).toFixed(1),
+      `${honest.answered} of ${honest.count}`,
+      honest.worstMs.toFixed(0),
+      `${(longestMs / 1000).toFixed(0)} s${left > 0 ? `, **${left} left**` : ''}`
+    ].join(' | ')
+  } |`
 
-const report = (results) => {
+const report = results => {
   const { cpu, node } = machine()
   return [
-    '| connections | how many | memory, at most | for each | CPU µs for each | as accepted Bearer requests | honest requests answered meanwhile | slowest, ms | longest connection |',
+    '| connections | how many | memory, at most | for each | CPU µs for each | as accepted Bearer requests | ' +
+    'honest requests answered meanwhile | slowest, ms | longest connection |',
     '| --- | --- | --- | --- | --- | --- | --- | --- | --- |',
-    ...results.map(row), '',
-    `All connections of a kind at once, with Node ${node} on one core of an ${cpu}. \`npm run bench -- --hostile\` measures it again.`, ''
+    ...results.map(row),
+    '',
+    `All connections of a kind at once, with Node ${node} on one core of an ${cpu}. \`npm run bench -- ` +
+    '--hostile` measures it again.',
+    ''
   ].join('\n')
 }
 
-const write = (text) => {
+const write = text => {
   const path = join(ROOT, 'test/reports/hostile.md')
   const page = readFileSync(path, 'utf8')
   const [from, to] = [page.indexOf(START), page.indexOf(END)]
@@ -194,7 +254,10 @@ const write = (text) => {
   writeFileSync(path, `${page.slice(0, from)}${START}\n${text}${page.slice(to)}`)
 }
 
-if (process.platform !== 'linux' || spawnSync('taskset', ['-a', '-cp', String(LOAD_CORE), String(process.pid)]).status !== 0) {
+if (
+  process.platform !== 'linux' ||
+  spawnSync('taskset', ['-a', '-cp', String(LOAD_CORE), String(process.pid)]).status !== 0
+) {
   console.error('This reads the accounts of the Linux kernel and needs taskset and two cores.')
   process.exit(2)
 }

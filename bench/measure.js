@@ -13,7 +13,7 @@ const LEAST_WARM = 6_000 // requests before a server is measured
 export class NotReportable extends Error {}
 
 /** The share of each core that went to anyone but this run while `work` was done. */
-const watchCores = async (work) => {
+const watchCores = async work => {
   const cores = [SERVER_CORE, LOAD_CORE]
   const read = () => cores.map(core => ({ busy: coreBusyMs(core), ours: ourCpuMs(core) }))
   const before = read()
@@ -22,7 +22,9 @@ const watchCores = async (work) => {
   const elapsed = performance.now() - started
   const after = read()
   const tickMs = 20 // The kernel rounds both readings of a core to 10 ms.
-  const foreign = cores.map((_, i) => Math.max(0, after[i].busy - before[i].busy - (after[i].ours - before[i].ours) - tickMs) / elapsed)
+  const foreign = cores.map((_, i) =>
+    Math.max(0, after[i].busy - before[i].busy - (after[i].ours - before[i].ours) - tickMs) / elapsed
+  )
   return { value, foreign: Math.max(...foreign) }
 }
 
@@ -31,7 +33,9 @@ export const awaitQuiet = async (bench, seconds = 60) => {
     const { foreign } = await watchCores(() => sleep(bench.quick ? 300 : 1000))
     if (foreign < MOST_FOREIGN) return
     if (bench.allowBusy) return
-    if (waited >= seconds) throw new NotReportable(`the machine is busy with something else: ${(foreign * 100).toFixed(0)} % of a core`)
+    if (waited >= seconds) {
+      throw new NotReportable(`the machine is busy with something else: ${(foreign * 100).toFixed(0)} % of a core`)
+    }
     bench.say(`waiting for a quiet machine (${(foreign * 100).toFixed(0)} % of a core is in use)`)
   }
 }
@@ -41,13 +45,16 @@ const checkAnswers = (name, { wrong, requests, sample }) => {
 }
 
 /**
- * One round: the requests are built first, then sent; the accounts of the kernel are read just before and after. A round
- * during which someone else used the machine is thrown away and done again. `wanted` is a list of streams that
+ * One round: the requests are built first, then sent; the accounts of the kernel are read just before and after. A
+ * round during which someone else used the machine is thrown away and done again. `wanted` is a list of streams that
  * run at once (see load.js); figures of CPU are for one request of all of them together.
  */
 export const round = async (bench, server, name, wanted) => {
   for (let attempt = 1; ; attempt++) {
-    await bench.load.call('prepare', { port: server.port, wanted: wanted.map(stream => ({ connections: CONNECTIONS, ...stream })) })
+    await bench.load.call('prepare', {
+      port: server.port,
+      wanted: wanted.map(stream => ({ connections: CONNECTIONS, ...stream }))
+    })
     const { value, foreign } = await watchCores(async () => {
       const before = cpuTime(server.pid)
       const loadBefore = cpuTime(bench.load.pid)
@@ -55,7 +62,13 @@ export const round = async (bench, server, name, wanted) => {
       const streams = await bench.load.call('run')
       const elapsedMs = performance.now() - started
       const after = cpuTime(server.pid)
-      return { before, after, streams, elapsedMs, loadShare: (cpuTime(bench.load.pid).totalNs - loadBefore.totalNs) / 1e6 / elapsedMs }
+      return {
+        before,
+        after,
+        streams,
+        elapsedMs,
+        loadShare: (cpuTime(bench.load.pid).totalNs - loadBefore.totalNs) / 1e6 / elapsedMs
+      }
     })
     for (const stream of value.streams) checkAnswers(name, stream)
     const paced = wanted.some(({ rate }) => rate !== undefined)
@@ -90,14 +103,14 @@ const figures = (server, { before, after, streams, elapsedMs, loadShare }, forei
   }
 }
 
-export const median = (values) => {
+export const median = values => {
   const sorted = [...values].sort((a, b) => a - b)
   const half = sorted.length >> 1
   return sorted.length % 2 === 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2
 }
 
 /** The median of every figure over the rounds, and how far CPU a request went up and down between them. */
-export const summarize = (rounds) => {
+export const summarize = rounds => {
   const summary = Object.fromEntries(Object.keys(rounds[0]).map(name => [name, median(rounds.map(one => one[name]))]))
   const cpu = rounds.map(({ cpuUs }) => cpuUs)
   return { ...summary, rounds: rounds.length, leastCpuUs: Math.min(...cpu), mostCpuUs: Math.max(...cpu) }
@@ -114,7 +127,10 @@ export const warmUp = async (bench, server, name, kind, seconds, extra = {}) => 
   // A busy machine gets through few requests in the time; too few, and the first rounds would measure the compiler.
   while (spent < seconds || (sent < LEAST_WARM && spent < seconds * 4)) {
     const count = Math.max(200, Math.round(rate * Math.min(0.5, seconds / 3)))
-    await bench.load.call('prepare', { port: server.port, wanted: [{ name: kind, count, connections: CONNECTIONS, ...extra }] })
+    await bench.load.call('prepare', {
+      port: server.port,
+      wanted: [{ name: kind, count, connections: CONNECTIONS, ...extra }]
+    })
     const [result] = await bench.load.call('run')
     checkAnswers(name, result)
     rate = result.requests / result.elapsedMs * 1000

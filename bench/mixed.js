@@ -6,9 +6,10 @@ const SHARE = 0.7
 
 /**
  * How long /api/public takes while other requests keep the service busy: DPoP requests at 70 % of the most that it
- * takes, against as many public requests a second. Requests leave at random moments, whether or not earlier ones were answered.
+ * takes, against as many public requests a second. Requests leave at random moments, whether or not earlier ones were
+ * answered.
  */
-export const mixed = async (bench) => {
+export const mixed = async bench => {
   const server = await startHoldfast(bench, 'mixed load')
   if (server === null) return null
   const dpopMost = await warmUp(bench, server, 'dpop', 'dpop', bench.plan.warmSeconds)
@@ -29,13 +30,16 @@ export const mixed = async (bench) => {
         { name: kind, count: Math.round(rate * seconds), rate, connections: 128 }
       ])
       taken.get(id).push(figures)
-      bench.say(`${id} at ${rate.toFixed(0)} a second: /api/public p50 ${figures.p50Ms.toFixed(2)} ms, p99 ${figures.p99Ms.toFixed(2)} ms`)
+      bench.say(
+        `${id} at ${rate.toFixed(0)} a second: /api/public p50 ${figures.p50Ms.toFixed(2)} ms, p99 ` +
+          `${figures.p99Ms.toFixed(2)} ms`
+      )
     }
   }
   return {
     probesPerSecond: PROBES,
     loads: loads.map(({ id, rate }) => {
-      const of = (name) => median(taken.get(id).map(one => one[name]))
+      const of = name => median(taken.get(id).map(one => one[name]))
       return { id, rate, serverShare: of('serverShare'), p50Ms: of('p50Ms'), p99Ms: of('p99Ms'), maxMs: of('maxMs') }
     })
   }

@@ -1,6 +1,9 @@
 import { parseArgs } from 'node:util'
 
-/** Reads the options of a command. If there is one that it does not know, it says so in a sentence, and the process ends with code 2. */
+/**
+ * Reads the options of a command. If there is one that it does not know, it says so in a sentence, and the process ends
+ * with code 2.
+ */
 export function readOptions (options) {
   try {
     return parseArgs({ options }).values

@@ -16,23 +16,39 @@ const OTHER_KEYS = [
 
 const STRANGERS = 7
 
-/** Keys that sign nothing: with each of the run's own, as many as a token without `kid` is tried against. RSA keys take long to make, so they come from a file. */
+/**
+ * Keys that sign nothing: with each of the run's own, as many as a token without `kid` is tried against. RSA keys take
+ * long to make, so they come from a file.
+ */
 const strangers = () => {
-  const rsa = readFileSync(new URL('../test/fixtures/rsa.keys.pem', import.meta.url), 'utf8').split(/(?<=-----END PRIVATE KEY-----\n)/).slice(0, STRANGERS)
-  const made = OTHER_KEYS.filter(({ form: [type] }) => type !== 'rsa').flatMap(({ form: [type, options] }) => Array.from({ length: STRANGERS }, () => generateKeyPairSync(type, options).publicKey))
-  return [...rsa.map(pem => createPublicKey(pem)), ...made].map(key => ({ ...key.export({ format: 'jwk' }), kid: randomUUID(), use: 'sig' }))
+  const rsa = readFileSync(new URL('../test/fixtures/rsa.keys.pem', import.meta.url), 'utf8').split(
+    /(?<=-----END PRIVATE KEY-----\n)/
+  ).slice(0, STRANGERS)
+  const made = OTHER_KEYS.filter(({ form: [type] }) => type !== 'rsa').flatMap(({ form: [type, options] }) =>
+    Array.from({ length: STRANGERS }, () => generateKeyPairSync(type, options).publicKey)
+  )
+  return [...rsa.map(pem => createPublicKey(pem)), ...made].map(key => ({
+    ...key.export({ format: 'jwk' }),
+    kid: randomUUID(),
+    use: 'sig'
+  }))
 }
 
 /**
- * The identity provider of a run: one RSA key, published by discovery and by the well-known JWKS path, over
- * plain HTTP on loopback, which every contender accepts. None fetches more than once or twice. The keys of the other algorithms are
- * only in `crowd`, among many more.
+ * The identity provider of a run: one RSA key, published by discovery and by the well-known JWKS path, over plain HTTP
+ * on loopback, which every contender accepts. None fetches more than once or twice. The keys of the other algorithms
+ * are only in `crowd`, among many more.
  */
 export const startProvider = async () => {
   const others = OTHER_KEYS.flatMap(({ form: [type, options], algs }) => {
     const pair = generateKeyPairSync(type, options)
     const kid = randomUUID()
-    return { algs, kid, privateJwk: pair.privateKey.export({ format: 'jwk' }), publicJwk: { ...pair.publicKey.export({ format: 'jwk' }), kid, use: 'sig' } }
+    return {
+      algs,
+      kid,
+      privateJwk: pair.privateKey.export({ format: 'jwk' }),
+      publicJwk: { ...pair.publicKey.export({ format: 'jwk' }), kid, use: 'sig' }
+    }
   })
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const kid = randomUUID()
@@ -41,7 +57,9 @@ export const startProvider = async () => {
   const server = createServer((request, response) => {
     response.setHeader('Content-Type', 'application/json')
     if (request.url === '/.well-known/jwks.json') return response.end(jwks)
-    if (request.url === '/.well-known/ssf-configuration') return response.end(JSON.stringify({ issuer, jwks_uri: `${issuer}.well-known/events.json` }))
+    if (request.url === '/.well-known/ssf-configuration') {
+      return response.end(JSON.stringify({ issuer, jwks_uri: `${issuer}.well-known/events.json` }))
+    }
     if (request.url === '/.well-known/events.json') return response.end(JSON.stringify(crowd))
     if (request.url === '/.well-known/openid-configuration') {
       return response.end(JSON.stringify({

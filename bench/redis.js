@@ -1,7 +1,7 @@
 /**
- * What the shared replay store costs: records a second, CPU of this process's main thread and of the server for each, and bytes
- * of the server's memory for each record, beside the same command sent by the client's own means.
- * Run: `npm run build && node bench/redis.js [redis://host:port]`; without a URL it starts a redis-server of its own.
+ * What the shared replay store costs: records a second, CPU of this process's main thread and of the server for each,
+ * and bytes of the server's memory for each record, beside the same command sent by the client's own means. Run: `npm
+ * run build && node bench/redis.js [redis://host:port]`; without a URL it starts a redis-server of its own.
  */
 import { spawn } from 'node:child_process'
 import { randomBytes, generateKeyPairSync, sign, verify } from 'node:crypto'
@@ -16,7 +16,20 @@ const RECORDS = 1_000_000
 const RECORDS_A_RUN = 50_000
 const WINDOW = 330
 
-const own = process.argv[2] ? undefined : spawn('redis-server', ['--port', String(PORT), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--daemonize', 'no'], { stdio: 'ignore' })
+const own = process.argv[2]
+  ? undefined
+  : spawn('redis-server', [
+    '--port',
+    String(PORT),
+    '--bind',
+    '127.0.0.1',
+    '--save',
+    '',
+    '--appendonly',
+    'no',
+    '--daemonize',
+    'no'
+  ], { stdio: 'ignore' })
 const url = process.argv[2] ?? `redis://127.0.0.1:${PORT}`
 if (own) await delay(300)
 
@@ -45,11 +58,12 @@ function drive (record, count, inFlight) {
       if (left === 0) return open === 0 ? resolve() : undefined
       left--
       open++
-      verify('sha256', input, keys.publicKey, signature, () => record(error => {
-        if (error) return reject(error)
-        open--
-        next()
-      }))
+      verify('sha256', input, keys.publicKey, signature, () =>
+        record(error => {
+          if (error) return reject(error)
+          open--
+          next()
+        }))
     }
     for (let n = 0; n < inFlight; n++) next()
   })
@@ -61,10 +75,19 @@ async function measure (title, record, inFlight) {
   await drive(record, RECORDS_A_RUN, inFlight)
   const seconds = (performance.now() - start) / 1e3
   const perRecord = us => (us / RECORDS_A_RUN).toFixed(1).padStart(6)
-  console.log(`${title.padEnd(40)} ${String(inFlight).padStart(4)} in flight  ${perRecord(mainThreadUs() - main)} us main thread  ${perRecord(await serverCpuUs() - server)} us server  ${Math.round(RECORDS_A_RUN / seconds)} a second`)
+  console.log(
+    `${title.padEnd(40)} ${String(inFlight).padStart(4)} in flight  ${perRecord(mainThreadUs() - main)} us main ` +
+      `thread  ${perRecord(await serverCpuUs() - server)} us server  ${Math.round(RECORDS_A_RUN / seconds)} a ` +
+      'second'
+  )
 }
 
-const store = await createReplayStore({ store: url, maxRecords: 1, onEvent: () => {}, surroundings: processSurroundings })
+const store = await createReplayStore({
+  store: url,
+  maxRecords: 1,
+  onEvent: () => {},
+  surroundings: processSurroundings
+})
 while (!store.state().ready) await delay(10)
 const single = new Redis(url, { protocol: 2, commandTimeout: 5000 })
 const piped = new Redis(url, { protocol: 2, commandTimeout: 5000, enableAutoPipelining: true })
@@ -73,8 +96,16 @@ const newKey = () => `holdfast:${randomBytes(16).toString('base64url')}`
 
 for (const inFlight of [8, 64, 256]) {
   await measure('signature alone', done => done(), inFlight)
-  await measure('the store', done => store.record(randomBytes(32).toString('binary'), 'jkt', Date.now() / 1000 + WINDOW, done), inFlight)
-  await measure('ioredis, a packet for each command', done => single.set(newKey(), 1, 'EX', WINDOW, 'NX', done), inFlight)
+  await measure(
+    'the store',
+    done => store.record(randomBytes(32).toString('binary'), 'jkt', Date.now() / 1000 + WINDOW, done),
+    inFlight
+  )
+  await measure(
+    'ioredis, a packet for each command',
+    done => single.set(newKey(), 1, 'EX', WINDOW, 'NX', done),
+    inFlight
+  )
   await measure('ioredis, automatic pipelines', done => piped.set(newKey(), 1, 'EX', WINDOW, 'NX', done), inFlight)
 }
 
@@ -84,11 +115,16 @@ const empty = await usedMemory()
 const [server, start] = [await serverCpuUs(), performance.now()]
 let done = 0
 for (let n = 0; n < RECORDS; n += 1000) {
-  await Promise.all(Array.from({ length: 1000 }, () => new Promise((resolve, reject) => {
-    store.record(randomBytes(32).toString('binary'), 'jkt', Date.now() / 1000 + 86_400, (refusal, first) => refusal || !first ? reject(refusal) : resolve(done++))
-  })))
+  await Promise.all(Array.from({ length: 1000 }, () =>
+    new Promise((resolve, reject) => {
+      store.record(randomBytes(32).toString('binary'), 'jkt', Date.now() / 1000 + 86_400, (refusal, first) =>
+        refusal || !first ? reject(refusal) : resolve(done++))
+    })))
 }
-console.log(`records alone, 1,000 in flight: ${Math.round(RECORDS / (performance.now() - start) * 1e3)} a second, ${((await serverCpuUs() - server) / RECORDS).toFixed(2)} us server each`)
+console.log(
+  `records alone, 1,000 in flight: ${Math.round(RECORDS / (performance.now() - start) * 1e3)} a second, ` +
+    `${((await serverCpuUs() - server) / RECORDS).toFixed(2)} us server each`
+)
 console.log(`memory of the server: ${((await usedMemory() - empty) / RECORDS).toFixed(1)} bytes a record at ${done}`)
 
 await admin.flushall()

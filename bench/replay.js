@@ -1,7 +1,7 @@
 /**
- * What the memory store of replays costs: bytes for each record, time of a record, and the longest pause while it fills, while
- * its records die, and while it fills again. Run: `npm run build && node --expose-gc bench/replay.js [records] [keys]`. As a child process
- * of the benchmark it sends `{ records, bytesEach, freeingMs, longestMs }`.
+ * What the memory store of replays costs: bytes for each record, time of a record, and the longest pause while it
+ * fills, while its records die, and while it fills again. Run: `npm run build && node --expose-gc bench/replay.js
+ * [records] [keys]`. As a child process of the benchmark it sends `{ records, bytesEach, freeingMs, longestMs }`.
  */
 import { randomBytes } from 'node:crypto'
 import { createMemoryStore } from '../dist/lib/replay/memory/memory-store.js'
@@ -41,8 +41,9 @@ const store = createMemoryStore({ max: records, now: () => time, random: randomB
 let made = 0
 
 /**
- * Makes `count` records over `seconds` of the virtual clock, and prints the mean and an upper bound for the longest: the worst
- * 64 in a row, garbage collection included. Those during which the kernel gave the core to another process are left out.
+ * Makes `count` records over `seconds` of the virtual clock, and prints the mean and an upper bound for the longest:
+ * the worst 64 in a row, garbage collection included. Those during which the kernel gave the core to another process
+ * are left out.
  */
 function run (title, count, seconds) {
   let longest = 0
@@ -53,7 +54,9 @@ function run (title, count, seconds) {
     const start = process.hrtime.bigint()
     for (let k = 0; k < 64; k++) {
       time += seconds / count
-      store.record(nextId(made), nextKey(made++), time + WINDOW, (refusal, first) => { if (refusal || !first) refused++ })
+      store.record(nextId(made), nextKey(made++), time + WINDOW, (refusal, first) => {
+        if (refusal || !first) refused++
+      })
     }
     const took = Number(process.hrtime.bigint() - start) / 1e3
     total += took
@@ -74,7 +77,9 @@ function run (title, count, seconds) {
 
 run('fill', records, 60)
 const bytesEach = (memory() - before) / records
-console.log(`measured by the process: ${bytesEach.toFixed(1)} bytes a record, counters and tables of the store included`)
+console.log(
+  `measured by the process: ${bytesEach.toFixed(1)} bytes a record, counters and tables of the store included`
+)
 run('full: refuses', 10_000, 1)
 time += WINDOW + 10
 const freeingMs = run('all dead at once, then a trickle', 2_000, 1)

@@ -8,21 +8,25 @@ export const FORGED_ALGS = ['RS256', 'ES256', 'ES384', 'ES512', 'EdDSA']
 const PATH = '/api/private'
 export const HTU = `http://${HOST}${PATH}`
 
-const http = (authorization, proof, path = PATH, more = '') => Buffer.from(
-  `GET ${path} HTTP/1.1\r\nHost: ${HOST}\r\nAccept: application/json\r\n` +
-  (authorization === undefined ? '' : `Authorization: ${authorization}\r\n`) +
-  (proof === undefined ? '' : `DPoP: ${proof}\r\n`) + more + '\r\n', 'latin1')
+const http = (authorization, proof, path = PATH, more = '') =>
+  Buffer.from(
+    `GET ${path} HTTP/1.1\r\nHost: ${HOST}\r\nAccept: application/json\r\n` +
+      (authorization === undefined ? '' : `Authorization: ${authorization}\r\n`) +
+      (proof === undefined ? '' : `DPoP: ${proof}\r\n`) + more + '\r\n',
+    'latin1'
+  )
 
 /** JSON as deep as it is long. */
-const nested = (bytes) => Buffer.from('['.repeat(bytes / 2) + ']'.repeat(bytes / 2)).toString('base64url')
+const nested = bytes => Buffer.from('['.repeat(bytes / 2) + ']'.repeat(bytes / 2)).toString('base64url')
 
 /**
  * The kinds of request that a run can send. Each has the status and, where Holdfast names one, the error that its
- * answer must have; `fresh` ones are built for each sending and never sent twice, the others are sent over and over; `primed` ones
- * are sent once, with success, before they are measured. `like` names the accepted kind that a refusal is compared with:
- * the one that differs from it in a single thing. `of: 'crowd'` is for a service whose provider has many keys.
+ * answer must have; `fresh` ones are built for each sending and never sent twice, the others are sent over and over;
+ * `primed` ones are sent once, with success, before they are measured. `like` names the accepted kind that a refusal is
+ * compared with: the one that differs from it in a single thing. `of: 'crowd'` is for a service whose provider has many
+ * keys.
  */
-export const createKinds = (provider) => {
+export const createKinds = provider => {
   const mint = createMint(provider)
   const holders = Array.from({ length: CLIENTS }, () => {
     const client = createClient()
@@ -35,11 +39,11 @@ export const createKinds = (provider) => {
   const proofOf = (holder, claims) => holder.client.prove({ htm: 'GET', htu: HTU, ath: holder.ath, ...claims })
 
   /** A DPoP request that is right but for the claims given. */
-  const dpop = (claims) => (i) => {
+  const dpop = claims => i => {
     const holder = of(holders, i)
     return http(`DPoP ${holder.token}`, proofOf(holder, typeof claims === 'function' ? claims() : claims))
   }
-  const bearer = (make) => () => http(`Bearer ${make()}`)
+  const bearer = make => () => http(`Bearer ${make()}`)
   const now = () => Math.floor(Date.now() / 1000)
   let nonce
 
@@ -53,7 +57,10 @@ export const createKinds = (provider) => {
     const make = header => alg === 'RS256' ? mint({}, header) : mintBy(alg, header)
     return [
       [`bearer-new-${alg}`, accepted(bearer(() => make()), { of: 'crowd' })],
-      [`token without kid, forged, ${alg}`, refused(`bearer-new-${alg}`, 'invalid_token', bearer(() => tamper(make({ kid: undefined }))), { of: 'crowd' })]
+      [
+        `token without kid, forged, ${alg}`,
+        refused(`bearer-new-${alg}`, 'invalid_token', bearer(() => tamper(make({ kid: undefined }))), { of: 'crowd' })
+      ]
     ]
   })
 
@@ -71,43 +78,90 @@ export const createKinds = (provider) => {
     ...Object.fromEntries(forged),
 
     'no credentials': refused('bearer', null, () => http(), { fresh: false }),
-    'header malformed': refused('bearer', 'invalid_request', i => http(`Bearer ${of(plain, i)} more`), { fresh: false }),
-    'bound token as Bearer': refused('bearer', 'invalid_token', i => http(`Bearer ${of(holders, i).token}`), { fresh: false }),
-    'scope missing': refused('bearer', 'insufficient_scope', i => http(`Bearer ${of(plain, i)}`, undefined, '/api/admin'), { fresh: false, status: 403 }),
+    'header malformed': refused('bearer', 'invalid_request', i => http(`Bearer ${of(plain, i)} more`), {
+      fresh: false
+    }),
+    'bound token as Bearer': refused('bearer', 'invalid_token', i => http(`Bearer ${of(holders, i).token}`), {
+      fresh: false
+    }),
+    'scope missing': refused(
+      'bearer',
+      'insufficient_scope',
+      i => http(`Bearer ${of(plain, i)}`, undefined, '/api/admin'),
+      { fresh: false, status: 403 }
+    ),
     'token not a JWT': refused('bearer-new', 'invalid_token', bearer(() => `${unique()}${'t'.repeat(700)}`)),
     'token of a wrong algorithm': refused('bearer-new', 'invalid_token', bearer(() => mint({}, { alg: 'HS256' }))),
-    'token for another audience': refused('bearer-new', 'invalid_token', bearer(() => mint({ aud: 'https://other.example.test/' }))),
+    'token for another audience': refused(
+      'bearer-new',
+      'invalid_token',
+      bearer(() => mint({ aud: 'https://other.example.test/' }))
+    ),
     'token expired': refused('bearer-new', 'invalid_token', bearer(() => mint({ exp: now() - 600 }))),
     'token of an unknown key': refused('bearer-new', 'invalid_token', bearer(() => mint({}, { kid: unique() }))),
     'token signature wrong': refused('bearer-new', 'invalid_token', bearer(() => tamper(mint()))),
-    'unbound token as DPoP': refused('dpop', 'invalid_token', (i) => {
+    'unbound token as DPoP': refused('dpop', 'invalid_token', i => {
       const token = of(plain, i)
       return http(`DPoP ${token}`, of(holders, i).client.prove({ htm: 'GET', htu: HTU, ath: hashOf(token) }))
     }),
     'proof missing': refused('dpop', 'invalid_request', i => http(`DPoP ${of(holders, i).token}`), { fresh: false }),
-    'proof malformed': refused('dpop', 'invalid_dpop_proof', i => http(`DPoP ${of(holders, i).token}`, proofOf(of(holders, i)).replaceAll('.', '-'))),
+    'proof malformed': refused(
+      'dpop',
+      'invalid_dpop_proof',
+      i => http(`DPoP ${of(holders, i).token}`, proofOf(of(holders, i)).replaceAll('.', '-'))
+    ),
     'htm wrong': refused('dpop', 'invalid_dpop_proof', dpop({ htm: 'POST' })),
     'htu wrong': refused('dpop', 'invalid_dpop_proof', dpop({ htu: `${HTU}/other` })),
     'iat too old': refused('dpop', 'invalid_dpop_proof', dpop(() => ({ iat: now() - 3_600 }))),
     'ath wrong': refused('dpop', 'invalid_dpop_proof', dpop(() => ({ ath: hashOf(unique()) }))),
-    'proof of another key': refused('dpop', 'invalid_token', (i) => {
+    'proof of another key': refused('dpop', 'invalid_token', i => {
       const holder = of(holders, i)
       return http(`DPoP ${holder.token}`, of(holders, i + 1).client.prove({ htm: 'GET', htu: HTU, ath: holder.ath }))
     }),
-    'proof signature wrong': refused('dpop', 'invalid_dpop_proof', i => http(`DPoP ${of(holders, i).token}`, tamper(proofOf(of(holders, i))))),
+    'proof signature wrong': refused(
+      'dpop',
+      'invalid_dpop_proof',
+      i => http(`DPoP ${of(holders, i).token}`, tamper(proofOf(of(holders, i))))
+    ),
     'proof replayed': refused('dpop', 'invalid_dpop_proof', dpop({}), { fresh: false, primed: true }),
-    '1,200 header lines': large('bearer', 'invalid_request', i => http(`Bearer ${of(plain, i)}`, undefined, PATH, 'a:\r\n'.repeat(1_200)), { fresh: false }),
+    '1,200 header lines': large(
+      'bearer',
+      'invalid_request',
+      i => http(`Bearer ${of(plain, i)}`, undefined, PATH, 'a:\r\n'.repeat(1_200)),
+      { fresh: false }
+    ),
     'Authorization of 12 KB': large('bearer-new', 'invalid_token', bearer(() => unique() + 't'.repeat(12_000))),
     'Authorization of 12 KB, another scheme': large('bearer', null, () => http('x '.repeat(6_000)), { fresh: false }),
     'token of 12 KB of brackets': large('bearer-new', 'invalid_token', bearer(() => `${nested(9_000)}.${unique()}.`)),
-    'token of 11 KB, signature wrong': large('bearer-new', 'invalid_token', bearer(() => tamper(mint({ pad: 'x'.repeat(7_500) })))),
-    'proof of 8 KB, htu wrong': large('dpop', 'invalid_dpop_proof', dpop({ htu: `${HTU}/other`, pad: 'x'.repeat(5_500) })),
-    'proof of 8 KB, signature wrong': large('dpop', 'invalid_dpop_proof', i => http(`DPoP ${of(holders, i).token}`, tamper(proofOf(of(holders, i), { pad: 'x'.repeat(5_500) })))),
-    'proof of 8 KB of brackets': large('dpop', 'invalid_dpop_proof', i => http(`DPoP ${of(holders, i).token}`, `${nested(5_500)}.${unique()}.`)),
+    'token of 11 KB, signature wrong': large(
+      'bearer-new',
+      'invalid_token',
+      bearer(() => tamper(mint({ pad: 'x'.repeat(7_500) })))
+    ),
+    'proof of 8 KB, htu wrong': large(
+      'dpop',
+      'invalid_dpop_proof',
+      dpop({ htu: `${HTU}/other`, pad: 'x'.repeat(5_500) })
+    ),
+    'proof of 8 KB, signature wrong': large(
+      'dpop',
+      'invalid_dpop_proof',
+      i => http(`DPoP ${of(holders, i).token}`, tamper(proofOf(of(holders, i), { pad: 'x'.repeat(5_500) })))
+    ),
+    'proof of 8 KB of brackets': large(
+      'dpop',
+      'invalid_dpop_proof',
+      i => http(`DPoP ${of(holders, i).token}`, `${nested(5_500)}.${unique()}.`)
+    ),
     'proof of 12 KB': large('dpop', 'invalid_dpop_proof', dpop({ pad: 'x'.repeat(8_500) })),
     'nonce missing': refused('dpop-nonce', 'use_dpop_nonce', dpop({})),
     ...createEventKinds(provider),
     'nonce stale': refused('dpop-nonce', 'use_dpop_nonce', dpop({ nonce: 'bm90LW9uZS1vZi1vdXJz' }))
   }
-  return { kinds, useNonce: (text) => { nonce = text } }
+  return {
+    kinds,
+    useNonce: text => {
+      nonce = text
+    }
+  }
 }

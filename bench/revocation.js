@@ -17,21 +17,31 @@ const revoke = async (bench, { port }, number) => {
   const authorization = `Bearer ${createMint(bench.provider)({ scope: 'revoke' })}`
   const iss = bench.provider.issuer
   for (let first = 0; first < number; first += EACH) {
-    const identifiers = Array.from({ length: EACH }, (_, n) => ({ format: 'iss_sub', iss, sub: `revoked|${first + n}` }))
-    const { status } = await fetch(`http://127.0.0.1:${port}/revocation/subjects`, { method: 'POST', headers: { authorization, 'content-type': 'application/json' }, body: JSON.stringify({ sub_id: { format: 'aliases', identifiers } }) })
+    const identifiers = Array.from(
+      { length: EACH },
+      (_, n) => ({ format: 'iss_sub', iss, sub: `revoked|${first + n}` })
+    )
+    const { status } = await fetch(`http://127.0.0.1:${port}/revocation/subjects`, {
+      method: 'POST',
+      headers: { authorization, 'content-type': 'application/json' },
+      body: JSON.stringify({ sub_id: { format: 'aliases', identifiers } })
+    })
     if (status !== 204) throw new Error(`a revocation was answered ${status}`)
   }
 }
 
 /**
- * The service with so many cutoffs, which it reads from a Redis: another process has written them. What serves the requests of operators
- * itself has code that fits one kind of request less well, which costs more than the cutoffs do.
+ * The service with so many cutoffs, which it reads from a Redis: another process has written them. What serves the
+ * requests of operators itself has code that fits one kind of request less well, which costs more than the cutoffs do.
  */
 const startWith = async (bench, id, cutoffs) => {
   if (!hasRedis()) return bench.skip(id, 'redis-server is not installed')
   const store = await startRedis()
   bench.cleanUp(store.stop)
-  const settings = { config: { revocation: { operators: { scope: 'revoke' }, store: store.url } }, probe: '/health/ready' }
+  const settings = {
+    config: { revocation: { operators: { scope: 'revoke' }, store: store.url } },
+    probe: '/health/ready'
+  }
   const writer = await startHoldfast(bench, id, settings)
   if (writer === null) return null
   await revoke(bench, writer, cutoffs)
@@ -41,25 +51,40 @@ const startWith = async (bench, id, cutoffs) => {
 
 /** A Bearer token that the service knows already: without the section, with it, and with cutoffs of others. */
 const ROWS = [
-  { id: 'revocation-off', label: 'no section `revocation`', start: (bench) => startHoldfast(bench, 'revocation-off') },
-  { id: 'revocation-0', label: '0 cutoffs', start: (bench) => startWith(bench, 'revocation-0', 0) },
-  { id: 'revocation-100000', label: '100,000 cutoffs', start: (bench) => startWith(bench, 'revocation-100000', 100_000) }
+  { id: 'revocation-off', label: 'no section `revocation`', start: bench => startHoldfast(bench, 'revocation-off') },
+  { id: 'revocation-0', label: '0 cutoffs', start: bench => startWith(bench, 'revocation-0', 0) },
+  { id: 'revocation-100000', label: '100,000 cutoffs', start: bench => startWith(bench, 'revocation-100000', 100_000) }
 ].map(row => ({ ...row, kind: 'bearer', bad: BAD, quick: true }))
 
 /** Apart from the service, whose requests leave garbage of their own. */
-const measureMemory = () => new Promise((resolve, reject) => {
-  const child = fork(new URL('cutoffs.js', import.meta.url), { execArgv: ['--expose-gc'], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
-  child.once('message', resolve).once('exit', code => reject(new Error(`cutoffs.js ended with ${code}`)))
-})
+const measureMemory = () =>
+  new Promise((resolve, reject) => {
+    const child = fork(new URL('cutoffs.js', import.meta.url), {
+      execArgv: ['--expose-gc'],
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc']
+    })
+    child.once('message', resolve).once('exit', code => reject(new Error(`cutoffs.js ended with ${code}`)))
+  })
 
-const average = (figures) => Object.fromEntries(Object.entries(figures[0]).map(([name, value]) =>
-  [name, typeof value === 'number' ? figures.reduce((sum, one) => sum + one[name], 0) / figures.length : value]))
+const average = figures =>
+  Object.fromEntries(
+    Object.entries(figures[0]).map(([name, value]) => [
+      name,
+      typeof value === 'number'
+        ? figures.reduce((sum, one) => sum + one[name], 0) / figures.length
+        : value
+    ])
+  )
 
-export const revocation = async (bench) => {
+export const revocation = async bench => {
   const processes = await measureRows(bench, Array.from({ length: PROCESSES }, () => ROWS).flat())
-  const rows = ROWS.map(({ id }) => processes.map(({ figures }) => figures).filter(figures => figures.id === id)).filter(({ length }) => length > 0).map(average)
+  const rows = ROWS.map(({ id }) => processes.map(({ figures }) => figures).filter(figures => figures.id === id))
+    .filter(({ length }) => length > 0).map(average)
   const memory = await measureMemory()
-  bench.say(`${memory.number} cutoffs: ${memory.bytesEach.toFixed(0)} bytes a user, ${memory.sessionBytesEach.toFixed(0)} a session`)
+  bench.say(
+    `${memory.number} cutoffs: ${memory.bytesEach.toFixed(0)} bytes a user, ` +
+      `${memory.sessionBytesEach.toFixed(0)} a session`
+  )
   await bench.stopServers()
   const size = await atFullSize(bench)
   await bench.stopServers()

@@ -42,7 +42,10 @@ if (args.hostile) {
   const { status } = spawnSync(process.execPath, [join(ROOT, 'bench/hostile.js')], { stdio: 'inherit' })
   process.exit(status ?? 1)
 }
-if (process.platform !== 'linux' || spawnSync('taskset', ['-a', '-cp', String(LOAD_CORE), String(process.pid)]).status !== 0) {
+if (
+  process.platform !== 'linux' ||
+  spawnSync('taskset', ['-a', '-cp', String(LOAD_CORE), String(process.pid)]).status !== 0
+) {
   console.error('The benchmark reads the accounts of the Linux kernel and needs taskset and two cores.')
   process.exit(2)
 }
@@ -68,15 +71,17 @@ const bench = {
   // What disturbs a check disturbs its yardsticks as well, and the check is repeated.
   allowBusy: args['allow-busy'] || args.check,
   only: args.only,
-  say: (text) => console.error(`${((performance.now() - started) / 1000).toFixed(0).padStart(4)} s  ${text}`),
+  say: text => console.error(`${((performance.now() - started) / 1000).toFixed(0).padStart(4)} s  ${text}`),
   skip: (name, why) => {
     skipped.push({ name, why })
     bench.say(`SKIPPED ${name}: ${why}`)
     return null
   },
-  wants: (row) => args.only === undefined ? (!args.quick || row.quick === true) : args.only.includes(row.id),
-  cleanUp: (work) => cleanUps.push(work),
-  stopServers: async () => { for (const work of cleanUps.splice(0)) await work() }
+  wants: row => args.only === undefined ? (!args.quick || row.quick === true) : args.only.includes(row.id),
+  cleanUp: work => cleanUps.push(work),
+  stopServers: async () => {
+    for (const work of cleanUps.splice(0)) await work()
+  }
 }
 
 let code = 0
@@ -109,7 +114,11 @@ try {
     }
     const { report } = await import('./report.js')
     const whole = !args.quick && !bench.allowBusy && (args.part?.includes('compare') ?? true) && args.only === undefined
-    if (!args.check) code = report(results, { skipped, whole, write: !args.quick && !bench.allowBusy }) || !args.gate ? 0 : 1
+    if (!args.check) {
+      code = report(results, { skipped, whole, write: !args.quick && !bench.allowBusy }) || !args.gate
+        ? 0
+        : 1
+    }
   } catch (error) {
     if (!(error instanceof NotReportable)) throw error
     console.error(`NOT REPORTED: ${error.message}`)

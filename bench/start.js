@@ -4,7 +4,7 @@ import { awaitQuiet, median } from './measure.js'
 import { contender, startServer } from './processes.js'
 
 /** From the start of the process to the first 200 of /api/public, keys not yet fetched; a bare Fastify beside it. */
-export const start = async (bench) => {
+export const start = async bench => {
   const times = { holdfast: [], bare: [] }
   let rssBytes
   await awaitQuiet(bench)
@@ -18,6 +18,13 @@ export const start = async (bench) => {
     times.bare.push(bare.startMs)
     await bare.stop()
   }
-  bench.say(`ready after ${median(times.holdfast).toFixed(0)} ms; bare Fastify after ${median(times.bare).toFixed(0)} ms`)
-  return { holdfastMs: median(times.holdfast), worstMs: Math.max(...times.holdfast), bareMs: median(times.bare), rssBytes }
+  bench.say(
+    `ready after ${median(times.holdfast).toFixed(0)} ms; bare Fastify after ${median(times.bare).toFixed(0)} ms`
+  )
+  return {
+    holdfastMs: median(times.holdfast),
+    worstMs: Math.max(...times.holdfast),
+    bareMs: median(times.bare),
+    rssBytes
+  }
 }

@@ -1,7 +1,7 @@
 import { constants, createHash, createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto'
 import { AUDIENCE } from './provider.js'
 
-const part = (value) => Buffer.from(JSON.stringify(value)).toString('base64url')
+const part = value => Buffer.from(JSON.stringify(value)).toString('base64url')
 const seconds = () => Math.floor(Date.now() / 1000)
 let serial = 0
 
@@ -14,9 +14,7 @@ export const createMint = ({ issuer, kid, privateJwk }) => {
   const usual = part({ alg: 'RS256', typ: 'at+jwt', kid })
   return (claims = {}, header = undefined) => {
     const iat = seconds()
-    const signed = `${header === undefined ? usual : part({ alg: 'RS256', typ: 'at+jwt', kid, ...header })}.${part({
-      iss: issuer, sub: 'bench|00000000', aud: AUDIENCE, iat, exp: iat + 86_400, jti: unique(), client_id: 'bench', scope: 'openid read:messages', ...claims
-    })}`
+    const signed = `${header === undefined ? usual : part({ alg: 'RS256', typ: 'at+jwt', kid, ...header })}.${part({ iss: issuer, sub: 'bench|00000000', aud: AUDIENCE, iat, exp: iat + 86_400, jti: unique(), client_id: 'bench', scope: 'openid read:messages', ...claims })}`
     return `${signed}.${sign('sha256', Buffer.from(signed), key).toString('base64url')}`
   }
 }
@@ -25,46 +23,62 @@ export const createMint = ({ issuer, kid, privateJwk }) => {
 export const signerOf = (alg, key) => {
   if (alg.startsWith('Ed')) return [null, key]
   const hash = `sha${alg.slice(2)}`
-  if (alg.startsWith('PS')) return [hash, { key, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: constants.RSA_PSS_SALTLEN_DIGEST }]
+  if (alg.startsWith('PS')) {
+    return [hash, { key, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: constants.RSA_PSS_SALTLEN_DIGEST }]
+  }
   return [hash, alg.startsWith('ES') ? { key, dsaEncoding: 'ieee-p1363' } : key]
 }
 
 /** The same token by each of the other algorithms: a function of its name. `header` overrides single members. */
 export const createOtherMint = ({ issuer, others }) => {
-  const keys = new Map(others.flatMap(({ algs, kid, privateJwk }) => algs.map(alg => [alg, { kid, key: createPrivateKey({ key: privateJwk, format: 'jwk' }) }])))
+  const keys = new Map(
+    others.flatMap(({ algs, kid, privateJwk }) =>
+      algs.map(alg => [alg, { kid, key: createPrivateKey({ key: privateJwk, format: 'jwk' }) }])
+    )
+  )
   return (alg, header = {}) => {
     const { kid, key } = keys.get(alg)
     const iat = seconds()
-    const signed = `${part({ alg, typ: 'at+jwt', kid, ...header })}.${part({
-      iss: issuer, sub: 'bench|00000000', aud: AUDIENCE, iat, exp: iat + 86_400, jti: unique(), client_id: 'bench', scope: 'openid read:messages'
-    })}`
+    const signed = `${part({ alg, typ: 'at+jwt', kid, ...header })}.${part({ iss: issuer, sub: 'bench|00000000', aud: AUDIENCE, iat, exp: iat + 86_400, jti: unique(), client_id: 'bench', scope: 'openid read:messages' })}`
     const [hash, signer] = signerOf(alg, key)
     return `${signed}.${sign(hash, Buffer.from(signed), signer).toString('base64url')}`
   }
 }
 
-/** A client with its own key: `jkt` for its tokens (RFC 7638), and `prove` for a proof of its own for each request (RFC 9449). */
+/**
+ * A client with its own key: `jkt` for its tokens (RFC 7638), and `prove` for a proof of its own for each request (RFC
+ * 9449).
+ */
 export const createClient = () => {
-  // By way of their encodings: on Node 20 the export of a key that was just generated deadlocks when a collection falls into it,
-  // once in some ten thousand.
-  const pair = generateKeyPairSync('ec', { namedCurve: 'P-256', publicKeyEncoding: { type: 'spki', format: 'der' }, privateKeyEncoding: { type: 'pkcs8', format: 'der' } })
-  const { crv, kty, x, y } = createPublicKey({ key: pair.publicKey, type: 'spki', format: 'der' }).export({ format: 'jwk' })
+  // By way of their encodings: on Node 20 the export of a key that was just generated deadlocks when a collection falls
+  // into it, once in some ten thousand.
+  const pair = generateKeyPairSync('ec', {
+    namedCurve: 'P-256',
+    publicKeyEncoding: { type: 'spki', format: 'der' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'der' }
+  })
+  const { crv, kty, x, y } = createPublicKey({ key: pair.publicKey, type: 'spki', format: 'der' }).export({
+    format: 'jwk'
+  })
   const jwk = { crv, kty, x, y }
   const header = part({ alg: 'ES256', typ: 'dpop+jwt', jwk })
-  const signer = { key: createPrivateKey({ key: pair.privateKey, type: 'pkcs8', format: 'der' }), dsaEncoding: 'ieee-p1363' }
+  const signer = {
+    key: createPrivateKey({ key: pair.privateKey, type: 'pkcs8', format: 'der' }),
+    dsaEncoding: 'ieee-p1363'
+  }
   return {
     jkt: createHash('sha256').update(JSON.stringify(jwk)).digest('base64url'),
-    prove: (claims) => {
+    prove: claims => {
       const signed = `${header}.${part({ jti: unique(), iat: seconds(), ...claims })}`
       return `${signed}.${sign('sha256', Buffer.from(signed), signer).toString('base64url')}`
     }
   }
 }
 
-export const hashOf = (token) => createHash('sha256').update(token).digest('base64url')
+export const hashOf = token => createHash('sha256').update(token).digest('base64url')
 
 /** The same JWT with another signature of the same length: well-formed, and wrong. */
-export const tamper = (jwt) => {
+export const tamper = jwt => {
   const at = jwt.lastIndexOf('.') + 12
   return jwt.slice(0, at) + (jwt[at] === 'A' ? 'B' : 'A') + jwt.slice(at + 1)
 }

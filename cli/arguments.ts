@@ -10,13 +10,18 @@ import type { Output, Paint } from './show.ts'
 export class BadUsage extends Error {}
 
 /** The options of a tool, by name, as they are read and as `--help` shows them. */
-export type Options = Readonly<Record<string, ParseArgsOptionDescriptor & {
-  /** What follows the option. */
-  readonly value?: string
-  readonly says: string
-  /** The variable that says the same. */
-  readonly env?: string
-}>>
+export type Options = Readonly<
+  Record<
+    string,
+    ParseArgsOptionDescriptor & {
+      /** What follows the option. */
+      readonly value?: string,
+      readonly says: string,
+      /** The variable that says the same. */
+      readonly env?: string
+    }
+  >
+>
 
 export const text = { type: 'string' } as const
 export const flag = { type: 'boolean' } as const
@@ -41,8 +46,16 @@ export interface World {
 /** Whether local tenants can be found: only a clone has the script that starts them. */
 export const hasTenants = ({ program }: Pick<World, 'program'>): boolean => program === undefined
 
-/** Runs a tool. Returns its exit code. If it cannot do what was asked, it says so in a sentence, without a stack, and the code is 1. */
-export async function runTool<const Known extends Options> (tool: Tool<Known>, argv: readonly string[], world: World, run: (args: Arguments<Known>, paint: Paint) => Promise<number>): Promise<number> {
+/**
+ * Runs a tool. Returns its exit code. If it cannot do what was asked, it says so in a sentence, without a stack, and
+ * the code is 1.
+ */
+export async function runTool<const Known extends Options> (
+  tool: Tool<Known>,
+  argv: readonly string[],
+  world: World,
+  run: (args: Arguments<Known>, paint: Paint) => Promise<number>
+): Promise<number> {
   const { env, out, program } = world
   const paint = createPaint(out, env)
   const start = program === undefined ? `npm run ${tool.name} --` : `${program} ${tool.name}`
@@ -50,11 +63,12 @@ export async function runTool<const Known extends Options> (tool: Tool<Known>, a
     const args = readArguments(argv, tool.options, program === undefined ? env : {}, start)
     if (args !== null) return await run(args, paint)
     const parts = [tool.help(start), showOptions(tool.options), tool.ending?.(hasTenants(world)) ?? '']
-    out.write(`${parts.filter((part) => part !== '').join('\n\n')}\n`)
+    out.write(`${parts.filter(part => part !== '').join('\n\n')}\n`)
     return 0
   } catch (error) {
-    if (error instanceof BadUsage || error instanceof SettingsError) out.write(`${paint('red', printable(error.message))}\n${start} --help tells more.\n`)
-    else if (error instanceof NoAnswer) out.write(`\n${paint('red', 'No answer.')} ${printable(error.message)}\n`)
+    if (error instanceof BadUsage || error instanceof SettingsError) {
+      out.write(`${paint('red', printable(error.message))}\n${start} --help tells more.\n`)
+    } else if (error instanceof NoAnswer) out.write(`\n${paint('red', 'No answer.')} ${printable(error.message)}\n`)
     else throw error
     return 1
   }
@@ -75,20 +89,42 @@ export interface Arguments<Known extends Options> {
 /** npm has options of these names itself, and may have them from its own configuration. */
 const OPTIONS_OF_NPM = new Set(['json', 'offline', 'scope'])
 
-/** Splits a command line into options and the rest. Null if only help was asked for. `env` holds what npm passes to a script, if one runs. @throws BadUsage */
-function readArguments<const Known extends Options> (argv: readonly string[], options: Known, env: NodeJS.ProcessEnv, start: string): Arguments<Known> | null {
+/**
+ * Splits a command line into options and the rest. Null if only help was asked for. `env` holds what npm passes to a
+ * script, if one runs. @throws BadUsage
+ */
+function readArguments<const Known extends Options> (
+  argv: readonly string[],
+  options: Known,
+  env: NodeJS.ProcessEnv,
+  start: string
+): Arguments<Known> | null {
   // Without -- npm takes an option for its own, and the tool would do something else.
-  const kept = Object.keys(options).find((name) => !OPTIONS_OF_NPM.has(name) && env[`npm_config_${name.replaceAll('-', '_')}`] !== undefined)
-  if (kept !== undefined) throw new BadUsage(`npm has kept --${kept} for itself. Write -- before the options: ${start} --${kept} ...`)
+  const kept = Object.keys(options).find(name =>
+    !OPTIONS_OF_NPM.has(name) && env[`npm_config_${name.replaceAll('-', '_')}`] !== undefined
+  )
+  if (kept !== undefined) {
+    throw new BadUsage(`npm has kept --${kept} for itself. Write -- before the options: ${start} --${kept} ...`)
+  }
   try {
     // Not every package manager removes the -- before the arguments of a script.
     const args = argv[0] === '--' ? argv.slice(1) : [...argv]
-    const { values, positionals } = parseArgs({ args, options: { ...options, help: { type: 'boolean', short: 'h' } }, allowPositionals: true })
-    return (values as { help?: boolean }).help === true ? null : { values: values as Arguments<Known>['values'], positionals }
+    const { values, positionals } = parseArgs({
+      args,
+      options: { ...options, help: { type: 'boolean', short: 'h' } },
+      allowPositionals: true
+    })
+    return (values as { help?: boolean }).help === true
+      ? null
+      : { values: values as Arguments<Known>['values'], positionals }
   } catch (error) {
     const { code, message } = error as Error & { code?: string }
     const unknown = code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION' ? /'(-[^']*)'/.exec(message)?.[1] : undefined
-    throw new BadUsage(unknown === undefined ? message : unknownName('option', unknown, [...Object.keys(options), 'help'].map((name) => `--${name}`)))
+    throw new BadUsage(
+      unknown === undefined
+        ? message
+        : unknownName('option', unknown, [...Object.keys(options), 'help'].map(name => `--${name}`))
+    )
   }
 }
 

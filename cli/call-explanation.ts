@@ -9,10 +9,19 @@ import { showAdvice, showStep } from './explain-report.ts'
 import { indent, title } from './show.ts'
 import type { Paint } from './show.ts'
 
-/** Why a call was refused and what to do: first the check that failed, then the others. Empty if there is nothing to say. */
-export async function explainCall (exchange: Exchange, options: CallOptions, world: CallWorld, paint: Paint): Promise<string> {
+/**
+ * Why a call was refused and what to do: first the check that failed, then the others. Empty if there is nothing to
+ * say.
+ */
+export async function explainCall (
+  exchange: Exchange,
+  options: CallOptions,
+  world: CallWorld,
+  paint: Paint
+): Promise<string> {
   const judged = await checkCall(exchange, options, world)
-  return showWhy(exchange.status, judged, paint) + (judged.explanation === undefined ? '' : showChecks(judged.explanation, options.full, paint))
+  return showWhy(exchange.status, judged, paint) +
+    (judged.explanation === undefined ? '' : showChecks(judged.explanation, options.full, paint))
 }
 
 /** Which option of the call has to do with a reason. What the reason means is in explain/advice.ts. */
@@ -33,15 +42,24 @@ const OPTIONS: Partial<Record<RefusalReason, string>> = {
 }
 
 const BY_STATUS: Readonly<Record<number, string>> = {
-  401: 'The answer names no reason, and no check fails here. The service may have other settings or another clock, or it does not get the header.',
-  403: 'The service does not allow this. Is a permission missing? --scope asks for it. A proxy that asks a gate answers 403 also if no rule is for this path and method.',
-  404: 'There is no such path, or no rule of a gate is for it and this method. Is the prefix of a proxy missing in --url?'
+  401: 'The answer names no reason, and no check fails here. The service may have other settings or another clock, ' +
+    'or it does not get the header.',
+  403: 'The service does not allow this. Is a permission missing? --scope asks for it. A proxy that asks a gate ' +
+    'answers 403 also if no rule is for this path and method.',
+  404:
+    'There is no such path, or no rule of a gate is for it and this method. Is the prefix of a proxy missing in --url?'
 }
 
-function showWhy (status: number, { answered, explanation, refusal, otherMethods, clockAhead }: CallExplanation, paint: Paint): string {
+function showWhy (
+  status: number,
+  { answered, explanation, refusal, otherMethods, clockAhead }: CallExplanation,
+  paint: Paint
+): string {
   const clock = clockLines(clockAhead)
   if (refusal === undefined) {
-    const why = otherMethods === undefined ? BY_STATUS[status] : `The path is there, but not with this method. It takes ${otherMethods.join(', ')}.`
+    const why = otherMethods === undefined
+      ? BY_STATUS[status]
+      : `The path is there, but not with this method. It takes ${otherMethods.join(', ')}.`
     return why === undefined ? '' : title(paint, 'Why') + indent([why, ...clock].join('\n')) + '\n'
   }
   const option = OPTIONS[refusal.reason]
@@ -54,7 +72,8 @@ function showWhy (status: number, { answered, explanation, refusal, otherMethods
   ]
   const failed = explanation?.steps.filter(hasFailed) ?? []
   // The last one is that of the answer. One that fails before it fails only here.
-  return title(paint, `Why: ${refusal.reason}`) + failed.reverse().map((step) => showStep(step, paint)).join('') + indent(lines.join('\n')) + '\n'
+  return title(paint, `Why: ${refusal.reason}`) + failed.reverse().map(step => showStep(step, paint)).join('') +
+    indent(lines.join('\n')) + '\n'
 }
 
 const hasFailed = ({ outcome }: ExplainedStep): boolean => outcome === 'failed'
@@ -65,7 +84,12 @@ const NOTABLE_SECONDS = 10
 function clockLines (ahead = 0): string[] {
   if (Math.abs(ahead) < NOTABLE_SECONDS) return []
   const seconds = Math.round(Math.abs(ahead))
-  return [`The clock of this machine is ${seconds < 120 ? `${seconds} seconds` : `${Math.round(seconds / 60)} minutes`} ${ahead > 0 ? 'ahead of' : 'behind'} that of the service, by the Date of its answer. The checks here go by that one.`]
+  return [
+    'The clock of this machine is ' +
+    `${seconds < 120 ? `${seconds} seconds` : `${Math.round(seconds / 60)} minutes`} ` +
+    `${ahead > 0 ? 'ahead of' : 'behind'} that of the service, by the Date of its answer. The checks here go by ` +
+    'that one.'
+  ]
 }
 
 /** What the challenge asks for (RFC 9470 section 3), and the same as parameters of an authorization request. */
@@ -79,17 +103,22 @@ function loginLines ({ error, acrValues, maxAgeSeconds }: AnsweredChallenge, pai
     ...maxAgeSeconds === undefined ? [] : [`at most ${maxAgeSeconds} seconds old`],
     ...acrValues === undefined ? [] : [`of the kind ${acrValues.join(' or ')}`]
   ]
-  return asked.length === 0 ? [] : [`${paint('cyan', 'Asked for')}       a login ${says.join(', ')}; in the authorization request: ${asked.join('&')}`]
+  return asked.length === 0
+    ? []
+    : [
+      `${paint('cyan', 'Asked for')}       a login ${says.join(', ')}; in the authorization request: ${asked.join('&')}`
+      ]
 }
 
 /** What is not obvious: checks that could not be made. The others are counted, or with \`full\` have a line each. */
 function showChecks ({ steps }: Explanation, full: boolean, paint: Paint): string {
-  const others = steps.filter((step) => !hasFailed(step))
+  const others = steps.filter(step => !hasFailed(step))
   const count = (wanted: string): number => others.filter(({ outcome }) => outcome === wanted).length
   const shown = others.filter(({ outcome }) => outcome === 'not checked' || (full && outcome === 'passed'))
   const counted = [
     ...full || count('passed') === 0 ? [] : [`${paint('green', '\u2713')} ${count('passed')} passed`],
     ...count('not reached') === 0 ? [] : [paint('dim', `\u2013 ${count('not reached')} not reached`)]
   ]
-  return title(paint, 'The other checks, as seen from here') + shown.map((step) => showStep({ ...step, compared: [] }, paint)).join('') + indent(counted.join('\n')) + '\n'
+  return title(paint, 'The other checks, as seen from here') +
+    shown.map(step => showStep({ ...step, compared: [] }, paint)).join('') + indent(counted.join('\n')) + '\n'
 }

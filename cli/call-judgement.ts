@@ -34,7 +34,10 @@ export interface CallExplanation {
   readonly answered: AnsweredChallenge
   /** What each check says, seen from here. */
   readonly explanation?: Explanation
-  /** Why it was refused: the reason in the answer, with what is known here of the cause; else the result of the checks here. */
+  /**
+   * Why it was refused: the reason in the answer, with what is known here of the cause; else the result of the checks
+   * here.
+   */
   readonly refusal?: ExplainedRefusal | undefined
   /** The path is known with these methods only. */
   readonly otherMethods?: readonly string[]
@@ -43,8 +46,9 @@ export interface CallExplanation {
 }
 
 /**
- * Runs the checks of the service on a call that it refused: with its own settings if it is that of `npm run dev`, else with those that
- * `explain` would read here, else with what caller and answer say. Time is that of the service, if its answer has a `Date`.
+ * Runs the checks of the service on a call that it refused: with its own settings if it is that of `npm run dev`, else
+ * with those that `explain` would read here, else with what caller and answer say. Time is that of the service, if its
+ * answer has a `Date`.
  */
 export async function checkCall (exchange: Exchange, options: CallOptions, world: CallWorld): Promise<CallExplanation> {
   const answered = readChallenge(exchange.headers.get('www-authenticate') ?? '', exchange.body)
@@ -63,11 +67,24 @@ export async function checkCall (exchange: Exchange, options: CallOptions, world
   const here = Date.now() / 1000
   const there = Date.parse(exchange.headers.get('date') ?? '') / 1000
   const clock = Number.isNaN(there) ? { now: here } : { now: there, clockAhead: here - there }
-  const view = local === undefined ? await settingsView(request, answered, world) ?? await foreignView(request, options, answered) : await localView(request, local, answered)
+  const view = local === undefined
+    ? await settingsView(request, answered, world) ?? await foreignView(request, options, answered)
+    : await localView(request, local, answered)
   const keys = view.unknown.includes('token.iss') ? undefined : openKeys(view.settings)
   try {
-    const explanation = await explainRequest(view.request, { ...view, now: clock.now, candidates: keys?.candidates, answered: reason, answeredNonce: exchange.headers.get('dpop-nonce') ?? undefined })
-    return { answered, explanation: withoutAssumed(explanation, view), refusal: explanation.refusal, clockAhead: clock.clockAhead }
+    const explanation = await explainRequest(view.request, {
+      ...view,
+      now: clock.now,
+      candidates: keys?.candidates,
+      answered: reason,
+      answeredNonce: exchange.headers.get('dpop-nonce') ?? undefined
+    })
+    return {
+      answered,
+      explanation: withoutAssumed(explanation, view),
+      refusal: explanation.refusal,
+      clockAhead: clock.clockAhead
+    }
   } finally {
     await keys?.close()
   }
@@ -77,18 +94,34 @@ export async function checkCall (exchange: Exchange, options: CallOptions, world
 async function localView (request: CapturedRequest, tenant: Tenant, answered: AnsweredChallenge): Promise<View> {
   const settings = await readSettings(tenant.settings)
   const route = await lookUpRoute(request.method, request.target, settings)
-  return { request, settings, requirements: route.kind === 'guarded' ? route.requirements : requirementsIn(answered), unknown: [], assumed: [] }
+  return {
+    request,
+    settings,
+    requirements: route.kind === 'guarded' ? route.requirements : requirementsIn(answered),
+    unknown: [],
+    assumed: []
+  }
 }
 
 /** Undefined if no settings here name a provider, or if they cannot be used. */
-async function settingsView (request: CapturedRequest, answered: AnsweredChallenge, { env, readFile = () => undefined }: CallWorld): Promise<View | undefined> {
+async function settingsView (
+  request: CapturedRequest,
+  answered: AnsweredChallenge,
+  { env, readFile = () => undefined }: CallWorld
+): Promise<View | undefined> {
   try {
     const { settings, isKnown } = await readKnownSettings({ env, readFile })
     if (!isKnown) return undefined
     const { host } = new URL(`http://${request.headers[0]![1]}`)
     const reached = { ...request, target: withoutPublicPrefix(request.target, host, settings) ?? request.target }
     const route = await lookUpRoute(reached.method, reached.target, settings)
-    return { request: reached, settings, requirements: requirementsIn(answered) ?? (route.kind === 'guarded' ? route.requirements : undefined), unknown: [], assumed: [] }
+    return {
+      request: reached,
+      settings,
+      requirements: requirementsIn(answered) ?? (route.kind === 'guarded' ? route.requirements : undefined),
+      unknown: [],
+      assumed: []
+    }
   } catch (error) {
     if (error instanceof SettingsError) return undefined
     throw error
@@ -96,14 +129,24 @@ async function settingsView (request: CapturedRequest, answered: AnsweredChallen
 }
 
 /** It is taken to trust the provider that was asked for the token, and to see the URL that was called. */
-async function foreignView (request: CapturedRequest, { issuer, audience }: CallOptions, answered: AnsweredChallenge): Promise<View> {
+async function foreignView (
+  request: CapturedRequest,
+  { issuer, audience }: CallOptions,
+  answered: AnsweredChallenge
+): Promise<View> {
   const defaults = await readSettings({ idp: { domain: 'provider.invalid', audience: NOT_KNOWN } })
   const settings: Settings = {
     ...defaults,
     idp: {
       ...defaults.idp,
       // The algorithms are not known either: the service accepts the one of its provider.
-      issuers: [{ ...defaults.idp.issuers[0]!, issuer: issuer || NOT_KNOWN, audience: audience ?? NOT_KNOWN, algs: JWS_ALGS, dpopMode: modeOf(answered) }],
+      issuers: [{
+        ...defaults.idp.issuers[0]!,
+        issuer: issuer || NOT_KNOWN,
+        audience: audience ?? NOT_KNOWN,
+        algs: JWS_ALGS,
+        dpopMode: modeOf(answered)
+      }],
       dpopMode: modeOf(answered)
     },
     dpop: {
@@ -112,14 +155,22 @@ async function foreignView (request: CapturedRequest, { issuer, audience }: Call
       algs: answered.algs as Settings['dpop']['algs'] | undefined ?? defaults.dpop.algs
     }
   }
-  const unknown: StepName[] = [...issuer === '' ? ['token.iss' as const] : [], ...audience === undefined ? ['token.aud' as const] : []]
+  const unknown: StepName[] = [
+    ...issuer === '' ? ['token.iss' as const] : [],
+    ...audience === undefined ? ['token.aud' as const] : []
+  ]
   return { request, settings, requirements: requirementsIn(answered), unknown, assumed: ['token.iss', 'token.aud'] }
 }
 
-const ASSUMED = 'It is what the call asked for. Whether the service expects that, only its settings say (IDP_DOMAIN, IDP_AUDIENCE).'
+const ASSUMED =
+  'It is what the call asked for. Whether the service expects that, only its settings say (IDP_DOMAIN, IDP_AUDIENCE).'
 
 function withoutAssumed (explanation: Explanation, { assumed }: View): Explanation {
-  const steps = explanation.steps.map((step) => step.outcome === 'passed' && assumed.includes(step.name) ? { ...step, outcome: 'not checked' as const, note: ASSUMED } : step)
+  const steps = explanation.steps.map(step =>
+    step.outcome === 'passed' && assumed.includes(step.name)
+      ? { ...step, outcome: 'not checked' as const, note: ASSUMED }
+      : step
+  )
   return { ...explanation, steps }
 }
 

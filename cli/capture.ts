@@ -58,7 +58,11 @@ export function quote (text: string): string {
 /** Keeps the notes short. */
 export function bounded (capture: Capture): Capture {
   const { notes, headers } = capture
-  if (notes.length > MAX_NOTES) notes.splice(MAX_NOTES, Infinity, `${notes.length - MAX_NOTES} more like these could not be read.`)
-  if (headers.length === MAX_HEADERS) notes.push(`There are ${MAX_HEADERS} header lines or more; the others are left out.`)
+  if (notes.length > MAX_NOTES) {
+    notes.splice(MAX_NOTES, Infinity, `${notes.length - MAX_NOTES} more like these could not be read.`)
+  }
+  if (headers.length === MAX_HEADERS) {
+    notes.push(`There are ${MAX_HEADERS} header lines or more; the others are left out.`)
+  }
   return capture
 }

@@ -26,7 +26,7 @@ export function readChallenge (challenge: string, body = ''): AnsweredChallenge 
   return {
     reason: reasonOf(challenge, body),
     error: parameter(challenge, 'error'),
-    schemes: ['Bearer', 'DPoP'].filter((scheme) => new RegExp(`(?:^|, *)${scheme}\\b`, 'i').test(bare)),
+    schemes: ['Bearer', 'DPoP'].filter(scheme => new RegExp(`(?:^|, *)${scheme}\\b`, 'i').test(bare)),
     algs: words(challenge, 'algs'),
     scopes: words(challenge, 'scope'),
     acrValues: words(challenge, 'acr_values'),
@@ -35,13 +35,19 @@ export function readChallenge (challenge: string, body = ''): AnsweredChallenge 
 }
 
 /** What the route needs, as far as the answer says; undefined if it says nothing. */
-export function requirementsIn ({ scopes, acrValues, maxAgeSeconds }: AnsweredChallenge): readonly Requirement[] | undefined {
-  const requirement: Requirement = { ...scopes && { scope: scopes }, ...acrValues && { acr: acrValues }, ...maxAgeSeconds !== undefined && { maxAgeSeconds } }
+export function requirementsIn (
+  { scopes, acrValues, maxAgeSeconds }: AnsweredChallenge
+): readonly Requirement[] | undefined {
+  const requirement: Requirement = {
+    ...scopes && { scope: scopes },
+    ...acrValues && { acr: acrValues },
+    ...maxAgeSeconds !== undefined && { maxAgeSeconds }
+  }
   return Object.keys(requirement).length === 0 ? undefined : [requirement]
 }
 
 function words (challenge: string, name: string): string[] | undefined {
-  return parameter(challenge, name)?.split(' ').filter((word) => word !== '')
+  return parameter(challenge, name)?.split(' ').filter(word => word !== '')
 }
 
 const secondsIn = (text = ''): number | undefined => /^\d{1,9}$/.test(text) ? Number(text) : undefined
@@ -53,6 +59,6 @@ function parameter (challenge: string, name: string): string | undefined {
 /** Each reason has one public sentence, so the sentence names the reason. */
 function reasonOf (challenge: string, body: string): RefusalReason | undefined {
   const reasons = Object.keys(REFUSALS) as RefusalReason[]
-  return reasons.find((reason) => challenge.includes(`"${REFUSALS[reason].description}"`)) ??
-    reasons.find((reason) => body.includes(JSON.stringify(REFUSALS[reason].description)))
+  return reasons.find(reason => challenge.includes(`"${REFUSALS[reason].description}"`)) ??
+    reasons.find(reason => body.includes(JSON.stringify(REFUSALS[reason].description)))
 }

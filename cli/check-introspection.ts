@@ -25,17 +25,32 @@ import { NoToken, obtainToken } from './obtain-token.ts'
 
 const COVERS = { opaque: 'tokens that are no JWTs', jwt: 'JWTs, after their own checks', all: 'all tokens' } as const
 
-/** Asks the issuer about a made-up token, and about one of its own, as the service would. Empty if the issuer is never asked. */
-export async function checkIntrospection (issuer: IssuerSettings, settings: Settings, env: NodeJS.ProcessEnv): Promise<Finding[]> {
+/**
+ * Asks the issuer about a made-up token, and about one of its own, as the service would. Empty if the issuer is never
+ * asked.
+ */
+export async function checkIntrospection (
+  issuer: IssuerSettings,
+  settings: Settings,
+  env: NodeJS.ProcessEnv
+): Promise<Finding[]> {
   if (!isAsked(issuer)) return []
   try {
     const { endpoint, offsets } = await findEndpoint(issuer, issuer.introspection, settings)
     const { covers, clientId } = issuer.introspection
     const made = await askAboutNothing(issuer, issuer.introspection, settings)
-    const first = [fine(`Introspects ${COVERS[covers]}, at ${endpoint}, as the client ${clientId}.`), ...offsets.length > 0 ? judgeClock(offsets, settings.idp.clockToleranceSeconds) : [], made]
+    const first = [
+      fine(`Introspects ${COVERS[covers]}, at ${endpoint}, as the client ${clientId}.`),
+      ...offsets.length > 0 ? judgeClock(offsets, settings.idp.clockToleranceSeconds) : [],
+      made
+    ]
     return made.kind === 'fine' ? [...first, await askAboutOwn(issuer, settings, env)] : first
   } catch (error) {
-    if (error instanceof SettingsError) return error.problems.map(problem => fault(problem, 'docs/reference/settings.md lists every setting with its allowed values.'))
+    if (error instanceof SettingsError) {
+      return error.problems.map(problem =>
+        fault(problem, 'docs/reference/settings.md lists every setting with its allowed values.')
+      )
+    }
     if (error instanceof ProviderFailure) return [failed(error.word, failureText(error))]
     throw error
   }
@@ -46,7 +61,11 @@ type AskedIssuer = IssuerSettings & { readonly introspection: IntrospectionSetti
 const isAsked = (issuer: IssuerSettings): issuer is AskedIssuer => issuer.introspection !== undefined
 
 /** Finds the endpoint. With a key file, nothing else of the provider is asked, so the clocks are compared here. */
-async function findEndpoint ({ issuer, keysFile }: IssuerSettings, { endpoint }: IntrospectionSettings, { proxies }: Settings): Promise<{ readonly endpoint: string, readonly offsets: readonly number[] }> {
+async function findEndpoint (
+  { issuer, keysFile }: IssuerSettings,
+  { endpoint }: IntrospectionSettings,
+  { proxies }: Settings
+): Promise<{ readonly endpoint: string, readonly offsets: readonly number[] }> {
   const transport = createTransport(proxies)
   const exchange = transport.open()
   const offsets: number[] = []
@@ -60,53 +79,122 @@ async function findEndpoint ({ issuer, keysFile }: IssuerSettings, { endpoint }:
     }
   }
   try {
-    return { endpoint: await createEndpoint({ issuer, discovery: createDiscovery(issuer), configured: endpoint, transport, surroundings: processSurroundings }).find(watched), offsets }
+    return {
+      endpoint: await createEndpoint({
+        issuer,
+        discovery: createDiscovery(issuer),
+        configured: endpoint,
+        transport,
+        surroundings: processSurroundings
+      }).find(watched),
+      offsets
+    }
   } finally {
     exchange.close()
   }
 }
 
-async function askAboutNothing (issuer: IssuerSettings, { clientId }: IntrospectionSettings, settings: Settings): Promise<Finding> {
+async function askAboutNothing (
+  issuer: IssuerSettings,
+  { clientId }: IntrospectionSettings,
+  settings: Settings
+): Promise<Finding> {
   const parts = await openIntrospection(issuer, settings)
   const token = processSurroundings.randomBytes(32).toString('base64url')
   try {
     const refusal = await ask(parts.introspection, token, issuer, settings)
-    if (refusal?.reason === 'token_inactive') return fine(`It accepts the credentials of ${clientId}, and reports a random token as not active.`)
-    if (refusal?.reason !== 'introspection_unavailable') return fault('It reports a random token as active, so any text would pass as a token.', 'Check the endpoint: it must validate the token that it gets.')
+    if (refusal?.reason === 'token_inactive') {
+      return fine(`It accepts the credentials of ${clientId}, and reports a random token as not active.`)
+    }
+    if (refusal?.reason !== 'introspection_unavailable') {
+      return fault(
+        'It reports a random token as active, so any text would pass as a token.',
+        'Check the endpoint: it must validate the token that it gets.'
+      )
+    }
     return await readsUndecoded(issuer.introspection!, parts.introspection, token, settings)
-      ? fault('It reads the client\'s credentials without decoding them (RFC 6749 section 2.3.1): as they are written there, it refuses them, and without encoding it accepts them.', 'Set IDP_CLIENT_AUTH=client_secret_post, which sends them in another way, or give the client an id and a secret of letters and digits.')
+      ? fault(
+        "It reads the client's credentials without decoding them (RFC 6749 section 2.3.1): as they are written " +
+          'there, it refuses them, and without encoding it accepts them.',
+        'Set IDP_CLIENT_AUTH=client_secret_post, which sends them in another way, or give the client an id and a ' +
+          'secret of letters and digits.'
+      )
       : unavailable(refusal)
   } finally {
     await parts.close()
   }
 }
 
-/** Whether a provider that refuses the credentials accepts the same without the encoding that RFC 6749 section 2.3.1 asks for. */
-async function readsUndecoded ({ auth, clientId, clientSecret = '' }: IntrospectionSettings, { endpoint }: TokenIntrospection, token: string, settings: Settings): Promise<boolean> {
+/**
+ * Whether a provider that refuses the credentials accepts the same without the encoding that RFC 6749 section 2.3.1
+ * asks for.
+ */
+async function readsUndecoded (
+  { auth, clientId, clientSecret = '' }: IntrospectionSettings,
+  { endpoint }: TokenIntrospection,
+  token: string,
+  settings: Settings
+): Promise<boolean> {
   if (auth !== 'client_secret_basic' || [clientId, clientSecret].every(text => formEncoded(text) === text)) return false
   const authorization = `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString('base64')}`
-  const introspector = createIntrospector({ transport: createTransport(settings.proxies), endpoint: endpoint.find, authenticate: async () => ({ headers: { authorization }, form: {} }), readSigned: undefined })
+  const introspector = createIntrospector({
+    transport: createTransport(settings.proxies),
+    endpoint: endpoint.find,
+    authenticate: async () => ({ headers: { authorization }, form: {} }),
+    readSigned: undefined
+  })
   // Any answer of status 200 will do: it may be a signed one.
-  return introspector.ask(token, true).then(() => true, ({ detail }: Refusal) => ['not_json', 'introspection_malformed'].includes(String(detail!.failure)))
+  return introspector.ask(token, true).then(
+    () => true,
+    ({ detail }: Refusal) => ['not_json', 'introspection_malformed'].includes(String(detail!.failure))
+  )
 }
 
-/** Some providers answer an asking client only about the tokens that are meant for it, and a made-up token does not show that. */
+/**
+ * Some providers answer an asking client only about the tokens that are meant for it, and a made-up token does not show
+ * that.
+ */
 async function askAboutOwn (issuer: AskedIssuer, settings: Settings, env: NodeJS.ProcessEnv): Promise<Finding> {
   const { covers, clientId } = issuer.introspection
   const parts = await openIntrospection(issuer, settings)
   try {
     const { text, whose, isNamed } = await obtainToken(issuer, settings, env)
     // A token of the client that asks may be for another API. The one that the operator names is meant for this one.
-    const tell = (says: string, cure: string): Finding => isNamed ? fault(`${says} It would get 401.`, cure) : warning(says, cure)
-    if (covers === 'opaque' && isJwt(text)) return warning(`The token ${whose} is a JWT, and JWTs are not introspected.`)
-    if (covers === 'jwt' && !isJwt(text)) return tell(`The token ${whose} is no JWT, and only JWTs are introspected.`, 'Set IDP_INTROSPECTION=all if opaque tokens are meant to pass.')
+    const tell = (says: string, cure: string): Finding =>
+      isNamed ? fault(`${says} It would get 401.`, cure) : warning(says, cure)
+    if (covers === 'opaque' && isJwt(text)) {
+      return warning(`The token ${whose} is a JWT, and JWTs are not introspected.`)
+    }
+    if (covers === 'jwt' && !isJwt(text)) {
+      return tell(
+        `The token ${whose} is no JWT, and only JWTs are introspected.`,
+        'Set IDP_INTROSPECTION=all if opaque tokens are meant to pass.'
+      )
+    }
     const refusal = await ask(parts.introspection, text, issuer, settings)
     if (refusal === null) return fine(`It reports a token ${whose} as active.`)
     if (refusal.reason === 'introspection_unavailable') return unavailable(refusal)
-    if (refusal.reason !== 'token_inactive') return tell(`It reports a token ${whose} as active, but the claims in its answer would be refused: ${refusal.reason}${shownDetail(refusal)}.`, `docs/reference/errors.md says what ${refusal.reason} means.`)
-    return fault(`It reports a token ${whose} as not active${audienceOf(text, clientId)}. Such tokens would get 401.`, `Some providers report on a token only if its \`aud\` names the client. Have this one write ${clientId} into \`aud\` beside the API: docs/reference/providers.md says how. If the token has expired or was revoked, try another one.`)
+    if (refusal.reason !== 'token_inactive') {
+      return tell(
+        `It reports a token ${whose} as active, but the claims in its answer would be refused: ` +
+          `${refusal.reason}${shownDetail(refusal)}.`,
+        `docs/reference/errors.md says what ${refusal.reason} means.`
+      )
+    }
+    return fault(
+      `It reports a token ${whose} as not active${audienceOf(text, clientId)}. Such tokens would get 401.`,
+      `Some providers report on a token only if its \`aud\` names the client. Have this one write ${clientId} ` +
+        'into `aud` beside the API: docs/reference/providers.md says how. If the token has expired or was ' +
+        'revoked, try another one.'
+    )
   } catch (error) {
-    if (error instanceof NoToken) return warning(`Introspection of a valid token was not tried: ${error.message}.`, 'To try that, set CALL_CLIENT_ID and CALL_CLIENT_SECRET to a client that may get tokens by client credentials, or CALL_TOKEN to a token.')
+    if (error instanceof NoToken) {
+      return warning(
+        `Introspection of a valid token was not tried: ${error.message}.`,
+        'To try that, set CALL_CLIENT_ID and CALL_CLIENT_SECRET to a client that may get tokens by client ' +
+          'credentials, or CALL_TOKEN to a token.'
+      )
+    }
     throw error
   } finally {
     await parts.close()
@@ -116,26 +204,43 @@ async function askAboutOwn (issuer: AskedIssuer, settings: Settings, env: NodeJS
 /** The claim that is at fault, if it is known. */
 function shownDetail ({ detail = {} }: Refusal): string {
   const { claim, expected, found } = detail
-  return claim === undefined ? '' : ` (${claim}${expected === undefined ? '' : `: expected ${expected}, found ${found}`})`
+  return claim === undefined
+    ? ''
+    : ` (${claim}${expected === undefined ? '' : `: expected ${expected}, found ${found}`})`
 }
 
 /** What `aud` of a JWT lacks. */
 function audienceOf (text: string, clientId: string): string {
   const aud = isJwt(text) ? decodeJsonObject(text.split('.')[1]!)?.aud : clientId
   const names: unknown[] = Array.isArray(aud) ? aud : [aud]
-  return names.includes(clientId) ? '' : `; its aud, ${printable(names.map(String))}, does not name the client ${clientId}`
+  return names.includes(clientId)
+    ? ''
+    : `; its aud, ${printable(names.map(String))}, does not name the client ${clientId}`
 }
 
 /** Asks as for a request with that token. Its own checks do not matter here. */
-async function ask ({ inquiry }: TokenIntrospection, token: string, issuer: IssuerSettings, settings: Settings): Promise<Refusal | null> {
+async function ask (
+  { inquiry }: TokenIntrospection,
+  token: string,
+  issuer: IssuerSettings,
+  settings: Settings
+): Promise<Refusal | null> {
   const rules = rulesOfIssuer(issuer, settings)
   const claims = isJwt(token) ? decodeJsonObject(token.split('.')[1]!) : undefined
-  const answer = claims ? inquiry.confirm(token, rules, claims as unknown as TokenClaims) : inquiry.claimsOf(token, true, rules, Date.now() / 1000)
+  const answer = claims
+    ? inquiry.confirm(token, rules, claims as unknown as TokenClaims)
+    : inquiry.claimsOf(token, true, rules, Date.now() / 1000)
   return answer.then(() => null, error => error as Refusal)
 }
 
-/** What the service asks an issuer with. Only for an issuer that has introspection. @throws SettingsError, ProviderFailure */
-export async function openIntrospection (issuer: IssuerSettings, settings: Settings): Promise<{ readonly introspection: TokenIntrospection, close (): Promise<void> }> {
+/**
+ * What the service asks an issuer with. Only for an issuer that has introspection. @throws SettingsError,
+ * ProviderFailure
+ */
+export async function openIntrospection (
+  issuer: IssuerSettings,
+  settings: Settings
+): Promise<{ readonly introspection: TokenIntrospection, close (): Promise<void> }> {
   const keys = await createKeys(issuer, settings, { surroundings: processSurroundings, onEvent: () => {} })
   const introspection = (await createIntrospection(issuer, keys, settings, { surroundings: processSurroundings }))!
   return { introspection, close: () => closeIssuer({ introspection, keys }) }
@@ -152,6 +257,12 @@ function unavailable ({ detail }: Refusal): Finding {
 function failed (word: ProviderFailureWord, says: string): Finding {
   const { meaning, cure } = PROVIDER_FAULTS[word]
   const whole = `Introspection failed: ${says} (${meaning}). Tokens that need it would get 503.`
-  if (REFUSED.test(says)) return fault(whole, 'Check the client: `IDP_CLIENT_ID`, its secret or key, `IDP_CLIENT_AUTH`, and whether the provider allows it to introspect tokens.')
+  if (REFUSED.test(says)) {
+    return fault(
+      whole,
+      'Check the client: `IDP_CLIENT_ID`, its secret or key, `IDP_CLIENT_AUTH`, and whether the provider allows ' +
+        'it to introspect tokens.'
+    )
+  }
   return fault(whole, `Look at this: ${cure}.`)
 }

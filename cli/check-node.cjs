@@ -1,5 +1,6 @@
 'use strict'
-// Runs before anything else is loaded, and on any Node: one that is too old would answer with a stack trace of a dependency.
+// Runs before anything else is loaded, and on any Node: one that is too old would answer with a stack trace of a
+// dependency.
 const oldest = require('../package.json').engines.node.replace('>=', '')
 const [major, minor] = process.versions.node.split('.').map(Number)
 const [oldestMajor, oldestMinor] = oldest.split('.').map(Number)
@@ -9,7 +10,8 @@ if (major < oldestMajor || (major === oldestMajor && minor < oldestMinor)) {
   process.exit(1)
 }
 
-// Without its packages Node would answer with a stack as well. The first is for every command, the others for those of development.
+// Without its packages Node would answer with a stack as well. The first is for every command, the others for those of
+// development.
 const { existsSync } = require('fs')
 const { join } = require('path')
 const isInstalled = name => require.resolve.paths(name).some(folder => existsSync(join(folder, name)))

@@ -14,10 +14,20 @@ import type { Finding } from './findings.ts'
 type ProviderSettings = Pick<Settings, 'idp' | 'proxies'>
 
 /** No token can be verified, and no provider is called. */
-export const DOMAIN_WITH_SCHEME = fault('IDP_DOMAIN starts with a scheme, so every token is refused and no provider is called.', 'Write only the host, without https://.')
+export const DOMAIN_WITH_SCHEME = fault(
+  'IDP_DOMAIN starts with a scheme, so every token is refused and no provider is called.',
+  'Write only the host, without https://.'
+)
 
-/** Fetches the keys of an issuer once, as the service does, and compares the clocks. @param nowMs milliseconds since the epoch */
-export async function checkProvider (provider: IssuerSettings, settings: ProviderSettings, nowMs: () => number): Promise<Finding[]> {
+/**
+ * Fetches the keys of an issuer once, as the service does, and compares the clocks. @param nowMs milliseconds since the
+ * epoch
+ */
+export async function checkProvider (
+  provider: IssuerSettings,
+  settings: ProviderSettings,
+  nowMs: () => number
+): Promise<Finding[]> {
   const { issuer, jwksUri, keysFile, algs } = provider
   const mayHaveNone = needsNoKeys(provider.introspection)
   // The file was read when the settings were, and a broken one stops the start.
@@ -43,7 +53,12 @@ export async function checkProvider (provider: IssuerSettings, settings: Provide
   } catch (error) {
     if (!(error instanceof ProviderFailure)) throw error
     const { meaning, cure } = PROVIDER_FAULTS[error.word]
-    findings.push(fault(`The keys could not be fetched: GET ${asked}: ${failureText(error)} (${meaning}).`, `Look at this: ${cure}.`))
+    findings.push(
+      fault(
+        `The keys could not be fetched: GET ${asked}: ${failureText(error)} (${meaning}).`,
+        `Look at this: ${cure}.`
+      )
+    )
   } finally {
     exchange.close()
   }
@@ -54,26 +69,39 @@ async function checkKeyFile (path: string, algs: readonly JwsAlg[], mayHaveNone:
   try {
     return judgeKeys(await readKeySet(await readFile(path), new Map(), algs), algs, mayHaveNone)
   } catch (error) {
-    return [fault(`${path} holds no keys: ${(error as Error).message}.`, `Look at this: ${PROVIDER_FAULTS.file_unreadable.cure}.`)]
+    return [
+      fault(
+        `${path} holds no keys: ${(error as Error).message}.`,
+        `Look at this: ${PROVIDER_FAULTS.file_unreadable.cure}.`
+      )
+    ]
   }
 }
 
 function judgeKeys ({ keys, passedOver }: KeySet, algs: readonly JwsAlg[], mayHaveNone: boolean): Finding[] {
-  if (mayHaveNone && keys.size === 0 && Object.keys(passedOver).length === 0) return [fine('It publishes no keys, and needs none: all of its tokens are opaque.')]
+  if (mayHaveNone && keys.size === 0 && Object.keys(passedOver).length === 0) {
+    return [fine('It publishes no keys, and needs none: all of its tokens are opaque.')]
+  }
   const entries = Object.entries(passedOver).map(([reason, count]) => `${count} ${reason}`).join(', ')
   const others = entries === '' ? '' : ` Passed over: ${entries}.`
   const names = algs.join(', ')
   return [
     keys.size > 0
       ? fine(`It publishes ${keys.size} usable ${keys.size === 1 ? 'key' : 'keys'} for ${names}.${others}`)
-      : fault(`It publishes no key that can be used for ${names}, so every token is refused.${others}`, `Have the provider sign with ${algs.join(' or ')}; an RSA key must have 2048 to 4096 bits. docs/reference/monitoring.md explains why an entry is passed over.`),
-    ...passedOver.private_key === undefined ? [] : [warning('It publishes a private key: whoever reads the set can sign with it.', 'Replace that key.')]
+      : fault(
+        `It publishes no key that can be used for ${names}, so every token is refused.${others}`,
+        `Have the provider sign with ${algs.join(' or ')}; an RSA key must have 2048 to 4096 bits. ` +
+          'docs/reference/monitoring.md explains why an entry is passed over.'
+      ),
+    ...passedOver.private_key === undefined
+      ? []
+      : [warning('It publishes a private key: whoever reads the set can sign with it.', 'Replace that key.')]
   ]
 }
 
 /**
- * By how many seconds the clock of the provider is surely ahead (or, below zero, behind), whatever the way took. `Date` has whole
- * seconds, and an answer out of a cache is as old as its `Age`.
+ * By how many seconds the clock of the provider is surely ahead (or, below zero, behind), whatever the way took. `Date`
+ * has whole seconds, and an answer out of a cache is as old as its `Age`.
  */
 export function clockOffset ({ headers = {} }: ProviderAnswer, sentMs: number, receivedMs: number): number[] {
   const age = headers['age'] === undefined ? 0 : Number(headers['age'])
@@ -89,7 +117,15 @@ export function judgeClock (offsets: readonly number[], tolerance: number): Find
   // A cache may be wrong about one answer; a clock is wrong about all of them.
   const nearest = offsets.toSorted((a, b) => Math.abs(a) - Math.abs(b))[0]!
   if (Math.abs(nearest) < 1) return [fine('Its clock and the one of this machine agree.')]
-  const says = `Its clock is ${Math.ceil(Math.abs(nearest))} s ${nearest > 0 ? 'ahead of' : 'behind'} the one of this machine; IDP_CLOCK_TOLERANCE_SECONDS is ${tolerance}.`
+  const says =
+    `Its clock is ${Math.ceil(Math.abs(nearest))} s ${nearest > 0 ? 'ahead of' : 'behind'} the one of this ` +
+    `machine; IDP_CLOCK_TOLERANCE_SECONDS is ${tolerance}.`
   if (Math.abs(nearest) <= tolerance) return [fine(says)]
-  return [fault(says, 'Set the clock of this machine by NTP (timedatectl status). If it is right, the one of the provider is not: until that is set, raise IDP_CLOCK_TOLERANCE_SECONDS.')]
+  return [
+    fault(
+      says,
+      'Set the clock of this machine by NTP (timedatectl status). If it is right, the one of the provider is ' +
+        'not: until that is set, raise IDP_CLOCK_TOLERANCE_SECONDS.'
+    )
+  ]
 }

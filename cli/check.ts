@@ -30,7 +30,8 @@ const TOOL = {
   options: {
     all: { ...flag, says: 'list every setting, also those that have their defaults' }
   },
-  help: (run) => `Says whether the service could work with its settings: reads them as the service does, says where each one
+  help: run =>
+    `Says whether the service could work with its settings: reads them as the service does, says where each one
 comes from, asks the identity provider for its keys and about tokens (if introspection is on), compares the
 clocks, tries the replay store, and looks at the store of revocations and at each transmitter.
 
@@ -43,23 +44,36 @@ Run it where the service runs, with the same environment. Secrets are not shown.
 /** Checks settings, provider and store. Returns the exit code: 0 if nothing is wrong, else 1. */
 export function check (argv: readonly string[], world: CheckWorld): Promise<number> {
   return runTool(TOOL, argv, world, async ({ values: { all = false }, positionals }, paint) => {
-    if (positionals.length > 0) throw new BadUsage(`Unexpected argument ${positionals.join(' ')}: settings come from CONFIG_FILE, .env and the environment`)
+    if (positionals.length > 0) {
+      throw new BadUsage(
+        `Unexpected argument ${positionals.join(' ')}: settings come from CONFIG_FILE, .env and the environment`
+      )
+    }
     const { env, out, readFile } = world
     const found: Finding[] = []
     const report = (name: string, findings: readonly Finding[]): void => {
       found.push(...findings)
-      out.write(`${name === '' ? '' : title(paint, name)}${findings.map((finding) => showFinding(finding, paint)).join('')}`)
+      out.write(
+        `${name === '' ? '' : title(paint, name)}${findings.map(finding => showFinding(finding, paint)).join('')}`
+      )
     }
     const collected = collectSettings({ environment: env, readFile })
     const settings = await tryToRead(collected)
-    out.write(title(paint, 'Settings') + showSettings(collected, { isUsable: !(settings instanceof SettingsError), all, paint }))
+    out.write(
+      title(paint, 'Settings') + showSettings(collected, { isUsable: !(settings instanceof SettingsError), all, paint })
+    )
     if (settings instanceof SettingsError) {
-      report('', settings.problems.map((problem) => fault(problem, cureOf(problem, collected, env))))
+      report('', settings.problems.map(problem => fault(problem, cureOf(problem, collected, env))))
     } else {
       // A domain with a scheme is reported as a fault of the provider below.
-      report('', startWarnings(settings).slice(settings.idp.issuers.length === 0 ? 1 : 0).map((text) => warning(text)))
+      report('', startWarnings(settings).slice(settings.idp.issuers.length === 0 ? 1 : 0).map(text => warning(text)))
       if (settings.idp.issuers.length === 0) report('Identity provider', [DOMAIN_WITH_SCHEME])
-      for (const issuer of settings.idp.issuers) report(`Identity provider ${issuer.issuer}`, [...await checkProvider(issuer, settings, Date.now), ...await checkIntrospection(issuer, settings, env)])
+      for (const issuer of settings.idp.issuers) {
+        report(`Identity provider ${issuer.issuer}`, [
+          ...await checkProvider(issuer, settings, Date.now),
+          ...await checkIntrospection(issuer, settings, env)
+        ])
+      }
       if (settings.server.clientCertificate !== 'off') report('Certificates of clients', checkCertificates(settings))
       report('Replay store', await checkStore(settings))
       for (const [name, findings] of await checkRevocation(settings)) report(name, findings)
@@ -79,12 +93,18 @@ async function tryToRead ({ values, ...faults }: CollectedSettings): Promise<Set
   }
 }
 
-/** The settings that differ from their defaults, or with `all` each one: where its value comes from, and the value, as the service goes by it, or as it was found if the settings are not usable. */
-function showSettings ({ values, origins }: CollectedSettings, { isUsable, all, paint }: { isUsable: boolean, all: boolean, paint: Paint }): string {
+/**
+ * The settings that differ from their defaults, or with `all` each one: where its value comes from, and the value, as
+ * the service goes by it, or as it was found if the settings are not usable.
+ */
+function showSettings (
+  { values, origins }: CollectedSettings,
+  { isUsable, all, paint }: { isUsable: boolean, all: boolean, paint: Paint }
+): string {
   const shown = isUsable ? typedSettings(values) : values
-  const listed = settingNames.filter((name) => all || origins[name] !== undefined)
-  const width = Math.max(...listed.map((name) => writtenAs(name).length))
-  const lines = listed.map((name) => {
+  const listed = settingNames.filter(name => all || origins[name] !== undefined)
+  const width = Math.max(...listed.map(name => writtenAs(name).length))
+  const lines = listed.map(name => {
     const { secret, unset, default: byDefault } = settingSpec(name)
     const { [name]: origin = byDefault === undefined ? 'not set' : 'default' } = origins
     const value = valueAt(shown, name) ?? byDefault ?? unset
@@ -94,7 +114,15 @@ function showSettings ({ values, origins }: CollectedSettings, { isUsable, all, 
     const line = `${writtenAs(name).padEnd(width)}  ${origin.padEnd(20)}  ${isHidden ? '(not shown)' : printableLine(text)}`
     return `  ${origins[name] === undefined ? paint('dim', line) : line}\n`
   })
-  return lines.join('') + (all ? '' : `  ${paint('dim', `${settingNames.length - listed.length} others are not set; --all lists them, with their defaults.`)}\n`)
+  return lines.join('') +
+    (all
+      ? ''
+      : `  ${
+        paint(
+          'dim',
+          `${settingNames.length - listed.length} others are not set; --all lists them, with their defaults.`
+        )
+      }\n`)
 }
 
 /** The name by which a user sets it: its variable, or its key where only the file can hold it. */
@@ -105,7 +133,7 @@ function writtenAs (name: SettingName): string {
 
 /** What is in a section is shown by the names that it may have: a secret may stand under another. */
 function textOf (name: SettingName, value: unknown): string {
-  if (Array.isArray(value) && value.every((item) => typeof item !== 'object')) return value.join(' ')
+  if (Array.isArray(value) && value.every(item => typeof item !== 'object')) return value.join(' ')
   return typeof value === 'object' ? JSON.stringify(withoutSecrets(partOf(name), value, '(not shown)')) : String(value)
 }
 
@@ -114,11 +142,19 @@ const MARKS = { fine: ['green', '\u2713'], warning: ['yellow', '!'], fault: ['re
 function showFinding ({ kind, says, cure }: Finding, paint: Paint): string {
   const [style, mark] = MARKS[kind]
   // The cure of a fault comes at the end.
-  return `  ${paint(style, mark)} ${printableLine(says)}\n${kind === 'warning' && cure !== undefined ? `    ${cure}\n` : ''}`
+  return `  ${paint(style, mark)} ${printableLine(says)}\n${
+    kind === 'warning' && cure !== undefined ? `    ${cure}\n` : ''
+  }`
 }
 
 function showResult (faults: readonly Finding[], paint: Paint): string {
   if (faults.length === 0) return indent(paint('green', 'All is well.')) + '\n'
-  const lines = faults.map(({ says, cure }, at) => `\n${at + 1}. ${printableLine(says)}\n   ${paint('cyan', 'What to do')}  ${cure}`)
-  return indent([paint('red', faults.length === 1 ? 'One thing is wrong.' : `${faults.length} things are wrong.`), ...lines].join('\n')) + '\n'
+  const lines = faults.map(({ says, cure }, at) =>
+    `\n${at + 1}. ${printableLine(says)}\n   ${paint('cyan', 'What to do')}  ${cure}`
+  )
+  return indent(
+    [paint('red', faults.length === 1 ? 'One thing is wrong.' : `${faults.length} things are wrong.`), ...lines].join(
+      '\n'
+    )
+  ) + '\n'
 }

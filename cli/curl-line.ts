@@ -21,7 +21,34 @@ const WITH_VALUE: Readonly<Record<string, string | null>> = {
   form: 'F',
   'form-string': null,
   'upload-file': 'T',
-  ...Object.fromEntries(['cacert', 'capath', 'cert-type', 'ciphers', 'connect-timeout', 'connect-to', 'interface', 'key', 'key-type', 'limit-rate', 'max-redirs', 'noproxy', 'pass', 'pinnedpubkey', 'proxy-header', 'resolve', 'retry', 'retry-delay', 'stderr', 'tls-max', 'trace', 'trace-ascii', 'unix-socket', 'url-query'].map((name) => [name, null])),
+  ...Object.fromEntries(
+    [
+      'cacert',
+      'capath',
+      'cert-type',
+      'ciphers',
+      'connect-timeout',
+      'connect-to',
+      'interface',
+      'key',
+      'key-type',
+      'limit-rate',
+      'max-redirs',
+      'noproxy',
+      'pass',
+      'pinnedpubkey',
+      'proxy-header',
+      'resolve',
+      'retry',
+      'retry-delay',
+      'stderr',
+      'tls-max',
+      'trace',
+      'trace-ascii',
+      'unix-socket',
+      'url-query'
+    ].map(name => [name, null])
+  ),
   config: 'K',
   'cookie-jar': 'c',
   cert: 'E',
@@ -34,7 +61,11 @@ const WITH_VALUE: Readonly<Record<string, string | null>> = {
   'write-out': 'w'
 }
 const OPTIONS = {
-  ...Object.fromEntries(Object.entries(WITH_VALUE).map(([name, short]) => [name, { type: 'string' as const, multiple: true, ...short !== null && { short } }])),
+  ...Object.fromEntries(
+    Object.entries(WITH_VALUE).map((
+      [name, short]
+    ) => [name, { type: 'string' as const, multiple: true, ...short !== null && { short } }])
+  ),
   get: { type: 'boolean' as const, short: 'G' },
   head: { type: 'boolean' as const, short: 'I' }
 }
@@ -42,8 +73,14 @@ const DATA = ['data', 'data-ascii', 'data-binary', 'data-raw', 'data-urlencode',
 
 /** Reads what follows `curl`. Undefined if there is no URL. */
 export function readCurlWords (words: readonly string[]): Capture | undefined {
-  const { values, positionals } = parseArgs({ args: [...words], options: OPTIONS, strict: false, allowPositionals: true })
-  const all = (name: string): string[] => [values[name]].flat().filter((value): value is string => typeof value === 'string')
+  const { values, positionals } = parseArgs({
+    args: [...words],
+    options: OPTIONS,
+    strict: false,
+    allowPositionals: true
+  })
+  const all = (name: string): string[] =>
+    [values[name]].flat().filter((value): value is string => typeof value === 'string')
   const address = [...all('url'), ...positionals].at(0) ?? ''
   const url = /^[a-z][a-z0-9+.-]*:\/\//i.test(address) ? address : `http://${address}`
   if (!/^https?:/i.test(url) || !URL.canParse(url)) return undefined
@@ -51,14 +88,25 @@ export function readCurlWords (words: readonly string[]): Capture | undefined {
   readUrl(capture, url)
   const data = DATA.flatMap(all)
   const hasBody = data.length + all('form').length + all('form-string').length > 0
-  if (values['get'] === true && data.length > 0) capture.target += `${capture.target!.includes('?') ? '&' : '?'}${data.join('&')}`
-  const usual = values['head'] === true ? 'HEAD' : all('upload-file').length > 0 ? 'PUT' : hasBody && values['get'] !== true ? 'POST' : 'GET'
+  if (values['get'] === true && data.length > 0) {
+    capture.target += `${capture.target!.includes('?') ? '&' : '?'}${data.join('&')}`
+  }
+  const usual = values['head'] === true
+    ? 'HEAD'
+    : all('upload-file').length > 0
+      ? 'PUT'
+      : hasBody && values['get'] !== true
+        ? 'POST'
+        : 'GET'
   capture.method = all('request').at(-1) ?? usual
   for (const line of all('header')) {
     const [, name, value] = /^([^:;\s]+)(?:: *(?! )(.*)|;)$/s.exec(line) ?? []
-    if (name === undefined) capture.notes.push(`A header of the curl line is left out: ${JSON.stringify(line.slice(0, 60))}`)
-    // `Name:` takes the header away that curl would send, `Name;` sends it empty.
-    else if (value !== '') addHeader(capture, name, value ?? '')
+    if (name === undefined) {
+      capture.notes.push(`A header of the curl line is left out: ${JSON.stringify(line.slice(0, 60))}`)
+    } else if (value !== '') {
+      // `Name:` takes the header away that curl would send, `Name;` sends it empty.
+      addHeader(capture, name, value ?? '')
+    }
   }
   for (const token of all('oauth2-bearer').slice(-1)) addHeader(capture, 'Authorization', `Bearer ${token}`)
   if (all('user').length > 0 && !has(capture, 'authorization')) addHeader(capture, 'Authorization', 'Basic hidden')
@@ -66,31 +114,46 @@ export function readCurlWords (words: readonly string[]): Capture | undefined {
   return capture
 }
 
-/** Reads a command line as browsers copy it, for bash or for the command prompt of Windows. Of several the last one with credentials. */
+/**
+ * Reads a command line as browsers copy it, for bash or for the command prompt of Windows. Of several the last one with
+ * credentials.
+ */
 export function readCurlLine (text: string): Capture | undefined {
   const commands: string[][] = [[]]
   for (const word of splitWords(text)) {
     if (word === null) commands.push([])
     else commands.at(-1)!.push(word)
   }
-  const found = commands.flatMap((words) => {
-    const at = words.findIndex((word) => /^curl(?:\.exe)?$/i.test(word))
+  const found = commands.flatMap(words => {
+    const at = words.findIndex(word => /^curl(?:\.exe)?$/i.test(word))
     return at < 0 ? [] : readCurlWords(words.slice(at + 1)) ?? []
   })
-  const capture = found.findLast((one) => has(one, 'authorization')) ?? found.at(-1)
-  if (found.length > 1) capture!.notes.push(`There are ${found.length} curl lines: the last one ${has(capture!, 'authorization') ? 'with credentials ' : ''}is explained.`)
+  const capture = found.findLast(one => has(one, 'authorization')) ?? found.at(-1)
+  if (found.length > 1) {
+    capture!.notes.push(
+      `There are ${found.length} curl lines: the last one ` +
+        `${has(capture!, 'authorization') ? 'with credentials ' : ''}is explained.`
+    )
+  }
   return capture
 }
 
 /** Each alternative begins with another character, so nothing is read twice. */
-const BASH = /(?<space>\s+|\\\r?\n)|(?<end>[;|&]+)|\$'(?<ansi>(?:[^'\\]|\\[^])*)'|'(?<single>[^']*)'|"(?<double>(?:[^"\\]|\\[^])*)"|\\(?<escaped>[^])|(?<bare>[^\s;|&$'"\\]+|[^])/gy
+const BASH =
+  /(?<space>\s+|\\\r?\n)|(?<end>[;|&]+)|\$'(?<ansi>(?:[^'\\]|\\[^])*)'|'(?<single>[^']*)'|"(?<double>(?:[^"\\]|\\[^])*)"|\\(?<escaped>[^])|(?<bare>[^\s;|&$'"\\]+|[^])/gy
 const WINDOWS = /(?<space>\s+)|(?<end>[|&]+)|"(?<double>(?:[^"\\]|\\[^]|"")*)"|(?<bare>[^\s|&"]+|[^])/gy
 
-/** The words of a line as its shell would make them; null between two commands. A quote that is not closed is a character like others. */
+/**
+ * The words of a line as its shell would make them; null between two commands. A quote that is not closed is a
+ * character like others.
+ */
 function splitWords (text: string): Array<string | null> {
   const isWindows = /^[^'"]*\^"| \^\r?\n/.test(text)
-  // A caret takes the meaning from what follows, and one at the end of a line joins it to the next. Two line ends are one of the value.
-  const line = isWindows ? text.replace(/\^(?:\r?\n\r?(\n)|\r?\n|([^]))/g, (_all, end = '', character = '') => end + character) : text
+  // A caret takes the meaning from what follows, and one at the end of a line joins it to the next. Two line ends are
+  // one of the value.
+  const line = isWindows
+    ? text.replace(/\^(?:\r?\n\r?(\n)|\r?\n|([^]))/g, (_all, end = '', character = '') => end + character)
+    : text
   const words: Array<string | null> = []
   let word: string | undefined
   const finish = (): void => {
@@ -102,7 +165,10 @@ function splitWords (text: string): Array<string | null> {
     if (space !== undefined || end !== undefined) finish()
     if (end !== undefined) words.push(null)
     if (space !== undefined || end !== undefined) continue
-    const quoted = double?.replace(isWindows ? /\\([\\"])|"(")/g : /\\(?:([$`"\\])|\n)/g, (_all, kept = '', doubled = '') => kept + (isWindows ? doubled : ''))
+    const quoted = double?.replace(
+      isWindows ? /\\([\\"])|"(")/g : /\\(?:([$`"\\])|\n)/g,
+      (_all, kept = '', doubled = '') => kept + (isWindows ? doubled : '')
+    )
     word = (word ?? '') + (single ?? quoted ?? escaped ?? bare ?? unescapeAnsi(ansi ?? ''))
   }
   finish()
@@ -113,8 +179,11 @@ const ANSI: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' }
 
 /** The escapes of `$'...'` that browsers write. */
 function unescapeAnsi (text: string): string {
-  return text.replace(/\\(?:u([0-9a-fA-F]{1,4})|x([0-9a-fA-F]{1,2})|([^]))/g, (_all, unicode: string | undefined, hex: string | undefined, character: string) => {
-    const code = unicode ?? hex
-    return code === undefined ? ANSI[character] ?? character : String.fromCharCode(parseInt(code, 16))
-  })
+  return text.replace(
+    /\\(?:u([0-9a-fA-F]{1,4})|x([0-9a-fA-F]{1,2})|([^]))/g,
+    (_all, unicode: string | undefined, hex: string | undefined, character: string) => {
+      const code = unicode ?? hex
+      return code === undefined ? ANSI[character] ?? character : String.fromCharCode(parseInt(code, 16))
+    }
+  )
 }

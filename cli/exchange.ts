@@ -27,7 +27,16 @@ const DEADLINE_MS = 15_000
 const MAX_CHARACTERS = 1_000_000
 
 /** Follows no redirect: the proof is for one URL, and the token for one API. */
-export async function exchange ({ method, url, headers = {}, body, tls }: { method: string, url: string, headers?: Record<string, string>, body?: string, tls?: ClientTls | undefined }, env: NodeJS.ProcessEnv): Promise<Exchange> {
+export async function exchange (
+  { method, url, headers = {}, body, tls }: {
+    method: string,
+    url: string,
+    headers?: Record<string, string>,
+    body?: string,
+    tls?: ClientTls | undefined
+  },
+  env: NodeJS.ProcessEnv
+): Promise<Exchange> {
   const dispatcher = await wayTo(url, env, tls)
   try {
     const response = await fetch(url, {
@@ -40,7 +49,15 @@ export async function exchange ({ method, url, headers = {}, body, tls }: { meth
     })
     const text = await response.text()
     const { status, statusText } = response
-    return { method, url, requestHeaders: headers, status, statusText, headers: response.headers, body: text.slice(0, MAX_CHARACTERS) }
+    return {
+      method,
+      url,
+      requestHeaders: headers,
+      status,
+      statusText,
+      headers: response.headers,
+      body: text.slice(0, MAX_CHARACTERS)
+    }
   } catch (error) {
     throw new NoAnswer(`${method} ${url}: ${reasonOf(error as Error, new URL(url).protocol)}`)
   } finally {
@@ -49,12 +66,18 @@ export async function exchange ({ method, url, headers = {}, body, tls }: { meth
   }
 }
 
-/** Sends, and once more when the answer asks for its nonce (RFC 9449 sections 8 and 9). `nonce` is the one that was asked for. */
-export async function exchangeWithNonce (send: (nonce?: string) => Promise<Exchange>): Promise<{ answer: Exchange, nonce: string | undefined }> {
+/**
+ * Sends, and once more when the answer asks for its nonce (RFC 9449 sections 8 and 9). `nonce` is the one that was
+ * asked for.
+ */
+export async function exchangeWithNonce (
+  send: (nonce?: string) => Promise<Exchange>
+): Promise<{ answer: Exchange, nonce: string | undefined }> {
   const answer = await send()
   const nonce = answer.headers.get('dpop-nonce') ?? undefined
   const challenge = answer.headers.get('www-authenticate') ?? ''
-  const isAsked = nonce !== undefined && (/error="use_dpop_nonce"/.test(challenge) || readObject(answer)['error'] === 'use_dpop_nonce')
+  const isAsked = nonce !== undefined &&
+    (/error="use_dpop_nonce"/.test(challenge) || readObject(answer)['error'] === 'use_dpop_nonce')
   return isAsked ? { answer: await send(nonce), nonce } : { answer, nonce: undefined }
 }
 
@@ -65,11 +88,21 @@ export function readObject ({ body }: Exchange): Record<string, unknown> {
 
 /** The request as a service without a proxy sees it. */
 export function capturedRequest (method: string, url: URL, headers: CapturedRequest['headers']): CapturedRequest {
-  return { method, target: url.pathname + url.search, headers: [['Host', url.host], ...headers], encrypted: url.protocol === 'https:', remoteAddress: '127.0.0.1' }
+  return {
+    method,
+    target: url.pathname + url.search,
+    headers: [['Host', url.host], ...headers],
+    encrypted: url.protocol === 'https:',
+    remoteAddress: '127.0.0.1'
+  }
 }
 
 /** The built-in fetch of Node 20 and 22 knows nothing of proxies. */
-async function wayTo (url: string, env: NodeJS.ProcessEnv, tls: ClientTls | undefined): Promise<Dispatcher | undefined> {
+async function wayTo (
+  url: string,
+  env: NodeJS.ProcessEnv,
+  tls: ClientTls | undefined
+): Promise<Dispatcher | undefined> {
   const proxy = env['HTTPS_PROXY'] ?? env['https_proxy'] ?? env['HTTP_PROXY'] ?? env['http_proxy']
   const isDirect = proxy === undefined || proxy === '' || isLoopback(url)
   if (isDirect && tls === undefined) return undefined
@@ -90,8 +123,12 @@ function reasonOf (error: Error & { code?: string }, protocol: string): string {
   if (cause instanceof Error) return reasonOf(cause, protocol)
   if (error instanceof AggregateError && error.errors[0] instanceof Error) return reasonOf(error.errors[0], protocol)
   const message = error.message || code || 'no answer'
-  if (protocol === 'https:' && NOT_TLS.test(code)) return `the port does not speak TLS (${code}). Is it http:// in the place of https://?`
-  if (protocol === 'http:' && NOT_HTTP.test(code)) return `${message}. Does the port speak TLS? Then it is https:// in the place of http://`
+  if (protocol === 'https:' && NOT_TLS.test(code)) {
+    return `the port does not speak TLS (${code}). Is it http:// in the place of https://?`
+  }
+  if (protocol === 'http:' && NOT_HTTP.test(code)) {
+    return `${message}. Does the port speak TLS? Then it is https:// in the place of http://`
+  }
   return code === 'ECONNREFUSED' ? `${message}. Nothing listens there. Is it still starting?` : message
 }
 

@@ -15,36 +15,57 @@ export interface Report {
   readonly explanation: Explanation
 }
 
-const MARKS = { passed: ['green', '\u2713'], failed: ['red', '\u2717'], 'not reached': ['dim', '\u2013'], 'not checked': ['yellow', '?'] } as const
+const MARKS = {
+  passed: ['green', '\u2713'],
+  failed: ['red', '\u2717'],
+  'not reached': ['dim', '\u2013'],
+  'not checked': ['yellow', '?']
+} as const
 
 export function showReport ({ request, only, judgedAt, notes, explanation }: Report, paint: Paint): string {
   const { method, target, headers, encrypted } = request
   const host = headers.find(([name]) => name.toLowerCase() === 'host')?.[1]
-  const whole = [paint('bold', printableLine(`${method} ${target}`)), `${encrypted ? 'https' : 'http'}, Host ${printableLine(host ?? '(none)')}`]
-  const lines = [...only === undefined ? whole : [paint('bold', `only a ${only}`)], `checked as of ${new Date(judgedAt * 1000).toISOString()}`]
+  const whole = [
+    paint('bold', printableLine(`${method} ${target}`)),
+    `${encrypted ? 'https' : 'http'}, Host ${printableLine(host ?? '(none)')}`
+  ]
+  const lines = [
+    ...only === undefined ? whole : [paint('bold', `only a ${only}`)],
+    `checked as of ${new Date(judgedAt * 1000).toISOString()}`
+  ]
   return [
     title(paint, 'Request') + indent(lines.join('\n')) + '\n',
-    notes.length === 0 ? '' : title(paint, 'Notes') + indent(notes.map((note) => `- ${printableLine(note)}`).join('\n')) + '\n',
-    title(paint, 'Checks, in the order of the service') + explanation.steps.map((step) => showStep(step, paint)).join(''),
+    notes.length === 0
+      ? ''
+      : title(paint, 'Notes') + indent(notes.map(note => `- ${printableLine(note)}`).join('\n')) + '\n',
+    title(paint, 'Checks, in the order of the service') + explanation.steps.map(step => showStep(step, paint)).join(''),
     title(paint, 'Verdict') + indent(showVerdict(explanation, paint)) + '\n'
   ].join('')
 }
 
 export function showStep ({ name, title, outcome, compared, note }: ExplainedStep, paint: Paint): string {
   const [style, mark] = MARKS[outcome]
-  const head = `  ${paint(style, mark)} ${outcome === 'not reached' ? paint('dim', title) : title} ${paint('dim', `[${name}] ${outcome}`)}\n`
+  const head = `  ${paint(style, mark)} ${outcome === 'not reached' ? paint('dim', title) : title} ${
+    paint('dim', `[${name}] ${outcome}`)
+  }\n`
   if (outcome === 'not reached') return head
   const width = Math.max(0, ...compared.map(([label]) => label.length))
-  const values = compared.map(([label, value]) => `      ${paint('cyan', label.padEnd(width))}  ${printableLine(value)}\n`).join('')
+  const values = compared.map(([label, value]) =>
+    `      ${paint('cyan', label.padEnd(width))}  ${printableLine(value)}\n`
+  ).join('')
   return head + values + (note === undefined ? '' : `      ${paint(style, note)}\n`)
 }
 
 function showVerdict ({ refusal, notChecked }: Explanation, paint: Paint): string {
   const unchecked = notChecked.length === 0 ? [] : [`Not checked: ${notChecked.join(', ')}.`]
-  if (refusal === undefined) return [paint('green', notChecked.length === 0 ? 'Accepted.' : 'No check failed.'), ...unchecked].join('\n')
+  if (refusal === undefined) {
+    return [paint('green', notChecked.length === 0 ? 'Accepted.' : 'No check failed.'), ...unchecked].join('\n')
+  }
   const { reason, status, error, description, meaning, cause, cure } = refusal
   return [
-    `${paint('red', 'Refused:')} ${paint('bold', reason)}, answered ${status}${error === null ? '' : ` ${error}`}: "${description}"`,
+    `${paint('red', 'Refused:')} ${paint('bold', reason)}, answered ${status}${
+      error === null ? '' : ` ${error}`
+    }: "${description}"`,
     '',
     showAdvice({ meaning, cause, cure }, paint),
     ...unchecked

@@ -39,16 +39,23 @@ export interface ExplainWorld extends World {
 /** Explains one request as the arguments say. Returns the exit code: 0 if no check failed, else 1. */
 export function explain (argv: readonly string[], world: ExplainWorld): Promise<number> {
   // What follows the word curl are the options of curl.
-  const at = argv.findIndex((word) => /^curl(?:\.exe)?$/.test(word))
+  const at = argv.findIndex(word => /^curl(?:\.exe)?$/.test(word))
   const own = at < 0 ? argv : argv.slice(0, at)
-  return runTool(TOOL, world.input.isTTY === true && argv.length === 0 ? ['--help'] : own, world, async (args, paint) => {
-    const options = readExplainArguments(args, world.now)
-    const capture = at < 0 ? await readSource(options.source, world) : readCurlWords(argv.slice(at + 1))
-    if (capture === undefined) throw new BadUsage(NO_REQUEST)
-    const report = await makeReport(capture, options, world)
-    world.out.write(options.json ? `${JSON.stringify(withoutSignatures(report), null, 2)}\n` : showReport(report, paint))
-    return report.explanation.verdict === 'refused' ? 1 : 0
-  })
+  return runTool(
+    TOOL,
+    world.input.isTTY === true && argv.length === 0 ? ['--help'] : own,
+    world,
+    async (args, paint) => {
+      const options = readExplainArguments(args, world.now)
+      const capture = at < 0 ? await readSource(options.source, world) : readCurlWords(argv.slice(at + 1))
+      if (capture === undefined) throw new BadUsage(NO_REQUEST)
+      const report = await makeReport(capture, options, world)
+      world.out.write(
+        options.json ? `${JSON.stringify(withoutSignatures(report), null, 2)}\n` : showReport(report, paint)
+      )
+      return report.explanation.verdict === 'refused' ? 1 : 0
+    }
+  )
 }
 
 /** The file of that name; if there is none, the text may itself be what to explain. */
@@ -65,8 +72,15 @@ async function makeReport (capture: Capture, options: ExplainArguments, world: E
   const part = completePart(capture, options, settings)
   const request = requestOf(capture, options, settings)
   const judgedAt = options.at ?? capture.at ?? world.now
-  if (options.at === undefined && capture.at !== undefined) notes.push('Checked as of the time of the capture. With --at now it is checked as if it were sent now.')
-  if (!isKnown) notes.push('No setting names a provider (IDP_DOMAIN), so issuer, audience and signature of the token are not checked. To name it: --set IDP_DOMAIN=tenant.example --set IDP_AUDIENCE=...')
+  if (options.at === undefined && capture.at !== undefined) {
+    notes.push('Checked as of the time of the capture. With --at now it is checked as if it were sent now.')
+  }
+  if (!isKnown) {
+    notes.push(
+      'No setting names a provider (IDP_DOMAIN), so issuer, audience and signature of the token are not checked. ' +
+        'To name it: --set IDP_DOMAIN=tenant.example --set IDP_AUDIENCE=...'
+    )
+  }
   const opened: Array<{ close (): Promise<void> }> = []
   const introspect: ExplainOptions['introspect'] = async issuer => {
     const { introspection, ...rest } = await openIntrospection(issuer, settings)
@@ -75,10 +89,26 @@ async function makeReport (capture: Capture, options: ExplainArguments, world: E
   }
   const keys = isKnown && capture.only !== 'proof' ? await keysOf(options, settings, world, notes) : undefined
   try {
-    const requirements = capture.only === undefined || options.scopes !== undefined ? await requirementsOf(request, options, settings, notes) : undefined
-    const revocations = options.offline || capture.only === 'proof' ? undefined : await readStoredRevocations(settings, judgedAt)
+    const requirements = capture.only === undefined || options.scopes !== undefined
+      ? await requirementsOf(request, options, settings, notes)
+      : undefined
+    const revocations = options.offline || capture.only === 'proof'
+      ? undefined
+      : await readStoredRevocations(settings, judgedAt)
     const unknown = [...part.unknown, ...isKnown ? [] : ['token.iss', 'token.aud']]
-    const explanation = part.select(await explainRequest(request, { settings: { ...settings, idp: { ...settings.idp, ...part.idp } }, now: judgedAt, candidates: keys?.candidates, introspect: options.introspect ? introspect : undefined, revocations, requirements, unknown, answered: answeredReason(capture), answeredNonce: capture.answeredNonce }))
+    const explanation = part.select(
+      await explainRequest(request, {
+        settings: { ...settings, idp: { ...settings.idp, ...part.idp } },
+        now: judgedAt,
+        candidates: keys?.candidates,
+        introspect: options.introspect ? introspect : undefined,
+        revocations,
+        requirements,
+        unknown,
+        answered: answeredReason(capture),
+        answeredNonce: capture.answeredNonce
+      })
+    )
     noteAnswer(capture, explanation)
     return { request, only: capture.only, judgedAt, notes, explanation }
   } finally {
@@ -89,7 +119,9 @@ async function makeReport (capture: Capture, options: ExplainArguments, world: E
 
 /** A report is passed on, and its readers do not need what makes token and proof work. */
 function withoutSignatures (report: Report): Report {
-  const headers = report.request.headers.map(([name, value]) => [name, value.replace(/(ey[\w-]*\.[\w-]*)\.[\w-]+/g, '$1.(signature)')] as const)
+  const headers = report.request.headers.map(([name, value]) =>
+    [name, value.replace(/(ey[\w-]*\.[\w-]*)\.[\w-]+/g, '$1.(signature)')] as const
+  )
   return { ...report, request: { ...report.request, headers } }
 }
 
@@ -99,12 +131,23 @@ function noteAnswer (capture: Capture, { foundHere }: Explanation): void {
   const { status, notes } = capture
   if (status === undefined) return
   const reason = answeredReason(capture)
-  notes.push(`The capture says that the answer was ${status}${reason === undefined ? '' : `, with the reason ${reason}`}.`)
-  if (reason !== undefined && reason !== foundHere) notes.push(`The checks here come to ${foundHere ?? 'no refusal'}. The service may have other settings (--set) or another clock, or it got a different request.`)
+  notes.push(
+    `The capture says that the answer was ${status}${reason === undefined ? '' : `, with the reason ${reason}`}.`
+  )
+  if (reason !== undefined && reason !== foundHere) {
+    notes.push(
+      `The checks here come to ${foundHere ?? 'no refusal'}. The service may have other settings (--set) or ` +
+        'another clock, or it got a different request.'
+    )
+  }
 }
 
 /** An option wins over all. */
-function settingsOf ({ headers, scheme = 'http' }: Capture, { settings, url }: ExplainArguments, { env, readFile, tenants }: ExplainWorld): Promise<KnownSettings> {
+function settingsOf (
+  { headers, scheme = 'http' }: Capture,
+  { settings, url }: ExplainArguments,
+  { env, readFile, tenants }: ExplainWorld
+): Promise<KnownSettings> {
   const host = headers.find(([name]) => name.toLowerCase() === 'host')?.[1]
   return readKnownSettings({ env: { ...env, ...settings }, readFile }, tenantAt(tenants, url ?? `${scheme}://${host}`))
 }
@@ -137,12 +180,18 @@ function requestOf (capture: Capture, { url, method, peer }: ExplainArguments, s
   }
 }
 
-function missingIn ({ method, target, scheme, headers }: Capture, given: string | undefined, { server: { publicUrl } }: Settings): string[] {
+function missingIn (
+  { method, target, scheme, headers }: Capture,
+  given: string | undefined,
+  { server: { publicUrl } }: Settings
+): string[] {
   return [
     ...method === undefined && given === undefined ? ['There is no method; GET is assumed. To set it: --method.'] : [],
     ...target === undefined ? ['There is no path; / is assumed. To set it: --url.'] : [],
     ...headers.length === 0 ? ['There are no headers.'] : [],
-    ...scheme === undefined && publicUrl === undefined ? ['The capture does not say whether it was http or https; http is assumed. To set it: --url.'] : []
+    ...scheme === undefined && publicUrl === undefined
+      ? ['The capture does not say whether it was http or https; http is assumed. To set it: --url.']
+      : []
   ]
 }
 
@@ -155,18 +204,35 @@ function withoutPrefix ({ target = '/', headers, byClient, notes }: Capture, set
   return rest
 }
 
-async function requirementsOf ({ method, target }: CapturedRequest, { scopes }: ExplainArguments, settings: Settings, notes: string[]): Promise<ExplainOptions['requirements']> {
+async function requirementsOf (
+  { method, target }: CapturedRequest,
+  { scopes }: ExplainArguments,
+  settings: Settings,
+  notes: string[]
+): Promise<ExplainOptions['requirements']> {
   if (scopes !== undefined) return scopes.length === 0 ? [] : [{ scope: scopes }]
   const route = await lookUpRoute(method, target, settings)
   if (route.kind === 'guarded') return route.requirements
-  notes.push(route.kind === 'open' ? 'This route has no guard. It answers whatever the checks below say.' : 'The service has no such route and answers 404. The checks below are those of a guarded route (--scope sets what it requires).')
+  notes.push(
+    route.kind === 'open'
+      ? 'This route has no guard. It answers whatever the checks below say.'
+      : 'The service has no such route and answers 404. The checks below are those of a guarded route (--scope ' +
+        'sets what it requires).'
+  )
   return undefined
 }
 
-async function keysOf ({ keysFile, offline }: ExplainArguments, settings: Settings, { readFile }: ExplainWorld, notes: string[]): Promise<ProviderKeys | undefined> {
-  if (keysFile === undefined) return offline ? undefined : openProviderKeys(settings, (sentence) => notes.push(sentence))
+async function keysOf (
+  { keysFile, offline }: ExplainArguments,
+  settings: Settings,
+  { readFile }: ExplainWorld,
+  notes: string[]
+): Promise<ProviderKeys | undefined> {
+  if (keysFile === undefined) return offline ? undefined : openProviderKeys(settings, sentence => notes.push(sentence))
   const keys = await readProviderKeys(tryRead(keysFile, readFile) ?? '')
-  if (keys === undefined) notes.push(`${keysFile} contains no readable key set, so signatures of tokens are not checked.`)
+  if (keys === undefined) {
+    notes.push(`${keysFile} contains no readable key set, so signatures of tokens are not checked.`)
+  }
   return keys
 }
 

@@ -9,13 +9,19 @@ export interface Finding {
 }
 
 export const fine = (says: string): Finding => ({ kind: 'fine', says })
-export const warning = (says: string, cure?: string): Finding => ({ kind: 'warning', says, ...cure !== undefined && { cure: plain(cure) } })
+export const warning = (says: string, cure?: string): Finding => ({
+  kind: 'warning',
+  says,
+  ...cure !== undefined && { cure: plain(cure) }
+})
 export const fault = (says: string, cure: string): Finding => ({ kind: 'fault', says: plain(says), cure: plain(cure) })
 
 /** Sentences of the docs, on a terminal. */
 const plain = (text: string): string => text.replaceAll('`', '').replace(/\[([^[\]]+)\]\([^)]+\)/g, '$1')
 
-/** The failure, and what the provider has said in the place of what was expected: often that is what a setting must say. */
+/**
+ * The failure, and what the provider has said in the place of what was expected: often that is what a setting must say.
+ */
 export function failureText ({ message, detail, facts: { expected, found } }: ProviderFailure): string {
   return detail !== undefined || found === undefined ? message : `${message}: expected ${expected}, found ${found}`
 }

@@ -39,18 +39,31 @@ const CAUSES: Readonly<Record<string, string>> = {
   control_character: 'it has white space or a control character, plain or escaped',
   fragment: 'it has a #',
   non_ascii: 'it has a character outside ASCII: a client sends it escaped',
-  path_parameter: 'it has a ; (also as %3B), and without what follows it in the segment, another rule or none would hold, or the segment would be empty',
-  other_spelling: 'many frameworks take it for the path of another rule, because they decode escapes, take no note of case, of a suffix (.json), or of a slash at the end. If the upstream tells them apart, gate.exactPaths: true lets it pass',
+  path_parameter:
+    'it has a ; (also as %3B), and without what follows it in the segment, another rule or none would hold, or ' +
+    'the segment would be empty',
+  other_spelling:
+    'many frameworks take it for the path of another rule, because they decode escapes, take no note of case, of ' +
+    'a suffix (.json), or of a slash at the end. If the upstream tells them apart, gate.exactPaths: true lets it ' +
+    'pass',
   escape: 'it has a % without two hex digits',
   encoding: 'it has escapes that are not UTF-8'
 }
 
 /** Says which rule holds for a request and why, by the functions of the gate itself. `holds` is false if none does. */
-export function explainRule ({ method, target, message }: Asked, view: GateView, paint: Paint): { text: string, holds: boolean } {
+export function explainRule (
+  { method, target, message }: Asked,
+  view: GateView,
+  paint: Paint
+): { text: string, holds: boolean } {
   const { rules, exactPaths, upstream, ownPrefix } = view.settings
-  const asked = `${method} ${target}${message === undefined ? '' : `, ${[message.method, message.name].filter(Boolean).join(' ')}`}`
-  const none = (verdict: string, why: string, rest = ''): { text: string, holds: boolean } =>
-    ({ holds: false, text: title(paint, asked) + line(paint('red', verdict)) + title(paint, 'Why') + line(why) + rest })
+  const asked = `${method} ${target}${
+    message === undefined ? '' : `, ${[message.method, message.name].filter(Boolean).join(' ')}`
+  }`
+  const none = (verdict: string, why: string, rest = ''): { text: string, holds: boolean } => ({
+    holds: false,
+    text: title(paint, asked) + line(paint('red', verdict)) + title(paint, 'Why') + line(why) + rest
+  })
   let sent: string
   let path: string
   let place: PathRules | undefined
@@ -62,22 +75,60 @@ export function explainRule ({ method, target, message }: Asked, view: GateView,
     if (!(error instanceof Refusal)) throw error
     const { cause, rule: closer } = error.detail!
     const other = rules.find(({ path }) => path === closer)
-    return none('Refused before any rule: 400, or 403 if a proxy asks.', `Two programs could read this path differently: ${CAUSES[String(cause)]}.`,
-      other && title(paint, 'The other rule') + line(`${nameOf(other, view)}: ${formOf(other)}`))
+    return none(
+      'Refused before any rule: 400, or 403 if a proxy asks.',
+      `Two programs could read this path differently: ${CAUSES[String(cause)]}.`,
+      other && title(paint, 'The other rule') + line(`${nameOf(other, view)}: ${formOf(other)}`)
+    )
   }
-  const own = upstream === undefined ? undefined : ownPathsOf(ownPrefix).find(own => path === own || path.startsWith(`${own}/`))
-  if (own !== undefined) return none('No rule is used: Holdfast answers this itself.', `${own} is a path of its own, and goes before the upstream's.${ownPrefix === '' ? ' gate.ownPrefix moves /health, /metrics and /docs.' : ''}`)
-  const rule = place?.matchMessage && message ? place.matchMessage(message)?.rule : place?.matchMessage ? undefined : place?.rules[0]
+  const own = upstream === undefined
+    ? undefined
+    : ownPathsOf(ownPrefix).find(own => path === own || path.startsWith(`${own}/`))
+  if (own !== undefined) {
+    return none(
+      'No rule is used: Holdfast answers this itself.',
+      `${own} is a path of its own, and goes before the ` +
+        `upstream's.${ownPrefix === '' ? ' gate.ownPrefix moves /health, /metrics and /docs.' : ''}`
+    )
+  }
+  const rule = place?.matchMessage && message
+    ? place.matchMessage(message)?.rule
+    : place?.matchMessage
+      ? undefined
+      : place?.rules[0]
   const others = showOthers(rule, { method, path, message }, view, paint)
-  if (place?.matchMessage && !message) return none('The message in the body decides.', 'Say which one, such as --mcp tools/list, or --mcp tools/call NAME. A body that cannot be judged is 400, or 403 if a proxy asks.', others)
-  if (place?.matchMessage && !rule) return none('No rule holds: 404, or 403 if a proxy asks. Where a rule of this path asks for a token, a request without one is 401.', 'No rule of this path is for this message, and nothing passes without one.', others)
-  if (rule === undefined) return none('No rule holds: 404, or 403 if a proxy asks.', rules.length === 0 ? 'There are no rules, and nothing passes without one.' : 'No rule has both this path and this method, and nothing passes without one.', others)
+  if (place?.matchMessage && !message) {
+    return none(
+      'The message in the body decides.',
+      'Say which one, such as --mcp tools/list, or --mcp tools/call NAME. A body that cannot be judged is 400, ' +
+        'or 403 if a proxy asks.',
+      others
+    )
+  }
+  if (place?.matchMessage && !rule) {
+    return none(
+      'No rule holds: 404, or 403 if a proxy asks. Where a rule of this path asks for a token, a request without ' +
+        'one is 401.',
+      'No rule of this path is for this message, and nothing passes without one.',
+      others
+    )
+  }
+  if (rule === undefined) {
+    return none(
+      'No rule holds: 404, or 403 if a proxy asks.',
+      rules.length === 0
+        ? 'There are no rules, and nothing passes without one.'
+        : 'No rule has both this path and this method, and nothing passes without one.',
+      others
+    )
+  }
   return {
     holds: true,
     text: title(paint, asked) + line(`${paint('green', `${nameOf(rule, view)} holds`)}: ${formOf(rule)}`) +
       title(paint, 'Why') + line(whyOf(rule, place!, method, path, rules)) +
       title(paint, 'It asks for') + line(demandsOf(rule, view).join('\n')) +
-      title(paint, upstream === undefined ? 'The proxy gets' : 'The upstream gets') + line(giftsOf(rule, { method, target: sent }, view.settings).join('\n')) +
+      title(paint, upstream === undefined ? 'The proxy gets' : 'The upstream gets') +
+      line(giftsOf(rule, { method, target: sent }, view.settings).join('\n')) +
       others
   }
 }
@@ -91,19 +142,33 @@ function nameOf (rule: GateRule, { settings, places }: GateView): string {
 }
 
 function formOf ({ path, methods, mcp }: GateRule): string {
-  const messages = mcp?.tools ? `, ${TOOL_CALL} of ${mcp.tools.join(', ')}` : mcp?.methods ? `, messages ${mcp.methods.join(', ')}` : mcp ? ', messages' : ''
+  const messages = mcp?.tools
+    ? `, ${TOOL_CALL} of ${mcp.tools.join(', ')}`
+    : mcp?.methods
+      ? `, messages ${mcp.methods.join(', ')}`
+      : mcp
+        ? ', messages'
+        : ''
   return `path ${path}, ${methods === undefined ? 'all methods' : `methods ${methods.join(', ')}`}${messages}`
 }
 
 const hasMethod = ({ methods }: GateRule, method: string): boolean => methods === undefined || methods.includes(method)
 
 /** Asked of the table itself, with nothing else in it. */
-const hasPath = (rule: GateRule, path: string): boolean => createRules([{ ...rule, methods: ['GET'] }]).find('GET', path) !== undefined
+const hasPath = (rule: GateRule, path: string): boolean =>
+  createRules([{ ...rule, methods: ['GET'] }]).find('GET', path) !== undefined
 
 function whyOf (rule: GateRule, place: PathRules, method: string, path: string, rules: readonly GateRule[]): string {
-  if (place.rules.length > 1) return 'Of the rules for this path, it names the message most closely: a tool goes before a pattern, a longer pattern before a shorter one, that before a method, and that before the path alone.'
+  if (place.rules.length > 1) {
+    return 'Of the rules for this path, it names the message most closely: a tool goes before a pattern, a longer ' +
+      'pattern before a shorter one, that before a method, and that before the path alone.'
+  }
   const rivals = rules.filter(other => other !== rule && hasMethod(other, method) && hasPath(other, path)).length
-  return rivals === 0 ? 'No other rule has this path and this method.' : `${rivals === 1 ? 'One other rule has' : `${rivals} other rules have`} this path and this method too. The most specific path wins, and that is ${rule.path}.`
+  return rivals === 0
+    ? 'No other rule has this path and this method.'
+    : `${
+      rivals === 1 ? 'One other rule has' : `${rivals} other rules have`
+    } this path and this method too. The most specific path wins, and that is ${rule.path}.`
 }
 
 function demandsOf ({ requirement, audience }: GateRule, view: GateView): string[] {
@@ -129,10 +194,20 @@ const SAYS: Readonly<Record<string, string>> = {
   'x-auth-client': 'the claim client_id, or azp'
 }
 
-function giftsOf ({ requirement, upgrade }: GateRule, { method, target }: Asked, { upstream, claims, statementKeys, passCredentials }: GateSettings): string[] {
+function giftsOf (
+  { requirement, upgrade }: GateRule,
+  { method, target }: Asked,
+  { upstream, claims, statementKeys, passCredentials }: GateSettings
+): string[] {
   const claimOf = new Map(claims.map(({ header, claim }) => [header, `the claim ${claim}`]))
-  const names = [...Object.keys(createIdentityHeaders(claims)(undefined)), ...statementKeys === undefined ? [] : [STATEMENT_HEADER]]
-  const headers = names.map(name => `${properCase(name)}: ${requirement === undefined ? '(empty)' : SAYS[name] ?? claimOf.get(name) ?? 'a signed statement of 60 seconds'}`)
+  const names = [
+    ...Object.keys(createIdentityHeaders(claims)(undefined)),
+    ...statementKeys === undefined ? [] : [STATEMENT_HEADER]
+  ]
+  const headers = names.map(name =>
+    `${properCase(name)}: ` +
+    `${requirement === undefined ? '(empty)' : SAYS[name] ?? claimOf.get(name) ?? 'a signed statement of 60 seconds'}`
+  )
   if (upstream === undefined) return ['200 with these headers, to pass on:', ...headers]
   return [
     `${method} ${upstream}${target}`,
@@ -144,16 +219,24 @@ function giftsOf ({ requirement, upgrade }: GateRule, { method, target }: Asked,
 
 const properCase = (name: string): string => name.replace(/(?:^|-)[a-z]/g, start => start.toUpperCase())
 
-function showOthers (rule: GateRule | undefined, { method, path, message }: { method: string, path: string, message: McpMessage | undefined }, view: GateView, paint: Paint): string {
+function showOthers (
+  rule: GateRule | undefined,
+  { method, path, message }: { method: string, path: string, message: McpMessage | undefined },
+  view: GateView,
+  paint: Paint
+): string {
   const others = view.settings.rules.filter(other => other !== rule)
   if (others.length === 0) return ''
   const lines = others.map(other => {
     const misses = [
       ...hasPath(other, path) ? [] : ['another path'],
       ...hasMethod(other, method) ? [] : [`not ${method}`],
-      ...message && isTargeted(other.mcp) && !createRules([other]).find('POST', path)?.matchMessage?.(message) ? ['another message'] : []
+      ...message && isTargeted(other.mcp) && !createRules([other]).find('POST', path)?.matchMessage?.(message)
+        ? ['another message']
+        : []
     ]
-    return `${nameOf(other, view)}: ${formOf(other)}\n  ${paint('dim', misses.length === 0 ? 'less specific' : misses.join(', and '))}`
+    return `${nameOf(other, view)}: ${formOf(other)}\n ` +
+      ` ${paint('dim', misses.length === 0 ? 'less specific' : misses.join(', and '))}`
   })
   return title(paint, rule === undefined ? 'The rules' : 'The other rules') + line(lines.join('\n'))
 }

@@ -21,5 +21,7 @@ export function parseJson (text: string): unknown {
 
 /** The value if it is an object that is no list. */
 export function asObject (value: unknown): Record<string, unknown> | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value as Record<string, unknown> : undefined
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? value as Record<string, unknown>
+    : undefined
 }

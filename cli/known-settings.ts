@@ -16,8 +16,14 @@ export interface KnownSettings {
   readonly isKnown: boolean
 }
 
-/** The settings of the service as the tools find them: as the service reads them itself and, if nothing there names a provider, those of the local tenant's API. @throws SettingsError */
-export async function readKnownSettings ({ env, readFile }: { readonly env: NodeJS.ProcessEnv, readonly readFile: SettingsSources['readFile'] }, tenant?: Tenant): Promise<KnownSettings> {
+/**
+ * The settings of the service as the tools find them: as the service reads them itself and, if nothing there names a
+ * provider, those of the local tenant's API. @throws SettingsError
+ */
+export async function readKnownSettings (
+  { env, readFile }: { readonly env: NodeJS.ProcessEnv, readonly readFile: SettingsSources['readFile'] },
+  tenant?: Tenant
+): Promise<KnownSettings> {
   const { values, ...faults } = collectSettings({ environment: env, readFile })
   const { domain, issuer, issuers } = values.idp
   const isNamed = domain !== undefined || issuer !== undefined || issuers !== undefined
@@ -25,11 +31,23 @@ export async function readKnownSettings ({ env, readFile }: { readonly env: Node
   const standIn = settingsFromOptions(isNamed ? {} : tenant?.settings ?? UNKNOWN_PROVIDER)
   for (const name of settingNames) put(values, name, valueAt(values, name) ?? valueAt(standIn, name))
   const read = await readSettings(values, faults)
-  return { settings: isKnown ? read : { ...read, idp: { ...read.idp, issuers: read.idp.issuers.map((issuer) => ({ ...issuer, issuer: NOT_KNOWN })) } }, isKnown }
+  return {
+    settings: isKnown
+      ? read
+      : { ...read, idp: { ...read.idp, issuers: read.idp.issuers.map(issuer => ({ ...issuer, issuer: NOT_KNOWN })) } },
+    isKnown
+  }
 }
 
-/** The target without the prefix of PUBLIC_URL, which a proxy takes away before the service sees it. Undefined if there is none to take away. */
-export function withoutPublicPrefix (target: string, clientHost: string | undefined, { server: { publicUrl } }: Settings): string | undefined {
+/**
+ * The target without the prefix of PUBLIC_URL, which a proxy takes away before the service sees it. Undefined if there
+ * is none to take away.
+ */
+export function withoutPublicPrefix (
+  target: string,
+  clientHost: string | undefined,
+  { server: { publicUrl } }: Settings
+): string | undefined {
   if (publicUrl === undefined) return undefined
   const { host, pathname } = new URL(publicUrl)
   const prefix = pathname.replace(/\/$/, '')

@@ -11,11 +11,16 @@ export interface Login {
 const MAX_STEPS = 10
 
 /**
- * Logs a user in by authorization code with PKCE (RFC 7636), without a browser: the local tenant shows no page if the request names the
- * user. Each login is a session of its own, so it is always a new one. Returns the parameters of the token request.
+ * Logs a user in by authorization code with PKCE (RFC 7636), without a browser: the local tenant shows no page if the
+ * request names the user. Each login is a session of its own, so it is always a new one. Returns the parameters of the
+ * token request.
  * @throws NoAnswer if the tenant shows a page or an error
  */
-export async function logIn (endpoint: string, { user, clientId, redirectUri }: Login, asked: Readonly<Record<string, string>>): Promise<Record<string, string>> {
+export async function logIn (
+  endpoint: string,
+  { user, clientId, redirectUri }: Login,
+  asked: Readonly<Record<string, string>>
+): Promise<Record<string, string>> {
   const verifier = randomBytes(32).toString('base64url')
   const parameters = {
     client_id: clientId,
@@ -30,7 +35,11 @@ export async function logIn (endpoint: string, { user, clientId, redirectUri }: 
   }
   const back = await follow(new URL(`${endpoint}?${new URLSearchParams(parameters)}`), redirectUri)
   const code = back.searchParams.get('code')
-  if (code === null) throw new NoAnswer(`${user} was not logged in: ${back.searchParams.get('error')}, ${back.searchParams.get('error_description')}`)
+  if (code === null) {
+    throw new NoAnswer(
+      `${user} was not logged in: ${back.searchParams.get('error')}, ${back.searchParams.get('error_description')}`
+    )
+  }
   return { grant_type: 'authorization_code', code, redirect_uri: redirectUri, code_verifier: verifier }
 }
 
@@ -50,5 +59,7 @@ async function follow (start: URL, redirectUri: string): Promise<URL> {
     url = new URL(location, url)
     if (url.href.startsWith(redirectUri)) return url
   }
-  throw new NoAnswer('the local tenant shows a page instead of a login. --user names one of its users, which are listed at the start')
+  throw new NoAnswer(
+    'the local tenant shows a page instead of a login. --user names one of its users, which are listed at the start'
+  )
 }

@@ -37,7 +37,7 @@ export function writeConfiguration (content: object): string {
 /** The tenants that run, the oldest first. What a process left that was killed is removed. */
 export function readTenants (): Tenant[] {
   const names = tryTo(() => readdirSync(folder)) ?? []
-  const found = names.flatMap((name) => {
+  const found = names.flatMap(name => {
     const pid = Number(/^tenant-(\d+)\.json$/.exec(name)?.[1])
     if (Number.isNaN(pid)) return []
     if (tryTo(() => process.kill(pid, 0)) === undefined) removeTenant(pid)
@@ -52,7 +52,7 @@ export function removeTenant (pid: number): void {
 
 /** The tenant whose API is at that URL; else the one that has been running for longest. */
 export function tenantAt (tenants: readonly Tenant[] = [], url?: string): Tenant | undefined {
-  return tenants.find((tenant) => isAt(tenant, url)) ?? tenants[0]
+  return tenants.find(tenant => isAt(tenant, url)) ?? tenants[0]
 }
 
 /** Whether the URL is one of the tenant's API. */

@@ -17,15 +17,33 @@ export interface ProviderKeys {
 
 export type ProviderAccess = Pick<Settings, 'idp' | 'proxies'>
 
-/** Fetches them when asked for, as the service does. Undefined if no issuer is configured. `onFailure` gets the reason of a failed fetch. */
-export function openProviderKeys (settings: ProviderAccess, onFailure: (sentence: string) => void): ProviderKeys | undefined {
+/**
+ * Fetches them when asked for, as the service does. Undefined if no issuer is configured. `onFailure` gets the reason
+ * of a failed fetch.
+ */
+export function openProviderKeys (
+  settings: ProviderAccess,
+  onFailure: (sentence: string) => void
+): ProviderKeys | undefined {
   if (settings.idp.issuers.length === 0) return undefined
   const sources = new Map<IssuerSettings, Promise<KeySource | undefined>>()
 
   async function open (issuer: IssuerSettings): Promise<KeySource | undefined> {
-    const report = (failure: string): void => onFailure(`The keys of ${issuer.issuer} could not be fetched: ${failure}.`)
+    const report = (failure: string): void =>
+      onFailure(`The keys of ${issuer.issuer} could not be fetched: ${failure}.`)
     try {
-      return await createKeys(issuer, settings, { surroundings: processSurroundings, onEvent: (event) => { if (event.name === 'keys_fetch_failed') report(event.found === undefined || event.detail !== undefined ? event.failure : `${event.failure}: expected ${event.expected}, found ${event.found}`) } })
+      return await createKeys(issuer, settings, {
+        surroundings: processSurroundings,
+        onEvent: event => {
+          if (event.name === 'keys_fetch_failed') {
+            report(
+              event.found === undefined || event.detail !== undefined
+                ? event.failure
+                : `${event.failure}: expected ${event.expected}, found ${event.found}`
+            )
+          }
+        }
+      })
     } catch (error) {
       if (!(error instanceof ProviderFailure)) throw error
       report(error.message)

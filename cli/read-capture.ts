@@ -6,15 +6,16 @@ import type { Capture } from './capture.ts'
 import { readCurlLine } from './curl-line.ts'
 import { asObject, parseJson } from './input.ts'
 
-export const NO_REQUEST = `I found no request here. Copy one in the developer tools of the browser ("Copy as cURL"), or write it yourself:
+export const NO_REQUEST =
+  `I found no request here. Copy one in the developer tools of the browser ("Copy as cURL"), or write it yourself:
 
   curl https://api.example/api/private -H 'Authorization: Bearer eyJ...'
 
 The output of curl -v, a HAR file or an entry of one, the text of a request, a token or a proof will do, too.`
 
 /**
- * Reads a curl line, the output of `curl -v`, a HAR file or one of its entries, the text of a request or its header lines, a token or
- * a proof. What cannot be read of it is noted. @throws BadUsage if there is nothing of a request
+ * Reads a curl line, the output of `curl -v`, a HAR file or one of its entries, the text of a request or its header
+ * lines, a token or a proof. What cannot be read of it is noted. @throws BadUsage if there is nothing of a request
  */
 export function readCapture (text: string): Capture {
   const capture = read(text.replace(/^\ufeff/, '').trim())
@@ -24,9 +25,11 @@ export function readCapture (text: string): Capture {
 
 function read (text: string): Capture | undefined {
   const lines = text.split(/\r?\n/)
-  if (lines.some((line) => /^> ?[!-~]+ \S+ HTTP\/|^\* \[HTTP\/[23]\]/.test(line))) return readCurlOutput(lines)
+  if (lines.some(line => /^> ?[!-~]+ \S+ HTTP\/|^\* \[HTTP\/[23]\]/.test(line))) return readCurlOutput(lines)
   if (/^(?:[$>] *)?curl(?:\.exe)?\s/i.test(text)) return readCurlLine(text)
-  if (/^(?:\$session *=|Invoke-(?:WebRequest|RestMethod)\b|(?:await +)?fetch\()/i.test(text)) throw new BadUsage('This form of "Copy as" is not read here: choose "Copy as cURL" in the same menu.')
+  if (/^(?:\$session *=|Invoke-(?:WebRequest|RestMethod)\b|(?:await +)?fetch\()/i.test(text)) {
+    throw new BadUsage('This form of "Copy as" is not read here: choose "Copy as cURL" in the same menu.')
+  }
   const json = /^[{[]/.test(text) ? parseJson(text) : undefined
   if (json === undefined) return readBare(text) ?? readLines(lines)
   const token = asObject(json)?.['access_token']
@@ -40,11 +43,21 @@ function readBare (text: string): Capture | undefined {
   const [header, claims] = jwt.split('.', 2).map(decodeJsonObject)
   if (scheme === undefined && header === undefined) return undefined
   const isProof = header?.['typ'] === 'dpop+jwt' || (claims?.['htm'] !== undefined && claims['htu'] !== undefined)
-  return isProof ? { ...blank(false), only: 'proof', headers: [['DPoP', jwt]] } : { ...blank(false), only: 'token', headers: [['Authorization', `${scheme ?? 'Bearer'} ${jwt}`]] }
+  return isProof
+    ? { ...blank(false), only: 'proof', headers: [['DPoP', jwt]] }
+    : { ...blank(false), only: 'token', headers: [['Authorization', `${scheme ?? 'Bearer'} ${jwt}`]] }
 }
 
-interface HarRequest { method?: unknown, url?: unknown, headers?: unknown }
-interface HarEntry { request?: HarRequest, response?: { status?: unknown, headers?: unknown }, startedDateTime?: unknown }
+interface HarRequest {
+  method?: unknown
+  url?: unknown
+  headers?: unknown
+}
+interface HarEntry {
+  request?: HarRequest
+  response?: { status?: unknown, headers?: unknown }
+  startedDateTime?: unknown
+}
 
 function readHar (json: any): Capture | undefined {
   const capture = blank(true)
@@ -53,21 +66,33 @@ function readHar (json: any): Capture | undefined {
   // A page asks for more than its API.
   const guarded = list.findLast(isGuarded)
   const entry = guarded ?? list.at(-1) ?? {}
-  if (list.length > 1) capture.notes.push(`There are ${list.length} entries: the last one ${guarded === undefined ? '' : 'with credentials, or answered 401, '}is explained.`)
+  if (list.length > 1) {
+    capture.notes.push(
+      `There are ${list.length} entries: the last one ` +
+        `${guarded === undefined ? '' : 'with credentials, or answered 401, '}is explained.`
+    )
+  }
   const { method, url, headers } = entry.request ?? entry as HarRequest
   if (typeof url !== 'string' || !/^https?:/i.test(url) || !URL.canParse(url)) return undefined
   if (typeof method === 'string') capture.method = method
   readUrl(capture, url)
   for (const header of Array.isArray(headers) ? headers : []) {
-    if (typeof header?.name === 'string' && typeof header.value === 'string') addHeader(capture, header.name, header.value)
-    else capture.notes.push(`A header is not a name and a value: ${quote(JSON.stringify(header))}`)
+    if (typeof header?.name === 'string' && typeof header.value === 'string') {
+      addHeader(capture, header.name, header.value)
+    } else capture.notes.push(`A header is not a name and a value: ${quote(JSON.stringify(header))}`)
   }
   if (!has(capture, 'host')) capture.headers.push(['Host', new URL(url).host])
-  if (!has(capture, 'authorization')) capture.notes.push('No Authorization header: browsers leave it out of a HAR file unless they export sensitive data.')
+  if (!has(capture, 'authorization')) {
+    capture.notes.push(
+      'No Authorization header: browsers leave it out of a HAR file unless they export sensitive data.'
+    )
+  }
   const status = Number(entry.response?.status)
   if (status > 0) capture.status = status
   const answered = entry.response?.headers
-  for (const header of Array.isArray(answered) ? answered : []) readAnswerLine(capture, `${header?.name}: ${header?.value}`)
+  for (const header of Array.isArray(answered) ? answered : []) {
+    readAnswerLine(capture, `${header?.name}: ${header?.value}`)
+  }
   const atMs = Date.parse(String(entry.startedDateTime))
   if (!Number.isNaN(atMs)) capture.at = atMs / 1000
   return capture
@@ -75,7 +100,8 @@ function readHar (json: any): Capture | undefined {
 
 function isGuarded (entry: HarEntry | null): boolean {
   const headers = entry?.request?.headers
-  return entry?.response?.status === 401 || (Array.isArray(headers) && headers.some((header) => /^authorization$/i.test(String(header?.name))))
+  return entry?.response?.status === 401 ||
+    (Array.isArray(headers) && headers.some(header => /^authorization$/i.test(String(header?.name))))
 }
 
 function readCurlOutput (lines: readonly string[]): Capture | undefined {
@@ -115,17 +141,18 @@ function readAnswerLine (capture: Capture, line: string): void {
 function readLines (lines: readonly string[]): Capture | undefined {
   const capture = blank(false)
   const isWhole = isRequestLine(lines[0] ?? '')
-  const end = isWhole ? lines.findIndex((line) => line.trim() === '') : -1
+  const end = isWhole ? lines.findIndex(line => line.trim() === '') : -1
   for (const line of end < 0 ? lines : lines.slice(0, end)) if (line.trim() !== '') readLine(capture, line)
   const answer = end < 0 ? -1 : lines.findIndex((line, at) => at > end && /^HTTP\/[\d.]+ \d{3}/.test(line))
-  if (answer >= 0) for (const line of lines.slice(answer)) readAnswerLine(capture, line)
+  if (answer >= 0) { for (const line of lines.slice(answer)) readAnswerLine(capture, line) }
   return capture.method !== undefined || has(capture, 'authorization') || has(capture, 'dpop') ? capture : undefined
 }
 
 const isRequestLine = (line: string): boolean => /^[!-~]+ \S+ HTTP\/\d/.test(line)
 
 function readLine (capture: Capture, line: string): void {
-  const [, method, target] = /^([A-Za-z-]+) (\S+) HTTP\/[\d.]+\s*$/.exec(line) ?? /^([A-Za-z-]+) ((?:\/|https?:)\S*)\s*$/.exec(line) ?? []
+  const [, method, target] = /^([A-Za-z-]+) (\S+) HTTP\/[\d.]+\s*$/.exec(line) ??
+    /^([A-Za-z-]+) ((?:\/|https?:)\S*)\s*$/.exec(line) ?? []
   if (method !== undefined && target !== undefined && capture.method === undefined && capture.headers.length === 0) {
     Object.assign(capture, { method, target })
     return

@@ -21,11 +21,13 @@ const options = {
 const TOOL = {
   name: 'revoke',
   options,
-  help: (run) => `Revokes what is named: every token that was issued up to now is refused.
+  help: run =>
+    `Revokes what is named: every token that was issued up to now is refused.
 
   ${run} --sub user-1 --issuer https://tenant.example/
   ${run} --sid 8c1f5a --undo`,
-  ending: (tenants) => `The operator's token comes from CALL_TOKEN${tenants ? ', else from the local tenant of `npm run dev`' : ''}.
+  ending: tenants =>
+    `The operator's token comes from CALL_TOKEN${tenants ? ', else from the local tenant of `npm run dev`' : ''}.
 Exit code: 0 if the service has stored it, else 1.`
 } as const satisfies Tool
 
@@ -34,49 +36,88 @@ const SUBJECTS = ['sub', 'sid', 'jti', 'jkt', 'client', 'email'] as const
 /** Sends a revocation to `POST /revocation/subjects`. Returns the exit code. */
 export function revoke (argv: readonly string[], world: CallWorld): Promise<number> {
   return runTool(TOOL, argv, world, async ({ values, positionals }) => {
-    if (positionals.length > 0) throw new BadUsage(`"${positionals[0]!}" is no option; say what to revoke, such as --sub user-1`)
+    if (positionals.length > 0) {
+      throw new BadUsage(`"${positionals[0]!}" is no option; say what to revoke, such as --sub user-1`)
+    }
     const body = { sub_id: subjectOf(values, world), ...values.undo === true && { undo: true } }
     requireOperator(values.url, world)
-    const passed = (['scope', 'url'] as const).flatMap(name => values[name] === undefined ? [] : [`--${name}`, values[name]])
+    const passed = (['scope', 'url'] as const).flatMap(name =>
+      values[name] === undefined ? [] : [`--${name}`, values[name]]
+    )
     let story = ''
-    const code = await call(['POST', '/revocation/subjects', '--json', JSON.stringify(body), ...passed], { ...world, out: { write: (part) => { story += part }, isTTY: world.out.isTTY === true } })
+    const code = await call(['POST', '/revocation/subjects', '--json', JSON.stringify(body), ...passed], {
+      ...world,
+      out: {
+        write: part => {
+          story += part
+        },
+        isTTY: world.out.isTTY === true
+      }
+    })
     world.out.write(code === 0 ? `${sentenceAbout(body.sub_id, values.undo === true)}\n` : story)
     return code
   })
 }
 
 /** What the service has stored, in words. */
-function sentenceAbout ({ format, iss, ...named }: Readonly<Record<string, string | undefined>>, isUndone: boolean): string {
+function sentenceAbout (
+  { format, iss, ...named }: Readonly<Record<string, string | undefined>>,
+  isUndone: boolean
+): string {
   const [kind, value] = [KINDS[format!]!, Object.values(named)[0]]
   const of = [kind, value, iss === undefined || value === undefined ? iss : `of ${iss}`].filter(Boolean).join(' ')
-  return isUndone ? `Undone: what was revoked of ${of} counts no longer.` : `Revoked: the service refuses every token of ${of} that was issued up to now.`
+  return isUndone
+    ? `Undone: what was revoked of ${of} counts no longer.`
+    : `Revoked: the service refuses every token of ${of} that was issued up to now.`
 }
 
-const KINDS: Readonly<Record<string, string>> = { iss_sub: 'the user', jwt_id: 'the number (jti)', client: 'the client', opaque: 'the session', jkt: 'the key', issuer: 'the issuer' }
+const KINDS: Readonly<Record<string, string>> = {
+  iss_sub: 'the user',
+  jwt_id: 'the number (jti)',
+  client: 'the client',
+  opaque: 'the session',
+  jkt: 'the key',
+  issuer: 'the issuer'
+}
 
 /** @throws BadUsage without an operator, or without the address of a service */
 function requireOperator (url: string | undefined, world: CallWorld): void {
   const { CALL_TOKEN: token, CALL_ISSUER: issuer, CALL_URL: api } = world.env
   const tenant = hasTenants(world) ? world.tenants?.[0] : undefined
   if (tenant) return
-  if (!token && !issuer) throw new BadUsage('whose permission is it? Set CALL_TOKEN to the access token of an operator, with the scope of revocation.operators')
+  if (!token && !issuer) {
+    throw new BadUsage(
+      'whose permission is it? Set CALL_TOKEN to the access token of an operator, with the scope of ' +
+        'revocation.operators'
+    )
+  }
   if (!url && !api) throw new BadUsage('say with --url where the API is')
 }
 
 /** @throws BadUsage */
 function subjectOf (values: Arguments<typeof options>['values'], world: CallWorld): Record<string, string | undefined> {
   const named = SUBJECTS.filter(name => values[name] !== undefined)
-  if (named.length > 1) throw new BadUsage(`--${named.join(' and --')} cannot be combined: one of them is revoked at a time`)
+  if (named.length > 1) {
+    throw new BadUsage(`--${named.join(' and --')} cannot be combined: one of them is revoked at a time`)
+  }
   const [name] = named
   switch (name) {
-    case 'sub': return { format: 'iss_sub', iss: issuerOf(values.issuer, world), sub: values.sub }
-    case 'jti': return { format: 'jwt_id', iss: issuerOf(values.issuer, world), jti: values.jti }
-    case 'client': return { format: 'client', iss: issuerOf(values.issuer, world), client_id: values.client }
-    case 'sid': return { format: 'opaque', id: values.sid }
-    case 'email': return { format: 'email', email: values.email }
-    case 'jkt': return { format: 'jkt', jkt: values.jkt }
+    case 'sub':
+      return { format: 'iss_sub', iss: issuerOf(values.issuer, world), sub: values.sub }
+    case 'jti':
+      return { format: 'jwt_id', iss: issuerOf(values.issuer, world), jti: values.jti }
+    case 'client':
+      return { format: 'client', iss: issuerOf(values.issuer, world), client_id: values.client }
+    case 'sid':
+      return { format: 'opaque', id: values.sid }
+    case 'email':
+      return { format: 'email', email: values.email }
+    case 'jkt':
+      return { format: 'jkt', jkt: values.jkt }
     default: {
-      if (values.issuer === undefined) throw new BadUsage(`say what to revoke: ${SUBJECTS.map(subject => `--${subject}`).join(', ')} or --issuer`)
+      if (values.issuer === undefined) {
+        throw new BadUsage(`say what to revoke: ${SUBJECTS.map(subject => `--${subject}`).join(', ')} or --issuer`)
+      }
       return { format: 'issuer', iss: values.issuer }
     }
   }
@@ -84,7 +125,8 @@ function subjectOf (values: Arguments<typeof options>['values'], world: CallWorl
 
 /** The issuer that is named, else that of the operator's own token, else the local tenant. @throws BadUsage */
 function issuerOf (given: string | undefined, world: CallWorld): string {
-  const own = given ?? issuerIn(world.env['CALL_TOKEN']) ?? (hasTenants(world) ? tenantAt(world.tenants ?? [], world.env['CALL_URL'])?.issuer : undefined)
+  const own = given ?? issuerIn(world.env['CALL_TOKEN']) ??
+    (hasTenants(world) ? tenantAt(world.tenants ?? [], world.env['CALL_URL'])?.issuer : undefined)
   if (own === undefined) throw new BadUsage('say with --issuer who has issued it')
   return own
 }

@@ -20,7 +20,10 @@ export type FoundRoute =
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
-/** Asks the routes of the service themselves, by its own router, what guards a request; nothing else of the service is started. */
+/**
+ * Asks the routes of the service themselves, by its own router, what guards a request; nothing else of the service is
+ * started.
+ */
 export async function lookUpRoute (method: string, target: string, settings: Settings): Promise<FoundRoute> {
   if (settings.gate) return lookUpRule(method, target, settings.gate)
   const app = Fastify()
@@ -28,10 +31,15 @@ export async function lookUpRoute (method: string, target: string, settings: Set
   // It carries its requirement, and is never called.
   const guard = (requirement: Requirement) => Object.assign(async () => {}, { requirement })
   app.decorate('settings', settings)
-  app.decorate('authenticate', Object.assign(() => guard(ANY_TOKEN), { requirement: ANY_TOKEN }) as FastifyInstance['authenticate'])
+  app.decorate(
+    'authenticate',
+    Object.assign(() => guard(ANY_TOKEN), { requirement: ANY_TOKEN }) as FastifyInstance['authenticate']
+  )
   app.decorate('require', (options: RequirementOptions) => guard(parseRequirement(options)))
   app.decorate('requireScope', (...scopes: RequiredScopes) => guard(parseRequiredScopes(...scopes)))
-  app.addHook('onRoute', function (this: object, route: RouteOptions) { guards.set(route.url, () => requirementsOf(hooksAround(this), route)) })
+  app.addHook('onRoute', function (this: object, route: RouteOptions) {
+    guards.set(route.url, () => requirementsOf(hooksAround(this), route))
+  })
   let found: FoundRoute | undefined
   app.addHook('onRequest', async ({ routeOptions: { url } }, reply) => {
     const requirements = url === undefined ? undefined : guards.get(url)?.()
@@ -72,6 +80,11 @@ function lookUpRule (method: string, target: string, { rules }: GateSettings): F
   } catch {
     return { kind: 'none', methods: [] }
   }
-  if (rule === undefined) return { kind: 'none', methods: METHODS.filter(other => table.find(other, path) !== undefined) }
+  if (rule === undefined) {
+    return {
+      kind: 'none',
+      methods: METHODS.filter(other => table.find(other, path) !== undefined)
+    }
+  }
   return rule.requirement === undefined ? { kind: 'open' } : { kind: 'guarded', requirements: [rule.requirement] }
 }

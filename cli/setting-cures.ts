@@ -5,11 +5,21 @@ import type { SettingName } from '../lib/settings/specs.ts'
 
 const ELSE = 'docs/reference/settings.md lists every setting with its allowed values.'
 
-/** What to do about a problem of the settings: a line to paste where one value is wrong or missing, or a name misspelt. */
-export function cureOf (problem: string, { origins }: Pick<CollectedSettings, 'origins'>, env: NodeJS.ProcessEnv): string {
+/**
+ * What to do about a problem of the settings: a line to paste where one value is wrong or missing, or a name misspelt.
+ */
+export function cureOf (
+  problem: string,
+  { origins }: Pick<CollectedSettings, 'origins'>,
+  env: NodeJS.ProcessEnv
+): string {
   const [, wrong, meant] = /^unknown variable "(\w+)"; did you mean (\w+)\?$/.exec(problem) ?? []
-  if (wrong !== undefined) return env[wrong] ? `export ${meant}="$${wrong}"; unset ${wrong}` : `sed -i.bak 's/^${wrong}=/${meant}=/' .env`
-  const name = settingNames.find((name) => problem.includes(`${nameOf(name)} is `) && problem.includes('; allowed: '))
+  if (wrong !== undefined) {
+    return env[wrong]
+      ? `export ${meant}="$${wrong}"; unset ${wrong}`
+      : `sed -i.bak 's/^${wrong}=/${meant}=/' .env`
+  }
+  const name = settingNames.find(name => problem.includes(`${nameOf(name)} is `) && problem.includes('; allowed: '))
   const value = name && exampleOf(name)
   if (name === undefined || value === undefined) return ELSE
   const { variable } = settingSpec(name)

@@ -21,8 +21,11 @@ export function createPaint (out: Output, env: NodeJS.ProcessEnv): Paint {
 
 /** An answer is shown on a terminal, so it may not steer it, nor turn the direction in which it is read. */
 export const printable = (text: string): string =>
-  // eslint-disable-next-line no-control-regex
-  text.replaceAll('\r\n', '\n').replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, '\ufffd')
+  text.replaceAll('\r\n', '\n').replace(
+    // eslint-disable-next-line no-control-regex
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
+    '\ufffd'
+  )
 
 /** The same for what has one line: it cannot pass for a line of ours. */
 export const printableLine = (text: string): string => printable(text).replace(/[\t\n]/g, '\ufffd')
@@ -55,27 +58,42 @@ export function showAnswer (paint: Paint, { status, statusText, headers, body }:
   return indent([paint(style, `${status} ${printable(statusText)}`), ...lines, ...text].join('\n')) + '\n'
 }
 
-const SHOWN = new Set(['www-authenticate', 'dpop-nonce', 'retry-after', 'content-type', 'cache-control', 'location', 'x-request-id', 'date'])
+const SHOWN = new Set([
+  'www-authenticate',
+  'dpop-nonce',
+  'retry-after',
+  'content-type',
+  'cache-control',
+  'location',
+  'x-request-id',
+  'date'
+])
 
 /** Header and claims of a JWT, its times beside what they mean. Nothing is verified. */
 export function showJwt (paint: Paint, jwt: string, nowSeconds: number): string {
   const [header, claims] = jwt.split('.', 2).map(decodeJsonObject)
-  if (header === undefined || claims === undefined) return indent(paint('yellow', 'not a JWT, so there is nothing to decode')) + '\n'
+  if (header === undefined || claims === undefined) {
+    return indent(paint('yellow', 'not a JWT, so there is nothing to decode')) + '\n'
+  }
   return indent(`${paint('dim', 'header')} ${printable(JSON.stringify(header, null, 2))}`) + '\n' +
     indent(`${paint('dim', 'claims')} ${withTimes(paint, claims, nowSeconds)}`) + '\n'
 }
 
 function withTimes (paint: Paint, claims: Record<string, unknown>, nowSeconds: number): string {
   const text = printable(JSON.stringify(claims, null, 2))
-  return text.replace(/^ {2}"(?:iat|exp|nbf)": (\d+),?$/gm, (line: string, seconds: string) =>
-    `${line} ${paint('dim', relative(Number(seconds) - nowSeconds))}`)
+  return text.replace(
+    /^ {2}"(?:iat|exp|nbf)": (\d+),?$/gm,
+    (line: string, seconds: string) => `${line} ${paint('dim', relative(Number(seconds) - nowSeconds))}`
+  )
 }
 
 function relative (seconds: number): string {
   const distance = Math.abs(seconds)
   const text = distance < 120
     ? `${distance} s`
-    : distance < 7200 ? `${Math.round(distance / 60)} min` : `${Math.round(distance / 3600)} h`
+    : distance < 7200
+      ? `${Math.round(distance / 60)} min`
+      : `${Math.round(distance / 3600)} h`
   if (seconds === 0) return '(now)'
   return seconds > 0 ? `(in ${text})` : `(${text} ago)`
 }

@@ -14,14 +14,17 @@ export const LISTENING = {
 
 /** @throws BadUsage */
 export function readListening ({ port, address }: Listening): Listening {
-  if (port !== undefined && !(/^\d{1,5}$/.test(port) && Number(port) <= 65_535)) throw new BadUsage(`--port ${port} is not a port`)
+  if (port !== undefined && !(/^\d{1,5}$/.test(port) && Number(port) <= 65_535)) {
+    throw new BadUsage(`--port ${port} is not a port`)
+  }
   return { port, address }
 }
 
 const TOOL = {
   name: 'start',
   options: LISTENING,
-  help: (run) => `Starts the service. It needs two settings: IDP_DOMAIN and IDP_AUDIENCE.
+  help: run =>
+    `Starts the service. It needs two settings: IDP_DOMAIN and IDP_AUDIENCE.
 
   IDP_DOMAIN=tenant.example IDP_AUDIENCE=https://api.example ${run}`
 } as const satisfies Tool

@@ -14,7 +14,23 @@ const LONGEST_MS = 2000
 const STEP_MS = 25
 
 /** The commands that instances send, in scripts and beside them. A user of Redis needs the right to each. */
-export const COMMANDS = ['EVAL', 'EXISTS', 'GET', 'HDEL', 'HSCAN', 'PTTL', 'SET', 'TIME', 'UNLINK', 'XADD', 'XDEL', 'XLEN', 'XRANGE', 'XREAD', 'XREVRANGE'] as const
+export const COMMANDS = [
+  'EVAL',
+  'EXISTS',
+  'GET',
+  'HDEL',
+  'HSCAN',
+  'PTTL',
+  'SET',
+  'TIME',
+  'UNLINK',
+  'XADD',
+  'XDEL',
+  'XLEN',
+  'XRANGE',
+  'XREAD',
+  'XREVRANGE'
+] as const
 
 /**
  * Tries each command at a key of its own, which is gone then.
@@ -45,21 +61,34 @@ try('HSCAN', key, '0')
 return refused`
 
 /**
- * What stood in the store of revocations at a time. A sentence if it cannot be read. Undefined if it is the memory of the service, or if
- * nothing can be revoked. Nothing is written.
+ * What stood in the store of revocations at a time. A sentence if it cannot be read. Undefined if it is the memory of
+ * the service, or if nothing can be revoked. Nothing is written.
  * @param now Unix seconds
  */
-export async function readStoredRevocations (settings: Settings, now: number): Promise<Pick<Revocations, 'refusalOf'> | string | undefined> {
+export async function readStoredRevocations (
+  settings: Settings,
+  now: number
+): Promise<Pick<Revocations, 'refusalOf'> | string | undefined> {
   const { revocation } = settings
   if (!revocation || revocation.store === 'memory') return undefined
-  const { cutoffs, judge } = createRevocationView({ ...revocation, outage: 'serve' }, settings, { now: () => now, steadyMs: () => now * 1000 })
+  const { cutoffs, judge } = createRevocationView({ ...revocation, outage: 'serve' }, settings, {
+    now: () => now,
+    steadyMs: () => now * 1000
+  })
   // What was recorded later, the service did not know then.
-  const fault = await readStore(revocation.store, entry => { if (entry.recordedAt <= now) cutoffs.apply(entry, now - entry.recordedAt, 0) })
-  return fault === undefined ? judge(createMemoryLog(cutoffs.apply)) : `The store of revocations cannot be read: ${fault}.`
+  const fault = await readStore(revocation.store, entry => {
+    if (entry.recordedAt <= now) cutoffs.apply(entry, now - entry.recordedAt, 0)
+  })
+  return fault === undefined
+    ? judge(createMemoryLog(cutoffs.apply))
+    : `The store of revocations cannot be read: ${fault}.`
 }
 
 /** Reads the log of a Redis once. Returns what stood in the way. */
-export async function readStore (store: string, onEntry: (entry: RevocationEntry) => void): Promise<string | undefined> {
+export async function readStore (
+  store: string,
+  onEntry: (entry: RevocationEntry) => void
+): Promise<string | undefined> {
   return await calling(store, call => readLog(call, onEntry))
 }
 
@@ -71,7 +100,9 @@ async function readLog (call: RedisCall, onEntry: (entry: RevocationEntry) => vo
   }
   await readOldBlocks(call, take)
   for (let from = '-'; ;) {
-    const rows = await call('xrange', LOG, from, '+', 'COUNT', String(PAGE)) as ReadonlyArray<readonly [id: string, fields: readonly string[]]>
+    const rows = await call('xrange', LOG, from, '+', 'COUNT', String(PAGE)) as ReadonlyArray<
+      readonly [id: string, fields: readonly string[]]
+    >
     for (const [, [, text]] of rows) take(text)
     if (rows.length < PAGE) return
     from = `(${rows.at(-1)![0]}`
@@ -81,8 +112,12 @@ async function readLog (call: RedisCall, onEntry: (entry: RevocationEntry) => vo
 /** Tries whether the user of a Redis has the right to all that instances do there. Returns what stands in the way. */
 export async function tryRights (store: string): Promise<string | undefined> {
   return await calling(store, async call => {
-    const refused = await call('eval', TRY_COMMANDS, '1', '{holdfast:revocation}:probe') as Array<readonly [name: string, error: string]>
-    const names = refused.filter(([, message]) => faultOf(Object.assign(new Error(message), { name: 'ReplyError' })) === 'auth').map(([name]) => name)
+    const refused = await call('eval', TRY_COMMANDS, '1', '{holdfast:revocation}:probe') as Array<
+      readonly [name: string, error: string]
+    >
+    const names = refused.filter(([, message]) =>
+      faultOf(Object.assign(new Error(message), { name: 'ReplyError' })) === 'auth'
+    ).map(([name]) => name)
     if (names.length > 0) throw new Error(`the user has no right to ${names.join(', ')}`)
   })
 }
@@ -92,7 +127,15 @@ async function calling (store: string, work: (call: RedisCall) => Promise<void>)
   const target = parseReplayUrl(store)
   const { openRedisClient } = await import('../lib/replay/redis/redis-link.ts')
   const link = { isReady: false, fault: 'no answer' }
-  const { client, close } = openRedisClient(target, { ready () { link.isReady = true }, error ({ message }) { link.fault = message }, close () {} }, () => performance.now())
+  const { client, close } = openRedisClient(target, {
+    ready () {
+      link.isReady = true
+    },
+    error ({ message }) {
+      link.fault = message
+    },
+    close () {}
+  }, () => performance.now())
   try {
     for (let waitedMs = 0; waitedMs < LONGEST_MS && !link.isReady; waitedMs += STEP_MS) await delay(STEP_MS)
     if (!link.isReady) return `Redis at ${hostsOf(target).join(', ')}: ${link.fault}`

@@ -25,7 +25,8 @@ const TOOL = {
   options: {
     delete: { ...flag, says: 'end the stream: its transmitter then sends nothing more' }
   },
-  help: (run) => `Shows the stream of each transmitter in the settings: its configuration and its status.
+  help: run =>
+    `Shows the stream of each transmitter in the settings: its configuration and its status.
 
   ${run}
   ${run} https://tenant.example --delete
@@ -38,7 +39,9 @@ A service with manage: true creates its stream again: stop it before, or take ma
 /** Shows the streams of transmitters, or ends one. Returns the exit code. */
 export function stream (argv: readonly string[], world: CheckWorld): Promise<number> {
   return runTool(TOOL, argv, world, async ({ values, positionals: [issuer, ...more] }, paint) => {
-    if (more.length > 0) throw new BadUsage(`Unexpected argument ${more.join(' ')}: only the issuer of a transmitter is named`)
+    if (more.length > 0) {
+      throw new BadUsage(`Unexpected argument ${more.join(' ')}: only the issuer of a transmitter is named`)
+    }
     const { values: given, ...faults } = collectSettings({ environment: world.env, readFile: world.readFile })
     const settings = await readSettings(given, faults)
     const chosen = chosenTransmitters(settings, issuer, values.delete === true)
@@ -46,7 +49,11 @@ export function stream (argv: readonly string[], world: CheckWorld): Promise<num
     for (const [path, transmitter] of chosen) {
       const { finding, shown } = await look(transmitter, path, settings, values.delete === true)
       if (finding.kind === 'fault') code = 1
-      const text = [...shown === undefined ? [] : [printable(JSON.stringify(shown, null, 2))], paint(finding.kind === 'fault' ? 'red' : 'green', printableLine(finding.says)), ...finding.cure === undefined ? [] : [finding.cure]]
+      const text = [
+        ...shown === undefined ? [] : [printable(JSON.stringify(shown, null, 2))],
+        paint(finding.kind === 'fault' ? 'red' : 'green', printableLine(finding.says)),
+        ...finding.cure === undefined ? [] : [finding.cure]
+      ]
       world.out.write(`${title(paint, transmitter.issuer)}${indent(text.join('\n'))}\n`)
     }
     return code
@@ -54,9 +61,17 @@ export function stream (argv: readonly string[], world: CheckWorld): Promise<num
 }
 
 /** By their paths in the settings. @throws BadUsage */
-function chosenTransmitters ({ revocation }: Settings, issuer: string | undefined, isEnd: boolean): ReadonlyArray<readonly [path: string, transmitter: TransmitterSettings]> {
-  const all = (revocation?.transmitters ?? []).map((transmitter, index) => [`revocation.transmitters[${index}]`, transmitter] as const)
-  const chosen = issuer === undefined ? all : all.filter(([, transmitter]) => withoutTrailingSlash(transmitter.issuer) === withoutTrailingSlash(issuer))
+function chosenTransmitters (
+  { revocation }: Settings,
+  issuer: string | undefined,
+  isEnd: boolean
+): ReadonlyArray<readonly [path: string, transmitter: TransmitterSettings]> {
+  const all = (revocation?.transmitters ?? []).map((transmitter, index) =>
+    [`revocation.transmitters[${index}]`, transmitter] as const
+  )
+  const chosen = issuer === undefined
+    ? all
+    : all.filter(([, transmitter]) => withoutTrailingSlash(transmitter.issuer) === withoutTrailingSlash(issuer))
   const names = all.map(([, transmitter]) => transmitter.issuer).join(', ')
   if (all.length === 0) throw new BadUsage('There is no transmitter in the settings (revocation.transmitters)')
   if (chosen.length === 0) throw new BadUsage(`There is no transmitter ${issuer!} in the settings; there are: ${names}`)
@@ -71,16 +86,35 @@ interface Seen {
 }
 
 async function look (given: TransmitterSettings, path: string, settings: Settings, isEnd: boolean): Promise<Seen> {
-  if (given.clientId === undefined) return { finding: fault('Without clientId its stream cannot be read.', 'Set clientId, and clientSecret or keyFile.') }
+  if (given.clientId === undefined) {
+    return {
+      finding: fault('Without clientId its stream cannot be read.', 'Set clientId, and clientSecret or keyFile.')
+    }
+  }
   const calls = networkOf(settings)
   try {
     const configuration = await exchanging(calls, exchange => fetchTransmitterConfiguration(given, exchange))
-    const client = createTransmitterClient({ ...given, authenticate: await authenticationOf(given, path, processSurroundings), configuration: () => configuration, calls })
+    const client = createTransmitterClient({
+      ...given,
+      authenticate: await authenticationOf(given, path, processSurroundings),
+      configuration: () => configuration,
+      calls
+    })
     const streams = await client.readStreams(given.streamId)
     const own = chooseStream(streams, wantedOf(given, settings))
     if (own) return isEnd ? await end(own, client, given, settings) : await show(own, streams, client)
-    if (streams.length === 0) return { finding: fault('There is no stream for this client.', 'With manage: true the service creates it at its start.') }
-    return { finding: fault(`None of its ${streams.length} streams is delivered here.`, 'Set streamId to the stream that is meant.'), shown: streams.map(withoutSecret) }
+    if (streams.length === 0) {
+      return {
+        finding: fault('There is no stream for this client.', 'With manage: true the service creates it at its start.')
+      }
+    }
+    return {
+      finding: fault(
+        `None of its ${streams.length} streams is delivered here.`,
+        'Set streamId to the stream that is meant.'
+      ),
+      shown: streams.map(withoutSecret)
+    }
   } catch (error) {
     return { finding: failed(error, isEnd ? 'Its stream cannot be ended' : 'Its stream cannot be read') }
   } finally {
@@ -91,16 +125,35 @@ async function look (given: TransmitterSettings, path: string, settings: Setting
 async function show (own: JsonObject, streams: readonly JsonObject[], client: TransmitterClient): Promise<Seen> {
   const status = await client.readStatus(idOf(own)) ?? 'of unknown status'
   const others = streams.filter(stream => stream !== own).map(idOf)
-  return { finding: fine(`Stream ${idOf(own)} is ${status}.${others.length > 0 ? ` Other streams of this client: ${others.join(', ')}.` : ''}`), shown: withoutSecret(own) }
+  return {
+    finding: fine(
+      `Stream ${idOf(own)} is ${status}.${
+        others.length > 0 ? ` Other streams of this client: ${others.join(', ')}.` : ''
+      }`
+    ),
+    shown: withoutSecret(own)
+  }
 }
 
 /** Ends a stream only if it is this service's: another one may be that of a service that shares the client. */
-async function end (own: JsonObject, client: TransmitterClient, given: TransmitterSettings, settings: Settings): Promise<Seen> {
+async function end (
+  own: JsonObject,
+  client: TransmitterClient,
+  given: TransmitterSettings,
+  settings: Settings
+): Promise<Seen> {
   const wanted = wantedOf(given, settings)
   // Without PUBLIC_URL nothing says where pushes would come.
-  const isUnknown = wanted.pushUrl === undefined && isJsonObject(own.delivery) && DELIVERY_METHODS.push.some(method => method === (own.delivery as JsonObject).method)
+  const isUnknown = wanted.pushUrl === undefined && isJsonObject(own.delivery) &&
+    DELIVERY_METHODS.push.some(method => method === (own.delivery as JsonObject).method)
   if (given.streamId === undefined && !isUnknown && !isDelivered(own, wanted)) {
-    return { finding: fault(`Stream ${idOf(own)} goes to ${destinationOf(own)}: it may be that of another service, and was not ended.`, `If it is meant, set streamId: ${idOf(own)}.`), shown: withoutSecret(own) }
+    return {
+      finding: fault(
+        `Stream ${idOf(own)} goes to ${destinationOf(own)}: it may be that of another service, and was not ended.`,
+        `If it is meant, set streamId: ${idOf(own)}.`
+      ),
+      shown: withoutSecret(own)
+    }
   }
   await client.deleteStream(idOf(own))
   return { finding: fine(`Stream ${idOf(own)} was ended.`) }

@@ -4,7 +4,8 @@ import { register } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { isMainThread } from 'node:worker_threads'
 
-// Node from 22.18 on runs TypeScript as it is. For an older one, types are blanked out by the compiler that is here anyway.
+// Node from 22.18 on runs TypeScript as it is. For an older one, types are blanked out by the compiler that is here
+// anyway.
 if (isMainThread && !process.features.typescript) register(import.meta.url)
 // Autoload does not see by itself that such files can be loaded.
 process.env['FASTIFY_AUTOLOAD_TYPESCRIPT'] ??= '1'
@@ -12,7 +13,10 @@ process.env['FASTIFY_AUTOLOAD_TYPESCRIPT'] ??= '1'
 const root = new URL('../', import.meta.url)
 const cache = fileURLToPath(new URL('node_modules/.cache/strip-types/', root))
 
-/** The hook that Node asks for each module. The compiler takes a second to load: what it made of a file is kept until the file changes. */
+/**
+ * The hook that Node asks for each module. The compiler takes a second to load: what it made of a file is kept until
+ * the file changes.
+ */
 export async function load (url, context, nextLoad) {
   // A query makes a module anew.
   const [file] = url.split('?', 1)

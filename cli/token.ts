@@ -71,14 +71,26 @@ interface TokenAnswer {
   readonly token?: string
 }
 
-interface Discovery { token_endpoint: string, mtls_endpoint_aliases?: unknown, authorization_endpoint?: unknown, token_endpoint_auth_methods_supported?: unknown }
+interface Discovery {
+  token_endpoint: string
+  mtls_endpoint_aliases?: unknown
+  authorization_endpoint?: unknown
+  token_endpoint_auth_methods_supported?: unknown
+}
 
-/** Gets an access token, by the client credentials grant or for a user who logs in, with one more try when a nonce is asked for. */
+/**
+ * Gets an access token, by the client credentials grant or for a user who logs in, with one more try when a nonce is
+ * asked for.
+ */
 export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv): Promise<TokenAnswer> {
   const { issuer, clientId, clientSecret, audience, scope, key, login, tls } = input
   const discovery = await discover(issuer, env, tls)
   const url = tokenEndpoint(discovery, tls)
-  const asked = { ...audience !== undefined && { audience }, ...scope !== undefined && { scope }, ...Object.fromEntries(input.parameters) }
+  const asked = {
+    ...audience !== undefined && { audience },
+    ...scope !== undefined && { scope },
+    ...Object.fromEntries(input.parameters)
+  }
   const parameters: Record<string, string> = login === undefined
     ? { grant_type: 'client_credentials', ...asked }
     : await logIn(String(discovery.authorization_endpoint), login, asked)
@@ -90,7 +102,7 @@ export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv): 
   else Object.assign(parameters, { client_id: clientId, client_secret: clientSecret })
   headers['content-type'] = isJson ? 'application/json' : 'application/x-www-form-urlencoded'
   const body = isJson ? JSON.stringify(parameters) : String(new URLSearchParams(parameters))
-  const { answer } = await exchangeWithNonce(async (nonce) => {
+  const { answer } = await exchangeWithNonce(async nonce => {
     if (key !== undefined) headers['dpop'] = await createProof(key, { method: 'POST', url, nonce })
     return exchange({ method: 'POST', url, headers: { ...headers }, body, tls }, env)
   })
@@ -101,7 +113,10 @@ export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv): 
 }
 
 /** RFC 8705 section 5: some providers ask for certificates only at other addresses. */
-function tokenEndpoint ({ token_endpoint: endpoint, mtls_endpoint_aliases: aliases }: Discovery, tls: ClientTls | undefined): string {
+function tokenEndpoint (
+  { token_endpoint: endpoint, mtls_endpoint_aliases: aliases }: Discovery,
+  tls: ClientTls | undefined
+): string {
   const alias = tls?.cert === undefined ? undefined : asObject(aliases)?.['token_endpoint']
   return typeof alias === 'string' && URL.canParse(alias) ? alias : endpoint
 }
@@ -110,7 +125,9 @@ async function discover (issuer: string, env: NodeJS.ProcessEnv, tls: ClientTls 
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
   const answer = await exchange({ method: 'GET', url, tls }, env)
   const { token_endpoint: endpoint, ...rest } = readObject(answer)
-  if (answer.status === 200 && typeof endpoint === 'string' && URL.canParse(endpoint)) return { token_endpoint: endpoint, ...rest }
+  if (answer.status === 200 && typeof endpoint === 'string' && URL.canParse(endpoint)) {
+    return { token_endpoint: endpoint, ...rest }
+  }
   throw new NoAnswer(`GET ${url}: answered ${answer.status}, with no token_endpoint`)
 }
 

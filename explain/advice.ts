@@ -10,43 +10,60 @@ export interface Advice {
   readonly cure: string
 }
 
-/** One entry for each reason. docs/reference/errors.md and the tools that explain a refusal take their words from here. */
+/**
+ * One entry for each reason. docs/reference/errors.md and the tools that explain a refusal take their words from here.
+ */
 export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   credentials_missing: {
     meaning: 'There is no `Authorization` header, or it holds a scheme with nothing after it.',
     cause: 'The client called without a token. Or a proxy dropped the header, or a redirect to another host did.',
-    cure: 'Send `Authorization: DPoP <token>` (or `Bearer <token>`). If the client does send it, check what the proxy passes on.'
+    cure: 'Send `Authorization: DPoP <token>` (or `Bearer <token>`). If the client does send it, check what the ' +
+      'proxy passes on.'
   },
   scheme_not_offered: {
     meaning: 'This service does not accept the scheme of the `Authorization` header.',
-    cause: 'The client used Bearer although only DPoP is accepted, or DPoP although it is switched off, or a scheme that carries no access token, such as Basic.',
-    cure: 'Use a scheme that the `WWW-Authenticate` header of the answer names. `IDP_DPOP_MODE` (or `DPOP_ENABLED` and `DPOP_REQUIRED`) decides which schemes are accepted.'
+    cause: 'The client used Bearer although only DPoP is accepted, or DPoP although it is switched off, or a scheme ' +
+      'that carries no access token, such as Basic.',
+    cure: 'Use a scheme that the `WWW-Authenticate` header of the answer names. `IDP_DPOP_MODE` (or `DPOP_ENABLED` ' +
+      'and `DPOP_REQUIRED`) decides which schemes are accepted.'
   },
   headers_uncounted: {
-    meaning: 'The request has as many header lines as Node keeps: 1,000 unless the server sets `maxHeadersCount`. Older releases of Node silently drop the others, which could hide a second `Authorization`, `DPoP` or `Host` line, or a header that a proxy appended; newer ones answer 431 to more lines than that.',
+    meaning:
+      'The request has as many header lines as Node keeps: 1,000 unless the server sets `maxHeadersCount`. Older ' +
+      'releases of Node silently drop the others, which could hide a second `Authorization`, `DPoP` or `Host` ' +
+      'line, or a header that a proxy appended; newer ones answer 431 to more lines than that.',
     cause: 'An attacker tries to hide a line behind the others, or a client repeats a header many times.',
     cure: 'Send fewer header lines. No client needs more than a few dozen.'
   },
   authorization_repeated: {
-    meaning: 'The request has two or more `Authorization` lines. Two programs that read it could each use a different one.',
-    cause: 'A client library and the code around it both add the header, or a gateway adds another one to that of the client.',
+    meaning:
+      'The request has two or more `Authorization` lines. Two programs that read it could each use a different one.',
+    cause:
+      'A client library and the code around it both add the header, or a gateway adds another one to that of the ' +
+      'client.',
     cure: 'Send the header once. A gateway must replace the header, not add another one.'
   },
   authorization_malformed: {
     meaning: 'What follows the scheme is not one single token, or it has characters that no token can have.',
-    cause: 'There are quotes or white space around the token, there are two tokens, a line break was read from a file together with the token, or a variable was undefined.',
+    cause:
+      'There are quotes or white space around the token, there are two tokens, a line break was read from a file ' +
+      'together with the token, or a variable was undefined.',
     cure: 'Send the scheme, one space and the bare token.'
   },
 
   token_malformed: {
     meaning: 'The token is not three segments of base64url, or its first two segments are not JSON objects.',
-    cause: 'The provider issued an opaque or encrypted token, as many do when the token request names no API. Or the token was cut or padded on its way.',
-    cure: 'Name the API in the token request (`audience` or `resource`), and have the provider issue signed JWTs for it.'
+    cause: 'The provider issued an opaque or encrypted token, as many do when the token request names no API. Or the ' +
+      'token was cut or padded on its way.',
+    cure:
+      'Name the API in the token request (`audience` or `resource`), and have the provider issue signed JWTs for it.'
   },
   token_algorithm: {
-    meaning: 'The `alg` in the header of the token is not one of those that are accepted from its issuer. Unless `IDP_ALGS` says otherwise, only RS256 is.',
+    meaning: 'The `alg` in the header of the token is not one of those that are accepted from its issuer. Unless ' +
+      '`IDP_ALGS` says otherwise, only RS256 is.',
     cause: 'The API is registered with another signing algorithm, such as HS256 or ES256.',
-    cure: 'Set the signing algorithm of the API to RS256 at the provider, or name the algorithm of the provider in `IDP_ALGS`. HS256 is never accepted.'
+    cure: 'Set the signing algorithm of the API to RS256 at the provider, or name the algorithm of the provider in ' +
+      '`IDP_ALGS`. HS256 is never accepted.'
   },
   token_type: {
     meaning: 'The `typ` in the header of the token is neither `at+jwt` nor `JWT`.',
@@ -54,34 +71,48 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cure: 'Send the access token: `access_token` of the token response.'
   },
   token_kind: {
-    meaning: 'The token is a security event, a logout token, a refresh token or an ID token, by its claims (`events`, `token_use`, `typ`) or by what the introspection endpoint says about it. Or that endpoint names a `token_type` other than `Bearer` and `DPoP`, or none while `idp.introspection.audienceOptional` is set.',
+    meaning:
+      'The token is a security event, a logout token, a refresh token or an ID token, by its claims (`events`, ' +
+      '`token_use`, `typ`) or by what the introspection endpoint says about it. Or that endpoint names a ' +
+      '`token_type` other than `Bearer` and `DPoP`, or none while `idp.introspection.audienceOptional` is set.',
     cause: 'The client sent another token of the token response, or an attacker tries other tokens.',
-    cure: 'Send the access token: `access_token` of the token response. If the endpoint has no `token_type`, have it name the audience, and leave `audienceOptional` off.'
+    cure: 'Send the access token: `access_token` of the token response. If the endpoint has no `token_type`, have it ' +
+      'name the audience, and leave `audienceOptional` off.'
   },
   token_critical: {
-    meaning: 'The header of the token names extensions that the reader must understand (`crit` or `b64`). This service understands none.',
+    meaning:
+      'The header of the token names extensions that the reader must understand (`crit` or `b64`). This service ' +
+      'understands none.',
     cause: 'The provider is set to add an extension to the tokens of this API.',
     cure: 'Switch the extension off for this API at the provider.'
   },
   token_claim_invalid: {
-    meaning: '`iss`, `sub`, `aud` or `exp` is missing; or one of these, `nbf` or `iat` has the wrong type; or claims are nested more than 64 deep.',
-    cause: 'The provider leaves out a claim (such as `sub` in tokens without a user), or a rule at the provider rewrites one.',
-    cure: 'Decode the token and compare its claims with RFC 9068 section 2.2. Have the provider issue what is missing; for introspection too. The log line names the `claim`.'
+    meaning: '`iss`, `sub`, `aud` or `exp` is missing; or one of these, `nbf` or `iat` has the wrong type; or claims ' +
+      'are nested more than 64 deep.',
+    cause: 'The provider leaves out a claim (such as `sub` in tokens without a user), or a rule at the provider ' +
+      'rewrites one.',
+    cure: 'Decode the token and compare its claims with RFC 9068 section 2.2. Have the provider issue what is ' +
+      'missing; for introspection too. The log line names the `claim`.'
   },
   token_issuer: {
     meaning: 'The `iss` of the token is not a configured issuer. A slash at the end makes no difference.',
-    cause: 'The token comes from another tenant or environment. Or the issuer of the provider has a path or a custom domain.',
-    cure: 'Compare `iss` with the issuer in the discovery document of the provider. Set `IDP_DOMAIN`, or `IDP_ISSUER` if the issuer is not `https://{domain}/`; AD FS writes an `http:` one, which needs `IDP_JWKS_URI` too. Several issuers are listed under `idp.issuers`.'
+    cause: 'The token comes from another tenant or environment. Or the issuer of the provider has a path or a custom ' +
+      'domain.',
+    cure: 'Compare `iss` with the issuer in the discovery document of the provider. Set `IDP_DOMAIN`, or ' +
+      '`IDP_ISSUER` if the issuer is not `https://{domain}/`; AD FS writes an `http:` one, which needs ' +
+      '`IDP_JWKS_URI` too. Several issuers are listed under `idp.issuers`.'
   },
   token_audience: {
     meaning: 'The `aud` of the token is not the configured audience, and is no list that contains it.',
-    cause: 'The token was requested for another API or for none. Or the two values differ in a slash at the end, in case or in the scheme.',
+    cause: 'The token was requested for another API or for none. Or the two values differ in a slash at the end, in ' +
+      'case or in the scheme.',
     cure: 'Compare `aud` with `IDP_AUDIENCE` character by character, and name exactly that API in the token request.'
   },
   token_expired: {
     meaning: 'The `exp` of the token is in the past, even with the tolerance added.',
     cause: 'The client keeps a token after it has expired, or the clock of this service is ahead.',
-    cure: 'Get a new token before the old one expires (see `expires_in` in the token response). If tokens are new, compare the clocks. `IDP_CLOCK_TOLERANCE_SECONDS` is for seconds, not for minutes.'
+    cure: 'Get a new token before the old one expires (see `expires_in` in the token response). If tokens are new, ' +
+      'compare the clocks. `IDP_CLOCK_TOLERANCE_SECONDS` is for seconds, not for minutes.'
   },
   token_not_yet_valid: {
     meaning: 'The `nbf` of the token is in the future, even with the tolerance subtracted.',
@@ -89,14 +120,21 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cure: 'Set the clock right (NTP).'
   },
   token_binding_unusable: {
-    meaning: 'The token has a `cnf` claim that is neither `{ "jkt": "..." }` nor, if `CLIENT_CERTIFICATE` is set, `{ "x5t#S256": "..." }` or both. It is bound to something that this service cannot check. Ignoring the binding would let a thief use the token.',
-    cause: 'The provider binds tokens to client certificates (`x5t#S256`) and `CLIENT_CERTIFICATE` is `off`, or a rule at the provider writes its own `cnf`. Or `SECURITY_PROFILE` is `fapi2`, DPoP is off, and the token is bound only to a key.',
-    cure: 'Set `CLIENT_CERTIFICATE` if clients have certificates. Otherwise have the provider bind the tokens of this API by DPoP, or not at all.'
+    meaning: 'The token has a `cnf` claim that is neither `{ "jkt": "..." }` nor, if `CLIENT_CERTIFICATE` is set, `{ ' +
+      '"x5t#S256": "..." }` or both. It is bound to something that this service cannot check. Ignoring the ' +
+      'binding would let a thief use the token.',
+    cause: 'The provider binds tokens to client certificates (`x5t#S256`) and `CLIENT_CERTIFICATE` is `off`, or a ' +
+      'rule at the provider writes its own `cnf`. Or `SECURITY_PROFILE` is `fapi2`, DPoP is off, and the token ' +
+      'is bound only to a key.',
+    cure: 'Set `CLIENT_CERTIFICATE` if clients have certificates. Otherwise have the provider bind the tokens of ' +
+      'this API by DPoP, or not at all.'
   },
   token_key_unknown: {
     meaning: 'The key that the token names by `kid` is not among the usable keys of the provider.',
-    cause: 'The token comes from another environment, its key was withdrawn, or its key cannot be used here (it must be for signing, and of the type and curve of the algorithm; RSA keys have 2048 to 4096 bits).',
-    cure: 'Get a new token. If that does not help, look for the `kid` in the key set of the provider (`jwks_uri` in its discovery document), and check `IDP_JWKS_URI`.'
+    cause: 'The token comes from another environment, its key was withdrawn, or its key cannot be used here (it must ' +
+      'be for signing, and of the type and curve of the algorithm; RSA keys have 2048 to 4096 bits).',
+    cure: 'Get a new token. If that does not help, look for the `kid` in the key set of the provider (`jwks_uri` in ' +
+      'its discovery document), and check `IDP_JWKS_URI`.'
   },
   token_signature: {
     meaning: 'The signature of the token was not made with the key of the provider.',
@@ -104,28 +142,41 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cure: 'Send the token exactly as the provider issued it. If this happens often, find out who sends such tokens.'
   },
   token_bound: {
-    meaning: 'The token is bound to a key (`cnf.jkt`) but was sent with the Bearer scheme. If that were accepted, anyone who found the token could use it.',
+    meaning: 'The token is bound to a key (`cnf.jkt`) but was sent with the Bearer scheme. If that were accepted, ' +
+      'anyone who found the token could use it.',
     cause: 'A client asked for a DPoP token but sends it with plain Bearer code. Or a bound token was stolen.',
     cure: 'Send `Authorization: DPoP <token>` with a fresh proof in the `DPoP` header.'
   },
   token_unbound: {
     meaning: 'The token is not bound to a key (it has no `cnf.jkt`) but was sent with the DPoP scheme.',
-    cause: 'DPoP is not switched on at the provider for this client or API, so the provider issued a Bearer token in spite of the proof in the token request. Or the token request had no proof.',
-    cure: 'Look at `token_type` in the token response: it must be `DPoP`. Switch DPoP on at the provider, and send a proof to its token endpoint.'
+    cause: 'DPoP is not switched on at the provider for this client or API, so the provider issued a Bearer token in ' +
+      'spite of the proof in the token request. Or the token request had no proof.',
+    cure: 'Look at `token_type` in the token response: it must be `DPoP`. Switch DPoP on at the provider, and send a ' +
+      'proof to its token endpoint.'
   },
   token_not_sender_constrained: {
-    meaning: 'The token is bound to neither a key (`cnf.jkt`) nor a certificate (`cnf["x5t#S256"]`), and `SECURITY_PROFILE` is `fapi2`, which accepts only bound tokens.',
-    cause: 'The client asked for its token without a DPoP proof or a client certificate, or the provider does not bind tokens for this client.',
-    cure: 'Send a DPoP proof (or use the client certificate) at the token endpoint, and switch the binding on for this client at the provider.'
+    meaning: 'The token is bound to neither a key (`cnf.jkt`) nor a certificate (`cnf["x5t#S256"]`), and ' +
+      '`SECURITY_PROFILE` is `fapi2`, which accepts only bound tokens.',
+    cause: 'The client asked for its token without a DPoP proof or a client certificate, or the provider does not ' +
+      'bind tokens for this client.',
+    cure: 'Send a DPoP proof (or use the client certificate) at the token endpoint, and switch the binding on for ' +
+      'this client at the provider.'
   },
   certificate_missing: {
-    meaning: 'The token is bound to a certificate (`cnf["x5t#S256"]`), and the request came without one. A header that holds a certificate counts only if it comes from a trusted proxy.',
-    cause: 'The client opened the connection without its certificate, the proxy does not ask for one or does not pass it on, or the proxy is not in `TRUST_PROXY`.',
-    cure: 'Use the certificate with which the token was fetched. Check that the proxy asks for certificates and sets the header that `CLIENT_CERTIFICATE` names.'
+    meaning:
+      'The token is bound to a certificate (`cnf["x5t#S256"]`), and the request came without one. A header that ' +
+      'holds a certificate counts only if it comes from a trusted proxy.',
+    cause:
+      'The client opened the connection without its certificate, the proxy does not ask for one or does not pass ' +
+      'it on, or the proxy is not in `TRUST_PROXY`.',
+    cure: 'Use the certificate with which the token was fetched. Check that the proxy asks for certificates and sets ' +
+      'the header that `CLIENT_CERTIFICATE` names.'
   },
   certificate_unreadable: {
-    meaning: 'The trusted proxy has passed on a certificate in a form that cannot be read: not the encoding of `CLIENT_CERTIFICATE`, two header lines, or a `Hash` and a `Cert` that differ.',
-    cause: '`CLIENT_CERTIFICATE` names another form than the one that the proxy uses, or the proxy appends to a header that the client has sent.',
+    meaning: 'The trusted proxy has passed on a certificate in a form that cannot be read: not the encoding of ' +
+      '`CLIENT_CERTIFICATE`, two header lines, or a `Hash` and a `Cert` that differ.',
+    cause: '`CLIENT_CERTIFICATE` names another form than the one that the proxy uses, or the proxy appends to a ' +
+      'header that the client has sent.',
     cure: 'Let the proxy replace the header, and set `CLIENT_CERTIFICATE` to the form that it uses.'
   },
   certificate_mismatch: {
@@ -136,38 +187,54 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   token_inactive: {
     meaning: 'The introspection endpoint answers `active: false` for the token.',
     cause: 'The token was revoked, the user has logged out, the token has expired, or it was made up.',
-    cure: 'Fetch a new token. If every token is refused, check that `IDP_CLIENT_ID` may introspect the tokens of this client: some providers answer `active: false` to all other clients.'
+    cure: 'Fetch a new token. If every token is refused, check that `IDP_CLIENT_ID` may introspect the tokens of ' +
+      'this client: some providers answer `active: false` to all other clients.'
   },
   token_contradicted: {
-    meaning: 'The `iss`, `sub`, `aud` or `cnf` of the answer of the introspection endpoint differs from the same claim of the token.',
+    meaning:
+      'The `iss`, `sub`, `aud` or `cnf` of the answer of the introspection endpoint differs from the same claim ' +
+      'of the token.',
     cause: 'The endpoint belongs to another tenant, or the provider answers about another token.',
     cure: 'Check `IDP_INTROSPECTION_ENDPOINT`. If it is right, ask the provider why the two differ.'
   },
   token_revoked: {
-    meaning: 'The token, its session, its user, its client or its key was revoked after the token was issued. The log line names the event, its source and its time.',
-    cause: 'The user has logged out or changed a password, the provider has ended the session, or an operator has revoked it.',
-    cure: 'Log in again and fetch a new token: the service accepts a token whose `iat` is later than the event, in whole seconds. If the event was a mistake, an operator can undo it: docs/reference/revocation.md.'
+    meaning:
+      'The token, its session, its user, its client or its key was revoked after the token was issued. The log ' +
+      'line names the event, its source and its time.',
+    cause: 'The user has logged out or changed a password, the provider has ended the session, or an operator has ' +
+      'revoked it.',
+    cure: 'Log in again and fetch a new token: the service accepts a token whose `iat` is later than the event, in ' +
+      'whole seconds. If the event was a mistake, an operator can undo it: docs/reference/revocation.md.'
   },
   token_too_long: {
-    meaning: 'Revocation is on, and the token is valid for longer than `revocation.retentionSeconds`, or has no `exp`. A revocation would be forgotten while the token is still valid.',
+    meaning:
+      'Revocation is on, and the token is valid for longer than `revocation.retentionSeconds`, or has no `exp`. ' +
+      'A revocation would be forgotten while the token is still valid.',
     cause: 'The provider issues tokens with a longer lifetime than the service is configured for.',
     cure: 'Shorten the lifetime of access tokens at the provider, or raise `revocation.retentionSeconds` to it.'
   },
   domain_has_scheme: {
     meaning: 'The service cannot verify any token, because its `IDP_DOMAIN` starts with a scheme.',
     cause: '`IDP_DOMAIN` was copied from the address bar of a browser.',
-    cure: 'Write only the host: `tenant.example`, not `https://tenant.example/`. A provider with a path needs `IDP_ISSUER`.'
+    cure:
+      'Write only the host: `tenant.example`, not `https://tenant.example/`. A provider with a path needs `IDP_ISSUER`.'
   },
 
   proof_beside_bearer: {
-    meaning: 'A `DPoP` header was sent with a Bearer token that is not bound to a key. The proof protects nothing, and the client believes that it does.',
-    cause: 'The client makes proofs, but the provider issued a Bearer token. Or the client still writes Bearer in `Authorization`.',
-    cure: 'Look at `token_type` in the token response. If it is `DPoP`, use the DPoP scheme. If it is `Bearer`, switch DPoP on at the provider or leave the proof out.'
+    meaning:
+      'A `DPoP` header was sent with a Bearer token that is not bound to a key. The proof protects nothing, and ' +
+      'the client believes that it does.',
+    cause: 'The client makes proofs, but the provider issued a Bearer token. Or the client still writes Bearer in ' +
+      '`Authorization`.',
+    cure: 'Look at `token_type` in the token response. If it is `DPoP`, use the DPoP scheme. If it is `Bearer`, ' +
+      'switch DPoP on at the provider or leave the proof out.'
   },
   proof_missing: {
     meaning: 'The DPoP scheme was used without a `DPoP` header, or with an empty one.',
-    cause: 'The client only replaced `Bearer` with `DPoP`. Or a proxy or a CORS preflight did not let the header through.',
-    cure: 'Send a fresh proof with each request. Have proxies pass on the `DPoP` header. For browser applications, list their origins in `CORS_ORIGINS`.'
+    cause:
+      'The client only replaced `Bearer` with `DPoP`. Or a proxy or a CORS preflight did not let the header through.',
+    cure: 'Send a fresh proof with each request. Have proxies pass on the `DPoP` header. For browser applications, ' +
+      'list their origins in `CORS_ORIGINS`.'
   },
   proof_repeated: {
     meaning: 'The request has two or more proofs, on separate lines or joined by a comma.',
@@ -175,8 +242,10 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cure: 'Send exactly one proof.'
   },
   proof_malformed: {
-    meaning: 'The proof is not three segments of base64url without padding, or its first two segments are not JSON objects.',
-    cause: 'The proof has padding, uses the alphabet of plain base64, was made in another serialisation of JWS, or was cut on its way.',
+    meaning:
+      'The proof is not three segments of base64url without padding, or its first two segments are not JSON objects.',
+    cause: 'The proof has padding, uses the alphabet of plain base64, was made in another serialisation of JWS, or ' +
+      'was cut on its way.',
     cure: 'Make the proof with a library for DPoP or for compact JWS.'
   },
   proof_too_large: {
@@ -192,20 +261,26 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   proof_algorithm: {
     meaning: 'This service does not accept the `alg` of the proof.',
     cause: 'The client has a key of another kind, or the algorithm is symmetric or `none`.',
-    cure: 'Use one of the algorithms that `algs` lists in the `WWW-Authenticate` header of the answer. ES256 is accepted unless `DPOP_ALGS` says otherwise.'
+    cure: 'Use one of the algorithms that `algs` lists in the `WWW-Authenticate` header of the answer. ES256 is ' +
+      'accepted unless `DPOP_ALGS` says otherwise.'
   },
   proof_critical: {
-    meaning: 'The header of the proof names extensions that the reader must understand (`crit` or `b64`). This service understands none.',
+    meaning:
+      'The header of the proof names extensions that the reader must understand (`crit` or `b64`). This service ' +
+      'understands none.',
     cause: 'The client signs with a custom profile.',
     cure: 'Leave out the extension.'
   },
   proof_key: {
     meaning: 'The `jwk` of the proof is missing, or is not a public key of the type, curve and size that `alg` needs.',
-    cause: 'The JWK includes the private key, a coordinate has lost a leading zero, the `alg` belongs to another curve, or an RSA key does not have 2048 to 4096 bits.',
-    cure: 'Put only the public JWK into the header: `kty`, `crv`, `x`, `y` (EC), `kty`, `crv`, `x` (OKP), `kty`, `n`, `e` (RSA) or `kty`, `alg`, `pub` (AKP). Stop using a key whose private half was sent.'
+    cause: 'The JWK includes the private key, a coordinate has lost a leading zero, the `alg` belongs to another ' +
+      'curve, or an RSA key does not have 2048 to 4096 bits.',
+    cure: 'Put only the public JWK into the header: `kty`, `crv`, `x`, `y` (EC), `kty`, `crv`, `x` (OKP), `kty`, ' +
+      '`n`, `e` (RSA) or `kty`, `alg`, `pub` (AKP). Stop using a key whose private half was sent.'
   },
   proof_claim_invalid: {
-    meaning: '`jti`, `htm`, `htu`, `iat` or `ath` is missing or has the wrong type; or `jti` is longer than 512 characters; or `exp` or `nbf` is not a number.',
+    meaning: '`jti`, `htm`, `htu`, `iat` or `ath` is missing or has the wrong type; or `jti` is longer than 512 ' +
+      'characters; or `exp` or `nbf` is not a number.',
     cause: 'The proof was made for the token endpoint, which needs no `ath`. Or `iat` is text.',
     cure: 'Make a proof for this request, with `ath`: the base64url SHA-256 of the access token.'
   },
@@ -221,7 +296,8 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   },
   htm_mismatch: {
     meaning: 'The `htm` of the proof is not the method of the request. Case counts.',
-    cause: 'The proof was made for another request, `htm` is in lower case, or something on the way changed the method.',
+    cause:
+      'The proof was made for another request, `htm` is in lower case, or something on the way changed the method.',
     cure: 'Make a proof for each request, with its method in upper case.'
   },
   htu_invalid: {
@@ -230,59 +306,82 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cure: 'Put the whole URL of the request into `htu`, without query and fragment.'
   },
   htu_mismatch: {
-    meaning: 'The `htu` of the proof is not the URL that the client used, as this service sees it. The log line holds both URLs and says where they differ.',
-    cause: 'A proxy changes scheme, host, port or path, and the service is not configured for it. Or the proof was made before a redirect, or for another endpoint.',
-    cure: 'Behind a proxy, set `PUBLIC_URL`, or `TRUST_PROXY` with the `X-Forwarded-*` headers: docs/reference/behind-a-proxy.md. Otherwise make the proof for exactly the URL that is requested.'
+    meaning:
+      'The `htu` of the proof is not the URL that the client used, as this service sees it. The log line holds ' +
+      'both URLs and says where they differ.',
+    cause: 'A proxy changes scheme, host, port or path, and the service is not configured for it. Or the proof was ' +
+      'made before a redirect, or for another endpoint.',
+    cure: 'Behind a proxy, set `PUBLIC_URL`, or `TRUST_PROXY` with the `X-Forwarded-*` headers: ' +
+      'docs/reference/behind-a-proxy.md. Otherwise make the proof for exactly the URL that is requested.'
   },
   iat_too_old: {
     meaning: 'The `iat` of the proof is further in the past than `IDP_DPOP_IAT_OFFSET_SECONDS`.',
     cause: 'A proof was kept for later, the request waited in a queue, or the clock of the client is behind.',
-    cure: 'Make the proof just before the request, and set the clock right. If the clocks of clients cannot be trusted, switch nonces on: `DPOP_NONCE=required`.'
+    cure: 'Make the proof just before the request, and set the clock right. If the clocks of clients cannot be ' +
+      'trusted, switch nonces on: `DPOP_NONCE=required`.'
   },
   iat_in_future: {
     meaning: 'The `iat` of the proof is further in the future than `IDP_DPOP_IAT_LEEWAY_SECONDS`.',
     cause: 'The clock of the client is ahead, or `iat` is in milliseconds.',
-    cure: 'Write `iat` in seconds, and set the clock right. If the clocks of clients cannot be trusted, switch nonces on: `DPOP_NONCE=required`.'
+    cure: 'Write `iat` in seconds, and set the clock right. If the clocks of clients cannot be trusted, switch ' +
+      'nonces on: `DPOP_NONCE=required`.'
   },
   ath_mismatch: {
     meaning: 'The `ath` of the proof is not the hash of the token in the `Authorization` header.',
-    cause: 'The client renewed the token after it made the proof. Or `ath` is in hex, has padding, or is the hash of something else.',
+    cause: 'The client renewed the token after it made the proof. Or `ath` is in hex, has padding, or is the hash of ' +
+      'something else.',
     cure: 'Set `ath` to the SHA-256 of exactly the token that is sent, in base64url without padding.'
   },
   jkt_mismatch: {
-    meaning: 'The token is bound to a key, and the proof was made with another one: the thumbprint of its `jwk` is not `cnf.jkt`.',
-    cause: 'The client made a new key after it got the token, or two clients share a store of tokens. Or the token was stolen, and DPoP has just stopped the thief.',
-    cure: 'Keep the key as long as the token. A new key needs a new token. If such requests come from unknown places, assume that the token was stolen.'
+    meaning:
+      'The token is bound to a key, and the proof was made with another one: the thumbprint of its `jwk` is not ' +
+      '`cnf.jkt`.',
+    cause: 'The client made a new key after it got the token, or two clients share a store of tokens. Or the token ' +
+      'was stolen, and DPoP has just stopped the thief.',
+    cure: 'Keep the key as long as the token. A new key needs a new token. If such requests come from unknown ' +
+      'places, assume that the token was stolen.'
   },
   proof_signature: {
     meaning: 'The signature of the proof was not made with the key in its header.',
-    cause: 'An ECDSA signature is in DER, but JWS needs r and s one after the other. Or the key or digest is not the one that the header names, or the proof was changed on its way.',
+    cause: 'An ECDSA signature is in DER, but JWS needs r and s one after the other. Or the key or digest is not the ' +
+      'one that the header names, or the proof was changed on its way.',
     cure: 'Sign with a library for JWS, with the private half of the `jwk`.'
   },
   nonce_missing: {
     meaning: 'Nonces are required, and the proof has none. The answer provides one in `DPoP-Nonce`.',
     cause: 'Usually this is the first request of a client, which cannot have a nonce yet.',
-    cure: 'Make a new proof with the nonce from the answer and send the request again. Keep the newest `DPoP-Nonce` for the next request. Most libraries do this by themselves.'
+    cure: 'Make a new proof with the nonce from the answer and send the request again. Keep the newest `DPoP-Nonce` ' +
+      'for the next request. Most libraries do this by themselves.'
   },
   nonce_stale: {
     meaning: 'This service did not make the nonce of the proof, or made it more than five minutes ago.',
     cause: 'The client was idle, it sent a nonce from the token endpoint, or two instances have different secrets.',
-    cure: 'Make a new proof with the nonce from the answer and send the request again. With a Redis store, give every instance the same `DPOP_NONCE_SECRET`.'
+    cure: 'Make a new proof with the nonce from the answer and send the request again. With a Redis store, give ' +
+      'every instance the same `DPOP_NONCE_SECRET`.'
   },
   nonce_of_another_instance: {
-    meaning: 'Another process made the nonce of the proof: another instance, or this one before it was restarted. Without a common replay store a nonce is good only at the process that made it, so that a proof passes at most once.',
-    cause: 'The balancer does not keep a client at its instance. Or an instance was added, removed or restarted: then each client that moves gets this once.',
-    cure: 'Make a new proof with the nonce from the answer and send the request again. If it comes again and again, have the balancer choose the instance by the first segment of the proof, as the files in `deploy/` do, or use a Redis with a common `DPOP_NONCE_SECRET`: docs/guide/instances.md.'
+    meaning: 'Another process made the nonce of the proof: another instance, or this one before it was restarted. ' +
+      'Without a common replay store a nonce is good only at the process that made it, so that a proof passes at ' +
+      'most once.',
+    cause:
+      'The balancer does not keep a client at its instance. Or an instance was added, removed or restarted: then ' +
+      'each client that moves gets this once.',
+    cure: 'Make a new proof with the nonce from the answer and send the request again. If it comes again and again, ' +
+      'have the balancer choose the instance by the first segment of the proof, as the files in `deploy/` do, or ' +
+      'use a Redis with a common `DPOP_NONCE_SECRET`: docs/guide/instances.md.'
   },
   proof_replayed: {
     meaning: 'A proof with this key and `jti` was accepted before.',
-    cause: 'The client or a proxy sent the same request twice (such as a retry after a timeout), the client reuses its proofs, or someone recorded the request and sent it again.',
+    cause: 'The client or a proxy sent the same request twice (such as a retry after a timeout), the client reuses ' +
+      'its proofs, or someone recorded the request and sent it again.',
     cure: 'Make a proof with a new `jti` for every request and every retry. Do not let proxies retry by themselves.'
   },
 
   host_invalid: {
-    meaning: 'The service cannot determine which URL the client used, because the `Host` header is missing or is not a host.',
-    cause: 'The client speaks HTTP/1.0, a proxy sets `Host` to a name with characters that no host can have, or someone tries to confuse the service.',
+    meaning:
+      'The service cannot determine which URL the client used, because the `Host` header is missing or is not a host.',
+    cause: 'The client speaks HTTP/1.0, a proxy sets `Host` to a name with characters that no host can have, or ' +
+      'someone tries to confuse the service.',
     cure: 'Have the proxy pass the `Host` header on, or set `PUBLIC_URL`.'
   },
   host_repeated: {
@@ -291,94 +390,144 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cure: 'Have the proxy set `Host` once.'
   },
   target_authority: {
-    meaning: 'The request line holds a whole URL. Its host is not that of the `Host` header, or its scheme is https although the client used http.',
+    meaning: 'The request line holds a whole URL. Its host is not that of the `Host` header, or its scheme is https ' +
+      'although the client used http.',
     cause: 'A client uses this service as a forward proxy, or someone tries to confuse the service.',
     cure: 'Send only the path in the request line.'
   },
   target_path: {
-    meaning: 'The path of the request can be read in two ways: it contains dot segments, backslashes, control characters, a fragment, bytes outside ASCII or a broken escape.',
+    meaning: 'The path of the request can be read in two ways: it contains dot segments, backslashes, control ' +
+      'characters, a fragment, bytes outside ASCII or a broken escape.',
     cause: 'The client does not normalise its URLs, or someone tries to reach a resource that the proof is not for.',
     cure: 'Send the path in its normal form: resolve dot segments, and write other bytes as `%xx`.'
   },
   forwarded_invalid: {
-    meaning: 'A forwarded header of the trusted proxy (`X-Forwarded-Proto`, `-Host`, `-Port`, `-Prefix` or `Forwarded`) is not a valid scheme, host, port or path. The log line names the header.',
-    cause: 'The proxy is set to send an empty value or a variable that it does not know. Or it passes on what clients send.',
+    meaning:
+      'A forwarded header of the trusted proxy (`X-Forwarded-Proto`, `-Host`, `-Port`, `-Prefix` or `Forwarded`) ' +
+      'is not a valid scheme, host, port or path. The log line names the header.',
+    cause:
+      'The proxy is set to send an empty value or a variable that it does not know. Or it passes on what clients send.',
     cure: 'Have the proxy set the header itself, to the value that the client used: docs/reference/behind-a-proxy.md.'
   },
 
   acr_missing: {
-    meaning: 'Token and proof are good, but the route needs a login of another kind: the `acr` claim of the token is none of those in `acr_values` of the challenge.',
-    cause: 'The user logged in without the second factor (or whatever the route asks for), or the provider does not write `acr` into access tokens.',
-    cure: 'Send the user to the provider again, with the `acr_values` (and the `max_age`) of the challenge in the authorization request, and use the new token (RFC 9470). If `acr` is missing in every token, have the provider write it.'
+    meaning: 'Token and proof are good, but the route needs a login of another kind: the `acr` claim of the token is ' +
+      'none of those in `acr_values` of the challenge.',
+    cause: 'The user logged in without the second factor (or whatever the route asks for), or the provider does not ' +
+      'write `acr` into access tokens.',
+    cure: 'Send the user to the provider again, with the `acr_values` (and the `max_age`) of the challenge in the ' +
+      'authorization request, and use the new token (RFC 9470). If `acr` is missing in every token, have the ' +
+      'provider write it.'
   },
   authentication_too_old: {
-    meaning: 'Token and proof are good, but the login behind the token is older than the route allows, or the token does not have its time: `auth_time` must be a number, and not in the future.',
-    cause: 'The user logged in some time ago, and new tokens were got with a refresh token or a session. Or the provider does not write `auth_time` into access tokens.',
-    cure: 'Send the user to the provider again, with the `max_age` (and the `acr_values`) of the challenge in the authorization request, and use the new token (RFC 9470). If `auth_time` is missing in every token, have the provider write it.'
+    meaning: 'Token and proof are good, but the login behind the token is older than the route allows, or the token ' +
+      'does not have its time: `auth_time` must be a number, and not in the future.',
+    cause: 'The user logged in some time ago, and new tokens were got with a refresh token or a session. Or the ' +
+      'provider does not write `auth_time` into access tokens.',
+    cure: 'Send the user to the provider again, with the `max_age` (and the `acr_values`) of the challenge in the ' +
+      'authorization request, and use the new token (RFC 9470). If `auth_time` is missing in every token, have ' +
+      'the provider write it.'
   },
 
   scope_missing: {
-    meaning: 'Token and proof are good, but the token lacks a permission that the route needs. The `scope` of the challenge names the permission.',
-    cause: 'The client did not ask for the permission, did not get it, or the provider writes permissions into another claim.',
-    cure: 'Ask for the scope in the token request and grant it at the provider. If permissions are in `scp` or `permissions`, set `IDP_SCOPE_CLAIMS`.'
+    meaning: 'Token and proof are good, but the token lacks a permission that the route needs. The `scope` of the ' +
+      'challenge names the permission.',
+    cause: 'The client did not ask for the permission, did not get it, or the provider writes permissions into ' +
+      'another claim.',
+    cure: 'Ask for the scope in the token request and grant it at the provider. If permissions are in `scp` or ' +
+      '`permissions`, set `IDP_SCOPE_CLAIMS`.'
   },
 
   claim_mismatch: {
-    meaning: 'Token and proof are good, but a claim that the route asks for is missing in the token or has another value. The log line names the claim.',
-    cause: 'The user belongs to another tenant or group, or the provider does not write the claim into access tokens. Text and number differ: `"2"` is not `2`.',
-    cure: 'Decode the token and compare the claim with what the route asks for: the reference at `/docs` says it. Another scope does not help.'
+    meaning: 'Token and proof are good, but a claim that the route asks for is missing in the token or has another ' +
+      'value. The log line names the claim.',
+    cause:
+      'The user belongs to another tenant or group, or the provider does not write the claim into access tokens. ' +
+      'Text and number differ: `"2"` is not `2`.',
+    cure: 'Decode the token and compare the claim with what the route asks for: the reference at `/docs` says it. ' +
+      'Another scope does not help.'
   },
   authorization_details_missing: {
-    meaning: 'Token and proof are good, but no element of the claim `authorization_details` has the type that the route asks for, or the route does not accept its content. The log line names the type.',
-    cause: 'The client did not ask for the detail, the user did not grant it, it was granted for something else (another account, another amount), or the provider does not write details into access tokens.',
+    meaning:
+      'Token and proof are good, but no element of the claim `authorization_details` has the type that the route ' +
+      'asks for, or the route does not accept its content. The log line names the type.',
+    cause: 'The client did not ask for the detail, the user did not grant it, it was granted for something else ' +
+      '(another account, another amount), or the provider does not write details into access tokens.',
     cure: 'Ask for the detail with `authorization_details` in the authorization request (RFC 9396).'
   },
 
   rate_limited: {
-    meaning: 'Token and proof are good, but the client has already sent as many requests this minute as `RATE_LIMIT` allows. A client is counted by the key that its token is bound to, or by `sub` if the token is unbound.',
-    cause: 'A program loops or retries without a pause, several users or programs share one `sub`, or the limit is too low for an honest client.',
+    meaning: 'Token and proof are good, but the client has already sent as many requests this minute as `RATE_LIMIT` ' +
+      'allows. A client is counted by the key that its token is bound to, or by `sub` if the token is unbound.',
+    cause: 'A program loops or retries without a pause, several users or programs share one `sub`, or the limit is ' +
+      'too low for an honest client.',
     cure: 'The client must wait for `Retry-After` seconds. Give each program its own token, or raise `RATE_LIMIT`.'
   },
 
   replay_share_exceeded: {
-    meaning: 'Token and proof are good, but the key of this client already has a quarter of all `DPOP_REPLAY_MAX` records in the replay store in memory. One key may not have more, so that it cannot fill the store for others. Bearer requests and other clients are not affected.',
-    cause: 'One key made more than `DPOP_REPLAY_MAX` / 4 requests within `IDP_DPOP_IAT_OFFSET_SECONDS` and a few seconds more (with the defaults: 1,600 requests per second). A client calls without a pause, or many programs share one key.',
-    cure: 'The client must slow down and try again after `Retry-After` seconds, when some of its proofs have expired. Give each program its own key, raise `DPOP_REPLAY_MAX`, shorten the offset, or use a Redis, which has no such share. `RATE_LIMIT` can set a lower limit for each client.'
+    meaning: 'Token and proof are good, but the key of this client already has a quarter of all `DPOP_REPLAY_MAX` ' +
+      'records in the replay store in memory. One key may not have more, so that it cannot fill the store for ' +
+      'others. Bearer requests and other clients are not affected.',
+    cause: 'One key made more than `DPOP_REPLAY_MAX` / 4 requests within `IDP_DPOP_IAT_OFFSET_SECONDS` and a few ' +
+      'seconds more (with the defaults: 1,600 requests per second). A client calls without a pause, or many ' +
+      'programs share one key.',
+    cure: 'The client must slow down and try again after `Retry-After` seconds, when some of its proofs have ' +
+      'expired. Give each program its own key, raise `DPOP_REPLAY_MAX`, shorten the offset, or use a Redis, ' +
+      'which has no such share. `RATE_LIMIT` can set a lower limit for each client.'
   },
 
   revocation_unknown: {
-    meaning: 'This instance has not yet read all revocations, or has not heard from their store for `revocation.staleSeconds`. The token may have been revoked, so it is not accepted.',
-    cause: 'The Redis server of `revocation.store` is down, slow or cannot be reached, or the instance has only just started.',
-    cure: 'Repair the store: `/health/ready` and the log name the fault. The client may try again after the time in `Retry-After`. `revocation.outage: serve` accepts tokens by what is known.'
+    meaning: 'This instance has not yet read all revocations, or has not heard from their store for ' +
+      '`revocation.staleSeconds`. The token may have been revoked, so it is not accepted.',
+    cause: 'The Redis server of `revocation.store` is down, slow or cannot be reached, or the instance has only just ' +
+      'started.',
+    cure: 'Repair the store: `/health/ready` and the log name the fault. The client may try again after the time in ' +
+      '`Retry-After`. `revocation.outage: serve` accepts tokens by what is known.'
   },
   issuers_unavailable: {
-    meaning: 'The function of the application that decides about this issuer failed, took longer than 5 s, or answered with settings that cannot be used.',
+    meaning:
+      'The function of the application that decides about this issuer failed, took longer than 5 s, or answered ' +
+      'with settings that cannot be used.',
     cause: 'The table of tenants cannot be reached, or an entry in it is wrong.',
-    cure: 'Look for `issuers_unavailable` in the log: it names the fault. Repair the table. The client may repeat the request after the time in `Retry-After`.'
+    cure: 'Look for `issuers_unavailable` in the log: it names the fault. Repair the table. The client may repeat ' +
+      'the request after the time in `Retry-After`.'
   },
   keys_unavailable: {
-    meaning: 'The service does not have the key that it needs, and cannot get it from the provider. The request may be good.',
+    meaning:
+      'The service does not have the key that it needs, and cannot get it from the provider. The request may be good.',
     cause: 'The provider is down, or something blocks the way to it: DNS, firewall, proxy or TLS.',
-    cure: 'The client can try again after `Retry-After` seconds. The log and the metric `holdfast_keys_last_failure` name the failure: docs/reference/monitoring.md.'
+    cure: 'The client can try again after `Retry-After` seconds. The log and the metric `holdfast_keys_last_failure` ' +
+      'name the failure: docs/reference/monitoring.md.'
   },
   introspection_unavailable: {
     meaning: 'Token introspection gave no usable answer in time. The log line names the `failure`.',
-    cause: 'The introspection endpoint is down, slow, refuses our client credentials (`status: 401`), answers something that is not an introspection answer, or more than 64 calls are under way (`busy`).',
-    cure: 'Check the endpoint and the credentials with `npm run check` or `holdfast check`. The client may try again after the time in `Retry-After`.'
+    cause: 'The introspection endpoint is down, slow, refuses our client credentials (`status: 401`), answers ' +
+      'something that is not an introspection answer, or more than 64 calls are under way (`busy`).',
+    cure: 'Check the endpoint and the credentials with `npm run check` or `holdfast check`. The client may try again ' +
+      'after the time in `Retry-After`.'
   },
   replay_unavailable: {
-    meaning: 'The service cannot determine whether the proof was used before, because the shared replay store does not answer. The request may be good.',
+    meaning:
+      'The service cannot determine whether the proof was used before, because the shared replay store does not ' +
+      'answer. The request may be good.',
     cause: 'Redis is down, slow or full, or it refuses the service.',
-    cure: 'The client can try again after `Retry-After` seconds. `/health/ready` and the log name the failure: docs/reference/store.md.'
+    cure: 'The client can try again after `Retry-After` seconds. `/health/ready` and the log name the failure: ' +
+      'docs/reference/store.md.'
   },
   replay_full: {
-    meaning: 'The replay store in memory is full. It never forgets a proof that could still be used, so it cannot record a new one.',
-    cause: 'There were more DPoP requests within `IDP_DPOP_IAT_OFFSET_SECONDS` than `DPOP_REPLAY_MAX` allows entries. In an attack, they come from a client that has a token.',
+    meaning: 'The replay store in memory is full. It never forgets a proof that could still be used, so it cannot ' +
+      'record a new one.',
+    cause:
+      'There were more DPoP requests within `IDP_DPOP_IAT_OFFSET_SECONDS` than `DPOP_REPLAY_MAX` allows entries. ' +
+      'In an attack, they come from a client that has a token.',
     cure: 'Raise `DPOP_REPLAY_MAX` (about 50 bytes each), shorten the offset, or use a Redis.'
   },
   audit_unavailable: {
-    meaning: 'Decisions must be recorded (`audit.required`), and the record cannot be written. The request may be good.',
-    cause: 'The disk of the file is full, its path leads elsewhere, or the service may no longer write it. The log line `audit_unwritable` names the code.',
-    cure: 'Make the file writable again: it is tried every half second. The client can try again after `Retry-After` seconds.'
+    meaning:
+      'Decisions must be recorded (`audit.required`), and the record cannot be written. The request may be good.',
+    cause: 'The disk of the file is full, its path leads elsewhere, or the service may no longer write it. The log ' +
+      'line `audit_unwritable` names the code.',
+    cure: 'Make the file writable again: it is tried every half second. The client can try again after `Retry-After` ' +
+      'seconds.'
   }
 })

@@ -44,13 +44,19 @@ export interface ExplainOptions {
   /** The time to judge at. Unix seconds. */
   readonly now: number
   /**
-   * The keys of an issuer that may have signed a token with that `kid` by that algorithm. Undefined if they are unknown: then
-   * signatures of tokens are not checked.
+   * The keys of an issuer that may have signed a token with that `kid` by that algorithm. Undefined if they are
+   * unknown: then signatures of tokens are not checked.
    */
-  readonly candidates?: ((kid: string | undefined, alg: JwsAlg, issuer: IssuerSettings) => Promise<readonly SigningKey[]> | readonly SigningKey[]) | undefined
+  readonly candidates?:
+    | ((
+      kid: string | undefined,
+      alg: JwsAlg,
+      issuer: IssuerSettings
+    ) => Promise<readonly SigningKey[]> | readonly SigningKey[])
+    | undefined
   /**
-   * Asks an issuer about tokens, for the issuers that have introspection. Undefined if no calls are allowed: then whether a token is
-   * active, and everything about an opaque token, is not checked.
+   * Asks an issuer about tokens, for the issuers that have introspection. Undefined if no calls are allowed: then
+   * whether a token is active, and everything about an opaque token, is not checked.
    */
   readonly introspect?: ((issuer: IssuerSettings) => Promise<Pick<Inquiry, 'claimsOf' | 'confirm'>>) | undefined
   /** What has been revoked, or in a sentence why that is not known. Undefined if only the running service knows it. */
@@ -59,11 +65,20 @@ export interface ExplainOptions {
   readonly requirements?: readonly Requirement[] | undefined
   /** The proofs that have passed before. Undefined if they are unknown: then replays are not checked. */
   readonly replay?: ReplayStore | undefined
-  /** The `DPoP-Nonce` of the answer, which names the process that answered. Undefined if there is none, or if the answer is unknown. */
+  /**
+   * The `DPoP-Nonce` of the answer, which names the process that answered. Undefined if there is none, or if the answer
+   * is unknown.
+   */
   readonly answeredNonce?: string | undefined
-  /** The reason in the answer of the service, which knows best: the check that refuses for it counts as failed, whatever it finds here. */
+  /**
+   * The reason in the answer of the service, which knows best: the check that refuses for it counts as failed, whatever
+   * it finds here.
+   */
   readonly answered?: RefusalReason | undefined
-  /** The names of checks on the token's claims that are left out, because the settings of the service for them are unknown. */
+  /**
+   * The names of checks on the token's claims that are left out, because the settings of the service for them are
+   * unknown.
+   */
   readonly unknown?: readonly string[] | undefined
 }
 
@@ -99,9 +114,18 @@ export function createExamination (request: CapturedRequest, options: ExplainOpt
   const { settings } = options
   // The HTTP parser does this too, but the request may not have passed through it.
   const headers = request.headers.map(([name, value]) => [name, withoutBlanks(value)] as const)
-  const resolve = createRequestUrlResolver({ trustProxy: settings.server.trustProxy, publicUrl: settings.server.publicUrl })
+  const resolve = createRequestUrlResolver({
+    trustProxy: settings.server.trustProxy,
+    publicUrl: settings.server.publicUrl
+  })
   const { method, target, encrypted, remoteAddress } = request
-  const message = new Message({ method, url: target, headers: joinLines(headers), rawHeaders: headers.flat(), socket: { encrypted, remoteAddress } })
+  const message = new Message({
+    method,
+    url: target,
+    headers: joinLines(headers),
+    rawHeaders: headers.flat(),
+    socket: { encrypted, remoteAddress }
+  })
   const granters = createScopeGranters(settings.idp.scopeImplies ?? {})
   return {
     request,
@@ -138,12 +162,14 @@ function joinLines (headers: ReadonlyArray<readonly [string, string]>): Incoming
 
 function noncesOf ({ settings: { dpop: { nonce, nonceSecret } }, answeredNonce }: ExplainOptions): Nonces | undefined {
   if (nonce !== 'required') return undefined
-  return nonceSecret === undefined ? unknownNonces(answeredNonce) : createNonces(nonceSecret.map(text => Buffer.from(text, 'base64url')), 'shared')
+  return nonceSecret === undefined
+    ? unknownNonces(answeredNonce)
+    : createNonces(nonceSecret.map(text => Buffer.from(text, 'base64url')), 'shared')
 }
 
 /**
- * Accepts any nonce as a new one, unless the answer shows that another process made it. The step that needs it reports that the nonce
- * could not be checked. The checks of a proof do not ask for the newest nonce.
+ * Accepts any nonce as a new one, unless the answer shows that another process made it. The step that needs it reports
+ * that the nonce could not be checked. The checks of a proof do not ask for the newest nonce.
  */
 function unknownNonces (answeredNonce = ''): Nonces {
   const answering = processOfNonce(answeredNonce)
@@ -157,8 +183,8 @@ function unknownNonces (answeredNonce = ''): Nonces {
 }
 
 /**
- * The value of a header line without the spaces and tabs around it (RFC 9110 section 5.5). It reads each character once: a pattern would
- * read a long run of blanks again for each blank in it.
+ * The value of a header line without the spaces and tabs around it (RFC 9110 section 5.5). It reads each character
+ * once: a pattern would read a long run of blanks again for each blank in it.
  */
 export function withoutBlanks (value: string): string {
   let start = 0

@@ -14,7 +14,10 @@ import { HTU_ADVICE } from './htu-advice.ts'
 
 export type { CapturedRequest, ExplainOptions, GuardSettings } from './examination.ts'
 
-/** One check. `not reached` follows a failed check. `not checked` means that the request and the known facts are not enough to decide. */
+/**
+ * One check. `not reached` follows a failed check. `not checked` means that the request and the known facts are not
+ * enough to decide.
+ */
 export interface ExplainedStep {
   readonly name: StepName
   /** What holds by the outcome: a failed check has a sentence of its own. */
@@ -36,14 +39,18 @@ export interface Explanation {
   readonly refusal: ExplainedRefusal | undefined
   readonly notChecked: readonly string[]
   readonly steps: readonly ExplainedStep[]
-  /** The reason to which the checks here come. It differs from that of `refusal` if the service answered with another one. */
+  /**
+   * The reason to which the checks here come. It differs from that of `refusal` if the service answered with another
+   * one.
+   */
   readonly foundHere: RefusalReason | undefined
 }
 
 /**
- * Explains a request to a guarded route: the result of each check of the guard, the values that were compared, and the advice for
- * the check that fails. It runs the guard's own checks in the guard's order. It keeps nothing and makes no calls: keys, time and
- * earlier proofs are passed in. Its report holds the content of token and proof, so only people who have these already may read it.
+ * Explains a request to a guarded route: the result of each check of the guard, the values that were compared, and the
+ * advice for the check that fails. It runs the guard's own checks in the guard's order. It keeps nothing and makes no
+ * calls: keys, time and earlier proofs are passed in. Its report holds the content of token and proof, so only people
+ * who have these already may read it.
  */
 export async function explainRequest (request: CapturedRequest, options: ExplainOptions): Promise<Explanation> {
   const examination = createExamination(request, options)
@@ -56,10 +63,18 @@ export async function explainRequest (request: CapturedRequest, options: Explain
       steps.push({ name, title, outcome: 'not reached', compared: [] })
       continue
     }
-    const error = options.unknown?.includes(name) ? new NotChecked('This tool does not know what the service expects.') : await errorOf(() => run(examination))
+    const error = options.unknown?.includes(name)
+      ? new NotChecked('This tool does not know what the service expects.')
+      : await errorOf(() => run(examination))
     if (error instanceof Refusal && REFUSALS[error.reason].status !== 503) refusal = error
     const outcome = refusal ? 'failed' : error ? 'not checked' : 'passed'
-    steps.push({ name, title: outcome === 'failed' ? failed : title, outcome, compared: compared(examination), ...(error && { note: error.message }) })
+    steps.push({
+      name,
+      title: outcome === 'failed' ? failed : title,
+      outcome,
+      compared: compared(examination),
+      ...(error && { note: error.message })
+    })
     if (examination.isGuest) break
   }
   const foundHere = refusal?.reason
@@ -75,16 +90,31 @@ export async function explainRequest (request: CapturedRequest, options: Explain
   }
 }
 
-const NOT_HERE = 'The service refused it here, and seen from here it passes. The service has other settings or another clock, or it got a different request.'
+const NOT_HERE =
+  'The service refused it here, and seen from here it passes. The service has other settings or another clock, ' +
+  'or it got a different request.'
 
-/** The steps with that of the service's refusal as failed, and what follows it as not reached. An earlier one that fails here stays failed. */
+/**
+ * The steps with that of the service's refusal as failed, and what follows it as not reached. An earlier one that fails
+ * here stays failed.
+ */
 function overrule (steps: readonly ExplainedStep[], refuser: StepName): ExplainedStep[] {
   const place = (name: StepName): number => STEPS.findIndex(step => step.name === name)
   const found = steps.find(({ name }) => name === refuser)
-  const failed: ExplainedStep = { name: refuser, title: STEP_TEXTS[refuser].failed, outcome: 'failed', compared: found?.compared ?? [], note: found?.note ?? NOT_HERE }
+  const failed: ExplainedStep = {
+    name: refuser,
+    title: STEP_TEXTS[refuser].failed,
+    outcome: 'failed',
+    compared: found?.compared ?? [],
+    note: found?.note ?? NOT_HERE
+  }
   const before = steps.filter(({ name }) => place(name) < place(refuser))
   const after = steps.filter(({ name }) => place(name) > place(refuser))
-  return [...before, failed, ...after.map(({ name }) => ({ name, title: STEP_TEXTS[name].title, outcome: 'not reached' as const, compared: [] }))]
+  return [
+    ...before,
+    failed,
+    ...after.map(({ name }) => ({ name, title: STEP_TEXTS[name].title, outcome: 'not reached' as const, compared: [] }))
+  ]
 }
 
 /** If a store or a provider cannot be reached from here, this says nothing about the request. */

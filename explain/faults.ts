@@ -7,7 +7,10 @@ export interface Fault {
   readonly cure: string
 }
 
-/** Why the keys of the provider could not be fetched. The table in docs/reference/monitoring.md is held equal to this one by a test. */
+/**
+ * Why the keys of the provider could not be fetched. The table in docs/reference/monitoring.md is held equal to this
+ * one by a test.
+ */
 export const PROVIDER_FAULTS: Readonly<Record<ProviderFailureWord, Fault>> = {
   deadline: {
     meaning: 'the documents did not arrive within 5 seconds',
@@ -19,7 +22,9 @@ export const PROVIDER_FAULTS: Readonly<Record<ProviderFailureWord, Fault>> = {
   },
   tls: {
     meaning: 'the certificate is not trusted or not for that host',
-    cure: 'the certificate chain of the provider. Behind an inspecting proxy, add its authority with `NODE_EXTRA_CA_CERTS`. Node trusts its built-in authorities; with `NODE_OPTIONS=--use-openssl-ca` it trusts those of the system instead'
+    cure: 'the certificate chain of the provider. Behind an inspecting proxy, add its authority with ' +
+      '`NODE_EXTRA_CA_CERTS`. Node trusts its built-in authorities; with `NODE_OPTIONS=--use-openssl-ca` it ' +
+      'trusts those of the system instead'
   },
   proxy: {
     meaning: 'the proxy refused the tunnel',
@@ -51,7 +56,8 @@ export const PROVIDER_FAULTS: Readonly<Record<ProviderFailureWord, Fault>> = {
   },
   discovery_issuer: {
     meaning: 'the discovery document names another issuer',
-    cure: '`IDP_ISSUER` must be exactly the `issuer` of that document; if only the address here is another (an internal one), set `IDP_JWKS_URI`'
+    cure: '`IDP_ISSUER` must be exactly the `issuer` of that document; if only the address here is another (an ' +
+      'internal one), set `IDP_JWKS_URI`'
   },
   jwks_uri_refused: {
     meaning: 'the discovery document names an address for the keys that is not `https:`',
@@ -66,7 +72,8 @@ export const PROVIDER_FAULTS: Readonly<Record<ProviderFailureWord, Fault>> = {
     cure: 'the provider'
   },
   file_unreadable: {
-    meaning: 'the key file cannot be read; `detail` is the code of the error, `NOT_A_FILE` or `TOO_LARGE` (more than 1 MiB)',
+    meaning:
+      'the key file cannot be read; `detail` is the code of the error, `NOT_A_FILE` or `TOO_LARGE` (more than 1 MiB)',
     cure: '`IDP_KEYS_FILE`, the rights of the file, and whether it exists'
   },
   introspection_endpoint: {
@@ -74,7 +81,8 @@ export const PROVIDER_FAULTS: Readonly<Record<ProviderFailureWord, Fault>> = {
     cure: 'set `IDP_INTROSPECTION_ENDPOINT`, or switch introspection on at the provider'
   },
   introspection_malformed: {
-    meaning: 'the answer about a token is not one of RFC 7662: `active` is not a boolean, or a signed answer is not for us',
+    meaning:
+      'the answer about a token is not one of RFC 7662: `active` is not a boolean, or a signed answer is not for us',
     cure: 'the endpoint, `IDP_CLIENT_ID`, and `idp.introspection.signed`, which must be what the provider does'
   },
   introspection_signature: {
@@ -86,12 +94,15 @@ export const PROVIDER_FAULTS: Readonly<Record<ProviderFailureWord, Fault>> = {
     cure: 'the clocks of the provider and of this machine'
   },
   foreign_address: {
-    meaning: 'a document of a transmitter names an address that is neither at the origin of its `issuer` nor at that of its `metadata`',
+    meaning:
+      'a document of a transmitter names an address that is neither at the origin of its `issuer` nor at that of ' +
+      'its `metadata`',
     cure: 'the transmitter. If the address is right, set it: `tokenEndpoint`, or `endpoint` for polling'
   },
   stream_missing: {
     meaning: 'the transmitter has no stream that is for this service',
-    cure: 'create it at the transmitter, or set `manage: true`. If the client has several streams, set `streamId`; `holdfast stream` shows them'
+    cure: 'create it at the transmitter, or set `manage: true`. If the client has several streams, set `streamId`; ' +
+      '`holdfast stream` shows them'
   },
   unexpected: {
     meaning: 'a fault in Holdfast; `detail` is the name of the error',
@@ -111,7 +122,8 @@ export const STORE_FAULTS: Readonly<Record<RedisFault | 'connecting', Fault>> = 
   },
   timeout: {
     meaning: 'connected, and no answer within 200 ms',
-    cure: 'look for a server that hangs, swaps, or runs a slow command of another client; a network that drops packets; or `rediss:` for a port without TLS'
+    cure: 'look for a server that hangs, swaps, or runs a slow command of another client; a network that drops ' +
+      'packets; or `rediss:` for a port without TLS'
   },
   tls: {
     meaning: 'the certificate is not trusted or not for that host',
@@ -142,7 +154,8 @@ export const STORE_FAULTS: Readonly<Record<RedisFault | 'connecting', Fault>> = 
     cure: 'wait'
   },
   cluster: {
-    meaning: 'the server is a node of a cluster but the URL does not say so, or the reverse; or some slots of the cluster are not served',
+    meaning: 'the server is a node of a cluster but the URL does not say so, or the reverse; or some slots of the ' +
+      'cluster are not served',
     cure: 'add or remove `?cluster=true`; check the state of the cluster'
   },
   database: {

@@ -3,14 +3,26 @@ import { certificateHeaders, createCertificateReader } from '../lib/certificate/
 import { parseCredentials, verifyOffered } from '../lib/credentials.ts'
 import { readProofLine, verifyCertificate, verifySchemeFits } from '../lib/guard/guard.ts'
 import { ALGORITHMS, verifySignature } from '../lib/jose/signature.ts'
-import { CHECKS_AFTER_SIGNATURE, CHECKS_BEFORE_SIGNATURE, recordProof, verifyProofSignature } from '../lib/dpop/proof.ts'
+import {
+  CHECKS_AFTER_SIGNATURE,
+  CHECKS_BEFORE_SIGNATURE,
+  recordProof,
+  verifyProofSignature
+} from '../lib/dpop/proof.ts'
 import type { ProofCheck, ProofPolicy } from '../lib/dpop/proof.ts'
 import { verifyLinesCounted } from '../lib/message.ts'
 import { Refusal } from '../lib/refusal.ts'
 import type { Revocation } from '../lib/revocation/cutoffs.ts'
 import { lifetimeRefusal } from '../lib/revocation/revocations.ts'
 import { isJwt } from '../lib/token/inquiry.ts'
-import { issuerRefusal, isSameIssuer, readIssuer, readPresentedToken, TOKEN_CHECKS, unverifiedToken } from '../lib/token/jwt-checks.ts'
+import {
+  issuerRefusal,
+  isSameIssuer,
+  readIssuer,
+  readPresentedToken,
+  TOKEN_CHECKS,
+  unverifiedToken
+} from '../lib/token/jwt-checks.ts'
 import type { TokenClaims } from '../lib/token/jwt-checks.ts'
 import { isOptional } from '../lib/requirement/route-guard.ts'
 import { isGuest } from '../lib/guard/admission.ts'
@@ -33,7 +45,8 @@ export interface Step {
 const isJwtToken = ({ isOpaque }: Examination): boolean => !isOpaque
 const hasCertificate = ({ verified }: Examination): boolean => verified?.binding.x5tS256 !== undefined
 const canBeRevoked = ({ options }: Examination): boolean => options.settings.revocation !== undefined
-const mayNeedProof = ({ credentials, options }: Examination): boolean => credentials ? credentials.scheme === 'DPoP' : options.settings.idp.dpopMode !== 'DISABLED'
+const mayNeedProof = ({ credentials, options }: Examination): boolean =>
+  credentials ? credentials.scheme === 'DPoP' : options.settings.idp.dpopMode !== 'DISABLED'
 
 /** The service asks the issuer of the token about it. */
 function isIntrospected ({ issuer, isOpaque }: Examination): boolean {
@@ -45,7 +58,11 @@ const LISTED = [
   { name: 'credentials', run: readCredentials },
   { name: 'domain', run: requireProvider },
   { name: 'token.form', run: readForm },
-  ...TOKEN_CHECKS.slice(1).map(({ name, run }) => ({ name: `token.${name}` as const, applies: isJwtToken, run: name === 'iss' ? chooseIssuer : (e: Examination) => run(e.token!, rulesOf(e)) })),
+  ...TOKEN_CHECKS.slice(1).map(({ name, run }) => ({
+    name: `token.${name}` as const,
+    applies: isJwtToken,
+    run: name === 'iss' ? chooseIssuer : (e: Examination) => run(e.token!, rulesOf(e))
+  })),
   { name: 'token.key', applies: isJwtToken, run: findKeys },
   { name: 'token.signature', applies: isJwtToken, run: verifyTokenSignature },
   { name: 'token.introspection', applies: isIntrospected, run: askIssuer },
@@ -54,9 +71,17 @@ const LISTED = [
   { name: 'certificate', applies: hasCertificate, run: fitCertificate },
   { name: 'scheme', run: fitScheme },
   { name: 'proof', applies: mayNeedProof, run: takeProof },
-  ...CHECKS_BEFORE_SIGNATURE.map(({ name, run }) => ({ name: `proof.${name}` as const, applies: mayNeedProof, run: (e: Examination) => judgeProof(e, name, run) })),
+  ...CHECKS_BEFORE_SIGNATURE.map(({ name, run }) => ({
+    name: `proof.${name}` as const,
+    applies: mayNeedProof,
+    run: (e: Examination) => judgeProof(e, name, run)
+  })),
   { name: 'proof.signature', applies: mayNeedProof, run: verifyProofKey },
-  ...CHECKS_AFTER_SIGNATURE.map(({ name, run }) => ({ name: `proof.${name}` as const, applies: mayNeedProof, run: (e: Examination) => judgeAfterSignature(e, name, run) })),
+  ...CHECKS_AFTER_SIGNATURE.map(({ name, run }) => ({
+    name: `proof.${name}` as const,
+    applies: mayNeedProof,
+    run: (e: Examination) => judgeAfterSignature(e, name, run)
+  })),
   { name: 'proof.replay', applies: mayNeedProof, run: record },
   { name: 'requirement', run: judgeRequirements }
 ] as const satisfies ReadonlyArray<Omit<Step, 'name'> & { readonly name: string }>
@@ -65,8 +90,8 @@ const LISTED = [
 export type StepName = (typeof LISTED)[number]['name']
 
 /**
- * Every check of the guard by name, in the guard's order. Each one is the guard's own function, with the input that it would get
- * from a live request.
+ * Every check of the guard by name, in the guard's order. Each one is the guard's own function, with the input that it
+ * would get from a live request.
  */
 export const STEPS: readonly Step[] = LISTED
 
@@ -88,7 +113,9 @@ function requireProvider (e: Examination): void {
 
 function readForm (e: Examination): void {
   const { text } = e.token!
-  const ofOpaque = e.options.settings.idp.issuers.find(({ introspection }) => introspection && introspection.covers !== 'jwt')
+  const ofOpaque = e.options.settings.idp.issuers.find(({ introspection }) =>
+    introspection && introspection.covers !== 'jwt'
+  )
   if (!ofOpaque || isJwt(text)) return readPresentedToken(e.token!)
   e.isOpaque = true
   e.issuer = ofOpaque
@@ -118,7 +145,9 @@ async function verifyTokenSignature (e: Examination): Promise<void> {
   const input = text.slice(0, text.lastIndexOf('.'))
   let isSigned = false
   for (const candidate of e.candidates ?? []) {
-    const isValid = await new Promise<boolean>(resolve => verifySignature(ALGORITHMS[alg], createPublicKey(candidate.pem), input, jws!.signature, resolve))
+    const isValid = await new Promise<boolean>(resolve =>
+      verifySignature(ALGORITHMS[alg], createPublicKey(candidate.pem), input, jws!.signature, resolve)
+    )
     if (isValid) isSigned = true
   }
   // Without keys the claims are used unverified, so that the later steps can be judged.
@@ -139,7 +168,9 @@ async function askIssuer (e: Examination): Promise<void> {
     know(e, {} as TokenClaims, true)
     e.areClaimsUnknown = true
   }
-  if (!introspect) throw new NotChecked('The service asks the issuer about the token. This tool asks only with --introspect.')
+  if (!introspect) {
+    throw new NotChecked('The service asks the issuer about the token. This tool asks only with --introspect.')
+  }
   const inquiry = await introspect(e.issuer!)
   if (!e.isOpaque) {
     await inquiry.confirm(text, rulesOf(e), e.verified!.claims)
@@ -153,7 +184,9 @@ async function askIssuer (e: Examination): Promise<void> {
 
 /** @throws NotChecked if an opaque token was not introspected */
 function requireClaims ({ areClaimsUnknown }: Examination): void {
-  if (areClaimsUnknown) throw new NotChecked('Only the issuer of an opaque token knows its claims, and it was not asked.')
+  if (areClaimsUnknown) {
+    throw new NotChecked('Only the issuer of an opaque token knows its claims, and it was not asked.')
+  }
 }
 
 function fitLifetime (e: Examination): void {
@@ -165,7 +198,9 @@ function fitLifetime (e: Examination): void {
 }
 
 function judgeRevocation (e: Examination): void {
-  const { revocations = 'Only the running service knows what has been revoked: its store is the memory of the process.' } = e.options
+  const {
+    revocations = 'Only the running service knows what has been revoked: its store is the memory of the process.'
+  } = e.options
   requireClaims(e)
   if (typeof revocations === 'string') throw new NotChecked(revocations)
   const refusal = revocations.refusalOf(e.verified!)
@@ -184,8 +219,17 @@ function fitCertificate (e: Examination): void {
   const { received } = e.message
   const headers = certificateHeaders(source)
   if (headers.length === 0) throw new NotChecked('Only the running service sees the certificate of a connection.')
-  if (!headers.some(header => header in received.headers)) throw new NotChecked(`The captured request has no ${headers.join(' or ')}. The proxy adds it, so only a capture behind the proxy has it.`)
-  verifyCertificate(e.verified!.binding, e.message, createCertificateReader({ source, isTrustedPeer: createPeerTrust(trustProxy) }))
+  if (!headers.some(header => header in received.headers)) {
+    throw new NotChecked(
+      `The captured request has no ${headers.join(' or ')}. The proxy adds it, so only a capture behind the ` +
+        'proxy has it.'
+    )
+  }
+  verifyCertificate(
+    e.verified!.binding,
+    e.message,
+    createCertificateReader({ source, isTrustedPeer: createPeerTrust(trustProxy) })
+  )
 }
 
 function fitScheme (e: Examination): void {
@@ -195,7 +239,14 @@ function fitScheme (e: Examination): void {
 
 function takeProof (e: Examination): void {
   const { tokenHash, binding } = e.verified!
-  e.proof = { proof: readProofLine(e.message), method: e.request.method, tokenHash, tokenJkt: binding.jkt!, requestUrl: e.resolveUrl, now: e.options.now }
+  e.proof = {
+    proof: readProofLine(e.message),
+    method: e.request.method,
+    tokenHash,
+    tokenJkt: binding.jkt!,
+    requestUrl: e.resolveUrl,
+    now: e.options.now
+  }
 }
 
 function verifyProofKey (e: Examination): Promise<void> {
@@ -204,12 +255,19 @@ function verifyProofKey (e: Examination): Promise<void> {
 
 function judgeAfterSignature (e: Examination, name: string, run: ProofCheck['run']): void {
   run(e.proof!, e.policy as ProofPolicy)
-  if (name === 'nonce' && e.noncesAreUnknown) throw new NotChecked('The service makes its nonces from a secret that this tool does not have (DPOP_NONCE_SECRET).')
+  if (name === 'nonce' && e.noncesAreUnknown) {
+    throw new NotChecked('The service makes its nonces from a secret that this tool does not have (DPOP_NONCE_SECRET).')
+  }
 }
 
 async function record (e: Examination): Promise<void> {
   const { replay } = e.options
-  if (!replay) throw new NotChecked('Only the running service knows which proofs it has seen. A captured proof that was accepted once is refused if it is sent again.')
+  if (!replay) {
+    throw new NotChecked(
+      'Only the running service knows which proofs it has seen. A captured proof that was accepted once is ' +
+        'refused if it is sent again.'
+    )
+  }
   await settled(done => recordProof(e.proof!, { replay }, done))
 }
 

@@ -19,17 +19,20 @@ export interface BoundedReaderOptions {
   /** Milliseconds for a whole body. */
   readonly timeoutMs: number
   /**
-   * Who gives way where there is no room. `newest`: who needs it. `oldest`: the body that has been unfinished for longest, so that
-   * nobody can keep the room from others by sending slowly, not even from those with the same address.
+   * Who gives way where there is no room. `newest`: who needs it. `oldest`: the body that has been unfinished for
+   * longest, so that nobody can keep the room from others by sending slowly, not even from those with the same address.
    */
   readonly givesWay: 'newest' | 'oldest'
-  /** 408: too slow. 413: too large. 499: its client has gone. 503: too many are held. The message is a fixed sentence. */
+  /**
+   * 408: too slow. 413: too large. 499: its client has gone. 503: too many are held. The message is a fixed sentence.
+   */
   readonly errorOf: (status: BodyStatus, message: string, headers: Readonly<Record<string, string>>) => Error
   readonly after: Surroundings['after']
 }
 
 /**
- * Reads a whole body. Its bytes are counted as they arrive and until the answer has ended: for all, and for each of those who send it.
+ * Reads a whole body. Its bytes are counted as they arrive and until the answer has ended: for all, and for each of
+ * those who send it.
  * @throws what `errorOf` makes. What a client still sends is then dropped, and nothing of it is held.
  */
 export type BodyReader = (source: Readable, answer: Writable, senders?: readonly BodySender[]) => Promise<Buffer>
@@ -50,85 +53,93 @@ interface Share {
 const EMPTY = Buffer.alloc(0)
 const newShare = (): Share => ({ bytes: 0, unfinished: new Set() })
 
-export function createBoundedReader ({ maxBytes, maxPieces = Infinity, maxHeldBytes, timeoutMs, givesWay, errorOf, after }: BoundedReaderOptions): BodyReader {
+export function createBoundedReader (
+  { maxBytes, maxPieces = Infinity, maxHeldBytes, timeoutMs, givesWay, errorOf, after }: BoundedReaderOptions
+): BodyReader {
   const all = newShare()
   /** Of each sender of whom anything is held. */
   const shareOf = new Map<string, Share>()
 
-  return (source, answer, senders = []) => new Promise<Buffer>((resolve, reject) => {
-    // One buffer that grows: a client may send each byte in a chunk of its own.
-    let bytes = EMPTY
-    let size = 0
-    let pieces = 0
-    let isEnded = false
-    const stop = after(timeoutMs, () => fail(408, 'The body of the request is too slow.'))
-    source.on('data', take)
-    // They are called for what has ended or closed before, too.
-    finished(source, { writable: false }, error => error ? isGone() : end())
-    finished(answer, () => {
-      isGone()
-      release()
+  return (source, answer, senders = []) =>
+    new Promise<Buffer>((resolve, reject) => {
+      // One buffer that grows: a client may send each byte in a chunk of its own.
+      let bytes = EMPTY
+      let size = 0
+      let pieces = 0
+      let isEnded = false
+      const stop = after(timeoutMs, () => fail(408, 'The body of the request is too slow.'))
+      source.on('data', take)
+      // They are called for what has ended or closed before, too.
+      finished(source, { writable: false }, error => error ? isGone() : end())
+      finished(answer, () => {
+        isGone()
+        release()
+      })
+
+      function take (chunk: Buffer): void {
+        const needed = size + chunk.length
+        if (needed > maxBytes || ++pieces > maxPieces) return fail(413, 'The body of the request is too large.')
+        if (needed > bytes.length && !grow(needed)) return giveWay()
+        chunk.copy(bytes, size)
+        size = needed
+      }
+      function grow (needed: number): boolean {
+        const length = Math.min(maxBytes, Math.max(needed, 2 * bytes.length, FIRST_BYTES))
+        const more = length - bytes.length
+        // Its own share first, so that a sender takes no room of others that its own bodies have.
+        if (
+          !senders.every(({ name, maxBytes }) => makeRoom(shareOf.get(name) ?? newShare(), maxBytes, more)) ||
+          !makeRoom(all, maxHeldBytes, more)
+        ) return false
+        count(more)
+        bytes = Buffer.concat([bytes], length)
+        return true
+      }
+      function makeRoom (share: Share, maxBytes: number, more: number): boolean {
+        while (share.bytes + more > maxBytes) {
+          const [oldest] = share.unfinished
+          if (givesWay === 'newest' || !oldest || oldest === giveWay) return false
+          oldest()
+        }
+        return true
+      }
+      function count (more: number): void {
+        all.bytes += more
+        if (more > 0) all.unfinished.add(giveWay)
+        for (const { name } of senders) {
+          const share = shareOf.get(name) ?? newShare()
+          share.bytes += more
+          if (more > 0) share.unfinished.add(giveWay)
+          if (share.bytes > 0) shareOf.set(name, share)
+          else shareOf.delete(name)
+        }
+      }
+
+      function giveWay (): void {
+        fail(503, 'Too many bodies are being read.', { 'retry-after': '1' })
+      }
+      function isGone (): void {
+        fail(499, 'The client has gone.')
+      }
+      /** It changes nothing once the body is whole. */
+      function fail (status: BodyStatus, message: string, headers: object = {}): void {
+        if (isEnded) return
+        reject(errorOf(status, message, { ...CLOSE, ...headers }))
+        end()
+        release()
+      }
+      function end (): void {
+        isEnded = true
+        stop()
+        source.off('data', take).resume()
+        for (const { unfinished } of [all, ...senders.flatMap(({ name }) => shareOf.get(name) ?? [])]) {
+          unfinished.delete(giveWay)
+        }
+        resolve(bytes.subarray(0, size))
+      }
+      function release (): void {
+        count(-bytes.length)
+        bytes = EMPTY
+      }
     })
-
-    function take (chunk: Buffer): void {
-      const needed = size + chunk.length
-      if (needed > maxBytes || ++pieces > maxPieces) return fail(413, 'The body of the request is too large.')
-      if (needed > bytes.length && !grow(needed)) return giveWay()
-      chunk.copy(bytes, size)
-      size = needed
-    }
-    function grow (needed: number): boolean {
-      const length = Math.min(maxBytes, Math.max(needed, 2 * bytes.length, FIRST_BYTES))
-      const more = length - bytes.length
-      // Its own share first, so that a sender takes no room of others that its own bodies have.
-      if (!senders.every(({ name, maxBytes }) => makeRoom(shareOf.get(name) ?? newShare(), maxBytes, more)) || !makeRoom(all, maxHeldBytes, more)) return false
-      count(more)
-      bytes = Buffer.concat([bytes], length)
-      return true
-    }
-    function makeRoom (share: Share, maxBytes: number, more: number): boolean {
-      while (share.bytes + more > maxBytes) {
-        const [oldest] = share.unfinished
-        if (givesWay === 'newest' || !oldest || oldest === giveWay) return false
-        oldest()
-      }
-      return true
-    }
-    function count (more: number): void {
-      all.bytes += more
-      if (more > 0) all.unfinished.add(giveWay)
-      for (const { name } of senders) {
-        const share = shareOf.get(name) ?? newShare()
-        share.bytes += more
-        if (more > 0) share.unfinished.add(giveWay)
-        if (share.bytes > 0) shareOf.set(name, share)
-        else shareOf.delete(name)
-      }
-    }
-
-    function giveWay (): void {
-      fail(503, 'Too many bodies are being read.', { 'retry-after': '1' })
-    }
-    function isGone (): void {
-      fail(499, 'The client has gone.')
-    }
-    /** It changes nothing once the body is whole. */
-    function fail (status: BodyStatus, message: string, headers: object = {}): void {
-      if (isEnded) return
-      reject(errorOf(status, message, { ...CLOSE, ...headers }))
-      end()
-      release()
-    }
-    function end (): void {
-      isEnded = true
-      stop()
-      source.off('data', take).resume()
-      for (const { unfinished } of [all, ...senders.flatMap(({ name }) => shareOf.get(name) ?? [])]) unfinished.delete(giveWay)
-      resolve(bytes.subarray(0, size))
-    }
-    function release (): void {
-      count(-bytes.length)
-      bytes = EMPTY
-    }
-  })
 }

@@ -12,13 +12,14 @@ export interface Credentials {
   readonly token: string
 }
 
-// RFC 9110 section 11.2: these characters, then padding. The pattern looks for any other character, so that a long text is read only once.
+// RFC 9110 section 11.2: these characters, then padding. The pattern looks for any other character, so that a long text
+// is read only once.
 const NOT_TOKEN68 = /[^A-Za-z0-9\-._~+/]/
 const PADDING = /^=+$/
 
 /**
- * Reads the credentials: exactly one Authorization line, with a scheme, one or more spaces, a token68 and nothing after it.
- * The shape is checked first. Then the mode decides whether the scheme is offered.
+ * Reads the credentials: exactly one Authorization line, with a scheme, one or more spaces, a token68 and nothing after
+ * it. The shape is checked first. Then the mode decides whether the scheme is offered.
  * @throws Refusal authorization_repeated, credentials_missing, authorization_malformed, scheme_not_offered
  */
 export function parseCredentials (message: Message, mode: DpopMode): Credentials {
@@ -58,7 +59,11 @@ export function verifyToken68 ({ token }: Credentials): void {
   if (end === 0 || (end !== -1 && !PADDING.test(token.slice(end)))) throw new Refusal('authorization_malformed')
 }
 
-const OFFERED: Readonly<Record<DpopMode, readonly AuthScheme[]>> = { DISABLED: ['Bearer'], ALLOWED: ['Bearer', 'DPoP'], REQUIRED: ['DPoP'] }
+const OFFERED: Readonly<Record<DpopMode, readonly AuthScheme[]>> = {
+  DISABLED: ['Bearer'],
+  ALLOWED: ['Bearer', 'DPoP'],
+  REQUIRED: ['DPoP']
+}
 
 /** The schemes that a mode offers, in the order of the challenges. */
 export function offeredSchemes (mode: DpopMode): readonly AuthScheme[] {

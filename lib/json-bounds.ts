@@ -13,9 +13,9 @@ const [SPACE] = Buffer.from(' ')
 const COUNTS = Uint8Array.from({ length: 256 }, (_, byte) => Number('"[]{},:'.includes(String.fromCharCode(byte))))
 
 /**
- * Counts the members of all objects in a JSON text, or gives up if it goes beyond the bounds. A megabyte of brackets takes the parser, and
- * whatever walks through its result, many times what a text of the same size does. So every JSON that a client sends is measured first, in
- * one pass over its bytes.
+ * Counts the members of all objects in a JSON text, or gives up if it goes beyond the bounds. A megabyte of brackets
+ * takes the parser, and whatever walks through its result, many times what a text of the same size does. So every JSON
+ * that a client sends is measured first, in one pass over its bytes.
  *
  * Up to the first byte that no JSON has there, which ends the parser, both agree on what is inside of a text.
  * @param json UTF-8. It need not be JSON
@@ -43,7 +43,9 @@ export function countMembers (json: Uint8Array, { maxDepth, maxValues }: JsonBou
         if (++depth > maxDepth) return undefined
         while (json[i + 1]! <= SPACE!) i++
         // Unless it is empty, a value follows.
-        if (json[i + 1] !== LIST_END && json[i + 1] !== OBJECT_END && i + 1 < json.length && ++values > maxValues) return undefined
+        if (json[i + 1] !== LIST_END && json[i + 1] !== OBJECT_END && i + 1 < json.length && ++values > maxValues) {
+          return undefined
+        }
         break
       default:
         depth--
@@ -52,7 +54,10 @@ export function countMembers (json: Uint8Array, { maxDepth, maxValues }: JsonBou
   return members
 }
 
-/** Bytes of a text that are looked at one by one before the next quote is searched for, which takes as long as some 30 of them. */
+/**
+ * Bytes of a text that are looked at one by one before the next quote is searched for, which takes as long as some 30
+ * of them.
+ */
 const NEAR_BYTES = 32
 
 /**

@@ -4,14 +4,14 @@ import { Refusal } from './refusal.ts'
 /** A request of node:http: the members that are read. */
 export type ReceivedRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers' | 'rawHeaders'> & {
   readonly socket: {
-    readonly encrypted?: boolean
+    readonly encrypted?: boolean,
     /** Undefined for a unix socket. */
-    readonly remoteAddress?: string | undefined
+    readonly remoteAddress?: string | undefined,
     /** Node sets it on each connection that it accepts. A made-up request has none. */
-    readonly server?: { readonly maxHeadersCount?: number | null }
+    readonly server?: { readonly maxHeadersCount?: number | null },
     /** The certificate of the client. Only a TLS socket has it. */
     readonly getPeerX509Certificate?: () => { readonly raw: Buffer } | undefined
-  }
+  },
   /** The original target, if the app rewrites targets: Fastify keeps it there. */
   readonly originalUrl?: string | undefined
 }
@@ -24,27 +24,33 @@ export function linesOf (rawHeaders: readonly string[], name: string): string[] 
   return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]!.toLowerCase() === name)
 }
 
-/** A request that did not arrive: a test made it up, as `injectWS` of @fastify/websocket does. It has no raw lines, and often no socket. */
+/**
+ * A request that did not arrive: a test made it up, as `injectWS` of @fastify/websocket does. It has no raw lines, and
+ * often no socket.
+ */
 type MadeUpRequest = Pick<ReceivedRequest, 'method' | 'url' | 'originalUrl'> & {
-  readonly headers: Readonly<Record<string, unknown>>
-  readonly rawHeaders?: undefined
+  readonly headers: Readonly<Record<string, unknown>>,
+  readonly rawHeaders?: undefined,
   readonly socket?: ReceivedRequest['socket']
 }
 
 /**
- * The request that the guard reads. The headers of a made-up request stand for its lines. Node gives raw lines to each request that
- * arrives, so nothing that arrives is read in this way: its `headers` hide repeated lines.
+ * The request that the guard reads. The headers of a made-up request stand for its lines. Node gives raw lines to each
+ * request that arrives, so nothing that arrives is read in this way: its `headers` hide repeated lines.
  */
 export function receivedFrom (raw: ReceivedRequest | MadeUpRequest): ReceivedRequest {
   if (raw.rawHeaders !== undefined) return raw
   const { method, url, originalUrl, socket = {} } = raw
-  const lines = Object.entries(raw.headers).flatMap(([name, value]) => [value].flat().filter(line => line !== undefined).map(line => [name.toLowerCase(), String(line)] as const))
+  const lines = Object.entries(raw.headers).flatMap(([name, value]) =>
+    [value].flat().filter(line => line !== undefined).map(line => [name.toLowerCase(), String(line)] as const)
+  )
   return { method, url, originalUrl, socket, headers: Object.fromEntries(lines), rawHeaders: lines.flat() }
 }
 
 /**
- * One request as it came over the wire, for guard/ and url/. It reads `rawHeaders` once. It does not use `headers`: of repeated
- * lines, `headers` keeps the first for some names and joins them for others, but a repeated line must be seen to be refused.
+ * One request as it came over the wire, for guard/ and url/. It reads `rawHeaders` once. It does not use `headers`: of
+ * repeated lines, `headers` keeps the first for some names and joins them for others, but a repeated line must be seen
+ * to be refused.
  */
 export class Message {
   readonly received: ReceivedRequest
@@ -105,13 +111,16 @@ export function readMessage (received: ReceivedRequest): Message {
   return new Message(received)
 }
 
-/** Maximum number of names and values that Node keeps if a server sets no limit. Node's documentation promises twice as many. */
+/**
+ * Maximum number of names and values that Node keeps if a server sets no limit. Node's documentation promises twice as
+ * many.
+ */
 const MAX_RAW_HEADERS = 2000
 
 /**
- * Refuses a request that reaches the header limit of its server. The parser of older releases of Node silently drops all further
- * lines, and newer ones answer 431. Among the dropped may be a second Authorization, DPoP or Host line, or one that a trusted proxy
- * has appended.
+ * Refuses a request that reaches the header limit of its server. The parser of older releases of Node silently drops
+ * all further lines, and newer ones answer 431. Among the dropped may be a second Authorization, DPoP or Host line, or
+ * one that a trusted proxy has appended.
  * @throws Refusal headers_uncounted
  */
 export function verifyLinesCounted ({ rawHeaders, socket }: ReceivedRequest): void {

@@ -1,12 +1,15 @@
 const MAX_CHARS = 256
 
 /**
- * Untrusted text as a log line may hold it: at most 256 characters, all of them printable ASCII, so that it can neither flood
- * a log nor forge a line or steer a terminal. User info, query and fragment of a URL are left out, because they may hold a secret. A
- * list is joined by spaces.
+ * Untrusted text as a log line may hold it: at most 256 characters, all of them printable ASCII, so that it can neither
+ * flood a log nor forge a line or steer a terminal. User info, query and fragment of a URL are left out, because they
+ * may hold a secret. A list is joined by spaces.
  */
 export function printable (value: string | readonly string[]): string {
-  const text = (typeof value === 'string' ? value : value.join(' ')).replace(/\/\/[^/@\s]*@/g, '//').replace(/([?#])\S+/g, '$1...')
+  const text = (typeof value === 'string' ? value : value.join(' ')).replace(/\/\/[^/@\s]*@/g, '//').replace(
+    /([?#])\S+/g,
+    '$1...'
+  )
   const plain = text.slice(0, MAX_CHARS + 1).replace(/[^\x20-\x7e]/g, escaped)
   return plain.length > MAX_CHARS ? `${plain.slice(0, MAX_CHARS - 3)}...` : plain
 }
@@ -18,12 +21,14 @@ function escaped (character: string): string {
 const MAX_QUOTED_CHARS = 200
 
 /**
- * The value of a setting as a message to the operator quotes it, as JSON. What may be a password is left out: the text before an `@`.
- * @param mayBeList whether the setting takes a list. Then a list of texts is shown as in a variable. Otherwise a list is
- * the fault, and is shown as one.
+ * The value of a setting as a message to the operator quotes it, as JSON. What may be a password is left out: the text
+ * before an `@`.
+ * @param mayBeList whether the setting takes a list. Then a list of texts is shown as in a variable. Otherwise a list
+ * is the fault, and is shown as one.
  */
 export function quoteSetting (value: unknown, mayBeList = false): string {
-  const isTextList = mayBeList && Array.isArray(value) && value.length > 0 && value.every(entry => typeof entry === 'string')
+  const isTextList = mayBeList && Array.isArray(value) && value.length > 0 &&
+    value.every(entry => typeof entry === 'string')
   const text = JSON.stringify(isTextList ? value.join(' ') : value) ?? typeof value
   const at = text.lastIndexOf('@')
   const safe = at === -1 ? text : `"…${text.slice(at)}`

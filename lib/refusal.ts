@@ -2,14 +2,25 @@ import { STATUS_CODES } from 'node:http'
 import { carries } from './kind.ts'
 
 /**
- * Every reason to refuse a request, in one table: what the client gets (status, error code and one fixed sentence) and the name
- * that operators find in logs and metrics. docs/reference/errors.md explains each reason. A test keeps the two equal.
+ * Every reason to refuse a request, in one table: what the client gets (status, error code and one fixed sentence) and
+ * the name that operators find in logs and metrics. docs/reference/errors.md explains each reason. A test keeps the two
+ * equal.
  */
 export interface RefusalKind {
   /** 401 or 403: the request is at fault. 429: there are too many requests. 503: we could not decide. */
   readonly status: 401 | 403 | 429 | 503
-  /** The `error` of the challenge (RFC 6750 section 3.1, RFC 9449 section 7.1, RFC 9470 section 3), or null if the challenge has none. */
-  readonly error: 'invalid_request' | 'invalid_token' | 'invalid_dpop_proof' | 'use_dpop_nonce' | 'insufficient_user_authentication' | 'insufficient_scope' | null
+  /**
+   * The `error` of the challenge (RFC 6750 section 3.1, RFC 9449 section 7.1, RFC 9470 section 3), or null if the
+   * challenge has none.
+   */
+  readonly error:
+    | 'invalid_request'
+    | 'invalid_token'
+    | 'invalid_dpop_proof'
+    | 'use_dpop_nonce'
+    | 'insufficient_user_authentication'
+    | 'insufficient_scope'
+    | null
   /** The public sentence: `message` of the body and `error_description` of the challenge. */
   readonly description: string
 }
@@ -17,18 +28,29 @@ export interface RefusalKind {
 const kind = (status: RefusalKind['status'], error: RefusalKind['error'], description: string): RefusalKind =>
   Object.freeze({ status, error, description })
 
-/** Every reason, with its status, its error code and its public sentence. docs/reference/errors.md says what to do about each. */
+/**
+ * Every reason, with its status, its error code and its public sentence. docs/reference/errors.md says what to do about
+ * each.
+ */
 export const REFUSALS = Object.freeze({
   // Credentials: RFC 6750 section 3.1, RFC 9110 section 11.
   credentials_missing: kind(401, null, 'This resource needs an access token.'),
   scheme_not_offered: kind(401, null, 'This authorization scheme is not accepted here.'),
   headers_uncounted: kind(401, 'invalid_request', 'The request has too many header lines.'),
   authorization_repeated: kind(401, 'invalid_request', 'The request has more than one Authorization header.'),
-  authorization_malformed: kind(401, 'invalid_request', 'The Authorization header is not a scheme followed by one token.'),
+  authorization_malformed: kind(
+    401,
+    'invalid_request',
+    'The Authorization header is not a scheme followed by one token.'
+  ),
 
   // Access tokens: RFC 7519, RFC 9068, RFC 9449 section 6.
   token_malformed: kind(401, 'invalid_token', 'The access token is not a well-formed JWT.'),
-  token_algorithm: kind(401, 'invalid_token', 'The access token is signed with an algorithm that is not accepted here.'),
+  token_algorithm: kind(
+    401,
+    'invalid_token',
+    'The access token is signed with an algorithm that is not accepted here.'
+  ),
   token_type: kind(401, 'invalid_token', 'The access token has a typ that is not accepted here.'),
   token_kind: kind(401, 'invalid_token', 'The token is not an access token.'),
   token_critical: kind(401, 'invalid_token', 'The access token names a critical header that is not understood here.'),
@@ -38,15 +60,35 @@ export const REFUSALS = Object.freeze({
   token_expired: kind(401, 'invalid_token', 'The access token has expired.'),
   token_not_yet_valid: kind(401, 'invalid_token', 'The access token is not valid yet.'),
   token_binding_unusable: kind(401, 'invalid_token', 'The access token is bound in a way that cannot be checked here.'),
-  token_key_unknown: kind(401, 'invalid_token', 'The access token is signed with a key that its issuer does not publish.'),
+  token_key_unknown: kind(
+    401,
+    'invalid_token',
+    'The access token is signed with a key that its issuer does not publish.'
+  ),
   token_signature: kind(401, 'invalid_token', 'The signature of the access token is wrong.'),
   token_bound: kind(401, 'invalid_token', 'The access token is bound to a key and must be sent with the DPoP scheme.'),
-  token_unbound: kind(401, 'invalid_token', 'The access token is not bound to a key and must be sent with the Bearer scheme.'),
-  token_not_sender_constrained: kind(401, 'invalid_token', 'The access token is bound to neither a key nor a certificate, and only bound tokens are accepted here.'),
+  token_unbound: kind(
+    401,
+    'invalid_token',
+    'The access token is not bound to a key and must be sent with the Bearer scheme.'
+  ),
+  token_not_sender_constrained: kind(
+    401,
+    'invalid_token',
+    'The access token is bound to neither a key nor a certificate, and only bound tokens are accepted here.'
+  ),
 
   // The certificate that a token is bound to: RFC 8705 section 3.
-  certificate_missing: kind(401, 'invalid_token', 'The access token is bound to a certificate, and the client has shown none.'),
-  certificate_unreadable: kind(401, 'invalid_token', 'The access token is bound to a certificate, and the one that was passed on cannot be read.'),
+  certificate_missing: kind(
+    401,
+    'invalid_token',
+    'The access token is bound to a certificate, and the client has shown none.'
+  ),
+  certificate_unreadable: kind(
+    401,
+    'invalid_token',
+    'The access token is bound to a certificate, and the one that was passed on cannot be read.'
+  ),
   certificate_mismatch: kind(401, 'invalid_token', 'The access token is bound to another certificate.'),
 
   // What the provider says about the token: RFC 7662 section 2.2.
@@ -54,8 +96,16 @@ export const REFUSALS = Object.freeze({
   token_contradicted: kind(401, 'invalid_token', 'What the issuer says about the access token contradicts its claims.'),
   // Taken back before its time.
   token_revoked: kind(401, 'invalid_token', 'The access token has been revoked.'),
-  token_too_long: kind(401, 'invalid_token', 'The access token is valid for longer than revocations are remembered here.'),
-  domain_has_scheme: kind(401, 'invalid_token', 'No access token can be verified, because the configured domain starts with a scheme.'),
+  token_too_long: kind(
+    401,
+    'invalid_token',
+    'The access token is valid for longer than revocations are remembered here.'
+  ),
+  domain_has_scheme: kind(
+    401,
+    'invalid_token',
+    'No access token can be verified, because the configured domain starts with a scheme.'
+  ),
 
   // The proof that belongs to the token: RFC 9449 sections 4.3 and 7.
   proof_beside_bearer: kind(401, 'invalid_request', 'A DPoP proof cannot be used with the Bearer scheme.'),
@@ -64,9 +114,17 @@ export const REFUSALS = Object.freeze({
   proof_malformed: kind(401, 'invalid_dpop_proof', 'The DPoP proof is not a well-formed JWT.'),
   proof_too_large: kind(401, 'invalid_dpop_proof', 'The DPoP proof is larger than 8 KiB.'),
   proof_type: kind(401, 'invalid_dpop_proof', 'The typ of the DPoP proof is not dpop+jwt.'),
-  proof_algorithm: kind(401, 'invalid_dpop_proof', 'The DPoP proof is signed with an algorithm that is not accepted here.'),
+  proof_algorithm: kind(
+    401,
+    'invalid_dpop_proof',
+    'The DPoP proof is signed with an algorithm that is not accepted here.'
+  ),
   proof_critical: kind(401, 'invalid_dpop_proof', 'The DPoP proof names critical headers, and none is accepted here.'),
-  proof_key: kind(401, 'invalid_dpop_proof', 'The jwk of the DPoP proof is not a public key of the kind that its algorithm needs.'),
+  proof_key: kind(
+    401,
+    'invalid_dpop_proof',
+    'The jwk of the DPoP proof is not a public key of the kind that its algorithm needs.'
+  ),
   proof_claim_invalid: kind(401, 'invalid_dpop_proof', 'A claim of the DPoP proof is missing or of the wrong type.'),
   proof_expired: kind(401, 'invalid_dpop_proof', 'The DPoP proof has expired.'),
   proof_not_yet_valid: kind(401, 'invalid_dpop_proof', 'The DPoP proof is not valid yet.'),
@@ -80,13 +138,21 @@ export const REFUSALS = Object.freeze({
   proof_signature: kind(401, 'invalid_dpop_proof', 'The signature of the DPoP proof is wrong.'),
   nonce_missing: kind(401, 'use_dpop_nonce', 'The DPoP proof needs a nonce from this server.'),
   nonce_stale: kind(401, 'use_dpop_nonce', 'The nonce of the DPoP proof is not a recent one from this server.'),
-  nonce_of_another_instance: kind(401, 'use_dpop_nonce', 'The nonce of the DPoP proof was made by another instance of this server.'),
+  nonce_of_another_instance: kind(
+    401,
+    'use_dpop_nonce',
+    'The nonce of the DPoP proof was made by another instance of this server.'
+  ),
   proof_replayed: kind(401, 'invalid_dpop_proof', 'The DPoP proof has been used before.'),
 
   // The URL that the client used is uncertain (RFC 9110 section 7.1).
   host_invalid: kind(401, 'invalid_request', 'The host of the request is not valid.'),
   host_repeated: kind(401, 'invalid_request', 'The request has more than one Host header.'),
-  target_authority: kind(401, 'invalid_request', 'The request target does not agree with the Host header and the connection.'),
+  target_authority: kind(
+    401,
+    'invalid_request',
+    'The request target does not agree with the Host header and the connection.'
+  ),
   target_path: kind(401, 'invalid_request', 'The path of the request cannot be compared with a DPoP proof.'),
   forwarded_invalid: kind(401, 'invalid_request', 'A forwarded header of the request is not valid.'),
 
@@ -96,12 +162,29 @@ export const REFUSALS = Object.freeze({
 
   // Authorization: RFC 6750 section 3.1.
   scope_missing: kind(403, 'insufficient_scope', 'The access token lacks a permission that this resource needs.'),
-  claim_mismatch: kind(403, 'insufficient_scope', 'A claim of the access token does not have a value that this resource needs.'),
-  authorization_details_missing: kind(403, 'insufficient_scope', 'The access token lacks an authorization detail that this resource needs.'),
+  claim_mismatch: kind(
+    403,
+    'insufficient_scope',
+    'A claim of the access token does not have a value that this resource needs.'
+  ),
+  authorization_details_missing: kind(
+    403,
+    'insufficient_scope',
+    'The access token lacks an authorization detail that this resource needs.'
+  ),
 
   // Too many requests from one client: RFC 6585 section 4.
-  rate_limited: kind(429, null, 'This client has sent too many requests. It may continue after the time in Retry-After.'),
-  replay_share_exceeded: kind(429, null, 'This client has more recent proofs than its share of the replay store. It may continue when the oldest have expired.'),
+  rate_limited: kind(
+    429,
+    null,
+    'This client has sent too many requests. It may continue after the time in Retry-After.'
+  ),
+  replay_share_exceeded: kind(
+    429,
+    null,
+    'This client has more recent proofs than its share of the replay store. It may continue when the oldest have ' +
+      'expired.'
+  ),
 
   // We could not decide; the client may try again.
   revocation_unknown: kind(503, null, 'Cannot currently determine whether the access token has been revoked.'),
@@ -124,8 +207,10 @@ export type RefusalFields = Partial<Pick<Refusal, 'detail' | 'retryAfterSeconds'
 
 const kRefusal = Symbol.for('holdfast.Refusal')
 
-/** Every check of the guard throws it. Its message is the public sentence. It never changes: several requests may share one. It has the form of
- * http-errors, which frameworks know. `instanceof` also recognises a refusal of another copy of this package.
+/**
+ * Every check of the guard throws it. Its message is the public sentence. It never changes: several requests may share
+ * one. It has the form of http-errors, which frameworks know. `instanceof` also recognises a refusal of another copy of
+ * this package.
  * @example
  * app.setErrorHandler((error, _request, reply) => {
  *   if (!(error instanceof Refusal)) throw error
@@ -143,7 +228,10 @@ export class Refusal extends Error {
   readonly reason: RefusalReason
   /** More about the reason, for the log only. */
   readonly detail: RefusalDetail | undefined
-  /** Seconds after which the client may usefully send the request again, for 429 and 503. Undefined if the time is unknown. */
+  /**
+   * Seconds after which the client may usefully send the request again, for 429 and 503. Undefined if the time is
+   * unknown.
+   */
   readonly retryAfterSeconds: number | undefined
   /** The issuer of the token, as the settings name it. Undefined if it was not known yet. */
   readonly issuer: string | undefined
@@ -176,11 +264,20 @@ export class Refusal extends Error {
    * @example throw refusal.with({ headers: { ...refusal.headers, 'x-help': 'https://help.example' } })
    */
   with (fields: RefusalFields): Refusal {
-    return new Refusal(this.reason, { detail: this.detail, retryAfterSeconds: this.retryAfterSeconds, issuer: this.issuer, headers: this.headers, ...fields })
+    return new Refusal(this.reason, {
+      detail: this.detail,
+      retryAfterSeconds: this.retryAfterSeconds,
+      issuer: this.issuer,
+      headers: this.headers,
+      ...fields
+    })
   }
 }
 
-/** A refusal names the issuer of the token, as the settings do. It is a copy, because requests may share the refusal. Any other error is a fault, and is returned as it is. */
+/**
+ * A refusal names the issuer of the token, as the settings do. It is a copy, because requests may share the refusal.
+ * Any other error is a fault, and is returned as it is.
+ */
 export function refusalOfIssuer (error: Error, issuer: string | undefined): Error {
   return error instanceof Refusal ? error.with({ issuer }) : error
 }
@@ -193,8 +290,8 @@ const DETAILED_MESSAGES: Readonly<Record<number, string>> = {
 }
 
 /**
- * The JSON body of an error. `default` is Fastify's own form. `detailed` answers 401 and 403 with `{ error, message, details }` and
- * every other status with `{ detail }`.
+ * The JSON body of an error. `default` is Fastify's own form. `detailed` answers 401 and 403 with `{ error, message,
+ * details }` and every other status with `{ detail }`.
  * @param message our own sentence. If there is none, the name of the status is used.
  */
 export function errorBody (form: ErrorBodyForm, status: number, message?: string): object {
@@ -206,6 +303,8 @@ export function errorBody (form: ErrorBodyForm, status: number, message?: string
 
 /** The bodies of all refusals, as JSON text. */
 export function refusalBodies (form: ErrorBodyForm): Readonly<Record<RefusalReason, string>> {
-  const texts = Object.entries(REFUSALS).map(([reason, { status, description }]) => [reason, JSON.stringify(errorBody(form, status, description))])
+  const texts = Object.entries(REFUSALS).map((
+    [reason, { status, description }]
+  ) => [reason, JSON.stringify(errorBody(form, status, description))])
   return Object.fromEntries(texts)
 }

@@ -1,9 +1,10 @@
 const MAX_EDITS = 2
 
 /**
- * Returns the known name that was probably meant by an unknown name: the nearest one within two edits (a character added, removed or
- * replaced). If there is none, a known name that ends with the unknown one, by whole words: `IDP_DPOP_MODE` for `DPOP_MODE`. Case
- * and separators make no difference, so the name of a variable also matches a key of the file. Undefined if no name is near.
+ * Returns the known name that was probably meant by an unknown name: the nearest one within two edits (a character
+ * added, removed or replaced). If there is none, a known name that ends with the unknown one, by whole words:
+ * `IDP_DPOP_MODE` for `DPOP_MODE`. Case and separators make no difference, so the name of a variable also matches a key
+ * of the file. Undefined if no name is near.
  */
 export function nameThatWasMeant (text: string, names: readonly string[]): string | undefined {
   const given = wordsOf(text)
@@ -28,7 +29,9 @@ function editsBetween (a: string, b: string): number {
   for (let i = 0; i < a.length; i++) {
     const above = row
     row = [i + 1]
-    for (let j = 0; j < b.length; j++) row.push(Math.min(above[j + 1]! + 1, row[j]! + 1, above[j]! + (a[i] === b[j] ? 0 : 1)))
+    for (let j = 0; j < b.length; j++) {
+      row.push(Math.min(above[j + 1]! + 1, row[j]! + 1, above[j]! + (a[i] === b[j] ? 0 : 1)))
+    }
   }
   return row[b.length]!
 }

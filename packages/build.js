@@ -1,6 +1,6 @@
 /**
- * Compiles one package of this folder into its own dist/, before npm packs it: its `prepack` runs this in its folder. The arguments
- * are files of the repository that the package also holds.
+ * Compiles one package of this folder into its own dist/, before npm packs it: its `prepack` runs this in its folder.
+ * The arguments are files of the repository that the package also holds.
  */
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,15 +1,19 @@
 /**
- * Joins the compiled files of the package in this folder. The `prepack` of a package runs this in its folder, after build.js.
+ * Joins the compiled files of the package in this folder. The `prepack` of a package runs this in its folder, after
+ * build.js.
  *
- * The guard, and the tools for tests, become one file of CommonJS each: to load some ninety modules takes longer than to run them, every
- * bundler and test runner takes CommonJS, and the packages that the guard needs later are loaded by a `require` that bundlers see. The
- * service stays in ES modules, because autoload finds its plugins and routes by their paths.
+ * The guard, and the tools for tests, become one file of CommonJS each: to load some ninety modules takes longer than
+ * to run them, every bundler and test runner takes CommonJS, and the packages that the guard needs later are loaded by
+ * a `require` that bundlers see. The service stays in ES modules, because autoload finds its plugins and routes by
+ * their paths.
  */
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { build } from 'esbuild-wasm'
 
-const compiled = readdirSync('dist', { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.js')).map(name => join('dist', name))
+const compiled = readdirSync('dist', { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.js')).map(
+  name => join('dist', name)
+)
 const DOORS = { guard: 'dist/packages/holdfast/index.js', testing: 'dist/packages/holdfast/testing.js' }
 
 const common = {
@@ -31,17 +35,30 @@ const plainRequire = {
   name: 'plain-require',
   setup ({ onLoad }) {
     onLoad({ filter: /[\\/]dist[\\/].*\.js$/ }, ({ path }) => ({
-      contents: readFileSync(path, 'utf8').replace(/^import \{ createRequire \} from 'node:module';$/m, '').replace(/^const require = createRequire\(import\.meta\.url\);$/m, '')
+      contents: readFileSync(path, 'utf8').replace(/^import \{ createRequire \} from 'node:module';$/m, '').replace(
+        /^const require = createRequire\(import\.meta\.url\);$/m,
+        ''
+      )
     }))
   }
 }
 
-/** An app without Redis need not have its client. Bundlers pass over a package that is not there if it is required inside `try`. */
+/**
+ * An app without Redis need not have its client. Bundlers pass over a package that is not there if it is required
+ * inside `try`.
+ */
 const optionalRedis = {
   name: 'optional-redis',
   setup ({ onLoad, onResolve }) {
-    onResolve({ filter: /^ioredis$/ }, ({ namespace }) => namespace === 'optional' ? { path: 'ioredis', external: true } : { path: 'ioredis', namespace: 'optional' })
-    onLoad({ filter: /.*/, namespace: 'optional' }, () => ({ contents: 'try { module.exports = require("ioredis") } catch (error) { throw error }' }))
+    onResolve(
+      { filter: /^ioredis$/ },
+      ({ namespace }) =>
+        namespace === 'optional' ? { path: 'ioredis', external: true } : { path: 'ioredis', namespace: 'optional' }
+    )
+    onLoad(
+      { filter: /.*/, namespace: 'optional' },
+      () => ({ contents: 'try { module.exports = require("ioredis") } catch (error) { throw error }' })
+    )
   }
 }
 

@@ -1,6 +1,7 @@
 /**
- * Changes the pages from the tarballs of a clone to the names on npm. Nobody has these names before the first release, and whoever took
- * them would run their code on our users' machines, so only the release runs this: .github/workflows/release.yml.
+ * Changes the pages from the tarballs of a clone to the names on npm. Nobody has these names before the first release,
+ * and whoever took them would run their code on our users' machines, so only the release runs this:
+ * .github/workflows/release.yml.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 

@@ -38,23 +38,30 @@ export default fp(async (app: FastifyInstance) => {
     app.decorate('guardAudit', undefined)
     return
   }
-  const describe = createDecisionLine({ now: processSurroundings.now, pseudonymKey: await readPseudonymKey(audit, processSurroundings) })
+  const describe = createDecisionLine({
+    now: processSurroundings.now,
+    pseudonymKey: await readPseudonymKey(audit, processSurroundings)
+  })
   const sink = audit.to === 'log' ? createLogSink(app.log) : await openFile(app, audit.to)
   app.decorate('guardAudit', { isRequired: audit.required, state: sink.state })
   app.decorateRequest(kAdmissionNoted, false)
   app.addHook('onClose', () => sink.close())
 
-  const write = (request: FastifyRequest, because?: { readonly reason: string, readonly status: number }): boolean => sink.write(describe({
-    ...decisions.placeOf(request),
-    id: request.id,
-    ip: request.ip,
-    peer: request.socket.remoteAddress,
-    scheme: request.auth?.scheme ?? schemeOf(request.headers.authorization),
-    token: verifiedTokenOf(request)
-  }, because))
+  const write = (request: FastifyRequest, because?: { readonly reason: string, readonly status: number }): boolean =>
+    sink.write(describe({
+      ...decisions.placeOf(request),
+      id: request.id,
+      ip: request.ip,
+      peer: request.socket.remoteAddress,
+      scheme: request.auth?.scheme ?? schemeOf(request.headers.authorization),
+      token: verifiedTokenOf(request)
+    }, because))
 
   decisions.listener = {
-    blockage: () => audit.required && sink.state().fault !== undefined ? new Refusal('audit_unavailable', { retryAfterSeconds: RETRY_AFTER_SECONDS }) : undefined,
+    blockage: () =>
+      audit.required && sink.state().fault !== undefined
+        ? new Refusal('audit_unavailable', { retryAfterSeconds: RETRY_AFTER_SECONDS })
+        : undefined,
     admitted (request) {
       // One request may pass several guards.
       if (request[kAdmissionNoted]) return true
@@ -63,7 +70,9 @@ export default fp(async (app: FastifyInstance) => {
     },
     refused (request, because) {
       // Nobody was asked for anything.
-      if (because.status === 404 && request.headers.authorization === undefined && request.headers['dpop'] === undefined) return
+      if (
+        because.status === 404 && request.headers.authorization === undefined && request.headers['dpop'] === undefined
+      ) return
       // The line that was lost is that of its admission.
       if (because.reason === 'audit_unavailable' && request[kAdmissionNoted]) return
       write(request, because)
@@ -76,12 +85,19 @@ async function openFile (app: FastifyInstance, path: string): Promise<AuditSink>
   try {
     sink = await openAuditFile(path, {
       every: processSurroundings.every,
-      onFault: code => app.log.warn({ event: 'audit_unwritable', path, code }, 'audit unwritable: the lines are lost until it can be written'),
+      onFault: code =>
+        app.log.warn(
+          { event: 'audit_unwritable', path, code },
+          'audit unwritable: the lines are lost until it can be written'
+        ),
       onRecovered: lost => app.log.info({ event: 'audit_writable', path, lost }, 'audit writable')
     })
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw new SettingsError([`AUDIT (audit.to) is ${JSON.stringify(path)}, which cannot be written (${code}); allowed: off, log, or the path of a file`])
+    throw new SettingsError([
+      `AUDIT (audit.to) is ${JSON.stringify(path)}, which cannot be written (${code}); allowed: off, log, or the ` +
+      'path of a file'
+    ])
   }
   reopenOnHangup(app, sink)
   return sink
@@ -90,10 +106,14 @@ async function openFile (app: FastifyInstance, path: string): Promise<AuditSink>
 /** Programs that rotate files say so by SIGHUP, and otherwise it would end the process. */
 function reopenOnHangup (app: FastifyInstance, { reopen }: AuditSink): void {
   process.on('SIGHUP', reopen)
-  app.addHook('onClose', async () => { process.off('SIGHUP', reopen) })
+  app.addHook('onClose', async () => {
+    process.off('SIGHUP', reopen)
+  })
   // fastify-cli ends the service on SIGHUP too, and listens after the app has loaded.
   app.addHook('onReady', async () => {
-    for (const listener of process.listeners('SIGHUP')) if (listener.name === 'onSignal') process.off('SIGHUP', listener)
+    for (const listener of process.listeners('SIGHUP')) {
+      if (listener.name === 'onSignal') process.off('SIGHUP', listener)
+    }
   })
 }
 

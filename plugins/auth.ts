@@ -37,8 +37,8 @@ import type { AccessTokenClaims } from '../lib/token/access-token-claims.ts'
 export type { AccessTokenClaims, IssuerLookup, RequestAuth, Requirement, RequirementOptions }
 
 /**
- * A guard of a route: a hook for onRequest, or for a later phase before the handler. It says nothing of the kind of server, logger or
- * schema, so it fits into every app.
+ * A guard of a route: a hook for onRequest, or for a later phase before the handler. It says nothing of the kind of
+ * server, logger or schema, so it fits into every app.
  */
 export interface GuardHook {
   (request: { readonly raw: object }, reply: object, done: (error?: Error) => void): void
@@ -49,21 +49,26 @@ export interface GuardHook {
 declare module 'fastify' {
   interface FastifyInstance {
     /**
-     * Makes the guard that lets a request pass if it carries a valid access token, and a valid proof if the token is bound.
-     * `authenticate` is also such a guard itself, but it is safer to call it: before this plugin has loaded, the call throws, while
-     * the bare name is undefined, and an undefined hook leaves the route open.
+     * Makes the guard that lets a request pass if it carries a valid access token, and a valid proof if the token is
+     * bound. `authenticate` is also such a guard itself, but it is safer to call it: before this plugin has loaded, the
+     * call throws, while the bare name is undefined, and an undefined hook leaves the route open.
      * @example app.get('/me', { onRequest: app.authenticate() }, request => request.user.sub)
      */
     authenticate: GuardHook & (() => GuardHook)
     /**
-     * Makes the same guard, and the token must also meet all that is given: `scope`, `anyScope`, `claims`, `acr`, `maxAgeSeconds`,
-     * `authorizationDetails`. With `optional`, a request without credentials passes too; `request.auth` is then null.
-     * @example app.post('/payments', { onRequest: app.require({ scope: 'pay', maxAgeSeconds: 300 }) }, request => request.user.sub)
+     * Makes the same guard, and the token must also meet all that is given: `scope`, `anyScope`, `claims`, `acr`,
+     * `maxAgeSeconds`, `authorizationDetails`. With `optional`, a request without credentials passes too;
+     * `request.auth` is then null.
+     * @example
+     * const onRequest = app.require({ scope: 'pay', maxAgeSeconds: 300 })
+     * app.post('/payments', { onRequest }, request => request.user.sub)
      */
     require (requirement: RequirementOptions): GuardHook
     /**
      * Short for `require({ scope: [...] })`, or with `{ any: [...] }` for `require({ anyScope: [...] })`.
-     * @example app.get('/orders', { onRequest: app.requireScope({ any: ['read:orders', 'admin'] }) }, request => request.user.sub)
+     * @example
+     * const onRequest = app.requireScope({ any: ['read:orders', 'admin'] })
+     * app.get('/orders', { onRequest }, request => request.user.sub)
      */
     requireScope (...scopes: RequiredScopes): GuardHook
     /**
@@ -72,7 +77,10 @@ declare module 'fastify' {
      * @param audience replaces the configured one
      * @internal
      */
-    admissionOf (guarded: (request: FastifyRequest) => GuardedRequest, audience: string | undefined): Admission<FastifyRequest>
+    admissionOf (
+      guarded: (request: FastifyRequest) => GuardedRequest,
+      audience: string | undefined
+    ): Admission<FastifyRequest>
     /** The settings that the guard was built from. @internal */
     guardSettings: Settings
     /** The state of the parts behind the guard, for health and metrics. @internal */
@@ -85,11 +93,14 @@ declare module 'fastify' {
     guardRevocation: RevocationParts | undefined
   }
   interface FastifyRequest {
-    /** How the request proved its sender. Null until its token and proof have passed, and if they are refused. `user` is then null too. */
+    /**
+     * How the request proved its sender. Null until its token and proof have passed, and if they are refused. `user` is
+     * then null too.
+     */
     auth: RequestAuth | null
     /**
-     * Does in a handler what the guard `app.authenticate()` does before it. Rejects with a `Refusal`. However often a handler asks, token
-     * and proof are checked once.
+     * Does in a handler what the guard `app.authenticate()` does before it. Rejects with a `Refusal`. However often a
+     * handler asks, token and proof are checked once.
      * @example
      * app.get('/me', async request => {
      *   await request.authenticate()
@@ -113,16 +124,20 @@ declare module 'fastify' {
 }
 
 /**
- * Gives `request.user` its type. An app may declare that member itself, or its @fastify/jwt does. Two declarations of one member must be
- * equal, but a member may replace an inherited one. So this one is inherited, and it gives way to any type as soon as the member is no
- * longer read-only, which means that it is the app's.
+ * Gives `request.user` its type. An app may declare that member itself, or its @fastify/jwt does. Two declarations of
+ * one member must be equal, but a member may replace an inherited one. So this one is inherited, and it gives way to
+ * any type as soon as the member is no longer read-only, which means that it is the app's.
  */
 export interface DefaultUser {
   /** The verified claims of the access token. Null until token and proof have passed. */
-  readonly user: IsSame<Pick<{ [Member in keyof FastifyRequest]: Member }, 'user'>, ReadOnlyUser> extends true ? AccessTokenClaims : unknown
+  readonly user: IsSame<Pick<{ [Member in keyof FastifyRequest]: Member }, 'user'>, ReadOnlyUser> extends true
+    ? AccessTokenClaims
+    : unknown
 }
 
-interface ReadOnlyUser { readonly user: 'user' }
+interface ReadOnlyUser {
+  readonly user: 'user'
+}
 type IsSame<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false
 
 declare module 'fastify' {
@@ -136,7 +151,9 @@ declare module '@fastify/jwt' {
   /** As above. */
   interface DefaultJwtUser {
     /** The verified claims of the access token. */
-    readonly user: IsSame<Pick<{ [Member in keyof FastifyJWT]: Member }, 'user'>, ReadOnlyUser> extends true ? AccessTokenClaims : unknown
+    readonly user: IsSame<Pick<{ [Member in keyof FastifyJWT]: Member }, 'user'>, ReadOnlyUser> extends true
+      ? AccessTokenClaims
+      : unknown
   }
   interface FastifyJWT extends DefaultJwtUser {}
 }
@@ -145,9 +162,12 @@ const kReply = Symbol('holdfast.reply')
 
 const WARM_UP_DELAY_MS = 10
 
-const AWAITED = 'A guard of the app was awaited, and that checks no request. Name the guard in the route, as { onRequest: app.authenticate() }, or in a handler await request.authenticate()'
+const AWAITED =
+  'A guard of the app was awaited, and that checks no request. Name the guard in the route, as { onRequest: ' +
+  'app.authenticate() }, or in a handler await request.authenticate()'
 
-const TWICE = 'Holdfast is registered already, in this scope or around it. Register each one in a scope of its own: app.register(async scope => { await scope.register(holdfast, options) })'
+const TWICE = 'Holdfast is registered already, in this scope or around it. Register each one in a scope of its own: ' +
+  'app.register(async scope => { await scope.register(holdfast, options) })'
 
 export default fp<HoldfastOptions>(async (app, options) => {
   if (app.hasDecorator('guardState')) throw new Error(TWICE)
@@ -155,13 +175,17 @@ export default fp<HoldfastOptions>(async (app, options) => {
   const given = settingsOf(app, options)
   const { settings, ...functions }: OwnSettings = given ? { settings: given } : await readOwnSettings(app, options)
   // Secure servers of HTTP/1.1 and of HTTP/2 are both TLS servers.
-  if (settings.server.clientCertificate === 'socket' && !((app.server as unknown) instanceof TlsServer)) throw new SettingsError([NO_TLS_SOCKET])
+  if (settings.server.clientCertificate === 'socket' && !((app.server as unknown) instanceof TlsServer)) {
+    throw new SettingsError([NO_TLS_SOCKET])
+  }
   logStart(app, settings, functions.lookUpIssuer !== undefined)
   const doubles = (options as MayHaveTestDoubles)[kTestDoubles] ?? (app as MayHaveTestDoubles)[kTestDoubles]
   if (doubles) app.log.warn('The keys and the clock are those of a test issuer: only for tests')
   const surroundings = doubles?.surroundings ?? processSurroundings
   const certificates = settings.server.clientCertificate === 'off' ? doubles?.readCertificate : undefined
-  const guardSettings = certificates ? { ...settings, server: { ...settings.server, clientCertificate: 'client-cert' as const } } : settings
+  const guardSettings = certificates
+    ? { ...settings, server: { ...settings.server, clientCertificate: 'client-cert' as const } }
+    : settings
   const parts = await createGuardParts(guardSettings, {
     surroundings,
     jwtTools: (app as MayHaveJwtTools)[kJwtTools],
@@ -172,7 +196,20 @@ export default fp<HoldfastOptions>(async (app, options) => {
     metadataMount: given && app.prefix,
     mount: app.prefix
   })
-  const { guard, guardFor, judge, signals, challengesFor, tally, nonces, revocation, issuers, replay, verified, clientKeys } = parts
+  const {
+    guard,
+    guardFor,
+    judge,
+    signals,
+    challengesFor,
+    tally,
+    nonces,
+    revocation,
+    issuers,
+    replay,
+    verified,
+    clientKeys
+  } = parts
   // Without revocation nothing ends by itself.
   const onAdmitted = revocation && ((request: FastifyRequest): void => app.endWithToken!(request))
   const decisions: Decisions<FastifyRequest> = {
@@ -186,9 +223,17 @@ export default fp<HoldfastOptions>(async (app, options) => {
   app.decorate('guardState', { issuers, replay, verified, clientKeys, revocation })
   app.decorate('guardTally', tally)
   app.decorate('guardRevocation', revocation)
-  app.decorate('admissionOf', (guarded, audience) => audience === undefined
-    ? createAdmission({ guard, judge, signals, decisions, refuse, guarded })
-    : createAdmission({ guard: guardFor(audience), judge, signals, decisions, refuse: refuser(challengesFor(audience)), guarded }))
+  app.decorate('admissionOf', (guarded, audience) =>
+    audience === undefined
+      ? createAdmission({ guard, judge, signals, decisions, refuse, guarded })
+      : createAdmission({
+        guard: guardFor(audience),
+        judge,
+        signals,
+        decisions,
+        refuse: refuser(challengesFor(audience)),
+        guarded
+      }))
 
   app.decorateRequest(kReply, null)
   // A guard in a handler has no reply at hand.
@@ -199,16 +244,27 @@ export default fp<HoldfastOptions>(async (app, options) => {
   if (isUserOfPassport(app)) keepUser(app)
   if (!app.hasRequestDecorator('user')) app.decorateRequest('user', null as unknown as AccessTokenClaims)
   app.decorateRequest('auth', null)
-  app.decorateRequest('authenticate', function () { return admitOnce(this, ANY_TOKEN) })
-  app.decorateRequest('require', function (options) { return admitOnce(this, parseRequirement(options)) })
-  app.decorateRequest('requireScope', function (...scopes) { return admitOnce(this, parseRequiredScopes(...scopes)) })
+  app.decorateRequest('authenticate', function () {
+    return admitOnce(this, ANY_TOKEN)
+  })
+  app.decorateRequest('require', function (options) {
+    return admitOnce(this, parseRequirement(options))
+  })
+  app.decorateRequest('requireScope', function (...scopes) {
+    return admitOnce(this, parseRequiredScopes(...scopes))
+  })
 
   const anyToken = guardHook(ANY_TOKEN)
-  app.decorate('authenticate', asGuard(function (...args: unknown[]) {
-    if (args.length === 0) return anyToken
-    if (typeof args[2] !== 'function') throw new TypeError('authenticate takes no arguments; require and requireScope say what a token needs')
-    return Reflect.apply(anyToken, app, args)
-  }, ANY_TOKEN) as FastifyInstance['authenticate'])
+  app.decorate(
+    'authenticate',
+    asGuard(function (...args: unknown[]) {
+      if (args.length === 0) return anyToken
+      if (typeof args[2] !== 'function') {
+        throw new TypeError('authenticate takes no arguments; require and requireScope say what a token needs')
+      }
+      return Reflect.apply(anyToken, app, args)
+    }, ANY_TOKEN) as FastifyInstance['authenticate']
+  )
   app.decorate('require', options => guardHook(parseRequirement(options)))
   app.decorate('requireScope', (...scopes) => guardHook(parseRequiredScopes(...scopes)))
 
@@ -232,12 +288,21 @@ export default fp<HoldfastOptions>(async (app, options) => {
   })
 
   function guardHook (requirement: Requirement): GuardHook {
-    return asGuard((request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void) => admit(request, requirement, done), requirement) as GuardHook
+    return asGuard(
+      (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void) =>
+        admit(request, requirement, done),
+      requirement
+    ) as GuardHook
   }
 
-  /** Makes the function that gives a refusal its headers and its log line. Any other error is a fault and becomes a 500. */
+  /**
+   * Makes the function that gives a refusal its headers and its log line. Any other error is a fault and becomes a 500.
+   */
   function refuser (challenges: Challenges) {
-    /** Each refusal with its headers. The calls of one handler share a check and its refusal, which is logged and counted once. */
+    /**
+     * Each refusal with its headers. The calls of one handler share a check and its refusal, which is logged and
+     * counted once.
+     */
     const prepared = new WeakMap<Refusal, Refusal>()
 
     return function refuse (request: FastifyRequest, error: Error, requirement: Requirement): Error {
@@ -265,7 +330,10 @@ export default fp<HoldfastOptions>(async (app, options) => {
   }
 }, { name: 'holdfast-auth', fastify: '>=5 <7' })
 
-/** A session of @fastify/passport names its user before the handler. In a request with a token, the caller is the token's, until the handler. */
+/**
+ * A session of @fastify/passport names its user before the handler. In a request with a token, the caller is the
+ * token's, until the handler.
+ */
 function keepUser (app: FastifyInstance): void {
   const keep = (request: FastifyRequest, _reply: FastifyReply, done: () => void): void => {
     const token = verifiedTokenOf(request)
@@ -275,7 +343,9 @@ function keepUser (app: FastifyInstance): void {
   app.addHook('preValidation', keep)
   app.addHook('preHandler', keep)
   // The route may have hooks of its own.
-  app.addHook('onRoute', route => { route.preHandler = [route.preHandler ?? [], keep].flat() })
+  app.addHook('onRoute', route => {
+    route.preHandler = [route.preHandler ?? [], keep].flat()
+  })
 }
 
 /** Fastify sends the headers of an error with its own answer only. */
@@ -285,8 +355,8 @@ function stand ({ [kReply]: reply }: FastifyRequest, refusal: Refusal): Refusal 
 }
 
 /**
- * Makes a function a guard: it carries its requirement, and it cannot be awaited. `await app.authenticate()` makes a guard and checks
- * nothing. Without a `then` of its own, a hook or handler with that line would let every request pass.
+ * Makes a function a guard: it carries its requirement, and it cannot be awaited. `await app.authenticate()` makes a
+ * guard and checks nothing. Without a `then` of its own, a hook or handler with that line would let every request pass.
  */
 function asGuard (hook: (...args: never[]) => unknown, requirement: Requirement): object {
   const then = (_resolve: unknown, reject: (error: Error) => void): void => reject(new TypeError(AWAITED))
@@ -306,7 +376,10 @@ function logStart (app: FastifyInstance, settings: Settings, areIssuersAsked: bo
   if (promise !== undefined) app.log.info({ event: 'replay_promise' }, promise)
 }
 
-/** The settings that holdfast.ts has decorated. Options take precedence: an app may have its own settings under that name. */
+/**
+ * The settings that holdfast.ts has decorated. Options take precedence: an app may have its own settings under that
+ * name.
+ */
 function settingsOf (app: FastifyInstance & { settings?: Settings }, options: HoldfastOptions): Settings | undefined {
   return Object.keys(ownOptions(options)).length === 0 ? app.settings : undefined
 }
@@ -318,6 +391,10 @@ interface OwnSettings extends AppFunctions {
 async function readOwnSettings (app: FastifyInstance, given: HoldfastOptions): Promise<OwnSettings> {
   const { written, ...lookup } = takeIssuerLookup(ownOptions(given))
   const { options, trustPeer } = withTrustOf(app, settingsFromOptions(written))
-  const settings = await validateSettings(options, checkOptions, { ...NO_FAULTS, areIssuersAsked: lookup.lookUpIssuer !== undefined, arePeersAsked: trustPeer !== undefined })
+  const settings = await validateSettings(options, checkOptions, {
+    ...NO_FAULTS,
+    areIssuersAsked: lookup.lookUpIssuer !== undefined,
+    arePeersAsked: trustPeer !== undefined
+  })
   return { ...lookup, settings, trustPeer }
 }

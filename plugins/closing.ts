@@ -15,13 +15,16 @@ declare module 'fastify' {
 const DRAIN_MS = 500
 /** Milliseconds for which a connection may send the rest of a request after no new requests are accepted. */
 const QUIET_MS = 500
-/** Milliseconds that such a request may take. Drain and this time together end before fastify-cli ends the process with an error. */
+/**
+ * Milliseconds that such a request may take. Drain and this time together end before fastify-cli ends the process with
+ * an error.
+ */
 const ANSWER_MS = 9000
 
 /**
- * By itself, closing waits for every connection and ends only those that are idle after an answer. Node's time limits do not hold
- * any more. So from the start of closing no connection is kept after its answer. A connection that owes no answer is ended. At last
- * all connections are ended.
+ * By itself, closing waits for every connection and ends only those that are idle after an answer. Node's time limits
+ * do not hold any more. So from the start of closing no connection is kept after its answer. A connection that owes no
+ * answer is ended. At last all connections are ended.
  */
 export default fp(async (app: FastifyInstance) => {
   const { servers, open } = app.connections
@@ -42,7 +45,8 @@ export default fp(async (app: FastifyInstance) => {
       // Fastify closes the main server now. It closes the others later and does not wait for them.
       if (server !== app.server) closed.push(once(server.close(), 'close'))
     }
-    // This runs again and again, since a connection may begin another request after its answer. Neither timer keeps the process alive.
+    // This runs again and again, since a connection may begin another request after its answer. Neither timer keeps the
+    // process alive.
     quietTimer = setInterval(end, QUIET_MS, isQuiet).unref()
     answerTimer = setTimeout(end, ANSWER_MS, () => true).unref()
   })

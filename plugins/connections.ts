@@ -11,14 +11,14 @@ import { inTurn } from '../server/queued-response.ts'
 declare module 'fastify' {
   interface FastifyInstance {
     /**
-     * Connections of all servers of the app. On `localhost` Fastify makes one server for each address, and `app.server` is only the
-     * first one.
+     * Connections of all servers of the app. On `localhost` Fastify makes one server for each address, and `app.server`
+     * is only the first one.
      */
     connections: {
-      readonly servers: ReadonlySet<Server>
-      readonly open: ReadonlySet<Socket>
+      readonly servers: ReadonlySet<Server>,
+      readonly open: ReadonlySet<Socket>,
       /** Connections refused since the start because there were too many. */
-      readonly dropped: number
+      readonly dropped: number,
       /** Requests refused since the start before they could be read, by their status. */
       readonly unreadable: Readonly<Record<ClientErrorStatus, number>>
     }
@@ -30,14 +30,20 @@ export const MAX_CONNECTIONS = 10_000
 /** Node publishes every connection that any server of the process has accepted. */
 const CHANNEL = 'net.server.socket'
 
-/** Sets the limits that server options cannot express, for every server of the app: the number of all connections together. */
+/**
+ * Sets the limits that server options cannot express, for every server of the app: the number of all connections
+ * together.
+ */
 export default fp(async (app: FastifyInstance) => {
   const main = app.server
   const handler = main.listeners('request')[0] as RequestListener
   const handleInTurn = inTurn(handler)
   const servers = new Set<Server>()
   const open = new Set<Socket>()
-  const unreadable = Object.fromEntries(CLIENT_ERROR_STATUSES.map(status => [status, 0])) as Record<ClientErrorStatus, number>
+  const unreadable = Object.fromEntries(CLIENT_ERROR_STATUSES.map(status => [status, 0])) as Record<
+    ClientErrorStatus,
+    number
+  >
   const connections = { servers, open, dropped: 0, unreadable }
   app.decorate('connections', connections)
 
@@ -46,7 +52,9 @@ export default fp(async (app: FastifyInstance) => {
   main.prependListener('clientError', noteUnreadable)
   adopt(main)
   app.addHook('onReady', async () => subscribe(CHANNEL, take))
-  app.addHook('onClose', async () => { unsubscribe(CHANNEL, take) })
+  app.addHook('onClose', async () => {
+    unsubscribe(CHANNEL, take)
+  })
 
   function take (message: unknown): void {
     const { socket } = message as { socket: Socket & { server: Server } }
@@ -67,7 +75,9 @@ export default fp(async (app: FastifyInstance) => {
   /** Applies the limits of the main server to a further server, at the first connection of that server. */
   function adopt (server: Server): void {
     servers.add(server)
-    server.on('drop', () => { connections.dropped++ })
+    server.on('drop', () => {
+      connections.dropped++
+    })
     server.off('request', handler).on('request', handleInTurn)
     if (server === main) return
     server.maxConnections = main.maxConnections
@@ -78,7 +88,8 @@ export default fp(async (app: FastifyInstance) => {
     }
     // Fastify passes upgrades on to the main server. If the app does not handle them, the connection would never end.
     if (main.listenerCount('upgrade') === 0) server.removeAllListeners('upgrade')
-    // It accepts nothing more. The server's own method would, from Node 26 on, also end this connection before its first request.
+    // It accepts nothing more. The server's own method would, from Node 26 on, also end this connection before its
+    // first request.
     if (!main.listening) NetServer.prototype.close.call(server)
   }
 

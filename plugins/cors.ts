@@ -12,14 +12,15 @@ declare module 'fastify' {
 const PREFLIGHT_SECONDS = 600
 
 /**
- * Lets browser applications of the configured origins call the API. A preflight is answered before any guard, and headers are
- * exposed on errors too.
+ * Lets browser applications of the configured origins call the API. A preflight is answered before any guard, and
+ * headers are exposed on errors too.
  */
 export default fp(async (app: FastifyInstance) => {
   const { corsOrigins: origins, corsHeaders: more = [] } = app.settings.server
   if (!origins) return
 
-  // OPTIONS is answered only for preflight, and by routes that answer it themselves. Any other OPTIONS request is not found.
+  // OPTIONS is answered only for preflight, and by routes that answer it themselves. Any other OPTIONS request is not
+  // found.
   app.addHook('onRequest', (request, reply, done) => {
     const { origin, 'access-control-request-method': method } = request.headers
     const isAnswered = (origin !== undefined && method !== undefined) || request.routeOptions.config.cors !== undefined
@@ -34,7 +35,8 @@ export default fp(async (app: FastifyInstance) => {
     allowedHeaders: ['Authorization', 'DPoP', 'Content-Type', ...more],
     exposedHeaders: ['WWW-Authenticate', 'DPoP-Nonce', 'Retry-After', ...more],
     maxAge: PREFLIGHT_SECONDS,
-    // This is for HTTP caches, as on every answer under /api: the hooks of those routes do not run for preflight. A browser obeys only
+    // This is for HTTP caches, as on every answer under /api: the hooks of those routes do not run for preflight. A
+    // browser obeys only
     // `maxAge`.
     cacheControl: 'no-store'
   })

@@ -10,14 +10,17 @@ import { statusOfClientError } from '../server/client-error.ts'
 import type { ClientError } from '../server/client-error.ts'
 import { UNROUTABLE } from '../server/request-ends.ts'
 
-/** Milliseconds for which such a connection may end by itself after its answer. If it were closed at once, the answer might be lost. */
+/**
+ * Milliseconds for which such a connection may end by itself after its answer. If it were closed at once, the answer
+ * might be lost.
+ */
 const LINGER_MS = 1000
 
 const UNKNOWN = 'There is no such resource.'
 
 /**
- * Turns every error into status and body, in the form that `ERROR_BODY` selects. The plugin that refuses a request adds the headers
- * to the refusal.
+ * Turns every error into status and body, in the form that `ERROR_BODY` selects. The plugin that refuses a request adds
+ * the headers to the refusal.
  */
 export default fp(async (app: FastifyInstance) => {
   const form = app.settings.api.errorBody
@@ -25,13 +28,14 @@ export default fp(async (app: FastifyInstance) => {
 
   app.setErrorHandler((error: (FastifyError & { headers?: Record<string, string> }) | Refusal, request, reply) => {
     const status = statusOf(error)
-    // A request without a route is answered as unknown, whatever is wrong with its body, which is not read. Only a body that is too large
-    // keeps its own error.
+    // A request without a route is answered as unknown, whatever is wrong with its body, which is not read. Only a body
+    // that is too large keeps its own error.
     if (request.is404 && status < 500 && status !== 413) return answer(reply, form, 404, UNKNOWN)
     if (error.headers) reply.headers(error.headers)
     // What a client sends may be more than is carried, or than is held at once. That is no fault of the service.
-    if (status === 501 || (status === 503 && error instanceof GateError)) request.log.info({ fault: error.message }, 'request refused')
-    else if (status >= 500 && !(error instanceof Refusal)) request.log.error({ err: error }, 'request failed')
+    if (status === 501 || (status === 503 && error instanceof GateError)) {
+      request.log.info({ fault: error.message }, 'request refused')
+    } else if (status >= 500 && !(error instanceof Refusal)) request.log.error({ err: error }, 'request failed')
     if (request.mcpBody) return send(reply, status, rpcErrorBody(error, status, request.mcpBody))
     if (error instanceof Refusal) return send(reply, status, bodies[error.reason])
     answer(reply, form, status, status >= 500 ? undefined : error.message)
@@ -47,7 +51,8 @@ export default fp(async (app: FastifyInstance) => {
 export function answerBadTarget (form: ErrorBodyForm, isGate: boolean) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
     const status = isGate && request.raw.url!.startsWith('/verify/') ? 403 : statusOf(error)
-    // The server is the one thing that is shared with the service: the request belongs to the root, and the service may be a plugin below.
+    // The server is the one thing that is shared with the service: the request belongs to the root, and the service may
+    // be a plugin below.
     request.server.server.emit(UNROUTABLE, request, reply)
     answer(reply, form, status, 'The request target is not valid.')
   }
@@ -62,7 +67,11 @@ export function answerClientError (form: ErrorBodyForm) {
       return
     }
     const body = JSON.stringify(errorBody(form, status, 'The request is not valid HTTP, too large or too slow.'))
-    socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${body.length}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n${body}`)
+    socket.end(
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json; ` +
+        `charset=utf-8\r\nContent-Length: ${body.length}\r\nCache-Control: no-store\r\nConnection: ` +
+        `close\r\n\r\n${body}`
+    )
     // Node's time limits no longer apply to the connection, and it is not idle as long as bytes arrive.
     setTimeout(() => socket.destroy(), LINGER_MS).unref()
   }
@@ -78,5 +87,7 @@ function answer (reply: FastifyReply, form: ErrorBodyForm, status: number, messa
 
 // The reply is not returned: Fastify would wait for it as for a promise.
 function send (reply: FastifyReply, status: number, json: string): void {
-  reply.code(status).header('content-type', 'application/json; charset=utf-8').header('cache-control', 'no-store').send(json)
+  reply.code(status).header('content-type', 'application/json; charset=utf-8').header('cache-control', 'no-store').send(
+    json
+  )
 }

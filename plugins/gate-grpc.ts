@@ -18,7 +18,9 @@ declare module 'fastify' {
     grpcAddress: () => AddressInfo | undefined
     /** The number of open connections of Envoy. */
     grpcSessions: () => number
-    /** The check request of Envoy's gRPC for which this request was made. Undefined for all that come from elsewhere. */
+    /**
+     * The check request of Envoy's gRPC for which this request was made. Undefined for all that come from elsewhere.
+     */
     checkRequestOf: (request: IncomingMessage) => CheckRequest | undefined
   }
 }
@@ -26,17 +28,30 @@ declare module 'fastify' {
 /** Envoy writes these itself, in place of what the client sent. */
 const OF_ENVOY: ReadonlySet<string> = new Set(['x-forwarded-for', 'x-forwarded-proto'])
 /** What Envoy passes on to the client. */
-const PASSED_ON: ReadonlySet<string> = new Set(['www-authenticate', 'dpop-nonce', 'retry-after', 'content-type', 'cache-control'])
+const PASSED_ON: ReadonlySet<string> = new Set([
+  'www-authenticate',
+  'dpop-nonce',
+  'retry-after',
+  'content-type',
+  'cache-control'
+])
 /** The headers of the client that are judged. Two lines stay refused when they are joined. */
 const JUDGED = ['authorization', 'dpop', PARTIAL_BODY, 'x-request-id', 'x-forwarded-for']
 /** Those that say how a message is read, also if `_` stands for `-`: some upstreams see no difference. */
-const OF_MESSAGE: ReadonlySet<string> = new Set(['content-type', 'content-encoding', 'mcp-method', 'mcp-name', 'mcp-protocol-version'])
+const OF_MESSAGE: ReadonlySet<string> = new Set([
+  'content-type',
+  'content-encoding',
+  'mcp-method',
+  'mcp-name',
+  'mcp-protocol-version'
+])
 /** Names a check request. Only this process knows the values, so no request from elsewhere has one. */
 const CHECK_NAME = 'x-holdfast-check'
 
 /**
- * Envoy's external authorization over gRPC, on a port of its own. Each check request goes to `/verify/forwarded` inside the process, so
- * that both forms have one answer, and each hook holds for both: overload, log, metrics, nonces, and those of an app's own plugins.
+ * Envoy's external authorization over gRPC, on a port of its own. Each check request goes to `/verify/forwarded` inside
+ * the process, so that both forms have one answer, and each hook holds for both: overload, log, metrics, nonces, and
+ * those of an app's own plugins.
  */
 export default fp(async (app: FastifyInstance) => {
   const settings = app.gate?.settings
@@ -53,34 +68,51 @@ export default fp(async (app: FastifyInstance) => {
     const listening = server = createGrpcServer({
       path: CHECK_PATH,
       isTrusted: createPeerTrust(app.settings.server.trustProxy),
-      onUntrusted: remoteAddress => app.log.info({ reason: 'peer_untrusted', remoteAddress }, 'grpc connection refused'),
+      onUntrusted: remoteAddress =>
+        app.log.info({ reason: 'peer_untrusted', remoteAddress }, 'grpc connection refused'),
       answer,
       onFault: err => app.log.error({ err }, 'authorization request failed'),
       // Fastify only logs what a hook throws here, and a gate that Envoy cannot ask must not run on.
       onError: error => app.server.emit('error', Object.assign(error, { setting: 'gate.grpcPort' }))
     }, processSurroundings)
-    listening.listen(port, address, () => app.log.info({ event: 'grpc_listening', port: listening.address()!.port }, 'grpc listening'))
+    listening.listen(
+      port,
+      address,
+      () => app.log.info({ event: 'grpc_listening', port: listening.address()!.port }, 'grpc listening')
+    )
   })
   // This takes as long as the answers that are due. Meanwhile the service waits for its own.
   let closed: Promise<void> | undefined
-  app.addHook('preClose', async () => { closed = server?.close() })
+  app.addHook('preClose', async () => {
+    closed = server?.close()
+  })
   app.addHook('onClose', () => closed)
 
   async function answer (message: Buffer, remoteAddress: string): Promise<Buffer> {
     const check = readCheckRequest(message)
     const { method, path, host, scheme, headers } = check
     const name = randomUUID()
-    const lines: Record<string, string> = { [CHECK_NAME]: name, 'x-forwarded-method': method, 'x-forwarded-proto': scheme, 'x-forwarded-host': host, 'x-forwarded-uri': path }
+    const lines: Record<string, string> = {
+      [CHECK_NAME]: name,
+      'x-forwarded-method': method,
+      'x-forwarded-proto': scheme,
+      'x-forwarded-host': host,
+      'x-forwarded-uri': path
+    }
     for (const judged of JUDGED) if (headers.has(judged)) lines[judged] = headers.get(judged)!.join(', ')
     for (const [spelling, values] of headers) {
       const name = plainName(spelling)
       if (OF_MESSAGE.has(name)) lines[name] = [lines[name] ?? [], values].flat().join(', ')
     }
     checks.set(name, check)
-    const verdict = await app.inject({ url: '/verify/forwarded', headers: lines, remoteAddress }).finally(() => checks.delete(name))
+    const verdict = await app.inject({ url: '/verify/forwarded', headers: lines, remoteAddress }).finally(() =>
+      checks.delete(name)
+    )
     const answered = Object.entries(verdict.headers).map(([name, value]) => [name, String(value)] as const)
     const passedOn = answered.filter(([name]) => PASSED_ON.has(name))
-    if (verdict.statusCode !== 200) return writeDenied({ status: verdict.statusCode, headers: passedOn, body: verdict.body })
+    if (verdict.statusCode !== 200) {
+      return writeDenied({ status: verdict.statusCode, headers: passedOn, body: verdict.body })
+    }
     return writePassed({
       set: answered.filter(([name]) => isIdentityName(name)),
       remove: [

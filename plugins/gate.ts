@@ -13,7 +13,13 @@ import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/headers.ts'
 import { nameMatches } from '../lib/gate/rules.ts'
 import type { IdentityHeaders } from '../lib/gate/headers.ts'
 import type { GateRule } from '../lib/gate/rule.ts'
-import { bodyTooLarge, createBodyReader, MAX_ADDRESS_BYTES, MAX_MESSAGE_BYTES, MAX_TOKEN_BYTES } from '../lib/gate/message-body.ts'
+import {
+  bodyTooLarge,
+  createBodyReader,
+  MAX_ADDRESS_BYTES,
+  MAX_MESSAGE_BYTES,
+  MAX_TOKEN_BYTES
+} from '../lib/gate/message-body.ts'
 import { findWiderRules } from '../lib/gate/rules.ts'
 import { openStatementKeys } from '../lib/gate/statement-keys.ts'
 import type { StatementKeyError, StatementKeys } from '../lib/gate/statement-keys.ts'
@@ -29,7 +35,8 @@ export interface Gate {
   readonly settings: GateSettings
   execute: Executor<FastifyRequest>
   /**
-   * Logs and counts why a request does not pass, and gives the error to answer with. What the guard has refused is logged and has its status.
+   * Logs and counts why a request does not pass, and gives the error to answer with. What the guard has refused is
+   * logged and has its status.
    * @param status for every other refusal
    * @param reason for a GateError
    */
@@ -80,14 +87,23 @@ export default fp(async (app: FastifyInstance) => {
   // The service's own paths have routes of their own.
   decisions.placeOf = request => {
     const { gated, mcpMatches } = request
-    if (!gated) return isDoor(request) ? { method: request.method, route: undefined, call: undefined } : placeOf(request)
-    return { method: gated.method, route: gated.place.rules[0].path, call: mcpMatches ? nameMatches(mcpMatches) : undefined }
+    if (!gated) {
+      return isDoor(request)
+        ? { method: request.method, route: undefined, call: undefined }
+        : placeOf(request)
+    }
+    return {
+      method: gated.method,
+      route: gated.place.rules[0].path,
+      call: mcpMatches ? nameMatches(mcpMatches) : undefined
+    }
   }
   const execute = createExecutor<FastifyRequest>({
     rules: settings.rules,
     exactPaths: settings.exactPaths,
     admissionOf: audience => app.admissionOf(({ gated }) => gated!, audience),
-    onMessagesJudged: ({ mcpMatches }, { place }, hasPassed) => app.guardTally?.judged(place.rules[0].path, mcpMatches ?? undefined, hasPassed)
+    onMessagesJudged: ({ mcpMatches }, { place }, hasPassed) =>
+      app.guardTally?.judged(place.rules[0].path, mcpMatches ?? undefined, hasPassed)
   })
   const { timeoutSeconds, bodyLimit = MAX_MESSAGE_BYTES } = settings
   const maxBytes = Math.min(bodyLimit, MAX_MESSAGE_BYTES)
@@ -98,48 +114,67 @@ export default fp(async (app: FastifyInstance) => {
   const expecting = new WeakSet<IncomingMessage>()
   if (settings.rules.length === 0) app.log.warn('The gate has no rules, so nothing passes it')
   for (const [path, wider] of findWiderRules(settings.rules)) {
-    app.log.warn({ event: 'wider_rule', path, wider, exactPaths: settings.exactPaths }, 'Beside the rules for messages of a path there are rules for wider paths: whatever the upstream serves there, tools included, needs no more than they ask for')
+    app.log.warn(
+      { event: 'wider_rule', path, wider, exactPaths: settings.exactPaths },
+      'Beside the rules for messages of a path there are rules for wider paths: whatever the upstream serves ' +
+        'there, tools included, needs no more than they ask for'
+    )
   }
   if (settings.upstream !== undefined && settings.rules.some(({ upgrade }) => upgrade)) takeUpgrades(app, upgrades)
   if (settings.upstream !== undefined) takeExpectations(app, expecting)
 
-  app.decorate('gate', {
-    settings,
-    execute,
-    resources,
-    keySet: signing && (() => signing.current.keySet),
-    maxBodyBytes: maxBytes,
-    upgradeOf: request => upgrades.get(request),
-    refused (request, error, status, reason) {
-      const why = error instanceof GateError ? { reason: reasonOf(error, reason), fault: error.message } : error instanceof Refusal && !error.headers ? { reason: error.reason, ...error.detail } : undefined
-      if (!why) return error
-      request.log.info({ ...why, route: decisions.placeOf(request).route }, 'request refused')
-      app.guardTally?.refused(why.reason)
-      decisions.listener?.refused(request, { reason: why.reason, status })
-      return app.httpErrors.createError(status, error.message, { rpcCode: error instanceof GateError ? error.rpcCode : undefined })
-    },
-    async readBody (request, reply) {
-      // The client need not send what is not read.
-      if (Number(request.raw.headers['content-length']) > maxBytes) throw bodyTooLarge()
-      this.goAhead(request, reply)
-      const { ip, raw } = request
-      const senders = [{ name: ip, maxBytes: MAX_ADDRESS_BYTES }, { name: raw.headers.authorization ?? '', maxBytes: MAX_TOKEN_BYTES }]
-      return readWhole(raw, reply.raw, senders.filter(({ name }) => name))
-    },
-    goAhead ({ raw }, reply) {
-      if (expecting.delete(raw)) reply.raw.writeContinue()
-    },
-    identify (request, audience) {
-      const { user, auth } = request
-      const caller = auth ? { claims: user!, scopes: auth.scopes, issuer: auth.issuer } : undefined
-      const headers = identityHeaders(caller)
-      if (!signing) return headers
-      const { method, target, url } = request.gated!
-      const issuer = app.settings.server.publicUrl ?? url.href.slice(0, -url.ownPath.length)
-      const path = target.split('?', 1)[0]!
-      return { ...headers, [STATEMENT_HEADER]: caller ? signing.current.sign(caller, { issuer, audience: audience!, method, path }) : '' }
-    }
-  } satisfies Gate)
+  app.decorate(
+    'gate',
+    {
+      settings,
+      execute,
+      resources,
+      keySet: signing && (() => signing.current.keySet),
+      maxBodyBytes: maxBytes,
+      upgradeOf: request => upgrades.get(request),
+      refused (request, error, status, reason) {
+        const why = error instanceof GateError
+          ? { reason: reasonOf(error, reason), fault: error.message }
+          : error instanceof Refusal && !error.headers
+            ? { reason: error.reason, ...error.detail }
+            : undefined
+        if (!why) return error
+        request.log.info({ ...why, route: decisions.placeOf(request).route }, 'request refused')
+        app.guardTally?.refused(why.reason)
+        decisions.listener?.refused(request, { reason: why.reason, status })
+        return app.httpErrors.createError(status, error.message, {
+          rpcCode: error instanceof GateError ? error.rpcCode : undefined
+        })
+      },
+      async readBody (request, reply) {
+        // The client need not send what is not read.
+        if (Number(request.raw.headers['content-length']) > maxBytes) throw bodyTooLarge()
+        this.goAhead(request, reply)
+        const { ip, raw } = request
+        const senders = [{ name: ip, maxBytes: MAX_ADDRESS_BYTES }, {
+          name: raw.headers.authorization ?? '',
+          maxBytes: MAX_TOKEN_BYTES
+        }]
+        return readWhole(raw, reply.raw, senders.filter(({ name }) => name))
+      },
+      goAhead ({ raw }, reply) {
+        if (expecting.delete(raw)) reply.raw.writeContinue()
+      },
+      identify (request, audience) {
+        const { user, auth } = request
+        const caller = auth ? { claims: user!, scopes: auth.scopes, issuer: auth.issuer } : undefined
+        const headers = identityHeaders(caller)
+        if (!signing) return headers
+        const { method, target, url } = request.gated!
+        const issuer = app.settings.server.publicUrl ?? url.href.slice(0, -url.ownPath.length)
+        const path = target.split('?', 1)[0]!
+        return {
+          ...headers,
+          [STATEMENT_HEADER]: caller ? signing.current.sign(caller, { issuer, audience: audience!, method, path }) : ''
+        }
+      }
+    } satisfies Gate
+  )
 }, { name: 'gate', dependencies: ['holdfast-auth', 'route-guard', 'sensible'] })
 
 /** Whether the route of a request is one under which requests are judged by the rules. */
@@ -164,7 +199,11 @@ function readResources (app: FastifyInstance, rules: readonly GateRule[]): Map<s
     for (const scope of requirement ? scopesOf(requirement) : []) scopes?.add(scope)
   }
   for (const audience of unreachable) {
-    app.log.warn({ event: 'audience_unreachable', audience }, 'The audience of a rule is not an https URL, so no metadata leads a client to a token for it: clients of that rule must know it beforehand')
+    app.log.warn(
+      { event: 'audience_unreachable', audience },
+      'The audience of a rule is not an https URL, so no metadata leads a client to a token for it: clients of ' +
+        'that rule must know it beforehand'
+    )
   }
   return resources
 }
@@ -176,8 +215,12 @@ async function openSigner (app: FastifyInstance, paths: readonly string[]): Prom
       ...processSurroundings,
       paths,
       onChange (error) {
-        if (error) app.log.warn({ event: 'statement_key_unusable', path: error.path, fault: error.message }, 'A file of gate.statementKey cannot be used. The keys stay as they were')
-        else app.log.info({ event: 'statement_keys_read' }, 'statement keys read')
+        if (error) {
+          app.log.warn(
+            { event: 'statement_key_unusable', path: error.path, fault: error.message },
+            'A file of gate.statementKey cannot be used. The keys stay as they were'
+          )
+        } else app.log.info({ event: 'statement_keys_read' }, 'statement keys read')
       }
     })
     app.addHook('onClose', async () => keys.close())
@@ -189,8 +232,8 @@ async function openSigner (app: FastifyInstance, paths: readonly string[]): Prom
 }
 
 /**
- * Routes requests for another protocol like all others, so that the same rules and the same guard hold for them. Node hands over their
- * connection and reads it no further. So an answer is the last thing on such a connection.
+ * Routes requests for another protocol like all others, so that the same rules and the same guard hold for them. Node
+ * hands over their connection and reads it no further. So an answer is the last thing on such a connection.
  */
 function takeUpgrades (app: FastifyInstance, upgrades: WeakMap<IncomingMessage, UpgradedConnection>): void {
   app.server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
@@ -217,8 +260,11 @@ function takeUpgrades (app: FastifyInstance, upgrades: WeakMap<IncomingMessage, 
 
 /** By itself, Node answers 100 before the request is judged. A client that is refused need not send its body. */
 function takeExpectations (app: FastifyInstance, expecting: WeakSet<IncomingMessage>): void {
-  app.server.on('checkContinue', inTurn((request, response) => {
-    expecting.add(request)
-    app.routing(request, response)
-  }))
+  app.server.on(
+    'checkContinue',
+    inTurn((request, response) => {
+      expecting.add(request)
+      app.routing(request, response)
+    })
+  )
 }

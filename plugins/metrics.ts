@@ -9,7 +9,10 @@ import { createRequestTally } from '../lib/metrics/tallies.ts'
 import { REQUEST_ENDS } from '../server/request-ends.ts'
 import type { RequestEnd } from '../server/request-ends.ts'
 
-/** Making the text is expensive, and requests for it are not refused under overload: all of them within this time get the same text. */
+/**
+ * Making the text is expensive, and requests for it are not refused under overload: all of them within this time get
+ * the same text.
+ */
 export const TEXT_MAX_AGE_MS = 1000
 
 declare module 'fastify' {
@@ -35,7 +38,9 @@ export default fp(async (app: FastifyInstance) => {
 
   app.onRequestEnd((request, { end, status, ms, route }) => {
     // A client makes up the paths and methods of requests without a route.
-    const tally = request.is404 || route === undefined ? requests.ofUnknown(request.method) : requests.ofRoute(request.method, route)
+    const tally = request.is404 || route === undefined
+      ? requests.ofUnknown(request.method)
+      : requests.ofRoute(request.method, route)
     tally.ended(end, status, schemeUsed(request, status), ms)
   })
 
@@ -48,9 +53,21 @@ export default fp(async (app: FastifyInstance) => {
 
   function readSources (): MetricSources {
     const { pressure: { shed }, connections: { open, dropped, unreadable } } = app
-    return { requests, guard: guard!, parts, audit: app.guardAudit, connections: { open: open.size, dropped, unreadable }, answersEnded: app.openAnswers.state().ended, shed, now: Date.now() / 1000 }
+    return {
+      requests,
+      guard: guard!,
+      parts,
+      audit: app.guardAudit,
+      connections: { open: open.size, dropped, unreadable },
+      answersEnded: app.openAnswers.state().ended,
+      shed,
+      now: Date.now() / 1000
+    }
   }
-}, { name: 'metrics', dependencies: ['holdfast-auth', 'holdfast-audit', 'holdfast-token-end', 'pressure', 'connections', 'request-end'] })
+}, {
+  name: 'metrics',
+  dependencies: ['holdfast-auth', 'holdfast-audit', 'holdfast-token-end', 'pressure', 'connections', 'request-end']
+})
 
 /** The registry is made at the first request for metrics: a service that is never scraped starts without it. */
 async function createRegistry (readSources: () => MetricSources): Promise<Registry> {
@@ -62,19 +79,23 @@ async function createRegistry (readSources: () => MetricSources): Promise<Regist
 }
 
 /**
- * A metric in the form that the registry asks for values. The registry's own classes store values by labels, which would slow each
- * request.
+ * A metric in the form that the registry asks for values. The registry's own classes store values by labels, which
+ * would slow each request.
  */
 function toMetric ({ name, type, help, read }: MetricSpec, readSources: () => MetricSources): Metric {
   return { name, get: async () => ({ name, help, type, values: read(readSources(), name) }) } as unknown as Metric
 }
 
 /**
- * Shares a result that is expensive to make. All calls while it is made, or within `maxAgeMs` after that, get the same result.
- * So at most one is made at a time. An error goes to the waiting calls, and is not kept.
+ * Shares a result that is expensive to make. All calls while it is made, or within `maxAgeMs` after that, get the same
+ * result. So at most one is made at a time. An error goes to the waiting calls, and is not kept.
  * @param nowMs a clock that is never set back
  */
-export function shareResult<Result> (make: () => Promise<Result>, maxAgeMs: number, nowMs: () => number): () => Promise<Result> {
+export function shareResult<Result> (
+  make: () => Promise<Result>,
+  maxAgeMs: number,
+  nowMs: () => number
+): () => Promise<Result> {
   let shared: Promise<Result> | undefined
   // The age counts from the end: if making takes long, the result is not made again and again.
   let endsMs = Infinity
@@ -83,7 +104,11 @@ export function shareResult<Result> (make: () => Promise<Result>, maxAgeMs: numb
     if (shared && nowMs() < endsMs) return shared
     endsMs = Infinity
     shared = make()
-    shared.then(() => { endsMs = nowMs() + maxAgeMs }, () => { shared = undefined })
+    shared.then(() => {
+      endsMs = nowMs() + maxAgeMs
+    }, () => {
+      shared = undefined
+    })
     return shared
   }
 }

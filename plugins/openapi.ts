@@ -13,7 +13,10 @@ import { readBuild } from '../server/build.ts'
 /** A document by the types of @fastify/swagger. Ours name fewer parts. */
 type SwaggerDocument = ReturnType<NonNullable<FastifyDynamicSwaggerOptions['transformObject']>>
 
-/** Decorates `app.swagger()`: the OpenAPI document, made from the routes' own schemas and guards. routes/docs.ts serves it. */
+/**
+ * Decorates `app.swagger()`: the OpenAPI document, made from the routes' own schemas and guards. routes/docs.ts serves
+ * it.
+ */
 export default fp(async (app: FastifyInstance) => {
   const { settings } = app
   const { version } = readBuild(import.meta.dirname, readTextIfThere, undefined)
@@ -36,7 +39,9 @@ export default fp(async (app: FastifyInstance) => {
     transformObject (document) {
       const { openapiObject } = document as unknown as { openapiObject: OpenapiDocument }
       // A route with several methods is one object, shared by all of them.
-      for (const operation of new Set<Operation>(Object.values(openapiObject.paths).flatMap(path => Object.values(path)))) {
+      for (
+        const operation of new Set<Operation>(Object.values(openapiObject.paths).flatMap(path => Object.values(path)))
+      ) {
         addGuardAnswers(operation, described.get(operation.operationId!)!, settings)
       }
       // Plugins load in no fixed order. The document has a fixed order.

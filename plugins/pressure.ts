@@ -14,7 +14,10 @@ declare module 'fastify' {
   }
 }
 
-/** Mean delay of the event loop over one sample. A process that is only busy, with thousands of connections, stays well below it. */
+/**
+ * Mean delay of the event loop over one sample. A process that is only busy, with thousands of connections, stays well
+ * below it.
+ */
 export const MAX_EVENT_LOOP_DELAY_MS = 500
 /** The sample is long enough for a burst of new connections to have little effect. */
 export const SAMPLE_MS = 3000
@@ -48,6 +51,10 @@ export default fp(async (app: FastifyInstance) => {
 
   function note (isOverloaded: boolean, eventLoopDelayMs: number): void {
     overloaded = isOverloaded
-    app.log.warn({ event: isOverloaded ? 'overload_began' : 'overload_ended', eventLoopDelayMs: Math.round(eventLoopDelayMs), shed: pressure.shed }, isOverloaded ? 'overload began' : 'overload ended')
+    app.log.warn({
+      event: isOverloaded ? 'overload_began' : 'overload_ended',
+      eventLoopDelayMs: Math.round(eventLoopDelayMs),
+      shed: pressure.shed
+    }, isOverloaded ? 'overload began' : 'overload ended')
   }
 }, { name: 'pressure' })

@@ -44,7 +44,9 @@ declare module 'fastify' {
 /** Each request ends once, also if its client goes away, or its upstream fails in the middle of an answer. */
 export default fp(async (app: FastifyInstance) => {
   const listeners: EndListener[] = []
-  app.decorate('onRequestEnd', listener => { listeners.push(listener) })
+  app.decorate('onRequestEnd', listener => {
+    listeners.push(listener)
+  })
   app.decorateRequest(kEnded, false)
   app.decorate('endRequest', (request, reply, upgrade) => end(request, reply, reply.raw.writableFinished, upgrade))
 

@@ -28,5 +28,7 @@ export default fp(async (app: FastifyInstance) => {
       for (const scope of requirements.flatMap(scopesOf)) guardedScopes.add(scope)
     })
   })
-  app.addHook('onReady', async () => { for (const note of noted) note() })
+  app.addHook('onReady', async () => {
+    for (const note of noted) note()
+  })
 }, { name: 'route-guard' })

@@ -28,7 +28,10 @@ declare module 'fastify' {
   }
 }
 
-/** Ends answers that still stream, and WebSockets, when the token ends that has opened them. Without revocation nothing ends by itself. */
+/**
+ * Ends answers that still stream, and WebSockets, when the token ends that has opened them. Without revocation nothing
+ * ends by itself.
+ */
 export default fp(async (app: FastifyInstance) => {
   const openAnswers = createOpenAnswers(processSurroundings, answerOf)
   app.decorate('openAnswers', openAnswers)

@@ -10,7 +10,14 @@ import { originForm } from '../lib/gate/path.ts'
 import { cutTools } from '../lib/gate/tool-list.ts'
 import { nextNonceOf } from '../lib/guard/admission.ts'
 import { readMessage } from '../lib/message.ts'
-import { dropRest, joinConnections, KEEP_ALIVE_MS, protocolsOf, requestUpgrade, watchClient } from '../lib/upstream/upgrade.ts'
+import {
+  dropRest,
+  joinConnections,
+  KEEP_ALIVE_MS,
+  protocolsOf,
+  requestUpgrade,
+  watchClient
+} from '../lib/upstream/upgrade.ts'
 import type { UpgradeAnswer, UpgradedConnection, UpgradeRequest } from '../lib/upstream/upgrade.ts'
 import { createUpstream, isEventStream, UpstreamError } from '../lib/upstream/upstream.ts'
 import type { UpstreamAnswer } from '../lib/upstream/upstream.ts'
@@ -20,18 +27,31 @@ import { silenceMs } from '../server/stalled-answers.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
 /**
- * Every path that is not the service's own: the rules of the gate decide, and what passes goes to the upstream. @fastify/reply-from is not
- * used: it passes no 1xx and no upgrade, and joins repeated headers.
+ * Every path that is not the service's own: the rules of the gate decide, and what passes goes to the upstream.
+ * @fastify/reply-from is not used: it passes no 1xx and no upgrade, and joins repeated headers.
  */
-const routes: FastifyPluginAsync = async (app) => {
+const routes: FastifyPluginAsync = async app => {
   const { gate } = app
   if (gate?.settings.upstream === undefined) return
-  const { upstream: origin, timeoutSeconds: usualSeconds, idleSeconds, bodyLimit = Infinity, passCredentials, ownPrefix } = gate.settings
+  const {
+    upstream: origin,
+    timeoutSeconds: usualSeconds,
+    idleSeconds,
+    bodyLimit = Infinity,
+    passCredentials,
+    ownPrefix
+  } = gate.settings
   const host = gate.settings.host === 'upstream' ? new URL(origin).host : undefined
   const { trustProxy, publicUrl } = app.settings.server
   const urlOf = createRequestUrlResolver({ trustProxy, publicUrl })
   const ownPaths = ownPathsOf(ownPrefix)
-  const upstream = createUpstream({ origin, timeoutSeconds: usualSeconds, idleSeconds, bodyLimit, surroundings: processSurroundings })
+  const upstream = createUpstream({
+    origin,
+    timeoutSeconds: usualSeconds,
+    idleSeconds,
+    bodyLimit,
+    surroundings: processSurroundings
+  })
   app.addHook('onClose', () => upstream.close())
   for (const method of METHODS) {
     if (method !== 'CONNECT' && !app.supportedMethods.includes(method)) app.addHttpMethod(method)
@@ -45,28 +65,35 @@ const routes: FastifyPluginAsync = async (app) => {
     url: '/*',
     exposeHeadRoute: false,
     schema: { hide: true },
-    // The answer is given by a hook: a handler would run only after the body has been parsed, and only for content types that are known.
+    // The answer is given by a hook: a handler would run only after the body has been parsed, and only for content
+    // types that are known.
     onRequest: judge,
     handler: judge as RouteHandlerMethod
   })
 
   function judge (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
-    gate!.execute(request, { readOriginal: () => readOriginal(request), readBody: () => readBody(request, reply) }, (error, body) => {
-      if (error instanceof GateError && error.statusCode === 404) {
-        gate!.refused(request, error, 404, 'no_rule')
-        // A client of the protocol of messages takes another answer for the end of its session.
-        if (request.mcpBody) done(error)
-        else reply.callNotFound()
-      } else if (error) done(refused(request, error))
-      // Fastify would go on after an async hook whose answer is still being sent.
-      else passOn(request, reply, body).catch(error => done(noteFailure(request, error)))
-    })
+    gate!.execute(
+      request,
+      { readOriginal: () => readOriginal(request), readBody: () => readBody(request, reply) },
+      (error, body) => {
+        if (error instanceof GateError && error.statusCode === 404) {
+          gate!.refused(request, error, 404, 'no_rule')
+          // A client of the protocol of messages takes another answer for the end of its session.
+          if (request.mcpBody) done(error)
+          else reply.callNotFound()
+        } else if (error) done(refused(request, error))
+        // Fastify would go on after an async hook whose answer is still being sent.
+        else passOn(request, reply, body).catch(error => done(noteFailure(request, error)))
+      }
+    )
   }
 
   function readOriginal ({ raw }: FastifyRequest): OriginalRequest {
     const message = readMessage(raw)
     const url = urlOf(message)
-    if (ownPaths.some(path => url.ownPath === path || url.ownPath.startsWith(`${path}/`))) throw new GateError(404, 'The service itself answers under this path.')
+    if (ownPaths.some(path => url.ownPath === path || url.ownPath.startsWith(`${path}/`))) {
+      throw new GateError(404, 'The service itself answers under this path.')
+    }
     // The proof is compared with the URL that the rule was chosen by.
     return { message, method: message.method, target: originForm(raw.url!), url }
   }
@@ -94,9 +121,13 @@ const routes: FastifyPluginAsync = async (app) => {
   function verifyFraming ({ raw }: FastifyRequest): void {
     if (Number(raw.headers['content-length']) > bodyLimit) throw bodyTooLarge()
     // RFC 9112 section 6.1: the upstream would not learn of another coding, which holds for one connection only.
-    if (!/^(?:chunked)?$/i.test(raw.headers['transfer-encoding'] ?? '')) throw app.httpErrors.notImplemented('The transfer coding is unknown.')
+    if (!/^(?:chunked)?$/i.test(raw.headers['transfer-encoding'] ?? '')) {
+      throw app.httpErrors.notImplemented('The transfer coding is unknown.')
+    }
     // Node has stopped reading such a request, so its body would never end.
-    if (gate!.upgradeOf(raw) && hasBody(raw)) throw app.httpErrors.badRequest('A request that asks for another protocol has no body here.')
+    if (gate!.upgradeOf(raw) && hasBody(raw)) {
+      throw app.httpErrors.badRequest('A request that asks for another protocol has no body here.')
+    }
   }
 
   /**
@@ -113,26 +144,48 @@ const routes: FastifyPluginAsync = async (app) => {
     const timeoutSeconds = timeoutSecondsOf(request, usualSeconds)
     // The server itself ends connections that are silent for longer than most requests may take.
     if (timeoutSeconds > usualSeconds) raw.socket.setTimeout(silenceMs(timeoutSeconds))
-    if (connection && protocols !== undefined) return passUpgrade(request, reply, { ...connection, protocols, timeoutSeconds })
+    if (connection && protocols !== undefined) {
+      return passUpgrade(request, reply, { ...connection, protocols, timeoutSeconds })
+    }
     if (connection) dropRest(connection.socket)
     app.endWithToken?.(request)
     const { method, target, headers } = requestOf(request)
     gate!.goAhead(request, reply)
-    const exchange = upstream.send({ method, target, headers, body: body ?? (hasBody(raw) ? raw : undefined), timeoutSeconds, onInterim: (status, headers) => sendInterim(request, reply, status, headers) })
-    reply.raw.once('close', () => { if (!reply.raw.writableFinished) exchange.end(clientGone()) })
+    const exchange = upstream.send({
+      method,
+      target,
+      headers,
+      body: body ?? (hasBody(raw) ? raw : undefined),
+      timeoutSeconds,
+      onInterim: (status, headers) => sendInterim(request, reply, status, headers)
+    })
+    reply.raw.once('close', () => {
+      if (!reply.raw.writableFinished) exchange.end(clientGone())
+    })
     await answerWith(request, reply, await exchange.answer, body === undefined)
   }
 
   /** @param isStream whether the request may have opened a stream of events */
-  async function answerWith (request: FastifyRequest, reply: FastifyReply, answer: UpstreamAnswer, isStream: boolean): Promise<void> {
+  async function answerWith (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    answer: UpstreamAnswer,
+    isStream: boolean
+  ): Promise<void> {
     send(reply, request.isRuledTool ? await cutTools(answer, request.isRuledTool, isStream) : answer)
   }
 
-  async function passUpgrade (request: FastifyRequest, reply: FastifyReply, { socket, head, ...options }: UpgradedConnection & Pick<UpgradeRequest, 'protocols' | 'timeoutSeconds'>): Promise<void> {
+  async function passUpgrade (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { socket, head, ...options }: UpgradedConnection & Pick<UpgradeRequest, 'protocols' | 'timeoutSeconds'>
+  ): Promise<void> {
     const upgrade = requestUpgrade({ ...requestOf(request), ...options, origin: origin! })
     const stopWatching = watchClient(socket, () => upgrade.end(clientGone()))
     let early: Buffer
-    const answer = await upgrade.answer.finally(() => { early = stopWatching() })
+    const answer = await upgrade.answer.finally(() => {
+      early = stopWatching()
+    })
     if (answer.kind === 'refused') {
       dropRest(socket)
       // It may be a stream like any other: the upstream need not know the protocol.
@@ -148,18 +201,31 @@ const routes: FastifyPluginAsync = async (app) => {
     joinConnections(socket, answer.socket)
     const closing = closeWithToken(request, socket)
     for (const [side, name] of [[socket, 'client'], [answer.socket, 'upstream']] as const) {
-      const note = (): void => { closing.by ??= app.closing.hasBegun ? 'shutdown' : name }
+      const note = (): void => {
+        closing.by ??= app.closing.hasBegun ? 'shutdown' : name
+      }
       side.once('end', note).once('close', note)
     }
-    socket.once('close', () => app.endRequest(request, reply, { closedBy: closing.by!, received: socket.bytesRead, sent: socket.bytesWritten }))
+    socket.once(
+      'close',
+      () =>
+        app.endRequest(request, reply, { closedBy: closing.by!, received: socket.bytesRead, sent: socket.bytesWritten })
+    )
   }
 
   function requestOf (request: FastifyRequest): { method: string, target: string, headers: string[] } {
     const { method, target, url } = request.gated!
     const addresses = [...request.ips ?? [request.ip]].reverse().filter(address => address !== undefined)
-    const headers = headersForUpstream(request.raw, { origin: { url, addresses }, identity: gate!.identify(request, origin), passCredentials, host })
+    const headers = headersForUpstream(request.raw, {
+      origin: { url, addresses },
+      identity: gate!.identify(request, origin),
+      passCredentials,
+      host
+    })
     // An answer that is read must not be coded.
-    if (request.isRuledTool) return { method, target, headers: [...withoutLines(headers, 'accept-encoding'), 'accept-encoding', 'identity'] }
+    if (request.isRuledTool) {
+      return { method, target, headers: [...withoutLines(headers, 'accept-encoding'), 'accept-encoding', 'identity'] }
+    }
     return { method, target, headers }
   }
 }
@@ -180,7 +246,8 @@ function noteFailure (request: FastifyRequest, error: Error): Error {
 }
 
 /**
- * A connection that has changed its protocol lives no longer than the token that opened it. Each end of it takes the other with it.
+ * A connection that has changed its protocol lives no longer than the token that opened it. Each end of it takes the
+ * other with it.
  * @returns says who closed it, once it is known
  */
 function closeWithToken (request: FastifyRequest, socket: UpgradedConnection['socket']): { by: string | undefined } {
@@ -212,16 +279,26 @@ function send (reply: FastifyReply, { status, headers, body }: UpstreamAnswer): 
   }
   if (isEventStream(headers)) allowSilence(reply, body)
   const payload = wholeBody(reply, body)
-  if (!payload) body.once('error', error => { if (!reply.raw.destroyed) noteFailure(reply.request, error) })
-  // By itself, Node keeps the head back until the first byte of the body comes. A stream of events may be silent until then. An empty
-  // chunk sends it with a byte for each character, which flushHeaders() does not.
-  if (!payload) reply.raw.once('pipe', () => { if (body.readableLength === 0) reply.raw.write(NOTHING) })
+  if (!payload) {
+    body.once('error', error => {
+      if (!reply.raw.destroyed) noteFailure(reply.request, error)
+    })
+  }
+  // By itself, Node keeps the head back until the first byte of the body comes. A stream of events may be silent until
+  // then. An empty chunk sends it with a byte for each character, which flushHeaders() does not.
+  if (!payload) {
+    reply.raw.once('pipe', () => {
+      if (body.readableLength === 0) reply.raw.write(NOTHING)
+    })
+  }
   reply.send(payload ?? body)
 }
 
 /** An answer depends on what the gate says it does, and on what the upstream says (RFC 9110 section 12.5.5). */
 function joinVary (ours: unknown, theirs: readonly string[]): string {
-  const names = [ours, ...theirs].flatMap(line => typeof line === 'string' ? line.split(',') : []).map(name => name.trim())
+  const names = [ours, ...theirs].flatMap(line => typeof line === 'string' ? line.split(',') : []).map(name =>
+    name.trim()
+  )
   return [...new Map(names.map(name => [name.toLowerCase(), name])).values()].join(', ')
 }
 
@@ -235,11 +312,14 @@ function allowSilence ({ raw }: FastifyReply, body: UpstreamAnswer['body']): voi
 }
 
 /**
- * The body of an answer that has come at once, as small ones do: it costs much less than a stream. Not for answers without a body, whose
- * length Fastify would set to 0, and not without a content type that Fastify understands, because it would write its own.
+ * The body of an answer that has come at once, as small ones do: it costs much less than a stream. Not for answers
+ * without a body, whose length Fastify would set to 0, and not without a content type that Fastify understands, because
+ * it would write its own.
  */
 function wholeBody (reply: FastifyReply, body: UpstreamAnswer['body']): Buffer | null {
-  return body.isWhole && body.readableLength > 0 && isPlainType(reply.getHeader('content-type')) ? body.read(body.readableLength) : null
+  return body.isWhole && body.readableLength > 0 && isPlainType(reply.getHeader('content-type'))
+    ? body.read(body.readableLength)
+    : null
 }
 
 function isPlainType (type: unknown): boolean {
@@ -264,9 +344,14 @@ function sendInterim ({ raw }: FastifyRequest, reply: FastifyReply, status: numb
 }
 
 /** The answer with which the connection of the client changes its protocol. */
-function switchingProtocols ({ response }: Extract<UpgradeAnswer, { kind: 'upgraded' }>, nonce: string | undefined): string {
+function switchingProtocols (
+  { response }: Extract<UpgradeAnswer, { kind: 'upgraded' }>,
+  nonce: string | undefined
+): string {
   const lines = ['HTTP/1.1 101 Switching Protocols', 'connection: Upgrade', `upgrade: ${response.headers.upgrade}`]
-  for (const [name, values] of headersForClient(response.rawHeaders)) lines.push(...values.map(value => `${name}: ${value}`))
+  for (const [name, values] of headersForClient(response.rawHeaders)) {
+    lines.push(...values.map(value => `${name}: ${value}`))
+  }
   if (nonce !== undefined) lines.push(`dpop-nonce: ${nonce}`)
   return `${lines.join('\r\n')}\r\n\r\n`
 }

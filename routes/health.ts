@@ -7,8 +7,9 @@ import type { IssuerState } from '../lib/token/issuer-table.ts'
 import { aliveSchema, readySchema } from '../schemas/operation.ts'
 
 /**
- * States that need an alarm, but the instance stays in service: keys that are still used while the provider is down, issuers of which
- * some have no keys or old ones, a store that does not say whether it forgets, and decisions that are not recorded.
+ * States that need an alarm, but the instance stays in service: keys that are still used while the provider is down,
+ * issuers of which some have no keys or old ones, a store that does not say whether it forgets, and decisions that are
+ * not recorded.
  */
 const PASSING: ReadonlySet<string> = new Set(['ok', 'stale', 'partly', 'policy_unknown', 'losing_lines'])
 
@@ -17,23 +18,48 @@ const READY = { status: 'ok', checks: { process: 'ok', keys: 'ok', replay: 'ok' 
 const NOT_READY = { status: 'unavailable', checks: { ...READY.checks, keys: 'empty' } }
 
 /** `/health/live`: the process answers. `/health/ready`: it can decide about tokens and proofs. */
-const routes: FastifyPluginAsync = async (app) => {
+const routes: FastifyPluginAsync = async app => {
   const { issuers, replay, revocation } = app.guardState
   const { guardAudit: audit } = app
   const config = { essential: true }
   const alive = { status: 'ok', ...readBuild(import.meta.dirname, readTextIfThere, process.env.HOLDFAST_COMMIT) }
 
-  app.get('/health/live', { config, schema: { tags: ['Operation'], summary: 'Whether the process answers, and which build it is', response: { 200: withExample(aliveSchema, alive) } } }, (_request, reply) => {
+  app.get('/health/live', {
+    config,
+    schema: {
+      tags: ['Operation'],
+      summary: 'Whether the process answers, and which build it is',
+      response: { 200: withExample(aliveSchema, alive) }
+    }
+  }, (_request, reply) => {
     reply.header('cache-control', 'no-store')
     return alive
   })
 
-  app.get('/health/ready', { config, schema: { tags: ['Operation'], summary: 'Whether the service can decide about tokens and proofs', response: { 200: withExample(readySchema, READY), 503: withExample(readySchema, NOT_READY) } } }, (_request, reply) => {
-    const checks = { process: app.closing.hasBegun ? 'closing' : 'ok', keys: keysCheck(), replay: replayCheck(), ...revocation && { revocation: revocationCheck() }, ...audit && { audit: auditCheck() } }
+  app.get('/health/ready', {
+    config,
+    schema: {
+      tags: ['Operation'],
+      summary: 'Whether the service can decide about tokens and proofs',
+      response: { 200: withExample(readySchema, READY), 503: withExample(readySchema, NOT_READY) }
+    }
+  }, (_request, reply) => {
+    const checks = {
+      process: app.closing.hasBegun ? 'closing' : 'ok',
+      keys: keysCheck(),
+      replay: replayCheck(),
+      ...revocation && { revocation: revocationCheck() },
+      ...audit && { audit: auditCheck() }
+    }
     const ready = Object.values(checks).every(check => PASSING.has(check))
     reply.code(ready ? 200 : 503).header('cache-control', 'no-store')
     const all = issuers?.all() ?? []
-    return { status: ready ? 'ok' : 'unavailable', checks, ...revocation && streamsOf(revocation), ...all.length > 1 && { issuers: Object.fromEntries(all.map(issuer => [issuer.issuer, checkKeys(issuer)])) } }
+    return {
+      status: ready ? 'ok' : 'unavailable',
+      checks,
+      ...revocation && streamsOf(revocation),
+      ...all.length > 1 && { issuers: Object.fromEntries(all.map(issuer => [issuer.issuer, checkKeys(issuer)])) }
+    }
   })
 
   function keysCheck (): string {
@@ -56,7 +82,15 @@ const routes: FastifyPluginAsync = async (app) => {
   /** What a stream has become is for people: no instance can do better than another. */
   function streamsOf ({ transmitters }: NonNullable<typeof revocation>): object {
     const states = transmitters.map(({ state }) => state())
-    return states.length === 0 ? {} : { streams: Object.fromEntries(states.map(({ transmitter, status, verifiedAt }) => [transmitter, { status, ...verifiedAt !== undefined && { verifiedAt } }])) }
+    return states.length === 0
+      ? {}
+      : {
+          streams: Object.fromEntries(
+            states.map((
+              { transmitter, status, verifiedAt }
+            ) => [transmitter, { status, ...verifiedAt !== undefined && { verifiedAt } }])
+          )
+        }
   }
 
   function replayCheck (): string {
@@ -74,7 +108,9 @@ function checkKeys (issuer: IssuerState): string {
   return status === 'fresh' ? 'ok' : status
 }
 
-/** With one issuer the word is its own. With several, each first fetch must have ended, and one issuer must have keys. */
+/**
+ * With one issuer the word is its own. With several, each first fetch must have ended, and one issuer must have keys.
+ */
 function checkAllKeys (issuers: readonly IssuerState[]): string {
   const words = issuers.map(checkKeys)
   const isPending = issuers.some(({ keys }) => {

@@ -17,10 +17,16 @@ const DESCRIBED_ONLY = { validatorCompiler: () => () => true } as const
 
 /** What a protocol says in the body of a 400. */
 type BodyOfRefusal = (error: { readonly err: SetError['err'] | 'access_denied', readonly message: string }) => object
-const oauthBody: BodyOfRefusal = ({ err, message }) => ({ error: err === 'access_denied' ? err : 'invalid_request', error_description: message })
+const oauthBody: BodyOfRefusal = ({ err, message }) => ({
+  error: err === 'access_denied' ? err : 'invalid_request',
+  error_description: message
+})
 
-/** `/revocation/...`: senders of events, providers and operators say what is revoked. Only what the settings ask for is served. */
-const routes: FastifyPluginAsync = async (app) => {
+/**
+ * `/revocation/...`: senders of events, providers and operators say what is revoked. Only what the settings ask for is
+ * served.
+ */
+const routes: FastifyPluginAsync = async app => {
   const { guardRevocation: revocation } = app
   if (!revocation) return
   const { receiver, readBody, revocations, settings, issuers: known, count } = revocation
@@ -32,14 +38,18 @@ const routes: FastifyPluginAsync = async (app) => {
     })
 
     // Only a service that is a gate has it, and a copied guard lacks its type.
-    const { gate } = app as unknown as { readonly gate?: { goAhead (request: FastifyRequest, reply: FastifyReply): void } }
+    const { gate } = app as unknown as {
+      readonly gate?: { goAhead (request: FastifyRequest, reply: FastifyReply): void }
+    }
     scope.addHook('preParsing', async (request, reply, payload) => {
       // Fastify answers 413.
       if (Number(request.headers['content-length']) > request.routeOptions.bodyLimit!) return payload
       // Beside a gate, nobody else has a sender that waits for it send its body.
       gate?.goAhead(request, reply)
       try {
-        return Readable.from([await readBody(payload, reply.raw, [{ name: request.ip, maxBytes: MAX_EVENT_BYTES_OF_ADDRESS }])], { objectMode: false })
+        return Readable.from([
+          await readBody(payload, reply.raw, [{ name: request.ip, maxBytes: MAX_EVENT_BYTES_OF_ADDRESS }])
+        ], { objectMode: false })
       } catch (error) {
         if (!(error instanceof UndecidedError)) throw error
         refuse(request, reply.header('connection', 'close'), error, oauthBody)
@@ -55,31 +65,73 @@ const routes: FastifyPluginAsync = async (app) => {
   async function events (scope: typeof app): Promise<void> {
     const type = 'application/secevent+jwt'
     takeText(scope, type, MAX_SET_BYTES)
-    scope.post('/revocation/events', { ...DESCRIBED_ONLY, bodyLimit: MAX_SET_BYTES, config: { essential: true }, schema: described('Security event tokens of transmitters (RFC 8935)', type, eventsSchema) },
-      receiving(202, request => receiver.push(String(request.body).trim(), request.headers.authorization), ({ err, message }) => ({ err, description: message })))
+    scope.post(
+      '/revocation/events',
+      {
+        ...DESCRIBED_ONLY,
+        bodyLimit: MAX_SET_BYTES,
+        config: { essential: true },
+        schema: described('Security event tokens of transmitters (RFC 8935)', type, eventsSchema)
+      },
+      receiving(
+        202,
+        request => receiver.push(String(request.body).trim(), request.headers.authorization),
+        ({ err, message }) => ({ err, description: message })
+      )
+    )
   }
 
   /** OpenID Connect Back-Channel Logout 1.0 section 2.5. */
   async function logout (scope: typeof app): Promise<void> {
     const type = 'application/x-www-form-urlencoded'
     takeText(scope, type, MAX_LOGOUT_BYTES)
-    scope.post('/revocation/logout', { ...DESCRIBED_ONLY, bodyLimit: MAX_LOGOUT_BYTES, config: { essential: true }, schema: described('Logout tokens of providers (OpenID Connect Back-Channel Logout)', type, logoutSchema) },
-      receiving(200, ({ body }) => receiver.logout(String(body)), oauthBody))
+    scope.post('/revocation/logout', {
+      ...DESCRIBED_ONLY,
+      bodyLimit: MAX_LOGOUT_BYTES,
+      config: { essential: true },
+      schema: described('Logout tokens of providers (OpenID Connect Back-Channel Logout)', type, logoutSchema)
+    }, receiving(200, ({ body }) => receiver.logout(String(body)), oauthBody))
   }
 
   /** The shape of Global Token Revocation (draft-parecki-oauth-global-token-revocation). */
-  async function operators (scope: typeof app, { scope: needed, issuers: others }: NonNullable<typeof settings.operators>): Promise<void> {
+  async function operators (
+    scope: typeof app,
+    { scope: needed, issuers: others }: NonNullable<typeof settings.operators>
+  ): Promise<void> {
     const parseJson = scope.getDefaultJsonParser('error', 'error')
-    scope.addContentTypeParser('application/json', { parseAs: 'string', bodyLimit: MAX_SET_BYTES }, (request, body, done) => {
-      if (isBeyondEvents(Buffer.from(body))) done(Object.assign(new Error('The body holds too many values.'), { statusCode: 400 }))
-      else parseJson(request, String(body), done)
-    })
-    scope.post('/revocation/subjects', { ...DESCRIBED_ONLY, bodyLimit: MAX_SET_BYTES, onRequest: app.requireScope(needed), schema: described('What an operator takes back', 'application/json', subjectsSchema) },
+    scope.addContentTypeParser(
+      'application/json',
+      { parseAs: 'string', bodyLimit: MAX_SET_BYTES },
+      (request, body, done) => {
+        if (isBeyondEvents(Buffer.from(body))) {
+          done(
+            Object.assign(new Error('The body holds too many values.'), { statusCode: 400 })
+          )
+        } else parseJson(request, String(body), done)
+      }
+    )
+    scope.post(
+      '/revocation/subjects',
+      {
+        ...DESCRIBED_ONLY,
+        bodyLimit: MAX_SET_BYTES,
+        onRequest: app.requireScope(needed),
+        schema: described('What an operator takes back', 'application/json', subjectsSchema)
+      },
       receiving(204, async ({ body, user, auth }) => {
-        const entries = operatorEntries({ body, operator: user.sub, issuer: auth!.issuer, others, known, namesOf: revocations.namesOf, now: revocations.now() })
+        const entries = operatorEntries({
+          body,
+          operator: user.sub,
+          issuer: auth!.issuer,
+          others,
+          known,
+          namesOf: revocations.namesOf,
+          now: revocations.now()
+        })
         await revocations.append(entries)
         return { sender: 'operator', type: 'operator', outcome: entries.length === 0 ? 'unmapped' : 'applied' }
-      }, oauthBody))
+      }, oauthBody)
+    )
   }
 
   /** Answers with the status once `receive` has stored what came. */
@@ -99,10 +151,15 @@ const routes: FastifyPluginAsync = async (app) => {
   /** @throws what is no refusal of ours: it becomes a 500 */
   function refuse (request: FastifyRequest, reply: FastifyReply, error: Error, bodyOf: BodyOfRefusal): FastifyReply {
     if (error instanceof SetError || error instanceof SubjectError) {
-      const { err, message } = error instanceof SetError ? error : new SetError('invalid_request', `The request cannot be understood: ${error.message}.`)
+      const { err, message } = error instanceof SetError
+        ? error
+        : new SetError('invalid_request', `The request cannot be understood: ${error.message}.`)
       const isUnauthorized = err === 'authentication_failed'
       count('refused', isUnauthorized ? 'unauthorized' : 'invalid')
-      request.log.info({ event: 'revocation_refused', reason: isUnauthorized ? 'authorization' : error.message }, 'revocation refused')
+      request.log.info(
+        { event: 'revocation_refused', reason: isUnauthorized ? 'authorization' : error.message },
+        'revocation refused'
+      )
       if (isUnauthorized) reply.header('www-authenticate', 'Bearer')
       return reply.code(isUnauthorized ? 401 : 400).header('content-language', 'en').send(bodyOf({ err, message }))
     }
@@ -111,10 +168,19 @@ const routes: FastifyPluginAsync = async (app) => {
       request.log.info({ event: 'revocation_refused', reason: error.message }, 'revocation refused')
       return reply.code(403).send(bodyOf({ err: 'access_denied', message: error.message }))
     }
-    if (!(error instanceof Refusal || error instanceof UndecidedError || error instanceof RevocationLogError)) throw error
+    if (!(error instanceof Refusal || error instanceof UndecidedError || error instanceof RevocationLogError)) {
+      throw error
+    }
     count('refused', 'unavailable')
-    request.log.warn({ event: 'revocation_refused', reason: error instanceof Refusal ? 'the keys of the sender cannot be fetched' : error.message }, 'revocation refused')
-    return reply.code(503).header('retry-after', String(RETRY_AFTER_SECONDS)).send({ statusCode: 503, error: 'Service Unavailable', message: 'The revocation cannot be stored now.' })
+    request.log.warn({
+      event: 'revocation_refused',
+      reason: error instanceof Refusal ? 'the keys of the sender cannot be fetched' : error.message
+    }, 'revocation refused')
+    return reply.code(503).header('retry-after', String(RETRY_AFTER_SECONDS)).send({
+      statusCode: 503,
+      error: 'Service Unavailable',
+      message: 'The revocation cannot be stored now.'
+    })
   }
 }
 export default routes

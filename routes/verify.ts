@@ -10,8 +10,11 @@ import { createPeerTrust, parsePublicUrl } from '../lib/url/base-url.ts'
 
 const ENVOY = '/verify/envoy'
 
-/** `/verify/...`: proxies ask whether the request of a client may pass. One endpoint for each family, which never guesses. */
-const routes: FastifyPluginAsync = async (app) => {
+/**
+ * `/verify/...`: proxies ask whether the request of a client may pass. One endpoint for each family, which never
+ * guesses.
+ */
+const routes: FastifyPluginAsync = async app => {
   const { gate } = app
   if (!gate) return
   const { upstream, statementAudience = upstream, claims } = gate.settings
@@ -21,11 +24,20 @@ const routes: FastifyPluginAsync = async (app) => {
     claimHeaders: new Set(claims.map(({ header }) => header))
   }
   if (app.settings.server.trustProxy === false && upstream === undefined) {
-    app.log.warn('The gate is asked by proxies, but TRUST_PROXY trusts no peer, so each authorization request gets 403. Set TRUST_PROXY to the addresses of the proxies')
+    app.log.warn(
+      'The gate is asked by proxies, but TRUST_PROXY trusts no peer, so each authorization request gets 403. Set ' +
+        'TRUST_PROXY to the addresses of the proxies'
+    )
   }
 
   const reading = [...new Set(gate.settings.rules.filter(({ mcp }) => mcp).map(({ path }) => path))]
-  if (reading.length > 0) app.log.info({ event: 'message_rules', paths: reading }, 'The body of a POST decides for these paths. Of the proxies that ask, only Envoy can send it (with_request_body): /verify/nginx, /verify/haproxy and /verify/forwarded answer such a POST with 403')
+  if (reading.length > 0) {
+    app.log.info(
+      { event: 'message_rules', paths: reading },
+      'The body of a POST decides for these paths. Of the proxies that ask, only Envoy can send it ' +
+        '(with_request_body): /verify/nginx, /verify/haproxy and /verify/forwarded answer such a POST with 403'
+    )
+  }
 
   endpoint('/verify/nginx', 'nginx')
   endpoint('/verify/haproxy', 'haproxy')
@@ -40,14 +52,23 @@ const routes: FastifyPluginAsync = async (app) => {
       schema: { hide: true },
       // The method may be the client's. For most proxies any 2xx is a yes, so a preflight gets the answer of the rules.
       config: { cors: { preflight: false } },
-      // A hook answers: a body that comes with the authorization request is read only if a rule asks for it, and Fastify never parses it.
+      // A hook answers: a body that comes with the authorization request is read only if a rule asks for it, and
+      // Fastify never parses it.
       onRequest: [(request, reply, done) => judge(request, reply, family, done), answer as onRequestHookHandler],
       handler: answer
     })
   }
 
-  function judge (request: FastifyRequest, reply: FastifyReply, family: ProxyFamily, done: (error?: Error) => void): void {
-    gate!.execute(request, { readOriginal: () => readAsked(request, family), readBody: bodyReader(request, reply, family) }, error => {
+  function judge (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    family: ProxyFamily,
+    done: (error?: Error) => void
+  ): void {
+    gate!.execute(request, {
+      readOriginal: () => readAsked(request, family),
+      readBody: bodyReader(request, reply, family)
+    }, error => {
       // That too many bodies are held says nothing about the request.
       const isOurs = error instanceof GateError && error.statusCode === 503
       done(error && !isOurs ? gate!.refused(request, error, 403, 'question_refused') : error)
@@ -87,6 +108,12 @@ function bodyOf ({ body, bodyText }: CheckRequest): Buffer {
   if (bodyText.length === 0) return body
   if (body.length > 0) throw new GateError(403, 'The authorization request has the body in two forms.')
   // The mark may be the client's own. It may also hide a byte that the upstream reads in a way of its own.
-  if (bodyText.includes('!')) throw new GateError(403, 'The authorization request has the body as text, where Envoy writes ! for what is not UTF-8, and there is one. It needs pack_as_bytes.')
+  if (bodyText.includes('!')) {
+    throw new GateError(
+      403,
+      'The authorization request has the body as text, where Envoy writes ! for what is not UTF-8, and there is ' +
+        'one. It needs pack_as_bytes.'
+    )
+  }
   return bodyText
 }

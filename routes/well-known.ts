@@ -1,6 +1,12 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../lib/refusal.ts'
-import { describeResource, insertedPath, METADATA_PATH, mountedAt, resourceWarning } from '../lib/assembly/resource-metadata.ts'
+import {
+  describeResource,
+  insertedPath,
+  METADATA_PATH,
+  mountedAt,
+  resourceWarning
+} from '../lib/assembly/resource-metadata.ts'
 import { parsePublicUrl } from '../lib/url/base-url.ts'
 import type { BaseUrl } from '../lib/url/http-url.ts'
 import { withExample } from '../schemas/answers.ts'
@@ -15,8 +21,11 @@ function prefixAskedFor (target: string): string {
   return target.slice(target.indexOf(METADATA_PATH) + METADATA_PATH.length).split('?', 1)[0]!
 }
 
-/** `/.well-known/oauth-protected-resource` (RFC 9728): tells a client that knows only the address where to get tokens, and which tokens. */
-const routes: FastifyPluginAsync = async (app) => {
+/**
+ * `/.well-known/oauth-protected-resource` (RFC 9728): tells a client that knows only the address where to get tokens,
+ * and which tokens.
+ */
+const routes: FastifyPluginAsync = async app => {
   const { settings, guardedScopes } = app
   const ownResources = app.gate?.resources ?? new Map<string, ReadonlySet<string>>()
   const example = describeResource(parsePublicUrl('https://api.example')!, ['read:messages'], settings)
@@ -25,7 +34,11 @@ const routes: FastifyPluginAsync = async (app) => {
 
   app.get(METADATA_PATH, {
     config: { essential: true },
-    schema: { summary: 'Metadata of the protected resource', tags: ['Discovery'], response: { 200: withExample(resourceMetadataSchema, example) } }
+    schema: {
+      summary: 'Metadata of the protected resource',
+      tags: ['Discovery'],
+      response: { 200: withExample(resourceMetadataSchema, example) }
+    }
   }, (request, reply) => answer(request, reply, undefined))
 
   // RFC 9728 section 3.1: if the address of a resource has a path, the path follows the well-known path.
@@ -36,10 +49,11 @@ const routes: FastifyPluginAsync = async (app) => {
 
   if (app.gate?.keySet) {
     const { keySet } = app.gate
-    app.get(STATEMENT_KEYS_PATH, { config: { essential: true }, schema: { hide: true } }, (_request, reply) => reply
-      .header('cache-control', `max-age=${FRESH_SECONDS}`)
-      .type('application/json; charset=utf-8')
-      .send(keySet()))
+    app.get(STATEMENT_KEYS_PATH, { config: { essential: true }, schema: { hide: true } }, (_request, reply) =>
+      reply
+        .header('cache-control', `max-age=${FRESH_SECONDS}`)
+        .type('application/json; charset=utf-8')
+        .send(keySet()))
   }
 
   function answer (request: FastifyRequest, reply: FastifyReply, prefix: string | undefined) {
@@ -52,8 +66,9 @@ const routes: FastifyPluginAsync = async (app) => {
   }
 
   /**
-   * RFC 9728 section 3.3: a client may use metadata only for the resource whose address it asked about. It asks by the identifier of the
-   * resource, or by the address under which it reaches the service. Rules of a gate may have resources of their own, also on other hosts.
+   * RFC 9728 section 3.3: a client may use metadata only for the resource whose address it asked about. It asks by the
+   * identifier of the resource, or by the address under which it reaches the service. Rules of a gate may have
+   * resources of their own, also on other hosts.
    */
   function metadataAt (prefix: string | undefined, base: BaseUrl, host: string | undefined) {
     const own = [...ownResources].filter(([resource]) => insertedPath(resource) === (prefix ?? ''))

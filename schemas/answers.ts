@@ -2,9 +2,12 @@ const string = { type: 'string' } as const
 const strings = { type: 'array', items: string } as const
 const nullableString = { type: ['string', 'null'] } as const
 
-const object = <const P extends Record<string, object>>(properties: P) => ({
-  type: 'object', required: Object.keys(properties), properties
-}) as const
+const object = <const P extends Record<string, object>>(properties: P) =>
+  ({
+    type: 'object',
+    required: Object.keys(properties),
+    properties
+  }) as const
 
 /** The bodies of the endpoints, as JSON schemas. The schemas serialize the answers and describe them. */
 export const messageSchema = object({ message: string })
@@ -28,6 +31,9 @@ export const EXAMPLE_CLIENT = {
 } as const
 
 /** A schema with an example for the reference. */
-export function withExample<Schema extends object> (schema: Schema, example: unknown): Schema & { examples: readonly unknown[] } {
+export function withExample<Schema extends object> (
+  schema: Schema,
+  example: unknown
+): Schema & { examples: readonly unknown[] } {
   return { ...schema, examples: [example] }
 }

@@ -26,8 +26,8 @@ th, td { text-align: left; vertical-align: top; padding: .35rem .75rem .35rem 0;
 `
 
 /**
- * Where the page has the address of the service. Only the address differs between clients. The rest is the same for everyone and is
- * made once. No text of a document holds this character.
+ * Where the page has the address of the service. Only the address differs between clients. The rest is the same for
+ * everyone and is made once. No text of a document holds this character.
  */
 export const ADDRESS_MARK = '\u0000'
 
@@ -58,7 +58,15 @@ export function renderPage (document: OpenapiDocument): string {
 <nav aria-label="Contents">
 <ul>
 <li><a href="#credentials">Credentials</a></li>
-${sections.map(({ name, entries }) => `<li>${link(`tag-${name}`, name)}<ul>\n${entries.map(({ method, path, operation }) => `<li>${link(operation.operationId, titleOf(method, path))} ${guardOf(operation)}</li>`).join('\n')}\n</ul></li>`).join('\n')}
+${
+    sections.map(({ name, entries }) =>
+      `<li>${link(`tag-${name}`, name)}<ul>\n${
+        entries.map(({ method, path, operation }) =>
+          `<li>${link(operation.operationId, titleOf(method, path))} ${guardOf(operation)}</li>`
+        ).join('\n')
+      }\n</ul></li>`
+    ).join('\n')
+  }
 <li><a href="#refusals">Refusals</a><ul>
 ${Object.keys(components.responses).map(name => `<li>${link(anchor(name), name)}</li>`).join('\n')}
 </ul></li>
@@ -68,7 +76,7 @@ ${Object.keys(components.responses).map(name => `<li>${link(anchor(name), name)}
 ${heading(2, 'credentials', 'Credentials')}
 ${table(['Scheme', 'Meaning'], schemes.map(([name, { description }]) => [code(name), prose(description)]))}
 <p>The calls on this page take the access token from the variable <code>TOKEN</code> of the shell${schemes.some(([name]) => name === 'Bearer') ? '' : ', and the proof from <code>PROOF</code>. Each call needs a fresh one'}. One click selects a whole call.</p>
-${schemes.some(([name]) => name === 'DPoP') ? '<p>In a clone of the service, <code>npm run call</code> gets a token that is bound to a key, makes the proof, and explains a refusal.</p>' : ''}
+${schemes.some(([name]) => name === 'DPoP') ? '<p>In a clone of the service, <code>npm run call</code> gets a token that is bound to a key, makes the proof, ' + 'and explains a refusal.</p>' : ''}
 ${sections.map(section => renderSection(document, section)).join('\n')}
 ${heading(2, 'refusals', 'Refusals')}
 ${Object.entries(components.responses).map(([name, response]) => renderRefusal(name, response)).join('\n')}
@@ -78,12 +86,22 @@ ${Object.entries(components.responses).map(([name, response]) => renderRefusal(n
 `
 }
 
-interface Entry { readonly method: string, readonly path: string, readonly operation: Operation }
-interface Section { readonly name: string, readonly description?: string, readonly entries: readonly Entry[] }
+interface Entry {
+  readonly method: string
+  readonly path: string
+  readonly operation: Operation
+}
+interface Section {
+  readonly name: string
+  readonly description?: string
+  readonly entries: readonly Entry[]
+}
 
 /** The operations by their first tag: first the tags that the document describes, then the others. */
 function sectionsOf ({ tags = [], paths }: OpenapiDocument): Section[] {
-  const entries = Object.entries(paths).flatMap(([path, operations]) => Object.entries(operations).map(([method, operation]) => ({ method, path, operation })))
+  const entries = Object.entries(paths).flatMap(([path, operations]) =>
+    Object.entries(operations).map(([method, operation]) => ({ method, path, operation }))
+  )
   const tagOf = ({ operation }: Entry): string => operation.tags?.[0] ?? 'Other'
   const described = new Map(tags.map(({ name, description }) => [name, description]))
   return [...new Set([...described.keys(), ...entries.map(tagOf)])]
@@ -98,17 +116,34 @@ function renderOperation (document: OpenapiDocument, { method, path, operation }
   const { operationId, summary, description, security = [], requestBody, 'x-body-credentials': signed } = operation
   const parameters = (operation.parameters ?? []).map(parameter => resolveReference<Parameter>(document, parameter))
   // The answers of guards are the same everywhere: they stand once, at the end.
-  const answers = Object.entries(operation.responses).filter(([, response]) => !('$ref' in response)).map(([status, response]) => renderAnswer(document, status, response))
-  const refusals = Object.entries(operation.responses).flatMap(([status, response]) => '$ref' in response ? [link(anchor(String(response.$ref)), status)] : [])
+  const answers = Object.entries(operation.responses).filter(([, response]) => !('$ref' in response)).map((
+    [status, response]
+  ) => renderAnswer(document, status, response))
+  const refusals = Object.entries(operation.responses).flatMap(([status, response]) =>
+    '$ref' in response ? [link(anchor(String(response.$ref)), status)] : []
+  )
   const ofDpop = security.find(requirement => 'DPoP' in requirement)?.['DPoP']
   const call = curlLine(document, { method, path, operation, address: ADDRESS_MARK })
   return `<article id="${escape(operationId)}">
 <h3>${link(operationId, titleOf(method, path))}</h3>
 <p>${guardOf(operation)}</p>
 ${[summary, description].filter(text => text !== undefined).map(text => `<p>${prose(text)}</p>`).join('\n')}
-${security.length === 0 ? `<p>${signed === undefined ? 'Open to everyone' : `Credentials: in the body, ${escape(signed)}`}.</p>` : `<p>Credentials: ${security.map(renderSecurity).join(', or ')}.</p>`}
+${
+    security.length === 0
+      ? `<p>${signed === undefined ? 'Open to everyone' : `Credentials: in the body, ${escape(signed)}`}.</p>`
+      : `<p>Credentials: ${security.map(renderSecurity).join(', or ')}.</p>`
+  }
 <pre><code>${escape(call)}</code></pre>
-${ofDpop ? `<pre><code>${escape(dpopLine(method, path, ofDpop))}</code></pre>\n` : ''}${parameters.length === 0 ? '' : table(['Parameter', 'Where', 'Meaning'], parameters.map(({ name, in: place, required, description }) => [code(name), escape(required ? `${place}, required` : place), prose(description)]))}
+${ofDpop ? `<pre><code>${escape(dpopLine(method, path, ofDpop))}</code></pre>\n` : ''}${
+    parameters.length === 0
+      ? ''
+      : table(
+        ['Parameter', 'Where', 'Meaning'],
+        parameters.map((
+          { name, in: place, required, description }
+        ) => [code(name), escape(required ? `${place}, required` : place), prose(description)])
+      )
+  }
 ${requestBody === undefined ? '' : table(['Body', 'Members'], Object.entries(requestBody.content).map(([type, { schema }]) => [code(type), renderSchema(document, schema)]))}
 ${answers.length === 0 ? '' : table(['Status', 'Answer', 'Body'], answers)}
 ${refusals.length === 0 ? '' : `<p>Refusals: ${refusals.join(', ')}.</p>`}
@@ -119,25 +154,46 @@ ${refusals.length === 0 ? '' : `<p>Refusals: ${refusals.join(', ')}.</p>`}
 function guardOf ({ security = [], 'x-requirements': further = [], 'x-body-credentials': signed }: Operation): string {
   if (signed !== undefined) return '<span class="guard">signed body</span>'
   if (security.length === 0) return '<span class="guard open">open</span>'
-  const sets = [...new Set(security.flatMap(requirement => Object.values(requirement)).filter(scopes => scopes.length > 0).map(scopes => scopes.join(' and ')))]
-  const words = [security.some(requirement => Object.keys(requirement).length === 0) ? 'token, optional' : 'token', ...sets.length > 0 ? [sets.join(' or ')] : [], ...further.some(requirement => Object.keys(requirement).some(member => !['scope', 'anyScope', 'optional'].includes(member))) ? ['more'] : []]
+  const sets = [
+    ...new Set(
+      security.flatMap(requirement => Object.values(requirement)).filter(scopes => scopes.length > 0).map(scopes =>
+        scopes.join(' and ')
+      )
+    )
+  ]
+  const words = [
+    security.some(requirement => Object.keys(requirement).length === 0) ? 'token, optional' : 'token',
+    ...sets.length > 0 ? [sets.join(' or ')] : [],
+    ...further.some(requirement =>
+      Object.keys(requirement).some(member => !['scope', 'anyScope', 'optional'].includes(member))
+    )
+      ? ['more']
+      : []
+  ]
   return words.map(word => `<span class="guard">${escape(word)}</span>`).join(' ')
 }
 
 /** The call with DPoP: a tool makes the proof. */
 function dpopLine (method: string, path: string, scopes: readonly string[]): string {
-  return `npm run call -- --url '${ADDRESS_MARK}' --dpop ${method.toUpperCase()} '${path.replaceAll("'", "'\\''").replace(/\{\w+\}/g, '7')}'${scopes.length > 0 ? ` --scope '${scopes.join(' ')}'` : ''}`
+  return `npm run call -- --url '${ADDRESS_MARK}' --dpop ${method.toUpperCase()} ` +
+    `'${path.replaceAll("'", "'\\''").replace(/\{\w+\}/g, '7')}'${
+      scopes.length > 0 ? ` --scope '${scopes.join(' ')}'` : ''
+    }`
 }
 
 function renderSecurity (requirement: Readonly<Record<string, readonly string[]>>): string {
   if (Object.keys(requirement).length === 0) return 'none'
-  return Object.entries(requirement).map(([scheme, scopes]) => code(scheme) + (scopes.length === 0 ? '' : ` with ${scopes.map(code).join(' and ')}`)).join(' and ')
+  return Object.entries(requirement).map(([scheme, scopes]) =>
+    code(scheme) + (scopes.length === 0 ? '' : ` with ${scopes.map(code).join(' and ')}`)
+  ).join(' and ')
 }
 
 function renderAnswer (document: OpenapiDocument, status: string, response: Operation['responses'][string]): string[] {
   const { description, content = {} } = resolveReference<Response>(document, response)
   const [body] = Object.values(content)
-  const example = body?.example === undefined ? '' : `<br>for example ${code(typeof body.example === 'string' ? body.example : JSON.stringify(body.example))}`
+  const example = body?.example === undefined
+    ? ''
+    : `<br>for example ${code(typeof body.example === 'string' ? body.example : JSON.stringify(body.example))}`
   return [code(status), prose(description), body ? renderSchema(document, body.schema) + example : '']
 }
 
@@ -147,7 +203,13 @@ function renderRefusal (name: string, { description, headers = {}, content = {} 
   return `${heading(3, anchor(name), name)}
 <p>${prose(description)}</p>
 ${table(['Header', 'Meaning'], Object.entries(headers).map(([header, { description }]) => [code(header), prose(description)]))}
-${examples.length === 0 ? '' : `<p>Body: ${code(JSON.stringify(examples[0]![1].value))}</p>\n<details>\n<summary>${examples.length} reasons, each with its sentence</summary>\n${table(['Reason', 'Sentence'], examples.map(([reason, { value }]) => [code(reason), escape(sentenceOf(value))]))}\n</details>`}`
+${
+    examples.length === 0
+      ? ''
+      : `<p>Body: ${code(JSON.stringify(examples[0]![1].value))}</p>\n<details>\n<summary>${examples.length} ` +
+        'reasons, each with its ' +
+        `sentence</summary>\n${table(['Reason', 'Sentence'], examples.map(([reason, { value }]) => [code(reason), escape(sentenceOf(value))]))}\n</details>`
+  }`
 }
 
 /** What a body says in words: `message`, or `detail` where `api.errorBody` is `detailed`. */
@@ -158,23 +220,31 @@ function sentenceOf (value: unknown): string {
 
 /** A schema in one line: an object with its members and their types. */
 function renderSchema (document: OpenapiDocument, schema: JsonSchema): string {
-  const { type, properties, additionalProperties, items, anyOf } = schema.$ref ? resolveReference<JsonSchema>(document, schema as { $ref: string }) : schema
+  const { type, properties, additionalProperties, items, anyOf } = schema.$ref
+    ? resolveReference<JsonSchema>(document, schema as { $ref: string })
+    : schema
   if (anyOf) return anyOf.map(choice => renderSchema(document, choice)).join(' or ')
   if (items) return `list of ${renderSchema(document, items)}`
   if (additionalProperties) return `object of ${renderSchema(document, additionalProperties)}`
-  if (properties) return Object.entries(properties).map(([name, member]) => `${code(name)} ${renderSchema(document, member)}`).join('<br>')
+  if (properties) {
+    return Object.entries(properties).map(([name, member]) => `${code(name)} ${renderSchema(document, member)}`).join(
+      '<br>'
+    )
+  }
   return escape([type ?? 'anything'].flat().join(' or '))
 }
 
 function table (heads: readonly string[], rows: ReadonlyArray<readonly string[]>): string {
-  const cells = (tag: string, texts: readonly string[]): string => `<tr>${texts.map(text => `<${tag}>${text}</${tag}>`).join('')}</tr>`
+  const cells = (tag: string, texts: readonly string[]): string =>
+    `<tr>${texts.map(text => `<${tag}>${text}</${tag}>`).join('')}</tr>`
   return `<div class="wide"><table>\n<thead>${cells('th', heads)}</thead>\n<tbody>\n${rows.map(row => cells('td', row)).join('\n')}\n</tbody>\n</table></div>`
 }
 
 const titleOf = (method: string, path: string): string => `${method.toUpperCase()} ${path}`
 const anchor = (reference: string): string => `refusal-${reference.slice(reference.lastIndexOf('/') + 1).toLowerCase()}`
 const link = (id: string | undefined, text: string): string => `<a href="#${escape(id)}">${escape(text)}</a>`
-const heading = (level: number, id: string, text: string): string => `<h${level} id="${escape(id)}">${link(id, text)}</h${level}>`
+const heading = (level: number, id: string, text: string): string =>
+  `<h${level} id="${escape(id)}">${link(id, text)}</h${level}>`
 const code = (text: string): string => `<code>${escape(text)}</code>`
 
 /** Text in which words between back-quotes are shown as code. */

@@ -19,9 +19,19 @@ export const readySchema = {
     streams: {
       type: 'object',
       description: 'The stream of each transmitter of security events.',
-      additionalProperties: { type: 'object', properties: { status: string, verifiedAt: { type: 'number', description: 'Unix seconds of its last verification.' } } }
+      additionalProperties: {
+        type: 'object',
+        properties: {
+          status: string,
+          verifiedAt: { type: 'number', description: 'Unix seconds of its last verification.' }
+        }
+      }
     },
-    issuers: { type: 'object', additionalProperties: string, description: 'The state of the keys of each issuer, if there are several.' }
+    issuers: {
+      type: 'object',
+      additionalProperties: string,
+      description: 'The state of the keys of each issuer, if there are several.'
+    }
   }
 } as const
 

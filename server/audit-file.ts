@@ -29,15 +29,21 @@ export interface AuditSink {
 }
 
 /**
- * Appends lines to a file of its own, by the destination of pino. Each line is one call of the system, made before the request goes on: the
- * lines of several processes do not mix, and none waits in memory. The path may lead to another file at any time, as after logrotate.
+ * Appends lines to a file of its own, by the destination of pino. Each line is one call of the system, made before the
+ * request goes on: the lines of several processes do not mix, and none waits in memory. The path may lead to another
+ * file at any time, as after logrotate.
  * @throws Error with a `code` if the file cannot be opened
  */
-export async function openAuditFile (path: string, { every, onFault, onRecovered }: AuditFileOptions): Promise<AuditSink> {
+export async function openAuditFile (
+  path: string,
+  { every, onFault, onRecovered }: AuditFileOptions
+): Promise<AuditSink> {
   const open = (): AuditFile => {
     const known = statSync(path, { throwIfNoEntry: false })
     // To open a pipe would wait for its reader.
-    if (known && !known.isFile() && !known.isCharacterDevice()) throw failure(known.isDirectory() ? 'EISDIR' : 'NOT_A_FILE')
+    if (known && !known.isFile() && !known.isCharacterDevice()) {
+      throw failure(known.isDirectory() ? 'EISDIR' : 'NOT_A_FILE')
+    }
     return new AuditFile(path, pino.destination({ dest: path, append: true, sync: true, mode: MODE }))
   }
   let file: AuditFile | undefined = open()
@@ -47,7 +53,9 @@ export async function openAuditFile (path: string, { every, onFault, onRecovered
   /** The lines that were lost before the fault that was reported. Undefined while lines are written. */
   let lostBefore: number | undefined
   let isLooking = false
-  const stop = every(LOOK_MS, () => { look(false) })
+  const stop = every(LOOK_MS, () => {
+    look(false)
+  })
 
   function fail (error: unknown): void {
     fault = (error as NodeJS.ErrnoException).code!
@@ -114,7 +122,9 @@ export async function openAuditFile (path: string, { every, onFault, onRecovered
       if (error) drop()
       return false
     },
-    reopen: () => { look(true) },
+    reopen: () => {
+      look(true)
+    },
     state: () => ({ written, lost, fault }),
     async close () {
       stop()
@@ -142,7 +152,11 @@ class AuditFile {
 
   constructor (path: string, destination: Destination) {
     this.#path = path
-    this.#destination = destination.on('write', () => { this.#hasBegun = true }).on('error', (error: Error) => { this.#error = error })
+    this.#destination = destination.on('write', () => {
+      this.#hasBegun = true
+    }).on('error', (error: Error) => {
+      this.#error = error
+    })
     this.#stats = fstatSync(destination.fd!)
     // A process that was cut off may have left a part of a line.
     if (this.#stats.isFile() && !endsWithLine(path)) this.write('\n')
@@ -190,7 +204,10 @@ const NEWLINE = 0x0a
 /** Milliseconds for a line that another process may be writing, if the system cannot be asked to wait for it. */
 const LINE_MS = 50
 
-/** Whether a file is empty or ends with a line break, or may not be read, or grows: then its writers are alive, and end their lines. */
+/**
+ * Whether a file is empty or ends with a line break, or may not be read, or grows: then its writers are alive, and end
+ * their lines.
+ */
 function endsWithLine (path: string): boolean {
   let fd: number
   try {

@@ -12,13 +12,20 @@ export interface Build {
 const COMMIT = /^[\w.-]{1,64}$/
 
 /**
- * Reads the version of the package that a folder belongs to. It takes the nearest package.json that has a version, since `dist/`
- * lies deeper than the sources.
+ * Reads the version of the package that a folder belongs to. It takes the nearest package.json that has a version,
+ * since `dist/` lies deeper than the sources.
  * @param readFile returns the text of a file, or undefined if there is no file
  * @param commit the value that the build has left. If it is not a plain word, it counts as none.
  */
-export function readBuild (folder: string, readFile: (path: string) => string | undefined, commit: string | undefined): Build {
-  return { version: versionAt(folder, readFile), commit: commit !== undefined && COMMIT.test(commit) ? commit : undefined }
+export function readBuild (
+  folder: string,
+  readFile: (path: string) => string | undefined,
+  commit: string | undefined
+): Build {
+  return {
+    version: versionAt(folder, readFile),
+    commit: commit !== undefined && COMMIT.test(commit) ? commit : undefined
+  }
 }
 
 function versionAt (folder: string, readFile: (path: string) => string | undefined): string {

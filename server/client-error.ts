@@ -9,8 +9,8 @@ export type ClientErrorStatus = (typeof CLIENT_ERROR_STATUSES)[number]
 export type ClientError = Error & { readonly code?: string }
 
 /**
- * The status for a request that Node's parser refuses. Undefined if there can be no answer: nobody takes it, or one has begun, as when a body
- * breaks off, so that a second one would be read as the answer to the next request.
+ * The status for a request that Node's parser refuses. Undefined if there can be no answer: nobody takes it, or one has
+ * begun, as when a body breaks off, so that a second one would be read as the answer to the next request.
  */
 export function statusOfClientError ({ code }: ClientError, socket: Socket): ClientErrorStatus | undefined {
   if (code === 'ECONNRESET' || !socket.writable || answerOf(socket)?.headersSent) return undefined

@@ -1,13 +1,14 @@
 /**
- * Here @fastify/jwt checks the signature of access tokens, and nothing else: keys come from the provider's set, and jwt-checks.ts
- * judges header and claims. The package passes each token to fast-jwt and keeps one fast-jwt verifier for each key. It does so for every
- * accepted algorithm except `Ed25519` and `ML-DSA-44`, which fast-jwt does not know: node:crypto verifies those.
+ * Here @fastify/jwt checks the signature of access tokens, and nothing else: keys come from the provider's set, and
+ * jwt-checks.ts judges header and claims. The package passes each token to fast-jwt and keeps one fast-jwt verifier for
+ * each key. It does so for every accepted algorithm except `Ed25519` and `ML-DSA-44`, which fast-jwt does not know:
+ * node:crypto verifies those.
  *
  * Each algorithm has a stand-in of its own, so the package never chooses between algorithms by the header of a token.
  *
- * The package is kept from the app and from its requests. If it were registered with the app, it would write the claims to
- * `request.user` as soon as the signature is right, before binding and proof are judged. It would also take names that the app may
- * need for its own @fastify/jwt. So it decorates a stand-in, and it verifies a private candidate.
+ * The package is kept from the app and from its requests. If it were registered with the app, it would write the claims
+ * to `request.user` as soon as the signature is right, before binding and proof are judged. It would also take names
+ * that the app may need for its own @fastify/jwt. So it decorates a stand-in, and it verifies a private candidate.
  */
 
 import type { FastifyInstance } from 'fastify'
@@ -18,7 +19,9 @@ import { createKeyParser, createSignerFinder } from '../lib/token/jwt-signature.
 import type { SignerFinder } from '../lib/token/jwt-signature.ts'
 
 const require = createRequire(import.meta.url)
-/** Loads @fastify/jwt: when the app has started, or for the first token if one comes earlier. Apps then start earlier. */
+/**
+ * Loads @fastify/jwt: when the app has started, or for the first token if one comes earlier. Apps then start earlier.
+ */
 export const loadFastifyJwt = (): typeof import('@fastify/jwt').default => require('@fastify/jwt')
 
 /** The object that @fastify/jwt verifies in place of a request. */
@@ -42,9 +45,10 @@ interface Verifiers {
 }
 
 /**
- * Makes the function that finds the signer of a token. If several keys are possible, node:crypto finds the one, and the package confirms
- * it: node:crypto parses each key once and decodes a token once. A forged token fails under all of them, and must not cost as much as that
- * many accepted ones. For each algorithm it keeps the verifiers of at most `MAX_VERIFIERS` keys.
+ * Makes the function that finds the signer of a token. If several keys are possible, node:crypto finds the one, and the
+ * package confirms it: node:crypto parses each key once and decodes a token once. A forged token fails under all of
+ * them, and must not cost as much as that many accepted ones. For each algorithm it keeps the verifiers of at most
+ * `MAX_VERIFIERS` keys.
  */
 export function createFastifyJwtFinder (): SignerFinder {
   const parseKey = createKeyParser()
@@ -53,17 +57,23 @@ export function createFastifyJwtFinder (): SignerFinder {
 
   function isSigner (token: string, pem: string, alg: FastJwtAlg): boolean {
     let verifiers = verifiersOf.get(alg)
-    // The package never forgets a verifier. A provider that changes its keys all the time must not fill the memory with verifiers.
-    if (!verifiers || verifiers.pems.size === MAX_VERIFIERS) verifiersOf.set(alg, verifiers = { verify: decorateStandIn(alg), pems: new Set() })
+    // The package never forgets a verifier. A provider that changes its keys all the time must not fill the memory with
+    // verifiers.
+    if (!verifiers || verifiers.pems.size === MAX_VERIFIERS) {
+      verifiersOf.set(alg, verifiers = { verify: decorateStandIn(alg), pems: new Set() })
+    }
     verifiers.pems.add(pem)
-    // The package's errors are not shown. They are made without stacks, so that a wrong signature costs no more than a good one.
+    // The package's errors are not shown. They are made without stacks, so that a wrong signature costs no more than a
+    // good one.
     const limit = Error.stackTraceLimit
     Error.stackTraceLimit = 0
-    // The result is false unless the package reports success before it returns. Its callback runs inside a `try` of the package, so the
-    // callback does nothing else.
+    // The result is false unless the package reports success before it returns. Its callback runs inside a `try` of the
+    // package, so the callback does nothing else.
     let isValid = false
     // The package keeps its verifiers only if the call passes no options of its own.
-    verifiers.verify.call({ token, pem }, undefined, error => { isValid = !error })
+    verifiers.verify.call({ token, pem }, undefined, error => {
+      isValid = !error
+    })
     Error.stackTraceLimit = limit
     return isValid
   }
@@ -71,7 +81,10 @@ export function createFastifyJwtFinder (): SignerFinder {
   return (token, keys, alg) => {
     if (alg === 'Ed25519' || alg === 'ML-DSA-44') return findByCrypto(token, keys, alg)
     const key = keys.length < 2 ? keys[0] : findByCrypto(token, keys, alg)
-    return key && isSigner(token, key.pem, alg) && isOfLength(ALGORITHMS[alg], parseKey(key), token.slice(token.lastIndexOf('.') + 1)) ? key : undefined
+    return key && isSigner(token, key.pem, alg) &&
+        isOfLength(ALGORITHMS[alg], parseKey(key), token.slice(token.lastIndexOf('.') + 1))
+      ? key
+      : undefined
   }
 }
 
@@ -84,10 +97,19 @@ function decorateStandIn (alg: FastJwtAlg): RequestVerify {
       if (name === 'jwtVerify') requestVerify = value
     }
   }
-  // The package calls the last function when it has looked at the options. They are fixed, and it has decorated by then.
+  // The package calls the last function when it has looked at the options. They are fixed, and it has decorated by
+  // then.
   loadFastifyJwt()(standIn as unknown as FastifyInstance, {
-    secret: { public: (candidate: unknown, _token: unknown, done: (error: null, key: string) => void) => done(null, (candidate as Candidate).pem) },
-    verify: { algorithms: [alg], ignoreExpiration: true, ignoreNotBefore: true, extractToken: (candidate: unknown) => (candidate as Candidate).token }
+    secret: {
+      public: (candidate: unknown, _token: unknown, done: (error: null, key: string) => void) =>
+        done(null, (candidate as Candidate).pem)
+    },
+    verify: {
+      algorithms: [alg],
+      ignoreExpiration: true,
+      ignoreNotBefore: true,
+      extractToken: (candidate: unknown) => (candidate as Candidate).token
+    }
   }, () => {})
   return requestVerify!
 }

@@ -5,7 +5,10 @@ import type { AddressInfo, Socket } from 'node:net'
 import { createMessageReader, frameMessage, MessageError, MessageSizeError } from '../lib/gate/grpc-message.ts'
 import type { Surroundings } from '../lib/surroundings.ts'
 
-/** What peers may have at once, and for how long. Together this is less than 64 MB, with what V8 makes of the largest messages. */
+/**
+ * What peers may have at once, and for how long. Together this is less than 64 MB, with what V8 makes of the largest
+ * messages.
+ */
 export const GRPC_LIMITS = {
   connections: 128,
   /** Calls of one connection. Envoy opens another connection when it has more. */
@@ -85,7 +88,10 @@ interface Connection {
 }
 
 /** A gRPC server with one unary method, over HTTP/2 without TLS, for trusted peers. */
-export function createGrpcServer (options: GrpcServerOptions, { steadyMs, every, after }: Pick<Surroundings, 'steadyMs' | 'every' | 'after'>): GrpcServer {
+export function createGrpcServer (
+  options: GrpcServerOptions,
+  { steadyMs, every, after }: Pick<Surroundings, 'steadyMs' | 'every' | 'after'>
+): GrpcServer {
   const connections = new Map<Socket, Connection>()
   const total = { calls: 0, bytes: 0 }
   /** Memory for messages that are not small, to be reused: the garbage collector would free it late. */
@@ -97,13 +103,19 @@ export function createGrpcServer (options: GrpcServerOptions, { steadyMs, every,
   const endSweeps = every(SWEEP_MS, sweep)
 
   return {
-    listen: (port, address, done) => { server.listen(port, address, done) },
+    listen: (port, address, done) => {
+      server.listen(port, address, done)
+    },
     address: () => server.address() as AddressInfo | null ?? undefined,
-    get connections () { return connections.size },
+    get connections () {
+      return connections.size
+    },
     async close () {
       const closed = new Promise(resolve => server.close(resolve))
       for (const { session } of connections.values()) session.close()
-      const cancel = after(CLOSING_MS, () => { for (const socket of connections.keys()) socket.destroy() })
+      const cancel = after(CLOSING_MS, () => {
+        for (const socket of connections.keys()) socket.destroy()
+      })
       await closed
       // The server reports its end before the last socket does.
       connections.clear()
@@ -144,7 +156,9 @@ export function createGrpcServer (options: GrpcServerOptions, { steadyMs, every,
     // A stream that breaks off needs no answer.
     stream.on('error', () => {})
     const { calls } = connection
-    if (total.calls >= GRPC_LIMITS.calls || calls.size >= GRPC_LIMITS.callsOfConnection) return stream.close(constants.NGHTTP2_REFUSED_STREAM)
+    if (total.calls >= GRPC_LIMITS.calls || calls.size >= GRPC_LIMITS.callsOfConnection) {
+      return stream.close(constants.NGHTTP2_REFUSED_STREAM)
+    }
     const call: Call = { beganMs: steadyMs(), isAnswered: false, memory: undefined }
     calls.add(call)
     total.calls++
@@ -190,7 +204,10 @@ export function createGrpcServer (options: GrpcServerOptions, { steadyMs, every,
 
   function allocate (connection: Connection, call: Call, length: number): Buffer | undefined {
     const bytes = length > SMALL_BYTES ? GRPC_LIMITS.messageBytes : length
-    if (length > bytes || connection.bytes + bytes > GRPC_LIMITS.bytesOfConnection || total.bytes + bytes > GRPC_LIMITS.bytes) return undefined
+    if (
+      length > bytes || connection.bytes + bytes > GRPC_LIMITS.bytesOfConnection ||
+      total.bytes + bytes > GRPC_LIMITS.bytes
+    ) return undefined
     connection.bytes += bytes
     total.bytes += bytes
     call.memory = (length > SMALL_BYTES && spare.pop()) || Buffer.allocUnsafeSlow(bytes)

@@ -9,7 +9,10 @@ export interface OpenAnswer {
   readonly response: ServerResponse
   /** Aborts when the token ends. It is read only if the answer is still open after a while. */
   readonly auth: { readonly signal: AbortSignal }
-  /** Whether the request has become a WebSocket. A header that asks for one says nothing: Node may answer it as any request. */
+  /**
+   * Whether the request has become a WebSocket. A header that asks for one says nothing: Node may answer it as any
+   * request.
+   */
   isWebSocket (): boolean
   /** Called with the reason of the signal when the answer was ended. */
   onEnd (reason: TokenEndedError): void
@@ -22,7 +25,10 @@ export interface Place<Admitted> {
   older: Place<Admitted>
 }
 
-/** RFC 6455 section 7.4.1: the endpoint has received what violates its policy. A close frame of the server is not masked. */
+/**
+ * RFC 6455 section 7.4.1: the endpoint has received what violates its policy. A close frame of the server is not
+ * masked.
+ */
 const CLOSE_1008 = Buffer.from([0x88, 0x02, 0x03, 0xf0])
 const LOOK_MS = 250
 const LINGER_MS = 500
@@ -30,11 +36,15 @@ const LINGER_MS = 500
 export type OpenAnswers<Admitted extends object> = ReturnType<typeof createOpenAnswers<Admitted>>
 
 /**
- * Ends what an admitted request has opened when its token ends: answers that still stream, and WebSockets. Most answers are whole before
- * anybody looks, so a request costs one place in a list, which goes with its answer: what lived on would burden each small collection.
+ * Ends what an admitted request has opened when its token ends: answers that still stream, and WebSockets. Most answers
+ * are whole before anybody looks, so a request costs one place in a list, which goes with its answer: what lived on
+ * would burden each small collection.
  * @param answerOf called for a request whose answer is still open after a while
  */
-export function createOpenAnswers<Admitted extends object> ({ every, after }: Pick<Surroundings, 'every' | 'after'>, answerOf: (admitted: Admitted) => OpenAnswer) {
+export function createOpenAnswers<Admitted extends object> (
+  { every, after }: Pick<Surroundings, 'every' | 'after'>,
+  answerOf: (admitted: Admitted) => OpenAnswer
+) {
   /** Both ends of the list of those that were admitted since the last look. */
   const ends = {} as Place<Admitted>
   ends.newer = ends.older = ends
@@ -66,7 +76,11 @@ export function createOpenAnswers<Admitted extends object> ({ every, after }: Pi
     const { signal } = answer.auth
     open.add(answer)
     if (signal.aborted) end(answer, signal)
-    else signal.addEventListener('abort', () => { if (open.has(answer)) end(answer, signal) }, { once: true })
+    else {
+      signal.addEventListener('abort', () => {
+        if (open.has(answer)) end(answer, signal)
+      }, { once: true })
+    }
   }
 
   function end (answer: OpenAnswer, { reason }: Pick<AbortSignal, 'reason'>): void {
@@ -77,7 +91,8 @@ export function createOpenAnswers<Admitted extends object> ({ every, after }: Pi
     answer.onEnd(reason)
     const { request, response } = answer
     if (answer.isWebSocket()) return closeSocket(request.socket)
-    // Cut off, so that no client takes a part for the whole. A handler that goes on writing would raise an unhandled error.
+    // Cut off, so that no client takes a part for the whole. A handler that goes on writing would raise an unhandled
+    // error.
     response.on('error', () => {})
     response.destroy()
   }

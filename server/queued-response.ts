@@ -6,15 +6,24 @@ import { watchStalled } from './stalled-answers.ts'
 
 /** The number of unanswered requests that one connection may have. Node accepts 64 KiB of them at once. */
 export const MAX_UNANSWERED = 32
-/** Bytes that the requests of one connection may take while they wait behind an answer, and those of all connections together. */
+/**
+ * Bytes that the requests of one connection may take while they wait behind an answer, and those of all connections
+ * together.
+ */
 export const MAX_WAITING_BYTES = 96 * 1024
 export const MAX_ALL_WAITING_BYTES = 2 * 1024 * 1024
 /** Of those of all connections, what the connections of one address may take: no peer has the others cut off. */
 export const MAX_WAITING_BYTES_OF_ADDRESS = MAX_ALL_WAITING_BYTES / 4
-/** From here on a connection is not read until some of its requests have been answered. What has been read already may still go beyond a limit. */
+/**
+ * From here on a connection is not read until some of its requests have been answered. What has been read already may
+ * still go beyond a limit.
+ */
 const SLOW_UNANSWERED = MAX_UNANSWERED / 2
 const SLOW_BYTES = MAX_WAITING_BYTES / 2
-/** What Node keeps for a request without header lines, and for its answer. Measured: 2.3 KB on Node 20, 2.6 KB on Node 24. */
+/**
+ * What Node keeps for a request without header lines, and for its answer. Measured: 2.3 KB on Node 20, 2.6 KB on Node
+ * 24.
+ */
 const REQUEST_BYTES = 2_560
 /** A text that has waited is in old space: it takes memory for some time after its request. */
 const TEXT_COST = 4
@@ -22,7 +31,10 @@ const TEXT_COST = 4
 const MAX_BODY_BYTES = 64 * 1024
 /** Milliseconds that a body may take to end when its answer has been sent. */
 export const LINGER_MS = 5_000
-/** Milliseconds for which a connection is kept idle once requests of it have waited: one that reads no answers looks like one that is idle. */
+/**
+ * Milliseconds for which a connection is kept idle once requests of it have waited: one that reads no answers looks
+ * like one that is idle.
+ */
 export const QUEUE_KEEP_ALIVE_MS = 5_000
 
 /** Milliseconds for which a connection may take nothing if its server sets no limit. */
@@ -30,11 +42,22 @@ const SILENCE_MS = 30_000
 /** How often a connection with waiting requests is looked at within the limit for a silent one. */
 const LOOKS = 4
 
-/** What a connection carries here if requests of it have ever waited. Every answer asks for it, and a property is the cheapest place. */
+/**
+ * What a connection carries here if requests of it have ever waited. Every answer asks for it, and a property is the
+ * cheapest place.
+ */
 const kQueue = Symbol('queue')
 
-/** Only the properties with names lead from a connection to its answer and to its parser. They are private to Node, and used in this file only. */
-type Connection = Socket & { [kQueue]?: Queue, _httpMessage?: ServerResponse | null, _paused?: boolean, parser?: { onIncoming: () => number, resume: () => void } | null }
+/**
+ * Only the properties with names lead from a connection to its answer and to its parser. They are private to Node, and
+ * used in this file only.
+ */
+type Connection = Socket & {
+  [kQueue]?: Queue,
+  _httpMessage?: ServerResponse | null,
+  _paused?: boolean,
+  parser?: { onIncoming: () => number, resume: () => void } | null
+}
 
 /** The answer that a connection owes now. */
 export function answerOf (connection: Socket): Pick<ServerResponse, 'headersSent'> | undefined {
@@ -59,9 +82,9 @@ const peers = new Map<string, Peer>()
 let allBytes = 0
 
 /**
- * The answer to a request that may wait behind other requests of its connection (RFC 9112 section 9.3.2). A connection whose requests
- * wait beyond a limit is ended. A server that gets this class as its `ServerResponse` uses it for every request, including those that Node
- * answers by itself.
+ * The answer to a request that may wait behind other requests of its connection (RFC 9112 section 9.3.2). A connection
+ * whose requests wait beyond a limit is ended. A server that gets this class as its `ServerResponse` uses it for every
+ * request, including those that Node answers by itself.
  */
 export class QueuedResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
   /** What is done at the turn of this answer. */
@@ -110,7 +133,10 @@ export class QueuedResponse<Request extends IncomingMessage = IncomingMessage> e
   #wait (socket: Socket): void {
     const queue = (socket as Connection)[kQueue] ??= createQueue(socket)
     const bytes = sizeOf(this.req)
-    if (socket.destroyed || queue.count + 1 >= MAX_UNANSWERED || queue.bytes + bytes > MAX_WAITING_BYTES || queue.peer.bytes + bytes > MAX_WAITING_BYTES_OF_ADDRESS || allBytes + bytes > MAX_ALL_WAITING_BYTES) return endNow(socket)
+    if (
+      socket.destroyed || queue.count + 1 >= MAX_UNANSWERED || queue.bytes + bytes > MAX_WAITING_BYTES ||
+      queue.peer.bytes + bytes > MAX_WAITING_BYTES_OF_ADDRESS || allBytes + bytes > MAX_ALL_WAITING_BYTES
+    ) return endNow(socket)
     this.#waitingBytes = bytes
     count(queue, 1, bytes)
     if (!queue.isSlowed && (queue.count >= SLOW_UNANSWERED || queue.bytes >= SLOW_BYTES)) slow(socket, queue)
@@ -143,8 +169,8 @@ function readOn (socket: Connection, queue: Queue): void {
 }
 
 /**
- * Hands a request to the handler when the answers before it have been sent. Until then nothing is done for it: its client may be gone by
- * then, or may not read, and Node tells an answer that waits of neither.
+ * Hands a request to the handler when the answers before it have been sent. Until then nothing is done for it: its
+ * client may be gone by then, or may not read, and Node tells an answer that waits of neither.
  */
 export function inTurn (handle: RequestListener): RequestListener {
   return (request, response) => {
@@ -169,8 +195,8 @@ function createQueue (socket: Socket): Queue {
 }
 
 /**
- * Ends a connection that takes nothing while requests wait. Each request that it sends would be activity for Node, so the limit of the
- * server for a silent connection would never end it.
+ * Ends a connection that takes nothing while requests wait. Each request that it sends would be activity for Node, so
+ * the limit of the server for a silent connection would never end it.
  */
 function createLook (socket: Socket, queue: Queue): () => void {
   let taken = 0
@@ -207,7 +233,9 @@ function ignore (): number {
   return 0
 }
 
-/** Ends a connection that still sends a body when its answer has been sent, unless the body ends soon. Nobody reads it. */
+/**
+ * Ends a connection that still sends a body when its answer has been sent, unless the body ends soon. Nobody reads it.
+ */
 function endUnlessComplete (request: IncomingMessage, socket: Socket): void {
   const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref()
   const stop = (): void => clearTimeout(timer)

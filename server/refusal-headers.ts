@@ -4,14 +4,17 @@ const kRefused = Symbol('holdfast.refused')
 
 /** What is needed of a Fastify reply. */
 export interface AnswerInWaiting {
-  readonly raw: Pick<ServerResponse, 'headersSent' | 'removeHeader' | 'writeHead'> & { [kRefused]?: Record<string, string> }
+  readonly raw: Pick<ServerResponse, 'headersSent' | 'removeHeader' | 'writeHead'> & {
+    [kRefused]?: Record<string, string>
+  }
   headers (values: Readonly<Record<string, string>>): unknown
 }
 
 /**
- * Puts the headers of a refusal on the answer, so that they reach the client whoever handles the error. Only where the status is written
- * is it known for certain: a hook or a `Response` may still change it. If it is below 400, the request was not refused after all, and the
- * headers are taken off (a client must not find a challenge in an answer of success).
+ * Puts the headers of a refusal on the answer, so that they reach the client whoever handles the error. Only where the
+ * status is written is it known for certain: a hook or a `Response` may still change it. If it is below 400, the
+ * request was not refused after all, and the headers are taken off (a client must not find a challenge in an answer of
+ * success).
  */
 export function putRefusalHeaders (reply: AnswerInWaiting, values: Readonly<Record<string, string>>): void {
   const { raw } = reply

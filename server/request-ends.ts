@@ -1,7 +1,7 @@
 /**
- * How a request ended. `answered`: the whole answer was sent. `client_gone`: its client went before. `upstream_failed`: the upstream of a
- * gate gave no answer, or not all of it. `upgraded`: its connection changed its protocol, and has closed. `token_ended`: its open answer was
- * ended with its token.
+ * How a request ended. `answered`: the whole answer was sent. `client_gone`: its client went before. `upstream_failed`:
+ * the upstream of a gate gave no answer, or not all of it. `upgraded`: its connection changed its protocol, and has
+ * closed. `token_ended`: its open answer was ended with its token.
  */
 export const REQUEST_ENDS = ['answered', 'client_gone', 'upstream_failed', 'upgraded', 'token_ended'] as const
 export type RequestEnd = typeof REQUEST_ENDS[number]

@@ -11,8 +11,8 @@ type Line = [fields: unknown, message?: string, ...values: unknown[]]
 type ServerLogger = FastifyBaseLogger & { isLevelEnabled (level: string): boolean }
 
 /**
- * The logger of one request. Most requests write no line at the level in force, so the child that names the request is made when the
- * first line is written.
+ * The logger of one request. Most requests write no line at the level in force, so the child that names the request is
+ * made when the first line is written.
  */
 class RequestLogger implements FastifyBaseLogger {
   readonly #parent: ServerLogger
@@ -36,12 +36,30 @@ class RequestLogger implements FastifyBaseLogger {
     return this.#make().child(...given)
   }
 
-  fatal (...line: Line): void { this.#writer('fatal')?.fatal(...line) }
-  error (...line: Line): void { this.#writer('error')?.error(...line) }
-  warn (...line: Line): void { this.#writer('warn')?.warn(...line) }
-  info (...line: Line): void { this.#writer('info')?.info(...line) }
-  debug (...line: Line): void { this.#writer('debug')?.debug(...line) }
-  trace (...line: Line): void { this.#writer('trace')?.trace(...line) }
+  fatal (...line: Line): void {
+    this.#writer('fatal')?.fatal(...line)
+  }
+
+  error (...line: Line): void {
+    this.#writer('error')?.error(...line)
+  }
+
+  warn (...line: Line): void {
+    this.#writer('warn')?.warn(...line)
+  }
+
+  info (...line: Line): void {
+    this.#writer('info')?.info(...line)
+  }
+
+  debug (...line: Line): void {
+    this.#writer('debug')?.debug(...line)
+  }
+
+  trace (...line: Line): void {
+    this.#writer('trace')?.trace(...line)
+  }
+
   silent (): void {}
 
   #make (): FastifyBaseLogger {
@@ -55,18 +73,26 @@ class RequestLogger implements FastifyBaseLogger {
 }
 
 /** Fastify's `childLoggerFactory`. A route with a level of its own gets a child at once. */
-export function createRequestLogger (parent: FastifyBaseLogger, bindings: ChildArguments[0], options?: ChildArguments[1]): FastifyBaseLogger {
-  return options?.level === undefined ? new RequestLogger(parent as ServerLogger, [bindings, options]) : parent.child(bindings, options)
+export function createRequestLogger (
+  parent: FastifyBaseLogger,
+  bindings: ChildArguments[0],
+  options?: ChildArguments[1]
+): FastifyBaseLogger {
+  return options?.level === undefined
+    ? new RequestLogger(parent as ServerLogger, [bindings, options])
+    : parent.child(bindings, options)
 }
 
 const ACCEPTED = /^[A-Za-z0-9._-]{1,128}$/
 
 /** The parts of a request that its id is made from. */
-export type IdentifiedMessage = Pick<IncomingMessage, 'headers'> & { readonly socket: { readonly remoteAddress?: string | undefined } }
+export type IdentifiedMessage = Pick<IncomingMessage, 'headers'> & {
+  readonly socket: { readonly remoteAddress?: string | undefined }
+}
 
 /**
- * Makes the id of a request for the log. If the peer is a trusted proxy and `X-Request-Id` is a plain word of at most 128 characters,
- * the id is that word. Otherwise it is our own id, unique among instances and restarts.
+ * Makes the id of a request for the log. If the peer is a trusted proxy and `X-Request-Id` is a plain word of at most
+ * 128 characters, the id is that word. Otherwise it is our own id, unique among instances and restarts.
  */
 export function createRequestIds (trustProxy: TrustProxy): (message: IdentifiedMessage) => string {
   const isTrusted = createPeerTrust(trustProxy)

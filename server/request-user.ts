@@ -3,7 +3,9 @@ interface Decorated {
   hasRequestDecorator (name: string): boolean
 }
 
-const GETTER = 'request.user is declared by the app as a getter, so the claims of the token cannot be put there. Give that decorator another name, or register holdfast in a scope without it.'
+const GETTER =
+  'request.user is declared by the app as a getter, so the claims of the token cannot be put there. Give that ' +
+  'decorator another name, or register holdfast in a scope without it.'
 
 /**
  * Looks at what the app has made of `request.user` before the guard came.
@@ -18,8 +20,8 @@ export function isUserOfPassport (app: Decorated): boolean {
 }
 
 /**
- * How a member of requests is declared. Fastify has no public way to ask for it, so this looks at the class of the requests of the scope.
- * Undefined if Fastify keeps that elsewhere.
+ * How a member of requests is declared. Fastify has no public way to ask for it, so this looks at the class of the
+ * requests of the scope. Undefined if Fastify keeps that elsewhere.
  */
 function descriptorOf (app: object, name: string): PropertyDescriptor | undefined {
   for (let owner: object | null = app; owner; owner = Object.getPrototypeOf(owner) as object | null) {

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http'
 
 /**
- * The number of answers that may stall for any time. Each holds what Node has read for it: a piece of 64 KB on its way to
- * the client, and another one from the upstream.
+ * The number of answers that may stall for any time. Each holds what Node has read for it: a piece of 64 KB on its way
+ * to the client, and another one from the upstream.
  */
 export const MAX_STALLED = 64
 /** If there are more, milliseconds for which a client may take nothing. */
@@ -12,7 +12,10 @@ const SILENCE_MS = 30_000
 /** By then whoever waits for something else has given up. */
 const MARGIN_MS = 5_000
 
-/** Milliseconds for which the connection of a client may be silent, in both directions, if its request may take so many seconds. */
+/**
+ * Milliseconds for which the connection of a client may be silent, in both directions, if its request may take so many
+ * seconds.
+ */
 export function silenceMs (timeoutSeconds: number): number {
   return Math.max(SILENCE_MS, timeoutSeconds * 1000 + MARGIN_MS)
 }
@@ -22,11 +25,16 @@ const stalled = new Map<ServerResponse, number>()
 const watched = new WeakSet<ServerResponse>()
 let timer: NodeJS.Timeout | undefined
 
-/** Is called whenever the system has not taken at once what was written. The connections of clients that take nothing are ended if too many stall. */
+/**
+ * Is called whenever the system has not taken at once what was written. The connections of clients that take nothing
+ * are ended if too many stall.
+ */
 export function watchStalled (response: ServerResponse): void {
   if (!watched.has(response)) {
     watched.add(response)
-    const forget = (): void => { stalled.delete(response) }
+    const forget = (): void => {
+      stalled.delete(response)
+    }
     response.on('drain', forget).once('close', forget)
   }
   if (stalled.has(response)) return

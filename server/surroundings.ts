@@ -40,8 +40,8 @@ async function readRegularFile (path: string, maxBytes: number): Promise<Uint8Ar
 const fault = (code: string): Error => Object.assign(new Error(code), { code })
 
 /**
- * What replaces the process and the network in a test: a clock of its own, and an identity provider in memory. Only `createTestIssuer` of
- * `holdfast/testing` makes them.
+ * What replaces the process and the network in a test: a clock of its own, and an identity provider in memory. Only
+ * `createTestIssuer` of `holdfast/testing` makes them.
  */
 export interface TestDoubles {
   readonly surroundings: Surroundings
@@ -53,8 +53,9 @@ export interface TestDoubles {
 }
 
 /**
- * The key under which options carry test doubles. It is a symbol, so neither a configuration file nor an environment can set it, and a
- * copy of the options keeps it. It is registered, because the app may have the issuer from another copy of the package.
+ * The key under which options carry test doubles. It is a symbol, so neither a configuration file nor an environment
+ * can set it, and a copy of the options keeps it. It is registered, because the app may have the issuer from another
+ * copy of the package.
  */
 export const kTestDoubles = Symbol.for('holdfast.testDoubles')
 

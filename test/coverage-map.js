@@ -7,17 +7,19 @@ const samples = readJson('test/helpers/samples.json').filter(name => !replaced.i
 const isOwnRoute = file => file.startsWith(join('routes', 'api')) && !samples.includes(basename(file, '.ts'))
 
 /**
- * What is counted: the service itself, and its checks as they are explained. dev/ and bench/ are tools, and test/ tests. How far own
- * routes are tested is decided by those who write them.
+ * What is counted: the service itself, and its checks as they are explained. dev/ and bench/ are tools, and test/
+ * tests. How far own routes are tested is decided by those who write them.
  */
 const sources = ['lib', 'plugins', 'routes', 'schemas', 'server', 'explain'].flatMap(folder =>
-  readdirSync(folder, { recursive: true }).filter(file => file.endsWith('.ts')).map(file => join(folder, file)))
+  readdirSync(folder, { recursive: true }).filter(file => file.endsWith('.ts')).map(file => join(folder, file))
+)
 const counted = [...sources.filter(file => !isOwnRoute(file)), 'holdfast.ts']
 
 /**
- * Tests of files, tools and whole processes: what they run of the sources, the others run as well. Counting makes them and the
- * processes they start a third slower.
+ * Tests of files, tools and whole processes: what they run of the sources, the others run as well. Counting makes them
+ * and the processes they start a third slower.
  */
-const uncounted = /^test\/(?:batches\/uncounted|lint\/|programs\/|bench\/|chaos\/|cli\/|deploy\/|dev\/|docs\/|examples\/|fuzz\/|history\/|mutation\/|packages\/manifests|start\.|node-versions\.|supply-chain\.)/
+const uncounted =
+  /^test\/(?:batches\/uncounted|lint\/|programs\/|bench\/|chaos\/|cli\/|deploy\/|dev\/|docs\/|examples\/|fuzz\/|history\/|mutation\/|packages\/manifests|start\.|node-versions\.|supply-chain\.)/
 
 export default file => uncounted.test(file) ? null : counted

@@ -16,11 +16,14 @@ interface Locked {
   readonly hasInstallScript?: boolean
 }
 
-const locked = (file: string): Array<[path: string, entry: Locked]> => Object.entries(read(file).packages as Record<string, Locked>)
+const locked = (file: string): Array<[path: string, entry: Locked]> =>
+  Object.entries(read(file).packages as Record<string, Locked>)
 
 /** The packages that npm would warn of on that version of Node: the first lines that a newcomer sees. */
 const misfits = (entries: Array<[path: string, entry: Locked]>, version: string): string[] =>
-  entries.filter(([, { engines }]) => !satisfies(version, engines?.node ?? '*')).map(([path, { version, engines }]) => `${path}@${version} wants ${engines!.node}`)
+  entries.filter(([, { engines }]) => !satisfies(version, engines?.node ?? '*')).map(([path, { version, engines }]) =>
+    `${path}@${version} wants ${engines!.node}`
+  )
 
 t.test('No installed package requires another Node than we promise, and none is deprecated.', async t => {
   const promised = read('package.json').engines.node
@@ -35,7 +38,11 @@ t.test('No installed package requires another Node than we promise, and none is 
       t.strictSame(misfits(entries, version), [], `${lock} on Node ${version}`)
     }
     t.strictSame(entries.filter(([, { deprecated }]) => deprecated !== undefined).map(([path]) => path), [])
-    t.strictSame(entries.filter(([, { resolved }]) => resolved !== undefined).map(([path]) => path), [], 'and none is tied to the address of a registry')
+    t.strictSame(
+      entries.filter(([, { resolved }]) => resolved !== undefined).map(([path]) => path),
+      [],
+      'and none is tied to the address of a registry'
+    )
   }
   const entries = locked('package-lock.json')
   t.strictSame(misfits(entries.filter(([, { dev }]) => !dev), '22.0.0'), [], 'in production on Node 22.0.0')
@@ -44,9 +51,16 @@ t.test('No installed package requires another Node than we promise, and none is 
 
 // npm 11 named esbuild at `npm ci`, which fetches a program when it is installed.
 t.test('No installed package runs an install script.', async t => {
-  const withScripts = (entries: Array<[path: string, entry: Locked]>): string[] => entries.filter(([, { hasInstallScript }]) => hasInstallScript === true).map(([path]) => path)
-  for (const lock of ['package-lock.json', 'bench/package-lock.json']) t.strictSame(withScripts(locked(lock).filter(([path]) => path !== '')), [], lock)
-  t.strictSame(withScripts([['node_modules/esbuild', { hasInstallScript: true }]]), ['node_modules/esbuild'], 'the twin: one would be seen')
+  const withScripts = (entries: Array<[path: string, entry: Locked]>): string[] =>
+    entries.filter(([, { hasInstallScript }]) => hasInstallScript === true).map(([path]) => path)
+  for (const lock of ['package-lock.json', 'bench/package-lock.json']) {
+    t.strictSame(withScripts(locked(lock).filter(([path]) => path !== '')), [], lock)
+  }
+  t.strictSame(
+    withScripts([['node_modules/esbuild', { hasInstallScript: true }]]),
+    ['node_modules/esbuild'],
+    'the twin: one would be seen'
+  )
 })
 
 /** Runs a file of ours in a Node that says it is of that version. */
@@ -54,7 +68,12 @@ function runOn (version: string, args: string[]): Promise<{ code: number | null,
   const disguise = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } })`
   return new Promise(resolve => {
     const preload = `data:text/javascript,${encodeURIComponent(disguise)}`
-    const child = execFile(process.execPath, ['--import', preload, ...args], { cwd: root }, (_error, _stdout, stderr) => resolve({ code: child.exitCode, stderr }))
+    const child = execFile(
+      process.execPath,
+      ['--import', preload, ...args],
+      { cwd: root },
+      (_error, _stdout, stderr) => resolve({ code: child.exitCode, stderr })
+    )
   })
 }
 
@@ -67,14 +86,19 @@ t.test('A Node that is too old gets one sentence, before anything is loaded.', a
     const sentence = { code: 1, stderr: `Holdfast needs Node 20.19 or newer, and this is Node ${version}.\n` }
     t.strictSame(await runOn(version, ['cli/check-node.cjs']), sentence)
   }
-  for (const version of ['20.19.0', '22.0.0', '24.0.0', '26.0.0']) t.strictSame(await runOn(version, ['cli/check-node.cjs']), { code: 0, stderr: '' }, version)
+  for (const version of ['20.19.0', '22.0.0', '24.0.0', '26.0.0']) {
+    t.strictSame(await runOn(version, ['cli/check-node.cjs']), { code: 0, stderr: '' }, version)
+  }
 })
 
 t.test('A program that a test starts runs without the coverage recorder of tap, so it is not counted.', async t => {
-  const code = 'console.log(JSON.stringify({ options: process.env.NODE_OPTIONS ?? "", names: Object.keys(process.env).filter(name => name.startsWith("_TAPJS_")) }))'
-  const { options, names } = JSON.parse(await new Promise<string>((resolve, reject) => {
-    execFile(process.execPath, ['-e', code], (error, stdout) => error ? reject(error) : resolve(stdout))
-  }))
+  const code = 'console.log(JSON.stringify({ options: process.env.NODE_OPTIONS ?? "", names: ' +
+    'Object.keys(process.env).filter(name => name.startsWith("_TAPJS_")) }))'
+  const { options, names } = JSON.parse(
+    await new Promise<string>((resolve, reject) => {
+      execFile(process.execPath, ['-e', code], (error, stdout) => error ? reject(error) : resolve(stdout))
+    })
+  )
   t.notMatch(options, /processinfo/)
   t.strictSame(names, [])
 })

@@ -11,11 +11,18 @@ export function sayEnded (file: string): void {
   const { pass, fail } = t.counts
   const failed = fail - counted.fail
   const seconds = ((performance.now() - since) / 1000).toFixed(1)
-  writeSync(2, `${failed === 0 ? 'ok' : 'not ok'} ${file}: ${pass - counted.pass} passed${failed === 0 ? '' : `, ${failed} failed`}, ${seconds} s\n`)
+  writeSync(
+    2,
+    `${failed === 0 ? 'ok' : 'not ok'} ${file}: ${pass - counted.pass} passed${
+      failed === 0 ? '' : `, ${failed} failed`
+    }, ${seconds} s\n`
+  )
   counted = { pass, fail }
   since = performance.now()
   hasSaid = true
 }
 
 // For a file that has a process of its own.
-process.on('exit', () => { if (!hasSaid) sayEnded(relative(process.cwd(), process.argv[1]!)) })
+process.on('exit', () => {
+  if (!hasSaid) sayEnded(relative(process.cwd(), process.argv[1]!))
+})

@@ -3,8 +3,8 @@ import { Parser } from 'tap-parser'
 import { stringify } from 'yaml'
 
 /**
- * What the runner prints: each failure as a whole, and the counts at the end. Which file has ended is written by the processes of the tests
- * themselves, while they run (helpers/together.ts): the TAP of one arrives only when it ends.
+ * What the runner prints: each failure as a whole, and the counts at the end. Which file has ended is written by the
+ * processes of the tests themselves, while they run (helpers/together.ts): the TAP of one arrives only when it ends.
  */
 export default class Failures extends Transform {
   #parser = new Parser()
@@ -12,7 +12,10 @@ export default class Failures extends Transform {
   constructor () {
     super()
     const print = text => this.push(text)
-    this.#parser.on('fail', ({ fullname, diag }) => print(`\nnot ok - ${fullname}\n${diag ? stringify(diag).replace(/^/gm, '  ') : ''}\n`))
+    this.#parser.on(
+      'fail',
+      ({ fullname, diag }) => print(`\nnot ok - ${fullname}\n${diag ? stringify(diag).replace(/^/gm, '  ') : ''}\n`)
+    )
     this.#parser.on('skip', ({ fullname, skip }) => print(`skipped - ${fullname}: ${skip}\n`))
     this.#parser.on('todo', ({ fullname, todo }) => print(`to do - ${fullname}: ${todo}\n`))
     this.#parser.on('bailout', reason => print(`Bail out! ${reason}\n`))

@@ -6,7 +6,10 @@ import t from 'tap'
 import { exactly } from './helpers/containing.ts'
 import { root } from './helpers/documents.ts'
 
-/** One package of a lock file. What may run when it is installed, and on which Node, test/node-versions.test.ts looks at. */
+/**
+ * One package of a lock file. What may run when it is installed, and on which Node, test/node-versions.test.ts looks
+ * at.
+ */
 interface Locked {
   readonly version?: string
   readonly dev?: boolean
@@ -18,10 +21,14 @@ interface Locked {
 
 const LOCKS = ['package-lock.json', 'bench/package-lock.json']
 const read = (file: string) => JSON.parse(readFileSync(join(root, file), 'utf8'))
-const lockedIn = (file: string): Array<Locked & { path: string }> => Object.entries(read(file).packages as Record<string, Locked>).filter(([path]) => path !== '').map(([path, entry]) => ({ path, ...entry }))
+const lockedIn = (file: string): Array<Locked & { path: string }> =>
+  Object.entries(read(file).packages as Record<string, Locked>).filter(([path]) => path !== '').map((
+    [path, entry]
+  ) => ({ path, ...entry }))
 
 /** A changed byte in a package is found by `npm ci`, if its hash is here. */
-const isPinned = ({ version, integrity, link }: Locked): boolean => link !== true && /^\d+\.\d+\.\d+/.test(version ?? '') && /^sha512-[A-Za-z0-9+/]{86}==$/.test(integrity ?? '')
+const isPinned = ({ version, integrity, link }: Locked): boolean =>
+  link !== true && /^\d+\.\d+\.\d+/.test(version ?? '') && /^sha512-[A-Za-z0-9+/]{86}==$/.test(integrity ?? '')
 
 t.test('Each package of a lock file has one version and its SHA-512.', t => {
   for (const lock of LOCKS) {
@@ -31,18 +38,36 @@ t.test('Each package of a lock file has one version and its SHA-512.', t => {
   }
   const good = { version: '1.0.0', integrity: `sha512-${'A'.repeat(86)}==` }
   t.ok(isPinned(good))
-  for (const bad of [{ integrity: 'sha1-AAAA' }, { integrity: undefined }, { version: 'git+ssh://git@example.com/x.git#1' }, { link: true }]) t.notOk(isPinned({ ...good, ...bad }), JSON.stringify(bad))
+  for (
+    const bad of [{ integrity: 'sha1-AAAA' }, { integrity: undefined }, {
+      version: 'git+ssh://git@example.com/x.git#1'
+    }, { link: true }]
+  ) t.notOk(isPinned({ ...good, ...bad }), JSON.stringify(bad))
   t.end()
 })
 
 t.test('The dependencies of package.json are locked, and come from the registry.', t => {
   for (const folder of ['', 'bench/', 'packages/holdfast/', 'packages/holdfast-cli/']) {
-    const { dependencies = {}, devDependencies = {}, optionalDependencies = {}, bundleDependencies } = read(`${folder}package.json`)
-    const asked = Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies } as Record<string, string>)
-    t.strictSame(asked.filter(([, range]) => !range.split(' || ').every(part => /^[\^~]?\d+(?:\.\d+)*$/.test(part))), [], `${folder}package.json`)
+    const { dependencies = {}, devDependencies = {}, optionalDependencies = {}, bundleDependencies } = read(
+      `${folder}package.json`
+    )
+    const asked = Object.entries(
+      { ...dependencies, ...devDependencies, ...optionalDependencies } as Record<string, string>
+    )
+    t.strictSame(
+      asked.filter(([, range]) => !range.split(' || ').every(part => /^[\^~]?\d+(?:\.\d+)*$/.test(part))),
+      [],
+      `${folder}package.json`
+    )
     t.equal(bundleDependencies, undefined)
-    const locked = new Set(lockedIn(folder === 'bench/' ? 'bench/package-lock.json' : 'package-lock.json').map(({ path }) => path))
-    t.strictSame(asked.filter(([name]) => !locked.has(`node_modules/${name}`)), [], `${folder}package.json and its lock file`)
+    const locked = new Set(
+      lockedIn(folder === 'bench/' ? 'bench/package-lock.json' : 'package-lock.json').map(({ path }) => path)
+    )
+    t.strictSame(
+      asked.filter(([name]) => !locked.has(`node_modules/${name}`)),
+      [],
+      `${folder}package.json and its lock file`
+    )
   }
   t.end()
 })
@@ -63,26 +88,60 @@ function isLicensed ({ path, license, dev }: Locked & { path: string }): boolean
 }
 
 t.test('Each package has a licence of the list.', t => {
-  for (const lock of LOCKS) t.strictSame(lockedIn(lock).filter(entry => !isLicensed(entry)).map(({ path, license }) => `${path}: ${license}`), [], lock)
+  for (const lock of LOCKS) {
+    t.strictSame(
+      lockedIn(lock).filter(entry => !isLicensed(entry)).map(({ path, license }) => `${path}: ${license}`),
+      [],
+      lock
+    )
+  }
   t.ok(isLicensed({ path: 'a', license: 'MIT' }))
   t.notOk(isLicensed({ path: 'a', license: 'GPL-3.0-only' }), 'the twin: another licence')
-  t.notOk(isLicensed({ path: 'a', license: 'CC-BY-3.0' }), 'and one that is only for tools, of what is installed with the service')
+  t.notOk(
+    isLicensed({ path: 'a', license: 'CC-BY-3.0' }),
+    'and one that is only for tools, of what is installed with the service'
+  )
   t.notOk(isLicensed({ path: 'a' }), 'and none at all')
   t.end()
 })
 
-t.test('The bill of materials is CycloneDX, and has each package of the lock file, those for developers marked as such.', async t => {
-  const { scripts } = read('package.json') as { scripts: Record<string, string> }
-  const { stdout } = await promisify(execFile)('npm', scripts.sbom!.split(' ').slice(1), { cwd: root, maxBuffer: 1 << 24 })
-  // With --omit=dev npm leaves out what a tool needs as well as the service, such as ajv.
-  const bill = JSON.parse(stdout) as { bomFormat: string, specVersion: string, components: Array<{ purl: string, properties: Array<{ name: string }>, hashes: Array<{ alg: string }>, licenses?: unknown[] }> }
-  t.match(bill, { bomFormat: exactly('CycloneDX'), specVersion: /^1\.\d$/ })
-  const purlOf = ({ path, version }: Locked & { path: string }): string => `pkg:npm/${path.slice(path.lastIndexOf('node_modules/') + 13).replace('@', '%40')}@${version}`
-  const locked = lockedIn('package-lock.json')
-  const sorted = (purls: Iterable<string>): string[] => [...new Set(purls)].sort()
-  const isForDevelopers = ({ properties }: { properties: Array<{ name: string }> }): boolean => properties.some(({ name }) => name === 'cdx:npm:package:development')
-  t.strictSame(sorted(bill.components.map(({ purl }) => purl)), sorted(locked.map(purlOf)))
-  const served = bill.components.filter(component => !isForDevelopers(component))
-  t.strictSame(sorted(served.map(({ purl }) => purl)), sorted(locked.filter(({ dev }) => !dev).map(purlOf)), 'what is installed with the service')
-  t.strictSame(served.filter(({ hashes, licenses }) => !hashes.some(({ alg }) => alg === 'SHA-512') || !licenses?.length).map(({ purl }) => purl), [], 'each with its hash and licence')
-})
+t.test(
+  'The bill of materials is CycloneDX, and has each package of the lock file, those for developers marked as ' +
+    'such.',
+  async t => {
+    const { scripts } = read('package.json') as { scripts: Record<string, string> }
+    const { stdout } = await promisify(execFile)('npm', scripts.sbom!.split(' ').slice(1), {
+      cwd: root,
+      maxBuffer: 1 << 24
+    })
+    // With --omit=dev npm leaves out what a tool needs as well as the service, such as ajv.
+    const bill = JSON.parse(stdout) as {
+      bomFormat: string,
+      specVersion: string,
+      components: Array<
+        { purl: string, properties: Array<{ name: string }>, hashes: Array<{ alg: string }>, licenses?: unknown[] }
+      >
+    }
+    t.match(bill, { bomFormat: exactly('CycloneDX'), specVersion: /^1\.\d$/ })
+    const purlOf = ({ path, version }: Locked & { path: string }): string =>
+      `pkg:npm/${path.slice(path.lastIndexOf('node_modules/') + 13).replace('@', '%40')}@${version}`
+    const locked = lockedIn('package-lock.json')
+    const sorted = (purls: Iterable<string>): string[] => [...new Set(purls)].sort()
+    const isForDevelopers = ({ properties }: { properties: Array<{ name: string }> }): boolean =>
+      properties.some(({ name }) => name === 'cdx:npm:package:development')
+    t.strictSame(sorted(bill.components.map(({ purl }) => purl)), sorted(locked.map(purlOf)))
+    const served = bill.components.filter(component => !isForDevelopers(component))
+    t.strictSame(
+      sorted(served.map(({ purl }) => purl)),
+      sorted(locked.filter(({ dev }) => !dev).map(purlOf)),
+      'what is installed with the service'
+    )
+    t.strictSame(
+      served.filter(({ hashes, licenses }) => !hashes.some(({ alg }) => alg === 'SHA-512') || !licenses?.length).map((
+        { purl }
+      ) => purl),
+      [],
+      'each with its hash and licence'
+    )
+  }
+)

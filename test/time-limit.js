@@ -1,8 +1,12 @@
 import { Worker } from 'node:worker_threads'
 import t from 'tap'
 
-/** Names a test even if it blocks its process, and then ends the process: tap itself can do neither unless the test lets it. */
-const watch = new Worker(`
+/**
+ * Names a test even if it blocks its process, and then ends the process: tap itself can do neither unless the test lets
+ * it.
+ */
+const watch = new Worker(
+  `
   let timers = []
   require('node:worker_threads').parentPort.on('message', ({ name, ms }) => {
     timers.forEach(clearTimeout)
@@ -11,12 +15,16 @@ const watch = new Worker(`
       setTimeout(() => process.kill(process.pid, 'SIGKILL'), ms * 1.5)
     ]
   })
-`, { eval: true, execArgv: [], env: {} })
+`,
+  { eval: true, execArgv: [], env: {} }
+)
 watch.unref()
 
 const LOOK_MS = 1000
 const LIMIT_MS = t.options.timeout
-/** For the process as a whole, in the runner: while that reads what other processes have sent, it hears of no progress. */
+/**
+ * For the process as a whole, in the runner: while that reads what other processes have sent, it hears of no progress.
+ */
 const MANY = 5
 
 /** The tests that have begun and not ended: that of the process, and each inside the one before. */
@@ -25,8 +33,8 @@ let tests = [t]
 let name = t.name
 let seen = 0
 
-// tap limits the time of a process, which many files may share, and of each test. All these limits begin anew with each test and with each
-// result: what is slow on a busy machine goes on, and what hangs is ended.
+// tap limits the time of a process, which many files may share, and of each test. All these limits begin anew with
+// each test and with each result: what is slow on a busy machine goes on, and what hangs is ended.
 function renew () {
   t.setTimeout(LIMIT_MS * MANY)
   // The tests take theirs from here.
@@ -42,7 +50,9 @@ function follow (test) {
     renew()
     follow(inner)
   })
-  test.on('subtestEnd', inner => { tests = tests.filter(other => other !== inner) })
+  test.on('subtestEnd', inner => {
+    tests = tests.filter(other => other !== inner)
+  })
 }
 follow(t)
 

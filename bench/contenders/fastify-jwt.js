@@ -17,4 +17,8 @@ app.register(fastifyJwt, {
   }
 })
 
-await serve(app, { onRequest: async (request) => { await request.jwtVerify() } }, request => request.user.sub)
+await serve(app, {
+  onRequest: async request => {
+    await request.jwtVerify()
+  }
+}, request => request.user.sub)

@@ -3,12 +3,13 @@ import Fastify from 'fastify'
 import { serve } from './route.js'
 
 /**
- * The floor: what any DPoP resource server must do for a request, and nothing else. The proof is parsed, its `ath` compared with the
- * hash of the token, its signature verified once, on the thread pool. No claim is checked, no token is verified, no jti is kept.
+ * The floor: what any DPoP resource server must do for a request, and nothing else. The proof is parsed, its `ath`
+ * compared with the hash of the token, its signature verified once, on the thread pool. No claim is checked, no token
+ * is verified, no jti is kept.
  */
 const clientKeys = new Map() // The proof's header as sent -> the key that verifies it.
 
-const keyOf = (header) => {
+const keyOf = header => {
   let key = clientKeys.get(header)
   if (key === undefined) {
     key = createPublicKey({ key: JSON.parse(Buffer.from(header, 'base64url').toString()).jwk, format: 'jwk' })
@@ -18,7 +19,7 @@ const keyOf = (header) => {
 }
 
 /** RFC 7515 carries r and s side by side; OpenSSL reads them as an ASN.1 sequence of two integers. */
-const toDer = (raw) => {
+const toDer = raw => {
   let r = 0
   let s = 32
   while (r < 31 && raw[r] === 0) r++

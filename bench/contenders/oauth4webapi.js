@@ -11,7 +11,10 @@ const app = Fastify()
 app.decorateRequest('user', null)
 await serve(app, {
   onRequest: async (request, reply) => {
-    const seen = new Request(`${request.protocol}://${request.host}${request.url}`, { method: request.method, headers: request.headers })
+    const seen = new Request(`${request.protocol}://${request.host}${request.url}`, {
+      method: request.method,
+      headers: request.headers
+    })
     try {
       request.user = await validateJwtAccessToken(as, seen, AUDIENCE, options)
     } catch (error) {

@@ -8,11 +8,13 @@ export function element (name, properties = {}, ...children) {
     else if (value === true) node.setAttribute(key, '')
     else if (value !== false && value !== undefined) node.setAttribute(key, value)
   }
-  node.append(...children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false && child !== ''))
+  node.append(
+    ...children.flat(Infinity).filter(child => child !== undefined && child !== null && child !== false && child !== '')
+  )
   return node
 }
 
 /** Text in which `code` is marked as in Markdown. */
-export const prose = (text) => text.split('`').map((part, index) => index % 2 === 0 ? part : element('code', {}, part))
+export const prose = text => text.split('`').map((part, index) => index % 2 === 0 ? part : element('code', {}, part))
 
-export const byId = (id) => document.getElementById(id)
+export const byId = id => document.getElementById(id)

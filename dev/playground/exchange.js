@@ -39,15 +39,20 @@ export async function call (log, url, token, dpop) {
 /** The same without the second try. Returns what went wrong, if anything; all of it is in the log. */
 export function callOnce (log, url, token, dpop) {
   return oauth.protectedResourceRequest(token, 'GET', new URL(url), undefined, undefined, {
-    DPoP: dpop, [oauth.customFetch]: recorder(log), [oauth.allowInsecureRequests]: true
-  }).then(() => undefined, (error) => error)
+    DPoP: dpop,
+    [oauth.customFetch]: recorder(log),
+    [oauth.allowInsecureRequests]: true
+  }).then(() => undefined, error => error)
 }
 
-const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`
+const quote = text => `'${text.replaceAll("'", "'\\''")}'`
 
 /** The request as a line for a shell. */
 export function curlOf ({ method, url, sent }) {
-  return [`curl ${method === 'HEAD' ? '-I' : '-i'} ${quote(url)}`, ...Object.entries(sent).map(([name, value]) => `-H ${quote(`${name}: ${value}`)}`)].join(' ')
+  return [
+    `curl ${method === 'HEAD' ? '-I' : '-i'} ${quote(url)}`,
+    ...Object.entries(sent).map(([name, value]) => `-H ${quote(`${name}: ${value}`)}`)
+  ].join(' ')
 }
 
-export const last = (log) => log[log.length - 1]
+export const last = log => log[log.length - 1]

@@ -7,7 +7,7 @@ export function decodeJwt (text) {
 function decodePart (part) {
   try {
     const base64 = part.replaceAll('-', '+').replaceAll('_', '/')
-    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
+    const bytes = Uint8Array.from(atob(base64), character => character.charCodeAt(0))
     return JSON.parse(new TextDecoder().decode(bytes))
   } catch {
     return undefined
@@ -24,6 +24,8 @@ export function describeTime (name, value) {
   if (distance < 5) return 'now'
   const text = distance < 120
     ? `${distance} s`
-    : distance < 7200 ? `${Math.round(distance / 60)} min` : `${Math.round(distance / 3600)} h`
+    : distance < 7200
+      ? `${Math.round(distance / 60)} min`
+      : `${Math.round(distance / 3600)} h`
   return seconds > 0 ? `in ${text}` : `${text} ago`
 }

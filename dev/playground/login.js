@@ -7,7 +7,9 @@ const insecure = { [oauth.allowInsecureRequests]: true, [oauth.customFetch]: nam
 
 /** A browser says only "Failed to fetch": not who did not answer, nor whether an answer was withheld from the page. */
 function nameWhoIsSilent (url, options) {
-  return fetch(url, options).catch(() => { throw new Error(`${url} did not answer, or did not let this page read its answer`) })
+  return fetch(url, options).catch(() => {
+    throw new Error(`${url} did not answer, or did not let this page read its answer`)
+  })
 }
 
 export async function discover (issuer) {
@@ -25,8 +27,8 @@ export async function keyPair () {
 }
 
 /**
- * Leaves the page for the provider, which logs `user` in; finishLogin goes on when the browser comes back. `asked` is what a route wants
- * of the login: `acr_values` and `max_age` (RFC 9470 section 4).
+ * Leaves the page for the provider, which logs `user` in; finishLogin goes on when the browser comes back. `asked` is
+ * what a route wants of the login: `acr_values` and `max_age` (RFC 9470 section 4).
  */
 export async function startLogin ({ issuer, clientId, audience, redirectUri }, user, permissions, asked = {}) {
   const server = await discover(issuer)
@@ -62,8 +64,16 @@ export async function finishLogin (config) {
   const server = await discover(config.issuer)
   const code = oauth.validateAuthResponse(server, client, here, pending.state)
   const dpop = oauth.DPoP(client, await keyPair())
-  const exchange = () => oauth.authorizationCodeGrantRequest(
-    server, client, oauth.None(), code, config.redirectUri, pending.verifier, { DPoP: dpop, ...insecure })
+  const exchange = () =>
+    oauth.authorizationCodeGrantRequest(
+      server,
+      client,
+      oauth.None(),
+      code,
+      config.redirectUri,
+      pending.verifier,
+      { DPoP: dpop, ...insecure }
+    )
   const answer = await oauth.processAuthorizationCodeResponse(server, client, await exchange())
   const session = { token: answer.access_token, thumbprint: await dpop.calculateThumbprint(), asked: pending.asked }
   await write('session', session)
@@ -87,7 +97,11 @@ export async function logOut ({ issuer }) {
 
 /** The transmitter beside the provider sends the API the event that all sessions of the user have ended. */
 export async function logOutEverywhere (sub) {
-  const answer = await fetch('/log-out-everywhere', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ sub }) })
+  const answer = await fetch('/log-out-everywhere', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ sub })
+  })
   const { status } = await answer.json()
   if (status !== 202) throw new Error(`The API answered the event with ${status}`)
 }

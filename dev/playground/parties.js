@@ -1,17 +1,25 @@
 import { endpointsOf } from './endpoints.js'
 
 /**
- * What runs at this moment: the settings from the server of this page, whether the API answers, and the ids of the keys that the
- * provider publishes. What does not answer is undefined or false.
+ * What runs at this moment: the settings from the server of this page, whether the API answers, and the ids of the keys
+ * that the provider publishes. What does not answer is undefined or false.
  */
 export async function look () {
   const config = await getJson('/config.json')
   if (config === undefined) return { config, isApiUp: false, keyIds: undefined }
-  const [health, document] = await Promise.all([getJson(`${config.api}/health/live`), getJson(`${config.issuer}/.well-known/openid-configuration`)])
+  const [health, document] = await Promise.all([
+    getJson(`${config.api}/health/live`),
+    getJson(`${config.issuer}/.well-known/openid-configuration`)
+  ])
   const keys = document && await getJson(document.jwks_uri)
   // Every path of a gate is for its rules, which no document lists.
   const api = config.isGate ? undefined : await getJson(`${config.api}/docs/json`)
-  return { config, isApiUp: health !== undefined, keyIds: keys?.keys.map(({ kid }) => kid), endpoints: api && endpointsOf(api) }
+  return {
+    config,
+    isApiUp: health !== undefined,
+    keyIds: keys?.keys.map(({ kid }) => kid),
+    endpoints: api && endpointsOf(api)
+  }
 }
 
 async function getJson (url) {

@@ -27,6 +27,6 @@ async function run (mode, work) {
   }
 }
 
-export const read = (name) => run('readonly', (store) => store.get(name))
-export const write = (name, value) => run('readwrite', (store) => store.put(value, name))
-export const clear = () => run('readwrite', (store) => store.clear())
+export const read = name => run('readonly', store => store.get(name))
+export const write = (name, value) => run('readwrite', store => store.put(value, name))
+export const clear = () => run('readwrite', store => store.clear())

@@ -2,8 +2,8 @@
 import * as oauth from '/vendor/oauth4webapi.js'
 
 /**
- * Opens a stream of server-sent events with the token. `onEvents` is called with the number of events so far. Resolves when it has
- * begun, with `ended`: a promise that settles when the stream is over.
+ * Opens a stream of server-sent events with the token. `onEvents` is called with the number of events so far. Resolves
+ * when it has begun, with `ended`: a promise that settles when the stream is over.
  */
 export async function openStream (url, token, dpop, onEvents) {
   const response = await request(url, token, dpop)
@@ -14,8 +14,13 @@ export async function openStream (url, token, dpop, onEvents) {
 async function request (url, token, dpop) {
   const plain = (address, { method, headers }) => fetch(address, { method, headers, cache: 'no-store' })
   if (dpop === undefined) return plain(url, { method: 'GET', headers: { authorization: `Bearer ${token}` } })
-  const once = () => oauth.protectedResourceRequest(token, 'GET', new URL(url), undefined, undefined, { DPoP: dpop, [oauth.customFetch]: plain, [oauth.allowInsecureRequests]: true })
-  return once().catch((error) => {
+  const once = () =>
+    oauth.protectedResourceRequest(token, 'GET', new URL(url), undefined, undefined, {
+      DPoP: dpop,
+      [oauth.customFetch]: plain,
+      [oauth.allowInsecureRequests]: true
+    })
+  return once().catch(error => {
     if (oauth.isDPoPNonceError(error)) return once()
     throw error
   })

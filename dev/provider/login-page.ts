@@ -3,7 +3,9 @@ import { USERS } from './users.ts'
 /** The page has no script and loads nothing. */
 export const PAGE_HEADERS = {
   'content-type': 'text/html; charset=utf-8',
-  'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'content-security-policy':
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; " +
+    "frame-ancestors 'none'",
   'cache-control': 'no-store'
 }
 
@@ -27,7 +29,8 @@ code { overflow-wrap: anywhere; font-size: .9em }`
 /** The page to choose a user. A choice is a link to `action`, because the content security policy allows no forms. */
 export function loginPage (action: string, clientId: string): string {
   const users = USERS.map(({ id, name, permissions }) =>
-    `<li><a href="${action}?user=${id}"><b>${name}</b><small>${permissions.length === 0 ? 'no permissions' : permissions.join(', ')}</small></a></li>`)
+    `<li><a href="${action}?user=${id}"><b>${name}</b><small>${permissions.length === 0 ? 'no permissions' : permissions.join(', ')}</small></a></li>`
+  )
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">
 <title>Log in to the local provider</title><style>${STYLE}</style></head>
@@ -39,4 +42,4 @@ export function loginPage (action: string, clientId: string): string {
 </main></body></html>`
 }
 
-const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)

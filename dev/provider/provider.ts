@@ -13,7 +13,7 @@ import { findUser } from './users.ts'
 
 export type ProviderOptions = Pick<TenantSettings, 'audience'> & Partial<TenantSettings> & {
   /** 0, the default, takes any free port. */
-  readonly port?: number
+  readonly port?: number,
   /** The address to listen on, loopback by default. The issuer stays on localhost. */
   readonly address?: string | undefined
 }
@@ -55,7 +55,16 @@ export async function startProvider (options: ProviderOptions): Promise<LocalPro
   await handler.catch(close)
   await handler
   const { audience, clientSecret } = settings
-  return { issuer, port, tokenEndpoint: issuer + TOKEN_PATH, audience, clientId: MACHINE_CLIENT, clientSecret, browserClientId: BROWSER_CLIENT, close }
+  return {
+    issuer,
+    port,
+    tokenEndpoint: issuer + TOKEN_PATH,
+    audience,
+    clientId: MACHINE_CLIENT,
+    clientSecret,
+    browserClientId: BROWSER_CLIENT,
+    close
+  }
 }
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>
@@ -65,11 +74,25 @@ async function createHandler (issuer: string, settings: TenantSettings): Promise
     const oidc = await import('oidc-provider')
     const policy = oidc.interactionPolicy.base()
     policy.remove('consent')
-    policy.get('login').checks.add(new oidc.interactionPolicy.Check('login_hint', 'another user is asked for', ({ oidc: { params, session } }) =>
-      findUser(params['login_hint']) !== undefined && params['login_hint'] !== session.accountId))
-    policy.get('login').checks.add(new oidc.interactionPolicy.Check('acr_values', 'another kind of login is asked for', ({ oidc: { params, session } }) =>
-      params['acr_values'] !== undefined && !wordsOf(params['acr_values']).includes(session.acr ?? '')))
-    const refuse = (): never => { throw new oidc.errors.InvalidTarget('this tenant does not know that API') }
+    policy.get('login').checks.add(
+      new oidc.interactionPolicy.Check(
+        'login_hint',
+        'another user is asked for',
+        ({ oidc: { params, session } }) =>
+          findUser(params['login_hint']) !== undefined && params['login_hint'] !== session.accountId
+      )
+    )
+    policy.get('login').checks.add(
+      new oidc.interactionPolicy.Check(
+        'acr_values',
+        'another kind of login is asked for',
+        ({ oidc: { params, session } }) =>
+          params['acr_values'] !== undefined && !wordsOf(params['acr_values']).includes(session.acr ?? '')
+      )
+    )
+    const refuse = (): never => {
+      throw new oidc.errors.InvalidTarget('this tenant does not know that API')
+    }
     return new oidc.Provider(issuer, await configuration(settings, policy, refuse))
   })
   provider.use(pointTheWay)
@@ -110,14 +133,19 @@ async function logIn (provider: Provider, context: Context, next: () => Promise<
 async function pointTheWay (context: Context, next: () => Promise<void>): Promise<void> {
   if (context.path !== '/') return next()
   context.status = 404
-  context.body = 'The local identity provider of npm run dev. Its endpoints are listed at /.well-known/openid-configuration; to log in, use the playground.\n'
+  context.body =
+    'The local identity provider of npm run dev. Its endpoints are listed at /.well-known/openid-configuration; ' +
+    'to log in, use the playground.\n'
 }
 
 const wordsOf = (list: unknown): string[] => String(list).split(' ')
 
-/** The kind of login for a client: the first requested one that the tenant supports (RFC 9470 section 5). A choice on the page counts as any of them. */
+/**
+ * The kind of login for a client: the first requested one that the tenant supports (RFC 9470 section 5). A choice on
+ * the page counts as any of them.
+ */
 function chooseAcr (asked: unknown): string | undefined {
-  return asked === undefined ? ACR_VALUES[0] : wordsOf(asked).find((value) => ACR_VALUES.includes(value))
+  return asked === undefined ? ACR_VALUES[0] : wordsOf(asked).find(value => ACR_VALUES.includes(value))
 }
 
 /** oidc-provider prints advice for production at start, which would hide what a developer needs to read. */

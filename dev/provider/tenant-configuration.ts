@@ -35,7 +35,11 @@ export interface TenantSettings {
 }
 
 /** The configuration of oidc-provider. `refuseResource` throws for an unknown API. */
-export async function configuration (settings: TenantSettings, policy: Policy, refuseResource: () => never): Promise<Record<string, unknown>> {
+export async function configuration (
+  settings: TenantSettings,
+  policy: Policy,
+  refuseResource: () => never
+): Promise<Record<string, unknown>> {
   const { audience, tokenTtl, redirectUris, ownClient } = settings
   const origins = originsOf([...redirectUris, ...ownClient?.redirectUris ?? []])
   return {
@@ -45,23 +49,34 @@ export async function configuration (settings: TenantSettings, policy: Policy, r
     routes: { authorization: '/authorize', token: TOKEN_PATH, jwks: '/.well-known/jwks.json' },
     scopes: ['openid', ...PERMISSIONS],
     // oidc-provider refuses to call addresses of this machine, where the API is.
-    fetch: (url: string, { dispatcher: _dispatcher, ...options }: RequestInit & { dispatcher?: unknown }) => fetch(url, options),
+    fetch: (url: string, { dispatcher: _dispatcher, ...options }: RequestInit & { dispatcher?: unknown }) =>
+      fetch(url, options),
     acrValues: ACR_VALUES,
     claims: { openid: ['sub', 'email'] },
     conformIdTokenClaims: false,
     enabledJWA: { dPoPSigningAlgValues: DPOP_ALGS },
     interactions: { policy, url: (_context: Context, { uid }: { uid: string }) => `/interaction/${uid}` },
-    findAccount: (_context: Context, id: string) => findUser(id) && { accountId: id, claims: () => ({ sub: id, email: emailOf(id) }) },
+    findAccount: (_context: Context, id: string) =>
+      findUser(id) && { accountId: id, claims: () => ({ sub: id, email: emailOf(id) }) },
     loadExistingGrant: (context: Context) => grantWhatTheUserHas(context, audience),
     clientBasedCORS: (_context: Context, origin: string) => origins.includes(origin),
-    extraTokenClaims: ({ oidc: { entities: { AuthorizationCode: login } } }: Context, token: { accountId?: string, clientId: string, scope?: string }) => ({
+    extraTokenClaims: (
+      { oidc: { entities: { AuthorizationCode: login } } }: Context,
+      token: { accountId?: string, clientId: string, scope?: string }
+    ) => ({
       // RFC 9470 section 6. There is a code only after a login.
       ...login && { acr: login.acr, auth_time: login.authTime, ...login.sid !== undefined && { sid: login.sid } },
       email: emailOf(token.accountId ?? token.clientId),
       permissions: token.scope?.split(' ') ?? [],
       [CUSTOM_CLAIM]: 'local'
     }),
-    formats: { customizers: { jwt: (_context: Context, _token: unknown, parts: { payload: Record<string, unknown> }) => { shift(parts.payload, settings) } } },
+    formats: {
+      customizers: {
+        jwt: (_context: Context, _token: unknown, parts: { payload: Record<string, unknown> }) => {
+          shift(parts.payload, settings)
+        }
+      }
+    },
     features: {
       devInteractions: { enabled: false },
       backchannelLogout: { enabled: settings.logoutUri !== undefined },
@@ -73,19 +88,39 @@ export async function configuration (settings: TenantSettings, policy: Policy, r
         enabled: true,
         defaultResource: () => audience,
         useGrantedResource: () => true,
-        getResourceServerInfo: (_context: Context, resource: string) => resource === audience
-          ? { scope: PERMISSIONS.join(' '), audience, accessTokenTTL: tokenTtl, accessTokenFormat: 'jwt', jwt: { sign: { alg: 'RS256' } } }
-          : refuseResource()
+        getResourceServerInfo: (_context: Context, resource: string) =>
+          resource === audience
+            ? {
+                scope: PERMISSIONS.join(' '),
+                audience,
+                accessTokenTTL: tokenTtl,
+                accessTokenFormat: 'jwt',
+                jwt: { sign: { alg: 'RS256' } }
+              }
+            : refuseResource()
       }
     },
-    ttl: { AccessToken: tokenTtl, ClientCredentials: tokenTtl, AuthorizationCode: 60, IdToken: 3600, Interaction: 600, Session: DAY, Grant: DAY }
+    ttl: {
+      AccessToken: tokenTtl,
+      ClientCredentials: tokenTtl,
+      AuthorizationCode: 60,
+      IdToken: 3600,
+      Interaction: 600,
+      Session: DAY,
+      Grant: DAY
+    }
   }
 }
 
 function clients ({ clientSecret, redirectUris, ownClient, logoutUri }: TenantSettings): object[] {
   const machine = { clientId: MACHINE_CLIENT, clientSecret, redirectUris: [] }
-  const logout = logoutUri === undefined ? {} : { backchannel_logout_uri: logoutUri, backchannel_logout_session_required: true }
-  return [client(machine), { ...client({ clientId: BROWSER_CLIENT, clientSecret: undefined, redirectUris }), ...logout }, ...ownClient ? [client(ownClient)] : []]
+  const logout = logoutUri === undefined
+    ? {}
+    : { backchannel_logout_uri: logoutUri, backchannel_logout_session_required: true }
+  return [client(machine), {
+    ...client({ clientId: BROWSER_CLIENT, clientSecret: undefined, redirectUris }),
+    ...logout
+  }, ...ownClient ? [client(ownClient)] : []]
 }
 
 function client ({ clientId, clientSecret, redirectUris }: OwnClient): object {
@@ -98,13 +133,13 @@ function client ({ clientId, clientSecret, redirectUris }: OwnClient): object {
     response_types: logsIn ? ['code'] : [],
     redirect_uris: [...redirectUris],
     // A native client may use any loopback port (RFC 8252 section 7.3); a web client only its registered URIs.
-    application_type: redirectUris.every((uri) => uri.startsWith('http')) ? 'web' : 'native'
+    application_type: redirectUris.every(uri => uri.startsWith('http')) ? 'web' : 'native'
   }
 }
 
 /** The origins of web pages; a redirect URI may also have an application's own scheme. */
 export function originsOf (uris: readonly string[]): string[] {
-  return [...new Set(uris.map((uri) => new URL(uri).origin))].filter((origin) => origin !== 'null')
+  return [...new Set(uris.map(uri => new URL(uri).origin))].filter(origin => origin !== 'null')
 }
 
 async function signingKey (): Promise<object> {

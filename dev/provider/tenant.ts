@@ -3,8 +3,8 @@ import { readOwnClient } from './own-client.ts'
 import { startProvider } from './provider.ts'
 
 /**
- * Starts only the local identity provider, for services that something else starts, such as deploy/compose.yaml. Its issuer is on
- * localhost, so services that verify its tokens must reach it there.
+ * Starts only the local identity provider, for services that something else starts, such as deploy/compose.yaml. Its
+ * issuer is on localhost, so services that verify its tokens must reach it there.
  */
 const text = { type: 'string' } as const
 const { values } = parseArgs({ options: { port: text, address: text, audience: text, url: text } })
@@ -17,4 +17,8 @@ process.stdout.write([
   `CALL_CLIENT_SECRET=${provider.clientSecret} npm run call -- ${call} --dpop GET /api/private`,
   ''
 ].join('\n'))
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => { provider.close().then(() => process.exit(0)) })
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    provider.close().then(() => process.exit(0))
+  })
+}

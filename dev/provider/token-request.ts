@@ -10,8 +10,8 @@ const MAX_BYTES = 32 * 1024
 class BadTokenRequest extends Error {}
 
 /**
- * Hosted providers accept `audience` for the `resource` of RFC 8707, and JSON for the form of RFC 6749 section 4.4.2. So does this one:
- * the rest of the provider gets `resource` and a form.
+ * Hosted providers accept `audience` for the `resource` of RFC 8707, and JSON for the form of RFC 6749 section 4.4.2.
+ * So does this one: the rest of the provider gets `resource` and a form.
  */
 export async function takeAudience (context: Context, next: () => Promise<void>): Promise<void> {
   if (context.path === '/authorize') context.querystring = withResource(new URLSearchParams(context.querystring))
@@ -52,11 +52,16 @@ function formOfJson (text: string): URLSearchParams {
   const body = asObject(parseJson(text))
   if (body === undefined) throw new BadTokenRequest('the body is not a JSON object')
   const entries = Object.entries(body).filter(([, value]) => value !== null)
-  for (const [name, value] of entries) if (typeof value !== 'string') throw new BadTokenRequest(`the value of "${name}" is not a string`)
+  for (const [name, value] of entries) {
+    if (typeof value !== 'string') throw new BadTokenRequest(`the value of "${name}" is not a string`)
+  }
   return new URLSearchParams(Object.fromEntries(entries) as Record<string, string>)
 }
 
-/** A client of the provider has one way to authenticate, so the secret of a client that uses Basic (RFC 6749 section 2.3.1) is moved into the form. */
+/**
+ * A client of the provider has one way to authenticate, so the secret of a client that uses Basic (RFC 6749 section
+ * 2.3.1) is moved into the form.
+ */
 function moveBasicCredentials ({ req: { headers } }: Context, form: URLSearchParams): void {
   const basic = /^basic +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
   if (basic === undefined) return
@@ -70,7 +75,10 @@ function moveBasicCredentials ({ req: { headers } }: Context, form: URLSearchPar
 /** The request has been read, so the provider gets another stream. */
 function giveBody (context: Context, body: string): void {
   const { headers, method, url, socket } = context.req
-  Object.assign(headers, { 'content-type': 'application/x-www-form-urlencoded', 'content-length': String(Buffer.byteLength(body)) })
+  Object.assign(headers, {
+    'content-type': 'application/x-www-form-urlencoded',
+    'content-length': String(Buffer.byteLength(body))
+  })
   delete headers['transfer-encoding']
   context.req = Object.assign(Readable.from([Buffer.from(body)]), { headers, method, url, socket }) as Context['req']
 }

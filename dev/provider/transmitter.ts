@@ -10,7 +10,10 @@ export interface TransmitterOptions {
   readonly audience: string
 }
 
-/** A transmitter of security events on loopback, beside the local provider (Shared Signals Framework 1.0, RFC 8417, RFC 8935). */
+/**
+ * A transmitter of security events on loopback, beside the local provider (Shared Signals Framework 1.0, RFC 8417, RFC
+ * 8935).
+ */
 export interface LocalTransmitter {
   readonly issuer: string
   /**
@@ -34,15 +37,25 @@ export async function startTransmitter ({ port, audience }: TransmitterOptions):
     response.writeHead(document ? 200 : 404, { 'content-type': 'application/json' }).end(JSON.stringify(document ?? {}))
   })
   const issuer = `http://localhost:${await listen(server, port)}`
-  documents.set('/.well-known/ssf-configuration', { issuer, jwks_uri: `${issuer}/keys`, delivery_methods_supported: ['urn:ietf:rfc:8935'], default_subjects: 'ALL' })
+  documents.set('/.well-known/ssf-configuration', {
+    issuer,
+    jwks_uri: `${issuer}/keys`,
+    delivery_methods_supported: ['urn:ietf:rfc:8935'],
+    default_subjects: 'ALL'
+  })
   documents.set('/keys', { keys: [jwk] })
   return {
     issuer,
     async push (receiver, type, subject) {
-      const uri = KNOWN_EVENT_TYPES.find((known) => known.endsWith(`/${type}`))!
+      const uri = KNOWN_EVENT_TYPES.find(known => known.endsWith(`/${type}`))!
       const body = await new SignJWT({ sub_id: subject, events: { [uri]: {} } })
-        .setProtectedHeader({ alg: 'RS256', kid: KEY_ID, typ: 'secevent+jwt' }).setIssuer(issuer).setAudience(audience).setJti(randomUUID()).setIssuedAt().sign(privateKey)
-      const { status } = await fetch(receiver, { method: 'POST', headers: { 'content-type': 'application/secevent+jwt' }, body })
+        .setProtectedHeader({ alg: 'RS256', kid: KEY_ID, typ: 'secevent+jwt' }).setIssuer(issuer).setAudience(audience)
+        .setJti(randomUUID()).setIssuedAt().sign(privateKey)
+      const { status } = await fetch(receiver, {
+        method: 'POST',
+        headers: { 'content-type': 'application/secevent+jwt' },
+        body
+      })
       return status
     },
     close: () => stop(server)

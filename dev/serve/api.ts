@@ -18,11 +18,19 @@ export const options = {
         if (!(isLocal && args[0] === HOST_BELIEVED)) method.apply(this, args)
       }
     },
-    ...process.argv.includes('-P') && { transport: { target: 'pino-pretty', options: { singleLine: true, ignore: 'pid,hostname,reqId,event', translateTime: 'HH:MM:ss' } } }
+    ...process.argv.includes('-P') &&
+      {
+        transport: {
+          target: 'pino-pretty',
+          options: { singleLine: true, ignore: 'pid,hostname,reqId,event', translateTime: 'HH:MM:ss' }
+        }
+      }
   }
 }
 
-/** What fastify-cli opens under `npm run dev`: the service, and the routes that only the playground and visitors need. */
+/**
+ * What fastify-cli opens under `npm run dev`: the service, and the routes that only the playground and visitors need.
+ */
 const api: FastifyPluginAsync = async (fastify: FastifyInstance, given: object) => {
   // Called, not registered: in a scope of its own the guards would not reach the route.
   await app(fastify, given)

@@ -15,7 +15,19 @@ type Other = Pick<LocalProvider, 'issuer' | 'clientId' | 'clientSecret'>
  * The addresses, and lines to paste. Each line has just been tried, so all of them work. `to` is what `npm run call`
  * needs to reach this tenant and no other.
  */
-export async function banner (tenant: Tenant, playground: string | undefined, paint: Paint, { to = '', ownClient, others = [], samples = OF_THE_SERVICE, upstream, transmitter }: { transmitter?: string | undefined, to?: string, ownClient?: OwnClient | undefined, others?: readonly Other[], samples?: Samples, upstream?: string | undefined } = {}): Promise<string> {
+export async function banner (
+  tenant: Tenant,
+  playground: string | undefined,
+  paint: Paint,
+  { to = '', ownClient, others = [], samples = OF_THE_SERVICE, upstream, transmitter }: {
+    transmitter?: string | undefined,
+    to?: string,
+    ownClient?: OwnClient | undefined,
+    others?: readonly Other[],
+    samples?: Samples,
+    upstream?: string | undefined
+  } = {}
+): Promise<string> {
   const docs = `${tenant.url}/docs`
   const hasDocs = (await exchange({ method: 'GET', url: docs }, {})).status < 400
   const rows: Array<[string, string | undefined]> = [
@@ -29,7 +41,9 @@ export async function banner (tenant: Tenant, playground: string | undefined, pa
     ['Users', USERS.map(({ id }) => id).join(', ')],
     ['Your client', ownClient && describeClient(ownClient)]
   ]
-  const addresses = rows.flatMap(([name, text]) => text === undefined ? [] : [`  ${name.padEnd(12)}${paint('cyan', text)}`])
+  const addresses = rows.flatMap(([name, text]) =>
+    text === undefined ? [] : [`  ${name.padEnd(12)}${paint('cyan', text)}`]
+  )
   return [
     '',
     `${paint('green', 'Holdfast is running.')} It reloads when you change the code; Ctrl-C stops everything.`,
@@ -38,14 +52,17 @@ export async function banner (tenant: Tenant, playground: string | undefined, pa
     '',
     ...await dpopLines(tenant, paint, to, samples),
     ...await bearerLines(tenant, paint, samples),
-    ...(await Promise.all(others.map((other) => otherLines({ ...tenant, ...other }, paint, samples)))).flat(),
+    ...(await Promise.all(others.map(other => otherLines({ ...tenant, ...other }, paint, samples)))).flat(),
     ''
   ].join('\n')
 }
 
 /** The secret is that of a local provider, set by the reader of this output. */
 function describeClient ({ clientId, clientSecret, redirectUris }: OwnClient): string {
-  const facts = [clientSecret === undefined ? 'public, with PKCE' : `secret ${clientSecret}`, ...redirectUris.length === 0 ? [] : [`back to ${redirectUris.join(', ')}`]]
+  const facts = [
+    clientSecret === undefined ? 'public, with PKCE' : `secret ${clientSecret}`,
+    ...redirectUris.length === 0 ? [] : [`back to ${redirectUris.join(', ')}`]
+  ]
   return `${clientId}  (${facts.join('; ')})`
 }
 
@@ -53,22 +70,33 @@ async function dpopLines (tenant: Tenant, paint: Paint, to: string, { anyToken, 
   const url = tenant.url + anyToken
   const key = await createProofKey()
   const token = await tokenFor(tenant, undefined, key)
-  const headersWith = async (nonce?: string): Promise<Record<string, string>> => ({ Authorization: `DPoP ${token}`, DPoP: await createProof(key, { method: 'GET', url, token, nonce }) })
-  const { answer, nonce } = await exchangeWithNonce(async (nonce) => exchange({ method: 'GET', url, headers: await headersWith(nonce) }, {}))
+  const headersWith = async (nonce?: string): Promise<Record<string, string>> => ({
+    Authorization: `DPoP ${token}`,
+    DPoP: await createProof(key, { method: 'GET', url, token, nonce })
+  })
+  const { answer, nonce } = await exchangeWithNonce(async nonce =>
+    exchange({ method: 'GET', url, headers: await headersWith(nonce) }, {})
+  )
   if (answer.status !== 200) return [paint('dim', '  DPoP is switched off.'), '']
   // The proof that was tried is spent: the line needs one of its own.
   return [
     paint('bold', 'With DPoP: a token that is useless without its key'),
     `  npm run call --${to} --dpop GET ${anyToken}`,
     `  npm run call --${to} --dpop GET ${scoped} --scope read:messages`,
-    paint('dim', '  By hand. A proof is valid for one request: if you paste this twice, the second request is refused as a replay.'),
+    paint(
+      'dim',
+      '  By hand. A proof is valid for one request: if you paste this twice, the second request is refused as a replay.'
+    ),
     `  ${curl(url, await headersWith(nonce))}`,
     ''
   ]
 }
 
 async function bearerLines (tenant: Tenant, paint: Paint, { open, anyToken, scoped }: Samples): Promise<string[]> {
-  const lines = [paint('bold', 'With a Bearer token: anyone who has it can use it, for one day'), `  ${curl(tenant.url + open, {})}`]
+  const lines = [
+    paint('bold', 'With a Bearer token: anyone who has it can use it, for one day'),
+    `  ${curl(tenant.url + open, {})}`
+  ]
   for (const [path, scope] of [[anyToken, undefined], [scoped, 'read:messages']] as const) {
     const url = tenant.url + path
     const headers = { Authorization: `Bearer ${await tokenFor(tenant, scope)}` }
@@ -84,10 +112,18 @@ async function otherLines (tenant: Tenant, paint: Paint, { anyToken }: Samples):
   const url = tenant.url + anyToken
   const headers = { Authorization: `Bearer ${await tokenFor(tenant, undefined)}` }
   const { status } = await exchange({ method: 'GET', url, headers }, {})
-  return ['', paint('bold', `With a token of ${tenant.issuer}`), status === 200 ? `  ${curl(url, headers)}` : paint('dim', '  Bearer tokens are not accepted.')]
+  return [
+    '',
+    paint('bold', `With a token of ${tenant.issuer}`),
+    status === 200 ? `  ${curl(url, headers)}` : paint('dim', '  Bearer tokens are not accepted.')
+  ]
 }
 
-async function tokenFor (tenant: Tenant, scope: string | undefined, key?: Awaited<ReturnType<typeof createProofKey>>): Promise<string> {
+async function tokenFor (
+  tenant: Tenant,
+  scope: string | undefined,
+  key?: Awaited<ReturnType<typeof createProofKey>>
+): Promise<string> {
   const { token } = await requestToken({ ...tenant, scope, key, body: 'json', parameters: [] }, {})
   if (token === undefined) throw new Error('the local identity provider gave no token')
   return token

@@ -14,14 +14,30 @@ export interface Running {
 }
 
 /** Loaded into the child: it ends with us, however we ended. Its workers load it too, and have no channel. */
-const LEASH = 'data:text/javascript,process.once("disconnect", () => process.kill(process.pid)); process.channel?.unref()'
+const LEASH =
+  'data:text/javascript,process.once("disconnect", () => process.kill(process.pid)); process.channel?.unref()'
 
 /** What the service is made of. */
-const SOURCES = ['app.ts', 'holdfast.ts', 'start-options.ts', 'lib', 'server', 'plugins', 'routes', 'schemas'].map((name) => join(root, name))
+const SOURCES = ['app.ts', 'holdfast.ts', 'start-options.ts', 'lib', 'server', 'plugins', 'routes', 'schemas'].map(
+  name => join(root, name)
+)
 
-/** Starts a Node program in a process group of its own, so that Ctrl-C reaches only us, and everything is stopped once, in order. */
-function startChild (args: readonly string[], cwd: string, env: NodeJS.ProcessEnv, stdout: 'pipe' | 'inherit'): ChildProcess {
-  return spawn(process.execPath, ['--import', LEASH, ...args], { cwd, env, detached: true, stdio: ['ignore', stdout, 'inherit', 'ipc'] })
+/**
+ * Starts a Node program in a process group of its own, so that Ctrl-C reaches only us, and everything is stopped once,
+ * in order.
+ */
+function startChild (
+  args: readonly string[],
+  cwd: string,
+  env: NodeJS.ProcessEnv,
+  stdout: 'pipe' | 'inherit'
+): ChildProcess {
+  return spawn(process.execPath, ['--import', LEASH, ...args], {
+    cwd,
+    env,
+    detached: true,
+    stdio: ['ignore', stdout, 'inherit', 'ipc']
+  })
 }
 
 async function stopChild (child: ChildProcess): Promise<void> {
@@ -30,16 +46,34 @@ async function stopChild (child: ChildProcess): Promise<void> {
 
 const programOf = (name: string): string => fileURLToPath(import.meta.resolve(name))
 
-/** Starts the real service, with one route more: fastify-cli on the sources. Every change restarts it and calls `onChange`. `isPretty`: logs for people instead of JSON lines. */
+/**
+ * Starts the real service, with one route more: fastify-cli on the sources. Every change restarts it and calls
+ * `onChange`. `isPretty`: logs for people instead of JSON lines.
+ */
 export function startApi (env: NodeJS.ProcessEnv, isPretty: boolean, onChange: (file: string) => void): Running {
   // In a container, fastify-cli listens on all addresses by default.
   const address = env['FASTIFY_ADDRESS'] || 'localhost'
-  const args = ['--import', import.meta.resolve('../../cli/strip-types.js'), programOf('fastify-cli/cli.js'), 'start', '-o', '-a', address, '-g', '3000', ...isPretty ? ['-P'] : [], join(import.meta.dirname, 'api.ts')]
+  const args = [
+    '--import',
+    import.meta.resolve('../../cli/strip-types.js'),
+    programOf('fastify-cli/cli.js'),
+    'start',
+    '-o',
+    '-a',
+    address,
+    '-g',
+    '3000',
+    ...isPretty ? ['-P'] : [],
+    join(import.meta.dirname, 'api.ts')
+  ]
   // `env` holds all settings. At the top of the clone, files could add to them.
   const start = (): ChildProcess => startChild(args, import.meta.dirname, env, 'inherit')
   let child = start()
   let restart: Promise<void> | undefined
-  const watcher = watch(SOURCES, { ignoreInitial: true, ignored: (path, stats) => stats?.isFile() === true && !path.endsWith('.ts') })
+  const watcher = watch(SOURCES, {
+    ignoreInitial: true,
+    ignored: (path, stats) => stats?.isFile() === true && !path.endsWith('.ts')
+  })
   watcher.on('all', (_event, path) => {
     onChange(relative(root, path))
     // An editor may save several files at once, and each in several steps.
@@ -57,12 +91,24 @@ export function startApi (env: NodeJS.ProcessEnv, isPretty: boolean, onChange: (
   }
 }
 
-/** Checks the types of the service on every change. The API runs in any case. `onChecked` gets the lines of the compiler, none if all is well. */
+/**
+ * Checks the types of the service on every change. The API runs in any case. `onChecked` gets the lines of the
+ * compiler, none if all is well.
+ */
 export function startTypeChecker (onChecked: (complaints: string[]) => void): Running {
-  const args = [programOf('typescript/bin/tsc'), '-p', 'tsconfig.build.json', '--noEmit', '--watch', '--preserveWatchOutput', '--pretty', 'false']
+  const args = [
+    programOf('typescript/bin/tsc'),
+    '-p',
+    'tsconfig.build.json',
+    '--noEmit',
+    '--watch',
+    '--preserveWatchOutput',
+    '--pretty',
+    'false'
+  ]
   const child = startChild(args, root, process.env, 'pipe')
   let complaints: string[] = []
-  createInterface({ input: child.stdout! }).on('line', (line) => {
+  createInterface({ input: child.stdout! }).on('line', line => {
     if (/Found \d+ errors?\. Watching/.test(line)) {
       onChecked(complaints)
       complaints = []

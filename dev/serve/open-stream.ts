@@ -7,22 +7,34 @@ import type { RevocableToken } from '../../lib/revocation/target.ts'
 const PAUSE_MS = 1000
 
 /**
- * `GET /dev/stream`: server-sent events without end, for the playground. `GET /dev/revocation`: what has revoked the token of the
- * request, or null. It checks nothing of the token. The service itself has no such routes: `npm run dev` adds them.
+ * `GET /dev/stream`: server-sent events without end, for the playground. `GET /dev/revocation`: what has revoked the
+ * token of the request, or null. It checks nothing of the token. The service itself has no such routes: `npm run dev`
+ * adds them.
  */
-const routes: FastifyPluginAsync = async (app) => {
+const routes: FastifyPluginAsync = async app => {
   const { guardRevocation: revocation } = app
   // Every path of a gate is for its rules.
   if (app.gate || !revocation) return
-  app.get('/dev/stream', {
-    onRequest: app.authenticate(),
-    schema: { hide: true }
-  }, (_request, reply) => reply.type('text/event-stream').header('cache-control', 'no-store').send(Readable.from(events())))
+  app.get(
+    '/dev/stream',
+    {
+      onRequest: app.authenticate(),
+      schema: { hide: true }
+    },
+    (_request, reply) =>
+      reply.type('text/event-stream').header('cache-control', 'no-store').send(Readable.from(events()))
+  )
 
   app.get('/dev/revocation', { schema: { hide: true } }, ({ headers }, reply) => {
     const claims = decodeJwt<{ cnf?: { jkt?: string } }>(String(headers.authorization).split(' ')[1] ?? '')
-    const token = { claims, issuer: claims.iss, binding: { jkt: claims.cnf?.jkt, x5tS256: undefined } } as unknown as RevocableToken
-    reply.header('cache-control', 'no-store').type('application/json').send(JSON.stringify(revocation.revocations.revocationOf(token) ?? null))
+    const token = {
+      claims,
+      issuer: claims.iss,
+      binding: { jkt: claims.cnf?.jkt, x5tS256: undefined }
+    } as unknown as RevocableToken
+    reply.header('cache-control', 'no-store').type('application/json').send(
+      JSON.stringify(revocation.revocations.revocationOf(token) ?? null)
+    )
   })
 }
 export default routes

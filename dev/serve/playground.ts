@@ -31,30 +31,58 @@ export interface PlaygroundOptions {
 }
 
 /** Serves the page on its own origin, so that each of its calls is cross-origin, as in real life. */
-export async function startPlayground ({ port, api, provider, transmitter, settings, samples = OF_THE_SERVICE }: PlaygroundOptions): Promise<{ readonly url: string, close (): Promise<void> }> {
+export async function startPlayground (
+  { port, api, provider, transmitter, settings, samples = OF_THE_SERVICE }: PlaygroundOptions
+): Promise<{ readonly url: string, close (): Promise<void> }> {
   const { issuer, audience, browserClientId: clientId } = provider
   const url = `http://localhost:${port}`
   const keys = openProviderKeys(settings, () => {})
   const headers = {
-    'content-security-policy': `default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self' ${api} ${issuer}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    'content-security-policy':
+      `default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self' ${api} ` +
+      `${issuer}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
     'x-content-type-options': 'nosniff',
     'referrer-policy': 'no-referrer',
     'cache-control': 'no-store'
   }
   const server = Fastify({ forceCloseConnections: true })
-  server.addHook('onRequest', async (_request, reply) => { reply.headers(headers) })
+  server.addHook('onRequest', async (_request, reply) => {
+    reply.headers(headers)
+  })
   server.addHook('onClose', async () => keys?.close())
   // Any body is taken. The explanation says what it cannot read.
   server.removeAllContentTypeParsers()
-  server.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, parseJson(body as string)))
+  server.addContentTypeParser(
+    '*',
+    { parseAs: 'string' },
+    (_request, body, done) => done(null, parseJson(body as string))
+  )
   server.setErrorHandler<FastifyError>((error, _request, reply) => {
     const note = error.statusCode === 413 ? 'That is more than 1 MiB.' : error.message
     return reply.code(error.statusCode ?? 500).send({ checks: [], notes: [note] })
   })
-  server.get('/config.json', async () => ({ api, issuer, audience, clientId, redirectUri: `${url}/`, permissions: PERMISSIONS, users: USERS, samples, isGate: settings.gate !== undefined, mode: settings.idp.dpopMode, canEnd: transmitter !== undefined && settings.revocation !== undefined, asksForNonces: settings.dpop.nonce === 'required' }))
-  server.post('/explain', (request) => explainExchange(request.body, settings, keys, (authorization) => whatRevoked(api, authorization)))
+  server.get('/config.json', async () => ({
+    api,
+    issuer,
+    audience,
+    clientId,
+    redirectUri: `${url}/`,
+    permissions: PERMISSIONS,
+    users: USERS,
+    samples,
+    isGate: settings.gate !== undefined,
+    mode: settings.idp.dpopMode,
+    canEnd: transmitter !== undefined && settings.revocation !== undefined,
+    asksForNonces: settings.dpop.nonce === 'required'
+  }))
+  server.post(
+    '/explain',
+    request => explainExchange(request.body, settings, keys, authorization => whatRevoked(api, authorization))
+  )
   server.post('/log-out-everywhere', async (request, reply) => {
-    const status = await transmitter!.push(`${api}/revocation/events`, 'session-revoked', { user: { format: 'iss_sub', iss: issuer, sub: (request.body as { sub: string }).sub } })
+    const status = await transmitter!.push(`${api}/revocation/events`, 'session-revoked', {
+      user: { format: 'iss_sub', iss: issuer, sub: (request.body as { sub: string }).sub }
+    })
     return reply.send({ status })
   })
   server.get('/*', async ({ params }, reply) => {

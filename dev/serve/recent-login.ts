@@ -1,7 +1,10 @@
 import type { FastifyPluginAsync } from 'fastify'
 
-/** `GET /dev/recent-login`: wants a login of the last minute (RFC 9470). The service itself has no such route: `npm run dev` adds it, for the playground. */
-const routes: FastifyPluginAsync = async (app) => {
+/**
+ * `GET /dev/recent-login`: wants a login of the last minute (RFC 9470). The service itself has no such route: `npm run
+ * dev` adds it, for the playground.
+ */
+const routes: FastifyPluginAsync = async app => {
   // Every path of a gate is for its rules.
   if (app.gate) return
   app.get('/dev/recent-login', {

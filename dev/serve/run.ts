@@ -17,11 +17,17 @@ import { createPaint } from '../../cli/show.ts'
 const TOOL = {
   name: 'dev',
   options: {
-    port: { ...text, value: 'PORT', says: 'of the API; the provider and the playground take the next free ones', env: 'PORT' },
+    port: {
+      ...text,
+      value: 'PORT',
+      says: 'of the API; the provider and the playground take the next free ones',
+      env: 'PORT'
+    },
     issuers: { ...text, value: 'NUMBER', says: 'of local providers whose tokens pass: 1 to 9; default: 1' },
     gate: { ...flag, says: 'put the gate before an application in Python, dev/upstream.py' }
   },
-  help: (run: string) => `Starts a local identity provider, the API and a playground for the browser, and prints lines to paste.
+  help: (run: string) =>
+    `Starts a local identity provider, the API and a playground for the browser, and prints lines to paste.
 
   ${run} [options]`,
   ending: () => 'The API also reads the settings of the service: docs/reference/settings.md. Ctrl-C stops everything.'
@@ -32,7 +38,9 @@ const TOOL = {
 const AUDIENCE = 'https://holdfast.example/api'
 const { env, stdout } = process
 const paint = createPaint(stdout, env)
-const say = (text: string): void => { stdout.write(`${text}\n`) }
+const say = (text: string): void => {
+  stdout.write(`${text}\n`)
+}
 const stops: Array<() => Promise<void> | void> = []
 let isStopping = false
 
@@ -46,7 +54,9 @@ if (code !== 0) process.exitCode = code
 
 function readPort (given: string | undefined): number {
   const named = given ?? env['PORT']
-  if (given !== undefined && !(/^\d{1,5}$/.test(given) && Number(given) > 0 && Number(given) < 65_535)) throw new BadUsage(`--port ${given} is not a port`)
+  if (given !== undefined && !(/^\d{1,5}$/.test(given) && Number(given) > 0 && Number(given) < 65_535)) {
+    throw new BadUsage(`--port ${given} is not a port`)
+  }
   return Number(named || (env['API_PROFILE'] === '2' ? 8080 : 8000))
 }
 
@@ -69,10 +79,16 @@ async function run (wanted: number, tenants: number, isGate: boolean): Promise<v
   const upstreamPort = isGate ? await portFrom((otherPorts.at(-1) ?? playgroundPort) + 1) : undefined
   const upstream = upstreamPort === undefined ? undefined : `http://127.0.0.1:${upstreamPort}`
   const samples = upstream ? OF_THE_UPSTREAM : OF_THE_SERVICE
-  const issuers = [providerPort, ...otherPorts].map((port) => `http://localhost:${port}`)
+  const issuers = [providerPort, ...otherPorts].map(port => `http://localhost:${port}`)
 
   const transmitterPort = await portFrom((upstreamPort ?? otherPorts.at(-1) ?? playgroundPort) + 1)
-  const service = await chooseServiceSettings(env, { issuers, audience: AUDIENCE, origins: [playground, ...originsOf(ownClient?.redirectUris ?? [])], gate: upstream ? gateBefore(upstream) : undefined, revocation: revocationBy(`http://localhost:${transmitterPort}`, issuers, AUDIENCE) })
+  const service = await chooseServiceSettings(env, {
+    issuers,
+    audience: AUDIENCE,
+    origins: [playground, ...originsOf(ownClient?.redirectUris ?? [])],
+    gate: upstream ? gateBefore(upstream) : undefined,
+    revocation: revocationBy(`http://localhost:${transmitterPort}`, issuers, AUDIENCE)
+  })
   if (upstreamPort !== undefined) {
     const application = await startUpstream(upstreamPort)
     stops.push(() => application.stop())
@@ -86,20 +102,52 @@ async function run (wanted: number, tenants: number, isGate: boolean): Promise<v
     stops.push(() => other.close())
     others.push(other)
   }
-  const api = startApi({ ...service.environment, PORT: String(port), DEV_PLAYGROUND: playground }, stdout.isTTY, (file) => say(paint('dim', `${file} has changed: the API starts anew.`)))
+  const api = startApi(
+    { ...service.environment, PORT: String(port), DEV_PLAYGROUND: playground },
+    stdout.isTTY,
+    file => say(paint('dim', `${file} has changed: the API starts anew.`))
+  )
   stops.push(() => api.stop())
-  const provider = await startProvider({ port: providerPort, audience: AUDIENCE, redirectUris: [`${playground}/`], logoutUri: `${url}/revocation/logout`, ownClient })
+  const provider = await startProvider({
+    port: providerPort,
+    audience: AUDIENCE,
+    redirectUris: [`${playground}/`],
+    logoutUri: `${url}/revocation/logout`,
+    ownClient
+  })
   stops.push(() => provider.close())
-  const tenant: Tenant = { ...provider, loginClient: { clientId: provider.browserClientId, redirectUri: `${playground}/` }, pid: process.pid, url, settings: service.shown }
+  const tenant: Tenant = {
+    ...provider,
+    loginClient: { clientId: provider.browserClientId, redirectUri: `${playground}/` },
+    pid: process.pid,
+    url,
+    settings: service.shown
+  }
   writeTenant(tenant)
   stops.push(() => removeTenant(process.pid))
   // Loaded while the API starts.
   const [{ startPlayground }, { banner }] = await Promise.all([import('./playground.ts'), import('./banner.ts')])
-  const page = await startPlayground({ port: playgroundPort, api: url, provider, transmitter, settings: service.settings, samples })
+  const page = await startPlayground({
+    port: playgroundPort,
+    api: url,
+    provider,
+    transmitter,
+    settings: service.settings,
+    samples
+  })
   stops.push(() => page.close())
   while (!await answers(url + samples.open)) await delay(50)
   const isFirst = readTenants()[0]?.pid === process.pid
-  say(await banner(tenant, playground, paint, { to: isFirst ? '' : ` --url ${url}`, ownClient, others, samples, upstream, transmitter: transmitter.issuer }))
+  say(
+    await banner(tenant, playground, paint, {
+      to: isFirst ? '' : ` --url ${url}`,
+      ownClient,
+      others,
+      samples,
+      upstream,
+      transmitter: transmitter.issuer
+    })
+  )
   watchTypes()
 }
 
@@ -115,7 +163,7 @@ function answers (url: string): Promise<boolean> {
 /** Starts last, so that the API has the processor to itself when it starts. */
 function watchTypes (): void {
   let isWatching = false
-  const checker = startTypeChecker((complaints) => {
+  const checker = startTypeChecker(complaints => {
     if (!isWatching) say(paint('dim', 'Watching the code for changes.'))
     isWatching = true
     if (complaints.length > 0) say(`\n${paint('yellow', 'The compiler reports:')}\n${complaints.join('\n')}\n`)
@@ -123,7 +171,10 @@ function watchTypes (): void {
   stops.push(() => checker.stop())
 }
 
-/** Stops everything, the last started first. A second signal ends at once. If the reader of the output or npm ends, that counts as a signal. */
+/**
+ * Stops everything, the last started first. A second signal ends at once. If the reader of the output or npm ends, that
+ * counts as a signal.
+ */
 function stopOnSignals (): void {
   const stop = async (goodbye?: string): Promise<void> => {
     if (isStopping) process.exit(1)
@@ -132,9 +183,19 @@ function stopOnSignals (): void {
     for (const step of stops.reverse()) await step()
     process.exit(0)
   }
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => { stop('\nStopping.') })
-  stdout.on('error', () => { stop() })
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => {
+      stop('\nStopping.')
+    })
+  }
+  stdout.on('error', () => {
+    stop()
+  })
   // npm starts a shell that a signal ends. The shell does not pass the signal on.
   const parent = process.ppid
-  if (env['npm_lifecycle_event'] !== undefined) setInterval(() => { if (process.ppid !== parent && !isStopping) stop() }, 500).unref()
+  if (env['npm_lifecycle_event'] !== undefined) {
+    setInterval(() => {
+      if (process.ppid !== parent && !isStopping) stop()
+    }, 500).unref()
+  }
 }

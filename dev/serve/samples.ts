@@ -53,7 +53,10 @@ export const OF_THE_UPSTREAM: Samples = {
   ]
 }
 
-/** The section `revocation` of the configuration: the first issuer logs out over the back channel, a transmitter speaks for all of them. */
+/**
+ * The section `revocation` of the configuration: the first issuer logs out over the back channel, a transmitter speaks
+ * for all of them.
+ */
 export function revocationBy (transmitter: string, issuers: readonly string[], audience: string): object {
   return {
     logout: { issuer: issuers[0], clientId: BROWSER_CLIENT },

@@ -8,13 +8,25 @@ import { root, writeConfiguration } from '../../cli/places.ts'
 import { CUSTOM_CLAIM } from '../provider/tenant-configuration.ts'
 
 /**
- * The settings of the API under `npm run dev`, for the API, the playground and the tools: those of shell and files, without those that
- * would lead it away from the local provider or from this machine. @throws SettingsError
+ * The settings of the API under `npm run dev`, for the API, the playground and the tools: those of shell and files,
+ * without those that would lead it away from the local provider or from this machine. @throws SettingsError
  */
-export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuers, audience, origins, gate, revocation }: { issuers: readonly string[], audience: string, origins: readonly string[], gate?: object | undefined, revocation?: object | undefined }) {
-  const { values, ...faults } = collectSettings({ environment: env, readFile: (path) => readTextIfThere(resolve(root, path)) })
+export async function chooseServiceSettings (
+  env: NodeJS.ProcessEnv,
+  { issuers, audience, origins, gate, revocation }: {
+    issuers: readonly string[],
+    audience: string,
+    origins: readonly string[],
+    gate?: object | undefined,
+    revocation?: object | undefined
+  }
+) {
+  const { values, ...faults } = collectSettings({
+    environment: env,
+    readFile: path => readTextIfThere(resolve(root, path))
+  })
   const loopback = 'localhost,127.0.0.1,::1'
-  const several = issuers.length > 1 ? issuers.map((issuer) => ({ issuer })) : undefined
+  const several = issuers.length > 1 ? issuers.map(issuer => ({ issuer })) : undefined
   const chosen: Partial<Record<SettingName, unknown>> = {
     'idp.domain': undefined,
     'idp.jwksUri': undefined,
@@ -36,14 +48,29 @@ export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuers, 
   for (const [name, value] of Object.entries(chosen)) put(values, name, value)
   const settings = await readSettings(values, faults)
   const textOf = (name: SettingName): string => [valueAt(values, name)].flat().join(' ')
-  const held = [...variables].filter(([, name]) => valueAt(values, name) !== undefined).map(([variable, name]) => ({ name, pair: [variable, textOf(name)] as const }))
+  const held = [...variables].filter(([, name]) => valueAt(values, name) !== undefined).map(([variable, name]) => ({
+    name,
+    pair: [variable, textOf(name)] as const
+  }))
   const sections = { ...several && { idp: { issuers: several } }, ...gate && { gate }, ...revocation && { revocation } }
-  const cleared = Object.fromEntries([...settingNames.map((name) => settingSpec(name).variable), 'CONFIG_FILE'].map((name) => [name, '']))
+  const cleared = Object.fromEntries(
+    [...settingNames.map(name => settingSpec(name).variable), 'CONFIG_FILE'].map(name => [name, ''])
+  )
   return {
     settings,
     /** The same as variables, for the process of the API: everything that it goes by. */
-    environment: { ...env, ...cleared, ...Object.fromEntries(held.map(({ pair }) => pair)), ...Object.keys(sections).length > 0 && { CONFIG_FILE: writeConfiguration(sections) } },
+    environment: {
+      ...env,
+      ...cleared,
+      ...Object.fromEntries(held.map(({ pair }) => pair)),
+      ...Object.keys(sections).length > 0 && { CONFIG_FILE: writeConfiguration(sections) }
+    },
     /** The same without the secret ones. */
-    shown: { ...Object.fromEntries(held.filter(({ name }) => !settingSpec(name).secret).map(({ pair }) => pair)), ...several && { IDP_ISSUERS: several }, ...gate && { GATE: gate }, ...revocation && { REVOCATION: revocation } }
+    shown: {
+      ...Object.fromEntries(held.filter(({ name }) => !settingSpec(name).secret).map(({ pair }) => pair)),
+      ...several && { IDP_ISSUERS: several },
+      ...gate && { GATE: gate },
+      ...revocation && { REVOCATION: revocation }
+    }
   }
 }

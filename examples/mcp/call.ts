@@ -3,7 +3,9 @@ import { CLIENT_ID } from './site.ts'
 
 // Calls each tool of the server that demo.ts starts. A person logs in.
 
-const say = (text: string): void => { process.stdout.write(`${text}\n`) }
+const say = (text: string): void => {
+  process.stdout.write(`${text}\n`)
+}
 const client = await createMcpClient({
   url: process.env['MCP_URL'] || 'http://localhost:8000/mcp',
   clientId: CLIENT_ID,

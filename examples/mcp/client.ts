@@ -24,24 +24,29 @@ export interface McpClient {
 }
 
 /**
- * A client by version 1 of the official SDK. It finds the provider by itself, and logs in when the server asks for it: first, for further scopes, and
- * for a newer or better login.
+ * A client by version 1 of the official SDK. It finds the provider by itself, and logs in when the server asks for it:
+ * first, for further scopes, and for a newer or better login.
  */
-export async function createMcpClient ({ url, clientId, redirectUrl, onLogin, fetch = globalThis.fetch }: McpClientOptions): Promise<McpClient> {
+export async function createMcpClient (
+  { url, clientId, redirectUrl, onLogin, fetch = globalThis.fetch }: McpClientOptions
+): Promise<McpClient> {
   const callback = await listenForCode(redirectUrl)
   let asked: ReadonlyMap<string, string> = new Map()
   const authProvider = createAuthProvider(clientId, redirectUrl, callback.state, loginUrl => {
     onLogin(addAsked(loginUrl, asked))
   })
   const client = new Client({ name: 'holdfast-example-client', version: '1.0.0' })
-  const newTransport = () => new StreamableHTTPClientTransport(new URL(url), {
-    authProvider,
-    fetch: async (input, init) => {
-      const answer = await fetch(input, init)
-      if (answer.status === 401 || answer.status === 403) asked = askedOfLogin(answer.headers.get('www-authenticate') ?? '')
-      return answer
-    }
-  })
+  const newTransport = () =>
+    new StreamableHTTPClientTransport(new URL(url), {
+      authProvider,
+      fetch: async (input, init) => {
+        const answer = await fetch(input, init)
+        if (answer.status === 401 || answer.status === 403) {
+          asked = askedOfLogin(answer.headers.get('www-authenticate') ?? '')
+        }
+        return answer
+      }
+    })
   let transport = newTransport()
 
   /** Does the work, and once more if a login was needed. */
@@ -78,7 +83,12 @@ export async function createMcpClient ({ url, clientId, redirectUrl, onLogin, fe
 }
 
 /** Keeps everything in memory. The provider knows this client, so nothing is registered. */
-function createAuthProvider (clientId: string, redirectUrl: string, state: string, onLogin: (url: URL) => void): OAuthClientProvider {
+function createAuthProvider (
+  clientId: string,
+  redirectUrl: string,
+  state: string,
+  onLogin: (url: URL) => void
+): OAuthClientProvider {
   let tokens: OAuthTokens | undefined
   let verifier = ''
   return {
@@ -87,8 +97,12 @@ function createAuthProvider (clientId: string, redirectUrl: string, state: strin
     clientInformation: () => ({ client_id: clientId }),
     state: () => state,
     tokens: () => tokens,
-    saveTokens: given => { tokens = given },
-    saveCodeVerifier: given => { verifier = given },
+    saveTokens: given => {
+      tokens = given
+    },
+    saveCodeVerifier: given => {
+      verifier = given
+    },
     codeVerifier: () => verifier,
     redirectToAuthorization: onLogin
   }

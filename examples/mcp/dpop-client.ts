@@ -1,5 +1,10 @@
 import { Client, DpopSession, StreamableHTTPClientTransport, UnauthorizedError } from '@modelcontextprotocol/client'
-import type { OAuthClientProvider, OAuthDiscoveryState, OAuthTokens, VersionNegotiationMode } from '@modelcontextprotocol/client'
+import type {
+  OAuthClientProvider,
+  OAuthDiscoveryState,
+  OAuthTokens,
+  VersionNegotiationMode
+} from '@modelcontextprotocol/client'
 import type { McpClient, McpClientOptions } from './client.ts'
 import { addAsked, askedOfLogin, listenForCode } from './login.ts'
 
@@ -11,10 +16,12 @@ export interface DpopClientOptions extends McpClientOptions {
 }
 
 /**
- * A client by version 2 of the official SDK. Its tokens are bound to a key that never leaves this process, and each request carries a
- * proof of it (RFC 9449), made by the SDK's own session. Everything else is as in client.ts.
+ * A client by version 2 of the official SDK. Its tokens are bound to a key that never leaves this process, and each
+ * request carries a proof of it (RFC 9449), made by the SDK's own session. Everything else is as in client.ts.
  */
-export async function createDpopClient ({ url, clientId, redirectUrl, onLogin, fetch = globalThis.fetch, mode = 'auto', isBound = true }: DpopClientOptions): Promise<McpClient> {
+export async function createDpopClient (
+  { url, clientId, redirectUrl, onLogin, fetch = globalThis.fetch, mode = 'auto', isBound = true }: DpopClientOptions
+): Promise<McpClient> {
   const callback = await listenForCode(redirectUrl)
   let asked: ReadonlyMap<string, string> = new Map()
   const session = isBound ? await DpopSession.create() : undefined
@@ -27,23 +34,32 @@ export async function createDpopClient ({ url, clientId, redirectUrl, onLogin, f
     clientInformation: () => ({ client_id: clientId }),
     state: () => callback.state,
     tokens: () => tokens,
-    saveTokens: given => { tokens = given },
-    saveCodeVerifier: given => { verifier = given },
+    saveTokens: given => {
+      tokens = given
+    },
+    saveCodeVerifier: given => {
+      verifier = given
+    },
     codeVerifier: () => verifier,
-    saveDiscoveryState: given => { discovered = given },
+    saveDiscoveryState: given => {
+      discovered = given
+    },
     discoveryState: () => discovered,
     redirectToAuthorization: loginUrl => onLogin(addAsked(loginUrl, asked)),
     dpop: () => session
   }
   const client = new Client({ name: 'holdfast-example-client', version: '2.0.0' }, { versionNegotiation: { mode } })
-  const newTransport = () => new StreamableHTTPClientTransport(new URL(url), {
-    authProvider,
-    fetch: async (input, init) => {
-      const answer = await fetch(input, init)
-      if (answer.status === 401 || answer.status === 403) asked = askedOfLogin(answer.headers.get('www-authenticate') ?? '')
-      return answer
-    }
-  })
+  const newTransport = () =>
+    new StreamableHTTPClientTransport(new URL(url), {
+      authProvider,
+      fetch: async (input, init) => {
+        const answer = await fetch(input, init)
+        if (answer.status === 401 || answer.status === 403) {
+          asked = askedOfLogin(answer.headers.get('www-authenticate') ?? '')
+        }
+        return answer
+      }
+    })
   let transport = newTransport()
 
   /** Does the work, and once more if a login was needed. */

@@ -5,7 +5,9 @@ import { createServer } from 'node:http'
 
 /** What a challenge asks of the login itself (RFC 9470 section 3). The SDK reads only the scope. */
 export function askedOfLogin (challenge: string): ReadonlyMap<string, string> {
-  return new Map([...challenge.matchAll(/\b(max_age|acr_values)="([^"]*)"/g)].map(([, name = '', value = '']) => [name, value]))
+  return new Map(
+    [...challenge.matchAll(/\b(max_age|acr_values)="([^"]*)"/g)].map(([, name = '', value = '']) => [name, value])
+  )
 }
 
 /** Adds to a login what a challenge asks of it. These are parameters of OpenID Connect. */
@@ -21,7 +23,11 @@ export async function listenForCode (redirectUrl: string) {
   const { pathname, hostname, port } = new URL(redirectUrl)
   let settle: (outcome: URLSearchParams) => void
   let outcome: Promise<URLSearchParams>
-  const wait = (): void => { outcome = new Promise(resolve => { settle = resolve }) }
+  const wait = (): void => {
+    outcome = new Promise(resolve => {
+      settle = resolve
+    })
+  }
   wait()
   const server = createServer((request, response) => {
     response.setHeader('connection', 'close')

@@ -29,9 +29,12 @@ import type { JwtTools } from './jwt-tools.ts'
 /** What happened to the keys of one issuer. It is named as the settings name it. */
 export type IssuerKeyEvent = KeySourceEvent & { readonly issuer: string }
 
-export type IssuerEvent = IssuerKeyEvent |
-  /** The first answer after a success that cannot be used: the function has failed, or was too slow, or named no usable settings. */
-  { readonly name: 'issuers_unavailable', readonly failure: string }
+export type IssuerEvent =
+  | IssuerKeyEvent
+  | /**
+   * The first answer after a success that cannot be used: the function has failed, or was too slow, or named no usable
+   * settings.
+   */ { readonly name: 'issuers_unavailable', readonly failure: string }
 
 const DEADLINE_MS = 5000
 const MAX_KEY_FILE_BYTES = 64 * 1024
@@ -50,19 +53,36 @@ export function networkOf ({ proxies }: Pick<Settings, 'proxies'>, keepAlive = f
   return createTransport({ ...proxies, keepAlive })
 }
 
-/** Makes the issuers of the settings, each with keys of its own. Undefined if there is none, because the only domain has a scheme. */
+/**
+ * Makes the issuers of the settings, each with keys of its own. Undefined if there is none, because the only domain has
+ * a scheme.
+ */
 export async function createIssuers (settings: Settings, options: IssuersOptions): Promise<IssuerTable | undefined> {
   const { lookUpIssuer, maxIssuers = DEFAULT_MAX_ISSUERS } = options
-  if (lookUpIssuer) return createDynamicIssuers({ ask: createQuestion(lookUpIssuer, settings, options), maxIssuers, nowMs: options.surroundings.steadyMs })
+  if (lookUpIssuer) {
+    return createDynamicIssuers({
+      ask: createQuestion(lookUpIssuer, settings, options),
+      maxIssuers,
+      nowMs: options.surroundings.steadyMs
+    })
+  }
   if (settings.idp.issuers.length === 0) return undefined
-  const outcomes = await Promise.allSettled(settings.idp.issuers.map(issuer => createTokenIssuer(issuer, settings, options)))
-  const problems = outcomes.flatMap((outcome, index) => outcome.status === 'rejected' ? [...problemsOf(settings, index, outcome.reason as Error)] : [])
+  const outcomes = await Promise.allSettled(
+    settings.idp.issuers.map(issuer => createTokenIssuer(issuer, settings, options))
+  )
+  const problems = outcomes.flatMap((outcome, index) =>
+    outcome.status === 'rejected' ? [...problemsOf(settings, index, outcome.reason as Error)] : []
+  )
   if (problems.length > 0) throw new SettingsError(problems)
   return createIssuerTable(outcomes.map(outcome => (outcome as PromiseFulfilledResult<TokenIssuer>).value))
 }
 
 /** Calls the function, and makes a new issuer only if the settings of the issuer have changed. */
-function createQuestion (lookUp: IssuerLookup, settings: Settings, options: IssuersOptions): DynamicIssuersOptions['ask'] {
+function createQuestion (
+  lookUp: IssuerLookup,
+  settings: Settings,
+  options: IssuersOptions
+): DynamicIssuersOptions['ask'] {
   const readIssuer = createIssuerReader(settings)
   const recordOf = new WeakMap<TokenIssuer, string>()
   let hasFailed = false
@@ -108,20 +128,39 @@ function withinDeadline<T> (run: () => Promise<T>, { after }: Surroundings): Pro
 function problemsOf ({ idp: { issuers, domain, issuer } }: Settings, index: number, error: Error): readonly string[] {
   if (error instanceof SettingsError) return error.problems
   const { word, detail = word } = error as ProviderFailure
-  const name = domain === undefined && issuer === undefined ? `idp.issuers[${index}].keysFile` : 'IDP_KEYS_FILE (idp.keysFile)'
-  return [`${name} is ${JSON.stringify(issuers[index]!.keysFile)}, which is not usable (${detail}); allowed: path of a file with a JWK set of public keys`]
+  const name = domain === undefined && issuer === undefined
+    ? `idp.issuers[${index}].keysFile`
+    : 'IDP_KEYS_FILE (idp.keysFile)'
+  return [
+    `${name} is ${JSON.stringify(issuers[index]!.keysFile)}, which is not usable (${detail}); allowed: path of a ` +
+    'file with a JWK set of public keys'
+  ]
 }
 
 /** @throws ProviderFailure, SettingsError if a file of it is missing or broken */
-async function createTokenIssuer (given: IssuerSettings, settings: Settings, options: IssuersOptions): Promise<TokenIssuer> {
+async function createTokenIssuer (
+  given: IssuerSettings,
+  settings: Settings,
+  options: IssuersOptions
+): Promise<TokenIssuer> {
   const { issuer, scopeClaims, dpopMode } = given
   const discovery = createDiscovery(issuer)
   const keys = await createKeys(given, settings, { ...options, discovery })
-  return { issuer, keys, rules: rulesOfIssuer(given, settings), scopeClaims, dpopMode, introspection: await createIntrospection(given, keys, settings, { ...options, discovery }) }
+  return {
+    issuer,
+    keys,
+    rules: rulesOfIssuer(given, settings),
+    scopeClaims,
+    dpopMode,
+    introspection: await createIntrospection(given, keys, settings, { ...options, discovery })
+  }
 }
 
 /** Returns what holds for the tokens of an issuer. */
-export function rulesOfIssuer ({ issuer, audience, audienceClaim, algs, dpopMode }: IssuerSettings, { idp, server }: Pick<Settings, 'idp' | 'server'>): TokenRules {
+export function rulesOfIssuer (
+  { issuer, audience, audienceClaim, algs, dpopMode }: IssuerSettings,
+  { idp, server }: Pick<Settings, 'idp' | 'server'>
+): TokenRules {
   const bindings = TOKEN_BINDINGS.filter(member => member === 'jkt' || server.clientCertificate !== 'off')
   return {
     issuer,
@@ -132,7 +171,9 @@ export function rulesOfIssuer ({ issuer, audience, audienceClaim, algs, dpopMode
     clockToleranceSeconds: idp.clockToleranceSeconds,
     bindings,
     // Under DISABLED no key is required, so only a certificate ties the token to its client.
-    neededBindings: server.securityProfile === 'fapi2' ? bindings.filter(member => member !== 'jkt' || dpopMode !== 'DISABLED') : undefined
+    neededBindings: server.securityProfile === 'fapi2'
+      ? bindings.filter(member => member !== 'jkt' || dpopMode !== 'DISABLED')
+      : undefined
   }
 }
 
@@ -152,12 +193,25 @@ export function needsNoKeys (introspection: IntrospectionSettings | undefined): 
  * @throws ProviderFailure if the file is missing or broken
  */
 export async function createKeys (
-  { issuer, jwksUri, keysFile, algs, introspection }: Pick<IssuerSettings, 'issuer' | 'jwksUri' | 'keysFile' | 'algs'> & Partial<Pick<IssuerSettings, 'introspection'>>, settings: Pick<Settings, 'proxies'>,
-  { surroundings, transport = networkOf(settings), jwtTools: { keyReader } = NODE_CRYPTO, discovery, onEvent }: PartOptions & { readonly onEvent: (event: IssuerKeyEvent) => void }
+  { issuer, jwksUri, keysFile, algs, introspection }:
+    & Pick<IssuerSettings, 'issuer' | 'jwksUri' | 'keysFile' | 'algs'>
+    & Partial<Pick<IssuerSettings, 'introspection'>>,
+  settings: Pick<Settings, 'proxies'>,
+  { surroundings, transport = networkOf(settings), jwtTools: { keyReader } = NODE_CRYPTO, discovery, onEvent }:
+    & PartOptions
+    & { readonly onEvent: (event: IssuerKeyEvent) => void }
 ): Promise<KeySource> {
   const common = { ...surroundings, algs, keyReader, onEvent: (event: KeySourceEvent) => onEvent({ ...event, issuer }) }
   if (keysFile !== undefined) return openKeyFile({ ...common, path: keysFile })
-  return createKeySource({ ...common, locate: createKeySetFinder(issuer, jwksUri, { ...discovery && { discovery }, reader: keyReader, mayHaveNone: needsNoKeys(introspection) }), transport })
+  return createKeySource({
+    ...common,
+    locate: createKeySetFinder(issuer, jwksUri, {
+      ...discovery && { discovery },
+      reader: keyReader,
+      mayHaveNone: needsNoKeys(introspection)
+    }),
+    transport
+  })
 }
 
 /**
@@ -165,7 +219,17 @@ export async function createKeys (
  * @param keys those of the issuer, for signed answers
  * @throws SettingsError if the private key of this service is missing or is none
  */
-export async function createIntrospection (issuerSettings: IssuerSettings, keys: KeySource, settings: Settings, { surroundings, transport = networkOf(settings, true), jwtTools = NODE_CRYPTO, discovery = createDiscovery(issuerSettings.issuer) }: PartOptions): Promise<TokenIntrospection | undefined> {
+export async function createIntrospection (
+  issuerSettings: IssuerSettings,
+  keys: KeySource,
+  settings: Settings,
+  {
+    surroundings,
+    transport = networkOf(settings, true),
+    jwtTools = NODE_CRYPTO,
+    discovery = createDiscovery(issuerSettings.issuer)
+  }: PartOptions
+): Promise<TokenIntrospection | undefined> {
   const { issuer, introspection, algs } = issuerSettings
   if (!introspection) return undefined
   const { covers, cacheSeconds, audienceOptional, signed, clientId } = introspection
@@ -176,9 +240,24 @@ export async function createIntrospection (issuerSettings: IssuerSettings, keys:
     transport,
     endpoint: endpoint.find,
     authenticate: await createAuthentication(discovery.spelling, introspection, surroundings),
-    readSigned: signed ? createSignedAnswerReader({ issuers: issuerSpellings(issuer), algs, clientId, keys, findSigner: jwtTools.createSignerFinder(), clockToleranceSeconds, now }) : undefined
+    readSigned: signed
+      ? createSignedAnswerReader({
+        issuers: issuerSpellings(issuer),
+        algs,
+        clientId,
+        keys,
+        findSigner: jwtTools.createSignerFinder(),
+        clockToleranceSeconds,
+        now
+      })
+      : undefined
   })
-  return { covers, endpoint, needsNoKeys: needsNoKeys(introspection), inquiry: createInquiry({ introspector, audienceOptional, cacheSeconds, nowMs, now }) }
+  return {
+    covers,
+    endpoint,
+    needsNoKeys: needsNoKeys(introspection),
+    inquiry: createInquiry({ introspector, audienceOptional, cacheSeconds, nowMs, now })
+  }
 }
 
 /**
@@ -186,9 +265,20 @@ export async function createIntrospection (issuerSettings: IssuerSettings, keys:
  * @param issuer the audience of an assertion, unless the settings name another one
  * @throws SettingsError if the private key of this service is missing or is none
  */
-export async function createAuthentication (issuer: () => string, { auth: method, clientId, clientSecret, keyFile, assertionAudience }: IntrospectionSettings, surroundings: Surroundings): Promise<ClientAuthentication> {
+export async function createAuthentication (
+  issuer: () => string,
+  { auth: method, clientId, clientSecret, keyFile, assertionAudience }: IntrospectionSettings,
+  surroundings: Surroundings
+): Promise<ClientAuthentication> {
   const key = method === 'private_key_jwt' ? await readClientKey(keyFile!, surroundings) : undefined
-  return createClientAuthentication({ method, clientId, clientSecret, key, audience: assertionAudience === undefined ? issuer : () => assertionAudience, ...surroundings })
+  return createClientAuthentication({
+    method,
+    clientId,
+    clientSecret,
+    key,
+    audience: assertionAudience === undefined ? issuer : () => assertionAudience,
+    ...surroundings
+  })
 }
 
 async function readClientKey (path: string, { readFile }: Surroundings): Promise<ClientKey> {
@@ -196,6 +286,9 @@ async function readClientKey (path: string, { readFile }: Surroundings): Promise
     return parseClientKey(Buffer.from(await readFile(path, MAX_KEY_FILE_BYTES)).toString('utf8'))
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? 'not a private key'
-    throw new SettingsError([`IDP_CLIENT_KEY_FILE (idp.introspection.keyFile) is ${JSON.stringify(path)}, which is not usable (${code}); allowed: path of a file with a private key`])
+    throw new SettingsError([
+      `IDP_CLIENT_KEY_FILE (idp.introspection.keyFile) is ${JSON.stringify(path)}, which is not usable ` +
+      `(${code}); allowed: path of a file with a private key`
+    ])
   }
 }

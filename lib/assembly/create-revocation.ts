@@ -31,13 +31,22 @@ export type RevocationEvent =
   | { readonly name: 'stream_enabled', readonly transmitter: string }
   /** Its transmitter sends nothing until subjects are added. */
   | { readonly name: 'stream_without_subjects', readonly transmitter: string }
-  /** It is delivered here, but not all is as it is wanted, and its transmitter cannot change it: the status of its answer. */
+  /**
+   * It is delivered here, but not all is as it is wanted, and its transmitter cannot change it: the status of its
+   * answer.
+   */
   | { readonly name: 'stream_unchangeable', readonly transmitter: string, readonly status: number }
   /** Its events went elsewhere until now. */
   | { readonly name: 'stream_redirected', readonly transmitter: string, readonly from: string }
-  /** Tokens of its subjects are refused until then, or until an operator undoes it. Its sender may have sent others in the last minute. */
+  /**
+   * Tokens of its subjects are refused until then, or until an operator undoes it. Its sender may have sent others in
+   * the last minute.
+   */
   | { readonly name: 'event_ahead', readonly sender: string, readonly seconds: number }
-  /** What became of events of a batch that was polled, and of how many. For those that are pushed, the log lines of the requests say it. */
+  /**
+   * What became of events of a batch that was polled, and of how many. For those that are pushed, the log lines of the
+   * requests say it.
+   */
   | { readonly name: 'revocation_received', readonly events: number } & Received
   | { readonly name: 'revocation_refused', readonly sender: string, readonly reason: string, readonly events: number }
 
@@ -46,7 +55,8 @@ const MAX_AHEAD_SECONDS = 60
 /** Between two warnings about one sender. */
 const WARNING_MS = 60_000
 
-export interface RevocationPartsOptions extends Pick<IssuersOptions, 'surroundings' | 'transport' | 'jwtTools' | 'lookUpIssuer'> {
+export interface RevocationPartsOptions
+  extends Pick<IssuersOptions, 'surroundings' | 'transport' | 'jwtTools' | 'lookUpIssuer'> {
   /** The path under which the endpoints are mounted: empty, or one that begins with a slash. */
   readonly mount: string
   readonly onEvent: (event: RevocationEvent) => void
@@ -61,7 +71,10 @@ export async function createRevocation (settings: Settings, options: RevocationP
   if (!revocation) return undefined
   const { surroundings, transport = networkOf(settings), jwtTools = NODE_CRYPTO, mount, onEvent } = options
   const { now } = surroundings
-  const { cutoffs, judge } = createRevocationView(revocation, settings, { ...surroundings, isOpen: options.lookUpIssuer !== undefined })
+  const { cutoffs, judge } = createRevocationView(revocation, settings, {
+    ...surroundings,
+    isOpen: options.lookUpIssuer !== undefined
+  })
   // First, because a secret may be missing: nothing is open then.
   const transmitters = await Promise.all(revocation.transmitters.map(makeTransmitter))
   const logoutSenders = await Promise.all(revocation.logout.map(makeLogoutSender))
@@ -146,7 +159,10 @@ export async function createRevocation (settings: Settings, options: RevocationP
       surroundings,
       onEntry: applyEntry,
       kept: cutoffs,
-      onChange: reason => onEvent(reason === null ? { name: 'revocation_available', hosts } : { name: 'revocation_unavailable', reason, hosts })
+      onChange: reason =>
+        onEvent(
+          reason === null ? { name: 'revocation_available', hosts } : { name: 'revocation_unavailable', reason, hosts }
+        )
     })
   }
 
@@ -155,14 +171,21 @@ export async function createRevocation (settings: Settings, options: RevocationP
     return createTransmitter({
       ...given,
       authenticate: await authenticationOf(given, `revocation.transmitters[${index}]`, surroundings),
-      pushAuthorization: given.pushAuthorization && await secretOf(given.pushAuthorization, `revocation.transmitters[${index}].pushAuthorization`, surroundings),
+      pushAuthorization: given.pushAuthorization &&
+        await secretOf(given.pushAuthorization, `revocation.transmitters[${index}].pushAuthorization`, surroundings),
       pushUrl: pushUrlOf(settings, mount),
       transport,
       calls: networkOf(settings),
       surroundings,
       take: takePolled,
       onPolled: outcomes => {
-        for (const { received, reason, events } of outcomes) onEvent(received ? { name: 'revocation_received', ...received, events } : { name: 'revocation_refused', sender: issuer, reason: reason!, events })
+        for (const { received, reason, events } of outcomes) {
+          onEvent(
+            received
+              ? { name: 'revocation_received', ...received, events }
+              : { name: 'revocation_refused', sender: issuer, reason: reason!, events }
+          )
+        }
       },
       announce: news => log.append([news]),
       onUnchangeable: status => onEvent({ name: 'stream_unchangeable', transmitter: issuer, status }),
@@ -195,7 +218,11 @@ export interface RevocationViewOptions extends Pick<Surroundings, 'now' | 'stead
 }
 
 /** What a process knows of the log of revocations, and how it judges tokens by it. */
-export function createRevocationView (revocation: RevocationSettings, { idp }: Pick<Settings, 'idp'>, { now, steadyMs, isOpen = false }: RevocationViewOptions) {
+export function createRevocationView (
+  revocation: RevocationSettings,
+  { idp }: Pick<Settings, 'idp'>,
+  { now, steadyMs, isOpen = false }: RevocationViewOptions
+) {
   const { clockToleranceSeconds } = idp
   const names = new Set(idp.issuers.map(({ issuer }) => withoutTrailingSlash(issuer)))
   const cutoffs = createCutoffs({
@@ -210,34 +237,65 @@ export function createRevocationView (revocation: RevocationSettings, { idp }: P
   return {
     cutoffs,
     /** Judges by a log whose entries `cutoffs` gets. */
-    judge: (log: RevocationLog) => createRevocations({ ...revocation, cutoffs, log, namesOf: claimNamesOf(revocation), isIssuer: issuer => isOpen || names.has(issuer), clockToleranceSeconds, now })
+    judge: (log: RevocationLog) =>
+      createRevocations({
+        ...revocation,
+        cutoffs,
+        log,
+        namesOf: claimNamesOf(revocation),
+        isIssuer: issuer => isOpen || names.has(issuer),
+        clockToleranceSeconds,
+        now
+      })
   }
 }
 
-/** What an issuer that no sender speaks about has. Operators name sessions by `sid` there, and addresses by `email` anywhere. */
+/**
+ * What an issuer that no sender speaks about has. Operators name sessions by `sid` there, and addresses by `email`
+ * anywhere.
+ */
 const USUAL_NAMES: ClaimNames = { session: ['sid'], other: ['email'] }
 
 /** Each issuer has the names of the senders that speak about its tokens. */
 function claimNamesOf ({ transmitters, logout }: RevocationSettings): ClaimNamesOf {
   const senders = [
-    ...transmitters.map(({ issuer, tokenIssuers = [issuer], sessionClaim, subjectClaims }) => ({ about: tokenIssuers, sessionClaim, others: Object.values(subjectClaims) })),
+    ...transmitters.map(({ issuer, tokenIssuers = [issuer], sessionClaim, subjectClaims }) => ({
+      about: tokenIssuers,
+      sessionClaim,
+      others: Object.values(subjectClaims)
+    })),
     ...logout.map(({ issuer, sessionClaim }) => ({ about: [issuer], sessionClaim, others: [] }))
   ].map(sender => ({ ...sender, about: sender.about.map(withoutTrailingSlash) }))
-  const byIssuer = new Map([...new Set(senders.flatMap(({ about }) => about))].map(issuer => [issuer, namesOf(senders.filter(({ about }) => about.includes(issuer)))]))
+  const byIssuer = new Map(
+    [...new Set(senders.flatMap(({ about }) => about))].map(issuer => [
+      issuer,
+      namesOf(senders.filter(({ about }) => about.includes(issuer)))
+    ])
+  )
   // A session of no issuer in particular may be in each of them.
-  byIssuer.set('*', { session: [...new Set([USUAL_NAMES, ...byIssuer.values()].flatMap(({ session }) => session))], other: USUAL_NAMES.other })
+  byIssuer.set('*', {
+    session: [...new Set([USUAL_NAMES, ...byIssuer.values()].flatMap(({ session }) => session))],
+    other: USUAL_NAMES.other
+  })
   return issuer => byIssuer.get(withoutTrailingSlash(issuer)) ?? USUAL_NAMES
 }
 
-function namesOf (senders: ReadonlyArray<{ readonly sessionClaim: string | false, readonly others: readonly string[] }>): ClaimNames {
+function namesOf (
+  senders: ReadonlyArray<{ readonly sessionClaim: string | false, readonly others: readonly string[] }>
+): ClaimNames {
   const session = senders.flatMap(({ sessionClaim }) => sessionClaim === false ? [] : [sessionClaim])
   const others = senders.flatMap(({ others }) => others).filter(name => name !== 'sub')
-  return { session: session.length > 0 ? [...new Set(session)] : USUAL_NAMES.session, other: [...new Set([...USUAL_NAMES.other, ...others])] }
+  return {
+    session: session.length > 0 ? [...new Set(session)] : USUAL_NAMES.session,
+    other: [...new Set([...USUAL_NAMES.other, ...others])]
+  }
 }
 
 function streamEvent (transmitter: string, status: string, reason: string | undefined): RevocationEvent {
   if (status === 'enabled') return { name: 'stream_enabled', transmitter }
-  return status === 'no_subjects' ? { name: 'stream_without_subjects', transmitter } : { name: 'stream_changed', transmitter, status, ...reason !== undefined && { reason } }
+  return status === 'no_subjects'
+    ? { name: 'stream_without_subjects', transmitter }
+    : { name: 'stream_changed', transmitter, status, ...reason !== undefined && { reason } }
 }
 
 /**

@@ -12,7 +12,11 @@ export interface JwtTools {
 }
 
 /** By node:crypto alone. */
-export const NODE_CRYPTO: JwtTools = { createSignerFinder: () => createSignerFinder(), keyReader: NODE_KEY_READER, load () {} }
+export const NODE_CRYPTO: JwtTools = {
+  createSignerFinder: () => createSignerFinder(),
+  keyReader: NODE_KEY_READER,
+  load () {}
+}
 
 /** The key under which an app may carry other tools. */
 export const kJwtTools = Symbol('holdfast.jwtTools')

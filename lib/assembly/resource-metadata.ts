@@ -8,7 +8,9 @@ export const METADATA_PATH = '/.well-known/oauth-protected-resource'
 
 type ResourceSettings = Pick<Settings, 'idp' | 'server'>
 
-/** The default audience if any issuer has it, else the one that all issuers have. Undefined if they have none in common. */
+/**
+ * The default audience if any issuer has it, else the one that all issuers have. Undefined if they have none in common.
+ */
 function commonAudience ({ idp: { audience, issuers } }: ResourceSettings): string | undefined {
   const audiences = new Set(issuers.map(({ audience }) => audience))
   if (audiences.size === 0 || (audience !== undefined && audiences.has(audience))) return audience
@@ -16,8 +18,9 @@ function commonAudience ({ idp: { audience, issuers } }: ResourceSettings): stri
 }
 
 /**
- * The identifier that a client may name in its token request (RFC 8707), so that the token passes here. RESOURCE says it. Otherwise
- * it is the audience, if that can be such an identifier (RFC 9728 section 1.2). Undefined if neither is one.
+ * The identifier that a client may name in its token request (RFC 8707), so that the token passes here. RESOURCE says
+ * it. Otherwise it is the audience, if that can be such an identifier (RFC 9728 section 1.2). Undefined if neither is
+ * one.
  */
 function configuredResource (settings: ResourceSettings): string | undefined {
   const audience = commonAudience(settings)
@@ -30,16 +33,21 @@ function isIdentifier (audience: string): boolean {
 }
 
 /**
- * What a client finds that is refused for want of a token for this audience, which a rule of a gate has in place of the configured one:
- * `default`, the metadata of the service; `own`, metadata of its own; `none`, because the audience is no identifier of a resource.
+ * What a client finds that is refused for want of a token for this audience, which a rule of a gate has in place of the
+ * configured one: `default`, the metadata of the service; `own`, metadata of its own; `none`, because the audience is
+ * no identifier of a resource.
  */
-export function metadataOfAudience (audience: string | undefined, settings: ResourceSettings): 'default' | 'own' | 'none' {
+export function metadataOfAudience (
+  audience: string | undefined,
+  settings: ResourceSettings
+): 'default' | 'own' | 'none' {
   if (audience === undefined || audience === configuredResource(settings)) return 'default'
   return isIdentifier(audience) ? 'own' : 'none'
 }
 
 /**
- * A warning for the start if a client that follows the metadata gets a token that is refused here. Undefined if it gets in.
+ * A warning for the start if a client that follows the metadata gets a token that is refused here. Undefined if it gets
+ * in.
  * @param mount the path under which the service is mounted; usually empty
  */
 export function resourceWarning (settings: ResourceSettings, mount = ''): string | undefined {
@@ -49,15 +57,26 @@ export function resourceWarning (settings: ResourceSettings, mount = ''): string
   const common = commonAudience(settings)
   if (address !== undefined && [common, ...issuers.map(({ audience }) => audience)].includes(address)) return undefined
   const lack = common === undefined ? 'The issuers have no audience in common' : 'The audience is not an https URL'
-  return `${lack} and RESOURCE is not set, so the metadata names ${address === undefined ? 'the address that the client used' : 'PUBLIC_URL'} as the resource. ` +
-    'It differs from the audience: a client that asks for a token for this resource gets one that is refused here. Set RESOURCE'
+  return `${lack} and RESOURCE is not set, so the metadata names ` +
+    `${address === undefined ? 'the address that the client used' : 'PUBLIC_URL'} as the resource. ` +
+    'It differs from the audience: a client that asks for a token for this resource gets one that is refused ' +
+    'here. Set RESOURCE'
 }
 
-/** The issuers whose tokens for the resource pass. For a resource of its own, under RESOURCE, and under an address that is no audience, these are all. */
-function issuersFor (resource: string, isOwn: boolean, { idp: { issuers }, server }: ResourceSettings): readonly string[] {
+/**
+ * The issuers whose tokens for the resource pass. For a resource of its own, under RESOURCE, and under an address that
+ * is no audience, these are all.
+ */
+function issuersFor (
+  resource: string,
+  isOwn: boolean,
+  { idp: { issuers }, server }: ResourceSettings
+): readonly string[] {
   const fitting = issuers.filter(({ audience }) => audience === resource)
   // A client could ask nothing of an issuer that is a mere name.
-  return (isOwn || server.resource !== undefined || fitting.length === 0 ? issuers : fitting).map(({ issuer }) => issuer).filter(isFetchableIssuer)
+  return (isOwn || server.resource !== undefined || fitting.length === 0 ? issuers : fitting).map(({ issuer }) =>
+    issuer
+  ).filter(isFetchableIssuer)
 }
 
 /**
@@ -77,15 +96,16 @@ export function describeResource (base: BaseUrl, scopes: readonly string[], sett
     bearer_methods_supported: ['header'],
     resource_name: 'Holdfast',
     resource_documentation: `${base.href}${gate?.ownPrefix ?? ''}/docs`,
-    dpop_bound_access_tokens_required: dpopMode === 'REQUIRED' || (securityProfile === 'fapi2' && clientCertificate === 'off'),
+    dpop_bound_access_tokens_required: dpopMode === 'REQUIRED' ||
+      (securityProfile === 'fapi2' && clientCertificate === 'off'),
     ...(dpopMode === 'DISABLED' ? {} : { dpop_signing_alg_values_supported: dpop.algs }),
     ...(clientCertificate === 'off' ? {} : { tls_client_certificate_bound_access_tokens: true })
   }
 }
 
 /**
- * The path that follows the well-known path in the location of a resource's metadata (RFC 9728 section 3.1): that of its
- * identifier, or nothing if its identifier has no path.
+ * The path that follows the well-known path in the location of a resource's metadata (RFC 9728 section 3.1): that of
+ * its identifier, or nothing if its identifier has no path.
  */
 export function insertedPath (resource: string): string {
   const { pathname } = new URL(resource)
@@ -97,20 +117,26 @@ export function mountedAt (base: BaseUrl, mount: string): BaseUrl {
   return { ...base, prefix: base.prefix + mount, href: base.href + mount }
 }
 
-/** Where the metadata of a resource stands: the well-known path goes between host and path of its identifier (RFC 9728 section 3.1). */
+/**
+ * Where the metadata of a resource stands: the well-known path goes between host and path of its identifier (RFC 9728
+ * section 3.1).
+ */
 export function metadataLocation (resource: string): string {
   return new URL(resource).origin + METADATA_PATH + insertedPath(resource)
 }
 
 /**
- * The `resource_metadata` of challenges (RFC 9728 section 5.1). It follows only from settings, since no byte of a request goes into
- * a header. Undefined if neither PUBLIC_URL nor RESOURCE is set. The service certainly answers under PUBLIC_URL. If that is the origin of the
- * resource too, the location is that of the resource, where a client looks for metadata with this identifier.
+ * The `resource_metadata` of challenges (RFC 9728 section 5.1). It follows only from settings, since no byte of a
+ * request goes into a header. Undefined if neither PUBLIC_URL nor RESOURCE is set. The service certainly answers under
+ * PUBLIC_URL. If that is the origin of the resource too, the location is that of the resource, where a client looks for
+ * metadata with this identifier.
  */
 export function metadataUrlOf (settings: ResourceSettings, mount: string): string | undefined {
   const { resource: named, publicUrl } = settings.server
   if (publicUrl === undefined) return named && metadataLocation(named)
   const address = mountedAt(parsePublicUrl(publicUrl)!, mount).href
   const resource = configuredResource(settings)
-  return metadataLocation(resource !== undefined && new URL(resource).origin === new URL(address).origin ? resource : address)
+  return metadataLocation(
+    resource !== undefined && new URL(resource).origin === new URL(address).origin ? resource : address
+  )
 }

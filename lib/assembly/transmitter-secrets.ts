@@ -15,7 +15,9 @@ type Sources = Pick<Surroundings, 'readFile' | 'environment'>
  * @throws SettingsError if its secret or its private key is missing
  */
 export async function authenticationOf (
-  { clientId, clientSecret, clientAuth: method, keyFile, issuer }: TransmitterSettings, path: string, surroundings: Sources & Pick<Surroundings, 'now' | 'randomBytes'>
+  { clientId, clientSecret, clientAuth: method, keyFile, issuer }: TransmitterSettings,
+  path: string,
+  surroundings: Sources & Pick<Surroundings, 'now' | 'randomBytes'>
 ): Promise<ClientAuthentication | undefined> {
   if (clientId === undefined) return undefined
   const { now, randomBytes } = surroundings
@@ -36,7 +38,9 @@ export async function secretOf (secret: SecretOption, path: string, sources: Sou
   try {
     return await readSecret(secret, sources)
   } catch (error) {
-    throw new SettingsError([`${path} is not usable: ${(error as Error).message}; allowed: a text, { file: PATH } or { env: NAME }`])
+    throw new SettingsError([
+      `${path} is not usable: ${(error as Error).message}; allowed: a text, { file: PATH } or { env: NAME }`
+    ])
   }
 }
 
@@ -45,6 +49,8 @@ async function keyOf (file: string, path: string, { readFile }: Sources): Promis
     return parseClientKey(Buffer.from(await readFile(file, MAX_KEY_FILE_BYTES)).toString('utf8'))
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? 'not a private key'
-    throw new SettingsError([`${path} is ${JSON.stringify(file)}, which is not usable (${code}); allowed: path of a file with a private key`])
+    throw new SettingsError([
+      `${path} is ${JSON.stringify(file)}, which is not usable (${code}); allowed: path of a file with a private key`
+    ])
   }
 }

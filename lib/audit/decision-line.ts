@@ -26,17 +26,24 @@ export interface DecidedRequest {
 const PLAIN_ID = /^[A-Za-z0-9._-]{1,128}$/
 
 /**
- * Makes the record of a decision: who, where, and why not. It never holds a token, a proof, a query, or words of a client.
+ * Makes the record of a decision: who, where, and why not. It never holds a token, a proof, a query, or words of a
+ * client.
  * @param now Unix seconds
  * @param pseudonymKey with it, people, clients and tokens have pseudonyms
  */
-export function createDecisionLine ({ now, pseudonymKey }: { readonly now: () => number, readonly pseudonymKey: Buffer | undefined }) {
+export function createDecisionLine (
+  { now, pseudonymKey }: { readonly now: () => number, readonly pseudonymKey: Buffer | undefined }
+) {
   const named = pseudonymKey
-    ? (name: string | undefined) => name === undefined ? undefined : createHmac('sha256', pseudonymKey).update(name).digest('base64url')
+    ? (name: string | undefined) =>
+        name === undefined ? undefined : createHmac('sha256', pseudonymKey).update(name).digest('base64url')
     : (name: string | undefined) => name
 
   /** @param refused undefined if the request was admitted */
-  return ({ id, method, route, call, ip, peer, scheme, token }: DecidedRequest, refused: RefusedBecause | undefined) => ({
+  return (
+    { id, method, route, call, ip, peer, scheme, token }: DecidedRequest,
+    refused: RefusedBecause | undefined
+  ) => ({
     time: new Date(now() * 1000).toISOString(),
     event: 'decision',
     // An application may take ids from its clients.
@@ -66,7 +73,10 @@ function jtiOf ({ text, claims }: VerifiedToken): string | undefined {
   return typeof jti === 'string' && jti !== text ? jti : undefined
 }
 
-/** An IP address without port and zone, which some proxies write. An IPv4-mapped one is the IPv4 address in it. Undefined for any other text. */
+/**
+ * An IP address without port and zone, which some proxies write. An IPv4-mapped one is the IPv4 address in it.
+ * Undefined for any other text.
+ */
 function plainAddress (text: string | undefined): string | undefined {
   if (text === undefined) return undefined
   const bare = isIP(text) === 0 ? /^\[?(.*?)\]?:\d+$/.exec(text)?.[1] ?? '' : text

@@ -5,18 +5,20 @@ import { Refusal } from '../refusal.ts'
 import { decodeEscapes } from '../url/http-url.ts'
 
 /**
- * Where the certificate of a client is found. `socket`: TLS ends in this process. The others name the header in which a proxy passes
- * it on: `client-cert` (RFC 9440), `nginx` (`X-SSL-Client-Cert` with `$ssl_client_escaped_cert`), `xfcc` (Envoy's
- * `X-Forwarded-Client-Cert`), `alb` (AWS: `X-Amzn-Mtls-Clientcert-Leaf` if the balancer verifies, `X-Amzn-Mtls-Clientcert` with the chain if
- * it passes it through), `traefik` (`X-Forwarded-Tls-Client-Cert` of PassTLSClientCert).
+ * Where the certificate of a client is found. `socket`: TLS ends in this process. The others name the header in which a
+ * proxy passes it on: `client-cert` (RFC 9440), `nginx` (`X-SSL-Client-Cert` with `$ssl_client_escaped_cert`), `xfcc`
+ * (Envoy's `X-Forwarded-Client-Cert`), `alb` (AWS: `X-Amzn-Mtls-Clientcert-Leaf` if the balancer verifies,
+ * `X-Amzn-Mtls-Clientcert` with the chain if it passes it through), `traefik` (`X-Forwarded-Tls-Client-Cert` of
+ * PassTLSClientCert).
  */
 export const CERTIFICATE_SOURCES = ['off', 'socket', 'client-cert', 'nginx', 'xfcc', 'alb', 'traefik'] as const
 
 export type CertificateSource = (typeof CERTIFICATE_SOURCES)[number]
 
 /**
- * Finds the certificate that the client of a request holds, and returns its thumbprint: the base64url SHA-256 of its DER form (RFC
- * 8705 section 3.1). The hash alone ties it to a token, so the certificate is not parsed and its chain is not checked.
+ * Finds the certificate that the client of a request holds, and returns its thumbprint: the base64url SHA-256 of its
+ * DER form (RFC 8705 section 3.1). The hash alone ties it to a token, so the certificate is not parsed and its chain is
+ * not checked.
  * @throws Refusal certificate_missing, certificate_unreadable; token_binding_unusable if certificates are off
  */
 export type CertificateReader = (received: ReceivedRequest) => string
@@ -30,7 +32,12 @@ export interface CertificateReaderOptions {
 type HeaderSource = Exclude<CertificateSource, 'off' | 'socket'>
 
 /** The headers of each form, and how a value gives a thumbprint. Undefined if it cannot be read. */
-const HEADERS: Readonly<Record<HeaderSource, ReadonlyArray<{ readonly name: string, readonly thumbprint: (value: string) => string | undefined }>>> = {
+const HEADERS: Readonly<
+  Record<
+    HeaderSource,
+    ReadonlyArray<{ readonly name: string, readonly thumbprint: (value: string) => string | undefined }>
+  >
+> = {
   'client-cert': [{ name: 'client-cert', thumbprint: value => thumbprintOf(byteSequence(value)) }],
   nginx: [{ name: 'x-ssl-client-cert', thumbprint: value => thumbprintOf(pemBody(decodeEscapes(value))) }],
   xfcc: [{ name: 'x-forwarded-client-cert', thumbprint: forwardedThumbprint }],
@@ -38,7 +45,10 @@ const HEADERS: Readonly<Record<HeaderSource, ReadonlyArray<{ readonly name: stri
     { name: 'x-amzn-mtls-clientcert-leaf', thumbprint: value => thumbprintOf(pemBody(decodeEscapes(value))) },
     { name: 'x-amzn-mtls-clientcert', thumbprint: value => thumbprintOf(leafOfPem(decodeEscapes(value))) }
   ],
-  traefik: [{ name: 'x-forwarded-tls-client-cert', thumbprint: value => thumbprintOf(leafOfList(decodeEscapes(value))) }]
+  traefik: [{
+    name: 'x-forwarded-tls-client-cert',
+    thumbprint: value => thumbprintOf(leafOfList(decodeEscapes(value)))
+  }]
 }
 
 /** The headers, in lower case, that a source reads. Empty if it reads none. */
@@ -48,7 +58,11 @@ export function certificateHeaders (source: CertificateSource): readonly string[
 
 export function createCertificateReader ({ source, isTrustedPeer }: CertificateReaderOptions): CertificateReader {
   // Such a token is refused earlier, by its claims. This fails closed should that check go.
-  if (source === 'off') return () => { throw new Refusal('token_binding_unusable') }
+  if (source === 'off') {
+    return () => {
+      throw new Refusal('token_binding_unusable')
+    }
+  }
   // TLS has made sure that the client holds the private key.
   if (source === 'socket') return ({ socket }) => thumbprintOf(socket.getPeerX509Certificate?.()?.raw) ?? missing()
   const headers = HEADERS[source]
@@ -78,7 +92,10 @@ function thumbprintOf (der: Buffer | undefined): string | undefined {
 
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
 
-/** A byte sequence of RFC 8941 section 3.3.5: base64 between colons. Parameters are not defined for it (RFC 9440 section 2.1). */
+/**
+ * A byte sequence of RFC 8941 section 3.3.5: base64 between colons. Parameters are not defined for it (RFC 9440 section
+ * 2.1).
+ */
 function byteSequence (value: string): Buffer | undefined {
   const text = value.startsWith(':') && value.endsWith(':') ? value.slice(1, -1) : ''
   return BASE64.test(text) ? Buffer.from(text, 'base64') : undefined
@@ -86,7 +103,10 @@ function byteSequence (value: string): Buffer | undefined {
 
 const PEM = /^-----BEGIN CERTIFICATE-----\s([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----\s*$/
 
-/** The DER form of the one certificate in a PEM text (RFC 7468 section 5). Undefined for any other text, also for two certificates. */
+/**
+ * The DER form of the one certificate in a PEM text (RFC 7468 section 5). Undefined for any other text, also for two
+ * certificates.
+ */
 function pemBody (text: string | undefined): Buffer | undefined {
   const base64 = text === undefined ? undefined : PEM.exec(text)?.[1]?.replace(/\s/g, '')
   return base64 !== undefined && BASE64.test(base64) ? Buffer.from(base64, 'base64') : undefined
@@ -95,15 +115,25 @@ function pemBody (text: string | undefined): Buffer | undefined {
 const PEM_CHAIN = /^(?:-----BEGIN CERTIFICATE-----\s[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----\s*)+$/
 const END = '-----END CERTIFICATE-----'
 
-/** The DER form of the first certificate in a PEM text that holds a chain and nothing else: that of the client comes first. */
+/**
+ * The DER form of the first certificate in a PEM text that holds a chain and nothing else: that of the client comes
+ * first.
+ */
 function leafOfPem (text: string | undefined): Buffer | undefined {
-  return text === undefined || !PEM_CHAIN.test(text) ? undefined : pemBody(text.slice(0, text.indexOf(END) + END.length))
+  return text === undefined || !PEM_CHAIN.test(text)
+    ? undefined
+    : pemBody(text.slice(0, text.indexOf(END) + END.length))
 }
 
-/** The DER form of the first of several certificates in base64 with commas between them. Before version 3 they were escaped, too. */
+/**
+ * The DER form of the first of several certificates in base64 with commas between them. Before version 3 they were
+ * escaped, too.
+ */
 function leafOfList (text: string | undefined): Buffer | undefined {
   const certificates = text?.split(',') ?? []
-  return certificates.length > 0 && certificates.every(base64 => BASE64.test(base64)) ? Buffer.from(certificates[0]!, 'base64') : undefined
+  return certificates.length > 0 && certificates.every(base64 => BASE64.test(base64))
+    ? Buffer.from(certificates[0]!, 'base64')
+    : undefined
 }
 
 /** `Hash` decides. A `Cert` beside it must be the certificate of that hash. */
@@ -116,13 +146,15 @@ function forwardedThumbprint (value: string): string | undefined {
   return cert === undefined || thumbprintOf(pemBody(decodeEscapes(cert))) === thumbprint ? thumbprint : undefined
 }
 
-// One key and its value: a quoted text with escapes, or a text without any of the separators. The sticky flag makes a gap a failure.
+// One key and its value: a quoted text with escapes, or a text without any of the separators. The sticky flag makes a
+// gap a failure.
 const PAIR = /([A-Za-z]+)=(?:"((?:[^"\\]|\\.)*)"|([^",;\\]*))(;|,|$)/y
 
 /**
- * The pairs of the last element of Envoy's `X-Forwarded-Client-Cert`, by their keys in lower case: elements are separated by commas, their
- * pairs by semicolons. Each proxy appends an element, so only the last one is of our own. Undefined if any part of the value cannot be
- * read: an element before the last may be the client's own, made to hide where the last one begins.
+ * The pairs of the last element of Envoy's `X-Forwarded-Client-Cert`, by their keys in lower case: elements are
+ * separated by commas, their pairs by semicolons. Each proxy appends an element, so only the last one is of our own.
+ * Undefined if any part of the value cannot be read: an element before the last may be the client's own, made to hide
+ * where the last one begins.
  */
 function lastForwardedElement (value: string): ReadonlyMap<string, string> | undefined {
   let element = new Map<string, string>()

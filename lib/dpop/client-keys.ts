@@ -21,11 +21,13 @@ interface KeptHeader extends ProofHeader {
   readonly key: KeyObject
 }
 
-// A P-256 key takes 7 KB in all, most of it outside of V8's heap, an RSA key of 4096 bits 9 KB. All keys together take at most 180 MB.
+// A P-256 key takes 7 KB in all, most of it outside of V8's heap, an RSA key of 4096 bits 9 KB. All keys together take
+// at most 180 MB.
 const MAX_KEYS = 20_000
 const MAX_HEADER_CHARACTERS = 1_200
-// V8 does not see the memory outside of its heap: a key that was kept stays there until the next full collection, one that was never kept
-// goes with the next small one. With rare replacements, a flood of new keys neither fills the memory nor evicts the keys in use.
+// V8 does not see the memory outside of its heap: a key that was kept stays there until the next full collection, one
+// that was never kept goes with the next small one. With rare replacements, a flood of new keys neither fills the
+// memory nor evicts the keys in use.
 const MS_BETWEEN_REPLACEMENTS = 15
 
 export interface ClientKeysOptions {
@@ -48,7 +50,10 @@ export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS,
   let misses = 0
 
   return {
-    /** Reads the header segment of a proof. A known header is found under the thumbprint that the token is bound to. @throws Refusal proof_* */
+    /**
+     * Reads the header segment of a proof. A known header is found under the thumbprint that the token is bound to.
+     * @throws Refusal proof_*
+     */
     readHeader (encoded: string, tokenJkt: string): ProofHeader {
       const known = cache?.get(tokenJkt)
       return known?.encoded === encoded ? known : parseProofHeader(encoded, algs)
@@ -60,7 +65,10 @@ export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS,
       else misses++
       return key ?? importPublicJwk(header.jwk)
     },
-    /** Called after a proof with this header was accepted. While the memory is full, a new key replaces another one only now and then. */
+    /**
+     * Called after a proof with this header was accepted. While the memory is full, a new key replaces another one only
+     * now and then.
+     */
     keep (encoded: string, header: ProofHeader, key: KeyObject): void {
       if (isKept(header)) return
       const { algorithm, jwk, jkt } = header
@@ -70,7 +78,13 @@ export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS,
         if (now < nextReplacementMs) return
         nextReplacementMs = now + MS_BETWEEN_REPLACEMENTS
       }
-      kept.set(jkt, { encoded: encoded.length <= MAX_HEADER_CHARACTERS ? flatCopy(encoded) : undefined, algorithm, jwk, jkt, key })
+      kept.set(jkt, {
+        encoded: encoded.length <= MAX_HEADER_CHARACTERS ? flatCopy(encoded) : undefined,
+        algorithm,
+        jwk,
+        jkt,
+        key
+      })
     },
     /** The number of entries, and the number of lookups that found one. */
     state: () => ({ entries: cache?.size ?? 0, hits, misses })
@@ -81,7 +95,10 @@ function isKept (header: ProofHeader | KeptHeader): header is KeptHeader {
   return 'key' in header
 }
 
-/** Reads the header segment of a proof (RFC 9449 section 4.2). @throws Refusal proof_malformed, proof_type, proof_algorithm, proof_critical, proof_key */
+/**
+ * Reads the header segment of a proof (RFC 9449 section 4.2). @throws Refusal proof_malformed, proof_type,
+ * proof_algorithm, proof_critical, proof_key
+ */
 export function parseProofHeader (encoded: string, algs: readonly JwsAlg[]): ProofHeader {
   const header = decodeJsonObject(encoded)
   if (!header) throw new Refusal('proof_malformed')

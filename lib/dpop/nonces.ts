@@ -10,18 +10,26 @@ const OF_ONE_PROCESS = /^([A-Za-z0-9_-]{4})[A-Za-z0-9_-]{22}$/
 export interface Nonces {
   /** The newest nonce. @param now Unix seconds. */
   current (now: number): string
-  /** The time at which a nonce will be refused, in Unix seconds. Undefined for a nonce that is not ours or not recent. */
+  /**
+   * The time at which a nonce will be refused, in Unix seconds. Undefined for a nonce that is not ours or not recent.
+   */
   expiryOf (nonce: string, now: number): number | undefined
-  /** Whether a nonce that is not accepted looks like one of another process. Only for advice: any client can write such a text. */
+  /**
+   * Whether a nonce that is not accepted looks like one of another process. Only for advice: any client can write such
+   * a text.
+   */
   isOfAnotherProcess (nonce: string): boolean
 }
 
 /**
- * Server-provided nonces (RFC 9449 sections 8 and 9) without state. Each nonce is a keyed hash of the minute in which it is issued.
+ * Server-provided nonces (RFC 9449 sections 8 and 9) without state. Each nonce is a keyed hash of the minute in which
+ * it is issued.
  * - `shared`: all instances with the same secret make and accept the same nonces, 22 characters of base64url.
- * - `process`: only this process accepts its nonces, 26 characters. The first 4 name it, to distinguish a nonce of another process from an
+ * - `process`: only this process accepts its nonces, 26 characters. The first 4 name it, to distinguish a nonce of
+ * another process from an
  *   old one.
- * @param secrets the first one makes nonces, and all of them verify, so that a secret can be replaced without refusing a client
+ * @param secrets the first one makes nonces, and all of them verify, so that a secret can be replaced without refusing
+ * a client
  */
 export function createNonces (secrets: readonly Buffer[], scope: 'shared' | 'process'): Nonces {
   const own = scope === 'shared' ? '' : macOf(secrets[0]!, 'dpop-nonce process').slice(0, 4)
@@ -37,7 +45,9 @@ export function createNonces (secrets: readonly Buffer[], scope: 'shared' | 'pro
     expiries = new Map()
     // One slot ahead: the clock of another instance may already be in the next slot.
     for (let s = slot + 1; s > slot - NONCE_LIFETIME_SECONDS / NONCE_ROTATION_SECONDS; s--) {
-      for (const secret of secrets) expiries.set(makeNonce(secret, own, s), s * NONCE_ROTATION_SECONDS + NONCE_LIFETIME_SECONDS)
+      for (const secret of secrets) {
+        expiries.set(makeNonce(secret, own, s), s * NONCE_ROTATION_SECONDS + NONCE_LIFETIME_SECONDS)
+      }
     }
   }
 
@@ -57,7 +67,9 @@ export function createNonces (secrets: readonly Buffer[], scope: 'shared' | 'pro
   }
 }
 
-/** The 4 characters that name the process of a nonce. Undefined if instances share the nonce, or if it is none of ours. */
+/**
+ * The 4 characters that name the process of a nonce. Undefined if instances share the nonce, or if it is none of ours.
+ */
 export function processOfNonce (nonce: string): string | undefined {
   return OF_ONE_PROCESS.exec(nonce)?.[1]
 }

@@ -64,13 +64,33 @@ const MAX_JTI_CHARACTERS = 512
 /** The checks of RFC 9449 section 4.3 that run before the signature check. Cheap checks come first. */
 export const CHECKS_BEFORE_SIGNATURE = [
   { name: 'form', run: checkForm },
-  { name: 'header', run: (presented, { keys }) => { presented.header = keys.readHeader(presented.jws!.header, presented.tokenJkt) } },
+  {
+    name: 'header',
+    run: (presented, { keys }) => {
+      presented.header = keys.readHeader(presented.jws!.header, presented.tokenJkt)
+    }
+  },
   { name: 'claims', run: checkClaims },
-  { name: 'htm', run: ({ claims, method }) => { if (claims!.htm !== method) throw new Refusal('htm_mismatch') } },
+  {
+    name: 'htm',
+    run: ({ claims, method }) => {
+      if (claims!.htm !== method) throw new Refusal('htm_mismatch')
+    }
+  },
   { name: 'htu', run: checkUrl },
   { name: 'iat', run: checkWindow },
-  { name: 'ath', run: ({ claims, tokenHash }) => { if (claims!.ath !== tokenHash) throw new Refusal('ath_mismatch') } },
-  { name: 'jkt', run: ({ header, tokenJkt }) => { if (header!.jkt !== tokenJkt) throw new Refusal('jkt_mismatch') } }
+  {
+    name: 'ath',
+    run: ({ claims, tokenHash }) => {
+      if (claims!.ath !== tokenHash) throw new Refusal('ath_mismatch')
+    }
+  },
+  {
+    name: 'jkt',
+    run: ({ header, tokenJkt }) => {
+      if (header!.jkt !== tokenJkt) throw new Refusal('jkt_mismatch')
+    }
+  }
 ] as const satisfies readonly ProofCheck[]
 
 /** The checks that run only after a good signature, before the `jti` is recorded. */
@@ -84,11 +104,18 @@ type ProofDone = (error: Error | null) => void
 
 export type ProofVerifier = (presented: PresentedProof, policy: ProofPolicy, done: ProofDone) => void
 
-/** Runs every check of a proof except the replay check: those before the signature, the signature on the thread pool, and the nonce. */
+/**
+ * Runs every check of a proof except the replay check: those before the signature, the signature on the thread pool,
+ * and the nonce.
+ */
 export function verifyProof (presented: PresentedProof, policy: ProofPolicy, done: ProofDone): void {
   const refusal = findRefusal(CHECKS_BEFORE_SIGNATURE, presented, policy)
   if (refusal) return done(refusal)
-  verifyProofSignature(presented, policy, error => done(error ?? findRefusal(CHECKS_AFTER_SIGNATURE, presented, policy)))
+  verifyProofSignature(
+    presented,
+    policy,
+    error => done(error ?? findRefusal(CHECKS_AFTER_SIGNATURE, presented, policy))
+  )
 }
 
 function findRefusal (checks: readonly ProofCheck[], presented: PresentedProof, policy: ProofPolicy): Error | null {
@@ -112,8 +139,16 @@ function checkClaims (presented: PresentedProof, { iatLeewaySeconds }: ProofPoli
   if (!areProofClaims(claims)) throw new Refusal('proof_claim_invalid')
   presented.claims = claims
   const { exp, nbf } = claims
-  if (exp !== undefined && presented.now >= exp + iatLeewaySeconds) throw new Refusal('proof_expired', { detail: { expected: `exp after ${Math.floor(presented.now - iatLeewaySeconds)}`, found: exp } })
-  if (nbf !== undefined && presented.now < nbf - iatLeewaySeconds) throw new Refusal('proof_not_yet_valid', { detail: { expected: `nbf up to ${Math.floor(presented.now + iatLeewaySeconds)}`, found: nbf } })
+  if (exp !== undefined && presented.now >= exp + iatLeewaySeconds) {
+    throw new Refusal('proof_expired', {
+      detail: { expected: `exp after ${Math.floor(presented.now - iatLeewaySeconds)}`, found: exp }
+    })
+  }
+  if (nbf !== undefined && presented.now < nbf - iatLeewaySeconds) {
+    throw new Refusal('proof_not_yet_valid', {
+      detail: { expected: `nbf up to ${Math.floor(presented.now + iatLeewaySeconds)}`, found: nbf }
+    })
+  }
 }
 
 function areProofClaims (claims: JsonObject): claims is JsonObject & ProofClaims {
@@ -140,8 +175,12 @@ function verifyWindow ({ claims, now }: PresentedProof, { iatOffsetSeconds, iatL
   // Clients write whole seconds. The last second counts to its end, or an offset of 0 would refuse all proofs.
   const oldest = Math.floor(now) - iatOffsetSeconds
   const newest = now + iatLeewaySeconds
-  if (iat < oldest) throw new Refusal('iat_too_old', { detail: { expected: `from ${oldest} to ${Math.floor(newest)}`, found: iat } })
-  if (iat > newest) throw new Refusal('iat_in_future', { detail: { expected: `from ${oldest} to ${Math.floor(newest)}`, found: iat } })
+  if (iat < oldest) {
+    throw new Refusal('iat_too_old', { detail: { expected: `from ${oldest} to ${Math.floor(newest)}`, found: iat } })
+  }
+  if (iat > newest) {
+    throw new Refusal('iat_in_future', { detail: { expected: `from ${oldest} to ${Math.floor(newest)}`, found: iat } })
+  }
 }
 
 /** Checks the signature under the proof's own key. An earlier check has tied this key to the token. */
@@ -162,17 +201,28 @@ function checkNonce (presented: PresentedProof, { nonces }: ProofPolicy): void {
   const { nonce } = presented.claims!
   if (typeof nonce !== 'string') throw new Refusal('nonce_missing')
   presented.expiresAt = nonces.expiryOf(nonce, presented.now)
-  if (presented.expiresAt === undefined) throw new Refusal(nonces.isOfAnotherProcess(nonce) ? 'nonce_of_another_instance' : 'nonce_stale')
+  if (presented.expiresAt === undefined) {
+    throw new Refusal(nonces.isOfAnotherProcess(nonce) ? 'nonce_of_another_instance' : 'nonce_stale')
+  }
 }
 
-// After the nonce, so that a client with a wrong clock first gets a nonce, and with it our time (RFC 9110 section 6.6.1).
+// After the nonce, so that a client with a wrong clock first gets a nonce, and with it our time (RFC 9110 section
+// 6.6.1).
 function checkWindowBesideNonce (presented: PresentedProof, policy: ProofPolicy): void {
   if (policy.nonces && policy.nonceIat === 'checked') verifyWindow(presented, policy)
 }
 
-/** Records the `jti`, which must be new (RFC 9449 section 11.1). It comes last, so that a proof that is refused for another reason stays unused. */
-export function recordProof (presented: PresentedProof, { replay }: Pick<ProofPolicy, 'replay'>, done: ProofDone): void {
-  // The thumbprint has a fixed length, so no client can use up a jti of another one. Text, because a Buffer would cost twice as much.
+/**
+ * Records the `jti`, which must be new (RFC 9449 section 11.1). It comes last, so that a proof that is refused for
+ * another reason stays unused.
+ */
+export function recordProof (
+  presented: PresentedProof,
+  { replay }: Pick<ProofPolicy, 'replay'>,
+  done: ProofDone
+): void {
+  // The thumbprint has a fixed length, so no client can use up a jti of another one. Text, because a Buffer would cost
+  // twice as much.
   const id = hash('sha256', presented.header!.jkt + presented.claims!.jti, 'binary')
   replay.record(id, presented.header!.jkt, presented.expiresAt!, (refusal, first) => {
     done(refusal ?? (first ? null : new Refusal('proof_replayed')))

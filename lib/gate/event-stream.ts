@@ -21,8 +21,9 @@ interface HeldLine {
 }
 
 /**
- * Reads a stream of server-sent events (HTML, section 9.2), and writes it with other data. Bytes are passed on as soon as they can be: all
- * lines but those from the first data of an event to its end. An event whose data stay the same passes as it came. Each byte is a character.
+ * Reads a stream of server-sent events (HTML, section 9.2), and writes it with other data. Bytes are passed on as soon
+ * as they can be: all lines but those from the first data of an event to its end. An event whose data stay the same
+ * passes as it came. Each byte is a character.
  */
 export function createEventCutter ({ maxBytes, tooLarge, cut }: EventCutterOptions): Transform {
   /** The beginning of a line. */
@@ -111,7 +112,8 @@ export function createEventCutter ({ maxBytes, tooLarge, cut }: EventCutterOptio
     const data = lines.flatMap(({ data }) => data ?? []).join('\n')
     const kept = cut(Buffer.from(data, 'latin1'), type === '' || type === 'message').toString('latin1')
     if (kept === data) return lines.map(({ text }) => text).join('')
-    return kept.split('\n').map(part => `data: ${part}${first.end || '\n'}`).join('') + lines.map(({ text, data }) => data === undefined ? text : '').join('')
+    return kept.split('\n').map(part => `data: ${part}${first.end || '\n'}`).join('') +
+      lines.map(({ text, data }) => data === undefined ? text : '').join('')
   }
 }
 

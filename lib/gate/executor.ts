@@ -30,14 +30,20 @@ export interface ExecutedRequest extends AdmissibleRequest {
   gated: GatedRequest | null
   /** The rules for its messages of the Model Context Protocol, one for each. */
   mcpMatches: readonly McpMatch[] | null
-  /** The body that holds these messages: from when it is read on, answers are of the form that clients of that protocol understand. Empty if it could not be read. */
+  /**
+   * The body that holds these messages: from when it is read on, answers are of the form that clients of that protocol
+   * understand. Empty if it could not be read.
+   */
   mcpBody: Buffer | null
   /** The tools that lists in the answer may hold. */
   isRuledTool: ToolTest | null
 }
 
 /** The time limit of a request that has passed: that of its rule. Of several messages, the longest. */
-export function timeoutSecondsOf ({ gated, mcpMatches }: Pick<ExecutedRequest, 'gated' | 'mcpMatches'>, ofGate: number): number {
+export function timeoutSecondsOf (
+  { gated, mcpMatches }: Pick<ExecutedRequest, 'gated' | 'mcpMatches'>,
+  ofGate: number
+): number {
   const rules = mcpMatches?.map(({ rule }) => rule) ?? [gated!.place.rules[0]]
   return rules.reduce((longest, { timeoutSeconds = ofGate }) => Math.max(longest, timeoutSeconds), 0)
 }
@@ -70,12 +76,16 @@ export type ExecutorDone = (error?: Error, body?: Buffer) => void
  */
 export type Executor<Request extends ExecutedRequest> = (request: Request, door: Door, done: ExecutorDone) => void
 
-export function createExecutor<Request extends ExecutedRequest> ({ rules, exactPaths, admissionOf, onMessagesJudged }: ExecutorOptions<Request>): Executor<Request> {
+export function createExecutor<Request extends ExecutedRequest> (
+  { rules, exactPaths, admissionOf, onMessagesJudged }: ExecutorOptions<Request>
+): Executor<Request> {
   const turnOf = createTurns()
   const table = createRules(rules, { exactPaths })
   /** Rules with the same audience share a guard. */
   const byAudience = new Map<string | undefined, Admission<Request>>()
-  for (const { requirement, audience } of rules) if (requirement && !byAudience.has(audience)) byAudience.set(audience, admissionOf(audience))
+  for (const { requirement, audience } of rules) {
+    if (requirement && !byAudience.has(audience)) byAudience.set(audience, admissionOf(audience))
+  }
 
   return (request, { readOriginal, readBody }, done) => {
     let gated: GatedRequest
@@ -100,11 +110,17 @@ export function createExecutor<Request extends ExecutedRequest> ({ rules, exactP
   }
 
   /**
-   * Credentials are looked at before the body, so that a stranger learns nothing of the rules. A path at which anyone may say something
-   * is the exception: there the body says whether they are needed.
+   * Credentials are looked at before the body, so that a stranger learns nothing of the rules. A path at which anyone
+   * may say something is the exception: there the body says whether they are needed.
    */
-  async function judgeMessages (request: Request, { message, place }: GatedRequest, readBody: Door['readBody']): Promise<Buffer> {
-    if (!readBody) throw new GateError(403, 'The body of the request decides, and it is not part of this authorization request.')
+  async function judgeMessages (
+    request: Request,
+    { message, place }: GatedRequest,
+    readBody: Door['readBody']
+  ): Promise<Buffer> {
+    if (!readBody) {
+      throw new GateError(403, 'The body of the request decides, and it is not part of this authorization request.')
+    }
     const asking = place.rules.find(({ requirement }) => requirement)
     const admission = asking && byAudience.get(asking.audience)!
     const isOpen = place.rules.some(({ requirement }) => !requirement)
@@ -120,8 +136,12 @@ export function createExecutor<Request extends ExecutedRequest> ({ rules, exactP
       if (isOpen && admission) await admission.identify(request, hint)
       throw error
     }
-    if (request.mcpMatches.some(({ rule, method }) => rule.mcp?.onlyRuled && method === TOOL_LIST)) request.isRuledTool = place.isRuledTool!
-    const requirements = [...new Set(request.mcpMatches.map(({ rule }) => rule.requirement))].filter(requirement => requirement !== undefined)
+    if (request.mcpMatches.some(({ rule, method }) => rule.mcp?.onlyRuled && method === TOOL_LIST)) {
+      request.isRuledTool = place.isRuledTool!
+    }
+    const requirements = [...new Set(request.mcpMatches.map(({ rule }) => rule.requirement))].filter(requirement =>
+      requirement !== undefined
+    )
     if (requirements.length === 0) return request.mcpBody
     if (isOpen) await admission!.identify(request, () => requirements[0]!)
     await admission!.judgeAll(request, requirements)
@@ -139,13 +159,19 @@ function matchAll ({ matchMessage, isRuledTool }: PathRules, { messages, isBatch
 }
 
 function refuseMessage ({ name }: McpMessage): never {
-  if (name === undefined) throw new GateError(404, 'No rule holds for the method of the message.', { rpcCode: RPC_CODES.methodNotFound })
+  if (name === undefined) {
+    throw new GateError(404, 'No rule holds for the method of the message.', { rpcCode: RPC_CODES.methodNotFound })
+  }
   throw new GateError(404, 'No rule holds for what the message names.', { rpcCode: RPC_CODES.invalidParams })
 }
 
-/** What a stranger is to ask for: what its headers name, else what each client begins with. The headers never decide. */
+/**
+ * What a stranger is to ask for: what its headers name, else what each client begins with. The headers never decide.
+ */
 function hintFor ({ matchMessage }: PathRules, rawHeaders: readonly string[]): Requirement {
   const begins = FIRST_METHODS.map(method => ({ method, name: undefined }))
-  const matches = [readHint(rawHeaders), ...begins].map(hint => hint.method === undefined ? undefined : matchMessage!(hint))
+  const matches = [readHint(rawHeaders), ...begins].map(hint =>
+    hint.method === undefined ? undefined : matchMessage!(hint)
+  )
   return matches.find(match => match?.rule.requirement)?.rule.requirement ?? ANY_TOKEN
 }

@@ -38,7 +38,15 @@ export function readCheckRequest (bytes: Buffer): CheckRequest {
   // The map `headers`, and the list `header_map` that Envoy sends in its place with `encode_raw_headers`.
   const entries = [...http.get(3) ?? [], ...message(http, 13).get(1) ?? []].map(read)
   const headers = linesByName(entries.flatMap(entry => [text(entry, 1), text(entry, 2) || text(entry, 3)]))
-  return { method: text(http, 2), path: text(http, 4), host: text(http, 5), scheme: text(http, 6), headers, body: bytesOf(http, 12), bodyText: bytesOf(http, 11) }
+  return {
+    method: text(http, 2),
+    path: text(http, 4),
+    host: text(http, 5),
+    scheme: text(http, 6),
+    headers,
+    body: bytesOf(http, 12),
+    bodyText: bytesOf(http, 11)
+  }
 }
 
 const bytesOf = (fields: Fields, number: number): Buffer => fields.get(number)?.at(-1) ?? Buffer.alloc(0)
@@ -52,7 +60,11 @@ const OK = 0
 const PERMISSION_DENIED = 7
 
 const headerOption = ([name, value]: HeaderList[number]): Buffer =>
-  Buffer.concat([field(1, Buffer.concat([field(1, name), field(2, value)])), field(3, OVERWRITE_IF_EXISTS_OR_ADD), field(4, 1)])
+  Buffer.concat([
+    field(1, Buffer.concat([field(1, name), field(2, value)])),
+    field(3, OVERWRITE_IF_EXISTS_OR_ADD),
+    field(4, 1)
+  ])
 
 const statusOf = (code: number): Buffer => field(1, field(1, code))
 
@@ -62,7 +74,9 @@ const statusOf = (code: number): Buffer => field(1, field(1, code))
  * @param remove headers of the client that the upstream does not get
  * @param answer headers for the answer to the client
  */
-export function writePassed ({ set, remove, answer }: { readonly set: HeaderList, readonly remove: readonly string[], readonly answer: HeaderList }): Buffer {
+export function writePassed (
+  { set, remove, answer }: { readonly set: HeaderList, readonly remove: readonly string[], readonly answer: HeaderList }
+): Buffer {
   const response = [
     ...set.map(header => field(2, headerOption(header))),
     ...remove.map(name => field(5, name)),
@@ -72,7 +86,13 @@ export function writePassed ({ set, remove, answer }: { readonly set: HeaderList
 }
 
 /** Has Envoy give its client this answer. */
-export function writeDenied ({ status, headers, body }: { readonly status: number, readonly headers: HeaderList, readonly body: string }): Buffer {
-  const response = [field(1, field(1, status)), ...headers.map(header => field(2, headerOption(header))), field(3, body)]
+export function writeDenied (
+  { status, headers, body }: { readonly status: number, readonly headers: HeaderList, readonly body: string }
+): Buffer {
+  const response = [
+    field(1, field(1, status)),
+    ...headers.map(header => field(2, headerOption(header))),
+    field(3, body)
+  ]
   return Buffer.concat([statusOf(PERMISSION_DENIED), field(2, Buffer.concat(response))])
 }

@@ -1,6 +1,9 @@
 import { RPC_CODES } from './rpc-error.ts'
 
-/** Why the doors of a gate refuse, beside the reasons of the guard: no rule holds; a message, or the question of a proxy, cannot be judged. */
+/**
+ * Why the doors of a gate refuse, beside the reasons of the guard: no rule holds; a message, or the question of a
+ * proxy, cannot be judged.
+ */
 export const GATE_REASONS = ['no_rule', 'message_refused', 'question_refused'] as const
 export type GateReason = typeof GATE_REASONS[number]
 
@@ -8,8 +11,9 @@ export type GateReason = typeof GATE_REASONS[number]
 export class GateError extends Error {
   override readonly name = 'GateError'
   /**
-   * 400: its messages cannot be judged. 403: the authorization request of a proxy cannot be judged. 404: it has no rule. About its body:
-   * 408: too slow. 413: too large. 499: its client has gone. 503: too many bodies are held at once.
+   * 400: its messages cannot be judged. 403: the authorization request of a proxy cannot be judged. 404: it has no
+   * rule. About its body: 408: too slow. 413: too large. 499: its client has gone. 503: too many bodies are held at
+   * once.
    */
   readonly statusCode: 400 | 403 | 404 | 408 | 413 | 499 | 503
   /** Of the answer. */
@@ -17,7 +21,11 @@ export class GateError extends Error {
   /** The code of JSON-RPC, for an answer in that form. */
   readonly rpcCode: number
 
-  constructor (statusCode: GateError['statusCode'], message: string, { headers, rpcCode = RPC_CODES.invalidRequest }: Partial<Pick<GateError, 'headers' | 'rpcCode'>> = {}) {
+  constructor (
+    statusCode: GateError['statusCode'],
+    message: string,
+    { headers, rpcCode = RPC_CODES.invalidRequest }: Partial<Pick<GateError, 'headers' | 'rpcCode'>> = {}
+  ) {
     super(message)
     this.statusCode = statusCode
     this.headers = headers

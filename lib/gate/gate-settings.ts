@@ -13,7 +13,10 @@ export interface GateSettings {
   readonly rules: readonly GateRule[]
   /** Whether the upstream tells paths apart that differ in case, in escapes, in a suffix or in a slash at the end. */
   readonly exactPaths: boolean
-  /** Seconds for which the upstream may be silent: before the first byte of its answer, and between two. A rule may have its own. */
+  /**
+   * Seconds for which the upstream may be silent: before the first byte of its answer, and between two. A rule may have
+   * its own.
+   */
   readonly timeoutSeconds: number
   /** Seconds for which a connection to the upstream is kept without a request. */
   readonly idleSeconds: number
@@ -35,14 +38,20 @@ export interface GateSettings {
   readonly grpcPort: number | undefined
 }
 
-/** The section after its schema has judged it: typed, and with its defaults. A part that was refused is as it was written. */
+/**
+ * The section after its schema has judged it: typed, and with its defaults. A part that was refused is as it was
+ * written.
+ */
 export type GateSection = Partial<Record<Exclude<keyof GateSettings, 'statementKeys'> | 'statementKey', unknown>>
 
 /** What belongs to a section that is judged. */
 export interface JudgedSection {
   /** The section as it was written. */
   readonly given: unknown
-  /** An upstream that is given beside the section, and takes the place of its `upstream`. Whether it is well-formed is judged elsewhere. */
+  /**
+   * An upstream that is given beside the section, and takes the place of its `upstream`. Whether it is well-formed is
+   * judged elsewhere.
+   */
   readonly upstreamBeside: unknown
   /** Whether a part, such as `gate.rules[1]`, or a member of it has been refused. */
   isRefused (path: string): boolean
@@ -55,27 +64,66 @@ export interface JudgedSection {
 /** The own paths that `ownPrefix` moves. */
 export const MOVABLE_PATHS: readonly string[] = ['/health', '/metrics', '/docs']
 /** The own paths that stay where their readers look for them. */
-const FIXED_PATHS: readonly string[] = ['/.well-known/oauth-protected-resource', '/.well-known/holdfast-jwks.json', '/verify', '/revocation']
+const FIXED_PATHS: readonly string[] = [
+  '/.well-known/oauth-protected-resource',
+  '/.well-known/holdfast-jwks.json',
+  '/verify',
+  '/revocation'
+]
 
-const CLAIMS_ALLOWED = 'a list of claims, or a map from the end of a header name (letters, digits and -) to a claim; no two of them may share a header'
+const CLAIMS_ALLOWED =
+  'a list of claims, or a map from the end of a header name (letters, digits and -) to a claim; no two of them ' +
+  'may share a header'
 
 /** The rules of an upstream beside a section without rules: any valid token passes for every path. */
 const ANY_TOKEN_EVERYWHERE = [{ path: '/*' }]
 
 /** Reads the section `gate`, and tells what is wrong with it that its schema cannot say. It never throws. */
-export function parseGate (section: GateSection, { given, upstreamBeside, isRefused, placeOf, tell }: JudgedSection): GateSettings {
-  const { exactPaths, timeoutSeconds, idleSeconds, host, bodyLimit, passCredentials, statementKey: statementKeys, statementAudience, grpcPort } = section as GateSettings & { statementKey: GateSettings['statementKeys'] }
+export function parseGate (
+  section: GateSection,
+  { given, upstreamBeside, isRefused, placeOf, tell }: JudgedSection
+): GateSettings {
+  const {
+    exactPaths,
+    timeoutSeconds,
+    idleSeconds,
+    host,
+    bodyLimit,
+    passCredentials,
+    statementKey: statementKeys,
+    statementAudience,
+    grpcPort
+  } = section as GateSettings & { statementKey: GateSettings['statementKeys'] }
   const ownPrefix = typeof section.ownPrefix === 'string' ? section.ownPrefix : ''
   const upstream = parseUpstream(upstreamBeside) ?? parseUpstream(section.upstream)
   const hasUpstream = section.upstream !== undefined || upstreamBeside !== undefined
   const claims = section.claims === undefined ? [] : parseClaimNames(section.claims)
   const rules = readRules()
   if (!claims) tell('gate.claims', ` is ${quoteSetting(section.claims)}; allowed: ${CLAIMS_ALLOWED}`)
-  const isAudienceKnown = upstream !== undefined || (statementAudience !== undefined && !isRefused('gate.statementAudience'))
+  const isAudienceKnown = upstream !== undefined ||
+    (statementAudience !== undefined && !isRefused('gate.statementAudience'))
   if (statementKeys !== undefined && !isRefused('gate.statementKey') && !isAudienceKnown) {
-    tell('gate.statementKey', ` is ${quoteSetting((given as GateSection).statementKey)}, which needs gate.statementAudience (or gate.upstream), because each statement names its reader`)
+    tell(
+      'gate.statementKey',
+      ` is ${quoteSetting((given as GateSection).statementKey)}, which needs gate.statementAudience (or ` +
+        'gate.upstream), because each statement names its reader'
+    )
   }
-  return { upstream, rules, exactPaths, timeoutSeconds, idleSeconds, host, bodyLimit, claims: claims ?? [], passCredentials, statementKeys, statementAudience, ownPrefix, grpcPort }
+  return {
+    upstream,
+    rules,
+    exactPaths,
+    timeoutSeconds,
+    idleSeconds,
+    host,
+    bodyLimit,
+    claims: claims ?? [],
+    passCredentials,
+    statementKeys,
+    statementAudience,
+    ownPrefix,
+    grpcPort
+  }
 
   function readRules (): readonly GateRule[] {
     if (isRefused('gate.rules')) return []
@@ -91,9 +139,18 @@ export function parseGate (section: GateSection, { given, upstreamBeside, isRefu
       if (rule) paths.set(rule, path)
     }
     const rules = [...paths.keys()]
-    for (const [rule, path] of paths) if (rule.mcp?.onlyRuled && !hasUpstream) tell(`${path}.mcp.onlyRuled`, ' is true, which needs gate.upstream: a proxy that asks does not show the answers')
+    for (const [rule, path] of paths) {
+      if (rule.mcp?.onlyRuled && !hasUpstream) {
+        tell(
+          `${path}.mcp.onlyRuled`,
+          ' is true, which needs gate.upstream: a proxy that asks does not show the answers'
+        )
+      }
+    }
     const ownPaths = hasUpstream ? ownPathsOf(ownPrefix) : []
-    for (const { rule, problem } of findRuleConflicts(rules, ownPaths, rule => nameOf(paths.get(rule)!))) tell(paths.get(rule)!, problem)
+    for (const { rule, problem } of findRuleConflicts(rules, ownPaths, rule => nameOf(paths.get(rule)!))) {
+      tell(paths.get(rule)!, problem)
+    }
     return rules
   }
 

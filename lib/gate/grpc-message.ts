@@ -1,5 +1,6 @@
 /**
- * Messages of gRPC: their frame, and the parts of Protocol Buffers that Envoy's check requests need, whole numbers and fields with a length.
+ * Messages of gRPC: their frame, and the parts of Protocol Buffers that Envoy's check requests need, whole numbers and
+ * fields with a length.
  * @grpc/grpc-js is not used, because it brings a package that runs a script when it is installed.
  */
 
@@ -35,8 +36,8 @@ export interface MessageReader {
 }
 
 /**
- * Makes a reader for one call. The memory is allocated by the length that the peer states: a peer that sends one byte in each frame costs no
- * more than one that sends all of them together.
+ * Makes a reader for one call. The memory is allocated by the length that the peer states: a peer that sends one byte
+ * in each frame costs no more than one that sends all of them together.
  * @param allocate memory for a message of so many bytes, undefined if there is no room
  */
 export function createMessageReader (allocate: (bytes: number) => Buffer | undefined): MessageReader {
@@ -70,7 +71,9 @@ export function createMessageReader (allocate: (bytes: number) => Buffer | undef
   }
 }
 
-/** The fields with a length (texts, bytes, messages) of a message, by their numbers. Fields of other kinds are skipped. */
+/**
+ * The fields with a length (texts, bytes, messages) of a message, by their numbers. Fields of other kinds are skipped.
+ */
 export type Fields = ReadonlyMap<number, readonly Buffer[]>
 
 const VARINT = 0
@@ -91,9 +94,15 @@ export function readFields (message: Buffer, budget: { left: number }): Fields {
     const key = number()
     const field = Math.floor(key / 8)
     switch (key & 7) {
-      case VARINT: number(); break
-      case FIXED64: take(8); break
-      case FIXED32: take(4); break
+      case VARINT:
+        number()
+        break
+      case FIXED64:
+        take(8)
+        break
+      case FIXED32:
+        take(4)
+        break
       case LENGTH: {
         const value = take(number())
         const values = fields.get(field)
@@ -101,7 +110,8 @@ export function readFields (message: Buffer, budget: { left: number }): Fields {
         else fields.set(field, [value])
         break
       }
-      default: throw new MessageError('The message has a field of an unknown kind')
+      default:
+        throw new MessageError('The message has a field of an unknown kind')
     }
   }
   return fields

@@ -12,7 +12,10 @@ type RawHeaders = readonly string[]
  * The values of each header in their order, by name.
  * @param nameOf names that become one are one header. Default: in lower case
  */
-export function linesByName (rawHeaders: RawHeaders, nameOf = (name: string): string => name.toLowerCase()): Map<string, string[]> {
+export function linesByName (
+  rawHeaders: RawHeaders,
+  nameOf = (name: string): string => name.toLowerCase()
+): Map<string, string[]> {
   const lines = new Map<string, string[]>()
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = nameOf(rawHeaders[i]!)
@@ -24,27 +27,43 @@ export function linesByName (rawHeaders: RawHeaders, nameOf = (name: string): st
 }
 
 /**
- * The name of a header as many programs read it. Those behind CGI, WSGI and PHP see no difference between `_` and `-`, and some see none
- * between any two signs.
+ * The name of a header as many programs read it. Those behind CGI, WSGI and PHP see no difference between `_` and `-`,
+ * and some see none between any two signs.
  */
 export function plainName (name: string): string {
   return name.toLowerCase().replace(/[^a-z0-9]/g, '-')
 }
 
 /**
- * Headers of a client that an upstream may take for the word of the proxy before it: another path or method than the one that the rule was
- * chosen by, or another caller. `Proxy` becomes the variable HTTP_PROXY of a CGI program. gunicorn takes SCRIPT_NAME from a proxy beside it,
- * and takes that prefix off the path.
+ * Headers of a client that an upstream may take for the word of the proxy before it: another path or method than the
+ * one that the rule was chosen by, or another caller. `Proxy` becomes the variable HTTP_PROXY of a CGI program.
+ * gunicorn takes SCRIPT_NAME from a proxy beside it, and takes that prefix off the path.
  */
 const STEERING: ReadonlySet<string> = new Set([
-  'x-original-url', 'x-rewrite-url', 'script-name', 'x-script-name', 'path-info', 'x-http-method', 'x-http-method-override', 'x-method-override', 'proxy',
+  'x-original-url',
+  'x-rewrite-url',
+  'script-name',
+  'x-script-name',
+  'path-info',
+  'x-http-method',
+  'x-http-method-override',
+  'x-method-override',
+  'proxy',
   // RFC 9440 has both names.
-  'client-cert', 'client-cert-chain', 'remote-user', 'x-remote-user', 'x-real-ip', 'forwarded'
+  'client-cert',
+  'client-cert-chain',
+  'remote-user',
+  'x-remote-user',
+  'x-real-ip',
+  'forwarded'
 ])
 // The last two are those of ingress-nginx and of AWS.
 const STEERING_PREFIXES: readonly string[] = ['x-forwarded-', 'x-ssl-client-', 'ssl-client-', 'x-amzn-mtls-']
 
-/** Whether a header of this name never goes from a client to the upstream, because it would be ours, or would lead the upstream past the rule. */
+/**
+ * Whether a header of this name never goes from a client to the upstream, because it would be ours, or would lead the
+ * upstream past the rule.
+ */
 export function isWithheldName (name: string): boolean {
   const read = plainName(name)
   return STEERING.has(read) || STEERING_PREFIXES.some(prefix => read.startsWith(prefix)) || isIdentityName(read)
@@ -52,18 +71,38 @@ export function isWithheldName (name: string): boolean {
 
 /** Headers of one connection only (RFC 9110 section 7.6.1). */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
-  'connection', 'keep-alive', 'proxy-connection', 'proxy-authenticate', 'proxy-authorization', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'http2-settings'
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'http2-settings'
 ])
 
 /**
- * A client that names these as headers of its connection would change what the upstream reads: whose message it is, where it ends, and as
- * what its body was judged.
+ * A client that names these as headers of its connection would change what the upstream reads: whose message it is,
+ * where it ends, and as what its body was judged.
  */
-const OF_MESSAGE: ReadonlySet<string> = new Set(['host', 'content-length', 'content-type', 'content-encoding', 'mcp-method', 'mcp-name', 'mcp-protocol-version', 'mcp-session-id'])
+const OF_MESSAGE: ReadonlySet<string> = new Set([
+  'host',
+  'content-length',
+  'content-type',
+  'content-encoding',
+  'mcp-method',
+  'mcp-name',
+  'mcp-protocol-version',
+  'mcp-session-id'
+])
 
 /** The names that Connection headers list, in lower case. */
 function connectionNames (rawHeaders: RawHeaders): ReadonlySet<string> {
-  return new Set(linesOf(rawHeaders, 'connection').flatMap(line => line.toLowerCase().split(',')).map(name => name.trim()))
+  return new Set(
+    linesOf(rawHeaders, 'connection').flatMap(line => line.toLowerCase().split(',')).map(name => name.trim())
+  )
 }
 
 export interface PassedHeaders {
@@ -76,10 +115,13 @@ export interface PassedHeaders {
 }
 
 /**
- * The headers that the upstream gets, names and values in turn: those of the client, without those of its connection and without those
- * that it may not write (`isWithheldName`), and then ours.
+ * The headers that the upstream gets, names and values in turn: those of the client, without those of its connection
+ * and without those that it may not write (`isWithheldName`), and then ours.
  */
-export function headersForUpstream ({ rawHeaders }: Pick<ReceivedRequest, 'rawHeaders'>, { origin, identity, passCredentials, host }: PassedHeaders): string[] {
+export function headersForUpstream (
+  { rawHeaders }: Pick<ReceivedRequest, 'rawHeaders'>,
+  { origin, identity, passCredentials, host }: PassedHeaders
+): string[] {
   const ofConnection = connectionNames(rawHeaders)
   const headers: string[] = host === undefined ? [] : ['host', host]
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -98,11 +140,15 @@ function forwardedHeaders ({ url: { scheme, host, path, ownPath }, addresses }: 
   const client = addresses[0] ?? ''
   const node = isIP(client) === 0 ? 'unknown' : isIP(client) === 6 ? `"[${client}]"` : client
   return [
-    'x-forwarded-for', addresses.join(', '),
-    'x-forwarded-host', host,
-    'x-forwarded-proto', scheme,
+    'x-forwarded-for',
+    addresses.join(', '),
+    'x-forwarded-host',
+    host,
+    'x-forwarded-proto',
+    scheme,
     ...(prefix === '' ? [] : ['x-forwarded-prefix', prefix]),
-    'forwarded', `for=${node};host="${host}";proto=${scheme}`
+    'forwarded',
+    `for=${node};host="${host}";proto=${scheme}`
   ]
 }
 
@@ -110,7 +156,9 @@ function forwardedHeaders ({ url: { scheme, host, path, ownPath }, addresses }: 
 export function headersForClient (rawHeaders: RawHeaders): ReadonlyMap<string, string[]> {
   const headers = linesByName(rawHeaders)
   const ofConnection = connectionNames(rawHeaders)
-  for (const name of headers.keys()) if (HOP_BY_HOP.has(name) || (ofConnection.has(name) && !OF_MESSAGE.has(name))) headers.delete(name)
+  for (const name of headers.keys()) {
+    if (HOP_BY_HOP.has(name) || (ofConnection.has(name) && !OF_MESSAGE.has(name))) headers.delete(name)
+  }
   return headers
 }
 
@@ -161,11 +209,15 @@ export function parseClaimNames (given: unknown): readonly ForwardedClaim[] | un
 export type IdentityHeaders = Readonly<Record<string, string>>
 
 /**
- * Makes the function that names the caller in headers. It always writes all headers, since one that is missing could come from the client.
- * Without a caller, or without a value, they are empty.
+ * Makes the function that names the caller in headers. It always writes all headers, since one that is missing could
+ * come from the client. Without a caller, or without a value, they are empty.
  */
-export function createIdentityHeaders (claims: readonly ForwardedClaim[]): (caller: Caller | undefined) => IdentityHeaders {
-  const anonymous = Object.freeze(Object.fromEntries([...FIXED_NAMES, ...claims.map(({ header }) => header)].map(name => [name, ''])))
+export function createIdentityHeaders (
+  claims: readonly ForwardedClaim[]
+): (caller: Caller | undefined) => IdentityHeaders {
+  const anonymous = Object.freeze(
+    Object.fromEntries([...FIXED_NAMES, ...claims.map(({ header }) => header)].map(name => [name, '']))
+  )
 
   return caller => {
     if (!caller) return anonymous
@@ -183,11 +235,15 @@ export function createIdentityHeaders (claims: readonly ForwardedClaim[]): (call
 }
 
 /**
- * A claim as the value of a header: text, numbers and booleans as they are, anything else as JSON. Whatever is not visible ASCII, and
- * `%`, is percent-encoded as UTF-8, so that `decodeURIComponent` gives the claim back. Half a surrogate pair becomes U+FFFD.
+ * A claim as the value of a header: text, numbers and booleans as they are, anything else as JSON. Whatever is not
+ * visible ASCII, and `%`, is percent-encoded as UTF-8, so that `decodeURIComponent` gives the claim back. Half a
+ * surrogate pair becomes U+FFFD.
  */
 export function encodeValue (value: unknown): string {
   if (value === undefined || value === null) return ''
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
-  return text.toWellFormed().replace(/[^\u0021-\u0024\u0026-\u007e]+/g, part => Buffer.from(part).toString('hex').toUpperCase().replace(/../g, '%$&'))
+  return text.toWellFormed().replace(
+    /[^\u0021-\u0024\u0026-\u007e]+/g,
+    part => Buffer.from(part).toString('hex').toUpperCase().replace(/../g, '%$&')
+  )
 }

@@ -2,7 +2,10 @@ import { isUtf8 } from 'node:buffer'
 import { countMembers, quoteAfter } from '../json-bounds.ts'
 import type { JsonBounds } from '../json-bounds.ts'
 
-/** Why bytes are no JSON that all parsers read alike: no UTF-8, beyond the bounds, not well-formed, two members of one name. */
+/**
+ * Why bytes are no JSON that all parsers read alike: no UTF-8, beyond the bounds, not well-formed, two members of one
+ * name.
+ */
 export type JsonFault = 'encoding' | 'bounds' | 'syntax' | 'duplicates'
 
 /** Of a message of a client. Real ones have some hundred values. */
@@ -49,8 +52,8 @@ const [LIST_START, LIST_END, OBJECT_START, OBJECT_END] = Buffer.from('[]{}')
 const [SPACE] = Buffer.from(' ')
 
 /**
- * The members of the object that begins at `at`, in their order. JSON.parse loses how a value is written: `1.0` becomes `1`, and `1e400`
- * Infinity. So who passes a value on as it came takes it from the bytes.
+ * The members of the object that begins at `at`, in their order. JSON.parse loses how a value is written: `1.0` becomes
+ * `1`, and `1e400` Infinity. So who passes a value on as it came takes it from the bytes.
  * @param json what JSON.parse has read
  */
 export function membersAt (json: Buffer, at: number): JsonMember[] {
@@ -97,7 +100,7 @@ function endOf (json: Buffer, at: number): number {
     if (byte === QUOTE) end = quoteAfter(json, end + 1)
     else if (byte === LIST_START || byte === OBJECT_START) depth++
     else if (byte === LIST_END || byte === OBJECT_END) depth--
-    else if (depth === 0) while (end + 1 < json.length && !endsValue(json[end + 1]!)) end++
+    else if (depth === 0) { while (end + 1 < json.length && !endsValue(json[end + 1]!)) end++ }
     end++
   } while (depth > 0)
   return end

@@ -18,12 +18,18 @@ function partsOf (path: string): readonly Part[] {
   }).concat(end)
 }
 
-/** What a path means to a program that decodes it. Signs that the router would read as its own become others, which no path has. */
+/**
+ * What a path means to a program that decodes it. Signs that the router would read as its own become others, which no
+ * path has.
+ */
 function decoded (path: string): string {
   if (!/[^A-Za-z0-9._~/-]/.test(path)) return path
   const text = path.includes('%') ? decodeEscapes(path)! : path
   // Letters whose other case is in ASCII. The router itself only writes lower case.
-  return text.replace(/[%?#*\u017f\u0130]/g, char => char === '\u017f' ? 's' : char === '\u0130' ? 'i' : String.fromCharCode(0xe000 + char.charCodeAt(0)))
+  return text.replace(
+    /[%?#*\u017f\u0130]/g,
+    char => char === '\u017f' ? 's' : char === '\u0130' ? 'i' : String.fromCharCode(0xe000 + char.charCodeAt(0))
+  )
 }
 
 /** The path of a rule as the lenient router gets it. */
@@ -44,19 +50,26 @@ function lenientForm (path: string): string {
 
 /** The router compares fixed text behind a parameter, in the same segment, with its case. An expression need not. */
 function inAnyCase (text: string, name: string): string {
-  return text.replace(/\p{L}+/gu, (word, at) => `:${name}${at}(${word.replace(/./gu, (letter: string) => `[${letter.toLowerCase()}${letter.toUpperCase()}]`)})`)
+  return text.replace(
+    /\p{L}+/gu,
+    (word, at) =>
+      `:${name}${at}(${word.replace(/./gu, (letter: string) => `[${letter.toLowerCase()}${letter.toUpperCase()}]`)})`
+  )
 }
 
 /** What Rails and others take for the wanted format: `/orders.json` is `/orders`. A name may begin with a point. */
 const SUFFIX = /(?<=[^/])\.[^/.]*\/?$/
 
 /**
- * Finds what the most lenient router would: it decodes escapes, takes letters of any case for the same, and a suffix or a slash at the end for none.
- * Of two paths that it takes for one, it knows the first.
+ * Finds what the most lenient router would: it decodes escapes, takes letters of any case for the same, and a suffix or
+ * a slash at the end for none. Of two paths that it takes for one, it knows the first.
  */
 export interface LenientRouter<Store> {
   add (method: string, path: string, store: Store): void
-  /** Calls `check` with what it finds for a path in normal form, with a slash at its end left out or added, and for the same without its suffix. */
+  /**
+   * Calls `check` with what it finds for a path in normal form, with a slash at its end left out or added, and for the
+   * same without its suffix.
+   */
   find (method: string, path: string, check: (store: Store) => void): void
 }
 
@@ -90,11 +103,13 @@ export function createLenientRouter<Store> (): LenientRouter<Store> {
 const ORDER = { wildcard: '0', parameter: '1', expression: '2', slash: '3', end: '4', sign: '5' } as const
 
 /**
- * How specific the path of a rule is, as the router chooses between two that both fit: the text of the more specific one comes later. A slash
- * at the end makes none.
+ * How specific the path of a rule is, as the router chooses between two that both fit: the text of the more specific
+ * one comes later. A slash at the end makes none.
  */
 export function specificityOf (path: string): string {
-  const parts = partsOf(path).map(({ kind, text }) => kind === 'fixed' ? text.replace(/[^/]/g, ORDER.sign).replaceAll('/', ORDER.slash) : ORDER[kind]).join('')
+  const parts = partsOf(path).map(({ kind, text }) =>
+    kind === 'fixed' ? text.replace(/[^/]/g, ORDER.sign).replaceAll('/', ORDER.slash) : ORDER[kind]
+  ).join('')
   return (parts.endsWith(ORDER.slash) ? parts.slice(0, -1) : parts) + ORDER.end
 }
 

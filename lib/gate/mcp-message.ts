@@ -35,8 +35,8 @@ const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion'
 const JSON_TYPE = /^application\/json[ \t]*(?:;[ \t]*charset=(?:utf-8|"utf-8")[ \t]*)?$/i
 
 /**
- * Reads the messages of a body: one, or those of a batch. What two parsers could read differently is refused, so that the gate judges
- * what the upstream will do. The headers that repeat what the body says must agree with every message.
+ * Reads the messages of a body: one, or those of a batch. What two parsers could read differently is refused, so that
+ * the gate judges what the upstream will do. The headers that repeat what the body says must agree with every message.
  * @param rawHeaders names and values in turn
  * @throws GateError 400
  */
@@ -45,7 +45,11 @@ export function readMcpMessages (body: Buffer, rawHeaders: readonly string[]): M
   if (!JSON_TYPE.test(valueOf('content-type') ?? '')) refuse('The content type is not application/json.')
   if (valueOf('content-encoding') !== undefined) refuse('The body has a content coding.')
   const json = readJson(body, MESSAGE_BOUNDS, fault => FAULTS[fault]())
-  const stated: Stated = { method: valueOf('mcp-method'), name: valueOf('mcp-name'), version: valueOf('mcp-protocol-version') }
+  const stated: Stated = {
+    method: valueOf('mcp-method'),
+    name: valueOf('mcp-name'),
+    version: valueOf('mcp-protocol-version')
+  }
   const isBatch = Array.isArray(json)
   const messages = (isBatch ? json : [json]).map(message => readMessage(message, stated))
   if (messages.length === 0) refuse('The batch is empty.')
@@ -95,11 +99,17 @@ function readMessage (message: unknown, stated: Stated): McpMessage {
 function verifyStated (message: McpMessage, params: JsonObject, stated: Stated): McpMessage {
   const { method, name } = message
   // A method is never encoded: for the upstream its base64 is another text.
-  if (stated.method !== undefined && stated.method !== method) mismatch('The Mcp-Method header does not say what the body says.')
+  if (stated.method !== undefined && stated.method !== method) {
+    mismatch('The Mcp-Method header does not say what the body says.')
+  }
   // What a method of an extension names, only its own specification knows.
-  if ((method === undefined || PROTOCOL_METHODS.has(method)) && !isStated(stated.name, name)) mismatch('The Mcp-Name header does not say what the body says.')
+  if ((method === undefined || PROTOCOL_METHODS.has(method)) && !isStated(stated.name, name)) {
+    mismatch('The Mcp-Name header does not say what the body says.')
+  }
   const version = isJsonObject(params['_meta']) ? params['_meta'][VERSION_KEY] : undefined
-  if (stated.version !== undefined && version !== undefined && stated.version !== version) mismatch('The MCP-Protocol-Version header does not say what the body says.')
+  if (stated.version !== undefined && version !== undefined && stated.version !== version) {
+    mismatch('The MCP-Protocol-Version header does not say what the body says.')
+  }
   return message
 }
 
@@ -107,15 +117,22 @@ function verifyStated (message: McpMessage, params: JsonObject, stated: Stated):
 const CONTROL = /\p{Cc}/u
 
 function verifyCharacters (text: string): void {
-  if (CONTROL.test(text) || !text.isWellFormed()) refuse('A method, a name or a member of a message has characters that some programs drop.')
+  if (CONTROL.test(text) || !text.isWellFormed()) {
+    refuse('A method, a name or a member of a message has characters that some programs drop.')
+  }
 }
 
-/** Some parsers take a member of another case for the one that they look for. Two letters beyond ASCII are cases of `k` and `s`. */
+/**
+ * Some parsers take a member of another case for the one that they look for. Two letters beyond ASCII are cases of `k`
+ * and `s`.
+ */
 function verifySpelling (object: JsonObject, expected: readonly string[]): void {
   for (const name of Object.keys(object)) {
     verifyCharacters(name)
     // No letter becomes shorter in another case.
-    if (name.length <= LONGEST_MEMBER && !expected.includes(name) && isCaseOf(name, expected)) refuse('A member differs from a known one by case alone.')
+    if (name.length <= LONGEST_MEMBER && !expected.includes(name) && isCaseOf(name, expected)) {
+      refuse('A member differs from a known one by case alone.')
+    }
   }
 }
 
@@ -130,8 +147,8 @@ function isStated (header: string | undefined, text: string | undefined): boolea
 }
 
 /**
- * Text beyond visible ASCII is written as `=?base64?...?=`, the base64 of its UTF-8. The case of its beginning counts: for the upstream,
- * another one is plain text. What is no base64 in its only form stands for itself.
+ * Text beyond visible ASCII is written as `=?base64?...?=`, the base64 of its UTF-8. The case of its beginning counts:
+ * for the upstream, another one is plain text. What is no base64 in its only form stands for itself.
  */
 function decodeName (header: string): string {
   const [, base64] = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/.exec(header) ?? []

@@ -11,7 +11,10 @@ export const MAX_HELD_BYTES = 64 * 1024 * 1024
 export const MAX_ADDRESS_BYTES = MAX_HELD_BYTES / 4
 export const MAX_TOKEN_BYTES = MAX_HELD_BYTES / 8
 
-/** Bodies of more bytes are judged one after the other, each in a turn of the event loop of its own. The worst take some 30 ms. */
+/**
+ * Bodies of more bytes are judged one after the other, each in a turn of the event loop of its own. The worst take some
+ * 30 ms.
+ */
 const LARGE_BYTES = 16 * 1024
 
 /** Gives each large body its turn. In between, the requests of others go on. */
@@ -31,5 +34,10 @@ export function bodyTooLarge (): GateError {
 
 /** Reads bodies that are judged. @throws GateError 408, 413, 499, 503 */
 export function createBodyReader (options: Pick<BoundedReaderOptions, 'maxBytes' | 'timeoutMs' | 'after'>): BodyReader {
-  return createBoundedReader({ ...options, maxHeldBytes: MAX_HELD_BYTES, givesWay: 'newest', errorOf: (status, message, headers) => new GateError(status, message, { headers }) })
+  return createBoundedReader({
+    ...options,
+    maxHeldBytes: MAX_HELD_BYTES,
+    givesWay: 'newest',
+    errorOf: (status, message, headers) => new GateError(status, message, { headers })
+  })
 }

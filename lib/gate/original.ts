@@ -12,7 +12,10 @@ import { originForm } from './path.ts'
 /** The kinds of proxies that ask, by how they state the original request. */
 export type ProxyFamily = 'nginx' | 'haproxy' | 'forwarded' | 'envoy'
 
-/** The headers that state a method or a URL, by family. An authorization request has those of its own family, and no others. */
+/**
+ * The headers that state a method or a URL, by family. An authorization request has those of its own family, and no
+ * others.
+ */
 const NAMES: Readonly<Record<ProxyFamily, readonly string[]>> = {
   nginx: ['x-original-method', 'x-original-url'],
   haproxy: ['x-original-method', 'x-original-url'],
@@ -24,45 +27,71 @@ export interface OriginalOptions {
   /** An original request to another scheme and authority is refused. */
   readonly publicUrl: BaseUrl | undefined
   /**
-   * The headers of claims that the upstream gets, in lower case, which nginx replaces. An authorization request of nginx with another one is
-   * refused: nginx passes on all headers that its configuration does not name, and it cannot name those of every claim.
+   * The headers of claims that the upstream gets, in lower case, which nginx replaces. An authorization request of
+   * nginx with another one is refused: nginx passes on all headers that its configuration does not name, and it cannot
+   * name those of every claim.
    */
   readonly claimHeaders: ReadonlySet<string>
 }
 
 /**
- * Reads the request that a proxy asks about. Only lines with exactly these names count: a name with `_` for `-` is another name.
+ * Reads the request that a proxy asks about. Only lines with exactly these names count: a name with `_` for `-` is
+ * another name.
  * @param rest the target behind the path of the endpoint
  * @throws GateError 403, Refusal host_repeated, target_path
  */
-export function readOriginal (family: ProxyFamily, message: Message, rest: string, { publicUrl, claimHeaders }: OriginalOptions): OriginalRequest {
+export function readOriginal (
+  family: ProxyFamily,
+  message: Message,
+  rest: string,
+  { publicUrl, claimHeaders }: OriginalOptions
+): OriginalRequest {
   const lines = linesByName(message.received.rawHeaders)
   const isOwnClaim = (name: string): boolean => name.startsWith(CLAIM_PREFIX) && !claimHeaders.has(name)
-  if (family === 'nginx' && [...lines.keys()].some(isOwnClaim)) refuse('The original request has a header of a claim that the gate does not set.')
+  if (family === 'nginx' && [...lines.keys()].some(isOwnClaim)) {
+    refuse('The original request has a header of a claim that the gate does not set.')
+  }
   const stranger = Object.values(NAMES).flat().find(name => lines.has(name) && !NAMES[family].includes(name))
-  if (stranger !== undefined) refuse(`The authorization request has the header ${stranger}, which another kind of proxy sends.`)
+  if (stranger !== undefined) {
+    refuse(`The authorization request has the header ${stranger}, which another kind of proxy sends.`)
+  }
   const line = (name: string): string => onlyLine(lines, name)
-  const forwardedScheme = (): HttpScheme => parseScheme(line('x-forwarded-proto')) ?? refuse('The header x-forwarded-proto holds no scheme.')
+  const forwardedScheme = (): HttpScheme =>
+    parseScheme(line('x-forwarded-proto')) ?? refuse('The header x-forwarded-proto holds no scheme.')
   switch (family) {
     case 'nginx':
     case 'haproxy': {
-      const { scheme, authority, rest: target } = splitHttpUrl(line('x-original-url')) ?? refuse('The header x-original-url holds no absolute URL.')
+      const { scheme, authority, rest: target } = splitHttpUrl(line('x-original-url')) ??
+        refuse('The header x-original-url holds no absolute URL.')
       return originalOf(line('x-original-method'), scheme, authority, 'x-original-url', target)
     }
     case 'forwarded': {
       const target = line('x-forwarded-uri')
-      return originalOf(line('x-forwarded-method'), forwardedScheme(), line('x-forwarded-host'), 'x-forwarded-host', target)
+      return originalOf(
+        line('x-forwarded-method'),
+        forwardedScheme(),
+        line('x-forwarded-host'),
+        'x-forwarded-host',
+        target
+      )
     }
     case 'envoy': {
       if (message.hostCount > 1) throw new Refusal('host_repeated')
-      // Another forwarded header than that of the scheme may be the client's: Envoy replaces only this one. If it is not passed on, the
-      // scheme is that of the authorization request, which Envoy sends over plain HTTP or over TLS that ends here.
+      // Another forwarded header than that of the scheme may be the client's: Envoy replaces only this one. If it is
+      // not passed on, the scheme is that of the authorization request, which Envoy sends over plain HTTP or over TLS
+      // that ends here.
       const scheme = lines.has('x-forwarded-proto') ? forwardedScheme() : message.encrypted ? 'https' : 'http'
       return originalOf(message.method, scheme, message.host ?? '', 'host', rest)
     }
   }
 
-  function originalOf (method: string, scheme: HttpScheme, host: string, header: string, target: string): OriginalRequest {
+  function originalOf (
+    method: string,
+    scheme: HttpScheme,
+    host: string,
+    header: string,
+    target: string
+  ): OriginalRequest {
     const authority = parseWireAuthority(host) ?? refuse(`The header ${header} holds no host.`)
     // What follows in a tunnel would be for no rule. Some proxies pass it on, Traefik over HTTP/2 for one.
     if (method === 'CONNECT') refuse('The original request asks for a tunnel.')
@@ -70,7 +99,9 @@ export function readOriginal (family: ProxyFamily, message: Message, rest: strin
     // `http://api.example?/x` has no path, and none is added.
     if (!target.startsWith('/')) refuse('The original request has no path.')
     const original = { message, method, target: originForm(target), url: joinRequestUrl(scheme, authority, target) }
-    if (publicUrl && (scheme !== publicUrl.scheme || original.url.host !== publicUrl.host)) refuse('The original request is for another scheme or authority than that of PUBLIC_URL.')
+    if (publicUrl && (scheme !== publicUrl.scheme || original.url.host !== publicUrl.host)) {
+      refuse('The original request is for another scheme or authority than that of PUBLIC_URL.')
+    }
     return original
   }
 }
@@ -79,11 +110,14 @@ export function readOriginal (family: ProxyFamily, message: Message, rest: strin
 export const PARTIAL_BODY = 'x-envoy-auth-partial-body'
 
 /**
- * Refuses an authorization request of Envoy with a part of the original body, or with one that Envoy does not state to be whole.
+ * Refuses an authorization request of Envoy with a part of the original body, or with one that Envoy does not state to
+ * be whole.
  * @throws GateError 403
  */
 export function verifyWholeBody ({ rawHeaders }: Pick<ReceivedRequest, 'rawHeaders'>): void {
-  if (onlyLine(linesByName(rawHeaders), PARTIAL_BODY) !== 'false') refuse('The authorization request has only a part of the original body.')
+  if (onlyLine(linesByName(rawHeaders), PARTIAL_BODY) !== 'false') {
+    refuse('The authorization request has only a part of the original body.')
+  }
 }
 
 function onlyLine (lines: ReadonlyMap<string, readonly string[]>, name: string): string {

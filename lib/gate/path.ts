@@ -4,8 +4,9 @@ import { Refusal } from '../refusal.ts'
 import { decodeEscapes, escapeNonAscii, readTargetPath } from '../url/http-url.ts'
 
 /**
- * What two parties could read in two ways, although it stands in the normal form of a path (RFC 3986 section 6.2.2). Some servers drop
- * what follows a `;` in a segment, and then resolve `..`. Some merge slashes. Some decode `%2F`, `%5C` or a control character.
+ * What two parties could read in two ways, although it stands in the normal form of a path (RFC 3986 section 6.2.2).
+ * Some servers drop what follows a `;` in a segment, and then resolve `..`. Some merge slashes. Some decode `%2F`,
+ * `%5C` or a control character.
  */
 const UNCLEAR: ReadonlyArray<readonly [cause: string, form: RegExp]> = [
   ['double_slash', /\/\//],
@@ -35,8 +36,8 @@ export function verifyOneReading (path: string): void {
 const PARAMETER_STARTS: ReadonlyArray<string | RegExp> = [';', /;|%3B/]
 
 /**
- * What a path is for programs that drop parameters, which begin with `;` and end with the segment (RFC 3986 section 3.3). Java's servlets
- * have them. Empty if there are none.
+ * What a path is for programs that drop parameters, which begin with `;` and end with the segment (RFC 3986 section
+ * 3.3). Java's servlets have them. Empty if there are none.
  * @param path a path in normal form, without a segment that is only a parameter
  */
 export function withoutParameters (path: string): readonly string[] {
@@ -45,13 +46,16 @@ export function withoutParameters (path: string): readonly string[] {
 }
 
 /**
- * The bytes of a request target that go to the upstream: path and query as they came. An absolute-form target loses scheme and
- * authority (RFC 9112 section 3.2.1).
- * @throws Refusal target_path for a fragment or white space, which no target has. Two URLs that were joined have white space between them.
+ * The bytes of a request target that go to the upstream: path and query as they came. An absolute-form target loses
+ * scheme and authority (RFC 9112 section 3.2.1).
+ * @throws Refusal target_path for a fragment or white space, which no target has. Two URLs that were joined have white
+ * space between them.
  */
 export function originForm (target: string): string {
   const char = /[^\u0021-\u00ff]|#/.exec(target)?.[0]
-  if (char !== undefined) throw new Refusal('target_path', { detail: { cause: char === '#' ? 'fragment' : 'control_character' } })
+  if (char !== undefined) {
+    throw new Refusal('target_path', { detail: { cause: char === '#' ? 'fragment' : 'control_character' } })
+  }
   if (target.startsWith('/')) return target
   const rest = target.replace(/^https?:\/\/[^/?#]*/i, '')
   return rest.startsWith('/') ? rest : `/${rest}`
@@ -73,7 +77,9 @@ export function problemOfPath (path: unknown): string | undefined {
   const held = ` is ${quoteSetting(path)}`
   if (typeof path !== 'string' || !path.startsWith('/')) return `${held}; allowed: ${ROUTER_PATH}`
   const plain = withoutOptional(path.replace(EXPRESSION, ''))
-  if (plain.includes('?')) return `${held}, which is unreachable: a rule is chosen by the path, and the query is no part of it`
+  if (plain.includes('?')) {
+    return `${held}, which is unreachable: a rule is chosen by the path, and the query is no part of it`
+  }
   try {
     const read = readTargetPath(escapeNonAscii(plain) ?? '%')
     verifyOneReading(read)
@@ -81,7 +87,9 @@ export function problemOfPath (path: unknown): string | undefined {
     if (withoutParameters(read).length > 0) throw new Refusal('target_path', { detail: { cause: 'path_parameter' } })
     if (createPathRouter().add('GET', path, undefined)) return undefined
   } catch (error) {
-    if (error instanceof Refusal) return `${held}, which is unreachable: such paths are refused before any rule (${error.detail!.cause})`
+    if (error instanceof Refusal) {
+      return `${held}, which is unreachable: such paths are refused before any rule (${error.detail!.cause})`
+    }
   }
   return `${held}, which the router cannot read; allowed: ${ROUTER_PATH}`
 }
@@ -95,7 +103,12 @@ export interface PathRouter<Store> {
 }
 
 /** No limit is needed for a parameter: Node limits the whole target. */
-const ROUTER_OPTIONS = { ignoreTrailingSlash: false, ignoreDuplicateSlashes: false, useSemicolonDelimiter: false, maxParamLength: Number.MAX_SAFE_INTEGER }
+const ROUTER_OPTIONS = {
+  ignoreTrailingSlash: false,
+  ignoreDuplicateSlashes: false,
+  useSemicolonDelimiter: false,
+  maxParamLength: Number.MAX_SAFE_INTEGER
+}
 
 /** Makes a router that has no paths yet. */
 export function createPathRouter<Store> (): PathRouter<Store> {
@@ -125,15 +138,17 @@ export function createTextRouter<Store> (options: { readonly caseSensitive: bool
 const neverCalled = Function.prototype as () => void
 
 /**
- * The router decodes escapes. But a rule is chosen by the normal form of the path, which is also what a proof is compared with. So the
- * router gets paths in normal form without any escape that it knows.
+ * The router decodes escapes. But a rule is chosen by the normal form of the path, which is also what a proof is
+ * compared with. So the router gets paths in normal form without any escape that it knows.
  */
 export function routerForm (path: string): string {
   const escaped = escapeNonAscii(path)!
   // Expressions are kept as they are.
   const expressions = escaped.match(EXPRESSION) ?? []
   return escaped.split(EXPRESSION)
-    .map((plain, index) => `${withoutEscapes(readTargetPath(plain))}${plain.endsWith('?') ? '?' : ''}${expressions[index] ?? ''}`)
+    .map((plain, index) =>
+      `${withoutEscapes(readTargetPath(plain))}${plain.endsWith('?') ? '?' : ''}${expressions[index] ?? ''}`
+    )
     .join('')
 }
 

@@ -22,27 +22,34 @@ export const RPC_CODES = Object.freeze({
 })
 
 /**
- * The answer to a message of the Model Context Protocol that does not pass, as a client of the protocol understands it: a refusal in
- * another form ends its session.
+ * The answer to a message of the Model Context Protocol that does not pass, as a client of the protocol understands it:
+ * a refusal in another form ends its session.
  * @param status of the answer
  * @param body in which the message came. Empty if it was not read to its end.
  */
 export function rpcErrorBody (error: Error & { readonly rpcCode?: number }, status: number, body: Buffer): string {
   const isFault = status >= 500
   const isRefusal = error instanceof Refusal && !isFault
-  const code = isRefusal ? RPC_CODES.refused : isFault ? RPC_CODES.internalError : error.rpcCode ?? RPC_CODES.invalidRequest
+  const code = isRefusal
+    ? RPC_CODES.refused
+    : isFault
+      ? RPC_CODES.internalError
+      : error.rpcCode ?? RPC_CODES.invalidRequest
   // What has failed is for the log only, unless the sentence is one of ours.
   const message = isFault && !(error instanceof Refusal) ? STATUS_CODES[status]! : error.message
-  return `{"jsonrpc":"2.0","id":${requestId(body) ?? 'null'},"error":${JSON.stringify({ code, message, ...isRefusal && { data: { reason: error.reason } } })}}`
+  const fault = JSON.stringify({ code, message, ...isRefusal && { data: { reason: error.reason } } })
+  return `{"jsonrpc":"2.0","id":${requestId(body) ?? 'null'},"error":${fault}}`
 }
 
 /**
- * The id of the request in a body, as it is written there: a client compares it with its own. Undefined for a notification, a batch, a
- * response (the server chose that id), and what cannot be read.
+ * The id of the request in a body, as it is written there: a client compares it with its own. Undefined for a
+ * notification, a batch, a response (the server chose that id), and what cannot be read.
  */
 export function requestId (body: Buffer): string | undefined {
   try {
-    const json = readJson(body, MESSAGE_BOUNDS, fault => { throw new Error(fault) })
+    const json = readJson(body, MESSAGE_BOUNDS, fault => {
+      throw new Error(fault)
+    })
     if (!isJsonObject(json) || !Object.hasOwn(json, 'method')) return undefined
     const id = membersAt(body, pastSpace(body, 0)).find(({ name }) => name === 'id')
     return id && body.toString('utf8', id.start, id.end)

@@ -6,7 +6,10 @@ import type { Requirement, RequirementOptions } from '../requirement/requirement
 import { TOOL_CALL, TOOL_LIST } from './mcp-methods.ts'
 import { problemOfPath } from './path.ts'
 
-/** The messages of the Model Context Protocol that a rule is for. Without both members they are all those that no other rule names. */
+/**
+ * The messages of the Model Context Protocol that a rule is for. Without both members they are all those that no other
+ * rule names.
+ */
 export interface McpTarget {
   /** Methods of the protocol. Undefined beside `tools`, which are for `tools/call` only. */
   readonly methods: readonly string[] | undefined
@@ -48,8 +51,13 @@ const REQUIREMENTS = ['scope', 'anyScope', 'claims', 'acr', 'maxAgeSeconds'] as 
 /** CONNECT never passes the gate: it names no path, and what follows it would be for no rule. */
 export const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS.filter(method => method !== 'CONNECT'))
 
-/** Reads one entry of `gate.rules`. Undefined if something is wrong with it, which is then reported. It never throws. */
-export function parseRule (entry: unknown, { methods: written, isRefused, tell: tellMember }: JudgedRule): GateRule | undefined {
+/**
+ * Reads one entry of `gate.rules`. Undefined if something is wrong with it, which is then reported. It never throws.
+ */
+export function parseRule (
+  entry: unknown,
+  { methods: written, isRefused, tell: tellMember }: JudgedRule
+): GateRule | undefined {
   if (!isJsonObject(entry)) return undefined
   let isBad = isRefused()
   const tell: JudgedRule['tell'] = (member, problem) => {
@@ -60,11 +68,23 @@ export function parseRule (entry: unknown, { methods: written, isRefused, tell: 
   const pathProblem = problemOfPath(path)
   if (pathProblem !== undefined) tell(path === undefined ? undefined : 'path', pathProblem)
   const mcp = entry.mcp === undefined ? undefined : parseMcp(entry.mcp, tell)
-  const methods = entry.methods === undefined || isRefused('methods') ? undefined : withHead(entry.methods as readonly string[])
-  if (isTargeted(mcp) && methods && methods.join() !== MESSAGE_METHOD) tell('methods', ` is ${quoteSetting(written)}, but only POST carries the messages that mcp names`)
+  const methods = entry.methods === undefined || isRefused('methods')
+    ? undefined
+    : withHead(entry.methods as readonly string[])
+  if (isTargeted(mcp) && methods && methods.join() !== MESSAGE_METHOD) {
+    tell('methods', ` is ${quoteSetting(written)}, but only POST carries the messages that mcp names`)
+  }
   const requirement = readRequirement(entry, tell)
   if (isBad) return undefined
-  return { path: path as string, methods: methods ?? (isTargeted(mcp) ? [MESSAGE_METHOD] : undefined), requirement, audience: audience as string | undefined, timeoutSeconds: timeoutSeconds as number | undefined, upgrade: upgrade as boolean, mcp }
+  return {
+    path: path as string,
+    methods: methods ?? (isTargeted(mcp) ? [MESSAGE_METHOD] : undefined),
+    requirement,
+    audience: audience as string | undefined,
+    timeoutSeconds: timeoutSeconds as number | undefined,
+    upgrade: upgrade as boolean,
+    mcp
+  }
 }
 
 /** The only method whose requests carry messages of the Model Context Protocol. */
@@ -102,19 +122,47 @@ function parseMcp (given: unknown, tell: JudgedRule['tell']): McpTarget | undefi
     tell('mcp', ` is ${quoteSetting(given)}; allowed: a section with methods or tools, or an empty one, {}`)
     return undefined
   }
-  for (const name of Object.keys(given).filter(name => !MCP_MEMBERS.includes(name))) tell(`mcp.${name}`, ` is unknown; allowed: ${MCP_MEMBERS.join(', ')}`)
-  const methods = readMcpNames('mcp.methods', given['methods'], 'a list of methods such as tools/list, without *', name => !/[\s*]/.test(name), tell)
-  const tools = readMcpNames('mcp.tools', given['tools'], 'a list of names of tools, with * at the end for all that begin so', name => !name.slice(0, -1).includes('*'), tell)
+  for (const name of Object.keys(given).filter(name => !MCP_MEMBERS.includes(name))) {
+    tell(`mcp.${name}`, ` is unknown; allowed: ${MCP_MEMBERS.join(', ')}`)
+  }
+  const methods = readMcpNames(
+    'mcp.methods',
+    given['methods'],
+    'a list of methods such as tools/list, without *',
+    name => !/[\s*]/.test(name),
+    tell
+  )
+  const tools = readMcpNames(
+    'mcp.tools',
+    given['tools'],
+    'a list of names of tools, with * at the end for all that begin so',
+    name => !name.slice(0, -1).includes('*'),
+    tell
+  )
   const onlyRuled = given['onlyRuled'] ?? false
   if (typeof onlyRuled !== 'boolean') tell('mcp.onlyRuled', ` is ${quoteSetting(onlyRuled)}; allowed: true, false`)
-  else if (onlyRuled && !methods?.includes(TOOL_LIST)) tell('mcp.onlyRuled', ` is true, which is for the answers to ${TOOL_LIST}, and mcp.methods does not name it`)
+  else if (onlyRuled && !methods?.includes(TOOL_LIST)) {
+    tell('mcp.onlyRuled', ` is true, which is for the answers to ${TOOL_LIST}, and mcp.methods does not name it`)
+  }
   if (tools === undefined) return { methods, tools, ...onlyRuled === true && { onlyRuled } }
   const other = methods?.find(method => method !== TOOL_CALL)
-  if (other !== undefined) tell('mcp.tools', ` is ${quoteSetting(given['tools'])}, which is for ${TOOL_CALL} only, and that contradicts mcp.methods, which names ${quoteSetting(other)}`)
+  if (other !== undefined) {
+    tell(
+      'mcp.tools',
+      ` is ${quoteSetting(given['tools'])}, which is for ${TOOL_CALL} only, and that contradicts mcp.methods, ` +
+        `which names ${quoteSetting(other)}`
+    )
+  }
   return { methods: undefined, tools }
 }
 
-function readMcpNames (member: string, given: unknown, allowed: string, isAllowed: (name: string) => boolean, tell: JudgedRule['tell']): readonly string[] | undefined {
+function readMcpNames (
+  member: string,
+  given: unknown,
+  allowed: string,
+  isAllowed: (name: string) => boolean,
+  tell: JudgedRule['tell']
+): readonly string[] | undefined {
   if (given === undefined) return undefined
   const names: unknown[] = [given].flat()
   if (names.length === 0 || !names.every(name => typeof name === 'string' && name !== '' && isAllowed(name))) {

@@ -18,10 +18,13 @@ export interface McpMatch {
 
 /** What names rules for people and for logs: the method and the tool of each, as the rules have them. */
 export function nameMatches (matches: readonly McpMatch[]): string {
-  return [...new Set(matches.map(({ method = 'any', tool }) => tool === undefined ? method : `${method} ${tool}`))].join(', ')
+  return [...new Set(matches.map(({ method = 'any', tool }) => tool === undefined ? method : `${method} ${tool}`))]
+    .join(', ')
 }
 
-/** The rules for one path and method: a single one, or those among which messages of the Model Context Protocol choose. */
+/**
+ * The rules for one path and method: a single one, or those among which messages of the Model Context Protocol choose.
+ */
 export interface PathRules {
   readonly rules: readonly [GateRule, ...GateRule[]]
   /** Undefined if the body has no say. Then there is one rule. */
@@ -32,7 +35,10 @@ export interface PathRules {
 
 export type ToolTest = (tool: string) => boolean
 
-/** Finds the rules for a request: of the rules with its method, those with the most specific path. Undefined if there are none. */
+/**
+ * Finds the rules for a request: of the rules with its method, those with the most specific path. Undefined if there
+ * are none.
+ */
 export interface Rules {
   /** @param path in normal form, and read in one way only */
   find (method: string, path: string): PathRules | undefined
@@ -42,12 +48,18 @@ export interface Rules {
    * @throws Refusal target_path if two parties could read it differently, and would not both find these rules
    */
   choose (method: string, path: string): PathRules | undefined
-  /** Whether the tools in a stream of events that this request opens must be ruled: it may repeat answers to messages for this path. */
+  /**
+   * Whether the tools in a stream of events that this request opens must be ruled: it may repeat answers to messages
+   * for this path.
+   */
   ruledToolsOfStream (method: string, path: string): ToolTest | undefined
 }
 
 export interface RulesOptions {
-  /** Whether the upstream tells paths apart that differ in case, in escapes, in a suffix or in a slash at the end. Default: false */
+  /**
+   * Whether the upstream tells paths apart that differ in case, in escapes, in a suffix or in a slash at the end.
+   * Default: false
+   */
   readonly exactPaths?: boolean
 }
 
@@ -72,8 +84,12 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
   const wide = new Set<PathRules>()
   for (const { method, rules } of places.values()) {
     const { path } = rules[0]
-    const matchMessage = method === MESSAGE_METHOD && rules.some(({ mcp }) => mcp) ? createMessageMatcher(rules) : undefined
-    const isRuledTool = rules.some(({ mcp }) => mcp?.onlyRuled) ? (name: string) => matchMessage!({ method: TOOL_CALL, name }) !== undefined : undefined
+    const matchMessage = method === MESSAGE_METHOD && rules.some(({ mcp }) => mcp)
+      ? createMessageMatcher(rules)
+      : undefined
+    const isRuledTool = rules.some(({ mcp }) => mcp?.onlyRuled)
+      ? (name: string) => matchMessage!({ method: TOOL_CALL, name }) !== undefined
+      : undefined
     const place: PathRules = { rules, matchMessage, isRuledTool }
     if (!router.add(method, path, place)) throw new TypeError(`rules for ${method} ${path} overlap`)
     lenient.add(method, path, place)
@@ -84,55 +100,76 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
   const areListsCut = rules.some(({ mcp }) => mcp?.onlyRuled)
   return {
     find,
-    ruledToolsOfStream: (method, path) => areListsCut && method === 'GET' ? find(MESSAGE_METHOD, path)?.isRuledTool : undefined,
+    ruledToolsOfStream: (method, path) =>
+      areListsCut && method === 'GET' ? find(MESSAGE_METHOD, path)?.isRuledTool : undefined,
     choose (method, path) {
       verifyOneReading(path)
       const found = find(method, path)
       const others = withoutParameters(path)
-      if (others.some(reading => find(method, reading) !== found)) throw new Refusal('target_path', { detail: { cause: 'path_parameter' } })
-      if (found && wide.has(found)) for (const reading of [path, ...others]) verifyNoCloser(method, reading, found)
+      if (others.some(reading => find(method, reading) !== found)) {
+        throw new Refusal('target_path', { detail: { cause: 'path_parameter' } })
+      }
+      if (found && wide.has(found)) { for (const reading of [path, ...others]) verifyNoCloser(method, reading, found) }
       return found
     }
   }
 
-  /** Many frameworks serve `/MCP` and `/mcp/` as `/mcp`. There the rule of a wider path would open what a closer one guards. */
+  /**
+   * Many frameworks serve `/MCP` and `/mcp/` as `/mcp`. There the rule of a wider path would open what a closer one
+   * guards.
+   */
   function verifyNoCloser (method: string, path: string, chosen: PathRules): void {
     lenient.find(method, path, other => {
-      if (other !== chosen && specificities.get(other)! > specificities.get(chosen)!) throw new Refusal('target_path', { detail: { cause: 'other_spelling', rule: other.rules[0].path } })
+      if (other !== chosen && specificities.get(other)! > specificities.get(chosen)!) {
+        throw new Refusal('target_path', { detail: { cause: 'other_spelling', rule: other.rules[0].path } })
+      }
     })
   }
 }
 
-/** The rules for wider paths, by the path of rules for messages: messages to a neighbour of that path belong to them. */
+/**
+ * The rules for wider paths, by the path of rules for messages: messages to a neighbour of that path belong to them.
+ */
 export function findWiderRules (rules: readonly GateRule[]): ReadonlyMap<string, readonly string[]> {
   const takes = ({ methods }: GateRule): boolean => methods?.includes(MESSAGE_METHOD) ?? true
   const paths = [...new Set(rules.filter(({ mcp }) => mcp).map(({ path }) => path))]
-  const found = paths.map(path => [path, [...new Set(rules.filter(rule => takes(rule) && isWider(rule.path, path)).map(({ path }) => path))]] as const)
+  const found = paths.map(path =>
+    [path, [...new Set(rules.filter(rule => takes(rule) && isWider(rule.path, path)).map(({ path }) => path))]] as const
+  )
   return new Map(found.filter(([, wider]) => wider.length > 0))
 }
 
 function isWider (path: string, than: string): boolean {
   const router = createPathRouter<true>()
-  return specificityOf(than) > specificityOf(path) && router.add('POST', path, true) && router.find('POST', than) !== undefined
+  return specificityOf(than) > specificityOf(path) && router.add('POST', path, true) &&
+    router.find('POST', than) !== undefined
 }
 
 type MessageMatcher = (message: McpMessage) => McpMatch | undefined
 
 /**
- * Finds the closest rule for a message: a named tool goes before a pattern, of two patterns the longer, that before a method, and that
- * before the path alone.
+ * Finds the closest rule for a message: a named tool goes before a pattern, of two patterns the longer, that before a
+ * method, and that before the path alone.
  * @param rules rules for one path that name nothing twice
  */
 export function createMessageMatcher (rules: readonly GateRule[]): MessageMatcher {
   const tools = rules.flatMap(rule => (rule.mcp?.tools ?? []).map(tool => ({ rule, method: TOOL_CALL, tool })))
   const byTool = new Map(tools.map(match => [match.tool, match]))
   const patterns = tools.filter(({ tool }) => tool.endsWith('*')).sort((a, b) => b.tool.length - a.tool.length)
-  const byMethod = new Map(rules.flatMap(rule => (rule.mcp?.methods ?? []).map(method => [method, { rule, method, tool: undefined }])))
-  const [alone] = rules.filter(({ mcp }) => !isTargeted(mcp)).map(rule => ({ rule, method: undefined, tool: undefined }))
+  const byMethod = new Map(
+    rules.flatMap(rule => (rule.mcp?.methods ?? []).map(method => [method, { rule, method, tool: undefined }]))
+  )
+  const [alone] = rules.filter(({ mcp }) => !isTargeted(mcp)).map(rule => ({
+    rule,
+    method: undefined,
+    tool: undefined
+  }))
 
   return ({ method, name = '' }) => {
     if (method === undefined) return alone
-    const ofTool = method === TOOL_CALL ? byTool.get(name) ?? patterns.find(({ tool }) => name.startsWith(tool.slice(0, -1))) : undefined
+    const ofTool = method === TOOL_CALL
+      ? byTool.get(name) ?? patterns.find(({ tool }) => name.startsWith(tool.slice(0, -1)))
+      : undefined
     return ofTool ?? byMethod.get(method) ?? alone
   }
 }
@@ -147,33 +184,59 @@ export interface RuleConflict {
  * Finds rules that hold for the same requests, and rules for paths that the service answers itself.
  * @param nameOf names a rule for people
  */
-export function findRuleConflicts (rules: readonly GateRule[], ownPaths: readonly string[], nameOf: (rule: GateRule) => string): RuleConflict[] {
+export function findRuleConflicts (
+  rules: readonly GateRule[],
+  ownPaths: readonly string[],
+  nameOf: (rule: GateRule) => string
+): RuleConflict[] {
   const conflicts: RuleConflict[] = []
   const router = createPathRouter()
   for (const [index, rule] of rules.entries()) {
     const path = routerForm(rule.path)
     const own = ownPaths.find(own => path === own || path.startsWith(`${own}/`))
     if (own !== undefined) {
-      conflicts.push({ rule, problem: ` (${quoteSetting(rule.path)}) is unreachable: the service itself answers under ${own}` })
+      conflicts.push({
+        rule,
+        problem: ` (${quoteSetting(rule.path)}) is unreachable: the service itself answers under ${own}`
+      })
       continue
     }
     const methods = rule.methods ?? [...KNOWN_METHODS]
     const taken = methods.filter(method => !router.add(method, rule.path, undefined))
     const earlier = rules.slice(0, index).filter(other => isSamePath(other.path, rule.path))
     const rivals = taken.flatMap(method => {
-      const other = earlier.find(other => (other.methods?.includes(method) ?? true) && overlapOf(other, rule) !== undefined)
+      const other = earlier.find(other =>
+        (other.methods?.includes(method) ?? true) && overlapOf(other, rule) !== undefined
+      )
       return other ? [{ method, other }] : []
     })
     const names = [...new Set(rivals.map(({ other }) => nameOf(other)))].join(' and ')
     const [first] = rivals
     if (first) {
-      const isCovered = rivals.length === methods.length && rivals.every(({ other }) => shapeOf(other.path) === shapeOf(rule.path)) && !isTargeted(rule.mcp)
-      conflicts.push({ rule, problem: isCovered ? ` (${quoteSetting(rule.path)}) is unreachable: all its requests belong to ${names}` : ` (${quoteSetting(rule.path)}) overlaps ${names}: both hold for ${first.method} ${rule.path}${overlapOf(first.other, rule)}` })
+      const isCovered = rivals.length === methods.length && rivals.every(({ other }) =>
+        shapeOf(other.path) === shapeOf(rule.path)
+      ) && !isTargeted(rule.mcp)
+      conflicts.push({
+        rule,
+        problem: isCovered
+          ? ` (${quoteSetting(rule.path)}) is unreachable: all its requests belong to ${names}`
+          : ` (${quoteSetting(rule.path)}) overlaps ${names}: both hold for ${first.method} ` +
+            `${rule.path}${overlapOf(first.other, rule)}`
+      })
       continue
     }
     // Credentials are looked at before the message chooses among the rules, and a token is verified for one audience.
-    const other = earlier.find(other => taken.some(method => other.methods?.includes(method) ?? true) && isOtherAudience(other, rule))
-    if (other) conflicts.push({ rule, problem: ` (${quoteSetting(rule.path)}) has another audience than ${nameOf(other)}: rules for the messages of one path share it` })
+    const other = earlier.find(other =>
+      taken.some(method => other.methods?.includes(method) ?? true) && isOtherAudience(other, rule)
+    )
+    if (other) {
+      conflicts.push({
+        rule,
+        problem:
+          ` (${quoteSetting(rule.path)}) has another audience than ${nameOf(other)}: rules for the messages of ` +
+          'one path share it'
+      })
+    }
   }
   return conflicts
 }

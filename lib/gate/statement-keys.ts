@@ -20,7 +20,10 @@ export class StatementKeyError extends Error {
 export interface StatementKeysOptions extends Pick<Surroundings, 'now' | 'randomBytes' | 'readFile' | 'every'> {
   /** Of the files, in the order of the settings. */
   readonly paths: readonly string[]
-  /** Called after a change: with what is wrong with the files, and then the keys stay as they were, or without an error for new keys. */
+  /**
+   * Called after a change: with what is wrong with the files, and then the keys stay as they were, or without an error
+   * for new keys.
+   */
   readonly onChange: (error?: StatementKeyError) => void
 }
 
@@ -34,7 +37,9 @@ export interface StatementKeys {
  * Opens the files with the keys of statements, and reads them again and again.
  * @throws StatementKeyError
  */
-export async function openStatementKeys ({ paths, onChange, readFile, every, ...surroundings }: StatementKeysOptions): Promise<StatementKeys> {
+export async function openStatementKeys (
+  { paths, onChange, readFile, every, ...surroundings }: StatementKeysOptions
+): Promise<StatementKeys> {
   let texts = await readTexts()
   let current = signerOf(texts)
   let fault = ''
@@ -76,9 +81,13 @@ export async function openStatementKeys ({ paths, onChange, readFile, every, ...
     }
   }
 
-  const stop = every(READ_AGAIN_MS, () => { readAgain() })
+  const stop = every(READ_AGAIN_MS, () => {
+    readAgain()
+  })
   return {
-    get current () { return current },
+    get current () {
+      return current
+    },
     close: stop
   }
 }

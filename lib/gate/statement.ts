@@ -39,7 +39,10 @@ interface StatementKey {
  * @param pems private keys in PKCS#8 and PEM form, EC P-256. The first signs, all are published
  * @throws TypeError if one is anything else. The message holds no part of it.
  */
-export function createStatementSigner (pems: readonly string[], { now, randomBytes }: Pick<Surroundings, 'now' | 'randomBytes'>): StatementSigner {
+export function createStatementSigner (
+  pems: readonly string[],
+  { now, randomBytes }: Pick<Surroundings, 'now' | 'randomBytes'>
+): StatementSigner {
   const keys = pems.map(readKey)
   const { key, jwk: { kid } } = keys[0]!
   const header = encodeJson({ alg: 'ES256', typ: 'JWT', kid })
@@ -50,7 +53,18 @@ export function createStatementSigner (pems: readonly string[], { now, randomByt
       const iat = Math.floor(now())
       const jti = randomBytes(JTI_BYTES).toString('base64url')
       // Two issuers may have the same `sub` for different people (RFC 9493 section 3.2.3).
-      const claims = { iss, aud, sub, sub_id: { format: 'iss_sub', iss: issuer, sub }, scope: scopes.join(' '), method, path, iat, exp: iat + LIFETIME_SECONDS, jti }
+      const claims = {
+        iss,
+        aud,
+        sub,
+        sub_id: { format: 'iss_sub', iss: issuer, sub },
+        scope: scopes.join(' '),
+        method,
+        path,
+        iat,
+        exp: iat + LIFETIME_SECONDS,
+        jti
+      }
       const input = `${header}.${encodeJson(claims)}`
       return `${input}.${sign('sha256', Buffer.from(input), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`
     }

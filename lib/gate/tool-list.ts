@@ -11,10 +11,18 @@ import type { ToolTest } from './rules.ts'
 /** Bytes of an answer, or of one event of a stream, that is read to be cut. */
 export const MAX_LIST_BYTES = 1024 * 1024
 /** What describes the bytes of a body that is cut. */
-const OF_THE_BODY: ReadonlySet<string> = new Set(['content-length', 'content-md5', 'content-digest', 'repr-digest', 'digest', 'etag'])
+const OF_THE_BODY: ReadonlySet<string> = new Set([
+  'content-length',
+  'content-md5',
+  'content-digest',
+  'repr-digest',
+  'digest',
+  'etag'
+])
 
 /**
- * Takes the tools that are not ruled out of an answer: of lists in JSON, and in each event of a stream. All else passes as it came.
+ * Takes the tools that are not ruled out of an answer: of lists in JSON, and in each event of a stream. All else passes
+ * as it came.
  * @param isStream whether the request opened a stream, so that an answer of another type is no list
  * @throws UpstreamError 502 if it cannot be read
  */
@@ -68,7 +76,8 @@ function cutEvents (body: Readable, isRuled: ToolTest): Readable {
   const cutter = createEventCutter({
     maxBytes: MAX_LIST_BYTES,
     tooLarge: unreadable,
-    // Only what is marked as another event may be no message: `endpoint`, of a transport before this one, holds an address.
+    // Only what is marked as another event may be no message: `endpoint`, of a transport before this one, holds an
+    // address.
     cut: (data, isMessage) => data.length === 0 || (!isMessage && !isJson(data)) ? data : ruledToolsOnly(data, isRuled)
   })
   // The reader of the cut stream sees an error of either.
@@ -88,13 +97,18 @@ function isJson (data: Buffer): boolean {
 const BOUNDS: JsonBounds = { maxDepth: 1000, maxValues: MAX_LIST_BYTES }
 
 /**
- * Takes the tools that are not ruled out of the results in JSON: one message or a batch. Everything else stays as it is written.
+ * Takes the tools that are not ruled out of the results in JSON: one message or a batch. Everything else stays as it is
+ * written.
  * @throws UpstreamError 502
  */
 export function ruledToolsOnly (bytes: Buffer, isRuled: ToolTest): Buffer {
-  const json = readJson(bytes, BOUNDS, () => { throw unreadable() })
+  const json = readJson(bytes, BOUNDS, () => {
+    throw unreadable()
+  })
   const start = pastSpace(bytes, 0)
-  const messages = Array.isArray(json) ? elementsAt(bytes, start).map((span, i) => ({ message: (json as unknown[])[i], start: span.start })) : [{ message: json, start }]
+  const messages = Array.isArray(json)
+    ? elementsAt(bytes, start).map((span, i) => ({ message: (json as unknown[])[i], start: span.start }))
+    : [{ message: json, start }]
   const kept: Buffer[] = []
   let at = 0
   for (const { message, start } of messages) {

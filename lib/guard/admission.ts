@@ -26,16 +26,25 @@ export interface AdmissibleRequest {
 }
 
 /** What the guard has found. A refusal is a result too: each caller would have to handle a promise that rejects. */
-type Outcome = { readonly identity: Identity } | { readonly identity?: undefined, readonly error: Error, readonly message: Message }
+type Outcome = { readonly identity: Identity } | {
+  readonly identity?: undefined,
+  readonly error: Error,
+  readonly message: Message
+}
 
 export interface AdmissionOptions<Request extends AdmissibleRequest> {
   readonly guard: Guard
   readonly judge: Judge
   readonly signals: TokenSignals
-  /** The request that the guard looks at, if it is not the one that arrived: in forward auth it is that of the client. */
+  /**
+   * The request that the guard looks at, if it is not the one that arrived: in forward auth it is that of the client.
+   */
   readonly guarded?: (request: Request) => GuardedRequest
   readonly decisions: Pick<Decisions<Request>, 'listener'>
-  /** Prepares a refusal for its answer, its log line and the listener of decisions. Any other error is a fault, and is returned as it is. */
+  /**
+   * Prepares a refusal for its answer, its log line and the listener of decisions. Any other error is a fault, and is
+   * returned as it is.
+   */
   readonly refuse: (request: Request, error: Error, requirement: Requirement) => Error
   /** Called once for each request whose token and proof have passed, before a requirement is judged. */
   readonly onAdmitted?: ((request: Request) => void) | undefined
@@ -46,23 +55,31 @@ type AdmissionDone = (error?: Error) => void
 export interface Admission<Request extends AdmissibleRequest> {
   /** Admits a request that meets the requirement. `done` is called exactly once, and never inside a `try`. */
   admit (request: Request, requirement: Requirement, done: AdmissionDone): void
-  /** The same for a handler. A handler may call it several times at once. The proof of a request passes only once, so all calls share one check. */
+  /**
+   * The same for a handler. A handler may call it several times at once. The proof of a request passes only once, so
+   * all calls share one check.
+   */
   admitOnce (request: Request, requirement: Requirement): Promise<void>
   /**
    * Identifies the sender of a request, and judges nothing yet.
    * @param hint the requirement for the challenge to a client without credentials. It is called only for a refusal.
    */
   identify (request: Request, hint: () => Requirement): Promise<void>
-  /** Judges an identified request by each of these requirements. Of several refusals, 403 takes precedence over step-up. */
+  /**
+   * Judges an identified request by each of these requirements. Of several refusals, 403 takes precedence over step-up.
+   */
   judgeAll (request: Request, requirements: readonly Requirement[]): Promise<void>
 }
 
 /**
- * Decides whether a request is admitted: first the guard identifies its sender, then the requirement is judged. A request that this
- * guard has admitted is not checked again, because its proof would be a replay. Neither the app nor another guard, for another audience,
- * can mark a request as admitted.
+ * Decides whether a request is admitted: first the guard identifies its sender, then the requirement is judged. A
+ * request that this guard has admitted is not checked again, because its proof would be a replay. Neither the app nor
+ * another guard, for another audience, can mark a request as admitted.
  */
-export function createAdmission<Request extends AdmissibleRequest> ({ guard, judge, signals, decisions, refuse, guarded = ({ raw }) => arrivedRequest(raw), onAdmitted }: AdmissionOptions<Request>): Admission<Request> {
+export function createAdmission<Request extends AdmissibleRequest> (
+  { guard, judge, signals, decisions, refuse, guarded = ({ raw }) => arrivedRequest(raw), onAdmitted }:
+  AdmissionOptions<Request>
+): Admission<Request> {
   const identities = createPrivateNote<Identity>()
   /** The checks that handlers have started and that are under way. */
   const ongoing = new WeakMap<Request, Promise<Outcome>>()
@@ -73,11 +90,16 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
     check(request, outcome => settle(request, requirement, outcome, done))
   }
 
-  /** Only this gives a request an identity. While the guard decides, and after a refusal, it has none, not even one that the app has written. */
+  /**
+   * Only this gives a request an identity. While the guard decides, and after a refusal, it has none, not even one that
+   * the app has written.
+   */
   function check (request: Request, done: (outcome: Outcome) => void): void {
     request.user = request.auth = null
     const looked = guarded(request)
-    const blockage = decisions.listener && carriesCredentials(looked.message) ? decisions.listener.blockage() : undefined
+    const blockage = decisions.listener && carriesCredentials(looked.message)
+      ? decisions.listener.blockage()
+      : undefined
     // Before the guard, which would record the proof.
     if (blockage) return done({ error: blockage, message: looked.message })
     guard(looked, (error, identity) => {
@@ -101,7 +123,8 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
 
   function judgeCaller (request: Request, { token }: Identity, requirement: Requirement, done: AdmissionDone): void {
     if (requirement === ANY_TOKEN) return pass(request, requirement, done)
-    const forbid = (error: unknown): void => done(refuse(request, refusalOfIssuer(error as Error, token.issuer), requirement))
+    const forbid = (error: unknown): void =>
+      done(refuse(request, refusalOfIssuer(error as Error, token.issuer), requirement))
     let predicates: Promise<void> | undefined
     try {
       predicates = judge(token, requirement)
@@ -145,7 +168,9 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
     }
     const refusal = refusals.find(({ error }) => (error as Partial<Refusal>).statusCode === 403) ?? refusals[0]
     if (refusal) throw refuse(request, refusal.error, refusal.requirement)
-    await new Promise<void>((resolve, reject) => pass(request, requirements[0]!, error => error ? reject(error) : resolve()))
+    await new Promise<void>((resolve, reject) =>
+      pass(request, requirements[0]!, error => error ? reject(error) : resolve())
+    )
   }
 
   function checkOnce (request: Request): Promise<Outcome> {
@@ -188,7 +213,10 @@ class AdmittedAuth implements RequestAuth {
     return this.#signal
   }
 
-  /** The token of an `auth` that an admission has made. Undefined for any other object: an app may put its own in its place. */
+  /**
+   * The token of an `auth` that an admission has made. Undefined for any other object: an app may put its own in its
+   * place.
+   */
   static tokenOf (auth: object): VerifiedToken | undefined {
     return #token in auth ? auth.#token : undefined
   }
@@ -203,9 +231,13 @@ function carriesCredentials ({ authorizationCount, dpopCount }: Message): boolea
   return authorizationCount > 0 || dpopCount > 0
 }
 
-/** Whether the guard refused a request only because it has no credentials at all: no empty line, no other scheme and no proof. */
+/**
+ * Whether the guard refused a request only because it has no credentials at all: no empty line, no other scheme and no
+ * proof.
+ */
 export function isGuest (error: unknown, { authorizationCount, dpopCount }: Message): boolean {
-  return error instanceof Refusal && error.reason === 'credentials_missing' && authorizationCount === 0 && dpopCount === 0
+  return error instanceof Refusal && error.reason === 'credentials_missing' && authorizationCount === 0 &&
+    dpopCount === 0
 }
 
 /** The nonce that the next proof of the client should contain. Undefined if the client has the newest one. */
@@ -213,7 +245,10 @@ export function nextNonceOf (request: AdmissibleRequest): string | undefined {
   return request[kNextNonce]
 }
 
-/** Its constructor returns the object that it is given, so a class that extends it adds its private field to that object. */
+/**
+ * Its constructor returns the object that it is given, so a class that extends it adds its private field to that
+ * object.
+ */
 class Owner {
   constructor (owner: object) {
     return owner as Owner
@@ -221,8 +256,8 @@ class Owner {
 }
 
 /**
- * Makes a note: a value that belongs to an object of others, and that only the holder of the note can read or write. A WeakMap would do
- * the same, but it costs about ten times as much for each request.
+ * Makes a note: a value that belongs to an object of others, and that only the holder of the note can read or write. A
+ * WeakMap would do the same, but it costs about ten times as much for each request.
  */
 export function createPrivateNote<Value> () {
   return class Note extends Owner {

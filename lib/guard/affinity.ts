@@ -8,9 +8,13 @@ const MIN_ACCEPTED = 100
 const MAX_MOVED_SHARE = 1 / 20
 
 /** The warning for operators whose balancer sends clients from instance to instance. */
-export const AFFINITY_MISSING = 'The balancer does not keep clients at their instance, so they pay for nonces again and again. Have it choose the instance by the first segment of the DPoP header. ' +
-  'For nginx: map $http_dpop $holdfast_client { default $http_authorization; "~^(?<key>[A-Za-z0-9_-]+)\\." $key; } and, first in the upstream, hash $holdfast_client consistent; ' +
-  'deploy/ has the lines for HAProxy, Caddy and Envoy (docs/guide/instances.md). If it cannot, set DPOP_REPLAY to a Redis that all instances share'
+export const AFFINITY_MISSING =
+  'The balancer does not keep clients at their instance, so they pay for nonces again and again. Have it choose ' +
+  'the instance by the first segment of the DPoP header. ' +
+  'For nginx: map $http_dpop $holdfast_client { default $http_authorization; "~^(?<key>[A-Za-z0-9_-]+)\\." $key; ' +
+  '} and, first in the upstream, hash $holdfast_client consistent; ' +
+  'deploy/ has the lines for HAProxy, Caddy and Envoy (docs/guide/instances.md). If it cannot, set DPOP_REPLAY ' +
+  'to a Redis that all instances share'
 
 /** The counts of ten minutes. */
 export interface MissingAffinity {
@@ -28,9 +32,10 @@ export interface AffinityOptions {
 }
 
 /**
- * Watches whether the balancer keeps clients at their instance, if a nonce is good at one process only. From five minutes after the
- * start, it counts over ten minutes at a time. If at least 100 DPoP requests were accepted in them, and those with a nonce of another
- * instance are more than one in twenty of these, it reports that once, at the next request, and stops counting.
+ * Watches whether the balancer keeps clients at their instance, if a nonce is good at one process only. From five
+ * minutes after the start, it counts over ten minutes at a time. If at least 100 DPoP requests were accepted in them,
+ * and those with a nonce of another instance are more than one in twenty of these, it reports that once, at the next
+ * request, and stops counting.
  * @returns wraps a guard. All guards that it wraps are counted together.
  */
 export function createAffinityWatch ({ nowMs, onEvent }: AffinityOptions): (guard: Guard) => Guard {
@@ -54,9 +59,10 @@ export function createAffinityWatch ({ nowMs, onEvent }: AffinityOptions): (guar
     else moved++
   }
 
-  return guard => (request, done) => guard(request, (error, identity) => {
-    if (identity?.scheme === 'DPoP') count(true)
-    else if (error instanceof Refusal && error.reason === 'nonce_of_another_instance') count(false)
-    done(error, identity)
-  })
+  return guard => (request, done) =>
+    guard(request, (error, identity) => {
+      if (identity?.scheme === 'DPoP') count(true)
+      else if (error instanceof Refusal && error.reason === 'nonce_of_another_instance') count(false)
+      done(error, identity)
+    })
 }

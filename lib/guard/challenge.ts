@@ -31,8 +31,8 @@ export interface RefusalContext {
 type Parameters = ReadonlyArray<readonly [name: string, value: string]>
 
 /**
- * Returns the headers for a refusal: one WWW-Authenticate line with the challenges of the mode, or Retry-After if the client may
- * send the request again.
+ * Returns the headers for a refusal: one WWW-Authenticate line with the challenges of the mode, or Retry-After if the
+ * client may send the request again.
  */
 export type Challenges = (reason: RefusalReason, context: RefusalContext) => RefusalHeaders
 
@@ -54,9 +54,13 @@ export function createChallenges (policy: ChallengePolicy): Challenges {
 
   return function challenges (reason, context): RefusalHeaders {
     const { status, error } = REFUSALS[reason]
-    if (status === 429 || status === 503) return { 'retry-after': String(Math.max(1, Math.ceil(context.retryAfterSeconds ?? 1))) }
+    if (status === 429 || status === 503) {
+      return { 'retry-after': String(Math.max(1, Math.ceil(context.retryAfterSeconds ?? 1))) }
+    }
     const text = textOf(reason, context)
-    return error === 'use_dpop_nonce' ? { 'www-authenticate': text, 'dpop-nonce': context.nonce! } : { 'www-authenticate': text }
+    return error === 'use_dpop_nonce'
+      ? { 'www-authenticate': text, 'dpop-nonce': context.nonce! }
+      : { 'www-authenticate': text }
   }
 }
 
@@ -64,12 +68,14 @@ function challengesFor (reason: RefusalReason, policy: ChallengePolicy, context:
   const { error } = REFUSALS[reason]
   // Clients of today find this error only in a header that holds one challenge.
   if (error === 'use_dpop_nonce') return challenge('DPoP', [...errorParameters(reason, context), algsOf(policy)])
-  return offeredSchemes(policy.mode).map(scheme => challenge(scheme, [
-    ...(error && scheme === context.scheme ? errorParameters(reason, context) : []),
-    ...(error ? [] : scopeParameter(context)),
-    ...(policy.resourceMetadataUrl ? [['resource_metadata', policy.resourceMetadataUrl] as const] : []),
-    ...(scheme === 'DPoP' ? [algsOf(policy)] : [])
-  ])).join(', ')
+  return offeredSchemes(policy.mode).map(scheme =>
+    challenge(scheme, [
+      ...(error && scheme === context.scheme ? errorParameters(reason, context) : []),
+      ...(error ? [] : scopeParameter(context)),
+      ...(policy.resourceMetadataUrl ? [['resource_metadata', policy.resourceMetadataUrl] as const] : []),
+      ...(scheme === 'DPoP' ? [algsOf(policy)] : [])
+    ])
+  ).join(', ')
 }
 
 function errorParameters (reason: RefusalReason, context: RefusalContext): Parameters {
@@ -89,7 +95,10 @@ function neededParameters (reason: RefusalReason, context: RefusalContext): Para
   ]
 }
 
-/** The scopes of the route (RFC 6750 section 3). A client without a token gets them too, so that it requests all of them at once. */
+/**
+ * The scopes of the route (RFC 6750 section 3). A client without a token gets them too, so that it requests all of them
+ * at once.
+ */
 function scopeParameter ({ requirement, guard }: RefusalContext): Parameters {
   const scopes = new Set([...guard?.requirements ?? [], requirement].flatMap(scopesOf))
   return scopes.size === 0 ? [] : [['scope', [...scopes].join(' ')]]
@@ -100,9 +109,11 @@ function algsOf ({ algs }: ChallengePolicy): Parameters[number] {
 }
 
 /**
- * One challenge (RFC 9110 section 11.3). No value holds a quote or a back-slash: each is a fixed text or a setting that was checked
- * before.
+ * One challenge (RFC 9110 section 11.3). No value holds a quote or a back-slash: each is a fixed text or a setting that
+ * was checked before.
  */
 function challenge (scheme: AuthScheme, parameters: Parameters): string {
-  return parameters.length === 0 ? scheme : `${scheme} ${parameters.map(([name, value]) => `${name}="${value}"`).join(', ')}`
+  return parameters.length === 0
+    ? scheme
+    : `${scheme} ${parameters.map(([name, value]) => `${name}="${value}"`).join(', ')}`
 }

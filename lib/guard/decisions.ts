@@ -24,7 +24,10 @@ export interface DecisionListener<Request> {
   refused (request: Request, because: RefusedBecause): void
 }
 
-/** The place at which each decision is known, whatever door the request came through. Without a listener it costs nothing. */
+/**
+ * The place at which each decision is known, whatever door the request came through. Without a listener it costs
+ * nothing.
+ */
 export interface Decisions<Request> {
   listener: DecisionListener<Request> | undefined
   /** Where a request went. A gate has its own answer. */

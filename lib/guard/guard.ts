@@ -55,8 +55,8 @@ export interface GuardOptions {
 export type GuardDone = (error: Error | null, identity?: Identity) => void
 
 /**
- * Decides who sends a request. It checks the credentials, then the token, then the proof that belongs to the token. Errors are of
- * the type Refusal.
+ * Decides who sends a request. It checks the credentials, then the token, then the proof that belongs to the token.
+ * Errors are of the type Refusal.
  */
 export type Guard = (request: GuardedRequest, done: GuardDone) => void
 
@@ -77,15 +77,26 @@ export function createGuard (options: GuardOptions): Guard {
     }
     options.tokens.verify(credentials.token, credentials.scheme, known, now, (error, token) => {
       if (!token) return done(error)
-      verifyBinding(options, request, credentials, token, now, (error, identity) => done(error && refusalOfIssuer(error, token.issuer), identity))
+      verifyBinding(
+        options,
+        request,
+        credentials,
+        token,
+        now,
+        (error, identity) => done(error && refusalOfIssuer(error, token.issuer), identity)
+      )
     })
   }
 }
 
 /** The checks that tie the request to what the token is bound to, if it is. */
 function verifyBinding (
-  options: GuardOptions, request: GuardedRequest, { scheme }: Credentials,
-  token: VerifiedToken, now: number, done: GuardDone
+  options: GuardOptions,
+  request: GuardedRequest,
+  { scheme }: Credentials,
+  token: VerifiedToken,
+  now: number,
+  done: GuardDone
 ): void {
   let proof: PresentedProof | undefined
   try {
@@ -102,11 +113,15 @@ function verifyBinding (
 }
 
 /**
- * A token that is bound to a certificate passes only with that certificate (RFC 8705 section 3). It is checked before scheme and
- * proof, because it is about the token. For any other token nothing is read.
+ * A token that is bound to a certificate passes only with that certificate (RFC 8705 section 3). It is checked before
+ * scheme and proof, because it is about the token. For any other token nothing is read.
  * @throws Refusal certificate_missing, certificate_unreadable, certificate_mismatch
  */
-export function verifyCertificate ({ x5tS256 }: Binding, { received }: Message, readCertificate: CertificateReader): void {
+export function verifyCertificate (
+  { x5tS256 }: Binding,
+  { received }: Message,
+  readCertificate: CertificateReader
+): void {
   if (x5tS256 !== undefined && readCertificate(received) !== x5tS256) throw new Refusal('certificate_mismatch')
 }
 
@@ -135,7 +150,12 @@ export function readProofLine ({ dpop, dpopCount }: Message): string {
 }
 
 /** @throws Refusal proof_missing, proof_repeated */
-function presentProof (options: GuardOptions, { message, method, url }: GuardedRequest, token: VerifiedToken, now: number): PresentedProof {
+function presentProof (
+  options: GuardOptions,
+  { message, method, url }: GuardedRequest,
+  token: VerifiedToken,
+  now: number
+): PresentedProof {
   return {
     proof: readProofLine(message),
     method,
@@ -147,8 +167,8 @@ function presentProof (options: GuardOptions, { message, method, url }: GuardedR
 }
 
 /**
- * The client is counted after its proof has passed, since only then is it known to be the sender. It is counted before the `jti` is
- * recorded, so a limited client leaves no record.
+ * The client is counted after its proof has passed, since only then is it known to be the sender. It is counted before
+ * the `jti` is recorded, so a limited client leaves no record.
  */
 function verifyProof (options: GuardOptions, proof: PresentedProof, token: VerifiedToken, done: GuardDone): void {
   const { proofs, rateLimit } = options

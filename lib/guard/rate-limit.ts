@@ -2,11 +2,16 @@ import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { VerifiedToken } from '../token/verified-tokens.ts'
 
-/** Maximum number of clients that are counted at a time. Beyond it, the client that was silent for longest is evicted. */
+/**
+ * Maximum number of clients that are counted at a time. Beyond it, the client that was silent for longest is evicted.
+ */
 export const MAX_CLIENTS = 50_000
 export const WINDOW_MS = 60_000
 
-/** The longest name that is kept as it is. A subject may fill a whole token, and names of that length would fill the memory. */
+/**
+ * The longest name that is kept as it is. A subject may fill a whole token, and names of that length would fill the
+ * memory.
+ */
 const MAX_NAME_CHARS = 128
 
 export interface RateLimitOptions {
@@ -20,8 +25,8 @@ export interface RateLimitOptions {
 export type RateLimit = ReturnType<typeof createRateLimit>
 
 /**
- * Counts how many requests each client has sent in its current minute. A minute begins with the first request after the last minute
- * has ended.
+ * Counts how many requests each client has sent in its current minute. A minute begins with the first request after the
+ * last minute has ended.
  */
 export function createRateLimit ({ max, nowMs, maxClients = MAX_CLIENTS }: RateLimitOptions) {
   const clients = new LRUCache<string, { count: number, readonly endsAtMs: number }>({ max: maxClients })
@@ -51,10 +56,11 @@ export function createRateLimit ({ max, nowMs, maxClients = MAX_CLIENTS }: RateL
 }
 
 /**
- * The name under which the requests of one client are counted. It is the key that the token is bound to (RFC 7638 thumbprint). For
- * an unbound token it is the subject, which every token has. The client id (RFC 9068 section 2.2) is not used: many providers write
- * none, and if one application serves many users, one of them could use up the limit of the others. Names of the two kinds never
- * meet, and neither do names of two issuers: each chooses its subjects as it likes. No name is longer than 128 characters.
+ * The name under which the requests of one client are counted. It is the key that the token is bound to (RFC 7638
+ * thumbprint). For an unbound token it is the subject, which every token has. The client id (RFC 9068 section 2.2) is
+ * not used: many providers write none, and if one application serves many users, one of them could use up the limit of
+ * the others. Names of the two kinds never meet, and neither do names of two issuers: each chooses its subjects as it
+ * likes. No name is longer than 128 characters.
  */
 export function clientKey ({ binding: { jkt }, issuer, claims: { sub } }: VerifiedToken): string {
   // An issuer is a URL, which has no space.

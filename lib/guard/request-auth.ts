@@ -11,17 +11,21 @@ export interface RequestAuth {
   /** RFC 7638 thumbprint of the key that the token is bound to, or undefined. */
   readonly jkt: string | undefined
   /**
-   * Who acts for the subject: the `sub` of the outermost `act` (RFC 8693 section 4.1), or undefined. `require({ claims: { 'act.sub': ... } })`
-   * asks for it.
+   * Who acts for the subject: the `sub` of the outermost `act` (RFC 8693 section 4.1), or undefined. `require({ claims:
+   * { 'act.sub': ... } })` asks for it.
    */
   readonly actor: string | undefined
   /** The issuer of the token, as the settings name it. */
   readonly issuer: string
-  /** When the token expires, in Unix seconds. If its issuer does not say, the time until which the issuer's answer about it is used. */
+  /**
+   * When the token expires, in Unix seconds. If its issuer does not say, the time until which the issuer's answer about
+   * it is used.
+   */
   readonly expiresAt: number
   /**
-   * Aborts when the token is revoked, or would be refused for its age: for work that goes on after the request was admitted, such as a
-   * `fetch` or a stream of events. Its `reason` is an Error whose `code` is `token_revoked` or `token_expired`.
+   * Aborts when the token is revoked, or would be refused for its age: for work that goes on after the request was
+   * admitted, such as a `fetch` or a stream of events. Its `reason` is an Error whose `code` is `token_revoked` or
+   * `token_expired`.
    */
   readonly signal: AbortSignal
 }
@@ -57,7 +61,10 @@ export type TokenSignals = ReturnType<typeof createTokenSignals>
 
 /** Ends signals when their token has been revoked or has expired. */
 export function createTokenSignals ({ revocationOf, clockToleranceSeconds, now, every }: TokenSignalsOptions) {
-  /** Keeps the controller of a signal alive as long as the signal: a `fetch` holds only the signal, and outlives the request. */
+  /**
+   * Keeps the controller of a signal alive as long as the signal: a `fetch` holds only the signal, and outlives the
+   * request.
+   */
   const controllers = new WeakMap<AbortSignal, AbortController>()
   const watched = new Map<WeakRef<AbortController>, VerifiedToken>()
   let stop: (() => void) | undefined
@@ -82,7 +89,10 @@ export function createTokenSignals ({ revocationOf, clockToleranceSeconds, now, 
   }
 
   return {
-    /** A new signal, which is watched for as long as others hold it. Here it is held only weakly, so a forgotten one costs nothing. */
+    /**
+     * A new signal, which is watched for as long as others hold it. Here it is held only weakly, so a forgotten one
+     * costs nothing.
+     */
     signalFor (token: VerifiedToken): AbortSignal {
       const controller = new AbortController()
       controllers.set(controller.signal, controller)

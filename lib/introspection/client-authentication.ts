@@ -11,7 +11,9 @@ export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post',
 export type ClientAuthMethod = (typeof CLIENT_AUTH_METHODS)[number]
 
 /** Authenticates one request: returns the headers, and the members of the form, that are added to it. */
-export type ClientAuthentication = () => Promise<{ readonly headers: Readonly<Record<string, string>>, readonly form: Readonly<Record<string, string>> }>
+export type ClientAuthentication = () => Promise<
+  { readonly headers: Readonly<Record<string, string>>, readonly form: Readonly<Record<string, string>> }
+>
 
 export interface ClientCredentials {
   readonly method: ClientAuthMethod
@@ -20,7 +22,10 @@ export interface ClientCredentials {
   readonly clientSecret: string | undefined
   /** For `private_key_jwt`. */
   readonly key: ClientKey | undefined
-  /** The audience of an assertion: the issuer, as the provider spells it (RFC 7523 section 3), or what the provider wants in its place. */
+  /**
+   * The audience of an assertion: the issuer, as the provider spells it (RFC 7523 section 3), or what the provider
+   * wants in its place.
+   */
   readonly audience: () => string
   /** Unix seconds. */
   readonly now: () => number
@@ -30,12 +35,19 @@ export interface ClientCredentials {
 export function createClientAuthentication (credentials: ClientCredentials): ClientAuthentication {
   const { method, clientId, clientSecret, key } = credentials
   if (method === 'client_secret_basic') {
-    const authorization = `Basic ${Buffer.from(`${formEncoded(clientId)}:${formEncoded(clientSecret!)}`).toString('base64')}`
+    const authorization = `Basic ${
+      Buffer.from(`${formEncoded(clientId)}:${formEncoded(clientSecret!)}`).toString('base64')
+    }`
     return async () => ({ headers: { authorization }, form: {} })
   }
-  if (method === 'client_secret_post') return async () => ({ headers: {}, form: { client_id: clientId, client_secret: clientSecret! } })
+  if (method === 'client_secret_post') {
+    return async () => ({ headers: {}, form: { client_id: clientId, client_secret: clientSecret! } })
+  }
   const type = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
-  return async () => ({ headers: {}, form: { client_id: clientId, client_assertion_type: type, client_assertion: await makeAssertion(key!, credentials) } })
+  return async () => ({
+    headers: {},
+    form: { client_id: clientId, client_assertion_type: type, client_assertion: await makeAssertion(key!, credentials) }
+  })
 }
 
 /** RFC 6749 section 2.3.1: both parts of Basic credentials are encoded as in a form. */
@@ -74,17 +86,28 @@ function algOf ({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): JwsAlg 
 
 function isAlgOf (alg: string, key: KeyObject): alg is JwsAlg {
   const natural = algOf(key)
-  return alg === natural || (natural === 'EdDSA' && alg === 'Ed25519') || (natural === 'RS256' && Object.hasOwn(ALGORITHMS, alg) && ALGORITHMS[alg as JwsAlg].kty === 'RSA')
+  return alg === natural || (natural === 'EdDSA' && alg === 'Ed25519') ||
+    (natural === 'RS256' && Object.hasOwn(ALGORITHMS, alg) && ALGORITHMS[alg as JwsAlg].kty === 'RSA')
 }
 
 const ASSERTION_SECONDS = 60
 const signOnThreadPool = promisify(sign)
 
 /** RFC 7523 section 3. */
-async function makeAssertion ({ key, alg, kid }: ClientKey, { clientId, audience, now, randomBytes }: ClientCredentials): Promise<string> {
+async function makeAssertion (
+  { key, alg, kid }: ClientKey,
+  { clientId, audience, now, randomBytes }: ClientCredentials
+): Promise<string> {
   const iat = Math.floor(now())
   const header = { alg, typ: 'JWT', ...(kid === undefined ? {} : { kid }) }
-  const claims = { iss: clientId, sub: clientId, aud: audience(), jti: randomBytes(16).toString('base64url'), iat, exp: iat + ASSERTION_SECONDS }
+  const claims = {
+    iss: clientId,
+    sub: clientId,
+    aud: audience(),
+    jti: randomBytes(16).toString('base64url'),
+    iat,
+    exp: iat + ASSERTION_SECONDS
+  }
   const input = `${encodeJson(header)}.${encodeJson(claims)}`
   const { digest, signing } = ALGORITHMS[alg]
   const signature = await signOnThreadPool(digest, Buffer.from(input), { key, dsaEncoding: 'ieee-p1363', ...signing })

@@ -7,7 +7,10 @@ import type { Surroundings } from '../surroundings.ts'
 
 /** A discovered address is looked up again after this time, as the location of the keys is. */
 const KNOWN_MS = 10 * 60_000
-/** For how long a failed look-up stands: any client can ask about a made-up token, and no flood of them may reach the provider. */
+/**
+ * For how long a failed look-up stands: any client can ask about a made-up token, and no flood of them may reach the
+ * provider.
+ */
 const FAILED_MS = 1000
 
 export interface EndpointOptions {
@@ -22,8 +25,8 @@ export interface EndpointOptions {
 export type IntrospectionEndpoint = ReturnType<typeof createEndpoint>
 
 /**
- * The introspection endpoint of an issuer: the configured one, or the one that its discovery document names (RFC 8414 section 2). Such a
- * document is whole without `jwks_uri`: an issuer of opaque tokens needs no keys.
+ * The introspection endpoint of an issuer: the configured one, or the one that its discovery document names (RFC 8414
+ * section 2). Such a document is whole without `jwks_uri`: an issuer of opaque tokens needs no keys.
  */
 export function createEndpoint ({ issuer, discovery, configured, transport, surroundings }: EndpointOptions) {
   const { now, after, random, steadyMs } = surroundings
@@ -55,7 +58,9 @@ export function createEndpoint ({ issuer, discovery, configured, transport, surr
   const find: AddressFinder = async exchange => {
     if (known !== undefined && steadyMs() < untilMs) return known
     if (!running && steadyMs() < failedUntilMs) throw failure
-    running ??= lookUp(exchange).finally(() => { running = undefined })
+    running ??= lookUp(exchange).finally(() => {
+      running = undefined
+    })
     return running
   }
 

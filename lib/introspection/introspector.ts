@@ -31,8 +31,8 @@ export interface IntrospectorOptions {
   readonly endpoint: AddressFinder
   readonly authenticate: ClientAuthentication
   /**
-   * Reads an answer that is a JWT (RFC 9701 section 5): the members are its `token_introspection`. Undefined if answers are plain
-   * JSON. Rejects with ProviderFailure.
+   * Reads an answer that is a JWT (RFC 9701 section 5): the members are its `token_introspection`. Undefined if answers
+   * are plain JSON. Rejects with ProviderFailure.
    */
   readonly readSigned: ((jwt: string) => Promise<ReadAnswer>) | undefined
 }
@@ -47,16 +47,24 @@ const RETRY_AFTER_SECONDS = 1
 /** Asks the provider about tokens. */
 export function createIntrospector ({ transport, endpoint, authenticate, readSigned }: IntrospectorOptions) {
   /** The calls by their tokens. The first `MAX_IN_FLIGHT` are under way, and the others wait. */
-  const running = new Map<string, { readonly exchange: ProviderSession, readonly answer: Promise<IntrospectionAnswer> }>()
+  const running = new Map<
+    string,
+    { readonly exchange: ProviderSession, readonly answer: Promise<IntrospectionAnswer> }
+  >()
   const waiting: Array<() => void> = []
-  /** `failures`: calls without an answer that could be used. `turnedAway`: tokens that caused no call, because too many were under way. */
+  /**
+   * `failures`: calls without an answer that could be used. `turnedAway`: tokens that caused no call, because too many
+   * were under way.
+   */
   const counts = { active: 0, inactive: 0, failures: 0, turnedAway: 0 }
 
   /** Resolves when the call may begin. Undefined if there is no place for it. */
   function takePlace (isStranger: boolean): Promise<void> | undefined {
     if (running.size < MAX_IN_FLIGHT) return Promise.resolve()
     if (isStranger || waiting.length >= MAX_WAITING) return undefined
-    return new Promise(resolve => { waiting.push(resolve) })
+    return new Promise(resolve => {
+      waiting.push(resolve)
+    })
   }
 
   async function call (token: string, exchange: ProviderSession, place: Promise<void>): Promise<IntrospectionAnswer> {
@@ -66,8 +74,14 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
       return answer
     }, error => {
       counts.failures++
-      const { word, detail, facts: { expected, found } } = error instanceof ProviderFailure ? error : new ProviderFailure('unexpected', (error as Error).name)
-      throw unavailable(word, { ...detail !== undefined && { detail }, ...expected !== undefined && { expected }, ...found !== undefined && { found } })
+      const { word, detail, facts: { expected, found } } = error instanceof ProviderFailure
+        ? error
+        : new ProviderFailure('unexpected', (error as Error).name)
+      throw unavailable(word, {
+        ...detail !== undefined && { detail },
+        ...expected !== undefined && { expected },
+        ...found !== undefined && { found }
+      })
     }).finally(() => {
       exchange.close()
       running.delete(token)
@@ -83,7 +97,9 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
       body: new URLSearchParams({ token, token_type_hint: 'access_token', ...form }).toString()
     })
     if (status !== 200) throw new ProviderFailure('status', status)
-    const answer = readSigned ? await readSigned(body.toString('latin1')) : { members: parseDocument(body, 'introspection_malformed'), expiresAt: Infinity }
+    const answer = readSigned
+      ? await readSigned(body.toString('latin1'))
+      : { members: parseDocument(body, 'introspection_malformed'), expiresAt: Infinity }
     const { members: { active, ...claims }, expiresAt } = answer
     // It says nothing unless it is one of the two booleans.
     if (typeof active !== 'boolean') throw new ProviderFailure('introspection_malformed')
@@ -92,8 +108,8 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
 
   return {
     /**
-     * One call for a token, however many callers wait for it. If all calls are under way, a stranger is turned away, and a token that is
-     * no stranger gets the next call that is free.
+     * One call for a token, however many callers wait for it. If all calls are under way, a stranger is turned away,
+     * and a token that is no stranger gets the next call that is free.
      * @param isStranger whether the token may be made up: it was neither verified nor active before
      * @throws Refusal introspection_unavailable
      */
@@ -120,5 +136,8 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
 }
 
 function unavailable (failure: string, more: RefusalDetail = {}): Refusal {
-  return new Refusal('introspection_unavailable', { detail: { failure, ...more }, retryAfterSeconds: RETRY_AFTER_SECONDS })
+  return new Refusal('introspection_unavailable', {
+    detail: { failure, ...more },
+    retryAfterSeconds: RETRY_AFTER_SECONDS
+  })
 }

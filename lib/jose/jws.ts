@@ -28,7 +28,9 @@ export function splitCompactJws (text: string): CompactJws | undefined {
   const header = text.slice(0, first)
   const payload = text.slice(first + 1, second)
   const signature = text.slice(second + 1)
-  if (!isCanonicalBase64url(header) || !isCanonicalBase64url(payload) || !isCanonicalBase64url(signature)) return undefined
+  if (!isCanonicalBase64url(header) || !isCanonicalBase64url(payload) || !isCanonicalBase64url(signature)) {
+    return undefined
+  }
   return { header, payload, signature }
 }
 
@@ -54,7 +56,10 @@ export function decodeJsonObject (segment: string): JsonObject | undefined {
   }
 }
 
-/** Compares a `typ` header with a media type. Case makes no difference, and `application/` may be left out (RFC 7515 section 4.1.9). */
+/**
+ * Compares a `typ` header with a media type. Case makes no difference, and `application/` may be left out (RFC 7515
+ * section 4.1.9).
+ */
 export function isMediaType (typ: unknown, expected: string): boolean {
   if (typeof typ !== 'string') return false
   const lower = typ.toLowerCase()

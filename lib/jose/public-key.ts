@@ -10,7 +10,13 @@ const MAX_MODULUS_BITS = 4096
 const MAX_EXPONENT_BITS = 32
 /** 4096 bits take 683 characters. The rest allows for leading zeros. A longer text is not decoded. */
 const MAX_NUMBER_CHARACTERS = 700
-const COORDINATE_BYTES: Readonly<Record<string, number>> = { 'P-256': 32, 'P-384': 48, 'P-521': 66, Ed25519: 32, Ed448: 57 }
+const COORDINATE_BYTES: Readonly<Record<string, number>> = {
+  'P-256': 32,
+  'P-384': 48,
+  'P-521': 66,
+  Ed25519: 32,
+  Ed448: 57
+}
 /** FIPS 204 section 4. */
 const ML_DSA_44_BYTES = 1312
 /** The members of private and symmetric keys (RFC 7518 section 6, RFC 9964). */
@@ -23,23 +29,40 @@ export type PublicJwk =
   | { readonly e: string, readonly kty: 'RSA', readonly n: string }
   | { readonly alg: 'ML-DSA-44', readonly kty: 'AKP', readonly pub: string }
 
-/** Why a JWK may not verify signatures, in the order of the checks. The words are stable, for logs. docs/reference/monitoring.md explains each. */
-export const JWK_FAULTS = Object.freeze([
-  'not_a_key', 'key_type', 'key_use', 'algorithm', 'key_id', 'private_key', 'modulus', 'exponent', 'curve', 'point'
-] as const)
+/**
+ * Why a JWK may not verify signatures, in the order of the checks. The words are stable, for logs.
+ * docs/reference/monitoring.md explains each.
+ */
+export const JWK_FAULTS = Object.freeze(
+  [
+    'not_a_key',
+    'key_type',
+    'key_use',
+    'algorithm',
+    'key_id',
+    'private_key',
+    'modulus',
+    'exponent',
+    'curve',
+    'point'
+  ] as const
+)
 
 export type JwkFault = (typeof JWK_FAULTS)[number]
 
 /**
- * Decides whether a JWK may verify signatures by an algorithm (RFC 7517 section 4, RFC 7518 section 6, RFC 8037 section 2, RFC 9964), and
- * takes the members that make the key. It must be of the algorithm's type and curve, and not be reserved for encryption, for another
- * algorithm or for signing only. One with private members is refused, because anyone could sign with it. An RSA key has an odd modulus of
- * 2048 to 4096 bits and an odd exponent of 3 or more and at most 32 bits, since a larger number costs its sender nothing and the verifier
- * much. Coordinates have every leading zero (RFC 7518 section 6.2.1.2).
+ * Decides whether a JWK may verify signatures by an algorithm (RFC 7517 section 4, RFC 7518 section 6, RFC 8037 section
+ * 2, RFC 9964), and takes the members that make the key. It must be of the algorithm's type and curve, and not be
+ * reserved for encryption, for another algorithm or for signing only. One with private members is refused, because
+ * anyone could sign with it. An RSA key has an odd modulus of 2048 to 4096 bits and an odd exponent of 3 or more and at
+ * most 32 bits, since a larger number costs its sender nothing and the verifier much. Coordinates have every leading
+ * zero (RFC 7518 section 6.2.1.2).
  *
- * It builds no key, so it costs no more than reading, whatever the size of the input. Whether a point is on its curve shows in `importPublicJwk`.
- * @param origin `proof`: the header of a proof. `set`: the key set of a provider or of a file. Only there RSA numbers may begin with zero
- * bytes (against RFC 7518 section 2: then one key has several thumbprints), a `kid` must be a text, and Ed448 is not accepted
+ * It builds no key, so it costs no more than reading, whatever the size of the input. Whether a point is on its curve
+ * shows in `importPublicJwk`.
+ * @param origin `proof`: the header of a proof. `set`: the key set of a provider or of a file. Only there RSA numbers
+ * may begin with zero bytes (against RFC 7518 section 2: then one key has several thumbprints), a `kid` must be a text,
+ * and Ed448 is not accepted
  */
 export function readPublicJwk (jwk: unknown, alg: JwsAlg, origin: 'proof' | 'set'): PublicJwk | JwkFault {
   if (!isJsonObject(jwk)) return 'not_a_key'
@@ -62,7 +85,8 @@ export function readPublicJwk (jwk: unknown, alg: JwsAlg, origin: 'proof' | 'set
 
 /** RFC 7517 sections 4.2 and 4.3. */
 function isForVerifying ({ use, key_ops: keyOps }: JsonObject): boolean {
-  return (use === undefined || use === 'sig') && (keyOps === undefined || (Array.isArray(keyOps) && keyOps.includes('verify')))
+  return (use === undefined || use === 'sig') &&
+    (keyOps === undefined || (Array.isArray(keyOps) && keyOps.includes('verify')))
 }
 
 /** RFC 7517 section 4.4. A key of ML-DSA must have an `alg` (RFC 9964). */
@@ -90,7 +114,10 @@ function isBytes (value: unknown, length: number): value is string {
   return typeof value === 'string' && value.length === Math.ceil(length * 8 / 6) && isCanonicalBase64url(value)
 }
 
-/** RFC 7638 thumbprint with SHA-256, base64url. Its input needs no escaping: the members hold only base64url and names of curves and algorithms. */
+/**
+ * RFC 7638 thumbprint with SHA-256, base64url. Its input needs no escaping: the members hold only base64url and names
+ * of curves and algorithms.
+ */
 export function thumbprint (jwk: PublicJwk): string {
   return hash('sha256', JSON.stringify(jwk), 'base64url')
 }

@@ -2,13 +2,26 @@ import { constants, verify } from 'node:crypto'
 import type { KeyObject, SigningOptions, VerifyKeyObjectInput } from 'node:crypto'
 
 /** The known values of `alg` (RFC 7518 section 3.1, RFC 8037, RFC 9864, RFC 9964). */
-export const JWS_ALGS = ['ES256', 'ES384', 'ES512', 'PS256', 'PS384', 'PS512', 'RS256', 'RS384', 'RS512', 'EdDSA', 'Ed25519', 'ML-DSA-44'] as const
+export const JWS_ALGS = [
+  'ES256',
+  'ES384',
+  'ES512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'RS256',
+  'RS384',
+  'RS512',
+  'EdDSA',
+  'Ed25519',
+  'ML-DSA-44'
+] as const
 
 export type JwsAlg = (typeof JWS_ALGS)[number]
 
 /**
- * What a JWS algorithm requires of a key, and the options with which node:crypto verifies it (RFC 7518 section 3.1, RFC 8037, RFC
- * 9864).
+ * What a JWS algorithm requires of a key, and the options with which node:crypto verifies it (RFC 7518 section 3.1, RFC
+ * 8037, RFC 9864).
  */
 export interface AlgorithmSpec {
   readonly kty: 'EC' | 'RSA' | 'OKP' | 'AKP'
@@ -22,10 +35,19 @@ export interface AlgorithmSpec {
   readonly signing?: SigningOptions
 }
 
-const ec = (crv: string, digest: string, signatureBytes: number): AlgorithmSpec => ({ kty: 'EC', crvs: [crv], digest, signatureBytes })
+const ec = (crv: string, digest: string, signatureBytes: number): AlgorithmSpec => ({
+  kty: 'EC',
+  crvs: [crv],
+  digest,
+  signatureBytes
+})
 const rsa = (digest: string): AlgorithmSpec => ({ kty: 'RSA', crvs: [], digest })
-const pss = (digest: string, saltLength: number): AlgorithmSpec =>
-  ({ kty: 'RSA', crvs: [], digest, signing: { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength } })
+const pss = (digest: string, saltLength: number): AlgorithmSpec => ({
+  kty: 'RSA',
+  crvs: [],
+  digest,
+  signing: { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength }
+})
 
 export const ALGORITHMS: Readonly<Record<JwsAlg, AlgorithmSpec>> = {
   ES256: ec('P-256', 'sha256', 64),
@@ -42,7 +64,10 @@ export const ALGORITHMS: Readonly<Record<JwsAlg, AlgorithmSpec>> = {
   'ML-DSA-44': { kty: 'AKP', crvs: [], digest: null }
 }
 
-/** Whether a key whose `alg` member is `ofKey` may verify a signature with this `alg`. `EdDSA` and `Ed25519` are two names of one algorithm (RFC 9864). */
+/**
+ * Whether a key whose `alg` member is `ofKey` may verify a signature with this `alg`. `EdDSA` and `Ed25519` are two
+ * names of one algorithm (RFC 9864).
+ */
 export function isSameAlg (ofKey: unknown, alg: JwsAlg): boolean {
   const isEdwards = (name: unknown): boolean => name === 'EdDSA' || name === 'Ed25519'
   return ofKey === alg || (isEdwards(ofKey) && isEdwards(alg))
@@ -53,31 +78,53 @@ export function isSameAlg (ofKey: unknown, alg: JwsAlg): boolean {
  * @param signature base64url
  * @param done gets true if the signature belongs to the key, and false in every other case
  */
-export function verifySignature (algorithm: AlgorithmSpec, key: KeyObject, input: string, signature: string, done: (isValid: boolean) => void): void {
+export function verifySignature (
+  algorithm: AlgorithmSpec,
+  key: KeyObject,
+  input: string,
+  signature: string,
+  done: (isValid: boolean) => void
+): void {
   const bytes = decodeSignature(algorithm, signature)
   if (!bytes || !isOfLength(algorithm, key, signature)) return done(false)
-  verify(algorithm.digest, Buffer.from(input, 'latin1'), materialOf(algorithm, key), bytes, (_error, isValid) => done(isValid === true))
+  verify(
+    algorithm.digest,
+    Buffer.from(input, 'latin1'),
+    materialOf(algorithm, key),
+    bytes,
+    (_error, isValid) => done(isValid === true)
+  )
 }
 
 /**
- * Tries a JWS signature under several keys, on the thread of the caller (RFC 7515 section 5.2). It is decoded once for all of them.
+ * Tries a JWS signature under several keys, on the thread of the caller (RFC 7515 section 5.2). It is decoded once for
+ * all of them.
  * @param signature base64url
  * @returns the position of the first key that the signature belongs to, or -1
  */
-export function indexOfSigner (algorithm: AlgorithmSpec, keys: readonly KeyObject[], input: string, signature: string): number {
+export function indexOfSigner (
+  algorithm: AlgorithmSpec,
+  keys: readonly KeyObject[],
+  input: string,
+  signature: string
+): number {
   const bytes = decodeSignature(algorithm, signature)
   if (!bytes) return -1
   const signed = Buffer.from(input, 'latin1')
-  return keys.findIndex(key => isOfLength(algorithm, key, signature) && verify(algorithm.digest, signed, materialOf(algorithm, key), bytes))
+  return keys.findIndex(key =>
+    isOfLength(algorithm, key, signature) && verify(algorithm.digest, signed, materialOf(algorithm, key), bytes)
+  )
 }
 
 /**
- * Whether a signature is as long as its algorithm and key make it (RFC 8017 sections 8.1.2 and 8.2.2). node:crypto takes an RSASSA-PSS
- * signature whose leading zero byte was left out, so that one token would have two texts. Of all others it checks the length itself.
+ * Whether a signature is as long as its algorithm and key make it (RFC 8017 sections 8.1.2 and 8.2.2). node:crypto
+ * takes an RSASSA-PSS signature whose leading zero byte was left out, so that one token would have two texts. Of all
+ * others it checks the length itself.
  * @param signature base64url
  */
 export function isOfLength ({ kty }: AlgorithmSpec, key: KeyObject, signature: string): boolean {
-  return kty !== 'RSA' || Math.floor(signature.length * 3 / 4) === Math.ceil(key.asymmetricKeyDetails!.modulusLength! / 8)
+  return kty !== 'RSA' ||
+    Math.floor(signature.length * 3 / 4) === Math.ceil(key.asymmetricKeyDetails!.modulusLength! / 8)
 }
 
 /** node:crypto gets ECDSA signatures as DER: the JOSE form would cost 60 microseconds more a call on Node 24. */
@@ -95,7 +142,8 @@ const SEQUENCE = 0x30
 const LONG_FORM = 0x81
 
 /**
- * Converts `r || s` (RFC 7518 section 3.4) to `SEQUENCE { r INTEGER, s INTEGER }`. Undefined if the length does not fit the curve.
+ * Converts `r || s` (RFC 7518 section 3.4) to `SEQUENCE { r INTEGER, s INTEGER }`. Undefined if the length does not fit
+ * the curve.
  */
 export function encodeDer (signature: Buffer, signatureBytes: number): Buffer | undefined {
   if (signature.length !== signatureBytes) return undefined

@@ -19,7 +19,11 @@ export interface GuardState {
   readonly verified: Pick<VerifiedTokens, 'state'>
   readonly clientKeys: Pick<ClientKeys, 'state'>
   /** Undefined if nothing can be revoked. */
-  readonly revocation: { readonly counts: ReadonlyMap<string, number>, readonly revocations: Pick<Revocations, 'state'>, readonly transmitters: ReadonlyArray<Pick<Transmitter, 'state'>> } | undefined
+  readonly revocation: {
+    readonly counts: ReadonlyMap<string, number>,
+    readonly revocations: Pick<Revocations, 'state'>,
+    readonly transmitters: ReadonlyArray<Pick<Transmitter, 'state'>>
+  } | undefined
 }
 
 /** The sources of the metrics' values at the moment of a scrape. */
@@ -27,9 +31,15 @@ export interface MetricSources {
   readonly requests: Pick<RequestTally, 'counts' | 'durations'>
   readonly guard: GuardTally
   readonly parts: GuardState
-  readonly connections: { readonly open: number, readonly dropped: number, readonly unreadable: Readonly<Record<number, number>> }
+  readonly connections: {
+    readonly open: number,
+    readonly dropped: number,
+    readonly unreadable: Readonly<Record<number, number>>
+  }
   /** The record of decisions. Undefined if there is none. */
-  readonly audit: { state (): { readonly written: number, readonly lost: number, readonly fault: string | undefined } } | undefined
+  readonly audit:
+    | { state (): { readonly written: number, readonly lost: number, readonly fault: string | undefined } }
+    | undefined
   /** The number of open answers that were ended because their token was. */
   readonly answersEnded: number
   /** The number of requests refused while the process was overloaded. */
@@ -56,8 +66,13 @@ const one = (value: number | undefined): readonly Sample[] => value === undefine
 const by = (label: string, values: Readonly<Record<string, number>>): readonly Sample[] =>
   Object.entries(values).map(([key, value]) => ({ labels: { [label]: key }, value }))
 
-const caches = ({ parts: { verified, clientKeys, issuers } }: MetricSources, read: 'entries' | 'hits' | 'misses'): readonly Sample[] => {
-  const refused = (issuers?.all() ?? []).flatMap(({ introspection }) => introspection ? [introspection.inquiry.state().cache[read]] : [])
+const caches = (
+  { parts: { verified, clientKeys, issuers } }: MetricSources,
+  read: 'entries' | 'hits' | 'misses'
+): readonly Sample[] => {
+  const refused = (issuers?.all() ?? []).flatMap(({ introspection }) =>
+    introspection ? [introspection.inquiry.state().cache[read]] : []
+  )
   return by('cache', {
     tokens: verified.state()[read],
     client_keys: clientKeys.state()[read],
@@ -66,13 +81,16 @@ const caches = ({ parts: { verified, clientKeys, issuers } }: MetricSources, rea
 }
 
 /** Whether there may be more than one issuer. Then a label names each, as the settings name it. */
-const hasSeveral = ({ issuers }: MetricSources['parts']): boolean => issuers !== undefined && (!issuers.isComplete || issuers.all().length > 1)
+const hasSeveral = ({ issuers }: MetricSources['parts']): boolean =>
+  issuers !== undefined && (!issuers.isComplete || issuers.all().length > 1)
 
 /** The samples of each issuer. If the configured domain is unusable, there is none. */
 const issuers = ({ parts }: MetricSources, read: (issuer: IssuerState) => readonly Sample[]): readonly Sample[] =>
   (parts.issuers?.all() ?? []).flatMap(source => {
     const samples = read(source)
-    return hasSeveral(parts) ? samples.map(sample => ({ ...sample, labels: { issuer: source.issuer, ...sample.labels } })) : samples
+    return hasSeveral(parts)
+      ? samples.map(sample => ({ ...sample, labels: { issuer: source.issuer, ...sample.labels } }))
+      : samples
   })
 
 const keys = (sources: MetricSources, read: (state: KeySourceState) => readonly Sample[]): readonly Sample[] =>
@@ -83,91 +101,241 @@ const introspection = (sources: MetricSources, read: (state: InquiryState) => re
   issuers(sources, ({ introspection }) => introspection ? read(introspection.inquiry.state()) : [])
 
 /** The samples of a service that knows revocations. */
-const revocation = ({ parts }: MetricSources, read: (parts: NonNullable<MetricSources['parts']['revocation']>) => readonly Sample[]): readonly Sample[] =>
-  parts.revocation ? read(parts.revocation) : []
+const revocation = (
+  { parts }: MetricSources,
+  read: (parts: NonNullable<MetricSources['parts']['revocation']>) => readonly Sample[]
+): readonly Sample[] => parts.revocation ? read(parts.revocation) : []
 
-/** Every metric of our own. docs/reference/monitoring.md explains them. The metrics of the process are served beside them. */
+/**
+ * Every metric of our own. docs/reference/monitoring.md explains them. The metrics of the process are served beside
+ * them.
+ */
 export const METRICS: readonly MetricSpec[] = [
-  counter('holdfast_requests_total', 'Requests by method, route pattern (at a gate that of the rule), status, scheme of the credentials and end (answered, client_gone, upstream_failed, upgraded, token_ended).',
-    ({ requests }) => requests.counts()),
-  histogram('holdfast_request_duration_seconds', 'Time from reading a request to its end, by method and route pattern; without upgraded connections.',
-    ({ requests }, name) => requests.durations(name)),
-  counter('holdfast_requests_shed_total', 'Requests answered with 503 because the process was overloaded.', ({ shed }) => one(shed)),
+  counter(
+    'holdfast_requests_total',
+    'Requests by method, route pattern (at a gate that of the rule), status, scheme of the credentials and end ' +
+      '(answered, client_gone, upstream_failed, upgraded, token_ended).',
+    ({ requests }) => requests.counts()
+  ),
+  histogram(
+    'holdfast_request_duration_seconds',
+    'Time from reading a request to its end, by method and route pattern; without upgraded connections.',
+    ({ requests }, name) => requests.durations(name)
+  ),
+  counter(
+    'holdfast_requests_shed_total',
+    'Requests answered with 503 because the process was overloaded.',
+    ({ shed }) => one(shed)
+  ),
   gauge('holdfast_connections', 'Open connections.', ({ connections }) => one(connections.open)),
-  counter('holdfast_connections_dropped_total', 'Connections refused because the most that are allowed were already open.',
-    ({ connections }) => one(connections.dropped)),
-  counter('holdfast_requests_unreadable_total', 'Requests answered before they could be read, by status: 400 (no valid HTTP), 408 (too slow), 431 (headers too large).',
-    ({ connections }) => by('status', connections.unreadable)),
-  counter('holdfast_refusals_total', 'Refused requests by reason, and if there are several issuers, by that of the token.',
-    ({ guard, parts }) => hasSeveral(parts) ? guard.refusalsByIssuer() : by('reason', guard.refusals)),
-  counter('holdfast_mcp_messages_total', 'Messages of the Model Context Protocol at the gate by path, method and tool of their rule, and what became of their request.',
-    ({ guard }) => guard.messages()),
-  histogram('holdfast_verification_duration_seconds',
-    'Kind token: time to verify the signature of an access token that was not in the cache. Kind proof: time for all checks of a good DPoP proof, without the record of its jti.',
-    ({ guard }, name) => [...guard.tokens.samples(name, { kind: 'token' }), ...guard.proofs.samples(name, { kind: 'proof' })]),
-  gauge('holdfast_cache_entries', 'Entries in the caches of verified tokens, of client keys, and of refusals by introspection.', sources => caches(sources, 'entries')),
+  counter(
+    'holdfast_connections_dropped_total',
+    'Connections refused because the most that are allowed were already open.',
+    ({ connections }) => one(connections.dropped)
+  ),
+  counter(
+    'holdfast_requests_unreadable_total',
+    'Requests answered before they could be read, by status: 400 (no valid HTTP), 408 (too slow), 431 (headers ' +
+      'too large).',
+    ({ connections }) => by('status', connections.unreadable)
+  ),
+  counter(
+    'holdfast_refusals_total',
+    'Refused requests by reason, and if there are several issuers, by that of the token.',
+    ({ guard, parts }) => hasSeveral(parts) ? guard.refusalsByIssuer() : by('reason', guard.refusals)
+  ),
+  counter(
+    'holdfast_mcp_messages_total',
+    'Messages of the Model Context Protocol at the gate by path, method and tool of their rule, and what became ' +
+      'of their request.',
+    ({ guard }) => guard.messages()
+  ),
+  histogram(
+    'holdfast_verification_duration_seconds',
+    'Kind token: time to verify the signature of an access token that was not in the cache. Kind proof: time for ' +
+      'all checks of a good DPoP proof, without the record of its jti.',
+    (
+      { guard },
+      name
+    ) => [...guard.tokens.samples(name, { kind: 'token' }), ...guard.proofs.samples(name, { kind: 'proof' })]
+  ),
+  gauge(
+    'holdfast_cache_entries',
+    'Entries in the caches of verified tokens, of client keys, and of refusals by introspection.',
+    sources => caches(sources, 'entries')
+  ),
   counter('holdfast_cache_hits_total', 'Look-ups that found an entry, by cache.', sources => caches(sources, 'hits')),
-  counter('holdfast_cache_misses_total', 'Look-ups that found no entry, by cache.', sources => caches(sources, 'misses')),
-  gauge('holdfast_replay_ready', '1 if the replay store could decide a record now, 0 if not, by kind of store.', ({ parts }) => {
-    const { kind, ready } = parts.replay.state()
-    return by('kind', { [kind]: ready ? 1 : 0 })
-  }),
-  gauge('holdfast_replay_entries', 'Live records in the replay store; absent if the store cannot tell.',
-    ({ parts }) => one(parts.replay.state().entries)),
-  gauge('holdfast_replay_max_entries', 'Most live records that the replay store can hold; absent if it has no limit.',
-    ({ parts }) => one(parts.replay.state().max)),
-  gauge('holdfast_replay_bytes', 'Memory in bytes that the records of the replay store take; absent if the store cannot tell.',
-    ({ parts }) => one(parts.replay.state().bytes)),
-  counter('holdfast_replay_records_total',
-    'Records at the replay store, by outcome: first (first use), seen (a replay), undecided (503, or 429 for a key beyond its share).',
+  counter(
+    'holdfast_cache_misses_total',
+    'Look-ups that found no entry, by cache.',
+    sources => caches(sources, 'misses')
+  ),
+  gauge(
+    'holdfast_replay_ready',
+    '1 if the replay store could decide a record now, 0 if not, by kind of store.',
+    ({ parts }) => {
+      const { kind, ready } = parts.replay.state()
+      return by('kind', { [kind]: ready ? 1 : 0 })
+    }
+  ),
+  gauge(
+    'holdfast_replay_entries',
+    'Live records in the replay store; absent if the store cannot tell.',
+    ({ parts }) => one(parts.replay.state().entries)
+  ),
+  gauge(
+    'holdfast_replay_max_entries',
+    'Most live records that the replay store can hold; absent if it has no limit.',
+    ({ parts }) => one(parts.replay.state().max)
+  ),
+  gauge(
+    'holdfast_replay_bytes',
+    'Memory in bytes that the records of the replay store take; absent if the store cannot tell.',
+    ({ parts }) => one(parts.replay.state().bytes)
+  ),
+  counter(
+    'holdfast_replay_records_total',
+    'Records at the replay store, by outcome: first (first use), seen (a replay), undecided (503, or 429 for a ' +
+      'key beyond its share).',
     ({ parts }) => {
       const { records, seen, refused } = parts.replay.state()
       return by('outcome', { first: records - seen - refused, seen, undecided: refused })
-    }),
-  histogram('holdfast_replay_record_duration_seconds', 'Time of a record at a shared replay store; empty if the store is in memory.',
-    ({ guard }, name) => guard.records.samples(name)),
-  gauge('holdfast_keys', 'Signing keys of the provider that are in use now.', sources => keys(sources, state => one(state.keys))),
-  gauge('holdfast_keys_needed', '1, or 0 if the provider publishes no keys and needs none, because all of its tokens are opaque.',
-    sources => issuers(sources, issuer => one(isWithoutKeys(issuer) ? 0 : 1))),
-  gauge('holdfast_keys_passed_over', 'Entries of the last key set that are not used, by reason.',
-    sources => keys(sources, state => by('reason', state.passedOver))),
-  gauge('holdfast_keys_status', 'State of the signing keys (empty, fresh, stale, expired): 1 for the current one, 0 for the others.',
-    sources => keys(sources, state => KEY_SOURCE_STATUSES.map(status => ({ labels: { status }, value: status === state.status ? 1 : 0 })))),
-  gauge('holdfast_keys_age_seconds', 'Time since the last key set was fetched; absent until the first one.',
-    sources => keys(sources, ({ fetchedAt }) => one(fetchedAt === undefined ? undefined : sources.now - fetchedAt))),
-  counter('holdfast_keys_fetches_total', 'Fetches of the key set that were started.',
-    sources => keys(sources, state => one(state.fetches))),
-  counter('holdfast_keys_fetch_failures_total', 'Fetches of the key set that failed.',
-    sources => keys(sources, state => one(state.failures))),
-  gauge('holdfast_keys_last_failure', '1 for the reason why the last fetch of the key set failed; absent if it succeeded.',
-    sources => keys(sources, ({ lastFailure }) => lastFailure === undefined ? [] : by('failure', { [lastFailure]: 1 }))),
-  counter('holdfast_introspection_calls_total', 'Calls to ask the provider about a token, by result: active, inactive, failed (503).',
-    sources => introspection(sources, ({ active, inactive, failures }) => by('result', { active, inactive, failed: failures }))),
-  counter('holdfast_introspection_turned_away_total', 'Tokens that were not introspected, because the maximum number of calls was in flight (503).',
-    sources => introspection(sources, ({ turnedAway }) => one(turnedAway))),
-  gauge('holdfast_introspection_in_flight', 'Calls to ask the provider about a token that are under way.',
-    sources => introspection(sources, ({ inFlight }) => one(inFlight))),
-  counter('holdfast_audit_lines_total', 'Lines of the record of decisions, by outcome (written, lost); absent if decisions are not recorded.',
-    ({ audit }) => audit ? by('outcome', { written: audit.state().written, lost: audit.state().lost }) : []),
-  gauge('holdfast_audit_writable', '1 if the record of decisions can be written now, 0 if not; absent if decisions are not recorded.',
-    ({ audit }) => one(audit && (audit.state().fault === undefined ? 1 : 0))),
-  counter('holdfast_revocation_events_total', 'Revocations that came in, by event and outcome (applied, unmapped, foreign, none, unknown, state, invalid, unauthorized, unavailable).',
-    sources => revocation(sources, ({ counts }) => [...counts].map(([words, value]) => {
-      const [event, outcome] = words.split(' ') as [string, string]
-      return { labels: { event, outcome }, value }
-    }))),
-  gauge('holdfast_revocation_entries', 'Users, sessions, tokens and others for which a cutoff, an end or a block is kept.',
-    sources => revocation(sources, ({ revocations }) => one(revocations.state().entries))),
-  gauge('holdfast_revocation_view_age_seconds', 'Time since this instance last heard from the store of revocations; absent until the first time.',
-    sources => revocation(sources, ({ revocations }) => one(Number.isFinite(revocations.state().ageSeconds) ? revocations.state().ageSeconds : undefined))),
-  gauge('holdfast_revocation_current', '1 if this instance knows all revocations, 0 if not.',
-    sources => revocation(sources, ({ revocations }) => one(revocations.state().isCurrent ? 1 : 0))),
-  gauge('holdfast_revocation_stream_status', 'State of the stream of each transmitter (unknown, enabled, paused, disabled, no_subjects, failing): 1 for the current one, 0 for the others.',
-    sources => revocation(sources, ({ transmitters }) => transmitters.map(({ state }) => state()).flatMap(({ transmitter, status: current }) =>
-      STREAM_STATUSES.map(status => ({ labels: { transmitter, status }, value: status === current ? 1 : 0 }))))),
-  gauge('holdfast_revocation_stream_verified_age_seconds', 'Time since the last verification of the stream of each transmitter; absent until the first one.',
-    sources => revocation(sources, ({ transmitters }) => transmitters.map(({ state }) => state()).flatMap(({ transmitter, verifiedAt }) =>
-      verifiedAt === undefined ? [] : [{ labels: { transmitter }, value: sources.now - verifiedAt }]))),
-  counter('holdfast_revocation_answers_ended_total', 'Open answers and WebSockets that were ended because their token was revoked or has expired.',
-    sources => revocation(sources, () => one(sources.answersEnded)))
+    }
+  ),
+  histogram(
+    'holdfast_replay_record_duration_seconds',
+    'Time of a record at a shared replay store; empty if the store is in memory.',
+    ({ guard }, name) => guard.records.samples(name)
+  ),
+  gauge(
+    'holdfast_keys',
+    'Signing keys of the provider that are in use now.',
+    sources => keys(sources, state => one(state.keys))
+  ),
+  gauge(
+    'holdfast_keys_needed',
+    '1, or 0 if the provider publishes no keys and needs none, because all of its tokens are opaque.',
+    sources => issuers(sources, issuer => one(isWithoutKeys(issuer) ? 0 : 1))
+  ),
+  gauge(
+    'holdfast_keys_passed_over',
+    'Entries of the last key set that are not used, by reason.',
+    sources => keys(sources, state => by('reason', state.passedOver))
+  ),
+  gauge(
+    'holdfast_keys_status',
+    'State of the signing keys (empty, fresh, stale, expired): 1 for the current one, 0 for the others.',
+    sources =>
+      keys(
+        sources,
+        state => KEY_SOURCE_STATUSES.map(status => ({ labels: { status }, value: status === state.status ? 1 : 0 }))
+      )
+  ),
+  gauge(
+    'holdfast_keys_age_seconds',
+    'Time since the last key set was fetched; absent until the first one.',
+    sources => keys(sources, ({ fetchedAt }) => one(fetchedAt === undefined ? undefined : sources.now - fetchedAt))
+  ),
+  counter(
+    'holdfast_keys_fetches_total',
+    'Fetches of the key set that were started.',
+    sources => keys(sources, state => one(state.fetches))
+  ),
+  counter(
+    'holdfast_keys_fetch_failures_total',
+    'Fetches of the key set that failed.',
+    sources => keys(sources, state => one(state.failures))
+  ),
+  gauge(
+    'holdfast_keys_last_failure',
+    '1 for the reason why the last fetch of the key set failed; absent if it succeeded.',
+    sources => keys(sources, ({ lastFailure }) => lastFailure === undefined ? [] : by('failure', { [lastFailure]: 1 }))
+  ),
+  counter(
+    'holdfast_introspection_calls_total',
+    'Calls to ask the provider about a token, by result: active, inactive, failed (503).',
+    sources =>
+      introspection(sources, ({ active, inactive, failures }) => by('result', { active, inactive, failed: failures }))
+  ),
+  counter(
+    'holdfast_introspection_turned_away_total',
+    'Tokens that were not introspected, because the maximum number of calls was in flight (503).',
+    sources => introspection(sources, ({ turnedAway }) => one(turnedAway))
+  ),
+  gauge(
+    'holdfast_introspection_in_flight',
+    'Calls to ask the provider about a token that are under way.',
+    sources => introspection(sources, ({ inFlight }) => one(inFlight))
+  ),
+  counter(
+    'holdfast_audit_lines_total',
+    'Lines of the record of decisions, by outcome (written, lost); absent if decisions are not recorded.',
+    ({ audit }) => audit ? by('outcome', { written: audit.state().written, lost: audit.state().lost }) : []
+  ),
+  gauge(
+    'holdfast_audit_writable',
+    '1 if the record of decisions can be written now, 0 if not; absent if decisions are not recorded.',
+    ({ audit }) => one(audit && (audit.state().fault === undefined ? 1 : 0))
+  ),
+  counter(
+    'holdfast_revocation_events_total',
+    'Revocations that came in, by event and outcome (applied, unmapped, foreign, none, unknown, state, invalid, ' +
+      'unauthorized, unavailable).',
+    sources =>
+      revocation(sources, ({ counts }) =>
+        [...counts].map(([words, value]) => {
+          const [event, outcome] = words.split(' ') as [string, string]
+          return { labels: { event, outcome }, value }
+        }))
+  ),
+  gauge(
+    'holdfast_revocation_entries',
+    'Users, sessions, tokens and others for which a cutoff, an end or a block is kept.',
+    sources => revocation(sources, ({ revocations }) => one(revocations.state().entries))
+  ),
+  gauge(
+    'holdfast_revocation_view_age_seconds',
+    'Time since this instance last heard from the store of revocations; absent until the first time.',
+    sources =>
+      revocation(
+        sources,
+        ({ revocations }) =>
+          one(Number.isFinite(revocations.state().ageSeconds) ? revocations.state().ageSeconds : undefined)
+      )
+  ),
+  gauge(
+    'holdfast_revocation_current',
+    '1 if this instance knows all revocations, 0 if not.',
+    sources => revocation(sources, ({ revocations }) => one(revocations.state().isCurrent ? 1 : 0))
+  ),
+  gauge(
+    'holdfast_revocation_stream_status',
+    'State of the stream of each transmitter (unknown, enabled, paused, disabled, no_subjects, failing): 1 for ' +
+      'the current one, 0 for the others.',
+    sources =>
+      revocation(
+        sources,
+        ({ transmitters }) =>
+          transmitters.map(({ state }) => state()).flatMap(({ transmitter, status: current }) =>
+            STREAM_STATUSES.map(status => ({ labels: { transmitter, status }, value: status === current ? 1 : 0 }))
+          )
+      )
+  ),
+  gauge(
+    'holdfast_revocation_stream_verified_age_seconds',
+    'Time since the last verification of the stream of each transmitter; absent until the first one.',
+    sources =>
+      revocation(
+        sources,
+        ({ transmitters }) =>
+          transmitters.map(({ state }) => state()).flatMap(({ transmitter, verifiedAt }) =>
+            verifiedAt === undefined ? [] : [{ labels: { transmitter }, value: sources.now - verifiedAt }]
+          )
+      )
+  ),
+  counter(
+    'holdfast_revocation_answers_ended_total',
+    'Open answers and WebSockets that were ended because their token was revoked or has expired.',
+    sources => revocation(sources, () => one(sources.answersEnded))
+  )
 ]

@@ -32,14 +32,24 @@ export function createHistogram (bounds: readonly number[]) {
       while (at < bounds.length && seconds > bounds[at]!) at++
       counts[at]!++
     },
-    /** The series of a Prometheus histogram: `_bucket` for each bound and `+Inf`, cumulative, then `_sum` and `_count`. */
+    /**
+     * The series of a Prometheus histogram: `_bucket` for each bound and `+Inf`, cumulative, then `_sum` and `_count`.
+     */
     samples (name: string, labels: Sample['labels'] = {}): Sample[] {
       let count = 0
       const buckets = [...counts].map((own, at): Sample => {
         count += own
-        return { metricName: `${name}_bucket`, labels: { ...labels, le: at < bounds.length ? bounds[at]! : '+Inf' }, value: count }
+        return {
+          metricName: `${name}_bucket`,
+          labels: { ...labels, le: at < bounds.length ? bounds[at]! : '+Inf' },
+          value: count
+        }
       })
-      return [...buckets, { metricName: `${name}_sum`, labels, value: sum }, { metricName: `${name}_count`, labels, value: count }]
+      return [...buckets, { metricName: `${name}_sum`, labels, value: sum }, {
+        metricName: `${name}_count`,
+        labels,
+        value: count
+      }]
     }
   }
 }
@@ -56,7 +66,10 @@ const MAX_ISSUERS = 50
 
 /** Counts what the guard has done since the start. */
 export function createGuardTally () {
-  const refusals = Object.fromEntries([...Object.keys(REFUSALS), ...GATE_REASONS].map(reason => [reason, 0])) as Record<CountedReason, number>
+  const refusals = Object.fromEntries([...Object.keys(REFUSALS), ...GATE_REASONS].map(reason => [reason, 0])) as Record<
+    CountedReason,
+    number
+  >
   const ofIssuers = new Map<string, Map<CountedReason, number>>()
   const messages = new Map<string, Sample & { value: number }>()
 
@@ -75,7 +88,9 @@ export function createGuardTally () {
     tokens: createHistogram(VERIFICATION_BOUNDS),
     /** Durations of proofs that pass, from the first check to the last one before the `jti` is recorded. */
     proofs: createHistogram(VERIFICATION_BOUNDS),
-    /** Durations of records at a shared replay store. A record in memory takes about a microsecond and is not measured. */
+    /**
+     * Durations of records at a shared replay store. A record in memory takes about a microsecond and is not measured.
+     */
     records: createHistogram(RECORD_BOUNDS),
     /** @param issuer of the token, as the settings name it. Undefined if it was not known. */
     refused (reason: CountedReason, issuer?: string): void {
@@ -87,21 +102,30 @@ export function createGuardTally () {
     /**
      * Counts the messages of one request for a path that reads them.
      * @param path of the rule
-     * @param matches the method and the tool that each of them was found by, as the rule names them. Undefined if no message could be judged.
+     * @param matches the method and the tool that each of them was found by, as the rule names them. Undefined if no
+     * message could be judged.
      */
-    judged (path: string, matches: ReadonlyArray<{ readonly method: string | undefined, readonly tool: string | undefined }> | undefined, isPassed: boolean): void {
+    judged (
+      path: string,
+      matches: ReadonlyArray<{ readonly method: string | undefined, readonly tool: string | undefined }> | undefined,
+      isPassed: boolean
+    ): void {
       if (!matches) return count({ path, result: 'unjudged' })
       for (const { method, tool } of matches) count({ path, method, tool, result: isPassed ? 'passed' : 'refused' })
     },
     /** Messages by path, method and tool of their rule, and what became of their request. */
     messages: (): readonly Sample[] => [...messages.values()],
-    /** The same numbers by reason and issuer. Without the label of an issuer: the refusals for which no issuer is known. */
+    /**
+     * The same numbers by reason and issuer. Without the label of an issuer: the refusals for which no issuer is known.
+     */
     refusalsByIssuer (): Sample[] {
       const rest: Record<string, number> = { ...refusals }
-      const named = [...ofIssuers].flatMap(([issuer, own]) => [...own].map(([reason, value]): Sample => {
-        rest[reason]! -= value
-        return { labels: { issuer, reason }, value }
-      }))
+      const named = [...ofIssuers].flatMap(([issuer, own]) =>
+        [...own].map(([reason, value]): Sample => {
+          rest[reason]! -= value
+          return { labels: { issuer, reason }, value }
+        })
+      )
       return [...Object.entries(rest).map(([reason, value]): Sample => ({ labels: { reason }, value })), ...named]
     }
   }
@@ -114,7 +138,8 @@ const SCHEMES = ['none', 'bearer', 'dpop'] as const
 export type RequestTally = ReturnType<typeof createRequestTally<string>>
 
 /**
- * Counts requests by route, method, status, scheme and end, and their durations by route. One request costs a few tens of nanoseconds.
+ * Counts requests by route, method, status, scheme and end, and their durations by route. One request costs a few tens
+ * of nanoseconds.
  */
 export function createRequestTally<const End extends string> ({ ends, unmeasured }: RequestTallyOptions<End>) {
   const tallies = new Map<string, Map<string, ReturnType<typeof createRouteTally<End>>>>()
@@ -131,7 +156,10 @@ export function createRequestTally<const End extends string> ({ ends, unmeasured
 
   return {
     ofRoute,
-    /** The tally of requests without a route. Clients make up paths and methods, so both labels come from a small fixed set. */
+    /**
+     * The tally of requests without a route. Clients make up paths and methods, so both labels come from a small fixed
+     * set.
+     */
     ofUnknown: (method: string) => ofRoute(METHODS.has(method) ? method : 'other', 'unknown'),
     counts: (): Sample[] => all().flatMap(tally => tally.counts()),
     durations: (name: string): Sample[] => all().flatMap(tally => tally.durations(name))
@@ -145,7 +173,10 @@ export interface RequestTallyOptions<End extends string> {
   readonly unmeasured: End
 }
 
-function createRouteTally<End extends string> ({ ends, unmeasured }: RequestTallyOptions<End>, labels: { readonly method: string, readonly route: string }) {
+function createRouteTally<End extends string> (
+  { ends, unmeasured }: RequestTallyOptions<End>,
+  labels: { readonly method: string, readonly route: string }
+) {
   // The key is one small integer for each status, scheme and end.
   const counts = new Map<number, number>()
   const times = createHistogram(DURATION_BOUNDS)
@@ -157,14 +188,24 @@ function createRouteTally<End extends string> ({ ends, unmeasured }: RequestTall
      * @param durationMs from the first byte read to the last one sent
      */
     ended (end: End, status: number, scheme: AuthScheme | undefined, durationMs: number): void {
-      const key = (status * SCHEMES.length + (scheme === undefined ? 0 : scheme === 'Bearer' ? 1 : 2)) * ends.length + ends.indexOf(end)
+      const key = (status * SCHEMES.length + (scheme === undefined ? 0 : scheme === 'Bearer' ? 1 : 2)) * ends.length +
+        ends.indexOf(end)
       counts.set(key, (counts.get(key) ?? 0) + 1)
       if (end !== unmeasured) times.observe(durationMs / 1000)
     },
-    counts: (): Sample[] => [...counts].map(([key, value]) => {
-      const rest = Math.floor(key / ends.length)
-      return { labels: { ...labels, status: Math.floor(rest / SCHEMES.length), scheme: SCHEMES[rest % SCHEMES.length]!, end: ends[key % ends.length]! }, value }
-    }),
+    counts: (): Sample[] =>
+      [...counts].map(([key, value]) => {
+        const rest = Math.floor(key / ends.length)
+        return {
+          labels: {
+            ...labels,
+            status: Math.floor(rest / SCHEMES.length),
+            scheme: SCHEMES[rest % SCHEMES.length]!,
+            end: ends[key % ends.length]!
+          },
+          value
+        }
+      }),
     durations: (name: string): Sample[] => counts.size === 0 ? [] : times.samples(name, labels)
   }
 }

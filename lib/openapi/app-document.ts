@@ -3,7 +3,16 @@ import type { AuthScheme } from '../credentials.ts'
 import { isOptional, phrasesOf, requirementJson, scopeAlternatives } from '../requirement/route-guard.ts'
 import type { RouteGuard } from '../requirement/route-guard.ts'
 import type { Settings } from '../settings/settings.ts'
-import { CHALLENGES, describeGuard, guardStatuses, PROOF_HEADER, REFUSED, RETRY_AFTER, SCHEMES, securityOf } from './describe.ts'
+import {
+  CHALLENGES,
+  describeGuard,
+  guardStatuses,
+  PROOF_HEADER,
+  REFUSED,
+  RETRY_AFTER,
+  SCHEMES,
+  securityOf
+} from './describe.ts'
 import type { Operation, Response } from './document.ts'
 
 /** The member by which an operation names its guard until the guard is described. */
@@ -21,12 +30,16 @@ export interface AppDocument {
 }
 
 /**
- * Describes the guards in the document of an app: security, answers of the guard and the proof, for each operation that names one of
- * `guards`. It changes the document, and keeps what the app says itself.
+ * Describes the guards in the document of an app: security, answers of the guard and the proof, for each operation that
+ * names one of `guards`. It changes the document, and keeps what the app says itself.
  * @param guards by the value of `GUARD_MARK`
  * @returns whether there was anything to describe
  */
-export function describeGuards (document: AppDocument, guards: ReadonlyMap<string, RouteGuard>, settings: Settings): boolean {
+export function describeGuards (
+  document: AppDocument,
+  guards: ReadonlyMap<string, RouteGuard>,
+  settings: Settings
+): boolean {
   const marked = markedOperations(document, guards)
   for (const [operation, guard] of marked) describeOperation(operation, guard, document, settings)
   if (marked.size > 0) addSchemes(document, settings)
@@ -34,7 +47,10 @@ export function describeGuards (document: AppDocument, guards: ReadonlyMap<strin
 }
 
 /** Takes the marks off. HEAD is guarded like GET, but @fastify/swagger copies its operation before it is marked. */
-function markedOperations ({ paths = {} }: AppDocument, guards: ReadonlyMap<string, RouteGuard>): ReadonlyMap<AppOperation, RouteGuard> {
+function markedOperations (
+  { paths = {} }: AppDocument,
+  guards: ReadonlyMap<string, RouteGuard>
+): ReadonlyMap<AppOperation, RouteGuard> {
   const marked = new Map<AppOperation, RouteGuard>()
   for (const path of Object.values(paths)) {
     for (const [method, operation] of Object.entries(path)) {
@@ -49,20 +65,41 @@ function markedOperations ({ paths = {} }: AppDocument, guards: ReadonlyMap<stri
 /** Only OpenAPI 3.1 allows scopes for schemes of HTTP. */
 const namesScopes = ({ openapi = '2' }: AppDocument): boolean => !/^(?:2|3\.0)/.test(openapi)
 
-function describeOperation (operation: AppOperation, guard: RouteGuard, document: AppDocument, settings: Settings): void {
-  Object.assign(operation, namesScopes(document) ? describeGuard(guard, operation.description) : describeAll(guard, operation.description))
+function describeOperation (
+  operation: AppOperation,
+  guard: RouteGuard,
+  document: AppDocument,
+  settings: Settings
+): void {
+  Object.assign(
+    operation,
+    namesScopes(document) ? describeGuard(guard, operation.description) : describeAll(guard, operation.description)
+  )
   operation.security ??= securityOf(namesScopes(document) ? guard : withoutScopes(guard), settings.idp.dpopMode)
   operation.responses = { ...operation.responses }
-  for (const status of guardStatuses(guard, settings)) operation.responses[status] ??= { description: REFUSED[status].description, headers: headersOf(status, document) }
+  for (const status of guardStatuses(guard, settings)) {
+    operation.responses[status] ??= { description: REFUSED[status].description, headers: headersOf(status, document) }
+  }
   const parameters = operation.parameters ?? []
-  if (settings.idp.dpopMode === 'DISABLED' || parameters.some(parameter => 'name' in parameter && parameter.name.toLowerCase() === 'dpop')) return
-  operation.parameters = [...parameters, { ...PROOF_HEADER, required: settings.idp.dpopMode === 'REQUIRED' && !isOptional(guard), ...typed('string', document) }]
+  if (
+    settings.idp.dpopMode === 'DISABLED' ||
+    parameters.some(parameter => 'name' in parameter && parameter.name.toLowerCase() === 'dpop')
+  ) return
+  operation.parameters = [...parameters, {
+    ...PROOF_HEADER,
+    required: settings.idp.dpopMode === 'REQUIRED' && !isOptional(guard),
+    ...typed('string', document)
+  }]
 }
 
 /** Security cannot name the scopes, so `x-requirements` has each requirement. */
 function describeAll (guard: RouteGuard, description: unknown): object {
-  const asksForMore = scopeAlternatives(guard).some(set => set.length > 0) || guard.requirements.some(requirement => phrasesOf(requirement).length > 0)
-  return { ...describeGuard(guard, description), ...(asksForMore && { 'x-requirements': guard.requirements.map(requirementJson) }) }
+  const asksForMore = scopeAlternatives(guard).some(set => set.length > 0) ||
+    guard.requirements.some(requirement => phrasesOf(requirement).length > 0)
+  return {
+    ...describeGuard(guard, description),
+    ...(asksForMore && { 'x-requirements': guard.requirements.map(requirementJson) })
+  }
 }
 
 function withoutScopes ({ requirements }: RouteGuard): RouteGuard {
@@ -80,13 +117,23 @@ function typed (type: 'string' | 'integer', { openapi }: AppDocument): { schema:
 }
 
 function addSchemes (document: AppDocument, settings: Settings): void {
-  const schemes = offeredSchemes(settings.idp.dpopMode).map(scheme => [scheme, schemeOf(scheme, document, settings)] as const)
-  if (document.openapi === undefined) document.securityDefinitions = { ...Object.fromEntries(schemes), ...document.securityDefinitions }
-  else document.components = { ...document.components, securitySchemes: { ...Object.fromEntries(schemes), ...document.components?.securitySchemes } }
+  const schemes = offeredSchemes(settings.idp.dpopMode).map(scheme =>
+    [scheme, schemeOf(scheme, document, settings)] as const
+  )
+  if (document.openapi === undefined) {
+    document.securityDefinitions = { ...Object.fromEntries(schemes), ...document.securityDefinitions }
+  } else {
+    document.components = {
+      ...document.components,
+      securitySchemes: { ...Object.fromEntries(schemes), ...document.components?.securitySchemes }
+    }
+  }
 }
 
 /** Swagger 2.0 knows no scheme of HTTP but Basic. */
 function schemeOf (scheme: AuthScheme, { openapi }: AppDocument, settings: Settings): object {
   const described = SCHEMES[scheme](settings)
-  return openapi === undefined ? { type: 'apiKey', name: 'Authorization', in: 'header', description: described.description } : described
+  return openapi === undefined
+    ? { type: 'apiKey', name: 'Authorization', in: 'header', description: described.description }
+    : described
 }

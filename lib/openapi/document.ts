@@ -1,7 +1,12 @@
 /** The parts of an OpenAPI 3.1 document that this service reads and writes. */
 export interface OpenapiDocument {
   openapi: string
-  info: { readonly title: string, readonly version: string, readonly description?: string, readonly license?: { readonly name: string, readonly identifier: string } }
+  info: {
+    readonly title: string,
+    readonly version: string,
+    readonly description?: string,
+    readonly license?: { readonly name: string, readonly identifier: string }
+  }
   tags?: ReadonlyArray<{ readonly name: string, readonly description: string }>
   servers?: ReadonlyArray<{ readonly url: string }>
   paths: Record<string, Record<string, Operation>>
@@ -9,7 +14,9 @@ export interface OpenapiDocument {
 }
 
 export interface Components {
-  readonly securitySchemes: Readonly<Record<string, { readonly type: string, readonly scheme: string, readonly description: string }>>
+  readonly securitySchemes: Readonly<
+    Record<string, { readonly type: string, readonly scheme: string, readonly description: string }>
+  >
   readonly parameters: Readonly<Record<string, Parameter>>
   readonly responses: Readonly<Record<string, Response>>
   readonly schemas: Readonly<Record<string, JsonSchema>>
@@ -31,7 +38,9 @@ export interface Operation {
   'x-requirements'?: readonly object[]
 }
 
-export interface Reference { readonly $ref: string }
+export interface Reference {
+  readonly $ref: string
+}
 
 export interface Parameter {
   readonly name: string
@@ -43,15 +52,19 @@ export interface Parameter {
 }
 
 /** Bodies by media type. */
-export type Content = Readonly<Record<string, {
-  readonly schema: JsonSchema | Reference
-  readonly example?: unknown
-  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>
-}>>
+export type Content = Readonly<
+  Record<string, {
+    readonly schema: JsonSchema | Reference,
+    readonly example?: unknown,
+    readonly examples?: Readonly<Record<string, { readonly value: unknown }>>
+  }>
+>
 
 export interface Response {
   readonly description: string
-  readonly headers?: Readonly<Record<string, { readonly description?: string, readonly required?: boolean, readonly schema: JsonSchema }>>
+  readonly headers?: Readonly<
+    Record<string, { readonly description?: string, readonly required?: boolean, readonly schema: JsonSchema }>
+  >
   readonly content?: Content
 }
 

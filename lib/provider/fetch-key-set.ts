@@ -35,11 +35,15 @@ export interface KeySetFinderOptions {
 }
 
 /**
- * Finds the address of an issuer's key set: the configured one, else the one that discovery names, else the usual one. It is looked up
- * each time: a remembered address would be wrong after the provider has moved.
+ * Finds the address of an issuer's key set: the configured one, else the one that discovery names, else the usual one.
+ * It is looked up each time: a remembered address would be wrong after the provider has moved.
  * @throws TypeError for an issuer or an address from which keys may not be fetched
  */
-export function createKeySetFinder (issuer: string, configured: string | undefined, { discovery = createDiscovery(issuer), mayHaveNone = false, reader = NODE_KEY_READER }: KeySetFinderOptions = {}): KeySetFinder {
+export function createKeySetFinder (
+  issuer: string,
+  configured: string | undefined,
+  { discovery = createDiscovery(issuer), mayHaveNone = false, reader = NODE_KEY_READER }: KeySetFinderOptions = {}
+): KeySetFinder {
   if (configured !== undefined) {
     const address = parseConfiguredJwksUri(configured)
     return async () => address
@@ -53,9 +57,15 @@ export function createKeySetFinder (issuer: string, configured: string | undefin
 }
 
 /** The address in a document. RFC 8414 section 2 lets it be left out. @throws ProviderFailure */
-async function readJwksUri ({ jwks_uri: named }: JsonObject, issuer: string, { mayHaveNone, reader }: Required<Pick<KeySetFinderOptions, 'mayHaveNone' | 'reader'>>): Promise<{ readonly uri: string | undefined }> {
+async function readJwksUri (
+  { jwks_uri: named }: JsonObject,
+  issuer: string,
+  { mayHaveNone, reader }: Required<Pick<KeySetFinderOptions, 'mayHaveNone' | 'reader'>>
+): Promise<{ readonly uri: string | undefined }> {
   if (named === undefined && mayHaveNone) return { uri: undefined }
-  if (typeof named !== 'string' || named === '') throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer and jwks_uri as texts' })
+  if (typeof named !== 'string' || named === '') {
+    throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer and jwks_uri as texts' })
+  }
   return { uri: parseDiscoveredUri(await reader.readJwksUri(named), issuer, 'jwks_uri_refused') }
 }
 
@@ -66,7 +76,13 @@ async function readJwksUri ({ jwks_uri: named }: JsonObject, issuer: string, { m
  * @param algs the accepted algorithms of tokens: only keys for one of them are used
  * @throws ProviderFailure
  */
-export async function fetchKeySet (address: string | undefined, exchange: ProviderSession, known: SigningKeys, algs: readonly JwsAlg[], reader?: KeyReader): Promise<KeySet> {
+export async function fetchKeySet (
+  address: string | undefined,
+  exchange: ProviderSession,
+  known: SigningKeys,
+  algs: readonly JwsAlg[],
+  reader?: KeyReader
+): Promise<KeySet> {
   if (address === undefined) return { keys: new Map(), passedOver: {} }
   return readAnswer(await exchange.send(address), body => readKeySet(body, known, algs, reader))
 }
@@ -75,9 +91,23 @@ export async function fetchKeySet (address: string | undefined, exchange: Provid
  * Reads the usable keys from the document of a JWK Set. `known` and `algs` as for `fetchKeySet`.
  * @throws ProviderFailure
  */
-export async function readKeySet (document: Uint8Array, known: SigningKeys, algs: readonly JwsAlg[], { readPem }: KeyReader = NODE_KEY_READER): Promise<KeySet> {
+export async function readKeySet (
+  document: Uint8Array,
+  known: SigningKeys,
+  algs: readonly JwsAlg[],
+  { readPem }: KeyReader = NODE_KEY_READER
+): Promise<KeySet> {
   const { usable, passedOver } = parseKeySet(document, algs)
-  const keys = await Promise.all(Array.from(usable, async ([identity, key]): Promise<[string, SigningKey]> =>
-    [identity, known.get(identity) ?? Object.freeze({ kid: key.kid, pem: await readPem(key), algs: key.algs })]))
+  const keys = await Promise.all(
+    Array.from(
+      usable,
+      async (
+        [identity, key]
+      ): Promise<[string, SigningKey]> => [
+        identity,
+        known.get(identity) ?? Object.freeze({ kid: key.kid, pem: await readPem(key), algs: key.algs })
+      ]
+    )
+  )
   return { keys: new Map(keys), passedOver }
 }

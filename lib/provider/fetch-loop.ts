@@ -6,7 +6,10 @@ const MINUTE_MS = 60_000
 const FIRST_STEP_MS = 2000
 export const LONGEST_BACK_OFF_MS = 60_000
 
-/** The time until the next refresh: 8 to 9.5 minutes, so that even a slow fetch ends before keys are 10 minutes old. `random` is in [0, 1). */
+/**
+ * The time until the next refresh: 8 to 9.5 minutes, so that even a slow fetch ends before keys are 10 minutes old.
+ * `random` is in [0, 1).
+ */
 export function refreshAfterMs (random: number): number {
   return 8 * MINUTE_MS + random * 1.5 * MINUTE_MS
 }
@@ -27,8 +30,13 @@ export interface FetchLoopOptions<Fetched> extends Pick<Surroundings, 'now' | 'a
   readonly pauseMs: (failures: number) => number
 }
 
-/** Fetches again and again, one attempt at a time, from the first `run` or `plan` on. The end of an attempt plans the next one. */
-export function createFetchLoop<Fetched> ({ attempt, onSuccess, onFailure, pauseMs, now, after }: FetchLoopOptions<Fetched>) {
+/**
+ * Fetches again and again, one attempt at a time, from the first `run` or `plan` on. The end of an attempt plans the
+ * next one.
+ */
+export function createFetchLoop<Fetched> (
+  { attempt, onSuccess, onFailure, pauseMs, now, after }: FetchLoopOptions<Fetched>
+) {
   let cancelNext = (): void => {}
   let failuresInRow = 0
   const loop = {
@@ -52,7 +60,9 @@ export function createFetchLoop<Fetched> ({ attempt, onSuccess, onFailure, pause
     if (loop.running !== undefined || loop.closed) return
     cancelNext()
     loop.fetches++
-    loop.running = fetchOnce().finally(() => { loop.running = undefined })
+    loop.running = fetchOnce().finally(() => {
+      loop.running = undefined
+    })
   }
 
   async function fetchOnce (): Promise<void> {
@@ -67,7 +77,9 @@ export function createFetchLoop<Fetched> ({ attempt, onSuccess, onFailure, pause
     } catch (error) {
       if (loop.closed) return
       // No fault may end the loop. Requests may only see that keys are unavailable.
-      const failure = error instanceof ProviderFailure ? error : new ProviderFailure('unexpected', (error as Error).name)
+      const failure = error instanceof ProviderFailure
+        ? error
+        : new ProviderFailure('unexpected', (error as Error).name)
       loop.lastFailure = failure.word
       loop.failures++
       failuresInRow++

@@ -7,7 +7,10 @@ import type { KeySet } from './key-set.ts'
 import { ProviderFailure } from './provider-failure.ts'
 import type { ProviderFailureWord } from './provider-failure.ts'
 
-/** A change is noticed within this time. Kubernetes swaps a link to swap a mounted file, which a watch of the file would not notice. */
+/**
+ * A change is noticed within this time. Kubernetes swaps a link to swap a mounted file, which a watch of the file would
+ * not notice.
+ */
 const READ_AGAIN_MS = 5000
 const MAX_BYTES = 1024 * 1024
 
@@ -18,15 +21,24 @@ export interface KeyFileOptions extends Pick<KeySourceOptions, 'algs' | 'keyRead
 }
 
 /**
- * The signing keys in a file, in place of those of a provider. The network is never used. The file is read again and again. If it is
- * missing or broken, the keys of the last good reading stay. A good file without keys withdraws all.
+ * The signing keys in a file, in place of those of a provider. The network is never used. The file is read again and
+ * again. If it is missing or broken, the keys of the last good reading stay. A good file without keys withdraws all.
  * @throws ProviderFailure if the file is missing or broken now
  */
-export async function openKeyFile ({ path, algs, keyReader, readFile, now, after, onEvent }: KeyFileOptions): Promise<KeySource> {
+export async function openKeyFile (
+  { path, algs, keyReader, readFile, now, after, onEvent }: KeyFileOptions
+): Promise<KeySource> {
   let text = await readText()
   let ring = createKeyRing(await readKeySet(text, new Map(), algs, keyReader))
   let fetchedAt = now()
-  const loop = createFetchLoop({ attempt: readAgain, onSuccess: adopt, onFailure: endure, pauseMs: () => READ_AGAIN_MS, now, after })
+  const loop = createFetchLoop({
+    attempt: readAgain,
+    onSuccess: adopt,
+    onFailure: endure,
+    pauseMs: () => READ_AGAIN_MS,
+    now,
+    after
+  })
 
   async function readText (): Promise<Buffer> {
     try {
@@ -74,7 +86,15 @@ export async function openKeyFile ({ path, algs, keyReader, readFile, now, after
       const { fetches, failures, lastFailure } = loop
       const status = lastFailure === undefined ? 'fresh' : 'stale'
       // The reading above counts as a fetch.
-      return { status, keys: ring.keys.size, passedOver: ring.passedOver, fetchedAt, fetches: fetches + 1, failures, lastFailure }
+      return {
+        status,
+        keys: ring.keys.size,
+        passedOver: ring.passedOver,
+        fetchedAt,
+        fetches: fetches + 1,
+        failures,
+        lastFailure
+      }
     },
     close: loop.close
   }

@@ -13,40 +13,51 @@ export interface UsableKey {
 }
 
 /**
- * Decides whether one entry of a JWK Set may verify access tokens, and by which of the accepted algorithms. Returns the key, or the fault of
- * the algorithm that came furthest. Never throws.
+ * Decides whether one entry of a JWK Set may verify access tokens, and by which of the accepted algorithms. Returns the
+ * key, or the fault of the algorithm that came furthest. Never throws.
  */
 export function usableKey (jwk: unknown, accepted: readonly JwsAlg[] = ['RS256']): UsableKey | JwkFault {
   const verdicts = accepted.map(alg => readPublicJwk(jwk, alg, 'set'))
   const material = verdicts.find(verdict => typeof verdict !== 'string')
-  if (material === undefined) return JWK_FAULTS[Math.max(...verdicts.map(fault => JWK_FAULTS.indexOf(fault as JwkFault)))]!
+  if (material === undefined) {
+    return JWK_FAULTS[Math.max(...verdicts.map(fault => JWK_FAULTS.indexOf(fault as JwkFault)))]!
+  }
   const { kid } = jwk as { readonly kid?: string }
-  return importPublicJwk(material) ? { kid, material, algs: accepted.filter((_alg, at) => typeof verdicts[at] !== 'string') } : 'point'
+  return importPublicJwk(material)
+    ? { kid, material, algs: accepted.filter((_alg, at) => typeof verdicts[at] !== 'string') }
+    : 'point'
 }
 
-/** The limit is far above what a provider publishes. It is low enough that all entries are judged in a few milliseconds. */
+/**
+ * The limit is far above what a provider publishes. It is low enough that all entries are judged in a few milliseconds.
+ */
 const MAX_ENTRIES = 100
 
 /** The number of entries of a set that were passed over, by reason. */
 export type PassedOver = Readonly<Partial<Record<JwkFault, number>>>
 
 /**
- * Decides which keys of a JWK Set document (RFC 7517 section 5) may verify access tokens. `accepted` are the algorithms of tokens.
+ * Decides which keys of a JWK Set document (RFC 7517 section 5) may verify access tokens. `accepted` are the algorithms
+ * of tokens.
  *
- * A set without usable keys is a valid answer: the provider has withdrawn its keys. A document that is no set, a set without any JSON object
- * in it, and one of more than 100 entries, of which we must not choose, are faults of the provider and say nothing about its keys.
+ * A set without usable keys is a valid answer: the provider has withdrawn its keys. A document that is no set, a set
+ * without any JSON object in it, and one of more than 100 entries, of which we must not choose, are faults of the
+ * provider and say nothing about its keys.
  *
- * Several keys may have the same `kid` (RFC 7517 section 4.5 only says that they should not). A key that appears twice counts once: each is
- * listed under its identity. A number that is written in two ways makes two keys.
+ * Several keys may have the same `kid` (RFC 7517 section 4.5 only says that they should not). A key that appears twice
+ * counts once: each is listed under its identity. A number that is written in two ways makes two keys.
  * @throws ProviderFailure `not_json`, `set_malformed`, `set_too_many_keys`
  */
-export function parseKeySet (body: Uint8Array, accepted?: readonly JwsAlg[]): { readonly usable: ReadonlyMap<string, UsableKey>, readonly passedOver: PassedOver } {
+export function parseKeySet (
+  body: Uint8Array,
+  accepted?: readonly JwsAlg[]
+): { readonly usable: ReadonlyMap<string, UsableKey>, readonly passedOver: PassedOver } {
   const { keys } = parseDocument(body, 'set_malformed')
   if (!Array.isArray(keys)) throw new ProviderFailure('set_malformed')
   if (keys.length > MAX_ENTRIES) throw new ProviderFailure('set_too_many_keys', keys.length)
 
   const judged = keys.map(key => usableKey(key, accepted))
-  if (keys.length > 0 && judged.every((verdict) => verdict === 'not_a_key')) throw new ProviderFailure('set_malformed')
+  if (keys.length > 0 && judged.every(verdict => verdict === 'not_a_key')) throw new ProviderFailure('set_malformed')
   const passedOver: Partial<Record<JwkFault, number>> = {}
   const usable = new Map<string, UsableKey>()
   for (const verdict of judged) {
@@ -56,7 +67,10 @@ export function parseKeySet (body: Uint8Array, accepted?: readonly JwsAlg[]): { 
   return { usable, passedOver }
 }
 
-/** A key of the provider. It is the same object for as long as the key stays in the set unchanged, so caches may refer to it. */
+/**
+ * A key of the provider. It is the same object for as long as the key stays in the set unchanged, so caches may refer
+ * to it.
+ */
 export interface SigningKey {
   readonly kid: string | undefined
   /** SPKI in PEM. */
@@ -76,7 +90,9 @@ export interface KeySet {
 
 /** A token is tried against at most this many keys, so that its number of verifications is bounded. */
 const MAX_CANDIDATES = 8
-/** A signature on these curves takes ten times as long as on P-256. A forged token may cost five times an accepted one. */
+/**
+ * A signature on these curves takes ten times as long as on P-256. A forged token may cost five times an accepted one.
+ */
 const MAX_SLOW_CANDIDATES = 4
 const SLOW_ALGS: readonly JwsAlg[] = ['ES384', 'ES512']
 
@@ -85,8 +101,8 @@ export interface KeyRing extends KeySet {
   /** The objects of its keys: another object is no member, whatever it says. */
   readonly members: ReadonlySet<SigningKey>
   /**
-   * The keys that may have signed a token by an algorithm: the first 8 (ES384, ES512: the first 4) of those with a `kid`, or of all for a
-   * token without one.
+   * The keys that may have signed a token by an algorithm: the first 8 (ES384, ES512: the first 4) of those with a
+   * `kid`, or of all for a token without one.
    */
   readonly byAlg: ReadonlyMap<JwsAlg, ReadonlyMap<string | undefined, readonly SigningKey[]>>
 }

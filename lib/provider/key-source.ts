@@ -11,8 +11,8 @@ import type { JwsAlg } from '../jose/signature.ts'
 import type { Surroundings } from '../surroundings.ts'
 
 /**
- * empty: no set has been fetched yet. fresh: the last fetch brought a set. stale: the last fetch failed, and the keys of the last
- * set are still used. expired: the last set is 24 h old, and no key is trusted.
+ * empty: no set has been fetched yet. fresh: the last fetch brought a set. stale: the last fetch failed, and the keys
+ * of the last set are still used. expired: the last set is 24 h old, and no key is trusted.
  */
 export const KEY_SOURCE_STATUSES = Object.freeze(['empty', 'fresh', 'stale', 'expired'] as const)
 
@@ -37,9 +37,20 @@ export interface KeySourceState {
 /** For logs. Each change is reported once. A request reports nothing. */
 export type KeySourceEvent =
   /** The first set, a set that differs from the one before, or the end of an outage. */
-  | { readonly name: 'keys_fetched', readonly keys: number, readonly added: number, readonly removed: number, readonly passedOver: PassedOver }
+  | {
+    readonly name: 'keys_fetched',
+    readonly keys: number,
+    readonly added: number,
+    readonly removed: number,
+    readonly passedOver: PassedOver
+  }
   /** The first failure after the start or after a success. Repeated failures are not reported. */
-  | { readonly name: 'keys_fetch_failed', readonly failure: ProviderFailureWord, readonly detail: string | number | undefined, readonly keys: number } & FailureFacts
+  | {
+    readonly name: 'keys_fetch_failed',
+    readonly failure: ProviderFailureWord,
+    readonly detail: string | number | undefined,
+    readonly keys: number
+  } & FailureFacts
   /** The number of keys of a file that include their private half, and are not used. */
   | { readonly name: 'keys_private', readonly passedOver: number }
   /** 24 h have passed without a set: no key is trusted any more. */
@@ -71,18 +82,21 @@ export interface KeySource {
   /** Fetches the keys in the background. Never throws and never waits. */
   start (): void
   /**
-   * The keys at hand that may have signed a token with this `kid`, or without one, by this algorithm: at most 8. The array stays the same
-   * for as long as the set does. Never waits.
+   * The keys at hand that may have signed a token with this `kid`, or without one, by this algorithm: at most 8. The
+   * array stays the same for as long as the set does. Never waits.
    */
   candidates (kid: string | undefined, alg: JwsAlg): readonly SigningKey[]
   /**
-   * Called if `candidates` has found no key, or none that has signed the token: a provider may put a new key under an old `kid`. Returns
-   * the candidates after at most one fetch, which all waiting callers share. Empty if the provider publishes no such key, by its answer now
-   * or to a fetch before.
-   * Rejects with Refusal `keys_unavailable` if that cannot be known.
+   * Called if `candidates` has found no key, or none that has signed the token: a provider may put a new key under an
+   * old `kid`. Returns the candidates after at most one fetch, which all waiting callers share. Empty if the provider
+   * publishes no such key, by its answer now or to a fetch before. Rejects with Refusal `keys_unavailable` if that
+   * cannot be known.
    */
   fetchCandidates (kid: string | undefined, alg: JwsAlg): Promise<readonly SigningKey[]>
-  /** Whether a key that verified a token earlier is still trusted: it is in the last set, and that set is at most 24 h old. */
+  /**
+   * Whether a key that verified a token earlier is still trusted: it is in the last set, and that set is at most 24 h
+   * old.
+   */
   isTrusted (key: SigningKey): boolean
   state (): KeySourceState
   /** Stops for good and cuts a running fetch. The keys at hand stay usable for requests that are being answered. */
@@ -95,11 +109,14 @@ export function candidatesIn ({ byAlg }: KeyRing, kid: string | undefined, alg: 
 }
 
 /**
- * The signing keys of one identity provider, refreshed in the background, one fetch at a time. A key that is missing in a fetched set is
- * gone at once. If the provider is down, the keys stay for 24 h. Requests cause a fetch only if the last fetch succeeded, and at most once every
- * 30 s on average, with three fetches in reserve. After a failure only the clock causes a fetch.
+ * The signing keys of one identity provider, refreshed in the background, one fetch at a time. A key that is missing in
+ * a fetched set is gone at once. If the provider is down, the keys stay for 24 h. Requests cause a fetch only if the
+ * last fetch succeeded, and at most once every 30 s on average, with three fetches in reserve. After a failure only the
+ * clock causes a fetch.
  */
-export function createKeySource ({ transport, locate, algs, keyReader, now, after, random, onEvent }: KeySourceOptions): KeySource {
+export function createKeySource (
+  { transport, locate, algs, keyReader, now, after, random, onEvent }: KeySourceOptions
+): KeySource {
   let ring = createKeyRing({ keys: new Map(), passedOver: {} })
   let fetchedAt: number | undefined
   let trustedUntil = -Infinity
@@ -133,7 +150,8 @@ export function createKeySource ({ transport, locate, algs, keyReader, now, afte
     const news = fetchedAt === undefined || previous !== undefined || added + removed > 0 ||
       JSON.stringify(ring.passedOver) !== JSON.stringify(fetched.passedOver)
     const isSame = isDeepStrictEqual([...ring.keys.keys()], [...fetched.keys.keys()])
-    // The same keys in the same order stay as they are, so that a token that none of them has signed is not tried against them again.
+    // The same keys in the same order stay as they are, so that a token that none of them has signed is not tried
+    // against them again.
     ring = isSame ? { ...ring, passedOver: fetched.passedOver } : createKeyRing(fetched)
     fetchedAt = now()
     trustedUntil = fetchedAt + GRACE_SECONDS
@@ -151,7 +169,10 @@ export function createKeySource ({ transport, locate, algs, keyReader, now, afte
     }
   }
 
-  /** Returns the time, and starts an overdue refresh: timers do not run while the machine sleeps or the process is frozen. */
+  /**
+   * Returns the time, and starts an overdue refresh: timers do not run while the machine sleeps or the process is
+   * frozen.
+   */
   function refreshTime (): number {
     const at = now()
     // After a failure only the back-off plans the next fetch.
@@ -164,8 +185,8 @@ export function createKeySource ({ transport, locate, algs, keyReader, now, afte
   }
 
   /**
-   * Takes a fetch out of the reserve. False if there is none. Refreshes by the clock do not count: they must not delay a key that is
-   * published just after them. A clock that was set back does not lengthen the wait.
+   * Takes a fetch out of the reserve. False if there is none. Refreshes by the clock do not count: they must not delay
+   * a key that is published just after them. A clock that was set back does not lengthen the wait.
    */
   function takeFetch (): boolean {
     if (loop.closed || loop.running !== undefined || loop.lastFailure !== undefined) return false
@@ -182,7 +203,8 @@ export function createKeySource ({ transport, locate, algs, keyReader, now, afte
 
   async function fetchCandidates (kid: string | undefined, alg: JwsAlg): Promise<readonly SigningKey[]> {
     const atHand = candidates(kid, alg)
-    // A fetch on its way may have read the set before the key was published. If it does not bring a key, one more fetch may follow.
+    // A fetch on its way may have read the set before the key was published. If it does not bring a key, one more fetch
+    // may follow.
     await loop.running
     const brought = candidates(kid, alg)
     if (brought.some(key => !atHand.includes(key))) return brought
@@ -190,7 +212,10 @@ export function createKeySource ({ transport, locate, algs, keyReader, now, afte
     await loop.running
     const found = candidates(kid, alg)
     if (found.length === 0 && (loop.closed || loop.lastFailure !== undefined || now() >= trustedUntil)) {
-      throw new Refusal('keys_unavailable', { detail: { failure: loop.lastFailure ?? 'closed' }, retryAfterSeconds: retryAfterSeconds() })
+      throw new Refusal('keys_unavailable', {
+        detail: { failure: loop.lastFailure ?? 'closed' },
+        retryAfterSeconds: retryAfterSeconds()
+      })
     }
     return found
   }
@@ -209,7 +234,15 @@ export function createKeySource ({ transport, locate, algs, keyReader, now, afte
   function state (): KeySourceState {
     const { fetches, failures, lastFailure } = loop
     const current = status()
-    return { status: current, keys: current === 'expired' ? 0 : ring.keys.size, passedOver: ring.passedOver, fetchedAt, fetches, failures, lastFailure }
+    return {
+      status: current,
+      keys: current === 'expired' ? 0 : ring.keys.size,
+      passedOver: ring.passedOver,
+      fetchedAt,
+      fetches,
+      failures,
+      lastFailure
+    }
   }
 
   return {
@@ -218,7 +251,7 @@ export function createKeySource ({ transport, locate, algs, keyReader, now, afte
     },
     candidates,
     fetchCandidates,
-    isTrusted: (key) => refreshTime() < trustedUntil && ring.members.has(key),
+    isTrusted: key => refreshTime() < trustedUntil && ring.members.has(key),
     state,
     close () {
       const closed = loop.close()

@@ -11,8 +11,8 @@ export interface ProxyBypass {
 }
 
 /**
- * Reads NO_PROXY as curl and Go do: beside hosts it may name addresses (`::1`, `[::1]:8443`) and CIDRs (`10.0.0.0/8`). They hold for URLs
- * whose host is an address; no name is resolved for that.
+ * Reads NO_PROXY as curl and Go do: beside hosts it may name addresses (`::1`, `[::1]:8443`) and CIDRs (`10.0.0.0/8`).
+ * They hold for URLs whose host is an address; no name is resolved for that.
  */
 export function parseNoProxy (noProxy: string): ProxyBypass {
   const blocks: Array<{ readonly list: BlockList, readonly port: string | undefined }> = []
@@ -24,7 +24,9 @@ export function parseNoProxy (noProxy: string): ProxyBypass {
     const version = isIP(address)
     const list = new BlockList()
     if (bits === undefined && version !== 6) hosts.push(entry)
-    else if (version === 0 || rest.length > 0 || !/^\d{1,3}$/.test(bits ?? '0') || Number(bits) > (version === 6 ? 128 : 32)) unusable.push(entry)
+    else if (
+      version === 0 || rest.length > 0 || !/^\d{1,3}$/.test(bits ?? '0') || Number(bits) > (version === 6 ? 128 : 32)
+    ) unusable.push(entry)
     else {
       list.addSubnet(address, Number(bits ?? 128), version === 6 ? 'ipv6' : 'ipv4')
       blocks.push({ list, port })
@@ -35,7 +37,8 @@ export function parseNoProxy (noProxy: string): ProxyBypass {
     const host = url.hostname.replace(/^\[|\]$/g, '')
     const version = isIP(host)
     const port = url.port || (url.protocol === 'https:' ? '443' : '80')
-    return version !== 0 && blocks.some(block => (block.port ?? port) === port && block.list.check(host, version === 6 ? 'ipv6' : 'ipv4'))
+    return version !== 0 &&
+      blocks.some(block => (block.port ?? port) === port && block.list.check(host, version === 6 ? 'ipv6' : 'ipv4'))
   }
 
   return { includes, hosts: hosts.join(), unusable }

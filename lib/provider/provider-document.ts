@@ -8,8 +8,14 @@ import type { ProviderAnswer, ProviderSession } from './transport.ts'
 /** UTF-8, as RFC 8259 section 8.1 requires. A byte order mark is dropped. */
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** Returns the object that a document of the provider holds. @throws ProviderFailure `not_json`, or `malformed` for other JSON */
-export function parseDocument (body: Uint8Array, malformed: 'discovery_malformed' | 'set_malformed' | 'introspection_malformed'): JsonObject {
+/**
+ * Returns the object that a document of the provider holds. @throws ProviderFailure `not_json`, or `malformed` for
+ * other JSON
+ */
+export function parseDocument (
+  body: Uint8Array,
+  malformed: 'discovery_malformed' | 'set_malformed' | 'introspection_malformed'
+): JsonObject {
   let document: unknown
   try {
     document = JSON.parse(utf8.decode(body))
@@ -20,8 +26,14 @@ export function parseDocument (body: Uint8Array, malformed: 'discovery_malformed
   return document
 }
 
-/** Reads the body of an answer with status 200. A failure says what the answer was. @throws ProviderFailure `status`, and those of `read` */
-export async function readAnswer<Result> ({ status, body, facts }: ProviderAnswer, read: (body: Buffer) => Result | Promise<Result>): Promise<Result> {
+/**
+ * Reads the body of an answer with status 200. A failure says what the answer was. @throws ProviderFailure `status`,
+ * and those of `read`
+ */
+export async function readAnswer<Result> (
+  { status, body, facts }: ProviderAnswer,
+  read: (body: Buffer) => Result | Promise<Result>
+): Promise<Result> {
   try {
     if (status !== 200) throw new ProviderFailure('status', status, { expected: '200', found: String(status) })
     return await read(body)
@@ -36,11 +48,12 @@ export type AddressFinder = (exchange: ProviderSession) => Promise<string>
 /** The metadata of an issuer, as it publishes them. */
 export interface Discovery {
   /**
-   * Fetches the document of the issuer and reads what is wanted from it. Undefined if there is none. A document that names another issuer,
-   * except for a trailing slash, is not used (OpenID Connect Discovery 1.0 section 4.3, RFC 8414 section 3.3).
+   * Fetches the document of the issuer and reads what is wanted from it. Undefined if there is none. A document that
+   * names another issuer, except for a trailing slash, is not used (OpenID Connect Discovery 1.0 section 4.3, RFC 8414
+   * section 3.3).
    * @throws ProviderFailure, TypeError for an issuer whose documents may not be fetched
    */
-  read<T> (exchange: ProviderSession, read: (document: JsonObject) => T | Promise<T>): Promise<T | undefined>
+  read<T>(exchange: ProviderSession, read: (document: JsonObject) => T | Promise<T>): Promise<T | undefined>
   /** The issuer as its last document spells it, or as it is set if none was read. */
   spelling (): string
 }
@@ -51,7 +64,9 @@ export function createDiscovery (issuer: string): Discovery {
 
   function readIssuer (body: Uint8Array): JsonObject {
     const document = parseDocument(body, 'discovery_malformed')
-    if (typeof document.issuer !== 'string') throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer as a text' })
+    if (typeof document.issuer !== 'string') {
+      throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer as a text' })
+    }
     if (withoutTrailingSlash(document.issuer) !== withoutTrailingSlash(issuer)) {
       throw new ProviderFailure('discovery_issuer', undefined, { expected: issuer, found: printable(document.issuer) })
     }
@@ -72,12 +87,17 @@ export function createDiscovery (issuer: string): Discovery {
 }
 
 /**
- * Where the document of an issuer may be, in the order in which it is sought: OpenID Connect Discovery 1.0 section 4, then RFC 8414, whose
- * name goes between host and path (section 3), and which some providers append all the same (section 5).
+ * Where the document of an issuer may be, in the order in which it is sought: OpenID Connect Discovery 1.0 section 4,
+ * then RFC 8414, whose name goes between host and path (section 3), and which some providers append all the same
+ * (section 5).
  */
 function documentUrls (issuer: string): ReadonlySet<string> {
   const base = parseIssuer(issuer)
   const { origin, pathname } = new URL(base)
   const name = '.well-known/oauth-authorization-server'
-  return new Set([`${base}.well-known/openid-configuration`, `${origin}/${name}${withoutTrailingSlash(pathname)}`, `${base}${name}`])
+  return new Set([
+    `${base}.well-known/openid-configuration`,
+    `${origin}/${name}${withoutTrailingSlash(pathname)}`,
+    `${base}${name}`
+  ])
 }

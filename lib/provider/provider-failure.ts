@@ -1,19 +1,42 @@
 import { carries } from '../kind.ts'
 
 /**
- * Why a fetch of the signing keys failed. The words are stable: operators see them in logs and metrics, and docs/reference/monitoring.md
- * explains each.
+ * Why a fetch of the signing keys failed. The words are stable: operators see them in logs and metrics, and
+ * docs/reference/monitoring.md explains each.
  */
-export const PROVIDER_FAILURES = Object.freeze([
-  'deadline', 'unreachable', 'tls', 'proxy', 'status', 'redirect', 'content_encoding', 'too_large', 'not_json',
-  'discovery_malformed', 'discovery_issuer', 'jwks_uri_refused', 'set_malformed', 'set_too_many_keys', 'file_unreadable',
-  'introspection_endpoint', 'introspection_malformed', 'introspection_signature', 'introspection_expired',
-  'foreign_address', 'stream_missing', 'unexpected'
-] as const)
+export const PROVIDER_FAILURES = Object.freeze(
+  [
+    'deadline',
+    'unreachable',
+    'tls',
+    'proxy',
+    'status',
+    'redirect',
+    'content_encoding',
+    'too_large',
+    'not_json',
+    'discovery_malformed',
+    'discovery_issuer',
+    'jwks_uri_refused',
+    'set_malformed',
+    'set_too_many_keys',
+    'file_unreadable',
+    'introspection_endpoint',
+    'introspection_malformed',
+    'introspection_signature',
+    'introspection_expired',
+    'foreign_address',
+    'stream_missing',
+    'unexpected'
+  ] as const
+)
 
 export type ProviderFailureWord = (typeof PROVIDER_FAILURES)[number]
 
-/** What a log line says of a failure beside its word. Text that the provider sent is in it only as `printable` writes it. */
+/**
+ * What a log line says of a failure beside its word. Text that the provider sent is in it only as `printable` writes
+ * it.
+ */
 export interface FailureFacts {
   /** The URL of the request, without its query. */
   readonly url?: string
@@ -28,7 +51,9 @@ export interface FailureFacts {
 
 const kProviderFailure = Symbol.for('holdfast.ProviderFailure')
 
-/** Thrown inside a fetch of keys. `detail` is a status or an error code, and never holds a byte that the provider sent. */
+/**
+ * Thrown inside a fetch of keys. `detail` is a status or an error code, and never holds a byte that the provider sent.
+ */
 export class ProviderFailure extends Error {
   /** @internal */
   static override [Symbol.hasInstance] = carries(kProviderFailure)

@@ -1,7 +1,10 @@
 import { printable } from '../printable.ts'
 import { ProviderFailure } from './provider-failure.ts'
 
-/** 127.0.0.0/8 as the URL parser writes it, ::1, and `localhost`, which RFC 6761 section 6.3 reserves for the machine itself. */
+/**
+ * 127.0.0.0/8 as the URL parser writes it, ::1, and `localhost`, which RFC 6761 section 6.3 reserves for the machine
+ * itself.
+ */
 const LOOPBACK = /^(?:localhost|\[::1\]|127\.\d{1,3}\.\d{1,3}\.\d{1,3})$/
 
 /** Whether the URL is `http:` to this machine. Over a network, `http:` would let anyone on the way choose the keys. */
@@ -9,10 +12,15 @@ export function isLoopbackHttp (url: URL): boolean {
   return url.protocol === 'http:' && LOOPBACK.test(url.hostname)
 }
 
-/** Reads an absolute URL without user info: `https:` anywhere, `http:` only to this machine. Undefined for any other text. */
+/**
+ * Reads an absolute URL without user info: `https:` anywhere, `http:` only to this machine. Undefined for any other
+ * text.
+ */
 function parseSafeUrl (text: string): URL | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined
-  return url?.username === '' && url.password === '' && (url.protocol === 'https:' || isLoopbackHttp(url)) ? url : undefined
+  return url?.username === '' && url.password === '' && (url.protocol === 'https:' || isLoopbackHttp(url))
+    ? url
+    : undefined
 }
 
 /** The text without its last slash. Issuers are compared in this form. No other difference is accepted. */
@@ -21,13 +29,15 @@ export function withoutTrailingSlash (text: string): string {
 }
 
 /**
- * Reads the configured issuer: an absolute `https:` URL (`http:` on loopback only) without user info, query and fragment (RFC 8414
- * section 2). Returns the address of its documents, with a trailing slash. Throws TypeError.
+ * Reads the configured issuer: an absolute `https:` URL (`http:` on loopback only) without user info, query and
+ * fragment (RFC 8414 section 2). Returns the address of its documents, with a trailing slash. Throws TypeError.
  */
 export function parseIssuer (text: string): string {
   const url = parseSafeUrl(text)
   if (url === undefined || text.includes('?') || text.includes('#')) {
-    throw new TypeError('The issuer must be an https URL (http on loopback only) without user info, query and fragment.')
+    throw new TypeError(
+      'The issuer must be an https URL (http on loopback only) without user info, query and fragment.'
+    )
   }
   return url.href.endsWith('/') ? url.href : `${url.href}/`
 }
@@ -43,13 +53,17 @@ export function isFetchableIssuer (text: string): boolean {
 }
 
 /**
- * Whether a text can name an issuer, though perhaps nothing may be fetched under it: AD FS writes `http:` issuers, whose keys are elsewhere.
+ * Whether a text can name an issuer, though perhaps nothing may be fetched under it: AD FS writes `http:` issuers,
+ * whose keys are elsewhere.
  */
 export function isIssuerName (text: string): boolean {
   return isFetchableIssuer(text.replace(/^http:/i, 'https:'))
 }
 
-/** Reads the address of the set from the settings: `https:`, or `http:` on loopback, whatever the issuer is. Returns it without fragment. Throws TypeError. */
+/**
+ * Reads the address of the set from the settings: `https:`, or `http:` on loopback, whatever the issuer is. Returns it
+ * without fragment. Throws TypeError.
+ */
 export function parseConfiguredJwksUri (text: string): string {
   const url = parseSafeUrl(text)
   if (url === undefined) {
@@ -59,10 +73,15 @@ export function parseConfiguredJwksUri (text: string): string {
 }
 
 /**
- * Reads an address from a discovery document (RFC 8414 section 2). Another host is accepted, because the configured provider names it.
- * `http:` is refused, unless the issuer itself is loopback `http:`. Returns it without fragment. Throws ProviderFailure with the word `refused`.
+ * Reads an address from a discovery document (RFC 8414 section 2). Another host is accepted, because the configured
+ * provider names it. `http:` is refused, unless the issuer itself is loopback `http:`. Returns it without fragment.
+ * Throws ProviderFailure with the word `refused`.
  */
-export function parseDiscoveredUri (text: string, issuer: string, refused: 'jwks_uri_refused' | 'introspection_endpoint' | 'discovery_malformed'): string {
+export function parseDiscoveredUri (
+  text: string,
+  issuer: string,
+  refused: 'jwks_uri_refused' | 'introspection_endpoint' | 'discovery_malformed'
+): string {
   const url = parseSafeUrl(text)
   if (url === undefined || (url.protocol === 'http:' && new URL(issuer).protocol !== 'http:')) {
     throw new ProviderFailure(refused, undefined, { expected: 'an https URL', found: printable(text) })
@@ -71,12 +90,17 @@ export function parseDiscoveredUri (text: string, issuer: string, refused: 'jwks
 }
 
 /**
- * Reads an address that must be at one of these origins, because what is sent there is secret, or what comes from there is trusted. Returns it
- * without fragment. Throws ProviderFailure foreign_address.
+ * Reads an address that must be at one of these origins, because what is sent there is secret, or what comes from there
+ * is trusted. Returns it without fragment. Throws ProviderFailure foreign_address.
  */
 export function parseOwnUri (text: string, origins: readonly string[]): string {
   const url = parseSafeUrl(text)
-  if (url === undefined || !origins.includes(url.origin)) throw new ProviderFailure('foreign_address', undefined, { expected: `an address at ${origins.join(' or ')}`, found: printable(text) })
+  if (url === undefined || !origins.includes(url.origin)) {
+    throw new ProviderFailure('foreign_address', undefined, {
+      expected: `an address at ${origins.join(' or ')}`,
+      found: printable(text)
+    })
+  }
   return withoutFragment(url)
 }
 

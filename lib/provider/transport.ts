@@ -7,7 +7,10 @@ import { parseNoProxy } from './no-proxy.ts'
 import { isLoopbackHttp } from './provider-url.ts'
 
 const require = createRequire(import.meta.url)
-/** undici is loaded at the first fetch, when the service already answers: loading it takes longer than loading all of the code here. */
+/**
+ * undici is loaded at the first fetch, when the service already answers: loading it takes longer than loading all of
+ * the code here.
+ */
 const undici = (): typeof import('undici') => require('undici')
 
 /** The answer of the provider: any status except a redirect, and the whole body. */
@@ -20,7 +23,10 @@ export interface ProviderAnswer {
   readonly facts?: FailureFacts
 }
 
-/** What is sent to the provider beside a plain GET: a form unless the headers say another type, and headers beside the usual ones. */
+/**
+ * What is sent to the provider beside a plain GET: a form unless the headers say another type, and headers beside the
+ * usual ones.
+ */
 export interface ProviderRequest {
   /** POST unless given. */
   readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'
@@ -44,10 +50,16 @@ export interface Transport {
 }
 
 export interface TransportOptions {
-  /** URLs of proxies, as in HTTP_PROXY and HTTPS_PROXY. Without the second, the first is used for both. `http:` on loopback uses none. */
+  /**
+   * URLs of proxies, as in HTTP_PROXY and HTTPS_PROXY. Without the second, the first is used for both. `http:` on
+   * loopback uses none.
+   */
   httpProxy?: string | undefined
   httpsProxy?: string | undefined
-  /** As NO_PROXY: hosts, addresses and CIDRs, the first two optionally with a port, separated by commas or spaces. `*` means all hosts. */
+  /**
+   * As NO_PROXY: hosts, addresses and CIDRs, the first two optionally with a port, separated by commas or spaces. `*`
+   * means all hosts.
+   */
   noProxy?: string | undefined
   /** PEM of certificate authorities to trust instead of the system's. */
   ca?: string | undefined
@@ -59,27 +71,44 @@ export interface TransportOptions {
   keepAlive?: boolean
 }
 
-/** If a proxy is not given, undici reads the environment. This code must not, so it passes an empty text, which means no proxy. */
+/**
+ * If a proxy is not given, undici reads the environment. This code must not, so it passes an empty text, which means no
+ * proxy.
+ */
 function proxyUrl (text: string | undefined): string {
   if (text === undefined || text === '') return ''
   const url = text.includes('://') ? text : `http://${text}`
-  if (!URL.canParse(url) || !/^https?:\/\//i.test(url)) throw new TypeError('A proxy must be given as an http or https URL.')
+  if (!URL.canParse(url) || !/^https?:\/\//i.test(url)) {
+    throw new TypeError('A proxy must be given as an http or https URL.')
+  }
   return url
 }
 
 /**
- * The types of JSON that providers have for their documents, and any other if there is nothing else: a server that negotiates and has a
- * key set only as `application/jwk-set+json` (RFC 7517 section 8.5) answers 406 if it is not asked for that.
+ * The types of JSON that providers have for their documents, and any other if there is nothing else: a server that
+ * negotiates and has a key set only as `application/jwk-set+json` (RFC 7517 section 8.5) answers 406 if it is not asked
+ * for that.
  */
 const ANY_JSON = 'application/json, application/jwk-set+json, */*;q=0.1'
 
 /**
- * How long an address may take to connect before the next one of its host is tried. Node would give it 250 ms, so that a slow handshake
- * beside an address without a route would fail for good. The deadline has room for a dead address of each of two hosts.
+ * How long an address may take to connect before the next one of its host is tried. Node would give it 250 ms, so that
+ * a slow handshake beside an address without a route would fail for good. The deadline has room for a dead address of
+ * each of two hosts.
  */
 const CONNECT_ATTEMPT_MS = 2000
 
-const TLS_CODES = ['ERR_TLS_', 'ERR_SSL_', 'CERT_', 'UNABLE_TO_', 'SELF_SIGNED_', 'DEPTH_ZERO_', 'UND_ERR_PRX_TLS', 'HOSTNAME_MISMATCH', 'INVALID_CA']
+const TLS_CODES = [
+  'ERR_TLS_',
+  'ERR_SSL_',
+  'CERT_',
+  'UNABLE_TO_',
+  'SELF_SIGNED_',
+  'DEPTH_ZERO_',
+  'UND_ERR_PRX_TLS',
+  'HOSTNAME_MISMATCH',
+  'INVALID_CA'
+]
 
 /** Uses error codes, not messages: the text of messages changes between versions. */
 function failureOf (error: unknown): ProviderFailure {
@@ -89,31 +118,41 @@ function failureOf (error: unknown): ProviderFailure {
   const code = given ?? name
   // If we did not abort the request, only a proxy that refuses the tunnel can have aborted it.
   if (code === 'UND_ERR_ABORTED') return new ProviderFailure('proxy')
-  if (TLS_CODES.some((prefix) => code.startsWith(prefix))) return new ProviderFailure('tls', code)
+  if (TLS_CODES.some(prefix => code.startsWith(prefix))) return new ProviderFailure('tls', code)
   return new ProviderFailure('unreachable', code)
 }
 
-/** The codings of a body, without those that leave it as it is. Names have no case (RFC 9110 section 8.4.1), and a header may be empty. */
+/**
+ * The codings of a body, without those that leave it as it is. Names have no case (RFC 9110 section 8.4.1), and a
+ * header may be empty.
+ */
 function codingsOf (header: string | string[] | undefined): string {
-  return [header ?? []].flat().join().split(',').map(name => name.trim()).filter(name => name !== '' && name.toLowerCase() !== 'identity').join(', ')
+  return [header ?? []].flat().join().split(',').map(name => name.trim()).filter(name =>
+    name !== '' && name.toLowerCase() !== 'identity'
+  ).join(', ')
 }
 
 /** An abandoned body still emits its error, but the error is no longer needed. */
 const ignore = (): void => {}
 
 /**
- * The connection to the identity provider: HTTP proxies, except for `http:` on loopback, TLS always checked, no redirects, one deadline for
- * the whole exchange, which a slow drip cannot stretch, and a limit on decoded bytes. A compressed bomb is never read: nothing compressed is
- * asked for, and a `Content-Encoding` is refused before the first byte of the body.
+ * The connection to the identity provider: HTTP proxies, except for `http:` on loopback, TLS always checked, no
+ * redirects, one deadline for the whole exchange, which a slow drip cannot stretch, and a limit on decoded bytes. A
+ * compressed bomb is never read: nothing compressed is asked for, and a `Content-Encoding` is refused before the first
+ * byte of the body.
  *
- * Unless connections are kept, each exchange opens its own and closes all of them. So a connection or a proxy that hangs cannot delay the
- * next exchange, and nothing lives longer than the deadline.
+ * Unless connections are kept, each exchange opens its own and closes all of them. So a connection or a proxy that
+ * hangs cannot delay the next exchange, and nothing lives longer than the deadline.
  * @throws TypeError for a proxy that is not a URL
  */
 export function createTransport (options: TransportOptions = {}): Transport {
   const { ca, noProxy = '', deadlineMs = 5000, maxBytes = 1024 * 1024, keepAlive = false } = options
   const bypass = parseNoProxy(noProxy)
-  const proxies = { httpProxy: proxyUrl(options.httpProxy), httpsProxy: proxyUrl(options.httpsProxy), noProxy: bypass.hosts }
+  const proxies = {
+    httpProxy: proxyUrl(options.httpProxy),
+    httpsProxy: proxyUrl(options.httpsProxy),
+    noProxy: bypass.hosts
+  }
   const httpsProxy = proxies.httpsProxy || proxies.httpProxy
   const proxyHost = httpsProxy === '' ? undefined : new URL(httpsProxy).host
   // This is set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED=0 does not switch the check off for the keys.
@@ -123,7 +162,8 @@ export function createTransport (options: TransportOptions = {}): Transport {
 
   function openAgents () {
     const { Agent: DirectAgent, EnvHttpProxyAgent, Pool } = undici()
-    // The origins that NO_PROXY takes past the proxy: undici passes a tunnel to the pool as a function, and nothing else.
+    // The origins that NO_PROXY takes past the proxy: undici passes a tunnel to the pool as a function, and nothing
+    // else.
     const unproxied = new Set<string>()
     const factory: NonNullable<Agent.Options['factory']> = (origin, options) => {
       if (typeof (options as Agent.Options).connect !== 'function') unproxied.add(new URL(origin).origin)
@@ -139,8 +179,11 @@ export function createTransport (options: TransportOptions = {}): Transport {
   function open (): ProviderSession {
     const agents = keepAlive ? kept ??= openAgents() : openAgents()
     const abort = new AbortController()
-    // The deadline races with the request: undici obeys the signal only once it has a connection, and would wait for a proxy that hangs.
-    const over = new Promise<never>((_resolve, reject) => { abort.signal.onabort = () => reject(new ProviderFailure('deadline')) })
+    // The deadline races with the request: undici obeys the signal only once it has a connection, and would wait for a
+    // proxy that hangs.
+    const over = new Promise<never>((_resolve, reject) => {
+      abort.signal.onabort = () => reject(new ProviderFailure('deadline'))
+    })
     over.catch(ignore)
     const timer = setTimeout(close, deadlineMs)
 
@@ -172,14 +215,23 @@ export function createTransport (options: TransportOptions = {}): Transport {
       const { statusCode: status, headers, body } = await undici().request(url, {
         dispatcher: isDirect(new URL(url)) ? agents.direct : agents.proxied,
         signal: abort.signal,
-        headers: { accept: ANY_JSON, 'accept-encoding': 'identity', 'user-agent': 'holdfast', ...(request?.body !== undefined && { 'content-type': 'application/x-www-form-urlencoded' }), ...request?.headers },
+        headers: {
+          accept: ANY_JSON,
+          'accept-encoding': 'identity',
+          'user-agent': 'holdfast',
+          ...(request?.body !== undefined && { 'content-type': 'application/x-www-form-urlencoded' }),
+          ...request?.headers
+        },
         ...(request && { method: request.method ?? 'POST', body: request.body })
       })
       body.on('error', ignore)
-      // If redirects were followed, any answer could choose where keys come from. If a provider moves, the operator changes the settings.
+      // If redirects were followed, any answer could choose where keys come from. If a provider moves, the operator
+      // changes the settings.
       if (status >= 300 && status < 400) throw new ProviderFailure('redirect', status)
       const codings = codingsOf(headers['content-encoding'])
-      if (codings !== '') throw new ProviderFailure('content_encoding', undefined, { expected: 'identity', found: printable(codings) })
+      if (codings !== '') {
+        throw new ProviderFailure('content_encoding', undefined, { expected: 'identity', found: printable(codings) })
+      }
       if (Number(headers['content-length']) > maxBytes) throw new ProviderFailure('too_large')
       const chunks: Buffer[] = []
       let bytes = 0
@@ -189,7 +241,12 @@ export function createTransport (options: TransportOptions = {}): Transport {
         chunks.push(chunk)
       }
       const contentType = headers['content-type']
-      return { status, body: Buffer.concat(chunks), headers, facts: { ...factsOf(url), status, contentType: contentType === undefined ? undefined : printable(contentType) } }
+      return {
+        status,
+        body: Buffer.concat(chunks),
+        headers,
+        facts: { ...factsOf(url), status, contentType: contentType === undefined ? undefined : printable(contentType) }
+      }
     }
 
     return { send, close }

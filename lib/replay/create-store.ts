@@ -27,10 +27,13 @@ export interface ReplayStoreOptions {
 /**
  * Makes a replay store: the memory of this process, a Redis or Valkey shared by many, or none.
  *
- * @throws Error if the URL cannot be used, or if the Redis client is not installed. Its message holds no part of the URL except the
- * names of parameters.
+ * @throws Error if the URL cannot be used, or if the Redis client is not installed. Its message holds no part of the
+ * URL except the names of parameters.
  */
-export async function createReplayStore ({ store, maxRecords, onEvent, surroundings, probeKey, loadRedis = () => import('./redis/redis-link.ts') }: ReplayStoreOptions): Promise<ReplayStore> {
+export async function createReplayStore (
+  { store, maxRecords, onEvent, surroundings, probeKey, loadRedis = () => import('./redis/redis-link.ts') }:
+  ReplayStoreOptions
+): Promise<ReplayStore> {
   if (store === 'off') return createOffStore()
   if (store === 'memory') {
     return createMemoryStore({ max: maxRecords, ...surroundings })
@@ -44,7 +47,8 @@ export async function createReplayStore ({ store, maxRecords, onEvent, surroundi
     open: listeners => openRedisLink(target, listeners, surroundings.steadyMs),
     surroundings,
     probeKey,
-    onChange: reason => onEvent(reason === null ? { name: 'replay_available', hosts } : { name: 'replay_unavailable', reason, hosts }),
+    onChange: reason =>
+      onEvent(reason === null ? { name: 'replay_available', hosts } : { name: 'replay_unavailable', reason, hosts }),
     onPolicyUnknown: () => onEvent({ name: 'replay_policy_unknown', hosts })
   })
 }
@@ -55,8 +59,8 @@ function refuseMissing (error: NodeJS.ErrnoException): never {
 }
 
 /**
- * The store of a service that does not check for replays: every record counts as the first. Then only the age of a proof limits
- * replays (RFC 9449 section 11.1).
+ * The store of a service that does not check for replays: every record counts as the first. Then only the age of a
+ * proof limits replays (RFC 9449 section 11.1).
  */
 export function createOffStore (): ReplayStore {
   let records = 0

@@ -1,8 +1,8 @@
 import type { Refusal } from '../refusal.ts'
 
 /**
- * Seconds for which a record outlives its proof. If the process is busy, a copy that was judged in time may reach the store late. A
- * copy that arrives even later is refused, since the first record may be gone.
+ * Seconds for which a record outlives its proof. If the process is busy, a copy that was judged in time may reach the
+ * store late. A copy that arrives even later is refused, since the first record may be gone.
  */
 export const LATE_RECORD_SECONDS = 5
 
@@ -35,12 +35,12 @@ export interface ReplayStore {
   /**
    * Records an id, and says whether this was the first time, in one atomic step.
    *
-   * @param id the SHA-256 of the key's thumbprint and the `jti`: 32 characters, each of which stands for a byte (latin1, Node's
-   * `binary`)
+   * @param id the SHA-256 of the key's thumbprint and the `jti`: 32 characters, each of which stands for a byte
+   * (latin1, Node's `binary`)
    * @param jkt the thumbprint of that key, as base64url text. The memory store uses it to limit each key to its share.
    * @param expiresAt Unix seconds, may be fractional. The record is kept at least until that moment has passed.
-   * @param done `(null, true)` first, `(null, false)` seen before, `(refusal)` undecided: `replay_unavailable`, `replay_full` or
-   * `replay_share_exceeded`. Called exactly once. The memory store calls it before `record` returns.
+   * @param done `(null, true)` first, `(null, false)` seen before, `(refusal)` undecided: `replay_unavailable`,
+   * `replay_full` or `replay_share_exceeded`. Called exactly once. The memory store calls it before `record` returns.
    */
   record (id: string, jkt: string, expiresAt: number, done: RecordDone): void
   state (): ReplayState

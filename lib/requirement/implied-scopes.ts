@@ -7,8 +7,9 @@ export type ScopeGranters = (scope: string) => readonly string[]
 const NONE: readonly string[] = []
 
 /**
- * Makes the function that finds all granters of a scope, transitively. There must be no circle. The granters of a scope are worked out when
- * it is first asked for, and kept: routes ask for few scopes, and all pairs of a long chain would be too many.
+ * Makes the function that finds all granters of a scope, transitively. There must be no circle. The granters of a scope
+ * are worked out when it is first asked for, and kept: routes ask for few scopes, and all pairs of a long chain would
+ * be too many.
  */
 export function createScopeGranters (implications: ScopeImplications): ScopeGranters {
   const direct = directGranters(implications)
@@ -29,7 +30,10 @@ function reachable (scope: string, direct: ReadonlyMap<string, readonly string[]
   return [...found]
 }
 
-/** The first circle, as the scopes on it with the first one repeated at the end. Undefined if there is none. Each link is followed once. */
+/**
+ * The first circle, as the scopes on it with the first one repeated at the end. Undefined if there is none. Each link
+ * is followed once.
+ */
 export function findScopeCircle (implications: ScopeImplications): readonly string[] | undefined {
   const granters = directGranters(implications)
   const implied = new Map(Object.entries(implications))

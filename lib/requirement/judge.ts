@@ -3,7 +3,14 @@ import type { JsonObject } from '../jose/jws.ts'
 import { Refusal } from '../refusal.ts'
 import type { VerifiedToken } from '../token/verified-tokens.ts'
 import type { ScopeGranters } from './implied-scopes.ts'
-import type { AuthorizationDetail, ClaimRule, ClaimValue, DetailRequirement, Predicate, Requirement } from './requirement.ts'
+import type {
+  AuthorizationDetail,
+  ClaimRule,
+  ClaimValue,
+  DetailRequirement,
+  Predicate,
+  Requirement
+} from './requirement.ts'
 
 /** What is judged of a token. */
 export type Grant = Pick<VerifiedToken, 'scopes' | 'claims'>
@@ -22,15 +29,18 @@ export interface JudgeOptions {
  */
 export type Judge = (grant: Grant, requirement: Requirement) => Promise<void> | undefined
 
-/** Step-up (401, RFC 9470) takes precedence over 403. Predicates are called last, in the order in which they are written. */
+/**
+ * Step-up (401, RFC 9470) takes precedence over 403. Predicates are called last, in the order in which they are
+ * written.
+ */
 export function createJudge (options: JudgeOptions): Judge {
   return function judge (grant, requirement) {
     const { acr, maxAgeSeconds, scope, anyScope, claims, authorizationDetails } = requirement
     if (acr) verifyAcr(grant, acr)
     if (maxAgeSeconds !== undefined) verifyAge(grant, maxAgeSeconds, options)
     if (scope ?? anyScope) verifyScopes(grant, requirement, options)
-    if (claims) for (const rule of claims) verifyClaim(grant, rule)
-    if (authorizationDetails) for (const detail of authorizationDetails) verifyDetail(grant, detail)
+    if (claims) { for (const rule of claims) verifyClaim(grant, rule) }
+    if (authorizationDetails) { for (const detail of authorizationDetails) verifyDetail(grant, detail) }
     return needsPredicates(requirement) ? callPredicates(grant, requirement) : undefined
   }
 }
@@ -66,9 +76,10 @@ function verifyClaim ({ claims }: Grant, { name, allowed }: ClaimRule): void {
 }
 
 /**
- * The claim of that name. If there is none, a name with dots is a path into objects: `realm_access.roles`. Members may have dots in their
- * names (`kubernetes.io.namespace`): at each object the longest own member is taken with which the rest begins, whole or up to a dot, with
- * no way back to a shorter one. The path leads through no list. Undefined if there is no such claim or member: JSON has no such value.
+ * The claim of that name. If there is none, a name with dots is a path into objects: `realm_access.roles`. Members may
+ * have dots in their names (`kubernetes.io.namespace`): at each object the longest own member is taken with which the
+ * rest begins, whole or up to a dot, with no way back to a shorter one. The path leads through no list. Undefined if
+ * there is no such claim or member: JSON has no such value.
  */
 export function findClaim (claims: Readonly<Record<string, unknown>>, name: string): unknown {
   let part: unknown = claims
@@ -95,30 +106,41 @@ function verifyDetail ({ claims }: Grant, { type }: DetailRequirement): void {
 
 /** The elements of that type (RFC 9396 section 2). A claim or an element of another form grants nothing. */
 function detailsOf ({ authorization_details: details }: Grant['claims'], type: string): readonly AuthorizationDetail[] {
-  return Array.isArray(details) ? details.filter(detail => detail !== null && Object.hasOwn(detail, 'type') && detail.type === type) : []
+  return Array.isArray(details)
+    ? details.filter(detail => detail !== null && Object.hasOwn(detail, 'type') && detail.type === type)
+    : []
 }
 
 function needsPredicates ({ claims, authorizationDetails }: Requirement): boolean {
-  return claims?.some(({ isAllowed }) => isAllowed) === true || authorizationDetails?.some(({ check }) => check) === true
+  return claims?.some(({ isAllowed }) => isAllowed) === true ||
+    authorizationDetails?.some(({ check }) => check) === true
 }
 
 async function callPredicates ({ claims }: Grant, requirement: Requirement): Promise<void> {
   for (const { name, isAllowed } of requirement.claims ?? []) {
-    if (isAllowed && !await accepts(`claim ${name}`, isAllowed, findClaim(claims, name))) throw new Refusal('claim_mismatch', { detail: { claim: name } })
+    if (isAllowed && !await accepts(`claim ${name}`, isAllowed, findClaim(claims, name))) {
+      throw new Refusal('claim_mismatch', { detail: { claim: name } })
+    }
   }
   for (const { type, check } of requirement.authorizationDetails ?? []) {
-    if (check && !await anyPasses(check, type, detailsOf(claims, type))) throw new Refusal('authorization_details_missing', { detail: { type } })
+    if (check && !await anyPasses(check, type, detailsOf(claims, type))) {
+      throw new Refusal('authorization_details_missing', { detail: { type } })
+    }
   }
 }
 
-async function anyPasses (check: Predicate<AuthorizationDetail>, type: string, details: readonly AuthorizationDetail[]): Promise<boolean> {
+async function anyPasses (
+  check: Predicate<AuthorizationDetail>,
+  type: string,
+  details: readonly AuthorizationDetail[]
+): Promise<boolean> {
   for (const detail of details) if (await accepts(`authorization detail ${type}`, check, detail)) return true
   return false
 }
 
 /**
- * Any value other than `true` refuses: a truthy one may be an unchecked object. An error of a predicate is wrapped, because it may have a
- * status of its own, or be undefined.
+ * Any value other than `true` refuses: a truthy one may be an unchecked object. An error of a predicate is wrapped,
+ * because it may have a status of its own, or be undefined.
  */
 async function accepts<Part> (name: string, predicate: Predicate<Part>, part: Part): Promise<boolean> {
   try {

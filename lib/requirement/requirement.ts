@@ -4,8 +4,8 @@ import { types } from 'node:util'
 export type ClaimValue = string | number | boolean
 
 /**
- * Decides about a part of a token. Only `true`, or a promise of `true`, lets the token pass. If it throws, or its promise rejects, the
- * request is answered with 500.
+ * Decides about a part of a token. Only `true`, or a promise of `true`, lets the token pass. If it throws, or its
+ * promise rejects, the request is answered with 500.
  */
 export type Predicate<Part> = (part: Part) => boolean | PromiseLike<boolean>
 
@@ -34,8 +34,8 @@ export interface RequirementOptions {
   /** The token needs any one of these scopes. */
   readonly anyScope?: string | readonly string[]
   /**
-   * Claims by name. A name with dots leads into objects if no claim has the whole name: `realm_access.roles`. If a claim of the token
-   * is an array, one fitting entry is enough.
+   * Claims by name. A name with dots leads into objects if no claim has the whole name: `realm_access.roles`. If a
+   * claim of the token is an array, one fitting entry is enough.
    */
   readonly claims?: Readonly<Record<string, ClaimRequirement>>
   /** The `acr` claim must be one of these (RFC 9470). */
@@ -51,23 +51,23 @@ export interface RequirementOptions {
 /** One claim that is asked for: one of the allowed values, or what the predicate accepts. */
 export type ClaimRule = {
   /** The name of the claim. */
-  readonly name: string
+  readonly name: string,
   /** The claim, or an entry of it, must be one of these. */
-  readonly allowed: readonly ClaimValue[]
+  readonly allowed: readonly ClaimValue[],
   /** Absent beside a list. */
   readonly isAllowed?: undefined
 } | {
   /** The name of the claim. */
-  readonly name: string
+  readonly name: string,
   /** Absent beside a predicate. */
-  readonly allowed?: undefined
+  readonly allowed?: undefined,
   /** Decides about the value of the claim. */
   readonly isAllowed: Predicate<unknown>
 }
 
 /**
- * What a route asks of a token beyond being valid, as it is judged. The token must meet every member that is given. An empty
- * requirement asks for nothing. The members are those of RequirementOptions, as lists.
+ * What a route asks of a token beyond being valid, as it is judged. The token must meet every member that is given. An
+ * empty requirement asks for nothing. The members are those of RequirementOptions, as lists.
  */
 export interface Requirement {
   /** The token needs all of these scopes. */
@@ -95,34 +95,43 @@ export interface AnyScope {
   readonly any: readonly string[]
 }
 
-/** The arguments of `requireScope`: scopes that are all needed, or one object with scopes of which any one is enough. */
+/**
+ * The arguments of `requireScope`: scopes that are all needed, or one object with scopes of which any one is enough.
+ */
 export type RequiredScopes = readonly [string, ...string[]] | readonly [anyOf: AnyScope]
 
 /**
  * Reads the arguments of `requireScope('a', 'b')` (all of them) and `requireScope({ any: ['a', 'b'] })`.
- * @throws TypeError for any other form, so that a route never asks for less than its author meant, and for a text that is not a
- * scope (RFC 6749 section 3.3)
+ * @throws TypeError for any other form, so that a route never asks for less than its author meant, and for a text that
+ * is not a scope (RFC 6749 section 3.3)
  */
 export function parseRequiredScopes (...args: RequiredScopes): Requirement {
   const [first] = args
   const isAny = isPlainObject(first) && args.length === 1 && Object.keys(first).join() === 'any'
   const scopes: unknown = isAny ? first.any : args
   if (!isPlainList(scopes) || scopes.length === 0 || !scopes.every(isWord)) {
-    throw new TypeError("requireScope takes one or more scopes, as requireScope('a', 'b') for all of them or requireScope({ any: ['a', 'b'] }) for any one")
+    throw new TypeError(
+      "requireScope takes one or more scopes, as requireScope('a', 'b') for all of them or requireScope({ any: " +
+        "['a', 'b'] }) for any one"
+    )
   }
   return parseRequirement({ [isAny ? 'anyScope' : 'scope']: scopes })
 }
 
 /**
- * Reads what a route asks for. Everything is checked here, when the route is made, so that a route never asks for less than its
- * author meant.
- * @throws TypeError that names the member and says what it takes: for an unknown member, a value of the wrong type (`undefined` is
- * one), an empty list, or a text that is not a scope (RFC 6749 section 3.3)
+ * Reads what a route asks for. Everything is checked here, when the route is made, so that a route never asks for less
+ * than its author meant.
+ * @throws TypeError that names the member and says what it takes: for an unknown member, a value of the wrong type
+ * (`undefined` is one), an empty list, or a text that is not a scope (RFC 6749 section 3.3)
  */
 export function parseRequirement (options: RequirementOptions): Requirement {
   if (!isPlainObject(options)) throw new TypeError("require takes one plain object, such as { scope: 'read:messages' }")
   const members = Object.entries(options).map(([name, given]) => {
-    if (!Object.hasOwn(MEMBERS, name)) throw new TypeError(`require: there is no member ${JSON.stringify(name)}; the members are ${Object.keys(MEMBERS).join(', ')}`)
+    if (!Object.hasOwn(MEMBERS, name)) {
+      throw new TypeError(
+        `require: there is no member ${JSON.stringify(name)}; the members are ${Object.keys(MEMBERS).join(', ')}`
+      )
+    }
     return [name, MEMBERS[name as keyof Requirement](given)] as const
   }).filter(([, member]) => member !== undefined)
   return members.length === 0 ? ANY_TOKEN : Object.freeze(Object.fromEntries(members))
@@ -145,7 +154,11 @@ const isWord = (word: unknown): boolean => typeof word === 'string' && WORD.test
 
 function parseWords (name: string, given: unknown): readonly string[] {
   const words = entriesOf(given)
-  if (words.length === 0 || !words.every(isWord)) throw new TypeError(`require: ${name} takes a word, or a list of one or more words, without spaces, quotes and backslashes`)
+  if (words.length === 0 || !words.every(isWord)) {
+    throw new TypeError(
+      `require: ${name} takes a word, or a list of one or more words, without spaces, quotes and backslashes`
+    )
+  }
   return Object.freeze(words as string[])
 }
 
@@ -159,7 +172,10 @@ function parseClaimRule (name: string, rule: unknown): ClaimRule {
   if (typeof rule === 'function') return { name, isAllowed: rule as Predicate<unknown> }
   const allowed = entriesOf(rule)
   if (allowed.length === 0 || !allowed.every(isClaimValue)) {
-    throw new TypeError(`require: the claim ${JSON.stringify(name)} takes a string, a number, a boolean, a list of one or more of these, or a function`)
+    throw new TypeError(
+      `require: the claim ${JSON.stringify(name)} takes a string, a number, a boolean, a list of one or more of ` +
+        'these, or a function'
+    )
   }
   return { name, allowed: Object.freeze(allowed as ClaimValue[]) }
 }
@@ -169,14 +185,19 @@ function isClaimValue (value: unknown): boolean {
 }
 
 function parseMaxAge (given: unknown): number {
-  if (!Number.isSafeInteger(given) || (given as number) < 0) throw new TypeError('require: maxAgeSeconds takes a whole number of seconds, 0 or more')
+  if (!Number.isSafeInteger(given) || (given as number) < 0) {
+    throw new TypeError('require: maxAgeSeconds takes a whole number of seconds, 0 or more')
+  }
   return given as number
 }
 
 function parseDetails (given: unknown): readonly DetailRequirement[] {
   const details = entriesOf(given)
   if (details.length === 0 || !details.every(isDetailRequirement)) {
-    throw new TypeError('require: authorizationDetails takes { type, check }, or a list of one or more of these; type is a non-empty string, check is a function and may be absent')
+    throw new TypeError(
+      'require: authorizationDetails takes { type, check }, or a list of one or more of these; type is a ' +
+        'non-empty string, check is a function and may be absent'
+    )
   }
   return Object.freeze(details.map(detail => Object.freeze({ ...detail as DetailRequirement })))
 }
@@ -193,14 +214,18 @@ function parseOptional (given: unknown): true | undefined {
   return given || undefined
 }
 
-/** The entries of a list, or the one value that may stand in its place. A list of any other make is one value, and fits nowhere. */
+/**
+ * The entries of a list, or the one value that may stand in its place. A list of any other make is one value, and fits
+ * nowhere.
+ */
 function entriesOf (given: unknown): readonly unknown[] {
   return isPlainList(given) ? [...given] : [given]
 }
 
 /**
- * Whether an object is one that was written in braces: own, enumerable values under names. False for a list, an instance of a class, a
- * proxy, and for an object that inherits, hides or computes a member, or has a symbol for a name.
+ * Whether an object is one that was written in braces: own, enumerable values under names. False for a list, an
+ * instance of a class, a proxy, and for an object that inherits, hides or computes a member, or has a symbol for a
+ * name.
  */
 function isPlainObject (value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null || types.isProxy(value)) return false
@@ -209,12 +234,16 @@ function isPlainObject (value: unknown): value is Record<string, unknown> {
   return Reflect.ownKeys(value).every(key => typeof key === 'string' && isVisible(value, key))
 }
 
-/** Whether a list is one that was written in brackets: no gaps, no members beside its entries, no proxy, and no class of its own. */
+/**
+ * Whether a list is one that was written in brackets: no gaps, no members beside its entries, no proxy, and no class of
+ * its own.
+ */
 function isPlainList (value: unknown): value is readonly unknown[] {
   if (types.isProxy(value) || !Array.isArray(value) || Object.getPrototypeOf(value) !== Array.prototype) return false
   const [...keys] = Reflect.ownKeys(value)
   // The length is a key too: the last one, if there are only entries.
-  return keys.pop() === 'length' && keys.length === value.length && keys.every((key, index) => key === String(index) && isVisible(value, key))
+  return keys.pop() === 'length' && keys.length === value.length &&
+    keys.every((key, index) => key === String(index) && isVisible(value, key))
 }
 
 function isVisible (owner: object, key: string): boolean {

@@ -6,7 +6,8 @@ export interface RouteGuard {
 }
 
 /**
- * The key under which the config of a route carries its guard. It is a symbol, because the names in a config belong to the app.
+ * The key under which the config of a route carries its guard. It is a symbol, because the names in a config belong to
+ * the app.
  */
 export const kRouteGuard = Symbol('holdfast.routeGuard')
 
@@ -27,8 +28,8 @@ export interface RouteHooks {
 export const PHASES = ['onRequest', 'preParsing', 'preValidation', 'preHandler'] as const
 
 /**
- * The requirements of hooks, in the order in which they run: phase by phase, the hooks around a route before its own. Each guard
- * carries its `requirement`.
+ * The requirements of hooks, in the order in which they run: phase by phase, the hooks around a route before its own.
+ * Each guard carries its `requirement`.
  */
 export function requirementsOf (...hooks: readonly RouteHooks[]): readonly Requirement[] {
   const guards = PHASES.flatMap(phase => hooks.flatMap(of => [of[phase]].flat())).filter(isGuard)
@@ -36,8 +37,9 @@ export function requirementsOf (...hooks: readonly RouteHooks[]): readonly Requi
 }
 
 /**
- * The hooks that a Fastify scope adds to all of its routes. Fastify has no public way to ask for them, so this looks at the property
- * that it keeps them in. None if there is no such property: then they are judged all the same, and only not described.
+ * The hooks that a Fastify scope adds to all of its routes. Fastify has no public way to ask for them, so this looks at
+ * the property that it keeps them in. None if there is no such property: then they are judged all the same, and only
+ * not described.
  */
 export function hooksAround (scope: object): RouteHooks {
   for (let owner: object | null = scope; owner; owner = Object.getPrototypeOf(owner) as object | null) {
@@ -73,14 +75,19 @@ export function scopeAlternatives ({ requirements }: RouteGuard): ReadonlyArray<
 }
 
 /**
- * What a requirement asks for beyond scopes, one phrase for each thing, for people. Names and values are between back-quotes.
+ * What a requirement asks for beyond scopes, one phrase for each thing, for people. Names and values are between
+ * back-quotes.
  */
 export function phrasesOf ({ acr, maxAgeSeconds, claims = [], authorizationDetails = [] }: Requirement): string[] {
   return [
     ...(acr ? [`a login with the acr ${anyOf(acr)}`] : []),
     ...(maxAgeSeconds === undefined ? [] : [`a login at most ${maxAgeSeconds} seconds ago`]),
-    ...claims.map(({ name, allowed }) => `the claim ${quoted(name)} with ${allowed ? anyOf(allowed) : 'a value that the route accepts'}`),
-    ...authorizationDetails.map(({ type, check }) => `an authorization detail of the type ${quoted(type)}${check ? ' that the route accepts' : ''}`)
+    ...claims.map(({ name, allowed }) =>
+      `the claim ${quoted(name)} with ${allowed ? anyOf(allowed) : 'a value that the route accepts'}`
+    ),
+    ...authorizationDetails.map(({ type, check }) =>
+      `an authorization detail of the type ${quoted(type)}${check ? ' that the route accepts' : ''}`
+    )
   ]
 }
 
@@ -97,6 +104,12 @@ export function requirementJson ({ claims, authorizationDetails, ...plain }: Req
   return {
     ...plain,
     ...(claims && { claims: Object.fromEntries(claims.map(({ name, allowed }) => [name, allowed ?? 'predicate'])) }),
-    ...(authorizationDetails && { authorizationDetails: authorizationDetails.map(({ type, check }) => ({ type, ...(check && { check: 'predicate' }) })) })
+    ...(authorizationDetails &&
+      {
+        authorizationDetails: authorizationDetails.map(({ type, check }) => ({
+          type,
+          ...(check && { check: 'predicate' })
+        }))
+      })
   }
 }

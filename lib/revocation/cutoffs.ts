@@ -15,7 +15,9 @@ export interface Revocation {
 export interface CutoffsOptions extends SharesOptions {
   /** Seconds for which a cutoff is kept. A block is kept until it is lifted. */
   readonly retentionSeconds: number
-  /** Seconds by which clocks may differ: they are added to the moment of a sender that is not the tokens' own issuer. */
+  /**
+   * Seconds by which clocks may differ: they are added to the moment of a sender that is not the tokens' own issuer.
+   */
   readonly clockToleranceSeconds: number
   /** Unix seconds. */
   readonly now: () => number
@@ -40,10 +42,12 @@ const FULL_SWEEP = 10_000
 export type Cutoffs = ReturnType<typeof createCutoffs>
 
 /**
- * The view of one process of what has been revoked: entries are applied in the order of the log. It never forgets a cutoff that a live
- * token could meet, whatever a clock says: the log refuses an event for which there is no room.
+ * The view of one process of what has been revoked: entries are applied in the order of the log. It never forgets a
+ * cutoff that a live token could meet, whatever a clock says: the log refuses an event for which there is no room.
  */
-export function createCutoffs ({ max, issuers, retentionSeconds, clockToleranceSeconds, now, steadyMs }: CutoffsOptions) {
+export function createCutoffs (
+  { max, issuers, retentionSeconds, clockToleranceSeconds, now, steadyMs }: CutoffsOptions
+) {
   /** A cutoff that changes nothing is stored again only if it would outlive the first by more. */
   const renewSeconds = Math.min(60, retentionSeconds / 10)
   const lifeSeconds = retentionSeconds + renewSeconds
@@ -55,7 +59,8 @@ export function createCutoffs ({ max, issuers, retentionSeconds, clockToleranceS
   const news = new Map<string, Held>()
   let version = 0
 
-  const toleranceOf = ({ standing }: Pick<Origin, 'standing'>): number => standing === 'issuer' ? 0 : clockToleranceSeconds
+  const toleranceOf = ({ standing }: Pick<Origin, 'standing'>): number =>
+    standing === 'issuer' ? 0 : clockToleranceSeconds
   const tableOf = (effect: RevocationEffect): typeof marks => effect === 'block' || effect === 'enable' ? blocks : marks
 
   function momentsOf (entry: RevocationEntry): Moments {
@@ -63,11 +68,16 @@ export function createCutoffs ({ max, issuers, retentionSeconds, clockToleranceS
     const at = Math.floor(entry.at)
     const moment = at + toleranceOf(entry)
     switch (effect) {
-      case 'block': return { first: at, second: also ?? NEVER, ended: false }
-      case 'enable': return { first: NEVER, second: at, ended: false }
-      case 'end': return { first: NEVER, second: NEVER, ended: true }
-      case 'login': return { first: moment, second: moment, ended: false }
-      default: return { first: moment, second: also === undefined ? NEVER : also + toleranceOf(entry), ended: false }
+      case 'block':
+        return { first: at, second: also ?? NEVER, ended: false }
+      case 'enable':
+        return { first: NEVER, second: at, ended: false }
+      case 'end':
+        return { first: NEVER, second: NEVER, ended: true }
+      case 'login':
+        return { first: moment, second: moment, ended: false }
+      default:
+        return { first: moment, second: also === undefined ? NEVER : also + toleranceOf(entry), ended: false }
     }
   }
 
@@ -76,12 +86,22 @@ export function createCutoffs ({ max, issuers, retentionSeconds, clockToleranceS
     const tolerance = toleranceOf(origin)
     if (ended) return held(key, mark, { effect: 'end', at })
     if (first === second) return held(key, mark, { effect: 'login', at: first - tolerance })
-    return held(key, mark, { effect: 'cutoff', at: first - tolerance, ...second !== NEVER && { also: second - tolerance } })
+    return held(key, mark, {
+      effect: 'cutoff',
+      at: first - tolerance,
+      ...second !== NEVER && { also: second - tolerance }
+    })
   }
 
   function heldBlock (key: string, block: Merged): Held {
     const { first, second } = block
-    return held(key, block, first === NEVER ? { effect: 'enable', at: second } : { effect: 'block', at: first, ...second !== NEVER && { also: second } })
+    return held(
+      key,
+      block,
+      first === NEVER
+        ? { effect: 'enable', at: second }
+        : { effect: 'block', at: first, ...second !== NEVER && { also: second } }
+    )
   }
 
   function held (key: string, merged: Merged, said: Pick<RevocationEntry, 'effect' | 'at' | 'also'>): Held {
@@ -90,7 +110,11 @@ export function createCutoffs ({ max, issuers, retentionSeconds, clockToleranceS
   }
 
   /** @param latest the last `iat` that a right clock can have given */
-  function isRefused ({ first, second, ended }: Merged, { issuedAt, loginAt }: RevocationFacts, latest: number): boolean {
+  function isRefused (
+    { first, second, ended }: Merged,
+    { issuedAt, loginAt }: RevocationFacts,
+    latest: number
+  ): boolean {
     if (ended) return true
     // Nothing says that a token without `iat`, or with one in the future, is newer.
     if (first !== NEVER && (issuedAt === undefined || issuedAt > latest || Math.floor(issuedAt) <= first)) return true
@@ -109,7 +133,9 @@ export function createCutoffs ({ max, issuers, retentionSeconds, clockToleranceS
       if (effect === 'undo') version += Number(marks.remove(key)) + Number(blocks.remove(key))
       else if (effect === 'state') {
         if (news.has(key) || news.size < MAX_NEWS) news.set(key, { entry, ageSeconds: 0, merged: { place } })
-      } else if (table === blocks || ageSeconds < lifeSeconds) version += Number(table.merge(entry, momentsOf(entry), Math.ceil(steadyMs() / 1000 - ageSeconds), place))
+      } else if (table === blocks || ageSeconds < lifeSeconds) {
+        version += Number(table.merge(entry, momentsOf(entry), Math.ceil(steadyMs() / 1000 - ageSeconds), place))
+      }
       marks.sweep(SWEEP)
       blocks.sweep(SWEEP)
     },
@@ -127,11 +153,14 @@ export function createCutoffs ({ max, issuers, retentionSeconds, clockToleranceS
       // It happened after the other was learned, so it is to be kept for as long again.
       return table === marks && age >= renewSeconds && at > now() - age
     },
-    /** Changes with each entry that changes something. A token that was not revoked at one version is not revoked for as long as it stays the same. */
+    /**
+     * Changes with each entry that changes something. A token that was not revoked at one version is not revoked for as
+     * long as it stays the same.
+     */
     version: (): number => version,
     /**
-     * Keeps room for new keys of these entries until what is returned is called: many may be on their way to the log at once. Undefined if
-     * they do not fit.
+     * Keeps room for new keys of these entries until what is returned is called: many may be on their way to the log at
+     * once. Undefined if they do not fit.
      */
     reserve (entries: readonly RevocationEntry[]): (() => void) | undefined {
       const fit = (table: typeof marks): (() => void) | undefined => {
@@ -143,7 +172,12 @@ export function createCutoffs ({ max, issuers, retentionSeconds, clockToleranceS
       }
       const ofMarks = fit(marks)
       const ofBlocks = ofMarks && fit(blocks)
-      if (ofBlocks) return () => { ofMarks(); ofBlocks() }
+      if (ofBlocks) {
+        return () => {
+          ofMarks()
+          ofBlocks()
+        }
+      }
       ofMarks?.()
       return undefined
     },
@@ -154,13 +188,18 @@ export function createCutoffs ({ max, issuers, retentionSeconds, clockToleranceS
       for (const key of facts.keys) {
         const block = blocks.get(key)
         // What lifts a block has no effect before its time: the clock of its sender may be wrong.
-        if (block && block.first !== NEVER && (block.first >= block.second || block.second > latest)) return shownOf(block)
+        if (block && block.first !== NEVER && (block.first >= block.second || block.second > latest)) {
+          return shownOf(block)
+        }
         const mark = marks.get(key)
         if (mark && !isOld(mark) && isRefused(mark, facts, latest)) return shownOf(mark)
       }
       return undefined
     },
-    /** What was last changed at places after `after` and up to `upTo`, for a store that has lost it. It may be read in pieces, between other entries. */
+    /**
+     * What was last changed at places after `after` and up to `upTo`, for a store that has lost it. It may be read in
+     * pieces, between other entries.
+     */
     * held (after: number, upTo: number): Generator<Held, void> {
       const isWithin = ({ place }: Pick<Merged, 'place'>): boolean => place > after && place <= upTo
       for (const [key, mark] of marks.entries()) if (isWithin(mark) && !isOld(mark)) yield heldMark(key, mark)
@@ -170,11 +209,14 @@ export function createCutoffs ({ max, issuers, retentionSeconds, clockToleranceS
     /** What stands for a key. */
     heldOf (key: string): Held[] {
       const [mark, block, state] = [marks.get(key), blocks.get(key), news.get(key)]
-      return [mark && !isOld(mark) ? [heldMark(key, mark)] : [], block ? [heldBlock(key, block)] : [], state ?? []].flat()
+      return [mark && !isOld(mark) ? [heldMark(key, mark)] : [], block ? [heldBlock(key, block)] : [], state ?? []]
+        .flat()
     },
     /** Forgets what was last changed at places up to `upTo`: the log no longer has it. */
     dropUpTo (upTo: number): void {
-      for (const table of [marks, blocks]) for (const [key, { place }] of table.entries()) if (place <= upTo) table.remove(key)
+      for (const table of [marks, blocks]) {
+        for (const [key, { place }] of table.entries()) if (place <= upTo) table.remove(key)
+      }
       version++
     },
     /** Forgets some of what is over. It is called now and then, so that what is over goes although nothing comes. */

@@ -16,8 +16,9 @@ export interface SecurityEvent {
 }
 
 /**
- * What became of an event: `applied`, or why it has no effect. `unmapped`: nothing in an access token can be compared with its subject.
- * `foreign`: its sender may not speak for its subject, or a critical member is not understood. `none`: the event asks for nothing.
+ * What became of an event: `applied`, or why it has no effect. `unmapped`: nothing in an access token can be compared
+ * with its subject. `foreign`: its sender may not speak for its subject, or a critical member is not understood.
+ * `none`: the event asks for nothing.
  */
 export type EventOutcome = 'applied' | 'unmapped' | 'foreign' | 'none' | 'unknown' | 'state'
 
@@ -34,8 +35,9 @@ export const VERIFICATION = `${SSF}verification`
 export const STREAM_UPDATED = `${SSF}stream-updated`
 
 /**
- * What an event asks for. `session`: its session ends, or all sessions of the user. `user`: a cutoff of the user. `device`: one of the
- * device. `block`, `enable`: the user is refused from the one until the other. `state`: news of the stream itself. `none`: nothing.
+ * What an event asks for. `session`: its session ends, or all sessions of the user. `user`: a cutoff of the user.
+ * `device`: one of the device. `block`, `enable`: the user is refused from the one until the other. `state`: news of
+ * the stream itself. `none`: nothing.
  */
 type Meaning = keyof typeof CHOICES | 'state' | 'none'
 
@@ -69,10 +71,14 @@ export function eventName (type: string): string {
 type Choice = readonly [effect: RevocationEffect, kind: SubjectPart['kind']]
 
 /** Without a user, what is named most closely. A token and a session have no life of their own, so they end. */
-const narrowest = (effect: RevocationEffect): readonly Choice[] => [['end', 'token'], ['end', 'session'], [effect, 'device'], [effect, 'other']]
+const narrowest = (
+  effect: RevocationEffect
+): readonly Choice[] => [['end', 'token'], ['end', 'session'], [effect, 'device'], [effect, 'other']]
 const ALL_SESSIONS: readonly Choice[] = [['login', 'user'], ...narrowest('login')]
 
-/** What an event does to which part of its subject, by what it asks for. The first part that the subject names counts. */
+/**
+ * What an event does to which part of its subject, by what it asks for. The first part that the subject names counts.
+ */
 const CHOICES = {
   session: [['end', 'session'], ...ALL_SESSIONS],
   user: [['cutoff', 'user'], ...narrowest('cutoff')],
@@ -87,7 +93,11 @@ const CHOICES = {
  * @param now Unix seconds
  * @throws SubjectError if the event cannot be understood
  */
-export function effectsOf ({ type, event, claims }: SecurityEvent, { name, subjectRules }: { readonly name: string, readonly subjectRules: SubjectRules }, now: number): EventEffects {
+export function effectsOf (
+  { type, event, claims }: SecurityEvent,
+  { name, subjectRules }: { readonly name: string, readonly subjectRules: SubjectRules },
+  now: number
+): EventEffects {
   const known = Object.hasOwn(MEANINGS, type) ? MEANINGS[type]! : 'unknown'
   const meaning = typeof known === 'function' ? known(event) : known
   if (meaning === 'unknown' || meaning === 'none') return { outcome: meaning, entries: [] }
@@ -95,7 +105,13 @@ export function effectsOf ({ type, event, claims }: SecurityEvent, { name, subje
   const at = momentOf(event, claims)
   const subject = readSubject(claims.sub_id ?? event.subject, subjectRules, meaning === 'session')
   if (!subject) return { outcome: 'foreign', entries: [] }
-  const entries = entriesAbout(subject, meaning, { at, recordedAt: now, event: eventName(type), source: subjectRules.sender, sender: subjectRules.sender })
+  const entries = entriesAbout(subject, meaning, {
+    at,
+    recordedAt: now,
+    event: eventName(type),
+    source: subjectRules.sender,
+    sender: subjectRules.sender
+  })
   return { outcome: entries.length === 0 ? 'unmapped' : 'applied', entries }
 }
 
@@ -109,10 +125,25 @@ function entriesAbout (subject: Subject, meaning: keyof typeof CHOICES, facts: E
 }
 
 /** That the stream was verified, or its status. Empty for a status that SSF does not have. */
-function newsOf (type: string, event: JsonObject, claims: JsonObject, sender: string, now: number): readonly RevocationEntry[] {
+function newsOf (
+  type: string,
+  event: JsonObject,
+  claims: JsonObject,
+  sender: string,
+  now: number
+): readonly RevocationEntry[] {
   const news = type === VERIFICATION ? 'verification' : event.status
   if (type !== VERIFICATION && !isStreamStatus(news)) return []
-  return [{ key: `${type === VERIFICATION ? 'verification' : 'stream'} ${sender}`, effect: 'state', at: Math.min(momentOf(event, claims), now), recordedAt: now, event: news as string, source: sender, sender, standing: 'other' }]
+  return [{
+    key: `${type === VERIFICATION ? 'verification' : 'stream'} ${sender}`,
+    effect: 'state',
+    at: Math.min(momentOf(event, claims), now),
+    recordedAt: now,
+    event: news as string,
+    source: sender,
+    sender,
+    standing: 'other'
+  }]
 }
 
 /** Whether a value is a status of streams (SSF 1.0 section 8.1.2). */
@@ -124,13 +155,15 @@ export function isStreamStatus (value: unknown): value is string {
 const MAX_SECONDS = 1e11
 
 /**
- * The moment of an event as its sender says: `event_timestamp`, else `toe`, else `iat`, in Unix seconds. One in the future stays there: a
- * clock that runs ahead has made the times of the tokens too, or ours is behind.
+ * The moment of an event as its sender says: `event_timestamp`, else `toe`, else `iat`, in Unix seconds. One in the
+ * future stays there: a clock that runs ahead has made the times of the tokens too, or ours is behind.
  * @throws SubjectError if one of them is no time
  */
 export function momentOf (event: JsonObject, { toe, iat }: JsonObject): number {
   const given = event.event_timestamp ?? toe ?? iat
-  if (typeof given !== 'number' || !Number.isFinite(given) || given < 0) throw new SubjectError('the time of the event is no time')
+  if (typeof given !== 'number' || !Number.isFinite(given) || given < 0) {
+    throw new SubjectError('the time of the event is no time')
+  }
   return given > MAX_SECONDS ? given / 1000 : given
 }
 
@@ -140,7 +173,11 @@ export interface EntryFacts extends Omit<RevocationEntry, 'key' | 'effect' | 'st
 }
 
 /** The entries that do the same to each target. Targets with the same key make one. */
-export function entriesOf (effect: RevocationEffect, targets: readonly RevocationTarget[], { isOperator = false, ...facts }: EntryFacts): readonly RevocationEntry[] {
+export function entriesOf (
+  effect: RevocationEffect,
+  targets: readonly RevocationTarget[],
+  { isOperator = false, ...facts }: EntryFacts
+): readonly RevocationEntry[] {
   const sender = withoutTrailingSlash(facts.sender)
   const byKey = new Map(targets.map(target => [keyOf(target), issuerOf(target)]))
   return [...byKey].map(([key, issuer]) => {

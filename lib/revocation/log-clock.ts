@@ -1,9 +1,9 @@
 import type { Surroundings } from '../surroundings.ts'
 
 /**
- * The clock of a log: milliseconds that have passed for it, by the steady clocks of the instances that run. Each of them takes it on from
- * the value that it has seen, by the time that has passed there since. So it may stand still, and it never runs faster than time, whatever
- * is done to the clocks of instances or of the store.
+ * The clock of a log: milliseconds that have passed for it, by the steady clocks of the instances that run. Each of
+ * them takes it on from the value that it has seen, by the time that has passed there since. So it may stand still, and
+ * it never runs faster than time, whatever is done to the clocks of instances or of the store.
  */
 export function createLogClock ({ now, steadyMs }: Pick<Surroundings, 'now' | 'steadyMs'>) {
   /** The value that was seen last, as the store has it. Empty until then. */

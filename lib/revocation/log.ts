@@ -1,14 +1,15 @@
 /**
- * What an entry of the log does to its key. `cutoff`: tokens issued up to `at` are refused. `login`: the same, and tokens of logins up
- * to `at` (`auth_time`). `end`: all tokens are refused, whenever they were issued. `block` and `enable`: all tokens are refused from the
- * one until the other; the later moment holds. `undo`: the earlier entries of the key are removed. `state`: news of the stream of a
- * sender, which revoke nothing.
+ * What an entry of the log does to its key. `cutoff`: tokens issued up to `at` are refused. `login`: the same, and
+ * tokens of logins up to `at` (`auth_time`). `end`: all tokens are refused, whenever they were issued. `block` and
+ * `enable`: all tokens are refused from the one until the other; the later moment holds. `undo`: the earlier entries of
+ * the key are removed. `state`: news of the stream of a sender, which revoke nothing.
  */
 export type RevocationEffect = 'cutoff' | 'login' | 'end' | 'block' | 'enable' | 'undo' | 'state'
 
 /**
- * What the sender of an entry is to the tokens it names. `issuer`: it has issued them, so one clock made both their times. `operator`:
- * it acts for their issuer, with our clock. `other`: anyone else, such as a transmitter that speaks about tokens of another issuer.
+ * What the sender of an entry is to the tokens it names. `issuer`: it has issued them, so one clock made both their
+ * times. `operator`: it acts for their issuer, with our clock. `other`: anyone else, such as a transmitter that speaks
+ * about tokens of another issuer.
  */
 export type SenderStanding = 'issuer' | 'operator' | 'other'
 
@@ -19,11 +20,17 @@ export interface RevocationEntry {
   readonly effect: RevocationEffect
   /** The moment of the event as its sender says, in Unix seconds, may be fractional. */
   readonly at: number
-  /** Of an entry that stands for several: the moment of the logins that a `cutoff` ends too, or at which a `block` was lifted before. */
+  /**
+   * Of an entry that stands for several: the moment of the logins that a `cutoff` ends too, or at which a `block` was
+   * lifted before.
+   */
   readonly also?: number
   /** When it reached the log, in Unix seconds. */
   readonly recordedAt: number
-  /** The event, for people: the end of its type, such as `session-revoked`, or `logout`, or `operator`. Of a stream: `verification`, or its status. */
+  /**
+   * The event, for people: the end of its type, such as `session-revoked`, or `logout`, or `operator`. Of a stream:
+   * `verification`, or its status.
+   */
   readonly event: string
   /** The issuer of the event, or the `sub` of the operator. */
   readonly source: string
@@ -42,16 +49,16 @@ export interface RevocationEntry {
 export type OnRevocationEntry = (entry: RevocationEntry, ageSeconds: number, place: number) => void
 
 /**
- * Thrown if entries could not be stored: the log does not answer, or has no room. They may have been stored, so they are to be sent
- * again: entries merge.
+ * Thrown if entries could not be stored: the log does not answer, or has no room. They may have been stored, so they
+ * are to be sent again: entries merge.
  */
 export class RevocationLogError extends Error {
   override readonly name = 'RevocationLogError'
 }
 
 /**
- * The log of revocations, which all instances share: what one of them appends, each of them reads, in one order. A sender gets its
- * acknowledgement only after the log has the entry.
+ * The log of revocations, which all instances share: what one of them appends, each of them reads, in one order. A
+ * sender gets its acknowledgement only after the log has the entry.
  */
 export interface RevocationLog {
   /**
@@ -64,13 +71,19 @@ export interface RevocationLog {
    * @throws RevocationLogError
    */
   sync (): Promise<void>
-  /** Whether it has lost anything that this process has read, such as that something was undone: others may then read what this process no longer knows. */
+  /**
+   * Whether it has lost anything that this process has read, such as that something was undone: others may then read
+   * what this process no longer knows.
+   */
   hasLost (): boolean
-  /** Whether this process is the only one that may do a task now, such as polling. It holds for `seconds`, and is renewed before that. */
+  /**
+   * Whether this process is the only one that may do a task now, such as polling. It holds for `seconds`, and is
+   * renewed before that.
+   */
   lead (task: string, seconds: number): Promise<boolean>
   /**
-   * Milliseconds since its last answer. 0 for the memory of the process. Infinity until this process has read all of it. It is called for
-   * each request, so it allocates nothing.
+   * Milliseconds since its last answer. 0 for the memory of the process. Infinity until this process has read all of
+   * it. It is called for each request, so it allocates nothing.
    */
   ageMs (): number
   /** Why it cannot be reached, as a stable word. */

@@ -5,7 +5,10 @@ import type { Holder, SharesOptions } from './shares.ts'
 /** Who said what: many keys share one. */
 export type Origin = Pick<RevocationEntry, 'event' | 'source' | 'sender' | 'standing'>
 
-/** What an entry sets, in whole seconds. Of a cutoff: the moments for `iat` and for `auth_time`. Of a block: when it began and ended. */
+/**
+ * What an entry sets, in whole seconds. Of a cutoff: the moments for `iat` and for `auth_time`. Of a block: when it
+ * began and ended.
+ */
 export interface Moments {
   readonly first: number
   readonly second: number
@@ -15,7 +18,10 @@ export interface Moments {
 /** Before any moment. A small integer needs no object of its own, as -Infinity does. */
 export const NEVER = -1
 
-/** What was merged of the entries for a key. There may be a million, so times are whole seconds, which need no objects of their own. */
+/**
+ * What was merged of the entries for a key. There may be a million, so times are whole seconds, which need no objects
+ * of their own.
+ */
 export interface Merged {
   /** Of the event that is shown, and its moment. */
   origin: Origin
@@ -47,7 +53,9 @@ export function createMergedTable ({ max, issuers, isOver }: MergedTableOptions)
 
   function originOf ({ event, source, sender, standing }: RevocationEntry): Origin {
     // Many in a row are of one sender.
-    if (event === last.event && source === last.source && sender === last.sender && standing === last.standing) return last
+    if (event === last.event && source === last.source && sender === last.sender && standing === last.standing) {
+      return last
+    }
     const name = JSON.stringify([event, source, sender, standing])
     last = origins.get(name) ?? { event, source, sender, standing }
     if (origins.size >= MAX_ORIGINS) origins.clear()
@@ -57,7 +65,16 @@ export function createMergedTable ({ max, issuers, isOver }: MergedTableOptions)
 
   function create (entry: RevocationEntry): Merged {
     // In one literal: one that began with a spread would take twice the memory.
-    const merged: Merged = { origin: originOf(entry), at: NEVER, holder: holderOf(entry), learnedAt: NEVER, place: NEVER, first: NEVER, second: NEVER, ended: false }
+    const merged: Merged = {
+      origin: originOf(entry),
+      at: NEVER,
+      holder: holderOf(entry),
+      learnedAt: NEVER,
+      place: NEVER,
+      first: NEVER,
+      second: NEVER,
+      ended: false
+    }
     byKey.set(entry.key, merged)
     shares.add(merged.holder)
     return merged
@@ -96,10 +113,15 @@ export function createMergedTable ({ max, issuers, isOver }: MergedTableOptions)
       merged.ended ||= ended
       merged.learnedAt = Math.max(merged.learnedAt, learnedAt)
       if (isNews) merged.place = place
-      else if (merged.ended ? ended : merged.first === first && merged.second === second) merged.place = Math.max(merged.place, place)
+      else if (merged.ended ? ended : merged.first === first && merged.second === second) {
+        merged.place = Math.max(merged.place, place)
+      }
       return isNews
     },
-    /** Looks at some of the keys, each time at the next: what is over is found in time that does not depend on how much is kept. */
+    /**
+     * Looks at some of the keys, each time at the next: what is over is found in time that does not depend on how much
+     * is kept.
+     */
     sweep (steps: number): void {
       for (let n = 0; n < steps; n++) {
         const { done, value } = swept.next()
@@ -111,8 +133,8 @@ export function createMergedTable ({ max, issuers, isOver }: MergedTableOptions)
       }
     },
     /**
-     * Keeps room for the new keys of these entries, in the table and in the part of each sender, until what is returned is called. Undefined
-     * if they do not fit.
+     * Keeps room for the new keys of these entries, in the table and in the part of each sender, until what is returned
+     * is called. Undefined if they do not fit.
      */
     reserve (entries: readonly RevocationEntry[]): (() => void) | undefined {
       const wanted = new Map<Holder, Set<string>>()
@@ -123,7 +145,9 @@ export function createMergedTable ({ max, issuers, isOver }: MergedTableOptions)
       }
       if (![...wanted].every(([holder, keys]) => shares.hasRoom(holder, keys.size))) return undefined
       for (const [holder, keys] of wanted) shares.add(holder, keys.size)
-      return () => { for (const [holder, keys] of wanted) shares.remove(holder, keys.size) }
+      return () => {
+        for (const [holder, keys] of wanted) shares.remove(holder, keys.size)
+      }
     },
     entries: (): IterableIterator<[string, Merged]> => byKey.entries(),
     size: (): number => byKey.size

@@ -45,16 +45,18 @@ export interface ReceiverOptions {
 }
 
 /**
- * Receives events: everything that can be checked without a key first, then the signature, then the effects. It resolves only when they
- * are stored. It rejects with SetError, Refusal keys_unavailable, and what `append` throws. All errors that are not a `SetError` say
- * nothing against the token: it is to be sent again.
+ * Receives events: everything that can be checked without a key first, then the signature, then the effects. It
+ * resolves only when they are stored. It rejects with SetError, Refusal keys_unavailable, and what `append` throws. All
+ * errors that are not a `SetError` say nothing against the token: it is to be sent again.
  */
 export function createReceiver ({ senders, logoutSenders, append, findSigner, now }: ReceiverOptions) {
   async function takeSet (set: UnverifiedSet, sender: EventSender): Promise<Received> {
     checkSet(set, sender.setRules)
     const event = eventIn(set)
     await verifySetSignature(set, sender.keys, findSigner)
-    if (event.type === VERIFICATION && !await sender.isStateKnown(event.event.state)) throw new SetError('invalid_state', 'The state of the verification is not one that was asked for.')
+    if (event.type === VERIFICATION && !await sender.isStateKnown(event.event.state)) {
+      throw new SetError('invalid_state', 'The state of the verification is not one that was asked for.')
+    }
     const { outcome, entries } = readingSubject(() => effectsOf(event, sender, now()))
     await append(entries)
     return { sender: sender.name, type: eventName(event.type), outcome }
@@ -63,14 +65,18 @@ export function createReceiver ({ senders, logoutSenders, append, findSigner, no
   return {
     /** A security event token that was polled (RFC 8936): its sender is known. */
     async take (text: string, sender: EventSender): Promise<Received> {
-      if (Buffer.byteLength(text) > MAX_SET_BYTES) throw new SetError('invalid_request', 'The token is larger than 64 KiB.')
+      if (Buffer.byteLength(text) > MAX_SET_BYTES) {
+        throw new SetError('invalid_request', 'The token is larger than 64 KiB.')
+      }
       return takeSet(readSet(text), sender)
     },
     /** One that was pushed (RFC 8935). */
     async push (text: string, authorization: string | undefined): Promise<Received> {
       const set = readSet(text)
       const sender = senders.find(isOf(set))
-      if (sender && !fits(authorization, sender.pushAuthorization)) throw new SetError('authentication_failed', 'The Authorization header is not the configured one.')
+      if (sender && !fits(authorization, sender.pushAuthorization)) {
+        throw new SetError('authentication_failed', 'The Authorization header is not the configured one.')
+      }
       return takeSet(set, sender ?? unknownIssuer())
     },
     /** A form with a logout token (Back-Channel Logout 1.0). */
@@ -78,7 +84,10 @@ export function createReceiver ({ senders, logoutSenders, append, findSigner, no
       const set = readSet(readLogoutForm(form))
       // Several clients of one issuer may be listed.
       const ofIssuer = logoutSenders.filter(isOf(set))
-      const sender = ofIssuer.find(({ setRules: { audience } }) => audience !== undefined && [set.claims.aud].flat().includes(audience)) ?? ofIssuer[0] ?? unknownIssuer()
+      const sender =
+        ofIssuer.find(({ setRules: { audience } }) =>
+          audience !== undefined && [set.claims.aud].flat().includes(audience)
+        ) ?? ofIssuer[0] ?? unknownIssuer()
       checkSet(set, sender.setRules)
       const entries = readingSubject(() => logoutEntries(set, sender, now()))
       await verifySetSignature(set, sender.keys, findSigner)
@@ -88,7 +97,8 @@ export function createReceiver ({ senders, logoutSenders, append, findSigner, no
   }
 }
 
-const isOf = ({ claims }: UnverifiedSet) => ({ setRules: { issuers } }: Pick<EventSender, 'setRules'>): boolean => issuers.includes(claims.iss as string)
+const isOf = ({ claims }: UnverifiedSet) => ({ setRules: { issuers } }: Pick<EventSender, 'setRules'>): boolean =>
+  issuers.includes(claims.iss as string)
 
 /** @throws SetError */
 function unknownIssuer (): never {
@@ -100,7 +110,9 @@ function readingSubject<Value> (read: () => Value): Value {
   try {
     return read()
   } catch (error) {
-    throw error instanceof SubjectError ? new SetError('invalid_request', `The event cannot be understood: ${error.message}.`) : error
+    throw error instanceof SubjectError
+      ? new SetError('invalid_request', `The event cannot be understood: ${error.message}.`)
+      : error
   }
 }
 

@@ -20,18 +20,43 @@ export function callOf (client: RedisClient): RedisCall {
 export type StoredEntry = RevocationEntry & { readonly t: number }
 
 /** @param writtenMs milliseconds of the clock of the log */
-export function writeEntry ({ key, effect, at, also, recordedAt, event, source, sender, standing }: RevocationEntry, writtenMs: number): string {
-  return JSON.stringify({ key, effect, at, also, recordedAt, t: Math.floor(writtenMs), event, source: source.slice(0, MAX_CHARACTERS), sender, standing })
+export function writeEntry (
+  { key, effect, at, also, recordedAt, event, source, sender, standing }: RevocationEntry,
+  writtenMs: number
+): string {
+  return JSON.stringify({
+    key,
+    effect,
+    at,
+    also,
+    recordedAt,
+    t: Math.floor(writtenMs),
+    event,
+    source: source.slice(0, MAX_CHARACTERS),
+    sender,
+    standing
+  })
 }
 
-const EFFECTS: ReadonlySet<unknown> = new Set<RevocationEffect>(['cutoff', 'login', 'end', 'block', 'enable', 'undo', 'state'])
+const EFFECTS: ReadonlySet<unknown> = new Set<RevocationEffect>([
+  'cutoff',
+  'login',
+  'end',
+  'block',
+  'enable',
+  'undo',
+  'state'
+])
 const STANDINGS: ReadonlySet<unknown> = new Set<RevocationEntry['standing']>(['issuer', 'operator', 'other'])
 const MAX_KEY_CHARACTERS = 1000
 const MAX_CHARACTERS = 4096
 /** The end of a type of events, and the words of our own. They are shown. */
 const EVENT = /^[a-z][a-z-]{0,63}$/
 
-/** Reads an entry. Undefined unless an instance can have written it: others who write to the store must not reach people through it. */
+/**
+ * Reads an entry. Undefined unless an instance can have written it: others who write to the store must not reach people
+ * through it.
+ */
 export function readEntry (text: string): StoredEntry | undefined {
   let given: Partial<Record<keyof StoredEntry, unknown>> | null
   try {
@@ -45,8 +70,10 @@ export function readEntry (text: string): StoredEntry | undefined {
   given.standing ??= 'other'
   given.t ??= Number(given.recordedAt) * 1000
   const { key, effect, at, also, recordedAt, t, event, source, sender, standing } = given
-  const isRead = isText(key, MAX_KEY_CHARACTERS) && EFFECTS.has(effect) && isTime(at) && isTime(recordedAt) && isTime(t) && (also === undefined || isTime(also)) &&
-    isText(event, MAX_CHARACTERS) && isEvent(effect, event) && isText(source, MAX_CHARACTERS) && isText(sender, MAX_CHARACTERS) && STANDINGS.has(standing)
+  const isRead = isText(key, MAX_KEY_CHARACTERS) && EFFECTS.has(effect) && isTime(at) && isTime(recordedAt) &&
+    isTime(t) && (also === undefined || isTime(also)) &&
+    isText(event, MAX_CHARACTERS) && isEvent(effect, event) && isText(source, MAX_CHARACTERS) &&
+    isText(sender, MAX_CHARACTERS) && STANDINGS.has(standing)
   return isRead ? given as StoredEntry : undefined
 }
 
@@ -67,7 +94,9 @@ export async function readOldBlocks (call: RedisCall, onText: (text: string) => 
   let cursor = '0'
   do {
     const [next, found] = await call('hscan', OLD_BLOCKS, cursor, 'COUNT', String(PAGE)) as [string, string[]]
-    found.forEach((text, index) => { if (index % 2 === 1) onText(text) })
+    found.forEach((text, index) => {
+      if (index % 2 === 1) onText(text)
+    })
     cursor = next
   } while (cursor !== '0')
 }

@@ -17,7 +17,9 @@ const START = '0-0'
 const BLOCK_MS = 200
 const APPEND_MS = 1000
 const RETRY_MS = 100
-/** An instance that is connected looks at the log this often at least, and one that is not tries to connect each 500 ms. */
+/**
+ * An instance that is connected looks at the log this often at least, and one that is not tries to connect each 500 ms.
+ */
 const SETTLE_MS = 3 * BLOCK_MS
 const SETTLE_STEP_MS = 50
 /** Between two steps of cleaning: requests come first. */
@@ -30,13 +32,24 @@ export interface RedisLogOptions {
   readonly open: (listeners: LinkListeners) => { readonly client: RedisClient, readonly close: () => void }
   readonly surroundings: Pick<Surroundings, 'now' | 'steadyMs' | 'after' | 'randomBytes'>
   readonly onEntry: OnRevocationEntry
-  /** What this process knows, for a server that has lost it, and so that what no longer counts can go out of the log. */
+  /**
+   * What this process knows, for a server that has lost it, and so that what no longer counts can go out of the log.
+   */
   readonly kept: Pick<Cutoffs, 'held' | 'heldOf' | 'dropUpTo' | 'sweep' | 'size'>
   /** Called once for each change: with the fault if the log cannot be read, with null if it can. */
   readonly onChange: (fault: string | null) => void
 }
 
-type Page = readonly [epoch: string, isSettling: number, clock: string, cleaned: string, length: number, isThere: number, last: string, texts: readonly string[]]
+type Page = readonly [
+  epoch: string,
+  isSettling: number,
+  clock: string,
+  cleaned: string,
+  length: number,
+  isThere: number,
+  last: string,
+  texts: readonly string[]
+]
 
 /** An answer counts from the moment of its request: it may have waited until this process had time for it. */
 interface AskedPage {
@@ -45,14 +58,16 @@ interface AskedPage {
 }
 
 /**
- * A log that instances share: a stream in Redis, which each instance reads once, from its own place on, and applies in its order. Publish
- * and subscribe alone would lose what is published while an instance is away.
+ * A log that instances share: a stream in Redis, which each instance reads once, from its own place on, and applies in
+ * its order. Publish and subscribe alone would lose what is published while an instance is away.
  */
 export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }: RedisLogOptions): RevocationLog {
   const { steadyMs, after, randomBytes } = surroundings
   const instance = randomText()
   const clock = createLogClock(surroundings)
-  /** When the log last answered. Negative infinity until all of it was read, and while it gets back what it has lost. */
+  /**
+   * When the log last answered. Negative infinity until all of it was read, and while it gets back what it has lost.
+   */
   let heardMs = -Infinity
   /** Why the log cannot be read. */
   let fault: string | null = null
@@ -76,13 +91,18 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
   /** Counts the connections of the reader. Work of an earlier one must not go on. */
   let turn = 0
   const isCurrent = (own: number): boolean => own === turn && !isClosed
-  /** Senders that wait until this process has read what they have written, by the last text of it; and until it has read up to an id. */
+  /**
+   * Senders that wait until this process has read what they have written, by the last text of it; and until it has read
+   * up to an id.
+   */
   const written = new Map<string, () => void>()
   const waiting = new Set<() => void>()
 
   const writer = open({ ready () {}, error () {}, close () {} })
   const reader = open({
-    ready () { follow(++turn) },
+    ready () {
+      follow(++turn)
+    },
     error: fail,
     close () {
       turn++
@@ -120,12 +140,18 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
   async function follow (own: number): Promise<void> {
     nextPage = undefined
     try {
-      if (!isSettled) after(SETTLE_MS, () => { isSettled = true })
+      if (!isSettled) {
+        after(SETTLE_MS, () => {
+          isSettled = true
+        })
+      }
       while (isCurrent(own)) await step(own)
     } catch (error) {
       if (!isCurrent(own)) return
       fail(error as Error)
-      after(RETRY_MS, () => { if (isCurrent(own)) follow(++turn) })
+      after(RETRY_MS, () => {
+        if (isCurrent(own)) follow(++turn)
+      })
     }
   }
 
@@ -137,7 +163,9 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
     const [foundEpoch, isSettling, time, cleaned, length, isThere, last, texts] = page
     clock.see(time)
     epoch ||= foundEpoch
-    if (foundEpoch !== epoch || isThere === 0) return await recover(own, foundEpoch, foundEpoch === epoch && isBefore(lastId, cleaned))
+    if (foundEpoch !== epoch || isThere === 0) {
+      return await recover(own, foundEpoch, foundEpoch === epoch && isBefore(lastId, cleaned))
+    }
     const isWhole = texts.length < PAGE
     if (!isWhole) {
       nextPage = readPage(last)
@@ -165,7 +193,22 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
   async function readPage (from: string): Promise<AskedPage> {
     const askedMs = steadyMs()
     const isBehind = rewriter.isRestoring() || overtaken !== undefined
-    const page = await call('eval', READ, '5', LOG, EPOCH, SETTLING, CLOCK, CLEANED, from, String(PAGE), randomText(), String(SETTLE_MS), isBehind ? '1' : '0', ...clock.offer()) as Page
+    const page = await call(
+      'eval',
+      READ,
+      '5',
+      LOG,
+      EPOCH,
+      SETTLING,
+      CLOCK,
+      CLEANED,
+      from,
+      String(PAGE),
+      randomText(),
+      String(SETTLE_MS),
+      isBehind ? '1' : '0',
+      ...clock.offer()
+    ) as Page
     return { askedMs, page }
   }
 
@@ -174,8 +217,9 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
   }
 
   /**
-   * Goes back to where the log and this process part: the log was emptied, or a server has lost the end of it. What only this process
-   * knows is then written again. If the log was cleaned beyond the place of this process, it is read anew, and what it no longer has goes.
+   * Goes back to where the log and this process part: the log was emptied, or a server has lost the end of it. What
+   * only this process knows is then written again. If the log was cleaned beyond the place of this process, it is read
+   * anew, and what it no longer has goes.
    */
   async function recover (own: number, foundEpoch: string, isCleaned: boolean): Promise<void> {
     heardMs = -Infinity
@@ -198,7 +242,11 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
     // At no place of the log: they are written to it.
     await readOldBlocks(call, text => takeText(text, 0, clock.nowMs()))
     areOldBlocksRead = true
-    if (await call('exists', OLD_BLOCKS) === 1) rewriter.restore(-1, 0, async () => { await call('unlink', OLD_BLOCKS) })
+    if (await call('exists', OLD_BLOCKS) === 1) {
+      rewriter.restore(-1, 0, async () => {
+        await call('unlink', OLD_BLOCKS)
+      })
+    }
   }
 
   function takeNext (texts: readonly string[]): void {
@@ -218,7 +266,9 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
     lastId = id
     checkpoints.push([id, place])
     // The older, the fewer are needed.
-    if (checkpoints.length > MAX_CHECKPOINTS) checkpoints = checkpoints.filter((_, index) => index % 2 === 0 || index > MAX_CHECKPOINTS / 2)
+    if (checkpoints.length > MAX_CHECKPOINTS) {
+      checkpoints = checkpoints.filter((_, index) => index % 2 === 0 || index > MAX_CHECKPOINTS / 2)
+    }
     wake()
   }
 
@@ -234,11 +284,15 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
   /** Whether this process has read up to an id in time. */
   async function reads (id: string): Promise<boolean> {
     let look!: () => void
-    const isRead = await within(new Promise(resolve => {
-      look = () => { if (!isBefore(lastId, id)) resolve() }
-      waiting.add(look)
-      look()
-    }))
+    const isRead = await within(
+      new Promise(resolve => {
+        look = () => {
+          if (!isBefore(lastId, id)) resolve()
+        }
+        waiting.add(look)
+        look()
+      })
+    )
     waiting.delete(look)
     return isRead
   }
@@ -248,7 +302,9 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
   }
 
   function pause (ms: number): Promise<undefined> {
-    return new Promise(resolve => { after(ms, () => resolve(undefined)) })
+    return new Promise(resolve => {
+      after(ms, () => resolve(undefined))
+    })
   }
 
   /** The answer to a command of a sender. Undefined if there is none in time. */
@@ -262,12 +318,18 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
 
   return {
     async append (entries: readonly RevocationEntry[]) {
-      const undone = entries.filter(({ effect }) => effect === 'undo').flatMap(({ key }) => [`block ${key}`, `enable ${key}`])
+      const undone = entries.filter(({ effect }) => effect === 'undo').flatMap((
+        { key }
+      ) => [`block ${key}`, `enable ${key}`])
       if (undone.length > 0) await answer('hdel', OLD_BLOCKS, ...undone)
       const texts = entries.map(entry => writeEntry(entry, clock.nowMs()))
       const last = texts.at(-1)!
       // Whatever becomes of the log meanwhile: what this process has read, it restores.
-      const isRead = within(new Promise(resolve => { written.set(last, resolve) }))
+      const isRead = within(
+        new Promise(resolve => {
+          written.set(last, resolve)
+        })
+      )
       const id = await answer('eval', APPEND, '3', LOG, EPOCH, SETTLING, randomText(), String(SETTLE_MS), ...texts)
       const isStored = id !== undefined && await isRead
       written.delete(last)
@@ -275,10 +337,13 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
     },
     async sync () {
       const before = losses
-      const rows = await answer('xrevrange', LOG, '+', '-', 'COUNT', '1') as ReadonlyArray<readonly [id: string]> | undefined
+      const rows = await answer('xrevrange', LOG, '+', '-', 'COUNT', '1') as
+        | ReadonlyArray<readonly [id: string]>
+        | undefined
       const last = rows?.[0]?.[0] ?? START
       // What this process has read, the log may have lost.
-      const isWhole = rows !== undefined && !isBefore(last, lastId) && await reads(last) && losses === before && heardMs !== -Infinity
+      const isWhole = rows !== undefined && !isBefore(last, lastId) && await reads(last) && losses === before &&
+        heardMs !== -Infinity
       if (!isWhole) throw new RevocationLogError('the log of revocations cannot be read')
     },
     hasLost: () => losses > 0,

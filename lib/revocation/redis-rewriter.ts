@@ -22,21 +22,50 @@ export interface RewriterOptions {
 }
 
 /**
- * Writes again what this process knows: to a server that has lost it, and so that the front of the log can go, by which it stays about as
- * long as what stands. No clock decides what goes. Both are done in small steps, and what others have written meanwhile is not written twice.
+ * Writes again what this process knows: to a server that has lost it, and so that the front of the log can go, by which
+ * it stays about as long as what stands. No clock decides what goes. Both are done in small steps, and what others have
+ * written meanwhile is not written twice.
  */
 export function createRewriter ({ call, kept, settleMs, read, write, take, nextPlace }: RewriterOptions) {
-  let restoring: { readonly after: number, readonly upTo: number, readonly rest: Iterator<Held, void>, pending: Held[], readonly whenDone: () => Promise<void> } | undefined
+  let restoring: {
+    readonly after: number,
+    readonly upTo: number,
+    readonly rest: Iterator<Held, void>,
+    pending: Held[],
+    readonly whenDone: () => Promise<void>
+  } | undefined
   /** What was last changed up to a place is written again, while the log is cleaned up to an id. */
   let cleaning: { readonly upTo: number, readonly lastId: string } | undefined
 
   /** Returns whether it was written. */
-  async function rewrite (held: readonly Held[], gone: readonly string[], keepWaitingMs: number, mostCame: number): Promise<boolean> {
-    const [isWritten, last, texts] = await call('eval', REWRITE, '3', LOG, SETTLING, CLEANED, read().lastId, String(mostCame), String(keepWaitingMs), String(gone.length), ...gone, ...held.map(write)) as [number, string, string[]]
+  async function rewrite (
+    held: readonly Held[],
+    gone: readonly string[],
+    keepWaitingMs: number,
+    mostCame: number
+  ): Promise<boolean> {
+    const [isWritten, last, texts] = await call(
+      'eval',
+      REWRITE,
+      '3',
+      LOG,
+      SETTLING,
+      CLEANED,
+      read().lastId,
+      String(mostCame),
+      String(keepWaitingMs),
+      String(gone.length),
+      ...gone,
+      ...held.map(write)
+    ) as [number, string, string[]]
     const places = held.map(({ merged }) => merged.place)
     take(last, texts, () => {
       // What has come says more than what was written.
-      if (isWritten === 1) held.forEach(({ merged }, index) => { if (merged.place === places[index]) merged.place = nextPlace() })
+      if (isWritten === 1) {
+        held.forEach(({ merged }, index) => {
+          if (merged.place === places[index]) merged.place = nextPlace()
+        })
+      }
     })
     return isWritten === 1
   }
@@ -73,9 +102,13 @@ export function createRewriter ({ call, kept, settleMs, read, write, take, nextP
       }
       cleaning ??= { upTo: read().place, lastId: read().lastId }
       const { upTo, lastId } = cleaning
-      const rows = await call('xrange', LOG, '-', `(${lastId}`, 'COUNT', String(CHUNK)) as ReadonlyArray<readonly [id: string, fields: readonly string[]]>
+      const rows = await call('xrange', LOG, '-', `(${lastId}`, 'COUNT', String(CHUNK)) as ReadonlyArray<
+        readonly [id: string, fields: readonly string[]]
+      >
       const keys = new Set(rows.map(([, [, text]]) => readEntry(text!)?.key))
-      const held = [...keys].flatMap(key => key === undefined ? [] : kept.heldOf(key)).filter(({ merged }) => merged.place <= upTo)
+      const held = [...keys].flatMap(key => key === undefined ? [] : kept.heldOf(key)).filter(({ merged }) =>
+        merged.place <= upTo
+      )
       if (rows.length > 0) await rewrite(held, rows.map(([id]) => id), 0, PAGE)
       if (rows.length < CHUNK) cleaning = undefined
       return cleaning !== undefined

@@ -1,35 +1,42 @@
 /** The stream of entries. All names share a slot of a cluster. */
 export const LOG = '{holdfast:revocation}:log'
-/** A random text that is lost with the data, and never written twice: that it changes shows that a server was emptied. */
+/**
+ * A random text that is lost with the data, and never written twice: that it changes shows that a server was emptied.
+ */
 export const EPOCH = '{holdfast:revocation}:epoch'
 /** Exists while instances may still be restoring what a server has lost. */
 export const SETTLING = '{holdfast:revocation}:settling'
-/** Milliseconds that have passed for the log, counted by the steady clocks of the instances. No clock that is set takes part once it runs. */
+/**
+ * Milliseconds that have passed for the log, counted by the steady clocks of the instances. No clock that is set takes
+ * part once it runs.
+ */
 export const CLOCK = '{holdfast:revocation}:clock'
 /** Up to which entry the log was cleaned: whoever has not read that far reads it anew. */
 export const CLEANED = '{holdfast:revocation}:cleaned'
 /** Where version 1 of the log kept its blocks. They are taken over once. */
 export const OLD_BLOCKS = '{holdfast:revocation}:blocks'
 
-/** Whether the entry up to which an instance has read is still there, or was the last that was cleaned away. KEYS, ARGV: see the scripts. */
+/**
+ * Whether the entry up to which an instance has read is still there, or was the last that was cleaned away. KEYS, ARGV:
+ * see the scripts.
+ */
 const isThere = (log: string, cleaned: string, id: string): string =>
   `${id} == '0-0' or #redis.call('XRANGE', ${log}, ${id}, ${id}) > 0 or redis.call('GET', ${cleaned}) == ${id}`
 
 /**
- * Sets `left` to the milliseconds that a key lives: -2 if it does not exist, Infinity if it lives for longer than it was ever given, because
- * the clock of the server has leapt since.
+ * Sets `left` to the milliseconds that a key lives: -2 if it does not exist, Infinity if it lives for longer than it
+ * was ever given, because the clock of the server has leapt since.
  */
 const timeLeft = (key: string, givenMs: string): string => `
 local left = redis.call('PTTL', ${key})
 if left == -1 or left > tonumber(${givenMs}) then left = math.huge end`
 
 /**
- * Reads a page of the log after a place, and the state of all. The clock goes on only from the value that the instance has seen, by
- * the time that has passed there since: so it never runs faster than time.
- * KEYS: log, epoch, settling, clock, cleaned. ARGV: after, count, a new epoch, milliseconds to settle, whether to keep others waiting,
- * the clock as it was seen (empty: never), the clock as it is now.
- * Returns: epoch, whether others are to wait, clock, up to where the log was cleaned, its length, whether `after` is still there, the last
- * id of the page, and its entries.
+ * Reads a page of the log after a place, and the state of all. The clock goes on only from the value that the instance
+ * has seen, by the time that has passed there since: so it never runs faster than time. KEYS: log, epoch, settling,
+ * clock, cleaned. ARGV: after, count, a new epoch, milliseconds to settle, whether to keep others waiting, the clock as
+ * it was seen (empty: never), the clock as it is now. Returns: epoch, whether others are to wait, clock, up to where
+ * the log was cleaned, its length, whether `after` is still there, the last id of the page, and its entries.
  */
 export const READ = `
 local rows = redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[2])
@@ -59,11 +66,11 @@ if redis.call('SET', KEYS[2], ARGV[1], 'NX') then redis.call('SET', KEYS[3], '1'
 return id`
 
 /**
- * Writes entries again that were written before, as an instance knows them that has read up to a place: not if that is no longer there,
- * if an entry was undone after it, or if much came. What came is in the answer, so that nobody reads again what it has written.
- * KEYS: log, settling, cleaned. ARGV: the place, the most that may have come, milliseconds to settle (0: none has to wait), the number of
- * ids that go out of the log for it, these ids, entries.
- * Returns: whether they were written, the id up to which the instance has read then, and what came.
+ * Writes entries again that were written before, as an instance knows them that has read up to a place: not if that is
+ * no longer there, if an entry was undone after it, or if much came. What came is in the answer, so that nobody reads
+ * again what it has written. KEYS: log, settling, cleaned. ARGV: the place, the most that may have come, milliseconds
+ * to settle (0: none has to wait), the number of ids that go out of the log for it, these ids, entries. Returns:
+ * whether they were written, the id up to which the instance has read then, and what came.
  */
 export const REWRITE = `
 if ARGV[3] ~= '0' then redis.call('SET', KEYS[2], '1', 'PX', ARGV[3]) end

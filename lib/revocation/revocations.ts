@@ -35,7 +35,10 @@ interface Known {
 }
 
 /** What has been revoked, and whether a token is. */
-export function createRevocations ({ cutoffs, log, namesOf, retentionSeconds, staleSeconds, outage, isIssuer, clockToleranceSeconds, now }: RevocationsOptions) {
+export function createRevocations (
+  { cutoffs, log, namesOf, retentionSeconds, staleSeconds, outage, isIssuer, clockToleranceSeconds, now }:
+  RevocationsOptions
+) {
   const tokens = new WeakMap<object, Known>()
   const isStrict = outage === 'refuse'
   const staleMs = staleSeconds * 1000
@@ -50,8 +53,17 @@ export function createRevocations ({ cutoffs, log, namesOf, retentionSeconds, st
 
   function judge (token: RevocableToken, known: Known): Refusal | undefined {
     const { overfull } = known.facts
-    if (overfull !== undefined) return new Refusal('token_claim_invalid', { detail: { expected: `at most ${MAX_CLAIM_VALUES} values of ${overfull}` } })
-    const tooLong = lifetimeRefusal(token.claims.exp, known.facts.issuedAt, retentionSeconds, now() + clockToleranceSeconds)
+    if (overfull !== undefined) {
+      return new Refusal('token_claim_invalid', {
+        detail: { expected: `at most ${MAX_CLAIM_VALUES} values of ${overfull}` }
+      })
+    }
+    const tooLong = lifetimeRefusal(
+      token.claims.exp,
+      known.facts.issuedAt,
+      retentionSeconds,
+      now() + clockToleranceSeconds
+    )
     if (tooLong) return tooLong
     const revocation = cutoffs.revocationOf(known.facts)
     if (revocation) return new Refusal('token_revoked', { detail: { ...revocation } })
@@ -61,8 +73,9 @@ export function createRevocations ({ cutoffs, log, namesOf, retentionSeconds, st
 
   return {
     /**
-     * Why a token is refused: Refusal revocation_unknown, token_claim_invalid, token_too_long, token_revoked. Undefined if it is not. It runs for each
-     * request: a token is judged again only after an event, and until then nothing is allocated.
+     * Why a token is refused: Refusal revocation_unknown, token_claim_invalid, token_too_long, token_revoked. Undefined
+     * if it is not. It runs for each request: a token is judged again only after an event, and until then nothing is
+     * allocated.
      */
     refusalOf (token: RevocableToken): Refusal | undefined {
       if (isStrict && !isCurrent()) return new Refusal('revocation_unknown', { retryAfterSeconds: RETRY_AFTER_SECONDS })
@@ -70,14 +83,18 @@ export function createRevocations ({ cutoffs, log, namesOf, retentionSeconds, st
       return known.version === cutoffs.version() ? undefined : judge(token, known)
     },
     /** What has revoked a token, for people. */
-    revocationOf: (token: RevocableToken): Revocation | undefined => cutoffs.revocationOf((tokens.get(token) ?? learn(token)).facts),
+    revocationOf: (token: RevocableToken): Revocation | undefined =>
+      cutoffs.revocationOf((tokens.get(token) ?? learn(token)).facts),
     /**
-     * Resolves when the log has the entries and this process applies them. What no token can match, and what changes nothing, is not stored.
-     * @throws RevocationLogError, also if there is no room for one more cutoff of their sender: none is ever dropped for a new one
+     * Resolves when the log has the entries and this process applies them. What no token can match, and what changes
+     * nothing, is not stored.
+     * @throws RevocationLogError, also if there is no room for one more cutoff of their sender: none is ever dropped
+     * for a new one
      */
     async append (entries: readonly RevocationEntry[]): Promise<void> {
       const matched = entries.filter(({ issuer }) => issuer === undefined || issuer === '*' || isIssuer(issuer))
-      const isNews = (entry: RevocationEntry): boolean => cutoffs.isNews(entry) || (entry.effect === 'undo' && log.hasLost())
+      const isNews = (entry: RevocationEntry): boolean =>
+        cutoffs.isNews(entry) || (entry.effect === 'undo' && log.hasLost())
       if (!matched.every(isNews)) await log.sync()
       const news = matched.filter(isNews)
       if (news.length === 0) return
@@ -113,7 +130,16 @@ export function createRevocations ({ cutoffs, log, namesOf, retentionSeconds, st
  * @param issuedAt without it nothing says how long the token lives
  * @param latest the last `iat` that a right clock can have given: one after it counts as this. Unix seconds
  */
-export function lifetimeRefusal (exp: number, issuedAt: number | undefined, retentionSeconds: number, latest: number): Refusal | undefined {
+export function lifetimeRefusal (
+  exp: number,
+  issuedAt: number | undefined,
+  retentionSeconds: number,
+  latest: number
+): Refusal | undefined {
   const isShort = issuedAt !== undefined && exp - Math.min(issuedAt, latest) <= retentionSeconds
-  return isShort ? undefined : new Refusal('token_too_long', { detail: { expected: `an iat, and at most ${retentionSeconds} seconds from it to exp`, found: exp } })
+  return isShort
+    ? undefined
+    : new Refusal('token_too_long', {
+      detail: { expected: `an iat, and at most ${retentionSeconds} seconds from it to exp`, found: exp }
+    })
 }

@@ -10,10 +10,19 @@ import type { SecurityEvent } from './effects.ts'
 /** The signatures of security event tokens: SSF has them apart from those of access tokens. */
 export const EVENT_ALGS: readonly JwsAlg[] = Object.freeze(['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'])
 
-/** Why a token is refused, in the words of RFC 8935 section 2.4 and SSF 1.0 section 8.1.4.2. The description is a fixed sentence. */
+/**
+ * Why a token is refused, in the words of RFC 8935 section 2.4 and SSF 1.0 section 8.1.4.2. The description is a fixed
+ * sentence.
+ */
 export class SetError extends Error {
   override readonly name = 'SetError'
-  readonly err: 'invalid_request' | 'invalid_key' | 'invalid_issuer' | 'invalid_audience' | 'authentication_failed' | 'invalid_state'
+  readonly err:
+    | 'invalid_request'
+    | 'invalid_key'
+    | 'invalid_issuer'
+    | 'invalid_audience'
+    | 'authentication_failed'
+    | 'invalid_state'
 
   constructor (err: SetError['err'], description: string) {
     super(description)
@@ -50,7 +59,9 @@ export interface UnverifiedSet {
 /** The parts of a token that is sent to us. @throws SetError */
 export function readSet (text: string): UnverifiedSet {
   const jws = splitCompactJws(text)
-  if (jws && [jws.header, jws.payload].some(part => isBeyondEvents(Buffer.from(part, 'base64url')))) throw new SetError('invalid_request', 'The token holds too many values.')
+  if (jws && [jws.header, jws.payload].some(part => isBeyondEvents(Buffer.from(part, 'base64url')))) {
+    throw new SetError('invalid_request', 'The token holds too many values.')
+  }
   const header = jws && decodeJsonObject(jws.header)
   const claims = header && decodeJsonObject(jws!.payload)
   if (!claims) throw new SetError('invalid_request', 'The body is not a well-formed JWT.')
@@ -72,30 +83,46 @@ export interface SetRules {
 }
 
 /**
- * Checks all that needs no key, so that a token that cannot pass causes no call (RFC 8417 section 2, RFC 8935 section 2.3).
+ * Checks all that needs no key, so that a token that cannot pass causes no call (RFC 8417 section 2, RFC 8935 section
+ * 2.3).
  * @throws SetError, or UndecidedError if the audience is not known yet
  */
-export function checkSet ({ header, claims }: UnverifiedSet, { issuers, audience, algs, type, isUntyped }: SetRules): void {
+export function checkSet (
+  { header, claims }: UnverifiedSet,
+  { issuers, audience, algs, type, isUntyped }: SetRules
+): void {
   const { typ, alg, kid, crit, b64 } = header
-  if (!isMediaType(typ, type) && !(isUntyped && (typ === undefined || isMediaType(typ, 'jwt')))) throw new SetError('invalid_request', `The typ of the token is not ${type}.`)
-  if (!algs.some(name => name === alg)) throw new SetError('invalid_key', 'The token is signed with an algorithm that is not accepted here.')
-  if (crit !== undefined || b64 !== undefined || (kid !== undefined && typeof kid !== 'string')) throw new SetError('invalid_request', 'The header of the token cannot be understood.')
+  if (!isMediaType(typ, type) && !(isUntyped && (typ === undefined || isMediaType(typ, 'jwt')))) {
+    throw new SetError('invalid_request', `The typ of the token is not ${type}.`)
+  }
+  if (!algs.some(name => name === alg)) {
+    throw new SetError('invalid_key', 'The token is signed with an algorithm that is not accepted here.')
+  }
+  if (crit !== undefined || b64 !== undefined || (kid !== undefined && typeof kid !== 'string')) {
+    throw new SetError('invalid_request', 'The header of the token cannot be understood.')
+  }
   const { iss, aud, iat, jti } = claims
   if (!issuers.includes(iss as string)) throw new SetError('invalid_issuer', 'The token was issued by another issuer.')
   // Until the stream is known, nothing can be said against the token.
-  if (audience === undefined) throw new UndecidedError('the stream of the sender, which names the audience, is not known yet')
-  if (![aud].flat().includes(audience)) throw new SetError('invalid_audience', 'The token is meant for another audience.')
+  if (audience === undefined) {
+    throw new UndecidedError('the stream of the sender, which names the audience, is not known yet')
+  }
+  if (![aud].flat().includes(audience)) {
+    throw new SetError('invalid_audience', 'The token is meant for another audience.')
+  }
   if (typeof iat !== 'number' || !Number.isFinite(iat)) throw new SetError('invalid_request', 'The token has no iat.')
   if (typeof jti !== 'string' || jti === '') throw new SetError('invalid_request', 'The token has no jti.')
 }
 
 /**
- * The one event of a security event token. `sub` and `exp` would make it one that could pass for another kind of token (SSF 1.0
- * sections 4.1.2 and 4.1.7).
+ * The one event of a security event token. `sub` and `exp` would make it one that could pass for another kind of token
+ * (SSF 1.0 sections 4.1.2 and 4.1.7).
  * @throws SetError
  */
 export function eventIn ({ claims }: UnverifiedSet): SecurityEvent {
-  if (claims.sub !== undefined || claims.exp !== undefined) throw new SetError('invalid_request', 'A security event token has no sub and no exp.')
+  if (claims.sub !== undefined || claims.exp !== undefined) {
+    throw new SetError('invalid_request', 'A security event token has no sub and no exp.')
+  }
   const { events } = claims
   const types = isJsonObject(events) ? Object.keys(events) : []
   const event = types.length === 1 ? (events as JsonObject)[types[0]!] : undefined
@@ -103,20 +130,30 @@ export function eventIn ({ claims }: UnverifiedSet): SecurityEvent {
   return { type: types[0]!, event, claims }
 }
 
-/** Fewer than for an access token: whoever sends events is known, and has one or two keys. A forged event must not cost five accepted ones. */
+/**
+ * Fewer than for an access token: whoever sends events is known, and has one or two keys. A forged event must not cost
+ * five accepted ones.
+ */
 const MAX_TRIED_KEYS = 4
 /** Each key that is tried hashes the whole token. */
 const MAX_TRIED_CHARACTERS = 8 * 1024
 
 /**
- * Verifies the signature under the first keys of the sender that may be meant. A token beyond 8 KiB is not tried under several keys.
+ * Verifies the signature under the first keys of the sender that may be meant. A token beyond 8 KiB is not tried under
+ * several keys.
  * @throws SetError invalid_key, or Refusal keys_unavailable if the keys cannot be fetched now
  */
-export async function verifySetSignature ({ text, header }: UnverifiedSet, keys: Pick<KeySource, 'candidates' | 'fetchCandidates'>, findSigner: SignerFinder): Promise<void> {
+export async function verifySetSignature (
+  { text, header }: UnverifiedSet,
+  keys: Pick<KeySource, 'candidates' | 'fetchCandidates'>,
+  findSigner: SignerFinder
+): Promise<void> {
   const kid = header.kid as string | undefined
   const alg = header.alg as JwsAlg
   const isSignedByOneOf = (candidates: readonly SigningKey[]): boolean => {
-    if (candidates.length > 1 && text.length > MAX_TRIED_CHARACTERS) throw new SetError('invalid_key', 'A token of this size must name its key.')
+    if (candidates.length > 1 && text.length > MAX_TRIED_CHARACTERS) {
+      throw new SetError('invalid_key', 'A token of this size must name its key.')
+    }
     return findSigner(text, candidates.slice(0, MAX_TRIED_KEYS), alg) !== undefined
   }
   const atHand = keys.candidates(kid, alg)

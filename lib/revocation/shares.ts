@@ -3,7 +3,10 @@ import type { RevocationEntry } from './log.ts'
 export interface SharesOptions {
   /** Maximum number of keys in the table. */
   readonly max: number
-  /** The token issuers, without a trailing slash. Undefined if the application keeps the list: then those that hold a key count. */
+  /**
+   * The token issuers, without a trailing slash. Undefined if the application keeps the list: then those that hold a
+   * key count.
+   */
   readonly issuers: readonly string[] | undefined
 }
 
@@ -18,8 +21,9 @@ export function holderOf ({ sender, standing }: Pick<RevocationEntry, 'sender' |
 }
 
 /**
- * Divides the room of a table among senders that do not trust each other: one half is kept for the issuers in equal parts, the other is
- * whoever's that needs it. A sender that is not the tokens' own issuer takes at most a quarter of the table, out of that other half.
+ * Divides the room of a table among senders that do not trust each other: one half is kept for the issuers in equal
+ * parts, the other is whoever's that needs it. A sender that is not the tokens' own issuer takes at most a quarter of
+ * the table, out of that other half.
  */
 export function createShares ({ max, issuers }: SharesOptions) {
   const counts = new Map<Holder, number>()

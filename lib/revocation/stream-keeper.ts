@@ -18,9 +18,16 @@ import { createTransmitterClient } from './transmitter-client.ts'
 import type { TransmitterClientOptions } from './transmitter-client.ts'
 import { originsOf } from './transmitter-configuration.ts'
 
-/** What the settings say of a transmitter (docs/reference/revocation.md), with its secrets read, and how it is reached. */
-export interface TransmitterParameters extends
-  Omit<TransmitterClientOptions, 'configuration'>, WantedStream, StreamChangeListeners, Pick<SubjectRules, 'sessionClaim' | 'subjectClaims'>, Pick<EventSender, 'pushAuthorization'> {
+/**
+ * What the settings say of a transmitter (docs/reference/revocation.md), with its secrets read, and how it is reached.
+ */
+export interface TransmitterParameters
+  extends
+  Omit<TransmitterClientOptions, 'configuration'>,
+  WantedStream,
+  StreamChangeListeners,
+  Pick<SubjectRules, 'sessionClaim' | 'subjectClaims'>,
+  Pick<EventSender, 'pushAuthorization'> {
   readonly audience?: string | undefined
   readonly endpoint?: string | undefined
   readonly tokenIssuers?: readonly string[] | undefined
@@ -59,10 +66,12 @@ export interface StreamKeeperOptions extends TransmitterParameters, TransmitterC
 }
 
 /**
- * What a stream can be (SSF 1.0 section 8.1.2), and beside that: `unknown` until it has said so, `no_subjects` if nothing is sent until
- * subjects are added, `failing` if its endpoints cannot be used.
+ * What a stream can be (SSF 1.0 section 8.1.2), and beside that: `unknown` until it has said so, `no_subjects` if
+ * nothing is sent until subjects are added, `failing` if its endpoints cannot be used.
  */
-export const STREAM_STATUSES = Object.freeze(['unknown', 'enabled', 'paused', 'disabled', 'no_subjects', 'failing'] as const)
+export const STREAM_STATUSES = Object.freeze(
+  ['unknown', 'enabled', 'paused', 'disabled', 'no_subjects', 'failing'] as const
+)
 
 const TICK_MS = 1000
 /** Between batches, so that a transmitter that sends the same again and again is not polled without end. */
@@ -73,8 +82,8 @@ const NOT_FOUND = 404
 const MAX_EVENTS = 100
 
 /**
- * Keeps the stream of a transmitter and its state: creates or finds it, has it verified, and polls (RFC 8936). All instances read it; only
- * the one that leads changes and polls it.
+ * Keeps the stream of a transmitter and its state: creates or finds it, has it verified, and polls (RFC 8936). All
+ * instances read it; only the one that leads changes and polls it.
  */
 export function createStreamKeeper (given: StreamKeeperOptions) {
   const { sender, configuration, authenticate, delivery, manage, surroundings: { now, random, after } } = given
@@ -102,7 +111,9 @@ export function createStreamKeeper (given: StreamKeeperOptions) {
     // What the stream says of its subjects goes before the configuration, so until it was read nothing is said of them.
     const isRead = !authenticate || streamId !== undefined
     const isPaused = status === 'paused' || status === 'disabled'
-    return isRead && !isPaused && (defaultSubjects ?? configuration()?.defaultSubjects) === 'NONE' ? 'no_subjects' : status
+    return isRead && !isPaused && (defaultSubjects ?? configuration()?.defaultSubjects) === 'NONE'
+      ? 'no_subjects'
+      : status
   }
 
   function report (reason?: string): void {
@@ -121,7 +132,11 @@ export function createStreamKeeper (given: StreamKeeperOptions) {
 
   /** One round after the other. */
   function tick (ms: number): void {
-    if (!isClosed) cancelTick = after(ms, () => { round().then(tick, error => tick(backOff(error))) })
+    if (!isClosed) {
+      cancelTick = after(ms, () => {
+        round().then(tick, error => tick(backOff(error)))
+      })
+    }
   }
 
   function backOff (error: unknown): number {
@@ -145,14 +160,29 @@ export function createStreamKeeper (given: StreamKeeperOptions) {
   }
 
   async function findStream (isLeader: boolean): Promise<void> {
-    const stream = manage && isLeader ? await ensureStream(client, given, given) : chooseStream(await client.readStreams(given.streamId), given)
+    const stream = manage && isLeader
+      ? await ensureStream(client, given, given)
+      : chooseStream(await client.readStreams(given.streamId), given)
     // Without a stream to read, polling and pushes need only what the settings say.
-    if (!stream && (manage || (delivery === 'poll' && given.endpoint === undefined))) throw new ProviderFailure('stream_missing')
-    const { stream_id: id = '', aud, default_subjects: subjects, delivery: agreed, min_verification_interval: interval, iss } = stream ?? {}
-    if (typeof iss === 'string' && withoutTrailingSlash(iss) !== withoutTrailingSlash(given.issuer)) throw new ProviderFailure('discovery_issuer')
+    if (!stream && (manage || (delivery === 'poll' && given.endpoint === undefined))) {
+      throw new ProviderFailure('stream_missing')
+    }
+    const {
+      stream_id: id = '',
+      aud,
+      default_subjects: subjects,
+      delivery: agreed,
+      min_verification_interval: interval,
+      iss
+    } = stream ?? {}
+    if (typeof iss === 'string' && withoutTrailingSlash(iss) !== withoutTrailingSlash(given.issuer)) {
+      throw new ProviderFailure('discovery_issuer')
+    }
     const { method = DELIVERY_METHODS.poll[0], endpoint_url: url } = isJsonObject(agreed) ? agreed : {}
     // The token of the client is sent there.
-    if (DELIVERY_METHODS.poll.some(name => name === method) && typeof url === 'string') pollEndpoint = given.endpoint ?? parseOwnUri(url, originsOf(given))
+    if (DELIVERY_METHODS.poll.some(name => name === method) && typeof url === 'string') {
+      pollEndpoint = given.endpoint ?? parseOwnUri(url, originsOf(given))
+    }
     if (delivery === 'poll') pollAddress()
     verification.setMinimum(typeof interval === 'number' ? interval : 0)
     const found = stream && (await client.readStatus(String(id)) ?? 'enabled')
@@ -164,7 +194,9 @@ export function createStreamKeeper (given: StreamKeeperOptions) {
 
   /** @throws ProviderFailure */
   function pollAddress (): string {
-    if (pollEndpoint === undefined) throw new ProviderFailure('discovery_malformed', undefined, { expected: 'an address for polls' })
+    if (pollEndpoint === undefined) {
+      throw new ProviderFailure('discovery_malformed', undefined, { expected: 'an address for polls' })
+    }
     return pollEndpoint
   }
 
@@ -177,10 +209,16 @@ export function createStreamKeeper (given: StreamKeeperOptions) {
 
   /**
    * Fetches a batch of events, and acknowledges what was stored of the last one (RFC 8936 section 2.2).
-   * @returns milliseconds until the next poll, if there were any that count: they are to be acknowledged at once, and there may be more
+   * @returns milliseconds until the next poll, if there were any that count: they are to be acknowledged at once, and
+   * there may be more
    */
   async function poll (): Promise<number | undefined> {
-    const { sets } = await client.poll(pollAddress(), { maxEvents: MAX_EVENTS, returnImmediately: true, ack: acknowledged, setErrs: Object.fromEntries(refused) })
+    const { sets } = await client.poll(pollAddress(), {
+      maxEvents: MAX_EVENTS,
+      returnImmediately: true,
+      ack: acknowledged,
+      setErrs: Object.fromEntries(refused)
+    })
     acknowledged = []
     refused = new Map()
     const batch = isJsonObject(sets) ? Object.entries(sets).slice(0, MAX_EVENTS) : []
@@ -203,7 +241,11 @@ export function createStreamKeeper (given: StreamKeeperOptions) {
     return acknowledged.length > 0 ? NEXT_BATCH_MS : undefined
   }
 
-  async function takeOne (jti: string, set: string, note: (outcome: Omit<PolledOutcome, 'events'>) => void): Promise<void> {
+  async function takeOne (
+    jti: string,
+    set: string,
+    note: (outcome: Omit<PolledOutcome, 'events'>) => void
+  ): Promise<void> {
     try {
       note({ received: await given.take(set, sender) })
       acknowledged.push(jti)

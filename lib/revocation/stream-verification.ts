@@ -25,10 +25,12 @@ const MAX_STATES = 8
 const PATIENCE = { steps: 20, ms: 50 }
 
 /**
- * When a stream is verified (SSF 1.0 section 8.1.4), and whether the state that comes back is one that was sent. The instance that asks tells
- * all others before, since the answer may reach any of them.
+ * When a stream is verified (SSF 1.0 section 8.1.4), and whether the state that comes back is one that was sent. The
+ * instance that asks tells all others before, since the answer may reach any of them.
  */
-export function createStreamVerification ({ name, authenticate, announce, surroundings: { now, after, randomBytes } }: StreamVerificationOptions) {
+export function createStreamVerification (
+  { name, authenticate, announce, surroundings: { now, after, randomBytes } }: StreamVerificationOptions
+) {
   let states: string[] = []
   /** The time of the last verification event, in Unix seconds. */
   let verifiedAt: number | undefined
@@ -47,20 +49,36 @@ export function createStreamVerification ({ name, authenticate, announce, surrou
       const at = now()
       dueAt = at + Math.max(VERIFICATION_SECONDS, minimumSeconds)
       const state = randomBytes(12).toString('base64url')
-      await announce({ key: `asked ${name}`, effect: 'state', at, recordedAt: at, event: `${ASKED}${state}`, source: name, sender: name, standing: 'other' })
+      await announce({
+        key: `asked ${name}`,
+        effect: 'state',
+        at,
+        recordedAt: at,
+        event: `${ASKED}${state}`,
+        source: name,
+        sender: name,
+        standing: 'other'
+      })
       return state
     },
     /** Takes news of the stream from the log. */
     note ({ event, at }: Pick<RevocationEntry, 'event' | 'at'>): void {
       if (event === 'verification') verifiedAt = Math.max(verifiedAt ?? 0, at)
-      if (event.startsWith(ASKED)) states = [...states.filter(state => ASKED + state !== event), event.slice(ASKED.length)].slice(-MAX_STATES)
+      if (event.startsWith(ASKED)) {
+        states = [...states.filter(state => ASKED + state !== event), event.slice(ASKED.length)].slice(-MAX_STATES)
+      }
     },
-    /** Whether a verification may have this state. Without one, the transmitter has begun it. If this service never asks, others may have. */
+    /**
+     * Whether a verification may have this state. Without one, the transmitter has begun it. If this service never
+     * asks, others may have.
+     */
     async isStateKnown (state: unknown): Promise<boolean> {
       if (state === undefined || !authenticate) return true
       for (let left = PATIENCE.steps; !states.includes(state as string); left--) {
         if (left === 0) return false
-        await new Promise<void>(resolve => { after(PATIENCE.ms, resolve) })
+        await new Promise<void>(resolve => {
+          after(PATIENCE.ms, resolve)
+        })
       }
       return true
     },

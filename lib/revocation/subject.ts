@@ -22,7 +22,10 @@ export interface SubjectRules {
 
 /** One name in the subject of an event, as what a token can be compared with. */
 export interface SubjectPart {
-  /** `other`: what else the settings map to a claim, such as tenants and groups. Of an operator: a client, a key or an issuer. */
+  /**
+   * `other`: what else the settings map to a claim, such as tenants and groups. Of an operator: a client, a key or an
+   * issuer.
+   */
   readonly kind: 'user' | 'session' | 'token' | 'device' | 'other'
   /** Undefined for the session `ALL`, by which Keycloak means every session of the user. */
   readonly target: RevocationTarget | undefined
@@ -32,7 +35,10 @@ export interface SubjectPart {
 export type Subject = readonly SubjectPart[]
 
 /** The targets of these kinds. */
-export function targetsIn (subject: Subject, ...kinds: ReadonlyArray<SubjectPart['kind']>): readonly RevocationTarget[] {
+export function targetsIn (
+  subject: Subject,
+  ...kinds: ReadonlyArray<SubjectPart['kind']>
+): readonly RevocationTarget[] {
   return subject.flatMap(({ kind, target }) => kinds.includes(kind) && target ? [target] : [])
 }
 
@@ -45,7 +51,10 @@ export class SubjectError extends Error {
 const MEMBERS: readonly string[] = ['user', 'device', 'session', 'application', 'tenant', 'org_unit', 'group']
 /** Of one subject. Each may name a token issuer more than once, and all are looked up for each token. */
 const MAX_IDENTIFIERS = 100
-/** By format (RFC 9493 section 3.2): the member that holds the value, and the claim that holds a user, unless the settings name another. */
+/**
+ * By format (RFC 9493 section 3.2): the member that holds the value, and the claim that holds a user, unless the
+ * settings name another.
+ */
 const FORMATS: Readonly<Record<string, readonly [member: string, claim?: string]>> = Object.freeze({
   account: ['uri'],
   did: ['url'],
@@ -58,9 +67,10 @@ const FORMATS: Readonly<Record<string, readonly [member: string, claim?: string]
 })
 
 /**
- * Reads the subject of an event (RFC 9493, SSF 1.0 section 3). Undefined if the event has no effect here: it is about an issuer that
- * this sender may not speak for, or has a critical member that is not understood, or no member at all.
- * @param ofSession whether the event is about sessions: then an opaque subject is one, unless the settings map it to a claim
+ * Reads the subject of an event (RFC 9493, SSF 1.0 section 3). Undefined if the event has no effect here: it is about
+ * an issuer that this sender may not speak for, or has a critical member that is not understood, or no member at all.
+ * @param ofSession whether the event is about sessions: then an opaque subject is one, unless the settings map it to a
+ * claim
  * @throws SubjectError
  */
 export function readSubject (given: unknown, rules: SubjectRules, ofSession = false): Subject | undefined {
@@ -116,17 +126,26 @@ function readSimple (subject: JsonObject, role: string, rules: SubjectRules): Su
     if (rules.isStrict) throw new SubjectError('the format of the subject is not known')
     return []
   }
-  const issuers = format === 'iss_sub' || format === 'jwt_id' ? issuersOf(textOf(subject, 'iss'), rules) : rules.tokenIssuers
+  const issuers = format === 'iss_sub' || format === 'jwt_id'
+    ? issuersOf(textOf(subject, 'iss'), rules)
+    : rules.tokenIssuers
   if (issuers === undefined) return undefined
   const value = textOf(subject, member)
   if (format === 'jwt_id') return issuers.map(issuer => ({ kind: 'token', target: ['jti', issuer, value] }))
   if (role === 'session') return readSession(value, issuers, rules)
-  return compared(value, issuers, role, role === 'user' ? own(rules.subjectClaims, format) ?? claim : own(rules.subjectClaims, role))
+  return compared(
+    value,
+    issuers,
+    role,
+    role === 'user' ? own(rules.subjectClaims, format) ?? claim : own(rules.subjectClaims, role)
+  )
 }
 
 function readSession (value: string, issuers: readonly string[], { sessionClaim }: SubjectRules): Subject {
   if (value === 'ALL') return [{ kind: 'session', target: undefined }]
-  return sessionClaim === false ? [] : issuers.map(issuer => ({ kind: 'session', target: claimTarget(sessionClaim, issuer, value) }))
+  return sessionClaim === false
+    ? []
+    : issuers.map(issuer => ({ kind: 'session', target: claimTarget(sessionClaim, issuer, value) }))
 }
 
 /** What a value means that is compared with a claim, for the tokens of each of the issuers. Nothing without a claim. */
@@ -147,8 +166,12 @@ function readAliases ({ identifiers }: JsonObject, role: string, rules: SubjectR
 
 /** @param subjects the subject, or the members of a complex one, which share the maximum */
 function verifyIdentifierCount (subjects: readonly unknown[]): void {
-  const lengths = subjects.map(subject => isJsonObject(subject) && Array.isArray(subject.identifiers) ? subject.identifiers.length : 1)
-  if (lengths.reduce((sum, length) => sum + length, 0) > MAX_IDENTIFIERS) throw new SubjectError(`there are more than ${MAX_IDENTIFIERS} identifiers`)
+  const lengths = subjects.map(subject =>
+    isJsonObject(subject) && Array.isArray(subject.identifiers) ? subject.identifiers.length : 1
+  )
+  if (lengths.reduce((sum, length) => sum + length, 0) > MAX_IDENTIFIERS) {
+    throw new SubjectError(`there are more than ${MAX_IDENTIFIERS} identifiers`)
+  }
 }
 
 /** Undefined if the sender may not speak for this issuer. */

@@ -11,7 +11,9 @@ export type RevocationTarget =
 
 const MAX_KEY_CHARACTERS = 200
 
-/** The key of a target: short, whatever the length of its parts. The trailing slash of an issuer makes no difference. */
+/**
+ * The key of a target: short, whatever the length of its parts. The trailing slash of an issuer makes no difference.
+ */
 export function keyOf (target: RevocationTarget): string {
   const [kind, ...rest] = target
   const parts = kind === 'jkt' ? rest : [withoutTrailingSlash(rest[0]!), ...rest.slice(1)]
@@ -19,7 +21,10 @@ export function keyOf (target: RevocationTarget): string {
   return key.length <= MAX_KEY_CHARACTERS ? key : `${kind} ${hash('sha256', key, 'base64url')}`
 }
 
-/** The issuer of the tokens that a target names, without a trailing slash. `*`: all of them. Undefined for a key, which no issuer has made. */
+/**
+ * The issuer of the tokens that a target names, without a trailing slash. `*`: all of them. Undefined for a key, which
+ * no issuer has made.
+ */
 export function issuerOf ([kind, issuer]: RevocationTarget): string | undefined {
   return kind === 'jkt' ? undefined : withoutTrailingSlash(issuer)
 }
@@ -29,9 +34,14 @@ export function normalized (claim: string, value: string): string {
   return claim === 'email' ? value.toLowerCase() : value
 }
 
-/** What a value of a claim names. `sub` and `sid` are kinds of their own, so that all senders that mean them have the same keys. */
+/**
+ * What a value of a claim names. `sub` and `sid` are kinds of their own, so that all senders that mean them have the
+ * same keys.
+ */
 export function claimTarget (claim: string, issuer: string, value: string): RevocationTarget {
-  return claim === 'sub' || claim === 'sid' ? [claim, issuer, value] : ['claim', issuer, claim, normalized(claim, value)]
+  return claim === 'sub' || claim === 'sid'
+    ? [claim, issuer, value]
+    : ['claim', issuer, claim, normalized(claim, value)]
 }
 
 /** The claims that revocations name in the tokens of one issuer. */
@@ -65,23 +75,41 @@ export const MAX_CLAIM_VALUES = 1000
 /** Where providers write the client: `cid` is Okta's, `appid` Entra's. */
 const CLIENT_CLAIMS = ['client_id', 'azp', 'cid', 'appid']
 
-/** Reads what a token is judged by. Numbers count as their text, and a time that is a text as its number. Any other time counts as missing. */
-export function revocationFactsOf ({ claims, issuer, binding: { jkt } }: RevocableToken, { session, other }: ClaimNames): RevocationFacts {
+/**
+ * Reads what a token is judged by. Numbers count as their text, and a time that is a text as its number. Any other time
+ * counts as missing.
+ */
+export function revocationFactsOf (
+  { claims, issuer, binding: { jkt } }: RevocableToken,
+  { session, other }: ClaimNames
+): RevocationFacts {
   const byName = claims as unknown as Readonly<Record<string, unknown>>
   const named = [...new Set([...session, ...other])]
-  const targets: RevocationTarget[] = [['sub', issuer, claims.sub], ['issuer', issuer], ...valuesOf(byName, 'jti').map(value => ['jti', issuer, value] as const)]
-  for (const value of new Set(CLIENT_CLAIMS.flatMap(name => valuesOf(byName, name)))) targets.push(['client', issuer, value])
+  const targets: RevocationTarget[] = [
+    ['sub', issuer, claims.sub],
+    ['issuer', issuer],
+    ...valuesOf(byName, 'jti').map(value => ['jti', issuer, value] as const)
+  ]
+  for (const value of new Set(CLIENT_CLAIMS.flatMap(name => valuesOf(byName, name)))) {
+    targets.push(['client', issuer, value])
+  }
   if (jkt !== undefined) targets.push(['jkt', jkt])
   for (const name of named) {
-    for (const value of valuesOf(byName, name)) targets.push(claimTarget(name, issuer, value), claimTarget(name, '*', value))
+    for (const value of valuesOf(byName, name)) {
+      targets.push(claimTarget(name, issuer, value), claimTarget(name, '*', value))
+    }
   }
-  const overfull = ['jti', ...CLIENT_CLAIMS, ...named].find(name => Array.isArray(byName[name]) && byName[name].length > MAX_CLAIM_VALUES)
+  const overfull = ['jti', ...CLIENT_CLAIMS, ...named].find(name =>
+    Array.isArray(byName[name]) && byName[name].length > MAX_CLAIM_VALUES
+  )
   return { keys: targets.map(keyOf), issuedAt: asTime(byName.iat), loginAt: asTime(byName.auth_time), overfull }
 }
 
 function valuesOf (claims: Readonly<Record<string, unknown>>, name: string): string[] {
   if (!Object.hasOwn(claims, name)) return []
-  return [claims[name]].flat().slice(0, MAX_CLAIM_VALUES).filter(value => typeof value === 'string' || typeof value === 'number').map(String)
+  return [claims[name]].flat().slice(0, MAX_CLAIM_VALUES).filter(value =>
+    typeof value === 'string' || typeof value === 'number'
+  ).map(String)
 }
 
 function asTime (value: unknown): number | undefined {

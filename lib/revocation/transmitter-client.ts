@@ -30,14 +30,19 @@ const TOO_MANY = 429
 export const CANNOT: readonly number[] = Object.freeze([404, 405, 501])
 
 /** Calls of a receiver to the endpoints of its stream (SSF 1.0 section 8). All of them reject with ProviderFailure. */
-export function createTransmitterClient ({ issuer, metadata, authenticate, tokenEndpoint, configuration, calls }: TransmitterClientOptions) {
+export function createTransmitterClient (
+  { issuer, metadata, authenticate, tokenEndpoint, configuration, calls }: TransmitterClientOptions
+) {
   let token: string | undefined
 
   async function fetchToken (exchange: ProviderSession, prove: ClientAuthentication): Promise<string> {
     const url = tokenEndpoint ?? await discoverTokenEndpoint(exchange)
     const ask = async (scope: object): Promise<ProviderAnswer> => {
       const { headers, form } = await prove()
-      return exchange.send(url, { headers, body: new URLSearchParams({ grant_type: 'client_credentials', ...scope, ...form }).toString() })
+      return exchange.send(url, {
+        headers,
+        body: new URLSearchParams({ grant_type: 'client_credentials', ...scope, ...form }).toString()
+      })
     }
     let answer = await ask({ scope: SCOPES })
     // Not every provider has scopes for its streams.
@@ -50,9 +55,16 @@ export function createTransmitterClient ({ issuer, metadata, authenticate, token
 
   /** By OpenID Connect Discovery 1.0, else by RFC 8414. The client's secret goes there. */
   async function discoverTokenEndpoint (exchange: ProviderSession): Promise<string> {
-    for (const url of [`${parseIssuer(issuer)}.well-known/openid-configuration`, wellKnownUrlOf(issuer, 'oauth-authorization-server')]) {
+    for (
+      const url of [
+        `${parseIssuer(issuer)}.well-known/openid-configuration`,
+        wellKnownUrlOf(issuer, 'oauth-authorization-server')
+      ]
+    ) {
       const answer = await exchange.send(url)
-      const found = answer.status >= 400 && answer.status < 500 ? undefined : await readAnswer(answer, readTokenEndpoint)
+      const found = answer.status >= 400 && answer.status < 500
+        ? undefined
+        : await readAnswer(answer, readTokenEndpoint)
       if (found !== undefined) return found
     }
     throw new ProviderFailure('discovery_malformed', undefined, { expected: 'a token_endpoint' })
@@ -67,7 +79,12 @@ export function createTransmitterClient ({ issuer, metadata, authenticate, token
   }
 
   /** @param passing statuses that are no failure, beside those of success */
-  function call (url: string, method: NonNullable<ProviderRequest['method']>, body?: object, passing: readonly number[] = []): Promise<ProviderAnswer> {
+  function call (
+    url: string,
+    method: NonNullable<ProviderRequest['method']>,
+    body?: object,
+    passing: readonly number[] = []
+  ): Promise<ProviderAnswer> {
     return exchanging(calls, async exchange => {
       const isNew = token === undefined
       let answer = await send(exchange)
@@ -84,7 +101,10 @@ export function createTransmitterClient ({ issuer, metadata, authenticate, token
       if (authenticate) token ??= await fetchToken(exchange, authenticate)
       return exchange.send(url, {
         method,
-        headers: { ...token !== undefined && { authorization: `Bearer ${token}` }, ...body && { 'content-type': 'application/json' } },
+        headers: {
+          ...token !== undefined && { authorization: `Bearer ${token}` },
+          ...body && { 'content-type': 'application/json' }
+        },
         ...body && { body: JSON.stringify(body) }
       })
     }
@@ -108,7 +128,9 @@ export function createTransmitterClient ({ issuer, metadata, authenticate, token
       const text = answer.body.toString('utf8').trim()
       if (CANNOT.includes(answer.status) || text === '') return []
       // A transmitter may answer with one stream, or with the list of all.
-      const streams = text.startsWith('[') ? documentOf({ body: Buffer.from(`{"streams":${text}}`) }).streams as unknown[] : [documentOf(answer)]
+      const streams = text.startsWith('[')
+        ? documentOf({ body: Buffer.from(`{"streams":${text}}`) }).streams as unknown[]
+        : [documentOf(answer)]
       return streams.filter(isJsonObject)
     },
     /** Creates a stream. Undefined if the transmitter says that there is one already. */

@@ -10,7 +10,10 @@ export interface TransmitterAddress {
   readonly metadata?: string | undefined
 }
 
-/** The address of the configuration: the well-known path is put before the path of the issuer (RFC 8615, SSF 1.0 section 7.2). */
+/**
+ * The address of the configuration: the well-known path is put before the path of the issuer (RFC 8615, SSF 1.0 section
+ * 7.2).
+ */
 export function configurationUrlOf ({ issuer, metadata }: TransmitterAddress): string {
   return metadata ?? wellKnownUrlOf(issuer, 'ssf-configuration')
 }
@@ -22,8 +25,8 @@ export function wellKnownUrlOf (issuer: string, name: string): string {
 }
 
 /**
- * The origins at which the addresses in documents of a transmitter may be: whoever can change one of its documents must not get the client's
- * secret, nor make others sign.
+ * The origins at which the addresses in documents of a transmitter may be: whoever can change one of its documents must
+ * not get the client's secret, nor make others sign.
  */
 export function originsOf ({ issuer, metadata }: TransmitterAddress): readonly string[] {
   return [...new Set([issuer, metadata ?? issuer].map(url => new URL(url).origin))]
@@ -40,8 +43,16 @@ export async function fetchTransmitterConfiguration (address: TransmitterAddress
   const origins = originsOf(address)
   return readAnswer(await exchange.send(configurationUrlOf(address)), body => {
     const document = parseDocument(body, 'discovery_malformed')
-    const { issuer, jwks_uri: jwksUri, default_subjects: defaultSubjects, critical_subject_members: critical, delivery_methods_supported: methods } = document
-    if (typeof issuer !== 'string' || typeof jwksUri !== 'string') throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer and jwks_uri as texts' })
+    const {
+      issuer,
+      jwks_uri: jwksUri,
+      default_subjects: defaultSubjects,
+      critical_subject_members: critical,
+      delivery_methods_supported: methods
+    } = document
+    if (typeof issuer !== 'string' || typeof jwksUri !== 'string') {
+      throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer and jwks_uri as texts' })
+    }
     if (withoutTrailingSlash(issuer) !== withoutTrailingSlash(address.issuer)) {
       throw new ProviderFailure('discovery_issuer', undefined, { expected: address.issuer, found: printable(issuer) })
     }
@@ -70,7 +81,10 @@ function textsIn (values: readonly unknown[]): readonly string[] {
 }
 
 /** Runs something with an exchange of its own. */
-export async function exchanging<Result> (transport: Transport, run: (exchange: ProviderSession) => Promise<Result>): Promise<Result> {
+export async function exchanging<Result> (
+  transport: Transport,
+  run: (exchange: ProviderSession) => Promise<Result>
+): Promise<Result> {
   const exchange = transport.open()
   try {
     return await run(exchange)

@@ -31,11 +31,23 @@ export function createTransmitter (given: TransmitterParameters) {
     pushAuthorization: given.pushAuthorization,
     isStateKnown: state => stream.isStateKnown(state),
     get setRules () {
-      return { issuers: issuerSpellings(name), audience: stream.audience(), algs: EVENT_ALGS, type: 'secevent+jwt', isUntyped: given.untyped }
+      return {
+        issuers: issuerSpellings(name),
+        audience: stream.audience(),
+        algs: EVENT_ALGS,
+        type: 'secevent+jwt',
+        isUntyped: given.untyped
+      }
     },
     get subjectRules () {
       const { tokenIssuers = [name], sessionClaim, subjectClaims } = given
-      return { sender: name, tokenIssuers, sessionClaim, subjectClaims, criticalMembers: configuration?.criticalMembers ?? [] }
+      return {
+        sender: name,
+        tokenIssuers,
+        sessionClaim,
+        subjectClaims,
+        criticalMembers: configuration?.criticalMembers ?? []
+      }
     }
   }
 
@@ -55,13 +67,17 @@ export function createTransmitter (given: TransmitterParameters) {
       configuration = found
       stream.report()
       return found.jwksUri
-    }).finally(() => { learning = undefined })
+    }).finally(() => {
+      learning = undefined
+    })
     return learning
   }
 
   return {
     sender,
-    /** Fetches the configuration and the keys, and begins what the settings ask for: a stream, polling, verification. */
+    /**
+     * Fetches the configuration and the keys, and begins what the settings ask for: a stream, polling, verification.
+     */
     start (): void {
       keys.start()
       if (given.delivery === 'poll' || given.authenticate) stream.start()

@@ -12,7 +12,10 @@ export type AuditSettings = ValueOf<typeof AUDIT>
  * The key of pseudonyms. Undefined if none is set.
  * @throws SettingsError
  */
-export async function readPseudonymKey ({ pseudonymKey }: AuditSettings, surroundings: Pick<Surroundings, 'readFile' | 'environment'>): Promise<Buffer | undefined> {
+export async function readPseudonymKey (
+  { pseudonymKey }: AuditSettings,
+  surroundings: Pick<Surroundings, 'readFile' | 'environment'>
+): Promise<Buffer | undefined> {
   if (pseudonymKey === undefined) return undefined
   let text: string
   try {
@@ -21,6 +24,10 @@ export async function readPseudonymKey ({ pseudonymKey }: AuditSettings, surroun
     throw new SettingsError([`audit.pseudonymKey is not usable: ${(error as Error).message}`])
   }
   const key = decodeSecret(text)
-  if (!key) throw new SettingsError(['audit.pseudonymKey is not usable (its value is not shown); allowed: 32 bytes or more in base64url'])
+  if (!key) {
+    throw new SettingsError([
+      'audit.pseudonymKey is not usable (its value is not shown); allowed: 32 bytes or more in base64url'
+    ])
+  }
   return key
 }

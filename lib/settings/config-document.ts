@@ -15,7 +15,9 @@ export interface ConfigDocument {
   /** For each setting that is set, where it was found: `config.yaml, line 3`, `.env` or `environment`. */
   readonly origins: Partial<Record<SettingName, string>>
   readonly problems: readonly string[]
-  /** Where the file holds the parts of lists and of sections with parts, such as `idp.issuers[1].audience`, in words. */
+  /**
+   * Where the file holds the parts of lists and of sections with parts, such as `idp.issuers[1].audience`, in words.
+   */
   readonly places: ReadonlyMap<string, string>
   /** A file could not be read. A value that seems to be missing may be in it. */
   readonly isFileUnread: boolean
@@ -27,9 +29,10 @@ export function emptyDocument (problems: readonly string[] = []): ConfigDocument
 }
 
 /**
- * Reads the text of a configuration file. YAML and JSON are both read as YAML, so that problems of both have line numbers. Numbers
- * stay as they were written, because an audience may look like a number. A key without a value counts as unset. Problems name line
- * and key. They never hold a value, because it may be a secret. If the text cannot be read at all, `isFileUnread` is true.
+ * Reads the text of a configuration file. YAML and JSON are both read as YAML, so that problems of both have line
+ * numbers. Numbers stay as they were written, because an audience may look like a number. A key without a value counts
+ * as unset. Problems name line and key. They never hold a value, because it may be a secret. If the text cannot be read
+ * at all, `isFileUnread` is true.
  * @param place the file and a line of it (from 1), in words
  */
 export function parseConfigDocument (text: string, place: (line: number) => string): ConfigDocument {
@@ -53,14 +56,22 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
   const seen = new Set<string>()
   const start = (node: unknown): string => at((node as Node).range![0])
   const form: Form<Node | null> = {
-    members: node => isMap(node) ? node.items.map(({ key, value }) => ({ key: String(isScalar(key) ? key.value : key), node: value as Node | null, place: start(key) })) : undefined,
+    members: node =>
+      isMap(node)
+        ? node.items.map(({ key, value }) => ({
+          key: String(isScalar(key) ? key.value : key),
+          node: value as Node | null,
+          place: start(key)
+        }))
+        : undefined,
     items (node, path) {
       if (!isSeq(node)) return undefined
       node.items.forEach((item, index) => places.set(`${path}[${index}]`, start(item)))
       return node.items as Node[]
     },
     isUnset: isEmpty,
-    value: (node, path, name) => name !== undefined && settingSpec(name).properties ? readTree(node!, path) : node!.toJS(document),
+    value: (node, path, name) =>
+      name !== undefined && settingSpec(name).properties ? readTree(node!, path) : node!.toJS(document),
     isLeftOut (path, place, isUnset, isOfEntry) {
       const isTwice = seen.has(path)
       if (isTwice) form.tell(place, `the key ${JSON.stringify(path)} appears twice`)
@@ -79,8 +90,8 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
   return { values, origins, problems, places, isFileUnread: false }
 
   /**
-   * Reads a section whose own module judges what is in it. A number without quotes becomes a number if no digit is lost. Other values
-   * stay as they were written. A key without a value counts as unset.
+   * Reads a section whose own module judges what is in it. A number without quotes becomes a number if no digit is
+   * lost. Other values stay as they were written. A key without a value counts as unset.
    */
   function readTree (node: Node, path: string): unknown {
     places.set(path, start(node))
@@ -104,10 +115,16 @@ function scalarValue ({ value, type }: Scalar): unknown {
 }
 
 function syntaxProblems (document: Document.Parsed, at: (offset: number) => string): string[] {
-  // Only the code of the parser's message is shown, because the rest may quote a value. An unknown tag, such as `!vault`, is only a warning
-  // of the parser, but the value would not be the one that was meant.
-  const problems = [...document.errors, ...document.warnings].map(({ pos, code }) => `${at(pos[0])}: syntax error (${code.toLowerCase().replaceAll('_', ' ')})`)
-  yaml().visit(document, { Alias: (_key, node) => { problems.push(`${at(node.range![0])}: aliases are not supported`) } })
+  // Only the code of the parser's message is shown, because the rest may quote a value. An unknown tag, such as
+  // `!vault`, is only a warning of the parser, but the value would not be the one that was meant.
+  const problems = [...document.errors, ...document.warnings].map(({ pos, code }) =>
+    `${at(pos[0])}: syntax error (${code.toLowerCase().replaceAll('_', ' ')})`
+  )
+  yaml().visit(document, {
+    Alias: (_key, node) => {
+      problems.push(`${at(node.range![0])}: aliases are not supported`)
+    }
+  })
   return problems
 }
 

@@ -15,18 +15,26 @@ import type { RawSettings, SettingName } from './specs.ts'
 import { valueAt } from './tree.ts'
 
 /** An entry of the list, or the section beside it, as it was written. */
-type RawIssuer = Partial<Omit<RawSettings['idp'], 'introspection'>> & { readonly introspection?: Partial<RawSettings['idp']['introspection']> }
+type RawIssuer = Partial<Omit<RawSettings['idp'], 'introspection'>> & {
+  readonly introspection?: Partial<RawSettings['idp']['introspection']>
+}
 
 /**
  * Returns a line for each value that is missing, or contradictory by rules that a schema cannot say.
  * @param values typed as far as their text allows
  * @param refusals what the schema has refused
  */
-export function describeContradictions (values: RawSettings, refusals: readonly PartProblem[], notes: SourceFaults): string[] {
+export function describeContradictions (
+  values: RawSettings,
+  refusals: readonly PartProblem[],
+  notes: SourceFaults
+): string[] {
   const isSingle = values.idp.issuers === undefined && !notes.areIssuersAsked
   return [
     ...(isSingle && !notes.isFileUnread ? missing(values) : []),
-    ...(isSingle ? introspectionLacks(values.idp).map(name => `${nameOf(name)} is not set; ${settingSpec(name).unset}`) : namedTwice(values)),
+    ...(isSingle
+      ? introspectionLacks(values.idp).map(name => `${nameOf(name)} is not set; ${settingSpec(name).unset}`)
+      : namedTwice(values)),
     ...nameProblems(values, notes),
     ...entryProblems(values, notes),
     ...opaqueProblems(values, notes),
@@ -51,12 +59,16 @@ function introspectionLacks (entry: RawIssuer, beside: RawIssuer = {}): SettingN
   const introspection = { ...beside.introspection, ...entry.introspection }
   if ((introspection.for ?? 'off') === 'off') return []
   const members = ['clientId', introspection.auth === 'private_key_jwt' ? 'keyFile' : 'clientSecret'] as const
-  return members.filter(member => introspection[member] === undefined).map(member => `idp.introspection.${member}` as const)
+  return members.filter(member => introspection[member] === undefined).map(member =>
+    `idp.introspection.${member}` as const
+  )
 }
 
 function namedTwice (values: RawSettings): string[] {
   const names = (['idp.domain', 'idp.issuer'] as const).filter(name => valueAt(values, name) !== undefined)
-  return names.map(name => `${held(values, name)}, but idp.issuers is set too: only one of them can say who issues tokens`)
+  return names.map(name =>
+    `${held(values, name)}, but idp.issuers is set too: only one of them can say who issues tokens`
+  )
 }
 
 /** The entries of the list. Undefined for one that is no object. */
@@ -77,32 +89,49 @@ function entryProblems (values: RawSettings, { places }: SourceFaults): string[]
     const path = `idp.issuers[${index}]`
     const { domain, issuer, audience = beside.audience, introspection } = entry
     const problems: string[] = []
-    const tell = (problem: string): void => { problems.push(placed(places, path, path + problem)) }
+    const tell = (problem: string): void => {
+      problems.push(placed(places, path, path + problem))
+    }
     const tellMember = (name: 'idp.domain' | 'idp.issuer', problem: string): void => {
       const path = entryPath(name, index)
       problems.push(placed(places, path, `${path} is ${quoteSetting(valueAt(entry, memberKey(name)))}${problem}`))
     }
-    for (const name of introspectionLacks(entry, beside)) tell(`.${memberKey(name)} is not set; ${settingSpec(name).unset}`)
-    if (issuer === undefined && domain === undefined) tell(`.issuer is not set; allowed: ${settingSpec('idp.issuer').allowed}`)
+    for (const name of introspectionLacks(entry, beside)) {
+      tell(`.${memberKey(name)} is not set; ${settingSpec(name).unset}`)
+    }
+    if (issuer === undefined && domain === undefined) {
+      tell(`.issuer is not set; allowed: ${settingSpec('idp.issuer').allowed}`)
+    }
     if (audience === undefined) tell(`.audience is not set; allowed: ${settingSpec('idp.audience').allowed}`)
     if (hasScheme(String(domain))) tellMember('idp.domain', ', which starts with a scheme; allowed: only the host')
-    if (domain !== undefined && issuer !== undefined) tellMember('idp.domain', `, but ${path}.issuer is set too; allowed: one of them`)
+    if (domain !== undefined && issuer !== undefined) {
+      tellMember('idp.domain', `, but ${path}.issuer is set too; allowed: one of them`)
+    }
     const covers = introspection?.for ?? values.idp.introspection.for
     if (coversOpaque(covers)) {
-      if (opaque) tell(` and ${opaque} both have introspection for opaque tokens (${quoteSetting(covers)}): an opaque token does not name its issuer; allowed: opaque or all for one issuer`)
+      if (opaque) {
+        tell(
+          ` and ${opaque} both have introspection for opaque tokens (${quoteSetting(covers)}): an opaque token ` +
+            'does not name its issuer; allowed: opaque or all for one issuer'
+        )
+      }
       opaque ??= path
     }
     const name = comparable(entry)
     const first = name && seen.get(name)
-    if (first) tellMember(issuer === undefined ? 'idp.domain' : 'idp.issuer', `, the same issuer as ${first}; allowed: each issuer once`)
-    else if (name) seen.set(name, path)
+    if (first) {
+      tellMember(
+        issuer === undefined ? 'idp.domain' : 'idp.issuer',
+        `, the same issuer as ${first}; allowed: each issuer once`
+      )
+    } else if (name) seen.set(name, path)
     return problems
   })
 }
 
 /**
- * The issuers that are mere names although something would have to be fetched under them: keys, or the introspection endpoint. An `http:`
- * issuer that is not on loopback is one (AD FS): anyone on the way could answer for it.
+ * The issuers that are mere names although something would have to be fetched under them: keys, or the introspection
+ * endpoint. An `http:` issuer that is not on loopback is one (AD FS): anyone on the way could answer for it.
  */
 function nameProblems (values: RawSettings, { places }: SourceFaults): string[] {
   const { issuers: _issuers, issuer: _issuer, ...beside } = values.idp
@@ -110,8 +139,14 @@ function nameProblems (values: RawSettings, { places }: SourceFaults): string[] 
     const { issuer, jwksUri, keysFile } = { ...beside, ...entry }
     if (typeof issuer !== 'string' || !isIssuerName(issuer) || isFetchableIssuer(issuer)) return undefined
     const { for: covers = 'off', endpoint } = { ...beside.introspection, ...entry.introspection }
-    if (typeof keysFile !== 'string' && !(typeof jwksUri === 'string' && /^https:/i.test(jwksUri) && FORMATS['provider-url'](jwksUri))) return `; allowed: ${settingSpec('idp.issuer').allowed}`
-    return covers !== 'off' && endpoint === undefined ? `, a mere name, under which the introspection endpoint cannot be found; allowed beside ${nameOf('idp.introspection.endpoint')}` : undefined
+    if (
+      typeof keysFile !== 'string' &&
+      !(typeof jwksUri === 'string' && /^https:/i.test(jwksUri) && FORMATS['provider-url'](jwksUri))
+    ) return `; allowed: ${settingSpec('idp.issuer').allowed}`
+    return covers !== 'off' && endpoint === undefined
+      ? ', a mere name, under which the introspection endpoint cannot be found; allowed beside ' +
+        `${nameOf('idp.introspection.endpoint')}`
+      : undefined
   }
   const lack = values.idp.issuers === undefined ? lackOf(values.idp) : undefined
   return [
@@ -144,14 +179,24 @@ function opaqueProblems (values: RawSettings, { areIssuersAsked }: SourceFaults)
   return [...beside, ...asked.filter(coversOpaque).map(covers => `introspection.for is ${quoteSetting(covers)}${rest}`)]
 }
 
-const TOO_LARGE = 'does not fit: a proof with its key and signature is larger than the 8 KiB that a proof may have; ML-DSA-44 fits'
+const TOO_LARGE =
+  'does not fit: a proof with its key and signature is larger than the 8 KiB that a proof may have; ML-DSA-44 fits'
 /** Why algorithms cannot be used, in words for after the name. */
-const LACKS: ReadonlyMap<unknown, string> = new Map([['ML-DSA-44', 'needs Node 24.7 or newer, and this Node cannot verify it'], ['ML-DSA-65', TOO_LARGE], ['ML-DSA-87', TOO_LARGE]])
+const LACKS: ReadonlyMap<unknown, string> = new Map([
+  ['ML-DSA-44', 'needs Node 24.7 or newer, and this Node cannot verify it'],
+  ['ML-DSA-65', TOO_LARGE],
+  ['ML-DSA-87', TOO_LARGE]
+])
 
 function algorithmProblems (values: RawSettings, { places }: SourceFaults): string[] {
-  const lacksOf = (algs: unknown): string[] => Array.isArray(algs) ? algs.filter(alg => LACKS.has(alg) && !isVerifiable(alg)).map(alg => `${alg} ${LACKS.get(alg)}`) : []
+  const lacksOf = (algs: unknown): string[] =>
+    Array.isArray(algs)
+      ? algs.filter(alg => LACKS.has(alg) && !isVerifiable(alg)).map(alg => `${alg} ${LACKS.get(alg)}`)
+      : []
   return [
-    ...(['idp.algs', 'dpop.algs'] as const).flatMap(name => lacksOf(valueAt(values, name)).map(lack => `${nameOf(name)}: ${lack}`)),
+    ...(['idp.algs', 'dpop.algs'] as const).flatMap(name =>
+      lacksOf(valueAt(values, name)).map(lack => `${nameOf(name)}: ${lack}`)
+    ),
     ...entriesOf(values).flatMap((entry, index) => {
       const path = entryPath('idp.algs', index)
       return lacksOf(entry?.algs).map(lack => placed(places, path, `${path}: ${lack}`))
@@ -168,7 +213,9 @@ function dpopContradictions (values: RawSettings): string[] {
     ['idp.dpopRequired', 'idp.dpopMode', required === true && (mode === 'ALLOWED' || mode === 'DISABLED')],
     ['idp.dpopRequired', 'idp.dpopMode', required === false && mode === 'REQUIRED']
   ]
-  return pairs.filter(([, , contradict]) => contradict).map(([a, b]) => `${held(values, a)} and ${held(values, b)}: they contradict each other`)
+  return pairs.filter(([, , contradict]) => contradict).map(([a, b]) =>
+    `${held(values, a)} and ${held(values, b)}: they contradict each other`
+  )
 }
 
 /** Settings that say what the security profile rules out. */
@@ -181,15 +228,32 @@ function profileProblems (values: RawSettings, { places }: SourceFaults): string
   const rules: ReadonlyArray<{ name: SettingName, allowed: string, isBreach: (value: unknown) => boolean }> = [
     { name: 'idp.algs', allowed: algs, isBreach: hasOther },
     { name: 'dpop.algs', allowed: algs, isBreach: hasOther },
-    { name: 'idp.dpopMode', allowed: 'ALLOWED or REQUIRED, unless CLIENT_CERTIFICATE is set', isBreach: mode => isKeyNeeded && mode === 'DISABLED' },
-    { name: 'idp.dpopEnabled', allowed: 'true, unless CLIENT_CERTIFICATE is set', isBreach: enabled => isKeyNeeded && enabled === false }
+    {
+      name: 'idp.dpopMode',
+      allowed: 'ALLOWED or REQUIRED, unless CLIENT_CERTIFICATE is set',
+      isBreach: mode => isKeyNeeded && mode === 'DISABLED'
+    },
+    {
+      name: 'idp.dpopEnabled',
+      allowed: 'true, unless CLIENT_CERTIFICATE is set',
+      isBreach: enabled => isKeyNeeded && enabled === false
+    }
   ]
   const rest = (allowed: string): string => `, but ${nameOf('server.securityProfile')} is fapi2; allowed: ${allowed}`
-  const ofEntries = entriesOf(values).flatMap((entry = {}, index) => rules.flatMap(({ name, allowed, isBreach }) => {
-    const [path, value] = [entryPath(name, index), valueAt(entry, memberKey(name))]
-    return name !== 'dpop.algs' && isBreach(value) ? [placed(places, path, shown({ path, value, part: settingSpec(name) }) + rest(allowed))] : []
-  }))
-  return [...rules.filter(({ name, isBreach }) => isBreach(valueAt(values, name))).map(({ name, allowed }) => held(values, name) + rest(allowed)), ...ofEntries]
+  const ofEntries = entriesOf(values).flatMap((entry = {}, index) =>
+    rules.flatMap(({ name, allowed, isBreach }) => {
+      const [path, value] = [entryPath(name, index), valueAt(entry, memberKey(name))]
+      return name !== 'dpop.algs' && isBreach(value)
+        ? [placed(places, path, shown({ path, value, part: settingSpec(name) }) + rest(allowed))]
+        : []
+    })
+  )
+  return [
+    ...rules.filter(({ name, isBreach }) => isBreach(valueAt(values, name))).map(({ name, allowed }) =>
+      held(values, name) + rest(allowed)
+    ),
+    ...ofEntries
+  ]
 }
 
 /** Anybody can send a header. */
@@ -197,7 +261,12 @@ function certificateProblems (values: RawSettings, { arePeersAsked }: SourceFaul
   const { clientCertificate: source, trustProxy: peers } = values.server
   const isHeader = certificateHeaders(source as CertificateSource).length > 0
   const trustsNoPeer = !arePeersAsked && (peers === undefined || (Array.isArray(peers) && peers[0] === 'false'))
-  return isHeader && trustsNoPeer ? [`${held(values, 'server.clientCertificate')}, but ${nameOf('server.trustProxy')} trusts no peer: a certificate in a header counts only if a trusted proxy sends it`] : []
+  return isHeader && trustsNoPeer
+    ? [
+      `${held(values, 'server.clientCertificate')}, but ${nameOf('server.trustProxy')} trusts no peer: a ` +
+      'certificate in a header counts only if a trusted proxy sends it'
+      ]
+    : []
 }
 
 function scopeCircles ({ idp: { scopeImplies = {} } }: RawSettings): string[] {
@@ -206,7 +275,9 @@ function scopeCircles ({ idp: { scopeImplies = {} } }: RawSettings): string[] {
 }
 
 function wordsThatStandAlone (values: RawSettings): string[] {
-  const lonely: Array<[SettingName, string[]]> = [['server.trustProxy', ['true', 'false']], ['server.corsOrigins', ['*']]]
+  const lonely: Array<[SettingName, string[]]> = [['server.trustProxy', ['true', 'false']], ['server.corsOrigins', [
+    '*'
+  ]]]
   return lonely.flatMap(([name, words]) => {
     const list = valueAt(values, name)
     const isMixed = Array.isArray(list) && list.length > 1 && list.some(entry => words.includes(entry))

@@ -7,15 +7,16 @@ import { parseAuthority } from '../url/http-url.ts'
 import { createPeerTrust, parsePublicUrl } from '../url/base-url.ts'
 
 /**
- * What the values of settings must look like if the words of JSON schema are not enough. Each format takes the text of one value
- * (of one entry, for a list) and says whether it is well-formed. If another module has a rule for a value, the format uses that
- * rule, so that the module cannot fail later.
+ * What the values of settings must look like if the words of JSON schema are not enough. Each format takes the text of
+ * one value (of one entry, for a list) and says whether it is well-formed. If another module has a rule for a value,
+ * the format uses that rule, so that the module cannot fail later.
  */
 type Format = (text: string) => boolean
 
 const MIN_SECRET_BYTES = 32
 
-// The URL parser accepts `https:host`, strips white space and turns back-slashes. A setting must say exactly what it means.
+// The URL parser accepts `https:host`, strips white space and turns back-slashes. A setting must say exactly what it
+// means.
 const ABSOLUTE_URL = /^[a-z][a-z0-9+.-]*:\/\/[^/?#\\\s][^\\\s\p{Cc}]*$/iu
 
 function parseUrl (text: string): URL | undefined {
@@ -57,7 +58,8 @@ function isTrustedPeer (text: string): boolean {
 
 function isOrigin (text: string): boolean {
   if (text === '*') return true
-  // The Origin that a browser sends (RFC 6454 section 6.2): punycode, no default port, no path. A pattern would match no origin.
+  // The Origin that a browser sends (RFC 6454 section 6.2): punycode, no default port, no path. A pattern would match
+  // no origin.
   const url = parseUrl(text)
   return url !== undefined && !text.includes('*') && `${url.protocol}//${url.host}` === text.toLowerCase()
 }

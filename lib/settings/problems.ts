@@ -27,7 +27,9 @@ export class SettingsError extends Error {
     this.problems = problems
   }
 
-  /** fastify-cli prints the error as it is. An operator reads it, and the fault is not in the code, so it has no stack. */
+  /**
+   * fastify-cli prints the error as it is. An operator reads it, and the fault is not in the code, so it has no stack.
+   */
   [inspect.custom] (): string {
     return this.message
   }
@@ -54,13 +56,19 @@ interface HeldPart {
 }
 
 /**
- * Returns a line for each part that the schema refuses, in the order of the settings: the deepest part that has words for it.
+ * Returns a line for each part that the schema refuses, in the order of the settings: the deepest part that has words
+ * for it.
  * @param values typed as far as their text allows
  */
-export function describeRefusals (values: RawSettings, errors: readonly SchemaError[], places: SourceFaults['places']): PartProblem[] {
+export function describeRefusals (
+  values: RawSettings,
+  errors: readonly SchemaError[],
+  places: SourceFaults['places']
+): PartProblem[] {
   const root = { path: '', value: values, part: schemaOf(settingNames) }
   const refusals = new Map<string, PartProblem>()
-  const rank = ({ instancePath }: SchemaError): number => settingNames.findIndex(name => `${instancePath}/`.startsWith(`/${name.replaceAll('.', '/')}/`))
+  const rank = ({ instancePath }: SchemaError): number =>
+    settingNames.findIndex(name => `${instancePath}/`.startsWith(`/${name.replaceAll('.', '/')}/`))
   for (const { instancePath, keyword, params } of errors.toSorted((a, b) => rank(a) - rank(b))) {
     const held = partAt(root, instancePath.split('/').slice(1))
     const { path, part: { allowed, whole = allowed, secret, properties } } = held
@@ -69,7 +77,11 @@ export function describeRefusals (values: RawSettings, errors: readonly SchemaEr
     if (unknown !== undefined && secret) continue
     const key = unknown === undefined ? path : `${path}.${unknown}`
     if (refusals.has(key)) continue
-    const rest = unknown !== undefined ? unknownMember(path, unknown, Object.keys(properties!)) : keyword === 'required' ? `${path} lacks ${params.missingProperty}; allowed: ${whole}` : `${shown(held)}; allowed: ${whole}`
+    const rest = unknown !== undefined
+      ? unknownMember(path, unknown, Object.keys(properties!))
+      : keyword === 'required'
+        ? `${path} lacks ${params.missingProperty}; allowed: ${whole}`
+        : `${shown(held)}; allowed: ${whole}`
     refusals.set(key, { path: key, problem: placed(places, key, rest) })
   }
   return [...refusals.values()]
@@ -85,7 +97,13 @@ function partAt (root: HeldPart, words: readonly string[]): HeldPart {
     if (!next) break
     // The list of one may be written as that one.
     if (part.items && !Array.isArray(value)) here = { path, value, part: next }
-    else here = { path: part.items ? `${path}[${word}]` : path === '' ? word : `${path}.${word}`, value: (value as Readonly<Record<string, unknown>>)[word], part: next }
+    else {
+      here = {
+        path: part.items ? `${path}[${word}]` : path === '' ? word : `${path}.${word}`,
+        value: (value as Readonly<Record<string, unknown>>)[word],
+        part: next
+      }
+    }
     if (next.allowed !== undefined) worded = here
   }
   return worded
@@ -94,7 +112,9 @@ function partAt (root: HeldPart, words: readonly string[]): HeldPart {
 /** The rules of the gate name a member by itself. */
 function unknownMember (path: string, name: string, known: readonly string[]): string {
   const meant = nameThatWasMeant(name, known)
-  if (meant !== undefined) return `${path}.${name} is unknown; did you mean ${path.startsWith('gate.') ? '' : `${path}.`}${meant}?`
+  if (meant !== undefined) {
+    return `${path}.${name} is unknown; did you mean ${path.startsWith('gate.') ? '' : `${path}.`}${meant}?`
+  }
   return `${path}.${name} is unknown${path.startsWith('gate') ? `; allowed: ${known.join(', ')}` : ''}`
 }
 
@@ -106,20 +126,28 @@ export function shown ({ path, value, part }: HeldPart): string {
 }
 
 /**
- * What a part holds, without the secrets in it, and without members of unknown name, which may be misspelt or misplaced secrets. A list may
- * be missing around its entries, or one too many.
+ * What a part holds, without the secrets in it, and without members of unknown name, which may be misspelt or misplaced
+ * secrets. A list may be missing around its entries, or one too many.
  * @param mark what stands in place of a secret. Where it is (a file, a variable) is shown then
  */
 export function withoutSecrets (part: Part, value: unknown, mark?: string): unknown {
   const { secret, items, properties, anyOf } = part
   if (secret) {
-    const place = mark === undefined ? undefined : anyOf?.find(({ required: [name] = [] }) => name !== undefined && isJsonObject(value) && Object.hasOwn(value, name))
+    const place = mark === undefined
+      ? undefined
+      : anyOf?.find(({ required: [name] = [] }) =>
+        name !== undefined && isJsonObject(value) && Object.hasOwn(value, name)
+      )
     return place ? withoutSecrets(place, value, mark) : mark
   }
   if (Array.isArray(value)) return value.map(item => withoutSecrets(items ?? part, item, mark))
   if (items) return withoutSecrets(items, value, mark)
   if (!properties || !isJsonObject(value)) return value
-  return Object.fromEntries(Object.entries(properties).filter(([name]) => Object.hasOwn(value, name)).map(([name, part]) => [name, withoutSecrets(part, value[name], mark)]))
+  return Object.fromEntries(
+    Object.entries(properties).filter(([name]) => Object.hasOwn(value, name)).map((
+      [name, part]
+    ) => [name, withoutSecrets(part, value[name], mark)])
+  )
 }
 
 export function held (values: RawSettings, name: SettingName): string {
@@ -132,7 +160,9 @@ export function placed (places: SourceFaults['places'], path: string, problem: s
 }
 
 /** The line for a service that looks for certificates on its sockets and does not end TLS. */
-export const NO_TLS_SOCKET = `${nameOf('server.clientCertificate')} is "socket", but this server does not end TLS: only an application that does can use it; allowed here: off, client-cert, nginx, xfcc, alb or traefik`
+export const NO_TLS_SOCKET =
+  `${nameOf('server.clientCertificate')} is "socket", but this server does not end TLS: only an application that ` +
+  'does can use it; allowed here: off, client-cert, nginx, xfcc, alb or traefik'
 
 /** How a message names a setting: by its variable, and by its key in the file. */
 export function nameOf (name: SettingName): string {

@@ -22,7 +22,10 @@ export interface Part {
   readonly anyOf?: readonly Part[]
   readonly nullable?: true
   readonly default?: unknown
-  /** The settings that describe the members of an object, by their names without the first word: `audience` belongs to `idp.audience`. */
+  /**
+   * The settings that describe the members of an object, by their names without the first word: `audience` belongs to
+   * `idp.audience`.
+   */
   readonly members?: readonly string[]
   /** In TypeScript, the type of a part that no schema judges. */
   readonly written?: string
@@ -47,11 +50,17 @@ export interface Part {
 /** A setting: a part with a place of its own in every source. */
 export interface SettingSpec extends Part {
   readonly variable: string
-  /** The only source that can hold it: the file (and the options of the plugin), if it has no form as one text, or the environment. */
+  /**
+   * The only source that can hold it: the file (and the options of the plugin), if it has no form as one text, or the
+   * environment.
+   */
   readonly from?: 'file' | 'environment'
   readonly about: string
   readonly allowed: string
-  /** An example value to show if the schema has no default. A secret has none, because everybody who copied it would share it. */
+  /**
+   * An example value to show if the schema has no default. A secret has none, because everybody who copied it would
+   * share it.
+   */
   readonly example?: unknown
   /** What happens if it is not set and the schema has no default. */
   readonly unset?: string
@@ -62,11 +71,19 @@ export const FILE = { ...TEXT, allowed: 'path of a file' } as const
 export const FLAG = { type: 'boolean', allowed: 'true or false' } as const
 export const PROVIDER_URL = text('provider-url', 'https URL (http for a loopback host) without user info')
 export const ISSUER_URL = text('issuer-url', `${PROVIDER_URL.allowed}, query or fragment`)
-export const ISSUER_NAME = text('issuer-name', 'https URL (http for a loopback host, or beside an https jwksUri or a keysFile) without user info, query or fragment')
+export const ISSUER_NAME = text(
+  'issuer-name',
+  'https URL (http for a loopback host, or beside an https jwksUri or a keysFile) without user info, query or fragment'
+)
 export const UPSTREAM = text('gate-upstream', 'http or https URL of a host, with a port or without, and nothing more')
 
 export function integer (minimum: number, maximum: number) {
-  return { type: 'integer', minimum, maximum, allowed: `integer, ${minimum} ${maximum === Number.MAX_SAFE_INTEGER ? 'or more' : `to ${maximum}`}` } as const
+  return {
+    type: 'integer',
+    minimum,
+    maximum,
+    allowed: `integer, ${minimum} ${maximum === Number.MAX_SAFE_INTEGER ? 'or more' : `to ${maximum}`}`
+  } as const
 }
 
 /** One of these words. */
@@ -76,7 +93,12 @@ export function oneOf<const Words extends readonly string[]> (...words: Words) {
 
 /** A list of these words. */
 export function listOf<const Words extends readonly string[]> (words: Words) {
-  return { type: 'array', minItems: 1, items: { type: 'string', enum: words }, allowed: `list of ${words.join(', ')}` } as const
+  return {
+    type: 'array',
+    minItems: 1,
+    items: { type: 'string', enum: words },
+    allowed: `list of ${words.join(', ')}`
+  } as const
 }
 
 /** A text in a format, with the allowed values in words. */
@@ -95,28 +117,41 @@ export function about<const P extends Omit<Part, 'about'>> (about: string, part:
 }
 
 /** Makes of each member of an object that has a part something else. What is no object stays as it is. */
-export function mapMembers (value: unknown, properties: Readonly<Record<string, Part>>, make: (part: Part, member: unknown) => unknown): unknown {
-  return isJsonObject(value) ? Object.fromEntries(Object.entries(value).map(([key, member]) => [key, Object.hasOwn(properties, key) ? make(properties[key]!, member) : member])) : value
+export function mapMembers (
+  value: unknown,
+  properties: Readonly<Record<string, Part>>,
+  make: (part: Part, member: unknown) => unknown
+): unknown {
+  return isJsonObject(value)
+    ? Object.fromEntries(
+      Object.entries(value).map((
+        [key, member]
+      ) => [key, Object.hasOwn(properties, key) ? make(properties[key]!, member) : member])
+    )
+    : value
 }
 
 /** The type of a value that a schema lets pass. */
-export type ValueOf<S> =
-  S extends { enum: readonly (infer E)[] } ? E
-    : S extends { const: infer C } ? C
-      : S extends { anyOf: readonly (infer A)[] } ? A extends unknown ? ValueOf<A> : never
-        : S extends { type: 'boolean' } ? boolean
-          : S extends { type: 'integer' } ? number
-            : S extends { type: 'string' } ? string
-              : S extends { type: 'array', items: infer I } ? ReadonlyArray<ValueOf<I>>
-                : S extends { properties: infer P } ? MembersOf<P, S>
-                  : S extends { members: unknown } ? Readonly<Record<string, unknown>>
-                    : S extends { additionalProperties: infer V } ? Readonly<Record<string, ValueOf<V>>>
-                      : unknown
+export type ValueOf<S> = S extends { enum: readonly (infer E)[] } ? E
+  : S extends { const: infer C } ? C
+    : S extends { anyOf: readonly (infer A)[] } ? A extends unknown ? ValueOf<A> : never
+      : S extends { type: 'boolean' } ? boolean
+        : S extends { type: 'integer' } ? number
+          : S extends { type: 'string' } ? string
+            : S extends { type: 'array', items: infer I } ? ReadonlyArray<ValueOf<I>>
+              : S extends { properties: infer P } ? MembersOf<P, S>
+                : S extends { members: unknown } ? Readonly<Record<string, unknown>>
+                  : S extends { additionalProperties: infer V } ? Readonly<Record<string, ValueOf<V>>>
+                    : unknown
 
-type NamesOfSet<P, S> = { [Name in keyof P]: P[Name] extends { default: unknown } ? Name : S extends { required: readonly (infer R)[] } ? Name extends R ? Name : never : never }[keyof P]
+type NamesOfSet<P, S> = {
+  [Name in keyof P]: P[Name] extends { default: unknown } ? Name
+    : S extends { required: readonly (infer R)[] } ? Name extends R ? Name : never
+      : never
+}[keyof P]
 type MembersOf<P, S> =
-  { readonly [Name in NamesOfSet<P, S>]: ValueOf<P[Name]> } &
-  { readonly [Name in Exclude<keyof P, NamesOfSet<P, S>>]?: ValueOf<P[Name]> }
+  & { readonly [Name in NamesOfSet<P, S>]: ValueOf<P[Name]> }
+  & { readonly [Name in Exclude<keyof P, NamesOfSet<P, S>>]?: ValueOf<P[Name]> }
 
 /** The type of a setting that is not set. A setting with a default is always set. */
 export type Presence<S> = S extends { default: unknown } ? never : undefined

@@ -12,14 +12,14 @@ type Idp = SettingValues['idp']
 export interface Settings extends Pick<SettingValues, 'api' | 'dpop' | 'proxies'> {
   readonly idp: Omit<Idp, 'issuers' | 'dpopMode'> & {
     /** Whose tokens pass. Empty if the only domain has a scheme: then no token can be verified. */
-    readonly issuers: readonly IssuerSettings[]
+    readonly issuers: readonly IssuerSettings[],
     /** It offers every scheme that the mode of any issuer offers. */
     readonly dpopMode: DpopMode
   }
   readonly server: Omit<SettingValues['server'], 'trustProxy' | 'rateLimit' | 'port'> & {
-    readonly trustProxy: boolean | readonly string[]
+    readonly trustProxy: boolean | readonly string[],
     /** Requests per minute that one client may send to guarded routes. Undefined means any number. */
-    readonly rateLimit: number | undefined
+    readonly rateLimit: number | undefined,
     /** Port that the process listens on. */
     readonly port: number
   }
@@ -52,13 +52,18 @@ export interface IntrospectionSettings extends Omit<Idp['introspection'], 'for' 
 }
 
 /** The settings of one issuer: those of an entry of the list, or the single ones. */
-export type IssuerValues = Partial<Omit<Idp, 'introspection'>> & { readonly introspection?: Partial<Idp['introspection']> }
+export type IssuerValues = Partial<Omit<Idp, 'introspection'>> & {
+  readonly introspection?: Partial<Idp['introspection']>
+}
 
 /** Derives the settings from validated values that are complete and do not contradict each other. */
-export function resolveSettings ({ idp, api, dpop, server, proxies, audit }: SettingValues, { gate, revocation, unknownVariables }: Pick<Settings, 'gate' | 'revocation' | 'unknownVariables'>): Settings {
+export function resolveSettings (
+  { idp, api, dpop, server, proxies, audit }: SettingValues,
+  { gate, revocation, unknownVariables }: Pick<Settings, 'gate' | 'revocation' | 'unknownVariables'>
+): Settings {
   const issuers = issuersOf(idp)
-  // A nonce that another process accepts too, or this one after a restart, would let a proof pass there once more: its jti is recorded
-  // only here.
+  // A nonce that another process accepts too, or this one after a restart, would let a proof pass there once more: its
+  // jti is recorded only here.
   const isNonceSecretUnused = dpop.replay === 'memory' && dpop.nonceSecret !== undefined
   return Object.freeze({
     idp: { ...idp, issuers, dpopMode: modeOfAll(issuers, idp) },
@@ -104,7 +109,8 @@ export function resolveIssuer (entry: IssuerValues, beside: Omit<Idp, 'issuers'>
   const { audience, audienceClaim, jwksUri, keysFile, algs, scopeClaims } = idp
   const { for: covers, clientId, ...introspection } = { ...beside.introspection, ...entry.introspection }
   return Object.freeze({
-    // As a URL, the issuer has lower case, IDN as punycode and no default port. Providers write themselves in this form.
+    // As a URL, the issuer has lower case, IDN as punycode and no default port. Providers write themselves in this
+    // form.
     issuer: entry.issuer ?? new URL(`https://${entry.domain}/`).href,
     audience: audience!,
     audienceClaim,

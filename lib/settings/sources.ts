@@ -10,8 +10,8 @@ export interface SettingsSources {
   /** The environment, `process.env`. */
   readonly environment: Readonly<Record<string, string | undefined>>
   /**
-   * Returns the text of the file at a path relative to the working directory, or undefined if there is no file. Throws if the file
-   * cannot be read.
+   * Returns the text of the file at a path relative to the working directory, or undefined if there is no file. Throws
+   * if the file cannot be read.
    */
   readonly readFile: (path: string) => string | undefined
 }
@@ -33,9 +33,9 @@ const LOOKS_LIKE_SETTING = /^(?:idp|dpop)_/i
 const CONFIG_FILES = ['config.yaml', 'config.yml', 'config.json'] as const
 
 /**
- * Merges the sources. Later sources win: configuration file, `.env`, environment. An empty variable counts as unset. A variable
- * that resembles a setting is a problem, like an unknown key of the file: otherwise something would be allowed that it was meant to
- * forbid. Never throws.
+ * Merges the sources. Later sources win: configuration file, `.env`, environment. An empty variable counts as unset. A
+ * variable that resembles a setting is a problem, like an unknown key of the file: otherwise something would be allowed
+ * that it was meant to forbid. Never throws.
  */
 export function collectSettings ({ environment, readFile }: SettingsSources): CollectedSettings {
   const dotenv = readSource('.env', readFile)
@@ -70,7 +70,10 @@ function readConfigFile (path: string | undefined, readFile: SettingsSources['re
   return emptyDocument(path ? [`CONFIG_FILE is ${JSON.stringify(path)}: there is no such file`] : [])
 }
 
-function readSource (path: string, readFile: SettingsSources['readFile']): { text?: string | undefined, problem?: string } {
+function readSource (
+  path: string,
+  readFile: SettingsSources['readFile']
+): { text?: string | undefined, problem?: string } {
   try {
     return { text: readFile(path) }
   } catch (error) {

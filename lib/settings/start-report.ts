@@ -5,8 +5,8 @@ import { hasScheme } from './formats.ts'
 import type { Settings } from './settings.ts'
 
 /**
- * The settings in force that decide about tokens and proofs, for one log line at the start. A member that is absent is not in force. It
- * holds no secret: of a replay store it names only the hosts.
+ * The settings in force that decide about tokens and proofs, for one log line at the start. A member that is absent is
+ * not in force. It holds no secret: of a replay store it names only the hosts.
  * @param areIssuersAsked whether a function of the application takes the place of the list of issuers
  */
 export function reportStart ({ idp, dpop, server }: Settings, areIssuersAsked = false) {
@@ -37,18 +37,32 @@ export function replayPromise ({ idp, dpop: { replay, nonce } }: Settings): stri
   if (idp.dpopMode === 'DISABLED') return undefined
   if (replay === 'off') return 'A proof may be used again: DPOP_REPLAY is off'
   if (replay !== 'memory') return 'A proof is accepted at most once by all instances that share the replay store'
-  if (nonce === 'required') return 'A proof is accepted at most once by all instances together, because a nonce is good only at the process that made it. The balancer must keep clients at their instance (docs/guide/instances.md)'
-  return 'A proof is accepted at most once by one instance: each further instance would accept it once more. For several, set DPOP_NONCE=required everywhere, or DPOP_REPLAY to a Redis that all of them share (docs/guide/instances.md)'
+  if (nonce === 'required') {
+    return 'A proof is accepted at most once by all instances together, because a nonce is good only at the process ' +
+      'that made it. The balancer must keep clients at their instance (docs/guide/instances.md)'
+  }
+  return 'A proof is accepted at most once by one instance: each further instance would accept it once more. For ' +
+    'several, set DPOP_NONCE=required everywhere, or DPOP_REPLAY to a Redis that all of them share ' +
+    '(docs/guide/instances.md)'
 }
 
-export const HOST_BELIEVED = 'Neither PUBLIC_URL nor TRUST_PROXY is set, so Host is believed: a DPoP proof that was made for another name is accepted if the request has that name as its Host. ' +
-  'An attacker who gets a client to call http://evil.example can use its token and its unused proofs here. Set PUBLIC_URL to the address that clients use'
+export const HOST_BELIEVED =
+  'Neither PUBLIC_URL nor TRUST_PROXY is set, so Host is believed: a DPoP proof that was made for another name ' +
+  'is accepted if the request has that name as its Host. ' +
+  'An attacker who gets a client to call http://evil.example can use its token and its unused proofs here. Set ' +
+  'PUBLIC_URL to the address that clients use'
 
-/** Returns one warning for each setting that can be used but that an operator should reconsider. Of values they hold only hosts and issuers. */
+/**
+ * Returns one warning for each setting that can be used but that an operator should reconsider. Of values they hold
+ * only hosts and issuers.
+ */
 export function startWarnings ({ idp, server, proxies, unknownVariables, isNonceSecretUnused }: Settings): string[] {
   const warnings: string[] = []
   if (idp.domain !== undefined && hasScheme(idp.domain)) {
-    warnings.push('IDP_DOMAIN starts with a scheme, so there is no issuer and every token will be refused. Write only the host, without https://')
+    warnings.push(
+      'IDP_DOMAIN starts with a scheme, so there is no issuer and every token will be refused. Write only the ' +
+        'host, without https://'
+    )
   }
   if (unknownVariables.length > 0) {
     warnings.push(`These variables look like settings but are not, and have no effect: ${unknownVariables.join(', ')}`)
@@ -57,15 +71,25 @@ export function startWarnings ({ idp, server, proxies, unknownVariables, isNonce
     warnings.push(HOST_BELIEVED)
   }
   for (const { issuer, audienceClaim } of idp.issuers.filter(({ audienceClaim }) => audienceClaim !== 'aud')) {
-    warnings.push(`Tokens of ${issuer} are accepted by ${audienceClaim} instead of aud: they are for a client, not for this API, and each API that accepts that client takes them. ` +
-      'Have the provider write aud, if it can')
+    warnings.push(
+      `Tokens of ${issuer} are accepted by ${audienceClaim} instead of aud: they are for a client, not for this ` +
+        'API, and each API that accepts that client takes them. ' +
+        'Have the provider write aud, if it can'
+    )
   }
-  if (server.corsHeaders && !server.corsOrigins) warnings.push('CORS_HEADERS (server.corsHeaders) has no effect: CORS is off, because CORS_ORIGINS is not set')
+  if (server.corsHeaders && !server.corsOrigins) {
+    warnings.push('CORS_HEADERS (server.corsHeaders) has no effect: CORS is off, because CORS_ORIGINS is not set')
+  }
   if (isNonceSecretUnused) {
-    warnings.push('DPOP_NONCE_SECRET (dpop.nonceSecret) is set beside DPOP_REPLAY=memory and is not used: every instance that has it would accept the same proof once more. ' +
-      'Remove it, or set DPOP_REPLAY to a Redis that all instances share')
+    warnings.push(
+      'DPOP_NONCE_SECRET (dpop.nonceSecret) is set beside DPOP_REPLAY=memory and is not used: every instance ' +
+        'that has it would accept the same proof once more. ' +
+        'Remove it, or set DPOP_REPLAY to a Redis that all instances share'
+    )
   }
   const { unusable } = parseNoProxy(proxies.noProxy ?? '')
-  if (unusable.length > 0) warnings.push(`NO_PROXY has entries that fit no host: ${printable(unusable)}. It takes hosts, addresses and CIDRs`)
+  if (unusable.length > 0) {
+    warnings.push(`NO_PROXY has entries that fit no host: ${printable(unusable)}. It takes hosts, addresses and CIDRs`)
+  }
   return warnings
 }

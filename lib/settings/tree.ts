@@ -31,9 +31,13 @@ export interface Form<Node> {
 }
 
 /** The settings that the configuration file and options can hold. */
-export const TREE_SETTINGS: ReadonlyMap<string, SettingName> = new Map(settingNames.filter(name => settingSpec(name).from !== 'environment').map(name => [name, name]))
+export const TREE_SETTINGS: ReadonlyMap<string, SettingName> = new Map(
+  settingNames.filter(name => settingSpec(name).from !== 'environment').map(name => [name, name])
+)
 /** The sections around them: `idp` and `idp.introspection` for `idp.introspection.for`. */
-export const SECTIONS: ReadonlySet<string> = new Set([...TREE_SETTINGS.keys()].flatMap(key => [...key.matchAll(/\./g)].map(({ index }) => key.slice(0, index))))
+export const SECTIONS: ReadonlySet<string> = new Set(
+  [...TREE_SETTINGS.keys()].flatMap(key => [...key.matchAll(/\./g)].map(({ index }) => key.slice(0, index)))
+)
 
 /** Settings of which none is set. */
 export function noSettings (): RawSettings {
@@ -42,7 +46,10 @@ export function noSettings (): RawSettings {
 
 /** The value of a setting, or of a member of an entry. */
 export function valueAt (tree: object, path: string): unknown {
-  return path.split('.').reduce<unknown>((section, word) => (section as Record<string, unknown> | undefined)?.[word], tree)
+  return path.split('.').reduce<unknown>(
+    (section, word) => (section as Record<string, unknown> | undefined)?.[word],
+    tree
+  )
 }
 
 /** Sets a setting, or a member of an entry. */
@@ -69,17 +76,25 @@ export function partOf (name: SettingName): Part {
 function issuerSchema (): Part {
   const entry = { ...settingSpec('idp.issuers').items }
   // What an entry leaves out is taken from the setting beside the list, not from a default of its own.
-  for (const name of ISSUER_MEMBERS) put(entry, schemaPath(memberKey(name)), { ...settingSpec(name), default: undefined })
+  for (const name of ISSUER_MEMBERS) {
+    put(entry, schemaPath(memberKey(name)), { ...settingSpec(name), default: undefined })
+  }
   return entry
 }
 
 const schemaPath = (path: string): string => `properties.${path.replaceAll('.', '.properties.')}`
 
 /**
- * Reads the members of a section with all that is below, each setting with its place. A key may be written with those of its sections
- * before it: `idp.domain`. Unknown keys are reported.
+ * Reads the members of a section with all that is below, each setting with its place. A key may be written with those
+ * of its sections before it: `idp.domain`. Unknown keys are reported.
  */
-export function readMembers<Node> (members: ReadonlyArray<Member<Node>>, form: Form<Node>, set: (name: SettingName, value: unknown, place: string) => void, settings = TREE_SETTINGS, path = ''): void {
+export function readMembers<Node> (
+  members: ReadonlyArray<Member<Node>>,
+  form: Form<Node>,
+  set: (name: SettingName, value: unknown, place: string) => void,
+  settings = TREE_SETTINGS,
+  path = ''
+): void {
   const isOfEntry = settings !== TREE_SETTINGS
   for (const { key: word, node, place } of members) {
     const key = path + word
@@ -92,8 +107,9 @@ export function readMembers<Node> (members: ReadonlyArray<Member<Node>>, form: F
       const value = readValue(node, form, key, name)
       if (value !== undefined) set(name, value, place)
     } else if (inner) readMembers(inner, form, set, settings, `${key}.`)
-    else if (isSection && (form.areEntriesNested || !isOfEntry)) form.tell(place, `${key} is a section: expected keys under it`)
-    else form.tell(place, unknown('key', key, [...path === '' ? SECTIONS : [], ...settings.keys()]))
+    else if (isSection && (form.areEntriesNested || !isOfEntry)) {
+      form.tell(place, `${key} is a section: expected keys under it`)
+    } else form.tell(place, unknown('key', key, [...path === '' ? SECTIONS : [], ...settings.keys()]))
   }
 }
 
@@ -105,7 +121,13 @@ export function readValue<Node> (node: Node, form: Form<Node>, path: string, nam
     if (!members) return form.value(item, `${path}[${index}]`, undefined)
     const entry = {}
     const prefix = `${path}[${index}].`
-    readMembers(members, form, (name, value) => put(entry, memberKey(name), value), new Map(ISSUER_MEMBERS.map(name => [prefix + memberKey(name), name])), prefix)
+    readMembers(
+      members,
+      form,
+      (name, value) => put(entry, memberKey(name), value),
+      new Map(ISSUER_MEMBERS.map(name => [prefix + memberKey(name), name])),
+      prefix
+    )
     return entry
   }) ?? form.value(node, path, name)
 }

@@ -1,10 +1,10 @@
 /**
- * Here the values of settings are checked against their schema, and the defaults are filled in: by @fastify/env for the service, which
- * decorates an app with the result, and by its validator for the options of the plugin.
+ * Here the values of settings are checked against their schema, and the defaults are filled in: by @fastify/env for the
+ * service, which decorates an app with the result, and by its validator for the options of the plugin.
  *
- * The package is kept from the environment, from `.env` and from configuration files: sources.ts merges those, because problems must
- * name the source, and an unknown key must stop the start. It is also kept from converting values: they get their types before, so
- * that a text is never taken for a value that the operator did not write.
+ * The package is kept from the environment, from `.env` and from configuration files: sources.ts merges those, because
+ * problems must name the source, and an unknown key must stop the start. It is also kept from converting values: they
+ * get their types before, so that a text is never taken for a value that the operator did not write.
  */
 
 import type { FastifyEnvOptions } from '@fastify/env'
@@ -28,38 +28,70 @@ import { FAPI_ALGS, settingNames, settingSpec } from './specs.ts'
 import { noSettings, put, schemaOf, valueAt } from './tree.ts'
 
 const require = createRequire(import.meta.url)
-/** Fastify has loaded the package by `require`. To import it would read all of it once more, for the names of its exports. */
+/**
+ * Fastify has loaded the package by `require`. To import it would read all of it once more, for the names of its
+ * exports.
+ */
 const createAjv = (options: Options): Ajv => new (require('ajv') as typeof import('ajv')).Ajv(options)
 
 /** The schema is ours, and most processes use it once: checking and optimizing it takes longer than using it. */
-const JUDGEMENT: Options = { allErrors: true, useDefaults: true, strict: false, meta: false, validateSchema: false, code: { optimize: 0 }, formats: FORMATS }
+const JUDGEMENT: Options = {
+  allErrors: true,
+  useDefaults: true,
+  strict: false,
+  meta: false,
+  validateSchema: false,
+  code: { optimize: 0 },
+  formats: FORMATS
+}
 
 /** Only these two words are accepted, in any case: YAML and environments also have `True` and `TRUE`. */
 const BOOLEANS: ReadonlyMap<string, boolean> = new Map([['true', true], ['false', false]])
 
 /**
- * Gives each value the type of its schema if its text clearly has that type: `true` and `false` in any case, decimal digits, or a
- * list separated by spaces, commas or both. Any other value stays as it is, and validation refuses it. A validator's own coercion
- * is not used: it accepts `true` for 1 and `0x10` for 16. Then it fills in what the security profile makes the default.
+ * Gives each value the type of its schema if its text clearly has that type: `true` and `false` in any case, decimal
+ * digits, or a list separated by spaces, commas or both. Any other value stays as it is, and validation refuses it. A
+ * validator's own coercion is not used: it accepts `true` for 1 and `0x10` for 16. Then it fills in what the security
+ * profile makes the default.
  */
 export function typedSettings (values: RawSettings): RawSettings {
   const { idp, dpop, server, ...rest } = typed(schemaOf(settingNames), values) as RawSettings
   const byDefault = server.securityProfile === 'fapi2' ? FAPI_ALGS : undefined
-  return { ...rest, idp: { ...idp, algs: idp.algs ?? byDefault }, dpop: { ...dpop, algs: dpop.algs ?? byDefault }, server }
+  return {
+    ...rest,
+    idp: { ...idp, algs: idp.algs ?? byDefault },
+    dpop: { ...dpop, algs: dpop.algs ?? byDefault },
+    server
+  }
 }
 
 function typed (part: Part, value: unknown): unknown {
   const { type, items, properties, alone, short, variable, digits } = part
-  if (properties) return mapMembers(short !== undefined && isPlain(value) ? { [short]: value } : value, properties, typed)
-  if (items?.properties ?? alone) return Array.isArray(value) ? value.map(item => typed(items!, item)) : alone && value !== undefined ? [typed(items!, value)] : value
+  if (properties) {
+    return mapMembers(short !== undefined && isPlain(value) ? { [short]: value } : value, properties, typed)
+  }
+  if (items?.properties ?? alone) {
+    return Array.isArray(value)
+      ? value.map(item => typed(items!, item))
+      : alone && value !== undefined
+        ? [typed(items!, value)]
+        : value
+  }
   // In a section with parts, the file and options have types already.
   if (variable === undefined && !digits) return value
   switch (type) {
-    case 'array': return typedList(value)
-    case 'object': return isJsonObject(value) ? Object.fromEntries(Object.entries(value).map(([name, list]) => [name, typedList(list)])) : value
-    case 'integer': return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value
-    case 'boolean': return typeof value === 'string' ? BOOLEANS.get(value.toLowerCase()) ?? value : value
-    default: return typeof value === 'number' ? String(value) : value
+    case 'array':
+      return typedList(value)
+    case 'object':
+      return isJsonObject(value)
+        ? Object.fromEntries(Object.entries(value).map(([name, list]) => [name, typedList(list)]))
+        : value
+    case 'integer':
+      return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value
+    case 'boolean':
+      return typeof value === 'string' ? BOOLEANS.get(value.toLowerCase()) ?? value : value
+    default:
+      return typeof value === 'number' ? String(value) : value
   }
 }
 
@@ -72,33 +104,46 @@ function typedList (value: unknown): unknown {
 const isPlain = (value: unknown): boolean => ['string', 'number', 'boolean'].includes(typeof value)
 
 /**
- * Checks settings and fills in the defaults. An error with `errors` says what is wrong with them. The service registers @fastify/env, and
- * returns the values that it decorated; the caller passes that in, since this code does not know Fastify.
+ * Checks settings and fills in the defaults. An error with `errors` says what is wrong with them. The service registers
+ * @fastify/env, and returns the values that it decorated; the caller passes that in, since this code does not know
+ * Fastify.
  */
 export type CheckValues = (data: RawSettings) => Promise<SettingValues>
 
 /**
- * Checks the options of the plugin, which are no environment, as @fastify/env does. Every app with the plugin waits for this at its
- * start: loading that package would take longer than all the rest, and the schema of what is not given is not compiled.
+ * Checks the options of the plugin, which are no environment, as @fastify/env does. Every app with the plugin waits for
+ * this at its start: loading that package would take longer than all the rest, and the schema of what is not given is
+ * not compiled.
  */
 export const checkOptions: CheckValues = async data => {
   // A validator keeps each schema that it has compiled, and these differ from app to app: it goes with them.
   const ajv = createAjv(JUDGEMENT)
-  if (!ajv.validate(schemaOf(settingNames.filter(name => valueAt(data, name) !== undefined)), data)) throw Object.assign(new Error('The options are not valid'), { errors: ajv.errors })
-  for (const name of settingNames) if (valueAt(data, name) === undefined) put(data, name, structuredClone(settingSpec(name).default))
+  if (!ajv.validate(schemaOf(settingNames.filter(name => valueAt(data, name) !== undefined)), data)) {
+    throw Object.assign(new Error('The options are not valid'), { errors: ajv.errors })
+  }
+  for (const name of settingNames) {
+    if (valueAt(data, name) === undefined) put(data, name, structuredClone(settingSpec(name).default))
+  }
   return data as SettingValues
 }
 
-/** By the sections in it, a schema and what it is compiled to. Both are the same for every app of a process, and to compile takes as long as the rest of a start. */
+/**
+ * By the sections in it, a schema and what it is compiled to. Both are the same for every app of a process, and to
+ * compile takes as long as the rest of a start.
+ */
 const schemas = new Map<string, object>()
 let ajv: Ajv | undefined
 
-/** The options with which @fastify/env checks settings. The sources are already merged, and an empty variable already counts as unset. */
+/**
+ * The options with which @fastify/env checks settings. The sources are already merged, and an empty variable already
+ * counts as unset.
+ */
 export function envOptionsOf ({ gate, revocation, ...rest }: RawSettings): FastifyEnvOptions {
   // The schema of a section that is not given is not compiled.
   const sections = { ...gate !== undefined && { gate }, ...revocation !== undefined && { revocation } }
   const key = Object.keys(sections).join()
-  const schema = schemas.get(key) ?? schemaOf(settingNames.filter(name => (name !== 'gate' && name !== 'revocation') || name in sections))
+  const schema = schemas.get(key) ??
+    schemaOf(settingNames.filter(name => (name !== 'gate' && name !== 'revocation') || name in sections))
   schemas.set(key, schema)
   ajv ??= createAjv(JUDGEMENT)
   return { env: false, data: { ...rest, ...sections }, schema, ajv }
@@ -109,7 +154,11 @@ export function envOptionsOf ({ gate, revocation, ...rest }: RawSettings): Fasti
  * @param faults problems of the sources, reported in the same message
  * @throws SettingsError with a line for each bad key, with what it held and what is allowed
  */
-export async function validateSettings (raw: RawSettings, check: CheckValues, faults: SourceFaults = NO_FAULTS): Promise<Settings> {
+export async function validateSettings (
+  raw: RawSettings,
+  check: CheckValues,
+  faults: SourceFaults = NO_FAULTS
+): Promise<Settings> {
   const { places, unknownVariables } = faults
   const { values, data, refusals } = await judge(raw, check, places)
   const others = refusals.filter(refusal => !isPartOf('gate', refusal) && !isPartOf('revocation', refusal))
@@ -120,7 +169,9 @@ export async function validateSettings (raw: RawSettings, check: CheckValues, fa
   const revocation = data.revocation && ofRevocation.length === 0
     ? resolveRevocation(data.revocation, data, others.length > 0 ? undefined : issuersOf(data.idp), (path, problem) => {
       // A single client may be written without a list.
-      const written = Array.isArray((raw.revocation as { logout?: unknown }).logout) ? path : path.replace('logout[0]', 'logout')
+      const written = Array.isArray((raw.revocation as { logout?: unknown }).logout)
+        ? path
+        : path.replace('logout[0]', 'logout')
       problems.push(placed(places, written, written + problem))
     })
     : undefined
@@ -128,8 +179,15 @@ export async function validateSettings (raw: RawSettings, check: CheckValues, fa
   return resolveSettings(data, { gate, revocation, unknownVariables })
 }
 
-/** Settings with their types, the same with all defaults, and what the schema refuses. What is refused is in the data as it was. */
-async function judge (raw: RawSettings, check: CheckValues, places: SourceFaults['places']): Promise<{ values: RawSettings, data: SettingValues, refusals: readonly PartProblem[] }> {
+/**
+ * Settings with their types, the same with all defaults, and what the schema refuses. What is refused is in the data as
+ * it was.
+ */
+async function judge (
+  raw: RawSettings,
+  check: CheckValues,
+  places: SourceFaults['places']
+): Promise<{ values: RawSettings, data: SettingValues, refusals: readonly PartProblem[] }> {
   const values = typedSettings(raw)
   // An upstream is a gate without a section, too.
   const given = structuredClone(isGate(values) && values.gate === undefined ? { ...values, gate: {} } : values)
@@ -139,14 +197,24 @@ async function judge (raw: RawSettings, check: CheckValues, places: SourceFaults
     if (!errors) throw error
     return given as SettingValues
   })
-  return { values, data, refusals: describeRefusals({ ...values, gate: raw.gate, revocation: raw.revocation }, errors, places) }
+  return {
+    values,
+    data,
+    refusals: describeRefusals({ ...values, gate: raw.gate, revocation: raw.revocation }, errors, places)
+  }
 }
 
 const isPartOf = (part: string, { path }: PartProblem): boolean => `${path}.`.startsWith(`${part}.`)
 const sentencesOf = (refusals: readonly PartProblem[]): string[] => refusals.map(({ problem }) => problem)
 
 /** Adds to the problems what the schema says of the section `gate`, and what it cannot say. */
-async function resolveGate (section: GateSection | undefined, { gate: given, gateUpstream }: RawSettings, refusals: readonly PartProblem[], places: SourceFaults['places'], problems: string[]): Promise<GateSettings> {
+async function resolveGate (
+  section: GateSection | undefined,
+  { gate: given, gateUpstream }: RawSettings,
+  refusals: readonly PartProblem[],
+  places: SourceFaults['places'],
+  problems: string[]
+): Promise<GateSettings> {
   const refused = refusals.filter(refusal => isPartOf('gate', refusal))
   problems.push(...sentencesOf(refused))
   // Only a gate needs it, and it loads a router: every app with the plugin waits for what is loaded here.
@@ -178,7 +246,8 @@ export function isGate ({ gate, gateUpstream }: RawSettings): boolean {
 }
 
 /**
- * Makes the reader of what a function answers that names issuers: an object as an entry of `idp.issuers`. It throws SettingsError.
+ * Makes the reader of what a function answers that names issuers: an object as an entry of `idp.issuers`. It throws
+ * SettingsError.
  * @param defaults what the entry leaves out
  */
 export function createIssuerReader (defaults: Settings): (record: object) => IssuerSettings {
@@ -188,11 +257,18 @@ export function createIssuerReader (defaults: Settings): (record: object) => Iss
 
   return record => {
     const { issuers } = typedSettings(settingsFromOptions({ idp: { issuers: [record] } })).idp
-    const values = { ...noSettings(), idp: { audience, introspection, issuers }, server: { securityProfile, clientCertificate } } as unknown as RawSettings
+    const values = {
+      ...noSettings(),
+      idp: { audience, introspection, issuers },
+      server: { securityProfile, clientCertificate }
+    } as unknown as RawSettings
     isValid({ idp: { issuers } })
     const refusals = describeRefusals(values, isValid.errors ?? [], NO_FAULTS.places)
     // Which peers are trusted was judged at the start.
-    const problems = [...sentencesOf(refusals), ...describeContradictions(values, refusals, { ...NO_FAULTS, areIssuersAsked: true, arePeersAsked: true })]
+    const problems = [
+      ...sentencesOf(refusals),
+      ...describeContradictions(values, refusals, { ...NO_FAULTS, areIssuersAsked: true, arePeersAsked: true })
+    ]
     if (problems.length > 0) throw new SettingsError(problems)
     return resolveIssuer((issuers as IssuerValues[])[0]!, defaults.idp)
   }

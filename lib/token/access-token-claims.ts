@@ -1,8 +1,10 @@
 /**
- * The verified claims of an access token (RFC 9068 section 2.2). It has no index signature, so that a misspelt claim does not compile.
- * An application adds its own claims by declaration merging. They are optional there: only the provider promises them.
+ * The verified claims of an access token (RFC 9068 section 2.2). It has no index signature, so that a misspelt claim
+ * does not compile. An application adds its own claims by declaration merging. They are optional there: only the
+ * provider promises them.
  *
- * The package exports this file as a whole, because only then can its users merge into the interface: it holds no other types.
+ * The package exports this file as a whole, because only then can its users merge into the interface: it holds no other
+ * types.
  */
 export interface AccessTokenClaims extends RegisteredClaims {
   /** The issuer of the token, one of those of the settings. */
@@ -20,15 +22,15 @@ export interface AccessTokenClaims extends RegisteredClaims {
   /** The key or the certificate that the token is bound to (RFC 7800, RFC 9449 section 6.1, RFC 8705 section 3.1). */
   readonly cnf?: {
     /** RFC 7638 thumbprint of the key. */
-    readonly jkt?: string
+    readonly jkt?: string,
     /** SHA-256 thumbprint of the certificate. */
     readonly 'x5t#S256'?: string
   }
 }
 
 /**
- * Claims that a provider may put into an access token, by RFC 9068 section 2.2 and RFC 9470 section 6. The guard checks what a route
- * asks for, and passes the others on. An application may declare any of them again, with a narrower type.
+ * Claims that a provider may put into an access token, by RFC 9068 section 2.2 and RFC 9470 section 6. The guard checks
+ * what a route asks for, and passes the others on. An application may declare any of them again, with a narrower type.
  */
 export interface RegisteredClaims {
   /** The client that the token was issued to (RFC 8693 section 4.3). */

@@ -14,10 +14,11 @@ export type IntrospectedTokens = 'opaque' | 'jwt' | 'all'
 const UTF8 = new TextDecoder()
 
 /**
- * Whether a text is a JWT, well-formed or not: its first segment decodes to a JSON object with `alg`. Any other token is opaque, and so is an
- * encrypted JWT, which only its issuer can read: five segments whose header has `enc` (RFC 7516 section 9). The decoding is as lenient as
- * that of any provider. If it were not, one changed character would send a JWT to the provider as an opaque token, past the accepted
- * algorithms, and with the binding that the answer happens to name.
+ * Whether a text is a JWT, well-formed or not: its first segment decodes to a JSON object with `alg`. Any other token
+ * is opaque, and so is an encrypted JWT, which only its issuer can read: five segments whose header has `enc` (RFC 7516
+ * section 9). The decoding is as lenient as that of any provider. If it were not, one changed character would send a
+ * JWT to the provider as an opaque token, past the accepted algorithms, and with the binding that the answer happens to
+ * name.
  */
 export function isJwt (text: string): boolean {
   const segments = text.split('.')
@@ -66,15 +67,25 @@ const REFUSAL_MS = 5000
 
 export type Inquiry = ReturnType<typeof createInquiry>
 
-/** Introspects tokens at their issuer (RFC 7662), and remembers its answers for a short time. Rejections are of the type Refusal. */
+/**
+ * Introspects tokens at their issuer (RFC 7662), and remembers its answers for a short time. Rejections are of the type
+ * Refusal.
+ */
 export function createInquiry (options: InquiryOptions) {
   const { introspector, cacheSeconds, nowMs, now } = options
-  const refusals = new LRUCache<string, Pick<Refusal, 'reason' | 'detail'> & { readonly untilMs: number }>({ max: MAX_REFUSALS })
+  const refusals = new LRUCache<string, Pick<Refusal, 'reason' | 'detail'> & { readonly untilMs: number }>({
+    max: MAX_REFUSALS
+  })
   let hits = 0
   let misses = 0
 
   /** @param settle the claims of the token by an answer. @throws Refusal */
-  async function ask (text: string, isStranger: boolean, { audience }: TokenRules, settle: (answer: JsonObject) => TokenClaims): Promise<Inquired> {
+  async function ask (
+    text: string,
+    isStranger: boolean,
+    { audience }: TokenRules,
+    settle: (answer: JsonObject) => TokenClaims
+  ): Promise<Inquired> {
     // What one audience refuses, another may accept.
     const key = hash('sha256', `${audience} ${text}`, 'base64url')
     const kept = refusals.get(key)
@@ -107,8 +118,8 @@ export function createInquiry (options: InquiryOptions) {
     claimsOf: (text: string, isStranger: boolean, rules: TokenRules, now: number): Promise<Inquired> =>
       ask(text, isStranger, rules, answer => opaqueClaims(answer, rules, now, options)),
     /**
-     * Whether a JWT that has passed its own checks is still active. An answer that contradicts its claims is a refusal. Such a token is no
-     * stranger: its signature is valid, so it is not made up.
+     * Whether a JWT that has passed its own checks is still active. An answer that contradicts its claims is a refusal.
+     * Such a token is no stranger: its signature is valid, so it is not made up.
      */
     confirm: (text: string, rules: TokenRules, claims: TokenClaims): Promise<Inquired> =>
       ask(text, false, rules, answer => {
@@ -121,13 +132,21 @@ export function createInquiry (options: InquiryOptions) {
   }
 }
 
-/** When the token expires by these claims, in Unix seconds. The clock tolerance does not count: an expired token is introspected again. */
+/**
+ * When the token expires by these claims, in Unix seconds. The clock tolerance does not count: an expired token is
+ * introspected again.
+ */
 function expiryIn ({ exp = Infinity }: JsonObject): number {
   return typeof exp === 'number' ? exp : -Infinity
 }
 
 /** @throws Refusal token_* */
-function opaqueClaims (answer: JsonObject, rules: TokenRules, now: number, { audienceOptional }: InquiryOptions): TokenClaims {
+function opaqueClaims (
+  answer: JsonObject,
+  rules: TokenRules,
+  now: number,
+  { audienceOptional }: InquiryOptions
+): TokenClaims {
   // Without an audience, nothing else distinguishes a refresh token from an access token.
   verifyAnsweredKind(answer, answer.cnf, audienceOptional)
   // RFC 7662 section 2.2: `sub` may be missing, for example for a client that acts for itself.
@@ -151,8 +170,9 @@ function verifyAgreement (claims: TokenClaims, answer: JsonObject, rules: TokenR
 }
 
 /**
- * Refuses a token that is no access token by the issuer's answer about it (RFC 7662 section 2.2). A `token_type` is `Bearer` or `DPoP`,
- * in any case; providers write `N_A` for what is no access token. One of `DPoP` needs the key that the token is bound to.
+ * Refuses a token that is no access token by the issuer's answer about it (RFC 7662 section 2.2). A `token_type` is
+ * `Bearer` or `DPoP`, in any case; providers write `N_A` for what is no access token. One of `DPoP` needs the key that
+ * the token is bound to.
  * @param cnf of the answer, or of the token itself
  * @param isTypeNeeded whether a missing `token_type` is a refusal
  * @throws Refusal token_kind, token_binding_unusable
@@ -163,7 +183,9 @@ function verifyAnsweredKind (answer: JsonObject, cnf: unknown, isTypeNeeded: boo
   if (type === undefined && !isTypeNeeded) return
   const scheme = typeof type === 'string' ? type.toLowerCase() : undefined
   if (scheme !== 'bearer' && scheme !== 'dpop') throw new Refusal('token_kind')
-  if (scheme === 'dpop' && (cnf as JsonObject | null | undefined)?.jkt === undefined) throw new Refusal('token_binding_unusable')
+  if (scheme === 'dpop' && (cnf as JsonObject | null | undefined)?.jkt === undefined) {
+    throw new Refusal('token_binding_unusable')
+  }
 }
 
 function isSameBinding (answered: unknown, own: TokenClaims['cnf']): boolean {

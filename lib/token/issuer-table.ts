@@ -46,29 +46,39 @@ export interface IssuerTable {
 }
 
 /**
- * Whether an issuer needs no keys for its tokens: all of them are opaque, and it publishes none. A set whose keys cannot be used says that
- * it signs tokens too.
+ * Whether an issuer needs no keys for its tokens: all of them are opaque, and it publishes none. A set whose keys
+ * cannot be used says that it signs tokens too.
  */
 export function isWithoutKeys ({ keys, introspection }: IssuerState): boolean {
   const { status, passedOver } = keys.state()
-  return introspection?.needsNoKeys === true && status !== 'empty' && keys.state().keys === 0 && Object.keys(passedOver).length === 0
+  return introspection?.needsNoKeys === true && status !== 'empty' && keys.state().keys === 0 &&
+    Object.keys(passedOver).length === 0
 }
 
 /** What health and metrics read of an issuer. */
 export interface IssuerState extends Pick<TokenIssuer, 'issuer'> {
   readonly keys: Pick<KeySource, 'state'>
-  readonly introspection: Pick<TokenIntrospection, 'needsNoKeys'> & { readonly inquiry: Pick<Inquiry, 'state'>, readonly endpoint: Pick<IntrospectionEndpoint, 'isKnown'> } | undefined
+  readonly introspection:
+    | Pick<TokenIntrospection, 'needsNoKeys'> & {
+      readonly inquiry: Pick<Inquiry, 'state'>,
+      readonly endpoint: Pick<IntrospectionEndpoint, 'isKnown'>
+    }
+    | undefined
 }
 
 /** Stops the background work of an issuer, and aborts what runs. */
-export async function closeIssuer ({ introspection, keys }: Pick<TokenIssuer, 'introspection' | 'keys'>): Promise<void> {
+export async function closeIssuer (
+  { introspection, keys }: Pick<TokenIssuer, 'introspection' | 'keys'>
+): Promise<void> {
   introspection?.inquiry.close()
   await Promise.all([keys.close(), introspection?.endpoint.close()])
 }
 
 /** A table that never changes. */
 export function createIssuerTable (issuers: readonly TokenIssuer[]): IssuerTable {
-  const bySpelling = new Map(issuers.flatMap(issuer => issuerSpellings(issuer.issuer).map(spelling => [spelling, issuer] as const)))
+  const bySpelling = new Map(
+    issuers.flatMap(issuer => issuerSpellings(issuer.issuer).map(spelling => [spelling, issuer] as const))
+  )
   return {
     find: iss => bySpelling.get(iss),
     ofOpaque: issuers.find(({ introspection }) => introspection && introspection.covers !== 'jwt'),
@@ -104,8 +114,8 @@ const UNAVAILABLE_SECONDS = 1
 
 export interface DynamicIssuersOptions {
   /**
-   * Asks the application about an issuer. The answer is undefined if tokens of that issuer are refused, and `known` if nothing has changed.
-   * Any rejection means that the answer is currently not known.
+   * Asks the application about an issuer. The answer is undefined if tokens of that issuer are refused, and `known` if
+   * nothing has changed. Any rejection means that the answer is currently not known.
    */
   readonly ask: (iss: string, known: TokenIssuer | undefined) => Promise<TokenIssuer | undefined>
   /** The maximum number of issuers with a verified token. */
@@ -121,17 +131,24 @@ interface Listed {
 }
 
 /**
- * A table of issuers that the application keeps, for example one for each tenant. Answers are kept for 5 s. Within that time a token
- * of a listed issuer causes no look-up, and all requests that wait for an answer share one. A token that was verified before is trusted
- * only while its issuer is known to be listed.
+ * A table of issuers that the application keeps, for example one for each tenant. Answers are kept for 5 s. Within that
+ * time a token of a listed issuer causes no look-up, and all requests that wait for an answer share one. A token that
+ * was verified before is trusted only while its issuer is known to be listed.
  *
- * Forged tokens can name every issuer that is listed. So an issuer evicts another one only by its verified tokens: until the first of
- * them it is among the unproven ones, which evict each other, and no look-up makes any issuer more recent.
+ * Forged tokens can name every issuer that is listed. So an issuer evicts another one only by its verified tokens:
+ * until the first of them it is among the unproven ones, which evict each other, and no look-up makes any issuer more
+ * recent.
  */
 export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuersOptions): IssuerTable {
   const proven = new LRUCache<string, Listed>({ max: maxIssuers, dispose: retire })
-  // It is only peeked at, so the oldest entry is evicted. One that becomes proven is among the others first, and stays open.
-  const unproven = new LRUCache<string, Listed>({ max: MAX_UNPROVEN, dispose: (entry, iss) => { if (proven.peek(iss) !== entry) retire(entry) } })
+  // It is only peeked at, so the oldest entry is evicted. One that becomes proven is among the others first, and stays
+  // open.
+  const unproven = new LRUCache<string, Listed>({
+    max: MAX_UNPROVEN,
+    dispose: (entry, iss) => {
+      if (proven.peek(iss) !== entry) retire(entry)
+    }
+  })
   const unlisted = new LRUCache<string, number>({ max: MAX_UNLISTED })
   const lookups = new Map<string, Promise<TokenIssuer | undefined>>()
   let unlistedLookups = 0
@@ -170,7 +187,9 @@ export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuers
   }
 
   async function lookUp (iss: string, entry: Listed | undefined): Promise<TokenIssuer | undefined> {
-    const source = await ask(iss, entry?.source).catch(() => { throw unavailable() })
+    const source = await ask(iss, entry?.source).catch(() => {
+      throw unavailable()
+    })
     if (!source || !isSameIssuer(iss, source.issuer)) {
       proven.delete(iss)
       unproven.delete(iss)
@@ -185,7 +204,10 @@ export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuers
     }
     const fresh: Listed = {
       source,
-      issuer: { ...source, keys: { ...source.keys, isTrusted: key => nowMs() < fresh.untilMs && source.keys.isTrusted(key) } },
+      issuer: {
+        ...source,
+        keys: { ...source.keys, isTrusted: key => nowMs() < fresh.untilMs && source.keys.isTrusted(key) }
+      },
       untilMs: nowMs() + ANSWER_MS
     }
     const store = proven.has(iss) ? proven : unproven
@@ -194,7 +216,10 @@ export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuers
     return fresh.issuer
   }
 
-  /** The proven ones, the newest first, then the others, the oldest first: no forged token pushes one out of what is shown. */
+  /**
+   * The proven ones, the newest first, then the others, the oldest first: no forged token pushes one out of what is
+   * shown.
+   */
   function listed (): Listed[] {
     return [...proven.values(), ...[...unproven.values()].reverse()]
   }

@@ -25,7 +25,10 @@ export interface TokenRules {
   /** As the settings name it. In a token a last slash makes no difference. */
   readonly issuer: string
   readonly audience: string
-  /** The claim that must hold the audience. Default: `aud`. Beside another claim `aud` may be missing, and must fit if it is there. */
+  /**
+   * The claim that must hold the audience. Default: `aud`. Beside another claim `aud` may be missing, and must fit if
+   * it is there.
+   */
   readonly audienceClaim?: AudienceClaim
   /** The identifier that the metadata of the service names (RFC 9728). A token may be meant for it too (RFC 8707). */
   readonly resource?: string | undefined
@@ -34,8 +37,8 @@ export interface TokenRules {
   /** Seconds by which clocks may differ. */
   readonly clockToleranceSeconds: number
   /**
-   * The bindings that can be checked. A token with the other one of `TOKEN_BINDINGS`, or with a `cnf` that has neither, is refused. Beside
-   * a binding, members of `cnf` without a meaning here are ignored.
+   * The bindings that can be checked. A token with the other one of `TOKEN_BINDINGS`, or with a `cnf` that has neither,
+   * is refused. Beside a binding, members of `cnf` without a meaning here are ignored.
    */
   readonly bindings: readonly TokenBinding[]
   /** The bindings of which a token must have one. Undefined if it may have none. */
@@ -47,7 +50,9 @@ export const TOKEN_BINDINGS = ['jkt', 'x5t#S256'] as const
 
 export type TokenBinding = (typeof TOKEN_BINDINGS)[number]
 
-/** A token during the checks that need no key. Each check reads what earlier ones have found, and adds what it finds. */
+/**
+ * A token during the checks that need no key. Each check reads what earlier ones have found, and adds what it finds.
+ */
 export interface PresentedToken {
   readonly text: string
   /** Unix seconds. */
@@ -64,16 +69,26 @@ export interface TokenCheck {
 }
 
 /**
- * All checks of an access token that need no key, in order: RFC 7519 section 4.1, RFC 9068 section 4, RFC 8725. The issuer comes
- * first, because the rules for all that follows are its own.
+ * All checks of an access token that need no key, in order: RFC 7519 section 4.1, RFC 9068 section 4, RFC 8725. The
+ * issuer comes first, because the rules for all that follows are its own.
  */
 export const TOKEN_CHECKS = [
   { name: 'form', run: readPresentedToken },
   { name: 'iss', run: checkIssuer },
-  { name: 'alg', run: ({ header }, { algs }) => { if (!algs.some(alg => alg === header!.alg)) throw new Refusal('token_algorithm') } },
+  {
+    name: 'alg',
+    run: ({ header }, { algs }) => {
+      if (!algs.some(alg => alg === header!.alg)) throw new Refusal('token_algorithm')
+    }
+  },
   { name: 'typ', run: checkType },
   { name: 'crit', run: checkCritical },
-  { name: 'kid', run: ({ header }) => { if (header!.kid !== undefined && typeof header!.kid !== 'string') throw new Refusal('token_malformed') } },
+  {
+    name: 'kid',
+    run: ({ header }) => {
+      if (header!.kid !== undefined && typeof header!.kid !== 'string') throw new Refusal('token_malformed')
+    }
+  },
   { name: 'kind', run: ({ claims }) => verifyKind(claims!) },
   { name: 'claims', run: checkClaims },
   { name: 'cnf', run: checkConfirmation },
@@ -93,7 +108,9 @@ export function isSameIssuer (iss: unknown, issuer: string): boolean {
 }
 
 const CHECKS_AFTER_FORM = TOKEN_CHECKS.slice(1)
-const CHECKS_OF_CLAIMS = TOKEN_CHECKS.filter(({ name }) => ['iss', 'kind', 'claims', 'cnf', 'aud', 'time'].includes(name))
+const CHECKS_OF_CLAIMS = TOKEN_CHECKS.filter(({ name }) =>
+  ['iss', 'kind', 'claims', 'cnf', 'aud', 'time'].includes(name)
+)
 
 /** Runs only the checks of claims, for claims that did not come in a token. @throws Refusal token_* */
 export function checkClaimsByRules (claims: JsonObject, now: number, rules: TokenRules): void {
@@ -102,7 +119,8 @@ export function checkClaimsByRules (claims: JsonObject, now: number, rules: Toke
 }
 
 /**
- * Runs the checks that follow once the issuer has been chosen, so that a token that cannot pass causes no outgoing call.
+ * Runs the checks that follow once the issuer has been chosen, so that a token that cannot pass causes no outgoing
+ * call.
  * @throws Refusal token_*
  */
 export function checkByRules (presented: PresentedToken, rules: TokenRules): UnverifiedToken {
@@ -115,10 +133,25 @@ export function unverifiedToken ({ header, claims }: PresentedToken): Unverified
   return { kid: header!.kid as string | undefined, alg: header!.alg as JwsAlg, claims: claims as TokenClaims }
 }
 
-/** Why a token is not valid at this time: token_expired or token_not_yet_valid (RFC 7519 sections 4.1.4 and 4.1.5). @param now Unix seconds */
-export function timeRefusal ({ exp, nbf }: AccessTokenClaims, now: number, toleranceSeconds: number): Refusal | undefined {
-  if (now >= exp + toleranceSeconds) return new Refusal('token_expired', { detail: { expected: `exp after ${Math.floor(now - toleranceSeconds)}`, found: exp } })
-  if (nbf !== undefined && now < nbf - toleranceSeconds) return new Refusal('token_not_yet_valid', { detail: { expected: `nbf up to ${Math.floor(now + toleranceSeconds)}`, found: nbf } })
+/**
+ * Why a token is not valid at this time: token_expired or token_not_yet_valid (RFC 7519 sections 4.1.4 and 4.1.5).
+ * @param now Unix seconds
+ */
+export function timeRefusal (
+  { exp, nbf }: AccessTokenClaims,
+  now: number,
+  toleranceSeconds: number
+): Refusal | undefined {
+  if (now >= exp + toleranceSeconds) {
+    return new Refusal('token_expired', {
+      detail: { expected: `exp after ${Math.floor(now - toleranceSeconds)}`, found: exp }
+    })
+  }
+  if (nbf !== undefined && now < nbf - toleranceSeconds) {
+    return new Refusal('token_not_yet_valid', {
+      detail: { expected: `nbf up to ${Math.floor(now + toleranceSeconds)}`, found: nbf }
+    })
+  }
   return undefined
 }
 
@@ -134,7 +167,9 @@ export function readPresentedToken (presented: PresentedToken): void {
 function checkType ({ header }: PresentedToken): void {
   // RFC 9068 section 2.1. A plain JWT is accepted too, because many providers issue no other.
   const { typ } = header!
-  if (typ !== undefined && !isMediaType(typ, 'at+jwt') && !(typeof typ === 'string' && typ.toLowerCase() === 'jwt')) throw new Refusal('token_type')
+  if (typ !== undefined && !isMediaType(typ, 'at+jwt') && !(typeof typ === 'string' && typ.toLowerCase() === 'jwt')) {
+    throw new Refusal('token_type')
+  }
 }
 
 function checkCritical ({ header }: PresentedToken): void {
@@ -142,12 +177,20 @@ function checkCritical ({ header }: PresentedToken): void {
   if (header!.crit !== undefined || header!.b64 !== undefined) throw new Refusal('token_critical')
 }
 
-const OTHER_KINDS: ReadonlySet<string> = new Set(['refresh', 'offline', 'id', 'refreshtoken', 'offlinetoken', 'idtoken'])
+const OTHER_KINDS: ReadonlySet<string> = new Set([
+  'refresh',
+  'offline',
+  'id',
+  'refreshtoken',
+  'offlinetoken',
+  'idtoken'
+])
 
 /**
- * Refuses the claims of a token that is no access token: a security event or a logout token, by `events` (RFC 8417 section 2.2, OpenID
- * Connect Back-Channel Logout 1.0 section 2.4), or a refresh, offline or ID token, as providers write it into `token_use`, `typ` and
- * `token_type`: `id`, `Refresh`, `refresh_token`, `urn:ietf:params:oauth:token-type:id_token`.
+ * Refuses the claims of a token that is no access token: a security event or a logout token, by `events` (RFC 8417
+ * section 2.2, OpenID Connect Back-Channel Logout 1.0 section 2.4), or a refresh, offline or ID token, as providers
+ * write it into `token_use`, `typ` and `token_type`: `id`, `Refresh`, `refresh_token`,
+ * `urn:ietf:params:oauth:token-type:id_token`.
  * @throws Refusal token_kind
  */
 export function verifyKind (claims: JsonObject): void {
@@ -179,8 +222,18 @@ interface ClaimForm {
   readonly isOptional?: boolean
 }
 
-const audienceForm = (claim: AudienceClaim, isOptional = false): ClaimForm => ({ claim, expected: 'a text or a list of texts', isMet: value => typeof value === 'string' || isStrings(value), isOptional })
-const numberForm = (claim: string, isOptional = false): ClaimForm => ({ claim, expected: 'a number', isMet: isNumber, isOptional })
+const audienceForm = (claim: AudienceClaim, isOptional = false): ClaimForm => ({
+  claim,
+  expected: 'a text or a list of texts',
+  isMet: value => typeof value === 'string' || isStrings(value),
+  isOptional
+})
+const numberForm = (claim: string, isOptional = false): ClaimForm => ({
+  claim,
+  expected: 'a number',
+  isMet: isNumber,
+  isOptional
+})
 const ISSUER_FORM: ClaimForm = { claim: 'iss', expected: 'a text', isMet: value => typeof value === 'string' }
 
 /** The required claims and their types, and those of `nbf` and `iat` (RFC 7519 section 4.1). */
@@ -188,19 +241,29 @@ function formsBy (audienceClaim: AudienceClaim): readonly ClaimForm[] {
   return [
     ISSUER_FORM,
     { claim: 'sub', expected: 'a text that is not empty', isMet: isNonEmptyText },
-    ...AUDIENCE_CLAIMS.filter(claim => claim === 'aud' || claim === audienceClaim).map(claim => audienceForm(claim, claim !== audienceClaim)),
+    ...AUDIENCE_CLAIMS.filter(claim => claim === 'aud' || claim === audienceClaim).map(claim =>
+      audienceForm(claim, claim !== audienceClaim)
+    ),
     numberForm('exp'),
     numberForm('nbf', true),
     numberForm('iat', true)
   ]
 }
 
-const FORMS: Readonly<Record<AudienceClaim, readonly ClaimForm[]>> = { aud: formsBy('aud'), client_id: formsBy('client_id'), azp: formsBy('azp') }
+const FORMS: Readonly<Record<AudienceClaim, readonly ClaimForm[]>> = {
+  aud: formsBy('aud'),
+  client_id: formsBy('client_id'),
+  azp: formsBy('azp')
+}
 
 function checkClaims ({ claims }: PresentedToken, { audienceClaim = 'aud' }: TokenRules): void {
   for (const form of FORMS[audienceClaim]) verifyForm(claims!, form)
   for (const [claim, value] of Object.entries(claims!)) {
-    if (isDeeper(value, MAX_DEPTH - 1)) throw new Refusal('token_claim_invalid', { detail: { claim: printable(claim), expected: `at most ${MAX_DEPTH} levels`, found: 'more' } })
+    if (isDeeper(value, MAX_DEPTH - 1)) {
+      throw new Refusal('token_claim_invalid', {
+        detail: { claim: printable(claim), expected: `at most ${MAX_DEPTH} levels`, found: 'more' }
+      })
+    }
   }
 }
 
@@ -208,7 +271,15 @@ function checkClaims ({ claims }: PresentedToken, { audienceClaim = 'aud' }: Tok
 function verifyForm (claims: JsonObject, { claim, expected, isMet, isOptional }: ClaimForm): void {
   const value = claims[claim]
   if (isMet(value) || (isOptional && value === undefined)) return
-  const found = value === undefined ? 'nothing' : value === null ? 'null' : Array.isArray(value) ? 'a list' : value === '' ? 'an empty text' : `a ${typeof value}`
+  const found = value === undefined
+    ? 'nothing'
+    : value === null
+      ? 'null'
+      : Array.isArray(value)
+        ? 'a list'
+        : value === ''
+          ? 'an empty text'
+          : `a ${typeof value}`
   throw new Refusal('token_claim_invalid', { detail: { claim, expected, found } })
 }
 
@@ -220,8 +291,11 @@ function checkConfirmation ({ claims }: PresentedToken, { bindings, neededBindin
   }
   // RFC 7800 section 3.1: a confirmation that cannot be checked must not be ignored.
   const found = isJsonObject(cnf) ? TOKEN_BINDINGS.filter(member => Object.hasOwn(cnf, member)) : []
-  const isUsable = found.length > 0 && found.every(member => bindings.includes(member) && isNonEmptyText((cnf as JsonObject)[member]))
-  if (!isUsable || (neededBindings && !found.some(member => neededBindings.includes(member)))) throw new Refusal('token_binding_unusable')
+  const isUsable = found.length > 0 &&
+    found.every(member => bindings.includes(member) && isNonEmptyText((cnf as JsonObject)[member]))
+  if (!isUsable || (neededBindings && !found.some(member => neededBindings.includes(member)))) {
+    throw new Refusal('token_binding_unusable')
+  }
 }
 
 function checkIssuer (presented: PresentedToken, { issuer }: TokenRules): void {
@@ -243,18 +317,31 @@ export function issuerRefusal (iss: string, issuers: readonly string[]): Refusal
 function checkAudience ({ claims }: PresentedToken, rules: TokenRules): void {
   const claim = misfitAudience(claims!, rules)
   // The claims were checked to hold a string or strings.
-  if (claim !== undefined) throw new Refusal('token_audience', { detail: { claim, expected: rules.audience, found: printable(claims![claim] as string | string[]) } })
+  if (claim !== undefined) {
+    throw new Refusal('token_audience', {
+      detail: { claim, expected: rules.audience, found: printable(claims![claim] as string | string[]) }
+    })
+  }
 }
 
 /** The claim by which claims are not for this API: `aud`, or the one in its place. One that is missing is none. */
-export function misfitAudience (claims: JsonObject, { audience, audienceClaim = 'aud', resource }: TokenRules): AudienceClaim | undefined {
+export function misfitAudience (
+  claims: JsonObject,
+  { audience, audienceClaim = 'aud', resource }: TokenRules
+): AudienceClaim | undefined {
   if (claims.aud !== undefined && !isAudienceMet(claims.aud, { audience, resource })) return 'aud'
   // The resource is an audience, and no client.
-  return claims[audienceClaim] !== undefined && !isAudienceMet(claims[audienceClaim], { audience, resource: audienceClaim === 'aud' ? resource : undefined }) ? audienceClaim : undefined
+  return claims[audienceClaim] !== undefined &&
+      !isAudienceMet(claims[audienceClaim], { audience, resource: audienceClaim === 'aud' ? resource : undefined })
+    ? audienceClaim
+    : undefined
 }
 
 /** Whether an `aud` names this API. */
-export function isAudienceMet (aud: unknown, { audience, resource }: Pick<TokenRules, 'audience' | 'resource'>): boolean {
+export function isAudienceMet (
+  aud: unknown,
+  { audience, resource }: Pick<TokenRules, 'audience' | 'resource'>
+): boolean {
   const isFor = (name: string): boolean => aud === name || (Array.isArray(aud) && aud.includes(name))
   return isFor(audience) || (resource !== undefined && isFor(resource))
 }

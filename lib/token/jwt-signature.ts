@@ -5,8 +5,8 @@ import type { JwsAlg } from '../jose/signature.ts'
 import type { SigningKey } from '../provider/key-set.ts'
 
 /**
- * The key that has signed a token by this algorithm, or undefined (RFC 7515 section 5.2). The caller has checked that the token names the
- * algorithm and that the keys are made for it.
+ * The key that has signed a token by this algorithm, or undefined (RFC 7515 section 5.2). The caller has checked that
+ * the token names the algorithm and that the keys are made for it.
  */
 export type SignerFinder = (token: string, keys: readonly SigningKey[], alg: JwsAlg) => SigningKey | undefined
 
@@ -21,8 +21,8 @@ export function createKeyParser (): (key: SigningKey) => KeyObject {
 }
 
 /**
- * Makes the function that finds the signer of a token by node:crypto. It parses each key once, and decodes a token once however many keys
- * are possible.
+ * Makes the function that finds the signer of a token by node:crypto. It parses each key once, and decodes a token once
+ * however many keys are possible.
  */
 export function createSignerFinder (parseKey = createKeyParser()): SignerFinder {
   return (token, keys, alg) => {

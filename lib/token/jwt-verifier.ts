@@ -23,9 +23,9 @@ export interface JwtVerifierOptions {
 }
 
 /**
- * Verifies access tokens. For a JWT (RFC 9068) it chooses the issuer, runs all checks that need no key, verifies the signature under a key
- * of this issuer, and introspects the token if that is set. Any other token is introspected at the one issuer with opaque tokens (RFC 7662),
- * if there is one.
+ * Verifies access tokens. For a JWT (RFC 9068) it chooses the issuer, runs all checks that need no key, verifies the
+ * signature under a key of this issuer, and introspects the token if that is set. Any other token is introspected at
+ * the one issuer with opaque tokens (RFC 7662), if there is one.
  */
 export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
   const { issuers, audience, verified } = options
@@ -49,11 +49,22 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
       return done(error as Error)
     }
     if (!(issuer instanceof Promise)) return verifyByIssuer(issuer, presented, scheme, isStranger, done)
-    issuer.then(issuer => verifyByIssuer(issuer, presented, scheme, isStranger, done), error => done(refusalOfIssuer(error, undefined)))
+    issuer.then(
+      issuer => verifyByIssuer(issuer, presented, scheme, isStranger, done),
+      error => done(refusalOfIssuer(error, undefined))
+    )
   }
 
-  function verifyByIssuer (issuer: TokenIssuer | undefined, presented: PresentedToken, scheme: AuthScheme, isStranger: boolean, finish: TokenDone): void {
-    if (!issuer) return finish(issuerRefusal(presented.claims!.iss as string, issuers!.all().map(({ issuer }) => issuer)))
+  function verifyByIssuer (
+    issuer: TokenIssuer | undefined,
+    presented: PresentedToken,
+    scheme: AuthScheme,
+    isStranger: boolean,
+    finish: TokenDone
+  ): void {
+    if (!issuer) {
+      return finish(issuerRefusal(presented.claims!.iss as string, issuers!.all().map(({ issuer }) => issuer)))
+    }
     // Refusals name the issuer as soon as it is known.
     const done: TokenDone = (error, token) => finish(error && refusalOfIssuer(error, issuer.issuer), token)
     if (!isOffered(scheme, issuer.dpopMode)) return done(new Refusal('scheme_not_offered'))
@@ -81,7 +92,12 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     }, done)
   }
 
-  function tryKeys (text: string, { alg, claims }: UnverifiedToken, issuer: TokenIssuer, candidates: readonly SigningKey[]): VerifiedToken | undefined {
+  function tryKeys (
+    text: string,
+    { alg, claims }: UnverifiedToken,
+    issuer: TokenIssuer,
+    candidates: readonly SigningKey[]
+  ): VerifiedToken | undefined {
     const key = candidates.length > 0 ? options.findSigner(text, candidates, alg) : undefined
     if (!key) return undefined
     const isTrusted = trusts.get(key) ?? (() => issuer.keys.isTrusted(key))
@@ -98,7 +114,12 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     }, done)
   }
 
-  function verifyOpaque (issuer: TokenIssuer, { text, now }: PresentedToken, isStranger: boolean, done: TokenDone): void {
+  function verifyOpaque (
+    issuer: TokenIssuer,
+    { text, now }: PresentedToken,
+    isStranger: boolean,
+    done: TokenDone
+  ): void {
     const { inquiry } = issuer.introspection!
     inquiry.claimsOf(text, isStranger, rulesOf(issuer), now).then(({ claims, isCurrent: isTrusted }) => {
       // The issuer may leave out `exp`. Then only its answer counts, which expires.
@@ -133,7 +154,9 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     verify (text, scheme, known, now, done) {
       if (!issuers) return done(new Refusal('domain_has_scheme'))
       if (!known) return verifyAnew({ text, now }, scheme, true, done)
-      if (!isOffered(scheme, known.dpopMode)) return done(refusalOfIssuer(new Refusal('scheme_not_offered'), known.issuer))
+      if (!isOffered(scheme, known.dpopMode)) {
+        return done(refusalOfIssuer(new Refusal('scheme_not_offered'), known.issuer))
+      }
       if (!known.isTrusted()) return verifyAnew({ text, now }, scheme, false, forgetRefused(known, done))
       const refusal = timeRefusal(known.claims, now, options.clockToleranceSeconds)
       if (!refusal) return pass(known, done)

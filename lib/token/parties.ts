@@ -11,8 +11,8 @@ export function clientOf (claims: object): string | undefined {
 }
 
 /**
- * Who acts for the subject of a token now: the `sub` of the outermost `act` (RFC 8693 section 4.1). Inner ones are history, and decide
- * nothing. Undefined if there is none.
+ * Who acts for the subject of a token now: the `sub` of the outermost `act` (RFC 8693 section 4.1). Inner ones are
+ * history, and decide nothing. Undefined if there is none.
  */
 export function actorOf (claims: object): string | undefined {
   const { act } = claims as Claims

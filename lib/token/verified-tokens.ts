@@ -28,7 +28,10 @@ export interface VerifiedToken {
   readonly dpopMode: DpopMode
   /** Unix seconds. */
   readonly expiresAt: number
-  /** Whether the trust in the token still holds: for example, its signing key is still published. Its times are checked elsewhere. */
+  /**
+   * Whether the trust in the token still holds: for example, its signing key is still published. Its times are checked
+   * elsewhere.
+   */
   readonly isTrusted: () => boolean
 }
 
@@ -56,7 +59,9 @@ export interface VerifiedTokenParts extends Pick<VerifiedToken, 'text' | 'claims
 }
 
 /** Makes a verified token. The claims are frozen in place, not copied. */
-export function createVerifiedToken ({ text, claims, issuer: { issuer, dpopMode, scopeClaims }, isTrusted, expiresAt = claims.exp }: VerifiedTokenParts): VerifiedToken {
+export function createVerifiedToken (
+  { text, claims, issuer: { issuer, dpopMode, scopeClaims }, isTrusted, expiresAt = claims.exp }: VerifiedTokenParts
+): VerifiedToken {
   return Object.freeze({
     text,
     claims: deepFreeze(claims),
@@ -72,7 +77,8 @@ export function createVerifiedToken ({ text, claims, issuer: { issuer, dpopMode,
 
 const MAX_TOKENS = 50_000
 const MAX_BYTES = 128 * 1024 * 1024
-// The size of the text, and of the claims parsed from most of it. The claims take about three times as much as the text.
+// The size of the text, and of the claims parsed from most of it. The claims take about three times as much as the
+// text.
 const BYTES_PER_CHARACTER = 4
 const BYTES_PER_ENTRY = 600
 const TAIL_CHARACTERS = 32
@@ -98,7 +104,11 @@ export function createVerifiedTokens (maxTokens = MAX_TOKENS) {
       return undefined
     },
     keep (token: VerifiedToken): void {
-      tokens ??= new LRUCache({ max: maxTokens, maxSize: MAX_BYTES, sizeCalculation: ({ text }) => text.length * BYTES_PER_CHARACTER + BYTES_PER_ENTRY })
+      tokens ??= new LRUCache({
+        max: maxTokens,
+        maxSize: MAX_BYTES,
+        sizeCalculation: ({ text }) => text.length * BYTES_PER_CHARACTER + BYTES_PER_ENTRY
+      })
       tokens.set(tailOf(token.text), token)
     },
     forget ({ text }: VerifiedToken): void {
@@ -109,8 +119,8 @@ export function createVerifiedTokens (maxTokens = MAX_TOKENS) {
   }
 }
 
-// A hash of the whole token would take a microsecond. The key of an entry is 192 bits of the signature, which the provider made. The whole
-// text decides.
+// A hash of the whole token would take a microsecond. The key of an entry is 192 bits of the signature, which the
+// provider made. The whole text decides.
 function tailOf (text: string): string {
   return text.slice(-TAIL_CHARACTERS)
 }
@@ -126,15 +136,18 @@ function deepFreeze<T> (value: T): T {
 export type ScopeClaim = 'scope' | 'scp' | 'permissions'
 
 /**
- * The scopes that a token grants: the whole words of the configured claims, in the token's order, without repeats. Each claim is an array
- * of strings, or a string with spaces between the scopes (RFC 6749 section 3.3). A claim of another type grants nothing.
+ * The scopes that a token grants: the whole words of the configured claims, in the token's order, without repeats. Each
+ * claim is an array of strings, or a string with spaces between the scopes (RFC 6749 section 3.3). A claim of another
+ * type grants nothing.
  */
 export function readScopes (claims: JsonObject, names: readonly ScopeClaim[]): readonly string[] {
   const scopes = new Set<string>()
   for (const name of names) {
     const value = claims[name]
     const words: unknown = typeof value === 'string' ? value.split(' ') : value
-    if (Array.isArray(words) && words.every(word => typeof word === 'string')) for (const word of words) scopes.add(word)
+    if (Array.isArray(words) && words.every(word => typeof word === 'string')) {
+      for (const word of words) scopes.add(word)
+    }
   }
   scopes.delete('')
   return Object.freeze([...scopes])

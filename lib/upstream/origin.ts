@@ -7,7 +7,10 @@ export function parseUpstream (given: unknown): string | undefined {
   return origin !== undefined && URL.canParse(origin) ? new URL(origin).origin : undefined
 }
 
-/** The name that the certificate of an upstream must have: empty for an address, which TLS does not send (RFC 6066 section 3). */
+/**
+ * The name that the certificate of an upstream must have: empty for an address, which TLS does not send (RFC 6066
+ * section 3).
+ */
 export function tlsNameOf (origin: string): string {
   const hostname = new URL(origin).hostname.replace(/^\[|\]$/g, '')
   return isIP(hostname) ? '' : hostname

@@ -13,12 +13,16 @@ export interface UpgradedConnection {
   readonly head: Buffer
 }
 
-/** How the upstream answers a request for another protocol (RFC 9110 section 7.8). The client gets the upstream's own refusal. */
+/**
+ * How the upstream answers a request for another protocol (RFC 9110 section 7.8). The client gets the upstream's own
+ * refusal.
+ */
 export type UpgradeAnswer =
-  { readonly kind: 'upgraded', readonly response: IncomingMessage } & UpgradedConnection |
-  { readonly kind: 'refused' } & UpstreamAnswer
+  | { readonly kind: 'upgraded', readonly response: IncomingMessage } & UpgradedConnection
+  | { readonly kind: 'refused' } & UpstreamAnswer
 
-export interface UpgradeRequest extends Pick<UpstreamRequest, 'method' | 'target' | 'headers'>, Pick<UpstreamOptions, 'origin' | 'timeoutSeconds'> {
+export interface UpgradeRequest
+  extends Pick<UpstreamRequest, 'method' | 'target' | 'headers'>, Pick<UpstreamOptions, 'origin' | 'timeoutSeconds'> {
   /** The protocols that the client asks for. */
   readonly protocols: string
 }
@@ -32,15 +36,19 @@ export const KEEP_ALIVE_MS = 60_000
 
 /** The protocols of an `Upgrade` header that the upstream may be asked for. Undefined if there are none. */
 export function protocolsOf (upgrade: string | undefined): string | undefined {
-  const protocols = (upgrade ?? '').split(',').map(protocol => protocol.trim()).filter(protocol => protocol !== '' && !CARRIES_REQUESTS.test(protocol))
+  const protocols = (upgrade ?? '').split(',').map(protocol => protocol.trim()).filter(protocol =>
+    protocol !== '' && !CARRIES_REQUESTS.test(protocol)
+  )
   return protocols.length === 0 ? undefined : protocols.join(', ')
 }
 
 /**
- * Asks the upstream for another protocol, on a connection of its own. undici is not used: it does not give the answer of a refusal.
- * `answer` rejects with an UpstreamError; `end` makes it do so.
+ * Asks the upstream for another protocol, on a connection of its own. undici is not used: it does not give the answer
+ * of a refusal. `answer` rejects with an UpstreamError; `end` makes it do so.
  */
-export function requestUpgrade ({ origin, method, target, headers, protocols, timeoutSeconds }: UpgradeRequest): { readonly answer: Promise<UpgradeAnswer>, end (error: UpstreamError): void } {
+export function requestUpgrade (
+  { origin, method, target, headers, protocols, timeoutSeconds }: UpgradeRequest
+): { readonly answer: Promise<UpgradeAnswer>, end (error: UpstreamError): void } {
   const send = origin.startsWith('https:') ? httpsRequest : httpRequest
   const request = send(origin, {
     method,
@@ -61,10 +69,18 @@ export function requestUpgrade ({ origin, method, target, headers, protocols, ti
       else resolve({ kind: 'refused', status, headers, body: response })
     })
     request.once('timeout', () => request.destroy(new UpstreamError(504, 'The upstream is too slow')))
-    request.once('error', error => reject(error instanceof UpstreamError ? error : new UpstreamError(502, 'The upstream failed', error)))
+    request.once(
+      'error',
+      error => reject(error instanceof UpstreamError ? error : new UpstreamError(502, 'The upstream failed', error))
+    )
     request.end()
   })
-  return { answer, end: error => { request.destroy(error) } }
+  return {
+    answer,
+    end: error => {
+      request.destroy(error)
+    }
+  }
 }
 
 /**
@@ -86,14 +102,17 @@ export function watchClient (socket: Socket, onGone: () => void): () => Buffer {
   }
 }
 
-/** Goes on reading a connection that keeps its protocol and has no further requests, for the same reason. What comes is dropped. */
+/**
+ * Goes on reading a connection that keeps its protocol and has no further requests, for the same reason. What comes is
+ * dropped.
+ */
 export function dropRest (socket: Socket): void {
   socket.once('end', () => socket.end()).resume()
 }
 
 /**
- * Joins two connections: what one sends, the other gets. If one ends, so does the other. They may be silent for any time. The system
- * ends a connection whose other side is gone.
+ * Joins two connections: what one sends, the other gets. If one ends, so does the other. They may be silent for any
+ * time. The system ends a connection whose other side is gone.
  */
 export function joinConnections (a: Socket, b: Socket): void {
   for (const [from, to] of [[a, b], [b, a]] as const) {

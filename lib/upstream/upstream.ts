@@ -8,7 +8,10 @@ import { tlsNameOf } from './origin.ts'
 /** Why the upstream gave no answer. */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError'
-  /** 408: the client was silent in the body of its request. 413: that body is too large. 499: the client has gone. 502: the upstream failed. 504: it was silent for too long. */
+  /**
+   * 408: the client was silent in the body of its request. 413: that body is too large. 499: the client has gone. 502:
+   * the upstream failed. 504: it was silent for too long.
+   */
   readonly statusCode: 408 | 413 | 499 | 502 | 504
   /** Of the answer. The client may go on sending a body that is not read. */
   readonly headers: { readonly connection: 'close' } | undefined
@@ -21,14 +24,17 @@ export class UpstreamError extends Error {
 }
 
 /**
- * Why an answer cannot be passed on: its status ends no request (RFC 9110 section 15: there are none above 599), or it has a transfer coding
- * other than `chunked`, which holds for one connection only (RFC 9112 section 6.1), so that the client would not learn of it.
+ * Why an answer cannot be passed on: its status ends no request (RFC 9110 section 15: there are none above 599), or it
+ * has a transfer coding other than `chunked`, which holds for one connection only (RFC 9112 section 6.1), so that the
+ * client would not learn of it.
  * @param headers names and values in turn
  */
 export function faultOf (status: number, headers: readonly string[]): UpstreamError | undefined {
   if (status < 200 || status > 599) return new UpstreamError(502, `The upstream answered with status ${status}`)
   const codings = linesOf(headers, 'transfer-encoding')
-  return codings.length > 1 || !/^(?:chunked)?$/i.test(codings[0] ?? '') ? new UpstreamError(502, 'The upstream answered with an unknown transfer coding') : undefined
+  return codings.length > 1 || !/^(?:chunked)?$/i.test(codings[0] ?? '')
+    ? new UpstreamError(502, 'The upstream answered with an unknown transfer coding')
+    : undefined
 }
 
 export interface UpstreamAnswer {
@@ -51,7 +57,10 @@ export interface UpstreamRequest {
   readonly headers: readonly string[]
   /** A Buffer is sent in one piece. */
   readonly body: Readable | Buffer | undefined
-  /** How long the upstream may be silent: to the first byte of its answer, and between two. Of an event stream the head is enough. */
+  /**
+   * How long the upstream may be silent: to the first byte of its answer, and between two. Of an event stream the head
+   * is enough.
+   */
   readonly timeoutSeconds: number
   /** Called for each interim answer (1xx) but 100 and 101. */
   readonly onInterim: (status: number, headers: readonly string[]) => void
@@ -70,18 +79,29 @@ export interface UpstreamOptions {
 }
 
 const MAX_CONNECTIONS = 10_000
-/** Bytes that wait on a connection while the client takes none. Node stops reading at this number, and reads up to 64 KiB at once. */
+/**
+ * Bytes that wait on a connection while the client takes none. Node stops reading at this number, and reads up to 64
+ * KiB at once.
+ */
 const READ_AHEAD_BYTES = 16 * 1024
 
-/** Sends requests to the upstream over HTTP/1.1. One connection carries one request at a time, so that a request never fails because of another. */
-export function createUpstream ({ origin, timeoutSeconds: connectSeconds, idleSeconds, bodyLimit, surroundings }: UpstreamOptions) {
-  const connect = buildConnector({ timeout: connectSeconds * 1000, allowH2: false, highWaterMark: READ_AHEAD_BYTES } as buildConnector.BuildOptions)
+/**
+ * Sends requests to the upstream over HTTP/1.1. One connection carries one request at a time, so that a request never
+ * fails because of another.
+ */
+export function createUpstream (
+  { origin, timeoutSeconds: connectSeconds, idleSeconds, bodyLimit, surroundings }: UpstreamOptions
+) {
+  const connect = buildConnector(
+    { timeout: connectSeconds * 1000, allowH2: false, highWaterMark: READ_AHEAD_BYTES } as buildConnector.BuildOptions
+  )
   const tlsName = tlsNameOf(origin)
   const pool = new Pool(origin, {
     connections: MAX_CONNECTIONS,
     ...keepAlive(idleSeconds),
     connect: (options, done) => connect({ ...options, servername: tlsName }, done),
-    // The exchange limits the times: undici would count the time that the body of the request takes, and has one limit for all requests.
+    // The exchange limits the times: undici would count the time that the body of the request takes, and has one limit
+    // for all requests.
     headersTimeout: 0,
     bodyTimeout: 0,
     maxResponseSize: -1
@@ -91,10 +111,13 @@ export function createUpstream ({ origin, timeoutSeconds: connectSeconds, idleSe
 
   return {
     /** Sends a request, once. */
-    send ({ method, target, headers, body, timeoutSeconds, onInterim }: UpstreamRequest): Pick<UpstreamExchange, 'answer' | 'end'> {
+    send (
+      { method, target, headers, body, timeoutSeconds, onInterim }: UpstreamRequest
+    ): Pick<UpstreamExchange, 'answer' | 'end'> {
       const exchange = new UpstreamExchange({ timeoutMs: timeoutSeconds * 1000, ...surroundings, onInterim })
       const sent = body instanceof Readable ? exchange.limitBody(body, bodyLimit) : body
-      // Written out, not spread: V8 would keep what a finished request was sent with, and collect all memory every few seconds.
+      // Written out, not spread: V8 would keep what a finished request was sent with, and collect all memory every few
+      // seconds.
       pool.dispatch({ servername, method, path: target, headers, body: sent } as Dispatcher.DispatchOptions, exchange)
       return exchange
     },
@@ -104,19 +127,27 @@ export function createUpstream ({ origin, timeoutSeconds: connectSeconds, idleSe
 }
 
 /** An upstream that names a shorter time in its answers (`Keep-Alive: timeout`) has its way. undici takes no 0. */
-function keepAlive (idleSeconds: number): Pick<Pool.Options, 'pipelining' | 'keepAliveTimeout' | 'keepAliveMaxTimeout'> {
+function keepAlive (
+  idleSeconds: number
+): Pick<Pool.Options, 'pipelining' | 'keepAliveTimeout' | 'keepAliveMaxTimeout'> {
   if (idleSeconds === 0) return { pipelining: 0 }
   return { pipelining: 1, keepAliveTimeout: idleSeconds * 1000, keepAliveMaxTimeout: idleSeconds * 1000 }
 }
 
 export interface ExchangeOptions extends Pick<UpstreamRequest, 'onInterim'>, Pick<Surroundings, 'after' | 'steadyMs'> {
-  /** Milliseconds without a sign of life: of the client until it has sent its body, and of the upstream until its answer has ended. */
+  /**
+   * Milliseconds without a sign of life: of the client until it has sent its body, and of the upstream until its answer
+   * has ended.
+   */
   readonly timeoutMs: number
 }
 
 const EVENT_STREAM = /^text\/event-stream[ \t]*(?:;|$)/i
 
-/** Whether an answer is a stream of server-sent events, which may be silent for any time. @param headers names and values in turn */
+/**
+ * Whether an answer is a stream of server-sent events, which may be silent for any time. @param headers names and
+ * values in turn
+ */
 export function isEventStream (headers: readonly string[]): boolean {
   return linesOf(headers, 'content-type').some(type => EVENT_STREAM.test(type))
 }
@@ -148,8 +179,8 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * Limits the body of the request. What it returns stands between the two sides, because undici destroys a body that the upstream does not
-   * want to the end, and with it the connection of the client, which would then get no answer.
+   * Limits the body of the request. What it returns stands between the two sides, because undici destroys a body that
+   * the upstream does not want to the end, and with it the connection of the client, which would then get no answer.
    */
   limitBody (source: Readable, maxBytes: number): Transform {
     let size = 0
@@ -205,7 +236,8 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData (_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    // undici gives an empty one when it goes on after a pause. Nobody would be told of it, and so nobody would ask for more.
+    // undici gives an empty one when it goes on after a pause. Nobody would be told of it, and so nobody would ask for
+    // more.
     if (chunk.length === 0) return
     this.#noteLife()
     // A reader that cannot take this chunk has paused the body. Otherwise one more chunk would wait there.
@@ -234,8 +266,13 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
       return
     }
     // Nothing of what the client has sent waits here, and more is to come.
-    const isClientSilent = this.#sent !== undefined && !this.#sent.writableEnded && this.#sent.writableLength + this.#sent.readableLength === 0
-    this.end(isClientSilent ? new UpstreamError(408, 'The body of the request is too slow.') : new UpstreamError(504, 'The upstream is too slow'))
+    const isClientSilent = this.#sent !== undefined && !this.#sent.writableEnded &&
+      this.#sent.writableLength + this.#sent.readableLength === 0
+    this.end(
+      isClientSilent
+        ? new UpstreamError(408, 'The body of the request is too slow.')
+        : new UpstreamError(504, 'The upstream is too slow')
+    )
   }
 }
 

@@ -2,10 +2,22 @@ import { compile } from '@fastify/proxy-addr'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
-import { baseOf, escapeNonAscii, normalizeEscapes, parseHttpUrl, parsePort, parseScheme, parseWireAuthority, removeDotSegments, splitHttpUrl } from './http-url.ts'
+import {
+  baseOf,
+  escapeNonAscii,
+  normalizeEscapes,
+  parseHttpUrl,
+  parsePort,
+  parseScheme,
+  parseWireAuthority,
+  removeDotSegments,
+  splitHttpUrl
+} from './http-url.ts'
 import type { Authority, BaseUrl, HttpScheme } from './http-url.ts'
 
-/** `true` for every peer, `false` for none, or addresses, CIDRs and the names `loopback`, `linklocal`, `uniquelocal`. */
+/**
+ * `true` for every peer, `false` for none, or addresses, CIDRs and the names `loopback`, `linklocal`, `uniquelocal`.
+ */
 export type TrustProxy = boolean | readonly string[]
 
 /** A function of the app that decides about peers, as for Fastify. The peer is hop 0. Only `true` is trust. */
@@ -24,13 +36,16 @@ const MAX_PREFIX_CHARS = 2048
 const MAX_PREFIX_ENTRIES = 16
 
 /**
- * Keeps the results of a pure function for the last few texts, so that a host that every request carries is parsed once. Refused
- * texts (undefined) are not kept: they would push out good ones. A full memo starts over, so its memory is bounded however many
- * texts arrive.
+ * Keeps the results of a pure function for the last few texts, so that a host that every request carries is parsed
+ * once. Refused texts (undefined) are not kept: they would push out good ones. A full memo starts over, so its memory
+ * is bounded however many texts arrive.
  */
-export function memoize<Result> (parse: (text: string) => Result | undefined, maxEntries: number): (text: string) => Result | undefined {
+export function memoize<Result> (
+  parse: (text: string) => Result | undefined,
+  maxEntries: number
+): (text: string) => Result | undefined {
   const results = new Map<string, Result>()
-  return (text) => {
+  return text => {
     const kept = results.get(text)
     if (kept !== undefined) return kept
     const result = parse(text)
@@ -42,17 +57,20 @@ export function memoize<Result> (parse: (text: string) => Result | undefined, ma
 }
 
 /**
- * Makes the predicate that says whether the forwarded headers of a peer count. An IPv4-mapped IPv6 address counts as the IPv4 address in
- * it. A peer without an address (a unix socket, or a closed connection) is trusted only under `true`, because a list names addresses.
+ * Makes the predicate that says whether the forwarded headers of a peer count. An IPv4-mapped IPv6 address counts as
+ * the IPv4 address in it. A peer without an address (a unix socket, or a closed connection) is trusted only under
+ * `true`, because a list names addresses.
  * @throws TypeError for an entry that is not an address, CIDR or name
  */
 export function createPeerTrust (trustProxy: TrustProxy | AppTrust): (remoteAddress: string | undefined) => boolean {
   if (trustProxy === true) return () => true
   if (trustProxy === false) return () => false
-  if (typeof trustProxy === 'function') return (remoteAddress) => remoteAddress !== undefined && trustProxy(remoteAddress, 0) === true
+  if (typeof trustProxy === 'function') {
+    return remoteAddress => remoteAddress !== undefined && trustProxy(remoteAddress, 0) === true
+  }
   const matches = compile([...trustProxy])
-  const verdictOn = memoize((address) => ({ trusted: matches(address, 0) }), MAX_ADDRESSES)
-  return (remoteAddress) => remoteAddress !== undefined && verdictOn(remoteAddress)!.trusted
+  const verdictOn = memoize(address => ({ trusted: matches(address, 0) }), MAX_ADDRESSES)
+  return remoteAddress => remoteAddress !== undefined && verdictOn(remoteAddress)!.trusted
 }
 
 /** A host with its two possible base URLs. They are made once. */
@@ -63,7 +81,7 @@ interface HostEntry {
 }
 
 /** Reads a host from a header. A valid host is kept for the next request. Undefined if it is not a host. */
-export const readHost = memoize<HostEntry>((text) => {
+export const readHost = memoize<HostEntry>(text => {
   const authority = parseWireAuthority(text)
   return authority && { authority, http: baseOf('http', authority), https: baseOf('https', authority) }
 }, MAX_HOSTS)
@@ -74,8 +92,8 @@ const SEGMENTS = /^(?:\/(?:[A-Za-z0-9._~!$&'()*+;=:@-]|%[0-9A-Fa-f]{2})+)*$/
 const UNCLEAR_ESCAPE = /%(?:2[ef]|5c|[01][0-9a-f]|7f)/i
 
 /**
- * Reads a path under which the service is mounted: plain segments, each after a slash. One slash at the end is dropped, so `/` is the
- * empty prefix. Returns it in normal form, or undefined if it is not such a path.
+ * Reads a path under which the service is mounted: plain segments, each after a slash. One slash at the end is dropped,
+ * so `/` is the empty prefix. Returns it in normal form, or undefined if it is not such a path.
  */
 function parsePrefix (text: string): string | undefined {
   if (text.length > MAX_PREFIX_CHARS || !text.startsWith('/')) return undefined
@@ -105,14 +123,15 @@ function refuseForwarded (header: string): never {
   throw new Refusal('forwarded_invalid', { detail: { header } })
 }
 
-// One parameter, or nothing, up to the next separator or the end. At each position one alternative fits, so the time is linear.
-// RFC 7239 requires quotes around a value with a colon. Many proxies send `host=name:8443`, which has only one meaning.
+// One parameter, or nothing, up to the next separator or the end. At each position one alternative fits, so the time is
+// linear. RFC 7239 requires quotes around a value with a colon. Many proxies send `host=name:8443`, which has only one
+// meaning.
 const PARAMETER = /[ \t]*(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)=(?:"((?:[^"\\]|\\.)*)"|([^ \t,;="]+))[ \t]*)?([,;]|$)/gsy
 
 /**
- * Reads the last element of a Forwarded header (RFC 7239 section 4), which the nearest proxy wrote: its parameters, unquoted and not yet
- * validated. Undefined if any part of the value is malformed (an open quote would swallow the next element), if an element has a parameter
- * twice, or if the last element is empty.
+ * Reads the last element of a Forwarded header (RFC 7239 section 4), which the nearest proxy wrote: its parameters,
+ * unquoted and not yet validated. Undefined if any part of the value is malformed (an open quote would swallow the next
+ * element), if an element has a parameter twice, or if the last element is empty.
  */
 function parseForwarded (text: string): ReadonlyMap<string, string> | undefined {
   const element = new Map<string, string>()
@@ -130,7 +149,8 @@ function parseForwarded (text: string): ReadonlyMap<string, string> | undefined 
 
 type Parse<Piece> = (text: string) => Piece | undefined
 
-// An empty header is refused like any other text that is no scheme, host, port or prefix: the proxy meant to name one and failed.
+// An empty header is refused like any other text that is no scheme, host, port or prefix: the proxy meant to name one
+// and failed.
 function readWith<Piece> (headers: IncomingHttpHeaders, name: string, parse: Parse<Piece>): Piece | undefined {
   const value = headers[name]
   if (value === undefined) return undefined
@@ -142,7 +162,9 @@ function readLast<Piece> (headers: IncomingHttpHeaders, name: string, parse: Par
   return readWith(headers, name, text => parse(text.slice(text.lastIndexOf(',') + 1).trim()))
 }
 
-function readForwarded (headers: IncomingHttpHeaders): { scheme: HttpScheme | undefined, authority: Authority | undefined } {
+function readForwarded (
+  headers: IncomingHttpHeaders
+): { scheme: HttpScheme | undefined, authority: Authority | undefined } {
   const element = readWith(headers, 'forwarded', parseForwarded)
   const proto = element?.get('proto')
   const host = element?.get('host')
@@ -153,17 +175,21 @@ function readForwarded (headers: IncomingHttpHeaders): { scheme: HttpScheme | un
 }
 
 /**
- * The URL that the client used, by a trusted proxy: the last entry of X-Forwarded-Proto, -Host and -Port, and all entries of
- * X-Forwarded-Prefix in order. Forwarded (RFC 7239) is read if there is neither X-Forwarded-Proto nor X-Forwarded-Host. The connection and
- * Host say what the proxy does not name.
+ * The URL that the client used, by a trusted proxy: the last entry of X-Forwarded-Proto, -Host and -Port, and all
+ * entries of X-Forwarded-Prefix in order. Forwarded (RFC 7239) is read if there is neither X-Forwarded-Proto nor
+ * X-Forwarded-Host. The connection and Host say what the proxy does not name.
  * @throws Refusal forwarded_invalid, with the name of the header, if a part that is used is not valid; host_invalid
  */
 function readBehindProxy ({ headers, host, encrypted }: Message): BaseUrl {
-  // A proxy that writes one of the two X- headers seldom touches Forwarded, so a Forwarded header beside them may be the client's.
+  // A proxy that writes one of the two X- headers seldom touches Forwarded, so a Forwarded header beside them may be
+  // the client's.
   const hasNone = headers['x-forwarded-proto'] === undefined && headers['x-forwarded-host'] === undefined
   const forwarded = hasNone
     ? readForwarded(headers)
-    : { scheme: readLast(headers, 'x-forwarded-proto', parseScheme), authority: readLast(headers, 'x-forwarded-host', readAuthority) }
+    : {
+        scheme: readLast(headers, 'x-forwarded-proto', parseScheme),
+        authority: readLast(headers, 'x-forwarded-host', readAuthority)
+      }
   // If a forwarded header names the host, the Host header is not used and not checked closely.
   const authority = forwarded.authority ?? readAuthority(host ?? '')
   const port = authority?.port ?? readLast(headers, 'x-forwarded-port', parsePort)
@@ -172,7 +198,10 @@ function readBehindProxy ({ headers, host, encrypted }: Message): BaseUrl {
   return baseOf(forwarded.scheme ?? (encrypted ? 'https' : 'http'), { host: authority.host, port }, prefix)
 }
 
-/** Reads PUBLIC_URL: an absolute http or https URL, with an optional prefix that a proxy strips. Undefined for any other text. */
+/**
+ * Reads PUBLIC_URL: an absolute http or https URL, with an optional prefix that a proxy strips. Undefined for any other
+ * text.
+ */
 export function parsePublicUrl (text: string): BaseUrl | undefined {
   if (text.includes('?') || text.includes('#')) return undefined
   const url = parseHttpUrl(text)
@@ -184,16 +213,20 @@ export function parsePublicUrl (text: string): BaseUrl | undefined {
 }
 
 /**
- * Makes the function that returns the URL under which the client reaches this service: PUBLIC_URL if it is set, else the forwarded headers
- * of a trusted peer, else the connection and Host. It throws Refusal host_repeated, host_invalid or forwarded_invalid if that is uncertain.
+ * Makes the function that returns the URL under which the client reaches this service: PUBLIC_URL if it is set, else
+ * the forwarded headers of a trusted peer, else the connection and Host. It throws Refusal host_repeated, host_invalid
+ * or forwarded_invalid if that is uncertain.
  * @throws TypeError for a bad setting
  */
 export function createBaseUrlResolver (settings: UrlSettings): (message: Message) => BaseUrl {
   const publicBase = settings.publicUrl === undefined ? undefined : parsePublicUrl(settings.publicUrl)
-  if (settings.publicUrl !== undefined && publicBase === undefined) throw new TypeError('publicUrl is not an absolute http or https URL with a plain path')
+  if (settings.publicUrl !== undefined && publicBase === undefined) {
+    throw new TypeError('publicUrl is not an absolute http or https URL with a plain path')
+  }
   const isTrusted = createPeerTrust(settings.trustProxy)
-  return (message) => {
-    // Hops disagree on which of two Host lines counts (RFC 9112 section 3.2), so two lines are refused wherever the host comes from.
+  return message => {
+    // Hops disagree on which of two Host lines counts (RFC 9112 section 3.2), so two lines are refused wherever the
+    // host comes from.
     if (message.hostCount > 1) throw new Refusal('host_repeated')
     if (publicBase !== undefined) return publicBase
     if (isTrusted(message.remoteAddress)) return readBehindProxy(message)

@@ -47,8 +47,8 @@ export function parsePort (text: string): number | undefined {
   return port >= 1 && port <= 65535 ? port : undefined
 }
 
-// RFC 3986 section 3.2.2 allows sub-delims in a registered name. They are refused here: no name that resolves has them, and some, such as
-// the comma, have a meaning of their own in a forwarded header.
+// RFC 3986 section 3.2.2 allows sub-delims in a registered name. They are refused here: no name that resolves has them,
+// and some, such as the comma, have a meaning of their own in a forwarded header.
 function parseName (text: string): string | undefined {
   if (HOST_CHARS.test(text)) return text.toLowerCase()
   const name = text.includes('%') ? decodeEscapes(text) : text
@@ -66,8 +66,8 @@ function parseBracketed (text: string): string | undefined {
 }
 
 /**
- * Reads host and port: a registered name (also IDN or percent-encoded), IPv4 or bracketed IPv6, then an optional port, which may be
- * empty (RFC 3986 section 6.2.3). Undefined for any other text, including user info.
+ * Reads host and port: a registered name (also IDN or percent-encoded), IPv4 or bracketed IPv6, then an optional port,
+ * which may be empty (RFC 3986 section 6.2.3). Undefined for any other text, including user info.
  */
 export function parseAuthority (text: string): Authority | undefined {
   if (text.length > MAX_TEXT_CHARS) return undefined
@@ -96,19 +96,22 @@ export function baseOf (scheme: HttpScheme, authority: Authority, prefix = ''): 
 const UNRESERVED = /[A-Za-z0-9._~-]/
 
 /**
- * Normalises case and percent-encoding (RFC 3986 sections 6.2.2.1 and 6.2.2.2): `%xx` gets upper-case hex, unreserved characters
- * are decoded, because only these mean the same whether they are escaped or plain (section 2.3), and all else stays. Undefined if a
- * `%` is not followed by two hex digits.
+ * Normalises case and percent-encoding (RFC 3986 sections 6.2.2.1 and 6.2.2.2): `%xx` gets upper-case hex, unreserved
+ * characters are decoded, because only these mean the same whether they are escaped or plain (section 2.3), and all
+ * else stays. Undefined if a `%` is not followed by two hex digits.
  */
 export function normalizeEscapes (path: string): string | undefined {
   if (/%(?![0-9A-Fa-f]{2})/.test(path)) return undefined
-  return path.replace(/%../g, (escape) => {
+  return path.replace(/%../g, escape => {
     const char = String.fromCharCode(parseInt(escape.slice(1), 16))
     return UNRESERVED.test(char) ? char : escape.toUpperCase()
   })
 }
 
-/** Escapes the UTF-8 bytes of characters outside ASCII: each IRI maps to exactly one URI (RFC 3987 section 3.1). Undefined for half a surrogate pair. */
+/**
+ * Escapes the UTF-8 bytes of characters outside ASCII: each IRI maps to exactly one URI (RFC 3987 section 3.1).
+ * Undefined for half a surrogate pair.
+ */
 export function escapeNonAscii (path: string): string | undefined {
   return path.isWellFormed() ? path.replace(/[\u0080-\uffff]+/g, encodeURIComponent) : undefined
 }
@@ -148,8 +151,9 @@ function causeOf (char: string): string {
 
 /**
  * Returns the path of a request target that begins with its path, in normal form and without the query.
- * @throws Refusal target_path, with the `cause`, if router and proof could read two different resources from the target: dot segments, also
- * as `%2e`, back-slashes, control characters, a fragment, bytes outside ASCII, broken escapes
+ * @throws Refusal target_path, with the `cause`, if router and proof could read two different resources from the
+ * target: dot segments, also as `%2e`, back-slashes, control characters, a fragment, bytes outside ASCII, broken
+ * escapes
  */
 export function readTargetPath (target: string): string {
   const query = target.indexOf('?')
@@ -173,10 +177,15 @@ export interface HttpUrl extends Authority {
 /** Why a text is not such a URL. */
 export type HttpUrlFault = 'not_absolute' | 'user_info' | 'authority' | 'path'
 
-/** The parts of an absolute http or https URL as they were written. The authority ends at the first `/`, `?` or `#` (RFC 3986 section 3.2). */
+/**
+ * The parts of an absolute http or https URL as they were written. The authority ends at the first `/`, `?` or `#` (RFC
+ * 3986 section 3.2).
+ */
 export function splitHttpUrl (text: string): { scheme: HttpScheme, authority: string, rest: string } | undefined {
   const [start = '', scheme, authority = ''] = /^(https?):\/\/([^/?#]*)/i.exec(text) ?? []
-  return scheme === undefined ? undefined : { scheme: scheme.toLowerCase() as HttpScheme, authority, rest: text.slice(start.length) }
+  return scheme === undefined
+    ? undefined
+    : { scheme: scheme.toLowerCase() as HttpScheme, authority, rest: text.slice(start.length) }
 }
 
 function normalizePath (path: string): string | undefined {
@@ -187,8 +196,9 @@ function normalizePath (path: string): string | undefined {
 }
 
 /**
- * Reads an absolute URL into normal form by syntax and scheme (RFC 3986 sections 6.2.2 and 6.2.3), without query and fragment: dot segments
- * are resolved, and an empty path becomes `/`. The scheme's default port is kept. Returns the fault of any other text. Never throws.
+ * Reads an absolute URL into normal form by syntax and scheme (RFC 3986 sections 6.2.2 and 6.2.3), without query and
+ * fragment: dot segments are resolved, and an empty path becomes `/`. The scheme's default port is kept. Returns the
+ * fault of any other text. Never throws.
  */
 export function parseHttpUrl (text: string): HttpUrl | HttpUrlFault {
   const parts = splitHttpUrl(text)

@@ -19,11 +19,21 @@ export interface RequestUrl {
 }
 
 /** The place at which `htu` and the URL of the request differ: a stable word for logs and for advice. */
-export type HtuCause = 'scheme' | 'host' | 'port' | 'prefix' | 'prefix_extra' | 'trailing_slash' | 'path_case' | 'path_rewritten' | 'path'
+export type HtuCause =
+  | 'scheme'
+  | 'host'
+  | 'port'
+  | 'prefix'
+  | 'prefix_extra'
+  | 'trailing_slash'
+  | 'path_case'
+  | 'path_rewritten'
+  | 'path'
 
 const MAX_LOGGED_CHARS = 512
 
-const shorten = (url: string): string => url.length <= MAX_LOGGED_CHARS ? url : url.slice(0, MAX_LOGGED_CHARS - 3) + '...'
+const shorten = (url: string): string =>
+  url.length <= MAX_LOGGED_CHARS ? url : url.slice(0, MAX_LOGGED_CHARS - 3) + '...'
 
 const withoutPort = (host: string): string => host.replace(/:[0-9]+$/, '')
 
@@ -49,10 +59,11 @@ function findCause (htu: HttpUrl, htuHost: string, url: RequestUrl): HtuCause {
 }
 
 /**
- * Compares the `htu` of a proof with the URL of the request (RFC 9449 section 4.3 check 9), in normal form by syntax and scheme (RFC 3986
- * sections 6.2.2 and 6.2.3). Equal strings decide at once. Query and fragment of `htu` do not count.
- * @throws Refusal htu_invalid with its `cause` if `htu` is not an absolute http or https URL or holds user info; htu_mismatch with the two
- * URLs (bounded, without query) and the `cause` if it is another URL
+ * Compares the `htu` of a proof with the URL of the request (RFC 9449 section 4.3 check 9), in normal form by syntax
+ * and scheme (RFC 3986 sections 6.2.2 and 6.2.3). Equal strings decide at once. Query and fragment of `htu` do not
+ * count.
+ * @throws Refusal htu_invalid with its `cause` if `htu` is not an absolute http or https URL or holds user info;
+ * htu_mismatch with the two URLs (bounded, without query) and the `cause` if it is another URL
  */
 export function verifyHtu (htu: string, url: RequestUrl): void {
   if (htu === url.href) return
@@ -60,7 +71,9 @@ export function verifyHtu (htu: string, url: RequestUrl): void {
   if (typeof parsed === 'string') throw new Refusal('htu_invalid', { detail: { cause: parsed } })
   const { host, href } = baseOf(parsed.scheme, parsed)
   if (href + parsed.path === url.href) return
-  throw new Refusal('htu_mismatch', { detail: { htu: shorten(href + parsed.path), url: shorten(url.href), cause: findCause(parsed, host, url) } })
+  throw new Refusal('htu_mismatch', {
+    detail: { htu: shorten(href + parsed.path), url: shorten(url.href), cause: findCause(parsed, host, url) }
+  })
 }
 
 // Both are read under the scheme of the target, so either may leave out a default port.
@@ -75,25 +88,32 @@ function isHostOf (message: Message, scheme: HttpScheme, authorityText: string):
 function readAbsoluteTarget (message: Message, base: BaseUrl, isFixedBase: boolean): string {
   const target = splitHttpUrl(message.target)
   if (target === undefined) throw new Refusal('target_path', { detail: { cause: 'form' } })
-  if (!isHostOf(message, target.scheme, target.authority)) throw new Refusal('target_authority', { detail: { cause: 'host' } })
-  // RFC 9110 section 7.4: an https target must not be answered if the client did not use https, unless PUBLIC_URL says so. A proxy that
-  // ends TLS may write http.
-  if (target.scheme === 'https' && base.scheme === 'http' && !isFixedBase) throw new Refusal('target_authority', { detail: { cause: 'scheme' } })
+  if (!isHostOf(message, target.scheme, target.authority)) {
+    throw new Refusal('target_authority', { detail: { cause: 'host' } })
+  }
+  // RFC 9110 section 7.4: an https target must not be answered if the client did not use https, unless PUBLIC_URL says
+  // so. A proxy that ends TLS may write http.
+  if (target.scheme === 'https' && base.scheme === 'http' && !isFixedBase) {
+    throw new Refusal('target_authority', { detail: { cause: 'scheme' } })
+  }
   return readTargetPath(target.rest) || '/'
 }
 
 /**
- * Makes the function that returns the URL that the client used, to be compared with the `htu` of a proof (RFC 9449 section 4.3): scheme,
- * host and prefix as createBaseUrlResolver decides, then the path of the request target. If the URL is uncertain, it does not guess, and
- * throws Refusal host_repeated, host_invalid, forwarded_invalid, target_authority or target_path.
+ * Makes the function that returns the URL that the client used, to be compared with the `htu` of a proof (RFC 9449
+ * section 4.3): scheme, host and prefix as createBaseUrlResolver decides, then the path of the request target. If the
+ * URL is uncertain, it does not guess, and throws Refusal host_repeated, host_invalid, forwarded_invalid,
+ * target_authority or target_path.
  * @throws TypeError for a bad setting
  */
 export function createRequestUrlResolver (settings: UrlSettings): (message: Message) => RequestUrl {
   const resolveBase = createBaseUrlResolver(settings)
   const isFixedBase = settings.publicUrl !== undefined
-  return (message) => {
+  return message => {
     const base = resolveBase(message)
-    const path = message.target.startsWith('/') ? readTargetPath(message.target) : readAbsoluteTarget(message, base, isFixedBase)
+    const path = message.target.startsWith('/')
+      ? readTargetPath(message.target)
+      : readAbsoluteTarget(message, base, isFixedBase)
     return urlUnder(base, path)
   }
 }
@@ -103,8 +123,8 @@ function urlUnder (base: BaseUrl, path: string): RequestUrl {
 }
 
 /**
- * The URL that the client used, by the word of a trusted proxy. Each part has been read by its own grammar before they are joined, so that
- * none can change where another begins.
+ * The URL that the client used, by the word of a trusted proxy. Each part has been read by its own grammar before they
+ * are joined, so that none can change where another begins.
  * @param target it begins with its path. The query is left out
  * @throws Refusal target_path
  */

@@ -11,15 +11,20 @@ const require = createRequire(import.meta.url)
 type MakeDocument = (options?: { readonly yaml?: boolean }) => AppDocument | string
 
 /** A scope of the app with a document of its own. */
-interface Documented { swagger: MakeDocument }
+interface Documented {
+  swagger: MakeDocument
+}
 
 /**
- * Describes the guards in the documents that an @fastify/swagger of the app makes, wherever it is registered. Without one it does nothing.
+ * Describes the guards in the documents that an @fastify/swagger of the app makes, wherever it is registered. Without
+ * one it does nothing.
  */
 export default fp(async (app: FastifyInstance) => {
   const noted: Array<{ readonly scope: FastifyInstance, readonly route: RouteOptions, readonly own: RouteOptions }> = []
   // Another plugin may wrap the hooks of the route after this.
-  const note = function (this: FastifyInstance, route: RouteOptions): void { noted.push({ scope: this, route, own: { ...route } }) }
+  const note = function (this: FastifyInstance, route: RouteOptions): void {
+    noted.push({ scope: this, route, own: { ...route } })
+  }
   app.addHook('onRoute', note)
   const guardsAround = noteWrapped(app, note)
   app.addHook('onReady', async () => {
@@ -50,8 +55,8 @@ export default fp(async (app: FastifyInstance) => {
 }, { name: 'holdfast-app-document' })
 
 /**
- * If @fastify/otel came first, it wraps each hook, and a guard in it shows no more. So routes are noted before it sees them, and guards that
- * are added to a scope before it wraps them.
+ * If @fastify/otel came first, it wraps each hook, and a guard in it shows no more. So routes are noted before it sees
+ * them, and guards that are added to a scope before it wraps them.
  * @returns the guards around a scope that it may have wrapped
  */
 function noteWrapped (app: FastifyInstance, note: (route: RouteOptions) => void): (scope: object) => RouteHooks {
@@ -65,7 +70,9 @@ function noteWrapped (app: FastifyInstance, note: (route: RouteOptions) => void)
     return Reflect.apply(addHook, this, [name, hook]) as FastifyInstance
   } as typeof addHook
   return scope => {
-    const around = added.filter(({ scope: owner }) => owner === scope || Object.prototype.isPrototypeOf.call(owner, scope)).map(({ hooks }) => hooks)
+    const around = added.filter(({ scope: owner }) =>
+      owner === scope || Object.prototype.isPrototypeOf.call(owner, scope)
+    ).map(({ hooks }) => hooks)
     return Object.fromEntries(PHASES.map(phase => [phase, around.flatMap(hooks => [hooks[phase] ?? []].flat())]))
   }
 }
@@ -81,7 +88,11 @@ const described = new WeakSet<object>()
 /** The scope around this one, or itself, that @fastify/swagger has decorated. */
 function documentedScopeOf (scope: object): Documented | undefined {
   for (let owner: object | null = scope; owner; owner = Object.getPrototypeOf(owner) as object | null) {
-    if (Object.hasOwn(owner, 'swagger')) return typeof (owner as Documented).swagger === 'function' ? owner as Documented : undefined
+    if (Object.hasOwn(owner, 'swagger')) {
+      return typeof (owner as Documented).swagger === 'function'
+        ? owner as Documented
+        : undefined
+    }
   }
   return undefined
 }
@@ -89,7 +100,15 @@ function documentedScopeOf (scope: object): Documented | undefined {
 /** Written by @fastify/swagger itself, from a finished document: the app has the package. */
 function yamlOf (document: AppDocument): string {
   let write: MakeDocument
-  loadSwagger()({ decorate: (_name: string, make: MakeDocument) => { write = make } }, { mode: 'static', specification: { document } }, () => {})
+  loadSwagger()(
+    {
+      decorate: (_name: string, make: MakeDocument) => {
+        write = make
+      }
+    },
+    { mode: 'static', specification: { document } },
+    () => {}
+  )
   return write!({ yaml: true }) as string
 }
 
@@ -100,6 +119,9 @@ function loadSwagger (): Swagger {
   try {
     return require('@fastify/swagger') as Swagger
   } catch (error) {
-    throw new Error('The document cannot be written as YAML, because the guard finds no @fastify/swagger beside it. As JSON it can.', { cause: error })
+    throw new Error(
+      'The document cannot be written as YAML, because the guard finds no @fastify/swagger beside it. As JSON it can.',
+      { cause: error }
+    )
   }
 }

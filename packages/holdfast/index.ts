@@ -7,8 +7,9 @@ import revocation from '../../routes/revocation.ts'
 import appDocument from './app-document.ts'
 
 /**
- * The guard as a Fastify plugin: `await app.register(holdfast, { idp: { domain, audience } })`. With the section `revocation` it serves
- * the endpoints under `/revocation`, too. If the app has @fastify/swagger, its document shows the guards.
+ * The guard as a Fastify plugin: `await app.register(holdfast, { idp: { domain, audience } })`. With the section
+ * `revocation` it serves the endpoints under `/revocation`, too. If the app has @fastify/swagger, its document shows
+ * the guards.
  * @example await app.register(holdfast, { idp: { domain: 'tenant.example', audience: 'https://api.example' } })
  */
 export default fp<HoldfastOptions>(async (app, options) => {
@@ -18,16 +19,41 @@ export default fp<HoldfastOptions>(async (app, options) => {
   await app.register(appDocument)
   await app.register(revocation)
 }, { name: 'holdfast-guard', fastify: '>=5 <7' })
-/** Its interfaces are exported as a whole, so that `declare module 'holdfast' { interface AccessTokenClaims { ... } }` merges into it. */
+/**
+ * Its interfaces are exported as a whole, so that `declare module 'holdfast' { interface AccessTokenClaims { ... } }`
+ * merges into it.
+ */
 export * from '../../lib/token/access-token-claims.ts'
 export { Refusal, REFUSALS } from '../../lib/refusal.ts'
 export type { RefusalDetail, RefusalKind, RefusalReason } from '../../lib/refusal.ts'
 export { SettingsError } from '../../lib/settings/problems.ts'
 export type {
-  AuditOptions, EnvironmentOptions, FileOptions, GateOptions, GateRuleOptions, HoldfastOptions, IntrospectionOptions, IssuerLookup, IssuerOptions, LogoutOptions, McpTargetOptions, RevocationOptions, SecretOption, TransmitterOptions
+  AuditOptions,
+  EnvironmentOptions,
+  FileOptions,
+  GateOptions,
+  GateRuleOptions,
+  HoldfastOptions,
+  IntrospectionOptions,
+  IssuerLookup,
+  IssuerOptions,
+  LogoutOptions,
+  McpTargetOptions,
+  RevocationOptions,
+  SecretOption,
+  TransmitterOptions
 } from '../../lib/settings/option-types.ts'
 export type {
-  AnyScope, AuthorizationDetail, ClaimRequirement, ClaimRule, ClaimValue, DetailRequirement, Predicate, RequiredScopes, Requirement, RequirementOptions
+  AnyScope,
+  AuthorizationDetail,
+  ClaimRequirement,
+  ClaimRule,
+  ClaimValue,
+  DetailRequirement,
+  Predicate,
+  RequiredScopes,
+  Requirement,
+  RequirementOptions
 } from '../../lib/requirement/requirement.ts'
 export type { AuthScheme } from '../../lib/credentials.ts'
 export type { GuardHook, RequestAuth } from '../../plugins/auth.ts'

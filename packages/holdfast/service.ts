@@ -5,17 +5,29 @@ import { kTestDoubles } from '../../server/surroundings.ts'
 import type { MayHaveTestDoubles } from '../../server/surroundings.ts'
 
 /** The packages of the service beside those of the guard: optional peers of this package. */
-const SERVICE_PACKAGES = ['@fastify/autoload', '@fastify/cors', '@fastify/env', '@fastify/helmet', '@fastify/sensible', '@fastify/swagger', '@fastify/under-pressure', 'prom-client'] as const
+const SERVICE_PACKAGES = [
+  '@fastify/autoload',
+  '@fastify/cors',
+  '@fastify/env',
+  '@fastify/helmet',
+  '@fastify/sensible',
+  '@fastify/swagger',
+  '@fastify/under-pressure',
+  'prom-client'
+] as const
 
 /**
- * The whole service as a plugin with the options of the guard. It stays in its own scope, so its error answers and its hooks do not
- * reach the routes of the app around it.
+ * The whole service as a plugin with the options of the guard. It stays in its own scope, so its error answers and its
+ * hooks do not reach the routes of the app around it.
  * @throws Error that names the packages that are missing
- * @example await app.register(service, { prefix: '/svc', idp: { domain: 'tenant.example', audience: 'https://api.example' } })
+ * @example
+ * await app.register(service, { prefix: '/svc', idp: { domain: 'tenant.example', audience: 'https://api.example' } })
  */
 const service: FastifyPluginAsync<HoldfastOptions> = async (app, options) => {
   const missing = SERVICE_PACKAGES.filter(name => !isInstalled(name))
-  if (missing.length > 0) throw new Error(`holdfast/service needs packages that are not installed: npm i ${missing.join(' ')}`)
+  if (missing.length > 0) {
+    throw new Error(`holdfast/service needs packages that are not installed: npm i ${missing.join(' ')}`)
+  }
   // Only the service loads it: it imports those packages.
   const { holdfast, readSettings } = await import('../../holdfast.ts')
   const settings = await readSettings(withTrustOf(app, settingsFromOptions(ownOptions(options))).options, NO_FAULTS)

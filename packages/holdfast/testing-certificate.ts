@@ -2,14 +2,17 @@ import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import type { LightMyRequestResponse } from 'fastify'
 import type { InjectableApp, InjectedRequest } from './testing-client.ts'
 
-/** The headers of a request whose certificate a proxy passes on, in each form: RFC 9440, nginx, Envoy. An app reads at most one. */
+/**
+ * The headers of a request whose certificate a proxy passes on, in each form: RFC 9440, nginx, Envoy. An app reads at
+ * most one.
+ */
 export type CertificateHeaders = {
   /** The token, with the scheme Bearer. */
-  readonly authorization: string
+  readonly authorization: string,
   /** The certificate by RFC 9440. */
-  readonly 'client-cert': string
+  readonly 'client-cert': string,
   /** The certificate as nginx passes it on. */
-  readonly 'x-ssl-client-cert': string
+  readonly 'x-ssl-client-cert': string,
   /** The certificate as Envoy passes it on. */
   readonly 'x-forwarded-client-cert': string
 }
@@ -63,20 +66,52 @@ function headersOf (token: string, der: Buffer): CertificateHeaders {
   }
 }
 
-const pemOf = (der: Buffer): string => `-----BEGIN CERTIFICATE-----\n${der.toString('base64').replace(/.{64}(?=.)/g, '$&\n')}\n-----END CERTIFICATE-----\n`
+const pemOf = (der: Buffer): string =>
+  `-----BEGIN CERTIFICATE-----\n${der.toString('base64').replace(/.{64}(?=.)/g, '$&\n')}\n-----END CERTIFICATE-----\n`
 
-const [INTEGER, BIT_STRING, OBJECT_ID, UTF8, UTC_TIME, SEQUENCE, SET, VERSION] = [0x02, 0x03, 0x06, 0x0c, 0x17, 0x30, 0x31, 0xa0] as const
+const [INTEGER, BIT_STRING, OBJECT_ID, UTF8, UTC_TIME, SEQUENCE, SET, VERSION] = [
+  0x02,
+  0x03,
+  0x06,
+  0x0c,
+  0x17,
+  0x30,
+  0x31,
+  0xa0
+] as const
 
 /** A self-signed certificate of a fresh key (RFC 5280 section 4.1). */
 function makeCertificate (): Buffer {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519')
   const algorithm = node(SEQUENCE, node(OBJECT_ID, Buffer.from('2b6570', 'hex')))
-  const commonName = node(SEQUENCE, node(OBJECT_ID, Buffer.from('550403', 'hex')), node(UTF8, Buffer.from('test client')))
+  const commonName = node(
+    SEQUENCE,
+    node(OBJECT_ID, Buffer.from('550403', 'hex')),
+    node(UTF8, Buffer.from('test client'))
+  )
   const name = node(SEQUENCE, node(SET, commonName))
   const serial = Buffer.concat([Buffer.from([1]), randomBytes(15)])
-  const validity = node(SEQUENCE, node(UTC_TIME, Buffer.from('200101000000Z')), node(UTC_TIME, Buffer.from('491231235959Z')))
-  const body = node(SEQUENCE, node(VERSION, node(INTEGER, Buffer.from([2]))), node(INTEGER, serial), algorithm, name, validity, name, publicKey.export({ type: 'spki', format: 'der' }))
-  return node(SEQUENCE, body, algorithm, node(BIT_STRING, Buffer.concat([Buffer.from([0]), sign(null, body, privateKey)])))
+  const validity = node(
+    SEQUENCE,
+    node(UTC_TIME, Buffer.from('200101000000Z')),
+    node(UTC_TIME, Buffer.from('491231235959Z'))
+  )
+  const body = node(
+    SEQUENCE,
+    node(VERSION, node(INTEGER, Buffer.from([2]))),
+    node(INTEGER, serial),
+    algorithm,
+    name,
+    validity,
+    name,
+    publicKey.export({ type: 'spki', format: 'der' })
+  )
+  return node(
+    SEQUENCE,
+    body,
+    algorithm,
+    node(BIT_STRING, Buffer.concat([Buffer.from([0]), sign(null, body, privateKey)]))
+  )
 }
 
 /** A value of ASN.1 in DER, shorter than 64 KiB. */

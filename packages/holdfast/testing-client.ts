@@ -4,7 +4,7 @@ import type { InjectOptions, LightMyRequestResponse } from 'fastify'
 /** The two headers of a request by DPoP. */
 export type ProofHeaders = {
   /** The token, with the scheme DPoP. */
-  readonly authorization: string
+  readonly authorization: string,
   /** The proof. */
   readonly dpop: string
 }
@@ -41,7 +41,8 @@ export interface TestClient {
   headers (method: string, url: string, nonce?: string): ProofHeaders
   /**
    * Sends a request with a fresh proof, and once more with the service's nonce if it asks for one.
-   * @example const { statusCode } = await client.inject(app, { method: 'POST', url: '/orders', payload: { item: 7 } }) // 200
+   * @example
+   * const { statusCode } = await client.inject(app, { method: 'POST', url: '/orders', payload: { item: 7 } }) // 200
    */
   inject (app: InjectableApp, request: InjectedRequest): Promise<LightMyRequestResponse>
   /**
@@ -73,11 +74,22 @@ export function createTestClient ({ publicUrl, now, tokenFor }: TestClientOption
   const ath = createHash('sha256').update(token).digest('base64url')
 
   function headersBy (by: ProofKey, method: string, url: string, nonce?: string): ProofHeaders {
-    const dpop = by.sign({ jti: randomUUID(), htm: method.toUpperCase(), htu: url.replace(/[?#].*$/, ''), iat: now(), ath, nonce })
+    const dpop = by.sign({
+      jti: randomUUID(),
+      htm: method.toUpperCase(),
+      htu: url.replace(/[?#].*$/, ''),
+      iat: now(),
+      ath,
+      nonce
+    })
     return { authorization: `DPoP ${token}`, dpop }
   }
 
-  async function send (app: InjectableApp, request: InjectedRequest, by: ProofKey): Promise<{ answer: LightMyRequestResponse, repeat: () => Promise<LightMyRequestResponse> }> {
+  async function send (
+    app: InjectableApp,
+    request: InjectedRequest,
+    by: ProofKey
+  ): Promise<{ answer: LightMyRequestResponse, repeat: () => Promise<LightMyRequestResponse> }> {
     const options = typeof request === 'string' ? { url: request } : request
     const attempt = async (nonce?: string) => {
       const proof = headersBy(by, options.method ?? 'GET', absolute(options), nonce)
@@ -102,7 +114,9 @@ export function createTestClient ({ publicUrl, now, tokenFor }: TestClientOption
     inject: async (app, request) => (await send(app, request, key)).answer,
     async replay (app, request) {
       const { answer, repeat } = await send(app, request, key)
-      if (answer.statusCode === 401) throw new Error(`The first request is refused already, so there is nothing to replay: ${answer.body}`)
+      if (answer.statusCode === 401) {
+        throw new Error(`The first request is refused already, so there is nothing to replay: ${answer.body}`)
+      }
       return repeat()
     },
     stolen: async (app, request) => (await send(app, request, makeProofKey())).answer

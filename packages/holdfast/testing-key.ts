@@ -16,7 +16,9 @@ export async function makeSigningKey (): Promise<SigningKey> {
   return {
     jwk: { ...publicKey.export({ format: 'jwk' }), kid: KEY_ID, use: 'sig', alg: 'RS256' },
     sign (typ, claims) {
-      const input = [{ alg: 'RS256', typ, kid: KEY_ID }, claims].map(part => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
+      const input = [{ alg: 'RS256', typ, kid: KEY_ID }, claims].map(part =>
+        Buffer.from(JSON.stringify(part)).toString('base64url')
+      ).join('.')
       return `${input}.${sign('sha256', Buffer.from(input), privateKey).toString('base64url')}`
     }
   }

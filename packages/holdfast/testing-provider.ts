@@ -20,7 +20,10 @@ export interface ProvidersInMemory {
 export function createProviders (now: () => number): ProvidersInMemory {
   const documents = new Map<string, object>()
   const opaque = new Map<string, Readonly<Record<string, unknown>>>()
-  const answer = (status: number, document: object = {}): ProviderAnswer => ({ status, body: Buffer.from(JSON.stringify(document)) })
+  const answer = (status: number, document: object = {}): ProviderAnswer => ({
+    status,
+    body: Buffer.from(JSON.stringify(document))
+  })
 
   function about (url: string, token: string | null): object {
     const claims = opaque.get(`${url} ${token}`)
@@ -33,7 +36,9 @@ export function createProviders (now: () => number): ProvidersInMemory {
       open: () => ({
         async send (url, request) {
           if (!request) return documents.has(url) ? answer(200, documents.get(url)) : answer(404)
-          return request.headers.authorization === AUTHORIZATION ? answer(200, about(url, new URLSearchParams(request.body).get('token'))) : answer(401)
+          return request.headers.authorization === AUTHORIZATION
+            ? answer(200, about(url, new URLSearchParams(request.body).get('token')))
+            : answer(401)
         },
         close () {}
       }),
@@ -44,12 +49,20 @@ export function createProviders (now: () => number): ProvidersInMemory {
       documents.set(at.discovery, { issuer, jwks_uri: at.keys, introspection_endpoint: at.introspection })
       documents.set(at.keys, keySet)
     },
-    publish: (url, document) => { documents.set(url, document) },
-    know: (issuer, token, claims) => { opaque.set(`${addressesOf(issuer).introspection} ${token}`, claims) }
+    publish: (url, document) => {
+      documents.set(url, document)
+    },
+    know: (issuer, token, claims) => {
+      opaque.set(`${addressesOf(issuer).introspection} ${token}`, claims)
+    }
   }
 }
 
 function addressesOf (issuer: string): Record<'discovery' | 'keys' | 'introspection', string> {
   const base = issuer.endsWith('/') ? issuer : `${issuer}/`
-  return { discovery: `${base}.well-known/openid-configuration`, keys: `${base}.well-known/jwks.json`, introspection: `${base}introspect` }
+  return {
+    discovery: `${base}.well-known/openid-configuration`,
+    keys: `${base}.well-known/jwks.json`,
+    introspection: `${base}introspect`
+  }
 }

@@ -20,17 +20,32 @@ export interface TestRevocation {
 }
 
 /**
- * What a revocation by a test changes: the same as a log-out of the user, the end of the session, or the end of the token.
+ * What a revocation by a test changes: the same as a log-out of the user, the end of the session, or the end of the
+ * token.
  * @returns what makes the entries for one app
  * @throws TypeError
  */
-export function readRevocation (what: TestRevocation): (facts: { readonly issuer: string, readonly now: number, readonly namesOf: ClaimNamesOf }) => readonly RevocationEntry[] {
+export function readRevocation (
+  what: TestRevocation
+): (
+    facts: { readonly issuer: string, readonly now: number, readonly namesOf: ClaimNamesOf }
+  ) => readonly RevocationEntry[] {
   const named = Object.entries(what).filter(([, value]) => value !== undefined)
   const [[kind, value] = []] = named
-  if (named.length !== 1 || (kind !== 'sub' && kind !== 'sid' && kind !== 'jti') || typeof value !== 'string') throw new TypeError('Say one of sub, sid and jti, as a text: idp.revoke({ sub: \'ann\' })')
+  if (named.length !== 1 || (kind !== 'sub' && kind !== 'sid' && kind !== 'jti') || typeof value !== 'string') {
+    throw new TypeError("Say one of sub, sid and jti, as a text: idp.revoke({ sub: 'ann' })")
+  }
   return ({ issuer, now, namesOf }) => {
-    const targets = kind === 'sid' ? namesOf(issuer).session.map(claim => claimTarget(claim, issuer, value)) : [[kind, issuer, value] as const]
-    return entriesOf(kind === 'sub' ? 'login' : 'end', targets, { at: now, recordedAt: now, event: 'test', source: issuer, sender: issuer })
+    const targets = kind === 'sid'
+      ? namesOf(issuer).session.map(claim => claimTarget(claim, issuer, value))
+      : [[kind, issuer, value] as const]
+    return entriesOf(kind === 'sub' ? 'login' : 'end', targets, {
+      at: now,
+      recordedAt: now,
+      event: 'test',
+      source: issuer,
+      sender: issuer
+    })
   }
 }
 
@@ -56,7 +71,10 @@ export interface TestSecurityEvent {
   readonly url?: string
 }
 
-/** A transmitter of security events in memory (RFC 8417, RFC 8935): it opens no port. The app fetches its configuration and its keys as it does real ones. */
+/**
+ * A transmitter of security events in memory (RFC 8417, RFC 8935): it opens no port. The app fetches its configuration
+ * and its keys as it does real ones.
+ */
 export interface TestTransmitter {
   /** For `revocation: { transmitters: [transmitter.options] }`. */
   readonly options: TestTransmitterEntry
@@ -64,7 +82,8 @@ export interface TestTransmitter {
    * A signed security event token.
    * @param type the URI of the event, or the end of one that is known: `session-revoked`
    * @param subject its `sub_id`, such as `{ format: 'opaque', id: 'session-1' }`
-   * @example const token = transmitter.set('account-disabled', { format: 'iss_sub', iss: 'https://issuer.test/', sub: 'ann' })
+   * @example
+   * const token = transmitter.set('account-disabled', { format: 'iss_sub', iss: 'https://issuer.test/', sub: 'ann' })
    */
   set (type: string, subject: object, more?: TestSecurityEvent): string
   /**
@@ -93,14 +112,23 @@ export function makeTransmitter ({ issuer, tokenIssuers, clock, providers, key }
     options: { issuer, audience: AUDIENCE, delivery: 'push', tokenIssuers },
     set (type, subject, { event = {}, claims = {} } = {}) {
       const uri = KNOWN_EVENT_TYPES.find(known => known.endsWith(`/${type}`)) ?? type
-      return key.sign('secevent+jwt', { iss: issuer, aud: AUDIENCE, iat: clock.now(), jti: randomUUID(), sub_id: subject, events: { [uri]: event }, ...claims })
+      return key.sign('secevent+jwt', {
+        iss: issuer,
+        aud: AUDIENCE,
+        iat: clock.now(),
+        jti: randomUUID(),
+        sub_id: subject,
+        events: { [uri]: event },
+        ...claims
+      })
     },
-    push: (app, type, subject, more = {}) => app.inject({
-      method: 'POST',
-      url: more.url ?? '/revocation/events',
-      headers: { 'content-type': 'application/secevent+jwt' },
-      body: transmitter.set(type, subject, more)
-    })
+    push: (app, type, subject, more = {}) =>
+      app.inject({
+        method: 'POST',
+        url: more.url ?? '/revocation/events',
+        headers: { 'content-type': 'application/secevent+jwt' },
+        body: transmitter.set(type, subject, more)
+      })
   }
   return transmitter
 }

@@ -22,15 +22,21 @@ export type TestClaims = Readonly<Record<string, unknown>>
 
 /** The options of `createTestIssuer`. */
 export interface TestIssuerOptions {
-  /** The issuer's URL. Nothing is ever sent to it. Default: `https://issuer.test/`; of the second issuer of an app `https://issuer-2.test/`, and so on. */
+  /**
+   * The issuer's URL. Nothing is ever sent to it. Default: `https://issuer.test/`; of the second issuer of an app
+   * `https://issuer-2.test/`, and so on.
+   */
   readonly issuer?: string | undefined
   /** Default: that of the issuer beside it, or `https://api.test`. */
   readonly audience?: string | undefined
-  /** The address under which clients reach the app, if it is not the host of the request. Default: that of the issuer beside it. */
+  /**
+   * The address under which clients reach the app, if it is not the host of the request. Default: that of the issuer
+   * beside it.
+   */
   readonly publicUrl?: string | undefined
   /**
-   * Another issuer of the same app. The new one goes by the clock of that one. Register the app with the options of the new one: they are
-   * for both.
+   * Another issuer of the same app. The new one goes by the clock of that one. Register the app with the options of the
+   * new one: they are for both.
    */
   readonly beside?: TestIssuer<TestPluginOptions | JoinedPluginOptions> | undefined
 }
@@ -61,7 +67,9 @@ export interface TestServerOptions {
   readonly publicUrl?: string
 }
 
-/** What the plugin is registered with. It also carries the keys and the clock of the issuer, and so does a copy of it. */
+/**
+ * What the plugin is registered with. It also carries the keys and the clock of the issuer, and so does a copy of it.
+ */
 export interface TestPluginOptions {
   /** The identity provider. */
   readonly idp: TestIssuerEntry
@@ -100,7 +108,8 @@ export interface TestIssuer<Options = TestPluginOptions> {
    */
   token (claims?: TestClaims): Promise<string>
   /**
-   * The same as an opaque token: its claims are what the issuer answers about it. Rejects for an issuer that was made beside another.
+   * The same as an opaque token: its claims are what the issuer answers about it. Rejects for an issuer that was made
+   * beside another.
    * @example const token = await idp.opaqueToken({ sub: 'ann', scope: 'read:orders' })
    */
   opaqueToken (claims?: TestClaims): Promise<string>
@@ -127,18 +136,19 @@ export interface TestIssuer<Options = TestPluginOptions> {
    */
   dpopClient (claims?: TestClaims): Promise<TestClient>
   /**
-   * A client with a certificate of its own, and with a token that is bound to it (RFC 8705). A test has no connection with TLS, so its
-   * requests carry the certificate in headers. The app reads the one that `server.clientCertificate` names, as behind a proxy, or
-   * without that option `Client-Cert`.
+   * A client with a certificate of its own, and with a token that is bound to it (RFC 8705). A test has no connection
+   * with TLS, so its requests carry the certificate in headers. The app reads the one that `server.clientCertificate`
+   * names, as behind a proxy, or without that option `Client-Cert`.
    * @example
    * const client = await idp.certificateClient({ scope: 'read:orders' })
    * const answer = await client.inject(app, '/orders')
    */
   certificateClient (claims?: TestClaims): Promise<CertificateClient>
   /**
-   * Takes back every token of the issuer with this `sub` that was issued up to now, or with this `sid` or `jti` at any time, in every app
-   * that is registered with the options and a section `revocation`. Resolves when it is in force. Rejects if there is no such app. Times
-   * of tokens are whole seconds: a new token of the same `sub` passes after `clock.advance(1)`.
+   * Takes back every token of the issuer with this `sub` that was issued up to now, or with this `sid` or `jti` at any
+   * time, in every app that is registered with the options and a section `revocation`. Resolves when it is in force.
+   * Rejects if there is no such app. Times of tokens are whole seconds: a new token of the same `sub` passes after
+   * `clock.advance(1)`.
    * @example await idp.revoke({ sub: 'ann' })
    */
   revoke (what: TestRevocation): Promise<void>
@@ -177,7 +187,9 @@ const jointOf = (issuer: object): Joint => (issuer as { readonly [kJoint]: Joint
 
 const LIFETIME_SECONDS = 600
 
-const NO_REVOCATION = 'No open app with these options knows revocations, so nothing would be refused. Give it the section: app.register(holdfast, { ...idp.options, revocation: {} })'
+const NO_REVOCATION =
+  'No open app with these options knows revocations, so nothing would be refused. Give it the section: ' +
+  'app.register(holdfast, { ...idp.options, revocation: {} })'
 
 /**
  * Makes an issuer with a fresh key. Works with every test runner: it registers nothing and needs no end.
@@ -187,26 +199,52 @@ const NO_REVOCATION = 'No open app with these options knows revocations, so noth
  */
 export function createTestIssuer (options?: TestIssuerOptions & { readonly beside?: undefined }): Promise<TestIssuer>
 export function createTestIssuer (options: TestIssuerOptions): Promise<TestIssuer<JoinedPluginOptions>>
-export async function createTestIssuer ({ beside, ...given }: TestIssuerOptions = {}): Promise<TestIssuer<TestPluginOptions | JoinedPluginOptions>> {
+export async function createTestIssuer (
+  { beside, ...given }: TestIssuerOptions = {}
+): Promise<TestIssuer<TestPluginOptions | JoinedPluginOptions>> {
   const joint = beside ? jointOf(beside) : startJoint()
   const { clock, providers, doubles } = joint
   const { now } = clock
   const number = joint.entries.length + 1
-  const { issuer = `https://issuer${number === 1 ? '' : `-${number}`}.test/`, audience = joint.audience, publicUrl = joint.publicUrl } = given
-  if (joint.entries.some(entry => entry.issuer === issuer)) throw new Error(`There is an issuer ${issuer} already: give the second one another name`)
+  const {
+    issuer = `https://issuer${number === 1 ? '' : `-${number}`}.test/`,
+    audience = joint.audience,
+    publicUrl = joint.publicUrl
+  } = given
+  if (joint.entries.some(entry => entry.issuer === issuer)) {
+    throw new Error(`There is an issuer ${issuer} already: give the second one another name`)
+  }
   const isFirst = number === 1
-  const entries = [...joint.entries, { issuer, audience, ...(isFirst && { introspection: { for: 'opaque', ...ASKING_CLIENT } as const }) }]
+  const entries = [...joint.entries, {
+    issuer,
+    audience,
+    ...(isFirst && { introspection: { for: 'opaque', ...ASKING_CLIENT } as const })
+  }]
 
   const key = await makeSigningKey()
   providers.add(issuer, { keys: [key.jwk] })
-  const claimsWith = (claims: TestClaims): TestClaims => ({ iss: issuer, aud: audience, sub: 'user-1', jti: randomUUID(), iat: now(), exp: now() + LIFETIME_SECONDS, ...claims })
+  const claimsWith = (claims: TestClaims): TestClaims => ({
+    iss: issuer,
+    aud: audience,
+    sub: 'user-1',
+    jti: randomUUID(),
+    iat: now(),
+    exp: now() + LIFETIME_SECONDS,
+    ...claims
+  })
   const signed = (claims: TestClaims, by = key): string => by.sign('at+jwt', claimsWith(claims))
 
   const made: TestIssuer<TestPluginOptions | JoinedPluginOptions> = {
-    options: { idp: isFirst ? entries[0]! : { issuers: entries }, server: publicUrl === undefined ? {} : { publicUrl }, [kTestDoubles]: doubles } as TestPluginOptions | JoinedPluginOptions,
+    options: {
+      idp: isFirst ? entries[0]! : { issuers: entries },
+      server: publicUrl === undefined ? {} : { publicUrl },
+      [kTestDoubles]: doubles
+    } as TestPluginOptions | JoinedPluginOptions,
     token: async (claims = {}) => signed(claims),
     async opaqueToken (claims = {}) {
-      if (!isFirst) throw new Error('Of several issuers, only one can have opaque tokens: here the one that was made first')
+      if (!isFirst) {
+        throw new Error('Of several issuers, only one can have opaque tokens: here the one that was made first')
+      }
       const token = randomBytes(24).toString('base64url')
       providers.know(issuer, token, { token_type: 'Bearer', ...claimsWith(claims) })
       return token
@@ -214,12 +252,16 @@ export async function createTestIssuer ({ beside, ...given }: TestIssuerOptions 
     expiredToken: async (claims = {}) => signed({ iat: now() - 2 * 3600, exp: now() - 3600, ...claims }),
     wrongAudienceToken: async (claims = {}) => signed({ aud: 'https://another-api.test', ...claims }),
     wrongKeyToken: async (claims = {}) => signed(claims, await makeSigningKey()),
-    dpopClient: async (claims = {}) => createTestClient({ publicUrl, now, tokenFor: jkt => signed({ cnf: { jkt }, ...claims }) }),
-    certificateClient: async (claims = {}) => createCertificateClient(thumbprint => signed({ cnf: { 'x5t#S256': thumbprint }, ...claims })),
+    dpopClient: async (claims = {}) =>
+      createTestClient({ publicUrl, now, tokenFor: jkt => signed({ cnf: { jkt }, ...claims }) }),
+    certificateClient: async (claims = {}) =>
+      createCertificateClient(thumbprint => signed({ cnf: { 'x5t#S256': thumbprint }, ...claims })),
     async revoke (what) {
       const entriesFor = readRevocation(what)
       if (doubles.revocations.size === 0) throw new Error(NO_REVOCATION)
-      await Promise.all([...doubles.revocations].map(({ append, namesOf }) => append(entriesFor({ issuer, now: now(), namesOf }))))
+      await Promise.all(
+        [...doubles.revocations].map(({ append, namesOf }) => append(entriesFor({ issuer, now: now(), namesOf })))
+      )
     },
     clock
   }
@@ -227,23 +269,33 @@ export async function createTestIssuer ({ beside, ...given }: TestIssuerOptions 
 }
 
 /**
- * Makes a transmitter of security events, in memory: `revocation: { transmitters: [transmitter.options] }` beside the options of the
- * issuer has the app accept its events.
+ * Makes a transmitter of security events, in memory: `revocation: { transmitters: [transmitter.options] }` beside the
+ * options of the issuer has the app accept its events.
  * @param beside the issuer about whose tokens it speaks, and by whose clock it goes
  * @example
  * const transmitter = await createTestTransmitter({ beside: idp })
  * await app.register(holdfast, { ...idp.options, revocation: { transmitters: [transmitter.options] } })
  */
-export async function createTestTransmitter ({ beside, issuer = 'https://transmitter.test' }: TestTransmitterOptions): Promise<TestTransmitter> {
+export async function createTestTransmitter (
+  { beside, issuer = 'https://transmitter.test' }: TestTransmitterOptions
+): Promise<TestTransmitter> {
   const { entries, clock, providers } = jointOf(beside)
-  return makeTransmitter({ issuer, tokenIssuers: entries.map(entry => entry.issuer), clock, providers, key: await makeSigningKey() })
+  return makeTransmitter({
+    issuer,
+    tokenIssuers: entries.map(entry => entry.issuer),
+    clock,
+    providers,
+    key: await makeSigningKey()
+  })
 }
 
 function startJoint (): Joint {
   let aheadMs = 0
   const now = (): number => (Date.now() + aheadMs) / 1000
   const clock: TestClock = {
-    advance (seconds) { aheadMs += seconds * 1000 },
+    advance (seconds) {
+      aheadMs += seconds * 1000
+    },
     now: () => Math.floor(now())
   }
   const providers = createProviders(clock.now)

@@ -4,13 +4,19 @@ import { claimsSchema, EXAMPLE_CLIENT, profileSchema, withExample } from '../../
 
 const summary = 'What the token says of who calls'
 
-const routes: FastifyPluginAsync = async (app) => {
-  const { customClaim, issuers: [{ issuer, audience } = { issuer: 'https://idp.example/', audience: 'https://api.example' }] } = app.settings.idp
+const routes: FastifyPluginAsync = async app => {
+  const {
+    customClaim,
+    issuers: [{ issuer, audience } = { issuer: 'https://idp.example/', audience: 'https://api.example' }]
+  } = app.settings.idp
   const { sub, email, permissions, scope } = EXAMPLE_CLIENT
 
   if (app.settings.api.profile === '1') {
     const example = { user_id: sub, email, permissions, custom_claim: null }
-    app.get('/profile', { onRequest: app.authenticate(), schema: { summary, response: { 200: withExample(profileSchema, example) } } }, ({ user }) => ({
+    app.get('/profile', {
+      onRequest: app.authenticate(),
+      schema: { summary, response: { 200: withExample(profileSchema, example) } }
+    }, ({ user }) => ({
       user_id: user.sub,
       email: stringOrNull(user.email),
       permissions: stringsOrEmpty(user.permissions),
@@ -18,7 +24,10 @@ const routes: FastifyPluginAsync = async (app) => {
     }))
   } else {
     const example = { userId: sub, email, scope, issuer, audience }
-    app.get('/profile', { onRequest: app.authenticate(), schema: { summary, response: { 200: withExample(claimsSchema, example) } } }, ({ user }) => ({
+    app.get('/profile', {
+      onRequest: app.authenticate(),
+      schema: { summary, response: { 200: withExample(claimsSchema, example) } }
+    }, ({ user }) => ({
       userId: user.sub,
       email: stringOrNull(user.email),
       scope: stringOrNull(user.scope),

@@ -2,9 +2,18 @@ import t from 'tap'
 import { judge } from '../../bench/targets.js'
 
 const TARGET = 'the dearest refused security event, CPU against an accepted one'
-const kind = (ratio: number, beyondBytes: number, large = false, status = 400) => ({ ratio, beyondBytes, large, status })
+const kind = (ratio: number, beyondBytes: number, large = false, status = 400) => ({
+  ratio,
+  beyondBytes,
+  large,
+  status
+})
 
-const verdictOf = (...hostile: Array<ReturnType<typeof kind>>) => judge({ revocation: { rows: [], hostile } }).filter(({ name }) => name === TARGET).map(({ value, met }) => ({ value, met }))
+const verdictOf = (...hostile: Array<ReturnType<typeof kind>>) =>
+  judge({ revocation: { rows: [], hostile } }).filter(({ name }) => name === TARGET).map(({ value, met }) => ({
+    value,
+    met
+  }))
 
 t.test('The dearest event that is refused counts, a large one without what Node spends on its bytes', t => {
   t.strictSame(verdictOf(kind(1, 0.5), kind(5, 4)), [{ value: 5, met: true }])

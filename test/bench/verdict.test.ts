@@ -6,15 +6,22 @@ const RECORDED = { bearer: 1, dpop: 1.1 }
 /** A run in which Holdfast costs so many times what the bare route and the floor cost. */
 function run (bearer: number, dpop: number) {
   return [
-    { id: 'bare-bearer', cpuUs: 40 }, { id: 'floor-dpop', cpuUs: 100 },
-    { id: 'holdfast-bearer', cpuUs: 40 * bearer }, { id: 'holdfast-dpop', cpuUs: 100 * dpop }
+    { id: 'bare-bearer', cpuUs: 40 },
+    { id: 'floor-dpop', cpuUs: 100 },
+    { id: 'holdfast-bearer', cpuUs: 40 * bearer },
+    { id: 'holdfast-dpop', cpuUs: 100 * dpop }
   ]
 }
 
 async function verdictOf (...runs: Array<ReturnType<typeof run>>) {
   const said: string[] = []
   const left = [...runs]
-  const slow = await check({ recorded: RECORDED, tries: 2, say: text => said.push(text), measure: async () => left.shift()! })
+  const slow = await check({
+    recorded: RECORDED,
+    tries: 2,
+    say: text => said.push(text),
+    measure: async () => left.shift()!
+  })
   return { slow, said, measured: runs.length - left.length }
 }
 

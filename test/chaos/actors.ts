@@ -50,14 +50,21 @@ const THROUGH_GATE: readonly Part[] = ['gate', 'upstream']
 const MOST_USED = 3000
 
 const aUser = ({ random, users }: Crowd): User => random.among(users)
-const toSite = ({ site }: Crowd, authorization: string, path = '/api/private'): Call =>
-  ({ url: site.url + path, headers: { host: new URL(site.publicUrl).host, authorization } })
-const gateTarget = ({ site }: Crowd, kind: string, id: string): string => `${site.gateUrl}/api/orders?kind=${kind}&id=${id}`
+const toSite = ({ site }: Crowd, authorization: string, path = '/api/private'): Call => ({
+  url: site.url + path,
+  headers: { host: new URL(site.publicUrl).host, authorization }
+})
+const gateTarget = ({ site }: Crowd, kind: string, id: string): string =>
+  `${site.gateUrl}/api/orders?kind=${kind}&id=${id}`
 
 function dpopCall ({ site }: Crowd, token: string, client: DpopClient, url = `${site.publicUrl}/api/private`): Call {
   const jti = randomUUID()
   const proof = client.proof({ token, url, claims: { jti } })
-  return { url: `${site.url}/api/private`, headers: { host: new URL(site.publicUrl).host, authorization: `DPoP ${token}`, dpop: proof }, jti }
+  return {
+    url: `${site.url}/api/private`,
+    headers: { host: new URL(site.publicUrl).host, authorization: `DPoP ${token}`, dpop: proof },
+    jti
+  }
 }
 
 function gateDpopCall (crowd: Crowd): Call {
@@ -76,22 +83,66 @@ function boundCall (crowd: Crowd): Call {
 const hostile = (kind: string, make: (crowd: Crowd) => Call): Actor => ({ kind, role: 'hostile', needs: [], make })
 
 export const ACTORS: readonly Actor[] = [
-  { kind: 'public', role: 'good', needs: ['nginx', 'instance'], make: crowd => toSite(crowd, 'Bearer nonsense', '/api/public') },
-  { kind: 'Bearer', role: 'good', needs: THROUGH_NGINX, make: crowd => toSite(crowd, `Bearer ${aUser(crowd).bearer()}`) },
-  { kind: 'Bearer with a new token', role: 'good', needs: THROUGH_NGINX, make: crowd => toSite(crowd, `Bearer ${crowd.site.provider.token()}`, '/api/private-scoped') },
-  { kind: 'opaque', role: 'good', needs: [...THROUGH_NGINX, 'introspection'], make: crowd => toSite(crowd, `Bearer ${crowd.random.among(crowd.opaque)}`) },
+  {
+    kind: 'public',
+    role: 'good',
+    needs: ['nginx', 'instance'],
+    make: crowd => toSite(crowd, 'Bearer nonsense', '/api/public')
+  },
+  {
+    kind: 'Bearer',
+    role: 'good',
+    needs: THROUGH_NGINX,
+    make: crowd => toSite(crowd, `Bearer ${aUser(crowd).bearer()}`)
+  },
+  {
+    kind: 'Bearer with a new token',
+    role: 'good',
+    needs: THROUGH_NGINX,
+    make: crowd => toSite(crowd, `Bearer ${crowd.site.provider.token()}`, '/api/private-scoped')
+  },
+  {
+    kind: 'opaque',
+    role: 'good',
+    needs: [...THROUGH_NGINX, 'introspection'],
+    make: crowd => toSite(crowd, `Bearer ${crowd.random.among(crowd.opaque)}`)
+  },
   { kind: 'DPoP', role: 'good', needs: [...THROUGH_NGINX, 'redis'], make: boundCall },
   { kind: 'DPoP, several copies', role: 'copy', needs: [], make: boundCall, copies: 4 },
-  { kind: 'gate, Bearer', role: 'good', needs: THROUGH_GATE, make: crowd => ({ url: gateTarget(crowd, 'good', randomUUID()), headers: { authorization: `Bearer ${aUser(crowd).bearer()}` } }) },
+  {
+    kind: 'gate, Bearer',
+    role: 'good',
+    needs: THROUGH_GATE,
+    make: crowd => ({
+      url: gateTarget(crowd, 'good', randomUUID()),
+      headers: { authorization: `Bearer ${aUser(crowd).bearer()}` }
+    })
+  },
   { kind: 'gate, DPoP', role: 'good', needs: [...THROUGH_GATE, 'redis'], make: gateDpopCall },
   { kind: 'gate, several copies', role: 'copy', needs: [], make: gateDpopCall, copies: 3 },
 
   hostile('made-up token', crowd => toSite(crowd, `Bearer ${randomBytes(20).toString('base64url')}`)),
-  hostile('forged token', crowd => toSite(crowd, `Bearer ${crowd.site.provider.token({}, { ...crowd.forger, kid: crowd.site.provider.current.kid })}`)),
-  hostile('unknown kid', crowd => toSite(crowd, `Bearer ${crowd.site.provider.token({}, { ...crowd.forger, kid: randomUUID() })}`)),
+  hostile(
+    'forged token',
+    crowd =>
+      toSite(
+        crowd,
+        `Bearer ${crowd.site.provider.token({}, { ...crowd.forger, kid: crowd.site.provider.current.kid })}`
+      )
+  ),
+  hostile(
+    'unknown kid',
+    crowd => toSite(crowd, `Bearer ${crowd.site.provider.token({}, { ...crowd.forger, kid: randomUUID() })}`)
+  ),
   // Older than any clock here can be wrong.
-  hostile('expired token', crowd => toSite(crowd, `Bearer ${crowd.site.provider.token({ exp: Math.floor(Date.now() / 1000) - 7300 })}`)),
-  hostile('token for others', crowd => toSite(crowd, `Bearer ${crowd.site.provider.token({ aud: 'https://other.example' })}`)),
+  hostile(
+    'expired token',
+    crowd => toSite(crowd, `Bearer ${crowd.site.provider.token({ exp: Math.floor(Date.now() / 1000) - 7300 })}`)
+  ),
+  hostile(
+    'token for others',
+    crowd => toSite(crowd, `Bearer ${crowd.site.provider.token({ aud: 'https://other.example' })}`)
+  ),
   hostile('stolen token as Bearer', crowd => toSite(crowd, `Bearer ${aUser(crowd).bound()}`)),
   hostile('stolen token with another key', crowd => dpopCall(crowd, aUser(crowd).bound(), crowd.thief)),
   hostile('proof for another URL', crowd => {
@@ -103,7 +154,13 @@ export const ACTORS: readonly Actor[] = [
     return { url, headers: { ...headers, dpop: `${randomBytes(30).toString('base64url')}.e30.AA` } }
   }),
   hostile('gate, no token', crowd => ({ url: gateTarget(crowd, 'hostile', randomUUID()), headers: {} })),
-  hostile('gate, path of two readings', crowd => ({ url: `${crowd.site.gateUrl}/api/..;/orders?kind=hostile&id=${randomUUID()}`, headers: { authorization: `Bearer ${aUser(crowd).bearer()}` } })),
+  hostile(
+    'gate, path of two readings',
+    crowd => ({
+      url: `${crowd.site.gateUrl}/api/..;/orders?kind=hostile&id=${randomUUID()}`,
+      headers: { authorization: `Bearer ${aUser(crowd).bearer()}` }
+    })
+  ),
   hostile('replay', replay)
 ]
 

@@ -15,9 +15,12 @@ export interface Fault extends Planned {
 
 type Cure = () => Promise<void> | void
 
-const ready = async ({ members }: Site): Promise<void> => { await Promise.all(members.map(member => member.untilReady())) }
+const ready = async ({ members }: Site): Promise<void> => {
+  await Promise.all(members.map(member => member.untilReady()))
+}
 /** One that may be replaced: the first instance lives from the beginning to the end. */
-const replaceable = ({ instances: [, ...others] }: Site, { choice }: Step<Fault>): Member => others[choice % others.length]!
+const replaceable = ({ instances: [, ...others] }: Site, { choice }: Step<Fault>): Member =>
+  others[choice % others.length]!
 const anyInstance = ({ instances }: Site, { choice }: Step<Fault>): Member => instances[choice % instances.length]!
 
 async function kill (member: Member): Promise<Cure> {
@@ -58,7 +61,10 @@ export const INNER_FAULTS: readonly Fault[] = [
     excuses: ['503'],
     async begin (site) {
       await site.redis.kill()
-      return async () => { await site.redis.start(); await ready(site) }
+      return async () => {
+        await site.redis.start()
+        await ready(site)
+      }
     }
   },
   {
@@ -68,7 +74,10 @@ export const INNER_FAULTS: readonly Fault[] = [
     excuses: ['503'],
     begin (site) {
       site.redis.signal('SIGSTOP')
-      return async () => { site.redis.signal('SIGCONT'); await ready(site) }
+      return async () => {
+        site.redis.signal('SIGCONT')
+        await ready(site)
+      }
     }
   },
   {
@@ -78,8 +87,13 @@ export const INNER_FAULTS: readonly Fault[] = [
     // Each takes up to half of what the service allows. On a busy machine that may be too much.
     excuses: ['503'],
     begin (site) {
-      const timer = setInterval(() => { site.redis.command('CLIENT', 'PAUSE', '100', 'WRITE').catch(() => {}) }, 200)
-      return async () => { clearInterval(timer); await ready(site) }
+      const timer = setInterval(() => {
+        site.redis.command('CLIENT', 'PAUSE', '100', 'WRITE').catch(() => {})
+      }, 200)
+      return async () => {
+        clearInterval(timer)
+        await ready(site)
+      }
     }
   },
   {
@@ -89,7 +103,10 @@ export const INNER_FAULTS: readonly Fault[] = [
     excuses: ['503'],
     async begin (site) {
       await site.redis.command('CONFIG', 'SET', 'maxmemory', '1')
-      return async () => { await site.redis.command('CONFIG', 'SET', 'maxmemory', '0'); await ready(site) }
+      return async () => {
+        await site.redis.command('CONFIG', 'SET', 'maxmemory', '0')
+        await ready(site)
+      }
     }
   },
   {
@@ -151,7 +168,10 @@ export const INNER_FAULTS: readonly Fault[] = [
     begin (site, step) {
       const { instance } = anyInstance(site, step)
       instance.signal('SIGSTOP')
-      return async () => { instance.signal('SIGCONT'); await ready(site) }
+      return async () => {
+        instance.signal('SIGCONT')
+        await ready(site)
+      }
     }
   },
   {

@@ -15,7 +15,10 @@ export interface Entry {
   readonly jti?: string
 }
 
-/** A fault from its beginning until all has recovered, and the outcomes that it excuses for requests that need this part. */
+/**
+ * A fault from its beginning until all has recovered, and the outcomes that it excuses for requests that need this
+ * part.
+ */
 export interface Window {
   readonly fault: string
   readonly part: Part
@@ -43,11 +46,14 @@ export interface Sums {
   readonly violations: readonly string[]
 }
 
-const overlaps = (entry: Entry, window: Window): boolean => entry.startMs <= window.endMs && window.startMs <= entry.endMs
+const overlaps = (entry: Entry, window: Window): boolean =>
+  entry.startMs <= window.endMs && window.startMs <= entry.endMs
 
 /** @returns the fault that excuses what came of a good request, if there is one */
 export function excuse (entry: Entry, windows: readonly Window[]): Window | undefined {
-  return windows.find(window => entry.needs.includes(window.part) && window.excuses.includes(entry.outcome) && overlaps(entry, window))
+  return windows.find(window =>
+    entry.needs.includes(window.part) && window.excuses.includes(entry.outcome) && overlaps(entry, window)
+  )
 }
 
 function findRepeated (ids: readonly string[]): string[] {
@@ -73,8 +79,18 @@ export function sumUp ({ entries, windows, accepted, arrived }: Ledger): Sums {
     if (outcome === '200' && jti !== undefined && !counted.has(jti)) report(entry, 'no server has counted it')
   }
   for (const jti of findRepeated(accepted)) violations.push(`a proof was accepted twice: ${jti}`)
-  for (const id of findRepeated(arrived.map(({ id }) => id))) violations.push(`a request has reached the upstream twice: ${id}`)
+  for (const id of findRepeated(arrived.map(({ id }) => id))) {
+    violations.push(`a request has reached the upstream twice: ${id}`)
+  }
   for (const { kind } of arrived) if (kind === 'hostile') violations.push('a hostile request has reached the upstream')
   const count = (role: Entry['role']): number => entries.filter(entry => entry.role === role).length
-  return { requests: entries.length, good: count('good'), excused, hostile: count('hostile'), copies: count('copy'), acceptedProofs: accepted.length, violations }
+  return {
+    requests: entries.length,
+    good: count('good'),
+    excused,
+    hostile: count('hostile'),
+    copies: count('copy'),
+    acceptedProofs: accepted.length,
+    violations
+  }
 }

@@ -1,4 +1,6 @@
-/** `npm run test:chaos -- --seconds 180 --seed 21`: see README.md. Ends with status 1 if anything was not as it must be. */
+/**
+ * `npm run test:chaos -- --seconds 180 --seed 21`: see README.md. Ends with status 1 if anything was not as it must be.
+ */
 import { join } from 'node:path'
 import { readOptions } from '../../bench/options.js'
 import { nginxProgram } from '../helpers/nginx.ts'
@@ -17,10 +19,18 @@ async function endAll (): Promise<void> {
   isEnding = true
   for (const end of ends.reverse()) await end()
 }
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => { endAll().finally(() => process.exit(1)) })
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    endAll().finally(() => process.exit(1))
+  })
+}
 try {
   const seed = Number(values.seed)
-  const report = await runChaos({ teardown: end => { ends.push(end) } }, { directory, seed, seconds: Number(values.seconds), say: line => console.log(line) })
+  const report = await runChaos({
+    teardown: end => {
+      ends.push(end)
+    }
+  }, { directory, seed, seconds: Number(values.seconds), say: line => console.log(line) })
   console.log(show(seed, report))
   process.exitCode = report.violations.length === 0 ? 0 : 1
 } finally {

@@ -18,7 +18,10 @@ export interface Step<F extends Planned> {
 const SHORTEST_PAUSE_MS = 300
 const LONGEST_PAUSE_MS = 1500
 
-/** An endless sequence of faults that follows only from the random numbers: all faults in some order, then all in another one. */
+/**
+ * An endless sequence of faults that follows only from the random numbers: all faults in some order, then all in
+ * another one.
+ */
 export function * plan<F extends Planned> (faults: readonly F[], random: Random): Generator<Step<F>, never> {
   while (true) {
     const left = [...faults]

@@ -1,4 +1,7 @@
-/** Loaded into each instance: its clock can be set, its proofs are counted where they are accepted, and its vital signs can be read. */
+/**
+ * Loaded into each instance: its clock can be set, its proofs are counted where they are accepted, and its vital signs
+ * can be read.
+ */
 import { subscribe } from 'node:diagnostics_channel'
 import { openSync, writeSync } from 'node:fs'
 import { createServer } from 'node:http'

@@ -27,10 +27,22 @@ export async function startProvider (t: Owner): Promise<ChaosProvider> {
   const opaque = new Set<string>()
   const claimsOf = (more: Overrides = {}): Overrides => {
     const now = Math.floor(Date.now() / 1000)
-    return { iss: provider.url, aud: AUDIENCE, sub: 'user-1', iat: now, exp: now + 900, scope: 'read:messages', ...more }
+    return {
+      iss: provider.url,
+      aud: AUDIENCE,
+      sub: 'user-1',
+      iat: now,
+      exp: now + 900,
+      scope: 'read:messages',
+      ...more
+    }
   }
   const documents: Readonly<Record<string, () => object>> = {
-    '/.well-known/openid-configuration': () => ({ issuer: provider.url, jwks_uri: `${provider.url}keys`, introspection_endpoint: `${provider.url}introspect` }),
+    '/.well-known/openid-configuration': () => ({
+      issuer: provider.url,
+      jwks_uri: `${provider.url}keys`,
+      introspection_endpoint: `${provider.url}introspect`
+    }),
     '/keys': () => ({ keys: provider.published.map(({ jwk }) => jwk) })
   }
   const send = (response: ServerResponse, status: number, document: object): void => {
@@ -56,7 +68,11 @@ export async function startProvider (t: Owner): Promise<ChaosProvider> {
     current,
     published: [current],
     token: (claims, key = provider.current) =>
-      encodeJws({ alg: 'RS256', typ: 'at+jwt', kid: key.kid }, claimsOf(claims), input => sign('sha256', input, key.privateKey)),
+      encodeJws(
+        { alg: 'RS256', typ: 'at+jwt', kid: key.kid },
+        claimsOf(claims),
+        input => sign('sha256', input, key.privateKey)
+      ),
     opaqueToken () {
       const token = `opaque-${opaque.size}`
       opaque.add(token)

@@ -4,17 +4,25 @@ import type { IssuerKey } from '../helpers/issuer.ts'
 import { nowMs } from './site.ts'
 import type { Site } from './site.ts'
 
-/** An unknown `kid` has the keys fetched again at most each 30 seconds. The rest is for a provider or an instance that is in trouble just then. */
+/**
+ * An unknown `kid` has the keys fetched again at most each 30 seconds. The rest is for a provider or an instance that
+ * is in trouble just then.
+ */
 const PATIENCE_MS = 90_000
 
 /**
- * Keys rotate as good providers do it: the next key is published, used when every process knows it, and then the one before is withdrawn.
- * So no good request may notice. The hostile requests with unknown keys are what has the keys fetched.
+ * Keys rotate as good providers do it: the next key is published, used when every process knows it, and then the one
+ * before is withdrawn. So no good request may notice. The hostile requests with unknown keys are what has the keys
+ * fetched.
  * @param goesOn false ends it after the next step
  * @param report takes what should not have happened
  * @returns how often the keys have rotated
  */
-export async function rotateKeys ({ provider, members }: Site, goesOn: () => boolean, report: (violation: string) => void): Promise<number> {
+export async function rotateKeys (
+  { provider, members }: Site,
+  goesOn: () => boolean,
+  report: (violation: string) => void
+): Promise<number> {
   /** Whether every process gives this status to a token by that key, before patience is over. */
   async function everyone (key: IssuerKey, status: number, what: string): Promise<boolean> {
     const endMs = nowMs() + PATIENCE_MS
@@ -47,7 +55,9 @@ export async function rotateKeys ({ provider, members }: Site, goesOn: () => boo
 
 async function ask (url: string, token: string): Promise<number> {
   try {
-    const answer = await fetch(`${url}/api/private?kind=probe&id=${crypto.randomUUID()}`, { headers: { authorization: `Bearer ${token}` } })
+    const answer = await fetch(`${url}/api/private?kind=probe&id=${crypto.randomUUID()}`, {
+      headers: { authorization: `Bearer ${token}` }
+    })
     await answer.arrayBuffer()
     return answer.status
   } catch {

@@ -32,7 +32,10 @@ export interface Report extends Sums {
 
 const AT_ONCE = 12
 const WARM_UP_MS = 5000
-/** No fault touches it, so every good request must be accepted. Refusals of opaque tokens are kept for 5 seconds, calls to a provider that hung too. */
+/**
+ * No fault touches it, so every good request must be accepted. Refusals of opaque tokens are kept for 5 seconds, calls
+ * to a provider that hung too.
+ */
 const CALM_MS = 5000
 const SETTLES_MS = 1000
 
@@ -66,12 +69,19 @@ export async function runChaos (t: Owner, { directory, seed, seconds, say }: Ord
       windows.push({ ...window, endMs: nowMs() })
     }
   }
-  const tally = setInterval(() => { say(`${stamp()}  ${load.entries.length} requests, ${load.entries.filter(({ outcome }) => outcome === '200').length} of them accepted`) }, 10_000)
+  const tally = setInterval(() => {
+    say(
+      `${stamp()}  ${load.entries.length} requests, ` +
+        `${load.entries.filter(({ outcome }) => outcome === '200').length} of them accepted`
+    )
+  }, 10_000)
   t.teardown(() => clearInterval(tally))
-  const [,, rotations] = await Promise.all([
+  const [, , rotations] = await Promise.all([
     makeTrouble(INNER_FAULTS, createRandom(seed, 2)),
     makeTrouble(OUTER_FAULTS, createRandom(seed, 3)),
-    rotateKeys(site, goesOn, violation => { violations.push(violation) })
+    rotateKeys(site, goesOn, violation => {
+      violations.push(violation)
+    })
   ])
   clearInterval(tally)
   say(`${stamp()}  the trouble is over`)
@@ -79,10 +89,22 @@ export async function runChaos (t: Owner, { directory, seed, seconds, say }: Ord
   await load.stop()
   const after = await takeVitals(site)
 
-  const sums = sumUp({ entries: load.entries, windows: [...windows, ...site.windows], accepted: site.accepted(), arrived: site.arrived })
+  const sums = sumUp({
+    entries: load.entries,
+    windows: [...windows, ...site.windows],
+    accepted: site.accepted(),
+    arrived: site.arrived
+  })
   const vitals = site.members.map(({ name }, n) => ({ name, before: before[n]!, after: after[n]! }))
   const grown = vitals.flatMap(({ name, before, after }) => findGrown(name, before, after))
-  return { ...sums, rotations, faults, vitals, violations: [...sums.violations, ...violations, ...site.deaths, ...grown] }
+  return {
+    ...sums,
+    rotations,
+    faults,
+    vitals,
+    violations: [...sums.violations, ...violations, ...site.deaths, ...grown]
+  }
 }
 
-const takeVitals = ({ members }: Site): Promise<Vitals[]> => Promise.all(members.map(({ socketPath, instance }) => readVitals(socketPath, instance.pid)))
+const takeVitals = ({ members }: Site): Promise<Vitals[]> =>
+  Promise.all(members.map(({ socketPath, instance }) => readVitals(socketPath, instance.pid)))

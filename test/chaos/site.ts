@@ -59,7 +59,10 @@ export const nowMs = (): number => performance.now()
 const PRELOAD = pathToFileURL(join(import.meta.dirname, 'preload.js')).href
 const PATIENCE_MS = 60_000
 
-/** Three instances behind nginx and a gate before an upstream, with one Redis that has written each record to a file before it answers. They end with their owner. */
+/**
+ * Three instances behind nginx and a gate before an upstream, with one Redis that has written each record to a file
+ * before it answers. They end with their owner.
+ */
 export async function openSite (t: Owner, directory: string): Promise<Site> {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-chaos-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
@@ -79,12 +82,17 @@ export async function openSite (t: Owner, directory: string): Promise<Site> {
     response.end('{"ok":true}')
   })
   const gateFile = join(folder, 'gate.json')
-  writeFileSync(gateFile, JSON.stringify({ gate: { upstream: upstream.origin, timeoutSeconds: 2, rules: [{ path: '/api/*' }] } }))
+  writeFileSync(
+    gateFile,
+    JSON.stringify({ gate: { upstream: upstream.origin, timeoutSeconds: 2, rules: [{ path: '/api/*' }] } })
+  )
 
   const deaths: string[] = []
   const windows: Window[] = []
   let isOver = false
-  t.teardown(() => { isOver = true })
+  t.teardown(() => {
+    isOver = true
+  })
   let started = 0
 
   async function startMember (name: string, part: 'instance' | 'gate', more: Environment): Promise<Member> {
@@ -113,10 +121,20 @@ export async function openSite (t: Owner, directory: string): Promise<Site> {
         })
         Object.assign(member, { instance, socketPath, isEnding: false })
         instance.ended.then(code => {
-          if (member.instance === instance && !member.isEnding && !isOver) deaths.push(`${name} ended with ${code}: ${instance.output().slice(-2000)}`)
+          if (member.instance === instance && !member.isEnding && !isOver) {
+            deaths.push(`${name} ended with ${code}: ${instance.output().slice(-2000)}`)
+          }
         })
         await member.untilReady()
-        if (!wasWell || provider.server.troubles() > troubles) windows.push({ fault: 'the provider is in trouble when a process starts', part, excuses: ['503'], startMs, endMs: nowMs() })
+        if (!wasWell || provider.server.troubles() > troubles) {
+          windows.push({
+            fault: 'the provider is in trouble when a process starts',
+            part,
+            excuses: ['503'],
+            startMs,
+            endMs: nowMs()
+          })
+        }
       },
       async untilReady () {
         const endMs = nowMs() + PATIENCE_MS

@@ -30,7 +30,9 @@ export async function startTroubled (t: Owner, answer: RequestListener): Promise
     behave = next
   }
   const waiting: Array<[IncomingMessage, ServerResponse]> = []
-  const server = createServer((request, response) => { behave(request, response) })
+  const server = createServer((request, response) => {
+    behave(request, response)
+  })
   const listen = (port: number): Promise<void> => new Promise(resolve => server.listen(port, '127.0.0.1', resolve))
   await listen(0)
   const { port } = server.address() as AddressInfo
@@ -54,13 +56,30 @@ export async function startTroubled (t: Owner, answer: RequestListener): Promise
       for (const [request, response] of waiting.splice(0)) answer(request, response)
       if (!server.listening) await listen(port)
     },
-    hang () { misbehave((...pair) => { waiting.push(pair) }) },
-    slow (ms) { misbehave(async (...pair) => { await delay(ms); answer(...pair) }) },
-    fail (status) { misbehave((request, response) => { request.resume(); response.writeHead(status).end('{}') }) },
+    hang () {
+      misbehave((...pair) => {
+        waiting.push(pair)
+      })
+    },
+    slow (ms) {
+      misbehave(async (...pair) => {
+        await delay(ms)
+        answer(...pair)
+      })
+    },
+    fail (status) {
+      misbehave((request, response) => {
+        request.resume()
+        response.writeHead(status).end('{}')
+      })
+    },
     breakOff () {
       misbehave((request, response) => {
         request.resume()
-        response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' }).write('{', () => request.socket.destroy())
+        response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' }).write(
+          '{',
+          () => request.socket.destroy()
+        )
       })
     }
   }

@@ -8,7 +8,10 @@ export interface Vitals {
   readonly rssMb: number
 }
 
-/** How much more than at the start an instance may have at the end. Caches of tokens and keys fill up in between; kept connections come and go. */
+/**
+ * How much more than at the start an instance may have at the end. Caches of tokens and keys fill up in between; kept
+ * connections come and go.
+ */
 export const MAY_GROW: Vitals = { descriptors: 25, timers: 25, heapMb: 15, rssMb: 120 }
 
 export function findGrown (name: string, before: Vitals, after: Vitals): string[] {
@@ -18,7 +21,10 @@ export function findGrown (name: string, before: Vitals, after: Vitals): string[
 }
 
 /** Asks the part of an instance that preload.js is. */
-export async function control (socketPath: string, path: string): Promise<{ timers: number, heapBytes: number, rssBytes: number }> {
+export async function control (
+  socketPath: string,
+  path: string
+): Promise<{ timers: number, heapBytes: number, rssBytes: number }> {
   return new Promise((resolve, reject) => {
     const asked = request({ socketPath, path, agent: false, timeout: 5000 }, async response => {
       try {
@@ -37,5 +43,10 @@ const MB = 1e6
 
 export async function readVitals (socketPath: string, pid: number): Promise<Vitals> {
   const { timers, heapBytes, rssBytes } = await control(socketPath, '/vitals')
-  return { descriptors: readdirSync(`/proc/${pid}/fd`).length, timers, heapMb: Math.round(heapBytes / MB), rssMb: Math.round(rssBytes / MB) }
+  return {
+    descriptors: readdirSync(`/proc/${pid}/fd`).length,
+    timers,
+    heapMb: Math.round(heapBytes / MB),
+    rssMb: Math.round(rssBytes / MB)
+  }
 }

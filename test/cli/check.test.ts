@@ -20,30 +20,55 @@ import { skipRedis, startRedis } from '../helpers/redis.ts'
 const issuer = await startIssuer(t)
 const good = { IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, PUBLIC_URL: 'https://api.example' }
 
-async function run (env: NodeJS.ProcessEnv = good, files: Record<string, string> = {}, argv: string[] = []): Promise<{ code: number, text: string, result: string }> {
+async function run (
+  env: NodeJS.ProcessEnv = good,
+  files: Record<string, string> = {},
+  argv: string[] = []
+): Promise<{ code: number, text: string, result: string }> {
   let text = ''
-  const code = await check(argv, { env, out: { write: (part) => { text += part } }, readFile: (path) => files[path] })
+  const code = await check(argv, {
+    env,
+    out: {
+      write: part => {
+        text += part
+      }
+    },
+    readFile: path => files[path]
+  })
   return { code, text, result: text.slice(text.indexOf('\nResult\n') + 8) }
 }
 
 /** A provider whose answers have these headers and this key set. */
-async function startProvider (t: Test, { headers = {}, keys = issuer.keys.map(({ jwk }) => jwk), path = '/keys' }: { headers?: Record<string, string>, keys?: object[], path?: string } = {}): Promise<string> {
+async function startProvider (
+  t: Test,
+  { headers = {}, keys = issuer.keys.map(({ jwk }) => jwk), path = '/keys' }: {
+    headers?: Record<string, string>,
+    keys?: object[],
+    path?: string
+  } = {}
+): Promise<string> {
   const server = createServer((request, response) => {
     const url = `http://${request.headers.host}/`
-    const document = { '/.well-known/openid-configuration': { issuer: url, jwks_uri: `${url}keys` }, [path]: { keys } }[request.url!]
+    const document =
+      { '/.well-known/openid-configuration': { issuer: url, jwks_uri: `${url}keys` }, [path]: { keys } }[request.url!]
     response.sendDate = false
     response.writeHead(document === undefined ? 404 : 200, headers).end(JSON.stringify(document ?? {}))
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  t.teardown(() => { server.closeAllConnections(); server.close() })
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
 }
 
 const dateIn = (seconds: number): string => new Date(Date.now() + seconds * 1000).toUTCString()
 
-t.test('If all is well, it says so, with code 0, and shows each setting with its source.', async (t) => {
+t.test('If all is well, it says so, with code 0, and shows each setting with its source.', async t => {
   const { code, text, result } = await run({ IDP_ISSUER: issuer.url, LOG_LEVEL: '' }, {
-    'config.yaml': `idp:\n  audience: from.file\n  scopeClaims: [scope, scp]\nserver:\n  publicUrl: https://api.example\n  logLevel: warn\ndpop:\n  nonceSecret: ${'c2VjcmV0'.repeat(6)}\n`,
+    'config.yaml':
+      'idp:\n  audience: from.file\n  scopeClaims: [scope, scp]\nserver:\n  publicUrl: https://api.example\n ' +
+      ` logLevel: warn\ndpop:\n  nonceSecret: ${'c2VjcmV0'.repeat(6)}\n`,
     '.env': `IDP_AUDIENCE=${AUDIENCE}\nDPOP_NONCE=required\n`
   })
   t.equal(code, 0)
@@ -56,10 +81,16 @@ t.test('If all is well, it says so, with code 0, and shows each setting with its
   t.match(text, /\n {2}\d+ others are not set; --all lists them, with their defaults\.\n/)
   t.match(text, /DPOP_NONCE_SECRET +config\.yaml, line 8 +\(not shown\)\n/)
   t.notMatch(text, containing('c2VjcmV0'), 'a secret is not shown')
-  t.match(text, new RegExp(`GET ${issuer.url}\\.well-known/openid-configuration answered 200\\.\n.*GET ${issuer.url}keys answered 200\\.\n.*1 usable key for RS256\\.\n.*clock .* agree\\.\n`))
+  t.match(
+    text,
+    new RegExp(
+      `GET ${issuer.url}\\.well-known/openid-configuration answered 200\\.\n.*GET ${issuer.url}keys answered ` +
+        '200\\.\n.*1 usable key for RS256\\.\n.*clock .* agree\\.\n'
+    )
+  )
 })
 
-t.test('With --all it lists every setting, with the defaults.', async (t) => {
+t.test('With --all it lists every setting, with the defaults.', async t => {
   const { code, text } = await run(good, {}, ['--all'])
   t.equal(code, 0)
   t.match(text, /DPOP_REPLAY_MAX +default +2000000\n/)
@@ -67,58 +98,123 @@ t.test('With --all it lists every setting, with the defaults.', async (t) => {
   t.notMatch(text, containing('--all'))
 })
 
-t.test('Each setting has the name by which it can be set: a variable that the service reads, or else its key in the file.', async (t) => {
-  const listed = [...(await run(good, {}, ['--all'])).text.matchAll(/^ {2}([\w.]+) {2,}(?:not set|default|environment) /gm)].map(([, name]) => name!)
-  const fileOnly = settingNames.filter((name) => settingSpec(name).from === 'file')
-  t.strictSame(listed.filter((name) => !variables.has(name)), fileOnly)
-  t.strictSame(listed.filter((name) => variables.has(name)), [...variables.keys()])
-  for (const name of ['idp.introspection.signed', 'idp.scopeImplies', 'gate']) t.ok(listed.includes(name), name)
-  const { text } = await run(good, { 'config.yaml': 'idp:\n  introspection:\n    signed: true\n' })
-  t.match(text, /\n {2}idp\.introspection\.signed +config\.yaml, line 3 +true\n/)
-  t.notMatch(text, containing('IDP_INTROSPECTION_SIGNED'))
-})
+t.test(
+  'Each setting has the name by which it can be set: a variable that the service reads, or else its key in the ' +
+    'file.',
+  async t => {
+    const listed = [
+      ...(await run(good, {}, ['--all'])).text.matchAll(/^ {2}([\w.]+) {2,}(?:not set|default|environment) /gm)
+    ].map(([, name]) => name!)
+    const fileOnly = settingNames.filter(name => settingSpec(name).from === 'file')
+    t.strictSame(listed.filter(name => !variables.has(name)), fileOnly)
+    t.strictSame(listed.filter(name => variables.has(name)), [...variables.keys()])
+    for (const name of ['idp.introspection.signed', 'idp.scopeImplies', 'gate']) t.ok(listed.includes(name), name)
+    const { text } = await run(good, { 'config.yaml': 'idp:\n  introspection:\n    signed: true\n' })
+    t.match(text, /\n {2}idp\.introspection\.signed +config\.yaml, line 3 +true\n/)
+    t.notMatch(text, containing('IDP_INTROSPECTION_SIGNED'))
+  }
+)
 
-t.test('What to do about a setting is a line to paste, for the place where it stands.', async (t) => {
-  const advice = async (...args: Parameters<typeof run>): Promise<string[]> => [...(await run(...args)).result.matchAll(/What to do +(.*)\n/g)].map(([, line]) => line!)
+t.test('What to do about a setting is a line to paste, for the place where it stands.', async t => {
+  const advice = async (...args: Parameters<typeof run>): Promise<string[]> =>
+    [...(await run(...args)).result.matchAll(/What to do +(.*)\n/g)].map(([, line]) => line!)
   t.strictSame(await advice({}), ['export IDP_DOMAIN=tenant.example', 'export IDP_AUDIENCE=https://api.example'])
-  t.strictSame(await advice({ ...good, DPOP_NONCE: 'sometimes', DPOP_ALGS: 'none' }), ["export DPOP_ALGS='ES256 ES384 EdDSA Ed25519 PS256 RS256'", 'export DPOP_NONCE=off'])
+  t.strictSame(await advice({ ...good, DPOP_NONCE: 'sometimes', DPOP_ALGS: 'none' }), [
+    "export DPOP_ALGS='ES256 ES384 EdDSA Ed25519 PS256 RS256'",
+    'export DPOP_NONCE=off'
+  ])
   t.strictSame(await advice(good, { '.env': 'DPOP_NONCE=sometimes\n' }), ['DPOP_NONCE=off, in .env'])
-  t.strictSame(await advice(good, { 'config.yaml': 'dpop:\n  nonce: sometimes\n' }), ['nonce: off, in config.yaml, line 2'])
-  t.strictSame(await advice({ ...good, IDP_DPOP_MOD: 'REQUIRED' }), ['export IDP_DPOP_MODE="$IDP_DPOP_MOD"; unset IDP_DPOP_MOD'])
-  t.strictSame(await advice(good, { '.env': 'IDP_DPOP_MOD=REQUIRED\n' }), ["sed -i.bak 's/^IDP_DPOP_MOD=/IDP_DPOP_MODE=/' .env"])
-  t.match(await advice({ ...good, DPOP_NONCE_SECRET: 'short', DPOP_REPLAY: 'redis://127.0.0.1' }), [/^docs\/reference\/settings\.md lists/], 'a secret has no example')
+  t.strictSame(await advice(good, { 'config.yaml': 'dpop:\n  nonce: sometimes\n' }), [
+    'nonce: off, in config.yaml, line 2'
+  ])
+  t.strictSame(await advice({ ...good, IDP_DPOP_MOD: 'REQUIRED' }), [
+    'export IDP_DPOP_MODE="$IDP_DPOP_MOD"; unset IDP_DPOP_MOD'
+  ])
+  t.strictSame(await advice(good, { '.env': 'IDP_DPOP_MOD=REQUIRED\n' }), [
+    "sed -i.bak 's/^IDP_DPOP_MOD=/IDP_DPOP_MODE=/' .env"
+  ])
+  t.match(await advice({ ...good, DPOP_NONCE_SECRET: 'short', DPOP_REPLAY: 'redis://127.0.0.1' }), [
+    /^docs\/reference\/settings\.md lists/
+  ], 'a secret has no example')
 })
 
-t.test('Each unusable setting is reported, and no provider is called.', async (t) => {
+t.test('Each unusable setting is reported, and no provider is called.', async t => {
   const asked = issuer.requests.length
-  const { code, text, result } = await run({ ...good, DPOP_NONCE: 'sometimes', IDP_DPOP_MOD: 'REQUIRED', HTTPS_PROXY: 'ftp://me:hunter2@proxy', IDP_JWKS_URI: 'https://me:hunter2@keys' })
+  const { code, text, result } = await run({
+    ...good,
+    DPOP_NONCE: 'sometimes',
+    IDP_DPOP_MOD: 'REQUIRED',
+    HTTPS_PROXY: 'ftp://me:hunter2@proxy',
+    IDP_JWKS_URI: 'https://me:hunter2@keys'
+  })
   t.equal(code, 1)
-  t.match(result, /^ {2}4 things are wrong\.\n[^]*1\. unknown variable "IDP_DPOP_MOD"; did you mean IDP_DPOP_MODE\?\n[^]*DPOP_NONCE \(dpop\.nonce\) is "sometimes"; allowed: off or required/)
+  t.match(
+    result,
+    /^ {2}4 things are wrong\.\n[^]*1\. unknown variable "IDP_DPOP_MOD"; did you mean IDP_DPOP_MODE\?\n[^]*DPOP_NONCE \(dpop\.nonce\) is "sometimes"; allowed: off or required/
+  )
   t.notMatch(text, containing('hunter2'))
   t.equal(issuer.requests.length, asked)
   t.match((await run(good, {}, ['config.yaml'])).text, /Unexpected argument config\.yaml: settings come from/)
   t.match(await run(good, {}, ['--help']), { code: 0, text: /Exit code: 0 if all is well, 1 if something is not\.\n$/ })
 })
 
-t.test('A questionable setting is a warning, not a fault.', async (t) => {
-  const { code, text } = await run({ IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, IDP_NONSENSE: '1', DPOP_REPLAY: 'off' })
+t.test('A questionable setting is a warning, not a fault.', async t => {
+  const { code, text } = await run({
+    IDP_ISSUER: issuer.url,
+    IDP_AUDIENCE: AUDIENCE,
+    IDP_NONSENSE: '1',
+    DPOP_REPLAY: 'off'
+  })
   t.equal(code, 0)
-  t.match(text, /! These variables look like settings but are not, and have no effect: IDP_NONSENSE\n[^]*! Neither PUBLIC_URL nor TRUST_PROXY[^]*! DPOP_REPLAY is off/)
+  t.match(
+    text,
+    /! These variables look like settings but are not, and have no effect: IDP_NONSENSE\n[^]*! Neither PUBLIC_URL nor TRUST_PROXY[^]*! DPOP_REPLAY is off/
+  )
   t.match((await run({ ...good, DPOP_ENABLED: 'false' })).text, /It is not used: DPoP is switched off/)
-  const schemed = await run({ IDP_DOMAIN: 'https://tenant.example', IDP_AUDIENCE: AUDIENCE, PUBLIC_URL: 'https://api.example' })
+  const schemed = await run({
+    IDP_DOMAIN: 'https://tenant.example',
+    IDP_AUDIENCE: AUDIENCE,
+    PUBLIC_URL: 'https://api.example'
+  })
   t.equal(schemed.code, 1, 'a domain with a scheme refuses every token')
   t.match(schemed.result, /One thing is wrong\.\n\n {2}1\. IDP_DOMAIN starts with a scheme[^]*Write only the host/)
 })
 
-t.test('A provider whose keys cannot be fetched or used is a fault, with its URL and its cure.', async (t) => {
+t.test('A provider whose keys cannot be fetched or used is a fault, with its URL and its cure.', async t => {
   const unreachable = `http://127.0.0.1:${await freePort()}/`
   const small = generateKeyPairSync('rsa', { modulusLength: 1024 }).publicKey.export({ format: 'jwk' })
   const rows: Array<{ title: string, env: NodeJS.ProcessEnv, says: RegExp, cure?: string }> = [
-    { title: 'it is down', env: { IDP_ISSUER: unreachable }, says: new RegExp(`GET ${unreachable}\\.well-known/openid-configuration: unreachable: ECONNREFUSED`), cure: PROVIDER_FAULTS.unreachable.cure },
-    { title: 'its keys are missing', env: { IDP_ISSUER: await startProvider(t, { path: '/other' }) }, says: /GET \S+\/keys: status: 404 \(/, cure: PROVIDER_FAULTS.status.cure },
-    { title: 'the address is another', env: { IDP_JWKS_URI: `${issuer.url}nothing` }, says: /GET \S+\/nothing: status: 404/, cure: PROVIDER_FAULTS.status.cure },
-    { title: 'it names another issuer', env: { IDP_ISSUER: issuer.url.replace('127.0.0.1', 'localhost') }, says: new RegExp(`: discovery_issuer: expected ${issuer.url.replace('127.0.0.1', 'localhost')}, found ${issuer.url} \\(`), cure: PROVIDER_FAULTS.discovery_issuer.cure },
-    { title: 'no key is usable', env: { IDP_ISSUER: await startProvider(t, { keys: [small, { kty: 'EC' }] }) }, says: /publishes no key that can be used for RS256.*Passed over: 1 modulus, 1 key_type/ }
+    {
+      title: 'it is down',
+      env: { IDP_ISSUER: unreachable },
+      says: new RegExp(`GET ${unreachable}\\.well-known/openid-configuration: unreachable: ECONNREFUSED`),
+      cure: PROVIDER_FAULTS.unreachable.cure
+    },
+    {
+      title: 'its keys are missing',
+      env: { IDP_ISSUER: await startProvider(t, { path: '/other' }) },
+      says: /GET \S+\/keys: status: 404 \(/,
+      cure: PROVIDER_FAULTS.status.cure
+    },
+    {
+      title: 'the address is another',
+      env: { IDP_JWKS_URI: `${issuer.url}nothing` },
+      says: /GET \S+\/nothing: status: 404/,
+      cure: PROVIDER_FAULTS.status.cure
+    },
+    {
+      title: 'it names another issuer',
+      env: { IDP_ISSUER: issuer.url.replace('127.0.0.1', 'localhost') },
+      says: new RegExp(
+        `: discovery_issuer: expected ${issuer.url.replace('127.0.0.1', 'localhost')}, found ${issuer.url} \\(`
+      ),
+      cure: PROVIDER_FAULTS.discovery_issuer.cure
+    },
+    {
+      title: 'no key is usable',
+      env: { IDP_ISSUER: await startProvider(t, { keys: [small, { kty: 'EC' }] }) },
+      says: /publishes no key that can be used for RS256.*Passed over: 1 modulus, 1 key_type/
+    }
   ]
   for (const { title, env, says, cure = 'Have the provider sign' } of rows) {
     const { code, result } = await run({ ...good, ...env })
@@ -126,38 +222,95 @@ t.test('A provider whose keys cannot be fetched or used is a fault, with its URL
     t.match(result, says, title)
     t.match(result, containing(cure.replaceAll('`', '')), title)
   }
-  const leaky = await run({ ...good, IDP_ISSUER: await startProvider(t, { keys: [...issuer.keys.map(({ jwk }) => jwk), { kty: 'RSA', d: 'x' }], headers: { date: dateIn(0) } }) })
+  const leaky = await run({
+    ...good,
+    IDP_ISSUER: await startProvider(t, {
+      keys: [...issuer.keys.map(({ jwk }) => jwk), { kty: 'RSA', d: 'x' }],
+      headers: { date: dateIn(0) }
+    })
+  })
   t.equal(leaky.code, 0)
   t.match(leaky.text, /! It publishes a private key.*\n {4}Replace that key/)
 })
 
-t.test('A provider of opaque tokens alone needs no keys: none at its address or in a file, or no jwks_uri.', async (t) => {
+t.test('A provider of opaque tokens alone needs no keys: none at its address or in a file, or no jwks_uri.', async t => {
   const directory = t.testdir({ 'none.json': '{"keys":[]}', 'other.json': '{"keys":[{"kty":"oct","k":"AAAA"}]}' })
-  const rows: Array<{ title: string, document?: object, keys?: object[], env?: NodeJS.ProcessEnv, code: number, says: RegExp }> = [
+  const rows: Array<
+    { title: string, document?: object, keys?: object[], env?: NodeJS.ProcessEnv, code: number, says: RegExp }
+  > = [
     { title: 'no jwks_uri', document: { jwks_uri: undefined }, code: 0, says: /It publishes no keys, and needs none/ },
     { title: 'an empty set', keys: [], code: 0, says: /It publishes no keys, and needs none/ },
-    { title: 'an empty key file', env: { IDP_KEYS_FILE: `${directory}/none.json` }, code: 0, says: /It publishes no keys, and needs none/ },
-    { title: 'keys of which none can be used', keys: [{ kty: 'oct', k: 'AAAA' }], code: 1, says: /no key that can be used for RS256/ },
-    { title: 'the same in a file', env: { IDP_KEYS_FILE: `${directory}/other.json` }, code: 1, says: /no key that can be used for RS256/ },
-    { title: 'JWTs are introspected too, and no jwks_uri', document: { jwks_uri: undefined }, env: { IDP_INTROSPECTION: 'all' }, code: 1, says: /discovery_malformed/ }
+    {
+      title: 'an empty key file',
+      env: { IDP_KEYS_FILE: `${directory}/none.json` },
+      code: 0,
+      says: /It publishes no keys, and needs none/
+    },
+    {
+      title: 'keys of which none can be used',
+      keys: [{ kty: 'oct', k: 'AAAA' }],
+      code: 1,
+      says: /no key that can be used for RS256/
+    },
+    {
+      title: 'the same in a file',
+      env: { IDP_KEYS_FILE: `${directory}/other.json` },
+      code: 1,
+      says: /no key that can be used for RS256/
+    },
+    {
+      title: 'JWTs are introspected too, and no jwks_uri',
+      document: { jwks_uri: undefined },
+      env: { IDP_INTROSPECTION: 'all' },
+      code: 1,
+      says: /discovery_malformed/
+    }
   ]
   for (const { title, document, keys = [], env, code, says } of rows) {
     const server = createServer((request, response) => {
       const url = `http://${request.headers.host}/`
-      response.end(JSON.stringify(request.url === '/introspect' ? { active: false } : request.url === '/keys' ? { keys } : { issuer: url, jwks_uri: `${url}keys`, introspection_endpoint: `${url}introspect`, ...document }))
+      response.end(
+        JSON.stringify(
+          request.url === '/introspect'
+            ? { active: false }
+            : request.url === '/keys'
+              ? { keys }
+              : { issuer: url, jwks_uri: `${url}keys`, introspection_endpoint: `${url}introspect`, ...document }
+        )
+      )
     }).listen(0, '127.0.0.1')
     await once(server, 'listening')
-    t.teardown(() => { server.closeAllConnections(); server.close() })
-    t.match(await run({ ...good, IDP_ISSUER: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, IDP_INTROSPECTION: 'opaque', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'hunter2', ...env }), { code, text: says }, title)
+    t.teardown(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    t.match(
+      await run({
+        ...good,
+        IDP_ISSUER: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+        IDP_INTROSPECTION: 'opaque',
+        IDP_CLIENT_ID: 'api',
+        IDP_CLIENT_SECRET: 'hunter2',
+        ...env
+      }),
+      { code, text: says },
+      title
+    )
   }
 })
 
-t.test('Introspection is tried with a made-up token.', async (t) => {
+t.test('Introspection is tried with a made-up token.', async t => {
   const asking = { ...good, IDP_INTROSPECTION: 'all', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'hunter2' }
   issuer.introspection = { active: false }
   const fine = await run(asking)
   t.equal(fine.code, 0)
-  t.match(fine.text, new RegExp(`Introspects all tokens, at ${issuer.url}introspect, as the client api\\.\n.*accepts the credentials of api, and reports a random token as not active`))
+  t.match(
+    fine.text,
+    new RegExp(
+      `Introspects all tokens, at ${issuer.url}introspect, as the client api\\.\n.*accepts the credentials of ` +
+        'api, and reports a random token as not active'
+    )
+  )
   t.notMatch(fine.text, containing('hunter2'))
   issuer.introspection = { active: true }
   t.match(await run(asking), { code: 1, result: /reports a random token as active/ })
@@ -165,20 +318,54 @@ t.test('Introspection is tried with a made-up token.', async (t) => {
   t.match(await run(asking), { code: 1, result: /reports a random token as active/ })
   issuer.introspection = { active: 'no' }
   t.match(await run(asking), { code: 1, result: /Introspection failed: introspection_malformed \(/ })
-  t.match(await run({ ...asking, IDP_INTROSPECTION_ENDPOINT: `${issuer.url}nowhere` }), { code: 1, result: /status: 404/ })
+  t.match(await run({ ...asking, IDP_INTROSPECTION_ENDPOINT: `${issuer.url}nowhere` }), {
+    code: 1,
+    result: /status: 404/
+  })
   const withoutEndpoint = await startProvider(t)
-  t.match(await run({ ...asking, IDP_ISSUER: withoutEndpoint }), { code: 1, result: /introspection_endpoint \([^]*set IDP_INTROSPECTION_ENDPOINT/ })
-  const refusing = createServer((_request, response) => { response.writeHead(401).end() }).listen(0, '127.0.0.1')
+  t.match(await run({ ...asking, IDP_ISSUER: withoutEndpoint }), {
+    code: 1,
+    result: /introspection_endpoint \([^]*set IDP_INTROSPECTION_ENDPOINT/
+  })
+  const refusing = createServer((_request, response) => {
+    response.writeHead(401).end()
+  }).listen(0, '127.0.0.1')
   await once(refusing, 'listening')
-  t.teardown(() => { refusing.closeAllConnections(); refusing.close() })
-  t.match(await run({ ...asking, IDP_INTROSPECTION_ENDPOINT: `http://127.0.0.1:${(refusing.address() as AddressInfo).port}/` }), { code: 1, result: /status: 401[^]*Check the client: IDP_CLIENT_ID/ })
-  t.match(await run({ ...asking, IDP_CLIENT_AUTH: 'private_key_jwt', IDP_CLIENT_KEY_FILE: '/nowhere' }), { code: 1, result: /IDP_CLIENT_KEY_FILE .* is "\/nowhere", which is not usable \(ENOENT\)/ })
+  t.teardown(() => {
+    refusing.closeAllConnections()
+    refusing.close()
+  })
+  t.match(
+    await run({
+      ...asking,
+      IDP_INTROSPECTION_ENDPOINT: `http://127.0.0.1:${(refusing.address() as AddressInfo).port}/`
+    }),
+    { code: 1, result: /status: 401[^]*Check the client: IDP_CLIENT_ID/ }
+  )
+  t.match(await run({ ...asking, IDP_CLIENT_AUTH: 'private_key_jwt', IDP_CLIENT_KEY_FILE: '/nowhere' }), {
+    code: 1,
+    result: /IDP_CLIENT_KEY_FILE .* is "\/nowhere", which is not usable \(ENOENT\)/
+  })
 })
 
-interface TokenProvider { url: string, asked: Array<{ path: string, authorization: string | undefined, form: Record<string, string> }> }
+interface TokenProvider {
+  url: string
+  asked: Array<{ path: string, authorization: string | undefined, form: Record<string, string> }>
+}
 
-/** A provider that answers each client only about the tokens whose `aud` names it, as Keycloak does. Nobody gets a token if `aud` is undefined. */
-async function startTokenProvider (t: Test, { aud, opaque = false, tokenEndpoint = 'token', answer = {} }: { aud?: string | string[], opaque?: boolean, tokenEndpoint?: string | null, answer?: object } = {}): Promise<TokenProvider> {
+/**
+ * A provider that answers each client only about the tokens whose `aud` names it, as Keycloak does. Nobody gets a token
+ * if `aud` is undefined.
+ */
+async function startTokenProvider (
+  t: Test,
+  { aud, opaque = false, tokenEndpoint = 'token', answer = {} }: {
+    aud?: string | string[],
+    opaque?: boolean,
+    tokenEndpoint?: string | null,
+    answer?: object
+  } = {}
+): Promise<TokenProvider> {
   const asked: TokenProvider['asked'] = []
   let token: string | undefined
   const server = createServer(async (request, response) => {
@@ -189,37 +376,139 @@ async function startTokenProvider (t: Test, { aud, opaque = false, tokenEndpoint
     const { authorization } = request.headers
     if (request.method === 'POST') asked.push({ path: request.url!, authorization, form })
     token ??= opaque ? 'an-opaque-token' : issuer.token({ iss: url, aud })
-    const isAbout = authorization === `Basic ${Buffer.from('api:hunter2').toString('base64')}` && form['token'] === token && [aud].flat().includes('api')
+    const isAbout = authorization === `Basic ${Buffer.from('api:hunter2').toString('base64')}` &&
+      form['token'] === token && [aud].flat().includes('api')
     const answers: Record<string, [number, object]> = {
-      '/.well-known/openid-configuration': [200, { issuer: url, jwks_uri: `${url}keys`, introspection_endpoint: `${url}introspect`, ...tokenEndpoint !== null && { token_endpoint: tokenEndpoint.startsWith('http') ? tokenEndpoint : url + tokenEndpoint } }],
+      '/.well-known/openid-configuration': [200, {
+        issuer: url,
+        jwks_uri: `${url}keys`,
+        introspection_endpoint: `${url}introspect`,
+        ...tokenEndpoint !== null &&
+          { token_endpoint: tokenEndpoint.startsWith('http') ? tokenEndpoint : url + tokenEndpoint }
+      }],
       '/keys': [200, { keys: issuer.keys.map(({ jwk }) => jwk) }],
-      '/token': aud === undefined ? [400, { error: 'unauthorized_client' }] : [200, { access_token: token, token_type: 'Bearer' }],
+      '/token': aud === undefined
+        ? [400, { error: 'unauthorized_client' }]
+        : [200, { access_token: token, token_type: 'Bearer' }],
       '/introspect': [200, isAbout ? { active: true, aud, sub: 'user-1', ...answer } : { active: false }]
     }
     const [status, document] = answers[request.url!] ?? [404, {}]
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(document))
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  t.teardown(() => { server.closeAllConnections(); server.close() })
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, asked }
 }
 
-t.test('A provider that introspects only tokens for the calling client is detected with a token of that client.', async (t) => {
+t.test('A provider that introspects only tokens for the calling client is detected with a token of that client.', async t => {
   const ofApi = { IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'hunter2' }
-  const rows: Array<{ title: string, provider: Parameters<typeof startTokenProvider>[1], env: NodeJS.ProcessEnv, code: number, says: string }> = [
-    { title: 'the calling client is not in aud', provider: { aud: AUDIENCE }, env: { IDP_INTROSPECTION: 'jwt' }, code: 1, says: `\u2717 It reports a token that it has issued to the client api as not active; its aud, ${AUDIENCE}, does not name the client api. Such tokens would get 401.` },
-    { title: 'it is', provider: { aud: [AUDIENCE, 'api'] }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '\u2713 It reports a token that it has issued to the client api as active.' },
-    { title: 'another client, not in aud', provider: { aud: AUDIENCE }, env: { IDP_INTROSPECTION: 'all', CALL_CLIENT_ID: 'machine', CALL_CLIENT_SECRET: 's' }, code: 1, says: '\u2717 It reports a token that it has issued to the client machine as not active; its aud, ' },
-    { title: 'another client', provider: { aud: [AUDIENCE, 'api'] }, env: { IDP_INTROSPECTION: 'all', CALL_CLIENT_ID: 'machine', CALL_CLIENT_SECRET: 's' }, code: 0, says: '\u2713 It reports a token that it has issued to the client machine as active.' },
-    { title: 'a token of CALL_TOKEN, of another provider', provider: { aud: [AUDIENCE, 'api'] }, env: { IDP_INTROSPECTION: 'jwt', CALL_TOKEN: issuer.token({ aud: 'api' }) }, code: 1, says: '\u2717 It reports a token of CALL_TOKEN as not active. Such tokens would get 401.' },
-    { title: 'an opaque token', provider: { aud: [AUDIENCE, 'api'], opaque: true, answer: { token_type: 'Bearer' } }, env: { IDP_INTROSPECTION: 'opaque' }, code: 0, says: '\u2713 It reports a token that it has issued to the client api as active.' },
-    { title: 'an opaque token that is not active', provider: { aud: AUDIENCE, opaque: true }, env: { IDP_INTROSPECTION: 'opaque' }, code: 1, says: '\u2717 It reports a token that it has issued to the client api as not active. Such tokens would get 401.' },
-    { title: 'an answer that contradicts the token', provider: { aud: [AUDIENCE, 'api'], answer: { sub: 'other' } }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! It reports a token that it has issued to the client api as active, but the claims in its answer would be refused: token_contradicted (sub).' },
-    { title: 'a JWT where only opaque tokens are introspected', provider: { aud: AUDIENCE }, env: { IDP_INTROSPECTION: 'opaque' }, code: 0, says: '! The token that it has issued to the client api is a JWT, and JWTs are not introspected.' },
-    { title: 'an opaque token where only JWTs are introspected', provider: { aud: AUDIENCE, opaque: true }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! The token that it has issued to the client api is no JWT, and only JWTs are introspected.' },
-    { title: 'a client that gets no token', provider: {}, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! Introspection of a valid token was not tried: it gave the client api none: POST {url}token answered 400 unauthorized_client.' },
-    { title: 'no token endpoint', provider: { tokenEndpoint: null }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! Introspection of a valid token was not tried: its discovery document names no token_endpoint.' },
-    { title: 'a token endpoint that would show the secret', provider: { tokenEndpoint: 'http://10.0.0.1/token' }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! Introspection of a valid token was not tried: it could not be asked for one: discovery_malformed: expected an https URL, found http://10.0.0.1/token.' }
+  const rows: Array<
+    {
+      title: string,
+      provider: Parameters<typeof startTokenProvider>[1],
+      env: NodeJS.ProcessEnv,
+      code: number,
+      says: string
+    }
+  > = [
+    {
+      title: 'the calling client is not in aud',
+      provider: { aud: AUDIENCE },
+      env: { IDP_INTROSPECTION: 'jwt' },
+      code: 1,
+      says: `\u2717 It reports a token that it has issued to the client api as not active; its aud, ${AUDIENCE}, ` +
+        'does not name the client api. Such tokens would get 401.'
+    },
+    {
+      title: 'it is',
+      provider: { aud: [AUDIENCE, 'api'] },
+      env: { IDP_INTROSPECTION: 'jwt' },
+      code: 0,
+      says: '\u2713 It reports a token that it has issued to the client api as active.'
+    },
+    {
+      title: 'another client, not in aud',
+      provider: { aud: AUDIENCE },
+      env: { IDP_INTROSPECTION: 'all', CALL_CLIENT_ID: 'machine', CALL_CLIENT_SECRET: 's' },
+      code: 1,
+      says: '\u2717 It reports a token that it has issued to the client machine as not active; its aud, '
+    },
+    {
+      title: 'another client',
+      provider: { aud: [AUDIENCE, 'api'] },
+      env: { IDP_INTROSPECTION: 'all', CALL_CLIENT_ID: 'machine', CALL_CLIENT_SECRET: 's' },
+      code: 0,
+      says: '\u2713 It reports a token that it has issued to the client machine as active.'
+    },
+    {
+      title: 'a token of CALL_TOKEN, of another provider',
+      provider: { aud: [AUDIENCE, 'api'] },
+      env: { IDP_INTROSPECTION: 'jwt', CALL_TOKEN: issuer.token({ aud: 'api' }) },
+      code: 1,
+      says: '\u2717 It reports a token of CALL_TOKEN as not active. Such tokens would get 401.'
+    },
+    {
+      title: 'an opaque token',
+      provider: { aud: [AUDIENCE, 'api'], opaque: true, answer: { token_type: 'Bearer' } },
+      env: { IDP_INTROSPECTION: 'opaque' },
+      code: 0,
+      says: '\u2713 It reports a token that it has issued to the client api as active.'
+    },
+    {
+      title: 'an opaque token that is not active',
+      provider: { aud: AUDIENCE, opaque: true },
+      env: { IDP_INTROSPECTION: 'opaque' },
+      code: 1,
+      says: '\u2717 It reports a token that it has issued to the client api as not active. Such tokens would get 401.'
+    },
+    {
+      title: 'an answer that contradicts the token',
+      provider: { aud: [AUDIENCE, 'api'], answer: { sub: 'other' } },
+      env: { IDP_INTROSPECTION: 'jwt' },
+      code: 0,
+      says: '! It reports a token that it has issued to the client api as active, but the claims in its answer would ' +
+        'be refused: token_contradicted (sub).'
+    },
+    {
+      title: 'a JWT where only opaque tokens are introspected',
+      provider: { aud: AUDIENCE },
+      env: { IDP_INTROSPECTION: 'opaque' },
+      code: 0,
+      says: '! The token that it has issued to the client api is a JWT, and JWTs are not introspected.'
+    },
+    {
+      title: 'an opaque token where only JWTs are introspected',
+      provider: { aud: AUDIENCE, opaque: true },
+      env: { IDP_INTROSPECTION: 'jwt' },
+      code: 0,
+      says: '! The token that it has issued to the client api is no JWT, and only JWTs are introspected.'
+    },
+    {
+      title: 'a client that gets no token',
+      provider: {},
+      env: { IDP_INTROSPECTION: 'jwt' },
+      code: 0,
+      says: '! Introspection of a valid token was not tried: it gave the client api none: POST {url}token answered ' +
+        '400 unauthorized_client.'
+    },
+    {
+      title: 'no token endpoint',
+      provider: { tokenEndpoint: null },
+      env: { IDP_INTROSPECTION: 'jwt' },
+      code: 0,
+      says: '! Introspection of a valid token was not tried: its discovery document names no token_endpoint.'
+    },
+    {
+      title: 'a token endpoint that would show the secret',
+      provider: { tokenEndpoint: 'http://10.0.0.1/token' },
+      env: { IDP_INTROSPECTION: 'jwt' },
+      code: 0,
+      says: '! Introspection of a valid token was not tried: it could not be asked for one: discovery_malformed: ' +
+        'expected an https URL, found http://10.0.0.1/token.'
+    }
   ]
   for (const { title, provider, env, code, says } of rows) {
     const { url } = await startTokenProvider(t, provider)
@@ -231,28 +520,71 @@ t.test('A provider that introspects only tokens for the calling client is detect
   }
 })
 
-t.test('A token of CALL_TOKEN that introspection refuses is a fault, and names the claim.', async (t) => {
-  const settings = { ...good, IDP_INTROSPECTION: 'opaque', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'hunter2', CALL_TOKEN: 'an-opaque-token' }
+t.test('A token of CALL_TOKEN that introspection refuses is a fault, and names the claim.', async t => {
+  const settings = {
+    ...good,
+    IDP_INTROSPECTION: 'opaque',
+    IDP_CLIENT_ID: 'api',
+    IDP_CLIENT_SECRET: 'hunter2',
+    CALL_TOKEN: 'an-opaque-token'
+  }
   const rows: Array<{ title: string, answer: object, env?: NodeJS.ProcessEnv, code: number, says: RegExp }> = [
-    { title: 'no aud', answer: { client_id: 'app', scope: 'a' }, code: 1, says: /claims in its answer would be refused: token_claim_invalid \(aud: expected a text or a list of texts, found nothing\)\. It would get 401\./ },
-    { title: 'another aud', answer: { sub: 'u', aud: 'other' }, code: 1, says: /token_audience \(aud: expected https:\/\/api\.test\.example, found other\)/ },
-    { title: 'another kind', answer: { sub: 'u', aud: AUDIENCE, token_use: 'refresh' }, code: 1, says: /would be refused: token_kind\. It would get 401/ },
+    {
+      title: 'no aud',
+      answer: { client_id: 'app', scope: 'a' },
+      code: 1,
+      says:
+        /claims in its answer would be refused: token_claim_invalid \(aud: expected a text or a list of texts, found nothing\)\. It would get 401\./
+    },
+    {
+      title: 'another aud',
+      answer: { sub: 'u', aud: 'other' },
+      code: 1,
+      says: /token_audience \(aud: expected https:\/\/api\.test\.example, found other\)/
+    },
+    {
+      title: 'another kind',
+      answer: { sub: 'u', aud: AUDIENCE, token_use: 'refresh' },
+      code: 1,
+      says: /would be refused: token_kind\. It would get 401/
+    },
     { title: 'it passes', answer: { sub: 'u', aud: AUDIENCE }, code: 0, says: /All is well/ },
-    { title: 'no JWT, and only those are introspected', answer: { sub: 'u', aud: AUDIENCE }, env: { IDP_INTROSPECTION: 'jwt' }, code: 1, says: /is no JWT, and only JWTs are introspected\. It would get 401\./ }
+    {
+      title: 'no JWT, and only those are introspected',
+      answer: { sub: 'u', aud: AUDIENCE },
+      env: { IDP_INTROSPECTION: 'jwt' },
+      code: 1,
+      says: /is no JWT, and only JWTs are introspected\. It would get 401\./
+    }
   ]
   for (const { title, answer, env, code, says } of rows) {
     const asked = createServer(async (request, response) => {
       let body = ''
       for await (const chunk of request) body += chunk
-      response.end(JSON.stringify(new URLSearchParams(body).get('token') === 'an-opaque-token' ? { active: true, ...answer } : { active: false }))
+      response.end(
+        JSON.stringify(
+          new URLSearchParams(body).get('token') === 'an-opaque-token' ? { active: true, ...answer } : { active: false }
+        )
+      )
     }).listen(0, '127.0.0.1')
     await once(asked, 'listening')
-    t.teardown(() => { asked.closeAllConnections(); asked.close() })
-    t.match(await run({ ...settings, ...env, IDP_INTROSPECTION_ENDPOINT: `http://127.0.0.1:${(asked.address() as AddressInfo).port}/` }), { code, result: says }, title)
+    t.teardown(() => {
+      asked.closeAllConnections()
+      asked.close()
+    })
+    t.match(
+      await run({
+        ...settings,
+        ...env,
+        IDP_INTROSPECTION_ENDPOINT: `http://127.0.0.1:${(asked.address() as AddressInfo).port}/`
+      }),
+      { code, result: says },
+      title
+    )
   }
 })
 
-t.test('A provider that reads Basic credentials without decoding them is told from one that refuses them.', async (t) => {
+t.test('A provider that reads Basic credentials without decoding them is told from one that refuses them.', async t => {
   const asking = { ...good, IDP_INTROSPECTION: 'all', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'p%ss w+rd' }
   const accepts = async (credentials: string): Promise<string> => {
     const asked = createServer((request, response) => {
@@ -260,45 +592,93 @@ t.test('A provider that reads Basic credentials without decoding them is told fr
       response.writeHead(isRight ? 200 : 401).end('{"active":false}')
     }).listen(0, '127.0.0.1')
     await once(asked, 'listening')
-    t.teardown(() => { asked.closeAllConnections(); asked.close() })
+    t.teardown(() => {
+      asked.closeAllConnections()
+      asked.close()
+    })
     return `http://127.0.0.1:${(asked.address() as AddressInfo).port}/`
   }
   const undecoded = await accepts('api:p%ss w+rd')
-  t.match(await run({ ...asking, IDP_INTROSPECTION_ENDPOINT: undecoded }), { code: 1, result: /reads the client's credentials without decoding them[^]*IDP_CLIENT_AUTH=client_secret_post/ })
+  t.match(await run({ ...asking, IDP_INTROSPECTION_ENDPOINT: undecoded }), {
+    code: 1,
+    result: /reads the client's credentials without decoding them[^]*IDP_CLIENT_AUTH=client_secret_post/
+  })
   t.match(await run({ ...asking, IDP_INTROSPECTION_ENDPOINT: await accepts('api:p%25ss+w%2Brd') }), { code: 0 })
-  t.match(await run({ ...asking, IDP_INTROSPECTION_ENDPOINT: await accepts('other') }), { code: 1, result: /status: 401[^]*Check the client: IDP_CLIENT_ID/ })
-  t.match(await run({ ...asking, IDP_CLIENT_SECRET: 'plain', IDP_INTROSPECTION_ENDPOINT: undecoded }), { code: 1, result: /Check the client: IDP_CLIENT_ID/ }, 'there is nothing to decode')
+  t.match(await run({ ...asking, IDP_INTROSPECTION_ENDPOINT: await accepts('other') }), {
+    code: 1,
+    result: /status: 401[^]*Check the client: IDP_CLIENT_ID/
+  })
+  t.match(await run({ ...asking, IDP_CLIENT_SECRET: 'plain', IDP_INTROSPECTION_ENDPOINT: undecoded }), {
+    code: 1,
+    result: /Check the client: IDP_CLIENT_ID/
+  }, 'there is nothing to decode')
 })
 
-t.test('The clock of a provider whose keys are in a file is compared by its metadata.', async (t) => {
+t.test('The clock of a provider whose keys are in a file is compared by its metadata.', async t => {
   const directory = t.testdir({ 'keys.json': JSON.stringify({ keys: issuer.keys.map(({ jwk }) => jwk) }) })
   for (const [seconds, code] of [[60, 1], [0, 0]] as const) {
     const server = createServer((request, response) => {
       const url = `http://${request.headers.host}/`
       response.setHeader('date', dateIn(seconds))
-      response.end(JSON.stringify(request.url === '/introspect' ? { active: false } : { issuer: url, introspection_endpoint: `${url}introspect` }))
+      response.end(
+        JSON.stringify(
+          request.url === '/introspect'
+            ? { active: false }
+            : { issuer: url, introspection_endpoint: `${url}introspect` }
+        )
+      )
     }).listen(0, '127.0.0.1')
     await once(server, 'listening')
-    t.teardown(() => { server.closeAllConnections(); server.close() })
+    t.teardown(() => {
+      server.closeAllConnections()
+      server.close()
+    })
     const IDP_ISSUER = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
-    t.match(await run({ ...good, IDP_ISSUER, IDP_KEYS_FILE: `${directory}/keys.json`, IDP_INTROSPECTION: 'jwt', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 's' }), { code, text: code === 1 ? /Its clock is \d\d s ahead/ : /clock and the one of this machine agree/ })
+    t.match(
+      await run({
+        ...good,
+        IDP_ISSUER,
+        IDP_KEYS_FILE: `${directory}/keys.json`,
+        IDP_INTROSPECTION: 'jwt',
+        IDP_CLIENT_ID: 'api',
+        IDP_CLIENT_SECRET: 's'
+      }),
+      { code, text: code === 1 ? /Its clock is \d\d s ahead/ : /clock and the one of this machine agree/ }
+    )
   }
 })
 
-t.test('The credentials of CALL_... go only to the issuer that they are for.', async (t) => {
-  const [one, other] = [await startTokenProvider(t, { aud: [AUDIENCE, 'api'] }), await startTokenProvider(t, { aud: [AUDIENCE, 'api'] })]
-  const issuers = [one, other].map(({ url }) => `    - issuer: ${url}\n      introspection: { for: jwt, clientId: api, clientSecret: hunter2 }\n`).join('')
-  const configured = { 'config.yaml': `idp:\n  audience: ${AUDIENCE}\n  issuers:\n${issuers}server:\n  publicUrl: https://api.example\n` }
-  const clientsAt = ({ asked }: TokenProvider): Array<string | undefined> => asked.filter(({ path }) => path === '/token').map(({ authorization = '' }) => Buffer.from(authorization.slice(6), 'base64').toString())
+t.test('The credentials of CALL_... go only to the issuer that they are for.', async t => {
+  const [one, other] = [
+    await startTokenProvider(t, { aud: [AUDIENCE, 'api'] }),
+    await startTokenProvider(t, { aud: [AUDIENCE, 'api'] })
+  ]
+  const issuers = [one, other].map(({ url }) =>
+    `    - issuer: ${url}\n      introspection: { for: jwt, clientId: api, clientSecret: hunter2 }\n`
+  ).join('')
+  const configured = {
+    'config.yaml': `idp:\n  audience: ${AUDIENCE}\n  issuers:\n${issuers}server:\n  publicUrl: https://api.example\n`
+  }
+  const clientsAt = ({ asked }: TokenProvider): Array<string | undefined> =>
+    asked.filter(({ path }) => path === '/token').map(({ authorization = '' }) =>
+      Buffer.from(authorization.slice(6), 'base64').toString()
+    )
   const env = { CALL_CLIENT_ID: 'machine', CALL_CLIENT_SECRET: 'its secret' }
   t.equal((await run(env, configured)).code, 0)
-  t.strictSame([clientsAt(one), clientsAt(other)], [['api:hunter2'], ['api:hunter2']], 'of several issuers none is meant')
+  t.strictSame(
+    [clientsAt(one), clientsAt(other)],
+    [['api:hunter2'], ['api:hunter2']],
+    'of several issuers none is meant'
+  )
   t.equal((await run({ ...env, CALL_ISSUER: other.url.slice(0, -1) }, configured)).code, 0)
   t.strictSame([clientsAt(one).slice(1), clientsAt(other).slice(1)], [['api:hunter2'], ['machine:its+secret']])
-  t.strictSame(one.asked.find(({ path }) => path === '/token')!.form, { grant_type: 'client_credentials', audience: AUDIENCE })
+  t.strictSame(one.asked.find(({ path }) => path === '/token')!.form, {
+    grant_type: 'client_credentials',
+    audience: AUDIENCE
+  })
 })
 
-t.test('The source of client certificates is shown.', async (t) => {
+t.test('The source of client certificates is shown.', async t => {
   const { code, text } = await run({ ...good, CLIENT_CERTIFICATE: 'nginx', TRUST_PROXY: 'loopback 10.0.0.0/8' })
   t.equal(code, 0)
   t.match(text, /header x-ssl-client-cert, from loopback, 10\.0\.0\.0\/8\./)
@@ -307,34 +687,62 @@ t.test('The source of client certificates is shown.', async (t) => {
   t.notMatch((await run()).text, containing('Certificates of clients'))
 })
 
-t.test('A clock that differs by more than the tolerance is a fault; a cache is not taken for one.', async (t) => {
-  const rows: Array<{ title: string, headers: Record<string, string>, tolerance?: string, code: number, says: RegExp }> = [
-    { title: 'ahead', headers: { date: dateIn(60) }, code: 1, says: /Its clock is \d\d s ahead of the one of this machine; IDP_CLOCK_TOLERANCE_SECONDS is 5\.\n[^]*by NTP/ },
+t.test('A clock that differs by more than the tolerance is a fault; a cache is not taken for one.', async t => {
+  const rows: Array<
+    { title: string, headers: Record<string, string>, tolerance?: string, code: number, says: RegExp }
+  > = [
+    {
+      title: 'ahead',
+      headers: { date: dateIn(60) },
+      code: 1,
+      says: /Its clock is \d\d s ahead of the one of this machine; IDP_CLOCK_TOLERANCE_SECONDS is 5\.\n[^]*by NTP/
+    },
     { title: 'behind', headers: { date: dateIn(-60) }, code: 1, says: /Its clock is \d\d s behind / },
     { title: 'ahead by little more', headers: { date: dateIn(8) }, code: 1, says: /Its clock is [678] s ahead / },
-    { title: 'within the tolerance', headers: { date: dateIn(-60) }, tolerance: '120', code: 0, says: /\u2713 Its clock is \d\d s behind / },
+    {
+      title: 'within the tolerance',
+      headers: { date: dateIn(-60) },
+      tolerance: '120',
+      code: 0,
+      says: /\u2713 Its clock is \d\d s behind /
+    },
     { title: 'out of a cache', headers: { date: dateIn(-3600), age: '3600' }, code: 0, says: /agree/ },
     { title: 'no date', headers: {}, code: 0, says: /! No answer of the provider has a date/ },
     { title: 'an invalid date', headers: { date: 'now' }, code: 0, says: /! No answer of the provider has a date/ }
   ]
   for (const { title, headers, tolerance = '5', code, says } of rows) {
-    const shown = await run({ ...good, IDP_ISSUER: await startProvider(t, { headers }), IDP_CLOCK_TOLERANCE_SECONDS: tolerance })
+    const shown = await run({
+      ...good,
+      IDP_ISSUER: await startProvider(t, { headers }),
+      IDP_CLOCK_TOLERANCE_SECONDS: tolerance
+    })
     t.equal(shown.code, code, title)
     t.match(shown.text, says, title)
   }
 })
 
-t.test('A shared store that cannot be used is a fault, with its host and its cure, but without the password.', async (t) => {
+t.test('A shared store that cannot be used is a fault, with its host and its cure, but without the password.', async t => {
   const redis = await startFakeRedis()
   t.teardown(() => redis.stop())
   const DPOP_REPLAY = `redis://:hunter2@127.0.0.1:${redis.port}`
   redis.override = ([name]) => name === 'AUTH' ? '+OK\r\n' : undefined
   const usable = await run({ ...good, DPOP_REPLAY })
-  t.match(usable, { code: 0, text: new RegExp(`Redis at 127\\.0\\.0\\.1:${redis.port} records proofs\\.\n.*Its policy keeps`) })
+  t.match(usable, {
+    code: 0,
+    text: new RegExp(`Redis at 127\\.0\\.0\\.1:${redis.port} records proofs\\.\n.*Its policy keeps`)
+  })
   t.notMatch(usable.text, containing('hunter2'))
   redis.override = ([name]) => name === 'AUTH' ? '+OK\r\n' : name === 'INFO' ? '-NOPERM no\r\n' : undefined
-  t.match(await run({ ...good, DPOP_REPLAY }), { code: 0, text: /! It does not say whether it may evict records\.\n {4}Give the user/ })
-  redis.override = ([name]) => name === 'AUTH' ? '+OK\r\n' : name === 'INFO' ? bulk('# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n') : undefined
+  t.match(await run({ ...good, DPOP_REPLAY }), {
+    code: 0,
+    text: /! It does not say whether it may evict records\.\n {4}Give the user/
+  })
+  redis.override = ([name]) =>
+    name === 'AUTH'
+      ? '+OK\r\n'
+      : name === 'INFO'
+        ? bulk('# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n')
+        : undefined
   const evicting = await run({ ...good, DPOP_REPLAY })
   t.match(evicting, { code: 1, result: /cannot be used: evicts \([^]*maxmemory-policy noeviction/ })
   const gone = await run({ ...good, DPOP_REPLAY: `redis://127.0.0.1:${await freePort()}` })
@@ -343,81 +751,289 @@ t.test('A shared store that cannot be used is a fault, with its host and its cur
 })
 
 /** A configuration with one transmitter, and what is said of it. */
-async function checkTransmitter (t: Test, { transmitter = {}, document = {}, env = {}, prepare }: { transmitter?: object, document?: object, env?: NodeJS.ProcessEnv, prepare?: (remote: EventTransmitter) => void } = {}) {
+async function checkTransmitter (
+  t: Test,
+  { transmitter = {}, document = {}, env = {}, prepare }: {
+    transmitter?: object,
+    document?: object,
+    env?: NodeJS.ProcessEnv,
+    prepare?: (remote: EventTransmitter) => void
+  } = {}
+) {
   const remote = await startEventTransmitter(t)
   const [, usual] = remote.answers['GET /.well-known/ssf-configuration'] as [number, object]
   remote.answers['GET /.well-known/ssf-configuration'] = [200, { ...usual, ...document }]
   prepare?.(remote)
-  const config = { revocation: { transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'push', ...transmitter }] } }
+  const config = {
+    revocation: { transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'push', ...transmitter }] }
+  }
   const { code, text, result } = await run({ ...good, ...env }, { 'config.yaml': JSON.stringify(config) })
   const section = text.slice(text.indexOf(`Transmitter ${remote.url}`), text.indexOf('\nResult'))
-  return { remote, code, text, result, lines: section.split('\n').slice(1).filter(line => /^ {2}\S/.test(line)).map(line => line.slice(2).replaceAll(remote.url, 'URL')) }
+  return {
+    remote,
+    code,
+    text,
+    result,
+    lines: section.split('\n').slice(1).filter(line => /^ {2}\S/.test(line)).map(line =>
+      line.slice(2).replaceAll(remote.url, 'URL')
+    )
+  }
 }
 
 const CLIENT = { clientId: 'c', clientSecret: 'hunter2' }
-const FOUND = ['\u2713 GET URL/.well-known/ssf-configuration names the issuer URL.', '\u2713 It publishes 1 usable key for events.']
+const FOUND = [
+  '\u2713 GET URL/.well-known/ssf-configuration names the issuer URL.',
+  '\u2713 It publishes 1 usable key for events.'
+]
 const UNKNOWN = '\u2713 When its stream was last verified, only the running service knows: /health/ready says it.'
 
-t.test('A secret under a misspelt name is not shown, in a section and in an entry of a list.', async (t) => {
+t.test('A secret under a misspelt name is not shown, in a section and in an entry of a list.', async t => {
   const config = {
-    idp: { audience: AUDIENCE, issuers: [{ issuer: issuer.url, introspection: { for: 'jwt', clientId: 'c', clientSecret: 'hunter2' } }] },
-    revocation: { transmitters: [{ issuer: 'https://t.example', clientId: 'c', clientSecrte: 'hunter3', pushAuthorization: { file: 'pw.txt' }, clientSecret: { evn: 'hunter4' }, delivery: 'push' }], operaters: { password: 'hunter5' } }
+    idp: {
+      audience: AUDIENCE,
+      issuers: [{ issuer: issuer.url, introspection: { for: 'jwt', clientId: 'c', clientSecret: 'hunter2' } }]
+    },
+    revocation: {
+      transmitters: [{
+        issuer: 'https://t.example',
+        clientId: 'c',
+        clientSecrte: 'hunter3',
+        pushAuthorization: { file: 'pw.txt' },
+        clientSecret: { evn: 'hunter4' },
+        delivery: 'push'
+      }],
+      operaters: { password: 'hunter5' }
+    }
   }
   const { code, text } = await run({ PUBLIC_URL: 'https://api.example' }, { 'config.yaml': JSON.stringify(config) })
   t.equal(code, 1)
-  t.match(text, containing('revocation.transmitters[0].clientSecrte is unknown; did you mean revocation.transmitters[0].clientSecret?'))
-  t.match(text, containing('{"transmitters":[{"issuer":"https://t.example","delivery":"push","clientId":"c","clientSecret":"(not shown)","pushAuthorization":{"file":"pw.txt"}}]}'))
+  t.match(
+    text,
+    containing(
+      'revocation.transmitters[0].clientSecrte is unknown; did you mean revocation.transmitters[0].clientSecret?'
+    )
+  )
+  t.match(
+    text,
+    containing(
+      '{"transmitters":[{"issuer":"https://t.example","delivery":"push","clientId":"c","clientSecret":"(not ' +
+        'shown)","pushAuthorization":{"file":"pw.txt"}}]}'
+    )
+  )
   t.match(text, containing('"introspection":{"for":"jwt","clientId":"c","clientSecret":"(not shown)"}'))
   t.notMatch(text, containing('hunter'))
 })
 
-t.test('A transmitter whose stream works is reported as well, and no secret is shown.', async (t) => {
-  const { code, text, lines, remote } = await checkTransmitter(t, { transmitter: { ...CLIENT, manage: true, delivery: 'poll', pushAuthorization: 'hunter3' } })
+t.test('A transmitter whose stream works is reported as well, and no secret is shown.', async t => {
+  const { code, text, lines, remote } = await checkTransmitter(t, {
+    transmitter: { ...CLIENT, manage: true, delivery: 'poll', pushAuthorization: 'hunter3' }
+  })
   t.equal(code, 0)
   t.strictSame(lines, [...FOUND, '\u2713 Its stream s1 is enabled, for receiver, by urn:ietf:rfc:8936.', UNKNOWN])
   t.match(text, containing('Store of revocations\n  \u2713 It is the memory of the process: for one instance only'))
   t.match(text, /\n {2}revocation +.*"clientSecret":"\(not shown\)".*"pushAuthorization":"\(not shown\)"/)
   t.notMatch(text, /hunter/)
-  t.strictSame(remote.requests.map(({ what }) => what).filter(what => /^(?:PATCH|POST)/.test(what)), ['POST /token'], 'nothing is changed')
+  t.strictSame(
+    remote.requests.map(({ what }) => what).filter(what => /^(?:PATCH|POST)/.test(what)),
+    ['POST /token'],
+    'nothing is changed'
+  )
   const silent = await checkTransmitter(t)
-  t.strictSame([silent.code, silent.lines], [0, [...FOUND, '\u2713 Without clientId its stream cannot be read.', UNKNOWN]])
+  t.strictSame([silent.code, silent.lines], [0, [
+    ...FOUND,
+    '\u2713 Without clientId its stream cannot be read.',
+    UNKNOWN
+  ]])
 })
 
-t.test('For a transmitter the events that would be missed are reported.', async (t) => {
-  const answering = (what: string, status: number, body: unknown) => (remote: EventTransmitter) => { remote.answers[what] = [status, body] }
+t.test('For a transmitter the events that would be missed are reported.', async t => {
+  const answering = (what: string, status: number, body: unknown) => (remote: EventTransmitter) => {
+    remote.answers[what] = [status, body]
+  }
   const rows: Array<[Parameters<typeof checkTransmitter>[1], number, RegExp]> = [
-    [{ document: { default_subjects: 'NONE' } }, 0, /^! Its default_subjects is NONE: it sends nothing until subjects are added to the stream\.$/m],
-    [{ document: { default_subjects: 'NONE' }, transmitter: CLIENT }, 0, /Its stream s1 is enabled[^]*^! Its default_subjects is NONE/m],
-    [{ document: { default_subjects: 'NONE' }, transmitter: CLIENT, prepare: answering('GET /stream', 200, { stream_id: 's1', aud: 'receiver', default_subjects: 'ALL' }) }, 0, /^(?!.*default_subjects)[^]*Its stream s1 is enabled(?![^]*default_subjects)/],
-    [{ document: { default_subjects: 'ALL' }, transmitter: CLIENT, prepare: answering('GET /stream', 200, { stream_id: 's1', aud: 'receiver', default_subjects: 'NONE' }) }, 0, /^! Its default_subjects is NONE/m],
-    [{ document: { default_subjects: 'NONE', configuration_endpoint: undefined }, transmitter: CLIENT }, 0, /^! Its default_subjects is NONE/m],
-    [{ document: { default_subjects: 'NONE' }, transmitter: { ...CLIENT, manage: true }, prepare: answering('GET /stream', 404, {}) }, 0, /There is no stream yet[^]*^! Its default_subjects is NONE/m],
-    [{ document: { delivery_methods_supported: ['urn:ietf:rfc:8936'] } }, 0, /^! It does not offer delivery by push, only urn:ietf:rfc:8936\.$/m],
-    [{ document: { delivery_methods_supported: ['https://schemas.openid.net/secevent/risc/delivery-method/push'] } }, 0, /^(?!.*does not offer)[^]*$/],
+    [
+      { document: { default_subjects: 'NONE' } },
+      0,
+      /^! Its default_subjects is NONE: it sends nothing until subjects are added to the stream\.$/m
+    ],
+    [
+      { document: { default_subjects: 'NONE' }, transmitter: CLIENT },
+      0,
+      /Its stream s1 is enabled[^]*^! Its default_subjects is NONE/m
+    ],
+    [
+      {
+        document: { default_subjects: 'NONE' },
+        transmitter: CLIENT,
+        prepare: answering('GET /stream', 200, { stream_id: 's1', aud: 'receiver', default_subjects: 'ALL' })
+      },
+      0,
+      /^(?!.*default_subjects)[^]*Its stream s1 is enabled(?![^]*default_subjects)/
+    ],
+    [
+      {
+        document: { default_subjects: 'ALL' },
+        transmitter: CLIENT,
+        prepare: answering('GET /stream', 200, { stream_id: 's1', aud: 'receiver', default_subjects: 'NONE' })
+      },
+      0,
+      /^! Its default_subjects is NONE/m
+    ],
+    [
+      { document: { default_subjects: 'NONE', configuration_endpoint: undefined }, transmitter: CLIENT },
+      0,
+      /^! Its default_subjects is NONE/m
+    ],
+    [
+      {
+        document: { default_subjects: 'NONE' },
+        transmitter: { ...CLIENT, manage: true },
+        prepare: answering('GET /stream', 404, {})
+      },
+      0,
+      /There is no stream yet[^]*^! Its default_subjects is NONE/m
+    ],
+    [
+      { document: { delivery_methods_supported: ['urn:ietf:rfc:8936'] } },
+      0,
+      /^! It does not offer delivery by push, only urn:ietf:rfc:8936\.$/m
+    ],
+    [
+      { document: { delivery_methods_supported: ['https://schemas.openid.net/secevent/risc/delivery-method/push'] } },
+      0,
+      /^(?!.*does not offer)[^]*$/
+    ],
     [{ document: { verification_endpoint: undefined } }, 0, /^! It has no verification_endpoint/m],
-    [{ document: { status_endpoint: undefined }, transmitter: CLIENT }, 0, /^! It has no status_endpoint[^]*Its stream s1 is of unknown status/m],
-    [{ document: { critical_subject_members: ['user', 'tenant', 'group'] }, transmitter: { subjectClaims: { group: 'groups' } } }, 0, /^! Events about tenant are discarded/m],
-    [{ document: { configuration_endpoint: undefined }, transmitter: { ...CLIENT, manage: true } }, 1, /^. It has no configuration_endpoint, so its stream cannot be managed\.$/m],
-    [{ document: { configuration_endpoint: undefined }, transmitter: { ...CLIENT, delivery: 'poll' } }, 1, /^. It has no configuration_endpoint, and the settings do not say where to poll\.$/m],
+    [
+      { document: { status_endpoint: undefined }, transmitter: CLIENT },
+      0,
+      /^! It has no status_endpoint[^]*Its stream s1 is of unknown status/m
+    ],
+    [
+      {
+        document: { critical_subject_members: ['user', 'tenant', 'group'] },
+        transmitter: { subjectClaims: { group: 'groups' } }
+      },
+      0,
+      /^! Events about tenant are discarded/m
+    ],
+    [
+      { document: { configuration_endpoint: undefined }, transmitter: { ...CLIENT, manage: true } },
+      1,
+      /^. It has no configuration_endpoint, so its stream cannot be managed\.$/m
+    ],
+    [
+      { document: { configuration_endpoint: undefined }, transmitter: { ...CLIENT, delivery: 'poll' } },
+      1,
+      /^. It has no configuration_endpoint, and the settings do not say where to poll\.$/m
+    ],
     [{ transmitter: { delivery: 'poll' } }, 1, /^. Nothing says where to poll/m],
     [{ prepare: answering('GET /keys', 200, { keys: [] }) }, 1, /^. It publishes no key that can be used/m],
-    [{ prepare: answering('GET /keys', 500, {}) }, 1, /^. Its configuration at URL\/\.well-known\/ssf-configuration, or its keys, cannot be used: status: 500/m],
-    [{ document: { issuer: 'https://other.example' } }, 1, /discovery_issuer: expected URL, found https:\/\/other\.example/],
-    [{ transmitter: CLIENT, prepare: answering('GET /status', 200, { status: 'paused' }) }, 1, /^. Its stream s1 is paused/m],
-    [{ transmitter: CLIENT, prepare: answering('GET /stream', 404, {}) }, 1, /^. There is no stream for this client\.$/m],
-    [{ transmitter: { ...CLIENT, manage: true }, prepare: answering('GET /stream', 200, []) }, 0, /^. There is no stream yet: the service creates it\.$/m],
-    [{ transmitter: CLIENT, prepare: answering('POST /token', 401, {}) }, 1, /^. Its stream cannot be read: status: 401/m],
-    [{ transmitter: { ...CLIENT, clientSecret: { env: 'TEST_UNSET' } } }, 1, /^. Its stream cannot be read: revocation\.transmitters\[0\]\.clientSecret is not usable: the variable TEST_UNSET is not set; allowed: /m],
-    [{ transmitter: { ...CLIENT, clientAuth: 'private_key_jwt', keyFile: '/nowhere' } }, 1, /^. Its stream cannot be read: revocation\.transmitters\[0\]\.keyFile is "\/nowhere", which is not usable \(ENOENT\); allowed: path of a file with a private key\.$/m],
-    [{ transmitter: { ...CLIENT, streamId: 's9' }, prepare: answering('GET /stream', 404, {}) }, 1, /^. There is no stream s9 for this client\.$/m],
-    [{ transmitter: CLIENT, prepare: answering('GET /stream', 200, [{ stream_id: 's1' }, { stream_id: 's2' }]) }, 1, /^. None of its 2 streams is delivered here\.$/m],
-    [{ transmitter: { ...CLIENT, manage: true }, prepare: answering('GET /stream', 200, [{ stream_id: 's1' }, { stream_id: 's2' }]) }, 0, /^. None of its 2 streams is delivered here: the service creates one\.$/m],
-    [{ transmitter: { ...CLIENT, manage: true } }, 0, /^! Its events go to URL\/poll: at its start the service turns the stream to itself\.$/m],
-    [{ transmitter: { ...CLIENT, audience: 'another' } }, 1, /^. Its events are for receiver, and the settings say another/m],
-    [{ transmitter: { ...CLIENT, delivery: 'poll' }, prepare: answering('GET /stream', 200, { stream_id: 's1', aud: 'receiver', delivery: { method: 'urn:ietf:rfc:8936' } }) }, 1, /^. It does not say where to poll\.$/m],
-    [{ transmitter: { ...CLIENT, delivery: 'poll', endpoint: 'https://a.example/poll' }, prepare: answering('GET /stream', 200, { stream_id: 's1', aud: 'receiver', delivery: { method: 'urn:ietf:rfc:8936' } }) }, 0, /^(?![^]*where to poll)/],
-    [{ transmitter: CLIENT }, 0, /^! It pushes to URL\/poll, and this service takes events at https:\/\/api\.example\/revocation\/events\.$/m],
-    [{ transmitter: CLIENT, prepare: answering('GET /stream', 200, { stream_id: 's1', events_delivered: [KNOWN_EVENT_TYPES[0]] }) }, 1, /^! It does not deliver credential-change, account-disabled\.$/m]
+    [
+      { prepare: answering('GET /keys', 500, {}) },
+      1,
+      /^. Its configuration at URL\/\.well-known\/ssf-configuration, or its keys, cannot be used: status: 500/m
+    ],
+    [
+      { document: { issuer: 'https://other.example' } },
+      1,
+      /discovery_issuer: expected URL, found https:\/\/other\.example/
+    ],
+    [
+      { transmitter: CLIENT, prepare: answering('GET /status', 200, { status: 'paused' }) },
+      1,
+      /^. Its stream s1 is paused/m
+    ],
+    [
+      { transmitter: CLIENT, prepare: answering('GET /stream', 404, {}) },
+      1,
+      /^. There is no stream for this client\.$/m
+    ],
+    [
+      { transmitter: { ...CLIENT, manage: true }, prepare: answering('GET /stream', 200, []) },
+      0,
+      /^. There is no stream yet: the service creates it\.$/m
+    ],
+    [
+      { transmitter: CLIENT, prepare: answering('POST /token', 401, {}) },
+      1,
+      /^. Its stream cannot be read: status: 401/m
+    ],
+    [
+      { transmitter: { ...CLIENT, clientSecret: { env: 'TEST_UNSET' } } },
+      1,
+      /^. Its stream cannot be read: revocation\.transmitters\[0\]\.clientSecret is not usable: the variable TEST_UNSET is not set; allowed: /m
+    ],
+    [
+      { transmitter: { ...CLIENT, clientAuth: 'private_key_jwt', keyFile: '/nowhere' } },
+      1,
+      /^. Its stream cannot be read: revocation\.transmitters\[0\]\.keyFile is "\/nowhere", which is not usable \(ENOENT\); allowed: path of a file with a private key\.$/m
+    ],
+    [
+      { transmitter: { ...CLIENT, streamId: 's9' }, prepare: answering('GET /stream', 404, {}) },
+      1,
+      /^. There is no stream s9 for this client\.$/m
+    ],
+    [
+      { transmitter: CLIENT, prepare: answering('GET /stream', 200, [{ stream_id: 's1' }, { stream_id: 's2' }]) },
+      1,
+      /^. None of its 2 streams is delivered here\.$/m
+    ],
+    [
+      {
+        transmitter: { ...CLIENT, manage: true },
+        prepare: answering('GET /stream', 200, [{ stream_id: 's1' }, { stream_id: 's2' }])
+      },
+      0,
+      /^. None of its 2 streams is delivered here: the service creates one\.$/m
+    ],
+    [
+      { transmitter: { ...CLIENT, manage: true } },
+      0,
+      /^! Its events go to URL\/poll: at its start the service turns the stream to itself\.$/m
+    ],
+    [
+      { transmitter: { ...CLIENT, audience: 'another' } },
+      1,
+      /^. Its events are for receiver, and the settings say another/m
+    ],
+    [
+      {
+        transmitter: { ...CLIENT, delivery: 'poll' },
+        prepare: answering('GET /stream', 200, {
+          stream_id: 's1',
+          aud: 'receiver',
+          delivery: { method: 'urn:ietf:rfc:8936' }
+        })
+      },
+      1,
+      /^. It does not say where to poll\.$/m
+    ],
+    [
+      {
+        transmitter: { ...CLIENT, delivery: 'poll', endpoint: 'https://a.example/poll' },
+        prepare: answering('GET /stream', 200, {
+          stream_id: 's1',
+          aud: 'receiver',
+          delivery: { method: 'urn:ietf:rfc:8936' }
+        })
+      },
+      0,
+      /^(?![^]*where to poll)/
+    ],
+    [
+      { transmitter: CLIENT },
+      0,
+      /^! It pushes to URL\/poll, and this service takes events at https:\/\/api\.example\/revocation\/events\.$/m
+    ],
+    [
+      {
+        transmitter: CLIENT,
+        prepare: answering('GET /stream', 200, { stream_id: 's1', events_delivered: [KNOWN_EVENT_TYPES[0]] })
+      },
+      1,
+      /^! It does not deliver credential-change, account-disabled\.$/m
+    ]
   ]
   for (const [given, code, says] of rows) {
     const found = await checkTransmitter(t, given)
@@ -425,37 +1041,94 @@ t.test('For a transmitter the events that would be missed are reported.', async 
   }
 })
 
-t.test('What a user has no right to is named in the words of each version of Redis, and no other error counts.', async (t) => {
+t.test('What a user has no right to is named in the words of each version of Redis, and no other error counts.', async t => {
   const redis = await startFakeRedis()
   t.teardown(() => redis.stop())
-  const refused = { GET: 'NOPERM User u has no permissions', HDEL: "ERR The user executing the script can't run this command", XDEL: "ERR ACL failure in script: User u has no permissions to run the 'xdel' command", XLEN: 'ERR no such key' }
-  redis.override = ([name]) => name === 'EVAL' ? `*4\r\n${Object.entries(refused).map(words => `*2\r\n${words.map(bulk).join('')}`).join('')}` : undefined
-  t.equal(await tryRights(`redis://127.0.0.1:${redis.port}`), `Redis at 127.0.0.1:${redis.port}: the user has no right to GET, HDEL, XDEL`)
+  const refused = {
+    GET: 'NOPERM User u has no permissions',
+    HDEL: "ERR The user executing the script can't run this command",
+    XDEL: "ERR ACL failure in script: User u has no permissions to run the 'xdel' command",
+    XLEN: 'ERR no such key'
+  }
+  redis.override = ([name]) =>
+    name === 'EVAL'
+      ? `*4\r\n${Object.entries(refused).map(words => `*2\r\n${words.map(bulk).join('')}`).join('')}`
+      : undefined
+  t.equal(
+    await tryRights(`redis://127.0.0.1:${redis.port}`),
+    `Redis at 127.0.0.1:${redis.port}: the user has no right to GET, HDEL, XDEL`
+  )
 })
 
-t.test('The store of revocations is tried, and knows when a stream was last verified.', { skip: skipRedis }, async (t) => {
-  const server = await startRedis(t)
-  const store = `redis://127.0.0.1:${server.port}`
-  const remote = await startEventTransmitter(t)
-  const config = (url: string) => ({ 'config.yaml': JSON.stringify({ revocation: { store: url, transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'push' }] } }) })
-  const fresh = await run(good, config(store))
-  t.match(fresh, { code: 0, text: /Store of revocations\n.*can hold revocations\.\n.*Its policy keeps[^]*Its log can be read: 0 entries\.[^]*! Its stream has not been verified since the log begins\.\n/ })
-  const add = (event: string, at: number) => server.command('XADD', '{holdfast:revocation}:log', '*', 'e', JSON.stringify({ key: `stream ${remote.url}`, effect: 'state', at, recordedAt: at, event, source: remote.url }))
-  await add('verification', 1_800_000_000)
-  await add('verification', 1_800_000_600)
-  await add('enabled', 1_800_000_700)
-  t.match(await run(good, config(store)), { code: 0, text: /Its log can be read: 3 entries\.[^]*Its stream was last verified at 2027-01-15T08:10:00\.000Z\.\n/ })
-  await server.command('ACL', 'SETUSER', 'revoker', 'on', '>hunter2', '~{holdfast:revocation}:*', '+info', ...COMMANDS.map(name => `+${name.toLowerCase()}`))
-  t.match(await run(good, config(`redis://revoker:hunter2@127.0.0.1:${server.port}`)), { code: 0, text: /Its log can be read: 3 entries\./ }, 'a user with the rights for this store alone')
-  for (const name of COMMANDS.filter(name => name !== 'SET' && name !== 'EVAL')) {
-    await server.command('ACL', 'SETUSER', 'revoker', `-${name.toLowerCase()}`)
-    t.match(await run(good, config(`redis://revoker:hunter2@127.0.0.1:${server.port}`)), { code: 1, result: new RegExp(`the user has no right to ${name}[.,]`) })
-    await server.command('ACL', 'SETUSER', 'revoker', `+${name.toLowerCase()}`)
+t.test(
+  'The store of revocations is tried, and knows when a stream was last verified.',
+  { skip: skipRedis },
+  async t => {
+    const server = await startRedis(t)
+    const store = `redis://127.0.0.1:${server.port}`
+    const remote = await startEventTransmitter(t)
+    const config = (url: string) => ({
+      'config.yaml': JSON.stringify({
+        revocation: { store: url, transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'push' }] }
+      })
+    })
+    const fresh = await run(good, config(store))
+    t.match(fresh, {
+      code: 0,
+      text:
+        /Store of revocations\n.*can hold revocations\.\n.*Its policy keeps[^]*Its log can be read: 0 entries\.[^]*! Its stream has not been verified since the log begins\.\n/
+    })
+    const add = (event: string, at: number) =>
+      server.command(
+        'XADD',
+        '{holdfast:revocation}:log',
+        '*',
+        'e',
+        JSON.stringify({ key: `stream ${remote.url}`, effect: 'state', at, recordedAt: at, event, source: remote.url })
+      )
+    await add('verification', 1_800_000_000)
+    await add('verification', 1_800_000_600)
+    await add('enabled', 1_800_000_700)
+    t.match(await run(good, config(store)), {
+      code: 0,
+      text: /Its log can be read: 3 entries\.[^]*Its stream was last verified at 2027-01-15T08:10:00\.000Z\.\n/
+    })
+    await server.command(
+      'ACL',
+      'SETUSER',
+      'revoker',
+      'on',
+      '>hunter2',
+      '~{holdfast:revocation}:*',
+      '+info',
+      ...COMMANDS.map(name => `+${name.toLowerCase()}`)
+    )
+    t.match(await run(good, config(`redis://revoker:hunter2@127.0.0.1:${server.port}`)), {
+      code: 0,
+      text: /Its log can be read: 3 entries\./
+    }, 'a user with the rights for this store alone')
+    for (const name of COMMANDS.filter(name => name !== 'SET' && name !== 'EVAL')) {
+      await server.command('ACL', 'SETUSER', 'revoker', `-${name.toLowerCase()}`)
+      t.match(await run(good, config(`redis://revoker:hunter2@127.0.0.1:${server.port}`)), {
+        code: 1,
+        result: new RegExp(`the user has no right to ${name}[.,]`)
+      })
+      await server.command('ACL', 'SETUSER', 'revoker', `+${name.toLowerCase()}`)
+    }
+    await server.command('ACL', 'SETUSER', 'revoker', '-set')
+    t.match(await run(good, config(`redis://revoker:hunter2@127.0.0.1:${server.port}`)), {
+      code: 1,
+      result: /cannot be used: auth \([^]*it needs\s+EVAL, EXISTS, GET/
+    })
+    await server.command('DEL', '{holdfast:revocation}:log')
+    await server.command('SET', '{holdfast:revocation}:log', 'x')
+    t.match(await run(good, config(store)), {
+      code: 1,
+      result: /Its log cannot be read: Redis at 127\.0\.0\.1:\d+: WRONGTYPE/
+    })
+    t.match(await run(good, config(`redis://127.0.0.1:${await freePort()}`)), {
+      code: 1,
+      result: /cannot be used: unreachable \([^]*Requests with tokens would get 503/
+    })
   }
-  await server.command('ACL', 'SETUSER', 'revoker', '-set')
-  t.match(await run(good, config(`redis://revoker:hunter2@127.0.0.1:${server.port}`)), { code: 1, result: /cannot be used: auth \([^]*it needs\s+EVAL, EXISTS, GET/ })
-  await server.command('DEL', '{holdfast:revocation}:log')
-  await server.command('SET', '{holdfast:revocation}:log', 'x')
-  t.match(await run(good, config(store)), { code: 1, result: /Its log cannot be read: Redis at 127\.0\.0\.1:\d+: WRONGTYPE/ })
-  t.match(await run(good, config(`redis://127.0.0.1:${await freePort()}`)), { code: 1, result: /cannot be used: unreachable \([^]*Requests with tokens would get 503/ })
-})
+)

@@ -42,30 +42,70 @@ const raw = (parts: Partial<Sent>): string => rawHead(sent(parts))
 
 const bearer = (claims?: Overrides): Sent => sent({ lines: [['Authorization', `Bearer ${issuer.token(claims)}`]] })
 
-function dpop (claims: Overrides = {}, { token = issuer.token({ cnf: { jkt: client.jkt } }), header = {} }: { token?: string, header?: Overrides } = {}): Sent {
-  return sent({ lines: [['Authorization', `DPoP ${token}`], ['DPoP', client.proof({ token, url: 'https://api.example/api/private', claims: { iat: now, ...claims }, header })]] })
+function dpop (
+  claims: Overrides = {},
+  { token = issuer.token({ cnf: { jkt: client.jkt } }), header = {} }: { token?: string, header?: Overrides } = {}
+): Sent {
+  return sent({
+    lines: [['Authorization', `DPoP ${token}`], [
+      'DPoP',
+      client.proof({ token, url: 'https://api.example/api/private', claims: { iat: now, ...claims }, header })
+    ]]
+  })
 }
 
 async function * streamOf (text: string): AsyncGenerator<Buffer> {
   yield Buffer.from(text)
 }
 
-interface World { input?: string, files?: Record<string, string>, env?: NodeJS.ProcessEnv, tenant?: Tenant, isTTY?: boolean, program?: string }
-interface Shown { code: number, text: string }
+interface World {
+  input?: string
+  files?: Record<string, string>
+  env?: NodeJS.ProcessEnv
+  tenant?: Tenant
+  isTTY?: boolean
+  program?: string
+}
+interface Shown {
+  code: number
+  text: string
+}
 
-async function run (argv: string[], { input = '', files = {}, env = provider, tenant, isTTY = false, program }: World = {}): Promise<Shown> {
+async function run (
+  argv: string[],
+  { input = '', files = {}, env = provider, tenant, isTTY = false, program }: World = {}
+): Promise<Shown> {
   let text = ''
   const readFile = (path: string): string | undefined => path === 'jwks.json' ? keySet : files[path]
-  const code = await explain(argv, { env, out: { write: (part) => { text += part }, isTTY }, readFile, input: streamOf(input), tenants: tenant === undefined ? [] : [tenant], now, program })
+  const code = await explain(argv, {
+    env,
+    out: {
+      write: part => {
+        text += part
+      },
+      isTTY
+    },
+    readFile,
+    input: streamOf(input),
+    tenants: tenant === undefined ? [] : [tenant],
+    now,
+    program
+  })
   return { code, text }
 }
 
 const OFFLINE = ['--keys', 'jwks.json']
-const outcomes = (text: string): Record<string, string> => Object.fromEntries([...text.matchAll(/^ {2}. .*\[([\w.]+)\] (passed|failed|not reached|not checked)$/gm)].map(([, name, outcome]) => [name!, outcome!]))
-const failed = (text: string): string | undefined => Object.entries(outcomes(text)).find(([, outcome]) => outcome === 'failed')?.[0]
+const outcomes = (text: string): Record<string, string> =>
+  Object.fromEntries(
+    [...text.matchAll(/^ {2}. .*\[([\w.]+)\] (passed|failed|not reached|not checked)$/gm)].map((
+      [, name, outcome]
+    ) => [name!, outcome!])
+  )
+const failed = (text: string): string | undefined =>
+  Object.entries(outcomes(text)).find(([, outcome]) => outcome === 'failed')?.[0]
 const reason = (text: string): string | undefined => /^ {2}Refused: (\w+),/m.exec(text)?.[1]
 
-t.test('For an accepted request every check is shown as passed, from a file and without a network.', async (t) => {
+t.test('For an accepted request every check is shown as passed, from a file and without a network.', async t => {
   const asked = issuer.requests.length
   const { code, text } = await run([...OFFLINE, 'captured.txt'], { files: { 'captured.txt': curl('1.1', bearer()) } })
   t.equal(code, 0)
@@ -73,61 +113,131 @@ t.test('For an accepted request every check is shown as passed, from a file and 
   t.match(text, /\nVerdict\n {2}Accepted\.\n$/)
   const bound = await run(OFFLINE, { input: curl('1.1', dpop()) })
   t.equal(bound.code, 0)
-  t.hasStrict(outcomes(bound.text), { 'proof.htu': 'passed', 'proof.signature': 'passed', 'proof.replay': 'not checked', requirement: 'passed' })
-  t.match(bound.text, /No check failed\.\n {2}Not checked: proof\.replay\.\n$/, 'what only the service can know is not claimed')
+  t.hasStrict(outcomes(bound.text), {
+    'proof.htu': 'passed',
+    'proof.signature': 'passed',
+    'proof.replay': 'not checked',
+    requirement: 'passed'
+  })
+  t.match(
+    bound.text,
+    /No check failed\.\n {2}Not checked: proof\.replay\.\n$/,
+    'what only the service can know is not claimed'
+  )
   t.match(bound.text, /URL of the request +https:\/\/api\.example\/api\/private\n/)
   t.equal(issuer.requests.length, asked, 'nothing was fetched')
 })
 
-t.test('Every form of a capture gives the same result, for a good request and for a bad one.', async (t) => {
+t.test('Every form of a capture gives the same result, for a good request and for a bad one.', async t => {
   const forms: Record<string, (parts: Sent) => string> = {
-    'curl -v, HTTP/1.1': (parts) => curl('1.1', parts),
-    'curl -v, HTTP/2': (parts) => curl('2', parts),
-    'a redirect before it': (parts) => curl('1.1', { lines: [], url: 'http://api.example/', answered: [301] }) + '\n* Issue another request\n' + curl('2', parts),
+    'curl -v, HTTP/1.1': parts => curl('1.1', parts),
+    'curl -v, HTTP/2': parts => curl('2', parts),
+    'a redirect before it': parts =>
+      curl('1.1', { lines: [], url: 'http://api.example/', answered: [301] }) + '\n* Issue another request\n' +
+      curl('2', parts),
     'a HAR file': har,
-    'an entry of a HAR file': (parts) => JSON.stringify(harEntry(parts)),
-    'the request of an entry': (parts) => JSON.stringify(harEntry(parts).request),
+    'an entry of a HAR file': parts => JSON.stringify(harEntry(parts)),
+    'the request of an entry': parts => JSON.stringify(harEntry(parts).request),
     'header lines': raw,
-    'a curl line for bash': (parts) => curlLine('bash', parts, ["--data-raw '{}' -X GET -sS --compressed"]),
-    'a curl line for Windows': (parts) => curlLine('cmd', parts, ['--compressed']).replaceAll('\n', '\r\n'),
-    'a line that was typed': ({ lines }) => `$ curl -i ${url} ${lines.map(([name, value]) => `-H "${name}: ${value}"`).join(' ')} | jq .`
+    'a curl line for bash': parts => curlLine('bash', parts, ["--data-raw '{}' -X GET -sS --compressed"]),
+    'a curl line for Windows': parts => curlLine('cmd', parts, ['--compressed']).replaceAll('\n', '\r\n'),
+    'a line that was typed': ({ lines }) =>
+      `$ curl -i ${url} ${lines.map(([name, value]) => `-H "${name}: ${value}"`).join(' ')} | jq .`
   }
   const [good, bad] = [dpop(), dpop({ htu: 'http://api.example/api/private' })]
   for (const [title, form] of Object.entries(forms)) {
     const argv = [...OFFLINE, '--json', ...title === 'header lines' ? ['--url', url] : []]
-    const shown = [good, bad].map(async (parts) => run(argv, { input: '\ufeff' + form(parts) }))
+    const shown = [good, bad].map(async parts => run(argv, { input: '\ufeff' + form(parts) }))
     const [accepted, refused] = (await Promise.all(shown)).map(({ code, text }) => ({ code, ...JSON.parse(text) }))
     t.ok(Math.abs(accepted.judgedAt - now) < 60, title)
-    t.hasStrict(accepted, { code: 0, request: { method: 'GET', target: '/api/private?page=2', encrypted: true }, explanation: { verdict: 'accepted', notChecked: ['proof.replay'] } }, title)
-    t.hasStrict(refused, { code: 1, explanation: { refusal: { reason: 'htu_mismatch', detail: { cause: 'scheme' }, cure: HTU_ADVICE.scheme } } }, title)
+    t.hasStrict(accepted, {
+      code: 0,
+      request: { method: 'GET', target: '/api/private?page=2', encrypted: true },
+      explanation: { verdict: 'accepted', notChecked: ['proof.replay'] }
+    }, title)
+    t.hasStrict(refused, {
+      code: 1,
+      explanation: { refusal: { reason: 'htu_mismatch', detail: { cause: 'scheme' }, cure: HTU_ADVICE.scheme } }
+    }, title)
   }
 })
 
-t.test('Each kind of failure is named, with the values compared and the cure.', async (t) => {
+t.test('Each kind of failure is named, with the values compared and the cure.', async t => {
   const token = issuer.token({ cnf: { jkt: client.jkt } })
   const other = await createDpopClient()
-  const rows: Array<{ parts: Partial<Sent>, check: string, expected: RefusalReason, argv?: string[], says?: RegExp }> = [
-    { parts: { lines: [] }, check: 'credentials', expected: 'credentials_missing' },
-    { parts: { lines: [...bearer().lines, ...bearer().lines] }, check: 'credentials', expected: 'authorization_repeated', says: /Authorization lines +2/ },
-    { parts: bearer(), check: 'credentials', expected: 'scheme_not_offered', argv: ['--set', 'DPOP_REQUIRED=true'], says: /accepted schemes +DPoP\n/ },
-    { parts: bearer(), check: 'domain', expected: 'domain_has_scheme', argv: ['--set', 'IDP_DOMAIN=https://tenant.example'] },
-    { parts: { lines: [...dpop().lines, ['Host', 'api.example']] }, check: 'proof.htu', expected: 'host_repeated' },
-    { parts: { lines: [['Authorization', 'Bearer opaque']] }, check: 'token.form', expected: 'token_malformed' },
-    { parts: bearer({ iss: 'https://other.example/' }), check: 'token.iss', expected: 'token_issuer', says: /iss +https:\/\/other\.example\/\n/ },
-    { parts: bearer({ aud: 'other' }), check: 'token.aud', expected: 'token_audience' },
-    { parts: bearer({ exp: now - 60 }), check: 'token.time', expected: 'token_expired', says: /exp +\d+ \(.*, 60 s ago\)/ },
-    { parts: { lines: [['Authorization', `Bearer ${token.slice(0, -4)}AAAA`]] }, check: 'token.signature', expected: 'token_signature' },
-    { parts: { lines: [['Authorization', `Bearer ${token}`]] }, check: 'scheme', expected: 'token_bound' },
-    { parts: { lines: [['Authorization', `DPoP ${token}`]] }, check: 'proof', expected: 'proof_missing' },
-    { parts: dpop({}, { header: { typ: 'JWT' } }), check: 'proof.header', expected: 'proof_type' },
-    { parts: dpop({ htm: 'POST' }), check: 'proof.htm', expected: 'htm_mismatch', says: /htm +POST\n +method +GET/ },
-    { parts: dpop({ iat: now - 400 }), check: 'proof.iat', expected: 'iat_too_old', says: /accepted +from 300 s ago/ },
-    { parts: dpop({ ath: 'x' }), check: 'proof.ath', expected: 'ath_mismatch' },
-    { parts: dpop({}, { token: issuer.token({ cnf: { jkt: other.jkt } }) }), check: 'proof.jkt', expected: 'jkt_mismatch' },
-    { parts: dpop(), check: 'proof.nonce', expected: 'nonce_missing', argv: ['--set', 'DPOP_NONCE=required'] },
-    { parts: { ...bearer(), url: 'https://api.example/api/private-scoped' }, check: 'requirement', expected: 'scope_missing', says: /needed +read:messages/ },
-    { parts: bearer({ scope: 'a' }), check: 'requirement', expected: 'scope_missing', argv: ['--scope', 'a b'], says: /needed +a and b/ }
-  ]
+  const rows: Array<{ parts: Partial<Sent>, check: string, expected: RefusalReason, argv?: string[], says?: RegExp }> =
+    [
+      { parts: { lines: [] }, check: 'credentials', expected: 'credentials_missing' },
+      {
+        parts: { lines: [...bearer().lines, ...bearer().lines] },
+        check: 'credentials',
+        expected: 'authorization_repeated',
+        says: /Authorization lines +2/
+      },
+      {
+        parts: bearer(),
+        check: 'credentials',
+        expected: 'scheme_not_offered',
+        argv: ['--set', 'DPOP_REQUIRED=true'],
+        says: /accepted schemes +DPoP\n/
+      },
+      {
+        parts: bearer(),
+        check: 'domain',
+        expected: 'domain_has_scheme',
+        argv: ['--set', 'IDP_DOMAIN=https://tenant.example']
+      },
+      { parts: { lines: [...dpop().lines, ['Host', 'api.example']] }, check: 'proof.htu', expected: 'host_repeated' },
+      { parts: { lines: [['Authorization', 'Bearer opaque']] }, check: 'token.form', expected: 'token_malformed' },
+      {
+        parts: bearer({ iss: 'https://other.example/' }),
+        check: 'token.iss',
+        expected: 'token_issuer',
+        says: /iss +https:\/\/other\.example\/\n/
+      },
+      { parts: bearer({ aud: 'other' }), check: 'token.aud', expected: 'token_audience' },
+      {
+        parts: bearer({ exp: now - 60 }),
+        check: 'token.time',
+        expected: 'token_expired',
+        says: /exp +\d+ \(.*, 60 s ago\)/
+      },
+      {
+        parts: { lines: [['Authorization', `Bearer ${token.slice(0, -4)}AAAA`]] },
+        check: 'token.signature',
+        expected: 'token_signature'
+      },
+      { parts: { lines: [['Authorization', `Bearer ${token}`]] }, check: 'scheme', expected: 'token_bound' },
+      { parts: { lines: [['Authorization', `DPoP ${token}`]] }, check: 'proof', expected: 'proof_missing' },
+      { parts: dpop({}, { header: { typ: 'JWT' } }), check: 'proof.header', expected: 'proof_type' },
+      { parts: dpop({ htm: 'POST' }), check: 'proof.htm', expected: 'htm_mismatch', says: /htm +POST\n +method +GET/ },
+      {
+        parts: dpop({ iat: now - 400 }),
+        check: 'proof.iat',
+        expected: 'iat_too_old',
+        says: /accepted +from 300 s ago/
+      },
+      { parts: dpop({ ath: 'x' }), check: 'proof.ath', expected: 'ath_mismatch' },
+      {
+        parts: dpop({}, { token: issuer.token({ cnf: { jkt: other.jkt } }) }),
+        check: 'proof.jkt',
+        expected: 'jkt_mismatch'
+      },
+      { parts: dpop(), check: 'proof.nonce', expected: 'nonce_missing', argv: ['--set', 'DPOP_NONCE=required'] },
+      {
+        parts: { ...bearer(), url: 'https://api.example/api/private-scoped' },
+        check: 'requirement',
+        expected: 'scope_missing',
+        says: /needed +read:messages/
+      },
+      {
+        parts: bearer({ scope: 'a' }),
+        check: 'requirement',
+        expected: 'scope_missing',
+        argv: ['--scope', 'a b'],
+        says: /needed +a and b/
+      }
+    ]
   for (const { parts, check, expected, argv = [], says = /Refused/ } of rows) {
     const { code, text } = await run([...OFFLINE, ...argv], { input: curl('1.1', parts) })
     t.equal(code, 1, expected)
@@ -139,7 +249,7 @@ t.test('Each kind of failure is named, with the values compared and the cure.', 
   }
 })
 
-t.test('An opaque token is explained, and it is introspected only with --introspect.', async (t) => {
+t.test('An opaque token is explained, and it is introspected only with --introspect.', async t => {
   const env = { ...provider, IDP_INTROSPECTION: 'opaque', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'hunter2' }
   const files = { request: raw(sent({ lines: [['Authorization', 'Bearer opaque']] })) }
   issuer.introspection = { active: true, sub: 'ada', aud: AUDIENCE, scope: 'read:messages' }
@@ -153,10 +263,13 @@ t.test('An opaque token is explained, and it is introspected only with --introsp
   const refused = await run([...OFFLINE, '--introspect', '--url', url, 'request'], { files, env })
   t.strictSame([refused.code, reason(refused.text)], [1, 'token_inactive'])
   t.notMatch(refused.text, containing('hunter2'))
-  t.match(await run(['--introspect', '--offline', 'request'], { files, env }), { code: 1, text: /--introspect asks the issuer, and --offline makes no calls/ })
+  t.match(await run(['--introspect', '--offline', 'request'], { files, env }), {
+    code: 1,
+    text: /--introspect asks the issuer, and --offline makes no calls/
+  })
 })
 
-t.test('Keys come from the provider if none are given, and from the local tenant if no provider is named.', async (t) => {
+t.test('Keys come from the provider if none are given, and from the local tenant if no provider is named.', async t => {
   const fetched = await run([], { input: curl('1.1', bearer()) })
   t.match(fetched.text, /Accepted\./)
   t.ok(issuer.requests.includes('/keys'))
@@ -164,29 +277,59 @@ t.test('Keys come from the provider if none are given, and from the local tenant
   const audience = 'https://holdfast.example/api'
   const local = await startProvider({ audience })
   t.teardown(() => local.close())
-  const tenant: Tenant = { ...local, pid: process.pid, url: 'http://localhost:8000', settings: { IDP_ISSUER: local.issuer, IDP_AUDIENCE: audience, DPOP_NONCE: 'required' } }
+  const tenant: Tenant = {
+    ...local,
+    pid: process.pid,
+    url: 'http://localhost:8000',
+    settings: { IDP_ISSUER: local.issuer, IDP_AUDIENCE: audience, DPOP_NONCE: 'required' }
+  }
   const key = await createProofKey()
   const { token } = await requestToken({ ...local, key, body: 'form', parameters: [] }, {})
   const to = 'http://localhost:8000/api/private'
-  const captured: Partial<Sent> = { url: to, lines: [['Authorization', `DPoP ${token}`], ['DPoP', await createProof(key, { method: 'GET', url: to, token: token!, nonce: 'n', iat: now })]] }
+  const captured: Partial<Sent> = {
+    url: to,
+    lines: [['Authorization', `DPoP ${token}`], [
+      'DPoP',
+      await createProof(key, { method: 'GET', url: to, token: token!, nonce: 'n', iat: now })
+    ]]
+  }
   const real = await run([], { input: curl('1.1', captured), env: {}, tenant })
-  t.hasStrict(outcomes(real.text), { 'token.signature': 'passed', 'proof.signature': 'passed', 'proof.nonce': 'not checked' }, 'the settings of its API hold')
-  t.match((await run(['--set', 'IDP_AUDIENCE=other'], { input: curl('1.1', captured), env: {}, tenant })).text, /Refused: token_audience/, 'and a flag wins over them')
+  t.hasStrict(outcomes(real.text), {
+    'token.signature': 'passed',
+    'proof.signature': 'passed',
+    'proof.nonce': 'not checked'
+  }, 'the settings of its API hold')
+  t.match(
+    (await run(['--set', 'IDP_AUDIENCE=other'], { input: curl('1.1', captured), env: {}, tenant })).text,
+    /Refused: token_audience/,
+    'and a flag wins over them'
+  )
   const unnamed = await run([], { input: curl('1.1', captured), env: {} })
-  t.match(unnamed.text, /No setting names a provider \(IDP_DOMAIN\)[^]*Not checked: token\.iss, token\.aud, token\.key, token\.signature, proof\.replay\./)
+  t.match(
+    unnamed.text,
+    /No setting names a provider \(IDP_DOMAIN\)[^]*Not checked: token\.iss, token\.aud, token\.key, token\.signature, proof\.replay\./
+  )
   t.equal(unnamed.code, 0, 'what needs no provider is checked')
 })
 
-t.test('Checks with unknown settings or keys are not made, and the rest are.', async (t) => {
+t.test('Checks with unknown settings or keys are not made, and the rest are.', async t => {
   const unreachable = `http://127.0.0.1:${await freePort()}`
   const rows: Array<{ argv: string[], env: NodeJS.ProcessEnv, note: RegExp }> = [
     { argv: ['--offline'], env: provider, note: /Notes/ },
-    { argv: [], env: { ...provider, IDP_JWKS_URI: `${unreachable}/keys` }, note: /- The keys of http\S+ could not be fetched: \w+/ },
+    {
+      argv: [],
+      env: { ...provider, IDP_JWKS_URI: `${unreachable}/keys` },
+      note: /- The keys of http\S+ could not be fetched: \w+/
+    },
     { argv: ['--keys', 'nothing.json'], env: provider, note: /- nothing\.json contains no readable key set/ },
     { argv: ['--keys', 'captured.txt'], env: provider, note: /- captured\.txt contains no readable key set/ }
   ]
   for (const { argv, env, note } of rows) {
-    const { code, text } = await run(argv, { input: curl('1.1', bearer()), env, files: { 'captured.txt': 'GET / HTTP/1.1' } })
+    const { code, text } = await run(argv, {
+      input: curl('1.1', bearer()),
+      env,
+      files: { 'captured.txt': 'GET / HTTP/1.1' }
+    })
     t.equal(code, 0)
     t.match(text, note)
     t.match(text, /No check failed\.\n {2}Not checked: token\.key, token\.signature\./, argv.join(' '))
@@ -194,82 +337,194 @@ t.test('Checks with unknown settings or keys are not made, and the rest are.', a
   }
 })
 
-t.test('It judges at the time of the capture, or at the time of --at.', async (t) => {
+t.test('It judges at the time of the capture, or at the time of --at.', async t => {
   const input = curl('1.1', dpop())
   t.match((await run(OFFLINE, { input })).text, containing('Checked as of the time of the capture'))
   const late = String(now + 400)
   t.equal(reason((await run([...OFFLINE, '--at', late], { input })).text), 'iat_too_old')
-  t.equal(reason((await run([...OFFLINE, '--at', new Date((now + 400) * 1000).toISOString()], { input })).text), 'iat_too_old')
+  t.equal(
+    reason((await run([...OFFLINE, '--at', new Date((now + 400) * 1000).toISOString()], { input })).text),
+    'iat_too_old'
+  )
   t.equal(reason((await run([...OFFLINE, '--at', 'now'], { input })).text), undefined)
-  t.match((await run([...OFFLINE, '--json'], { input: raw(dpop()) })).text, new RegExp(`"judgedAt": ${now},`), 'header lines are of now')
+  t.match(
+    (await run([...OFFLINE, '--json'], { input: raw(dpop()) })).text,
+    new RegExp(`"judgedAt": ${now},`),
+    'header lines are of now'
+  )
 })
 
-t.test('The reason in the answer is compared with the result of the checks.', async (t) => {
-  const challenge = `Bearer error="invalid_token", error_description="${REFUSALS.token_audience.description}", DPoP algs="ES256"`
+t.test('The reason in the answer is compared with the result of the checks.', async t => {
+  const challenge =
+    `Bearer error="invalid_token", error_description="${REFUSALS.token_audience.description}", DPoP algs="ES256"`
   for (const form of [har, (parts: Partial<Sent>) => curl('1.1', parts), (parts: Partial<Sent>) => curl('2', parts)]) {
     const other = await run(OFFLINE, { input: form({ ...bearer(), answered: [401, challenge] }) })
     t.match(other.text, /answer was 401, with the reason token_audience\.\n.*The checks here come to no refusal\./)
-    const same = await run([...OFFLINE, '--set', 'IDP_AUDIENCE=other'], { input: form({ ...bearer(), answered: [401, challenge] }) })
+    const same = await run([...OFFLINE, '--set', 'IDP_AUDIENCE=other'], {
+      input: form({ ...bearer(), answered: [401, challenge] })
+    })
     t.match(same.text, containing('the reason token_audience.'))
     t.notMatch(same.text, containing('The checks here come to'))
-    t.strictSame([failed(other.text), failed(same.text)], ['token.aud', 'token.aud'], 'the check that the service refused is never ticked')
+    t.strictSame(
+      [failed(other.text), failed(same.text)],
+      ['token.aud', 'token.aud'],
+      'the check that the service refused is never ticked'
+    )
   }
 })
 
-t.test('A nonce of another instance is recognised in a capture that holds the nonce of the answer.', async (t) => {
-  const [asked, other] = [1, 2].map((byte) => createNonces([Buffer.alloc(32, byte)], 'process')) as [Nonces, Nonces]
-  const challenge = `DPoP error="use_dpop_nonce", error_description="${REFUSALS.nonce_of_another_instance.description}", algs="ES256"`
+t.test('A nonce of another instance is recognised in a capture that holds the nonce of the answer.', async t => {
+  const [asked, other] = [1, 2].map(byte => createNonces([Buffer.alloc(32, byte)], 'process')) as [Nonces, Nonces]
+  const challenge =
+    `DPoP error="use_dpop_nonce", error_description="${REFUSALS.nonce_of_another_instance.description}", algs="ES256"`
   const required = [...OFFLINE, '--set', 'DPOP_NONCE=required']
   for (const form of [har, (parts: Partial<Sent>) => curl('1.1', parts), (parts: Partial<Sent>) => curl('2', parts)]) {
-    const moved = await run(required, { input: form({ ...dpop({ nonce: other.current(now) }), answered: [401, challenge, asked.current(now)] }) })
+    const moved = await run(required, {
+      input: form({ ...dpop({ nonce: other.current(now) }), answered: [401, challenge, asked.current(now)] })
+    })
     t.strictSame([reason(moved.text), failed(moved.text)], ['nonce_of_another_instance', 'proof.nonce'])
     t.match(moved.text, /with the reason nonce_of_another_instance\./)
     t.notMatch(moved.text, /The checks here come to/)
-    const stayed = await run(required, { input: form({ ...dpop({ nonce: asked.current(now - 60) }), answered: [200, undefined, asked.current(now)] }) })
+    const stayed = await run(required, {
+      input: form({ ...dpop({ nonce: asked.current(now - 60) }), answered: [200, undefined, asked.current(now)] })
+    })
     t.strictSame([reason(stayed.text), outcomes(stayed.text)['proof.nonce']], [undefined, 'not checked'])
     const bare = await run(required, { input: form({ ...dpop({ nonce: other.current(now) }), answered: [200] }) })
     t.strictSame([reason(bare.text), outcomes(bare.text)['proof.nonce']], [undefined, 'not checked'])
   }
 })
 
-t.test('Route, proxy and public address are taken into account.', async (t) => {
-  const behind = { ...bearer(), lines: [...dpop().lines, ['X-Forwarded-Proto', 'https'], ['X-Forwarded-Host', 'api.example']] as Sent['lines'], url: 'http://127.0.0.1:8000/api/private' }
+t.test('Route, proxy and public address are taken into account.', async t => {
+  const behind = {
+    ...bearer(),
+    lines: [...dpop().lines, ['X-Forwarded-Proto', 'https'], ['X-Forwarded-Host', 'api.example']] as Sent['lines'],
+    url: 'http://127.0.0.1:8000/api/private'
+  }
   const trusting = [...OFFLINE, '--set', 'TRUST_PROXY=loopback']
   t.equal(reason((await run([...trusting, '--peer', '127.0.0.1'], { input: raw(behind) })).text), undefined)
   t.equal(reason((await run([...trusting, '--peer', '192.0.2.7'], { input: raw(behind) })).text), 'htu_mismatch')
   const svc = 'https://api.example/svc/api/private'
-  const prefixed = await run([...OFFLINE, '--set', 'PUBLIC_URL=https://api.example/svc'], { input: curl('2', { ...dpop({ htu: svc }), url: svc }) })
+  const prefixed = await run([...OFFLINE, '--set', 'PUBLIC_URL=https://api.example/svc'], {
+    input: curl('2', { ...dpop({ htu: svc }), url: svc })
+  })
   t.equal(reason(prefixed.text), undefined)
   t.match(prefixed.text, /The prefix \/svc of PUBLIC_URL is removed/)
-  t.match((await run(OFFLINE, { input: curl('1.1', { ...bearer(), url: 'https://api.example/api/public' }) })).text, /no guard\. It answers whatever/)
-  t.match((await run(OFFLINE, { input: curl('1.1', { ...bearer(), url: 'https://api.example/nothing' }) })).text, /no such route and answers 404/)
-  const posted = await run([...OFFLINE, '--method', 'POST', '--url', url, '--scope', ''], { input: dpop({ htm: 'POST' }).lines.map((line) => line.join(':')).join('\n') })
+  t.match(
+    (await run(OFFLINE, { input: curl('1.1', { ...bearer(), url: 'https://api.example/api/public' }) })).text,
+    /no guard\. It answers whatever/
+  )
+  t.match(
+    (await run(OFFLINE, { input: curl('1.1', { ...bearer(), url: 'https://api.example/nothing' }) })).text,
+    /no such route and answers 404/
+  )
+  const posted = await run([...OFFLINE, '--method', 'POST', '--url', url, '--scope', ''], {
+    input: dpop({ htm: 'POST' }).lines.map(line => line.join(':')).join('\n')
+  })
   t.equal(posted.code, 0, 'only header lines, and the rest by options')
 })
 
-t.test('Other input is read too: a token, a proof, a curl line as arguments, standard input.', async (t) => {
+t.test('Other input is read too: a token, a proof, a curl line as arguments, standard input.', async t => {
   const token = issuer.token({ aud: 'other', cnf: { jkt: client.jkt } })
   const bound = dpop().lines[1]![1]
   const good = bearer().lines[0]![1]
-  const rows: Array<{ title: string, argv?: string[], input?: string, failed?: string, shown: RegExp, not?: RegExp }> = [
-    { title: 'a token', input: ` ${token}\n`, failed: 'token.aud', shown: /only a token[^]*aud +other/, not: /\[(?:scheme|proof|requirement)\b/ },
-    { title: 'a token, as an argument', argv: [token], failed: 'token.aud', shown: /only a token/ },
-    { title: 'a token after its scheme', input: good, shown: /\[token\.signature\] passed\n[^]*No check failed|Accepted/ },
-    { title: 'the answer of a token endpoint', input: JSON.stringify({ access_token: token, token_type: 'DPoP' }), failed: 'token.aud', shown: /only a token/ },
-    { title: 'a token where only DPoP is accepted', argv: [good, '--set', 'DPOP_REQUIRED=true'], shown: /\[token\.signature\] passed\n/, not: /Refused/ },
-    { title: 'a proof', input: bound, shown: /only a proof[^]*\[proof\.signature\] passed[^]*Not checked: proof\.htm, proof\.htu, proof\.ath, proof\.jkt, proof\.replay/, not: /\[token/ },
-    { title: 'a proof where DPoP is off', argv: ['--set', 'DPOP_ENABLED=false', '-'], input: bound, shown: /does not look at proofs[^]*\[proof\.signature\] passed/ },
-    { title: 'a proof for another URL', argv: ['--url', 'https://api.example/else', '--method', 'GET'], input: bound, failed: 'proof.htu', shown: /\[proof\.htm\] passed/ },
-    { title: 'a broken proof', input: `${bound.slice(0, -8)}AAAAAAAA`, failed: 'proof.signature', shown: /only a proof/ },
-    { title: 'a proof without a key', input: client.proof({ token, url, header: { jwk: undefined } }), failed: 'proof.header', shown: /only a proof/ },
-    { title: 'the words of a curl line', argv: ['curl', '-sX', 'POST', url, '-H', `Authorization: ${good}`, '-d', 'a=1'], shown: /POST \/api\/private\?page=2[^]*no such route/ },
-    { title: 'a curl line between quotes', argv: [`curl ${url} -H 'Authorization: ${good}'`], shown: /Accepted/ },
-    { title: 'options before it', argv: ['--at', String(now + 90_000), 'curl', url, '-H', `Authorization: ${good}`], failed: 'token.time', shown: /GET \/api/ },
-    { title: 'options of curl that set headers', argv: ['curl', '-Gd', 'a=1', '--oauth2-bearer', token, 'api.example/api/private'], failed: 'token.aud', shown: /GET \/api\/private\?a=1\n {2}http, Host api\.example/ },
-    { title: 'a password', input: `curl -I -u me:secret ${url}`, failed: 'credentials', shown: /HEAD [^]*scheme +Basic/, not: /secret/ },
-    { title: 'several curl lines', input: `curl ${url} -H 'Authorization: ${good}' ;\ncurl https://www.example/logo.png -H 'accept;' -H 'user-agent:' -H @file`, shown: /There are 2 curl lines: the last one with credentials is explained/ },
-    { title: 'a whole request with its body and answer', input: `POST /api/private HTTP/1.1\nHost: api.example\nAuthorization: ${good}\n\n{"a": 1}\n\nHTTP/1.1 401 Unauthorized\nDate: ${new Date(now * 1000).toUTCString()}`, shown: /answer was 401/, not: /not a header/ }
-  ]
+  const rows: Array<{ title: string, argv?: string[], input?: string, failed?: string, shown: RegExp, not?: RegExp }> =
+    [
+      {
+        title: 'a token',
+        input: ` ${token}\n`,
+        failed: 'token.aud',
+        shown: /only a token[^]*aud +other/,
+        not: /\[(?:scheme|proof|requirement)\b/
+      },
+      { title: 'a token, as an argument', argv: [token], failed: 'token.aud', shown: /only a token/ },
+      {
+        title: 'a token after its scheme',
+        input: good,
+        shown: /\[token\.signature\] passed\n[^]*No check failed|Accepted/
+      },
+      {
+        title: 'the answer of a token endpoint',
+        input: JSON.stringify({ access_token: token, token_type: 'DPoP' }),
+        failed: 'token.aud',
+        shown: /only a token/
+      },
+      {
+        title: 'a token where only DPoP is accepted',
+        argv: [good, '--set', 'DPOP_REQUIRED=true'],
+        shown: /\[token\.signature\] passed\n/,
+        not: /Refused/
+      },
+      {
+        title: 'a proof',
+        input: bound,
+        shown:
+          /only a proof[^]*\[proof\.signature\] passed[^]*Not checked: proof\.htm, proof\.htu, proof\.ath, proof\.jkt, proof\.replay/,
+        not: /\[token/
+      },
+      {
+        title: 'a proof where DPoP is off',
+        argv: ['--set', 'DPOP_ENABLED=false', '-'],
+        input: bound,
+        shown: /does not look at proofs[^]*\[proof\.signature\] passed/
+      },
+      {
+        title: 'a proof for another URL',
+        argv: ['--url', 'https://api.example/else', '--method', 'GET'],
+        input: bound,
+        failed: 'proof.htu',
+        shown: /\[proof\.htm\] passed/
+      },
+      {
+        title: 'a broken proof',
+        input: `${bound.slice(0, -8)}AAAAAAAA`,
+        failed: 'proof.signature',
+        shown: /only a proof/
+      },
+      {
+        title: 'a proof without a key',
+        input: client.proof({ token, url, header: { jwk: undefined } }),
+        failed: 'proof.header',
+        shown: /only a proof/
+      },
+      {
+        title: 'the words of a curl line',
+        argv: ['curl', '-sX', 'POST', url, '-H', `Authorization: ${good}`, '-d', 'a=1'],
+        shown: /POST \/api\/private\?page=2[^]*no such route/
+      },
+      { title: 'a curl line between quotes', argv: [`curl ${url} -H 'Authorization: ${good}'`], shown: /Accepted/ },
+      {
+        title: 'options before it',
+        argv: ['--at', String(now + 90_000), 'curl', url, '-H', `Authorization: ${good}`],
+        failed: 'token.time',
+        shown: /GET \/api/
+      },
+      {
+        title: 'options of curl that set headers',
+        argv: ['curl', '-Gd', 'a=1', '--oauth2-bearer', token, 'api.example/api/private'],
+        failed: 'token.aud',
+        shown: /GET \/api\/private\?a=1\n {2}http, Host api\.example/
+      },
+      {
+        title: 'a password',
+        input: `curl -I -u me:secret ${url}`,
+        failed: 'credentials',
+        shown: /HEAD [^]*scheme +Basic/,
+        not: /secret/
+      },
+      {
+        title: 'several curl lines',
+        input: `curl ${url} -H 'Authorization: ${good}' ;\ncurl https://www.example/logo.png -H 'accept;' -H ` +
+          '\'user-agent:\' -H @file',
+        shown: /There are 2 curl lines: the last one with credentials is explained/
+      },
+      {
+        title: 'a whole request with its body and answer',
+        input: `POST /api/private HTTP/1.1\nHost: api.example\nAuthorization: ${good}\n\n{"a": 1}\n\nHTTP/1.1 401 ` +
+          `Unauthorized\nDate: ${new Date(now * 1000).toUTCString()}`,
+        shown: /answer was 401/,
+        not: /not a header/
+      }
+    ]
   for (const { title, argv = [], input = '', failed: expected, shown, not } of rows) {
     const { code, text } = await run([...OFFLINE, ...argv], { input })
     t.equal(failed(text), expected, title)
@@ -279,19 +534,28 @@ t.test('Other input is read too: a token, a proof, a curl line as arguments, sta
   }
 })
 
-t.test('A curl line is read as its shell would read it, whatever is in it.', (t) => {
-  const value = fc.string({ unit: fc.constantFrom(...'ab !"#$%&\'()*^`\\\n|;<>{}\u00e9 '), maxLength: 30 }).map((text) => `x${text}x`)
-  fc.assert(fc.property(value, fc.constantFrom('bash' as const, 'cmd' as const), (text, shell) => {
-    const capture = readCurlLine(curlLine(shell, sent({ lines: [['Authorization', text], ['x-after', 'there']] })))
-    return JSON.stringify(capture?.headers.slice(2)) === JSON.stringify([['Authorization', text], ['x-after', 'there']])
-  }), { numRuns: Number(process.env['FC_RUNS'] ?? 160) })
-  fc.assert(fc.property(fc.string({ unit: fc.constantFrom(...'curl -XH"\'^\\$;|\n htp:/a'), maxLength: 200 }), (text) => {
-    readCurlLine(`curl ${text}`)
-  }), { numRuns: Number(process.env['FC_RUNS'] ?? 160) })
+t.test('A curl line is read as its shell would read it, whatever is in it.', t => {
+  const value = fc.string({ unit: fc.constantFrom(...'ab !"#$%&\'()*^`\\\n|;<>{}\u00e9 '), maxLength: 30 }).map(text =>
+    `x${text}x`
+  )
+  fc.assert(
+    fc.property(value, fc.constantFrom('bash' as const, 'cmd' as const), (text, shell) => {
+      const capture = readCurlLine(curlLine(shell, sent({ lines: [['Authorization', text], ['x-after', 'there']] })))
+      return JSON.stringify(capture?.headers.slice(2)) ===
+        JSON.stringify([['Authorization', text], ['x-after', 'there']])
+    }),
+    { numRuns: Number(process.env['FC_RUNS'] ?? 160) }
+  )
+  fc.assert(
+    fc.property(fc.string({ unit: fc.constantFrom(...'curl -XH"\'^\\$;|\n htp:/a'), maxLength: 200 }), text => {
+      readCurlLine(`curl ${text}`)
+    }),
+    { numRuns: Number(process.env['FC_RUNS'] ?? 160) }
+  )
   t.end()
 })
 
-t.test('Input that is no request is refused with an example; lines around a request are noted.', async (t) => {
+t.test('Input that is no request is refused with an example; lines around a request are noted.', async t => {
   const nothing = {
     nothing: '',
     words: 'hello world',
@@ -314,16 +578,42 @@ t.test('Input that is no request is refused with an example; lines around a requ
     t.match(text, /^I found no request here\.[^]*curl https:\/\/api\.example\/api\/private -H/, title)
   }
   t.match((await run([...OFFLINE, 'curl', '-v'])).text, /^I found no request here/)
-  for (const input of ['Invoke-WebRequest -UseBasicParsing -Uri "https://api.example/"', '$session = New-Object', 'fetch("https://api.example/")']) {
+  for (
+    const input of [
+      'Invoke-WebRequest -UseBasicParsing -Uri "https://api.example/"',
+      '$session = New-Object',
+      'fetch("https://api.example/")'
+    ]
+  ) {
     t.match((await run(OFFLINE, { input })).text, /choose "Copy as cURL"/, input)
   }
   const [name, value] = bearer().lines[0]!
   const rows: Array<{ title: string, input: string, says: RegExp, expected?: RefusalReason | undefined }> = [
-    { title: 'lines around a header', input: `what is this\n${name}: ${value}\nGET / HTTP/1.1\n\u0000`, says: /A line is not a header: "GET \/ HTTP\/1\.1"/, expected: undefined },
+    {
+      title: 'lines around a header',
+      input: `what is this\n${name}: ${value}\nGET / HTTP/1.1\n\u0000`,
+      says: /A line is not a header: "GET \/ HTTP\/1\.1"/,
+      expected: undefined
+    },
     { title: 'a request line and nothing else', input: 'GET /api/private', says: /There are no headers/ },
-    { title: 'a HAR file without credentials', input: har({ lines: [] }), says: /No Authorization header: browsers leave it out/ },
-    { title: 'a HAR file with odd headers', input: JSON.stringify({ request: { url, headers: [5, null, { name: 'a' }] }, response: { status: 'x', headers: [null] } }), says: /A header is not a name and a value: "5"/ },
-    { title: 'fields that are not known', input: ':method: GET\n:path: /api/private\n:scheme: https\n:authority: api.example\n:odd: 1', says: /A field is unknown: ":odd"/ }
+    {
+      title: 'a HAR file without credentials',
+      input: har({ lines: [] }),
+      says: /No Authorization header: browsers leave it out/
+    },
+    {
+      title: 'a HAR file with odd headers',
+      input: JSON.stringify({
+        request: { url, headers: [5, null, { name: 'a' }] },
+        response: { status: 'x', headers: [null] }
+      }),
+      says: /A header is not a name and a value: "5"/
+    },
+    {
+      title: 'fields that are not known',
+      input: ':method: GET\n:path: /api/private\n:scheme: https\n:authority: api.example\n:odd: 1',
+      says: /A field is unknown: ":odd"/
+    }
   ]
   for (const { title, input, says, ...rest } of rows) {
     const { text } = await run(OFFLINE, { input })
@@ -332,25 +622,36 @@ t.test('Input that is no request is refused with an example; lines around a requ
   }
 })
 
-t.test('Large input gives a short report, and input over the limit is refused.', async (t) => {
+t.test('Large input gives a short report, and input over the limit is refused.', async t => {
   const lines = await run(OFFLINE, { input: 'GET /api/private\n' + 'no header here\n'.repeat(200_000) })
   t.match(lines.text, containing('199988 more like these could not be read.'))
   t.ok(lines.text.length < 10_000)
   const headers = await run(OFFLINE, { input: raw(bearer()).trimEnd() + '\r\nHost: a'.repeat(100_000) })
   t.match(headers.text, /2000 header lines or more/)
-  const endless = async function * (): AsyncGenerator<Buffer> { for (;;) yield Buffer.alloc(1024 * 1024) }
+  const endless = async function * (): AsyncGenerator<Buffer> {
+    for (;;) yield Buffer.alloc(1024 * 1024)
+  }
   await t.rejects(readInput(endless()), { message: /64 MiB/ })
-  t.equal(await readInput((async function * () { yield Buffer.from('\u20ac').subarray(0, 1); yield Buffer.from('\u20ac').subarray(1) })()), '\u20ac')
+  t.equal(
+    await readInput((async function * () {
+      yield Buffer.from('\u20ac').subarray(0, 1)
+      yield Buffer.from('\u20ac').subarray(1)
+    })()),
+    '\u20ac'
+  )
 })
 
-t.test('The report holds no signature, and nothing that steers a terminal or passes for a line of it.', async (t) => {
+t.test('The report holds no signature, and nothing that steers a terminal or passes for a line of it.', async t => {
   const bound = dpop()
   for (const argv of [OFFLINE, [...OFFLINE, '--json']]) {
     const { text } = await run(argv, { input: curl('1.1', bound) })
     for (const [, value] of bound.lines) t.notMatch(text, value.split('.').at(-1))
   }
   const odd = '\u001b[2J\u009b1m\u202e\r\n  \u2713 Accepted'
-  const hostile: Partial<Sent> = { method: `GET${odd}`, lines: [['Authorization', `Bearer ${issuer.token({ iss: odd, sub: odd })}`], ['Host', odd]] }
+  const hostile: Partial<Sent> = {
+    method: `GET${odd}`,
+    lines: [['Authorization', `Bearer ${issuer.token({ iss: odd, sub: odd })}`], ['Host', odd]]
+  }
   const shown = await run(OFFLINE, { input: har(hostile) })
   t.equal(reason(shown.text), 'token_issuer')
   // eslint-disable-next-line no-control-regex
@@ -360,7 +661,7 @@ t.test('The report holds no signature, and nothing that steers a terminal or pas
   t.match((await run(OFFLINE, { input: raw(bearer()), isTTY: true })).text, /\u001b\[32m\u2713/, 'only our own colour')
 })
 
-t.test('A failure is reported in one line, without a stack.', async (t) => {
+t.test('A failure is reported in one line, without a stack.', async t => {
   const rows: Array<[argv: string[], says: RegExp]> = [
     [['one', 'two'], /Give only one file/],
     [['nothing.txt'], /The file nothing\.txt does not exist or cannot be read/],
@@ -371,7 +672,10 @@ t.test('A failure is reported in one line, without a stack.', async (t) => {
     [['--at', '99999999999999'], /neither a date nor Unix seconds/],
     [['--url', '/api/private'], /not an absolute http or https URL/],
     [['--set', 'DPOP_NONCE'], /has no = in it/],
-    [['--set', 'DPOP_NONSENSE=1'], /There is no setting DPOP_NONSENSE; did you mean DPOP_NONCE\?|There is no setting DPOP_NONSENSE\n/],
+    [
+      ['--set', 'DPOP_NONSENSE=1'],
+      /There is no setting DPOP_NONSENSE; did you mean DPOP_NONCE\?|There is no setting DPOP_NONSENSE\n/
+    ],
     [['--set', 'DPOP_NONCE=sometimes'], /DPOP_NONCE .*"sometimes"; allowed: off or required/]
   ]
   for (const [argv, says] of rows) {
@@ -385,21 +689,36 @@ t.test('A failure is reported in one line, without a stack.', async (t) => {
   t.match(help.text, /curl -v[^]* 2>&1 \| npm run explain -- -\n[^]*the local tenant of `npm run dev` is used\.\n/)
   const packaged = await run(['--help'], { program: 'holdfast' })
   t.equal(packaged.code, 0)
-  t.match(packaged.text, /curl -v[^]* 2>&1 \| holdfast explain -\n[^]*If no setting names a provider, issuer, audience and signature of a token are not checked\.\n/)
+  t.match(
+    packaged.text,
+    /curl -v[^]* 2>&1 \| holdfast explain -\n[^]*If no setting names a provider, issuer, audience and signature of a token are not checked\.\n/
+  )
   t.notMatch(packaged.text, containing('npm run'))
 })
 
-t.test('An issuer that calls itself otherwise is named as it does.', async (t) => {
+t.test('An issuer that calls itself otherwise is named as it does.', async t => {
   const here = issuer.url.replace('127.0.0.1', 'localhost')
-  const { text } = await run([], { input: curl('1.1', sent({ lines: [['Authorization', `Bearer ${issuer.token({ iss: here })}`]] })), env: { ...provider, IDP_ISSUER: here } })
-  t.match(text, containing(`- The keys of ${here} could not be fetched: discovery_issuer: expected ${here}, found ${issuer.url}.\n`))
+  const { text } = await run([], {
+    input: curl('1.1', sent({ lines: [['Authorization', `Bearer ${issuer.token({ iss: here })}`]] })),
+    env: { ...provider, IDP_ISSUER: here }
+  })
+  t.match(
+    text,
+    containing(`- The keys of ${here} could not be fetched: discovery_issuer: expected ${here}, found ${issuer.url}.\n`)
+  )
 })
 
-t.test('Revocations are read from the configured store; the memory of a service cannot be read.', async (t) => {
-  const config = (revocation: string): World => ({ files: { 'config.yaml': `revocation:\n  operators: { scope: revoke }\n${revocation}` }, input: curl('1.1', bearer()) })
+t.test('Revocations are read from the configured store; the memory of a service cannot be read.', async t => {
+  const config = (revocation: string): World => ({
+    files: { 'config.yaml': `revocation:\n  operators: { scope: revoke }\n${revocation}` },
+    input: curl('1.1', bearer())
+  })
   const inMemory = await run(['--keys', 'jwks.json'], config(''))
   t.strictSame([inMemory.code, outcomes(inMemory.text)['token.revocation']], [0, 'not checked'])
-  t.match(inMemory.text, containing('Only the running service knows what has been revoked: its store is the memory of the process.\n'))
+  t.match(
+    inMemory.text,
+    containing('Only the running service knows what has been revoked: its store is the memory of the process.\n')
+  )
   const away = `127.0.0.1:${await freePort()}`
   const outage = await run(['--keys', 'jwks.json'], config(`  store: redis://:hunter2@${away}\n`))
   t.strictSame([outage.code, outcomes(outage.text)['token.revocation']], [0, 'not checked'])
@@ -409,24 +728,67 @@ t.test('Revocations are read from the configured store; the memory of a service 
   t.equal(outcomes(offline.text)['token.revocation'], 'not checked')
 })
 
-t.test('The event that has revoked a token is read from a Redis, as of the time of the capture.', { skip: skipRedis }, async (t) => {
-  const server = await startRedis(t)
-  const target = parseReplayUrl(`redis://127.0.0.1:${server.port}`)
-  const log = createRedisLog({ open: listeners => openRedisClient(target, listeners, processSurroundings.steadyMs), surroundings: processSurroundings, onEntry () {}, kept: { * held () {}, heldOf: () => [], dropUpTo () {}, sweep () {}, size: () => 0 }, onChange () {} })
-  t.teardown(() => log.close())
-  while (log.ageMs() === Infinity) await delay(10)
-  const common = { key: keyOf(['sid', issuer.url, 's1']), effect: 'end', at: now - 2, event: 'session-revoked', source: 'https://transmitter.example', sender: 'https://transmitter.example', standing: 'other' } as const
-  const world = (lines: Sent): World => ({ files: { 'config.yaml': `revocation:\n  operators: { scope: revoke }\n  store: redis://127.0.0.1:${server.port}\n` }, input: curl('1.1', lines) })
-  const ofSession = bearer({ sid: 's1', iat: now - 5 })
-  await log.append([{ ...common, recordedAt: now - 1 }, { ...common, key: keyOf(['sub', issuer.url, 'u2']), effect: 'block', recordedAt: now - 1 }])
-  const { code, text } = await run(['--keys', 'jwks.json'], world(ofSession))
-  t.strictSame([code, failed(text), reason(text)], [1, 'token.revocation', 'token_revoked'])
-  t.match(text, containing(`revoked by  session-revoked from https://transmitter.example\n      at          ${now - 2} (${new Date((now - 2) * 1000).toISOString()}, 2 s ago)\n`))
-  t.equal(failed((await run(['--keys', 'jwks.json'], world(bearer({ sub: 'u2' })))).text), 'token.revocation')
-  t.equal(outcomes((await run(['--keys', 'jwks.json'], world(bearer({ sid: 's2' })))).text)['token.revocation'], 'passed')
-  t.equal(outcomes((await run(['--keys', 'jwks.json', '--at', String(now - 3)], world(ofSession))).text)['token.revocation'], 'passed', 'it was not recorded by then')
-  await server.command('DEL', '{holdfast:revocation}:log')
-  await server.command('SET', '{holdfast:revocation}:log', '1')
-  const broken = await run(['--keys', 'jwks.json'], world(ofSession))
-  t.match(broken.text, /The store of revocations cannot be read: Redis at 127\.0\.0\.1:\d+: WRONGTYPE/)
-})
+t.test(
+  'The event that has revoked a token is read from a Redis, as of the time of the capture.',
+  { skip: skipRedis },
+  async t => {
+    const server = await startRedis(t)
+    const target = parseReplayUrl(`redis://127.0.0.1:${server.port}`)
+    const log = createRedisLog({
+      open: listeners => openRedisClient(target, listeners, processSurroundings.steadyMs),
+      surroundings: processSurroundings,
+      onEntry () {},
+      kept: { * held () {}, heldOf: () => [], dropUpTo () {}, sweep () {}, size: () => 0 },
+      onChange () {}
+    })
+    t.teardown(() => log.close())
+    while (log.ageMs() === Infinity) await delay(10)
+    const common = {
+      key: keyOf(['sid', issuer.url, 's1']),
+      effect: 'end',
+      at: now - 2,
+      event: 'session-revoked',
+      source: 'https://transmitter.example',
+      sender: 'https://transmitter.example',
+      standing: 'other'
+    } as const
+    const world = (lines: Sent): World => ({
+      files: {
+        'config.yaml': `revocation:\n  operators: { scope: revoke }\n  store: redis://127.0.0.1:${server.port}\n`
+      },
+      input: curl('1.1', lines)
+    })
+    const ofSession = bearer({ sid: 's1', iat: now - 5 })
+    await log.append([{ ...common, recordedAt: now - 1 }, {
+      ...common,
+      key: keyOf(['sub', issuer.url, 'u2']),
+      effect: 'block',
+      recordedAt: now - 1
+    }])
+    const { code, text } = await run(['--keys', 'jwks.json'], world(ofSession))
+    t.strictSame([code, failed(text), reason(text)], [1, 'token.revocation', 'token_revoked'])
+    t.match(
+      text,
+      containing(
+        `revoked by  session-revoked from https://transmitter.example\n      at          ${now - 2} ` +
+          `(${new Date((now - 2) * 1000).toISOString()}, 2 s ago)\n`
+      )
+    )
+    t.equal(failed((await run(['--keys', 'jwks.json'], world(bearer({ sub: 'u2' })))).text), 'token.revocation')
+    t.equal(
+      outcomes((await run(['--keys', 'jwks.json'], world(bearer({ sid: 's2' })))).text)['token.revocation'],
+      'passed'
+    )
+    t.equal(
+      outcomes(
+        (await run(['--keys', 'jwks.json', '--at', String(now - 3)], world(ofSession))).text
+      )['token.revocation'],
+      'passed',
+      'it was not recorded by then'
+    )
+    await server.command('DEL', '{holdfast:revocation}:log')
+    await server.command('SET', '{holdfast:revocation}:log', '1')
+    const broken = await run(['--keys', 'jwks.json'], world(ofSession))
+    t.match(broken.text, /The store of revocations cannot be read: Redis at 127\.0\.0\.1:\d+: WRONGTYPE/)
+  }
+)

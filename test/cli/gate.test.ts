@@ -26,7 +26,12 @@ const FILE = `gate:
       claims: { department: [finance, audit] }
 `
 
-interface Ran { readonly code: number, readonly text: string, readonly started: Listening | undefined, readonly env: NodeJS.ProcessEnv }
+interface Ran {
+  readonly code: number
+  readonly text: string
+  readonly started: Listening | undefined
+  readonly env: NodeJS.ProcessEnv
+}
 
 /** Runs a tool with the text of a configuration file. What would start the service only notes where. */
 async function run (argv: readonly string[], file?: string, given: NodeJS.ProcessEnv = {}, tool = gate): Promise<Ran> {
@@ -36,16 +41,32 @@ async function run (argv: readonly string[], file?: string, given: NodeJS.Proces
   const code = await tool(argv, {
     env,
     program: 'holdfast',
-    out: { write: part => { text += part }, isTTY: false },
+    out: {
+      write: part => {
+        text += part
+      },
+      isTTY: false
+    },
     readFile: path => path === 'config.yaml' ? file : undefined,
-    startService: async where => { started = where }
+    startService: async where => {
+      started = where
+    }
   })
   return { code, text, started, env }
 }
 
 t.test('A gate is started with the upstream of the option or of the file.', async t => {
-  t.hasStrict(await run(['--upstream', 'http://127.0.0.1:3000', '--port', '8100']), { code: 0, text: '', started: { port: '8100', address: undefined }, env: { GATE_UPSTREAM: 'http://127.0.0.1:3000' } })
-  t.hasStrict(await run(['--upstream', 'http://127.0.0.1:4000', '--address', '::1'], FILE), { code: 0, started: { port: undefined, address: '::1' }, env: { GATE_UPSTREAM: 'http://127.0.0.1:4000' } }, 'the option wins')
+  t.hasStrict(await run(['--upstream', 'http://127.0.0.1:3000', '--port', '8100']), {
+    code: 0,
+    text: '',
+    started: { port: '8100', address: undefined },
+    env: { GATE_UPSTREAM: 'http://127.0.0.1:3000' }
+  })
+  t.hasStrict(await run(['--upstream', 'http://127.0.0.1:4000', '--address', '::1'], FILE), {
+    code: 0,
+    started: { port: undefined, address: '::1' },
+    env: { GATE_UPSTREAM: 'http://127.0.0.1:4000' }
+  }, 'the option wins')
   t.hasStrict(await run([], FILE), { code: 0, started: {} })
   t.hasStrict(await run([], undefined, { GATE_UPSTREAM: 'http://127.0.0.1:3000' }), { code: 0, started: {} })
   const { env } = await run([], FILE)
@@ -55,7 +76,10 @@ t.test('A gate is started with the upstream of the option or of the file.', asyn
 t.test('A failure is reported in one sentence, and nothing is started.', async t => {
   const rows: Array<[argv: string[], says: RegExp]> = [
     [[], /^Which service is to be guarded\? Say --upstream URL, or write a section gate/],
-    [['--upsteam', 'http://a'], /^There is no option --upsteam; did you mean --upstream\?\nholdfast gate --help tells more\./],
+    [
+      ['--upsteam', 'http://a'],
+      /^There is no option --upsteam; did you mean --upstream\?\nholdfast gate --help tells more\./
+    ],
     [['--upstream', 'http://a', '--port', '80000'], /^--port 80000 is not a port/],
     [['--upstream', 'http://a', 'GET', '/a'], /^Unexpected argument: GET \/a\. Did you mean --explain\?/],
     [['--upstream', 'http://a', '--explain'], /^Say what to explain/],
@@ -63,7 +87,10 @@ t.test('A failure is reported in one sentence, and nothing is started.', async t
     [['--upstream', 'http://a', '--explain', 'get', '/a'], /^There is no method get; did you mean GET\?/],
     [['--upstream', 'http://a', '--explain', 'PSOT', '/a'], /^There is no method PSOT/],
     [['--upstream', 'http://a', '--explain', 'orders/7'], /^"orders\/7" is neither a path/],
-    [['--upstream', 'http://a/b', '--explain', '/a'], /GATE_UPSTREAM is "http:\/\/a\/b"; allowed: http or https URL of a host/]
+    [
+      ['--upstream', 'http://a/b', '--explain', '/a'],
+      /GATE_UPSTREAM is "http:\/\/a\/b"; allowed: http or https URL of a host/
+    ]
   ]
   for (const [argv, says] of rows) {
     const { code, text, started } = await run(argv)
@@ -71,19 +98,33 @@ t.test('A failure is reported in one sentence, and nothing is started.', async t
     t.match(text, says)
     t.equal(started, undefined)
   }
-  t.match(await run(['--explain', '/a'], 'gate:\n  rules:\n    - pth: /a\n    - path: /b\n    - path: /b\nidp:\n  domian: a\n'), {
-    code: 1,
-    text: /config\.yaml, line 7: unknown key "idp\.domian"[^]*config\.yaml, line 3: gate\.rules\[0\]\.pth is unknown; did you mean path\?[^]*gate\.rules\[0\] has no path[^]*config\.yaml, line 5: gate\.rules\[2\] \("[^"]*"\) is unreachable: all its requests belong to gate\.rules\[1\] \(config\.yaml, line 4\)/
-  })
+  t.match(
+    await run(
+      ['--explain', '/a'],
+      'gate:\n  rules:\n    - pth: /a\n    - path: /b\n    - path: /b\nidp:\n  domian: a\n'
+    ),
+    {
+      code: 1,
+      text:
+        /config\.yaml, line 7: unknown key "idp\.domian"[^]*config\.yaml, line 3: gate\.rules\[0\]\.pth is unknown; did you mean path\?[^]*gate\.rules\[0\] has no path[^]*config\.yaml, line 5: gate\.rules\[2\] \("[^"]*"\) is unreachable: all its requests belong to gate\.rules\[1\] \(config\.yaml, line 4\)/
+    }
+  )
   const { code, text } = await run(['--help'])
   t.equal(code, 0)
-  t.match(text, /^Guards another service[^]*\n {2}holdfast gate --explain \[METHOD\] PATH[^]*--upstream URL[^]*--port NUMBER/)
+  t.match(
+    text,
+    /^Guards another service[^]*\n {2}holdfast gate --explain \[METHOD\] PATH[^]*--upstream URL[^]*--port NUMBER/
+  )
 })
 
 t.test('The rule that holds is shown, with what it requires and what the upstream gets.', async t => {
-  const { code, text } = await run(['--explain', 'GET', '/orders/7?page=2'], FILE, { IDP_AUDIENCE: 'https://api.example' })
+  const { code, text } = await run(['--explain', 'GET', '/orders/7?page=2'], FILE, {
+    IDP_AUDIENCE: 'https://api.example'
+  })
   t.equal(code, 0)
-  t.equal(text, `
+  t.equal(
+    text,
+    `
 GET /orders/7?page=2
   gate.rules[1] (config.yaml, line 8) holds: path /orders/:id, methods GET, HEAD
 
@@ -115,46 +156,113 @@ The other rules
     another path
   gate.rules[5] (config.yaml, line 19): path /reports/*, all methods
     another path
-`)
+`
+  )
 })
 
 t.test('Each kind of rule is shown.', async t => {
   const file = FILE.replace('    - { path: /orders/*, methods: GET }\n', '')
   const rows: Array<[argv: string[], says: RegExp]> = [
-    [['/health-of-the-service'], /rules\[0\][^]*nothing: no token is looked at \(allow: anyone\)[^]*X-Auth-Subject: \(empty\)[^]*X-Auth-Statement: \(empty\)/],
-    [['POST', '/orders/7/items'], /rules\[2\][^]*No other rule has this path and this method\.[^]*the scope write:orders or admin\n {2}a login of the kind gold\n {2}a login at most 600 seconds old/],
+    [
+      ['/health-of-the-service'],
+      /rules\[0\][^]*nothing: no token is looked at \(allow: anyone\)[^]*X-Auth-Subject: \(empty\)[^]*X-Auth-Statement: \(empty\)/
+    ],
+    [
+      ['POST', '/orders/7/items'],
+      /rules\[2\][^]*No other rule has this path and this method\.[^]*the scope write:orders or admin\n {2}a login of the kind gold\n {2}a login at most 600 seconds old/
+    ],
     [['GET', '/live'], /Upgrade: the connection may become another protocol/],
-    [['https://api.example/reports/1'], /a valid token for the audience https:\/\/reports\.example\n {2}the claim department: finance or audit\n[^]*GET http:\/\/127\.0\.0\.1:3000\/reports\/1\n/]
+    [
+      ['https://api.example/reports/1'],
+      /a valid token for the audience https:\/\/reports\.example\n {2}the claim department: finance or audit\n[^]*GET http:\/\/127\.0\.0\.1:3000\/reports\/1\n/
+    ]
   ]
   for (const [request, says] of rows) t.match(await run(['--explain', ...request], file), { code: 0, text: says })
-  t.match(await run(['--explain', '/a'], 'gate:\n  passCredentials: true\n  rules:\n    - path: /*\n    - path: /:a(^a$)\n    - path: /a*\n'), { code: 0, text: /2 other rules have this path[^]*The proxy gets\n {2}200 with these headers/ })
-  t.match(await run(['--explain', '/a', '--upstream', 'http://a'], 'gate:\n  passCredentials: true\n  rules:\n    - path: /*\n'), { code: 0, text: /Authorization and DPoP as the client sent them/ })
-  t.match(await run(['--explain', 'DELETE', '/a', '--upstream', 'http://a:1']), { code: 0, text: /The rule for an upstream without rules holds: path \/\*, all methods[^]*a valid token\n[^]*DELETE http:\/\/a:1\/a\n/ })
+  t.match(
+    await run(
+      ['--explain', '/a'],
+      'gate:\n  passCredentials: true\n  rules:\n    - path: /*\n    - path: /:a(^a$)\n    - path: /a*\n'
+    ),
+    { code: 0, text: /2 other rules have this path[^]*The proxy gets\n {2}200 with these headers/ }
+  )
+  t.match(
+    await run(
+      ['--explain', '/a', '--upstream', 'http://a'],
+      'gate:\n  passCredentials: true\n  rules:\n    - path: /*\n'
+    ),
+    { code: 0, text: /Authorization and DPoP as the client sent them/ }
+  )
+  t.match(await run(['--explain', 'DELETE', '/a', '--upstream', 'http://a:1']), {
+    code: 0,
+    text:
+      /The rule for an upstream without rules holds: path \/\*, all methods[^]*a valid token\n[^]*DELETE http:\/\/a:1\/a\n/
+  })
 })
 
 t.test('If no rule holds, the reason is shown.', async t => {
   const rows: Array<[argv: string[], says: RegExp]> = [
-    [['GET', '/other'], /No rule holds: 404, or 403 if a proxy asks\.\n[^]*The rules\n {2}gate\.rules\[0\] \(config\.yaml, line 6\): path \/health-of-the-service, all methods\n {4}another path\n/],
+    [
+      ['GET', '/other'],
+      /No rule holds: 404, or 403 if a proxy asks\.\n[^]*The rules\n {2}gate\.rules\[0\] \(config\.yaml, line 6\): path \/health-of-the-service, all methods\n {4}another path\n/
+    ],
     [['PATCH', '/other'], /path \/orders\/:id, methods GET, HEAD\n {4}another path, and not PATCH/],
     [['/docs/json'], /Holdfast answers this itself[^]*\/docs is a path of its own[^]*ownPrefix moves/],
-    ...([['//a', 'two slashes'], ['/a/%2e%2e/b', 'dot segment'], ['/a%2fb', 'escaped slash'], ['/a\\b', 'backslash'], ['/a%00', 'control character'], ['/a b', 'white space'],
-      ['/a#b', 'a #'], ['/\u00e9', 'outside ASCII'], ['/a%', 'two hex digits'], ['/%ff', 'not UTF-8']] as const).map(([path, says]): [string[], RegExp] => [[path], new RegExp(`Refused before any rule: 400, or 403 if a proxy asks\\.[^]*Two programs[^]*${says}`)])
+    ...([
+      ['//a', 'two slashes'],
+      ['/a/%2e%2e/b', 'dot segment'],
+      ['/a%2fb', 'escaped slash'],
+      ['/a\\b', 'backslash'],
+      ['/a%00', 'control character'],
+      ['/a b', 'white space'],
+      ['/a#b', 'a #'],
+      ['/\u00e9', 'outside ASCII'],
+      ['/a%', 'two hex digits'],
+      ['/%ff', 'not UTF-8']
+    ] as const).map((
+      [path, says]
+    ): [string[], RegExp] => [
+      [path],
+      new RegExp(`Refused before any rule: 400, or 403 if a proxy asks\\.[^]*Two programs[^]*${says}`)
+    ])
   ]
-  for (const [request, says] of rows) t.match(await run(['--explain', ...request], FILE), { code: 1, text: says }, request.join(' '))
-  t.match(await run(['--explain', '/a'], 'gate:\n  upstream: http://a\n'), { code: 1, text: /There are no rules, and nothing passes without one\.\n$/ })
-  t.match(await run(['--explain', '/-/docs'], 'gate:\n  upstream: http://a\n  ownPrefix: /-\n'), { code: 1, text: /\/-\/docs is a path of its own, and goes before the upstream's\.\n$/ })
-  t.match(await run(['--explain', '/docs'], 'gate:\n  rules:\n    - path: /docs\n'), { code: 0, text: /The proxy gets/ }, 'without an upstream, that path is another one')
+  for (const [request, says] of rows) {
+    t.match(await run(['--explain', ...request], FILE), { code: 1, text: says }, request.join(' '))
+  }
+  t.match(await run(['--explain', '/a'], 'gate:\n  upstream: http://a\n'), {
+    code: 1,
+    text: /There are no rules, and nothing passes without one\.\n$/
+  })
+  t.match(await run(['--explain', '/-/docs'], 'gate:\n  upstream: http://a\n  ownPrefix: /-\n'), {
+    code: 1,
+    text: /\/-\/docs is a path of its own, and goes before the upstream's\.\n$/
+  })
+  t.match(await run(['--explain', '/docs'], 'gate:\n  rules:\n    - path: /docs\n'), {
+    code: 0,
+    text: /The proxy gets/
+  }, 'without an upstream, that path is another one')
 })
 
 t.test('A path that a lenient router takes for that of another rule is explained.', async t => {
-  const file = (more = ''): string => `gate:\n${more}  rules:\n    - path: /*\n    - path: /mcp\n      mcp: { tools: [pay] }\n`
-  t.match(await run(['--explain', 'POST', '/MCP/'], file()), { code: 1, text: /Refused before any rule[^]*many frameworks take it for the path of another rule[^]*gate\.exactPaths[^]*The other rule\n {2}gate\.rules\[1\] \(config\.yaml, line 4\): path \/mcp, methods POST, tools\/call of pay\n$/ })
-  t.match(await run(['--explain', 'POST', '/MCP/'], file('  exactPaths: true\n')), { code: 0, text: /gate\.rules\[0\] \(config\.yaml, line 4\) holds/ })
+  const file = (more = ''): string =>
+    `gate:\n${more}  rules:\n    - path: /*\n    - path: /mcp\n      mcp: { tools: [pay] }\n`
+  t.match(await run(['--explain', 'POST', '/MCP/'], file()), {
+    code: 1,
+    text:
+      /Refused before any rule[^]*many frameworks take it for the path of another rule[^]*gate\.exactPaths[^]*The other rule\n {2}gate\.rules\[1\] \(config\.yaml, line 4\): path \/mcp, methods POST, tools\/call of pay\n$/
+  })
+  t.match(await run(['--explain', 'POST', '/MCP/'], file('  exactPaths: true\n')), {
+    code: 0,
+    text: /gate\.rules\[0\] \(config\.yaml, line 4\) holds/
+  })
 })
 
 t.test('The service itself is started in the same way.', async t => {
   t.hasStrict(await run(['--port', '0'], undefined, {}, start), { code: 0, started: { port: '0' } })
-  t.match(await run(['--prt', '1'], undefined, {}, start), { code: 1, text: /^There is no option --prt; did you mean --port\?/, started: undefined })
+  t.match(await run(['--prt', '1'], undefined, {}, start), {
+    code: 1,
+    text: /^There is no option --prt; did you mean --port\?/,
+    started: undefined
+  })
   t.match(await run(['now'], undefined, {}, start), { code: 1, text: /^Unexpected argument: now/, started: undefined })
 })
 
@@ -177,7 +285,9 @@ t.test('The rule for a message of the Model Context Protocol is named, as the ga
   const explain = (...argv: string[]): Promise<Ran> => run(['--explain', ...argv], MCP_FILE)
   const { code, text } = await explain('POST', '/mcp', '--mcp', 'tools/call', 'delete_order')
   t.equal(code, 0)
-  t.equal(text, `
+  t.equal(
+    text,
+    `
 POST /mcp, tools/call delete_order
   gate.rules[1] (config.yaml, line 7) holds: path /mcp, methods POST, tools/call of delete_order
 
@@ -203,20 +313,40 @@ The other rules
     another message
   gate.rules[3] (config.yaml, line 12): path /other, all methods, messages
     another path
-`)
+`
+  )
   const firstLines = async (...argv: string[]): Promise<unknown[]> => {
     const { code, text } = await explain(...argv)
     return [code, text.split('\n')[2]!.trim()]
   }
-  t.strictSame(await firstLines('POST', '/mcp', '--mcp', 'tools/call', 'read_x'), [0, 'gate.rules[0] (config.yaml, line 4) holds: path /mcp, methods POST, tools/call of read_*'])
-  t.strictSame(await firstLines('POST', '/mcp', '--mcp', 'tools/list'), [0, 'gate.rules[2] (config.yaml, line 10) holds: path /mcp, methods POST, messages tools/list'])
-  t.strictSame(await firstLines('POST', '/mcp', '--mcp', 'tools/call', 'drop'), [1, 'No rule holds: 404, or 403 if a proxy asks. Where a rule of this path asks for a token, a request without one is 401.'])
+  t.strictSame(await firstLines('POST', '/mcp', '--mcp', 'tools/call', 'read_x'), [
+    0,
+    'gate.rules[0] (config.yaml, line 4) holds: path /mcp, methods POST, tools/call of read_*'
+  ])
+  t.strictSame(await firstLines('POST', '/mcp', '--mcp', 'tools/list'), [
+    0,
+    'gate.rules[2] (config.yaml, line 10) holds: path /mcp, methods POST, messages tools/list'
+  ])
+  t.strictSame(await firstLines('POST', '/mcp', '--mcp', 'tools/call', 'drop'), [
+    1,
+    'No rule holds: 404, or 403 if a proxy asks. Where a rule of this path asks for a token, a request without ' +
+    'one is 401.'
+  ])
   t.strictSame(await firstLines('POST', '/mcp'), [1, 'The message in the body decides.'])
   t.strictSame(await firstLines('GET', '/mcp'), [1, 'No rule holds: 404, or 403 if a proxy asks.'])
-  t.strictSame(await firstLines('POST', '/other', '--mcp', 'tools/call', 'x'), [0, 'gate.rules[3] (config.yaml, line 12) holds: path /other, all methods, messages'])
+  t.strictSame(await firstLines('POST', '/other', '--mcp', 'tools/call', 'x'), [
+    0,
+    'gate.rules[3] (config.yaml, line 12) holds: path /other, all methods, messages'
+  ])
   const said = async (...argv: string[]): Promise<string> => (await run(argv, MCP_FILE)).text.split('\n')[0]!
-  t.equal(await said('--explain', 'POST', '/mcp', '--mcp', 'tools/call'), 'A message tools/call names a tool: --mcp tools/call NAME')
+  t.equal(
+    await said('--explain', 'POST', '/mcp', '--mcp', 'tools/call'),
+    'A message tools/call names a tool: --mcp tools/call NAME'
+  )
   t.equal(await said('--explain', 'POST', '/mcp', 'x'), 'Say what to explain, such as --explain GET /orders/7')
-  t.equal(await said('--explain', 'POST', '/mcp', 'x', 'y', '--mcp', 'tools/call'), 'Say what to explain, such as --explain GET /orders/7')
+  t.equal(
+    await said('--explain', 'POST', '/mcp', 'x', 'y', '--mcp', 'tools/call'),
+    'Say what to explain, such as --explain GET /orders/7'
+  )
   t.equal(await said('--mcp', 'tools/call'), '--mcp says which message --explain is about')
 })

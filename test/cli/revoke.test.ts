@@ -6,18 +6,35 @@ import { startApp } from '../helpers/app.ts'
 import { atAnotherTime } from '../helpers/clock.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 
-interface Shown { readonly code: number, readonly text: string }
+interface Shown {
+  readonly code: number
+  readonly text: string
+}
 
 async function run (argv: readonly string[], env: NodeJS.ProcessEnv = {}, program = 'holdfast'): Promise<Shown> {
   let text = ''
-  const code = await revoke(argv, { env, out: { write: (part) => { text += part }, isTTY: false }, program })
+  const code = await revoke(argv, {
+    env,
+    out: {
+      write: part => {
+        text += part
+      },
+      isTTY: false
+    },
+    program
+  })
   return { code, text }
 }
 
 t.test('An operator revokes each kind of subject, and can undo it.', async t => {
   const issuer = await startIssuer(t)
   const { url } = await startApp(t, issuer, { REVOCATION: { operators: { scope: 'revoke:tokens', issuers: '*' } } })
-  const operator = issuer.token({ sub: 'operator', scope: 'revoke:tokens', client_id: 'console', iat: Math.floor(Date.now() / 1000) + 60 })
+  const operator = issuer.token({
+    sub: 'operator',
+    scope: 'revoke:tokens',
+    client_id: 'console',
+    iat: Math.floor(Date.now() / 1000) + 60
+  })
   const env = { CALL_TOKEN: operator, CALL_URL: url }
   const iat = Math.floor(Date.now() / 1000) - 10
   const rows = [
@@ -30,7 +47,8 @@ t.test('An operator revokes each kind of subject, and can undo it.', async t => 
   ]
   for (const { claims, option } of rows) {
     const token = issuer.token({ iat, ...claims })
-    const ask = async () => (await fetch(`${url}/api/private`, { headers: { authorization: `Bearer ${token}` } })).status
+    const ask = async () =>
+      (await fetch(`${url}/api/private`, { headers: { authorization: `Bearer ${token}` } })).status
     t.equal(await ask(), 200, option.join(' '))
     t.equal((await run(option, env)).code, 0)
     t.equal(await ask(), 401)
@@ -38,14 +56,25 @@ t.test('An operator revokes each kind of subject, and can undo it.', async t => 
     t.equal(await atAnotherTime(60, async () => (await run([...option, '--undo'], env)).code), 0)
     t.equal(await ask(), 200)
   }
-  t.equal((await run(['--jkt', 'thumbprint', '--url', url], { CALL_TOKEN: operator })).code, 0, 'a key that no token has')
-  t.equal((await run(['--sub', 'user-2'], { ...env, CALL_TOKEN: issuer.token({ scope: 'other' }) })).code, 1, 'without the scope')
+  t.equal(
+    (await run(['--jkt', 'thumbprint', '--url', url], { CALL_TOKEN: operator })).code,
+    0,
+    'a key that no token has'
+  )
+  t.equal(
+    (await run(['--sub', 'user-2'], { ...env, CALL_TOKEN: issuer.token({ scope: 'other' }) })).code,
+    1,
+    'without the scope'
+  )
 })
 
 t.test('A failed revocation is reported in one sentence.', async t => {
   const rows = [
     { argv: [], says: 'say what to revoke: --sub, --sid, --jti, --jkt, --client, --email or --issuer' },
-    { argv: ['--sub', 'a', '--sid', 'b'], says: '--sub and --sid cannot be combined: one of them is revoked at a time' },
+    {
+      argv: ['--sub', 'a', '--sid', 'b'],
+      says: '--sub and --sid cannot be combined: one of them is revoked at a time'
+    },
     { argv: ['--sub', 'a'], says: 'say with --issuer who has issued it' },
     { argv: ['user-1'], says: '"user-1" is no option; say what to revoke, such as --sub user-1' }
   ]
@@ -58,10 +87,16 @@ t.test('A failed revocation is reported in one sentence.', async t => {
 
 t.test('Without an operator or an address it says what is missing, in its own words.', async t => {
   const rows = [
-    { env: {}, says: 'whose permission is it? Set CALL_TOKEN to the access token of an operator, with the scope of revocation.operators' },
+    {
+      env: {},
+      says: 'whose permission is it? Set CALL_TOKEN to the access token of an operator, with the scope of ' +
+        'revocation.operators'
+    },
     { env: { CALL_TOKEN: 'opaque' }, says: 'say with --url where the API is' }
   ]
-  for (const { env, says } of rows) t.strictSame(await run(['--sid', 'b'], env), { code: 1, text: `${says}\nholdfast revoke --help tells more.\n` })
+  for (const { env, says } of rows) {
+    t.strictSame(await run(['--sid', 'b'], env), { code: 1, text: `${says}\nholdfast revoke --help tells more.\n` })
+  }
 })
 
 t.test('A success is a sentence, and a refusal is explained.', async t => {
@@ -69,9 +104,15 @@ t.test('A success is a sentence, and a refusal is explained.', async t => {
   const { url } = await startApp(t, issuer, { REVOCATION: { operators: { scope: 'revoke:tokens' } } })
   const env = { CALL_TOKEN: issuer.token({ scope: 'revoke:tokens' }), CALL_URL: url }
   const rows = [
-    { argv: ['--sub', 'u', '--issuer', issuer.url], says: `Revoked: the service refuses every token of the user u of ${issuer.url} that was issued up to now.\n` },
+    {
+      argv: ['--sub', 'u', '--issuer', issuer.url],
+      says: `Revoked: the service refuses every token of the user u of ${issuer.url} that was issued up to now.\n`
+    },
     { argv: ['--sid', 's', '--undo'], says: 'Undone: what was revoked of the session s counts no longer.\n' },
-    { argv: ['--client', 'app'], says: `Revoked: the service refuses every token of the client app of ${issuer.url} that was issued up to now.\n` }
+    {
+      argv: ['--client', 'app'],
+      says: `Revoked: the service refuses every token of the client app of ${issuer.url} that was issued up to now.\n`
+    }
   ]
   for (const { argv, says } of rows) t.strictSame(await run(argv, env), { code: 0, text: says })
   const refused = await run(['--sub', 'u'], { ...env, CALL_TOKEN: issuer.token({ scope: 'other' }) })

@@ -7,18 +7,38 @@ import { startEventTransmitter } from '../helpers/event-transmitter.ts'
 import type { EventTransmitter } from '../helpers/event-transmitter.ts'
 
 const CLIENT = { clientId: 'c', clientSecret: 'hunter2' }
-const PUSHED = { method: 'urn:ietf:rfc:8935', endpoint_url: 'https://api.example/revocation/events', authorization_header: 'Bearer hunter3' }
+const PUSHED = {
+  method: 'urn:ietf:rfc:8935',
+  endpoint_url: 'https://api.example/revocation/events',
+  authorization_header: 'Bearer hunter3'
+}
 const OTHERS = { method: 'urn:ietf:rfc:8935', endpoint_url: 'https://other.example/events' }
 
-async function run (argv: readonly string[], transmitters: readonly object[] | undefined, env: NodeJS.ProcessEnv = { PUBLIC_URL: 'https://api.example' }): Promise<{ code: number, text: string }> {
+async function run (
+  argv: readonly string[],
+  transmitters: readonly object[] | undefined,
+  env: NodeJS.ProcessEnv = { PUBLIC_URL: 'https://api.example' }
+): Promise<{ code: number, text: string }> {
   let text = ''
   const config = transmitters && { revocation: { transmitters } }
-  const code = await stream(argv, { env: { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'a', ...env }, out: { write: part => { text += part } }, program: 'holdfast', readFile: path => path === 'config.yaml' && config ? JSON.stringify(config) : undefined })
+  const code = await stream(argv, {
+    env: { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'a', ...env },
+    out: {
+      write: part => {
+        text += part
+      }
+    },
+    program: 'holdfast',
+    readFile: path => path === 'config.yaml' && config ? JSON.stringify(config) : undefined
+  })
   return { code, text }
 }
 
 /** A transmitter with these streams, and one that is asked for, by `DELETE`. */
-async function start (t: Test, ...streams: object[]): Promise<EventTransmitter & { readonly settings: object, deleted (): string[] }> {
+async function start (
+  t: Test,
+  ...streams: object[]
+): Promise<EventTransmitter & { readonly settings: object, deleted (): string[] }> {
   const remote = await startEventTransmitter(t)
   remote.answers['GET /stream'] = ({ path }) => {
     const id = new URL(path, remote.url).searchParams.get('stream_id')
@@ -32,7 +52,12 @@ async function start (t: Test, ...streams: object[]): Promise<EventTransmitter &
 }
 
 t.test('The stream is shown with its configuration and its status, and other streams of the client are named', async t => {
-  const remote = await start(t, { stream_id: 'a', delivery: OTHERS }, { stream_id: 'b', aud: 'receiver', events_requested: KNOWN_EVENT_TYPES, delivery: PUSHED })
+  const remote = await start(t, { stream_id: 'a', delivery: OTHERS }, {
+    stream_id: 'b',
+    aud: 'receiver',
+    events_requested: KNOWN_EVENT_TYPES,
+    delivery: PUSHED
+  })
   const { code, text } = await run([], [remote.settings])
   t.equal(code, 0)
   t.match(text, containing('"stream_id": "b"'))
@@ -46,14 +71,30 @@ t.test('The stream is shown with its configuration and its status, and other str
 
 t.test("With --delete the stream is ended, and another service's is not", async t => {
   const [ours, others] = [{ stream_id: 'b', delivery: PUSHED }, { stream_id: 'a', delivery: OTHERS }]
-  const rows: ReadonlyArray<readonly [string, readonly object[], object, NodeJS.ProcessEnv | undefined, RegExp, readonly string[]]> = [
+  const rows: ReadonlyArray<
+    readonly [string, readonly object[], object, NodeJS.ProcessEnv | undefined, RegExp, readonly string[]]
+  > = [
     ['ours', [others, ours], {}, undefined, /^ {2}Stream b was ended\.$/m, ['b']],
-    ['the only one, that goes elsewhere', [others], {}, undefined, /Stream a goes to https:\/\/other\.example\/events: it may be that of another service, and was not ended\.\n {2}If it is meant, set streamId: a\./, []],
+    [
+      'the only one, that goes elsewhere',
+      [others],
+      {},
+      undefined,
+      /Stream a goes to https:\/\/other\.example\/events: it may be that of another service, and was not ended\.\n {2}If it is meant, set streamId: a\./,
+      []
+    ],
     ['one of a transmitter that does not say', [{ stream_id: 'a' }], {}, {}, /Stream a goes to unknown/, []],
     ['one that the settings name', [others, ours], { streamId: 'a' }, undefined, /Stream a was ended/, ['a']],
     ['the only one, while PUBLIC_URL is not set', [others], {}, {}, /Stream a was ended/, ['a']],
     ['none', [], {}, undefined, /There is no stream for this client\./, []],
-    ['none of several', [others, { ...others, stream_id: 'c' }], {}, undefined, /None of its 2 streams is delivered here\./, []]
+    [
+      'none of several',
+      [others, { ...others, stream_id: 'c' }],
+      {},
+      undefined,
+      /None of its 2 streams is delivered here\./,
+      []
+    ]
   ]
   for (const [name, streams, settings, env, says, ended] of rows) {
     const remote = await start(t, ...streams)
@@ -64,18 +105,33 @@ t.test("With --delete the stream is ended, and another service's is not", async 
 })
 
 t.test('What stands in the way is said in a sentence', async t => {
-  const [a, b] = [await start(t, { stream_id: 's', delivery: PUSHED }), await start(t, { stream_id: 's', delivery: PUSHED })]
+  const [a, b] = [
+    await start(t, { stream_id: 's', delivery: PUSHED }),
+    await start(t, { stream_id: 's', delivery: PUSHED })
+  ]
   t.match(await run([], undefined), { code: 1, text: /^There is no transmitter in the settings/ })
-  t.match(await run(['https://x.example'], [a.settings]), { code: 1, text: new RegExp(`^There is no transmitter https://x\\.example in the settings; there are: ${a.url}\n`) })
+  t.match(await run(['https://x.example'], [a.settings]), {
+    code: 1,
+    text: new RegExp(`^There is no transmitter https://x\\.example in the settings; there are: ${a.url}\n`)
+  })
   t.match(await run(['a', 'b'], [a.settings]), { code: 1, text: /^Unexpected argument b: / })
   t.match(await run(['--delete'], [a.settings, b.settings]), { code: 1, text: /^Say whose stream to end: / })
   t.match(await run([`${b.url}/`, '--delete'], [a.settings, b.settings]), { code: 0, text: /Stream s was ended/ })
   t.strictSame([a.deleted(), b.deleted()], [[], ['/stream?stream_id=s']])
-  t.match(await run([], [a.settings, { ...b.settings, clientId: undefined, clientSecret: undefined }]), { code: 1, text: /Stream s is enabled[^]*Without clientId its stream cannot be read\./ })
+  t.match(await run([], [a.settings, { ...b.settings, clientId: undefined, clientSecret: undefined }]), {
+    code: 1,
+    text: /Stream s is enabled[^]*Without clientId its stream cannot be read\./
+  })
   a.answers['DELETE /stream'] = [403, {}]
   t.match(await run(['--delete'], [a.settings]), { code: 1, text: /Its stream cannot be ended: status: 403/ })
   a.answers['POST /token'] = [401, {}]
   t.match(await run([], [a.settings]), { code: 1, text: /Its stream cannot be read: status: 401/ })
-  t.match(await run([], [{ ...a.settings, delivery: 'mail' }]), { code: 1, text: /^The settings are not usable:\n[^]*holdfast stream --help tells more\.\n$/ })
-  t.match(await run(['--help'], undefined), { code: 0, text: /\n {2}holdfast stream https:\/\/tenant\.example --delete\n[^]*--delete +end the stream/ })
+  t.match(await run([], [{ ...a.settings, delivery: 'mail' }]), {
+    code: 1,
+    text: /^The settings are not usable:\n[^]*holdfast stream --help tells more\.\n$/
+  })
+  t.match(await run(['--help'], undefined), {
+    code: 0,
+    text: /\n {2}holdfast stream https:\/\/tenant\.example --delete\n[^]*--delete +end the stream/
+  })
 })

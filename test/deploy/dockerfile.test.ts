@@ -7,11 +7,16 @@ import { parseCommand, readBlocks } from '../helpers/documents.ts'
 
 const text = readFileSync('Dockerfile', 'utf8')
 const scripts = JSON.parse(readFileSync('package.json', 'utf8')).scripts as Record<string, string>
-const lineOf = (instruction: string): string => text.split('\n').findLast(line => line.startsWith(`${instruction} `)) ?? ''
+const lineOf = (instruction: string): string =>
+  text.split('\n').findLast(line => line.startsWith(`${instruction} `)) ?? ''
 
 t.test('The Dockerfile passes its linter', async t => {
-  for (const file of ['Dockerfile', 'deploy/provider.Dockerfile']) t.strictSame(validate(readFileSync(file, 'utf8')), [], `the linter has nothing to say of ${file}`)
-  for (const [, tag] of text.matchAll(/^FROM (\S+)/gm)) t.match(tag, /^node:24\.\d+\.\d+-bookworm-slim$/, 'a pinned slim base')
+  for (const file of ['Dockerfile', 'deploy/provider.Dockerfile']) {
+    t.strictSame(validate(readFileSync(file, 'utf8')), [], `the linter has nothing to say of ${file}`)
+  }
+  for (const [, tag] of text.matchAll(/^FROM (\S+)/gm)) {
+    t.match(tag, /^node:24\.\d+\.\d+-bookworm-slim$/, 'a pinned slim base')
+  }
   t.equal(lineOf('USER'), 'USER node')
   t.notMatch(text, /curl|wget/, 'nothing is downloaded and no client is left in the image')
 })
@@ -32,12 +37,18 @@ t.test('The build context holds what the build copies', async t => {
 })
 
 t.test('The manual builds this image and runs it with no more than it needs', async t => {
-  const lines = readBlocks('docs/guide/operating.md').flatMap(({ text }) => text.split('\n')).filter(line => line.startsWith('docker '))
+  const lines = readBlocks('docs/guide/operating.md').flatMap(({ text }) => text.split('\n')).filter(line =>
+    line.startsWith('docker ')
+  )
   const [build = [], run = []] = lines.map(line => parseCommand(line).words)
   const after = (words: readonly string[], option: string): string | undefined => words[words.indexOf(option) + 1]
 
   t.equal(build.slice(0, 2).join(' '), 'docker build')
-  t.match(text, containing(`ARG ${after(build, '--build-arg')!.split('=')[0]}=`), 'the argument is one of the Dockerfile')
+  t.match(
+    text,
+    containing(`ARG ${after(build, '--build-arg')!.split('=')[0]}=`),
+    'the argument is one of the Dockerfile'
+  )
   t.match(text, containing('ENV HOLDFAST_COMMIT=$COMMIT'))
   t.equal(build.at(-1), '.')
 

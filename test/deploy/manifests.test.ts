@@ -51,7 +51,9 @@ for (const [file, hasStore] of [['compose.yaml', true], ['compose.without-redis.
 
 async function composeTest (t: Test, file: string, hasStore: boolean): Promise<void> {
   const text = read(file)
-  const { services } = parse(text, { merge: true }) as { services: Record<'nginx' | 'provider', ComposeService> & Record<string, ComposeService> }
+  const { services } = parse(text, { merge: true }) as {
+    services: Record<'nginx' | 'provider', ComposeService> & Record<string, ComposeService>
+  }
   const instances = Object.values(services).filter(({ build }) => build && !build.dockerfile)
   const { nginx, provider } = services
   const valkey = services['valkey']
@@ -59,20 +61,33 @@ async function composeTest (t: Test, file: string, hasStore: boolean): Promise<v
 
   t.test('It follows the schema of Compose, and a file with one unknown key does not.', async t => {
     const lint = (content: string): Array<[string, string]> => {
-      const rules = { 'services-alphabetical-order': 0, 'service-keys-order': 0, 'top-level-properties-order': 0, 'no-duplicate-exported-ports': 2, 'service-image-require-explicit-tag': 2 } as const
+      const rules = {
+        'services-alphabetical-order': 0,
+        'service-keys-order': 0,
+        'top-level-properties-order': 0,
+        'no-duplicate-exported-ports': 2,
+        'service-image-require-explicit-tag': 2
+      } as const
       const linter = new DCLinter({ rules, quiet: true, debug: false, exclude: [] })
       const file = join(t.testdir({ 'compose.yaml': content }), 'compose.yaml')
       const results: readonly LintResult[] = linter.lintFiles([file], false)
-      return results.flatMap(({ messages }) => messages.filter(({ type }) => type === 'error').map(({ rule, message }): [string, string] => [rule, message]))
+      return results.flatMap(({ messages }) =>
+        messages.filter(({ type }) => type === 'error').map(({ rule, message }): [string, string] => [rule, message])
+      )
     }
     t.strictSame(lint(text), [])
-    t.match(lint(text.replace('    image: nginx', '    imag: nginx')), [[exactly('invalid-schema'), /must NOT have additional properties/]])
+    t.match(lint(text.replace('    image: nginx', '    imag: nginx')), [[
+      exactly('invalid-schema'),
+      /must NOT have additional properties/
+    ]])
   })
 
   t.test('Two instances have all settings but the port in common, and the service accepts them.', async t => {
     t.ok(instances.length >= 2)
     for (const { environment = {} } of instances) {
-      const filled = Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, value.replace(/^\$\{\w+:-(.*)\}$/, '$1')]))
+      const filled = Object.fromEntries(
+        Object.entries(environment).map(([name, value]) => [name, value.replace(/^\$\{\w+:-(.*)\}$/, '$1')])
+      )
       await expectSettings(t, filled)
       t.strictSame({ ...environment, PORT: '' }, { ...instances[0]!.environment, PORT: '' })
     }
@@ -82,14 +97,27 @@ async function composeTest (t: Test, file: string, hasStore: boolean): Promise<v
     const { PUBLIC_URL, IDP_ISSUER, IDP_AUDIENCE, DPOP_REPLAY } = instances[0]!.environment!
     const upstream = [...conf.matchAll(/^ {4}server 127\.0\.0\.1:(\d+)/gm)].map(([, port]) => port)
     t.strictSame(upstream, instances.map(({ environment }) => environment!.PORT), 'nginx passes on to the instances')
-    for (const service of [nginx, ...instances]) t.equal(service.network_mode, 'service:provider', 'the loopback of all is one')
+    for (const service of [nginx, ...instances]) {
+      t.equal(service.network_mode, 'service:provider', 'the loopback of all is one')
+    }
     const published = provider.ports!.map(mapping => mapping.split(':').slice(1))
-    t.strictSame(published, [[new URL(PUBLIC_URL!).port, /^ {4}listen (\d+);$/m.exec(conf)![1]], [new URL(IDP_ISSUER!).port, new URL(IDP_ISSUER!).port]])
+    t.strictSame(published, [[new URL(PUBLIC_URL!).port, /^ {4}listen (\d+);$/m.exec(conf)![1]], [
+      new URL(IDP_ISSUER!).port,
+      new URL(IDP_ISSUER!).port
+    ]])
     t.ok(provider.ports!.every(mapping => mapping.startsWith('127.0.0.1:')), 'and only from this machine')
     t.match(conf, containing(`server_name ${new URL(PUBLIC_URL!).hostname};`))
-    t.match(conf, containing(` ${new URL(PUBLIC_URL!).host} ${new URL(PUBLIC_URL!).host};`), 'nginx takes the authority that clients write')
+    t.match(
+      conf,
+      containing(` ${new URL(PUBLIC_URL!).host} ${new URL(PUBLIC_URL!).host};`),
+      'nginx takes the authority that clients write'
+    )
     const command = provider.command!
-    t.strictSame(['--port', '--audience', '--url'].map(name => command[command.indexOf(name) + 1]), [new URL(IDP_ISSUER!).port, IDP_AUDIENCE, PUBLIC_URL])
+    t.strictSame(['--port', '--audience', '--url'].map(name => command[command.indexOf(name) + 1]), [
+      new URL(IDP_ISSUER!).port,
+      IDP_AUDIENCE,
+      PUBLIC_URL
+    ])
     if (hasStore) t.equal(services[parseReplayUrl(DPOP_REPLAY!).hosts[0]!.host], valkey)
     else t.strictSame([DPOP_REPLAY, valkey, text.includes('redis:')], [undefined, undefined, false])
   })
@@ -104,39 +132,69 @@ async function composeTest (t: Test, file: string, hasStore: boolean): Promise<v
     t.match(dockerfile, /^USER node$/m)
     const [, ...words] = JSON.parse(/^ENTRYPOINT (.*)$/m.exec(dockerfile)![1]!) as string[]
     t.ok(words.length === 1 && existsSync(join(root, words[0]!)), 'it starts a tool of dev/')
-    t.equal(/^FROM (.*)$/m.exec(dockerfile)![1], /^FROM (\S+)$/m.exec(readFileSync(join(root, 'Dockerfile'), 'utf8'))![1], 'one base for both images')
+    t.equal(
+      /^FROM (.*)$/m.exec(dockerfile)![1],
+      /^FROM (\S+)$/m.exec(readFileSync(join(root, 'Dockerfile'), 'utf8'))![1],
+      'one base for both images'
+    )
     const ignored = read('provider.Dockerfile.dockerignore').split('\n')
     const copied = [...dockerfile.matchAll(/^COPY (.+) \S+$/gm)].flatMap(([, files]) => files!.split(' '))
     for (const file of copied) t.ok(ignored.includes(`!${file}`) && existsSync(join(root, file)), file)
   })
 
   t.test('A proof passes once: by the store that they share, or because nonces of one are good at no other.', async t => {
-    for (const { environment = {} } of instances) t.strictSame([environment['DPOP_REPLAY'] !== undefined, environment['DPOP_NONCE']], hasStore ? [true, '$' + '{DPOP_NONCE:-off}'] : [false, 'required'])
+    for (const { environment = {} } of instances) {
+      t.strictSame(
+        [environment['DPOP_REPLAY'] !== undefined, environment['DPOP_NONCE']],
+        hasStore ? [true, '$' + '{DPOP_NONCE:-off}'] : [false, 'required']
+      )
+    }
     t.match(conf, /^ {4}hash \$holdfast_client consistent;$/m, 'nginx keeps a client at its instance')
   })
 
-  t.test('The store refuses rather than forgets, no instance is killed before it has drained, and no secret is written down.', async t => {
-    const command = valkey?.command ?? []
-    if (hasStore) t.strictSame([command[command.indexOf('--maxmemory-policy') + 1], command.includes('--maxmemory')], ['noeviction', true])
-    for (const { environment = {}, stop_grace_period: grace = '10s' } of instances) {
-      t.ok(parseInt(grace) * 1000 > closeGraceDelay)
-      for (const [name, value] of Object.entries(environment).filter(([name]) => isSecret(name))) {
-        t.match(value, name === 'DPOP_REPLAY' ? /^redis:\/\/[^@]*$/ : /^\$\{\w+:-\}$/, name)
+  t.test(
+    'The store refuses rather than forgets, no instance is killed before it has drained, and no secret is ' +
+      'written down.',
+    async t => {
+      const command = valkey?.command ?? []
+      if (hasStore) {
+        t.strictSame([command[command.indexOf('--maxmemory-policy') + 1], command.includes('--maxmemory')], [
+          'noeviction',
+          true
+        ])
+      }
+      for (const { environment = {}, stop_grace_period: grace = '10s' } of instances) {
+        t.ok(parseInt(grace) * 1000 > closeGraceDelay)
+        for (const [name, value] of Object.entries(environment).filter(([name]) => isSecret(name))) {
+          t.match(value, name === 'DPOP_REPLAY' ? /^redis:\/\/[^@]*$/ : /^\$\{\w+:-\}$/, name)
+        }
       }
     }
-  })
+  )
 }
 
-const KINDS = ['Deployment', 'HorizontalPodAutoscaler', 'Ingress', 'NetworkPolicy', 'PodDisruptionBudget', 'Service'] as const
+const KINDS = [
+  'Deployment',
+  'HorizontalPodAutoscaler',
+  'Ingress',
+  'NetworkPolicy',
+  'PodDisruptionBudget',
+  'Service'
+] as const
 type Kind = typeof KINDS[number]
 
-const ajv = new Ajv({ allErrors: true, allowUnionTypes: true }).addSchema(JSON.parse(readFileSync(join(root, 'test/fixtures/kubernetes.schema.json'), 'utf8')), 'kubernetes')
+const ajv = new Ajv({ allErrors: true, allowUnionTypes: true }).addSchema(
+  JSON.parse(readFileSync(join(root, 'test/fixtures/kubernetes.schema.json'), 'utf8')),
+  'kubernetes'
+)
 
 /** What Kubernetes would say of an object, and of its fields that it does not know. */
 function complaintsOf (object: { kind: Kind }): string[] {
   const validate = ajv.getSchema(`kubernetes#/$defs/${object.kind}`)!
   validate(object)
-  return (validate.errors ?? []).map(({ instancePath, message, params }) => `${instancePath} ${message} ${JSON.stringify(params)}`)
+  return (validate.errors ?? []).map(({ instancePath, message, params }) =>
+    `${instancePath} ${message} ${JSON.stringify(params)}`
+  )
 }
 
 /** As far as ours go. Kustomize itself refuses a field that it does not know, so that a test without it must. */
@@ -144,7 +202,9 @@ interface Kustomization {
   readonly resources: readonly string[]
   readonly images: ReadonlyArray<{ readonly name: string, readonly newName: string, readonly newTag: string }>
   readonly configMapGenerator: ReadonlyArray<{ readonly name: string, readonly envs: readonly string[] }>
-  readonly patches: ReadonlyArray<{ readonly target: { readonly kind: Kind, readonly name: string }, readonly patch: string }>
+  readonly patches: ReadonlyArray<
+    { readonly target: { readonly kind: Kind, readonly name: string }, readonly patch: string }
+  >
 }
 
 const KUSTOMIZATION_FIELDS = ['apiVersion', 'kind', 'namespace', 'resources', 'images', 'configMapGenerator', 'patches']
@@ -190,12 +250,24 @@ t.test('kubernetes/', async t => {
   })
 
   t.test('The base names every file of its folder, and what the overlay changes is in the base.', async t => {
-    t.strictSame([...base.resources, 'kustomization.yaml'].sort(), readdirSync(join(root, 'deploy/kubernetes/base')).sort())
+    t.strictSame(
+      [...base.resources, 'kustomization.yaml'].sort(),
+      readdirSync(join(root, 'deploy/kubernetes/base')).sort()
+    )
     t.strictSame(overlay.resources, ['../../base'])
-    t.hasStrict(parse(read('kubernetes/base/kustomization.yaml')), { apiVersion: 'kustomize.config.k8s.io/v1beta1', kind: 'Kustomization' })
-    t.hasStrict(parse(read('kubernetes/overlays/example/kustomization.yaml')), { apiVersion: 'kustomize.config.k8s.io/v1beta1', kind: 'Kustomization' })
+    t.hasStrict(parse(read('kubernetes/base/kustomization.yaml')), {
+      apiVersion: 'kustomize.config.k8s.io/v1beta1',
+      kind: 'Kustomization'
+    })
+    t.hasStrict(parse(read('kubernetes/overlays/example/kustomization.yaml')), {
+      apiVersion: 'kustomize.config.k8s.io/v1beta1',
+      kind: 'Kustomization'
+    })
     t.strictSame(overlay.images.map(({ name }) => name), [container.image.split(':')[0]])
-    t.strictSame(overlay.configMapGenerator.map(({ name }) => name), container.envFrom.map(({ configMapRef }: { configMapRef: { name: string } }) => configMapRef.name))
+    t.strictSame(
+      overlay.configMapGenerator.map(({ name }) => name),
+      container.envFrom.map(({ configMapRef }: { configMapRef: { name: string } }) => configMapRef.name)
+    )
     for (const { target: { kind, name }, patch } of overlay.patches) {
       t.equal(objects.get(kind).metadata.name, name)
       for (const { op, path, value } of parse(patch) as Array<{ op: string, path: string, value: unknown }>) {
@@ -208,18 +280,30 @@ t.test('kubernetes/', async t => {
   })
 
   t.test('Ports, labels and probes fit together and the service.', async t => {
-    const { PORT } = Object.fromEntries(container.env.map(({ name, value }: { name: string, value?: string }) => [name, value]))
+    const { PORT } = Object.fromEntries(
+      container.env.map(({ name, value }: { name: string, value?: string }) => [name, value])
+    )
     t.equal(container.ports[0].containerPort, Number(PORT))
     const { name } = container.ports[0]
     t.equal(objects.get('Service').spec.ports[0].targetPort, name)
     t.equal(objects.get('NetworkPolicy').spec.ingress[0].ports[0].port, name)
-    t.match(readFileSync(join(root, 'docs/reference/behind-a-proxy.md'), 'utf8'), containing(`port: { number: ${objects.get('Service').spec.ports[0].port} }`), 'the Ingress of the manual leads here')
+    t.match(
+      readFileSync(join(root, 'docs/reference/behind-a-proxy.md'), 'utf8'),
+      containing(`port: { number: ${objects.get('Service').spec.ports[0].port} }`),
+      'the Ingress of the manual leads here'
+    )
 
     t.strictSame(deployment.spec.template.metadata.labels, LABELS)
-    for (const kind of ['Deployment', 'PodDisruptionBudget'] as const) t.strictSame(objects.get(kind).spec.selector.matchLabels, LABELS)
+    for (const kind of ['Deployment', 'PodDisruptionBudget'] as const) {
+      t.strictSame(objects.get(kind).spec.selector.matchLabels, LABELS)
+    }
     t.strictSame(objects.get('Service').spec.selector, LABELS)
     t.strictSame(objects.get('NetworkPolicy').spec.podSelector.matchLabels, LABELS)
-    t.match(objects.get('HorizontalPodAutoscaler').spec.scaleTargetRef, { apiVersion: deployment.apiVersion, kind: deployment.kind, name: deployment.metadata.name })
+    t.match(objects.get('HorizontalPodAutoscaler').spec.scaleTargetRef, {
+      apiVersion: deployment.apiVersion,
+      kind: deployment.kind,
+      name: deployment.metadata.name
+    })
 
     const routes = readFileSync(join(root, 'routes/health.ts'), 'utf8')
     for (const probe of ['startupProbe', 'readinessProbe', 'livenessProbe']) {
@@ -229,26 +313,47 @@ t.test('kubernetes/', async t => {
     t.equal(container.startupProbe.httpGet.path, '/health/ready', 'no traffic before it could decide')
   })
 
-  t.test('With a provider of opaque tokens alone, each probe of the pod is answered with 200 once it could decide, and not before.', async t => {
-    const overlaid = parseEnv(read('kubernetes/overlays/example/settings.env')) as Record<string, string>
-    const { IDP_DOMAIN: _, ...settings } = overlaid
-    const probe = async (url: string, name: string): Promise<number> => (await fetch(url + container[name].httpGet.path)).status
-    const provider = await startHostileProvider()
-    t.teardown(provider.close)
-    let release = (): void => {}
-    const released = new Promise<void>(resolve => { release = resolve })
-    provider.discovery = async (request, response) => {
-      await released
-      json({ issuer: provider.issuer, introspection_endpoint: `${provider.url}/introspect` })(request, response)
+  t.test(
+    'With a provider of opaque tokens alone, each probe of the pod is answered with 200 once it could decide, ' +
+      'and not before.',
+    async t => {
+      const overlaid = parseEnv(read('kubernetes/overlays/example/settings.env')) as Record<string, string>
+      const { IDP_DOMAIN: _, ...settings } = overlaid
+      const probe = async (url: string, name: string): Promise<number> =>
+        (await fetch(url + container[name].httpGet.path)).status
+      const provider = await startHostileProvider()
+      t.teardown(provider.close)
+      let release = (): void => {}
+      const released = new Promise<void>(resolve => {
+        release = resolve
+      })
+      provider.discovery = async (request, response) => {
+        await released
+        json({ issuer: provider.issuer, introspection_endpoint: `${provider.url}/introspect` })(request, response)
+      }
+      provider.others.set('/introspect', json({ active: true, sub: 'user-1', aud: overlaid['IDP_AUDIENCE'] }))
+      const { url } = await startWholeApp(t, { url: provider.issuer } as Issuer, {
+        ...settings,
+        DPOP_REPLAY: 'memory',
+        IDP_INTROSPECTION: 'opaque',
+        IDP_CLIENT_ID: 'api',
+        IDP_CLIENT_SECRET: 'secret'
+      })
+      t.strictSame(
+        [await probe(url, 'startupProbe'), await probe(url, 'livenessProbe')],
+        [503, 200],
+        'before its introspection endpoint is known'
+      )
+      release()
+      while (await probe(url, 'startupProbe') !== 200) await new Promise(resolve => setTimeout(resolve, 10))
+      t.strictSame([
+        await probe(url, 'startupProbe'),
+        await probe(url, 'readinessProbe'),
+        await probe(url, 'livenessProbe')
+      ], [200, 200, 200])
+      t.equal((await fetch(`${url}/api/private`, { headers: { authorization: 'Bearer opaque' } })).status, 200)
     }
-    provider.others.set('/introspect', json({ active: true, sub: 'user-1', aud: overlaid['IDP_AUDIENCE'] }))
-    const { url } = await startWholeApp(t, { url: provider.issuer } as Issuer, { ...settings, DPOP_REPLAY: 'memory', IDP_INTROSPECTION: 'opaque', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret' })
-    t.strictSame([await probe(url, 'startupProbe'), await probe(url, 'livenessProbe')], [503, 200], 'before its introspection endpoint is known')
-    release()
-    while (await probe(url, 'startupProbe') !== 200) await new Promise(resolve => setTimeout(resolve, 10))
-    t.strictSame([await probe(url, 'startupProbe'), await probe(url, 'readinessProbe'), await probe(url, 'livenessProbe')], [200, 200, 200])
-    t.equal((await fetch(`${url}/api/private`, { headers: { authorization: 'Bearer opaque' } })).status, 200)
-  })
+  )
 
   t.test('At least two pods, of which one at a time goes, and none is killed before it has drained.', async t => {
     const { minReplicas, maxReplicas } = objects.get('HorizontalPodAutoscaler').spec
@@ -262,9 +367,20 @@ t.test('kubernetes/', async t => {
   })
 
   t.test('The container has no more rights than it needs.', async t => {
-    t.hasStrict(pod, { automountServiceAccountToken: false, securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } } })
-    t.match(readFileSync(join(root, 'Dockerfile'), 'utf8'), /^USER node$/m, 'whose number is 1000 in the images of Node.js')
-    t.hasStrict(container.securityContext, { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } })
+    t.hasStrict(pod, {
+      automountServiceAccountToken: false,
+      securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } }
+    })
+    t.match(
+      readFileSync(join(root, 'Dockerfile'), 'utf8'),
+      /^USER node$/m,
+      'whose number is 1000 in the images of Node.js'
+    )
+    t.hasStrict(container.securityContext, {
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] }
+    })
     t.equal(container.resources.requests.cpu, '1')
     t.equal(container.resources.requests.memory, container.resources.limits.memory)
     for (const { newTag } of overlay.images) t.match(newTag, /^\d/, 'a pinned image')
@@ -273,15 +389,35 @@ t.test('kubernetes/', async t => {
   t.test('The settings are accepted, and secrets are named, not written.', async t => {
     const manual = read('README.md')
     const filling: Record<string, string> = { DPOP_REPLAY: 'rediss://:p@h:6379', DPOP_NONCE_SECRET: 'A'.repeat(43) }
-    const entries = container.env as Array<{ name: string, value?: string, valueFrom?: { secretKeyRef: { name: string, key: string } } }>
+    const entries = container.env as Array<
+      { name: string, value?: string, valueFrom?: { secretKeyRef: { name: string, key: string } } }
+    >
     for (const { name, value, valueFrom } of entries) {
       t.equal(valueFrom !== undefined, isSecret(name), name)
       t.equal(value === undefined, isSecret(name), name)
-      if (valueFrom) t.match(manual, new RegExp(`-n holdfast create secret generic ${valueFrom.secretKeyRef.name} .*--from-literal=${valueFrom.secretKeyRef.key}=`), 'the manual makes it')
+      if (valueFrom) {
+        t.match(
+          manual,
+          new RegExp(
+            `-n holdfast create secret generic ${valueFrom.secretKeyRef.name} ` +
+              `.*--from-literal=${valueFrom.secretKeyRef.key}=`
+          ),
+          'the manual makes it'
+        )
+      }
     }
-    const settings = overlay.configMapGenerator.flatMap(({ envs }) => envs).map(file => parseEnv(read(`kubernetes/overlays/example/${file}`)) as Record<string, string>)
+    const settings = overlay.configMapGenerator.flatMap(({ envs }) => envs).map(file =>
+      parseEnv(read(`kubernetes/overlays/example/${file}`)) as Record<string, string>
+    )
     t.strictSame(settings.flatMap(Object.keys).filter(isSecret), [])
-    await expectSettings(t, Object.assign({}, ...settings, Object.fromEntries(entries.map(({ name, value }) => [name, value ?? filling[name]!]))))
+    await expectSettings(
+      t,
+      Object.assign(
+        {},
+        ...settings,
+        Object.fromEntries(entries.map(({ name, value }) => [name, value ?? filling[name]!]))
+      )
+    )
   })
 
   t.test('The overlay without a Redis has no way to one and no secret, and its ingress keeps a client at its pod.', async t => {
@@ -295,12 +431,23 @@ t.test('kubernetes/', async t => {
     }
     const ingress = parse(read(`kubernetes/${folder}/ingress.yaml`))
     for (const object of [...patched.values(), ingress]) t.strictSame(complaintsOf(object), [], object.kind)
-    t.match(complaintsOf({ ...ingress, spec: { ...ingress.spec, ingressClass: 'nginx' } }), [/ingressClass/], 'a field that Kubernetes does not know')
+    t.match(
+      complaintsOf({ ...ingress, spec: { ...ingress.spec, ingressClass: 'nginx' } }),
+      [/ingressClass/],
+      'a field that Kubernetes does not know'
+    )
 
-    t.strictSame(patched.get('NetworkPolicy').spec.egress.flatMap(({ ports }: { ports: Array<{ port: number }> }) => ports.map(({ port }) => port)), [53, 53, 443])
+    t.strictSame(
+      patched.get('NetworkPolicy').spec.egress.flatMap(({ ports }: { ports: Array<{ port: number }> }) =>
+        ports.map(({ port }) => port)
+      ),
+      [53, 53, 443]
+    )
     const { env } = patched.get('Deployment').spec.template.spec.containers[0]
     t.strictSame(env, [{ name: 'PORT', value: '8000' }])
-    const settings = configMapGenerator.flatMap(({ envs }) => envs).map(file => parseEnv(read(`kubernetes/${folder}/${file}`)) as Record<string, string>)
+    const settings = configMapGenerator.flatMap(({ envs }) => envs).map(file =>
+      parseEnv(read(`kubernetes/${folder}/${file}`)) as Record<string, string>
+    )
     await expectSettings(t, Object.assign({ PORT: '8000' }, ...settings))
     const { DPOP_NONCE: nonce, ...rest } = Object.assign({}, ...settings)
     t.strictSame([nonce, rest], ['required', { ...parseEnv(read('kubernetes/overlays/example/settings.env')) }])
@@ -310,7 +457,11 @@ t.test('kubernetes/', async t => {
     const variable = ingress.metadata.annotations['nginx.ingress.kubernetes.io/upstream-hash-by']
     const snippet = /http-snippet: \|\n((?:# {5}.*\n)+)/.exec(read(`kubernetes/${folder}/ingress.yaml`))![1]!
     const ours = /^map \$http_dpop [^]*?^}/m.exec(read('nginx/instances.conf'))![0]
-    t.equal(snippet.replace(/^# {5}/gm, '').replace(/\s+/g, ' ').trim(), ours.replace(/\s+/g, ' '), 'the map is the one that is run')
+    t.equal(
+      snippet.replace(/^# {5}/gm, '').replace(/\s+/g, ' ').trim(),
+      ours.replace(/\s+/g, ' '),
+      'the map is the one that is run'
+    )
     t.ok(ours.startsWith(`map $http_dpop ${variable} {`))
     t.match(read('README.md'), /^kubectl apply -k deploy\/kubernetes\/overlays\/without-redis$/m)
   })

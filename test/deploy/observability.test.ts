@@ -10,28 +10,41 @@ import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { RECEIVER, startTransmitter } from '../helpers/revocation-site.ts'
 
-const read = (name: string): string => readFileSync(new URL(`../../deploy/observability/${name}`, import.meta.url), 'utf8')
+const read = (name: string): string =>
+  readFileSync(new URL(`../../deploy/observability/${name}`, import.meta.url), 'utf8')
 
-interface Expression { readonly where: string, readonly expr: string }
+interface Expression {
+  readonly where: string
+  readonly expr: string
+}
 
 interface Dashboard {
-  readonly templating: { readonly list: ReadonlyArray<{ readonly name: string, readonly query: string | { readonly query: string } }> }
+  readonly templating: {
+    readonly list: ReadonlyArray<{ readonly name: string, readonly query: string | { readonly query: string } }>
+  }
   readonly panels: ReadonlyArray<{
-    readonly id: number
-    readonly title: string
-    readonly gridPos: { readonly x: number, readonly y: number, readonly w: number, readonly h: number }
+    readonly id: number,
+    readonly title: string,
+    readonly gridPos: { readonly x: number, readonly y: number, readonly w: number, readonly h: number },
     readonly targets?: ReadonlyArray<{ readonly expr: string }>
   }>
 }
 const dashboard = JSON.parse(read('dashboard.json')) as Dashboard
 
-interface Rule { readonly alert: string, readonly expr: string, readonly labels: { readonly severity: string }, readonly annotations: { readonly summary: string } }
+interface Rule {
+  readonly alert: string
+  readonly expr: string
+  readonly labels: { readonly severity: string }
+  readonly annotations: { readonly summary: string }
+}
 const rules = (parse(read('alerts.yaml')) as { groups: Array<{ rules: Rule[] }> }).groups.flatMap(group => group.rules)
 
 const expressions: readonly Expression[] = [
   ...rules.map(({ alert, expr }) => ({ where: alert, expr })),
   ...dashboard.panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ where: title, expr }))),
-  ...dashboard.templating.list.flatMap(({ name, query }) => typeof query === 'string' ? [] : [{ where: name, expr: query.query }])
+  ...dashboard.templating.list.flatMap(({ name, query }) =>
+    typeof query === 'string' ? [] : [{ where: name, expr: query.query }]
+  )
 ]
 
 /** Labels that Prometheus puts on everything it scrapes. */
@@ -63,14 +76,32 @@ t.before(async () => {
   issuer.introspection = { active: true }
   const transmitter = await startTransmitter(t)
   const REVOCATION = { transmitters: [{ issuer: transmitter.url, audience: RECEIVER, delivery: 'push' }] }
-  const { url } = await startApp(t, issuer, { REVOCATION, IDP_INTROSPECTION: 'jwt', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret' })
+  const { url } = await startApp(t, issuer, {
+    REVOCATION,
+    IDP_INTROSPECTION: 'jwt',
+    IDP_CLIENT_ID: 'api',
+    IDP_CLIENT_SECRET: 'secret'
+  })
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt } })
-  await fetch(`${url}/api/private`, { headers: { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: `${url}/api/private` }) } })
-  await fetch(`${url}/revocation/events`, { method: 'POST', headers: { 'content-type': 'application/secevent+jwt' }, body: transmitter.set({ type: VERIFICATION }) })
-  const gate = await startApp(t, issuer, { AUDIT: '/dev/null', GATE: { upstream: 'http://127.0.0.1:1', rules: [{ path: '/mcp', mcp: { tools: ['*'] } }] } })
+  await fetch(`${url}/api/private`, {
+    headers: { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: `${url}/api/private` }) }
+  })
+  await fetch(`${url}/revocation/events`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/secevent+jwt' },
+    body: transmitter.set({ type: VERIFICATION })
+  })
+  const gate = await startApp(t, issuer, {
+    AUDIT: '/dev/null',
+    GATE: { upstream: 'http://127.0.0.1:1', rules: [{ path: '/mcp', mcp: { tools: ['*'] } }] }
+  })
   const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'x' } }
-  await fetch(`${gate.url}/mcp`, { method: 'POST', headers: { authorization: `Bearer ${issuer.token()}`, 'content-type': 'application/json' }, body: JSON.stringify(message) })
+  await fetch(`${gate.url}/mcp`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${issuer.token()}`, 'content-type': 'application/json' },
+    body: JSON.stringify(message)
+  })
   text = (await Promise.all([url, gate.url].map(async url => (await fetch(`${url}/metrics`)).text()))).join('\n')
 })
 
@@ -82,9 +113,13 @@ t.test('Every metric and label that is named exists', async t => {
     t.ok(names.length > 0, `${where} names a metric`)
     for (const name of names) t.ok(series.has(name), `${where}: ${name}`)
 
-    const labelsOf = (names: readonly string[]): string[] => [...SCRAPE_LABELS, 'le', ...names.flatMap(name => [...series.get(name)?.keys() ?? []])]
+    const labelsOf = (
+      names: readonly string[]
+    ): string[] => [...SCRAPE_LABELS, 'le', ...names.flatMap(name => [...series.get(name)?.keys() ?? []])]
     for (const [, name, matchers] of expr.matchAll(/\b(\w+)\{([^}]*)\}/g)) {
-      for (const [, label] of matchers!.matchAll(/(\w+)\s*(?:=~|!~|!=|=)/g)) t.ok(labelsOf([name!]).includes(label!), `${where}: ${name} has the label ${label}`)
+      for (const [, label] of matchers!.matchAll(/(\w+)\s*(?:=~|!~|!=|=)/g)) {
+        t.ok(labelsOf([name!]).includes(label!), `${where}: ${name} has the label ${label}`)
+      }
     }
     for (const [, labels] of expr.matchAll(/\bby \(([^)]*)\)/g)) {
       for (const label of labels!.split(/,\s*/)) t.ok(labelsOf(names).includes(label), `${where}: grouped by ${label}`)

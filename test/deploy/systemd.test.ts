@@ -20,7 +20,10 @@ t.test('The unit starts what npm start starts, and the signal reaches the servic
 t.test('The unit for several instances differs only in its port, which the service takes from the command line.', t => {
   const parts = (text: string): string[] => text.split('\n').filter(line => !/^(#|Description=|ExecStart=)/.test(line))
   t.strictSame(parts(templateText), parts(unitText))
-  t.strictSame(valuesOf('ExecStart', templateText), valuesOf('ExecStart').map(line => line.replace(' start ', ' start -p %i ')))
+  t.strictSame(
+    valuesOf('ExecStart', templateText),
+    valuesOf('ExecStart').map(line => line.replace(' start ', ' start -p %i '))
+  )
   for (const port of ['8001', '8002']) {
     t.match(manual, containing(`holdfast@${port}`))
     t.match(readFileSync(join(root, 'deploy/nginx/instances.conf'), 'utf8'), containing(`server 127.0.0.1:${port} `))
@@ -37,14 +40,24 @@ t.test('The process has the time that it needs to end, and is started again.', a
 })
 
 t.test('It runs as a user without rights, in a sandbox that can still run V8.', async t => {
-  const must = { DynamicUser: 'yes', CapabilityBoundingSet: '', ProtectSystem: 'strict', ProtectHome: 'yes', PrivateDevices: 'yes', RestrictNamespaces: 'yes', LimitCORE: '0' }
+  const must = {
+    DynamicUser: 'yes',
+    CapabilityBoundingSet: '',
+    ProtectSystem: 'strict',
+    ProtectHome: 'yes',
+    PrivateDevices: 'yes',
+    RestrictNamespaces: 'yes',
+    LimitCORE: '0'
+  }
   for (const [directive, value] of Object.entries(must)) t.strictSame(valuesOf(directive), [value], directive)
   t.strictSame(valuesOf('User'), [])
   t.strictSame(valuesOf('MemoryDenyWriteExecute'), [], 'V8 writes machine code')
 })
 
 t.test('The manual puts everything where the unit looks for it.', async t => {
-  for (const path of [...valuesOf('WorkingDirectory'), ...valuesOf('EnvironmentFile')]) t.match(manual, containing(path))
+  for (const path of [...valuesOf('WorkingDirectory'), ...valuesOf('EnvironmentFile')]) {
+    t.match(manual, containing(path))
+  }
   t.match(manual, /install -m 0600 examples\/settings\/\.env\.example \/etc\/holdfast\/holdfast\.env\n/)
   t.notMatch(unitText, /^Environment=(?!NODE_ENV=)/m, 'no setting is in the unit')
 })

@@ -20,14 +20,18 @@ const grant = { resource: AUDIENCE, scope: 'read:messages' }
 const insecure = { [oauth.allowInsecureRequests]: true } as const
 
 /** The service in front of the local provider. */
-const start = (t: Test, values: Variables = {}): Promise<RunningApp> => startApp(t, { url: provider.issuer } as Issuer, values)
+const start = (t: Test, values: Variables = {}): Promise<RunningApp> =>
+  startApp(t, { url: provider.issuer } as Issuer, values)
 
 /** What the service made of its requests so far: the status of each. */
-const statuses = ({ log }: RunningApp): unknown[] => log.filter(({ msg }) => msg === 'request answered').map(({ status }) => status)
+const statuses = ({ log }: RunningApp): unknown[] =>
+  log.filter(({ msg }) => msg === 'request answered').map(({ status }) => status)
 
 /** The log line of a request is written once its answer has been sent. */
 async function expectStatuses (t: Test, running: RunningApp, expected: number[]): Promise<void> {
-  for (let tries = 0; statuses(running).length < expected.length && tries < 6000; tries++) await new Promise(resolve => setTimeout(resolve, 5))
+  for (let tries = 0; statuses(running).length < expected.length && tries < 6000; tries++) {
+    await new Promise(resolve => setTimeout(resolve, 5))
+  }
   t.strictSame(statuses(running), expected, `the service answered ${expected.join(', then ')}`)
 }
 
@@ -44,10 +48,17 @@ const oauth4webapi: RealClient = {
     const client: oauth.Client = { client_id: provider.clientId }
     const keyPair = await oauth.generateKeyPair('ES256')
     const handle = bound ? oauth.DPoP(client, keyPair) : undefined
-    const answer = await oauth.clientCredentialsGrantRequest(server, client, oauth.ClientSecretPost(provider.clientSecret), grant, { ...insecure, DPoP: handle })
+    const answer = await oauth.clientCredentialsGrantRequest(
+      server,
+      client,
+      oauth.ClientSecretPost(provider.clientSecret),
+      grant,
+      { ...insecure, DPoP: handle }
+    )
     const { access_token: token } = await oauth.processClientCredentialsResponse(server, client, answer)
     const DPoP = bound ? oauth.DPoP({ ...client, [oauth.clockSkew]: skewSeconds }, keyPair) : undefined
-    const request = (): Promise<Response> => oauth.protectedResourceRequest(token, 'GET', new URL(url), undefined, null, { ...insecure, DPoP })
+    const request = (): Promise<Response> =>
+      oauth.protectedResourceRequest(token, 'GET', new URL(url), undefined, null, { ...insecure, DPoP })
     const response = await request().catch(error => {
       if (DPoP && oauth.isDPoPNonceError(error)) return request()
       throw error
@@ -58,29 +69,59 @@ const oauth4webapi: RealClient = {
 
 const openidClient: RealClient = {
   async call (url, { bound, skewSeconds = 0 }) {
-    const discover = (metadata: object): Promise<openid.Configuration> => openid.discovery(new URL(provider.issuer), provider.clientId, metadata, openid.ClientSecretPost(provider.clientSecret), { execute: [openid.allowInsecureRequests] })
+    const discover = (metadata: object): Promise<openid.Configuration> =>
+      openid.discovery(
+        new URL(provider.issuer),
+        provider.clientId,
+        metadata,
+        openid.ClientSecretPost(provider.clientSecret),
+        { execute: [openid.allowInsecureRequests] }
+      )
     const config = await discover({})
     const keyPair = await openid.randomDPoPKeyPair('ES256')
     const handle = bound ? openid.getDPoPHandle(config, keyPair) : undefined
     const { access_token: token } = await openid.clientCredentialsGrant(config, grant, handle && { DPoP: handle })
     const skewed = await discover({ [openid.clockSkew]: skewSeconds })
-    const response = await openid.fetchProtectedResource(skewed, token, new URL(url), 'GET', undefined, undefined, bound ? { DPoP: openid.getDPoPHandle(skewed, keyPair) } : undefined)
+    const response = await openid.fetchProtectedResource(
+      skewed,
+      token,
+      new URL(url),
+      'GET',
+      undefined,
+      undefined,
+      bound ? { DPoP: openid.getDPoPHandle(skewed, keyPair) } : undefined
+    )
     return response.status
   }
 }
 
-/** The library makes proofs and nothing else: the token request, and the retry on a nonce, are the application's. It has no setting for a clock that is off. */
+/**
+ * The library makes proofs and nothing else: the token request, and the retry on a nonce, are the application's. It has
+ * no setting for a clock that is off.
+ */
 const npmDpop: RealClient = {
   async call (url, { bound, skewSeconds = 0 }) {
     const keyPair = await dpop.generateKeyPair('Ed25519')
-    const headers: Record<string, string> = bound ? { dpop: await dpop.generateProof(keyPair, provider.tokenEndpoint, 'POST') } : {}
-    const body = new URLSearchParams({ ...grant, grant_type: 'client_credentials', client_id: provider.clientId, client_secret: provider.clientSecret })
-    const { access_token: token } = await (await fetch(provider.tokenEndpoint, { method: 'POST', body, headers })).json() as { access_token: string }
-    const request = async (nonce?: string): Promise<Response> => fetch(url, {
-      headers: bound
-        ? { authorization: `DPoP ${token}`, dpop: await atAnotherTime(skewSeconds, () => dpop.generateProof(keyPair, url, 'GET', nonce, token)) }
-        : { authorization: `Bearer ${token}` }
+    const headers: Record<string, string> = bound
+      ? { dpop: await dpop.generateProof(keyPair, provider.tokenEndpoint, 'POST') }
+      : {}
+    const body = new URLSearchParams({
+      ...grant,
+      grant_type: 'client_credentials',
+      client_id: provider.clientId,
+      client_secret: provider.clientSecret
     })
+    const { access_token: token } = await (await fetch(provider.tokenEndpoint, { method: 'POST', body, headers }))
+      .json() as { access_token: string }
+    const request = async (nonce?: string): Promise<Response> =>
+      fetch(url, {
+        headers: bound
+          ? {
+              authorization: `DPoP ${token}`,
+              dpop: await atAnotherTime(skewSeconds, () => dpop.generateProof(keyPair, url, 'GET', nonce, token))
+            }
+          : { authorization: `Bearer ${token}` }
+      })
     let response = await request()
     if (mayRetry(response)) response = await request(response.headers.get('dpop-nonce')!)
     if (!response.ok) throw new Error(`answered ${response.status}`)
@@ -90,7 +131,8 @@ const npmDpop: RealClient = {
 
 /** When auth0-spa-js sends a request again: a 401 that names the error, and a nonce to use. */
 function mayRetry ({ status, headers }: Response): boolean {
-  return status === 401 && (headers.get('www-authenticate') ?? '').includes('use_dpop_nonce') && Boolean(headers.get('dpop-nonce'))
+  return status === 401 && (headers.get('www-authenticate') ?? '').includes('use_dpop_nonce') &&
+    Boolean(headers.get('dpop-nonce'))
 }
 
 const CLIENTS: Record<string, RealClient> = { oauth4webapi, 'openid-client': openidClient, dpop: npmDpop }
@@ -130,7 +172,8 @@ t.test('A client that retries by the rule of auth0-spa-js does so only for a non
   const url = `${running.url}/api/private`
   const keyPair = await dpop.generateKeyPair('ES256')
   const token = await boundToken(keyPair)
-  const send = async (proof: string): Promise<Response> => fetch(url, { headers: { authorization: `DPoP ${token}`, dpop: proof } })
+  const send = async (proof: string): Promise<Response> =>
+    fetch(url, { headers: { authorization: `DPoP ${token}`, dpop: proof } })
   const proof = (nonce?: string, htu = url): Promise<string> => dpop.generateProof(keyPair, htu, 'GET', nonce, token)
 
   const first = await send(await proof())
@@ -138,20 +181,33 @@ t.test('A client that retries by the rule of auth0-spa-js does so only for a non
   t.equal(mayRetry(await send(await proof(randomUUID()))), true, 'a nonce of another server')
   const nonce = first.headers.get('dpop-nonce')!
   t.equal((await send(await proof(nonce))).status, 200)
-  for (const [title, refused] of [
-    ['another URL', await send(await proof(nonce, `${running.url}/api/public`))],
-    ['no credentials', await fetch(url)],
-    ['a token that is none', await fetch(url, { headers: { authorization: 'DPoP abc' } })],
-    ['a missing permission', await fetch(`${running.url}/api/admin`, { headers: { authorization: `DPoP ${token}`, dpop: await proof(nonce, `${running.url}/api/admin`) } })]
-  ] as const) {
+  for (
+    const [title, refused] of [
+      ['another URL', await send(await proof(nonce, `${running.url}/api/public`))],
+      ['no credentials', await fetch(url)],
+      ['a token that is none', await fetch(url, { headers: { authorization: 'DPoP abc' } })],
+      [
+        'a missing permission',
+        await fetch(`${running.url}/api/admin`, {
+          headers: { authorization: `DPoP ${token}`, dpop: await proof(nonce, `${running.url}/api/admin`) }
+        })
+      ]
+    ] as const
+  ) {
     t.hasStrict(refused, { ok: false }, title)
     t.equal(mayRetry(refused), false, `${title}: trying again would not help`)
   }
 })
 
 async function boundToken (keyPair: dpop.KeyPair): Promise<string> {
-  const body = new URLSearchParams({ resource: AUDIENCE, grant_type: 'client_credentials', client_id: provider.clientId, client_secret: provider.clientSecret })
+  const body = new URLSearchParams({
+    resource: AUDIENCE,
+    grant_type: 'client_credentials',
+    client_id: provider.clientId,
+    client_secret: provider.clientSecret
+  })
   const headers = { dpop: await dpop.generateProof(keyPair, provider.tokenEndpoint, 'POST') }
-  const { access_token: token } = await (await fetch(provider.tokenEndpoint, { method: 'POST', body, headers })).json() as { access_token: string }
+  const { access_token: token } = await (await fetch(provider.tokenEndpoint, { method: 'POST', body, headers }))
+    .json() as { access_token: string }
   return token
 }

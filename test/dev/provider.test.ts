@@ -19,20 +19,37 @@ const redirectUri = `${origin}/`
 const provider = await startProvider({ audience, redirectUris: [redirectUri] })
 t.teardown(() => provider.close())
 
-const grant = { grant_type: 'client_credentials', client_id: provider.clientId, client_secret: provider.clientSecret, audience }
+const grant = {
+  grant_type: 'client_credentials',
+  client_id: provider.clientId,
+  client_secret: provider.clientSecret,
+  audience
+}
 
-interface Answer { status: number, headers: Headers, body: Record<string, any> }
+interface Answer {
+  status: number
+  headers: Headers
+  body: Record<string, any>
+}
 
 async function post (body: string, type: string, headers: Record<string, string> = {}): Promise<Answer> {
-  const response = await fetch(provider.tokenEndpoint, { method: 'POST', body, headers: { 'content-type': type, ...headers } })
+  const response = await fetch(provider.tokenEndpoint, {
+    method: 'POST',
+    body,
+    headers: { 'content-type': type, ...headers }
+  })
   return { status: response.status, headers: response.headers, body: await response.json() as Record<string, any> }
 }
 
 const json = (body: unknown): Promise<Answer> => post(JSON.stringify(body), 'application/json')
-const form = (body: Record<string, string>): Promise<Answer> => post(String(new URLSearchParams(body)), 'application/x-www-form-urlencoded')
+const form = (body: Record<string, string>): Promise<Answer> =>
+  post(String(new URLSearchParams(body)), 'application/x-www-form-urlencoded')
 
-t.test('The discovery document names the endpoints that clients of hosted tenants know.', async (t) => {
-  const document = await (await fetch(`${provider.issuer}/.well-known/openid-configuration`)).json() as Record<string, any>
+t.test('The discovery document names the endpoints that clients of hosted tenants know.', async t => {
+  const document = await (await fetch(`${provider.issuer}/.well-known/openid-configuration`)).json() as Record<
+    string,
+    any
+  >
   t.hasStrict(document, {
     issuer: provider.issuer,
     token_endpoint: `${provider.issuer}/oauth/token`,
@@ -42,24 +59,32 @@ t.test('The discovery document names the endpoints that clients of hosted tenant
   t.ok(document.dpop_signing_alg_values_supported.includes('ES256'))
 })
 
-t.test('A JSON body gives an RS256 access token for the audience, with scope, permissions, email and a namespaced claim.', async (t) => {
-  const { status, body } = await json({ ...grant, scope: 'read:messages admin' })
-  t.equal(status, 200)
-  t.equal(body['token_type'], 'Bearer')
-  const keys = createRemoteJWKSet(new URL(`${provider.issuer}/.well-known/jwks.json`))
-  const { payload, protectedHeader } = await jwtVerify(body['access_token'], keys, { issuer: provider.issuer, audience, typ: 'at+jwt' })
-  t.match(protectedHeader, { alg: exactly('RS256'), kid: String })
-  t.hasStrict(payload, {
-    sub: provider.clientId,
-    scope: 'read:messages admin',
-    permissions: ['read:messages', 'admin'],
-    email: 'holdfast-cli@holdfast.example',
-    [CUSTOM_CLAIM]: 'local'
-  })
-  t.equal(payload.exp! - payload.iat!, 86_400)
-})
+t.test(
+  'A JSON body gives an RS256 access token for the audience, with scope, permissions, email and a namespaced ' +
+    'claim.',
+  async t => {
+    const { status, body } = await json({ ...grant, scope: 'read:messages admin' })
+    t.equal(status, 200)
+    t.equal(body['token_type'], 'Bearer')
+    const keys = createRemoteJWKSet(new URL(`${provider.issuer}/.well-known/jwks.json`))
+    const { payload, protectedHeader } = await jwtVerify(body['access_token'], keys, {
+      issuer: provider.issuer,
+      audience,
+      typ: 'at+jwt'
+    })
+    t.match(protectedHeader, { alg: exactly('RS256'), kid: String })
+    t.hasStrict(payload, {
+      sub: provider.clientId,
+      scope: 'read:messages admin',
+      permissions: ['read:messages', 'admin'],
+      email: 'holdfast-cli@holdfast.example',
+      [CUSTOM_CLAIM]: 'local'
+    })
+    t.equal(payload.exp! - payload.iat!, 86_400)
+  }
+)
 
-t.test('A form body gives the same, and a token without a scope if none is requested.', async (t) => {
+t.test('A form body gives the same, and a token without a scope if none is requested.', async t => {
   const { status, body } = await form(grant)
   t.equal(status, 200)
   const claims = decodeJwt(body['access_token'])
@@ -68,22 +93,47 @@ t.test('A form body gives the same, and a token without a scope if none is reque
   t.strictSame(claims['permissions'], [])
 })
 
-t.test('The API is named by resource as well as by audience.', async (t) => {
+t.test('The API is named by resource as well as by audience.', async t => {
   const { audience: resource, ...rest } = grant
   t.equal((await form({ ...rest, resource })).status, 200)
 })
 
-t.test('A token request that cannot be read or granted is a clean error.', async (t) => {
+t.test('A token request that cannot be read or granted is a clean error.', async t => {
   const rows: Array<{ title: string, text: string, status: number, error: string }> = [
     { title: 'nothing', text: '', status: 400, error: 'invalid_request' },
     { title: 'broken JSON', text: '{"grant_type":', status: 400, error: 'invalid_request' },
     { title: 'an array', text: '[]', status: 400, error: 'invalid_request' },
     { title: 'null', text: 'null', status: 400, error: 'invalid_request' },
-    { title: 'a number for a string', text: JSON.stringify({ ...grant, scope: 7 }), status: 400, error: 'invalid_request' },
-    { title: 'more than 32 KiB', text: JSON.stringify({ ...grant, scope: 'a'.repeat(40_000) }), status: 413, error: 'invalid_request' },
-    { title: 'another API', text: JSON.stringify({ ...grant, audience: 'https://elsewhere.example/' }), status: 400, error: 'invalid_target' },
-    { title: 'a wrong secret', text: JSON.stringify({ ...grant, client_secret: 'wrong' }), status: 401, error: 'invalid_client' },
-    { title: 'another grant', text: JSON.stringify({ ...grant, grant_type: 'password' }), status: 400, error: 'unsupported_grant_type' }
+    {
+      title: 'a number for a string',
+      text: JSON.stringify({ ...grant, scope: 7 }),
+      status: 400,
+      error: 'invalid_request'
+    },
+    {
+      title: 'more than 32 KiB',
+      text: JSON.stringify({ ...grant, scope: 'a'.repeat(40_000) }),
+      status: 413,
+      error: 'invalid_request'
+    },
+    {
+      title: 'another API',
+      text: JSON.stringify({ ...grant, audience: 'https://elsewhere.example/' }),
+      status: 400,
+      error: 'invalid_target'
+    },
+    {
+      title: 'a wrong secret',
+      text: JSON.stringify({ ...grant, client_secret: 'wrong' }),
+      status: 401,
+      error: 'invalid_client'
+    },
+    {
+      title: 'another grant',
+      text: JSON.stringify({ ...grant, grant_type: 'password' }),
+      status: 400,
+      error: 'unsupported_grant_type'
+    }
   ]
   for (const { title, text, status, error } of rows) {
     const answer = await post(text, 'application/json; charset=utf-8')
@@ -93,9 +143,10 @@ t.test('A token request that cannot be read or granted is a clean error.', async
   t.equal((await json(grant)).status, 200, 'and the accepted one')
 })
 
-t.test('The token endpoint answers the playground across origins, and no other origin.', async (t) => {
+t.test('The token endpoint answers the playground across origins, and no other origin.', async t => {
   const preflight = await fetch(provider.tokenEndpoint, {
-    method: 'OPTIONS', headers: { origin, 'access-control-request-method': 'POST', 'access-control-request-headers': 'dpop' }
+    method: 'OPTIONS',
+    headers: { origin, 'access-control-request-method': 'POST', 'access-control-request-headers': 'dpop' }
   })
   t.equal(preflight.status, 204)
   t.equal(preflight.headers.get('access-control-allow-origin'), origin)
@@ -110,53 +161,88 @@ t.test('The token endpoint answers the playground across origins, and no other o
   t.equal(other.headers.get('access-control-allow-origin'), null)
 })
 
-t.test('A browser client that names the user logs in without a page and gets a token bound to its key.', async (t) => {
+t.test('A browser client that names the user logs in without a page and gets a token bound to its key.', async t => {
   const { as, client, keys } = await browser(provider)
   const { code, verifier } = await authorize(provider, as, client)
   const dpop = oauth.DPoP(client, keys)
-  const response = await oauth.authorizationCodeGrantRequest(as, client, oauth.None(), code, redirectUri, verifier, { DPoP: dpop, [oauth.allowInsecureRequests]: true })
+  const response = await oauth.authorizationCodeGrantRequest(as, client, oauth.None(), code, redirectUri, verifier, {
+    DPoP: dpop,
+    [oauth.allowInsecureRequests]: true
+  })
   const tokens = await oauth.processAuthorizationCodeResponse(as, client, response)
   t.equal(tokens.token_type, 'dpop')
   const claims = decodeJwt(tokens.access_token)
   t.hasStrict(claims, {
-    sub: 'grace', aud: audience, scope: 'read:messages', email: 'grace@holdfast.example', cnf: { jkt: await dpop.calculateThumbprint() }
+    sub: 'grace',
+    aud: audience,
+    scope: 'read:messages',
+    email: 'grace@holdfast.example',
+    cnf: { jkt: await dpop.calculateThumbprint() }
   })
   t.equal(decodeJwt(tokens.id_token!)['sub'], 'grace')
 })
 
-t.test('A code is useless without its PKCE verifier.', async (t) => {
+t.test('A code is useless without its PKCE verifier.', async t => {
   const { as, client } = await browser(provider)
   const { code } = await authorize(provider, as, client)
-  const response = await oauth.authorizationCodeGrantRequest(as, client, oauth.None(), code, redirectUri, oauth.generateRandomCodeVerifier(), { [oauth.allowInsecureRequests]: true })
+  const response = await oauth.authorizationCodeGrantRequest(
+    as,
+    client,
+    oauth.None(),
+    code,
+    redirectUri,
+    oauth.generateRandomCodeVerifier(),
+    { [oauth.allowInsecureRequests]: true }
+  )
   t.equal(response.status, 400)
   t.hasStrict(await response.json(), { error: 'invalid_grant' })
 })
 
-t.test('A login without PKCE is refused.', async (t) => {
-  const query = new URLSearchParams({ client_id: provider.browserClientId, response_type: 'code', scope: 'openid', redirect_uri: redirectUri })
+t.test('A login without PKCE is refused.', async t => {
+  const query = new URLSearchParams({
+    client_id: provider.browserClientId,
+    response_type: 'code',
+    scope: 'openid',
+    redirect_uri: redirectUri
+  })
   const response = await fetch(`${provider.issuer}/authorize?${query}`, { redirect: 'manual' })
   t.match(response.headers.get('location'), /error=invalid_request/)
 })
 
-t.test('If the tenant requires nonces, a client gets one with the refusal and then its token.', async (t) => {
+t.test('If the tenant requires nonces, a client gets one with the refusal and then its token.', async t => {
   const strict = await startProvider({ audience, nonce: true })
   t.teardown(() => strict.close())
   const { as, keys } = await browser(strict)
   const client: oauth.Client = { client_id: strict.clientId }
   const dpop = oauth.DPoP(client, keys)
-  const request = (): Promise<Response> => oauth.clientCredentialsGrantRequest(
-    as, client, oauth.ClientSecretPost(strict.clientSecret), { audience }, { DPoP: dpop, [oauth.allowInsecureRequests]: true })
-  const refused = await request().then((response) => oauth.processClientCredentialsResponse(as, client, response)).catch((error) => error)
+  const request = (): Promise<Response> =>
+    oauth.clientCredentialsGrantRequest(
+      as,
+      client,
+      oauth.ClientSecretPost(strict.clientSecret),
+      { audience },
+      { DPoP: dpop, [oauth.allowInsecureRequests]: true }
+    )
+  const refused = await request().then(response => oauth.processClientCredentialsResponse(as, client, response)).catch(
+    error => error
+  )
   t.ok(oauth.isDPoPNonceError(refused))
   const { access_token: token } = await oauth.processClientCredentialsResponse(as, client, await request())
   t.match(decodeJwt(token), { cnf: { jkt: String } })
 })
 
-t.test('A clock that is passed in sets the times of the tokens; each start has keys of its own.', async (t) => {
-  const later = await startProvider({ audience, now: () => 4_000_000_000, tokenTtl: 60, clientSecret: randomBytes(24).toString('hex') })
+t.test('A clock that is passed in sets the times of the tokens; each start has keys of its own.', async t => {
+  const later = await startProvider({
+    audience,
+    now: () => 4_000_000_000,
+    tokenTtl: 60,
+    clientSecret: randomBytes(24).toString('hex')
+  })
   t.teardown(() => later.close())
   const response = await fetch(later.tokenEndpoint, {
-    method: 'POST', body: JSON.stringify({ ...grant, client_secret: later.clientSecret }), headers: { 'content-type': 'application/json' }
+    method: 'POST',
+    body: JSON.stringify({ ...grant, client_secret: later.clientSecret }),
+    headers: { 'content-type': 'application/json' }
   })
   const claims = decodeJwt((await response.json() as { access_token: string }).access_token)
   t.strictSame([claims.iat, claims.exp], [4_000_000_000, 4_000_000_060])
@@ -167,18 +253,27 @@ t.test('A clock that is passed in sets the times of the tokens; each start has k
   t.not(await kid(later), await kid(provider))
 })
 
-t.test('A port in use is reported, and leaves nothing running.', async (t) => {
+t.test('A port in use is reported, and leaves nothing running.', async t => {
   await t.rejects(startProvider({ audience, port: provider.port }), { code: 'EADDRINUSE' })
 })
 
-async function browser ({ issuer, browserClientId }: LocalProvider): Promise<{ as: oauth.AuthorizationServer, client: oauth.Client, keys: oauth.CryptoKeyPair }> {
+async function browser (
+  { issuer, browserClientId }: LocalProvider
+): Promise<{ as: oauth.AuthorizationServer, client: oauth.Client, keys: oauth.CryptoKeyPair }> {
   const url = new URL(issuer)
-  const as = await oauth.processDiscoveryResponse(url, await oauth.discoveryRequest(url, { [oauth.allowInsecureRequests]: true }))
+  const as = await oauth.processDiscoveryResponse(
+    url,
+    await oauth.discoveryRequest(url, { [oauth.allowInsecureRequests]: true })
+  )
   return { as, client: { client_id: browserClientId }, keys: await oauth.generateKeyPair('ES256') }
 }
 
 /** Goes through the redirects as a browser would, cookies included. */
-async function authorize ({ issuer, browserClientId }: LocalProvider, as: oauth.AuthorizationServer, client: oauth.Client): Promise<{ code: URLSearchParams, verifier: string }> {
+async function authorize (
+  { issuer, browserClientId }: LocalProvider,
+  as: oauth.AuthorizationServer,
+  client: oauth.Client
+): Promise<{ code: URLSearchParams, verifier: string }> {
   const verifier = oauth.generateRandomCodeVerifier()
   const query = new URLSearchParams({
     client_id: browserClientId,
@@ -194,28 +289,49 @@ async function authorize ({ issuer, browserClientId }: LocalProvider, as: oauth.
   return { code: oauth.validateAuthResponse(as, client, url), verifier }
 }
 
-const errorOf = (grant: Promise<unknown>): Promise<string> => grant.then(() => 'none', (error: openid.ResponseBodyError) => error.error)
+const errorOf = (grant: Promise<unknown>): Promise<string> =>
+  grant.then(() => 'none', (error: openid.ResponseBodyError) => error.error)
 
-t.test('A client of one\'s own logs people in by code and PKCE, as the user that is chosen on the page.', async (t) => {
+t.test("A client of one's own logs people in by code and PKCE, as the user that is chosen on the page.", async t => {
   const callback = 'http://localhost:3999/callback'
   const own = readOwnClient({ DEV_CLIENT_ID: 'shop', DEV_CLIENT_SECRET: 's3cret & more', DEV_REDIRECT_URIS: callback })!
   const local = await startProvider({ audience, ownClient: own })
   t.teardown(() => local.close())
   for (const authentication of [openid.ClientSecretPost, openid.ClientSecretBasic]) {
-    const config = await openid.discovery(new URL(local.issuer), 'shop', undefined, authentication(own.clientSecret!), { execute: [openid.allowInsecureRequests] })
+    const config = await openid.discovery(new URL(local.issuer), 'shop', undefined, authentication(own.clientSecret!), {
+      execute: [openid.allowInsecureRequests]
+    })
     const { visit } = createVisitor(local.issuer)
     const verifier = openid.randomPKCECodeVerifier()
-    const loginUrl = async (more: Record<string, string> = {}): Promise<URL> => openid.buildAuthorizationUrl(config, {
-      redirect_uri: callback, scope: 'openid read:messages admin', resource: audience, code_challenge: await openid.calculatePKCECodeChallenge(verifier), code_challenge_method: 'S256', ...more
-    })
-    const logIn = async (url: URL): Promise<Record<string, unknown>> => decodeJwt((await openid.authorizationCodeGrant(config, url, { pkceCodeVerifier: verifier })).access_token)
+    const loginUrl = async (more: Record<string, string> = {}): Promise<URL> =>
+      openid.buildAuthorizationUrl(config, {
+        redirect_uri: callback,
+        scope: 'openid read:messages admin',
+        resource: audience,
+        code_challenge: await openid.calculatePKCECodeChallenge(verifier),
+        code_challenge_method: 'S256',
+        ...more
+      })
+    const logIn = async (url: URL): Promise<Record<string, unknown>> =>
+      decodeJwt((await openid.authorizationCodeGrant(config, url, { pkceCodeVerifier: verifier })).access_token)
     const asked = await visit(await loginUrl())
     t.match(asked.page, /Who logs in\?[^]*shop[^]*Ada[^]*Grace[^]*Linus/)
     const chosen = await visit(new URL(/href="([^"]*user=grace)"/.exec(asked.page)![1]!, asked.url))
     t.match(chosen.url.href, new RegExp(`^${callback}\\?code=`))
-    t.hasStrict(await logIn(chosen.url), { sub: 'grace', scope: 'read:messages', permissions: ['read:messages'] }, 'Grace has no admin, so the token has none')
-    t.hasStrict(await logIn((await visit(await loginUrl())).url), { sub: 'grace' }, 'the second time the session answers')
-    t.hasStrict(await logIn((await visit(await loginUrl({ login_hint: 'ada' }))).url), { sub: 'ada', scope: 'read:messages admin' }, 'unless another user is requested')
+    t.hasStrict(
+      await logIn(chosen.url),
+      { sub: 'grace', scope: 'read:messages', permissions: ['read:messages'] },
+      'Grace has no admin, so the token has none'
+    )
+    t.hasStrict(
+      await logIn((await visit(await loginUrl())).url),
+      { sub: 'grace' },
+      'the second time the session answers'
+    )
+    t.hasStrict(await logIn((await visit(await loginUrl({ login_hint: 'ada' }))).url), {
+      sub: 'ada',
+      scope: 'read:messages admin'
+    }, 'unless another user is requested')
     const again = await visit(await loginUrl({ prompt: 'login' }))
     t.match(again.page, /Who logs in/)
     const cancelled = await visit(new URL(/href="([^"]*user=)"/.exec(again.page)![1]!, again.url))
@@ -223,7 +339,9 @@ t.test('A client of one\'s own logs people in by code and PKCE, as the user that
 
     const granted = await openid.clientCredentialsGrant(config, { resource: audience, scope: 'admin' })
     t.hasStrict(decodeJwt(granted.access_token), { sub: 'shop', scope: 'admin' }, 'and it gets a token for itself')
-    const wrong = await openid.discovery(new URL(local.issuer), 'shop', undefined, authentication('other'), { execute: [openid.allowInsecureRequests] })
+    const wrong = await openid.discovery(new URL(local.issuer), 'shop', undefined, authentication('other'), {
+      execute: [openid.allowInsecureRequests]
+    })
     t.equal(await errorOf(openid.clientCredentialsGrant(wrong, { resource: audience })), 'invalid_client')
     for (const [name, value] of [['redirect_uri', 'http://localhost:3998/callback'], ['client_id', 'other']] as const) {
       const refused = await visit(await loginUrl({ [name]: value }))
@@ -231,39 +349,69 @@ t.test('A client of one\'s own logs people in by code and PKCE, as the user that
       t.match(refused.page, containing(name === 'client_id' ? 'invalid_client' : 'invalid_redirect_uri'))
     }
   }
-  const [, cors] = await Promise.all(['http://localhost:3998', 'http://localhost:3999'].map(async (origin) => {
-    const { headers } = await fetch(local.tokenEndpoint, { method: 'OPTIONS', headers: { origin, 'access-control-request-method': 'POST' } })
+  const [, cors] = await Promise.all(['http://localhost:3998', 'http://localhost:3999'].map(async origin => {
+    const { headers } = await fetch(local.tokenEndpoint, {
+      method: 'OPTIONS',
+      headers: { origin, 'access-control-request-method': 'POST' }
+    })
     return headers.get('access-control-allow-origin')
   }))
   t.equal(cors, 'http://localhost:3999', 'a page of the client may call the token endpoint')
 })
 
-t.test('The manual names each user with the permissions.', (t) => {
+t.test('The manual names each user with the permissions.', t => {
   const manual = readFileSync(new URL('../../dev/playground/README.md', import.meta.url), 'utf8')
-  for (const { id, permissions } of USERS) t.match(manual, containing(`| \`${id}\` | ${permissions.map((name) => `\`${name}\``).join(', ') || 'none'} |`))
+  for (const { id, permissions } of USERS) {
+    t.match(
+      manual,
+      containing(`| \`${id}\` | ${permissions.map(name => `\`${name}\``).join(', ') || 'none'} |`)
+    )
+  }
   t.end()
 })
 
-t.test('A client without a secret is public: it logs people in, and gets no token for itself.', async (t) => {
+t.test('A client without a secret is public: it logs people in, and gets no token for itself.', async t => {
   const own = readOwnClient({ DEV_CLIENT_ID: 'page', DEV_REDIRECT_URIS: 'http://localhost:3999/' })!
   const local = await startProvider({ audience, ownClient: own })
   t.teardown(() => local.close())
-  const config = await openid.discovery(new URL(local.issuer), 'page', undefined, openid.None(), { execute: [openid.allowInsecureRequests] })
+  const config = await openid.discovery(new URL(local.issuer), 'page', undefined, openid.None(), {
+    execute: [openid.allowInsecureRequests]
+  })
   const verifier = openid.randomPKCECodeVerifier()
-  const parameters = { redirect_uri: 'http://localhost:3999/', scope: 'openid', login_hint: 'linus', code_challenge_method: 'S256', code_challenge: await openid.calculatePKCECodeChallenge(verifier) }
+  const parameters = {
+    redirect_uri: 'http://localhost:3999/',
+    scope: 'openid',
+    login_hint: 'linus',
+    code_challenge_method: 'S256',
+    code_challenge: await openid.calculatePKCECodeChallenge(verifier)
+  }
   const { url } = await createVisitor(local.issuer).visit(openid.buildAuthorizationUrl(config, parameters))
   const { access_token: token } = await openid.authorizationCodeGrant(config, url, { pkceCodeVerifier: verifier })
   t.hasStrict(decodeJwt(token), { sub: 'linus', permissions: [] })
   t.equal(await errorOf(openid.clientCredentialsGrant(config)), 'invalid_request')
 })
 
-t.test('Settings that describe no client are refused with the name of the variable.', async (t) => {
-  const good = { DEV_CLIENT_ID: 'shop', DEV_CLIENT_SECRET: 'secret', DEV_REDIRECT_URIS: 'http://localhost:3000/callback' }
-  t.strictSame(readOwnClient({ ...good, DEV_REDIRECT_URIS: 'http://localhost:3000/a, org.example.shop:/back' })!.redirectUris, ['http://localhost:3000/a', 'org.example.shop:/back'])
-  t.strictSame(readOwnClient(good), { clientId: 'shop', clientSecret: 'secret', redirectUris: ['http://localhost:3000/callback'] })
+t.test('Settings that describe no client are refused with the name of the variable.', async t => {
+  const good = {
+    DEV_CLIENT_ID: 'shop',
+    DEV_CLIENT_SECRET: 'secret',
+    DEV_REDIRECT_URIS: 'http://localhost:3000/callback'
+  }
+  t.strictSame(
+    readOwnClient({ ...good, DEV_REDIRECT_URIS: 'http://localhost:3000/a, org.example.shop:/back' })!.redirectUris,
+    ['http://localhost:3000/a', 'org.example.shop:/back']
+  )
+  t.strictSame(readOwnClient(good), {
+    clientId: 'shop',
+    clientSecret: 'secret',
+    redirectUris: ['http://localhost:3000/callback']
+  })
   t.equal(readOwnClient({ DEV_CLIENT_ID: '', PATH: '/bin' }), undefined)
   const rows: Array<[change: Record<string, string>, says: RegExp]> = [
-    [{ DEV_CLIENT_NAME: 'x' }, /^DEV_CLIENT_NAME is not a setting .*DEV_CLIENT_ID, DEV_CLIENT_SECRET, DEV_REDIRECT_URIS/],
+    [
+      { DEV_CLIENT_NAME: 'x' },
+      /^DEV_CLIENT_NAME is not a setting .*DEV_CLIENT_ID, DEV_CLIENT_SECRET, DEV_REDIRECT_URIS/
+    ],
     [{ DEV_REDIRECT_URI: 'http://localhost/' }, /^DEV_REDIRECT_URI is not a setting/],
     [{ DEV_CLIENT_ID: '' }, /^DEV_CLIENT_ID is not set/],
     [{ DEV_CLIENT_ID: 'holdfast-cli' }, /^DEV_CLIENT_ID is "holdfast-cli"/],
@@ -272,5 +420,11 @@ t.test('Settings that describe no client are refused with the name of the variab
     [{ DEV_REDIRECT_URIS: 'http://localhost:3000/ http://localhost/#x' }, /has "http:\/\/localhost\/#x"/],
     [{ DEV_REDIRECT_URIS: 'javascript:alert(1)' }, /has "javascript:/]
   ]
-  for (const [change, says] of rows) t.throws(() => readOwnClient({ ...good, ...change }), { constructor: BadUsage, message: says }, JSON.stringify(change))
+  for (const [change, says] of rows) {
+    t.throws(
+      () => readOwnClient({ ...good, ...change }),
+      { constructor: BadUsage, message: says },
+      JSON.stringify(change)
+    )
+  }
 })

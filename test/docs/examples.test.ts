@@ -57,14 +57,24 @@ const madeAt = (decode(proofClaims) as { iat: number }).iat
 /** The service at the time of the example, with its defaults. */
 function createService (publicUrl = 'https://api.example') {
   const clock = { now: madeAt + 2 }
-  const key: SigningKey = { kid: '2026-11', pem: PROVIDER_KEY.export({ format: 'pem', type: 'spki' }) as string, algs: ['RS256'] }
+  const key: SigningKey = {
+    kid: '2026-11',
+    pem: PROVIDER_KEY.export({ format: 'pem', type: 'spki' }) as string,
+    algs: ['RS256']
+  }
   const keys = { candidates: () => [key], isTrusted: () => true } as unknown as KeySource
   const tokens = createJwtVerifier({
     clockToleranceSeconds: 5,
     issuers: createIssuerTable([{
       issuer: 'https://tenant.example/',
       keys,
-      rules: { issuer: 'https://tenant.example/', audience: 'https://api.example', algs: ['RS256'], clockToleranceSeconds: 5, bindings: ['jkt'] },
+      rules: {
+        issuer: 'https://tenant.example/',
+        audience: 'https://api.example',
+        algs: ['RS256'],
+        clockToleranceSeconds: 5,
+        bindings: ['jkt']
+      },
       scopeClaims: ['scope'],
       dpopMode: 'ALLOWED',
       introspection: undefined
@@ -89,15 +99,19 @@ function createService (publicUrl = 'https://api.example') {
     now: () => clock.now
   })
   /** The reason of the refusal, or the scopes of the accepted caller. */
-  const send = (change: Partial<typeof recorded> = {}): Promise<string> => new Promise((resolve, reject) => {
-    const { method, target, host, authorization, proof } = { ...recorded, ...change }
-    const rawHeaders = ['Host', host, 'Authorization', authorization, ...proof === '' ? [] : ['DPoP', proof]]
-    guard(arrivedRequest({ method, url: target, headers: { host, authorization }, rawHeaders, socket: {} }), (error, identity) => {
-      if (identity) resolve(identity.token.scopes.join(' '))
-      else if (error instanceof Refusal) resolve(error.reason)
-      else reject(new Error('no decision', { cause: error }))
+  const send = (change: Partial<typeof recorded> = {}): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const { method, target, host, authorization, proof } = { ...recorded, ...change }
+      const rawHeaders = ['Host', host, 'Authorization', authorization, ...proof === '' ? [] : ['DPoP', proof]]
+      guard(
+        arrivedRequest({ method, url: target, headers: { host, authorization }, rawHeaders, socket: {} }),
+        (error, identity) => {
+          if (identity) resolve(identity.token.scopes.join(' '))
+          else if (error instanceof Refusal) resolve(error.reason)
+          else reject(new Error('no decision', { cause: error }))
+        }
+      )
     })
-  })
   return { clock, send }
 }
 
@@ -116,14 +130,17 @@ const ATTEMPTS: Readonly<Record<string, () => Promise<string>>> = {
   },
   'use the recorded proof for another path': () => createService().send({ target: '/api/admin' }),
   'use it with another method': () => createService().send({ method: 'DELETE' }),
-  'use it at another server of the same API': () => createService('https://other.example').send({ host: 'other.example' }),
+  'use it at another server of the same API': () =>
+    createService('https://other.example').send({ host: 'other.example' }),
   'wait six minutes': () => {
     const { clock, send } = createService()
     clock.now += 360
     return send()
   },
   'write a new time into it': () => {
-    const claims = Buffer.from(JSON.stringify({ ...decode(proofClaims) as object, iat: madeAt + 1 })).toString('base64url')
+    const claims = Buffer.from(JSON.stringify({ ...decode(proofClaims) as object, iat: madeAt + 1 })).toString(
+      'base64url'
+    )
     return createService().send({ proof: `${proofHeader}.${claims}.${proofSignature}` })
   }
 }
@@ -146,10 +163,14 @@ t.test('The answer with a nonce challenge is the one that is shown.', async t =>
   const running = await startApp(t, issuer, { DPOP_NONCE: 'required' })
   const client = await createDpopClient()
   const bound = issuer.token({ cnf: { jkt: client.jkt } })
-  const { status, headers } = await call(running, { lines: dpopLines(bound, client.proof({ token: bound, url: `${running.url}/api/private` })) })
+  const { status, headers } = await call(running, {
+    lines: dpopLines(bound, client.proof({ token: bound, url: `${running.url}/api/private` }))
+  })
   const [first, ...lines] = dpopBlocks.filter(({ language }) => language === 'http')[1]!.text.trim().split('\n')
   t.equal(first, `HTTP/1.1 ${status} Unauthorized`)
-  const shown = Object.fromEntries(lines.map(line => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(': ') + 2)]))
+  const shown = Object.fromEntries(
+    lines.map(line => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(': ') + 2)])
+  )
   t.equal(shown['www-authenticate'], headers['www-authenticate'])
   t.equal(shown['dpop-nonce']!.length, headers['dpop-nonce']!.length)
 })
@@ -157,17 +178,24 @@ t.test('The answer with a nonce challenge is the one that is shown.', async t =>
 t.test('More providers are named, and each is marked as run, read or reported.', async t => {
   const rows = readTable(readSection('docs/reference/providers.md', 'More providers'))
   t.strictSame(rows.filter(row => row.length !== 4 || !['run', 'read', 'reported'].includes(row[3]!)), [])
-  for (const name of ['AD FS', 'Cognito', 'Clerk', 'WorkOS', 'WSO2', 'Kubernetes', 'Hasura', 'RFC 8414']) t.equal(rows.filter(([provider]) => provider!.includes(name)).length, 1, name)
+  for (const name of ['AD FS', 'Cognito', 'Clerk', 'WorkOS', 'WSO2', 'Kubernetes', 'Hasura', 'RFC 8414']) {
+    t.equal(rows.filter(([provider]) => provider!.includes(name)).length, 1, name)
+  }
 })
 
 t.test('The token of each provider passes under the settings beside it, and grants the scope.', async t => {
-  const providers = readTable(readFileSync(join(root, 'docs/reference/providers.md'), 'utf8')).map(([name = '']) => /^\[(.+)\]/.exec(name)![1]!)
+  const providers = readTable(readFileSync(join(root, 'docs/reference/providers.md'), 'utf8')).map(([name = '']) =>
+    /^\[(.+)\]/.exec(name)![1]!
+  )
   t.equal(providers.length, 8)
   for (const provider of providers) {
     const section = readSection('docs/reference/providers.md', provider)
     const [, variables = ''] = /```sh\n([\s\S]*?)```/.exec(section) ?? []
     const [, example = '{}'] = /```json\n([\s\S]*?)```/.exec(section) ?? []
-    const { values, ...faults } = collectSettings({ environment: parseCommand(variables).variables, readFile: () => undefined })
+    const { values, ...faults } = collectSettings({
+      environment: parseCommand(variables).variables,
+      readFile: () => undefined
+    })
     const settings = await readSettings(values, faults)
     const rules = rulesOfIssuer(settings.idp.issuers[0]!, settings)
     const { header, claims } = JSON.parse(example) as { header: object, claims: Record<string, unknown> }
@@ -176,7 +204,10 @@ t.test('The token of each provider passes under the settings beside it, and gran
 
     const outcome = (change: object): string => {
       try {
-        const presented = { text: encodeJws(header, { ...claims, exp: 2, ...change }, () => Buffer.from('signature')), now: 1 }
+        const presented = {
+          text: encodeJws(header, { ...claims, exp: 2, ...change }, () => Buffer.from('signature')),
+          now: 1
+        }
         readPresentedToken(presented)
         checkByRules(presented, rules)
         return 'accepted'

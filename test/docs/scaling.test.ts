@@ -29,14 +29,16 @@ const NONCE_RECORD_SECONDS = NONCE_LIFETIME_SECONDS + LATE_RECORD_SECONDS
 
 const number = (value: number): string => value.toLocaleString('en-US')
 const size = (bytes: number): string => bytes < 1e9 ? `${Math.ceil(bytes / 1e6)} MB` : `${(bytes / 1e9).toFixed(1)} GB`
-const traffic = (bits: number): string => bits < 1e9 ? `${(bits / 1e6).toFixed(1)} Mbit/s` : `${(bits / 1e9).toFixed(1)} Gbit/s`
+const traffic = (bits: number): string =>
+  bits < 1e9 ? `${(bits / 1e6).toFixed(1)} Mbit/s` : `${(bits / 1e9).toFixed(1)} Gbit/s`
 /** To the end of the last second in which the proof could pass, and the time for a record that comes late. */
 const lifetime = (window: number): number => window + 1 + LATE_RECORD_SECONDS
 /** With room for the table that is doubled while it grows. */
 const memory = (rate: number, window: number): number => rate * lifetime(window) * recordBytes * 1.5
 
 const sizes = [
-  '| DPoP requests a second | instances, one core each | without a store: memory of each for records | masters of Redis, one core each | memory of Redis in all | traffic with Redis |',
+  '| DPoP requests a second | instances, one core each | without a store: memory of each for records | masters ' +
+  'of Redis, one core each | memory of Redis in all | traffic with Redis |',
   '| --- | --- | --- | --- | --- | --- |',
   ...[1_000, 10_000, 100_000, 1_000_000].map(rate => {
     const cores = (us: number): number => Math.ceil(rate * us / 1e6 / share)
@@ -63,7 +65,7 @@ t.test('The tables are computed from the figures of the page.', async t => {
 
 t.test('Every reason for which the store cannot be used is explained, and no other.', async t => {
   const source = readFileSync(join(root, 'lib/replay/redis/redis-faults.ts'), 'utf8')
-  const union = /export type RedisFault =\n(.*)\n/.exec(source)![1]!
+  const union = /export type RedisFault =\n((?: .*\n)+)/.exec(source)![1]!
   const reasons = [...union.matchAll(/'(\w+)'/g)].map(([, reason]) => `\`${reason}\``)
   const explained = readTable(readSection('docs/reference/store.md', 'Reasons for an outage')).map(([reason]) => reason)
   t.strictSame(explained.sort(), [...reasons, '`connecting`'].sort())

@@ -21,7 +21,17 @@ import { variables as SETTINGS } from '../../lib/settings/specs.ts'
 import holdfast from '../../packages/holdfast/index.ts'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
-import { findDeadLinks, manuals, nameOfSnippet as nameOf, pages, parseCommand, readBlocks, readCodeSpans, readProse, root } from '../helpers/documents.ts'
+import {
+  findDeadLinks,
+  manuals,
+  nameOfSnippet as nameOf,
+  pages,
+  parseCommand,
+  readBlocks,
+  readCodeSpans,
+  readProse,
+  root
+} from '../helpers/documents.ts'
 import type { Block, Command } from '../helpers/documents.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
@@ -33,8 +43,12 @@ import type { Issuer } from '../helpers/issuer.ts'
  */
 const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: string]>> = {
   // Docker is not available: each word is compared.
-  'docker build --build-arg COMMIT=$(git rev-parse HEAD) --tag holdfast .': ['test/deploy/dockerfile.test.ts', 'docker build'],
-  'docker run --name holdfast --detach --restart unless-stopped --stop-timeout 15 --read-only --cap-drop ALL --security-opt no-new-privileges --pids-limit 64 --memory 1g --ulimit nofile=16384 --ulimit core=0 --env-file .env --publish 127.0.0.1:8000:8000 holdfast': ['test/deploy/dockerfile.test.ts', 'docker run'],
+  'docker build --build-arg COMMIT=$(git rev-parse HEAD) --tag holdfast .': [
+    'test/deploy/dockerfile.test.ts',
+    'docker build'
+  ],
+  'docker run --name holdfast --detach --restart unless-stopped --stop-timeout 15 --read-only --cap-drop ALL --security-opt no-new-privileges --pids-limit 64 --memory 1g --ulimit nofile=16384 --ulimit core=0 --env-file .env --publish 127.0.0.1:8000:8000 holdfast':
+    ['test/deploy/dockerfile.test.ts', 'docker run'],
   // cit is ci, then test.
   'npm ci': ['.ci/run', 'npm cit'],
   'npm cit': ['.ci/run', 'npm cit'],
@@ -44,33 +58,57 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   'npm run dev': ['test/system/first-hour.test.ts', "'npm run dev'"],
   'npm test': ['test/system/first-hour.test.ts', 'npm test'],
   'npx tap test/own/drafts.test.ts': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/start.md'"],
-  'git rm routes/api/admin.ts routes/api/profile.ts routes/api/protected.ts routes/api/users.ts': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
+  'git rm routes/api/admin.ts routes/api/profile.ts routes/api/protected.ts routes/api/users.ts': [
+    'test/system/first-hour.test.ts',
+    "walk(t, 'docs/guide/your-own.md'"
+  ],
   'git commit -m Remove sample routes': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
   'git remote rename origin holdfast': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
   'git fetch holdfast': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
   'git merge holdfast/main': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
   'git rm routes/api/users.ts': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
   'git commit --no-edit': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
-  'npm run dev -- --issuers 2': ['test/programs/dev.test.ts', "start(directory, ['dev/serve/run.ts', '--issuers', '2']"],
+  'npm run dev -- --issuers 2': [
+    'test/programs/dev.test.ts',
+    "start(directory, ['dev/serve/run.ts', '--issuers', '2']"
+  ],
   'npm run package': ['test/system/package.test.ts', 'linesOf('],
   'npm i ../holdfast/holdfast-0.1.0.tgz fastify': ['test/system/package.test.ts', "linesOf('docs/guide/plugin.md')"],
-  'npx -p ./holdfast-cli-0.1.0.tgz holdfast start': ['test/system/package.test.ts', "linesOf('packages/holdfast-cli/README.md')"],
-  'npx -p ./holdfast-cli-0.1.0.tgz holdfast gate --upstream http://127.0.0.1:3000': ['test/system/package.test.ts', "linesOf('docs/guide/gate.md')"],
+  'npx -p ./holdfast-cli-0.1.0.tgz holdfast start': [
+    'test/system/package.test.ts',
+    "linesOf('packages/holdfast-cli/README.md')"
+  ],
+  'npx -p ./holdfast-cli-0.1.0.tgz holdfast gate --upstream http://127.0.0.1:3000': [
+    'test/system/package.test.ts',
+    "linesOf('docs/guide/gate.md')"
+  ],
   // What the release makes of these lines.
   'npm i holdfast fastify': ['test/system/package.test.ts', "linesOf('docs/guide/plugin.md')"],
   'npx holdfast-cli start': ['test/system/package.test.ts', "linesOf('packages/holdfast-cli/README.md')"],
-  'npx holdfast-cli gate --upstream http://127.0.0.1:3000': ['test/system/package.test.ts', "linesOf('docs/guide/gate.md')"],
+  'npx holdfast-cli gate --upstream http://127.0.0.1:3000': [
+    'test/system/package.test.ts',
+    "linesOf('docs/guide/gate.md')"
+  ],
   'npm run dev -- --gate': ['test/programs/dev.test.ts', "start(directory, ['dev/serve/run.ts', '--gate']"],
   // The part of docs/guide/gate.md that leads to a guarded application.
   'python3 app.py': ['test/system/guarded-application.test.ts', 'here(startApplication)'],
-  'npm run gate -- --upstream http://127.0.0.1:3000 --port 8100': ['test/system/guarded-application.test.ts', 'here(startGate)'],
+  'npm run gate -- --upstream http://127.0.0.1:3000 --port 8100': [
+    'test/system/guarded-application.test.ts',
+    'here(startGate)'
+  ],
   'npm run gate -- --explain GET /orders/7': ['test/system/guarded-application.test.ts', 'here(explain)'],
-  'npm run gate -- --explain POST /mcp --mcp tools/call delete_order': ['test/cli/gate.test.ts', "explain('POST', '/mcp', '--mcp', 'tools/call', 'delete_order')"],
+  'npm run gate -- --explain POST /mcp --mcp tools/call delete_order': [
+    'test/cli/gate.test.ts',
+    "explain('POST', '/mcp', '--mcp', 'tools/call', 'delete_order')"
+  ],
   'npm run gate -- --port 8100': ['test/system/guarded-application.test.ts', 'here(startAgain)'],
   'npm start': ['test/start.test.ts', "run('npm', ['start']"]
 }
 
-/** Blocks in the language of other programs, by page and first line. They are parsed if they are YAML, and no more: the programs are not available. */
+/**
+ * Blocks in the language of other programs, by page and first line. They are parsed if they are YAML, and no more: the
+ * programs are not available.
+ */
 const OF_OTHER_PROGRAMS: Readonly<Record<string, string>> = {
   'docs/reference/behind-a-proxy.md www.example.com {': 'Caddy',
   'docs/reference/behind-a-proxy.md http:': 'Traefik',
@@ -78,11 +116,23 @@ const OF_OTHER_PROGRAMS: Readonly<Record<string, string>> = {
   'docs/reference/behind-a-proxy.md apiVersion: networking.k8s.io/v1': 'Kubernetes'
 }
 
-/** The application of docs/guide/gate.md, which test/system/guarded-application.test.ts runs, and two lines of docs/reference/fapi.md, which nothing runs. */
+/**
+ * The application of docs/guide/gate.md, which test/system/guarded-application.test.ts runs, and two lines of
+ * docs/reference/fapi.md, which nothing runs.
+ */
 const OF_OTHER_LANGUAGES = ['python', 'js']
 
 /** Variables that are no settings of the service: those of the tools and of Node. */
-const OTHER_VARIABLES = new Set(['CONFIG_FILE', 'CALL_CLIENT_SECRET', 'DEV_CLIENT_ID', 'DEV_CLIENT_SECRET', 'DEV_REDIRECT_URIS', 'NODE_EXTRA_CA_CERTS', 'NODE_TLS_REJECT_UNAUTHORIZED', 'UV_THREADPOOL_SIZE'])
+const OTHER_VARIABLES = new Set([
+  'CONFIG_FILE',
+  'CALL_CLIENT_SECRET',
+  'DEV_CLIENT_ID',
+  'DEV_CLIENT_SECRET',
+  'DEV_REDIRECT_URIS',
+  'NODE_EXTRA_CA_CERTS',
+  'NODE_TLS_REJECT_UNAUTHORIZED',
+  'UV_THREADPOOL_SIZE'
+])
 
 const blocks = manuals.flatMap(readBlocks)
 const scripts = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).scripts as Record<string, string>
@@ -90,24 +140,48 @@ const isOurs = (block: Block): boolean => !(`${block.file} ${block.text.split('\
 const withLanguage = (...languages: string[]): Block[] => blocks.filter(({ language }) => languages.includes(language))
 
 /** What a shell would do, line by line, without the remarks at their ends. */
-const shellLines = withLanguage('sh').flatMap(({ place, text }) => text.replaceAll('\\\n', ' ').split('\n').filter(line => line.trim() !== '' && !line.startsWith('#')).map(line => {
-  const [code = '', remark = ''] = line.split(/\s+# /, 2)
-  return { place: `${place} ${code}`, remark, commands: code.split('&&').map(parseCommand) }
-}))
+const shellLines = withLanguage('sh').flatMap(({ place, text }) =>
+  text.replaceAll('\\\n', ' ').split('\n').filter(line => line.trim() !== '' && !line.startsWith('#')).map(line => {
+    const [code = '', remark = ''] = line.split(/\s+# /, 2)
+    return { place: `${place} ${code}`, remark, commands: code.split('&&').map(parseCommand) }
+  })
+)
 
 async function expectSettings (t: Test, { variables }: Command, place: string): Promise<void> {
   const names = [...SETTINGS.keys()]
-  t.strictSame(Object.keys(variables).filter(name => !names.includes(name) && !OTHER_VARIABLES.has(name) && !name.startsWith('OTEL_')), [], `${place}: every variable is known`)
-  const { values, ...faults } = collectSettings({ environment: { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret', ...variables, CONFIG_FILE: '' }, readFile: () => undefined })
+  t.strictSame(
+    Object.keys(variables).filter(name =>
+      !names.includes(name) && !OTHER_VARIABLES.has(name) && !name.startsWith('OTEL_')
+    ),
+    [],
+    `${place}: every variable is known`
+  )
+  const { values, ...faults } = collectSettings({
+    environment: {
+      IDP_DOMAIN: 'tenant.example',
+      IDP_AUDIENCE: 'https://api.example',
+      IDP_CLIENT_ID: 'api',
+      IDP_CLIENT_SECRET: 'secret',
+      ...variables,
+      CONFIG_FILE: ''
+    },
+    readFile: () => undefined
+  })
   await t.resolves(readSettings(values, faults), `${place}: the settings are accepted`)
 }
 
 t.test('Every fenced block is of a kind that is tested.', async t => {
   const known = ['ts', 'sh', 'yaml', 'json', 'nginx', 'http', 'mermaid', 'text', '', ...OF_OTHER_LANGUAGES]
   for (const { place, language } of blocks.filter(isOurs)) t.ok(known.includes(language), place)
-  for (const key of Object.keys(OF_OTHER_PROGRAMS)) t.ok(blocks.some(({ file, text }) => `${file} ${text.split('\n', 1)[0]}` === key), `${key} is still there`)
-  for (const { place, text } of withLanguage('http').filter(({ file }) => file !== 'docs/guide/dpop.md')) t.fail(`${place}: ${text.split('\n', 1)[0]} is not looked at by examples.test.ts`)
-  for (const { place, text } of withLanguage('text')) t.notMatch(text, /^(?:\$ |npm |node )/m, `${place}: a command is marked as sh`)
+  for (const key of Object.keys(OF_OTHER_PROGRAMS)) {
+    t.ok(blocks.some(({ file, text }) => `${file} ${text.split('\n', 1)[0]}` === key), `${key} is still there`)
+  }
+  for (const { place, text } of withLanguage('http').filter(({ file }) => file !== 'docs/guide/dpop.md')) {
+    t.fail(`${place}: ${text.split('\n', 1)[0]} is not looked at by examples.test.ts`)
+  }
+  for (const { place, text } of withLanguage('text')) {
+    t.notMatch(text, /^(?:\$ |npm |node )/m, `${place}: a command is marked as sh`)
+  }
 })
 
 t.test('Every relative link leads to an existing file and heading.', async t => {
@@ -115,7 +189,8 @@ t.test('Every relative link leads to an existing file and heading.', async t => 
 })
 
 t.test('Every heading is between blank lines.', async t => {
-  const crowded = (text: string): string[] => [...text.matchAll(/[^\n]\n#{1,6} .*|^#{1,6} .*\n[^\n].*/gm)].map(([lines]) => lines)
+  const crowded = (text: string): string[] =>
+    [...text.matchAll(/[^\n]\n#{1,6} .*|^#{1,6} .*\n[^\n].*/gm)].map(([lines]) => lines)
   for (const page of pages) t.strictSame(crowded(readProse(page)), [], page)
   t.strictSame(crowded('a\n\n# B\n\nc\n# D\n\ne\n'), ['c\n# D'], 'one that does not is found')
 })
@@ -126,7 +201,11 @@ t.test('Every named npm script and test file exists.', async t => {
     const named = [...text.matchAll(/\bnpm (?:run ([\w:-]+)|(start|test)\b)/g)].map(([, run, own]) => run ?? own!)
     t.strictSame(named.filter(name => !(name in scripts)), [], `${page}: scripts`)
     const files = [...text.matchAll(/\bnpx tap [^`\n]*?(test\/\S+\.ts)/g)].map(([, file]) => file!)
-    t.strictSame(files.filter(file => !file.startsWith('test/own/') && !existsSync(join(root, file))), [], `${page}: tests`)
+    t.strictSame(
+      files.filter(file => !file.startsWith('test/own/') && !existsSync(join(root, file))),
+      [],
+      `${page}: tests`
+    )
   }
 })
 
@@ -138,7 +217,9 @@ t.test('Every shown value of a setting is accepted.', async t => {
   const lists = withLanguage('sh', '').filter(isOurs).filter(({ text }) => parseCommand(text).words.length === 0)
   for (const { place, text } of lists) await expectSettings(t, parseCommand(text), place)
   for (const { place, commands } of shellLines) for (const command of commands) await expectSettings(t, command, place)
-  for (const { place } of withLanguage('').filter(isOurs).filter(block => !lists.includes(block))) t.fail(`${place}: neither settings nor of another program; mark output as text`)
+  for (const { place } of withLanguage('').filter(isOurs).filter(block => !lists.includes(block))) {
+    t.fail(`${place}: neither settings nor of another program; mark output as text`)
+  }
 })
 
 t.test('Every shown configuration file is accepted, and other YAML and JSON is valid.', async t => {
@@ -146,36 +227,60 @@ t.test('Every shown configuration file is accepted, and other YAML and JSON is v
     const content = t.doesNotThrow(() => parseYaml(text), place) && parseYaml(text) as Record<string, unknown>
     if (!content) continue
     if (text.startsWith('# config.yaml') || ['idp', 'dpop', 'server'].some(section => section in content)) {
-      const { values, ...faults } = collectSettings({ environment: {}, readFile: path => path === 'config.yaml' ? text : undefined })
+      const { values, ...faults } = collectSettings({
+        environment: {},
+        readFile: path => path === 'config.yaml' ? text : undefined
+      })
       await t.resolves(readSettings(values, faults), `${place}: the configuration is accepted`)
     }
     if (typeof content.reason === 'string') t.ok(content.reason in REFUSALS, `${place}: ${content.reason} is a reason`)
   }
-  for (const block of withLanguage('yaml').filter(isOurs)) t.match(block.text, /^# config\.yaml\n/, `${block.place}: a configuration says so in its first line`)
+  for (const block of withLanguage('yaml').filter(isOurs)) {
+    t.match(block.text, /^# config\.yaml\n/, `${block.place}: a configuration says so in its first line`)
+  }
 })
 
 t.test('Every piece of nginx configuration is in a file of deploy/nginx.', async t => {
-  const files = readdirSync(join(root, 'deploy/nginx'), { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.conf'))
+  const files = readdirSync(join(root, 'deploy/nginx'), { recursive: true, encoding: 'utf8' }).filter(name =>
+    name.endsWith('.conf')
+  )
   const configurations = files.map(name => readFileSync(join(root, 'deploy/nginx', name), 'utf8'))
-  for (const { place, text } of withLanguage('nginx')) t.ok(configurations.some(configuration => configuration.includes(text)), place)
+  for (const { place, text } of withLanguage('nginx')) {
+    t.ok(configurations.some(configuration => configuration.includes(text)), place)
+  }
 })
 
 /** Runs a snippet as the module that it is, with some of its text replaced. */
-async function load<Module> (t: Test, { text }: Block, replacements: Readonly<Record<string, string>> = {}): Promise<Module> {
+async function load<Module> (
+  t: Test,
+  { text }: Block,
+  replacements: Readonly<Record<string, string>> = {}
+): Promise<Module> {
   let code = text
   for (const [from, to] of Object.entries(replacements)) {
     if (!code.includes(from)) throw new Error(`the snippet no longer holds ${from}`)
     code = code.replaceAll(from, to)
   }
   const compilerOptions = { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2023, verbatimModuleSyntax: true }
-  const { outputText } = ts.transpileModule(code.replaceAll("'./", `'${pathToFileURL(root)}/`).replaceAll("'holdfast'", `'${pathToFileURL(join(root, 'packages/holdfast/index.ts'))}'`), { compilerOptions })
+  const { outputText } = ts.transpileModule(
+    code.replaceAll("'./", `'${pathToFileURL(root)}/`).replaceAll(
+      "'holdfast'",
+      `'${pathToFileURL(join(root, 'packages/holdfast/index.ts'))}'`
+    ),
+    { compilerOptions }
+  )
   return await import(pathToFileURL(join(t.testdir({ 'snippet.mjs': outputText }), 'snippet.mjs')).href) as Module
 }
 
-const routeSnippets = withLanguage('ts').filter(block => nameOf(block).startsWith('routes/') && block.file !== 'docs/reference/requirements.md')
+const routeSnippets = withLanguage('ts').filter(block =>
+  nameOf(block).startsWith('routes/') && block.file !== 'docs/reference/requirements.md'
+)
 // A test that is shown is run by test/system/first-hour.test.ts, in the clone that it is written for.
-const ownSnippets = withLanguage('ts').filter(block => !routeSnippets.includes(block) && !nameOf(block).startsWith('test/own/'))
-const loadRoute = async (t: Test, block: Block): Promise<FastifyPluginAsync> => (await load<{ default: FastifyPluginAsync }>(t, block)).default
+const ownSnippets = withLanguage('ts').filter(block =>
+  !routeSnippets.includes(block) && !nameOf(block).startsWith('test/own/')
+)
+const loadRoute = async (t: Test, block: Block): Promise<FastifyPluginAsync> =>
+  (await load<{ default: FastifyPluginAsync }>(t, block)).default
 
 t.test('Every shown route answers with its scope, and refuses without.', async t => {
   for (const block of routeSnippets) {
@@ -185,13 +290,26 @@ t.test('Every shown route answers with its scope, and refuses without.', async t
       t.equal(nameOf(block), `routes${path}.ts`, 'the file is named for the path')
       const issuer = await startIssuer(t)
       const route = await loadRoute(t, block)
-      const running = await startApp(t, issuer, {}, app => { app.register(route, { prefix: '/api' }) })
+      const running = await startApp(t, issuer, {}, app => {
+        app.register(route, { prefix: '/api' })
+      })
       const client = await createDpopClient()
       const bound = issuer.token({ scope, cnf: { jkt: client.jkt } })
 
       t.equal((await call(running, { path, lines: bearerLines(issuer.token({ scope })) })).status, 200)
-      t.equal((await call(running, { path, lines: dpopLines(bound, client.proof({ token: bound, url: running.url + path })) })).status, 200)
-      expectRefusal(t, await call(running, { path, lines: bearerLines(issuer.token({ scope: `${scope}:else` })) }), 'scope_missing', 'Bearer')
+      t.equal(
+        (await call(running, {
+          path,
+          lines: dpopLines(bound, client.proof({ token: bound, url: running.url + path }))
+        })).status,
+        200
+      )
+      expectRefusal(
+        t,
+        await call(running, { path, lines: bearerLines(issuer.token({ scope: `${scope}:else` })) }),
+        'scope_missing',
+        'Bearer'
+      )
       expectRefusal(t, await call(running, { path, lines: bearerLines(bound) }), 'token_bound', 'Bearer')
       expectRefusal(t, await call(running, { path }), 'credentials_missing')
     })
@@ -202,7 +320,9 @@ t.test('Every shown route answers with its scope, and refuses without.', async t
 async function startRoute (t: Test, block: Block) {
   const issuer = await startIssuer(t)
   const route = await loadRoute(t, block)
-  const { app } = await startApp(t, issuer, {}, app => { app.register(route, { prefix: '/api' }) })
+  const { app } = await startApp(t, issuer, {}, app => {
+    app.register(route, { prefix: '/api' })
+  })
   return (method: 'GET' | 'POST', url: string, claims?: Record<string, unknown>) =>
     app.inject({ method, url, headers: claims && { authorization: `Bearer ${issuer.token(claims)}` } })
 }
@@ -213,16 +333,25 @@ const RUNS: Readonly<Record<string, (t: Test, block: Block) => Promise<void>>> =
     const ask = await startRoute(t, block)
     const met = { scope: 'pay', tenant: 'blue', acr: 'urn:example:mfa', auth_time: Math.floor(Date.now() / 1000) }
     t.equal((await ask('POST', '/api/payments', met)).statusCode, 200)
-    for (const lack of [{ scope: '' }, { tenant: 'red' }]) t.equal((await ask('POST', '/api/payments', { ...met, ...lack })).statusCode, 403)
+    for (const lack of [{ scope: '' }, { tenant: 'red' }]) {
+      t.equal((await ask('POST', '/api/payments', { ...met, ...lack })).statusCode, 403)
+    }
     t.equal((await ask('POST', '/api/payments', { ...met, auth_time: 1 })).statusCode, 401)
     const { headers } = await ask('POST', '/api/payments', { ...met, acr: '0' })
-    t.ok(withLanguage('text').some(({ file, text }) => file === block.file && text === `WWW-Authenticate: ${headers['www-authenticate']}\n`), 'the challenge that is shown')
+    t.ok(
+      withLanguage('text').some(({ file, text }) =>
+        file === block.file && text === `WWW-Authenticate: ${headers['www-authenticate']}\n`
+      ),
+      'the challenge that is shown'
+    )
   },
   async 'routes/api/cellar.ts' (t, block) {
     const ask = await startRoute(t, block)
     const met = { tenant: 'blue', plan: 'silver', age: 18 }
     t.equal((await ask('GET', '/api/cellar', met)).statusCode, 200)
-    for (const lack of [{ tenant: 'red' }, { plan: 'tin' }, { age: 17 }]) t.equal((await ask('GET', '/api/cellar', { ...met, ...lack })).statusCode, 403)
+    for (const lack of [{ tenant: 'red' }, { plan: 'tin' }, { age: 17 }]) {
+      t.equal((await ask('GET', '/api/cellar', { ...met, ...lack })).statusCode, 403)
+    }
   },
   async 'routes/api/greeting.ts' (t, block) {
     const ask = await startRoute(t, block)
@@ -243,7 +372,9 @@ const RUNS: Readonly<Record<string, (t: Test, block: Block) => Promise<void>>> =
   },
   async 'server.ts' (t, block) {
     const issuer = await startIssuer(t)
-    const { app } = await load<{ app: FastifyInstance }>(t, block, { "domain: 'tenant.example'": `issuer: '${issuer.url}'` })
+    const { app } = await load<{ app: FastifyInstance }>(t, block, {
+      "domain: 'tenant.example'": `issuer: '${issuer.url}'`
+    })
     t.teardown(() => app.close())
     const client = await createDpopClient()
     const token = (claims: object): string => issuer.token({ aud: 'https://api.example', ...claims })
@@ -253,19 +384,31 @@ const RUNS: Readonly<Record<string, (t: Test, block: Block) => Promise<void>>> =
     }
     const bound = token({ scope: 'read:orders', cnf: { jkt: client.jkt } })
     t.hasStrict(await get({ authorization: `Bearer ${token({ scope: 'read:orders' })}` }), [200, { of: 'user-1' }])
-    t.hasStrict(await get({ authorization: `DPoP ${bound}`, dpop: client.proof({ token: bound, url: 'https://api.example/orders' }) }), [200, { of: 'user-1' }])
+    t.hasStrict(
+      await get({
+        authorization: `DPoP ${bound}`,
+        dpop: client.proof({ token: bound, url: 'https://api.example/orders' })
+      }),
+      [200, { of: 'user-1' }]
+    )
     t.match(await get({ authorization: `Bearer ${token({ scope: 'read' })}` }), [403, /insufficient_scope/])
     t.match(await get({ authorization: `Bearer ${bound}` }), [401, /invalid_token/])
     t.match(await get({}), [401, /^Bearer scope="read:orders", DPoP scope="read:orders", algs=/])
   },
   async 'tenants.ts' (t, block) {
     const issuer = await startIssuer(t)
-    const { app } = await load<{ app: FastifyInstance }>(t, block, { "[['https://tenant.example/', { issuer: 'https://tenant.example/'": `[['${issuer.url}', { issuer: '${issuer.url}'` })
+    const { app } = await load<{ app: FastifyInstance }>(t, block, {
+      "[['https://tenant.example/', { issuer: 'https://tenant.example/'": `[['${issuer.url}', { issuer: '${issuer.url}'`
+    })
     t.teardown(() => app.close())
     app.get('/', { onRequest: app.authenticate() }, ({ auth }) => auth?.issuer)
     const get = (token: string) => app.inject({ url: '/', headers: { authorization: `Bearer ${token}` } })
     t.equal((await get(issuer.token({ aud: 'https://api.example' }))).body, issuer.url)
-    t.match((await get(issuer.token({ aud: 'https://api.example', iss: 'https://other.example/' }))).headers['www-authenticate'], /issued by another issuer/)
+    t.match(
+      (await get(issuer.token({ aud: 'https://api.example', iss: 'https://other.example/' })))
+        .headers['www-authenticate'],
+      /issued by another issuer/
+    )
   },
   async 'scopes.ts' (t, block) {
     const { addRoutes } = await load<{ addRoutes: (app: FastifyInstance) => void }>(t, block)
@@ -273,10 +416,18 @@ const RUNS: Readonly<Record<string, (t: Test, block: Block) => Promise<void>>> =
     t.teardown(() => app.close())
     await app.register(holdfast, { idp: { domain: 'tenant.example', audience: 'https://api.example' } })
     addRoutes(app)
-    t.strictSame(await Promise.all(['/status', '/me', '/admin'].map(async url => (await app.inject(url)).statusCode)), [200, 401, 401])
+    t.strictSame(await Promise.all(['/status', '/me', '/admin'].map(async url => (await app.inject(url)).statusCode)), [
+      200,
+      401,
+      401
+    ])
   },
   async 'dev.ts' (t, block) {
-    const { app, command } = await load<{ app: FastifyInstance, command: string }>(t, block, { "'holdfast/testing'": `'${pathToFileURL(join(root, 'packages/holdfast/testing.ts'))}'`, 'port: 3000': 'port: 0', 'console.log(command)': '' })
+    const { app, command } = await load<{ app: FastifyInstance, command: string }>(t, block, {
+      "'holdfast/testing'": `'${pathToFileURL(join(root, 'packages/holdfast/testing.ts'))}'`,
+      'port: 3000': 'port: 0',
+      'console.log(command)': ''
+    })
     t.teardown(() => app.close())
     const [, authorization, url] = /^curl -H 'Authorization: (Bearer \S+)' (\S+)$/.exec(command)!
     t.strictSame(await (await fetch(url!, { headers: { authorization: authorization! } })).json(), { of: 'ann' })
@@ -294,13 +445,25 @@ const RUNS: Readonly<Record<string, (t: Test, block: Block) => Promise<void>>> =
     t.match(answer.headers['www-authenticate'], /^Bearer/)
   },
   async 'orders.test.ts' (t, { file }) {
-    t.match(readFileSync(join(root, 'test/system/consumers.test.ts'), 'utf8'), containing(file), 'a consumer of the package runs it as it is printed')
+    t.match(
+      readFileSync(join(root, 'test/system/consumers.test.ts'), 'utf8'),
+      containing(file),
+      'a consumer of the package runs it as it is printed'
+    )
   },
   async 'issuers.test.ts' (t, { file }) {
-    t.match(readFileSync(join(root, 'test/system/consumers.test.ts'), 'utf8'), containing(file), 'a consumer of the package runs it as it is printed')
+    t.match(
+      readFileSync(join(root, 'test/system/consumers.test.ts'), 'utf8'),
+      containing(file),
+      'a consumer of the package runs it as it is printed'
+    )
   },
   async 'revocation.test.ts' (t, { file }) {
-    t.match(readFileSync(join(root, 'test/system/consumers.test.ts'), 'utf8'), containing(file), 'a consumer of the package runs it as it is printed')
+    t.match(
+      readFileSync(join(root, 'test/system/consumers.test.ts'), 'utf8'),
+      containing(file),
+      'a consumer of the package runs it as it is printed'
+    )
   },
   async 'claims.ts' (t, block) {
     const { teamOf } = await load<{ teamOf: (request: object) => string }>(t, block)
@@ -320,24 +483,38 @@ t.test('Every command is run, here or by the test that is named.', async t => {
       const line = words.join(' ')
       if (line === '' || line.startsWith('npm run call -- ')) continue
       const [file = '', evidence = ''] = RUN_ELSEWHERE[line] ?? []
-      t.ok(file !== '' && readFileSync(join(root, file), 'utf8').includes(evidence), `${place}: ${file || 'no test'} runs it`)
+      t.ok(
+        file !== '' && readFileSync(join(root, file), 'utf8').includes(evidence),
+        `${place}: ${file || 'no test'} runs it`
+      )
     }
   }
 })
 
 const audience = 'https://holdfast.example/api'
 
-/** Does with a request what deploy/nginx/prefix.conf does, on a port of loopback. nginx itself is in test/system/nginx.test.ts. */
+/**
+ * Does with a request what deploy/nginx/prefix.conf does, on a port of loopback. nginx itself is in
+ * test/system/nginx.test.ts.
+ */
 async function startPrefixProxy (t: Test, target: string): Promise<string> {
   const server = createServer((incoming, outgoing) => {
-    const headers = { ...incoming.headers, 'x-forwarded-host': incoming.headers.host, 'x-forwarded-proto': 'http', 'x-forwarded-prefix': '/svc' }
+    const headers = {
+      ...incoming.headers,
+      'x-forwarded-host': incoming.headers.host,
+      'x-forwarded-proto': 'http',
+      'x-forwarded-prefix': '/svc'
+    }
     request(target + incoming.url!.slice('/svc'.length), { headers, agent: false }, answer => {
       outgoing.writeHead(answer.statusCode!, answer.headers)
       answer.pipe(outgoing)
     }).end()
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => { server.closeAllConnections(); server.close() })
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
   return `http://localhost:${(server.address() as AddressInfo).port}/svc`
 }
 
@@ -346,10 +523,17 @@ t.test('Every shown call ends as its remark says.', async t => {
   t.teardown(() => provider.close())
   const drafts = await loadRoute(t, routeSnippets.find(block => nameOf(block) === 'routes/api/drafts.ts')!)
   const settings = { IDP_AUDIENCE: audience, TRUST_PROXY: 'loopback', LOG_LEVEL: 'silent' }
-  const { url } = await startApp(t, { url: provider.issuer } as Issuer, settings, app => { app.register(drafts, { prefix: '/api' }) })
+  const { url } = await startApp(t, { url: provider.issuer } as Issuer, settings, app => {
+    app.register(drafts, { prefix: '/api' })
+  })
   const tenant = { ...provider, pid: process.pid, url, settings: { IDP_ISSUER: provider.issuer, ...settings } }
   // Addresses and clients that a reader fills in are replaced by those of the test.
-  const own: Record<string, string> = { '--url': await startPrefixProxy(t, url), '--issuer': provider.issuer, '--audience': audience, '--client-id': provider.clientId }
+  const own: Record<string, string> = {
+    '--url': await startPrefixProxy(t, url),
+    '--issuer': provider.issuer,
+    '--audience': audience,
+    '--client-id': provider.clientId
+  }
 
   for (const { place, remark, commands } of shellLines) {
     const { words, variables } = commands[0]!
@@ -358,9 +542,24 @@ t.test('Every shown call ends as its remark says.', async t => {
     const argv = words.slice(4).map((word, at, all) => own[all[at - 1]!] ?? word)
     const env = 'CALL_CLIENT_SECRET' in variables ? { CALL_CLIENT_SECRET: provider.clientSecret } : {}
     let text = ''
-    const code = await runCall(argv, { env, out: { write: part => { text += part }, isTTY: false }, tenants: [tenant] })
+    const code = await runCall(argv, {
+      env,
+      out: {
+        write: part => {
+          text += part
+        },
+        isTTY: false
+      },
+      tenants: [tenant]
+    })
     const [, status, reason] = /^(\d{3}): (\w+)/.exec(remark) ?? []
     if (status === undefined) t.equal(code, 0, code === 0 ? place : `${place}\n${text}`)
-    else t.match({ code, text }, { code: 1, text: new RegExp(`\n  ${status} [\\s\\S]*Why: ${reason}\n`) }, `${place}: ${remark}`)
+    else {
+      t.match(
+        { code, text },
+        { code: 1, text: new RegExp(`\n  ${status} [\\s\\S]*Why: ${reason}\n`) },
+        `${place}: ${remark}`
+      )
+    }
   }
 })

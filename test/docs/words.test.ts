@@ -5,12 +5,15 @@ import { root } from '../helpers/documents.ts'
 
 /** What is read: words outside code blocks. A mark without a letter or digit, such as the bars of a table, is none. */
 function wordsIn (text: string): number {
-  return text.replace(/^[ \t]*(```|~~~)[^]*?^[ \t]*\1.*$/gm, '').split(/\s+/).filter(word => /[\p{L}\p{N}]/u.test(word)).length
+  return text.replace(/^[ \t]*(```|~~~)[^]*?^[ \t]*\1.*$/gm, '').split(/\s+/).filter(word => /[\p{L}\p{N}]/u.test(word))
+    .length
 }
 
 const wordsOf = (path: string): number => wordsIn(readFileSync(join(root, path), 'utf8'))
 const sum = (paths: readonly string[]): number => paths.map(wordsOf).reduce((a, b) => a + b, 0)
-const pages = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.md')).map(name => `docs/${name}`)
+const pages = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }).filter(name =>
+  name.endsWith('.md')
+).map(name => `docs/${name}`)
 
 t.test('Words are counted outside code blocks', async t => {
   t.equal(wordsIn('Two words | -\n```sh\nnone of these\n```\n  ```ts\n  nor these\n  ```\nthree'), 3)

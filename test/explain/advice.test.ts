@@ -17,9 +17,13 @@ function section (reason: RefusalReason): string {
   const { status, error, description } = REFUSALS[reason]
   const { cause, cure } = ADVICE[reason]
   return [
-    `### ${reason}`, '',
-    `**${status}**${error ? ` \`${error}\`` : ''}: "${description}"`, '',
-    `- ${cause}`, `- → ${cure}`, ''
+    `### ${reason}`,
+    '',
+    `**${status}**${error ? ` \`${error}\`` : ''}: "${description}"`,
+    '',
+    `- ${cause}`,
+    `- → ${cure}`,
+    ''
   ].join('\n')
 }
 
@@ -46,14 +50,20 @@ t.test('Every reason has its advice, in whole sentences', async t => {
 })
 
 t.test('Every setting and page that the advice names exists', async t => {
-  const names = [...`${page} ${JSON.stringify(ADVICE)}`.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=\w+)?`/g)].map(([, name]) => name)
+  const names = [...`${page} ${JSON.stringify(ADVICE)}`.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=\w+)?`/g)].map(([, name]) =>
+    name
+  )
   t.ok(names.length > 20)
   t.strictSame(names.filter(name => !variables.has(name!)), [])
   for (const [, file] of page.matchAll(/docs\/([\w/-]+\.md)/g)) t.ok(readFileSync(join(root, 'docs', file!)), file!)
 })
 
 t.test('The reference has the faults of provider and store, as the code has them', async t => {
-  const rowsOf = (faults: typeof PROVIDER_FAULTS | typeof STORE_FAULTS): string[][] => Object.entries(faults).map(([word, { meaning, cure }]) => [`\`${word}\``, meaning, cure])
-  t.strictSame(readTable(readSection('docs/reference/monitoring.md', 'Signing keys').split('### Failures\n')[1]!), rowsOf(PROVIDER_FAULTS))
+  const rowsOf = (faults: typeof PROVIDER_FAULTS | typeof STORE_FAULTS): string[][] =>
+    Object.entries(faults).map(([word, { meaning, cure }]) => [`\`${word}\``, meaning, cure])
+  t.strictSame(
+    readTable(readSection('docs/reference/monitoring.md', 'Signing keys').split('### Failures\n')[1]!),
+    rowsOf(PROVIDER_FAULTS)
+  )
   t.strictSame(readTable(readSection('docs/reference/store.md', 'Reasons for an outage')), rowsOf(STORE_FAULTS))
 })

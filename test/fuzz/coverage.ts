@@ -7,8 +7,8 @@ export interface Run {
   /** Blocks, each with how often it was entered: never, 1, 2, 3 to 4, 5 to 8 and so on. */
   readonly blocks: readonly string[]
   /**
-   * How often each function was entered, and how often the busiest of its blocks, all together: a measure of work that does not
-   * depend on the machine. Other blocks do not count: V8 leaves some out, for one input and not for the next.
+   * How often each function was entered, and how often the busiest of its blocks, all together: a measure of work that
+   * does not depend on the machine. Other blocks do not count: V8 leaves some out, for one input and not for the next.
    */
   readonly operations: number
 }
@@ -18,7 +18,10 @@ export interface Meter {
   close (): Promise<void>
 }
 
-/** Counts with V8's precise coverage what runs in files whose URL holds `part`. Work inside of V8, such as of a regular expression, is not seen. */
+/**
+ * Counts with V8's precise coverage what runs in files whose URL holds `part`. Work inside of V8, such as of a regular
+ * expression, is not seen.
+ */
 export async function openMeter (part: string): Promise<Meter> {
   // V8 does not count the calls of what either of its optimizing compilers has inlined.
   for (const compiler of ['opt', 'maglev']) setFlagsFromString(`--no-${compiler}`)
@@ -43,7 +46,8 @@ export async function openMeter (part: string): Promise<Meter> {
         for (const { ranges } of functions) {
           operations += ranges[0]!.count + Math.max(...ranges.map(({ count }) => count))
           for (const { startOffset, endOffset, count } of ranges) {
-            // V8 reports a block only if its count differs from that of the block around it, so blocks that were not entered matter too.
+            // V8 reports a block only if its count differs from that of the block around it, so blocks that were not
+            // entered matter too.
             blocks.push(`${scriptId}:${startOffset}:${endOffset}:${count === 0 ? 'not' : Math.ceil(Math.log2(count))}`)
           }
         }

@@ -7,7 +7,10 @@ import { createRandom } from './random.ts'
 
 const SEED = 9449
 const REQUESTS = 1500
-/** A case of the seed that each row explains, on every version of Node: from Node 25 on, the other side decodes base64url by Node itself. Written anew with `npx tap --snapshot test/fuzz/differential.test.ts`. */
+/**
+ * A case of the seed that each row explains, on every version of Node: from Node 25 on, the other side decodes
+ * base64url by Node itself. Written anew with `npx tap --snapshot test/fuzz/differential.test.ts`.
+ */
 const EXAMPLES = new URL('examples.json', import.meta.url)
 const MOST_SEARCHED = 40_000
 /** Rows whose cases are too rare to be searched for. */
@@ -27,7 +30,10 @@ t.test('The guard and oauth4webapi accept and refuse the same requests, but for 
     }
   }
   t.strictSame(unexplained, [])
-  t.ok(outcomes.passed > REQUESTS / 5 && outcomes.refused > REQUESTS / 5 && outcomes.copies > REQUESTS / 10, 'and there are enough of each')
+  t.ok(
+    outcomes.passed > REQUESTS / 5 && outcomes.refused > REQUESTS / 5 && outcomes.copies > REQUESTS / 10,
+    'and there are enough of each'
+  )
 })
 
 t.test('Each row of the table explains a case, so none is dead.', async t => {
@@ -40,11 +46,16 @@ t.test('Each row of the table explains a case, so none is dead.', async t => {
     for (let number = 0; number < MOST_SEARCHED && Object.keys(found).length < common.length; number++) {
       for (const { difference } of await run(number)) if (difference) found[difference] ??= number
     }
-    return writeFileSync(EXAMPLES, JSON.stringify(Object.fromEntries(common.map(name => [name, found[name] ?? null])), null, 2) + '\n')
+    return writeFileSync(
+      EXAMPLES,
+      JSON.stringify(Object.fromEntries(common.map(name => [name, found[name] ?? null])), null, 2) + '\n'
+    )
   }
   const examples = JSON.parse(readFileSync(EXAMPLES, 'utf8')) as Record<string, number>
   t.strictSame([...Object.keys(examples), ...Object.keys(RARE)].sort(), [...names].sort())
-  for (const [name, number] of Object.entries(examples)) t.ok((await run(number)).some(({ difference }) => difference === name), `${name}: ${number}`)
+  for (const [name, number] of Object.entries(examples)) {
+    t.ok((await run(number)).some(({ difference }) => difference === name), `${name}: ${number}`)
+  }
 })
 
 t.test('A difference that appears once in hundreds of thousands of cases is still explained.', async t => {
@@ -59,8 +70,15 @@ t.test('A request that passes although a row says that it must not is reported, 
   const facts = factsOf(make(goodParts(createRandom(SEED), 1_767_225_600, 'a')), '', false)
   for (const theirs of [undefined, 'JWT signature verification failed']) {
     t.equal(findLost({ ...facts, ours: undefined, theirs }), undefined, 'the twin: a good request')
-    t.equal(findLost({ ...facts, token: `${facts.token}=`, ours: undefined, theirs })?.name, 'base64url has one spelling')
-    t.equal(findLost({ ...facts, token: `${facts.token}=`, ours: 'token_malformed', theirs }), undefined, 'ours refuses it')
+    t.equal(
+      findLost({ ...facts, token: `${facts.token}=`, ours: undefined, theirs })?.name,
+      'base64url has one spelling'
+    )
+    t.equal(
+      findLost({ ...facts, token: `${facts.token}=`, ours: 'token_malformed', theirs }),
+      undefined,
+      'ours refuses it'
+    )
   }
   t.strictSame(DIFFERENCES.filter(({ ours, refused }) => refused && !ours), [], 'only rows for what ours refuses')
   t.end()
@@ -69,9 +87,19 @@ t.test('A request that passes although a row says that it must not is reported, 
 t.test('A difference that no row explains is reported, whichever of the two is laxer.', t => {
   const made = make(goodParts(createRandom(SEED), 1_767_225_600, 'a'))
   const facts = factsOf(made, '', false)
-  t.equal(findDifference({ ...facts, ours: undefined, theirs: 'JWT signature verification failed' }), undefined, 'a wrong signature that passes')
-  t.equal(findDifference({ ...facts, ours: 'proof_replayed', theirs: undefined }), undefined, 'a proof that is refused though it is new')
-  t.hasStrict(findDifference({ ...facts, isUsed: true, ours: 'proof_replayed', theirs: undefined }), { name: 'a proof passes once' }, 'the twin: it has been used')
+  t.equal(
+    findDifference({ ...facts, ours: undefined, theirs: 'JWT signature verification failed' }),
+    undefined,
+    'a wrong signature that passes'
+  )
+  t.equal(
+    findDifference({ ...facts, ours: 'proof_replayed', theirs: undefined }),
+    undefined,
+    'a proof that is refused though it is new'
+  )
+  t.hasStrict(findDifference({ ...facts, isUsed: true, ours: 'proof_replayed', theirs: undefined }), {
+    name: 'a proof passes once'
+  }, 'the twin: it has been used')
   for (const { name, by } of DIFFERENCES) t.match(by, /contract \d|RFC \d+ section|docs\//, name)
   t.end()
 })

@@ -23,7 +23,10 @@ export interface Case {
   readonly fault?: string
 }
 
-/** Seconds for which a record is kept at least and at most: a proof may be 300 seconds old when it comes, or 30 seconds ahead. */
+/**
+ * Seconds for which a record is kept at least and at most: a proof may be 300 seconds old when it comes, or 30 seconds
+ * ahead.
+ */
 const SHORTEST_RECORD = 1
 const LONGEST_RECORD = 700
 const START = Date.UTC(2026, 0, 1) / 1000
@@ -36,7 +39,9 @@ function chooseMutations (seed: number, number: number): Mutation[] {
 }
 
 /** Both verifiers, and their requests. Each case follows from seed and number. */
-export async function openDifferential (seed: number): Promise<{ run: (number: number) => Promise<Case[]>, close: () => Promise<void> }> {
+export async function openDifferential (
+  seed: number
+): Promise<{ run: (number: number) => Promise<Case[]>, close: () => Promise<void> }> {
   const ours = await openOurs()
   const thaw = freezeClock()
   /** When each proof was accepted first: the record that the guard must have. */
@@ -61,32 +66,49 @@ export async function openDifferential (seed: number): Promise<{ run: (number: n
     const their = await askTheirs(made.wire)
     const facts: Facts = { ...known, isUsed: now - usedAt <= LONGEST_RECORD, ours: our, theirs: their }
     // A proof that is seen again with a later time keeps its record for longer.
-    if ((our === undefined && made.proof !== undefined) || (our === 'proof_replayed' && facts.isUsed)) used.set(record, now)
+    if ((our === undefined && made.proof !== undefined) || (our === 'proof_replayed' && facts.isUsed)) {
+      used.set(record, now)
+    }
     const common = { mutations: mutations.map(({ name }) => name), made, ours: our, theirs: their }
-    if (our === undefined && made.proof !== undefined && now - usedAt <= SHORTEST_RECORD) return { ...common, fault: 'ours passes a proof again' }
+    if (our === undefined && made.proof !== undefined && now - usedAt <= SHORTEST_RECORD) {
+      return { ...common, fault: 'ours passes a proof again' }
+    }
     const lost = findLost(facts)
     if (lost) return { ...common, fault: `ours passes, although ${lost.name} (${lost.by})` }
     if ((our === undefined) === (their === undefined)) return common
     const difference = findDifference(facts)
-    return difference ? { ...common, difference: difference.name } : { ...common, fault: our === undefined ? 'ours passes, theirs does not' : 'theirs passes, ours does not' }
+    return difference
+      ? { ...common, difference: difference.name }
+      : { ...common, fault: our === undefined ? 'ours passes, theirs does not' : 'theirs passes, ours does not' }
   }
 
   async function run (number: number): Promise<Case[]> {
     const mutations = chooseMutations(seed, number)
     const first = await judge(makeCase(number, mutations, `${seed}-${number}`), mutations)
     const cases: Case[] = [first]
-    // If theirs would refuse each change by itself, each of them must be explained. Otherwise one could hide behind another.
+    // If theirs would refuse each change by itself, each of them must be explained. Otherwise one could hide behind
+    // another.
     if (first.difference && first.ours === undefined && mutations.length > 1) {
-      for (const [at, mutation] of mutations.entries()) cases.push(await judge(makeCase(number, [mutation], `${seed}-${number}-${at}`), [mutation]))
+      for (const [at, mutation] of mutations.entries()) {
+        cases.push(await judge(makeCase(number, [mutation], `${seed}-${number}-${at}`), [mutation]))
+      }
     }
-    if (first.ours === undefined && first.made.wire.rawHeaders.includes('DPoP')) cases.push(await again(first, mutations))
+    if (first.ours === undefined && first.made.wire.rawHeaders.includes('DPoP')) {
+      cases.push(await again(first, mutations))
+    }
     return cases
   }
 
   /** A copy of a request that has passed must not pass, whatever theirs says: it keeps no record. */
   async function again ({ made }: Case, mutations: readonly Mutation[]): Promise<Case> {
     const our = await ours.judge(made.wire)
-    const common = { mutations: [...mutations.map(({ name }) => name), 'sent again'], made, ours: our, theirs: undefined, isCopy: true }
+    const common = {
+      mutations: [...mutations.map(({ name }) => name), 'sent again'],
+      made,
+      ours: our,
+      theirs: undefined,
+      isCopy: true
+    }
     return our === 'proof_replayed' ? common : { ...common, fault: `sent again: ${our ?? 'passes'}` }
   }
 

@@ -6,10 +6,15 @@ t.test('Twice as many links of implied scopes take twice the work.', async t => 
   const meter = await openMeter('/lib/requirement/implied-scopes.ts')
   t.teardown(meter.close)
   const { createScopeGranters, findScopeCircle } = await import('../../lib/requirement/implied-scopes.ts')
-  const shapes: Record<string, (n: number) => readonly string[]> = { chain: n => [`s${n + 1}`], fan: n => ['all', `t${n}`] }
+  const shapes: Record<string, (n: number) => readonly string[]> = {
+    chain: n => [`s${n + 1}`],
+    fan: n => ['all', `t${n}`]
+  }
   for (const [title, impliedBy] of Object.entries(shapes)) {
     const work = async (links: number): Promise<number> => {
-      const implications: ScopeImplications = Object.fromEntries(Array.from({ length: links }, (_, n) => [`s${n}`, impliedBy(n)]))
+      const implications: ScopeImplications = Object.fromEntries(
+        Array.from({ length: links }, (_, n) => [`s${n}`, impliedBy(n)])
+      )
       const { operations } = await meter.run(() => {
         findScopeCircle(implications)
         const grantersOf = createScopeGranters(implications)

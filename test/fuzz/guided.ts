@@ -31,20 +31,83 @@ const MOST_CHANGES = 4
 const MOST_BYTES = 4000
 
 /** Texts that parsers look for. */
-const WORDS = ['.', ',', ';', '=', '"', '\\', '%', '%2e', '%2F', '%zz', '/', '//', '/..', '/./', '?', '#', '@', ':', '[', ']', '[::1]', '{', '}', '{}', '[[', 'null', '1e999', '\\u0000', '__proto__', '\0', '\t', ' ', '\n', '\x7f', '\x80', '\xff', '\xc3\xa9', '\xed\xa0\x80', 'http://', 'https://', 'DPoP ', 'Bearer ', 'Hash=', 'Cert="', 'host=', 'proto=', '=="', '- ', '\n  ', ': ', '&a ', '*a', '!!x ', '-----BEGIN CERTIFICATE-----']
+const WORDS = [
+  '.',
+  ',',
+  ';',
+  '=',
+  '"',
+  '\\',
+  '%',
+  '%2e',
+  '%2F',
+  '%zz',
+  '/',
+  '//',
+  '/..',
+  '/./',
+  '?',
+  '#',
+  '@',
+  ':',
+  '[',
+  ']',
+  '[::1]',
+  '{',
+  '}',
+  '{}',
+  '[[',
+  'null',
+  '1e999',
+  '\\u0000',
+  '__proto__',
+  '\0',
+  '\t',
+  ' ',
+  '\n',
+  '\x7f',
+  '\x80',
+  '\xff',
+  '\xc3\xa9',
+  '\xed\xa0\x80',
+  'http://',
+  'https://',
+  'DPoP ',
+  'Bearer ',
+  'Hash=',
+  'Cert="',
+  'host=',
+  'proto=',
+  '=="',
+  '- ',
+  '\n  ',
+  ': ',
+  '&a ',
+  '*a',
+  '!!x ',
+  '-----BEGIN CERTIFICATE-----'
+]
 
 function change (random: Random, text: string, corpus: readonly string[]): string {
   const at = random.below(text.length + 1)
   const to = Math.min(text.length, at + 1 + random.below(random.oneIn(4) ? 40 : 4))
   switch (random.below(8)) {
-    case 0: return text.slice(0, at) + String.fromCharCode(random.below(256)) + text.slice(at)
-    case 1: return text.slice(0, at) + text.slice(to)
-    case 2: return text.slice(0, at) + String.fromCharCode(random.below(256)) + text.slice(at + 1)
-    case 3: return text.slice(0, at) + random.among(WORDS) + text.slice(at)
-    case 4: return text.slice(0, to) + text.slice(at, to).repeat(1 + random.below(20)) + text.slice(to)
-    case 5: return text.slice(0, at) + random.among(corpus).slice(random.below(30)) + text.slice(to)
-    case 6: return text.slice(0, at) + random.among(WORDS) + text.slice(to)
-    default: return text.slice(0, at)
+    case 0:
+      return text.slice(0, at) + String.fromCharCode(random.below(256)) + text.slice(at)
+    case 1:
+      return text.slice(0, at) + text.slice(to)
+    case 2:
+      return text.slice(0, at) + String.fromCharCode(random.below(256)) + text.slice(at + 1)
+    case 3:
+      return text.slice(0, at) + random.among(WORDS) + text.slice(at)
+    case 4:
+      return text.slice(0, to) + text.slice(at, to).repeat(1 + random.below(20)) + text.slice(to)
+    case 5:
+      return text.slice(0, at) + random.among(corpus).slice(random.below(30)) + text.slice(to)
+    case 6:
+      return text.slice(0, at) + random.among(WORDS) + text.slice(to)
+    default:
+      return text.slice(0, at)
   }
 }
 
@@ -69,25 +132,41 @@ function pump (text: string, at: number, to: number, bytes: number): Pumped {
   return { text: text.slice(0, at) + piece.repeat(pieces) + text.slice(to), pieces }
 }
 
-async function growth (meter: Meter, parser: Parser, text: string, random: Random): Promise<{ share: number, finding?: Finding }> {
+async function growth (
+  meter: Meter,
+  parser: Parser,
+  text: string,
+  random: Random
+): Promise<{ share: number, finding?: Finding }> {
   const base = text === '' ? random.among(WORDS) : text.slice(0, BASE_BYTES)
   const at = random.below(base.length)
   const to = at + 1 + random.below(random.oneIn(2) ? 3 : 30)
   const [small, large] = [pump(base, at, to, SMALL_BYTES), pump(base, at, to, LARGE_BYTES)]
   const faults: string[] = []
-  const cost = async (input: string): Promise<number> => (await meter.run(async () => {
-    const fault = await crash(parser, input)
-    if (fault) faults.push(fault)
-  })).operations
+  const cost = async (input: string): Promise<number> =>
+    (await meter.run(async () => {
+      const fault = await crash(parser, input)
+      if (fault) faults.push(fault)
+    })).operations
   const [less, more] = [await cost(small.text), await cost(large.text)]
   const share = more / Math.max(less * large.pieces / small.pieces * MORE_THAN_LINEAR, CHEAP_OPERATIONS * LARGE_BYTES)
   const common = { parser: parser.name, input: large.text }
   if (faults.length > 0) return { share, finding: { ...common, fault: faults[0]! } }
-  return share > 1 ? { share, finding: { ...common, fault: `${less} operations for ${small.pieces} pieces, ${more} for ${large.pieces}` } } : { share }
+  return share > 1
+    ? {
+        share,
+        finding: { ...common, fault: `${less} operations for ${small.pieces} pieces, ${more} for ${large.pieces}` }
+      }
+    : { share }
 }
 
 /** Changes inputs that have reached something new, and keeps those that reach more, until `isOver`. */
-export async function explore (meter: Meter, parser: Parser, random: Random, isOver: (inputs: number) => boolean): Promise<Guided> {
+export async function explore (
+  meter: Meter,
+  parser: Parser,
+  random: Random,
+  isOver: (inputs: number) => boolean
+): Promise<Guided> {
   const known = new Set<string>()
   const corpus: string[] = []
   const findings: Finding[] = []
@@ -97,7 +176,9 @@ export async function explore (meter: Meter, parser: Parser, random: Random, isO
   async function look (text: string): Promise<void> {
     inputs++
     let fault: string | undefined
-    const { blocks } = await meter.run(async () => { fault = await crash(parser, text) })
+    const { blocks } = await meter.run(async () => {
+      fault = await crash(parser, text)
+    })
     if (fault !== undefined) findings.push({ parser: parser.name, fault, input: text })
     const fresh = blocks.filter(block => !known.has(block))
     for (const block of fresh) known.add(block)

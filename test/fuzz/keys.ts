@@ -23,7 +23,14 @@ export function thumbprintOf ({ kty, crv, x, y, e, n }: Jwk): string {
 function keyOf (alg: string, privateKey: KeyObject, sign: FuzzKey['sign']): FuzzKey {
   const publicKey = createPublicKey(privateKey)
   const jwk = publicKey.export({ format: 'jwk' }) as Jwk
-  return { alg, jwk, privateJwk: privateKey.export({ format: 'jwk' }) as Jwk, pem: publicKey.export({ format: 'pem', type: 'spki' }).toString(), jkt: thumbprintOf(jwk), sign }
+  return {
+    alg,
+    jwk,
+    privateJwk: privateKey.export({ format: 'jwk' }) as Jwk,
+    pem: publicKey.export({ format: 'pem', type: 'spki' }).toString(),
+    jkt: thumbprintOf(jwk),
+    sign
+  }
 }
 
 const secretOf = (name: string): Buffer => createHash('sha256').update(name).digest()
@@ -32,13 +39,23 @@ function ecKey (name: string): FuzzKey {
   const pair = createECDH('prime256v1')
   pair.setPrivateKey(secretOf(name))
   const point = pair.getPublicKey()
-  const jwk = { kty: 'EC', crv: 'P-256', x: point.toString('base64url', 1, 33), y: point.toString('base64url', 33), d: secretOf(name).toString('base64url') }
+  const jwk = {
+    kty: 'EC',
+    crv: 'P-256',
+    x: point.toString('base64url', 1, 33),
+    y: point.toString('base64url', 33),
+    d: secretOf(name).toString('base64url')
+  }
   const key = createPrivateKey({ key: jwk, format: 'jwk' })
   return keyOf('ES256', key, input => sign('sha256', Buffer.from(input), { key, dsaEncoding: 'ieee-p1363' }))
 }
 
 function edKey (name: string, alg: string): FuzzKey {
-  const key = createPrivateKey({ key: Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), secretOf(name)]), format: 'der', type: 'pkcs8' })
+  const key = createPrivateKey({
+    key: Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), secretOf(name)]),
+    format: 'der',
+    type: 'pkcs8'
+  })
   return keyOf(alg, key, input => sign(null, Buffer.from(input), key))
 }
 
@@ -52,19 +69,33 @@ function rsaKey (alg: 'RS256' | 'PS256'): FuzzKey {
 
 /** The keys of the provider by `kid`. Two of them share an algorithm. */
 export const TOKEN_KEYS: Readonly<Record<string, FuzzKey>> = {
-  ec: ecKey('token'), ec2: ecKey('token 2'), ed: edKey('token', 'EdDSA'), ed2: edKey('token ed 2', 'Ed25519'), rsa: rsaKey('RS256')
+  ec: ecKey('token'),
+  ec2: ecKey('token 2'),
+  ed: edKey('token', 'EdDSA'),
+  ed2: edKey('token ed 2', 'Ed25519'),
+  rsa: rsaKey('RS256')
 }
 
 /** What the provider publishes. One key names its algorithm, one its use. */
 export const KEY_SET = {
-  keys: Object.entries(TOKEN_KEYS).map(([kid, { jwk, alg }]) => ({ ...jwk, kid, ...(kid === 'ed' || kid === 'rsa' ? { alg, use: 'sig' } : {}) }))
+  keys: Object.entries(TOKEN_KEYS).map(([kid, { jwk, alg }]) => ({
+    ...jwk,
+    kid,
+    ...(kid === 'ed' || kid === 'rsa' ? { alg, use: 'sig' } : {})
+  }))
 }
 
 /** The algorithms that are accepted, of tokens and of proofs. */
 export const ALGS = ['ES256', 'EdDSA', 'Ed25519', 'RS256', 'PS256']
 
 /** The keys of clients. */
-export const CLIENT_KEYS: readonly FuzzKey[] = [ecKey('client'), ecKey('client 2'), edKey('client', 'EdDSA'), edKey('client', 'Ed25519'), rsaKey('PS256')]
+export const CLIENT_KEYS: readonly FuzzKey[] = [
+  ecKey('client'),
+  ecKey('client 2'),
+  edKey('client', 'EdDSA'),
+  edKey('client', 'Ed25519'),
+  rsaKey('PS256')
+]
 
 /** A key that is not published, and that no token is bound to. */
 export const STRANGER = ecKey('stranger')

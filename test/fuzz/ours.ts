@@ -24,7 +24,9 @@ const SETTINGS: Readonly<Record<Site, Variables>> = {
 }
 
 /** The guard of each site, without a server around it. The clock is the one of the request. */
-export async function openOurs (): Promise<{ judge: (request: WireRequest) => Promise<Ours>, nonceAt: (now: number) => string, close: () => Promise<void> }> {
+export async function openOurs (): Promise<
+  { judge: (request: WireRequest) => Promise<Ours>, nonceAt: (now: number) => string, close: () => Promise<void> }
+> {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-fuzz-'))
   const keysFile = join(folder, 'keys.json')
   writeFileSync(keysFile, JSON.stringify(KEY_SET))
@@ -32,7 +34,16 @@ export async function openOurs (): Promise<{ judge: (request: WireRequest) => Pr
   const surroundings = { ...processSurroundings, now: () => now, steadyMs: () => now * 1000 }
   const guards = new Map<Site, GuardParts>()
   for (const site of SITES) {
-    const settings = await readSettings({ IDP_ISSUER: ISSUER, IDP_AUDIENCE: AUDIENCE, IDP_KEYS_FILE: keysFile, IDP_ALGS: ALGS.join(' '), DPOP_ALGS: ALGS.join(' '), DPOP_REPLAY_MAX: '8000000', METRICS: 'off', ...SETTINGS[site] })
+    const settings = await readSettings({
+      IDP_ISSUER: ISSUER,
+      IDP_AUDIENCE: AUDIENCE,
+      IDP_KEYS_FILE: keysFile,
+      IDP_ALGS: ALGS.join(' '),
+      DPOP_ALGS: ALGS.join(' '),
+      DPOP_REPLAY_MAX: '8000000',
+      METRICS: 'off',
+      ...SETTINGS[site]
+    })
     guards.set(site, await createGuardParts(settings, { surroundings, onEvent () {}, metadataMount: undefined }))
   }
 
@@ -46,10 +57,12 @@ export async function openOurs (): Promise<{ judge: (request: WireRequest) => Pr
         rawHeaders: [...request.rawHeaders],
         socket: { encrypted: request.site === 'https', remoteAddress: '192.0.2.1' }
       }
-      return new Promise((resolve, reject) => guards.get(request.site)!.guard(arrivedRequest(received), error => {
-        if (error && !(error instanceof Refusal)) return reject(error)
-        resolve(error?.reason)
-      }))
+      return new Promise((resolve, reject) =>
+        guards.get(request.site)!.guard(arrivedRequest(received), error => {
+          if (error && !(error instanceof Refusal)) return reject(error)
+          resolve(error?.reason)
+        })
+      )
     },
     nonceAt (now) {
       currentNonce.text = guards.get('nonce')!.nonces!.current(now)

@@ -106,11 +106,24 @@ export function goodParts (random: Random, now: number, jti: string): Parts {
     authorizations: 1,
     token: {
       header: { alg: key.alg, typ: 'at+jwt', kid },
-      claims: { iss: ISSUER, aud: AUDIENCE, sub: 'user', client_id: 'app', jti: 'token', iat: minute - 60, exp: minute + 900, ...(isBound ? { cnf: { jkt: client.jkt } } : {}) },
+      claims: {
+        iss: ISSUER,
+        aud: AUDIENCE,
+        sub: 'user',
+        client_id: 'app',
+        jti: 'token',
+        iat: minute - 60,
+        exp: minute + 900,
+        ...(isBound ? { cnf: { jkt: client.jkt } } : {})
+      },
       key
     },
     proofs: isBound ? 1 : 0,
-    proof: { header: { typ: 'dpop+jwt', alg: client.alg, jwk: client.jwk }, claims: { jti, iat: now, ...(site === 'nonce' ? { nonce: NONCE } : {}) }, key: client },
+    proof: {
+      header: { typ: 'dpop+jwt', alg: client.alg, jwk: client.jwk },
+      claims: { jti, iat: now, ...(site === 'nonce' ? { nonce: NONCE } : {}) },
+      key: client
+    },
     url: baseOf(site, host) + target.split('?', 1)[0]!
   }
 }
@@ -147,8 +160,15 @@ export function make (parts: Parts): Made {
   const proof = parts.proofs > 0 ? makeJws({ ...parts.proof, claims }, false) : undefined
   const lines = [
     ...parts.hosts.flatMap(host => ['Host', host]),
-    ...Array.from({ length: parts.authorizations }, () => ['Authorization', trimmed(`${parts.scheme}${parts.gap}${token}${parts.rest}`)]).flat(),
+    ...Array.from(
+      { length: parts.authorizations },
+      () => ['Authorization', trimmed(`${parts.scheme}${parts.gap}${token}${parts.rest}`)]
+    ).flat(),
     ...Array.from({ length: parts.proofs }, () => ['DPoP', trimmed(proof!)]).flat()
   ]
-  return { wire: { site: parts.site, now: parts.now, method: parts.method, target: parts.target, rawHeaders: lines }, token, proof }
+  return {
+    wire: { site: parts.site, now: parts.now, method: parts.method, target: parts.target, rawHeaders: lines },
+    token,
+    proof
+  }
 }

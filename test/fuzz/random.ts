@@ -4,7 +4,7 @@ export interface Random {
   below (below: number): number
   /** True once in so many times. */
   oneIn (times: number): boolean
-  among<T> (choices: readonly T[]): T
+  among<T>(choices: readonly T[]): T
   text (chars: string, length: number): string
 }
 

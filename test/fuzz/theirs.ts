@@ -13,7 +13,9 @@ const clock = { now: 0 }
 export function freezeClock (): () => void {
   const { now } = Date
   Date.now = () => clock.now * 1000
-  return () => { Date.now = now }
+  return () => {
+    Date.now = now
+  }
 }
 
 /** What an independent implementation says of the request. */

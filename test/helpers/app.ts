@@ -34,19 +34,46 @@ interface Start {
 }
 
 /**
- * The whole service on a socket of loopback, with the settings of a test and the sample routes, of which a gate has none. Own routes are left out, so that
- * they change nothing for this test. It ends with the test.
+ * The whole service on a socket of loopback, with the settings of a test and the sample routes, of which a gate has
+ * none. Own routes are left out, so that they change nothing for this test. It ends with the test.
  */
-export function startApp (t: Test, issuer: Issuer, values: Variables = {}, prepare?: (app: FastifyInstance) => void, before?: (app: FastifyInstance) => void, host?: string, port?: number): Promise<RunningApp> {
-  return start(t, issuer, { values, before, port, prepare: app => { if (values.GATE === undefined && values.GATE_UPSTREAM === undefined) addStandIns(app); prepare?.(app) }, host, isServed: isSample })
+export function startApp (
+  t: Test,
+  issuer: Issuer,
+  values: Variables = {},
+  prepare?: (app: FastifyInstance) => void,
+  before?: (app: FastifyInstance) => void,
+  host?: string,
+  port?: number
+): Promise<RunningApp> {
+  return start(t, issuer, {
+    values,
+    before,
+    port,
+    prepare: app => {
+      if (values.GATE === undefined && values.GATE_UPSTREAM === undefined) addStandIns(app)
+      prepare?.(app)
+    },
+    host,
+    isServed: isSample
+  })
 }
 
 /** The service as it is deployed, with every file of routes/api. It ends with the test. */
-export function startWholeApp (t: Test, issuer: Issuer, values: Variables = {}, before?: (app: FastifyInstance) => void): Promise<RunningApp> {
+export function startWholeApp (
+  t: Test,
+  issuer: Issuer,
+  values: Variables = {},
+  before?: (app: FastifyInstance) => void
+): Promise<RunningApp> {
   return start(t, issuer, { values, before })
 }
 
-async function start (t: Test, issuer: Issuer, { values, before, prepare, host = '127.0.0.1', port = 0, isServed }: Start): Promise<RunningApp> {
+async function start (
+  t: Test,
+  issuer: Issuer,
+  { values, before, prepare, host = '127.0.0.1', port = 0, isServed }: Start
+): Promise<RunningApp> {
   const settings = await readSettings({ IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, ...values })
   const log: LogLine[] = []
   const options = serverOptions(settings)
@@ -54,7 +81,14 @@ async function start (t: Test, issuer: Issuer, { values, before, prepare, host =
     ...options,
     // Loading the service for the first time may take long on a busy machine.
     pluginTimeout: 0,
-    logger: { level: settings.server.logLevel, stream: { write: (line: string) => { log.push(JSON.parse(line)) } } }
+    logger: {
+      level: settings.server.logLevel,
+      stream: {
+        write: (line: string) => {
+          log.push(JSON.parse(line))
+        }
+      }
+    }
   })
   // Below the root, as fastify-cli loads it. What listens and closes is the root.
   let app = server
@@ -73,5 +107,10 @@ async function start (t: Test, issuer: Issuer, { values, before, prepare, host =
   // A slow machine is not overload, unless a test says so.
   app.memoryUsage = () => ({ eventLoopDelay: 0, rssBytes: 0, heapUsed: 0, eventLoopUtilized: 0 })
   const url = await server.listen({ port, host })
-  return { app, url, log, reasons: () => log.filter(line => line.msg === 'request refused').map(({ reason }) => reason) }
+  return {
+    app,
+    url,
+    log,
+    reasons: () => log.filter(line => line.msg === 'request refused').map(({ reason }) => reason)
+  }
 }

@@ -23,9 +23,17 @@ export interface CallParts {
 }
 
 /** One request over a socket, and what came of it. One call at a time: the reason is the last one in the log. */
-export async function call ({ url, reasons }: RunningApp, { method = 'GET', path = '/api/private', lines = [] }: CallParts = {}): Promise<Outcome> {
+export async function call (
+  { url, reasons }: RunningApp,
+  { method = 'GET', path = '/api/private', lines = [] }: CallParts = {}
+): Promise<Outcome> {
   const before = reasons().length
-  const answer = await sendRaw(url, [`${method} ${path} HTTP/1.1`, `Host: ${new URL(url).host}`, 'Connection: close', ...lines])
+  const answer = await sendRaw(url, [
+    `${method} ${path} HTTP/1.1`,
+    `Host: ${new URL(url).host}`,
+    'Connection: close',
+    ...lines
+  ])
   const value = answer.headers['www-authenticate']
   return {
     status: answer.status,
@@ -41,7 +49,13 @@ export const bearerLines = (token: string): string[] => [`Authorization: Bearer 
 export const dpopLines = (token: string, proof: string): string[] => [`Authorization: DPoP ${token}`, `DPoP: ${proof}`]
 
 /** Asserts a refusal in full: its reason in the log, and the status, sentence and challenge that go with it. */
-export function expectRefusal (t: Test, outcome: Outcome, reason: RefusalReason, scheme?: string, title: string = reason): void {
+export function expectRefusal (
+  t: Test,
+  outcome: Outcome,
+  reason: RefusalReason,
+  scheme?: string,
+  title: string = reason
+): void {
   const { status, error, description } = REFUSALS[reason]
   const marked = outcome.challenges.filter(({ parameters }) => 'error' in parameters)
   t.strictSame({

@@ -6,7 +6,10 @@ export interface Challenge {
 const TOKEN = /[!#$%&'*+\-.^_`|~0-9A-Za-z]+/y
 const QUOTED = /"((?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e])*)"/y
 
-/** Reads a WWW-Authenticate value by the grammar of RFC 9110 section 11.6.1, independently of the code that writes it. Throws on any deviation. */
+/**
+ * Reads a WWW-Authenticate value by the grammar of RFC 9110 section 11.6.1, independently of the code that writes it.
+ * Throws on any deviation.
+ */
 export function parseChallenges (value: string): Challenge[] {
   let at = 0
   const take = (pattern: RegExp): string | undefined => {

@@ -4,7 +4,9 @@ import type { Test } from 'tap'
 export function advanceClock (t: Test, ms: number): void {
   const { now } = performance
   performance.now = () => now.call(performance) + ms
-  t.teardown(() => { performance.now = now })
+  t.teardown(() => {
+    performance.now = now
+  })
 }
 
 /** Does the work with the wall clock moved by so many seconds. All that runs in this process sees it. */
@@ -31,14 +33,17 @@ export async function atOneTime<T> (work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Keeps timers of so many milliseconds or more from running out, until the end of the test: work that is slow on a busy machine then
- * meets no deadline.
+ * Keeps timers of so many milliseconds or more from running out, until the end of the test: work that is slow on a busy
+ * machine then meets no deadline.
  */
 export function stopTimers (t: Test, fromMs: number): void {
   const { setTimeout: set } = globalThis
-  const put = (run: () => void, ms?: number, ...args: unknown[]): NodeJS.Timeout => set(run, ms !== undefined && ms >= fromMs ? 2 ** 31 - 1 : ms, ...args as [])
+  const put = (run: () => void, ms?: number, ...args: unknown[]): NodeJS.Timeout =>
+    set(run, ms !== undefined && ms >= fromMs ? 2 ** 31 - 1 : ms, ...args as [])
   globalThis.setTimeout = Object.assign(put, set) as typeof set
-  t.teardown(() => { globalThis.setTimeout = set })
+  t.teardown(() => {
+    globalThis.setTimeout = set
+  })
 }
 
 /** Stops the clock that never goes back, until the end of the test. Returns what moves it. */
@@ -46,8 +51,12 @@ export function stopClock (t: Test): (ms: number) => void {
   const { now } = performance
   let ms = now.call(performance)
   performance.now = () => ms
-  t.teardown(() => { performance.now = now })
-  return by => { ms += by }
+  t.teardown(() => {
+    performance.now = now
+  })
+  return by => {
+    ms += by
+  }
 }
 
 /** A clock that the test moves, and that runs the timers that come due on the way. */

@@ -6,13 +6,20 @@ import type { Test } from 'tap'
 
 const { HOME, PATH } = process.env
 
-export interface Outcome { readonly code: number | null, readonly output: string }
+export interface Outcome {
+  readonly code: number | null
+  readonly output: string
+}
 
 /** Runs a line to its end. */
 export function runLine (cwd: string, line: string, env: Readonly<Record<string, string>> = {}): Promise<Outcome> {
   const child = spawn('bash', ['-c', line], { cwd, env: { HOME, PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
   let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => { output += chunk })
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', chunk => {
+      output += chunk
+    })
+  }
   return new Promise(resolve => child.on('close', code => resolve({ code, output })))
 }
 
@@ -27,9 +34,18 @@ export interface Program {
 
 /** Starts a line that stays in the foreground, until the test ends at the latest. */
 export function startLine (t: Test, cwd: string, line: string, env: Readonly<Record<string, string>> = {}): Program {
-  const child = spawn('bash', ['-c', line], { cwd, env: { HOME, PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true })
+  const child = spawn('bash', ['-c', line], {
+    cwd,
+    env: { HOME, PATH, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true
+  })
   let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => { output += chunk })
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', chunk => {
+      output += chunk
+    })
+  }
   const ended = new Promise<void>(resolve => child.on('close', () => resolve()))
   const stop = (): Promise<void> => {
     if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid!, 'SIGINT')

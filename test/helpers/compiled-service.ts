@@ -5,8 +5,8 @@ import type { Test } from 'tap'
 import { AUDIENCE } from './issuer.ts'
 
 /**
- * The compiled app as operators run it: built once, then started by the command of `npm start` in a process of its own and
- * in a directory of its own, so that no file of the clone counts.
+ * The compiled app as operators run it: built once, then started by the command of `npm start` in a process of its own
+ * and in a directory of its own, so that no file of the clone counts.
  */
 export const root = join(import.meta.dirname, '../..')
 const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
@@ -27,7 +27,12 @@ export interface Outcome {
 
 export function run (file: string, args: string[], env: Environment, cwd: string): Promise<Outcome> {
   return new Promise(resolve => {
-    const child = execFile(file, args, { cwd, env: { ...PLAIN, ...env } }, (_error, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr }))
+    const child = execFile(
+      file,
+      args,
+      { cwd, env: { ...PLAIN, ...env } },
+      (_error, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr })
+    )
   })
 }
 
@@ -44,12 +49,24 @@ export interface Service {
 
 /** Starts the service and waits until it listens. It ends with the test, at the latest. */
 export function startService (t: Test, env: Environment, args: string[] = []): Promise<Service> {
-  const child = spawn(process.execPath, [join(root, 'node_modules/.bin/fastify'), ...START, '--address', '127.0.0.1', ...args], { cwd: t.testdir(), env: { ...PLAIN, ...env } })
-  t.teardown(() => { child.kill('SIGKILL') })
+  const child = spawn(process.execPath, [
+    join(root, 'node_modules/.bin/fastify'),
+    ...START,
+    '--address',
+    '127.0.0.1',
+    ...args
+  ], { cwd: t.testdir(), env: { ...PLAIN, ...env } })
+  t.teardown(() => {
+    child.kill('SIGKILL')
+  })
   let stdout = ''
   let stderr = ''
-  child.stderr.on('data', chunk => { stderr += chunk })
-  const ended = new Promise<{ code: number | null, stderr: string }>(resolve => child.on('close', code => resolve({ code, stderr })))
+  child.stderr.on('data', chunk => {
+    stderr += chunk
+  })
+  const ended = new Promise<{ code: number | null, stderr: string }>(resolve =>
+    child.on('close', code => resolve({ code, stderr }))
+  )
   return new Promise((resolve, reject) => {
     ended.then(({ code }) => reject(new Error(`it ended with ${code}: ${stderr}`)))
     child.stdout.on('data', chunk => {
@@ -60,7 +77,9 @@ export function startService (t: Test, env: Environment, args: string[] = []): P
         url,
         port: Number(port),
         log: () => stdout.trim().split('\n').map(line => JSON.parse(line)),
-        terminate: () => { child.kill('SIGTERM') },
+        terminate: () => {
+          child.kill('SIGTERM')
+        },
         ended
       })
     })
@@ -70,12 +89,25 @@ export function startService (t: Test, env: Environment, args: string[] = []): P
 /** Whether dist/ holds what a build would make now, as it does right after `npm ci`. */
 function isBuilt (): boolean {
   const { include } = JSON.parse(readFileSync(join(root, 'tsconfig.build.json'), 'utf8')) as { include: string[] }
-  const made = (folder: string): string[] => readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.js')).sort()
+  const made = (folder: string): string[] =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.js')).sort()
   const top = readdirSync(root).filter(name => name.endsWith('.ts'))
-  const sources = include.flatMap(entry => entry === '*.ts' ? top : readdirSync(join(root, entry), { recursive: true, encoding: 'utf8' }).map(name => join(entry, name)))
+  const sources = include.flatMap(entry =>
+    entry === '*.ts'
+      ? top
+      : readdirSync(join(root, entry), { recursive: true, encoding: 'utf8' }).map(name => join(entry, name))
+  )
     .filter(name => name.endsWith('.ts')).map(name => name.replace(/ts$/, 'js')).sort()
   if (!existsSync(join(root, 'dist')) || made(join(root, 'dist')).join() !== sources.join()) return false
-  const changed = Math.max(...['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json', ...sources.map(name => name.replace(/js$/, 'ts'))].map(name => statSync(join(root, name)).mtimeMs))
+  const changed = Math.max(
+    ...[
+      'package.json',
+      'package-lock.json',
+      'tsconfig.json',
+      'tsconfig.build.json',
+      ...sources.map(name => name.replace(/js$/, 'ts'))
+    ].map(name => statSync(join(root, name)).mtimeMs)
+  )
   return sources.every(name => statSync(join(root, 'dist', name)).mtimeMs > changed)
 }
 

@@ -12,7 +12,10 @@ export interface ConnectProxy {
   close (): Promise<void>
 }
 
-/** An HTTP proxy for tests (CONNECT, RFC 9110 section 9.3.6). Every name leads to this machine, so that a test needs no DNS. */
+/**
+ * An HTTP proxy for tests (CONNECT, RFC 9110 section 9.3.6). Every name leads to this machine, so that a test needs no
+ * DNS.
+ */
 export async function startConnectProxy (): Promise<ConnectProxy> {
   const sockets = new Set<Duplex>()
   const keep = <S extends Duplex>(socket: S): S => {

@@ -5,13 +5,45 @@ export const root = join(import.meta.dirname, '..', '..')
 
 const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
 
+/** Whether a test file has a test of that title, which may be broken over lines. */
+export const holdsTest = (file: string, title: string): boolean =>
+  textOf(file).replaceAll(/' \+\s+'/g, '').replaceAll(/t\.test\(\s+/g, 't.test(').includes(`t.test('${title}'`)
+
 /** What promises to be run: README.md and the two halves of docs/. Paths from the top of the clone. */
-export const manuals: readonly string[] = ['README.md', 'dev/playground/README.md', 'examples/migration/README.md', ...['docs/guide', 'docs/reference'].flatMap(folder => readdirSync(join(root, folder)).map(name => `${folder}/${name}`))]
+export const manuals: readonly string[] = [
+  'README.md',
+  'dev/playground/README.md',
+  'examples/migration/README.md',
+  ...['docs/guide', 'docs/reference'].flatMap(folder =>
+    readdirSync(join(root, folder)).map(name => `${folder}/${name}`)
+  )
+]
 
 /** Every page for readers. */
 export const pages: readonly string[] = [
-  ...manuals, 'docs/README.md', ...['CONTRIBUTING', 'CODE_OF_CONDUCT', 'SECURITY'].map(name => `.github/${name}.md`), 'CHANGELOG.md', ...readdirSync(join(root, 'test/reports')).map(name => `test/reports/${name}`),
-  ...['lib', 'lib/guard', 'server', 'plugins', 'routes', 'schemas', 'explain', 'cli', 'dev', 'packages', 'packages/holdfast', 'packages/holdfast-cli', 'test', 'test/own', 'bench', 'deploy'].map(folder => `${folder}/README.md`).filter(file => existsSync(join(root, file)))
+  ...manuals,
+  'docs/README.md',
+  ...['CONTRIBUTING', 'CODE_OF_CONDUCT', 'SECURITY'].map(name => `.github/${name}.md`),
+  'CHANGELOG.md',
+  ...readdirSync(join(root, 'test/reports')).map(name => `test/reports/${name}`),
+  ...[
+    'lib',
+    'lib/guard',
+    'server',
+    'plugins',
+    'routes',
+    'schemas',
+    'explain',
+    'cli',
+    'dev',
+    'packages',
+    'packages/holdfast',
+    'packages/holdfast-cli',
+    'test',
+    'test/own',
+    'bench',
+    'deploy'
+  ].map(folder => `${folder}/README.md`).filter(file => existsSync(join(root, file)))
 ]
 
 /** A fenced block. */
@@ -56,12 +88,16 @@ export function readSection (file: string, heading: string): string {
 /** The fragments under which GitHub offers the headings of a page. */
 export function readAnchors (file: string): Set<string> {
   const headings = [...readProse(file).matchAll(/^#{1,6} +(.+)$/gm)].map(match => match[1]!)
-  return new Set(headings.map(heading => heading.toLowerCase().trim().replace(/[^\p{L}\p{N} _-]/gu, '').replaceAll(' ', '-')))
+  return new Set(
+    headings.map(heading => heading.toLowerCase().trim().replace(/[^\p{L}\p{N} _-]/gu, '').replaceAll(' ', '-'))
+  )
 }
 
 /** Why each relative link of a page that leads nowhere does so. */
 export function findDeadLinks (file: string): string[] {
-  const targets = [...readProse(file).matchAll(/\]\(([^)\s]+)\)/g)].map(match => match[1]!).filter(target => !/^[a-z]+:/.test(target))
+  const targets = [...readProse(file).matchAll(/\]\(([^)\s]+)\)/g)].map(match => match[1]!).filter(target =>
+    !/^[a-z]+:/.test(target)
+  )
   return targets.flatMap(target => {
     const [path = '', fragment] = target.split('#', 2)
     const found = path === '' ? file : join(dirname(file), path)
@@ -76,7 +112,9 @@ export function readTable (text: string): string[][] {
   const lines = text.split('\n')
   const rule = lines.findIndex(line => /^\|( *-+ *\|)+$/.test(line))
   const rows: string[][] = []
-  for (let at = rule + 1; lines[at]?.startsWith('|'); at++) rows.push(lines[at]!.split('|').slice(1, -1).map(cell => cell.trim()))
+  for (let at = rule + 1; lines[at]?.startsWith('|'); at++) {
+    rows.push(lines[at]!.split('|').slice(1, -1).map(cell => cell.trim()))
+  }
   return rows
 }
 
@@ -91,7 +129,9 @@ export function parseCommand (line: string): Command {
   const first = words.findIndex(word => !/^[A-Z][A-Z0-9_]*=/i.test(word))
   const assignments = first === -1 ? words : words.slice(0, first)
   return {
-    variables: Object.fromEntries(assignments.map(word => [word.slice(0, word.indexOf('=')), word.slice(word.indexOf('=') + 1)])),
+    variables: Object.fromEntries(
+      assignments.map(word => [word.slice(0, word.indexOf('=')), word.slice(word.indexOf('=') + 1)])
+    ),
     words: first === -1 ? [] : words.slice(first)
   }
 }

@@ -7,10 +7,29 @@ import { encodeJws } from './jws.ts'
 import { takeRsaKey } from './rsa-keys.ts'
 
 /** How each algorithm is signed with, independently of the code under test. */
-const SIGNERS: Record<string, { make: () => { privateKey: KeyObject, publicKey: KeyObject }, digest: string | null, options?: Partial<SignKeyObjectInput> }> = {
-  ES256: { make: () => generateKeyPairSync('ec', { namedCurve: 'P-256' }), digest: 'sha256', options: { dsaEncoding: 'ieee-p1363' } },
-  ES384: { make: () => generateKeyPairSync('ec', { namedCurve: 'P-384' }), digest: 'sha384', options: { dsaEncoding: 'ieee-p1363' } },
-  ES512: { make: () => generateKeyPairSync('ec', { namedCurve: 'P-521' }), digest: 'sha512', options: { dsaEncoding: 'ieee-p1363' } },
+const SIGNERS: Record<
+  string,
+  {
+    make: () => { privateKey: KeyObject, publicKey: KeyObject },
+    digest: string | null,
+    options?: Partial<SignKeyObjectInput>
+  }
+> = {
+  ES256: {
+    make: () => generateKeyPairSync('ec', { namedCurve: 'P-256' }),
+    digest: 'sha256',
+    options: { dsaEncoding: 'ieee-p1363' }
+  },
+  ES384: {
+    make: () => generateKeyPairSync('ec', { namedCurve: 'P-384' }),
+    digest: 'sha384',
+    options: { dsaEncoding: 'ieee-p1363' }
+  },
+  ES512: {
+    make: () => generateKeyPairSync('ec', { namedCurve: 'P-521' }),
+    digest: 'sha512',
+    options: { dsaEncoding: 'ieee-p1363' }
+  },
   RS256: { make: takeRsaKey, digest: 'sha256' },
   RS384: { make: takeRsaKey, digest: 'sha384' },
   RS512: { make: takeRsaKey, digest: 'sha512' },
@@ -21,7 +40,10 @@ const SIGNERS: Record<string, { make: () => { privateKey: KeyObject, publicKey: 
   Ed25519: { make: () => generateKeyPairSync('ed25519'), digest: null },
   Ed448: { make: () => generateKeyPairSync('ed448'), digest: null },
   // Since Node 24.7.
-  'ML-DSA-44': { make: () => (generateKeyPairSync as (type: string) => ReturnType<typeof takeRsaKey>)('ml-dsa-44'), digest: null }
+  'ML-DSA-44': {
+    make: () => (generateKeyPairSync as (type: string) => ReturnType<typeof takeRsaKey>)('ml-dsa-44'),
+    digest: null
+  }
 }
 
 export interface ProofParts {

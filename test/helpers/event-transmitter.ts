@@ -36,32 +36,75 @@ export async function startEventTransmitter (t: Test): Promise<EventTransmitter>
     for await (const chunk of request) text += chunk
     const { pathname, search } = new URL(request.url!, transmitter.url)
     const what = `${request.method} ${pathname}`
-    const seen = { what, path: request.url!, authorization: request.headers.authorization, body: request.method === 'GET' ? search : text.startsWith('{') ? JSON.parse(text) : text }
+    const seen = {
+      what,
+      path: request.url!,
+      authorization: request.headers.authorization,
+      body: request.method === 'GET' ? search : text.startsWith('{') ? JSON.parse(text) : text
+    }
     transmitter.requests.push(seen)
     const given = transmitter.answers[what] ?? [404, {}]
     const [status, body] = typeof given === 'function' ? given(seen) : given
-    response.writeHead(status, { 'content-type': 'application/json' }).end(typeof body === 'string' ? body : JSON.stringify(body))
+    response.writeHead(status, { 'content-type': 'application/json' }).end(
+      typeof body === 'string' ? body : JSON.stringify(body)
+    )
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => { server.closeAllConnections(); server.close() })
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const transmitter: EventTransmitter = {
     url,
     requests: [],
     answers: {
-      'GET /.well-known/ssf-configuration': [200, { issuer: url, jwks_uri: `${url}/keys`, configuration_endpoint: `${url}/stream`, status_endpoint: `${url}/status`, verification_endpoint: `${url}/verify` }],
-      'GET /.well-known/openid-configuration': [200, { issuer: url, jwks_uri: `${url}/keys`, token_endpoint: `${url}/token` }],
+      'GET /.well-known/ssf-configuration': [200, {
+        issuer: url,
+        jwks_uri: `${url}/keys`,
+        configuration_endpoint: `${url}/stream`,
+        status_endpoint: `${url}/status`,
+        verification_endpoint: `${url}/verify`
+      }],
+      'GET /.well-known/openid-configuration': [200, {
+        issuer: url,
+        jwks_uri: `${url}/keys`,
+        token_endpoint: `${url}/token`
+      }],
       'GET /keys': [200, { keys: [key.jwk] }],
       'POST /token': [200, { access_token: 'token-1', token_type: 'Bearer' }],
-      'POST /stream': [201, { stream_id: 's1', iss: url, aud: 'receiver', delivery: { method: 'urn:ietf:rfc:8936', endpoint_url: `${url}/poll` } }],
-      'GET /stream': [200, { stream_id: 's1', iss: url, aud: ['receiver'], delivery: { method: 'urn:ietf:rfc:8936', endpoint_url: `${url}/poll` } }],
-      'PATCH /stream': [200, { stream_id: 's1', iss: url, aud: 'receiver', delivery: { method: 'urn:ietf:rfc:8936', endpoint_url: `${url}/poll` } }],
+      'POST /stream': [201, {
+        stream_id: 's1',
+        iss: url,
+        aud: 'receiver',
+        delivery: { method: 'urn:ietf:rfc:8936', endpoint_url: `${url}/poll` }
+      }],
+      'GET /stream': [200, {
+        stream_id: 's1',
+        iss: url,
+        aud: ['receiver'],
+        delivery: { method: 'urn:ietf:rfc:8936', endpoint_url: `${url}/poll` }
+      }],
+      'PATCH /stream': [200, {
+        stream_id: 's1',
+        iss: url,
+        aud: 'receiver',
+        delivery: { method: 'urn:ietf:rfc:8936', endpoint_url: `${url}/poll` }
+      }],
       'GET /status': [200, { stream_id: 's1', status: 'enabled' }],
       'POST /verify': [204, ''],
       'POST /poll': [200, { sets: {} }]
     },
     bodies: what => transmitter.requests.filter(request => request.what === what).map(({ body }) => body),
-    set: (type, event = {}, claims = {}) => encodeJws({ alg: 'RS256', typ: 'secevent+jwt', kid: key.kid }, { iss: url, aud: 'receiver', jti: 'j1', iat: Math.floor(Date.now() / 1000), events: { [type]: event }, ...claims }, input => sign('sha256', input, key.privateKey))
+    set: (type, event = {}, claims = {}) =>
+      encodeJws({ alg: 'RS256', typ: 'secevent+jwt', kid: key.kid }, {
+        iss: url,
+        aud: 'receiver',
+        jti: 'j1',
+        iat: Math.floor(Date.now() / 1000),
+        events: { [type]: event },
+        ...claims
+      }, input => sign('sha256', input, key.privateKey))
   }
   return transmitter
 }

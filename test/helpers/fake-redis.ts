@@ -26,7 +26,10 @@ export interface FakeRedis {
 export const bulk = (text: string): string => `$${Buffer.byteLength(text)}\r\n${text}\r\n`
 const list = (items: string[]): string => `*${items.length}\r\n${items.join('')}`
 
-/** A server on loopback that speaks as much RESP2 as the replay store needs, and misbehaves on demand. Keys never expire. */
+/**
+ * A server on loopback that speaks as much RESP2 as the replay store needs, and misbehaves on demand. Keys never
+ * expire.
+ */
 export async function startFakeRedis (tls?: TlsOptions): Promise<FakeRedis> {
   const sockets = new Set<Socket>()
   const keys = new Set<string>()
@@ -57,17 +60,23 @@ export async function startFakeRedis (tls?: TlsOptions): Promise<FakeRedis> {
   }
 
   function answer ([name, ...words]: string[]): Reply {
-    if (name === 'INFO') return bulk('# Memory\r\nloading:0\r\nrole:master\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n')
+    if (name === 'INFO') {
+      return bulk('# Memory\r\nloading:0\r\nrole:master\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n')
+    }
     if (name === 'SET') {
       if (words.includes('NX') && keys.has(words[0]!)) return '$-1\r\n'
       keys.add(words[0]!)
       return '+OK\r\n'
     }
     if (name === 'CLUSTER' && words[0]!.toUpperCase() === 'SLOTS') {
-      return list([list([':0\r\n', ':16383\r\n', list([bulk('127.0.0.1'), `:${fake.port}\r\n`, bulk('a'.repeat(40))])])])
+      return list([
+        list([':0\r\n', ':16383\r\n', list([bulk('127.0.0.1'), `:${fake.port}\r\n`, bulk('a'.repeat(40))])])
+      ])
     }
     if (name === 'CLUSTER') return bulk('cluster_state:ok\r\n')
-    if (name === 'SENTINEL' && words[0] === 'get-master-addr-by-name') return list([bulk('127.0.0.1'), bulk(String(fake.port))])
+    if (name === 'SENTINEL' && words[0] === 'get-master-addr-by-name') {
+      return list([bulk('127.0.0.1'), bulk(String(fake.port))])
+    }
     if (name === 'SENTINEL') return list([])
     return '+OK\r\n'
   }
@@ -81,7 +90,9 @@ export async function startFakeRedis (tls?: TlsOptions): Promise<FakeRedis> {
   const { port } = server.address() as AddressInfo
   const fake: FakeRedis = {
     port,
-    get connections () { return connections },
+    get connections () {
+      return connections
+    },
     commands: [],
     packets: [],
     override: undefined,

@@ -1,4 +1,7 @@
-/** Apps of other people, with frameworks. Each prints what a client without a nonce gets, and with what it ends once it has one. */
+/**
+ * Apps of other people, with frameworks. Each prints what a client without a nonce gets, and with what it ends once it
+ * has one.
+ */
 
 const ASK = `
 async function ask (name, app, idp, url) {

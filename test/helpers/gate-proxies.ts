@@ -32,11 +32,17 @@ export interface GateProxy {
   readonly program: string | undefined
   /** Whether it uses gRPC. */
   readonly grpc: boolean
-  /** Whether a body without a length passes. HAProxy drops trailers since 3.2, and until then its file refuses chunks and HTTP/2. */
+  /**
+   * Whether a body without a length passes. HAProxy drops trailers since 3.2, and until then its file refuses chunks
+   * and HTTP/2.
+   */
   readonly takesChunks: boolean
   /** Whether the client gets the body of a refusal. */
   readonly passesBodies: boolean
-  /** Whether it joins slashes, resolves dot segments and decodes unreserved characters, before its authorization request. The others change no byte of a path. */
+  /**
+   * Whether it joins slashes, resolves dot segments and decodes unreserved characters, before its authorization
+   * request. The others change no byte of a path.
+   */
   readonly cleansPaths: boolean
   /** Where a client can use HTTP/2, with the configuration of these tests: by prior knowledge, or over TLS. */
   readonly http2: 'plain' | 'tls'
@@ -48,12 +54,25 @@ export interface GateProxy {
   readonly keepsClients: boolean
   /** Whether `DPoP-Nonce` of an answer that lets a request pass reaches the client. */
   readonly passesNonces: boolean
-  /** Seconds that the gate has for an answer, as the file has it, and a shorter time for tests. Undefined if no setting changes it. */
+  /**
+   * Seconds that the gate has for an answer, as the file has it, and a shorter time for tests. Undefined if no setting
+   * changes it.
+   */
   readonly patience: readonly [text: string, short: string] | undefined
-  prepare (folder: string, ports: Ports, configuration: (file: string, replacements: Readonly<Record<string, string>>) => string): string[]
+  prepare (
+    folder: string,
+    ports: Ports,
+    configuration: (file: string, replacements: Readonly<Record<string, string>>) => string
+  ): string[]
 }
 
-const USUAL = { cleansPaths: false, elsewhere: 421, repeatsRequests: false, keepsClients: true, passesNonces: true } as const
+const USUAL = {
+  cleansPaths: false,
+  elsewhere: 421,
+  repeatsRequests: false,
+  keepsClients: true,
+  passesNonces: true
+} as const
 
 /** Major and minor, or 0 if it is not installed. */
 function haproxyVersion (): number {
@@ -71,15 +90,24 @@ const haproxy: GateProxy = {
   patience: ['timeout server 10s', 'timeout server 1s'],
   prepare (folder, { port, tlsPort, gates, application }, configuration) {
     writeFileSync(join(folder, 'site.pem'), readFileSync(CERTIFICATE, 'utf8') + readFileSync(KEY, 'utf8'))
-    writeFileSync(join(folder, 'holdfast.lua'), configuration('holdfast.lua', { 'abns@holdfast': `abns@holdfast-${port}` }))
-    writeFileSync(join(folder, 'haproxy.cfg'), configuration('haproxy.cfg', {
-      '/etc/haproxy/holdfast.lua': join(folder, 'holdfast.lua'),
-      'abns@holdfast': `abns@holdfast-${port}`,
-      'api.example api.example:80': `127.0.0.1:${port} localhost:${tlsPort}`,
-      'bind :80': `bind 127.0.0.1:${port}\n    bind 127.0.0.1:${tlsPort} ssl crt ${join(folder, 'site.pem')} alpn h2,http/1.1`,
-      'server holdfast 127.0.0.1:8000': gates.map((gate, n) => `server holdfast${n} 127.0.0.1:${gate}`).join('\n    '),
-      '127.0.0.1:3000': `127.0.0.1:${application}`
-    }))
+    writeFileSync(
+      join(folder, 'holdfast.lua'),
+      configuration('holdfast.lua', { 'abns@holdfast': `abns@holdfast-${port}` })
+    )
+    writeFileSync(
+      join(folder, 'haproxy.cfg'),
+      configuration('haproxy.cfg', {
+        '/etc/haproxy/holdfast.lua': join(folder, 'holdfast.lua'),
+        'abns@holdfast': `abns@holdfast-${port}`,
+        'api.example api.example:80': `127.0.0.1:${port} localhost:${tlsPort}`,
+        'bind :80': `bind 127.0.0.1:${port}\n    bind 127.0.0.1:${tlsPort} ssl crt ${join(folder, 'site.pem')} alpn ` +
+          'h2,http/1.1',
+        'server holdfast 127.0.0.1:8000': gates.map((gate, n) => `server holdfast${n} 127.0.0.1:${gate}`).join(
+          '\n    '
+        ),
+        '127.0.0.1:3000': `127.0.0.1:${application}`
+      })
+    )
     return ['-f', join(folder, 'haproxy.cfg')]
   }
 }
@@ -97,17 +125,26 @@ const nginx: GateProxy = {
     mkdirSync(join(folder, 'logs'))
     const text = configuration('nginx.conf', {
       'api.example api.example;': `127.0.0.1:${port} 127.0.0.1:${port}; localhost:${tlsPort} localhost:${tlsPort};`,
-      'listen 80;': `listen 127.0.0.1:${port}; listen 127.0.0.1:${tlsPort} ssl http2; ssl_certificate ${CERTIFICATE}; ssl_certificate_key ${KEY};`,
+      'listen 80;':
+        `listen 127.0.0.1:${port}; listen 127.0.0.1:${tlsPort} ssl http2; ssl_certificate ${CERTIFICATE}; ` +
+        `ssl_certificate_key ${KEY};`,
       'server 127.0.0.1:8000;': gates.map(gate => `server 127.0.0.1:${gate};`).join(' '),
       '127.0.0.1:3000': `127.0.0.1:${application}`,
       ...claim !== undefined && {
-        '        auth_request_set $gate_subject': `auth_request_set $gate_claim $upstream_http_x_auth_claim_${claim};\n        auth_request_set $gate_subject`,
-        '        proxy_set_header X-Auth-Subject': `proxy_set_header X-Auth-Claim-${claim} " $gate_claim";\n        proxy_set_header X-Auth-Subject`
+        '        auth_request_set $gate_subject':
+          `auth_request_set $gate_claim $upstream_http_x_auth_claim_${claim};\n        auth_request_set $gate_subject`,
+        '        proxy_set_header X-Auth-Subject':
+          `proxy_set_header X-Auth-Claim-${claim} " $gate_claim";\n        proxy_set_header X-Auth-Subject`
       }
     })
-    const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(name => `${name}_temp_path temporary-${name};`).join(' ')
+    const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(name =>
+      `${name}_temp_path temporary-${name};`
+    ).join(' ')
     const user = process.getuid?.() === 0 ? 'user root;' : ''
-    writeFileSync(join(folder, 'nginx.conf'), `${user} daemon off; pid nginx.pid; worker_processes 1; events {} http { access_log off; ${temporary}\n${text}\n}`)
+    writeFileSync(
+      join(folder, 'nginx.conf'),
+      `${user} daemon off; pid nginx.pid; worker_processes 1; events {} http { access_log off; ${temporary}\n${text}\n}`
+    )
     return ['-p', folder, '-c', 'nginx.conf', '-e', join(folder, 'logs', 'error.log')]
   }
 }
@@ -130,10 +167,14 @@ const caddy: GateProxy = {
       ':80, :443 {': `http://:${port}, https://:${tlsPort} {\n\tbind 127.0.0.1`,
       ...claim !== undefined && {
         'X-Auth-Client DPoP-Nonce': `X-Auth-Client X-Auth-Claim-${claim} DPoP-Nonce`,
-        'header_up X-Auth-Client {header.X-Auth-Client}': `header_up X-Auth-Client {header.X-Auth-Client}\n\t\t\theader_up X-Auth-Claim-${claim} {header.X-Auth-Claim-${claim}}`
+        'header_up X-Auth-Client {header.X-Auth-Client}':
+          `header_up X-Auth-Client {header.X-Auth-Client}\n\t\t\theader_up X-Auth-Claim-${claim} ` +
+          `{header.X-Auth-Claim-${claim}}`
       }
     })
-    const sites = `http://127.0.0.1:${port} {\n\tbind 127.0.0.1\n\timport api\n}\nhttps://localhost:${tlsPort} {\n\tbind 127.0.0.1\n\ttls ${CERTIFICATE} ${KEY}\n\timport api\n}\n`
+    const sites =
+      `http://127.0.0.1:${port} {\n\tbind 127.0.0.1\n\timport api\n}\nhttps://localhost:${tlsPort} {\n\tbind ` +
+      `127.0.0.1\n\ttls ${CERTIFICATE} ${KEY}\n\timport api\n}\n`
     writeFileSync(join(folder, 'Caddyfile'), `{\n\tadmin off\n\tauto_https off\n}\n${text}${sites}`)
     return ['run', '--config', join(folder, 'Caddyfile'), '--adapter', 'caddyfile']
   }
@@ -151,7 +192,8 @@ function envoy (name: string, file: string, gatePort: number): GateProxy {
     patience: ['timeout: 10s', 'timeout: 1s'],
     prepare (folder, { port, tlsPort, gates, spare, application }, configuration) {
       const [one, ...others] = gates
-      const endpoint = (at: number): string => `- endpoint: { address: { socket_address: { address: 127.0.0.1, port_value: ${at} } } }`
+      const endpoint = (at: number): string =>
+        `- endpoint: { address: { socket_address: { address: 127.0.0.1, port_value: ${at} } } }`
       const bootstrap = parse(configuration(file, {
         ...others.length > 0 && {
           '#>': '  ',
@@ -172,7 +214,9 @@ function envoy (name: string, file: string, gatePort: number): GateProxy {
         name: 'envoy.transport_sockets.tls',
         typed_config: {
           '@type': 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext',
-          common_tls_context: { tls_certificates: [{ certificate_chain: { filename: CERTIFICATE }, private_key: { filename: KEY } }] }
+          common_tls_context: {
+            tls_certificates: [{ certificate_chain: { filename: CERTIFICATE }, private_key: { filename: KEY } }]
+          }
         }
       }
       listeners.push(tls)
@@ -204,17 +248,31 @@ const traefik: GateProxy = {
       '127.0.0.1:3000': `127.0.0.1:${application}`
     })
     // A traefik.yaml here would be read for its static configuration.
-    writeFileSync(join(folder, 'routing.yaml'), `${text}tls: { stores: { default: { defaultCertificate: { certFile: ${CERTIFICATE}, keyFile: ${KEY} } } } }\n`)
+    writeFileSync(
+      join(folder, 'routing.yaml'),
+      `${text}tls: { stores: { default: { defaultCertificate: { certFile: ${CERTIFICATE}, keyFile: ${KEY} } } } }\n`
+    )
     return [
-      `--providers.file.filename=${join(folder, 'routing.yaml')}`, '--providers.file.watch=false',
-      `--entrypoints.plain.address=127.0.0.1:${port}`, `--entrypoints.tls.address=127.0.0.1:${tlsPort}`, '--entrypoints.tls.http.tls=true',
-      '--global.checknewversion=false', '--global.sendanonymoususage=false', '--log.level=ERROR'
+      `--providers.file.filename=${join(folder, 'routing.yaml')}`,
+      '--providers.file.watch=false',
+      `--entrypoints.plain.address=127.0.0.1:${port}`,
+      `--entrypoints.tls.address=127.0.0.1:${tlsPort}`,
+      '--entrypoints.tls.http.tls=true',
+      '--global.checknewversion=false',
+      '--global.sendanonymoususage=false',
+      '--log.level=ERROR'
     ]
   }
 }
 
 /** Those that CI has. Traefik is in no distribution: `npm run test:traefik` runs it. */
-const INSTALLED: readonly GateProxy[] = [nginx, haproxy, caddy, envoy('envoy-http', 'envoy-http.yaml', 8000), envoy('envoy-grpc', 'envoy-grpc.yaml', 9000)]
+const INSTALLED: readonly GateProxy[] = [
+  nginx,
+  haproxy,
+  caddy,
+  envoy('envoy-http', 'envoy-http.yaml', 8000),
+  envoy('envoy-grpc', 'envoy-grpc.yaml', 9000)
+]
 
 export const GATE_PROXIES: readonly GateProxy[] = traefik.program === undefined ? INSTALLED : [...INSTALLED, traefik]
 
@@ -234,7 +292,11 @@ export interface RunningProxy {
 }
 
 /** Runs a proxy with its file of deploy/gate. A text that a file no longer holds is an error. It ends with the test. */
-export async function startGateProxy (t: Test, { name, program, patience: waiting, prepare }: GateProxy, { gates, application, isImpatient = false, claim }: GateProxyParts): Promise<RunningProxy> {
+export async function startGateProxy (
+  t: Test,
+  { name, program, patience: waiting, prepare }: GateProxy,
+  { gates, application, isImpatient = false, claim }: GateProxyParts
+): Promise<RunningProxy> {
   const folder = t.testdir()
   const [port, tlsPort, spare] = [await freePort(), await freePort(), await freePort()]
   const [patience, short] = waiting ?? ['', '']

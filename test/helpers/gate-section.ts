@@ -5,7 +5,10 @@ import { noSettings } from '../../lib/settings/tree.ts'
 import { readGate } from '../../lib/settings/validation.ts'
 
 /** What the service makes of a section `gate`, and what it says is wrong with it. */
-export async function parseGate (gate: unknown, gateUpstream?: string): Promise<{ readonly settings: GateSettings | undefined, readonly problems: readonly string[] }> {
+export async function parseGate (
+  gate: unknown,
+  gateUpstream?: string
+): Promise<{ readonly settings: GateSettings | undefined, readonly problems: readonly string[] }> {
   try {
     return { settings: await readGate({ ...noSettings(), gate, gateUpstream }, NO_FAULTS), problems: [] }
   } catch (error) {

@@ -53,11 +53,20 @@ export interface GatedSite {
   proofLines (target: string, overrides?: Partial<ProofParts>): string[]
 }
 
-export async function openGatedSite (t: Test, proxy: GateProxy, { isImpatient, answer, claim }: { isImpatient?: boolean, answer?: Answerer, claim?: string } = {}): Promise<GatedSite> {
+export async function openGatedSite (
+  t: Test,
+  proxy: GateProxy,
+  { isImpatient, answer, claim }: { isImpatient?: boolean, answer?: Answerer, claim?: string } = {}
+): Promise<GatedSite> {
   const issuer = await startIssuer(t)
   const upstream = await startUpstream(t, answer)
   const relay = await startRelay(t)
-  const { url, tlsUrl } = await startGateProxy(t, proxy, { gates: [relay.port], application: Number(new URL(upstream.origin).port), isImpatient, claim })
+  const { url, tlsUrl } = await startGateProxy(t, proxy, {
+    gates: [relay.port],
+    application: Number(new URL(upstream.origin).port),
+    isImpatient,
+    claim
+  })
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt }, scope: 'read:orders' })
   const { host } = new URL(url)
@@ -71,19 +80,31 @@ export async function openGatedSite (t: Test, proxy: GateProxy, { isImpatient, a
     client,
     token,
     async replaceGate (values = {}, other = issuer) {
-      const running = await startApp(t, other, { GATE: { rules: RULES, ...proxy.grpc && { grpcPort: 0 } }, TRUST_PROXY: 'loopback', ...values })
+      const running = await startApp(t, other, {
+        GATE: { rules: RULES, ...proxy.grpc && { grpcPort: 0 } },
+        TRUST_PROXY: 'loopback',
+        ...values
+      })
       while (proxy.grpc && !running.app.grpcAddress()) await new Promise(resolve => setImmediate(resolve))
       const authorizationPort = proxy.grpc ? running.app.grpcAddress()!.port : Number(new URL(running.url).port)
       await relay.use(toPort(authorizationPort))
       return { ...running, authorizationPort }
     },
-    send: (target, lines = [], method = 'GET') => sendRaw(url, [`${method} ${target} HTTP/1.1`, `Host: ${host}`, 'Connection: close', ...lines]),
+    send: (target, lines = [], method = 'GET') =>
+      sendRaw(url, [`${method} ${target} HTTP/1.1`, `Host: ${host}`, 'Connection: close', ...lines]),
     proofLines: (target, overrides) => dpopLines(token, client.proof({ token, url: url + target, ...overrides }))
   }
 }
 
 /** Asserts that a refusal has come to the client as the gate gave it. */
-export function expectRefused (t: Test, { proxy: { passesBodies } }: GatedSite, { status, lines, body }: WireAnswer, reason: RefusalReason, scheme: string | undefined, title: string): void {
+export function expectRefused (
+  t: Test,
+  { proxy: { passesBodies } }: GatedSite,
+  { status, lines, body }: WireAnswer,
+  reason: RefusalReason,
+  scheme: string | undefined,
+  title: string
+): void {
   const { status: expected, error, description } = REFUSALS[reason]
   const values = lines.filter(([name]) => name === 'www-authenticate').map(([, value]) => value)
   const marked = values.flatMap(parseChallenges).filter(({ parameters }) => 'error' in parameters)

@@ -12,11 +12,17 @@ export interface GrpcAnswer {
 }
 
 /** A connection to a port of loopback. It ends with the test. */
-export async function openGrpc (t: Test, port: number, options: ClientSessionOptions = {}): Promise<ClientHttp2Session> {
+export async function openGrpc (
+  t: Test,
+  port: number,
+  options: ClientSessionOptions = {}
+): Promise<ClientHttp2Session> {
   const client = connect(`http://127.0.0.1:${port}`, options)
   // Each call fails by itself.
   client.on('error', () => {})
-  t.teardown(() => { client.destroy() })
+  t.teardown(() => {
+    client.destroy()
+  })
   await once(client, 'remoteSettings')
   return client
 }
@@ -37,14 +43,24 @@ export function answerTo (stream: ClientHttp2Stream): Promise<GrpcAnswer> {
     const chunks: Buffer[] = []
     let status: unknown
     let seen = {}
-    stream.on('response', headers => { seen = headers; status = headers['grpc-status'] })
-    stream.on('trailers', trailers => { status = trailers['grpc-status'] })
+    stream.on('response', headers => {
+      seen = headers
+      status = headers['grpc-status']
+    })
+    stream.on('trailers', trailers => {
+      status = trailers['grpc-status']
+    })
     stream.on('data', chunk => chunks.push(chunk))
     stream.on('error', reject)
     stream.on('close', () => {
       const frame = Buffer.concat(chunks)
       if (status === undefined) return reject(new Error('The call has no status'))
-      resolve({ status: String(status), message: frame.subarray(5), length: frame.length === 0 ? undefined : frame.readUInt32BE(1), headers: seen })
+      resolve({
+        status: String(status),
+        message: frame.subarray(5),
+        length: frame.length === 0 ? undefined : frame.readUInt32BE(1),
+        headers: seen
+      })
     })
   })
 }

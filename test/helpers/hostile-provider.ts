@@ -19,7 +19,8 @@ export const text = (body: string, status = 200, type = 'application/json'): Beh
   response.writeHead(status, { 'content-type': type }).end(body)
 }
 
-export const html = (status = 200): Behaviour => text('<!doctype html><title>Down for maintenance</title>', status, 'text/html')
+export const html = (status = 200): Behaviour =>
+  text('<!doctype html><title>Down for maintenance</title>', status, 'text/html')
 
 /** Takes the request and never answers. */
 export const hang = (): Behaviour => () => {}
@@ -32,7 +33,9 @@ export const drip = (everyMs = 10): Behaviour => (_request, response) => {
 }
 
 /** Cuts the connection before an answer, or within one. */
-export const reset = (): Behaviour => (request) => { request.socket.resetAndDestroy() }
+export const reset = (): Behaviour => request => {
+  request.socket.resetAndDestroy()
+}
 
 export const cutShort = (): Behaviour => (request, response) => {
   response.writeHead(200, { 'content-length': 1000 })
@@ -97,7 +100,10 @@ export interface HostileProviderOptions {
   port?: number
 }
 
-/** A provider of keys in this process, on a real socket, that answers as the test says; at first as a good one without keys. */
+/**
+ * A provider of keys in this process, on a real socket, that answers as the test says; at first as a good one without
+ * keys.
+ */
 export async function startHostileProvider (options: HostileProviderOptions = {}): Promise<HostileProvider> {
   const { tls = false, path = '', hostname = tls ? 'localhost' : '127.0.0.1' } = options
   const sockets = new Set<Socket>()
@@ -118,7 +124,7 @@ export async function startHostileProvider (options: HostileProviderOptions = {}
   async function listen (): Promise<void> {
     const key = tls ? readFileSync(new URL('../fixtures/provider.key.pem', import.meta.url), 'utf8') : ''
     server = tls ? createHttpsServer({ key, cert: providerCertificate }, listener) : createHttpServer(listener)
-    server.on('connection', (socket) => {
+    server.on('connection', socket => {
       connections++
       sockets.add(socket)
       socket.on('close', () => sockets.delete(socket))
@@ -146,8 +152,12 @@ export async function startHostileProvider (options: HostileProviderOptions = {}
     jwksUri,
     port,
     requests,
-    get fetches () { return requests.filter((asked) => asked.endsWith('jwks') || asked.endsWith('jwks.json')).length },
-    get connections () { return connections },
+    get fetches () {
+      return requests.filter(asked => asked.endsWith('jwks') || asked.endsWith('jwks.json')).length
+    },
+    get connections () {
+      return connections
+    },
     discovery: json({ issuer, jwks_uri: jwksUri }),
     jwks: json({ keys: [] }),
     fallback: json({ keys: [] }, 404),

@@ -39,9 +39,13 @@ function written ({ name, file, replacements, affinity: [kept, roundRobin], args
     program: programOf(name),
     async start (t, parts) {
       const folder = mkdtempSync(join(tmpdir(), `holdfast-${name}-`))
-      t.teardown(() => { rmSync(folder, { recursive: true, force: true }) })
+      t.teardown(() => {
+        rmSync(folder, { recursive: true, force: true })
+      })
       let text = readFileSync(join(deploy, 'instances', file), 'utf8')
-      for (const [from, to] of Object.entries({ ...replacements(parts), ...parts.isRoundRobin && { [kept]: roundRobin } })) {
+      for (
+        const [from, to] of Object.entries({ ...replacements(parts), ...parts.isRoundRobin && { [kept]: roundRobin } })
+      ) {
         if (!text.includes(from)) throw new Error(`${file} no longer holds ${from}`)
         text = text.replaceAll(from, to)
       }
@@ -51,7 +55,8 @@ function written ({ name, file, replacements, affinity: [kept, roundRobin], args
   }
 }
 
-const addresses = (instances: readonly number[], write: (port: number, n: number) => string, between: string): string => instances.map(write).join(between)
+const addresses = (instances: readonly number[], write: (port: number, n: number) => string, between: string): string =>
+  instances.map(write).join(between)
 
 export const INSTANCE_PROXIES: readonly InstanceProxy[] = [
   {
@@ -64,7 +69,11 @@ export const INSTANCE_PROXIES: readonly InstanceProxy[] = [
         replacements: {
           'listen 80;': `listen 127.0.0.1:${port};`,
           'localhost:8000 localhost:8000;': `127.0.0.1:${port} 127.0.0.1:${port};`,
-          'server 127.0.0.1:8001 max_fails=0;': addresses(instances, instance => `server 127.0.0.1:${instance} max_fails=0;`, ' '),
+          'server 127.0.0.1:8001 max_fails=0;': addresses(
+            instances,
+            instance => `server 127.0.0.1:${instance} max_fails=0;`,
+            ' '
+          ),
           '    server 127.0.0.1:8002 max_fails=0;\n': '',
           ...isRoundRobin && { 'hash $holdfast_client consistent;': '' }
         }
@@ -101,7 +110,11 @@ export const INSTANCE_PROXIES: readonly InstanceProxy[] = [
     replacements: ({ port, instances }) => ({
       "[api.example, 'api.example:80']": `['127.0.0.1:${port}']`,
       'address: 0.0.0.0, port_value: 80 ': `address: 127.0.0.1, port_value: ${port} `,
-      '- endpoint: { address: { socket_address: { address: 127.0.0.1, port_value: 8001 } } }': addresses(instances, instance => `- endpoint: { address: { socket_address: { address: 127.0.0.1, port_value: ${instance} } } }`, '\n              '),
+      '- endpoint: { address: { socket_address: { address: 127.0.0.1, port_value: 8001 } } }': addresses(
+        instances,
+        instance => `- endpoint: { address: { socket_address: { address: 127.0.0.1, port_value: ${instance} } } }`,
+        '\n              '
+      ),
       '              - endpoint: { address: { socket_address: { address: 127.0.0.1, port_value: 8002 } } }\n': ''
     }),
     affinity: ['lb_policy: RING_HASH', 'lb_policy: ROUND_ROBIN'],

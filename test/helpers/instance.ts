@@ -11,10 +11,21 @@ const root = join(import.meta.dirname, '..', '..')
 const fastify = join(root, 'node_modules/.bin/fastify')
 const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: { start: string } }
 
-/** Compiles the service into a folder of the test, so that a build at the same time does not interfere. Types are another test's. */
+/**
+ * Compiles the service into a folder of the test, so that a build at the same time does not interfere. Types are
+ * another test's.
+ */
 export function buildService (t: Test): string {
   const directory = t.testdir()
-  const args = [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json', '--noCheck', '--noResolve', '--outDir', directory]
+  const args = [
+    join(root, 'node_modules/typescript/bin/tsc'),
+    '-p',
+    'tsconfig.build.json',
+    '--noCheck',
+    '--noResolve',
+    '--outDir',
+    directory
+  ]
   const { status, stdout } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' })
   if (status !== 0) throw new Error(`the build failed: ${stdout}`)
   return directory
@@ -43,11 +54,23 @@ export interface Instance {
 export type Environment = Readonly<Record<string, string>>
 
 /** Starts an instance and waits until it listens. It ends with the test, at the latest. */
-export async function startInstance (t: Owner, directory: string, issuer: Pick<Issuer, 'url'>, env: Environment = {}): Promise<Instance> {
-  const { child, output, ended } = spawnInstance(t, directory, { IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, PORT: '0', ...env })
+export async function startInstance (
+  t: Owner,
+  directory: string,
+  issuer: Pick<Issuer, 'url'>,
+  env: Environment = {}
+): Promise<Instance> {
+  const { child, output, ended } = spawnInstance(t, directory, {
+    IDP_ISSUER: issuer.url,
+    IDP_AUDIENCE: AUDIENCE,
+    PORT: '0',
+    ...env
+  })
   let url: string | undefined
   while ((url = /listening at (http:\/\/127\.0\.0\.1:\d+)/.exec(output())?.[1]) === undefined) {
-    if (child.exitCode !== null || child.signalCode !== null) throw new Error(`it ended with ${child.exitCode}: ${output()}`)
+    if (child.exitCode !== null || child.signalCode !== null) {
+      throw new Error(`it ended with ${child.exitCode}: ${output()}`)
+    }
     await delay(10)
   }
 
@@ -66,23 +89,46 @@ export async function startInstance (t: Owner, directory: string, issuer: Pick<I
     url,
     port: Number(new URL(url).port),
     output,
-    answered: route => output().split('\n').filter(line => line.includes('"request answered"') && line.includes(`"route":"${route}"`)).length,
+    answered: route =>
+      output().split('\n').filter(line => line.includes('"request answered"') && line.includes(`"route":"${route}"`))
+        .length,
     untilReady: () => until('ready', status => status === 200),
     untilReplay: reason => until(reason, (status, checks) => status === 503 && checks.replay === reason),
     pid: child.pid!,
-    terminate: () => { child.kill('SIGTERM') },
-    signal: signal => { child.kill(signal) },
+    terminate: () => {
+      child.kill('SIGTERM')
+    },
+    signal: signal => {
+      child.kill(signal)
+    },
     ended
   }
 }
 
-/** Only the process, for a start that fails. It runs in a folder without settings, and takes from the environment of the tests only what a program needs to run at all. */
-export function spawnInstance (t: Owner, directory: string, env: Environment): { child: ReturnType<typeof spawn>, output: () => string, ended: Promise<number | null> } {
+/**
+ * Only the process, for a start that fails. It runs in a folder without settings, and takes from the environment of the
+ * tests only what a program needs to run at all.
+ */
+export function spawnInstance (
+  t: Owner,
+  directory: string,
+  env: Environment
+): { child: ReturnType<typeof spawn>, output: () => string, ended: Promise<number | null> } {
   const words = scripts.start.replaceAll('dist/', `${directory}/`).split(' ').slice(1)
   const { PATH, HOME } = process.env
-  const child = spawn(process.execPath, [fastify, ...words, '--address', '127.0.0.1'], { cwd: directory, env: { PATH, HOME, _TAPJS_PROCESSINFO_COVERAGE_: '0', ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [fastify, ...words, '--address', '127.0.0.1'], {
+    cwd: directory,
+    env: { PATH, HOME, _TAPJS_PROCESSINFO_COVERAGE_: '0', ...env },
+    stdio: ['ignore', 'pipe', 'pipe']
+  })
   let text = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => { text += chunk })
-  t.teardown(() => { child.kill('SIGKILL') })
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', chunk => {
+      text += chunk
+    })
+  }
+  t.teardown(() => {
+    child.kill('SIGKILL')
+  })
   return { child, output: () => text, ended: new Promise(resolve => child.on('close', resolve)) }
 }

@@ -50,7 +50,11 @@ export async function startIssuer (t: Test): Promise<Issuer> {
   const server = createServer((request, response) => {
     requests.push(request.url!)
     const documents: Record<string, object> = {
-      '/.well-known/openid-configuration': { issuer: issuer.url, jwks_uri: `${issuer.url}keys`, introspection_endpoint: `${issuer.url}introspect` },
+      '/.well-known/openid-configuration': {
+        issuer: issuer.url,
+        jwks_uri: `${issuer.url}keys`,
+        introspection_endpoint: `${issuer.url}introspect`
+      },
       '/introspect': issuer.introspection,
       '/keys': { keys: issuer.keys.map(({ jwk }) => jwk) }
     }
@@ -59,7 +63,10 @@ export async function startIssuer (t: Test): Promise<Issuer> {
     response.end(JSON.stringify(document ?? {}))
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => { server.closeAllConnections(); server.close() })
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
 
   const issuer: Issuer = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
@@ -73,7 +80,11 @@ export async function startIssuer (t: Test): Promise<Issuer> {
       return { iss: issuer.url, aud: AUDIENCE, sub: 'user-1', iat: now, exp: now + 600, ...overrides }
     },
     token (claims = {}, header = {}, key = issuer.keys[0]!) {
-      return encodeJws({ alg: 'RS256', typ: 'at+jwt', kid: key.kid, ...header }, issuer.claims(claims), input => sign('sha256', input, key.privateKey))
+      return encodeJws(
+        { alg: 'RS256', typ: 'at+jwt', kid: key.kid, ...header },
+        issuer.claims(claims),
+        input => sign('sha256', input, key.privateKey)
+      )
     },
     rawToken (header, payload) {
       return encodeJws(header, payload, input => sign('sha256', input, issuer.keys[0]!.privateKey))

@@ -5,17 +5,34 @@ import type { Owner } from './owner.ts'
 import { until } from './until.ts'
 
 /** A process with its view of the log in a Redis. */
-export function startLogReader (t: Owner, { retentionSeconds, ...given }: Pick<RedisLogOptions, 'open' | 'surroundings'> & { readonly retentionSeconds: number }) {
+export function startLogReader (
+  t: Owner,
+  { retentionSeconds, ...given }: Pick<RedisLogOptions, 'open' | 'surroundings'> & { readonly retentionSeconds: number }
+) {
   const { now } = given.surroundings
-  const cutoffs = createCutoffs({ max: 100_000, issuers: ['https://issuer.example'], retentionSeconds, clockToleranceSeconds: 5, ...given.surroundings })
+  const cutoffs = createCutoffs({
+    max: 100_000,
+    issuers: ['https://issuer.example'],
+    retentionSeconds,
+    clockToleranceSeconds: 5,
+    ...given.surroundings
+  })
   const changes: Array<string | null> = []
-  const log = createRedisLog({ ...given, onEntry: cutoffs.apply, kept: cutoffs, onChange: change => { changes.push(change) } })
+  const log = createRedisLog({
+    ...given,
+    onEntry: cutoffs.apply,
+    kept: cutoffs,
+    onChange: change => {
+      changes.push(change)
+    }
+  })
   t.teardown(() => log.close())
   return {
     ...log,
     cutoffs,
     changes,
-    isRevoked: (key: string) => cutoffs.revocationOf({ keys: [key], issuedAt: now() - 10, loginAt: undefined }) !== undefined,
+    isRevoked: (key: string) =>
+      cutoffs.revocationOf({ keys: [key], issuedAt: now() - 10, loginAt: undefined }) !== undefined,
     isLoaded: () => log.ageMs() !== Infinity,
     loaded: () => until('it is loaded', () => log.ageMs() !== Infinity)
   }

@@ -34,9 +34,14 @@ export interface McpSite extends RunningApp {
 export async function startSite (t: Test, gate: object = {}, values: object = {}, answer?: Answerer): Promise<McpSite> {
   const issuer = await startIssuer(t)
   const upstream = await startUpstream(t, answer)
-  const running = await startApp(t, issuer, { GATE: { upstream: upstream.origin, rules: RULES, ...gate }, LOG_LEVEL: 'info', ...values })
+  const running = await startApp(t, issuer, {
+    GATE: { upstream: upstream.origin, rules: RULES, ...gate },
+    LOG_LEVEL: 'info',
+    ...values
+  })
   const { host } = new URL(running.url)
-  const send = (method: string, path: string, lines: readonly string[]): Promise<WireAnswer> => sendRaw(running.url, [`${method} ${path} HTTP/1.1`, `Host: ${host}`, 'Connection: close', ...lines])
+  const send = (method: string, path: string, lines: readonly string[]): Promise<WireAnswer> =>
+    sendRaw(running.url, [`${method} ${path} HTTP/1.1`, `Host: ${host}`, 'Connection: close', ...lines])
   return {
     ...running,
     issuer,
@@ -44,13 +49,20 @@ export async function startSite (t: Test, gate: object = {}, values: object = {}
     send,
     post (body, lines = [], path = '/mcp') {
       const bytes = bytesOf(body)
-      return send('POST', path, ['Content-Type: application/json', `Content-Length: ${bytes.length}`, ...lines, '', bytes])
+      return send('POST', path, [
+        'Content-Type: application/json',
+        `Content-Length: ${bytes.length}`,
+        ...lines,
+        '',
+        bytes
+      ])
     }
   }
 }
 
 /** A character for each byte. */
-export const bytesOf = (body: unknown): string => Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)).toString('latin1')
+export const bytesOf = (body: unknown): string =>
+  Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)).toString('latin1')
 
 export const message = (method: string, params: object = {}): object => ({ jsonrpc: '2.0', id: 1, method, params })
 export const call = (name: string): object => message('tools/call', { name, arguments: { note: 'caf\u00e9' } })

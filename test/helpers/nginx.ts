@@ -9,14 +9,22 @@ import { isListening } from './programs.ts'
 const CONFIGURATIONS = join(import.meta.dirname, '..', '..', 'deploy', 'nginx')
 
 /** The nginx of this machine, or undefined. Debian keeps it where the PATH of a user does not look. */
-export const nginxProgram: string | undefined = ['nginx', '/usr/sbin/nginx', '/usr/local/sbin/nginx', '/opt/homebrew/bin/nginx']
-  .find((program) => spawnSync(program, ['-v']).status === 0)
+export const nginxProgram: string | undefined = [
+  'nginx',
+  '/usr/sbin/nginx',
+  '/usr/local/sbin/nginx',
+  '/opt/homebrew/bin/nginx'
+]
+  .find(program => spawnSync(program, ['-v']).status === 0)
 
 // Everything that nginx writes stays in its own directory. It runs one worker, so that kept connections can be counted.
 function mainConfiguration (file: string): string {
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `  ${name}_temp_path temporary-${name};\n`).join('')
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(name =>
+    `  ${name}_temp_path temporary-${name};\n`
+  ).join('')
   const user = process.getuid?.() === 0 ? 'user root;\n' : ''
-  return `${user}daemon off;\npid nginx.pid;\nworker_processes 1;\nevents {}\nhttp {\n  access_log off;\n${temporary}  include ${file};\n}\n`
+  return `${user}daemon off;\npid nginx.pid;\nworker_processes 1;\nevents {}\nhttp {\n  access_log off;\n${temporary} ` +
+    ` include ${file};\n}\n`
 }
 
 export interface NginxParts {
@@ -56,7 +64,9 @@ export async function startNginx (t: Owner, { file, port, replacements }: NginxP
   let child: ChildProcess
   let ended: Promise<void>
   const nginx: Nginx = {
-    signal (signal) { child.kill(signal) },
+    signal (signal) {
+      child.kill(signal)
+    },
     signalAll (signal) {
       // The worker first: a master that is gone has none any more.
       for (const worker of workersOf(child.pid!)) process.kill(worker, signal)
@@ -70,10 +80,12 @@ export async function startNginx (t: Owner, { file, port, replacements }: NginxP
     },
     async start () {
       child = spawn(nginxProgram!, ['-p', directory, '-c', 'nginx.conf', '-e', errorLog], { stdio: 'ignore' })
-      ended = new Promise<void>((resolve) => child.on('exit', () => resolve()))
+      ended = new Promise<void>(resolve => child.on('exit', () => resolve()))
       for (let tries = 0; !await isListening(port); tries++) {
-        if (child.exitCode !== null || tries > 200) throw new Error(`nginx did not start: ${existsSync(errorLog) ? readFileSync(errorLog, 'utf8') : ''}`)
-        await new Promise((resolve) => setTimeout(resolve, 25))
+        if (child.exitCode !== null || tries > 200) {
+          throw new Error(`nginx did not start: ${existsSync(errorLog) ? readFileSync(errorLog, 'utf8') : ''}`)
+        }
+        await new Promise(resolve => setTimeout(resolve, 25))
       }
     }
   }
@@ -86,4 +98,5 @@ export async function startNginx (t: Owner, { file, port, replacements }: NginxP
   return nginx
 }
 
-const workersOf = (pid: number): number[] => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)
+const workersOf = (pid: number): number[] =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)

@@ -11,14 +11,20 @@ import { takeRsaKey } from './rsa-keys.ts'
 /** A real oidc-provider with tokens that can be introspected (RFC 7662, RFC 9701) and revoked (RFC 7009). */
 export interface OpaqueTenant {
   readonly issuer: string
-  /** Of each client of the API, which is named like its method of authentication; and of `signed`, whose answers are JWTs. */
+  /**
+   * Of each client of the API, which is named like its method of authentication; and of `signed`, whose answers are
+   * JWTs.
+   */
   readonly clientSecret: string
   /** The key of the client `private_key_jwt`. */
   readonly clientKey: KeyObject
   /** Tokens that were introspected, in order. */
   readonly asked: string[]
   /** @param more parameters and headers of the token request, such as a proof */
-  token (format: 'opaque' | 'jwt', more?: { readonly resource?: string, readonly headers?: Record<string, string> }): Promise<string>
+  token (
+    format: 'opaque' | 'jwt',
+    more?: { readonly resource?: string, readonly headers?: Record<string, string> }
+  ): Promise<string>
   /** A refresh token, as after a login. */
   refreshToken (): Promise<string>
   revoke (token: string): Promise<void>
@@ -30,7 +36,10 @@ const FORMATS = ['opaque', 'jwt']
 export async function startOpaqueTenant (t: Test): Promise<OpaqueTenant> {
   const server = createServer()
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => { server.closeAllConnections(); server.close() })
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
   const issuer = `http://localhost:${(server.address() as AddressInfo).port}`
   const clientSecret = randomBytes(24).toString('base64url')
   const client = generateKeyPairSync('ec', { namedCurve: 'P-256' })
@@ -38,9 +47,14 @@ export async function startOpaqueTenant (t: Test): Promise<OpaqueTenant> {
   const { warn, info } = console
   // It starts with advice for production, and does not like that its requests are read.
   console.warn = console.info = () => {}
-  t.teardown(() => { Object.assign(console, { warn, info }) })
+  t.teardown(() => {
+    Object.assign(console, { warn, info })
+  })
   const oidc = await import('oidc-provider')
-  const provider: Provider = new oidc.Provider(issuer, configuration(clientSecret, client.publicKey, (...args) => addTwin(provider, ...args)))
+  const provider: Provider = new oidc.Provider(
+    issuer,
+    configuration(clientSecret, client.publicKey, (...args) => addTwin(provider, ...args))
+  )
   provider.use(async ({ path, req }, next) => {
     if (path === '/token/introspection' || path === '/token/revocation') {
       const form = new URLSearchParams(await readBody(req))
@@ -52,8 +66,16 @@ export async function startOpaqueTenant (t: Test): Promise<OpaqueTenant> {
   })
   server.on('request', provider.callback())
 
-  async function post (path: string, form: Record<string, string>, headers: Record<string, string> = {}): Promise<string> {
-    const answer = await fetch(`${issuer}${path}`, { method: 'POST', headers, body: new URLSearchParams({ client_secret: clientSecret, ...form }) })
+  async function post (
+    path: string,
+    form: Record<string, string>,
+    headers: Record<string, string> = {}
+  ): Promise<string> {
+    const answer = await fetch(`${issuer}${path}`, {
+      method: 'POST',
+      headers,
+      body: new URLSearchParams({ client_secret: clientSecret, ...form })
+    })
     const text = await answer.text()
     if (!answer.ok) throw new Error(text)
     return text
@@ -65,11 +87,30 @@ export async function startOpaqueTenant (t: Test): Promise<OpaqueTenant> {
     clientKey: client.privateKey,
     asked,
     token: async (format, { headers, ...form } = {}) =>
-      (JSON.parse(await post('/token', { client_id: format, grant_type: 'client_credentials', resource: AUDIENCE, scope: 'read:messages', ...form }, headers)) as { access_token: string }).access_token,
+      (JSON.parse(
+        await post('/token', {
+          client_id: format,
+          grant_type: 'client_credentials',
+          resource: AUDIENCE,
+          scope: 'read:messages',
+          ...form
+        }, headers)
+      ) as { access_token: string }).access_token,
     async refreshToken () {
-      const { Client, Grant, RefreshToken } = provider as unknown as { Client: { find (id: string): Promise<object> }, Grant: new (parts: object) => { save (): Promise<string> }, RefreshToken: new (parts: object) => { save (): Promise<string> } }
+      const { Client, Grant, RefreshToken } = provider as unknown as {
+        Client: { find (id: string): Promise<object> },
+        Grant: new(parts: object) => { save (): Promise<string> },
+        RefreshToken: new(parts: object) => { save (): Promise<string> }
+      }
       const grantId = await new Grant({ clientId: 'opaque', accountId: 'user-1' }).save()
-      return new RefreshToken({ client: await Client.find('opaque'), accountId: 'user-1', grantId, gty: 'authorization_code', scope: 'read:messages', resource: AUDIENCE }).save()
+      return new RefreshToken({
+        client: await Client.find('opaque'),
+        accountId: 'user-1',
+        grantId,
+        gty: 'authorization_code',
+        scope: 'read:messages',
+        resource: AUDIENCE
+      }).save()
     },
     async revoke (token) {
       await post('/token/revocation', { client_id: token.includes('.') ? 'jwt' : 'opaque', token })
@@ -81,10 +122,20 @@ type Customizer = (context: unknown, token: Twin, parts: { readonly payload: Rec
 
 function configuration (clientSecret: string, clientKey: KeyObject, customizeJwt: Customizer): Record<string, unknown> {
   const { privateKey } = takeRsaKey()
-  const ofApi = (id: string, more: object = {}) => ({ client_id: id, client_secret: clientSecret, redirect_uris: [], response_types: [], grant_types: [], token_endpoint_auth_method: id, ...more })
+  const ofApi = (id: string, more: object = {}) => ({
+    client_id: id,
+    client_secret: clientSecret,
+    redirect_uris: [],
+    response_types: [],
+    grant_types: [],
+    token_endpoint_auth_method: id,
+    ...more
+  })
   return {
     clients: [
-      ...FORMATS.map(format => ofApi(format, { grant_types: ['client_credentials'], token_endpoint_auth_method: 'client_secret_post' })),
+      ...FORMATS.map(format =>
+        ofApi(format, { grant_types: ['client_credentials'], token_endpoint_auth_method: 'client_secret_post' })
+      ),
       ofApi('client_secret_basic'),
       ofApi('client_secret_post'),
       ofApi('private_key_jwt', { client_secret: undefined, jwks: { keys: [clientKey.export({ format: 'jwk' })] } }),
@@ -103,7 +154,13 @@ function configuration (clientSecret: string, clientKey: KeyObject, customizeJwt
       revocation: { enabled: true, allowedPolicy: () => true },
       resourceIndicators: {
         enabled: true,
-        getResourceServerInfo: (_context: unknown, audience: string, { clientId }: { clientId: string }) => ({ scope: 'read:messages', audience, accessTokenTTL: 600, accessTokenFormat: clientId, jwt: { sign: { alg: 'RS256' } } })
+        getResourceServerInfo: (_context: unknown, audience: string, { clientId }: { clientId: string }) => ({
+          scope: 'read:messages',
+          audience,
+          accessTokenTTL: 600,
+          accessTokenFormat: clientId,
+          jwt: { sign: { alg: 'RS256' } }
+        })
       }
     }
   }
@@ -117,11 +174,18 @@ interface Twin {
 }
 
 /**
- * This provider forgets the JWTs that it makes, so they cannot be introspected. Others do not forget. So each one gets an opaque twin,
- * whose name is its `jti`, and introspection of the JWT gives the answer about the twin.
+ * This provider forgets the JWTs that it makes, so they cannot be introspected. Others do not forget. So each one gets
+ * an opaque twin, whose name is its `jti`, and introspection of the JWT gives the answer about the twin.
  */
-async function addTwin (provider: Provider, _context: unknown, { client, aud, scope, jkt }: Twin, { payload }: Parameters<Customizer>[2]): Promise<void> {
-  const { ClientCredentials } = provider as unknown as { ClientCredentials: new (parts: object) => Twin & { setAudience (audience: string): void, save (): Promise<string> } }
+async function addTwin (
+  provider: Provider,
+  _context: unknown,
+  { client, aud, scope, jkt }: Twin,
+  { payload }: Parameters<Customizer>[2]
+): Promise<void> {
+  const { ClientCredentials } = provider as unknown as {
+    ClientCredentials: new(parts: object) => Twin & { setAudience (audience: string): void, save (): Promise<string> }
+  }
   const twin = new ClientCredentials({ client, scope, expiresIn: 600 })
   twin.setAudience(aud)
   if (jkt !== undefined) twin.jkt = jkt
@@ -130,7 +194,9 @@ async function addTwin (provider: Provider, _context: unknown, { client, aud, sc
 
 function twinOf (token: string): string {
   const [, payload] = token.split('.')
-  return payload === undefined ? token : (JSON.parse(Buffer.from(payload, 'base64url').toString()) as { jti: string }).jti
+  return payload === undefined
+    ? token
+    : (JSON.parse(Buffer.from(payload, 'base64url').toString()) as { jti: string }).jti
 }
 
 async function readBody (request: IncomingMessage): Promise<string> {

@@ -9,19 +9,28 @@ import { root } from './documents.ts'
 /** Apps of other people, in folders outside the repository, with the package as npm installs it. */
 
 /** The environment, without what tap and its runner put there for tests. */
-export const outsideEnv: NodeJS.ProcessEnv = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:NODE_OPTIONS|FORCE_COLOR|_?TAP.*)$/.test(name)))
+export const outsideEnv: NodeJS.ProcessEnv = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => !/^(?:NODE_OPTIONS|FORCE_COLOR|_?TAP.*)$/.test(name))
+)
 
 /** What the program writes to stdout. Rejects with all that it wrote if it fails. */
-export async function expectSuccess (cwd: string, command: string, args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<string> {
+export async function expectSuccess (
+  cwd: string,
+  command: string,
+  args: readonly string[],
+  more: NodeJS.ProcessEnv = {}
+): Promise<string> {
   try {
-    return (await promisify(execFile)(command, args, { cwd, env: { ...outsideEnv, ...more }, maxBuffer: 1 << 26 })).stdout
+    return (await promisify(execFile)(command, args, { cwd, env: { ...outsideEnv, ...more }, maxBuffer: 1 << 26 }))
+      .stdout
   } catch (error) {
     const { stdout = '', stderr = '' } = error as { stdout?: string, stderr?: string }
     throw new Error(`${command} ${args.join(' ')}\n${stdout}${stderr}`)
   }
 }
 
-export const install = (cwd: string, ...packages: string[]): Promise<string> => expectSuccess(cwd, 'npm', ['i', '--no-audit', '--no-fund', '--prefer-offline', ...packages])
+export const install = (cwd: string, ...packages: string[]): Promise<string> =>
+  expectSuccess(cwd, 'npm', ['i', '--no-audit', '--no-fund', '--prefer-offline', ...packages])
 
 /** A copy of the repository, to pack from: files that run at once would write each other's. */
 export async function copyRepository (folder: string): Promise<string> {
@@ -47,7 +56,12 @@ export function projectsIn (folder: string): Packed['project'] {
   return (name, files) => {
     const cwd = join(folder, name)
     mkdirSync(cwd, { recursive: true })
-    for (const [file, text] of Object.entries({ 'package.json': JSON.stringify({ name: name.replaceAll('/', '-'), private: true, type: 'module' }), ...files })) {
+    for (
+      const [file, text] of Object.entries({
+        'package.json': JSON.stringify({ name: name.replaceAll('/', '-'), private: true, type: 'module' }),
+        ...files
+      })
+    ) {
       mkdirSync(join(cwd, file, '..'), { recursive: true })
       writeFileSync(join(cwd, file), text)
     }
@@ -59,7 +73,12 @@ export function projectsIn (folder: string): Packed['project'] {
 export async function packHoldfast (t: Test): Promise<Packed> {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-matrix-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-  await expectSuccess(await copyRepository(folder), 'npm', ['pack', './packages/holdfast', '--pack-destination', folder])
+  await expectSuccess(await copyRepository(folder), 'npm', [
+    'pack',
+    './packages/holdfast',
+    '--pack-destination',
+    folder
+  ])
   const tarball = join(folder, readdirSync(folder).find(file => /^holdfast-\d/.test(file))!)
   return { folder, tarball, project: projectsIn(folder) }
 }
@@ -76,7 +95,10 @@ const PROBES = `
   console.log(...results.map(({ statusCode }) => statusCode))
   await app.close()
 `
-export const ESM = `import Fastify from 'fastify'\nimport holdfast from 'holdfast'\nimport { createTestIssuer } from 'holdfast/testing'\n${PROBES}`
-export const CJS = `const Fastify = require('fastify')\nconst holdfast = require('holdfast')\nconst { createTestIssuer } = require('holdfast/testing')\nasync function main () {${PROBES}}\nmain()`
+export const ESM = 'import Fastify from \'fastify\'\nimport holdfast from \'holdfast\'\nimport { createTestIssuer } from ' +
+  `'holdfast/testing'\n${PROBES}`
+export const CJS =
+  'const Fastify = require(\'fastify\')\nconst holdfast = require(\'holdfast\')\nconst { createTestIssuer } = ' +
+  `require('holdfast/testing')\nasync function main () {${PROBES}}\nmain()`
 /** What they print. */
 export const ANSWERS = /^200 401 401 401 401 401$/m

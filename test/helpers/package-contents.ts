@@ -9,7 +9,8 @@ import { root } from './documents.ts'
 /** Compilers before 5.7 find no declaration by `.ts`, so `packages/build.js` writes `.js` there. */
 const withJs = (text: string): string => text.replace(/((?:from |import\()['"]\.[^'"]*)\.ts(?=['"])/g, '$1.js')
 
-const filesIn = (folder: string): string[] => readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(file => statSync(join(folder, file)).isFile())
+const filesIn = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(file => statSync(join(folder, file)).isFile())
 
 /**
  * What the compiler makes of the sources of a package, by path under dist/. It runs here and not in packages/build.js.
@@ -18,7 +19,9 @@ const filesIn = (folder: string): string[] => readdirSync(folder, { recursive: t
  */
 export function compilePackage (folder: string, scratch: string): Map<string, string> {
   const host = { ...ts.sys, onUnRecoverableConfigFileDiagnostic: () => {} }
-  const { options, fileNames } = ts.getParsedCommandLineOfConfigFile(join(root, folder, 'tsconfig.json'), { noCheck: true }, host)!
+  const { options, fileNames } = ts.getParsedCommandLineOfConfigFile(join(root, folder, 'tsconfig.json'), {
+    noCheck: true
+  }, host)!
   const dist = join(scratch, 'dist')
   ts.createProgram(fileNames, options).emit(undefined, (path, text) => {
     const file = join(dist, relative(options.outDir!, path))
@@ -29,11 +32,16 @@ export function compilePackage (folder: string, scratch: string): Map<string, st
   const { scripts } = JSON.parse(manifest) as { scripts: { prepack: string } }
   // Its type decides how what is imported is seen.
   writeFileSync(join(scratch, 'package.json'), manifest)
-  if (scripts.prepack.includes('join.js')) execFileSync(process.execPath, [join(root, 'packages/join.js')], { cwd: scratch })
+  if (scripts.prepack.includes('join.js')) {
+    execFileSync(process.execPath, [join(root, 'packages/join.js')], { cwd: scratch })
+  }
   return new Map(filesIn(dist).map(file => [file, readFileSync(join(dist, file), 'utf8')]))
 }
 
-export interface Judged { readonly file: string, readonly fault: string }
+export interface Judged {
+  readonly file: string
+  readonly fault: string
+}
 
 /** The files of an unpacked package that are not what the repository makes of itself. */
 export function judgePackage (unpacked: string, folder: string, made: ReadonlyMap<string, string>): Judged[] {
@@ -46,8 +54,12 @@ export function judgePackage (unpacked: string, folder: string, made: ReadonlyMa
     }
     const sources = [join(root, folder, file), join(root, file)].filter(existsSync)
     // What the build copies into the folder of a package is compared with its source.
-    const source = sources.find(path => !path.startsWith(join(root, folder)) && ['LICENSE', 'CHANGELOG.md', 'cli/check-node.cjs'].includes(file)) ?? sources[0]
-    if (source === undefined) return [{ file, fault: 'no source' }]
+    const source = sources.find(path =>
+      !path.startsWith(join(root, folder)) && ['LICENSE', 'CHANGELOG.md', 'cli/check-node.cjs'].includes(file)
+    ) ?? sources[0]
+    if (source === undefined) {
+      return [{ file, fault: 'no source' }]
+    }
     return text === readFileSync(source, 'utf8') ? [] : [{ file, fault: `not ${relative(root, source)}` }]
   })
 }

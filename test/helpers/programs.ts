@@ -2,7 +2,10 @@ import { spawn, spawnSync } from 'node:child_process'
 import { connect } from 'node:net'
 import type { Test } from 'tap'
 
-/** The program of this name, or undefined. A variable of the environment, such as CADDY, names another one than that on the PATH. */
+/**
+ * The program of this name, or undefined. A variable of the environment, such as CADDY, names another one than that on
+ * the PATH.
+ */
 export function programOf (name: string): string | undefined {
   const program = process.env[name.toUpperCase()] ?? name
   return spawnSync(program, ['--version']).error === undefined ? program : undefined
@@ -10,7 +13,10 @@ export function programOf (name: string): string | undefined {
 
 export function isListening (port: number): Promise<boolean> {
   return new Promise(resolve => {
-    const socket = connect(port, '127.0.0.1', () => { socket.destroy(); resolve(true) })
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.destroy()
+      resolve(true)
+    })
     socket.on('error', () => resolve(false))
   })
 }
@@ -25,12 +31,23 @@ export interface ProgramStart {
 
 /** Starts a server of this machine, and waits until it listens. It ends with the test. */
 export async function startProgram (t: Test, program: string, { args, folder, ports }: ProgramStart): Promise<void> {
-  const child = spawn(program, args, { cwd: folder, env: { ...process.env, HOME: folder }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(program, args, {
+    cwd: folder,
+    env: { ...process.env, HOME: folder },
+    stdio: ['ignore', 'pipe', 'pipe']
+  })
   let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => { output += chunk })
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', chunk => {
+      output += chunk
+    })
+  }
   const ended = new Promise(resolve => child.on('exit', resolve))
   // Not SIGKILL: the workers of nginx would outlive it.
-  t.teardown(() => { child.kill('SIGTERM'); return ended })
+  t.teardown(() => {
+    child.kill('SIGTERM')
+    return ended
+  })
   for (const port of ports) {
     while (!await isListening(port)) {
       if (child.exitCode !== null) throw new Error(`${program} did not start: ${output}`)

@@ -25,7 +25,8 @@ const program = findProgram('redis-server')
 export const skipRedis = !program && 'redis-server is not installed'
 
 /** Gives a program a clock that a file sets. It is in the package faketime. */
-const clockLibrary = ['x86_64-linux-gnu', 'aarch64-linux-gnu'].map(name => `/usr/lib/${name}/faketime/libfaketime.so.1`).find(file => existsSync(file))
+const clockLibrary = ['x86_64-linux-gnu', 'aarch64-linux-gnu'].map(name => `/usr/lib/${name}/faketime/libfaketime.so.1`)
+  .find(file => existsSync(file))
 
 /** Why tests with a server whose clock leaps are skipped, or false. */
 export const skipRedisClock = skipRedis || (!clockLibrary && 'faketime is not installed')
@@ -47,11 +48,22 @@ export interface RedisServer {
  * A redis-server on loopback that keeps nothing on disk and ends with the test.
  * @param hasOwnClock whether `setClock` sets its clock
  */
-export async function startRedis (t: Owner, args: string[] = [], port?: number, hasOwnClock = false): Promise<RedisServer> {
+export async function startRedis (
+  t: Owner,
+  args: string[] = [],
+  port?: number,
+  hasOwnClock = false
+): Promise<RedisServer> {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-redis-'))
   const clock = join(folder, 'clock')
   // The allocator of redis-server asks for the time, too early for that library: libc's is taken.
-  const ownClock = hasOwnClock && { LD_PRELOAD: `${clockLibrary}:libc.so.6`, FAKETIME_TIMESTAMP_FILE: clock, FAKETIME_NO_CACHE: '1', FAKETIME_DONT_FAKE_MONOTONIC: '1' }
+  const ownClock = hasOwnClock &&
+    {
+      LD_PRELOAD: `${clockLibrary}:libc.so.6`,
+      FAKETIME_TIMESTAMP_FILE: clock,
+      FAKETIME_NO_CACHE: '1',
+      FAKETIME_DONT_FAKE_MONOTONIC: '1'
+    }
   let current = args
   let child: ChildProcess | undefined
   const server: RedisServer = {
@@ -76,7 +88,12 @@ export async function startRedis (t: Owner, args: string[] = [], port?: number, 
       const file = join(folder, 'server.conf')
       writeFileSync(file, '')
       child = spawn(program!, [file, ...common, ...args], { stdio: 'ignore', env: { ...process.env, ...ownClock } })
-      await Promise.race([untilListening(server.port), once(child, 'exit').then(() => { throw new Error(`redis-server on port ${server.port} ended at once`) })])
+      await Promise.race([
+        untilListening(server.port),
+        once(child, 'exit').then(() => {
+          throw new Error(`redis-server on port ${server.port} ended at once`)
+        })
+      ])
     }
   }
   server.setClock(0)

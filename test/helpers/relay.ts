@@ -28,14 +28,20 @@ function join (socket: Socket, port: number, onAnswer: (chunk: Buffer) => void):
   far.on('data', onAnswer)
 }
 
-export const toPort = (port: number): Behaviour => socket => join(socket, port, chunk => { socket.write(chunk) })
+export const toPort = (port: number): Behaviour => socket =>
+  join(socket, port, chunk => {
+    socket.write(chunk)
+  })
 /** Takes what comes, and never answers. */
-export const hung: Behaviour = socket => { socket.resume() }
+export const hung: Behaviour = socket => {
+  socket.resume()
+}
 /** Cuts the connection when the answer comes, after that many bytes of it. */
-export const cutAfter = (bytes: number, port: number): Behaviour => socket => join(socket, port, chunk => {
-  if (bytes > 0) socket.write(chunk.subarray(0, bytes))
-  socket.destroySoon()
-})
+export const cutAfter = (bytes: number, port: number): Behaviour => socket =>
+  join(socket, port, chunk => {
+    if (bytes > 0) socket.write(chunk.subarray(0, bytes))
+    socket.destroySoon()
+  })
 
 /** A relay on a free port of loopback. It ends with the test. */
 export async function startRelay (t: Test): Promise<Relay> {
@@ -43,7 +49,9 @@ export async function startRelay (t: Test): Promise<Relay> {
   let behaviour: Behaviour = hung
   const server = createServer({ noDelay: true }, socket => {
     relay.connections++
-    socket.on('data', chunk => { relay.bytes += chunk.length })
+    socket.on('data', chunk => {
+      relay.bytes += chunk.length
+    })
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket)).on('error', () => socket.destroy())
     behaviour(socket)
@@ -57,7 +65,9 @@ export async function startRelay (t: Test): Promise<Relay> {
     bytes: 0,
     async use (next) {
       behaviour = next
-      await Promise.all([...sockets].map(socket => new Promise<void>(resolve => socket.once('close', () => resolve()).end())))
+      await Promise.all(
+        [...sockets].map(socket => new Promise<void>(resolve => socket.once('close', () => resolve()).end()))
+      )
     },
     stop () {
       // Node cannot reset a connection whose end it is sending, and then never says that it is closed.
@@ -66,6 +76,9 @@ export async function startRelay (t: Test): Promise<Relay> {
     },
     restart: () => listen(port)
   }
-  t.teardown(() => { for (const socket of sockets) socket.destroy(); server.close() })
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
   return relay
 }

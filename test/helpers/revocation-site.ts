@@ -33,17 +33,31 @@ export async function startTransmitter (t: Test): Promise<Transmitter> {
       '/keys': { keys: transmitter.keys.map(({ jwk }) => jwk) }
     }
     const document = documents[request.url!]
-    response.writeHead(transmitter.outage ?? (document ? 200 : 404), { 'content-type': 'application/json' }).end(JSON.stringify(document ?? {}))
+    response.writeHead(transmitter.outage ?? (document ? 200 : 404), { 'content-type': 'application/json' }).end(
+      JSON.stringify(document ?? {})
+    )
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => { server.closeAllConnections(); server.close() })
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
   const transmitter: Transmitter = {
     keys: [transmitterKey],
     outage: undefined,
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    set ({ claims = {}, header = {}, type = `${CAEP}session-revoked`, event = {}, signer = transmitterKey.privateKey } = {}) {
+    set (
+      { claims = {}, header = {}, type = `${CAEP}session-revoked`, event = {}, signer = transmitterKey.privateKey } = {}
+    ) {
       const iat = Math.floor(Date.now() / 1000)
-      return encodeJws({ alg: 'RS256', typ: 'secevent+jwt', kid: transmitterKey.kid, ...header }, { iss: transmitter.url, aud: RECEIVER, jti: 'j1', iat, events: { [type]: event }, ...claims }, input => sign('sha256', input, signer))
+      return encodeJws({ alg: 'RS256', typ: 'secevent+jwt', kid: transmitterKey.kid, ...header }, {
+        iss: transmitter.url,
+        aud: RECEIVER,
+        jti: 'j1',
+        iat,
+        events: { [type]: event },
+        ...claims
+      }, input => sign('sha256', input, signer))
     }
   }
   return transmitter
@@ -60,20 +74,45 @@ export interface Site extends RunningApp {
   operate (body: unknown, headers?: Record<string, string>): Promise<Response>
 }
 
-export async function startRevocation (t: Test, given: { revocation?: (transmitter: Transmitter, issuer: Issuer) => object, values?: Variables | ((issuer: Issuer) => Variables), prepare?: Parameters<typeof startApp>[3] } = {}): Promise<Site> {
+export async function startRevocation (
+  t: Test,
+  given: {
+    revocation?: (transmitter: Transmitter, issuer: Issuer) => object,
+    values?: Variables | ((issuer: Issuer) => Variables),
+    prepare?: Parameters<typeof startApp>[3]
+  } = {}
+): Promise<Site> {
   const issuer = await startIssuer(t)
   const transmitter = await startTransmitter(t)
-  const revocation = given.revocation?.(transmitter, issuer) ?? { transmitters: [{ issuer: transmitter.url, audience: RECEIVER, delivery: 'push', tokenIssuers: [issuer.url] }] }
-  const running = await startApp(t, issuer, { REVOCATION: revocation, ...typeof given.values === 'function' ? given.values(issuer) : given.values }, given.prepare)
+  const revocation = given.revocation?.(transmitter, issuer) ??
+    { transmitters: [{ issuer: transmitter.url, audience: RECEIVER, delivery: 'push', tokenIssuers: [issuer.url] }] }
+  const running = await startApp(t, issuer, {
+    REVOCATION: revocation,
+    ...typeof given.values === 'function' ? given.values(issuer) : given.values
+  }, given.prepare)
   return {
     ...running,
     issuer,
     transmitter,
-    ask: async token => (await fetch(`${running.url}/api/private`, { headers: { authorization: `Bearer ${token}` } })).status,
-    push: (set, headers = {}) => fetch(`${running.url}/revocation/events`, { method: 'POST', headers: { 'content-type': 'application/secevent+jwt', ...headers }, body: set }),
-    logout: form => fetch(`${running.url}/revocation/logout`, { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: String(form) }),
-    operate: (body, headers = { authorization: `Bearer ${issuer.token({ sub: 'operator', scope: 'revoke' })}` }) => fetch(`${running.url}/revocation/subjects`, {
-      method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: typeof body === 'string' ? body : JSON.stringify(body)
-    })
+    ask: async token =>
+      (await fetch(`${running.url}/api/private`, { headers: { authorization: `Bearer ${token}` } })).status,
+    push: (set, headers = {}) =>
+      fetch(`${running.url}/revocation/events`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/secevent+jwt', ...headers },
+        body: set
+      }),
+    logout: form =>
+      fetch(`${running.url}/revocation/logout`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        body: String(form)
+      }),
+    operate: (body, headers = { authorization: `Bearer ${issuer.token({ sub: 'operator', scope: 'revoke' })}` }) =>
+      fetch(`${running.url}/revocation/subjects`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: typeof body === 'string' ? body : JSON.stringify(body)
+      })
   }
 }

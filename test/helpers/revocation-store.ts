@@ -55,7 +55,12 @@ export function startRevocationStore () {
     open (listeners: Listeners) {
       links.add(listeners)
       if (store.isUp) setImmediate(listeners.ready)
-      return { client: { call }, close: () => { links.delete(listeners) } } as unknown as ReturnType<RedisLogOptions['open']>
+      return {
+        client: { call },
+        close: () => {
+          links.delete(listeners)
+        }
+      } as unknown as ReturnType<RedisLogOptions['open']>
     },
     /** @returns its id */
     add (text: string, id?: string): string {
@@ -64,12 +69,18 @@ export function startRevocationStore () {
   }
   let count = 0
   let waiting = 0
-  const rowsAfter = (id: string, limit: string): Row[] => store.rows.filter(row => numberOf(row[0]) > numberOf(id)).slice(0, Number(limit))
+  const rowsAfter = (id: string, limit: string): Row[] =>
+    store.rows.filter(row => numberOf(row[0]) > numberOf(id)).slice(0, Number(limit))
   const isThere = (id: string): boolean => id === '0-0' || store.cleaned === id || store.rows.some(row => row[0] === id)
-  const settle = (ms: string): void => { store.settlingUntil = performance.now() + Number(ms) / HASTE }
+  const settle = (ms: string): void => {
+    store.settlingUntil = performance.now() + Number(ms) / HASTE
+  }
 
   /** Ids never go back, whatever the clock does. */
-  function add (text: string, id = `${Math.max(store.clockMs, Number(store.rows.at(-1)?.[0].split('-')[0] ?? 0))}-${++count}`): string {
+  function add (
+    text: string,
+    id = `${Math.max(store.clockMs, Number(store.rows.at(-1)?.[0].split('-')[0] ?? 0))}-${++count}`
+  ): string {
     store.rows.push([id, ['e', text]])
     return id
   }
@@ -97,12 +108,20 @@ export function startRevocationStore () {
     store.onCall(command)
     await answering()
     switch (command) {
-      case 'hscan': return args[1] === '0' && store.oldBlocks.size > 1 ? ['7', [...store.oldBlocks].slice(0, 1).flat()] : ['0', [...store.oldBlocks].slice(args[1] === '0' ? 0 : 1).flat()]
-      case 'hdel': return args.slice(1).filter(field => store.oldBlocks.delete(field)).length
-      case 'exists': return store.oldBlocks.size > 0 ? 1 : 0
-      case 'unlink': return store.oldBlocks.clear()
-      case 'xrevrange': return store.rows.slice(-1)
-      case 'xrange': return store.rows.filter(([id]) => numberOf(id) < numberOf(args[2]!.replace('(', ''))).slice(0, Number(args[4]))
+      case 'hscan':
+        return args[1] === '0' && store.oldBlocks.size > 1
+          ? ['7', [...store.oldBlocks].slice(0, 1).flat()]
+          : ['0', [...store.oldBlocks].slice(args[1] === '0' ? 0 : 1).flat()]
+      case 'hdel':
+        return args.slice(1).filter(field => store.oldBlocks.delete(field)).length
+      case 'exists':
+        return store.oldBlocks.size > 0 ? 1 : 0
+      case 'unlink':
+        return store.oldBlocks.clear()
+      case 'xrevrange':
+        return store.rows.slice(-1)
+      case 'xrange':
+        return store.rows.filter(([id]) => numberOf(id) < numberOf(args[2]!.replace('(', ''))).slice(0, Number(args[4]))
     }
     return null
   }
@@ -115,7 +134,16 @@ export function startRevocationStore () {
       store.epoch ??= epoch!
       if (store.clock === null || (store.clock === seen && Number(now) >= Number(store.clock) + 500)) store.clock = now!
       const isSettling = store.isRestoring || performance.now() < store.settlingUntil
-      return [store.epoch, Number(isSettling), store.clock, store.cleaned ?? '0-0', store.rows.length, Number(isThere(after!)), rows.at(-1)?.[0] ?? after, rows.map(([, [, text]]) => text)]
+      return [
+        store.epoch,
+        Number(isSettling),
+        store.clock,
+        store.cleaned ?? '0-0',
+        store.rows.length,
+        Number(isThere(after!)),
+        rows.at(-1)?.[0] ?? after,
+        rows.map(([, [, text]]) => text)
+      ]
     },
     async APPEND (epoch, settleMs, ...texts) {
       const ids = texts.map(text => add(text))
@@ -128,7 +156,9 @@ export function startRevocationStore () {
       if (settleMs !== '0') settle(settleMs!)
       const rows = rowsAfter(after!, limit!)
       const came = rows.map(([, [, text]]) => text!)
-      if (rows.length === Number(limit) || !isThere(after!) || came.some(text => text.includes('"undo"'))) return [0, rows.at(-1)?.[0] ?? after, came]
+      if (rows.length === Number(limit) || !isThere(after!) || came.some(text => text.includes('"undo"'))) {
+        return [0, rows.at(-1)?.[0] ?? after, came]
+      }
       const ids = rest.splice(0, Number(gone))
       const last = rest.map(text => add(text)).at(-1) ?? rows.at(-1)?.[0] ?? after
       store.rows = store.rows.filter(([id]) => !ids.includes(id))

@@ -1,6 +1,6 @@
 /**
- * An odd number of so many bits as a modulus in base64url, without the seconds that a real key of that size takes. `leadingZeros` bytes
- * go in front; `firstByte` (0x80 to 0xff) makes numbers of one size differ.
+ * An odd number of so many bits as a modulus in base64url, without the seconds that a real key of that size takes.
+ * `leadingZeros` bytes go in front; `firstByte` (0x80 to 0xff) makes numbers of one size differ.
  */
 export function oddNumber (bits: number, leadingZeros = 0, firstByte = 0xff): string {
   const bytes = Buffer.alloc(leadingZeros + bits / 8, 0xff).fill(0, 0, leadingZeros)

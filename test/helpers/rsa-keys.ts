@@ -3,11 +3,13 @@ import type { KeyPairKeyObjectResult } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 
-const ready = readFileSync(new URL('../fixtures/rsa.keys.pem', import.meta.url), 'utf8').split(/(?<=-----END PRIVATE KEY-----\n)/)
+const ready = readFileSync(new URL('../fixtures/rsa.keys.pem', import.meta.url), 'utf8').split(
+  /(?<=-----END PRIVATE KEY-----\n)/
+)
 
 /**
- * An RSA key of 2048 bits that is not in use in this process yet. Making one takes up to a second of the processor, so the first
- * ones come from a file.
+ * An RSA key of 2048 bits that is not in use in this process yet. Making one takes up to a second of the processor, so
+ * the first ones come from a file.
  */
 export function takeRsaKey (): KeyPairKeyObjectResult {
   const pem = ready.shift()
@@ -16,7 +18,10 @@ export function takeRsaKey (): KeyPairKeyObjectResult {
   return { privateKey, publicKey: createPublicKey(privateKey) }
 }
 
-/** From now on code under test takes its RSA keys from the file as well, if it makes them by the promise of `generateKeyPair`. */
+/**
+ * From now on code under test takes its RSA keys from the file as well, if it makes them by the promise of
+ * `generateKeyPair`.
+ */
 export function useReadyKeys (): void {
   const make = promisify(crypto.generateKeyPair) as (type: string, options: object) => Promise<KeyPairKeyObjectResult>
   Object.defineProperty(crypto.generateKeyPair, promisify.custom, {

@@ -29,7 +29,10 @@ await app.close()
 server.close()
 `
 
-/** What a client can send that the headers of `fetch` cannot hold. Requests in absolute form are left out: Deno answers them with 400 itself. */
+/**
+ * What a client can send that the headers of `fetch` cannot hold. Requests in absolute form are left out: Deno answers
+ * them with 400 itself.
+ */
 export const RAW = `
 import { connect } from 'node:net'
 import Fastify from 'fastify'
@@ -73,9 +76,22 @@ process.exit()
 export const WORKSPACE = (tarball: string): Record<string, string> => ({
   'package.json': '{"name":"root","private":true}',
   'pnpm-workspace.yaml': 'packages:\n  - app\n  - kit\n',
-  'kit/package.json': JSON.stringify({ name: 'kit', version: '1.0.0', private: true, type: 'module', exports: './kit.js', dependencies: { holdfast: `file:${tarball}`, fastify: '5.8.0' } }),
-  'kit/kit.js': "export { createTestIssuer } from 'holdfast/testing'\nexport { Refusal, default as plugin } from 'holdfast'\n",
-  'app/package.json': JSON.stringify({ name: 'app', private: true, type: 'module', dependencies: { kit: 'workspace:*', holdfast: `file:${tarball}`, fastify: '5' } }),
+  'kit/package.json': JSON.stringify({
+    name: 'kit',
+    version: '1.0.0',
+    private: true,
+    type: 'module',
+    exports: './kit.js',
+    dependencies: { holdfast: `file:${tarball}`, fastify: '5.8.0' }
+  }),
+  'kit/kit.js':
+    "export { createTestIssuer } from 'holdfast/testing'\nexport { Refusal, default as plugin } from 'holdfast'\n",
+  'app/package.json': JSON.stringify({
+    name: 'app',
+    private: true,
+    type: 'module',
+    dependencies: { kit: 'workspace:*', holdfast: `file:${tarball}`, fastify: '5' }
+  }),
   'app/app.js': `
 import Fastify from 'fastify'
 import holdfast from 'holdfast'

@@ -19,6 +19,15 @@ export async function fetchRuntime (t: Test, name: keyof typeof PROGRAMS): Promi
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-runtime-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
   const [spec, path] = PROGRAMS[name]
-  await expectSuccess(folder, 'npm', ['i', '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline', '--prefix', folder, spec])
+  await expectSuccess(folder, 'npm', [
+    'i',
+    '--ignore-scripts',
+    '--no-audit',
+    '--no-fund',
+    '--prefer-offline',
+    '--prefix',
+    folder,
+    spec
+  ])
   return join(folder, 'node_modules', path)
 }

@@ -3,7 +3,9 @@ import type { Part, SettingSpec } from '../../lib/settings/setting-spec.ts'
 import { memberKey, settingNames, settingSpec, variables } from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'
 
-/** The files for people and editors that are made from the descriptions of the settings. The service reads none of them. */
+/**
+ * The files for people and editors that are made from the descriptions of the settings. The service reads none of them.
+ */
 
 /** Without these nothing starts: the only lines that are in force. */
 export const IN_FORCE: readonly SettingName[] = ['idp.domain', 'idp.audience']
@@ -27,7 +29,8 @@ export function readSections (): Section {
   return root
 }
 
-const byDefault = ({ default: given, unset }: SettingSpec): string => given === undefined ? unset! : [given].flat().join(', ')
+const byDefault = ({ default: given, unset }: SettingSpec): string =>
+  given === undefined ? unset! : [given].flat().join(', ')
 
 /** What a line shows: the default, else an example. A list of one is shown as that one. */
 function shownValue ({ default: given, example }: SettingSpec): unknown {
@@ -77,9 +80,24 @@ function sectionLines (section: Section, indent: string): string[] {
   return [...section].flatMap(([key, entry]) => {
     if (typeof entry !== 'string') return ['', `${indent}${key}:`, ...sectionLines(entry, `${indent}  `).slice(1)]
     const spec = settingSpec(entry)
-    if (spec.items?.members) return ['', ...remarks(spec, 'in the configuration file only').map(text => indent + text), `${indent}#${key}:${yamlOf(shownValue(spec))}`]
+    if (spec.items?.members) {
+      return [
+        '',
+        ...remarks(spec, 'in the configuration file only').map(text => indent + text),
+        `${indent}#${key}:${yamlOf(shownValue(spec))}`
+      ]
+    }
     const line = `${IN_FORCE.includes(entry) ? '' : '#'}${key}:${yamlOf(shownValue(spec))}`
-    return ['', ...[...remarks(spec, spec.from === 'file' ? 'in the configuration file only' : `in the environment: ${spec.variable}`), line].map(text => indent + text)]
+    return [
+      '',
+      ...[
+        ...remarks(
+          spec,
+          spec.from === 'file' ? 'in the configuration file only' : `in the environment: ${spec.variable}`
+        ),
+        line
+      ].map(text => indent + text)
+    ]
   })
 }
 
@@ -92,22 +110,38 @@ function yamlOf (value: unknown): string {
 
 /** It accepts whatever the service accepts, as an editor reads it: of a format only the service itself can judge. */
 export function makeConfigSchema (): string {
-  const schema = { $schema: 'http://json-schema.org/draft-07/schema#', title: 'Configuration file of Holdfast', ...sectionSchema(readSections(), '#') }
+  const schema = {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    title: 'Configuration file of Holdfast',
+    ...sectionSchema(readSections(), '#')
+  }
   return `${JSON.stringify(schema, null, 2)}\n`
 }
 
 function sectionSchema (section: Section, pointer: string): JsonSchema {
-  const properties = [...section].map(([key, entry]) =>
-    [key, typeof entry === 'string' ? settingSchema(settingSpec(entry)) : sectionSchema(entry, `${pointer}/properties/${key}`)])
+  const properties = [...section].map((
+    [key, entry]
+  ) => [
+    key,
+    typeof entry === 'string' ? settingSchema(settingSpec(entry)) : sectionSchema(entry, `${pointer}/properties/${key}`)
+  ])
   // A key may be written with those of its sections before it: `idp.domain: tenant.example`.
-  const joined = [...section].flatMap(([key, entry]) => typeof entry === 'string'
-    ? []
-    : pathsIn(entry).map(path => [[key, ...path].join('.'), { $ref: [pointer, key, ...path].join('/properties/') }]))
-  return { type: ['object', 'null'], additionalProperties: false, properties: Object.fromEntries([...properties, ...joined]) }
+  const joined = [...section].flatMap(([key, entry]) =>
+    typeof entry === 'string'
+      ? []
+      : pathsIn(entry).map(path => [[key, ...path].join('.'), { $ref: [pointer, key, ...path].join('/properties/') }])
+  )
+  return {
+    type: ['object', 'null'],
+    additionalProperties: false,
+    properties: Object.fromEntries([...properties, ...joined])
+  }
 }
 
 function pathsIn (section: Section): string[][] {
-  return [...section].flatMap(([key, entry]) => typeof entry === 'string' ? [[key]] : pathsIn(entry).map(path => [key, ...path]))
+  return [...section].flatMap(([key, entry]) =>
+    typeof entry === 'string' ? [[key]] : pathsIn(entry).map(path => [key, ...path])
+  )
 }
 
 function settingSchema (spec: SettingSpec): JsonSchema {
@@ -122,13 +156,35 @@ function settingSchema (spec: SettingSpec): JsonSchema {
 
 /** Each way to write a value. A quoted value is text, and counts as what it says. */
 function formsOf (schema: Part): JsonSchema[] {
-  if (schema.properties) return [...schema.short === undefined ? [] : formsOf(schema.properties[schema.short]!), ...partForms(schema)]
+  if (schema.properties) {
+    return [...schema.short === undefined ? [] : formsOf(schema.properties[schema.short]!), ...partForms(schema)]
+  }
   switch (schema.type) {
-    case 'object': return [{ type: 'object', ...schema.additionalProperties && { additionalProperties: { anyOf: formsOf(schema.additionalProperties) } } }]
-    case 'array': return schema.items!.members ? [{ type: 'array', minItems: schema.minItems, maxItems: schema.maxItems, items: entrySchema(schema.items!.members as SettingName[]) }] : [{ type: 'array', minItems: schema.minItems ?? 0, items: { anyOf: entryForms(schema.items!) } }, ...textForms(schema.items!)]
-    case 'integer': return [{ type: 'integer', ...limitsOf(schema) }, { type: 'string', pattern: '^\\d{1,15}$' }]
-    case 'boolean': return [{ type: 'boolean' }, { type: 'string', pattern: '^(?:[Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])$' }]
-    default: return schema.enum ? [{ enum: schema.enum.flatMap(spellings) }] : [{ type: 'string', ...limitsOf(schema) }, { type: 'number' }]
+    case 'object':
+      return [{
+        type: 'object',
+        ...schema.additionalProperties && { additionalProperties: { anyOf: formsOf(schema.additionalProperties) } }
+      }]
+    case 'array':
+      return schema.items!.members
+        ? [{
+            type: 'array',
+            minItems: schema.minItems,
+            maxItems: schema.maxItems,
+            items: entrySchema(schema.items!.members as SettingName[])
+          }]
+        : [
+            { type: 'array', minItems: schema.minItems ?? 0, items: { anyOf: entryForms(schema.items!) } },
+            ...textForms(schema.items!)
+          ]
+    case 'integer':
+      return [{ type: 'integer', ...limitsOf(schema) }, { type: 'string', pattern: '^\\d{1,15}$' }]
+    case 'boolean':
+      return [{ type: 'boolean' }, { type: 'string', pattern: '^(?:[Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])$' }]
+    default:
+      return schema.enum
+        ? [{ enum: schema.enum.flatMap(spellings) }]
+        : [{ type: 'string', ...limitsOf(schema) }, { type: 'number' }]
   }
 }
 
@@ -139,20 +195,39 @@ function entrySchema (members: readonly SettingName[]): JsonSchema {
     const { default: _default, ...rest } = settingSchema(settingSpec(name))
     const [key = '', inner] = memberKey(name).split('.')
     if (inner === undefined) properties[key] = rest
-    else ((properties[key] ??= { type: 'object', additionalProperties: false, properties: {} }) as { properties: Record<string, JsonSchema> }).properties[inner] = rest
+    else {
+      ;((properties[key] ??= { type: 'object', additionalProperties: false, properties: {} }) as {
+        properties: Record<string, JsonSchema>
+      }).properties[inner] = rest
+    }
   }
   return { type: 'object', additionalProperties: false, properties }
 }
 
-/** Each way to write a part of a section that has parts. A number or boolean there is not written as text, unless digits of a text count as a number. */
+/**
+ * Each way to write a part of a section that has parts. A number or boolean there is not written as text, unless digits
+ * of a text count as a number.
+ */
 function partForms (part: Part): JsonSchema[] {
   const { type, properties, required, items, anyOf, alone, digits, additionalProperties, minItems, maxItems } = part
   if (properties) {
-    const members = Object.entries(properties).map(([name, member]) => [name, partSchema(member, required?.includes(name))])
-    return [{ type: 'object', ...additionalProperties === false && { additionalProperties }, ...required && { required }, properties: Object.fromEntries(members) }]
+    const members = Object.entries(properties).map((
+      [name, member]
+    ) => [name, partSchema(member, required?.includes(name))])
+    return [{
+      type: 'object',
+      ...additionalProperties === false && { additionalProperties },
+      ...required && { required },
+      properties: Object.fromEntries(members)
+    }]
   }
   if (anyOf) return anyOf.flatMap(partForms)
-  if (type === 'array') return [{ type, ...minItems && { minItems }, ...maxItems && { maxItems }, items: oneForm(partForms(items!)) }, ...alone ? partForms(items!) : []]
+  if (type === 'array') {
+    return [
+      { type, ...minItems && { minItems }, ...maxItems && { maxItems }, items: oneForm(partForms(items!)) },
+      ...alone ? partForms(items!) : []
+    ]
+  }
   if (type === 'object') return [{ type, additionalProperties: oneForm(partForms(additionalProperties as Part)) }]
   if (digits || type === 'string') return formsOf(part)
   return [type ? { type, ...limitsOf(part) } : { const: part.const }]
@@ -163,7 +238,11 @@ function partSchema (part: Part, isRequired = false): JsonSchema {
   const { about, allowed, default: given, written } = part
   const description = about + (allowed === undefined ? '' : `\ntakes: ${allowed}`)
   if (written !== undefined) return { description }
-  return { description, ...given !== undefined && { default: given }, ...oneForm([...partForms(part), ...isRequired ? [] : [{ type: 'null' }]]) }
+  return {
+    description,
+    ...given !== undefined && { default: given },
+    ...oneForm([...partForms(part), ...isRequired ? [] : [{ type: 'null' }]])
+  }
 }
 
 function oneForm (forms: readonly JsonSchema[]): JsonSchema {
@@ -181,7 +260,9 @@ function textForms (items: Part): JsonSchema[] {
   return [{ type: 'string', pattern: `^[\\s,]*${word}(?:[\\s,]+${word})*[\\s,]*$` }]
 }
 
-function limitsOf ({ minimum, maximum, minLength }: { minimum?: number, maximum?: number, minLength?: number }): JsonSchema {
+function limitsOf (
+  { minimum, maximum, minLength }: { minimum?: number, maximum?: number, minLength?: number }
+): JsonSchema {
   return Object.fromEntries(Object.entries({ minimum, maximum, minLength }).filter(([, limit]) => limit !== undefined))
 }
 

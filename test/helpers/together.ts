@@ -7,7 +7,9 @@ const root = join(import.meta.dirname, '..')
 
 /** V8 counts what these run of the sources. They leave their process as they found it, and so do the others here. */
 const COUNTED = /^(?:explain|lib|plugins|routes|server)\/|^packages\/(?:app-document|testing)\./
-/** Of the counted: much of their time passes in waiting for connections and limits, so two processes do nothing else. */
+/**
+ * Of the counted: much of their time passes in waiting for connections and limits, so two processes do nothing else.
+ */
 const WAITING = [
   /^plugins\/(?:connections|gate-faults)\./,
   /^plugins\/(?:introspection-peers|issuers|last-connections|proofs|request-log|revocation-open)\.|^lib\/(?:provider\/transport|replay\/redis-store)\./
@@ -15,15 +17,22 @@ const WAITING = [
 /** What a change to a route needs: the routes, their table, and what is said about them. */
 const QUICK = /^(?:own|routes)\/|^plugins\/(?:errors|openapi|resource-metadata|verify)\./
 /** Tests of files and tools. */
-const UNCOUNTED = /^(?:bench|chaos|cli|deploy|dev|docs|examples|fuzz|history|packages|planted)\/|^(?:node-versions|start|supply-chain)\./
-/** It counts for itself, and V8 counts only what is compiled from then on: nothing of the sources may have been loaded before. */
+const UNCOUNTED =
+  /^(?:bench|chaos|cli|deploy|dev|docs|examples|fuzz|history|packages|planted)\/|^(?:node-versions|start|supply-chain)\./
+/**
+ * It counts for itself, and V8 counts only what is compiled from then on: nothing of the sources may have been loaded
+ * before.
+ */
 const FIRST = 'fuzz/parsers.test.ts'
 
 const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.test.ts')).sort()
 const counted = files.filter(name => COUNTED.test(name))
 const computing = counted.filter(name => !WAITING.some(waiting => waiting.test(name)))
 
-/** One for each process; all run at once, and take about equally long. Nothing is counted in `uncounted`, so it is faster. */
+/**
+ * One for each process; all run at once, and take about equally long. Nothing is counted in `uncounted`, so it is
+ * faster.
+ */
 const PARTS = {
   lib: computing.filter(name => !name.startsWith('plugins/')),
   plugins: computing.filter(name => name.startsWith('plugins/')),
@@ -36,8 +45,9 @@ const PARTS = {
 }
 
 /**
- * Runs the files of a part in this process, one after the other: a process of its own, which loads tap, Fastify and the service anew,
- * costs more than what most files do. A file is loaded when its turn comes, so what it takes for the present is.
+ * Runs the files of a part in this process, one after the other: a process of its own, which loads tap, Fastify and the
+ * service anew, costs more than what most files do. A file is loaded when its turn comes, so what it takes for the
+ * present is.
  */
 export async function runTogether (part: keyof typeof PARTS): Promise<void> {
   // To wait for a module does not keep Node 20 alive, and tap ends when Node would.

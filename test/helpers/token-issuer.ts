@@ -28,9 +28,20 @@ export interface TokenParts {
 }
 
 /** A token that passes, but for the overrides. Each one is another. */
-export function makeToken (iss: string, { alg, kid, sign }: TokenKey, { header = {}, claims = {} }: TokenParts = {}): string {
+export function makeToken (
+  iss: string,
+  { alg, kid, sign }: TokenKey,
+  { header = {}, claims = {} }: TokenParts = {}
+): string {
   const now = Math.floor(Date.now() / 1000)
-  return encodeJws({ alg, kid, ...header }, { iss, aud: AUDIENCE, sub: 'user-1', exp: now + 600, jti: String(serial++), ...claims }, sign)
+  return encodeJws({ alg, kid, ...header }, {
+    iss,
+    aud: AUDIENCE,
+    sub: 'user-1',
+    exp: now + 600,
+    jti: String(serial++),
+    ...claims
+  }, sign)
 }
 
 let serial = 0

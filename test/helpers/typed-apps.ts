@@ -1,6 +1,6 @@
 /**
- * Apps of other people, as TypeScript sees them. Each is a project of its own, because declarations hold for a whole project. They are
- * texts: the declarations of one would hold for the tests, too.
+ * Apps of other people, as TypeScript sees them. Each is a project of its own, because declarations hold for a whole
+ * project. They are texts: the declarations of one would hold for the tests, too.
  */
 
 const OPTIONS = "{ idp: { domain: 'tenant.example', audience: 'https://api.example' } }"
@@ -81,18 +81,32 @@ export const TYPED_APPS: Readonly<Record<string, Readonly<Record<string, string>
   'loggers, servers, providers of types, an @fastify/jwt, and two plugins that declare claims': {
     'logger.ts': guarded("import { pino } from 'pino'\nconst app = Fastify({ loggerInstance: pino() })"),
     'http2.ts': guarded('const app = Fastify({ http2: true })'),
-    'http2-logger.ts': guarded("import { pino } from 'pino'\nconst app = Fastify({ http2: true, https: {}, loggerInstance: pino() })"),
+    'http2-logger.ts': guarded(
+      "import { pino } from 'pino'\nconst app = Fastify({ http2: true, https: {}, loggerInstance: pino() })"
+    ),
     'https.ts': guarded('const app = Fastify({ https: {} })'),
     'typebox.ts': inTypeBox,
-    'typebox-routes.ts': guarded("import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'\nconst app = Fastify().withTypeProvider<TypeBoxTypeProvider>()"),
-    'json-schema.ts': guarded("import type { JsonSchemaToTsProvider } from '@fastify/type-provider-json-schema-to-ts'\nconst app = Fastify().withTypeProvider<JsonSchemaToTsProvider>()"),
+    'typebox-routes.ts': guarded(
+      "import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'\nconst app = " +
+        'Fastify().withTypeProvider<TypeBoxTypeProvider>()'
+    ),
+    'json-schema.ts': guarded(
+      "import type { JsonSchemaToTsProvider } from '@fastify/type-provider-json-schema-to-ts'\nconst app = " +
+        'Fastify().withTypeProvider<JsonSchemaToTsProvider>()'
+    ),
     'jwt.ts': ownJwt('', 'AccessTokenClaims'),
-    'blue.ts': "import 'holdfast'\ndeclare module 'holdfast' { interface AccessTokenClaims { readonly 'https://api.example/team'?: string, readonly roles?: readonly string[] } }\n",
-    'red.ts': "import 'holdfast'\ndeclare module 'holdfast' { interface AccessTokenClaims { readonly 'https://api.example/team'?: string, readonly level?: number } }\n",
+    'blue.ts': "import 'holdfast'\ndeclare module 'holdfast' { interface AccessTokenClaims { readonly " +
+      "'https://api.example/team'?: string, readonly roles?: readonly string[] } }\n",
+    'red.ts': "import 'holdfast'\ndeclare module 'holdfast' { interface AccessTokenClaims { readonly " +
+      "'https://api.example/team'?: string, readonly level?: number } }\n",
     'claims.ts': inClaims
   },
-  'an @fastify/jwt with a declared payload': { 'app.ts': ownJwt(declareJwt('payload: { hello: number }'), 'AccessTokenClaims') },
-  'an @fastify/jwt with a declared user': { 'app.ts': ownJwt(declareJwt('user: { name: string }'), '{ name: string }') },
+  'an @fastify/jwt with a declared payload': {
+    'app.ts': ownJwt(declareJwt('payload: { hello: number }'), 'AccessTokenClaims')
+  },
+  'an @fastify/jwt with a declared user': {
+    'app.ts': ownJwt(declareJwt('user: { name: string }'), '{ name: string }')
+  },
   'an @fastify/jwt with both declared': {
     'app.ts': `${ownJwt(declareJwt('payload: { hello: number }, user: { name: string }'), '{ name: string }')}
 export function mistake (app: import('fastify').FastifyInstance) {

@@ -25,7 +25,10 @@ export interface TestUpstream {
 
 export type Answerer = (request: IncomingMessage, response: ServerResponse) => void
 
-/** A server behind the gate. Unless `answer` does it, it answers with 200 and `{"ok":true}` when the body has come, or with its length if the path ends in `/upload`. It ends with the test. */
+/**
+ * A server behind the gate. Unless `answer` does it, it answers with 200 and `{"ok":true}` when the body has come, or
+ * with its length if the path ends in `/upload`. It ends with the test.
+ */
 export async function startUpstream (t: Test, answer?: Answerer): Promise<TestUpstream> {
   const server = createServer({ maxHeaderSize: 64 * 1024 }, (request, response) => {
     if (answer) return answer(request, response)
@@ -38,16 +41,28 @@ export async function startUpstream (t: Test, answer?: Answerer): Promise<TestUp
     })
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => { server.closeAllConnections(); server.close() })
-  const upstream: TestUpstream = { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server, arrived: [], connections: 0 }
-  server.on('connection', () => { upstream.connections++ })
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const upstream: TestUpstream = {
+    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    server,
+    arrived: [],
+    connections: 0
+  }
+  server.on('connection', () => {
+    upstream.connections++
+  })
   return upstream
 }
 
 /** Answers with the length of the body, without keeping it. */
 function count (request: IncomingMessage, response: ServerResponse): void {
   let size = 0
-  request.on('data', chunk => { size += chunk.length }).on('end', () => response.end(String(size)))
+  request.on('data', chunk => {
+    size += chunk.length
+  }).on('end', () => response.end(String(size)))
 }
 
 export function describe ({ method, url, rawHeaders, rawTrailers }: IncomingMessage, body: string): Arrived {

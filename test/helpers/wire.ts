@@ -14,11 +14,20 @@ export function sendRaw (url: string, lines: readonly string[]): Promise<WireAns
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {
     let text = ''
-    const socket = connect(Number(port), hostname, () => socket.write(Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1')))
+    const socket = connect(
+      Number(port),
+      hostname,
+      () => socket.write(Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'))
+    )
     socket.setEncoding('latin1')
-    socket.on('data', chunk => { text += chunk })
+    socket.on('data', chunk => {
+      text += chunk
+    })
     socket.on('error', error => text ? resolve(parseAnswer(text)) : reject(error))
-    socket.on('close', () => text ? resolve(parseAnswer(text)) : reject(new Error('the server closed without an answer')))
+    socket.on(
+      'close',
+      () => text ? resolve(parseAnswer(text)) : reject(new Error('the server closed without an answer'))
+    )
     socket.setTimeout(60_000, () => socket.destroy(new Error('no answer in 60 s')))
   })
 }
@@ -30,5 +39,10 @@ function parseAnswer (text: string): WireAnswer {
     const colon = line.indexOf(':')
     return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()] as const
   })
-  return { status: Number(statusLine.split(' ')[1]), headers: Object.fromEntries(lines), lines, body: text.slice(end + 4) }
+  return {
+    status: Number(statusLine.split(' ')[1]),
+    headers: Object.fromEntries(lines),
+    lines,
+    body: text.slice(end + 4)
+  }
 }

@@ -59,9 +59,26 @@ export interface FleetParts {
 
 export async function startFleet (t: Test, { directory, issuer, env, size }: FleetParts): Promise<Fleet> {
   const start = async (port: number): Promise<Running> => {
-    const { child, output, ended } = spawnInstance(t, directory, { IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, LOG_LEVEL: 'warn', ...env, PORT: String(port) })
-    await untilReady(`http://127.0.0.1:${port}`, () => child.exitCode === null && child.signalCode === null ? undefined : `it ended with ${child.exitCode}: ${output()}`)
-    return { signal: signal => { child.kill(signal) }, ended }
+    const { child, output, ended } = spawnInstance(t, directory, {
+      IDP_ISSUER: issuer.url,
+      IDP_AUDIENCE: AUDIENCE,
+      LOG_LEVEL: 'warn',
+      ...env,
+      PORT: String(port)
+    })
+    await untilReady(
+      `http://127.0.0.1:${port}`,
+      () =>
+        child.exitCode === null && child.signalCode === null
+          ? undefined
+          : `it ended with ${child.exitCode}: ${output()}`
+    )
+    return {
+      signal: signal => {
+        child.kill(signal)
+      },
+      ended
+    }
   }
   const open = async (): Promise<Site> => {
     const port = await freePort()
@@ -85,7 +102,9 @@ export async function startFleet (t: Test, { directory, issuer, env, size }: Fle
       const weight = ({ url }: Site): string => createHash('sha256').update(key + url).digest('hex')
       return present().reduce((best, site) => weight(site) > weight(best) ? site : best)
     },
-    async scaleOut () { sites.push(await open()) },
+    async scaleOut () {
+      sites.push(await open())
+    },
     async scaleIn () {
       const site = present().at(-1)!
       site.isThere = false
@@ -93,7 +112,9 @@ export async function startFleet (t: Test, { directory, issuer, env, size }: Fle
       await site.instance.ended
       sites.splice(sites.indexOf(site), 1)
     },
-    async roll () { for (const site of present()) await replace(site, 'SIGTERM') },
+    async roll () {
+      for (const site of present()) await replace(site, 'SIGTERM')
+    },
     crash: at => replace(present()[at % present().length]!, 'SIGKILL')
   }
 }
@@ -118,12 +139,32 @@ export async function startCluster (t: Test, { directory, issuer, env, size }: F
   const port = await freePort()
   const file = join(directory, 'primary.mjs')
   writeFileSync(file, PRIMARY)
-  const words = ['start', '-c', join(directory, 'start-options.js'), '--address', '127.0.0.1', join(directory, 'app.js')]
+  const words = [
+    'start',
+    '-c',
+    join(directory, 'start-options.js'),
+    '--address',
+    '127.0.0.1',
+    join(directory, 'app.js')
+  ]
   const { PATH, HOME } = process.env
   const child = spawn(process.execPath, [file, join(root, 'node_modules/fastify-cli/cli.js'), String(size), ...words], {
-    cwd: directory, env: { PATH, HOME, _TAPJS_PROCESSINFO_COVERAGE_: '0', IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, LOG_LEVEL: 'warn', ...env, PORT: String(port) }, stdio: ['ignore', 'pipe', 'inherit']
+    cwd: directory,
+    env: {
+      PATH,
+      HOME,
+      _TAPJS_PROCESSINFO_COVERAGE_: '0',
+      IDP_ISSUER: issuer.url,
+      IDP_AUDIENCE: AUDIENCE,
+      LOG_LEVEL: 'warn',
+      ...env,
+      PORT: String(port)
+    },
+    stdio: ['ignore', 'pipe', 'inherit']
   })
-  t.teardown(() => { child.kill('SIGKILL') })
+  t.teardown(() => {
+    child.kill('SIGKILL')
+  })
   const pids: number[] = []
   let text = ''
   child.stdout.on('data', chunk => {
@@ -132,7 +173,13 @@ export async function startCluster (t: Test, { directory, issuer, env, size }: F
     text = lines.pop()!
     for (const line of lines) if (line.startsWith('worker ')) pids.push(Number(line.slice(7)))
   })
-  t.teardown(() => { for (const pid of pids) try { process.kill(pid, 'SIGKILL') } catch {} })
+  t.teardown(() => {
+    for (const pid of pids) {
+      try {
+        process.kill(pid, 'SIGKILL')
+      } catch {}
+    }
+  })
   const url = `http://127.0.0.1:${port}`
   await untilReady(url, () => child.exitCode === null ? undefined : `the cluster ended with ${child.exitCode}`)
   return {

@@ -12,7 +12,14 @@ function claims (...texts: string[]): Operation[] {
   return texts.map(text => {
     const [outcome, start, end, until = '100'] = text.split(/[ -]/)
     if (outcome === 'loss') return { kind: 'loss', start: Number(start), end: Number(end) }
-    return { kind: 'claim', id: 'a', outcome: outcome as 'first', start: Number(start), end: Number(end), expiresAt: Number(until) }
+    return {
+      kind: 'claim',
+      id: 'a',
+      outcome: outcome as 'first',
+      start: Number(start),
+      end: Number(end),
+      expiresAt: Number(until)
+    }
   })
 }
 
@@ -27,12 +34,28 @@ t.test('A history is right if its claims have an order in which the first is fir
     { title: 'seen without a first', history: ['seen 2-3'], isRight: false },
     { title: 'seen after a claim without an answer', history: ['unknown 1-2', 'seen 3-4'], isRight: true },
     { title: 'seen before a claim without an answer', history: ['seen 1-2', 'unknown 3-4'], isRight: false },
-    { title: 'first after a claim without an answer that was not recorded', history: ['unknown 1-2', 'first 3-4', 'seen 5-6'], isRight: true },
-    { title: 'a claim without an answer that is recorded after it was given up', history: ['unknown 1-2', 'first 3-4', 'loss 5-6', 'seen 7-8'], isRight: true },
-    { title: 'a claim without an answer does not make two first', history: ['unknown 1-2', 'first 3-4', 'first 5-6'], isRight: false },
+    {
+      title: 'first after a claim without an answer that was not recorded',
+      history: ['unknown 1-2', 'first 3-4', 'seen 5-6'],
+      isRight: true
+    },
+    {
+      title: 'a claim without an answer that is recorded after it was given up',
+      history: ['unknown 1-2', 'first 3-4', 'loss 5-6', 'seen 7-8'],
+      isRight: true
+    },
+    {
+      title: 'a claim without an answer does not make two first',
+      history: ['unknown 1-2', 'first 3-4', 'first 5-6'],
+      isRight: false
+    },
     { title: 'first again after a loss', history: ['first 1-2', 'loss 3-4', 'first 5-6'], isRight: true },
     { title: 'first again before a loss', history: ['first 1-2', 'first 3-4', 'loss 5-6'], isRight: false },
-    { title: 'first three times with one loss', history: ['first 1-2', 'loss 3-4', 'first 5-6', 'first 7-8'], isRight: false },
+    {
+      title: 'first three times with one loss',
+      history: ['first 1-2', 'loss 3-4', 'first 5-6', 'first 7-8'],
+      isRight: false
+    },
     { title: 'a loss that need not have happened', history: ['first 1-2', 'loss 3-4', 'seen 5-6'], isRight: true },
     { title: 'first again after its life', history: ['first 1-2-10', 'first 11-12-20'], isRight: true },
     { title: 'first again within its life', history: ['first 1-2-10', 'first 8-9-20'], isRight: false },
@@ -41,22 +64,40 @@ t.test('A history is right if its claims have an order in which the first is fir
   ]
   for (const { title, history, isRight } of rows) {
     t.strictSame(findViolations(claims(...history)), isRight ? [] : ['a'], title)
-    t.strictSame(findViolations(claims(...history).reverse()), isRight ? [] : ['a'], `${title}, in whatever order it was written down`)
+    t.strictSame(
+      findViolations(claims(...history).reverse()),
+      isRight ? [] : ['a'],
+      `${title}, in whatever order it was written down`
+    )
   }
-  const other = claims('first 1-2', 'first 3-4').map((operation, at) => operation.kind === 'claim' && at === 1 ? { ...operation, id: 'b' } : operation)
+  const other = claims('first 1-2', 'first 3-4').map((operation, at) =>
+    operation.kind === 'claim' && at === 1 ? { ...operation, id: 'b' } : operation
+  )
   t.strictSame(findViolations(other), [], 'ids have nothing to do with each other')
   t.end()
 })
 
 /** A store of a kind that is wrong in one way. */
-function wrongStore (record: (id: string, known: Map<string, number>, answer: (first: boolean) => void) => void): ReplayStore {
+function wrongStore (
+  record: (id: string, known: Map<string, number>, answer: (first: boolean) => void) => void
+): ReplayStore {
   const known = new Map<string, number>()
-  return { record: (id, _jkt, _expiresAt, done) => record(id, known, first => done(null, first)), state: () => ({ kind: 'memory', ready: true, records: 0, seen: 0, refused: 0 }), close () {} }
+  return {
+    record: (id, _jkt, _expiresAt, done) => record(id, known, first => done(null, first)),
+    state: () => ({ kind: 'memory', ready: true, records: 0, seen: 0, refused: 0 }),
+    close () {}
+  }
 }
 
 async function historyOf (stores: ReplayStore[], seconds: number, seed: number): Promise<Operation[]> {
   const recorder = createRecorder()
-  await claimAll({ recorder, random: createRandom(seed), stores, untilSeconds: nowSeconds() + seconds, lifeSeconds: 60 })
+  await claimAll({
+    recorder,
+    random: createRandom(seed),
+    stores,
+    untilSeconds: nowSeconds() + seconds,
+    lifeSeconds: 60
+  })
   return recorder.operations
 }
 
@@ -64,7 +105,10 @@ t.test('The memory store keeps the promise, and wrong stores are detected.', asy
   const store = createMemoryStore({ max: 100_000, ...processSurroundings })
   const lookThenWrite = wrongStore((id, known, answer) => {
     const isKnown = known.has(id)
-    setImmediate(() => { known.set(id, 1); answer(!isKnown) })
+    setImmediate(() => {
+      known.set(id, 1)
+      answer(!isKnown)
+    })
   })
   const forgetful = wrongStore((id, known, answer) => {
     answer(!known.has(id))

@@ -1,7 +1,8 @@
 /**
- * What a replay store promises, as a model that recorded histories are checked against: each id is first exactly once while its record
- * should live, for every client. A history is right if each of its operations can be put at one moment between its start and its end so
- * that the model gives the same answers (linearizability, Herlihy and Wing 1990; the search is that of Wing and Gong 1993).
+ * What a replay store promises, as a model that recorded histories are checked against: each id is first exactly once
+ * while its record should live, for every client. A history is right if each of its operations can be put at one moment
+ * between its start and its end so that the model gives the same answers (linearizability, Herlihy and Wing 1990; the
+ * search is that of Wing and Gong 1993).
  */
 
 /** Times are seconds of one clock. */
@@ -60,7 +61,9 @@ function isExplained (operations: readonly Operation[]): boolean {
     if (tried.has(key)) return false
     tried.add(key)
     const remaining = operations.flatMap((operation, index) => left & 1n << BigInt(index) ? [{ operation, index }] : [])
-    const latest = Math.min(...remaining.filter(({ operation }) => !isOptional(operation)).map(({ operation }) => operation.end))
+    const latest = Math.min(
+      ...remaining.filter(({ operation }) => !isOptional(operation)).map(({ operation }) => operation.end)
+    )
     return remaining.some(({ operation, index }) => {
       if (operation.start > latest) return false
       const next = place(operation, Math.max(at, operation.start), until)

@@ -18,13 +18,21 @@ export function createRecorder (now = nowSeconds): Recorder {
   const operations: Operation[] = []
   return {
     operations,
-    claim: (store, id, expiresAt) => new Promise(resolve => {
-      const start = now()
-      store.record(hash('sha256', id, 'binary'), 'jkt', expiresAt, (refusal, first) => {
-        operations.push({ kind: 'claim', id, outcome: refusal ? 'unknown' : first ? 'first' : 'seen', start, end: now(), expiresAt })
-        resolve()
-      })
-    }),
+    claim: (store, id, expiresAt) =>
+      new Promise(resolve => {
+        const start = now()
+        store.record(hash('sha256', id, 'binary'), 'jkt', expiresAt, (refusal, first) => {
+          operations.push({
+            kind: 'claim',
+            id,
+            outcome: refusal ? 'unknown' : first ? 'first' : 'seen',
+            start,
+            end: now(),
+            expiresAt
+          })
+          resolve()
+        })
+      }),
     lose (start, end) {
       operations.push({ kind: 'loss', start, end })
     }
@@ -40,7 +48,10 @@ interface Load {
   readonly lifeSeconds: number
 }
 
-/** Claims of the same ids on all instances at once, and again a little later, as an attacker does who has captured a request. */
+/**
+ * Claims of the same ids on all instances at once, and again a little later, as an attacker does who has captured a
+ * request.
+ */
 export async function claimAll ({ recorder, random, stores, untilSeconds, lifeSeconds }: Load): Promise<void> {
   const pending: Array<Promise<void>> = []
   for (let number = 0; nowSeconds() < untilSeconds; number++) {

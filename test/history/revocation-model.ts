@@ -1,7 +1,7 @@
 /**
- * What revocations promise, as a model that recorded histories are checked against: from a second after the acknowledgement, no instance
- * lets a token of the session pass. An instance may always say that it does not know (503). A token whose session no one has tried to
- * end passes.
+ * What revocations promise, as a model that recorded histories are checked against: from a second after the
+ * acknowledgement, no instance lets a token of the session pass. An instance may always say that it does not know
+ * (503). A token whose session no one has tried to end passes.
  */
 
 /** Times are seconds of one clock. */
@@ -32,11 +32,15 @@ const LATEST_SECONDS = 1
 export function findWrongCalls (operations: readonly SessionOperation[]): readonly Call[] {
   const endings = new Map<string, Ending[]>()
   for (const operation of operations) {
-    if (operation.kind === 'ending') endings.set(operation.session, [...endings.get(operation.session) ?? [], operation])
+    if (operation.kind === 'ending') {
+      endings.set(operation.session, [...endings.get(operation.session) ?? [], operation])
+    }
   }
   return operations.filter(operation => operation.kind === 'call').filter(({ session, outcome, start, end }) => {
     const own = endings.get(session) ?? []
-    if (outcome === 'passed') return own.some(ending => ending.outcome === 'acknowledged' && start > ending.end + LATEST_SECONDS)
+    if (outcome === 'passed') {
+      return own.some(ending => ending.outcome === 'acknowledged' && start > ending.end + LATEST_SECONDS)
+    }
     return outcome === 'revoked' && !own.some(ending => ending.start < end)
   })
 }

@@ -39,14 +39,28 @@ interface Sent {
 type Outcome = 'first' | 'seen' | 'unknown' | 'challenge' | 'away'
 
 /** Sends requests, and writes into the book what they claim. */
-export function createSender (book: Book): { send (url: string, sent: Sent): Promise<{ outcome: Outcome, nonce: string | undefined }>, close (): Promise<void> } {
+export function createSender (book: Book): {
+  send (url: string, sent: Sent): Promise<{ outcome: Outcome, nonce: string | undefined }>
+  close (): Promise<void>
+} {
   const agent = new Agent({ connections: 64 })
   const { description } = REFUSALS.proof_replayed
 
-  async function outcomeOf (url: string, { token, proof }: Sent): Promise<{ outcome: Outcome, nonce: string | undefined }> {
-    const answer = await agent.request({ origin: url, path: PATH, method: 'GET', headers: { authorization: `DPoP ${token}`, dpop: proof } })
+  async function outcomeOf (
+    url: string,
+    { token, proof }: Sent
+  ): Promise<{ outcome: Outcome, nonce: string | undefined }> {
+    const answer = await agent.request({
+      origin: url,
+      path: PATH,
+      method: 'GET',
+      headers: { authorization: `DPoP ${token}`, dpop: proof }
+    })
     await answer.body.dump()
-    const [challenge, nonce] = [String(answer.headers['www-authenticate']), answer.headers['dpop-nonce'] as string | undefined]
+    const [challenge, nonce] = [
+      String(answer.headers['www-authenticate']),
+      answer.headers['dpop-nonce'] as string | undefined
+    ]
     if (answer.statusCode === 200) return { outcome: 'first', nonce }
     if (answer.statusCode === 503) return { outcome: 'unknown', nonce }
     if (challenge.includes('error="use_dpop_nonce"')) return { outcome: 'challenge', nonce }
@@ -63,7 +77,9 @@ export function createSender (book: Book): { send (url: string, sent: Sent): Pro
       })
       // A proof is never to pass again, whatever happens to instances: there is no end of its record, and no loss.
       const { outcome } = answer
-      if (outcome !== 'challenge' && outcome !== 'away') book.operations.push({ kind: 'claim', id: sent.id, outcome, start, end: nowSeconds(), expiresAt: Infinity })
+      if (outcome !== 'challenge' && outcome !== 'away') {
+        book.operations.push({ kind: 'claim', id: sent.id, outcome, start, end: nowSeconds(), expiresAt: Infinity })
+      }
       return answer
     },
     close: () => agent.destroy()
@@ -84,7 +100,9 @@ export interface Visits {
 }
 
 /** Clients that keep the newest nonce and try once more, and thieves that send what was accepted to any instance. */
-export async function visitAll ({ book, fleet, others, issuer, random, clients, thieves, isOver }: Visits): Promise<void> {
+export async function visitAll (
+  { book, fleet, others, issuer, random, clients, thieves, isOver }: Visits
+): Promise<void> {
   const { send, close } = createSender(book)
   const recent: Sent[] = []
   let number = 0
@@ -101,7 +119,11 @@ export async function visitAll ({ book, fleet, others, issuer, random, clients, 
     const { generation } = home
     let nonce = kept
     for (const isLast of [false, true]) {
-      const sent = { id: `proof ${number++}`, token, proof: client.proof({ token, url: API + PATH, claims: { nonce } }) }
+      const sent = {
+        id: `proof ${number++}`,
+        token,
+        proof: client.proof({ token, url: API + PATH, claims: { nonce } })
+      }
       // Now and then copies are under way at the same moment.
       const copies = random.oneIn(4) ? [replay(sent), replay(sent)] : []
       const [answer] = await Promise.all([send(home.url, sent), ...copies])

@@ -10,7 +10,9 @@ import { AUDIENCE } from './realm.ts'
 /** The service before an issuer. */
 export interface Service {
   readonly url: string
-  /** Calls a route with a token, and with a proof if there is a key. Returns the status, and the reason of a refusal. */
+  /**
+   * Calls a route with a token, and with a proof if there is a key. Returns the status, and the reason of a refusal.
+   */
   call (path: string, token: string, key?: ProofKey | string): Promise<string>
   /** The proof of a call, to be sent more than once. */
   proof (path: string, token: string, key: ProofKey): Promise<string>
@@ -38,8 +40,17 @@ export async function startService (issuer: string, values: Variables = {}): Pro
     url,
     async call (path, token, key) {
       const before = reasons.length
-      const proof = key === undefined ? undefined : typeof key === 'string' ? key : await createProof(key, { method: 'GET', url: url + path, token })
-      const { status } = await fetch(url + path, { headers: { authorization: `${proof === undefined ? 'Bearer' : 'DPoP'} ${token}`, ...proof !== undefined && { dpop: proof } } })
+      const proof = key === undefined
+        ? undefined
+        : typeof key === 'string'
+          ? key
+          : await createProof(key, { method: 'GET', url: url + path, token })
+      const { status } = await fetch(url + path, {
+        headers: {
+          authorization: `${proof === undefined ? 'Bearer' : 'DPoP'} ${token}`,
+          ...proof !== undefined && { dpop: proof }
+        }
+      })
       return status === 200 ? '200' : `${status} \`${reasons.slice(before).join(' ')}\``
     },
     proof: (path, token, key) => createProof(key, { method: 'GET', url: url + path, token }),
@@ -50,7 +61,15 @@ export async function startService (issuer: string, values: Variables = {}): Pro
 /** What `npm run check` says: its result, and the lines that hold these words. */
 export async function runCheck (issuer: string, values: NodeJS.ProcessEnv, words: string): Promise<string> {
   let text = ''
-  const code = await check([], { env: { IDP_ISSUER: issuer, IDP_AUDIENCE: AUDIENCE, PUBLIC_URL: AUDIENCE, ...values }, out: { write: part => { text += part } }, readFile: () => undefined })
+  const code = await check([], {
+    env: { IDP_ISSUER: issuer, IDP_AUDIENCE: AUDIENCE, PUBLIC_URL: AUDIENCE, ...values },
+    out: {
+      write: part => {
+        text += part
+      }
+    },
+    readFile: () => undefined
+  })
   const line = text.split('\n').find(line => line.includes(words))
   return `code ${code}: ${line === undefined ? 'nothing of the kind' : line.replace(/^\s*[^\w]*\s*/, '').replaceAll(issuer, 'ISSUER').replaceAll('|', '\\|')}`
 }

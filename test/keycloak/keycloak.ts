@@ -10,7 +10,9 @@ import { freePort } from '../helpers/free-port.ts'
 /** A Keycloak that runs. */
 export interface Keycloak {
   readonly url: string
-  /** Calls the admin API as the administrator. Returns the body, or the id of what was made. @throws if it is refused */
+  /**
+   * Calls the admin API as the administrator. Returns the body, or the id of what was made. @throws if it is refused
+   */
   admin (method: string, path: string, body?: object): Promise<any>
   stop (): Promise<void>
 }
@@ -34,7 +36,13 @@ export async function startKeycloak ({ version, features, args: further }: Keycl
   await promisify(execFile)('unzip', ['-q', archive, '-d', folder])
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
-  const args = ['start-dev', '--http-host=127.0.0.1', `--http-port=${port}`, ...features.length === 0 ? [] : [`--features=${features.join(',')}`], ...further]
+  const args = [
+    'start-dev',
+    '--http-host=127.0.0.1',
+    `--http-port=${port}`,
+    ...features.length === 0 ? [] : [`--features=${features.join(',')}`],
+    ...further
+  ]
   const logFile = join(folder, 'log.txt')
   // The shell script starts Java: a group of its own, so that both end.
   const child = spawn(join(folder, `keycloak-${version}`, 'bin', 'kc.sh'), args, {
@@ -67,13 +75,19 @@ export function useKeycloak (url: string): Keycloak {
     url,
     async admin (method, path, body) {
       // Its tokens live for a minute.
-      const token = await requestToken(`${url}/realms/master`, { grant_type: 'password', client_id: 'admin-cli', ...ADMIN })
+      const token = await requestToken(`${url}/realms/master`, {
+        grant_type: 'password',
+        client_id: 'admin-cli',
+        ...ADMIN
+      })
       const answer = await fetch(`${url}/admin/realms${path}`, {
         method,
         headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
         ...body && { body: JSON.stringify(body) }
       })
-      if (!answer.ok && !(method === 'DELETE' && answer.status === 404)) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`)
+      if (!answer.ok && !(method === 'DELETE' && answer.status === 404)) {
+        throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`)
+      }
       const text = await answer.text()
       return text === '' ? answer.headers.get('location')?.split('/').at(-1) : JSON.parse(text)
     },
@@ -82,8 +96,16 @@ export function useKeycloak (url: string): Keycloak {
 }
 
 /** A token of an issuer for these parameters. @throws if there is none */
-export async function requestToken (issuer: string, parameters: Readonly<Record<string, string>>, headers: Readonly<Record<string, string>> = {}): Promise<string> {
-  const answer = await fetch(`${issuer}/protocol/openid-connect/token`, { method: 'POST', headers, body: new URLSearchParams(parameters) })
+export async function requestToken (
+  issuer: string,
+  parameters: Readonly<Record<string, string>>,
+  headers: Readonly<Record<string, string>> = {}
+): Promise<string> {
+  const answer = await fetch(`${issuer}/protocol/openid-connect/token`, {
+    method: 'POST',
+    headers,
+    body: new URLSearchParams(parameters)
+  })
   const { access_token: token, error, error_description: description } = await answer.json() as Record<string, string>
   if (token === undefined) throw new Error(`${answer.status} ${error}: ${description}`)
   return token
@@ -91,10 +113,21 @@ export async function requestToken (issuer: string, parameters: Readonly<Record<
 
 async function fetchDistribution (version: string): Promise<string> {
   const folder = join(homedir(), '.m2/repository/org/keycloak/keycloak-quarkus-dist', version)
-  const find = (): string | undefined => existsSync(folder) ? readdirSync(folder).find(name => name.endsWith('.zip')) : undefined
-  if (find() === undefined) await promisify(execFile)('mvn', ['-q', '-B', 'dependency:get', `-Dartifact=org.keycloak:keycloak-quarkus-dist:${version}:zip`, '-Dtransitive=false'])
+  const find = (): string | undefined =>
+    existsSync(folder) ? readdirSync(folder).find(name => name.endsWith('.zip')) : undefined
+  if (find() === undefined) {
+    await promisify(execFile)('mvn', [
+      '-q',
+      '-B',
+      'dependency:get',
+      `-Dartifact=org.keycloak:keycloak-quarkus-dist:${version}:zip`,
+      '-Dtransitive=false'
+    ])
+  }
   const name = find()
-  if (name === undefined) throw new Error(`${folder} has no distribution: is there a settings.xml with another repository?`)
+  if (name === undefined) {
+    throw new Error(`${folder} has no distribution: is there a settings.xml with another repository?`)
+  }
   return join(folder, name)
 }
 

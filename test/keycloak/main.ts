@@ -22,7 +22,10 @@ const PARTS: Readonly<Record<string, Part>> = {
   revocation: {
     features: ['ssf'],
     // This service listens on loopback, in the clear. Unless set, events are pushed every 30 s.
-    args: ['--spi-ssf-transmitter--default--allow-insecure-push-targets=true', '--spi-ssf-transmitter--default--outbox-drainer-interval=1s'],
+    args: [
+      '--spi-ssf-transmitter--default--allow-insecure-push-targets=true',
+      '--spi-ssf-transmitter--default--outbox-drainer-interval=1s'
+    ],
     run: revocation,
     show: showBySetting,
     page: 'test/reports/keycloak.md'
@@ -49,7 +52,9 @@ for (const name of part) {
     const rows = await run(keycloak)
     const table = show(version, rows)
     console.log(table)
-    if (!readFileSync(new URL(`../../${page}`, import.meta.url), 'utf8').includes(table)) console.error(`${page} does not have this table of ${name}.`)
+    if (!readFileSync(new URL(`../../${page}`, import.meta.url), 'utf8').includes(table)) {
+      console.error(`${page} does not have this table of ${name}.`)
+    }
     for (const { setting, sent, came, expected } of differences(rows)) {
       console.error(`DIFFERS: ${setting}, ${sent}\n  recorded: ${expected}\n  now:      ${came}`)
       differs++

@@ -33,7 +33,13 @@ export async function startRecorder (target: () => string): Promise<Recorder> {
       far.end(sent)
       const [answer] = await once(far, 'response') as [IncomingMessage]
       const came = await buffer(answer)
-      exchanges.push({ what: `${method} ${url!.split('?')[0]}`, sent: String(sent), status: answer.statusCode!, came: String(came), atMs: Date.now() })
+      exchanges.push({
+        what: `${method} ${url!.split('?')[0]}`,
+        sent: String(sent),
+        status: answer.statusCode!,
+        came: String(came),
+        atMs: Date.now()
+      })
       response.writeHead(answer.statusCode!, answer.headers).end(came)
     } catch {
       response.destroy()

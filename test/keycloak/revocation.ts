@@ -59,22 +59,81 @@ const LOGOUT = 'logout token, `sid`: session refused'
 const NOTHING = 'nothing'
 
 const ACTS: readonly Act[] = [
-  { done: 'the user logs out', run: ({ asClient }, { sessions: [{ refreshToken }] }) => asClient('logout', { refresh_token: refreshToken }), events: SESSION, logout: LOGOUT },
-  { done: 'an admin logs out all sessions of the user', run: ({ realm }, { id }) => realm('POST', `/users/${id}/logout`), events: '`session-revoked`, `iss_sub` and session `ALL`: user refused', logout: '2 × logout token, `sid`: user refused' },
-  { done: 'an admin ends the session', run: ({ realm }, { sessions: [{ sid }] }) => realm('DELETE', `/sessions/${sid}`), events: NOTHING, logout: LOGOUT },
-  { done: 'the user ends the session in the account console', run: endInAccountConsole, events: NOTHING, logout: LOGOUT },
-  { done: 'the user changes the password', run: ({ issuer }, { name }) => changePassword(issuer, 'app', name, PASSWORD, 'another password'), events: CHANGE('update'), logout: NOTHING },
-  { done: 'an admin sets the password', run: ({ realm }, { id }) => realm('PUT', `/users/${id}/reset-password`, { type: 'password', value: 'another password', temporary: false }), events: CHANGE('update'), logout: NOTHING },
+  {
+    done: 'the user logs out',
+    run: ({ asClient }, { sessions: [{ refreshToken }] }) => asClient('logout', { refresh_token: refreshToken }),
+    events: SESSION,
+    logout: LOGOUT
+  },
+  {
+    done: 'an admin logs out all sessions of the user',
+    run: ({ realm }, { id }) => realm('POST', `/users/${id}/logout`),
+    events: '`session-revoked`, `iss_sub` and session `ALL`: user refused',
+    logout: '2 × logout token, `sid`: user refused'
+  },
+  {
+    done: 'an admin ends the session',
+    run: ({ realm }, { sessions: [{ sid }] }) => realm('DELETE', `/sessions/${sid}`),
+    events: NOTHING,
+    logout: LOGOUT
+  },
+  {
+    done: 'the user ends the session in the account console',
+    run: endInAccountConsole,
+    events: NOTHING,
+    logout: LOGOUT
+  },
+  {
+    done: 'the user changes the password',
+    run: ({ issuer }, { name }) => changePassword(issuer, 'app', name, PASSWORD, 'another password'),
+    events: CHANGE('update'),
+    logout: NOTHING
+  },
+  {
+    done: 'an admin sets the password',
+    run: ({ realm }, { id }) =>
+      realm('PUT', `/users/${id}/reset-password`, { type: 'password', value: 'another password', temporary: false }),
+    events: CHANGE('update'),
+    logout: NOTHING
+  },
   { done: 'an admin removes a credential', run: removeCredential, events: CHANGE('delete'), logout: NOTHING },
-  { done: 'an admin disables the user', run: ({ realm }, { id }) => realm('PUT', `/users/${id}`, { enabled: false }), events: NOTHING, logout: NOTHING },
-  { done: 'an admin deletes the user', run: ({ realm }, { id }) => realm('DELETE', `/users/${id}`), events: NOTHING, logout: NOTHING },
-  { done: 'a client revokes the refresh token (`/revoke`)', run: ({ asClient }, { sessions: [{ refreshToken }] }) => asClient('revoke', { token: refreshToken }), events: NOTHING, logout: NOTHING },
-  { done: 'a client revokes the access token (`/revoke`)', run: ({ asClient }, { sessions: [{ token }] }) => asClient('revoke', { token }), events: NOTHING, logout: NOTHING },
-  { done: 'an admin logs out all users of the realm', run: ({ realm }) => realm('POST', '/logout-all'), events: NOTHING, logout: NOTHING }
+  {
+    done: 'an admin disables the user',
+    run: ({ realm }, { id }) => realm('PUT', `/users/${id}`, { enabled: false }),
+    events: NOTHING,
+    logout: NOTHING
+  },
+  {
+    done: 'an admin deletes the user',
+    run: ({ realm }, { id }) => realm('DELETE', `/users/${id}`),
+    events: NOTHING,
+    logout: NOTHING
+  },
+  {
+    done: 'a client revokes the refresh token (`/revoke`)',
+    run: ({ asClient }, { sessions: [{ refreshToken }] }) => asClient('revoke', { token: refreshToken }),
+    events: NOTHING,
+    logout: NOTHING
+  },
+  {
+    done: 'a client revokes the access token (`/revoke`)',
+    run: ({ asClient }, { sessions: [{ token }] }) => asClient('revoke', { token }),
+    events: NOTHING,
+    logout: NOTHING
+  },
+  {
+    done: 'an admin logs out all users of the realm',
+    run: ({ realm }) => realm('POST', '/logout-all'),
+    events: NOTHING,
+    logout: NOTHING
+  }
 ]
 
 async function endInAccountConsole ({ issuer }: Site, { sessions: [{ sid }, { token }] }: User): Promise<void> {
-  const { status } = await fetch(`${issuer}/account/sessions/${sid}`, { method: 'DELETE', headers: { authorization: `Bearer ${token}`, accept: 'application/json' } })
+  const { status } = await fetch(`${issuer}/account/sessions/${sid}`, {
+    method: 'DELETE',
+    headers: { authorization: `Bearer ${token}`, accept: 'application/json' }
+  })
   if (status !== 204) throw new Error(`DELETE of the session: ${status}`)
 }
 
@@ -108,9 +167,17 @@ async function runWay (keycloak: Keycloak, way: Way, rows: Row[]): Promise<void>
   }
   const service = await start()
   try {
-    if (way !== 'logout token') await row('the service starts', 'POST 201: verified, `enabled`', () => watchStream(site, service, 0, at => at !== undefined))
+    if (way !== 'logout token') {
+      await row(
+        'the service starts',
+        'POST 201: verified, `enabled`',
+        () => watchStream(site, service, 0, at => at !== undefined)
+      )
+    }
     const bob = (await logIn(site, 'bob')).token
-    for (const { done, run, events, logout } of ACTS) await row(done, way === 'logout token' ? logout : events, () => act(site, service, bob, run))
+    for (const { done, run, events, logout } of ACTS) {
+      await row(done, way === 'logout token' ? logout : events, () => act(site, service, bob, run))
+    }
   } finally {
     await service.close()
   }
@@ -118,10 +185,14 @@ async function runWay (keycloak: Keycloak, way: Way, rows: Row[]): Promise<void>
   const second = await start()
   try {
     if (way !== 'logout token') {
-      await row('the service starts again, and the user logs out', `POST 409, GET 200, PATCH 200: \`enabled\`; ${SESSION}`, async () => {
-        const stream = await watchStream(site, second, since, () => true)
-        return `${stream}; ${await act(site, second, (await logIn(site, 'bob')).token, ACTS[0]!.run)}`
-      })
+      await row(
+        'the service starts again, and the user logs out',
+        `POST 409, GET 200, PATCH 200: \`enabled\`; ${SESSION}`,
+        async () => {
+          const stream = await watchStream(site, second, since, () => true)
+          return `${stream}; ${await act(site, second, (await logIn(site, 'bob')).token, ACTS[0]!.run)}`
+        }
+      )
     }
   } finally {
     await second.close()
@@ -136,8 +207,16 @@ async function makeSite (way: Way, atKeycloak: Recorder, atService: Recorder): P
   const issuer = await makeRealm(keycloak, name, AS_THE_PAGE_SAYS)
   const realm: Site['realm'] = (method, path, body) => keycloak.admin(method, `/${name}${path}`, body)
   const [app] = await realm('GET', '/clients?clientId=app')
-  const logout = { 'backchannel.logout.url': `${atService.url}/revocation/logout`, 'backchannel.logout.session.required': 'true' }
-  await realm('PUT', `/clients/${app.id}`, { ...app, standardFlowEnabled: true, redirectUris: [BACK], attributes: { ...app.attributes, ...way === 'logout token' && logout } })
+  const logout = {
+    'backchannel.logout.url': `${atService.url}/revocation/logout`,
+    'backchannel.logout.session.required': 'true'
+  }
+  await realm('PUT', `/clients/${app.id}`, {
+    ...app,
+    standardFlowEnabled: true,
+    redirectUris: [BACK],
+    attributes: { ...app.attributes, ...way === 'logout token' && logout }
+  })
   if (way !== 'logout token') {
     await realm('PUT', '', { realm: name, attributes: { 'ssf.transmitterEnabled': 'true' } })
     await realm('POST', '/clients', {
@@ -146,7 +225,11 @@ async function makeSite (way: Way, atKeycloak: Recorder, atService: Recorder): P
       standardFlowEnabled: false,
       serviceAccountsEnabled: true,
       optionalClientScopes: ['ssf.manage', 'ssf.read'],
-      attributes: { 'ssf.enabled': 'true', 'ssf.defaultSubjects': 'ALL', ...way === 'push' && { 'ssf.validPushUrls': `${atService.url}/revocation/events` } }
+      attributes: {
+        'ssf.enabled': 'true',
+        'ssf.defaultSubjects': 'ALL',
+        ...way === 'push' && { 'ssf.validPushUrls': `${atService.url}/revocation/events` }
+      }
     })
   }
   return {
@@ -156,7 +239,10 @@ async function makeSite (way: Way, atKeycloak: Recorder, atService: Recorder): P
     atKeycloak,
     atService,
     async asClient (endpoint, parameters) {
-      const answer = await fetch(`${issuer}/protocol/openid-connect/${endpoint}`, { method: 'POST', body: new URLSearchParams({ client_id: 'app', ...parameters }) })
+      const answer = await fetch(`${issuer}/protocol/openid-connect/${endpoint}`, {
+        method: 'POST',
+        body: new URLSearchParams({ client_id: 'app', ...parameters })
+      })
       if (!answer.ok) throw new Error(`${endpoint}: ${answer.status} ${await answer.text()}`)
     }
   }
@@ -166,14 +252,19 @@ function settingsFor ({ way, issuer }: Site): object {
   if (way === 'logout token') return { logout: { clientId: 'app' } }
   const client = { clientId: RECEIVER.clientId, clientSecret: RECEIVER.secret, manage: true }
   return {
-    transmitters: [way === 'push'
-      ? { issuer, delivery: 'push', pushAuthorization: PUSH_AUTHORIZATION, ...client }
-      : { issuer, metadata: `${issuer}/.well-known/ssf-configuration`, delivery: 'poll', ...client }]
+    transmitters: [
+      way === 'push'
+        ? { issuer, delivery: 'push', pushAuthorization: PUSH_AUTHORIZATION, ...client }
+        : { issuer, metadata: `${issuer}/.well-known/ssf-configuration`, delivery: 'poll', ...client }
+    ]
   }
 }
 
 async function logIn ({ issuer }: Site, username: string): Promise<Session> {
-  const answer = await fetch(`${issuer}/protocol/openid-connect/token`, { method: 'POST', body: new URLSearchParams({ grant_type: 'password', client_id: 'app', username, password: PASSWORD }) })
+  const answer = await fetch(`${issuer}/protocol/openid-connect/token`, {
+    method: 'POST',
+    body: new URLSearchParams({ grant_type: 'password', client_id: 'app', username, password: PASSWORD })
+  })
   const { access_token: token, refresh_token: refreshToken } = await answer.json() as Record<string, string>
   if (token === undefined || refreshToken === undefined) throw new Error(`the login of ${username}: ${answer.status}`)
   return { token, refreshToken, sid: String(decode(token).claims.sid) }
@@ -182,11 +273,21 @@ async function logIn ({ issuer }: Site, username: string): Promise<Session> {
 /** A user of its own, so that nothing of another act is in the way. */
 async function makeUser (site: Site): Promise<User> {
   const name = `user-${randomUUID()}`
-  const id = await site.realm('POST', '/users', { username: name, enabled: true, email: `${name}@example.com`, emailVerified: true, firstName: 'User', lastName: 'Example', credentials: [{ type: 'password', value: PASSWORD, temporary: false }] })
+  const id = await site.realm('POST', '/users', {
+    username: name,
+    enabled: true,
+    email: `${name}@example.com`,
+    emailVerified: true,
+    firstName: 'User',
+    lastName: 'Example',
+    credentials: [{ type: 'password', value: PASSWORD, temporary: false }]
+  })
   return { id, name, sessions: [await logIn(site, name), await logIn(site, name)] }
 }
 
-/** Does it, and says what arrived, and which of the tokens that were accepted before are refused once that was answered. */
+/**
+ * Does it, and says what arrived, and which of the tokens that were accepted before are refused once that was answered.
+ */
 async function act (site: Site, service: Service, bob: string, run: Act['run']): Promise<string> {
   const user = await makeUser(site)
   const tokens = [...user.sessions.map(({ token }) => token), bob]
@@ -228,7 +329,9 @@ function describe (arrived: readonly Arrival[], { sessions }: User, after: strin
     const name = sessions.some(({ sid }) => sid === session) ? 'sid' : session
     return `${kind}${session === undefined ? '' : ` \`${name}\``}${answer === 'accepted' ? '' : ` (${answer})`}`
   })
-  return `${[...new Set(kinds)].map(kind => `${kinds.length === 1 ? '' : `${kinds.length} × `}${kind}`).join('; ')}: ${outcome}`
+  return `${
+    [...new Set(kinds)].map(kind => `${kinds.length === 1 ? '' : `${kinds.length} × `}${kind}`).join('; ')
+  }: ${outcome}`
 }
 
 /** What a token of Keycloak says. */
@@ -248,16 +351,35 @@ interface Arrival extends Sent {
 
 /** What has come about a user, by any way. */
 function arrivals ({ atKeycloak, atService }: Site, sub: string): Arrival[] {
-  const answered = (status: number, expected: number, came: string): string => status === expected ? 'accepted' : `${status} ${came}`
+  const answered = (status: number, expected: number, came: string): string =>
+    status === expected ? 'accepted' : `${status} ${came}`
   const polls = atKeycloak.exchanges.filter(({ what, status }) => what.endsWith('/poll') && status === 200)
-    .map(({ sent, came, atMs }) => ({ ...JSON.parse(sent) as { ack: string[], setErrs: Record<string, { err: string }> }, ...JSON.parse(came) as { sets: Record<string, string> }, atMs }))
+    .map(({ sent, came, atMs }) => ({
+      ...JSON.parse(sent) as { ack: string[], setErrs: Record<string, { err: string }> },
+      ...JSON.parse(came) as { sets: Record<string, string> },
+      atMs
+    }))
   const acknowledged = new Set(polls.flatMap(({ ack }) => ack))
   const errors = Object.assign({}, ...polls.map(({ setErrs }) => setErrs)) as Record<string, { err: string }>
-  const fetched = new Map(polls.flatMap(({ sets, atMs }) => Object.entries(sets).map(([jti, set]) => [jti, { set, atMs }])))
+  const fetched = new Map(
+    polls.flatMap(({ sets, atMs }) => Object.entries(sets).map(([jti, set]) => [jti, { set, atMs }]))
+  )
   return [
-    ...atService.exchanges.filter(({ what }) => what === 'POST /revocation/events').map(({ sent, status, came, atMs }) => ({ ...readEvent(sent), answer: answered(status, 202, came), atMs })),
-    ...atService.exchanges.filter(({ what }) => what === 'POST /revocation/logout').map(({ sent, status, came, atMs }) => ({ ...readLogout(new URLSearchParams(sent).get('logout_token')!), answer: answered(status, 200, came), atMs })),
-    ...[...fetched].map(([jti, { set, atMs }]) => ({ ...readEvent(set), answer: acknowledged.has(jti) ? 'accepted' : errors[jti]?.err, atMs }))
+    ...atService.exchanges.filter(({ what }) => what === 'POST /revocation/events').map((
+      { sent, status, came, atMs }
+    ) => ({ ...readEvent(sent), answer: answered(status, 202, came), atMs })),
+    ...atService.exchanges.filter(({ what }) => what === 'POST /revocation/logout').map((
+      { sent, status, came, atMs }
+    ) => ({
+      ...readLogout(new URLSearchParams(sent).get('logout_token')!),
+      answer: answered(status, 200, came),
+      atMs
+    })),
+    ...[...fetched].map(([jti, { set, atMs }]) => ({
+      ...readEvent(set),
+      answer: acknowledged.has(jti) ? 'accepted' : errors[jti]?.err,
+      atMs
+    }))
   ].filter(({ about }) => about === sub)
 }
 
@@ -267,11 +389,17 @@ const SECONDS = 60
 function readEvent (token: string): Sent {
   const { header, claims } = decode(token)
   const [[type, event] = ['', {}]] = Object.entries(claims.events as Record<string, Record<string, unknown>>)
-  const { user = claims.sub_id, session } = claims.sub_id as { user?: { format: string, sub?: string }, session?: { id: string } }
+  const { user = claims.sub_id, session } = claims.sub_id as {
+    user?: { format: string, sub?: string },
+    session?: { id: string }
+  }
   const { format, sub } = user as { format: string, sub?: string }
   const change = event.change_type === undefined ? '' : ` \`${event.change_type}\``
-  const isOdd = header.typ !== 'secevent+jwt' || (event.event_timestamp !== undefined && Math.abs(Number(event.event_timestamp) - Number(claims.iat)) > SECONDS)
-  const kind = `\`${type.split('/').at(-1)}\`${change}, \`${format}\`${session ? ' and session' : ''}${isOdd ? `, ${JSON.stringify({ header, claims })}` : ''}`
+  const isOdd = header.typ !== 'secevent+jwt' ||
+    (event.event_timestamp !== undefined && Math.abs(Number(event.event_timestamp) - Number(claims.iat)) > SECONDS)
+  const kind = `\`${type.split('/').at(-1)}\`${change}, \`${format}\`${session ? ' and session' : ''}${
+    isOdd ? `, ${JSON.stringify({ header, claims })}` : ''
+  }`
   return { about: sub, kind, session: session?.id }
 }
 
@@ -281,16 +409,25 @@ function readLogout (token: string): Sent {
 }
 
 /** How the stream was made or found since then, whether it is verified, and what readiness says. */
-async function watchStream ({ atKeycloak }: Site, { url }: Service, since: number, isVerified: (at: number | undefined) => boolean): Promise<string> {
+async function watchStream (
+  { atKeycloak }: Site,
+  { url }: Service,
+  since: number,
+  isVerified: (at: number | undefined) => boolean
+): Promise<string> {
   const state = async (): Promise<{ status: string, verifiedAt?: number }> => {
-    const { streams } = await (await fetch(`${url}/health/ready`)).json() as { streams: Record<string, { status: string, verifiedAt?: number }> }
+    const { streams } = await (await fetch(`${url}/health/ready`)).json() as {
+      streams: Record<string, { status: string, verifiedAt?: number }>
+    }
     return Object.values(streams)[0]!
   }
   await eventually('the stream is known', async () => {
     const { status, verifiedAt } = await state()
     return status !== 'unknown' && isVerified(verifiedAt)
   })
-  const calls = atKeycloak.exchanges.slice(since).filter(({ what }) => what.endsWith('/ssf/transmitter/streams')).map(({ what, status }) => `${what.split(' ')[0]} ${status}`)
+  const calls = atKeycloak.exchanges.slice(since).filter(({ what }) => what.endsWith('/ssf/transmitter/streams')).map((
+    { what, status }
+  ) => `${what.split(' ')[0]} ${status}`)
   const { status, verifiedAt } = await state()
   return `${calls.join(', ')}: ${verifiedAt === undefined ? '' : 'verified, '}\`${status}\``
 }

@@ -18,41 +18,103 @@ import { sendRaw } from '../helpers/wire.ts'
 t.test('Error bodies in both forms, with and without a sentence of our own', async t => {
   t.strictSame(errorBody('default', 404, 'No.'), { statusCode: 404, error: 'Not Found', message: 'No.' })
   t.strictSame(errorBody('default', 404), { statusCode: 404, error: 'Not Found', message: 'Not Found' })
-  t.strictSame(errorBody('default', 499), { statusCode: 499, error: 'Error', message: 'Error' }, 'a status without a name')
-  t.strictSame(errorBody('detailed', 401), { error: 'Unauthorized', message: 'A valid access token is needed.', details: 'Unauthorized' })
+  t.strictSame(
+    errorBody('default', 499),
+    { statusCode: 499, error: 'Error', message: 'Error' },
+    'a status without a name'
+  )
+  t.strictSame(errorBody('detailed', 401), {
+    error: 'Unauthorized',
+    message: 'A valid access token is needed.',
+    details: 'Unauthorized'
+  })
   t.strictSame(errorBody('detailed', 500), { detail: 'Internal Server Error' })
-  t.strictSame(JSON.parse(refusalBodies('default').scope_missing), { statusCode: 403, error: 'Forbidden', message: REFUSALS.scope_missing.description })
+  t.strictSame(JSON.parse(refusalBodies('default').scope_missing), {
+    statusCode: 403,
+    error: 'Forbidden',
+    message: REFUSALS.scope_missing.description
+  })
 })
 
 t.test('Challenges name the metadata of the resource if it has an address', async t => {
-  const policy = { mode: 'ALLOWED', algs: ['ES256'], resourceMetadataUrl: 'https://api.example/.well-known/oauth-protected-resource' } as const
+  const policy = {
+    mode: 'ALLOWED',
+    algs: ['ES256'],
+    resourceMetadataUrl: 'https://api.example/.well-known/oauth-protected-resource'
+  } as const
   const challenges = createChallenges(policy)
   const value = challenges('credentials_missing', { scheme: undefined, requirement: ANY_TOKEN })['www-authenticate']!
-  t.strictSame(parseChallenges(value).map(({ parameters }) => parameters.resource_metadata), [policy.resourceMetadataUrl, policy.resourceMetadataUrl])
+  t.strictSame(parseChallenges(value).map(({ parameters }) => parameters.resource_metadata), [
+    policy.resourceMetadataUrl,
+    policy.resourceMetadataUrl
+  ])
   const nonce = challenges('nonce_missing', { scheme: 'DPoP', requirement: ANY_TOKEN, nonce: 'n' })
-  t.strictSame(Object.keys(parseChallenges(nonce['www-authenticate']!)[0]!.parameters), ['error', 'error_description', 'algs'], 'but not the one for a nonce')
+  t.strictSame(Object.keys(parseChallenges(nonce['www-authenticate']!)[0]!.parameters), [
+    'error',
+    'error_description',
+    'algs'
+  ], 'but not the one for a nonce')
 })
 
 t.test('A challenge that was made before is that of its own reason, scheme and requirement', async t => {
   const challenges = createChallenges({ mode: 'ALLOWED', algs: ['ES256'], resourceMetadataUrl: undefined })
   const [reader, writer] = [{ scope: ['read'] }, { scope: ['write'] }]
   const asked = [
-    { reason: 'token_expired', context: { scheme: 'Bearer', requirement: ANY_TOKEN }, scheme: 'Bearer', description: 'The access token has expired.', scope: undefined },
-    { reason: 'token_expired', context: { scheme: 'DPoP', requirement: ANY_TOKEN }, scheme: 'DPoP', description: 'The access token has expired.', scope: undefined },
-    { reason: 'token_issuer', context: { scheme: 'Bearer', requirement: ANY_TOKEN }, scheme: 'Bearer', description: 'The access token was issued by another issuer.', scope: undefined },
-    { reason: 'scope_missing', context: { scheme: 'Bearer', requirement: reader }, scheme: 'Bearer', description: 'The access token lacks a permission that this resource needs.', scope: 'read' },
-    { reason: 'scope_missing', context: { scheme: 'Bearer', requirement: writer }, scheme: 'Bearer', description: 'The access token lacks a permission that this resource needs.', scope: 'write' }
+    {
+      reason: 'token_expired',
+      context: { scheme: 'Bearer', requirement: ANY_TOKEN },
+      scheme: 'Bearer',
+      description: 'The access token has expired.',
+      scope: undefined
+    },
+    {
+      reason: 'token_expired',
+      context: { scheme: 'DPoP', requirement: ANY_TOKEN },
+      scheme: 'DPoP',
+      description: 'The access token has expired.',
+      scope: undefined
+    },
+    {
+      reason: 'token_issuer',
+      context: { scheme: 'Bearer', requirement: ANY_TOKEN },
+      scheme: 'Bearer',
+      description: 'The access token was issued by another issuer.',
+      scope: undefined
+    },
+    {
+      reason: 'scope_missing',
+      context: { scheme: 'Bearer', requirement: reader },
+      scheme: 'Bearer',
+      description: 'The access token lacks a permission that this resource needs.',
+      scope: 'read'
+    },
+    {
+      reason: 'scope_missing',
+      context: { scheme: 'Bearer', requirement: writer },
+      scheme: 'Bearer',
+      description: 'The access token lacks a permission that this resource needs.',
+      scope: 'write'
+    }
   ] as const
   for (const { reason, context, scheme, description, scope } of [...asked, ...asked]) {
-    const found = parseChallenges(challenges(reason, context)['www-authenticate']!).filter(({ parameters }) => parameters.error)
-    t.strictSame(found.map(one => [one.scheme, one.parameters.error_description, one.parameters.scope]), [[scheme, description, scope]], `${reason}, ${scheme}`)
+    const found = parseChallenges(challenges(reason, context)['www-authenticate']!).filter(({ parameters }) =>
+      parameters.error
+    )
+    t.strictSame(found.map(one => [one.scheme, one.parameters.error_description, one.parameters.scope]), [[
+      scheme,
+      description,
+      scope
+    ]], `${reason}, ${scheme}`)
   }
 })
 
 t.test('Retry-After is a whole number of seconds, at least one', async t => {
   const policy = { mode: 'ALLOWED', algs: ['ES256'], resourceMetadataUrl: undefined } as const
   for (const [retryAfterSeconds, expected] of [[undefined, '1'], [0, '1'], [1.2, '2'], [30, '30']] as const) {
-    t.strictSame(createChallenges(policy)('keys_unavailable', { scheme: undefined, requirement: ANY_TOKEN, retryAfterSeconds }), { 'retry-after': expected })
+    t.strictSame(
+      createChallenges(policy)('keys_unavailable', { scheme: undefined, requirement: ANY_TOKEN, retryAfterSeconds }),
+      { 'retry-after': expected }
+    )
   }
 })
 
@@ -79,15 +141,34 @@ t.test('A request that is not HTTP is answered once, and a connection that is go
   for (const { title, code = 'HPE_INVALID_METHOD', socket, expected } of rows) {
     const seen: unknown[] = []
     answerClientError('default')(Object.assign(new Error(title), { code }), {
-      writable: true, end: (text: string) => { seen.push(Number(text.split(' ')[1])) }, destroy () { seen.push('destroyed') }, ...socket
+      writable: true,
+      end: (text: string) => {
+        seen.push(Number(text.split(' ')[1]))
+      },
+      destroy () {
+        seen.push('destroyed')
+      },
+      ...socket
     } as unknown as Socket)
     t.strictSame(seen, [expected], title)
   }
   let text = ''
-  answerClientError('detailed')(new Error(), { writable: true, end: (sent: string) => { text = sent }, destroy () {} } as unknown as Socket)
+  answerClientError('detailed')(new Error(), {
+    writable: true,
+    end: (sent: string) => {
+      text = sent
+    },
+    destroy () {}
+  } as unknown as Socket)
   const [head, body] = text.split('\r\n\r\n')
   t.strictSame(JSON.parse(body!), { detail: 'The request is not valid HTTP, too large or too slow.' })
-  t.strictSame(head!.split('\r\n'), ['HTTP/1.1 400 Bad Request', 'Content-Type: application/json; charset=utf-8', `Content-Length: ${body!.length}`, 'Cache-Control: no-store', 'Connection: close'])
+  t.strictSame(head!.split('\r\n'), [
+    'HTTP/1.1 400 Bad Request',
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${body!.length}`,
+    'Cache-Control: no-store',
+    'Connection: close'
+  ])
 })
 
 t.test('One request has one answer, though its body breaks off', async t => {
@@ -103,13 +184,24 @@ t.test('An unrouted request is unknown, whatever its body', async t => {
   const issuer = await startIssuer(t)
   const { app } = await startApp(t, issuer)
   const bodies: ReadonlyArray<readonly [type: string, payload: string]> = [
-    ['application/json', '{}'], ['application/json', ''], ['application/json', '{"a'], ['application/json', '{"__proto__":1}'], ['text/plain', 'x'], ['application/xml', '<a/>'], ['no type', 'x']
+    ['application/json', '{}'],
+    ['application/json', ''],
+    ['application/json', '{"a'],
+    ['application/json', '{"__proto__":1}'],
+    ['text/plain', 'x'],
+    ['application/xml', '<a/>'],
+    ['no type', 'x']
   ]
   for (const [type, payload] of bodies) {
     const answer = await app.inject({ method: 'POST', url: '/api/private', headers: { 'content-type': type }, payload })
     t.strictSame([answer.statusCode, answer.json().message], [404, 'There is no such resource.'], `${type}: ${payload}`)
   }
-  const large = await app.inject({ method: 'POST', url: '/api/private', headers: { 'content-type': 'application/json' }, payload: 'x'.repeat(64 * 1024 + 1) })
+  const large = await app.inject({
+    method: 'POST',
+    url: '/api/private',
+    headers: { 'content-type': 'application/json' },
+    payload: 'x'.repeat(64 * 1024 + 1)
+  })
   t.equal(large.statusCode, 413)
 })
 
@@ -137,7 +229,13 @@ t.test('A refusal is named after an issuer in a copy, and a fault stays what it 
   const refusal = new Refusal('keys_unavailable', { detail: { failure: 'deadline' }, retryAfterSeconds: 7 })
   const own = refusalOfIssuer(refusal, 'https://a.example/')
   t.not(own, refusal)
-  t.hasStrict(own, { reason: 'keys_unavailable', detail: { failure: 'deadline' }, retryAfterSeconds: 7, issuer: 'https://a.example/', headers: undefined })
+  t.hasStrict(own, {
+    reason: 'keys_unavailable',
+    detail: { failure: 'deadline' },
+    retryAfterSeconds: 7,
+    issuer: 'https://a.example/',
+    headers: undefined
+  })
   const fault = new TypeError('x')
   t.equal(refusalOfIssuer(fault, 'https://a.example/'), fault)
 })
@@ -150,10 +248,20 @@ t.test('A refusal has no stack, and gets none from a later fault', async t => {
 })
 
 const received = (rawHeaders: readonly string[], maxHeadersCount?: number | null): ReceivedRequest =>
-  ({ method: 'GET', url: '/', headers: {}, rawHeaders: [...rawHeaders], socket: { server: maxHeadersCount === undefined ? undefined : { maxHeadersCount } } }) as ReceivedRequest
+  ({
+    method: 'GET',
+    url: '/',
+    headers: {},
+    rawHeaders: [...rawHeaders],
+    socket: { server: maxHeadersCount === undefined ? undefined : { maxHeadersCount } }
+  }) as ReceivedRequest
 
 t.test('Lines of a request are counted by name, in any case, and the first of each is used', async t => {
-  const read = ({ authorization, authorizationCount, dpop, dpopCount, host, hostCount }: Message) => ({ authorization: [authorization, authorizationCount], dpop: [dpop, dpopCount], host: [host, hostCount] })
+  const read = ({ authorization, authorizationCount, dpop, dpopCount, host, hostCount }: Message) => ({
+    authorization: [authorization, authorizationCount],
+    dpop: [dpop, dpopCount],
+    host: [host, hostCount]
+  })
   const none = [undefined, 0]
   const rows: ReadonlyArray<readonly [lines: readonly string[], expected: object]> = [
     [[], { authorization: none, dpop: none, host: none }],
@@ -169,7 +277,13 @@ t.test('Lines of a request are counted by name, in any case, and the first of ea
 })
 
 t.test('A request that reaches the limit of its server is refused, and a server without a limit has that of Node', async t => {
-  const rows: ReadonlyArray<readonly [limit: number | null | undefined, most: number]> = [[10, 9], [undefined, 999], [null, 999], [0, 3000], [-1, 3000]]
+  const rows: ReadonlyArray<readonly [limit: number | null | undefined, most: number]> = [
+    [10, 9],
+    [undefined, 999],
+    [null, 999],
+    [0, 3000],
+    [-1, 3000]
+  ]
   for (const [limit, most] of rows) {
     const lines = (count: number) => received(Array<string>(count * 2).fill('a'), limit)
     t.doesNotThrow(() => readMessage(lines(most)), `${limit}`)
@@ -196,5 +310,7 @@ t.test('The name that was meant is the nearest one, and the first of several', a
     ['__', ['a', ''], undefined],
     ['_DPOP_MODE', ['IDP_DPOP_MODE'], 'IDP_DPOP_MODE']
   ]
-  for (const [text, names, meant] of rows) t.equal(nameThatWasMeant(text, names), meant, `${text} among ${names.join(' ')}`)
+  for (const [text, names, meant] of rows) {
+    t.equal(nameThatWasMeant(text, names), meant, `${text} among ${names.join(' ')}`)
+  }
 })

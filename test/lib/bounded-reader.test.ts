@@ -121,8 +121,16 @@ t.test('A body has so many pieces, and no more', async t => {
 })
 
 t.test('The connection of a refused body is closed, and who had no room is told when to come again', async t => {
-  const read = createBoundedReader({ maxBytes: 1, maxHeldBytes: 0, timeoutMs: 5, givesWay: 'newest', after: () => () => {}, errorOf: (status, message, headers) => Object.assign(new Error(message), { status, headers }) })
-  const refusalOf = async (bytes: number): Promise<unknown> => read(Readable.from([Buffer.alloc(bytes)]), new PassThrough()).catch(({ status, headers }) => [status, headers])
+  const read = createBoundedReader({
+    maxBytes: 1,
+    maxHeldBytes: 0,
+    timeoutMs: 5,
+    givesWay: 'newest',
+    after: () => () => {},
+    errorOf: (status, message, headers) => Object.assign(new Error(message), { status, headers })
+  })
+  const refusalOf = async (bytes: number): Promise<unknown> =>
+    read(Readable.from([Buffer.alloc(bytes)]), new PassThrough()).catch(({ status, headers }) => [status, headers])
   t.strictSame(await refusalOf(2), [413, { connection: 'close' }])
   t.strictSame(await refusalOf(1), [503, { connection: 'close', 'retry-after': '1' }])
 })

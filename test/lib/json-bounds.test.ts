@@ -14,15 +14,31 @@ t.test('JSON is within its bounds up to the last level and the last value.', t =
   ]
   for (const { json, depth, values, members } of rows) {
     t.equal(countMembers(Buffer.from(json), { maxDepth: depth, maxValues: values }), members, json)
-    if (depth > 0) t.equal(countMembers(Buffer.from(json), { maxDepth: depth - 1, maxValues: values }), undefined, `${json}, a level more`)
-    if (values > 1) t.equal(countMembers(Buffer.from(json), { maxDepth: depth, maxValues: values - 1 }), undefined, `${json}, a value more`)
+    if (depth > 0) {
+      t.equal(
+        countMembers(Buffer.from(json), { maxDepth: depth - 1, maxValues: values }),
+        undefined,
+        `${json}, a level more`
+      )
+    }
+    if (values > 1) {
+      t.equal(
+        countMembers(Buffer.from(json), { maxDepth: depth, maxValues: values - 1 }),
+        undefined,
+        `${json}, a value more`
+      )
+    }
   }
   t.end()
 })
 
 t.test('What is no JSON is measured as far as a parser would read it.', t => {
-  for (const text of ['', '"', '"\\', '"[[[[', ']]]]', '}[[', '\0']) t.type(countMembers(Buffer.from(text), { maxDepth: 2, maxValues: 2 }), 'number', text)
-  for (const text of ['[[[', '[0,0', '}[[[']) t.equal(countMembers(Buffer.from(text), { maxDepth: 2, maxValues: 2 }), undefined, text)
+  for (const text of ['', '"', '"\\', '"[[[[', ']]]]', '}[[', '\0']) {
+    t.type(countMembers(Buffer.from(text), { maxDepth: 2, maxValues: 2 }), 'number', text)
+  }
+  for (const text of ['[[[', '[0,0', '}[[[']) {
+    t.equal(countMembers(Buffer.from(text), { maxDepth: 2, maxValues: 2 }), undefined, text)
+  }
   t.end()
 })
 
@@ -42,7 +58,9 @@ t.test('The end of a text is found wherever its escapes are, far and near.', t =
     }
   }
   t.strictSame(wrong, [])
-  for (const text of ['', '\\', 'x'.repeat(40) + '\\', 'x'.repeat(31) + '\\', 'x'.repeat(40) + '\\"']) t.equal(quoteAfter(Buffer.from(text), 0), Buffer.byteLength(text), `${text}: without an end`)
+  for (const text of ['', '\\', 'x'.repeat(40) + '\\', 'x'.repeat(31) + '\\', 'x'.repeat(40) + '\\"']) {
+    t.equal(quoteAfter(Buffer.from(text), 0), Buffer.byteLength(text), `${text}: without an end`)
+  }
   t.end()
 
   function oneByOne (json: Buffer, at: number): number {
@@ -64,7 +82,12 @@ t.test('A text is searched, not walked through: only what is near its quotes is 
       }
     })
   }
-  for (const [text, most] of [[`"${'x'.repeat(10_000)}"`, 100], [`"${'x'.repeat(10_000)}\\"${'x'.repeat(10_000)}"`, 200], [`"${'\\\\'.repeat(5_000)}"`, 25_000]] as const) {
+  for (
+    const [text, most] of [[`"${'x'.repeat(10_000)}"`, 100], [`"${'x'.repeat(10_000)}\\"${'x'.repeat(10_000)}"`, 200], [
+      `"${'\\\\'.repeat(5_000)}"`,
+      25_000
+    ]] as const
+  ) {
     looks = 0
     t.equal(countMembers(counted(text), { maxDepth: 1, maxValues: 1 }), 0)
     t.ok(looks <= most, `${looks} of ${text.length}`)

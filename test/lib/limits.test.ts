@@ -20,7 +20,8 @@ import { processSurroundings } from '../../server/surroundings.ts'
 import { root } from '../helpers/documents.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 
-// The sizes and times of docs/reference/security.md that no request reaches soon enough for a test of the whole service.
+// The sizes and times of docs/reference/security.md that no request reaches soon enough for a test of the whole
+// service.
 
 const tokenOf = (text: string): VerifiedToken => ({ text }) as VerifiedToken
 
@@ -62,7 +63,13 @@ t.test('20,000 keys of clients are cached, and then one is replaced in 15 ms', a
   for (let n = 0; n < 20_000; n++) keep(n)
   t.strictSame([keys.state().entries, isKept(0), isKept(19_999)], [20_000, true, true])
   // Looked at, the first one is no longer the one that was used longest ago.
-  for (const [ms, name, expected] of [[0, 20_000, true], [14, 20_001, false], [15, 20_002, true], [29, 20_003, false]] as const) {
+  for (
+    const [ms, name, expected] of [[0, 20_000, true], [14, 20_001, false], [15, 20_002, true], [
+      29,
+      20_003,
+      false
+    ]] as const
+  ) {
     nowMs = ms
     keep(name)
     t.equal(isKept(name), expected, `${name} after ${ms} ms`)
@@ -75,19 +82,33 @@ t.test('20,000 keys of clients are cached, and then one is replaced in 15 ms', a
 async function startServer (t: Test, answer: (response: import('node:http').ServerResponse) => void): Promise<string> {
   const server = createServer((_request, response) => answer(response))
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => { server.closeAllConnections(); server.close() })
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
 }
 
 t.test('A provider has 5 s for an exchange, whatever it sends', async t => {
-  const url = await startServer(t, response => { response.writeHead(200, { 'content-type': 'application/json' }).write('{') })
+  const url = await startServer(t, response => {
+    response.writeHead(200, { 'content-type': 'application/json' }).write('{')
+  })
   const { setTimeout: set } = globalThis
   const timers: Array<{ ms: number | undefined, run: () => void }> = []
-  globalThis.setTimeout = Object.assign((run: () => void, ms?: number) => { timers.push({ run, ms }); return set(() => {}, 0) }, set) as unknown as typeof set
-  t.teardown(() => { globalThis.setTimeout = set })
+  globalThis.setTimeout = Object.assign((run: () => void, ms?: number) => {
+    timers.push({ run, ms })
+    return set(() => {}, 0)
+  }, set) as unknown as typeof set
+  t.teardown(() => {
+    globalThis.setTimeout = set
+  })
   const exchange = createTransport().open()
   globalThis.setTimeout = set
-  t.strictSame(timers.map(({ ms, run: { name } }) => ({ ms, name })), [{ ms: 5000, name: 'close' }], 'test/patience.js knows it by its name')
+  t.strictSame(
+    timers.map(({ ms, run: { name } }) => ({ ms, name })),
+    [{ ms: 5000, name: 'close' }],
+    'test/patience.js knows it by its name'
+  )
   const asked = exchange.send(url)
   timers[0]!.run()
   await t.rejects(asked, { name: 'ProviderFailure', word: 'deadline' })
@@ -124,10 +145,14 @@ t.test('The private key of this service for introspection has at most 64 KiB', a
 
 /** The numbers that tests import from the sources: a test that counts in them passes whatever they are. */
 async function importedNumbers (): Promise<Record<string, number>> {
-  const tests = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' }).filter(file => file.endsWith('.ts'))
+  const tests = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' }).filter(file =>
+    file.endsWith('.ts')
+  )
   const found: Record<string, number> = {}
   for (const file of tests) {
-    const imports = readFileSync(join(root, 'test', file), 'utf8').matchAll(/^import \{([^}]*)\} from '(?:\.\.\/)+((?:cli|explain|lib|packages|plugins|routes|server)\/[\w./-]+)'$/gm)
+    const imports = readFileSync(join(root, 'test', file), 'utf8').matchAll(
+      /^import \{([^}]*)\} from '(?:\.\.\/)+((?:cli|explain|lib|packages|plugins|routes|server)\/[\w./-]+)'$/gm
+    )
     for (const [, names, source] of imports) {
       for (const [name] of names!.matchAll(/\b[A-Z][A-Z\d_]+\b/g)) {
         const value = (await import(`../../${source}`) as Record<string, unknown>)[name]

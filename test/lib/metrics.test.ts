@@ -2,7 +2,14 @@ import t from 'tap'
 import { GATE_REASONS } from '../../lib/gate/gate-error.ts'
 import { METRICS } from '../../lib/metrics/catalog.ts'
 import type { MetricSources } from '../../lib/metrics/catalog.ts'
-import { createGuardTally, createHistogram, createRequestTally, timeRecords, timeProofs, timeSignatures } from '../../lib/metrics/tallies.ts'
+import {
+  createGuardTally,
+  createHistogram,
+  createRequestTally,
+  timeRecords,
+  timeProofs,
+  timeSignatures
+} from '../../lib/metrics/tallies.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import { STREAM_STATUSES } from '../../lib/revocation/stream-keeper.ts'
 import { createOffStore } from '../../lib/replay/create-store.ts'
@@ -45,14 +52,25 @@ t.test('Requests are counted by method, route, status, scheme and end', async t 
     { labels: { method: 'GET', route: '/a', status: 401, scheme: 'none', end: 'answered' }, value: 1 }
   ])
   const durations = tally.durations('d')
-  t.strictSame(new Set(durations.map(({ labels }) => labels.route)), new Set(['/a']), 'a route that was never requested has no series')
-  t.hasStrict(durations.find(({ metricName }) => metricName === 'd_count'), { value: 5 }, 'an upgraded connection may be open for days')
+  t.strictSame(
+    new Set(durations.map(({ labels }) => labels.route)),
+    new Set(['/a']),
+    'a route that was never requested has no series'
+  )
+  t.hasStrict(
+    durations.find(({ metricName }) => metricName === 'd_count'),
+    { value: 5 },
+    'an upgraded connection may be open for days'
+  )
 })
 
 t.test('Unrouted requests count as one route, under a method of a fixed set', async t => {
   const tally = createRequestTally(ENDS)
   for (const method of ['GET', 'PROPFIND', 'M-SEARCH']) tally.ofUnknown(method).ended('answered', 404, undefined, 1)
-  t.strictSame(tally.counts().map(({ labels, value }) => [labels.method, labels.route, value]), [['GET', 'unknown', 1], ['other', 'unknown', 2]])
+  t.strictSame(tally.counts().map(({ labels, value }) => [labels.method, labels.route, value]), [
+    ['GET', 'unknown', 1],
+    ['other', 'unknown', 2]
+  ])
   const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
   const known = createRequestTally(ENDS)
   for (const method of methods) known.ofUnknown(method).ended('answered', 404, undefined, 1)
@@ -97,9 +115,30 @@ t.test('A record is measured and passed on as it is', async t => {
   t.equal(timed.close(), undefined)
 })
 
-const issuersOf = (...states: KeySourceState[]) => ({ isComplete: true, all: () => states.map((state, index) => ({ issuer: `https://${index}/`, keys: { state: () => state }, introspection: undefined })) })
+const issuersOf = (...states: KeySourceState[]) => ({
+  isComplete: true,
+  all: () =>
+    states.map((state, index) => ({
+      issuer: `https://${index}/`,
+      keys: { state: () => state },
+      introspection: undefined
+    }))
+})
 
-const introspectionOf = (inFlight: number, needsNoKeys = false) => ({ needsNoKeys, endpoint: { isKnown: () => true }, inquiry: { state: () => ({ active: 5, inactive: 4, failures: 3, turnedAway: 2, inFlight, cache: { entries: 6, hits: 7, misses: 8 } }) } })
+const introspectionOf = (inFlight: number, needsNoKeys = false) => ({
+  needsNoKeys,
+  endpoint: { isKnown: () => true },
+  inquiry: {
+    state: () => ({
+      active: 5,
+      inactive: 4,
+      failures: 3,
+      turnedAway: 2,
+      inFlight,
+      cache: { entries: 6, hits: 7, misses: 8 }
+    })
+  }
+})
 
 function sources (overrides: Partial<MetricSources['parts']> = {}): MetricSources {
   const verified = createVerifiedTokens()
@@ -116,8 +155,18 @@ function sources (overrides: Partial<MetricSources['parts']> = {}): MetricSource
     shed: 5,
     now: 61,
     parts: {
-      issuers: issuersOf({ status: 'stale', keys: 2, passedOver: { key_type: 1 }, fetchedAt: 1, fetches: 7, failures: 6, lastFailure: 'deadline' }),
-      replay: { state: () => ({ kind: 'memory', ready: true, entries: 10, max: 20, bytes: 30, records: 9, seen: 2, refused: 3 }) } as unknown as ReplayStore,
+      issuers: issuersOf({
+        status: 'stale',
+        keys: 2,
+        passedOver: { key_type: 1 },
+        fetchedAt: 1,
+        fetches: 7,
+        failures: 6,
+        lastFailure: 'deadline'
+      }),
+      replay: {
+        state: () => ({ kind: 'memory', ready: true, entries: 10, max: 20, bytes: 30, records: 9, seen: 2, refused: 3 })
+      } as unknown as ReplayStore,
       verified,
       clientKeys: { state: () => ({ entries: 1, hits: 8, misses: 9 }) } as never,
       revocation: undefined,
@@ -126,8 +175,15 @@ function sources (overrides: Partial<MetricSources['parts']> = {}): MetricSource
   }
 }
 
-const readAll = (from: MetricSources): Record<string, unknown> => Object.fromEntries(METRICS.map(({ name, read }) =>
-  [name, Object.fromEntries(read(from, name).map(({ labels, value }) => [Object.values(labels).join(' '), value]))]))
+const readAll = (from: MetricSources): Record<string, unknown> =>
+  Object.fromEntries(
+    METRICS.map((
+      { name, read }
+    ) => [
+      name,
+      Object.fromEntries(read(from, name).map(({ labels, value }) => [Object.values(labels).join(' '), value]))
+    ])
+  )
 
 t.test('Each metric is explained in words of its own', async t => {
   for (const { name, help } of METRICS) t.match(help, /^[A-Z1].+[^.;,]\.?$/, name)
@@ -163,31 +219,60 @@ t.test('Revocations are shown if there can be any', async t => {
   const revocation = (ageSeconds: number, isCurrent: boolean) => ({
     counts: new Map([['logout applied', 2], ['refused invalid', 1]]),
     revocations: { state: () => ({ isLoaded: true, ageSeconds, isCurrent, fault: undefined, entries: 7 }) },
-    transmitters: [{ transmitter: 'https://a.example', status: 'enabled', verifiedAt: 1 }, { transmitter: 'https://b.example', status: 'no_subjects', verifiedAt: undefined }].map(state => ({ state: () => state }))
+    transmitters: [{ transmitter: 'https://a.example', status: 'enabled', verifiedAt: 1 }, {
+      transmitter: 'https://b.example',
+      status: 'no_subjects',
+      verifiedAt: undefined
+    }].map(state => ({ state: () => state }))
   })
-  const shown = (from: MetricSources) => Object.fromEntries(Object.entries(readAll(from)).filter(([name]) => name.includes('_revocation_')))
+  const shown = (from: MetricSources) =>
+    Object.fromEntries(Object.entries(readAll(from)).filter(([name]) => name.includes('_revocation_')))
   t.strictSame(shown(sources({ revocation: revocation(0.5, true) })), {
     holdfast_revocation_events_total: { 'logout applied': 2, 'refused invalid': 1 },
     holdfast_revocation_entries: { '': 7 },
     holdfast_revocation_view_age_seconds: { '': 0.5 },
     holdfast_revocation_current: { '': 1 },
     holdfast_revocation_stream_status: {
-      ...Object.fromEntries(STREAM_STATUSES.flatMap(status => ['https://a.example', 'https://b.example'].map(name => [`${name} ${status}`, 0]))),
+      ...Object.fromEntries(
+        STREAM_STATUSES.flatMap(status =>
+          ['https://a.example', 'https://b.example'].map(name => [`${name} ${status}`, 0])
+        )
+      ),
       'https://a.example enabled': 1,
       'https://b.example no_subjects': 1
     },
     holdfast_revocation_stream_verified_age_seconds: { 'https://a.example': 60 },
     holdfast_revocation_answers_ended_total: { '': 6 }
   })
-  const { holdfast_revocation_current: current, holdfast_revocation_view_age_seconds: age } = shown(sources({ revocation: revocation(Infinity, false) }))
+  const { holdfast_revocation_current: current, holdfast_revocation_view_age_seconds: age } = shown(
+    sources({ revocation: revocation(Infinity, false) })
+  )
   t.strictSame([current, age], [{ '': 0 }, {}])
   t.strictSame(Object.values(shown(sources())), [{}, {}, {}, {}, {}, {}, {}])
 })
 
 t.test('Refusals and introspection have an issuer label only if there may be several', async t => {
-  const state: KeySourceState = { status: 'fresh', keys: 1, passedOver: {}, fetchedAt: 0, fetches: 1, failures: 0, lastFailure: undefined }
+  const state: KeySourceState = {
+    status: 'fresh',
+    keys: 1,
+    passedOver: {},
+    fetchedAt: 0,
+    fetches: 1,
+    failures: 0,
+    lastFailure: undefined
+  }
   const asked = (isComplete: boolean, ...calls: number[]) => {
-    const from = sources({ issuers: { isComplete, all: () => calls.map((inFlight, index) => ({ issuer: `https://${index}/`, keys: { state: () => state }, introspection: inFlight === 0 ? undefined : introspectionOf(inFlight) })) } })
+    const from = sources({
+      issuers: {
+        isComplete,
+        all: () =>
+          calls.map((inFlight, index) => ({
+            issuer: `https://${index}/`,
+            keys: { state: () => state },
+            introspection: inFlight === 0 ? undefined : introspectionOf(inFlight)
+          }))
+      }
+    })
     from.guard.refused('token_expired')
     from.guard.refused('token_expired', 'https://0/')
     from.guard.refused('token_expired', 'https://0/')
@@ -207,14 +292,40 @@ t.test('Refusals and introspection have an issuer label only if there may be sev
     holdfast_introspection_in_flight: { 'https://0/': 1, 'https://2/': 3, 'https://1/': undefined },
     holdfast_cache_entries: { introspection: 12 }
   })
-  t.hasStrict(asked(false, 1), { holdfast_refusals_total: { 'https://0/ token_expired': 2 }, holdfast_keys: { 'https://0/': 1 } }, 'a function may name more of them')
-  t.equal(Object.keys(asked(true, 0).holdfast_introspection_calls_total as object).length, 0, 'without introspection there are no series')
+  t.hasStrict(asked(false, 1), {
+    holdfast_refusals_total: { 'https://0/ token_expired': 2 },
+    holdfast_keys: { 'https://0/': 1 }
+  }, 'a function may name more of them')
+  t.equal(
+    Object.keys(asked(true, 0).holdfast_introspection_calls_total as object).length,
+    0,
+    'without introspection there are no series'
+  )
 })
 
 t.test('Keys are not needed of an issuer of opaque tokens alone that publishes none', async t => {
-  const state: KeySourceState = { status: 'fresh', keys: 0, passedOver: {}, fetchedAt: 0, fetches: 1, failures: 0, lastFailure: undefined }
+  const state: KeySourceState = {
+    status: 'fresh',
+    keys: 0,
+    passedOver: {},
+    fetchedAt: 0,
+    fetches: 1,
+    failures: 0,
+    lastFailure: undefined
+  }
   const needed = (own: Partial<KeySourceState>, needsNoKeys: boolean): unknown =>
-    readAll(sources({ issuers: { isComplete: true, all: () => [{ issuer: 'https://0/', keys: { state: () => ({ ...state, ...own }) }, introspection: introspectionOf(0, needsNoKeys) }] } })).holdfast_keys_needed
+    readAll(
+      sources({
+        issuers: {
+          isComplete: true,
+          all: () => [{
+            issuer: 'https://0/',
+            keys: { state: () => ({ ...state, ...own }) },
+            introspection: introspectionOf(0, needsNoKeys)
+          }]
+        }
+      })
+    ).holdfast_keys_needed
   t.strictSame(needed({}, true), { '': 0 })
   t.strictSame(needed({}, false), { '': 1 }, 'others need them')
   t.strictSame(needed({ keys: 1 }, true), { '': 1 })
@@ -231,17 +342,60 @@ t.test('At most 50 issuers have a label', async t => {
 })
 
 t.test('What a source does not know is absent, not zero', async t => {
-  const replay = { state: () => ({ kind: 'redis', ready: false, reason: 'down', records: 0, seen: 0, refused: 0 }) } as unknown as ReplayStore
-  const issuers = issuersOf({ status: 'empty', keys: 0, passedOver: {}, fetchedAt: undefined, fetches: 1, failures: 1, lastFailure: 'deadline' })
+  const replay = {
+    state: () => ({ kind: 'redis', ready: false, reason: 'down', records: 0, seen: 0, refused: 0 })
+  } as unknown as ReplayStore
+  const issuers = issuersOf({
+    status: 'empty',
+    keys: 0,
+    passedOver: {},
+    fetchedAt: undefined,
+    fetches: 1,
+    failures: 1,
+    lastFailure: 'deadline'
+  })
   const outage = readAll(sources({ replay, issuers }))
   t.strictSame(outage.holdfast_replay_ready, { redis: 0 })
-  for (const name of ['holdfast_replay_entries', 'holdfast_replay_max_entries', 'holdfast_replay_bytes', 'holdfast_keys_age_seconds']) t.strictSame(outage[name], {}, name)
-  const fresh = issuersOf({ status: 'fresh', keys: 1, passedOver: {}, fetchedAt: 0, fetches: 1, failures: 0, lastFailure: undefined })
+  for (
+    const name of [
+      'holdfast_replay_entries',
+      'holdfast_replay_max_entries',
+      'holdfast_replay_bytes',
+      'holdfast_keys_age_seconds'
+    ]
+  ) t.strictSame(outage[name], {}, name)
+  const fresh = issuersOf({
+    status: 'fresh',
+    keys: 1,
+    passedOver: {},
+    fetchedAt: 0,
+    fetches: 1,
+    failures: 0,
+    lastFailure: undefined
+  })
   t.strictSame(readAll(sources({ issuers: fresh })).holdfast_keys_last_failure, {})
-  const one: KeySourceState = { status: 'fresh', keys: 1, passedOver: {}, fetchedAt: 0, fetches: 1, failures: 0, lastFailure: undefined }
-  const several = readAll(sources({ issuers: issuersOf(one, { ...one, keys: 2, failures: 3, lastFailure: 'deadline' }) }))
-  t.hasStrict(several, { holdfast_keys: { 'https://0/': 1, 'https://1/': 2 }, holdfast_keys_last_failure: { 'https://1/ deadline': 1 } }, 'several issuers have a label each')
-  t.strictSame(METRICS.find(({ name }) => name === 'holdfast_keys_last_failure')!.read(sources({ issuers }), ''), [{ labels: { failure: 'deadline' }, value: 1 }])
+  const one: KeySourceState = {
+    status: 'fresh',
+    keys: 1,
+    passedOver: {},
+    fetchedAt: 0,
+    fetches: 1,
+    failures: 0,
+    lastFailure: undefined
+  }
+  const several = readAll(
+    sources({ issuers: issuersOf(one, { ...one, keys: 2, failures: 3, lastFailure: 'deadline' }) })
+  )
+  t.hasStrict(several, {
+    holdfast_keys: { 'https://0/': 1, 'https://1/': 2 },
+    holdfast_keys_last_failure: { 'https://1/ deadline': 1 }
+  }, 'several issuers have a label each')
+  t.strictSame(METRICS.find(({ name }) => name === 'holdfast_keys_last_failure')!.read(sources({ issuers }), ''), [{
+    labels: { failure: 'deadline' },
+    value: 1
+  }])
   const unusable = readAll(sources({ issuers: undefined }))
-  for (const { name } of METRICS.filter(({ name }) => name.startsWith('holdfast_keys'))) t.strictSame(unusable[name], {}, `${name} with an unusable domain`)
+  for (const { name } of METRICS.filter(({ name }) => name.startsWith('holdfast_keys'))) {
+    t.strictSame(unusable[name], {}, `${name} with an unusable domain`)
+  }
 })

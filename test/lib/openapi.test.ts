@@ -17,7 +17,9 @@ t.test('Strings of a document are text on the page, never markup', async t => {
   const page = renderPage({
     ...base,
     tags: [{ name: '<i>tag</i>', description: 'with `<code>` in it' }],
-    paths: { '/<x>': { get: { tags: ['<i>tag</i>'], summary: '<u>summary</u>', responses: { 200: { description: '<s>' } } } } }
+    paths: {
+      '/<x>': { get: { tags: ['<i>tag</i>'], summary: '<u>summary</u>', responses: { 200: { description: '<s>' } } } }
+    }
   })
   t.notMatch(page, /<(?:b|i|u|s|x)>/)
   t.ok(page.includes('<h1>&lt;b&gt;&quot;A&quot; &amp; B&lt;/b&gt;</h1>'))
@@ -26,7 +28,10 @@ t.test('Strings of a document are text on the page, never markup', async t => {
 
 t.test('An address stays one shell word and text on the page', async t => {
   const page = renderPage({ ...base, paths: { '/x': { get: { responses: {} } } } })
-  t.match(placeAddress(page, "https://a'b&c.example"), containing("<pre><code>curl -i 'https://a'\\''b&amp;c.example/x'</code></pre>"))
+  t.match(
+    placeAddress(page, "https://a'b&c.example"),
+    containing("<pre><code>curl -i 'https://a'\\''b&amp;c.example/x'</code></pre>")
+  )
 })
 
 t.test('Every kind of schema is described in words', async t => {
@@ -34,7 +39,11 @@ t.test('Every kind of schema is described in words', async t => {
     const page = renderPage({
       ...base,
       tags: [{ name: 'T', description: '' }],
-      paths: { '/x': { get: { tags: ['T'], responses: { 200: { description: 'OK', content: { 'application/json': { schema } } } } } } },
+      paths: {
+        '/x': {
+          get: { tags: ['T'], responses: { 200: { description: 'OK', content: { 'application/json': { schema } } } } }
+        }
+      },
       components: { ...base.components, schemas: { Named: { type: 'integer' } } }
     })
     return /<td>OK<\/td><td>(.*)<\/td>/.exec(page)![1]!
@@ -45,28 +54,45 @@ t.test('Every kind of schema is described in words', async t => {
     [{ type: 'array', items: { type: 'string' } }, 'list of string'],
     [{ type: 'object', additionalProperties: { type: 'string' } }, 'object of string'],
     [{ anyOf: [{ type: 'string' }, { $ref: '#/components/schemas/Named' }] }, 'string or integer'],
-    [{ type: 'object', properties: { a: { type: 'string' }, b: {} } }, '<code>a</code> string<br><code>b</code> anything']
+    [
+      { type: 'object', properties: { a: { type: 'string' }, b: {} } },
+      '<code>a</code> string<br><code>b</code> anything'
+    ]
   ]
   for (const [schema, words] of table) t.equal(bodyOf(schema), words)
 })
 
 t.test('A document without tags and operations is a page all the same', async t => {
   t.match(renderPage(base), /<main>[^]*<\/main>/)
-  t.match(renderPage({ ...base, tags: [{ name: 'T', description: '' }], paths: { '/x': { get: { responses: {} } } } }), /<h2 id="tag-T"><a href="#tag-T">T<\/a><\/h2>/)
-  t.match(renderPage({ ...base, components: { ...base.components, responses: { R: { description: 'none' } } } }), /<h3 id="refusal-r"><a href="#refusal-r">R<\/a><\/h3>/)
+  t.match(
+    renderPage({ ...base, tags: [{ name: 'T', description: '' }], paths: { '/x': { get: { responses: {} } } } }),
+    /<h2 id="tag-T"><a href="#tag-T">T<\/a><\/h2>/
+  )
+  t.match(
+    renderPage({ ...base, components: { ...base.components, responses: { R: { description: 'none' } } } }),
+    /<h3 id="refusal-r"><a href="#refusal-r">R<\/a><\/h3>/
+  )
 })
 
 t.test('The guards of a route are read from its hooks', async t => {
   const guard = (requirement: unknown) => Object.assign(() => {}, { requirement })
   const [all, any] = [guard({ scope: ['a', 'b'] }), guard({ anyScope: ['b', 'c'] })]
   const alternativesOf = (hooks: RouteHooks) => scopeAlternatives({ requirements: requirementsOf(hooks) })
-  t.strictSame(requirementsOf({ onRequest: [() => {}, guard(undefined), { requirement: {} }] }), [], 'no guard among other hooks')
+  t.strictSame(
+    requirementsOf({ onRequest: [() => {}, guard(undefined), { requirement: {} }] }),
+    [],
+    'no guard among other hooks'
+  )
   t.strictSame(requirementsOf({}), [])
   t.strictSame(hooksAround({}), {}, 'nothing is known of the hooks around it if Fastify no longer keeps them there')
   t.strictSame(alternativesOf({ onRequest: guard(ANY_TOKEN) }), [[]], 'any valid token')
   t.strictSame(alternativesOf({ preParsing: all }), [['a', 'b']])
   t.strictSame(alternativesOf({ preValidation: [any] }), [['b'], ['c']])
-  t.strictSame(alternativesOf({ onRequest: [guard(ANY_TOKEN), all], preHandler: any }), [['a', 'b'], ['a', 'b', 'c']], 'several guards add up')
+  t.strictSame(
+    alternativesOf({ onRequest: [guard(ANY_TOKEN), all], preHandler: any }),
+    [['a', 'b'], ['a', 'b', 'c']],
+    'several guards add up'
+  )
   t.strictSame(alternativesOf({ onRequest: guard({ scope: ['a'], anyScope: ['b', 'c'] }) }), [['a', 'b'], ['a', 'c']])
   t.strictSame(requirementsOf({ onRequest: [all, any] }).flatMap(scopesOf), ['a', 'b', 'b', 'c'])
 })

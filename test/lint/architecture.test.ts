@@ -6,7 +6,19 @@ import t from 'tap'
 import type { Test } from 'tap'
 
 const root = join(import.meta.dirname, '../..')
-const FOLDERS = ['lib', 'server', 'plugins', 'routes', 'schemas', 'explain', 'cli', 'packages', 'dev', 'bench', 'examples']
+const FOLDERS = [
+  'lib',
+  'server',
+  'plugins',
+  'routes',
+  'schemas',
+  'explain',
+  'cli',
+  'packages',
+  'dev',
+  'bench',
+  'examples'
+]
 
 const eslint = new ESLint({ cwd: root })
 
@@ -22,7 +34,11 @@ async function refusedOf (filePath: string, pieces: readonly string[]): Promise<
 /** Each of the pieces is refused by itself, or none of them. */
 async function verify (t: Test, file: string, pieces: readonly string[], isRefused: boolean): Promise<void> {
   const refused = await refusedOf(file, pieces)
-  t.strictSame(isRefused ? pieces.filter((_piece, at) => !refused.includes(at)) : refused.map(at => pieces[at]), [], `${file}: ${pieces.length} pieces, ${isRefused ? 'each refused' : 'none refused'}`)
+  t.strictSame(
+    isRefused ? pieces.filter((_piece, at) => !refused.includes(at)) : refused.map(at => pieces[at]),
+    [],
+    `${file}: ${pieces.length} pieces, ${isRefused ? 'each refused' : 'none refused'}`
+  )
 }
 
 /** Every form in which a file can name a module. */
@@ -34,7 +50,7 @@ const FORMS: ReadonlyArray<readonly [title: string, code: (module: string) => st
   ['a type of a whole module', module => `export type X = typeof import('${module}')`],
   ['an import at run time', module => `await import('${module}')`],
   ['one in backticks', module => `await import(\`${module}\`)`],
-  ['an export of another\'s', module => `export { x } from '${module}'`],
+  ["an export of another's", module => `export { x } from '${module}'`],
   ['an export of all', module => `export * from '${module}'`],
   ['an export of types', module => `export type { x } from '${module}'`],
   ['require', module => `require('${module}')`],
@@ -49,15 +65,49 @@ const isOfType = (piece: string): boolean => /^(?:import|export) type\b/.test(pi
 
 t.test('An arrow that is not allowed is refused in each form, and one that is allowed passes.', async t => {
   const files: ReadonlyArray<{ file: string, refused: readonly string[], allowed: string }> = [
-    { file: 'app.ts', refused: ['./explain/explain.ts', './cli/main.ts', './dev/serve/run.ts', './test/helpers/app.ts', './bench/run.js'], allowed: './lib/refusal.ts' },
-    { file: 'plugins/made-up.ts', refused: ['./auth.ts', '../plugins/auth.ts', '../routes/health.ts', '../explain/explain.ts', '../holdfast.ts'], allowed: '../server/build.ts' },
-    { file: 'routes/made-up.ts', refused: ['../plugins/auth.ts', '../explain/explain.ts', '../dev/serve/run.ts', '../app.ts'], allowed: '../schemas/answers.ts' },
-    { file: 'routes/api/made-up.ts', refused: ['../../plugins/auth.ts', '../../explain/explain.ts'], allowed: '../../lib/refusal.ts' },
-    { file: 'schemas/made-up.ts', refused: ['../routes/health.ts', '../server/build.ts'], allowed: '../lib/refusal.ts' },
+    {
+      file: 'app.ts',
+      refused: [
+        './explain/explain.ts',
+        './cli/main.ts',
+        './dev/serve/run.ts',
+        './test/helpers/app.ts',
+        './bench/run.js'
+      ],
+      allowed: './lib/refusal.ts'
+    },
+    {
+      file: 'plugins/made-up.ts',
+      refused: ['./auth.ts', '../plugins/auth.ts', '../routes/health.ts', '../explain/explain.ts', '../holdfast.ts'],
+      allowed: '../server/build.ts'
+    },
+    {
+      file: 'routes/made-up.ts',
+      refused: ['../plugins/auth.ts', '../explain/explain.ts', '../dev/serve/run.ts', '../app.ts'],
+      allowed: '../schemas/answers.ts'
+    },
+    {
+      file: 'routes/api/made-up.ts',
+      refused: ['../../plugins/auth.ts', '../../explain/explain.ts'],
+      allowed: '../../lib/refusal.ts'
+    },
+    {
+      file: 'schemas/made-up.ts',
+      refused: ['../routes/health.ts', '../server/build.ts'],
+      allowed: '../lib/refusal.ts'
+    },
     { file: 'server/made-up.ts', refused: ['../plugins/auth.ts'], allowed: '../lib/refusal.ts' },
-    { file: 'lib/made-up.ts', refused: ['../server/build.ts', '../plugins/auth.ts', '../holdfast.ts'], allowed: './refusal.ts' },
+    {
+      file: 'lib/made-up.ts',
+      refused: ['../server/build.ts', '../plugins/auth.ts', '../holdfast.ts'],
+      allowed: './refusal.ts'
+    },
     { file: 'explain/made-up.ts', refused: ['../server/build.ts', '../cli/main.ts'], allowed: '../lib/refusal.ts' },
-    { file: 'cli/made-up.ts', refused: ['../dev/serve/run.ts', '../plugins/auth.ts', '../app.ts'], allowed: '../explain/explain.ts' },
+    {
+      file: 'cli/made-up.ts',
+      refused: ['../dev/serve/run.ts', '../plugins/auth.ts', '../app.ts'],
+      allowed: '../explain/explain.ts'
+    },
     { file: 'dev/made-up.ts', refused: ['../test/helpers/app.ts', '../bench/run.js'], allowed: '../cli/main.ts' }
   ]
   for (const { file, refused, allowed } of files) {
@@ -65,15 +115,27 @@ t.test('An arrow that is not allowed is refused in each form, and one that is al
     await verify(t, file, naming(allowed), false)
   }
   for (const file of ['app.ts', 'lib/made-up.ts', 'plugins/made-up.ts', 'routes/made-up.ts']) {
-    await verify(t, file, ["await import('../plu' + 'gins/auth.ts')", 'await import(name)', 'require(name)', 'await import(`../$' + '{name}.ts`)'], true)
+    await verify(t, file, [
+      "await import('../plu' + 'gins/auth.ts')",
+      'await import(name)',
+      'require(name)',
+      'await import(`../$' + '{name}.ts`)'
+    ], true)
   }
 })
 
 t.test('Every folder of lib/ but those above the topics is a topic, and knows no settings.', async t => {
-  const folders = readdirSync(join(root, 'lib'), { withFileTypes: true }).filter(entry => entry.isDirectory()).map(({ name }) => name)
+  const folders = readdirSync(join(root, 'lib'), { withFileTypes: true }).filter(entry => entry.isDirectory()).map((
+    { name }
+  ) => name)
   for (const folder of folders) {
     const isAbove = ['settings', 'assembly', 'metrics', 'openapi'].includes(folder)
-    await verify(t, `lib/${folder}/made-up.ts`, ['settings', 'assembly', 'metrics', 'openapi'].flatMap(other => naming(`../${other}/made-up.ts`)), !isAbove)
+    await verify(
+      t,
+      `lib/${folder}/made-up.ts`,
+      ['settings', 'assembly', 'metrics', 'openapi'].flatMap(other => naming(`../${other}/made-up.ts`)),
+      !isAbove
+    )
   }
 })
 
@@ -88,17 +150,57 @@ t.test('Fastify is for plugins and routes; elsewhere only its types are.', async
 
 t.test('The clock, random numbers and the environment of the process are refused in lib/ however they are spelt.', async t => {
   const refused = [
-    'export const x = process.env', 'export const x = globalThis.process', "export const x = globalThis['process']", 'export const { process: x } = globalThis', 'export const x = global.process',
-    "import x from 'node:process'; export { x }", "import { env } from 'process'; export { env }", "export { env } from 'node:process'", "export const x = await import('node:process')", "export const x = require('process')",
-    'export const x = Date.now()', "export const x = Date['now']()", 'export const { now } = Date', 'export const x = globalThis.Date.now()', 'export const x = new Date()', 'export const x = new globalThis.Date()', 'export const x = Date()', 'export const x = Date', 'export const x = Reflect.construct(Date, [])',
-    'export const x = performance.now()', "import { performance as p } from 'node:perf_hooks'; export { p }", "export { performance } from 'node:perf_hooks'", "export const x = await import('perf_hooks')",
-    'export const x = Math.random()', "export const x = Math['random']()", 'export const { random } = Math', 'export const x = Math',
-    'export const x = crypto.randomUUID()', "import { randomBytes } from 'node:crypto'; export { randomBytes }", "import { randomBytes as x } from 'crypto'; export { x }", "import * as x from 'node:crypto'; export { x }", "import x from 'node:crypto'; export { x }", "export { randomBytes } from 'node:crypto'", "export * from 'node:crypto'", "export const x = await import('node:crypto')", "export const x = require('node:crypto')",
-    "export const x = eval('1')", "export const x = Function('1')", "export const x = new Function('1')"
+    'export const x = process.env',
+    'export const x = globalThis.process',
+    "export const x = globalThis['process']",
+    'export const { process: x } = globalThis',
+    'export const x = global.process',
+    "import x from 'node:process'; export { x }",
+    "import { env } from 'process'; export { env }",
+    "export { env } from 'node:process'",
+    "export const x = await import('node:process')",
+    "export const x = require('process')",
+    'export const x = Date.now()',
+    "export const x = Date['now']()",
+    'export const { now } = Date',
+    'export const x = globalThis.Date.now()',
+    'export const x = new Date()',
+    'export const x = new globalThis.Date()',
+    'export const x = Date()',
+    'export const x = Date',
+    'export const x = Reflect.construct(Date, [])',
+    'export const x = performance.now()',
+    "import { performance as p } from 'node:perf_hooks'; export { p }",
+    "export { performance } from 'node:perf_hooks'",
+    "export const x = await import('perf_hooks')",
+    'export const x = Math.random()',
+    "export const x = Math['random']()",
+    'export const { random } = Math',
+    'export const x = Math',
+    'export const x = crypto.randomUUID()',
+    "import { randomBytes } from 'node:crypto'; export { randomBytes }",
+    "import { randomBytes as x } from 'crypto'; export { x }",
+    "import * as x from 'node:crypto'; export { x }",
+    "import x from 'node:crypto'; export { x }",
+    "export { randomBytes } from 'node:crypto'",
+    "export * from 'node:crypto'",
+    "export const x = await import('node:crypto')",
+    "export const x = require('node:crypto')",
+    "export const x = eval('1')",
+    "export const x = Function('1')",
+    "export const x = new Function('1')"
   ]
   const passing = [
-    'export const x = new Date(0)', 'export const x = (at: Date) => at.getTime()', "export const x = Date.parse('2026')", 'export const x = (at: unknown) => at instanceof Date', 'export const x = Math.floor(1.5)', "import { createHash } from 'node:crypto'; export { createHash }",
-    "import type { KeyObject } from 'node:crypto'; export type X = KeyObject", 'export const x = (process: { env: object }) => process.env', 'export const x = (surroundings: { randomBytes: (size: number) => Buffer }) => surroundings.randomBytes(1)', 'export const x = Function.prototype'
+    'export const x = new Date(0)',
+    'export const x = (at: Date) => at.getTime()',
+    "export const x = Date.parse('2026')",
+    'export const x = (at: unknown) => at instanceof Date',
+    'export const x = Math.floor(1.5)',
+    "import { createHash } from 'node:crypto'; export { createHash }",
+    "import type { KeyObject } from 'node:crypto'; export type X = KeyObject",
+    'export const x = (process: { env: object }) => process.env',
+    'export const x = (surroundings: { randomBytes: (size: number) => Buffer }) => surroundings.randomBytes(1)',
+    'export const x = Function.prototype'
   ]
   for (const file of ['lib/made-up.ts', 'lib/token/made-up.ts', 'explain/made-up.ts']) {
     await verify(t, file, refused, true)
@@ -108,13 +210,18 @@ t.test('The clock, random numbers and the environment of the process are refused
 })
 
 const isSource = (name: string): boolean => /\.ts$/.test(name) && !/\.d\.ts$/.test(name)
-const files = FOLDERS.flatMap(folder => readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).filter(name => !name.includes('node_modules')).map(name => join(folder, name)))
+const files = FOLDERS.flatMap(folder =>
+  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).filter(name => !name.includes('node_modules'))
+    .map(name => join(folder, name))
+)
   .concat(readdirSync(root)).filter(isSource).map(name => name.split(sep).join('/'))
 
 /** All files with those that they name, types and imports at run time included. */
 const imports = new Map(files.map(file => {
   const { importedFiles } = ts.preProcessFile(readFileSync(join(root, file), 'utf8'), true, true)
-  const named = importedFiles.map(({ fileName }) => fileName).filter(name => name.startsWith('.')).map(name => relative(root, join(root, dirname(file), name)).split(sep).join('/'))
+  const named = importedFiles.map(({ fileName }) => fileName).filter(name => name.startsWith('.')).map(name =>
+    relative(root, join(root, dirname(file), name)).split(sep).join('/')
+  )
   return [file, [...new Set(named)].filter(name => files.includes(name))]
 }))
 
@@ -126,11 +233,22 @@ function circles (graph: ReadonlyMap<string, Iterable<string>>): string[] {
     return [node, found] as const
   }))
   const inCircle = [...reached.keys()].filter(node => reached.get(node)!.has(node))
-  return [...new Set(inCircle.map(node => inCircle.filter(other => reached.get(node)!.has(other) && reached.get(other)!.has(node)).sort().join(' ')))].sort()
+  return [
+    ...new Set(
+      inCircle.map(node =>
+        inCircle.filter(other => reached.get(node)!.has(other) && reached.get(other)!.has(node)).sort().join(' ')
+      )
+    )
+  ].sort()
 }
 
 /** A file of lib/ itself counts as a folder of its own. */
-const folderOf = (file: string): string => file.startsWith('lib/') ? file.split('/').slice(0, file.split('/').length > 2 ? 2 : 3).join('/') : file.includes('/') ? file.split('/')[0]! : '.'
+const folderOf = (file: string): string =>
+  file.startsWith('lib/')
+    ? file.split('/').slice(0, file.split('/').length > 2 ? 2 : 3).join('/')
+    : file.includes('/')
+      ? file.split('/')[0]!
+      : '.'
 
 function folderGraph (of: (file: string) => string): Map<string, Set<string>> {
   const graph = new Map<string, Set<string>>()
@@ -143,8 +261,16 @@ function folderGraph (of: (file: string) => string): Map<string, Set<string>> {
 }
 
 t.test('No files import each other in a circle, and no folders do, types and imports at run time included.', t => {
-  t.ok(imports.get('app.ts')!.includes('holdfast.ts') && imports.get('lib/replay/create-store.ts')!.includes('lib/replay/redis/redis-link.ts'), 'imports are found')
-  t.strictSame(circles(new Map([['a', ['b']], ['b', ['c']], ['c', ['b']], ['d', ['d']]])), ['b c', 'd'], 'and circles are')
+  t.ok(
+    imports.get('app.ts')!.includes('holdfast.ts') &&
+      imports.get('lib/replay/create-store.ts')!.includes('lib/replay/redis/redis-link.ts'),
+    'imports are found'
+  )
+  t.strictSame(
+    circles(new Map([['a', ['b']], ['b', ['c']], ['c', ['b']], ['d', ['d']]])),
+    ['b c', 'd'],
+    'and circles are'
+  )
   t.strictSame(circles(imports), [])
   t.strictSame(circles(folderGraph(folderOf)), [])
   t.end()
@@ -152,7 +278,9 @@ t.test('No files import each other in a circle, and no folders do, types and imp
 
 t.test('The modules of the built service that the benchmark imports have a source.', t => {
   const named = readdirSync(join(root, 'bench')).filter(file => file.endsWith('.js'))
-    .flatMap(file => ts.preProcessFile(readFileSync(join(root, 'bench', file), 'utf8')).importedFiles.map(({ fileName }) => fileName))
+    .flatMap(file =>
+      ts.preProcessFile(readFileSync(join(root, 'bench', file), 'utf8')).importedFiles.map(({ fileName }) => fileName)
+    )
     .filter(name => name.startsWith('../dist/')).map(name => name.slice('../dist/'.length).replace(/\.js$/, '.ts'))
   t.ok(named.includes('server/surroundings.ts'), 'imports are found')
   t.strictSame(named.filter(name => !files.includes(name)), [])
@@ -160,30 +288,53 @@ t.test('The modules of the built service that the benchmark imports have a sourc
 })
 
 /** What a page may name although a clone has none: made by a build or by the reader, or of another program. */
-const NOT_IN_A_CLONE = ['.ts', '.cjs', 'config.yaml', 'config.yml', 'config.json', 'dist/', 'dist/routes/api/', 'docs/own/', 'receiver/', 'json_web_key_test.json']
+const NOT_IN_A_CLONE = [
+  '.ts',
+  '.cjs',
+  'config.yaml',
+  'config.yml',
+  'config.json',
+  'dist/',
+  'dist/routes/api/',
+  'docs/own/',
+  'receiver/',
+  'json_web_key_test.json'
+]
 
 t.test('Every file and folder that a page names exists.', t => {
   const skipped = ['node_modules', 'dist', '.git', '.tap', '.husky', 'peers']
-  const walk = (folder: string): string[] => readdirSync(join(root, folder), { withFileTypes: true }).filter(({ name }) => !skipped.includes(name))
-    .flatMap(entry => entry.isDirectory() ? [`/${folder}${entry.name}/`, ...walk(`${folder}${entry.name}/`)] : [`/${folder}${entry.name}`])
+  const walk = (folder: string): string[] =>
+    readdirSync(join(root, folder), { withFileTypes: true }).filter(({ name }) => !skipped.includes(name))
+      .flatMap(entry =>
+        entry.isDirectory()
+          ? [`/${folder}${entry.name}/`, ...walk(`${folder}${entry.name}/`)]
+          : [`/${folder}${entry.name}`]
+      )
   const paths = walk('')
   const isNamed = (name: string): boolean => paths.some(path => path.endsWith(`/${name}`))
   t.ok(isNamed('guard/') && !isNamed('guard/none.ts'), 'paths are found')
   for (const page of paths.filter(path => path.endsWith('.md'))) {
     const prose = readFileSync(join(root, page), 'utf8').replace(/```[^]*?```/g, '')
-    const names = [...prose.matchAll(/`([\w.@-][\w./@-]*(?:\/|\.(?:ts|js|cjs|json|md|yaml|yml|conf|cfg|py|lua|html|css|svg)))`/g)].map(([, name]) => name!.replace(/^(?:\.\.?\/)+/, ''))
+    const names = [
+      ...prose.matchAll(/`([\w.@-][\w./@-]*(?:\/|\.(?:ts|js|cjs|json|md|yaml|yml|conf|cfg|py|lua|html|css|svg)))`/g)
+    ].map(([, name]) => name!.replace(/^(?:\.\.?\/)+/, ''))
     t.strictSame(names.filter(name => !isNamed(name) && !NOT_IN_A_CLONE.includes(name)), [], page)
     // `manuals` in test/helpers/documents.ts
     for (const [said, name, file] of prose.matchAll(/`([\w$]+)`,? in [[`]*([\w./-]+\.(?:ts|js|json))\b/g)) {
       const holders = paths.filter(path => path.endsWith(`/${file!.replace(/^(?:\.\.?\/)+/, '')}`))
-      t.ok(NOT_IN_A_CLONE.includes(file!) || holders.some(path => readFileSync(join(root, path), 'utf8').includes(name!)), `${page}: ${said}`)
+      t.ok(
+        NOT_IN_A_CLONE.includes(file!) || holders.some(path => readFileSync(join(root, path), 'utf8').includes(name!)),
+        `${page}: ${said}`
+      )
     }
   }
   t.end()
 })
 
 t.test('README.md counts the packages of a production install as the lock file has them.', t => {
-  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as { packages: Record<string, { dev?: boolean }> }
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { dev?: boolean }>
+  }
   const installed = Object.entries(packages).filter(([path, { dev }]) => path !== '' && dev !== true).length
   t.equal(/ has (\d+) packages and takes /.exec(readFileSync(join(root, 'README.md'), 'utf8'))?.[1], String(installed))
   t.end()
@@ -192,7 +343,9 @@ t.test('README.md counts the packages of a production install as the lock file h
 t.test('The page of test/ names each of its folders, and that of dev/ each of its own.', t => {
   for (const room of ['test', 'dev']) {
     const page = readFileSync(join(root, room, 'README.md'), 'utf8')
-    const folders = readdirSync(join(root, room), { withFileTypes: true }).filter(entry => entry.isDirectory() && !entry.name.startsWith('.')).map(({ name }) => `${name}/`)
+    const folders = readdirSync(join(root, room), { withFileTypes: true }).filter(entry =>
+      entry.isDirectory() && !entry.name.startsWith('.')
+    ).map(({ name }) => `${name}/`)
     t.strictSame(folders.filter(name => !page.includes(`\`${name}\``)), [], room)
   }
   t.end()
@@ -200,10 +353,16 @@ t.test('The page of test/ names each of its folders, and that of dev/ each of it
 
 t.test('The page of lib/ names each of its folders, and the pages of its rooms each of their files', t => {
   const page = (folder: string): string => readFileSync(join(root, folder, 'README.md'), 'utf8')
-  const folders = readdirSync(join(root, 'lib'), { withFileTypes: true }).filter(entry => entry.isDirectory()).map(({ name }) => name)
+  const folders = readdirSync(join(root, 'lib'), { withFileTypes: true }).filter(entry => entry.isDirectory()).map((
+    { name }
+  ) => name)
   t.strictSame(folders.filter(name => !page('lib').includes(`${name}/`)), [])
   for (const room of ['lib/assembly', 'lib/gate', 'lib/guard', 'lib/requirement', 'lib/revocation', 'lib/upstream']) {
-    t.strictSame(readdirSync(join(root, room)).filter(file => file.endsWith('.ts') && !page(room).includes(file)), [], room)
+    t.strictSame(
+      readdirSync(join(root, room)).filter(file => file.endsWith('.ts') && !page(room).includes(file)),
+      [],
+      room
+    )
   }
   t.end()
 })

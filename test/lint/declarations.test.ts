@@ -4,7 +4,13 @@ import t from 'tap'
 import ts from 'typescript'
 import { root } from '../helpers/documents.ts'
 
-const { options } = ts.getParsedCommandLineOfConfigFile(join(root, 'packages/holdfast/tsconfig.json'), { noEmit: false, noCheck: true, emitDeclarationOnly: true, removeComments: true, outDir: root }, { ...ts.sys, onUnRecoverableConfigFileDiagnostic: () => {} })!
+const { options } = ts.getParsedCommandLineOfConfigFile(join(root, 'packages/holdfast/tsconfig.json'), {
+  noEmit: false,
+  noCheck: true,
+  emitDeclarationOnly: true,
+  removeComments: true,
+  outDir: root
+}, { ...ts.sys, onUnRecoverableConfigFileDiagnostic: () => {} })!
 const ENTRIES = ['index', 'service', 'testing'].map(name => join(root, `packages/holdfast/${name}.ts`))
 const program = ts.createProgram(ENTRIES, options)
 const checker = program.getTypeChecker()
@@ -20,7 +26,9 @@ t.test('Everything that a caller sees of the package has a docstring in its decl
       members++
       if (ts.getJSDocCommentsAndTags(node).length === 0) bare.push(name)
     }
-    ts.forEachChild(node, child => { if (!ts.isParameter(child) && !ts.isBlock(child)) judge(child, name) })
+    ts.forEachChild(node, child => {
+      if (!ts.isParameter(child) && !ts.isBlock(child)) judge(child, name)
+    })
   }
   for (const entry of ENTRIES) {
     for (const symbol of checker.getExportsOfModule(checker.getSymbolAtLocation(program.getSourceFile(entry)!)!)) {
@@ -28,10 +36,15 @@ t.test('Everything that a caller sees of the package has a docstring in its decl
       const [declaration] = declarations!
       if (name === 'default') continue
       if (ts.getJSDocCommentsAndTags(declaration!).length === 0) bare.push(name)
-      if (ts.isInterfaceDeclaration(declaration!) || ts.isClassDeclaration(declaration!) || ts.isTypeAliasDeclaration(declaration!)) judge(declaration!, name)
+      if (
+        ts.isInterfaceDeclaration(declaration!) || ts.isClassDeclaration(declaration!) ||
+        ts.isTypeAliasDeclaration(declaration!)
+      ) judge(declaration!, name)
     }
   }
-  program.getSourceFile(join(root, 'plugins/auth.ts'))!.statements.filter(ts.isModuleDeclaration).forEach(block => judge(block, block.name.text))
+  program.getSourceFile(join(root, 'plugins/auth.ts'))!.statements.filter(ts.isModuleDeclaration).forEach(block =>
+    judge(block, block.name.text)
+  )
   t.strictSame(bare, [])
   t.ok(members > 190, `${members} members`)
   t.end()
@@ -51,14 +64,20 @@ const KNOWN: Readonly<Record<string, string>> = {
 
 /** The example as a program: it may make itself what is known otherwise. */
 function programOf (example: string): string {
-  const known = Object.entries(KNOWN).filter(([name]) => !example.includes(`const ${name} =`)).map(([name, type]) => `declare const ${name}: ${type}\n`).join('')
-  return `import holdfast, { Refusal } from 'holdfast'\nimport { createTestIssuer, createTestTransmitter } from 'holdfast/testing'\n${known}export async function example (): Promise<unknown> {\n${example}\nreturn [holdfast, Refusal, createTestIssuer, createTestTransmitter]\n}\n`
+  const known = Object.entries(KNOWN).filter(([name]) => !example.includes(`const ${name} =`)).map(([name, type]) =>
+    `declare const ${name}: ${type}\n`
+  ).join('')
+  return 'import holdfast, { Refusal } from \'holdfast\'\nimport { createTestIssuer, createTestTransmitter } from ' +
+    `'holdfast/testing'\n${known}export async function example (): Promise<unknown> {\n${example}\nreturn ` +
+    '[holdfast, Refusal, createTestIssuer, createTestTransmitter]\n}\n'
 }
 
 t.test('Each function of the package has an example in its docstring, which satisfies the compiler.', t => {
   const examples = new Map<string, string>()
   const bare: string[] = []
-  const isFunction = (node: ts.Node): boolean => ts.isMethodSignature(node) || ts.isMethodDeclaration(node) || (ts.isPropertySignature(node) && node.type?.getText().includes('=> GuardHook') === true)
+  const isFunction = (node: ts.Node): boolean =>
+    ts.isMethodSignature(node) || ts.isMethodDeclaration(node) ||
+    (ts.isPropertySignature(node) && node.type?.getText().includes('=> GuardHook') === true)
   const judge = (path: string, ...nodes: ts.Node[]): void => {
     const [tag] = nodes.flatMap(node => ts.getJSDocTags(node)).filter(({ tagName }) => tagName.text === 'example')
     if (tag) examples.set(join(root, `test/lint/example-${examples.size}.ts`), ts.getTextOfJSDocComment(tag.comment)!)
@@ -66,28 +85,39 @@ t.test('Each function of the package has an example in its docstring, which sati
   }
   const methodsOf = (node: ts.Node, path: string): void => {
     if (ts.getJSDocTags(node).some(({ tagName }) => tagName.text === 'internal')) return
-    if (isFunction(node) && !ts.isComputedPropertyName((node as ts.MethodSignature).name)) judge(`${path}.${(node as ts.MethodSignature).name.getText()}`, node)
-    else ts.forEachChild(node, child => methodsOf(child, path))
+    if (isFunction(node) && !ts.isComputedPropertyName((node as ts.MethodSignature).name)) {
+      judge(`${path}.${(node as ts.MethodSignature).name.getText()}`, node)
+    } else ts.forEachChild(node, child => methodsOf(child, path))
   }
   for (const entry of ENTRIES) {
     const source = program.getSourceFile(entry)!
     for (const symbol of checker.getExportsOfModule(checker.getSymbolAtLocation(source)!)) {
-      const { name, declarations = [] } = symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol
+      const { name, declarations = [] } = symbol.flags & ts.SymbolFlags.Alias
+        ? checker.getAliasedSymbol(symbol)
+        : symbol
       if (declarations.some(ts.isFunctionDeclaration)) judge(name, ...declarations)
       else if (declarations.some(ts.isClassDeclaration) && name === 'Refusal') judge(name, ...declarations)
       if (!declarations.some(ts.isFunctionDeclaration)) declarations.forEach(node => methodsOf(node, name))
     }
     if (!entry.endsWith('testing.ts')) judge(relative(root, entry), ...source.statements)
   }
-  program.getSourceFile(join(root, 'plugins/auth.ts'))!.statements.filter(ts.isModuleDeclaration).forEach(block => methodsOf(block, block.name.text))
+  program.getSourceFile(join(root, 'plugins/auth.ts'))!.statements.filter(ts.isModuleDeclaration).forEach(block =>
+    methodsOf(block, block.name.text)
+  )
   t.strictSame(bare, [])
   t.ok(examples.size > 25, `${examples.size} examples`)
 
-  const { options: own } = ts.getParsedCommandLineOfConfigFile(join(root, 'tsconfig.json'), { noUnusedLocals: false }, { ...ts.sys, onUnRecoverableConfigFileDiagnostic: () => {} })!
+  const { options: own } = ts.getParsedCommandLineOfConfigFile(join(root, 'tsconfig.json'), { noUnusedLocals: false }, {
+    ...ts.sys,
+    onUnRecoverableConfigFileDiagnostic: () => {}
+  })!
   const host = ts.createCompilerHost(own)
   const { getSourceFile, fileExists } = host
   host.fileExists = path => examples.has(path) || fileExists(path)
-  host.getSourceFile = (path, version, ...rest) => examples.has(path) ? ts.createSourceFile(path, programOf(examples.get(path)!), version) : getSourceFile(path, version, ...rest)
+  host.getSourceFile = (path, version, ...rest) =>
+    examples.has(path)
+      ? ts.createSourceFile(path, programOf(examples.get(path)!), version)
+      : getSourceFile(path, version, ...rest)
   const compiled = ts.createProgram([...examples.keys()], own, host)
   for (const [path, example] of examples) {
     const source = compiled.getSourceFile(path)!
@@ -101,20 +131,30 @@ const REPORT = 'test/packages/api.txt'
 
 t.test('The declarations of the package match the report, so a breaking change is seen.', t => {
   if (process.env.TAP_SNAPSHOT === '1') writeFileSync(join(root, REPORT), makeReport())
-  else t.equal(readFileSync(join(root, REPORT), 'utf8'), makeReport(), `npx tap --snapshot test/lint/declarations.test.ts writes ${REPORT} anew; say in CHANGELOG.md what changes`)
+  else {
+    t.equal(
+      readFileSync(join(root, REPORT), 'utf8'),
+      makeReport(),
+      `npx tap --snapshot test/lint/declarations.test.ts writes ${REPORT} anew; say in CHANGELOG.md what changes`
+    )
+  }
   t.end()
 })
 
 /** Every exported declaration, as the package has it, without comments. */
 function makeReport (): string {
   const declarations = new Map<string, ts.SourceFile>()
-  program.emit(undefined, (path, text) => { declarations.set(path.replace(/\.d\.ts$/, '.ts'), ts.createSourceFile(path, text, ts.ScriptTarget.ES2023, true)) })
+  program.emit(undefined, (path, text) => {
+    declarations.set(path.replace(/\.d\.ts$/, '.ts'), ts.createSourceFile(path, text, ts.ScriptTarget.ES2023, true))
+  })
   const parts = ENTRIES.map(entry => {
     const symbols = checker.getExportsOfModule(checker.getSymbolAtLocation(program.getSourceFile(entry)!)!)
     const printed = symbols.map(symbol => {
       const target = symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol
       const file = declarations.get(target.declarations![0]!.getSourceFile().fileName)!
-      const statement = file.statements.find(statement => namesOf(statement).includes(target.name === 'default' ? '_default' : target.name))
+      const statement = file.statements.find(statement =>
+        namesOf(statement).includes(target.name === 'default' ? '_default' : target.name)
+      )
       return `${symbol.name}: ${statement?.getText(file) ?? checker.typeToString(checker.getTypeOfSymbol(target), undefined, ts.TypeFormatFlags.NoTruncation)}\n`
     })
     return `# ${relative(root, entry)}\n\n${printed.sort().join('\n')}`

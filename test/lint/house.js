@@ -1,7 +1,10 @@
 import { readdirSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 
-/** Who may import whom: the folder of a file, and the folders and files at the top that it may import from. A dot is a file at the top. */
+/**
+ * Who may import whom: the folder of a file, and the folders and files at the top that it may import from. A dot is a
+ * file at the top.
+ */
 export const ARROWS = {
   '.': ['lib', 'server', 'plugins', 'routes', '.'],
   lib: ['lib'],
@@ -22,24 +25,45 @@ export const ARROWS = {
 export const ABOVE_TOPICS = ['settings', 'assembly', 'metrics', 'openapi']
 
 /** The other folders of lib/, by their names. */
-export const topicsOf = root => readdirSync(join(root, 'lib'), { withFileTypes: true })
-  .filter(entry => entry.isDirectory() && !ABOVE_TOPICS.includes(entry.name)).map(({ name }) => name)
+export const topicsOf = root =>
+  readdirSync(join(root, 'lib'), { withFileTypes: true })
+    .filter(entry => entry.isDirectory() && !ABOVE_TOPICS.includes(entry.name)).map(({ name }) => name)
 
 const SERVICE = ['.', 'lib', 'server', 'plugins', 'routes', 'schemas', 'explain']
 const PLAIN = ['lib', 'explain', 'server']
 const FASTIFY = /^(?:fastify|fastify-plugin|@fastify\/(?!proxy-addr$|jwt$).+)$/
-const RANDOM = ['randomBytes', 'randomUUID', 'randomInt', 'randomFill', 'randomFillSync', 'getRandomValues', 'webcrypto', 'default']
+const RANDOM = [
+  'randomBytes',
+  'randomUUID',
+  'randomInt',
+  'randomFill',
+  'randomFillSync',
+  'getRandomValues',
+  'webcrypto',
+  'default'
+]
 const PASSED_IN = 'This gets what it needs from its caller: clock, random numbers and environment are passed in.'
 
 /** The text of a node if it is written in full. */
-const textOf = node => node?.type === 'TSLiteralType' ? textOf(node.literal) : node?.type === 'TemplateLiteral' && node.expressions.length === 0 ? node.quasis[0].value.cooked : typeof node?.value === 'string' ? node.value : undefined
+const textOf = node =>
+  node?.type === 'TSLiteralType'
+    ? textOf(node.literal)
+    : node?.type === 'TemplateLiteral' && node.expressions.length === 0
+      ? node.quasis[0].value.cooked
+      : typeof node?.value === 'string'
+        ? node.value
+        : undefined
 
 const isRequire = ({ type, name, object, property, callee }) =>
   (type === 'Identifier' && name === 'require') ||
-  (type === 'MemberExpression' && property.name === 'resolve' && (object.name === 'require' || object.type === 'MetaProperty')) ||
+  (type === 'MemberExpression' && property.name === 'resolve' &&
+    (object.name === 'require' || object.type === 'MetaProperty')) ||
   (type === 'CallExpression' && callee.name === 'createRequire')
 
-/** Judges every way in which a file can name a module: imports of values and types, exports of others' exports, at run time, `require`. */
+/**
+ * Judges every way in which a file can name a module: imports of values and types, exports of others' exports, at run
+ * time, `require`.
+ */
 const arrows = {
   meta: { type: 'problem', schema: [] },
   create (context) {
@@ -54,26 +78,42 @@ const arrows = {
     }
 
     function problemOf (name, isType) {
-      if (name === undefined) return SERVICE.includes(from) ? 'A module is named in full, so that this rule can judge it.' : undefined
+      if (name === undefined) {
+        return SERVICE.includes(from)
+          ? 'A module is named in full, so that this rule can judge it.'
+          : undefined
+      }
       if (!name.startsWith('.')) {
         if (['lib', 'explain'].includes(from) && /^(?:node:)?process$/.test(name)) return PASSED_IN
-        return PLAIN.includes(from) && !isType && FASTIFY.test(name) ? 'This is plain TypeScript: Fastify belongs to plugins/ and routes/.' : undefined
+        return PLAIN.includes(from) && !isType && FASTIFY.test(name)
+          ? 'This is plain TypeScript: Fastify belongs to plugins/ and routes/.'
+          : undefined
       }
       if (name.endsWith('.json')) return undefined
       const target = relative(context.cwd, join(dirname(context.filename), name)).split(sep)
       const to = target.length === 1 ? '.' : target[0]
-      if (!allowed.includes(to) && !allowed.includes(target[0])) return `${from === '.' ? 'The service' : `${from}/`} may import from ${allowed.filter(other => other !== from).join(', ') || 'only itself'}; reach a plugin through its decorator.`
-      return topics.includes(path[1]) && ABOVE_TOPICS.includes(target[1]) ? 'A topic takes plain values and knows no settings.' : undefined
+      if (!allowed.includes(to) && !allowed.includes(target[0])) {
+        return `${from === '.' ? 'The service' : `${from}/`} may import from ` +
+          `${allowed.filter(other => other !== from).join(', ') || 'only itself'}; reach a plugin through its ` +
+          'decorator.'
+      }
+      return topics.includes(path[1]) && ABOVE_TOPICS.includes(target[1])
+        ? 'A topic takes plain values and knows no settings.'
+        : undefined
     }
 
     return {
       ImportDeclaration: node => check(node, node.source, node.importKind === 'type'),
-      ExportNamedDeclaration: node => { if (node.source) check(node, node.source, node.exportKind === 'type') },
+      ExportNamedDeclaration: node => {
+        if (node.source) check(node, node.source, node.exportKind === 'type')
+      },
       ExportAllDeclaration: node => check(node, node.source, node.exportKind === 'type'),
       ImportExpression: node => check(node, node.source),
       TSImportType: node => check(node, node.source ?? node.argument, true),
       TSExternalModuleReference: node => check(node, node.expression),
-      CallExpression: node => { if (isRequire(node.callee)) check(node, node.arguments[0]) }
+      CallExpression: node => {
+        if (isRequire(node.callee)) check(node, node.arguments[0])
+      }
     }
   }
 }
@@ -83,9 +123,13 @@ const passedIn = {
   meta: { type: 'problem', schema: [] },
   create (context) {
     const report = node => context.report({ node, message: PASSED_IN })
-    const isPlainMember = (parent, identifier, but) => parent.type === 'MemberExpression' && parent.object === identifier && !parent.computed && !but.includes(parent.property.name)
+    const isPlainMember = (parent, identifier, but) =>
+      parent.type === 'MemberExpression' && parent.object === identifier && !parent.computed &&
+      !but.includes(parent.property.name)
     const USES = {
-      Date: (parent, identifier) => (parent.type === 'NewExpression' && parent.callee === identifier && parent.arguments.length > 0) || parent.operator === 'instanceof' || isPlainMember(parent, identifier, ['now', 'prototype']),
+      Date: (parent, identifier) =>
+        (parent.type === 'NewExpression' && parent.callee === identifier && parent.arguments.length > 0) ||
+        parent.operator === 'instanceof' || isPlainMember(parent, identifier, ['now', 'prototype']),
       Math: (parent, identifier) => isPlainMember(parent, identifier, ['random']),
       Function: (parent, identifier) => isPlainMember(parent, identifier, [])
     }
@@ -93,7 +137,10 @@ const passedIn = {
     return {
       'Program:exit' (node) {
         const scope = context.sourceCode.getScope(node)
-        const outside = [...scope.through, ...scope.variables.filter(({ defs }) => defs.length === 0).flatMap(({ references }) => references)]
+        const outside = [
+          ...scope.through,
+          ...scope.variables.filter(({ defs }) => defs.length === 0).flatMap(({ references }) => references)
+        ]
         for (const { identifier, isValueReference } of outside) {
           if (isValueReference === false) continue
           const { name, parent } = identifier
@@ -102,9 +149,15 @@ const passedIn = {
       },
       // By one name each, so that what is taken from it shows.
       'ImportDeclaration[importKind!="type"][source.value=/^(node:)?crypto$/]' (node) {
-        for (const specifier of node.specifiers) if (specifier.type !== 'ImportSpecifier' || (specifier.importKind !== 'type' && RANDOM.includes(specifier.imported.name ?? specifier.imported.value))) report(specifier)
+        for (const specifier of node.specifiers) {
+          if (
+            specifier.type !== 'ImportSpecifier' ||
+            (specifier.importKind !== 'type' && RANDOM.includes(specifier.imported.name ?? specifier.imported.value))
+          ) report(specifier)
+        }
       },
-      ':matches(ImportExpression, ExportNamedDeclaration, ExportAllDeclaration)[source.value=/^(node:)?(crypto|perf_hooks)$/]': report,
+      ':matches(ImportExpression, ExportNamedDeclaration, ExportAllDeclaration)[source.value=/^(node:)?(crypto|perf_hooks)$/]':
+        report,
       'ImportDeclaration[source.value=/^(node:)?perf_hooks$/]': report,
       'CallExpression[arguments.0.value=/^(node:)?(crypto|perf_hooks|process)$/]': report
     }
@@ -118,22 +171,37 @@ const SUBSETS = ['match', 'hasStrict']
 const isText = node => (node.type === 'Literal' && typeof node.value === 'string') || node.type === 'TemplateLiteral'
 
 /** The texts in a pattern that is written in full: `t.match` takes each for a part of the actual text. */
-const textsIn = node => isText(node)
-  ? [node]
-  : node.type === 'ObjectExpression'
-    ? node.properties.flatMap(({ value }) => value ? textsIn(value) : [])
-    : node.type === 'ArrayExpression' ? node.elements.flatMap(textsIn) : []
+const textsIn = node =>
+  isText(node)
+    ? [node]
+    : node.type === 'ObjectExpression'
+      ? node.properties.flatMap(({ value }) => value ? textsIn(value) : [])
+      : node.type === 'ArrayExpression'
+        ? node.elements.flatMap(textsIn)
+        : []
 
 /** Refuses comparisons that a fault could pass: loose ones, and a text that only needs to be contained. */
 const exact = {
   meta: { type: 'problem', schema: [] },
   create: context => ({
-    'CallExpression[callee.type="MemberExpression"][callee.object.name="t"]' ({ callee: { property }, arguments: [, pattern] }) {
-      if (LOOSE[property.name]) context.report({ node: property, message: `t.${property.name} is loose; use t.${LOOSE[property.name]}.` })
+    'CallExpression[callee.type="MemberExpression"][callee.object.name="t"]' (
+      { callee: { property }, arguments: [, pattern] }
+    ) {
+      if (LOOSE[property.name]) {
+        context.report({ node: property, message: `t.${property.name} is loose; use t.${LOOSE[property.name]}.` })
+      }
       if (!pattern) return
-      if (SUBSETS.includes(property.name) && pattern.type === 'ArrayExpression' && pattern.elements.length === 0) context.report({ node: pattern, message: 'Every list has the members of an empty one. Use t.strictSame.' })
+      if (SUBSETS.includes(property.name) && pattern.type === 'ArrayExpression' && pattern.elements.length === 0) {
+        context.report({ node: pattern, message: 'Every list has the members of an empty one. Use t.strictSame.' })
+      }
       if (!MATCHES.includes(property.name)) return
-      for (const node of textsIn(pattern)) context.report({ node, message: 'A text matches everything that contains it. Use t.equal or t.hasStrict, a regular expression, or containing(text).' })
+      for (const node of textsIn(pattern)) {
+        context.report({
+          node,
+          message: 'A text matches everything that contains it. Use t.equal or t.hasStrict, a regular expression, or ' +
+            'containing(text).'
+        })
+      }
     }
   })
 }

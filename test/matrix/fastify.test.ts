@@ -10,12 +10,18 @@ import { fetchRuntime } from '../helpers/runtimes.ts'
 
 t.setTimeout(900_000)
 
-const manifest = JSON.parse(readFileSync(join(root, 'packages/holdfast/package.json'), 'utf8')) as { peerDependencies: Record<string, string>, peerDependenciesMeta: object }
+const manifest = JSON.parse(readFileSync(join(root, 'packages/holdfast/package.json'), 'utf8')) as {
+  peerDependencies: Record<string, string>,
+  peerDependenciesMeta: object
+}
 const RANGE = manifest.peerDependencies['fastify']!
 const PEERS = Object.keys(manifest.peerDependenciesMeta).filter(name => !/otel|opentelemetry/.test(name))
 /** Those that start the service itself (`helpers/app.ts`) are for the Fastify that the service brings. */
-const isOfPackage = (text: string): boolean => text.includes("'../../packages/holdfast/") && !text.includes("'../helpers/app.ts'")
-const FILES = ['packages', 'plugins'].flatMap(folder => readdirSync(join(root, 'test', folder)).map(file => `test/${folder}/${file}`))
+const isOfPackage = (text: string): boolean =>
+  text.includes("'../../packages/holdfast/") && !text.includes("'../helpers/app.ts'")
+const FILES = ['packages', 'plugins'].flatMap(folder =>
+  readdirSync(join(root, 'test', folder)).map(file => `test/${folder}/${file}`)
+)
   .filter(file => file.endsWith('.test.ts') && isOfPackage(readFileSync(join(root, file), 'utf8')))
 
 t.test('The tests of the package pass with the oldest Fastify 5, the newest, and the newest 6.', async t => {
@@ -31,7 +37,12 @@ t.test('The tests of the package pass with the oldest Fastify 5, the newest, and
     await install(cwd, '--legacy-peer-deps', tarball, `fastify@${version}`, ...PEERS)
     const node = version.startsWith('6.') ? await fetchRuntime(t, 'node@24') : process.execPath
     for (const file of FILES) {
-      const output = await expectSuccess(root, node, ['--disable-warning=ExperimentalWarning', '--import=./cli/strip-types.js', '--import=./test/matrix/installed.js', file], { MATRIX_FOLDER: cwd, TAP_TYPE_STRIP_ONLY: '1' })
+      const output = await expectSuccess(root, node, [
+        '--disable-warning=ExperimentalWarning',
+        '--import=./cli/strip-types.js',
+        '--import=./test/matrix/installed.js',
+        file
+      ], { MATRIX_FOLDER: cwd, TAP_TYPE_STRIP_ONLY: '1' })
       const [, total, pass] = /^# \{ total: (\d+), pass: (\d+) \}/m.exec(output) ?? []
       t.ok(Number(total) > 0 && total === pass, `Fastify ${version}, ${file}: ${pass} of ${total}`)
     }

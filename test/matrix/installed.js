@@ -1,6 +1,6 @@
 /**
- * Loaded first, it has tests of the package use what is installed in the folder of MATRIX_FOLDER: the Fastify there, and the packed
- * holdfast in place of its sources.
+ * Loaded first, it has tests of the package use what is installed in the folder of MATRIX_FOLDER: the Fastify there,
+ * and the packed holdfast in place of its sources.
  */
 import { createRequire, register } from 'node:module'
 import { join } from 'node:path'

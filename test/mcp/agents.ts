@@ -37,7 +37,8 @@ const bearer = ({ token }: AgentSite): Record<string, string> => ({ authorizatio
 const textOf = (content: unknown): string => (content as Array<{ text?: string }>).map(({ text }) => text).join('\n')
 
 function tokenFetch (site: AgentSite): typeof fetch {
-  return (input, init) => fetch(input, { ...init, headers: { ...Object.fromEntries(new Headers(init?.headers)), ...bearer(site) } })
+  return (input, init) =>
+    fetch(input, { ...init, headers: { ...Object.fromEntries(new Headers(init?.headers)), ...bearer(site) } })
 }
 
 function oldAgent (makeTransport: () => OldTransport | StdioClientTransport): Agent {
@@ -47,7 +48,11 @@ function oldAgent (makeTransport: () => OldTransport | StdioClientTransport): Ag
     list: async () => (await client.listTools()).tools.map(({ name }) => name),
     async call (name) {
       let progress = 0
-      const { content } = await client.callTool({ name, arguments: {} }, undefined, { onprogress: () => { progress++ } })
+      const { content } = await client.callTool({ name, arguments: {} }, undefined, {
+        onprogress: () => {
+          progress++
+        }
+      })
       return { text: textOf(content), progress }
     },
     close: () => client.close()
@@ -55,7 +60,8 @@ function oldAgent (makeTransport: () => OldTransport | StdioClientTransport): Ag
 }
 
 /** Version 1 of the TypeScript SDK. */
-export const typescript1 = (site: AgentSite): Agent => oldAgent(() => new OldTransport(new URL(site.url), { fetch: tokenFetch(site) }))
+export const typescript1 = (site: AgentSite): Agent =>
+  oldAgent(() => new OldTransport(new URL(site.url), { fetch: tokenFetch(site) }))
 
 /** Version 2 of the TypeScript SDK. */
 export function typescript2 (mode: VersionNegotiationMode): (site: AgentSite) => Agent {
@@ -66,7 +72,11 @@ export function typescript2 (mode: VersionNegotiationMode): (site: AgentSite) =>
       list: async () => (await client.listTools()).tools.map(({ name }) => name),
       async call (name) {
         let progress = 0
-        const { content } = await client.callTool({ name, arguments: {} }, { onprogress: () => { progress++ } })
+        const { content } = await client.callTool({ name, arguments: {} }, {
+          onprogress: () => {
+            progress++
+          }
+        })
         return { text: textOf(content), progress }
       },
       close: () => client.close()
@@ -76,7 +86,22 @@ export function typescript2 (mode: VersionNegotiationMode): (site: AgentSite) =>
 
 /** mcp-remote, which speaks to its own client over stdin and stdout. */
 export function mcpRemote (program: string): (site: AgentSite) => Agent {
-  const open = (site: AgentSite): Agent => oldAgent(() => new StdioClientTransport({ command: process.execPath, args: [program, site.url, '--allow-http', '--transport', 'http-only', '--header', `Authorization:${bearer(site)['authorization']}`], stderr: 'ignore' }))
+  const open = (site: AgentSite): Agent =>
+    oldAgent(() =>
+      new StdioClientTransport({
+        command: process.execPath,
+        args: [
+          program,
+          site.url,
+          '--allow-http',
+          '--transport',
+          'http-only',
+          '--header',
+          `Authorization:${bearer(site)['authorization']}`
+        ],
+        stderr: 'ignore'
+      })
+    )
   return site => {
     let agent = open(site)
     return {
@@ -93,8 +118,19 @@ export function mcpRemote (program: string): (site: AgentSite) => Agent {
 export function inspector (node: string, program: string): (site: AgentSite) => Agent {
   return site => {
     async function act (...args: string[]): Promise<{ tools: Array<{ name: string }>, content: unknown }> {
-      const child = spawn(node, [program, '--cli', site.url, '--transport', 'http', '--header', `Authorization: ${bearer(site)['authorization']}`, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
-      const [out, err] = await Promise.all([child.stdout, child.stderr].map(async stream => (await stream.toArray()).join('')))
+      const child = spawn(node, [
+        program,
+        '--cli',
+        site.url,
+        '--transport',
+        'http',
+        '--header',
+        `Authorization: ${bearer(site)['authorization']}`,
+        ...args
+      ], { stdio: ['ignore', 'pipe', 'pipe'] })
+      const [out, err] = await Promise.all(
+        [child.stdout, child.stderr].map(async stream => (await stream.toArray()).join(''))
+      )
       try {
         return JSON.parse(out!)
       } catch {
@@ -103,9 +139,14 @@ export function inspector (node: string, program: string): (site: AgentSite) => 
     }
     const list = async (): Promise<string[]> => (await act('--method', 'tools/list')).tools.map(({ name }) => name)
     return {
-      begin: async () => { await list() },
+      begin: async () => {
+        await list()
+      },
       list,
-      call: async name => ({ text: textOf((await act('--method', 'tools/call', '--tool-name', name)).content), progress: 0 }),
+      call: async name => ({
+        text: textOf((await act('--method', 'tools/call', '--tool-name', name)).content),
+        progress: 0
+      }),
       close: async () => {},
       hasNoProgress: true
     }
@@ -119,7 +160,11 @@ export function program (command: string, args: readonly string[]): (site: Agent
     let answers: AsyncIterator<string>
     async function act (act: string, tool?: string): Promise<{ names: string[] } & ToolAnswer> {
       if (!child) {
-        child = spawn(command, args, { cwd: import.meta.dirname, env: { ...process.env, MCP_URL: site.url }, stdio: ['pipe', 'pipe', 'ignore'] })
+        child = spawn(command, args, {
+          cwd: import.meta.dirname,
+          env: { ...process.env, MCP_URL: site.url },
+          stdio: ['pipe', 'pipe', 'ignore']
+        })
         answers = createInterface({ input: child.stdout! })[Symbol.asyncIterator]()
       }
       child.stdin!.write(`${JSON.stringify({ act, tool, token: site.token })}\n`)
@@ -130,10 +175,14 @@ export function program (command: string, args: readonly string[]): (site: Agent
       return answer
     }
     return {
-      begin: async () => { await act('begin') },
+      begin: async () => {
+        await act('begin')
+      },
       list: async () => (await act('list')).names,
       call: name => act('call', name),
-      async close () { child?.kill() }
+      async close () {
+        child?.kill()
+      }
     }
   }
 }

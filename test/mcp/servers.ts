@@ -17,10 +17,14 @@ export const SILENT_SECONDS = 2
 /** Of each server. No rule names the last one. */
 export const TOOLS = ['read', 'write', 'slow', 'stream', 'drop'] as const
 
-type Notify = (notification: { method: 'notifications/progress', params: { progressToken: string | number, progress: number } }) => Promise<void>
+type Notify = (
+  notification: { method: 'notifications/progress', params: { progressToken: string | number, progress: number } }
+) => Promise<void>
 
 async function run (name: typeof TOOLS[number], progressToken: string | number | undefined, notify: Notify) {
-  if (name === 'stream' && progressToken !== undefined) await notify({ method: 'notifications/progress', params: { progressToken, progress: 1 } })
+  if (name === 'stream' && progressToken !== undefined) {
+    await notify({ method: 'notifications/progress', params: { progressToken, progress: 1 } })
+  }
   if (name === 'slow' || name === 'stream') await new Promise(resolve => setTimeout(resolve, SILENT_SECONDS * 1000))
   return { content: [{ type: 'text' as const, text: `${name}: done` }] }
 }
@@ -31,8 +35,19 @@ function oldServer (): RequestListener {
     const known = sessions.get(String(request.headers['mcp-session-id']))
     if (known) return known.handleRequest(request, response)
     const server = new OldServer({ name: 'old', version: '1.0.0' })
-    for (const name of TOOLS) server.registerTool(name, { description: name }, ({ _meta, sendNotification }) => run(name, _meta?.progressToken, sendNotification))
-    const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: randomUUID, onsessioninitialized: id => { sessions.set(id, transport) } })
+    for (const name of TOOLS) {
+      server.registerTool(
+        name,
+        { description: name },
+        ({ _meta, sendNotification }) => run(name, _meta?.progressToken, sendNotification)
+      )
+    }
+    const transport = new StreamableHTTPServerTransport({
+      sessionIdGenerator: randomUUID,
+      onsessioninitialized: id => {
+        sessions.set(id, transport)
+      }
+    })
     // Its types are not made for exactOptionalPropertyTypes.
     await server.connect(transport as Parameters<typeof server.connect>[0])
     await transport.handleRequest(request, response)
@@ -42,7 +57,13 @@ function oldServer (): RequestListener {
 function newServer (isBoth: boolean): RequestListener {
   return toNodeHandler(createMcpHandler(() => {
     const server = new McpServer({ name: 'new', version: '1.0.0' })
-    for (const name of TOOLS) server.registerTool(name, { description: name }, ({ mcpReq: { _meta, notify } }) => run(name, _meta?.progressToken, notify))
+    for (const name of TOOLS) {
+      server.registerTool(
+        name,
+        { description: name },
+        ({ mcpReq: { _meta, notify } }) => run(name, _meta?.progressToken, notify)
+      )
+    }
     return server
   }, { keepAliveMs: 0, ...!isBoth && { legacy: 'reject' as const } }))
 }
@@ -51,6 +72,9 @@ function newServer (isBoth: boolean): RequestListener {
 export async function startServer (t: Test, form: ServerForm): Promise<string> {
   const server = createServer(form === 'old' ? oldServer() : newServer(form === 'both'))
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => { server.closeAllConnections(); server.close() })
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }

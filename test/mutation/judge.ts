@@ -10,7 +10,10 @@ import type { Run } from './trial.ts'
 import { openWarmProcess } from './warm.ts'
 import type { Swap, WarmProcess } from './warm.ts'
 
-/** If a test takes longer, the change is tried again in a new process instead of the test without the change in this one. */
+/**
+ * If a test takes longer, the change is tried again in a new process instead of the test without the change in this
+ * one.
+ */
 const CHEAP_MS = 2000
 
 export interface CourtOptions {
@@ -55,7 +58,8 @@ export function openCourt ({ past, budgetMs, clock }: CourtOptions): Court {
       if (result.end === 'passed') return [result, true]
       if (result.end === 'timeout' || !warm.isUsable) return [result, !wasDirty]
       const isTrue = await passes(warm, candidate, result.inTest, wasDirty)
-      // Some files must be the first in their process that loads a package, so the second run there says nothing about them.
+      // Some files must be the first in their process that loads a package, so the second run there says nothing about
+      // them.
       return [result, isTrue || (isFresh && await within(other => runsAlone(other, candidate, result.inTest), true))]
     }, isFresh)
     if (isTrue) return result
@@ -64,7 +68,12 @@ export function openCourt ({ past, budgetMs, clock }: CourtOptions): Court {
     return only ? run({ ...candidate, only: undefined, ms: ms * 4 }, swap, true) : { ...result, end: 'passed' }
   }
 
-  async function passes (warm: WarmProcess, candidate: Candidate, test: string | undefined, wasDirty: boolean): Promise<boolean> {
+  async function passes (
+    warm: WarmProcess,
+    candidate: Candidate,
+    test: string | undefined,
+    wasDirty: boolean
+  ): Promise<boolean> {
     const key = [candidate.file, candidate.hash, test].join('\n')
     const known = passing.get(key)
     if (known !== undefined && !wasDirty) return known
@@ -76,18 +85,27 @@ export function openCourt ({ past, budgetMs, clock }: CourtOptions): Court {
 
   /** Whether a test passes without a change. If it failed before any test, it is enough that the file loads. */
   async function runsAlone (warm: WarmProcess, candidate: Candidate, test: string | undefined): Promise<boolean> {
-    const { end } = await warm.run(candidate.file, { only: test === undefined ? [] : [test], timeoutMs: limit(msOf(candidate, test)), clock })
+    const { end } = await warm.run(candidate.file, {
+      only: test === undefined ? [] : [test],
+      timeoutMs: limit(msOf(candidate, test)),
+      clock
+    })
     return end === 'passed'
   }
 
-  /** A kill counts only if the test fails with the change again. One that takes too long either time must also end without it. */
+  /**
+   * A kill counts only if the test fails with the change again. One that takes too long either time must also end
+   * without it.
+   */
   async function isKill (candidate: Candidate, swap: Swap, { end, inTest }: Run): Promise<boolean> {
     const isOne = inTest !== undefined && candidate.msOf[inTest] !== undefined
     const ms = isOne ? candidate.msOf[inTest]! : candidate.ms
     const start = { only: isOne ? [inTest] : candidate.only, timeoutMs: limit(ms), clock }
     const again = await within(warm => warm.run(candidate.file, { ...start, swap }))
     // Alone the test may see nothing: it may need those before it.
-    if (again.end === 'passed') return isOne && isKill({ ...candidate, msOf: {} }, swap, { end, inTest, ms, failure: undefined })
+    if (again.end === 'passed') {
+      return isOne && isKill({ ...candidate, msOf: {} }, swap, { end, inTest, ms, failure: undefined })
+    }
     const isSlow = end === 'timeout' || again.end === 'timeout'
     return !isSlow || (await within(warm => warm.run(candidate.file, start), true)).end === 'passed'
   }
@@ -108,7 +126,14 @@ export function openCourt ({ past, budgetMs, clock }: CourtOptions): Court {
         const isDead = end !== 'passed' && await isKill(candidate, swap, result)
         odds.note(mutant.file, candidate.file, isDead)
         if (!isDead) continue
-        return { ...named, end: end === 'failed' ? 'killed' : 'timeout', by: candidate.file, failure: shorten(`${inTest ?? ''}: ${failure ?? ''}`), runs, ms: spentMs }
+        return {
+          ...named,
+          end: end === 'failed' ? 'killed' : 'timeout',
+          by: candidate.file,
+          failure: shorten(`${inTest ?? ''}: ${failure ?? ''}`),
+          runs,
+          ms: spentMs
+        }
       }
       return { ...named, end: 'survived', runs, ms: spentMs }
     },

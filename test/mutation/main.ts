@@ -41,29 +41,51 @@ const values = readOptions({
   help: { type: 'boolean', default: false }
 })
 
-/** Tests of tools, files and whole processes: what they run of the sources, others run as well. Only Redis runs the scripts that are for it. */
-const LEFT_OUT = /^test\/(?:deploy|dev|docs|examples|fuzz|history|mutation|own|batches|types)\/|^test\/system\/(?!revocation-redis\.)|^test\/(?:start|node-versions|supply-chain)\./
+/**
+ * Tests of tools, files and whole processes: what they run of the sources, others run as well. Only Redis runs the
+ * scripts that are for it.
+ */
+const LEFT_OUT =
+  /^test\/(?:deploy|dev|docs|examples|fuzz|history|mutation|own|batches|types)\/|^test\/system\/(?!revocation-redis\.)|^test\/(?:start|node-versions|supply-chain)\./
 
-const filesIn = (folder: string): string[] => readdirSync(folder, { recursive: true, encoding: 'utf8' }).map(file => join(folder, file)).sort()
+const filesIn = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' }).map(file => join(folder, file)).sort()
 const clock = (): number => performance.now()
 
 async function main (): Promise<boolean> {
-  const programs = new Map(['lib', 'plugins'].flatMap(filesIn).filter(file => file.endsWith('.ts')).map(file => [file, readProgram(file)]))
+  const programs = new Map(
+    ['lib', 'plugins'].flatMap(filesIn).filter(file => file.endsWith('.ts')).map(file => [file, readProgram(file)])
+  )
   const isChanged = values.changed ? changedLines() : () => true
-  const isMeant = ({ file, lineNumber }: Mutant): boolean => values.only.some(only => file.startsWith(only) || `${file}:${lineNumber}` === only)
+  const isMeant = ({ file, lineNumber }: Mutant): boolean =>
+    values.only.some(only => file.startsWith(only) || `${file}:${lineNumber}` === only)
   const journal = openJournal()
   const alive = new Set(values.survivors ? journal.survivors() : [])
   const listed = readListed()
-  const isChosen = (mutant: Mutant): boolean => (!values.survivors || alive.has(mutant.id)) && (!values.listed || isListed(mutant, listed))
-  const chosen = [...programs.values()].flatMap(findMutants).filter(mutant => isMeant(mutant) && isChanged(mutant) && isChosen(mutant))
-  const mutants = sample(chosen, Number(values.seed), values.sample === undefined ? chosen.length : Number(values.sample))
+  const isChosen = (mutant: Mutant): boolean =>
+    (!values.survivors || alive.has(mutant.id)) && (!values.listed || isListed(mutant, listed))
+  const chosen = [...programs.values()].flatMap(findMutants).filter(mutant =>
+    isMeant(mutant) && isChanged(mutant) && isChosen(mutant)
+  )
+  const mutants = sample(
+    chosen,
+    Number(values.seed),
+    values.sample === undefined ? chosen.length : Number(values.sample)
+  )
   console.error(`${mutants.length} of ${chosen.length} mutants`)
   if (values.list) {
-    for (const { file, lineNumber, operator, original, text } of mutants) console.log(`${file}:${lineNumber} ${operator}: ${original} -> ${text}`)
+    for (const { file, lineNumber, operator, original, text } of mutants) {
+      console.log(`${file}:${lineNumber} ${operator}: ${original} -> ${text}`)
+    }
     return true
   }
   if (mutants.length === 0) return true
-  const judged = await judgeAll(mutants, { programs, reaches: await reachOfTests(programs), journal, listed: values.listed ? [] : listed })
+  const judged = await judgeAll(mutants, {
+    programs,
+    reaches: await reachOfTests(programs),
+    journal,
+    listed: values.listed ? [] : listed
+  })
   if (values.listed) return reportListed(judged)
   const { text, isEnough } = report(judged, listed)
   console.log(text)
@@ -73,8 +95,13 @@ async function main (): Promise<boolean> {
 /** A listed mutant that a test kills has no excuse. */
 function reportListed (judged: readonly Judged[]): boolean {
   const dead = judged.filter(({ verdict }) => isDead(verdict))
-  console.log(`${judged.length} listed mutants tried, ${judged.reduce((sum, { verdict }) => sum + verdict.runs, 0)} files of tests run, ${dead.length} killed`)
-  for (const { mutant: { file, lineNumber, operator, original, text }, verdict: { failure } } of dead) console.log(`${file}:${lineNumber} ${operator}: ${original} -> ${text}, by ${failure}`)
+  console.log(
+    `${judged.length} listed mutants tried, ${judged.reduce((sum, { verdict }) => sum + verdict.runs, 0)} files ` +
+      `of tests run, ${dead.length} killed`
+  )
+  for (const { mutant: { file, lineNumber, operator, original, text }, verdict: { failure } } of dead) {
+    console.log(`${file}:${lineNumber} ${operator}: ${original} -> ${text}, by ${failure}`)
+  }
   return dead.length === 0
 }
 
@@ -87,7 +114,9 @@ async function reachOfTests (programs: ReadonlyMap<string, Program>): Promise<Re
     reaches.push(reach)
     progress(`tests looked at: ${reaches.length} of ${files.length}`)
   })
-  for (const { file, broken } of reaches) if (broken) console.error(`${file} fails without any change, and is left out: ${broken}`)
+  for (const { file, broken } of reaches) {
+    if (broken) console.error(`${file} fails without any change, and is left out: ${broken}`)
+  }
   return reaches
 }
 
@@ -98,7 +127,10 @@ interface Material {
   readonly listed: readonly Listed[]
 }
 
-async function judgeAll (mutants: readonly Mutant[], { programs, reaches, journal, listed }: Material): Promise<Judged[]> {
+async function judgeAll (
+  mutants: readonly Mutant[],
+  { programs, reaches, journal, listed }: Material
+): Promise<Judged[]> {
   const court = openCourt({ past: journal.all, budgetMs: Number(values.budget) * 1000, clock })
   const judged: Judged[] = []
   const began = clock()
@@ -106,8 +138,12 @@ async function judgeAll (mutants: readonly Mutant[], { programs, reaches, journa
   let alive = 0
   await inParallel(mutants, async mutant => {
     const program = programs.get(mutant.file)!
-    const candidates = reaches.map(reach => findCandidate(reach, mutant, program)).filter((found): found is Candidate => found !== undefined)
-    const known = isListed(mutant, listed) ? notTried(mutant) : journal.find(mutant.id, program.hash, testsOf(candidates))
+    const candidates = reaches.map(reach => findCandidate(reach, mutant, program)).filter((found): found is Candidate =>
+      found !== undefined
+    )
+    const known = isListed(mutant, listed)
+      ? notTried(mutant)
+      : journal.find(mutant.id, program.hash, testsOf(candidates))
     const verdict = known ?? await court.judge(mutant, program, candidates)
     if (!known) {
       journal.write(verdict)
@@ -145,7 +181,7 @@ function changedLines (): (mutant: Mutant) => boolean {
     const [, path] = /^\+\+\+ b\/(.*)$/.exec(line) ?? []
     if (path) lines.set(file = path, new Set())
     const [, start, count = '1'] = /^@@ \S+ \+(\d+)(?:,(\d+))?/.exec(line) ?? []
-    if (start) for (let n = 0; n < Number(count); n++) lines.get(file)?.add(Number(start) + n)
+    if (start) { for (let n = 0; n < Number(count); n++) lines.get(file)?.add(Number(start) + n) }
   }
   return mutant => lines.get(mutant.file)?.has(mutant.lineNumber) ?? false
 }

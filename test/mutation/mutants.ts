@@ -47,7 +47,12 @@ export function findMutants ({ file, source }: Program): Mutant[] {
     const key = [file, named.within, line, named.original, shorten(change.text)].join('\n')
     const nth = (seen.get(key) ?? 0) + 1
     seen.set(key, nth)
-    return { ...change, ...named, lineNumber: source.slice(0, change.start).split('\n').length, id: hashOf(`${key}\n${nth}`) }
+    return {
+      ...change,
+      ...named,
+      lineNumber: source.slice(0, change.start).split('\n').length,
+      id: hashOf(`${key}\n${nth}`)
+    }
   })
 }
 

@@ -23,7 +23,11 @@ export function createOdds (past: readonly Verdict[]): Odds {
     const { kills, runs } = counts.get(`${source} ${file}`) ?? { kills: 0, runs: 0 }
     const [folder, name] = source.replace('.ts', '').split('/').slice(-2)
     // A test beside the source by its name is likelier to see.
-    const near = file.includes(`/${name}.`) || file.includes(`/${name}s.`) ? 20 : file.includes(`/${folder}/`) || file.includes(`/${folder}.`) ? 2 : 0.3
+    const near = file.includes(`/${name}.`) || file.includes(`/${name}s.`)
+      ? 20
+      : file.includes(`/${folder}/`) || file.includes(`/${folder}.`)
+        ? 2
+        : 0.3
     return (ms + 300) * (runs + 2) / (kills + near + shared)
   }
 
@@ -41,7 +45,9 @@ export function createOdds (past: readonly Verdict[]): Odds {
 function sharedWords (line: string, candidates: readonly Candidate[]): number[] {
   const texts = candidates.map(({ file }) => readText(file))
   const found = [...new Set(line.match(/\w{5,}/g))].map(word => texts.map(text => text.includes(word)))
-  return texts.map((_, index) => found.reduce((sum, has) => sum + (has[index] ? 20 / has.filter(Boolean).length : 0), 0))
+  return texts.map((_, index) =>
+    found.reduce((sum, has) => sum + (has[index] ? 20 / has.filter(Boolean).length : 0), 0)
+  )
 }
 
 const textOf = new Map<string, string>()

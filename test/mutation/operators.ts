@@ -37,20 +37,45 @@ const OPERATORS = new Map<ts.SyntaxKind, readonly [operator: string, near: strin
 ])
 
 /** Methods that differ from each other in one thing that tests should see. */
-const METHODS: ReadonlyMap<string, string> = new Map([['some', 'every'], ['every', 'some'], ['startsWith', 'endsWith'], ['endsWith', 'startsWith'], ['min', 'max'], ['max', 'min']])
+const METHODS: ReadonlyMap<string, string> = new Map([
+  ['some', 'every'],
+  ['every', 'some'],
+  ['startsWith', 'endsWith'],
+  ['endsWith', 'startsWith'],
+  ['min', 'max'],
+  ['max', 'min']
+])
 
 /** Methods that may be left out: what they are called on takes their place. */
-const OPTIONAL_METHODS: ReadonlySet<string> = new Set(['toLowerCase', 'toUpperCase', 'trim', 'filter', 'slice', 'sort', 'toSorted', 'reverse', 'concat', 'unref', 'catch'])
+const OPTIONAL_METHODS: ReadonlySet<string> = new Set([
+  'toLowerCase',
+  'toUpperCase',
+  'trim',
+  'filter',
+  'slice',
+  'sort',
+  'toSorted',
+  'reverse',
+  'concat',
+  'unref',
+  'catch'
+])
 
 type Look = (node: ts.Node, change: (operator: string, of: ts.Node, text: string) => void) => void
 
-/** Conditions are always true and always false. A loop that never ends shows nothing, so loops are only never entered. */
+/**
+ * Conditions are always true and always false. A loop that never ends shows nothing, so loops are only never entered.
+ */
 const conditional: Look = (node, change) => {
-  if (ts.isIfStatement(node)) for (const text of ['true', 'false']) change('conditional', node.expression, text)
-  if (ts.isConditionalExpression(node)) for (const text of ['true', 'false']) change('conditional', node.condition, text)
+  if (ts.isIfStatement(node)) { for (const text of ['true', 'false']) change('conditional', node.expression, text) }
+  if (ts.isConditionalExpression(node)) {
+    for (const text of ['true', 'false']) change('conditional', node.condition, text)
+  }
   if (ts.isWhileStatement(node)) change('conditional', node.expression, 'false')
   if (ts.isForStatement(node) && node.condition) change('conditional', node.condition, 'false')
-  if (ts.isPrefixUnaryExpression(node) && node.operator === K.ExclamationToken && !isCondition(node)) change('negation', node, textOf(node.operand))
+  if (ts.isPrefixUnaryExpression(node) && node.operator === K.ExclamationToken && !isCondition(node)) {
+    change('negation', node, textOf(node.operand))
+  }
 }
 
 const binary: Look = (node, change) => {
@@ -61,8 +86,10 @@ const binary: Look = (node, change) => {
   if (operator && near && !(operator === 'equality' && isCondition(node))) change(operator, operatorToken, near)
   if (operator && opposite && !isCondition(node)) change(operator, operatorToken, opposite)
   const neutral = { [K.AmpersandAmpersandToken]: 'true', [K.BarBarToken]: 'false' }[operatorToken.kind as number]
-  if (neutral) for (const side of [left, right]) if (!isSameKind(side, node)) change('operand', side, neutral)
-  if (operatorToken.kind === K.QuestionQuestionToken) for (const side of [left, right]) change('nullish', node, textOf(side))
+  if (neutral) { for (const side of [left, right]) if (!isSameKind(side, node)) change('operand', side, neutral) }
+  if (operatorToken.kind === K.QuestionQuestionToken) {
+    for (const side of [left, right]) change('nullish', node, textOf(side))
+  }
 }
 
 const literal: Look = (node, change) => {
@@ -73,12 +100,21 @@ const literal: Look = (node, change) => {
   if (ts.isArrayLiteralExpression(node) && node.elements.length > 0 && !isTarget(node)) change('array', node, '[]')
   if (ts.isObjectLiteralExpression(node) && node.properties.length > 0 && !isTarget(node)) change('object', node, '{}')
   // Of other values nothing else would be changed.
-  if (ts.isPropertyAssignment(node) && (ts.isIdentifier(node.initializer) || ts.isPropertyAccessExpression(node.initializer) || ts.isNumericLiteral(node.initializer)) && !isTarget(node.parent)) {
+  if (
+    ts.isPropertyAssignment(node) &&
+    (ts.isIdentifier(node.initializer) || ts.isPropertyAccessExpression(node.initializer) ||
+      ts.isNumericLiteral(node.initializer)) &&
+    !isTarget(node.parent)
+  ) {
     if (textOf(node.initializer) !== 'undefined') change('member', node.initializer, 'undefined')
   }
-  if (ts.isNumericLiteral(node) && !(ts.isPropertyAssignment(node.parent) && node.parent.name === node)) change('number', node, String(Number(node.text) + 1))
+  if (ts.isNumericLiteral(node) && !(ts.isPropertyAssignment(node.parent) && node.parent.name === node)) {
+    change('number', node, String(Number(node.text) + 1))
+  }
   // The others are changed in place. An object of one property is changed as a whole.
-  if (ts.isShorthandPropertyAssignment(node) && node.parent.properties.length > 1 && !isTarget(node.parent)) change('property', node, `${node.name.text}: undefined`)
+  if (ts.isShorthandPropertyAssignment(node) && node.parent.properties.length > 1 && !isTarget(node.parent)) {
+    change('property', node, `${node.name.text}: undefined`)
+  }
   if (ts.isRegularExpressionLiteral(node)) {
     const text = textOf(node)
     if (text.startsWith('/^')) change('regex', node, '/' + text.slice(2))
@@ -94,7 +130,10 @@ const statement: Look = (node, change) => {
 }
 
 const call: Look = (node, change) => {
-  if ((ts.isPropertyAccessExpression(node) || ts.isElementAccessExpression(node) || ts.isCallExpression(node)) && node.questionDotToken) {
+  if (
+    (ts.isPropertyAccessExpression(node) || ts.isElementAccessExpression(node) || ts.isCallExpression(node)) &&
+    node.questionDotToken
+  ) {
     change('chaining', node.questionDotToken, ts.isPropertyAccessExpression(node) ? '.' : '')
   }
   if (ts.isCallExpression(node) && ts.isPropertyAccessExpression(node.expression)) {
@@ -108,7 +147,10 @@ const call: Look = (node, change) => {
   }
 }
 
-/** All changes to one file, in the order of their places. `source` is JavaScript, or what is left of TypeScript without its types. */
+/**
+ * All changes to one file, in the order of their places. `source` is JavaScript, or what is left of TypeScript without
+ * its types.
+ */
 export function findChanges (source: string): Change[] {
   const file = ts.createSourceFile('file.js', source, ts.ScriptTarget.Latest, true, ts.ScriptKind.JS)
   const changes: Change[] = []
@@ -127,7 +169,9 @@ export function findChanges (source: string): Change[] {
   return changes.sort((a, b) => a.start - b.start || a.end - b.end)
 }
 
-/** Where a place is: the names of the functions around it as `outer.inner`, and whether it runs when the file is loaded. */
+/**
+ * Where a place is: the names of the functions around it as `outer.inner`, and whether it runs when the file is loaded.
+ */
 export function placesIn (source: string): (place: number) => { within: string, isTop: boolean } {
   const file = ts.createSourceFile('file.js', source, ts.ScriptTarget.Latest, true, ts.ScriptKind.JS)
   const around: { name: string | undefined, isFunction: boolean, start: number, end: number }[] = []
@@ -139,7 +183,10 @@ export function placesIn (source: string): (place: number) => { within: string, 
   visit(file)
   return place => {
     const found = around.filter(({ start, end }) => start <= place && place < end)
-    return { within: found.flatMap(({ name }) => name ?? []).join('.'), isTop: !found.some(({ isFunction }) => isFunction) }
+    return {
+      within: found.flatMap(({ name }) => name ?? []).join('.'),
+      isTop: !found.some(({ isFunction }) => isFunction)
+    }
   }
 }
 
@@ -147,7 +194,8 @@ function nameOf (node: ts.Node): string | undefined {
   if (ts.isConstructorDeclaration(node)) return 'constructor'
   if (!ts.isFunctionLike(node) && !ts.isClassLike(node)) return undefined
   const { parent } = node
-  const name = node.name ?? (ts.isVariableDeclaration(parent) || ts.isPropertyAssignment(parent) ? parent.name : undefined)
+  const name = node.name ??
+    (ts.isVariableDeclaration(parent) || ts.isPropertyAssignment(parent) ? parent.name : undefined)
   return name && (ts.isIdentifier(name) || ts.isPrivateIdentifier(name)) ? name.text : undefined
 }
 
@@ -161,7 +209,8 @@ function isSameKind (side: ts.Node, node: ts.BinaryExpression): boolean {
 
 function isCondition (node: ts.Node): boolean {
   const { parent } = node
-  return (ts.isIfStatement(parent) && parent.expression === node) || (ts.isConditionalExpression(parent) && parent.condition === node)
+  return (ts.isIfStatement(parent) && parent.expression === node) ||
+    (ts.isConditionalExpression(parent) && parent.condition === node)
 }
 
 /** A `return` without a value at the end of a function, which returns undefined there all the same. */
@@ -171,7 +220,10 @@ function isEnd (node: ts.ReturnStatement): boolean {
   return !hasValue && isLast(node)
 }
 
-/** Whether the function ends after a statement, also one inside of a condition or a `try`. A `return` in `finally` undoes another one. */
+/**
+ * Whether the function ends after a statement, also one inside of a condition or a `try`. A `return` in `finally`
+ * undoes another one.
+ */
 function isLast (node: ts.Statement): boolean {
   const { parent } = node
   if (ts.isIfStatement(parent)) return isLast(parent)
@@ -194,6 +246,7 @@ function isName (node: ts.StringLiteral): boolean {
 function isTarget (node: ts.Node): boolean {
   let inner = node
   while (ts.isArrayLiteralExpression(inner.parent) || ts.isSpreadElement(inner.parent)) inner = inner.parent
-  return (ts.isBinaryExpression(inner.parent) && inner.parent.left === inner && inner.parent.operatorToken.kind === K.EqualsToken) ||
+  return (ts.isBinaryExpression(inner.parent) && inner.parent.left === inner &&
+    inner.parent.operatorToken.kind === K.EqualsToken) ||
     (ts.isForOfStatement(inner.parent) && inner.parent.initializer === inner)
 }

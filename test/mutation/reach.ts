@@ -8,7 +8,9 @@ import type { Mutant, Program } from './mutants.ts'
 import { runTestFile } from './trial.ts'
 
 const HOOK = pathToFileURL(resolve('test/mutation/hooks/reach.js')).href
-/** The right operand of these runs only sometimes. A change of the operator makes a difference even if it does not run. */
+/**
+ * The right operand of these runs only sometimes. A change of the operator makes a difference even if it does not run.
+ */
 const SHORT_CIRCUITS: ReadonlySet<string> = new Set(['&&', '||', '??=', '?.'])
 /** What runs while a file of tests loads, or in a process that a test starts: it belongs to all of its tests. */
 const NO_TEST = ''
@@ -44,11 +46,17 @@ export interface Candidate {
 }
 
 /** What is known about a file of tests, measured if it is not known or if the file has changed. */
-export async function readReach (file: string, programHash: (file: string) => string | undefined, clock: () => number, isFresh: boolean): Promise<Reach> {
+export async function readReach (
+  file: string,
+  programHash: (file: string) => string | undefined,
+  clock: () => number,
+  isFresh: boolean
+): Promise<Reach> {
   const hash = hashOf(readFileSync(file, 'utf8'))
   const path = join(CACHE, 'reach', `${file.replaceAll('/', '+')}.json`)
   const known = readJson(path) as Reach | undefined
-  const isStale = known && isFresh && Object.entries(known.programs).some(([source, then]) => programHash(source) !== then)
+  const isStale = known && isFresh &&
+    Object.entries(known.programs).some(([source, then]) => programHash(source) !== then)
   if (known?.hash === hash && !isStale && !known.broken) return known
   const reach = await measure(file, hash, programHash, clock)
   mkdirSync(join(CACHE, 'reach'), { recursive: true })
@@ -57,10 +65,20 @@ export async function readReach (file: string, programHash: (file: string) => st
 }
 
 /** Runs a file of tests once, and notes what each of its tests runs. */
-export async function measure (file: string, hash: string, programHash: (file: string) => string | undefined, clock: () => number): Promise<Reach> {
+export async function measure (
+  file: string,
+  hash: string,
+  programHash: (file: string) => string | undefined,
+  clock: () => number
+): Promise<Reach> {
   const folder = mkdtempSync(join(tmpdir(), 'reach-'))
   try {
-    const { end, failure } = await runTestFile(file, { hook: HOOK, env: { REACH_INTO: folder, REACH_TEST: resolve(file) }, timeoutMs: 600_000, clock })
+    const { end, failure } = await runTestFile(file, {
+      hook: HOOK,
+      env: { REACH_INTO: folder, REACH_TEST: resolve(file) },
+      timeoutMs: 600_000,
+      clock
+    })
     const reached: Reached = {}
     const ms: Record<string, number> = {}
     for (const name of readdirSync(folder)) {
@@ -81,7 +99,11 @@ export async function measure (file: string, hash: string, programHash: (file: s
 }
 
 /** The tests of a file that run the place of a mutant, or undefined if none does. */
-export function findCandidate ({ file, hash, programs, ms, reached, broken }: Reach, mutant: Mutant, program: Program): Candidate | undefined {
+export function findCandidate (
+  { file, hash, programs, ms, reached, broken }: Reach,
+  mutant: Mutant,
+  program: Program
+): Candidate | undefined {
   if (broken || programs[mutant.file] === undefined) return undefined
   // If the source has changed since, its places have moved: a test that ran anything of it may run this.
   const isSame = programs[mutant.file] === program.hash
@@ -91,11 +113,13 @@ export function findCandidate ({ file, hash, programs, ms, reached, broken }: Re
     return spans && (!isSame || spans.some(([start, end]) => start <= place && place < end))
   })
   if (names.length === 0) return undefined
-  // What runs while a file loads, perhaps in the first test of many, matters most likely to the tests that run something of it later.
+  // What runs while a file loads, perhaps in the first test of many, matters most likely to the tests that run
+  // something of it later.
   const users = Object.keys(reached).filter(test => test !== NO_TEST && reached[test]?.[mutant.file])
   const tests = mutant.isTop || names.includes(NO_TEST) ? users : names
   // Or to tests that only use its values: a short file is run as a whole.
-  const isWhole = tests.length === 0 || (mutant.isTop && Object.values(ms).reduce((sum, time) => sum + time, 0) <= SHORT_MS)
+  const isWhole = tests.length === 0 ||
+    (mutant.isTop && Object.values(ms).reduce((sum, time) => sum + time, 0) <= SHORT_MS)
   const total = [NO_TEST, ...isWhole ? Object.keys(reached) : tests].reduce((sum, name) => sum + (ms[name] ?? 0), 0)
   return { file, hash, only: isWhole ? undefined : tests, ms: total, msOf: ms }
 }

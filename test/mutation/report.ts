@@ -23,15 +23,19 @@ export interface Judged {
 }
 
 /** What must be killed, in percent of those that are not listed. */
-const TARGETS = new Map(['guard', 'token', 'dpop', 'jose', 'replay', 'url', 'provider', 'gate'].map(topic => [`lib/${topic}`, 95]))
+const TARGETS = new Map(
+  ['guard', 'token', 'dpop', 'jose', 'replay', 'url', 'provider', 'gate'].map(topic => [`lib/${topic}`, 95])
+)
 
 export function readListed (path = 'test/mutation/survivors.json'): Listed[] {
   return JSON.parse(readFileSync(path, 'utf8'))
 }
 
 export function isListed (mutant: Mutant, listed: readonly Listed[]): boolean {
-  return listed.some(({ file, within, line, original, replacement }) => file === mutant.file && within === mutant.within &&
-    line === mutant.line && original === mutant.original && replacement === shorten(mutant.text))
+  return listed.some(({ file, within, line, original, replacement }) =>
+    file === mutant.file && within === mutant.within &&
+    line === mutant.line && original === mutant.original && replacement === shorten(mutant.text)
+  )
 }
 
 /** `lib/guard`, `plugins`. */
@@ -43,16 +47,26 @@ export function folderOf (file: string): string {
 /** A table by folder and the survivors that are not listed; `isEnough` when each folder has its target. */
 export function report (judged: readonly Judged[], listed: readonly Listed[]): { text: string, isEnough: boolean } {
   const folders = [...new Set(judged.map(({ mutant }) => folderOf(mutant.file)))].sort()
-  const rows = folders.map(folder => count(folder, judged.filter(({ mutant }) => folderOf(mutant.file) === folder), listed))
+  const rows = folders.map(folder =>
+    count(folder, judged.filter(({ mutant }) => folderOf(mutant.file) === folder), listed)
+  )
   const total = count('all', judged, listed)
   const survivors = judged.filter(({ mutant, verdict }) => !isDead(verdict) && !isListed(mutant, listed))
-    .sort((a, b) => a.mutant.file < b.mutant.file ? -1 : a.mutant.file > b.mutant.file ? 1 : a.mutant.start - b.mutant.start)
+    .sort((a, b) =>
+      a.mutant.file < b.mutant.file ? -1 : a.mutant.file > b.mutant.file ? 1 : a.mutant.start - b.mutant.start
+    )
   const text = [
     '| folder | mutants | killed | listed | survivors | killed of those not listed |',
     '| --- | --- | --- | --- | --- | --- |',
-    ...[...rows, total].map(row => `| ${row.folder} | ${row.mutants} | ${row.killed} | ${row.listed} | ${row.survivors} | ${row.percent.toFixed(1)} % |`),
+    ...[...rows, total].map(row =>
+      `| ${row.folder} | ${row.mutants} | ${row.killed} | ${row.listed} | ${row.survivors} | ` +
+      `${row.percent.toFixed(1)} % |`
+    ),
     '',
-    ...survivors.map(({ mutant, verdict }) => `${mutant.file}:${mutant.lineNumber} (${mutant.within}) ${verdict.end}\n    ${mutant.line}\n    ${mutant.operator}: ${mutant.original} -> ${shorten(mutant.text)}`)
+    ...survivors.map(({ mutant, verdict }) =>
+      `${mutant.file}:${mutant.lineNumber} (${mutant.within}) ${verdict.end}\n    ${mutant.line}\n ` +
+      `   ${mutant.operator}: ${mutant.original} -> ${shorten(mutant.text)}`
+    )
   ].join('\n')
   return { text, isEnough: rows.every(({ folder, percent }) => percent >= (TARGETS.get(folder) ?? 90)) }
 }
@@ -61,5 +75,12 @@ function count (folder: string, judged: readonly Judged[], listed: readonly List
   const killed = judged.filter(({ verdict }) => isDead(verdict)).length
   const known = judged.filter(({ mutant, verdict }) => !isDead(verdict) && isListed(mutant, listed)).length
   const rest = judged.length - known
-  return { folder, mutants: judged.length, killed, listed: known, survivors: rest - killed, percent: rest === 0 ? 100 : killed / rest * 100 }
+  return {
+    folder,
+    mutants: judged.length,
+    killed,
+    listed: known,
+    survivors: rest - killed,
+    percent: rest === 0 ? 100 : killed / rest * 100
+  }
 }

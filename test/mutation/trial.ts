@@ -30,12 +30,21 @@ export interface Start {
 }
 
 /** Runs one test file in a process of its own, and ends it and its children at the first failure. */
-export function runTestFile (file: string, { hook = SWAP, env = {}, only, timeoutMs, clock }: Start & { hook?: string, env?: Record<string, string> }): Promise<Run> {
+export function runTestFile (
+  file: string,
+  { hook = SWAP, env = {}, only, timeoutMs, clock }: Start & { hook?: string, env?: Record<string, string> }
+): Promise<Run> {
   const began = clock()
   const child = spawn(process.execPath, ['--import', './cli/strip-types.js', file], {
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, ...TAP_ENV, NODE_OPTIONS: `--import=${hook}`, ...only && { TAP_GREP: `/${patternOf(only)}/` }, ...env }
+    env: {
+      ...process.env,
+      ...TAP_ENV,
+      NODE_OPTIONS: `--import=${hook}`,
+      ...only && { TAP_GREP: `/${patternOf(only)}/` },
+      ...env
+    }
   })
   return new Promise(resolve => {
     const watch = watchOutput(child, () => finish('failed'))
@@ -50,7 +59,10 @@ export function runTestFile (file: string, { hook = SWAP, env = {}, only, timeou
 }
 
 /** Reads what tests report. `found` is the first failure since the last `clear`. */
-export function watchOutput (child: ChildProcess, onFailure: () => void): { found (): Pick<Run, 'failure' | 'inTest'>, clear (): void } {
+export function watchOutput (
+  child: ChildProcess,
+  onFailure: () => void
+): { found (): Pick<Run, 'failure' | 'inTest'>, clear (): void } {
   let rest = ''
   let errors = ''
   let failure: string | undefined
@@ -65,7 +77,9 @@ export function watchOutput (child: ChildProcess, onFailure: () => void): { foun
       if (failure !== undefined) onFailure()
     }
   })
-  child.stderr!.setEncoding('utf8').on('data', (text: string) => { errors = (errors + text).slice(-2000) })
+  child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+    errors = (errors + text).slice(-2000)
+  })
   return {
     found: () => ({ failure: failure ?? /^\w*Error.*$/m.exec(errors)?.[0], inTest }),
     clear () {

@@ -28,13 +28,17 @@ export interface WarmProcess {
 }
 
 /**
- * Opens a process that loads packages once, and sources anew for each run: to load the packages and to warm them up takes most of
- * the time of a process that runs one file.
+ * Opens a process that loads packages once, and sources anew for each run: to load the packages and to warm them up
+ * takes most of the time of a process that runs one file.
  * @param folder for the texts of mutants, which the process reads there
  */
 export function openWarmProcess (folder: string): WarmProcess {
   const texts = mkdtempSync(join(folder, 'warm-'))
-  const child = fork('test/mutation/hooks/warm.js', [texts], { detached: true, stdio: ['ignore', 'pipe', 'pipe', 'ipc'], env: { ...process.env, ...TAP_ENV, NODE_OPTIONS: '' } })
+  const child = fork('test/mutation/hooks/warm.js', [texts], {
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    env: { ...process.env, ...TAP_ENV, NODE_OPTIONS: '' }
+  })
   let runs = 0
   let bytes = 0
   let isDirty = false
@@ -43,7 +47,9 @@ export function openWarmProcess (folder: string): WarmProcess {
   let onMessage = (_message: { number: number, passed?: boolean, bytes?: number }): void => {}
   let onExit = (): void => {}
   const ready = new Promise<void>(resolve => {
-    onMessage = ({ number }) => { if (number === 0) resolve() }
+    onMessage = ({ number }) => {
+      if (number === 0) resolve()
+    }
     onExit = resolve
   })
   const watch = watchOutput(child, () => onFailure())
@@ -58,8 +64,12 @@ export function openWarmProcess (folder: string): WarmProcess {
   }
 
   return {
-    get isDirty () { return isDirty },
-    get isUsable () { return !isOver && runs < MAX_RUNS && bytes < MAX_BYTES },
+    get isDirty () {
+      return isDirty
+    },
+    get isUsable () {
+      return !isOver && runs < MAX_RUNS && bytes < MAX_BYTES
+    },
     async run (file, { swap, only, timeoutMs, clock }) {
       await ready
       const number = ++runs
@@ -82,7 +92,9 @@ export function openWarmProcess (folder: string): WarmProcess {
         }
         const timer = setTimeout(giveUp, timeoutMs, 'timeout')
         let leave: NodeJS.Timeout | undefined
-        onFailure = () => { leave = setTimeout(giveUp, LEAVE_MS, 'failed') }
+        onFailure = () => {
+          leave = setTimeout(giveUp, LEAVE_MS, 'failed')
+        }
         onExit = () => finish('failed')
         onMessage = message => {
           // tap sends messages of its own.

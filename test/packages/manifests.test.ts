@@ -17,7 +17,10 @@ interface Manifest {
   readonly peerDependenciesMeta: Readonly<Record<string, { readonly optional: boolean }>>
 }
 
-const { PAGES, namePublished } = await import('../../packages/name-published.js' as string) as { PAGES: readonly string[], namePublished: (text: string) => string }
+const { PAGES, namePublished } = await import('../../packages/name-published.js' as string) as {
+  PAGES: readonly string[],
+  namePublished: (text: string) => string
+}
 
 const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
 const manifestOf = (folder: string): Manifest => JSON.parse(textOf(join(folder, 'package.json'))) as Manifest
@@ -26,36 +29,64 @@ t.test('The packages require the versions that the repository is tested with.', 
   const own = manifestOf('.')
   const tested = { ...own.dependencies, ...own.devDependencies, ...own.peerDependencies }
   for (const folder of ['packages/holdfast', 'packages/holdfast-cli']) {
-    const { version, license, engines, scripts, dependencies, peerDependencies, peerDependenciesMeta } = manifestOf(folder)
-    t.strictSame({ version, license, engines }, { version: own.version, license: own.license, engines: own.engines }, folder)
+    const { version, license, engines, scripts, dependencies, peerDependencies, peerDependenciesMeta } = manifestOf(
+      folder
+    )
+    t.strictSame(
+      { version, license, engines },
+      { version: own.version, license: own.license, engines: own.engines },
+      folder
+    )
     for (const [name, range] of Object.entries(dependencies)) t.equal(range, tested[name], `${folder}: ${name}`)
     for (const [name, range] of Object.entries(peerDependencies)) {
       t.ok(name in tested, `${folder}: ${name}`)
       // npm holds an app to the ranges of optional peers too, even if nothing in the app needs them.
-      if (folder === 'packages/holdfast') t.equal(range, name === 'fastify' ? '^5.0.0 || ^6.0.0-alpha.4' : '*', `${folder}: ${name} does not conflict with the version of an app`)
-      else t.equal(range, tested[name], `${folder}: ${name}`)
+      if (folder === 'packages/holdfast') {
+        t.equal(
+          range,
+          name === 'fastify' ? '^5.0.0 || ^6.0.0-alpha.4' : '*',
+          `${folder}: ${name} does not conflict with the version of an app`
+        )
+      } else t.equal(range, tested[name], `${folder}: ${name}`)
     }
     t.strictSame(Object.keys(scripts), ['prepack'], `${folder}: nothing runs when it is installed`)
-    t.strictSame(Object.keys(peerDependencies).filter(name => !peerDependenciesMeta[name]?.optional), folder.endsWith('cli') ? [] : ['fastify'])
+    t.strictSame(
+      Object.keys(peerDependencies).filter(name => !peerDependenciesMeta[name]?.optional),
+      folder.endsWith('cli') ? [] : ['fastify']
+    )
   }
   const { dependencies } = manifestOf('packages/holdfast-cli')
-  t.strictSame(Object.keys(own.dependencies).filter(name => !(name in dependencies)), [], 'the command brings all that the service needs')
+  t.strictSame(
+    Object.keys(own.dependencies).filter(name => !(name in dependencies)),
+    [],
+    'the command brings all that the service needs'
+  )
   const guard = manifestOf('packages/holdfast')
-  t.strictSame(Object.keys(own.dependencies).filter(name => !(name in guard.dependencies) && !(name in guard.peerDependencies)), ['fastify-cli', 'get-jwks', 'yaml'], 'the plugin knows all but what reads files, starts processes, and node:crypto does for it')
+  t.strictSame(
+    Object.keys(own.dependencies).filter(name => !(name in guard.dependencies) && !(name in guard.peerDependencies)),
+    ['fastify-cli', 'get-jwks', 'yaml'],
+    'the plugin knows all but what reads files, starts processes, and node:crypto does for it'
+  )
   t.ok(Object.keys(guard.dependencies).length <= 7, 'fastify itself needs four of these')
   t.end()
 })
 
 t.test('The links of the npm pages lead somewhere: they are absolute, and those to the repository name a file of it.', t => {
   for (const folder of ['packages/holdfast', 'packages/holdfast-cli']) {
-    const { repository } = JSON.parse(textOf(join(folder, 'package.json'))) as { repository: { url: string, directory: string } }
+    const { repository } = JSON.parse(textOf(join(folder, 'package.json'))) as {
+      repository: { url: string, directory: string }
+    }
     t.equal(repository.directory, folder)
     const home = `${repository.url.replace(/^git\+/, '').replace(/\.git$/, '')}/blob/main/`
     const page = textOf(join(folder, 'README.md'))
     const links = [...page.matchAll(/\]\(([^)]+)\)/g)].map(([, link]) => link!)
     t.strictSame(links.filter(link => !link.startsWith('https://')), [], folder)
     const ofRepository = links.filter(link => link.startsWith('https://github.com/'))
-    t.strictSame(ofRepository.filter(link => !link.startsWith(home) || !existsSync(join(root, link.slice(home.length)))), [], folder)
+    t.strictSame(
+      ofRepository.filter(link => !link.startsWith(home) || !existsSync(join(root, link.slice(home.length)))),
+      [],
+      folder
+    )
     if (folder === 'packages/holdfast') t.strictSame(ofRepository, [`${home}docs/guide/plugin.md`])
   }
   t.end()
@@ -63,32 +94,54 @@ t.test('The links of the npm pages lead somewhere: they are absolute, and those 
 
 t.test('The files of the forge are valid, and start existing scripts.', t => {
   const { scripts } = manifestOf('.')
-  for (const file of readdirSync(join(root, '.github'), { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.yml'))) {
+  for (
+    const file of readdirSync(join(root, '.github'), { recursive: true, encoding: 'utf8' }).filter(name =>
+      name.endsWith('.yml')
+    )
+  ) {
     t.doesNotThrow(() => parse(textOf(join('.github', file)), { strict: true }), file)
     const named = [...textOf(join('.github', file)).matchAll(/npm run ([\w:]+)/g)].map(([, name]) => name!)
     t.strictSame(named.filter(name => !(name in scripts)), [], file)
   }
-  const ci = parse(textOf('.github/workflows/ci.yml')) as { jobs: { test: { strategy: { matrix: { node: Array<string | number> } } } } }
+  const ci = parse(textOf('.github/workflows/ci.yml')) as {
+    jobs: { test: { strategy: { matrix: { node: Array<string | number> } } } }
+  }
   t.strictSame(ci.jobs.test.strategy.matrix.node, ['20.19', 22, 24, 26])
   t.match(textOf('.ci/run'), /^nodes=\(20 22 24 26\)$/m)
   const { updates } = parse(textOf('.github/dependabot.yml')) as { updates: Array<{ directories?: string[] }> }
   t.strictSame(updates[0]!.directories!.filter(folder => !existsSync(join(root, folder, 'package.json'))), [])
-  for (const [, folder] of textOf('.github/workflows/release.yml').matchAll(/npm publish \.\/(\S+)/g)) t.ok(existsSync(join(root, folder!, 'package.json')), folder!)
+  for (const [, folder] of textOf('.github/workflows/release.yml').matchAll(/npm publish \.\/(\S+)/g)) {
+    t.ok(existsSync(join(root, folder!, 'package.json')), folder!)
+  }
   t.end()
 })
 
 t.test('No page tells people to run a package that is not published.', t => {
   const unpublished = pages.filter(page => /-\d+\.\d+\.\d+\.tgz/.test(textOf(page)))
   const published = pages.filter(page => /\b(?:npx|npm (?:i|install)) holdfast\b/.test(textOf(page)))
-  t.ok(unpublished.length === 0 || published.length === 0, `either all pages have the tarballs, or all have the names: ${published.join(' ')}`)
-  t.strictSame(unpublished.filter(page => !PAGES.includes(page)), [], 'the release changes each page that names a tarball')
+  t.ok(
+    unpublished.length === 0 || published.length === 0,
+    `either all pages have the tarballs, or all have the names: ${published.join(' ')}`
+  )
+  t.strictSame(
+    unpublished.filter(page => !PAGES.includes(page)),
+    [],
+    'the release changes each page that names a tarball'
+  )
   const { version } = manifestOf('packages/holdfast')
-  for (const page of unpublished) for (const [name, named] of textOf(page).matchAll(/holdfast(?:-cli)?-(\d+\.\d+\.\d+)\.tgz/g)) t.equal(named, version, `${page}: ${name}`)
+  for (const page of unpublished) {
+    for (const [name, named] of textOf(page).matchAll(/holdfast(?:-cli)?-(\d+\.\d+\.\d+)\.tgz/g)) {
+      t.equal(named, version, `${page}: ${name}`)
+    }
+  }
   for (const page of PAGES) {
     const after = namePublished(textOf(page))
     t.notMatch(after, /\.tgz|npm run package/, `${page} after the release`)
     t.match(after, /npx holdfast-cli (?:start|gate)|npm i holdfast fastify$/m, page)
   }
-  t.match(textOf('.github/workflows/release.yml'), /- run: node packages\/name-published\.js\n[^]*- run: npm publish [^]*needs: publish[^]*node packages\/name-published\.js/)
+  t.match(
+    textOf('.github/workflows/release.yml'),
+    /- run: node packages\/name-published\.js\n[^]*- run: npm publish [^]*needs: publish[^]*node packages\/name-published\.js/
+  )
   t.end()
 })

@@ -29,10 +29,17 @@ import { useReadyKeys } from '../helpers/rsa-keys.ts'
 
 useReadyKeys()
 
-interface Answer { readonly statusCode: number, readonly body: string }
+interface Answer {
+  readonly statusCode: number
+  readonly body: string
+}
 
 /** An app with one guarded route, and an error handler that sends the reason. */
-async function appWith (t: Test, options: HoldfastOptions, server: FastifyServerOptions = {}): Promise<FastifyInstance> {
+async function appWith (
+  t: Test,
+  options: HoldfastOptions,
+  server: FastifyServerOptions = {}
+): Promise<FastifyInstance> {
   const app = Fastify(server)
   t.teardown(() => app.close())
   await app.register(holdfast, options)
@@ -73,7 +80,11 @@ t.test('The test issuer makes each kind of token with one call.', async t => {
   t.equal(await bearer(app, await idp.expiredToken({ scope })), '401 token_expired')
   t.equal(await bearer(app, await idp.wrongAudienceToken({ scope })), '401 token_audience')
   t.equal(await bearer(app, await idp.wrongKeyToken({ scope })), '401 token_signature')
-  t.equal(await bearer(app, await (await createTestIssuer()).token({ scope })), '401 token_signature', 'each issuer has a key of its own')
+  t.equal(
+    await bearer(app, await (await createTestIssuer()).token({ scope })),
+    '401 token_signature',
+    'each issuer has a key of its own'
+  )
 })
 
 t.test('A DPoP client of the test issuer passes once; a replay and a thief do not.', async t => {
@@ -82,13 +93,22 @@ t.test('A DPoP client of the test issuer passes once; a replay and a thief do no
   const client = await idp.dpopClient({ scope: 'read:orders', sub: 'ann' })
   t.equal(summary(await client.inject(app, '/orders?page=2')), '200 ann')
   t.equal(summary(await client.inject(app, { url: '/orders', headers: { host: 'api.example' } })), '200 ann')
-  t.equal(summary(await app.inject({ url: '/orders', headers: client.headers('GET', 'http://localhost/orders') })), '200 ann')
-  t.equal(summary(await app.inject({ url: '/orders', headers: client.headers('GET', 'http://localhost/others') })), '401 htu_mismatch')
+  t.equal(
+    summary(await app.inject({ url: '/orders', headers: client.headers('GET', 'http://localhost/orders') })),
+    '200 ann'
+  )
+  t.equal(
+    summary(await app.inject({ url: '/orders', headers: client.headers('GET', 'http://localhost/others') })),
+    '401 htu_mismatch'
+  )
   t.equal(summary(await client.replay(app, '/orders')), '401 proof_replayed')
   t.equal(summary(await client.stolen(app, '/orders')), '401 jkt_mismatch')
   t.equal(await bearer(app, client.token), '401 scheme_not_offered')
   const unknown = await (await createTestIssuer()).dpopClient()
-  await t.rejects(unknown.replay(app, '/orders'), /The first request is refused already, so there is nothing to replay: token_signature/)
+  await t.rejects(
+    unknown.replay(app, '/orders'),
+    /The first request is refused already, so there is nothing to replay: token_signature/
+  )
 })
 
 t.test('The clock of the test issuer moves its tokens, its clients and the app.', async t => {
@@ -96,7 +116,11 @@ t.test('The clock of the test issuer moves its tokens, its clients and the app.'
   const app = await appWith(t, { ...idp.options, dpop: { nonce: 'required' } })
   const client = await idp.dpopClient({ scope: 'read:orders', exp: idp.clock.now() + 7200 })
   const token = await idp.token({ scope: 'read:orders' })
-  t.equal(summary(await client.inject(app, '/orders')), '200 user-1', 'with the nonce that the app requires, and its public URL')
+  t.equal(
+    summary(await client.inject(app, '/orders')),
+    '200 user-1',
+    'with the nonce that the app requires, and its public URL'
+  )
   t.equal(await bearer(app, token), '200 user-1')
   idp.clock.advance(3600)
   t.equal(summary(await client.inject(app, '/orders')), '200 user-1')
@@ -116,7 +140,10 @@ t.test('The whole service is a plugin with the same options.', async t => {
   t.equal((await client.replay(app, '/svc/api/private-scoped')).statusCode, 401)
   t.equal(summary(await app.inject('/own')), '200 own')
   t.equal((await app.inject('/own')).headers['cache-control'], undefined, 'the routes around it do not change')
-  await t.rejects(async () => Fastify().register(service, { idp: { domian: 'x' } } as never), /did you mean idp.domain\?/)
+  await t.rejects(
+    async () => Fastify().register(service, { idp: { domian: 'x' } } as never),
+    /did you mean idp.domain\?/
+  )
 })
 
 t.test('An app with the plugin starts without the packages that only requests and the service need.', async t => {
@@ -130,16 +157,30 @@ t.test('An app with the plugin starts without the packages that only requests an
     console.log(Object.keys(createRequire(import.meta.url).cache).join('\\n'))
     await app.close()
   `
-  const { stdout } = await promisify(execFile)(process.execPath, ['--import', './cli/strip-types.js', '--input-type=module', '-e', script], { cwd: root })
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    '--import',
+    './cli/strip-types.js',
+    '--input-type=module',
+    '-e',
+    script
+  ], { cwd: root })
   for (const name of ['fastify', 'ajv']) t.ok(stdout.includes(`/node_modules/${name}/`), name)
-  for (const name of ['@fastify/env', 'env-schema', '@fastify/jwt', 'fast-jwt', 'undici', 'get-jwks', 'ioredis']) t.notOk(stdout.includes(`/node_modules/${name}/`), name)
+  for (const name of ['@fastify/env', 'env-schema', '@fastify/jwt', 'fast-jwt', 'undici', 'get-jwks', 'ioredis']) {
+    t.notOk(stdout.includes(`/node_modules/${name}/`), name)
+  }
 })
 
 t.test('Options are judged as settings are.', async t => {
   const { options } = await createTestIssuer()
-  await t.rejects(async () => appWith(t, { ...options, dpop: { nonce: 'sometimes' } } as never), /DPOP_NONCE \(dpop\.nonce\) is "sometimes"; allowed: off or required/)
+  await t.rejects(
+    async () => appWith(t, { ...options, dpop: { nonce: 'sometimes' } } as never),
+    /DPOP_NONCE \(dpop\.nonce\) is "sometimes"; allowed: off or required/
+  )
   await t.rejects(async () => appWith(t, 'idp' as never), /options: expected an object with sections such as idp/)
-  await t.rejects(async () => Fastify().register(service, ['idp'] as never), /options: expected an object with sections such as idp/)
+  await t.rejects(
+    async () => Fastify().register(service, ['idp'] as never),
+    /options: expected an object with sections such as idp/
+  )
   await t.resolves(appWith(t, { ...options, dpop: { nonce: 'off' } }))
 })
 
@@ -147,9 +188,14 @@ t.test('Two test issuers in one app share one clock, and each token passes only 
   const red = await createTestIssuer({ issuer: 'https://red.test/', publicUrl: 'https://api.example' })
   const blue = await createTestIssuer({ issuer: 'https://blue.test/', beside: red })
   const green = await createTestIssuer({ beside: blue, audience: 'https://green-api.test' })
-  t.strictSame(green.options.idp.issuers.map(({ issuer, audience, introspection }) => [issuer, audience, introspection?.for]), [
-    ['https://red.test/', 'https://api.test', 'opaque'], ['https://blue.test/', 'https://api.test', undefined], ['https://issuer-3.test/', 'https://green-api.test', undefined]
-  ])
+  t.strictSame(
+    green.options.idp.issuers.map(({ issuer, audience, introspection }) => [issuer, audience, introspection?.for]),
+    [
+      ['https://red.test/', 'https://api.test', 'opaque'],
+      ['https://blue.test/', 'https://api.test', undefined],
+      ['https://issuer-3.test/', 'https://green-api.test', undefined]
+    ]
+  )
   const app = await appWith(t, green.options)
   const ask = (token: string) => bearer(app, token, '/issuer')
   app.get('/issuer', { onRequest: app.authenticate() }, request => request.auth!.issuer)
@@ -159,14 +205,26 @@ t.test('Two test issuers in one app share one clock, and each token passes only 
   t.equal(await ask(await green.token({ aud: 'https://api.test' })), '401 token_audience')
   t.equal(await ask(await red.token({ iss: 'https://blue.test/' })), '401 token_signature', 'the key of another issuer')
   t.equal(await ask(await red.opaqueToken()), '200 https://red.test/')
-  t.equal(summary(await (await blue.dpopClient()).inject(app, '/issuer')), '200 https://blue.test/', 'the public URL is that of the app')
+  t.equal(
+    summary(await (await blue.dpopClient()).inject(app, '/issuer')),
+    '200 https://blue.test/',
+    'the public URL is that of the app'
+  )
   const token = await red.token()
   blue.clock.advance(3600)
   t.equal(red.clock.now(), blue.clock.now())
   t.equal(await ask(token), '401 token_expired')
-  await t.rejects(blue.opaqueToken(), { message: 'Of several issuers, only one can have opaque tokens: here the one that was made first' })
-  await t.rejects(createTestIssuer({ issuer: 'https://blue.test/', beside: blue }), { message: 'There is an issuer https://blue.test/ already: give the second one another name' })
-  t.equal(await bearer(await appWith(t, red.options), await blue.token()), '401 token_issuer', 'the options of the first are only for the first')
+  await t.rejects(blue.opaqueToken(), {
+    message: 'Of several issuers, only one can have opaque tokens: here the one that was made first'
+  })
+  await t.rejects(createTestIssuer({ issuer: 'https://blue.test/', beside: blue }), {
+    message: 'There is an issuer https://blue.test/ already: give the second one another name'
+  })
+  t.equal(
+    await bearer(await appWith(t, red.options), await blue.token()),
+    '401 token_issuer',
+    'the options of the first are only for the first'
+  )
 })
 
 t.test('The test issuer introspects its opaque tokens, as long as they have not expired.', async t => {
@@ -178,19 +236,36 @@ t.test('The test issuer introspects its opaque tokens, as long as they have not 
   t.equal(await bearer(app, token), '200 ann')
   t.equal(await bearer(app, await idp.opaqueToken()), '403 scope_missing')
   t.equal(await bearer(app, `${token}x`), '401 token_inactive')
-  t.equal(await bearer(app, await (await createTestIssuer()).opaqueToken({ scope })), '401 token_inactive', 'another issuer made it')
+  t.equal(
+    await bearer(app, await (await createTestIssuer()).opaqueToken({ scope })),
+    '401 token_inactive',
+    'another issuer made it'
+  )
   t.equal(await bearer(app, await idp.opaqueToken({ scope, aud: 'https://another-api.test' })), '401 token_audience')
   idp.clock.advance(601)
   t.equal(await bearer(app, token), '401 token_inactive')
   const stranger = { ...idp.options.idp, introspection: { ...idp.options.idp.introspection!, clientSecret: 'another' } }
-  t.equal(await bearer(await appWith(t, { ...idp.options, idp: stranger }), await idp.opaqueToken({ scope })), '503 introspection_unavailable', 'only the client of the app may introspect')
+  t.equal(
+    await bearer(await appWith(t, { ...idp.options, idp: stranger }), await idp.opaqueToken({ scope })),
+    '503 introspection_unavailable',
+    'only the client of the app may introspect'
+  )
   const off = { ...idp.options.idp, introspection: undefined }
-  t.equal(await bearer(await appWith(t, { ...idp.options, idp: off }), await idp.opaqueToken({ scope })), '401 token_malformed', 'an app without introspection')
+  t.equal(
+    await bearer(await appWith(t, { ...idp.options, idp: off }), await idp.opaqueToken({ scope })),
+    '401 token_malformed',
+    'an app without introspection'
+  )
 })
 
 t.test('A certificate client of the test issuer passes with its certificate; a thief of its token does not.', async t => {
   const idp = await createTestIssuer()
-  const apps = { 'no source': {}, 'client-cert': { clientCertificate: 'client-cert', trustProxy: true }, nginx: { clientCertificate: 'nginx', trustProxy: true }, xfcc: { clientCertificate: 'xfcc', trustProxy: true } } as const
+  const apps = {
+    'no source': {},
+    'client-cert': { clientCertificate: 'client-cert', trustProxy: true },
+    nginx: { clientCertificate: 'nginx', trustProxy: true },
+    xfcc: { clientCertificate: 'xfcc', trustProxy: true }
+  } as const
   for (const [name, server] of Object.entries(apps)) {
     const app = await appWith(t, { ...idp.options, server })
     const client = await idp.certificateClient({ scope: 'read:orders', sub: 'ann' })
@@ -199,10 +274,21 @@ t.test('A certificate client of the test issuer passes with its certificate; a t
     t.equal(summary(await app.inject({ url: '/orders', headers: client.headers() })), '200 ann', name)
     t.equal(summary(await client.stolen(app, '/orders')), '401 certificate_mismatch', name)
     t.equal(await bearer(app, client.token), '401 certificate_missing', name)
-    t.equal(await bearer(app, await idp.token({ scope: 'read:orders' })), '200 user-1', `${name}: the twin, without a binding`)
+    t.equal(
+      await bearer(app, await idp.token({ scope: 'read:orders' })),
+      '200 user-1',
+      `${name}: the twin, without a binding`
+    )
   }
-  const untrusting = await appWith(t, { ...idp.options, server: { clientCertificate: 'client-cert', trustProxy: '10.0.0.1' } })
-  t.equal(summary(await (await idp.certificateClient({ scope: 'read:orders' })).inject(untrusting, '/orders')), '401 certificate_missing', 'what the app says of peers holds')
+  const untrusting = await appWith(t, {
+    ...idp.options,
+    server: { clientCertificate: 'client-cert', trustProxy: '10.0.0.1' }
+  })
+  t.equal(
+    summary(await (await idp.certificateClient({ scope: 'read:orders' })).inject(untrusting, '/orders')),
+    '401 certificate_missing',
+    'what the app says of peers holds'
+  )
   const { certificate } = await idp.certificateClient()
   const read = new X509Certificate(certificate)
   t.equal(read.subject, 'CN=test client')
@@ -213,15 +299,27 @@ t.test('The test issuer revokes a user, a session and a token, and nothing else.
   const idp = await createTestIssuer()
   const app = await appWith(t, { ...idp.options, revocation: {} })
   const scope = 'read:orders'
-  const rows: ReadonlyArray<readonly [TestRevocation, object]> = [[{ sub: 'ann' }, { sub: 'bob' }], [{ sid: 's1' }, { sid: 's2' }], [{ jti: 'j1' }, { jti: 'j2' }]]
+  const rows: ReadonlyArray<readonly [TestRevocation, object]> = [[{ sub: 'ann' }, { sub: 'bob' }], [{ sid: 's1' }, {
+    sid: 's2'
+  }], [{ jti: 'j1' }, { jti: 'j2' }]]
   for (const [what, other] of rows) {
-    const [token, twin] = [await idp.token({ scope, sub: 'carl', ...what }), await idp.token({ scope, sub: 'carl', ...other })]
+    const [token, twin] = [
+      await idp.token({ scope, sub: 'carl', ...what }),
+      await idp.token({ scope, sub: 'carl', ...other })
+    ]
     t.equal((await bearer(app, token)).slice(0, 3), '200')
     await idp.revoke(what)
-    t.strictSame([await bearer(app, token), (await bearer(app, twin)).slice(0, 3)], ['401 token_revoked', '200'], JSON.stringify(what))
+    t.strictSame(
+      [await bearer(app, token), (await bearer(app, twin)).slice(0, 3)],
+      ['401 token_revoked', '200'],
+      JSON.stringify(what)
+    )
   }
   idp.clock.advance(1)
-  t.strictSame([await bearer(app, await idp.token({ scope, sub: 'ann' })), await bearer(app, await idp.token({ scope, sid: 's1' }))], ['200 ann', '401 token_revoked'])
+  t.strictSame([
+    await bearer(app, await idp.token({ scope, sub: 'ann' })),
+    await bearer(app, await idp.token({ scope, sid: 's1' }))
+  ], ['200 ann', '401 token_revoked'])
 })
 
 t.test('A test issuer says when a revocation would have no effect, and what it can revoke.', async t => {
@@ -229,9 +327,18 @@ t.test('A test issuer says when a revocation would have no effect, and what it c
   await appWith(t, idp.options)
   const closed = await appWith(t, { ...idp.options, revocation: {} })
   await closed.close()
-  await t.rejects(idp.revoke({ sub: 'ann' }), new Error('No open app with these options knows revocations, so nothing would be refused. Give it the section: app.register(holdfast, { ...idp.options, revocation: {} })'))
+  await t.rejects(
+    idp.revoke({ sub: 'ann' }),
+    new Error(
+      'No open app with these options knows revocations, so nothing would be refused. Give it the section: ' +
+        'app.register(holdfast, { ...idp.options, revocation: {} })'
+    )
+  )
   for (const what of [{}, { sub: 'ann', sid: 's1' }, { email: 'ann@a.example' }, { sub: 1 }]) {
-    await t.rejects(idp.revoke(what as unknown as TestRevocation), new TypeError('Say one of sub, sid and jti, as a text: idp.revoke({ sub: \'ann\' })'))
+    await t.rejects(
+      idp.revoke(what as unknown as TestRevocation),
+      new TypeError("Say one of sub, sid and jti, as a text: idp.revoke({ sub: 'ann' })")
+    )
   }
 })
 
@@ -243,7 +350,10 @@ t.test('The app accepts events of the test transmitter about the tokens of its i
   const [token, twin] = [await idp.token({ scope, sid: 's1' }), await idp.token({ scope, sid: 's2' })]
   t.strictSame([await bearer(app, token), await bearer(app, twin)], ['200 user-1', '200 user-1'])
   const session = { format: 'opaque', id: 's1' }
-  t.equal((await transmitter.push(app, 'session-revoked', session, { claims: { aud: 'another' } })).body, '{"err":"invalid_audience","description":"The token is meant for another audience."}')
+  t.equal(
+    (await transmitter.push(app, 'session-revoked', session, { claims: { aud: 'another' } })).body,
+    '{"err":"invalid_audience","description":"The token is meant for another audience."}'
+  )
   t.equal(await bearer(app, token), '200 user-1')
   t.equal(summary(await transmitter.push(app, 'session-revoked', session)), '202 ')
   t.strictSame([await bearer(app, token), await bearer(app, twin)], ['401 token_revoked', '200 user-1'])
@@ -255,22 +365,39 @@ t.test('The app accepts events of the test transmitter about the tokens of its i
   t.equal(await bearer(app, twin), '401 token_revoked')
 })
 
-t.test('A test transmitter beside the second of two issuers speaks for both, and about a user only at the issuer that it names.', async t => {
-  const red = await createTestIssuer({ issuer: 'https://red.test/' })
-  const blue = await createTestIssuer({ issuer: 'https://blue.test/', beside: red })
-  for (const [beside, spokenFor] of [[blue, ['https://red.test/', 'https://blue.test/']], [red, ['https://red.test/']]] as const) {
-    const transmitter = await createTestTransmitter({ beside })
-    t.strictSame(transmitter.options.tokenIssuers, spokenFor)
-    const app = await appWith(t, { ...blue.options, revocation: { transmitters: [transmitter.options] } })
-    const tokens = await Promise.all([red, blue].map(issuer => issuer.token({ scope: 'read:orders' })))
-    const answers = (): Promise<string[]> => Promise.all(tokens.map(token => bearer(app, token)))
-    t.strictSame(await answers(), ['200 user-1', '200 user-1'])
-    await transmitter.push(app, 'credential-change', { format: 'iss_sub', iss: 'https://red.test/', sub: 'user-1' }, { event: { change_type: 'update' } })
-    t.strictSame(await answers(), ['401 token_revoked', '200 user-1'])
-    await transmitter.push(app, 'credential-change', { format: 'iss_sub', iss: 'https://blue.test/', sub: 'user-1' }, { event: { change_type: 'update' } })
-    t.strictSame(await answers(), ['401 token_revoked', beside === blue ? '401 token_revoked' : '200 user-1'])
+t.test(
+  'A test transmitter beside the second of two issuers speaks for both, and about a user only at the issuer that ' +
+    'it names.',
+  async t => {
+    const red = await createTestIssuer({ issuer: 'https://red.test/' })
+    const blue = await createTestIssuer({ issuer: 'https://blue.test/', beside: red })
+    for (
+      const [beside, spokenFor] of [[blue, ['https://red.test/', 'https://blue.test/']], [red, [
+        'https://red.test/'
+      ]]] as const
+    ) {
+      const transmitter = await createTestTransmitter({ beside })
+      t.strictSame(transmitter.options.tokenIssuers, spokenFor)
+      const app = await appWith(t, { ...blue.options, revocation: { transmitters: [transmitter.options] } })
+      const tokens = await Promise.all([red, blue].map(issuer => issuer.token({ scope: 'read:orders' })))
+      const answers = (): Promise<string[]> => Promise.all(tokens.map(token => bearer(app, token)))
+      t.strictSame(await answers(), ['200 user-1', '200 user-1'])
+      await transmitter.push(app, 'credential-change', { format: 'iss_sub', iss: 'https://red.test/', sub: 'user-1' }, {
+        event: { change_type: 'update' }
+      })
+      t.strictSame(await answers(), ['401 token_revoked', '200 user-1'])
+      await transmitter.push(
+        app,
+        'credential-change',
+        { format: 'iss_sub', iss: 'https://blue.test/', sub: 'user-1' },
+        {
+          event: { change_type: 'update' }
+        }
+      )
+      t.strictSame(await answers(), ['401 token_revoked', beside === blue ? '401 token_revoked' : '200 user-1'])
+    }
   }
-})
+)
 
 t.test('The clock of the test issuer moves rate limits, nonces and kept answers of introspection.', async t => {
   const idp = await createTestIssuer({ publicUrl: 'https://api.example' })
@@ -289,7 +416,8 @@ t.test('The clock of the test issuer moves rate limits, nonces and kept answers 
 
   const app = await appWith(t, { ...idp.options, dpop: { nonce: 'required' } })
   const client = await idp.dpopClient({ scope: 'read:orders', exp: idp.clock.now() + 7200 })
-  const ask = (nonce?: string) => app.inject({ url: '/orders', headers: { ...client.headers('GET', 'https://api.example/orders', nonce) } })
+  const ask = (nonce?: string) =>
+    app.inject({ url: '/orders', headers: { ...client.headers('GET', 'https://api.example/orders', nonce) } })
   const nonce = String((await ask()).headers['dpop-nonce'])
   t.equal(summary(await ask(nonce)), '200 user-1')
   idp.clock.advance(601)
@@ -304,9 +432,22 @@ t.test('The clock of the test issuer moves rate limits, nonces and kept answers 
 t.test('The trustProxy of the app holds for the guard too, unless its options say otherwise.', async t => {
   const idp = await createTestIssuer()
   const client = await idp.dpopClient({ scope: 'read:orders' })
-  const ask = async (app: FastifyInstance, url: string) => summary(await app.inject({ url: '/orders', headers: { host: 'inner', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'api.example', ...client.headers('GET', url) } }))
+  const ask = async (app: FastifyInstance, url: string) =>
+    summary(
+      await app.inject({
+        url: '/orders',
+        headers: {
+          host: 'inner',
+          'x-forwarded-proto': 'https',
+          'x-forwarded-host': 'api.example',
+          ...client.headers('GET', url)
+        }
+      })
+    )
   const [outer, inner] = ['https://api.example/orders', 'http://inner/orders']
-  const rows: ReadonlyArray<readonly [name: string, trustProxy: FastifyServerOptions['trustProxy'], server: object, isTrusted: boolean]> = [
+  const rows: ReadonlyArray<
+    readonly [name: string, trustProxy: FastifyServerOptions['trustProxy'], server: object, isTrusted: boolean]
+  > = [
     ['nothing said', undefined, {}, false],
     ['true', true, {}, true],
     ['false', false, {}, false],
@@ -326,21 +467,38 @@ t.test('The trustProxy of the app holds for the guard too, unless its options sa
     t.equal(await ask(app, isTrusted ? outer : inner), '200 user-1', name)
     t.equal(await ask(app, isTrusted ? inner : outer), '401 htu_mismatch', name)
   }
-  t.strictSame(withTrustOf({}, noSettings()), { options: noSettings(), trustPeer: undefined }, 'an app that keeps its options elsewhere trusts no peer')
+  t.strictSame(
+    withTrustOf({}, noSettings()),
+    { options: noSettings(), trustPeer: undefined },
+    'an app that keeps its options elsewhere trusts no peer'
+  )
   const around = Fastify({ trustProxy: true })
   t.teardown(() => around.close())
   await around.register(service, { ...idp.options, revocation: { operators: { scope: 'revoke' } } })
   const operator = await idp.dpopClient({ scope: 'revoke' })
   const revoke = async (url: string): Promise<number> => {
-    const headers = { host: 'inner', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'api.example', ...operator.headers('POST', url) }
-    return (await around.inject({ method: 'POST', url: '/revocation/subjects', headers, payload: { sub_id: { format: 'jwt_id', iss: 'https://issuer.test/', jti: '1' } } })).statusCode
+    const headers = {
+      host: 'inner',
+      'x-forwarded-proto': 'https',
+      'x-forwarded-host': 'api.example',
+      ...operator.headers('POST', url)
+    }
+    return (await around.inject({
+      method: 'POST',
+      url: '/revocation/subjects',
+      headers,
+      payload: { sub_id: { format: 'jwt_id', iss: 'https://issuer.test/', jti: '1' } }
+    })).statusCode
   }
   t.equal(await revoke('https://api.example/revocation/subjects'), 204, 'the service as a plugin')
   t.equal(await revoke('http://inner/revocation/subjects'), 401)
 })
 
 t.test('Two scopes of one app have guards of their own.', async t => {
-  const [red, blue] = await Promise.all([createTestIssuer({ issuer: 'https://red.test/' }), createTestIssuer({ issuer: 'https://blue.test' })])
+  const [red, blue] = await Promise.all([
+    createTestIssuer({ issuer: 'https://red.test/' }),
+    createTestIssuer({ issuer: 'https://blue.test' })
+  ])
   const app = Fastify()
   t.teardown(() => app.close())
   for (const [prefix, { options }] of [['/red', red], ['/blue', blue]] as const) {
@@ -354,7 +512,7 @@ t.test('Two scopes of one app have guards of their own.', async t => {
   t.match(await bearer(app, await red.token(), '/blue/orders'), /^401 .*another issuer/)
 })
 
-t.test('It works beside the app\'s own @fastify/jwt, registered before or after it.', async t => {
+t.test("It works beside the app's own @fastify/jwt, registered before or after it.", async t => {
   const idp = await createTestIssuer()
   for (const isFirst of [true, false]) {
     const app = Fastify()
@@ -369,15 +527,22 @@ t.test('It works beside the app\'s own @fastify/jwt, registered before or after 
       return { session: (request as unknown as { session: unknown }).session, user: request.user }
     })
     t.equal(await bearer(app, await idp.token()), '200 user-1')
-    t.hasStrict(JSON.parse((await bearer(app, app.jwt.sign({ sub: 'own' } as never), '/session')).slice(4)), { session: { sub: 'own' }, user: null })
+    t.hasStrict(JSON.parse((await bearer(app, app.jwt.sign({ sub: 'own' } as never), '/session')).slice(4)), {
+      session: { sub: 'own' },
+      user: null
+    })
     t.match(await bearer(app, app.jwt.sign({ sub: 'own' } as never)), /^401/)
   }
 })
 
 t.test('It works in HTTPS and HTTP/2 servers, and behind rewriteUrl.', async t => {
   const idp = await createTestIssuer()
-  const tls = { key: readFileSync(join(root, 'test/fixtures/provider.key.pem')), cert: readFileSync(join(root, 'test/fixtures/provider.cert.pem')) }
-  const headersFor = (url: string) => idp.dpopClient({ scope: 'read:orders' }).then(client => client.headers('GET', url))
+  const tls = {
+    key: readFileSync(join(root, 'test/fixtures/provider.key.pem')),
+    cert: readFileSync(join(root, 'test/fixtures/provider.cert.pem'))
+  }
+  const headersFor = (url: string) =>
+    idp.dpopClient({ scope: 'read:orders' }).then(client => client.headers('GET', url))
 
   const secure = await appWith(t, idp.options, { https: tls } as FastifyServerOptions)
   const url = `${(await secure.listen({ port: 0, host: '127.0.0.1' }))}/orders`
@@ -390,17 +555,31 @@ t.test('It works in HTTPS and HTTP/2 servers, and behind rewriteUrl.', async t =
   t.equal(await getOverHttp2(url2, await headersFor(url2.replace('https:', 'http:'))), '401 htu_mismatch')
 
   const rewritten = await appWith(t, idp.options, { rewriteUrl: request => request.url!.replace('/v1/', '/') })
-  t.equal(summary(await rewritten.inject({ url: '/v1/orders', headers: await headersFor('http://localhost/v1/orders') })), '200 user-1', 'the proof is for the URL that the client called')
+  t.equal(
+    summary(await rewritten.inject({ url: '/v1/orders', headers: await headersFor('http://localhost/v1/orders') })),
+    '200 user-1',
+    'the proof is for the URL that the client called'
+  )
 })
 
 t.test('It works as one of several strategies of @fastify/auth.', async t => {
   const idp = await createTestIssuer()
   const app = await appWith(t, idp.options)
   await app.register(fastifyAuth)
-  const byKey = (request: FastifyRequest, _reply: unknown, done: (error?: Error) => void) => done(request.headers['x-key'] === 'good' ? undefined : new Error('wrong key'))
-  app.get('/either', { onRequest: app.auth([byKey, app.requireScope('read:orders')]) }, request => request.auth?.scheme ?? 'key')
-  app.get('/both', { onRequest: app.auth([byKey, app.requireScope('read:orders')], { relation: 'and' }) }, request => request.auth!.scheme)
-  const get = (url: string, token: string, key: string) => app.inject({ url, headers: { authorization: `Bearer ${token}`, 'x-key': key } }).then(summary)
+  const byKey = (request: FastifyRequest, _reply: unknown, done: (error?: Error) => void) =>
+    done(request.headers['x-key'] === 'good' ? undefined : new Error('wrong key'))
+  app.get(
+    '/either',
+    { onRequest: app.auth([byKey, app.requireScope('read:orders')]) },
+    request => request.auth?.scheme ?? 'key'
+  )
+  app.get(
+    '/both',
+    { onRequest: app.auth([byKey, app.requireScope('read:orders')], { relation: 'and' }) },
+    request => request.auth!.scheme
+  )
+  const get = (url: string, token: string, key: string) =>
+    app.inject({ url, headers: { authorization: `Bearer ${token}`, 'x-key': key } }).then(summary)
   const good = await idp.token({ scope: 'read:orders' })
   const expired = await idp.expiredToken({ scope: 'read:orders' })
   t.equal(await get('/either', good, 'bad'), '200 Bearer')
@@ -436,7 +615,10 @@ t.test('It guards the handshake of a WebSocket, and gives the app the time to en
   t.strictSame((await once(socket, 'close')).map(String), ['4401', 'token expired'])
 
   const refused = async (headers: object) => {
-    const [request, answer] = await once(new WebSocket(url, { headers: { ...headers } }), 'unexpected-response') as [ClientRequest, IncomingMessage]
+    const [request, answer] = await once(new WebSocket(url, { headers: { ...headers } }), 'unexpected-response') as [
+      ClientRequest,
+      IncomingMessage
+    ]
     request.destroy()
     return answer.statusCode
   }
@@ -466,7 +648,13 @@ t.test('It guards a WebSocket that a test opens by injectWS.', async t => {
   const proof = () => client.headers('GET', 'http://localhost/live')
   const overTls = () => client.headers('GET', 'https://localhost/live')
   const host = 'localhost'
-  for (const headers of [{ host, ...proof() }, { host, 'X-Forwarded-Proto': 'https', ...overTls() }, { host, dpop: undefined, Authorization: `Bearer ${await idp.token({ scope: 'read:orders', sub: 'ann' })}` }]) {
+  for (
+    const headers of [{ host, ...proof() }, { host, 'X-Forwarded-Proto': 'https', ...overTls() }, {
+      host,
+      dpop: undefined,
+      Authorization: `Bearer ${await idp.token({ scope: 'read:orders', sub: 'ann' })}`
+    }]
+  ) {
     const socket = await app.injectWS('/live', { headers })
     const answer = once(socket, 'message')
     socket.send('who?')
@@ -485,7 +673,11 @@ t.test('It guards a WebSocket that a test opens by injectWS.', async t => {
     ['scope_missing', 403, { host, authorization: `Bearer ${await idp.token()}` }]
   ]
   for (const [reason, status, headers] of refused) {
-    await t.rejects(app.injectWS('/live', headers && { headers }), { message: `Unexpected server response: ${status}` }, reason)
+    await t.rejects(
+      app.injectWS('/live', headers && { headers }),
+      { message: `Unexpected server response: ${status}` },
+      reason
+    )
     t.equal(reasons.pop(), reason)
   }
 })
@@ -493,7 +685,11 @@ t.test('It guards a WebSocket that a test opens by injectWS.', async t => {
 t.test('It guards server-sent events, and gives the app the time to end them.', async t => {
   const idp = await createTestIssuer()
   const app = await appWith(t, idp.options)
-  app.get('/events', { onRequest: app.requireScope('read:orders') }, (request, reply) => reply.type('text/event-stream').send(Readable.from(events(request.auth!.expiresAt))))
+  app.get(
+    '/events',
+    { onRequest: app.requireScope('read:orders') },
+    (request, reply) => reply.type('text/event-stream').send(Readable.from(events(request.auth!.expiresAt)))
+  )
   async function * events (expiresAt: number) {
     for (; idp.clock.now() < expiresAt; idp.clock.advance(300)) yield `data: ${expiresAt - idp.clock.now()} s left\n\n`
   }

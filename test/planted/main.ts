@@ -1,6 +1,7 @@
 /**
- * `npm run test:planted -- --only 'RFC 9449 11.1'`: plants each fault, runs the tests that must see it, and prints the table. `--only` takes a
- * point or the path of a source. Ends with status 1 if a test does not fail, or fails without the fault as well.
+ * `npm run test:planted -- --only 'RFC 9449 11.1'`: plants each fault, runs the tests that must see it, and prints the
+ * table. `--only` takes a point or the path of a source. Ends with status 1 if a test does not fail, or fails without
+ * the fault as well.
  */
 import { readOptions } from '../../bench/options.js'
 import { FAULTS, testsOf } from './faults.ts'
@@ -21,7 +22,9 @@ async function judge (fault: Fault, test: NamedTest): Promise<string> {
   if (!await isSound(test)) return 'FAILS WITHOUT IT'
   const { end, failure } = await runWithFault(test, fault)
   if (end === 'passed') return 'NOT SEEN'
-  return end === 'failed' ? `seen: ${(failure ?? 'the file does not load').slice(0, 60).replaceAll('|', '/')}` : 'seen: it does not end'
+  return end === 'failed'
+    ? `seen: ${(failure ?? 'the file does not load').slice(0, 60).replaceAll('|', '/')}`
+    : 'seen: it does not end'
 }
 
 const chosen = FAULTS.filter(({ point, file }) => only === '' || point.startsWith(only) || file.startsWith(only))

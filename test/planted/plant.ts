@@ -12,9 +12,13 @@ const TIMEOUT_MS = 120_000
 /** It starts the compiled service, in processes that share nothing with it. */
 const OF_COMPILED = 'test/start.test.ts'
 
-/** The source file of a fault with the fault in. Throws an Error unless the file holds its text exactly once. */
+/**
+ * The source file of a fault with the fault in. Lines may be broken elsewhere in the file than in the text. Throws an
+ * Error unless the file holds its text exactly once.
+ */
 export function withFault ({ file, text, replacement }: Pick<Fault, 'file' | 'text' | 'replacement'>): string {
-  const parts = readFileSync(file, 'utf8').split(text)
+  const words = text.split(/\s+/).map(word => word.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
+  const parts = readFileSync(file, 'utf8').split(new RegExp(words.join('\\s+')))
   if (text === '' || parts.length !== 2) throw new Error(`${file} has the text ${parts.length - 1} times: ${text}`)
   if (replacement === text) throw new Error(`${file}: nothing is changed: ${text}`)
   return parts.join(replacement)
@@ -22,7 +26,12 @@ export function withFault ({ file, text, replacement }: Pick<Fault, 'file' | 'te
 
 /** Runs one test as it is. */
 export function runTest ({ file, title }: NamedTest, env: Record<string, string> = {}): Promise<Run> {
-  return runTestFile(file, { only: title === file ? undefined : [title], timeoutMs: TIMEOUT_MS, clock: () => performance.now(), env })
+  return runTestFile(file, {
+    only: title === file ? undefined : [title],
+    timeoutMs: TIMEOUT_MS,
+    clock: () => performance.now(),
+    env
+  })
 }
 
 /** Runs one test with the fault in. No source is changed: the loader swaps the text of the module. */
@@ -45,7 +54,11 @@ async function runCompiled (test: NamedTest, { file }: Fault, source: string): P
   // The test builds if the sources are newer.
   if (!existsSync(compiled)) await runTest(test)
   const before = readFileSync(compiled)
-  const { options } = ts.parseJsonConfigFileContent(ts.readConfigFile('tsconfig.build.json', ts.sys.readFile).config, ts.sys, '.')
+  const { options } = ts.parseJsonConfigFileContent(
+    ts.readConfigFile('tsconfig.build.json', ts.sys.readFile).config,
+    ts.sys,
+    '.'
+  )
   writeFileSync(compiled, ts.transpileModule(source, { compilerOptions: options, fileName: file }).outputText)
   try {
     return await runTest(test)

@@ -39,12 +39,17 @@ t.test('A refused token sets no user: not in a handler that catches, nor in an e
     'a bound token as Bearer': token => ({ authorization: `Bearer ${token}` }),
     'a bound token without a proof': token => ({ authorization: `DPoP ${token}` }),
     'a proof of another key': token => ({ authorization: `DPoP ${token}`, dpop: thief.proof({ token, url }) }),
-    'a proof for another URL': token => ({ authorization: `DPoP ${token}`, dpop: victim.proof({ token, url: 'http://api.example/other' }) })
+    'a proof for another URL': token => ({
+      authorization: `DPoP ${token}`,
+      dpop: victim.proof({ token, url: 'http://api.example/other' })
+    })
   }
   for (const [name, attack] of Object.entries(attacks)) {
     const app = await startOther(t, issuer)
     const seen: unknown[] = []
-    const look = ({ user, auth }: FastifyRequest) => { seen.push([user, auth]) }
+    const look = ({ user, auth }: FastifyRequest) => {
+      seen.push([user, auth])
+    }
     app.addHook('onError', async request => look(request))
     app.addHook('onResponse', async request => look(request))
     app.setErrorHandler((error: Error, request: FastifyRequest, reply: FastifyReply) => {
@@ -52,22 +57,42 @@ t.test('A refused token sets no user: not in a handler that catches, nor in an e
       reply.code(401).send(error.message)
     })
     app.get('/greeting', async request => {
-      try { await request.authenticate() } catch { look(request) }
+      try {
+        await request.authenticate()
+      } catch {
+        look(request)
+      }
       return `hello ${request.user?.sub ?? 'guest'}`
     })
     app.get('/guarded', { onRequest: app.authenticate() }, () => 'in')
 
     const token = bound(name)
     for (const sight of ['first', 'second', 'third']) {
-      t.equal((await app.inject({ url: '/greeting', headers: { host: 'api.example', ...attack(token) } })).body, 'hello guest', `${name}, ${sight} sight`)
+      t.equal(
+        (await app.inject({ url: '/greeting', headers: { host: 'api.example', ...attack(token) } })).body,
+        'hello guest',
+        `${name}, ${sight} sight`
+      )
     }
-    t.equal((await app.inject({ url: '/guarded', headers: { host: 'api.example', ...attack(bound(`${name} once more`)) } })).statusCode, 401)
+    t.equal(
+      (await app.inject({ url: '/guarded', headers: { host: 'api.example', ...attack(bound(`${name} once more`)) } }))
+        .statusCode,
+      401
+    )
     t.ok(seen.length >= 9)
     t.strictSame(seen.filter(([user, auth]: any) => user !== null || auth !== null), [], name)
 
     const accepted = { host: 'api.example', authorization: `DPoP ${token}`, dpop: victim.proof({ token, url }) }
-    t.equal((await app.inject({ url: '/greeting', headers: accepted })).body, 'hello user-1', `${name}: the client itself`)
-    t.equal((await app.inject({ url: '/greeting', headers: accepted })).body, 'hello guest', 'but not a replay of its request')
+    t.equal(
+      (await app.inject({ url: '/greeting', headers: accepted })).body,
+      'hello user-1',
+      `${name}: the client itself`
+    )
+    t.equal(
+      (await app.inject({ url: '/greeting', headers: accepted })).body,
+      'hello guest',
+      'but not a replay of its request'
+    )
   }
 })
 
@@ -80,14 +105,22 @@ t.test('A caller that lacks a scope is still known: the handler can read its cla
   })
   const claims = issuer.claims({ scope: 'a' })
   t.strictSame((await app.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token(claims)}` } })).json(), {
-    reason: 'scope_missing', sub: 'user-1', auth: { scheme: 'Bearer', scopes: ['a'], issuer: issuer.url, expiresAt: claims.exp }
+    reason: 'scope_missing',
+    sub: 'user-1',
+    auth: { scheme: 'Bearer', scopes: ['a'], issuer: issuer.url, expiresAt: claims.exp }
   })
 })
 
 t.test('An error thrown after an admission is not taken for a refusal: the guard answers once', async t => {
   const client = await createDpopClient()
   const claims = { iss: 'https://tenant.example/', sub: 'user-1', aud: AUDIENCE, exp: 2e9 }
-  const verified = (cnf: object) => createVerifiedToken({ text: 't', claims: { ...claims, ...cnf }, isTrusted: () => true, issuer: { issuer: claims.iss, dpopMode: 'ALLOWED', scopeClaims: [] } })
+  const verified = (cnf: object) =>
+    createVerifiedToken({
+      text: 't',
+      claims: { ...claims, ...cnf },
+      isTrusted: () => true,
+      issuer: { issuer: claims.iss, dpopMode: 'ALLOWED', scopeClaims: [] }
+    })
   const policy: ProofPolicy = {
     iatOffsetSeconds: 300,
     iatLeewaySeconds: 30,
@@ -95,42 +128,73 @@ t.test('An error thrown after an admission is not taken for a refusal: the guard
     nonces: undefined,
     replay: createMemoryStore({ max: 100, now: () => 1e9, steadyMs: () => 0, randomBytes })
   }
-  const guardOf = (token: ReturnType<typeof verified>) => createGuard({
-    mode: 'ALLOWED',
-    tokens: { known: () => token, verify: (_text, _scheme, known, _now, done) => done(null, known) },
-    proofs: policy,
-    // A real signature is verified in another thread, and answers in another turn: this one answers at once.
-    verifyProof: (attempt, _policy, done) => {
-      Object.assign(attempt, { header: { jkt: client.jkt }, claims: { jti: 'one' }, expiresAt: 1e9 + 300 })
-      done(null)
-    },
-    rateLimit: undefined,
-    readCertificate: () => { throw new Error('no token here is bound to one') },
-    resolveUrl: () => { throw new Error('not called') },
-    now: () => 1e9
-  })
-  const message = (...rawHeaders: string[]): GuardedRequest => arrivedRequest({ method: 'GET', url: '/', headers: {}, rawHeaders: ['Host', 'h', ...rawHeaders], socket: {} })
+  const guardOf = (token: ReturnType<typeof verified>) =>
+    createGuard({
+      mode: 'ALLOWED',
+      tokens: { known: () => token, verify: (_text, _scheme, known, _now, done) => done(null, known) },
+      proofs: policy,
+      // A real signature is verified in another thread, and answers in another turn: this one answers at once.
+      verifyProof: (attempt, _policy, done) => {
+        Object.assign(attempt, { header: { jkt: client.jkt }, claims: { jti: 'one' }, expiresAt: 1e9 + 300 })
+        done(null)
+      },
+      rateLimit: undefined,
+      readCertificate: () => {
+        throw new Error('no token here is bound to one')
+      },
+      resolveUrl: () => {
+        throw new Error('not called')
+      },
+      now: () => 1e9
+    })
+  const message = (...rawHeaders: string[]): GuardedRequest =>
+    arrivedRequest({ method: 'GET', url: '/', headers: {}, rawHeaders: ['Host', 'h', ...rawHeaders], socket: {} })
   const cases = [
     { name: 'Bearer', guard: guardOf(verified({})), request: message('Authorization', 'Bearer t'), reason: null },
-    { name: 'DPoP', guard: guardOf(verified({ cnf: { jkt: client.jkt } })), request: message('Authorization', 'DPoP t', 'DPoP', 'p'), reason: null },
-    { name: 'a replay', guard: guardOf(verified({ cnf: { jkt: client.jkt } })), request: message('Authorization', 'DPoP t', 'DPoP', 'p'), reason: 'proof_replayed' },
+    {
+      name: 'DPoP',
+      guard: guardOf(verified({ cnf: { jkt: client.jkt } })),
+      request: message('Authorization', 'DPoP t', 'DPoP', 'p'),
+      reason: null
+    },
+    {
+      name: 'a replay',
+      guard: guardOf(verified({ cnf: { jkt: client.jkt } })),
+      request: message('Authorization', 'DPoP t', 'DPoP', 'p'),
+      reason: 'proof_replayed'
+    },
     { name: 'a refusal', guard: guardOf(verified({})), request: message(), reason: 'credentials_missing' }
   ] as const
   for (const { name, guard, request, reason } of cases) {
     const answers: unknown[] = []
-    t.throws(() => guard(request, error => {
-      answers.push(error && (error as Refusal).reason)
-      throw new Error('a fault behind the guard')
-    }), /a fault behind the guard/, name)
+    t.throws(
+      () =>
+        guard(request, error => {
+          answers.push(error && (error as Refusal).reason)
+          throw new Error('a fault behind the guard')
+        }),
+      /a fault behind the guard/,
+      name
+    )
     t.strictSame(answers, [reason], `${name}: one answer`)
   }
 
-  const attempt = (proof: string): PresentedProof => ({ proof, method: 'GET', tokenHash: '', tokenJkt: '', requestUrl: () => { throw new Error('not called') }, now: 1e9 })
+  const attempt = (proof: string): PresentedProof => ({
+    proof,
+    method: 'GET',
+    tokenHash: '',
+    tokenJkt: '',
+    requestUrl: () => {
+      throw new Error('not called')
+    },
+    now: 1e9
+  })
   const answers: unknown[] = []
-  t.throws(() => verifyProof(attempt('no proof'), policy, error => {
-    answers.push((error as Refusal).reason)
-    throw new Error('a fault behind the proof')
-  }), /a fault behind the proof/)
+  t.throws(() =>
+    verifyProof(attempt('no proof'), policy, error => {
+      answers.push((error as Refusal).reason)
+      throw new Error('a fault behind the proof')
+    }), /a fault behind the proof/)
   t.strictSame(answers, ['proof_malformed'])
 })
 
@@ -155,14 +219,35 @@ t.test('Invalid arguments throw when the route is made', async t => {
   const app = await startOther(t, await startIssuer(t))
   const requireScope = app.requireScope as unknown as (...args: unknown[]) => unknown
   const bad: unknown[][] = [
-    [], [''], ['a b'], ['a"b'], ['a', ''], [undefined], [null], [1], [['a', 'b']], [{}],
-    [{ any: 'admin' }], [{ any: [] }], [{ any: ['a', ''] }], [{ any: ['a'] }, 'b'], ['b', { any: ['a'] }], [{ any: ['a'], all: ['b'] }], [{ scope: ['a'] }]
+    [],
+    [''],
+    ['a b'],
+    ['a"b'],
+    ['a', ''],
+    [undefined],
+    [null],
+    [1],
+    [['a', 'b']],
+    [{}],
+    [{ any: 'admin' }],
+    [{ any: [] }],
+    [{ any: ['a', ''] }],
+    [{ any: ['a'] }, 'b'],
+    ['b', { any: ['a'] }],
+    [{ any: ['a'], all: ['b'] }],
+    [{ scope: ['a'] }]
   ]
-  for (const args of bad) t.throws(() => requireScope(...args), /^requireScope takes one or more scopes/, JSON.stringify(args))
-  for (const args of [['a'], ['a', 'b'], [{ any: ['a'] }], [{ any: ['a', 'b'] }]]) t.type(requireScope(...args), 'function', JSON.stringify(args))
+  for (const args of bad) {
+    t.throws(() => requireScope(...args), /^requireScope takes one or more scopes/, JSON.stringify(args))
+  }
+  for (const args of [['a'], ['a', 'b'], [{ any: ['a'] }], [{ any: ['a', 'b'] }]]) {
+    t.type(requireScope(...args), 'function', JSON.stringify(args))
+  }
 
   const authenticate = app.authenticate as (...args: unknown[]) => unknown
-  for (const args of [['read:messages'], [{}], [undefined], [{}, {}], [{}, {}, 'done']]) t.throws(() => authenticate(...args), /^authenticate takes no arguments/, JSON.stringify(args))
+  for (const args of [['read:messages'], [{}], [undefined], [{}, {}], [{}, {}, 'done']]) {
+    t.throws(() => authenticate(...args), /^authenticate takes no arguments/, JSON.stringify(args))
+  }
 })
 
 t.test('The types refuse arguments that would require less than they say', async t => {
@@ -175,20 +260,30 @@ t.test('The types refuse arguments that would require less than they say', async
   t.throws(() => app.requireScope())
 })
 
-t.test('A plugin that brings a guarded route stops the start: the plugins that count and describe routes may not know it', async t => {
-  const issuer = await startIssuer(t)
-  const early = (guarded: boolean) => startApp(t, issuer, {}, undefined, app => {
-    // As a file among plugins/ would: after auth, before the others.
-    const decorate = app.decorate.bind(app)
-    app.decorate = ((name: string, value: unknown) => {
-      decorate(name as never, value as never)
-      if (name === 'requireScope') app.get('/early', { onRequest: guarded ? app.requireScope('a') : [] }, () => 'in')
-      return app
-    }) as typeof app.decorate
-  })
-  await t.rejects(early(true), /^GET \/early has a guard, but plugins are still being loaded: .* Move the route to routes\/api\/\.$/)
-  t.equal((await (await early(false)).app.inject('/early')).statusCode, 200)
-})
+t.test(
+  'A plugin that brings a guarded route stops the start: the plugins that count and describe routes may not know ' +
+    'it',
+  async t => {
+    const issuer = await startIssuer(t)
+    const early = (guarded: boolean) =>
+      startApp(t, issuer, {}, undefined, app => {
+        // As a file among plugins/ would: after auth, before the others.
+        const decorate = app.decorate.bind(app)
+        app.decorate = ((name: string, value: unknown) => {
+          decorate(name as never, value as never)
+          if (name === 'requireScope') {
+            app.get('/early', { onRequest: guarded ? app.requireScope('a') : [] }, () => 'in')
+          }
+          return app
+        }) as typeof app.decorate
+      })
+    await t.rejects(
+      early(true),
+      /^GET \/early has a guard, but plugins are still being loaded: .* Move the route to routes\/api\/\.$/
+    )
+    t.equal((await (await early(false)).app.inject('/early')).statusCode, 200)
+  }
+)
 
 t.test('A request without credentials gets the scopes of the route in the challenge, on each scheme that is offered', async t => {
   const running = await startApp(t, await startIssuer(t))
@@ -197,10 +292,22 @@ t.test('A request without credentials gets the scopes of the route in the challe
     t.equal(outcome.status, 401)
     return outcome.challenges.map(({ scheme, parameters }) => [scheme, parameters.scope, parameters.error])
   }
-  t.strictSame(await scopes('/api/private-scoped'), [['Bearer', 'read:messages', undefined], ['DPoP', 'read:messages', undefined]])
-  t.strictSame(await scopes('/api/users', ['Authorization: Basic dTpw']), [['Bearer', 'read:users write:users', undefined], ['DPoP', 'read:users write:users', undefined]])
+  t.strictSame(await scopes('/api/private-scoped'), [['Bearer', 'read:messages', undefined], [
+    'DPoP',
+    'read:messages',
+    undefined
+  ]])
+  t.strictSame(await scopes('/api/users', ['Authorization: Basic dTpw']), [[
+    'Bearer',
+    'read:users write:users',
+    undefined
+  ], ['DPoP', 'read:users write:users', undefined]])
   t.strictSame(await scopes('/api/private'), [['Bearer', undefined, undefined], ['DPoP', undefined, undefined]])
-  t.strictSame(await scopes('/api/private-scoped', ['Authorization: Bearer x']), [['Bearer', undefined, 'invalid_token'], ['DPoP', undefined, undefined]], 'not beside another error')
+  t.strictSame(await scopes('/api/private-scoped', ['Authorization: Bearer x']), [[
+    'Bearer',
+    undefined,
+    'invalid_token'
+  ], ['DPoP', undefined, undefined]], 'not beside another error')
 })
 
 t.test('A token that is bound to a certificate as well is refused in every mode', async t => {
@@ -212,13 +319,25 @@ t.test('A token that is bound to a certificate as well is refused in every mode'
     const url = `${running.url}/api/private`
     const send = (cnf: object) => {
       const token = issuer.token({ cnf })
-      return call(running, { lines: IDP_DPOP_MODE === 'DISABLED' ? bearerLines(token) : dpopLines(token, client.proof({ token, url })) })
+      return call(running, {
+        lines: IDP_DPOP_MODE === 'DISABLED' ? bearerLines(token) : dpopLines(token, client.proof({ token, url }))
+      })
     }
     const scheme = IDP_DPOP_MODE === 'DISABLED' ? 'Bearer' : 'DPoP'
-    expectRefusal(t, await send({ jkt: client.jkt, ...x5t }), 'token_binding_unusable', scheme, `${IDP_DPOP_MODE}: both`)
+    expectRefusal(
+      t,
+      await send({ jkt: client.jkt, ...x5t }),
+      'token_binding_unusable',
+      scheme,
+      `${IDP_DPOP_MODE}: both`
+    )
     expectRefusal(t, await send(x5t), 'token_binding_unusable', scheme, `${IDP_DPOP_MODE}: certificate`)
     t.equal((await send({ jkt: client.jkt })).status, 200, `${IDP_DPOP_MODE}: key`)
-    t.equal((await send({ jkt: client.jkt, kid: 'of the client' })).status, 200, `${IDP_DPOP_MODE}: a hint beside the key`)
+    t.equal(
+      (await send({ jkt: client.jkt, kid: 'of the client' })).status,
+      200,
+      `${IDP_DPOP_MODE}: a hint beside the key`
+    )
   }
 })
 
@@ -226,7 +345,9 @@ t.test('An app may have a decorator called user of its own kind', async t => {
   const issuer = await startIssuer(t)
   const app = Fastify()
   t.teardown(() => app.close())
-  await app.register(fp(async app => { app.decorateRequest('user', null as never) }))
+  await app.register(fp(async app => {
+    app.decorateRequest('user', null as never)
+  }))
   await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE } })
   app.get('/', { onRequest: app.authenticate() }, request => request.user.sub)
   t.equal((await app.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token()}` } })).body, 'user-1')
@@ -242,12 +363,24 @@ t.test('A handler that calls the guard again after a refusal gets a new check; c
     decisions: { listener: undefined },
     refuse: (_request, error) => error
   })
-  const reasonOf = (request: AdmissibleRequest) => admitOnce(request, ANY_TOKEN).then(() => 'in', ({ reason }) => reason)
+  const reasonOf = (request: AdmissibleRequest) =>
+    admitOnce(request, ANY_TOKEN).then(() => 'in', ({ reason }) => reason)
   const refused = (done: GuardDone) => done(new Refusal('replay_unavailable'))
-  const passed = (done: GuardDone) => done(null, { token: { claims: { sub: 'user-1' }, scopes: [], binding: {}, issuer: '', expiresAt: 0 }, scheme: 'Bearer' } as unknown as Identity)
+  const passed = (done: GuardDone) =>
+    done(
+      null,
+      {
+        token: { claims: { sub: 'user-1' }, scopes: [], binding: {}, issuer: '', expiresAt: 0 },
+        scheme: 'Bearer'
+      } as unknown as Identity
+    )
 
   answers.push(refused, passed)
-  const request: AdmissibleRequest = { raw: { rawHeaders: [] } as unknown as AdmissibleRequest['raw'], user: null, auth: null }
+  const request: AdmissibleRequest = {
+    raw: { rawHeaders: [] } as unknown as AdmissibleRequest['raw'],
+    user: null,
+    auth: null
+  }
   t.strictSame(await Promise.all([reasonOf(request), reasonOf(request)]), ['replay_unavailable', 'replay_unavailable'])
   t.equal(asked, 1)
   t.equal(await reasonOf(request), 'in')
@@ -270,25 +403,51 @@ t.test('What the app writes to a request admits no one, and does not count as a 
   const issuer = await startIssuer(t)
   const app = await startOther(t, issuer)
   const forged = { scheme: 'Bearer', scopes: ['admin'], jkt: undefined, issuer: issuer.url, expiresAt: 2e9 }
-  app.addHook('onRequest', async request => { if (request.headers['x-forge'] === 'before') Object.assign(request, { auth: forged, user: { sub: 'forged' } }) })
-  const forge = async (request: FastifyRequest) => { if (request.headers['x-forge'] === 'after') Object.assign(request, { auth: forged, user: { sub: 'forged', team: 'blue' } }) }
+  app.addHook('onRequest', async request => {
+    if (request.headers['x-forge'] === 'before') Object.assign(request, { auth: forged, user: { sub: 'forged' } })
+  })
+  const forge = async (request: FastifyRequest) => {
+    if (request.headers['x-forge'] === 'after') {
+      Object.assign(request, { auth: forged, user: { sub: 'forged', team: 'blue' } })
+    }
+  }
   const named = ({ user, auth }: FastifyRequest) => ({ sub: user?.sub ?? null, scopes: auth?.scopes ?? null })
-  app.setErrorHandler((error: Error, request, reply) => { reply.code((error as Refusal).statusCode ?? 500).send({ reason: (error as Refusal).reason, ...named(request) }) })
+  app.setErrorHandler((error: Error, request, reply) => {
+    reply.code((error as Refusal).statusCode ?? 500).send({ reason: (error as Refusal).reason, ...named(request) })
+  })
   app.get('/any', { onRequest: app.authenticate() }, named)
   app.get('/admin', { onRequest: [app.authenticate(), forge, app.requireScope('admin')] }, named)
   app.get('/team', { onRequest: [app.authenticate(), forge, app.require({ claims: { team: 'blue' } })] }, named)
   app.get('/guests', { onRequest: app.require({ optional: true }) }, named)
-  app.get('/inside', async request => { await request.requireScope('admin'); return named(request) })
-  app.get('/called', async request => { await request.authenticate(); return named(request) })
+  app.get('/inside', async request => {
+    await request.requireScope('admin')
+    return named(request)
+  })
+  app.get('/called', async request => {
+    await request.authenticate()
+    return named(request)
+  })
   const ask = async (url: string, forged?: string, claims?: object) => {
-    const answer = await app.inject({ url, headers: { ...(forged && { 'x-forge': forged }), ...(claims && { authorization: `Bearer ${issuer.token({ ...claims })}` }) } })
+    const answer = await app.inject({
+      url,
+      headers: {
+        ...(forged && { 'x-forge': forged }),
+        ...(claims && { authorization: `Bearer ${issuer.token({ ...claims })}` })
+      }
+    })
     return [answer.statusCode, answer.json()]
   }
   const noCaller = { sub: null, scopes: null }
-  for (const url of ['/any', '/admin', '/inside', '/called']) t.strictSame(await ask(url, 'before'), [401, { reason: 'credentials_missing', ...noCaller }], url)
+  for (const url of ['/any', '/admin', '/inside', '/called']) {
+    t.strictSame(await ask(url, 'before'), [401, { reason: 'credentials_missing', ...noCaller }], url)
+  }
   t.strictSame(await ask('/any', 'before', { exp: 1 }), [401, { reason: 'token_expired', ...noCaller }])
   t.strictSame(await ask('/guests', 'before'), [200, noCaller], 'a guest has no caller')
-  t.strictSame(await ask('/any', 'before', {}), [200, { sub: 'user-1', scopes: [] }], 'a token takes the place of what was written')
+  t.strictSame(
+    await ask('/any', 'before', {}),
+    [200, { sub: 'user-1', scopes: [] }],
+    'a token takes the place of what was written'
+  )
   t.strictSame(await ask('/admin', 'before', {}), [403, { reason: 'scope_missing', sub: 'user-1', scopes: [] }])
   t.strictSame((await ask('/admin', 'after', {}))[0], 403, 'nor are scopes read from the request')
   t.strictSame((await ask('/team', 'after', {}))[0], 403, 'nor are claims')
@@ -325,9 +484,15 @@ t.test('A guard does not accept the admission of another guard', async t => {
   t.strictSame(await ask('/red/own', 'red'), [200, 'red'])
   t.strictSame(await ask('/blue/own', 'red'), [401, elsewhere])
   t.strictSame(await ask('/blue/both', 'red'), [401, elsewhere], 'red has let it pass, and blue has not')
-  t.strictSame(await ask('/blue/inside', 'red'), [200, JSON.stringify({ reason: 'token_audience', sub: null, auth: null })], 'and after the refusal no caller is named')
+  t.strictSame(await ask('/blue/inside', 'red'), [
+    200,
+    JSON.stringify({ reason: 'token_audience', sub: null, auth: null })
+  ], 'and after the refusal no caller is named')
   t.strictSame(await ask('/blue/both', ['red', 'blue']), [200, '["red","blue"]'], 'the twin is meant for both')
-  t.strictSame(await ask('/blue/inside', ['red', 'blue']), [200, JSON.stringify({ reason: 'none', sub: 'user-1', auth: 'Bearer' })])
+  t.strictSame(await ask('/blue/inside', ['red', 'blue']), [
+    200,
+    JSON.stringify({ reason: 'none', sub: 'user-1', auth: 'Bearer' })
+  ])
 })
 
 t.test('A guard of the app that is awaited instead of being a hook fails each request, and does not open the route', async t => {
@@ -342,7 +507,9 @@ t.test('A guard of the app that is awaited instead of being a hook fails each re
   }
   for (const [name, mistake] of Object.entries(mistakes)) {
     const app = await startOther(t, issuer)
-    app.addHook('onRequest', async () => { await mistake(app) })
+    app.addHook('onRequest', async () => {
+      await mistake(app)
+    })
     app.get('/', () => 'in')
     for (const headers of [{}, { authorization: `Bearer ${issuer.token({ scope: 'a' })}` }]) {
       const answer = await app.inject({ url: '/', headers })
@@ -357,9 +524,14 @@ t.test('A guard of the app that is awaited instead of being a hook fails each re
 
   const right = await startOther(t, issuer)
   right.addHook('onRequest', right.authenticate())
-  right.addHook('preHandler', async request => { await request.requireScope('a') })
+  right.addHook('preHandler', async request => {
+    await request.requireScope('a')
+  })
   right.get('/', () => 'in')
   t.equal((await right.inject('/')).statusCode, 401, 'the twin: the guard itself as the hook')
   t.equal((await right.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token()}` } })).statusCode, 403)
-  t.equal((await right.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token({ scope: 'a' })}` } })).body, 'in')
+  t.equal(
+    (await right.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token({ scope: 'a' })}` } })).body,
+    'in'
+  )
 })

@@ -20,7 +20,10 @@ const keyOf = (alg: string): TokenKey => keys.get(alg)!
 
 t.test('A token of each accepted algorithm passes, and the same token with another signature does not', async t => {
   // One kid for all of them: they differ only in type, curve and algorithm.
-  const provider = await startTokenProvider(t, ...[...keys.values()].map(({ alg, jwk }) => ({ ...jwk, kid: 'one', alg, use: 'sig', key_ops: ['verify'] })))
+  const provider = await startTokenProvider(
+    t,
+    ...[...keys.values()].map(({ alg, jwk }) => ({ ...jwk, kid: 'one', alg, use: 'sig', key_ops: ['verify'] }))
+  )
   const running = await startApp(t, { url: provider.issuer } as Issuer, { IDP_ALGS: ALGS.join(' ') })
   for (const alg of ALGS) {
     for (const kid of ['one', undefined]) {
@@ -28,7 +31,13 @@ t.test('A token of each accepted algorithm passes, and the same token with anoth
       t.equal((await call(running, { lines: bearerLines(token) })).status, 200, `${alg} with the kid ${kid}`)
       const [header, , signature] = token.split('.')
       const [, payload] = makeToken(provider.issuer, keyOf(alg), { claims: { sub: 'admin' } }).split('.')
-      expectRefusal(t, await call(running, { lines: bearerLines(`${header}.${payload}.${signature}`) }), 'token_signature', 'Bearer', `${alg} with the signature of another token`)
+      expectRefusal(
+        t,
+        await call(running, { lines: bearerLines(`${header}.${payload}.${signature}`) }),
+        'token_signature',
+        'Bearer',
+        `${alg} with the signature of another token`
+      )
     }
   }
   t.strictSame(await readiness(running.url), { status: 200, keys: 'ok' })
@@ -46,27 +55,55 @@ t.test('The algorithm of a token must be in the list literally, and causes no fe
   const { fetches } = provider
   for (const alg of ['RS256', 'ES384', 'EdDSA', 'es256', 'ES256 ', 'none', 'HS256', ['ES256'], null, undefined]) {
     const token = makeToken(provider.issuer, keyOf('ES256'), { header: { alg } })
-    expectRefusal(t, await call(running, { lines: bearerLines(token) }), 'token_algorithm', 'Bearer', JSON.stringify(alg))
+    expectRefusal(
+      t,
+      await call(running, { lines: bearerLines(token) }),
+      'token_algorithm',
+      'Bearer',
+      JSON.stringify(alg)
+    )
   }
   t.equal(provider.fetches, fetches)
 })
 
 t.test('No key is used for an algorithm that it was not made for', async t => {
   const [rsa, pss] = [await createTokenKey('RS256', 'rsa'), await createTokenKey('PS256', 'pss')]
-  const provider = await startTokenProvider(t,
-    { ...rsa.jwk, alg: 'RS256' }, { ...pss.jwk, alg: 'PS256' }, keyOf('ES256').jwk, keyOf('ES384').jwk, { ...keyOf('EdDSA').jwk, alg: 'Ed25519' }, { ...keyOf('Ed25519').jwk, alg: 'EdDSA' })
-  const running = await startApp(t, { url: provider.issuer } as Issuer, { IDP_ALGS: 'RS256 RS512 PS256 ES256 ES384 EdDSA Ed25519' })
+  const provider = await startTokenProvider(
+    t,
+    { ...rsa.jwk, alg: 'RS256' },
+    { ...pss.jwk, alg: 'PS256' },
+    keyOf('ES256').jwk,
+    keyOf('ES384').jwk,
+    { ...keyOf('EdDSA').jwk, alg: 'Ed25519' },
+    { ...keyOf('Ed25519').jwk, alg: 'EdDSA' }
+  )
+  const running = await startApp(t, { url: provider.issuer } as Issuer, {
+    IDP_ALGS: 'RS256 RS512 PS256 ES256 ES384 EdDSA Ed25519'
+  })
   const pem = createPublicKey({ key: rsa.jwk as never, format: 'jwk' }).export({ type: 'spki', format: 'pem' })
-  const hmac = (kid: string, alg: string, secret: string | Buffer) => encodeJws({ alg, kid }, JSON.parse(Buffer.from(makeToken(provider.issuer, rsa).split('.')[1]!, 'base64url').toString()), input => createHmac('sha256', secret).update(input).digest())
+  const hmac = (kid: string, alg: string, secret: string | Buffer) =>
+    encodeJws(
+      { alg, kid },
+      JSON.parse(Buffer.from(makeToken(provider.issuer, rsa).split('.')[1]!, 'base64url').toString()),
+      input => createHmac('sha256', secret).update(input).digest()
+    )
   const es256 = keyOf('ES256')
   const rows: Array<[title: string, token: string, expected: RefusalReason | undefined]> = [
     ['the key for RS256 with RS256', makeToken(provider.issuer, rsa), undefined],
-    ['the key for RS256 with PS256, well signed', makeToken(provider.issuer, { ...pss, kid: 'rsa' }), 'token_key_unknown'],
+    [
+      'the key for RS256 with PS256, well signed',
+      makeToken(provider.issuer, { ...pss, kid: 'rsa' }),
+      'token_key_unknown'
+    ],
     ['the key for RS256 with RS512', makeToken(provider.issuer, { ...rsa, alg: 'RS512' }), 'token_key_unknown'],
     ['the key for PS256 with PS256', makeToken(provider.issuer, pss), undefined],
     ['the key for PS256 with RS256', makeToken(provider.issuer, { ...rsa, kid: 'pss' }), 'token_key_unknown'],
     ['a key on P-256 with ES384', makeToken(provider.issuer, { ...es256, alg: 'ES384' }), 'token_key_unknown'],
-    ['a key on P-384 with the kid of one on P-256', makeToken(provider.issuer, { ...keyOf('ES384'), alg: 'ES256', kid: 'ES256' }), 'token_signature'],
+    [
+      'a key on P-384 with the kid of one on P-256',
+      makeToken(provider.issuer, { ...keyOf('ES384'), alg: 'ES256', kid: 'ES256' }),
+      'token_signature'
+    ],
     ['a key on P-256 with RS256', makeToken(provider.issuer, { ...es256, alg: 'RS256' }), 'token_key_unknown'],
     ['an RSA key with ES256', makeToken(provider.issuer, { ...rsa, alg: 'ES256' }), 'token_key_unknown'],
     ['the key for Ed25519 with EdDSA', makeToken(provider.issuer, keyOf('EdDSA')), undefined],
@@ -75,7 +112,11 @@ t.test('No key is used for an algorithm that it was not made for', async t => {
     ['the PEM of the key as a secret, under the name of its algorithm', hmac('rsa', 'RS256', pem), 'token_signature'],
     ['an ECDSA signature in DER', encodeDerSigned(provider.issuer), 'token_signature'],
     ['an EdDSA signature of 32 bytes', cutSignature(makeToken(provider.issuer, keyOf('EdDSA')), 32), 'token_signature'],
-    ['an Ed25519 signature of 32 bytes', cutSignature(makeToken(provider.issuer, keyOf('Ed25519')), 32), 'token_signature'],
+    [
+      'an Ed25519 signature of 32 bytes',
+      cutSignature(makeToken(provider.issuer, keyOf('Ed25519')), 32),
+      'token_signature'
+    ],
     ['an ECDSA signature of zeros', zeroSignature(makeToken(provider.issuer, es256)), 'token_signature']
   ]
   for (const [title, token, expected] of rows) {
@@ -97,7 +138,13 @@ t.test('A signature whose leading zero byte was left out is refused, and the who
       while (!/^A[A-P]/.test(token.slice(token.lastIndexOf('.') + 1)))
       const title = `${alg}, ${1 + others.length} keys`
       t.equal((await call(running, { lines: bearerLines(token) })).status, 200, title)
-      expectRefusal(t, await call(running, { lines: bearerLines(cutSignature(token, undefined, 1)) }), 'token_signature', 'Bearer', title)
+      expectRefusal(
+        t,
+        await call(running, { lines: bearerLines(cutSignature(token, undefined, 1)) }),
+        'token_signature',
+        'Bearer',
+        title
+      )
     }
   }
 })
@@ -120,9 +167,18 @@ const zeroSignature = (token: string): string => {
 t.test('A provider without a key for the algorithms is not ready, and its tokens are refused', async t => {
   const provider = await startTokenProvider(t, keyOf('ES256').jwk)
   const running = await startApp(t, { url: provider.issuer } as Issuer, { IDP_ALGS: 'PS256 ES384' })
-  expectRefusal(t, await call(running, { lines: bearerLines(makeToken(provider.issuer, keyOf('PS256'))) }), 'token_key_unknown', 'Bearer')
+  expectRefusal(
+    t,
+    await call(running, { lines: bearerLines(makeToken(provider.issuer, keyOf('PS256'))) }),
+    'token_key_unknown',
+    'Bearer'
+  )
   t.strictSame(await readiness(running.url), { status: 503, keys: 'none_usable' })
-  t.hasStrict(running.log.find(({ event }) => event === 'keys_fetched'), { keys: 0, passedOver: { curve: 1 }, issuer: provider.issuer })
+  t.hasStrict(running.log.find(({ event }) => event === 'keys_fetched'), {
+    keys: 0,
+    passedOver: { curve: 1 },
+    issuer: provider.issuer
+  })
 })
 
 t.test('Which entries of a set verify which algorithms', async t => {
@@ -141,12 +197,23 @@ t.test('Which entries of a set verify which algorithms', async t => {
     ['an RSA key with alg', { ...rsa, alg: 'PS384' }, ['PS384']],
     ['an RSA key of 1024 bits', { kty: 'RSA', e: 'AQAB', n: oddNumber(1024) }, 'modulus'],
     ['an RSA key of 8192 bits', { kty: 'RSA', e: 'AQAB', n: oddNumber(8192) }, 'modulus'],
-    ['an RSA key of 4096 bits', { kty: 'RSA', e: 'AQAB', n: oddNumber(4096) }, ['PS256', 'PS384', 'PS512', 'RS256', 'RS384', 'RS512']],
+    ['an RSA key of 4096 bits', { kty: 'RSA', e: 'AQAB', n: oddNumber(4096) }, [
+      'PS256',
+      'PS384',
+      'PS512',
+      'RS256',
+      'RS384',
+      'RS512'
+    ]],
     ['an RSA key of 4104 bits', { kty: 'RSA', e: 'AQAB', n: oddNumber(4104) }, 'modulus'],
     ['an RSA key with an even exponent', { ...rsa, e: 'AQAA' }, 'exponent'],
     ['an EC key', ec, ['ES256']],
     ['an EC key with a coordinate that begins with a zero', padded, ['ES256']],
-    ['the same key without that zero', { ...padded, x: Buffer.from(padded.x!, 'base64url').toString('base64url', 1) }, 'point'],
+    [
+      'the same key without that zero',
+      { ...padded, x: Buffer.from(padded.x!, 'base64url').toString('base64url', 1) },
+      'point'
+    ],
     ['an EC key with alg', { ...ec, alg: 'ES256', use: 'sig' }, ['ES256']],
     ['an Ed25519 key', okp, ['EdDSA', 'Ed25519']],
     ['an Ed25519 key with the old name', { ...okp, alg: 'EdDSA' }, ['EdDSA', 'Ed25519']],

@@ -22,11 +22,14 @@ import { message, startSite } from '../helpers/mcp-site.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 import { until } from '../helpers/until.ts'
 
-interface Line extends Record<string, unknown> { readonly event: string }
+interface Line extends Record<string, unknown> {
+  readonly event: string
+}
 
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
-const linesOf = (path: string): Line[] => readFileSync(path, 'utf8').split('\n').slice(0, -1).map(line => JSON.parse(line) as Line)
+const linesOf = (path: string): Line[] =>
+  readFileSync(path, 'utf8').split('\n').slice(0, -1).map(line => JSON.parse(line) as Line)
 
 /** A file of the test, its lines, and each line without what differs from run to run. */
 function auditFile (t: Test, name = 'audit.log') {
@@ -46,7 +49,11 @@ t.test('Audit: each decision about a request with credentials, and each refusal,
   const known = { ...NOBODY, method: 'GET', issuer: issuer.url, subject: 'user-1' }
 
   await call(site, { path: '/api/public', lines: bearerLines(issuer.token()) })
-  await call(site, { lines: bearerLines(issuer.token({ client_id: 'app-1', jti: 'j1', act: { sub: 'agent-1', act: { sub: 'agent-0' } } })) })
+  await call(site, {
+    lines: bearerLines(
+      issuer.token({ client_id: 'app-1', jti: 'j1', act: { sub: 'agent-1', act: { sub: 'agent-0' } } })
+    )
+  })
   const token = issuer.token({ cnf: { jkt: client.jkt }, azp: 'app-2', act: { iss: 'x' } })
   const lines2 = dpopLines(token, client.proof({ token, url: `${site.url}/api/private` }))
   await call(site, { lines: lines2 })
@@ -54,13 +61,48 @@ t.test('Audit: each decision about a request with credentials, and each refusal,
   await call(site, { path: '/api/private-scoped', lines: bearerLines(issuer.token({ cid: 'app-3' })) })
   await call(site, { path: '/api/users/9?token=secret', method: 'HEAD' })
   await call(site, { path: '/api/nothing', lines: bearerLines(issuer.token()) })
-  t.strictSame(plain(), [
-    { decision: 'admitted', ...known, route: '/api/private', scheme: 'Bearer', client: 'app-1', actor: 'agent-1', jti: 'j1' },
-    { decision: 'admitted', ...known, route: '/api/private', scheme: 'DPoP', client: 'app-2', jkt: client.jkt },
-    { decision: 'refused', reason: 'proof_replayed', status: 401, ...NOBODY, method: 'GET', route: '/api/private', scheme: 'DPoP' },
-    { decision: 'refused', reason: 'scope_missing', status: 403, ...known, route: '/api/private-scoped', scheme: 'Bearer', client: 'app-3' },
-    { decision: 'refused', reason: 'credentials_missing', status: 401, ...NOBODY, method: 'HEAD', route: '/api/users/*' }
-  ].map(sorted), 'in their order')
+  t.strictSame(
+    plain(),
+    [
+      {
+        decision: 'admitted',
+        ...known,
+        route: '/api/private',
+        scheme: 'Bearer',
+        client: 'app-1',
+        actor: 'agent-1',
+        jti: 'j1'
+      },
+      { decision: 'admitted', ...known, route: '/api/private', scheme: 'DPoP', client: 'app-2', jkt: client.jkt },
+      {
+        decision: 'refused',
+        reason: 'proof_replayed',
+        status: 401,
+        ...NOBODY,
+        method: 'GET',
+        route: '/api/private',
+        scheme: 'DPoP'
+      },
+      {
+        decision: 'refused',
+        reason: 'scope_missing',
+        status: 403,
+        ...known,
+        route: '/api/private-scoped',
+        scheme: 'Bearer',
+        client: 'app-3'
+      },
+      {
+        decision: 'refused',
+        reason: 'credentials_missing',
+        status: 401,
+        ...NOBODY,
+        method: 'HEAD',
+        route: '/api/users/*'
+      }
+    ].map(sorted),
+    'in their order'
+  )
   for (const { time, event, id } of lines()) {
     t.match(time, ISO)
     t.equal(event, 'decision')
@@ -69,7 +111,21 @@ t.test('Audit: each decision about a request with credentials, and each refusal,
   t.equal(new Set(lines().map(({ id }) => id)).size, 5)
 
   function sorted (line: Record<string, unknown>): object {
-    const order = ['decision', 'reason', 'status', 'method', 'route', 'ip', 'scheme', 'issuer', 'subject', 'client', 'actor', 'jti', 'jkt']
+    const order = [
+      'decision',
+      'reason',
+      'status',
+      'method',
+      'route',
+      'ip',
+      'scheme',
+      'issuer',
+      'subject',
+      'client',
+      'actor',
+      'jti',
+      'jkt'
+    ]
     return Object.fromEntries(order.filter(name => name in line).map(name => [name, line[name]]))
   }
 })
@@ -95,8 +151,20 @@ const untilMetric = ({ url }: Pick<RunningApp, 'url'>, line: string): Promise<vo
 t.test('Audit: a log that is not pino gets the line with its time', async t => {
   const issuer = await startIssuer(t)
   const lines: object[] = []
-  const take = (level: string) => (fields: object, message: string): void => { lines.push({ level, message, ...fields }) }
-  const logger = { level: 'fatal', fatal () {}, error () {}, warn () {}, info: take('info'), debug () {}, trace () {}, silent () {}, child: () => logger }
+  const take = (level: string) => (fields: object, message: string): void => {
+    lines.push({ level, message, ...fields })
+  }
+  const logger = {
+    level: 'fatal',
+    fatal () {},
+    error () {},
+    warn () {},
+    info: take('info'),
+    debug () {},
+    trace () {},
+    silent () {},
+    child: () => logger
+  }
   const app = Fastify({ loggerInstance: logger as never })
   t.teardown(() => app.close())
   await app.register(holdfast, { idp: { issuer: issuer.url, audience: AUDIENCE }, audit: 'log' })
@@ -113,129 +181,252 @@ t.test('Audit: the plugin in an app of its own records too; an id, an address an
   const app = Fastify({ trustProxy: true, requestIdHeader: 'x-request-id' })
   t.teardown(() => app.close())
   await app.register(holdfast, { idp: { issuer: issuer.url, audience: AUDIENCE }, audit: { to: path } })
-  app.get('/', { onRequest: [app.authenticate(), app.require({ claims: { 'act.sub': 'agent-1' } })] }, request => ({ actor: request.auth!.actor ?? null }))
+  app.get(
+    '/',
+    { onRequest: [app.authenticate(), app.require({ claims: { 'act.sub': 'agent-1' } })] },
+    request => ({ actor: request.auth!.actor ?? null })
+  )
   app.get('/optional', { onRequest: app.require({ optional: true }) }, () => null)
-  app.get('/fault', { onRequest: app.require({ claims: { tenant: () => { throw new Error('x') } } }) }, () => null)
+  app.get('/fault', {
+    onRequest: app.require({
+      claims: {
+        tenant: () => {
+          throw new Error('x')
+        }
+      }
+    })
+  }, () => null)
   app.get('/handler', async request => {
     await Promise.all([request.authenticate(), request.authenticate()])
     await request.requireScope('a')
   })
-  const ask = (url: string, claims: object | undefined, headers: object = {}) => app.inject({ url, headers: { ...claims && { authorization: `Bearer ${issuer.token(claims as never)}` }, ...headers } })
+  const ask = (url: string, claims: object | undefined, headers: object = {}) =>
+    app.inject({
+      url,
+      headers: { ...claims && { authorization: `Bearer ${issuer.token(claims as never)}` }, ...headers }
+    })
 
   t.strictSame((await ask('/', { act: { sub: 'agent-1' } })).json(), { actor: 'agent-1' })
   t.equal((await ask('/', { act: { sub: 'agent-2', act: { sub: 'agent-1' } } })).statusCode, 403)
   await ask('/optional', undefined)
   t.equal((await ask('/fault', { tenant: 'x', jti: 5, client_id: ['x'] }, { 'x-request-id': 'a b' })).statusCode, 500)
   await ask('/handler', {}, { 'x-request-id': 'plain-1', 'x-forwarded-for': '198.51.100.7:4711' })
-  for (const [given, expected] of [['[2001:db8::1]:443', '2001:db8::1'], ['::ffff:198.51.100.8', '198.51.100.8'], ['fe80::1%words-of-a-client', 'fe80::1'], ['unknown', '127.0.0.1'], ['nonsense:80', '127.0.0.1']] as const) {
+  for (
+    const [given, expected] of [
+      ['[2001:db8::1]:443', '2001:db8::1'],
+      ['::ffff:198.51.100.8', '198.51.100.8'],
+      ['fe80::1%words-of-a-client', 'fe80::1'],
+      ['unknown', '127.0.0.1'],
+      ['nonsense:80', '127.0.0.1']
+    ] as const
+  ) {
     await ask('/optional', {}, { 'x-forwarded-for': given })
     t.equal(lines().at(-1)!['ip'], expected, given)
   }
-  t.strictSame(plain().slice(0, 5).map(({ decision, reason, route, actor, jti, client, ip }: Partial<Line>) => ({ decision, reason, route, actor, jti, client, ip })), [
-    { decision: 'admitted', reason: undefined, route: '/', actor: 'agent-1' },
-    { decision: 'admitted', reason: undefined, route: '/', actor: 'agent-2' },
-    { decision: 'refused', reason: 'claim_mismatch', route: '/', actor: 'agent-2' },
-    { decision: 'refused', reason: 'fault', route: '/fault', actor: undefined },
-    { decision: 'admitted', reason: undefined, route: '/handler', actor: undefined, ip: '198.51.100.7' }
-  ].map(line => ({ jti: undefined, client: undefined, ip: '127.0.0.1', ...line })).map(({ decision, reason, route, actor, jti, client, ip }) => ({ decision, reason, route, actor, jti, client, ip })), 'several guards that admit are one line; a guest is none')
-  t.strictSame(lines().slice(3, 6).map(({ id, reason }) => [id, reason]), [[undefined, 'fault'], ['plain-1', undefined], ['plain-1', 'scope_missing']])
+  t.strictSame(
+    plain().slice(0, 5).map(({ decision, reason, route, actor, jti, client, ip }: Partial<Line>) => ({
+      decision,
+      reason,
+      route,
+      actor,
+      jti,
+      client,
+      ip
+    })),
+    [
+      { decision: 'admitted', reason: undefined, route: '/', actor: 'agent-1' },
+      { decision: 'admitted', reason: undefined, route: '/', actor: 'agent-2' },
+      { decision: 'refused', reason: 'claim_mismatch', route: '/', actor: 'agent-2' },
+      { decision: 'refused', reason: 'fault', route: '/fault', actor: undefined },
+      { decision: 'admitted', reason: undefined, route: '/handler', actor: undefined, ip: '198.51.100.7' }
+    ].map(line => ({ jti: undefined, client: undefined, ip: '127.0.0.1', ...line })).map((
+      { decision, reason, route, actor, jti, client, ip }
+    ) => ({ decision, reason, route, actor, jti, client, ip })),
+    'several guards that admit are one line; a guest is none'
+  )
+  t.strictSame(lines().slice(3, 6).map(({ id, reason }) => [id, reason]), [
+    [undefined, 'fault'],
+    ['plain-1', undefined],
+    ['plain-1', 'scope_missing']
+  ])
 })
 
-t.test('Audit: each door of a gate records: reverse proxy, forward auth, gRPC, and messages of the Model Context Protocol', async t => {
-  const { path, lines } = auditFile(t)
-  const issuer = await startIssuer(t)
-  const upstream = await startUpstream(t)
-  const rules = [
-    { path: '/open/*', allow: 'anyone' }, { path: '/orders/:id', scope: 'read:orders' },
-    { path: '/mcp', mcp: { tools: ['read_*'] } }, { path: '/mcp', mcp: { tools: ['drop'] }, scope: 'drop' }
-  ]
-  const site = await startApp(t, issuer, { AUDIT: path, GATE: { upstream: upstream.origin, rules, grpcPort: 0, bodyLimit: 200 }, TRUST_PROXY: 'loopback' })
-  while (!site.app.grpcAddress()) await new Promise(resolve => setImmediate(resolve))
-  const grpc = await openGrpc(t, site.app.grpcAddress()!.port)
-  const [good, poor] = [issuer.token({ scope: 'read:orders' }), issuer.token()]
-  const last = () => {
-    const { decision, reason, status, method, route, call, subject, ip, id } = lines().at(-1)!
-    return { count: lines().length, decision, reason, status, method, route, call, subject, ip, id }
-  }
-  let count = 0
-  const expect = (title: string, expected: object): void => {
-    const { count: seen, ...line } = last()
-    t.equal(seen, ++count, title)
-    t.hasStrict(line, { method: 'GET', ip: '127.0.0.1', decision: 'refused', call: undefined, subject: undefined, reason: undefined, status: undefined, ...expected }, title)
-  }
-  const expectNone = (title: string): void => { t.equal(lines().length, count, title) }
+t.test(
+  'Audit: each door of a gate records: reverse proxy, forward auth, gRPC, and messages of the Model Context ' +
+    'Protocol',
+  async t => {
+    const { path, lines } = auditFile(t)
+    const issuer = await startIssuer(t)
+    const upstream = await startUpstream(t)
+    const rules = [
+      { path: '/open/*', allow: 'anyone' },
+      { path: '/orders/:id', scope: 'read:orders' },
+      { path: '/mcp', mcp: { tools: ['read_*'] } },
+      { path: '/mcp', mcp: { tools: ['drop'] }, scope: 'drop' }
+    ]
+    const site = await startApp(t, issuer, {
+      AUDIT: path,
+      GATE: { upstream: upstream.origin, rules, grpcPort: 0, bodyLimit: 200 },
+      TRUST_PROXY: 'loopback'
+    })
+    while (!site.app.grpcAddress()) await new Promise(resolve => setImmediate(resolve))
+    const grpc = await openGrpc(t, site.app.grpcAddress()!.port)
+    const [good, poor] = [issuer.token({ scope: 'read:orders' }), issuer.token()]
+    const last = () => {
+      const { decision, reason, status, method, route, call, subject, ip, id } = lines().at(-1)!
+      return { count: lines().length, decision, reason, status, method, route, call, subject, ip, id }
+    }
+    let count = 0
+    const expect = (title: string, expected: object): void => {
+      const { count: seen, ...line } = last()
+      t.equal(seen, ++count, title)
+      t.hasStrict(line, {
+        method: 'GET',
+        ip: '127.0.0.1',
+        decision: 'refused',
+        call: undefined,
+        subject: undefined,
+        reason: undefined,
+        status: undefined,
+        ...expected
+      }, title)
+    }
+    const expectNone = (title: string): void => {
+      t.equal(lines().length, count, title)
+    }
 
-  await call(site, { path: '/orders/7?x=1', lines: [...bearerLines(good), 'X-Request-Id: from-proxy'] })
-  expect('admitted', { decision: 'admitted', route: '/orders/:id', subject: 'user-1', id: 'from-proxy' })
-  await call(site, { path: '/orders/7', lines: bearerLines(poor) })
-  expect('scope', { reason: 'scope_missing', status: 403, route: '/orders/:id', subject: 'user-1' })
-  await call(site, { path: '/open/x', lines: bearerLines(good) })
-  expectNone('anyone: no guard is asked')
-  await call(site, { path: '/none' })
-  expectNone('a path without a rule, without credentials')
-  await call(site, { path: '/none', lines: bearerLines(good) })
-  expect('a path without a rule', { reason: 'no_rule', status: 404, route: undefined })
-  await call(site, { path: '/none', lines: ['DPoP: x'] })
-  expect('a path without a rule, beside a proof', { reason: 'no_rule', status: 404, route: undefined })
-  await call(site, { path: '/orders/%2e%2e/x' })
-  expect('a path with dots', { reason: 'target_path', status: 400, route: undefined })
+    await call(site, { path: '/orders/7?x=1', lines: [...bearerLines(good), 'X-Request-Id: from-proxy'] })
+    expect('admitted', { decision: 'admitted', route: '/orders/:id', subject: 'user-1', id: 'from-proxy' })
+    await call(site, { path: '/orders/7', lines: bearerLines(poor) })
+    expect('scope', { reason: 'scope_missing', status: 403, route: '/orders/:id', subject: 'user-1' })
+    await call(site, { path: '/open/x', lines: bearerLines(good) })
+    expectNone('anyone: no guard is asked')
+    await call(site, { path: '/none' })
+    expectNone('a path without a rule, without credentials')
+    await call(site, { path: '/none', lines: bearerLines(good) })
+    expect('a path without a rule', { reason: 'no_rule', status: 404, route: undefined })
+    await call(site, { path: '/none', lines: ['DPoP: x'] })
+    expect('a path without a rule, beside a proof', { reason: 'no_rule', status: 404, route: undefined })
+    await call(site, { path: '/orders/%2e%2e/x' })
+    expect('a path with dots', { reason: 'target_path', status: 400, route: undefined })
 
-  const asks = (lines: readonly string[]) => call(site, { path: '/verify/nginx', lines })
-  const original = (target: string) => ['X-Original-Method: PUT', `X-Original-URL: https://api.example${target}`, 'X-Forwarded-For: 198.51.100.7']
-  await asks([...original('/orders/7'), ...bearerLines(good)])
-  expect('forward auth', { decision: 'admitted', method: 'PUT', route: '/orders/:id', subject: 'user-1', ip: '198.51.100.7' })
-  const families: ReadonlyArray<readonly [path: string, lines: readonly string[]]> = [
-    ['/verify/haproxy', original('/orders/7')],
-    ['/verify/forwarded', ['X-Forwarded-Method: PUT', 'X-Forwarded-Proto: https', 'X-Forwarded-Host: api.example', 'X-Forwarded-Uri: /orders/7', 'X-Forwarded-For: 198.51.100.7']],
-    ['/verify/envoy/orders/7', ['X-Envoy-Internal: true', 'X-Forwarded-Proto: https', 'X-Forwarded-For: 198.51.100.7']]
-  ]
-  for (const [path, asked] of families) {
-    await call(site, { method: 'PUT', path, lines: [...asked, ...bearerLines(good)] })
-    expect(path, { decision: 'admitted', method: 'PUT', route: '/orders/:id', subject: 'user-1', ip: '198.51.100.7' })
-    await call(site, { method: 'PUT', path, lines: asked })
-    expect(`${path} refused`, { reason: 'credentials_missing', status: 401, method: 'PUT', route: '/orders/:id', ip: '198.51.100.7' })
+    const asks = (lines: readonly string[]) => call(site, { path: '/verify/nginx', lines })
+    const original = (
+      target: string
+    ) => ['X-Original-Method: PUT', `X-Original-URL: https://api.example${target}`, 'X-Forwarded-For: 198.51.100.7']
+    await asks([...original('/orders/7'), ...bearerLines(good)])
+    expect('forward auth', {
+      decision: 'admitted',
+      method: 'PUT',
+      route: '/orders/:id',
+      subject: 'user-1',
+      ip: '198.51.100.7'
+    })
+    const families: ReadonlyArray<readonly [path: string, lines: readonly string[]]> = [
+      ['/verify/haproxy', original('/orders/7')],
+      ['/verify/forwarded', [
+        'X-Forwarded-Method: PUT',
+        'X-Forwarded-Proto: https',
+        'X-Forwarded-Host: api.example',
+        'X-Forwarded-Uri: /orders/7',
+        'X-Forwarded-For: 198.51.100.7'
+      ]],
+      ['/verify/envoy/orders/7', [
+        'X-Envoy-Internal: true',
+        'X-Forwarded-Proto: https',
+        'X-Forwarded-For: 198.51.100.7'
+      ]]
+    ]
+    for (const [path, asked] of families) {
+      await call(site, { method: 'PUT', path, lines: [...asked, ...bearerLines(good)] })
+      expect(path, { decision: 'admitted', method: 'PUT', route: '/orders/:id', subject: 'user-1', ip: '198.51.100.7' })
+      await call(site, { method: 'PUT', path, lines: asked })
+      expect(`${path} refused`, {
+        reason: 'credentials_missing',
+        status: 401,
+        method: 'PUT',
+        route: '/orders/:id',
+        ip: '198.51.100.7'
+      })
+    }
+    await asks(original('/none'))
+    expect('forward auth without a rule', { reason: 'no_rule', status: 403, route: undefined, ip: '198.51.100.7' })
+    await asks(bearerLines(good))
+    expect('forward auth without an original', { reason: 'question_refused', status: 403, route: undefined })
+
+    const ask = (headers: Record<string, string>, path = '/orders/7') =>
+      callGrpc(grpc, CHECK_PATH, checkRequest({ method: 'POST', path, headers }))
+    await ask({ authorization: `Bearer ${good}`, 'x-request-id': 'of-envoy', 'x-forwarded-for': '198.51.100.9' })
+    expect('gRPC', {
+      decision: 'admitted',
+      method: 'POST',
+      route: '/orders/:id',
+      subject: 'user-1',
+      ip: '198.51.100.9',
+      id: 'of-envoy'
+    })
+    await ask({})
+    expect('gRPC refused', { reason: 'credentials_missing', status: 401, method: 'POST', route: '/orders/:id' })
+
+    const post = (message: object | string, token: string | undefined) => {
+      const body = typeof message === 'string' ? message : JSON.stringify({ jsonrpc: '2.0', id: 1, ...message })
+      return call(site, {
+        method: 'POST',
+        path: '/mcp',
+        lines: [
+          'Content-Type: application/json',
+          `Content-Length: ${body.length}`,
+          ...token === undefined ? [] : bearerLines(token),
+          '',
+          body
+        ]
+      })
+    }
+    const tool = (name: string) => ({ method: 'tools/call', params: { name } })
+    const ofMcp = { method: 'POST', route: '/mcp' }
+    await post(tool('read_order'), poor)
+    expect('a tool', { ...ofMcp, decision: 'admitted', call: 'tools/call read_*', subject: 'user-1' })
+    await post(tool('drop'), poor)
+    expect('a tool without its scope', {
+      ...ofMcp,
+      reason: 'scope_missing',
+      status: 403,
+      call: 'tools/call drop',
+      subject: 'user-1'
+    })
+    await post(tool('unheard-of'), poor)
+    expect('a tool without a rule', { ...ofMcp, reason: 'no_rule', status: 404, subject: 'user-1' })
+    await post('{', poor)
+    expect('a body that is no message', { ...ofMcp, reason: 'message_refused', status: 400, subject: 'user-1' })
+    await post(' '.repeat(201), poor)
+    expect('a body that is too large', { ...ofMcp, reason: 'message_refused', status: 413, subject: 'user-1' })
+    await post(tool('read_order'), undefined)
+    expect('a stranger', { ...ofMcp, reason: 'credentials_missing', status: 401 })
+    for (const word of ['Bearer ', 'x=1', 'unheard-of', '"x"']) t.notOk(readFileSync(path, 'utf8').includes(word), word)
   }
-  await asks(original('/none'))
-  expect('forward auth without a rule', { reason: 'no_rule', status: 403, route: undefined, ip: '198.51.100.7' })
-  await asks(bearerLines(good))
-  expect('forward auth without an original', { reason: 'question_refused', status: 403, route: undefined })
-
-  const ask = (headers: Record<string, string>, path = '/orders/7') => callGrpc(grpc, CHECK_PATH, checkRequest({ method: 'POST', path, headers }))
-  await ask({ authorization: `Bearer ${good}`, 'x-request-id': 'of-envoy', 'x-forwarded-for': '198.51.100.9' })
-  expect('gRPC', { decision: 'admitted', method: 'POST', route: '/orders/:id', subject: 'user-1', ip: '198.51.100.9', id: 'of-envoy' })
-  await ask({})
-  expect('gRPC refused', { reason: 'credentials_missing', status: 401, method: 'POST', route: '/orders/:id' })
-
-  const post = (message: object | string, token: string | undefined) => {
-    const body = typeof message === 'string' ? message : JSON.stringify({ jsonrpc: '2.0', id: 1, ...message })
-    return call(site, { method: 'POST', path: '/mcp', lines: ['Content-Type: application/json', `Content-Length: ${body.length}`, ...token === undefined ? [] : bearerLines(token), '', body] })
-  }
-  const tool = (name: string) => ({ method: 'tools/call', params: { name } })
-  const ofMcp = { method: 'POST', route: '/mcp' }
-  await post(tool('read_order'), poor)
-  expect('a tool', { ...ofMcp, decision: 'admitted', call: 'tools/call read_*', subject: 'user-1' })
-  await post(tool('drop'), poor)
-  expect('a tool without its scope', { ...ofMcp, reason: 'scope_missing', status: 403, call: 'tools/call drop', subject: 'user-1' })
-  await post(tool('unheard-of'), poor)
-  expect('a tool without a rule', { ...ofMcp, reason: 'no_rule', status: 404, subject: 'user-1' })
-  await post('{', poor)
-  expect('a body that is no message', { ...ofMcp, reason: 'message_refused', status: 400, subject: 'user-1' })
-  await post(' '.repeat(201), poor)
-  expect('a body that is too large', { ...ofMcp, reason: 'message_refused', status: 413, subject: 'user-1' })
-  await post(tool('read_order'), undefined)
-  expect('a stranger', { ...ofMcp, reason: 'credentials_missing', status: 401 })
-  for (const word of ['Bearer ', 'x=1', 'unheard-of', '"x"']) t.notOk(readFileSync(path, 'utf8').includes(word), word)
-})
+)
 
 t.test('Audit: a revocation by an operator is a decision', async t => {
   const { path, lines } = auditFile(t)
   const issuer = await startIssuer(t)
   const site = await startApp(t, issuer, { AUDIT: path, REVOCATION: { operators: { scope: 'revoke' } } })
-  const operate = (scope: string) => fetch(`${site.url}/revocation/subjects`, { method: 'POST', headers: { authorization: `Bearer ${issuer.token({ scope, sub: 'operator-1' })}`, 'content-type': 'application/json' }, body: JSON.stringify({ sub_id: { format: 'opaque', id: 's1' } }) })
+  const operate = (scope: string) =>
+    fetch(`${site.url}/revocation/subjects`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${issuer.token({ scope, sub: 'operator-1' })}`,
+        'content-type': 'application/json'
+      },
+      body: JSON.stringify({ sub_id: { format: 'opaque', id: 's1' } })
+    })
   t.strictSame([(await operate('revoke')).status, (await operate('read')).status], [204, 403])
-  t.strictSame(lines().map(({ decision, reason, method, route, subject }) => [decision, reason, method, route, subject]), [
-    ['admitted', undefined, 'POST', '/revocation/subjects', 'operator-1'], ['refused', 'scope_missing', 'POST', '/revocation/subjects', 'operator-1']
-  ])
+  t.strictSame(
+    lines().map(({ decision, reason, method, route, subject }) => [decision, reason, method, route, subject]),
+    [
+      ['admitted', undefined, 'POST', '/revocation/subjects', 'operator-1'],
+      ['refused', 'scope_missing', 'POST', '/revocation/subjects', 'operator-1']
+    ]
+  )
 })
 
 t.test('Audit: with a key, who and what is named by a pseudonym, the same for the same', async t => {
@@ -245,10 +436,24 @@ t.test('Audit: with a key, who and what is named by a pseudonym, the same for th
   const site = await startApp(t, issuer, { AUDIT: { to: path, pseudonymKey: { file: `${path}.key` } } })
   const token = issuer.token({ client_id: 'app-1', jti: 'j1', act: { sub: 'agent-1' } })
   for (let i = 0; i < 2; i++) await call(site, { lines: bearerLines(token) })
-  const of = (text: string): string => createHmac('sha256', Buffer.from(KEY, 'base64url')).update(text).digest('base64url')
-  for (const line of lines()) t.hasStrict(line, { issuer: issuer.url, subject: of('user-1'), client: of('app-1'), actor: of('agent-1'), jti: of('j1') })
+  const of = (text: string): string =>
+    createHmac('sha256', Buffer.from(KEY, 'base64url')).update(text).digest('base64url')
+  for (const line of lines()) {
+    t.hasStrict(line, {
+      issuer: issuer.url,
+      subject: of('user-1'),
+      client: of('app-1'),
+      actor: of('agent-1'),
+      jti: of('j1')
+    })
+  }
   await call(site, { lines: bearerLines(issuer.token()) })
-  t.strictSame(['subject', 'client', 'actor', 'jti'].map(name => lines()[2]![name]), [of('user-1'), undefined, undefined, undefined], 'what a token does not name has none')
+  t.strictSame(['subject', 'client', 'actor', 'jti'].map(name => lines()[2]![name]), [
+    of('user-1'),
+    undefined,
+    undefined,
+    undefined
+  ], 'what a token does not name has none')
   t.equal(lines().length, 3)
 })
 
@@ -264,68 +469,125 @@ t.test('Audit: a peer on a unix socket has no address', async t => {
   t.teardown(() => rmSync(folder, { recursive: true }))
   const socketPath = join(folder, 's')
   await app.listen({ path: socketPath })
-  const [response] = await once(get({ socketPath, headers: { authorization: `Bearer ${issuer.token()}` } }), 'response') as [IncomingMessage]
+  const [response] = await once(
+    get({ socketPath, headers: { authorization: `Bearer ${issuer.token()}` } }),
+    'response'
+  ) as [IncomingMessage]
   response.resume()
   t.equal(response.statusCode, 200)
-  t.strictSame(plain(), [{ decision: 'admitted', method: 'GET', route: '/', scheme: 'Bearer', issuer: issuer.url, subject: 'user-1' }])
+  t.strictSame(plain(), [{
+    decision: 'admitted',
+    method: 'GET',
+    route: '/',
+    scheme: 'Bearer',
+    issuer: issuer.url,
+    subject: 'user-1'
+  }])
 })
 
 t.test('Audit: settings that cannot be used stop the start', async t => {
   const issuer = await startIssuer(t)
   const folder = t.testdir({ short: 'c2hvcnQ', empty: '' })
   const rows: ReadonlyArray<{ audit: unknown, problem: string }> = [
-    { audit: join(folder, 'no', 'audit.log'), problem: `AUDIT (audit.to) is ${JSON.stringify(join(folder, 'no', 'audit.log'))}, which cannot be written (ENOENT); allowed: off, log, or the path of a file` },
-    { audit: folder, problem: `AUDIT (audit.to) is ${JSON.stringify(folder)}, which cannot be written (EISDIR); allowed: off, log, or the path of a file` },
-    { audit: { to: 'log', pseudonymKey: { file: join(folder, 'short') } }, problem: 'audit.pseudonymKey is not usable (its value is not shown); allowed: 32 bytes or more in base64url' },
-    { audit: { to: 'log', pseudonymKey: { env: 'NO_SUCH_VARIABLE' } }, problem: 'audit.pseudonymKey is not usable: the variable NO_SUCH_VARIABLE is not set' },
-    { audit: { to: 'log', pseudonymKey: KEY }, problem: 'audit.pseudonymKey is not usable (its value is not shown); allowed: { file: PATH } or { env: NAME }' },
-    { audit: { required: true }, problem: 'audit lacks to; allowed: off, log, the path of a file, or a section with to, pseudonymKey and required' },
+    {
+      audit: join(folder, 'no', 'audit.log'),
+      problem: `AUDIT (audit.to) is ${JSON.stringify(join(folder, 'no', 'audit.log'))}, which cannot be written ` +
+        '(ENOENT); allowed: off, log, or the path of a file'
+    },
+    {
+      audit: folder,
+      problem:
+        `AUDIT (audit.to) is ${JSON.stringify(folder)}, which cannot be written (EISDIR); allowed: off, log, or ` +
+        'the path of a file'
+    },
+    {
+      audit: { to: 'log', pseudonymKey: { file: join(folder, 'short') } },
+      problem: 'audit.pseudonymKey is not usable (its value is not shown); allowed: 32 bytes or more in base64url'
+    },
+    {
+      audit: { to: 'log', pseudonymKey: { env: 'NO_SUCH_VARIABLE' } },
+      problem: 'audit.pseudonymKey is not usable: the variable NO_SUCH_VARIABLE is not set'
+    },
+    {
+      audit: { to: 'log', pseudonymKey: KEY },
+      problem: 'audit.pseudonymKey is not usable (its value is not shown); allowed: { file: PATH } or { env: NAME }'
+    },
+    {
+      audit: { required: true },
+      problem: 'audit lacks to; allowed: off, log, the path of a file, or a section with to, pseudonymKey and required'
+    },
     { audit: { to: 'log', requird: true }, problem: 'audit.requird is unknown; did you mean audit.required?' },
     { audit: true, problem: 'audit.to is true; allowed: off, log, or the path of a file' },
-    { audit: ['log'], problem: 'AUDIT (audit) is ["log"]; allowed: off, log, the path of a file, or a section with to, pseudonymKey and required' }
+    {
+      audit: ['log'],
+      problem:
+        'AUDIT (audit) is ["log"]; allowed: off, log, the path of a file, or a section with to, pseudonymKey and ' +
+        'required'
+    }
   ]
   for (const { audit, problem } of rows) {
     const app = Fastify()
     t.teardown(() => app.close())
-    await t.rejects(Promise.resolve(app.register(holdfast, { idp: { issuer: issuer.url, audience: AUDIENCE }, audit: audit as string })), { name: 'SettingsError', problems: [problem] }, problem)
+    await t.rejects(
+      Promise.resolve(
+        app.register(holdfast, { idp: { issuer: issuer.url, audience: AUDIENCE }, audit: audit as string })
+      ),
+      { name: 'SettingsError', problems: [problem] },
+      problem
+    )
   }
-  for (const [given, expected] of [['off', undefined], ['', undefined], [undefined, undefined], ['log', { to: 'log', required: false }], [7, { to: '7', required: false }]] as const) {
-    t.strictSame((await readSettings({ IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, AUDIT: given })).audit, expected, String(given))
+  for (
+    const [given, expected] of [['off', undefined], ['', undefined], [undefined, undefined], ['log', {
+      to: 'log',
+      required: false
+    }], [7, { to: '7', required: false }]] as const
+  ) {
+    t.strictSame(
+      (await readSettings({ IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, AUDIT: given })).audit,
+      expected,
+      String(given)
+    )
   }
 })
 
-t.test('Audit: while no line can be written it is counted, logged once, named in readiness and tried again; required: requests with credentials are 503', async t => {
-  for (const required of [false, true]) {
-    const { path, lines } = auditFile(t, `audit-${required}.log`)
-    const issuer = await startIssuer(t)
-    const site = await startApp(t, issuer, { AUDIT: { to: path, required } })
-    const ask = async () => (await call(site, { lines: bearerLines(issuer.token()) })).status
-    const readiness = async () => {
-      const answer = await fetch(`${site.url}/health/ready`)
-      return [answer.status, (await answer.json() as { checks: { audit: string } }).checks.audit]
+t.test(
+  'Audit: while no line can be written it is counted, logged once, named in readiness and tried again; required: ' +
+    'requests with credentials are 503',
+  async t => {
+    for (const required of [false, true]) {
+      const { path, lines } = auditFile(t, `audit-${required}.log`)
+      const issuer = await startIssuer(t)
+      const site = await startApp(t, issuer, { AUDIT: { to: path, required } })
+      const ask = async () => (await call(site, { lines: bearerLines(issuer.token()) })).status
+      const readiness = async () => {
+        const answer = await fetch(`${site.url}/health/ready`)
+        return [answer.status, (await answer.json() as { checks: { audit: string } }).checks.audit]
+      }
+      await until('ready', async () => (await readiness())[0] === 200)
+      t.strictSame(await readiness(), [200, 'ok'])
+      t.equal(await ask(), 200)
+      renameSync(path, `${path}.1`)
+      mkdirSync(path)
+      await until('the fault is seen', async () => (await readiness())[1] !== 'ok')
+      t.strictSame(await readiness(), required ? [503, 'unwritable'] : [200, 'losing_lines'])
+      t.equal(await ask(), required ? 503 : 200)
+      t.equal((await call(site, { lines: bearerLines('forged') })).status, required ? 503 : 401, 'whatever they are')
+      t.equal((await call(site)).status, 401, 'a request without credentials')
+      t.equal((await call(site, { path: '/api/public' })).status, 200)
+      await untilMetric(site, 'holdfast_audit_lines_total{outcome="lost"} 3')
+      await untilMetric(site, 'holdfast_audit_writable 0')
+      rmSync(path, { recursive: true })
+      await until('it is tried again', async () => (await readiness())[1] === 'ok')
+      t.equal(await ask(), 200)
+      t.strictSame([linesOf(`${path}.1`).length, lines().length], [1, 1])
+      const events = site.log.filter(({ event }) => String(event).startsWith('audit_')).map((
+        { event, code, lost }
+      ) => [event, code, lost])
+      t.strictSame(events, [['audit_unwritable', 'EISDIR', undefined], ['audit_writable', undefined, 3]])
+      if (required) t.strictSame(site.reasons(), ['audit_unavailable', 'audit_unavailable', 'credentials_missing'])
     }
-    await until('ready', async () => (await readiness())[0] === 200)
-    t.strictSame(await readiness(), [200, 'ok'])
-    t.equal(await ask(), 200)
-    renameSync(path, `${path}.1`)
-    mkdirSync(path)
-    await until('the fault is seen', async () => (await readiness())[1] !== 'ok')
-    t.strictSame(await readiness(), required ? [503, 'unwritable'] : [200, 'losing_lines'])
-    t.equal(await ask(), required ? 503 : 200)
-    t.equal((await call(site, { lines: bearerLines('forged') })).status, required ? 503 : 401, 'whatever they are')
-    t.equal((await call(site)).status, 401, 'a request without credentials')
-    t.equal((await call(site, { path: '/api/public' })).status, 200)
-    await untilMetric(site, 'holdfast_audit_lines_total{outcome="lost"} 3')
-    await untilMetric(site, 'holdfast_audit_writable 0')
-    rmSync(path, { recursive: true })
-    await until('it is tried again', async () => (await readiness())[1] === 'ok')
-    t.equal(await ask(), 200)
-    t.strictSame([linesOf(`${path}.1`).length, lines().length], [1, 1])
-    const events = site.log.filter(({ event }) => String(event).startsWith('audit_')).map(({ event, code, lost }) => [event, code, lost])
-    t.strictSame(events, [['audit_unwritable', 'EISDIR', undefined], ['audit_writable', undefined, 3]])
-    if (required) t.strictSame(site.reasons(), ['audit_unavailable', 'audit_unavailable', 'credentials_missing'])
   }
-})
+)
 
 t.test('Audit: an admission whose own line is the first that cannot be written does not stand if lines are required', async t => {
   const issuer = await startIssuer(t)
@@ -340,30 +602,46 @@ t.test('Audit: an admission whose own line is the first that cannot be written d
   }
 })
 
-t.test('Audit: a message of the Model Context Protocol does not pass either while its line is required and cannot be written', async t => {
-  for (const required of [false, true]) {
-    const { post, issuer, upstream } = await startSite(t, {}, { AUDIT: { to: '/dev/full', required } })
-    const { status, body } = await post(message('tools/list'), bearerLines(issuer.token({ scope: 'use' })))
-    t.equal(status, required ? 503 : 200)
-    t.equal(body.includes('Decisions cannot be recorded now.'), required, body)
-    t.equal(upstream.arrived.length, required ? 0 : 1)
+t.test(
+  'Audit: a message of the Model Context Protocol does not pass either while its line is required and cannot be ' +
+    'written',
+  async t => {
+    for (const required of [false, true]) {
+      const { post, issuer, upstream } = await startSite(t, {}, { AUDIT: { to: '/dev/full', required } })
+      const { status, body } = await post(message('tools/list'), bearerLines(issuer.token({ scope: 'use' })))
+      t.equal(status, required ? 503 : 200)
+      t.equal(body.includes('Decisions cannot be recorded now.'), required, body)
+      t.equal(upstream.arrived.length, required ? 0 : 1)
+    }
   }
-})
+)
 
 t.test('Audit: SIGHUP opens the file anew, and ends neither the service nor what others listen to', async t => {
   const { path, lines } = auditFile(t)
   const issuer = await startIssuer(t)
   const others: string[] = []
-  const onSignal = (): void => { others.push('fastify-cli') }
-  const other = (): void => { others.push('another') }
+  const onSignal = (): void => {
+    others.push('fastify-cli')
+  }
+  const other = (): void => {
+    others.push('another')
+  }
   process.on('SIGHUP', onSignal).on('SIGHUP', other)
-  t.teardown(() => { process.off('SIGHUP', onSignal).off('SIGHUP', other) })
+  t.teardown(() => {
+    process.off('SIGHUP', onSignal).off('SIGHUP', other)
+  })
   const site = await startApp(t, issuer, { AUDIT: path })
   await call(site, { lines: bearerLines(issuer.token()) })
   renameSync(path, `${path}.1`)
   process.emit('SIGHUP')
   t.strictSame(others, ['another'])
-  await until('it is there', () => { try { return lines().length === 0 } catch { return false } })
+  await until('it is there', () => {
+    try {
+      return lines().length === 0
+    } catch {
+      return false
+    }
+  })
   await call(site, { lines: bearerLines(issuer.token()) })
   t.strictSame([linesOf(`${path}.1`).length, lines().length], [1, 1])
   await site.app.close()

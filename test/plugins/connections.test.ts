@@ -11,7 +11,14 @@ import type { FastifyInstance } from 'fastify'
 import t from 'tap'
 import type { Test } from 'tap'
 import { containing } from '../helpers/containing.ts'
-import { answerOf, inTurn, LINGER_MS, MAX_UNANSWERED, QUEUE_KEEP_ALIVE_MS, QueuedResponse } from '../../server/queued-response.ts'
+import {
+  answerOf,
+  inTurn,
+  LINGER_MS,
+  MAX_UNANSWERED,
+  QUEUE_KEEP_ALIVE_MS,
+  QueuedResponse
+} from '../../server/queued-response.ts'
 import { MAX_STALLED } from '../../server/stalled-answers.ts'
 import { MAX_CONNECTIONS } from '../../plugins/connections.ts'
 import { startApp } from '../helpers/app.ts'
@@ -28,11 +35,20 @@ const BIG_BYTES = 32 * 1024 * 1024
 function open (t: Test, port: number, text: string, host = '127.0.0.1') {
   const socket = connect({ port, host, allowHalfOpen: true })
   const seen = { text: '', bytes: 0 }
-  socket.on('error', () => {}).on('data', chunk => { seen.bytes += chunk.length; if (seen.bytes < 100_000) seen.text += chunk })
+  socket.on('error', () => {}).on('data', chunk => {
+    seen.bytes += chunk.length
+    if (seen.bytes < 100_000) seen.text += chunk
+  })
   socket.write(text)
-  t.teardown(() => { socket.destroy() })
+  t.teardown(() => {
+    socket.destroy()
+  })
   const answers = (): number => seen.text.split('HTTP/1.1 200 ').length - 1
-  return Object.assign(seen, { socket, answers, ended: new Promise<void>(resolve => socket.once('end', resolve).once('close', () => resolve())) })
+  return Object.assign(seen, {
+    socket,
+    answers,
+    ended: new Promise<void>(resolve => socket.once('end', resolve).once('close', () => resolve()))
+  })
 }
 
 async function until (isTrue: () => boolean): Promise<void> {
@@ -46,7 +62,9 @@ async function start (t: Test, before?: Prepare) {
   const entered: Array<() => void> = []
   const { app, url } = await startApp(t, await startIssuer(t), {}, app => {
     app.get('/slow', async () => {
-      await new Promise<void>(resolve => { entered.push(resolve) })
+      await new Promise<void>(resolve => {
+        entered.push(resolve)
+      })
       return 'answer'
     })
     app.get('/big', () => Buffer.alloc(BIG_BYTES))
@@ -90,7 +108,13 @@ t.test('A connection is ended also if Node should come to keep its parser elsewh
 
 /** A request of a connection that owes an answer. */
 function messageOn (socket: Socket, headers: Record<string, string> = {}): IncomingMessage {
-  return { socket, method: 'GET', url: '/', rawHeaders: Object.entries(headers).flat(), headers } as unknown as IncomingMessage
+  return {
+    socket,
+    method: 'GET',
+    url: '/',
+    rawHeaders: Object.entries(headers).flat(),
+    headers
+  } as unknown as IncomingMessage
 }
 
 t.test('The bytes waiting on one connection are limited, and so are those of one address, and those on all', async t => {
@@ -102,7 +126,9 @@ t.test('The bytes waiting on one connection are limited, and so are those of one
   ]
   const used: Socket[] = []
   const busy = (remoteAddress?: string): Socket => {
-    const socket = Object.defineProperty(Object.assign(new Socket(), { _httpMessage: {} }), 'remoteAddress', { value: remoteAddress })
+    const socket = Object.defineProperty(Object.assign(new Socket(), { _httpMessage: {} }), 'remoteAddress', {
+      value: remoteAddress
+    })
     used.push(socket)
     return socket
   }
@@ -117,11 +143,14 @@ t.test('The bytes waiting on one connection are limited, and so are those of one
   const many = (addressOf: (count: number) => string): number => {
     for (let count = 0; ; count++) {
       const socket = busy(addressOf(count))
-      for (let turn = 0; turn < 5; turn++) new QueuedResponse(messageOn(socket, { 'x-a': 'a'.repeat(4_000) })).removeAllListeners()
+      for (let turn = 0; turn < 5; turn++) {
+        new QueuedResponse(messageOn(socket, { 'x-a': 'a'.repeat(4_000) })).removeAllListeners()
+      }
       if (socket.destroyed) return count
     }
   }
-  const end = (sockets: Socket[]) => Promise.all(sockets.map(socket => socket.destroyed && socket.closed ? undefined : once(socket.destroy(), 'close')))
+  const end = (sockets: Socket[]) =>
+    Promise.all(sockets.map(socket => socket.destroyed && socket.closed ? undefined : once(socket.destroy(), 'close')))
   const bytes = 5 * (4 * (4_000 + 3 + 1) + 2_560)
   const most = Math.floor(2 * 1024 * 1024 / bytes)
   const mostOfAddress = Math.floor(512 * 1024 / bytes)
@@ -154,9 +183,12 @@ t.test('A pipeline that waits is not read until some of it is answered, and then
 
 t.test('A pipeline whose connection is ended at the turn of a request is not read any more', async t => {
   const answers: ServerResponse[] = []
-  const server = createServer({ ServerResponse: QueuedResponse }, inTurn(({ socket }, response) => {
-    if (answers.push(response) === 2) socket.destroy()
-  })).listen(0, '127.0.0.1')
+  const server = createServer(
+    { ServerResponse: QueuedResponse },
+    inTurn(({ socket }, response) => {
+      if (answers.push(response) === 2) socket.destroy()
+    })
+  ).listen(0, '127.0.0.1')
   t.teardown(() => server.close())
   await once(server, 'listening')
   const client = open(t, (server.address() as AddressInfo).port, LIVE.repeat(1 + MAX_UNANSWERED / 2))
@@ -169,7 +201,9 @@ t.test('A pipeline whose connection is ended at the turn of a request is not rea
 })
 
 t.test('A connection that sends requests and reads nothing of their answers is ended, whatever it sends', async t => {
-  const { app, port } = await start(t, app => { app.server.setTimeout(1500) })
+  const { app, port } = await start(t, app => {
+    app.server.setTimeout(1500)
+  })
   const deaf = open(t, port, 'GET /big HTTP/1.1\r\nHost: x\r\n\r\n')
   deaf.socket.pause()
   const [connection] = await once(app.server, 'connection') as [Socket]
@@ -180,7 +214,9 @@ t.test('A connection that sends requests and reads nothing of their answers is e
 })
 
 t.test('A connection whose limit a route has removed keeps its requests', async t => {
-  const { app, port, entered } = await start(t, app => { app.server.setTimeout(0) })
+  const { app, port, entered } = await start(t, app => {
+    app.server.setTimeout(0)
+  })
   const patient = open(t, port, SLOW + LIVE)
   const [connection] = await once(app.server, 'connection') as [Socket]
   await until(() => entered.length === 1)
@@ -191,7 +227,9 @@ t.test('A connection whose limit a route has removed keeps its requests', async 
 })
 
 t.test('A connection without waiting requests is not treated as a slow client', async t => {
-  const { port } = await start(t, app => { app.server.setTimeout(1000) })
+  const { port } = await start(t, app => {
+    app.server.setTimeout(1000)
+  })
   const pipelined = open(t, port, LIVE.repeat(2))
   await until(() => pipelined.answers() === 2)
   await delay(600)
@@ -199,20 +237,28 @@ t.test('A connection without waiting requests is not treated as a slow client', 
   await until(() => pipelined.answers() === 4)
 })
 
-t.test('A connection whose requests have waited is kept for a short time, and one that sends the next request after its answer for long', async t => {
-  const { app, port } = await start(t)
-  const [patient, pipelined] = [open(t, port, LIVE), open(t, port, LIVE.repeat(2))]
-  await until(() => patient.answers() === 1 && pipelined.answers() === 2)
-  await until(() => [...app.connections.open].some(({ timeout }) => timeout === QUEUE_KEEP_ALIVE_MS))
-  t.strictSame([...app.connections.open].map(({ timeout }) => timeout! <= QUEUE_KEEP_ALIVE_MS).sort(), [false, true])
-  pipelined.socket.write(LIVE.repeat(2))
-  await until(() => pipelined.answers() === 4)
-  t.notOk(pipelined.socket.destroyed)
-  pipelined.socket.write(LIVE)
-  await until(() => pipelined.answers() === 5)
-  await until(() => [...app.connections.open].every(({ timeout }) => timeout !== app.server.timeout))
-  t.strictSame([...app.connections.open].map(({ timeout }) => timeout! <= QUEUE_KEEP_ALIVE_MS).sort(), [false, true], 'a single request does not change that')
-})
+t.test(
+  'A connection whose requests have waited is kept for a short time, and one that sends the next request after ' +
+    'its answer for long',
+  async t => {
+    const { app, port } = await start(t)
+    const [patient, pipelined] = [open(t, port, LIVE), open(t, port, LIVE.repeat(2))]
+    await until(() => patient.answers() === 1 && pipelined.answers() === 2)
+    await until(() => [...app.connections.open].some(({ timeout }) => timeout === QUEUE_KEEP_ALIVE_MS))
+    t.strictSame([...app.connections.open].map(({ timeout }) => timeout! <= QUEUE_KEEP_ALIVE_MS).sort(), [false, true])
+    pipelined.socket.write(LIVE.repeat(2))
+    await until(() => pipelined.answers() === 4)
+    t.notOk(pipelined.socket.destroyed)
+    pipelined.socket.write(LIVE)
+    await until(() => pipelined.answers() === 5)
+    await until(() => [...app.connections.open].every(({ timeout }) => timeout !== app.server.timeout))
+    t.strictSame(
+      [...app.connections.open].map(({ timeout }) => timeout! <= QUEUE_KEEP_ALIVE_MS).sort(),
+      [false, true],
+      'a single request does not change that'
+    )
+  }
+)
 
 t.test('An answer whose last piece is not read counts as stalled', async t => {
   const big = Buffer.alloc(16 * 1024 * 1024)
@@ -251,15 +297,25 @@ t.test('Private members of Node lead from a connection to its answer and to its 
   const client = open(t, port, SLOW)
   await until(() => entered.length === 1)
   const [connection] = app.connections.open as unknown as Iterable<Socket & { parser: { onIncoming: unknown } }>
-  t.type(answerOf(connection!), QueuedResponse, 'without it nothing would be bounded, and closing would end requests in flight')
-  t.type(connection!.parser.onIncoming, 'function', 'without it the rest of a piece with too many requests would be parsed in vain')
+  t.type(
+    answerOf(connection!),
+    QueuedResponse,
+    'without it nothing would be bounded, and closing would end requests in flight'
+  )
+  t.type(
+    connection!.parser.onIncoming,
+    'function',
+    'without it the rest of a piece with too many requests would be parsed in vain'
+  )
   entered[0]!()
   await until(() => client.answers() === 1)
   t.equal(answerOf(connection!), undefined)
 })
 
 t.test('A connection that reads nothing of its answers is ended; one that reads a little now and then gets all of it', async t => {
-  const { app, port } = await start(t, app => { app.server.setTimeout(1500) })
+  const { app, port } = await start(t, app => {
+    app.server.setTimeout(1500)
+  })
   const request = 'GET /big HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
   const accepted: Socket[] = []
   app.server.on('connection', socket => accepted.push(socket))
@@ -280,34 +336,55 @@ t.test('A connection that reads nothing of its answers is ended; one that reads 
   t.ok(slow.bytes > BIG_BYTES, 'the whole answer')
 })
 
-t.test('A request that is not complete in time is ended soon after, even if bytes still come and the client never closes', async t => {
-  const { app, port } = await start(t, app => { app.server.headersTimeout = 100 })
-  const silent = open(t, port, '')
-  const dripping = open(t, port, 'GET / HTTP/1.1\r\nX: ')
-  const drip = setInterval(() => dripping.socket.write('x'), 20)
-  t.teardown(() => clearInterval(drip))
-  const closed = new Promise<void>(resolve => dripping.socket.once('close', () => resolve()))
-  await Promise.all([silent.ended, dripping.ended])
-  t.match(silent.text, /^HTTP\/1\.1 408 /)
-  t.match(dripping.text, /^HTTP\/1\.1 408 /)
-  t.equal(app.connections.unreadable[408], 2)
-  await closed
-  t.pass('it is not kept')
-})
+t.test(
+  'A request that is not complete in time is ended soon after, even if bytes still come and the client never ' +
+    'closes',
+  async t => {
+    const { app, port } = await start(t, app => {
+      app.server.headersTimeout = 100
+    })
+    const silent = open(t, port, '')
+    const dripping = open(t, port, 'GET / HTTP/1.1\r\nX: ')
+    const drip = setInterval(() => dripping.socket.write('x'), 20)
+    t.teardown(() => clearInterval(drip))
+    const closed = new Promise<void>(resolve => dripping.socket.once('close', () => resolve()))
+    await Promise.all([silent.ended, dripping.ended])
+    t.match(silent.text, /^HTTP\/1\.1 408 /)
+    t.match(dripping.text, /^HTTP\/1\.1 408 /)
+    t.equal(app.connections.unreadable[408], 2)
+    await closed
+    t.pass('it is not kept')
+  }
+)
 
-t.test('A request that cannot be read, as with a token of 300 groups, is one line and one count, and holds no byte of it', async t => {
-  const { log, url, app } = await startApp(t, await startIssuer(t))
-  const groups = (count: number) => Buffer.from(JSON.stringify(Array.from({ length: count }, (_, at) => `group-${at}-${'x'.repeat(36)}`))).toString('base64url')
-  const ask = (token: string) => sendRaw(url, ['GET /api/public HTTP/1.1', 'Host: x', 'Connection: close', `Authorization: Bearer ${token}`])
-  t.equal((await ask(groups(30))).status, 200)
-  t.equal((await ask(groups(300))).status, 431)
-  t.equal((await sendRaw(url, ['no HTTP'])).status, 400)
-  const lines = log.filter(({ msg }) => msg === 'request unreadable')
-  t.strictSame(lines.map(({ level, status, code }) => [level, status, code]), [[30, 431, 'HPE_HEADER_OVERFLOW'], [30, 400, 'HPE_INVALID_METHOD']])
-  t.notMatch(JSON.stringify(lines), containing(groups(300).slice(0, 20)))
-  t.strictSame(app.connections.unreadable, { 400: 1, 408: 0, 431: 1 })
-  t.match(await (await fetch(`${url}/metrics`)).text(), containing('holdfast_requests_unreadable_total{status="431"} 1\n'))
-})
+t.test(
+  'A request that cannot be read, as with a token of 300 groups, is one line and one count, and holds no byte of ' +
+    'it',
+  async t => {
+    const { log, url, app } = await startApp(t, await startIssuer(t))
+    const groups = (count: number) =>
+      Buffer.from(JSON.stringify(Array.from({ length: count }, (_, at) => `group-${at}-${'x'.repeat(36)}`))).toString(
+        'base64url'
+      )
+    const ask = (token: string) =>
+      sendRaw(url, ['GET /api/public HTTP/1.1', 'Host: x', 'Connection: close', `Authorization: Bearer ${token}`])
+    t.equal((await ask(groups(30))).status, 200)
+    t.equal((await ask(groups(300))).status, 431)
+    t.equal((await sendRaw(url, ['no HTTP'])).status, 400)
+    const lines = log.filter(({ msg }) => msg === 'request unreadable')
+    t.strictSame(lines.map(({ level, status, code }) => [level, status, code]), [[30, 431, 'HPE_HEADER_OVERFLOW'], [
+      30,
+      400,
+      'HPE_INVALID_METHOD'
+    ]])
+    t.notMatch(JSON.stringify(lines), containing(groups(300).slice(0, 20)))
+    t.strictSame(app.connections.unreadable, { 400: 1, 408: 0, 431: 1 })
+    t.match(
+      await (await fetch(`${url}/metrics`)).text(),
+      containing('holdfast_requests_unreadable_total{status="431"} 1\n')
+    )
+  }
+)
 
 t.test('Connections are limited, and those beyond are counted', async t => {
   const { app, port } = await start(t)
@@ -321,7 +398,10 @@ t.test('Connections are limited, and those beyond are counted', async t => {
   await until(() => app.connections.open.size === 0)
   const metrics = open(t, port, 'GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
   await metrics.ended
-  t.strictSame(metrics.text.match(/^holdfast_connections(?:_dropped_total)? .*$/gm), ['holdfast_connections 1', 'holdfast_connections_dropped_total 1'])
+  t.strictSame(metrics.text.match(/^holdfast_connections(?:_dropped_total)? .*$/gm), [
+    'holdfast_connections 1',
+    'holdfast_connections_dropped_total 1'
+  ])
   await until(() => app.connections.open.size === 0)
   const second = open(t, port, LIVE)
   await until(() => second.answers() === 1)
@@ -333,25 +413,40 @@ const addressesOf = (app: FastifyInstance): AddressInfo[] => app.addresses() as 
 /** The service on `localhost`, which here has two addresses; so Fastify makes it two servers. */
 async function startTwice (t: Test, before?: Prepare, values: Variables = {}) {
   const { lookup } = dns
-  mock.method(dns, 'lookup', (host: string, options: { all?: boolean }, done: (error: null, addresses: object[]) => void) => {
-    // From 22 on, Node resolves all addresses, even for an address.
-    if (host !== 'localhost' || !options.all) return lookup(host, options as never, done as never)
-    done(null, [{ address: '127.0.0.1', family: 4 }, { address: SECOND, family: 4 }])
-  })
+  mock.method(
+    dns,
+    'lookup',
+    (host: string, options: { all?: boolean }, done: (error: null, addresses: object[]) => void) => {
+      // From 22 on, Node resolves all addresses, even for an address.
+      if (host !== 'localhost' || !options.all) return lookup(host, options as never, done as never)
+      done(null, [{ address: '127.0.0.1', family: 4 }, { address: SECOND, family: 4 }])
+    }
+  )
   t.teardown(() => mock.restoreAll())
   const entered: Array<() => void> = []
-  const { app } = await startApp(t, await startIssuer(t), values, app => {
-    app.get('/slow', async () => {
-      await new Promise<void>(resolve => { entered.push(resolve) })
-      return 'answer'
-    })
-  }, before, 'localhost')
+  const { app } = await startApp(
+    t,
+    await startIssuer(t),
+    values,
+    app => {
+      app.get('/slow', async () => {
+        await new Promise<void>(resolve => {
+          entered.push(resolve)
+        })
+        return 'answer'
+      })
+    },
+    before,
+    'localhost'
+  )
   t.strictSame(addressesOf(app).map(({ address }) => address).sort(), ['127.0.0.1', SECOND])
   return { app, entered, port: addressesOf(app)[0]!.port }
 }
 
 t.test('Each limit holds on a second server as on the first', async t => {
-  const { app, entered, port } = await startTwice(t, app => { app.server.maxHeadersCount = 20 })
+  const { app, entered, port } = await startTwice(t, app => {
+    app.server.maxHeadersCount = 20
+  })
   const ask = async (text: string) => {
     const connection = open(t, port, text, SECOND)
     await connection.ended
@@ -366,19 +461,33 @@ t.test('Each limit holds on a second server as on the first', async t => {
 
   t.equal(await ask(SLOW.repeat(MAX_UNANSWERED + 1)), '')
   for (const enter of entered) enter()
-  const upgrading = open(t, port, 'GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n', SECOND)
+  const upgrading = open(
+    t,
+    port,
+    'GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n',
+    SECOND
+  )
   await until(() => upgrading.answers() === 1)
   upgrading.socket.destroy()
   t.match(await ask('no HTTP\r\n\r\n'), /^HTTP\/1\.1 400 .*The request is not valid HTTP/s)
-  const lines = (count: number): string => `GET /api/private HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${'A:\r\n'.repeat(count)}\r\n`
+  const lines = (count: number): string =>
+    `GET /api/private HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${'A:\r\n'.repeat(count)}\r\n`
   t.match(await ask(lines(17)), containing('This resource needs an access token.'))
   t.match(await ask(lines(18)), containing('The request has too many header lines.'))
 
   for (const { headersTimeout, requestTimeout, timeout, keepAliveTimeout, maxConnections } of app.connections.servers) {
-    t.strictSame({ headersTimeout, requestTimeout, timeout, keepAliveTimeout, maxConnections }, { headersTimeout: 10_000, requestTimeout: 30_000, timeout: 30_000, keepAliveTimeout: 72_000, maxConnections: MAX_CONNECTIONS })
+    t.strictSame({ headersTimeout, requestTimeout, timeout, keepAliveTimeout, maxConnections }, {
+      headersTimeout: 10_000,
+      requestTimeout: 30_000,
+      timeout: 30_000,
+      keepAliveTimeout: 72_000,
+      maxConnections: MAX_CONNECTIONS
+    })
   }
   t.equal(app.connections.servers.size, 2)
-  for (const server of app.connections.servers) t.equal(server.listenerCount('clientError'), 2, 'one count of what is no HTTP, and one answer to it')
+  for (const server of app.connections.servers) {
+    t.equal(server.listenerCount('clientError'), 2, 'one count of what is no HTTP, and one answer to it')
+  }
 
   await until(() => app.connections.open.size === 2)
   app.server.maxConnections = 2
@@ -390,7 +499,9 @@ t.test('Each limit holds on a second server as on the first', async t => {
 })
 
 t.test('A second server passes upgrades on if the app handles them', async t => {
-  const { port } = await startTwice(t, app => { app.server.on('upgrade', (_request, socket) => socket.end('taken')) })
+  const { port } = await startTwice(t, app => {
+    app.server.on('upgrade', (_request, socket) => socket.end('taken'))
+  })
   const upgrading = open(t, port, 'GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n', SECOND)
   await upgrading.ended
   t.equal(upgrading.text, 'taken')
@@ -398,8 +509,16 @@ t.test('A second server passes upgrades on if the app handles them', async t => 
 
 t.test('On a second server of a gate too, a client gets 100 only when its request has passed', async t => {
   const upstream = await startUpstream(t)
-  const { port } = await startTwice(t, undefined, { GATE: { upstream: upstream.origin, rules: [{ path: '/any/*' }, { path: '/open/*', allow: 'anyone' }] } })
-  const ask = (path: string, host: string) => open(t, port, `POST ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n`, host)
+  const { port } = await startTwice(t, undefined, {
+    GATE: { upstream: upstream.origin, rules: [{ path: '/any/*' }, { path: '/open/*', allow: 'anyone' }] }
+  })
+  const ask = (path: string, host: string) =>
+    open(
+      t,
+      port,
+      `POST ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n`,
+      host
+    )
   for (const host of ['127.0.0.1', SECOND]) {
     const refused = ask('/any/x', host)
     await refused.ended
@@ -420,7 +539,9 @@ t.test('Closing answers what is in flight on a second server, accepts nothing ne
   const half = open(t, port, 'GET /slow HTTP/1.1\r\nHo', SECOND)
   await until(() => entered.length === 1 && idle.answers() === 1 && app.connections.open.size === 3)
   let isClosed = false
-  const closed = app.close().then(() => { isClosed = true })
+  const closed = app.close().then(() => {
+    isClosed = true
+  })
   await Promise.all([idle.ended, half.ended])
   await t.rejects(once(connect(port, SECOND), 'connect'), { code: 'ECONNREFUSED' })
   t.notOk(isClosed)

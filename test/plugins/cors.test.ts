@@ -7,7 +7,9 @@ import { startUpstream } from '../helpers/upstream.ts'
 const ORIGIN = 'https://app.example'
 const EXPOSED = 'WWW-Authenticate, DPoP-Nonce, Retry-After'
 const preflight = (origin: string) => ({
-  origin, 'access-control-request-method': 'GET', 'access-control-request-headers': 'authorization,dpop'
+  origin,
+  'access-control-request-method': 'GET',
+  'access-control-request-headers': 'authorization,dpop'
 })
 
 t.test('Preflight is answered before authentication, for the configured origins', async t => {
@@ -26,13 +28,21 @@ t.test('Preflight is answered before authentication, for the configured origins'
       vary: /Origin/
     }], url)
   }
-  const other = await app.inject({ method: 'OPTIONS', url: '/api/private', headers: preflight('https://other.example') })
+  const other = await app.inject({
+    method: 'OPTIONS',
+    url: '/api/private',
+    headers: preflight('https://other.example')
+  })
   t.equal(other.headers['access-control-allow-origin'], undefined, 'another origin is not allowed')
   t.equal(other.headers['cache-control'], 'no-store')
   const { origin, ...withoutOrigin } = preflight(ORIGIN)
   for (const headers of [{}, { origin }, withoutOrigin]) {
     const plain = await app.inject({ method: 'OPTIONS', url: '/api/private', headers })
-    t.strictSame([plain.statusCode, plain.json().error], [404, 'Not Found'], 'OPTIONS that is no preflight is an unknown method')
+    t.strictSame(
+      [plain.statusCode, plain.json().error],
+      [404, 'Not Found'],
+      'OPTIONS that is no preflight is an unknown method'
+    )
   }
 })
 
@@ -46,7 +56,9 @@ t.test('An origin may be written with capital letters, which no browser sends', 
 t.test('The headers that a client must read are exposed on every answer', async t => {
   const issuer = await startIssuer(t)
   const { app } = await startApp(t, issuer, { CORS_ORIGINS: [ORIGIN] }, app => {
-    app.get('/fault', () => { throw new Error('a fault') })
+    app.get('/fault', () => {
+      throw new Error('a fault')
+    })
   })
   const headers = { origin: ORIGIN }
   const expected = { 'access-control-allow-origin': ORIGIN, 'access-control-expose-headers': EXPOSED }
@@ -64,7 +76,9 @@ t.test('The headers that a client must read are exposed on every answer', async 
   }
   issuer.outage = 500
   const down = await startApp(t, issuer, { CORS_ORIGINS: [ORIGIN] })
-  const answer = await fetch(`${down.url}/api/private`, { headers: { ...headers, authorization: `Bearer ${issuer.token({}, { kid: 'k9' })}` } })
+  const answer = await fetch(`${down.url}/api/private`, {
+    headers: { ...headers, authorization: `Bearer ${issuer.token({}, { kid: 'k9' })}` }
+  })
   t.hasStrict([answer.status, Object.fromEntries(answer.headers)], [503, expected], '503')
 })
 
@@ -77,10 +91,17 @@ t.test('Further headers may be sent and read, through a gate too.', async t => {
     const { app } = await startApp(t, issuer, { CORS_ORIGINS: [ORIGIN], CORS_HEADERS: more, ...settings })
     const asked = { ...preflight(ORIGIN), 'access-control-request-headers': 'authorization,mcp-protocol-version' }
     const before = await app.inject({ method: 'OPTIONS', url: path, headers: asked })
-    t.equal(before.headers['access-control-allow-headers'], 'Authorization, DPoP, Content-Type, MCP-Protocol-Version, Mcp-Session-Id', path)
+    t.equal(
+      before.headers['access-control-allow-headers'],
+      'Authorization, DPoP, Content-Type, MCP-Protocol-Version, Mcp-Session-Id',
+      path
+    )
     for (const [status, authorization] of [[200, `Bearer ${issuer.token()}`], [401, 'Bearer x']] as const) {
       const { statusCode, headers } = await app.inject({ url: path, headers: { origin: ORIGIN, authorization } })
-      t.strictSame([statusCode, headers['access-control-expose-headers']], [status, `${EXPOSED}, MCP-Protocol-Version, Mcp-Session-Id`], path)
+      t.strictSame([statusCode, headers['access-control-expose-headers']], [
+        status,
+        `${EXPOSED}, MCP-Protocol-Version, Mcp-Session-Id`
+      ], path)
     }
   }
 })
@@ -96,25 +117,45 @@ t.test('The wildcard allows every origin, and no cookies', async t => {
 t.test('Without origins CORS is off', async t => {
   const issuer = await startIssuer(t)
   const { app } = await startApp(t, issuer)
-  t.equal((await app.inject({ url: '/api/public', headers: { origin: ORIGIN } })).headers['access-control-allow-origin'], undefined)
+  t.equal(
+    (await app.inject({ url: '/api/public', headers: { origin: ORIGIN } })).headers['access-control-allow-origin'],
+    undefined
+  )
   t.equal((await app.inject({ method: 'OPTIONS', url: '/api/public', headers: preflight(ORIGIN) })).statusCode, 404)
 })
 
 t.test('A gate answers preflight before its rules, and its refusals and what it passes on can be read.', async t => {
   const issuer = await startIssuer(t)
   const upstream = await startUpstream(t)
-  const { app, url } = await startApp(t, issuer, { CORS_ORIGINS: [ORIGIN], GATE: { upstream: upstream.origin, rules: [{ path: '/orders' }] } })
-  for (const path of ['/orders', '/nothing']) t.equal((await app.inject({ method: 'OPTIONS', url: path, headers: preflight(ORIGIN) })).statusCode, 204, path)
-  t.equal((await app.inject({ method: 'OPTIONS', url: '/orders', headers: { origin: ORIGIN } })).statusCode, 404, 'only preflight has an answer')
+  const { app, url } = await startApp(t, issuer, {
+    CORS_ORIGINS: [ORIGIN],
+    GATE: { upstream: upstream.origin, rules: [{ path: '/orders' }] }
+  })
+  for (const path of ['/orders', '/nothing']) {
+    t.equal((await app.inject({ method: 'OPTIONS', url: path, headers: preflight(ORIGIN) })).statusCode, 204, path)
+  }
+  t.equal(
+    (await app.inject({ method: 'OPTIONS', url: '/orders', headers: { origin: ORIGIN } })).statusCode,
+    404,
+    'only preflight has an answer'
+  )
   for (const [status, authorization] of [[200, `Bearer ${issuer.token()}`], [401, 'Bearer x']] as const) {
     const answer = await fetch(`${url}/orders`, { headers: { origin: ORIGIN, authorization } })
-    t.hasStrict([answer.status, Object.fromEntries(answer.headers)], [status, { 'access-control-allow-origin': ORIGIN, 'access-control-expose-headers': EXPOSED }])
+    t.hasStrict([answer.status, Object.fromEntries(answer.headers)], [status, {
+      'access-control-allow-origin': ORIGIN,
+      'access-control-expose-headers': EXPOSED
+    }])
   }
 })
 
-t.test('At a gate the lines of CORS_ORIGINS take the place of the upstream\'s, and Vary holds both.', async t => {
+t.test("At a gate the lines of CORS_ORIGINS take the place of the upstream's, and Vary holds both.", async t => {
   const issuer = await startIssuer(t)
-  const theirs = { 'access-control-allow-origin': '*', 'access-control-expose-headers': 'X-Total', 'access-control-allow-credentials': 'true', 'access-control-max-age': '1' }
+  const theirs = {
+    'access-control-allow-origin': '*',
+    'access-control-expose-headers': 'X-Total',
+    'access-control-allow-credentials': 'true',
+    'access-control-max-age': '1'
+  }
   const upstream = await startUpstream(t, (request, response) => {
     const vary = { '/none': [], '/two': ['Accept-Encoding', 'accept, ORIGIN'] }[request.url!] ?? ['Accept-Encoding']
     response.writeHead(200, [...Object.entries(theirs).flat(), ...vary.flatMap(line => ['vary', line])]).end('{}')
@@ -123,12 +164,26 @@ t.test('At a gate the lines of CORS_ORIGINS take the place of the upstream\'s, a
   const ask = async (path: string, cors: Readonly<Record<string, unknown>>, origin = ORIGIN) => {
     const { url } = await startApp(t, issuer, { GATE: gate, ...cors })
     const { headers } = await fetch(url + path, { headers: { origin, authorization: `Bearer ${issuer.token()}` } })
-    return { cors: Object.fromEntries([...headers].filter(([name]) => name.startsWith('access-control-'))), vary: headers.get('vary') }
+    return {
+      cors: Object.fromEntries([...headers].filter(([name]) => name.startsWith('access-control-'))),
+      vary: headers.get('vary')
+    }
   }
   const ours = { 'access-control-allow-origin': ORIGIN, 'access-control-expose-headers': EXPOSED }
   t.strictSame(await ask('/x', { CORS_ORIGINS: [ORIGIN] }), { cors: ours, vary: 'Origin, Accept-Encoding' })
-  t.strictSame(await ask('/two', { CORS_ORIGINS: [ORIGIN] }), { cors: ours, vary: 'ORIGIN, Accept-Encoding, accept' }, 'several lines, and ours among theirs')
+  t.strictSame(
+    await ask('/two', { CORS_ORIGINS: [ORIGIN] }),
+    { cors: ours, vary: 'ORIGIN, Accept-Encoding, accept' },
+    'several lines, and ours among theirs'
+  )
   t.strictSame(await ask('/none', { CORS_ORIGINS: [ORIGIN] }), { cors: ours, vary: 'Origin' })
-  t.strictSame(await ask('/x', { CORS_ORIGINS: [ORIGIN] }, 'https://other.example'), { cors: { 'access-control-expose-headers': EXPOSED }, vary: 'Origin, Accept-Encoding' }, 'another origin is allowed nothing, whatever the upstream says')
-  t.strictSame(await ask('/x', {}), { cors: theirs, vary: 'Accept-Encoding' }, 'without CORS_ORIGINS the upstream speaks for itself')
+  t.strictSame(await ask('/x', { CORS_ORIGINS: [ORIGIN] }, 'https://other.example'), {
+    cors: { 'access-control-expose-headers': EXPOSED },
+    vary: 'Origin, Accept-Encoding'
+  }, 'another origin is allowed nothing, whatever the upstream says')
+  t.strictSame(
+    await ask('/x', {}),
+    { cors: theirs, vary: 'Accept-Encoding' },
+    'without CORS_ORIGINS the upstream speaks for itself'
+  )
 })

@@ -16,8 +16,13 @@ t.test('A fault of any route is answered in the configured form, without its tex
   const issuer = await startIssuer(t)
   const paths: string[] = ['/unknown']
   const { app, log } = await startApp(t, issuer, { ERROR_BODY: 'detailed' }, undefined, app => {
-    app.addHook('onRoute', ({ method, url }) => { if (method === 'GET') paths.push(url) })
-    app.addHook('onRequest', (request, _reply, done) => done(request.headers.fault ? new Error('an internal text') : undefined))
+    app.addHook('onRoute', ({ method, url }) => {
+      if (method === 'GET') paths.push(url)
+    })
+    app.addHook(
+      'onRequest',
+      (request, _reply, done) => done(request.headers.fault ? new Error('an internal text') : undefined)
+    )
   })
   t.ok(paths.length > 10)
   for (const path of paths) {
@@ -35,7 +40,12 @@ t.test('A refusal because the service cannot decide has its own sentence, in eit
   issuer.outage = 500
   const headers = { authorization: `Bearer ${issuer.token()}` }
   const sentence = REFUSALS.keys_unavailable.description
-  for (const [ERROR_BODY, expected] of [['default', { statusCode: 503, error: 'Service Unavailable', message: sentence }], ['detailed', { detail: sentence }]] as const) {
+  for (
+    const [ERROR_BODY, expected] of [
+      ['default', { statusCode: 503, error: 'Service Unavailable', message: sentence }],
+      ['detailed', { detail: sentence }]
+    ] as const
+  ) {
     const { app, log } = await startApp(t, issuer, { ERROR_BODY })
     const answer = await app.inject({ url: '/api/private', headers })
     t.strictSame([answer.statusCode, answer.json()], [503, expected])
@@ -69,11 +79,17 @@ t.test('Each plugin has the name of its file, and does not load without those th
     const name = OF_THE_GUARD.includes(base) ? `holdfast-${base}` : base
     t.ok(app.hasPlugin(name), name)
     const { default: plugin } = await import(join(folder, file))
-    t.equal(plugin[Symbol.for('plugin-meta')].fastify, name === 'holdfast-auth' ? '>=5 <7' : undefined, 'the plugin for other apps names the versions of Fastify that it fits')
+    t.equal(
+      plugin[Symbol.for('plugin-meta')].fastify,
+      name === 'holdfast-auth' ? '>=5 <7' : undefined,
+      'the plugin for other apps names the versions of Fastify that it fits'
+    )
     for (const missing of NEEDED[name] ?? []) {
       const bare = Fastify()
       for (const other of NEEDED[name]!) if (other !== missing) bare.register(fp(async () => {}, { name: other }))
-      await t.rejects(async () => { await bare.register(plugin) }, { message: `The dependency '${missing}' of plugin '${name}' is not registered` })
+      await t.rejects(async () => {
+        await bare.register(plugin)
+      }, { message: `The dependency '${missing}' of plugin '${name}' is not registered` })
     }
   }
 })
@@ -107,7 +123,10 @@ t.test('An error keeps its status if that is one of an error, and its text if th
   ]
   for (const [given, status, message] of rows) {
     const answer = await app.inject(`/fails/${given}`)
-    t.hasStrict([answer.statusCode, answer.json(), answer.headers], [status, { message }, { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' }], given)
+    t.hasStrict([answer.statusCode, answer.json(), answer.headers], [status, { message }, {
+      'content-type': 'application/json; charset=utf-8',
+      'cache-control': 'no-store'
+    }], given)
   }
 })
 
@@ -116,16 +135,33 @@ t.test('A target that cannot be routed is 400, and 403 for a forward-auth proxy'
   const { app: gate } = await startApp(t, issuer, { GATE: { rules: [] }, TRUST_PROXY: 'loopback' })
   const { app } = await startApp(t, issuer)
   const statusOf = async (app: FastifyInstance, url: string) => (await app.inject(url)).statusCode
-  t.strictSame(await Promise.all(['/verify/envoy/%zz', '/%zz', '/%zz/verify/'].map(url => statusOf(gate, url))), [403, 400, 400])
+  t.strictSame(await Promise.all(['/verify/envoy/%zz', '/%zz', '/%zz/verify/'].map(url => statusOf(gate, url))), [
+    403,
+    400,
+    400
+  ])
   t.strictSame(await Promise.all(['/verify/envoy/%zz', '/%zz'].map(url => statusOf(app, url))), [400, 400])
 })
 
 t.test('A target that cannot be routed does no harm to a service below another plugin, as fastify-cli loads it', async t => {
   const settings = await readSettings({ IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: AUDIENCE })
   const log: object[] = []
-  const app = Fastify({ ...serverOptions(settings), pluginTimeout: 0, logger: { level: 'info', stream: { write: (line: string) => { log.push(JSON.parse(line)) } } } })
+  const app = Fastify({
+    ...serverOptions(settings),
+    pluginTimeout: 0,
+    logger: {
+      level: 'info',
+      stream: {
+        write: (line: string) => {
+          log.push(JSON.parse(line))
+        }
+      }
+    }
+  })
   t.teardown(() => app.close())
-  await app.register(async scope => { await scope.register(holdfast, { settings, isServed: isSample }) })
+  await app.register(async scope => {
+    await scope.register(holdfast, { settings, isServed: isSample })
+  })
   await app.listen({ port: 0, host: '127.0.0.1' })
   const { port } = app.server.address() as AddressInfo
   t.equal((await fetch(`http://127.0.0.1:${port}/%ff`)).status, 400)

@@ -31,13 +31,26 @@ async function startSite (t: Test, gate: object, answer?: Answerer, values: obje
   const upstream = await startUpstream(t, answer)
   const running = await startApp(t, issuer, { GATE: { upstream: upstream.origin, rules: RULES, ...gate }, ...values })
   const { host } = new URL(running.url)
-  const head = (target: string, lines: readonly string[] = [], method = 'GET'): string[] => [`${method} ${target} HTTP/1.1`, `Host: ${host}`, ...lines]
-  return { ...running, issuer, upstream, head, send: (target: string, lines: readonly string[] = [], method = 'GET') => sendRaw(running.url, head(target, ['Connection: close', ...lines], method)) }
+  const head = (
+    target: string,
+    lines: readonly string[] = [],
+    method = 'GET'
+  ): string[] => [`${method} ${target} HTTP/1.1`, `Host: ${host}`, ...lines]
+  return {
+    ...running,
+    issuer,
+    upstream,
+    head,
+    send: (target: string, lines: readonly string[] = [], method = 'GET') =>
+      sendRaw(running.url, head(target, ['Connection: close', ...lines], method))
+  }
 }
 
 function open (t: Test, url: string, lines: readonly string[]): Socket {
   const socket = connect(Number(new URL(url).port), '127.0.0.1', () => socket.write(`${lines.join('\r\n')}\r\n\r\n`))
-  t.teardown(() => { socket.destroy() })
+  t.teardown(() => {
+    socket.destroy()
+  })
   return socket
 }
 
@@ -52,13 +65,19 @@ t.test('An upstream that is down is 502, and one that is silent is 504.', async 
   upstream.server.closeAllConnections()
   await new Promise(resolve => upstream.server.close(resolve))
   t.equal((await send('/open/gone')).status, 502)
-  t.match(log.filter(({ msg }) => msg === 'request failed'), [{ err: { message: exactly('The upstream is too slow') } }, { err: { message: /The upstream failed/ } }])
+  t.match(log.filter(({ msg }) => msg === 'request failed'), [
+    { err: { message: exactly('The upstream is too slow') } },
+    { err: { message: /The upstream failed/ } }
+  ])
 })
 
 t.test('A rule may have a time limit of its own, and an event stream has none once its head has come.', async t => {
   const arrived = new Map<string, ServerResponse>()
   const coming = new EventEmitter()
-  const { url, head, send, app } = await startSite(t, { timeoutSeconds: 1, rules: [{ path: '/long', allow: 'anyone', timeoutSeconds: 60 }, ...RULES] }, (request, response) => {
+  const { url, head, send, app } = await startSite(t, {
+    timeoutSeconds: 1,
+    rules: [{ path: '/long', allow: 'anyone', timeoutSeconds: 60 }, ...RULES]
+  }, (request, response) => {
     arrived.set(request.url!, response)
     if (request.url === '/open/events') response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
     coming.emit('request')
@@ -86,7 +105,9 @@ t.test('A rule may have a time limit of its own, and an event stream has none on
 t.test('A client that takes nothing of an event stream has the limit of every other.', async t => {
   const { url, head, app } = await startSite(t, { timeoutSeconds: 1 }, (_request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
-    const write = (): void => { while (response.write(Buffer.alloc(64 * 1024))); }
+    const write = (): void => {
+      while (response.write(Buffer.alloc(64 * 1024)));
+    }
     response.on('drain', write)
     write()
   })
@@ -106,7 +127,10 @@ t.test('A connection to the upstream is kept idle for as long as is set, and wit
     const { send, upstream } = await startSite(t, { idleSeconds })
     const closed = new Promise(resolve => upstream.server.once('connection', socket => socket.once('close', resolve)))
     for (const path of ['/open/a', '/open/b']) t.equal((await send(path)).status, 200)
-    t.strictSame([upstream.connections, upstream.arrived.map(({ headers }) => headers['connection'])], [connections, [line, line]])
+    t.strictSame([upstream.connections, upstream.arrived.map(({ headers }) => headers['connection'])], [connections, [
+      line,
+      line
+    ]])
     await closed
   }
 })
@@ -117,7 +141,10 @@ t.test('The upstream gets the Host of the client, or its own.', async t => {
     const own = new URL(upstream.origin).host
     const { host: used } = new URL(url)
     await send('/open/a', ['Connection: host'])
-    t.strictSame(upstream.arrived.map(({ headers }) => [headers['host'], headers['x-forwarded-host']]), [[host === 'client' ? used : own, used]], host)
+    t.strictSame(upstream.arrived.map(({ headers }) => [headers['host'], headers['x-forwarded-host']]), [[
+      host === 'client' ? used : own,
+      used
+    ]], host)
   }
 })
 
@@ -125,7 +152,9 @@ t.test('An upstream may take as long as the gate allows, even beyond the five mi
   // Its clock for long waits, which its own tests move as well.
   const { tick } = createRequire(import.meta.url)('undici/lib/util/timers.js') as { tick: (ms: number) => void }
   const upstreamThinks = new EventEmitter()
-  const { send } = await startSite(t, { timeoutSeconds: 600 }, (_request, response) => { upstreamThinks.emit('begin', response) })
+  const { send } = await startSite(t, { timeoutSeconds: 600 }, (_request, response) => {
+    upstreamThinks.emit('begin', response)
+  })
   const begun = once(upstreamThinks, 'begin')
   const answer = send('/open/slow')
   const [response] = await begun as [ServerResponse]
@@ -139,13 +168,24 @@ t.test('A body may be as large as the limit, and no larger.', async t => {
   const { send, upstream, url, head } = await startSite(t, { bodyLimit: 4 })
   const chunked = ['Transfer-Encoding: chunked', '']
   t.equal((await send('/open/x', ['Content-Length: 4', '', 'abcd'], 'POST')).status, 200)
-  t.match(await send('/open/x', ['Content-Length: 5', '', 'abcde'], 'POST'), { status: 413, body: /The body of the request is too large\./ })
+  t.match(await send('/open/x', ['Content-Length: 5', '', 'abcde'], 'POST'), {
+    status: 413,
+    body: /The body of the request is too large\./
+  })
   t.equal((await send('/open/x', [...chunked, '4', 'abcd', '0'], 'POST')).status, 200)
   const refused = await send('/open/x', [...chunked, '5', 'abcde', '0'], 'POST')
   t.equal(refused.status, 413)
-  t.strictSame(JSON.parse(refused.body), { statusCode: 413, error: 'Payload Too Large', message: 'The body of the request is too large.' })
+  t.strictSame(JSON.parse(refused.body), {
+    statusCode: 413,
+    error: 'Payload Too Large',
+    message: 'The body of the request is too large.'
+  })
   t.equal((await send('/open/x', ['Expect: 100-continue', 'Content-Length: 4', '', 'abcd'], 'POST')).status, 100)
-  t.equal((await send('/open/x', ['Expect: 100-continue', 'Content-Length: 5', '', 'abcde'], 'POST')).status, 413, 'no 100 for a body that is too large')
+  t.equal(
+    (await send('/open/x', ['Expect: 100-continue', 'Content-Length: 5', '', 'abcde'], 'POST')).status,
+    413,
+    'no 100 for a body that is too large'
+  )
   t.strictSame(upstream.arrived.map(({ body }) => body), ['abcd', 'abcd', 'abcd'])
   for (const lines of [['Content-Length: 5', '', 'abcde'], [...chunked, '5', 'abcde', '0']]) {
     const [chunk] = await once(open(t, url, head('/open/x', lines, 'POST')), 'data')
@@ -154,7 +194,9 @@ t.test('A body may be as large as the limit, and no larger.', async t => {
 })
 
 t.test('A large body streams both ways.', async t => {
-  const { url } = await startSite(t, {}, (request, response) => { request.pipe(response) })
+  const { url } = await startSite(t, {}, (request, response) => {
+    request.pipe(response)
+  })
   const size = 20 * 1024 * 1024
   const request = httpRequest(`${url}/open/echo`, { method: 'POST' })
   request.end(Buffer.alloc(size, 'x'))
@@ -170,7 +212,9 @@ t.test('A client whose large body is not read can send it to its end, and reuse 
     request.destroy()
   })
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-  t.teardown(() => { agent.destroy() })
+  t.teardown(() => {
+    agent.destroy()
+  })
   for (const turn of ['first', 'second']) {
     const request = httpRequest(`${url}/open/x`, { method: 'POST', agent })
     request.end(Buffer.alloc(10 * 1024 * 1024, 'x'))
@@ -196,15 +240,28 @@ t.test('A client that hangs up ends the request to the upstream, before the answ
   const gone: string[] = []
   let begun: () => void
   const { url, head, upstream } = await startSite(t, {}, (request, response) => {
-    response.once('close', () => { gone.push(request.url!); upstream.server.emit('gone') })
+    response.once('close', () => {
+      gone.push(request.url!)
+      upstream.server.emit('gone')
+    })
     if (request.url === '/open/stream') response.write('data: 1\n\n')
     begun()
   })
-  for (const [target, lines] of [['/open/wait', []], ['/open/stream', []], ['/open/body', ['Content-Length: 9', '', 'a']]] as const) {
-    const beginning = new Promise<void>(resolve => { begun = resolve })
+  for (
+    const [target, lines] of [['/open/wait', []], ['/open/stream', []], ['/open/body', [
+      'Content-Length: 9',
+      '',
+      'a'
+    ]]] as const
+  ) {
+    const beginning = new Promise<void>(resolve => {
+      begun = resolve
+    })
     const socket = open(t, url, head(target, lines, lines.length > 0 ? 'POST' : 'GET'))
     await beginning
-    if (target === '/open/stream') t.match(String((await once(socket, 'data'))[0]), /data: 1/, 'events arrive as they are sent')
+    if (target === '/open/stream') {
+      t.match(String((await once(socket, 'data'))[0]), /data: 1/, 'events arrive as they are sent')
+    }
     const ended = once(upstream.server, 'gone')
     socket.destroy()
     await ended
@@ -233,12 +290,17 @@ t.test('A connection is upgraded only under a rule that allows it, and only afte
   }, { DPOP_NONCE: 'required' })
   const echo = (request: { headers: Record<string, string> }, socket: Socket, head: Buffer) => {
     seen.push(request.headers['x-auth-subject'])
-    if (request.headers['x-mode'] === 'refuse') return socket.end('HTTP/1.1 426 Upgrade Required\r\nUpgrade: other\r\nX-Why: no\r\nContent-Length: 4\r\n\r\nnope')
+    if (request.headers['x-mode'] === 'refuse') {
+      return socket.end('HTTP/1.1 426 Upgrade Required\r\nUpgrade: other\r\nX-Why: no\r\nContent-Length: 4\r\n\r\nnope')
+    }
     if (request.headers['x-mode'] === 'reset') return socket.destroy()
     if (request.headers['x-mode'] === 'silent') return
     if (request.headers['x-mode'] === 'nameless') return socket.write('HTTP/1.1 101 Switching Protocols\r\n\r\n')
     socket.on('error', () => {})
-    socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: yes\r\n\r\nfirst;')
+    socket.write(
+      'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ' +
+        'yes\r\n\r\nfirst;'
+    )
     socket.write(head)
     socket.pipe(socket)
   }
@@ -254,9 +316,14 @@ t.test('A connection is upgraded only under a rule that allows it, and only afte
 
   const socket = open(t, url, head('/socket', [...wanted, ...token]))
   let text = ''
-  socket.on('data', chunk => { text += chunk })
+  socket.on('data', chunk => {
+    text += chunk
+  })
   while (!text.includes('first;')) await once(socket, 'data')
-  t.match(text, /^HTTP\/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n[^]*sec-websocket-accept: yes\r\n/i)
+  t.match(
+    text,
+    /^HTTP\/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n[^]*sec-websocket-accept: yes\r\n/i
+  )
   socket.write('hello;')
   while (!text.includes('hello;')) await once(socket, 'data')
   t.strictSame(seen, ['user-1'], 'the name of the caller, not the one that was sent')
@@ -271,12 +338,24 @@ t.test('A connection is upgraded only under a rule that allows it, and only afte
   t.match(await answerTo('/socket', [...wanted, ...token, 'X-Mode: silent']), /^HTTP\/1.1 504 /)
   t.match(await answerTo('/socket', [...wanted, ...token, 'X-Mode: nameless']), /^HTTP\/1.1 502 /)
   seen.length = 0
-  t.match(await answerTo('/socket', ['Connection: Upgrade', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAAQAAP__', ...token]), /^HTTP\/1.1 200 [^]*plain$/, 'a protocol that carries requests')
+  t.match(
+    await answerTo('/socket', ['Connection: Upgrade', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAAQAAP__', ...token]),
+    /^HTTP\/1.1 200 [^]*plain$/,
+    'a protocol that carries requests'
+  )
   t.strictSame(seen.splice(0), [undefined])
   t.match(await answerTo('/any/x', [...wanted, ...token]), /^HTTP\/1.1 200 [^]*plain$/, 'a rule that does not allow it')
   t.strictSame(seen, [undefined], 'the upstream does not get it')
-  t.match(await answerTo('/any/x', [...wanted, ...token, 'Content-Length: 1', '', 'a'], 'POST'), /^HTTP\/1.1 400 [^]*A request that asks for another protocol has no body here\./, 'a body that would not be read')
-  t.match(await answerTo('/socket', [...token, 'Connection: close']), /^HTTP\/1.1 200 /, 'the same rule without an upgrade')
+  t.match(
+    await answerTo('/any/x', [...wanted, ...token, 'Content-Length: 1', '', 'a'], 'POST'),
+    /^HTTP\/1.1 400 [^]*A request that asks for another protocol has no body here\./,
+    'a body that would not be read'
+  )
+  t.match(
+    await answerTo('/socket', [...token, 'Connection: close']),
+    /^HTTP\/1.1 200 /,
+    'the same rule without an upgrade'
+  )
 })
 
 t.test('Without rules nothing passes, and the log says so.', async t => {
@@ -295,11 +374,18 @@ t.test('A fault of our own lets nothing pass.', async t => {
 t.test('The answer that changes the protocol has the next nonce.', async t => {
   const client = await createDpopClient()
   const { url, head, issuer, upstream, send } = await startSite(t, {}, undefined, { DPOP_NONCE: 'required' })
-  upstream.server.on('upgrade', (_request, socket) => { socket.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n') })
+  upstream.server.on('upgrade', (_request, socket) => {
+    socket.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')
+  })
   const token = issuer.token({ cnf: { jkt: client.jkt } })
-  const proven = (nonce?: string): string[] => dpopLines(token, client.proof({ token, url: `${url}/socket`, claims: { nonce } }))
+  const proven = (nonce?: string): string[] =>
+    dpopLines(token, client.proof({ token, url: `${url}/socket`, claims: { nonce } }))
   const older = await atAnotherTime(-120, () => send('/socket', proven()))
-  const socket = open(t, url, head('/socket', ['Connection: Upgrade', 'Upgrade: websocket', ...proven(older.headers['dpop-nonce'])]))
+  const socket = open(
+    t,
+    url,
+    head('/socket', ['Connection: Upgrade', 'Upgrade: websocket', ...proven(older.headers['dpop-nonce'])])
+  )
   t.match(String((await once(socket, 'data'))[0]), /^HTTP\/1.1 101 [^]*dpop-nonce: \S+/)
 })
 
@@ -312,11 +398,24 @@ t.test('An answer that cannot be passed on is 502, and the next request is answe
     'a name with a space': [`HTTP/1.1 200 OK\r\nX Name: b\r\n${ok}`, 502],
     'two lengths': [`HTTP/1.1 200 OK\r\nContent-Length: 3\r\n${ok}`, 502],
     'a length beside chunks': [`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n${ok}`, 502],
-    'a body in chunks': ['HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n', 200, '2\r\nok\r\n0\r\n\r\n'],
-    'a body in a coding that the client would not learn of': ['HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nok', 502],
+    'a body in chunks': [
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
+      200,
+      '2\r\nok\r\n0\r\n\r\n'
+    ],
+    'a body in a coding that the client would not learn of': [
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nok',
+      502
+    ],
     'such a body in chunks': ['HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n', 502],
-    'chunks, and a coding in a second line': ['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: gzip\r\n\r\n2\r\nok\r\n0\r\n\r\n', 502],
-    'such a body in two lines': ['HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n', 502],
+    'chunks, and a coding in a second line': [
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: gzip\r\n\r\n2\r\nok\r\n0\r\n\r\n',
+      502
+    ],
+    'such a body in two lines': [
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
+      502
+    ],
     'a code of its own': [`HTTP/1.1 299 Mine\r\n${ok}`, 299, 'ok'],
     'a code above all classes': [`HTTP/1.1 600 Mine\r\n${ok}`, 502],
     'a code below all classes': [`HTTP/1.1 099 Mine\r\n${ok}`, 502],
@@ -328,15 +427,30 @@ t.test('An answer that cannot be passed on is 502, and the next request is answe
     'a pseudo-header': [`HTTP/1.1 200 OK\r\n:status: 099\r\n${ok}`, 502],
     'an interim answer below all classes': [`HTTP/1.1 099 Mine\r\n\r\nHTTP/1.1 200 OK\r\n${ok}`, 502],
     'an interim answer with a code of its own': [`HTTP/1.1 199 Mine\r\n\r\nHTTP/1.1 200 OK\r\n${ok}`, 200, 'ok'],
-    'names that are members of each object': [`HTTP/1.1 200 OK\r\n__proto__: a\r\n__proto__: b\r\nconstructor: c\r\ntoString: d\r\n${ok}`, 200, 'ok'],
-    'hints whose names are members of each object': [`HTTP/1.1 103 Early Hints\r\n__proto__: a\r\n\r\nHTTP/1.1 200 OK\r\n${ok}`, 200, 'ok'],
+    'names that are members of each object': [
+      `HTTP/1.1 200 OK\r\n__proto__: a\r\n__proto__: b\r\nconstructor: c\r\ntoString: d\r\n${ok}`,
+      200,
+      'ok'
+    ],
+    'hints whose names are members of each object': [
+      `HTTP/1.1 103 Early Hints\r\n__proto__: a\r\n\r\nHTTP/1.1 200 OK\r\n${ok}`,
+      200,
+      'ok'
+    ],
     'a protocol of another name': [`ICY 200 OK\r\n${ok}`, 502],
     'HTTP/2': ['\0\0\0\x04\0\0\0\0\0', 502],
     'a NUL in a value': [`HTTP/1.1 200 OK\r\nX-Name: a\0b\r\n${ok}`, 502],
     'a line that goes on': [`HTTP/1.1 200 OK\r\nX-Name: a\r\n b\r\n${ok}`, 502],
     'a change of protocol that was not requested': ['HTTP/1.1 101 Switching Protocols\r\n\r\n', 502],
-    'a change to a protocol that was not requested': ['HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n', 502],
-    'a not-modified answer with the length of what it does not hold': ['HTTP/1.1 304 Not Modified\r\nContent-Length: 25\r\nETag: "x"\r\n\r\n', 304, ''],
+    'a change to a protocol that was not requested': [
+      'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n',
+      502
+    ],
+    'a not-modified answer with the length of what it does not hold': [
+      'HTTP/1.1 304 Not Modified\r\nContent-Length: 25\r\nETag: "x"\r\n\r\n',
+      304,
+      ''
+    ],
     'a not-modified answer': ['HTTP/1.1 304 Not Modified\r\nETag: "x"\r\n\r\n', 304, ''],
     'a body after 204': [`HTTP/1.1 204 No Content\r\n${ok}`, 204, ''],
     'a second answer behind the first': [`HTTP/1.1 200 OK\r\n${ok}HTTP/1.1 200 OK\r\n${ok}`, 200, 'ok'],
@@ -357,26 +471,39 @@ t.test('An answer that cannot be passed on is 502, and the next request is answe
     t.equal(answer.status, status, name)
     if (body !== undefined) t.equal(answer.body, body)
     else t.strictSame(JSON.parse(answer.body), { statusCode: 502, error: 'Bad Gateway', message: 'Bad Gateway' })
-    if (name === 'bytes above ASCII') t.equal(answer.headers['x-name'], '"\u00e3\u0081\u0082"', 'they arrive as they were')
+    if (name === 'bytes above ASCII') {
+      t.equal(answer.headers['x-name'], '"\u00e3\u0081\u0082"', 'they arrive as they were')
+    }
   }
 })
 
 t.test('The head of an answer arrives before its body begins.', async t => {
-  const { url, head } = await startSite(t, {}, (_request, response) => { response.writeHead(200, { 'content-type': 'text/event-stream', 'x-name': '\u00fc' }).write(Buffer.alloc(0)) })
+  const { url, head } = await startSite(t, {}, (_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'x-name': '\u00fc' }).write(Buffer.alloc(0))
+  })
   const socket = open(t, url, head('/open/events'))
   const [start] = await once(socket, 'data')
-  t.match(start.toString('latin1'), /^HTTP\/1.1 200 OK\r\n[^]*content-type: text\/event-stream\r\nx-name: \u00fc\r\n[^]*\r\n\r\n$/)
+  t.match(
+    start.toString('latin1'),
+    /^HTTP\/1.1 200 OK\r\n[^]*content-type: text\/event-stream\r\nx-name: \u00fc\r\n[^]*\r\n\r\n$/
+  )
 })
 
 t.test('A client that is silent in its body gets 408, and an upstream that does not take the body is 504.', async t => {
-  const { url, head, log } = await startSite(t, { timeoutSeconds: 1 }, request => { if (request.url === '/open/read') request.resume() })
+  const { url, head, log } = await startSite(t, { timeoutSeconds: 1 }, request => {
+    if (request.url === '/open/read') request.resume()
+  })
   const slow = open(t, url, head('/open/read', ['Content-Length: 9', '', 'a'], 'POST'))
   let text = ''
   for await (const chunk of slow) text += chunk
   const [lines, body] = text.split('\r\n\r\n')
   t.equal(lines!.split('\r\n')[0], 'HTTP/1.1 408 Request Timeout')
   t.match(lines, /\r\nconnection: close/i)
-  t.strictSame(JSON.parse(body!), { statusCode: 408, error: 'Request Timeout', message: 'The body of the request is too slow.' })
+  t.strictSame(JSON.parse(body!), {
+    statusCode: 408,
+    error: 'Request Timeout',
+    message: 'The body of the request is too slow.'
+  })
   t.strictSame(log.filter(({ level }) => level >= 50), [], 'it is no error of ours')
   const untaken = open(t, url, head('/open/unread', ['Content-Length: 99999999', '', ''], 'POST'))
   await once(untaken, 'connect')
@@ -388,7 +515,10 @@ t.test('A client that is silent in its body gets 408, and an upstream that does 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
 
-/** What is held once everything else has been collected, or so much of it that at most this is left. Finalizers run between two collections. */
+/**
+ * What is held once everything else has been collected, or so much of it that at most this is left. Finalizers run
+ * between two collections.
+ */
 async function heldBytes (enough = 0): Promise<number> {
   for (let turn = 1; ; turn++) {
     collect()
@@ -400,7 +530,8 @@ async function heldBytes (enough = 0): Promise<number> {
 
 type Head = Awaited<ReturnType<typeof startSite>>['head']
 
-const pipelineOf = (head: Head, path: string, count: number): string[] => Array.from({ length: count }, () => [...head(path), '', '']).flat().slice(0, -2)
+const pipelineOf = (head: Head, path: string, count: number): string[] =>
+  Array.from({ length: count }, () => [...head(path), '', '']).flat().slice(0, -2)
 const HALF = ['Content-Length: 9', '', 'a']
 /** Clients of one storm. More pipelines at once from one address would not be taken. */
 const CLIENTS = 5
@@ -409,7 +540,8 @@ const STORMS: Readonly<Record<string, (head: Head, upgrade: readonly string[]) =
   'one request': head => head('/open/endless'),
   'a pipeline': head => pipelineOf(head, '/open/endless', 31),
   'half a body': head => head('/open/body', HALF, 'POST'),
-  'a pipeline behind half a body': head => [...pipelineOf(head, '/open/endless', 5), '', ...head('/open/body', HALF, 'POST')],
+  'a pipeline behind half a body':
+    head => [...pipelineOf(head, '/open/endless', 5), '', ...head('/open/body', HALF, 'POST')],
   'a request for another protocol': (head, upgrade) => head('/socket', [...upgrade]),
   'another protocol': (head, upgrade) => head('/socket', [...upgrade, 'X-Mode: accept'])
 }
@@ -424,21 +556,29 @@ for (const [title, linesOf] of Object.entries(STORMS)) {
       most = Math.max(most, running.size)
       response.on('error', () => {}).once('close', () => running.delete(response))
       if (request.url === '/open/body') return request.resume()
-      const more = (): void => { while (response.write(Buffer.alloc(65_536))); }
+      const more = (): void => {
+        while (response.write(Buffer.alloc(65_536)));
+      }
       response.on('drain', more)
       more()
     })
     upstream.server.on('upgrade', (request, socket: Socket) => {
       running.add(socket)
-      socket.on('error', () => {}).once('close', () => running.delete(socket)).once('end', () => socket.destroy()).resume()
-      if (request.headers['x-mode'] === 'accept') socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n')
+      socket.on('error', () => {}).once('close', () => running.delete(socket)).once('end', () => socket.destroy())
+        .resume()
+      if (request.headers['x-mode'] === 'accept') {
+        socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n')
+      }
     })
     const descriptors = (): number => readdirSync('/proc/self/fd').length
     const lines = linesOf(head, ['Connection: Upgrade', 'Upgrade: x', ...bearerLines(issuer.token())])
     const storm = async (): Promise<void> => {
       most = 0
       // Not to be kept until the end of the test: each holds a piece that it has not read.
-      const sockets = Array.from({ length: CLIENTS }, () => connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {}))
+      const sockets = Array.from(
+        { length: CLIENTS },
+        () => connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {})
+      )
       for (const socket of sockets) socket.write(`${lines.join('\r\n')}\r\n\r\n`)
       while (running.size < CLIENTS) await new Promise(resolve => setTimeout(resolve, 5))
       t.ok(most <= CLIENTS, 'the upstream gets no request before its turn')
@@ -470,12 +610,17 @@ for (const [title, linesOf] of Object.entries(STORMS)) {
 t.test('A request is not passed on if its client goes while it is judged.', async t => {
   const upstream = await startUpstream(t)
   const judging = new EventEmitter()
-  const { url, app } = await startApp(t, await startIssuer(t), { GATE: { upstream: upstream.origin, rules: RULES } }, app => {
-    app.addHook('onRequest', async request => {
-      judging.emit('begun')
-      if (request.url === '/open/late') await once(request.raw.socket, 'close')
-    })
-  })
+  const { url, app } = await startApp(
+    t,
+    await startIssuer(t),
+    { GATE: { upstream: upstream.origin, rules: RULES } },
+    app => {
+      app.addHook('onRequest', async request => {
+        judging.emit('begun')
+        if (request.url === '/open/late') await once(request.raw.socket, 'close')
+      })
+    }
+  )
   const begun = once(judging, 'begun')
   const socket = open(t, url, ['GET /open/late HTTP/1.1', 'Host: x'])
   await begun
@@ -524,9 +669,13 @@ t.test('A request for another protocol behind an unanswered request ends the con
 })
 
 t.test('The certificate of the upstream must have the name of the upstream, whatever Host the client sends.', async t => {
-  const [ca, key] = ['cert', 'key'].map(part => readFileSync(new URL(`../fixtures/provider.${part}.pem`, import.meta.url), 'utf8'))
+  const [ca, key] = ['cert', 'key'].map(part =>
+    readFileSync(new URL(`../fixtures/provider.${part}.pem`, import.meta.url), 'utf8')
+  )
   const connectTls = tls.connect
-  t.teardown(() => { tls.connect = connectTls })
+  t.teardown(() => {
+    tls.connect = connectTls
+  })
   tls.connect = ((options: object, ...rest: []) => connectTls({ ...options, ca }, ...rest)) as typeof tls.connect
   const names: unknown[] = []
   const hosts: unknown[] = []
@@ -534,10 +683,17 @@ t.test('The certificate of the upstream must have the name of the upstream, what
     hosts.push(request.headers.host)
     response.end('ok')
   })
-  server.on('upgrade', (_request, socket) => { socket.end('HTTP/1.1 426 Upgrade Required\r\nContent-Length: 0\r\n\r\n') })
-  server.on('secureConnection', ({ servername }) => { names.push(servername) })
+  server.on('upgrade', (_request, socket) => {
+    socket.end('HTTP/1.1 426 Upgrade Required\r\nContent-Length: 0\r\n\r\n')
+  })
+  server.on('secureConnection', ({ servername }) => {
+    names.push(servername)
+  })
   await new Promise<void>(resolve => server.listen(0, resolve))
-  t.teardown(() => { server.closeAllConnections(); server.close() })
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
   const { port } = server.address() as AddressInfo
   const wanted = ['Connection: Upgrade', 'Upgrade: websocket']
 
@@ -559,8 +715,20 @@ t.test('The certificate of the upstream must have the name of the upstream, what
 
   const other = await startSite(t, { upstream: `https://127.0.0.2:${port}` })
   for (const host of ['localhost', '127.0.0.1']) {
-    t.equal((await sendRaw(other.url, ['GET /open/x HTTP/1.1', `Host: ${host}`, 'Connection: close'])).status, 502, host)
-    t.equal((await sendRaw(other.url, ['GET /socket HTTP/1.1', `Host: ${host}`, ...wanted, ...bearerLines(other.issuer.token())])).status, 502)
+    t.equal(
+      (await sendRaw(other.url, ['GET /open/x HTTP/1.1', `Host: ${host}`, 'Connection: close'])).status,
+      502,
+      host
+    )
+    t.equal(
+      (await sendRaw(other.url, [
+        'GET /socket HTTP/1.1',
+        `Host: ${host}`,
+        ...wanted,
+        ...bearerLines(other.issuer.token())
+      ])).status,
+      502
+    )
   }
 })
 
@@ -571,14 +739,23 @@ t.test('A client that hangs up before the upstream has answered an upgrade ends 
   })
   upstream.server.on('upgrade', (request, socket) => {
     socket.on('error', () => {}).once('end', () => upstream.server.emit('gone', request.url)).resume()
-    if (request.headers['x-mode'] === 'refuse') return socket.write('HTTP/1.1 426 Upgrade Required\r\nContent-Length: 4\r\n\r\nno')
+    if (request.headers['x-mode'] === 'refuse') {
+      return socket.write('HTTP/1.1 426 Upgrade Required\r\nContent-Length: 4\r\n\r\nno')
+    }
     upstream.server.emit('begun')
   })
   const wanted = ['Connection: Upgrade', 'Upgrade: websocket', ...bearerLines(issuer.token())]
-  for (const [target, early, leave] of [
-    ['/socket', '', 'destroy'], ['/socket', '', 'end'], ['/socket', 'early', 'destroy'], ['/any/x', '', 'destroy'], ['/any/x', 'early', 'end'],
-    ['/socket', '', 'resetAndDestroy'], ['/any/x', '', 'resetAndDestroy']
-  ] as const) {
+  for (
+    const [target, early, leave] of [
+      ['/socket', '', 'destroy'],
+      ['/socket', '', 'end'],
+      ['/socket', 'early', 'destroy'],
+      ['/any/x', '', 'destroy'],
+      ['/any/x', 'early', 'end'],
+      ['/socket', '', 'resetAndDestroy'],
+      ['/any/x', '', 'resetAndDestroy']
+    ] as const
+  ) {
     const begun = once(upstream.server, 'begun')
     const socket = open(t, url, head(target, wanted))
     await begun
@@ -602,11 +779,18 @@ t.test('What a client sends before the upgrade arrives after it, and a silent co
   const got = { bytes: 0 }
   upstream.server.on('upgrade', (_request, socket: Socket) => {
     accept = () => socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n')
-    socket.on('data', chunk => { got.bytes += chunk.length; upstream.server.emit('got') })
+    socket.on('data', chunk => {
+      got.bytes += chunk.length
+      upstream.server.emit('got')
+    })
     upstream.server.emit('begun')
   })
   const begun = once(upstream.server, 'begun')
-  const socket = open(t, url, head('/socket', ['Connection: Upgrade', 'Upgrade: x', ...bearerLines(issuer.token()), '', 'x'.repeat(size)]))
+  const socket = open(
+    t,
+    url,
+    head('/socket', ['Connection: Upgrade', 'Upgrade: x', ...bearerLines(issuer.token()), '', 'x'.repeat(size)])
+  )
   await begun
   const [connection] = [...app.connections.open]
   while (connection!.bytesRead < 64 * 1024) await new Promise(resolve => setImmediate(resolve))
@@ -617,22 +801,29 @@ t.test('What a client sends before the upgrade arrives after it, and a silent co
   t.equal(connection!.timeout, 0, 'no limit for silence')
 })
 
-t.test('A client that waits for 100 gets it when its request has passed the gate, and a coding that would get lost is refused.', async t => {
-  const { send, issuer, upstream, log } = await startSite(t, {})
-  const token = bearerLines(issuer.token())
-  const expecting = ['Expect: 100-continue', 'Content-Length: 2', '', 'ok']
-  t.equal((await send('/any/x', expecting, 'POST')).status, 401, 'no 100 without a token')
-  const passed = await send('/any/x', [...token, ...expecting], 'POST')
-  t.equal(passed.status, 100)
-  t.match(passed.body, /^HTTP\/1.1 200 /)
-  t.notOk('expect' in upstream.arrived[0]!.headers)
-  t.equal((await send('/any/x', [...token, 'Expect: more', 'Content-Length: 2', '', 'ok'], 'POST')).status, 417)
-  const chunks = ['', '2', 'ok', '0']
-  t.equal((await send('/any/x', [...token, 'Transfer-Encoding: Chunked', ...chunks], 'POST')).status, 200)
-  t.match(await send('/any/x', [...token, 'Transfer-Encoding: gzip, chunked', ...chunks], 'POST'), { status: 501, body: /Not Implemented/ })
-  t.strictSame(log.filter(({ level }) => level >= 50), [], 'what a client sends is no error of ours')
-  t.strictSame(upstream.arrived.map(({ body }) => body), ['ok', 'ok'])
-})
+t.test(
+  'A client that waits for 100 gets it when its request has passed the gate, and a coding that would get lost is ' +
+    'refused.',
+  async t => {
+    const { send, issuer, upstream, log } = await startSite(t, {})
+    const token = bearerLines(issuer.token())
+    const expecting = ['Expect: 100-continue', 'Content-Length: 2', '', 'ok']
+    t.equal((await send('/any/x', expecting, 'POST')).status, 401, 'no 100 without a token')
+    const passed = await send('/any/x', [...token, ...expecting], 'POST')
+    t.equal(passed.status, 100)
+    t.match(passed.body, /^HTTP\/1.1 200 /)
+    t.notOk('expect' in upstream.arrived[0]!.headers)
+    t.equal((await send('/any/x', [...token, 'Expect: more', 'Content-Length: 2', '', 'ok'], 'POST')).status, 417)
+    const chunks = ['', '2', 'ok', '0']
+    t.equal((await send('/any/x', [...token, 'Transfer-Encoding: Chunked', ...chunks], 'POST')).status, 200)
+    t.match(await send('/any/x', [...token, 'Transfer-Encoding: gzip, chunked', ...chunks], 'POST'), {
+      status: 501,
+      body: /Not Implemented/
+    })
+    t.strictSame(log.filter(({ level }) => level >= 50), [], 'what a client sends is no error of ours')
+    t.strictSame(upstream.arrived.map(({ body }) => body), ['ok', 'ok'])
+  }
+)
 
 t.test('In both directions a body that its reader does not take is not held in memory.', async t => {
   const size = 256 * 1024 * 1024
@@ -653,7 +844,9 @@ t.test('In both directions a body that its reader does not take is not held in m
   const up = once(upstream.server, 'arrived')
   const sender = open(t, url, head('/open/x', [`Content-Length: ${size}`], 'POST'))
   let left = size / block.length
-  const more = (): void => { while (left > 0 && sender.write(block)) left-- }
+  const more = (): void => {
+    while (left > 0 && sender.write(block)) left--
+  }
   await once(sender, 'connect')
   sender.on('drain', more)
   more()
@@ -666,7 +859,9 @@ t.test('In both directions a body that its reader does not take is not held in m
   const [, response] = await down as [unknown, ServerResponse]
   reader.pause()
   let answered = 0
-  const on = (): void => { while (answered < size && response.write(block)) answered += block.length }
+  const on = (): void => {
+    while (answered < size && response.write(block)) answered += block.length
+  }
   response.on('drain', on)
   on()
   t.ok(await stalled(() => answered + 1) < most)
@@ -676,7 +871,9 @@ t.test('Without a rule that allows another protocol, a request for one is like a
   const { url, head } = await startSite(t, { rules: [{ path: '/open/*', allow: 'anyone' }] })
   const socket = open(t, url, head('/open/a', ['Connection: Upgrade', 'Upgrade: x']))
   let text = ''
-  socket.on('data', chunk => { text += chunk })
+  socket.on('data', chunk => {
+    text += chunk
+  })
   while (!text.includes('{"ok":true}')) await once(socket, 'data')
   t.notMatch(text, /connection: close/i)
   socket.write(`${head('/open/b', ['Connection: close']).join('\r\n')}\r\n\r\n`)
@@ -688,15 +885,31 @@ t.test('The bytes of a change of protocol arrive as they are.', async t => {
   const { url, head, upstream, issuer } = await startSite(t, {})
   upstream.server.on('upgrade', (_request, socket: Socket) => {
     socket.on('error', () => {}).resume()
-    socket.write(Buffer.from('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\nX-Name: caf\u00e9\r\nX-Two: a\r\nX-Two: b\r\n\r\n', 'latin1'))
+    socket.write(
+      Buffer.from(
+        'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\nX-Name: caf\u00e9\r\nX-Two: ' +
+          'a\r\nX-Two: b\r\n\r\n',
+        'latin1'
+      )
+    )
   })
   const socket = open(t, url, head('/socket', ['Connection: Upgrade', 'Upgrade: x', ...bearerLines(issuer.token())]))
   const [chunk] = await once(socket, 'data')
-  t.equal(chunk.toString('latin1'), 'HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: x\r\nx-name: caf\u00e9\r\nx-two: a\r\nx-two: b\r\n\r\n')
+  t.equal(
+    chunk.toString('latin1'),
+    'HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: x\r\nx-name: caf\u00e9\r\nx-two: ' +
+      'a\r\nx-two: b\r\n\r\n'
+  )
 })
 
 t.test('X-Forwarded-For has the addresses on the way in order, and is empty for a peer without one.', async t => {
-  for (const [TRUST_PROXY, addresses] of [['true', '192.0.2.1, 10.0.0.1, 127.0.0.1'], ['loopback', '10.0.0.1, 127.0.0.1'], ['false', '127.0.0.1']] as const) {
+  for (
+    const [TRUST_PROXY, addresses] of [
+      ['true', '192.0.2.1, 10.0.0.1, 127.0.0.1'],
+      ['loopback', '10.0.0.1, 127.0.0.1'],
+      ['false', '127.0.0.1']
+    ] as const
+  ) {
     const { send, upstream } = await startSite(t, {}, undefined, { TRUST_PROXY })
     await send('/open/x', ['X-Forwarded-For: 192.0.2.1, 10.0.0.1'])
     t.equal(upstream.arrived[0]!.headers['x-forwarded-for'], addresses, TRUST_PROXY)
@@ -704,13 +917,18 @@ t.test('X-Forwarded-For has the addresses on the way in order, and is empty for 
   // The system cuts longer paths off without a word, such as those of t.testdir().
   const folder = mkdtempSync(join(tmpdir(), 'gate-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
-  for (const [TRUST_PROXY, addresses, node] of [['false', '', 'unknown'], ['true', '192.0.2.1', '192.0.2.1']] as const) {
+  for (
+    const [TRUST_PROXY, addresses, node] of [['false', '', 'unknown'], ['true', '192.0.2.1', '192.0.2.1']] as const
+  ) {
     const { app, upstream } = await startSite(t, {}, undefined, { TRUST_PROXY })
     const socketPath = join(folder, TRUST_PROXY)
     const server = createServer((request, response) => app.routing(request, response))
     await new Promise<void>(resolve => server.listen(socketPath, resolve))
     t.teardown(() => server.close())
-    const [response] = await once(httpRequest({ socketPath, path: '/open/x', headers: { 'X-Forwarded-For': '192.0.2.1' }, agent: false }).end(), 'response')
+    const [response] = await once(
+      httpRequest({ socketPath, path: '/open/x', headers: { 'X-Forwarded-For': '192.0.2.1' }, agent: false }).end(),
+      'response'
+    )
     await once(response.resume(), 'end')
     const { headers } = upstream.arrived[0]!
     t.equal(headers['x-forwarded-for'], addresses, `${TRUST_PROXY}, over a socket without an address`)
@@ -739,13 +957,19 @@ t.test('Early hints for a slow client are not kept in memory.', async t => {
 t.test('An upgraded connection does not hold up the end of the process.', async t => {
   // The last limit of closing, at which also a connection that owes an answer is ended, does not come here.
   const { setTimeout } = globalThis
-  mock.method(globalThis, 'setTimeout', (run: () => void, ms: number, ...rest: []) => setTimeout(ms === 9000 ? () => {} : run, ms, ...rest))
+  mock.method(
+    globalThis,
+    'setTimeout',
+    (run: () => void, ms: number, ...rest: []) => setTimeout(ms === 9000 ? () => {} : run, ms, ...rest)
+  )
   t.teardown(() => mock.restoreAll())
   const { url, head, issuer, upstream, app } = await startSite(t, {})
-  const ended = new Promise<void>(resolve => upstream.server.on('upgrade', (_request, socket: Socket) => {
-    socket.on('error', () => {}).once('end', resolve).resume()
-    socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n')
-  }))
+  const ended = new Promise<void>(resolve =>
+    upstream.server.on('upgrade', (_request, socket: Socket) => {
+      socket.on('error', () => {}).once('end', resolve).resume()
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n')
+    })
+  )
   const socket = open(t, url, head('/socket', ['Connection: Upgrade', 'Upgrade: x', ...bearerLines(issuer.token())]))
   t.match(String((await once(socket, 'data'))[0]), /^HTTP\/1.1 101 /)
   const closed = once(socket, 'close')
@@ -758,7 +982,9 @@ t.test('A client that is refused an upgrade can send its unread body to the end,
   const { url, head, app } = await startSite(t, {})
   const socket = open(t, url, head('/socket', ['Connection: Upgrade', 'Upgrade: x', '', 'x'.repeat(10 * 1024 * 1024)]))
   let text = ''
-  socket.on('data', chunk => { text += chunk })
+  socket.on('data', chunk => {
+    text += chunk
+  })
   await once(socket, 'close')
   t.match(text, /^HTTP\/1.1 401 /)
   while (app.connections.open.size > 0) await new Promise(resolve => setImmediate(resolve))
@@ -769,12 +995,16 @@ t.test('A small answer passes unchanged, whatever it lacks.', async t => {
     const { url } = request
     if (url === '/open/untyped') response.writeHead(200, { 'content-length': '2' })
     else if (url === '/open/malformed') response.writeHead(200, { 'content-type': 'nonsense;;', 'content-length': '2' })
-    else if (url === '/open/doubled') response.writeHead(200, ['content-type', 'text/html', 'content-type', 'text/plain', 'content-length', '2'])
-    else if (url === '/open/hints') {
-      response.socket!.write('HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\nContent-Length: 5\r\nX-Hint: a\r\n\r\n')
+    else if (url === '/open/doubled') {
+      response.writeHead(200, ['content-type', 'text/html', 'content-type', 'text/plain', 'content-length', '2'])
+    } else if (url === '/open/hints') {
+      response.socket!.write(
+        'HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\nContent-Length: 5\r\nX-Hint: a\r\n\r\n'
+      )
       response.writeHead(200, { 'content-type': 'text/plain', 'content-length': '2' })
-    } else if (url === '/open/chunked') response.writeHead(200, { 'content-type': 'text/plain', 'transfer-encoding': 'chunked' })
-    else response.writeHead(200, { 'content-type': 'text/plain', 'content-length': '2' })
+    } else if (url === '/open/chunked') {
+      response.writeHead(200, { 'content-type': 'text/plain', 'transfer-encoding': 'chunked' })
+    } else response.writeHead(200, { 'content-type': 'text/plain', 'content-length': '2' })
     response.end('ok')
   })
   const textOf = async (path: string): Promise<string> => {
@@ -782,10 +1012,20 @@ t.test('A small answer passes unchanged, whatever it lacks.', async t => {
     for await (const chunk of open(t, base, head(path, ['Connection: close']))) text += chunk
     return text
   }
-  const linesOf = async (path: string): Promise<string[]> => (await textOf(path)).split('\r\n').filter(line => /^(?:content-type|content-length|link|x-hint):/i.test(line))
+  const linesOf = async (path: string): Promise<string[]> =>
+    (await textOf(path)).split('\r\n').filter(line => /^(?:content-type|content-length|link|x-hint):/i.test(line))
   t.strictSame(await linesOf('/open/malformed'), ['content-type: nonsense;;', 'content-length: 2'])
-  t.strictSame(await linesOf('/open/doubled'), ['content-type: text/html', 'content-type: text/plain', 'content-length: 2'])
-  t.strictSame((await linesOf('/open/hints')).sort(), ['Link: </a>; rel=preload', 'content-length: 2', 'content-type: text/plain', 'x-hint: a'], 'hints have no length')
+  t.strictSame(await linesOf('/open/doubled'), [
+    'content-type: text/html',
+    'content-type: text/plain',
+    'content-length: 2'
+  ])
+  t.strictSame((await linesOf('/open/hints')).sort(), [
+    'Link: </a>; rel=preload',
+    'content-length: 2',
+    'content-type: text/plain',
+    'x-hint: a'
+  ], 'hints have no length')
   for (const path of ['/open/typed', '/open/untyped', '/open/chunked']) {
     const { status, headers, body } = await send(path)
     t.equal(status, 200, path)

@@ -21,7 +21,11 @@ const RULES = [{ path: '/open/*', allow: 'anyone' }, { path: '/any/*' }]
 
 async function startGate (t: Test, gate: object = {}, values: object = {}) {
   const issuer = await startIssuer(t)
-  const running = await startApp(t, issuer, { GATE: { rules: RULES, grpcPort: 0, ...gate }, TRUST_PROXY: 'loopback', ...values })
+  const running = await startApp(t, issuer, {
+    GATE: { rules: RULES, grpcPort: 0, ...gate },
+    TRUST_PROXY: 'loopback',
+    ...values
+  })
   // The port opens after the one of the service.
   while (!running.app.grpcAddress()) await new Promise(resolve => setImmediate(resolve))
   const client = await openGrpc(t, running.app.grpcAddress()!.port)
@@ -32,10 +36,11 @@ const readFields = (message: Buffer, left = 1000): Fields => readWithin(message,
 
 const sub = (fields: Fields, number: number): Fields => readFields(fields.get(number)?.at(-1) ?? Buffer.alloc(0))
 
-const headersOf = (fields: Fields, number: number): Record<string, string> => Object.fromEntries((fields.get(number) ?? []).map(option => {
-  const header = sub(readFields(option), 1)
-  return [header.get(1)![0]!.toString(), header.get(2)![0]!.toString()]
-}))
+const headersOf = (fields: Fields, number: number): Record<string, string> =>
+  Object.fromEntries((fields.get(number) ?? []).map(option => {
+    const header = sub(readFields(option), 1)
+    return [header.get(1)![0]!.toString(), header.get(2)![0]!.toString()]
+  }))
 
 /** The status in a denied response: a message in field 1, whose first field is a number. */
 const statusIn = (denied: Buffer): number => denied[3]! & 127 | denied[4]! << 7
@@ -52,7 +57,13 @@ function read ({ message }: GrpcAnswer): Verdict {
   const response = readFields(message)
   const ok = response.get(3)
   const part = ok ? sub(response, 3) : sub(response, 2)
-  return { passed: ok !== undefined, headers: headersOf(part, 2), body: part.get(3)?.[0]?.toString(), removed: (part.get(5) ?? []).map(String), answer: headersOf(part, 6) }
+  return {
+    passed: ok !== undefined,
+    headers: headersOf(part, 2),
+    body: part.get(3)?.[0]?.toString(),
+    removed: (part.get(5) ?? []).map(String),
+    answer: headersOf(part, 6)
+  }
 }
 
 t.test('Fields are written and read as Protocol Buffers say.', t => {
@@ -60,42 +71,106 @@ t.test('Fields are written and read as Protocol Buffers say.', t => {
   t.strictSame(field(1, 150), Buffer.from('089601', 'hex'))
   t.strictSame(field(2, 'testing'), Buffer.from('120774657374696e67', 'hex'))
   t.strictSame(readFields(Buffer.from('089601120774657374696e67', 'hex')), new Map([[2, [Buffer.from('testing')]]]))
-  t.strictSame(readFields(Buffer.from('0d01020304' + '110102030405060708', 'hex')), new Map(), 'fields of a fixed length')
-  t.strictSame(readFields(Buffer.from('120161' + '1a0162' + '12' + '00', 'hex')), new Map([[2, [Buffer.from('a'), Buffer.from('')]], [3, [Buffer.from('b')]]]), 'a field that is repeated, and one that is empty')
-  t.strictSame(field(3, Buffer.alloc(300)), Buffer.concat([Buffer.from('1aac02', 'hex'), Buffer.alloc(300)]), 'a length of two bytes')
+  t.strictSame(
+    readFields(Buffer.from('0d01020304' + '110102030405060708', 'hex')),
+    new Map(),
+    'fields of a fixed length'
+  )
+  t.strictSame(
+    readFields(Buffer.from('120161' + '1a0162' + '12' + '00', 'hex')),
+    new Map([[2, [Buffer.from('a'), Buffer.from('')]], [3, [Buffer.from('b')]]]),
+    'a field that is repeated, and one that is empty'
+  )
+  t.strictSame(
+    field(3, Buffer.alloc(300)),
+    Buffer.concat([Buffer.from('1aac02', 'hex'), Buffer.alloc(300)]),
+    'a length of two bytes'
+  )
   t.strictSame(readFields(field(2000, 'a')).get(2000), [Buffer.from('a')], 'a number of two bytes')
-  t.strictSame([field(1, 127), field(1, 128), field(1, 0)].map(bytes => bytes.toString('hex')), ['087f', '088001', '0800'])
-  t.strictSame(readFields(Buffer.from('08ffffffffffffffffff01' + '120161', 'hex')), new Map([[2, [Buffer.from('a')]]]), 'a number of ten bytes is passed over')
-  t.strictSame(readFields(Buffer.from('9280808080800' + '10161', 'hex')), new Map([[2 ** 39 + 2, [Buffer.from('a')]]]), 'a large number of a field is not taken for a small one')
+  t.strictSame([field(1, 127), field(1, 128), field(1, 0)].map(bytes => bytes.toString('hex')), [
+    '087f',
+    '088001',
+    '0800'
+  ])
+  t.strictSame(
+    readFields(Buffer.from('08ffffffffffffffffff01' + '120161', 'hex')),
+    new Map([[2, [Buffer.from('a')]]]),
+    'a number of ten bytes is passed over'
+  )
+  t.strictSame(
+    readFields(Buffer.from('9280808080800' + '10161', 'hex')),
+    new Map([[2 ** 39 + 2, [Buffer.from('a')]]]),
+    'a large number of a field is not taken for a small one'
+  )
   const faults: ReadonlyArray<readonly [bytes: string, message: string]> = [
-    ['12', 'The message is cut off'], ['12' + '818080808001' + '61', 'The message is cut off'], ['120774', 'The message is cut off'], ['08', 'The message is cut off'], ['0d010203', 'The message is cut off'], ['1101020304050607', 'The message is cut off'],
-    ['0b', 'The message has a field of an unknown kind'], ['0e', 'The message has a field of an unknown kind'],
-    ['08ffffffffffffffffffff01', 'The message has a number without end'], ['08' + '80'.repeat(10) + '00', 'The message has a number without end']
+    ['12', 'The message is cut off'],
+    ['12' + '818080808001' + '61', 'The message is cut off'],
+    ['120774', 'The message is cut off'],
+    ['08', 'The message is cut off'],
+    ['0d010203', 'The message is cut off'],
+    ['1101020304050607', 'The message is cut off'],
+    ['0b', 'The message has a field of an unknown kind'],
+    ['0e', 'The message has a field of an unknown kind'],
+    ['08ffffffffffffffffffff01', 'The message has a number without end'],
+    ['08' + '80'.repeat(10) + '00', 'The message has a number without end']
   ]
-  for (const [bytes, message] of faults) t.throws(() => readFields(Buffer.from(bytes, 'hex')), { name: 'MessageError', message }, bytes)
+  for (const [bytes, message] of faults) {
+    t.throws(() => readFields(Buffer.from(bytes, 'hex')), { name: 'MessageError', message }, bytes)
+  }
   t.end()
 })
 
 t.test('Check requests are read and answers are written as the proto files of Envoy say.', t => {
-  t.strictSame(readCheckRequest(Buffer.alloc(0)), { method: '', path: '', host: '', scheme: '', headers: new Map(), body: Buffer.alloc(0), bodyText: Buffer.alloc(0) }, 'nothing that is missing has a value')
+  t.strictSame(readCheckRequest(Buffer.alloc(0)), {
+    method: '',
+    path: '',
+    host: '',
+    scheme: '',
+    headers: new Map(),
+    body: Buffer.alloc(0),
+    bodyText: Buffer.alloc(0)
+  }, 'nothing that is missing has a value')
   const entry = (...parts: Buffer[]): Buffer => Buffer.concat(parts)
   const http = Buffer.concat([
-    field(2, 'PUT'), field(2, 'GET'), field(4, '/a'), field(5, 'api.example'), field(6, 'https'),
-    field(3, entry(field(1, 'X-One'), field(2, 'a'))), field(3, entry(field(1, 'x-one'), field(2, 'b'))), field(3, entry(field(1, 'x-empty'))),
-    field(11, 'text'), field(12, Buffer.from('ff', 'hex')), field(13, field(1, entry(field(1, 'x-raw'), field(3, 'c'))))
+    field(2, 'PUT'),
+    field(2, 'GET'),
+    field(4, '/a'),
+    field(5, 'api.example'),
+    field(6, 'https'),
+    field(3, entry(field(1, 'X-One'), field(2, 'a'))),
+    field(3, entry(field(1, 'x-one'), field(2, 'b'))),
+    field(3, entry(field(1, 'x-empty'))),
+    field(11, 'text'),
+    field(12, Buffer.from('ff', 'hex')),
+    field(13, field(1, entry(field(1, 'x-raw'), field(3, 'c'))))
   ])
   t.strictSame(readCheckRequest(field(1, field(4, field(2, http)))), {
-    method: 'GET', path: '/a', host: 'api.example', scheme: 'https', headers: new Map([['x-one', ['a', 'b']], ['x-empty', ['']], ['x-raw', ['c']]]), body: Buffer.from('ff', 'hex'), bodyText: Buffer.from('text')
+    method: 'GET',
+    path: '/a',
+    host: 'api.example',
+    scheme: 'https',
+    headers: new Map([['x-one', ['a', 'b']], ['x-empty', ['']], ['x-raw', ['c']]]),
+    body: Buffer.from('ff', 'hex'),
+    bodyText: Buffer.from('text')
   }, 'the last of two, names in lower case, all values of a name')
 
   // The header, then append_action: OVERWRITE_IF_EXISTS_OR_ADD, and keep_empty_value.
-  const option = (name: string, value: string): Buffer => Buffer.concat([field(1, Buffer.concat([field(1, name), field(2, value)])), field(3, 2), field(4, 1)])
-  t.strictSame(writePassed({ set: [['x-a', '']], remove: ['dpop'], answer: [['dpop-nonce', 'n']] }), Buffer.concat([
-    field(1, field(1, 0)), field(3, Buffer.concat([field(2, option('x-a', '')), field(5, 'dpop'), field(6, option('dpop-nonce', 'n'))]))
-  ]))
-  t.strictSame(writeDenied({ status: 401, headers: [['www-authenticate', 'DPoP']], body: '{}' }), Buffer.concat([
-    field(1, field(1, 7)), field(2, Buffer.concat([field(1, field(1, 401)), field(2, option('www-authenticate', 'DPoP')), field(3, '{}')]))
-  ]))
+  const option = (name: string, value: string): Buffer =>
+    Buffer.concat([field(1, Buffer.concat([field(1, name), field(2, value)])), field(3, 2), field(4, 1)])
+  t.strictSame(
+    writePassed({ set: [['x-a', '']], remove: ['dpop'], answer: [['dpop-nonce', 'n']] }),
+    Buffer.concat([
+      field(1, field(1, 0)),
+      field(3, Buffer.concat([field(2, option('x-a', '')), field(5, 'dpop'), field(6, option('dpop-nonce', 'n'))]))
+    ])
+  )
+  t.strictSame(
+    writeDenied({ status: 401, headers: [['www-authenticate', 'DPoP']], body: '{}' }),
+    Buffer.concat([
+      field(1, field(1, 7)),
+      field(2, Buffer.concat([field(1, field(1, 401)), field(2, option('www-authenticate', 'DPoP')), field(3, '{}')]))
+    ])
+  )
   t.end()
 })
 
@@ -103,56 +178,156 @@ t.test('Envoy sends check requests over gRPC, and gets the answers of the guard.
   const { call, issuer, app } = await startGate(t)
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt } })
-  const proof = (): Record<string, string> => ({ authorization: `DPoP ${token}`, dpop: client.proof({ token, url: 'https://api.example/any/x' }) })
+  const proof = (): Record<string, string> => ({
+    authorization: `DPoP ${token}`,
+    dpop: client.proof({ token, url: 'https://api.example/any/x' })
+  })
   const headers = proof()
 
-  const passed = read(await call(checkRequest({ path: '/any/x?q', headers: { ...headers, x_auth_subject: 'root', 'x-auth-subject': 'root' } })))
-  t.hasStrict(passed, { passed: true, headers: { 'x-auth-subject': 'user-1', 'x-auth-client': '' }, removed: ['authorization', 'dpop', 'x_auth_subject'], answer: {} })
+  const passed = read(
+    await call(
+      checkRequest({ path: '/any/x?q', headers: { ...headers, x_auth_subject: 'root', 'x-auth-subject': 'root' } })
+    )
+  )
+  t.hasStrict(passed, {
+    passed: true,
+    headers: { 'x-auth-subject': 'user-1', 'x-auth-client': '' },
+    removed: ['authorization', 'dpop', 'x_auth_subject'],
+    answer: {}
+  })
   t.strictSame(passed.removed, ['authorization', 'dpop', 'x_auth_subject'])
   t.strictSame(passed.answer, {})
   t.strictSame(Object.keys(passed.headers).sort(), ['x-auth-client', 'x-auth-issuer', 'x-auth-scope', 'x-auth-subject'])
   t.equal(app.grpcSessions(), 1, 'a session that the end of the service closes')
   const replayed = read(await call(checkRequest({ headers })))
-  t.match(replayed, { passed: false, headers: { 'www-authenticate': /invalid_dpop_proof/, 'content-type': /json/ }, body: /used before/ })
+  t.match(replayed, {
+    passed: false,
+    headers: { 'www-authenticate': /invalid_dpop_proof/, 'content-type': /json/ },
+    body: /used before/
+  })
   t.strictSame(Object.keys(replayed.headers).sort(), ['cache-control', 'content-type', 'www-authenticate'])
   t.equal(replayed.headers['cache-control'], 'no-store')
-  t.equal(read(await call(checkRequest({ path: '/any/y', headers: proof() }))).passed, false, 'the proof of another path')
+  t.equal(
+    read(await call(checkRequest({ path: '/any/y', headers: proof() }))).passed,
+    false,
+    'the proof of another path'
+  )
   const { dpop, authorization } = proof()
-  t.equal(read(await call(checkRequest({ raw: [['authorization', authorization!], ['dpop', dpop!.slice(0, 99)], ['dpop', dpop!.slice(99)]] }))).passed, false, 'a proof in two lines')
+  t.equal(
+    read(
+      await call(
+        checkRequest({
+          raw: [['authorization', authorization!], ['dpop', dpop!.slice(0, 99)], ['dpop', dpop!.slice(99)]]
+        })
+      )
+    ).passed,
+    false,
+    'a proof in two lines'
+  )
   const { status, headers: head, message, length } = await call(checkRequest({ path: '/open/x' }))
-  t.hasStrict({ status, head, length }, { status: '0', head: { ':status': 200, 'content-type': 'application/grpc' }, length: message.length })
+  t.hasStrict({ status, head, length }, {
+    status: '0',
+    head: { ':status': 200, 'content-type': 'application/grpc' },
+    length: message.length
+  })
   t.equal(read(await call(checkRequest({ raw: Object.entries(proof()) }))).passed, true, 'raw headers')
-  t.equal(read(await call(checkRequest({ raw: [...Object.entries(proof()), ['DPoP', 'another']] }))).passed, false, 'two proofs')
+  t.equal(
+    read(await call(checkRequest({ raw: [...Object.entries(proof()), ['DPoP', 'another']] }))).passed,
+    false,
+    'two proofs'
+  )
   t.equal(read(await call(checkRequest({ path: '/open/x' }))).passed, true, 'anyone')
-  for (const [title, parts] of Object.entries({ rule: { path: '/elsewhere' }, path: { path: '/open/../any' }, host: { host: '' }, scheme: { scheme: '' }, method: { method: 'x' }, 'no path': { path: null }, 'no host': { path: '/open/x', host: null }, 'no scheme': { path: '/open/x', scheme: null }, 'no method': { path: '/open/x', method: null } })) {
-    t.equal(read(await call(checkRequest({ ...parts, headers: { authorization: `Bearer ${issuer.token()}` } }))).passed, false, title)
+  for (
+    const [title, parts] of Object.entries({
+      rule: { path: '/elsewhere' },
+      path: { path: '/open/../any' },
+      host: { host: '' },
+      scheme: { scheme: '' },
+      method: { method: 'x' },
+      'no path': { path: null },
+      'no host': { path: '/open/x', host: null },
+      'no scheme': { path: '/open/x', scheme: null },
+      'no method': { path: '/open/x', method: null }
+    })
+  ) {
+    t.equal(
+      read(await call(checkRequest({ ...parts, headers: { authorization: `Bearer ${issuer.token()}` } }))).passed,
+      false,
+      title
+    )
   }
 })
 
-t.test('The parts that Envoy sends are read by their own grammar, and Envoy must remove headers that would steer the upstream.', async t => {
-  const { call } = await startGate(t)
-  const isPassed = async (parts: Parameters<typeof checkRequest>[0]): Promise<boolean> => read(await call(checkRequest(parts))).passed
-  t.equal(await isPassed({ path: '/open/x' }), true)
-  t.equal(await isPassed({ path: '/any/x' }), false, 'the twin of those below')
-  for (const scheme of ['https://api.example/open/x?', 'http://a.test/open/x#', 'https, http', 'ftp']) t.equal(await isPassed({ path: '/any/x', scheme }), false, scheme)
-  for (const host of ['api.example/open/x?', 'api.example?', 'api.example#', 'a@api.example', 'a,b']) t.equal(await isPassed({ path: '/any/x', host }), false, host)
-  for (const path of ['?/open/x', 'open/x', 'https://api.example/open/x']) t.equal(await isPassed({ path }), false, path)
-  const headers = { 'x-original-url': '/', x_rewrite_url: '/', 'x.http.method.override': 'PUT', 'client-cert': 'x', 'x-ssl-client-verify': 'x', 'x-forwarded-host': 'evil', 'x-forwarded-for': '127.0.0.1', 'x-forwarded-proto': 'https', x_forwarded_for: 'x', accept: '*/*' }
-  t.strictSame(read(await call(checkRequest({ path: '/open/x', headers }))).removed, ['authorization', 'dpop', 'x-original-url', 'x_rewrite_url', 'x.http.method.override', 'client-cert', 'x-ssl-client-verify', 'x-forwarded-host', 'x_forwarded_for'])
-})
+t.test(
+  'The parts that Envoy sends are read by their own grammar, and Envoy must remove headers that would steer the ' +
+    'upstream.',
+  async t => {
+    const { call } = await startGate(t)
+    const isPassed = async (parts: Parameters<typeof checkRequest>[0]): Promise<boolean> =>
+      read(await call(checkRequest(parts))).passed
+    t.equal(await isPassed({ path: '/open/x' }), true)
+    t.equal(await isPassed({ path: '/any/x' }), false, 'the twin of those below')
+    for (const scheme of ['https://api.example/open/x?', 'http://a.test/open/x#', 'https, http', 'ftp']) {
+      t.equal(await isPassed({ path: '/any/x', scheme }), false, scheme)
+    }
+    for (const host of ['api.example/open/x?', 'api.example?', 'api.example#', 'a@api.example', 'a,b']) {
+      t.equal(await isPassed({ path: '/any/x', host }), false, host)
+    }
+    for (const path of ['?/open/x', 'open/x', 'https://api.example/open/x']) {
+      t.equal(await isPassed({ path }), false, path)
+    }
+    const headers = {
+      'x-original-url': '/',
+      x_rewrite_url: '/',
+      'x.http.method.override': 'PUT',
+      'client-cert': 'x',
+      'x-ssl-client-verify': 'x',
+      'x-forwarded-host': 'evil',
+      'x-forwarded-for': '127.0.0.1',
+      'x-forwarded-proto': 'https',
+      x_forwarded_for: 'x',
+      accept: '*/*'
+    }
+    t.strictSame(read(await call(checkRequest({ path: '/open/x', headers }))).removed, [
+      'authorization',
+      'dpop',
+      'x-original-url',
+      'x_rewrite_url',
+      'x.http.method.override',
+      'client-cert',
+      'x-ssl-client-verify',
+      'x-forwarded-host',
+      'x_forwarded_for'
+    ])
+  }
+)
 
 t.test('A new nonce reaches the client, and credentials the upstream if they are to be passed on.', async t => {
   const { call, issuer } = await startGate(t, { passCredentials: true }, { DPOP_NONCE: 'required' })
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt } })
-  const put = async (nonce?: string): Promise<Verdict> => read(await call(checkRequest({ headers: { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: 'https://api.example/any/x', claims: { nonce } }) } })))
+  const put = async (nonce?: string): Promise<Verdict> =>
+    read(
+      await call(
+        checkRequest({
+          headers: {
+            authorization: `DPoP ${token}`,
+            dpop: client.proof({ token, url: 'https://api.example/any/x', claims: { nonce } })
+          }
+        })
+      )
+    )
   const first = await put()
   t.match(first, { passed: false, headers: { 'www-authenticate': /use_dpop_nonce/ } })
   const accepted = await put(first.headers['dpop-nonce'])
   t.strictSame([accepted.passed, accepted.removed, accepted.answer], [true, [], {}])
   const older = await atAnotherTime(-120, () => put())
   const renewed = await put(older.headers['dpop-nonce'])
-  t.strictSame([renewed.passed, Object.keys(renewed.answer)], [true, ['dpop-nonce']], 'the newest nonce goes to the client')
+  t.strictSame(
+    [renewed.passed, Object.keys(renewed.answer)],
+    [true, ['dpop-nonce']],
+    'the newest nonce goes to the client'
+  )
 })
 
 t.test('A peer that is not trusted is disconnected before anything is read or sent.', async t => {
@@ -161,34 +336,82 @@ t.test('A peer that is not trusted is disconnected before anything is read or se
     const { app, log } = await startApp(t, issuer, { GATE: { rules: RULES, grpcPort: 0 }, TRUST_PROXY: trustProxy })
     while (!app.grpcAddress()) await new Promise(resolve => setImmediate(resolve))
     const socket = connect(app.grpcAddress()!.port, '127.0.0.1')
-    t.teardown(() => { socket.destroy() })
-    const event = await Promise.race([once(socket, 'data').then(() => 'data'), once(socket, 'close').then(() => 'close')])
+    t.teardown(() => {
+      socket.destroy()
+    })
+    const event = await Promise.race([
+      once(socket, 'data').then(() => 'data'),
+      once(socket, 'close').then(() => 'close')
+    ])
     t.equal(event, isTrusted ? 'data' : 'close', `${trustProxy}`)
     t.equal(app.grpcSessions(), isTrusted ? 1 : 0)
-    const lines = log.filter(({ reason }) => reason === 'peer_untrusted').map(({ level, remoteAddress, msg }) => ({ level, remoteAddress, msg }))
+    const lines = log.filter(({ reason }) => reason === 'peer_untrusted').map(({ level, remoteAddress, msg }) => ({
+      level,
+      remoteAddress,
+      msg
+    }))
     t.strictSame(lines, isTrusted ? [] : [{ level: 30, remoteAddress: '127.0.0.1', msg: 'grpc connection refused' }])
   }
 })
 
 t.test('Scheme, host and path of a check request are each validated: none of them moves the border to the next.', async t => {
   const { call } = await startGate(t)
-  const verdict = async (parts: object): Promise<boolean> => read(await call(checkRequest({ path: '/any/x', ...parts }))).passed
+  const verdict = async (parts: object): Promise<boolean> =>
+    read(await call(checkRequest({ path: '/any/x', ...parts }))).passed
   t.equal(await verdict({ path: '/open/x' }), true)
   t.equal(await verdict({}), false, 'a path that requires a token')
-  for (const scheme of ['https://api.example/open/x?', 'https://api.example/open/x#', 'https:', 'ftp', 'javascript', 'https, http', 'https ']) {
+  for (
+    const scheme of [
+      'https://api.example/open/x?',
+      'https://api.example/open/x#',
+      'https:',
+      'ftp',
+      'javascript',
+      'https, http',
+      'https '
+    ]
+  ) {
     t.equal(await verdict({ scheme }), false, scheme)
     t.equal(await verdict({ scheme, path: '/open/x' }), false, scheme)
   }
-  for (const host of ['api.example/open/x?', 'api.example?', 'api.example#', 'api.example\\open', 'user@api.example', 'a.example,b.example', 'api.example/', 'api.example:0', ' api.example', '[::1', '/open/x']) {
+  for (
+    const host of [
+      'api.example/open/x?',
+      'api.example?',
+      'api.example#',
+      'api.example\\open',
+      'user@api.example',
+      'a.example,b.example',
+      'api.example/',
+      'api.example:0',
+      ' api.example',
+      '[::1',
+      '/open/x'
+    ]
+  ) {
     t.equal(await verdict({ host }), false, host)
     t.equal(await verdict({ host, path: '/open/x' }), false, host)
   }
-  for (const path of ['open/x', '?/open/x', '#/open/x', '//open/x', '@api.example/open/x', 'https://api.example/open/x', '']) t.equal(await verdict({ path }), false, path)
+  for (
+    const path of [
+      'open/x',
+      '?/open/x',
+      '#/open/x',
+      '//open/x',
+      '@api.example/open/x',
+      'https://api.example/open/x',
+      ''
+    ]
+  ) t.equal(await verdict({ path }), false, path)
 })
 
 t.test('Only a check request gets a verdict.', async t => {
   const { call } = await startGate(t)
-  t.hasStrict(await call(checkRequest({}), '/other.Service/Check'), { status: '12', length: undefined, headers: { ':status': 200, 'content-type': 'application/grpc' } })
+  t.hasStrict(await call(checkRequest({}), '/other.Service/Check'), {
+    status: '12',
+    length: undefined,
+    headers: { ':status': 200, 'content-type': 'application/grpc' }
+  })
   t.equal((await call(Buffer.from([0, 0, 0, 0, 9]))).status, '3', 'cut off')
   t.equal((await call(frame(Buffer.from([0x0a, 9])))).status, '3', 'no message')
   const empty = await call(frame(Buffer.alloc(0)))
@@ -199,15 +422,30 @@ t.test('A check request has a maximum number of fields, in all its messages toge
   const { call } = await startGate(t)
   const entry = (fields: number): Buffer => field(3, Buffer.concat(Array.from({ length: fields }, () => field(1, 'x'))))
   const http = Buffer.concat([field(2, 'GET'), field(4, '/open/x'), field(5, 'api.example'), field(6, 'https')])
-  const requestWith = (...entries: Buffer[]): Buffer => frame(field(1, field(4, field(2, Buffer.concat([http, ...entries])))))
+  const requestWith = (...entries: Buffer[]): Buffer =>
+    frame(field(1, field(4, field(2, Buffer.concat([http, ...entries])))))
   // Beside the entries, there are three fields of messages and four of the request.
   t.equal(read(await call(requestWith(...Array.from({ length: 1993 }, () => entry(0))))).passed, true)
   t.equal((await call(requestWith(...Array.from({ length: 1994 }, () => entry(0))))).status, '3')
   t.equal(read(await call(requestWith(entry(1992)))).passed, true)
   t.equal((await call(requestWith(entry(1993)))).status, '3')
   // What follows is cut off, and is not read any more.
-  t.throws(() => readCheckRequest(field(1, Buffer.concat([...Array.from({ length: 1999 }, () => field(9, '')), Buffer.from([0x12, 9])]))), { name: 'MessageError', message: 'The message has too many fields' })
-  t.throws(() => readCheckRequest(field(1, Buffer.concat([...Array.from({ length: 1998 }, () => field(9, '')), Buffer.from([0x12, 9])]))), { name: 'MessageError', message: 'The message is cut off' })
+  t.throws(
+    () =>
+      readCheckRequest(field(
+        1,
+        Buffer.concat([...Array.from({ length: 1999 }, () => field(9, '')), Buffer.from([0x12, 9])])
+      )),
+    { name: 'MessageError', message: 'The message has too many fields' }
+  )
+  t.throws(
+    () =>
+      readCheckRequest(field(
+        1,
+        Buffer.concat([...Array.from({ length: 1998 }, () => field(9, '')), Buffer.from([0x12, 9])])
+      )),
+    { name: 'MessageError', message: 'The message is cut off' }
+  )
 })
 
 t.test('A message may be as large as the limit, and no larger.', async t => {
@@ -228,7 +466,11 @@ t.test('A body is judged as it came, and only as a whole.', async t => {
   ]
   const { call, issuer, log } = await startGate(t, { rules })
   const read = (tool: string): string => JSON.stringify({ method: 'tools/call', params: { name: tool } })
-  const inRevision = (revision: string): string => JSON.stringify({ method: 'tools/call', params: { name: 'read_a', _meta: { 'io.modelcontextprotocol/protocolVersion': revision } } })
+  const inRevision = (revision: string): string =>
+    JSON.stringify({
+      method: 'tools/call',
+      params: { name: 'read_a', _meta: { 'io.modelcontextprotocol/protocolVersion': revision } }
+    })
   const pad = (bytes: number): string => `{"method":"tools/list","params":{"x":"${'x'.repeat(bytes - 41)}"}}`
   const user = { authorization: `Bearer ${issuer.token({ scope: 'read' })}`, 'content-type': 'application/json' }
   const whole = { ...user, 'x-envoy-auth-partial-body': 'false' }
@@ -250,21 +492,53 @@ t.test('A body is judged as it came, and only as a whole.', async t => {
     ['nothing', '403', {}],
     ['a part', '403', { headers: { ...whole, 'x-envoy-auth-partial-body': 'true' }, body: read('read_a') }],
     ['perhaps a part', '403', { headers: user, body: read('read_a') }],
-    ['a part, and the client says that it is whole', '403', { headers: {}, raw: [...Object.entries(whole), ['x-envoy-auth-partial-body', 'true']], body: read('read_a') }],
+    ['a part, and the client says that it is whole', '403', {
+      headers: {},
+      raw: [...Object.entries(whole), ['x-envoy-auth-partial-body', 'true']],
+      body: read('read_a')
+    }],
     ['a content coding', '403', { headers: { ...whole, 'content-encoding': 'gzip' }, body: read('read_a') }],
     ['no content type', '403', { headers: { ...whole, 'content-type': '' }, body: read('read_a') }],
-    ['headers that say the same', undefined, { headers: { ...whole, 'mcp-method': 'tools/call', 'mcp-name': 'read_a' }, body: read('read_a') }],
-    ['a header that says another method', '403', { headers: { ...whole, 'mcp-method': 'tools/list' }, body: read('read_a') }],
+    ['headers that say the same', undefined, {
+      headers: { ...whole, 'mcp-method': 'tools/call', 'mcp-name': 'read_a' },
+      body: read('read_a')
+    }],
+    ['a header that says another method', '403', {
+      headers: { ...whole, 'mcp-method': 'tools/list' },
+      body: read('read_a')
+    }],
     ['a header that says another name', '403', { headers: { ...whole, 'mcp-name': 'read_b' }, body: read('read_a') }],
-    ['a header with another sign that says another name', '403', { headers: { ...whole, mcp_name: 'read_b' }, body: read('read_a') }],
-    ['two spellings of a header', '403', { headers: { ...whole, 'mcp-name': 'read_a', mcp_name: 'read_a' }, body: read('read_a') }],
+    ['a header with another sign that says another name', '403', {
+      headers: { ...whole, mcp_name: 'read_b' },
+      body: read('read_a')
+    }],
+    ['two spellings of a header', '403', {
+      headers: { ...whole, 'mcp-name': 'read_a', mcp_name: 'read_a' },
+      body: read('read_a')
+    }],
     ['another spelling alone', undefined, { headers: { ...whole, mcp_name: 'read_a' }, body: read('read_a') }],
-    ['a content coding by another spelling', '403', { headers: { ...whole, content_encoding: 'br' }, body: read('read_a') }],
-    ['a second content type by another spelling', '403', { headers: { ...whole, content_type: 'text/plain' }, body: read('read_a') }],
-    ['a header that says another revision', '403', { headers: { ...whole, 'mcp-protocol-version': '2025-11-25' }, body: inRevision('2026-07-28') }],
-    ['a header that says the same revision', undefined, { headers: { ...whole, 'mcp-protocol-version': '2026-07-28' }, body: inRevision('2026-07-28') }],
+    ['a content coding by another spelling', '403', {
+      headers: { ...whole, content_encoding: 'br' },
+      body: read('read_a')
+    }],
+    ['a second content type by another spelling', '403', {
+      headers: { ...whole, content_type: 'text/plain' },
+      body: read('read_a')
+    }],
+    ['a header that says another revision', '403', {
+      headers: { ...whole, 'mcp-protocol-version': '2025-11-25' },
+      body: inRevision('2026-07-28')
+    }],
+    ['a header that says the same revision', undefined, {
+      headers: { ...whole, 'mcp-protocol-version': '2026-07-28' },
+      body: inRevision('2026-07-28')
+    }],
     ['no token', '401', { headers: { 'content-type': 'application/json' }, body: '{' }],
-    ['another rule, whose body is not judged', '403', { headers: { ...whole, 'x-holdfast-check': '1' }, path: '/elsewhere', body: read('read_a') }]
+    ['another rule, whose body is not judged', '403', {
+      headers: { ...whole, 'x-holdfast-check': '1' },
+      path: '/elsewhere',
+      body: read('read_a')
+    }]
   ]
   for (const [title, expected, parts] of rows) {
     const { message } = await call(checkRequest({ method: 'POST', path: '/mcp', headers: whole, ...parts }))
@@ -272,10 +546,19 @@ t.test('A body is judged as it came, and only as a whole.', async t => {
     t.equal(denied && String(statusIn(denied[0]!)), expected, title)
   }
   t.strictSame([...new Set(log.filter(({ reason }) => reason === 'question_refused').map(({ fault }) => fault))], [
-    'The body of the request is too large.', 'The body is not JSON.', 'The body is not UTF-8.',
-    'The authorization request has the body as text, where Envoy writes ! for what is not UTF-8, and there is one. It needs pack_as_bytes.', 'The authorization request has the body in two forms.',
-    'The authorization request has only a part of the original body.', 'The authorization request lacks the header x-envoy-auth-partial-body.',
-    'The body has a content coding.', 'The content type is not application/json.', 'The Mcp-Method header does not say what the body says.', 'The Mcp-Name header does not say what the body says.', 'The MCP-Protocol-Version header does not say what the body says.'
+    'The body of the request is too large.',
+    'The body is not JSON.',
+    'The body is not UTF-8.',
+    'The authorization request has the body as text, where Envoy writes ! for what is not UTF-8, and there is ' +
+    'one. It needs pack_as_bytes.',
+    'The authorization request has the body in two forms.',
+    'The authorization request has only a part of the original body.',
+    'The authorization request lacks the header x-envoy-auth-partial-body.',
+    'The body has a content coding.',
+    'The content type is not application/json.',
+    'The Mcp-Method header does not say what the body says.',
+    'The Mcp-Name header does not say what the body says.',
+    'The MCP-Protocol-Version header does not say what the body says.'
   ])
   t.equal(log.filter(({ mcp }) => mcp === 'tools/call read_*').length, 7)
 })
@@ -283,7 +566,11 @@ t.test('A body is judged as it came, and only as a whole.', async t => {
 t.test('The log names the port for Envoy, and Envoy learns the maximum number of concurrent calls.', async t => {
   const { app, client, log } = await startGate(t)
   t.equal(client.remoteSettings.maxConcurrentStreams, 100)
-  t.hasStrict(log.filter(({ event }) => event === 'grpc_listening'), [{ level: 30, port: app.grpcAddress()!.port, msg: 'grpc listening' }])
+  t.hasStrict(log.filter(({ event }) => event === 'grpc_listening'), [{
+    level: 30,
+    port: app.grpcAddress()!.port,
+    msg: 'grpc listening'
+  }])
 })
 
 t.test('The end of the service ends the connections of Envoy, and its port.', async t => {
@@ -291,12 +578,18 @@ t.test('The end of the service ends the connections of Envoy, and its port.', as
   t.equal(read(await call(checkRequest({ path: '/open/x' }))).passed, true)
   const { port } = app.grpcAddress()!
   const silent = connect(port, '127.0.0.1')
-  t.teardown(() => { silent.destroy() })
+  t.teardown(() => {
+    silent.destroy()
+  })
   await once(silent, 'data')
   t.equal(app.grpcSessions(), 2)
   silent.on('error', () => {})
   // Whether it ends in order or by a reset.
-  const ended = [client, silent].map(each => new Promise<void>(resolve => { each.once('close', () => resolve()) }))
+  const ended = [client, silent].map(each =>
+    new Promise<void>(resolve => {
+      each.once('close', () => resolve())
+    })
+  )
   app.server.close()
   await app.close()
   t.equal(app.grpcSessions(), 0)
@@ -306,7 +599,8 @@ t.test('The end of the service ends the connections of Envoy, and its port.', as
 
 t.test('A client with too many requests gets Retry-After.', async t => {
   const { call, issuer } = await startGate(t, {}, { RATE_LIMIT: '1' })
-  const put = async (): Promise<Verdict> => read(await call(checkRequest({ headers: { authorization: `Bearer ${issuer.token()}` } })))
+  const put = async (): Promise<Verdict> =>
+    read(await call(checkRequest({ headers: { authorization: `Bearer ${issuer.token()}` } })))
   t.equal((await put()).passed, true)
   t.match(await put(), { passed: false, headers: { 'retry-after': /^\d+$/ } })
 })
@@ -315,7 +609,11 @@ t.test('Without a port there is no gRPC listener, and an app that never listened
   const { app } = await startApp(t, await startIssuer(t), { GATE: { rules: RULES } })
   await new Promise(resolve => setImmediate(resolve))
   t.strictSame([app.grpcAddress(), app.grpcSessions()], [undefined, 0])
-  const settings = await readSettings({ IDP_ISSUER: 'https://tenant.example/', IDP_AUDIENCE: 'x', GATE: { rules: [], grpcPort: 0 } })
+  const settings = await readSettings({
+    IDP_ISSUER: 'https://tenant.example/',
+    IDP_AUDIENCE: 'x',
+    GATE: { rules: [], grpcPort: 0 }
+  })
   const silent = Fastify()
   await silent.register(holdfast, { settings })
   await silent.ready()
@@ -329,23 +627,40 @@ t.test('A port in use stops the start.', async t => {
   t.teardown(() => taken.close())
   const { port } = taken.address() as AddressInfo
   const failed = new Promise<Error>(resolve => {
-    startIssuer(t).then(issuer => startApp(t, issuer, { GATE: { rules: RULES, grpcPort: port } }, app => { app.server.on('error', resolve) }))
+    startIssuer(t).then(issuer =>
+      startApp(t, issuer, { GATE: { rules: RULES, grpcPort: port } }, app => {
+        app.server.on('error', resolve)
+      })
+    )
   })
   t.hasStrict(await failed, { code: 'EADDRINUSE', port, setting: 'gate.grpcPort' })
 })
 
 t.test('A fault of our own is an error of gRPC, and nothing passes.', async t => {
   const { call, app, log } = await startGate(t)
-  Object.assign(app, { inject: async () => { throw new Error('broken') } })
+  Object.assign(app, {
+    inject: async () => {
+      throw new Error('broken')
+    }
+  })
   t.equal((await call(checkRequest({ path: '/open/x' }))).status, '13')
-  t.hasStrict(log.filter(({ level }) => level >= 50), [{ err: { message: 'broken' }, msg: 'authorization request failed' }])
+  t.hasStrict(log.filter(({ level }) => level >= 50), [{
+    err: { message: 'broken' },
+    msg: 'authorization request failed'
+  }])
 })
 
 t.test('An answer to a closed session is dropped.', async t => {
-  for (const outcome of [async () => { throw new Error('broken') }, async () => ({ statusCode: 403, headers: {}, body: '' })]) {
+  for (
+    const outcome of [async () => {
+      throw new Error('broken')
+    }, async () => ({ statusCode: 403, headers: {}, body: '' })]
+  ) {
     const { call, app, client } = await startGate(t)
     let answered: () => void
-    const isAnswered = new Promise<void>(resolve => { answered = resolve })
+    const isAnswered = new Promise<void>(resolve => {
+      answered = resolve
+    })
     Object.assign(app, {
       inject: async () => {
         client.destroy()

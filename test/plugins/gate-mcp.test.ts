@@ -32,13 +32,33 @@ t.test('The message decides which rule holds, and what passes arrives byte for b
     ['any message there, without the scope', call('x'), holder('read'), 403, '/all'],
     ['a recent login', call('pay'), holder('', { auth_time: now }), 200],
     ['an old login', call('pay'), holder('', { auth_time: now - 600 }), 401],
-    ['a batch in which every message passes', [message('tools/list'), call('read_x'), call('read_y')], holder('use read'), 200],
+    [
+      'a batch in which every message passes',
+      [message('tools/list'), call('read_x'), call('read_y')],
+      holder('use read'),
+      200
+    ],
     ['a batch of which one may not pass', [message('tools/list'), call('delete_order')], holder('use read'), 403],
-    ['a batch with a message without a rule goes before what is forbidden', [call('delete_order'), call('drop')], holder('use'), 404],
+    [
+      'a batch with a message without a rule goes before what is forbidden',
+      [call('delete_order'), call('drop')],
+      holder('use'),
+      404
+    ],
     ['what is forbidden goes before a new login', [call('pay'), call('delete_order')], holder('use'), 403],
     ['what one of a batch needs of a login', [call('pay'), message('tools/list')], holder('use'), 401],
-    ['a message with escapes', '{"m\\u0065thod":"tools\\/call", "params":{"name":"read_\\u0061"}}', holder('read'), 200],
-    ['two spellings of a tool', '{"method":"tools/call","params":{"name":"read_a","n\\u0061me":"delete_order"}}', holder('read delete'), 400],
+    [
+      'a message with escapes',
+      '{"m\\u0065thod":"tools\\/call", "params":{"name":"read_\\u0061"}}',
+      holder('read'),
+      200
+    ],
+    [
+      'two spellings of a tool',
+      '{"method":"tools/call","params":{"name":"read_a","n\\u0061me":"delete_order"}}',
+      holder('read delete'),
+      400
+    ],
     ['no JSON', '{', holder('use'), 400],
     ['no body', '', holder('use'), 400],
     ['a message of another path', '{', holder('other'), 200, '/elsewhere']
@@ -46,14 +66,37 @@ t.test('The message decides which rule holds, and what passes arrives byte for b
   for (const [title, body, lines, status, path] of rows) {
     upstream.arrived.length = 0
     t.equal((await post(body, lines, path)).status, status, title)
-    t.strictSame(upstream.arrived.map(({ body }) => body), status === 200 ? [bytesOf(body)] : [], `${title}: the upstream`)
+    t.strictSame(
+      upstream.arrived.map(({ body }) => body),
+      status === 200 ? [bytesOf(body)] : [],
+      `${title}: the upstream`
+    )
   }
-  const chunks = (...parts: string[]): string[] => ['Content-Type: application/json', 'Transfer-Encoding: chunked', '', ...parts.flatMap(part => [Buffer.byteLength(part, 'latin1').toString(16), part]), '0']
+  const chunks = (
+    ...parts: string[]
+  ): string[] => [
+    'Content-Type: application/json',
+    'Transfer-Encoding: chunked',
+    '',
+    ...parts.flatMap(part => [Buffer.byteLength(part, 'latin1').toString(16), part]),
+    '0'
+  ]
   const text = bytesOf(call('read_a'))
   upstream.arrived.length = 0
-  const lines = ['POST /mcp HTTP/1.1', `Host: ${new URL(url).host}`, 'Connection: close', ...holder('read'), 'Accept: text/event-stream']
+  const lines = [
+    'POST /mcp HTTP/1.1',
+    `Host: ${new URL(url).host}`,
+    'Connection: close',
+    ...holder('read'),
+    'Accept: text/event-stream'
+  ]
   t.equal((await sendRaw(url, [...lines, ...chunks(...text)])).status, 200, 'each byte in a chunk of its own')
-  t.strictSame(upstream.arrived.map(({ body, headers }) => [body, headers['accept'], headers['content-type'], 'authorization' in headers, headers['x-auth-scope']]), [[text, 'text/event-stream', 'application/json', false, 'read']])
+  t.strictSame(
+    upstream.arrived.map((
+      { body, headers }
+    ) => [body, headers['accept'], headers['content-type'], 'authorization' in headers, headers['x-auth-scope']]),
+    [[text, 'text/event-stream', 'application/json', false, 'read']]
+  )
 })
 
 t.test('No spelling of the path leads past its rules to a wider one.', async t => {
@@ -65,27 +108,69 @@ t.test('No spelling of the path leads past its rules to a wider one.', async t =
     }
     t.equal((await post(call('delete_order'), lines, '/mcp/x')).status, 200, 'another path')
     t.equal(upstream.arrived.length, exactPaths ? 5 : 1)
-    if (!exactPaths) t.hasStrict(log.filter(({ reason }) => reason === 'target_path').map(({ cause }) => cause), ['other_spelling', 'other_spelling', 'other_spelling', 'path_parameter', 'other_spelling'])
-    t.hasStrict(log.find(({ event, path }) => event === 'wider_rule' && path === '/mcp'), { level: 40, wider: ['/*'], exactPaths })
+    if (!exactPaths) {
+      t.hasStrict(log.filter(({ reason }) => reason === 'target_path').map(({ cause }) => cause), [
+        'other_spelling',
+        'other_spelling',
+        'other_spelling',
+        'path_parameter',
+        'other_spelling'
+      ])
+    }
+    t.hasStrict(log.find(({ event, path }) => event === 'wider_rule' && path === '/mcp'), {
+      level: 40,
+      wider: ['/*'],
+      exactPaths
+    })
   }
 })
 
 t.test('A refusal names what is missing, and a client without a token learns nothing about the rules.', async t => {
-  const { post, issuer, upstream, reasons, send } = await startSite(t, {}, { PUBLIC_URL: undefined, RESOURCE: 'https://mcp.example' })
-  const challengeOf = ({ headers }: WireAnswer): Record<string, string> => parseChallenges(headers['www-authenticate']!).find(({ scheme }) => scheme === 'Bearer')!.parameters
-  const forbidden = await post([message('tools/list'), call('delete_order')], bearerLines(issuer.token({ scope: 'use' })))
+  const { post, issuer, upstream, reasons, send } = await startSite(t, {}, {
+    PUBLIC_URL: undefined,
+    RESOURCE: 'https://mcp.example'
+  })
+  const challengeOf = ({ headers }: WireAnswer): Record<string, string> =>
+    parseChallenges(headers['www-authenticate']!).find(({ scheme }) => scheme === 'Bearer')!.parameters
+  const forbidden = await post(
+    [message('tools/list'), call('delete_order')],
+    bearerLines(issuer.token({ scope: 'use' }))
+  )
   t.equal(forbidden.status, 403)
   const { resource_metadata: metadata, ...rest } = challengeOf(forbidden)
   t.match(metadata, /^https:\/\/mcp\.example\/\.well-known\/oauth-protected-resource/)
-  t.strictSame(rest, { error: 'insufficient_scope', error_description: 'The access token lacks a permission that this resource needs.', scope: 'delete' })
+  t.strictSame(rest, {
+    error: 'insufficient_scope',
+    error_description: 'The access token lacks a permission that this resource needs.',
+    scope: 'delete'
+  })
   const old = challengeOf(await post(call('pay'), bearerLines(issuer.token())))
-  t.strictSame([old['error'], old['max_age'], old['resource_metadata']], ['insufficient_user_authentication', '60', metadata])
+  t.strictSame([old['error'], old['max_age'], old['resource_metadata']], [
+    'insufficient_user_authentication',
+    '60',
+    metadata
+  ])
   const strange = [call('delete_order'), call('drop'), message('prompts/list'), '{', '', [], 'x'.repeat(100)]
   const answers = await Promise.all(strange.map(body => post(body)))
-  for (const { status, body, headers } of answers) t.strictSame([status, body, headers['www-authenticate']], [401, answers[0]!.body, answers[0]!.headers['www-authenticate']])
-  t.strictSame(challengeOf(answers[0]!), { scope: 'use', resource_metadata: metadata }, 'the scope for the first message of each client')
+  for (const { status, body, headers } of answers) {
+    t.strictSame([status, body, headers['www-authenticate']], [
+      401,
+      answers[0]!.body,
+      answers[0]!.headers['www-authenticate']
+    ])
+  }
+  t.strictSame(
+    challengeOf(answers[0]!),
+    { scope: 'use', resource_metadata: metadata },
+    'the scope for the first message of each client'
+  )
   t.equal((await post('{', bearerLines('x'))).status, 401, 'a token that does not pass is no better than none')
-  t.strictSame([...new Set(reasons())], ['scope_missing', 'authentication_too_old', 'credentials_missing', 'token_malformed'])
+  t.strictSame([...new Set(reasons())], [
+    'scope_missing',
+    'authentication_too_old',
+    'credentials_missing',
+    'token_malformed'
+  ])
   t.strictSame(upstream.arrived, [])
   const { scopes_supported: scopes } = JSON.parse((await send('GET', '/.well-known/oauth-protected-resource', [])).body)
   t.strictSame(scopes, ['delete', 'other', 'read', 'use'])
@@ -121,10 +206,17 @@ t.test('Headers must agree with the body, and other methods than POST go by path
   const { post, send, issuer, upstream } = await startSite(t)
   const user = bearerLines(issuer.token({ scope: 'use read' }))
   const rows: Array<[lines: string[], status: number]> = [
-    [['Mcp-Method: tools/call', 'Mcp-Name: read_a'], 200], [['Mcp-Method: tools/list'], 400], [['Mcp-Name: read_b'], 400], [['Mcp-Name: =?base64?cmVhZF9h?='], 200], [['Mcp-Name: =?base64?cmVhZF9i?='], 400],
-    [['Content-Encoding: gzip'], 400], [['Content-Type: application/json'], 400]
+    [['Mcp-Method: tools/call', 'Mcp-Name: read_a'], 200],
+    [['Mcp-Method: tools/list'], 400],
+    [['Mcp-Name: read_b'], 400],
+    [['Mcp-Name: =?base64?cmVhZF9h?='], 200],
+    [['Mcp-Name: =?base64?cmVhZF9i?='], 400],
+    [['Content-Encoding: gzip'], 400],
+    [['Content-Type: application/json'], 400]
   ]
-  for (const [lines, status] of rows) t.equal((await post(call('read_a'), [...user, ...lines])).status, status, lines.join(', '))
+  for (const [lines, status] of rows) {
+    t.equal((await post(call('read_a'), [...user, ...lines])).status, status, lines.join(', '))
+  }
   const { length } = upstream.arrived
   t.strictSame((await send('GET', '/mcp', user)).status, 200)
   t.strictSame((await send('GET', '/mcp', bearerLines(issuer.token()))).status, 403)
@@ -138,14 +230,24 @@ t.test('A proof passes once, whatever becomes of its messages.', async t => {
   const client = await createDpopClient()
   const token = issuer.token({ scope: 'use read', cnf: { jkt: client.jkt } })
   const linesOf = (): string[] => dpopLines(token, client.proof({ token, url: `${url}/mcp`, method: 'POST' }))
-  for (const [body, status] of [[[message('tools/list'), call('read_a'), call('read_b')], 200], [call('delete_order'), 403], [call('drop'), 404], ['{', 400]] as const) {
+  for (
+    const [body, status] of [
+      [[message('tools/list'), call('read_a'), call('read_b')], 200],
+      [call('delete_order'), 403],
+      [call('drop'), 404],
+      ['{', 400]
+    ] as const
+  ) {
     const lines = linesOf()
     t.equal((await post(body, lines)).status, status)
     t.equal((await post(body, lines)).status, 401)
     t.equal((await post(call('read_a'), lines)).status, 401)
   }
   const mixed = dpopLines(token, client.proof({ token, url: `${url}/mixed`, method: 'POST' }))
-  t.strictSame([(await post(call('read_a'), mixed, '/mixed')).status, (await post(call('read_a'), mixed, '/mixed')).status], [200, 401])
+  t.strictSame([
+    (await post(call('read_a'), mixed, '/mixed')).status,
+    (await post(call('read_a'), mixed, '/mixed')).status
+  ], [200, 401])
   t.equal(upstream.arrived.length, 2)
 })
 
@@ -157,18 +259,38 @@ t.test('A body has a maximum size and a time limit, and a client gets 100 only w
   t.equal((await post(sized(MAX_MESSAGE_BYTES), user)).status, 200)
   t.equal(upstream.arrived[0]!.body, sized(MAX_MESSAGE_BYTES))
   const large = await post(sized(MAX_MESSAGE_BYTES + 1), user)
-  t.strictSame([large.status, large.headers['connection'], JSON.parse(large.body).error.message], [413, 'close', 'The body of the request is too large.'])
+  t.strictSame([large.status, large.headers['connection'], JSON.parse(large.body).error.message], [
+    413,
+    'close',
+    'The body of the request is too large.'
+  ])
   const chunked = ['Content-Type: application/json', 'Transfer-Encoding: chunked', '']
   const over = sized(MAX_MESSAGE_BYTES + 1)
   t.equal((await send('POST', '/mcp', [...user, ...chunked, over.length.toString(16), over, '0'])).status, 413)
   t.equal((await post(sized(MAX_MESSAGE_BYTES + 1), [])).status, 401)
-  const expecting = (body: string): string[] => ['Content-Type: application/json', 'Expect: 100-continue', `Content-Length: ${body.length}`, '', body]
+  const expecting = (
+    body: string
+  ): string[] => ['Content-Type: application/json', 'Expect: 100-continue', `Content-Length: ${body.length}`, '', body]
   t.equal((await send('POST', '/mcp', expecting(sized(100)))).status, 401, 'no 100 without a token')
-  t.equal((await send('POST', '/mcp', [...user, ...expecting(over)])).status, 413, 'no 100 for a body that is too large')
+  t.equal(
+    (await send('POST', '/mcp', [...user, ...expecting(over)])).status,
+    413,
+    'no 100 for a body that is too large'
+  )
   const passed = await send('POST', '/mcp', [...user, ...expecting(sized(100))])
   t.equal(passed.status, 100)
   t.match(passed.body, /^HTTP\/1\.1 200 /, 'once')
-  t.equal((await send('POST', '/mcp', [...user, 'Content-Type: application/json', 'Transfer-Encoding: gzip, chunked', '', '0', ''])).status, 501)
+  t.equal(
+    (await send('POST', '/mcp', [
+      ...user,
+      'Content-Type: application/json',
+      'Transfer-Encoding: gzip, chunked',
+      '',
+      '0',
+      ''
+    ])).status,
+    501
+  )
 
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
   t.teardown(() => socket.destroy())
@@ -183,8 +305,20 @@ t.test('A body has a maximum size and a time limit, and a client gets 100 only w
 t.test('A client that goes while its body is read leaves nothing behind.', async t => {
   const { issuer, upstream, url, app } = await startSite(t)
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
-  const read = new Promise<void>(resolve => app.server.prependOnceListener('request', request => request.once('resume', resolve)))
-  socket.write(['POST /mcp HTTP/1.1', 'Host: a', ...bearerLines(issuer.token({ scope: 'use' })), 'Content-Type: application/json', 'Content-Length: 100', '', '{'].join('\r\n'))
+  const read = new Promise<void>(resolve =>
+    app.server.prependOnceListener('request', request => request.once('resume', resolve))
+  )
+  socket.write(
+    [
+      'POST /mcp HTTP/1.1',
+      'Host: a',
+      ...bearerLines(issuer.token({ scope: 'use' })),
+      'Content-Type: application/json',
+      'Content-Length: 100',
+      '',
+      '{'
+    ].join('\r\n')
+  )
   await read
   socket.destroy()
   while (app.connections.open.size > 0) await new Promise(resolve => setImmediate(resolve))
@@ -211,8 +345,17 @@ t.test('Log and metrics name the rule, never the words of the client.', async t 
   await post(message('secret/word'), lines)
   await post('{', lines)
   await post(call('secret'), lines, '/all')
-  t.strictSame(log.filter(({ msg }) => msg === 'request answered').map(({ status, mcp }) => [status, mcp]), [[200, 'tools/list, tools/call read_*'], [403, 'tools/call delete_order'], [404, undefined], [400, undefined], [200, 'any']])
-  t.strictSame(log.filter(({ reason }) => reason === 'message_refused').map(({ fault, route }) => [fault, route]), [['The body is not JSON.', '/mcp']])
+  t.strictSame(log.filter(({ msg }) => msg === 'request answered').map(({ status, mcp }) => [status, mcp]), [
+    [200, 'tools/list, tools/call read_*'],
+    [403, 'tools/call delete_order'],
+    [404, undefined],
+    [400, undefined],
+    [200, 'any']
+  ])
+  t.strictSame(log.filter(({ reason }) => reason === 'message_refused').map(({ fault, route }) => [fault, route]), [[
+    'The body is not JSON.',
+    '/mcp'
+  ]])
   const { body } = await send('GET', '/metrics', [])
   t.strictSame(body.split(/\r?\n/).filter(line => line.startsWith('holdfast_mcp_messages_total')).sort(), [
     'holdfast_mcp_messages_total{path="/all",result="passed"} 1',
@@ -227,9 +370,23 @@ t.test('Log and metrics name the rule, never the words of the client.', async t 
 t.test('Of the forward-auth proxies only Envoy sends the body, and a refused message is 403 for it.', async t => {
   const { send, issuer, log, url } = await startSite(t, {}, { TRUST_PROXY: 'loopback' })
   const user = bearerLines(issuer.token({ scope: 'use read' }))
-  t.strictSame(log.filter(({ event }) => event === 'message_rules').map(({ paths }) => paths), [['/mcp', '/all', '/mixed', '/free', '/upgrades']])
+  t.strictSame(log.filter(({ event }) => event === 'message_rules').map(({ paths }) => paths), [[
+    '/mcp',
+    '/all',
+    '/mixed',
+    '/free',
+    '/upgrades'
+  ]])
   const WHOLE = 'X-Envoy-Auth-Partial-Body: false'
-  const ask = async (body: string, lines: string[], path = '/mcp'): Promise<number> => (await send('POST', `/verify/envoy${path}`, ['X-Forwarded-Proto: http', 'Content-Type: application/json', `Content-Length: ${body.length}`, ...lines, '', body])).status
+  const ask = async (body: string, lines: string[], path = '/mcp'): Promise<number> =>
+    (await send('POST', `/verify/envoy${path}`, [
+      'X-Forwarded-Proto: http',
+      'Content-Type: application/json',
+      `Content-Length: ${body.length}`,
+      ...lines,
+      '',
+      body
+    ])).status
   const read = bytesOf(call('read_a'))
   const rows: Array<[title: string, body: string, lines: string[], status: number, path?: string]> = [
     ['a message that passes', read, [...user, WHOLE], 200],
@@ -242,27 +399,53 @@ t.test('Of the forward-auth proxies only Envoy sends the body, and a refused mes
     ['a body that was not sent', '', [...user, WHOLE], 403],
     ['a part of a body', read, [...user, 'X-Envoy-Auth-Partial-Body: true'], 403],
     ['a body without a header that says it is whole', read, user, 403],
-    ['a part of a body, and the client says that it is whole', read, [...user, WHOLE, 'X-Envoy-Auth-Partial-Body: true'], 403],
+    ['a part of a body, and the client says that it is whole', read, [
+      ...user,
+      WHOLE,
+      'X-Envoy-Auth-Partial-Body: true'
+    ], 403],
     ['a header that says something else', read, [...user, WHOLE, 'Mcp-Name: delete_order'], 403],
     ['too large a body', 'x'.repeat(MAX_MESSAGE_BYTES + 1), [...user, WHOLE], 403],
     ['a path without such a rule', '', bearerLines(issuer.token({ scope: 'other' })), 200, '/elsewhere']
   ]
   for (const [title, body, lines, status, path] of rows) t.equal(await ask(body, lines, path), status, title)
-  const forwarded = (method: string): string[] => [`X-Forwarded-Method: ${method}`, 'X-Forwarded-Proto: http', `X-Forwarded-Host: ${new URL(url).host}`, 'X-Forwarded-Uri: /mcp']
+  const forwarded = (
+    method: string
+  ): string[] => [
+    `X-Forwarded-Method: ${method}`,
+    'X-Forwarded-Proto: http',
+    `X-Forwarded-Host: ${new URL(url).host}`,
+    'X-Forwarded-Uri: /mcp'
+  ]
   const original = (method: string): string[] => [`X-Original-Method: ${method}`, `X-Original-URL: ${url}/mcp`]
   for (const [path, linesFor] of [['forwarded', forwarded], ['nginx', original], ['haproxy', original]] as const) {
-    const ask = async (method: string, lines: string[]): Promise<number> => (await send('POST', `/verify/${path}`, ['Content-Type: application/json', `Content-Length: ${read.length}`, WHOLE, ...linesFor(method), ...lines, '', read])).status
+    const ask = async (method: string, lines: string[]): Promise<number> =>
+      (await send('POST', `/verify/${path}`, [
+        'Content-Type: application/json',
+        `Content-Length: ${read.length}`,
+        WHOLE,
+        ...linesFor(method),
+        ...lines,
+        '',
+        read
+      ])).status
     t.strictSame([await ask('POST', user), await ask('GET', user), await ask('POST', [])], [403, 200, 403], path)
   }
   t.strictSame([...new Set(log.filter(({ reason }) => reason === 'question_refused').map(({ fault }) => fault))], [
-    'The body is not JSON.', 'The authorization request has only a part of the original body.', 'The authorization request lacks the header x-envoy-auth-partial-body.',
-    'The authorization request has the header x-envoy-auth-partial-body more than once.', 'The Mcp-Name header does not say what the body says.', 'The body of the request is too large.',
+    'The body is not JSON.',
+    'The authorization request has only a part of the original body.',
+    'The authorization request lacks the header x-envoy-auth-partial-body.',
+    'The authorization request has the header x-envoy-auth-partial-body more than once.',
+    'The Mcp-Name header does not say what the body says.',
+    'The body of the request is too large.',
     'The body of the request decides, and it is not part of this authorization request.'
   ])
 })
 
 t.test('Bodies that one token holds leave room for others; beyond its share one more is 503, and no error.', async t => {
-  const { post, send, issuer, url, upstream, log } = await startSite(t, { timeoutSeconds: 60 }, { TRUST_PROXY: 'loopback' })
+  const { post, send, issuer, url, upstream, log } = await startSite(t, { timeoutSeconds: 60 }, {
+    TRUST_PROXY: 'loopback'
+  })
   const user = bearerLines(issuer.token({ scope: 'use' }))
   const body = bytesOf({ method: 'tools/list', params: { x: 'x'.repeat(MAX_MESSAGE_BYTES - 100) } })
   const holding = new Set<Socket>()
@@ -276,14 +459,35 @@ t.test('Bodies that one token holds leave room for others; beyond its share one 
       holding.delete(socket)
       hold()
     })
-    socket.write(['POST /mcp HTTP/1.1', 'Host: a', ...user, 'Content-Type: application/json', `Content-Length: ${body.length}`, '', body.slice(0, -1)].join('\r\n'))
+    socket.write(
+      [
+        'POST /mcp HTTP/1.1',
+        'Host: a',
+        ...user,
+        'Content-Type: application/json',
+        `Content-Length: ${body.length}`,
+        '',
+        body.slice(0, -1)
+      ].join('\r\n')
+    )
   }
   for (let count = 0; count < MAX_TOKEN_BYTES / MAX_MESSAGE_BYTES; count++) hold()
   let answer: WireAnswer
   do answer = await post(body, user)
   while (answer.status === 200)
   t.strictSame([answer.status, answer.headers['retry-after'], answer.headers['connection']], [503, '1', 'close'])
-  t.equal((await send('POST', '/verify/envoy/mcp', ['X-Forwarded-Proto: http', 'X-Envoy-Auth-Partial-Body: false', 'Content-Type: application/json', `Content-Length: ${body.length}`, ...user, '', body])).status, 503)
+  t.equal(
+    (await send('POST', '/verify/envoy/mcp', [
+      'X-Forwarded-Proto: http',
+      'X-Envoy-Auth-Partial-Body: false',
+      'Content-Type: application/json',
+      `Content-Length: ${body.length}`,
+      ...user,
+      '',
+      body
+    ])).status,
+    503
+  )
   t.equal((await post(body, bearerLines(issuer.token({ scope: 'use', jti: 'other' })))).status, 200, 'another token')
   for (const socket of holding) socket.removeAllListeners('data').destroy()
   do answer = await post(body, user)
@@ -294,23 +498,47 @@ t.test('Bodies that one token holds leave room for others; beyond its share one 
   t.ok(log.some(({ msg, fault }) => msg === 'request refused' && fault === 'Too many bodies are being read.'))
 })
 
-t.test('620 connections of one address, each with a token of its own, take the share of that address: all others are served, and nothing is an error.', async t => {
-  const { post, send, issuer, url, upstream, log } = await startSite(t, { timeoutSeconds: 60 })
-  const body = bytesOf({ method: 'tools/list', params: { x: 'x'.repeat(MAX_MESSAGE_BYTES - 100) } })
-  const [CONNECTIONS, SENT] = [620, 104 * 1024]
-  let refused = 0
-  for (let n = 0; n < CONNECTIONS; n++) {
-    const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', localAddress: '127.0.0.2' })
-    t.teardown(() => socket.destroy())
-    socket.on('error', () => {}).once('data', answer => { if (String(answer).startsWith('HTTP/1.1 503 ')) refused++ })
-    socket.write(['POST /mcp HTTP/1.1', 'Host: a', ...bearerLines(issuer.token({ scope: 'use', jti: `of-${n}` })), 'Content-Type: application/json', `Content-Length: ${body.length}`, '', body.slice(0, SENT)].join('\r\n'))
+t.test(
+  '620 connections of one address, each with a token of its own, take the share of that address: all others are ' +
+    'served, and nothing is an error.',
+  async t => {
+    const { post, send, issuer, url, upstream, log } = await startSite(t, { timeoutSeconds: 60 })
+    const body = bytesOf({ method: 'tools/list', params: { x: 'x'.repeat(MAX_MESSAGE_BYTES - 100) } })
+    const [CONNECTIONS, SENT] = [620, 104 * 1024]
+    let refused = 0
+    for (let n = 0; n < CONNECTIONS; n++) {
+      const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', localAddress: '127.0.0.2' })
+      t.teardown(() => socket.destroy())
+      socket.on('error', () => {}).once('data', answer => {
+        if (String(answer).startsWith('HTTP/1.1 503 ')) refused++
+      })
+      socket.write(
+        [
+          'POST /mcp HTTP/1.1',
+          'Host: a',
+          ...bearerLines(issuer.token({ scope: 'use', jti: `of-${n}` })),
+          'Content-Type: application/json',
+          `Content-Length: ${body.length}`,
+          '',
+          body.slice(0, SENT)
+        ].join('\r\n')
+      )
+    }
+    await until('the share is taken', () => refused >= CONNECTIONS - Math.floor(MAX_ADDRESS_BYTES / SENT))
+    const users = Array.from({ length: 16 }, (_, n) => bearerLines(issuer.token({ scope: 'use', jti: `good-${n}` })))
+    t.strictSame(
+      (await Promise.all(users.map(user => post(body, user)))).map(({ status }) => status),
+      users.map(() => 200),
+      'bodies as large as they may be, of another address'
+    )
+    t.equal((await send('GET', '/mcp', users[0]!)).status, 200)
+    t.equal(upstream.arrived.length, users.length + 1)
+    t.strictSame(log.filter(({ level }) => level >= 50), [])
+    t.equal(
+      log.filter(({ reason, fault }) => reason === 'message_refused' && fault === 'Too many bodies are being read.')
+        .length,
+      refused
+    )
+    t.notOk(log.some(line => 'err' in line), 'no stack')
   }
-  await until('the share is taken', () => refused >= CONNECTIONS - Math.floor(MAX_ADDRESS_BYTES / SENT))
-  const users = Array.from({ length: 16 }, (_, n) => bearerLines(issuer.token({ scope: 'use', jti: `good-${n}` })))
-  t.strictSame((await Promise.all(users.map(user => post(body, user)))).map(({ status }) => status), users.map(() => 200), 'bodies as large as they may be, of another address')
-  t.equal((await send('GET', '/mcp', users[0]!)).status, 200)
-  t.equal(upstream.arrived.length, users.length + 1)
-  t.strictSame(log.filter(({ level }) => level >= 50), [])
-  t.equal(log.filter(({ reason, fault }) => reason === 'message_refused' && fault === 'Too many bodies are being read.').length, refused)
-  t.notOk(log.some(line => 'err' in line), 'no stack')
-})
+)

@@ -13,71 +13,103 @@ t.test('With revocation an open path of the gate passes as before', async t => {
   t.teardown(() => upstream.close())
   const { url } = await startApp(t, await startIssuer(t), {
     REVOCATION: { operators: { scope: 'revoke' } },
-    GATE: { upstream: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`, rules: [{ path: '/open', allow: 'anyone' }] }
+    GATE: {
+      upstream: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
+      rules: [{ path: '/open', allow: 'anyone' }]
+    }
   })
   t.equal(await (await fetch(`${url}/open`)).text(), 'open')
 })
 
-t.test('A connection of the gate that has changed its protocol ends at both ends with its token, and one without a token stays', async t => {
-  const issuer = await startIssuer(t)
-  const atUpstream: Socket[] = []
-  const upstream = createServer()
-  upstream.on('upgrade', (_request, socket: Socket) => {
-    atUpstream.push(socket)
-    socket.on('error', () => {})
-    socket.resume()
-    socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n')
-  })
-  await new Promise<void>(resolve => upstream.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => { for (const socket of atUpstream) socket.destroy(); upstream.close() })
+t.test(
+  'A connection of the gate that has changed its protocol ends at both ends with its token, and one without a ' +
+    'token stays',
+  async t => {
+    const issuer = await startIssuer(t)
+    const atUpstream: Socket[] = []
+    const upstream = createServer()
+    upstream.on('upgrade', (_request, socket: Socket) => {
+      atUpstream.push(socket)
+      socket.on('error', () => {})
+      socket.resume()
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n')
+    })
+    await new Promise<void>(resolve => upstream.listen(0, '127.0.0.1', resolve))
+    t.teardown(() => {
+      for (const socket of atUpstream) socket.destroy()
+      upstream.close()
+    })
 
-  const { url, log } = await startApp(t, issuer, {
-    IDP_CLOCK_TOLERANCE_SECONDS: 0,
-    GATE: {
-      upstream: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
-      rules: [{ path: '/guarded', upgrade: true }, { path: '/open', allow: 'anyone', upgrade: true }]
+    const { url, log } = await startApp(t, issuer, {
+      IDP_CLOCK_TOLERANCE_SECONDS: 0,
+      GATE: {
+        upstream: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
+        rules: [{ path: '/guarded', upgrade: true }, { path: '/open', allow: 'anyone', upgrade: true }]
+      }
+    })
+    const open = async (path: string, credentials = ''): Promise<Socket> => {
+      const socket = connect(Number(new URL(url).port), '127.0.0.1')
+      t.teardown(() => socket.destroy())
+      socket.write(
+        `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: echo\r\n${credentials}\r\n`
+      )
+      const [head] = await once(socket, 'data') as [Buffer]
+      t.equal(head.toString('latin1').slice(0, 12), 'HTTP/1.1 101', path)
+      return socket.resume()
     }
-  })
-  const open = async (path: string, credentials = ''): Promise<Socket> => {
+    const free = await open('/open')
+    const guarded = await open(
+      '/guarded',
+      `Authorization: Bearer ${issuer.token({ exp: Math.floor(Date.now() / 1000) + 2 })}\r\n`
+    )
+    await Promise.all([once(guarded, 'close'), once(atUpstream[1]!, 'end')])
+    t.strictSame(log.filter(({ msg }) => msg === 'open connection ended').map(({ reason }) => reason), [
+      'token_expired'
+    ])
+    t.equal(free.destroyed, false)
+    t.equal(atUpstream[0]!.readableEnded, false)
+  }
+)
+
+t.test(
+  'A stream with which the upstream answers a request for another protocol ends with its token, as any other ' +
+    'does, and its lists of tools are cut',
+  async t => {
+    const issuer = await startIssuer(t)
+    const upstream = createServer((_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.write('data: {"id":1,"result":{"tools":[{"name":"hidden"}]}}\n\n')
+    })
+    await new Promise<void>(resolve => upstream.listen(0, '127.0.0.1', resolve))
+    t.teardown(() => {
+      upstream.closeAllConnections()
+      upstream.close()
+    })
+    const { url, log } = await startApp(t, issuer, {
+      IDP_CLOCK_TOLERANCE_SECONDS: 0,
+      REVOCATION: { operators: { scope: 'revoke' } },
+      GATE: {
+        upstream: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
+        rules: [{ path: '/mcp', methods: ['GET'], upgrade: true }, {
+          path: '/mcp',
+          mcp: { methods: ['tools/list'], onlyRuled: true }
+        }]
+      }
+    })
     const socket = connect(Number(new URL(url).port), '127.0.0.1')
     t.teardown(() => socket.destroy())
-    socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: echo\r\n${credentials}\r\n`)
-    const [head] = await once(socket, 'data') as [Buffer]
-    t.equal(head.toString('latin1').slice(0, 12), 'HTTP/1.1 101', path)
-    return socket.resume()
+    let text = ''
+    socket.on('data', chunk => {
+      text += chunk
+    })
+    socket.write(
+      'GET /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer ' +
+        `${issuer.token({ exp: Math.floor(Date.now() / 1000) + 2 })}\r\n\r\n`
+    )
+    await once(socket, 'close')
+    t.match(text, /\ndata: {"id":1,"result":{"tools":\[\]}}\n/)
+    t.strictSame(log.filter(({ msg }) => msg === 'open answer ended').map(({ reason }) => reason), ['token_expired'])
+    await until('it is logged', () => log.some(({ msg }) => msg === 'request ended'))
+    t.strictSame(log.filter(({ msg }) => msg === 'request ended').map(({ end }) => end), ['token_ended'])
   }
-  const free = await open('/open')
-  const guarded = await open('/guarded', `Authorization: Bearer ${issuer.token({ exp: Math.floor(Date.now() / 1000) + 2 })}\r\n`)
-  await Promise.all([once(guarded, 'close'), once(atUpstream[1]!, 'end')])
-  t.strictSame(log.filter(({ msg }) => msg === 'open connection ended').map(({ reason }) => reason), ['token_expired'])
-  t.equal(free.destroyed, false)
-  t.equal(atUpstream[0]!.readableEnded, false)
-})
-
-t.test('A stream with which the upstream answers a request for another protocol ends with its token, as any other does, and its lists of tools are cut', async t => {
-  const issuer = await startIssuer(t)
-  const upstream = createServer((_request, response) => {
-    response.writeHead(200, { 'content-type': 'text/event-stream' })
-    response.write('data: {"id":1,"result":{"tools":[{"name":"hidden"}]}}\n\n')
-  })
-  await new Promise<void>(resolve => upstream.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => { upstream.closeAllConnections(); upstream.close() })
-  const { url, log } = await startApp(t, issuer, {
-    IDP_CLOCK_TOLERANCE_SECONDS: 0,
-    REVOCATION: { operators: { scope: 'revoke' } },
-    GATE: {
-      upstream: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
-      rules: [{ path: '/mcp', methods: ['GET'], upgrade: true }, { path: '/mcp', mcp: { methods: ['tools/list'], onlyRuled: true } }]
-    }
-  })
-  const socket = connect(Number(new URL(url).port), '127.0.0.1')
-  t.teardown(() => socket.destroy())
-  let text = ''
-  socket.on('data', chunk => { text += chunk })
-  socket.write(`GET /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer ${issuer.token({ exp: Math.floor(Date.now() / 1000) + 2 })}\r\n\r\n`)
-  await once(socket, 'close')
-  t.match(text, /\ndata: {"id":1,"result":{"tools":\[\]}}\n/)
-  t.strictSame(log.filter(({ msg }) => msg === 'open answer ended').map(({ reason }) => reason), ['token_expired'])
-  await until('it is logged', () => log.some(({ msg }) => msg === 'request ended'))
-  t.strictSame(log.filter(({ msg }) => msg === 'request ended').map(({ end }) => end), ['token_ended'])
-})
+)

@@ -47,7 +47,8 @@ async function startSite (t: Test, gate: object = {}, values: object = {}, answe
     ...running,
     issuer,
     upstream,
-    send: (target, lines = [], method = 'GET') => sendRaw(running.url, [`${method} ${target} HTTP/1.1`, `Host: ${host}`, 'Connection: close', ...lines])
+    send: (target, lines = [], method = 'GET') =>
+      sendRaw(running.url, [`${method} ${target} HTTP/1.1`, `Host: ${host}`, 'Connection: close', ...lines])
   }
 }
 
@@ -73,12 +74,50 @@ t.test('A rule decides, and nothing passes without one.', async t => {
     ['any of the scopes', 'POST', '/orders/7', bearerLines(issuer.token({ scope: 'admin' })), 200],
     ['the claim', 'GET', '/team', bearerLines(issuer.token({ team: 'b' })), 200],
     ['another value of the claim', 'GET', '/team', bearerLines(issuer.token({ team: 'c' })), 403],
-    ['the claim inside an object', 'GET', '/realm', bearerLines(issuer.token({ realm_access: { roles: ['user', 'admin'] } })), 200],
-    ['a claim with dots in its name', 'GET', '/cluster', bearerLines(issuer.token({ 'kubernetes.io': { namespace: 'shop' } })), 200],
-    ['no way back to a shorter name', 'GET', '/cluster', bearerLines(issuer.token({ 'kubernetes.io': {}, kubernetes: { io: { namespace: 'shop' } } })), 403],
-    ['a claim that is a URL', 'GET', '/graph', bearerLines(issuer.token({ 'https://hasura.io/jwt/claims': { 'x-hasura-role': 'editor' } })), 200],
-    ['a member with dots in its name', 'GET', '/client', bearerLines(issuer.token({ resource_access: { 'my.client': { roles: ['writer'] }, my: { client: { roles: ['reader'] } } } })), 200],
-    ['another value inside the object', 'GET', '/realm', bearerLines(issuer.token({ realm_access: { roles: ['user'] } })), 403],
+    [
+      'the claim inside an object',
+      'GET',
+      '/realm',
+      bearerLines(issuer.token({ realm_access: { roles: ['user', 'admin'] } })),
+      200
+    ],
+    [
+      'a claim with dots in its name',
+      'GET',
+      '/cluster',
+      bearerLines(issuer.token({ 'kubernetes.io': { namespace: 'shop' } })),
+      200
+    ],
+    [
+      'no way back to a shorter name',
+      'GET',
+      '/cluster',
+      bearerLines(issuer.token({ 'kubernetes.io': {}, kubernetes: { io: { namespace: 'shop' } } })),
+      403
+    ],
+    [
+      'a claim that is a URL',
+      'GET',
+      '/graph',
+      bearerLines(issuer.token({ 'https://hasura.io/jwt/claims': { 'x-hasura-role': 'editor' } })),
+      200
+    ],
+    [
+      'a member with dots in its name',
+      'GET',
+      '/client',
+      bearerLines(
+        issuer.token({ resource_access: { 'my.client': { roles: ['writer'] }, my: { client: { roles: ['reader'] } } } })
+      ),
+      200
+    ],
+    [
+      'another value inside the object',
+      'GET',
+      '/realm',
+      bearerLines(issuer.token({ realm_access: { roles: ['user'] } })),
+      403
+    ],
     ['a rule in another script', 'GET', '/caf%c3%a9/x', plain, 200],
     ['a method of another protocol', 'PROPFIND', '/any/x', plain, 200],
     ['a long parameter', 'GET', `/orders/${'7'.repeat(5000)}`, reader, 200],
@@ -91,13 +130,21 @@ t.test('A rule decides, and nothing passes without one.', async t => {
     const before = upstream.arrived.length
     const answer = await send(target, lines, method)
     t.equal(answer.status, status, title)
-    t.equal(upstream.arrived.length - before, status === 200 && target !== '/health/live' ? 1 : 0, `${title}: the upstream`)
+    t.equal(
+      upstream.arrived.length - before,
+      status === 200 && target !== '/health/live' ? 1 : 0,
+      `${title}: the upstream`
+    )
   }
   const { headers } = await send('/orders/7', plain)
   t.match(headers['www-authenticate'], /error="insufficient_scope".*scope="read:orders"/)
   t.hasStrict(JSON.parse((await send('/elsewhere')).body), { statusCode: 404, error: 'Not Found' })
   const metadata = JSON.parse((await send('/.well-known/oauth-protected-resource')).body)
-  t.strictSame(metadata.scopes_supported, ['admin', 'read:orders', 'write:orders'], 'the scopes of the rules are published')
+  t.strictSame(
+    metadata.scopes_supported,
+    ['admin', 'read:orders', 'write:orders'],
+    'the scopes of the rules are published'
+  )
 })
 
 t.test('The audience of a rule takes the place of the configured one, in both directions.', async t => {
@@ -115,7 +162,9 @@ t.test('The audience of a rule takes the place of the configured one, in both di
 
 t.test('A token that was verified under one rule is known under the others with the same audience.', async t => {
   const audience = 'https://other.example'
-  const { send, issuer, app } = await startSite(t, { rules: [{ path: '/a', audience }, { path: '/b', audience }, { path: '/c', audience: 'https://third.example' }] })
+  const { send, issuer, app } = await startSite(t, {
+    rules: [{ path: '/a', audience }, { path: '/b', audience }, { path: '/c', audience: 'https://third.example' }]
+  })
   const token = bearerLines(issuer.token({ aud: [audience, 'https://third.example'] }))
   const verified = async (target: string): Promise<number | undefined> => {
     t.equal((await send(target, token)).status, 200)
@@ -143,14 +192,59 @@ t.test('A path that can be read in two ways is refused before any rule.', async 
   const { send, upstream, url } = await startSite(t, { rules: [{ path: '/*', allow: 'anyone' }] })
   const { host } = new URL(url)
   const refused = [
-    '/a/../b', '/a/..', '/a/./b', '/a/%2e%2e/b', '/a/.%2E/b', '/a/%2e', '/a/..;/b', '/a/..;x=1/b', '/a/.;/b', '/a/..%3b/b', '/a/%2E%2e;/b',
-    '/a%2fb', '/a%2Fb', '/a%5cb', '/a\\b', '//a', '/a//b', '/a%00', '/a%0d%0ab', '/a%1f', '/a%7f', '/a#b', '/a?b#c', '/a%', '/a%2', '/a%zz',
-    '/a%ff', '/a%c0%af', '/a%ed%a0%80', '/a\u00e9', 'http://elsewhere.example/a', `https://${host}/a`, 'http:///a'
+    '/a/../b',
+    '/a/..',
+    '/a/./b',
+    '/a/%2e%2e/b',
+    '/a/.%2E/b',
+    '/a/%2e',
+    '/a/..;/b',
+    '/a/..;x=1/b',
+    '/a/.;/b',
+    '/a/..%3b/b',
+    '/a/%2E%2e;/b',
+    '/a%2fb',
+    '/a%2Fb',
+    '/a%5cb',
+    '/a\\b',
+    '//a',
+    '/a//b',
+    '/a%00',
+    '/a%0d%0ab',
+    '/a%1f',
+    '/a%7f',
+    '/a#b',
+    '/a?b#c',
+    '/a%',
+    '/a%2',
+    '/a%zz',
+    '/a%ff',
+    '/a%c0%af',
+    '/a%ed%a0%80',
+    '/a\u00e9',
+    'http://elsewhere.example/a',
+    `https://${host}/a`,
+    'http:///a'
   ]
   for (const target of refused) t.equal((await send(target)).status, 400, target)
   t.equal((await send('/a', ['Host: elsewhere.example'])).status, 400, 'two Host lines')
   t.strictSame(upstream.arrived, [])
-  const passed = ['/a/..b', '/a/...', '/a;x=1', '/a%3bx', '/a%25', '/a%252f', '/a%20b', '/a%C3%A9', '/a/', '/', '/a?b=//../%2F', '/.well-known/x', '/:a(b)*', '/*']
+  const passed = [
+    '/a/..b',
+    '/a/...',
+    '/a;x=1',
+    '/a%3bx',
+    '/a%25',
+    '/a%252f',
+    '/a%20b',
+    '/a%C3%A9',
+    '/a/',
+    '/',
+    '/a?b=//../%2F',
+    '/.well-known/x',
+    '/:a(b)*',
+    '/*'
+  ]
   for (const target of passed) {
     t.equal((await send(target)).status, 200, target)
     t.equal(upstream.arrived.at(-1)!.target, target)
@@ -166,11 +260,38 @@ t.test('The upstream gets identity headers, and a client cannot forge them.', as
   const { send, issuer, upstream, url } = await startSite(t, gate)
   const { host } = new URL(url)
   const forged = [
-    'X-Auth-Subject: root', 'x-auth-subject: root', 'X_Auth_Subject: root', 'X-Auth_Issuer: root', 'X.Auth.Scope: admin', 'X-Auth-Claim-Team: root', 'X_Auth_Claim_Other: root',
-    'X-Auth-Statement: root', 'X-Forwarded-For: 1.1.1.1', 'X_Forwarded_Host: evil', 'X-Forwarded-User: root', 'Forwarded: host=evil', 'DPoP_: x', 'X-Auth-Token: mine',
-    'Keep-Alive: x', 'TE: trailers', 'Proxy-Authorization: x', 'Connection: close, X-Named', 'X-Named: gone', 'X-Stays: a', 'X-Stays: b', 'Cookie: a=1', 'Cookie: b=2'
+    'X-Auth-Subject: root',
+    'x-auth-subject: root',
+    'X_Auth_Subject: root',
+    'X-Auth_Issuer: root',
+    'X.Auth.Scope: admin',
+    'X-Auth-Claim-Team: root',
+    'X_Auth_Claim_Other: root',
+    'X-Auth-Statement: root',
+    'X-Forwarded-For: 1.1.1.1',
+    'X_Forwarded_Host: evil',
+    'X-Forwarded-User: root',
+    'Forwarded: host=evil',
+    'DPoP_: x',
+    'X-Auth-Token: mine',
+    'Keep-Alive: x',
+    'TE: trailers',
+    'Proxy-Authorization: x',
+    'Connection: close, X-Named',
+    'X-Named: gone',
+    'X-Stays: a',
+    'X-Stays: b',
+    'Cookie: a=1',
+    'Cookie: b=2'
   ]
-  const token = issuer.token({ sub: 'Zo\u00eb %1', client_id: 'shop', scope: 'a b', 'https://id.example/team': 'r\u00e9d', level: 3, roles: ['x', 'y'] })
+  const token = issuer.token({
+    sub: 'Zo\u00eb %1',
+    client_id: 'shop',
+    scope: 'a b',
+    'https://id.example/team': 'r\u00e9d',
+    level: 3,
+    roles: ['x', 'y']
+  })
   await send('/any/x', [...bearerLines(token), ...forged])
   const { headers } = upstream.arrived[0]!
   t.hasStrict(headers, {
@@ -191,55 +312,140 @@ t.test('The upstream gets identity headers, and a client cannot forge them.', as
     'x-stays': 'a, b',
     cookie: 'a=1, b=2'
   })
-  const absent = ['authorization', 'dpop', 'x_auth_subject', 'x-auth_issuer', 'x.auth.scope', 'x_auth_claim_other', 'x-auth-statement', 'x_forwarded_host', 'x-forwarded-user', 'keep-alive', 'te', 'proxy-authorization', 'x-named', 'upgrade']
+  const absent = [
+    'authorization',
+    'dpop',
+    'x_auth_subject',
+    'x-auth_issuer',
+    'x.auth.scope',
+    'x_auth_claim_other',
+    'x-auth-statement',
+    'x_forwarded_host',
+    'x-forwarded-user',
+    'keep-alive',
+    'te',
+    'proxy-authorization',
+    'x-named',
+    'upgrade'
+  ]
   t.strictSame(absent.filter(name => name in headers), [])
-  for (const name of ['x-auth-subject', 'x-auth-claim-team', 'x-forwarded-for']) t.equal(upstream.arrived[0]!.rawHeaders.filter(entry => entry.toLowerCase() === name).length, 1, `${name} arrives once`)
+  for (const name of ['x-auth-subject', 'x-auth-claim-team', 'x-forwarded-for']) {
+    t.equal(
+      upstream.arrived[0]!.rawHeaders.filter(entry => entry.toLowerCase() === name).length,
+      1,
+      `${name} arrives once`
+    )
+  }
 
   await send('/open/x', [...bearerLines(token), 'X-Auth-Subject: root'])
   const open = upstream.arrived[1]!.headers
-  t.strictSame(['subject', 'issuer', 'scope', 'client', 'claim-team', 'claim-gone'].map(end => open[`x-auth-${end}`]), ['', '', '', '', '', ''], 'under allow: anyone the identity headers are empty')
+  t.strictSame(['subject', 'issuer', 'scope', 'client', 'claim-team', 'claim-gone'].map(end => open[`x-auth-${end}`]), [
+    '',
+    '',
+    '',
+    '',
+    '',
+    ''
+  ], 'under allow: anyone the identity headers are empty')
   t.notOk('authorization' in open)
 })
 
 t.test('The upstream gets exactly our own headers and the allowed ones of the client.', async t => {
   const { send, issuer, upstream, url } = await startSite(t, { claims: ['team'] })
   const { host } = new URL(url)
-  const forged = ['Forwarded: for=1.1.1.1;host=evil;proto=https', 'X-Forwarded-For: 1.1.1.1', 'X-Forwarded-Host: evil', 'X-Forwarded-Proto: https', 'X-Forwarded-Port: 1', 'X-Forwarded-Prefix: /evil', 'X-Auth-Subject: root', 'X-Auth-Claim-Team: root']
+  const forged = [
+    'Forwarded: for=1.1.1.1;host=evil;proto=https',
+    'X-Forwarded-For: 1.1.1.1',
+    'X-Forwarded-Host: evil',
+    'X-Forwarded-Proto: https',
+    'X-Forwarded-Port: 1',
+    'X-Forwarded-Prefix: /evil',
+    'X-Auth-Subject: root',
+    'X-Auth-Claim-Team: root'
+  ]
   const rows: Array<[target: string, lines: string[], identity: string[]]> = [
-    ['/any/x', bearerLines(issuer.token({ client_id: 'shop', scope: 'a', team: 'b' })), ['user-1', issuer.url, 'a', 'shop', 'b']],
+    ['/any/x', bearerLines(issuer.token({ client_id: 'shop', scope: 'a', team: 'b' })), [
+      'user-1',
+      issuer.url,
+      'a',
+      'shop',
+      'b'
+    ]],
     ['/open/x', [], ['', '', '', '', '']]
   ]
   for (const [target, lines, identity] of rows) {
     await send(target, [...lines, ...forged, 'X-Own: mine'])
     const { rawHeaders } = upstream.arrived.at(-1)!
-    t.strictSame(Array.from({ length: rawHeaders.length / 2 }, (_, at) => [rawHeaders[2 * at], rawHeaders[2 * at + 1]]), [
-      ['host', host],
-      ['connection', 'keep-alive'],
-      ['X-Own', 'mine'],
-      ...['x-auth-subject', 'x-auth-issuer', 'x-auth-scope', 'x-auth-client', 'x-auth-claim-team'].map((name, at) => [name, identity[at]]),
-      ['x-forwarded-for', '127.0.0.1'],
-      ['x-forwarded-host', host],
-      ['x-forwarded-proto', 'http'],
-      ['forwarded', `for=127.0.0.1;host="${host}";proto=http`]
-    ], target)
+    t.strictSame(
+      Array.from({ length: rawHeaders.length / 2 }, (_, at) => [rawHeaders[2 * at], rawHeaders[2 * at + 1]]),
+      [
+        ['host', host],
+        ['connection', 'keep-alive'],
+        ['X-Own', 'mine'],
+        ...['x-auth-subject', 'x-auth-issuer', 'x-auth-scope', 'x-auth-client', 'x-auth-claim-team'].map((
+          name,
+          at
+        ) => [name, identity[at]]),
+        ['x-forwarded-for', '127.0.0.1'],
+        ['x-forwarded-host', host],
+        ['x-forwarded-proto', 'http'],
+        ['forwarded', `for=127.0.0.1;host="${host}";proto=http`]
+      ],
+      target
+    )
   }
 })
 
 t.test('Headers that would steer the upstream do not arrive, whatever character replaces the hyphen.', async t => {
   const { send, issuer, upstream, url } = await startSite(t)
   const { host } = new URL(url)
-  const names = ['X-Original-URL', 'X-Rewrite-URL', 'Script-Name', 'X-Script-Name', 'Path-Info', 'X-HTTP-Method', 'X-HTTP-Method-Override', 'X-Method-Override', 'Proxy', 'Client-Cert', 'X-SSL-Client-Cert', 'X-SSL-Client-Verify', 'X-Forwarded-Client-Cert', 'Remote-User', 'X-Remote-User', 'X-Real-IP', 'X-Forwarded-Prefix']
-  const forged = [...names, ...names.map(name => name.replaceAll('-', '_')), ...names.map(name => name.replaceAll('-', '.')), 'X.Forwarded.For']
+  const names = [
+    'X-Original-URL',
+    'X-Rewrite-URL',
+    'Script-Name',
+    'X-Script-Name',
+    'Path-Info',
+    'X-HTTP-Method',
+    'X-HTTP-Method-Override',
+    'X-Method-Override',
+    'Proxy',
+    'Client-Cert',
+    'X-SSL-Client-Cert',
+    'X-SSL-Client-Verify',
+    'X-Forwarded-Client-Cert',
+    'Remote-User',
+    'X-Remote-User',
+    'X-Real-IP',
+    'X-Forwarded-Prefix'
+  ]
+  const forged = [
+    ...names,
+    ...names.map(name => name.replaceAll('-', '_')),
+    ...names.map(name => name.replaceAll('-', '.')),
+    'X.Forwarded.For'
+  ]
   for (const [target, lines] of [['/any/x', bearerLines(issuer.token())], ['/open/x', []]] as const) {
-    t.equal((await send(target, [...lines, ...forged.map(name => `${name}: forged`), 'X-Original: mine', 'X_Own: mine'])).status, 200, target)
+    t.equal(
+      (await send(target, [...lines, ...forged.map(name => `${name}: forged`), 'X-Original: mine', 'X_Own: mine']))
+        .status,
+      200,
+      target
+    )
     const { rawHeaders, headers } = upstream.arrived.at(-1)!
     t.strictSame(rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at] === 'forged'), [], target)
-    t.strictSame([headers['x-original'], headers.x_own, headers['x-forwarded-for'], headers['x-forwarded-host']], ['mine', 'mine', '127.0.0.1', host], `${target}: all others do, and our own`)
+    t.strictSame([headers['x-original'], headers.x_own, headers['x-forwarded-for'], headers['x-forwarded-host']], [
+      'mine',
+      'mine',
+      '127.0.0.1',
+      host
+    ], `${target}: all others do, and our own`)
   }
 })
 
 t.test('A path with parameters passes if the path without them belongs to the same rule, and is refused otherwise.', async t => {
-  const { send, upstream, reasons } = await startSite(t, { rules: [{ path: '/*', allow: 'anyone' }, { path: '/admin/*' }, { path: '/admin' }] })
+  const { send, upstream, reasons } = await startSite(t, {
+    rules: [{ path: '/*', allow: 'anyone' }, { path: '/admin/*' }, { path: '/admin' }]
+  })
   for (const target of ['/;/admin', '/admin;/x', '/admin%3b', '/admin;x', '/%3B/admin', '/open/;', '/open/..;/admin']) {
     const logged = reasons().length
     t.equal((await send(target)).status, 400, target)
@@ -256,12 +462,43 @@ t.test('A path with parameters passes if the path without them belongs to the sa
 
 t.test('Headers that a client sends as trailers do not arrive, and neither does the body twice.', async t => {
   const { send, issuer, upstream } = await startSite(t)
-  const lines = [...bearerLines(issuer.token()), 'Transfer-Encoding: chunked', 'Trailer: X-Auth-Subject', '', '3', 'abc', '0', 'X-Auth-Subject: root']
+  const lines = [
+    ...bearerLines(issuer.token()),
+    'Transfer-Encoding: chunked',
+    'Trailer: X-Auth-Subject',
+    '',
+    '3',
+    'abc',
+    '0',
+    'X-Auth-Subject: root'
+  ]
   t.equal((await send('/any/x', lines, 'POST')).status, 200)
   t.hasStrict(upstream.arrived, [{ body: 'abc', trailers: [], headers: { 'x-auth-subject': 'user-1' } }])
   t.notOk('trailer' in upstream.arrived[0]!.headers)
-  t.equal((await send('/any/x', [...bearerLines(issuer.token()), 'Transfer-Encoding: chunked', 'Content-Length: 3', '', '3', 'abc', '0'], 'POST')).status, 400, 'a length beside chunks')
-  t.equal((await send('/any/x', [...bearerLines(issuer.token()), 'Content-Length: 3', 'Content-Type: no type at all', '', 'abc'], 'POST')).status, 200, 'any content type')
+  t.equal(
+    (await send('/any/x', [
+      ...bearerLines(issuer.token()),
+      'Transfer-Encoding: chunked',
+      'Content-Length: 3',
+      '',
+      '3',
+      'abc',
+      '0'
+    ], 'POST')).status,
+    400,
+    'a length beside chunks'
+  )
+  t.equal(
+    (await send('/any/x', [
+      ...bearerLines(issuer.token()),
+      'Content-Length: 3',
+      'Content-Type: no type at all',
+      '',
+      'abc'
+    ], 'POST')).status,
+    200,
+    'any content type'
+  )
   t.equal(upstream.arrived.at(-1)!.body, 'abc\r\n\r\n'.slice(0, 3))
 })
 
@@ -283,8 +520,18 @@ t.test('A signed statement says the same as the identity headers.', async t => {
   t.equal(published.status, 200)
   t.notMatch(published.body, containing('"d"'))
   const keys = createLocalJWKSet(JSON.parse(published.body))
-  const { payload, protectedHeader } = await jwtVerify(upstream.arrived[0]!.headers['x-auth-statement']!, keys, { issuer: 'https://gate.example', audience: upstream.origin, algorithms: ['ES256'] })
-  t.match(payload, { sub: exactly('user-1'), scope: exactly('a b'), method: exactly('GET'), path: exactly('/any/a%7e'), jti: /^[\w-]{22}$/ })
+  const { payload, protectedHeader } = await jwtVerify(upstream.arrived[0]!.headers['x-auth-statement']!, keys, {
+    issuer: 'https://gate.example',
+    audience: upstream.origin,
+    algorithms: ['ES256']
+  })
+  t.match(payload, {
+    sub: exactly('user-1'),
+    scope: exactly('a b'),
+    method: exactly('GET'),
+    path: exactly('/any/a%7e'),
+    jti: /^[\w-]{22}$/
+  })
   t.equal(payload.exp! - payload.iat!, 60)
   t.equal(protectedHeader.alg, 'ES256')
   t.strictSame(payload.sub_id, { format: 'iss_sub', iss: issuer.url, sub: 'user-1' }, 'whose subject it is')
@@ -292,14 +539,26 @@ t.test('A signed statement says the same as the identity headers.', async t => {
   const unnamed = await startSite(t, { statementKey })
   await unnamed.send('/any/a?q', bearerLines(unnamed.issuer.token()))
   const { iss, path } = decodeJwt(unnamed.upstream.arrived[0]!.headers['x-auth-statement']!)
-  t.strictSame({ iss, path }, { iss: unnamed.url, path: '/any/a' }, 'without PUBLIC_URL by the address that the client used')
+  t.strictSame(
+    { iss, path },
+    { iss: unnamed.url, path: '/any/a' },
+    'without PUBLIC_URL by the address that the client used'
+  )
 })
 
 t.test('A statement key that cannot be used stops the start.', async t => {
-  const folder = t.testdir({ 'text.pem': 'x', 'broken.pem': '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n' })
+  const folder = t.testdir({
+    'text.pem': 'x',
+    'broken.pem': '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n'
+  })
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-384' })
   writeFileSync(join(folder, 'p384.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }))
-  for (const [file, fault] of [['none.pem', /the file cannot be read \(ENOENT\)$/], ['text.pem', /: [^(]+$/], ['broken.pem', /: [^(]+$/], ['p384.pem', /: [^(]+$/]] as const) {
+  for (
+    const [file, fault] of [['none.pem', /the file cannot be read \(ENOENT\)$/], ['text.pem', /: [^(]+$/], [
+      'broken.pem',
+      /: [^(]+$/
+    ], ['p384.pem', /: [^(]+$/]] as const
+  ) {
     const statementKey = join(folder, file)
     const error = await startSite(t, { statementKey }).catch(error => error)
     t.match(error, { name: exactly('SettingsError'), problems: [fault] }, file)
@@ -308,17 +567,23 @@ t.test('A statement key that cannot be used stops the start.', async t => {
 })
 
 t.test('A new statement key is published before it signs, and the file is read again.', async t => {
-  const pem = (): string => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
-  const [old, next] = ['old.pem', 'next.pem'].map(name => join(t.testdir({ 'old.pem': pem(), 'next.pem': pem() }), name)) as [string, string]
+  const pem = (): string =>
+    generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
+  const [old, next] = ['old.pem', 'next.pem'].map(name =>
+    join(t.testdir({ 'old.pem': pem(), 'next.pem': pem() }), name)
+  ) as [string, string]
   const timers: Array<() => void> = []
   const { setInterval } = globalThis
   globalThis.setInterval = ((run: () => void, ms: number) => {
     if (ms === 5000) timers.push(run)
     return setInterval(run, ms)
   }) as never
-  t.teardown(() => { globalThis.setInterval = setInterval })
+  t.teardown(() => {
+    globalThis.setInterval = setInterval
+  })
   const { send, issuer, upstream, log } = await startSite(t, { statementKey: [old, next] })
-  const published = async (): Promise<string[]> => JSON.parse((await send('/.well-known/holdfast-jwks.json')).body).keys.map(({ kid }: { kid: string }) => kid)
+  const published = async (): Promise<string[]> =>
+    JSON.parse((await send('/.well-known/holdfast-jwks.json')).body).keys.map(({ kid }: { kid: string }) => kid)
   const signed = async (): Promise<string> => {
     await send('/any/x', bearerLines(issuer.token()))
     return decodeProtectedHeader(upstream.arrived.at(-1)!.headers['x-auth-statement']!).kid!
@@ -331,17 +596,23 @@ t.test('A new statement key is published before it signs, and the file is read a
   t.strictSame([await published(), await signed()], [[second], second])
   writeFileSync(old, 'x')
   for (const run of timers) run()
-  while (!log.some(({ event }) => event === 'statement_key_unusable')) await new Promise(resolve => setImmediate(resolve))
+  while (!log.some(({ event }) => event === 'statement_key_unusable')) {
+    await new Promise(resolve => setImmediate(resolve))
+  }
   t.hasStrict(log.find(({ event }) => event === 'statement_key_unusable'), { level: 40, path: old })
   t.equal(await signed(), second)
 })
 
 t.test('ownPrefix moves the own paths of the gate.', async t => {
   const { send, upstream } = await startSite(t, { ownPrefix: '/-', rules: [{ path: '/*', allow: 'anyone' }] })
-  for (const path of ['/-/health/live', '/-/metrics', '/-/docs/json', '/.well-known/oauth-protected-resource']) t.equal((await send(path)).status, 200, path)
+  for (const path of ['/-/health/live', '/-/metrics', '/-/docs/json', '/.well-known/oauth-protected-resource']) {
+    t.equal((await send(path)).status, 200, path)
+  }
   t.equal((await send('/verify/x')).status, 404)
   t.strictSame(upstream.arrived, [])
-  for (const path of ['/health/live', '/metrics', '/docs']) t.equal((await send(path)).headers['x-upstream'], 'yes', path)
+  for (const path of ['/health/live', '/metrics', '/docs']) {
+    t.equal((await send(path)).headers['x-upstream'], 'yes', path)
+  }
 })
 
 t.test('An answer that comes at once in several pieces arrives whole, like one in a single piece.', async t => {
@@ -358,18 +629,29 @@ t.test('An answer that comes at once in several pieces arrives whole, like one i
 t.test('Every answer of the upstream is passed on, and each request is sent once.', async t => {
   let seen = 0
   const answers: Record<string, Answerer> = {
-    '/any/401': (_request, response) => response.writeHead(401, { 'www-authenticate': 'Basic', connection: 'x-hop', 'x-hop': '1', 'set-cookie': ['a=1', 'b=2'] }).end('no'),
+    '/any/401': (_request, response) =>
+      response.writeHead(401, {
+        'www-authenticate': 'Basic',
+        connection: 'x-hop',
+        'x-hop': '1',
+        'set-cookie': ['a=1', 'b=2']
+      }).end('no'),
     '/any/503': (_request, response) => response.writeHead(503, { 'retry-after': '1' }).end(),
     '/any/204': (_request, response) => response.writeHead(204).end(),
     '/any/garbage': ({ socket }) => socket.end('garbage\r\n\r\n'),
     '/any/reset': ({ socket }) => socket.destroy(),
-    '/any/101': ({ socket }) => socket.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n'),
+    '/any/101': ({ socket }) =>
+      socket.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n'),
     '/any/hints': (_request, response) => {
       response.writeProcessing()
       response.writeEarlyHints({ link: '</a.css>; rel=preload' })
       response.end('after')
     },
-    '/any/bad-hints': ({ socket }) => socket.end('HTTP/1.1 103 Early Hints\r\nLink: nonsense\r\n\r\nHTTP/1.1 104 Later\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'),
+    '/any/bad-hints': ({ socket }) =>
+      socket.end(
+        'HTTP/1.1 103 Early Hints\r\nLink: nonsense\r\n\r\nHTTP/1.1 104 Later\r\n\r\nHTTP/1.1 103 Early ' +
+          'Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+      ),
     '/any/cut': (_request, response) => {
       response.writeHead(200, { 'content-length': '10' })
       response.write('half', () => response.destroy())
@@ -382,7 +664,11 @@ t.test('Every answer of the upstream is passed on, and each request is sent once
   })
   const lines = bearerLines(issuer.token())
   const refusal = await send('/any/401', lines)
-  t.hasStrict(refusal, { status: 401, body: '2\r\nno\r\n0\r\n\r\n', headers: { 'www-authenticate': 'Basic' } }, 'in pieces, since its length is not known')
+  t.hasStrict(
+    refusal,
+    { status: 401, body: '2\r\nno\r\n0\r\n\r\n', headers: { 'www-authenticate': 'Basic' } },
+    'in pieces, since its length is not known'
+  )
   t.strictSame(refusal.lines.filter(([name]) => name === 'set-cookie').map(([, value]) => value), ['a=1', 'b=2'])
   t.notOk('x-hop' in refusal.headers)
   t.hasStrict(await send('/any/503', lines), { status: 503, headers: { 'retry-after': '1' } })
@@ -398,7 +684,11 @@ t.test('Every answer of the upstream is passed on, and each request is sent once
   const old = await sendRaw(url, ['GET /any/hints HTTP/1.0', `Host: ${new URL(url).host}`, ...lines])
   t.hasStrict(old, { status: 200, body: 'after' }, 'a client of HTTP/1.0 gets no interim answer')
   t.equal((await send('/any/bad-hints', lines)).status, 200, 'hints that Node cannot write are left out')
-  t.equal((await send('/any/early', [...lines, 'Content-Length: 6', '', 'ab'], 'POST')).status, 413, 'an answer before the end of the body')
+  t.equal(
+    (await send('/any/early', [...lines, 'Content-Length: 6', '', 'ab'], 'POST')).status,
+    413,
+    'an answer before the end of the body'
+  )
   const cut = await send('/any/cut', lines)
   t.equal(cut.body, 'half', 'a broken answer stays broken')
   t.equal(seen, 11)

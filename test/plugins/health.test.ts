@@ -9,7 +9,12 @@ t.test('Readiness names a shared store that evicts, and one that is used without
   const policy = (text: string): Reply => bulk(`# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:${text}\r\n`)
   const rows: ReadonlyArray<{ info: Reply, status: number, replay: string, warnings: string[] }> = [
     { info: policy('noeviction'), status: 200, replay: 'ok', warnings: [] },
-    { info: "-NOPERM this user has no permissions to run the 'info' command\r\n", status: 200, replay: 'policy_unknown', warnings: ['replay_policy_unknown'] },
+    {
+      info: "-NOPERM this user has no permissions to run the 'info' command\r\n",
+      status: 200,
+      replay: 'policy_unknown',
+      warnings: ['replay_policy_unknown']
+    },
     { info: policy('allkeys-lru'), status: 503, replay: 'evicts', warnings: ['replay_unavailable'] }
   ]
   const issuer = await startIssuer(t)
@@ -19,12 +24,25 @@ t.test('Readiness names a shared store that evicts, and one that is used without
     const fake = await startFakeRedis()
     t.teardown(() => fake.stop())
     fake.override = ([name]) => name === 'INFO' ? info : undefined
-    const { app, url, log } = await startApp(t, issuer, { LOG_LEVEL: 'warn', DPOP_REPLAY: `redis://:s3cret@127.0.0.1:${fake.port}` })
+    const { app, url, log } = await startApp(t, issuer, {
+      LOG_LEVEL: 'warn',
+      DPOP_REPLAY: `redis://:s3cret@127.0.0.1:${fake.port}`
+    })
     const checks = async (): Promise<Record<string, string>> => (await app.inject('/health/ready')).json().checks
-    for (let left = 5000; left > 0 && ((await checks()).replay !== replay || (await checks()).keys !== 'ok'); left--) await new Promise(resolve => setTimeout(resolve, 20))
+    for (let left = 5000; left > 0 && ((await checks()).replay !== replay || (await checks()).keys !== 'ok'); left--) {
+      await new Promise(resolve => setTimeout(resolve, 20))
+    }
     const answer = await fetch(`${url}/health/ready`)
-    t.strictSame([answer.status, await answer.json()], [status, { status: status === 200 ? 'ok' : 'unavailable', checks: { process: 'ok', keys: 'ok', replay } }])
-    t.strictSame(log.filter(({ event }) => String(event).startsWith('replay_')).map(({ level, event, hosts }) => [level, event, hosts]), warnings.map(event => [40, event, [`127.0.0.1:${fake.port}`]]))
+    t.strictSame([answer.status, await answer.json()], [status, {
+      status: status === 200 ? 'ok' : 'unavailable',
+      checks: { process: 'ok', keys: 'ok', replay }
+    }])
+    t.strictSame(
+      log.filter(({ event }) => String(event).startsWith('replay_')).map((
+        { level, event, hosts }
+      ) => [level, event, hosts]),
+      warnings.map(event => [40, event, [`127.0.0.1:${fake.port}`]])
+    )
     t.notMatch(JSON.stringify(log), containing('s3cret'))
   }
 })

@@ -24,7 +24,11 @@ import type { OpaqueTenant } from '../helpers/opaque-tenant.ts'
 const tenant = await startOpaqueTenant(t)
 
 const startFor = (t: Test, client: string, values: Variables): Promise<RunningApp> =>
-  startApp(t, { url: tenant.issuer } as Issuer, { IDP_CLIENT_ID: client, IDP_CLIENT_SECRET: tenant.clientSecret, ...values })
+  startApp(t, { url: tenant.issuer } as Issuer, {
+    IDP_CLIENT_ID: client,
+    IDP_CLIENT_SECRET: tenant.clientSecret,
+    ...values
+  })
 
 /** Each way in which the service may prove itself, with plain or signed answers. */
 function clientsOf (t: Test, { clientKey }: OpaqueTenant): ReadonlyArray<{ client: string, values: Variables }> {
@@ -32,7 +36,14 @@ function clientsOf (t: Test, { clientKey }: OpaqueTenant): ReadonlyArray<{ clien
   return [
     { client: 'client_secret_basic', values: {} },
     { client: 'client_secret_post', values: { IDP_CLIENT_AUTH: 'client_secret_post' } },
-    { client: 'private_key_jwt', values: { IDP_CLIENT_AUTH: 'private_key_jwt', IDP_CLIENT_SECRET: undefined, IDP_CLIENT_KEY_FILE: join(directory, 'key.pem') } },
+    {
+      client: 'private_key_jwt',
+      values: {
+        IDP_CLIENT_AUTH: 'private_key_jwt',
+        IDP_CLIENT_SECRET: undefined,
+        IDP_CLIENT_KEY_FILE: join(directory, 'key.pem')
+      }
+    },
     { client: 'signed', values: { IDP_INTROSPECTION_SIGNED: true } }
   ]
 }
@@ -50,11 +61,24 @@ t.test('A provider introspects its tokens, by each way in which the service auth
       for (const format of formats) {
         const title = `${format} by ${covers} and ${client}`
         const token = await tenant.token(format)
-        t.hasStrict(await call(running, { path: '/api/private-scoped', lines: bearerLines(token) }), { status: 200, body: { user_id: format } }, title)
+        t.hasStrict(await call(running, { path: '/api/private-scoped', lines: bearerLines(token) }), {
+          status: 200,
+          body: { user_id: format }
+        }, title)
         t.equal(tenant.asked.at(-1), token, title)
-        expectRefusal(t, await call(running, { lines: bearerLines(await tenant.token(format, { resource: 'https://other.example' })) }), 'token_audience', 'Bearer', `${title}, for another API`)
+        expectRefusal(
+          t,
+          await call(running, {
+            lines: bearerLines(await tenant.token(format, { resource: 'https://other.example' }))
+          }),
+          'token_audience',
+          'Bearer',
+          `${title}, for another API`
+        )
       }
-      if (covers !== 'jwt') expectRefusal(t, await call(running, { lines: bearerLines('made-up') }), 'token_inactive', 'Bearer', client)
+      if (covers !== 'jwt') {
+        expectRefusal(t, await call(running, { lines: bearerLines('made-up') }), 'token_inactive', 'Bearer', client)
+      }
     }
   }
 })
@@ -64,11 +88,19 @@ t.test('A token that was revoked is refused once the answer about it is too old'
     const running = await startFor(t, 'client_secret_basic', { IDP_INTROSPECTION: covers })
     for (const format of formats) {
       const [token, twin] = [await tenant.token(format), await tenant.token(format)]
-      for (const each of [token, twin]) t.equal((await call(running, { lines: bearerLines(each) })).status, 200, `${format} by ${covers}`)
+      for (const each of [token, twin]) {
+        t.equal((await call(running, { lines: bearerLines(each) })).status, 200, `${format} by ${covers}`)
+      }
       await tenant.revoke(token)
       t.equal((await call(running, { lines: bearerLines(token) })).status, 200, 'the answer still holds')
       advanceClock(t, 10_000)
-      expectRefusal(t, await call(running, { lines: bearerLines(token) }), 'token_inactive', 'Bearer', `${format} by ${covers}`)
+      expectRefusal(
+        t,
+        await call(running, { lines: bearerLines(token) }),
+        'token_inactive',
+        'Bearer',
+        `${format} by ${covers}`
+      )
       t.equal((await call(running, { lines: bearerLines(twin) })).status, 200, 'and the other one passes')
     }
   }
@@ -80,17 +112,33 @@ t.test('A token that the provider has bound to a key passes only with its proof'
     const running = await startFor(t, 'signed', { IDP_INTROSPECTION: covers, IDP_INTROSPECTION_SIGNED: true })
     const url = `${running.url}/api/private`
     for (const format of formats) {
-      const token = await tenant.token(format, { headers: { dpop: client.proof({ token: '', url: `${tenant.issuer}/token`, method: 'POST', claims: { ath: undefined } }) } })
-      t.equal((await call(running, { lines: dpopLines(token, client.proof({ token, url })) })).status, 200, `${format} by ${covers}`)
+      const token = await tenant.token(format, {
+        headers: {
+          dpop: client.proof({ token: '', url: `${tenant.issuer}/token`, method: 'POST', claims: { ath: undefined } })
+        }
+      })
+      t.equal(
+        (await call(running, { lines: dpopLines(token, client.proof({ token, url })) })).status,
+        200,
+        `${format} by ${covers}`
+      )
       expectRefusal(t, await call(running, { lines: bearerLines(token) }), 'token_bound', 'Bearer')
-      expectRefusal(t, await call(running, { lines: dpopLines(token, (await createDpopClient()).proof({ token, url })) }), 'jkt_mismatch', 'DPoP')
+      expectRefusal(
+        t,
+        await call(running, { lines: dpopLines(token, (await createDpopClient()).proof({ token, url })) }),
+        'jkt_mismatch',
+        'DPoP'
+      )
     }
   }
 })
 
 t.test('A refresh token of the provider is not an access token, even if an answer may leave out the audience', async t => {
   for (const IDP_INTROSPECTION_AUDIENCE_OPTIONAL of [true, false]) {
-    const running = await startFor(t, 'client_secret_basic', { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_AUDIENCE_OPTIONAL })
+    const running = await startFor(t, 'client_secret_basic', {
+      IDP_INTROSPECTION: 'opaque',
+      IDP_INTROSPECTION_AUDIENCE_OPTIONAL
+    })
     t.equal((await call(running, { lines: bearerLines(await tenant.token('opaque')) })).status, 200)
     const refused = await call(running, { lines: bearerLines(await tenant.refreshToken()) })
     expectRefusal(t, refused, IDP_INTROSPECTION_AUDIENCE_OPTIONAL ? 'token_kind' : 'token_claim_invalid', 'Bearer')
@@ -119,9 +167,17 @@ async function startHostile (t: Test, values: Variables): Promise<Hostile> {
   // A call after a long stall must not meet a connection that is just being closed.
   server.keepAliveTimeout = 0
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => { server.closeAllConnections(); server.close() })
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/introspect`
-  const running = await startApp(t, issuer, { IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret', IDP_INTROSPECTION_ENDPOINT: endpoint, ...values })
+  const running = await startApp(t, issuer, {
+    IDP_CLIENT_ID: 'api',
+    IDP_CLIENT_SECRET: 'secret',
+    IDP_INTROSPECTION_ENDPOINT: endpoint,
+    ...values
+  })
   const hostile: Hostile = { ...running, issuer, asked, behaviour: json({}) }
   return hostile
 }
@@ -146,7 +202,11 @@ t.test('No token passes if the endpoint lies, floods, redirects or compresses, a
     { title: 'null', behaviour: text('null'), failure: 'introspection_malformed' },
     { title: 'a text', behaviour: text('"active"'), failure: 'introspection_malformed' },
     ...[{ active: 'true' }, { active: 1 }, { active: null }, { active: [true] }, { active: {} }, {}].map(answer => (
-      { title: JSON.stringify(answer), behaviour: json({ ...active, active: undefined, ...answer }), failure: 'introspection_malformed' }
+      {
+        title: JSON.stringify(answer),
+        behaviour: json({ ...active, active: undefined, ...answer }),
+        failure: 'introspection_malformed'
+      }
     )),
     { title: 'a good answer after all', behaviour: json(active) }
   ]
@@ -167,7 +227,14 @@ t.test('A member of a wrong type is a refusal, and never a fault', async t => {
   const hostile = await startHostile(t, { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_CACHE_SECONDS: 0 })
   const wrong = [null, true, 7, '', [], {}, [7], ['x', null], { x: 1 }]
   const members = ['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'cnf', 'client_id', 'token_type', 'token_use', 'typ']
-  const fits: Readonly<Record<string, readonly unknown[]>> = { exp: [], nbf: [7], iat: [7], client_id: wrong, token_use: wrong, typ: wrong }
+  const fits: Readonly<Record<string, readonly unknown[]>> = {
+    exp: [],
+    nbf: [7],
+    iat: [7],
+    client_id: wrong,
+    token_use: wrong,
+    typ: wrong
+  }
   let serial = 0
   for (const member of members) {
     for (const value of wrong) {
@@ -180,7 +247,9 @@ t.test('A member of a wrong type is a refusal, and never a fault', async t => {
   // These grant nothing, and are no faults either.
   for (const member of ['scope', 'username', 'jti', '__proto__', 'toString']) {
     for (const value of wrong) {
-      hostile.behaviour = text(`{"active":true,"sub":"user-1","aud":"${AUDIENCE}","${member}":${JSON.stringify(value)}}`)
+      hostile.behaviour = text(
+        `{"active":true,"sub":"user-1","aud":"${AUDIENCE}","${member}":${JSON.stringify(value)}}`
+      )
       const lines = bearerLines(`opaque-${serial++}`)
       t.equal((await call(hostile, { lines })).status, 200, member)
       t.equal((await call(hostile, { lines, path: '/api/private-scoped' })).status, 403, member)
@@ -190,9 +259,18 @@ t.test('A member of a wrong type is a refusal, and never a fault', async t => {
 
 async function reasonOf ({ app }: RunningApp, token: string): Promise<string | undefined> {
   const headers = { host: 'localhost', authorization: `Bearer ${token}` }
-  const arrived = arrivedRequest({ method: 'GET', url: '/', headers, rawHeaders: Object.entries(headers).flat(), socket: {} })
+  const arrived = arrivedRequest({
+    method: 'GET',
+    url: '/',
+    headers,
+    rawHeaders: Object.entries(headers).flat(),
+    socket: {}
+  })
   const request = { headers, routeOptions: { config: {} }, log: { info () {} } } as unknown as FastifyRequest
-  return app.admissionOf(() => arrived, undefined).identify(request, () => ANY_TOKEN).then(() => undefined, ({ reason }: Refusal) => reason)
+  return app.admissionOf(() => arrived, undefined).identify(request, () => ANY_TOKEN).then(
+    () => undefined,
+    ({ reason }: Refusal) => reason
+  )
 }
 
 t.test('A flood of made-up tokens costs few calls, and good tokens go on being answered', async t => {
@@ -203,7 +281,8 @@ t.test('A flood of made-up tokens costs few calls, and good tokens go on being a
   let isHeld = false
   hostile.behaviour = (request, response) => {
     const token = hostile.asked.at(-1)!
-    const answer = (): void => json(token.startsWith('good') || token.includes('.') ? active : { active: false })(request, response)
+    const answer = (): void =>
+      json(token.startsWith('good') || token.includes('.') ? active : { active: false })(request, response)
     if (isHeld) held.push(answer)
     else answer()
   }
@@ -216,7 +295,8 @@ t.test('A flood of made-up tokens costs few calls, and good tokens go on being a
   const good = ['good-1', 'good-2']
   for (const token of good) t.equal(await statusOf(token), 200)
   isHeld = true
-  // Ten thousand requests over sockets would take longer than the deadline of a call, so the guard gets these by itself.
+  // Ten thousand requests over sockets would take longer than the deadline of a call, so the guard gets these by
+  // itself.
   const ended: unknown[] = []
   const flood = Array.from({ length: 10_000 }, async (_, index) => {
     const reason = await reasonOf(hostile, `made-up-${index}`)
@@ -237,25 +317,47 @@ t.test('A flood of made-up tokens costs few calls, and good tokens go on being a
   while (introspection().cache.misses < 2 + 10_000 + 3) await delay(5)
   isHeld = false
   for (const answer of held.splice(0)) answer()
-  t.strictSame(await renewed, [200, 200, 200], 'tokens that were good before, and a JWT that is signed, have the next turn')
+  t.strictSame(
+    await renewed,
+    [200, 200, 200],
+    'tokens that were good before, and a JWT that is signed, have the next turn'
+  )
   const reasons = await Promise.all(flood)
   t.strictSame([...new Set(reasons)].sort(), ['introspection_unavailable', 'token_inactive'])
   t.equal(reasons.filter(reason => reason === 'token_inactive').length, 64)
-  t.hasStrict(introspection(), { active: 5, inactive: 64, turnedAway: 10_000 - 64, inFlight: 0, cache: { entries: 64 } })
+  t.hasStrict(introspection(), {
+    active: 5,
+    inactive: 64,
+    turnedAway: 10_000 - 64,
+    inFlight: 0,
+    cache: { entries: 64 }
+  })
   t.equal(hostile.asked.length, 2 + 64 + 3)
   t.equal(await statusOf('good-new'), 200, 'and afterwards there is room')
 
-  for (let round = 0; round < 5; round++) t.strictSame(await Promise.all([0, 1, 63].map(index => statusOf(`made-up-${index}`))), [401, 401, 401])
+  for (let round = 0; round < 5; round++) {
+    t.strictSame(await Promise.all([0, 1, 63].map(index => statusOf(`made-up-${index}`))), [401, 401, 401])
+  }
   t.equal(hostile.asked.length, 2 + 64 + 3 + 1, 'a refusal is kept')
 })
 
 t.test('Requests that wait for one answer each have a log line and an answer of their own', async t => {
   const hostile = await startHostile(t, { IDP_INTROSPECTION: 'opaque', ERROR_BODY: 'detailed' })
-  hostile.behaviour = (request, response) => { setTimeout(() => json({}, 500)(request, response), 300) }
-  const answers = await Promise.all(Array.from({ length: 5 }, () => fetch(`${hostile.url}/api/private`, { headers: { authorization: 'Bearer opaque' } })))
+  hostile.behaviour = (request, response) => {
+    setTimeout(() => json({}, 500)(request, response), 300)
+  }
+  const answers = await Promise.all(
+    Array.from(
+      { length: 5 },
+      () => fetch(`${hostile.url}/api/private`, { headers: { authorization: 'Bearer opaque' } })
+    )
+  )
   t.strictSame(answers.map(({ status }) => status), Array(5).fill(503))
   t.equal(hostile.asked.length, 1)
-  t.match(hostile.log.filter(({ reason }) => reason), Array(5).fill({ reason: 'introspection_unavailable', issuer: hostile.issuer.url, failure: 'status' }))
+  t.match(
+    hostile.log.filter(({ reason }) => reason),
+    Array(5).fill({ reason: 'introspection_unavailable', issuer: hostile.issuer.url, failure: 'status' })
+  )
 })
 
 t.test('A token that was active stays cached while the endpoint is down, and is forgotten when it is refused', async t => {

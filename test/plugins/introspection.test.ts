@@ -53,7 +53,10 @@ async function start (t: Test, values: Variables, prepare?: (app: FastifyInstanc
     response.end(typeof said === 'string' ? said : JSON.stringify(said))
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => { server.closeAllConnections(); server.close() })
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/introspect`
   const running = await startApp(t, issuer, { ...CLIENT, IDP_INTROSPECTION_ENDPOINT: endpoint, ...values }, prepare)
   const asked: Asked = { ...running, issuer, forms, requests, answer: {} }
@@ -62,7 +65,14 @@ async function start (t: Test, values: Variables, prepare?: (app: FastifyInstanc
 
 const later = (): number => Math.floor(Date.now() / 1000) + 600
 /** An answer about an opaque token that passes. */
-const active = (more: object = {}): object => ({ active: true, sub: 'user-1', aud: AUDIENCE, exp: later(), scope: 'read:messages', ...more })
+const active = (more: object = {}): object => ({
+  active: true,
+  sub: 'user-1',
+  aud: AUDIENCE,
+  exp: later(),
+  scope: 'read:messages',
+  ...more
+})
 
 t.test('An opaque token passes with the claims of the answer, and each fault of the answer has its reason', async t => {
   const asked = await start(t, { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_CACHE_SECONDS: 0 })
@@ -87,19 +97,38 @@ t.test('An opaque token passes with the claims of the answer, and each fault of 
     { title: 'an expiry in words', answer: active({ exp: 'soon' }), reason: 'token_claim_invalid' },
     { title: 'a time before which it does not count', answer: active({ nbf: later() }), reason: 'token_not_yet_valid' },
     { title: 'an issue time in words', answer: active({ iat: 'now' }), reason: 'token_claim_invalid' },
-    { title: 'a binding that cannot be checked', answer: active({ cnf: { kid: 'k' } }), reason: 'token_binding_unusable' },
+    {
+      title: 'a binding that cannot be checked',
+      answer: active({ cnf: { kid: 'k' } }),
+      reason: 'token_binding_unusable'
+    },
     { title: 'a binding that is a text', answer: active({ cnf: 'jkt' }), reason: 'token_binding_unusable' },
     { title: 'bound to a key', answer: active({ cnf: { jkt: 'k' } }), reason: 'token_bound' },
-    { title: 'a token use and a typ of access tokens', answer: active({ token_type: 'bearer', token_use: 'access_token', typ: 'Bearer' }) },
+    {
+      title: 'a token use and a typ of access tokens',
+      answer: active({ token_type: 'bearer', token_use: 'access_token', typ: 'Bearer' })
+    },
     { title: 'a refresh token by its use', answer: active({ token_use: 'refresh_token' }), reason: 'token_kind' },
     { title: 'a refresh token by its typ', answer: active({ typ: 'Refresh' }), reason: 'token_kind' },
     { title: 'an offline token', answer: active({ typ: 'Offline' }), reason: 'token_kind' },
     { title: 'an ID token', answer: active({ token_use: 'id' }), reason: 'token_kind' },
-    { title: 'a security event', answer: active({ events: { 'https://schemas.openid.net/secevent/caep/event-type/session-revoked': {} } }), reason: 'token_kind' },
+    {
+      title: 'a security event',
+      answer: active({ events: { 'https://schemas.openid.net/secevent/caep/event-type/session-revoked': {} } }),
+      reason: 'token_kind'
+    },
     { title: 'a type of no token', answer: active({ token_type: 'N_A' }), reason: 'token_kind' },
     { title: 'a type that is null', answer: active({ token_type: null }), reason: 'token_kind' },
-    { title: 'a type of bound tokens without a key', answer: active({ token_type: 'DPoP' }), reason: 'token_binding_unusable' },
-    { title: 'a type of bound tokens with a key', answer: active({ token_type: 'dpop', cnf: { jkt: 'k' } }), reason: 'token_bound' },
+    {
+      title: 'a type of bound tokens without a key',
+      answer: active({ token_type: 'DPoP' }),
+      reason: 'token_binding_unusable'
+    },
+    {
+      title: 'a type of bound tokens with a key',
+      answer: active({ token_type: 'dpop', cnf: { jkt: 'k' } }),
+      reason: 'token_bound'
+    },
     { title: 'active in words', answer: active({ active: 'true' }), reason: 'introspection_unavailable' },
     { title: 'nothing about active', answer: { sub: 'user-1' }, reason: 'introspection_unavailable' },
     { title: 'a fault of the provider', answer: 500, reason: 'introspection_unavailable' },
@@ -117,7 +146,12 @@ t.test('An opaque token passes with the claims of the answer, and each fault of 
   t.equal(asked.requests[0]!.headers.authorization, `Basic ${Buffer.from('api:secret').toString('base64')}`)
   t.notMatch(JSON.stringify(asked.log), /opaque-|secret/, 'no token and no secret is in the log')
   asked.answer = active({ scope: 'other' })
-  expectRefusal(t, await call(asked, { path: '/api/private-scoped', lines: bearerLines('opaque') }), 'scope_missing', 'Bearer')
+  expectRefusal(
+    t,
+    await call(asked, { path: '/api/private-scoped', lines: bearerLines('opaque') }),
+    'scope_missing',
+    'Bearer'
+  )
 })
 
 t.test('An answer may leave out the audience only if the settings say so', async t => {
@@ -125,9 +159,21 @@ t.test('An answer may leave out the audience only if the settings say so', async
   asked.answer = active({ aud: undefined, token_type: 'Bearer' })
   t.equal((await call(asked, { lines: bearerLines('a') })).status, 200)
   asked.answer = active({ aud: undefined })
-  expectRefusal(t, await call(asked, { lines: bearerLines('c') }), 'token_kind', 'Bearer', 'without an audience the type must be there')
+  expectRefusal(
+    t,
+    await call(asked, { lines: bearerLines('c') }),
+    'token_kind',
+    'Bearer',
+    'without an audience the type must be there'
+  )
   asked.answer = active({ aud: 'other', token_type: 'Bearer' })
-  expectRefusal(t, await call(asked, { lines: bearerLines('b') }), 'token_audience', 'Bearer', 'a present one must match')
+  expectRefusal(
+    t,
+    await call(asked, { lines: bearerLines('b') }),
+    'token_audience',
+    'Bearer',
+    'a present one must match'
+  )
 })
 
 t.test('An opaque token is not taken for a JWT, nor a JWT for an opaque token', async t => {
@@ -135,9 +181,24 @@ t.test('An opaque token is not taken for a JWT, nor a JWT for an opaque token', 
   asked.answer = active()
   t.equal((await call(asked, { lines: bearerLines(asked.issuer.token()) })).status, 200)
   const { issuer } = asked
-  expectRefusal(t, await call(asked, { lines: bearerLines(issuer.token({ aud: 'other' })) }), 'token_audience', 'Bearer')
-  expectRefusal(t, await call(asked, { lines: bearerLines(issuer.token({}, { alg: 'none' })) }), 'token_algorithm', 'Bearer')
-  expectRefusal(t, await call(asked, { lines: bearerLines(`${issuer.token().split('.', 2).join('.')}.AAAA`) }), 'token_signature', 'Bearer')
+  expectRefusal(
+    t,
+    await call(asked, { lines: bearerLines(issuer.token({ aud: 'other' })) }),
+    'token_audience',
+    'Bearer'
+  )
+  expectRefusal(
+    t,
+    await call(asked, { lines: bearerLines(issuer.token({}, { alg: 'none' })) }),
+    'token_algorithm',
+    'Bearer'
+  )
+  expectRefusal(
+    t,
+    await call(asked, { lines: bearerLines(`${issuer.token().split('.', 2).join('.')}.AAAA`) }),
+    'token_signature',
+    'Bearer'
+  )
   t.equal(asked.forms.length, 0, 'a JWT is not introspected')
   t.equal((await call(asked, { lines: bearerLines('a.b.c') })).status, 200, 'three words are no JWT')
   t.equal(asked.forms.length, 1)
@@ -153,7 +214,10 @@ t.test('One changed character does not make a JWT opaque: it is refused without 
   const spellings: ReadonlyArray<{ title: string, token: string }> = [
     { title: 'padding', token: `${bound}==` },
     { title: 'half of the padding', token: `${bound}=` },
-    { title: 'a spare bit in the last character of the signature', token: bound.slice(0, -1) + 'BRhx'['AQgw'.indexOf(bound.at(-1)!)] },
+    {
+      title: 'a spare bit in the last character of the signature',
+      token: bound.slice(0, -1) + 'BRhx'['AQgw'.indexOf(bound.at(-1)!)]
+    },
     { title: 'a tilde in the signature', token: `${bound}~` },
     { title: 'the other alphabet', token: `${header}.${payload}.${signature.slice(0, -4)}++//` },
     { title: 'a tilde in the header', token: `~${bound}` },
@@ -164,13 +228,31 @@ t.test('One changed character does not make a JWT opaque: it is refused without 
   ]
   for (const { title, token } of spellings) {
     expectRefusal(t, await call(asked, { lines: bearerLines(token) }), 'token_malformed', 'Bearer', title)
-    expectRefusal(t, await call(asked, { lines: dpopLines(token, client.proof({ url: `${asked.url}/api/private`, token })) }), 'token_malformed', 'DPoP', title)
+    expectRefusal(
+      t,
+      await call(asked, { lines: dpopLines(token, client.proof({ url: `${asked.url}/api/private`, token })) }),
+      'token_malformed',
+      'DPoP',
+      title
+    )
   }
-  expectRefusal(t, await call(asked, { lines: bearerLines(bound) }), 'token_bound', 'Bearer', 'and as it was issued it is bound')
+  expectRefusal(
+    t,
+    await call(asked, { lines: bearerLines(bound) }),
+    'token_bound',
+    'Bearer',
+    'and as it was issued it is bound'
+  )
   t.equal(asked.forms.length, 1, 'only the well-formed one is introspected')
   const encrypted = `${Buffer.from('{"alg":"dir","enc":"A256GCM"}').toString('base64url')}..AAAA.AAAA.AAAA`
   t.equal((await call(asked, { lines: bearerLines(encrypted) })).status, 200, 'an encrypted JWT is opaque')
-  expectRefusal(t, await call(asked, { lines: bearerLines(`${encrypted}.AAAA`) }), 'token_malformed', 'Bearer', 'unless it has six segments')
+  expectRefusal(
+    t,
+    await call(asked, { lines: bearerLines(`${encrypted}.AAAA`) }),
+    'token_malformed',
+    'Bearer',
+    'unless it has six segments'
+  )
   t.equal(asked.forms.length, 2)
 })
 
@@ -180,7 +262,12 @@ t.test('An opaque token that is bound to a key is held to its proof', async t =>
   asked.answer = active({ cnf: { jkt: client.jkt } })
   const proof = (key = client) => key.proof({ url: `${asked.url}/api/private`, token: 'bound' })
   t.equal((await call(asked, { lines: dpopLines('bound', proof()) })).status, 200)
-  expectRefusal(t, await call(asked, { lines: dpopLines('bound', proof(await createDpopClient())) }), 'jkt_mismatch', 'DPoP')
+  expectRefusal(
+    t,
+    await call(asked, { lines: dpopLines('bound', proof(await createDpopClient())) }),
+    'jkt_mismatch',
+    'DPoP'
+  )
   expectRefusal(t, await call(asked, { lines: bearerLines('bound') }), 'token_bound', 'Bearer')
   t.equal(asked.forms.length, 1, 'the answer was kept')
 })
@@ -191,7 +278,9 @@ t.test('An answer is kept for its seconds, and a refusal for five', async t => {
   for (let i = 0; i < 3; i++) t.equal((await call(asked, { lines: bearerLines('good') })).status, 200)
   t.equal(asked.forms.length, 1)
   asked.answer = { active: false }
-  for (let i = 0; i < 3; i++) expectRefusal(t, await call(asked, { lines: bearerLines('bad') }), 'token_inactive', 'Bearer')
+  for (let i = 0; i < 3; i++) {
+    expectRefusal(t, await call(asked, { lines: bearerLines('bad') }), 'token_inactive', 'Bearer')
+  }
   t.equal(asked.forms.length, 2)
   advanceClock(t, 6000)
   asked.answer = active()
@@ -207,15 +296,59 @@ t.test('No answer outlives the exp of the token or its own: within the tolerance
   const now = Math.floor(Date.now() / 1000)
   const settings = { IDP_CLOCK_TOLERANCE_SECONDS: 60, IDP_INTROSPECTION_CACHE_SECONDS: 300 }
   const jwtSigned = (claims: object) => ({ url, keys: [key] }: Issuer): string =>
-    encodeJws({ alg: 'RS256', typ: 'token-introspection+jwt', kid: key!.kid }, { iss: url, aud: 'api', token_introspection: active({ exp: undefined }), ...claims }, input => sign('sha256', input, key!.privateKey))
-  const rows: ReadonlyArray<{ title: string, covers: string, isSigned?: boolean, answer: Answer, token?: (issuer: Issuer) => string, calls: number }> = [
+    encodeJws({ alg: 'RS256', typ: 'token-introspection+jwt', kid: key!.kid }, {
+      iss: url,
+      aud: 'api',
+      token_introspection: active({ exp: undefined }),
+      ...claims
+    }, input => sign('sha256', input, key!.privateKey))
+  const rows: ReadonlyArray<
+    {
+      title: string,
+      covers: string,
+      isSigned?: boolean,
+      answer: Answer,
+      token?: (issuer: Issuer) => string,
+      calls: number
+    }
+  > = [
     { title: 'an opaque token in its life', covers: 'opaque', answer: active({ exp: now + 600 }), calls: 1 },
     { title: 'an opaque token 6 s past its exp', covers: 'opaque', answer: active({ exp: now - 6 }), calls: 3 },
-    { title: 'a JWT in its life', covers: 'jwt', answer: { active: true, exp: now + 600 }, token: issuer => issuer.token(), calls: 1 },
-    { title: 'a JWT 6 s past its exp', covers: 'jwt', answer: { active: true }, token: issuer => issuer.token({ exp: now - 6 }), calls: 3 },
-    { title: 'a JWT whose answer names an exp 6 s ago', covers: 'jwt', answer: { active: true, exp: now - 6 }, token: issuer => issuer.token(), calls: 3 },
-    { title: 'a signed answer in its life', covers: 'opaque', isSigned: true, answer: jwtSigned({ exp: now + 600 }), calls: 1 },
-    { title: 'a signed answer 6 s past its own exp', covers: 'opaque', isSigned: true, answer: jwtSigned({ exp: now - 6 }), calls: 3 }
+    {
+      title: 'a JWT in its life',
+      covers: 'jwt',
+      answer: { active: true, exp: now + 600 },
+      token: issuer => issuer.token(),
+      calls: 1
+    },
+    {
+      title: 'a JWT 6 s past its exp',
+      covers: 'jwt',
+      answer: { active: true },
+      token: issuer => issuer.token({ exp: now - 6 }),
+      calls: 3
+    },
+    {
+      title: 'a JWT whose answer names an exp 6 s ago',
+      covers: 'jwt',
+      answer: { active: true, exp: now - 6 },
+      token: issuer => issuer.token(),
+      calls: 3
+    },
+    {
+      title: 'a signed answer in its life',
+      covers: 'opaque',
+      isSigned: true,
+      answer: jwtSigned({ exp: now + 600 }),
+      calls: 1
+    },
+    {
+      title: 'a signed answer 6 s past its own exp',
+      covers: 'opaque',
+      isSigned: true,
+      answer: jwtSigned({ exp: now - 6 }),
+      calls: 3
+    }
   ]
   for (const { title, covers, isSigned = false, answer, token = () => 'opaque', calls } of rows) {
     const asked = await start(t, { ...settings, IDP_INTROSPECTION: covers, IDP_INTROSPECTION_SIGNED: isSigned })
@@ -234,13 +367,20 @@ t.test('A JWT that was revoked is refused, and so is one that the answer contrad
   const client = await createDpopClient()
   const rows: ReadonlyArray<{ title: string, answer: Answer, reason?: RefusalReason }> = [
     { title: 'active and nothing else', answer: { active: true } },
-    { title: 'the same claims', answer: ({ url }) => ({ active: true, iss: url, sub: 'user-1', aud: AUDIENCE, exp: 1 }) },
+    {
+      title: 'the same claims',
+      answer: ({ url }) => ({ active: true, iss: url, sub: 'user-1', aud: AUDIENCE, exp: 1 })
+    },
     { title: 'only our audience of several', answer: { active: true, aud: [AUDIENCE] } },
     { title: 'revoked', answer: { active: false }, reason: 'token_inactive' },
     { title: 'another issuer', answer: { active: true, iss: 'https://other.example/' }, reason: 'token_contradicted' },
     { title: 'another caller', answer: { active: true, sub: 'user-2' }, reason: 'token_contradicted' },
     { title: 'another audience', answer: { active: true, aud: 'other' }, reason: 'token_contradicted' },
-    { title: 'a binding that the token does not have', answer: { active: true, cnf: { jkt: client.jkt } }, reason: 'token_contradicted' },
+    {
+      title: 'a binding that the token does not have',
+      answer: { active: true, cnf: { jkt: client.jkt } },
+      reason: 'token_contradicted'
+    },
     { title: 'a binding that is none', answer: { active: true, cnf: null }, reason: 'token_contradicted' },
     { title: 'a type of access tokens', answer: { active: true, token_type: 'bearer' } },
     { title: 'a type of no token', answer: { active: true, token_type: 'N_A' }, reason: 'token_kind' },
@@ -256,15 +396,33 @@ t.test('A JWT that was revoked is refused, and so is one that the answer contrad
     else t.equal(outcome.status, 200, title)
   }
   const before = asked.forms.length
-  expectRefusal(t, await call(asked, { lines: bearerLines(issuer.token({ aud: 'other' })) }), 'token_audience', 'Bearer', 'its own checks come first')
-  expectRefusal(t, await call(asked, { lines: bearerLines('opaque') }), 'token_malformed', 'Bearer', 'an opaque token is none here')
+  expectRefusal(
+    t,
+    await call(asked, { lines: bearerLines(issuer.token({ aud: 'other' })) }),
+    'token_audience',
+    'Bearer',
+    'its own checks come first'
+  )
+  expectRefusal(
+    t,
+    await call(asked, { lines: bearerLines('opaque') }),
+    'token_malformed',
+    'Bearer',
+    'an opaque token is none here'
+  )
   t.equal(asked.forms.length, before)
   const bound = issuer.token({ cnf: { jkt: client.jkt } })
   const proof = () => client.proof({ url: `${asked.url}/api/private`, token: bound })
   asked.answer = { active: true, cnf: { jkt: client.jkt } }
   t.equal((await call(asked, { lines: dpopLines(bound, proof()) })).status, 200, 'the binding of the token')
   asked.answer = { active: true, cnf: { jkt: (await createDpopClient()).jkt } }
-  expectRefusal(t, await call(asked, { lines: dpopLines(bound, proof()) }), 'token_contradicted', 'DPoP', 'another binding')
+  expectRefusal(
+    t,
+    await call(asked, { lines: dpopLines(bound, proof()) }),
+    'token_contradicted',
+    'DPoP',
+    'another binding'
+  )
 })
 
 t.test('A cached JWT is introspected again when the answer is too old', async t => {
@@ -281,7 +439,11 @@ t.test('A cached JWT is introspected again when the answer is too old', async t 
 })
 
 t.test('An opaque token is known to be good until it expires, or until it is introspected again', async t => {
-  const asked = await start(t, { IDP_INTROSPECTION: 'opaque' }, app => app.get('/caller', { onRequest: app.authenticate() }, ({ auth }) => auth))
+  const asked = await start(
+    t,
+    { IDP_INTROSPECTION: 'opaque' },
+    app => app.get('/caller', { onRequest: app.authenticate() }, ({ auth }) => auth)
+  )
   const exp = later()
   asked.answer = active({ exp })
   t.equal((await call(asked, { path: '/caller', lines: bearerLines('a') })).body.expiresAt, exp)
@@ -292,38 +454,62 @@ t.test('An opaque token is known to be good until it expires, or until it is int
 })
 
 t.test('Opaque tokens go by the mode of their issuer', async t => {
-  const issuers = [{ issuer: 'https://a.example/', dpopMode: 'REQUIRED', introspection: { for: 'opaque' } }, { issuer: 'https://b.example/' }]
+  const issuers = [{ issuer: 'https://a.example/', dpopMode: 'REQUIRED', introspection: { for: 'opaque' } }, {
+    issuer: 'https://b.example/'
+  }]
   const asked = await start(t, { IDP_ISSUER: undefined, IDP_ISSUERS: issuers, NO_PROXY: '*' })
   t.hasStrict(await call(asked, { lines: bearerLines('opaque') }), { status: 401, reason: 'scheme_not_offered' })
   t.equal(asked.forms.length, 0)
 })
 
 t.test('A signed answer is read only if it is one of the issuer, for us', async t => {
-  const asked = await start(t, { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_SIGNED: true, IDP_INTROSPECTION_CACHE_SECONDS: 0 })
+  const asked = await start(t, {
+    IDP_INTROSPECTION: 'opaque',
+    IDP_INTROSPECTION_SIGNED: true,
+    IDP_INTROSPECTION_CACHE_SECONDS: 0
+  })
   const key = asked.issuer.keys[0]!
   const other = takeRsaKey()
   const signed = (claims: object = {}, header: object = {}, privateKey = key.privateKey) => ({ url }: Issuer): string =>
-    encodeJws({ alg: 'RS256', typ: 'token-introspection+jwt', kid: key.kid, ...header }, { iss: url, aud: 'api', iat: 1, token_introspection: active(), ...claims }, input => sign('sha256', input, privateKey))
+    encodeJws({ alg: 'RS256', typ: 'token-introspection+jwt', kid: key.kid, ...header }, {
+      iss: url,
+      aud: 'api',
+      iat: 1,
+      token_introspection: active(),
+      ...claims
+    }, input => sign('sha256', input, privateKey))
   const rows: ReadonlyArray<{ title: string, answer: Answer, reason?: RefusalReason }> = [
     { title: 'signed by the issuer', answer: signed() },
     { title: 'without kid, for several', answer: signed({ aud: ['x', 'api'] }, { kid: undefined }) },
     { title: 'with a line break after it', answer: issuer => `${signed()(issuer)}\n` },
     { title: 'not active', answer: signed({ token_introspection: { active: false } }), reason: 'token_inactive' },
     { title: 'that expires later', answer: signed({ exp: later() }) },
-    { title: 'that has expired', answer: signed({ exp: Math.floor(Date.now() / 1000) - 60 }), reason: 'introspection_unavailable' },
+    {
+      title: 'that has expired',
+      answer: signed({ exp: Math.floor(Date.now() / 1000) - 60 }),
+      reason: 'introspection_unavailable'
+    },
     { title: 'that is valid from a minute ago', answer: signed({ nbf: Math.floor(Date.now() / 1000) - 60 }) },
     { title: 'that is not valid yet', answer: signed({ nbf: later() }), reason: 'introspection_unavailable' },
     { title: 'by another key', answer: signed({}, {}, other.privateKey), reason: 'introspection_unavailable' },
     { title: 'by an unknown key', answer: signed({}, { kid: 'unknown' }), reason: 'introspection_unavailable' },
     { title: 'for another client', answer: signed({ aud: 'other' }), reason: 'introspection_unavailable' },
-    { title: 'by another issuer', answer: signed({ iss: 'https://other.example/' }), reason: 'introspection_unavailable' },
+    {
+      title: 'by another issuer',
+      answer: signed({ iss: 'https://other.example/' }),
+      reason: 'introspection_unavailable'
+    },
     { title: 'of another type', answer: signed({}, { typ: 'at+jwt' }), reason: 'introspection_unavailable' },
     { title: 'without type', answer: signed({}, { typ: undefined }), reason: 'introspection_unavailable' },
     { title: 'with another algorithm', answer: signed({}, { alg: 'none' }), reason: 'introspection_unavailable' },
     { title: 'with a critical header', answer: signed({}, { crit: ['x'] }), reason: 'introspection_unavailable' },
     { title: 'with an unencoded payload', answer: signed({}, { b64: false }), reason: 'introspection_unavailable' },
     { title: 'with a kid that is a number', answer: signed({}, { kid: 7 }), reason: 'introspection_unavailable' },
-    { title: 'without an answer in it', answer: signed({ token_introspection: undefined }), reason: 'introspection_unavailable' },
+    {
+      title: 'without an answer in it',
+      answer: signed({ token_introspection: undefined }),
+      reason: 'introspection_unavailable'
+    },
     { title: 'with a list in it', answer: signed({ token_introspection: [] }), reason: 'introspection_unavailable' },
     { title: 'with null in it', answer: signed({ token_introspection: null }), reason: 'introspection_unavailable' },
     { title: 'plain JSON', answer: active(), reason: 'introspection_unavailable' }
@@ -353,14 +539,31 @@ t.test('The endpoint is found by discovery', async t => {
   const asked: string[] = []
   let discovered: object | undefined
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => { server.closeAllConnections(); server.close() })
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
-  const app = await startApp(t, { ...issuer, url }, { ...CLIENT, IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_CACHE_SECONDS: 0 })
+  const app = await startApp(t, { ...issuer, url }, {
+    ...CLIENT,
+    IDP_INTROSPECTION: 'opaque',
+    IDP_INTROSPECTION_CACHE_SECONDS: 0
+  })
   const advance = stopClock(t)
-  for (const bad of [undefined, {}, { introspection_endpoint: 7 }, { introspection_endpoint: 'http://tenant.example/introspect' }]) {
+  for (
+    const bad of [undefined, {}, { introspection_endpoint: 7 }, {
+      introspection_endpoint: 'http://tenant.example/introspect'
+    }]
+  ) {
     discovered = bad
     advance(1000)
-    expectRefusal(t, await call(app, { lines: bearerLines('opaque') }), 'introspection_unavailable', 'Bearer', String(JSON.stringify(bad)))
+    expectRefusal(
+      t,
+      await call(app, { lines: bearerLines('opaque') }),
+      'introspection_unavailable',
+      'Bearer',
+      String(JSON.stringify(bad))
+    )
   }
   discovered = { introspection_endpoint: `${url}introspect` }
   advance(1000)
@@ -374,13 +577,19 @@ t.test('The settings of proxies apply to introspection', async t => {
   const proxy = await startConnectProxy()
   t.teardown(proxy.close)
   proxy.mode = 'refuse'
-  for (const [settings, tunnels] of [
-    [{ HTTPS_PROXY: proxy.url, NO_PROXY: 'idp.test' }, []],
-    [{ HTTP_PROXY: proxy.url }, ['idp.test:443']],
-    [{ HTTP_PROXY: 'http://127.0.0.1:9', HTTPS_PROXY: proxy.url }, ['idp.test:443']]
-  ] as const) {
+  for (
+    const [settings, tunnels] of [
+      [{ HTTPS_PROXY: proxy.url, NO_PROXY: 'idp.test' }, []],
+      [{ HTTP_PROXY: proxy.url }, ['idp.test:443']],
+      [{ HTTP_PROXY: 'http://127.0.0.1:9', HTTPS_PROXY: proxy.url }, ['idp.test:443']]
+    ] as const
+  ) {
     proxy.tunnels.length = 0
-    const asked = await start(t, { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_ENDPOINT: 'https://idp.test/introspect', ...settings })
+    const asked = await start(t, {
+      IDP_INTROSPECTION: 'opaque',
+      IDP_INTROSPECTION_ENDPOINT: 'https://idp.test/introspect',
+      ...settings
+    })
     expectRefusal(t, await call(asked, { lines: bearerLines('opaque') }), 'introspection_unavailable')
     t.strictSame(proxy.tunnels, tunnels, 'it refuses, so that the one tunnel is all')
   }
@@ -388,65 +597,178 @@ t.test('The settings of proxies apply to introspection', async t => {
 
 t.test('This service authenticates with a private key', async t => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const directory = t.testdir({ 'key.pem': privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, broken: 'key', other: generateKeyPairSync('x25519').privateKey.export({ type: 'pkcs8', format: 'pem' }) as string })
-  const asked = await start(t, { IDP_INTROSPECTION: 'opaque', IDP_CLIENT_AUTH: 'private_key_jwt', IDP_CLIENT_KEY_FILE: join(directory, 'key.pem') })
+  const directory = t.testdir({
+    'key.pem': privateKey.export({ type: 'pkcs8', format: 'pem' }) as string,
+    broken: 'key',
+    other: generateKeyPairSync('x25519').privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
+  })
+  const asked = await start(t, {
+    IDP_INTROSPECTION: 'opaque',
+    IDP_CLIENT_AUTH: 'private_key_jwt',
+    IDP_CLIENT_KEY_FILE: join(directory, 'key.pem')
+  })
   asked.answer = active()
   t.equal((await call(asked, { lines: bearerLines('opaque') })).status, 200)
   t.match(asked.forms[0]!.get('client_assertion'), /^ey[\w-]+\.ey[\w-]+\.[\w-]{86}$/)
   const [, payload] = asked.forms[0]!.get('client_assertion')!.split('.')
   const { iat, exp, iss, sub, jti } = JSON.parse(String(Buffer.from(payload!, 'base64url')))
   t.ok(Math.abs(iat - Date.now() / 1000) < 60, 'in seconds')
-  t.match({ iss, sub, jti, seconds: exp - iat }, { iss: exactly('api'), sub: exactly('api'), jti: /^[\w-]{22,}$/, seconds: 60 })
+  t.match({ iss, sub, jti, seconds: exp - iat }, {
+    iss: exactly('api'),
+    sub: exactly('api'),
+    jti: /^[\w-]{22,}$/,
+    seconds: 60
+  })
   writeFileSync(join(directory, 'empty'), '')
-  for (const [file, code] of [['missing', 'ENOENT'], ['broken', 'ERR_OSSL_UNSUPPORTED'], ['empty', 'ERR_OSSL_UNSUPPORTED'], ['other', 'not a private key']] as const) {
+  for (
+    const [file, code] of [
+      ['missing', 'ENOENT'],
+      ['broken', 'ERR_OSSL_UNSUPPORTED'],
+      ['empty', 'ERR_OSSL_UNSUPPORTED'],
+      ['other', 'not a private key']
+    ] as const
+  ) {
     const path = join(directory, file)
-    const starting = startApp(t, asked.issuer, { ...CLIENT, IDP_INTROSPECTION: 'opaque', IDP_CLIENT_AUTH: 'private_key_jwt', IDP_CLIENT_KEY_FILE: path })
-    await t.rejects(starting, { name: 'SettingsError', problems: [`IDP_CLIENT_KEY_FILE (idp.introspection.keyFile) is ${JSON.stringify(path)}, which is not usable (${code}); allowed: path of a file with a private key`] }, file)
+    const starting = startApp(t, asked.issuer, {
+      ...CLIENT,
+      IDP_INTROSPECTION: 'opaque',
+      IDP_CLIENT_AUTH: 'private_key_jwt',
+      IDP_CLIENT_KEY_FILE: path
+    })
+    await t.rejects(starting, {
+      name: 'SettingsError',
+      problems: [
+        `IDP_CLIENT_KEY_FILE (idp.introspection.keyFile) is ${JSON.stringify(path)}, which is not usable ` +
+        `(${code}); allowed: path of a file with a private key`
+      ]
+    }, file)
   }
 })
 
 t.test('Incomplete or contradictory settings of introspection stop the start', async t => {
   const one = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: AUDIENCE, IDP_INTROSPECTION: 'opaque' }
   const rows: ReadonlyArray<{ values: Variables, problems: readonly string[] }> = [
-    { values: one, problems: ['IDP_CLIENT_ID (idp.introspection.clientId) is not set; required for introspection', 'IDP_CLIENT_SECRET (idp.introspection.clientSecret) is not set; required for client_secret_basic and client_secret_post'] },
-    { values: { ...one, IDP_CLIENT_ID: 'api', IDP_CLIENT_AUTH: 'private_key_jwt' }, problems: ['IDP_CLIENT_KEY_FILE (idp.introspection.keyFile) is not set; required for private_key_jwt'] },
     {
-      values: { ...CLIENT, IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: [{ domain: 'a.example', introspection: { for: 'opaque' } }, { domain: 'b.example', introspection: { for: 'all' } }] },
-      problems: ['idp.issuers[1] and idp.issuers[0] both have introspection for opaque tokens ("all"): an opaque token does not name its issuer; allowed: opaque or all for one issuer']
+      values: one,
+      problems: [
+        'IDP_CLIENT_ID (idp.introspection.clientId) is not set; required for introspection',
+        'IDP_CLIENT_SECRET (idp.introspection.clientSecret) is not set; required for client_secret_basic and ' +
+        'client_secret_post'
+      ]
     },
     {
-      values: { ...CLIENT, IDP_AUDIENCE: AUDIENCE, IDP_INTROSPECTION: 'opaque', IDP_ISSUERS: [{ domain: 'a.example' }, { domain: 'b.example', introspection: { for: 'off' } }, { domain: 'c.example' }] },
-      problems: ['idp.issuers[2] and idp.issuers[0] both have introspection for opaque tokens ("opaque"): an opaque token does not name its issuer; allowed: opaque or all for one issuer']
+      values: { ...one, IDP_CLIENT_ID: 'api', IDP_CLIENT_AUTH: 'private_key_jwt' },
+      problems: ['IDP_CLIENT_KEY_FILE (idp.introspection.keyFile) is not set; required for private_key_jwt']
     },
-    { values: { IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: [{ domain: 'a.example', introspection: { for: 'jwt', clientId: 'api' } }] }, problems: ['idp.issuers[0].introspection.clientSecret is not set; required for client_secret_basic and client_secret_post'] },
-    { values: { IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: [{ domain: 'a.example', introspection: { clientSecret: ['s3cret'] } }] }, problems: ['idp.issuers[0].introspection.clientSecret is not usable (its value is not shown); allowed: any non-empty string'] }
+    {
+      values: {
+        ...CLIENT,
+        IDP_AUDIENCE: AUDIENCE,
+        IDP_ISSUERS: [{ domain: 'a.example', introspection: { for: 'opaque' } }, {
+          domain: 'b.example',
+          introspection: { for: 'all' }
+        }]
+      },
+      problems: [
+        'idp.issuers[1] and idp.issuers[0] both have introspection for opaque tokens ("all"): an opaque token ' +
+        'does not name its issuer; allowed: opaque or all for one issuer'
+      ]
+    },
+    {
+      values: {
+        ...CLIENT,
+        IDP_AUDIENCE: AUDIENCE,
+        IDP_INTROSPECTION: 'opaque',
+        IDP_ISSUERS: [{ domain: 'a.example' }, { domain: 'b.example', introspection: { for: 'off' } }, {
+          domain: 'c.example'
+        }]
+      },
+      problems: [
+        'idp.issuers[2] and idp.issuers[0] both have introspection for opaque tokens ("opaque"): an opaque token ' +
+        'does not name its issuer; allowed: opaque or all for one issuer'
+      ]
+    },
+    {
+      values: {
+        IDP_AUDIENCE: AUDIENCE,
+        IDP_ISSUERS: [{ domain: 'a.example', introspection: { for: 'jwt', clientId: 'api' } }]
+      },
+      problems: [
+        'idp.issuers[0].introspection.clientSecret is not set; required for client_secret_basic and client_secret_post'
+      ]
+    },
+    {
+      values: {
+        IDP_AUDIENCE: AUDIENCE,
+        IDP_ISSUERS: [{ domain: 'a.example', introspection: { clientSecret: ['s3cret'] } }]
+      },
+      problems: [
+        'idp.issuers[0].introspection.clientSecret is not usable (its value is not shown); allowed: any ' +
+        'non-empty string'
+      ]
+    }
   ]
-  for (const { values, problems } of rows) await t.rejects(readSettings(values), { name: 'SettingsError', problems }, problems[0]!)
-  const list = [{ domain: 'a.example', introspection: { for: 'opaque', cacheSeconds: '7' } }, { domain: 'b.example', introspection: { for: 'jwt' } }, { domain: 'c.example' }]
+  for (const { values, problems } of rows) {
+    await t.rejects(readSettings(values), { name: 'SettingsError', problems }, problems[0]!)
+  }
+  const list = [{ domain: 'a.example', introspection: { for: 'opaque', cacheSeconds: '7' } }, {
+    domain: 'b.example',
+    introspection: { for: 'jwt' }
+  }, { domain: 'c.example' }]
   const { idp: { issuers } } = await readSettings({ ...CLIENT, IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: list })
-  t.strictSame(issuers.map(({ introspection }) => introspection && [introspection.covers, introspection.cacheSeconds, introspection.clientId, introspection.auth]), [['opaque', 7, 'api', 'client_secret_basic'], ['jwt', 10, 'api', 'client_secret_basic'], undefined])
+  t.strictSame(
+    issuers.map(({ introspection }) =>
+      introspection && [introspection.covers, introspection.cacheSeconds, introspection.clientId, introspection.auth]
+    ),
+    [['opaque', 7, 'api', 'client_secret_basic'], ['jwt', 10, 'api', 'client_secret_basic'], undefined]
+  )
 })
 
 t.test('Introspection is a section of the file or the options, or of an issuer', async t => {
   const section = { for: 'jwt', clientId: 'api', clientSecret: 'secret' }
   t.strictSame(settingsFromOptions({ idp: { introspection: section } }).idp, { introspection: section })
   const entry = { domain: 'a.example', introspection: section }
-  t.strictSame(settingsFromOptions({ idp: { issuers: [{ domain: 'a.example', introspection: section, audience: undefined }] } }).idp.issuers, [entry])
-  t.throws(() => settingsFromOptions({ idp: { introspection: { fr: 'jwt' }, issuers: [{ introspection: { fr: 'jwt' }, keysfile: {} }] } } as object), {
-    name: 'SettingsError',
-    problems: [
-      'options: unknown key "idp.introspection.fr"; did you mean idp.introspection.for?',
-      'options: unknown key "idp.issuers[0].introspection.fr"; did you mean idp.issuers[0].introspection.for?',
-      'options: unknown key "idp.issuers[0].keysfile"; did you mean idp.issuers[0].keysFile?'
-    ]
+  t.strictSame(
+    settingsFromOptions({ idp: { issuers: [{ domain: 'a.example', introspection: section, audience: undefined }] } })
+      .idp.issuers,
+    [entry]
+  )
+  t.throws(
+    () =>
+      settingsFromOptions(
+        { idp: { introspection: { fr: 'jwt' }, issuers: [{ introspection: { fr: 'jwt' }, keysfile: {} }] } } as object
+      ),
+    {
+      name: 'SettingsError',
+      problems: [
+        'options: unknown key "idp.introspection.fr"; did you mean idp.introspection.for?',
+        'options: unknown key "idp.issuers[0].introspection.fr"; did you mean idp.issuers[0].introspection.for?',
+        'options: unknown key "idp.issuers[0].keysfile"; did you mean idp.issuers[0].keysFile?'
+      ]
+    }
+  )
+  t.strictSame(settingsFromOptions({ gate: { upstream: 'http://127.0.0.1:3000' } }).gate, {
+    upstream: 'http://127.0.0.1:3000'
   })
-  t.strictSame(settingsFromOptions({ gate: { upstream: 'http://127.0.0.1:3000' } }).gate, { upstream: 'http://127.0.0.1:3000' })
 
-  const file = (text: string) => collectSettings({ environment: {}, readFile: path => path === 'config.yaml' ? text : undefined })
-  t.strictSame(file('idp:\n  issuers:\n    - domain: a.example\n      audience:\n      introspection:\n        for: jwt\n        clientId: api\n        clientSecret: secret\n').values.idp.issuers, [entry])
-  t.strictSame(file('idp:\n  issuers:\n    - introspection:\n        fr: jwt\n        for: jwt\n        for: off\n      colour: red\n').problems, [
-    'config.yaml, line 4: unknown key "idp.issuers[0].introspection.fr"; did you mean idp.issuers[0].introspection.for?',
-    'config.yaml, line 6: the key "idp.issuers[0].introspection.for" appears twice',
-    'config.yaml, line 7: unknown key "idp.issuers[0].colour"'
-  ])
+  const file = (text: string) =>
+    collectSettings({ environment: {}, readFile: path => path === 'config.yaml' ? text : undefined })
+  t.strictSame(
+    file(
+      'idp:\n  issuers:\n    - domain: a.example\n      audience:\n      introspection:\n        for: jwt\n ' +
+        '       clientId: api\n        clientSecret: secret\n'
+    ).values.idp.issuers,
+    [entry]
+  )
+  t.strictSame(
+    file(
+      'idp:\n  issuers:\n    - introspection:\n        fr: jwt\n        for: jwt\n        for: off\n      colour: red\n'
+    ).problems,
+    [
+      'config.yaml, line 4: unknown key "idp.issuers[0].introspection.fr"; did you mean ' +
+      'idp.issuers[0].introspection.for?',
+      'config.yaml, line 6: the key "idp.issuers[0].introspection.for" appears twice',
+      'config.yaml, line 7: unknown key "idp.issuers[0].colour"'
+    ]
+  )
 })

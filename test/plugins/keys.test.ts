@@ -84,7 +84,9 @@ t.test('Through a rotation under load no good request fails, and the tokens of t
       await delay(1)
     }
   }
-  t.teardown(() => { load.isOn = false })
+  t.teardown(() => {
+    load.isOn = false
+  })
   const clients = Promise.all(load.turns.map(client))
   /** Until each client has begun and ended a request with each key. */
   const clientsHaveSeen = async (): Promise<void> => {
@@ -106,37 +108,55 @@ t.test('Through a rotation under load no good request fails, and the tokens of t
   load.isOn = false
   await clients
   t.strictSame([...statuses.keys()], [200])
-  t.ok(provider.fetches <= 4, `${provider.fetches} fetches: the start, the new key, the refresh, and one for the token of the old key`)
+  t.ok(
+    provider.fetches <= 4,
+    `${provider.fetches} fetches: the start, the new key, the refresh, and one for the token of the old key`
+  )
 })
 
-t.test('A flood of unknown kids causes one fetch each 30 s on average, with three in reserve, and no good request fails', async t => {
-  const { provider, ask, token, send } = await start(t, provider => provider.publish(a.jwk))
-  t.equal((await ask(a)).status, 200)
-  const flood = () => Promise.all(Array.from({ length: 300 }, (_, index) => index % 10 ? ask(b, `unknown-${index}`) : ask(a)))
-  for (let round = 0; round < 4; round++) {
-    const answers = await flood()
-    t.ok(answers.every(({ status }, index) => status === (index % 10 ? 401 : 200)))
+t.test(
+  'A flood of unknown kids causes one fetch each 30 s on average, with three in reserve, and no good request ' +
+    'fails',
+  async t => {
+    const { provider, ask, token, send } = await start(t, provider => provider.publish(a.jwk))
+    t.equal((await ask(a)).status, 200)
+    const flood = () =>
+      Promise.all(Array.from({ length: 300 }, (_, index) => index % 10 ? ask(b, `unknown-${index}`) : ask(a)))
+    for (let round = 0; round < 4; round++) {
+      const answers = await flood()
+      t.ok(answers.every(({ status }, index) => status === (index % 10 ? 401 : 200)))
+    }
+    t.equal(provider.fetches, 4)
+    for (const claims of [{ aud: 'other' }, { exp: 1 }]) {
+      const text = encodeJws({ alg: 'RS256', kid: 'x' }, {
+        iss: provider.issuer,
+        aud: AUDIENCE,
+        sub: 'u',
+        exp: 9e9,
+        ...claims
+      }, input => sign('sha256', input, b.privateKey))
+      aheadMs += 30_000
+      t.equal((await send(text)).status, 401)
+    }
+    t.equal(provider.fetches, 4, 'tokens that their claims refuse cause none')
+    provider.publish(a.jwk, b.jwk)
+    t.equal((await send(token(b))).status, 200, 'a new key is found at the next fetch that is allowed')
+    t.equal(provider.fetches, 5)
   }
-  t.equal(provider.fetches, 4)
-  for (const claims of [{ aud: 'other' }, { exp: 1 }]) {
-    const text = encodeJws({ alg: 'RS256', kid: 'x' }, { iss: provider.issuer, aud: AUDIENCE, sub: 'u', exp: 9e9, ...claims }, input => sign('sha256', input, b.privateKey))
-    aheadMs += 30_000
-    t.equal((await send(text)).status, 401)
-  }
-  t.equal(provider.fetches, 4, 'tokens that their claims refuse cause none')
-  provider.publish(a.jwk, b.jwk)
-  t.equal((await send(token(b))).status, 200, 'a new key is found at the next fetch that is allowed')
-  t.equal(provider.fetches, 5)
-})
+)
 
 t.test('With no key at hand all waiting requests share one fetch, and get Retry-After', async t => {
   const held: ServerResponse[] = []
   const { app, provider, ask, ready, url, events } = await start(t, provider => {
     provider.publish(a.jwk)
-    provider.jwks = (_request, response) => { held.push(response) }
+    provider.jwks = (_request, response) => {
+      held.push(response)
+    }
   })
   const arrived: unknown[] = []
-  app.server.on('request', ({ url }) => { if (url === '/api/private') arrived.push(url) })
+  app.server.on('request', ({ url }) => {
+    if (url === '/api/private') arrived.push(url)
+  })
   const waiting = Promise.all(Array.from({ length: 50 }, () => ask(a)))
   while (held.length === 0) await delay(5)
   t.equal((await fetch(`${url}/api/public`)).status, 200, 'public endpoints answer meanwhile')
@@ -144,7 +164,9 @@ t.test('With no key at hand all waiting requests share one fetch, and get Retry-
   while (arrived.length < 50) await delay(5)
   provider.publish(a.jwk)
   held[0]!.writeHead(500).end()
-  for (const { status, retryAfter } of await waiting) t.ok(status === 503 && /^[12]$/.test(retryAfter!), `${status} ${retryAfter}`)
+  for (const { status, retryAfter } of await waiting) {
+    t.ok(status === 503 && /^[12]$/.test(retryAfter!), `${status} ${retryAfter}`)
+  }
   t.equal(provider.fetches, 1)
   for (let left = 100; (await ask(a)).status !== 200 && left > 0; left--) await delay(50)
   t.equal(provider.fetches, 2, 'and the provider is found again without a restart')
@@ -165,7 +187,11 @@ t.test('While a refresh fails the keys at hand stay in use, and readiness says s
   t.hasStrict(await ask(a), { status: 503 })
   t.strictSame(await ready(), { status: 503, keys: 'expired' })
   while (!events().includes('keys_expired')) await delay(5)
-  t.hasStrict(log.filter(({ event }) => event === 'keys_expired'), [{ level: 40, msg: 'keys expired' }], 'logged when the next fetch has failed')
+  t.hasStrict(
+    log.filter(({ event }) => event === 'keys_expired'),
+    [{ level: 40, msg: 'keys expired' }],
+    'logged when the next fetch has failed'
+  )
 })
 
 t.test('Without a usable key the service is not ready, and tokens are refused, because the provider has answered', async t => {
@@ -173,7 +199,10 @@ t.test('Without a usable key the service is not ready, and tokens are refused, b
   const { provider, ask, ready, url, reasons } = await start(t, provider => provider.publish(unusable))
   t.equal((await ask(a)).status, 401)
   t.strictSame(await ready(), { status: 503, keys: 'none_usable' })
-  t.strictSame((await (await fetch(`${url}/health/ready`)).json()), { status: 'unavailable', checks: { process: 'ok', keys: 'none_usable', replay: 'ok' } })
+  t.strictSame(await (await fetch(`${url}/health/ready`)).json(), {
+    status: 'unavailable',
+    checks: { process: 'ok', keys: 'none_usable', replay: 'ok' }
+  })
   t.equal((await fetch(`${url}/health/live`)).status, 200)
   t.strictSame(reasons(), ['token_key_unknown'])
 
@@ -211,10 +240,15 @@ t.test('Of several keys under one kid each verifies tokens, and when one goes on
 
 t.test('A token is tried against at most 8 keys and confirmed by one, whatever the provider publishes', async t => {
   const others = Array.from({ length: 99 }, (_, index) => rsaJwk('many', 0x80 + index))
-  const { provider, send, token, reasons } = await start(t, provider => provider.publish(...others.slice(0, 7), b.jwk, ...others.slice(7)))
+  const { provider, send, token, reasons } = await start(
+    t,
+    provider => provider.publish(...others.slice(0, 7), b.jwk, ...others.slice(7))
+  )
   // Of these keys, fast-jwt parses the one that it confirms; node:crypto has nothing to confirm.
   const isConfirmed = jwtToolsInUse() === JWT_TOOLS.packages ? 1 : 0
-  const cases: Array<[text: string, status: number, reason: string | undefined, kept: number, anew: number, title: string]> = [
+  const cases: Array<
+    [text: string, status: number, reason: string | undefined, kept: number, anew: number, title: string]
+  > = [
     [token(a, null), 401, 'token_signature', 8, 8, 'no key, without kid: each key is parsed'],
     [token(b, null), 200, undefined, 8, isConfirmed, 'the eighth key, without kid'],
     [token(a, 'many'), 401, 'token_signature', 8, 1, 'no key of that kid, which one more key has'],
@@ -235,7 +269,10 @@ t.test('A token is tried against at most 8 keys and confirmed by one, whatever t
 })
 
 /** A proxy that answers as the provider itself, with a key of its own. */
-async function startForgingProxy (t: Test, key: IssuerKey): Promise<{ readonly url: string, readonly requests: readonly string[] }> {
+async function startForgingProxy (
+  t: Test,
+  key: IssuerKey
+): Promise<{ readonly url: string, readonly requests: readonly string[] }> {
   const requests: string[] = []
   let host = ''
   const server = createServer((request, response) => {
@@ -248,13 +285,19 @@ async function startForgingProxy (t: Test, key: IssuerKey): Promise<{ readonly u
     server.emit('connection', client)
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => { server.closeAllConnections(); server.close() })
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests }
 }
 
 t.test('A proxy cannot replace the keys of a provider on loopback', async t => {
   const proxy = await startForgingProxy(t, b)
-  const { provider, ask } = await start(t, provider => provider.publish(a.jwk), { HTTP_PROXY: proxy.url, HTTPS_PROXY: proxy.url })
+  const { provider, ask } = await start(t, provider => provider.publish(a.jwk), {
+    HTTP_PROXY: proxy.url,
+    HTTPS_PROXY: proxy.url
+  })
   t.equal((await ask(a)).status, 200)
   t.equal((await ask(b)).status, 401, 'the key of the proxy')
   t.strictSame(proxy.requests, [])
@@ -266,11 +309,13 @@ t.test('The settings of proxies apply to the calls to the provider', async t => 
   const provider = await startHostileProvider({ tls: true, hostname: 'idp.test' })
   t.teardown(() => Promise.all([proxy.close(), provider.close()]))
   const tunnel = `idp.test:${provider.port}`
-  for (const [settings, tunnels] of [
-    [{ HTTPS_PROXY: proxy.url, NO_PROXY: 'idp.test' }, []],
-    [{ HTTP_PROXY: proxy.url }, [tunnel]],
-    [{ HTTP_PROXY: 'http://127.0.0.1:9', HTTPS_PROXY: proxy.url }, [tunnel]]
-  ] as const) {
+  for (
+    const [settings, tunnels] of [
+      [{ HTTPS_PROXY: proxy.url, NO_PROXY: 'idp.test' }, []],
+      [{ HTTP_PROXY: proxy.url }, [tunnel]],
+      [{ HTTP_PROXY: 'http://127.0.0.1:9', HTTPS_PROXY: proxy.url }, [tunnel]]
+    ] as const
+  ) {
     proxy.tunnels.length = 0
     const { log } = await startApp(t, { url: provider.issuer } as Issuer, settings)
     while (!log.some(({ event }) => event === 'keys_fetch_failed')) await delay(5)

@@ -20,7 +20,9 @@ async function start (t: Parameters<typeof startApp>[0]) {
   const entered: Array<() => void> = []
   const { app, url } = await startApp(t, await startIssuer(t), {}, app => {
     app.get('/slow', async () => {
-      await new Promise<void>(resolve => { entered.push(resolve) })
+      await new Promise<void>(resolve => {
+        entered.push(resolve)
+      })
       return 'answer'
     })
   })
@@ -33,9 +35,18 @@ async function start (t: Parameters<typeof startApp>[0]) {
     const accepted = once(app.server, 'connection')
     const socket: Socket = connect(port, '127.0.0.1', () => socket.write(text))
     const seen = { text: '', open: true }
-    const ended = new Promise<void>(resolve => socket.on('close', () => { seen.open = false; resolve() }))
-    socket.on('data', chunk => { seen.text += chunk }).on('error', () => {})
-    t.teardown(() => { socket.destroy() })
+    const ended = new Promise<void>(resolve =>
+      socket.on('close', () => {
+        seen.open = false
+        resolve()
+      })
+    )
+    socket.on('data', chunk => {
+      seen.text += chunk
+    }).on('error', () => {})
+    t.teardown(() => {
+      socket.destroy()
+    })
     await accepted
     return Object.assign(seen, { socket, ended })
   }
@@ -53,45 +64,56 @@ async function start (t: Parameters<typeof startApp>[0]) {
   return { app, port, open, until, pass, entered }
 }
 
-t.test('Closing ends connections that owe no answer, answers what is in flight, and finally ends requests that never became complete', async t => {
-  const { app, port, open, until, pass, entered } = await start(t)
-  const silent = await open('')
-  const half = await open('GET /slow HTTP/1.1\r\nHo')
-  const next = await open('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\nGET /slow')
-  const idle = await open('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n')
-  const bodiless = await open('POST /slow HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n')
-  const inFlight = await open(HEAD)
-  await until(() => entered.length === 1 && next.text !== '' && idle.text !== '')
+t.test(
+  'Closing ends connections that owe no answer, answers what is in flight, and finally ends requests that never ' +
+    'became complete',
+  async t => {
+    const { app, port, open, until, pass, entered } = await start(t)
+    const silent = await open('')
+    const half = await open('GET /slow HTTP/1.1\r\nHo')
+    const next = await open('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\nGET /slow')
+    const idle = await open('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n')
+    const bodiless = await open(
+      'POST /slow HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n'
+    )
+    const inFlight = await open(HEAD)
+    await until(() => entered.length === 1 && next.text !== '' && idle.text !== '')
 
-  let isClosed = false
-  const closed = app.close().then(() => { isClosed = true })
-  await pass(0)
-  await pass(DRAIN_MS - 1)
-  const late = await open('GET /slow HTTP/1.1\r\n')
-  const drained = [silent, half, next, idle, bodiless, inFlight, late]
-  t.ok(drained.every(connection => connection.open), 'while it drains each connection is kept')
+    let isClosed = false
+    const closed = app.close().then(() => {
+      isClosed = true
+    })
+    await pass(0)
+    await pass(DRAIN_MS - 1)
+    const late = await open('GET /slow HTTP/1.1\r\n')
+    const drained = [silent, half, next, idle, bodiless, inFlight, late]
+    t.ok(drained.every(connection => connection.open), 'while it drains each connection is kept')
 
-  await pass(1)
-  await t.rejects(once(connect(port, '127.0.0.1'), 'connect'), { code: 'ECONNREFUSED' })
-  await pass(QUIET_MS - 1)
-  t.ok([silent, half, next, idle, bodiless, inFlight, late].every(connection => connection.open), 'a request that is on its way may arrive')
-  late.socket.write('Host: x\r\n\r\n')
-  await until(() => entered.length === 2)
+    await pass(1)
+    await t.rejects(once(connect(port, '127.0.0.1'), 'connect'), { code: 'ECONNREFUSED' })
+    await pass(QUIET_MS - 1)
+    t.ok(
+      [silent, half, next, idle, bodiless, inFlight, late].every(connection => connection.open),
+      'a request that is on its way may arrive'
+    )
+    late.socket.write('Host: x\r\n\r\n')
+    await until(() => entered.length === 2)
 
-  await pass(1)
-  await Promise.all([silent.ended, half.ended, next.ended, idle.ended])
-  t.ok([bodiless, inFlight, late].every(connection => connection.open), 'what is to be answered is')
-  for (const enter of entered) enter()
-  await Promise.all([inFlight.ended, late.ended])
-  t.match(inFlight.text, /^HTTP\/1\.1 200 .*\r\n\r\nanswer$/s)
-  t.match(late.text, /^HTTP\/1\.1 200 .*\r\nconnection: close\r\n.*\r\n\r\nanswer$/si)
+    await pass(1)
+    await Promise.all([silent.ended, half.ended, next.ended, idle.ended])
+    t.ok([bodiless, inFlight, late].every(connection => connection.open), 'what is to be answered is')
+    for (const enter of entered) enter()
+    await Promise.all([inFlight.ended, late.ended])
+    t.match(inFlight.text, /^HTTP\/1\.1 200 .*\r\n\r\nanswer$/s)
+    t.match(late.text, /^HTTP\/1\.1 200 .*\r\nconnection: close\r\n.*\r\n\r\nanswer$/si)
 
-  t.ok(bodiless.open && !isClosed, 'the body may still come')
-  await pass(closeGraceDelay - DRAIN_MS - QUIET_MS - 1000)
-  await bodiless.ended
-  await closed
-  t.pass('closed a second before the process would be ended with an error')
-})
+    t.ok(bodiless.open && !isClosed, 'the body may still come')
+    await pass(closeGraceDelay - DRAIN_MS - QUIET_MS - 1000)
+    await bodiless.ended
+    await closed
+    t.pass('closed a second before the process would be ended with an error')
+  }
+)
 
 t.test('A connection that begins another request after its last answer is ended too', async t => {
   const { app, open, until, pass, entered } = await start(t)
@@ -112,22 +134,26 @@ t.test('A connection that begins another request after its last answer is ended 
   await closed
 })
 
-t.test('The limits of closing keep no process alive, and end with it; an app that never listened has nothing to wait for', async t => {
-  const { app } = await startApp(t, await startIssuer(t))
-  const [later, again] = [mock.method(globalThis, 'setTimeout'), mock.method(globalThis, 'setInterval')]
-  const [ended, stopped] = [mock.method(globalThis, 'clearTimeout'), mock.method(globalThis, 'clearInterval')]
-  t.teardown(() => mock.restoreAll())
-  await app.close()
-  const quiet = again.mock.calls.find(({ arguments: [, ms] }) => ms === QUIET_MS)!.result
-  const last = later.mock.calls.find(({ arguments: [, ms] }) => ms === closeGraceDelay - 1000 - DRAIN_MS)!.result
-  t.strictSame([quiet!.hasRef(), last!.hasRef()], [false, false])
-  t.ok(stopped.mock.calls.some(({ arguments: [timer] }) => timer === quiet))
-  t.ok(ended.mock.calls.some(({ arguments: [timer] }) => timer === last))
+t.test(
+  'The limits of closing keep no process alive, and end with it; an app that never listened has nothing to wait ' +
+    'for',
+  async t => {
+    const { app } = await startApp(t, await startIssuer(t))
+    const [later, again] = [mock.method(globalThis, 'setTimeout'), mock.method(globalThis, 'setInterval')]
+    const [ended, stopped] = [mock.method(globalThis, 'clearTimeout'), mock.method(globalThis, 'clearInterval')]
+    t.teardown(() => mock.restoreAll())
+    await app.close()
+    const quiet = again.mock.calls.find(({ arguments: [, ms] }) => ms === QUIET_MS)!.result
+    const last = later.mock.calls.find(({ arguments: [, ms] }) => ms === closeGraceDelay - 1000 - DRAIN_MS)!.result
+    t.strictSame([quiet!.hasRef(), last!.hasRef()], [false, false])
+    t.ok(stopped.mock.calls.some(({ arguments: [timer] }) => timer === quiet))
+    t.ok(ended.mock.calls.some(({ arguments: [timer] }) => timer === last))
 
-  const idle = Fastify()
-  await idle.register(connections).register(closing)
-  await idle.ready()
-  const before = later.mock.callCount()
-  await idle.close()
-  t.notOk(later.mock.calls.slice(before).some(({ arguments: [, ms] }) => ms === DRAIN_MS))
-})
+    const idle = Fastify()
+    await idle.register(connections).register(closing)
+    await idle.ready()
+    const before = later.mock.callCount()
+    await idle.close()
+    t.notOk(later.mock.calls.slice(before).some(({ arguments: [, ms] }) => ms === DRAIN_MS))
+  }
+)

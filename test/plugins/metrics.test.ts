@@ -10,7 +10,11 @@ import { advanceClock } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 
-async function start (t: Test, settings: Variables = {}, prepare?: Parameters<typeof startApp>[3]): Promise<RunningApp & { issuer: Awaited<ReturnType<typeof startIssuer>>, scrape: () => Promise<string> }> {
+async function start (
+  t: Test,
+  settings: Variables = {},
+  prepare?: Parameters<typeof startApp>[3]
+): Promise<RunningApp & { issuer: Awaited<ReturnType<typeof startIssuer>>, scrape: () => Promise<string> }> {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, settings, prepare)
   const scrape = async () => {
@@ -33,7 +37,9 @@ t.test('Requests are counted by route pattern, method, status and scheme', async
   const bearer = { authorization: `Bearer ${issuer.token({ scope: 'admin' })}` }
   await fetch(`${url}/api/admin/one`, { headers: bearer })
   await fetch(`${url}/api/admin/two?x=1`, { headers: bearer })
-  await fetch(`${url}/api/private`, { headers: { authorization: `DPoP ${bound}`, dpop: client.proof({ token: bound, url: `${url}/api/private` }) } })
+  await fetch(`${url}/api/private`, {
+    headers: { authorization: `DPoP ${bound}`, dpop: client.proof({ token: bound, url: `${url}/api/private` }) }
+  })
   await fetch(`${url}/api/private`, { headers: { authorization: `DPoP ${bound}` } })
   await fetch(`${url}/api/private`)
   await fetch(`${url}/api/private`, { method: 'HEAD', headers: bearer })
@@ -52,9 +58,15 @@ t.test('Requests are counted by route pattern, method, status and scheme', async
     ['method="GET",route="unknown",status="404",scheme="none",end="answered"', 2]
   ]
   for (const [labels, count] of counts) t.equal(valueOf(text, `holdfast_requests_total{${labels}}`), count, labels)
-  t.equal(text.split('\n').filter(line => line.startsWith('holdfast_requests_total{')).length, counts.length, 'and nothing else is')
+  t.equal(
+    text.split('\n').filter(line => line.startsWith('holdfast_requests_total{')).length,
+    counts.length,
+    'and nothing else is'
+  )
   t.equal(valueOf(text, 'holdfast_request_duration_seconds_count{method="GET",route="/api/private"}'), 3)
-  const bounds = [...text.matchAll(/^holdfast_request_duration_seconds_bucket\{method="GET",route="\/api\/private",le="([^"]*)"\}/gm)].map(([, bound]) => bound)
+  const bounds = [
+    ...text.matchAll(/^holdfast_request_duration_seconds_bucket\{method="GET",route="\/api\/private",le="([^"]*)"\}/gm)
+  ].map(([, bound]) => bound)
   t.equal(bounds.join(' '), '0.0005 0.001 0.0025 0.005 0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 +Inf')
   t.equal(valueOf(text, 'holdfast_refusals_total{reason="proof_missing"}'), 1)
   t.equal(valueOf(text, 'holdfast_refusals_total{reason="credentials_missing"}'), 1)
@@ -64,7 +76,10 @@ t.test('Requests are counted by route pattern, method, status and scheme', async
   t.equal(valueOf(text, 'holdfast_cache_hits_total{cache="tokens"}'), 3)
   t.equal(valueOf(text, 'holdfast_cache_misses_total{cache="tokens"}'), 2)
   t.equal(valueOf(text, 'holdfast_replay_records_total{outcome="first"}'), 1)
-  t.notOk(valueOf(text, 'holdfast_replay_record_duration_seconds_count'), 'a store in this process takes no time worth measuring')
+  t.notOk(
+    valueOf(text, 'holdfast_replay_record_duration_seconds_count'),
+    'a store in this process takes no time worth measuring'
+  )
   t.ok(valueOf(text, 'holdfast_connections')! >= 1)
 })
 
@@ -73,7 +88,10 @@ t.test('A flood of made-up paths, methods and tokens makes no new series', async
   const seriesOf = (text: string): number => text.split('\n').filter(line => line.startsWith('holdfast_')).length
   const round = async (word: string) => {
     await app.inject({ url: `/${word}`, method: 'PROPFIND' })
-    await app.inject({ url: `/api/admin/${word}`, headers: { authorization: `Bearer ${issuer.token({ scope: word })}` } })
+    await app.inject({
+      url: `/api/admin/${word}`,
+      headers: { authorization: `Bearer ${issuer.token({ scope: word })}` }
+    })
     await app.inject({ url: '/api/private', headers: { authorization: `${word} ${word}` } })
   }
   await round('first')
@@ -85,12 +103,25 @@ t.test('A flood of made-up paths, methods and tokens makes no new series', async
 
 t.test('A route with several methods is counted under each', async t => {
   const { app, scrape } = await start(t, {}, app => {
-    app.register(async app => { app.route({ method: ['POST', 'PUT'], url: '/both', onResponse: (_request, _reply, done) => done(), handler: () => 'done' }) })
+    app.register(async app => {
+      app.route({
+        method: ['POST', 'PUT'],
+        url: '/both',
+        onResponse: (_request, _reply, done) => done(),
+        handler: () => 'done'
+      })
+    })
   })
   await app.inject({ url: '/both', method: 'PUT' })
   const text = await scrape()
-  t.equal(valueOf(text, 'holdfast_requests_total{method="PUT",route="/both",status="200",scheme="none",end="answered"}'), 1)
-  t.equal(valueOf(text, 'holdfast_requests_total{method="POST",route="/both",status="200",scheme="none",end="answered"}'), undefined)
+  t.equal(
+    valueOf(text, 'holdfast_requests_total{method="PUT",route="/both",status="200",scheme="none",end="answered"}'),
+    1
+  )
+  t.equal(
+    valueOf(text, 'holdfast_requests_total{method="POST",route="/both",status="200",scheme="none",end="answered"}'),
+    undefined
+  )
 })
 
 t.test('The answer is the text format of Prometheus, and must not be stored', async t => {
@@ -100,7 +131,9 @@ t.test('The answer is the text format of Prometheus, and must not be stored', as
   t.equal(answer.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8')
   t.equal(answer.headers.get('cache-control'), 'no-store')
   const text = await answer.text()
-  for (const name of ['nodejs_eventloop_lag_p99_seconds', 'process_resident_memory_bytes', 'process_cpu_seconds_total']) t.ok(text.includes(`\n# TYPE ${name} `), name)
+  for (
+    const name of ['nodejs_eventloop_lag_p99_seconds', 'process_resident_memory_bytes', 'process_cpu_seconds_total']
+  ) t.ok(text.includes(`\n# TYPE ${name} `), name)
 })
 
 t.test('A flood of scrapes is answered with one text, which is made anew after a second', async t => {
@@ -121,7 +154,12 @@ t.test('A flood of scrapes is answered with one text, which is made anew after a
 t.test('Metrics that could not be made are made for the next scrape', async t => {
   const { app, log } = await start(t)
   const { shed } = app.pressure
-  Object.defineProperty(app.pressure, 'shed', { configurable: true, get () { throw new Error('not now') } })
+  Object.defineProperty(app.pressure, 'shed', {
+    configurable: true,
+    get () {
+      throw new Error('not now')
+    }
+  })
   t.equal((await app.inject('/metrics')).statusCode, 500)
   t.hasStrict(log.filter(({ level }) => level >= 50), [{ msg: 'request failed', err: { message: 'not now' } }])
   Object.defineProperty(app.pressure, 'shed', { value: shed })
@@ -136,14 +174,22 @@ t.test('With the provider down metrics answer, and say so', async t => {
   const text = await (await fetch(`${url}/metrics`)).text()
   t.equal(valueOf(text, 'holdfast_keys_status{status="empty"}'), 1)
   t.equal(valueOf(text, 'holdfast_refusals_total{reason="keys_unavailable"}'), 1)
-  t.equal(valueOf(text, 'holdfast_requests_total{method="GET",route="/api/private",status="503",scheme="bearer",end="answered"}'), 1)
+  t.equal(
+    valueOf(
+      text,
+      'holdfast_requests_total{method="GET",route="/api/private",status="503",scheme="bearer",end="answered"}'
+    ),
+    1
+  )
 })
 
 t.test('With a shared replay store the time of each record is measured', async t => {
   const { url, issuer, scrape, log } = await start(t, { DPOP_REPLAY: 'redis://127.0.0.1:1' })
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt } })
-  const answer = await fetch(`${url}/api/private`, { headers: { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: `${url}/api/private` }) } })
+  const answer = await fetch(`${url}/api/private`, {
+    headers: { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: `${url}/api/private` }) }
+  })
   t.equal(answer.status, 503)
   t.hasStrict(log.find(({ event }) => event === 'replay_unavailable'), { level: 40, msg: 'replay unavailable' })
   const text = await scrape()
@@ -168,7 +214,14 @@ t.test('A shared result is made once for all callers within its time, which begi
   let now = 0
   let made = 0
   const finish: Array<(error?: Error) => void> = []
-  const share = shareResult(() => new Promise<number>((resolve, reject) => { finish.push(error => error ? reject(error) : resolve(++made)) }), 1000, () => now)
+  const share = shareResult(
+    () =>
+      new Promise<number>((resolve, reject) => {
+        finish.push(error => error ? reject(error) : resolve(++made))
+      }),
+    1000,
+    () => now
+  )
   const end = (error?: Error): void => {
     finish.shift()!(error)
   }

@@ -22,7 +22,9 @@ async function start (t: Test, settings: Variables = {}, prepare?: Parameters<ty
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, settings, prepare)
   const fetchDocument = async (headers: Record<string, string> = {}) =>
-    (await running.app.inject({ url: '/docs/json', headers: { host: 'api.holdfast.test', ...headers } })).json<OpenapiDocument>()
+    (await running.app.inject({ url: '/docs/json', headers: { host: 'api.holdfast.test', ...headers } })).json<
+      OpenapiDocument
+    >()
   return { ...running, issuer, document: await fetchDocument(), fetchDocument }
 }
 
@@ -55,7 +57,9 @@ t.test('The linter finds mistakes', async t => {
 
 t.test('Each operation requires what the guard of its route requires', async t => {
   const { document } = await start(t)
-  const security = Object.fromEntries(Object.keys(document.paths).map(path => [path, operationAt(document, path).security]))
+  const security = Object.fromEntries(
+    Object.keys(document.paths).map(path => [path, operationAt(document, path).security])
+  )
   const either = (...scopes: string[][]) => ['Bearer', 'DPoP'].flatMap(scheme => scopes.map(set => ({ [scheme]: set })))
   t.strictSame(security, {
     '/.well-known/oauth-protected-resource': [],
@@ -72,22 +76,51 @@ t.test('Each operation requires what the guard of its route requires', async t =
     '/health/ready': [],
     '/metrics': []
   })
-  t.strictSame(new Set(Object.values(document.paths).flatMap(Object.keys)), new Set(['get']), 'HEAD is not described twice')
-  t.equal(operationAt(document, '/api/users').description, 'Needs a valid access token with `read:users`, or `write:users`.')
+  t.strictSame(
+    new Set(Object.values(document.paths).flatMap(Object.keys)),
+    new Set(['get']),
+    'HEAD is not described twice'
+  )
+  t.equal(
+    operationAt(document, '/api/users').description,
+    'Needs a valid access token with `read:users`, or `write:users`.'
+  )
   t.equal(operationAt(document, '/api/private').description, 'Needs a valid access token.')
 })
 
 t.test('The endpoints of revocations are described, and each answer that they give', async t => {
-  const REVOCATION = { operators: { scope: 'revoke' }, logout: { clientId: 'a' }, transmitters: [{ issuer: 'https://t.example', audience: 'a', delivery: 'push' }] }
+  const REVOCATION = {
+    operators: { scope: 'revoke' },
+    logout: { clientId: 'a' },
+    transmitters: [{ issuer: 'https://t.example', audience: 'a', delivery: 'push' }]
+  }
   const { document, url, issuer } = await start(t, { REVOCATION })
   t.strictSame(await lint(document), [])
   const described = (path: string): unknown[] => {
-    const { requestBody, responses, security, tags } = document.paths[path]!.post! as Operation & { requestBody: { content: object } }
+    const { requestBody, responses, security, tags } = document.paths[path]!.post! as Operation & {
+      requestBody: { content: object }
+    }
     return [tags, Object.keys(requestBody.content), Object.keys(responses), security]
   }
-  t.strictSame(described('/revocation/events'), [['Revocation'], ['application/secevent+jwt'], ['202', '400', '401', '503'], []])
-  t.strictSame(described('/revocation/logout'), [['Revocation'], ['application/x-www-form-urlencoded'], ['200', '400', '503'], []])
-  t.strictSame(described('/revocation/subjects'), [['Revocation'], ['application/json'], ['204', '400', '401', '403', '429', '503'], [{ Bearer: ['revoke'] }, { DPoP: ['revoke'] }]])
+  t.strictSame(described('/revocation/events'), [['Revocation'], ['application/secevent+jwt'], [
+    '202',
+    '400',
+    '401',
+    '503'
+  ], []])
+  t.strictSame(described('/revocation/logout'), [['Revocation'], ['application/x-www-form-urlencoded'], [
+    '200',
+    '400',
+    '503'
+  ], []])
+  t.strictSame(described('/revocation/subjects'), [['Revocation'], ['application/json'], [
+    '204',
+    '400',
+    '401',
+    '403',
+    '429',
+    '503'
+  ], [{ Bearer: ['revoke'] }, { DPoP: ['revoke'] }]])
   t.ok(document.tags!.some(({ name }) => name === 'Revocation'))
 
   const post = async (path: string, type: string, body: string, headers: object = {}) => {
@@ -95,13 +128,26 @@ t.test('The endpoints of revocations are described, and each answer that they gi
     return [answer.status, answer.status === 204 ? '' : Object.keys(await answer.json() as object)]
   }
   const page = await (await fetch(`${url}/docs`)).text()
-  for (const path of ['events', 'logout']) t.ok(page.includes(`POST /revocation/${path}</a> <span class="guard">signed body</span></li>`))
+  for (const path of ['events', 'logout']) {
+    t.ok(page.includes(`POST /revocation/${path}</a> <span class="guard">signed body</span></li>`))
+  }
   t.match(page, /<p>Credentials: in the body, a token signed by its transmitter.<\/p>/)
   t.strictSame(await post('/revocation/events', 'application/secevent+jwt', 'x'), [400, ['err', 'description']])
-  t.strictSame(await post('/revocation/logout', 'application/x-www-form-urlencoded', 'logout_token=x'), [400, ['error', 'error_description']])
+  t.strictSame(await post('/revocation/logout', 'application/x-www-form-urlencoded', 'logout_token=x'), [400, [
+    'error',
+    'error_description'
+  ]])
   const authorization = `Bearer ${issuer.token({ scope: 'revoke' })}`
-  t.strictSame(await post('/revocation/subjects', 'application/json', '{"undo":"yes"}', { authorization }), [400, ['error', 'error_description']])
-  t.strictSame(await post('/revocation/subjects', 'application/json', '{"sub_id":{"format":"opaque","id":"s"}}', { authorization }), [204, ''])
+  t.strictSame(await post('/revocation/subjects', 'application/json', '{"undo":"yes"}', { authorization }), [400, [
+    'error',
+    'error_description'
+  ]])
+  t.strictSame(
+    await post('/revocation/subjects', 'application/json', '{"sub_id":{"format":"opaque","id":"s"}}', {
+      authorization
+    }),
+    [204, '']
+  )
   t.strictSame(await post('/revocation/logout', 'application/json', '{}'), [415, ['statusCode', 'error', 'message']])
 })
 
@@ -109,12 +155,17 @@ t.test('A route of another plugin is described from its own guards and words', a
   const { document } = await start(t, {}, app => {
     app.register(async app => {
       const onRequest = [app.requireScope('a', 'b'), app.requireScope({ any: ['b', 'c'] })]
-      app.post('/things', { onRequest, schema: { summary: 'Make a thing', tags: ['API'], response: { 201: { type: 'null', description: 'Made' } } } }, () => null)
+      app.post('/things', {
+        onRequest,
+        schema: { summary: 'Make a thing', tags: ['API'], response: { 201: { type: 'null', description: 'Made' } } }
+      }, () => null)
     })
   })
   const { summary, security, responses } = document.paths['/things']!.post!
   t.equal(summary, 'Make a thing')
-  t.strictSame(security, [{ Bearer: ['a', 'b'] }, { Bearer: ['a', 'b', 'c'] }, { DPoP: ['a', 'b'] }, { DPoP: ['a', 'b', 'c'] }])
+  t.strictSame(security, [{ Bearer: ['a', 'b'] }, { Bearer: ['a', 'b', 'c'] }, { DPoP: ['a', 'b'] }, {
+    DPoP: ['a', 'b', 'c']
+  }])
   t.hasStrict(responses['201'], { description: 'Made' })
 })
 
@@ -130,16 +181,29 @@ t.test('All that a route requires is in its description, and for programs in an 
       })
       const optional = app.require({ optional: true, anyScope: ['a', 'b'] })
       app.get('/all', { onRequest: all }, () => null)
-      app.get('/worded', { onRequest: [app.authenticate(), app.require({ claims: { 'realm_access.roles': 'admin' } })], schema: { description: 'Its own words.' } }, () => null)
-      app.get('/plain', { onRequest: app.require({ scope: 'a' }), schema: { description: 'Its own words.' } }, () => null)
+      app.get('/worded', {
+        onRequest: [app.authenticate(), app.require({ claims: { 'realm_access.roles': 'admin' } })],
+        schema: { description: 'Its own words.' }
+      }, () => null)
+      app.get(
+        '/plain',
+        { onRequest: app.require({ scope: 'a' }), schema: { description: 'Its own words.' } },
+        () => null
+      )
       app.get('/login', { onRequest: app.require({ maxAgeSeconds: 60 }) }, () => null)
       app.get('/optional', { onRequest: optional }, () => null)
       app.get('/needed', { onRequest: [optional, app.authenticate()] }, () => null)
     })
   })
   const all = operationAt(document, '/all')
-  t.equal(all.description, 'Needs a valid access token with `pay`. The token also needs a login with the acr `urn:mfa` or `urn:key`, and a login at most 60 seconds ago, and the claim `tenant` with `blue` or `2`, ' +
-    "and the claim `we'ird` with `true`, and the claim `age` with a value that the route accepts, and an authorization detail of the type `payment` that the route accepts, and an authorization detail of the type `account`.")
+  t.equal(
+    all.description,
+    'Needs a valid access token with `pay`. The token also needs a login with the acr `urn:mfa` or `urn:key`, ' +
+      'and a login at most 60 seconds ago, and the claim `tenant` with `blue` or `2`, ' +
+      "and the claim `we'ird` with `true`, and the claim `age` with a value that the route accepts, and an " +
+      'authorization detail of the type `payment` that the route accepts, and an authorization detail of the ' +
+      'type `account`.'
+  )
   t.strictSame(all.security, [{ Bearer: ['pay'] }, { DPoP: ['pay'] }])
   t.strictSame(all['x-requirements'], [{
     scope: ['pay'],
@@ -149,17 +213,30 @@ t.test('All that a route requires is in its description, and for programs in an 
     authorizationDetails: [{ type: 'payment', check: 'predicate' }, { type: 'account' }]
   }])
   const worded = operationAt(document, '/worded')
-  t.hasStrict(worded, { description: 'Its own words. The token also needs the claim `realm_access.roles` with `admin`.', 'x-requirements': [{ claims: { 'realm_access.roles': ['admin'] } }] })
+  t.hasStrict(worded, {
+    description: 'Its own words. The token also needs the claim `realm_access.roles` with `admin`.',
+    'x-requirements': [{ claims: { 'realm_access.roles': ['admin'] } }]
+  })
   const plain = operationAt(document, '/plain')
   t.strictSame([plain.description, plain['x-requirements']], ['Its own words.', undefined])
-  t.strictSame(['/all', '/worded', '/plain', '/login', '/optional'].filter(path => '403' in operationAt(document, path).responses), ['/all', '/worded', '/plain', '/optional'], 'a 403 only if something but the login may be missing')
+  t.strictSame(
+    ['/all', '/worded', '/plain', '/login', '/optional'].filter(path => '403' in operationAt(document, path).responses),
+    ['/all', '/worded', '/plain', '/optional'],
+    'a 403 only if something but the login may be missing'
+  )
 
   const optional = operationAt(document, '/optional')
   t.strictSame(optional.security, [{}, { Bearer: ['a'] }, { Bearer: ['b'] }, { DPoP: ['a'] }, { DPoP: ['b'] }])
-  t.equal(optional.description, 'Needs a valid access token with `a`, or `b`. A request without credentials passes too.')
+  t.equal(
+    optional.description,
+    'Needs a valid access token with `a`, or `b`. A request without credentials passes too.'
+  )
   t.strictSame(optional['x-requirements'], [{ anyScope: ['a', 'b'], optional: true }])
   t.equal(operationAt(document, '/needed').security?.length, 4, 'not optional unless each guard is')
-  t.strictSame(await lint({ ...document, paths: { '/all': document.paths['/all']!, '/optional': document.paths['/optional']! } }), [])
+  t.strictSame(
+    await lint({ ...document, paths: { '/all': document.paths['/all']!, '/optional': document.paths['/optional']! } }),
+    []
+  )
   const page = (await app.inject('/docs')).body
   t.ok(page.includes('the claim <code>tenant</code> with <code>blue</code> or <code>2</code>'))
   t.ok(page.includes('Credentials: none, or <code>Bearer</code> with <code>a</code>'))
@@ -172,22 +249,39 @@ t.test('The hooks around a route are described with its own, wherever they are a
       app.addHook('preHandler', app.require({ claims: { tenant: 'blue' } }))
       app.addHook('onRequest', app.requireScope('outer'))
       app.register(async app => {
-        app.get('/inner', { onRequest: [app.requireScope('inner'), app.authenticate()] }, async request => request.requireScope('handler'))
+        app.get(
+          '/inner',
+          { onRequest: [app.requireScope('inner'), app.authenticate()] },
+          async request => request.requireScope('handler')
+        )
       })
     })
     app.get('/outside', () => null)
   })
-  for (const path of ['/before', '/inner']) t.match(operationAt(document, path).description, /The token also needs the claim `tenant` with `blue`\.$/)
+  for (const path of ['/before', '/inner']) {
+    t.match(operationAt(document, path).description, /The token also needs the claim `tenant` with `blue`\.$/)
+  }
   t.strictSame(operationAt(document, '/before').security, [{ Bearer: ['outer'] }, { DPoP: ['outer'] }])
   t.strictSame(operationAt(document, '/inner').security, [{ Bearer: ['outer', 'inner'] }, { DPoP: ['outer', 'inner'] }])
   t.strictSame(operationAt(document, '/outside').security, [])
-  t.hasStrict((await app.inject('/.well-known/oauth-protected-resource')).json().scopes_supported, ['admin', 'inner', 'outer'])
+  t.hasStrict((await app.inject('/.well-known/oauth-protected-resource')).json().scopes_supported, [
+    'admin',
+    'inner',
+    'outer'
+  ])
 
   const scopesAt = async (claims?: Record<string, unknown>) => {
-    const { headers } = await app.inject({ url: '/inner', headers: claims && { authorization: `Bearer ${issuer.token(claims)}` } })
+    const { headers } = await app.inject({
+      url: '/inner',
+      headers: claims && { authorization: `Bearer ${issuer.token(claims)}` }
+    })
     return [...String(headers['www-authenticate']).matchAll(/scope="([^"]*)"/g)].map(([, scopes]) => scopes)
   }
-  t.strictSame(await scopesAt(), ['outer inner', 'outer inner'], 'a client without a token gets all of them, on each challenge')
+  t.strictSame(
+    await scopesAt(),
+    ['outer inner', 'outer inner'],
+    'a client without a token gets all of them, on each challenge'
+  )
   t.strictSame(await scopesAt({ scope: 'outer' }), ['outer inner'])
   t.strictSame(await scopesAt({ scope: 'outer inner', tenant: 'blue' }), ['outer inner handler'])
 })
@@ -215,33 +309,71 @@ t.test('Every refusal that can occur is documented, with the body that is served
     [{ DPOP_NONCE: 'required' }, reason => reason === 'rate_limited'],
     [{ DPOP_NONCE: 'required', RATE_LIMIT: '100', DPOP_REPLAY: 'off' }, reason => reason === 'replay_share_exceeded'],
     [{ DPOP_NONCE: 'required', DPOP_REPLAY: 'off' }, reason => REFUSALS[reason].status === 429],
-    [{ IDP_DPOP_MODE: 'DISABLED', DPOP_NONCE: 'required', RATE_LIMIT: '100' }, reason => reason === 'replay_share_exceeded' || ['use_dpop_nonce', 'invalid_dpop_proof'].includes(REFUSALS[reason].error ?? '')]
+    [
+      { IDP_DPOP_MODE: 'DISABLED', DPOP_NONCE: 'required', RATE_LIMIT: '100' },
+      reason =>
+        reason === 'replay_share_exceeded' ||
+        ['use_dpop_nonce', 'invalid_dpop_proof'].includes(REFUSALS[reason].error ?? '')
+    ]
   ]
   // With certificates or the security profile, certificates.test.ts looks at these.
-  const ofCertificates = (reason: string): boolean => reason.startsWith('certificate_') || reason === 'token_not_sender_constrained'
+  const ofCertificates = (reason: string): boolean =>
+    reason.startsWith('certificate_') || reason === 'token_not_sender_constrained'
   for (const [settings, isAbsent] of variants) {
     const { document, app, issuer } = await start(t, settings)
     const documented = (status: string): Record<string, { value: unknown }> => {
       const response = operationAt(document, '/api/private-scoped').responses[status]
-      return response === undefined ? {} : resolveReference<Response>(document, response).content!['application/json']!.examples as Record<string, { value: unknown }>
+      return response === undefined
+        ? {}
+        : resolveReference<Response>(document, response).content!['application/json']!.examples as Record<
+          string,
+          { value: unknown }
+        >
     }
     const reasons = ['401', '403', '429', '503'].flatMap(status => Object.keys(documented(status)))
-    t.strictSame(reasons.sort(), (Object.keys(REFUSALS) as Array<keyof typeof REFUSALS>).filter(reason => !isAbsent(reason) && !ofCertificates(reason)).sort(), JSON.stringify(settings))
+    t.strictSame(
+      reasons.sort(),
+      (Object.keys(REFUSALS) as Array<keyof typeof REFUSALS>).filter(reason =>
+        !isAbsent(reason) && !ofCertificates(reason)
+      ).sort(),
+      JSON.stringify(settings)
+    )
 
     const refused = await app.inject('/api/private-scoped')
     t.strictSame(refused.json(), documented('401').credentials_missing!.value, '401 as it is served')
-    const forbidden = await app.inject({ url: '/api/private-scoped', headers: { authorization: `Bearer ${issuer.token()}` } })
+    const forbidden = await app.inject({
+      url: '/api/private-scoped',
+      headers: { authorization: `Bearer ${issuer.token()}` }
+    })
     t.strictSame(forbidden.json(), documented('403').scope_missing!.value, '403 as it is served')
   }
 })
 
 t.test('A refusal is documented with what it means and with the headers that it carries', async t => {
   const { document } = await start(t, { DPOP_NONCE: 'required', RATE_LIMIT: '100' })
-  for (const [name, { description }] of Object.entries(document.components.responses)) t.match(description, /^[A-Z].+\.$/, name)
-  const headersAt = (path: string): Record<string, string[]> => Object.fromEntries(Object.entries(operationAt(document, path).responses)
-    .map(([status, response]) => [status, Object.keys(resolveReference<Response>(document, response).headers ?? {})]))
-  t.strictSame(headersAt('/api/private-scoped'), { 200: [], 401: ['WWW-Authenticate', 'DPoP-Nonce'], 403: ['WWW-Authenticate'], 429: ['Retry-After'], 503: ['Retry-After'] })
-  t.strictSame(headersAt('/api/private'), { 200: [], 401: ['WWW-Authenticate', 'DPoP-Nonce'], 429: ['Retry-After'], 503: ['Retry-After'] }, 'no 403 if no scope is needed')
+  for (const [name, { description }] of Object.entries(document.components.responses)) {
+    t.match(description, /^[A-Z].+\.$/, name)
+  }
+  const headersAt = (path: string): Record<string, string[]> =>
+    Object.fromEntries(
+      Object.entries(operationAt(document, path).responses)
+        .map((
+          [status, response]
+        ) => [status, Object.keys(resolveReference<Response>(document, response).headers ?? {})])
+    )
+  t.strictSame(headersAt('/api/private-scoped'), {
+    200: [],
+    401: ['WWW-Authenticate', 'DPoP-Nonce'],
+    403: ['WWW-Authenticate'],
+    429: ['Retry-After'],
+    503: ['Retry-After']
+  })
+  t.strictSame(headersAt('/api/private'), {
+    200: [],
+    401: ['WWW-Authenticate', 'DPoP-Nonce'],
+    429: ['Retry-After'],
+    503: ['Retry-After']
+  }, 'no 403 if no scope is needed')
   t.strictSame(headersAt('/api/public'), { 200: [], 503: ['Retry-After'] })
   t.strictSame(headersAt('/health/live'), { 200: [] }, 'what answers under overload too is never turned away')
 })
@@ -249,25 +381,41 @@ t.test('A refusal is documented with what it means and with the headers that it 
 t.test('The server of the document is the address that the client used, as proofs are compared with', async t => {
   const plain = await start(t)
   t.strictSame(plain.document.servers, [{ url: 'http://api.holdfast.test' }])
-  t.strictSame((await plain.fetchDocument({ 'x-forwarded-proto': 'https' })).servers, [{ url: 'http://api.holdfast.test' }], 'a peer that is not trusted says nothing')
-  t.strictSame((await plain.fetchDocument({ host: 'a?b' })).servers, [{ url: '/' }], 'relative if the host is not valid')
+  t.strictSame((await plain.fetchDocument({ 'x-forwarded-proto': 'https' })).servers, [{
+    url: 'http://api.holdfast.test'
+  }], 'a peer that is not trusted says nothing')
+  t.strictSame(
+    (await plain.fetchDocument({ host: 'a?b' })).servers,
+    [{ url: '/' }],
+    'relative if the host is not valid'
+  )
   const proxied = await start(t, { TRUST_PROXY: 'loopback' })
-  t.strictSame((await proxied.fetchDocument({ 'x-forwarded-proto': 'https', 'x-forwarded-prefix': '/svc' })).servers, [{ url: 'https://api.holdfast.test/svc' }])
+  t.strictSame((await proxied.fetchDocument({ 'x-forwarded-proto': 'https', 'x-forwarded-prefix': '/svc' })).servers, [{
+    url: 'https://api.holdfast.test/svc'
+  }])
   const fixed = await start(t, { PUBLIC_URL: 'https://www.example.com/svc/' })
   t.strictSame(fixed.document.servers, [{ url: 'https://www.example.com/svc' }])
 })
 
 t.test('A fault in determining the address is a fault, not a document', async t => {
   const { app } = await start(t)
-  app.baseUrlOf = () => { throw new Error('broken') }
+  app.baseUrlOf = () => {
+    throw new Error('broken')
+  }
   t.equal((await app.inject('/docs/json')).statusCode, 500)
 })
 
 t.test('A client whose types are made from the document calls the service', async t => {
   const file = new URL('../helpers/api-paths.ts', import.meta.url)
   const { document, url, issuer } = await start(t)
-  const generated = '/* eslint-disable */\n// Made from the OpenAPI document: `npx tap --snapshot test/plugins/openapi.test.ts` makes it anew.\n' +
-    astToString(await openapiTS(JSON.stringify({ ...document, servers: [] }, (key, value) => key === 'example' ? undefined : value)))
+  const generated =
+    '/* eslint-disable */\n// Made from the OpenAPI document: `npx tap --snapshot test/plugins/openapi.test.ts` ' +
+    'makes it anew.\n' +
+    astToString(
+      await openapiTS(
+        JSON.stringify({ ...document, servers: [] }, (key, value) => key === 'example' ? undefined : value)
+      )
+    )
   if (process.env.TAP_SNAPSHOT === '1') writeFileSync(file, generated)
   t.equal(readFileSync(file, 'utf8'), generated, 'test/helpers/api-paths.ts is what the document says now')
 
@@ -278,7 +426,10 @@ t.test('A client whose types are made from the document calls the service', asyn
   const key = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: key.jkt }, scope: 'read:messages' })
   const proof = (path: string): string => key.proof({ token, url: url + path })
-  const scoped = await client.GET('/api/private-scoped', { headers: { authorization: `DPoP ${token}` }, params: { header: { DPoP: proof('/api/private-scoped') } } })
+  const scoped = await client.GET('/api/private-scoped', {
+    headers: { authorization: `DPoP ${token}` },
+    params: { header: { DPoP: proof('/api/private-scoped') } }
+  })
   t.equal(scoped.data?.user_id, 'user-1')
 
   const bearer = { authorization: `Bearer ${issuer.token({ scope: 'write:users' })}` }
@@ -304,15 +455,32 @@ t.test('The reference is one page without scripts, whose policy allows only its 
   t.hasStrict(answer.headers, { 'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY' })
   for (const [path, operations] of Object.entries(document.paths)) {
     for (const { operationId } of Object.values(operations)) {
-      t.ok(answer.body.includes(`<article id="${operationId}">\n<h3><a href="#${operationId}">GET ${path}</a></h3>`), path)
-      t.ok(answer.body.includes(`<li><a href="#${operationId}">GET ${path}</a> <span class="guard`), `${path} in the contents, with its guard`)
+      t.ok(
+        answer.body.includes(`<article id="${operationId}">\n<h3><a href="#${operationId}">GET ${path}</a></h3>`),
+        path
+      )
+      t.ok(
+        answer.body.includes(`<li><a href="#${operationId}">GET ${path}</a> <span class="guard`),
+        `${path} in the contents, with its guard`
+      )
     }
   }
-  t.ok(answer.body.includes('GET /api/users</a> <span class="guard">token</span> <span class="guard">read:users or write:users</span></li>'), 'guards and scopes are seen in the contents')
+  t.ok(
+    answer.body.includes(
+      'GET /api/users</a> <span class="guard">token</span> <span class="guard">read:users or write:users</span></li>'
+    ),
+    'guards and scopes are seen in the contents'
+  )
   t.ok(answer.body.includes('GET /api/public</a> <span class="guard open">open</span></li>'))
   t.equal(answer.body.split('&quot;statusCode&quot;:401').length, 2, 'the body of a refusal stands once')
-  t.match(answer.body, /<article id="getApiPrivateScoped">[^]*?npm run call -- --url '[^']+' --dpop GET '\/api\/private-scoped' --scope 'read:messages'<\/code>[^]*?Refusals: <a href="#refusal-unauthorized">401<\/a>, <a href="#refusal-forbidden">403<\/a>/, 'a line with DPoP, and links in place of the bodies')
-  for (const reason of Object.keys(document.components.responses.Unauthorized!.content!['application/json']!.examples!)) t.ok(answer.body.includes(`<code>${reason}</code>`), reason)
+  t.match(
+    answer.body,
+    /<article id="getApiPrivateScoped">[^]*?npm run call -- --url '[^']+' --dpop GET '\/api\/private-scoped' --scope 'read:messages'<\/code>[^]*?Refusals: <a href="#refusal-unauthorized">401<\/a>, <a href="#refusal-forbidden">403<\/a>/,
+    'a line with DPoP, and links in place of the bodies'
+  )
+  for (
+    const reason of Object.keys(document.components.responses.Unauthorized!.content!['application/json']!.examples!)
+  ) t.ok(answer.body.includes(`<code>${reason}</code>`), reason)
 })
 
 t.test('Each link of the reference leads to one place on it', async t => {
@@ -327,14 +495,19 @@ t.test('Each link of the reference leads to one place on it', async t => {
 
 /** The words that a shell makes of a curl line. */
 function wordsOf (line: string, variables: Readonly<Record<string, string>>): string[] {
-  const words = execFileSync('sh', ['-c', `curl () { for word in "$@"; do printf '%s\\0' "$word"; done; }\n${line}`], { env: { PATH: process.env.PATH, ...variables }, encoding: 'utf8' })
+  const words = execFileSync('sh', ['-c', `curl () { for word in "$@"; do printf '%s\\0' "$word"; done; }\n${line}`], {
+    env: { PATH: process.env.PATH, ...variables },
+    encoding: 'utf8'
+  })
   return words.split('\0').slice(0, -1)
 }
 
 /** Does with the words what curl does. */
 async function runCurl (words: readonly string[]): Promise<{ status: number, type: string | null, text: string }> {
   const after = (option: string): string[] => words.flatMap((word, at) => words[at - 1] === option ? [word] : [])
-  const headers = after('-H').map((header): [string, string] => [header.slice(0, header.indexOf(':')), header.slice(header.indexOf(':') + 2)])
+  const headers = after('-H').map((
+    header
+  ): [string, string] => [header.slice(0, header.indexOf(':')), header.slice(header.indexOf(':') + 2)])
   const answer = await fetch(words.at(-1)!, { method: after('-X')[0] ?? 'GET', headers, body: after('--data-raw')[0] })
   return { status: answer.status, type: answer.headers.get('content-type'), text: await answer.text() }
 }
@@ -361,9 +534,14 @@ t.test('Each example answer is what the example call gives, by Bearer and by DPo
     const client = await createDpopClient()
     for (const [path, { get: operation }] of Object.entries(document.paths)) {
       const { operationId, security = [], responses } = operation!
-      const scopes = [...new Set([...EXAMPLE_CLIENT.scope.split(' '), ...Object.values(security[0] ?? {}).flat()])].filter(scope => scope !== '')
+      const scopes = [...new Set([...EXAMPLE_CLIENT.scope.split(' '), ...Object.values(security[0] ?? {}).flat()])]
+        .filter(scope => scope !== '')
       // The token of the example, with the scopes beside it that the operation needs.
-      const claims = { ...EXAMPLE_CLIENT, scope: scopes.join(' '), ...(scheme === 'DPoP' && { cnf: { jkt: client.jkt } }) }
+      const claims = {
+        ...EXAMPLE_CLIENT,
+        scope: scopes.join(' '),
+        ...(scheme === 'DPoP' && { cnf: { jkt: client.jkt } })
+      }
       const TOKEN = issuer.token(claims)
       const [target] = wordsOf(calls[operationId!]!, { TOKEN }).slice(-1)
       t.ok(target!.startsWith(`${url}/`), calls[operationId!]!)
@@ -374,47 +552,99 @@ t.test('Each example answer is what the example call gives, by Bearer and by DPo
       const [media, { example }] = Object.entries((responses[200] as Response).content!)[0]!
       t.ok(type!.startsWith(media), `${path}: ${type}`)
       if (media === 'text/plain') t.match(text, containing(example as string))
-      else if (path.startsWith('/.well-known')) t.strictSame(Object.keys(JSON.parse(text)).sort(), Object.keys(example as object).sort(), 'with the addresses and scopes of this service')
-      else t.strictSame(JSON.parse(text), example, path)
+      else if (path.startsWith('/.well-known')) {
+        t.strictSame(
+          Object.keys(JSON.parse(text)).sort(),
+          Object.keys(example as object).sort(),
+          'with the addresses and scopes of this service'
+        )
+      } else t.strictSame(JSON.parse(text), example, path)
 
       if (security.length === 0) continue
       const { examples } = resolveReference<Response>(document, responses[401]!).content!['application/json']!
       const refused = await fetch(target!)
-      t.strictSame([refused.status, await refused.json()], [401, examples!.credentials_missing!.value], `${path} without a token`)
+      t.strictSame(
+        [refused.status, await refused.json()],
+        [401, examples!.credentials_missing!.value],
+        `${path} without a token`
+      )
     }
   }
 })
 
 t.test('The example of a service that is not ready is what it answers', async t => {
   const running = await start(t, { IDP_JWKS_URI: 'http://127.0.0.1:9/keys' })
-  const { example } = (operationAt(running.document, '/health/ready').responses[503] as Response).content!['application/json']!
+  const { example } = (operationAt(running.document, '/health/ready').responses[503] as Response)
+    .content!['application/json']!
   const answer = await fetch(`${running.url}/health/ready`)
   t.strictSame([answer.status, await answer.json()], [503, example])
 })
 
 t.test('A call with parameters and a body can be copied too', async t => {
-  const text = "it's $HOME \"`x`\" \\ & <b>"
+  const text = 'it\'s $HOME "`x`" \\ & <b>'
   const running = await start(t, {}, app => {
     app.register(async app => {
-      const properties = { text: { type: 'string' }, kind: { enum: ['note'] }, count: { type: 'integer', minimum: 3 }, price: { type: 'number' }, open: { type: 'boolean' }, tags: { type: 'array' }, either: { anyOf: [{ type: 'string', examples: ['one'] }, {}] }, absent: {} }
-      const body = { type: 'object', required: ['text', 'kind', 'count', 'price', 'open', 'tags', 'either', 'ghost'], properties }
+      const properties = {
+        text: { type: 'string' },
+        kind: { enum: ['note'] },
+        count: { type: 'integer', minimum: 3 },
+        price: { type: 'number' },
+        open: { type: 'boolean' },
+        tags: { type: 'array' },
+        either: { anyOf: [{ type: 'string', examples: ['one'] }, {}] },
+        absent: {}
+      }
+      const body = {
+        type: 'object',
+        required: ['text', 'kind', 'count', 'price', 'open', 'tags', 'either', 'ghost'],
+        properties
+      }
       const params = { type: 'object', properties: { id: { type: 'string', examples: ['a b/c'] } } }
-      const querystring = { type: 'object', required: ['id', 'q'], properties: { id: { type: 'integer' }, q: { type: 'string' }, page: { type: 'integer' } } }
-      const echo = (request: FastifyRequest): object => ({ params: request.params, query: request.query, body: request.body })
-      app.post('/things/:id/:part', { schema: { tags: ['Things'], params, querystring, body: { ...body, properties: { ...properties, text: { type: 'string', examples: [text] } } } } }, echo)
-      app.put('/things', { schema: { tags: [], body: { type: 'object', examples: [{ text }, { text: 'other' }] } } }, echo)
+      const querystring = {
+        type: 'object',
+        required: ['id', 'q'],
+        properties: { id: { type: 'integer' }, q: { type: 'string' }, page: { type: 'integer' } }
+      }
+      const echo = (request: FastifyRequest): object => ({
+        params: request.params,
+        query: request.query,
+        body: request.body
+      })
+      app.post('/things/:id/:part', {
+        schema: {
+          tags: ['Things'],
+          params,
+          querystring,
+          body: { ...body, properties: { ...properties, text: { type: 'string', examples: [text] } } }
+        }
+      }, echo)
+      app.put(
+        '/things',
+        { schema: { tags: [], body: { type: 'object', examples: [{ text }, { text: 'other' }] } } },
+        echo
+      )
       app.put('/text/:name', { schema: { consumes: ['text/plain'], body: { type: 'string', examples: [text] } } }, echo)
     })
   })
   const calls = await readCalls(running)
-  const results = await Promise.all(['postThingsIdPart', 'putThings', 'putTextName'].map(async id => JSON.parse((await runCurl(wordsOf(calls[id]!, {}))).text)))
+  const results = await Promise.all(
+    ['postThingsIdPart', 'putThings', 'putTextName'].map(async id =>
+      JSON.parse((await runCurl(wordsOf(calls[id]!, {}))).text)
+    )
+  )
   t.strictSame(results, [
-    { params: { id: 'a b/c', part: 'text' }, query: { id: 1, q: 'text' }, body: { text, kind: 'note', count: 3, price: 1, open: true, tags: [], either: 'one', ghost: 'text' } },
+    {
+      params: { id: 'a b/c', part: 'text' },
+      query: { id: 1, q: 'text' },
+      body: { text, kind: 'note', count: 3, price: 1, open: true, tags: [], either: 'one', ghost: 'text' }
+    },
     { params: {}, query: {}, body: { text } },
     { params: { name: 'text' }, query: {}, body: text }
   ])
   const { body } = await running.app.inject('/docs')
-  for (const name of ['Things', 'Other']) t.match(body, containing(`<h2 id="tag-${name}">`), 'an undescribed tag, or none, has its section')
+  for (const name of ['Things', 'Other']) {
+    t.match(body, containing(`<h2 id="tag-${name}">`), 'an undescribed tag, or none, has its section')
+  }
 })
 
 t.test('What follows from the settings is at the head of the document', async t => {
@@ -422,40 +652,74 @@ t.test('What follows from the settings is at the head of the document', async t 
   const { info: { title, license, description }, tags, components: { securitySchemes, parameters } } = document
   t.equal(document.openapi, '3.1.0')
   t.strictSame({ title, license }, { title: 'Holdfast', license: { name: 'MIT', identifier: 'MIT' } })
-  t.match(description, /^A small JSON API .* Each security scheme lists the scopes that it needs\. HEAD works wherever GET does\.$/)
+  t.match(
+    description,
+    /^A small JSON API .* Each security scheme lists the scopes that it needs\. HEAD works wherever GET does\.$/
+  )
   t.strictSame(tags, [
     { name: 'API', description: 'Resources, public and protected.' },
     { name: 'Discovery', description: 'What clients can find out by themselves.' },
     { name: 'Operation', description: 'For load balancers and operators.' }
   ])
   t.strictSame(securitySchemes, {
-    Bearer: { type: 'http', scheme: 'bearer', description: 'A JWT access token from the identity provider (RFC 6750).' },
-    DPoP: { type: 'http', scheme: 'DPoP', description: 'An access token that is bound to a key of the client, with a proof made with that key in the DPoP header (RFC 9449). Accepted algorithms of proofs: ES256, PS256.' }
+    Bearer: {
+      type: 'http',
+      scheme: 'bearer',
+      description: 'A JWT access token from the identity provider (RFC 6750).'
+    },
+    DPoP: {
+      type: 'http',
+      scheme: 'DPoP',
+      description:
+        'An access token that is bound to a key of the client, with a proof made with that key in the DPoP ' +
+        'header (RFC 9449). Accepted algorithms of proofs: ES256, PS256.'
+    }
   })
-  t.match(parameters, { DPoP: { name: exactly('DPoP'), in: exactly('header'), required: false, description: /^A fresh proof for exactly this request\. /, schema: { type: exactly('string'), maxLength: 8192 } } })
+  t.match(parameters, {
+    DPoP: {
+      name: exactly('DPoP'),
+      in: exactly('header'),
+      required: false,
+      description: /^A fresh proof for exactly this request\. /,
+      schema: { type: exactly('string'), maxLength: 8192 }
+    }
+  })
   t.strictSame(Object.keys(document.paths), Object.keys(document.paths).sort())
-  const { Bearer } = (await start(t, { CLIENT_CERTIFICATE: 'xfcc', TRUST_PROXY: 'loopback' })).document.components.securitySchemes
-  t.match(Bearer!.description, /RFC 6750\)\. A token that is bound to a client certificate is accepted only over a connection with that certificate \(RFC 8705\)\.$/)
+  const { Bearer } =
+    (await start(t, { CLIENT_CERTIFICATE: 'xfcc', TRUST_PROXY: 'loopback' })).document.components.securitySchemes
+  t.match(
+    Bearer!.description,
+    /RFC 6750\)\. A token that is bound to a client certificate is accepted only over a connection with that certificate \(RFC 8705\)\.$/
+  )
 })
 
 t.test('A constant of a schema stays one, and every other route has its operation', async t => {
   const { document } = await start(t, {}, app => {
     app.register(async app => {
-      app.get('/constant', { schema: { response: { 200: { type: 'object', properties: { kind: { const: 'note' } } } } } }, () => ({ kind: 'note' }))
+      app.get('/constant', {
+        schema: { response: { 200: { type: 'object', properties: { kind: { const: 'note' } } } } }
+      }, () => ({ kind: 'note' }))
       app.route({ method: ['PUT', 'POST'], url: '/both', onRequest: app.authenticate(), handler: () => null })
     })
   })
-  t.hasStrict(operationAt(document, '/constant').responses['200'], { description: 'OK', content: { 'application/json': { schema: { properties: { kind: { const: 'note' } } } } } })
+  t.hasStrict(operationAt(document, '/constant').responses['200'], {
+    description: 'OK',
+    content: { 'application/json': { schema: { properties: { kind: { const: 'note' } } } } }
+  })
   for (const method of ['put', 'post']) {
     const { operationId, parameters, responses } = document.paths['/both']![method]!
-    t.strictSame([operationId, parameters, Object.keys(responses)], ['putBoth', [{ $ref: '#/components/parameters/DPoP' }], ['200', '401', '429', '503']], 'the parts that the guard adds appear once')
+    t.strictSame([operationId, parameters, Object.keys(responses)], ['putBoth', [{
+      $ref: '#/components/parameters/DPoP'
+    }], ['200', '401', '429', '503']], 'the parts that the guard adds appear once')
   }
 })
 
 t.test('A route without words of its own is named by the end of its path, under API', async t => {
   const ends = { '/deep/notes': 'notes', '/deep/notes/*': 'notes/*', '/*': '*' }
   const { document } = await start(t, {}, app => {
-    app.register(async app => { for (const url of Object.keys(ends)) app.get(url, () => null) })
+    app.register(async app => {
+      for (const url of Object.keys(ends)) app.get(url, () => null)
+    })
   })
   for (const [url, end] of Object.entries(ends)) {
     const { summary, tags } = operationAt(document, url.replace('*', '{path}'))
@@ -465,7 +729,10 @@ t.test('A route without words of its own is named by the end of its path, under 
 
 t.test('The version of the document is that of the package', async t => {
   const { document } = await start(t)
-  t.equal(document.info.version, JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version)
+  t.equal(
+    document.info.version,
+    JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version
+  )
 })
 
 t.test('The headers of pages stay with the pages', async t => {

@@ -32,13 +32,21 @@ t.test('Under overload every route of the API is turned away before its guard, a
     t.equal(answer.headers['retry-after'], String(RETRY_AFTER_SECONDS), url)
     t.equal(answer.headers['cache-control'], 'no-store', url)
     t.equal(answer.headers['www-authenticate'], undefined, 'a 503 carries no challenge')
-    t.strictSame(answer.json(), { statusCode: 503, error: 'Service Unavailable', message: 'The service is overloaded.' })
+    t.strictSame(answer.json(), {
+      statusCode: 503,
+      error: 'Service Unavailable',
+      message: 'The service is overloaded.'
+    })
   }
   t.equal(app.pressure.shed, 3)
 
   measure.eventLoopDelay = 0
   t.equal((await app.inject('/api/public')).statusCode, 200)
-  t.hasStrict(log.filter(({ level }) => level === 40), [{ event: 'overload_began', eventLoopDelayMs: 501, msg: 'overload began' }, { event: 'overload_ended', shed: 3, msg: 'overload ended' }])
+  t.hasStrict(log.filter(({ level }) => level === 40), [{
+    event: 'overload_began',
+    eventLoopDelayMs: 501,
+    msg: 'overload began'
+  }, { event: 'overload_ended', shed: 3, msg: 'overload ended' }])
   t.equal(log.filter(({ level }) => level >= 40).length, 2, 'two lines in all, not one for each request')
 })
 

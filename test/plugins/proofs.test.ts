@@ -56,8 +56,13 @@ t.test('Which proofs pass, by the rows of the table of checks', async t => {
   const bench = await prepare(t)
   for (const { check, title, proof, expected } of PROOF_ROWS) {
     const outcome = await bench.send(proof(bench))
-    if (expected === 'accepted') t.strictSame([outcome.status, outcome.reason, outcome.headers['www-authenticate']], [200, undefined, undefined], `${check}: ${title}`)
-    else expectRefusal(t, outcome, expected, 'DPoP', `${check}: ${title}`)
+    if (expected === 'accepted') {
+      t.strictSame(
+        [outcome.status, outcome.reason, outcome.headers['www-authenticate']],
+        [200, undefined, undefined],
+        `${check}: ${title}`
+      )
+    } else expectRefusal(t, outcome, expected, 'DPoP', `${check}: ${title}`)
   }
   t.equal((await bench.send(bench.proof({ method: 'HEAD' }), 'HEAD')).status, 200, '5: HEAD with its own proof')
 })
@@ -84,10 +89,15 @@ t.test('10: every algorithm that may be configured, and none that is not', async
 
 t.test('10: a point off its curve is refused like any other bad key', async t => {
   const bench = await prepare(t)
-  const off = { ...bench.client.jwk, y: `${bench.client.jwk.y!.startsWith('A') ? 'B' : 'A'}${bench.client.jwk.y!.slice(1)}` }
+  const off = {
+    ...bench.client.jwk,
+    y: `${bench.client.jwk.y!.startsWith('A') ? 'B' : 'A'}${bench.client.jwk.y!.slice(1)}`
+  }
   const { calculateJwkThumbprint } = await import('jose')
   const token = bench.issuer.token({ cnf: { jkt: await calculateJwkThumbprint(off) } })
-  const outcome = await call(bench.running, { lines: dpopLines(token, bench.client.proof({ token, url: bench.target, header: { jwk: off } })) })
+  const outcome = await call(bench.running, {
+    lines: dpopLines(token, bench.client.proof({ token, url: bench.target, header: { jwk: off } }))
+  })
   expectRefusal(t, outcome, 'proof_key', 'DPoP')
 })
 
@@ -98,17 +108,42 @@ t.test('12: a proof passes once', async t => {
   expectRefusal(t, await bench.send(proof), 'proof_replayed', 'DPoP')
   const jti = randomUUID()
   t.equal((await bench.send(bench.proof({ claims: { jti } }))).status, 200)
-  expectRefusal(t, await bench.send(bench.proof({ claims: { jti, iat: now() - 1 } })), 'proof_replayed', 'DPoP', 'the same jti in another proof')
+  expectRefusal(
+    t,
+    await bench.send(bench.proof({ claims: { jti, iat: now() - 1 } })),
+    'proof_replayed',
+    'DPoP',
+    'the same jti in another proof'
+  )
   t.equal((await bench.send(bench.proof({ claims: { jti: `${jti}2` } }))).status, 200, 'another jti')
 
   const other = await createDpopClient()
   const token = bench.issuer.token({ cnf: { jkt: other.jkt } })
-  t.equal((await call(bench.running, { lines: dpopLines(token, other.proof({ token, url: bench.target, claims: { jti } })) })).status, 200, 'the same jti of another key')
+  t.equal(
+    (await call(bench.running, { lines: dpopLines(token, other.proof({ token, url: bench.target, claims: { jti } })) }))
+      .status,
+    200,
+    'the same jti of another key'
+  )
 
   const kept = randomUUID()
-  expectRefusal(t, await bench.send(bench.proof({ claims: { jti: kept, htu: 'https://other.example/' } })), 'htu_mismatch', 'DPoP')
-  expectRefusal(t, await bench.send(bench.proof({ claims: { jti: kept } }).replace(/[^.]+$/, 'A'.repeat(86))), 'proof_signature', 'DPoP')
-  t.equal((await bench.send(bench.proof({ claims: { jti: kept } }))).status, 200, 'a proof refused for another reason did not use up its jti')
+  expectRefusal(
+    t,
+    await bench.send(bench.proof({ claims: { jti: kept, htu: 'https://other.example/' } })),
+    'htu_mismatch',
+    'DPoP'
+  )
+  expectRefusal(
+    t,
+    await bench.send(bench.proof({ claims: { jti: kept } }).replace(/[^.]+$/, 'A'.repeat(86))),
+    'proof_signature',
+    'DPoP'
+  )
+  t.equal(
+    (await bench.send(bench.proof({ claims: { jti: kept } }))).status,
+    200,
+    'a proof refused for another reason did not use up its jti'
+  )
 })
 
 t.test('12: of 1,000 copies of a proof at once, one passes', async t => {
@@ -130,7 +165,10 @@ t.test('12: a jti passes once, whatever the URL of its proof', async t => {
   const bench = await prepare(t)
   const [one, other] = [randomUUID(), randomUUID()]
   const send = (path: string, jti: string): Promise<Outcome> =>
-    call(bench.running, { path, lines: dpopLines(bench.token, bench.proof({ url: bench.running.url + path, claims: { jti } })) })
+    call(bench.running, {
+      path,
+      lines: dpopLines(bench.token, bench.proof({ url: bench.running.url + path, claims: { jti } }))
+    })
   t.equal((await send('/api/private', one)).status, 200)
   expectRefusal(t, await send('/api/protected', one), 'proof_replayed', 'DPoP')
   t.equal((await send('/api/protected', other)).status, 200, 'the same request with a jti of its own')
@@ -139,7 +177,9 @@ t.test('12: a jti passes once, whatever the URL of its proof', async t => {
 t.test('7: iat may be 300 s old, and 30 s ahead, and no more', async t => {
   const bench = await prepare(t)
   const { now: clock } = Date
-  t.teardown(() => { Date.now = clock })
+  t.teardown(() => {
+    Date.now = clock
+  })
   const second = Math.floor(clock() / 1000)
   for (const ms of [0, 999]) {
     Date.now = () => second * 1000 + ms
@@ -191,30 +231,69 @@ t.test('11: nonces', async t => {
   const bench = await prepare(t, { DPOP_NONCE: 'required' })
   const expectNonce = (outcome: Outcome, reason: RefusalReason, title: string): string => {
     expectRefusal(t, outcome, reason, 'DPoP', title)
-    t.strictSame(outcome.challenges.map(({ scheme, parameters }) => [scheme, Object.keys(parameters)]), [['DPoP', ['error', 'error_description', 'algs']]], 'one challenge')
+    t.strictSame(outcome.challenges.map(({ scheme, parameters }) => [scheme, Object.keys(parameters)]), [['DPoP', [
+      'error',
+      'error_description',
+      'algs'
+    ]]], 'one challenge')
     t.match(outcome.headers['dpop-nonce'], /^[A-Za-z0-9_-]{26}$/)
     return outcome.headers['dpop-nonce']!
   }
   const nonce = expectNonce(await bench.send(bench.proof()), 'nonce_missing', 'no nonce')
-  expectNonce(await bench.send(bench.proof({ claims: { nonce: 'made up' } })), 'nonce_stale', 'a nonce that is not ours')
+  expectNonce(
+    await bench.send(bench.proof({ claims: { nonce: 'made up' } })),
+    'nonce_stale',
+    'a nonce that is not ours'
+  )
   expectNonce(await bench.send(bench.proof({ claims: { nonce: 7 } })), 'nonce_missing', 'a nonce that is no text')
-  expectNonce(await bench.send(bench.proof({ claims: { iat: now() - 7200 } })), 'nonce_missing', 'no nonce and a clock two hours off')
+  expectNonce(
+    await bench.send(bench.proof({ claims: { iat: now() - 7200 } })),
+    'nonce_missing',
+    'no nonce and a clock two hours off'
+  )
   const accepted = await bench.send(bench.proof({ claims: { nonce } }))
-  t.strictSame([accepted.status, accepted.headers['dpop-nonce'], accepted.headers['www-authenticate']], [200, undefined, undefined], 'with the newest nonce')
-  t.equal((await bench.send(bench.proof({ claims: { nonce, iat: now() - 7200 } }))).status, 200, 'the nonce and a clock two hours behind')
-  t.equal((await bench.send(bench.proof({ claims: { nonce, iat: now() + 7200 } }))).status, 200, 'the nonce and a clock two hours ahead')
+  t.strictSame([accepted.status, accepted.headers['dpop-nonce'], accepted.headers['www-authenticate']], [
+    200,
+    undefined,
+    undefined
+  ], 'with the newest nonce')
+  t.equal(
+    (await bench.send(bench.proof({ claims: { nonce, iat: now() - 7200 } }))).status,
+    200,
+    'the nonce and a clock two hours behind'
+  )
+  t.equal(
+    (await bench.send(bench.proof({ claims: { nonce, iat: now() + 7200 } }))).status,
+    200,
+    'the nonce and a clock two hours ahead'
+  )
   const proof = bench.proof({ claims: { nonce } })
   t.equal((await bench.send(proof)).status, 200)
   expectRefusal(t, await bench.send(proof), 'proof_replayed', 'DPoP', 'a proof with a nonce passes once as well')
-  expectRefusal(t, await bench.send(bench.proof({ claims: { nonce, exp: now() - 60 } })), 'proof_expired', 'DPoP', 'exp is honoured all the same')
-  t.equal((await call(bench.running, { lines: bearerLines(bench.issuer.token()) })).status, 200, 'Bearer needs no nonce')
+  expectRefusal(
+    t,
+    await bench.send(bench.proof({ claims: { nonce, exp: now() - 60 } })),
+    'proof_expired',
+    'DPoP',
+    'exp is honoured all the same'
+  )
+  t.equal(
+    (await call(bench.running, { lines: bearerLines(bench.issuer.token()) })).status,
+    200,
+    'Bearer needs no nonce'
+  )
 
-  const nonceOf = async (secondsAgo: number): Promise<string | undefined> => (await atAnotherTime(-secondsAgo, () => bench.send(bench.proof()))).headers['dpop-nonce']
+  const nonceOf = async (secondsAgo: number): Promise<string | undefined> =>
+    (await atAnotherTime(-secondsAgo, () => bench.send(bench.proof()))).headers['dpop-nonce']
   const older = await nonceOf(120)
   const renewed = await bench.send(bench.proof({ claims: { nonce: older } }))
   t.equal(renewed.status, 200, 'a nonce of two minutes ago')
   t.match(renewed.headers['dpop-nonce'], /^[A-Za-z0-9_-]{26}$/, 'and its answer brings the newest')
-  expectNonce(await bench.send(bench.proof({ claims: { nonce: await nonceOf(400) } })), 'nonce_stale', 'a nonce of more than five minutes ago')
+  expectNonce(
+    await bench.send(bench.proof({ claims: { nonce: await nonceOf(400) } })),
+    'nonce_stale',
+    'a nonce of more than five minutes ago'
+  )
 })
 
 t.test('11: with DPOP_NONCE_IAT=checked the age counts beside a nonce', async t => {
@@ -226,43 +305,75 @@ t.test('11: with DPOP_NONCE_IAT=checked the age counts beside a nonce', async t 
   t.equal((await bench.send(bench.proof({ claims: { nonce, iat: now() - 50 } }))).status, 200)
   expectRefusal(t, await bench.send(bench.proof({ claims: { nonce, iat: now() - 70 } })), 'iat_too_old', 'DPoP')
   expectRefusal(t, await bench.send(bench.proof({ claims: { nonce, iat: now() + 7200 } })), 'iat_in_future', 'DPoP')
-  expectRefusal(t, await bench.send(bench.proof({ claims: { nonce: 'made up', iat: now() - 70 } })), 'nonce_stale', 'DPoP')
+  expectRefusal(
+    t,
+    await bench.send(bench.proof({ claims: { nonce: 'made up', iat: now() - 70 } })),
+    'nonce_stale',
+    'DPoP'
+  )
   const proof = bench.proof({ claims: { nonce } })
   t.equal((await bench.send(proof)).status, 200)
   expectRefusal(t, await bench.send(proof), 'proof_replayed', 'DPoP')
 })
 
-t.test('Beside the store in memory each process makes nonces of its own: a common secret is named in a warning and not used', async t => {
-  const DPOP_NONCE_SECRET = [Buffer.alloc(32, 7).toString('base64url')]
-  const client = await createDpopClient()
-  const issuer = await startIssuer(t)
-  const instances = await Promise.all([1, 2].map(() => startApp(t, issuer, { DPOP_NONCE: 'required', DPOP_NONCE_SECRET, PUBLIC_URL: 'https://api.example' })))
-  const token = issuer.token({ cnf: { jkt: client.jkt } })
-  const proof = (nonce?: string): string => client.proof({ url: 'https://api.example/api/private', token, claims: { nonce } })
-  const [first, second] = instances as [RunningApp, RunningApp]
-  const { headers } = await call(first, { lines: dpopLines(token, proof()) })
-  const good = proof(headers['dpop-nonce'])
-  t.equal((await call(first, { lines: dpopLines(token, good) })).status, 200)
-  expectRefusal(t, await call(first, { lines: dpopLines(token, good) }), 'proof_replayed', 'DPoP')
-  const elsewhere = await call(second, { lines: dpopLines(token, good) })
-  expectRefusal(t, elsewhere, 'nonce_of_another_instance', 'DPoP', 'it passes at one instance')
-  t.strictSame(second.log.filter(({ msg }) => msg === 'request refused').map(({ reason }) => reason), ['nonce_of_another_instance'])
-  t.match(await (await fetch(`${second.url}/metrics`)).text(), containing('\nholdfast_refusals_total{reason="nonce_of_another_instance"} 1\n'))
-  t.equal((await call(second, { lines: dpopLines(token, proof(elsewhere.headers['dpop-nonce'])) })).status, 200, 'a client that moves pays once')
-  for (const { log } of instances) {
-    t.strictSame(log.filter(({ msg }) => /DPOP_NONCE_SECRET/.test(msg)).map(({ level }) => level), [40])
-    t.notMatch(JSON.stringify(log), DPOP_NONCE_SECRET[0])
-    t.notOk(log.some(({ event }) => event === 'nonce_secret_random'))
+t.test(
+  'Beside the store in memory each process makes nonces of its own: a common secret is named in a warning and ' +
+    'not used',
+  async t => {
+    const DPOP_NONCE_SECRET = [Buffer.alloc(32, 7).toString('base64url')]
+    const client = await createDpopClient()
+    const issuer = await startIssuer(t)
+    const instances = await Promise.all(
+      [1, 2].map(() =>
+        startApp(t, issuer, { DPOP_NONCE: 'required', DPOP_NONCE_SECRET, PUBLIC_URL: 'https://api.example' })
+      )
+    )
+    const token = issuer.token({ cnf: { jkt: client.jkt } })
+    const proof = (nonce?: string): string =>
+      client.proof({ url: 'https://api.example/api/private', token, claims: { nonce } })
+    const [first, second] = instances as [RunningApp, RunningApp]
+    const { headers } = await call(first, { lines: dpopLines(token, proof()) })
+    const good = proof(headers['dpop-nonce'])
+    t.equal((await call(first, { lines: dpopLines(token, good) })).status, 200)
+    expectRefusal(t, await call(first, { lines: dpopLines(token, good) }), 'proof_replayed', 'DPoP')
+    const elsewhere = await call(second, { lines: dpopLines(token, good) })
+    expectRefusal(t, elsewhere, 'nonce_of_another_instance', 'DPoP', 'it passes at one instance')
+    t.strictSame(second.log.filter(({ msg }) => msg === 'request refused').map(({ reason }) => reason), [
+      'nonce_of_another_instance'
+    ])
+    t.match(
+      await (await fetch(`${second.url}/metrics`)).text(),
+      containing('\nholdfast_refusals_total{reason="nonce_of_another_instance"} 1\n')
+    )
+    t.equal(
+      (await call(second, { lines: dpopLines(token, proof(elsewhere.headers['dpop-nonce'])) })).status,
+      200,
+      'a client that moves pays once'
+    )
+    for (const { log } of instances) {
+      t.strictSame(log.filter(({ msg }) => /DPOP_NONCE_SECRET/.test(msg)).map(({ level }) => level), [40])
+      t.notMatch(JSON.stringify(log), DPOP_NONCE_SECRET[0])
+      t.notOk(log.some(({ event }) => event === 'nonce_secret_random'))
+    }
   }
-})
+)
 
 t.test('Without a secret for nonces one is made, and the log says so if the store is a common one', async t => {
   const redis = await startFakeRedis()
   t.teardown(redis.stop)
   const DPOP_REPLAY = `redis://127.0.0.1:${redis.port}`
-  for (const [values, warnings] of [[{}, []], [{ DPOP_REPLAY: 'off' }, []], [{ DPOP_REPLAY }, [40]], [{ DPOP_REPLAY, DPOP_NONCE_SECRET: [Buffer.alloc(32, 7).toString('base64url')] }, []]] as const) {
+  for (
+    const [values, warnings] of [[{}, []], [{ DPOP_REPLAY: 'off' }, []], [{ DPOP_REPLAY }, [40]], [{
+      DPOP_REPLAY,
+      DPOP_NONCE_SECRET: [Buffer.alloc(32, 7).toString('base64url')]
+    }, []]] as const
+  ) {
     const { log } = (await prepare(t, { DPOP_NONCE: 'required', ...values })).running
-    t.strictSame(log.filter(line => line.event === 'nonce_secret_random').map(({ level }) => level), warnings, JSON.stringify(Object.keys(values)))
+    t.strictSame(
+      log.filter(line => line.event === 'nonce_secret_random').map(({ level }) => level),
+      warnings,
+      JSON.stringify(Object.keys(values))
+    )
   }
   const bench = await prepare(t, { DPOP_NONCE: 'required' })
   const nonce = (await bench.send(bench.proof())).headers['dpop-nonce']
@@ -272,13 +383,27 @@ t.test('Without a secret for nonces one is made, and the log says so if the stor
 t.test('The log of a wrong htu shows both URLs', async t => {
   const bench = await prepare(t)
   await bench.send(bench.proof({ url: 'https://other.example/x' }))
-  t.hasStrict(bench.running.log.find(line => line.reason === 'htu_mismatch'), { htu: 'https://other.example/x', url: bench.target })
+  t.hasStrict(bench.running.log.find(line => line.reason === 'htu_mismatch'), {
+    htu: 'https://other.example/x',
+    url: bench.target
+  })
 })
 
 t.test('A request whose URL cannot be determined is refused for a DPoP token, and served for any other', async t => {
   const bench = await prepare(t)
-  const dotted = await call(bench.running, { path: '/api/users/../private', lines: dpopLines(bench.token, bench.proof()) })
+  const dotted = await call(bench.running, {
+    path: '/api/users/../private',
+    lines: dpopLines(bench.token, bench.proof())
+  })
   expectRefusal(t, dotted, 'target_path', 'DPoP')
-  t.equal((await call(bench.running, { lines: ['Host: other.example', ...bearerLines(bench.issuer.token())] })).status, 200)
-  expectRefusal(t, await call(bench.running, { lines: ['Host: other.example', ...dpopLines(bench.token, bench.proof())] }), 'host_repeated', 'DPoP')
+  t.equal(
+    (await call(bench.running, { lines: ['Host: other.example', ...bearerLines(bench.issuer.token())] })).status,
+    200
+  )
+  expectRefusal(
+    t,
+    await call(bench.running, { lines: ['Host: other.example', ...dpopLines(bench.token, bench.proof())] }),
+    'host_repeated',
+    'DPoP'
+  )
 })

@@ -30,7 +30,8 @@ async function prepare (t: Test): Promise<Bench> {
   const token = issuer.token({ cnf: { jkt: client.jkt } })
   const host = new URL(running.url).host
   const path = '/api/private'
-  const remake: Good['remake'] = (token, header = {}, claims = {}) => client.proof({ token, url: `http://${host}${path}`, header, claims })
+  const remake: Good['remake'] = (token, header = {}, claims = {}) =>
+    client.proof({ token, url: `http://${host}${path}`, header, claims })
   return { running, good: () => ({ issuer, client, host, path, token, proof: remake(token), remake }) }
 }
 
@@ -56,13 +57,22 @@ function fault ({ status, lines, headers, body }: WireAnswer, isHead: boolean): 
   if (new Set(lines.map(([name]) => name)).size !== lines.length) return 'a header appears twice'
   const value = headers['www-authenticate']
   if ((status === 401 || status === 403) !== (value !== undefined)) return `the challenge of ${status} is ${value}`
-  for (const { parameters: { algs, error, error_description: description, ...rest }, scheme } of value === undefined ? [] : parseChallenges(value)) {
-    if (algs !== (scheme === 'DPoP' ? ALGS : undefined) || Object.keys(rest).length > 0) return `the challenge is ${value}`
+  for (
+    const { parameters: { algs, error, error_description: description, ...rest }, scheme } of value === undefined
+      ? []
+      : parseChallenges(value)
+  ) {
+    if (algs !== (scheme === 'DPoP' ? ALGS : undefined) || Object.keys(rest).length > 0) {
+      return `the challenge is ${value}`
+    }
     if (error !== undefined && !(ERRORS.has(error) && DESCRIPTIONS.has(description))) return `the challenge is ${value}`
   }
   if (isHead) return body === '' ? undefined : 'HEAD has a body'
   const { statusCode, error, message, ...rest } = JSON.parse(body)
-  return statusCode === status && typeof error === 'string' && typeof message === 'string' && Object.keys(rest).length === 0 ? undefined : `the body is ${body}`
+  return statusCode === status && typeof error === 'string' && typeof message === 'string' &&
+      Object.keys(rest).length === 0
+    ? undefined
+    : `the body is ${body}`
 }
 
 async function expectOnlyTheUnmutatedPasses (t: Test, mutations: fc.Arbitrary<Mutation>): Promise<void> {
@@ -79,19 +89,31 @@ async function expectOnlyTheUnmutatedPasses (t: Test, mutations: fc.Arbitrary<Mu
   t.strictSame(running.log.filter(({ level }) => level >= 50), [], 'no fault in the log')
 }
 
-t.test('A request whose text was changed in one place is refused in due form, and the same request unchanged passes after it', t =>
-  expectOnlyTheUnmutatedPasses(t, textMutations))
+t.test(
+  'A request whose text was changed in one place is refused in due form, and the same request unchanged passes ' +
+    'after it',
+  t => expectOnlyTheUnmutatedPasses(t, textMutations)
+)
 
-t.test('A header member or claim that is not as it must be is refused though it is well signed, and the proper one passes after it', t =>
-  expectOnlyTheUnmutatedPasses(t, signedMutations))
+t.test(
+  'A header member or claim that is not as it must be is refused though it is well signed, and the proper one ' +
+    'passes after it',
+  t => expectOnlyTheUnmutatedPasses(t, signedMutations)
+)
 
 t.test('Any bytes in place of a request are answered 400, and the next request is served', async t => {
   const { running, good } = await prepare(t)
-  const noise = fc.string({ unit: fc.integer({ min: 0, max: 255 }).map(code => String.fromCharCode(code)), maxLength: 100 })
-  await t.resolves(fc.assert(fc.asyncProperty(noise, async bytes => {
-    // A line break at the start is skipped by the parser, which then waits for more.
-    const answer = await sendRaw(running.url, [`"${bytes}`])
-    if (answer.status !== 400 || fault(answer, false)) throw new Error(`${answer.status} ${fault(answer, false)}`)
-  }), { seed: SEED, numRuns: RUNS }))
+  const noise = fc.string({
+    unit: fc.integer({ min: 0, max: 255 }).map(code => String.fromCharCode(code)),
+    maxLength: 100
+  })
+  await t.resolves(fc.assert(
+    fc.asyncProperty(noise, async bytes => {
+      // A line break at the start is skipped by the parser, which then waits for more.
+      const answer = await sendRaw(running.url, [`"${bytes}`])
+      if (answer.status !== 400 || fault(answer, false)) throw new Error(`${answer.status} ${fault(answer, false)}`)
+    }),
+    { seed: SEED, numRuns: RUNS }
+  ))
   t.equal((await sendRaw(running.url, linesOf(good()))).status, 200)
 })

@@ -9,30 +9,53 @@ import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { makeIssuerKey, startIssuer } from '../helpers/issuer.ts'
 
-t.test('A client may send as many requests a minute as the setting allows, over all guarded routes and methods, and no more', async t => {
-  const issuer = await startIssuer(t)
-  const running = await startApp(t, issuer, { RATE_LIMIT: '3' })
-  const lines = bearerLines(issuer.token())
-  const began = performance.now()
-  t.equal((await call(running, { lines })).status, 200)
-  t.equal((await call(running, { lines, path: '/api/profile' })).status, 200)
-  t.equal((await call(running, { lines, method: 'HEAD' })).status, 200)
+t.test(
+  'A client may send as many requests a minute as the setting allows, over all guarded routes and methods, and ' +
+    'no more',
+  async t => {
+    const issuer = await startIssuer(t)
+    const running = await startApp(t, issuer, { RATE_LIMIT: '3' })
+    const lines = bearerLines(issuer.token())
+    const began = performance.now()
+    t.equal((await call(running, { lines })).status, 200)
+    t.equal((await call(running, { lines, path: '/api/profile' })).status, 200)
+    t.equal((await call(running, { lines, method: 'HEAD' })).status, 200)
 
-  const answer = await call(running, { lines, path: '/api/protected' })
-  expectRefusal(t, answer, 'rate_limited')
-  t.strictSame(answer.body, { statusCode: 429, error: 'Too Many Requests', message: 'This client has sent too many requests. It may continue after the time in Retry-After.' })
-  const seconds = Number(answer.headers['retry-after'])
-  const leftSeconds = (WINDOW_MS - (performance.now() - began)) / 1000
-  t.ok(Number.isInteger(seconds) && seconds >= Math.max(1, leftSeconds) && seconds <= WINDOW_MS / 1000, `Retry-After: ${seconds}`)
-  t.equal(answer.headers['cache-control'], 'no-store')
-  t.equal(answer.headers['www-authenticate'], undefined, 'there is nothing wrong with the credentials')
-  t.strictSame(Object.keys(answer.headers).filter(name => name.includes('ratelimit')), [], 'and no other header shows the limit')
-  t.match((await running.app.inject('/metrics')).body, /^holdfast_refusals_total\{reason="rate_limited"\} 1$/m)
+    const answer = await call(running, { lines, path: '/api/protected' })
+    expectRefusal(t, answer, 'rate_limited')
+    t.strictSame(answer.body, {
+      statusCode: 429,
+      error: 'Too Many Requests',
+      message: 'This client has sent too many requests. It may continue after the time in Retry-After.'
+    })
+    const seconds = Number(answer.headers['retry-after'])
+    const leftSeconds = (WINDOW_MS - (performance.now() - began)) / 1000
+    t.ok(
+      Number.isInteger(seconds) && seconds >= Math.max(1, leftSeconds) && seconds <= WINDOW_MS / 1000,
+      `Retry-After: ${seconds}`
+    )
+    t.equal(answer.headers['cache-control'], 'no-store')
+    t.equal(answer.headers['www-authenticate'], undefined, 'there is nothing wrong with the credentials')
+    t.strictSame(
+      Object.keys(answer.headers).filter(name => name.includes('ratelimit')),
+      [],
+      'and no other header shows the limit'
+    )
+    t.match((await running.app.inject('/metrics')).body, /^holdfast_refusals_total\{reason="rate_limited"\} 1$/m)
 
-  t.equal((await call(running, { lines, path: '/api/public' })).status, 200, 'what is open is not limited')
-  t.equal((await call(running, { lines: bearerLines(issuer.token({ jti: 'another' })) })).reason, 'rate_limited', 'a new token is no new client')
-  t.equal((await call(running, { lines: bearerLines(issuer.token({ sub: 'user-2' })) })).status, 200, 'another subject has its own allowance')
-})
+    t.equal((await call(running, { lines, path: '/api/public' })).status, 200, 'what is open is not limited')
+    t.equal(
+      (await call(running, { lines: bearerLines(issuer.token({ jti: 'another' })) })).reason,
+      'rate_limited',
+      'a new token is no new client'
+    )
+    t.equal(
+      (await call(running, { lines: bearerLines(issuer.token({ sub: 'user-2' })) })).status,
+      200,
+      'another subject has its own allowance'
+    )
+  }
+)
 
 t.test('A bound token is counted by its key, whatever its subject', async t => {
   const issuer = await startIssuer(t)
@@ -40,15 +63,23 @@ t.test('A bound token is counted by its key, whatever its subject', async t => {
   const [one, two] = [await createDpopClient(), await createDpopClient()]
   const send = (client: typeof one, claims = {}) => {
     const token = issuer.token({ cnf: { jkt: client.jkt }, ...claims })
-    return call(running, { lines: [`Authorization: DPoP ${token}`, `DPoP: ${client.proof({ token, url: `${running.url}/api/private` })}`] })
+    return call(running, {
+      lines: [`Authorization: DPoP ${token}`, `DPoP: ${client.proof({ token, url: `${running.url}/api/private` })}`]
+    })
   }
   t.equal((await send(one)).status, 200)
   const refused = await send(one, { sub: 'user-2' })
   t.equal(refused.reason, 'rate_limited')
-  t.strictSame(refused.body, { detail: 'This client has sent too many requests. It may continue after the time in Retry-After.' }, 'the body has the configured form')
+  t.strictSame(refused.body, {
+    detail: 'This client has sent too many requests. It may continue after the time in Retry-After.'
+  }, 'the body has the configured form')
   t.equal((await send(two)).status, 200, 'the same subject with another key')
   t.equal((await call(running, { lines: bearerLines(issuer.token()) })).status, 200, 'and without a key')
-  t.equal((await call(running, { lines: bearerLines(issuer.token({ sub: one.jkt })) })).status, 200, 'a subject that is spelt like a key is not that key')
+  t.equal(
+    (await call(running, { lines: bearerLines(issuer.token({ sub: one.jkt })) })).status,
+    200,
+    'a subject that is spelt like a key is not that key'
+  )
 })
 
 t.test('A client cannot use up the allowance of another: only a request whose token and proof pass is counted', async t => {
@@ -61,7 +92,10 @@ t.test('A client cannot use up the allowance of another: only a request whose to
     [[]],
     [bearerLines(issuer.token({}, { kid: 'k1' }, makeIssuerKey('other')))],
     [bearerLines(bound)],
-    [[`Authorization: DPoP ${bound}`, `DPoP: ${(await createDpopClient()).proof({ token: bound, url: `${running.url}/api/private` })}`]]
+    [[
+      `Authorization: DPoP ${bound}`,
+      `DPoP: ${(await createDpopClient()).proof({ token: bound, url: `${running.url}/api/private` })}`
+    ]]
   ]
   for (const [lines] of strangers) {
     for (let i = 0; i < 2; i++) t.equal((await call(running, { lines })).status, 401)
@@ -69,7 +103,11 @@ t.test('A client cannot use up the allowance of another: only a request whose to
   const lines = [`Authorization: DPoP ${bound}`, `DPoP: ${proof}`]
   t.equal((await call(running, { lines })).status, 200, 'the client itself has all of its own')
   t.equal((await call(running, { lines: bearerLines(issuer.token()), path: '/api/private-scoped' })).status, 403)
-  t.equal((await call(running, { lines: bearerLines(issuer.token()) })).reason, 'rate_limited', 'a request that lacks a scope is the client\'s own, and counts')
+  t.equal(
+    (await call(running, { lines: bearerLines(issuer.token()) })).reason,
+    'rate_limited',
+    "a request that lacks a scope is the client's own, and counts"
+  )
 })
 
 t.test('A replayed request uses up none of the allowance of its client', async t => {
@@ -106,11 +144,18 @@ t.test('By default there is no rate limit, and the API description mentions none
   for (const [RATE_LIMIT, status] of [['1', '429'], ['off', undefined], [undefined, undefined]] as const) {
     const { app } = await startApp(t, issuer, { ...(RATE_LIMIT && { RATE_LIMIT }), METRICS: 'off', DPOP_REPLAY: 'off' })
     const { paths, components } = (await app.inject('/docs/json')).json()
-    t.equal(Object.keys(paths['/api/private'].get.responses).find(each => each === '429'), status, `${RATE_LIMIT}: a guarded route`)
+    t.equal(
+      Object.keys(paths['/api/private'].get.responses).find(each => each === '429'),
+      status,
+      `${RATE_LIMIT}: a guarded route`
+    )
     t.equal('TooManyRequests' in components.responses, status !== undefined)
     t.notOk('429' in paths['/api/public'].get.responses, `${RATE_LIMIT}: an open one`)
     const headers = { authorization: `Bearer ${issuer.token()}` }
-    const statuses = [await app.inject({ url: '/api/private', headers }), await app.inject({ url: '/api/private', headers })].map(answer => answer.statusCode)
+    const statuses = [
+      await app.inject({ url: '/api/private', headers }),
+      await app.inject({ url: '/api/private', headers })
+    ].map(answer => answer.statusCode)
     t.strictSame(statuses, [200, status === undefined ? 200 : 429], 'with metrics off as well')
   }
 })
@@ -125,7 +170,9 @@ t.test('The limit holds for every guard: in another app too, and for one that a 
     await request.requireScope('a')
     return 'in'
   })
-  const statusFor = async (sub: string) => (await app.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token({ sub, scope: 'a' })}` } })).statusCode
+  const statusFor = async (sub: string) =>
+    (await app.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token({ sub, scope: 'a' })}` } }))
+      .statusCode
   t.strictSame([await statusFor('one'), await statusFor('one'), await statusFor('two')], [200, 429, 200])
 })
 
@@ -162,12 +209,21 @@ t.test('docs/reference/monitoring.md states what is counted', async t => {
 })
 
 t.test('The name of a client is bounded, however long its subject', async t => {
-  const nameOf = (binding: object, issuer: string, sub: string): string => clientKey({ binding, issuer, claims: { sub } } as VerifiedToken)
+  const nameOf = (binding: object, issuer: string, sub: string): string =>
+    clientKey({ binding, issuer, claims: { sub } } as VerifiedToken)
   t.equal(nameOf({ jkt: undefined }, 'https://a/', 'user-1'), 'sub:https://a/ user-1')
   t.equal(nameOf({ jkt: 'thumbprint' }, 'https://a/', 'user-1'), 'jkt:https://a/ thumbprint')
   t.equal(nameOf({ jkt: undefined }, 'https://a/', 's'.repeat(113)).length, 128, 'kept as it is up to 128 characters')
-  const names = [nameOf({ jkt: undefined }, 'https://a/', 's'.repeat(114)), nameOf({ jkt: undefined }, 'https://a/', 's'.repeat(10_000)), nameOf({ jkt: 's'.repeat(10_000) }, 'https://a/', '')]
-  t.not(nameOf({ jkt: undefined }, 'https://b/', 'user-1'), nameOf({ jkt: undefined }, 'https://a/', 'user-1'), 'an issuer cannot use up what belongs to the users of another one')
+  const names = [
+    nameOf({ jkt: undefined }, 'https://a/', 's'.repeat(114)),
+    nameOf({ jkt: undefined }, 'https://a/', 's'.repeat(10_000)),
+    nameOf({ jkt: 's'.repeat(10_000) }, 'https://a/', '')
+  ]
+  t.not(
+    nameOf({ jkt: undefined }, 'https://b/', 'user-1'),
+    nameOf({ jkt: undefined }, 'https://a/', 'user-1'),
+    'an issuer cannot use up what belongs to the users of another one'
+  )
   t.strictSame(names.map(name => name.length), [43, 43, 43])
   t.equal(new Set(names).size, 3)
 })

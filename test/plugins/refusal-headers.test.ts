@@ -19,27 +19,71 @@ async function start (t: Test, prepare: (app: FastifyInstance) => void) {
 }
 
 /** What of an answer the client needs to try again. */
-function seen ({ statusCode, headers }: { readonly statusCode: number, readonly headers: Record<string, unknown> }): string {
-  return [statusCode, headers['www-authenticate'] === undefined ? 'no challenge' : 'challenge', headers['dpop-nonce'] === undefined ? 'no nonce' : 'nonce'].join(' ')
+function seen (
+  { statusCode, headers }: { readonly statusCode: number, readonly headers: Record<string, unknown> }
+): string {
+  return [
+    statusCode,
+    headers['www-authenticate'] === undefined ? 'no challenge' : 'challenge',
+    headers['dpop-nonce'] === undefined ? 'no nonce' : 'nonce'
+  ].join(' ')
 }
 
 const ask = async (request: FastifyRequest): Promise<void> => request.require({ scope: 'a' })
-const refusalOf = async (request: FastifyRequest): Promise<Refusal | undefined> => ask(request).then(() => undefined, error => error as Refusal)
+const refusalOf = async (request: FastifyRequest): Promise<Refusal | undefined> =>
+  ask(request).then(() => undefined, error => error as Refusal)
 
 /** What a handler makes of a refusal, and what the client sees. */
-const HANDLERS: ReadonlyArray<readonly [title: string, handler: (request: FastifyRequest, reply: FastifyReply) => unknown, expected: string]> = [
+const HANDLERS: ReadonlyArray<
+  readonly [title: string, handler: (request: FastifyRequest, reply: FastifyReply) => unknown, expected: string]
+> = [
   ['throws it', ask, '401 challenge nonce'],
-  ['answers with its status', async (request, reply) => reply.code((await refusalOf(request))!.statusCode).send({ ours: true }), '401 challenge nonce'],
-  ['answers with another error', async (request, reply) => { await refusalOf(request); return reply.code(418).send('tea') }, '418 challenge nonce'],
-  ['sends a Response of 401', async (request, reply) => { await refusalOf(request); return reply.send(new Response('no', { status: 401 })) }, '401 challenge nonce'],
-  ['sends a stream of 401', async (request, reply) => { await refusalOf(request); return reply.code(401).send(new Blob(['no']).stream()) }, '401 challenge nonce'],
-  ['answers without its own status', async request => { await refusalOf(request); return 'open' }, '200 no challenge no nonce'],
-  ['is refused twice, and answers all the same', async request => { await refusalOf(request); await refusalOf(request); return 'open' }, '200 no challenge no nonce'],
-  ['answers 204', async (request, reply) => { await refusalOf(request); return reply.code(204).send() }, '204 no challenge no nonce'],
-  ['redirects', async (request, reply) => { await refusalOf(request); return reply.redirect('/login') }, '302 no challenge no nonce'],
-  ['sends a Response of 200', async (request, reply) => { await refusalOf(request); return reply.code(401).send(new Response('yes')) }, '200 no challenge no nonce'],
-  ['sends a stream of 200', async (request, reply) => { await refusalOf(request); return reply.send(new Blob(['yes']).stream()) }, '200 no challenge no nonce'],
-  ['writes a challenge of its own on 200', async (request, reply) => { await refusalOf(request); return reply.header('www-authenticate', 'Own').send('odd') }, '200 challenge no nonce']
+  [
+    'answers with its status',
+    async (request, reply) => reply.code((await refusalOf(request))!.statusCode).send({ ours: true }),
+    '401 challenge nonce'
+  ],
+  ['answers with another error', async (request, reply) => {
+    await refusalOf(request)
+    return reply.code(418).send('tea')
+  }, '418 challenge nonce'],
+  ['sends a Response of 401', async (request, reply) => {
+    await refusalOf(request)
+    return reply.send(new Response('no', { status: 401 }))
+  }, '401 challenge nonce'],
+  ['sends a stream of 401', async (request, reply) => {
+    await refusalOf(request)
+    return reply.code(401).send(new Blob(['no']).stream())
+  }, '401 challenge nonce'],
+  ['answers without its own status', async request => {
+    await refusalOf(request)
+    return 'open'
+  }, '200 no challenge no nonce'],
+  ['is refused twice, and answers all the same', async request => {
+    await refusalOf(request)
+    await refusalOf(request)
+    return 'open'
+  }, '200 no challenge no nonce'],
+  ['answers 204', async (request, reply) => {
+    await refusalOf(request)
+    return reply.code(204).send()
+  }, '204 no challenge no nonce'],
+  ['redirects', async (request, reply) => {
+    await refusalOf(request)
+    return reply.redirect('/login')
+  }, '302 no challenge no nonce'],
+  ['sends a Response of 200', async (request, reply) => {
+    await refusalOf(request)
+    return reply.code(401).send(new Response('yes'))
+  }, '200 no challenge no nonce'],
+  ['sends a stream of 200', async (request, reply) => {
+    await refusalOf(request)
+    return reply.send(new Blob(['yes']).stream())
+  }, '200 no challenge no nonce'],
+  ['writes a challenge of its own on 200', async (request, reply) => {
+    await refusalOf(request)
+    return reply.header('www-authenticate', 'Own').send('odd')
+  }, '200 challenge no nonce']
 ]
 
 t.test('The headers of a refusal stand on the answer, whoever handles the error, and leave one below 400.', async t => {
@@ -56,21 +100,38 @@ t.test('The headers of a refusal stand on the answer, whoever handles the error,
 t.test('A guard before the handler leaves its headers to whatever handles errors there.', async t => {
   const { app, client } = await start(t, app => {
     app.register(async scope => {
-      scope.setErrorHandler((error: Refusal, _request, reply) => reply.code(error.statusCode).send({ error: error.reason }))
+      scope.setErrorHandler((error: Refusal, _request, reply) =>
+        reply.code(error.statusCode).send({ error: error.reason })
+      )
       scope.get('/child', { onRequest: scope.requireScope('a') }, () => 'in')
-      scope.get('/changed', { onRequest: scope.requireScope('a'), onSend: async (_request, reply, payload) => { reply.code(200); return payload } }, () => 'in')
+      scope.get('/changed', {
+        onRequest: scope.requireScope('a'),
+        onSend: async (_request, reply, payload) => {
+          reply.code(200)
+          return payload
+        }
+      }, () => 'in')
     })
     app.register(async scope => {
-      scope.setErrorHandler((_error, _request, reply) => { reply.hijack(); reply.raw.writeHead(401, { 'content-type': 'text/plain' }).end('raw') })
+      scope.setErrorHandler((_error, _request, reply) => {
+        reply.hijack()
+        reply.raw.writeHead(401, { 'content-type': 'text/plain' }).end('raw')
+      })
       scope.get('/hijacked', { onRequest: scope.requireScope('a') }, () => 'in')
     })
   })
-  for (const [path, first, then] of [
-    ['/child', '401 challenge nonce', '200 no challenge no nonce'],
-    ['/changed', '200 no challenge no nonce', '200 no challenge no nonce'],
-    ['/hijacked', '401 no challenge no nonce', '401 no challenge no nonce']
-  ] as const) {
-    t.equal(seen(await app.inject({ url: path, headers: client.headers('GET', `http://localhost${path}`) })), first, path)
+  for (
+    const [path, first, then] of [
+      ['/child', '401 challenge nonce', '200 no challenge no nonce'],
+      ['/changed', '200 no challenge no nonce', '200 no challenge no nonce'],
+      ['/hijacked', '401 no challenge no nonce', '401 no challenge no nonce']
+    ] as const
+  ) {
+    t.equal(
+      seen(await app.inject({ url: path, headers: client.headers('GET', `http://localhost${path}`) })),
+      first,
+      path
+    )
     t.equal(seen(await client.inject(app, path)), then, `${path}, by a client that takes the nonce`)
   }
 })

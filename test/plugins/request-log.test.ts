@@ -26,13 +26,17 @@ interface World {
   proof (token: string, parts?: Partial<ProofParts>): string
 }
 
-type Build = (world: World) => { readonly lines: readonly string[], readonly target?: string, readonly hosts?: readonly string[] }
+type Build = (
+  world: World
+) => { readonly lines: readonly string[], readonly target?: string, readonly hosts?: readonly string[] }
 
 const bearer = (token: string): string => `Authorization: Bearer ${token}`
 const dpop = (token: string, proof: string): string[] => [`Authorization: DPoP ${token}`, `DPoP: ${proof}`]
 
 /** A refusal for the token, sent as Bearer. */
-const ofToken = (claims: Overrides, header: Overrides = {}): Build => ({ issuer }) => ({ lines: [bearer(issuer.token({ note: MARK, ...claims }, header))] })
+const ofToken = (claims: Overrides, header: Overrides = {}): Build => ({ issuer }) => ({
+  lines: [bearer(issuer.token({ note: MARK, ...claims }, header))]
+})
 /** A refusal for the proof, sent with a good token. */
 const ofProof = (parts: Partial<ProofParts>): Build => world => {
   const token = world.bound()
@@ -54,14 +58,24 @@ function addRoutes (app: FastifyInstance): void {
 
 const CERTIFICATES = { CLIENT_CERTIFICATE: 'client-cert', TRUST_PROXY: 'loopback' }
 const INTROSPECTION = { IDP_INTROSPECTION: 'all', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 's3cret' }
-const ofCertificate = (value: string): Build => ({ issuer }) => ({ lines: [bearer(issuer.token({ cnf: { 'x5t#S256': MARK } })), `Client-Cert: ${value}`] })
+const ofCertificate = (value: string): Build => ({ issuer }) => ({
+  lines: [bearer(issuer.token({ cnf: { 'x5t#S256': MARK } })), `Client-Cert: ${value}`]
+})
 
 /** For each reason a request that is refused for it, marked wherever a client writes something. */
 const CASES: ReadonlyArray<{ reason: RefusalReason, build: Build, settings?: Variables }> = [
   { reason: 'credentials_missing', build: () => ({ lines: [] }) },
   { reason: 'scheme_not_offered', build: () => ({ lines: [`Authorization: Basic ${MARK}`] }) },
-  { reason: 'headers_uncounted', build: ({ issuer }) => ({ lines: [bearer(issuer.token({ note: MARK })), ...Array<string>(995).fill('A:'), `X-Note: ${MARK}`] }) },
-  { reason: 'authorization_repeated', build: ({ issuer }) => ({ lines: [bearer(issuer.token({ note: MARK })), `Authorization: Bearer ${MARK}`] }) },
+  {
+    reason: 'headers_uncounted',
+    build: ({ issuer }) => ({
+      lines: [bearer(issuer.token({ note: MARK })), ...Array<string>(995).fill('A:'), `X-Note: ${MARK}`]
+    })
+  },
+  {
+    reason: 'authorization_repeated',
+    build: ({ issuer }) => ({ lines: [bearer(issuer.token({ note: MARK })), `Authorization: Bearer ${MARK}`] })
+  },
   { reason: 'authorization_malformed', build: ({ issuer }) => ({ lines: [`${bearer(issuer.token())} ${MARK}`] }) },
   { reason: 'token_malformed', build: () => ({ lines: [bearer(MARK)] }) },
   { reason: 'token_algorithm', build: ofToken({}, { alg: 'HS256', note: MARK }) },
@@ -70,15 +84,30 @@ const CASES: ReadonlyArray<{ reason: RefusalReason, build: Build, settings?: Var
   { reason: 'token_kind', build: ofToken({ events: { [MARK]: {} } }) },
   { reason: 'token_claim_invalid', build: ofToken({ sub: { note: MARK } }) },
   { reason: 'token_issuer', build: ofToken({ iss: `https://${MARK}:${MARK}@other.example/?${MARK}` }) },
-  { reason: 'token_revoked', build: ofToken({ iat: now() - 5 }), settings: { REVOCATION: { operators: { scope: 'revoke' } } } },
-  { reason: 'token_too_long', build: ofToken({ exp: now() + 7200 }), settings: { REVOCATION: { retentionSeconds: 3600 } } },
-  { reason: 'revocation_unknown', build: ofToken({}), settings: { REVOCATION: { store: `redis://user:${MARK}@127.0.0.1:1` } } },
+  {
+    reason: 'token_revoked',
+    build: ofToken({ iat: now() - 5 }),
+    settings: { REVOCATION: { operators: { scope: 'revoke' } } }
+  },
+  {
+    reason: 'token_too_long',
+    build: ofToken({ exp: now() + 7200 }),
+    settings: { REVOCATION: { retentionSeconds: 3600 } }
+  },
+  {
+    reason: 'revocation_unknown',
+    build: ofToken({}),
+    settings: { REVOCATION: { store: `redis://user:${MARK}@127.0.0.1:1` } }
+  },
   { reason: 'token_audience', build: ofToken({ aud: ['https://other.example', `https://other.example/#${MARK}`] }) },
   { reason: 'token_expired', build: ofToken({ exp: now() - 3600 }) },
   { reason: 'token_not_yet_valid', build: ofToken({ nbf: now() + 3600 }) },
   { reason: 'token_binding_unusable', build: ofToken({ cnf: { 'x5t#S256': MARK } }) },
   { reason: 'token_key_unknown', build: ofToken({}, { kid: MARK }) },
-  { reason: 'token_signature', build: ({ issuer }) => ({ lines: [bearer(issuer.token({ note: MARK }, { kid: 'k1' }, makeIssuerKey('other')))] }) },
+  {
+    reason: 'token_signature',
+    build: ({ issuer }) => ({ lines: [bearer(issuer.token({ note: MARK }, { kid: 'k1' }, makeIssuerKey('other')))] })
+  },
   { reason: 'token_bound', build: world => ({ lines: [bearer(world.bound())] }) },
   {
     reason: 'token_unbound',
@@ -89,11 +118,30 @@ const CASES: ReadonlyArray<{ reason: RefusalReason, build: Build, settings?: Var
   },
   { reason: 'certificate_missing', build: ofToken({ cnf: { 'x5t#S256': MARK } }), settings: CERTIFICATES },
   { reason: 'certificate_unreadable', build: ofCertificate(MARK), settings: CERTIFICATES },
-  { reason: 'certificate_mismatch', build: ofCertificate(`:${Buffer.from(MARK).toString('base64')}:`), settings: CERTIFICATES },
+  {
+    reason: 'certificate_mismatch',
+    build: ofCertificate(`:${Buffer.from(MARK).toString('base64')}:`),
+    settings: CERTIFICATES
+  },
   { reason: 'token_inactive', build: () => ({ lines: [bearer(MARK)] }), settings: INTROSPECTION },
-  { reason: 'token_contradicted', build: world => { world.issuer.introspection = { active: true, sub: MARK }; return ofToken({})(world) }, settings: INTROSPECTION },
-  { reason: 'introspection_unavailable', build: () => ({ lines: [bearer(`${MARK}2`)] }), settings: { ...INTROSPECTION, IDP_INTROSPECTION_ENDPOINT: 'http://127.0.0.1:1/' } },
-  { reason: 'domain_has_scheme', build: ofToken({}), settings: { IDP_ISSUER: undefined, IDP_DOMAIN: 'https://tenant.example' } },
+  {
+    reason: 'token_contradicted',
+    build: world => {
+      world.issuer.introspection = { active: true, sub: MARK }
+      return ofToken({})(world)
+    },
+    settings: INTROSPECTION
+  },
+  {
+    reason: 'introspection_unavailable',
+    build: () => ({ lines: [bearer(`${MARK}2`)] }),
+    settings: { ...INTROSPECTION, IDP_INTROSPECTION_ENDPOINT: 'http://127.0.0.1:1/' }
+  },
+  {
+    reason: 'domain_has_scheme',
+    build: ofToken({}),
+    settings: { IDP_ISSUER: undefined, IDP_DOMAIN: 'https://tenant.example' }
+  },
   {
     reason: 'proof_beside_bearer',
     build: world => {
@@ -120,7 +168,10 @@ const CASES: ReadonlyArray<{ reason: RefusalReason, build: Build, settings?: Var
   { reason: 'proof_not_yet_valid', build: ofProof({ claims: { nbf: now() + 3600 } }) },
   { reason: 'htm_mismatch', build: ofProof({ method: MARK }) },
   { reason: 'htu_invalid', build: ofProof({ claims: { htu: MARK } }) },
-  { reason: 'htu_mismatch', build: ofProof({ claims: { htu: `http://elsewhere.example/api/private?token=${MARK}#${MARK}` } }) },
+  {
+    reason: 'htu_mismatch',
+    build: ofProof({ claims: { htu: `http://elsewhere.example/api/private?token=${MARK}#${MARK}` } })
+  },
   { reason: 'iat_too_old', build: ofProof({ claims: { iat: now() - 3600 } }) },
   { reason: 'iat_in_future', build: ofProof({ claims: { iat: now() + 3600 } }) },
   { reason: 'ath_mismatch', build: ofProof({ claims: { ath: MARK } }) },
@@ -139,18 +190,38 @@ const CASES: ReadonlyArray<{ reason: RefusalReason, build: Build, settings?: Var
     }
   },
   { reason: 'nonce_missing', build: accepted, settings: { DPOP_NONCE: 'required' } },
-  { reason: 'nonce_of_another_instance', build: ofProof({ claims: { nonce: `${MARK}${'x'.repeat(26)}`.slice(0, 26) } }), settings: { DPOP_NONCE: 'required' } },
+  {
+    reason: 'nonce_of_another_instance',
+    build: ofProof({ claims: { nonce: `${MARK}${'x'.repeat(26)}`.slice(0, 26) } }),
+    settings: { DPOP_NONCE: 'required' }
+  },
   { reason: 'nonce_stale', build: ofProof({ claims: { nonce: MARK } }), settings: { DPOP_NONCE: 'required' } },
   { reason: 'host_invalid', build: world => ({ ...accepted(world), hosts: [`${MARK}?x`] }) },
   { reason: 'host_repeated', build: world => ({ ...accepted(world), hosts: [world.host, `${MARK}.example`] }) },
-  { reason: 'target_authority', build: world => ({ ...accepted(world), target: `http://${MARK}.example/api/private` }) },
+  {
+    reason: 'target_authority',
+    build: world => ({ ...accepted(world), target: `http://${MARK}.example/api/private` })
+  },
   { reason: 'target_path', build: world => ({ ...accepted(world), target: '/api/admin/%2e%2e/x' }) },
-  { reason: 'forwarded_invalid', build: world => ({ lines: [...accepted(world).lines, `X-Forwarded-Proto: ${MARK}`] }), settings: { TRUST_PROXY: 'true' } },
-  { reason: 'scope_missing', build: world => ({ lines: [bearer(world.issuer.token({ scope: MARK }))], target: '/api/private-scoped' }) },
+  {
+    reason: 'forwarded_invalid',
+    build: world => ({ lines: [...accepted(world).lines, `X-Forwarded-Proto: ${MARK}`] }),
+    settings: { TRUST_PROXY: 'true' }
+  },
+  {
+    reason: 'scope_missing',
+    build: world => ({ lines: [bearer(world.issuer.token({ scope: MARK }))], target: '/api/private-scoped' })
+  },
   { reason: 'acr_missing', build: world => ({ ...ofToken({ acr: MARK })(world), target: '/asks/acr' }) },
-  { reason: 'authentication_too_old', build: world => ({ ...ofToken({ auth_time: MARK })(world), target: '/asks/age' }) },
+  {
+    reason: 'authentication_too_old',
+    build: world => ({ ...ofToken({ auth_time: MARK })(world), target: '/asks/age' })
+  },
   { reason: 'claim_mismatch', build: world => ({ ...ofToken({ tenant: MARK })(world), target: '/asks/claim' }) },
-  { reason: 'authorization_details_missing', build: world => ({ ...ofToken({ authorization_details: [{ type: MARK }] })(world), target: '/asks/detail' }) },
+  {
+    reason: 'authorization_details_missing',
+    build: world => ({ ...ofToken({ authorization_details: [{ type: MARK }] })(world), target: '/asks/detail' })
+  },
   { reason: 'rate_limited', build: ofToken({ scope: MARK }), settings: { RATE_LIMIT: '1' } },
   { reason: 'keys_unavailable', build: ofToken({}) },
   { reason: 'replay_unavailable', build: accepted, settings: { DPOP_REPLAY: `redis://user:${MARK}@127.0.0.1:1` } },
@@ -180,7 +251,11 @@ const BEFORE: Partial<Record<RefusalReason, (before: Before) => Promise<unknown>
   token_revoked: ({ revokeAll }) => revokeAll()
 }
 
-async function startWorld (t: Test, settings: Variables | undefined, isOut: boolean): Promise<RunningApp & { world: World }> {
+async function startWorld (
+  t: Test,
+  settings: Variables | undefined,
+  isOut: boolean
+): Promise<RunningApp & { world: World }> {
   const issuer = await startIssuer(t)
   if (isOut) issuer.outage = 503
   const running = await startApp(t, issuer, { LOG_LEVEL: 'trace', ...settings }, addRoutes)
@@ -193,90 +268,150 @@ async function startWorld (t: Test, settings: Variables | undefined, isOut: bool
     url,
     host: new URL(running.url).host,
     bound: (claims = {}, header = {}) => issuer.token({ note: MARK, cnf: { jkt: client.jkt }, ...claims }, header),
-    proof: (token, { claims, ...parts } = {}) => client.proof({ token, url, ...parts, claims: { jti: `${MARK}-${Math.random()}`, ...claims } })
+    proof: (token, { claims, ...parts } = {}) =>
+      client.proof({ token, url, ...parts, claims: { jti: `${MARK}-${Math.random()}`, ...claims } })
   }
   return { ...running, world }
 }
 
-const send = (origin: string, { lines, target = '/api/private', hosts }: ReturnType<Build>, host: string) => sendRaw(origin, [
-  `GET ${target}${target.includes('%') || target.includes('://') ? '' : `?access_token=${MARK}`} HTTP/1.1`,
-  ...(hosts ?? [host]).map(name => `Host: ${name}`),
-  `Cookie: session=${MARK}`,
-  'Connection: close',
-  ...lines
-])
+const send = (origin: string, { lines, target = '/api/private', hosts }: ReturnType<Build>, host: string) =>
+  sendRaw(origin, [
+    `GET ${target}${target.includes('%') || target.includes('://') ? '' : `?access_token=${MARK}`} HTTP/1.1`,
+    ...(hosts ?? [host]).map(name => `Host: ${name}`),
+    `Cookie: session=${MARK}`,
+    'Connection: close',
+    ...lines
+  ])
 
 /** Whatever of a request must not be found in a log: the mark, each part of a token or proof, and the client's key. */
 function secretsOf (lines: readonly string[], { client }: World): string[] {
-  return [MARK, client.jkt, String(client.jwk.x), String(client.jwk.y), ...lines.flatMap(line => line.slice(line.indexOf(' ') + 1).split(/[\s.]/)).filter(part => part.length >= 20)]
+  return [
+    MARK,
+    client.jkt,
+    String(client.jwk.x),
+    String(client.jwk.y),
+    ...lines.flatMap(line => line.slice(line.indexOf(' ') + 1).split(/[\s.]/)).filter(part => part.length >= 20)
+  ]
 }
 
-t.test('No refusal writes a byte of a token, proof, key, query or cookie into the log, and each writes one line beside that of the request', async t => {
-  // One service for each set of settings, started when first needed.
-  const started = new Map<string, Promise<RunningApp & { world: World }>>()
-  const worldFor = (reason: RefusalReason, settings: Variables | undefined) => {
-    const key = JSON.stringify([settings, reason === 'keys_unavailable'])
-    if (!started.has(key)) started.set(key, startWorld(t, settings, reason === 'keys_unavailable'))
-    return started.get(key)!
-  }
+t.test(
+  'No refusal writes a byte of a token, proof, key, query or cookie into the log, and each writes one line ' +
+    'beside that of the request',
+  async t => {
+    // One service for each set of settings, started when first needed.
+    const started = new Map<string, Promise<RunningApp & { world: World }>>()
+    const worldFor = (reason: RefusalReason, settings: Variables | undefined) => {
+      const key = JSON.stringify([settings, reason === 'keys_unavailable'])
+      if (!started.has(key)) started.set(key, startWorld(t, settings, reason === 'keys_unavailable'))
+      return started.get(key)!
+    }
 
-  for (const { reason, build, settings } of CASES) {
-    const { world, url, log } = await worldFor(reason, settings)
-    const request = build(world)
-    const before = BEFORE[reason]
-    await before?.({
-      send: () => send(url, request, world.host),
-      sendNext: () => send(url, accepted(world), world.host),
-      sendOfAnother: () => {
-        const token = world.issuer.token({ cnf: { jkt: world.other.jkt } })
-        return send(url, { lines: dpop(token, world.other.proof({ token, url: world.url })) }, world.host)
-      },
-      revokeAll: () => fetch(`${url}/revocation/subjects`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${world.issuer.token({ scope: 'revoke' })}`, 'content-type': 'application/json' },
-        body: JSON.stringify({ sub_id: { format: 'issuer', iss: world.issuer.url } })
+    for (const { reason, build, settings } of CASES) {
+      const { world, url, log } = await worldFor(reason, settings)
+      const request = build(world)
+      const before = BEFORE[reason]
+      await before?.({
+        send: () => send(url, request, world.host),
+        sendNext: () => send(url, accepted(world), world.host),
+        sendOfAnother: () => {
+          const token = world.issuer.token({ cnf: { jkt: world.other.jkt } })
+          return send(url, { lines: dpop(token, world.other.proof({ token, url: world.url })) }, world.host)
+        },
+        revokeAll: () =>
+          fetch(`${url}/revocation/subjects`, {
+            method: 'POST',
+            headers: {
+              authorization: `Bearer ${world.issuer.token({ scope: 'revoke' })}`,
+              'content-type': 'application/json'
+            },
+            body: JSON.stringify({ sub_id: { format: 'issuer', iss: world.issuer.url } })
+          })
       })
-    })
 
-    const from = log.length
-    const answer = await send(url, request, world.host)
-    t.equal(answer.status, REFUSALS[reason].status, `${reason}: status`)
+      const from = log.length
+      const answer = await send(url, request, world.host)
+      t.equal(answer.status, REFUSALS[reason].status, `${reason}: status`)
 
-    const lines = log.slice(from)
-    const refused = lines.filter(line => line.msg === 'request refused')
-    const answered = lines.filter(line => line.msg === 'request answered')
-    t.strictSame(refused.map(line => line.reason), [reason], `${reason}: one line for the refusal`)
-    t.strictSame(answered.map(line => [line.reqId, line.status]), [[refused[0]?.reqId, answer.status]], `${reason}: one line for the request, under the same id`)
+      const lines = log.slice(from)
+      const refused = lines.filter(line => line.msg === 'request refused')
+      const answered = lines.filter(line => line.msg === 'request answered')
+      t.strictSame(refused.map(line => line.reason), [reason], `${reason}: one line for the refusal`)
+      t.strictSame(
+        answered.map(line => [line.reqId, line.status]),
+        [[refused[0]?.reqId, answer.status]],
+        `${reason}: one line for the request, under the same id`
+      )
 
-    const text = JSON.stringify(log).toLowerCase()
-    t.strictSame(secretsOf(request.lines, world).filter(secret => text.includes(secret.toLowerCase())), [], `${reason}: nothing of the request is in the log`)
-    const nonce = answer.headers['dpop-nonce']
-    t.notOk(nonce !== undefined && text.includes(nonce.toLowerCase()), `${reason}: nor is the nonce of the answer`)
-    const sent = JSON.stringify([answer.headers, answer.body]).toLowerCase()
-    t.strictSame(secretsOf(request.lines, world).filter(secret => sent.includes(secret.toLowerCase())), [], `${reason}: nor in the answer`)
-    const isChallenged = answer.status === 401 || answer.status === 403
-    t.equal('www-authenticate' in answer.headers, isChallenged, `${reason}: a challenge only with 401 and 403`)
-    t.equal('retry-after' in answer.headers, !isChallenged, `${reason}: Retry-After with the others`)
+      const text = JSON.stringify(log).toLowerCase()
+      t.strictSame(
+        secretsOf(request.lines, world).filter(secret => text.includes(secret.toLowerCase())),
+        [],
+        `${reason}: nothing of the request is in the log`
+      )
+      const nonce = answer.headers['dpop-nonce']
+      t.notOk(nonce !== undefined && text.includes(nonce.toLowerCase()), `${reason}: nor is the nonce of the answer`)
+      const sent = JSON.stringify([answer.headers, answer.body]).toLowerCase()
+      t.strictSame(
+        secretsOf(request.lines, world).filter(secret => sent.includes(secret.toLowerCase())),
+        [],
+        `${reason}: nor in the answer`
+      )
+      const isChallenged = answer.status === 401 || answer.status === 403
+      t.equal('www-authenticate' in answer.headers, isChallenged, `${reason}: a challenge only with 401 and 403`)
+      t.equal('retry-after' in answer.headers, !isChallenged, `${reason}: Retry-After with the others`)
+    }
+    // The first needs a function of an app with the plugin (test/plugins/issuers.test.ts), the second a token of PS256
+    // (certificates.test.ts).
+    const elsewhere = ['issuers_unavailable', 'token_not_sender_constrained']
+    t.strictSame(
+      [...CASES.map(({ reason }) => reason), ...elsewhere].sort(),
+      Object.keys(REFUSALS).sort(),
+      'every reason was tried'
+    )
   }
-  // The first needs a function of an app with the plugin (test/plugins/issuers.test.ts), the second a token of PS256 (certificates.test.ts).
-  const elsewhere = ['issuers_unavailable', 'token_not_sender_constrained']
-  t.strictSame([...CASES.map(({ reason }) => reason), ...elsewhere].sort(), Object.keys(REFUSALS).sort(), 'every reason was tried')
-})
+)
 
 t.test('The line of a refusal names the route, and for issuer, audience and times what was expected and what was found', async t => {
   const { world, url, log } = await startWorld(t, undefined, false)
   const far = 3600
   const at = now()
   const rows: ReadonlyArray<{ build: Build, line: Record<string, unknown> }> = [
-    { build: ofToken({ iss: 'https://other.example/' }), line: { reason: 'token_issuer', expected: world.issuer.url, found: 'https://other.example/' } },
-    { build: ofToken({ iss: `\u001b[2J\n"${'x'.repeat(300)}` }), line: { reason: 'token_issuer', found: `\\u001b[2J\\u000a"${'x'.repeat(237)}...` } },
-    { build: ofToken({ aud: ['https://a.example', 'b'] }), line: { reason: 'token_audience', expected: world.issuer.audience, found: 'https://a.example b' } },
-    { build: ofToken({ exp: at - far }), line: { reason: 'token_expired', expected: /^exp after \d{10}$/, found: at - far } },
-    { build: ofToken({ nbf: at + far }), line: { reason: 'token_not_yet_valid', expected: /^nbf up to \d{10}$/, found: at + far } },
-    { build: ofProof({ claims: { iat: at - far } }), line: { reason: 'iat_too_old', expected: /^from \d{10} to \d{10}$/, found: at - far } },
-    { build: ofProof({ claims: { iat: at + far } }), line: { reason: 'iat_in_future', expected: /^from \d{10} to \d{10}$/, found: at + far } },
-    { build: ofProof({ claims: { exp: at - far } }), line: { reason: 'proof_expired', expected: /^exp after \d{10}$/, found: at - far } },
-    { build: ofProof({ claims: { nbf: at + far } }), line: { reason: 'proof_not_yet_valid', expected: /^nbf up to \d{10}$/, found: at + far } }
+    {
+      build: ofToken({ iss: 'https://other.example/' }),
+      line: { reason: 'token_issuer', expected: world.issuer.url, found: 'https://other.example/' }
+    },
+    {
+      build: ofToken({ iss: `\u001b[2J\n"${'x'.repeat(300)}` }),
+      line: { reason: 'token_issuer', found: `\\u001b[2J\\u000a"${'x'.repeat(237)}...` }
+    },
+    {
+      build: ofToken({ aud: ['https://a.example', 'b'] }),
+      line: { reason: 'token_audience', expected: world.issuer.audience, found: 'https://a.example b' }
+    },
+    {
+      build: ofToken({ exp: at - far }),
+      line: { reason: 'token_expired', expected: /^exp after \d{10}$/, found: at - far }
+    },
+    {
+      build: ofToken({ nbf: at + far }),
+      line: { reason: 'token_not_yet_valid', expected: /^nbf up to \d{10}$/, found: at + far }
+    },
+    {
+      build: ofProof({ claims: { iat: at - far } }),
+      line: { reason: 'iat_too_old', expected: /^from \d{10} to \d{10}$/, found: at - far }
+    },
+    {
+      build: ofProof({ claims: { iat: at + far } }),
+      line: { reason: 'iat_in_future', expected: /^from \d{10} to \d{10}$/, found: at + far }
+    },
+    {
+      build: ofProof({ claims: { exp: at - far } }),
+      line: { reason: 'proof_expired', expected: /^exp after \d{10}$/, found: at - far }
+    },
+    {
+      build: ofProof({ claims: { nbf: at + far } }),
+      line: { reason: 'proof_not_yet_valid', expected: /^nbf up to \d{10}$/, found: at + far }
+    }
   ]
   for (const { build, line } of rows) {
     await send(url, build(world), world.host)
@@ -287,7 +422,10 @@ t.test('The line of a refusal names the route, and for issuer, audience and time
     if (expected instanceof RegExp) t.match(refused['expected'], expected)
   }
   await send(url, { lines: [bearer(world.issuer.token({}))], target: '/api/users/7' }, world.host)
-  t.hasStrict(log.filter(({ msg }) => msg === 'request refused').at(-1), { reason: 'scope_missing', route: '/api/users/*' }, 'the pattern, not the path')
+  t.hasStrict(log.filter(({ msg }) => msg === 'request refused').at(-1), {
+    reason: 'scope_missing',
+    route: '/api/users/*'
+  }, 'the pattern, not the path')
 })
 
 t.test('An accepted request writes one line that names route, status and scheme, and no part of its credentials', async t => {
@@ -296,7 +434,14 @@ t.test('An accepted request writes one line that names route, status and scheme,
   const answer = await send(url, request, world.host)
   t.equal(answer.status, 200)
   const lines = log.filter(line => line.reqId !== undefined)
-  t.hasStrict(lines, [{ level: 30, msg: 'request answered', method: 'GET', route: '/api/private', status: 200, scheme: 'DPoP' }])
+  t.hasStrict(lines, [{
+    level: 30,
+    msg: 'request answered',
+    method: 'GET',
+    route: '/api/private',
+    status: 200,
+    scheme: 'DPoP'
+  }])
   t.equal(lines.length, 1)
   const text = JSON.stringify(log)
   t.strictSame(secretsOf(request.lines, world).filter(secret => text.includes(secret)), [])
@@ -304,11 +449,26 @@ t.test('An accepted request writes one line that names route, status and scheme,
 
 t.test('No such byte is written for a request that no guard sees, or that ends in a fault', async t => {
   const issuer = await startIssuer(t)
-  const { url, log } = await startApp(t, issuer, { LOG_LEVEL: 'trace', TRUST_PROXY: '192.0.2.1', CORS_ORIGINS: ['https://app.example'] }, app => {
-    app.register(async app => { app.get('/fault', () => { throw new Error('broken') }) })
+  const { url, log } = await startApp(t, issuer, {
+    LOG_LEVEL: 'trace',
+    TRUST_PROXY: '192.0.2.1',
+    CORS_ORIGINS: ['https://app.example']
+  }, app => {
+    app.register(async app => {
+      app.get('/fault', () => {
+        throw new Error('broken')
+      })
+    })
   })
   const token = issuer.token({ note: MARK })
-  const headers = [`Host: ${MARK}.example`, bearer(token), `DPoP: ${MARK}`, `Cookie: session=${MARK}`, `Origin: https://${MARK}.example`, 'Connection: close']
+  const headers = [
+    `Host: ${MARK}.example`,
+    bearer(token),
+    `DPoP: ${MARK}`,
+    `Cookie: session=${MARK}`,
+    `Origin: https://${MARK}.example`,
+    'Connection: close'
+  ]
   const requests: ReadonlyArray<{ status: number, line: string, more?: string[], body?: string }> = [
     { status: 200, line: `GET /api/public?access_token=${MARK}` },
     { status: 404, line: `GET /${MARK}` },
@@ -335,10 +495,20 @@ t.test('The id of a request comes from a trusted proxy, and is our own otherwise
   const issuer = await startIssuer(t)
   const table: ReadonlyArray<{ title: string, trustProxy: string, given: string, kept: boolean }> = [
     { title: 'a plain id from a trusted proxy is kept', trustProxy: 'loopback', given: 'from-the-proxy.1', kept: true },
-    { title: 'an id from a peer that is not on the list is not', trustProxy: '192.0.2.1', given: 'from-the-proxy.1', kept: false },
+    {
+      title: 'an id from a peer that is not on the list is not',
+      trustProxy: '192.0.2.1',
+      given: 'from-the-proxy.1',
+      kept: false
+    },
     { title: 'an id is not kept if no proxy is trusted', trustProxy: 'false', given: 'from-the-proxy.1', kept: false },
     { title: 'an id with other characters is not kept', trustProxy: 'loopback', given: 'a b"c', kept: false },
-    { title: 'an id of more than 128 characters is not kept', trustProxy: 'loopback', given: 'x'.repeat(129), kept: false }
+    {
+      title: 'an id of more than 128 characters is not kept',
+      trustProxy: 'loopback',
+      given: 'x'.repeat(129),
+      kept: false
+    }
   ]
   for (const { title, trustProxy, given, kept } of table) {
     const { url, log } = await startApp(t, issuer, { TRUST_PROXY: trustProxy })
@@ -367,7 +537,17 @@ t.test('The line of a request is written at info and below, with its time in hun
     // A logger that would write each line: that of an app may have another level than the setting.
     app.log.level = 'trace'
     await app.inject('/api/public')
-    const lines = log.filter(({ msg }) => msg === 'request answered').map(({ level, method, route, status, ms }) => ({ level, method, route, status, ms }))
-    t.strictSame(lines, isWritten ? [{ level: 30, method: 'GET', route: '/api/public', status: 200, ms: 1.23 }] : [], LOG_LEVEL)
+    const lines = log.filter(({ msg }) => msg === 'request answered').map(({ level, method, route, status, ms }) => ({
+      level,
+      method,
+      route,
+      status,
+      ms
+    }))
+    t.strictSame(
+      lines,
+      isWritten ? [{ level: 30, method: 'GET', route: '/api/public', status: 200, ms: 1.23 }] : [],
+      LOG_LEVEL
+    )
   }
 })

@@ -16,12 +16,18 @@ async function start (t: Test, prepare: Prepare) {
   t.teardown(() => app.close())
   await prepare(app)
   await app.register(holdfast, idp.options)
-  const bearer = async (url: string, claims: object) => (await app.inject({ url, headers: { authorization: `Bearer ${await idp.token({ ...claims })}` } })).json()
+  const bearer = async (url: string, claims: object) =>
+    (await app.inject({ url, headers: { authorization: `Bearer ${await idp.token({ ...claims })}` } })).json()
   return { app, bearer }
 }
 
-const setUser = async (request: FastifyRequest): Promise<void> => { (request as { user: unknown }).user = { sub: 'ben' } }
-const seen = ({ user, auth }: FastifyRequest) => ({ sub: (user as { sub: string } | null)?.sub ?? null, scopes: auth?.scopes ?? null })
+const setUser = async (request: FastifyRequest): Promise<void> => {
+  ;(request as { user: unknown }).user = { sub: 'ben' }
+}
+const seen = ({ user, auth }: FastifyRequest) => ({
+  sub: (user as { sub: string } | null)?.sub ?? null,
+  scopes: auth?.scopes ?? null
+})
 
 /** What @fastify/passport does to an app: two decorators, and the user of the session before each handler. */
 const passport = fp(async (app: FastifyInstance) => {
@@ -33,46 +39,97 @@ const passport = fp(async (app: FastifyInstance) => {
 t.test('A getter named user stops the start with a sentence.', async t => {
   const getter = { getter: () => ({ sub: 'app' }) }
   const sentence = /^request\.user is declared by the app as a getter/
-  await t.rejects(start(t, app => { app.decorateRequest('user', getter as never) }), { message: sentence })
+  await t.rejects(
+    start(t, app => {
+      app.decorateRequest('user', getter as never)
+    }),
+    { message: sentence }
+  )
   const inChild = async (prepare: Prepare) => {
     const app = Fastify()
     t.teardown(() => app.close())
     prepare(app)
     const { options } = await createTestIssuer()
-    app.register(async scope => { await scope.register(holdfast, options) })
+    app.register(async scope => {
+      await scope.register(holdfast, options)
+    })
     await app.ready()
   }
-  await t.rejects(inChild(app => { app.decorateRequest('user', getter as never) }), { message: sentence }, 'of a scope around it, too')
-  await t.resolves(inChild(app => { app.decorateRequest('user', null as never) }), 'the twin: a plain decorator')
+  await t.rejects(
+    inChild(app => {
+      app.decorateRequest('user', getter as never)
+    }),
+    { message: sentence },
+    'of a scope around it, too'
+  )
+  await t.resolves(
+    inChild(app => {
+      app.decorateRequest('user', null as never)
+    }),
+    'the twin: a plain decorator'
+  )
   const { app, bearer } = await start(t, app => {
-    app.decorateRequest('user', { getter (this: { held?: unknown }) { return this.held ?? null }, setter (this: { held?: unknown }, held: unknown) { this.held = held } } as never)
+    app.decorateRequest('user', {
+      getter (this: { held?: unknown }) {
+        return this.held ?? null
+      },
+      setter (this: { held?: unknown }, held: unknown) {
+        this.held = held
+      }
+    } as never)
   })
   app.get('/', { onRequest: app.requireScope('a') }, seen)
-  t.strictSame(await bearer('/', { sub: 'ann', scope: 'a' }), { sub: 'ann', scopes: ['a'] }, 'the twin: a getter that can be set')
+  t.strictSame(
+    await bearer('/', { sub: 'ann', scope: 'a' }),
+    { sub: 'ann', scopes: ['a'] },
+    'the twin: a getter that can be set'
+  )
 })
 
 t.test('Beside @fastify/passport, scopes and user are of one person.', async t => {
   const { app, bearer } = await start(t, app => app.register(passport))
   app.get('/token', { onRequest: app.requireScope('a') }, seen)
   let runs = 0
-  app.get('/route', { onRequest: app.requireScope('a'), preHandler: [setUser, async () => { runs++ }] }, seen)
-  app.get('/inside', async request => { await request.requireScope('a'); return seen(request) })
+  app.get('/route', {
+    onRequest: app.requireScope('a'),
+    preHandler: [setUser, async () => {
+      runs++
+    }]
+  }, seen)
+  app.get('/inside', async request => {
+    await request.requireScope('a')
+    return seen(request)
+  })
   app.get('/session', seen)
   app.get('/either', { onRequest: app.require({ optional: true }) }, seen)
   await app.ready()
-  for (const url of ['/token', '/route', '/inside', '/either']) t.strictSame(await bearer(url, { sub: 'ann', scope: 'a' }), { sub: 'ann', scopes: ['a'] }, url)
+  for (const url of ['/token', '/route', '/inside', '/either']) {
+    t.strictSame(await bearer(url, { sub: 'ann', scope: 'a' }), { sub: 'ann', scopes: ['a'] }, url)
+  }
   t.equal(runs, 1, 'a hook of the route has run')
-  for (const url of ['/session', '/either']) t.strictSame((await app.inject(url)).json(), { sub: 'ben', scopes: null }, `the twin: ${url} without a token is for the user of the session`)
+  for (const url of ['/session', '/either']) {
+    t.strictSame(
+      (await app.inject(url)).json(),
+      { sub: 'ben', scopes: null },
+      `the twin: ${url} without a token is for the user of the session`
+    )
+  }
 })
 
 t.test('An app may put an object of its own in the place of request.auth: then its user stands too.', async t => {
   const { app, bearer } = await start(t, app => app.register(passport))
-  const setAuth = async (request: FastifyRequest): Promise<void> => { (request as { auth: unknown }).auth = { scopes: ['own'] } }
+  const setAuth = async (request: FastifyRequest): Promise<void> => {
+    ;(request as { auth: unknown }).auth = { scopes: ['own'] }
+  }
   app.get('/auth', { onRequest: [app.requireScope('a'), setAuth] }, seen)
   app.get('/user', { onRequest: app.requireScope('a') }, seen)
   await app.ready()
   t.strictSame(await bearer('/auth', { sub: 'ann', scope: 'a' }), { sub: 'ben', scopes: ['own'] })
-  t.strictSame(await bearer('/user', { sub: 'ann', scope: 'a' }), { sub: 'ann', scopes: ['a'] }, 'the twin: as the guard leaves it')
+  t.strictSame(
+    await bearer('/user', { sub: 'ann', scope: 'a' }),
+    { sub: 'ann', scopes: ['a'] },
+    'the twin: as the guard leaves it'
+  )
 })
 
 t.test('Where Fastify keeps its requests elsewhere, nothing is said of the getter.', async t => {

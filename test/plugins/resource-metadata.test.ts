@@ -13,14 +13,16 @@ const PATH = '/.well-known/oauth-protected-resource'
 async function start (t: Test, settings: Variables = {}) {
   const issuer = await startIssuer(t)
   const { app, log } = await startApp(t, issuer, settings)
-  const ask = (path = PATH, headers: Record<string, string> = {}) => app.inject({ url: path, headers: { host: 'api.holdfast.test', ...headers } })
+  const ask = (path = PATH, headers: Record<string, string> = {}) =>
+    app.inject({ url: path, headers: { host: 'api.holdfast.test', ...headers } })
   /** What the log warns of about the resource. */
   const warnings = log.filter(({ level, msg }) => level === 40 && /resource/.test(msg)).map(({ msg }) => msg)
   return { app, issuer, ask, warnings }
 }
 
 /** The value of `resource_metadata` in each challenge of an answer. */
-const pointersOf = (header: unknown): string[] => [...String(header).matchAll(/resource_metadata="([^"]*)"/g)].map(([, url]) => url!)
+const pointersOf = (header: unknown): string[] =>
+  [...String(header).matchAll(/resource_metadata="([^"]*)"/g)].map(([, url]) => url!)
 
 t.test('The metadata names the issuers of tokens, the scopes and the requirements of DPoP', async t => {
   const { issuer, ask } = await start(t, { DPOP_ALGS: ['ES256', 'EdDSA'] })
@@ -56,13 +58,48 @@ t.test('The members about DPoP follow the mode', async t => {
 t.test('The resource is a possible audience of a token: RESOURCE, else the audience, else an address and a warning', async t => {
   const differs = [/differs from the audience/]
   const table: ReadonlyArray<{ title: string, settings: Variables, resource: string, warnings: RegExp[] }> = [
-    { title: 'RESOURCE', settings: { RESOURCE: 'https://api.holdfast.test/v1', PUBLIC_URL: 'https://www.holdfast.test' }, resource: 'https://api.holdfast.test/v1', warnings: [] },
-    { title: 'the audience', settings: { IDP_AUDIENCE: 'https://api.holdfast.test/', PUBLIC_URL: 'https://www.holdfast.test' }, resource: 'https://api.holdfast.test/', warnings: [] },
-    { title: 'PUBLIC_URL', settings: { IDP_AUDIENCE: 'api', PUBLIC_URL: 'https://www.holdfast.test/svc/' }, resource: 'https://www.holdfast.test/svc', warnings: differs },
-    { title: 'PUBLIC_URL that is the audience', settings: { IDP_AUDIENCE: 'http://www.holdfast.test/svc', PUBLIC_URL: 'http://www.holdfast.test/svc' }, resource: 'http://www.holdfast.test/svc', warnings: [] },
-    { title: 'an audience with a fragment', settings: { IDP_AUDIENCE: 'https://api.holdfast.test/#1', PUBLIC_URL: 'https://www.holdfast.test' }, resource: 'https://www.holdfast.test', warnings: differs },
-    { title: 'an audience that only begins as a URL', settings: { IDP_AUDIENCE: 'https://[', PUBLIC_URL: 'https://www.holdfast.test' }, resource: 'https://www.holdfast.test', warnings: differs },
-    { title: 'the address that the client used', settings: { IDP_AUDIENCE: 'http://api' }, resource: 'http://api.holdfast.test', warnings: differs }
+    {
+      title: 'RESOURCE',
+      settings: { RESOURCE: 'https://api.holdfast.test/v1', PUBLIC_URL: 'https://www.holdfast.test' },
+      resource: 'https://api.holdfast.test/v1',
+      warnings: []
+    },
+    {
+      title: 'the audience',
+      settings: { IDP_AUDIENCE: 'https://api.holdfast.test/', PUBLIC_URL: 'https://www.holdfast.test' },
+      resource: 'https://api.holdfast.test/',
+      warnings: []
+    },
+    {
+      title: 'PUBLIC_URL',
+      settings: { IDP_AUDIENCE: 'api', PUBLIC_URL: 'https://www.holdfast.test/svc/' },
+      resource: 'https://www.holdfast.test/svc',
+      warnings: differs
+    },
+    {
+      title: 'PUBLIC_URL that is the audience',
+      settings: { IDP_AUDIENCE: 'http://www.holdfast.test/svc', PUBLIC_URL: 'http://www.holdfast.test/svc' },
+      resource: 'http://www.holdfast.test/svc',
+      warnings: []
+    },
+    {
+      title: 'an audience with a fragment',
+      settings: { IDP_AUDIENCE: 'https://api.holdfast.test/#1', PUBLIC_URL: 'https://www.holdfast.test' },
+      resource: 'https://www.holdfast.test',
+      warnings: differs
+    },
+    {
+      title: 'an audience that only begins as a URL',
+      settings: { IDP_AUDIENCE: 'https://[', PUBLIC_URL: 'https://www.holdfast.test' },
+      resource: 'https://www.holdfast.test',
+      warnings: differs
+    },
+    {
+      title: 'the address that the client used',
+      settings: { IDP_AUDIENCE: 'http://api' },
+      resource: 'http://api.holdfast.test',
+      warnings: differs
+    }
   ]
   for (const { title, settings, resource, warnings } of table) {
     const started = await start(t, settings)
@@ -76,9 +113,15 @@ t.test('A token that is meant for the resource passes, as one for the audience d
   const RESOURCE = 'https://api.holdfast.test/v1'
   const { app, issuer } = await start(t, { RESOURCE })
   const plain = await start(t)
-  const status = async ({ app, issuer }: Pick<typeof plain, 'app' | 'issuer'>, aud: unknown) => (await app.inject({ url: '/api/private', headers: { authorization: `Bearer ${issuer.token({ aud })}` } })).statusCode
-  for (const aud of [RESOURCE, [RESOURCE], ['x', RESOURCE], AUDIENCE, ['x', AUDIENCE]]) t.equal(await status({ app, issuer }, aud), 200, String(aud))
-  for (const aud of ['x', [], ['x'], `${RESOURCE}/`, 'https://api.holdfast.test']) t.equal(await status({ app, issuer }, aud), 401, String(aud))
+  const status = async ({ app, issuer }: Pick<typeof plain, 'app' | 'issuer'>, aud: unknown) =>
+    (await app.inject({ url: '/api/private', headers: { authorization: `Bearer ${issuer.token({ aud })}` } }))
+      .statusCode
+  for (const aud of [RESOURCE, [RESOURCE], ['x', RESOURCE], AUDIENCE, ['x', AUDIENCE]]) {
+    t.equal(await status({ app, issuer }, aud), 200, String(aud))
+  }
+  for (const aud of ['x', [], ['x'], `${RESOURCE}/`, 'https://api.holdfast.test']) {
+    t.equal(await status({ app, issuer }, aud), 401, String(aud))
+  }
   t.equal(await status(plain, RESOURCE), 401, 'unless it is set')
   t.equal(await status(plain, AUDIENCE), 200)
 })
@@ -89,27 +132,103 @@ t.test('With several issuers the resource is one that the tokens of each adverti
   const entry = ({ url }: typeof a, audience?: string) => ({ issuer: url, ...audience !== undefined && { audience } })
   const noCommon = 'The issuers have no audience in common and RESOURCE is not set, so the metadata names '
   const notHttps = 'The audience is not an https URL and RESOURCE is not set, so the metadata names '
-  const rest = ' as the resource. It differs from the audience: a client that asks for a token for this resource gets one that is refused here. Set RESOURCE'
-  const table: ReadonlyArray<{ title: string, entries: object[], settings?: Variables, resource: string, servers: string[], warnings?: string[] }> = [
-    { title: 'one https audience, not beside the list', entries: [entry(a, A), entry(b, A)], resource: A, servers: [a.url, b.url] },
+  const rest =
+    ' as the resource. It differs from the audience: a client that asks for a token for this resource gets one ' +
+    'that is refused here. Set RESOURCE'
+  const table: ReadonlyArray<
+    { title: string, entries: object[], settings?: Variables, resource: string, servers: string[], warnings?: string[] }
+  > = [
+    {
+      title: 'one https audience, not beside the list',
+      entries: [entry(a, A), entry(b, A)],
+      resource: A,
+      servers: [a.url, b.url]
+    },
     { title: 'a single entry with an audience of its own', entries: [entry(a, A)], resource: A, servers: [a.url] },
-    { title: 'one https audience, beside the list', entries: [entry(a), entry(b)], settings: { IDP_AUDIENCE: A }, resource: A, servers: [a.url, b.url] },
-    { title: 'one entry with its own audience', entries: [entry(a), entry(b, B)], settings: { IDP_AUDIENCE: A }, resource: A, servers: [a.url] },
-    { title: 'every entry with the same audience, and another one beside the list', entries: [entry(a, B), entry(b, B)], settings: { IDP_AUDIENCE: A }, resource: B, servers: [a.url, b.url] },
-    { title: 'RESOURCE', entries: [entry(a), entry(b, B)], settings: { IDP_AUDIENCE: A, RESOURCE: 'https://r.holdfast.test' }, resource: 'https://r.holdfast.test', servers: [a.url, b.url] },
-    { title: 'RESOURCE that is the audience of one', entries: [entry(a, A), entry(b, B)], settings: { RESOURCE: B }, resource: B, servers: [a.url, b.url] },
-    { title: 'PUBLIC_URL that is the audience of one', entries: [entry(a, 'http://www.holdfast.test'), entry(b, B)], settings: { PUBLIC_URL: 'http://www.holdfast.test' }, resource: 'http://www.holdfast.test', servers: [a.url] },
-    { title: 'only PUBLIC_URL', entries: [entry(a, A), entry(b, B)], settings: { PUBLIC_URL: 'https://www.holdfast.test' }, resource: 'https://www.holdfast.test', servers: [a.url, b.url], warnings: [`${noCommon}PUBLIC_URL${rest}`] },
-    { title: 'only an address', entries: [entry(a, A), entry(b, B)], resource: 'http://api.holdfast.test', servers: [a.url, b.url], warnings: [`${noCommon}the address that the client used${rest}`] },
-    { title: 'only an address, for one audience that is no https URL', entries: [entry(a, 'api'), entry(b, 'api')], resource: 'http://api.holdfast.test', servers: [a.url, b.url], warnings: [`${notHttps}the address that the client used${rest}`] }
+    {
+      title: 'one https audience, beside the list',
+      entries: [entry(a), entry(b)],
+      settings: { IDP_AUDIENCE: A },
+      resource: A,
+      servers: [a.url, b.url]
+    },
+    {
+      title: 'one entry with its own audience',
+      entries: [entry(a), entry(b, B)],
+      settings: { IDP_AUDIENCE: A },
+      resource: A,
+      servers: [a.url]
+    },
+    {
+      title: 'every entry with the same audience, and another one beside the list',
+      entries: [entry(a, B), entry(b, B)],
+      settings: { IDP_AUDIENCE: A },
+      resource: B,
+      servers: [a.url, b.url]
+    },
+    {
+      title: 'RESOURCE',
+      entries: [entry(a), entry(b, B)],
+      settings: { IDP_AUDIENCE: A, RESOURCE: 'https://r.holdfast.test' },
+      resource: 'https://r.holdfast.test',
+      servers: [a.url, b.url]
+    },
+    {
+      title: 'RESOURCE that is the audience of one',
+      entries: [entry(a, A), entry(b, B)],
+      settings: { RESOURCE: B },
+      resource: B,
+      servers: [a.url, b.url]
+    },
+    {
+      title: 'PUBLIC_URL that is the audience of one',
+      entries: [entry(a, 'http://www.holdfast.test'), entry(b, B)],
+      settings: { PUBLIC_URL: 'http://www.holdfast.test' },
+      resource: 'http://www.holdfast.test',
+      servers: [a.url]
+    },
+    {
+      title: 'only PUBLIC_URL',
+      entries: [entry(a, A), entry(b, B)],
+      settings: { PUBLIC_URL: 'https://www.holdfast.test' },
+      resource: 'https://www.holdfast.test',
+      servers: [a.url, b.url],
+      warnings: [`${noCommon}PUBLIC_URL${rest}`]
+    },
+    {
+      title: 'only an address',
+      entries: [entry(a, A), entry(b, B)],
+      resource: 'http://api.holdfast.test',
+      servers: [a.url, b.url],
+      warnings: [`${noCommon}the address that the client used${rest}`]
+    },
+    {
+      title: 'only an address, for one audience that is no https URL',
+      entries: [entry(a, 'api'), entry(b, 'api')],
+      resource: 'http://api.holdfast.test',
+      servers: [a.url, b.url],
+      warnings: [`${notHttps}the address that the client used${rest}`]
+    }
   ]
   for (const { title, entries, settings, resource, servers, warnings = [] } of table) {
-    const started = await startApp(t, a, { IDP_ISSUER: undefined, IDP_AUDIENCE: undefined, IDP_ISSUERS: entries, ...settings })
+    const started = await startApp(t, a, {
+      IDP_ISSUER: undefined,
+      IDP_AUDIENCE: undefined,
+      IDP_ISSUERS: entries,
+      ...settings
+    })
     const metadata = (await started.app.inject({ url: PATH, headers: { host: 'api.holdfast.test' } })).json()
     t.strictSame([metadata.resource, metadata.authorization_servers], [resource, servers], title)
-    t.strictSame(started.log.filter(({ level, msg }) => level === 40 && /resource/.test(msg)).map(({ msg }) => msg), warnings, title)
+    t.strictSame(
+      started.log.filter(({ level, msg }) => level === 40 && /resource/.test(msg)).map(({ msg }) => msg),
+      warnings,
+      title
+    )
     for (const issuer of [a, b].filter(({ url }) => servers.includes(url))) {
-      const { statusCode } = await started.app.inject({ url: '/api/private', headers: { authorization: `Bearer ${issuer.token({ aud: metadata.resource })}` } })
+      const { statusCode } = await started.app.inject({
+        url: '/api/private',
+        headers: { authorization: `Bearer ${issuer.token({ aud: metadata.resource })}` }
+      })
       t.equal(statusCode, warnings.length === 0 ? 200 : 401, `${title}: a token for the resource`)
     }
   }
@@ -117,13 +236,21 @@ t.test('With several issuers the resource is one that the tokens of each adverti
 
 t.test('Without PUBLIC_URL the resource is the address that the client used, and the answer is not stored', async t => {
   const { ask } = await start(t, { TRUST_PROXY: 'loopback', IDP_AUDIENCE: 'api' })
-  const answer = await ask(PATH, { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'www.holdfast.test', 'x-forwarded-prefix': '/svc' })
+  const answer = await ask(PATH, {
+    'x-forwarded-proto': 'https',
+    'x-forwarded-host': 'www.holdfast.test',
+    'x-forwarded-prefix': '/svc'
+  })
   t.equal(answer.json().resource, 'https://www.holdfast.test/svc')
   t.equal(answer.headers['cache-control'], 'no-store')
 })
 
 t.test('With PUBLIC_URL a request cannot change the resource, and the answer may be cached', async t => {
-  const { ask } = await start(t, { TRUST_PROXY: 'loopback', PUBLIC_URL: 'https://www.holdfast.test/svc/', IDP_AUDIENCE: 'api' })
+  const { ask } = await start(t, {
+    TRUST_PROXY: 'loopback',
+    PUBLIC_URL: 'https://www.holdfast.test/svc/',
+    IDP_AUDIENCE: 'api'
+  })
   const answer = await ask(PATH, { 'x-forwarded-host': 'evil.test' })
   t.equal(answer.json().resource, 'https://www.holdfast.test/svc')
   t.equal(answer.headers['cache-control'], 'max-age=300')
@@ -144,13 +271,19 @@ t.test('A request whose address cannot be determined is a bad request, not a dem
   t.equal((await ask()).statusCode, 200)
   const answer = await ask(PATH, { host: 'a?b' })
   t.equal(answer.statusCode, 400)
-  t.strictSame(answer.json(), { statusCode: 400, error: 'Bad Request', message: 'The host of the request is not valid.' })
+  t.strictSame(answer.json(), {
+    statusCode: 400,
+    error: 'Bad Request',
+    message: 'The host of the request is not valid.'
+  })
   t.equal(answer.headers['www-authenticate'], undefined)
 })
 
 t.test('A fault in determining the address is answered with 500', async t => {
   const { app, ask } = await start(t)
-  app.baseUrlOf = () => { throw new Error('broken') }
+  app.baseUrlOf = () => {
+    throw new Error('broken')
+  }
   t.equal((await ask()).statusCode, 500)
 })
 
@@ -164,7 +297,13 @@ t.test('Every challenge points to the metadata of PUBLIC_URL, at the address tha
   const url = `https://www.holdfast.test:8443${PATH}/svc`
   t.strictSame(pointersOf((await ask('/api/private')).headers['www-authenticate']), [url, url], 'one for each scheme')
   const refused = await ask('/api/private', { authorization: 'Bearer x' })
-  t.match(refused.headers['www-authenticate'], containing(`error="invalid_token", error_description="The access token is not a well-formed JWT.", resource_metadata="${url}"`))
+  t.match(
+    refused.headers['www-authenticate'],
+    containing(
+      'error="invalid_token", error_description="The access token is not a well-formed JWT.", ' +
+        `resource_metadata="${url}"`
+    )
+  )
 })
 
 t.test('Without PUBLIC_URL no challenge points anywhere: no byte of a request goes into a header', async t => {
@@ -176,13 +315,28 @@ t.test('Without PUBLIC_URL no challenge points anywhere: no byte of a request go
 
 t.test('Without PUBLIC_URL challenges point to the metadata of RESOURCE', async t => {
   const { ask } = await start(t, { RESOURCE: 'https://www.holdfast.test/v1' })
-  t.strictSame(pointersOf((await ask('/api/private')).headers['www-authenticate'])[0], `https://www.holdfast.test${PATH}/v1`)
+  t.strictSame(
+    pointersOf((await ask('/api/private')).headers['www-authenticate'])[0],
+    `https://www.holdfast.test${PATH}/v1`
+  )
 })
 
 t.test('RESOURCE is an https URL', async t => {
   const accepts = (RESOURCE: string) => readSettings({ IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: AUDIENCE, RESOURCE })
-  for (const good of ['https://api.example', 'https://api.example/', 'https://api.example:8443/v1/x']) await t.resolves(accepts(good), good)
-  for (const bad of ['http://api.example', 'api.example', 'https://', 'https://a@api.example', 'https://api.example/?x', 'https://api.example/#x', 'urn:api']) {
+  for (const good of ['https://api.example', 'https://api.example/', 'https://api.example:8443/v1/x']) {
+    await t.resolves(accepts(good), good)
+  }
+  for (
+    const bad of [
+      'http://api.example',
+      'api.example',
+      'https://',
+      'https://a@api.example',
+      'https://api.example/?x',
+      'https://api.example/#x',
+      'urn:api'
+    ]
+  ) {
     await t.rejects(accepts(bad), /RESOURCE \(server\.resource\) is .*; allowed: https URL/, bad)
   }
 })
@@ -191,7 +345,10 @@ t.test('The auth plugin in another application, which serves no metadata, points
   const issuer = await startIssuer(t)
   const app = Fastify()
   t.teardown(() => app.close())
-  await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE }, server: { publicUrl: 'https://www.holdfast.test' } })
+  await app.register(auth, {
+    idp: { issuer: issuer.url, audience: AUDIENCE },
+    server: { publicUrl: 'https://www.holdfast.test' }
+  })
   app.get('/', { onRequest: app.authenticate }, () => 'in')
   const answer = await app.inject('/')
   t.equal(answer.statusCode, 401)
@@ -200,10 +357,21 @@ t.test('The auth plugin in another application, which serves no metadata, points
 
 t.test('A service that is mounted under a path is described with that path', async t => {
   const issuer = await startIssuer(t)
-  const settings = await readSettings({ IDP_ISSUER: issuer.url, IDP_AUDIENCE: 'api', PUBLIC_URL: 'https://www.holdfast.test' })
+  const settings = await readSettings({
+    IDP_ISSUER: issuer.url,
+    IDP_AUDIENCE: 'api',
+    PUBLIC_URL: 'https://www.holdfast.test'
+  })
   const app = Fastify()
   t.teardown(() => app.close())
-  await app.register(async app => { await app.register(holdfast, { settings }) }, { prefix: '/svc' })
-  for (const path of [PATH, `${PATH}/svc`]) t.equal((await app.inject(`/svc${path}`)).json().resource, 'https://www.holdfast.test/svc', path)
-  t.strictSame(pointersOf((await app.inject('/svc/api/private')).headers['www-authenticate'])[0], `https://www.holdfast.test${PATH}/svc`)
+  await app.register(async app => {
+    await app.register(holdfast, { settings })
+  }, { prefix: '/svc' })
+  for (const path of [PATH, `${PATH}/svc`]) {
+    t.equal((await app.inject(`/svc${path}`)).json().resource, 'https://www.holdfast.test/svc', path)
+  }
+  t.strictSame(
+    pointersOf((await app.inject('/svc/api/private')).headers['www-authenticate'])[0],
+    `https://www.holdfast.test${PATH}/svc`
+  )
 })

@@ -14,11 +14,22 @@ const stranger = makeIssuerKey('k1')
 type Logout = (claims?: Overrides, header?: Overrides) => string
 
 async function start (t: Test, client: object = {}): Promise<Site & { readonly logoutToken: Logout }> {
-  const site = await startRevocation(t, { revocation: () => ({ logout: { clientId: CLIENT, ...client } }), values: { IDP_CLOCK_TOLERANCE_SECONDS: 0 } })
-  return { ...site, logoutToken: (claims = {}, header = {}) => site.issuer.token({ aud: CLIENT, jti: 'l1', events: EVENTS, sid: 's1', ...claims }, { typ: 'logout+jwt', ...header }) }
+  const site = await startRevocation(t, {
+    revocation: () => ({ logout: { clientId: CLIENT, ...client } }),
+    values: { IDP_CLOCK_TOLERANCE_SECONDS: 0 }
+  })
+  return {
+    ...site,
+    logoutToken: (claims = {}, header = {}) =>
+      site.issuer.token({ aud: CLIENT, jti: 'l1', events: EVENTS, sid: 's1', ...claims }, {
+        typ: 'logout+jwt',
+        ...header
+      })
+  }
 }
 
-const form = (...tokens: string[]): URLSearchParams => new URLSearchParams(tokens.map((token): [string, string] => ['logout_token', token]))
+const form = (...tokens: string[]): URLSearchParams =>
+  new URLSearchParams(tokens.map((token): [string, string] => ['logout_token', token]))
 
 t.test('A logout token ends its session, else every login of its user', async t => {
   const { issuer, logout, logoutToken, ask, reasons, log } = await start(t)
@@ -35,7 +46,12 @@ t.test('A logout token ends its session, else every login of its user', async t 
   t.equal(await ask(issuer.token({ iat, auth_time: iat - 1 })), 401, 'the login is as old')
   t.equal(await ask(issuer.token({ iat, auth_time: iat })), 200)
   t.strictSame(reasons(), Array(4).fill('token_revoked'))
-  t.strictSame(log.filter(({ event }) => event === 'revocation_received').map(({ sender, type, outcome }) => [sender, type, outcome]), Array(2).fill([issuer.url, 'logout', 'applied']))
+  t.strictSame(
+    log.filter(({ event }) => event === 'revocation_received').map((
+      { sender, type, outcome }
+    ) => [sender, type, outcome]),
+    Array(2).fill([issuer.url, 'logout', 'applied'])
+  )
 })
 
 t.test('A logout token that is wrong in one thing is refused', async t => {
@@ -65,7 +81,10 @@ t.test('A logout token that is wrong in one thing is refused', async t => {
     ['The token has no jti.', form(logoutToken({ jti: undefined }))],
     ['The typ of the token is not logout+jwt.', form(logoutToken({}, { typ: 'at+jwt' }))],
     ['The typ of the token is not logout+jwt.', form(logoutToken({}, { typ: 'secevent+jwt' }))],
-    ['The signature of the token cannot be verified with a key of its issuer.', form(issuer.token({ aud: CLIENT, jti: 'l1', events: EVENTS, sid: 's1' }, { typ: 'logout+jwt' }, stranger))],
+    [
+      'The signature of the token cannot be verified with a key of its issuer.',
+      form(issuer.token({ aud: CLIENT, jti: 'l1', events: EVENTS, sid: 's1' }, { typ: 'logout+jwt' }, stranger))
+    ],
     ['The event cannot be understood: the time of the event is no time.', form(logoutToken({ iat: -1 }))],
     ['The body is not a well-formed JWT.', form('x')],
     [count, form(logoutToken(), logoutToken())],
@@ -74,7 +93,10 @@ t.test('A logout token that is wrong in one thing is refused', async t => {
   ]
   for (const [description, body] of rows) {
     const answer = await logout(body)
-    t.strictSame([answer.status, await answer.json()], [400, { error: 'invalid_request', error_description: description }], description)
+    t.strictSame([answer.status, await answer.json()], [400, {
+      error: 'invalid_request',
+      error_description: description
+    }], description)
   }
   t.equal(await ask(token), 200)
   t.equal((await logout(form(logoutToken()))).status, 200)
@@ -83,31 +105,54 @@ t.test('A logout token that is wrong in one thing is refused', async t => {
 
 t.test('A logout token may come without typ, as JWT, without exp, for several audiences', async t => {
   const { logout, logoutToken } = await start(t)
-  const tokens = [logoutToken({}, { typ: undefined }), logoutToken({}, { typ: 'JWT' }), logoutToken({ exp: undefined }), logoutToken({ aud: ['other', CLIENT] })]
+  const tokens = [
+    logoutToken({}, { typ: undefined }),
+    logoutToken({}, { typ: 'JWT' }),
+    logoutToken({ exp: undefined }),
+    logoutToken({ aud: ['other', CLIENT] })
+  ]
   t.strictSame(await Promise.all(tokens.map(async token => (await logout(form(token))).status)), [200, 200, 200, 200])
 })
 
-t.test('If access tokens have no session, a logout ends all logins of the user, and a logout token with only a sid is refused', async t => {
-  const { issuer, logout, logoutToken, ask } = await start(t, { sessionClaim: false })
-  const token = issuer.token({ iat: Math.floor(Date.now() / 1000) - 5 })
-  const answer = await logout(form(logoutToken({ sub: undefined })))
-  t.strictSame([answer.status, await answer.json()], [400, { error: 'invalid_request', error_description: 'The logout token has only a sid, and access tokens have none here.' }])
-  t.equal(await ask(token), 200)
-  t.equal((await logout(form(logoutToken()))).status, 200)
-  t.equal(await ask(token), 401)
-})
+t.test(
+  'If access tokens have no session, a logout ends all logins of the user, and a logout token with only a sid is ' +
+    'refused',
+  async t => {
+    const { issuer, logout, logoutToken, ask } = await start(t, { sessionClaim: false })
+    const token = issuer.token({ iat: Math.floor(Date.now() / 1000) - 5 })
+    const answer = await logout(form(logoutToken({ sub: undefined })))
+    t.strictSame([answer.status, await answer.json()], [400, {
+      error: 'invalid_request',
+      error_description: 'The logout token has only a sid, and access tokens have none here.'
+    }])
+    t.equal(await ask(token), 200)
+    t.equal((await logout(form(logoutToken()))).status, 200)
+    t.equal(await ask(token), 401)
+  }
+)
 
 t.test('The session is in the claim that the settings name, and each of several clients has its own', async t => {
   const { issuer, logout, ask } = await startRevocation(t, {
-    revocation: (_, { url: issuer }) => ({ logout: [{ issuer, clientId: 'a', sessionClaim: 'session' }, { issuer, clientId: 'b', sessionClaim: false }] })
+    revocation: (_, { url: issuer }) => ({
+      logout: [{ issuer, clientId: 'a', sessionClaim: 'session' }, { issuer, clientId: 'b', sessionClaim: false }]
+    })
   })
   const iat = Math.floor(Date.now() / 1000) - 5
-  const logoutToken = (aud: string): string => issuer.token({ aud, jti: 'l1', events: EVENTS, sid: 's1', sub: undefined }, { typ: 'logout+jwt' })
-  const tokens = [issuer.token({ iat, session: 's1' }), issuer.token({ iat, session: ['s0', 's1'] }), issuer.token({ iat, session: 's2' }), issuer.token({ iat })]
+  const logoutToken = (aud: string): string =>
+    issuer.token({ aud, jti: 'l1', events: EVENTS, sid: 's1', sub: undefined }, { typ: 'logout+jwt' })
+  const tokens = [
+    issuer.token({ iat, session: 's1' }),
+    issuer.token({ iat, session: ['s0', 's1'] }),
+    issuer.token({ iat, session: 's2' }),
+    issuer.token({ iat })
+  ]
   t.equal((await logout(form(logoutToken('b')))).status, 400)
   t.equal((await logout(form(logoutToken('a')))).status, 200)
   t.strictSame(await Promise.all(tokens.map(ask)), [401, 401, 200, 200])
-  t.equal((await logout(form(issuer.token({ aud: 'b', jti: 'l2', events: EVENTS }, { typ: 'logout+jwt' })))).status, 200)
+  t.equal(
+    (await logout(form(issuer.token({ aud: 'b', jti: 'l2', events: EVENTS }, { typ: 'logout+jwt' })))).status,
+    200
+  )
   t.strictSame(await Promise.all(tokens.map(ask)), [401, 401, 401, 401], 'the second one names the user')
 })
 
@@ -127,15 +172,39 @@ t.test('A logout token by another algorithm than those of the client is refused'
     [{ algs: 'RS256' }, { IDP_ALGS: 'RS256 ES256' }, ['RS256']]
   ]
   for (const [client, values, accepted] of rows) {
-    const { issuer, logout, ask } = await startRevocation(t, { revocation: () => ({ logout: { clientId: CLIENT, ...client } }), values })
-    issuer.keys.push({ kid: 'e1', privateKey, jwk: { ...publicKey.export({ format: 'jwk' }), kid: 'e1', use: 'sig', alg: 'ES256' } })
+    const { issuer, logout, ask } = await startRevocation(t, {
+      revocation: () => ({ logout: { clientId: CLIENT, ...client } }),
+      values
+    })
+    issuer.keys.push({
+      kid: 'e1',
+      privateKey,
+      jwk: { ...publicKey.export({ format: 'jwk' }), kid: 'e1', use: 'sig', alg: 'ES256' }
+    })
     for (const [alg, kid] of [['RS256', 'k1'], ['ES256', 'e1']] as const) {
       const claims = issuer.claims({ aud: CLIENT, jti: 'l1', events: EVENTS, sid: alg })
-      const token = encodeJws({ alg, typ: 'logout+jwt', kid }, claims, input => alg === 'RS256' ? sign('sha256', input, issuer.keys[0]!.privateKey) : sign('sha256', input, { key: privateKey, dsaEncoding: 'ieee-p1363' }))
+      const token = encodeJws(
+        { alg, typ: 'logout+jwt', kid },
+        claims,
+        input =>
+          alg === 'RS256'
+            ? sign('sha256', input, issuer.keys[0]!.privateKey)
+            : sign('sha256', input, { key: privateKey, dsaEncoding: 'ieee-p1363' })
+      )
       const answer = await logout(form(token))
       const body = await answer.text()
       const isAccepted = accepted.includes(alg)
-      t.strictSame([answer.status, body], isAccepted ? [200, ''] : [400, '{"error":"invalid_request","error_description":"The token is signed with an algorithm that is not accepted here."}'], `${JSON.stringify([client, values])} ${alg}`)
+      t.strictSame(
+        [answer.status, body],
+        isAccepted
+          ? [200, '']
+          : [
+              400,
+              '{"error":"invalid_request","error_description":"The token is signed with an algorithm that is not ' +
+            'accepted here."}'
+            ],
+        `${JSON.stringify([client, values])} ${alg}`
+      )
       t.equal(await ask(issuer.token({ sid: alg })), isAccepted ? 401 : 200)
     }
   }

@@ -17,16 +17,23 @@ const OPERATORS = { operators: { scope: 'revoke' } }
 const LIFE_SECONDS = 600
 const SESSION = { sub_id: { format: 'opaque', id: 's1' } }
 
-const ended = ({ log }: Pick<Site, 'log'>): unknown[] => log.filter(({ msg }) => msg === 'open answer ended').map(({ reason }) => reason)
+const ended = ({ log }: Pick<Site, 'log'>): unknown[] =>
+  log.filter(({ msg }) => msg === 'open answer ended').map(({ reason }) => reason)
 
-async function startWebSocket (t: Test, values: object = {}, onMessage: (text: string) => void = () => {}): Promise<Site> {
+async function startWebSocket (
+  t: Test,
+  values: object = {},
+  onMessage: (text: string) => void = () => {}
+): Promise<Site> {
   return startRevocation(t, {
     revocation: () => OPERATORS,
     values: { IDP_CLOCK_TOLERANCE_SECONDS: 0, ...values },
     prepare: app => {
       app.register(websocket)
       app.register(async scope => {
-        scope.get('/socket', { websocket: true, onRequest: app.authenticate() }, socket => { socket.on('message', data => onMessage(String(data))).send('hello') })
+        scope.get('/socket', { websocket: true, onRequest: app.authenticate() }, socket => {
+          socket.on('message', data => onMessage(String(data))).send('hello')
+        })
       })
     }
   })
@@ -41,7 +48,10 @@ async function openWebSocket (t: Test, { url }: Site, token: string): Promise<We
 
 t.test('A WebSocket is closed with 1008 when its token is revoked, and another one stays open', async t => {
   const site = await startWebSocket(t)
-  const [socket, other] = [await openWebSocket(t, site, site.issuer.token({ sid: 's1' })), await openWebSocket(t, site, site.issuer.token({ sid: 's2' }))]
+  const [socket, other] = [
+    await openWebSocket(t, site, site.issuer.token({ sid: 's1' })),
+    await openWebSocket(t, site, site.issuer.token({ sid: 's2' }))
+  ]
   t.equal((await site.operate(SESSION)).status, 204)
   const [code] = await once(socket, 'close')
   t.equal(code, 1008)
@@ -49,36 +59,49 @@ t.test('A WebSocket is closed with 1008 when its token is revoked, and another o
   t.strictSame(ended(site), ['token_revoked'])
 })
 
-t.test('A stream of events is cut off when its token is revoked, whether a hook or the handler calls its guard, and another one goes on', async t => {
-  const site = await startRevocation(t, {
-    revocation: () => OPERATORS,
-    prepare: app => {
-      const stream = (_request: unknown, reply: FastifyReply): FastifyReply => {
-        reply.hijack()
-        reply.raw.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n')
-        return reply
+t.test(
+  'A stream of events is cut off when its token is revoked, whether a hook or the handler calls its guard, and ' +
+    'another one goes on',
+  async t => {
+    const site = await startRevocation(t, {
+      revocation: () => OPERATORS,
+      prepare: app => {
+        const stream = (_request: unknown, reply: FastifyReply): FastifyReply => {
+          reply.hijack()
+          reply.raw.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n')
+          return reply
+        }
+        app.get('/by-hook', { onRequest: app.authenticate() }, stream)
+        app.get('/by-handler', async (request, reply) => {
+          await request.authenticate()
+          // An app may forget who has called.
+          request.auth = null
+          return stream(request, reply)
+        })
       }
-      app.get('/by-hook', { onRequest: app.authenticate() }, stream)
-      app.get('/by-handler', async (request, reply) => {
-        await request.authenticate()
-        // An app may forget who has called.
-        request.auth = null
-        return stream(request, reply)
+    })
+    const open = async (path: string, sid: string) => {
+      const { body } = await fetch(`${site.url}${path}`, {
+        headers: { authorization: `Bearer ${site.issuer.token({ sid })}` }
       })
+      const reader = body!.getReader()
+      await reader.read()
+      return reader
     }
-  })
-  const open = async (path: string, sid: string) => {
-    const { body } = await fetch(`${site.url}${path}`, { headers: { authorization: `Bearer ${site.issuer.token({ sid })}` } })
-    const reader = body!.getReader()
-    await reader.read()
-    return reader
+    const [byHook, byHandler, other] = [
+      await open('/by-hook', 's1'),
+      await open('/by-handler', 's1'),
+      await open('/by-handler', 's2')
+    ]
+    t.equal((await site.operate(SESSION)).status, 204)
+    await Promise.all([byHook, byHandler].map(reader => t.rejects(reader.read(), { name: 'TypeError' })))
+    t.strictSame([ended(site), site.app.openAnswers.state()], [['token_revoked', 'token_revoked'], {
+      open: 1,
+      ended: 2
+    }])
+    await other.cancel()
   }
-  const [byHook, byHandler, other] = [await open('/by-hook', 's1'), await open('/by-handler', 's1'), await open('/by-handler', 's2')]
-  t.equal((await site.operate(SESSION)).status, 204)
-  await Promise.all([byHook, byHandler].map(reader => t.rejects(reader.read(), { name: 'TypeError' })))
-  t.strictSame([ended(site), site.app.openAnswers.state()], [['token_revoked', 'token_revoked'], { open: 1, ended: 2 }])
-  await other.cancel()
-})
+)
 
 t.test('An answer that passes a gate without a token ends with no token', async t => {
   const { app } = await startRevocation(t, { revocation: () => OPERATORS })
@@ -95,10 +118,26 @@ t.test('A WebSocket client that ignores its close is not heard any more, and is 
   const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true })
   t.teardown(() => socket.destroy())
   const received: Buffer[] = []
-  socket.on('data', chunk => { received.push(chunk) })
-  socket.write(['GET /socket HTTP/1.1', `Host: ${hostname}`, 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==', `Authorization: Bearer ${site.issuer.token({ sid: 's1' })}`, '', ''].join('\r\n'))
+  socket.on('data', chunk => {
+    received.push(chunk)
+  })
+  socket.write(
+    [
+      'GET /socket HTTP/1.1',
+      `Host: ${hostname}`,
+      'Connection: Upgrade',
+      'Upgrade: websocket',
+      'Sec-WebSocket-Version: 13',
+      'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==',
+      `Authorization: Bearer ${site.issuer.token({ sid: 's1' })}`,
+      '',
+      ''
+    ].join('\r\n')
+  )
   while (!Buffer.concat(received).includes('hello')) await once(socket, 'data')
-  const say = (letter: string): void => { socket.write(Buffer.from([0x81, 0x81, 0, 0, 0, 0, letter.charCodeAt(0)])) }
+  const say = (letter: string): void => {
+    socket.write(Buffer.from([0x81, 0x81, 0, 0, 0, 0, letter.charCodeAt(0)]))
+  }
   say('a')
   while (heard.length === 0) await delay(5)
   // It goes on sending, until its connection is no more.
@@ -127,8 +166,13 @@ t.test('A finished answer and its connection are not touched, whatever its heade
   const socket = connect(Number(port), hostname)
   t.teardown(() => socket.destroy())
   let text = ''
-  socket.setEncoding('latin1').on('data', chunk => { text += chunk })
-  socket.write(`GET /api/private HTTP/1.1\r\nhost: ${hostname}\r\nconnection: keep-alive, upgrade\r\nupgrade: other\r\nauthorization: Bearer ${site.issuer.token({ sid: 's1' })}\r\n\r\n`)
+  socket.setEncoding('latin1').on('data', chunk => {
+    text += chunk
+  })
+  socket.write(
+    `GET /api/private HTTP/1.1\r\nhost: ${hostname}\r\nconnection: keep-alive, upgrade\r\nupgrade: ` +
+      `other\r\nauthorization: Bearer ${site.issuer.token({ sid: 's1' })}\r\n\r\n`
+  )
   await once(socket, 'data')
   t.equal(text.slice(0, 15), 'HTTP/1.1 200 OK')
   // It is looked at four times a second.
@@ -136,35 +180,58 @@ t.test('A finished answer and its connection are not touched, whatever its heade
   const length = text.length
   t.equal((await site.operate(SESSION)).status, 204)
   await delay(1200)
-  t.strictSame([text.length, socket.closed, ended(site), site.app.openAnswers!.state()], [length, false, [], { open: 0, ended: 0 }])
+  t.strictSame([text.length, socket.closed, ended(site), site.app.openAnswers!.state()], [length, false, [], {
+    open: 0,
+    ended: 0
+  }])
 })
 
 t.test('A signal aborts when the token has expired, without the section too, and nothing else ends', async t => {
   const issuer = await startIssuer(t)
   let reason: unknown
   let enter: (signal: AbortSignal) => void
-  const entered = new Promise<AbortSignal>(resolve => { enter = resolve })
+  const entered = new Promise<AbortSignal>(resolve => {
+    enter = resolve
+  })
   const { url } = await startApp(t, issuer, { IDP_CLOCK_TOLERANCE_SECONDS: 0 }, app => {
     app.get('/wait', { onRequest: app.authenticate() }, async request => {
       const { signal } = request.auth!
       enter(signal)
       if (!signal.aborted) await once(signal, 'abort')
       reason = signal.reason
-      return { name: (reason as Error).name, code: (reason as { code?: string }).code, message: (reason as Error).message }
+      return {
+        name: (reason as Error).name,
+        code: (reason as { code?: string }).code,
+        message: (reason as Error).message
+      }
     })
   })
   const exp = Math.floor(Date.now() / 1000) + LIFE_SECONDS
   const asked = fetch(`${url}/wait`, { headers: { authorization: `Bearer ${issuer.token({ exp })}` } })
   t.notOk((await entered).aborted, 'not before its time')
   const answer = await atAnotherTime(LIFE_SECONDS, () => asked)
-  t.strictSame([answer.status, await answer.json()], [200, { name: 'TokenEndedError', code: 'token_expired', message: 'The access token has expired.' }])
+  t.strictSame([answer.status, await answer.json()], [200, {
+    name: 'TokenEndedError',
+    code: 'token_expired',
+    message: 'The access token has expired.'
+  }])
 })
 
 t.test('A token that is valid for longer than cutoffs are kept is refused', async t => {
   const site = await startRevocation(t, { revocation: () => ({ ...OPERATORS, retentionSeconds: 600 }) })
   const { issuer, ask } = site
   const now = Math.floor(Date.now() / 1000)
-  t.strictSame([await ask(issuer.token({ iat: now, exp: now + 600 })), await ask(issuer.token({ iat: now, exp: now + 601 }))], [200, 401])
-  t.strictSame([await ask(issuer.token({ iat: undefined, exp: now + 590 })), await ask(issuer.token({ iat: undefined, exp: now + 700 }))], [401, 401], 'nothing says how long a token without iat lives')
+  t.strictSame([
+    await ask(issuer.token({ iat: now, exp: now + 600 })),
+    await ask(issuer.token({ iat: now, exp: now + 601 }))
+  ], [200, 401])
+  t.strictSame(
+    [
+      await ask(issuer.token({ iat: undefined, exp: now + 590 })),
+      await ask(issuer.token({ iat: undefined, exp: now + 700 }))
+    ],
+    [401, 401],
+    'nothing says how long a token without iat lives'
+  )
   t.strictSame(site.reasons(), ['token_too_long', 'token_too_long', 'token_too_long'])
 })

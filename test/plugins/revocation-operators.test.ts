@@ -8,7 +8,8 @@ import type { Issuer } from '../helpers/issuer.ts'
 import { startRevocation } from '../helpers/revocation-site.ts'
 import type { Site } from '../helpers/revocation-site.ts'
 
-const start = (t: Test, more: object = {}): Promise<Site> => startRevocation(t, { revocation: () => ({ operators: { scope: 'revoke', ...more } }) })
+const start = (t: Test, more: object = {}): Promise<Site> =>
+  startRevocation(t, { revocation: () => ({ operators: { scope: 'revoke', ...more } }) })
 
 t.test('Only a client with the scope may revoke', async t => {
   const { issuer, operate, reasons } = await start(t)
@@ -35,17 +36,31 @@ t.test('An operator revokes by a subject of each format, nothing else, and can u
     [{ format: 'client', iss, client_id: 'c9' }, { client_id: 'c8' }],
     [{ session: { format: 'opaque', id: 's9' } }, { sid: 's8' }],
     [{ user: { format: 'iss_sub', iss, sub: 'user-9' }, session: { format: 'opaque', id: 's9' } }, { sid: 's8' }],
-    [{ format: 'aliases', identifiers: [{ format: 'email', email: 'ann@a.example' }, { format: 'iss_sub', iss, sub: 'unknown' }] }, { email: undefined }]
+    [{
+      format: 'aliases',
+      identifiers: [{ format: 'email', email: 'ann@a.example' }, { format: 'iss_sub', iss, sub: 'unknown' }]
+    }, { email: undefined }]
   ] as const
   for (const [subject, other] of rows) {
     const [token, twin] = [issuer.token(own), issuer.token({ ...own, ...other })]
     t.equal(await ask(token), 200)
     const answer = await operate({ sub_id: subject })
-    t.strictSame([answer.status, await answer.text(), await ask(token), await ask(twin)], [204, '', 401, 200], JSON.stringify(subject))
+    t.strictSame(
+      [answer.status, await answer.text(), await ask(token), await ask(twin)],
+      [204, '', 401, 200],
+      JSON.stringify(subject)
+    )
     t.equal((await operate({ subject, undo: true })).status, 204)
     t.equal(await ask(token), 200)
   }
-  t.strictSame(new Set(log.filter(({ event }) => event === 'revocation_received').map(({ sender, type, outcome }) => `${sender} ${type} ${outcome}`)), new Set(['operator operator applied']))
+  t.strictSame(
+    new Set(
+      log.filter(({ event }) => event === 'revocation_received').map(({ sender, type, outcome }) =>
+        `${sender} ${type} ${outcome}`
+      )
+    ),
+    new Set(['operator operator applied'])
+  )
 })
 
 t.test('An operator revokes all tokens of an issuer up to now, and those of a client by azp', async t => {
@@ -55,7 +70,11 @@ t.test('An operator revokes all tokens of an issuer up to now, and those of a cl
   t.equal((await operate({ sub_id: { format: 'client', iss: issuer.url, client_id: 'c1' } })).status, 204)
   t.strictSame([await ask(token), await ask(issuer.token({ iat: iat - 5, azp: 'c2' }))], [401, 200])
   t.equal((await operate({ sub_id: { format: 'issuer', iss: issuer.url } })).status, 204)
-  t.strictSame([await ask(issuer.token({ iat: iat - 5 })), await ask(issuer.token({ iat: iat + 60, exp: iat + 600 }))], [401, 401], 'nothing says that a token of the future is newer')
+  t.strictSame(
+    [await ask(issuer.token({ iat: iat - 5 })), await ask(issuer.token({ iat: iat + 60, exp: iat + 600 }))],
+    [401, 401],
+    'nothing says that a token of the future is newer'
+  )
   t.equal(await atAnotherTime(60, () => ask(issuer.token({ iat: iat + 60, exp: iat + 600 }))), 200)
 })
 
@@ -66,7 +85,9 @@ t.test('An operator revokes the tokens of a key, known ones too, before the proo
   const tokenFor = (jkt: string): string => issuer.token({ iat: now - 5, exp: now + 600, cnf: { jkt } })
   const ask = async ({ jkt, proof }: typeof client, given?: string): Promise<number> => {
     const token = tokenFor(jkt)
-    return (await fetch(`${url}/api/private`, { headers: { authorization: `DPoP ${token}`, dpop: given ?? proof({ token, url: `${url}/api/private` }) } })).status
+    return (await fetch(`${url}/api/private`, {
+      headers: { authorization: `DPoP ${token}`, dpop: given ?? proof({ token, url: `${url}/api/private` }) }
+    })).status
   }
   t.equal(await ask(client), 200)
   t.equal((await operate({ sub_id: { format: 'jkt', jkt: client.jkt } })).status, 204)
@@ -79,16 +100,32 @@ t.test('An operator revokes the tokens of a key, known ones too, before the proo
 })
 
 /** A service of two issuers, A and B, of which B names sessions otherwise. */
-async function startTwo (t: Test, issuers?: (a: string, b: string) => unknown): Promise<Site & { readonly other: Issuer, operateAs (issuer: Issuer, body: object): Promise<Response> }> {
+async function startTwo (
+  t: Test,
+  issuers?: (a: string, b: string) => unknown
+): Promise<Site & { readonly other: Issuer, operateAs (issuer: Issuer, body: object): Promise<Response> }> {
   const other = await startIssuer(t)
   const site = await startRevocation(t, {
-    revocation: (_, { url }) => ({ logout: [{ issuer: other.url, clientId: 'c', sessionClaim: 'session_id' }], operators: { scope: 'revoke', ...issuers && { issuers: issuers(url, other.url) } } }),
+    revocation: (_, { url }) => ({
+      logout: [{ issuer: other.url, clientId: 'c', sessionClaim: 'session_id' }],
+      operators: { scope: 'revoke', ...issuers && { issuers: issuers(url, other.url) } }
+    }),
     values: issuer => ({ IDP_ISSUER: undefined, IDP_ISSUERS: [{ issuer: issuer.url }, { issuer: other.url }] })
   })
-  return { ...site, other, operateAs: (issuer, body) => site.operate(body, { authorization: `Bearer ${issuer.token({ sub: 'operator', scope: 'revoke', iat: Math.floor(Date.now() / 1000) })}` }) }
+  return {
+    ...site,
+    other,
+    operateAs: (issuer, body) =>
+      site.operate(body, {
+        authorization: `Bearer ${issuer.token({ sub: 'operator', scope: 'revoke', iat: Math.floor(Date.now() / 1000) })}`
+      })
+  }
 }
 
-const FORBIDDEN = { error: 'access_denied', error_description: 'This operator may not act for the issuer of the subject.' }
+const FORBIDDEN = {
+  error: 'access_denied',
+  error_description: 'This operator may not act for the issuer of the subject.'
+}
 
 t.test('An operator acts for the issuer of its own token, in undo too, and for no other', async t => {
   const site = await startTwo(t)
@@ -102,31 +139,48 @@ t.test('An operator acts for the issuer of its own token, in undo too, and for n
     { format: 'iss_sub', iss: iss.slice(0, -1), sub: 'user-9' },
     { format: 'jwt_id', iss, jti: 'j9' },
     { format: 'client', iss, client_id: 'c9' },
-    { format: 'aliases', identifiers: [{ format: 'email', email: 'a@a.example' }, { format: 'iss_sub', iss, sub: 'user-9' }] },
+    {
+      format: 'aliases',
+      identifiers: [{ format: 'email', email: 'a@a.example' }, { format: 'iss_sub', iss, sub: 'user-9' }]
+    },
     { user: { format: 'iss_sub', iss, sub: 'user-9' }, session: { format: 'opaque', id: 's9' } },
     { user: { format: 'iss_sub', iss: a.url, sub: 'user-9' }, device: { format: 'iss_sub', iss, sub: 'd9' } }
   ]
   for (const subject of subjects) {
     for (const undo of [{}, { undo: true }]) {
       const answer = await operateAs(a, { sub_id: subject, ...undo })
-      t.strictSame([answer.status, await answer.json(), await ask(token)], [403, FORBIDDEN, 200], JSON.stringify(subject))
+      t.strictSame(
+        [answer.status, await answer.json(), await ask(token)],
+        [403, FORBIDDEN, 200],
+        JSON.stringify(subject)
+      )
     }
   }
   const key = await operateAs(a, { sub_id: { format: 'jkt', jkt: 'x' } })
-  t.strictSame([key.status, await key.json()], [403, { error: 'access_denied', error_description: 'A key may have tokens of any issuer, and this operator may not act for all of them.' }])
+  t.strictSame([key.status, await key.json()], [403, {
+    error: 'access_denied',
+    error_description: 'A key may have tokens of any issuer, and this operator may not act for all of them.'
+  }])
   t.strictSame(new Set(log.filter(({ event }) => event === 'revocation_refused').map(({ reason }) => reason)).size, 2)
   t.equal((await operateAs(b, { sub_id: { format: 'issuer', iss } })).status, 204)
   t.equal(await ask(token), 401)
   t.equal((await operateAs(a, { sub_id: { format: 'issuer', iss }, undo: true })).status, 403)
   t.equal(await ask(token), 401, "A's operator lifts nothing of B")
-  t.equal(await atAnotherTime(60, async () => (await operateAs(b, { sub_id: { format: 'issuer', iss }, undo: true })).status), 204)
+  t.equal(
+    await atAnotherTime(60, async () => (await operateAs(b, { sub_id: { format: 'issuer', iss }, undo: true })).status),
+    204
+  )
   t.equal(await ask(token), 200)
 })
 
 t.test('A subject that names no issuer is one of those for which the operator acts', async t => {
   const { issuer: a, other: b, operateAs, ask } = await startTwo(t)
   const iat = Math.floor(Date.now() / 1000) - 5
-  for (const [subject, ofA, ofB] of [[{ format: 'email', email: 'ann@a.example' }, { email: 'Ann@a.example' }, { email: 'ann@a.example' }], [{ format: 'opaque', id: 's1' }, { sid: 's1' }, { session_id: 's1' }]] as const) {
+  for (
+    const [subject, ofA, ofB] of [[{ format: 'email', email: 'ann@a.example' }, { email: 'Ann@a.example' }, {
+      email: 'ann@a.example'
+    }], [{ format: 'opaque', id: 's1' }, { sid: 's1' }, { session_id: 's1' }]] as const
+  ) {
     const [atA, atB] = [a.token({ iat, ...ofA }), b.token({ iat, ...ofB })]
     t.equal((await operateAs(a, { sub_id: subject })).status, 204)
     t.strictSame([await ask(atA), await ask(atB)], [401, 200])
@@ -150,7 +204,10 @@ t.test('An operator acts for the issuers that the settings name', async t => {
     }
     const isForAll = [issuers('', '')].flat().includes('*')
     t.equal((await operateAs(a, { sub_id: { format: 'jkt', jkt: 'x' } })).status, isForAll ? 204 : 403)
-    t.equal((await operateAs(a, { sub_id: { format: 'issuer', iss: 'https://unknown.example' } })).status, isForAll ? 204 : 403)
+    t.equal(
+      (await operateAs(a, { sub_id: { format: 'issuer', iss: 'https://unknown.example' } })).status,
+      isForAll ? 204 : 403
+    )
   }
 })
 
@@ -168,7 +225,10 @@ t.test('The session ALL of a user is the user, and that of nobody names nothing'
   const session = { format: 'opaque', id: 'ALL' }
   t.equal((await operate({ sub_id: session })).status, 204)
   t.strictSame([await ask(token), app.guardRevocation!.counts.get('operator unmapped')], [200, 1])
-  t.equal((await operate({ sub_id: { user: { format: 'iss_sub', iss: issuer.url, sub: 'user-9' }, session } })).status, 204)
+  t.equal(
+    (await operate({ sub_id: { user: { format: 'iss_sub', iss: issuer.url, sub: 'user-9' }, session } })).status,
+    204
+  )
   t.equal(await ask(token), 401)
 })
 
@@ -186,13 +246,23 @@ t.test('A format that is not known is 400, at any depth, and a known one that na
   for (const [subject, status] of rows) {
     const answer = await operate({ sub_id: subject })
     t.equal(answer.status, status, JSON.stringify(subject))
-    if (status === 400) t.strictSame(await answer.json(), { error: 'invalid_request', error_description: 'The request cannot be understood: the format of the subject is not known.' })
+    if (status === 400) {
+      t.strictSame(await answer.json(), {
+        error: 'invalid_request',
+        error_description: 'The request cannot be understood: the format of the subject is not known.'
+      })
+    }
   }
 })
 
 t.test('An unknown subject is 204 too', async t => {
   const { issuer, operate, app } = await start(t)
-  const subjects = [{ format: 'iss_sub', iss: issuer.url, sub: 'unknown' }, { format: 'phone_number', phone_number: '+1' }, { format: 'complex', tenant: { format: 'opaque', id: 't' } }, { format: 'complex' }]
+  const subjects = [
+    { format: 'iss_sub', iss: issuer.url, sub: 'unknown' },
+    { format: 'phone_number', phone_number: '+1' },
+    { format: 'complex', tenant: { format: 'opaque', id: 't' } },
+    { format: 'complex' }
+  ]
   for (const subject of subjects) t.equal((await operate({ subject })).status, 204, subject.format)
   t.strictSame(Object.fromEntries(app.guardRevocation!.counts), { 'operator applied': 1, 'operator unmapped': 3 })
 })
@@ -212,7 +282,10 @@ t.test('A body that cannot be understood is refused', async t => {
   ]
   for (const [body, fault] of rows) {
     const answer = await operate(body)
-    t.strictSame([answer.status, answer.headers.get('content-language'), await answer.json()], [400, 'en', { error: 'invalid_request', error_description: `The request cannot be understood: ${fault}.` }], fault)
+    t.strictSame([answer.status, answer.headers.get('content-language'), await answer.json()], [400, 'en', {
+      error: 'invalid_request',
+      error_description: `The request cannot be understood: ${fault}.`
+    }], fault)
   }
   t.equal((await operate('{')).status, 400)
 })
@@ -222,12 +295,18 @@ t.test('A revocation that cannot be stored is 503, and a fault of our own is 500
   const { revocations } = app.guardRevocation!
   const { append } = revocations
   const body = { sub_id: { format: 'opaque', id: 's' } }
-  revocations.append = async () => { throw new RevocationLogError('there is no room for another cutoff') }
+  revocations.append = async () => {
+    throw new RevocationLogError('there is no room for another cutoff')
+  }
   const full = await operate(body)
   t.strictSame([full.status, full.headers.get('retry-after')], [503, '1'])
-  revocations.append = async () => { throw new Error('a fault') }
+  revocations.append = async () => {
+    throw new Error('a fault')
+  }
   t.equal((await operate(body)).status, 500)
   revocations.append = append
   t.equal((await operate(body)).status, 204)
-  t.strictSame(log.filter(({ event }) => event === 'revocation_refused').map(({ reason }) => reason), ['there is no room for another cutoff'])
+  t.strictSame(log.filter(({ event }) => event === 'revocation_refused').map(({ reason }) => reason), [
+    'there is no room for another cutoff'
+  ])
 })

@@ -7,32 +7,48 @@ t.test('A token of a revoked user is refused from the moment of the answer on, a
   const now = Math.floor(Date.now() / 1000)
   const old = issuer.token({ iat: now - 5, sub: 'user-1' })
   t.equal(await ask(old), 200)
-  const answer = await push(transmitter.set({ event: { event_timestamp: now }, claims: { sub_id: { format: 'iss_sub', iss: transmitter.url, sub: 'user-1' } } }))
+  const answer = await push(
+    transmitter.set({
+      event: { event_timestamp: now },
+      claims: { sub_id: { format: 'iss_sub', iss: transmitter.url, sub: 'user-1' } }
+    })
+  )
   t.equal(answer.status, 202)
   t.equal(await answer.text(), '')
   t.equal(await ask(old), 401)
   t.strictSame(reasons(), ['token_revoked'])
   // The transmitter is not the issuer of the token: their clocks may differ by the tolerance.
-  t.strictSame(await atAnotherTime(1, () => Promise.all([5, 6].map(later => ask(issuer.token({ iat: now + later, sub: 'user-1' }))))), [401, 200])
+  t.strictSame(
+    await atAnotherTime(
+      1,
+      () => Promise.all([5, 6].map(later => ask(issuer.token({ iat: now + later, sub: 'user-1' }))))
+    ),
+    [401, 200]
+  )
   t.equal(await ask(issuer.token({ iat: now - 5, sub: 'user-2' })), 200)
 })
 
 t.test('An answer that still streams ends when its token is revoked', async t => {
   const { issuer, transmitter, push, url, log } = await start(t, {
-    prepare: app => app.get('/stream', { onRequest: app.authenticate() }, (request, reply) => {
-      reply.hijack()
-      reply.raw.writeHead(200, { 'content-type': 'text/event-stream' })
-      const timer = setInterval(() => reply.raw.write('data: x\n\n'), 50)
-      request.auth!.signal.addEventListener('abort', () => clearInterval(timer))
-    })
+    prepare: app =>
+      app.get('/stream', { onRequest: app.authenticate() }, (request, reply) => {
+        reply.hijack()
+        reply.raw.writeHead(200, { 'content-type': 'text/event-stream' })
+        const timer = setInterval(() => reply.raw.write('data: x\n\n'), 50)
+        request.auth!.signal.addEventListener('abort', () => clearInterval(timer))
+      })
   })
   const token = issuer.token({ iat: Math.floor(Date.now() / 1000) - 5, sid: 's1' })
   const answer = await fetch(`${url}/stream`, { headers: { authorization: `Bearer ${token}` } })
   const reader = answer.body!.getReader()
   await reader.read()
-  const pushed = await push(transmitter.set({ claims: { sub_id: { format: 'complex', session: { format: 'opaque', id: 's1' } } } }))
+  const pushed = await push(
+    transmitter.set({ claims: { sub_id: { format: 'complex', session: { format: 'opaque', id: 's1' } } } })
+  )
   t.equal(pushed.status, 202)
-  await t.rejects(async () => { while (!(await reader.read()).done); }, 'the stream is cut off')
+  await t.rejects(async () => {
+    while (!(await reader.read()).done);
+  }, 'the stream is cut off')
   t.strictSame(log.filter(({ msg }) => msg === 'open answer ended').map(({ reason }) => reason), ['token_revoked'])
 })
 
@@ -40,23 +56,51 @@ t.test('Two transmitters that name sessions otherwise each have their own events
   const [a, b] = [await startTransmitter(t), await startTransmitter(t)]
   const common = { audience: RECEIVER, delivery: 'push' }
   const { issuer, push, ask } = await start(t, {
-    revocation: (_, { url }) => ({ transmitters: [{ ...common, issuer: a.url, tokenIssuers: [url] }, { ...common, issuer: b.url, tokenIssuers: [url], sessionClaim: 'session_id', subjectClaims: { group: 'groups' } }] })
+    revocation: (_, { url }) => ({
+      transmitters: [{ ...common, issuer: a.url, tokenIssuers: [url] }, {
+        ...common,
+        issuer: b.url,
+        tokenIssuers: [url],
+        sessionClaim: 'session_id',
+        subjectClaims: { group: 'groups' }
+      }]
+    })
   })
   const session = (id: string): object => ({ claims: { sub_id: { format: 'opaque', id } } })
   t.strictSame([(await push(a.set(session('s1')))).status, (await push(b.set(session('s2')))).status], [202, 202])
-  t.strictSame(await Promise.all([{ sid: 's1' }, { session_id: 's1' }, { sid: 's2' }, { session_id: 's2' }, { sid: 's3' }].map(claims => ask(issuer.token(claims)))), [401, 200, 200, 401, 200])
+  t.strictSame(
+    await Promise.all(
+      [{ sid: 's1' }, { session_id: 's1' }, { sid: 's2' }, { session_id: 's2' }, { sid: 's3' }].map(claims =>
+        ask(issuer.token(claims))
+      )
+    ),
+    [401, 200, 200, 401, 200]
+  )
 })
 
 t.test("An event about a user's 21st group, or 25th sid, is obeyed", async t => {
   const { issuer, transmitter, push, ask } = await start(t, {
-    revocation: (transmitter, { url }) => ({ transmitters: [{ issuer: transmitter.url, audience: RECEIVER, delivery: 'push', tokenIssuers: [url], subjectClaims: { group: 'groups' } }] })
+    revocation: (transmitter, { url }) => ({
+      transmitters: [{
+        issuer: transmitter.url,
+        audience: RECEIVER,
+        delivery: 'push',
+        tokenIssuers: [url],
+        subjectClaims: { group: 'groups' }
+      }]
+    })
   })
   const iat = Math.floor(Date.now() / 1000) - 5
-  const many = (name: string, count: number): string[] => Array.from({ length: count }, (_, index) => `${name}${index + 1}`)
+  const many = (name: string, count: number): string[] =>
+    Array.from({ length: count }, (_, index) => `${name}${index + 1}`)
   const groups = issuer.token({ iat, groups: many('g', 21) })
   const sids = issuer.token({ iat, sid: many('s', 25) })
   t.strictSame([await ask(groups), await ask(sids)], [200, 200])
   await push(transmitter.set({ claims: { sub_id: { group: { format: 'opaque', id: 'g21' } } } }))
   await push(transmitter.set({ claims: { sub_id: { format: 'opaque', id: 's25' } } }))
-  t.strictSame([await ask(groups), await ask(sids), await ask(issuer.token({ iat, groups: many('g', 20), sid: many('s', 24) }))], [401, 401, 200])
+  t.strictSame([
+    await ask(groups),
+    await ask(sids),
+    await ask(issuer.token({ iat, groups: many('g', 20), sid: many('s', 24) }))
+  ], [401, 401, 200])
 })

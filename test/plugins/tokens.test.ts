@@ -28,7 +28,11 @@ t.test('Which tokens pass', async t => {
     { title: 'the audience with a slash at its end', claims: { aud: `${AUDIENCE}/` }, expected: 'token_audience' },
     { title: 'no audience', claims: { aud: undefined }, expected: 'token_claim_invalid' },
     { title: 'an audience that is a number', claims: { aud: 7 }, expected: 'token_claim_invalid' },
-    { title: 'an array that holds the audience and a number', claims: { aud: [AUDIENCE, 7] }, expected: 'token_claim_invalid' },
+    {
+      title: 'an array that holds the audience and a number',
+      claims: { aud: [AUDIENCE, 7] },
+      expected: 'token_claim_invalid'
+    },
 
     { title: 'an expiry in a minute', claims: { exp: now + 60 }, expected: 'accepted' },
     { title: 'an expiry in the past, within the tolerance', claims: { exp: now - 2 }, expected: 'accepted' },
@@ -39,7 +43,11 @@ t.test('Which tokens pass', async t => {
 
     { title: 'a start in the past', claims: { nbf: now - 60 }, expected: 'accepted' },
     { title: 'a start in the future, within the tolerance', claims: { nbf: now + 3 }, expected: 'accepted' },
-    { title: 'a start in the future, beyond the tolerance', claims: { nbf: now + 60 }, expected: 'token_not_yet_valid' },
+    {
+      title: 'a start in the future, beyond the tolerance',
+      claims: { nbf: now + 60 },
+      expected: 'token_not_yet_valid'
+    },
     { title: 'a start that is text', claims: { nbf: 'now' }, expected: 'token_claim_invalid' },
 
     { title: 'no time of issue', claims: { iat: undefined }, expected: 'accepted' },
@@ -57,9 +65,24 @@ t.test('Which tokens pass', async t => {
     { title: 'typ of a proof', header: { typ: 'dpop+jwt' }, expected: 'token_type' },
     { title: 'typ that is a number', header: { typ: 7 }, expected: 'token_type' },
 
-    { title: 'a security event', claims: { events: { 'https://schemas.openid.net/secevent/caep/event-type/session-revoked': {} } }, header: { typ: undefined }, expected: 'token_kind' },
-    { title: 'a logout token', claims: { events: { 'http://schemas.openid.net/event/backchannel-logout': {} }, sid: 's' }, header: { typ: 'JWT' }, expected: 'token_kind' },
-    { title: 'events that are null, before any key is looked up', claims: { events: null }, header: { kid: 'other' }, expected: 'token_kind' },
+    {
+      title: 'a security event',
+      claims: { events: { 'https://schemas.openid.net/secevent/caep/event-type/session-revoked': {} } },
+      header: { typ: undefined },
+      expected: 'token_kind'
+    },
+    {
+      title: 'a logout token',
+      claims: { events: { 'http://schemas.openid.net/event/backchannel-logout': {} }, sid: 's' },
+      header: { typ: 'JWT' },
+      expected: 'token_kind'
+    },
+    {
+      title: 'events that are null, before any key is looked up',
+      claims: { events: null },
+      header: { kid: 'other' },
+      expected: 'token_kind'
+    },
     { title: 'a claim with a name that begins like it', claims: { events_seen: {} }, expected: 'accepted' },
     { title: 'a refresh token by its typ claim', claims: { typ: 'Refresh' }, expected: 'token_kind' },
     { title: 'an ID token by its use', claims: { token_use: 'id' }, expected: 'token_kind' },
@@ -77,23 +100,49 @@ t.test('Which tokens pass', async t => {
     { title: 'alg PS256', header: { alg: 'PS256' }, expected: 'token_algorithm' },
     { title: 'alg none', header: { alg: 'none' }, expected: 'token_algorithm' },
     { title: 'alg rs256', header: { alg: 'rs256' }, expected: 'token_algorithm' },
-    { title: 'alg with line breaks and other letters', header: { alg: 'RS256\r\nX-Evil: 1 \u0440\u0443\u0441' }, expected: 'token_algorithm' },
+    {
+      title: 'alg with line breaks and other letters',
+      header: { alg: 'RS256\r\nX-Evil: 1 \u0440\u0443\u0441' },
+      expected: 'token_algorithm'
+    },
     { title: 'alg in an array', header: { alg: ['RS256'] }, expected: 'token_algorithm' },
 
     { title: 'a binding by an empty thumbprint', claims: { cnf: { jkt: '' } }, expected: 'token_binding_unusable' },
-    { title: 'a binding by a thumbprint that is a number', claims: { cnf: { jkt: 7 } }, expected: 'token_binding_unusable' },
-    { title: 'a binding only by a certificate', claims: { cnf: { 'x5t#S256': 'abc' } }, expected: 'token_binding_unusable' },
-    { title: 'a binding only by a certificate, before any key is looked up', claims: { cnf: { 'x5t#S256': 'abc' } }, header: { kid: 'other' }, expected: 'token_binding_unusable' },
-    { title: 'a binding only by an unknown member', claims: { cnf: { 'jkt#S512': 'abc' } }, expected: 'token_binding_unusable' },
-    { title: 'a binding by a key, beside an unknown member', claims: { cnf: { jkt: 'abc', 'jkt#S512': 'abc' } }, expected: 'token_bound' },
+    {
+      title: 'a binding by a thumbprint that is a number',
+      claims: { cnf: { jkt: 7 } },
+      expected: 'token_binding_unusable'
+    },
+    {
+      title: 'a binding only by a certificate',
+      claims: { cnf: { 'x5t#S256': 'abc' } },
+      expected: 'token_binding_unusable'
+    },
+    {
+      title: 'a binding only by a certificate, before any key is looked up',
+      claims: { cnf: { 'x5t#S256': 'abc' } },
+      header: { kid: 'other' },
+      expected: 'token_binding_unusable'
+    },
+    {
+      title: 'a binding only by an unknown member',
+      claims: { cnf: { 'jkt#S512': 'abc' } },
+      expected: 'token_binding_unusable'
+    },
+    {
+      title: 'a binding by a key, beside an unknown member',
+      claims: { cnf: { jkt: 'abc', 'jkt#S512': 'abc' } },
+      expected: 'token_bound'
+    },
     { title: 'an empty binding', claims: { cnf: {} }, expected: 'token_binding_unusable' },
     { title: 'a binding that is null', claims: { cnf: null }, expected: 'token_binding_unusable' },
     { title: 'a binding that is text', claims: { cnf: 'jkt' }, expected: 'token_binding_unusable' }
   ]
   for (const { title, claims = {}, header = {}, expected } of rows) {
     const outcome = await call(running, { lines: bearerLines(issuer.token(claims, header)) })
-    if (expected === 'accepted') t.strictSame([outcome.status, outcome.headers['www-authenticate']], [200, undefined], title)
-    else expectRefusal(t, outcome, expected, 'Bearer', title)
+    if (expected === 'accepted') {
+      t.strictSame([outcome.status, outcome.headers['www-authenticate']], [200, undefined], title)
+    } else expectRefusal(t, outcome, expected, 'Bearer', title)
   }
 })
 
@@ -108,13 +157,29 @@ t.test('Signatures', async t => {
   const flipped = token.slice(0, -10) + (token.at(-10) === 'A' ? 'B' : 'A') + token.slice(-9)
   await refused(flipped, 'token_signature', 'one bit of the signature changed, although the token passed before')
   const [header, payload, signature] = token.split('.')
-  await refused(`${header}.${Buffer.from(JSON.stringify(issuer.claims({ sub: 'other' }))).toString('base64url')}.${signature}`, 'token_signature', 'other claims under the same signature')
+  await refused(
+    `${header}.${Buffer.from(JSON.stringify(issuer.claims({ sub: 'other' }))).toString('base64url')}.${signature}`,
+    'token_signature',
+    'other claims under the same signature'
+  )
   await refused(`${header}.${payload}.`, 'token_malformed', 'no signature')
-  await refused(issuer.token({}, { kid: 'k1' }, makeIssuerKey('k1')), 'token_signature', 'another key under a published kid')
+  await refused(
+    issuer.token({}, { kid: 'k1' }, makeIssuerKey('k1')),
+    'token_signature',
+    'another key under a published kid'
+  )
   await refused(issuer.token({}, { kid: undefined }, makeIssuerKey('k1')), 'token_signature', 'another key and no kid')
-  const hmac = encodeJws({ alg: 'HS256', kid: 'k1' }, issuer.claims(), input => createHmac('sha256', JSON.stringify(issuer.keys[0]!.jwk)).update(input).digest())
+  const hmac = encodeJws(
+    { alg: 'HS256', kid: 'k1' },
+    issuer.claims(),
+    input => createHmac('sha256', JSON.stringify(issuer.keys[0]!.jwk)).update(input).digest()
+  )
   await refused(hmac, 'token_algorithm', 'a secret made of the public key')
-  const sha512 = encodeJws({ alg: 'RS256', kid: 'k1' }, issuer.claims(), input => sign('sha512', input, issuer.keys[0]!.privateKey))
+  const sha512 = encodeJws(
+    { alg: 'RS256', kid: 'k1' },
+    issuer.claims(),
+    input => sign('sha512', input, issuer.keys[0]!.privateKey)
+  )
   await refused(sha512, 'token_signature', 'the right key with another digest')
 })
 
@@ -133,17 +198,55 @@ t.test('Any value of Authorization is answered with 401, a well-formed challenge
     { title: 'a scheme with spaces after it', lines: ['Authorization: Bearer    '], reason: 'credentials_missing' },
     { title: 'DPoP with nothing after it', lines: ['Authorization: DPoP'], reason: 'credentials_missing' },
     { title: 'another scheme', lines: ['Authorization: Basic dXNlcjpwYXNz'], reason: 'scheme_not_offered' },
-    { title: 'another scheme with parameters', lines: ['Authorization: Digest username="a", realm="b"'], reason: 'scheme_not_offered' },
+    {
+      title: 'another scheme with parameters',
+      lines: ['Authorization: Digest username="a", realm="b"'],
+      reason: 'scheme_not_offered'
+    },
     { title: 'a scheme that begins like ours', lines: ['Authorization: BearerX abc'], reason: 'scheme_not_offered' },
-    { title: 'two tokens', lines: ['Authorization: Bearer abc def'], reason: 'authorization_malformed', scheme: 'Bearer' },
+    {
+      title: 'two tokens',
+      lines: ['Authorization: Bearer abc def'],
+      reason: 'authorization_malformed',
+      scheme: 'Bearer'
+    },
     { title: 'a tab between', lines: ['Authorization: Bearer\tabc'], reason: 'scheme_not_offered' },
-    { title: 'a comma and another scheme', lines: ['Authorization: DPoP abc, Bearer def'], reason: 'authorization_malformed', scheme: 'DPoP' },
+    {
+      title: 'a comma and another scheme',
+      lines: ['Authorization: DPoP abc, Bearer def'],
+      reason: 'authorization_malformed',
+      scheme: 'DPoP'
+    },
     { title: 'quotes', lines: ['Authorization: Bearer "abc"'], reason: 'authorization_malformed', scheme: 'Bearer' },
-    { title: 'bytes above 127', lines: ['Authorization: Bearer abc\xe9'], reason: 'authorization_malformed', scheme: 'Bearer' },
-    { title: 'padding in the middle', lines: ['Authorization: Bearer ab=c'], reason: 'authorization_malformed', scheme: 'Bearer' },
-    { title: 'two lines', lines: ['Authorization: Bearer abc', 'Authorization: Bearer abc'], reason: 'authorization_repeated', scheme: 'Bearer' },
-    { title: 'two lines of two schemes', lines: ['Authorization: DPoP abc', 'authorization: Bearer abc'], reason: 'authorization_repeated', scheme: 'DPoP' },
-    { title: 'two lines, of which the first is of another scheme', lines: ['Authorization: Basic abc', 'Authorization: Bearer abc'], reason: 'authorization_repeated' },
+    {
+      title: 'bytes above 127',
+      lines: ['Authorization: Bearer abc\xe9'],
+      reason: 'authorization_malformed',
+      scheme: 'Bearer'
+    },
+    {
+      title: 'padding in the middle',
+      lines: ['Authorization: Bearer ab=c'],
+      reason: 'authorization_malformed',
+      scheme: 'Bearer'
+    },
+    {
+      title: 'two lines',
+      lines: ['Authorization: Bearer abc', 'Authorization: Bearer abc'],
+      reason: 'authorization_repeated',
+      scheme: 'Bearer'
+    },
+    {
+      title: 'two lines of two schemes',
+      lines: ['Authorization: DPoP abc', 'authorization: Bearer abc'],
+      reason: 'authorization_repeated',
+      scheme: 'DPoP'
+    },
+    {
+      title: 'two lines, of which the first is of another scheme',
+      lines: ['Authorization: Basic abc', 'Authorization: Bearer abc'],
+      reason: 'authorization_repeated'
+    },
     { title: 'no JWT', lines: bearerLines('abc'), reason: 'token_malformed', scheme: 'Bearer' },
     { title: 'padding', lines: bearerLines('YQ=='), reason: 'token_malformed', scheme: 'Bearer' },
     { title: 'two segments', lines: bearerLines('e30.e30'), reason: 'token_malformed', scheme: 'Bearer' },
@@ -152,50 +255,158 @@ t.test('Any value of Authorization is answered with 401, a well-formed challenge
     { title: 'empty segments', lines: bearerLines('..'), reason: 'token_malformed', scheme: 'Bearer' },
     { title: '8 KiB of noise', lines: bearerLines('A'.repeat(8192)), reason: 'token_malformed', scheme: 'Bearer' },
     { title: '8 KiB of dots', lines: bearerLines('.'.repeat(8192)), reason: 'token_malformed', scheme: 'Bearer' },
-    { title: 'a header that is an array', lines: bearerLines(`${b64('[]')}.e30.AAAA`), reason: 'token_malformed', scheme: 'Bearer' },
-    { title: 'a header that is null', lines: bearerLines(`${b64('null')}.e30.AAAA`), reason: 'token_malformed', scheme: 'Bearer' },
-    { title: 'a header that is no JSON', lines: bearerLines(`${b64('{')}.e30.AAAA`), reason: 'token_malformed', scheme: 'Bearer' },
-    { title: 'a header that is no UTF-8', lines: bearerLines(issuer.rawToken(latin1('{"alg":"RS256","kid":"k1","x":"\u00e9"}'), JSON.stringify(issuer.claims()))), reason: 'token_malformed', scheme: 'Bearer' },
-    { title: 'claims that are no UTF-8', lines: bearerLines(issuer.rawToken('{"alg":"RS256","kid":"k1"}', latin1(JSON.stringify(issuer.claims({ name: '\u00e9' }))))), reason: 'token_malformed', scheme: 'Bearer' },
-    { title: 'claims that are text', lines: bearerLines(`${b64('{"alg":"RS256"}')}.${b64('"a"')}.AAAA`), reason: 'token_malformed', scheme: 'Bearer' },
-    { title: 'claims nested deeply', lines: bearerLines(`${b64('{"alg":"RS256"}')}.${b64(`{"a":${deep}}`)}.AAAA`), reason: 'token_claim_invalid', scheme: 'Bearer' },
-    { title: 'bits beyond the last byte', lines: bearerLines(`${b64('{"alg":"RS256"}')}.e31.AAAA`), reason: 'token_malformed', scheme: 'Bearer' },
-    { title: 'a token in the other alphabet', lines: bearerLines('ab+/.ab+/.ab+/'), reason: 'token_malformed', scheme: 'Bearer' },
-    { title: 'a token of another issuer', lines: bearerLines(issuer.token({ iss: 'https://other.example/' }, { kid: 'unknown' })), reason: 'token_issuer', scheme: 'Bearer' }
+    {
+      title: 'a header that is an array',
+      lines: bearerLines(`${b64('[]')}.e30.AAAA`),
+      reason: 'token_malformed',
+      scheme: 'Bearer'
+    },
+    {
+      title: 'a header that is null',
+      lines: bearerLines(`${b64('null')}.e30.AAAA`),
+      reason: 'token_malformed',
+      scheme: 'Bearer'
+    },
+    {
+      title: 'a header that is no JSON',
+      lines: bearerLines(`${b64('{')}.e30.AAAA`),
+      reason: 'token_malformed',
+      scheme: 'Bearer'
+    },
+    {
+      title: 'a header that is no UTF-8',
+      lines: bearerLines(
+        issuer.rawToken(latin1('{"alg":"RS256","kid":"k1","x":"\u00e9"}'), JSON.stringify(issuer.claims()))
+      ),
+      reason: 'token_malformed',
+      scheme: 'Bearer'
+    },
+    {
+      title: 'claims that are no UTF-8',
+      lines: bearerLines(
+        issuer.rawToken('{"alg":"RS256","kid":"k1"}', latin1(JSON.stringify(issuer.claims({ name: '\u00e9' }))))
+      ),
+      reason: 'token_malformed',
+      scheme: 'Bearer'
+    },
+    {
+      title: 'claims that are text',
+      lines: bearerLines(`${b64('{"alg":"RS256"}')}.${b64('"a"')}.AAAA`),
+      reason: 'token_malformed',
+      scheme: 'Bearer'
+    },
+    {
+      title: 'claims nested deeply',
+      lines: bearerLines(`${b64('{"alg":"RS256"}')}.${b64(`{"a":${deep}}`)}.AAAA`),
+      reason: 'token_claim_invalid',
+      scheme: 'Bearer'
+    },
+    {
+      title: 'bits beyond the last byte',
+      lines: bearerLines(`${b64('{"alg":"RS256"}')}.e31.AAAA`),
+      reason: 'token_malformed',
+      scheme: 'Bearer'
+    },
+    {
+      title: 'a token in the other alphabet',
+      lines: bearerLines('ab+/.ab+/.ab+/'),
+      reason: 'token_malformed',
+      scheme: 'Bearer'
+    },
+    {
+      title: 'a token of another issuer',
+      lines: bearerLines(issuer.token({ iss: 'https://other.example/' }, { kid: 'unknown' })),
+      reason: 'token_issuer',
+      scheme: 'Bearer'
+    }
   ]
-  for (const { title, lines, reason, scheme } of rows) expectRefusal(t, await call(running, { lines }), reason, scheme, title)
-  t.equal((await call(running, { lines: bearerLines(issuer.rawToken('{"alg":"RS256","kid":"k1","x":"\u00e9"}', JSON.stringify(issuer.claims({ name: '\u00e9' })))) })).status, 200, 'the twin in UTF-8')
+  for (const { title, lines, reason, scheme } of rows) {
+    expectRefusal(t, await call(running, { lines }), reason, scheme, title)
+  }
+  t.equal(
+    (await call(running, {
+      lines: bearerLines(
+        issuer.rawToken('{"alg":"RS256","kid":"k1","x":"\u00e9"}', JSON.stringify(issuer.claims({ name: '\u00e9' })))
+      )
+    })).status,
+    200,
+    'the twin in UTF-8'
+  )
   t.equal(issuer.requests.length, calls, 'there was no call to the provider')
 
-  const twin = issuer.rawToken('{"alg":"none","alg":"RS256","kid":"k1"}', JSON.stringify(issuer.claims()).replace('{', '{"iss":"x",'))
-  expectRefusal(t, await call(running, { lines: bearerLines(twin.replace(/.{10}$/, 'A'.repeat(10))) }), 'token_signature', 'Bearer', 'duplicate members: the last one counts')
-  t.strictSame(issuer.requests.slice(calls), ['/.well-known/openid-configuration', '/keys'], 'only a signature that fails under the key of its kid fetches the keys again')
+  const twin = issuer.rawToken(
+    '{"alg":"none","alg":"RS256","kid":"k1"}',
+    JSON.stringify(issuer.claims()).replace('{', '{"iss":"x",')
+  )
+  expectRefusal(
+    t,
+    await call(running, { lines: bearerLines(twin.replace(/.{10}$/, 'A'.repeat(10))) }),
+    'token_signature',
+    'Bearer',
+    'duplicate members: the last one counts'
+  )
+  t.strictSame(
+    issuer.requests.slice(calls),
+    ['/.well-known/openid-configuration', '/keys'],
+    'only a signature that fails under the key of its kid fetches the keys again'
+  )
   t.equal((await call(running, { lines: bearerLines(twin) })).status, 200, 'duplicate members under a good signature')
   for (const scheme of ['bearer', 'BEARER', 'Bearer    ']) {
-    t.equal((await call(running, { lines: [`Authorization: ${scheme} ${issuer.token()}`] })).status, 200, `the scheme as ${JSON.stringify(scheme)}`)
+    t.equal(
+      (await call(running, { lines: [`Authorization: ${scheme} ${issuer.token()}`] })).status,
+      200,
+      `the scheme as ${JSON.stringify(scheme)}`
+    )
   }
 })
 
 t.test('Claims may be nested 64 deep, and no content is a fault, in either profile', async t => {
   const issuer = await startIssuer(t)
   /** The claims themselves are the first level. */
-  const nested = (levels: number, open = '[', close = ']') => JSON.parse(`${open.repeat(levels - 2)}{}${close.repeat(levels - 2)}`)
+  const nested = (levels: number, open = '[', close = ']') =>
+    JSON.parse(`${open.repeat(levels - 2)}{}${close.repeat(levels - 2)}`)
   const CUSTOM = 'https://api.test.example/custom'
   const deep = [nested(65), nested(3000), nested(1000, '{"a":', '}')]
   for (const API_PROFILE of ['1', '2']) {
     const running = await startApp(t, issuer, { API_PROFILE, IDP_CUSTOM_CLAIM: CUSTOM })
     const profile = (token: string) => call(running, { path: '/api/profile', lines: bearerLines(token) })
     for (const name of [CUSTOM, 'permissions', 'other']) {
-      for (const value of deep) expectRefusal(t, await profile(issuer.token({ [name]: value })), 'token_claim_invalid', 'Bearer', `${name} in profile ${API_PROFILE}`)
+      for (const value of deep) {
+        expectRefusal(
+          t,
+          await profile(issuer.token({ [name]: value })),
+          'token_claim_invalid',
+          'Bearer',
+          `${name} in profile ${API_PROFILE}`
+        )
+      }
       t.equal((await profile(issuer.token({ [name]: nested(64) }))).status, 200, `${name} in profile ${API_PROFILE}`)
     }
     const calls = issuer.requests.length
-    expectRefusal(t, await profile(issuer.token({ [CUSTOM]: nested(65) }, { kid: 'unknown' })), 'token_claim_invalid', 'Bearer', 'before any key is looked up')
+    expectRefusal(
+      t,
+      await profile(issuer.token({ [CUSTOM]: nested(65) }, { kid: 'unknown' })),
+      'token_claim_invalid',
+      'Bearer',
+      'before any key is looked up'
+    )
     t.equal(issuer.requests.length, calls)
 
     const raw = JSON.stringify(issuer.claims()).slice(0, -1)
-    const members = ['"__proto__":{"sub":7}', `"${CUSTOM}":{"__proto__":1,"toJSON":2,"constructor":null}`, '"toJSON":"x"', `"${CUSTOM}":1e999`, '"email":"\\ud800"', '"sub":"\\ud800"', '"scope":"\\u0000"',
-      `"${CUSTOM}":"${'x'.repeat(8000)}"`, `"permissions":[${'"a",'.repeat(2000)}"b"]`, `"aud":[${'"a",'.repeat(2000)}"${AUDIENCE}"]`, '"permissions":{"length":1}', '"cnf":null,"cnf":{"jkt":{"__proto__":[]}}']
+    const members = [
+      '"__proto__":{"sub":7}',
+      `"${CUSTOM}":{"__proto__":1,"toJSON":2,"constructor":null}`,
+      '"toJSON":"x"',
+      `"${CUSTOM}":1e999`,
+      '"email":"\\ud800"',
+      '"sub":"\\ud800"',
+      '"scope":"\\u0000"',
+      `"${CUSTOM}":"${'x'.repeat(8000)}"`,
+      `"permissions":[${'"a",'.repeat(2000)}"b"]`,
+      `"aud":[${'"a",'.repeat(2000)}"${AUDIENCE}"]`,
+      '"permissions":{"length":1}',
+      '"cnf":null,"cnf":{"jkt":{"__proto__":[]}}'
+    ]
     for (const member of members) {
       const { status, body } = await profile(issuer.rawToken('{"alg":"RS256","kid":"k1"}', `${raw},${member}}`))
       t.equal(status, member.includes('cnf') ? 401 : 200, member.slice(0, 60))
@@ -208,14 +419,25 @@ t.test('An unrouted request is answered in the configured form', async t => {
   const issuer = await startIssuer(t)
   for (const form of ['default', 'detailed']) {
     const running = await startApp(t, issuer, { ERROR_BODY: form })
-    const body = (status: number, error: string, message: string) => form === 'default' ? { statusCode: status, error, message } : { detail: message }
-    t.strictSame((await call(running, { path: '/%zz' })).body, body(400, 'Bad Request', 'The request target is not valid.'))
+    const body = (status: number, error: string, message: string) =>
+      form === 'default' ? { statusCode: status, error, message } : { detail: message }
+    t.strictSame(
+      (await call(running, { path: '/%zz' })).body,
+      body(400, 'Bad Request', 'The request target is not valid.')
+    )
     t.strictSame((await call(running, { path: '/nothing' })).body, body(404, 'Not Found', 'There is no such resource.'))
     t.strictSame((await call(running, { path: '/api/private/' })).status, 404, 'a trailing slash is another path')
-    t.strictSame((await call(running, { path: '/api/private', method: 'POST' })).status, 404, 'and another method another resource')
+    t.strictSame(
+      (await call(running, { path: '/api/private', method: 'POST' })).status,
+      404,
+      'and another method another resource'
+    )
     t.equal((await call(running, { path: `/${'a'.repeat(9000)}` })).status, 404, 'a long path')
     const tooMuch = await call(running, { lines: [`X-Noise: ${'a'.repeat(20_000)}`] })
-    t.strictSame([tooMuch.status, tooMuch.body], [431, body(431, 'Request Header Fields Too Large', 'The request is not valid HTTP, too large or too slow.')])
+    t.strictSame([tooMuch.status, tooMuch.body], [
+      431,
+      body(431, 'Request Header Fields Too Large', 'The request is not valid HTTP, too large or too slow.')
+    ])
     t.equal((await call(running, { method: 'NO SUCH THING' })).status, 400)
   }
 })
@@ -223,9 +445,15 @@ t.test('An unrouted request is answered in the configured form', async t => {
 t.test('The detailed form of the body', async t => {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, { ERROR_BODY: 'detailed' })
-  t.strictSame((await call(running)).body, { error: 'Unauthorized', message: 'A valid access token is needed.', details: 'This resource needs an access token.' })
+  t.strictSame((await call(running)).body, {
+    error: 'Unauthorized',
+    message: 'A valid access token is needed.',
+    details: 'This resource needs an access token.'
+  })
   t.strictSame((await call(running, { path: '/api/admin', lines: bearerLines(issuer.token()) })).body, {
-    error: 'Forbidden', message: 'The access token lacks a permission.', details: 'The access token lacks a permission that this resource needs.'
+    error: 'Forbidden',
+    message: 'The access token lacks a permission.',
+    details: 'The access token lacks a permission that this resource needs.'
   })
 })
 
@@ -238,9 +466,19 @@ t.test('An outage of the provider is not a bad token', async t => {
   t.equal(outcome.headers['www-authenticate'], undefined)
   t.match(outcome.headers['retry-after'], /^[1-9]\d*$/)
   t.equal((await call(running, { path: '/api/public' })).status, 200)
-  t.strictSame((await call(running, { path: '/health/ready' })).body.checks, { process: 'ok', keys: 'empty', replay: 'ok' })
+  t.strictSame((await call(running, { path: '/health/ready' })).body.checks, {
+    process: 'ok',
+    keys: 'empty',
+    replay: 'ok'
+  })
   t.equal((await call(running, { path: '/health/live' })).status, 200)
-  expectRefusal(t, await call(running, { lines: bearerLines(issuer.token({ aud: 'other' })) }), 'token_audience', 'Bearer', 'what the claims rule out is refused as ever')
+  expectRefusal(
+    t,
+    await call(running, { lines: bearerLines(issuer.token({ aud: 'other' })) }),
+    'token_audience',
+    'Bearer',
+    'what the claims rule out is refused as ever'
+  )
 })
 
 t.test('A domain with a scheme: every token is refused, and nothing is called', async t => {
@@ -259,7 +497,11 @@ t.test('When a key is gone, the tokens that it signed are refused', async t => {
   const lines = bearerLines(issuer.token())
   t.equal((await call(running, { lines })).status, 200)
   issuer.keys = [b]
-  t.equal((await call(running, { lines: bearerLines(issuer.token()) })).status, 200, 'a token of the new key makes the set be fetched')
+  t.equal(
+    (await call(running, { lines: bearerLines(issuer.token()) })).status,
+    200,
+    'a token of the new key makes the set be fetched'
+  )
   expectRefusal(t, await call(running, { lines }), 'token_key_unknown', 'Bearer', 'the token that was verified before')
   t.equal(a.kid, 'k1')
 })

@@ -28,7 +28,15 @@ t.test('Only the standard variables switch traces on', async t => {
 /** The plugin on an app of its own, with the packages that `load` gives. */
 async function register (t: { teardown: (end: () => unknown) => void }, options: TracingOptions) {
   const log: Array<Record<string, unknown>> = []
-  const app = Fastify({ logger: { stream: { write: (line: string) => { log.push(JSON.parse(line)) } } } })
+  const app = Fastify({
+    logger: {
+      stream: {
+        write: (line: string) => {
+          log.push(JSON.parse(line))
+        }
+      }
+    }
+  })
   t.teardown(() => app.close())
   for (const name of ['route-guard']) app.register(fp(async () => {}, { name }))
   await app.register(tracing, options)
@@ -37,22 +45,45 @@ async function register (t: { teardown: (end: () => unknown) => void }, options:
 }
 
 function fakePackages () {
-  const seen = { loaded: [] as string[], instrumentation: {} as Record<string, unknown>, sdk: {} as Record<string, unknown>, started: 0, stopped: 0, registered: 0 }
+  const seen = {
+    loaded: [] as string[],
+    instrumentation: {} as Record<string, unknown>,
+    sdk: {} as Record<string, unknown>,
+    started: 0,
+    stopped: 0,
+    registered: 0
+  }
   const load = async (name: string): Promise<unknown> => {
     seen.loaded.push(name)
     if (name === '@fastify/otel') {
       return {
         FastifyOtelInstrumentation: class {
-          constructor (options: Record<string, unknown>) { seen.instrumentation = options }
-          plugin () { return (_app: unknown, _options: unknown, done: () => void) => { seen.registered++; done() } }
+          constructor (options: Record<string, unknown>) {
+            seen.instrumentation = options
+          }
+
+          plugin () {
+            return (_app: unknown, _options: unknown, done: () => void) => {
+              seen.registered++
+              done()
+            }
+          }
         }
       }
     }
     return {
       NodeSDK: class {
-        constructor (options: Record<string, unknown>) { seen.sdk = options }
-        start () { seen.started++ }
-        async shutdown () { seen.stopped++ }
+        constructor (options: Record<string, unknown>) {
+          seen.sdk = options
+        }
+
+        start () {
+          seen.started++
+        }
+
+        async shutdown () {
+          seen.stopped++
+        }
       }
     }
   }
@@ -74,7 +105,11 @@ t.test('Traces begin with the service, end with it, and hold no query and no ref
   t.hasStrict(seen.instrumentation, { recordExceptions: false, instrumentHooks: false })
   t.equal((seen.sdk.instrumentations as unknown[]).length, 1, 'the SDK learns of it')
   const ignores = seen.instrumentation.ignorePaths as (route: object) => boolean
-  t.strictSame(['/api/private', '/health/live', '/metrics', '/docs'].filter(url => !ignores({ url })), ['/api/private'], 'only the API is traced')
+  t.strictSame(
+    ['/api/private', '/health/live', '/metrics', '/docs'].filter(url => !ignores({ url })),
+    ['/api/private'],
+    'only the API is traced'
+  )
   const attributes: unknown[] = []
   const hook = seen.instrumentation.requestHook as (span: object, request: object) => void
   hook({ setAttribute: (...pair: unknown[]) => attributes.push(pair) }, { url: '/api/private?access_token=secret' })
@@ -99,10 +134,16 @@ t.test('The service has a name in traces, unless the variables give it one', asy
 
 const isInstalled = await import('@fastify/otel' as string).then(() => true, () => false)
 
-t.test('Without the packages the service starts, and says what to install', { skip: isInstalled && 'the packages are installed' }, async t => {
+t.test('Without the packages the service starts, and says what to install', {
+  skip: isInstalled && 'the packages are installed'
+}, async t => {
   const { log } = await register(t, { environment: ENDPOINT })
   t.match(log, [{ level: 40, event: exactly('tracing_unavailable'), cause: /otel|opentelemetry/ }])
-  t.equal(log[0]?.msg, 'OpenTelemetry variables are set, but its packages cannot be loaded, so there will be no traces. To install them: npm install @fastify/otel @opentelemetry/sdk-node @opentelemetry/api')
+  t.equal(
+    log[0]?.msg,
+    'OpenTelemetry variables are set, but its packages cannot be loaded, so there will be no traces. To install ' +
+      'them: npm install @fastify/otel @opentelemetry/sdk-node @opentelemetry/api'
+  )
 })
 
 t.test('The service itself reads the variables of its process', async t => {

@@ -21,7 +21,7 @@ const READ_FRESH = '{ "extends": "./tsconfig.json", "files": ["nothing.ts"], "in
 /** A clone of one's own, to change its code. */
 async function copyProject (): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'holdfast-dev-'))
-  const top = (await readdir(root)).filter((name) => /\.ts$|^(?:package|tsconfig.*)\.json$/.test(name))
+  const top = (await readdir(root)).filter(name => /\.ts$|^(?:package|tsconfig.*)\.json$/.test(name))
   for (const name of [...top, 'lib', 'plugins', 'routes', 'schemas', 'server', 'explain', 'cli', 'dev']) {
     await cp(join(root, name), join(directory, name), { recursive: true })
   }
@@ -39,9 +39,17 @@ interface Tool {
 }
 
 function start (directory: string, args: string[], env: NodeJS.ProcessEnv = {}): Tool {
-  const child = spawn(process.execPath, ['--import', './cli/strip-types.js', ...args], { cwd: directory, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, ['--import', './cli/strip-types.js', ...args], {
+    cwd: directory,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe']
+  })
   let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk) => { output += chunk })
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', chunk => {
+      output += chunk
+    })
+  }
   return {
     child,
     output: () => output,
@@ -49,7 +57,9 @@ function start (directory: string, args: string[], env: NodeJS.ProcessEnv = {}):
       for (;;) {
         const found = pattern.exec(output)
         if (found !== null) return found
-        if (child.exitCode !== null || child.signalCode !== null) throw new Error(`it ended without saying ${pattern}:\n${output}`)
+        if (child.exitCode !== null || child.signalCode !== null) {
+          throw new Error(`it ended without saying ${pattern}:\n${output}`)
+        }
         await delay(50)
       }
     }
@@ -63,8 +73,14 @@ async function finished (tool: Tool): Promise<{ code: number | null, output: str
 
 type CommandLine = readonly [program: string, args: readonly string[], env?: Readonly<Record<string, string>>]
 
-/** Runs command lines one after the other, in one process: to load a program takes longer than what it does here. Each is read anew, under a query. */
-async function runInTurn (directory: string, lines: readonly CommandLine[]): Promise<ReadonlyArray<{ code: number, output: string }>> {
+/**
+ * Runs command lines one after the other, in one process: to load a program takes longer than what it does here. Each
+ * is read anew, under a query.
+ */
+async function runInTurn (
+  directory: string,
+  lines: readonly CommandLine[]
+): Promise<ReadonlyArray<{ code: number, output: string }>> {
   const code = `
     const print = process.stdout.write.bind(process.stdout)
     const own = { ...process.env }
@@ -87,12 +103,19 @@ async function runInTurn (directory: string, lines: readonly CommandLine[]): Pro
 }
 
 /** The URL and the header lines in a printed curl line. */
-const partsOf = (line: string): string[] => [/curl -i (\S+)/.exec(line)?.[1] ?? '', ...[...line.matchAll(/-H '([^']+)'/g)].map(([, header = '']) => header)]
+const partsOf = (
+  line: string
+): string[] => [
+  /curl -i (\S+)/.exec(line)?.[1] ?? '',
+  ...[...line.matchAll(/-H '([^']+)'/g)].map(([, header = '']) => header)
+]
 
 /** Runs a printed curl line, by what is in it. */
 async function paste (line: string): Promise<{ status: number, challenge: string | null }> {
   const [url = '', ...lines] = partsOf(line)
-  const headers = lines.map((header): [string, string] => [header.slice(0, header.indexOf(':')), header.slice(header.indexOf(':') + 2)])
+  const headers = lines.map((
+    header
+  ): [string, string] => [header.slice(0, header.indexOf(':')), header.slice(header.indexOf(':') + 2)])
   const { status, headers: answer } = await fetch(url, { headers })
   return { status, challenge: answer.get('www-authenticate') }
 }
@@ -104,7 +127,7 @@ async function until (condition: () => Promise<boolean>): Promise<void> {
 const directory = await copyProject()
 t.teardown(() => rm(directory, { recursive: true, force: true }))
 
-t.test('npm run dev starts nothing with unusable options and settings, and names them.', async (t) => {
+t.test('npm run dev starts nothing with unusable options and settings, and names them.', async t => {
   const port = await freePort()
   const [unusable, misspelt, noPort, noIssuer, help, unknown, noPython, tools, noTool] = await runInTurn(directory, [
     ['dev/serve/run.ts', [], { DPOP_NONCE: 'sometimes' }],
@@ -118,7 +141,11 @@ t.test('npm run dev starts nothing with unusable options and settings, and names
     ['cli/main.ts', ['chek']]
   ])
   t.equal(unusable?.code, 1)
-  t.match(unusable?.output, /DPOP_NONCE .*"sometimes"; allowed: off or required\nnpm run dev -- --help tells more\.\n$/, 'nothing is started with settings that are not usable')
+  t.match(
+    unusable?.output,
+    /DPOP_NONCE .*"sometimes"; allowed: off or required\nnpm run dev -- --help tells more\.\n$/,
+    'nothing is started with settings that are not usable'
+  )
   t.match(misspelt, { code: 1, output: /There is no option --prt; did you mean --port\?/ })
   t.match(noPort, { code: 1, output: /--port 0 is not a port/ })
   t.match(noIssuer, { code: 1, output: /--issuers 0 is not a number from 1 to 9/ })
@@ -129,14 +156,22 @@ t.test('npm run dev starts nothing with unusable options and settings, and names
   t.match(noTool, { code: 1, output: /There is no tool chek; did you mean check\?/ })
 })
 
-t.test('npm run dev starts all of it, prints lines that work, and stops clean.', async (t) => {
+t.test('npm run dev starts all of it, prints lines that work, and stops clean.', async t => {
   const port = await freePort()
   const busy = createServer()
   await listen(busy, port)
   t.teardown(() => stop(busy))
   // What getting-started.md has in its last step: the real service's own must not lead this one away.
-  await writeFile(join(directory, 'config.yaml'), 'idp:\n  domain: tenant.example\n  audience: https://api.example\n  jwksUri: https://tenant.example/keys\nserver:\n  publicUrl: https://www.example.com/svc\n')
-  const dev = start(directory, ['dev/serve/run.ts', '--port', String(port)], { DEV_CLIENT_ID: 'shop', DEV_CLIENT_SECRET: 'change-me', DEV_REDIRECT_URIS: 'http://localhost:3000/callback' })
+  await writeFile(
+    join(directory, 'config.yaml'),
+    'idp:\n  domain: tenant.example\n  audience: https://api.example\n  jwksUri: ' +
+      'https://tenant.example/keys\nserver:\n  publicUrl: https://www.example.com/svc\n'
+  )
+  const dev = start(directory, ['dev/serve/run.ts', '--port', String(port)], {
+    DEV_CLIENT_ID: 'shop',
+    DEV_CLIENT_SECRET: 'change-me',
+    DEV_REDIRECT_URIS: 'http://localhost:3000/callback'
+  })
   t.teardown(() => dev.child.kill('SIGKILL'))
 
   await dev.says(/Bearer token[\s\S]*private-scoped[^\n]*\n/)
@@ -144,27 +179,49 @@ t.test('npm run dev starts all of it, prints lines that work, and stops clean.',
   t.match(dev.output(), containing(`Port ${port} is in use`))
   t.not(api, `http://localhost:${port}`)
 
-  t.match(dev.output(), /Users +ada, grace, linus\n +Your client +shop {2}\(secret change-me; back to http:\/\/localhost:3000\/callback\)\n/)
-  const preflight = await fetch(`${api}/api/private`, { method: 'OPTIONS', headers: { origin: 'http://localhost:3000', 'access-control-request-method': 'GET' } })
-  t.equal(preflight.headers.get('access-control-allow-origin'), 'http://localhost:3000', 'a page of the client may call the API')
+  t.match(
+    dev.output(),
+    /Users +ada, grace, linus\n +Your client +shop {2}\(secret change-me; back to http:\/\/localhost:3000\/callback\)\n/
+  )
+  const preflight = await fetch(`${api}/api/private`, {
+    method: 'OPTIONS',
+    headers: { origin: 'http://localhost:3000', 'access-control-request-method': 'GET' }
+  })
+  t.equal(
+    preflight.headers.get('access-control-allow-origin'),
+    'http://localhost:3000',
+    'a page of the client may call the API'
+  )
 
   t.notMatch(dev.output(), containing('evil.example'), 'on loopback no one gets it called by another name')
   const nothing = await fetch(`${api}/`)
   t.equal(nothing.status, 404, 'at / there is nothing')
-  t.match((await nothing.json() as { message: string }).message, /the reference is at \/docs, .*the playground at http:\/\/localhost:\d+\.$/, 'and the way to something')
+  t.match(
+    (await nothing.json() as { message: string }).message,
+    /the reference is at \/docs, .*the playground at http:\/\/localhost:\d+\.$/,
+    'and the way to something'
+  )
   const [, provider] = await dev.says(/Provider +(http:\/\/localhost:\d+)/)
-  t.match(await (await fetch(`${provider}/`)).text(), /local identity provider.*openid-configuration/, 'at the provider too')
+  t.match(
+    await (await fetch(`${provider}/`)).text(),
+    /local identity provider.*openid-configuration/,
+    'at the provider too'
+  )
 
-  const lines = dev.output().split('\n').filter((line) => line.includes('curl -i'))
+  const lines = dev.output().split('\n').filter(line => line.includes('curl -i'))
   t.equal(lines.length, 4)
   for (const line of lines) t.equal((await paste(line)).status, 200)
-  const replayed = await paste(lines.find((line) => line.includes('DPoP:')) ?? '')
+  const replayed = await paste(lines.find(line => line.includes('DPoP:')) ?? '')
   t.equal(replayed.status, 401)
   t.match(replayed.challenge, /has been used before/)
 
-  const [to = '', ...headers] = partsOf(lines.find((line) => line.includes('DPoP:')) ?? '')
+  const [to = '', ...headers] = partsOf(lines.find(line => line.includes('DPoP:')) ?? '')
   await rm(join(directory, 'config.yaml'))
-  await writeFile(join(directory, 'captured.txt'), [`> GET ${new URL(to).pathname} HTTP/1.1`, `> Host: ${new URL(to).host}`, ...headers.map((header) => `> ${header}`)].join('\n'))
+  await writeFile(
+    join(directory, 'captured.txt'),
+    [`> GET ${new URL(to).pathname} HTTP/1.1`, `> Host: ${new URL(to).host}`, ...headers.map(header => `> ${header}`)]
+      .join('\n')
+  )
   const [, providerUrl = '', named = ''] = await dev.says(/Provider +(http:\S+) +\(audience (\S+)\)/)
   const [recent, fresh, called, explained, checked] = await runInTurn(directory, [
     ['cli/main.ts', ['call', '--dpop', '/dev/recent-login']],
@@ -173,13 +230,28 @@ t.test('npm run dev starts all of it, prints lines that work, and stops clean.',
     ['cli/main.ts', ['explain', '--', 'captured.txt']],
     ['cli/main.ts', ['check'], { IDP_ISSUER: providerUrl, IDP_AUDIENCE: named, PUBLIC_URL: api! }]
   ])
-  t.match(recent, { code: 1, output: /\n *401 [^]*\n *Why: authentication_too_old\n[^\n]*\[requirement\] failed/ }, 'the route that requires a recent login exists')
-  t.match(recent?.output, containing('Asked for       a login at most 60 seconds old; in the authorization request: max_age=60'))
+  t.match(
+    recent,
+    { code: 1, output: /\n *401 [^]*\n *Why: authentication_too_old\n[^\n]*\[requirement\] failed/ },
+    'the route that requires a recent login exists'
+  )
+  t.match(
+    recent?.output,
+    containing('Asked for       a login at most 60 seconds old; in the authorization request: max_age=60')
+  )
   t.equal(fresh?.code, 0, fresh?.code === 0 ? 'and serves a user who logs in' : fresh!.output)
   t.equal(called?.code, 0, called?.code === 0 ? 'a call goes through' : called!.output)
   t.equal(explained?.code, 0, explained?.code === 0 ? 'and is explained' : explained!.output)
-  t.match(explained?.output, /\[token\.signature\] passed[^]*\[proof\.signature\] passed[^]*No check failed/, 'by the keys and settings of the local tenant')
-  t.match(checked, { code: 0, output: /1 usable key for RS256[^]*clock [^]*agree[^]*All is well\.\n$/ }, 'and so is what the API needs')
+  t.match(
+    explained?.output,
+    /\[token\.signature\] passed[^]*\[proof\.signature\] passed[^]*No check failed/,
+    'by the keys and settings of the local tenant'
+  )
+  t.match(
+    checked,
+    { code: 0, output: /1 usable key for RS256[^]*clock [^]*agree[^]*All is well\.\n$/ },
+    'and so is what the API needs'
+  )
 
   dev.child.kill('SIGINT')
   t.equal((await finished(dev)).code, 0)
@@ -189,7 +261,7 @@ t.test('npm run dev starts all of it, prints lines that work, and stops clean.',
   t.match(after.output, /no local tenant is running/)
 })
 
-t.test('npm run dev reloads on change.', async (t) => {
+t.test('npm run dev reloads on change.', async t => {
   const port = await freePort()
   await writeFile(join(directory, 'tsconfig.build.json'), READ_FRESH)
   const dev = start(directory, ['dev/serve/run.ts', '--port', String(port)])
@@ -199,12 +271,18 @@ t.test('npm run dev reloads on change.', async (t) => {
 
   await dev.says(/Watching the code/)
   const route = join(directory, 'routes', 'api', 'fresh.ts')
-  await writeFile(route, "import type { FastifyPluginAsync } from 'fastify'\nconst fresh: FastifyPluginAsync = async (app) => { app.get('/fresh', async () => ({ message: 1 as string })) }\nexport default fresh\n")
+  await writeFile(
+    route,
+    "import type { FastifyPluginAsync } from 'fastify'\nconst fresh: FastifyPluginAsync = async (app) => { " +
+      "app.get('/fresh', async () => ({ message: 1 as string })) }\nexport default fresh\n"
+  )
   await until(async () => (await fetch(`${api}/api/fresh`).catch(() => undefined))?.status === 200)
   t.match(dev.output(), /^routes\/api\/fresh\.ts has changed: the API starts anew\.$/m)
   // The compiler says that it watches before it does. A file that comes in between it sees when the file comes again.
   let moved = Promise.resolve()
-  const again = setInterval(() => { moved = rename(route, `${route}.old`).then(() => rename(`${route}.old`, route)) }, 3000)
+  const again = setInterval(() => {
+    moved = rename(route, `${route}.old`).then(() => rename(`${route}.old`, route))
+  }, 3000)
   await dev.says(/The compiler reports:\nroutes\/api\/fresh\.ts/).finally(() => clearInterval(again))
   await moved
   await rm(route)
@@ -215,20 +293,25 @@ t.test('npm run dev reloads on change.', async (t) => {
   t.equal((await finished(dev)).code, 0)
 })
 
-t.test('A second npm run dev starts beside the first.', async (t) => {
+t.test('A second npm run dev starts beside the first.', async t => {
   const port = await freePort()
   const dev = start(directory, ['dev/serve/run.ts', '--port', String(port)])
   t.teardown(() => dev.child.kill('SIGKILL'))
   const [, api] = await dev.says(/API +(http:\/\/localhost:\d+)/)
   const second = start(directory, ['dev/serve/run.ts', '--issuers', '2'], { PORT: String(port) })
   t.teardown(() => second.child.kill('SIGKILL'))
-  const [, other] = await second.says(/npm run call -- --url (\S+) --dpop GET \/api\/private\n[^]*private-scoped[^\n]*\n/)
+  const [, other] = await second.says(
+    /npm run call -- --url (\S+) --dpop GET \/api\/private\n[^]*private-scoped[^\n]*\n/
+  )
   t.not(other, api, 'a second one is somewhere else')
   await second.says(/With a token of http:\/\/localhost:\d+\n[^\n]+\n/)
-  const linesOfSecond = second.output().split('\n').filter((line) => line.includes('curl -i'))
+  const linesOfSecond = second.output().split('\n').filter(line => line.includes('curl -i'))
   t.equal(linesOfSecond.length, 5, 'one more, with a token of its second provider')
   for (const line of linesOfSecond) t.equal((await paste(line)).status, 200)
-  const [first, beside] = await runInTurn(directory, [['cli/main.ts', ['call', '--dpop', '/api/private']], ['cli/main.ts', ['call', '--url', other!, '--dpop', '/api/private']]])
+  const [first, beside] = await runInTurn(directory, [['cli/main.ts', ['call', '--dpop', '/api/private']], [
+    'cli/main.ts',
+    ['call', '--url', other!, '--dpop', '/api/private']
+  ]])
   t.match(first?.output, new RegExp(`GET ${api}/api/private\n[^]*200 OK`), 'and the tools stay with the first')
   t.match(beside?.output, new RegExp(`GET ${other}/api/private\n[^]*200 OK`))
   second.child.kill('SIGINT')
@@ -240,19 +323,27 @@ t.test('A second npm run dev starts beside the first.', async (t) => {
 
 // The tests that npm runs need only Node.
 const skip = spawnSync('python3', ['--version']).status === 0 ? false : 'needs Python 3'
-t.test('npm run dev -- --gate puts the gate before an application, with lines that work.', { skip }, async (t) => {
+t.test('npm run dev -- --gate puts the gate before an application, with lines that work.', { skip }, async t => {
   const port = await freePort()
   const gate = start(directory, ['dev/serve/run.ts', '--gate'], { PORT: String(port) })
   t.teardown(() => gate.child.kill('SIGKILL'))
-  const [, at, page] = await gate.says(/Gate +(http:\S+)\n +before +http:\S+ [^\n]+\n +Playground +(http:\S+)\n[^]*With a Bearer token[^\n]*\n[^]*orders\/7[^\n]*\n/)
-  const linesOfGate = gate.output().split('\n').filter((line) => line.includes('curl -i'))
+  const [, at, page] = await gate.says(
+    /Gate +(http:\S+)\n +before +http:\S+ [^\n]+\n +Playground +(http:\S+)\n[^]*With a Bearer token[^\n]*\n[^]*orders\/7[^\n]*\n/
+  )
+  const linesOfGate = gate.output().split('\n').filter(line => line.includes('curl -i'))
   t.equal(linesOfGate.length, 4)
   for (const line of linesOfGate) t.equal((await paste(line)).status, 200)
-  const whoami = await finished(start(directory, ['cli/main.ts', 'call', '--url', at!, '--user', 'ada', '--dpop', '/whoami']))
+  const whoami = await finished(
+    start(directory, ['cli/main.ts', 'call', '--url', at!, '--user', 'ada', '--dpop', '/whoami'])
+  )
   t.match(whoami, { code: 0, output: /"x-auth-subject": "ada"/ }, 'the application gets the caller')
   t.notMatch(whoami.output, /"authorization"|"dpop"/, 'and gets no credentials')
   const lacking = await finished(start(directory, ['cli/main.ts', 'call', '--url', at!, '--dpop', '/orders/7']))
-  t.match(lacking, { code: 1, output: /Why: scope_missing\n[^\n]*\[requirement\] failed/ }, 'a refusal is explained by the rules')
+  t.match(
+    lacking,
+    { code: 1, output: /Why: scope_missing\n[^\n]*\[requirement\] failed/ },
+    'a refusal is explained by the rules'
+  )
   const { samples } = await (await fetch(`${page}/config.json`)).json() as { samples: { endpoints: string[][] } }
   for (const [path, need] of samples.endpoints) {
     const { status } = await fetch(`${at}${path}`)
@@ -262,22 +353,39 @@ t.test('npm run dev -- --gate puts the gate before an application, with lines th
   t.equal((await finished(gate)).code, 0)
 })
 
-t.test('The tenant can also start by itself.', async (t) => {
-  const tenant = start(directory, ['dev/provider/tenant.ts', '--port', String(await freePort()), '--address', '127.0.0.1', '--audience', 'https://api.example', '--url', 'http://localhost:8008'])
+t.test('The tenant can also start by itself.', async t => {
+  const tenant = start(directory, [
+    'dev/provider/tenant.ts',
+    '--port',
+    String(await freePort()),
+    '--address',
+    '127.0.0.1',
+    '--audience',
+    'https://api.example',
+    '--url',
+    'http://localhost:8008'
+  ])
   t.teardown(() => tenant.child.kill('SIGKILL'))
   const [, issuer] = await tenant.says(/The local tenant is at (\S+)\n/)
-  const [, secret] = await tenant.says(/CALL_CLIENT_SECRET=(\S+) npm run call -- --url http:\/\/localhost:8008 --issuer \S+ --audience https:\/\/api\.example --client-id holdfast-cli --dpop GET/)
+  const [, secret] = await tenant.says(
+    /CALL_CLIENT_SECRET=(\S+) npm run call -- --url http:\/\/localhost:8008 --issuer \S+ --audience https:\/\/api\.example --client-id holdfast-cli --dpop GET/
+  )
   const token = await fetch(`${issuer}/oauth/token`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ client_id: 'holdfast-cli', client_secret: secret, audience: 'https://api.example', grant_type: 'client_credentials' })
+    body: JSON.stringify({
+      client_id: 'holdfast-cli',
+      client_secret: secret,
+      audience: 'https://api.example',
+      grant_type: 'client_credentials'
+    })
   })
   t.equal(token.status, 200)
   tenant.child.kill('SIGTERM')
   t.equal((await finished(tenant)).code, 0)
 })
 
-t.test('In a terminal the API logs for people.', async (t) => {
+t.test('In a terminal the API logs for people.', async t => {
   const port = await freePort()
   const code = `import { startApi } from './dev/serve/children.ts'
     const api = startApi({ ...process.env, IDP_ISSUER: 'http://127.0.0.1:9/', IDP_AUDIENCE: 'https://api.example', PORT: '${port}' }, true, () => {})

@@ -27,7 +27,13 @@ const ofPrograms = (folder: string): Array<[client: string, make: (site: AgentSi
     ['Python `fastmcp`', program(python, [here('agent.py'), 'fastmcp'])],
     ['Go SDK', program(join(folder, 'go', 'agent'), [])],
     ['mcp-remote', mcpRemote(join(packages, 'mcp-remote', 'dist', 'proxy.js'))],
-    ['Inspector CLI', inspector(join(packages, `node-${process.platform}-${process.arch}`, 'bin', 'node'), join(packages, '.bin', 'mcp-inspector'))]
+    [
+      'Inspector CLI',
+      inspector(
+        join(packages, `node-${process.platform}-${process.arch}`, 'bin', 'node'),
+        join(packages, '.bin', 'mcp-inspector')
+      )
+    ]
   ]
 }
 
@@ -40,7 +46,20 @@ const CLIENTS: ReadonlyArray<[client: string, make: (site: AgentSite) => Agent]>
 ]
 
 const RULES = [
-  { path: '/mcp', mcp: { methods: ['initialize', 'notifications/initialized', 'notifications/cancelled', 'ping', 'server/discover', 'subscriptions/listen'] }, scope: 'use' },
+  {
+    path: '/mcp',
+    mcp: {
+      methods: [
+        'initialize',
+        'notifications/initialized',
+        'notifications/cancelled',
+        'ping',
+        'server/discover',
+        'subscriptions/listen'
+      ]
+    },
+    scope: 'use'
+  },
   { path: '/mcp', mcp: { methods: ['tools/list'], onlyRuled: true }, scope: 'use' },
   { path: '/mcp', mcp: { tools: ['read', 'stream'] }, scope: 'use' },
   { path: '/mcp', mcp: { tools: ['slow'] }, scope: 'use', timeoutSeconds: 30 },
@@ -66,7 +85,14 @@ async function openSite (t: Test, form: ServerForm): Promise<Site> {
     tokenFor,
     async revoke () {
       const body = JSON.stringify({ sub_id: { format: 'iss_sub', iss: issuer.url, sub: 'user-1' } })
-      const { status } = await fetch(`${url}/revocation/subjects`, { method: 'POST', headers: { authorization: `Bearer ${issuer.token({ sub: 'operator', scope: 'revoke' })}`, 'content-type': 'application/json' }, body })
+      const { status } = await fetch(`${url}/revocation/subjects`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${issuer.token({ sub: 'operator', scope: 'revoke' })}`,
+          'content-type': 'application/json'
+        },
+        body
+      })
       if (status !== 204) throw new Error(`The revocation was answered with ${status}`)
     }
   }
@@ -139,7 +165,11 @@ function actsOf (site: Site, agent: Agent): Record<typeof ACTS[number], () => Pr
 }
 
 /** The rows of the table in the reference: client and server, and what came of each act. */
-const expected = new Map(readTable(readProse('test/reports/mcp-clients.md')).map(([client, server, ...cells]) => [`${client} ${server}`, cells]))
+const expected = new Map(
+  readTable(readProse('test/reports/mcp-clients.md')).map((
+    [client, server, ...cells]
+  ) => [`${client} ${server}`, cells])
+)
 const measured: string[] = []
 
 for (const form of SERVERS) {
@@ -154,7 +184,14 @@ for (const form of SERVERS) {
       for (const act of ACTS) {
         // A client without a connection does nothing else.
         if (cells[0]?.startsWith('no')) cells.push('-')
-        else cells.push(await limited(acts[act]()).catch((error: Error) => { reasons.push(`${act}: ${error.message}`); return 'no' }))
+        else {
+          cells.push(
+            await limited(acts[act]()).catch((error: Error) => {
+              reasons.push(`${act}: ${error.message}`)
+              return 'no'
+            })
+          )
+        }
       }
       measured.push(`| ${[client, form, ...cells].join(' | ')} |`)
       t.strictSame(cells, expected.get(`${client} ${form}`), reasons.join(', ') || 'every act succeeds')
@@ -162,16 +199,27 @@ for (const form of SERVERS) {
   }
 }
 
-/** The protocol's own suites: the released one, which knows the revisions with sessions, and the next one with what 2026-07-28 requires. */
+/**
+ * The protocol's own suites: the released one, which knows the revisions with sessions, and the next one with what
+ * 2026-07-28 requires.
+ */
 const SUITES: ReadonlyArray<[form: ServerForm, name: string, ...args: string[]]> = [
-  ['old', '@modelcontextprotocol/conformance'], ['both', '@modelcontextprotocol/conformance'],
-  ['new', 'conformance-next', '--requirements', '2026-07-28'], ['both', 'conformance-next', '--requirements', '2026-07-28']
+  ['old', '@modelcontextprotocol/conformance'],
+  ['both', '@modelcontextprotocol/conformance'],
+  ['new', 'conformance-next', '--requirements', '2026-07-28'],
+  ['both', 'conformance-next', '--requirements', '2026-07-28']
 ]
 
 /** What a suite finds, a line for each scenario. */
 async function conform (folder: string, name: string, url: string, args: readonly string[]): Promise<string[]> {
   const packages = join(folder, 'npm', 'node_modules')
-  const child = spawn(join(packages, `node-${process.platform}-${process.arch}`, 'bin', 'node'), [join(packages, name, 'dist', 'index.js'), 'server', '--url', url, ...args], { cwd: folder, stdio: ['ignore', 'pipe', 'ignore'] })
+  const child = spawn(join(packages, `node-${process.platform}-${process.arch}`, 'bin', 'node'), [
+    join(packages, name, 'dist', 'index.js'),
+    'server',
+    '--url',
+    url,
+    ...args
+  ], { cwd: folder, stdio: ['ignore', 'pipe', 'ignore'] })
   const text = (await child.stdout.toArray()).join('')
   return text.split('\n').filter(line => /: \d+ passed, \d+ failed/.test(line))
 }
@@ -179,7 +227,9 @@ async function conform (folder: string, name: string, url: string, args: readonl
 for (const [form, name, ...args] of PROGRAMS === undefined ? [] : SUITES) {
   t.test(`The conformance suite (${name}) finds the same in a server of form ${form} behind the gate as without it.`, async t => {
     const upstream = await startServer(t, form)
-    const { url } = await startApp(t, await startIssuer(t), { GATE: { upstream, rules: [{ path: '/mcp', mcp: {}, allow: 'anyone' }] } })
+    const { url } = await startApp(t, await startIssuer(t), {
+      GATE: { upstream, rules: [{ path: '/mcp', mcp: {}, allow: 'anyone' }] }
+    })
     const found = await conform(PROGRAMS!, name, `${upstream}/mcp`, args)
     t.ok(found.length > 20, `${found.length} scenarios`)
     t.strictSame(await conform(PROGRAMS!, name, `${url}/mcp`, args), found)
@@ -193,5 +243,10 @@ t.test('The table is written down.', async t => {
 
 function limited<T> (work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout
-  return Promise.race([work, new Promise<never>((_resolve, reject) => { timer = setTimeout(() => reject(new Error(LATE)), 20_000) })]).finally(() => clearTimeout(timer))
+  return Promise.race([
+    work,
+    new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(() => reject(new Error(LATE)), 20_000)
+    })
+  ]).finally(() => clearTimeout(timer))
 }

@@ -14,26 +14,72 @@ import { sample } from '../mutation/sample.ts'
 
 const clock = (): number => performance.now()
 const program = (source: string): Program => ({ file: 'lib/guard/a.ts', source, hash: hashOf(source) })
-const changesOf = (source: string): string[] => findMutants(program(source)).map(({ operator, original, text }) => `${operator}: ${original} -> ${text}`)
+const changesOf = (source: string): string[] =>
+  findMutants(program(source)).map(({ operator, original, text }) => `${operator}: ${original} -> ${text}`)
 
 t.test('Each kind of change is made once, at its place', async t => {
   const rows: ReadonlyArray<{ source: string, changes: readonly string[] }> = [
     { source: 'if (a) b = c', changes: ['conditional: a -> true', 'conditional: a -> false', 'statement: b = c -> ;'] },
     { source: 'x = a < b', changes: ['statement: x = a < b -> ;', 'boundary: < -> <=', 'boundary: < -> >='] },
-    { source: 'x = a && b', changes: ['statement: x = a && b -> ;', 'operand: a -> true', 'logical: && -> ||', 'operand: b -> true'] },
+    {
+      source: 'x = a && b',
+      changes: ['statement: x = a && b -> ;', 'operand: a -> true', 'logical: && -> ||', 'operand: b -> true']
+    },
     { source: 'x = a ?? b', changes: ['statement: x = a ?? b -> ;', 'nullish: a ?? b -> a', 'nullish: a ?? b -> b'] },
     { source: "x = a?.b['c']", changes: ["statement: x = a?.b['c'] -> ;", 'chaining: ?. -> .'] },
-    { source: "x = { a: 'b', c: d }", changes: ["statement: x = { a: 'b', c: d } -> ;", "object: { a: 'b', c: d } -> ({})", "string: 'b' -> ''", 'member: d -> undefined'] },
-    { source: 'x = { a, b: 7 }', changes: ['statement: x = { a, b: 7 } -> ;', 'object: { a, b: 7 } -> ({})', 'property: a -> a: undefined', 'member: 7 -> undefined', 'number: 7 -> 8'] },
+    {
+      source: "x = { a: 'b', c: d }",
+      changes: [
+        "statement: x = { a: 'b', c: d } -> ;",
+        "object: { a: 'b', c: d } -> ({})",
+        "string: 'b' -> ''",
+        'member: d -> undefined'
+      ]
+    },
+    {
+      source: 'x = { a, b: 7 }',
+      changes: [
+        'statement: x = { a, b: 7 } -> ;',
+        'object: { a, b: 7 } -> ({})',
+        'property: a -> a: undefined',
+        'member: 7 -> undefined',
+        'number: 7 -> 8'
+      ]
+    },
     { source: 'x = { a }', changes: ['statement: x = { a } -> ;', 'object: { a } -> ({})'] },
     { source: '[a, b] = c', changes: ['statement: [a, b] = c -> ;'] },
-    { source: 'const f = () => !/^a$/.test(b)', changes: ['statement: !/^a$/.test(b) -> undefined', 'negation: !/^a$/.test(b) -> /^a$/.test(b)', 'regex: /^a$/ -> /a$/', 'regex: /^a$/ -> /^a/'] },
-    { source: 'function f () { if (a) return; b(); return }', changes: ['conditional: a -> true', 'conditional: a -> false', 'statement: return; -> ;', 'statement: b(); -> ;'] },
-    { source: 'const f = () => { if (a) { return undefined } b(); return undefined }', changes: ['conditional: a -> true', 'conditional: a -> false', 'statement: return undefined -> ;', 'statement: b(); -> ;'] },
+    {
+      source: 'const f = () => !/^a$/.test(b)',
+      changes: [
+        'statement: !/^a$/.test(b) -> undefined',
+        'negation: !/^a$/.test(b) -> /^a$/.test(b)',
+        'regex: /^a$/ -> /a$/',
+        'regex: /^a$/ -> /^a/'
+      ]
+    },
+    {
+      source: 'function f () { if (a) return; b(); return }',
+      changes: ['conditional: a -> true', 'conditional: a -> false', 'statement: return; -> ;', 'statement: b(); -> ;']
+    },
+    {
+      source: 'const f = () => { if (a) { return undefined } b(); return undefined }',
+      changes: [
+        'conditional: a -> true',
+        'conditional: a -> false',
+        'statement: return undefined -> ;',
+        'statement: b(); -> ;'
+      ]
+    },
     { source: 'function f () { return null }', changes: ['statement: return null -> ;'] },
-    { source: 'function f () { try { return a() } catch { return undefined } }', changes: ['statement: return a() -> ;'] },
+    {
+      source: 'function f () { try { return a() } catch { return undefined } }',
+      changes: ['statement: return a() -> ;']
+    },
     { source: 'function f () { try { return } finally { return } }', changes: ['statement: return -> ;'] },
-    { source: 'function f () { if (a) return; else { return undefined } }', changes: ['conditional: a -> true', 'conditional: a -> false'] },
+    {
+      source: 'function f () { if (a) return; else { return undefined } }',
+      changes: ['conditional: a -> true', 'conditional: a -> false']
+    },
     { source: 'function f () { for (const a of b) { return } }', changes: ['statement: return -> ;'] },
     { source: "import a from 'b'\nexport * from 'c'", changes: [] }
   ]
@@ -64,11 +110,22 @@ t.test('A mutant that a test sees is killed, one that it does not see survives, 
     const candidate = findCandidate(reach, mutant, fixture)
     return court.judge(mutant, fixture, candidate ? [candidate] : [])
   }
-  t.match(await ended('price', 'boundary'), { end: exactly('killed'), by: exactly('test/mutation/fixture/price.tests.ts'), failure: /^The price of many is lower: / })
+  t.match(await ended('price', 'boundary'), {
+    end: exactly('killed'),
+    by: exactly('test/mutation/fixture/price.tests.ts'),
+    failure: /^The price of many is lower: /
+  })
   t.hasStrict(await ended('price', 'string'), { end: 'survived' })
   t.hasStrict(await ended('unused', 'arithmetic'), { end: 'unreached', runs: 0 })
-  const testsOf = (name: string): unknown => findCandidate(reach, findMutants(fixture).find(({ within }) => within === name)!, fixture)?.only
-  for (const name of ['price', 'double']) t.strictSame(testsOf(name), ['The price of many is lower', 'The price of one is the full price'], 'only the tests that run its place, and each of them')
+  const testsOf = (name: string): unknown =>
+    findCandidate(reach, findMutants(fixture).find(({ within }) => within === name)!, fixture)?.only
+  for (const name of ['price', 'double']) {
+    t.strictSame(
+      testsOf(name),
+      ['The price of many is lower', 'The price of one is the full price'],
+      'only the tests that run its place, and each of them'
+    )
+  }
 })
 
 t.test('A test that fails once, and not again with the same change, kills nothing', async t => {
@@ -76,12 +133,18 @@ t.test('A test that fails once, and not again with the same change, kills nothin
   const reach = await measure(file, '', hashOfFixture, clock)
   const folder = mkdtempSync(join(tmpdir(), 'mutation-'))
   process.env.FLAKE = join(folder, 'has failed')
-  t.teardown(() => { delete process.env.FLAKE; rmSync(folder, { recursive: true, force: true }) })
+  t.teardown(() => {
+    delete process.env.FLAKE
+    rmSync(folder, { recursive: true, force: true })
+  })
   const fixture = readProgram(FIXTURE)
   const court = openCourt({ past: [], budgetMs: 60_000, clock })
   t.teardown(() => court.close())
   const judged = (operator: string): Promise<Verdict> => {
-    const mutant = findMutants(fixture).find(mutant => mutant.within === 'price' && mutant.operator === operator && mutant.line.startsWith(operator === 'boundary' ? 'if' : 'return count * 10'))!
+    const mutant = findMutants(fixture).find(mutant =>
+      mutant.within === 'price' && mutant.operator === operator &&
+      mutant.line.startsWith(operator === 'boundary' ? 'if' : 'return count * 10')
+    )!
     return court.judge(mutant, fixture, [findCandidate(reach, mutant, fixture)!])
   }
   t.hasStrict(await judged('boundary'), { end: 'survived', runs: 1 })
@@ -92,8 +155,15 @@ t.test('A test that fails once, and not again with the same change, kills nothin
 t.test('A test that stops before an operator covers it too: the operator decides that nothing more runs', async t => {
   const source = program('function f () { return a?.b && c || d }')
   const end = source.source.indexOf('?.')
-  const reach = { file: 'f.test.ts', hash: '', programs: { [source.file]: source.hash }, ms: {}, reached: { 'It stops': { [source.file]: [[0, end]] as const } } }
-  const seen = (original: string): boolean => findCandidate(reach, findMutants(source).find(mutant => mutant.original === original)!, source) !== undefined
+  const reach = {
+    file: 'f.test.ts',
+    hash: '',
+    programs: { [source.file]: source.hash },
+    ms: {},
+    reached: { 'It stops': { [source.file]: [[0, end]] as const } }
+  }
+  const seen = (original: string): boolean =>
+    findCandidate(reach, findMutants(source).find(mutant => mutant.original === original)!, source) !== undefined
   t.strictSame(['?.', '&&', 'c'].map(seen), [true, false, false])
 })
 
@@ -131,13 +201,31 @@ t.test('The same seed gives the same sample, and another one another', async t =
 t.test('The figures leave out listed survivors, and a folder below its target fails', async t => {
   const source = program('if (a) b = c')
   const [first, second, third] = findMutants(source) as [Mutant, Mutant, Mutant]
-  const verdict = (id: string, end: Verdict['end']): Verdict => ({ id, file: source.file, program: '', tests: '', end, runs: 1 })
-  const judged = [{ mutant: first, verdict: verdict('1', 'killed') }, { mutant: second, verdict: verdict('2', 'timeout') }, { mutant: third, verdict: verdict('3', 'survived') }]
+  const verdict = (id: string, end: Verdict['end']): Verdict => ({
+    id,
+    file: source.file,
+    program: '',
+    tests: '',
+    end,
+    runs: 1
+  })
+  const judged = [{ mutant: first, verdict: verdict('1', 'killed') }, {
+    mutant: second,
+    verdict: verdict('2', 'timeout')
+  }, { mutant: third, verdict: verdict('3', 'survived') }]
   const { text, isEnough } = report(judged, [])
   t.match(text, containing('| lib/guard | 3 | 2 | 0 | 1 | 66.7 % |'))
   t.match(text, containing('lib/guard/a.ts:1'))
   t.equal(isEnough, false)
-  const listed = report(judged, [{ file: source.file, within: '', line: 'if (a) b = c', original: 'b = c', replacement: ';', reason: 'b is never read', tried: 'all values of b' }])
+  const listed = report(judged, [{
+    file: source.file,
+    within: '',
+    line: 'if (a) b = c',
+    original: 'b = c',
+    replacement: ';',
+    reason: 'b is never read',
+    tried: 'all values of b'
+  }])
   t.match(listed.text, containing('| lib/guard | 3 | 2 | 1 | 0 | 100.0 % |'))
   t.notMatch(listed.text, containing('lib/guard/a.ts:1'))
   t.equal(listed.isEnough, true)
@@ -145,9 +233,14 @@ t.test('The figures leave out listed survivors, and a folder below its target fa
 
 t.test('Each listed survivor has a reason, says what was tried, and fits a current mutant', async t => {
   const listed = readListed()
-  const byFile = new Map([...new Set(listed.map(({ file }) => file))].map(file => [file, findMutants(readProgram(file))]))
+  const byFile = new Map(
+    [...new Set(listed.map(({ file }) => file))].map(file => [file, findMutants(readProgram(file))])
+  )
   for (const entry of listed) {
     for (const text of [entry.reason, entry.tried]) t.match(text, /^[A-Z\d].*\.$/s, entry.line)
-    t.ok(byFile.get(entry.file)!.some(mutant => isListed(mutant, [entry])), `${entry.file}: ${entry.line}: ${entry.original} -> ${entry.replacement}`)
+    t.ok(
+      byFile.get(entry.file)!.some(mutant => isListed(mutant, [entry])),
+      `${entry.file}: ${entry.line}: ${entry.original} -> ${entry.replacement}`
+    )
   }
 })

@@ -27,7 +27,10 @@ await build()
 function isRefused (port: number): Promise<boolean> {
   return new Promise(resolve => {
     const socket = connect(port, '127.0.0.1')
-    socket.on('connect', () => { socket.destroy(); resolve(false) })
+    socket.on('connect', () => {
+      socket.destroy()
+      resolve(false)
+    })
     socket.on('error', () => resolve(true))
   })
 }
@@ -35,13 +38,26 @@ function isRefused (port: number): Promise<boolean> {
 t.test('A start may take longer than Fastify gives a plugin, and one that takes too long says so.', async t => {
   // Timers of that length are over at once.
   const inHaste = (ms: number): Environment => ({
-    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(`const set = globalThis.setTimeout; globalThis.setTimeout = (run, ms, ...rest) => set(run, ms === ${ms} ? 0 : ms, ...rest)`)}`
+    NODE_OPTIONS: `--import=data:text/javascript,${
+      encodeURIComponent(
+        `const set = globalThis.setTimeout; globalThis.setTimeout = (run, ms, ...rest) => set(run, ms === ${ms} ` +
+          '? 0 : ms, ...rest)'
+      )
+    }`
   })
   const { url } = await startService(t, { ...GOOD, PORT: String(await freePort()), ...inHaste(10_000) })
   t.equal((await fetch(`${url}/health/live`)).status, 200)
-  const { code, stderr } = await fastify([...START], { ...GOOD, PORT: String(await freePort()), ...inHaste(120_000) }, t.testdir())
+  const { code, stderr } = await fastify(
+    [...START],
+    { ...GOOD, PORT: String(await freePort()), ...inHaste(120_000) },
+    t.testdir()
+  )
   t.equal(code, 1)
-  t.equal(stderr, 'The service has not started within 120 s: the machine is too busy, or a plugin or route of yours waits for something that does not come.\n')
+  t.equal(
+    stderr,
+    'The service has not started within 120 s: the machine is too busy, or a plugin or route of yours waits for ' +
+      'something that does not come.\n'
+  )
 })
 
 t.test('A start with unusable settings says why and nothing else.', async t => {
@@ -54,21 +70,61 @@ t.test('A start with unusable settings says why and nothing else.', async t => {
     misspelt: { '.env': 'IDP_DPOP_MOD=REQUIRED\n' }
   })
   const cases: Array<{ cwd: string, env?: Environment, lines: string[] }> = [
-    { cwd: 'empty', env: { IDP_AUDIENCE: '' }, lines: ['IDP_DOMAIN (idp.domain) is not set; ', 'IDP_AUDIENCE (idp.audience) is not set; '] },
+    {
+      cwd: 'empty',
+      env: { IDP_AUDIENCE: '' },
+      lines: ['IDP_DOMAIN (idp.domain) is not set; ', 'IDP_AUDIENCE (idp.audience) is not set; ']
+    },
     { cwd: 'empty', env: { CONFIG_FILE: '../folder' }, lines: ['../folder cannot be read (EISDIR)'] },
-    { cwd: 'unknown', lines: ['config.yaml, line 3: unknown key "idp.audiance"; did you mean idp.audience?', 'IDP_AUDIENCE (idp.audience) is not set; '] },
+    {
+      cwd: 'unknown',
+      lines: [
+        'config.yaml, line 3: unknown key "idp.audiance"; did you mean idp.audience?',
+        'IDP_AUDIENCE (idp.audience) is not set; '
+      ]
+    },
     { cwd: 'broken', lines: ['config.json, line 3: syntax error ('] },
-    { cwd: 'dotenv', lines: ['DPOP_NONCE_SECRET (dpop.nonceSecret) is not usable (its value is not shown); ', 'IDP_AUDIENCE (idp.audience) is not set; '] },
-    { cwd: 'misspelt', env: { ...GOOD, DPOP_MODE: 'REQUIRED' }, lines: ['unknown variable "DPOP_MODE"; did you mean IDP_DPOP_MODE?', 'unknown variable "IDP_DPOP_MOD"; did you mean IDP_DPOP_MODE?'] },
+    {
+      cwd: 'dotenv',
+      lines: [
+        'DPOP_NONCE_SECRET (dpop.nonceSecret) is not usable (its value is not shown); ',
+        'IDP_AUDIENCE (idp.audience) is not set; '
+      ]
+    },
+    {
+      cwd: 'misspelt',
+      env: { ...GOOD, DPOP_MODE: 'REQUIRED' },
+      lines: [
+        'unknown variable "DPOP_MODE"; did you mean IDP_DPOP_MODE?',
+        'unknown variable "IDP_DPOP_MOD"; did you mean IDP_DPOP_MODE?'
+      ]
+    },
     { cwd: 'empty', env: { ...GOOD, TRUST_PROXY: '1' }, lines: ['TRUST_PROXY (server.trustProxy) is "1"; '] },
-    { cwd: 'empty', env: { ...GOOD, CLIENT_CERTIFICATE: 'nginx' }, lines: ['CLIENT_CERTIFICATE (server.clientCertificate) is "nginx", but TRUST_PROXY (server.trustProxy) trusts no peer'] },
-    { cwd: 'empty', env: { ...GOOD, CLIENT_CERTIFICATE: 'socket', LOG_LEVEL: 'silent' }, lines: ['CLIENT_CERTIFICATE (server.clientCertificate) is "socket", but this server does not end TLS'] },
-    { cwd: 'empty', env: { ...GOOD, IDP_KEYS_FILE: 'none.json', LOG_LEVEL: 'silent' }, lines: ['IDP_KEYS_FILE (idp.keysFile) is "none.json", which is not usable'] }
+    {
+      cwd: 'empty',
+      env: { ...GOOD, CLIENT_CERTIFICATE: 'nginx' },
+      lines: [
+        'CLIENT_CERTIFICATE (server.clientCertificate) is "nginx", but TRUST_PROXY (server.trustProxy) trusts no peer'
+      ]
+    },
+    {
+      cwd: 'empty',
+      env: { ...GOOD, CLIENT_CERTIFICATE: 'socket', LOG_LEVEL: 'silent' },
+      lines: ['CLIENT_CERTIFICATE (server.clientCertificate) is "socket", but this server does not end TLS']
+    },
+    {
+      cwd: 'empty',
+      env: { ...GOOD, IDP_KEYS_FILE: 'none.json', LOG_LEVEL: 'silent' },
+      lines: ['IDP_KEYS_FILE (idp.keysFile) is "none.json", which is not usable']
+    }
   ]
   const expectLines = (text: string, lines: string[]): void => {
     const [head, ...problems] = text.trimEnd().split('\n')
     t.equal(head, 'The settings are not usable:')
-    t.ok(problems.length === lines.length && lines.every((line, index) => problems[index]!.startsWith(`  - ${line}`)), text)
+    t.ok(
+      problems.length === lines.length && lines.every((line, index) => problems[index]!.startsWith(`  - ${line}`)),
+      text
+    )
   }
   // Some are found while the app loads, and some later. The command reports both kinds.
   const started = cases.filter(({ cwd, env }) => cwd === 'unknown' || env?.LOG_LEVEL)
@@ -81,7 +137,12 @@ t.test('A start with unusable settings says why and nothing else.', async t => {
   }
   // One process for the others: the app is read anew under each query, and throws what the command has reported above.
   const others = cases.filter(one => !started.includes(one))
-  const { code, stdout, stderr } = await run(process.execPath, ['--input-type=module', '-e', `
+  const { code, stdout, stderr } = await run(
+    process.execPath,
+    [
+      '--input-type=module',
+      '-e',
+      `
     import path from 'node:path'
     const messages = []
     for (const [index, { cwd, env }] of ${JSON.stringify(others)}.entries()) {
@@ -90,14 +151,23 @@ t.test('A start with unusable settings says why and nothing else.', async t => {
       await import(${JSON.stringify(pathToFileURL(APP).href)} + '?' + index).then(() => messages.push('it has loaded'), ({ message }) => messages.push(message))
       for (const name of Object.keys(env ?? {})) delete process.env[name]
     }
-    console.log(JSON.stringify(messages))`], {}, directory)
+    console.log(JSON.stringify(messages))`
+    ],
+    {},
+    directory
+  )
   t.equal(code, 0, stderr)
   const messages = JSON.parse(stdout) as string[]
   for (const [index, { lines }] of others.entries()) expectLines(messages[index]!, lines)
 })
 
 t.test('The port follows from PORT, and without it from the profile, wherever that is set.', async t => {
-  const directory = t.testdir({ empty: {}, file: { 'config.yaml': 'api:\n  profile: 2\n' }, dotenv: { '.env': 'API_PROFILE=2\n' }, broken: { 'config.yaml': 'api: [' } })
+  const directory = t.testdir({
+    empty: {},
+    file: { 'config.yaml': 'api:\n  profile: 2\n' },
+    dotenv: { '.env': 'API_PROFILE=2\n' },
+    broken: { 'config.yaml': 'api: [' }
+  })
   const cases: Array<{ cwd: string, env?: Environment, port: string }> = [
     { cwd: 'empty', port: '8000' },
     { cwd: 'empty', env: { API_PROFILE: '2' }, port: '8080' },
@@ -117,7 +187,12 @@ t.test('The port follows from PORT, and without it from the profile, wherever th
       ports.push((await import(${JSON.stringify(pathToFileURL(join(root, 'dist/start-options.js')).href)} + '?' + index)).port)
     }
     console.log(ports.join(' '))`
-  const { stdout } = await run(process.execPath, ['--input-type=module', '-e', `import path from 'node:path'\n${script}`], {}, directory)
+  const { stdout } = await run(
+    process.execPath,
+    ['--input-type=module', '-e', `import path from 'node:path'\n${script}`],
+    {},
+    directory
+  )
   t.strictSame(stdout.trim().split(' '), cases.map(({ port }) => port))
 })
 
@@ -130,20 +205,30 @@ t.test('The port of the command line beats PORT.', async t => {
 async function startGate (t: Test, issuer: Issuer) {
   let connections = 0
   let open = (): void => {}
-  const opened = new Promise<void>(resolve => { open = resolve })
+  const opened = new Promise<void>(resolve => {
+    open = resolve
+  })
   const server = createServer((_request, response) => {
     opened.then(() => response.end(JSON.stringify({ keys: issuer.keys.map(({ jwk }) => jwk) })))
   })
   server.on('connection', () => connections++)
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => { server.closeAllConnections(); server.close() })
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
   return { host: `127.0.0.1:${(server.address() as AddressInfo).port}`, connections: () => connections, open }
 }
 
 t.test('After SIGTERM a request in flight is answered, new connections are refused, and the exit code is 0.', async t => {
   const issuer = await startIssuer(t)
   const gate = await startGate(t, issuer)
-  const { url, port, terminate, ended } = await startService(t, { ...GOOD, IDP_ISSUER: issuer.url, IDP_JWKS_URI: `http://${gate.host}/keys`, PORT: '0' })
+  const { url, port, terminate, ended } = await startService(t, {
+    ...GOOD,
+    IDP_ISSUER: issuer.url,
+    IDP_JWKS_URI: `http://${gate.host}/keys`,
+    PORT: '0'
+  })
   const answer = fetch(`${url}/api/private`, { headers: { authorization: `Bearer ${issuer.token()}` } })
   // The service has heard of it by the time that it answers a later one.
   await fetch(`${url}/health/live`)
@@ -159,12 +244,17 @@ t.test('After SIGTERM a request in flight is answered, new connections are refus
 async function openConnection (t: Test, { url, port }: Service, bytes: string): Promise<void> {
   const socket = connect(port, '127.0.0.1')
   socket.on('error', () => {}).resume().write(bytes)
-  t.teardown(() => { socket.destroy() })
+  t.teardown(() => {
+    socket.destroy()
+  })
   await once(socket, 'connect')
   await fetch(`${url}/health/live`)
 }
 
-/** A service that was stopped while a body was still to come. It has nine seconds for that, in which the other tests go on. */
+/**
+ * A service that was stopped while a body was still to come. It has nine seconds for that, in which the other tests go
+ * on.
+ */
 let unfinished: Service
 const wholeFile = t
 
@@ -172,16 +262,28 @@ t.test('No connection on which no whole request has come keeps the process from 
   const service = await startService(t, { ...GOOD, PORT: '0' })
   unfinished = await startService(wholeFile, { ...GOOD, PORT: '0' })
   const live = 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n'
-  for (const bytes of ['', 'GET /api/public HTTP/1.1\r\nHo', live, `${live}GET /api`]) await openConnection(t, service, bytes)
-  await openConnection(wholeFile, unfinished, 'POST /api/public HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n')
+  for (const bytes of ['', 'GET /api/public HTTP/1.1\r\nHo', live, `${live}GET /api`]) {
+    await openConnection(t, service, bytes)
+  }
+  await openConnection(
+    wholeFile,
+    unfinished,
+    'POST /api/public HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n'
+  )
   unfinished.terminate()
   service.terminate()
-  const first = await Promise.race([service, unfinished].map(async one => { await one.ended; return one }))
+  const first = await Promise.race([service, unfinished].map(async one => {
+    await one.ended
+    return one
+  }))
   t.equal(first, service, 'it ends long before it would have to')
   t.strictSame(await service.ended, { code: 0, stderr: '' })
 })
 
-/** The clone as it is after an install, with or without the compiler. Not within the clone: npm would find the compiler of that. */
+/**
+ * The clone as it is after an install, with or without the compiler. Not within the clone: npm would find the compiler
+ * of that.
+ */
 function copyInstall (t: Test, { compiler, built }: { compiler: boolean, built: boolean }): string {
   const directory = mkdtempSync(join(tmpdir(), 'holdfast-'))
   t.teardown(() => rmSync(directory, { recursive: true }))
@@ -192,7 +294,10 @@ function copyInstall (t: Test, { compiler, built }: { compiler: boolean, built: 
     symlinkSync(join(root, 'node_modules', name), join(directory, 'node_modules', name))
   }
   for (const file of ['package.json', 'cli/check-node.cjs']) cpSync(join(root, file), join(directory, file))
-  writeFileSync(join(directory, 'tsconfig.build.json'), '{ "files": ["app.ts"], "compilerOptions": { "outDir": "dist", "noCheck": true } }')
+  writeFileSync(
+    join(directory, 'tsconfig.build.json'),
+    '{ "files": ["app.ts"], "compilerOptions": { "outDir": "dist", "noCheck": true } }'
+  )
   writeFileSync(join(directory, 'app.ts'), '')
   if (built) cpSync(join(root, 'dist'), join(directory, 'dist'), { recursive: true })
   return directory
@@ -200,13 +305,18 @@ function copyInstall (t: Test, { compiler, built }: { compiler: boolean, built: 
 
 t.test('An install without the compiler keeps the existing build, builds nothing, and says how to.', async t => {
   const ADVICE = 'Not built: the compiler is not installed. npm ci --include=dev installs it and builds.\n'
-  const npm = (cwd: string, ...args: string[]): Promise<Outcome> => run('npm', args, { IDP_DOMAIN: 'tenant.example/' }, cwd)
+  const npm = (cwd: string, ...args: string[]): Promise<Outcome> =>
+    run('npm', args, { IDP_DOMAIN: 'tenant.example/' }, cwd)
   const isBuilt = (directory: string): boolean => existsSync(join(directory, 'dist/app.js'))
 
   const built = copyInstall(t, { compiler: false, built: true })
   t.hasStrict(await npm(built, 'run', 'prepare'), { code: 0 }, 'what npm ci runs')
   t.match(await npm(built, 'run', 'build'), { code: 1, stderr: containing(ADVICE) })
-  t.match(await npm(built, 'start'), { code: 1, stderr: /The settings are not usable:\n/ }, 'the service itself has started')
+  t.match(
+    await npm(built, 'start'),
+    { code: 1, stderr: /The settings are not usable:\n/ },
+    'the service itself has started'
+  )
   t.ok(isBuilt(built))
 
   const bare = copyInstall(t, { compiler: false, built: false })
@@ -232,21 +342,43 @@ t.test('A clone without its packages, or without those for development, gets one
     t.equal(code, 1)
     return stderr
   }
-  for (const args of [['start'], ['run', 'dev'], ['run', 'call'], ['test']]) t.equal(await npm(clone(), ...args), 'The packages are not installed: run npm ci.\n', args.join(' '))
-  for (const args of [['run', 'dev'], ['test']]) t.equal(await npm(clone('fastify'), ...args), 'The packages for development are not installed: run npm ci --include=dev.\n', args.join(' '))
+  for (const args of [['start'], ['run', 'dev'], ['run', 'call'], ['test']]) {
+    t.equal(await npm(clone(), ...args), 'The packages are not installed: run npm ci.\n', args.join(' '))
+  }
+  for (const args of [['run', 'dev'], ['test']]) {
+    t.equal(
+      await npm(clone('fastify'), ...args),
+      'The packages for development are not installed: run npm ci --include=dev.\n',
+      args.join(' ')
+    )
+  }
 })
 
 t.test('A port that is in use gets one sentence.', async t => {
   const { url, port } = await startService(t, { ...GOOD, PORT: '0' })
-  const { code, stderr } = await fastify([...START, '--address', '127.0.0.1'], { ...GOOD, PORT: String(port) }, t.testdir())
+  const { code, stderr } = await fastify(
+    [...START, '--address', '127.0.0.1'],
+    { ...GOOD, PORT: String(port) },
+    t.testdir()
+  )
   t.equal(code, 1)
-  t.equal(stderr, `Port ${port} of 127.0.0.1 is in use by another program: end it, or set PORT to a port that is free.\n`)
+  t.equal(
+    stderr,
+    `Port ${port} of 127.0.0.1 is in use by another program: end it, or set PORT to a port that is free.\n`
+  )
   t.equal((await fetch(`${url}/api/public`)).status, 200, 'the other program is as it was')
 
   const directory = t.testdir({ 'config.yaml': `gate:\n  grpcPort: ${port}\n  rules: [{ path: /* }]\n` })
-  const gate = await fastify([...START, '--address', '127.0.0.1'], { ...GOOD, PORT: '0', TRUST_PROXY: 'loopback' }, directory)
+  const gate = await fastify(
+    [...START, '--address', '127.0.0.1'],
+    { ...GOOD, PORT: '0', TRUST_PROXY: 'loopback' },
+    directory
+  )
   t.equal(gate.code, 1)
-  t.equal(gate.stderr, `Port ${port} of 127.0.0.1 is in use by another program: end it, or set gate.grpcPort to a port that is free.\n`)
+  t.equal(
+    gate.stderr,
+    `Port ${port} of 127.0.0.1 is in use by another program: end it, or set gate.grpcPort to a port that is free.\n`
+  )
 })
 
 t.test('A provider certificate of a private authority is refused, and accepted with NODE_EXTRA_CA_CERTS.', async t => {
@@ -268,7 +400,12 @@ t.test('A domain with a scheme is warned about, and every token is refused witho
   const gate = await startGate(t, issuer)
   gate.open()
   const authorization = `Bearer ${issuer.token()}`
-  const settings = { IDP_ISSUER: issuer.url, IDP_JWKS_URI: `http://${gate.host}/keys`, IDP_AUDIENCE: AUDIENCE, PORT: '0' }
+  const settings = {
+    IDP_ISSUER: issuer.url,
+    IDP_JWKS_URI: `http://${gate.host}/keys`,
+    IDP_AUDIENCE: AUDIENCE,
+    PORT: '0'
+  }
 
   const good = await startService(t, settings)
   t.equal((await fetch(`${good.url}/api/private`, { headers: { authorization } })).status, 200)
@@ -280,7 +417,9 @@ t.test('A domain with a scheme is warned about, and every token is refused witho
   t.equal(answer.status, 401)
   t.match(answer.headers.get('www-authenticate'), containing('error="invalid_token"'))
   t.equal((await fetch(`${bad.url}/api/public`)).status, 200)
-  t.match(bad.log().filter(({ level }) => level === 40), [{ msg: /^IDP_DOMAIN starts with a scheme, .* without https:\/\/$/ }, { msg: /Host is believed/ }])
+  t.match(bad.log().filter(({ level }) => level === 40), [{
+    msg: /^IDP_DOMAIN starts with a scheme, .* without https:\/\/$/
+  }, { msg: /Host is believed/ }])
   bad.terminate()
   t.strictSame(await bad.ended, { code: 0, stderr: '' })
   t.equal(gate.connections(), 1)
@@ -306,11 +445,25 @@ t.test('A token of 300 groups is 431 with what Node allows, and passes with the 
   const groups = Array.from({ length: 300 }, (_, at) => `group-${at}-${'x'.repeat(36)}`)
   const [, flag] = /`NODE_OPTIONS=(--max-http-header-size=\d+)`/.exec(readProse('docs/reference/troubleshooting.md'))!
   const statusOf = async (environment: Environment, claims: { groups: string[] }): Promise<number> => {
-    const { url, terminate, ended } = await startService(t, { ...GOOD, IDP_ISSUER: issuer.url, PORT: '0', ...environment })
-    const { status } = await sendRaw(url, ['GET /api/private HTTP/1.1', 'Host: x', 'Connection: close', ...bearerLines(issuer.token(claims))])
+    const { url, terminate, ended } = await startService(t, {
+      ...GOOD,
+      IDP_ISSUER: issuer.url,
+      PORT: '0',
+      ...environment
+    })
+    const { status } = await sendRaw(url, [
+      'GET /api/private HTTP/1.1',
+      'Host: x',
+      'Connection: close',
+      ...bearerLines(issuer.token(claims))
+    ])
     terminate()
     await ended
     return status
   }
-  t.strictSame([await statusOf({}, { groups }), await statusOf({ NODE_OPTIONS: flag! }, { groups }), await statusOf({}, { groups: groups.slice(0, 30) })], [431, 200, 200])
+  t.strictSame([
+    await statusOf({}, { groups }),
+    await statusOf({ NODE_OPTIONS: flag! }, { groups }),
+    await statusOf({}, { groups: groups.slice(0, 30) })
+  ], [431, 200, 200])
 })

@@ -18,7 +18,10 @@ t.test('The endpoints of profile 1', async t => {
   const issuer = await startIssuer(t)
   const { app } = await startApp(t, issuer, { IDP_CUSTOM_CLAIM: 'https://example.com/team' })
   const get = async (url: string, claims?: Record<string, unknown>) => {
-    const answer = await app.inject({ url, ...(claims && { headers: { authorization: `Bearer ${issuer.token(claims)}` } }) })
+    const answer = await app.inject({
+      url,
+      ...(claims && { headers: { authorization: `Bearer ${issuer.token(claims)}` } })
+    })
     t.match(answer.headers, { 'content-type': /^application\/json/, 'cache-control': exactly('no-store') }, url)
     return [answer.statusCode, answer.json()]
   }
@@ -26,12 +29,23 @@ t.test('The endpoints of profile 1', async t => {
   t.strictSame(Object.keys((await get('/api/private', {}))[1]), ['message', 'user_id'])
   t.match(await get('/api/private', {}), [200, { message: String, user_id: exactly('user-1') }])
   t.match(await get('/api/protected', {}), [200, { message: String }])
-  t.match(await get('/api/private-scoped', { scope: 'openid read:messages' }), [200, { message: String, user_id: exactly('user-1') }])
+  t.match(await get('/api/private-scoped', { scope: 'openid read:messages' }), [200, {
+    message: String,
+    user_id: exactly('user-1')
+  }])
   t.hasStrict(await get('/api/private-scoped', { scope: 'read:messagesx' }), [403, {}])
   t.hasStrict(await get('/api/private-scoped', { scope: ['read:messages'] }), [200, {}], 'an array of strings')
-  t.hasStrict(await get('/api/private-scoped', { scope: ['read:messages', 7] }), [403, {}], 'a claim of another type grants nothing')
+  t.hasStrict(
+    await get('/api/private-scoped', { scope: ['read:messages', 7] }),
+    [403, {}],
+    'a claim of another type grants nothing'
+  )
   t.hasStrict(await get('/api/private-scoped', { scope: { 'read:messages': true } }), [403, {}])
-  t.hasStrict(await get('/api/private-scoped', { permissions: ['read:messages'] }), [403, {}], 'a claim that is not configured grants nothing')
+  t.hasStrict(
+    await get('/api/private-scoped', { permissions: ['read:messages'] }),
+    [403, {}],
+    'a claim that is not configured grants nothing'
+  )
   for (const path of ['/api/admin', '/api/admin/', '/api/admin/a/b']) {
     t.match(await get(path, { scope: 'admin' }), [200, { message: String }], path)
     t.hasStrict(await get(path, { scope: 'Admin' }), [403, {}], path)
@@ -52,7 +66,8 @@ t.test('The endpoints of profile 1', async t => {
 t.test('The endpoints of profile 2', async t => {
   const issuer = await startIssuer(t)
   const { app } = await startApp(t, issuer, { API_PROFILE: '2' })
-  const get = async (url: string, claims: Record<string, unknown>) => (await app.inject({ url, headers: { authorization: `Bearer ${issuer.token(claims)}` } })).json()
+  const get = async (url: string, claims: Record<string, unknown>) =>
+    (await app.inject({ url, headers: { authorization: `Bearer ${issuer.token(claims)}` } })).json()
   t.strictSame(Object.keys(await get('/api/private', { scope: 'b a' })), ['message', 'user', 'scopes'])
   t.hasStrict(await get('/api/private', { scope: 'b a' }), { user: 'user-1', scopes: ['SCOPE_b', 'SCOPE_a'] })
   t.strictSame((await get('/api/private', {})).scopes, [])
@@ -64,32 +79,65 @@ t.test('Scopes come from every configured claim', async t => {
   const issuer = await startIssuer(t)
   const { app } = await startApp(t, issuer, { API_PROFILE: '2', IDP_SCOPE_CLAIMS: ['scope', 'scp', 'permissions'] })
   const headers = { authorization: `Bearer ${issuer.token({ scope: 'a  b', scp: ['c', 'a'], permissions: 'd' })}` }
-  t.strictSame((await app.inject({ url: '/api/private', headers })).json().scopes, ['SCOPE_a', 'SCOPE_b', 'SCOPE_c', 'SCOPE_d'])
+  t.strictSame((await app.inject({ url: '/api/private', headers })).json().scopes, [
+    'SCOPE_a',
+    'SCOPE_b',
+    'SCOPE_c',
+    'SCOPE_d'
+  ])
 })
 
 // Who deletes the sample route needs no test of it.
-t.test('The profile has the claims of the token, of the right types', { skip: !samples.has('profile') && 'routes/api/profile.ts is gone' }, async t => {
+t.test('The profile has the claims of the token, of the right types', {
+  skip: !samples.has('profile') && 'routes/api/profile.ts is gone'
+}, async t => {
   const issuer = await startIssuer(t)
   const ask = async (settings: Variables, claims: Record<string, unknown>): Promise<unknown> => {
     const { app } = await startApp(t, issuer, settings)
-    return (await app.inject({ url: '/api/profile', headers: { authorization: `Bearer ${issuer.token(claims)}` } })).json()
+    return (await app.inject({ url: '/api/profile', headers: { authorization: `Bearer ${issuer.token(claims)}` } }))
+      .json()
   }
   const none = { user_id: 'user-1', email: null, permissions: [], custom_claim: null }
   const team = { IDP_CUSTOM_CLAIM: 'https://example.com/team' }
-  t.strictSame(await ask(team, { email: 'a@example.com', permissions: ['p'], 'https://example.com/team': { id: 7 } }), { user_id: 'user-1', email: 'a@example.com', permissions: ['p'], custom_claim: { id: 7 } })
+  t.strictSame(await ask(team, { email: 'a@example.com', permissions: ['p'], 'https://example.com/team': { id: 7 } }), {
+    user_id: 'user-1',
+    email: 'a@example.com',
+    permissions: ['p'],
+    custom_claim: { id: 7 }
+  })
   t.strictSame(await ask(team, {}), none)
-  t.strictSame(await ask(team, { email: 7, permissions: 'p', 'https://example.com/team': null }), none, 'optional claims of other types')
+  t.strictSame(
+    await ask(team, { email: 7, permissions: 'p', 'https://example.com/team': null }),
+    none,
+    'optional claims of other types'
+  )
   t.strictSame(await ask({}, { undefined: 'x' }), none, 'without a custom claim configured')
 
   const second = { API_PROFILE: '2' }
-  t.strictSame(await ask(second, { scope: 'a b', email: 'a@example.com' }), { userId: 'user-1', email: 'a@example.com', scope: 'a b', issuer: issuer.url, audience: AUDIENCE })
-  t.strictSame(await ask(second, { aud: ['x', AUDIENCE] }), { userId: 'user-1', email: null, scope: null, issuer: issuer.url, audience: ['x', AUDIENCE] })
+  t.strictSame(await ask(second, { scope: 'a b', email: 'a@example.com' }), {
+    userId: 'user-1',
+    email: 'a@example.com',
+    scope: 'a b',
+    issuer: issuer.url,
+    audience: AUDIENCE
+  })
+  t.strictSame(await ask(second, { aud: ['x', AUDIENCE] }), {
+    userId: 'user-1',
+    email: null,
+    scope: null,
+    issuer: issuer.url,
+    audience: ['x', AUDIENCE]
+  })
 })
 
 t.test('Every route under /api, own ones included, is guarded or on a public list, for each of its methods', async t => {
   const issuer = await startIssuer(t)
   const routes: RouteOptions[] = []
-  const { app } = await startWholeApp(t, issuer, {}, app => { app.addHook('onRoute', route => { routes.push(route) }) })
+  const { app } = await startWholeApp(t, issuer, {}, app => {
+    app.addHook('onRoute', route => {
+      routes.push(route)
+    })
+  })
   const open: string[] = []
   for (const { method, url, config } of routes.filter(({ url }) => url.startsWith('/api'))) {
     for (const each of [method].flat()) {
@@ -99,7 +147,11 @@ t.test('Every route under /api, own ones included, is guarded or on a public lis
     }
   }
   const known = [...PUBLIC, ...ownRoutes.public]
-  t.strictSame(open.filter(url => !known.includes(url)), [], 'a guard, or a line under "public" in test/own/routes.json')
+  t.strictSame(
+    open.filter(url => !known.includes(url)),
+    [],
+    'a guard, or a line under "public" in test/own/routes.json'
+  )
   t.strictSame(ownRoutes.public.filter(url => !open.includes(url)), [], 'every line there names an open route')
 })
 
@@ -121,9 +173,17 @@ t.test('Every sample route answers to GET and HEAD with a token, if it needs one
     const without = await app.inject({ method: method as 'GET', url: path })
     t.equal(without.statusCode, PUBLIC.includes(pattern) ? 200 : 401, `${method} ${pattern} without a token`)
     const headers = { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: `${url}${path}`, method }) }
-    t.equal((await fetch(`${url}${path}`, { method, headers })).status, 200, `${method} ${pattern} with token and proof`)
+    t.equal(
+      (await fetch(`${url}${path}`, { method, headers })).status,
+      200,
+      `${method} ${pattern} with token and proof`
+    )
     const wrong = client.proof({ token, url: `${url}${path}`, method: method === 'GET' ? 'HEAD' : 'GET' })
-    t.equal((await fetch(`${url}${path}`, { method, headers: { ...headers, dpop: wrong } })).status, PUBLIC.includes(pattern) ? 200 : 401, `${method} ${pattern} with the proof of the other method`)
+    t.equal(
+      (await fetch(`${url}${path}`, { method, headers: { ...headers, dpop: wrong } })).status,
+      PUBLIC.includes(pattern) ? 200 : 401,
+      `${method} ${pattern} with the proof of the other method`
+    )
   }
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const) {
     t.equal((await app.inject({ method, url: '/api/private' })).statusCode, 404, `${method} requires no token`)
@@ -137,12 +197,17 @@ t.test('Health', async t => {
   t.equal((await app.inject('/health/live')).json().status, 'ok')
   t.equal((await app.inject('/health/live')).headers['cache-control'], 'no-store')
   while ((await app.inject('/health/ready')).statusCode !== 200) await new Promise(resolve => setTimeout(resolve, 20))
-  t.strictSame((await app.inject('/health/ready')).json(), { status: 'ok', checks: { process: 'ok', keys: 'ok', replay: 'ok' } })
+  t.strictSame((await app.inject('/health/ready')).json(), {
+    status: 'ok',
+    checks: { process: 'ok', keys: 'ok', replay: 'ok' }
+  })
 })
 
 t.test('Health shows the version, and the commit if the build has left one.', async t => {
   const issuer = await startIssuer(t)
-  t.teardown(() => { delete process.env.HOLDFAST_COMMIT })
+  t.teardown(() => {
+    delete process.env.HOLDFAST_COMMIT
+  })
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
   for (const [commit, shown] of [['', {}], ['4f2a1c9', { commit: '4f2a1c9' }]] as const) {
     process.env.HOLDFAST_COMMIT = commit
@@ -157,7 +222,11 @@ t.test('While the process drains it is not ready and still answers', async t => 
   await fetch(`${url}/api/private`, { headers: { authorization: `Bearer ${issuer.token()}` } })
   const closed = app.close()
   const ready = await fetch(`${url}/health/ready`)
-  t.strictSame([ready.status, (await ready.json() as { checks: object }).checks], [503, { process: 'closing', keys: 'ok', replay: 'ok' }])
+  t.strictSame([ready.status, (await ready.json() as { checks: object }).checks], [503, {
+    process: 'closing',
+    keys: 'ok',
+    replay: 'ok'
+  }])
   t.equal((await fetch(`${url}/api/public`)).status, 200)
   await closed
   await t.rejects(fetch(`${url}/api/public`), 'then no connection is taken')

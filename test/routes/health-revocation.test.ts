@@ -13,26 +13,48 @@ t.test('Readiness says why revocations are unknown', async t => {
     const app = Fastify()
     t.teardown(() => app.close())
     const issuers = { isComplete: false, all: () => [] }
-    app.decorate('guardState', { issuers, replay: { state: () => ({ ready: true }) }, revocation: { revocations: { state: () => state }, transmitters: [] } } as never)
+    app.decorate(
+      'guardState',
+      {
+        issuers,
+        replay: { state: () => ({ ready: true }) },
+        revocation: { revocations: { state: () => state }, transmitters: [] }
+      } as never
+    )
     app.decorate('closing', { hasBegun: false } as never)
     await app.register(routes)
     const answer = await app.inject('/health/ready')
     t.notOk('streams' in answer.json())
-    t.strictSame([answer.statusCode, answer.json().checks], [status, { process: 'ok', keys: 'ok', replay: 'ok', revocation: word }])
+    t.strictSame([answer.statusCode, answer.json().checks], [status, {
+      process: 'ok',
+      keys: 'ok',
+      replay: 'ok',
+      revocation: word
+    }])
   }
 })
 
 t.test('Readiness names the stream of each transmitter, and none of them takes an instance out of service', async t => {
   const app = Fastify()
   t.teardown(() => app.close())
-  const states = [{ transmitter: 'https://a.example', status: 'enabled', verifiedAt: 1_800_000_000 }, { transmitter: 'https://b.example', status: 'no_subjects', verifiedAt: undefined }]
+  const states = [{ transmitter: 'https://a.example', status: 'enabled', verifiedAt: 1_800_000_000 }, {
+    transmitter: 'https://b.example',
+    status: 'no_subjects',
+    verifiedAt: undefined
+  }]
   app.decorate('guardState', {
     issuers: { isComplete: false, all: () => [] },
     replay: { state: () => ({ ready: true }) },
-    revocation: { revocations: { state: () => ({ isCurrent: true }) }, transmitters: states.map(state => ({ state: () => state })) }
+    revocation: {
+      revocations: { state: () => ({ isCurrent: true }) },
+      transmitters: states.map(state => ({ state: () => state }))
+    }
   } as never)
   app.decorate('closing', { hasBegun: false } as never)
   await app.register(routes)
   const answer = await app.inject('/health/ready')
-  t.strictSame([answer.statusCode, answer.json().streams], [200, { 'https://a.example': { status: 'enabled', verifiedAt: 1_800_000_000 }, 'https://b.example': { status: 'no_subjects' } }])
+  t.strictSame([answer.statusCode, answer.json().streams], [200, {
+    'https://a.example': { status: 'enabled', verifiedAt: 1_800_000_000 },
+    'https://b.example': { status: 'no_subjects' }
+  }])
 })

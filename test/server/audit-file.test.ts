@@ -1,6 +1,18 @@
 import { spawnSync } from 'node:child_process'
 import fs from 'node:fs'
-import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync
+} from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,7 +29,9 @@ async function open (path: string) {
   const file = await openAuditFile(path, {
     every: (_ms, look) => {
       run = look
-      return () => { run = () => {} }
+      return () => {
+        run = () => {}
+      }
     },
     onFault: code => events.push(code),
     onRecovered: lost => events.push(lost)
@@ -58,7 +72,10 @@ function smallDisk (t: Test): { room: number, fault: string, asked: number } {
       disk.room -= part.length
       return writeSync(fd, part)
     },
-    statfsSync: () => { disk.asked++; return { bavail: disk.room } }
+    statfsSync: () => {
+      disk.asked++
+      return { bavail: disk.room }
+    }
   })
   return disk
 }
@@ -96,7 +113,10 @@ t.test('The path may lead to another file at any time: renamed, deleted, truncat
   file.reopen()
   // A look is under way.
   file.run()
-  await until('the link is followed', () => { file.write({ n: 6 }); return textOf(join(folder, 'a')) !== '' })
+  await until('the link is followed', () => {
+    file.write({ n: 6 })
+    return textOf(join(folder, 'a')) !== ''
+  })
   t.strictSame([file.events, file.state().lost], [[], 0])
   await file.close()
 })
@@ -106,7 +126,12 @@ t.test('SIGHUP opens the file anew although its path leads to it', async t => {
   const file = await open(path)
   let opened = 0
   const { openSync } = fs
-  patch(t, { openSync: (...args: Parameters<typeof openSync>) => { if (args[1] === 'a') opened++; return openSync(...args) } })
+  patch(t, {
+    openSync: (...args: Parameters<typeof openSync>) => {
+      if (args[1] === 'a') opened++
+      return openSync(...args)
+    }
+  })
   file.reopen()
   await until('it is opened', () => opened === 1)
   t.ok(file.write({ n: 1 }))
@@ -121,7 +146,9 @@ t.test('What is no file, or may not be written, is not opened', async t => {
   chmodSync(folder, 0o755)
   mkdirSync(join(folder, 'folder'))
   spawnSync('mkfifo', [join(folder, 'pipe')])
-  for (const [name, code] of [['folder', 'EISDIR'], ['pipe', 'NOT_A_FILE'], ['no/file', 'ENOENT']] as const) await t.rejects(open(join(folder, name)), { code }, name)
+  for (const [name, code] of [['folder', 'EISDIR'], ['pipe', 'NOT_A_FILE'], ['no/file', 'ENOENT']] as const) {
+    await t.rejects(open(join(folder, name)), { code }, name)
+  }
 
   // What it loads is found while the folder of the packages may be read.
   await (await open(join(folder, 'other'))).close()
@@ -164,7 +191,9 @@ t.test('A full device is reported once, each line is counted, and it stays full 
     file.run()
     await new Promise(resolve => setTimeout(resolve, 5))
   }
-  t.strictSame([file.write({ n: 3 }), file.state(), file.events], [false, { written: 0, lost: 3, fault: 'ENOSPC' }, ['ENOSPC']])
+  t.strictSame([file.write({ n: 3 }), file.state(), file.events], [false, { written: 0, lost: 3, fault: 'ENOSPC' }, [
+    'ENOSPC'
+  ]])
   await file.close()
 })
 
@@ -214,7 +243,11 @@ t.test('A full disk is left alone until it has room; one that fails in another w
   t.equal(file.state().fault, 'ENOSPC')
   disk.room = Infinity
   await file.look('room', () => file.state().fault === undefined)
-  patch(t, { writeSync: () => { throw fault('EIO') } })
+  patch(t, {
+    writeSync: () => {
+      throw fault('EIO')
+    }
+  })
   for (let i = 0; i < 2; i++) {
     t.notOk(file.write({ n: 2 }))
     await file.look('it is tried again', () => file.state().fault === undefined)

@@ -11,7 +11,11 @@ const collect = runInNewContext('gc') as () => void
 /** The objects that Node makes for the ticks of a function, held weakly. */
 function ticksOf (run: () => void): Array<WeakRef<object>> {
   const ticks: Array<WeakRef<object>> = []
-  const hook = createHook({ init: (_id, type, _trigger, resource) => { if (type === 'TickObject') ticks.push(new WeakRef(resource)) } }).enable()
+  const hook = createHook({
+    init: (_id, type, _trigger, resource) => {
+      if (type === 'TickObject') ticks.push(new WeakRef(resource))
+    }
+  }).enable()
   run()
   hook.disable()
   return ticks

@@ -42,12 +42,26 @@ async function start (t: Test): Promise<Running> {
       await held
       return message
     },
-    onFault: error => { throw error },
-    onError: error => { throw error }
+    onFault: error => {
+      throw error
+    },
+    onError: error => {
+      throw error
+    }
   }, {
     steadyMs: () => nowMs,
-    every (_ms, run) { sweep = run; return () => { sweep = () => {} } },
-    after (_ms, run) { later = run; return () => { later = () => {} } }
+    every (_ms, run) {
+      sweep = run
+      return () => {
+        sweep = () => {}
+      }
+    },
+    after (_ms, run) {
+      later = run
+      return () => {
+        later = () => {}
+      }
+    }
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address()!
@@ -60,11 +74,16 @@ async function start (t: Test): Promise<Running> {
     server,
     port,
     asked,
-    pass (ms) { nowMs += ms; sweep() },
+    pass (ms) {
+      nowMs += ms
+      sweep()
+    },
     runLater: () => later(),
     hold () {
       let release = (): void => {}
-      held = new Promise(resolve => { release = resolve })
+      held = new Promise(resolve => {
+        release = resolve
+      })
       return release
     },
     open: () => openGrpc(t, port)
@@ -80,9 +99,13 @@ async function openRaw (t: Test, { server, port }: Running): Promise<{ socket: S
   const before = server.connections
   const socket = connect(port, '127.0.0.1')
   socket.on('error', () => {})
-  t.teardown(() => { socket.destroy() })
+  t.teardown(() => {
+    socket.destroy()
+  })
   let size = 0
-  socket.on('data', chunk => { size += chunk.length })
+  socket.on('data', chunk => {
+    size += chunk.length
+  })
   await once(socket, 'connect')
   await until(() => server.connections > before)
   return { socket, received: () => size }
@@ -106,8 +129,11 @@ t.test('A message may come in any pieces, and only one of the stated length is a
   t.equal(running.asked.length, 3)
 
   const wrong: ReadonlyArray<readonly [title: string, body: Buffer]> = [
-    ['nothing', Buffer.alloc(0)], ['half a head', whole.subarray(0, 4)], ['a byte less', whole.subarray(0, -1)],
-    ['a byte more', Buffer.concat([whole, Buffer.alloc(1)])], ['compressed', Buffer.concat([Buffer.from([1]), whole.subarray(1)])]
+    ['nothing', Buffer.alloc(0)],
+    ['half a head', whole.subarray(0, 4)],
+    ['a byte less', whole.subarray(0, -1)],
+    ['a byte more', Buffer.concat([whole, Buffer.alloc(1)])],
+    ['compressed', Buffer.concat([Buffer.from([1]), whole.subarray(1)])]
   ]
   for (const [title, body] of wrong) t.equal((await callGrpc(client, PATH, body)).status, '3', title)
   t.equal((await callGrpc(client, '/test.Service/Other', whole)).status, '12')
@@ -117,7 +143,13 @@ t.test('A message may come in any pieces, and only one of the stated length is a
 t.test('A call that is refused before its end is over at once.', async t => {
   const running = await start(t)
   const client = await running.open()
-  for (const [status, path, body] of [['3', PATH, Buffer.from([1, 0, 0, 0, 9])], ['12', '/test.Service/Other', frame(Buffer.alloc(0), 9)]] as const) {
+  for (
+    const [status, path, body] of [['3', PATH, Buffer.from([1, 0, 0, 0, 9])], [
+      '12',
+      '/test.Service/Other',
+      frame(Buffer.alloc(0), 9)
+    ]] as const
+  ) {
     const stream = beginCall(client, path)
     const answer = answerTo(stream)
     stream.write(body)
@@ -146,7 +178,10 @@ t.test('The messages of one connection, and those of all, are limited in bytes.'
       // Some are never ended.
       answer.catch(() => {})
       stream.write(frame(Buffer.alloc(0), messageBytes))
-      ends.push(() => { stream.end(Buffer.alloc(messageBytes)); return answer })
+      ends.push(() => {
+        stream.end(Buffer.alloc(messageBytes))
+        return answer
+      })
     }
     await ping(client)
     return () => Promise.all(ends.map(end => end()))
@@ -179,7 +214,10 @@ t.test('A connection has a maximum number of calls at once, cancelled ones inclu
   for (const stream of cancelled) stream.close()
   await Promise.all(cancelled.map(stream => once(stream, 'close')))
   // Newer releases of Node hold a cancelled stream for longer, and refuse the next one by themselves.
-  const { message } = await callGrpc(client, PATH, frame(Buffer.alloc(0))).then(() => ({ message: 'answered' }), (error: Error) => error)
+  const { message } = await callGrpc(client, PATH, frame(Buffer.alloc(0))).then(
+    () => ({ message: 'answered' }),
+    (error: Error) => error
+  )
   t.ok([REFUSED.message, CALM.message].includes(message), message)
   release()
   await new Promise(resolve => setImmediate(resolve))
@@ -197,7 +235,9 @@ t.test('A flood of calls leaves turns of the event loop to everything else.', as
     if (!isOver) setImmediate(count, running.asked.length)
   }
   setImmediate(count, 0)
-  const answers = await Promise.all(Array.from({ length: callsOfConnection }, () => callGrpc(client, PATH, frame(Buffer.alloc(0)))))
+  const answers = await Promise.all(
+    Array.from({ length: callsOfConnection }, () => callGrpc(client, PATH, frame(Buffer.alloc(0))))
+  )
   isOver = true
   t.strictSame(new Set(answers.map(({ status }) => status)), new Set(['0']))
   t.equal(Math.max(...perTurn), ANSWERS_OF_TURN)
@@ -219,11 +259,13 @@ t.test('A call that is cancelled before its turn is not answered.', async t => {
 t.test('All connections together have a maximum number of calls at once.', async t => {
   const running = await start(t)
   const clients = await Promise.all(Array.from({ length: calls / callsOfConnection }, running.open))
-  const streams = clients.flatMap(client => Array.from({ length: callsOfConnection }, () => {
-    const stream = beginCall(client, PATH)
-    stream.on('error', () => {})
-    return stream
-  }))
+  const streams = clients.flatMap(client =>
+    Array.from({ length: callsOfConnection }, () => {
+      const stream = beginCall(client, PATH)
+      stream.on('error', () => {})
+      return stream
+    })
+  )
   await Promise.all(clients.map(ping))
   const other = await running.open()
   await t.rejects(callGrpc(other, PATH, frame(Buffer.alloc(0))), REFUSED)
@@ -334,7 +376,9 @@ t.test('Closing waits for answers that are due, accepts nothing more, and ends c
   const answer = callGrpc(client, PATH, frame(Buffer.from('due')))
   await until(() => running.asked.length === 1)
   let isClosed = false
-  const closed = running.server.close().then(() => { isClosed = true })
+  const closed = running.server.close().then(() => {
+    isClosed = true
+  })
   await once(client, 'goaway')
   t.equal(isClosed, false)
   t.equal(running.server.address(), undefined)

@@ -9,13 +9,30 @@ function start () {
     after: () => () => {},
     every: (_ms, run) => {
       clock.look = run
-      return () => { clock.look = undefined }
+      return () => {
+        clock.look = undefined
+      }
     }
   }, (answer: OpenAnswer) => answer)
   const controller = new AbortController()
   const codes: string[] = []
-  const response = { writableEnded: false, destroyed: false, on () {}, destroy () { response.destroyed = true } }
-  const answer = { request: {}, response, auth: { signal: controller.signal }, isWebSocket: () => false, onEnd: ({ code }: TokenEndedError) => { codes.push(code) } } as unknown as OpenAnswer
+  const response = {
+    writableEnded: false,
+    destroyed: false,
+    on () {},
+    destroy () {
+      response.destroyed = true
+    }
+  }
+  const answer = {
+    request: {},
+    response,
+    auth: { signal: controller.signal },
+    isWebSocket: () => false,
+    onEnd: ({ code }: TokenEndedError) => {
+      codes.push(code)
+    }
+  } as unknown as OpenAnswer
   const place = answers.add(answer)
   return { place, answers, clock, response, codes, end: () => controller.abort(new TokenEndedError('token_revoked')) }
 }

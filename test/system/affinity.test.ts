@@ -31,7 +31,11 @@ interface Answer {
 async function send (base: string, token: string, proof: string): Promise<Answer> {
   const answer = await fetch(base + PATH, { headers: { authorization: `DPoP ${token}`, dpop: proof } })
   await answer.arrayBuffer()
-  return { status: answer.status, error: /error="(\w+)"/.exec(answer.headers.get('www-authenticate') ?? '')?.[1], nonce: answer.headers.get('dpop-nonce') }
+  return {
+    status: answer.status,
+    error: /error="(\w+)"/.exec(answer.headers.get('www-authenticate') ?? '')?.[1],
+    nonce: answer.headers.get('dpop-nonce')
+  }
 }
 
 /** A client that keeps the newest nonce, and tries once more if another one is required. */
@@ -84,10 +88,15 @@ async function visitAll (base: string, visitors: readonly Visitor[], rounds: num
 }
 
 /** How many of these proofs pass again, at any instance. Each is a replay: it was accepted before. */
-async function replayAll (instances: readonly Instance[], proofs: readonly Sent[]): Promise<{ sent: number, accepted: number }> {
+async function replayAll (
+  instances: readonly Instance[],
+  proofs: readonly Sent[]
+): Promise<{ sent: number, accepted: number }> {
   let accepted = 0
   for (let at = 0; at < proofs.length; at += CLIENTS) {
-    const some = proofs.slice(at, at + CLIENTS).flatMap(proof => instances.map(instance => send(instance.url, proof.token, proof.proof)))
+    const some = proofs.slice(at, at + CLIENTS).flatMap(proof =>
+      instances.map(instance => send(instance.url, proof.token, proof.proof))
+    )
     for (const { status } of await Promise.all(some)) if (status !== 401) accepted++
   }
   return { sent: proofs.length * instances.length, accepted }
@@ -103,69 +112,89 @@ t.before(async () => {
   issuer = await startIssuer(t)
 })
 
-const launch = (t: Test, port: number): Promise<Instance> => startInstance(t, directory, issuer, { PUBLIC_URL: API, DPOP_NONCE: 'required', PORT: String(port) })
+const launch = (t: Test, port: number): Promise<Instance> =>
+  startInstance(t, directory, issuer, { PUBLIC_URL: API, DPOP_NONCE: 'required', PORT: String(port) })
 
 for (const proxy of INSTANCE_PROXIES) {
-  t.test(`Behind ${proxy.name}, three instances without a store accept each proof once, and a client pays one challenge`, { skip: proxy.program === undefined && `${proxy.name} is not installed` }, async t => {
-    const ports = [await freePort(), await freePort(), await freePort()]
-    const instances = await Promise.all(ports.map(port => launch(t, port)))
-    for (const instance of instances) await instance.untilReady()
-    const port = await freePort()
-    const site = `http://127.0.0.1:${port}`
-    await proxy.start(t, { port, instances: ports, isRoundRobin: false })
-    const visitors = await meetVisitors()
-    const report = (what: string, { answered, challenges, gaveUp }: Account): void => t.comment(`${proxy.name}, ${what}: ${answered} requests, ${challenges} challenges, ${gaveUp} gave up`)
+  t.test(
+    `Behind ${proxy.name}, three instances without a store accept each proof once, and a client pays one challenge`,
+    { skip: proxy.program === undefined && `${proxy.name} is not installed` },
+    async t => {
+      const ports = [await freePort(), await freePort(), await freePort()]
+      const instances = await Promise.all(ports.map(port => launch(t, port)))
+      for (const instance of instances) await instance.untilReady()
+      const port = await freePort()
+      const site = `http://127.0.0.1:${port}`
+      await proxy.start(t, { port, instances: ports, isRoundRobin: false })
+      const visitors = await meetVisitors()
+      const report = (what: string, { answered, challenges, gaveUp }: Account): void =>
+        t.comment(`${proxy.name}, ${what}: ${answered} requests, ${challenges} challenges, ${gaveUp} gave up`)
 
-    const first = await visitAll(site, visitors, ROUNDS)
-    report('first visits', first)
-    t.strictSame([first.accepted.length, first.challenges, first.gaveUp], [CLIENTS * ROUNDS, CLIENTS, 0], 'each client pays once, and all get through')
+      const first = await visitAll(site, visitors, ROUNDS)
+      report('first visits', first)
+      t.strictSame(
+        [first.accepted.length, first.challenges, first.gaveUp],
+        [CLIENTS * ROUNDS, CLIENTS, 0],
+        'each client pays once, and all get through'
+      )
 
-    const homes = new Set(visitors.map(({ nonce }) => nonce!.slice(0, 4)))
-    t.ok(homes.size > 1, 'clients are at several instances; chance decides whether at all three')
+      const homes = new Set(visitors.map(({ nonce }) => nonce!.slice(0, 4)))
+      t.ok(homes.size > 1, 'clients are at several instances; chance decides whether at all three')
 
-    const renewed = openAccount()
-    for (let n = 0; n < 100; n++) {
-      const visitor = visitors[n % CLIENTS]!
-      visitor.token = newToken(visitor.client)
-      await visit(site, visitor, renewed)
+      const renewed = openAccount()
+      for (let n = 0; n < 100; n++) {
+        const visitor = visitors[n % CLIENTS]!
+        visitor.token = newToken(visitor.client)
+        await visit(site, visitor, renewed)
+      }
+      report('new tokens', renewed)
+      t.strictSame([renewed.accepted.length, renewed.challenges], [100, 0], 'a new token costs no challenge')
+
+      const proofs = [...first.accepted, ...renewed.accepted]
+      const replays = await replayAll(instances, proofs)
+      t.comment(`${proxy.name}: ${replays.sent} replays, ${replays.accepted} accepted`)
+      t.equal(replays.accepted, 0)
+
+      const once = visitors[0]!
+      const fresh = once.client.proof({ token: once.token, url: API + PATH, claims: { nonce: once.nonce } })
+      const copies = await Promise.all(
+        Array.from({ length: 150 }, (_, n) => send(n % 2 === 0 ? site : instances[n % 3]!.url, once.token, fresh))
+      )
+      t.equal(
+        copies.filter(({ status }) => status === 200).length,
+        1,
+        'of 150 copies at once, one passes'
+      )
+
+      const lost = instances[1]!
+      lost.signal('SIGKILL')
+      await lost.ended
+      // Until the proxy has seen that its kept connections are closed.
+      await delay(200)
+      const without = await visitAll(site, visitors, 2)
+      report('one is killed', without)
+      t.strictSame(
+        [without.accepted.length, without.gaveUp],
+        [CLIENTS * 2, 0],
+        'while it is down, the others serve its clients'
+      )
+      t.ok(without.challenges > 0 && without.challenges < CLIENTS, 'those that move pay, the others do not')
+
+      instances[1] = await launch(t, ports[1]!)
+      await instances[1].untilReady()
+      const afterwards = await replayAll(instances, [...proofs, ...without.accepted])
+      t.comment(`${proxy.name}, after its restart: ${afterwards.sent} replays, ${afterwards.accepted} accepted`)
+      t.equal(afterwards.accepted, 0, 'an instance that has forgotten its proofs has forgotten their nonces too')
+      const back = await visitAll(site, visitors, 2)
+      report('it is back', back)
+      t.strictSame([back.accepted.length, back.gaveUp], [CLIENTS * 2, 0])
+
+      const otherPort = await freePort()
+      await proxy.start(t, { port: otherPort, instances: ports, isRoundRobin: true })
+      const scattered = await visitAll(`http://127.0.0.1:${otherPort}`, await meetVisitors(), ROUNDS)
+      report('round robin', scattered)
+      t.ok(scattered.gaveUp > 0, 'with a round robin, clients that try once more do not all get through')
+      t.equal((await replayAll(instances, scattered.accepted)).accepted, 0, 'and still each proof passes once')
     }
-    report('new tokens', renewed)
-    t.strictSame([renewed.accepted.length, renewed.challenges], [100, 0], 'a new token costs no challenge')
-
-    const proofs = [...first.accepted, ...renewed.accepted]
-    const replays = await replayAll(instances, proofs)
-    t.comment(`${proxy.name}: ${replays.sent} replays, ${replays.accepted} accepted`)
-    t.equal(replays.accepted, 0)
-
-    const once = visitors[0]!
-    const fresh = once.client.proof({ token: once.token, url: API + PATH, claims: { nonce: once.nonce } })
-    const copies = await Promise.all(Array.from({ length: 150 }, (_, n) => send(n % 2 === 0 ? site : instances[n % 3]!.url, once.token, fresh)))
-    t.equal(copies.filter(({ status }) => status === 200).length, 1, 'of 150 copies at once, one passes')
-
-    const lost = instances[1]!
-    lost.signal('SIGKILL')
-    await lost.ended
-    // Until the proxy has seen that its kept connections are closed.
-    await delay(200)
-    const without = await visitAll(site, visitors, 2)
-    report('one is killed', without)
-    t.strictSame([without.accepted.length, without.gaveUp], [CLIENTS * 2, 0], 'while it is down, the others serve its clients')
-    t.ok(without.challenges > 0 && without.challenges < CLIENTS, 'those that move pay, the others do not')
-
-    instances[1] = await launch(t, ports[1]!)
-    await instances[1].untilReady()
-    const afterwards = await replayAll(instances, [...proofs, ...without.accepted])
-    t.comment(`${proxy.name}, after its restart: ${afterwards.sent} replays, ${afterwards.accepted} accepted`)
-    t.equal(afterwards.accepted, 0, 'an instance that has forgotten its proofs has forgotten their nonces too')
-    const back = await visitAll(site, visitors, 2)
-    report('it is back', back)
-    t.strictSame([back.accepted.length, back.gaveUp], [CLIENTS * 2, 0])
-
-    const otherPort = await freePort()
-    await proxy.start(t, { port: otherPort, instances: ports, isRoundRobin: true })
-    const scattered = await visitAll(`http://127.0.0.1:${otherPort}`, await meetVisitors(), ROUNDS)
-    report('round robin', scattered)
-    t.ok(scattered.gaveUp > 0, 'with a round robin, clients that try once more do not all get through')
-    t.equal((await replayAll(instances, scattered.accepted)).accepted, 0, 'and still each proof passes once')
-  })
+  )
 }

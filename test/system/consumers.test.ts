@@ -1,6 +1,15 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync
+} from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -14,8 +23,9 @@ import { compilePackage, judgePackage } from '../helpers/package-contents.ts'
 import { NODE10_APP, TYPED_APPS } from '../helpers/typed-apps.ts'
 
 /**
- * The packages as others get them: packed here, installed in folders outside the repository from npm, and used as docs/guide/plugin.md says.
- * tap starts files in the order of their names, and this one takes longest: by its name it is among the first.
+ * The packages as others get them: packed here, installed in folders outside the repository from npm, and used as
+ * docs/guide/plugin.md says. tap starts files in the order of their names, and this one takes longest: by its name it
+ * is among the first.
  */
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-consumer-'))
@@ -23,12 +33,24 @@ const folder = mkdtempSync(join(tmpdir(), 'holdfast-consumer-'))
 t.setTimeout(900_000)
 t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 
-interface Outcome { readonly code: number | null, readonly output: string }
+interface Outcome {
+  readonly code: number | null
+  readonly output: string
+}
 
-async function run (cwd: string, command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Outcome> {
+async function run (
+  cwd: string,
+  command: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {}
+): Promise<Outcome> {
   const { NODE_OPTIONS: _options, TAP: _tap, ...inherited } = process.env
   try {
-    const { stdout, stderr } = await promisify(execFile)(command, args, { cwd, env: { ...inherited, ...env }, maxBuffer: 1 << 24 })
+    const { stdout, stderr } = await promisify(execFile)(command, args, {
+      cwd,
+      env: { ...inherited, ...env },
+      maxBuffer: 1 << 24
+    })
     return { code: 0, output: stdout + stderr }
   } catch (error) {
     const { code, stdout = '', stderr = '' } = error as { code: number, stdout?: string, stderr?: string }
@@ -36,20 +58,34 @@ async function run (cwd: string, command: string, args: readonly string[], env: 
   }
 }
 
-async function expectSuccess (cwd: string, command: string, args: readonly string[], env?: NodeJS.ProcessEnv): Promise<string> {
+async function expectSuccess (
+  cwd: string,
+  command: string,
+  args: readonly string[],
+  env?: NodeJS.ProcessEnv
+): Promise<string> {
   const { code, output } = await run(cwd, command, args, env)
   t.equal(code, 0, code === 0 ? `${command} ${args.join(' ')}` : `${command} ${args.join(' ')}\n${output}`)
   return output
 }
 
-const install = (cwd: string, ...packages: string[]) => expectSuccess(cwd, 'npm', ['i', '--no-audit', '--no-fund', '--prefer-offline', ...packages])
-const countOf = async (cwd: string): Promise<number> => (await expectSuccess(cwd, 'npm', ['ls', '--all', '--parseable', '--omit=dev'])).split('\n').filter(line => line.includes('node_modules')).length
-const countUnder = async (cwd: string, name: string): Promise<number> => (await expectSuccess(cwd, 'npm', ['query', `#${name}, #${name} *`])).split('\n').filter(line => line.startsWith('    "location": ')).length
+const install = (cwd: string, ...packages: string[]) =>
+  expectSuccess(cwd, 'npm', ['i', '--no-audit', '--no-fund', '--prefer-offline', ...packages])
+const countOf = async (cwd: string): Promise<number> =>
+  (await expectSuccess(cwd, 'npm', ['ls', '--all', '--parseable', '--omit=dev'])).split('\n').filter(line =>
+    line.includes('node_modules')
+  ).length
+const countUnder = async (cwd: string, name: string): Promise<number> =>
+  (await expectSuccess(cwd, 'npm', ['query', `#${name}, #${name} *`])).split('\n').filter(line =>
+    line.startsWith('    "location": ')
+  ).length
 
 function consumer (name: string, type: 'module' | 'commonjs', files: Readonly<Record<string, string>>): string {
   const cwd = join(folder, name)
   mkdirSync(cwd, { recursive: true })
-  for (const [file, text] of Object.entries({ 'package.json': JSON.stringify({ name, private: true, type }), ...files })) writeFileSync(join(cwd, file), text)
+  for (
+    const [file, text] of Object.entries({ 'package.json': JSON.stringify({ name, private: true, type }), ...files })
+  ) writeFileSync(join(cwd, file), text)
   return cwd
 }
 
@@ -73,11 +109,27 @@ const TOOLS = {
   '@fastify/type-provider-typebox': '*',
   '@fastify/type-provider-json-schema-to-ts': '*'
 }
-const compile = (cwd: string, version: string, ...args: string[]) => expectSuccess(cwd, process.execPath, [`node_modules/typescript-${version}/bin/tsc`, ...args])
+const compile = (cwd: string, version: string, ...args: string[]) =>
+  expectSuccess(cwd, process.execPath, [`node_modules/typescript-${version}/bin/tsc`, ...args])
 
 /** The snippets of the guide, each under the name in its first line. */
-const GUIDE = Object.fromEntries(readBlocks('docs/guide/plugin.md').filter(({ language }) => language === 'ts').map(({ text }) => [/^\/\/ (\S+): /.exec(text)![1]!, text]))
-const TSCONFIG = JSON.stringify({ compilerOptions: { strict: true, skipLibCheck: false, module: 'nodenext', target: 'es2022', types: ['node'], rootDir: '.', outDir: 'out' }, include: ['*.ts'] })
+const GUIDE = Object.fromEntries(
+  readBlocks('docs/guide/plugin.md').filter(({ language }) => language === 'ts').map((
+    { text }
+  ) => [/^\/\/ (\S+): /.exec(text)![1]!, text])
+)
+const TSCONFIG = JSON.stringify({
+  compilerOptions: {
+    strict: true,
+    skipLibCheck: false,
+    module: 'nodenext',
+    target: 'es2022',
+    types: ['node'],
+    rootDir: '.',
+    outDir: 'out'
+  },
+  include: ['*.ts']
+})
 
 /** Lines that must not compile, each beside one that does. */
 const MISTAKES = `
@@ -104,18 +156,28 @@ export function mistakes () {
 function ownModulesOf (file: string, found = new Set<string>()): Set<string> {
   if (found.has(file)) return found
   found.add(file)
-  for (const [, path] of readFileSync(file, 'utf8').matchAll(/^(?:import|export|\}).*["'](\.[^"']+)["'];?$/gm)) ownModulesOf(join(dirname(file), path!), found)
+  for (const [, path] of readFileSync(file, 'utf8').matchAll(/^(?:import|export|\}).*["'](\.[^"']+)["'];?$/gm)) {
+    ownModulesOf(join(dirname(file), path!), found)
+  }
   return found
 }
 
 const tarballs: Record<string, string> = {}
 
 t.test('Both packages can be packed, and hold what they need and no more.', async t => {
-  await expectSuccess(root, 'npm', ['pack', './packages/holdfast', './packages/holdfast-cli', '--pack-destination', folder])
+  await expectSuccess(root, 'npm', [
+    'pack',
+    './packages/holdfast',
+    './packages/holdfast-cli',
+    '--pack-destination',
+    folder
+  ])
   for (const name of ['holdfast', 'holdfast-cli']) {
     tarballs[name] = join(folder, readdirSync(folder).find(file => file.startsWith(`${name}-0`))!)
     const files = (await expectSuccess(folder, 'tar', ['tzf', tarballs[name]!])).trim().split('\n')
-    for (const file of ['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md']) t.ok(files.includes(`package/${file}`), `${name}: ${file}`)
+    for (const file of ['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md']) {
+      t.ok(files.includes(`package/${file}`), `${name}: ${file}`)
+    }
     t.strictSame(files.filter(file => /\/(?:test|bench|dev)\/|(?<!\.d)\.ts$|node_modules|\.env/.test(file)), [], name)
   }
 })
@@ -128,10 +190,17 @@ t.test('Each file of the packages is a file of the repository, or compiled from 
     const judge = (files: ReadonlyMap<string, string>) => judgePackage(unpacked, `packages/${name}`, files)
     const made = compilePackage(`packages/${name}`, join(folder, `compiled-${name}`))
     t.strictSame(judge(made), [], name)
-    t.strictSame([...made.keys()].filter(file => !existsSync(join(unpacked, 'dist', file))), [], `${name}: and nothing is left out`)
+    t.strictSame(
+      [...made.keys()].filter(file => !existsSync(join(unpacked, 'dist', file))),
+      [],
+      `${name}: and nothing is left out`
+    )
 
     const [first] = made.keys()
-    t.strictSame(judge(new Map([...made, [first!, `${made.get(first!)} `]])), [{ file: `dist/${first}`, fault: 'not what the compiler makes' }], 'the twin: one byte more is found')
+    t.strictSame(judge(new Map([...made, [first!, `${made.get(first!)} `]])), [{
+      file: `dist/${first}`,
+      fault: 'not what the compiler makes'
+    }], 'the twin: one byte more is found')
     made.delete(first!)
     t.strictSame(judge(made), [{ file: `dist/${first}`, fault: 'no source' }], 'and so is a file from nowhere')
   }
@@ -139,25 +208,46 @@ t.test('Each file of the packages is a file of the repository, or compiled from 
 
 t.test('A project in ES modules, with TypeScript 6 and 5, follows the guide.', async t => {
   const manifest = JSON.stringify({ name: 'esm', private: true, type: 'module', devDependencies: TOOLS })
-  const cwd = consumer('esm', 'module', { ...GUIDE, 'mistakes.ts': MISTAKES, 'tsconfig.json': TSCONFIG, 'package.json': manifest })
+  const cwd = consumer('esm', 'module', {
+    ...GUIDE,
+    'mistakes.ts': MISTAKES,
+    'tsconfig.json': TSCONFIG,
+    'package.json': manifest
+  })
   await install(cwd, tarballs['holdfast']!, 'fastify')
   const own = await countUnder(cwd, 'fastify')
   const brought = await countOf(cwd) - own
   t.comment(`holdfast brings ${brought} packages beside the ${own} of fastify`)
   t.ok(brought <= 6, `${brought} packages, itself among them`)
   await compile(cwd, '6.0')
-  t.match(await expectSuccess(cwd, process.execPath, ['--test', 'out/orders.test.js', 'out/issuers.test.js']), /pass 2\b/)
+  t.match(
+    await expectSuccess(cwd, process.execPath, ['--test', 'out/orders.test.js', 'out/issuers.test.js']),
+    /pass 2\b/
+  )
   t.ok(ownModulesOf(join(cwd, 'node_modules/holdfast/index.mjs')).size <= 3, 'an app waits for few files at its start')
-  const script = "import { app } from './out/server.js'; const url = await app.listen({ port: 0 }); const answer = await fetch(url + '/orders'); console.log(answer.status, answer.headers.get('www-authenticate')); await app.close()"
+  const script =
+    "import { app } from './out/server.js'; const url = await app.listen({ port: 0 }); const answer = await " +
+    "fetch(url + '/orders'); console.log(answer.status, answer.headers.get('www-authenticate')); await " +
+    'app.close()'
   t.match(await expectSuccess(cwd, process.execPath, ['--input-type=module', '-e', script]), /^401 Bearer/m)
 
   t.match(await expectSuccess(cwd, 'npx', ['publint', '--strict', 'node_modules/holdfast']), /All good!/)
   await expectSuccess(cwd, 'npx', ['attw', '--profile', 'node16', tarballs['holdfast']!])
 
-  const withoutPeers = "import Fastify from 'fastify'; import service from 'holdfast/service'; await Fastify().register(service, { idp: { domain: 'tenant.example', audience: 'x' } })"
-  t.match(await run(cwd, process.execPath, ['--input-type=module', '-e', withoutPeers]), { code: 1, output: /Error: holdfast\/service needs packages that are not installed: npm i @fastify\/autoload @fastify\/cors / })
-  const withoutRedis = "import Fastify from 'fastify'; import holdfast from 'holdfast'; await Fastify().register(holdfast, { idp: { domain: 'tenant.example', audience: 'x' }, dpop: { replay: 'redis://127.0.0.1' } })"
-  t.match(await run(cwd, process.execPath, ['--input-type=module', '-e', withoutRedis]), { code: 1, output: /the package ioredis is not installed: npm i ioredis/ })
+  const withoutPeers =
+    "import Fastify from 'fastify'; import service from 'holdfast/service'; await Fastify().register(service, { " +
+    "idp: { domain: 'tenant.example', audience: 'x' } })"
+  t.match(await run(cwd, process.execPath, ['--input-type=module', '-e', withoutPeers]), {
+    code: 1,
+    output: /Error: holdfast\/service needs packages that are not installed: npm i @fastify\/autoload @fastify\/cors /
+  })
+  const withoutRedis =
+    "import Fastify from 'fastify'; import holdfast from 'holdfast'; await Fastify().register(holdfast, { idp: { " +
+    "domain: 'tenant.example', audience: 'x' }, dpop: { replay: 'redis://127.0.0.1' } })"
+  t.match(await run(cwd, process.execPath, ['--input-type=module', '-e', withoutRedis]), {
+    code: 1,
+    output: /the package ioredis is not installed: npm i ioredis/
+  })
 
   await Promise.all(['5.4', '5.9'].map(version => compile(cwd, version, '--noEmit')))
 })
@@ -165,15 +255,30 @@ t.test('A project in ES modules, with TypeScript 6 and 5, follows the guide.', a
 t.test('The types are compatible with those of other plugins.', async t => {
   // An app may have its own. It is an optional peer, so it is not there before the packages have been counted.
   await install(join(folder, 'esm'), '--save-dev', '@fastify/jwt')
-  await Promise.all(Object.entries(TYPED_APPS).map(async ([name, files], index) => {
-    const cwd = sharing(`typed-${index}`, 'module', { ...files, 'tsconfig.json': TSCONFIG })
-    const { code, output } = await run(cwd, process.execPath, ['node_modules/typescript-6.0/bin/tsc', '--noEmit'])
-    t.equal(code, 0, code === 0 ? name : `${name}\n${output}`)
-  }))
+  await Promise.all(
+    Object.entries(TYPED_APPS).map(async ([name, files], index) => {
+      const cwd = sharing(`typed-${index}`, 'module', { ...files, 'tsconfig.json': TSCONFIG })
+      const { code, output } = await run(cwd, process.execPath, ['node_modules/typescript-6.0/bin/tsc', '--noEmit'])
+      t.equal(code, 0, code === 0 ? name : `${name}\n${output}`)
+    })
+  )
 })
 
 t.test('A compiler that finds packages as Node 10 did finds all of this one.', async t => {
-  const tsconfig = JSON.stringify({ compilerOptions: { strict: true, skipLibCheck: false, module: 'commonjs', moduleResolution: 'node10', esModuleInterop: true, target: 'es2022', types: ['node'], rootDir: '.', outDir: 'out' }, include: ['*.ts'] })
+  const tsconfig = JSON.stringify({
+    compilerOptions: {
+      strict: true,
+      skipLibCheck: false,
+      module: 'commonjs',
+      moduleResolution: 'node10',
+      esModuleInterop: true,
+      target: 'es2022',
+      types: ['node'],
+      rootDir: '.',
+      outDir: 'out'
+    },
+    include: ['*.ts']
+  })
   const cwd = sharing('node10', 'commonjs', { ...NODE10_APP, 'tsconfig.json': tsconfig })
   for (const version of ['5.4', '5.9']) await compile(cwd, version)
   t.equal(await expectSuccess(cwd, process.execPath, ['out/orders.test.js']), 'user-1 function Refusal\n')
@@ -200,12 +305,18 @@ main()
     const cwd = consumer(`fastify-${version.replace(/\W/g, '')}`, 'commonjs', { 'run.js': script })
     await install(cwd, `fastify@${version}`, 'ioredis@5', 'prom-client@14', '@fastify/swagger@8')
     await install(cwd, tarballs['holdfast']!)
-    t.match(await expectSuccess(cwd, process.execPath, ['run.js']), /^5\.\d+\.\d+ user-1 401 401 401 DPoP 401 401 401$/m, version)
+    t.match(
+      await expectSuccess(cwd, process.execPath, ['run.js']),
+      /^5\.\d+\.\d+ user-1 401 401 401 DPoP 401 401 401$/m,
+      version
+    )
   }))
 })
 
 t.test('The test of the guide also runs in vitest.', async t => {
-  const cwd = sharing('vitest', 'module', { 'orders.test.ts': GUIDE['orders.test.ts']!.replace("'node:test'", "'vitest'") })
+  const cwd = sharing('vitest', 'module', {
+    'orders.test.ts': GUIDE['orders.test.ts']!.replace("'node:test'", "'vitest'")
+  })
   t.match(await expectSuccess(cwd, 'npx', ['vitest', 'run', '--no-color']), /Tests +1 passed/)
 })
 
@@ -230,13 +341,24 @@ async function main () {
 main()
 `
   const { 'server.ts': _server, 'dev.ts': _dev, ...typed } = GUIDE
-  const cwd = sharing('cjs', 'commonjs', { ...typed, 'mistakes.ts': MISTAKES, 'tsconfig.json': TSCONFIG, 'plain.js': plain })
+  const cwd = sharing('cjs', 'commonjs', {
+    ...typed,
+    'mistakes.ts': MISTAKES,
+    'tsconfig.json': TSCONFIG,
+    'plain.js': plain
+  })
   t.match(await expectSuccess(cwd, process.execPath, ['plain.js']), /^user-1 401$/m)
   for (const version of ['6.0', '5.9']) {
     await compile(cwd, version)
-    t.match(await expectSuccess(cwd, process.execPath, ['--test', 'out/orders.test.js', 'out/issuers.test.js']), /pass 2\b/)
+    t.match(
+      await expectSuccess(cwd, process.execPath, ['--test', 'out/orders.test.js', 'out/issuers.test.js']),
+      /pass 2\b/
+    )
   }
-  const fastify4 = consumer('fastify4', 'commonjs', { 'old.js': "require('fastify')().register(require('holdfast'), { idp: { domain: 'tenant.example', audience: 'x' } }).ready(error => { console.log(error.message) })" })
+  const fastify4 = consumer('fastify4', 'commonjs', {
+    'old.js': "require('fastify')().register(require('holdfast'), { idp: { domain: 'tenant.example', audience: 'x' } " +
+      '}).ready(error => { console.log(error.message) })'
+  })
   await install(fastify4, '--force', tarballs['holdfast']!, 'fastify@4')
   t.match((await run(fastify4, process.execPath, ['old.js'])).output, /expected '>=5 <7' fastify version/)
 })
@@ -251,44 +373,112 @@ t.test('The command runs the service in an empty folder, with two settings, and 
   t.match(await expectSuccess(empty, holdfast, ['--version']), /^\d+\.\d+\.\d+\n$/)
   t.match(await expectSuccess(empty, holdfast, ['start', '--help']), /--port NUMBER/)
   t.match(await expectSuccess(empty, holdfast, ['--help']), /holdfast start /)
-  for (const tool of ['gate', 'call', 'revoke', 'stream', 'explain', 'check']) t.match(await expectSuccess(empty, holdfast, [tool, '--help']), new RegExp(`\\n  holdfast ${tool}\\b`))
-  t.match(await run(empty, holdfast, ['gate']), { code: 1, output: /Which service is to be guarded\? Say --upstream URL/ })
+  for (const tool of ['gate', 'call', 'revoke', 'stream', 'explain', 'check']) {
+    t.match(await expectSuccess(empty, holdfast, [tool, '--help']), new RegExp(`\\n  holdfast ${tool}\\b`))
+  }
+  t.match(await run(empty, holdfast, ['gate']), {
+    code: 1,
+    output: /Which service is to be guarded\? Say --upstream URL/
+  })
   t.match(await run(empty, holdfast, ['strat']), { code: 1, output: /There is no tool strat; did you mean start\?/ })
-  t.match(await run(empty, holdfast, ['start', '--prt', '1']), { code: 1, output: /There is no option --prt; did you mean --port\?/ })
+  t.match(await run(empty, holdfast, ['start', '--prt', '1']), {
+    code: 1,
+    output: /There is no option --prt; did you mean --port\?/
+  })
   t.match(await run(empty, holdfast, ['start']), { code: 1, output: /IDP_DOMAIN \(idp.domain\) is not set/ })
 
   const port = await freePort()
   const settings = { IDP_ISSUER: issuer.url, IDP_AUDIENCE: issuer.audience }
-  const service = spawn(holdfast, ['start', '--port', String(port)], { cwd: empty, env: { ...process.env, ...settings }, stdio: ['ignore', 'pipe', 'inherit'] })
+  const service = spawn(holdfast, ['start', '--port', String(port)], {
+    cwd: empty,
+    env: { ...process.env, ...settings },
+    stdio: ['ignore', 'pipe', 'inherit']
+  })
   const ended = new Promise<number | null>(resolve => service.once('exit', resolve))
-  await new Promise<void>(resolve => service.stdout.on('data', chunk => { if (String(chunk).includes('Server listening')) resolve() }))
+  await new Promise<void>(resolve =>
+    service.stdout.on('data', chunk => {
+      if (String(chunk).includes('Server listening')) resolve()
+    })
+  )
   t.equal((await fetch(`http://localhost:${port}/api/public`)).status, 200)
   t.equal((await fetch(`http://localhost:${port}/api/private`)).status, 401)
   const call = ['call', 'GET', '/api/private', '--url', `http://localhost:${port}`]
   t.match(await run(empty, holdfast, call, { CALL_TOKEN: issuer.token() }), { code: 0, output: /200 OK/ })
-  t.match(await run(empty, holdfast, call, { CALL_TOKEN: issuer.token({ exp: 1 }) }), { code: 1, output: /token_expired/ })
+  t.match(await run(empty, holdfast, call, { CALL_TOKEN: issuer.token({ exp: 1 }) }), {
+    code: 1,
+    output: /token_expired/
+  })
   t.hasStrict(await run(empty, holdfast, ['explain', issuer.token()], settings), { code: 0 })
-  t.match(await run(empty, holdfast, ['explain', issuer.token({ exp: 1 })], settings), { code: 1, output: /token_expired/ })
-  t.match(await run(empty, holdfast, ['check'], { ...settings, PUBLIC_URL: 'https://api.example' }), { code: 0, output: /All is well/ })
-  t.match(await run(empty, holdfast, ['check'], { ...settings, IDP_ISSUER: `${issuer.url}none/` }), { code: 1, output: /wrong/ })
+  t.match(await run(empty, holdfast, ['explain', issuer.token({ exp: 1 })], settings), {
+    code: 1,
+    output: /token_expired/
+  })
+  t.match(await run(empty, holdfast, ['check'], { ...settings, PUBLIC_URL: 'https://api.example' }), {
+    code: 0,
+    output: /All is well/
+  })
+  t.match(await run(empty, holdfast, ['check'], { ...settings, IDP_ISSUER: `${issuer.url}none/` }), {
+    code: 1,
+    output: /wrong/
+  })
   service.kill('SIGTERM')
   t.equal(await ended, 0)
 
-  const upstream = createServer(({ method, url, headers }, answer) => answer.end(`${method} ${url} ${headers['x-auth-subject']}`)).listen(0, '127.0.0.1')
+  const upstream = createServer(({ method, url, headers }, answer) =>
+    answer.end(`${method} ${url} ${headers['x-auth-subject']}`)
+  ).listen(0, '127.0.0.1')
   await once(upstream, 'listening')
-  t.teardown(() => { upstream.close() })
+  t.teardown(() => {
+    upstream.close()
+  })
   const to = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`
-  const gate = spawn(holdfast, ['gate', '--upstream', to, '--port', String(port)], { cwd: empty, env: { ...process.env, ...settings }, stdio: ['ignore', 'pipe', 'inherit'] })
+  const gate = spawn(holdfast, ['gate', '--upstream', to, '--port', String(port)], {
+    cwd: empty,
+    env: { ...process.env, ...settings },
+    stdio: ['ignore', 'pipe', 'inherit']
+  })
   const gateEnded = new Promise<number | null>(resolve => gate.once('exit', resolve))
-  await new Promise<void>(resolve => gate.stdout.on('data', chunk => { if (String(chunk).includes('Server listening')) resolve() }))
+  await new Promise<void>(resolve =>
+    gate.stdout.on('data', chunk => {
+      if (String(chunk).includes('Server listening')) resolve()
+    })
+  )
   t.equal((await fetch(`http://localhost:${port}/orders/7`)).status, 401)
-  const passed = await fetch(`http://localhost:${port}/orders/7`, { method: 'DELETE', headers: { authorization: `Bearer ${issuer.token()}` } })
+  const passed = await fetch(`http://localhost:${port}/orders/7`, {
+    method: 'DELETE',
+    headers: { authorization: `Bearer ${issuer.token()}` }
+  })
   t.strictSame([passed.status, await passed.text()], [200, 'DELETE /orders/7 user-1'])
-  t.match(await run(empty, holdfast, ['gate', '--upstream', to, '--explain', 'GET', '/orders/7']), { code: 0, output: /The rule for an upstream without rules holds/ })
+  t.match(await run(empty, holdfast, ['gate', '--upstream', to, '--explain', 'GET', '/orders/7']), {
+    code: 0,
+    output: /The rule for an upstream without rules holds/
+  })
   gate.kill('SIGTERM')
   t.equal(await gateEnded, 0)
 
-  const whole = consumer('service', 'module', { 'use.js': "import Fastify from 'fastify'; import service from 'holdfast/service'; import { createTestIssuer } from 'holdfast/testing'; const idp = await createTestIssuer(); const app = Fastify(); await app.register(service, idp.options); const client = await idp.dpopClient({ scope: 'read:messages' }); console.log((await client.inject(app, '/api/private-scoped')).statusCode); await app.close(); const { SettingsError } = await import('holdfast'); await Fastify().register(service, {}).then(() => {}, error => console.log(error instanceof SettingsError)); const gate = Fastify(); await gate.register(service, { ...idp.options, gate: { rules: [{ path: '/open', allow: 'anyone' }] } }); console.log((await gate.inject('/verify/forwarded')).statusCode); await gate.close()" })
-  await install(whole, tarballs['holdfast']!, 'fastify', '@fastify/autoload', '@fastify/cors', '@fastify/env', '@fastify/helmet', '@fastify/sensible', '@fastify/swagger', '@fastify/under-pressure', 'prom-client')
+  const whole = consumer('service', 'module', {
+    'use.js':
+      "import Fastify from 'fastify'; import service from 'holdfast/service'; import { createTestIssuer } from " +
+      "'holdfast/testing'; const idp = await createTestIssuer(); const app = Fastify(); await " +
+      "app.register(service, idp.options); const client = await idp.dpopClient({ scope: 'read:messages' }); " +
+      "console.log((await client.inject(app, '/api/private-scoped')).statusCode); await app.close(); const { " +
+      "SettingsError } = await import('holdfast'); await Fastify().register(service, {}).then(() => {}, error => " +
+      'console.log(error instanceof SettingsError)); const gate = Fastify(); await gate.register(service, { ' +
+      "...idp.options, gate: { rules: [{ path: '/open', allow: 'anyone' }] } }); console.log((await " +
+      "gate.inject('/verify/forwarded')).statusCode); await gate.close()"
+  })
+  await install(
+    whole,
+    tarballs['holdfast']!,
+    'fastify',
+    '@fastify/autoload',
+    '@fastify/cors',
+    '@fastify/env',
+    '@fastify/helmet',
+    '@fastify/sensible',
+    '@fastify/swagger',
+    '@fastify/under-pressure',
+    'prom-client'
+  )
   t.match(await expectSuccess(whole, process.execPath, ['use.js']), /^200\ntrue\n403$/m)
 })

@@ -12,15 +12,24 @@ import { readBlocks, root } from '../helpers/documents.ts'
 import type { Block } from '../helpers/documents.ts'
 
 /**
- * The first hour of a newcomer: a clone, the commands of the guides as they are printed and in their order, their route and its test.
- * nginx before it is in nginx.test.ts. A provider of one's own is in test/docs/snippets.test.ts.
+ * The first hour of a newcomer: a clone, the commands of the guides as they are printed and in their order, their route
+ * and its test. nginx before it is in nginx.test.ts. A provider of one's own is in test/docs/snippets.test.ts.
  */
 
-/** What `npm test` is while the guides are walked: the tests that look at the routes of a clone. All others follow once, at the end. */
+/**
+ * What `npm test` is while the guides are walked: the tests that look at the routes of a clone. All others follow once,
+ * at the end.
+ */
 const OWN = 'npm test -- test/own/*.test.ts test/routes/*.test.ts'
 
 const npm = { npm_config_prefer_offline: 'true', npm_config_audit: 'false', npm_config_fund: 'false' }
-const git = { GIT_AUTHOR_NAME: 'A', GIT_AUTHOR_EMAIL: 'a@example.com', GIT_COMMITTER_NAME: 'A', GIT_COMMITTER_EMAIL: 'a@example.com', GIT_EDITOR: 'true' }
+const git = {
+  GIT_AUTHOR_NAME: 'A',
+  GIT_AUTHOR_EMAIL: 'a@example.com',
+  GIT_COMMITTER_NAME: 'A',
+  GIT_COMMITTER_EMAIL: 'a@example.com',
+  GIT_EDITOR: 'true'
+}
 const directory = mkdtempSync(join(tmpdir(), 'holdfast-own-'))
 // A test of the suite opens files as another user, who must find the packages here.
 chmodSync(directory, 0o755)
@@ -30,10 +39,17 @@ t.teardown(() => rmSync(directory, { recursive: true, force: true }))
 // Installing and the tests of a whole clone take their time.
 t.setTimeout(1_200_000)
 
-const shell = (line: string, cwd = clone, env: Readonly<Record<string, string>> = {}): Promise<Outcome> => runLine(cwd, line, { ...npm, ...git, ...env })
+const shell = (line: string, cwd = clone, env: Readonly<Record<string, string>> = {}): Promise<Outcome> =>
+  runLine(cwd, line, { ...npm, ...git, ...env })
 
 /** Writes the files of a page's part, and runs its commands, each as printed, but for those that are left out. */
-async function walk (t: Test, page: string, isIncluded: (block: Block) => boolean, expected: (t: Test, line: string, outcome: Outcome) => void, leftOut: readonly string[] = []): Promise<void> {
+async function walk (
+  t: Test,
+  page: string,
+  isIncluded: (block: Block) => boolean,
+  expected: (t: Test, line: string, outcome: Outcome) => void,
+  leftOut: readonly string[] = []
+): Promise<void> {
   for (const block of readBlocks(page).filter(isIncluded)) {
     const name = /^\/\/ (\S+\.ts): /.exec(block.text)?.[1]
     if (block.language === 'ts') {
@@ -63,7 +79,9 @@ async function settled (command: string): Promise<Outcome> {
   }
 }
 
-const PRICES = "import type { FastifyPluginAsync } from 'fastify'\n\nconst routes: FastifyPluginAsync = async (app) => { app.get('/prices', () => ({})) }\nexport default routes\n"
+const PRICES =
+  "import type { FastifyPluginAsync } from 'fastify'\n\nconst routes: FastifyPluginAsync = async (app) => { " +
+  "app.get('/prices', () => ({})) }\nexport default routes\n"
 const PUBLIC_PRICES = readBlocks('docs/guide/your-own.md').find(({ language }) => language === 'json')!.text
 
 const passes = (t: Test, _line: string, { code, output }: Outcome): void => {
@@ -72,7 +90,8 @@ const passes = (t: Test, _line: string, { code, output }: Outcome): void => {
 }
 
 t.before(async () => {
-  const files = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: root, encoding: 'utf8' }).trim().split('\n')
+  const files = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: root, encoding: 'utf8' }).trim()
+    .split('\n')
   for (const file of files) cpSync(join(root, file), join(upstream, file))
   for (const line of ['git init -q -b main', 'git add -A', 'git commit -q -m First']) await shell(line, upstream)
   await shell(`git clone -q ${upstream} ${clone}`, directory)
@@ -86,12 +105,20 @@ t.test('The guide leads from a clone to a route with a test.', async t => {
   const dev = startLine(t, clone, 'npm run dev', { PORT: String(await freePort()) })
   await dev.says(/Watching the code/)
 
-  const isPart = ({ place, text }: Block): boolean => place !== first!.place && /npm run call -- (?!--url)|^\/\/ (routes\/api|test\/own)\/|npx tap/.test(text) && !/CALL_CLIENT_SECRET/.test(text)
+  const isPart = ({ place, text }: Block): boolean =>
+    place !== first!.place && /npm run call -- (?!--url)|^\/\/ (routes\/api|test\/own)\/|npx tap/.test(text) &&
+    !/CALL_CLIENT_SECRET/.test(text)
   passes(t, 'README.md', await shell(readBlocks('README.md').find(({ text }) => text.startsWith('npm run call'))!.text))
   await walk(t, 'docs/guide/start.md', isPart, passes)
   await dev.stop()
   // What the two files need, and the plugins, whose decorators they use. `npm run lint` judges the rest.
-  writeFileSync(join(clone, 'tsconfig.own.json'), JSON.stringify({ extends: './tsconfig.json', include: ['*.ts', 'plugins', 'routes', 'schemas', 'server', 'test/own'] }))
+  writeFileSync(
+    join(clone, 'tsconfig.own.json'),
+    JSON.stringify({
+      extends: './tsconfig.json',
+      include: ['*.ts', 'plugins', 'routes', 'schemas', 'server', 'test/own']
+    })
+  )
   const { code, output } = await shell('npx eslint routes test/own && npx tsc -p tsconfig.own.json')
   rmSync(join(clone, 'tsconfig.own.json'))
   t.equal(code, 0, code === 0 ? 'and it satisfies the linter and the compiler' : output)
@@ -122,21 +149,34 @@ t.test('Sample routes go, and a later version comes in, as the page says.', asyn
   appendFileSync(join(upstream, 'lib/credentials.ts'), '// A later version.\n')
   await shell('git commit -q -a -m Later', upstream)
   await walk(t, 'docs/guide/your-own.md', ({ language }) => language === 'sh', (t, line, outcome) => {
-    if (line === 'git merge holdfast/main') t.match(outcome, { code: 1, output: /routes\/api\/users\.ts deleted in HEAD/ })
-    else passes(t, line, outcome)
+    if (line === 'git merge holdfast/main') {
+      t.match(outcome, { code: 1, output: /routes\/api\/users\.ts deleted in HEAD/ })
+    } else passes(t, line, outcome)
   }, ['npm ci', 'npm test'])
-  // The whole suite, once, when all of it has been done: the samples are gone, and two routes are the reader's. Nothing is installed anew, since the later version has the same packages.
+  // The whole suite, once, when all of it has been done: the samples are gone, and two routes are the reader's. Nothing
+  // is installed anew, since the later version has the same packages.
   passes(t, 'npm test', await shell('npm test'))
   t.match(readFileSync(join(clone, 'lib/credentials.ts'), 'utf8'), /A later version/)
   t.equal((await shell('git status --porcelain')).output, '')
-  t.equal((await shell('git ls-files routes/api')).output.trim().split('\n').join(' '), 'routes/api/drafts.ts routes/api/prices.ts routes/api/private-scoped.ts routes/api/private.ts routes/api/public.ts')
+  t.equal(
+    (await shell('git ls-files routes/api')).output.trim().split('\n').join(' '),
+    'routes/api/drafts.ts routes/api/prices.ts routes/api/private-scoped.ts routes/api/private.ts routes/api/public.ts'
+  )
 })
 
 t.test('The sample routes that stay can be left out of production.', async t => {
   passes(t, 'npm run build', await shell('npm run build'))
   for (const name of ['public', 'private', 'private-scoped']) rmSync(join(clone, `dist/routes/api/${name}.js`))
   const port = String(await freePort())
-  await startLine(t, clone, 'npm start', { PORT: port, IDP_ISSUER: 'http://127.0.0.1:9/', IDP_AUDIENCE: 'https://api.example' }).says(/listening at/)
+  await startLine(t, clone, 'npm start', {
+    PORT: port,
+    IDP_ISSUER: 'http://127.0.0.1:9/',
+    IDP_AUDIENCE: 'https://api.example'
+  }).says(/listening at/)
   const statusOf = async (path: string): Promise<number> => (await fetch(`http://localhost:${port}${path}`)).status
-  t.strictSame([await statusOf('/api/private'), await statusOf('/api/drafts'), await statusOf('/health/live')], [404, 401, 200])
+  t.strictSame([await statusOf('/api/private'), await statusOf('/api/drafts'), await statusOf('/health/live')], [
+    404,
+    401,
+    200
+  ])
 })

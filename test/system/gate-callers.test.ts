@@ -3,14 +3,21 @@ import { bearerLines } from '../helpers/call.ts'
 import { GATE_PROXIES } from '../helpers/gate-proxies.ts'
 import { openGatedSite } from '../helpers/gated-site.ts'
 
-/** In a header each `ü` has six bytes, in a token less than three: so the gate says much more of the caller than the client does. */
+/**
+ * In a header each `ü` has six bytes, in a token less than three: so the gate says much more of the caller than the
+ * client does.
+ */
 const groupsOf = (count: number): string[] => Array.from({ length: count }, (_, n) => `${'ü'.repeat(16)}${n}`)
 const CLAIM = 'Groups'
 
 for (const proxy of GATE_PROXIES) {
-  t.test(`Behind ${proxy.name}, a caller with 300 groups is named in full, up to 32 KB.`, { skip: proxy.program === undefined && `${proxy.name} is not installed` }, async t => {
+  t.test(`Behind ${proxy.name}, a caller with 300 groups is named in full, up to 32 KB.`, {
+    skip: proxy.program === undefined && `${proxy.name} is not installed`
+  }, async t => {
     const { issuer, upstream, send, replaceGate } = await openGatedSite(t, proxy, { claim: CLAIM })
-    const gate = await replaceGate({ GATE: { rules: [{ path: '/*' }], claims: { [CLAIM]: 'groups' }, ...proxy.grpc && { grpcPort: 0 } } })
+    const gate = await replaceGate({
+      GATE: { rules: [{ path: '/*' }], claims: { [CLAIM]: 'groups' }, ...proxy.grpc && { grpcPort: 0 } }
+    })
     for (const count of [1, 150, 300]) {
       const groups = groupsOf(count)
       const { status } = await send('/x', bearerLines(issuer.token({ groups })))
@@ -25,7 +32,9 @@ for (const proxy of GATE_PROXIES) {
     t.strictSame(gate.reasons(), [])
   })
 
-  t.test(`Behind ${proxy.name}, a token of 11 KB passes: it is sent to the gate once.`, { skip: proxy.program === undefined && `${proxy.name} is not installed` }, async t => {
+  t.test(`Behind ${proxy.name}, a token of 11 KB passes: it is sent to the gate once.`, {
+    skip: proxy.program === undefined && `${proxy.name} is not installed`
+  }, async t => {
     const { issuer, upstream, send, replaceGate } = await openGatedSite(t, proxy)
     await replaceGate()
     const token = issuer.token({ groups: 'x'.repeat(8 * 1024) })

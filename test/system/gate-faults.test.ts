@@ -24,7 +24,11 @@ async function tryGate (t: Test, site: GatedSite, arrived: readonly Arrived[]): 
   t.equal((await send('/api/x', proofLines('/api/x'))).status, 200, 'all is well')
   const passed = arrived.length
   const refuse = async (title: string): Promise<void> => {
-    const answers = await Promise.all([send('/api/x', proofLines('/api/x')), send('/api/x', bearerLines(issuer.token())), send('/open/x')])
+    const answers = await Promise.all([
+      send('/api/x', proofLines('/api/x')),
+      send('/api/x', bearerLines(issuer.token())),
+      send('/open/x')
+    ])
     for (const answer of answers) t.ok(isUndecided(answer), `${title}: ${answer.status}`)
     t.equal(arrived.length, passed, `${title}: nothing passes`)
   }
@@ -53,7 +57,12 @@ async function tryGate (t: Test, site: GatedSite, arrived: readonly Arrived[]): 
   await relay.use(cutOnSecond(gate.authorizationPort))
   const answers = [await send('/api/x', proofLines('/api/x')), await send('/api/x', proofLines('/api/x'))]
   // A repeated authorization request finds the proof used.
-  t.ok(answers.every(answer => answer.status === 200 || isUndecided(answer) || (site.proxy.repeatsRequests && answer.status === 401)), `a kept connection is cut: ${answers.map(({ status }) => status)}`)
+  t.ok(
+    answers.every(answer =>
+      answer.status === 200 || isUndecided(answer) || (site.proxy.repeatsRequests && answer.status === 401)
+    ),
+    `a kept connection is cut: ${answers.map(({ status }) => status)}`
+  )
   await relay.stop()
   const before = arrived.length
   t.ok(isUndecided(await send('/api/x', proofLines('/api/x'))), 'the gate is dead')
@@ -93,22 +102,33 @@ async function tryRestart (t: Test, site: GatedSite, arrived: readonly Arrived[]
       // What a client may do whose connection has failed.
       for (const answer of await Promise.all([send(target, lines), send(target, lines)])) answers.push(answer.status)
       if (next === LOAD / 3) await (stopped ??= relay.stop())
-      if (next === LOAD / 2) await (restarted ??= relay.use(toPort(second.authorizationPort)).then(() => relay.restart()))
+      if (next === LOAD / 2) {
+        await (restarted ??= relay.use(toPort(second.authorizationPort)).then(() => relay.restart()))
+      }
     }
   }
   await Promise.all([client(), client(), client(), client()])
   const counts = new Map<string, number>()
-  for (const { target } of arrived) if (target.startsWith('/api/load')) counts.set(target, (counts.get(target) ?? 0) + 1)
+  for (const { target } of arrived) {
+    if (target.startsWith('/api/load')) counts.set(target, (counts.get(target) ?? 0) + 1)
+  }
   t.strictSame([...counts].filter(([, count]) => count > 1), [], 'no proof reaches the application twice')
   t.equal(answers.filter(status => status === 200).length, counts.size, 'each that reached it was answered')
   t.strictSame(answers.filter(status => ![200, 401].includes(status) && status < 500), [])
-  t.ok(answers.some(status => status >= 500) && counts.size > LOAD / 3, `some fell into the gap, and ${counts.size} passed`)
+  t.ok(
+    answers.some(status => status >= 500) && counts.size > LOAD / 3,
+    `some fell into the gap, and ${counts.size} passed`
+  )
   t.equal((await send('/api/x', proofLines('/api/x'))).status, 200)
 
   redis.override = () => 'close'
   await redis.stop()
   const before = arrived.length
-  t.match(await send('/api/x', proofLines('/api/x')), { status: 503, headers: { 'retry-after': /^\d+$/ } }, 'the store is gone')
+  t.match(
+    await send('/api/x', proofLines('/api/x')),
+    { status: 503, headers: { 'retry-after': /^\d+$/ } },
+    'the store is gone'
+  )
   t.equal(arrived.length, before)
 }
 
@@ -122,7 +142,10 @@ async function tryApplication (t: Test, site: GatedSite, arrived: readonly Arriv
     t.equal((await send('/api/x', proofLines('/api/x'))).status, 200)
     const lines = proofLines(target)
     const answer = await send(target, lines).catch(() => undefined)
-    t.ok(answer === undefined || (target === '/api/half' && answer.body.length < 100) || isUndecided(answer), `${target}: ${answer?.status}`)
+    t.ok(
+      answer === undefined || (target === '/api/half' && answer.body.length < 100) || isUndecided(answer),
+      `${target}: ${answer?.status}`
+    )
     t.equal(count(target), 1, `${target} is sent once`)
     t.equal((await send(target, lines)).status, 401, 'and its proof is used')
   }
@@ -143,7 +166,9 @@ async function tryApplication (t: Test, site: GatedSite, arrived: readonly Arriv
 }
 
 for (const proxy of GATE_PROXIES) {
-  t.test(`Behind ${proxy.name} nothing passes undecided, and no proof twice.`, { skip: proxy.program === undefined && `${proxy.name} is not installed` }, async t => {
+  t.test(`Behind ${proxy.name} nothing passes undecided, and no proof twice.`, {
+    skip: proxy.program === undefined && `${proxy.name} is not installed`
+  }, async t => {
     const arrived: Arrived[] = []
     const site = await openGatedSite(t, proxy, {
       isImpatient: true,
@@ -152,14 +177,16 @@ for (const proxy of GATE_PROXIES) {
         arrived.push(describe(request, ''))
         switch (request.url) {
           case '/api/drop':
-          case '/api/early': return request.socket.destroy()
+          case '/api/early':
+            return request.socket.destroy()
           case '/api/half':
             response.writeHead(200, { 'content-length': 100 }).write('half', () => request.socket.destroy())
             break
           case '/api/slow':
             site.upstream.server.once('hurry', () => response.end('late'))
             break
-          default: response.end('ok')
+          default:
+            response.end('ok')
         }
       }
     })

@@ -16,7 +16,10 @@ const fixture = (file: string): string => join(import.meta.dirname, '..', 'fixtu
 const CERTIFICATE = fixture('provider.cert.pem')
 const KEY = fixture('provider.key.pem')
 
-/** A server that offers HTTP/2 and HTTP/1.1 over TLS, and passes on to an application. It says in `X-Protocol` over which protocol a request came. */
+/**
+ * A server that offers HTTP/2 and HTTP/1.1 over TLS, and passes on to an application. It says in `X-Protocol` over
+ * which protocol a request came.
+ */
 interface TlsServer {
   readonly name: string
   readonly program: string | undefined
@@ -32,10 +35,15 @@ const SERVERS: readonly TlsServer[] = [
     protocol: 'HTTP/1.1',
     prepare (folder, port, application) {
       mkdirSync(join(folder, 'logs'))
-      const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(name => `${name}_temp_path temporary-${name};`).join(' ')
-      writeFileSync(join(folder, 'nginx.conf'), `${process.getuid?.() === 0 ? 'user root;' : ''} daemon off; pid nginx.pid; worker_processes 1; events {} http { access_log off; ${temporary}
+      const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(name =>
+        `${name}_temp_path temporary-${name};`
+      ).join(' ')
+      writeFileSync(
+        join(folder, 'nginx.conf'),
+        `${process.getuid?.() === 0 ? 'user root;' : ''} daemon off; pid nginx.pid; worker_processes 1; events {} http { access_log off; ${temporary}
         server { listen 127.0.0.1:${port} ssl http2; ssl_certificate ${CERTIFICATE}; ssl_certificate_key ${KEY}; client_max_body_size 0;
-          location / { proxy_pass ${application}; proxy_request_buffering off; add_header X-Protocol $server_protocol always; } } }`)
+          location / { proxy_pass ${application}; proxy_request_buffering off; add_header X-Protocol $server_protocol always; } } }`
+      )
       return ['-p', folder, '-c', 'nginx.conf', '-e', join(folder, 'logs', 'error.log')]
     }
   },
@@ -45,7 +53,9 @@ const SERVERS: readonly TlsServer[] = [
     protocol: 'HTTP/1',
     prepare (folder, port, application) {
       writeFileSync(join(folder, 'site.pem'), readFileSync(CERTIFICATE, 'utf8') + readFileSync(KEY, 'utf8'))
-      writeFileSync(join(folder, 'haproxy.cfg'), `defaults
+      writeFileSync(
+        join(folder, 'haproxy.cfg'),
+        `defaults
   mode http
   timeout connect 5s
   timeout client 30s
@@ -56,7 +66,8 @@ frontend site
   default_backend application
 backend application
   server application ${new URL(application).host}
-`)
+`
+      )
       return ['-f', join(folder, 'haproxy.cfg')]
     }
   },
@@ -65,7 +76,9 @@ backend application
     program: programOf('caddy'),
     protocol: 'HTTP/1.1',
     prepare (folder, port, application) {
-      writeFileSync(join(folder, 'Caddyfile'), `{
+      writeFileSync(
+        join(folder, 'Caddyfile'),
+        `{
   admin off
   auto_https off
 }
@@ -74,7 +87,8 @@ https://127.0.0.1:${port} {
   header X-Protocol {http.request.proto}
   reverse_proxy ${new URL(application).host}
 }
-`)
+`
+      )
       return ['run', '--config', join(folder, 'Caddyfile'), '--adapter', 'caddyfile']
     }
   }
@@ -89,11 +103,17 @@ async function startServer (t: Test, { program, prepare }: TlsServer, applicatio
 
 // These servers have a certificate that no authority has signed.
 const connectTls = tls.connect
-t.teardown(() => { tls.connect = connectTls })
-tls.connect = ((options: object, ...rest: []) => connectTls({ ...options, ca: readFileSync(CERTIFICATE) }, ...rest)) as typeof tls.connect
+t.teardown(() => {
+  tls.connect = connectTls
+})
+tls.connect =
+  ((options: object, ...rest: []) =>
+    connectTls({ ...options, ca: readFileSync(CERTIFICATE) }, ...rest)) as typeof tls.connect
 
 for (const server of SERVERS) {
-  t.test(`A gate calls ${server.name} over HTTP/1.1, even if it offers HTTP/2.`, { skip: server.program === undefined && `${server.name} is not installed` }, async t => {
+  t.test(`A gate calls ${server.name} over HTTP/1.1, even if it offers HTTP/2.`, {
+    skip: server.program === undefined && `${server.name} is not installed`
+  }, async t => {
     const application = await startUpstream(t)
     const upstream = await startServer(t, server, application.origin)
     const issuer = await startIssuer(t)
@@ -102,27 +122,47 @@ for (const server of SERVERS) {
     t.teardown(() => agent.destroy())
     const headers = { authorization: `Bearer ${issuer.token()}` }
 
-    const ask = (path: string, { method = 'GET', body, ...more }: { method?: string, body?: Iterable<Buffer> | undefined, authorization?: string } = {}): Promise<{ status: number, headers: IncomingMessage['headers'], body: string }> => new Promise((resolve, reject) => {
-      const request = httpRequest(url + path, { agent: body ? false : agent, method, headers: { ...headers, ...more } }, response => {
-        let text = ''
-        response.on('data', chunk => { text += chunk }).on('end', () => resolve({ status: response.statusCode!, headers: response.headers, body: text })).on('error', reject)
-      })
-      request.on('error', reject)
-      if (!body) return request.end()
-      const chunks = body[Symbol.iterator]()
-      const write = (): unknown => {
-        for (;;) {
-          const { done, value } = chunks.next()
-          if (done) return request.end()
-          if (!request.write(value)) return request.once('drain', write)
+    const ask = (
+      path: string,
+      { method = 'GET', body, ...more }: {
+        method?: string,
+        body?: Iterable<Buffer> | undefined,
+        authorization?: string
+      } = {}
+    ): Promise<{ status: number, headers: IncomingMessage['headers'], body: string }> =>
+      new Promise((resolve, reject) => {
+        const request = httpRequest(url + path, {
+          agent: body ? false : agent,
+          method,
+          headers: { ...headers, ...more }
+        }, response => {
+          let text = ''
+          response.on('data', chunk => {
+            text += chunk
+          }).on('end', () => resolve({ status: response.statusCode!, headers: response.headers, body: text })).on(
+            'error',
+            reject
+          )
+        })
+        request.on('error', reject)
+        if (!body) return request.end()
+        const chunks = body[Symbol.iterator]()
+        const write = (): unknown => {
+          for (;;) {
+            const { done, value } = chunks.next()
+            if (done) return request.end()
+            if (!request.write(value)) return request.once('drain', write)
+          }
         }
-      }
-      write()
-    })
+        write()
+      })
 
     const answer = await ask('/orders/7?x=%2F')
     t.strictSame([answer.status, answer.headers['x-protocol'], answer.body], [200, server.protocol, '{"ok":true}'])
-    t.strictSame([application.arrived[0]!.target, application.arrived[0]!.headers['x-auth-subject']], ['/orders/7?x=%2F', 'user-1'])
+    t.strictSame([application.arrived[0]!.target, application.arrived[0]!.headers['x-auth-subject']], [
+      '/orders/7?x=%2F',
+      'user-1'
+    ])
     t.equal((await ask('/orders/7', { authorization: 'Bearer x' })).status, 401, 'the guard is active')
     const head = await ask('/orders/7', { method: 'HEAD' })
     t.strictSame([head.status, head.body], [200, ''], 'HEAD')
@@ -134,7 +174,11 @@ for (const server of SERVERS) {
     const answers = await Promise.all(Array.from({ length: 2500 }, (_, i) => ask(`/orders/${i}`)))
     const targets = application.arrived.map(({ target }) => target)
     t.equal(new Set(targets).size, targets.length, 'nothing is sent twice')
-    t.strictSame(answers.filter(({ status }) => status !== 200).length, 0, 'and all of 2,500 requests are answered, 32 at a time')
+    t.strictSame(
+      answers.filter(({ status }) => status !== 200).length,
+      0,
+      'and all of 2,500 requests are answered, 32 at a time'
+    )
     const uploaded = await upload
     t.strictSame([uploaded.status, uploaded.body], [200, String(100 * chunk.length)], 'beside a body of 100 MiB')
   })

@@ -13,16 +13,30 @@ const GATES = 3
 const ROUNDS = 4
 
 for (const proxy of GATE_PROXIES.filter(({ keepsClients }) => keepsClients)) {
-  t.test(`With several gates without a store, ${proxy.name} asks the one that knows the client.`, { skip: proxy.program === undefined && `${proxy.name} is not installed` }, async t => {
+  t.test(`With several gates without a store, ${proxy.name} asks the one that knows the client.`, {
+    skip: proxy.program === undefined && `${proxy.name} is not installed`
+  }, async t => {
     const issuer = await startIssuer(t)
     const upstream = await startUpstream(t)
-    const gates = await Promise.all(Array.from({ length: GATES }, () => startApp(t, issuer, {
-      GATE: { rules: [{ path: '/api/*' }], ...proxy.grpc && { grpcPort: 0 } }, TRUST_PROXY: 'loopback', DPOP_NONCE: 'required', LOG_LEVEL: 'info'
-    })))
-    while (proxy.grpc && !gates.every(({ app }) => app.grpcAddress())) await new Promise(resolve => setImmediate(resolve))
-    const [one = 0, ...others] = gates.map(({ app, url }) => proxy.grpc ? app.grpcAddress()!.port : Number(new URL(url).port))
-    const { url } = await startGateProxy(t, proxy, { gates: [one, ...others], application: Number(new URL(upstream.origin).port) })
-    const send = (lines: readonly string[]): Promise<WireAnswer> => sendRaw(url, ['GET /api/x HTTP/1.1', `Host: ${new URL(url).host}`, 'Connection: close', ...lines])
+    const gates = await Promise.all(Array.from({ length: GATES }, () =>
+      startApp(t, issuer, {
+        GATE: { rules: [{ path: '/api/*' }], ...proxy.grpc && { grpcPort: 0 } },
+        TRUST_PROXY: 'loopback',
+        DPOP_NONCE: 'required',
+        LOG_LEVEL: 'info'
+      })))
+    while (proxy.grpc && !gates.every(({ app }) => app.grpcAddress())) {
+      await new Promise(resolve => setImmediate(resolve))
+    }
+    const [one = 0, ...others] = gates.map(({ app, url }) =>
+      proxy.grpc ? app.grpcAddress()!.port : Number(new URL(url).port)
+    )
+    const { url } = await startGateProxy(t, proxy, {
+      gates: [one, ...others],
+      application: Number(new URL(upstream.origin).port)
+    })
+    const send = (lines: readonly string[]): Promise<WireAnswer> =>
+      sendRaw(url, ['GET /api/x HTTP/1.1', `Host: ${new URL(url).host}`, 'Connection: close', ...lines])
     const clients = await Promise.all(Array.from({ length: CLIENTS }, () => createDpopClient()))
     const nonces = new Map<string, string>()
     const accepted: string[][] = []
@@ -32,7 +46,10 @@ for (const proxy of GATE_PROXIES.filter(({ keepsClients }) => keepsClients)) {
         // A new token each time: the key of the client stays.
         const token = issuer.token({ cnf: { jkt: client.jkt } })
         for (const isLast of [false, true]) {
-          const lines = dpopLines(token, client.proof({ token, url: `${url}/api/x`, claims: { nonce: nonces.get(client.jkt) } }))
+          const lines = dpopLines(
+            token,
+            client.proof({ token, url: `${url}/api/x`, claims: { nonce: nonces.get(client.jkt) } })
+          )
           const { status, headers } = await send(lines)
           const nonce = headers['dpop-nonce']
           if (nonce) nonces.set(client.jkt, nonce)
@@ -45,7 +62,11 @@ for (const proxy of GATE_PROXIES.filter(({ keepsClients }) => keepsClients)) {
         }
       }
     }
-    t.strictSame([accepted.length, challenges], [CLIENTS * ROUNDS, CLIENTS], 'each client pays one challenge, and no more')
+    t.strictSame(
+      [accepted.length, challenges],
+      [CLIENTS * ROUNDS, CLIENTS],
+      'each client pays one challenge, and no more'
+    )
     // Not all of them: 15 clients leave one of three gates without any once in 150 times.
     t.ok(new Set([...nonces.values()].map(nonce => nonce.slice(0, 4))).size > 1, 'clients are at several gates')
     const arrived = upstream.arrived.length
@@ -53,8 +74,13 @@ for (const proxy of GATE_PROXIES.filter(({ keepsClients }) => keepsClients)) {
     t.equal(upstream.arrived.length, arrived, 'a proof passes once')
 
     const before = gates.map(({ log }) => log.length)
-    const holders = await Promise.all(Array.from({ length: 12 }, (_, n) => send(bearerLines(issuer.token({ jti: `${n}` })))))
+    const holders = await Promise.all(
+      Array.from({ length: 12 }, (_, n) => send(bearerLines(issuer.token({ jti: `${n}` }))))
+    )
     t.strictSame(new Set(holders.map(({ status }) => status)), new Set([200]))
-    t.ok(gates.filter(({ log }, at) => log.length > before[at]!).length > 1, 'clients without proofs are at several gates')
+    t.ok(
+      gates.filter(({ log }, at) => log.length > before[at]!).length > 1,
+      'clients without proofs are at several gates'
+    )
   })
 }

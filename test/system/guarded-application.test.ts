@@ -10,27 +10,46 @@ import { collectSettings } from '../../lib/settings/sources.ts'
 import { runLine, startLine } from '../helpers/command-line.ts'
 import { readBlocks, readSection, root } from '../helpers/documents.ts'
 
-/** docs/guide/gate.md as a reader follows it: the part from nothing to a guarded application as it is printed, but for ports, which are free ones here. */
+/**
+ * docs/guide/gate.md as a reader follows it: the part from nothing to a guarded application as it is printed, but for
+ * ports, which are free ones here.
+ */
 
 t.setTimeout(600_000)
 const PAGE = 'docs/guide/gate.md'
 const blocks = [PAGE, 'docs/reference/gate.md'].flatMap(readBlocks)
 
-t.test('The page leads from nothing to a guarded application in Python.', { skip: spawnSync('python3', ['--version']).status !== 0 && 'python3 is not installed' }, async t => {
+t.test('The page leads from nothing to a guarded application in Python.', {
+  skip: spawnSync('python3', ['--version']).status !== 0 && 'python3 is not installed'
+}, async t => {
   const clone = mkdtempSync(join(tmpdir(), 'holdfast-guarded-'))
   t.teardown(() => rmSync(clone, { recursive: true, force: true }))
-  const files = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: root, encoding: 'utf8' }).trim().split('\n')
+  const files = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: root, encoding: 'utf8' }).trim()
+    .split('\n')
   for (const file of files) cpSync(join(root, file), join(clone, file))
   symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'), 'dir')
   t.equal((await runLine(clone, 'npm run build')).code, 0, 'the install has built it')
 
   const part = readSection(PAGE, 'Three minutes to a guarded application')
   const steps = blocks.filter(({ text }) => part.includes(text))
-  const [application, startApplication, startProvider, startGate, calls, configuration, explain, explained, startAgain, callsAgain] = steps.map(({ text }) => text)
+  const [
+    application,
+    startApplication,
+    startProvider,
+    startGate,
+    calls,
+    configuration,
+    explain,
+    explained,
+    startAgain,
+    callsAgain
+  ] = steps.map(({ text }) => text)
   t.equal(steps.length, 10)
   const [applicationPort, gatePort] = [String(await freePort()), String(await freePort())]
   let issuer = 'http://localhost:8001'
-  const here = (text = ''): string => text.replaceAll('3000', applicationPort).replaceAll('8100', gatePort).replaceAll('http://localhost:8001', issuer).trim()
+  const here = (text = ''): string =>
+    text.replaceAll('3000', applicationPort).replaceAll('8100', gatePort).replaceAll('http://localhost:8001', issuer)
+      .trim()
 
   writeFileSync(join(clone, /^# (\S+):/.exec(application!)![1]!), here(application))
   startLine(t, clone, here(startApplication))
@@ -47,7 +66,9 @@ t.test('The page leads from nothing to a guarded application in Python.', { skip
       const { code, output } = await runLine(clone, command)
       if (status === undefined) t.match({ code, output }, { code: 0, output: / 200 OK/ }, line)
       else t.match({ code, output }, { code: 1, output: new RegExp(`\n  ${status} [^]*Why: ${reason}\n`) }, line)
-      if (status === undefined && !command.includes('--no-token')) t.match(output, /Hello \S+, this is \/orders\/7/, 'the application knows who calls')
+      if (status === undefined && !command.includes('--no-token')) {
+        t.match(output, /Hello \S+, this is \/orders\/7/, 'the application knows who calls')
+      }
     }
   }
 
@@ -68,9 +89,16 @@ t.test('The page leads from nothing to a guarded application in Python.', { skip
 })
 
 t.test('The page quotes what the service says about mistakes.', async t => {
-  const rules = "    - path: /orders/:id\n      methods: [GET]\n    - path: /a\n      scpe: a\n    - { path: '/orders/:number', methods: [GET, PUT] }\n"
-  const head = '# config.yaml\nidp:\n  domain: tenant.example\n  audience: https://api.example\ngate:\n  upstream: http://127.0.0.1:3000\n  rules:\n'
-  const { values, ...faults } = collectSettings({ environment: {}, readFile: path => path === 'config.yaml' ? head + rules : undefined })
-  const { message } = await readSettings(values, faults).then(() => { throw new Error('it is accepted') }, (error: Error) => error)
+  const rules = '    - path: /orders/:id\n      methods: [GET]\n    - path: /a\n      scpe: a\n    - { path: ' +
+    "'/orders/:number', methods: [GET, PUT] }\n"
+  const head = '# config.yaml\nidp:\n  domain: tenant.example\n  audience: https://api.example\ngate:\n  upstream: ' +
+    'http://127.0.0.1:3000\n  rules:\n'
+  const { values, ...faults } = collectSettings({
+    environment: {},
+    readFile: path => path === 'config.yaml' ? head + rules : undefined
+  })
+  const { message } = await readSettings(values, faults).then(() => {
+    throw new Error('it is accepted')
+  }, (error: Error) => error)
   t.ok(blocks.some(({ text }) => text === `${message}\n`), message)
 })

@@ -28,7 +28,13 @@ interface Trouble {
   readonly keepsRecords: boolean
 }
 
-const open = (port: number): Promise<ReplayStore> => createReplayStore({ store: `redis://127.0.0.1:${port}`, maxRecords: 1, onEvent () {}, surroundings: processSurroundings })
+const open = (port: number): Promise<ReplayStore> =>
+  createReplayStore({
+    store: `redis://127.0.0.1:${port}`,
+    maxRecords: 1,
+    onEvent () {},
+    surroundings: processSurroundings
+  })
 
 /** What can happen to instances and server, and how often it has. */
 const TROUBLES: Readonly<Record<string, (trouble: Trouble) => Promise<void>>> = {
@@ -80,17 +86,30 @@ async function check (t: Test, args: string[], keepsRecords: boolean): Promise<v
   ])
   const claims = recorder.operations.filter(operation => operation.kind === 'claim')
   const counted = (outcome: Claim['outcome']): number => claims.filter(claim => claim.outcome === outcome).length
-  t.comment(`seed ${SEED}: ${claims.length} claims, ${counted('first')} first, ${counted('seen')} seen, ${counted('unknown')} refused; ${JSON.stringify(Object.fromEntries(happened))}`)
+  t.comment(
+    `seed ${SEED}: ${claims.length} claims, ${counted('first')} first, ${counted('seen')} seen, ` +
+      `${counted('unknown')} refused; ${JSON.stringify(Object.fromEntries(happened))}`
+  )
   t.strictSame(findViolations(recorder.operations), [])
   t.strictSame([...happened.keys()], Object.keys(TROUBLES), 'there was trouble of each kind')
   for (const outcome of ['first', 'seen', 'unknown'] as const) t.ok(counted(outcome) > 10, outcome)
   if (keepsRecords) return
   const withoutLosses = recorder.operations.filter(({ kind }) => kind === 'claim')
-  t.ok(findViolations(withoutLosses).length > 0, 'the twin: without the word that records were lost, the history is wrong')
+  t.ok(
+    findViolations(withoutLosses).length > 0,
+    'the twin: without the word that records were lost, the history is wrong'
+  )
 }
 
-t.test('Whatever happens to instances, connections and server, each id is first once, unless a server without a disk was killed in between.', { skip: skipRedis }, t =>
-  check(t, [], false))
+t.test(
+  'Whatever happens to instances, connections and server, each id is first once, unless a server without a disk ' +
+    'was killed in between.',
+  { skip: skipRedis },
+  t => check(t, [], false)
+)
 
-t.test('A server that writes each record to its disk keeps the promise through its own death.', { skip: skipRedis }, t =>
-  check(t, ['--appendonly', 'yes', '--appendfsync', 'always'], true))
+t.test(
+  'A server that writes each record to its disk keeps the promise through its own death.',
+  { skip: skipRedis },
+  t => check(t, ['--appendonly', 'yes', '--appendfsync', 'always'], true)
+)

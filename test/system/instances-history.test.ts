@@ -26,7 +26,8 @@ t.before(async () => {
   issuer = await startIssuer(t)
 })
 
-const countOf = ({ operations }: Book, wanted: string): number => operations.filter(operation => operation.kind === 'claim' && operation.outcome === wanted).length
+const countOf = ({ operations }: Book, wanted: string): number =>
+  operations.filter(operation => operation.kind === 'claim' && operation.outcome === wanted).length
 
 t.test('Whatever happens to instances without a store, a proof passes once at all of them together.', async t => {
   const env = { PUBLIC_URL: API, DPOP_NONCE: 'required' }
@@ -55,10 +56,23 @@ t.test('Whatever happens to instances without a store, a proof passes once at al
   }
   await Promise.all([
     makeTrouble(),
-    visitAll({ book, fleet, others: [cluster.url], issuer, random: createRandom(SEED, 2), clients: 20, thieves: 8, isOver: () => rounds >= TROUBLES_AT_LEAST && book.replays >= REPLAYS })
+    visitAll({
+      book,
+      fleet,
+      others: [cluster.url],
+      issuer,
+      random: createRandom(SEED, 2),
+      clients: 20,
+      thieves: 8,
+      isOver: () => rounds >= TROUBLES_AT_LEAST && book.replays >= REPLAYS
+    })
   ])
   const { served, challenges, gaveUp, replays, foreign } = book
-  t.comment(`seed ${SEED}: ${served} requests served, ${challenges} challenges, ${replays} replays (${foreign} with a nonce of another process), ${countOf(book, 'seen')} seen, ${countOf(book, 'unknown')} without an answer; ${happened.length} troubles`)
+  t.comment(
+    `seed ${SEED}: ${served} requests served, ${challenges} challenges, ${replays} replays (${foreign} with a ` +
+      `nonce of another process), ${countOf(book, 'seen')} seen, ${countOf(book, 'unknown')} without an answer; ` +
+      `${happened.length} troubles`
+  )
   t.ok(replays >= REPLAYS)
   t.strictSame(findViolations(book.operations), [])
   t.equal(gaveUp, 0, 'a client pays at most one challenge for a move')
@@ -70,8 +84,18 @@ t.test('Whatever happens to instances without a store, a proof passes once at al
 async function expectViolations (t: Test, env: Record<string, string>): Promise<void> {
   const fleet = await startFleet(t, { directory, issuer, env: { PUBLIC_URL: API, ...env }, size: 2 })
   const book = createBook()
-  await visitAll({ book, fleet, others: [], issuer, random: createRandom(SEED, 3), clients: 5, thieves: 2, isOver: () => book.replays > 200 })
+  await visitAll({
+    book,
+    fleet,
+    others: [],
+    issuer,
+    random: createRandom(SEED, 3),
+    clients: 5,
+    thieves: 2,
+    isOver: () => book.replays > 200
+  })
   t.ok(findViolations(book.operations).length > 10)
 }
 
-t.test('With nonces off, the same history is wrong: a proof passes at each instance.', t => expectViolations(t, { DPOP_NONCE: 'off' }))
+t.test('With nonces off, the same history is wrong: a proof passes at each instance.', t =>
+  expectViolations(t, { DPOP_NONCE: 'off' }))

@@ -16,7 +16,10 @@ import { nginxProgram, startNginx } from '../helpers/nginx.ts'
 import { skipRedis, startRedis } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
-/** Where clients reach the instances: each is in a process of its own, with a real provider of keys, redis-server and nginx. */
+/**
+ * Where clients reach the instances: each is in a process of its own, with a real provider of keys, redis-server and
+ * nginx.
+ */
 const API = 'https://api.test.example'
 const PATH = '/api/private'
 
@@ -47,14 +50,20 @@ async function send (base: string, headers: Record<string, string>, path = PATH)
   await answer.arrayBuffer()
   const error = /error="(\w+)"/.exec(answer.headers.get('www-authenticate') ?? '')?.[1]
   const retry = answer.headers.get('retry-after')
-  return { status: answer.status, result: error ?? (retry === null ? null : `after ${retry}`), nonce: answer.headers.get('dpop-nonce') }
+  return {
+    status: answer.status,
+    result: error ?? (retry === null ? null : `after ${retry}`),
+    nonce: answer.headers.get('dpop-nonce')
+  }
 }
 
 const makeProof = (nonce?: string, url = API + PATH): string => client.proof({ token, url, claims: { nonce } })
-const sendProof = (base: string, proof: string): Promise<Answer> => send(base, { authorization: `DPoP ${token}`, dpop: proof })
+const sendProof = (base: string, proof: string): Promise<Answer> =>
+  send(base, { authorization: `DPoP ${token}`, dpop: proof })
 const sendBearer = (base: string): Promise<Answer> => send(base, { authorization: `Bearer ${issuer.token()}` })
 
-const start = (t: Test, env: Environment): Promise<Instance> => startInstance(t, directory, issuer, { PUBLIC_URL: API, ...env })
+const start = (t: Test, env: Environment): Promise<Instance> =>
+  startInstance(t, directory, issuer, { PUBLIC_URL: API, ...env })
 
 const ACCEPTED = { status: 200, result: null }
 const REPLAYED = { status: 401, result: 'invalid_dpop_proof' }
@@ -116,7 +125,10 @@ function keepAsking (clients: number, ask: (client: number) => Promise<void>): {
   }
 }
 
-/** Sends fresh proofs to both instances until it is stopped; returns those that were accepted. Nothing but 503 refuses any. */
+/**
+ * Sends fresh proofs to both instances until it is stopped; returns those that were accepted. Nothing but 503 refuses
+ * any.
+ */
 function sendSteadily (t: Test, instances: readonly Instance[]): { stop (): Promise<string[]> } {
   const accepted: string[] = []
   const clients = keepAsking(4, async n => {
@@ -151,12 +163,17 @@ t.test('Two instances with one Redis', { skip: skipRedis }, async t => {
     // Ten at any moment: more of them wait for each other, not for the store, and on a busy machine for too long.
     const [answers, undecided]: [Answer[], Answer[]] = [[], []]
     await Promise.all(Array.from({ length: 10 }, async (_, n) => {
-      for (let turn = 0; turn < 50; turn++) answers.push(await untilDecided(instances[(n + turn) % 2]!.url, proof, undecided))
+      for (let turn = 0; turn < 50; turn++) {
+        answers.push(await untilDecided(instances[(n + turn) % 2]!.url, proof, undecided))
+      }
     }))
     const passed = answers.filter(({ status }) => status === 200).length
     // The one that the store took may be among those that heard of it too late, and then none passes.
     t.ok(passed === 1 || (passed === 0 && undecided.length > 0), `${passed} passed`)
-    t.equal(answers.filter(({ status, result }) => status === 401 && result === 'invalid_dpop_proof').length, 500 - passed)
+    t.equal(
+      answers.filter(({ status, result }) => status === 401 && result === 'invalid_dpop_proof').length,
+      500 - passed
+    )
     t.hasStrict(await sendProof(instances[0]!.url, makeProof()), ACCEPTED, 'a proof of its own passes')
   })
 
@@ -209,7 +226,11 @@ t.test('Nonces', { skip: skipRedis }, async t => {
     [`${next},${old}`, ['next', 'old']],
     [next, ['next']]
   ]
-  const instances = await Promise.all(rollOut.map(([secrets]) => start(t, { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: secrets, DPOP_REPLAY: `redis://127.0.0.1:${server.port}` })))
+  const instances = await Promise.all(
+    rollOut.map(([secrets]) =>
+      start(t, { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: secrets, DPOP_REPLAY: `redis://127.0.0.1:${server.port}` })
+    )
+  )
   for (const instance of instances) await instance.untilReady()
   const nonces: string[] = []
   for (const { url } of instances) {
@@ -221,8 +242,11 @@ t.test('Nonces', { skip: skipRedis }, async t => {
     const madeWith = rollOut[by]![1][0]!
     for (const [at, { url }] of instances.entries()) {
       const isAccepted = rollOut[at]![1].includes(madeWith)
-      t.hasStrict(await sendProof(url, makeProof(nonce)), isAccepted ? ACCEPTED : { status: 401, result: 'use_dpop_nonce' },
-        `step ${at + 1} of a rotation ${isAccepted ? 'takes' : 'refuses'} the nonces of step ${by + 1}`)
+      t.hasStrict(
+        await sendProof(url, makeProof(nonce)),
+        isAccepted ? ACCEPTED : { status: 401, result: 'use_dpop_nonce' },
+        `step ${at + 1} of a rotation ${isAccepted ? 'takes' : 'refuses'} the nonces of step ${by + 1}`
+      )
     }
   }
   for (const { output } of instances) t.notOk(output().includes(old) || output().includes(next), 'no secret is written')
@@ -232,13 +256,25 @@ t.test('A store that cannot be used from the start', { skip: skipRedis }, async 
   const file = (name: string): string => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
   const tlsPort = await freePort()
   const server = await startRedis(t, [
-    '--requirepass', 'right', '--tls-port', String(tlsPort), '--tls-auth-clients', 'no', '--tls-cert-file', file('provider.cert.pem'),
-    '--tls-key-file', file('provider.key.pem'), '--tls-ca-cert-file', file('provider.cert.pem')
+    '--requirepass',
+    'right',
+    '--tls-port',
+    String(tlsPort),
+    '--tls-auth-clients',
+    'no',
+    '--tls-cert-file',
+    file('provider.cert.pem'),
+    '--tls-key-file',
+    file('provider.key.pem'),
+    '--tls-ca-cert-file',
+    file('provider.cert.pem')
   ])
 
   await t.test('An invalid address stops the start with a reason.', async t => {
     const addresses = ['http://:s3cret@127.0.0.1', 'redis://:s3cret%@127.0.0.1?retries=1']
-    const starts = addresses.map(DPOP_REPLAY => spawnInstance(t, directory, { IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, DPOP_REPLAY }))
+    const starts = addresses.map(DPOP_REPLAY =>
+      spawnInstance(t, directory, { IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, DPOP_REPLAY })
+    )
     for (const [n, { ended, output }] of starts.entries()) {
       t.equal(await ended, 1, addresses[n]!)
       t.match(output(), /^The settings are not usable:\n {2}- DPOP_REPLAY \(dpop\.replay\) .*\n$/)
@@ -284,13 +320,22 @@ t.test('Instances that are replaced one by one behind nginx lose no request.', {
   await startNginx(t, {
     file: 'instances.conf',
     port: site,
-    replacements: { 'listen 80;': `listen 127.0.0.1:${site};`, 'localhost:8000 localhost:8000;': `localhost:${site} localhost:${site};`, '127.0.0.1:8001': `127.0.0.1:${running[0]!.port}`, '127.0.0.1:8002': `127.0.0.1:${running[1]!.port}` }
+    replacements: {
+      'listen 80;': `listen 127.0.0.1:${site};`,
+      'localhost:8000 localhost:8000;': `localhost:${site} localhost:${site};`,
+      '127.0.0.1:8001': `127.0.0.1:${running[0]!.port}`,
+      '127.0.0.1:8002': `127.0.0.1:${running[1]!.port}`
+    }
   })
 
   const challenged = await fetch(origin + PATH)
   await challenged.arrayBuffer()
   const [{ parameters }] = parseChallenges(challenged.headers.get('www-authenticate')!) as [Challenge]
-  t.hasStrict(await (await fetch(parameters.resource_metadata!)).json(), { resource: AUDIENCE }, 'the metadata is where a challenge points to')
+  t.hasStrict(
+    await (await fetch(parameters.resource_metadata!)).json(),
+    { resource: AUDIENCE },
+    'the metadata is where a challenge points to'
+  )
 
   const failures: string[] = []
   let sent = 0
@@ -303,7 +348,10 @@ t.test('Instances that are replaced one by one behind nginx lose no request.', {
     () => sendProof(origin, makeProof(undefined, origin + PATH))
   ]
   const clients = keepAsking(8, async n => {
-    const { status, result } = await asks[n % 4]!().catch((error: Error) => ({ status: 0, result: String(error.cause ?? error) }))
+    const { status, result } = await asks[n % 4]!().catch((error: Error) => ({
+      status: 0,
+      result: String(error.cause ?? error)
+    }))
     if (status !== 200) failures.push(`${status} ${result}`)
     sent++
   })
@@ -324,7 +372,9 @@ t.test('Instances that are replaced one by one behind nginx lose no request.', {
   await clients.stop()
 
   // On a busy machine Redis may take longer than a record waits for it. The log says so.
-  const isSlow = everyone.some(instance => instance.output().includes('"event":"replay_unavailable","reason":"timeout"'))
+  const isSlow = everyone.some(instance =>
+    instance.output().includes('"event":"replay_unavailable","reason":"timeout"')
+  )
   t.strictSame(failures.filter(failure => !isSlow || failure !== '503 after 1'), [], `${sent} requests`)
   for (const instance of everyone) t.ok(instance.answered(PATH) > 0, 'each has had its share')
 })

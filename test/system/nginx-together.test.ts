@@ -12,7 +12,9 @@ import { sendRaw } from '../helpers/wire.ts'
 
 const deploy = join(import.meta.dirname, '..', '..', 'deploy')
 
-t.test('The files for the service under a prefix and for the gate stand in one nginx.', { skip: nginxProgram === undefined && 'nginx is not installed' }, async t => {
+t.test('The files for the service under a prefix and for the gate stand in one nginx.', {
+  skip: nginxProgram === undefined && 'nginx is not installed'
+}, async t => {
   const issuer = await startIssuer(t)
   const upstream = await startUpstream(t)
   const service = await startApp(t, issuer, { TRUST_PROXY: 'loopback' })
@@ -20,15 +22,33 @@ t.test('The files for the service under a prefix and for the gate stand in one n
   const [folder, port] = [t.testdir(), await freePort()]
   mkdirSync(join(folder, 'logs'))
   cpSync(join(deploy, 'nginx', 'snippets'), join(folder, 'snippets'), { recursive: true })
-  const text = (file: string, url: string): string => readFileSync(join(deploy, file), 'utf8')
-    .replace('listen 80;', `listen 127.0.0.1:${port};`).replace('server 127.0.0.1:8000;', `server ${new URL(url).host};`).replace('server 127.0.0.1:3000;', `server ${new URL(upstream.origin).host};`)
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(name => `${name}_temp_path temporary-${name};`).join(' ')
-  writeFileSync(join(folder, 'nginx.conf'), `${process.getuid?.() === 0 ? 'user root;' : ''} daemon off; pid nginx.pid; worker_processes 1; events {} http { access_log off; ${temporary}
+  const text = (file: string, url: string): string =>
+    readFileSync(join(deploy, file), 'utf8')
+      .replace('listen 80;', `listen 127.0.0.1:${port};`).replace(
+        'server 127.0.0.1:8000;',
+        `server ${new URL(url).host};`
+      ).replace('server 127.0.0.1:3000;', `server ${new URL(upstream.origin).host};`)
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(name =>
+    `${name}_temp_path temporary-${name};`
+  ).join(' ')
+  writeFileSync(
+    join(folder, 'nginx.conf'),
+    `${process.getuid?.() === 0 ? 'user root;' : ''} daemon off; pid nginx.pid; worker_processes 1; events {} http { access_log off; ${temporary}
     ${text('nginx/prefix.conf', service.url)}
-    ${text('gate/nginx.conf', gate.url)} }`)
-  await startProgram(t, nginxProgram!, { args: ['-p', folder, '-c', 'nginx.conf', '-e', join(folder, 'logs', 'error.log')], folder, ports: [port] })
+    ${text('gate/nginx.conf', gate.url)} }`
+  )
+  await startProgram(t, nginxProgram!, {
+    args: ['-p', folder, '-c', 'nginx.conf', '-e', join(folder, 'logs', 'error.log')],
+    folder,
+    ports: [port]
+  })
   const statusOf = async (host: string, target: string, lines: readonly string[] = []): Promise<number> =>
-    (await sendRaw(`http://127.0.0.1:${port}`, [`GET ${target} HTTP/1.1`, `Host: ${host}`, 'Connection: close', ...lines])).status
+    (await sendRaw(`http://127.0.0.1:${port}`, [
+      `GET ${target} HTTP/1.1`,
+      `Host: ${host}`,
+      'Connection: close',
+      ...lines
+    ])).status
   const token = bearerLines(issuer.token())
   t.equal(await statusOf('www.example.com', '/svc/api/private', token), 200, 'the service')
   t.equal(await statusOf('www.example.com', '/svc/api/private'), 401)

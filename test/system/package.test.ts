@@ -7,11 +7,21 @@ import type { Test } from 'tap'
 import { readBlocks } from '../helpers/documents.ts'
 import { FRAMEWORKS, NEST } from '../helpers/framework-apps.ts'
 import { freePort } from '../helpers/free-port.ts'
-import { ANSWERS, CJS, copyRepository, ESM, expectSuccess, install, outsideEnv, projectsIn } from '../helpers/package-apps.ts'
+import {
+  ANSWERS,
+  CJS,
+  copyRepository,
+  ESM,
+  expectSuccess,
+  install,
+  outsideEnv,
+  projectsIn
+} from '../helpers/package-apps.ts'
 
 /**
- * The package in apps of many kinds: each is a real app that starts and answers, from the tarball that the pages tell people to make. The
- * short rows run with `npm run test:system`; `npm run test:package` (PACKAGE_MATRIX=all) has all of them.
+ * The package in apps of many kinds: each is a real app that starts and answers, from the tarball that the pages tell
+ * people to make. The short rows run with `npm run test:system`; `npm run test:package` (PACKAGE_MATRIX=all) has all of
+ * them.
  */
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-package-'))
@@ -21,19 +31,30 @@ t.setTimeout(900_000)
 t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 
 const project = projectsIn(folder)
-const linesOf = (page: string): string[] => readBlocks(page).filter(({ language }) => language === 'sh').flatMap(({ text }) => text.split('\n')).filter(line => /\.tgz|npm run package|npm i holdfast|npx holdfast-cli/.test(line))
+const linesOf = (page: string): string[] =>
+  readBlocks(page).filter(({ language }) => language === 'sh').flatMap(({ text }) => text.split('\n')).filter(line =>
+    /\.tgz|npm run package|npm i holdfast|npx holdfast-cli/.test(line)
+  )
 let clone = ''
 
 t.test('Each line of the pages that installs or runs a package works as it is printed.', async t => {
   clone = await copyRepository(folder)
   const app = project('app', { 'index.js': ESM })
 
-  const lines = new Set([...linesOf('docs/guide/plugin.md'), ...linesOf('packages/holdfast-cli/README.md'), ...linesOf('docs/guide/gate.md')])
+  const lines = new Set([
+    ...linesOf('docs/guide/plugin.md'),
+    ...linesOf('packages/holdfast-cli/README.md'),
+    ...linesOf('docs/guide/gate.md')
+  ])
   const isPublished = ![...lines].some(line => line.startsWith('npm run package'))
   t.equal(lines.size, isPublished ? 3 : 5)
   // The rows below want the tarball all the same.
   if (isPublished) await expectSuccess(clone, 'npm', ['run', 'package'])
-  for (const line of [...lines].sort((a, b) => Number(b.startsWith('npm run package')) - Number(a.startsWith('npm run package')))) {
+  for (
+    const line of [...lines].sort((a, b) =>
+      Number(b.startsWith('npm run package')) - Number(a.startsWith('npm run package'))
+    )
+  ) {
     if (line.startsWith('npm run package')) {
       await expectSuccess(clone, 'sh', ['-c', line])
     } else if (line.startsWith('npm i ')) {
@@ -41,9 +62,16 @@ t.test('Each line of the pages that installs or runs a package works as it is pr
       t.match(await expectSuccess(app, process.execPath, ['index.js']), ANSWERS, line)
     } else {
       const port = String(await freePort())
-      const service = spawn('sh', ['-c', `exec ${line.replace(/^(\S+=\S+ )+/, 'env $&')}`], { cwd: clone, env: { ...outsideEnv, PORT: port, npm_config_yes: 'true' }, stdio: ['ignore', 'pipe', 'inherit'], detached: true })
+      const service = spawn('sh', ['-c', `exec ${line.replace(/^(\S+=\S+ )+/, 'env $&')}`], {
+        cwd: clone,
+        env: { ...outsideEnv, PORT: port, npm_config_yes: 'true' },
+        stdio: ['ignore', 'pipe', 'inherit'],
+        detached: true
+      })
       await new Promise<void>((resolve, reject) => {
-        service.stdout.on('data', chunk => { if (String(chunk).includes('Server listening')) resolve() })
+        service.stdout.on('data', chunk => {
+          if (String(chunk).includes('Server listening')) resolve()
+        })
         service.once('exit', () => reject(new Error(line)))
       })
       t.equal((await fetch(`http://localhost:${port}/api/private`)).status, 401, line)
@@ -55,17 +83,45 @@ t.test('Each line of the pages that installs or runs a package works as it is pr
 const tarball = (): string => join(clone, readdirSync(clone).find(file => /^holdfast-\d/.test(file))!)
 
 t.test('Bundlers make one program of it, which starts and answers without ioredis.', async t => {
-  const requireInModules = 'import { createRequire as makeRequire } from "node:module"; const require = makeRequire(import.meta.url)'
-  const more = isWhole ? ['rollup', 'rolldown', '@vercel/ncc', '@rollup/plugin-node-resolve', '@rollup/plugin-commonjs', '@rollup/plugin-json'] : []
+  const requireInModules =
+    'import { createRequire as makeRequire } from "node:module"; const require = makeRequire(import.meta.url)'
+  const more = isWhole
+    ? [
+        'rollup',
+        'rolldown',
+        '@vercel/ncc',
+        '@rollup/plugin-node-resolve',
+        '@rollup/plugin-commonjs',
+        '@rollup/plugin-json'
+      ]
+    : []
   const cwd = project('bundled', {
     'app.js': ESM,
     'app.cjs': CJS,
-    'rollup.config.js': `import commonjs from '@rollup/plugin-commonjs'\nimport json from '@rollup/plugin-json'\nimport resolve from '@rollup/plugin-node-resolve'\nexport default { input: 'app.js', output: { file: 'out/rollup.mjs', format: 'es', inlineDynamicImports: true, banner: ${JSON.stringify(requireInModules)} }, external: [/^node:/], plugins: [resolve({ preferBuiltins: true }), commonjs({ ignoreDynamicRequires: true, ignore: ['node:sqlite'] }), json()] }`,
-    'webpack.cjs': "require('webpack')({ entry: './app.cjs', target: 'node20', mode: 'development', devtool: false, output: { path: __dirname + '/out', filename: 'webpack.cjs' } }, (error, stats) => { if (error || stats.hasErrors()) throw error ?? new Error(stats.toString('errors-only')) })"
+    'rollup.config.js':
+      'import commonjs from \'@rollup/plugin-commonjs\'\nimport json from \'@rollup/plugin-json\'\nimport resolve ' +
+      'from \'@rollup/plugin-node-resolve\'\nexport default { input: \'app.js\', output: { file: \'out/rollup.mjs\', ' +
+      `format: 'es', inlineDynamicImports: true, banner: ${JSON.stringify(requireInModules)} }, external: ` +
+      '[/^node:/], plugins: [resolve({ preferBuiltins: true }), commonjs({ ignoreDynamicRequires: true, ignore: ' +
+      '[\'node:sqlite\'] }), json()] }',
+    'webpack.cjs':
+      "require('webpack')({ entry: './app.cjs', target: 'node20', mode: 'development', devtool: false, output: { " +
+      "path: __dirname + '/out', filename: 'webpack.cjs' } }, (error, stats) => { if (error || " +
+      "stats.hasErrors()) throw error ?? new Error(stats.toString('errors-only')) })"
   })
   await install(cwd, tarball(), 'fastify', 'esbuild', 'webpack', ...more)
   const rows: ReadonlyArray<readonly [file: string, ...command: string[]]> = [
-    ['esbuild.mjs', 'npx', 'esbuild', 'app.js', '--bundle', '--platform=node', '--format=esm', '--outfile=out/esbuild.mjs', `--banner:js=${requireInModules}`],
+    [
+      'esbuild.mjs',
+      'npx',
+      'esbuild',
+      'app.js',
+      '--bundle',
+      '--platform=node',
+      '--format=esm',
+      '--outfile=out/esbuild.mjs',
+      `--banner:js=${requireInModules}`
+    ],
     ['esbuild.cjs', 'npx', 'esbuild', 'app.cjs', '--bundle', '--platform=node', '--outfile=out/esbuild.cjs'],
     ['webpack.cjs', process.execPath, 'webpack.cjs'],
     ...isWhole
@@ -104,7 +160,10 @@ await app.close()`
   })
   await install(cwd, 'fastify')
   for (const name of ['one', 'two']) await install(project(`copies/${name}`, {}), tarball(), 'fastify')
-  t.match(await expectSuccess(cwd, process.execPath, ['index.js']), /^true https:\/\/issuer\.test\/ https:\/\/second\.test\/ true false$/m)
+  t.match(
+    await expectSuccess(cwd, process.execPath, ['index.js']),
+    /^true https:\/\/issuer\.test\/ https:\/\/second\.test\/ true false$/m
+  )
 })
 
 /** What a framework's app has printed, against what it must have. */
@@ -116,10 +175,38 @@ const GETS_IN = '401 challenge nonce, then 200'
 
 t.test('Refusals reach the client through frameworks, so that one that needs a nonce gets in.', async t => {
   const cwd = project('frameworks', { 'index.js': FRAMEWORKS })
-  const packages = ['mercurius', 'graphql@16', 'ws', '@trpc/server', '@bull-board/api', '@bull-board/fastify', '@fastify/express', '@fastify/http-proxy', '@fastify/otel', '@opentelemetry/api', '@fastify/swagger']
+  const packages = [
+    'mercurius',
+    'graphql@16',
+    'ws',
+    '@trpc/server',
+    '@bull-board/api',
+    '@bull-board/fastify',
+    '@fastify/express',
+    '@fastify/http-proxy',
+    '@fastify/otel',
+    '@opentelemetry/api',
+    '@fastify/swagger'
+  ]
   await install(cwd, tarball(), 'fastify', ...packages, '@fastify/passport', '@fastify/session', '@fastify/cookie')
-  const rows = ['mercurius, in the context', 'mercurius, in the resolver of a field that is never null', 'mercurius, a subscription', 'tRPC', '@bull-board/fastify', 'an error handler of a scope', '@fastify/express', '@fastify/http-proxy', '@fastify/otel']
-  const people = ['/token: ann a', '/inside: ann a', '/both: ann a', '/session: ben -', '/session without a token: ben -']
+  const rows = [
+    'mercurius, in the context',
+    'mercurius, in the resolver of a field that is never null',
+    'mercurius, a subscription',
+    'tRPC',
+    '@bull-board/fastify',
+    'an error handler of a scope',
+    '@fastify/express',
+    '@fastify/http-proxy',
+    '@fastify/otel'
+  ]
+  const people = [
+    '/token: ann a',
+    '/inside: ann a',
+    '/both: ann a',
+    '/session: ben -',
+    '/session without a token: ben -'
+  ]
   compare(t, await expectSuccess(cwd, process.execPath, ['index.js']), [
     ...rows.map(row => `${row}: ${GETS_IN}`),
     'mercurius, in the resolver of a field that may be null: 200  , then 200',
@@ -131,7 +218,17 @@ t.test('Refusals reach the client through frameworks, so that one that needs a n
 t.test('The same through Nest.', async t => {
   for (const version of isWhole ? ['11', '12'] : ['12']) {
     const cwd = project(`nest-${version}`, { 'index.js': NEST })
-    await install(cwd, tarball(), 'fastify', ...['common', 'core', 'platform-fastify'].map(name => `@nestjs/${name}@${version}`), 'reflect-metadata', 'rxjs')
-    compare(t, await expectSuccess(cwd, process.execPath, ['index.js']), [`Nest ${version}, by a guard class: ${GETS_IN}`, `Nest ${version}, by a hook: ${GETS_IN}`])
+    await install(
+      cwd,
+      tarball(),
+      'fastify',
+      ...['common', 'core', 'platform-fastify'].map(name => `@nestjs/${name}@${version}`),
+      'reflect-metadata',
+      'rxjs'
+    )
+    compare(t, await expectSuccess(cwd, process.execPath, ['index.js']), [
+      `Nest ${version}, by a guard class: ${GETS_IN}`,
+      `Nest ${version}, by a hook: ${GETS_IN}`
+    ])
   }
 })

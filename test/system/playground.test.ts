@@ -33,8 +33,8 @@ const skip = program === undefined && 'Chromium is not installed'
 function findBrowser (): string | undefined {
   const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
   const folders = (process.env['PATH'] ?? '').split(delimiter)
-  const candidates = [process.env['CHROMIUM_PATH'], ...folders.flatMap((folder) => names.map((name) => join(folder, name)))]
-  return candidates.find((path) => path !== undefined && path !== '' && isExecutable(path))
+  const candidates = [process.env['CHROMIUM_PATH'], ...folders.flatMap(folder => names.map(name => join(folder, name)))]
+  return candidates.find(path => path !== undefined && path !== '' && isExecutable(path))
 }
 
 function isExecutable (path: string): boolean {
@@ -51,7 +51,15 @@ t.before(async () => {
   if (program === undefined) return
   browser = await chromium.launch({
     executablePath: program,
-    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync']
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync'
+    ]
   })
 })
 t.teardown(() => browser?.close())
@@ -66,20 +74,45 @@ interface Opened {
 }
 
 /** Provider, API and page, each on an origin of its own, and a browser that knows nothing yet. */
-async function openPlayground (t: Test, given: Variables | ((provider: LocalProvider) => Variables) = {}, prepare?: (page: Page) => Promise<void>, { transmitter, apiPort }: { transmitter?: LocalTransmitter, apiPort?: number } = {}): Promise<Opened> {
+async function openPlayground (
+  t: Test,
+  given: Variables | ((provider: LocalProvider) => Variables) = {},
+  prepare?: (page: Page) => Promise<void>,
+  { transmitter, apiPort }: { transmitter?: LocalTransmitter, apiPort?: number } = {}
+): Promise<Opened> {
   const port = await freePort()
   const origin = `http://localhost:${port}`
-  const provider = await startProvider({ audience, redirectUris: [`${origin}/`], logoutUri: apiPort === undefined ? undefined : `http://127.0.0.1:${apiPort}/revocation/logout` })
+  const provider = await startProvider({
+    audience,
+    redirectUris: [`${origin}/`],
+    logoutUri: apiPort === undefined ? undefined : `http://127.0.0.1:${apiPort}/revocation/logout`
+  })
   const values = typeof given === 'function' ? given(provider) : given
   const raw: Variables = { IDP_ISSUER: provider.issuer, IDP_AUDIENCE: audience, CORS_ORIGINS: origin, ...values }
-  const api = await startApp(t, { url: provider.issuer } as Issuer, raw, (app) => { app.register(recentLogin).register(openStream) }, undefined, undefined, apiPort)
-  const playground = await startPlayground({ port, api: api.url, provider, transmitter, settings: await readSettings(raw) })
+  const api = await startApp(
+    t,
+    { url: provider.issuer } as Issuer,
+    raw,
+    app => {
+      app.register(recentLogin).register(openStream)
+    },
+    undefined,
+    undefined,
+    apiPort
+  )
+  const playground = await startPlayground({
+    port,
+    api: api.url,
+    provider,
+    transmitter,
+    settings: await readSettings(raw)
+  })
   const context = await browser.newContext({ permissions: ['clipboard-read', 'clipboard-write'] })
   const page = await context.newPage()
   const faults: string[] = []
-  page.on('pageerror', (error) => faults.push(error.message))
+  page.on('pageerror', error => faults.push(error.message))
   // The browser reports every 4xx by itself; those are what the page is for.
-  page.on('console', (message) => {
+  page.on('console', message => {
     if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) faults.push(message.text())
   })
   t.teardown(async () => {
@@ -108,7 +141,10 @@ async function logIn (page: Page, permissions: string[] = ['read:messages'], use
 }
 
 /** What the page says of the last thing done: its verdict, the reason, and the requests that it took. */
-async function press (page: Page, selector: string): Promise<{ verdict: string, reason: string | null, checks: ShownChecks, requests: string[] }> {
+async function press (
+  page: Page,
+  selector: string
+): Promise<{ verdict: string, reason: string | null, checks: ShownChecks, requests: string[] }> {
   await page.evaluate("document.querySelector('#result-body').replaceChildren()")
   await page.click(selector)
   const verdict = await page.waitForSelector('#verdict')
@@ -123,15 +159,23 @@ async function press (page: Page, selector: string): Promise<{ verdict: string, 
 }
 
 /** The checks of a request with DPoP whose token is bound to no certificate. */
-const CHECKS = STEPS.filter(({ name }) => !['certificate', 'token.introspection', 'token.lifetime', 'token.revocation'].includes(name)).length
+const CHECKS =
+  STEPS.filter(({ name }) =>
+    !['certificate', 'token.introspection', 'token.lifetime', 'token.revocation'].includes(name)
+  ).length
 
-interface ShownChecks { passed: number, other: string[] }
+interface ShownChecks {
+  passed: number
+  other: string[]
+}
 
 /** How many checks are shown as passed, folded or not, and the others that were reached. */
 async function readChecks (page: Page): Promise<ShownChecks> {
-  const outcomes: string[] = await page.locator('#checks li[data-check]').evaluateAll((rows) => rows.map((row) => `${row.getAttribute('data-check')} ${row.className}`))
-  const other = outcomes.filter((outcome) => !/ (?:passed|not-reached)$/.test(outcome))
-  return { passed: outcomes.filter((outcome) => outcome.endsWith(' passed')).length, other }
+  const outcomes: string[] = await page.locator('#checks li[data-check]').evaluateAll(rows =>
+    rows.map(row => `${row.getAttribute('data-check')} ${row.className}`)
+  )
+  const other = outcomes.filter(outcome => !/ (?:passed|not-reached)$/.test(outcome))
+  return { passed: outcomes.filter(outcome => outcome.endsWith(' passed')).length, other }
 }
 
 /** What a reader sees when something that runs is looked for again. */
@@ -148,7 +192,10 @@ const IN_THE_MANUAL: Readonly<Record<string, string>> = {
   'ended-wide-light': 'playground-logged-out.png'
 }
 
-/** Looks at a state in each width and scheme: nothing is cut off, and all text has enough contrast. SCREENSHOTS names a folder that gets the pictures. */
+/**
+ * Looks at a state in each width and scheme: nothing is cut off, and all text has enough contrast. SCREENSHOTS names a
+ * folder that gets the pictures.
+ */
 async function look (t: Test, page: Page, state: string, at = 'body'): Promise<void> {
   await page.mouse.move(0, 0)
   for (const [width, size] of Object.entries(WIDTHS)) {
@@ -158,10 +205,16 @@ async function look (t: Test, page: Page, state: string, at = 'body'): Promise<v
       await page.evaluate(`document.querySelector('${at}').scrollIntoView()`)
       const name = `${state}-${width}-${colorScheme}`
       t.strictSame(await weakContrasts(page), [], `${name}: all text has enough contrast`)
-      t.equal(await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth'), 0, `${name}: nothing is cut off`)
+      t.equal(
+        await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth'),
+        0,
+        `${name}: nothing is cut off`
+      )
       const folder = process.env['SCREENSHOTS']
       if (folder !== undefined) await page.screenshot({ path: join(folder, `${name}.png`) })
-      if (process.env['TAP_SNAPSHOT'] === '1' && name in IN_THE_MANUAL) await page.screenshot({ path: join(images, IN_THE_MANUAL[name]!) })
+      if (process.env['TAP_SNAPSHOT'] === '1' && name in IN_THE_MANUAL) {
+        await page.screenshot({ path: join(images, IN_THE_MANUAL[name]!) })
+      }
     }
   }
   await page.setViewportSize(WIDTHS.wide)
@@ -172,7 +225,7 @@ const images = fileURLToPath(new URL('../../docs/images/', import.meta.url))
 const call = (path: string): string => `[data-path="${path}"]`
 const attack = (id: string): string => `[data-attack="${id}"]`
 
-t.test('A visitor logs in, and each endpoint answers as its guard says.', { skip }, async (t) => {
+t.test('A visitor logs in, and each endpoint answers as its guard says.', { skip }, async t => {
   const { page, faults, api } = await openPlayground(t)
   const refused = await press(page, call('/api/private'))
   t.match(refused.verdict, /Refused\.\s*401/)
@@ -186,7 +239,10 @@ t.test('A visitor logs in, and each endpoint answers as its guard says.', { skip
   t.match(await page.innerText('#result'), containing('credentials_missing'))
 
   await logIn(page)
-  t.match(await page.innerText('#login-state'), /Logged in as Ada until \d+ \w+ 20\d\d, \d\d:\d\d\.\s+Permissions: read:messages\./)
+  t.match(
+    await page.innerText('#login-state'),
+    /Logged in as Ada until \d+ \w+ 20\d\d, \d\d:\d\d\.\s+Permissions: read:messages\./
+  )
   t.equal(page.url().includes('code='), false, 'the code is taken out of the address')
   const accepted = await press(page, call('/api/private'))
   t.match(accepted.verdict, /Accepted\.\s*200/)
@@ -194,12 +250,18 @@ t.test('A visitor logs in, and each endpoint answers as its guard says.', { skip
   t.match(await page.innerText('#checks'), containing(`All ${CHECKS} checks passed`))
   t.equal(await page.isVisible('[data-check="proof.htu"]'), false, 'what passed is folded')
   await page.click('#checks summary')
-  t.match(await page.innerText('[data-check="proof.htu"] dl'), /htu\s+http:\S+\/api\/private\s+URL of the request\s+http:\S+\/api\/private/)
+  t.match(
+    await page.innerText('[data-check="proof.htu"] dl'),
+    /htu\s+http:\S+\/api\/private\s+URL of the request\s+http:\S+\/api\/private/
+  )
   t.match(JSON.parse(await page.innerText('#answer')), { message: String }, 'the body of the answer stands at the top')
   await look(t, page, 'accepted')
   await page.click('.exchange button')
   await page.waitForSelector('.exchange button:text-is("Copied")')
-  t.match(await page.evaluate('navigator.clipboard.readText()'), /^curl -i 'http:\S+\/api\/private' .*-H 'authorization: DPoP ey\S+' -H 'dpop: ey/)
+  t.match(
+    await page.evaluate('navigator.clipboard.readText()'),
+    /^curl -i 'http:\S+\/api\/private' .*-H 'authorization: DPoP ey\S+' -H 'dpop: ey/
+  )
   t.match((await press(page, call('/api/private-scoped'))).verdict, /Accepted\.\s*200/)
   const open = await press(page, call('/api/public'))
   t.match(open.verdict, /Accepted\.\s*200/)
@@ -208,11 +270,19 @@ t.test('A visitor logs in, and each endpoint answers as its guard says.', { skip
   const admin = await press(page, call('/api/admin'))
   t.match(admin.verdict, /Refused\.\s*403/)
   t.equal(admin.reason, 'scope_missing')
-  t.match(await page.innerText('#checks'), /^The check that failed\n[^]*requirement failed[^]*passed before it/, 'it comes first')
+  t.match(
+    await page.innerText('#checks'),
+    /^The check that failed\n[^]*requirement failed[^]*passed before it/,
+    'it comes first'
+  )
   t.equal(await page.isVisible('[data-check="requirement"] dl'), true)
   t.match(await page.innerText('#advice'), containing('The token lacks a permission'))
   await look(t, page, 'refused')
-  t.equal(await page.innerText('#widen'), 'Log in as Ada with admin', 'a 403 has a button that logs in with what is missing')
+  t.equal(
+    await page.innerText('#widen'),
+    'Log in as Ada with admin',
+    'a 403 has a button that logs in with what is missing'
+  )
   t.strictSame(admin.checks, { passed: CHECKS - 1, other: ['requirement failed'] })
 
   await logIn(page, ['admin', 'read:users'])
@@ -221,7 +291,10 @@ t.test('A visitor logs in, and each endpoint answers as its guard says.', { skip
   t.equal((await press(page, call('/api/private-scoped'))).reason, 'scope_missing')
 
   await logIn(page, ['read:messages', 'admin'], 'grace')
-  t.match(await page.innerText('#login-state'), /Logged in as Grace [^]*Permissions: read:messages\. Grace does not have admin/)
+  t.match(
+    await page.innerText('#login-state'),
+    /Logged in as Grace [^]*Permissions: read:messages\. Grace does not have admin/
+  )
   t.equal((await press(page, call('/api/admin'))).reason, 'scope_missing')
   t.match((await press(page, call('/api/private-scoped'))).verdict, /Accepted/)
   await page.clock.setFixedTime(Date.now() + 2 * 86_400_000)
@@ -232,7 +305,9 @@ t.test('A visitor logs in, and each endpoint answers as its guard says.', { skip
   t.strictSame(faults, [])
 })
 
-t.test('A route that requires a login of the last minute refuses an older one, and one button gets such a login.', { skip }, async (t) => {
+t.test('A route that requires a login of the last minute refuses an older one, and one button gets such a login.', {
+  skip
+}, async t => {
   const { page, faults } = await openPlayground(t)
   await atAnotherTime(-120, () => logIn(page))
   t.match((await press(page, call('/api/private'))).verdict, /Accepted\.\s*200/)
@@ -246,13 +321,17 @@ t.test('A route that requires a login of the last minute refuses an older one, a
   await page.evaluate('delete document.body.dataset.ready')
   await page.click('#step-up')
   await ready(page)
-  t.match(await page.innerText('#login-state'), /Logged in as Ada[^]*Permissions: read:messages\./, 'the same user, with the same permissions')
+  t.match(
+    await page.innerText('#login-state'),
+    /Logged in as Ada[^]*Permissions: read:messages\./,
+    'the same user, with the same permissions'
+  )
   t.equal(await page.innerText('#thumbprint'), thumbprint)
   t.match((await press(page, call('/dev/recent-login'))).verdict, /Accepted\.\s*200/)
   t.strictSame(faults, [])
 })
 
-t.test('On a phone the empty result covers nothing, and the button of a 403 leads to a 200.', { skip }, async (t) => {
+t.test('On a phone the empty result covers nothing, and the button of a 403 leads to a 200.', { skip }, async t => {
   const { page, faults } = await openPlayground(t)
   await page.setViewportSize(WIDTHS.phone)
   t.equal(await page.isVisible('#result'), false, 'as long as there is no result')
@@ -264,17 +343,40 @@ t.test('On a phone the empty result covers nothing, and the button of a 403 lead
   await ready(page)
   t.match(await page.innerText('#login-state'), /Logged in as Ada[^]*Permissions: admin\./, 'as a user who may have it')
   t.match((await press(page, call('/api/admin'))).verdict, /Accepted\.\s*200/)
-  t.equal(await page.evaluate("(({ bottom }) => bottom <= innerHeight)(document.querySelector('#answer').getBoundingClientRect())"), true, 'the body of the answer is in the window')
+  t.equal(
+    await page.evaluate(
+      "(({ bottom }) => bottom <= innerHeight)(document.querySelector('#answer').getBoundingClientRect())"
+    ),
+    true,
+    'the body of the answer is in the window'
+  )
   t.strictSame(faults, [])
 })
 
-t.test('The buttons are the endpoints of the API, those of one\'s own too.', { skip }, async (t) => {
+t.test("The buttons are the endpoints of the API, those of one's own too.", { skip }, async t => {
   const { page, faults, api } = await openPlayground(t)
-  const paths = async (): Promise<string[]> => page.locator('#endpoints button').evaluateAll((all) => all.map((one) => one.getAttribute('data-path')!))
-  t.strictSame((await paths()).sort(), ['/api/admin', '/api/private', '/api/private-scoped', '/api/profile', '/api/protected', '/api/public', '/api/users', '/dev/recent-login'])
+  const paths = async (): Promise<string[]> =>
+    page.locator('#endpoints button').evaluateAll(all => all.map(one => one.getAttribute('data-path')!))
+  t.strictSame((await paths()).sort(), [
+    '/api/admin',
+    '/api/private',
+    '/api/private-scoped',
+    '/api/profile',
+    '/api/protected',
+    '/api/public',
+    '/api/users',
+    '/dev/recent-login'
+  ])
   const security = [{ Bearer: ['read:orders'] }, { DPoP: ['read:orders'] }]
-  const own = { '/api/public': { get: { tags: ['API'], security: [] } }, '/api/orders/{id}': { get: { tags: ['API'], security } }, '/api/mine': { get: { tags: ['API'], security: [{ DPoP: [] }] } } }
-  await page.route(`${api.url}/docs/json`, (route) => route.fulfill({ json: { paths: own }, headers: { 'access-control-allow-origin': '*' } }))
+  const own = {
+    '/api/public': { get: { tags: ['API'], security: [] } },
+    '/api/orders/{id}': { get: { tags: ['API'], security } },
+    '/api/mine': { get: { tags: ['API'], security: [{ DPoP: [] }] } }
+  }
+  await page.route(
+    `${api.url}/docs/json`,
+    route => route.fulfill({ json: { paths: own }, headers: { 'access-control-allow-origin': '*' } })
+  )
   await lookAgain(page)
   await page.waitForSelector(call('/api/orders/7'))
   t.strictSame(await paths(), ['/api/public', '/api/orders/7', '/api/mine'], 'without the samples')
@@ -288,55 +390,71 @@ async function openWithRevocation (t: Test): Promise<Opened> {
   const apiPort = await freePort()
   const transmitter = await startTransmitter({ port: 0, audience })
   t.teardown(() => transmitter.close())
-  return openPlayground(t, ({ issuer }) => ({ REVOCATION: revocationBy(transmitter.issuer, [issuer], audience) }), undefined, { transmitter, apiPort })
+  return openPlayground(
+    t,
+    ({ issuer }) => ({ REVOCATION: revocationBy(transmitter.issuer, [issuer], audience) }),
+    undefined,
+    { transmitter, apiPort }
+  )
 }
 
-t.test('After a logout the stream ends, and the next call is refused with the event that caused it.', { skip }, async (t) => {
-  const { page, faults, provider } = await openWithRevocation(t)
-  t.equal(await page.isDisabled('[data-end="everywhere"]'), true)
-  t.match(await page.innerText('#end-note'), containing('Log in first'))
-  for (const [end, event] of [['session', 'logout'], ['everywhere', 'session-revoked']] as const) {
-    await logIn(page)
-    const accepted = await press(page, call('/api/private'))
-    t.match(accepted.verdict, /Accepted\.\s*200/, `${end}: a new login passes`)
-    t.strictSame(accepted.checks, { passed: CHECKS + 2, other: [] })
-    await page.click('[data-end="stream"]')
-    await page.waitForSelector('text=/The stream is open: [1-9]/')
-    if (end === 'everywhere') await look(t, page, 'stream', '#end')
-    const ended = await press(page, `[data-end="${end}"]`)
-    t.match(ended.verdict, /Ended\.\s*401/)
-    t.equal(ended.reason, 'token_revoked')
-    t.match(await page.innerText('#login-state'), containing('Ada is logged out.'), `${end}: card 1 says so`)
-    t.strictSame(ended.checks.other, ['token.revocation failed'])
-    t.match(await page.innerText('[data-check="token.revocation"] dl'), new RegExp(`revoked by\\s+${event} from ${end === 'session' ? provider.issuer : 'http://localhost:'}`))
-    await page.waitForSelector('text=/The API has ended the stream. Events received: [1-9]/')
-    if (end === 'everywhere') await look(t, page, 'ended', '#end')
-    const next = await press(page, call('/api/private'))
-    t.match(next.verdict, /Refused\.\s*401/)
-    t.equal(next.reason, 'token_revoked')
-    t.match(await page.innerText('#advice'), containing('has been revoked'))
+t.test(
+  'After a logout the stream ends, and the next call is refused with the event that caused it.',
+  { skip },
+  async t => {
+    const { page, faults, provider } = await openWithRevocation(t)
+    t.equal(await page.isDisabled('[data-end="everywhere"]'), true)
+    t.match(await page.innerText('#end-note'), containing('Log in first'))
+    for (const [end, event] of [['session', 'logout'], ['everywhere', 'session-revoked']] as const) {
+      await logIn(page)
+      const accepted = await press(page, call('/api/private'))
+      t.match(accepted.verdict, /Accepted\.\s*200/, `${end}: a new login passes`)
+      t.strictSame(accepted.checks, { passed: CHECKS + 2, other: [] })
+      await page.click('[data-end="stream"]')
+      await page.waitForSelector('text=/The stream is open: [1-9]/')
+      if (end === 'everywhere') await look(t, page, 'stream', '#end')
+      const ended = await press(page, `[data-end="${end}"]`)
+      t.match(ended.verdict, /Ended\.\s*401/)
+      t.equal(ended.reason, 'token_revoked')
+      t.match(await page.innerText('#login-state'), containing('Ada is logged out.'), `${end}: card 1 says so`)
+      t.strictSame(ended.checks.other, ['token.revocation failed'])
+      t.match(
+        await page.innerText('[data-check="token.revocation"] dl'),
+        new RegExp(`revoked by\\s+${event} from ${end === 'session' ? provider.issuer : 'http://localhost:'}`)
+      )
+      await page.waitForSelector('text=/The API has ended the stream. Events received: [1-9]/')
+      if (end === 'everywhere') await look(t, page, 'ended', '#end')
+      const next = await press(page, call('/api/private'))
+      t.match(next.verdict, /Refused\.\s*401/)
+      t.equal(next.reason, 'token_revoked')
+      t.match(await page.innerText('#advice'), containing('has been revoked'))
+    }
+    t.strictSame(faults, [])
   }
-  t.strictSame(faults, [])
-})
+)
 
-t.test('The key outlives a reload and its private half cannot be read; forgetting ends the session.', { skip }, async (t) => {
-  const { page, faults } = await openPlayground(t)
-  await logIn(page)
-  const thumbprint = await page.innerText('#thumbprint')
-  await page.reload()
-  await ready(page)
-  t.equal(await page.innerText('#thumbprint'), thumbprint)
-  t.match((await press(page, call('/api/private'))).verdict, /Accepted/)
-  const exported = await page.evaluate(`import('/store.js')
+t.test(
+  'The key outlives a reload and its private half cannot be read; forgetting ends the session.',
+  { skip },
+  async t => {
+    const { page, faults } = await openPlayground(t)
+    await logIn(page)
+    const thumbprint = await page.innerText('#thumbprint')
+    await page.reload()
+    await ready(page)
+    t.equal(await page.innerText('#thumbprint'), thumbprint)
+    t.match((await press(page, call('/api/private'))).verdict, /Accepted/)
+    const exported = await page.evaluate(`import('/store.js')
     .then(({ read }) => read('keys'))
     .then(({ privateKey }) => crypto.subtle.exportKey('jwk', privateKey))
     .then(() => 'exported', ({ name }) => name)`)
-  t.equal(exported, 'InvalidAccessError')
-  await page.click('#logout')
-  await page.waitForSelector('#logout', { state: 'hidden' })
-  t.equal((await press(page, call('/api/private'))).reason, 'credentials_missing')
-  t.strictSame(faults, [])
-})
+    t.equal(exported, 'InvalidAccessError')
+    await page.click('#logout')
+    await page.waitForSelector('#logout', { state: 'hidden' })
+    t.equal((await press(page, call('/api/private'))).reason, 'credentials_missing')
+    t.strictSame(faults, [])
+  }
+)
 
 interface Stop {
   readonly reason: RefusalReason
@@ -350,15 +468,23 @@ const ATTACKS: ReadonlyArray<{ id: string, stop: Stop | null, withNonces?: Stop 
   { id: 'key', stop: { reason: 'jkt_mismatch', check: 'proof.jkt' } },
   { id: 'method', stop: { reason: 'htm_mismatch', check: 'proof.htm' } },
   { id: 'url', stop: { reason: 'htu_mismatch', check: 'proof.htu' } },
-  { id: 'time', stop: { reason: 'iat_too_old', check: 'proof.iat' }, withNonces: { reason: 'nonce_missing', check: 'proof.nonce' } },
+  {
+    id: 'time',
+    stop: { reason: 'iat_too_old', check: 'proof.iat' },
+    withNonces: { reason: 'nonce_missing', check: 'proof.nonce' }
+  },
   { id: 'ath', stop: { reason: 'proof_claim_invalid', check: 'proof.claims' } },
   { id: 'nonce', stop: null, withNonces: { reason: 'nonce_missing', check: 'proof.nonce' } }
 ]
 
-t.test('Each attack is stopped by a check of its own, which is shown by name.', { skip }, async (t) => {
+t.test('Each attack is stopped by a check of its own, which is shown by name.', { skip }, async t => {
   const { page, faults } = await openPlayground(t)
   await logIn(page)
-  t.match((await press(page, call('/api/private'))).verdict, /Accepted/, 'the good request, from which each differs in one thing')
+  t.match(
+    (await press(page, call('/api/private'))).verdict,
+    /Accepted/,
+    'the good request, from which each differs in one thing'
+  )
   for (const { id, stop } of ATTACKS) {
     const shown = await press(page, attack(id))
     if (stop === null) {
@@ -375,29 +501,42 @@ t.test('Each attack is stopped by a check of its own, which is shown by name.', 
   t.strictSame(faults, [])
 })
 
-t.test('An attack that is refused for another reason does not count as stopped.', { skip }, async (t) => {
+t.test('An attack that is refused for another reason does not count as stopped.', { skip }, async t => {
   const { page } = await openPlayground(t, { IDP_AUDIENCE: 'https://another.example/api' })
   await logIn(page)
   for (const { id } of ATTACKS) {
     const { verdict, reason } = await press(page, attack(id))
-    t.match(verdict, ['replay', 'method', 'url'].includes(id) ? /^\S+ The attack did not start\.\s*401/ : /^\S+ Refused for another reason\.\s*401/, id)
+    t.match(
+      verdict,
+      ['replay', 'method', 'url'].includes(id)
+        ? /^\S+ The attack did not start\.\s*401/
+        : /^\S+ Refused for another reason\.\s*401/,
+      id
+    )
     t.equal(reason, 'token_audience', id)
     t.equal(await page.locator('.verdict.good, .lesson:not(#advice)').count(), 0, id)
   }
   await look(t, page, 'another-reason')
 })
 
-t.test('The page of the provider asks who logs in.', { skip }, async (t) => {
+t.test('The page of the provider asks who logs in.', { skip }, async t => {
   const { page, provider } = await openPlayground(t)
   const origin = new URL(page.url()).origin
-  const query = new URLSearchParams({ client_id: provider.browserClientId, response_type: 'code', scope: 'openid', redirect_uri: `${origin}/`, code_challenge: 'a'.repeat(43), code_challenge_method: 'S256' })
+  const query = new URLSearchParams({
+    client_id: provider.browserClientId,
+    response_type: 'code',
+    scope: 'openid',
+    redirect_uri: `${origin}/`,
+    code_challenge: 'a'.repeat(43),
+    code_challenge_method: 'S256'
+  })
   await page.goto(`${provider.issuer}/authorize?${query}`)
   await look(t, page, 'choose-user')
   await page.click('text=Grace')
   await page.waitForURL(`${origin}/**`)
 })
 
-t.test('With DPoP switched off there is nothing to attack, and the page says so.', { skip }, async (t) => {
+t.test('With DPoP switched off there is nothing to attack, and the page says so.', { skip }, async t => {
   const { page } = await openPlayground(t, { IDP_DPOP_MODE: 'DISABLED' })
   await logIn(page)
   t.match((await press(page, call('/api/private'))).verdict, /Accepted\.\s*200/)
@@ -405,11 +544,13 @@ t.test('With DPoP switched off there is nothing to attack, and the page says so.
   t.match(await page.innerText('#attack-note'), containing('DPoP is switched off'))
 })
 
-t.test('The page loads by itself as soon as its server answers.', { skip }, async (t) => {
+t.test('The page loads by itself as soon as its server answers.', { skip }, async t => {
   const { page } = await openPlayground(t)
   let open = (): void => {}
-  const opened = new Promise<void>((resolve) => { open = resolve })
-  await page.route('**/config.json', (route) => opened.then(() => route.continue()).catch(() => {}))
+  const opened = new Promise<void>(resolve => {
+    open = resolve
+  })
+  await page.route('**/config.json', route => opened.then(() => route.continue()).catch(() => {}))
   await page.reload()
   await until('it loads', () => page.evaluate("document.querySelector('#state').textContent.startsWith('Loading')"))
   t.equal(await page.isVisible('#login'), false)
@@ -419,10 +560,10 @@ t.test('The page loads by itself as soon as its server answers.', { skip }, asyn
   t.equal(await page.isVisible('#state'), false)
 })
 
-t.test('An API that does not answer is named, and comes back without a reload.', { skip }, async (t) => {
+t.test('An API that does not answer is named, and comes back without a reload.', { skip }, async t => {
   const { page, api, raw } = await openPlayground(t)
   await logIn(page)
-  await page.route('**/api/private', (route) => route.abort())
+  await page.route('**/api/private', route => route.abort())
   const cut = await press(page, call('/api/private'))
   t.match(cut.verdict, /No answer\.\s+The API at http:\S+ does not answer[^]*terminal/)
   t.strictSame(cut.checks, { passed: 0, other: [] })
@@ -438,32 +579,41 @@ t.test('An API that does not answer is named, and comes back without a reload.',
   t.match(await page.innerText('#attack-note'), containing('The API does not answer'))
   await look(t, page, 'api-down')
   const again = await startApp(t, { url: '' } as Issuer, raw)
-  await page.route(`${api.url}/**`, (route) => route.continue({ url: route.request().url().replace(api.url, again.url) }))
+  await page.route(`${api.url}/**`, route => route.continue({ url: route.request().url().replace(api.url, again.url) }))
   await page.waitForSelector('#state', { state: 'hidden' })
   t.equal(await page.isEnabled(call('/api/public')), true)
-  await page.route('**/config.json', (route) => route.abort())
+  await page.route('**/config.json', route => route.abort())
   await lookAgain(page)
   await page.waitForSelector('#state:not([hidden])')
-  t.match(await page.innerText('#state'), containing(`The server of this page at ${new URL(page.url()).origin} does not answer`))
+  t.match(
+    await page.innerText('#state'),
+    containing(`The server of this page at ${new URL(page.url()).origin} does not answer`)
+  )
 })
 
-t.test('A provider that does not answer is named, and no meaningless check is shown.', { skip }, async (t) => {
+t.test('A provider that does not answer is named, and no meaningless check is shown.', { skip }, async t => {
   const { page, provider, api, raw } = await openPlayground(t)
   await logIn(page)
   t.match((await press(page, call('/api/private'))).verdict, /Accepted/)
   await provider.close()
   await lookAgain(page)
   await page.waitForSelector('#state:not([hidden])')
-  t.match(await page.innerText('#state'), containing(`The identity provider at ${provider.issuer} does not answer. Look at the terminal`))
+  t.match(
+    await page.innerText('#state'),
+    containing(`The identity provider at ${provider.issuer} does not answer. Look at the terminal`)
+  )
   t.equal(await page.isDisabled('#login'), true)
   t.match((await press(page, call('/api/private'))).verdict, /Accepted/, 'the API still has the keys')
   t.match(await page.innerText('#checks'), /^The checks\n+\d+ checks passed, with keys that were fetched before/)
   const late = await startApp(t, { url: '' } as Issuer, raw)
-  await page.route(`${api.url}/**`, (route) => route.continue({ url: route.request().url().replace(api.url, late.url) }))
+  await page.route(`${api.url}/**`, route => route.continue({ url: route.request().url().replace(api.url, late.url) }))
   for (const selector of [call('/api/private'), attack('bearer')]) {
     const { verdict, reason, checks } = await press(page, selector)
     t.match(verdict, /Not decided\.\s*503/)
-    t.match(verdict, containing(`The API cannot get the keys of the identity provider at ${provider.issuer}. Look at the terminal`))
+    t.match(
+      verdict,
+      containing(`The API cannot get the keys of the identity provider at ${provider.issuer}. Look at the terminal`)
+    )
     t.equal(reason, 'keys_unavailable')
     t.strictSame(checks, { passed: 0, other: [] })
     t.notMatch(await page.innerText('#result'), /passed/)
@@ -471,25 +621,41 @@ t.test('A provider that does not answer is named, and no meaningless check is sh
   await look(t, page, 'provider-down')
 })
 
-t.test('A login that gets no answer names the requested address.', { skip }, async (t) => {
+t.test('A login that gets no answer names the requested address.', { skip }, async t => {
   const { page, provider } = await openPlayground(t)
   const discovery = `${provider.issuer}/.well-known/openid-configuration`
   const path = `${provider.issuer}/oauth/token`
-  await page.route(path, (route) => route.abort())
+  await page.route(path, route => route.abort())
   await logIn(page)
   t.match(await page.innerText('#verdict'), containing('The login failed'))
-  t.match(await page.innerText('#verdict'), containing(`${path} did not answer, or did not let this page read its answer. Look at the terminal in which npm run dev runs.`))
+  t.match(
+    await page.innerText('#verdict'),
+    containing(
+      `${path} did not answer, or did not let this page read its answer. Look at the terminal in which npm run ` +
+        'dev runs.'
+    )
+  )
   await page.unroute(path)
-  await page.route(discovery, (route) => route.abort())
+  await page.route(discovery, route => route.abort())
   await page.click('#login')
-  await until('the login fails', () => page.evaluate("document.querySelector('#verdict')?.innerText.includes('did not start') ?? false"))
-  t.match(await page.innerText('#verdict'), containing(`${discovery} did not answer, or did not let this page read its answer.`))
+  await until(
+    'the login fails',
+    () => page.evaluate("document.querySelector('#verdict')?.innerText.includes('did not start') ?? false")
+  )
+  t.match(
+    await page.innerText('#verdict'),
+    containing(`${discovery} did not answer, or did not let this page read its answer.`)
+  )
   await page.unroute(discovery)
   await logIn(page)
-  t.match((await press(page, call('/api/private'))).verdict, /Accepted\.\s*200/, 'the twin: with answers, the login and a call succeed')
+  t.match(
+    (await press(page, call('/api/private'))).verdict,
+    /Accepted\.\s*200/,
+    'the twin: with answers, the login and a call succeed'
+  )
 })
 
-t.test('A token of a provider that was restarted is dropped, and the page says why.', { skip }, async (t) => {
+t.test('A token of a provider that was restarted is dropped, and the page says why.', { skip }, async t => {
   const { page, provider } = await openPlayground(t)
   await logIn(page)
   await page.reload()
@@ -511,11 +677,15 @@ t.test('A token of a provider that was restarted is dropped, and the page says w
   t.match(await page.innerText('#login-state'), containing('Logged in as Ada'))
 })
 
-t.test('With nonces, good calls fetch theirs and go through, and each attack is stopped.', { skip }, async (t) => {
+t.test('With nonces, good calls fetch theirs and go through, and each attack is stopped.', { skip }, async t => {
   const redis = await startFakeRedis()
   t.teardown(redis.stop)
   // With a common store the playground has the secret too, so it can check nonces.
-  const { page, faults } = await openPlayground(t, { DPOP_REPLAY: `redis://127.0.0.1:${redis.port}`, DPOP_NONCE: 'required', DPOP_NONCE_SECRET: Buffer.alloc(32, 7).toString('base64url') })
+  const { page, faults } = await openPlayground(t, {
+    DPOP_REPLAY: `redis://127.0.0.1:${redis.port}`,
+    DPOP_NONCE: 'required',
+    DPOP_NONCE_SECRET: Buffer.alloc(32, 7).toString('base64url')
+  })
   await logIn(page)
   const first = await press(page, call('/api/private'))
   t.match(first.verdict, /Accepted\.\s*200/)
@@ -532,24 +702,54 @@ t.test('With nonces, good calls fetch theirs and go through, and each attack is 
   t.strictSame(faults, [])
 })
 
-t.test('Unreadable parts are reported, and the rest is explained.', { skip }, async (t) => {
+t.test('Unreadable parts are reported, and the rest is explained.', { skip }, async t => {
   const { page } = await openPlayground(t)
-  const post = async (body: string): Promise<{ status: number, notes?: string[], checks?: Array<{ name: string, outcome: string }>, reason?: string }> => {
+  const post = async (
+    body: string
+  ): Promise<
+    { status: number, notes?: string[], checks?: Array<{ name: string, outcome: string }>, reason?: string }
+  > => {
     const answer = await fetch(new URL('/explain', page.url()), { method: 'POST', body })
     return { status: answer.status, ...await answer.json() as object }
   }
-  for (const nonsense of ['', 'nonsense', 'null', '[]', '{"exchange":5}', '{"exchange":{"method":"GET","url":"/api/private"}}']) {
-    t.strictSame(await post(nonsense), { status: 200, checks: [], notes: ['The request cannot be read: it has no method or no URL.'] }, nonsense)
+  for (
+    const nonsense of [
+      '',
+      'nonsense',
+      'null',
+      '[]',
+      '{"exchange":5}',
+      '{"exchange":{"method":"GET","url":"/api/private"}}'
+    ]
+  ) {
+    t.strictSame(await post(nonsense), {
+      status: 200,
+      checks: [],
+      notes: ['The request cannot be read: it has no method or no URL.']
+    }, nonsense)
   }
-  const exchange = { method: 'GET', url: 'http://localhost/api/private', sent: { authorization: 'Bearer a.b.c', odd: 5 }, received: null, body: {} }
+  const exchange = {
+    method: 'GET',
+    url: 'http://localhost/api/private',
+    sent: { authorization: 'Bearer a.b.c', odd: 5 },
+    received: null,
+    body: {}
+  }
   const partly = await post(JSON.stringify({ exchange, before: [null, 'x'] }))
-  t.match(partly.notes, [/^The request: a header that was sent is not text/, /^Request 1 cannot be read/, /^Request 2 cannot be read/])
-  t.hasStrict(partly.checks, [{ name: 'credentials', outcome: 'passed' }, { name: 'domain', outcome: 'passed' }, { name: 'token.form', outcome: 'failed' }])
+  t.match(partly.notes, [
+    /^The request: a header that was sent is not text/,
+    /^Request 1 cannot be read/,
+    /^Request 2 cannot be read/
+  ])
+  t.hasStrict(partly.checks, [{ name: 'credentials', outcome: 'passed' }, { name: 'domain', outcome: 'passed' }, {
+    name: 'token.form',
+    outcome: 'failed'
+  }])
   const large = await post(JSON.stringify({ exchange: { ...exchange, body: 'x'.repeat(2_000_000) } }))
   t.match(large, { status: 413, notes: [/1 MiB/] })
 })
 
-t.test('Everything works by keyboard, and the result is announced.', { skip }, async (t) => {
+t.test('Everything works by keyboard, and the result is announced.', { skip }, async t => {
   const { page, faults } = await openPlayground(t)
   await tabTo(page, 'login')
   await page.keyboard.press('Enter')
@@ -562,12 +762,15 @@ t.test('Everything works by keyboard, and the result is announced.', { skip }, a
   await tabTo(page, 'replay')
   await page.keyboard.press('Enter')
   await page.waitForSelector('#reason')
-  t.match(await page.textContent('#announcer'), /^Replay the proof: stopped\. The API answered 401 Unauthorized\. The DPoP proof has been used before\.$/)
+  t.match(
+    await page.textContent('#announcer'),
+    /^Replay the proof: stopped\. The API answered 401 Unauthorized\. The DPoP proof has been used before\.$/
+  )
   await tabTo(page, 'result')
   t.strictSame(faults, [])
 })
 
-t.test('The result stays in view beside the buttons at every width.', { skip }, async (t) => {
+t.test('The result stays in view beside the buttons at every width.', { skip }, async t => {
   const { page, faults } = await openPlayground(t)
   await logIn(page)
   for (const [width, height] of [[1600, 900], [1024, 700], [740, 360], [360, 740]] as const) {
@@ -577,7 +780,14 @@ t.test('The result stays in view beside the buttons at every width.', { skip }, 
     t.equal(await focused(page), 'ath', 'the focus stays, for the next try')
     for (const selector of ['#verdict', attack('ath')]) {
       // Scrolling takes a moment.
-      const isOnTop = until(selector, () => page.evaluate(`(({ x, y }) => document.elementFromPoint(x + 8, y + 8)?.closest('${selector}') != null)(document.querySelector('${selector}').getBoundingClientRect())`))
+      const isOnTop = until(
+        selector,
+        () =>
+          page.evaluate(
+            `(({ x, y }) => document.elementFromPoint(x + 8, y + 8)?.closest('${selector}') != ` +
+              `null)(document.querySelector('${selector}').getBoundingClientRect())`
+          )
+      )
       await t.resolves(isOnTop, `${selector} is in view at ${width} by ${height}`)
     }
   }
@@ -590,8 +800,10 @@ t.test('The result stays in view beside the buttons at every width.', { skip }, 
   t.strictSame(faults, [])
 })
 
-const focused = (page: Page): Promise<string> => page.evaluate(
-  '(({ id, dataset, tagName }) => id || dataset.path || dataset.attack || tagName)(document.activeElement)')
+const focused = (page: Page): Promise<string> =>
+  page.evaluate(
+    '(({ id, dataset, tagName }) => id || dataset.path || dataset.attack || tagName)(document.activeElement)'
+  )
 
 async function tabTo (page: Page, name: string): Promise<void> {
   for (let presses = 0; presses < 60; presses++) {

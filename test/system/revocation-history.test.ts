@@ -27,7 +27,10 @@ t.setTimeout(SECONDS * 5000 + 60_000)
 /** Tokens of the sessions of the last seconds are tried, and some of all. */
 const YOUNG = 60
 
-/** Seconds by which the clocks of the instances are wrong, and those of the transmitters. They stay within the tolerance. */
+/**
+ * Seconds by which the clocks of the instances are wrong, and those of the transmitters. They stay within the
+ * tolerance.
+ */
 const INSTANCE_CLOCKS = [2, 0, -2]
 const TRANSMITTER_CLOCKS = [4, -4]
 /** Of a leap. Tokens are valid for longer, and shorter than cutoffs are kept. */
@@ -65,29 +68,57 @@ async function endSession (site: Site, { url }: Instance, session: string): Prom
   const status = isOperator
     ? await answerOf(`${url}/revocation/subjects`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${site.issuers[by]!.token({ sub: 'operator', scope: 'revoke', exp: Math.floor(start) + LIFE_SECONDS })}` },
+      headers: {
+        'content-type': 'application/json',
+        authorization: `Bearer ${site.issuers[by]!.token({ sub: 'operator', scope: 'revoke', exp: Math.floor(start) + LIFE_SECONDS })}`
+      },
       body: JSON.stringify({ sub_id: { format: 'opaque', id: session } })
     })
-    : await push(url, site.transmitters[by]!.set({ claims: { iat: Math.floor(start) + TRANSMITTER_CLOCKS[by]!, sub_id: { format: 'opaque', id: session } } }))
-  operations.push({ kind: 'ending', session, outcome: status === 204 || status === 202 ? 'acknowledged' : 'unknown', start, end: nowSeconds() })
+    : await push(
+      url,
+      site.transmitters[by]!.set({
+        claims: { iat: Math.floor(start) + TRANSMITTER_CLOCKS[by]!, sub_id: { format: 'opaque', id: session } }
+      })
+    )
+  operations.push({
+    kind: 'ending',
+    session,
+    outcome: status === 204 || status === 202 ? 'acknowledged' : 'unknown',
+    start,
+    end: nowSeconds()
+  })
 }
 
 async function push (url: string, set: string): Promise<number> {
-  return answerOf(`${url}/revocation/events`, { method: 'POST', headers: { 'content-type': 'application/secevent+jwt' }, body: set })
+  return answerOf(`${url}/revocation/events`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/secevent+jwt' },
+    body: set
+  })
 }
 
 /** Well signed, and about what is not its own. */
 async function attack ({ hostile, issuers, random, sessions }: Site, { url }: Instance): Promise<void> {
   const session = random.among(sessions)
   const users = issuers.map(({ url }) => ({ format: 'iss_sub', iss: url, sub: 'user-1' }))
-  const subjects = [{ format: 'opaque', id: session }, users[0], { format: 'aliases', identifiers: users }, { user: users[1], session: { format: 'opaque', id: session } }]
+  const subjects = [{ format: 'opaque', id: session }, users[0], { format: 'aliases', identifiers: users }, {
+    user: users[1],
+    session: { format: 'opaque', id: session }
+  }]
   await push(url, hostile.set({ claims: { sub_id: random.among(subjects) } }))
 }
 
 async function call ({ operations, tokens }: Site, { url }: Instance, session: string): Promise<void> {
   const start = nowSeconds()
   const status = await answerOf(`${url}/api/private`, { headers: { authorization: `Bearer ${tokens.get(session)!}` } })
-  operations.push({ kind: 'call', session, instance: url, outcome: status === 200 ? 'passed' : status === 401 ? 'revoked' : 'unknown', start, end: nowSeconds() })
+  operations.push({
+    kind: 'call',
+    session,
+    instance: url,
+    outcome: status === 200 ? 'passed' : status === 401 ? 'revoked' : 'unknown',
+    start,
+    end: nowSeconds()
+  })
 }
 
 function makeSession ({ issuers, sessions, tokens }: Site): string {
@@ -158,9 +189,13 @@ async function makeLoad (site: Site, untilSeconds: number): Promise<void> {
   const pending: Array<Promise<void>> = []
   while (nowSeconds() < untilSeconds) {
     if (random.below(4) === 0) makeSession(site)
-    if (random.below(6) === 0) pending.push(endSession(site, random.among(instances), random.among(sessions.slice(-YOUNG))))
+    if (random.below(6) === 0) {
+      pending.push(endSession(site, random.among(instances), random.among(sessions.slice(-YOUNG))))
+    }
     if (random.below(6) === 0) pending.push(attack(site, random.among(instances)))
-    pending.push(call(site, random.among(instances), random.among(random.below(4) === 0 ? sessions : sessions.slice(-YOUNG))))
+    pending.push(
+      call(site, random.among(instances), random.among(random.below(4) === 0 ? sessions : sessions.slice(-YOUNG)))
+    )
     await delay(10 + random.below(10))
   }
   await Promise.all(pending)
@@ -182,43 +217,90 @@ async function startSite (t: Test): Promise<Site> {
   const hostile = await startTransmitter(t)
   const directory = buildService(t)
   writeFileSync(join(directory, 'clock.cjs'), CLOCK)
-  writeFileSync(join(directory, 'revocation.json'), JSON.stringify({
-    idp: { audience: AUDIENCE, issuers: issuers.map(({ url }) => ({ issuer: url })) },
-    revocation: {
-      operators: { scope: 'revoke' },
-      transmitters: [...transmitters, hostile].map(({ url }, index) => ({ issuer: url, audience: RECEIVER, delivery: 'push', ...issuers[index] && { tokenIssuers: [issuers[index].url] } })),
-      store: `redis://127.0.0.1:${server.port}`,
-      // An instance that has heard nothing for a second says that it does not know.
-      staleSeconds: 1
-    }
-  }))
-  const start = (at: number): Promise<Instance> => startInstance(t, directory, issuers[0]!, {
-    IDP_ISSUER: '', IDP_AUDIENCE: '', CONFIG_FILE: 'revocation.json', LOG_LEVEL: 'info', NODE_OPTIONS: `--require ${join(directory, 'clock.cjs')}`, CLOCK_SECONDS: String(INSTANCE_CLOCKS[at])
-  })
+  writeFileSync(
+    join(directory, 'revocation.json'),
+    JSON.stringify({
+      idp: { audience: AUDIENCE, issuers: issuers.map(({ url }) => ({ issuer: url })) },
+      revocation: {
+        operators: { scope: 'revoke' },
+        transmitters: [...transmitters, hostile].map(({ url }, index) => ({
+          issuer: url,
+          audience: RECEIVER,
+          delivery: 'push',
+          ...issuers[index] && { tokenIssuers: [issuers[index].url] }
+        })),
+        store: `redis://127.0.0.1:${server.port}`,
+        // An instance that has heard nothing for a second says that it does not know.
+        staleSeconds: 1
+      }
+    })
+  )
+  const start = (at: number): Promise<Instance> =>
+    startInstance(t, directory, issuers[0]!, {
+      IDP_ISSUER: '',
+      IDP_AUDIENCE: '',
+      CONFIG_FILE: 'revocation.json',
+      LOG_LEVEL: 'info',
+      NODE_OPTIONS: `--require ${join(directory, 'clock.cjs')}`,
+      CLOCK_SECONDS: String(INSTANCE_CLOCKS[at])
+    })
   const instances = await Promise.all(INSTANCE_CLOCKS.map((_, at) => start(at)))
   await Promise.all(instances.map(({ untilReady }) => untilReady()))
-  const site: Site = { issuers, transmitters, hostile, server, instances, start, operations: [], random: createRandom(SEED, 1), sessions: [], tokens: new Map() }
+  const site: Site = {
+    issuers,
+    transmitters,
+    hostile,
+    server,
+    instances,
+    start,
+    operations: [],
+    random: createRandom(SEED, 1),
+    sessions: [],
+    tokens: new Map()
+  }
   makeSession(site)
   return site
 }
 
-t.test('Whatever happens to instances, connections, clocks and server, and whatever a hostile transmitter says, no token passes later than a second after its session was ended, unless the instance says that it does not know.', { skip: skipRedis }, async t => {
-  const site = await startSite(t)
-  const untilSeconds = nowSeconds() + SECONDS
-  const [happened] = await Promise.all([makeTrouble(site, untilSeconds), makeLoad({ ...site, random: createRandom(SEED, 2) }, untilSeconds)])
-  // All that was acknowledged holds at each instance when all is calm again.
-  await Promise.all(site.instances.map(({ untilReady }) => untilReady()))
-  const { operations, instances } = site
-  const acknowledged = new Set(operations.flatMap(operation => operation.kind === 'ending' && operation.outcome === 'acknowledged' ? [operation.session] : []))
-  await delay(1100)
-  for (const session of acknowledged) await Promise.all(instances.map(instance => call(site, instance, session)))
+t.test(
+  'Whatever happens to instances, connections, clocks and server, and whatever a hostile transmitter says, no ' +
+    'token passes later than a second after its session was ended, unless the instance says that it does not know.',
+  { skip: skipRedis },
+  async t => {
+    const site = await startSite(t)
+    const untilSeconds = nowSeconds() + SECONDS
+    const [happened] = await Promise.all([
+      makeTrouble(site, untilSeconds),
+      makeLoad({ ...site, random: createRandom(SEED, 2) }, untilSeconds)
+    ])
+    // All that was acknowledged holds at each instance when all is calm again.
+    await Promise.all(site.instances.map(({ untilReady }) => untilReady()))
+    const { operations, instances } = site
+    const acknowledged = new Set(
+      operations.flatMap(operation =>
+        operation.kind === 'ending' && operation.outcome === 'acknowledged' ? [operation.session] : []
+      )
+    )
+    await delay(1100)
+    for (const session of acknowledged) {
+      await Promise.all(instances.map(instance => call(site, instance, session)))
+    }
 
-  const counted = (kind: string, outcome: string): number => operations.filter(operation => operation.kind === kind && operation.outcome === outcome).length
-  const counts = Object.fromEntries([['ending', 'acknowledged'], ['ending', 'unknown'], ['call', 'passed'], ['call', 'revoked'], ['call', 'unknown']].map(([kind, outcome]) => [`${kind} ${outcome}`, counted(kind!, outcome!)]))
-  t.comment(`seed ${SEED}: ${JSON.stringify(counts)}; ${JSON.stringify(Object.fromEntries(happened))}`)
-  t.strictSame(findWrongCalls(operations), [])
-  t.strictSame([...happened.keys()], Object.keys(TROUBLES), 'there was trouble of each kind')
-  for (const [name, count] of Object.entries(counts)) t.ok(count > 5, `${name}: ${count}`)
-  const asIfLate = operations.map(operation => operation.kind === 'ending' ? { ...operation, outcome: 'acknowledged' as const, end: operation.start - 2 } : operation)
-  t.ok(findWrongCalls(asIfLate).length > 0, 'the twin: if sessions had ended earlier, the history would be wrong')
-})
+    const counted = (kind: string, outcome: string): number =>
+      operations.filter(operation => operation.kind === kind && operation.outcome === outcome).length
+    const counts = Object.fromEntries(
+      [['ending', 'acknowledged'], ['ending', 'unknown'], ['call', 'passed'], ['call', 'revoked'], ['call', 'unknown']]
+        .map(([kind, outcome]) => [`${kind} ${outcome}`, counted(kind!, outcome!)])
+    )
+    t.comment(`seed ${SEED}: ${JSON.stringify(counts)}; ${JSON.stringify(Object.fromEntries(happened))}`)
+    t.strictSame(findWrongCalls(operations), [])
+    t.strictSame([...happened.keys()], Object.keys(TROUBLES), 'there was trouble of each kind')
+    for (const [name, count] of Object.entries(counts)) t.ok(count > 5, `${name}: ${count}`)
+    const asIfLate = operations.map(operation =>
+      operation.kind === 'ending'
+        ? { ...operation, outcome: 'acknowledged' as const, end: operation.start - 2 }
+        : operation
+    )
+    t.ok(findWrongCalls(asIfLate).length > 0, 'the twin: if sessions had ended earlier, the history would be wrong')
+  }
+)

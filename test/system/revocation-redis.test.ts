@@ -16,18 +16,43 @@ import { until } from '../helpers/until.ts'
 
 const now = (): number => Date.now() / 1000
 const keyOfUser = (sub: string): string => keyOf(['sub', 'https://issuer.example/', sub])
-const entry = (sub: string, effect: RevocationEntry['effect'] = 'cutoff'): RevocationEntry => ({ key: keyOfUser(sub), effect, at: now(), recordedAt: now(), event: 'session-revoked', source: 'https://transmitter.example', sender: 'https://issuer.example', standing: 'issuer' })
+const entry = (sub: string, effect: RevocationEntry['effect'] = 'cutoff'): RevocationEntry => ({
+  key: keyOfUser(sub),
+  effect,
+  at: now(),
+  recordedAt: now(),
+  event: 'session-revoked',
+  source: 'https://transmitter.example',
+  sender: 'https://issuer.example',
+  standing: 'issuer'
+})
 
 function startInstance (t: Test, port: number, user = '') {
   const target = parseReplayUrl(`redis://${user}127.0.0.1:${port}`)
-  const reader = startLogReader(t, { open: listeners => openRedisClient(target, listeners, processSurroundings.steadyMs), surroundings: processSurroundings, retentionSeconds: 3600 })
+  const reader = startLogReader(t, {
+    open: listeners => openRedisClient(target, listeners, processSurroundings.steadyMs),
+    surroundings: processSurroundings,
+    retentionSeconds: 3600
+  })
   return { ...reader, isRevoked: (sub: string) => reader.isRevoked(keyOfUser(sub)) }
 }
 
 const revocationsOf = (one: ReturnType<typeof startInstance>): Revocations =>
-  createRevocations({ cutoffs: one.cutoffs, log: one, namesOf: () => ({ session: [], other: [] }), retentionSeconds: 3600, staleSeconds: 10, outage: 'refuse', isIssuer: () => true, clockToleranceSeconds: 5, now })
+  createRevocations({
+    cutoffs: one.cutoffs,
+    log: one,
+    namesOf: () => ({ session: [], other: [] }),
+    retentionSeconds: 3600,
+    staleSeconds: 10,
+    outage: 'refuse',
+    isIssuer: () => true,
+    clockToleranceSeconds: 5,
+    now
+  })
 
-t.test('A Redis that is killed after an append and comes back empty gets all back, from those who have read it', { skip: skipRedis }, async t => {
+t.test('A Redis that is killed after an append and comes back empty gets all back, from those who have read it', {
+  skip: skipRedis
+}, async t => {
   const server = await startRedis(t)
   const [one, two] = [startInstance(t, server.port), startInstance(t, server.port)]
   await Promise.all([one.loaded(), two.loaded()])
@@ -48,30 +73,59 @@ t.test('A Redis that is killed after an append and comes back empty gets all bac
   await until('the first has found the server again', () => one.fault() === undefined)
 })
 
-t.test('A Redis that comes back with an older copy of its data gets all that came since, and an instance that starts with it judges by all of it', { skip: skipRedis }, async t => {
-  const server = await startRedis(t)
-  const one = startInstance(t, server.port)
-  await one.loaded()
-  await one.append([entry('u1'), entry('u2', 'block'), entry('u3', 'block'), entry('u4', 'block')])
-  await server.command('SAVE')
-  const first = await server.command('XRANGE', '{holdfast:revocation}:log', '-', '+', 'COUNT', '1')
-  await one.append([entry('u5'), entry('u6', 'block'), { ...entry('u3', 'enable'), at: now() + 1 }, entry('u7')])
-  await one.append([{ ...entry('u4', 'enable'), at: now() + 1 }, { ...entry('u4', 'block'), at: now() + 2 }])
-  for (let n = 0; n < 3; n++) {
-    await server.kill()
-    await server.start()
-    const late = startInstance(t, server.port)
-    await late.loaded()
-    t.strictSame(['u1', 'u2', 'u3', 'u4', 'u5', 'u6', 'u7', 'u8'].map(late.isRevoked), [true, true, false, true, true, true, true, false])
-    await until('the first has found the server again', () => one.isLoaded() && one.fault() === undefined)
-    t.strictSame(['u1', 'u2', 'u3', 'u4', 'u5', 'u6', 'u7', 'u8'].map(one.isRevoked), [true, true, false, true, true, true, true, false])
-    t.equal(await server.command('XRANGE', '{holdfast:revocation}:log', '-', '+', 'COUNT', '1'), first, 'it had the copy')
-    await one.append([entry(`after ${n}`)])
-    await until('the other has read it', () => late.isRevoked(`after ${n}`))
+t.test(
+  'A Redis that comes back with an older copy of its data gets all that came since, and an instance that starts ' +
+    'with it judges by all of it',
+  { skip: skipRedis },
+  async t => {
+    const server = await startRedis(t)
+    const one = startInstance(t, server.port)
+    await one.loaded()
+    await one.append([entry('u1'), entry('u2', 'block'), entry('u3', 'block'), entry('u4', 'block')])
+    await server.command('SAVE')
+    const first = await server.command('XRANGE', '{holdfast:revocation}:log', '-', '+', 'COUNT', '1')
+    await one.append([entry('u5'), entry('u6', 'block'), { ...entry('u3', 'enable'), at: now() + 1 }, entry('u7')])
+    await one.append([{ ...entry('u4', 'enable'), at: now() + 1 }, { ...entry('u4', 'block'), at: now() + 2 }])
+    for (let n = 0; n < 3; n++) {
+      await server.kill()
+      await server.start()
+      const late = startInstance(t, server.port)
+      await late.loaded()
+      t.strictSame(['u1', 'u2', 'u3', 'u4', 'u5', 'u6', 'u7', 'u8'].map(late.isRevoked), [
+        true,
+        true,
+        false,
+        true,
+        true,
+        true,
+        true,
+        false
+      ])
+      await until('the first has found the server again', () => one.isLoaded() && one.fault() === undefined)
+      t.strictSame(['u1', 'u2', 'u3', 'u4', 'u5', 'u6', 'u7', 'u8'].map(one.isRevoked), [
+        true,
+        true,
+        false,
+        true,
+        true,
+        true,
+        true,
+        false
+      ])
+      t.equal(
+        await server.command('XRANGE', '{holdfast:revocation}:log', '-', '+', 'COUNT', '1'),
+        first,
+        'it had the copy'
+      )
+      await one.append([entry(`after ${n}`)])
+      await until('the other has read it', () => late.isRevoked(`after ${n}`))
+    }
   }
-})
+)
 
-t.test('What was undone stands again in an older copy, and is undone again by an instance that no longer knows it', { skip: skipRedis }, async t => {
+t.test('What was undone stands again in an older copy, and is undone again by an instance that no longer knows it', {
+  skip: skipRedis
+}, async t => {
   const server = await startRedis(t)
   const one = startInstance(t, server.port)
   await one.loaded()
@@ -90,17 +144,21 @@ t.test('What was undone stands again in an older copy, and is undone again by an
   t.equal(late.isRevoked('u2'), true)
 })
 
-t.test('What others trim is written again, blocks too, enabled ones and undone ones not', { skip: skipRedis }, async t => {
-  const server = await startRedis(t)
-  const one = startInstance(t, server.port)
-  await one.loaded()
-  await one.append([entry('u1', 'block'), entry('u2', 'block'), entry('u3', 'block')])
-  await one.append([{ ...entry('u2', 'enable'), at: now() + 1 }, entry('u3', 'undo')])
-  await server.command('XTRIM', '{holdfast:revocation}:log', 'MAXLEN', '0')
-  const late = startInstance(t, server.port)
-  await late.loaded()
-  t.strictSame(['u1', 'u2', 'u3'].map(late.isRevoked), [true, false, false])
-})
+t.test(
+  'What others trim is written again, blocks too, enabled ones and undone ones not',
+  { skip: skipRedis },
+  async t => {
+    const server = await startRedis(t)
+    const one = startInstance(t, server.port)
+    await one.loaded()
+    await one.append([entry('u1', 'block'), entry('u2', 'block'), entry('u3', 'block')])
+    await one.append([{ ...entry('u2', 'enable'), at: now() + 1 }, entry('u3', 'undo')])
+    await server.command('XTRIM', '{holdfast:revocation}:log', 'MAXLEN', '0')
+    const late = startInstance(t, server.port)
+    await late.loaded()
+    t.strictSame(['u1', 'u2', 'u3'].map(late.isRevoked), [true, false, false])
+  }
+)
 
 t.test('An append that begins a new log keeps others waiting for what was lost', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
@@ -128,7 +186,8 @@ t.test('A Redis that is emptied while it runs gets all back', { skip: skipRedis 
   t.equal(await late.lead('task', 10), false)
 })
 
-const many = (number: number, effect?: RevocationEntry['effect']): RevocationEntry[] => Array.from({ length: number }, (_, n) => entry(`${effect ?? 'cutoff'} ${n}`, effect))
+const many = (number: number, effect?: RevocationEntry['effect']): RevocationEntry[] =>
+  Array.from({ length: number }, (_, n) => entry(`${effect ?? 'cutoff'} ${n}`, effect))
 
 t.test('A lost connection stops no token: an instance reads on from its own place', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
@@ -149,26 +208,50 @@ t.test('Many blocks stop no start: they are read in pages', { skip: skipRedis },
   const server = await startRedis(t)
   const one = startInstance(t, server.port)
   await one.loaded()
-  for (let n = 0; n < 20; n++) await one.append(many(1000, 'block').map(({ key, ...rest }) => ({ ...rest, key: `${key} ${n}` })))
+  for (let n = 0; n < 20; n++) {
+    await one.append(many(1000, 'block').map(({ key, ...rest }) => ({ ...rest, key: `${key} ${n}` })))
+  }
   const late = startInstance(t, server.port)
   await late.loaded()
   t.equal(late.cutoffs.size(), 20_000)
   // Those of version 1 stand in a hash.
   const { sender, standing, ...old } = entry('old', 'block')
-  for (let n = 0; n < 4; n++) await server.command('HSET', '{holdfast:revocation}:blocks', ...Array.from({ length: 1500 }, (_, i) => [`block ${n} ${i}`, JSON.stringify({ ...old, key: `${old.key} ${n} ${i}` })]).flat())
+  for (let n = 0; n < 4; n++) {
+    await server.command(
+      'HSET',
+      '{holdfast:revocation}:blocks',
+      ...Array.from(
+        { length: 1500 },
+        (_, i) => [`block ${n} ${i}`, JSON.stringify({ ...old, key: `${old.key} ${n} ${i}` })]
+      ).flat()
+    )
+  }
   const last = startInstance(t, server.port)
   await last.loaded()
   t.equal(last.cutoffs.size(), 26_000)
 })
 
-t.test('A user without the right to XDEL lets nothing be written again each time the log is to be cleaned', { skip: skipRedis }, async t => {
+t.test('A user without the right to XDEL lets nothing be written again each time the log is to be cleaned', {
+  skip: skipRedis
+}, async t => {
   const server = await startRedis(t)
-  await server.command('ACL', 'SETUSER', 'revoker', 'on', '>hunter2', '~{holdfast:revocation}:*', '+info', ...COMMANDS.filter(name => name !== 'XDEL').map(name => `+${name.toLowerCase()}`))
+  await server.command(
+    'ACL',
+    'SETUSER',
+    'revoker',
+    'on',
+    '>hunter2',
+    '~{holdfast:revocation}:*',
+    '+info',
+    ...COMMANDS.filter(name => name !== 'XDEL').map(name => `+${name.toLowerCase()}`)
+  )
   const one = startInstance(t, server.port, 'revoker:hunter2@')
   await one.loaded()
   // Those that stand are at the front, so they are written again before it can go.
   await one.append(many(500))
-  for (let n = 0; n < 13; n++) await one.append(many(1000).map(({ key, ...rest }) => ({ ...rest, key: `${key} later`, at: rest.at + n })))
+  for (let n = 0; n < 13; n++) {
+    await one.append(many(1000).map(({ key, ...rest }) => ({ ...rest, key: `${key} later`, at: rest.at + n })))
+  }
   await until('it was refused', () => one.changes.length > 0)
   t.strictSame([one.changes[0], one.isLoaded()], ['auth', true])
   await delay(1000)
@@ -186,15 +269,23 @@ t.test('A SET repeated writes one row, and an undo of nothing none', { skip: ski
   for (let n = 0; n < 50; n++) await revocations.append([entry(`nobody ${n}`, 'undo')])
   t.equal(await server.command('XLEN', '{holdfast:revocation}:log'), '1')
   for (let n = 0; n < 2; n++) await revocations.append([entry('u1', 'undo')])
-  t.strictSame([await server.command('XLEN', '{holdfast:revocation}:log'), one.isRevoked('u1')], ['2', false], 'the twin: one that takes something back is written, once')
+  t.strictSame(
+    [await server.command('XLEN', '{holdfast:revocation}:log'), one.isRevoked('u1')],
+    ['2', false],
+    'the twin: one that takes something back is written, once'
+  )
 })
 
-t.test('An instance whose clock leaps for a time forgets nothing, and neither does one that starts then', { skip: skipRedis }, async t => {
+t.test('An instance whose clock leaps for a time forgets nothing, and neither does one that starts then', {
+  skip: skipRedis
+}, async t => {
   const server = await startRedis(t)
   const one = startInstance(t, server.port)
   await one.loaded()
   const { now: right } = Date
-  t.teardown(() => { Date.now = right })
+  t.teardown(() => {
+    Date.now = right
+  })
   const event = entry('u1')
   Date.now = () => right() + 2 * 86_400_000
   await one.append([event])
@@ -223,54 +314,74 @@ async function startLeaping (t: Test) {
   }
 }
 
-t.test('A Redis whose clock leaps for a time forgets nothing: of 300 users none passes at an instance that starts then or later', { skip: skipRedisClock }, async t => {
-  for (const ahead of [DAYS, -DAYS]) {
+t.test(
+  'A Redis whose clock leaps for a time forgets nothing: of 300 users none passes at an instance that starts ' +
+    'then or later',
+  { skip: skipRedisClock },
+  async t => {
+    for (const ahead of [DAYS, -DAYS]) {
+      const server = await startLeaping(t)
+      const one = startInstance(t, server.port)
+      await one.loaded()
+      await one.append(many(300, 'end'))
+      await server.leap(ahead)
+      await until('it is written meanwhile', () => one.append([entry('meanwhile')]).then(() => true, () => false))
+      const meanwhile = startInstance(t, server.port)
+      await meanwhile.loaded()
+      await server.leap(0)
+      await until('it is written after that', () => one.append([entry('after')]).then(() => true, () => false))
+      const late = startInstance(t, server.port)
+      await Promise.all([one, meanwhile, late].map(({ loaded }) => loaded()))
+      await until('all have read the last', () => [one, meanwhile, late].every(({ isRevoked }) => isRevoked('after')))
+      for (const { isRevoked } of [one, meanwhile, late]) {
+        t.strictSame(
+          [...many(300, 'end').keys()].filter(n => !isRevoked(`end ${n}`)),
+          []
+        )
+      }
+      t.strictSame([one, meanwhile, late].map(({ isRevoked }) => isRevoked('meanwhile')), [true, true, true])
+      t.equal(late.isRevoked('another'), false, 'the twin')
+    }
+  }
+)
+
+t.test(
+  'What a Redis keeps for a time does not last for days after its clock was set right',
+  { skip: skipRedisClock },
+  async t => {
     const server = await startLeaping(t)
     const one = startInstance(t, server.port)
     await one.loaded()
-    await one.append(many(300, 'end'))
-    await server.leap(ahead)
-    await until('it is written meanwhile', () => one.append([entry('meanwhile')]).then(() => true, () => false))
-    const meanwhile = startInstance(t, server.port)
-    await meanwhile.loaded()
+    await one.append([entry('u1')])
+    await server.leap(DAYS)
+    // It is restored meanwhile, and led by an instance that then ends.
+    await server.command('FLUSHALL')
+    await until('it is being restored', () => !one.isLoaded())
+    await one.loaded()
+    const gone = startInstance(t, server.port)
+    await until('it leads', () => gone.lead('task', 10))
+    gone.close()
+    await server.command('SET', SETTLING, '1', 'PX', '600')
     await server.leap(0)
-    await until('it is written after that', () => one.append([entry('after')]).then(() => true, () => false))
+    t.ok(Number(await server.command('PTTL', SETTLING)) > 86_400_000, 'the server would keep it for days')
+    await until('it is over', async () => await server.command('EXISTS', SETTLING) === '0')
     const late = startInstance(t, server.port)
-    await Promise.all([one, meanwhile, late].map(({ loaded }) => loaded()))
-    await until('all have read the last', () => [one, meanwhile, late].every(({ isRevoked }) => isRevoked('after')))
-    for (const { isRevoked } of [one, meanwhile, late]) t.strictSame([...many(300, 'end').keys()].filter(n => !isRevoked(`end ${n}`)), [])
-    t.strictSame([one, meanwhile, late].map(({ isRevoked }) => isRevoked('meanwhile')), [true, true, true])
-    t.equal(late.isRevoked('another'), false, 'the twin')
+    await Promise.all([one, late].map(({ loaded }) => loaded()))
+    t.equal(late.isRevoked('u1'), true)
+    t.equal(await late.lead('task', 10), true, 'another instance leads')
+    t.equal(await one.lead('task', 10), false, 'one at a time')
   }
-})
-
-t.test('What a Redis keeps for a time does not last for days after its clock was set right', { skip: skipRedisClock }, async t => {
-  const server = await startLeaping(t)
-  const one = startInstance(t, server.port)
-  await one.loaded()
-  await one.append([entry('u1')])
-  await server.leap(DAYS)
-  // It is restored meanwhile, and led by an instance that then ends.
-  await server.command('FLUSHALL')
-  await until('it is being restored', () => !one.isLoaded())
-  await one.loaded()
-  const gone = startInstance(t, server.port)
-  await until('it leads', () => gone.lead('task', 10))
-  gone.close()
-  await server.command('SET', SETTLING, '1', 'PX', '600')
-  await server.leap(0)
-  t.ok(Number(await server.command('PTTL', SETTLING)) > 86_400_000, 'the server would keep it for days')
-  await until('it is over', async () => await server.command('EXISTS', SETTLING) === '0')
-  const late = startInstance(t, server.port)
-  await Promise.all([one, late].map(({ loaded }) => loaded()))
-  t.equal(late.isRevoked('u1'), true)
-  t.equal(await late.lead('task', 10), true, 'another instance leads')
-  t.equal(await one.lead('task', 10), false, 'one at a time')
-})
+)
 
 for (const isAboutOurs of [false, true]) {
-  t.test(`A flood of signed pushes about ${isAboutOurs ? 'the issuer of the tokens' : 'an issuer that has no tokens here'} takes no room of others in a Redis`, { skip: skipRedis }, async t => {
-    const { port } = await startRedis(t)
-    await judgeFlood(t, isAboutOurs, { DPOP_REPLAY: `redis://127.0.0.1:${port}` })
-  })
+  t.test(
+    'A flood of signed pushes about ' +
+      `${isAboutOurs ? 'the issuer of the tokens' : 'an issuer that has no tokens here'} takes no room of others ` +
+      'in a Redis',
+    { skip: skipRedis },
+    async t => {
+      const { port } = await startRedis(t)
+      await judgeFlood(t, isAboutOurs, { DPOP_REPLAY: `redis://127.0.0.1:${port}` })
+    }
+  )
 }

@@ -12,15 +12,38 @@ const SECONDS = 30
 function runTests (text: string): Promise<{ code: number | null, output: string }> {
   const project = mkdtempSync(join(tmpdir(), 'time-limit-'))
   t.teardown(() => rmSync(project, { recursive: true, force: true }))
-  for (const name of ['.taprc', 'package.json', 'cli/strip-types.js', 'test/uncounted-children.js', 'test/time-limit.js', 'test/progress.ts', 'test/reporter.js']) cpSync(join(root, name), join(project, name))
+  for (
+    const name of [
+      '.taprc',
+      'package.json',
+      'cli/strip-types.js',
+      'test/uncounted-children.js',
+      'test/time-limit.js',
+      'test/progress.ts',
+      'test/reporter.js'
+    ]
+  ) cpSync(join(root, name), join(project, name))
   symlinkSync(join(root, 'node_modules'), join(project, 'node_modules'))
   mkdirSync(join(project, 'test/plugins'))
   writeFileSync(join(project, 'test/plugins/hanging.test.ts'), `import t from 'tap'\n${text}`)
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^_?TAP/.test(name) && name !== 'NODE_OPTIONS'))
+  const env = Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !/^_?TAP/.test(name) && name !== 'NODE_OPTIONS')
+  )
   return new Promise(resolve => {
-    const child = execFile(process.execPath, ['node_modules/@tapjs/run/dist/esm/index.js', '--disable-coverage', '--reporter=tap', `--timeout=${SECONDS}`, 'test/plugins/hanging.test.ts'], { cwd: project, env }, (_error, stdout, stderr) => {
-      resolve({ code: child.exitCode, output: stdout + stderr })
-    })
+    const child = execFile(
+      process.execPath,
+      [
+        'node_modules/@tapjs/run/dist/esm/index.js',
+        '--disable-coverage',
+        '--reporter=tap',
+        `--timeout=${SECONDS}`,
+        'test/plugins/hanging.test.ts'
+      ],
+      { cwd: project, env },
+      (_error, stdout, stderr) => {
+        resolve({ code: child.exitCode, output: stdout + stderr })
+      }
+    )
   })
 }
 
@@ -30,20 +53,26 @@ const rows: ReadonlyArray<{ title: string, test: string }> = [
   { title: 'blocks its process', test: 'async t => { for (;;); }' }
 ]
 
-const slow = (results: number): string => `t.test('A slow one', async t => {
+const slow = (results: number): string =>
+  `t.test('A slow one', async t => {
   for (let left = ${results}; left > 0; left--) {
     await new Promise(resolve => setTimeout(resolve, ${SECONDS * 600}))
     t.pass()
   }
 })\n`
 const slowRun = runTests(slow(1) + slow(2))
-const runs = rows.map(({ title, test }) => ({ title, run: runTests(`${QUICK}t.test('The one that hangs', ${test})\n${QUICK}`) }))
+const runs = rows.map(({ title, test }) => ({
+  title,
+  run: runTests(`${QUICK}t.test('The one that hangs', ${test})\n${QUICK}`)
+}))
 
 for (const { title, run } of runs) {
   t.test(`A test that ${title} without end is named, and its process ended`, async t => {
     const { code, output } = await run
     t.equal(code, 1)
-    t.strictSame(output.match(/^No progress within .*$/mg), [`No progress within ${SECONDS * 0.8} s: The one that hangs`])
+    t.strictSame(output.match(/^No progress within .*$/mg), [
+      `No progress within ${SECONDS * 0.8} s: The one that hangs`
+    ])
     t.match(output, /^ +ok 1 - A quick one/m, 'the twin')
   })
 }

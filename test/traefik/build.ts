@@ -51,7 +51,10 @@ func NewDigest(context.Context, http.Handler, dynamic.DigestAuth, string) (http.
   'pkg/config/dynamic/ext/ext.go': 'package ext\n\ntype HTTP struct{}\n\ntype Router struct{}\n'
 }
 const ACME = 'pkg/provider/acme/provider.go'
-const DNS = ['"github.com/go-acme/lego/v5/providers/dns"', '"github.com/traefik/traefik/v3/pkg/provider/acme/dns"'] as const
+const DNS = [
+  '"github.com/go-acme/lego/v5/providers/dns"',
+  '"github.com/traefik/traefik/v3/pkg/provider/acme/dns"'
+] as const
 
 /**
  * Builds Traefik from its Go module, unless the cache has it. Returns the path of the program.
@@ -62,7 +65,12 @@ export async function buildTraefik (): Promise<string> {
   mkdirSync(CACHE, { recursive: true })
   const folder = mkdtempSync(join(CACHE, 'build-'))
   try {
-    const { stdout } = await promisify(execFile)('go', ['mod', 'download', '-json', `github.com/traefik/traefik/v3@v${VERSION}`], { cwd: folder })
+    const { stdout } = await promisify(execFile)('go', [
+      'mod',
+      'download',
+      '-json',
+      `github.com/traefik/traefik/v3@v${VERSION}`
+    ], { cwd: folder })
     const { Dir: module, Sum: sum } = JSON.parse(stdout) as { readonly Dir: string, readonly Sum: string }
     if (sum !== SUM) throw new Error(`the module of Traefik ${VERSION} has the hash ${sum}, and not ${SUM}`)
     const source = join(folder, 'source')
@@ -77,7 +85,15 @@ export async function buildTraefik (): Promise<string> {
     if (!acme.includes(DNS[0])) throw new Error(`${ACME} no longer imports ${DNS[0]}`)
     writeFileSync(join(source, ACME), acme.replace(...DNS))
     const program = join(folder, 'traefik')
-    await runGo(source, ['build', '-trimpath', '-ldflags', `-s -w -X github.com/traefik/traefik/v3/pkg/version.Version=${VERSION}`, '-o', program, './cmd/traefik'])
+    await runGo(source, [
+      'build',
+      '-trimpath',
+      '-ldflags',
+      `-s -w -X github.com/traefik/traefik/v3/pkg/version.Version=${VERSION}`,
+      '-o',
+      program,
+      './cmd/traefik'
+    ])
     renameSync(program, PROGRAM)
     return PROGRAM
   } finally {

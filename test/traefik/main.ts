@@ -12,6 +12,10 @@ const program = process.env.TRAEFIK ?? await buildTraefik()
 console.log(`${program}\n${spawnSync(program, ['version'], { encoding: 'utf8' }).stdout}`)
 if (!onlyBuild) {
   const tap = join(root, 'node_modules', '.bin', 'tap')
-  const child = spawn(tap, ['--disable-coverage', '--timeout=600', '--grep=traefik', ...FILES], { cwd: root, env: { ...process.env, TRAEFIK: program }, stdio: 'inherit' })
+  const child = spawn(tap, ['--disable-coverage', '--timeout=600', '--grep=traefik', ...FILES], {
+    cwd: root,
+    env: { ...process.env, TRAEFIK: program },
+    stdio: 'inherit'
+  })
   process.exitCode = await new Promise<number>(resolve => child.on('exit', code => resolve(code ?? 1)))
 }

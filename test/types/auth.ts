@@ -98,9 +98,21 @@ export function theScopes (app: FastifyInstance, listed: readonly string[]): voi
 
 export function theRequirements (app: FastifyInstance, listed: readonly string[]): void {
   holds<Equal<ReturnType<typeof app.require>, GuardHook>>()
-  app.get('/', { onRequest: app.require({ scope: 'a', anyScope: listed, acr: ['x'], maxAgeSeconds: 60, optional: true }) }, request => request.auth?.scopes)
-  app.require({ claims: { tenant: 'blue', level: [1, 2], on: true, age: age => typeof age === 'number' && age > 17, team: async () => true } })
-  app.require({ authorizationDetails: { type: 'payment', check: detail => detail.type === 'payment' && detail.amount === 1 } })
+  app.get('/', {
+    onRequest: app.require({ scope: 'a', anyScope: listed, acr: ['x'], maxAgeSeconds: 60, optional: true })
+  }, request => request.auth?.scopes)
+  app.require({
+    claims: {
+      tenant: 'blue',
+      level: [1, 2],
+      on: true,
+      age: age => typeof age === 'number' && age > 17,
+      team: async () => true
+    }
+  })
+  app.require({
+    authorizationDetails: { type: 'payment', check: detail => detail.type === 'payment' && detail.amount === 1 }
+  })
   app.require({ authorizationDetails: [{ type: 'payment' }, { type: 'account' }] })
 
   // @ts-expect-error there is no such member
@@ -138,8 +150,11 @@ export function theReason (refusal: Refusal): string {
   // @ts-expect-error there is no such reason
   if (refusal.reason === 'token_expird') return 'never'
   switch (refusal.reason) {
-    case 'token_expired': return 'Sign in again.'
-    case 'scope_missing': return 'Ask for the permission.'
-    default: return refusal.message
+    case 'token_expired':
+      return 'Sign in again.'
+    case 'scope_missing':
+      return 'Ask for the permission.'
+    default:
+      return refusal.message
   }
 }

@@ -30,9 +30,14 @@ const FILES: ReadonlyArray<readonly [framework: string, folder: string, file: st
 
 export const services: readonly Service[] = FILES.map(([framework, folder, file, isInCi = false]) => {
   const text = readFileSync(join(FOLDER, folder, file), 'utf8')
-  const linesOf = (name: string): string[] => [...text.matchAll(new RegExp(`^(?:#|//) ${name}: (.+)$`, 'gm'))].map(([, line]) => line!)
+  const linesOf = (name: string): string[] =>
+    [...text.matchAll(new RegExp(`^(?:#|//) ${name}: (.+)$`, 'gm'))].map(([, line]) => line!)
   return { framework, folder, file, isInCi, install: linesOf('Install')[0]!, starts: linesOf('Start') }
 })
 
-/** The PATH of a service: what is installed in its folder goes first, and then the Python of Debian, which has the packages of Debian. */
-export const pathIn = (folder: string): string => [join(folder, 'venv', 'bin'), ...folder.endsWith('python') ? ['/usr/bin'] : [], process.env['PATH']].join(':')
+/**
+ * The PATH of a service: what is installed in its folder goes first, and then the Python of Debian, which has the
+ * packages of Debian.
+ */
+export const pathIn = (folder: string): string =>
+  [join(folder, 'venv', 'bin'), ...folder.endsWith('python') ? ['/usr/bin'] : [], process.env['PATH']].join(':')

@@ -2,18 +2,25 @@ import { createMcpClient } from '../client.ts'
 import { createDpopClient } from '../dpop-client.ts'
 import { CLIENT_ID } from '../site.ts'
 
-// Calls each tool behind the gate that demo.ts starts. A person logs in. With MCP_SDK=1 it is the client of version 1 of the SDK.
+// Calls each tool behind the gate that demo.ts starts. A person logs in. With MCP_SDK=1 it is the client of version 1
+// of the SDK.
 
 const MAX_AGE_SECONDS = 10
 
-const say = (text: string): void => { process.stdout.write(`${text}\n`) }
+const say = (text: string): void => {
+  process.stdout.write(`${text}\n`)
+}
 const client = await (process.env['MCP_SDK'] === '1' ? createMcpClient : createDpopClient)({
   url: process.env['MCP_URL'] || 'http://localhost:8000/mcp',
   clientId: CLIENT_ID,
   redirectUrl: process.env['REDIRECT_URL'] || 'http://localhost:8765/callback',
   onLogin ({ href, searchParams }) {
     const maxAge = searchParams.get('max_age')
-    say(`The gate asks for ${maxAge === null ? searchParams.get('scope') : `a login of the last ${maxAge} seconds`}. Log in here:\n${href}`)
+    say(
+      `The gate asks for ${
+        maxAge === null ? searchParams.get('scope') : `a login of the last ${maxAge} seconds`
+      }. Log in here:\n${href}`
+    )
   }
 })
 say(`Tools: ${(await client.toolNames()).join(', ')}`)

@@ -1,8 +1,11 @@
 import { startGatedSite } from './site.ts'
 
-// The server, the gate before it and their provider, until a signal ends them. Shows what the gate says about each request.
+// The server, the gate before it and their provider, until a signal ends them. Shows what the gate says about each
+// request.
 
-const say = (text: string): void => { process.stdout.write(`${text}\n`) }
+const say = (text: string): void => {
+  process.stdout.write(`${text}\n`)
+}
 const site = await startGatedSite({
   port: Number(process.env['PORT'] || 8000),
   serverPort: Number(process.env['SERVER_PORT'] || 3000),

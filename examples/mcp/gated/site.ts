@@ -28,11 +28,17 @@ export interface GatedSiteOptions {
 }
 
 /** Starts the local provider, the server, and before it the gate with the rules of gate.yaml. */
-export async function startGatedSite ({ port, serverPort, redirectUrl, onAnswer, server: handlerOptions = {} }: GatedSiteOptions): Promise<GatedSite> {
+export async function startGatedSite (
+  { port, serverPort, redirectUrl, onAnswer, server: handlerOptions = {} }: GatedSiteOptions
+): Promise<GatedSite> {
   const base = `http://localhost:${port}`
   const url = `${base}/mcp`
-  // The audience is the whole address of the endpoint: what a client of the protocol takes for the `resource` of its token (RFC 8707).
-  const provider = await startProvider({ audience: url, ownClient: { clientId: CLIENT_ID, clientSecret: undefined, redirectUris: [redirectUrl] } })
+  // The audience is the whole address of the endpoint: what a client of the protocol takes for the `resource` of its
+  // token (RFC 8707).
+  const provider = await startProvider({
+    audience: url,
+    ownClient: { clientId: CLIENT_ID, clientSecret: undefined, redirectUris: [redirectUrl] }
+  })
   const server = await startServer(serverPort, handlerOptions)
   const environment = {
     CONFIG_FILE: join(import.meta.dirname, 'gate.yaml'),
@@ -41,7 +47,10 @@ export async function startGatedSite ({ port, serverPort, redirectUrl, onAnswer,
     PUBLIC_URL: base,
     GATE_UPSTREAM: `http://127.0.0.1:${serverPort}`
   }
-  const { values, ...faults } = collectSettings({ environment, readFile: path => path === environment.CONFIG_FILE ? readFileSync(path, 'utf8') : undefined })
+  const { values, ...faults } = collectSettings({
+    environment,
+    readFile: path => path === environment.CONFIG_FILE ? readFileSync(path, 'utf8') : undefined
+  })
   const settings = asResource(url, await readSettings(values, faults))
   const gate = Fastify({ ...serverOptions(settings), logger: { level: 'info', stream: createLog(onAnswer) } })
   await gate.register(holdfast, { settings })

@@ -12,10 +12,17 @@ function required (name) {
 const issuer = required('STATEMENT_ISSUER') // PUBLIC_URL of the gate
 const audience = required('STATEMENT_AUDIENCE') // gate.upstream
 // Anybody can name an unknown key: it has the list read again, but not more often than once in the cooldown.
-const keys = createRemoteJWKSet(new URL(required('STATEMENT_KEYS')), { cacheMaxAge: 300_000, cooldownDuration: 5000 }) // http://GATE/.well-known/holdfast-jwks.json
+// http://GATE/.well-known/holdfast-jwks.json
+const keys = createRemoteJWKSet(new URL(required('STATEMENT_KEYS')), { cacheMaxAge: 300_000, cooldownDuration: 5000 })
 
 async function readCaller (statement, method, path) {
-  const { payload } = await jwtVerify(statement, keys, { algorithms: ['ES256'], issuer, audience, clockTolerance: 5, requiredClaims: ['exp', 'sub_id'] })
+  const { payload } = await jwtVerify(statement, keys, {
+    algorithms: ['ES256'],
+    issuer,
+    audience,
+    clockTolerance: 5,
+    requiredClaims: ['exp', 'sub_id']
+  })
   if (payload.method !== method || payload.path !== path) throw new errors.JWTInvalid('It is about another request')
   // Two issuers may have the same subject for different people, so only both together say who it is.
   return { issuer: payload.sub_id.iss, subject: payload.sub_id.sub }

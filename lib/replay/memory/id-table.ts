@@ -1,6 +1,10 @@
-/** Words of a slot: four words of the id, then the second in which the record dies. The second 0 marks a slot that was never used. */
+/**
+ * Words of a slot: four words of the id, then the second in which the record dies. The second 0 marks a slot that was
+ * never used.
+ */
 const WORDS = 5
-// A smaller table would be rebuilt every few records. Buffers that are soon thrown away cause garbage collection, which slows all requests.
+// A smaller table would be rebuilt every few records. Buffers that are soon thrown away cause garbage collection, which
+// slows all requests.
 const LEAST_SLOTS = 128
 
 /** Four odd multipliers that only this process knows, so no client can choose ids that share a slot. */
@@ -12,9 +16,9 @@ export function hashWords (key: HashKey, a: number, b: number, c: number, d: num
 }
 
 /**
- * A set of 128-bit ids with the seconds of their death, 20 bytes a slot, with open addressing. A dead record stays until a new
- * record takes its slot or the table is rebuilt. The time of a rebuild depends only on the size of this table. Ids are passed as
- * four 32-bit integers, seconds as Unix time.
+ * A set of 128-bit ids with the seconds of their death, 20 bytes a slot, with open addressing. A dead record stays
+ * until a new record takes its slot or the table is rebuilt. The time of a rebuild depends only on the size of this
+ * table. Ids are passed as four 32-bit integers, seconds as Unix time.
  */
 export class IdTable {
   /** The number of slots that hold a record, live or dead. */

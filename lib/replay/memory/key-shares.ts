@@ -1,8 +1,8 @@
 import type { IdTable } from './id-table.ts'
 
 /**
- * Counts records by the second in which they expire, without looking at each of them. The count is exact, and takes memory only for
- * seconds that have records. Seconds are Unix time.
+ * Counts records by the second in which they expire, without looking at each of them. The count is exact, and takes
+ * memory only for seconds that have records. Seconds are Unix time.
  */
 export class ExpiryCounts {
   /** The number of records that are live at the horizon. */
@@ -28,7 +28,10 @@ export class ExpiryCounts {
     this.#counts.set(second, this.#counts.get(second)! - 1)
   }
 
-  /** Forgets the records that have expired at `horizon`. It looks at no more seconds than have passed, and at no more than have records. */
+  /**
+   * Forgets the records that have expired at `horizon`. It looks at no more seconds than have passed, and at no more
+   * than have records.
+   */
   moveTo (horizon: number): void {
     if (horizon - this.horizon > this.#counts.size) {
       for (const second of this.#counts.keys()) if (second <= horizon) this.#forget(second)
@@ -46,8 +49,8 @@ export class ExpiryCounts {
 
 const BUCKET_BITS = 12
 
-// Two words of a hash that no client knows stand for a key. Its name leaves out some of their bits, so that it is a safe integer: two keys get
-// the same name only by chance.
+// Two words of a hash that no client knows stand for a key. Its name leaves out some of their bits, so that it is a
+// safe integer: two keys get the same name only by chance.
 const nameOf = (c: number, d: number): number => (c >>> 0) * 2 ** 21 + (d >>> 11)
 const firstWordOf = (name: number): number => name / 2 ** 21 >>> 0
 const bucketOf = (c: number): number => c >>> (32 - BUCKET_BITS)
@@ -62,7 +65,10 @@ interface Reading {
 }
 
 export interface KeySharesOptions {
-  /** The number of live records that one key may have, at least 1. In a store with many tables it is well above twice their number. */
+  /**
+   * The number of live records that one key may have, at least 1. In a store with many tables it is well above twice
+   * their number.
+   */
   readonly share: number
   /** The ids in the tables hold two words of the key as their third and fourth word. */
   readonly tables: readonly IdTable[]
@@ -71,10 +77,11 @@ export interface KeySharesOptions {
 /**
  * Limits each key to its share of the records. It counts exactly only the few keys that come near their share.
  *
- * Every key belongs to one of 4096 buckets. A bucket counts the records of its keys, so its count is at least as high as the live
- * records of any one key. If the count reaches half of a share, the tables are read, one for each later record, and the keys of the
- * bucket are counted exactly. A key with a quarter of a share or more is heavy and is counted separately from then on, until a reading
- * finds no live record. Only few keys can be heavy. The many keys with few records cost nothing but the number of their bucket.
+ * Every key belongs to one of 4096 buckets. A bucket counts the records of its keys, so its count is at least as high
+ * as the live records of any one key. If the count reaches half of a share, the tables are read, one for each later
+ * record, and the keys of the bucket are counted exactly. A key with a quarter of a share or more is heavy and is
+ * counted separately from then on, until a reading finds no live record. Only few keys can be heavy. The many keys with
+ * few records cost nothing but the number of their bucket.
  */
 export function createKeyShares ({ share, tables }: KeySharesOptions) {
   const watchAt = Math.max(1, Math.floor(share / 2))
@@ -86,7 +93,8 @@ export function createKeyShares ({ share, tables }: KeySharesOptions) {
   let oldLatest = 0
   let reading: Reading | undefined
 
-  const heavyOf = (c: number, d: number): ExpiryCounts | undefined => heavy.size === 0 ? undefined : heavy.get(nameOf(c, d))
+  const heavyOf = (c: number, d: number): ExpiryCounts | undefined =>
+    heavy.size === 0 ? undefined : heavy.get(nameOf(c, d))
 
   function countInBucket (bucket: number, second: number): void {
     young[bucket]!++
@@ -96,20 +104,27 @@ export function createKeyShares ({ share, tables }: KeySharesOptions) {
     reading = { next: 0, isWatched, counts: new Map() }
   }
 
-  /** Reads one table. A key is found to be heavy long before its share is used up: two readings take fewer records than half a share. */
+  /**
+   * Reads one table. A key is found to be heavy long before its share is used up: two readings take fewer records than
+   * half a share.
+   */
   function readNext ({ next, isWatched, counts }: Reading, horizon: number): void {
     tables[next]!.forEachLive(horizon, (c, d, second) => {
       if (isWatched[bucketOf(c)] === 1 && !heavyOf(c, d)) countIn(counts, nameOf(c, d), second, horizon)
     })
   }
 
-  /** Separates heavy keys from light ones. A bucket then counts the heaviest of its light keys and all later records. */
+  /**
+   * Separates heavy keys from light ones. A bucket then counts the heaviest of its light keys and all later records.
+   */
   function conclude ({ isWatched, counts }: Reading, horizon: number): void {
     for (const [name, seconds] of heavy) {
       seconds.moveTo(horizon)
       if (seconds.live === 0) heavy.delete(name)
     }
-    isWatched.forEach((watched, bucket) => { if (watched === 1) young[bucket] = old[bucket] = 0 })
+    isWatched.forEach((watched, bucket) => {
+      if (watched === 1) young[bucket] = old[bucket] = 0
+    })
     youngLatest = Math.max(youngLatest, oldLatest)
     for (const [name, seconds] of counts) {
       const bucket = bucketOf(firstWordOf(name))
@@ -130,7 +145,7 @@ export function createKeyShares ({ share, tables }: KeySharesOptions) {
     /** Counts a record that was put into the table with that number. */
     add (c: number, d: number, table: number, second: number, horizon: number): void {
       if (oldLatest <= horizon) {
-        [young, old] = [old.fill(0), young]
+        ;[young, old] = [old.fill(0), young]
         oldLatest = youngLatest
         youngLatest = 0
       }
@@ -138,7 +153,9 @@ export function createKeyShares ({ share, tables }: KeySharesOptions) {
       if (count) count.add(second)
       else {
         const bucket = bucketOf(c)
-        if (reading?.isWatched[bucket] === 1 && table < reading.next) countIn(reading.counts, nameOf(c, d), second, horizon)
+        if (reading?.isWatched[bucket] === 1 && table < reading.next) {
+          countIn(reading.counts, nameOf(c, d), second, horizon)
+        }
         countInBucket(bucket, second)
       }
       if (!reading) return

@@ -6,14 +6,17 @@ import { hashWords, IdTable } from './id-table.ts'
 import type { HashKey } from './id-table.ts'
 import { createKeyShares, ExpiryCounts } from './key-shares.ts'
 
-/** The number of records of one table when the store is full. Such a table is small enough to be rebuilt between two requests. */
+/**
+ * The number of records of one table when the store is full. Such a table is small enough to be rebuilt between two
+ * requests.
+ */
 const TABLE_RECORDS = 4096
 const MOST_TABLE_BITS = 16
 /** One key may hold this part of the store, so no single client can fill it for others. */
 const SHARES = 4
 /**
- * Seconds from which on an expiry is rounded up to a multiple of twice as many: 18 hours. So any window has few seconds to count, even
- * if a client spreads its proofs over it.
+ * Seconds from which on an expiry is rounded up to a multiple of twice as many: 18 hours. So any window has few seconds
+ * to count, even if a client spreads its proofs over it.
  */
 const FAR = 2 ** 16
 /** The tables hold seconds as Uint32: until the year 2106. */
@@ -23,8 +26,8 @@ const DRIFT = 1
 
 export interface MemoryStoreOptions extends Pick<Surroundings, 'now' | 'steadyMs' | 'randomBytes'> {
   /**
-   * Maximum number of live records. A full store refuses with `replay_full`, and a key that has a quarter of them is refused with
-   * `replay_share_exceeded`. The store never forgets a live record.
+   * Maximum number of live records. A full store refuses with `replay_full`, and a key that has a quarter of them is
+   * refused with `replay_share_exceeded`. The store never forgets a live record.
    */
   readonly max: number
 }
@@ -32,8 +35,8 @@ export interface MemoryStoreOptions extends Pick<Surroundings, 'now' | 'steadyMs
 type Outcome = 'first' | 'seen' | 'replay_unavailable' | 'replay_share_exceeded' | 'replay_full'
 
 /**
- * The replay store of a single instance. If there are many records, each takes 27 to 54 bytes. One record rebuilds at most two
- * tables of a few thousand records. Nothing runs between records.
+ * The replay store of a single instance. If there are many records, each takes 27 to 54 bytes. One record rebuilds at
+ * most two tables of a few thousand records. Nothing runs between records.
  */
 export function createMemoryStore ({ max, randomBytes, ...clocks }: MemoryStoreOptions): ReplayStore {
   const clock = createStoreClock(clocks)
@@ -51,7 +54,10 @@ export function createMemoryStore ({ max, randomBytes, ...clocks }: MemoryStoreO
   let seen = 0
   let refused = 0
 
-  /** Moves the horizon to the present. If the clock has gone back, it goes back too, but not behind a moment at which records expired. */
+  /**
+   * Moves the horizon to the present. If the clock has gone back, it goes back too, but not behind a moment at which
+   * records expired.
+   */
   function moveHorizon (): void {
     const { live } = counts
     counts.moveTo(Math.max(Math.min(clock.passed(window), LAST_SECOND - 1), lastExpiry))
@@ -76,12 +82,12 @@ export function createMemoryStore ({ max, randomBytes, ...clocks }: MemoryStoreO
     moveHorizon()
     const expiry = Math.floor(expiresAt) + 1 + LATE_RECORD_SECONDS
     const second = expiry - counts.horizon < FAR ? expiry : Math.min(Math.ceil(expiry / FAR / 2) * FAR * 2, LAST_SECOND)
-    // Records that died at the horizon are forgotten. If the clock has gone back, copies of their proofs look young again, so they are
-    // refused.
+    // Records that died at the horizon are forgotten. If the clock has gone back, copies of their proofs look young
+    // again, so they are refused.
     if (second <= counts.horizon) return 'replay_unavailable'
 
-    // Half of the kept id names the key, so that the records of the key can be counted. The other 64 bits separate the records of one key.
-    // If two of them are equal, only a proof of a client that has searched for them is refused.
+    // Half of the kept id names the key, so that the records of the key can be counted. The other 64 bits separate the
+    // records of one key. If two of them are equal, only a proof of a client that has searched for them is refused.
     const a = readWord(id, 0)
     const b = readWord(id, 4)
     const middle = jkt.length >>> 1
@@ -126,7 +132,13 @@ export function createMemoryStore ({ max, randomBytes, ...clocks }: MemoryStoreO
     },
     state () {
       moveHorizon()
-      const reason = closed ? 'closed' : counts.horizon > clock.wall ? 'clock_went_back' : counts.live >= max ? 'full' : undefined
+      const reason = closed
+        ? 'closed'
+        : counts.horizon > clock.wall
+          ? 'clock_went_back'
+          : counts.live >= max
+            ? 'full'
+            : undefined
       const bytes = tables.reduce((sum, table) => sum + table.bytes, 0)
       return { kind: 'memory', ready: !closed, reason, entries: counts.live, max, bytes, records, seen, refused }
     },
@@ -140,9 +152,9 @@ export function createMemoryStore ({ max, randomBytes, ...clocks }: MemoryStoreO
 /**
  * Says which seconds have certainly passed. The wall clock may be set forwards and backwards.
  *
- * A record may be forgotten only if its proof is refused for its age, and the wall clock judges the age. So a clock that leaps
- * forwards counts only after the steady clock has run for one whole window. If the wall clock leaps back before that, nothing
- * was forgotten.
+ * A record may be forgotten only if its proof is refused for its age, and the wall clock judges the age. So a clock
+ * that leaps forwards counts only after the steady clock has run for one whole window. If the wall clock leaps back
+ * before that, nothing was forgotten.
  */
 export function createStoreClock ({ now, steadyMs }: Pick<Surroundings, 'now' | 'steadyMs'>) {
   let wall = Math.floor(now())
@@ -152,8 +164,13 @@ export function createStoreClock ({ now, steadyMs }: Pick<Surroundings, 'now' | 
 
   return {
     /** The Unix second that the wall clock showed at the last reading. */
-    get wall () { return wall },
-    /** Reads the clocks. Returns the last Unix second whose records may be forgotten, if no record lives longer than `window` seconds. */
+    get wall () {
+      return wall
+    },
+    /**
+     * Reads the clocks. Returns the last Unix second whose records may be forgotten, if no record lives longer than
+     * `window` seconds.
+     */
     passed (window: number): number {
       const time = now()
       const steady = steadyMs() / 1000
@@ -173,7 +190,10 @@ function readWord (id: string, at: number): number {
   return id.charCodeAt(at) | id.charCodeAt(at + 1) << 8 | id.charCodeAt(at + 2) << 16 | id.charCodeAt(at + 3) << 24
 }
 
-/** FNV-1a with a multiplier that only this process knows, so no client can search for a key that is counted together with another one. */
+/**
+ * FNV-1a with a multiplier that only this process knows, so no client can search for a key that is counted together
+ * with another one.
+ */
 function hashText (multiplier: number, text: string, from: number, to: number): number {
   let word = multiplier
   for (let at = from; at < to; at++) word = Math.imul(word ^ text.charCodeAt(at), multiplier)

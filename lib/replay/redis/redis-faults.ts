@@ -1,13 +1,31 @@
-/** Why a shared replay store cannot be used: words for readiness, logs and metrics. docs/reference/store.md says what to do about each. */
+/**
+ * Why a shared replay store cannot be used: words for readiness, logs and metrics. docs/reference/store.md says what to
+ * do about each.
+ */
 export type RedisFault =
-  | 'unreachable' | 'timeout' | 'tls' | 'auth' | 'not_redis' | 'readonly' | 'oom' | 'evicts' | 'loading' | 'cluster' | 'database' | 'max_clients' | 'refused_write'
+  | 'unreachable'
+  | 'timeout'
+  | 'tls'
+  | 'auth'
+  | 'not_redis'
+  | 'readonly'
+  | 'oom'
+  | 'evicts'
+  | 'loading'
+  | 'cluster'
+  | 'database'
+  | 'max_clients'
+  | 'refused_write'
 
 /** The beginnings of error texts: replies of a server, and messages of the client itself. */
 const BEGINNINGS: ReadonlyArray<readonly [RedisFault, RegExp]> = [
   ['readonly', /^(?:READONLY|MASTERDOWN)/],
   ['oom', /^OOM/],
   // The last two: a script may not run a command, before Redis 7.2 and since.
-  ['auth', /^(?:WRONGPASS|NOAUTH|NOPERM|ERR invalid password|ERR AUTH|ERR The user executing the script|ERR ACL failure in script)/],
+  [
+    'auth',
+    /^(?:WRONGPASS|NOAUTH|NOPERM|ERR invalid password|ERR AUTH|ERR The user executing the script|ERR ACL failure in script)/
+  ],
   ['loading', /^LOADING/],
   ['cluster', /^(?:CLUSTERDOWN|MOVED|ASK|CROSSSLOT|ERR This instance has cluster support disabled)/],
   ['database', /^ERR (?:DB index|SELECT is not allowed)/],
@@ -17,7 +35,8 @@ const BEGINNINGS: ReadonlyArray<readonly [RedisFault, RegExp]> = [
   ['not_redis', /^Unknown RESP type/]
 ]
 
-const TLS_CODES = /^(?:ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO|CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_MISMATCH|INVALID_CA)/
+const TLS_CODES =
+  /^(?:ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO|CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_MISMATCH|INVALID_CA)/
 
 interface ClientError extends Error {
   readonly code?: string
@@ -51,13 +70,15 @@ export interface MemoryAnswer {
 export type EvictionPolicy = 'keeps' | 'evicts' | 'unknown'
 
 /**
- * Whether any of the servers may forget a record to stay below its memory limit. A server that does not answer or cannot be used is
- * left out: it records nothing either.
+ * Whether any of the servers may forget a record to stay below its memory limit. A server that does not answer or
+ * cannot be used is left out: it records nothing either.
  *
  * @returns null if no server is left: each answer then has an error
  */
 export function policyOf (answers: readonly MemoryAnswer[]): EvictionPolicy | null {
-  const policies = answers.filter(({ error }) => !error || isSilence(error)).map(({ error, info }) => error ? 'unknown' : readPolicy(String(info)))
+  const policies = answers.filter(({ error }) => !error || isSilence(error)).map(({ error, info }) =>
+    error ? 'unknown' : readPolicy(String(info))
+  )
   return (['evicts', 'unknown', 'keeps'] as const).find(policy => policies.includes(policy)) ?? null
 }
 

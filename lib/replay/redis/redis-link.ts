@@ -16,17 +16,25 @@ export interface RedisLink {
   /** Whether a command would be sent now. If not, a command gets an error at once. */
   readonly ready: boolean
   /**
-   * `SET key 1 EX ttl [NX]`. The reply is `OK`, or null if the key existed. Commands of one turn of the event loop are sent in
-   * one packet.
+   * `SET key 1 EX ttl [NX]`. The reply is `OK`, or null if the key existed. Commands of one turn of the event loop are
+   * sent in one packet.
    */
-  set (key: string, ttlSeconds: number, ifAbsent: boolean, done: (error: Error | null | undefined, reply?: unknown) => void): void
+  set (
+    key: string,
+    ttlSeconds: number,
+    ifAbsent: boolean,
+    done: (error: Error | null | undefined, reply?: unknown) => void
+  ): void
   /** `INFO memory` of the server, or of each master of a cluster. */
   memoryInfo (done: (answers: readonly MemoryAnswer[]) => void): void
   close (): void
 }
 
 const CONNECT_TIMEOUT_MS = 500
-/** A connection is dropped if a command waits this long for a byte. It is longer than a record may take, so a stall causes no reconnection. */
+/**
+ * A connection is dropped if a command waits this long for a byte. It is longer than a record may take, so a stall
+ * causes no reconnection.
+ */
 const SILENCE_MS = 500
 const MAX_RETRY_MS = 500
 const READONLY_RECONNECT_MS = 1000
@@ -35,8 +43,14 @@ const READONLY_RECONNECT_MS = 1000
  * Opens a connection that repairs itself, with ioredis. Returns while the connection is still being made.
  * @returns the client, and what closes it for good
  */
-export function openRedisClient (target: RedisTarget, listeners: LinkListeners, nowMs: () => number): { readonly client: Redis | Cluster, readonly close: () => void } {
-  const client = target.cluster ? new Cluster([...target.hosts], clusterOptions(target)) : new Redis(clientOptions(target, nowMs))
+export function openRedisClient (
+  target: RedisTarget,
+  listeners: LinkListeners,
+  nowMs: () => number
+): { readonly client: Redis | Cluster, readonly close: () => void } {
+  const client = target.cluster
+    ? new Cluster([...target.hosts], clusterOptions(target))
+    : new Redis(clientOptions(target, nowMs))
   client.on('ready', () => listeners.ready())
   client.on('error', (error: Error) => {
     listeners.error(error)
@@ -50,7 +64,9 @@ export function openRedisClient (target: RedisTarget, listeners: LinkListeners, 
   // If a connection is dropped while the client asks a Sentinel, the client stops reconnecting for good.
   client.on('end', () => {
     if (closed) return
-    restart = setTimeout(() => { client.connect().catch(listeners.error) }, MAX_RETRY_MS).unref()
+    restart = setTimeout(() => {
+      client.connect().catch(listeners.error)
+    }, MAX_RETRY_MS).unref()
   })
   return {
     client,
@@ -68,7 +84,9 @@ export function openRedisLink (target: RedisTarget, listeners: LinkListeners, no
   const uncork = (stream: Redis['stream']): void => stream.uncork()
 
   return {
-    get ready () { return client.status === 'ready' },
+    get ready () {
+      return client.status === 'ready'
+    },
     set (key, ttlSeconds, ifAbsent, done) {
       const { stream } = client as Redis
       if (stream?.writable && stream.writableCorked === 0) {
@@ -80,9 +98,13 @@ export function openRedisLink (target: RedisTarget, listeners: LinkListeners, no
     },
     memoryInfo (done) {
       const servers = client instanceof Cluster ? client.nodes('master') : [client]
-      Promise.all(servers.map(server => new Promise<MemoryAnswer>(resolve => {
-        server.sendCommand(new Command('info', ['memory'], { replyEncoding: 'utf8' }, (error, info) => resolve({ error, info })))
-      }))).then(done)
+      Promise.all(servers.map(server =>
+        new Promise<MemoryAnswer>(resolve => {
+          server.sendCommand(
+            new Command('info', ['memory'], { replyEncoding: 'utf8' }, (error, info) => resolve({ error, info }))
+          )
+        })
+      )).then(done)
     },
     close
   }
@@ -110,7 +132,13 @@ function connectionOptions ({ tls, username, password }: RedisTarget): RedisOpti
 
 /** The options of a client of one server, or of Sentinels, which name the server. */
 function clientOptions (target: RedisTarget, nowMs: () => number): RedisOptions {
-  const options = { ...connectionOptions(target), db: target.db, enableOfflineQueue: false, retryStrategy: retryAfterMs, reconnectOnError: leaveReplica(nowMs) }
+  const options = {
+    ...connectionOptions(target),
+    db: target.db,
+    enableOfflineQueue: false,
+    retryStrategy: retryAfterMs,
+    reconnectOnError: leaveReplica(nowMs)
+  }
   if (target.sentinel === undefined) return { ...options, ...target.hosts[0]! }
   return {
     ...options,

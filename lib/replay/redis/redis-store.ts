@@ -17,7 +17,10 @@ const PROBE_MS = 250
 const IDLE_BEATS = 4
 /** The eviction policy can change while the server runs, so the store asks for it once a second, idle or not. */
 const POLICY_BEATS = 4
-/** If a server refuses some records and accepts others, it counts as available again after it has refused none for this long. */
+/**
+ * If a server refuses some records and accepts others, it counts as available again after it has refused none for this
+ * long.
+ */
 const CALM_MS = 1000
 const PREFIX = 'holdfast:'
 /** 128 bits of the id: half the memory of the whole id, and still too many to search. */
@@ -48,12 +51,14 @@ interface Command {
 }
 
 /**
- * The replay store of many instances: one `SET key 1 NX EX ttl` for each record, on one connection, in batches under load. A record
- * that gets no clear answer in time is refused with `replay_unavailable`. It may have been recorded, so the client must send a new
- * proof. If a server may evict keys, it is not used, because it would forget records. If the server does not say, it is
- * assumed to keep them; readiness reports this.
+ * The replay store of many instances: one `SET key 1 NX EX ttl` for each record, on one connection, in batches under
+ * load. A record that gets no clear answer in time is refused with `replay_unavailable`. It may have been recorded, so
+ * the client must send a new proof. If a server may evict keys, it is not used, because it would forget records. If the
+ * server does not say, it is assumed to keep them; readiness reports this.
  */
-export function createRedisStore ({ open, surroundings, probeKey = PROBE_KEY, onChange, onPolicyUnknown }: RedisStoreOptions): ReplayStore {
+export function createRedisStore (
+  { open, surroundings, probeKey = PROBE_KEY, onChange, onPolicyUnknown }: RedisStoreOptions
+): ReplayStore {
   const { now, steadyMs, after, every } = surroundings
   /** Commands without an answer, in the order of their deadlines. */
   const pending = new Set<Command>()
@@ -83,10 +88,15 @@ export function createRedisStore ({ open, surroundings, probeKey = PROBE_KEY, on
   /** If this process has stalled, the socket holds unread answers. They are read before any command is given up. */
   function expireAt (deadlineMs: number): void {
     isTimed = true
-    after(deadlineMs - steadyMs(), () => { after(GRACE_MS, expire) })
+    after(deadlineMs - steadyMs(), () => {
+      after(GRACE_MS, expire)
+    })
   }
 
-  /** Refuses the commands that have waited too long. It runs once for the deadline of the oldest one, not once for each command. */
+  /**
+   * Refuses the commands that have waited too long. It runs once for the deadline of the oldest one, not once for each
+   * command.
+   */
   function expire (): void {
     const nowMs = steadyMs()
     for (const command of pending) {
@@ -150,7 +160,13 @@ export function createRedisStore ({ open, surroundings, probeKey = PROBE_KEY, on
   }
 
   function probe (): void {
-    const command = { key: probeKey, ttlSeconds: PROBE_TTL_SECONDS, ifAbsent: false, deadlineMs: steadyMs() + RECORD_MS, done: probed }
+    const command = {
+      key: probeKey,
+      ttlSeconds: PROBE_TTL_SECONDS,
+      ifAbsent: false,
+      deadlineMs: steadyMs() + RECORD_MS,
+      done: probed
+    }
     limit(command)
     send(command)
   }
@@ -201,11 +217,24 @@ export function createRedisStore ({ open, surroundings, probeKey = PROBE_KEY, on
         return done(new Refusal('replay_unavailable'))
       }
       const deadlineMs = steadyMs() + (usable ? RECORD_MS : FIRST_RECORD_MS)
-      const command = { key: PREFIX + Buffer.from(id.slice(0, KEY_BYTES), 'latin1').toString('base64url'), ttlSeconds, ifAbsent: true, deadlineMs, done }
+      const command = {
+        key: PREFIX + Buffer.from(id.slice(0, KEY_BYTES), 'latin1').toString('base64url'),
+        ttlSeconds,
+        ifAbsent: true,
+        deadlineMs,
+        done
+      }
       limit(command)
       if (usable) send(command)
     },
-    state: () => ({ kind: 'redis', ready: fault === null, reason: fault ?? (isPolicyUnknown ? 'policy_unknown' : undefined), records, seen, refused }),
+    state: () => ({
+      kind: 'redis',
+      ready: fault === null,
+      reason: fault ?? (isPolicyUnknown ? 'policy_unknown' : undefined),
+      records,
+      seen,
+      refused
+    }),
     close () {
       fault = 'closed'
       usable = false

@@ -7,15 +7,16 @@ const PARAMETERS = ['sentinel', 'sentinelUsername', 'sentinelPassword', 'cluster
 const SHAPE = 'redis[s]://[[user]:password@]host[:port][,host[:port]...][/database][?sentinel=name | ?cluster=true]'
 
 /**
- * Reads the URL of a replay store: one server, several Sentinels (`?sentinel=name`) or nodes of a cluster (`?cluster=true`). If the
- * Sentinels have a login of their own, it is in `sentinelUsername` and `sentinelPassword`. User, password and parameters are
- * percent-decoded.
+ * Reads the URL of a replay store: one server, several Sentinels (`?sentinel=name`) or nodes of a cluster
+ * (`?cluster=true`). If the Sentinels have a login of their own, it is in `sentinelUsername` and `sentinelPassword`.
+ * User, password and parameters are percent-decoded.
  *
  * @throws Error whose message says what is wrong. It holds no part of the URL except the names of parameters.
  */
 export function parseReplayUrl (text: string) {
   const [, scheme, userInfo, authority, path, query] =
-    /^(rediss?):\/\/(?:([^/?#\s]*)@)?([^/?#@\s]+)(\/[^?#\s]*)?(\?[^#\s]*)?$/.exec(text) ?? refuse('it is not a URL of that form')
+    /^(rediss?):\/\/(?:([^/?#\s]*)@)?([^/?#@\s]+)(\/[^?#\s]*)?(\?[^#\s]*)?$/.exec(text) ??
+      refuse('it is not a URL of that form')
   const parameters = readParameters(query)
   const hosts = authority!.split(',').map(readHost)
   const sentinel = parameters.get('sentinel') || undefined
@@ -24,7 +25,9 @@ export function parseReplayUrl (text: string) {
 
   if (parameters.has('cluster') && !cluster) refuse('cluster must be true')
   if (parameters.has('sentinel') && !sentinel) refuse('sentinel must name a master')
-  if (!sentinel && (parameters.has('sentinelUsername') || parameters.has('sentinelPassword'))) refuse('sentinelUsername and sentinelPassword need sentinel')
+  if (!sentinel && (parameters.has('sentinelUsername') || parameters.has('sentinelPassword'))) {
+    refuse('sentinelUsername and sentinelPassword need sentinel')
+  }
   if (sentinel && cluster) refuse('sentinel and cluster cannot be combined')
   if (cluster && db !== 0) refuse('a cluster has only database 0')
   if (hosts.length > 1 && !sentinel && !cluster) refuse('several hosts need sentinel or cluster')
@@ -56,11 +59,15 @@ function readUserInfo (text: string | undefined): { username: string | undefined
   if (!text) return { username: undefined, password: undefined }
   const colon = text.indexOf(':')
   if (colon < 0) refuse('it names a user without a password')
-  return { username: decode(text.slice(0, colon)) || undefined, password: decode(text.slice(colon + 1)) || refuse('the password is empty') }
+  return {
+    username: decode(text.slice(0, colon)) || undefined,
+    password: decode(text.slice(colon + 1)) || refuse('the password is empty')
+  }
 }
 
 function readHost (text: string): { host: string, port: number } {
-  const [, address, name, port = '6379'] = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?$/.exec(text) ?? refuse('a host is malformed')
+  const [, address, name, port = '6379'] = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?$/.exec(text) ??
+    refuse('a host is malformed')
   if (Number(port) < 1 || Number(port) > 65535) refuse('a port is out of range')
   return { host: (address ?? name)!, port: Number(port) }
 }

@@ -4,7 +4,11 @@ import { dirname, join } from 'node:path'
 import t from 'tap'
 import { readSettings } from '../../../holdfast.ts'
 import { createRevocation } from '../../../lib/assembly/create-revocation.ts'
-import type { RevocationEvent, RevocationParts, RevocationPartsOptions } from '../../../lib/assembly/create-revocation.ts'
+import type {
+  RevocationEvent,
+  RevocationParts,
+  RevocationPartsOptions
+} from '../../../lib/assembly/create-revocation.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../lib/revocation/effects.ts'
 import { claimTarget, keyOf } from '../../../lib/revocation/target.ts'
 import type { RevocableToken } from '../../../lib/revocation/target.ts'
@@ -19,10 +23,28 @@ import { until } from '../../helpers/until.ts'
 const ISSUER = 'https://issuer.example'
 const SESSION_REVOKED = 'https://schemas.openid.net/secevent/caep/event-type/session-revoked'
 
-async function create (revocation: object | undefined, values: object = {}, lookUpIssuer?: RevocationPartsOptions['lookUpIssuer'], surroundings = processSurroundings): Promise<{ parts: RevocationParts | undefined, events: RevocationEvent[] }> {
+async function create (
+  revocation: object | undefined,
+  values: object = {},
+  lookUpIssuer?: RevocationPartsOptions['lookUpIssuer'],
+  surroundings = processSurroundings
+): Promise<{ parts: RevocationParts | undefined, events: RevocationEvent[] }> {
   const events: RevocationEvent[] = []
-  const settings = await readSettings({ IDP_ISSUER: ISSUER, IDP_AUDIENCE: 'https://api.example', ...revocation && { REVOCATION: revocation }, ...values })
-  const parts = await createRevocation(settings, { surroundings, transport: createTransport(), mount: '/v1', onEvent: event => { events.push(event) }, ...lookUpIssuer && { lookUpIssuer } })
+  const settings = await readSettings({
+    IDP_ISSUER: ISSUER,
+    IDP_AUDIENCE: 'https://api.example',
+    ...revocation && { REVOCATION: revocation },
+    ...values
+  })
+  const parts = await createRevocation(settings, {
+    surroundings,
+    transport: createTransport(),
+    mount: '/v1',
+    onEvent: event => {
+      events.push(event)
+    },
+    ...lookUpIssuer && { lookUpIssuer }
+  })
   return { parts, events }
 }
 
@@ -52,35 +74,70 @@ t.test('The store is the Redis of proofs, or one of its own, and its faults are 
   await until('the fault is reported', () => events.length > 0)
   t.strictSame(events, [{ name: 'revocation_unavailable', reason: 'loading', hosts }])
   t.equal(parts!.revocations.state().fault, 'loading')
-  const answers: Record<string, string> = { EVAL: '*8\r\n$1\r\ne\r\n:0\r\n$1\r\n1\r\n$3\r\n0-0\r\n:0\r\n:1\r\n$3\r\n0-0\r\n*0\r\n', HSCAN: '*2\r\n$1\r\n0\r\n*0\r\n', EXISTS: ':0\r\n', XREAD: '*-1\r\n' }
+  const answers: Record<string, string> = {
+    EVAL: '*8\r\n$1\r\ne\r\n:0\r\n$1\r\n1\r\n$3\r\n0-0\r\n:0\r\n:1\r\n$3\r\n0-0\r\n*0\r\n',
+    HSCAN: '*2\r\n$1\r\n0\r\n*0\r\n',
+    EXISTS: ':0\r\n',
+    XREAD: '*-1\r\n'
+  }
   redis.override = ([name]) => answers[name!]
   await until('the end is reported', () => events.length > 1)
   t.strictSame(events.slice(1), [{ name: 'revocation_available', hosts }])
   t.equal(parts!.revocations.state().isCurrent, true)
 })
 
-t.test('Where the application decides which issuers there are, events about any of them are stored, else only those about the settings\'', async t => {
-  for (const [lookUpIssuer, count] of [[async () => undefined, 1], [undefined, 0]] as const) {
-    const remote = await startEventTransmitter(t)
-    const { parts } = await create({ transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'push', tokenIssuers: ['https://tenant.example'] }] }, {}, lookUpIssuer)
-    t.teardown(() => parts!.close())
-    parts!.start()
-    const set = remote.set(SESSION_REVOKED, {}, { sub_id: { format: 'iss_sub', iss: 'https://tenant.example', sub: 'u' } })
-    t.equal((await parts!.receiver.push(set, undefined)).outcome, 'applied')
-    t.equal(parts!.revocations.state().entries, count)
+t.test(
+  'Where the application decides which issuers there are, events about any of them are stored, else only those ' +
+    "about the settings'",
+  async t => {
+    for (const [lookUpIssuer, count] of [[async () => undefined, 1], [undefined, 0]] as const) {
+      const remote = await startEventTransmitter(t)
+      const { parts } = await create(
+        {
+          transmitters: [{
+            issuer: remote.url,
+            audience: 'receiver',
+            delivery: 'push',
+            tokenIssuers: ['https://tenant.example']
+          }]
+        },
+        {},
+        lookUpIssuer
+      )
+      t.teardown(() => parts!.close())
+      parts!.start()
+      const set = remote.set(SESSION_REVOKED, {}, {
+        sub_id: { format: 'iss_sub', iss: 'https://tenant.example', sub: 'u' }
+      })
+      t.equal((await parts!.receiver.push(set, undefined)).outcome, 'applied')
+      t.equal(parts!.revocations.state().entries, count)
+    }
   }
-})
+)
 
 t.test('An event that is dated more than a minute ahead is a warning, one a minute for each sender', async t => {
   let ms = 0
   const remote = await startEventTransmitter(t)
   const seconds = 1_800_000_000
-  const { parts, events } = await create({ transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'push', tokenIssuers: [ISSUER] }] }, {}, undefined, { ...processSurroundings, now: () => seconds, steadyMs: () => ms })
+  const { parts, events } = await create(
+    { transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'push', tokenIssuers: [ISSUER] }] },
+    {},
+    undefined,
+    { ...processSurroundings, now: () => seconds, steadyMs: () => ms }
+  )
   t.teardown(() => parts!.close())
   parts!.start()
   const push = async (ahead: number, moment: object = { toe: seconds + ahead }): Promise<unknown[]> => {
     events.length = 0
-    await parts!.receiver.push(remote.set(SESSION_REVOKED, {}, { jti: 'secret', iat: seconds, sub_id: { format: 'iss_sub', iss: ISSUER, sub: 'secret' }, ...moment }), undefined)
+    await parts!.receiver.push(
+      remote.set(SESSION_REVOKED, {}, {
+        jti: 'secret',
+        iat: seconds,
+        sub_id: { format: 'iss_sub', iss: ISSUER, sub: 'secret' },
+        ...moment
+      }),
+      undefined
+    )
     return events.filter(({ name }) => name === 'event_ahead')
   }
   const warning = (ahead: number): object => ({ name: 'event_ahead', sender: remote.url, seconds: ahead })
@@ -92,25 +149,54 @@ t.test('An event that is dated more than a minute ahead is a warning, one a minu
   ms = 60_000
   t.strictSame(await push(3600, { iat: seconds + 3600 }), [warning(3600)])
   ms = 120_000
-  t.strictSame(await push(3600, { toe: seconds + 3600, sub_id: { format: 'uri', uri: 'a:b' } }), [], 'an event without effect')
+  t.strictSame(
+    await push(3600, { toe: seconds + 3600, sub_id: { format: 'uri', uri: 'a:b' } }),
+    [],
+    'an event without effect'
+  )
 })
 
 t.test('A secret is a text, a file or a variable', async t => {
   const file = join(t.testdir(), 'secret')
   writeFileSync(file, 'from-file\n')
   process.env.TEST_STREAM_SECRET = 'from-env'
-  t.teardown(() => { delete process.env.TEST_STREAM_SECRET })
-  for (const [secret, text] of [['as-text', 'as-text'], [{ file }, 'from-file'], [{ env: 'TEST_STREAM_SECRET' }, 'from-env']]) {
-    const { parts } = await create({ transmitters: [{ issuer: 'https://t.example', audience: 'a', delivery: 'push', pushAuthorization: secret }] })
+  t.teardown(() => {
+    delete process.env.TEST_STREAM_SECRET
+  })
+  for (
+    const [secret, text] of [['as-text', 'as-text'], [{ file }, 'from-file'], [
+      { env: 'TEST_STREAM_SECRET' },
+      'from-env'
+    ]]
+  ) {
+    const { parts } = await create({
+      transmitters: [{ issuer: 'https://t.example', audience: 'a', delivery: 'push', pushAuthorization: secret }]
+    })
     t.equal(parts!.transmitters[0]!.sender.pushAuthorization, text)
     await parts!.close()
   }
 })
 
 t.test('A missing secret stops the start, and the problem names its place', async t => {
-  for (const [secret, problem] of [[{ env: 'TEST_STREAM_UNSET' }, 'the variable TEST_STREAM_UNSET is not set'], [{ file: '/nowhere/secret' }, "ENOENT: no such file or directory, open '/nowhere/secret'"]] as const) {
-    const transmitters = [{ issuer: 'https://t.example', audience: 'a', delivery: 'push', clientId: 'c', clientSecret: secret }]
-    await t.rejects(create({ transmitters }), new SettingsError([`revocation.transmitters[0].clientSecret is not usable: ${problem}; allowed: a text, { file: PATH } or { env: NAME }`]))
+  for (
+    const [secret, problem] of [[{ env: 'TEST_STREAM_UNSET' }, 'the variable TEST_STREAM_UNSET is not set'], [{
+      file: '/nowhere/secret'
+    }, "ENOENT: no such file or directory, open '/nowhere/secret'"]] as const
+  ) {
+    const transmitters = [{
+      issuer: 'https://t.example',
+      audience: 'a',
+      delivery: 'push',
+      clientId: 'c',
+      clientSecret: secret
+    }]
+    await t.rejects(
+      create({ transmitters }),
+      new SettingsError([
+        `revocation.transmitters[0].clientSecret is not usable: ${problem}; allowed: a text, { file: PATH } or { ` +
+        'env: NAME }'
+      ])
+    )
   }
 })
 
@@ -119,14 +205,29 @@ t.test('The push URL of a stream is under PUBLIC_URL, and its events carry its n
   remote.answers['GET /stream'] = [404, {}]
   const metadata = `${remote.url}/.well-known/ssf-configuration`
   const { parts, events } = await create({
-    transmitters: [{ issuer: remote.url, metadata, delivery: 'push', manage: true, clientId: 'c', clientSecret: 's', subjectClaims: { device: 'device_id', iss_sub: 'sub' }, sessionClaim: false }],
+    transmitters: [{
+      issuer: remote.url,
+      metadata,
+      delivery: 'push',
+      manage: true,
+      clientId: 'c',
+      clientSecret: 's',
+      subjectClaims: { device: 'device_id', iss_sub: 'sub' },
+      sessionClaim: false
+    }],
     logout: [{ clientId: 'app', sessionClaim: 'session' }]
   }, { PUBLIC_URL: 'https://api.example/' })
   t.teardown(() => parts!.close())
   parts!.start()
   await until('the stream exists', () => events.some(({ name }) => name === 'stream_enabled'))
-  t.strictSame(events.filter(({ name }) => name.startsWith('stream_')), [{ name: 'stream_enabled', transmitter: remote.url }])
-  t.equal((remote.bodies('POST /stream')[0] as { delivery: { endpoint_url: string } }).delivery.endpoint_url, 'https://api.example/v1/revocation/events')
+  t.strictSame(events.filter(({ name }) => name.startsWith('stream_')), [{
+    name: 'stream_enabled',
+    transmitter: remote.url
+  }])
+  t.equal(
+    (remote.bodies('POST /stream')[0] as { delivery: { endpoint_url: string } }).delivery.endpoint_url,
+    'https://api.example/v1/revocation/events'
+  )
 })
 
 t.test('A stream that its transmitter cannot change, or that went elsewhere, is reported, and so is why it is failing', async t => {
@@ -134,7 +235,9 @@ t.test('A stream that its transmitter cannot change, or that went elsewhere, is 
   const client = { clientId: 'c', clientSecret: 's' }
   const delivery = { method: 'urn:ietf:rfc:8936', endpoint_url: `${remote.url}/poll` }
   const start = async (given: object) => {
-    const { parts, events } = await create({ transmitters: [{ issuer: remote.url, ...client, manage: true, ...given }] }, { PUBLIC_URL: 'https://api.example/' })
+    const { parts, events } = await create({
+      transmitters: [{ issuer: remote.url, ...client, manage: true, ...given }]
+    }, { PUBLIC_URL: 'https://api.example/' })
     t.teardown(() => parts!.close())
     parts!.start()
     await until('it is reported', () => events.some(({ name }) => name.startsWith('stream_')))
@@ -142,26 +245,58 @@ t.test('A stream that its transmitter cannot change, or that went elsewhere, is 
     return events.filter(({ name }) => name.startsWith('stream_')).slice(0, 1)
   }
   remote.answers['PATCH /stream'] = [405, {}]
-  t.strictSame(await start({ delivery: 'poll' }), [{ name: 'stream_unchangeable', transmitter: remote.url, status: 405 }])
-  t.strictSame(await start({ delivery: 'push' }), [{ name: 'stream_changed', transmitter: remote.url, status: 'failing', reason: 'status: 405' }])
+  t.strictSame(await start({ delivery: 'poll' }), [{
+    name: 'stream_unchangeable',
+    transmitter: remote.url,
+    status: 405
+  }])
+  t.strictSame(await start({ delivery: 'push' }), [{
+    name: 'stream_changed',
+    transmitter: remote.url,
+    status: 'failing',
+    reason: 'status: 405'
+  }])
   remote.answers['PATCH /stream'] = [200, { stream_id: 's1', aud: 'receiver', delivery }]
-  t.strictSame(await start({ delivery: 'push' }), [{ name: 'stream_redirected', transmitter: remote.url, from: `${remote.url}/poll` }])
+  t.strictSame(await start({ delivery: 'push' }), [{
+    name: 'stream_redirected',
+    transmitter: remote.url,
+    from: `${remote.url}/poll`
+  }])
 })
 
 t.test('The client of a transmitter proves itself by the key of a file', async t => {
   const remote = await startEventTransmitter(t)
   const keyFile = join(t.testdir({ key: '{' }), 'key.pem')
-  writeFileSync(keyFile, generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }))
-  const transmitter = { issuer: remote.url, delivery: 'poll', audience: 'receiver', clientId: 'c', clientAuth: 'private_key_jwt', keyFile }
+  writeFileSync(
+    keyFile,
+    generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' })
+  )
+  const transmitter = {
+    issuer: remote.url,
+    delivery: 'poll',
+    audience: 'receiver',
+    clientId: 'c',
+    clientAuth: 'private_key_jwt',
+    keyFile
+  }
   const { parts } = await create({ transmitters: [transmitter] })
   t.teardown(() => parts!.close())
   parts!.start()
   await until('it is polled', () => remote.bodies('POST /poll').length > 0)
   const assertion = new URLSearchParams(String(remote.bodies('POST /token')[0])).get('client_assertion')!
-  t.equal((JSON.parse(Buffer.from(assertion.split('.')[1]!, 'base64url').toString()) as { aud: string }).aud, remote.url)
+  t.equal(
+    (JSON.parse(Buffer.from(assertion.split('.')[1]!, 'base64url').toString()) as { aud: string }).aud,
+    remote.url
+  )
   const broken = join(dirname(keyFile), 'key')
   for (const [file, problem] of [['/nowhere/key', 'ENOENT'], [broken, 'not a private key']] as const) {
-    await t.rejects(create({ transmitters: [{ ...transmitter, keyFile: file }] }), new SettingsError([`revocation.transmitters[0].keyFile is ${JSON.stringify(file)}, which is not usable (${problem}); allowed: path of a file with a private key`]))
+    await t.rejects(
+      create({ transmitters: [{ ...transmitter, keyFile: file }] }),
+      new SettingsError([
+        `revocation.transmitters[0].keyFile is ${JSON.stringify(file)}, which is not usable (${problem}); ` +
+        'allowed: path of a file with a private key'
+      ])
+    )
   }
 })
 
@@ -169,7 +304,9 @@ t.test('A transmitter that sends nothing until subjects are added is reported by
   const remote = await startEventTransmitter(t)
   const [, document] = remote.answers['GET /.well-known/ssf-configuration'] as [number, object]
   remote.answers['GET /.well-known/ssf-configuration'] = [200, { ...document, default_subjects: 'NONE' }]
-  const { parts, events } = await create({ transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'push' }] })
+  const { parts, events } = await create({
+    transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'push' }]
+  })
   t.teardown(() => parts!.close())
   parts!.start()
   const reported = () => events.filter(({ name }) => name.startsWith('stream_'))
@@ -178,25 +315,60 @@ t.test('A transmitter that sends nothing until subjects are added is reported by
   await parts!.receiver.push(remote.set(STREAM_UPDATED, { status: 'disabled' }), undefined)
   t.strictSame(reported().slice(1), [{ name: 'stream_changed', transmitter: remote.url, status: 'disabled' }])
   await parts!.receiver.push(remote.set(VERIFICATION, { state: 'x' }, { iat: 1_700_000_000 }), undefined)
-  await parts!.revocations.append([{ key: 'stream of another instance', effect: 'state', at: 1, recordedAt: 1, event: 'paused', source: 'https://other.example', sender: 'https://other.example', standing: 'other' }])
+  await parts!.revocations.append([{
+    key: 'stream of another instance',
+    effect: 'state',
+    at: 1,
+    recordedAt: 1,
+    event: 'paused',
+    source: 'https://other.example',
+    sender: 'https://other.example',
+    standing: 'other'
+  }])
   t.equal(reported().length, 2, 'a transmitter that only other instances have')
   t.strictSame([parts!.transmitters[0]!.state().verifiedAt, parts!.revocations.state().entries], [1_700_000_000, 0])
 })
 
 t.test('A transmitter that names no issuers speaks about its own tokens, by its own names of claims', async t => {
-  const { parts } = await create({ transmitters: [{ issuer: ISSUER, audience: 'receiver', delivery: 'push', sessionClaim: 'session_id' }] })
+  const { parts } = await create({
+    transmitters: [{ issuer: ISSUER, audience: 'receiver', delivery: 'push', sessionClaim: 'session_id' }]
+  })
   t.teardown(() => parts!.close())
   const now = Math.floor(Date.now() / 1000)
-  await parts!.revocations.append([{ key: keyOf(claimTarget('session_id', ISSUER, 's1')), effect: 'end', at: now, recordedAt: now, event: 'session-revoked', source: ISSUER, sender: ISSUER, standing: 'issuer' }])
-  const isRevoked = (claims: object): boolean => parts!.revocations.revocationOf({ claims: { sub: 'u', iat: now, ...claims }, issuer: ISSUER, binding: {} } as unknown as RevocableToken) !== undefined
+  await parts!.revocations.append([{
+    key: keyOf(claimTarget('session_id', ISSUER, 's1')),
+    effect: 'end',
+    at: now,
+    recordedAt: now,
+    event: 'session-revoked',
+    source: ISSUER,
+    sender: ISSUER,
+    standing: 'issuer'
+  }])
+  const isRevoked = (claims: object): boolean =>
+    parts!.revocations.revocationOf(
+      { claims: { sub: 'u', iat: now, ...claims }, issuer: ISSUER, binding: {} } as unknown as RevocableToken
+    ) !== undefined
   t.strictSame([{ session_id: 's1' }, { session_id: 's2' }, { sid: 's1' }].map(isRevoked), [true, false, false])
 })
 
 t.test('Polled events are counted and reported like pushed ones', async t => {
   const remote = await startEventTransmitter(t)
-  const sets = { j1: remote.set(KNOWN_EVENT_TYPES[0]!, {}, { sub_id: { format: 'opaque', id: 's1' } }), j2: 'x', j3: remote.set(KNOWN_EVENT_TYPES[0]!, {}, { jti: 'j3', sub_id: { format: 'opaque', id: 's2' } }) }
+  const sets = {
+    j1: remote.set(KNOWN_EVENT_TYPES[0]!, {}, { sub_id: { format: 'opaque', id: 's1' } }),
+    j2: 'x',
+    j3: remote.set(KNOWN_EVENT_TYPES[0]!, {}, { jti: 'j3', sub_id: { format: 'opaque', id: 's2' } })
+  }
   remote.answers['POST /poll'] = () => [200, { sets }]
-  const { parts, events } = await create({ transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'poll', endpoint: `${remote.url}/poll`, tokenIssuers: [ISSUER] }] })
+  const { parts, events } = await create({
+    transmitters: [{
+      issuer: remote.url,
+      audience: 'receiver',
+      delivery: 'poll',
+      endpoint: `${remote.url}/poll`,
+      tokenIssuers: [ISSUER]
+    }]
+  })
   t.teardown(() => parts!.close())
   parts!.start()
   const reported = () => events.filter(({ name }) => name.startsWith('revocation_re'))
@@ -211,8 +383,11 @@ t.test('Polled events are counted and reported like pushed ones', async t => {
 t.test('A polled event that cannot be judged now is counted as unavailable', async t => {
   const remote = await startEventTransmitter(t)
   remote.answers['GET /keys'] = [500, {}]
-  remote.answers['POST /poll'] = () => [200, { sets: { j1: remote.set(KNOWN_EVENT_TYPES[0]!, {}, { sub_id: { format: 'opaque', id: 's1' } }) } }]
-  const { parts } = await create({ transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'poll', endpoint: `${remote.url}/poll` }] })
+  remote.answers['POST /poll'] =
+    () => [200, { sets: { j1: remote.set(KNOWN_EVENT_TYPES[0]!, {}, { sub_id: { format: 'opaque', id: 's1' } }) } }]
+  const { parts } = await create({
+    transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'poll', endpoint: `${remote.url}/poll` }]
+  })
   t.teardown(() => parts!.close())
   parts!.start()
   await until('it is counted', () => parts!.counts.has('refused unavailable'))
@@ -222,7 +397,9 @@ t.test('A polled event that cannot be judged now is counted as unavailable', asy
 t.test('Events about the keys of a sender name its issuer', async t => {
   const remote = await startEventTransmitter(t)
   remote.answers['GET /keys'] = [500, {}]
-  const { parts, events } = await create({ transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'push' }] })
+  const { parts, events } = await create({
+    transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'push' }]
+  })
   t.teardown(() => parts!.close())
   parts!.start()
   await until('it is reported', () => events.some(({ name }) => name === 'keys_fetch_failed'))
@@ -233,9 +410,19 @@ t.test('Events about the keys of a sender name its issuer', async t => {
 t.test('Logout tokens of each issuer are verified with its own keys', async t => {
   const remote = await startEventTransmitter(t)
   remote.answers['GET /keys'] = [500, {}]
-  const { parts, events } = await create({ logout: [{ issuer: remote.url, clientId: 'app' }, { issuer: 'https://other.example', clientId: 'app' }] }, { IDP_ISSUER: remote.url })
+  const { parts, events } = await create({
+    logout: [{ issuer: remote.url, clientId: 'app' }, { issuer: 'https://other.example', clientId: 'app' }]
+  }, { IDP_ISSUER: remote.url })
   t.teardown(() => parts!.close())
-  const claims = { iss: remote.url, aud: 'app', iat: Math.floor(Date.now() / 1000), exp: Math.floor(Date.now() / 1000) + 60, jti: 'j1', sid: 's1', events: { 'http://schemas.openid.net/event/backchannel-logout': {} } }
+  const claims = {
+    iss: remote.url,
+    aud: 'app',
+    iat: Math.floor(Date.now() / 1000),
+    exp: Math.floor(Date.now() / 1000) + 60,
+    jti: 'j1',
+    sid: 's1',
+    events: { 'http://schemas.openid.net/event/backchannel-logout': {} }
+  }
   const token = encodeJws({ alg: 'RS256', typ: 'logout+jwt', kid: 'k' }, claims, () => Buffer.from('x'))
   await t.rejects(parts!.receiver.logout(`logout_token=${token}`), { name: 'Refusal', reason: 'keys_unavailable' })
   const failure = events.find(({ name }) => name === 'keys_fetch_failed') as { issuer: string }

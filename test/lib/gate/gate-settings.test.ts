@@ -15,17 +15,33 @@ const ENOUGH = 'idp:\n  domain: tenant.example\n  audience: https://api.example\
 
 /** The settings of a configuration file. @throws SettingsError */
 async function read (gate: string, environment: Record<string, string> = {}): Promise<Settings> {
-  const { values, ...faults } = collectSettings({ environment, readFile: name => name === 'config.yaml' ? ENOUGH + gate : undefined })
+  const { values, ...faults } = collectSettings({
+    environment,
+    readFile: name => name === 'config.yaml' ? ENOUGH + gate : undefined
+  })
   return readSettings(values, faults)
 }
 
-const problemsOf = (...given: Parameters<typeof read>): Promise<readonly string[]> => read(...given).then(() => [], ({ problems }: SettingsError) => problems)
+const problemsOf = (...given: Parameters<typeof read>): Promise<readonly string[]> =>
+  read(...given).then(() => [], ({ problems }: SettingsError) => problems)
 
 t.test('A gate has defaults, and takes values from the file.', async t => {
   t.equal((await read('')).gate, undefined)
   t.equal((await read('gate:\n')).gate, undefined, 'without a value it counts as unset')
   t.hasStrict((await read('gate: {}')).gate, {
-    upstream: undefined, rules: [], exactPaths: false, timeoutSeconds: 30, idleSeconds: 4, host: 'client', bodyLimit: undefined, claims: [], passCredentials: false, statementKeys: undefined, statementAudience: undefined, ownPrefix: '', grpcPort: undefined
+    upstream: undefined,
+    rules: [],
+    exactPaths: false,
+    timeoutSeconds: 30,
+    idleSeconds: 4,
+    host: 'client',
+    bodyLimit: undefined,
+    claims: [],
+    passCredentials: false,
+    statementKeys: undefined,
+    statementAudience: undefined,
+    ownPrefix: '',
+    grpcPort: undefined
   })
   const { gate } = await read(`gate:
   upstream: HTTP://Upstream.example:80/
@@ -51,7 +67,10 @@ t.test('A gate has defaults, and takes values from the file.', async t => {
     upstream: 'http://upstream.example',
     timeoutSeconds: 5,
     bodyLimit: 1000,
-    claims: [{ header: 'x-auth-claim-email', claim: 'email' }, { header: 'x-auth-claim-https---id-example-team', claim: 'https://id.example/team' }, { header: 'x-auth-claim-level-2', claim: 'level_2' }],
+    claims: [{ header: 'x-auth-claim-email', claim: 'email' }, {
+      header: 'x-auth-claim-https---id-example-team',
+      claim: 'https://id.example/team'
+    }, { header: 'x-auth-claim-level-2', claim: 'level_2' }],
     passCredentials: true,
     statementKeys: ['key.pem'],
     statementAudience: '17',
@@ -59,7 +78,16 @@ t.test('A gate has defaults, and takes values from the file.', async t => {
     grpcPort: 9000,
     rules: [
       { path: '/a', methods: ['GET', 'HEAD'], requirement: { scope: ['x'] }, upgrade: false },
-      { requirement: { claims: [{ name: 'level', allowed: [3] }, { name: 'text', allowed: ['3'] }, { name: 'on', allowed: [true] }, { name: 'list', allowed: ['a', 4] }], maxAgeSeconds: 60, acr: ['gold'] } },
+      {
+        requirement: {
+          claims: [{ name: 'level', allowed: [3] }, { name: 'text', allowed: ['3'] }, { name: 'on', allowed: [true] }, {
+            name: 'list',
+            allowed: ['a', 4]
+          }],
+          maxAgeSeconds: 60,
+          acr: ['gold']
+        }
+      },
       { audience: '12', requirement: {} },
       { requirement: undefined, methods: undefined, upgrade: true },
       { requirement: {} }
@@ -71,12 +99,24 @@ t.test('An upstream outside the file replaces the one in it, and needs no rules.
   const environment = { GATE_UPSTREAM: 'http://127.0.0.1:3000/' }
   const everywhere = { path: '/*', methods: undefined, requirement: {}, audience: undefined, upgrade: false }
   t.hasStrict((await read('', environment)).gate, { upstream: 'http://127.0.0.1:3000', rules: [everywhere] })
-  t.hasStrict((await read('gate:\n  upstream: http://a\n  claims: [email]\n', environment)).gate, { upstream: 'http://127.0.0.1:3000', rules: [everywhere], claims: [{ claim: 'email' }] })
+  t.hasStrict((await read('gate:\n  upstream: http://a\n  claims: [email]\n', environment)).gate, {
+    upstream: 'http://127.0.0.1:3000',
+    rules: [everywhere],
+    claims: [{ claim: 'email' }]
+  })
   t.strictSame((await read('gate:\n  rules: []\n', environment)).gate?.rules, [], 'an empty list lets nothing pass')
   t.hasStrict((await read('gate:\n  rules:\n    - path: /a\n', environment)).gate?.rules, [{ path: '/a' }])
-  t.strictSame((await read('gate:\n  upstream: http://a\n')).gate?.rules, [], 'without it nothing passes unless there is a rule')
-  t.strictSame(await problemsOf('', { GATE_UPSTREAM: 'http://a/b' }), ['GATE_UPSTREAM is "http://a/b"; allowed: http or https URL of a host, with a port or without, and nothing more'])
-  t.strictSame(await problemsOf('gate:\n  rules:\n    - path: /docs\n', environment), ['config.yaml, line 6: gate.rules[0] ("/docs") is unreachable: the service itself answers under /docs'])
+  t.strictSame(
+    (await read('gate:\n  upstream: http://a\n')).gate?.rules,
+    [],
+    'without it nothing passes unless there is a rule'
+  )
+  t.strictSame(await problemsOf('', { GATE_UPSTREAM: 'http://a/b' }), [
+    'GATE_UPSTREAM is "http://a/b"; allowed: http or https URL of a host, with a port or without, and nothing more'
+  ])
+  t.strictSame(await problemsOf('gate:\n  rules:\n    - path: /docs\n', environment), [
+    'config.yaml, line 6: gate.rules[0] ("/docs") is unreachable: the service itself answers under /docs'
+  ])
 })
 
 /** A value of the file as a message quotes it. */
@@ -90,52 +130,200 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
     ['gate: { colour, rules: on }', 'config.yaml, line 4: gate.rules is "on"; allowed: a list'],
     ['gate:\n  colour: red', 'config.yaml, line 5: gate.colour is unknown; allowed: upstream, '],
     ['gate:\n  grpcPort: 1\n  grpcPort: 2', 'config.yaml, line 6: the key "gate.grpcPort" appears twice'],
-    ...['-1', '65536', '80.5', 'on', 'true', '"0x50"', '[9000]', '""'].map((port): [string, string] => [`gate:\n  grpcPort: ${port}`, `config.yaml, line 5: gate.grpcPort is ${quoted(port)}; allowed: 0 to 65535`]),
-    ['gate:\n  rules: {}', 'config.yaml, line 5: gate.rules is {}; allowed: a list of entries such as { path: /orders/*, scope: read:orders }'],
-    ['gate:\n  rules:\n    - word', 'config.yaml, line 6: gate.rules[0] is "word"; allowed: an object with members such as path and scope'],
+    ...['-1', '65536', '80.5', 'on', 'true', '"0x50"', '[9000]', '""'].map((
+      port
+    ): [string, string] => [
+      `gate:\n  grpcPort: ${port}`,
+      `config.yaml, line 5: gate.grpcPort is ${quoted(port)}; allowed: 0 to 65535`
+    ]),
+    [
+      'gate:\n  rules: {}',
+      'config.yaml, line 5: gate.rules is {}; allowed: a list of entries such as { path: /orders/*, scope: ' +
+      'read:orders }'
+    ],
+    [
+      'gate:\n  rules:\n    - word',
+      'config.yaml, line 6: gate.rules[0] is "word"; allowed: an object with members such as path and scope'
+    ],
     ['gate:\n  rules:\n    - scope: a', 'config.yaml, line 6: gate.rules[0] has no path'],
-    ['gate:\n  rules:\n    - path: /a\n      scpe: a', 'config.yaml, line 7: gate.rules[0].scpe is unknown; did you mean scope?'],
-    ['gate:\n  rules:\n    - path: /a\n      colour: a', 'config.yaml, line 7: gate.rules[0].colour is unknown; allowed: path, methods, allow, scope, anyScope, claims, acr, maxAgeSeconds, audience, timeoutSeconds, upgrade, mcp'],
-    ['gate:\n  rules:\n    - path: /a\n      scope: [a, "b c"]', 'config.yaml, line 7: gate.rules[0].scope is ["a","b c"]: scope takes a word, or a list of one or more words, without spaces, quotes and backslashes'],
-    ['gate:\n  rules:\n    - path: /a\n      maxAgeSeconds: soon', 'config.yaml, line 7: gate.rules[0].maxAgeSeconds is "soon": maxAgeSeconds takes a whole number of seconds, 0 or more'],
-    ['gate:\n  rules:\n    - path: /a\n      claims: { a: [] }', 'config.yaml, line 7: gate.rules[0].claims is {"a":[]}: the claim "a" takes a string, a number, a boolean, a list of one or more of these, or a function'],
-    ['gate:\n  rules:\n    - path: /a\n      allow: all', 'config.yaml, line 7: gate.rules[0].allow is "all"; allowed: anyone, token'],
-    ['gate:\n  rules:\n    - path: /a\n      allow: anyone\n      scope: a\n      audience: b', 'config.yaml, line 7: gate.rules[0].allow is anyone, and that contradicts scope and audience'],
-    ['gate:\n  rules:\n    - path: /a\n      upgrade: maybe', 'config.yaml, line 7: gate.rules[0].upgrade is "maybe"; allowed: true, false'],
-    ['gate:\n  rules:\n    - path: /a\n      audience: ""', 'config.yaml, line 7: gate.rules[0].audience is ""; allowed: any non-empty string'],
-    ['gate:\n  rules:\n    - path: /a\n      methods: [get]', 'config.yaml, line 7: gate.rules[0].methods is ["get"]; allowed: a list of HTTP methods in upper case'],
-    ['gate:\n  rules:\n    - path: /a\n      methods: []', 'config.yaml, line 7: gate.rules[0].methods is []; allowed: a list of HTTP methods in upper case'],
-    ['gate:\n  rules:\n    - path: /a\n    - path: /b\n    - methods: [PUT, GET]\n      path: /a', 'config.yaml, line 8: gate.rules[2] ("/a") is unreachable: all its requests belong to gate.rules[0] (config.yaml, line 6)'],
-    ['gate:\n  rules:\n    - path: /a\n      methods: [GET]\n    - path: /a\n      methods: [GET, PUT]', 'config.yaml, line 8: gate.rules[1] ("/a") overlaps gate.rules[0] (config.yaml, line 6): both hold for GET /a'],
-    ['gate:\n  rules:\n    - { path: /a, methods: PUT }\n    - { path: /a, methods: [POST] }\n    - { path: /%61, methods: [PUT, POST] }', 'config.yaml, line 8: gate.rules[2] ("/%61") is unreachable: all its requests belong to gate.rules[0] (config.yaml, line 6) and gate.rules[1] (config.yaml, line 7)'],
-    ['gate:\n  rules:\n    - { path: "/a/:x(^\\\\d+$)" }\n    - { path: "/a/:y(^1.*$)" }', 'config.yaml, line 7: gate.rules[1] ("/a/:y(^1.*$)") overlaps gate.rules[0] (config.yaml, line 6): both hold for '],
-    ['gate:\n  rules:\n    - /a', 'config.yaml, line 6: gate.rules[0] is "/a"; allowed: an object with members such as path and scope'],
+    [
+      'gate:\n  rules:\n    - path: /a\n      scpe: a',
+      'config.yaml, line 7: gate.rules[0].scpe is unknown; did you mean scope?'
+    ],
+    [
+      'gate:\n  rules:\n    - path: /a\n      colour: a',
+      'config.yaml, line 7: gate.rules[0].colour is unknown; allowed: path, methods, allow, scope, anyScope, ' +
+      'claims, acr, maxAgeSeconds, audience, timeoutSeconds, upgrade, mcp'
+    ],
+    [
+      'gate:\n  rules:\n    - path: /a\n      scope: [a, "b c"]',
+      'config.yaml, line 7: gate.rules[0].scope is ["a","b c"]: scope takes a word, or a list of one or more ' +
+      'words, without spaces, quotes and backslashes'
+    ],
+    [
+      'gate:\n  rules:\n    - path: /a\n      maxAgeSeconds: soon',
+      'config.yaml, line 7: gate.rules[0].maxAgeSeconds is "soon": maxAgeSeconds takes a whole number of ' +
+      'seconds, 0 or more'
+    ],
+    [
+      'gate:\n  rules:\n    - path: /a\n      claims: { a: [] }',
+      'config.yaml, line 7: gate.rules[0].claims is {"a":[]}: the claim "a" takes a string, a number, a boolean, ' +
+      'a list of one or more of these, or a function'
+    ],
+    [
+      'gate:\n  rules:\n    - path: /a\n      allow: all',
+      'config.yaml, line 7: gate.rules[0].allow is "all"; allowed: anyone, token'
+    ],
+    [
+      'gate:\n  rules:\n    - path: /a\n      allow: anyone\n      scope: a\n      audience: b',
+      'config.yaml, line 7: gate.rules[0].allow is anyone, and that contradicts scope and audience'
+    ],
+    [
+      'gate:\n  rules:\n    - path: /a\n      upgrade: maybe',
+      'config.yaml, line 7: gate.rules[0].upgrade is "maybe"; allowed: true, false'
+    ],
+    [
+      'gate:\n  rules:\n    - path: /a\n      audience: ""',
+      'config.yaml, line 7: gate.rules[0].audience is ""; allowed: any non-empty string'
+    ],
+    [
+      'gate:\n  rules:\n    - path: /a\n      methods: [get]',
+      'config.yaml, line 7: gate.rules[0].methods is ["get"]; allowed: a list of HTTP methods in upper case'
+    ],
+    [
+      'gate:\n  rules:\n    - path: /a\n      methods: []',
+      'config.yaml, line 7: gate.rules[0].methods is []; allowed: a list of HTTP methods in upper case'
+    ],
+    [
+      'gate:\n  rules:\n    - path: /a\n    - path: /b\n    - methods: [PUT, GET]\n      path: /a',
+      'config.yaml, line 8: gate.rules[2] ("/a") is unreachable: all its requests belong to gate.rules[0] ' +
+      '(config.yaml, line 6)'
+    ],
+    [
+      'gate:\n  rules:\n    - path: /a\n      methods: [GET]\n    - path: /a\n      methods: [GET, PUT]',
+      'config.yaml, line 8: gate.rules[1] ("/a") overlaps gate.rules[0] (config.yaml, line 6): both hold for GET /a'
+    ],
+    [
+      'gate:\n  rules:\n    - { path: /a, methods: PUT }\n    - { path: /a, methods: [POST] }\n    - { path: ' +
+      '/%61, methods: [PUT, POST] }',
+      'config.yaml, line 8: gate.rules[2] ("/%61") is unreachable: all its requests belong to gate.rules[0] ' +
+      '(config.yaml, line 6) and gate.rules[1] (config.yaml, line 7)'
+    ],
+    [
+      'gate:\n  rules:\n    - { path: "/a/:x(^\\\\d+$)" }\n    - { path: "/a/:y(^1.*$)" }',
+      'config.yaml, line 7: gate.rules[1] ("/a/:y(^1.*$)") overlaps gate.rules[0] (config.yaml, line 6): both hold for '
+    ],
+    [
+      'gate:\n  rules:\n    - /a',
+      'config.yaml, line 6: gate.rules[0] is "/a"; allowed: an object with members such as path and scope'
+    ],
     ['gate:\n  rule:\n    - path: /a', 'config.yaml, line 5: gate.rule is unknown; did you mean gate.rules?'],
-    ['gate:\n  rules:\n    - path: /a\n      method: GET', 'config.yaml, line 7: gate.rules[0].method is unknown; did you mean methods?'],
-    ['gate:\n  rules:\n    - path: /a\n      path: /b', 'config.yaml, line 7: the key "gate.rules[0].path" appears twice'],
-    ['gate:\n  rules:\n    - path: /a\n      authorizationDetails: a', 'config.yaml, line 7: gate.rules[0].authorizationDetails is unknown'],
-    ['gate:\n  rules:\n    - path: /a\n      methods: [CONNECT]', 'config.yaml, line 7: gate.rules[0].methods is ["CONNECT"]; allowed: '],
+    [
+      'gate:\n  rules:\n    - path: /a\n      method: GET',
+      'config.yaml, line 7: gate.rules[0].method is unknown; did you mean methods?'
+    ],
+    [
+      'gate:\n  rules:\n    - path: /a\n      path: /b',
+      'config.yaml, line 7: the key "gate.rules[0].path" appears twice'
+    ],
+    [
+      'gate:\n  rules:\n    - path: /a\n      authorizationDetails: a',
+      'config.yaml, line 7: gate.rules[0].authorizationDetails is unknown'
+    ],
+    [
+      'gate:\n  rules:\n    - path: /a\n      methods: [CONNECT]',
+      'config.yaml, line 7: gate.rules[0].methods is ["CONNECT"]; allowed: '
+    ],
     ['gate:\n  rules:\n    - path: /a\n      acr: ""', 'config.yaml, line 7: gate.rules[0].acr is "": '],
     ['gate:\n  rules:\n    - path: /a\n      anyScope: []', 'config.yaml, line 7: gate.rules[0].anyScope is []: '],
-    ['gate:\n  rules:\n    - path: /x\n    - path: /a\n    - path: /a', 'config.yaml, line 8: gate.rules[2] ("/a") is unreachable: all its requests belong to gate.rules[1] (config.yaml, line 7)'],
-    ['gate:\n  rules:\n    - { path: "/a/:id", methods: GET }\n    - { path: "/a/:name", methods: [HEAD] }', 'config.yaml, line 7: gate.rules[1] ("/a/:name") is unreachable: all its requests belong to gate.rules[0] (config.yaml, line 6)'],
-    ['gate:\n  rules:\n    - path: "/a/:id1"\n    - path: "/a/:id2"', 'config.yaml, line 7: gate.rules[1] ("/a/:id2") is unreachable: all its requests belong to gate.rules[0] (config.yaml, line 6)'],
-    ['gate:\n  rules:\n    - path: /a\n    - path: /a/:id?', 'config.yaml, line 7: gate.rules[1] ("/a/:id?") overlaps gate.rules[0] (config.yaml, line 6): both hold for '],
-    ['gate:\n  upstream: http://a\n  rules:\n    - path: /health/live', 'config.yaml, line 7: gate.rules[0] ("/health/live") is unreachable: the service itself answers under /health'],
-    ['gate:\n  upstream: http://a\n  rules:\n    - path: /%64ocs', 'config.yaml, line 7: gate.rules[0] ("/%64ocs") is unreachable: the service itself answers under /docs'],
-    ['gate:\n  upstream: http://a\n  ownPrefix: /-\n  rules:\n    - path: /-/health', 'config.yaml, line 8: gate.rules[0] ("/-/health") is unreachable: the service itself answers under /-/health'],
-    ['gate:\n  rules:\n    - path: /a?b=c', 'config.yaml, line 6: gate.rules[0].path is "/a?b=c", which is unreachable: a rule is chosen by the path, and the query is no part of it'],
-    ...['/a/../b', '/a/%2e%2e', '/a//b', '/a%2fb', '/a%', '/a#b', '/a\\b', '/a b', '/a;b', '/a%3bb/*', '/;'].map((path): [string, string] => [`gate:\n  rules:\n    - path: '${path}'`, `config.yaml, line 6: gate.rules[0].path is ${JSON.stringify(path)}, which is unreachable: such paths are refused before any rule`]),
-    ['gate:\n  rules:\n    - path: a', 'config.yaml, line 6: gate.rules[0].path is "a"; allowed: a path in the syntax of the router, such as /orders/:id or /orders/*'],
-    ['gate:\n  rules:\n    - path: /*/a', 'config.yaml, line 6: gate.rules[0].path is "/*/a", which the router cannot read; allowed: a path in the syntax of the router'],
-    ['gate:\n  rules:\n    - path: "/:a(^(a+)+$)"', 'config.yaml, line 6: gate.rules[0].path is "/:a(^(a+)+$)", which the router cannot read; allowed: '],
-    ['gate:\n  statementKey: key.pem', 'config.yaml, line 5: gate.statementKey is "key.pem", which needs gate.statementAudience (or gate.upstream), because each statement names its reader'],
-    ...['xhttp://a', 'http://a/b', 'http://a?b', 'ftp://a', 'a:80', 'http://u@a', 'http://a b', '[http://a]'].map((upstream): [string, string] => [`gate:\n  upstream: ${upstream}`, `config.yaml, line 5: gate.upstream is ${upstream.startsWith('[') ? '["http://a"]' : upstream.includes('@') ? '"…@a"' : JSON.stringify(upstream)}; allowed: http or https URL of a host, with a port or without, and nothing more`]),
-    ...['[a.b, a_b]', 'email', '{ "a b": c }', '{ a: [b] }', '[[a]]'].map((claims): [string, string] => [`gate:\n  claims: ${claims}`, 'config.yaml, line 5: gate.claims is ']),
-    ...['0', '86401', '1.5', '"1e1"', '" 5"', '""', 'true', '[5]'].map((given): [string, string] => [`gate:\n  timeoutSeconds: ${given}`, `config.yaml, line 5: gate.timeoutSeconds is ${quoted(given)}; allowed: 1 to 86400`]),
+    [
+      'gate:\n  rules:\n    - path: /x\n    - path: /a\n    - path: /a',
+      'config.yaml, line 8: gate.rules[2] ("/a") is unreachable: all its requests belong to gate.rules[1] ' +
+      '(config.yaml, line 7)'
+    ],
+    [
+      'gate:\n  rules:\n    - { path: "/a/:id", methods: GET }\n    - { path: "/a/:name", methods: [HEAD] }',
+      'config.yaml, line 7: gate.rules[1] ("/a/:name") is unreachable: all its requests belong to gate.rules[0] ' +
+      '(config.yaml, line 6)'
+    ],
+    [
+      'gate:\n  rules:\n    - path: "/a/:id1"\n    - path: "/a/:id2"',
+      'config.yaml, line 7: gate.rules[1] ("/a/:id2") is unreachable: all its requests belong to gate.rules[0] ' +
+      '(config.yaml, line 6)'
+    ],
+    [
+      'gate:\n  rules:\n    - path: /a\n    - path: /a/:id?',
+      'config.yaml, line 7: gate.rules[1] ("/a/:id?") overlaps gate.rules[0] (config.yaml, line 6): both hold for '
+    ],
+    [
+      'gate:\n  upstream: http://a\n  rules:\n    - path: /health/live',
+      'config.yaml, line 7: gate.rules[0] ("/health/live") is unreachable: the service itself answers under /health'
+    ],
+    [
+      'gate:\n  upstream: http://a\n  rules:\n    - path: /%64ocs',
+      'config.yaml, line 7: gate.rules[0] ("/%64ocs") is unreachable: the service itself answers under /docs'
+    ],
+    [
+      'gate:\n  upstream: http://a\n  ownPrefix: /-\n  rules:\n    - path: /-/health',
+      'config.yaml, line 8: gate.rules[0] ("/-/health") is unreachable: the service itself answers under /-/health'
+    ],
+    [
+      'gate:\n  rules:\n    - path: /a?b=c',
+      'config.yaml, line 6: gate.rules[0].path is "/a?b=c", which is unreachable: a rule is chosen by the path, ' +
+      'and the query is no part of it'
+    ],
+    ...['/a/../b', '/a/%2e%2e', '/a//b', '/a%2fb', '/a%', '/a#b', '/a\\b', '/a b', '/a;b', '/a%3bb/*', '/;'].map((
+      path
+    ): [string, string] => [
+      `gate:\n  rules:\n    - path: '${path}'`,
+      `config.yaml, line 6: gate.rules[0].path is ${JSON.stringify(path)}, which is unreachable: such paths are ` +
+      'refused before any rule'
+    ]),
+    [
+      'gate:\n  rules:\n    - path: a',
+      'config.yaml, line 6: gate.rules[0].path is "a"; allowed: a path in the syntax of the router, such as ' +
+      '/orders/:id or /orders/*'
+    ],
+    [
+      'gate:\n  rules:\n    - path: /*/a',
+      'config.yaml, line 6: gate.rules[0].path is "/*/a", which the router cannot read; allowed: a path in the ' +
+      'syntax of the router'
+    ],
+    [
+      'gate:\n  rules:\n    - path: "/:a(^(a+)+$)"',
+      'config.yaml, line 6: gate.rules[0].path is "/:a(^(a+)+$)", which the router cannot read; allowed: '
+    ],
+    [
+      'gate:\n  statementKey: key.pem',
+      'config.yaml, line 5: gate.statementKey is "key.pem", which needs gate.statementAudience (or ' +
+      'gate.upstream), because each statement names its reader'
+    ],
+    ...['xhttp://a', 'http://a/b', 'http://a?b', 'ftp://a', 'a:80', 'http://u@a', 'http://a b', '[http://a]'].map((
+      upstream
+    ): [string, string] => [
+      `gate:\n  upstream: ${upstream}`,
+      `config.yaml, line 5: gate.upstream is ${
+        upstream.startsWith('[') ? '["http://a"]' : upstream.includes('@') ? '"…@a"' : JSON.stringify(upstream)
+      }; allowed: http or https URL of a host, with a port or without, and nothing more`
+    ]),
+    ...['[a.b, a_b]', 'email', '{ "a b": c }', '{ a: [b] }', '[[a]]'].map((
+      claims
+    ): [string, string] => [`gate:\n  claims: ${claims}`, 'config.yaml, line 5: gate.claims is ']),
+    ...['0', '86401', '1.5', '"1e1"', '" 5"', '""', 'true', '[5]'].map((
+      given
+    ): [string, string] => [
+      `gate:\n  timeoutSeconds: ${given}`,
+      `config.yaml, line 5: gate.timeoutSeconds is ${quoted(given)}; allowed: 1 to 86400`
+    ]),
     ['gate:\n  passCredentials: "yes"', 'config.yaml, line 5: gate.passCredentials is "yes"; allowed: true, false'],
-    ['gate:\n  ownPrefix: -x', 'config.yaml, line 5: gate.ownPrefix is "-x"; allowed: a path of plain segments, such as /-'],
-    ['gate:\n  statementAudience: []', 'config.yaml, line 5: gate.statementAudience is []; allowed: any non-empty string']
+    [
+      'gate:\n  ownPrefix: -x',
+      'config.yaml, line 5: gate.ownPrefix is "-x"; allowed: a path of plain segments, such as /-'
+    ],
+    [
+      'gate:\n  statementAudience: []',
+      'config.yaml, line 5: gate.statementAudience is []; allowed: any non-empty string'
+    ]
   ]
   for (const [gate, problem] of rows) {
     const problems = await problemsOf(gate)
@@ -145,28 +333,65 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
 })
 
 t.test('The minimum and the maximum of a number are accepted.', async t => {
-  for (const [given, expected] of [['1', 1], ['86400', 86400], ['"86400"', 86400]] as const) t.equal((await read(`gate:\n  timeoutSeconds: ${given}`)).gate!.timeoutSeconds, expected)
+  for (const [given, expected] of [['1', 1], ['86400', 86400], ['"86400"', 86400]] as const) {
+    t.equal((await read(`gate:\n  timeoutSeconds: ${given}`)).gate!.timeoutSeconds, expected)
+  }
 })
 
 t.test('Options have no lines, so a problem has only the path.', async t => {
-  t.strictSame((await parseGate({ rules: [{ path: '/\ud800' }] })).problems, ['gate.rules[0].path is "/\\ud800", which is unreachable: such paths are refused before any rule (escape)'])
-  t.strictSame((await parseGate({ rules: [{ path: '/a' }, { path: '/a' }] })).problems, ['gate.rules[1] ("/a") is unreachable: all its requests belong to gate.rules[0]'])
-  t.strictSame((await parseGate({ rules: [{ path: '/a', scop: 'b' }] })).problems, ['gate.rules[0].scop is unknown; did you mean scope?'])
-  t.strictSame((await parseGate({ colour: 1, rules: [{ path: '/a', colour: 1 }] })).problems, ['gate.colour is unknown; allowed: upstream, rules, exactPaths, timeoutSeconds, idleSeconds, host, bodyLimit, claims, passCredentials, statementKey, statementAudience, ownPrefix, grpcPort', 'gate.rules[0].colour is unknown; allowed: path, methods, allow, scope, anyScope, claims, acr, maxAgeSeconds, audience, timeoutSeconds, upgrade, mcp'])
-  t.strictSame((await parseGate({ rules: 7 })).problems, ['gate.rules is 7; allowed: a list of entries such as { path: /orders/*, scope: read:orders }'])
-  t.strictSame((await parseGate([])).problems, ['gate is []; allowed: a section with members such as upstream and rules'])
+  t.strictSame((await parseGate({ rules: [{ path: '/\ud800' }] })).problems, [
+    'gate.rules[0].path is "/\\ud800", which is unreachable: such paths are refused before any rule (escape)'
+  ])
+  t.strictSame((await parseGate({ rules: [{ path: '/a' }, { path: '/a' }] })).problems, [
+    'gate.rules[1] ("/a") is unreachable: all its requests belong to gate.rules[0]'
+  ])
+  t.strictSame((await parseGate({ rules: [{ path: '/a', scop: 'b' }] })).problems, [
+    'gate.rules[0].scop is unknown; did you mean scope?'
+  ])
+  t.strictSame((await parseGate({ colour: 1, rules: [{ path: '/a', colour: 1 }] })).problems, [
+    'gate.colour is unknown; allowed: upstream, rules, exactPaths, timeoutSeconds, idleSeconds, host, bodyLimit, ' +
+    'claims, passCredentials, statementKey, statementAudience, ownPrefix, grpcPort',
+    'gate.rules[0].colour is unknown; allowed: path, methods, allow, scope, anyScope, claims, acr, ' +
+    'maxAgeSeconds, audience, timeoutSeconds, upgrade, mcp'
+  ])
+  t.strictSame((await parseGate({ rules: 7 })).problems, [
+    'gate.rules is 7; allowed: a list of entries such as { path: /orders/*, scope: read:orders }'
+  ])
+  t.strictSame((await parseGate([])).problems, [
+    'gate is []; allowed: a section with members such as upstream and rules'
+  ])
   t.strictSame((await parseGate({ upstream: 'a', rules: [{ path: '/docs' }] })).problems, [
-    'gate.upstream is "a"; allowed: http or https URL of a host, with a port or without, and nothing more', 'gate.rules[0] ("/docs") is unreachable: the service itself answers under /docs'
+    'gate.upstream is "a"; allowed: http or https URL of a host, with a port or without, and nothing more',
+    'gate.rules[0] ("/docs") is unreachable: the service itself answers under /docs'
   ], 'all problems are reported at once')
-  t.strictSame((await parseGate({ claims: 7 })).problems, ['gate.claims is 7; allowed: a list of claims, or a map from the end of a header name (letters, digits and -) to a claim; no two of them may share a header'])
-  t.strictSame((await parseGate({ bodyLimit: -1, statementKey: '' })).problems, ['gate.bodyLimit is -1; allowed: a whole number of bytes', 'gate.statementKey is ""; allowed: path of a file with a private key (PKCS#8 in PEM form, EC P-256), or a list of them'])
+  t.strictSame((await parseGate({ claims: 7 })).problems, [
+    'gate.claims is 7; allowed: a list of claims, or a map from the end of a header name (letters, digits and -) ' +
+    'to a claim; no two of them may share a header'
+  ])
+  t.strictSame((await parseGate({ bodyLimit: -1, statementKey: '' })).problems, [
+    'gate.bodyLimit is -1; allowed: a whole number of bytes',
+    'gate.statementKey is ""; allowed: path of a file with a private key (PKCS#8 in PEM form, EC P-256), or a ' +
+    'list of them'
+  ])
 })
 
 t.test('Each value of a gate is matched from the first character to the last.', async t => {
   const rows: ReadonlyArray<{ name: keyof GateOptions, good: readonly unknown[], bad: readonly unknown[] }> = [
-    { name: 'ownPrefix', good: ['/-', '/a/b', '/A_~-9'], bad: ['', '/', 'a/-', '/a/', '/a//b', '/a.', '/a b', 7, ['/a'], null] },
-    { name: 'timeoutSeconds', good: [1, 86_400, '30'], bad: [0, 86_401, '5 ', ' 5', '5x', '0x5', '1'.repeat(16), Number.NaN, null, true] },
-    { name: 'bodyLimit', good: [0, '0', Number.MAX_SAFE_INTEGER], bad: [-1, 0.5, Number.MAX_SAFE_INTEGER + 1, Infinity] },
+    {
+      name: 'ownPrefix',
+      good: ['/-', '/a/b', '/A_~-9'],
+      bad: ['', '/', 'a/-', '/a/', '/a//b', '/a.', '/a b', 7, ['/a'], null]
+    },
+    {
+      name: 'timeoutSeconds',
+      good: [1, 86_400, '30'],
+      bad: [0, 86_401, '5 ', ' 5', '5x', '0x5', '1'.repeat(16), Number.NaN, null, true]
+    },
+    {
+      name: 'bodyLimit',
+      good: [0, '0', Number.MAX_SAFE_INTEGER],
+      bad: [-1, 0.5, Number.MAX_SAFE_INTEGER + 1, Infinity]
+    },
     { name: 'grpcPort', good: [0, 65_535], bad: [-1, 65_536] },
     { name: 'passCredentials', good: [true, false], bad: [0, 'true', null] },
     { name: 'statementAudience', good: ['a', 7, 0], bad: ['', true, null, {}] },
@@ -183,7 +408,15 @@ t.test('Each value of a gate is matched from the first character to the last.', 
   t.strictSame((await parseGate({ statementKey: 'key.pem', upstream: 'http://a' })).problems, [])
   t.strictSame((await parseGate({ statementKey: 'key.pem', statementAudience: 'a' })).problems, [])
   t.strictSame((await parseGate(undefined, 'http://a')).settings!.rules.map(({ path }) => path), ['/*'])
-  t.strictSame(ownPathsOf('/-'), ['/-/health', '/-/metrics', '/-/docs', '/.well-known/oauth-protected-resource', '/.well-known/holdfast-jwks.json', '/verify', '/revocation'])
+  t.strictSame(ownPathsOf('/-'), [
+    '/-/health',
+    '/-/metrics',
+    '/-/docs',
+    '/.well-known/oauth-protected-resource',
+    '/.well-known/holdfast-jwks.json',
+    '/verify',
+    '/revocation'
+  ])
 })
 
 t.test('A rule is read as a whole: each member that cannot be used is reported, and there is no rule.', async t => {
@@ -191,59 +424,237 @@ t.test('A rule is read as a whole: each member that cannot be used is reported, 
     const { settings, problems } = await parseGate({ rules: [given] })
     return { rule: settings?.rules[0], problems: problems.map(problem => problem.replace(/^gate\.rules\[0\]\.?/, '')) }
   }
-  t.strictSame(await read({ path: '/a' }), { rule: { path: '/a', methods: undefined, requirement: {}, audience: undefined, timeoutSeconds: undefined, upgrade: false, mcp: undefined }, problems: [] })
-  t.strictSame((await read({ path: '/a', methods: ['GET', 'GET', 'PUT'], audience: 0, upgrade: true, scope: ['x', 'y'], acr: 'gold' })).rule, {
-    path: '/a', methods: ['GET', 'PUT', 'HEAD'], requirement: { scope: ['x', 'y'], acr: ['gold'] }, audience: '0', timeoutSeconds: undefined, upgrade: true, mcp: undefined
+  t.strictSame(await read({ path: '/a' }), {
+    rule: {
+      path: '/a',
+      methods: undefined,
+      requirement: {},
+      audience: undefined,
+      timeoutSeconds: undefined,
+      upgrade: false,
+      mcp: undefined
+    },
+    problems: []
   })
+  t.strictSame(
+    (await read({
+      path: '/a',
+      methods: ['GET', 'GET', 'PUT'],
+      audience: 0,
+      upgrade: true,
+      scope: ['x', 'y'],
+      acr: 'gold'
+    })).rule,
+    {
+      path: '/a',
+      methods: ['GET', 'PUT', 'HEAD'],
+      requirement: { scope: ['x', 'y'], acr: ['gold'] },
+      audience: '0',
+      timeoutSeconds: undefined,
+      upgrade: true,
+      mcp: undefined
+    }
+  )
   t.strictSame((await read({ path: '/a', allow: 'anyone', audience: undefined })).rule?.requirement, undefined)
   t.strictSame((await read({ path: '/a', methods: 'HEAD' })).rule?.methods, ['HEAD'])
   const bad: ReadonlyArray<{ given: unknown, problems: readonly string[] }> = [
-    ...[null, undefined, [], 'a', 7].map(given => ({ given, problems: [` is ${JSON.stringify(given)}; allowed: an object with members such as path and scope`] })),
+    ...[null, undefined, [], 'a', 7].map(given => ({
+      given,
+      problems: [` is ${JSON.stringify(given)}; allowed: an object with members such as path and scope`]
+    })),
     { given: {}, problems: [' has no path'] },
-    { given: { path: 7 }, problems: ['path is 7; allowed: a path in the syntax of the router, such as /orders/:id or /orders/*'] },
-    { given: { path: '/a', methods: [7], upgrade: 1, audience: false, allow: 'x' }, problems: ['methods is [7]; allowed: a list of HTTP methods in upper case', 'allow is "x"; allowed: anyone, token', 'audience is false; allowed: any non-empty string', 'upgrade is 1; allowed: true, false'] },
-    { given: { path: '/a', allow: 'anyone', scope: 'x', acr: 'y', audience: 'z' }, problems: ['allow is anyone, and that contradicts scope and acr and audience'] },
-    { given: { path: '/a', scope: 'a b', acr: [] }, problems: ['scope is "a b": scope takes a word, or a list of one or more words, without spaces, quotes and backslashes', 'acr is []: acr takes a word, or a list of one or more words, without spaces, quotes and backslashes'] }
+    {
+      given: { path: 7 },
+      problems: ['path is 7; allowed: a path in the syntax of the router, such as /orders/:id or /orders/*']
+    },
+    {
+      given: { path: '/a', methods: [7], upgrade: 1, audience: false, allow: 'x' },
+      problems: [
+        'methods is [7]; allowed: a list of HTTP methods in upper case',
+        'allow is "x"; allowed: anyone, token',
+        'audience is false; allowed: any non-empty string',
+        'upgrade is 1; allowed: true, false'
+      ]
+    },
+    {
+      given: { path: '/a', allow: 'anyone', scope: 'x', acr: 'y', audience: 'z' },
+      problems: ['allow is anyone, and that contradicts scope and acr and audience']
+    },
+    {
+      given: { path: '/a', scope: 'a b', acr: [] },
+      problems: [
+        'scope is "a b": scope takes a word, or a list of one or more words, without spaces, quotes and backslashes',
+        'acr is []: acr takes a word, or a list of one or more words, without spaces, quotes and backslashes'
+      ]
+    }
   ]
-  for (const { given, problems } of bad) t.strictSame(await read(given), { rule: undefined, problems }, JSON.stringify(given))
+  for (const { given, problems } of bad) {
+    t.strictSame(await read(given), { rule: undefined, problems }, JSON.stringify(given))
+  }
 
   const problemOf = async (path: string): Promise<string | undefined> => (await read({ path })).problems[0]
-  for (const path of ['/', '/*', '/a/:id', '/a/:id?', '/a-:x-b', '/:x(^(?:a|b)$)', '/:x(^a?$)', '/:x(^%2F$)', '/caf\u00e9', '/%7e', '/a/:x(^\\d+$)/b/:y(^z$)?']) t.equal(await problemOf(path), undefined, path)
-  for (const path of ['/a?', '/a?b', '/:a/b?', '/:a?/b']) t.equal(await problemOf(path), `path is ${JSON.stringify(path)}, which is unreachable: a rule is chosen by the path, and the query is no part of it`, path)
-  for (const [path, cause] of [['/a//b', 'double_slash'], ['/../a', 'dot_segment'], ['/..;/a', 'dot_segment'], ['/%2f', 'slash_escape'], ['/%00', 'control_character'], ['/%ff', 'encoding'], ['/%', 'escape'], ['/\ud800', 'escape'], ['/a#', 'fragment']] as const) {
-    t.equal(await problemOf(path), `path is ${JSON.stringify(path)}, which is unreachable: such paths are refused before any rule (${cause})`, path)
+  for (
+    const path of [
+      '/',
+      '/*',
+      '/a/:id',
+      '/a/:id?',
+      '/a-:x-b',
+      '/:x(^(?:a|b)$)',
+      '/:x(^a?$)',
+      '/:x(^%2F$)',
+      '/caf\u00e9',
+      '/%7e',
+      '/a/:x(^\\d+$)/b/:y(^z$)?'
+    ]
+  ) t.equal(await problemOf(path), undefined, path)
+  for (const path of ['/a?', '/a?b', '/:a/b?', '/:a?/b']) {
+    t.equal(
+      await problemOf(path),
+      `path is ${JSON.stringify(path)}, which is unreachable: a rule is chosen by the path, and the query is no ` +
+        'part of it',
+      path
+    )
   }
-  for (const path of ['/*/a', '/:x(a', '/:x((a+)+)']) t.equal(await problemOf(path), `path is ${JSON.stringify(path)}, which the router cannot read; allowed: a path in the syntax of the router, such as /orders/:id or /orders/*`, path)
+  for (
+    const [path, cause] of [
+      ['/a//b', 'double_slash'],
+      ['/../a', 'dot_segment'],
+      ['/..;/a', 'dot_segment'],
+      ['/%2f', 'slash_escape'],
+      ['/%00', 'control_character'],
+      ['/%ff', 'encoding'],
+      ['/%', 'escape'],
+      ['/\ud800', 'escape'],
+      ['/a#', 'fragment']
+    ] as const
+  ) {
+    t.equal(
+      await problemOf(path),
+      `path is ${JSON.stringify(path)}, which is unreachable: such paths are refused before any rule (${cause})`,
+      path
+    )
+  }
+  for (const path of ['/*/a', '/:x(a', '/:x((a+)+)']) {
+    t.equal(
+      await problemOf(path),
+      `path is ${JSON.stringify(path)}, which the router cannot read; allowed: a path in the syntax of the ` +
+        'router, such as /orders/:id or /orders/*',
+      path
+    )
+  }
 })
 
 t.test('Of the rules whose methods fit, the one with the most specific path is found.', async t => {
-  const paths = ['/', '/a', '/a/*', '/a/:id', '/a/:id/b', '/A', '/n/:n(^\\d+$)', '/o/:x?', '/caf\u00e9', '/t/', '/%7e', '/%2A', '/p/100%25', '/:x(^%2F$)']
-  const { settings } = await parseGate({ rules: [...paths.map(path => ({ path })), { path: '/m', methods: ['PUT'] }, { path: '/m', methods: ['GET'], scope: 'x' }] })
+  const paths = [
+    '/',
+    '/a',
+    '/a/*',
+    '/a/:id',
+    '/a/:id/b',
+    '/A',
+    '/n/:n(^\\d+$)',
+    '/o/:x?',
+    '/caf\u00e9',
+    '/t/',
+    '/%7e',
+    '/%2A',
+    '/p/100%25',
+    '/:x(^%2F$)'
+  ]
+  const { settings } = await parseGate({
+    rules: [...paths.map(path => ({ path })), { path: '/m', methods: ['PUT'] }, {
+      path: '/m',
+      methods: ['GET'],
+      scope: 'x'
+    }]
+  })
   const rules = createRules(settings!.rules)
   const rows: ReadonlyArray<readonly [path: string, rule: string | undefined]> = [
-    ['/', '/'], ['/a', '/a'], ['/A', '/A'], ['/a/', '/a/:id'], ['/a/b', '/a/:id'], ['/a/b/', '/a/*'], ['/a/b/b', '/a/:id/b'], ['/n/7', '/n/:n(^\\d+$)'], ['/n/x', undefined], ['/o', '/o/:x?'], ['/o/1', '/o/:x?'],
-    ['/caf%C3%A9', '/caf\u00e9'], ['/t', undefined], ['/t/', '/t/'], ['/~', '/%7e'], ['/%2A', '/%2A'], ['/*', undefined], ['/p/100%25', '/p/100%25'], ['/p/100', undefined], ['/a;b', undefined], ['/a;b/c', undefined]
+    ['/', '/'],
+    ['/a', '/a'],
+    ['/A', '/A'],
+    ['/a/', '/a/:id'],
+    ['/a/b', '/a/:id'],
+    ['/a/b/', '/a/*'],
+    ['/a/b/b', '/a/:id/b'],
+    ['/n/7', '/n/:n(^\\d+$)'],
+    ['/n/x', undefined],
+    ['/o', '/o/:x?'],
+    ['/o/1', '/o/:x?'],
+    ['/caf%C3%A9', '/caf\u00e9'],
+    ['/t', undefined],
+    ['/t/', '/t/'],
+    ['/~', '/%7e'],
+    ['/%2A', '/%2A'],
+    ['/*', undefined],
+    ['/p/100%25', '/p/100%25'],
+    ['/p/100', undefined],
+    ['/a;b', undefined],
+    ['/a;b/c', undefined]
   ]
   for (const [path, rule] of rows) t.equal(rules.find('GET', path)?.rules[0].path, rule, path)
   t.equal(rules.find('GET', `/a/${'x'.repeat(500)}`)?.rules[0].path, '/a/:id', 'a long parameter')
-  t.strictSame(['PUT', 'GET', 'HEAD', 'POST', 'get'].map(method => rules.find(method, '/m')?.rules[0].methods), [['PUT'], ['GET', 'HEAD'], ['GET', 'HEAD'], undefined, undefined])
+  t.strictSame(['PUT', 'GET', 'HEAD', 'POST', 'get'].map(method => rules.find(method, '/m')?.rules[0].methods), [
+    ['PUT'],
+    ['GET', 'HEAD'],
+    ['GET', 'HEAD'],
+    undefined,
+    undefined
+  ])
 })
 
 t.test('Two rules for the same requests are distinguished from two that only look alike.', async t => {
   const problemsOf = async (...rules: object[]): Promise<readonly string[]> => (await parseGate({ rules })).problems
-  t.strictSame(await problemsOf({ path: '/x' }, { path: '/a', methods: 'PUT' }, { path: '/b' }, { path: '/a' }), ['gate.rules[3] ("/a") overlaps gate.rules[1]: both hold for PUT /a'])
-  t.strictSame(await problemsOf({ path: '/a', methods: 'PUT' }, { path: '/a', methods: ['GET', 'PUT'] }, { path: '/a', methods: ['HEAD', 'POST'] }), ['gate.rules[1] ("/a") overlaps gate.rules[0]: both hold for PUT /a', 'gate.rules[2] ("/a") overlaps gate.rules[1]: both hold for HEAD /a'])
-  t.strictSame(await problemsOf({ path: '/a/:x' }, { path: '/a/:y' }), ['gate.rules[1] ("/a/:y") is unreachable: all its requests belong to gate.rules[0]'])
-  t.strictSame(await problemsOf({ path: '/a/:x' }, { path: '/a/*' }, { path: '/a/b' }, { path: '/a/:x/c' }, { path: '/A/b' }, { path: '/a/b/' }), [])
-  t.strictSame(await problemsOf({ path: '/a', methods: 'GET' }, { path: '/a', methods: 'HEAD' }), ['gate.rules[1] ("/a") is unreachable: all its requests belong to gate.rules[0]'], 'HEAD goes with GET')
-  t.strictSame((await parseGate({ upstream: 'http://a', rules: ['/docs', '/docs/json', '/docs2', '/healthy', '/verify/x', '/.well-known/oauth-protected-resource'].map(path => ({ path })) })).problems, [
-    'gate.rules[0] ("/docs") is unreachable: the service itself answers under /docs', 'gate.rules[1] ("/docs/json") is unreachable: the service itself answers under /docs', 'gate.rules[4] ("/verify/x") is unreachable: the service itself answers under /verify', 'gate.rules[5] ("/.well-known/oauth-protected-resource") is unreachable: the service itself answers under /.well-known/oauth-protected-resource'
+  t.strictSame(await problemsOf({ path: '/x' }, { path: '/a', methods: 'PUT' }, { path: '/b' }, { path: '/a' }), [
+    'gate.rules[3] ("/a") overlaps gate.rules[1]: both hold for PUT /a'
   ])
+  t.strictSame(
+    await problemsOf({ path: '/a', methods: 'PUT' }, { path: '/a', methods: ['GET', 'PUT'] }, {
+      path: '/a',
+      methods: ['HEAD', 'POST']
+    }),
+    [
+      'gate.rules[1] ("/a") overlaps gate.rules[0]: both hold for PUT /a',
+      'gate.rules[2] ("/a") overlaps gate.rules[1]: both hold for HEAD /a'
+    ]
+  )
+  t.strictSame(await problemsOf({ path: '/a/:x' }, { path: '/a/:y' }), [
+    'gate.rules[1] ("/a/:y") is unreachable: all its requests belong to gate.rules[0]'
+  ])
+  t.strictSame(
+    await problemsOf({ path: '/a/:x' }, { path: '/a/*' }, { path: '/a/b' }, { path: '/a/:x/c' }, { path: '/A/b' }, {
+      path: '/a/b/'
+    }),
+    []
+  )
+  t.strictSame(await problemsOf({ path: '/a', methods: 'GET' }, { path: '/a', methods: 'HEAD' }), [
+    'gate.rules[1] ("/a") is unreachable: all its requests belong to gate.rules[0]'
+  ], 'HEAD goes with GET')
+  t.strictSame(
+    (await parseGate({
+      upstream: 'http://a',
+      rules: ['/docs', '/docs/json', '/docs2', '/healthy', '/verify/x', '/.well-known/oauth-protected-resource'].map(
+        path => ({ path })
+      )
+    })).problems,
+    [
+      'gate.rules[0] ("/docs") is unreachable: the service itself answers under /docs',
+      'gate.rules[1] ("/docs/json") is unreachable: the service itself answers under /docs',
+      'gate.rules[4] ("/verify/x") is unreachable: the service itself answers under /verify',
+      'gate.rules[5] ("/.well-known/oauth-protected-resource") is unreachable: the service itself answers under ' +
+      '/.well-known/oauth-protected-resource'
+    ]
+  )
   t.strictSame(await problemsOf({ path: '/docs' }), [], 'a gate only for forward auth has no such paths')
 })
 
 t.test('Two paths are the same if the router treats them as the same.', t => {
-  const rows = [['/a', '/a', true], ['/a', '/%61', true], ['/:id', '/:name', true], ['/a', '/b', false], ['/a', '/:id', false], ['/a', '/a/', false]] as const
+  const rows = [['/a', '/a', true], ['/a', '/%61', true], ['/:id', '/:name', true], ['/a', '/b', false], [
+    '/a',
+    '/:id',
+    false
+  ], ['/a', '/a/', false]] as const
   for (const [one, other, isSame] of rows) t.equal(isSamePath(one, other), isSame, `${one} and ${other}`)
   t.end()
 })

@@ -1,14 +1,42 @@
 import t from 'tap'
-import { createIdentityHeaders, encodeValue, hasBody, headersForClient, headersForUpstream, isIdentityName, isWithheldName, parseClaimNames } from '../../../lib/gate/headers.ts'
+import {
+  createIdentityHeaders,
+  encodeValue,
+  hasBody,
+  headersForClient,
+  headersForUpstream,
+  isIdentityName,
+  isWithheldName,
+  parseClaimNames
+} from '../../../lib/gate/headers.ts'
 
-const URL_OF_CLIENT = { scheme: 'https', host: 'api.example:8443', path: '/v1/a', href: 'https://api.example:8443/v1/a', ownPath: '/a' } as const
+const URL_OF_CLIENT = {
+  scheme: 'https',
+  host: 'api.example:8443',
+  path: '/v1/a',
+  href: 'https://api.example:8443/v1/a',
+  ownPath: '/a'
+} as const
 
 t.test('The upstream learns where a request came from.', t => {
   const forwarded = (addresses: string[], url: typeof URL_OF_CLIENT | object = URL_OF_CLIENT): string[] =>
-    headersForUpstream({ rawHeaders: [] }, { origin: { url: { ...URL_OF_CLIENT, ...url }, addresses }, identity: {}, passCredentials: false, host: undefined })
+    headersForUpstream({ rawHeaders: [] }, {
+      origin: { url: { ...URL_OF_CLIENT, ...url }, addresses },
+      identity: {},
+      passCredentials: false,
+      host: undefined
+    })
   t.strictSame(forwarded(['192.0.2.1', '10.0.0.1']), [
-    'x-forwarded-for', '192.0.2.1, 10.0.0.1', 'x-forwarded-host', 'api.example:8443', 'x-forwarded-proto', 'https', 'x-forwarded-prefix', '/v1',
-    'forwarded', 'for=192.0.2.1;host="api.example:8443";proto=https'
+    'x-forwarded-for',
+    '192.0.2.1, 10.0.0.1',
+    'x-forwarded-host',
+    'api.example:8443',
+    'x-forwarded-proto',
+    'https',
+    'x-forwarded-prefix',
+    '/v1',
+    'forwarded',
+    'for=192.0.2.1;host="api.example:8443";proto=https'
   ])
   t.match(forwarded(['::1']).at(-1), /^for="\[::1\]";/)
   t.match(forwarded(['"; for=evil']).at(-1), /^for=unknown;/, 'what is no address')
@@ -19,66 +47,248 @@ t.test('The upstream learns where a request came from.', t => {
 
 t.test('Hop-by-hop headers are removed, and all others are passed on unchanged.', t => {
   const passed = (...rawHeaders: string[]): string[] =>
-    headersForUpstream({ rawHeaders }, { origin: { url: URL_OF_CLIENT, addresses: [] }, identity: {}, passCredentials: false, host: undefined }).slice(0, -10)
+    headersForUpstream({ rawHeaders }, {
+      origin: { url: URL_OF_CLIENT, addresses: [] },
+      identity: {},
+      passCredentials: false,
+      host: undefined
+    }).slice(0, -10)
   const kept = ['Host', 'a', 'X-One', 'X-Two', 'X-Two', 'x-one', 'Content-Length', '1', 'TE2', 'b']
   t.strictSame(passed(...kept), kept, 'a header that is named by another one than Connection')
-  t.strictSame(passed('Connection', 'close, X-One ,x-two, host, content-length', ...kept), ['Host', 'a', 'Content-Length', '1', 'TE2', 'b'])
-  const judged = ['Content-Type', 'application/json', 'Content-Encoding', 'gzip', 'Mcp-Method', 'tools/call', 'Mcp-Name', 'a', 'MCP-Protocol-Version', 'b']
-  t.strictSame(passed('Connection', 'content-type, content-encoding, mcp-method, mcp-name, mcp-protocol-version', ...judged), judged, 'what the body was judged by')
-  const ofUpstream = headersForUpstream({ rawHeaders: ['Host', 'a', 'Connection', 'host'] }, { origin: { url: URL_OF_CLIENT, addresses: [] }, identity: {}, passCredentials: false, host: 'up.example:3000' })
+  t.strictSame(passed('Connection', 'close, X-One ,x-two, host, content-length', ...kept), [
+    'Host',
+    'a',
+    'Content-Length',
+    '1',
+    'TE2',
+    'b'
+  ])
+  const judged = [
+    'Content-Type',
+    'application/json',
+    'Content-Encoding',
+    'gzip',
+    'Mcp-Method',
+    'tools/call',
+    'Mcp-Name',
+    'a',
+    'MCP-Protocol-Version',
+    'b'
+  ]
+  t.strictSame(
+    passed('Connection', 'content-type, content-encoding, mcp-method, mcp-name, mcp-protocol-version', ...judged),
+    judged,
+    'what the body was judged by'
+  )
+  const ofUpstream = headersForUpstream({ rawHeaders: ['Host', 'a', 'Connection', 'host'] }, {
+    origin: { url: URL_OF_CLIENT, addresses: [] },
+    identity: {},
+    passCredentials: false,
+    host: 'up.example:3000'
+  })
   t.strictSame(ofUpstream.slice(0, -10), ['host', 'up.example:3000'])
-  for (const name of ['Connection', 'Keep-Alive', 'Proxy-Connection', 'Proxy-Authenticate', 'Proxy-Authorization', 'TE', 'Trailer', 'Transfer-Encoding', 'Upgrade', 'HTTP2-Settings', 'Expect']) {
+  for (
+    const name of [
+      'Connection',
+      'Keep-Alive',
+      'Proxy-Connection',
+      'Proxy-Authenticate',
+      'Proxy-Authorization',
+      'TE',
+      'Trailer',
+      'Transfer-Encoding',
+      'Upgrade',
+      'HTTP2-Settings',
+      'Expect'
+    ]
+  ) {
     t.strictSame(passed(name, 'x', 'X-One', 'a'), ['X-One', 'a'], name)
   }
 
   const answered = (...rawHeaders: string[]) => [...headersForClient(rawHeaders)]
-  t.strictSame(answered('Set-Cookie', 'a', 'X-One', 'x-two', 'set-cookie', 'b', 'X-Two', 'c'), [['set-cookie', ['a', 'b']], ['x-one', ['x-two']], ['x-two', ['c']]])
-  t.strictSame(answered('Connection', 'x-one, content-length', 'X-One', 'a', 'Content-Length', '1', 'Keep-Alive', 'x'), [['content-length', ['1']]])
+  t.strictSame(answered('Set-Cookie', 'a', 'X-One', 'x-two', 'set-cookie', 'b', 'X-Two', 'c'), [
+    ['set-cookie', ['a', 'b']],
+    ['x-one', ['x-two']],
+    ['x-two', ['c']]
+  ])
+  t.strictSame(
+    answered('Connection', 'x-one, content-length', 'X-One', 'a', 'Content-Length', '1', 'Keep-Alive', 'x'),
+    [['content-length', ['1']]]
+  )
   t.end()
 })
 
 t.test('A header that would steer the upstream, or name a caller, is withheld, whatever character replaces the hyphen.', t => {
-  const names = ['X-Original-URL', 'X-Rewrite-URL', 'Script-Name', 'X-Script-Name', 'Path-Info', 'X-HTTP-Method', 'X-HTTP-Method-Override', 'X-Method-Override', 'Proxy', 'Client-Cert', 'Client-Cert-Chain', 'X-SSL-Client-Cert', 'X-SSL-Client-S-DN', 'ssl-client-verify', 'SSL-Client-Subject-DN', 'X-Amzn-Mtls-Clientcert', 'X-Amzn-Mtls-Clientcert-Leaf', 'X-Forwarded-Client-Cert', 'Remote-User', 'X-Remote-User', 'X-Real-IP', 'Forwarded', 'X-Forwarded-For', 'X-Forwarded-Proto', 'X-Forwarded-Anything', 'X-Auth-Subject', 'X-Auth-Claim-Team']
+  const names = [
+    'X-Original-URL',
+    'X-Rewrite-URL',
+    'Script-Name',
+    'X-Script-Name',
+    'Path-Info',
+    'X-HTTP-Method',
+    'X-HTTP-Method-Override',
+    'X-Method-Override',
+    'Proxy',
+    'Client-Cert',
+    'Client-Cert-Chain',
+    'X-SSL-Client-Cert',
+    'X-SSL-Client-S-DN',
+    'ssl-client-verify',
+    'SSL-Client-Subject-DN',
+    'X-Amzn-Mtls-Clientcert',
+    'X-Amzn-Mtls-Clientcert-Leaf',
+    'X-Forwarded-Client-Cert',
+    'Remote-User',
+    'X-Remote-User',
+    'X-Real-IP',
+    'Forwarded',
+    'X-Forwarded-For',
+    'X-Forwarded-Proto',
+    'X-Forwarded-Anything',
+    'X-Auth-Subject',
+    'X-Auth-Claim-Team'
+  ]
   for (const name of names) {
     for (const sign of "-_.!#$%&'*+^`|~") {
       const written = name.replaceAll('-', sign)
       t.equal(isWithheldName(written) && isWithheldName(written.toUpperCase()), true, written)
     }
   }
-  for (const name of ['x-original-urls', 'my-x-original-url', 'x-http-methods', 'proxy-x', 'x-proxy', 'script', 'script-names', 'x-path-info', 'client-certificate', 'x-ssl-client', 'ssl-client', 'x-amzn-mtls', 'my-ssl-client-verify', 'x-amzn-trace-id', 'remote-users', 'x-real-ips', 'x-forwarded', 'forwarded-for', 'accept', 'x-auth-token']) t.equal(isWithheldName(name), false, name)
+  for (
+    const name of [
+      'x-original-urls',
+      'my-x-original-url',
+      'x-http-methods',
+      'proxy-x',
+      'x-proxy',
+      'script',
+      'script-names',
+      'x-path-info',
+      'client-certificate',
+      'x-ssl-client',
+      'ssl-client',
+      'x-amzn-mtls',
+      'my-ssl-client-verify',
+      'x-amzn-trace-id',
+      'remote-users',
+      'x-real-ips',
+      'x-forwarded',
+      'forwarded-for',
+      'accept',
+      'x-auth-token'
+    ]
+  ) t.equal(isWithheldName(name), false, name)
   t.end()
 })
 
 t.test('A request has a body if its lines say so.', t => {
-  for (const headers of [{ 'transfer-encoding': 'chunked' }, { 'content-length': '1' }]) t.equal(hasBody({ headers }), true)
+  for (const headers of [{ 'transfer-encoding': 'chunked' }, { 'content-length': '1' }]) {
+    t.equal(hasBody({ headers }), true)
+  }
   for (const headers of [{}, { 'content-length': '0' }]) t.equal(hasBody({ headers }), false)
   t.end()
 })
 
 t.test('Values of claims are written as a client of the upstream can read them back.', t => {
   const rows: ReadonlyArray<readonly [value: unknown, written: string]> = [
-    [undefined, ''], [null, ''], ['', ''], [0, '0'], [false, 'false'], ['a-Z~!', 'a-Z~!'], [' ', '%20'], ['%', '%25'], ['"#$&', '"#$&'], ['\n\t', '%0A%09'], ['\u007f', '%7F'],
-    ['\u00e9', '%C3%A9'], ['\ud83d\ude00', '%F0%9F%98%80'], ['\ud83d', '%EF%BF%BD'], [['a', 1], '["a",1]'], [{ a: null }, '{"a":null}']
+    [undefined, ''],
+    [null, ''],
+    ['', ''],
+    [0, '0'],
+    [false, 'false'],
+    ['a-Z~!', 'a-Z~!'],
+    [' ', '%20'],
+    ['%', '%25'],
+    ['"#$&', '"#$&'],
+    ['\n\t', '%0A%09'],
+    ['\u007f', '%7F'],
+    ['\u00e9', '%C3%A9'],
+    ['\ud83d\ude00', '%F0%9F%98%80'],
+    ['\ud83d', '%EF%BF%BD'],
+    [['a', 1], '["a",1]'],
+    [{ a: null }, '{"a":null}']
   ]
   for (const [value, written] of rows) t.equal(encodeValue(value), written, JSON.stringify(value))
 
-  const told = createIdentityHeaders([{ header: 'x-auth-claim-a', claim: 'a' }, { header: 'x-auth-claim-inherited', claim: 'toString' }])
-  const empty = { 'x-auth-subject': '', 'x-auth-issuer': '', 'x-auth-scope': '', 'x-auth-client': '', 'x-auth-claim-a': '', 'x-auth-claim-inherited': '' }
+  const told = createIdentityHeaders([{ header: 'x-auth-claim-a', claim: 'a' }, {
+    header: 'x-auth-claim-inherited',
+    claim: 'toString'
+  }])
+  const empty = {
+    'x-auth-subject': '',
+    'x-auth-issuer': '',
+    'x-auth-scope': '',
+    'x-auth-client': '',
+    'x-auth-claim-a': '',
+    'x-auth-claim-inherited': ''
+  }
   t.strictSame(told(undefined), empty)
-  const caller = (claims: object) => ({ claims: { iss: 'i', aud: 'a', exp: 1, sub: 's', ...claims }, scopes: ['x', 'y'], issuer: 'https://i.example/' })
-  t.strictSame(told(caller({})), { ...empty, 'x-auth-subject': 's', 'x-auth-issuer': 'https://i.example/', 'x-auth-scope': 'x%20y' })
+  const caller = (claims: object) => ({
+    claims: { iss: 'i', aud: 'a', exp: 1, sub: 's', ...claims },
+    scopes: ['x', 'y'],
+    issuer: 'https://i.example/'
+  })
+  t.strictSame(told(caller({})), {
+    ...empty,
+    'x-auth-subject': 's',
+    'x-auth-issuer': 'https://i.example/',
+    'x-auth-scope': 'x%20y'
+  })
   t.hasStrict(told(caller({ a: 1, azp: 'app' })), { 'x-auth-client': 'app', 'x-auth-claim-a': '1' })
   t.hasStrict(told(caller({ client_id: 'shop', azp: 'app' })), { 'x-auth-client': 'shop' }, 'RFC 9068 comes first')
   t.end()
 })
 
 t.test('A name that a program could take for one of ours is one of ours.', t => {
-  for (const name of ['x-auth-subject', 'X-Auth-Subject', 'x_auth_subject', 'x.auth.subject', 'x-auth-issuer', 'x-auth-scope', 'x-auth-client', 'x-auth-statement', 'x-auth-claim-', 'X_AUTH_CLAIM_a', 'x-auth-claim-a']) t.equal(isIdentityName(name), true, name)
-  for (const name of ['x-auth-subjec', 'x-auth-subject-2', 'my-x-auth-subject', 'x-auth-claim', 'my-x-auth-claim-a', 'x-auth-token']) t.equal(isIdentityName(name), false, name)
+  for (
+    const name of [
+      'x-auth-subject',
+      'X-Auth-Subject',
+      'x_auth_subject',
+      'x.auth.subject',
+      'x-auth-issuer',
+      'x-auth-scope',
+      'x-auth-client',
+      'x-auth-statement',
+      'x-auth-claim-',
+      'X_AUTH_CLAIM_a',
+      'x-auth-claim-a'
+    ]
+  ) t.equal(isIdentityName(name), true, name)
+  for (
+    const name of [
+      'x-auth-subjec',
+      'x-auth-subject-2',
+      'my-x-auth-subject',
+      'x-auth-claim',
+      'my-x-auth-claim-a',
+      'x-auth-token'
+    ]
+  ) t.equal(isIdentityName(name), false, name)
 
   t.strictSame(parseClaimNames([]), [])
   t.strictSame(parseClaimNames(['A.b']), [{ header: 'x-auth-claim-a-b', claim: 'A.b' }])
-  t.strictSame(parseClaimNames({ Team: 'https://id.example/team' }), [{ header: 'x-auth-claim-team', claim: 'https://id.example/team' }])
-  for (const bad of [undefined, null, 'email', 7, [''], [7], ['a', 'A'], ['a.b', 'a_b'], { a: 7 }, { '': 'a' }, { 'a b': 'a' }, { ' a': 'a' }, { 'a ': 'a' }, { a: 'x', A: 'y' }]) t.equal(parseClaimNames(bad), undefined, JSON.stringify(bad))
+  t.strictSame(parseClaimNames({ Team: 'https://id.example/team' }), [{
+    header: 'x-auth-claim-team',
+    claim: 'https://id.example/team'
+  }])
+  for (
+    const bad of [
+      undefined,
+      null,
+      'email',
+      7,
+      [''],
+      [7],
+      ['a', 'A'],
+      ['a.b', 'a_b'],
+      { a: 7 },
+      { '': 'a' },
+      { 'a b': 'a' },
+      { ' a': 'a' },
+      { 'a ': 'a' },
+      { a: 'x', A: 'y' }
+    ]
+  ) t.equal(parseClaimNames(bad), undefined, JSON.stringify(bad))
   t.end()
 })

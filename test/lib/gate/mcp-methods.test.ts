@@ -21,7 +21,8 @@ t.test('What Mcp-Name repeats is what the newest SDK has in its own table.', t =
 })
 
 t.test('The methods of the protocol are those of both SDKs, and the one that only their table has.', t => {
-  const methodsIn = (text: string): string[] => [...text.matchAll(/\bmethod: z\d?\.literal\(["']([^"']+)["']\)/g)].map(([, method]) => method!)
+  const methodsIn = (text: string): string[] =>
+    [...text.matchAll(/\bmethod: z\d?\.literal\(["']([^"']+)["']\)/g)].map(([, method]) => method!)
   const known = new Set([...methodsIn(newest), ...methodsIn(older), 'tasks/update'])
   t.ok(methodsIn(newest).includes('server/discover') && methodsIn(older).includes('initialize'))
   t.strictSame([...PROTOCOL_METHODS].sort(), [...known].sort())

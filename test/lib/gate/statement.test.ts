@@ -9,44 +9,92 @@ import { openStatementKeys } from '../../../lib/gate/statement-keys.ts'
 t.test('A statement is signed by the key that is published, for a minute.', t => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
-  const signer = createStatementSigner([pem], { now: () => 1_700_000_000.999, randomBytes: size => Buffer.alloc(size, 7) })
+  const signer = createStatementSigner([pem], {
+    now: () => 1_700_000_000.999,
+    randomBytes: size => Buffer.alloc(size, 7)
+  })
   const claims = { iss: 'i', aud: 'a', exp: 1, sub: 'user-1' }
-  const statement = signer.sign({ claims, scopes: ['a', 'b'], issuer: 'https://a.example/' }, { issuer: 'https://gate.example', audience: 'http://up', method: 'PUT', path: '/x' })
+  const statement = signer.sign({ claims, scopes: ['a', 'b'], issuer: 'https://a.example/' }, {
+    issuer: 'https://gate.example',
+    audience: 'http://up',
+    method: 'PUT',
+    path: '/x'
+  })
   const [header, payload, signature] = statement.split('.') as [string, string, string]
   const { keys: [jwk, ...others] } = signer.keySet as { keys: [Record<string, string>] }
   t.strictSame(others, [])
-  t.ok(verify('sha256', Buffer.from(`${header}.${payload}`), { key: createPublicKey({ key: jwk, format: 'jwk' }), dsaEncoding: 'ieee-p1363' }, Buffer.from(signature, 'base64url')))
+  t.ok(
+    verify('sha256', Buffer.from(`${header}.${payload}`), {
+      key: createPublicKey({ key: jwk, format: 'jwk' }),
+      dsaEncoding: 'ieee-p1363'
+    }, Buffer.from(signature, 'base64url'))
+  )
   const read = (part: string): unknown => JSON.parse(String(Buffer.from(part, 'base64url')))
   t.strictSame(read(header), { alg: 'ES256', typ: 'JWT', kid: jwk.kid })
   t.strictSame(read(payload), {
-    iss: 'https://gate.example', aud: 'http://up', sub: 'user-1', sub_id: { format: 'iss_sub', iss: 'https://a.example/', sub: 'user-1' }, scope: 'a b', method: 'PUT', path: '/x', iat: 1_700_000_000, exp: 1_700_000_060, jti: Buffer.alloc(16, 7).toString('base64url')
+    iss: 'https://gate.example',
+    aud: 'http://up',
+    sub: 'user-1',
+    sub_id: { format: 'iss_sub', iss: 'https://a.example/', sub: 'user-1' },
+    scope: 'a b',
+    method: 'PUT',
+    path: '/x',
+    iat: 1_700_000_000,
+    exp: 1_700_000_060,
+    jti: Buffer.alloc(16, 7).toString('base64url')
   })
-  t.match(jwk, { kty: exactly('EC'), crv: exactly('P-256'), alg: exactly('ES256'), use: exactly('sig'), kid: /^[\w-]{43}$/ })
+  t.match(jwk, {
+    kty: exactly('EC'),
+    crv: exactly('P-256'),
+    alg: exactly('ES256'),
+    use: exactly('sig'),
+    kid: /^[\w-]{43}$/
+  })
   t.strictSame(Object.keys(jwk).sort(), ['alg', 'crv', 'kid', 'kty', 'use', 'x', 'y'], 'and nothing private')
 
   const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey
   const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
   const message = 'it is no private key in PKCS#8 and PEM form, EC P-256'
   const sec1 = privateKey.export({ type: 'sec1', format: 'pem' }) as string
-  for (const bad of ['', sec1, '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n', p384.export({ type: 'pkcs8', format: 'pem' }) as string, rsa.export({ type: 'pkcs8', format: 'pem' }) as string]) {
-    t.throws(() => createStatementSigner([pem, bad], { now: () => 0, randomBytes: Buffer.alloc }), { name: 'TypeError', message })
+  for (
+    const bad of [
+      '',
+      sec1,
+      '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n',
+      p384.export({ type: 'pkcs8', format: 'pem' }) as string,
+      rsa.export({ type: 'pkcs8', format: 'pem' }) as string
+    ]
+  ) {
+    t.throws(() => createStatementSigner([pem, bad], { now: () => 0, randomBytes: Buffer.alloc }), {
+      name: 'TypeError',
+      message
+    })
   }
   t.end()
 })
 
-const makePem = (): string => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
+const makePem = (): string =>
+  generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
 const kidOf = (statement: string): string => JSON.parse(String(Buffer.from(statement.split('.')[0]!, 'base64url'))).kid
 const kidsOf = ({ keySet }: StatementSigner): string[] => keySet.keys.map(key => (key as { kid: string }).kid)
-const caller = (issuer: string): Caller => ({ claims: { iss: issuer, aud: 'a', exp: 1, sub: 'admin' }, scopes: [], issuer })
+const caller = (issuer: string): Caller => ({
+  claims: { iss: issuer, aud: 'a', exp: 1, sub: 'admin' },
+  scopes: [],
+  issuer
+})
 const request = { issuer: 'https://gate.example', audience: 'http://up', method: 'GET', path: '/' }
 
 t.test('Of several keys the first signs, and each is published once.', t => {
   const [a, b] = [makePem(), makePem()]
-  const signerOf = (...pems: string[]): StatementSigner => createStatementSigner(pems, { now: () => 0, randomBytes: Buffer.alloc })
+  const signerOf = (...pems: string[]): StatementSigner =>
+    createStatementSigner(pems, { now: () => 0, randomBytes: Buffer.alloc })
   const [first, second] = kidsOf(signerOf(a, b))
   t.not(first, second)
   t.strictSame([kidsOf(signerOf(b, a)), kidsOf(signerOf(a, a))], [[second, first], [first]])
-  t.strictSame([signerOf(a, b), signerOf(b, a)].map(signer => kidOf(signer.sign(caller('i'), request))), [first, second])
+  t.strictSame([signerOf(a, b), signerOf(b, a)].map(signer => kidOf(signer.sign(caller('i'), request))), [
+    first,
+    second
+  ])
   t.end()
 })
 
@@ -55,19 +103,26 @@ t.test('The files of keys are read again when they change, and a broken one chan
   const files: Record<string, string> = { 'a.pem': a, 'b.pem': b }
   const events: unknown[] = []
   let look = (): void => {}
-  const open = (...paths: string[]) => openStatementKeys({
-    paths,
-    now: () => 0,
-    randomBytes: Buffer.alloc,
-    readFile: async path => Buffer.from(files[path] ?? raise()),
-    every (ms, run) {
-      t.equal(ms, 5000)
-      look = run
-      return () => { events.push('closed') }
-    },
-    onChange: error => { events.push(error && [error.name, error.path, error.message]) }
-  })
-  const raise = (): never => { throw Object.assign(new Error('no file'), { code: 'ENOENT' }) }
+  const open = (...paths: string[]) =>
+    openStatementKeys({
+      paths,
+      now: () => 0,
+      randomBytes: Buffer.alloc,
+      readFile: async path => Buffer.from(files[path] ?? raise()),
+      every (ms, run) {
+        t.equal(ms, 5000)
+        look = run
+        return () => {
+          events.push('closed')
+        }
+      },
+      onChange: error => {
+        events.push(error && [error.name, error.path, error.message])
+      }
+    })
+  const raise = (): never => {
+    throw Object.assign(new Error('no file'), { code: 'ENOENT' })
+  }
   const again = async (): Promise<readonly string[]> => {
     look()
     await new Promise(resolve => setImmediate(resolve))
@@ -90,8 +145,17 @@ t.test('The files of keys are read again when they change, and a broken one chan
   files['b.pem'] = 'x'
   await again()
   const BROKEN = ['StatementKeyError', 'b.pem', 'it is no private key in PKCS#8 and PEM form, EC P-256']
-  t.strictSame(events, [undefined, BROKEN, ['StatementKeyError', 'a.pem', 'the file cannot be read (ENOENT)'], undefined, BROKEN], 'each fault once')
+  t.strictSame(events, [
+    undefined,
+    BROKEN,
+    ['StatementKeyError', 'a.pem', 'the file cannot be read (ENOENT)'],
+    undefined,
+    BROKEN
+  ], 'each fault once')
   keys.close()
   t.equal(events.at(-1), 'closed')
-  await t.rejects(open('b.pem'), { name: 'StatementKeyError', message: 'it is no private key in PKCS#8 and PEM form, EC P-256' })
+  await t.rejects(open('b.pem'), {
+    name: 'StatementKeyError',
+    message: 'it is no private key in PKCS#8 and PEM form, EC P-256'
+  })
 })

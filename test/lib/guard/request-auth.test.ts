@@ -7,7 +7,12 @@ import type { VerifiedToken } from '../../../lib/token/verified-tokens.ts'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
-const TOKEN = { scopes: [], binding: { jkt: undefined }, issuer: 'https://a.example', expiresAt: 100 } as unknown as VerifiedToken
+const TOKEN = {
+  scopes: [],
+  binding: { jkt: undefined },
+  issuer: 'https://a.example',
+  expiresAt: 100
+} as unknown as VerifiedToken
 
 function start (revocationOf?: (token: VerifiedToken) => Refusal | undefined) {
   const clock = { now: 90, run: undefined as (() => void) | undefined }
@@ -17,7 +22,9 @@ function start (revocationOf?: (token: VerifiedToken) => Refusal | undefined) {
     now: () => clock.now,
     every: (_ms, run) => {
       clock.run = run
-      return () => { clock.run = undefined }
+      return () => {
+        clock.run = undefined
+      }
     }
   })
   const signal = (): AbortSignal => signals.signalFor(TOKEN)
@@ -55,7 +62,10 @@ t.test('A signal aborts when the token is revoked, and not while revocations are
   t.equal(held.aborted, false)
   reason = 'token_revoked'
   clock.run!()
-  t.strictSame([(held.reason as { code: string }).code, (held.reason as Error).message], ['token_revoked', 'The access token has been revoked.'])
+  t.strictSame([(held.reason as { code: string }).code, (held.reason as Error).message], [
+    'token_revoked',
+    'The access token has been revoked.'
+  ])
   t.end()
 })
 

@@ -7,7 +7,13 @@ import type { SigningKey, SigningKeys } from '../../../lib/provider/key-set.ts'
 import { parseDocument } from '../../../lib/provider/provider-document.ts'
 import { candidatesIn, KEY_SOURCE_STATUSES } from '../../../lib/provider/key-source.ts'
 import { PROVIDER_FAILURES, ProviderFailure } from '../../../lib/provider/provider-failure.ts'
-import { isLoopbackHttp, parseConfiguredJwksUri, parseDiscoveredUri, parseIssuer, withoutTrailingSlash } from '../../../lib/provider/provider-url.ts'
+import {
+  isLoopbackHttp,
+  parseConfiguredJwksUri,
+  parseDiscoveredUri,
+  parseIssuer,
+  withoutTrailingSlash
+} from '../../../lib/provider/provider-url.ts'
 import { backOffMs, refreshAfterMs } from '../../../lib/provider/fetch-loop.ts'
 import { oddNumber } from '../../helpers/rsa-jwk.ts'
 
@@ -15,7 +21,11 @@ const n = oddNumber(2048)
 const evenNumber = Buffer.from(n, 'base64url').fill(0xfe, 255).toString('base64url')
 const good = { kty: 'RSA', kid: 'a', n, e: 'AQAB' }
 /** What a set gives for an RSA key when only RS256 is accepted. */
-const ofSet = ({ kid, n, e }: { kid?: string, n: string, e: string }) => ({ kid, material: { kty: 'RSA', n, e }, algs: ['RS256'] })
+const ofSet = ({ kid, n, e }: { kid?: string, n: string, e: string }) => ({
+  kid,
+  material: { kty: 'RSA', n, e },
+  algs: ['RS256']
+})
 const asBytes = (document: unknown): Buffer => Buffer.from(JSON.stringify(document))
 /** What a set says, its usable keys in order. */
 const readSet = (body: Uint8Array) => {
@@ -24,7 +34,7 @@ const readSet = (body: Uint8Array) => {
 }
 const without = (member: string): object => Object.fromEntries(Object.entries(good).filter(([name]) => name !== member))
 
-t.test('a key is usable when it can verify RS256 and is not set aside for anything else', async (t) => {
+t.test('a key is usable when it can verify RS256 and is not set aside for anything else', async t => {
   const accepted: [string, object][] = [
     ['with only the members it needs', good],
     ['without kid', without('kid')],
@@ -47,7 +57,7 @@ t.test('a key is usable when it can verify RS256 and is not set aside for anythi
   }
 })
 
-t.test('any other entry is passed over, for a stable reason', async (t) => {
+t.test('any other entry is passed over, for a stable reason', async t => {
   const refused: Array<{ title: string, jwk: unknown, reason: string }> = [
     { title: 'null', jwk: null, reason: 'not_a_key' },
     { title: 'a text', jwk: 'abc', reason: 'not_a_key' },
@@ -63,8 +73,16 @@ t.test('any other entry is passed over, for a stable reason', async (t) => {
     { title: 'a key for another algorithm', jwk: { ...good, alg: 'RS512' }, reason: 'algorithm' },
     { title: 'a key for encryption by its algorithm', jwk: { ...good, alg: 'RSA-OAEP' }, reason: 'algorithm' },
     { title: 'a key whose kid is a number', jwk: { ...good, kid: 1 }, reason: 'key_id' },
-    ...['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'].map(member => ({ title: `a key that is published with ${member}`, jwk: { ...good, [member]: 'AQAB' }, reason: 'private_key' })),
-    { title: 'a key that is published with an empty private member', jwk: { ...good, d: undefined }, reason: 'private_key' },
+    ...['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'].map(member => ({
+      title: `a key that is published with ${member}`,
+      jwk: { ...good, [member]: 'AQAB' },
+      reason: 'private_key'
+    })),
+    {
+      title: 'a key that is published with an empty private member',
+      jwk: { ...good, d: undefined },
+      reason: 'private_key'
+    },
     { title: 'a key without a modulus', jwk: without('n'), reason: 'modulus' },
     { title: 'an empty modulus', jwk: { ...good, n: '' }, reason: 'modulus' },
     { title: 'a modulus with padding', jwk: { ...good, n: `${n}==` }, reason: 'modulus' },
@@ -85,21 +103,36 @@ t.test('any other entry is passed over, for a stable reason', async (t) => {
     { title: 'an exponent as long as the modulus', jwk: { ...good, e: n }, reason: 'exponent' }
   ]
   for (const { title, jwk, reason } of refused) t.equal(usableKey(jwk), reason, title)
-  t.strictSame([...new Set(refused.map(({ jwk }) => usableKey(jwk)))], JWK_FAULTS.filter(word => word !== 'curve' && word !== 'point'), 'in the order of the checks')
+  t.strictSame(
+    [...new Set(refused.map(({ jwk }) => usableKey(jwk)))],
+    JWK_FAULTS.filter(word => word !== 'curve' && word !== 'point'),
+    'in the order of the checks'
+  )
 })
 
-t.test('a set gives its usable keys and counts the others', async (t) => {
+t.test('a set gives its usable keys and counts the others', async t => {
   const other = { ...good, kid: 'b', n: oddNumber(2048, 0, 0x81) }
-  t.strictSame(readSet(asBytes({ keys: [null, { kty: 'oct', k: 'AA' }, { kty: 'EC' }, good, { ...other, use: 'enc' }] })), {
-    usable: [ofSet(good)],
-    passedOver: { not_a_key: 1, key_type: 2, key_use: 1 }
-  })
+  t.strictSame(
+    readSet(asBytes({ keys: [null, { kty: 'oct', k: 'AA' }, { kty: 'EC' }, good, { ...other, use: 'enc' }] })),
+    {
+      usable: [ofSet(good)],
+      passedOver: { not_a_key: 1, key_type: 2, key_use: 1 }
+    }
+  )
   t.strictSame(readSet(asBytes({ keys: [] })), { usable: [], passedOver: {} }, 'an empty set is a set')
-  t.strictSame(readSet(asBytes({ keys: [{ kty: 'EC' }] })), { usable: [], passedOver: { key_type: 1 } }, 'so is one of other keys')
-  t.equal(readSet(Buffer.from(`\uFEFF${JSON.stringify({ keys: [good] })}`)).usable.length, 1, 'a byte order mark is dropped')
+  t.strictSame(
+    readSet(asBytes({ keys: [{ kty: 'EC' }] })),
+    { usable: [], passedOver: { key_type: 1 } },
+    'so is one of other keys'
+  )
+  t.equal(
+    readSet(Buffer.from(`\uFEFF${JSON.stringify({ keys: [good] })}`)).usable.length,
+    1,
+    'a byte order mark is dropped'
+  )
 })
 
-t.test('several keys of one kid are all used, and the same key twice is one', async (t) => {
+t.test('several keys of one kid are all used, and the same key twice is one', async t => {
   const twin = { ...good, n: oddNumber(2048, 0, 0x81) }
   const another = { ...good, kid: 'b' }
   t.strictSame(readSet(asBytes({ keys: [good, another, twin, good, { ...twin, use: 'sig', alg: 'RS256' }] })), {
@@ -107,34 +140,55 @@ t.test('several keys of one kid are all used, and the same key twice is one', as
     passedOver: {}
   })
   t.equal(readSet(asBytes({ keys: [good, { ...good, e: 'Aw' }] })).usable.length, 2, 'the exponent counts too')
-  t.strictSame(readSet(asBytes({ keys: [good, { ...twin, use: 'enc' }] })), { usable: [ofSet(good)], passedOver: { key_use: 1 } })
-  t.equal(readSet(asBytes({ keys: [{ ...good, kid: undefined }, { ...twin, kid: undefined }, { ...good, kid: '' }] })).usable.length, 3, 'an empty kid is one, and no kid is none')
+  t.strictSame(readSet(asBytes({ keys: [good, { ...twin, use: 'enc' }] })), {
+    usable: [ofSet(good)],
+    passedOver: { key_use: 1 }
+  })
+  t.equal(
+    readSet(asBytes({ keys: [{ ...good, kid: undefined }, { ...twin, kid: undefined }, { ...good, kid: '' }] })).usable
+      .length,
+    3,
+    'an empty kid is one, and no kid is none'
+  )
 })
 
-t.test('anything but a key set is a fault of the provider', async (t) => {
+t.test('anything but a key set is a fault of the provider', async t => {
   const refused: Array<{ title: string, body: Buffer, word: string }> = [
     { title: 'null', body: asBytes(null), word: 'set_malformed' },
     { title: 'an array', body: asBytes([null]), word: 'set_malformed' },
     { title: 'a text', body: asBytes('keys'), word: 'set_malformed' },
     { title: 'an object without keys', body: asBytes({}), word: 'set_malformed' },
     { title: 'keys that are a text', body: asBytes({ keys: 'abc' }), word: 'set_malformed' },
-    { title: 'keys that are an object with a length', body: asBytes({ keys: { length: 1, 0: good } }), word: 'set_malformed' },
+    {
+      title: 'keys that are an object with a length',
+      body: asBytes({ keys: { length: 1, 0: good } }),
+      word: 'set_malformed'
+    },
     { title: 'keys of which none is an object', body: asBytes({ keys: [null, 'abc'] }), word: 'set_malformed' },
     { title: '101 keys', body: asBytes({ keys: Array(101).fill(good) }), word: 'set_too_many_keys' },
     { title: '10,000 keys', body: asBytes({ keys: Array(10_000).fill({}) }), word: 'set_too_many_keys' },
     { title: 'HTML', body: Buffer.from('<!doctype html>'), word: 'not_json' },
     { title: 'nothing', body: Buffer.alloc(0), word: 'not_json' },
     { title: 'half a document', body: asBytes({ keys: [good] }).subarray(0, 20), word: 'not_json' },
-    { title: 'bytes that are not UTF-8', body: Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]), word: 'not_json' },
+    {
+      title: 'bytes that are not UTF-8',
+      body: Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]),
+      word: 'not_json'
+    },
     { title: 'brackets without end', body: Buffer.from('['.repeat(1024 * 1024)), word: 'not_json' }
   ]
   for (const { title, body, word } of refused) t.throws(() => readSet(body), { name: 'ProviderFailure', word }, title)
   t.equal(readSet(asBytes({ keys: Array(100).fill(good) })).usable.length, 1, '100 keys are a set')
-  for (const other of [null, 'text', 7, true, [{}]]) t.throws(() => parseDocument(asBytes(other), 'discovery_malformed'), { name: 'ProviderFailure', word: 'discovery_malformed' })
+  for (const other of [null, 'text', 7, true, [{}]]) {
+    t.throws(() => parseDocument(asBytes(other), 'discovery_malformed'), {
+      name: 'ProviderFailure',
+      word: 'discovery_malformed'
+    })
+  }
   t.strictSame(parseDocument(asBytes({}), 'discovery_malformed'), {})
 })
 
-t.test('an issuer is an https URL, or an http one on loopback', async (t) => {
+t.test('an issuer is an https URL, or an http one on loopback', async t => {
   const accepted: [string, string][] = [
     ['https://tenant.example/', 'https://tenant.example/'],
     ['https://tenant.example', 'https://tenant.example/'],
@@ -145,20 +199,61 @@ t.test('an issuer is an https URL, or an http one on loopback', async (t) => {
     ['http://[::1]:3000/', 'http://[::1]:3000/']
   ]
   for (const [text, base] of accepted) t.equal(parseIssuer(text), base, text)
-  for (const text of [
-    'tenant.example', '', 'http://tenant.example/', 'http://127.0.0.1.example/', 'http://localhost.example/', 'ftp://localhost/', 'file:///etc/',
-    'https://user@tenant.example/', 'https://:secret@tenant.example/', 'https://tenant.example/?a=b', 'https://tenant.example/#a'
-  ]) t.throws(() => parseIssuer(text), TypeError, text)
+  for (
+    const text of [
+      'tenant.example',
+      '',
+      'http://tenant.example/',
+      'http://127.0.0.1.example/',
+      'http://localhost.example/',
+      'ftp://localhost/',
+      'file:///etc/',
+      'https://user@tenant.example/',
+      'https://:secret@tenant.example/',
+      'https://tenant.example/?a=b',
+      'https://tenant.example/#a'
+    ]
+  ) t.throws(() => parseIssuer(text), TypeError, text)
 })
 
-t.test('loopback is only 127.0.0.0/8, ::1 and localhost, however the URL writes them', async (t) => {
+t.test('loopback is only 127.0.0.0/8, ::1 and localhost, however the URL writes them', async t => {
   const loopback = [
-    '127.0.0.0', '127.0.0.1', '127.255.255.255', '127.1', '127.0.0.1.', '0x7f000001', '0177.0.0.1', '2130706433', '%31%32%37.0.0.1', '１２７.0.0.1',
-    'localhost', 'LOCALHOST', 'LocalHost', '[::1]', '[0:0:0:0:0:0:0:1]', '[::0001]'
+    '127.0.0.0',
+    '127.0.0.1',
+    '127.255.255.255',
+    '127.1',
+    '127.0.0.1.',
+    '0x7f000001',
+    '0177.0.0.1',
+    '2130706433',
+    '%31%32%37.0.0.1',
+    '１２７.0.0.1',
+    'localhost',
+    'LOCALHOST',
+    'LocalHost',
+    '[::1]',
+    '[0:0:0:0:0:0:0:1]',
+    '[::0001]'
   ]
   const elsewhere = [
-    '126.255.255.255', '128.0.0.0', '0.0.0.0', '10.0.0.1', '169.254.0.1', '127.0.0.1.example', '127.example', 'localhost.', 'localhost.example', 'idp.localhost',
-    'mylocalhost', '[::]', '[::2]', '[1::1]', '[::127.0.0.1]', '[::ffff:127.0.0.1]', '[::ffff:7f00:1]', '[fe80::1]'
+    '126.255.255.255',
+    '128.0.0.0',
+    '0.0.0.0',
+    '10.0.0.1',
+    '169.254.0.1',
+    '127.0.0.1.example',
+    '127.example',
+    'localhost.',
+    'localhost.example',
+    'idp.localhost',
+    'mylocalhost',
+    '[::]',
+    '[::2]',
+    '[1::1]',
+    '[::127.0.0.1]',
+    '[::ffff:127.0.0.1]',
+    '[::ffff:7f00:1]',
+    '[fe80::1]'
   ]
   for (const [hosts, isLoopback] of [[loopback, true], [elsewhere, false]] as const) {
     for (const host of hosts) {
@@ -170,29 +265,77 @@ t.test('loopback is only 127.0.0.0/8, ::1 and localhost, however the URL writes 
   for (const host of elsewhere) t.throws(() => parseIssuer(`http://${host}:8080/`), TypeError, host)
 })
 
-t.test('keys are fetched by https, or by http on loopback if the issuer is on loopback too', async (t) => {
+t.test('keys are fetched by https, or by http on loopback if the issuer is on loopback too', async t => {
   const issuer = 'https://tenant.example/'
-  t.equal(parseDiscoveredUri('https://keys.example/set?v=3#x', issuer, 'jwks_uri_refused'), 'https://keys.example/set?v=3', 'on another host too')
-  t.equal(parseDiscoveredUri('http://localhost:1/set', 'http://localhost:1/', 'jwks_uri_refused'), 'http://localhost:1/set')
-  t.equal(parseConfiguredJwksUri('http://localhost:1/set'), 'http://localhost:1/set', 'the operator may choose loopback for any issuer')
+  t.equal(
+    parseDiscoveredUri('https://keys.example/set?v=3#x', issuer, 'jwks_uri_refused'),
+    'https://keys.example/set?v=3',
+    'on another host too'
+  )
+  t.equal(
+    parseDiscoveredUri('http://localhost:1/set', 'http://localhost:1/', 'jwks_uri_refused'),
+    'http://localhost:1/set'
+  )
+  t.equal(
+    parseConfiguredJwksUri('http://localhost:1/set'),
+    'http://localhost:1/set',
+    'the operator may choose loopback for any issuer'
+  )
   t.equal(parseConfiguredJwksUri('https://keys.example/set'), 'https://keys.example/set')
-  for (const text of ['http://localhost:1/set', 'http://tenant.example/set', 'file:///etc/set', 'data:application/json,{}', '/set', 'https://a:b@tenant.example/']) {
-    t.throws(() => parseDiscoveredUri(text, issuer, 'jwks_uri_refused'), { name: 'ProviderFailure', word: 'jwks_uri_refused' }, text)
+  for (
+    const text of [
+      'http://localhost:1/set',
+      'http://tenant.example/set',
+      'file:///etc/set',
+      'data:application/json,{}',
+      '/set',
+      'https://a:b@tenant.example/'
+    ]
+  ) {
+    t.throws(() => parseDiscoveredUri(text, issuer, 'jwks_uri_refused'), {
+      name: 'ProviderFailure',
+      word: 'jwks_uri_refused'
+    }, text)
   }
-  t.throws(() => parseDiscoveredUri('http://tenant.example/set', 'http://localhost:1/', 'jwks_uri_refused'), { name: 'ProviderFailure', word: 'jwks_uri_refused' })
-  t.throws(() => parseDiscoveredUri('ftp://a/', issuer, 'introspection_endpoint'), { name: 'ProviderFailure', word: 'introspection_endpoint', facts: { expected: 'an https URL', found: 'ftp://a/' } })
-  t.throws(() => parseConfiguredJwksUri('set'), { message: 'The address of the keys must be an https URL (http on loopback only) without user info.' })
-  t.throws(() => parseIssuer('set'), { message: 'The issuer must be an https URL (http on loopback only) without user info, query and fragment.' })
+  t.throws(() => parseDiscoveredUri('http://tenant.example/set', 'http://localhost:1/', 'jwks_uri_refused'), {
+    name: 'ProviderFailure',
+    word: 'jwks_uri_refused'
+  })
+  t.throws(() => parseDiscoveredUri('ftp://a/', issuer, 'introspection_endpoint'), {
+    name: 'ProviderFailure',
+    word: 'introspection_endpoint',
+    facts: { expected: 'an https URL', found: 'ftp://a/' }
+  })
+  t.throws(() => parseConfiguredJwksUri('set'), {
+    message: 'The address of the keys must be an https URL (http on loopback only) without user info.'
+  })
+  t.throws(() => parseIssuer('set'), {
+    message: 'The issuer must be an https URL (http on loopback only) without user info, query and fragment.'
+  })
   t.equal(parseConfiguredJwksUri('https://keys.example/set?a#b'), 'https://keys.example/set?a', 'without a fragment')
   t.strictSame(['https://a/', 'https://a', '/', ''].map(withoutTrailingSlash), ['https://a', 'https://a', '', ''])
-  for (const text of ['https://a@tenant.example/', 'https://:b@tenant.example/']) t.throws(() => parseConfiguredJwksUri(text), TypeError, text)
-  for (const text of ['http://tenant.example/set', 'set', 'https://a:b@tenant.example/']) t.throws(() => parseConfiguredJwksUri(text), TypeError, text)
+  for (const text of ['https://a@tenant.example/', 'https://:b@tenant.example/']) {
+    t.throws(() => parseConfiguredJwksUri(text), TypeError, text)
+  }
+  for (const text of ['http://tenant.example/set', 'set', 'https://a:b@tenant.example/']) {
+    t.throws(() => parseConfiguredJwksUri(text), TypeError, text)
+  }
 })
 
-t.test('a refresh comes before the keys are 10 minutes old, and the back-off stays between 1 s and 60 s', async (t) => {
+t.test('a refresh comes before the keys are 10 minutes old, and the back-off stays between 1 s and 60 s', async t => {
   t.strictSame([refreshAfterMs(0), refreshAfterMs(1)], [480_000, 570_000])
   t.strictSame([backOffMs(1, 0), backOffMs(1, 1)], [2000, 1000])
-  t.strictSame([1, 2, 3, 4, 5, 6, 7, 1000, 5000].map((failures) => backOffMs(failures, 0)), [2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000, 60_000])
+  t.strictSame([1, 2, 3, 4, 5, 6, 7, 1000, 5000].map(failures => backOffMs(failures, 0)), [
+    2000,
+    4000,
+    8000,
+    16_000,
+    32_000,
+    60_000,
+    60_000,
+    60_000,
+    60_000
+  ])
 })
 
 t.test('a key on a curve is usable for the algorithms of its curve', async t => {
@@ -201,7 +344,8 @@ t.test('a key on a curve is usable for the algorithms of its curve', async t => 
   const p384 = { ...generateKeyPairSync('ec', { namedCurve: 'P-384' }).publicKey.export({ format: 'jwk' }) }
   const edwards = { ...generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' }) }
   const long = { ...generateKeyPairSync('ed448').publicKey.export({ format: 'jwk' }) }
-  const withSpareBits = (text: unknown): string => String(text).slice(0, -1) + String.fromCharCode(String(text).charCodeAt(String(text).length - 1) + 1)
+  const withSpareBits = (text: unknown): string =>
+    String(text).slice(0, -1) + String.fromCharCode(String(text).charCodeAt(String(text).length - 1) + 1)
   const all = ['ES256', 'ES384', 'EdDSA', 'Ed25519', 'RS256'] as const
   const algsOf = (jwk: object): unknown => {
     const verdict = usableKey(jwk, all)
@@ -230,13 +374,31 @@ t.test('a key on a curve is usable for the algorithms of its curve', async t => 
     ['a private key', { ...p256, d: p256.x }, 'private_key']
   ]
   for (const [title, jwk, expected] of rows) t.strictSame(algsOf(jwk), expected, title)
-  t.strictSame(rows.flatMap(([, , expected]) => typeof expected === 'string' && !(JWK_FAULTS as readonly string[]).includes(expected) ? expected : []), [], 'each word is listed')
-  t.strictSame((usableKey({ ...p256, extra: 1, kid: 'a' }, all) as object), { kid: 'a', material: { kty: 'EC', crv: 'P-256', x: p256.x, y: p256.y }, algs: ['ES256'] }, 'the material is no more than the key')
-  t.strictSame((usableKey(edwards, all) as object), { kid: undefined, material: { kty: 'OKP', crv: 'Ed25519', x: edwards.x }, algs: ['EdDSA', 'Ed25519'] })
-  t.strictSame(['ES256'].map(name => usableKey(good, [name as 'ES256'])), ['key_type'], 'a type that no accepted algorithm has')
+  t.strictSame(
+    rows.flatMap(([, , expected]) =>
+      typeof expected === 'string' && !(JWK_FAULTS as readonly string[]).includes(expected) ? expected : []
+    ),
+    [],
+    'each word is listed'
+  )
+  t.strictSame(usableKey({ ...p256, extra: 1, kid: 'a' }, all) as object, {
+    kid: 'a',
+    material: { kty: 'EC', crv: 'P-256', x: p256.x, y: p256.y },
+    algs: ['ES256']
+  }, 'the material is no more than the key')
+  t.strictSame(usableKey(edwards, all) as object, {
+    kid: undefined,
+    material: { kty: 'OKP', crv: 'Ed25519', x: edwards.x },
+    algs: ['EdDSA', 'Ed25519']
+  })
+  t.strictSame(
+    ['ES256'].map(name => usableKey(good, [name as 'ES256'])),
+    ['key_type'],
+    'a type that no accepted algorithm has'
+  )
 })
 
-t.test('docs/reference/monitoring.md explains each state, failure and reason', async (t) => {
+t.test('docs/reference/monitoring.md explains each state, failure and reason', async t => {
   const page = readFileSync(new URL('../../../docs/reference/monitoring.md', import.meta.url), 'utf8')
   const section = page.slice(page.indexOf('## Signing keys'))
   const rows = (title: string): string[] => {
@@ -247,16 +409,36 @@ t.test('docs/reference/monitoring.md explains each state, failure and reason', a
   t.strictSame(rows('Failures'), PROVIDER_FAILURES)
   t.strictSame(rows('Entries that are passed over'), JWK_FAULTS)
   const partsOf = ({ name, message, word, detail, facts }: ProviderFailure) => ({ name, message, word, detail, facts })
-  for (const word of PROVIDER_FAILURES) t.strictSame(partsOf(new ProviderFailure(word)), { name: 'ProviderFailure', message: word, word, detail: undefined, facts: {} })
+  for (const word of PROVIDER_FAILURES) {
+    t.strictSame(partsOf(new ProviderFailure(word)), {
+      name: 'ProviderFailure',
+      message: word,
+      word,
+      detail: undefined,
+      facts: {}
+    })
+  }
   const failure = new ProviderFailure('status', 500, { url: 'a' }).with({ url: 'b', status: 500 })
-  t.strictSame(partsOf(failure), { name: 'ProviderFailure', message: 'status: 500', word: 'status', detail: 500, facts: { url: 'a', status: 500 } }, 'the first fact stays')
+  t.strictSame(partsOf(failure), {
+    name: 'ProviderFailure',
+    message: 'status: 500',
+    word: 'status',
+    detail: 500,
+    facts: { url: 'a', status: 500 }
+  }, 'the first fact stays')
 })
 
 t.test('A ring gives each key that may have signed a token once, and eight at most', async t => {
-  const key = (name: string, kid: string | undefined, algs: SigningKey['algs'] = ['RS256']): [string, SigningKey] => [name, { kid, pem: name, algs }]
+  const key = (
+    name: string,
+    kid: string | undefined,
+    algs: SigningKey['algs'] = ['RS256']
+  ): [string, SigningKey] => [name, { kid, pem: name, algs }]
   const names = (found: readonly SigningKey[]): string => found.map(({ pem }) => pem).join(' ')
   const ringOf = (keys: SigningKeys) => createKeyRing({ keys, passedOver: {} })
-  const ring = ringOf(new Map([key('a', 'k1'), key('b', undefined), key('c', 'k1', ['RS256', 'PS256']), key('d', 'k2', ['ES256'])]))
+  const ring = ringOf(
+    new Map([key('a', 'k1'), key('b', undefined), key('c', 'k1', ['RS256', 'PS256']), key('d', 'k2', ['ES256'])])
+  )
   t.equal(names(candidatesIn(ring, undefined, 'RS256')), 'a b c')
   t.equal(names(candidatesIn(ring, 'k1', 'RS256')), 'a c')
   t.equal(names(candidatesIn(ring, 'k1', 'PS256')), 'c')
@@ -265,7 +447,12 @@ t.test('A ring gives each key that may have signed a token once, and eight at mo
   const many = ringOf(new Map(Array.from({ length: 10 }, (_, index) => key(String(index), 'k'))))
   t.equal(names(candidatesIn(many, 'k', 'RS256')), '0 1 2 3 4 5 6 7')
   t.equal(names(candidatesIn(many, undefined, 'RS256')), '0 1 2 3 4 5 6 7')
-  for (const [alg, first] of [['ES256', '0 1 2 3 4 5 6 7'], ['EdDSA', '0 1 2 3 4 5 6 7'], ['ES384', '0 1 2 3'], ['ES512', '0 1 2 3']] as const) {
+  for (
+    const [alg, first] of [['ES256', '0 1 2 3 4 5 6 7'], ['EdDSA', '0 1 2 3 4 5 6 7'], ['ES384', '0 1 2 3'], [
+      'ES512',
+      '0 1 2 3'
+    ]] as const
+  ) {
     const ring = ringOf(new Map(Array.from({ length: 10 }, (_, index) => key(String(index), 'k', [alg]))))
     t.equal(names(candidatesIn(ring, undefined, alg)), first, `${alg} without kid`)
     t.equal(names(candidatesIn(ring, 'k', alg)), first, `${alg} with kid`)

@@ -5,13 +5,31 @@ import { containing } from '../../helpers/containing.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 import { createKeySetFinder } from '../../../lib/provider/fetch-key-set.ts'
 import { openKeyFile } from '../../../lib/provider/key-file.ts'
-import { createKeySource, KEY_SOURCE_STATUSES, type KeySource, type KeySourceEvent, type KeySourceOptions } from '../../../lib/provider/key-source.ts'
+import {
+  createKeySource,
+  KEY_SOURCE_STATUSES,
+  type KeySource,
+  type KeySourceEvent,
+  type KeySourceOptions
+} from '../../../lib/provider/key-source.ts'
 import { ProviderFailure } from '../../../lib/provider/provider-failure.ts'
 import { createTransport, type Transport } from '../../../lib/provider/transport.ts'
 import { Clock } from '../../helpers/clock.ts'
 import { startConnectProxy } from '../../helpers/connect-proxy.ts'
 import {
-  cutShort, drip, endless, gzipBomb, hang, html, json, redirect, reset, startHostileProvider, text, type Behaviour, type HostileProvider,
+  cutShort,
+  drip,
+  endless,
+  gzipBomb,
+  hang,
+  html,
+  json,
+  redirect,
+  reset,
+  startHostileProvider,
+  text,
+  type Behaviour,
+  type HostileProvider,
   type HostileProviderOptions
 } from '../../helpers/hostile-provider.ts'
 import { oddNumber, rsaJwk } from '../../helpers/rsa-jwk.ts'
@@ -27,7 +45,10 @@ interface Bench {
   source: KeySource
   clock: Clock
   events: KeySourceEvent[]
-  /** Whether the fetches to come have a short deadline. A long one keeps a busy machine from deciding a test that is not about it. */
+  /**
+   * Whether the fetches to come have a short deadline. A long one keeps a busy machine from deciding a test that is not
+   * about it.
+   */
   impatient: boolean
   /** Waits until so many fetches have begun and ended. */
   settled (fetches: number): Promise<void>
@@ -44,7 +65,11 @@ interface SourceOptions extends Partial<KeySourceOptions> {
   readonly jwksUri?: string
 }
 
-async function setUp (t: { teardown (callback: () => unknown): unknown }, { issuer, jwksUri, ...options }: SourceOptions = {}, where: HostileProviderOptions = {}): Promise<Bench> {
+async function setUp (
+  t: { teardown (callback: () => unknown): unknown },
+  { issuer, jwksUri, ...options }: SourceOptions = {},
+  where: HostileProviderOptions = {}
+): Promise<Bench> {
   const provider = await startHostileProvider(where)
   const clock = new Clock()
   const events: KeySourceEvent[] = []
@@ -55,7 +80,7 @@ async function setUp (t: { teardown (callback: () => unknown): unknown }, { issu
     now: clock.now,
     after: clock.after,
     random: () => 0.5,
-    onEvent: (event) => events.push(event),
+    onEvent: event => events.push(event),
     ...options
   })
   t.teardown(async () => {
@@ -77,7 +102,7 @@ async function setUp (t: { teardown (callback: () => unknown): unknown }, { issu
 
 const kids = (source: KeySource): unknown[] => source.candidates(undefined, 'RS256').map(({ kid }) => kid)
 
-t.test('keys are fetched at the start without waiting, and are at hand from then on', async (t) => {
+t.test('keys are fetched at the start without waiting, and are at hand from then on', async t => {
   const { publicKey, privateKey } = takeRsaKey()
   const { provider, source, events, settled } = await setUp(t)
   provider.publish({ ...publicKey.export({ format: 'jwk' }), kid: 'real', use: 'sig', alg: 'RS256' }, a)
@@ -89,34 +114,54 @@ t.test('keys are fetched at the start without waiting, and are at hand from then
   t.strictSame(source.candidates('real', 'RS256'), [], 'nothing has come yet')
   await settled(1)
   t.strictSame(provider.requests, ['/.well-known/openid-configuration', '/jwks'], 'one request for each document')
-  t.hasStrict(source.state(), { status: 'fresh', keys: 2, fetches: 1, failures: 0, fetchedAt: Date.UTC(2030, 0, 1) / 1000, lastFailure: undefined })
+  t.hasStrict(source.state(), {
+    status: 'fresh',
+    keys: 2,
+    fetches: 1,
+    failures: 0,
+    fetchedAt: Date.UTC(2030, 0, 1) / 1000,
+    lastFailure: undefined
+  })
   t.strictSame(events, [{ name: 'keys_fetched', keys: 2, added: 2, removed: 0, passedOver: {} }])
 
   const [key] = source.candidates('real', 'RS256')
   t.equal(source.candidates('real', 'RS256').length, 1)
   t.equal(key!.kid, 'real')
-  t.ok(verify('sha256', Buffer.from('x'), createPublicKey(key!.pem), sign('sha256', Buffer.from('x'), privateKey)), 'the key is the one published')
+  t.ok(
+    verify('sha256', Buffer.from('x'), createPublicKey(key!.pem), sign('sha256', Buffer.from('x'), privateKey)),
+    'the key is the one published'
+  )
   t.ok(source.isTrusted(key!))
   t.notOk(source.isTrusted({ ...key! }), 'trust is in the object, not in what it says')
   t.strictSame(source.candidates('unknown', 'RS256'), [])
   t.strictSame(kids(source), ['real', 'a'])
 })
 
-t.test('a token has at most 8 candidates: the first of the set that have its kid, or the first of all', async (t) => {
+t.test('a token has at most 8 candidates: the first of the set that have its kid, or the first of all', async t => {
   const { provider, source, settled } = await setUp(t)
-  const keys = Array.from({ length: 40 }, (_, index) => rsaJwk(['one', 'many', undefined, '__proto__', ''][index && 1 + index % 4], 0x80 + index))
+  const keys = Array.from(
+    { length: 40 },
+    (_, index) => rsaJwk(['one', 'many', undefined, '__proto__', ''][index && 1 + index % 4], 0x80 + index)
+  )
   provider.publish(...keys, ...keys)
   source.start()
   await settled(1)
   t.equal(source.state().keys, 40, 'the same key twice is one')
-  const moduli = (kid: string | undefined): unknown[] => source.candidates(kid, 'RS256').map(({ pem }) => createPublicKey(pem).export({ format: 'jwk' }).n)
-  for (const kid of ['one', 'many', '__proto__', '']) t.strictSame(moduli(kid), keys.filter((key) => key.kid === kid).slice(0, 8).map(({ n }) => n), kid)
+  const moduli = (kid: string | undefined): unknown[] =>
+    source.candidates(kid, 'RS256').map(({ pem }) => createPublicKey(pem).export({ format: 'jwk' }).n)
+  for (const kid of ['one', 'many', '__proto__', '']) {
+    t.strictSame(
+      moduli(kid),
+      keys.filter(key => key.kid === kid).slice(0, 8).map(({ n }) => n),
+      kid
+    )
+  }
   t.strictSame(moduli(undefined), keys.slice(0, 8).map(({ n }) => n))
-  t.strictSame(['one', 'many', ''].map((kid) => source.candidates(kid, 'RS256').length), [1, 8, 8])
+  t.strictSame(['one', 'many', ''].map(kid => source.candidates(kid, 'RS256').length), [1, 8, 8])
   t.strictSame(source.candidates('constructor', 'RS256'), [])
 })
 
-t.test('of several keys under one kid each is trusted for itself', async (t) => {
+t.test('of several keys under one kid each is trusted for itself', async t => {
   const { provider, source, events, settled, next } = await setUp(t)
   const twin = rsaJwk('a', 0x82)
   provider.publish(a, twin)
@@ -132,7 +177,7 @@ t.test('of several keys under one kid each is trusted for itself', async (t) => 
   t.hasStrict(events.slice(1), [{ keys: 1, added: 0, removed: 1 }])
 })
 
-t.test('an unchanged set gives the same candidates, so none is tried twice', async (t) => {
+t.test('an unchanged set gives the same candidates, so none is tried twice', async t => {
   const { provider, source, settled, next } = await setUp(t)
   provider.publish(a, b)
   source.start()
@@ -145,18 +190,23 @@ t.test('an unchanged set gives the same candidates, so none is tried twice', asy
   t.strictSame(source.candidates(undefined, 'RS256'), before.toReversed(), 'the order decides which are the first 8')
 })
 
-t.test('a set as large as a set may be is read whole', async (t) => {
+t.test('a set as large as a set may be is read whole', async t => {
   const { provider, source, settled } = await setUp(t)
-  const keys = Array.from({ length: 100 }, (_, index) => ({ ...rsaJwk(`k${index}`, 0x80 + index), n: oddNumber(4096, 0, 0x80 + index) }))
+  const keys = Array.from(
+    { length: 100 },
+    (_, index) => ({ ...rsaJwk(`k${index}`, 0x80 + index), n: oddNumber(4096, 0, 0x80 + index) })
+  )
   provider.publish(...keys)
   source.start()
   await settled(1)
   t.equal(source.state().keys, 100)
-  for (const { kid, n } of keys) t.equal(createPublicKey(source.candidates(kid, 'RS256')[0]!.pem).export({ format: 'jwk' }).n, n)
+  for (const { kid, n } of keys) {
+    t.equal(createPublicKey(source.candidates(kid, 'RS256')[0]!.pem).export({ format: 'jwk' }).n, n)
+  }
 })
 
-t.test('discovery says where the set is', async (t) => {
-  await t.test('under an issuer with a path', async (t) => {
+t.test('discovery says where the set is', async t => {
+  await t.test('under an issuer with a path', async t => {
     const { provider, source, settled } = await setUp(t, {}, { path: '/realms/x' })
     provider.publish(a)
     source.start()
@@ -164,7 +214,7 @@ t.test('discovery says where the set is', async (t) => {
     t.strictSame(provider.requests, ['/realms/x/.well-known/openid-configuration', '/realms/x/jwks'])
     t.strictSame(kids(source), ['a'])
   })
-  await t.test('with the issuer written without its trailing slash', async (t) => {
+  await t.test('with the issuer written without its trailing slash', async t => {
     const { provider, source, settled } = await setUp(t)
     provider.publish(a)
     provider.discovery = json({ issuer: provider.url, jwks_uri: provider.jwksUri })
@@ -172,7 +222,7 @@ t.test('discovery says where the set is', async (t) => {
     await settled(1)
     t.strictSame(kids(source), ['a'])
   })
-  await t.test('on another origin', async (t) => {
+  await t.test('on another origin', async t => {
     const { provider, source, settled } = await setUp(t)
     const elsewhere = await startHostileProvider()
     t.teardown(elsewhere.close)
@@ -182,51 +232,97 @@ t.test('discovery says where the set is', async (t) => {
     await settled(1)
     t.strictSame(kids(source), ['b'])
   })
-  await t.test('and without discovery, the set is at its usual place', async (t) => {
+  await t.test('and without discovery, the set is at its usual place', async t => {
     const { provider, source, settled } = await setUp(t)
     provider.discovery = html(404)
     provider.fallback = json({ keys: [a] })
     source.start()
     await settled(1)
-    t.strictSame(provider.requests, ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server', '/.well-known/jwks.json'])
+    t.strictSame(provider.requests, [
+      '/.well-known/openid-configuration',
+      '/.well-known/oauth-authorization-server',
+      '/.well-known/jwks.json'
+    ])
     t.strictSame(kids(source), ['a'])
   })
-  await t.test('in RFC 8414 metadata alone, before or after the path of the issuer', async (t) => {
+  await t.test('in RFC 8414 metadata alone, before or after the path of the issuer', async t => {
     const inserted = '/.well-known/oauth-authorization-server/realms/x'
     const appended = '/realms/x/.well-known/oauth-authorization-server'
     const first = '/realms/x/.well-known/openid-configuration'
     const rows: Array<{ title: string, at: string[], behaviour?: Behaviour, requests: string[], keys: string[] }> = [
       { title: 'inserted', at: [inserted, appended], requests: [first, inserted, '/realms/x/jwks'], keys: ['a'] },
       { title: 'appended', at: [appended], requests: [first, inserted, appended, '/realms/x/jwks'], keys: ['a'] },
-      { title: 'nowhere', at: [], requests: [first, inserted, appended, '/realms/x/.well-known/jwks.json'], keys: ['b'] },
-      { title: 'any other answer ends the search', at: [inserted], behaviour: html(403), requests: [first, inserted], keys: [] },
-      { title: 'so does a document of another issuer', at: [inserted], behaviour: json({ issuer: 'https://stranger.example/', jwks_uri: 'https://stranger.example/' }), requests: [first, inserted], keys: [] }
+      {
+        title: 'nowhere',
+        at: [],
+        requests: [first, inserted, appended, '/realms/x/.well-known/jwks.json'],
+        keys: ['b']
+      },
+      {
+        title: 'any other answer ends the search',
+        at: [inserted],
+        behaviour: html(403),
+        requests: [first, inserted],
+        keys: []
+      },
+      {
+        title: 'so does a document of another issuer',
+        at: [inserted],
+        behaviour: json({ issuer: 'https://stranger.example/', jwks_uri: 'https://stranger.example/' }),
+        requests: [first, inserted],
+        keys: []
+      }
     ]
     for (const { title, at, behaviour, requests, keys } of rows) {
       const { provider, source, settled } = await setUp(t, {}, { path: '/realms/x' })
       provider.publish(a)
       provider.discovery = html(404)
       provider.fallback = json({ keys: [b] })
-      for (const path of at) provider.others.set(path, behaviour ?? json({ issuer: provider.issuer, jwks_uri: provider.jwksUri }))
+      for (const path of at) {
+        provider.others.set(path, behaviour ?? json({ issuer: provider.issuer, jwks_uri: provider.jwksUri }))
+      }
       source.start()
       await settled(1)
       t.strictSame(provider.requests, requests, title)
       t.strictSame(kids(source), keys, title)
     }
   })
-  await t.test('or that there is none, for an issuer that needs none', async (t) => {
-    const rows: Array<{ title: string, discovery?: object, fallback?: Behaviour, mayHaveNone: boolean, state: object }> = [
+  await t.test('or that there is none, for an issuer that needs none', async t => {
+    const rows: Array<
+      { title: string, discovery?: object, fallback?: Behaviour, mayHaveNone: boolean, state: object }
+    > = [
       { title: 'a document without jwks_uri', discovery: {}, mayHaveNone: true, state: { status: 'fresh', keys: 0 } },
-      { title: 'the same of an issuer that needs keys', discovery: {}, mayHaveNone: false, state: { status: 'empty', lastFailure: 'discovery_malformed' } },
-      { title: 'a jwks_uri that is no text', discovery: { jwks_uri: null }, mayHaveNone: true, state: { status: 'empty', lastFailure: 'discovery_malformed' } },
+      {
+        title: 'the same of an issuer that needs keys',
+        discovery: {},
+        mayHaveNone: false,
+        state: { status: 'empty', lastFailure: 'discovery_malformed' }
+      },
+      {
+        title: 'a jwks_uri that is no text',
+        discovery: { jwks_uri: null },
+        mayHaveNone: true,
+        state: { status: 'empty', lastFailure: 'discovery_malformed' }
+      },
       { title: 'no document at all', mayHaveNone: true, state: { status: 'fresh', keys: 0 } },
-      { title: 'the same of an issuer that needs keys', mayHaveNone: false, state: { status: 'empty', lastFailure: 'status' } },
-      { title: 'only keys at the usual place', fallback: json({ keys: [a] }), mayHaveNone: true, state: { status: 'fresh', keys: 1 } }
+      {
+        title: 'the same of an issuer that needs keys',
+        mayHaveNone: false,
+        state: { status: 'empty', lastFailure: 'status' }
+      },
+      {
+        title: 'only keys at the usual place',
+        fallback: json({ keys: [a] }),
+        mayHaveNone: true,
+        state: { status: 'fresh', keys: 1 }
+      }
     ]
     for (const { title, discovery, fallback = html(404), mayHaveNone, state } of rows) {
       const provider = await startHostileProvider()
       t.teardown(provider.close)
-      const { source, settled } = await setUp(t, { locate: createKeySetFinder(provider.issuer, undefined, { mayHaveNone }) })
+      const { source, settled } = await setUp(t, {
+        locate: createKeySetFinder(provider.issuer, undefined, { mayHaveNone })
+      })
       provider.discovery = discovery ? json({ issuer: provider.issuer, ...discovery }) : html(404)
       provider.fallback = fallback
       source.start()
@@ -234,7 +330,7 @@ t.test('discovery says where the set is', async (t) => {
       t.hasStrict(source.state(), state, title)
     }
   })
-  await t.test('unless the settings name it', async (t) => {
+  await t.test('unless the settings name it', async t => {
     const elsewhere = await startHostileProvider()
     t.teardown(elsewhere.close)
     elsewhere.publish(b)
@@ -246,7 +342,7 @@ t.test('discovery says where the set is', async (t) => {
   })
 })
 
-t.test('a set on loopback by http is fetched without a proxy, whatever the issuer is', async (t) => {
+t.test('a set on loopback by http is fetched without a proxy, whatever the issuer is', async t => {
   const proxy = await startConnectProxy()
   const elsewhere = await startHostileProvider()
   t.teardown(() => Promise.all([proxy.close(), elsewhere.close()]))
@@ -264,10 +360,33 @@ t.test('a set on loopback by http is fetched without a proxy, whatever the issue
   t.strictSame(proxy.tunnels, [])
 })
 
-/** Ports that fetch refuses for the sake of browsers, without those that only root may listen on. https://fetch.spec.whatwg.org/#port-blocking */
-const BLOCKED_PORTS = [10080, 6000, 5060, 5061, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 4045, 4190, 3659, 2049, 1719, 1720, 1723]
+/**
+ * Ports that fetch refuses for the sake of browsers, without those that only root may listen on.
+ * https://fetch.spec.whatwg.org/#port-blocking
+ */
+const BLOCKED_PORTS = [
+  10080,
+  6000,
+  5060,
+  5061,
+  6566,
+  6665,
+  6666,
+  6667,
+  6668,
+  6669,
+  6679,
+  6697,
+  4045,
+  4190,
+  3659,
+  2049,
+  1719,
+  1720,
+  1723
+]
 
-t.test('a provider may be on a port that browsers block', async (t) => {
+t.test('a provider may be on a port that browsers block', async t => {
   let where: HostileProvider | undefined
   for (const port of BLOCKED_PORTS) where ??= await startHostileProvider({ port }).catch(() => undefined)
   t.teardown(() => where!.close())
@@ -287,7 +406,7 @@ t.test('a provider may be on a port that browsers block', async (t) => {
   t.strictSame(kids(source), ['a'], 'when discovery leads there, too')
 })
 
-t.test('a discovery document and a set may be nested as deeply as 1 MiB allows', async (t) => {
+t.test('a discovery document and a set may be nested as deeply as 1 MiB allows', async t => {
   const { provider, source, settled } = await setUp(t)
   const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`
   provider.discovery = text(`{"deep":${deep},"issuer":"${provider.issuer}","jwks_uri":"${provider.jwksUri}"}`)
@@ -297,15 +416,19 @@ t.test('a discovery document and a set may be nested as deeply as 1 MiB allows',
   t.hasStrict(source.state(), { status: 'fresh', keys: 1, passedOver: { key_type: 1 }, lastFailure: undefined })
 })
 
-t.test('an address from which keys may not be fetched is refused at once', async (t) => {
+t.test('an address from which keys may not be fetched is refused at once', async t => {
   t.throws(() => createKeySetFinder('http://tenant.example/', undefined), TypeError)
   t.throws(() => createKeySetFinder('https://tenant.example/', 'http://tenant.example/'), TypeError)
   t.ok(createKeySetFinder('https://tenant.example/', 'https://tenant.example/'))
 })
 
 /** Hostile answers, and the failure that each is. */
-function hostile (provider: HostileProvider): Array<{ title: string, behaviours: { discovery?: Behaviour, jwks?: Behaviour }, word: string }> {
-  const discovery = (document: object): { discovery: Behaviour } => ({ discovery: json({ issuer: provider.issuer, jwks_uri: provider.jwksUri, ...document }) })
+function hostile (
+  provider: HostileProvider
+): Array<{ title: string, behaviours: { discovery?: Behaviour, jwks?: Behaviour }, word: string }> {
+  const discovery = (document: object): { discovery: Behaviour } => ({
+    discovery: json({ issuer: provider.issuer, jwks_uri: provider.jwksUri, ...document })
+  })
   return [
     { title: 'a set that hangs', behaviours: { jwks: hang() }, word: 'deadline' },
     { title: 'a set that drips', behaviours: { jwks: drip() }, word: 'deadline' },
@@ -327,24 +450,60 @@ function hostile (provider: HostileProvider): Array<{ title: string, behaviours:
     { title: 'keys that are a text', behaviours: { jwks: json({ keys: 'abc' }) }, word: 'set_malformed' },
     { title: 'an array', behaviours: { jwks: json([null]) }, word: 'set_malformed' },
     { title: 'keys of null', behaviours: { jwks: json({ keys: [null] }) }, word: 'set_malformed' },
-    { title: '10,000 keys', behaviours: { jwks: json({ keys: Array(10_000).fill({ kty: 'RSA' }) }) }, word: 'set_too_many_keys' },
+    {
+      title: '10,000 keys',
+      behaviours: { jwks: json({ keys: Array(10_000).fill({ kty: 'RSA' }) }) },
+      word: 'set_too_many_keys'
+    },
     { title: 'discovery of null', behaviours: { discovery: json(null) }, word: 'discovery_malformed' },
     { title: 'discovery without an issuer', behaviours: discovery({ issuer: undefined }), word: 'discovery_malformed' },
-    { title: 'discovery without jwks_uri', behaviours: discovery({ jwks_uri: undefined }), word: 'discovery_malformed' },
+    {
+      title: 'discovery without jwks_uri',
+      behaviours: discovery({ jwks_uri: undefined }),
+      word: 'discovery_malformed'
+    },
     { title: 'discovery with an empty jwks_uri', behaviours: discovery({ jwks_uri: '' }), word: 'discovery_malformed' },
-    { title: 'discovery of another issuer', behaviours: discovery({ issuer: 'https://stranger.example/' }), word: 'discovery_issuer' },
-    { title: 'discovery of an issuer that is longer', behaviours: discovery({ issuer: `${provider.issuer}x` }), word: 'discovery_issuer' },
-    { title: 'jwks_uri on another scheme', behaviours: discovery({ jwks_uri: 'http://stranger.example/jwks' }), word: 'jwks_uri_refused' },
+    {
+      title: 'discovery of another issuer',
+      behaviours: discovery({ issuer: 'https://stranger.example/' }),
+      word: 'discovery_issuer'
+    },
+    {
+      title: 'discovery of an issuer that is longer',
+      behaviours: discovery({ issuer: `${provider.issuer}x` }),
+      word: 'discovery_issuer'
+    },
+    {
+      title: 'jwks_uri on another scheme',
+      behaviours: discovery({ jwks_uri: 'http://stranger.example/jwks' }),
+      word: 'jwks_uri_refused'
+    },
     { title: 'jwks_uri in a file', behaviours: discovery({ jwks_uri: 'file:///etc/passwd' }), word: 'jwks_uri_refused' }
   ]
 }
 
-t.test('The event of a failure gives the URL, what came and what was expected', async (t) => {
-  const rows: Array<{ behaviours: (provider: HostileProvider) => { discovery?: Behaviour, jwks?: Behaviour }, path: string, facts: object }> = [
-    { behaviours: () => ({ jwks: html(500) }), path: '/jwks', facts: { failure: 'status', status: 500, contentType: 'text/html', expected: '200', found: '500' } },
-    { behaviours: () => ({ jwks: html() }), path: '/jwks', facts: { failure: 'not_json', status: 200, contentType: 'text/html', expected: 'JSON' } },
+t.test('The event of a failure gives the URL, what came and what was expected', async t => {
+  const rows: Array<
     {
-      behaviours: ({ jwksUri }) => ({ discovery: json({ issuer: 'https://user:s3cret@stranger.example/\u001b[2J?key=s3cret', jwks_uri: jwksUri }) }),
+      behaviours: (provider: HostileProvider) => { discovery?: Behaviour, jwks?: Behaviour },
+      path: string,
+      facts: object
+    }
+  > = [
+    {
+      behaviours: () => ({ jwks: html(500) }),
+      path: '/jwks',
+      facts: { failure: 'status', status: 500, contentType: 'text/html', expected: '200', found: '500' }
+    },
+    {
+      behaviours: () => ({ jwks: html() }),
+      path: '/jwks',
+      facts: { failure: 'not_json', status: 200, contentType: 'text/html', expected: 'JSON' }
+    },
+    {
+      behaviours: ({ jwksUri }) => ({
+        discovery: json({ issuer: 'https://user:s3cret@stranger.example/\u001b[2J?key=s3cret', jwks_uri: jwksUri })
+      }),
       path: '/.well-known/openid-configuration',
       facts: { failure: 'discovery_issuer', status: 200, found: 'https://stranger.example/\\u001b[2J?...' }
     },
@@ -360,23 +519,29 @@ t.test('The event of a failure gives the URL, what came and what was expected', 
     source.start()
     await settled(1)
     t.hasStrict(events, [{ name: 'keys_fetch_failed', url: provider.url + path, proxy: undefined, ...facts }])
-    if ('found' in facts && String(facts.found).includes('stranger')) t.hasStrict(events, [{ expected: provider.issuer }])
+    if ('found' in facts && String(facts.found).includes('stranger')) {
+      t.hasStrict(events, [{ expected: provider.issuer }])
+    }
     t.notMatch(JSON.stringify(events), containing('s3cret'))
   }
 })
 
-t.test('a hostile provider with no key at hand: keys are unavailable, and it gets one request', async (t) => {
+t.test('a hostile provider with no key at hand: keys are unavailable, and it gets one request', async t => {
   const sample = await startHostileProvider()
   await sample.close()
   for (const [index, { title }] of hostile(sample).entries()) {
-    await t.test(title, async (t) => {
+    await t.test(title, async t => {
       const bench = await setUp(t)
       const { provider, source, clock, events, settled, next } = bench
       const { behaviours, word } = hostile(provider)[index]!
       bench.impatient = word === 'deadline'
       Object.assign(provider, { fallback: json({ keys: [a] }) }, behaviours)
       source.start()
-      await t.rejects(source.fetchCandidates('a', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable', detail: { failure: word } })
+      await t.rejects(source.fetchCandidates('a', 'RS256'), {
+        name: 'Refusal',
+        reason: 'keys_unavailable',
+        detail: { failure: word }
+      })
       await settled(1)
       t.hasStrict(source.state(), { status: 'empty', keys: 0, fetches: 1, failures: 1, lastFailure: word })
       t.hasStrict(events, [{ name: 'keys_fetch_failed', failure: word, keys: 0 }])
@@ -392,7 +557,7 @@ t.test('a hostile provider with no key at hand: keys are unavailable, and it get
   }
 })
 
-t.test('a hostile provider with keys at hand: they stay in use, and the failure is reported once', async (t) => {
+t.test('a hostile provider with keys at hand: they stay in use, and the failure is reported once', async t => {
   const bench = await setUp(t)
   const { provider, source, events, settled, next } = bench
   provider.publish(a)
@@ -415,12 +580,16 @@ t.test('a hostile provider with keys at hand: they stay in use, and the failure 
   provider.publish(a)
   bench.impatient = false
   await next()
-  t.hasStrict(events.slice(2), [{ name: 'keys_fetched', keys: 1, added: 0, removed: 0 }], 'the end of the outage is reported too')
+  t.hasStrict(
+    events.slice(2),
+    [{ name: 'keys_fetched', keys: 1, added: 0, removed: 0 }],
+    'the end of the outage is reported too'
+  )
   t.equal(source.candidates('a', 'RS256')[0], key, 'a key that stays is the same object')
   t.equal(source.state().status, 'fresh')
 })
 
-t.test('unusable keys are never at hand', async (t) => {
+t.test('unusable keys are never at hand', async t => {
   const { provider, source, events, settled } = await setUp(t)
   provider.publish(
     { kty: 'oct', kid: 'a', k: 'c2VjcmV0' },
@@ -433,10 +602,12 @@ t.test('unusable keys are never at hand', async (t) => {
   await settled(1)
   t.hasStrict(source.state(), { status: 'fresh', keys: 0, passedOver: { key_type: 2, key_use: 1, modulus: 2 } })
   t.hasStrict(events, [{ name: 'keys_fetched', keys: 0, passedOver: { modulus: 2 } }])
-  for (const kid of ['a', undefined]) t.strictSame(await source.fetchCandidates(kid, 'RS256'), [], 'the provider has answered: this is not for a 503')
+  for (const kid of ['a', undefined]) {
+    t.strictSame(await source.fetchCandidates(kid, 'RS256'), [], 'the provider has answered: this is not for a 503')
+  }
 })
 
-t.test('a key that the set no longer has is refused at once', async (t) => {
+t.test('a key that the set no longer has is refused at once', async t => {
   const { provider, source, events, settled, next } = await setUp(t)
   provider.publish(a, b)
   source.start()
@@ -460,7 +631,11 @@ t.test('a key that the set no longer has is refused at once', async (t) => {
   t.equal(events.length, 3, 'a set that stays is no news')
   provider.publish({ ...b, n: a.n })
   await next()
-  t.hasStrict(events.slice(3), [{ name: 'keys_fetched', added: 0, removed: 0, passedOver: {} }], 'that an entry is no longer passed over is')
+  t.hasStrict(
+    events.slice(3),
+    [{ name: 'keys_fetched', added: 0, removed: 0, passedOver: {} }],
+    'that an entry is no longer passed over is'
+  )
 
   provider.publish()
   await next()
@@ -468,7 +643,7 @@ t.test('a key that the set no longer has is refused at once', async (t) => {
   t.strictSame(source.candidates(undefined, 'RS256'), [])
 })
 
-t.test('keys are refreshed in the background before they are 10 minutes old', async (t) => {
+t.test('keys are refreshed in the background before they are 10 minutes old', async t => {
   const bench = await setUp(t)
   const { provider, source, clock, settled, next } = bench
   provider.publish(a)
@@ -493,14 +668,16 @@ t.test('keys are refreshed in the background before they are 10 minutes old', as
   t.hasStrict(source.state(), { status: 'fresh', fetchedAt: clock.now() })
 })
 
-t.test('when the timers stood still, the first request after it starts the refresh', async (t) => {
+t.test('when the timers stood still, the first request after it starts the refresh', async t => {
   for (const ask of ['candidates', 'isTrusted'] as const) {
     const { provider, source, clock, settled } = await setUp(t)
     provider.publish(a)
     source.start()
     await settled(1)
     const [key] = source.candidates('a', 'RS256')
-    const use = (): void => { ask === 'candidates' ? source.candidates('a', 'RS256') : source.isTrusted(key!) }
+    const use = (): void => {
+      ask === 'candidates' ? source.candidates('a', 'RS256') : source.isTrusted(key!)
+    }
     clock.at += 10 * MINUTE - 1
     use()
     t.equal(source.state().fetches, 1)
@@ -513,7 +690,7 @@ t.test('when the timers stood still, the first request after it starts the refre
   }
 })
 
-t.test('with the provider down keys serve for 24 h and no longer', async (t) => {
+t.test('with the provider down keys serve for 24 h and no longer', async t => {
   const { provider, source, clock, events, settled, next } = await setUp(t)
   provider.publish(a)
   const statuses = [source.state().status]
@@ -526,7 +703,11 @@ t.test('with the provider down keys serve for 24 h and no longer', async (t) => 
   await next()
   statuses.push(source.state().status)
   t.hasStrict(source.state(), { status: 'stale', keys: 1, lastFailure: 'unreachable', fetchedAt })
-  await t.rejects(source.fetchCandidates('b', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable' }, 'it is unknown whether the provider publishes another key')
+  await t.rejects(
+    source.fetchCandidates('b', 'RS256'),
+    { name: 'Refusal', reason: 'keys_unavailable' },
+    'it is unknown whether the provider publishes another key'
+  )
 
   clock.at = fetchedAtMs + 24 * HOUR - 1
   t.ok(source.isTrusted(key!))
@@ -537,11 +718,19 @@ t.test('with the provider down keys serve for 24 h and no longer', async (t) => 
   t.strictSame(source.candidates(undefined, 'RS256'), [])
   t.hasStrict(source.state(), { status: 'expired', keys: 0, fetchedAt })
   t.strictSame([...statuses, source.state().status], KEY_SOURCE_STATUSES, 'all that there are')
-  await t.rejects(source.fetchCandidates('a', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable', detail: { failure: 'unreachable' } })
+  await t.rejects(source.fetchCandidates('a', 'RS256'), {
+    name: 'Refusal',
+    reason: 'keys_unavailable',
+    detail: { failure: 'unreachable' }
+  })
 
   await next()
   await next()
-  t.hasStrict(events.slice(1), [{ name: 'keys_fetch_failed', keys: 1 }, { name: 'keys_expired', failure: 'unreachable', keys: 0 }])
+  t.hasStrict(events.slice(1), [{ name: 'keys_fetch_failed', keys: 1 }, {
+    name: 'keys_expired',
+    failure: 'unreachable',
+    keys: 0
+  }])
   t.equal(events.length, 3, 'each reported once')
   await provider.resume()
   await next()
@@ -549,7 +738,7 @@ t.test('with the provider down keys serve for 24 h and no longer', async (t) => 
   t.hasStrict(source.state(), { status: 'fresh', keys: 1 })
 })
 
-t.test('a process that was frozen for more than 24 h fetches before it answers', async (t) => {
+t.test('a process that was frozen for more than 24 h fetches before it answers', async t => {
   const { provider, source, clock, settled } = await setUp(t)
   provider.publish(a)
   source.start()
@@ -560,9 +749,13 @@ t.test('a process that was frozen for more than 24 h fetches before it answers',
   t.equal(provider.fetches, 2)
 })
 
-t.test('a process that was frozen while requests waited for keys does not say that there are none', async (t) => {
+t.test('a process that was frozen while requests waited for keys does not say that there are none', async t => {
   let frozenMs = 0
-  const { provider, source, clock, settled } = await setUp(t, { onEvent: () => { clock.at += frozenMs } })
+  const { provider, source, clock, settled } = await setUp(t, {
+    onEvent: () => {
+      clock.at += frozenMs
+    }
+  })
   provider.publish(a)
   source.start()
   await settled(1)
@@ -572,9 +765,13 @@ t.test('a process that was frozen while requests waited for keys does not say th
   await t.rejects(source.fetchCandidates('b', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable' })
 })
 
-t.test('a refresh that a frozen process catches up on does not count as one for a kid', async (t) => {
+t.test('a refresh that a frozen process catches up on does not count as one for a kid', async t => {
   let frozenMs = 0
-  const { provider, source, clock, settled } = await setUp(t, { onEvent: () => { clock.at += frozenMs } })
+  const { provider, source, clock, settled } = await setUp(t, {
+    onEvent: () => {
+      clock.at += frozenMs
+    }
+  })
   source.start()
   frozenMs = 11 * MINUTE
   const waiting = source.fetchCandidates('b', 'RS256')
@@ -587,7 +784,7 @@ t.test('a refresh that a frozen process catches up on does not count as one for 
   t.equal(source.state().fetches, 3)
 })
 
-t.test('while the provider fails, only the back-off retries', async (t) => {
+t.test('while the provider fails, only the back-off retries', async t => {
   const { provider, source, clock, settled, next } = await setUp(t)
   await provider.vanish()
   source.start()
@@ -596,7 +793,14 @@ t.test('while the provider fails, only the back-off retries', async (t) => {
   for (let failures = 1; failures <= 7; failures++) {
     waits.push(clock.nextMs)
     const retryAfterSeconds = Math.ceil(clock.nextMs / 1000)
-    await Promise.all(Array.from({ length: 50 }, (_, index) => t.rejects(source.fetchCandidates(`k${index}`, 'RS256'), { name: 'Refusal', reason: 'keys_unavailable', retryAfterSeconds })))
+    await Promise.all(
+      Array.from({ length: 50 }, (_, index) =>
+        t.rejects(source.fetchCandidates(`k${index}`, 'RS256'), {
+          name: 'Refusal',
+          reason: 'keys_unavailable',
+          retryAfterSeconds
+        }))
+    )
     await t.rejects(source.fetchCandidates(undefined, 'RS256'), { name: 'Refusal', reason: 'keys_unavailable' })
     t.equal(source.state().fetches, failures, 'no request starts a fetch')
     await next()
@@ -609,7 +813,7 @@ t.test('while the provider fails, only the back-off retries', async (t) => {
   t.equal(clock.nextMs, 8.75 * MINUTE)
 })
 
-t.test('all waiting requests share one fetch', async (t) => {
+t.test('all waiting requests share one fetch', async t => {
   const { provider, source } = await setUp(t)
   provider.publish(a)
   const found = await Promise.all(Array.from({ length: 200 }, () => source.fetchCandidates('a', 'RS256')))
@@ -617,7 +821,7 @@ t.test('all waiting requests share one fetch', async (t) => {
   t.strictSame(provider.requests, ['/.well-known/openid-configuration', '/jwks'])
 })
 
-t.test('the very first fetch does not count as one for a kid: one for a key published just after it may follow at once', async (t) => {
+t.test('the very first fetch does not count as one for a kid: one for a key published just after it may follow at once', async t => {
   const { provider, source } = await setUp(t)
   provider.publish(a)
   t.equal((await source.fetchCandidates('a', 'RS256')).length, 1)
@@ -626,14 +830,16 @@ t.test('the very first fetch does not count as one for a kid: one for a key publ
   t.equal(source.state().fetches, 2)
 })
 
-t.test('any number of unknown kids causes one fetch each 30 s on average, with three in reserve', async (t) => {
+t.test('any number of unknown kids causes one fetch each 30 s on average, with three in reserve', async t => {
   const { provider, source, clock, settled } = await setUp(t)
   provider.publish(a)
   source.start()
   await settled(1)
   const [key] = source.candidates('a', 'RS256')
   const flood = async (): Promise<void> => {
-    const answers = await Promise.all(Array.from({ length: 500 }, (_, index) => source.fetchCandidates(`unknown-${index}-${clock.at}`, 'RS256')))
+    const answers = await Promise.all(
+      Array.from({ length: 500 }, (_, index) => source.fetchCandidates(`unknown-${index}-${clock.at}`, 'RS256'))
+    )
     t.ok(answers.every(({ length }) => length === 0), 'the provider publishes no such key')
   }
   for (let round = 0; round < 5; round++) await flood()
@@ -665,7 +871,7 @@ t.test('any number of unknown kids causes one fetch each 30 s on average, with t
   t.equal(provider.fetches, 12, 'a clock that was set back does not shut new keys out')
 })
 
-t.test('a foreign kid does not delay a key that is published just after it', async (t) => {
+t.test('a foreign kid does not delay a key that is published just after it', async t => {
   const { provider, source, settled } = await setUp(t)
   provider.publish(a)
   source.start()
@@ -676,7 +882,7 @@ t.test('a foreign kid does not delay a key that is published just after it', asy
   t.equal(provider.fetches, 3)
 })
 
-t.test('a key that is replaced under the same kid is found by the first token that the old one has not signed', async (t) => {
+t.test('a key that is replaced under the same kid is found by the first token that the old one has not signed', async t => {
   const { provider, source, clock, settled } = await setUp(t)
   provider.publish(a, b)
   source.start()
@@ -686,7 +892,10 @@ t.test('a key that is replaced under the same kid is found by the first token th
   t.strictSame(await source.fetchCandidates('a', 'RS256'), [old], 'it may be a forged token')
   t.equal(provider.fetches, 2)
   provider.publish(rsaJwk('a', 0x83), b)
-  const [[fresh], [again]] = await Promise.all([source.fetchCandidates('a', 'RS256'), source.fetchCandidates('a', 'RS256')])
+  const [[fresh], [again]] = await Promise.all([
+    source.fetchCandidates('a', 'RS256'),
+    source.fetchCandidates('a', 'RS256')
+  ])
   t.not(fresh, old)
   t.equal(fresh, again)
   t.notOk(source.isTrusted(old!))
@@ -700,7 +909,7 @@ t.test('a key that is replaced under the same kid is found by the first token th
   t.equal(provider.fetches, 5)
 })
 
-t.test('a refresh by the clock does not delay a key that is published just after it', async (t) => {
+t.test('a refresh by the clock does not delay a key that is published just after it', async t => {
   const { provider, source, settled } = await setUp(t)
   provider.publish(a)
   source.start()
@@ -709,7 +918,7 @@ t.test('a refresh by the clock does not delay a key that is published just after
   t.equal((await source.fetchCandidates('b', 'RS256')).length, 1)
 })
 
-t.test('a key that is published while a fetch is under way is fetched when that has ended', async (t) => {
+t.test('a key that is published while a fetch is under way is fetched when that has ended', async t => {
   for (const kid of ['b', undefined]) {
     const { provider, source, settled, clock } = await setUp(t)
     provider.publish({ ...a, kid: kid && 'a' })
@@ -717,7 +926,9 @@ t.test('a key that is published while a fetch is under way is fetched when that 
     await settled(1)
     const [old] = source.candidates(undefined, 'RS256')
     let release = (): void => {}
-    provider.jwks = (request, response) => { release = () => json({ keys: [{ ...a, kid: kid && 'a' }] })(request, response) }
+    provider.jwks = (request, response) => {
+      release = () => json({ keys: [{ ...a, kid: kid && 'a' }] })(request, response)
+    }
     clock.advance(clock.nextMs)
     while (provider.fetches < 2) await delay(2)
     provider.publish({ ...b, kid })
@@ -730,7 +941,7 @@ t.test('a key that is published while a fetch is under way is fetched when that 
   }
 })
 
-t.test('a clock that was set back does not send clients away for longer', async (t) => {
+t.test('a clock that was set back does not send clients away for longer', async t => {
   const { provider, source, clock, settled } = await setUp(t)
   await provider.vanish()
   source.start()
@@ -740,29 +951,37 @@ t.test('a clock that was set back does not send clients away for longer', async 
   await t.rejects(source.fetchCandidates('a', 'RS256'), { name: 'Refusal', retryAfterSeconds: 60 })
 })
 
-t.test('once the source is closed, a fetch for an unknown kid fails as unavailable', async (t) => {
+t.test('once the source is closed, a fetch for an unknown kid fails as unavailable', async t => {
   const { provider, source, settled } = await setUp(t)
   provider.publish(a)
   source.start()
   await settled(1)
   provider.jwks = hang()
-  const waiting = t.rejects(source.fetchCandidates('b', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable', detail: { failure: 'closed' } })
+  const waiting = t.rejects(source.fetchCandidates('b', 'RS256'), {
+    name: 'Refusal',
+    reason: 'keys_unavailable',
+    detail: { failure: 'closed' }
+  })
   await source.close()
   await waiting
 })
 
-t.test('a fetch for an unknown kid that fails is reported as unavailable, and keys at hand stay in use', async (t) => {
+t.test('a fetch for an unknown kid that fails is reported as unavailable, and keys at hand stay in use', async t => {
   const { provider, source, settled } = await setUp(t)
   provider.publish(a)
   source.start()
   await settled(1)
   provider.jwks = html(500)
-  await t.rejects(source.fetchCandidates('b', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable', detail: { failure: 'status' } })
+  await t.rejects(source.fetchCandidates('b', 'RS256'), {
+    name: 'Refusal',
+    reason: 'keys_unavailable',
+    detail: { failure: 'status' }
+  })
   t.equal((await source.fetchCandidates('a', 'RS256')).length, 1)
   t.equal(provider.fetches, 2)
 })
 
-t.test('a token without kid that no key has signed causes a fetch just as rarely', async (t) => {
+t.test('a token without kid that no key has signed causes a fetch just as rarely', async t => {
   const { provider, source, clock, settled } = await setUp(t)
   provider.publish(rsaJwk(undefined, 0x81))
   source.start()
@@ -778,16 +997,18 @@ t.test('a token without kid that no key has signed causes a fetch just as rarely
   t.equal(provider.fetches, 5)
 })
 
-t.test('a rotation under load loses no good request', async (t) => {
+t.test('a rotation under load loses no good request', async t => {
   const { provider, source, settled, next } = await setUp(t)
   provider.publish(a)
   source.start()
   await settled(1)
   const [keyA] = source.candidates('a', 'RS256')
-  const find = async (kid: string): Promise<number> => (source.candidates(kid, 'RS256').length || (await source.fetchCandidates(kid, 'RS256')).length)
+  const find = async (
+    kid: string
+  ): Promise<number> => (source.candidates(kid, 'RS256').length || (await source.fetchCandidates(kid, 'RS256')).length)
   provider.publish(a, b)
   const found = await Promise.all(Array.from({ length: 100 }, (_, index) => find(index % 2 ? 'a' : 'b')))
-  t.ok(found.every((keys) => keys === 1))
+  t.ok(found.every(keys => keys === 1))
   t.equal(provider.fetches, 2)
   provider.publish(b)
   await next()
@@ -796,14 +1017,18 @@ t.test('a rotation under load loses no good request', async (t) => {
   t.equal(await find('b'), 1)
 })
 
-t.test('closing cuts a fetch under way and plans no other', async (t) => {
+t.test('closing cuts a fetch under way and plans no other', async t => {
   // No deadline would end it before the test.
   const { provider, source, clock, events } = await setUp(t, { transport: createTransport({ deadlineMs: 600_000 }) })
   provider.publish(a)
   provider.jwks = hang()
   source.start()
   while (provider.fetches === 0) await delay(2)
-  const waiting = t.rejects(source.fetchCandidates('a', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable', detail: { failure: 'closed' } })
+  const waiting = t.rejects(source.fetchCandidates('a', 'RS256'), {
+    name: 'Refusal',
+    reason: 'keys_unavailable',
+    detail: { failure: 'closed' }
+  })
   await source.close()
   await waiting
   t.equal(clock.timers.size, 0)
@@ -813,7 +1038,7 @@ t.test('closing cuts a fetch under way and plans no other', async (t) => {
   t.equal(provider.fetches, 1)
 })
 
-t.test('a source that is closed before it starts never fetches', async (t) => {
+t.test('a source that is closed before it starts never fetches', async t => {
   const { provider, source } = await setUp(t)
   await source.close()
   source.start()
@@ -821,9 +1046,11 @@ t.test('a source that is closed before it starts never fetches', async (t) => {
   t.strictSame([provider.requests, source.state().fetches], [[], 0])
 })
 
-t.test('closing while a set is being read adopts nothing', async (t) => {
+t.test('closing while a set is being read adopts nothing', async t => {
   let arrive = (): void => {}
-  const arrived = new Promise<void>((resolve) => { arrive = resolve })
+  const arrived = new Promise<void>(resolve => {
+    arrive = resolve
+  })
   const transport = {
     open: () => ({
       async send () {
@@ -842,10 +1069,19 @@ t.test('closing while a set is being read adopts nothing', async (t) => {
   t.strictSame([clock.timers.size, events.length], [0, 0])
 })
 
-t.test('each fetch ends its exchange, whether it brings keys or fails', async (t) => {
-  const answers = [async () => ({ status: 200, body: Buffer.from(JSON.stringify({ keys: [a] })) }), async () => { throw new ProviderFailure('unreachable') }]
+t.test('each fetch ends its exchange, whether it brings keys or fails', async t => {
+  const answers = [async () => ({ status: 200, body: Buffer.from(JSON.stringify({ keys: [a] })) }), async () => {
+    throw new ProviderFailure('unreachable')
+  }]
   let closed = 0
-  const transport = { open: () => ({ send: () => answers.shift()!(), close () { closed++ } }) }
+  const transport = {
+    open: () => ({
+      send: () => answers.shift()!(),
+      close () {
+        closed++
+      }
+    })
+  }
   const { source, events, next, settled } = await setUp(t, { transport, jwksUri: 'https://keys.example/' })
   source.start()
   await settled(1)
@@ -855,11 +1091,20 @@ t.test('each fetch ends its exchange, whether it brings keys or fails', async (t
   t.equal(closed, 2)
 })
 
-t.test('a fault of our own is a failure too, and does not end the fetching', async (t) => {
+t.test('a fault of our own is a failure too, and does not end the fetching', async t => {
   const real = createTransport()
-  const fault = (): never => { throw new RangeError('out of range') }
-  const unreadable = { status: 200, get body () { return fault() } }
-  const faults: Array<Pick<Transport, 'open'>> = [{ open: fault }, { open: () => ({ send: async () => unreadable, close () {} }) }]
+  const fault = (): never => {
+    throw new RangeError('out of range')
+  }
+  const unreadable = {
+    status: 200,
+    get body () {
+      return fault()
+    }
+  }
+  const faults: Array<Pick<Transport, 'open'>> = [{ open: fault }, {
+    open: () => ({ send: async () => unreadable, close () {} })
+  }]
   for (const broken of faults) {
     let current = broken
     const { provider, source, events, next, settled } = await setUp(t, { transport: { open: () => current.open() } })
@@ -885,9 +1130,24 @@ t.test('a key file is read again every 5 s, reports each change once, and is not
     if (file === undefined) throw Object.assign(new Error('gone'), { code: 'ENOENT' })
     return Buffer.from(file)
   }
-  const source = await openKeyFile({ path: 'keys.json', algs: ['RS256'], readFile, now: clock.now, after: clock.after, onEvent: event => events.push(event) })
+  const source = await openKeyFile({
+    path: 'keys.json',
+    algs: ['RS256'],
+    readFile,
+    now: clock.now,
+    after: clock.after,
+    onEvent: event => events.push(event)
+  })
   t.strictSame(reads, [['keys.json', 1024 * 1024]])
-  t.strictSame(source.state(), { status: 'fresh', keys: 1, passedOver: {}, fetchedAt: clock.now(), fetches: 1, failures: 0, lastFailure: undefined })
+  t.strictSame(source.state(), {
+    status: 'fresh',
+    keys: 1,
+    passedOver: {},
+    fetchedAt: clock.now(),
+    fetches: 1,
+    failures: 0,
+    lastFailure: undefined
+  })
   t.equal(clock.timers.size, 0, 'nothing runs before the start')
   source.start()
   t.strictSame(events.splice(0), [{ name: 'keys_fetched', keys: 1, added: 1, removed: 0, passedOver: {} }])
@@ -906,7 +1166,13 @@ t.test('a key file is read again every 5 s, reports each change once, and is not
   }
   t.strictSame(await later(file), [], 'the same text is no news')
   t.hasStrict(source.state(), { status: 'fresh', fetches: 2, fetchedAt: clock.now() })
-  t.strictSame(await later(JSON.stringify({ keys: [a, b] })), [{ name: 'keys_fetched', keys: 2, added: 1, removed: 0, passedOver: {} }])
+  t.strictSame(await later(JSON.stringify({ keys: [a, b] })), [{
+    name: 'keys_fetched',
+    keys: 2,
+    added: 1,
+    removed: 0,
+    passedOver: {}
+  }])
   t.equal(source.candidates('a', 'RS256')[0], first, 'a key that stays is the same object')
   const [second] = source.candidates('b', 'RS256')
   t.strictSame([source.isTrusted(first!), source.isTrusted(second!)], [true, true])
@@ -916,43 +1182,84 @@ t.test('a key file is read again every 5 s, reports each change once, and is not
   t.strictSame(await later('{'), [{ name: 'keys_fetch_failed', failure: 'not_json', detail: undefined, keys: 2 }])
   t.strictSame(await later('['), [], 'the same failure is no news')
   t.hasStrict(source.state(), { status: 'stale', keys: 2, failures: 2, lastFailure: 'not_json' })
-  t.strictSame(await later(undefined), [{ name: 'keys_fetch_failed', failure: 'file_unreadable', detail: 'ENOENT', keys: 2 }])
+  t.strictSame(await later(undefined), [{
+    name: 'keys_fetch_failed',
+    failure: 'file_unreadable',
+    detail: 'ENOENT',
+    keys: 2
+  }])
   t.equal(source.isTrusted(second!), true, 'the keys stay in use')
-  t.strictSame(await later(JSON.stringify({ keys: [a, b] })), [{ name: 'keys_fetched', keys: 2, added: 0, removed: 0, passedOver: {} }], 'the end of a failure is news')
+  t.strictSame(await later(JSON.stringify({ keys: [a, b] })), [{
+    name: 'keys_fetched',
+    keys: 2,
+    added: 0,
+    removed: 0,
+    passedOver: {}
+  }], 'the end of a failure is news')
   t.hasStrict(source.state(), { status: 'fresh', failures: 3, lastFailure: undefined, fetchedAt: clock.now() })
   t.strictSame(await later(JSON.stringify({ keys: [a, { ...b, d: 'AQAB' }] })), [
-    { name: 'keys_fetched', keys: 1, added: 0, removed: 1, passedOver: { private_key: 1 } }, { name: 'keys_private', passedOver: 1 }
+    { name: 'keys_fetched', keys: 1, added: 0, removed: 1, passedOver: { private_key: 1 } },
+    { name: 'keys_private', passedOver: 1 }
   ])
   t.strictSame([source.isTrusted(first!), source.isTrusted(second!)], [true, false])
   t.hasStrict(source.state(), { keys: 1, passedOver: { private_key: 1 } })
 
   let release = (): void => {}
-  disk.busy = new Promise(resolve => { release = resolve })
+  disk.busy = new Promise(resolve => {
+    release = resolve
+  })
   clock.advance(5000)
   const closing = source.close()
   release()
   await closing
   t.equal(clock.timers.size, 0, 'a reading under way plans no other')
 
-  const idle = await openKeyFile({ path: 'keys.json', algs: ['RS256'], readFile, now: clock.now, after: clock.after, onEvent: () => {} })
+  const idle = await openKeyFile({
+    path: 'keys.json',
+    algs: ['RS256'],
+    readFile,
+    now: clock.now,
+    after: clock.after,
+    onEvent: () => {}
+  })
   await idle.close()
   idle.start()
   await idle.close()
   t.equal(clock.timers.size, 0)
   file = undefined
-  await t.rejects(openKeyFile({ path: 'keys.json', algs: ['RS256'], readFile, now: clock.now, after: clock.after, onEvent: () => {} }), { name: 'ProviderFailure', word: 'file_unreadable', detail: 'ENOENT', message: 'file_unreadable: ENOENT' })
+  await t.rejects(
+    openKeyFile({
+      path: 'keys.json',
+      algs: ['RS256'],
+      readFile,
+      now: clock.now,
+      after: clock.after,
+      onEvent: () => {}
+    }),
+    { name: 'ProviderFailure', word: 'file_unreadable', detail: 'ENOENT', message: 'file_unreadable: ENOENT' }
+  )
 })
 
-t.test('with the clock and timers of the process it works as well', async (t) => {
+t.test('with the clock and timers of the process it works as well', async t => {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
   provider.publish(a)
-  const source = createKeySource({ locate: createKeySetFinder(provider.issuer, undefined), algs: ['RS256'], transport: createTransport(), ...ofProcess, onEvent: () => {} })
+  const source = createKeySource({
+    locate: createKeySetFinder(provider.issuer, undefined),
+    algs: ['RS256'],
+    transport: createTransport(),
+    ...ofProcess,
+    onEvent: () => {}
+  })
   const before = Date.now() / 1000
   source.start()
   t.equal((await source.fetchCandidates('a', 'RS256')).length, 1)
   t.ok(source.state().fetchedAt! >= before)
   provider.jwks = text('{')
-  await t.rejects(source.fetchCandidates('b', 'RS256'), { name: 'Refusal', detail: { failure: 'not_json' }, retryAfterSeconds: /^[12]$/ })
+  await t.rejects(source.fetchCandidates('b', 'RS256'), {
+    name: 'Refusal',
+    detail: { failure: 'not_json' },
+    retryAfterSeconds: /^[12]$/
+  })
   await source.close()
 })

@@ -11,7 +11,19 @@ import { parseNoProxy } from '../../../lib/provider/no-proxy.ts'
 import { createTransport, type ProviderAnswer, type TransportOptions } from '../../../lib/provider/transport.ts'
 import { startConnectProxy } from '../../helpers/connect-proxy.ts'
 import {
-  cutShort, drip, endless, gzipBomb, hang, html, json, providerCertificate, redirect, reset, startHostileProvider, text, type Behaviour
+  cutShort,
+  drip,
+  endless,
+  gzipBomb,
+  hang,
+  html,
+  json,
+  providerCertificate,
+  redirect,
+  reset,
+  startHostileProvider,
+  text,
+  type Behaviour
 } from '../../helpers/hostile-provider.ts'
 
 async function get (url: string, options: TransportOptions = {}): Promise<ProviderAnswer> {
@@ -23,7 +35,7 @@ async function get (url: string, options: TransportOptions = {}): Promise<Provid
   }
 }
 
-t.test('an answer is read to its end, whatever its status', async (t) => {
+t.test('an answer is read to its end, whatever its status', async t => {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
   let headers: unknown
@@ -32,15 +44,25 @@ t.test('an answer is read to its end, whatever its status', async (t) => {
     json({ keys: [] })(request, response)
   }
   t.strictSame(JSON.parse((await get(provider.jwksUri)).body.toString()), { keys: [] })
-  t.hasStrict(headers, { accept: 'application/json, application/jwk-set+json, */*;q=0.1', 'accept-encoding': 'identity', 'user-agent': 'holdfast', 'content-type': undefined }, 'no compression is requested')
+  t.hasStrict(headers, {
+    accept: 'application/json, application/jwk-set+json, */*;q=0.1',
+    'accept-encoding': 'identity',
+    'user-agent': 'holdfast',
+    'content-type': undefined
+  }, 'no compression is requested')
   provider.jwks = html(503)
   t.hasStrict(await get(provider.jwksUri), { status: 503, headers: { 'content-type': 'text/html' } })
 })
 
-t.test('A key set is had from a server that negotiates and has only application/jwk-set+json', async (t) => {
+t.test('A key set is had from a server that negotiates and has only application/jwk-set+json', async t => {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
-  for (const [type, accepted] of [['application/jwk-set+json', true], ['application/json', true], ['text/plain', true]] as const) {
+  for (
+    const [type, accepted] of [['application/jwk-set+json', true], ['application/json', true], [
+      'text/plain',
+      true
+    ]] as const
+  ) {
     provider.jwks = (request, response) => {
       const ranges = request.headers.accept!.split(',').map(range => range.split(';')[0]!.trim())
       const status = ranges.includes(type) || ranges.includes('*/*') ? 200 : 406
@@ -50,22 +72,39 @@ t.test('A key set is had from a server that negotiates and has only application/
   }
 })
 
-t.test('Content-Encoding may say identity in any case, or nothing, and a refused one is named', async (t) => {
+t.test('Content-Encoding may say identity in any case, or nothing, and a refused one is named', async t => {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
   for (const coding of ['identity', 'Identity', 'IDENTITY', '', ' ', 'identity, identity', ['identity', '']]) {
-    provider.jwks = (_request, response) => { response.setHeader('content-encoding', coding).end('{}') }
+    provider.jwks = (_request, response) => {
+      response.setHeader('content-encoding', coding).end('{}')
+    }
     t.equal((await get(provider.jwksUri)).body.toString(), '{}', JSON.stringify(coding))
   }
-  for (const [coding, found] of [['gzip', 'gzip'], ['identity, Br', 'Br'], [['gzip', 'x-own'], 'gzip, x-own']] as const) {
-    provider.jwks = (_request, response) => { response.setHeader('content-encoding', coding).end('{}') }
-    await t.rejects(get(provider.jwksUri), { name: 'ProviderFailure', word: 'content_encoding', facts: { expected: 'identity', found } }, found)
+  for (
+    const [coding, found] of [['gzip', 'gzip'], ['identity, Br', 'Br'], [['gzip', 'x-own'], 'gzip, x-own']] as const
+  ) {
+    provider.jwks = (_request, response) => {
+      response.setHeader('content-encoding', coding).end('{}')
+    }
+    await t.rejects(get(provider.jwksUri), {
+      name: 'ProviderFailure',
+      word: 'content_encoding',
+      facts: { expected: 'identity', found }
+    }, found)
   }
 })
 
-/** A server on 127.0.0.1 that is stopped until the test lets it go on: a second connection gets no answer to its SYN, which is sent again after 1 s. */
+/**
+ * A server on 127.0.0.1 that is stopped until the test lets it go on: a second connection gets no answer to its SYN,
+ * which is sent again after 1 s.
+ */
 async function startSlowHandshake (): Promise<{ readonly port: number, letGoOn (): void, close (): void }> {
-  const program = spawn(process.execPath, ['-e', "const server = require('node:http').createServer((_, response) => response.end('{}')); server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => { console.log(server.address().port) })"])
+  const program = spawn(process.execPath, [
+    '-e',
+    "const server = require('node:http').createServer((_, response) => response.end('{}')); server.listen({ " +
+    "port: 0, host: '127.0.0.1', backlog: 1 }, () => { console.log(server.address().port) })"
+  ])
   const [line] = await once(program.stdout, 'data') as [Buffer]
   const port = Number(line.toString())
   program.kill('SIGSTOP')
@@ -73,7 +112,9 @@ async function startSlowHandshake (): Promise<{ readonly port: number, letGoOn (
   await once(fillers[0]!, 'connect')
   return {
     port,
-    letGoOn: () => { program.kill('SIGCONT') },
+    letGoOn: () => {
+      program.kill('SIGCONT')
+    },
     close () {
       for (const filler of fillers) filler.destroy()
       program.kill('SIGKILL')
@@ -81,9 +122,13 @@ async function startSlowHandshake (): Promise<{ readonly port: number, letGoOn (
   }
 }
 
-t.test('A provider with a slow handshake beside an address without a route is reached', { skip: process.platform !== 'linux' }, async (t) => {
+t.test('A provider with a slow handshake beside an address without a route is reached', {
+  skip: process.platform !== 'linux'
+}, async t => {
   const { lookup } = dns
-  t.teardown(() => { dns.lookup = lookup })
+  t.teardown(() => {
+    dns.lookup = lookup
+  })
   // On a busy machine the second SYN may be lost too, and the third comes after 3 s. The handshake is slow in each try.
   const tries: unknown[] = []
   while (tries.length < 5 && !tries.includes(200)) {
@@ -100,7 +145,7 @@ t.test('A provider with a slow handshake beside an address without a route is re
   t.equal(tries.at(-1), 200)
 })
 
-t.test('a hostile answer is a failure with a stable word', async (t) => {
+t.test('a hostile answer is a failure with a stable word', async t => {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
   const mebibyte = 1024 * 1024
@@ -109,17 +154,47 @@ t.test('a hostile answer is a failure with a stable word', async (t) => {
     { title: 'a drip that never idles', behaviour: drip(), failure: { word: 'deadline' } },
     { title: 'a connection that is reset', behaviour: reset(), failure: { word: 'unreachable' } },
     { title: 'a body that is cut short', behaviour: cutShort(), failure: { word: 'unreachable' } },
-    { title: 'a length that is no number', behaviour: (request) => { request.socket.end('HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n{}') }, failure: { word: 'unreachable', detail: 'HTTPParserError' } },
-    { title: 'an answer that is not HTTP', behaviour: (request) => { request.socket.end('keys') }, failure: { word: 'unreachable' } },
+    {
+      title: 'a length that is no number',
+      behaviour: request => {
+        request.socket.end('HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n{}')
+      },
+      failure: { word: 'unreachable', detail: 'HTTPParserError' }
+    },
+    {
+      title: 'an answer that is not HTTP',
+      behaviour: request => {
+        request.socket.end('keys')
+      },
+      failure: { word: 'unreachable' }
+    },
     { title: 'a body without end', behaviour: endless(), failure: { word: 'too_large' } },
     { title: 'a body that says it is 1 GB', behaviour: endless(2 ** 30), failure: { word: 'too_large' } },
-    { title: 'a body that says it is one byte too many, and does not come', behaviour: (_request, response) => { response.writeHead(200, { 'content-length': mebibyte + 1 }).flushHeaders() }, failure: { word: 'too_large' } },
+    {
+      title: 'a body that says it is one byte too many, and does not come',
+      behaviour: (_request, response) => {
+        response.writeHead(200, { 'content-length': mebibyte + 1 }).flushHeaders()
+      },
+      failure: { word: 'too_large' }
+    },
     { title: 'a body of one byte too many', behaviour: text(' '.repeat(mebibyte + 1)), failure: { word: 'too_large' } },
     { title: 'a gzip bomb', behaviour: gzipBomb(), failure: { word: 'content_encoding' } },
     { title: 'a redirect', behaviour: redirect('/.well-known/jwks.json'), failure: { word: 'redirect', detail: 302 } },
-    { title: 'a choice', behaviour: redirect('/.well-known/jwks.json', 300), failure: { word: 'redirect', detail: 300 } },
-    { title: 'the last of their class', behaviour: redirect('/.well-known/jwks.json', 399), failure: { word: 'redirect', detail: 399 } },
-    { title: 'a permanent redirect', behaviour: redirect(`${provider.url}/.well-known/jwks.json`, 308), failure: { word: 'redirect', detail: 308 } }
+    {
+      title: 'a choice',
+      behaviour: redirect('/.well-known/jwks.json', 300),
+      failure: { word: 'redirect', detail: 300 }
+    },
+    {
+      title: 'the last of their class',
+      behaviour: redirect('/.well-known/jwks.json', 399),
+      failure: { word: 'redirect', detail: 399 }
+    },
+    {
+      title: 'a permanent redirect',
+      behaviour: redirect(`${provider.url}/.well-known/jwks.json`, 308),
+      failure: { word: 'redirect', detail: 308 }
+    }
   ]
   provider.fallback = json({ keys: [] })
   for (const { title, behaviour, failure } of cases) {
@@ -131,15 +206,19 @@ t.test('a hostile answer is a failure with a stable word', async (t) => {
   }
   provider.jwks = text(' '.repeat(mebibyte))
   t.equal((await get(provider.jwksUri)).body.length, mebibyte, '1 MiB is not too large')
-  provider.jwks = (_request, response) => { response.writeHead(200, { 'content-length': mebibyte }).end(' '.repeat(mebibyte)) }
+  provider.jwks = (_request, response) => {
+    response.writeHead(200, { 'content-length': mebibyte }).end(' '.repeat(mebibyte))
+  }
   t.equal((await get(provider.jwksUri)).body.length, mebibyte, 'if it says so as well')
   for (const status of [299, 400]) {
-    provider.jwks = (_request, response) => { response.writeHead(status).end('{}') }
+    provider.jwks = (_request, response) => {
+      response.writeHead(status).end('{}')
+    }
     t.equal((await get(provider.jwksUri)).status, status, 'no redirect')
   }
 })
 
-t.test('one deadline covers all requests of an exchange', async (t) => {
+t.test('one deadline covers all requests of an exchange', async t => {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
   const exchange = createTransport({ deadlineMs: 2000 }).open()
@@ -152,28 +231,35 @@ t.test('one deadline covers all requests of an exchange', async (t) => {
   exchange.close()
 })
 
-t.test('a provider that does not listen is unreachable', async (t) => {
+t.test('a provider that does not listen is unreachable', async t => {
   const provider = await startHostileProvider()
   await provider.close()
   await t.rejects(get(provider.jwksUri), { name: 'ProviderFailure', word: 'unreachable', detail: 'ECONNREFUSED' })
 })
 
-t.test('the certificate of the provider is checked, even if NODE_TLS_REJECT_UNAUTHORIZED turns checks off', async (t) => {
+t.test('the certificate of the provider is checked, even if NODE_TLS_REJECT_UNAUTHORIZED turns checks off', async t => {
   const provider = await startHostileProvider({ tls: true })
   t.teardown(provider.close)
   t.equal((await get(provider.jwksUri, { ca: providerCertificate })).status, 200)
-  await t.rejects(get(provider.jwksUri), { name: 'ProviderFailure', word: 'tls', detail: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
+  await t.rejects(get(provider.jwksUri), {
+    name: 'ProviderFailure',
+    word: 'tls',
+    detail: 'DEPTH_ZERO_SELF_SIGNED_CERT'
+  })
 
   // Node warns of it, on standard error.
   const { emitWarning } = process
   process.emitWarning = () => {}
   process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
-  t.teardown(() => { delete process.env.NODE_TLS_REJECT_UNAUTHORIZED; process.emitWarning = emitWarning })
+  t.teardown(() => {
+    delete process.env.NODE_TLS_REJECT_UNAUTHORIZED
+    process.emitWarning = emitWarning
+  })
   await t.rejects(get(provider.jwksUri), { name: 'ProviderFailure', word: 'tls' })
   t.equal(provider.requests.length, 1)
 })
 
-t.test('HTTPS_PROXY tunnels to the provider, and the certificate is checked through the tunnel', async (t) => {
+t.test('HTTPS_PROXY tunnels to the provider, and the certificate is checked through the tunnel', async t => {
   const provider = await startHostileProvider({ tls: true, hostname: 'idp.test' })
   const stranger = await startHostileProvider({ tls: true, hostname: 'stranger.test' })
   const proxy = await startConnectProxy()
@@ -182,32 +268,70 @@ t.test('HTTPS_PROXY tunnels to the provider, and the certificate is checked thro
 
   t.equal((await get(provider.jwksUri, settings)).status, 200)
   t.strictSame(proxy.tunnels, [`idp.test:${provider.port}`])
-  await t.rejects(get(provider.jwksUri, { httpsProxy: proxy.url }), { name: 'ProviderFailure', word: 'tls', detail: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
-  await t.rejects(get(stranger.jwksUri, settings), { name: 'ProviderFailure', word: 'tls', detail: 'ERR_TLS_CERT_ALTNAME_INVALID' })
-  t.equal((await get(provider.jwksUri, { ...settings, httpsProxy: proxy.url.slice('http://'.length) })).status, 200, 'a proxy without a scheme is an http one')
-  t.equal((await get(provider.jwksUri, { ca: providerCertificate, httpProxy: proxy.url })).status, 200, 'HTTP_PROXY serves for HTTPS_PROXY')
+  await t.rejects(get(provider.jwksUri, { httpsProxy: proxy.url }), {
+    name: 'ProviderFailure',
+    word: 'tls',
+    detail: 'DEPTH_ZERO_SELF_SIGNED_CERT'
+  })
+  await t.rejects(get(stranger.jwksUri, settings), {
+    name: 'ProviderFailure',
+    word: 'tls',
+    detail: 'ERR_TLS_CERT_ALTNAME_INVALID'
+  })
+  t.equal(
+    (await get(provider.jwksUri, { ...settings, httpsProxy: proxy.url.slice('http://'.length) })).status,
+    200,
+    'a proxy without a scheme is an http one'
+  )
+  t.equal(
+    (await get(provider.jwksUri, { ca: providerCertificate, httpProxy: proxy.url })).status,
+    200,
+    'HTTP_PROXY serves for HTTPS_PROXY'
+  )
 })
 
-t.test('A proxy whose own certificate is refused is a fault of TLS, and not a provider that cannot be reached', async (t) => {
+t.test('A proxy whose own certificate is refused is a fault of TLS, and not a provider that cannot be reached', async t => {
   const proxy = await startHostileProvider({ tls: true })
   t.teardown(proxy.close)
   const httpsProxy = new URL(proxy.jwksUri).origin
-  await t.rejects(get('https://idp.test/keys', { httpsProxy }), { name: 'ProviderFailure', word: 'tls', detail: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
-  const [key, cert] = ['key', 'cert'].map(name => readFileSync(new URL(`../../fixtures/client-a.${name}.pem`, import.meta.url), 'utf8'))
+  await t.rejects(get('https://idp.test/keys', { httpsProxy }), {
+    name: 'ProviderFailure',
+    word: 'tls',
+    detail: 'DEPTH_ZERO_SELF_SIGNED_CERT'
+  })
+  const [key, cert] = ['key', 'cert'].map(name =>
+    readFileSync(new URL(`../../fixtures/client-a.${name}.pem`, import.meta.url), 'utf8')
+  )
   const stranger = createSecureServer({ key, cert }).listen(0, 'localhost')
   t.teardown(() => stranger.close())
   await once(stranger, 'listening')
-  await t.rejects(get('https://idp.test/keys', { httpsProxy: `https://localhost:${(stranger.address() as AddressInfo).port}`, ca: cert! }), { name: 'ProviderFailure', word: 'tls', detail: 'UND_ERR_PRX_TLS' }, 'for another host')
+  await t.rejects(
+    get('https://idp.test/keys', {
+      httpsProxy: `https://localhost:${(stranger.address() as AddressInfo).port}`,
+      ca: cert!
+    }),
+    { name: 'ProviderFailure', word: 'tls', detail: 'UND_ERR_PRX_TLS' },
+    'for another host'
+  )
   await proxy.close()
-  await t.rejects(get('https://idp.test/keys', { httpsProxy }), { name: 'ProviderFailure', word: 'unreachable', detail: 'ECONNREFUSED' })
+  await t.rejects(get('https://idp.test/keys', { httpsProxy }), {
+    name: 'ProviderFailure',
+    word: 'unreachable',
+    detail: 'ECONNREFUSED'
+  })
 })
 
-t.test('The proxies of the settings are those of the calls', async (t) => {
+t.test('The proxies of the settings are those of the calls', async t => {
   const proxy = await startConnectProxy()
   t.teardown(() => proxy.close())
   proxy.mode = 'refuse'
   const none = { httpProxy: undefined, httpsProxy: undefined, noProxy: undefined }
-  for (const proxies of [{ httpsProxy: proxy.url }, { httpProxy: proxy.url }, { httpsProxy: proxy.url, noProxy: 'localhost' }]) {
+  for (
+    const proxies of [{ httpsProxy: proxy.url }, { httpProxy: proxy.url }, {
+      httpsProxy: proxy.url,
+      noProxy: 'localhost'
+    }]
+  ) {
     const exchange = networkOf({ proxies: { ...none, ...proxies } }).open()
     t.teardown(() => exchange.close())
     await t.rejects(exchange.send('https://localhost:1/keys'), { name: 'ProviderFailure' })
@@ -215,7 +339,7 @@ t.test('The proxies of the settings are those of the calls', async (t) => {
   t.strictSame(proxy.tunnels, ['localhost:1', 'localhost:1'])
 })
 
-t.test('NO_PROXY goes around the proxy, and without it nothing does', async (t) => {
+t.test('NO_PROXY goes around the proxy, and without it nothing does', async t => {
   const provider = await startHostileProvider({ tls: true })
   const proxy = await startConnectProxy()
   t.teardown(() => Promise.all([provider.close(), proxy.close()]))
@@ -226,10 +350,14 @@ t.test('NO_PROXY goes around the proxy, and without it nothing does', async (t) 
   t.equal((await get(provider.jwksUri, { ca: providerCertificate, httpsProxy: '' })).status, 200)
   t.strictSame(proxy.tunnels, [])
   t.equal((await get(provider.jwksUri, { ...settings, noProxy: 'other.example' })).status, 200)
-  t.strictSame(proxy.tunnels, [`localhost:${provider.port}`], 'https on loopback is proven by its certificate, through a proxy too')
+  t.strictSame(
+    proxy.tunnels,
+    [`localhost:${provider.port}`],
+    'https on loopback is proven by its certificate, through a proxy too'
+  )
 })
 
-t.test('NO_PROXY takes a CIDR and a bare ::1', async (t) => {
+t.test('NO_PROXY takes a CIDR and a bare ::1', async t => {
   const proxy = await startConnectProxy()
   t.teardown(() => proxy.close())
   proxy.mode = 'refuse'
@@ -255,7 +383,11 @@ t.test('NO_PROXY takes a CIDR and a bare ::1', async (t) => {
   ]
   for (const { url, noProxy, isDirect } of rows) {
     const before = proxy.tunnels.length
-    await t.rejects(get(url, { httpsProxy: proxy.url, noProxy }), { name: 'ProviderFailure', word: isDirect ? 'unreachable' : 'proxy', facts: { proxy: isDirect ? undefined : new URL(proxy.url).host } }, `${url} ${noProxy}`)
+    await t.rejects(get(url, { httpsProxy: proxy.url, noProxy }), {
+      name: 'ProviderFailure',
+      word: isDirect ? 'unreachable' : 'proxy',
+      facts: { proxy: isDirect ? undefined : new URL(proxy.url).host }
+    }, `${url} ${noProxy}`)
     t.equal(proxy.tunnels.length - before, isDirect ? 0 : 1)
   }
   const { includes, hosts, unusable } = parseNoProxy('[::1]:443, ::2/x https://host/, idp.test,10.0.0.0/99, *.a.test')
@@ -263,7 +395,7 @@ t.test('NO_PROXY takes a CIDR and a bare ::1', async (t) => {
   t.strictSame(['https://[::1]/', 'http://[::1]/'].map(url => includes(new URL(url))), [true, false])
 })
 
-t.test('A failure names the URL without its secrets, and the host of the proxy only if one was used', async (t) => {
+t.test('A failure names the URL without its secrets, and the host of the proxy only if one was used', async t => {
   const provider = await startHostileProvider({ tls: true })
   const proxy = await startConnectProxy()
   t.teardown(() => Promise.all([provider.close(), proxy.close()]))
@@ -278,20 +410,30 @@ t.test('A failure names the URL without its secrets, and the host of the proxy o
     { title: 'around it', options: { httpsProxy: secretive, noProxy: 'localhost' }, proxy: undefined }
   ]
   for (const { title, options, proxy } of rows) {
-    const failure = await get(url, options).catch((error) => error)
+    const failure = await get(url, options).catch(error => error)
     t.hasStrict(failure, { word: 'tls', detail: 'DEPTH_ZERO_SELF_SIGNED_CERT' }, title)
     t.strictSame(failure.facts, { url: shownUrl, proxy }, title)
     const answer = await get(provider.jwksUri, { ...options, ca: providerCertificate })
-    t.strictSame(answer.facts, { url: provider.jwksUri, proxy, status: 200, contentType: 'application/json' }, `${title}: so does an answer, for what is made of it`)
+    t.strictSame(
+      answer.facts,
+      { url: provider.jwksUri, proxy, status: 200, contentType: 'application/json' },
+      `${title}: so does an answer, for what is made of it`
+    )
   }
-  provider.jwks = (_request, response) => { response.end('{}') }
+  provider.jwks = (_request, response) => {
+    response.end('{}')
+  }
   t.hasStrict((await get(provider.jwksUri, { ca: providerCertificate })).facts, { status: 200, contentType: undefined })
   await proxy.close()
-  const failure = await get(url, { httpsProxy: secretive }).catch((error) => error)
-  t.hasStrict(failure, { word: 'unreachable', detail: 'ECONNREFUSED', facts: { url: shownUrl, proxy: proxied } }, 'a proxy that does not listen')
+  const failure = await get(url, { httpsProxy: secretive }).catch(error => error)
+  t.hasStrict(
+    failure,
+    { word: 'unreachable', detail: 'ECONNREFUSED', facts: { url: shownUrl, proxy: proxied } },
+    'a proxy that does not listen'
+  )
 })
 
-t.test('http on loopback never goes through a proxy, for the proxy could answer with keys of its own', async (t) => {
+t.test('http on loopback never goes through a proxy, for the proxy could answer with keys of its own', async t => {
   const provider = await startHostileProvider()
   const proxy = await startConnectProxy()
   t.teardown(() => Promise.all([provider.close(), proxy.close()]))
@@ -303,24 +445,32 @@ t.test('http on loopback never goes through a proxy, for the proxy could answer 
   ]
   const hosts = ['127.0.0.1', 'localhost', 'LocalHost', '127.1', '0x7f.0.0.1', '2130706433', '127.0.0.1.']
   for (const host of hosts) {
-    for (const setting of settings) t.equal((await get(`http://${host}:${port}/jwks`, setting)).status, 200, `${host} ${Object.keys(setting)}`)
+    for (const setting of settings) {
+      t.equal((await get(`http://${host}:${port}/jwks`, setting)).status, 200, `${host} ${Object.keys(setting)}`)
+    }
   }
-  await t.rejects(get(`http://[::1]:${port}/jwks`, settings[0]), { name: 'ProviderFailure', word: 'unreachable' }, 'no server listens there, and the proxy would lead here')
+  await t.rejects(
+    get(`http://[::1]:${port}/jwks`, settings[0]),
+    { name: 'ProviderFailure', word: 'unreachable' },
+    'no server listens there, and the proxy would lead here'
+  )
   t.strictSame(proxy.tunnels, [])
   t.equal(provider.requests.length, hosts.length * settings.length)
 })
 
-t.test('the environment of the process is not read', async (t) => {
+t.test('the environment of the process is not read', async t => {
   const provider = await startHostileProvider()
   const proxy = await startConnectProxy()
   t.teardown(() => Promise.all([provider.close(), proxy.close()]))
   process.env.HTTP_PROXY = proxy.url
-  t.teardown(() => { delete process.env.HTTP_PROXY })
+  t.teardown(() => {
+    delete process.env.HTTP_PROXY
+  })
   t.equal((await get(provider.jwksUri)).status, 200)
   t.strictSame(proxy.tunnels, [])
 })
 
-t.test('a proxy that refuses, hangs or resets is a failure, and the next exchange does not wait for it', async (t) => {
+t.test('a proxy that refuses, hangs or resets is a failure, and the next exchange does not wait for it', async t => {
   const provider = await startHostileProvider({ tls: true, hostname: 'idp.test' })
   const proxy = await startConnectProxy()
   t.teardown(() => Promise.all([provider.close(), proxy.close()]))
@@ -342,15 +492,18 @@ t.test('a proxy that refuses, hangs or resets is a failure, and the next exchang
   exchange.close()
 })
 
-t.test('a proxy that is no URL is refused at once', async (t) => {
+t.test('a proxy that is no URL is refused at once', async t => {
   for (const proxy of ['http://', 'ftp://proxy.example', 'xhttp://proxy.example', 'socks5://proxy.example', 'pro xy']) {
-    t.throws(() => createTransport({ httpsProxy: proxy }), { name: 'TypeError', message: 'A proxy must be given as an http or https URL.' }, proxy)
+    t.throws(() => createTransport({ httpsProxy: proxy }), {
+      name: 'TypeError',
+      message: 'A proxy must be given as an http or https URL.'
+    }, proxy)
   }
   t.ok(createTransport({ httpProxy: '', httpsProxy: 'HTTPS://proxy.example' }))
   t.ok(createTransport({ httpProxy: 'http://user:password@proxy.example:3128', httpsProxy: 'https://proxy.example' }))
 })
 
-t.test('a form is posted, and exchanges that share connections open fewer', async (t) => {
+t.test('a form is posted, and exchanges that share connections open fewer', async t => {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
   const ports = new Set<number | undefined>()
@@ -367,7 +520,10 @@ t.test('a form is posted, and exchanges that share connections open fewer', asyn
     const transport = createTransport({ keepAlive })
     for (const token of ['a', 'b', 'c', 'd']) {
       const exchange = transport.open()
-      t.equal((await exchange.send(provider.jwksUri, { headers: { 'x-test': '1' }, body: `token=${token}` })).status, 200)
+      t.equal(
+        (await exchange.send(provider.jwksUri, { headers: { 'x-test': '1' }, body: `token=${token}` })).status,
+        200
+      )
       exchange.close()
     }
     transport.close()
@@ -376,14 +532,19 @@ t.test('a form is posted, and exchanges that share connections open fewer', asyn
   t.strictSame(bodies.slice(0, 2), ['a', 'b'].map(token => `POST application/x-www-form-urlencoded 1 token=${token}`))
 })
 
-t.test('an exchange leaves no connection behind, unless they are kept', async (t) => {
+t.test('an exchange leaves no connection behind, unless they are kept', async t => {
   const sockets: Socket[] = []
-  const server = createServer((_request, response) => { response.setHeader('keep-alive', 'timeout=600').end('{}') }).listen(0, '127.0.0.1')
+  const server = createServer((_request, response) => {
+    response.setHeader('keep-alive', 'timeout=600').end('{}')
+  }).listen(0, '127.0.0.1')
   // Neither side would end a connection before the test.
   server.keepAliveTimeout = 0
   server.on('connection', socket => sockets.push(socket))
   await once(server, 'listening')
-  t.teardown(() => { server.closeAllConnections(); server.close() })
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
   const kept = createTransport({ keepAlive: true })
   t.teardown(kept.close)
@@ -399,7 +560,7 @@ t.test('an exchange leaves no connection behind, unless they are kept', async (t
   await once(first!, 'close')
 })
 
-t.test('an exchange that is closed cuts its request, and those that share its connections go on', async (t) => {
+t.test('an exchange that is closed cuts its request, and those that share its connections go on', async t => {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
   const transport = createTransport({ keepAlive: true })
@@ -415,7 +576,7 @@ t.test('an exchange that is closed cuts its request, and those that share its co
   next.close()
 })
 
-t.test('an exchange that is over ends its request, also on connections that are shared', async (t) => {
+t.test('an exchange that is over ends its request, also on connections that are shared', async t => {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
   for (const behaviour of [hang(), drip()]) {

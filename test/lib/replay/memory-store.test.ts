@@ -35,13 +35,14 @@ function createWorld (max: number, start = START) {
     },
     store: undefined as unknown as ReplayStore,
     /** By a key of the record's own, unless one is named. */
-    record: (name: string | number, expiresAt: number, key: string | number = `key of ${name}`) => record(world.store, idOf(`${key} ${name}`), jktOf(key), expiresAt)
+    record: (name: string | number, expiresAt: number, key: string | number = `key of ${name}`) =>
+      record(world.store, idOf(`${key} ${name}`), jktOf(key), expiresAt)
   }
   world.store = createMemoryStore({ max, now: () => world.time, steadyMs: () => world.steady * 1000, randomBytes })
   return world
 }
 
-t.test('the first record of an id passes, and no other until its proof is too old', async (t) => {
+t.test('the first record of an id passes, and no other until its proof is too old', async t => {
   const world = createWorld(10)
   t.equal(world.record('a', START + 330.5), 'first')
   t.equal(world.record('b', START + 330.5), 'first', 'another id is another matter')
@@ -49,13 +50,22 @@ t.test('the first record of an id passes, and no other until its proof is too ol
     world.pass(seconds)
     t.equal(world.record('a', START + 330.5), 'seen', `${world.time - START} seconds later`)
   }
-  t.hasStrict(world.store.state(), { kind: 'memory', ready: true, reason: undefined, entries: 2, max: 10, records: 6, seen: 4, refused: 0 })
+  t.hasStrict(world.store.state(), {
+    kind: 'memory',
+    ready: true,
+    reason: undefined,
+    entries: 2,
+    max: 10,
+    records: 6,
+    seen: 4,
+    refused: 0
+  })
   world.pass(1 + LATE_RECORD_SECONDS)
   t.equal(world.store.state().entries, 0, 'both are dead')
   t.equal(world.record('a', world.time + 1), 'first', 'the id is free again')
 })
 
-t.test('ids of one key that differ in any of their first 64 bits are different records', async (t) => {
+t.test('ids of one key that differ in any of their first 64 bits are different records', async t => {
   const world = createWorld(1000)
   const plain = Buffer.alloc(32, 0x55)
   t.equal(record(world.store, plain.toString('latin1'), jktOf('k'), START + 10), 'first')
@@ -67,7 +77,7 @@ t.test('ids of one key that differ in any of their first 64 bits are different r
   t.equal(record(world.store, plain.toString('latin1'), jktOf('k'), START + 10), 'seen')
 })
 
-t.test('a record that is seen with a later expiry lives until the later one, and never the shorter', async (t) => {
+t.test('a record that is seen with a later expiry lives until the later one, and never the shorter', async t => {
   const world = createWorld(10)
   world.record('a', START + 10)
   t.equal(world.record('a', START + 100), 'seen')
@@ -79,14 +89,14 @@ t.test('a record that is seen with a later expiry lives until the later one, and
   t.equal(world.store.state().entries, 0)
 })
 
-t.test('of 1,000 copies at the same moment exactly one passes', async (t) => {
+t.test('of 1,000 copies at the same moment exactly one passes', async t => {
   const world = createWorld(10)
   const outcomes = Array.from({ length: 1000 }, () => world.record('a', START + 330))
   t.equal(outcomes.filter(outcome => outcome === 'first').length, 1)
   t.equal(outcomes.filter(outcome => outcome === 'seen').length, 999)
 })
 
-t.test('a full store refuses new ids, knows the old ones, and is free as soon as they die', async (t) => {
+t.test('a full store refuses new ids, knows the old ones, and is free as soon as they die', async t => {
   for (const max of [1, 3, 10_000]) {
     const world = createWorld(max)
     const outcomes = Array.from({ length: max }, (_, n) => world.record(n, START + 330))
@@ -102,7 +112,7 @@ t.test('a full store refuses new ids, knows the old ones, and is free as soon as
   }
 })
 
-t.test('a key that would fill the store has a quarter of it, and all others have theirs', async (t) => {
+t.test('a key that would fill the store has a quarter of it, and all others have theirs', async t => {
   for (const max of [1, 3, 4, 7, 8, 11, 100, 4096, 20_000]) {
     const share = Math.max(1, Math.floor(max / 4))
     const world = createWorld(max)
@@ -116,24 +126,34 @@ t.test('a key that would fill the store has a quarter of it, and all others have
     world.pass(330 + LATE_RECORD_SECONDS)
     t.equal(world.record('more', START + 400, 'greedy'), 'replay_share_exceeded', 'the last second counts')
     world.pass(1)
-    for (let n = 0; n < share; n++) if (world.record(`new ${n}`, START + 400, 'greedy') !== 'first') return t.fail(`${max}: record ${n} of the second round`)
-    t.equal(world.record('more', START + 400, 'greedy'), 'replay_share_exceeded', `${max}: free as its records die, and bounded again`)
+    for (let n = 0; n < share; n++) {
+      if (world.record(`new ${n}`, START + 400, 'greedy') !== 'first') {
+        return t.fail(`${max}: record ${n} of the second round`)
+      }
+    }
+    t.equal(
+      world.record('more', START + 400, 'greedy'),
+      'replay_share_exceeded',
+      `${max}: free as its records die, and bounded again`
+    )
   }
 })
 
-t.test('a key at its share goes on as its records die, one for one', async (t) => {
+t.test('a key at its share goes on as its records die, one for one', async t => {
   const world = createWorld(4000)
   for (let n = 0; n < 1000; n++) world.record(n, START + 10 + n, 'greedy')
   world.pass(10 + LATE_RECORD_SECONDS)
   for (let n = 0; n < 1000; n++) {
-    if (world.record(`early ${n}`, world.time + 1000, 'greedy') !== 'replay_share_exceeded') return t.fail(`before a record dies, ${n}`)
+    if (world.record(`early ${n}`, world.time + 1000, 'greedy') !== 'replay_share_exceeded') {
+      return t.fail(`before a record dies, ${n}`)
+    }
     world.pass(1)
     if (world.record(`late ${n}`, world.time + 1000, 'greedy') !== 'first') return t.fail(`after one has died, ${n}`)
   }
   t.equal(world.store.state().entries, 1000)
 })
 
-t.test('a record that lives longer when seen again counts for its key as long', async (t) => {
+t.test('a record that lives longer when seen again counts for its key as long', async t => {
   for (const max of [40, 40_000]) {
     const share = max / 4
     const world = createWorld(max)
@@ -144,12 +164,14 @@ t.test('a record that lives longer when seen again counts for its key as long', 
     for (let n = 0; n < share; n++) world.record(n, START + (n % 2 === 0 ? 120 : 10), 'greedy')
     world.pass(20 + LATE_RECORD_SECONDS)
     t.equal(world.store.state().entries, share / 2)
-    for (let n = 0; n < share / 2; n++) if (world.record(`late ${n}`, START + 200, 'greedy') !== 'first') return t.fail(`${max}: ${n}`)
+    for (let n = 0; n < share / 2; n++) {
+      if (world.record(`late ${n}`, START + 200, 'greedy') !== 'first') return t.fail(`${max}: ${n}`)
+    }
     t.equal(world.record('more', START + 200, 'greedy'), 'replay_share_exceeded')
   }
 })
 
-t.test('a clock that goes back leaves each key its share, exactly', async (t) => {
+t.test('a clock that goes back leaves each key its share, exactly', async t => {
   const world = createWorld(400)
   for (let n = 0; n < 100; n++) world.record(n, START + 3800, 'greedy')
   world.pass(3600)
@@ -163,7 +185,7 @@ t.test('a clock that goes back leaves each key its share, exactly', async (t) =>
   t.equal(world.record('more', START + 200, 'other'), 'replay_share_exceeded')
 })
 
-t.test('keys of every size get exactly their share, while others come and go', async (t) => {
+t.test('keys of every size get exactly their share, while others come and go', async t => {
   const MAX = 40_000
   const world = createWorld(MAX)
   const live = new Map<string, number[]>()
@@ -186,7 +208,11 @@ t.test('keys of every size get exactly their share, while others come and go', a
     }
     // Three that want all, five that want a little less than they may have, and many small ones.
     const kind = pick(100)
-    const key = kind < 45 ? `greedy ${kind % 3 + 3 * Math.floor(n / 75_000)}` : kind < 75 ? `middle ${kind % 5}` : `small ${pick(500)}`
+    const key = kind < 45
+      ? `greedy ${kind % 3 + 3 * Math.floor(n / 75_000)}`
+      : kind < 75
+        ? `middle ${kind % 5}`
+        : `small ${pick(500)}`
     let seconds = live.get(key)
     if (!seconds) live.set(key, seconds = [])
     const ttl = 30 + pick(40)
@@ -201,7 +227,7 @@ t.test('keys of every size get exactly their share, while others come and go', a
   t.equal(world.store.state().entries, total)
 })
 
-t.test('memory follows the number of live records, down as well as up', async (t) => {
+t.test('memory follows the number of live records, down as well as up', async t => {
   const world = createWorld(100_000)
   const empty = world.store.state().bytes!
   for (let n = 0; n < 100_000; n++) world.record(n, START + 330)
@@ -213,7 +239,7 @@ t.test('memory follows the number of live records, down as well as up', async (t
   t.equal(world.store.state().entries, 64)
 })
 
-t.test('a record whose time is not one, or that comes too late, is not decided', async (t) => {
+t.test('a record whose time is not one, or that comes too late, is not decided', async t => {
   const world = createWorld(10)
   for (const expiresAt of [Number.NaN, -Infinity, 0, START - LATE_RECORD_SECONDS - 1]) {
     t.equal(world.record('a', expiresAt), 'replay_unavailable', String(expiresAt))
@@ -223,7 +249,7 @@ t.test('a record whose time is not one, or that comes too late, is not decided',
   t.equal(world.record('a', START - LATE_RECORD_SECONDS), 'seen')
 })
 
-t.test('an expiry beyond all measure is kept as long as can be', async (t) => {
+t.test('an expiry beyond all measure is kept as long as can be', async t => {
   for (const expiresAt of [Infinity, 1e308, 2 ** 53, 2 ** 32, START + 3e8]) {
     const world = createWorld(10)
     t.equal(world.record('a', expiresAt), 'first', String(expiresAt))
@@ -235,7 +261,7 @@ t.test('an expiry beyond all measure is kept as long as can be', async (t) => {
   }
 })
 
-t.test('windows of days are counted as well', async (t) => {
+t.test('windows of days are counted as well', async t => {
   const world = createWorld(1000)
   for (let n = 0; n < 1000; n++) world.record(n, START + n * 3600)
   t.equal(world.store.state().entries, 1000)
@@ -243,13 +269,16 @@ t.test('windows of days are counted as well', async (t) => {
     t.ok(world.record(n, START + n * 3600) === 'seen')
     world.pass(50 * 3600)
     const { entries } = world.store.state()
-    t.ok(entries! >= 1000 - n - 51 && entries! <= 1000 - n - 50 + 37, `${entries} after ${n + 50} hours: at most 36 hours too many`)
+    t.ok(
+      entries! >= 1000 - n - 51 && entries! <= 1000 - n - 50 + 37,
+      `${entries} after ${n + 50} hours: at most 36 hours too many`
+    )
   }
   world.pass(37 * 3600)
   t.equal(world.store.state().entries, 0)
 })
 
-t.test('a host that starts in 1970 and then gets its clock counts its records exactly', async (t) => {
+t.test('a host that starts in 1970 and then gets its clock counts its records exactly', async t => {
   for (const start of [0, 5, 2 ** 17 + 5]) {
     const world = createWorld(100, start)
     for (let n = 0; n < 50; n++) t.equal(world.record(`early ${n}`, start + 330), 'first')
@@ -259,7 +288,10 @@ t.test('a host that starts in 1970 and then gets its clock counts its records ex
     world.pass(400)
     t.equal(world.store.state().entries, 0)
     const outcomes = Array.from({ length: 3000 }, (_, n) => world.record(n, world.time + 330))
-    t.strictSame([outcomes.filter(outcome => outcome === 'first').length, outcomes.filter(outcome => outcome === 'replay_full').length], [100, 2900])
+    t.strictSame([
+      outcomes.filter(outcome => outcome === 'first').length,
+      outcomes.filter(outcome => outcome === 'replay_full').length
+    ], [100, 2900])
     t.equal(world.store.state().entries, 100)
     world.pass(400)
     t.equal(world.store.state().entries, 0)
@@ -283,7 +315,7 @@ function countWork (t: Test): { rebuilt: number, read: number } {
   return work
 }
 
-t.test('a record costs the rebuilding of a few slots, while the store fills, stays full, and empties', async (t) => {
+t.test('a record costs the rebuilding of a few slots, while the store fills, stays full, and empties', async t => {
   const work = countWork(t)
   const max = 40_000
   const world = createWorld(max)
@@ -316,7 +348,7 @@ t.test('a record costs the rebuilding of a few slots, while the store fills, sta
   t.equal(work.read, 0, 'no key comes near its share')
 })
 
-t.test('a proof that is seen again counts once for its key', async (t) => {
+t.test('a proof that is seen again counts once for its key', async t => {
   const work = countWork(t)
   const world = createWorld(4000)
   for (let n = 0; n < 2000; n++) world.record('a', START + 330)
@@ -326,7 +358,7 @@ t.test('a proof that is seen again counts once for its key', async (t) => {
   t.ok(work.read > 0, 'they are for as many records of one key')
 })
 
-t.test('a closed store decides nothing', async (t) => {
+t.test('a closed store decides nothing', async t => {
   const world = createWorld(10)
   world.record('a', START + 330)
   await world.store.close()
@@ -335,14 +367,18 @@ t.test('a closed store decides nothing', async (t) => {
   t.hasStrict(world.store.state(), { ready: false, reason: 'closed', bytes: 0 })
 })
 
-t.test('a clock that goes back brings no dead record back to life', async (t) => {
+t.test('a clock that goes back brings no dead record back to life', async t => {
   const world = createWorld(10)
   world.record('a', START + 10)
   world.record('b', START + 330)
   world.pass(20)
   t.equal(world.store.state().entries, 1)
   world.time -= 15
-  t.equal(world.record('a', START + 10), 'replay_unavailable', 'its record is forgotten, so its copies cannot be recognised')
+  t.equal(
+    world.record('a', START + 10),
+    'replay_unavailable',
+    'its record is forgotten, so its copies cannot be recognised'
+  )
   t.equal(world.record('b', START + 330), 'seen')
   t.equal(world.record('c', START + 330), 'first', 'younger proofs are not touched')
   t.equal(world.store.state().reason, 'clock_went_back')
@@ -350,7 +386,7 @@ t.test('a clock that goes back brings no dead record back to life', async (t) =>
   t.equal(world.store.state().reason, undefined)
 })
 
-t.test('a clock that goes back before any record has died costs nothing', async (t) => {
+t.test('a clock that goes back before any record has died costs nothing', async t => {
   const world = createWorld(10)
   world.record('a', START + 330)
   world.time -= 3600
@@ -363,7 +399,7 @@ t.test('a clock that goes back before any record has died costs nothing', async 
   t.equal(world.record('c', world.time + 330), 'replay_unavailable', 'unless a record has expired since')
 })
 
-t.test('a clock that leaps forwards and back in time expires nothing', async (t) => {
+t.test('a clock that leaps forwards and back in time expires nothing', async t => {
   const world = createWorld(10)
   world.record('a', START + 330)
   world.pass(10)
@@ -376,7 +412,7 @@ t.test('a clock that leaps forwards and back in time expires nothing', async (t)
   t.equal(world.record('c', world.time + 330), 'first')
 })
 
-t.test('a clock that leaps forwards and stays there is believed after one window', async (t) => {
+t.test('a clock that leaps forwards and stays there is believed after one window', async t => {
   const world = createWorld(10)
   world.record('a', START + 330)
   world.time += 3600
@@ -414,7 +450,10 @@ const KEY = [0x9e3779b1, 0x85ebca6b, 0xc2b2ae35, 0x27d4eb2f] as const
 
 /** Shares of 100 records over four tables that count how often they are read. */
 function createShares () {
-  const tables = Array.from({ length: 4 }, () => ({ reads: 0, entries: [] as Array<[c: number, d: number, second: number]> }))
+  const tables = Array.from(
+    { length: 4 },
+    () => ({ reads: 0, entries: [] as Array<[c: number, d: number, second: number]> })
+  )
   const shares = createKeyShares({
     share: 100,
     tables: tables.map(table => ({
@@ -437,7 +476,11 @@ function createShares () {
 
 t.test('tables are read only for a key that comes near its share, each once, one for each record', t => {
   const { shares, add } = createShares()
-  t.strictSame(Array.from({ length: 1000 }, (_, n) => add(n << 20, n << 8, START + 300, START)).filter(reads => reads !== 0), [], 'not for other keys')
+  t.strictSame(
+    Array.from({ length: 1000 }, (_, n) => add(n << 20, n << 8, START + 300, START)).filter(reads => reads !== 0),
+    [],
+    'not for other keys'
+  )
   const [c, d] = [0x12345678, 0x9abcdef]
   const reads: number[] = []
   for (let n = 1; n < 100; n++) reads.push(add(c, d, START + 300, START))
@@ -452,7 +495,9 @@ t.test('tables are read only for a key that comes near its share, each once, one
 
   // A key that is counted together with the first one, as the upper bits of its first word are the same.
   const twin = d + 2 ** 11
-  for (let n = 0; n < 40; n++) t.equal(add(c, twin, START + 300, START), 4, 'what the heavy key has used does not count for the others')
+  for (let n = 0; n < 40; n++) {
+    t.equal(add(c, twin, START + 300, START), 4, 'what the heavy key has used does not count for the others')
+  }
   t.end()
 })
 
@@ -470,7 +515,8 @@ t.test('a key that is counted by itself is not counted anew while the tables are
   const { shares, add } = createShares()
   const [c, d] = [0x12345678, 0x9abcdef]
   const twin = d + 2 ** 11
-  const addMany = (count: number, d: number): number => Array.from({ length: count }, () => add(c, d, START + 300, START)).at(-1)!
+  const addMany = (count: number, d: number): number =>
+    Array.from({ length: count }, () => add(c, d, START + 300, START)).at(-1)!
   t.equal(addMany(60, d), 4)
   t.equal(addMany(50, twin), 5, 'the first table has been read for the twin')
   // Each of these comes into one of the tables, also into those that were read.
@@ -483,11 +529,16 @@ t.test('a key that is counted by itself is not counted anew while the tables are
 
 t.test('a key that had many records is counted by itself until none of them lives', t => {
   const { shares, add } = createShares()
-  const addMany = (count: number, [c, d]: readonly [number, number], second: number, horizon: number): number => Array.from({ length: count }, () => add(c, d, second, horizon)).at(-1)!
+  const addMany = (count: number, [c, d]: readonly [number, number], second: number, horizon: number): number =>
+    Array.from({ length: count }, () => add(c, d, second, horizon)).at(-1)!
   const [key, other, third] = [[0x12345678, 0x9abcdef], [0x23456789, 0xabcdef0], [0x3456789a, 0xbcdef01]] as const
   t.equal(addMany(1, key, START + 20, START), 0)
   t.equal(addMany(60, key, START + 10, START), 4, 'it is counted by itself')
-  t.equal(addMany(60, other, START + 300, START + 10), 8, 'for another key the tables are read, and one record still lives')
+  t.equal(
+    addMany(60, other, START + 300, START + 10),
+    8,
+    'for another key the tables are read, and one record still lives'
+  )
   t.equal(addMany(98, key, START + 20, START + 10), 8)
   t.equal(shares.isSpent(...key, START + 10), false, 'one is left')
   addMany(1, key, START + 20, START + 10)
@@ -501,7 +552,8 @@ t.test('a key that had many records is counted by itself until none of them live
 t.test('of keys that are counted together the one with the most records counts, once they were read', t => {
   const { add } = createShares()
   const c = 0x12345678
-  const addMany = (count: number, d: number, word = c): number[] => Array.from({ length: count }, () => add(word, d, START + 300, START))
+  const addMany = (count: number, d: number, word = c): number[] =>
+    Array.from({ length: count }, () => add(word, d, START + 300, START))
   // The upper bits of the first word are the same.
   const reads = [...addMany(15, 0), ...addMany(24, 2 ** 11), ...addMany(11, 0, c + 1)]
   t.equal(reads.indexOf(1), 49, 'together they have half of a share')
@@ -520,7 +572,9 @@ t.test('seconds count without a sign, until the year 2106', t => {
   t.equal(table.secondAt(found), late)
   const live = (horizon: number): number[][] => {
     const visited: number[][] = []
-    table.forEachLive(horizon, (...entry) => { visited.push(entry) })
+    table.forEachLive(horizon, (...entry) => {
+      visited.push(entry)
+    })
     return visited
   }
   t.strictSame([live(late - 1), live(late)], [[[3, 4, late]], []])
@@ -536,7 +590,11 @@ t.test('seconds count without a sign, until the year 2106', t => {
   let time = 2 ** 31 - 100
   const store = createMemoryStore({ max: 1000, now: () => time, steadyMs: () => time * 1000, randomBytes })
   const put = (expiresAt: number): Outcome => record(store, idOf('a'), jktOf('a'), expiresAt)
-  t.strictSame([put(2 ** 31 + 50), put(2 ** 31 + 50), put(2 ** 31 + 150)], ['first', 'seen', 'seen'], 'as in January 2038')
+  t.strictSame(
+    [put(2 ** 31 + 50), put(2 ** 31 + 50), put(2 ** 31 + 150)],
+    ['first', 'seen', 'seen'],
+    'as in January 2038'
+  )
   time += 200
   t.equal(put(2 ** 31 + 150), 'seen', 'the later time counts')
   t.equal(store.state().entries, 1)
@@ -549,7 +607,9 @@ t.test('a table is rebuilt to twice of what lives in it, also in the year 2106',
   for (const second of [START, 2 ** 32 - 1000]) {
     const table = new IdTable(KEY, 0)
     t.equal(table.used, 0)
-    for (let n = 0; !table.crowded; n++) table.put(-1 - table.find(hashWords(KEY, n, 2, 3, 4), n, 2, 3, 4, second - 1), n, 2, 3, 4, second)
+    for (let n = 0; !table.crowded; n++) {
+      table.put(-1 - table.find(hashWords(KEY, n, 2, 3, 4), n, 2, 3, 4, second - 1), n, 2, 3, 4, second)
+    }
     t.equal(table.used, 96)
     table.rebuild(second - 1)
     t.strictSame([table.used, table.bytes], [96, 2 * 96 * 20])
@@ -565,7 +625,7 @@ t.test('a store begins with as many small tables as its size needs', t => {
   t.end()
 })
 
-t.test('a leap of both clocks is believed', async (t) => {
+t.test('a leap of both clocks is believed', async t => {
   let time = START
   const clock = createStoreClock({ now: () => time, steadyMs: () => time * 1000 })
   time += 1e6
@@ -573,7 +633,7 @@ t.test('a leap of both clocks is believed', async (t) => {
   t.equal(clock.wall, time)
 })
 
-t.test('a key has its share and no more, however its records are spread over time', async (t) => {
+t.test('a key has its share and no more, however its records are spread over time', async t => {
   const world = createWorld(400)
   let name = 0
   const fill = (count: number): string[] => Array.from({ length: count }, () => world.record(name++, START + 1000, 'k'))
@@ -610,59 +670,85 @@ t.test('counts forget a second when it comes, in one step or in many', async t =
 
 t.test('the store agrees with a simple one, whatever is recorded and however time passes', async () => {
   const step = fc.oneof(
-    { weight: 6, arbitrary: fc.record({ kind: fc.constant('record' as const), name: fc.nat(60), ttl: fc.integer({ min: -10, max: 40 }) }) },
-    { weight: 1, arbitrary: fc.record({ kind: fc.constant('pass' as const), name: fc.constant(0), ttl: fc.double({ min: 0, max: 12, noNaN: true }) }) }
+    {
+      weight: 6,
+      arbitrary: fc.record({
+        kind: fc.constant('record' as const),
+        name: fc.nat(60),
+        ttl: fc.integer({ min: -10, max: 40 })
+      })
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        kind: fc.constant('pass' as const),
+        name: fc.constant(0),
+        ttl: fc.double({ min: 0, max: 12, noNaN: true })
+      })
+    }
   )
   const keyOf = (name: number): number => Math.floor(Math.sqrt(name))
-  fc.assert(fc.property(fc.array(step, { maxLength: 300 }), fc.integer({ min: 1, max: 50 }), (steps, max) => {
-    const world = createWorld(max)
-    const model = new Map<number, number>()
-    for (const { kind, name, ttl } of steps) {
-      if (kind === 'pass') {
-        world.pass(ttl)
-        continue
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 300 }), fc.integer({ min: 1, max: 50 }), (steps, max) => {
+      const world = createWorld(max)
+      const model = new Map<number, number>()
+      for (const { kind, name, ttl } of steps) {
+        if (kind === 'pass') {
+          world.pass(ttl)
+          continue
+        }
+        const passed = Math.floor(world.time)
+        for (const [key, second] of model) if (second <= passed) model.delete(key)
+        const second = Math.floor(world.time + ttl) + 1 + LATE_RECORD_SECONDS
+        const known = model.get(name)
+        const ofKey = [...model.keys()].filter(other => keyOf(other) === keyOf(name)).length
+        const expected = second <= passed
+          ? 'replay_unavailable'
+          : known !== undefined
+            ? 'seen'
+            : ofKey >= Math.max(1, Math.floor(max / 4))
+              ? 'replay_share_exceeded'
+              : model.size >= max
+                ? 'replay_full'
+                : 'first'
+        if (expected === 'first' || expected === 'seen') model.set(name, Math.max(second, known ?? 0))
+        if (world.record(name, world.time + ttl, keyOf(name)) !== expected) return false
+        if (world.store.state().entries !== model.size) return false
       }
-      const passed = Math.floor(world.time)
-      for (const [key, second] of model) if (second <= passed) model.delete(key)
-      const second = Math.floor(world.time + ttl) + 1 + LATE_RECORD_SECONDS
-      const known = model.get(name)
-      const ofKey = [...model.keys()].filter(other => keyOf(other) === keyOf(name)).length
-      const expected = second <= passed
-        ? 'replay_unavailable'
-        : known !== undefined ? 'seen' : ofKey >= Math.max(1, Math.floor(max / 4)) ? 'replay_share_exceeded' : model.size >= max ? 'replay_full' : 'first'
-      if (expected === 'first' || expected === 'seen') model.set(name, Math.max(second, known ?? 0))
-      if (world.record(name, world.time + ttl, keyOf(name)) !== expected) return false
-      if (world.store.state().entries !== model.size) return false
-    }
-    return true
-  }), { numRuns: 200 })
+      return true
+    }),
+    { numRuns: 200 }
+  )
 })
 
 t.test('counts agree with a plain list, wherever time goes', async () => {
   const step = fc.record({ kind: fc.constantFrom('add', 'remove', 'move'), ahead: fc.integer({ min: -20, max: 60 }) })
-  fc.assert(fc.property(fc.array(step, { maxLength: 60 }), steps => {
-    const counts = new ExpiryCounts(START)
-    let horizon = START
-    let listed: number[] = []
-    for (const { kind, ahead } of steps) {
-      if (kind === 'add') {
-        const second = START + Math.abs(ahead)
-        if (second <= horizon) continue
-        counts.add(second)
-        listed.push(second)
-      } else if (kind === 'remove' && listed.length > 0) counts.remove(listed.pop()!)
-      else if (kind === 'move') {
-        horizon = Math.max(START, horizon + ahead)
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), steps => {
+      const counts = new ExpiryCounts(START)
+      let horizon = START
+      let listed: number[] = []
+      for (const { kind, ahead } of steps) {
+        if (kind === 'add') {
+          const second = START + Math.abs(ahead)
+          if (second <= horizon) continue
+          counts.add(second)
+          listed.push(second)
+        } else if (kind === 'remove' && listed.length > 0) counts.remove(listed.pop()!)
+        else if (kind === 'move') {
+          horizon = Math.max(START, horizon + ahead)
+        }
+        listed = listed.filter(second => second > horizon)
+        counts.moveTo(horizon)
+        if (counts.live !== listed.length) return false
       }
-      listed = listed.filter(second => second > horizon)
-      counts.moveTo(horizon)
-      if (counts.live !== listed.length) return false
-    }
-    return true
-  }), { numRuns: 300 })
+      return true
+    }),
+    { numRuns: 300 }
+  )
 })
 
-t.test('a record that expires before the horizon of the counts, as after a clock has gone back, expires as well', async (t) => {
+t.test('a record that expires before the horizon of the counts, as after a clock has gone back, expires as well', async t => {
   const counts = new ExpiryCounts(START + 100)
   counts.add(START + 50)
   counts.add(START + 51)
@@ -673,7 +759,7 @@ t.test('a record that expires before the horizon of the counts, as after a clock
   t.equal(counts.live, 1)
 })
 
-t.test('a table finds what it holds, also around its end, and forgets the dead only when rebuilt', async (t) => {
+t.test('a table finds what it holds, also around its end, and forgets the dead only when rebuilt', async t => {
   const key = [1, 3, 5, 7] as const
   const table = new IdTable(key, 0)
   // All of them belong to the last slot.
@@ -688,7 +774,9 @@ t.test('a table finds what it holds, also around its end, and forgets the dead o
   t.equal(table.find(hash, 1, 0, 0, 0, START + 1), -1 - first, 'it is dead, and its slot is free again')
   t.equal(table.find(hash, 9, 0, 0, 0, START + 2), -1 - first, 'of two such slots, the first')
   t.equal(table.used, 8)
-  for (const [a, b, c, d] of [[2, 1, 0, 0], [2, 0, 1, 0], [2, 0, 0, 1]] as const) t.ok(table.find(hash, a, b, c, d, START) < 0, 'every word is compared')
+  for (const [a, b, c, d] of [[2, 1, 0, 0], [2, 0, 1, 0], [2, 0, 0, 1]] as const) {
+    t.ok(table.find(hash, a, b, c, d, START) < 0, 'every word is compared')
+  }
   table.rebuild(START + 4)
   t.equal(table.used, 4)
   t.ok(table.find(hashWords(key, 5, 0, 0, 0), 5, 0, 0, 0, START + 4) >= 0)
@@ -710,11 +798,15 @@ t.test('ids are spread over the whole table, so that the search for one is short
   const placesOf = (hashes: readonly number[]): number[] => hashes.map(hash => -1 - table.find(hash, 1, 2, 3, 4, START))
   const [half, whole] = [2 ** 30, 2 ** 31]
   t.strictSame(placesOf([0, half, whole - 1]), [0, words / 2, words - 5])
-  t.strictSame(placesOf([whole, whole + half, 2 * whole - 1]), [0, words / 2, words - 5], 'the first bit has chosen the table')
+  t.strictSame(
+    placesOf([whole, whole + half, 2 * whole - 1]),
+    [0, words / 2, words - 5],
+    'the first bit has chosen the table'
+  )
   t.end()
 })
 
-t.test('the store that is off lets every record pass', async (t) => {
+t.test('the store that is off lets every record pass', async t => {
   const store = createOffStore()
   t.equal(record(store, idOf('a'), jktOf('a'), START), 'first')
   t.equal(record(store, idOf('a'), jktOf('a'), START), 'first')

@@ -31,9 +31,11 @@ const keyOf = (name: string): string => `holdfast:${Buffer.from(idOf(name), 'bin
 const inSeconds = (seconds: number): number => Date.now() / 1000 + seconds
 
 function record (store: ReplayStore, name: string | number, expiresAt = inSeconds(330)): Promise<Outcome> {
-  return new Promise(resolve => store.record(idOf(name), 'jkt', expiresAt, (refusal, first) => {
-    resolve(refusal ? (refusal as Refusal).reason as Outcome : first ? 'first' : 'seen')
-  }))
+  return new Promise(resolve =>
+    store.record(idOf(name), 'jkt', expiresAt, (refusal, first) => {
+      resolve(refusal ? (refusal as Refusal).reason as Outcome : first ? 'first' : 'seen')
+    })
+  )
 }
 
 interface Opened {
@@ -44,9 +46,20 @@ interface Opened {
 
 async function open (t: Test, url: string, surroundings = patientSurroundings): Promise<Opened> {
   const events: ReplayStoreEvent[] = []
-  const store = await createReplayStore({ store: url, maxRecords: 1, onEvent: event => { events.push(event) }, surroundings })
+  const store = await createReplayStore({
+    store: url,
+    maxRecords: 1,
+    onEvent: event => {
+      events.push(event)
+    },
+    surroundings
+  })
   t.teardown(() => store.close())
-  return { store, events, reasons: () => events.map(event => 'reason' in event ? event.reason : event.name.replace('replay_', '')) }
+  return {
+    store,
+    events,
+    reasons: () => events.map(event => 'reason' in event ? event.reason : event.name.replace('replay_', ''))
+  }
 }
 
 async function startFake (t: Test, ...options: Parameters<typeof startFakeRedis>): Promise<FakeRedis> {
@@ -56,7 +69,11 @@ async function startFake (t: Test, ...options: Parameters<typeof startFakeRedis>
 }
 
 /** A store that is up, on a fake server of its own. */
-async function openOnFake (t: Test, parameters = '', surroundings = patientSurroundings): Promise<Opened & { fake: FakeRedis }> {
+async function openOnFake (
+  t: Test,
+  parameters = '',
+  surroundings = patientSurroundings
+): Promise<Opened & { fake: FakeRedis }> {
   const fake = await startFake(t)
   const opened = await open(t, `redis://127.0.0.1:${fake.port}${parameters}`, surroundings)
   await until('the store is ready', () => opened.store.state().ready)
@@ -66,19 +83,30 @@ async function openOnFake (t: Test, parameters = '', surroundings = patientSurro
 const fixture = (name: string): Buffer => readFileSync(new URL(`../../fixtures/${name}`, import.meta.url))
 const PROVIDER_TLS = { cert: fixture('provider.cert.pem'), key: fixture('provider.key.pem') }
 
-/** Has the certificate of the fixtures accepted by all TLS of this process, as NODE_EXTRA_CA_CERTS would, until the end of the test. */
+/**
+ * Has the certificate of the fixtures accepted by all TLS of this process, as NODE_EXTRA_CA_CERTS would, until the end
+ * of the test.
+ */
 function trustProvider (t: Test): void {
   const { createSecureContext } = tls
-  Object.assign(tls, { createSecureContext: (options?: tls.SecureContextOptions) => createSecureContext({ ca: PROVIDER_TLS.cert, ...options }) })
-  t.teardown(() => { Object.assign(tls, { createSecureContext }) })
+  Object.assign(tls, {
+    createSecureContext: (options?: tls.SecureContextOptions) =>
+      createSecureContext({ ca: PROVIDER_TLS.cert, ...options })
+  })
+  t.teardown(() => {
+    Object.assign(tls, { createSecureContext })
+  })
 }
 
-const recordsOf = (fake: FakeRedis): string[][] => fake.commands.filter(([name, ...words]) => name === 'SET' && words.includes('NX'))
+const recordsOf = (fake: FakeRedis): string[][] =>
+  fake.commands.filter(([name, ...words]) => name === 'SET' && words.includes('NX'))
 
-t.test('a client that has given up is started anew', async (t) => {
+t.test('a client that has given up is started anew', async t => {
   const clients: Redis[] = []
   const { connect } = Redis.prototype
-  t.teardown(() => { Redis.prototype.connect = connect })
+  t.teardown(() => {
+    Redis.prototype.connect = connect
+  })
   Redis.prototype.connect = function (this: Redis, ...args) {
     clients.push(this)
     return connect.apply(this, args)
@@ -92,14 +120,20 @@ t.test('a client that has given up is started anew', async (t) => {
   t.equal(await record(store, 'a'), 'first')
 })
 
-t.test('a client that is closed is not', async (t) => {
+t.test('a client that is closed is not', async t => {
   const fake = await startFake(t)
-  const { client, close } = openRedisClient(parseReplayUrl(`redis://127.0.0.1:${fake.port}`), { ready () {}, error () {}, close () {} }, () => 0)
+  const { client, close } = openRedisClient(parseReplayUrl(`redis://127.0.0.1:${fake.port}`), {
+    ready () {},
+    error () {},
+    close () {}
+  }, () => 0)
   await until('it is ready', () => client.status === 'ready')
   const ended = once(client, 'end')
   const timers: Array<() => void> = []
   const { setTimeout } = globalThis
-  t.teardown(() => { globalThis.setTimeout = setTimeout })
+  t.teardown(() => {
+    globalThis.setTimeout = setTimeout
+  })
   globalThis.setTimeout = ((run: () => void, ms: number) => {
     // Not those of the test runner.
     if (/node_modules\/ioredis|\/lib\//.test(new Error().stack!)) timers.push(run)
@@ -113,7 +147,7 @@ t.test('a client that is closed is not', async (t) => {
   t.equal(client.status, 'end', 'whatever waits')
 })
 
-t.test('settings name the store', async (t) => {
+t.test('settings name the store', async t => {
   for (const [setting, kind] of [['memory', 'memory'], ['off', 'off'], ['redis://127.0.0.1:1', 'redis']] as const) {
     const { store } = await open(t, setting)
     t.equal(store.state().kind, kind)
@@ -124,8 +158,17 @@ t.test('settings name the store', async (t) => {
   await t.rejects(open(t, 'redis://:hunter2@a:b:c'), /cannot be used: a host is malformed/)
 })
 
-t.test('the URL names one server, Sentinels or a cluster', async (t) => {
-  const none = { tls: false, username: undefined, password: undefined, db: 0, sentinel: undefined, sentinelUsername: undefined, sentinelPassword: undefined, cluster: false }
+t.test('the URL names one server, Sentinels or a cluster', async t => {
+  const none = {
+    tls: false,
+    username: undefined,
+    password: undefined,
+    db: 0,
+    sentinel: undefined,
+    sentinelUsername: undefined,
+    sentinelPassword: undefined,
+    cluster: false
+  }
   const rows: [string, object][] = [
     ['redis://cache', { hosts: [{ host: 'cache', port: 6379 }] }],
     ['redis://cache/', { hosts: [{ host: 'cache', port: 6379 }] }],
@@ -135,14 +178,23 @@ t.test('the URL names one server, Sentinels or a cluster', async (t) => {
     ['redis://me:a:b@cache', { hosts: [{ host: 'cache', port: 6379 }], username: 'me', password: 'a:b' }],
     ['redis://@cache', { hosts: [{ host: 'cache', port: 6379 }] }],
     ['redis://:x@s1:26379,s2:26380/2?sentinel=main&sentinelUsername=u&sentinelPassword=p', {
-      hosts: [{ host: 's1', port: 26379 }, { host: 's2', port: 26380 }], password: 'x', db: 2, sentinel: 'main', sentinelUsername: 'u', sentinelPassword: 'p'
+      hosts: [{ host: 's1', port: 26379 }, { host: 's2', port: 26380 }],
+      password: 'x',
+      db: 2,
+      sentinel: 'main',
+      sentinelUsername: 'u',
+      sentinelPassword: 'p'
     }],
-    ['rediss://n1,n2:7001?cluster=true', { tls: true, hosts: [{ host: 'n1', port: 6379 }, { host: 'n2', port: 7001 }], cluster: true }]
+    ['rediss://n1,n2:7001?cluster=true', {
+      tls: true,
+      hosts: [{ host: 'n1', port: 6379 }, { host: 'n2', port: 7001 }],
+      cluster: true
+    }]
   ]
   for (const [url, expected] of rows) t.strictSame(parseReplayUrl(url), { ...none, ...expected }, url)
 })
 
-t.test('a URL that cannot be meant is refused, and not repeated', async (t) => {
+t.test('a URL that cannot be meant is refused, and not repeated', async t => {
   const rows: [string, RegExp][] = [
     ['http://secret', /not a URL/],
     ['redis://', /not a URL/],
@@ -157,7 +209,10 @@ t.test('a URL that cannot be meant is refused, and not repeated', async (t) => {
     ['redis://a,,b?cluster=true', /host is malformed/],
     ['redis://cache/secret', /database is not a number/],
     ['redis://cache/-1', /database is not a number/],
-    ['redis://cache?password=secret', /there is an unknown parameter; the known ones are sentinel, sentinelUsername, sentinelPassword, cluster; it looks like redis/],
+    [
+      'redis://cache?password=secret',
+      /there is an unknown parameter; the known ones are sentinel, sentinelUsername, sentinelPassword, cluster; it looks like redis/
+    ],
     ['redis://a,b', /several hosts/],
     ['redis://a?cluster=secret', /cluster must be true/],
     ['redis://a?sentinel=', /sentinel must name/],
@@ -175,12 +230,16 @@ t.test('a URL that cannot be meant is refused, and not repeated', async (t) => {
   }
 })
 
-t.test('a record is one SET with NX and the time that is left, under a hashed key', async (t) => {
+t.test('a record is one SET with NX and the time that is left, under a hashed key', async t => {
   const { store, fake, reasons } = await openOnFake(t, '/3')
   t.equal(await record(store, 'a', inSeconds(330)), 'first')
   t.equal(await record(store, 'a', inSeconds(100.5)), 'seen')
   t.equal(await record(store, 'b', inSeconds(1e300)), 'first')
-  t.equal(await record(store, 'c', inSeconds(-LATE_RECORD_SECONDS + 0.9)), 'first', 'a proof judged in time may be a little late')
+  t.equal(
+    await record(store, 'c', inSeconds(-LATE_RECORD_SECONDS + 0.9)),
+    'first',
+    'a proof judged in time may be a little late'
+  )
   const key = keyOf('a')
   const sent = recordsOf(fake)
   t.strictSame(sent.slice(0, 2), [
@@ -194,7 +253,7 @@ t.test('a record is one SET with NX and the time that is left, under a hashed ke
   t.strictSame(reasons(), ['available'])
 })
 
-t.test('a record whose time is not one, or that comes too late, is not sent', async (t) => {
+t.test('a record whose time is not one, or that comes too late, is not sent', async t => {
   const { store, fake } = await openOnFake(t)
   for (const expiresAt of [Number.NaN, -Infinity, inSeconds(-LATE_RECORD_SECONDS - 1)]) {
     t.equal(await record(store, 'a', expiresAt), 'replay_unavailable', String(expiresAt))
@@ -203,7 +262,7 @@ t.test('a record whose time is not one, or that comes too late, is not sent', as
   t.hasStrict(store.state(), { ready: true, records: 3, refused: 3 })
 })
 
-t.test('of 250 copies at the same moment exactly one passes, and they travel together', async (t) => {
+t.test('of 250 copies at the same moment exactly one passes, and they travel together', async t => {
   const { store, fake } = await openOnFake(t)
   fake.packets.length = 0
   const outcomes = await Promise.all(Array.from({ length: 250 }, () => record(store, 'a')))
@@ -212,9 +271,10 @@ t.test('of 250 copies at the same moment exactly one passes, and they travel tog
   t.ok(fake.packets.length < 20, `${fake.packets.length} packets`)
 })
 
-t.test('records of one turn travel in one packet', async (t) => {
+t.test('records of one turn travel in one packet', async t => {
   trustProvider(t)
-  // Each piece that the client writes is a record of TLS, which no kernel joins with another one, and the server reads them one by one.
+  // Each piece that the client writes is a record of TLS, which no kernel joins with another one, and the server reads
+  // them one by one.
   const fake = await startFake(t, PROVIDER_TLS)
   const { store } = await open(t, `rediss://localhost:${fake.port}`)
   await until('the store is ready', () => store.state().ready)
@@ -227,18 +287,26 @@ t.test('records of one turn travel in one packet', async (t) => {
     }
     t.strictSame([...new Set(await Promise.all(outcomes))], ['first'])
     t.strictSame(fake.packets.filter(commands => commands >= 50), Array(turns).fill(50))
-    t.equal(fake.packets.filter(commands => commands > 1).length, turns, `${turns} turns, beside what the store itself asks for`)
+    t.equal(
+      fake.packets.filter(commands => commands > 1).length,
+      turns,
+      `${turns} turns, beside what the store itself asks for`
+    )
   }
 })
 
-t.test('the first records wait for the connection that is still being made', async (t) => {
+t.test('the first records wait for the connection that is still being made', async t => {
   const fake = await startFake(t)
   const { store } = await open(t, `redis://127.0.0.1:${fake.port}`)
   t.hasStrict(store.state(), { ready: false, reason: 'connecting' })
-  t.strictSame(await Promise.all([record(store, 'a'), record(store, 'a'), record(store, 'b')]), ['first', 'seen', 'first'])
+  t.strictSame(await Promise.all([record(store, 'a'), record(store, 'a'), record(store, 'b')]), [
+    'first',
+    'seen',
+    'first'
+  ])
 })
 
-t.test('they wait no longer than a client would, and their number is limited', async (t) => {
+t.test('they wait no longer than a client would, and their number is limited', async t => {
   const fake = await startFake(t)
   fake.override = ([name]) => name === 'INFO' ? null : undefined
   const { store, reasons } = await open(t, `redis://127.0.0.1:${fake.port}`, processSurroundings)
@@ -255,7 +323,7 @@ t.test('they wait no longer than a client would, and their number is limited', a
   t.strictSame(reasons(), ['timeout', 'available'])
 })
 
-t.test('a store that is away refuses at once, and is used again when it is back', async (t) => {
+t.test('a store that is away refuses at once, and is used again when it is back', async t => {
   const fake = await startFake(t)
   await fake.stop()
   const { store, reasons } = await open(t, `redis://:hunter2@127.0.0.1:${fake.port}`)
@@ -274,7 +342,7 @@ t.test('a store that is away refuses at once, and is used again when it is back'
   t.strictSame(reasons(), ['unreachable', 'available', 'unreachable', 'available'], 'each change is reported once')
 })
 
-t.test('a record under way when the connection breaks is refused, and never sent twice', async (t) => {
+t.test('a record under way when the connection breaks is refused, and never sent twice', async t => {
   const { store, fake } = await openOnFake(t)
   fake.override = ([name, ...words]) => name === 'SET' && words.includes('NX') ? 'close' : undefined
   t.equal(await record(store, 'a'), 'replay_unavailable')
@@ -284,7 +352,7 @@ t.test('a record under way when the connection breaks is refused, and never sent
   t.equal(await record(store, 'b'), 'first')
 })
 
-t.test('a server that hangs costs each record a fifth of a second, until its connection is dropped', async (t) => {
+t.test('a server that hangs costs each record a fifth of a second, until its connection is dropped', async t => {
   const { store, fake, reasons } = await openOnFake(t, '', processSurroundings)
   const { connections } = fake
   fake.override = () => null
@@ -327,7 +395,9 @@ function createTimers () {
         run()
       }
       after(ms, again)
-      return () => { stopped = true }
+      return () => {
+        stopped = true
+      }
     },
     /** As when this process stalls: what fell due runs late, and nothing else has happened. */
     stall (ms: number) {
@@ -346,9 +416,15 @@ function createTimers () {
 
 const KEEPS: MemoryAnswer = { info: '# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:noeviction\r\n' }
 const EVICTS: MemoryAnswer = { info: '# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n' }
-const MUTE: MemoryAnswer = { error: Object.assign(new Error("NOPERM this user has no permissions to run the 'info' command"), { name: 'ReplyError' }) }
+const MUTE: MemoryAnswer = {
+  error: Object.assign(new Error("NOPERM this user has no permissions to run the 'info' command"), {
+    name: 'ReplyError'
+  })
+}
 const RENAMED: MemoryAnswer = { error: Object.assign(new Error("ERR unknown command 'INFO'"), { name: 'ReplyError' }) }
-const LOADING: MemoryAnswer = { error: Object.assign(new Error('LOADING Redis is loading the dataset in memory'), { name: 'ReplyError' }) }
+const LOADING: MemoryAnswer = {
+  error: Object.assign(new Error('LOADING Redis is loading the dataset in memory'), { name: 'ReplyError' })
+}
 const SILENT: MemoryAnswer = { error: new Error('Connection is closed.') }
 
 /** A store on a link and on timers made by hand: the test gives the answers, and lets time pass. */
@@ -366,20 +442,34 @@ function openOnLink (t: Test, now: () => number = () => Date.now() / 1000) {
     open: listeners => {
       link.listeners = listeners
       return {
-        get ready () { return link.ready },
-        set: (_key, ttlSeconds, ifAbsent, done) => { link.sets.push({ ttlSeconds, ifAbsent, done }) },
-        memoryInfo: done => { link.policies.push(done) },
-        close () { link.closed++ }
+        get ready () {
+          return link.ready
+        },
+        set: (_key, ttlSeconds, ifAbsent, done) => {
+          link.sets.push({ ttlSeconds, ifAbsent, done })
+        },
+        memoryInfo: done => {
+          link.policies.push(done)
+        },
+        close () {
+          link.closed++
+        }
       }
     },
     surroundings: timers,
-    onChange: fault => { changes.push(fault ?? 'available') },
-    onPolicyUnknown: () => { changes.push('policy_unknown') }
+    onChange: fault => {
+      changes.push(fault ?? 'available')
+    },
+    onPolicyUnknown: () => {
+      changes.push('policy_unknown')
+    }
   })
   t.teardown(() => store.close())
   const answerPolicy = (...answers: MemoryAnswer[]): void => link.policies.at(-1)!(answers)
   /** The answers to all that is under way. */
-  const answerSets = (): void => { for (const { done } of link.sets.splice(0)) done(null, 'OK') }
+  const answerSets = (): void => {
+    for (const { done } of link.sets.splice(0)) done(null, 'OK')
+  }
   /** Time in which a record or a probe is answered at once. */
   const live = (ms: number, each?: () => void): void => {
     for (let left = ms; left > 0; left -= 10) {
@@ -391,12 +481,14 @@ function openOnLink (t: Test, now: () => number = () => Date.now() / 1000) {
   return { store, link, timers, changes, answerPolicy, answerSets, live }
 }
 
-t.test('an answer that comes too late changes nothing', async (t) => {
+t.test('an answer that comes too late changes nothing', async t => {
   const { store, link, timers, answerPolicy } = openOnLink(t)
   link.listeners.ready()
   answerPolicy(KEEPS)
   let answers = 0
-  store.record(idOf('a'), 'jkt', inSeconds(330), () => { answers++ })
+  store.record(idOf('a'), 'jkt', inSeconds(330), () => {
+    answers++
+  })
   timers.pass(230)
   t.equal(store.state().refused, 1)
   for (const { done } of link.sets) done(null, 'OK')
@@ -404,7 +496,7 @@ t.test('an answer that comes too late changes nothing', async (t) => {
   t.hasStrict(store.state(), { records: 1, seen: 0, refused: 1 })
 })
 
-t.test('one policy request is under way at a time, and its answer holds only for that connection', async (t) => {
+t.test('one policy request is under way at a time, and its answer holds only for that connection', async t => {
   const { store, link, timers } = openOnLink(t)
   timers.pass(600)
   t.equal(link.policies.length, 1, 'one request without an answer for two beats')
@@ -419,20 +511,24 @@ t.test('one policy request is under way at a time, and its answer holds only for
   t.equal(link.sets.length, 1, 'the probe')
 })
 
-t.test('a record without an answer is not sent again on the next connection, and one that waits for the first is sent once', async (t) => {
-  const { store, link, answerPolicy } = openOnLink(t)
-  const sent = (): number => link.sets.filter(({ ifAbsent }) => ifAbsent).length
-  store.record(idOf('a'), 'jkt', inSeconds(330), () => {})
-  t.equal(sent(), 0)
-  for (const time of ['first', 'second']) {
-    link.listeners.ready()
-    answerPolicy(KEEPS)
-    t.equal(sent(), 1, `${time} connection`)
-    link.listeners.close()
+t.test(
+  'a record without an answer is not sent again on the next connection, and one that waits for the first is sent ' +
+    'once',
+  async t => {
+    const { store, link, answerPolicy } = openOnLink(t)
+    const sent = (): number => link.sets.filter(({ ifAbsent }) => ifAbsent).length
+    store.record(idOf('a'), 'jkt', inSeconds(330), () => {})
+    t.equal(sent(), 0)
+    for (const time of ['first', 'second']) {
+      link.listeners.ready()
+      answerPolicy(KEEPS)
+      t.equal(sent(), 1, `${time} connection`)
+      link.listeners.close()
+    }
   }
-})
+)
 
-t.test('an answer that came while this process was stalled is not given up, and one that has not come is', async (t) => {
+t.test('an answer that came while this process was stalled is not given up, and one that has not come is', async t => {
   for (const isThere of [true, false]) {
     const { store, link, timers, answerPolicy, answerSets } = openOnLink(t)
     link.listeners.ready()
@@ -447,13 +543,15 @@ t.test('an answer that came while this process was stalled is not given up, and 
   }
 })
 
-t.test('records are refused at their own deadlines, also those that are made while others are', async (t) => {
+t.test('records are refused at their own deadlines, also those that are made while others are', async t => {
   const { store, link, timers, answerPolicy, answerSets } = openOnLink(t)
   link.listeners.ready()
   answerPolicy(KEEPS)
   answerSets()
   const refusedAt: Record<string, number> = {}
-  const onRefused = (name: string) => (): void => { refusedAt[name] = timers.steadyMs() }
+  const onRefused = (name: string) => (): void => {
+    refusedAt[name] = timers.steadyMs()
+  }
   store.record(idOf('a'), 'jkt', inSeconds(330), () => {
     onRefused('a')()
     store.record(idOf('c'), 'jkt', inSeconds(330), onRefused('c'))
@@ -464,11 +562,19 @@ t.test('records are refused at their own deadlines, also those that are made whi
   t.strictSame(refusedAt, { a: 220, b: 320, c: 440 }, '200 ms each, and 20 for answers that lie unread')
 })
 
-t.test('a server that begins to evict is left within a second, idle or busy, and used again when it has stopped', async (t) => {
+t.test('a server that begins to evict is left within a second, idle or busy, and used again when it has stopped', async t => {
   for (const isBusy of [false, true]) {
     const { store, link, changes, answerPolicy, answerSets, ...opened } = openOnLink(t)
     let n = 0
-    const live = (ms: number): void => opened.live(ms, isBusy ? () => { record(store, n++) } : undefined)
+    const live = (ms: number): void =>
+      opened.live(
+        ms,
+        isBusy
+          ? () => {
+              record(store, n++)
+            }
+          : undefined
+      )
     link.listeners.ready()
     for (const times of [1, 2]) {
       answerPolicy(KEEPS)
@@ -495,7 +601,7 @@ t.test('a server that begins to evict is left within a second, idle or busy, and
   }
 })
 
-t.test('a server that does not say whether it evicts is used, and readiness reports it', async (t) => {
+t.test('a server that does not say whether it evicts is used, and readiness reports it', async t => {
   const { store, link, changes, answerPolicy, answerSets, live } = openOnLink(t)
   link.listeners.ready()
   answerPolicy(MUTE)
@@ -512,7 +618,7 @@ t.test('a server that does not say whether it evicts is used, and readiness repo
   t.hasStrict(store.state(), { ready: true, reason: undefined })
 })
 
-t.test('of several servers one that evicts is enough, and one that does not answer is no news', async (t) => {
+t.test('of several servers one that evicts is enough, and one that does not answer is no news', async t => {
   const rows: [MemoryAnswer[], EvictionPolicy | null][] = [
     [[], null],
     [[SILENT], null],
@@ -662,7 +768,10 @@ t.test('an expired time is not sent, and its last second is', async t => {
 t.test('a record that waits for the first connection has 250 ms, and later ones 200', async t => {
   const { store, link, timers, answerPolicy } = openOnLink(t)
   const refusedAt: number[] = []
-  const put = (name: string): void => store.record(idOf(name), 'jkt', inSeconds(330), refusal => { if (refusal) refusedAt.push(timers.steadyMs()) })
+  const put = (name: string): void =>
+    store.record(idOf(name), 'jkt', inSeconds(330), refusal => {
+      if (refusal) refusedAt.push(timers.steadyMs())
+    })
   put('a')
   timers.pass(260)
   t.strictSame(refusedAt, [])
@@ -723,7 +832,7 @@ t.test('a probe counts as no record, and an idle store is probed once a second',
   t.hasStrict(store.state(), { ready: false, reason: 'timeout', records: 0, seen: 0, refused: 0 })
 })
 
-t.test('a command that cannot be sent on an open connection makes the store unreachable', async (t) => {
+t.test('a command that cannot be sent on an open connection makes the store unreachable', async t => {
   const { store, link } = openOnLink(t)
   link.listeners.ready()
   link.policies[0]!([KEEPS])
@@ -733,7 +842,7 @@ t.test('a command that cannot be sent on an open connection makes the store unre
   t.hasStrict(store.state(), { ready: false, reason: 'unreachable' })
 })
 
-t.test('a refusal of a server is named, not accepted, and forgotten when it stops', async (t) => {
+t.test('a refusal of a server is named, not accepted, and forgotten when it stops', async t => {
   const rows: [Reply, string][] = [
     ["-OOM command not allowed when used memory > 'maxmemory'.\r\n", 'oom'],
     ["-READONLY You can't write against a read only replica.\r\n", 'readonly'],
@@ -757,7 +866,9 @@ t.test('a refusal of a server is named, not accepted, and forgotten when it stop
     await until('it takes writes again', () => store.state().ready)
     t.equal(await record(store, 'b'), 'first')
     // A replica is left for a new connection, so a record that is under way just then reports the broken one.
-    const changes = reason === 'readonly' ? [...new Set(reasons().slice(0, -1))].filter(word => word !== 'unreachable').concat(reasons().at(-1)!) : reasons()
+    const changes = reason === 'readonly'
+      ? [...new Set(reasons().slice(0, -1))].filter(word => word !== 'unreachable').concat(reasons().at(-1)!)
+      : reasons()
     t.strictSame(changes, ['available', reason, 'available'])
   }))
 })
@@ -767,17 +878,31 @@ t.test('a link reports its state, and leaves a replica at most once a second', a
   const events: string[] = []
   let nowMs = 0
   const link = openRedisLink(parseReplayUrl(`redis://127.0.0.1:${fake.port}`), {
-    ready: () => { events.push('ready') },
-    error: () => { events.push('error') },
-    close: () => { events.push('close') }
+    ready: () => {
+      events.push('ready')
+    },
+    error: () => {
+      events.push('error')
+    },
+    close: () => {
+      events.push('close')
+    }
   }, () => nowMs)
   t.teardown(() => link.close())
-  const set = (ifAbsent = true): Promise<unknown> => new Promise(resolve => link.set('k', 7, ifAbsent, (error, reply) => resolve(error ? error.message : reply)))
+  const set = (ifAbsent = true): Promise<unknown> =>
+    new Promise(resolve => link.set('k', 7, ifAbsent, (error, reply) => resolve(error ? error.message : reply)))
   t.equal(link.ready, false)
   await until('it is ready', () => events.length > 0)
   t.strictSame([events, link.ready], [['ready'], true])
   t.strictSame([await set(), await set(), await set(false)], ['OK', null, 'OK'])
-  t.strictSame(fake.commands.filter(([name]) => name === 'SET'), [['SET', 'k', '1', 'EX', '7', 'NX'], ['SET', 'k', '1', 'EX', '7', 'NX'], ['SET', 'k', '1', 'EX', '7']])
+  t.strictSame(fake.commands.filter(([name]) => name === 'SET'), [['SET', 'k', '1', 'EX', '7', 'NX'], [
+    'SET',
+    'k',
+    '1',
+    'EX',
+    '7',
+    'NX'
+  ], ['SET', 'k', '1', 'EX', '7']])
   t.match(await new Promise(resolve => link.memoryInfo(resolve)), [{ info: /maxmemory_policy/ }])
   t.strictSame(fake.commands.filter(([name]) => name === 'INFO'), [['INFO', 'memory']], 'and requests no more')
 
@@ -804,7 +929,7 @@ t.test('a link reports its state, and leaves a replica at most once a second', a
   await until('it has come back by itself', () => events.includes('ready'))
 })
 
-t.test('a server that has become a replica is left for a new connection, once a second at most', async (t) => {
+t.test('a server that has become a replica is left for a new connection, once a second at most', async t => {
   const { store, fake } = await openOnFake(t)
   const before = fake.connections
   const startedMs = performance.now()
@@ -817,7 +942,10 @@ t.test('a server that has become a replica is left for a new connection, once a 
   t.ok(fake.connections - before <= 1 + (performance.now() - startedMs) / 1000, 'not for each of its refusals')
 })
 
-/** Notes the times of timers that one part of the client starts, and has them run out at once if they are `hasty`, until the end of the test. */
+/**
+ * Notes the times of timers that one part of the client starts, and has them run out at once if they are `hasty`, until
+ * the end of the test.
+ */
 function watchTimers (t: Test, part: string, hasty: boolean): number[] {
   const { setTimeout: set } = globalThis
   const times: number[] = []
@@ -827,23 +955,33 @@ function watchTimers (t: Test, part: string, hasty: boolean): number[] {
     return set(run, isOfPart && hasty ? 0 : ms, ...args as [])
   }
   globalThis.setTimeout = Object.assign(put, set) as typeof set
-  t.teardown(() => { globalThis.setTimeout = set })
+  t.teardown(() => {
+    globalThis.setTimeout = set
+  })
   return times
 }
 
-t.test('Sentinels that do not answer are retried after delays that double, up to half a second', async (t) => {
+t.test('Sentinels that do not answer are retried after delays that double, up to half a second', async t => {
   const times = watchTimers(t, 'SentinelConnector', true)
-  await open(t, 'redis://127.0.0.1:1?sentinel=main', { ...patientSurroundings, after: () => () => {}, every: () => () => {} })
+  await open(t, 'redis://127.0.0.1:1?sentinel=main', {
+    ...patientSurroundings,
+    after: () => () => {},
+    every: () => () => {}
+  })
   await until('they have been retried many times', () => times.length >= 24)
   // Each connection has limits of its own: 500 ms and more.
   t.strictSame(times.filter(ms => ms < 500), [50, 100, 200, 400])
 })
 
-t.test('a node of a cluster has half a second to answer with the slots', async (t) => {
+t.test('a node of a cluster has half a second to answer with the slots', async t => {
   const fake = await startFake(t)
   fake.override = ([name]) => name === 'CLUSTER' ? null : undefined
   const times = watchTimers(t, 'ioredis/built/cluster', false)
-  await open(t, `redis://127.0.0.1:${fake.port}?cluster=true`, { ...patientSurroundings, after: () => () => {}, every: () => () => {} })
+  await open(t, `redis://127.0.0.1:${fake.port}?cluster=true`, {
+    ...patientSurroundings,
+    after: () => () => {},
+    every: () => () => {}
+  })
   await until('it gets a request', () => fake.commands.some(([name]) => name === 'CLUSTER'))
   // The client closes a connection that does not end within 2 s.
   t.strictSame([...new Set(times)].filter(ms => ms >= 500 && ms < 2000), [500])
@@ -853,18 +991,80 @@ t.test('each attempt to connect again waits twice as long as the one before, up 
   t.strictSame([1, 2, 3, 4, 5, 10, 1_000_000].map(retryAfterMs), [50, 100, 200, 400, 500, 500, 500])
 })
 
-t.test('a connection that does not come about is named', async (t) => {
+t.test('a connection that does not come about is named', async t => {
   const rows: Array<{ title: string, prepare: (fake: FakeRedis) => void, reason: string }> = [
-    { title: 'a wrong password', prepare: fake => { fake.override = ([name]) => name === 'AUTH' ? '-WRONGPASS invalid username-password pair or user is disabled.\r\n' : undefined }, reason: 'auth' },
-    { title: 'no password', prepare: fake => { fake.override = () => '-NOAUTH Authentication required.\r\n' }, reason: 'auth' },
-    { title: 'a database that does not exist', prepare: fake => { fake.override = ([name]) => name === 'SELECT' ? '-ERR DB index is out of range\r\n' : undefined }, reason: 'database' },
-    { title: 'a server that is full of clients', prepare: fake => { fake.override = () => '-ERR max number of clients reached\r\n' }, reason: 'max_clients' },
-    { title: 'a server that is loading', prepare: fake => { fake.override = ([name]) => name === 'INFO' ? '-LOADING Redis is loading\r\n' : undefined }, reason: 'loading' },
-    { title: 'a web server', prepare: fake => { fake.override = () => 'HTTP/1.1 400 Bad Request\r\n\r\n' }, reason: 'not_redis' },
-    { title: 'a mail server', prepare: fake => { fake.greeting = '220 mail.example ESMTP\r\n' }, reason: 'not_redis' },
-    { title: 'a server that hangs up', prepare: fake => { fake.override = () => 'close' }, reason: 'unreachable' },
-    { title: 'a server that says nothing', prepare: fake => { fake.override = () => null }, reason: 'timeout' },
-    { title: 'one that would forget records', prepare: fake => { fake.override = ([name]) => name === 'INFO' ? bulk('# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n') : undefined }, reason: 'evicts' }
+    {
+      title: 'a wrong password',
+      prepare: fake => {
+        fake.override = ([name]) =>
+          name === 'AUTH' ? '-WRONGPASS invalid username-password pair or user is disabled.\r\n' : undefined
+      },
+      reason: 'auth'
+    },
+    {
+      title: 'no password',
+      prepare: fake => {
+        fake.override = () => '-NOAUTH Authentication required.\r\n'
+      },
+      reason: 'auth'
+    },
+    {
+      title: 'a database that does not exist',
+      prepare: fake => {
+        fake.override = ([name]) => name === 'SELECT' ? '-ERR DB index is out of range\r\n' : undefined
+      },
+      reason: 'database'
+    },
+    {
+      title: 'a server that is full of clients',
+      prepare: fake => {
+        fake.override = () => '-ERR max number of clients reached\r\n'
+      },
+      reason: 'max_clients'
+    },
+    {
+      title: 'a server that is loading',
+      prepare: fake => {
+        fake.override = ([name]) => name === 'INFO' ? '-LOADING Redis is loading\r\n' : undefined
+      },
+      reason: 'loading'
+    },
+    {
+      title: 'a web server',
+      prepare: fake => {
+        fake.override = () => 'HTTP/1.1 400 Bad Request\r\n\r\n'
+      },
+      reason: 'not_redis'
+    },
+    {
+      title: 'a mail server',
+      prepare: fake => {
+        fake.greeting = '220 mail.example ESMTP\r\n'
+      },
+      reason: 'not_redis'
+    },
+    {
+      title: 'a server that hangs up',
+      prepare: fake => {
+        fake.override = () => 'close'
+      },
+      reason: 'unreachable'
+    },
+    {
+      title: 'a server that says nothing',
+      prepare: fake => {
+        fake.override = () => null
+      },
+      reason: 'timeout'
+    },
+    {
+      title: 'one that would forget records',
+      prepare: fake => {
+        fake.override = ([name]) =>
+          name === 'INFO' ? bulk('# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n') : undefined
+      },
+      reason: 'evicts'
+    }
   ]
   await Promise.all(rows.map(async ({ title, prepare, reason }) => {
     const fake = await startFake(t)
@@ -880,23 +1080,29 @@ t.test('a connection that does not come about is named', async (t) => {
     fake.greeting = ''
     await until(`${title} is mended`, () => store.state().ready)
     t.equal(await record(store, 'a'), 'first', title)
-    // The limits of the client are half a second of the clock on the wall: a stalled process takes any server for one that hangs.
-    const changes = reasons().filter((word, at, words) => (word !== 'timeout' || reason === 'timeout') && word !== words.slice(0, at).filter(earlier => earlier !== 'timeout').at(-1))
+    // The limits of the client are half a second of the clock on the wall: a stalled process takes any server for one
+    // that hangs.
+    const changes = reasons().filter((word, at, words) =>
+      (word !== 'timeout' || reason === 'timeout') &&
+      word !== words.slice(0, at).filter(earlier => earlier !== 'timeout').at(-1)
+    )
     t.strictSame(changes, [reason, 'available'], title)
     t.notMatch(JSON.stringify([store.state(), reasons()]), /hunter2/)
   }))
 })
 
-t.test('a policy of eviction does not matter without a memory limit', async (t) => {
+t.test('a policy of eviction does not matter without a memory limit', async t => {
   const fake = await startFake(t)
-  fake.override = ([name]) => name === 'INFO' ? bulk('# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n') : undefined
+  fake.override = ([name]) =>
+    name === 'INFO' ? bulk('# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n') : undefined
   const { store } = await open(t, `redis://127.0.0.1:${fake.port}`)
   t.equal(await record(store, 'a'), 'first')
 })
 
-t.test('a server that begins to evict on an open connection is left, and its silence is reported', async (t) => {
+t.test('a server that begins to evict on an open connection is left, and its silence is reported', async t => {
   const { store, fake, reasons } = await openOnFake(t)
-  fake.override = ([name]) => name === 'INFO' ? bulk('# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:volatile-lru\r\n') : undefined
+  fake.override = ([name]) =>
+    name === 'INFO' ? bulk('# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:volatile-lru\r\n') : undefined
   await until('it is found out', () => store.state().reason === 'evicts')
   t.equal(await record(store, 'a'), 'replay_unavailable')
   t.equal(recordsOf(fake).length, 0)
@@ -907,7 +1113,7 @@ t.test('a server that begins to evict on an open connection is left, and its sil
   t.equal(fake.connections, 1)
 })
 
-t.test('an idle store is tried now and then, so that readiness knows', async (t) => {
+t.test('an idle store is tried now and then, so that readiness knows', async t => {
   const { store, fake } = await openOnFake(t)
   const probes = (): number => fake.commands.filter(([name, key]) => name === 'SET' && key === 'holdfast:probe').length
   const before = probes()
@@ -917,7 +1123,7 @@ t.test('an idle store is tried now and then, so that readiness knows', async (t)
   t.equal(recordsOf(fake).length, 0)
 })
 
-t.test('TLS that does not match is named, and never gone without', async (t) => {
+t.test('TLS that does not match is named, and never gone without', async t => {
   const [secure, plain] = [await startFake(t, PROVIDER_TLS), await startFake(t)]
   const untrusted = await open(t, `rediss://127.0.0.1:${secure.port}`)
   const needless = await open(t, `rediss://127.0.0.1:${plain.port}`)
@@ -929,11 +1135,13 @@ t.test('TLS that does not match is named, and never gone without', async (t) => 
   t.equal(secure.commands.length + plain.commands.length, 0)
 })
 
-t.test('a cluster is reached by any of its nodes', async (t) => {
+t.test('a cluster is reached by any of its nodes', async t => {
   // The client writes of the node that is down on standard error, when its second connection to it fails.
   const { error } = console
   console.error = () => {}
-  t.teardown(() => { console.error = error })
+  t.teardown(() => {
+    console.error = error
+  })
   const fake = await startFake(t)
   const { store, reasons } = await open(t, `redis://127.0.0.1:1,127.0.0.1:${fake.port}?cluster=true`)
   t.equal(await record(store, 'a'), 'first')
@@ -953,7 +1161,7 @@ t.test('a cluster is reached by any of its nodes', async (t) => {
   t.strictSame(reasons(), ['available', 'cluster', 'available', 'unreachable', 'available'])
 })
 
-t.test('In a cluster no record is sent twice: it may have been made', async (t) => {
+t.test('In a cluster no record is sent twice: it may have been made', async t => {
   for (const reply of ['-CLUSTERDOWN The cluster is down\r\n', 'close'] as const) {
     const fake = await startFake(t)
     const { store } = await open(t, `redis://127.0.0.1:${fake.port}?cluster=true`)
@@ -966,24 +1174,38 @@ t.test('In a cluster no record is sent twice: it may have been made', async (t) 
   }
 })
 
-t.test('Sentinels lead to the master', async (t) => {
+t.test('Sentinels lead to the master', async t => {
   const fake = await startFake(t)
   const { store } = await open(t, `redis://127.0.0.1:1,127.0.0.1:${fake.port}?sentinel=main`)
   t.equal(await record(store, 'a'), 'first')
   t.equal(await record(store, 'a'), 'seen')
   t.hasStrict(fake.commands.find(([name]) => name === 'SENTINEL'), ['SENTINEL', 'get-master-addr-by-name', 'main'])
-  const asUser = await open(t, `redis://user:secret@127.0.0.1:${fake.port}?sentinel=main&sentinelUsername=watcher&sentinelPassword=other`)
+  const asUser = await open(
+    t,
+    `redis://user:secret@127.0.0.1:${fake.port}?sentinel=main&sentinelUsername=watcher&sentinelPassword=other`
+  )
   t.equal(await record(asUser.store, 'c'), 'first')
-  t.strictSame(fake.commands.filter(([name]) => name === 'AUTH').slice(0, 2), [['AUTH', 'watcher', 'other'], ['AUTH', 'user', 'secret']], 'each with its own password')
+  t.strictSame(fake.commands.filter(([name]) => name === 'AUTH').slice(0, 2), [['AUTH', 'watcher', 'other'], [
+    'AUTH',
+    'user',
+    'secret'
+  ]], 'each with its own password')
   const tls = await open(t, `rediss://127.0.0.1:${fake.port}?sentinel=main`)
   t.equal(await record(tls.store, 'b'), 'replay_unavailable', 'with TLS, the Sentinels need it as well')
 })
 
-t.test('With rediss: Sentinels and master are reached by TLS, each under a name of its certificate', async (t) => {
+t.test('With rediss: Sentinels and master are reached by TLS, each under a name of its certificate', async t => {
   trustProvider(t)
-  const [sentinel, master, plain] = [await startFake(t, PROVIDER_TLS), await startFake(t, PROVIDER_TLS), await startFake(t)]
+  const [sentinel, master, plain] = [
+    await startFake(t, PROVIDER_TLS),
+    await startFake(t, PROVIDER_TLS),
+    await startFake(t)
+  ]
   const masterIs = ({ port }: FakeRedis): void => {
-    sentinel.override = ([name, word]) => name === 'SENTINEL' && word === 'get-master-addr-by-name' ? `*2\r\n${bulk('127.0.0.1')}${bulk(String(port))}` : undefined
+    sentinel.override = ([name, word]) =>
+      name === 'SENTINEL' && word === 'get-master-addr-by-name'
+        ? `*2\r\n${bulk('127.0.0.1')}${bulk(String(port))}`
+        : undefined
   }
   masterIs(master)
   const { store } = await open(t, `rediss://localhost:${sentinel.port}?sentinel=main`)
@@ -997,7 +1219,7 @@ t.test('With rediss: Sentinels and master are reached by TLS, each under a name 
   t.strictSame(plain.commands, [], 'a master without TLS gets no command')
 })
 
-t.test('A Sentinel that hangs is left for the next one', async (t) => {
+t.test('A Sentinel that hangs is left for the next one', async t => {
   const [hanging, good] = [await startFake(t), await startFake(t)]
   hanging.override = ([name]) => name === 'SENTINEL' ? null : undefined
   const { store } = await open(t, `redis://127.0.0.1:${hanging.port},127.0.0.1:${good.port}?sentinel=main`)
@@ -1006,7 +1228,7 @@ t.test('A Sentinel that hangs is left for the next one', async (t) => {
   t.equal(hanging.commands.some(([name]) => name === 'SENTINEL'), true)
 })
 
-t.test('closing refuses records that are under way, waiting or later', async (t) => {
+t.test('closing refuses records that are under way, waiting or later', async t => {
   const fake = await startFake(t)
   fake.override = ([name]) => name === 'SET' ? null : undefined
   const { store } = await open(t, `redis://127.0.0.1:${fake.port}`)
@@ -1014,7 +1236,11 @@ t.test('closing refuses records that are under way, waiting or later', async (t)
   await until('the record is sent', () => recordsOf(fake).length === 1)
   const late = record(store, 'b')
   await store.close()
-  t.strictSame(await Promise.all([early, late, record(store, 'c')]), ['replay_unavailable', 'replay_unavailable', 'replay_unavailable'])
+  t.strictSame(await Promise.all([early, late, record(store, 'c')]), [
+    'replay_unavailable',
+    'replay_unavailable',
+    'replay_unavailable'
+  ])
   t.hasStrict(store.state(), { ready: false, reason: 'closed', records: 3, refused: 3 })
 
   const unready = await open(t, `redis://127.0.0.1:${fake.port}`)
@@ -1023,7 +1249,7 @@ t.test('closing refuses records that are under way, waiting or later', async (t)
   t.equal(await waiting, 'replay_unavailable')
 })
 
-t.test('errors of the client have stable names', async (t) => {
+t.test('errors of the client have stable names', async t => {
   const error = (message: string, more: object = {}): Error => Object.assign(new Error(message), more)
   t.equal(faultOf(error('x', { code: 'ECONNREFUSED' })), 'unreachable')
   t.equal(faultOf(error('x', { code: 'ETIMEDOUT' })), 'timeout')
@@ -1031,27 +1257,64 @@ t.test('errors of the client have stable names', async (t) => {
   t.equal(faultOf(error('x', { code: 'ERR_TLS_CERT_ALTNAME_INVALID' })), 'tls')
   t.equal(faultOf(error('ERR unknown', { name: 'ReplyError' })), 'refused_write')
   const replies: ReadonlyArray<readonly [reply: string, fault: string]> = [
-    ['READONLY You can', 'readonly'], ['MASTERDOWN Link', 'readonly'], ['OOM command', 'oom'], ['WRONGPASS invalid', 'auth'], ['NOAUTH', 'auth'], ['NOPERM this', 'auth'],
-    ["ERR The user executing the script can't run", 'auth'], ['ERR ACL failure in script: User', 'auth'], ['ERR invalid password', 'auth'], ['ERR AUTH <password>', 'auth'], ['LOADING Redis', 'loading'], ['CLUSTERDOWN', 'cluster'], ['MOVED 1 a:1', 'cluster'], ['ASK 1 a:1', 'cluster'],
-    ['CROSSSLOT Keys', 'cluster'], ['ERR This instance has cluster support disabled', 'cluster'], ['ERR DB index is', 'database'], ['ERR SELECT is not allowed', 'database'],
-    ['ERR max number of clients', 'max_clients'], ['Unknown RESP type: 72', 'not_redis'], ['Socket timeout. x', 'timeout'], ['All sentinels are unreachable. Retrying from scratch after 10ms.', 'unreachable']
+    ['READONLY You can', 'readonly'],
+    ['MASTERDOWN Link', 'readonly'],
+    ['OOM command', 'oom'],
+    ['WRONGPASS invalid', 'auth'],
+    ['NOAUTH', 'auth'],
+    ['NOPERM this', 'auth'],
+    ["ERR The user executing the script can't run", 'auth'],
+    ['ERR ACL failure in script: User', 'auth'],
+    ['ERR invalid password', 'auth'],
+    ['ERR AUTH <password>', 'auth'],
+    ['LOADING Redis', 'loading'],
+    ['CLUSTERDOWN', 'cluster'],
+    ['MOVED 1 a:1', 'cluster'],
+    ['ASK 1 a:1', 'cluster'],
+    ['CROSSSLOT Keys', 'cluster'],
+    ['ERR This instance has cluster support disabled', 'cluster'],
+    ['ERR DB index is', 'database'],
+    ['ERR SELECT is not allowed', 'database'],
+    ['ERR max number of clients', 'max_clients'],
+    ['Unknown RESP type: 72', 'not_redis'],
+    ['Socket timeout. x', 'timeout'],
+    ['All sentinels are unreachable. Retrying from scratch after 10ms.', 'unreachable']
   ]
   for (const [reply, fault] of replies) {
     t.equal(faultOf(error(reply, { name: 'ReplyError' })), fault, reply)
-    t.equal(faultOf(error(`ERR in a script: ${reply}`, { name: 'ReplyError' })), 'refused_write', 'only at the beginning: the rest may be what was sent')
+    t.equal(
+      faultOf(error(`ERR in a script: ${reply}`, { name: 'ReplyError' })),
+      'refused_write',
+      'only at the beginning: the rest may be what was sent'
+    )
   }
   t.equal(faultOf(error('Socket timeout. x')), 'timeout')
   t.equal(faultOf(error('Unknown RESP type: 72')), 'not_redis')
   t.equal(faultOf(error('All sentinels are unreachable. Retrying from scratch after 10ms.')), 'unreachable')
   t.equal(faultOf(error('Connection is closed.')), null)
-  t.equal(faultOf(error('Failed to refresh slots cache.', { lastNodeError: error('NOAUTH Authentication required.') })), 'auth')
+  t.equal(
+    faultOf(error('Failed to refresh slots cache.', { lastNodeError: error('NOAUTH Authentication required.') })),
+    'auth'
+  )
 })
 
 t.test('A Redis client that is not installed is named in one sentence.', async t => {
   const options = { store: 'redis://127.0.0.1:1', maxRecords: 1, onEvent: () => {}, surroundings: processSurroundings }
-  const failing = (code: string) => createReplayStore({ ...options, loadRedis: async () => { throw Object.assign(new Error('Cannot load'), { code }) } })
-  await t.rejects(failing('ERR_MODULE_NOT_FOUND'), { message: 'DPOP_REPLAY (dpop.replay) names a Redis, and the package ioredis is not installed: npm i ioredis' })
-  await t.rejects(failing('ERR_INVALID_PACKAGE_CONFIG'), { message: 'Cannot load' }, 'another fault is reported as it is')
+  const failing = (code: string) =>
+    createReplayStore({
+      ...options,
+      loadRedis: async () => {
+        throw Object.assign(new Error('Cannot load'), { code })
+      }
+    })
+  await t.rejects(failing('ERR_MODULE_NOT_FOUND'), {
+    message: 'DPOP_REPLAY (dpop.replay) names a Redis, and the package ioredis is not installed: npm i ioredis'
+  })
+  await t.rejects(
+    failing('ERR_INVALID_PACKAGE_CONFIG'),
+    { message: 'Cannot load' },
+    'another fault is reported as it is'
+  )
   const store = await createReplayStore(options)
   t.equal(store.state().kind, 'redis', 'the twin: it is installed')
   store.close()

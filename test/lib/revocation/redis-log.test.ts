@@ -14,7 +14,17 @@ import { until } from '../../helpers/until.ts'
 const NOW = 1_800_000_000
 const KEY = keyOf(['sub', 'https://issuer.example/', 'u1'])
 const OTHER = keyOf(['sub', 'https://issuer.example/', 'u2'])
-const entry = (given: Partial<RevocationEntry> = {}): RevocationEntry => ({ key: KEY, effect: 'cutoff', at: NOW, recordedAt: NOW, event: 'session-revoked', source: 'https://transmitter.example', sender: 'https://issuer.example', standing: 'issuer', ...given })
+const entry = (given: Partial<RevocationEntry> = {}): RevocationEntry => ({
+  key: KEY,
+  effect: 'cutoff',
+  at: NOW,
+  recordedAt: NOW,
+  event: 'session-revoked',
+  source: 'https://transmitter.example',
+  sender: 'https://issuer.example',
+  standing: 'issuer',
+  ...given
+})
 
 /** How long a sender waits. It is not shortened: on a busy machine an answer may take that long. */
 const PATIENCE_MS = 1000
@@ -23,7 +33,16 @@ function startInstance (t: Test, store: ReturnType<typeof startRevocationStore>)
   const clock = { ms: 0 }
   const wall = { now: NOW }
   const pauses: number[] = []
-  const surroundings: RedisLogOptions['surroundings'] = { now: () => wall.now, steadyMs: () => clock.ms, randomBytes, after (ms, run) { pauses.push(ms); const timer = setTimeout(run, ms === PATIENCE_MS ? ms : ms / HASTE); return () => clearTimeout(timer) } }
+  const surroundings: RedisLogOptions['surroundings'] = {
+    now: () => wall.now,
+    steadyMs: () => clock.ms,
+    randomBytes,
+    after (ms, run) {
+      pauses.push(ms)
+      const timer = setTimeout(run, ms === PATIENCE_MS ? ms : ms / HASTE)
+      return () => clearTimeout(timer)
+    }
+  }
   const reader = startLogReader(t, { open: store.open, surroundings, retentionSeconds: 100 })
   return { ...reader, clock, wall, pauses, isRevoked: (key = KEY) => reader.isRevoked(key) }
 }
@@ -239,7 +258,9 @@ t.test('An entry is acknowledged only once the instance that has written it has 
   store.rise()
   await until('it is read all the same', () => one.isRevoked())
   let answer: () => void
-  store.written = new Promise(resolve => { answer = resolve })
+  store.written = new Promise(resolve => {
+    answer = resolve
+  })
   const appended = one.append([entry({ key: OTHER })])
   await until('it is read before the answer comes', () => one.isRevoked(OTHER))
   store.empty()
@@ -254,7 +275,9 @@ t.test('A view is current only once it has caught up', async t => {
   const one = startInstance(t, store)
   await one.loaded()
   const behind: number[] = []
-  store.onCall = command => { if (command === 'READ' && one.cutoffs.size() % 1000 === 0 && one.cutoffs.size() > 0) behind.push(one.ageMs()) }
+  store.onCall = command => {
+    if (command === 'READ' && one.cutoffs.size() % 1000 === 0 && one.cutoffs.size() > 0) behind.push(one.ageMs())
+  }
   one.clock.ms = 5000
   await until('the log answers', () => one.ageMs() === 0)
   one.clock.ms = 9000
@@ -329,23 +352,27 @@ t.test('A fault is reported once, with its reason, and so is its end', async t =
   t.equal(one.changes.length, 4, 'nothing is reported after the close')
 })
 
-t.test('A command that a server refuses each time, while it lets the log be read, is one fault, and the log stays in force', async t => {
-  const store = startRevocationStore()
-  const one = startInstance(t, store)
-  await one.loaded()
-  let refused = 0
-  store.onCall = name => {
-    if (name !== 'xread') return
-    refused++
-    throw Object.assign(new Error('NOPERM User u has no permissions'), { name: 'ReplyError' })
+t.test(
+  'A command that a server refuses each time, while it lets the log be read, is one fault, and the log stays in ' +
+    'force',
+  async t => {
+    const store = startRevocationStore()
+    const one = startInstance(t, store)
+    await one.loaded()
+    let refused = 0
+    store.onCall = name => {
+      if (name !== 'xread') return
+      refused++
+      throw Object.assign(new Error('NOPERM User u has no permissions'), { name: 'ReplyError' })
+    }
+    await until('it was refused often', () => refused === 5)
+    await one.append([entry()])
+    t.strictSame([one.isRevoked(), one.isLoaded(), one.changes], [true, true, ['auth']])
+    store.onCall = () => {}
+    await until('it is over', () => one.fault() === undefined)
+    t.strictSame(one.changes, ['auth', null])
   }
-  await until('it was refused often', () => refused === 5)
-  await one.append([entry()])
-  t.strictSame([one.isRevoked(), one.isLoaded(), one.changes], [true, true, ['auth']])
-  store.onCall = () => {}
-  await until('it is over', () => one.fault() === undefined)
-  t.strictSame(one.changes, ['auth', null])
-})
+)
 
 t.test('What began on an earlier connection ends with it', async t => {
   const store = startRevocationStore()
@@ -386,7 +413,18 @@ t.test('An entry that no instance can have written is skipped', async t => {
   const store = startRevocationStore()
   const one = startInstance(t, store)
   await one.loaded()
-  for (const text of ['{', 'null', '"x"', '{}', JSON.stringify({ ...entry(), at: 'now' }), JSON.stringify(entry({ at: 7 })).replace('"at":7', '"at":1e999'), JSON.stringify({ ...entry(), recordedAt: null }), JSON.stringify({ ...entry(), effect: 1 })]) store.add(text, `${store.clockMs}-${900 + store.rows.length}`)
+  for (
+    const text of [
+      '{',
+      'null',
+      '"x"',
+      '{}',
+      JSON.stringify({ ...entry(), at: 'now' }),
+      JSON.stringify(entry({ at: 7 })).replace('"at":7', '"at":1e999'),
+      JSON.stringify({ ...entry(), recordedAt: null }),
+      JSON.stringify({ ...entry(), effect: 1 })
+    ]
+  ) store.add(text, `${store.clockMs}-${900 + store.rows.length}`)
   store.add(JSON.stringify(entry({ key: OTHER })), `${store.clockMs}-950`)
   await until('the next one is read', () => one.isRevoked(OTHER))
   t.equal(one.cutoffs.size(), 1)
@@ -405,7 +443,9 @@ t.test('One instance leads a task, and none while the store is away', async t =>
 
 t.test('The in-memory log is always loaded, and always leads', async t => {
   const seen: Array<[string, number, number]> = []
-  const log = createMemoryLog(({ key }, age, place) => { seen.push([key, age, place]) })
+  const log = createMemoryLog(({ key }, age, place) => {
+    seen.push([key, age, place])
+  })
   await log.append([entry(), entry({ key: OTHER })])
   await log.sync()
   t.strictSame(seen, [[KEY, 0, 1], [OTHER, 0, 2]])
@@ -415,8 +455,12 @@ t.test('The in-memory log is always loaded, and always leads', async t => {
 })
 
 const GREATEST = '18446744073709551615-18446744073709551615'
-const killed = (store: ReturnType<typeof startRevocationStore>): void => { store.drop(); store.rise() }
-const keysIn = (store: ReturnType<typeof startRevocationStore>): string[] => store.rows.map(([, [, text]]) => JSON.parse(text).key)
+const killed = (store: ReturnType<typeof startRevocationStore>): void => {
+  store.drop()
+  store.rise()
+}
+const keysIn = (store: ReturnType<typeof startRevocationStore>): string[] =>
+  store.rows.map(([, [, text]]) => JSON.parse(text).key)
 
 t.test('A lost connection stops nothing: an instance reads on from its own place, and nothing again', async t => {
   const store = startRevocationStore()
@@ -454,9 +498,21 @@ t.test('Each entry is restored once, whichever of the instances does it, and non
   await Promise.all(instances.map(({ loaded }) => loaded()))
   const [one, two] = instances as [typeof instances[0], typeof instances[0]]
   const keys = Array.from({ length: 1700 }, (_, n) => `k${n}`)
-  await one.append(keys.flatMap((key, n) => n % 3 === 0 ? [entry({ key, effect: 'login', at: NOW - 5 }), entry({ key }), entry({ key, effect: 'block' }), entry({ key, effect: 'enable', at: NOW - 9 })] : [entry({ key, effect: 'end' })]))
+  await one.append(
+    keys.flatMap((key, n) =>
+      n % 3 === 0
+        ? [
+            entry({ key, effect: 'login', at: NOW - 5 }),
+            entry({ key }),
+            entry({ key, effect: 'block' }),
+            entry({ key, effect: 'enable', at: NOW - 9 })
+          ]
+        : [entry({ key, effect: 'end' })]
+    )
+  )
   await until('the other reads it', () => two.isRevoked('k1699'))
-  const states = (): string[][] => instances.map(({ cutoffs }) => [...cutoffs.held(-1, Infinity)].map(({ entry }) => JSON.stringify(entry)).sort())
+  const states = (): string[][] =>
+    instances.map(({ cutoffs }) => [...cutoffs.held(-1, Infinity)].map(({ entry }) => JSON.stringify(entry)).sort())
   const before = states()
   const { sent } = store
   store.empty()
@@ -468,7 +524,10 @@ t.test('Each entry is restored once, whichever of the instances does it, and non
   const { length } = store.rows
   store.empty()
   one.close()
-  await until('one alone restores', () => two.isLoaded() && store.rows.length >= 1700 && store.rows.length < length + 1700)
+  await until(
+    'one alone restores',
+    () => two.isLoaded() && store.rows.length >= 1700 && store.rows.length < length + 1700
+  )
   const late = startInstance(t, store)
   await late.loaded()
   t.strictSame([...late.cutoffs.held(-1, Infinity)].map(({ entry }) => JSON.stringify(entry)).sort(), before[0])
@@ -486,14 +545,25 @@ t.test('An undo that comes while a store is restored holds', async t => {
     store.add(JSON.stringify(entry({ effect: 'undo' })))
   }
   store.empty()
-  await until('both have the rest', () => [one, two].every(instance => instance.isLoaded() && instance.isRevoked(OTHER)) && keysIn(store).includes(OTHER))
+  await until(
+    'both have the rest',
+    () =>
+      [one, two].every(instance => instance.isLoaded() && instance.isRevoked(OTHER)) && keysIn(store).includes(OTHER)
+  )
   t.strictSame([one.isRevoked(), two.isRevoked()], [false, false])
 })
 
 /** What happens at which time that something is written again. */
-const DISTURBANCES: Readonly<Record<string, readonly [number, (store: ReturnType<typeof startRevocationStore>) => void]>> = {
-  'A store that is emptied again while it is restored gets all back, also what was written before the second loss': [2, store => store.empty()],
-  'What could not be written again is written with the next attempt': [1, () => { throw new Error('lost') }]
+const DISTURBANCES: Readonly<
+  Record<string, readonly [number, (store: ReturnType<typeof startRevocationStore>) => void]>
+> = {
+  'A store that is emptied again while it is restored gets all back, also what was written before the second loss': [
+    2,
+    store => store.empty()
+  ],
+  'What could not be written again is written with the next attempt': [1, () => {
+    throw new Error('lost')
+  }]
 }
 for (const [title, [when, disturb]] of Object.entries(DISTURBANCES)) {
   t.test(title, async t => {
@@ -503,7 +573,9 @@ for (const [title, [when, disturb]] of Object.entries(DISTURBANCES)) {
     const keys = Array.from({ length: 1200 }, (_, n) => `k${n}`)
     await one.append(keys.map(key => entry({ key })))
     let rewrites = 0
-    store.onCall = name => { if (name === 'REWRITE' && ++rewrites === when) disturb(store) }
+    store.onCall = name => {
+      if (name === 'REWRITE' && ++rewrites === when) disturb(store)
+    }
     store.empty()
     await until('all is back', () => one.isLoaded() && store.rows.length >= keys.length)
     t.strictSame(new Set(keysIn(store)), new Set(keys))
@@ -512,7 +584,10 @@ for (const [title, [when, disturb]] of Object.entries(DISTURBANCES)) {
 
 t.test('All names are of one slot of a cluster, and stay: instances of two versions share them', async t => {
   const { LOG, EPOCH, SETTLING, CLOCK, CLEANED, OLD_BLOCKS } = scripts
-  t.strictSame([LOG, EPOCH, SETTLING, CLOCK, CLEANED, OLD_BLOCKS], ['log', 'epoch', 'settling', 'clock', 'cleaned', 'blocks'].map(name => `{holdfast:revocation}:${name}`))
+  t.strictSame(
+    [LOG, EPOCH, SETTLING, CLOCK, CLEANED, OLD_BLOCKS],
+    ['log', 'epoch', 'settling', 'clock', 'cleaned', 'blocks'].map(name => `{holdfast:revocation}:${name}`)
+  )
 })
 
 t.test('A connection that is lost while an instance looks for what the log has lost leaves one reader, which finds it', async t => {
@@ -554,7 +629,20 @@ t.test('A row that no instance has written puts nothing before people', async t 
   const one = startInstance(t, store)
   await one.loaded()
   const forged = ['<b>revoked</b>', 'x'.repeat(65), 7, null].map(event => ({ ...entry(), event }))
-  for (const row of [...forged, { ...entry(), source: 7 }, { ...entry(), sender: {} }, { ...entry(), standing: 'root' }, { ...entry(), effect: 'none' }, { ...entry(), key: 'k'.repeat(1001) }, { ...entry(), source: 's'.repeat(5000) }, { ...entry(), also: 'x' }, { ...entry(), t: 'x' }, { ...entry(), effect: 'state', event: 'markup' }]) store.add(JSON.stringify(row))
+  for (
+    const row of [
+      ...forged,
+      { ...entry(), source: 7 },
+      { ...entry(), sender: {} },
+      { ...entry(), standing: 'root' },
+      { ...entry(), effect: 'none' },
+      { ...entry(), key: 'k'.repeat(1001) },
+      { ...entry(), source: 's'.repeat(5000) },
+      { ...entry(), also: 'x' },
+      { ...entry(), t: 'x' },
+      { ...entry(), effect: 'state', event: 'markup' }
+    ]
+  ) store.add(JSON.stringify(row))
   store.add(JSON.stringify(entry({ effect: 'state', event: 'paused', key: 'stream' })))
   store.add(JSON.stringify(entry({ key: OTHER })))
   await until('the last is read', () => one.isRevoked(OTHER))
@@ -565,40 +653,62 @@ t.test('What no longer stands goes out of the log, and all that stands is still 
   const store = startRevocationStore()
   const [one, two] = [startInstance(t, store), startInstance(t, store)]
   await Promise.all([one.loaded(), two.loaded()])
-  await one.append([entry({ key: 'old', effect: 'block' }), entry({ key: 'stream', effect: 'state', event: 'paused' }), entry({ key: 'gone' })])
+  await one.append([
+    entry({ key: 'old', effect: 'block' }),
+    entry({ key: 'stream', effect: 'state', event: 'paused' }),
+    entry({ key: 'gone' })
+  ])
   await one.append([entry({ key: 'gone', effect: 'undo' })])
   store.add('{')
-  for (let n = 0; n < 11; n++) await one.append(Array.from({ length: 1000 }, (_, i) => entry({ key: `k${i % 100}`, at: NOW - 11 + n })))
+  for (let n = 0; n < 11; n++) {
+    await one.append(Array.from({ length: 1000 }, (_, i) => entry({ key: `k${i % 100}`, at: NOW - 11 + n })))
+  }
   await until('it is cleaned', () => store.rows.length < 1000)
   t.equal(one.isLoaded() && two.isLoaded(), true, 'nobody waits for it')
   t.equal(store.rows.some(([, [, text]]) => text === '{'), false, 'what no instance can have written goes too')
   const late = startInstance(t, store)
   await late.loaded()
-  t.strictSame([late.cutoffs.size(), late.isRevoked('old'), late.isRevoked('k99'), late.isRevoked('gone')], [101, true, true, false])
+  t.strictSame([late.cutoffs.size(), late.isRevoked('old'), late.isRevoked('k99'), late.isRevoked('gone')], [
+    101,
+    true,
+    true,
+    false
+  ])
   t.strictSame(late.cutoffs.heldOf('stream').map(({ entry }) => entry.event), ['paused'])
-  t.strictSame([...late.cutoffs.held(-1, Infinity)].map(({ entry }) => JSON.stringify(entry)).sort(), [...one.cutoffs.held(-1, Infinity)].map(({ entry }) => JSON.stringify(entry)).sort())
+  t.strictSame(
+    [...late.cutoffs.held(-1, Infinity)].map(({ entry }) => JSON.stringify(entry)).sort(),
+    [...one.cutoffs.held(-1, Infinity)].map(({ entry }) => JSON.stringify(entry)).sort()
+  )
 })
 
-t.test('An instance that was away while the log was cleaned beyond its place reads it anew, and what is gone there goes here', async t => {
-  const store = startRevocationStore()
-  const one = startInstance(t, store)
-  await one.loaded()
-  await one.append([entry(), entry({ key: OTHER })])
-  store.drop()
-  store.rows = []
-  store.add(JSON.stringify(entry({ key: OTHER })), `${store.clockMs}-9000`)
-  store.cleaned = `${store.clockMs}-8000`
-  store.rise()
-  await until('it waits', () => one.ageMs() === Infinity)
-  await one.loaded()
-  t.strictSame([one.isRevoked(), one.isRevoked(OTHER), store.rows.length], [false, true, 1])
-  store.drop()
-  store.cleaned = store.rows[0]![0]
-  store.rows = []
-  store.rise()
-  await until('it asks for news', () => store.asked.at(-1)!.at(-1) === store.cleaned)
-  t.strictSame([one.isLoaded(), one.isRevoked(OTHER), store.rows.length], [true, true, 0], 'the last entry that was cleaned away is no loss')
-})
+t.test(
+  'An instance that was away while the log was cleaned beyond its place reads it anew, and what is gone there ' +
+    'goes here',
+  async t => {
+    const store = startRevocationStore()
+    const one = startInstance(t, store)
+    await one.loaded()
+    await one.append([entry(), entry({ key: OTHER })])
+    store.drop()
+    store.rows = []
+    store.add(JSON.stringify(entry({ key: OTHER })), `${store.clockMs}-9000`)
+    store.cleaned = `${store.clockMs}-8000`
+    store.rise()
+    await until('it waits', () => one.ageMs() === Infinity)
+    await one.loaded()
+    t.strictSame([one.isRevoked(), one.isRevoked(OTHER), store.rows.length], [false, true, 1])
+    store.drop()
+    store.cleaned = store.rows[0]![0]
+    store.rows = []
+    store.rise()
+    await until('it asks for news', () => store.asked.at(-1)!.at(-1) === store.cleaned)
+    t.strictSame(
+      [one.isLoaded(), one.isRevoked(OTHER), store.rows.length],
+      [true, true, 0],
+      'the last entry that was cleaned away is no loss'
+    )
+  }
+)
 
 t.test('What an instance knows is in the log once they agree, and not while the log has lost it or cannot be read', async t => {
   const store = startRevocationStore()
@@ -620,7 +730,7 @@ t.test('What an instance knows is in the log once they agree, and not while the 
   await t.rejects(one.sync(), error)
 })
 
-t.test('Nothing is forgotten when a clock leaps, ours or the store\'s', async t => {
+t.test("Nothing is forgotten when a clock leaps, ours or the store's", async t => {
   const store = startRevocationStore()
   const [one, ...rest] = [startInstance(t, store), startInstance(t, store)]
   await Promise.all([one, ...rest].map(({ loaded }) => loaded()))
@@ -635,7 +745,9 @@ t.test('Nothing is forgotten when a clock leaps, ours or the store\'s', async t 
   late.wall.now += 2 * 86_400
   await late.loaded()
   late.wall.now -= 2 * 86_400
-  for (const instance of [one, late]) t.strictSame([KEY, OTHER, 'third'].map(key => instance.isRevoked(key)), [true, true, true])
+  for (const instance of [one, late]) {
+    t.strictSame([KEY, OTHER, 'third'].map(key => instance.isRevoked(key)), [true, true, true])
+  }
   // The twin: time that has passed.
   for (const instance of [one, ...rest, late]) instance.clock.ms += 111_000
   t.strictSame([KEY, OTHER, 'third'].map(key => late.isRevoked(key)), [false, false, false])

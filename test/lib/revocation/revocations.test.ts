@@ -7,11 +7,32 @@ import type { RevocableToken } from '../../../lib/revocation/target.ts'
 
 const NOW = 1_800_000_000
 const now = (): number => NOW
-const token = (claims: object = {}): RevocableToken => ({ claims: { sub: 'u1', iat: NOW - 5, exp: NOW + 60, ...claims }, issuer: 'https://a.example', binding: { jkt: undefined } }) as unknown as RevocableToken
-const ending = (sid: string): RevocationEntry => ({ key: JSON.stringify(['sid', '*', sid]), effect: 'end', at: NOW, recordedAt: NOW, event: 'operator', source: 'o', sender: 'https://a.example', standing: 'issuer' })
+const token = (claims: object = {}): RevocableToken =>
+  ({
+    claims: { sub: 'u1', iat: NOW - 5, exp: NOW + 60, ...claims },
+    issuer: 'https://a.example',
+    binding: { jkt: undefined }
+  }) as unknown as RevocableToken
+const ending = (sid: string): RevocationEntry => ({
+  key: JSON.stringify(['sid', '*', sid]),
+  effect: 'end',
+  at: NOW,
+  recordedAt: NOW,
+  event: 'operator',
+  source: 'o',
+  sender: 'https://a.example',
+  standing: 'issuer'
+})
 
 function start ({ outage = 'refuse' as 'refuse' | 'serve', max = 10 } = {}) {
-  const cutoffs = createCutoffs({ max, issuers: ['https://a.example'], retentionSeconds: 100, clockToleranceSeconds: 5, now, steadyMs: () => 0 })
+  const cutoffs = createCutoffs({
+    max,
+    issuers: ['https://a.example'],
+    retentionSeconds: 100,
+    clockToleranceSeconds: 5,
+    now,
+    steadyMs: () => 0
+  })
   const appended: RevocationEntry[] = []
   const memory = createMemoryLog((entry, ...rest) => {
     appended.push(entry)
@@ -24,7 +45,9 @@ function start ({ outage = 'refuse' as 'refuse' | 'serve', max = 10 } = {}) {
     ...memory,
     ageMs: () => age.ms,
     hasLost: () => loss.is,
-    async sync () { synced++ },
+    async sync () {
+      synced++
+    },
     /** It takes its time, and fails for a session of this name. */
     async append (entries: readonly RevocationEntry[]) {
       await Promise.resolve()
@@ -32,7 +55,23 @@ function start ({ outage = 'refuse' as 'refuse' | 'serve', max = 10 } = {}) {
       await memory.append(entries)
     }
   }
-  return { age, loss, appended, synced: () => synced, revocations: createRevocations({ cutoffs, log, namesOf: () => ({ session: ['sid'], other: ['email', 'groups'] }), retentionSeconds: 100, staleSeconds: 10, outage, isIssuer: issuer => issuer === 'https://a.example', clockToleranceSeconds: 5, now }) }
+  return {
+    age,
+    loss,
+    appended,
+    synced: () => synced,
+    revocations: createRevocations({
+      cutoffs,
+      log,
+      namesOf: () => ({ session: ['sid'], other: ['email', 'groups'] }),
+      retentionSeconds: 100,
+      staleSeconds: 10,
+      outage,
+      isIssuer: issuer => issuer === 'https://a.example',
+      clockToleranceSeconds: 5,
+      now
+    })
+  }
 }
 
 t.test('A process whose view is not current refuses, unless it is set to serve', t => {
@@ -43,7 +82,12 @@ t.test('A process whose view is not current refuses, unless it is set to serve',
       const refusal = revocations.refusalOf(token())
       return [refusal?.reason, refusal?.retryAfterSeconds, revocations.state().isCurrent]
     })
-    t.strictSame(reasons, outage === 'refuse' ? [[undefined, undefined, true], ['revocation_unknown', 1, false], ['revocation_unknown', 1, false]] : [[undefined, undefined, true], [undefined, undefined, false], [undefined, undefined, false]])
+    t.strictSame(
+      reasons,
+      outage === 'refuse'
+        ? [[undefined, undefined, true], ['revocation_unknown', 1, false], ['revocation_unknown', 1, false]]
+        : [[undefined, undefined, true], [undefined, undefined, false], [undefined, undefined, false]]
+    )
   }
   t.end()
 })
@@ -54,7 +98,9 @@ t.test('A token with more than 1,000 values of a claim that revocations name is 
   t.equal(revocations.refusalOf(token({ groups })), undefined)
   t.equal(revocations.refusalOf(token({ roles: [...groups, 'more'] })), undefined, 'no revocation names this claim')
   const refusal = revocations.refusalOf(token({ groups: [...groups, 'more'] }))
-  t.strictSame([refusal?.reason, refusal?.detail], ['token_claim_invalid', { expected: 'at most 1000 values of groups' }])
+  t.strictSame([refusal?.reason, refusal?.detail], ['token_claim_invalid', {
+    expected: 'at most 1000 values of groups'
+  }])
 })
 
 t.test('A known token is judged anew after each event', async t => {
@@ -64,7 +110,11 @@ t.test('A known token is judged anew after each event', async t => {
   t.equal(revocations.refusalOf(known), undefined)
   await revocations.append([])
   await revocations.append([ending('s1')])
-  t.strictSame([revocations.refusalOf(known)?.reason, revocations.refusalOf(known)?.detail], ['token_revoked', { event: 'operator', source: 'o', at: NOW }])
+  t.strictSame([revocations.refusalOf(known)?.reason, revocations.refusalOf(known)?.detail], ['token_revoked', {
+    event: 'operator',
+    source: 'o',
+    at: NOW
+  }])
   t.strictSame(revocations.revocationOf(known), { event: 'operator', source: 'o', at: NOW })
   t.equal(revocations.revocationOf(token()), undefined)
 })
@@ -72,7 +122,10 @@ t.test('A known token is judged anew after each event', async t => {
 t.test('Without room nothing is stored, and an undo needs none', async t => {
   const { revocations } = start({ max: 1 })
   await revocations.append([ending('s1')])
-  await t.rejects(revocations.append([ending('s2')]), new RevocationLogError('there is no room for another cutoff of this sender'))
+  await t.rejects(
+    revocations.append([ending('s2')]),
+    new RevocationLogError('there is no room for another cutoff of this sender')
+  )
   t.equal(revocations.refusalOf(token({ sid: 's2' })), undefined)
   await revocations.append([{ ...ending('s1'), effect: 'undo' }])
   t.equal(revocations.state().entries, 0)
@@ -80,7 +133,11 @@ t.test('Without room nothing is stored, and an undo needs none', async t => {
 
 t.test('Events that are on their way to the log count: a sender takes no more than its part by sending many at once', async t => {
   const { revocations, appended } = start({ max: 4 })
-  const one = (sid: string): Promise<string> => revocations.append([{ ...ending(sid), sender: 'https://t.example', standing: 'other' }]).then(() => 'stored', ({ message }) => message)
+  const one = (sid: string): Promise<string> =>
+    revocations.append([{ ...ending(sid), sender: 'https://t.example', standing: 'other' }]).then(
+      () => 'stored',
+      ({ message }) => message
+    )
   const noRoom = 'there is no room for another cutoff of this sender'
   t.strictSame(await Promise.all(['lost', 's2', 's3'].map(one)), ['lost', noRoom, noRoom])
   t.strictSame(await Promise.all(['s1', 's2', 's3'].map(one)), ['stored', noRoom, noRoom])
@@ -89,7 +146,15 @@ t.test('Events that are on their way to the log count: a sender takes no more th
 
 t.test('The lifetime of a token counts from iat, and from now if that is in the future; without iat it is not known', t => {
   const { revocations } = start()
-  const rows: ReadonlyArray<readonly [object, string?]> = [[{ iat: NOW, exp: NOW + 100 }], [{ iat: NOW, exp: NOW + 101 }, 'token_too_long'], [{ iat: undefined, exp: NOW + 14 }, 'token_too_long'], [{ iat: NOW * 1000, exp: NOW + 105 }], [{ iat: NOW * 1000, exp: NOW + 106 }, 'token_too_long'], [{ iat: 'x', exp: NOW + 101 }, 'token_too_long'], [{ iat: NOW, exp: undefined }, 'token_too_long']]
+  const rows: ReadonlyArray<readonly [object, string?]> = [
+    [{ iat: NOW, exp: NOW + 100 }],
+    [{ iat: NOW, exp: NOW + 101 }, 'token_too_long'],
+    [{ iat: undefined, exp: NOW + 14 }, 'token_too_long'],
+    [{ iat: NOW * 1000, exp: NOW + 105 }],
+    [{ iat: NOW * 1000, exp: NOW + 106 }, 'token_too_long'],
+    [{ iat: 'x', exp: NOW + 101 }, 'token_too_long'],
+    [{ iat: NOW, exp: undefined }, 'token_too_long']
+  ]
   for (const [claims, reason] of rows) t.equal(revocations.refusalOf(token(claims))?.reason, reason)
   t.end()
 })
@@ -104,7 +169,11 @@ t.test('What changes nothing is acknowledged and not stored again, once the log 
   t.strictSame([appended.length, synced()], [2, 2])
   loss.is = true
   await revocations.append([ending('s1'), { ...ending('s3'), effect: 'undo' }])
-  t.strictSame([appended.length, appended.at(-1)!.effect, synced()], [3, 'undo', 3], 'what this process no longer knows, a log that was set back may have')
+  t.strictSame(
+    [appended.length, appended.at(-1)!.effect, synced()],
+    [3, 'undo', 3],
+    'what this process no longer knows, a log that was set back may have'
+  )
 })
 
 t.test('What no issuer of this service could have issued is not stored', async t => {

@@ -17,7 +17,15 @@ t.test('A transmitter that cannot be reached is retried less and less often, at 
     lead: async () => true,
     onStatus: () => {},
     // The longest wait that chance allows.
-    surroundings: { ...processSurroundings, random: () => 0, after: (ms: number, run: () => void) => { waits.push(ms); later = run; return () => {} } }
+    surroundings: {
+      ...processSurroundings,
+      random: () => 0,
+      after: (ms: number, run: () => void) => {
+        waits.push(ms)
+        later = run
+        return () => {}
+      }
+    }
   } as unknown as StreamKeeperOptions)
   keeper.start()
   for (let n = 0; n < 8; n++) {

@@ -3,9 +3,14 @@ import { claimTarget, keyOf, revocationFactsOf } from '../../../lib/revocation/t
 import type { RevocableToken } from '../../../lib/revocation/target.ts'
 
 const ISSUER = 'https://issuer.example/'
-const factsOf = (claims: object, names = { session: ['sid'], other: ['uid'] }) => revocationFactsOf({ claims: { sub: 'u', ...claims }, issuer: ISSUER, binding: {} } as unknown as RevocableToken, names)
+const factsOf = (claims: object, names = { session: ['sid'], other: ['uid'] }) =>
+  revocationFactsOf(
+    { claims: { sub: 'u', ...claims }, issuer: ISSUER, binding: {} } as unknown as RevocableToken,
+    names
+  )
 const always = factsOf({}).keys
-const added = (...given: Parameters<typeof factsOf>): readonly string[] => factsOf(...given).keys.filter(key => !always.includes(key))
+const added = (...given: Parameters<typeof factsOf>): readonly string[] =>
+  factsOf(...given).keys.filter(key => !always.includes(key))
 const uid = (value: string): string[] => [keyOf(['claim', ISSUER, 'uid', value]), keyOf(['claim', '*', 'uid', value])]
 
 t.test('A claim is compared by each of its values, a text or a number.', async t => {
@@ -16,7 +21,11 @@ t.test('A claim is compared by each of its values, a text or a number.', async t
 })
 
 t.test('Only a token with a key is compared by it', async t => {
-  const keysOf = (binding: object): readonly string[] => revocationFactsOf({ claims: { sub: 'u' }, issuer: ISSUER, binding } as unknown as RevocableToken, { session: [], other: [] }).keys
+  const keysOf = (binding: object): readonly string[] =>
+    revocationFactsOf({ claims: { sub: 'u' }, issuer: ISSUER, binding } as unknown as RevocableToken, {
+      session: [],
+      other: []
+    }).keys
   const ofEach = [keyOf(['sub', ISSUER, 'u']), keyOf(['issuer', ISSUER])]
   t.strictSame(keysOf({}), ofEach)
   t.strictSame(keysOf({ jkt: 'k' }), [...ofEach, keyOf(['jkt', 'k'])])
@@ -26,7 +35,11 @@ t.test("A user's 21st group and 25th sid are compared, and all up to 1,000", asy
   const values = Array.from({ length: 1000 }, (_, index) => String(index))
   t.strictSame(added({ uid: values }), values.flatMap(uid))
   t.strictSame(added({ sid: values.slice(0, 25) }).at(-2), keyOf(['sid', ISSUER, '24']))
-  t.strictSame([factsOf({ uid: values, jti: values }).overfull, factsOf({ uid: [...values, 'more'] }).overfull, factsOf({ appid: [...values, 'more'] }).overfull], [undefined, 'uid', 'appid'])
+  t.strictSame([
+    factsOf({ uid: values, jti: values }).overfull,
+    factsOf({ uid: [...values, 'more'] }).overfull,
+    factsOf({ appid: [...values, 'more'] }).overfull
+  ], [undefined, 'uid', 'appid'])
 })
 
 t.test('A jti and a client may be a number or a list', async t => {
@@ -38,26 +51,42 @@ t.test('A jti and a client may be a number or a list', async t => {
 })
 
 t.test('A client is client_id, azp, cid or appid', async t => {
-  for (const claim of ['client_id', 'azp', 'cid', 'appid']) t.strictSame(added({ [claim]: 'c' }), [keyOf(['client', ISSUER, 'c'])], claim)
-  t.strictSame(added({ client_id: 'c', azp: 'c', appid: 'd' }), [keyOf(['client', ISSUER, 'c']), keyOf(['client', ISSUER, 'd'])])
+  for (const claim of ['client_id', 'azp', 'cid', 'appid']) {
+    t.strictSame(added({ [claim]: 'c' }), [keyOf(['client', ISSUER, 'c'])], claim)
+  }
+  t.strictSame(added({ client_id: 'c', azp: 'c', appid: 'd' }), [
+    keyOf(['client', ISSUER, 'c']),
+    keyOf(['client', ISSUER, 'd'])
+  ])
   t.strictSame(added({ client: 'c' }), [])
 })
 
 t.test('A time that is a text is taken as its number, and any other text as no time', async t => {
   const loginAt = (value: unknown): number | undefined => factsOf({ auth_time: value }).loginAt
-  t.strictSame([1_800_000_000, '1800000000', '1800000000.5'].map(loginAt), [1_800_000_000, 1_800_000_000, 1_800_000_000.5])
+  t.strictSame([1_800_000_000, '1800000000', '1800000000.5'].map(loginAt), [
+    1_800_000_000,
+    1_800_000_000,
+    1_800_000_000.5
+  ])
   t.strictSame(['', 'now', '-1', '0x10', '1e9', null, [1], NaN].map(loginAt), Array(8).fill(undefined))
 })
 
 t.test('A session in a claim of another name than sid has a key of its own', async t => {
   const names = { session: ['session_id'], other: [] }
-  t.strictSame(added({ session_id: 's', sid: 'other' }, names), [keyOf(['claim', ISSUER, 'session_id', 's']), keyOf(['claim', '*', 'session_id', 's'])])
+  t.strictSame(added({ session_id: 's', sid: 'other' }, names), [
+    keyOf(['claim', ISSUER, 'session_id', 's']),
+    keyOf(['claim', '*', 'session_id', 's'])
+  ])
   t.strictSame(claimTarget('session_id', ISSUER, 's'), ['claim', ISSUER, 'session_id', 's'])
   t.strictSame(claimTarget('sid', ISSUER, 's'), ['sid', ISSUER, 's'])
 })
 
 t.test('Keys are short, and say apart what differs', async t => {
-  t.equal(keyOf(['sub', 'https://i.example/', 'u']), keyOf(['sub', 'https://i.example', 'u']), 'the last slash of an issuer')
+  t.equal(
+    keyOf(['sub', 'https://i.example/', 'u']),
+    keyOf(['sub', 'https://i.example', 'u']),
+    'the last slash of an issuer'
+  )
   t.not(keyOf(['sub', 'https://i.example', 'u']), keyOf(['sid', 'https://i.example', 'u']))
   t.not(keyOf(['claim', 'https://i.example', 'a', 'b c']), keyOf(['claim', 'https://i.example', 'a b', 'c']))
   t.equal(keyOf(['jkt', 'abc/']), '["jkt","abc/"]', 'a thumbprint is no issuer')

@@ -26,12 +26,24 @@ async function configure (address: TransmitterAddress): Promise<TransmitterConfi
 }
 
 const credentials: ClientCredentials = {
-  method: 'client_secret_basic', clientId: 'client id', clientSecret: 's:e', key: undefined, audience: () => 'https://t.example', now: processSurroundings.now, randomBytes: processSurroundings.randomBytes
+  method: 'client_secret_basic',
+  clientId: 'client id',
+  clientSecret: 's:e',
+  key: undefined,
+  audience: () => 'https://t.example',
+  now: processSurroundings.now,
+  randomBytes: processSurroundings.randomBytes
 }
 
 async function open (transmitter: EventTransmitter, given: Partial<TransmitterClientOptions> = {}) {
   const configuration = await configure({ issuer: transmitter.url })
-  return createTransmitterClient({ issuer: transmitter.url, authenticate: createClientAuthentication(credentials), calls, configuration: () => configuration, ...given })
+  return createTransmitterClient({
+    issuer: transmitter.url,
+    authenticate: createClientAuthentication(credentials),
+    calls,
+    configuration: () => configuration,
+    ...given
+  })
 }
 
 /** The word of a failure and its status, or what came. */
@@ -48,20 +60,42 @@ const basic = (text: string): string => `Basic ${Buffer.from(text).toString('bas
 t.test('The configuration is at the well-known path, inserted before that of the issuer, or at the URL of the settings', async t => {
   t.equal(configurationUrlOf({ issuer: 'https://t.example' }), 'https://t.example/.well-known/ssf-configuration')
   t.equal(configurationUrlOf({ issuer: 'https://t.example/' }), 'https://t.example/.well-known/ssf-configuration')
-  t.equal(configurationUrlOf({ issuer: 'https://t.example/a/b/' }), 'https://t.example/.well-known/ssf-configuration/a/b')
+  t.equal(
+    configurationUrlOf({ issuer: 'https://t.example/a/b/' }),
+    'https://t.example/.well-known/ssf-configuration/a/b'
+  )
   t.equal(configurationUrlOf({ issuer: 'https://t.example', metadata: 'https://m.example/x' }), 'https://m.example/x')
 })
 
 t.test('A configuration is read, and a malformed one is refused', async t => {
   const transmitter = await startEventTransmitter(t)
   const { url } = transmitter
-  const whole = { issuer: url, jwks_uri: `${url}/keys`, default_subjects: 'NONE', critical_subject_members: ['tenant', 1], delivery_methods_supported: ['urn:ietf:rfc:8935', 1] }
+  const whole = {
+    issuer: url,
+    jwks_uri: `${url}/keys`,
+    default_subjects: 'NONE',
+    critical_subject_members: ['tenant', 1],
+    delivery_methods_supported: ['urn:ietf:rfc:8935', 1]
+  }
   const none = { configurationEndpoint: undefined, statusEndpoint: undefined, verificationEndpoint: undefined }
-  const read = { issuer: url, jwksUri: `${url}/keys`, ...none, defaultSubjects: 'NONE', deliveryMethods: ['urn:ietf:rfc:8935'], criticalMembers: ['tenant'] }
+  const read = {
+    issuer: url,
+    jwksUri: `${url}/keys`,
+    ...none,
+    defaultSubjects: 'NONE',
+    deliveryMethods: ['urn:ietf:rfc:8935'],
+    criticalMembers: ['tenant']
+  }
   const rows: Array<[string, object, unknown]> = [
     ['whole', whole, read],
     ['a slash more', { ...whole, issuer: `${url}/` }, { ...read, issuer: `${url}/` }],
-    ['members of another type', { ...whole, default_subjects: 1, critical_subject_members: 'tenant', status_endpoint: 1, delivery_methods_supported: 'x' }, { ...read, defaultSubjects: undefined, deliveryMethods: undefined, criticalMembers: [] }],
+    ['members of another type', {
+      ...whole,
+      default_subjects: 1,
+      critical_subject_members: 'tenant',
+      status_endpoint: 1,
+      delivery_methods_supported: 'x'
+    }, { ...read, defaultSubjects: undefined, deliveryMethods: undefined, criticalMembers: [] }],
     ['an endpoint', { ...whole, status_endpoint: `${url}/status` }, { ...read, statusEndpoint: `${url}/status` }],
     ['an endpoint that is no URL', { ...whole, status_endpoint: '/status' }, 'foreign_address'],
     ['an endpoint with user info', { ...whole, status_endpoint: url.replace('//', '//user@') }, 'foreign_address'],
@@ -84,7 +118,10 @@ t.test('What the metadata document says must be the issuer of the settings', asy
   const metadata = `${url}/.well-known/ssf-configuration`
   transmitter.answers[CONFIGURATION] = [200, { issuer: 'https://provider.example', jwks_uri: `${url}/keys` }]
   t.equal(await outcomeOf(configure({ issuer: url, metadata })), 'discovery_issuer')
-  t.equal(((await configure({ issuer: 'https://provider.example', metadata })) as TransmitterConfiguration).jwksUri, `${url}/keys`)
+  t.equal(
+    ((await configure({ issuer: 'https://provider.example', metadata })) as TransmitterConfiguration).jwksUri,
+    `${url}/keys`
+  )
 })
 
 t.test("All addresses of a transmitter's documents are at the origin of its issuer or of its metadata", async t => {
@@ -94,7 +131,15 @@ t.test("All addresses of a transmitter's documents are at the origin of its issu
   const members = ['jwks_uri', 'configuration_endpoint', 'status_endpoint', 'verification_endpoint']
   const document = { issuer: address.issuer, jwks_uri: `${url}/keys` }
   for (const member of members) {
-    for (const [at, expected] of [[`${url}/x`, 'taken'], ['https://t.example/x', 'taken'], ['https://other.example/x', 'foreign_address'], ['https://t.example.other.example/x', 'foreign_address'], ['https://t.example:8443/x', 'foreign_address']] as const) {
+    for (
+      const [at, expected] of [
+        [`${url}/x`, 'taken'],
+        ['https://t.example/x', 'taken'],
+        ['https://other.example/x', 'foreign_address'],
+        ['https://t.example.other.example/x', 'foreign_address'],
+        ['https://t.example:8443/x', 'foreign_address']
+      ] as const
+    ) {
       transmitter.answers[CONFIGURATION] = [200, { ...document, [member]: at }]
       const outcome = await outcomeOf(configure(address))
       t.equal(typeof outcome === 'string' ? outcome : 'taken', expected, `${member} ${at}`)
@@ -105,18 +150,35 @@ t.test("All addresses of a transmitter's documents are at the origin of its issu
 t.test('A client gets its token at the discovered endpoint, with the scopes of streams if its provider has them', async t => {
   const transmitter = await startEventTransmitter(t)
   const client = await open(transmitter)
-  t.strictSame(await client.readStreams(), [{ stream_id: 's1', iss: transmitter.url, aud: ['receiver'], delivery: { method: 'urn:ietf:rfc:8936', endpoint_url: `${transmitter.url}/poll` } }])
+  t.strictSame(await client.readStreams(), [{
+    stream_id: 's1',
+    iss: transmitter.url,
+    aud: ['receiver'],
+    delivery: { method: 'urn:ietf:rfc:8936', endpoint_url: `${transmitter.url}/poll` }
+  }])
   await client.readStreams()
   const [asked, ...more] = transmitter.requests.filter(({ what }) => what === 'POST /token')
-  t.strictSame(asked, { what: 'POST /token', path: '/token', authorization: basic('client+id:s%3Ae'), body: 'grant_type=client_credentials&scope=ssf.manage+ssf.read' })
+  t.strictSame(asked, {
+    what: 'POST /token',
+    path: '/token',
+    authorization: basic('client+id:s%3Ae'),
+    body: 'grant_type=client_credentials&scope=ssf.manage+ssf.read'
+  })
   t.strictSame(more, [], 'the token is kept')
-  t.strictSame(transmitter.requests.filter(({ what }) => what === 'GET /stream').map(({ authorization }) => authorization), ['Bearer token-1', 'Bearer token-1'])
+  t.strictSame(
+    transmitter.requests.filter(({ what }) => what === 'GET /stream').map(({ authorization }) => authorization),
+    ['Bearer token-1', 'Bearer token-1']
+  )
 
   transmitter.requests.length = 0
-  transmitter.answers['POST /other'] = ({ body }) => String(body).includes('scope') ? [400, { error: 'invalid_scope' }] : [200, { access_token: 'token-2' }]
+  transmitter.answers['POST /other'] = ({ body }) =>
+    String(body).includes('scope') ? [400, { error: 'invalid_scope' }] : [200, { access_token: 'token-2' }]
   const other = await open(transmitter, { tokenEndpoint: `${transmitter.url}/other` })
   await other.readStreams()
-  t.strictSame(transmitter.bodies('POST /other'), ['grant_type=client_credentials&scope=ssf.manage+ssf.read', 'grant_type=client_credentials'])
+  t.strictSame(transmitter.bodies('POST /other'), [
+    'grant_type=client_credentials&scope=ssf.manage+ssf.read',
+    'grant_type=client_credentials'
+  ])
   t.equal(transmitter.requests.at(-1)!.authorization, 'Bearer token-2')
 })
 
@@ -150,13 +212,23 @@ t.test('The client proves itself by a secret in the form, or by a key', async t 
   const transmitter = await startEventTransmitter(t)
   const authenticate = (given: Partial<ClientCredentials>) => createClientAuthentication({ ...credentials, ...given })
   await (await open(transmitter, { authenticate: authenticate({ method: 'client_secret_post' }) })).readStreams()
-  t.strictSame(transmitter.requests.find(({ what }) => what === 'POST /token'), { what: 'POST /token', path: '/token', authorization: undefined, body: 'grant_type=client_credentials&scope=ssf.manage+ssf.read&client_id=client+id&client_secret=s%3Ae' })
+  t.strictSame(transmitter.requests.find(({ what }) => what === 'POST /token'), {
+    what: 'POST /token',
+    path: '/token',
+    authorization: undefined,
+    body: 'grant_type=client_credentials&scope=ssf.manage+ssf.read&client_id=client+id&client_secret=s%3Ae'
+  })
   transmitter.requests.length = 0
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const key = parseClientKey(privateKey.export({ type: 'pkcs8', format: 'pem' }) as string)
-  transmitter.answers['POST /token'] = ({ body }) => String(body).includes('scope') ? [400, {}] : [200, { access_token: 'token-1' }]
-  await (await open(transmitter, { authenticate: authenticate({ method: 'private_key_jwt', key, clientSecret: undefined }) })).readStreams()
-  const assertions = transmitter.bodies('POST /token').map(body => new URLSearchParams(String(body)).get('client_assertion')!)
+  transmitter.answers['POST /token'] = ({ body }) =>
+    String(body).includes('scope') ? [400, {}] : [200, { access_token: 'token-1' }]
+  await (await open(transmitter, {
+    authenticate: authenticate({ method: 'private_key_jwt', key, clientSecret: undefined })
+  })).readStreams()
+  const assertions = transmitter.bodies('POST /token').map(body =>
+    new URLSearchParams(String(body)).get('client_assertion')!
+  )
   t.match(assertions, [/^[\w-]+\.[\w-]+\.[\w-]+$/, /^[\w-]+\.[\w-]+\.[\w-]+$/])
   t.not(assertions[0], assertions[1], 'an assertion is for one request')
 })
@@ -164,10 +236,20 @@ t.test('The client proves itself by a secret in the form, or by a key', async t 
 t.test('The secret of the client goes nowhere but to the origin of issuer or metadata, unless that is set', async t => {
   const [transmitter, elsewhere] = [await startEventTransmitter(t), await startEventTransmitter(t)]
   const { url } = transmitter
-  transmitter.answers['GET /.well-known/openid-configuration'] = [200, { issuer: url, jwks_uri: `${url}/keys`, token_endpoint: `${elsewhere.url}/token` }]
+  transmitter.answers['GET /.well-known/openid-configuration'] = [200, {
+    issuer: url,
+    jwks_uri: `${url}/keys`,
+    token_endpoint: `${elsewhere.url}/token`
+  }]
   t.equal(await outcomeOf((await open(transmitter)).readStreams()), 'foreign_address')
   t.strictSame(elsewhere.requests, [])
-  t.strictSame(await outcomeOf((await open(transmitter, { metadata: `${elsewhere.url}/x` })).readStreams()).then(found => Array.isArray(found)), true, 'the origin of metadata')
+  t.strictSame(
+    await outcomeOf((await open(transmitter, { metadata: `${elsewhere.url}/x` })).readStreams()).then(found =>
+      Array.isArray(found)
+    ),
+    true,
+    'the origin of metadata'
+  )
   t.strictSame(elsewhere.requests.length, 1)
   await (await open(transmitter, { tokenEndpoint: `${elsewhere.url}/token` })).readStreams()
   t.strictSame(elsewhere.requests.length, 2)
@@ -178,7 +260,8 @@ t.test('A token that is no longer accepted is replaced, once', async t => {
   const client = await open(transmitter)
   await client.readStreams()
   transmitter.answers['POST /token'] = [200, { access_token: 'token-2' }]
-  transmitter.answers['GET /stream'] = ({ authorization }) => authorization === 'Bearer token-2' ? [200, { stream_id: 's2' }] : [401, {}]
+  transmitter.answers['GET /stream'] = ({ authorization }) =>
+    authorization === 'Bearer token-2' ? [200, { stream_id: 's2' }] : [401, {}]
   t.strictSame(await client.readStreams(), [{ stream_id: 's2' }])
   transmitter.answers['GET /stream'] = [401, {}]
   transmitter.requests.length = 0
@@ -207,9 +290,18 @@ t.test('A token response without a token is a failure', async t => {
     ['a refusal', 'POST /token', [401, {}], 'status: 401'],
     ['no text', 'POST /token', [200, { access_token: 1 }], 'discovery_malformed'],
     ['no JSON', 'POST /token', [200, 'x'], 'not_json'],
-    ['no endpoint', 'GET /.well-known/openid-configuration', [200, { issuer: url, jwks_uri: `${url}/keys` }], 'discovery_malformed'],
+    [
+      'no endpoint',
+      'GET /.well-known/openid-configuration',
+      [200, { issuer: url, jwks_uri: `${url}/keys` }],
+      'discovery_malformed'
+    ],
     ['no discovery', 'GET /.well-known/openid-configuration', [404, {}], 'discovery_malformed'],
-    ['an endpoint in the clear', 'GET /.well-known/openid-configuration', [200, { issuer: url, jwks_uri: `${url}/keys`, token_endpoint: 'http://other.example/' }], 'foreign_address']
+    ['an endpoint in the clear', 'GET /.well-known/openid-configuration', [200, {
+      issuer: url,
+      jwks_uri: `${url}/keys`,
+      token_endpoint: 'http://other.example/'
+    }], 'foreign_address']
   ]
   for (const [name, what, answer, outcome] of rows) {
     const before = transmitter.answers[what]!
@@ -217,7 +309,10 @@ t.test('A token response without a token is a failure', async t => {
     t.equal(await outcomeOf((await open(transmitter)).readStreams()), outcome, name)
     transmitter.answers[what] = before
   }
-  t.equal((await outcomeOf((await open(transmitter)).readStreams()) as Array<{ stream_id: string }>)[0]!.stream_id, 's1')
+  t.equal(
+    (await outcomeOf((await open(transmitter)).readStreams()) as Array<{ stream_id: string }>)[0]!.stream_id,
+    's1'
+  )
 })
 
 t.test('The streams of a client are one, a list, or none', async t => {
@@ -269,7 +364,8 @@ t.test('A stream is created, changed and ended', async t => {
 t.test('A poll answer of 90,000 entries is not parsed', async t => {
   const transmitter = await startEventTransmitter(t)
   const client = await open(transmitter)
-  const sets = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [index.toString(36), '']))
+  const sets = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [index.toString(36), '']))
   transmitter.answers['POST /poll'] = [200, { sets: sets(90_000) }]
   t.ok(JSON.stringify({ sets: sets(90_000) }).length < 1024 * 1024, 'it is not the size that is refused')
   t.equal(await outcomeOf(client.poll(`${transmitter.url}/poll`, {})), 'too_large')

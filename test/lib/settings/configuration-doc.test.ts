@@ -15,10 +15,15 @@ function row (name: SettingName): string {
   const { variable, from, default: given, allowed, about, unset, secret } = settingSpec(name)
   const byDefault = given === undefined ? unset! : code([given].flat().join(' '))
   const purpose = secret ? `${about}. **Secret**: never shown` : about
-  return `| ${from === 'file' ? '-' : code(variable)} | ${from === 'environment' ? '-' : code(name)} | ${allowed.replaceAll('|', '\\|')} | ${byDefault} | ${purpose} |`
+  return `| ${from === 'file' ? '-' : code(variable)} | ${from === 'environment' ? '-' : code(name)} | ` +
+    `${allowed.replaceAll('|', '\\|')} | ${byDefault} | ${purpose} |`
 }
 
-const table = ['| environment | file key | values | default | what it is for |', '| --- | --- | --- | --- | --- |', ...settingNames.map(row)].join('\n')
+const table = [
+  '| environment | file key | values | default | what it is for |',
+  '| --- | --- | --- | --- | --- |',
+  ...settingNames.map(row)
+].join('\n')
 
 t.test('The table of all settings is the one that the code makes.', t => {
   const start = page.indexOf('<!-- settings -->\n') + '<!-- settings -->\n'.length
@@ -31,9 +36,15 @@ t.test('The table of all settings is the one that the code makes.', t => {
 
 t.test('The example of a configuration file is valid.', async t => {
   const [, example = ''] = /```yaml\n# config\.yaml\n(.*?)```/s.exec(page) ?? []
-  const { values, ...faults } = collectSettings({ environment: {}, readFile: name => name === 'config.yaml' ? example : undefined })
+  const { values, ...faults } = collectSettings({
+    environment: {},
+    readFile: name => name === 'config.yaml' ? example : undefined
+  })
   const settings = await readSettings(values, faults)
-  t.hasStrict(settings, { idp: { issuers: [{ issuer: 'https://tenant.example/' }] }, server: { publicUrl: 'https://api.example', trustProxy: ['10.0.0.0/8', 'loopback'], port: 8000 } })
+  t.hasStrict(settings, {
+    idp: { issuers: [{ issuer: 'https://tenant.example/' }] },
+    server: { publicUrl: 'https://api.example', trustProxy: ['10.0.0.0/8', 'loopback'], port: 8000 }
+  })
 })
 
 t.test('Every word in capitals that looks like a setting is one.', t => {

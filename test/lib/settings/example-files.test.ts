@@ -28,7 +28,13 @@ const read = (file: string): string => readFileSync(join(FOLDER, file), 'utf8')
 t.test('The example files and the schema are those that the code makes.', async t => {
   for (const [file, make] of Object.entries(MADE)) {
     if (process.env.TAP_SNAPSHOT === '1') writeFileSync(join(FOLDER, file), make())
-    else t.equal(read(file), make(), `${file}: npx tap --snapshot test/lib/settings/example-files.test.ts writes it anew`)
+    else {
+      t.equal(
+        read(file),
+        make(),
+        `${file}: npx tap --snapshot test/lib/settings/example-files.test.ts writes it anew`
+      )
+    }
   }
 })
 
@@ -46,11 +52,19 @@ for (const [file, example] of [['.env', '.env.example'], ['config.yaml', 'config
     const bare = await start('.env', 'IDP_DOMAIN=tenant.example\nIDP_AUDIENCE=https://api.example')
     const lines = read(example).split('\n')
     t.strictSame(await start(file, read(example)), bare)
-    t.strictSame(await start(file, lines.filter(line => !line.trimStart().startsWith('#')).join('\n')), bare, 'without the comments')
+    t.strictSame(
+      await start(file, lines.filter(line => !line.trimStart().startsWith('#')).join('\n')),
+      bare,
+      'without the comments'
+    )
 
-    const forFile = (name: SettingName): string | undefined => file === '.env' ? settingSpec(name).variable : name.split('.').at(-1)
+    const forFile = (name: SettingName): string | undefined =>
+      file === '.env' ? settingSpec(name).variable : name.split('.').at(-1)
     const commented = lines.flatMap((line, at) => COMMENTED.test(line) ? [{ at, key: COMMENTED.exec(line)![2]! }] : [])
-    t.strictSame(commented.map(({ key }) => key), [...file === '.env' ? ['CONFIG_FILE'] : [], ...settingsInOrder(file).filter(name => !IN_FORCE.includes(name)).map(forFile)], 'every setting is shown')
+    t.strictSame(commented.map(({ key }) => key), [
+      ...file === '.env' ? ['CONFIG_FILE'] : [],
+      ...settingsInOrder(file).filter(name => !IN_FORCE.includes(name)).map(forFile)
+    ], 'every setting is shown')
     for (const { at, key } of commented) {
       // The list of issuers takes the place of the domain.
       const rest = key === 'issuers' ? lines.map(line => line.replace(/^ *domain:.*/, '')) : lines
@@ -63,12 +77,15 @@ for (const [file, example] of [['.env', '.env.example'], ['config.yaml', 'config
     for (const name of IN_FORCE) {
       const without = lines.filter(line => !new RegExp(`^ *${forFile(name)}[=:]`).test(line))
       t.equal(without.length, lines.length - 1)
-      await t.rejects(start(file, without.join('\n')), { message: new RegExp(`${settingSpec(name).variable} .* is not set`) }, `${name} must be there`)
+      await t.rejects(start(file, without.join('\n')), {
+        message: new RegExp(`${settingSpec(name).variable} .* is not set`)
+      }, `${name} must be there`)
     }
   })
 }
 
-const sectionOf = (name: SettingName): string | undefined => settingSpec(name).from === 'environment' ? undefined : name.split('.')[0]
+const sectionOf = (name: SettingName): string | undefined =>
+  settingSpec(name).from === 'environment' ? undefined : name.split('.')[0]
 
 /** The file has them in sections. */
 function settingsInOrder (file: '.env' | 'config.yaml'): readonly SettingName[] {
@@ -80,19 +97,30 @@ function settingsInOrder (file: '.env' | 'config.yaml'): readonly SettingName[] 
 t.test('No example is a secret that a user might keep.', async t => {
   const secrets = settingNames.filter(name => settingSpec(name).secret)
   t.ok(secrets.includes('dpop.nonceSecret'))
-  for (const text of [read('.env.example'), read('config.example.yaml')]) t.match(text, /^ *#(?:DPOP_NONCE_SECRET=|nonceSecret:)$/m)
+  for (const text of [read('.env.example'), read('config.example.yaml')]) {
+    t.match(text, /^ *#(?:DPOP_NONCE_SECRET=|nonceSecret:)$/m)
+  }
   for (const name of secrets) t.notMatch(String(settingSpec(name).example), containing('@'), name)
 })
 
-const isValid = new Ajv({ strict: true, allowUnionTypes: true, allErrors: true }).compile(JSON.parse(read('config.schema.json')) as object)
+const isValid = new Ajv({ strict: true, allowUnionTypes: true, allErrors: true }).compile(
+  JSON.parse(read('config.schema.json')) as object
+)
 
 /** What an editor says that knows the schema: the paths and words of its complaints. */
 function judge (text: string): string[] {
-  return isValid(parse(text)) ? [] : isValid.errors!.map(({ instancePath, message, params }) => `${instancePath} ${message} ${params.additionalProperty ?? ''}`.trim())
+  return isValid(parse(text))
+    ? []
+    : isValid.errors!.map(({ instancePath, message, params }) =>
+      `${instancePath} ${message} ${params.additionalProperty ?? ''}`.trim()
+    )
 }
 
 t.test('The first line of the example names the schema, and the schema accepts it.', async t => {
-  t.equal(read('config.example.yaml').split('\n')[0], '# yaml-language-server: $schema=examples/settings/config.schema.json')
+  t.equal(
+    read('config.example.yaml').split('\n')[0],
+    '# yaml-language-server: $schema=examples/settings/config.schema.json'
+  )
   t.strictSame(judge(read('config.example.yaml')), [])
   t.strictSame(judge(''), [])
   t.strictSame(judge('idp:'), [])
@@ -114,28 +142,87 @@ t.test('The schema refuses an unknown key, a wrong word and a number that is too
 
 t.test('The schema knows the parts of the sections gate and revocation.', async t => {
   const NO_SUCH_KEY = 'must NOT have additional properties'
-  t.strictSame(judge('gate: { upstream: "http://a:1", rules: [{ path: /a, methods: GET, scope: [a, b], mcp: { tools: [read_a] } }] }'), [])
+  t.strictSame(
+    judge(
+      'gate: { upstream: "http://a:1", rules: [{ path: /a, methods: GET, scope: [a, b], mcp: { tools: [read_a] } }] }'
+    ),
+    []
+  )
   t.ok(judge('gate: { upstreem: "http://a:1" }').includes(`/gate ${NO_SUCH_KEY} upstreem`))
   t.ok(judge('gate: { rules: [{ path: /a, scopes: a }] }').includes(`/gate/rules/0 ${NO_SUCH_KEY} scopes`))
   t.not(judge('gate: { rules: [{ path: /a, allow: nobody }] }').length, 0)
-  t.strictSame(judge('revocation: { transmitters: [{ issuer: "https://a", delivery: poll, clientSecret: { env: A } }], outage: serve }'), [])
-  t.ok(judge('revocation: { transmitters: [{ issuer: "https://a" }] }').includes("/revocation/transmitters/0 must have required property 'delivery'"))
-  t.ok(judge('revocation: { transmitters: [{ delivery: poll, clientSecrte: a }] }').includes(`/revocation/transmitters/0 ${NO_SUCH_KEY} clientSecrte`))
+  t.strictSame(
+    judge(
+      'revocation: { transmitters: [{ issuer: "https://a", delivery: poll, clientSecret: { env: A } }], outage: serve }'
+    ),
+    []
+  )
+  t.ok(
+    judge('revocation: { transmitters: [{ issuer: "https://a" }] }').includes(
+      "/revocation/transmitters/0 must have required property 'delivery'"
+    )
+  )
+  t.ok(
+    judge('revocation: { transmitters: [{ delivery: poll, clientSecrte: a }] }').includes(
+      `/revocation/transmitters/0 ${NO_SUCH_KEY} clientSecrte`
+    )
+  )
   t.not(judge('revocation: { staleSeconds: 0 }').length, 0)
 })
 
 /** Values as they may be written; each is tried for every setting. */
-const WRITTEN = ['[{ issuer: https://a.example }]', '', '~', '0', '1', '2', '5', '007', '301', '1.5', '0x10', '1e2', 'true', 'True', 'FALSE', 'tRue', '"off"', '"1"', '"300"', '[]', '{}', '[1]', '[true]', 'a b', 'a.example', 'off on',
-  'https://a.example', 'https://a.example https://b.example:8443', '[loopback, 10.0.0.0/8]', 'https://a.example/team', '{a: [b, c], d: e}', `[${'A'.repeat(43)}]`, `${'A'.repeat(43)} ${'B'.repeat(43)}`]
+const WRITTEN = [
+  '[{ issuer: https://a.example }]',
+  '',
+  '~',
+  '0',
+  '1',
+  '2',
+  '5',
+  '007',
+  '301',
+  '1.5',
+  '0x10',
+  '1e2',
+  'true',
+  'True',
+  'FALSE',
+  'tRue',
+  '"off"',
+  '"1"',
+  '"300"',
+  '[]',
+  '{}',
+  '[1]',
+  '[true]',
+  'a b',
+  'a.example',
+  'off on',
+  'https://a.example',
+  'https://a.example https://b.example:8443',
+  '[loopback, 10.0.0.0/8]',
+  'https://a.example/team',
+  '{a: [b, c], d: e}',
+  `[${'A'.repeat(43)}]`,
+  `${'A'.repeat(43)} ${'B'.repeat(43)}`
+]
 
 /** The keys of single values. The parts of sections are tried one by one, below. */
-const keysOfValues = (): string[] => settingNames.filter(name => !settingSpec(name).properties && settingSpec(name).from !== 'environment')
+const keysOfValues = (): string[] =>
+  settingNames.filter(name => !settingSpec(name).properties && settingSpec(name).from !== 'environment')
 
 /** The file keys of the settings that the service takes with this value, which all of them have at once. */
 async function keysThatTake (value: string): Promise<string[]> {
   const keys = keysOfValues()
-  const problems = await start('config.yaml', keys.map(key => `${key}: ${value}`).join('\n')).then(() => [], ({ problems }: SettingsError) => problems)
-  const refused = problems.map(problem => /^(?:config\.yaml, line \d+: )?(?:\w+ \()?([\w.]+)(?:\[\d+\])?\)? is [^]*; (?:allowed:|must stand alone)/.exec(problem)?.[1])
+  const problems = await start('config.yaml', keys.map(key => `${key}: ${value}`).join('\n')).then(
+    () => [],
+    ({ problems }: SettingsError) => problems
+  )
+  const refused = problems.map(problem =>
+    /^(?:config\.yaml, line \d+: )?(?:\w+ \()?([\w.]+)(?:\[\d+\])?\)? is [^]*; (?:allowed:|must stand alone)/.exec(
+      problem
+    )?.[1]
+  )
   return keys.filter(key => !refused.includes(key))
 }
 
@@ -149,28 +236,94 @@ t.test('The schema accepts whatever the service accepts.', async t => {
   const taken = new Set<string>()
   for (const value of new Set([...WRITTEN, ...words])) {
     const keys = await keysThatTake(value)
-    if (value !== '' && value !== '~') for (const key of keys) taken.add(key)
-    const lines = keys.flatMap(key => [`${key}: ${value}`, `${key.split('.').map((word, depth) => `${'  '.repeat(depth)}${word}:`).join('\n')} ${value}`])
-    t.strictSame(lines.flatMap(line => judge(line).map(complaint => `${line}: ${complaint}`)), [], value)
+    if (value !== '' && value !== '~') { for (const key of keys) taken.add(key) }
+    const lines = keys.flatMap(key => [
+      `${key}: ${value}`,
+      `${key.split('.').map((word, depth) => `${'  '.repeat(depth)}${word}:`).join('\n')} ${value}`
+    ])
+    t.strictSame(
+      lines.flatMap(line => judge(line).map(complaint => `${line}: ${complaint}`)),
+      [],
+      value
+    )
   }
   t.strictSame([...taken].sort(), keysOfValues().sort(), 'each setting took a value')
 })
 
 /** Sections with a hole for one part, and the part that the hole is for. */
-const HOLES: Readonly<Record<string, { readonly part: Part, readonly write: (key: string, value: string) => string }>> = {
-  gate: { part: GATE, write: (key, value) => `gate: { ${key === 'upstream' ? '' : 'upstream: "http://a:1", '}${key}: ${value} }` },
-  rule: { part: RULE, write: (key, value) => `gate: { rules: [{ ${key === 'path' ? '' : 'path: /a, '}${key}: ${value} }] }` },
-  mcp: { part: RULE.properties.mcp, write: (key, value) => `gate: { rules: [{ path: /a, mcp: { ${key}: ${value} } }] }` },
-  revocation: { part: REVOCATION, write: (key, value) => `revocation: { ${key}: ${value} }` },
-  transmitter: {
-    part: TRANSMITTER,
-    write: (key, value) => `revocation: { transmitters: [{ ${Object.entries({ issuer: 'https://a.example', audience: 'a', delivery: 'poll', clientSecret: 'a' }).filter(([name]) => name !== key).map(([name, text]) => `${name}: "${text}"`).join(', ')}, ${key}: ${value} }] }`
-  },
-  logout: { part: LOGOUT, write: (key, value) => `revocation: { logout: { ${key === 'clientId' ? '' : 'clientId: a, '}${key}: ${value} } }` },
-  operators: { part: OPERATORS, write: (key, value) => `revocation: { operators: { ${key === 'scope' ? '' : 'scope: a, '}${key}: ${value} } }` }
-}
+const HOLES: Readonly<Record<string, { readonly part: Part, readonly write: (key: string, value: string) => string }>> =
+  {
+    gate: {
+      part: GATE,
+      write: (key, value) => `gate: { ${key === 'upstream' ? '' : 'upstream: "http://a:1", '}${key}: ${value} }`
+    },
+    rule: {
+      part: RULE,
+      write: (key, value) => `gate: { rules: [{ ${key === 'path' ? '' : 'path: /a, '}${key}: ${value} }] }`
+    },
+    mcp: {
+      part: RULE.properties.mcp,
+      write: (key, value) => `gate: { rules: [{ path: /a, mcp: { ${key}: ${value} } }] }`
+    },
+    revocation: { part: REVOCATION, write: (key, value) => `revocation: { ${key}: ${value} }` },
+    transmitter: {
+      part: TRANSMITTER,
+      write: (key, value) =>
+        `revocation: { transmitters: [{ ${
+          Object.entries({ issuer: 'https://a.example', audience: 'a', delivery: 'poll', clientSecret: 'a' }).filter((
+            [name]
+          ) => name !== key).map(([name, text]) => `${name}: "${text}"`).join(', ')
+        }, ${key}: ${value} }] }`
+    },
+    logout: {
+      part: LOGOUT,
+      write: (key, value) => `revocation: { logout: { ${key === 'clientId' ? '' : 'clientId: a, '}${key}: ${value} } }`
+    },
+    operators: {
+      part: OPERATORS,
+      write: (key, value) => `revocation: { operators: { ${key === 'scope' ? '' : 'scope: a, '}${key}: ${value} } }`
+    }
+  }
 
-const PARTS_WRITTEN = ['~', '1', '007', '"5"', 'true', '"false"', 'False', 'a', '[a, b]', 'https://a.example', '[https://a.example]', '{ a: [b], c: 1 }', '{ tools: read_a }', 'GET', '[GET, POST]', 'anyone', 'client', 'push', 'client_secret_post', 'RS256', '[RS256, ES256]', '"*"', '/-', '/a/b', 'read_*', 'tools/call', 'memory', 'refuse', '{ scope: a }', '{ env: A }', '{ file: a }', '{ email: mail }', '[{ path: /a }]', '[{ issuer: https://a.example, delivery: push, audience: a }]', '{ clientId: a }', '[{ clientId: 5 }]', 'http://a:1']
+const PARTS_WRITTEN = [
+  '~',
+  '1',
+  '007',
+  '"5"',
+  'true',
+  '"false"',
+  'False',
+  'a',
+  '[a, b]',
+  'https://a.example',
+  '[https://a.example]',
+  '{ a: [b], c: 1 }',
+  '{ tools: read_a }',
+  'GET',
+  '[GET, POST]',
+  'anyone',
+  'client',
+  'push',
+  'client_secret_post',
+  'RS256',
+  '[RS256, ES256]',
+  '"*"',
+  '/-',
+  '/a/b',
+  'read_*',
+  'tools/call',
+  'memory',
+  'refuse',
+  '{ scope: a }',
+  '{ env: A }',
+  '{ file: a }',
+  '{ email: mail }',
+  '[{ path: /a }]',
+  '[{ issuer: https://a.example, delivery: push, audience: a }]',
+  '{ clientId: a }',
+  '[{ clientId: 5 }]',
+  'http://a:1'
+]
 
 t.test('The schema lets pass whatever the service accepts as a part of a section.', async t => {
   for (const [title, { part, write }] of Object.entries(HOLES)) {
@@ -179,7 +332,10 @@ t.test('The schema lets pass whatever the service accepts as a part of a section
     for (const key of Object.keys(part.properties!)) {
       for (const value of PARTS_WRITTEN) {
         const text = write(key, value)
-        const isTaken = await start('config.yaml', `idp: { domain: a.example, audience: a }\n${text}`).then(() => true, () => false)
+        const isTaken = await start('config.yaml', `idp: { domain: a.example, audience: a }\n${text}`).then(
+          () => true,
+          () => false
+        )
         if (!isTaken) continue
         if (value !== '' && value !== '~') taken.add(key)
         complaints.push(...judge(text).map(complaint => `${text}: ${complaint}`))

@@ -19,27 +19,80 @@ t.test('The types of the options are those that the settings make.', t => {
 
 t.test('The page of the plugin names each setting that has no effect in another app.', t => {
   const page = readFileSync(join(root, 'docs/reference/plugin.md'), 'utf8')
-  for (const name of OF_THE_SERVICE) t.match(page, containing(`\`${name === 'gateUpstream' ? 'GATE_UPSTREAM' : name}\``))
+  for (const name of OF_THE_SERVICE) {
+    t.match(page, containing(`\`${name === 'gateUpstream' ? 'GATE_UPSTREAM' : name}\``))
+  }
   t.end()
 })
 
 t.test('Options have the shape of the file or the names of the environment.', t => {
   const values = { ...noSettings(), idp: { introspection: {}, domain: 'tenant.example', dpopRequired: true } }
-  t.strictSame(settingsFromOptions({ idp: { domain: 'tenant.example', dpopRequired: true, jwksUri: undefined, issuer: null }, server: undefined }), values)
-  t.strictSame(settingsFromOptions({ IDP_DOMAIN: 'tenant.example', DPOP_REQUIRED: true, IDP_ISSUER: undefined, IDP_AUDIENCE: '' }), values)
-  for (const empty of [{ idp: { algs: undefined, jwksUri: null } }, { IDP_ALGS: undefined, IDP_JWKS_URI: null, IDP_ISSUER: '' }]) t.strictSame(settingsFromOptions(empty), noSettings(), 'so that a default takes its place')
-  t.strictSame(settingsFromOptions({ idp: { issuers: [{ algs: undefined, jwksUri: null, introspection: undefined }, { introspection: null }] } }).idp.issuers, [{}, {}])
-  t.equal(settingsFromOptions({ idp: { audience: '' } }).idp.audience, '', 'only in the environment does an empty text count as unset')
-  t.strictSame(settingsFromOptions({ server: { trustProxy: ['loopback', '10.0.0.1'] } }).server, { trustProxy: ['loopback', '10.0.0.1'] })
+  t.strictSame(
+    settingsFromOptions({
+      idp: { domain: 'tenant.example', dpopRequired: true, jwksUri: undefined, issuer: null },
+      server: undefined
+    }),
+    values
+  )
+  t.strictSame(
+    settingsFromOptions({ IDP_DOMAIN: 'tenant.example', DPOP_REQUIRED: true, IDP_ISSUER: undefined, IDP_AUDIENCE: '' }),
+    values
+  )
+  for (
+    const empty of [{ idp: { algs: undefined, jwksUri: null } }, {
+      IDP_ALGS: undefined,
+      IDP_JWKS_URI: null,
+      IDP_ISSUER: ''
+    }]
+  ) t.strictSame(settingsFromOptions(empty), noSettings(), 'so that a default takes its place')
+  t.strictSame(
+    settingsFromOptions({
+      idp: { issuers: [{ algs: undefined, jwksUri: null, introspection: undefined }, { introspection: null }] }
+    }).idp.issuers,
+    [{}, {}]
+  )
+  t.equal(
+    settingsFromOptions({ idp: { audience: '' } }).idp.audience,
+    '',
+    'only in the environment does an empty text count as unset'
+  )
+  t.strictSame(settingsFromOptions({ server: { trustProxy: ['loopback', '10.0.0.1'] } }).server, {
+    trustProxy: ['loopback', '10.0.0.1']
+  })
   t.end()
 })
 
 t.test('Each member that the types of the gate have is one that the gate knows.', async t => {
   const rule: Required<Omit<GateRuleOptions, 'allow'>> = {
-    path: '/orders/*', methods: ['GET'], scope: 'a', anyScope: ['b', 'c'], claims: { team: ['x', 'y'] }, acr: 'gold', maxAgeSeconds: 60, audience: 'https://other.example', timeoutSeconds: 60, upgrade: true, mcp: {}
+    path: '/orders/*',
+    methods: ['GET'],
+    scope: 'a',
+    anyScope: ['b', 'c'],
+    claims: { team: ['x', 'y'] },
+    acr: 'gold',
+    maxAgeSeconds: 60,
+    audience: 'https://other.example',
+    timeoutSeconds: 60,
+    upgrade: true,
+    mcp: {}
   }
   const gate: Required<GateOptions> = {
-    upstream: 'http://127.0.0.1:3000', rules: [rule, { path: '/open', allow: 'anyone' }, { path: '/mcp', mcp: { methods: ['tools/call'], tools: ['read_*'], onlyRuled: false } satisfies Required<McpTargetOptions> }], timeoutSeconds: 5, idleSeconds: 3, host: 'upstream', bodyLimit: 1024, claims: { team: 'https://api.example/team' }, passCredentials: true, exactPaths: true, statementKey: ['key.pem'], statementAudience: 'x', ownPrefix: '/-', grpcPort: 9000
+    upstream: 'http://127.0.0.1:3000',
+    rules: [rule, { path: '/open', allow: 'anyone' }, {
+      path: '/mcp',
+      mcp: { methods: ['tools/call'], tools: ['read_*'], onlyRuled: false } satisfies Required<McpTargetOptions>
+    }],
+    timeoutSeconds: 5,
+    idleSeconds: 3,
+    host: 'upstream',
+    bodyLimit: 1024,
+    claims: { team: 'https://api.example/team' },
+    passCredentials: true,
+    exactPaths: true,
+    statementKey: ['key.pem'],
+    statementAudience: 'x',
+    ownPrefix: '/-',
+    grpcPort: 9000
   }
   t.strictSame((await parseGate(gate)).problems, [])
   t.strictSame((await parseGate({ ...gate, claims: ['team'] })).problems, [])
@@ -47,38 +100,82 @@ t.test('Each member that the types of the gate have is one that the gate knows.'
 })
 
 t.test('Options are an object, and what Fastify reads is taken out of it.', t => {
-  for (const given of ['idp', 5, ['idp'], () => ({})]) t.throws(() => ownOptions(given as never), { name: 'SettingsError', problems: ['options: expected an object with sections such as idp, or with names of the environment'] })
+  for (const given of ['idp', 5, ['idp'], () => ({})]) {
+    t.throws(() => ownOptions(given as never), {
+      name: 'SettingsError',
+      problems: ['options: expected an object with sections such as idp, or with names of the environment']
+    })
+  }
   const idp = { domain: 'tenant.example' }
   t.strictSame(ownOptions({ prefix: '/v1', logLevel: 'warn', logSerializers: {}, idp }), { idp })
   const gate = { upstream: undefined, rules: [{ path: '/*', scope: undefined }] }
   t.strictSame(settingsFromOptions({ gate }), { ...noSettings(), gate }, 'a member may be left out by undefined')
-  t.strictSame(settingsFromOptions({ idp: { issuers: [{ issuer: 'https://a.example/', algs: undefined }] } }).idp.issuers, [{ issuer: 'https://a.example/' }])
+  t.strictSame(
+    settingsFromOptions({ idp: { issuers: [{ issuer: 'https://a.example/', algs: undefined }] } }).idp.issuers,
+    [{ issuer: 'https://a.example/' }]
+  )
   t.end()
 })
 
 const REFUSED: ReadonlyArray<{ options: object, problem: string | RegExp }> = [
-  { options: { idp: { domian: 'tenant.example' } }, problem: 'options: unknown key "idp.domian"; did you mean idp.domain?' },
+  {
+    options: { idp: { domian: 'tenant.example' } },
+    problem: 'options: unknown key "idp.domian"; did you mean idp.domain?'
+  },
   { options: { idpp: {} }, problem: 'options: unknown key "idpp"; did you mean idp?' },
   { options: { domain: 'tenant.example' }, problem: 'options: unknown key "domain"; did you mean idp.domain?' },
-  { options: { IDP_ISUER: 'https://tenant.example/' }, problem: 'options: unknown key "IDP_ISUER"; did you mean IDP_ISSUER?' },
+  {
+    options: { IDP_ISUER: 'https://tenant.example/' },
+    problem: 'options: unknown key "IDP_ISUER"; did you mean IDP_ISSUER?'
+  },
   { options: { unheardOf: 1 }, problem: 'options: unknown key "unheardOf"' },
   { options: { idp: 'tenant.example' }, problem: 'options: idp is a section: expected keys under it' },
   { options: { idp: ['tenant.example'] }, problem: 'options: idp is a section: expected keys under it' },
-  { options: { idp: { audience: () => 'x' } }, problem: /^options: idp\.audience is not a text, a number, a boolean or a list; allowed: / },
+  {
+    options: { idp: { audience: () => 'x' } },
+    problem: /^options: idp\.audience is not a text, a number, a boolean or a list; allowed: /
+  },
   { options: { IDP_SCOPE_CLAIMS: [Symbol('scope')] }, problem: /^options: IDP_SCOPE_CLAIMS is not a text/ },
-  { options: { idp: { domain: 'tenant.example' }, IDP_AUDIENCE: 'x' }, problem: /idp is a section of the configuration file, and IDP_AUDIENCE is a name of the environment: use one form/ },
-  { options: { idp: { issuers: [{ issuer: 'https://a.example/', algs: () => 'ES256' }] } }, problem: /^options: idp\.issuers\[0\]\.algs is not a text/ },
-  { options: { idp: { issuers: [{ introspection: 'jwt' }] } }, problem: 'options: idp.issuers[0].introspection is a section: expected keys under it' },
-  { options: { idp: { issuers: [{ introspection: ['jwt'] }] } }, problem: 'options: idp.issuers[0].introspection is a section: expected keys under it' },
-  { options: { idp: { issuers: [{ introspection: { client: 'api' } }] } }, problem: 'options: unknown key "idp.issuers[0].introspection.client"; did you mean idp.issuers[0].introspection.clientId?' },
-  { options: { idp: { issuers: [{ introspect: { for: 'jwt' } }] } }, problem: /^options: unknown key "idp\.issuers\[0\]\.introspect"/ },
-  { options: { idp: { issuers: [() => ({ issuer: 'https://a.example/' })] } }, problem: 'options: idp.issuers[0] is no section: expected keys under it' },
+  {
+    options: { idp: { domain: 'tenant.example' }, IDP_AUDIENCE: 'x' },
+    problem: /idp is a section of the configuration file, and IDP_AUDIENCE is a name of the environment: use one form/
+  },
+  {
+    options: { idp: { issuers: [{ issuer: 'https://a.example/', algs: () => 'ES256' }] } },
+    problem: /^options: idp\.issuers\[0\]\.algs is not a text/
+  },
+  {
+    options: { idp: { issuers: [{ introspection: 'jwt' }] } },
+    problem: 'options: idp.issuers[0].introspection is a section: expected keys under it'
+  },
+  {
+    options: { idp: { issuers: [{ introspection: ['jwt'] }] } },
+    problem: 'options: idp.issuers[0].introspection is a section: expected keys under it'
+  },
+  {
+    options: { idp: { issuers: [{ introspection: { client: 'api' } }] } },
+    problem:
+      'options: unknown key "idp.issuers[0].introspection.client"; did you mean idp.issuers[0].introspection.clientId?'
+  },
+  {
+    options: { idp: { issuers: [{ introspect: { for: 'jwt' } }] } },
+    problem: /^options: unknown key "idp\.issuers\[0\]\.introspect"/
+  },
+  {
+    options: { idp: { issuers: [() => ({ issuer: 'https://a.example/' })] } },
+    problem: 'options: idp.issuers[0] is no section: expected keys under it'
+  },
   { options: { idp: { issuers: Promise.resolve([]) } }, problem: /^options: idp\.issuers is not a text/ },
   { options: { idp: { scopeImplies: { admin: new Date() } } }, problem: /^options: idp\.scopeImplies is not a text/ },
-  { options: { gate: { rules: [] }, IDP_AUDIENCE: 'x' }, problem: /gate is a section of the configuration file, and IDP_AUDIENCE is a name of the environment: use one form/ }
+  {
+    options: { gate: { rules: [] }, IDP_AUDIENCE: 'x' },
+    problem: /gate is a section of the configuration file, and IDP_AUDIENCE is a name of the environment: use one form/
+  }
 ]
 
 t.test('Unknown options are refused, with the name that was meant.', t => {
-  for (const { options, problem } of REFUSED) t.throws(() => settingsFromOptions(options), { name: 'SettingsError', problems: [problem] }, String(problem))
+  for (const { options, problem } of REFUSED) {
+    t.throws(() => settingsFromOptions(options), { name: 'SettingsError', problems: [problem] }, String(problem))
+  }
   t.end()
 })

@@ -19,19 +19,44 @@ interface Beside {
   readonly places?: ReadonlyMap<string, string>
 }
 
-async function read (revocation: unknown, { issuers = [ISSUER], algs, replay, publicUrl, places }: Beside = {}): Promise<RevocationSettings> {
-  const idp = { ...noSettings().idp, audience: 'x', issuers: issuers.map((issuer, index) => ({ issuer, ...algs && { algs: algs[index] } })) }
-  const settings = await validateSettings({ ...noSettings(), idp, dpop: { ...noSettings().dpop, replay }, server: { ...noSettings().server, publicUrl }, revocation }, checkOptions, { ...NO_FAULTS, ...places && { places } })
+async function read (
+  revocation: unknown,
+  { issuers = [ISSUER], algs, replay, publicUrl, places }: Beside = {}
+): Promise<RevocationSettings> {
+  const idp = {
+    ...noSettings().idp,
+    audience: 'x',
+    issuers: issuers.map((issuer, index) => ({ issuer, ...algs && { algs: algs[index] } }))
+  }
+  const settings = await validateSettings(
+    {
+      ...noSettings(),
+      idp,
+      dpop: { ...noSettings().dpop, replay },
+      server: { ...noSettings().server, publicUrl },
+      revocation
+    },
+    checkOptions,
+    { ...NO_FAULTS, ...places && { places } }
+  )
   return settings.revocation!
 }
 
-const problems = (given: unknown, beside?: Beside): Promise<readonly string[]> => read(given, beside).then(() => [], ({ problems }: SettingsError) => problems)
+const problems = (given: unknown, beside?: Beside): Promise<readonly string[]> =>
+  read(given, beside).then(() => [], ({ problems }: SettingsError) => problems)
 const transmitter = (given: object): object => ({ transmitters: [{ ...SENDER, ...given }] })
 
 t.test('A missing member gets its default, and a given one is unchanged', async t => {
   const given = { logout: { clientId: 'c' }, transmitters: [SENDER] }
   t.strictSame(await read(given), {
-    transmitters: [{ ...SENDER, sessionClaim: 'sid', subjectClaims: {}, clientAuth: 'client_secret_basic', manage: false, untyped: false }],
+    transmitters: [{
+      ...SENDER,
+      sessionClaim: 'sid',
+      subjectClaims: {},
+      clientAuth: 'client_secret_basic',
+      manage: false,
+      untyped: false
+    }],
     logout: [{ clientId: 'c', sessionClaim: 'sid', issuer: ISSUER, algs: ['RS256'] }],
     operators: undefined,
     retentionSeconds: 86_400,
@@ -42,12 +67,19 @@ t.test('A missing member gets its default, and a given one is unchanged', async 
   t.strictSame(given, { logout: { clientId: 'c' }, transmitters: [SENDER] })
   t.strictSame((await read({})).transmitters, [])
   t.strictSame((await read({ operators: { scope: 'revoke' } })).operators, { scope: 'revoke', issuers: [] })
-  t.strictSame((await read({ operators: { scope: 'revoke', issuers: '*' } })).operators, { scope: 'revoke', issuers: ['*'] })
-  t.strictSame((await read({ operators: { scope: 'revoke', issuers: [ISSUER] } })).operators, { scope: 'revoke', issuers: [ISSUER] })
+  t.strictSame((await read({ operators: { scope: 'revoke', issuers: '*' } })).operators, {
+    scope: 'revoke',
+    issuers: ['*']
+  })
+  t.strictSame((await read({ operators: { scope: 'revoke', issuers: [ISSUER] } })).operators, {
+    scope: 'revoke',
+    issuers: [ISSUER]
+  })
 })
 
 t.test('The store is its own, else the Redis of the replay store, else memory', async t => {
-  const store = async (given: object, replay?: string): Promise<string> => (await read(given, { ...replay && { replay } })).store
+  const store = async (given: object, replay?: string): Promise<string> =>
+    (await read(given, { ...replay && { replay } })).store
   t.equal(await store({}, 'redis://r.example'), 'redis://r.example')
   t.equal(await store({ store: 'memory' }, 'redis://r.example'), 'memory')
   t.equal(await store({ store: 'rediss://s.example' }, 'redis://r.example'), 'rediss://s.example')
@@ -56,7 +88,10 @@ t.test('The store is its own, else the Redis of the replay store, else memory', 
 
 t.test('The algorithms of logout tokens are those of the issuer of their client', async t => {
   const issuers = [ISSUER, 'https://b.example']
-  const { logout } = await read({ logout: issuers.map(issuer => ({ issuer, clientId: 'c' })) }, { issuers, algs: ['ES256', 'PS256'] })
+  const { logout } = await read({ logout: issuers.map(issuer => ({ issuer, clientId: 'c' })) }, {
+    issuers,
+    algs: ['ES256', 'PS256']
+  })
   t.strictSame(logout.map(({ algs }) => algs), [['ES256'], ['PS256']])
 })
 
@@ -64,77 +99,245 @@ t.test('A logout client belongs to the only issuer, or names its own', async t =
   const none = ' names no issuer, and there is not exactly one; set its issuer'
   const several = { issuers: [ISSUER, 'https://b.example'] }
   t.strictSame(await problems({ logout: { clientId: 'c' } }, several), [`revocation.logout${none}`])
-  t.strictSame(await problems({ logout: [{ issuer: ISSUER, clientId: 'c' }, { clientId: 'd' }] }, several), [`revocation.logout[1]${none}`])
+  t.strictSame(await problems({ logout: [{ issuer: ISSUER, clientId: 'c' }, { clientId: 'd' }] }, several), [
+    `revocation.logout[1]${none}`
+  ])
   t.strictSame(await problems({ logout: [{ issuer: ISSUER, clientId: 'c' }] }, several), [])
-  t.match(await problems({ logout: { clientId: 'c' } }, { issuers: ['a'] }), [/^idp\.issuers\[0\]\.issuer is "a"/], 'the issuers have a problem of their own')
+  t.match(
+    await problems({ logout: { clientId: 'c' } }, { issuers: ['a'] }),
+    [/^idp\.issuers\[0\]\.issuer is "a"/],
+    'the issuers have a problem of their own'
+  )
 })
 
 const URL_ALLOWED = 'https URL (http for a loopback host) without user info'
 const ISSUER_ALLOWED = `${URL_ALLOWED}, query or fragment`
-const NAME_ALLOWED = 'https URL (http for a loopback host, or beside an https jwksUri or a keysFile) without user info, query or fragment'
+const NAME_ALLOWED =
+  'https URL (http for a loopback host, or beside an https jwksUri or a keysFile) without user info, query or fragment'
 const SECRET = 'is not usable (its value is not shown); allowed: a text, { file: PATH } or { env: NAME }'
 const ROWS: ReadonlyArray<readonly [title: string, given: unknown, ...problems: string[]]> = [
-  ['the section', 'yes', 'revocation is "yes"; allowed: a section with transmitters, logout or operators: docs/reference/revocation.md'],
-  ['nothing', null, 'revocation is null; allowed: a section with transmitters, logout or operators: docs/reference/revocation.md'],
-  ['a misspelt member of the one client', { logout: { clientID: 'c' } }, 'revocation.logout lacks clientId; allowed: an object with clientId, and issuer if there are several', 'revocation.logout.clientID is unknown; did you mean revocation.logout.clientId?'],
-  ['an unknown member', { retentionSecond: 1 }, 'revocation.retentionSecond is unknown; did you mean revocation.retentionSeconds?'],
+  [
+    'the section',
+    'yes',
+    'revocation is "yes"; allowed: a section with transmitters, logout or operators: docs/reference/revocation.md'
+  ],
+  [
+    'nothing',
+    null,
+    'revocation is null; allowed: a section with transmitters, logout or operators: docs/reference/revocation.md'
+  ],
+  [
+    'a misspelt member of the one client',
+    { logout: { clientID: 'c' } },
+    'revocation.logout lacks clientId; allowed: an object with clientId, and issuer if there are several',
+    'revocation.logout.clientID is unknown; did you mean revocation.logout.clientId?'
+  ],
+  [
+    'an unknown member',
+    { retentionSecond: 1 },
+    'revocation.retentionSecond is unknown; did you mean revocation.retentionSeconds?'
+  ],
   ['an unknown member like none', { zzz: 1 }, 'revocation.zzz is unknown'],
   ['retentionSeconds', { retentionSeconds: 0 }, 'revocation.retentionSeconds is 0; allowed: integer, 1 to 31536000'],
   ['staleSeconds', { staleSeconds: 301 }, 'revocation.staleSeconds is 301; allowed: integer, 1 to 300'],
   ['outage', { outage: 'open' }, 'revocation.outage is "open"; allowed: refuse or serve'],
-  ['store', { store: 'https://user:hush@s.example' }, 'revocation.store is not usable (its value is not shown); allowed: memory, or a redis:// or rediss:// URL'],
+  [
+    'store',
+    { store: 'https://user:hush@s.example' },
+    'revocation.store is not usable (its value is not shown); allowed: memory, or a redis:// or rediss:// URL'
+  ],
   ['operators', { operators: {} }, 'revocation.operators lacks scope; allowed: an object with scope'],
   ['a scope', { operators: { scope: 'a b' } }, 'revocation.operators.scope is "a b"; allowed: a scope'],
   ['no transmitters', { transmitters: [] }, 'revocation.transmitters is []; allowed: list of 1 to 50 transmitters'],
-  ['transmitters that are no list, with a misspelt secret', { transmitters: { issuer: ISSUER, clientSecrte: 'hush' } }, `revocation.transmitters is {"issuer":"${ISSUER}"}; allowed: list of 1 to 50 transmitters`],
-  ['the section as a list, with a misspelt secret', [{ stoer: 'redis://user:hush@s.example', outage: 'serve' }], 'revocation is [{"outage":"serve"}]; allowed: a section with transmitters, logout or operators: docs/reference/revocation.md'],
-  ['delivery missing', { transmitters: [{ issuer: ISSUER, audience: 'r' }] }, 'revocation.transmitters[0] lacks delivery; allowed: an object with issuer, delivery, and audience unless manage is true'],
-  ['delivery', transmitter({ delivery: 'mail' }), 'revocation.transmitters[0].delivery is "mail"; allowed: push or poll'],
-  ['issuer', transmitter({ issuer: 'http://a.example' }), `revocation.transmitters[0].issuer is "http://a.example"; allowed: ${ISSUER_ALLOWED}`],
+  [
+    'transmitters that are no list, with a misspelt secret',
+    { transmitters: { issuer: ISSUER, clientSecrte: 'hush' } },
+    `revocation.transmitters is {"issuer":"${ISSUER}"}; allowed: list of 1 to 50 transmitters`
+  ],
+  [
+    'the section as a list, with a misspelt secret',
+    [{ stoer: 'redis://user:hush@s.example', outage: 'serve' }],
+    'revocation is [{"outage":"serve"}]; allowed: a section with transmitters, logout or operators: ' +
+    'docs/reference/revocation.md'
+  ],
+  [
+    'delivery missing',
+    { transmitters: [{ issuer: ISSUER, audience: 'r' }] },
+    'revocation.transmitters[0] lacks delivery; allowed: an object with issuer, delivery, and audience unless ' +
+    'manage is true'
+  ],
+  [
+    'delivery',
+    transmitter({ delivery: 'mail' }),
+    'revocation.transmitters[0].delivery is "mail"; allowed: push or poll'
+  ],
+  [
+    'issuer',
+    transmitter({ issuer: 'http://a.example' }),
+    `revocation.transmitters[0].issuer is "http://a.example"; allowed: ${ISSUER_ALLOWED}`
+  ],
   ['metadata', transmitter({ metadata: 'a' }), `revocation.transmitters[0].metadata is "a"; allowed: ${URL_ALLOWED}`],
   ['audience', transmitter({ audience: '' }), 'revocation.transmitters[0].audience is ""; allowed: any non-empty text'],
-  ['tokenIssuers', transmitter({ tokenIssuers: [] }), 'revocation.transmitters[0].tokenIssuers is []; allowed: list of issuers'],
-  ['a token issuer', transmitter({ tokenIssuers: [ISSUER, 'b'] }), `revocation.transmitters[0].tokenIssuers[1] is "b"; allowed: ${NAME_ALLOWED}`],
-  ['sessionClaim', transmitter({ sessionClaim: true }), 'revocation.transmitters[0].sessionClaim is true; allowed: name of a claim, or false'],
-  ['subjectClaims', transmitter({ subjectClaims: { 'a/b': 1 } }), 'revocation.transmitters[0].subjectClaims is {"a/b":1}; allowed: map from a format or member of subjects to a claim'],
+  [
+    'tokenIssuers',
+    transmitter({ tokenIssuers: [] }),
+    'revocation.transmitters[0].tokenIssuers is []; allowed: list of issuers'
+  ],
+  [
+    'a token issuer',
+    transmitter({ tokenIssuers: [ISSUER, 'b'] }),
+    `revocation.transmitters[0].tokenIssuers[1] is "b"; allowed: ${NAME_ALLOWED}`
+  ],
+  [
+    'sessionClaim',
+    transmitter({ sessionClaim: true }),
+    'revocation.transmitters[0].sessionClaim is true; allowed: name of a claim, or false'
+  ],
+  [
+    'subjectClaims',
+    transmitter({ subjectClaims: { 'a/b': 1 } }),
+    'revocation.transmitters[0].subjectClaims is {"a/b":1}; allowed: map from a format or member of subjects to a claim'
+  ],
   ['manage', transmitter({ manage: 1 }), 'revocation.transmitters[0].manage is 1; allowed: true or false'],
-  ['a secret that is no text', transmitter({ clientSecret: 12345 }), `revocation.transmitters[0].clientSecret ${SECRET}`],
-  ['a secret of another form', transmitter({ pushAuthorization: { text: 'hush' } }), `revocation.transmitters[0].pushAuthorization ${SECRET}`],
-  ['an unknown member of a transmitter', transmitter({ audienc: 'x' }), 'revocation.transmitters[0].audienc is unknown; did you mean revocation.transmitters[0].audience?'],
-  ['an issuer of operators', { operators: { scope: 'a', issuers: ['*', 'a'] } }, `revocation.operators.issuers[1] is "a"; allowed: *, or ${NAME_ALLOWED}`],
-  ['no issuer, only metadata', { transmitters: [{ metadata: `${ISSUER}/c`, audience: 'r', delivery: 'push' }] }, 'revocation.transmitters[0] lacks issuer; allowed: an object with issuer, delivery, and audience unless manage is true'],
-  ['clientAuth', transmitter({ clientAuth: 'none' }), 'revocation.transmitters[0].clientAuth is "none"; allowed: client_secret_basic, client_secret_post or private_key_jwt'],
-  ['an algorithm of logout tokens', { logout: { clientId: 'c', algs: ['HS256'] } }, 'revocation.logout.algs is ["HS256"]; allowed: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, RS384, RS512, EdDSA, Ed25519, ML-DSA-44'],
-  ['no audience', { transmitters: [{ issuer: ISSUER, delivery: 'push' }] }, 'revocation.transmitters[0] has no audience; allowed: the aud of its events, which may be left out only with manage'],
-  ['manage without a secret', transmitter({ delivery: 'poll', manage: true, clientId: 'c' }), 'revocation.transmitters[0] has clientId, which needs clientSecret, or clientAuth private_key_jwt and keyFile'],
-  ['manage without a client', transmitter({ delivery: 'poll', manage: true }), 'revocation.transmitters[0] has manage, which needs clientId'],
-  ['a client without its key', transmitter({ clientId: 'c', clientSecret: 's', clientAuth: 'private_key_jwt' }), 'revocation.transmitters[0] has clientAuth private_key_jwt, which needs keyFile'],
-  ['manage without an address', transmitter({ manage: true, clientId: 'c', clientSecret: 's' }), 'revocation.transmitters[0] has manage and push, which need PUBLIC_URL (server.publicUrl): it makes the address for pushes'],
-  ['the same twice, with a slash more', { transmitters: [SENDER, { ...SENDER, issuer: `${ISSUER}/` }] }, `revocation.transmitters[1] is "${ISSUER}", as revocation.transmitters[0] is; allowed: each transmitter once`],
-  ['logout that is a text', { logout: 'c' }, 'revocation.logout is "c"; allowed: an object with clientId, and issuer if there are several'],
-  ['logout without a client', { logout: {} }, 'revocation.logout lacks clientId; allowed: an object with clientId, and issuer if there are several'],
-  ['a logout of a list', { logout: [{ clientId: 'c' }, { clientId: 1 }] }, 'revocation.logout[1].clientId is 1; allowed: any non-empty text'],
+  [
+    'a secret that is no text',
+    transmitter({ clientSecret: 12345 }),
+    `revocation.transmitters[0].clientSecret ${SECRET}`
+  ],
+  [
+    'a secret of another form',
+    transmitter({ pushAuthorization: { text: 'hush' } }),
+    `revocation.transmitters[0].pushAuthorization ${SECRET}`
+  ],
+  [
+    'an unknown member of a transmitter',
+    transmitter({ audienc: 'x' }),
+    'revocation.transmitters[0].audienc is unknown; did you mean revocation.transmitters[0].audience?'
+  ],
+  [
+    'an issuer of operators',
+    { operators: { scope: 'a', issuers: ['*', 'a'] } },
+    `revocation.operators.issuers[1] is "a"; allowed: *, or ${NAME_ALLOWED}`
+  ],
+  [
+    'no issuer, only metadata',
+    { transmitters: [{ metadata: `${ISSUER}/c`, audience: 'r', delivery: 'push' }] },
+    'revocation.transmitters[0] lacks issuer; allowed: an object with issuer, delivery, and audience unless ' +
+    'manage is true'
+  ],
+  [
+    'clientAuth',
+    transmitter({ clientAuth: 'none' }),
+    'revocation.transmitters[0].clientAuth is "none"; allowed: client_secret_basic, client_secret_post or ' +
+    'private_key_jwt'
+  ],
+  [
+    'an algorithm of logout tokens',
+    { logout: { clientId: 'c', algs: ['HS256'] } },
+    'revocation.logout.algs is ["HS256"]; allowed: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, ' +
+    'RS384, RS512, EdDSA, Ed25519, ML-DSA-44'
+  ],
+  [
+    'no audience',
+    { transmitters: [{ issuer: ISSUER, delivery: 'push' }] },
+    'revocation.transmitters[0] has no audience; allowed: the aud of its events, which may be left out only with manage'
+  ],
+  [
+    'manage without a secret',
+    transmitter({ delivery: 'poll', manage: true, clientId: 'c' }),
+    'revocation.transmitters[0] has clientId, which needs clientSecret, or clientAuth private_key_jwt and keyFile'
+  ],
+  [
+    'manage without a client',
+    transmitter({ delivery: 'poll', manage: true }),
+    'revocation.transmitters[0] has manage, which needs clientId'
+  ],
+  [
+    'a client without its key',
+    transmitter({ clientId: 'c', clientSecret: 's', clientAuth: 'private_key_jwt' }),
+    'revocation.transmitters[0] has clientAuth private_key_jwt, which needs keyFile'
+  ],
+  [
+    'manage without an address',
+    transmitter({ manage: true, clientId: 'c', clientSecret: 's' }),
+    'revocation.transmitters[0] has manage and push, which need PUBLIC_URL (server.publicUrl): it makes the ' +
+    'address for pushes'
+  ],
+  [
+    'the same twice, with a slash more',
+    { transmitters: [SENDER, { ...SENDER, issuer: `${ISSUER}/` }] },
+    `revocation.transmitters[1] is "${ISSUER}", as revocation.transmitters[0] is; allowed: each transmitter once`
+  ],
+  [
+    'logout that is a text',
+    { logout: 'c' },
+    'revocation.logout is "c"; allowed: an object with clientId, and issuer if there are several'
+  ],
+  [
+    'logout without a client',
+    { logout: {} },
+    'revocation.logout lacks clientId; allowed: an object with clientId, and issuer if there are several'
+  ],
+  [
+    'a logout of a list',
+    { logout: [{ clientId: 'c' }, { clientId: 1 }] },
+    'revocation.logout[1].clientId is 1; allowed: any non-empty text'
+  ],
   ['an empty list', { logout: [] }, 'revocation.logout is []; allowed: a client, or a list of 1 to 50']
 ]
 
 t.test('Each bad part is reported with what it held and what is allowed, and no secret is shown', async t => {
   for (const [title, given, ...expected] of ROWS) t.strictSame(await problems(given), expected, title)
   const many = Array.from({ length: 51 }, () => ({ clientSecret: 'hush', pushAuthorization: 'hush', issuer: ISSUER }))
-  t.match(await problems({ transmitters: many }), [/^revocation\.transmitters is \[\{"issuer":"https:\/\/a\.example"\},\{.*…; allowed: list of 1 to 50/, ...many.map(() => / lacks delivery; /)])
+  t.match(await problems({ transmitters: many }), [
+    /^revocation\.transmitters is \[\{"issuer":"https:\/\/a\.example"\},\{.*…; allowed: list of 1 to 50/,
+    ...many.map(() => / lacks delivery; /)
+  ])
 })
 
-t.test('Shown with a mark, a secret says where it is, and nothing of what it is or of what stands under an unknown name', t => {
-  const show = (secret: unknown): unknown => withoutSecrets(partOf('revocation'), { transmitters: [{ issuer: ISSUER, clientSecret: secret, clientSecrte: 'hush' }] }, '(not shown)')
-  for (const [secret, shown] of [['hush', '(not shown)'], [{ file: '/run/secret' }, { file: '/run/secret' }], [{ env: 'SECRET', text: 'hush' }, { env: 'SECRET' }], [{ text: 'hush' }, '(not shown)'], [['hush'], '(not shown)']]) {
-    t.strictSame(show(secret), { transmitters: [{ issuer: ISSUER, clientSecret: shown }] })
+t.test(
+  'Shown with a mark, a secret says where it is, and nothing of what it is or of what stands under an unknown ' +
+    'name',
+  t => {
+    const show = (secret: unknown): unknown =>
+      withoutSecrets(partOf('revocation'), {
+        transmitters: [{ issuer: ISSUER, clientSecret: secret, clientSecrte: 'hush' }]
+      }, '(not shown)')
+    for (
+      const [secret, shown] of [
+        ['hush', '(not shown)'],
+        [{ file: '/run/secret' }, { file: '/run/secret' }],
+        [{ env: 'SECRET', text: 'hush' }, { env: 'SECRET' }],
+        [{ text: 'hush' }, '(not shown)'],
+        [['hush'], '(not shown)']
+      ]
+    ) {
+      t.strictSame(show(secret), { transmitters: [{ issuer: ISSUER, clientSecret: shown }] })
+    }
+    t.end()
   }
-  t.end()
-})
+)
 
 t.test('An incomplete transmitter passes with the missing part or an alternative', async t => {
   const managed = { manage: true, clientId: 'c', clientSecret: { env: 'S' } }
-  t.strictSame(await problems({ transmitters: [{ issuer: ISSUER, metadata: `${ISSUER}/c`, delivery: 'poll', ...managed }] }), [])
-  t.strictSame(await problems({ transmitters: [{ issuer: ISSUER, delivery: 'poll', ...managed, clientSecret: undefined, clientAuth: 'private_key_jwt', keyFile: 'key.pem', streamId: 's' }] }), [])
+  t.strictSame(
+    await problems({ transmitters: [{ issuer: ISSUER, metadata: `${ISSUER}/c`, delivery: 'poll', ...managed }] }),
+    []
+  )
+  t.strictSame(
+    await problems({
+      transmitters: [{
+        issuer: ISSUER,
+        delivery: 'poll',
+        ...managed,
+        clientSecret: undefined,
+        clientAuth: 'private_key_jwt',
+        keyFile: 'key.pem',
+        streamId: 's'
+      }]
+    }),
+    []
+  )
   t.strictSame(await problems(transmitter(managed), { publicUrl: 'https://h.example' }), [])
   t.strictSame(await problems({ transmitters: [SENDER, { ...SENDER, issuer: 'https://b.example' }] }), [])
 })
@@ -149,7 +352,10 @@ t.test('All problems are reported at once, each with its place', async t => {
 
 t.test('A secret is a text, a file without its last line end, or a variable, and is never empty', async t => {
   const files: Record<string, string> = { good: 'hush\r\n', empty: '\n' }
-  const sources = { readFile: async (name: string) => Buffer.from(files[name]!), environment: (name: string) => ({ GOOD: 'hush', EMPTY: '' })[name] }
+  const sources = {
+    readFile: async (name: string) => Buffer.from(files[name]!),
+    environment: (name: string) => ({ GOOD: 'hush', EMPTY: '' })[name]
+  }
   t.equal(await readSecret('hush', sources), 'hush')
   t.equal(await readSecret({ file: 'good' }, sources), 'hush')
   t.equal(await readSecret({ env: 'GOOD' }, sources), 'hush')

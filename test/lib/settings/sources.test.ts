@@ -25,21 +25,69 @@ const withCode = (code: string): Error => Object.assign(new Error('the system sa
 
 t.test('A later source wins over an earlier one, and an empty variable is no source.', t => {
   const file = 'server: { logLevel: warn }'
-  const cases: Array<{ title: string, files: Record<string, string>, environment?: Record<string, string>, expected: unknown }> = [
+  const cases: Array<
+    { title: string, files: Record<string, string>, environment?: Record<string, string>, expected: unknown }
+  > = [
     { title: 'nothing is set', files: {}, expected: undefined },
     { title: 'the file', files: { 'config.yaml': file }, expected: 'warn' },
     { title: '.env over the file', files: { 'config.yaml': file, '.env': 'LOG_LEVEL=error' }, expected: 'error' },
-    { title: 'an empty line of .env counts as unset', files: { 'config.yaml': file, '.env': 'LOG_LEVEL=' }, expected: 'warn' },
-    { title: 'the environment over .env', files: { 'config.yaml': file, '.env': 'LOG_LEVEL=error' }, environment: { LOG_LEVEL: 'fatal' }, expected: 'fatal' },
-    { title: 'the environment over the file', files: { 'config.yaml': file }, environment: { LOG_LEVEL: 'fatal' }, expected: 'fatal' },
-    { title: 'an empty variable lets .env speak', files: { 'config.yaml': file, '.env': 'LOG_LEVEL=error' }, environment: { LOG_LEVEL: '' }, expected: 'error' },
-    { title: 'an empty variable lets the file speak', files: { 'config.yaml': file }, environment: { LOG_LEVEL: '' }, expected: 'warn' },
-    { title: '.env may be quoted and hold remarks', files: { '.env': '# remark\r\nexport LOG_LEVEL="error" # remark\r\n' }, expected: 'error' },
-    { title: 'names are upper-case in the environment', files: {}, environment: { log_level: 'fatal' }, expected: undefined }
+    {
+      title: 'an empty line of .env counts as unset',
+      files: { 'config.yaml': file, '.env': 'LOG_LEVEL=' },
+      expected: 'warn'
+    },
+    {
+      title: 'the environment over .env',
+      files: { 'config.yaml': file, '.env': 'LOG_LEVEL=error' },
+      environment: { LOG_LEVEL: 'fatal' },
+      expected: 'fatal'
+    },
+    {
+      title: 'the environment over the file',
+      files: { 'config.yaml': file },
+      environment: { LOG_LEVEL: 'fatal' },
+      expected: 'fatal'
+    },
+    {
+      title: 'an empty variable lets .env speak',
+      files: { 'config.yaml': file, '.env': 'LOG_LEVEL=error' },
+      environment: { LOG_LEVEL: '' },
+      expected: 'error'
+    },
+    {
+      title: 'an empty variable lets the file speak',
+      files: { 'config.yaml': file },
+      environment: { LOG_LEVEL: '' },
+      expected: 'warn'
+    },
+    {
+      title: '.env may be quoted and hold remarks',
+      files: { '.env': '# remark\r\nexport LOG_LEVEL="error" # remark\r\n' },
+      expected: 'error'
+    },
+    {
+      title: 'names are upper-case in the environment',
+      files: {},
+      environment: { log_level: 'fatal' },
+      expected: undefined
+    }
   ]
-  for (const { title, files, environment = {}, expected } of cases) t.equal(collect(files, environment).values.server.logLevel, expected, title)
-  const { origins } = collect({ 'config.yaml': 'idp:\n  audience: a\n' + file, '.env': 'METRICS=off\nDPOP_NONCE=' }, { PORT: '1', DPOP_NONCE: 'off', https_proxy: 'http://proxy.example' })
-  t.strictSame(origins, { 'idp.audience': 'config.yaml, line 2', 'server.logLevel': 'config.yaml, line 3', 'server.metrics': '.env', 'server.port': 'environment', 'dpop.nonce': 'environment', 'proxies.httpsProxy': 'environment' }, 'and each value has the place where it was found')
+  for (const { title, files, environment = {}, expected } of cases) {
+    t.equal(collect(files, environment).values.server.logLevel, expected, title)
+  }
+  const { origins } = collect({ 'config.yaml': 'idp:\n  audience: a\n' + file, '.env': 'METRICS=off\nDPOP_NONCE=' }, {
+    PORT: '1',
+    DPOP_NONCE: 'off',
+    https_proxy: 'http://proxy.example'
+  })
+  t.strictSame(origins, {
+    'idp.audience': 'config.yaml, line 2',
+    'server.logLevel': 'config.yaml, line 3',
+    'server.metrics': '.env',
+    'server.port': 'environment',
+    'dpop.nonce': 'environment',
+    'proxies.httpsProxy': 'environment'
+  }, 'and each value has the place where it was found')
   t.end()
 })
 
@@ -70,8 +118,18 @@ t.test('The configuration file is the one that CONFIG_FILE names, else the first
 t.test('A value of the file keeps the text that was written, and a key without a value is unset.', t => {
   const { values, problems } = collect({
     'config.yaml': [
-      'idp:', '  audience: 1e3', '  domain: ~', '  issuer:', '  dpopRequired: True', '  scopeClaims: [scope, scp]',
-      'api: { profile: 2 }', 'dpop: null', 'server:', '  trustProxy: false', '  metrics: off', '  logLevel: "null"'
+      'idp:',
+      '  audience: 1e3',
+      '  domain: ~',
+      '  issuer:',
+      '  dpopRequired: True',
+      '  scopeClaims: [scope, scp]',
+      'api: { profile: 2 }',
+      'dpop: null',
+      'server:',
+      '  trustProxy: false',
+      '  metrics: off',
+      '  logLevel: "null"'
     ].join('\n')
   })
   t.strictSame(problems, [])
@@ -81,14 +139,39 @@ t.test('A value of the file keeps the text that was written, and a key without a
     api: { profile: '2' },
     server: { trustProxy: false, metrics: 'off', logLevel: 'null' }
   })
-  for (const empty of ['', '# nothing yet\n', '~', '{}']) t.strictSame(collect({ 'config.yaml': empty }), { values: noSettings(), origins: {}, problems: [], places: new Map(), isFileUnread: false, unknownVariables: [] })
+  for (const empty of ['', '# nothing yet\n', '~', '{}']) {
+    t.strictSame(collect({ 'config.yaml': empty }), {
+      values: noSettings(),
+      origins: {},
+      problems: [],
+      places: new Map(),
+      isFileUnread: false,
+      unknownVariables: []
+    })
+  }
   t.end()
 })
 
 t.test('A section with a module of its own has numbers if no digit is lost, and otherwise the text that was written.', t => {
-  const { values, problems } = collect({ 'config.yaml': 'gate: { a: 12, b: "12", c: 012, d: 1e3, e: 1.50, f: 9007199254740993, g: NaN, h: Infinity, i: -1.5, j: 0x10, k: [3, 03] }' })
+  const { values, problems } = collect({
+    'config.yaml':
+      'gate: { a: 12, b: "12", c: 012, d: 1e3, e: 1.50, f: 9007199254740993, g: NaN, h: Infinity, i: -1.5, j: ' +
+      '0x10, k: [3, 03] }'
+  })
   t.strictSame(problems, [])
-  t.strictSame(values.gate, { a: 12, b: '12', c: '012', d: '1e3', e: '1.50', f: '9007199254740993', g: 'NaN', h: 'Infinity', i: -1.5, j: '0x10', k: [3, '03'] })
+  t.strictSame(values.gate, {
+    a: 12,
+    b: '12',
+    c: '012',
+    d: '1e3',
+    e: '1.50',
+    f: '9007199254740993',
+    g: 'NaN',
+    h: 'Infinity',
+    i: -1.5,
+    j: '0x10',
+    k: [3, '03']
+  })
   t.end()
 })
 
@@ -96,34 +179,110 @@ t.test('A mistake in the file is reported with its line and key, never with a va
   const unknown = 'unknown key'
   const cases: Array<{ text: string, problems: string[], isFileUnread: boolean }> = [
     { text: 'idp:\n  domain: s3cret.example\n  audience: s3cret', problems: [], isFileUnread: false },
-    { text: 'idp:\n  domian: s3cret.example\n  audience: s3cret', problems: [`line 2: ${unknown} "idp.domian"; did you mean idp.domain?`], isFileUnread: false },
-    { text: 'idpp:\n  domain: s3cret', problems: [`line 1: ${unknown} "idpp"; did you mean idp?`], isFileUnread: false },
-    { text: 'a: 1\nidp:\n  b: 2\n', problems: [`line 1: ${unknown} "a"`, `line 3: ${unknown} "idp.b"`], isFileUnread: false },
-    { text: 'idp:\n  Domain: s3cret', problems: [`line 2: ${unknown} "idp.Domain"; did you mean idp.domain?`], isFileUnread: false },
-    { text: 'idp:\n  dpop_mode: s3cret', problems: [`line 2: ${unknown} "idp.dpop_mode"; did you mean idp.dpopMode?`], isFileUnread: false },
-    { text: 'dpop:\n  mode: s3cret', problems: [`line 2: ${unknown} "dpop.mode"; did you mean idp.dpopMode?`], isFileUnread: false },
-    { text: 'trustProxy: s3cret', problems: [`line 1: ${unknown} "trustProxy"; did you mean server.trustProxy?`], isFileUnread: false },
-    { text: 'IDP_AUDIENCE: s3cret', problems: [`line 1: ${unknown} "IDP_AUDIENCE"; did you mean idp.audience?`], isFileUnread: false },
+    {
+      text: 'idp:\n  domian: s3cret.example\n  audience: s3cret',
+      problems: [`line 2: ${unknown} "idp.domian"; did you mean idp.domain?`],
+      isFileUnread: false
+    },
+    {
+      text: 'idpp:\n  domain: s3cret',
+      problems: [`line 1: ${unknown} "idpp"; did you mean idp?`],
+      isFileUnread: false
+    },
+    {
+      text: 'a: 1\nidp:\n  b: 2\n',
+      problems: [`line 1: ${unknown} "a"`, `line 3: ${unknown} "idp.b"`],
+      isFileUnread: false
+    },
+    {
+      text: 'idp:\n  Domain: s3cret',
+      problems: [`line 2: ${unknown} "idp.Domain"; did you mean idp.domain?`],
+      isFileUnread: false
+    },
+    {
+      text: 'idp:\n  dpop_mode: s3cret',
+      problems: [`line 2: ${unknown} "idp.dpop_mode"; did you mean idp.dpopMode?`],
+      isFileUnread: false
+    },
+    {
+      text: 'dpop:\n  mode: s3cret',
+      problems: [`line 2: ${unknown} "dpop.mode"; did you mean idp.dpopMode?`],
+      isFileUnread: false
+    },
+    {
+      text: 'trustProxy: s3cret',
+      problems: [`line 1: ${unknown} "trustProxy"; did you mean server.trustProxy?`],
+      isFileUnread: false
+    },
+    {
+      text: 'IDP_AUDIENCE: s3cret',
+      problems: [`line 1: ${unknown} "IDP_AUDIENCE"; did you mean idp.audience?`],
+      isFileUnread: false
+    },
     { text: '"": s3cret', problems: [`line 1: ${unknown} ""`], isFileUnread: false },
     { text: 'server:\n  port: 8000', problems: [`line 2: ${unknown} "server.port"`], isFileUnread: false },
     { text: 'idp:\n  idp:\n    domain: s3cret', problems: [`line 2: ${unknown} "idp.idp"`], isFileUnread: false },
-    { text: '\n? [idp]\n: s3cret', problems: [`line 2: ${unknown} "[\\"idp\\"]"; did you mean idp?`], isFileUnread: false },
+    {
+      text: '\n? [idp]\n: s3cret',
+      problems: [`line 2: ${unknown} "[\\"idp\\"]"; did you mean idp?`],
+      isFileUnread: false
+    },
     { text: 'null: s3cret', problems: [`line 1: ${unknown} "null"`], isFileUnread: false },
-    { text: '__proto__: s3cret\nconstructor: {}', problems: [`line 1: ${unknown} "__proto__"`, `line 2: ${unknown} "constructor"`], isFileUnread: false },
+    {
+      text: '__proto__: s3cret\nconstructor: {}',
+      problems: [`line 1: ${unknown} "__proto__"`, `line 2: ${unknown} "constructor"`],
+      isFileUnread: false
+    },
     { text: '{ s3kret }', problems: [`line 1: ${unknown} "s3kret"`], isFileUnread: false },
     { text: 'idp: s3cret', problems: ['line 1: idp is a section: expected keys under it'], isFileUnread: false },
-    { text: 'api: {}\nidp:\n  - domain: s3cret', problems: ['line 2: idp is a section: expected keys under it'], isFileUnread: false },
-    { text: 'idp:\n  domain: a\n  domain: b', problems: ['line 3: the key "idp.domain" appears twice'], isFileUnread: false },
-    { text: 'idp:\n  domain: a\nidp:\n  audience: b', problems: ['line 3: the key "idp" appears twice'], isFileUnread: false },
-    { text: 'idp:\n  domain: a\nidp.domain: b', problems: ['line 3: the key "idp.domain" appears twice'], isFileUnread: false },
+    {
+      text: 'api: {}\nidp:\n  - domain: s3cret',
+      problems: ['line 2: idp is a section: expected keys under it'],
+      isFileUnread: false
+    },
+    {
+      text: 'idp:\n  domain: a\n  domain: b',
+      problems: ['line 3: the key "idp.domain" appears twice'],
+      isFileUnread: false
+    },
+    {
+      text: 'idp:\n  domain: a\nidp:\n  audience: b',
+      problems: ['line 3: the key "idp" appears twice'],
+      isFileUnread: false
+    },
+    {
+      text: 'idp:\n  domain: a\nidp.domain: b',
+      problems: ['line 3: the key "idp.domain" appears twice'],
+      isFileUnread: false
+    },
     { text: '- s3cret', problems: ['line 1: expected sections such as idp and server'], isFileUnread: true },
     { text: 's3cret', problems: ['line 1: expected sections such as idp and server'], isFileUnread: true },
-    { text: 'idp:\n  domain: a\n audience: s3cret', problems: ['line 3: syntax error (bad indent)'], isFileUnread: true },
+    {
+      text: 'idp:\n  domain: a\n audience: s3cret',
+      problems: ['line 3: syntax error (bad indent)'],
+      isFileUnread: true
+    },
     { text: 'idp:\n\tdomain: s3cret', problems: ['line 2: syntax error (tab as indent)'], isFileUnread: true },
-    { text: '{\n"idp": {\n"domain": "s3cret"', problems: ['line 3: syntax error (bad indent)', 'line 3: syntax error (missing char)'], isFileUnread: true },
-    { text: '{\n"idp": {,\n"domain": "s3cret"}}', problems: ['line 2: syntax error (unexpected token)'], isFileUnread: true },
-    { text: 'idp:\n  domain: a\n---\nidp: s3cret', problems: ['line 3: syntax error (multiple docs)'], isFileUnread: true },
-    { text: 'idp:\n  domain: !vault s3cret', problems: ['line 2: syntax error (tag resolve failed)'], isFileUnread: true },
+    {
+      text: '{\n"idp": {\n"domain": "s3cret"',
+      problems: ['line 3: syntax error (bad indent)', 'line 3: syntax error (missing char)'],
+      isFileUnread: true
+    },
+    {
+      text: '{\n"idp": {,\n"domain": "s3cret"}}',
+      problems: ['line 2: syntax error (unexpected token)'],
+      isFileUnread: true
+    },
+    {
+      text: 'idp:\n  domain: a\n---\nidp: s3cret',
+      problems: ['line 3: syntax error (multiple docs)'],
+      isFileUnread: true
+    },
+    {
+      text: 'idp:\n  domain: !vault s3cret',
+      problems: ['line 2: syntax error (tag resolve failed)'],
+      isFileUnread: true
+    },
     { text: 'idp: &a\n  domain: *a', problems: ['line 2: aliases are not supported'], isFileUnread: true },
     { text: 'idp:\n  domain: *none', problems: ['line 2: aliases are not supported'], isFileUnread: true }
   ]
@@ -137,13 +296,32 @@ t.test('A mistake in the file is reported with its line and key, never with a va
 })
 
 t.test('A file that cannot be read is reported, and nothing about what may be in it.', async t => {
-  const cases: Array<{ files: Record<string, string | Error>, environment?: Record<string, string>, problems: string[] }> = [
+  const cases: Array<
+    { files: Record<string, string | Error>, environment?: Record<string, string>, problems: string[] }
+  > = [
     { files: { 'my.yaml': 'idp: { audience: a }' }, environment: { CONFIG_FILE: 'my.yaml' }, problems: [] },
-    { files: {}, environment: { CONFIG_FILE: 'my.yaml' }, problems: ['CONFIG_FILE is "my.yaml": there is no such file'] },
-    { files: { 'my.yaml': withCode('EISDIR') }, environment: { CONFIG_FILE: 'my.yaml' }, problems: ['my.yaml cannot be read (EISDIR)'] },
-    { files: { 'config.yaml': withCode('EACCES'), 'config.yml': '' }, problems: ['config.yaml cannot be read (EACCES)'] },
-    { files: { '.env': withCode('EACCES'), 'config.yml': 'idp: { audience: a }' }, problems: ['.env cannot be read (EACCES)'] },
-    { files: { '.env': withCode('EACCES'), 'config.yml': '[]' }, problems: ['.env cannot be read (EACCES)', 'config.yml, line 1: expected sections such as idp and server'] }
+    {
+      files: {},
+      environment: { CONFIG_FILE: 'my.yaml' },
+      problems: ['CONFIG_FILE is "my.yaml": there is no such file']
+    },
+    {
+      files: { 'my.yaml': withCode('EISDIR') },
+      environment: { CONFIG_FILE: 'my.yaml' },
+      problems: ['my.yaml cannot be read (EISDIR)']
+    },
+    {
+      files: { 'config.yaml': withCode('EACCES'), 'config.yml': '' },
+      problems: ['config.yaml cannot be read (EACCES)']
+    },
+    {
+      files: { '.env': withCode('EACCES'), 'config.yml': 'idp: { audience: a }' },
+      problems: ['.env cannot be read (EACCES)']
+    },
+    {
+      files: { '.env': withCode('EACCES'), 'config.yml': '[]' },
+      problems: ['.env cannot be read (EACCES)', 'config.yml, line 1: expected sections such as idp and server']
+    }
   ]
   for (const { files, environment = {}, problems } of cases) {
     const found = collect(files, environment)
@@ -152,12 +330,21 @@ t.test('A file that cannot be read is reported, and nothing about what may be in
   }
   const { values, ...faults } = collect({ 'config.yaml': 'idp: [' }, { LOG_LEVEL: 'loud' })
   const error = await readSettings(values, faults).catch(error => error)
-  t.match(error.problems, [/^config.yaml, line 1: /, /^LOG_LEVEL \(server.logLevel\) is "loud"; allowed: fatal, /], 'a bad variable is reported beside the bad file')
+  t.match(
+    error.problems,
+    [/^config.yaml, line 1: /, /^LOG_LEVEL \(server.logLevel\) is "loud"; allowed: fatal, /],
+    'a bad variable is reported beside the bad file'
+  )
   t.equal(error.problems.length, 2, 'and the domain is not called missing')
 })
 
 t.test('All faults of one start are reported in one message without a stack.', async t => {
-  const { values, ...faults } = collect({ 'config.yaml': 'idp:\n  domian: a\n  dpopMode: MAYBE' }, { PORT: '70000', DPOP_MODE: 's3cret', DPOP_ENABLED: 'false', DPOP_REQUIRED: 'true' })
+  const { values, ...faults } = collect({ 'config.yaml': 'idp:\n  domian: a\n  dpopMode: MAYBE' }, {
+    PORT: '70000',
+    DPOP_MODE: 's3cret',
+    DPOP_ENABLED: 'false',
+    DPOP_REQUIRED: 'true'
+  })
   const error = await readSettings(values, faults).catch(error => error)
   t.type(error, SettingsError)
   t.strictSame(error.message.split('\n'), [
@@ -168,7 +355,8 @@ t.test('All faults of one start are reported in one message without a stack.', a
     '  - PORT is 70000; allowed: integer, 0 (any free port) to 65535',
     '  - IDP_DOMAIN (idp.domain) is not set; allowed: host, optionally with :port; no scheme, path or user info',
     '  - IDP_AUDIENCE (idp.audience) is not set; allowed: any non-empty string',
-    '  - DPOP_ENABLED (idp.dpopEnabled) is false and DPOP_REQUIRED (idp.dpopRequired) is true: they contradict each other'
+    '  - DPOP_ENABLED (idp.dpopEnabled) is false and DPOP_REQUIRED (idp.dpopRequired) is true: they contradict ' +
+    'each other'
   ])
   t.equal((await import('node:util')).inspect(error), error.message, 'as a program prints it')
 })
@@ -176,47 +364,81 @@ t.test('All faults of one start are reported in one message without a stack.', a
 t.test('A file that is nested too deeply for the parser is reported in one sentence.', async t => {
   const deep = (levels: number): string => `{"idp": {"audience"${': 1'.repeat(levels)}}}`
   t.hasStrict(parseConfigDocument(deep(1), line => `line ${line}`), { problems: [], isFileUnread: false })
-  t.hasStrict(parseConfigDocument(deep(12_000), line => `line ${line}`), { problems: ['line 1: the file has too many levels'], isFileUnread: true })
+  t.hasStrict(parseConfigDocument(deep(12_000), line => `line ${line}`), {
+    problems: ['line 1: the file has too many levels'],
+    isFileUnread: true
+  })
 })
 
-t.test('A variable that is nearly a setting stops the start with the name that was meant, and no setting is taken for one.', async t => {
-  const meant: Array<[variable: string, setting: string]> = [
-    ['IDP_DPOP_MOD', 'IDP_DPOP_MODE'],
-    ['DPOP_MODE', 'IDP_DPOP_MODE'],
-    ['IDP_DPOP_MODES', 'IDP_DPOP_MODE'],
-    ['IDP_DOMIAN', 'IDP_DOMAIN'],
-    ['IDP_AUDIENC', 'IDP_AUDIENCE'],
-    ['DPOP_REQUIERD', 'DPOP_REQUIRED'],
-    ['DPOP_NONE', 'DPOP_NONCE'],
-    ['DPOP_REPLAY_', 'DPOP_REPLAY'],
-    ['DPOP_IAT_OFFSET_SECONDS', 'IDP_DPOP_IAT_OFFSET_SECONDS'],
-    ['idp_dpop_mode', 'IDP_DPOP_MODE']
-  ]
-  for (const [variable, setting] of meant) {
-    const problem = `unknown variable ${JSON.stringify(variable)}; did you mean ${setting}?`
-    t.hasStrict(collect({}, { [variable]: 's3cret' }), { problems: [problem], unknownVariables: [] }, variable)
-    t.hasStrict(collect({ '.env': `${variable}=s3cret` }), { problems: [problem], unknownVariables: [] }, `${variable} in .env`)
-    t.hasStrict(collect({ '.env': `${variable}=` }, { [variable]: '' }), { problems: [], unknownVariables: [] }, `${variable} is empty, as if unset`)
+t.test(
+  'A variable that is nearly a setting stops the start with the name that was meant, and no setting is taken for ' +
+    'one.',
+  async t => {
+    const meant: Array<[variable: string, setting: string]> = [
+      ['IDP_DPOP_MOD', 'IDP_DPOP_MODE'],
+      ['DPOP_MODE', 'IDP_DPOP_MODE'],
+      ['IDP_DPOP_MODES', 'IDP_DPOP_MODE'],
+      ['IDP_DOMIAN', 'IDP_DOMAIN'],
+      ['IDP_AUDIENC', 'IDP_AUDIENCE'],
+      ['DPOP_REQUIERD', 'DPOP_REQUIRED'],
+      ['DPOP_NONE', 'DPOP_NONCE'],
+      ['DPOP_REPLAY_', 'DPOP_REPLAY'],
+      ['DPOP_IAT_OFFSET_SECONDS', 'IDP_DPOP_IAT_OFFSET_SECONDS'],
+      ['idp_dpop_mode', 'IDP_DPOP_MODE']
+    ]
+    for (const [variable, setting] of meant) {
+      const problem = `unknown variable ${JSON.stringify(variable)}; did you mean ${setting}?`
+      t.hasStrict(collect({}, { [variable]: 's3cret' }), { problems: [problem], unknownVariables: [] }, variable)
+      t.hasStrict(
+        collect({ '.env': `${variable}=s3cret` }),
+        { problems: [problem], unknownVariables: [] },
+        `${variable} in .env`
+      )
+      t.hasStrict(
+        collect({ '.env': `${variable}=` }, { [variable]: '' }),
+        { problems: [], unknownVariables: [] },
+        `${variable} is empty, as if unset`
+      )
+    }
+    const { problems, unknownVariables } = collect(
+      {},
+      Object.fromEntries([...variables.keys()].map(name => [name, 'x']))
+    )
+    t.strictSame({ problems, unknownVariables }, { problems: [], unknownVariables: [] }, 'every setting is one')
   }
-  const { problems, unknownVariables } = collect({}, Object.fromEntries([...variables.keys()].map(name => [name, 'x'])))
-  t.strictSame({ problems, unknownVariables }, { problems: [], unknownVariables: [] }, 'every setting is one')
-})
+)
 
 t.test('A variable that begins as settings do, and is like none, is kept for a warning; any other is ignored.', async t => {
   const others = { PATH: '/bin', NODE_PORT: '1', HOST: 'x', PUBLIC_URI: 'x', MY_IDP_DOMAIN: 'x', IDPDOMAIN: 'x' }
   // What Kubernetes sets for a service of the name idp.
   const strangers = { IDP_SERVICE_HOST: 's3cret', IDP_PORT: 's3cret', DPOP_COLOUR: 's3cret', IDP_: 's3cret' }
   const found = collect({ '.env': 'IDP_TEAM=s3cret\nDPOP_COLOUR=s3cret' }, { ...others, ...strangers })
-  t.strictSame(found, { values: noSettings(), origins: {}, problems: [], places: new Map(), isFileUnread: false, unknownVariables: ['DPOP_COLOUR', 'IDP_', 'IDP_PORT', 'IDP_SERVICE_HOST', 'IDP_TEAM'] })
+  t.strictSame(found, {
+    values: noSettings(),
+    origins: {},
+    problems: [],
+    places: new Map(),
+    isFileUnread: false,
+    unknownVariables: ['DPOP_COLOUR', 'IDP_', 'IDP_PORT', 'IDP_SERVICE_HOST', 'IDP_TEAM']
+  })
   const { values, ...faults } = collect({}, { ...strangers, IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'a' })
   t.strictSame((await readSettings(values, faults)).unknownVariables, Object.keys(strangers).sort())
 })
 
 t.test('Variables of proxies are read in either case, the upper one first.', t => {
   t.equal(collect({}, { https_proxy: 'http://lower.example' }).values.proxies.httpsProxy, 'http://lower.example')
-  t.equal(collect({}, { https_proxy: 'http://lower.example', HTTPS_PROXY: 'http://upper.example' }).values.proxies.httpsProxy, 'http://upper.example')
-  t.equal(collect({}, { https_proxy: 'http://lower.example', HTTPS_PROXY: '' }).values.proxies.httpsProxy, 'http://lower.example')
-  t.strictSame(collect({}, { http_proxy: 'http://p', no_proxy: '*' }).values.proxies, { httpProxy: 'http://p', noProxy: '*' })
+  t.equal(
+    collect({}, { https_proxy: 'http://lower.example', HTTPS_PROXY: 'http://upper.example' }).values.proxies.httpsProxy,
+    'http://upper.example'
+  )
+  t.equal(
+    collect({}, { https_proxy: 'http://lower.example', HTTPS_PROXY: '' }).values.proxies.httpsProxy,
+    'http://lower.example'
+  )
+  t.strictSame(collect({}, { http_proxy: 'http://p', no_proxy: '*' }).values.proxies, {
+    httpProxy: 'http://p',
+    noProxy: '*'
+  })
   t.end()
 })
 

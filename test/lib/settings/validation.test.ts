@@ -44,7 +44,13 @@ t.test('Two settings are enough, and the rest have defaults.', async t => {
       audience: 'https://api.example',
       audienceClaim: 'aud',
       algs: ['RS256'],
-      introspection: { for: 'off', cacheSeconds: 10, signed: false, audienceOptional: false, auth: 'client_secret_basic' },
+      introspection: {
+        for: 'off',
+        cacheSeconds: 10,
+        signed: false,
+        audienceOptional: false,
+        auth: 'client_secret_basic'
+      },
       scopeClaims: ['scope'],
       clockToleranceSeconds: 5,
       dpopIatOffsetSeconds: 300,
@@ -63,8 +69,22 @@ t.test('Two settings are enough, and the rest have defaults.', async t => {
       dpopMode: 'ALLOWED'
     },
     api: { profile: '1', errorBody: 'default' },
-    dpop: { algs: ['ES256', 'ES384', 'EdDSA', 'Ed25519', 'PS256', 'RS256'], replay: 'memory', replayMax: 2_000_000, nonce: 'off', nonceIat: 'ignored' },
-    server: { clientCertificate: 'off', securityProfile: 'none', trustProxy: false, rateLimit: undefined, metrics: 'on', logLevel: 'info', port: 8000 },
+    dpop: {
+      algs: ['ES256', 'ES384', 'EdDSA', 'Ed25519', 'PS256', 'RS256'],
+      replay: 'memory',
+      replayMax: 2_000_000,
+      nonce: 'off',
+      nonceIat: 'ignored'
+    },
+    server: {
+      clientCertificate: 'off',
+      securityProfile: 'none',
+      trustProxy: false,
+      rateLimit: undefined,
+      metrics: 'on',
+      logLevel: 'info',
+      port: 8000
+    },
     proxies: {},
     gate: undefined,
     revocation: undefined,
@@ -89,9 +109,15 @@ t.test('Values that are set are typed, whether they are text of the environment 
     { name: 'IDP_SCOPE_CLAIMS', value: ['scope', 'scp'], expected: ['scope', 'scp'] },
     { name: 'DPOP_ALGS', value: 'ES256', expected: ['ES256'] },
     { name: 'CORS_ORIGINS', value: '*', expected: ['*'] },
-    { name: 'CORS_ORIGINS', value: 'https://a.example,http://localhost:3000', expected: ['https://a.example', 'http://localhost:3000'] }
+    {
+      name: 'CORS_ORIGINS',
+      value: 'https://a.example,http://localhost:3000',
+      expected: ['https://a.example', 'http://localhost:3000']
+    }
   ]
-  for (const { name, value, expected } of cases) t.strictSame(valueAt(await read({ [name]: value }), NAMES.get(name)!), expected, `${name} ${JSON.stringify(value)}`)
+  for (const { name, value, expected } of cases) {
+    t.strictSame(valueAt(await read({ [name]: value }), NAMES.get(name)!), expected, `${name} ${JSON.stringify(value)}`)
+  }
 })
 
 const secret = (bytes: number): string => randomBytes(bytes).toString('base64url')
@@ -101,86 +127,367 @@ const longest = 'a'.repeat(63)
 const FORMS: Array<{ name: string, passes: unknown[], fails: unknown[] }> = [
   {
     name: 'IDP_DOMAIN',
-    passes: ['tenant.example', 'TENANT.Example', 'tenant', 'my_tenant.example', 'localhost:3000', 'tenant.example:65535', '192.0.2.1', '[2001:db8::1]', '[::1]:8443', 'bücher.example', `${longest}.example`],
-    fails: ['', ' ', 'tenant.example/', 'tenant.example/path', '//tenant.example', 'user@tenant.example', 'tenant.example?', 'tenant.example#', 'tenant.example:', 'tenant.example:0',
-      'tenant.example:65536', 'tenant.example:80x', 'tenant.example ', 'tenant.example\n', 'tenant.example.', '.tenant.example', 'tenant..example', 'tenant,example', 'tenant.example;',
-      'tenant%2eexample', 'tenant\\example', '192.0.2.256', '2001:db8::1', '[2001:db8::1', '[fe80::1%25eth0]', 'https:tenant.example', 'https:/tenant.example', 'tenant.example/https://tenant.example', '1https://tenant.example', ['tenant.example'], { host: 'tenant.example' }, true]
+    passes: [
+      'tenant.example',
+      'TENANT.Example',
+      'tenant',
+      'my_tenant.example',
+      'localhost:3000',
+      'tenant.example:65535',
+      '192.0.2.1',
+      '[2001:db8::1]',
+      '[::1]:8443',
+      'bücher.example',
+      `${longest}.example`
+    ],
+    fails: [
+      '',
+      ' ',
+      'tenant.example/',
+      'tenant.example/path',
+      '//tenant.example',
+      'user@tenant.example',
+      'tenant.example?',
+      'tenant.example#',
+      'tenant.example:',
+      'tenant.example:0',
+      'tenant.example:65536',
+      'tenant.example:80x',
+      'tenant.example ',
+      'tenant.example\n',
+      'tenant.example.',
+      '.tenant.example',
+      'tenant..example',
+      'tenant,example',
+      'tenant.example;',
+      'tenant%2eexample',
+      'tenant\\example',
+      '192.0.2.256',
+      '2001:db8::1',
+      '[2001:db8::1',
+      '[fe80::1%25eth0]',
+      'https:tenant.example',
+      'https:/tenant.example',
+      'tenant.example/https://tenant.example',
+      '1https://tenant.example',
+      ['tenant.example'],
+      { host: 'tenant.example' },
+      true
+    ]
   },
-  { name: 'IDP_AUDIENCE', passes: ['https://api.example', 'x', ' ', 'urn:api', 12], fails: ['', ['https://api.example'], {}, false] },
+  {
+    name: 'IDP_AUDIENCE',
+    passes: ['https://api.example', 'x', ' ', 'urn:api', 12],
+    fails: ['', ['https://api.example'], {}, false]
+  },
   {
     name: 'IDP_ISSUER',
-    passes: ['https://tenant.example/', 'https://tenant.example', 'https://tenant.example/realms/x', 'https://tenant.example:8443/', 'http://localhost:3000', 'http://127.0.0.1:3000/', 'http://127.9.9.9', 'http://[::1]:3000'],
-    fails: ['tenant.example', 'http://tenant.example/', 'http://localhost.example/', 'http://192.0.2.1', 'http://[::2]/', 'https:tenant.example', 'https:///tenant.example', 'ftp://tenant.example', 'https://user@tenant.example/',
-      'https://:pw@tenant.example/', 'https://tenant.example/?', 'https://tenant.example/?a=b', 'https://tenant.example/#', 'https://tenant.example/ ', 'https://tenant.example\\x', 'https://tenant.example/\u0001', 'https://', ' https://tenant.example/', '1https://tenant.example/']
+    passes: [
+      'https://tenant.example/',
+      'https://tenant.example',
+      'https://tenant.example/realms/x',
+      'https://tenant.example:8443/',
+      'http://localhost:3000',
+      'http://127.0.0.1:3000/',
+      'http://127.9.9.9',
+      'http://[::1]:3000'
+    ],
+    fails: [
+      'tenant.example',
+      'http://tenant.example/',
+      'http://localhost.example/',
+      'http://192.0.2.1',
+      'http://[::2]/',
+      'https:tenant.example',
+      'https:///tenant.example',
+      'ftp://tenant.example',
+      'https://user@tenant.example/',
+      'https://:pw@tenant.example/',
+      'https://tenant.example/?',
+      'https://tenant.example/?a=b',
+      'https://tenant.example/#',
+      'https://tenant.example/ ',
+      'https://tenant.example\\x',
+      'https://tenant.example/\u0001',
+      'https://',
+      ' https://tenant.example/',
+      '1https://tenant.example/'
+    ]
   },
   { name: 'IDP_AUDIENCE_CLAIM', passes: ['aud', 'client_id', 'azp'], fails: ['sub', 'AUD', ['aud'], ''] },
-  { name: 'IDP_JWKS_URI', passes: ['https://keys.example/jwks?v=1', 'http://localhost:3000/jwks'], fails: ['/jwks', 'http://keys.example/jwks', 'https://u:p@keys.example/jwks', 'https:keys.example', 'file:///jwks'] },
-  { name: 'IDP_ALGS', passes: ['RS256', 'PS256,ES512', ['EdDSA', 'Ed25519']], fails: ['HS256', 'none', 'rs256', [], 'RS256 HS256'] },
+  {
+    name: 'IDP_JWKS_URI',
+    passes: ['https://keys.example/jwks?v=1', 'http://localhost:3000/jwks'],
+    fails: ['/jwks', 'http://keys.example/jwks', 'https://u:p@keys.example/jwks', 'https:keys.example', 'file:///jwks']
+  },
+  {
+    name: 'IDP_ALGS',
+    passes: ['RS256', 'PS256,ES512', ['EdDSA', 'Ed25519']],
+    fails: ['HS256', 'none', 'rs256', [], 'RS256 HS256']
+  },
   { name: 'IDP_KEYS_FILE', passes: ['keys.json', '/etc/keys.json'], fails: ['', ['a'], {}, true] },
   { name: 'IDP_INTROSPECTION', passes: ['off'], fails: ['on', true, ['jwt']] },
-  { name: 'IDP_INTROSPECTION_ENDPOINT', passes: ['https://tenant.example/introspect', 'http://localhost:3000/introspect'], fails: ['/introspect', 'http://tenant.example/introspect', ''] },
+  {
+    name: 'IDP_INTROSPECTION_ENDPOINT',
+    passes: ['https://tenant.example/introspect', 'http://localhost:3000/introspect'],
+    fails: ['/introspect', 'http://tenant.example/introspect', '']
+  },
   { name: 'IDP_INTROSPECTION_CACHE_SECONDS', passes: ['0', 300], fails: ['-1', '301', '1.5'] },
   { name: 'IDP_CLIENT_ID', passes: ['api', 12], fails: ['', ['api'], true] },
   { name: 'IDP_CLIENT_SECRET', passes: ['s', 12], fails: ['', ['s'], {}] },
-  { name: 'IDP_CLIENT_AUTH', passes: ['client_secret_basic', 'client_secret_post', 'private_key_jwt'], fails: ['none', 'basic', true] },
+  {
+    name: 'IDP_CLIENT_AUTH',
+    passes: ['client_secret_basic', 'client_secret_post', 'private_key_jwt'],
+    fails: ['none', 'basic', true]
+  },
   { name: 'IDP_CLIENT_KEY_FILE', passes: ['key.pem'], fails: ['', ['a'], {}] },
-  { name: 'IDP_SCOPE_CLAIMS', passes: ['scope', 'scope scp permissions', ['permissions']], fails: [',', 'roles', 'scope roles', [], [['scope']], { scope: true }, true] },
-  { name: 'IDP_CUSTOM_CLAIM', passes: ['https://example.com/team', 'urn:example:team'], fails: ['team', 'example.com/team', 'https://', 'https://example.com/my team', ' https://example.com/team', '1https://example.com/team', ''] },
-  { name: 'IDP_CLOCK_TOLERANCE_SECONDS', passes: ['0', '300'], fails: ['-1', '301', '1.5', '5s', '0x10', '1e2', ' 5', 'true', true, [5], 1.5] },
+  {
+    name: 'IDP_SCOPE_CLAIMS',
+    passes: ['scope', 'scope scp permissions', ['permissions']],
+    fails: [',', 'roles', 'scope roles', [], [['scope']], { scope: true }, true]
+  },
+  {
+    name: 'IDP_CUSTOM_CLAIM',
+    passes: ['https://example.com/team', 'urn:example:team'],
+    fails: [
+      'team',
+      'example.com/team',
+      'https://',
+      'https://example.com/my team',
+      ' https://example.com/team',
+      '1https://example.com/team',
+      ''
+    ]
+  },
+  {
+    name: 'IDP_CLOCK_TOLERANCE_SECONDS',
+    passes: ['0', '300'],
+    fails: ['-1', '301', '1.5', '5s', '0x10', '1e2', ' 5', 'true', true, [5], 1.5]
+  },
   { name: 'API_PROFILE', passes: ['1', '2', 1], fails: ['0', '3', 'one', true] },
   { name: 'ERROR_BODY', passes: ['default', 'detailed'], fails: ['Default', 'full'] },
-  { name: 'DPOP_ENABLED', passes: ['true', 'false', false, 'True', 'FALSE'], fails: ['yes', '1', '0', 'on', 1, ['true']] },
+  {
+    name: 'DPOP_ENABLED',
+    passes: ['true', 'false', false, 'True', 'FALSE'],
+    fails: ['yes', '1', '0', 'on', 1, ['true']]
+  },
   { name: 'IDP_DPOP_MODE', passes: ['ALLOWED', 'DISABLED', 'DISABLED', 'REQUIRED'], fails: ['allowed', 'OFF', ''] },
   { name: 'IDP_DPOP_IAT_OFFSET_SECONDS', passes: ['0', '86400'], fails: ['-1', '1.0', '9'.repeat(20), Infinity] },
   { name: 'IDP_DPOP_IAT_LEEWAY_SECONDS', passes: ['0', '86400'], fails: ['-1', 'none'] },
-  { name: 'DPOP_ALGS', passes: ['ES256', 'ES256 EdDSA Ed25519 RS512'], fails: ['HS256', 'none', 'ES256 HS256', 'es256', [], [{ alg: 'ES256' }]] },
-  { name: 'DPOP_REPLAY', passes: ['memory', 'off', 'redis://cache.example', 'rediss://:pw@cache.example:6380/2', 'redis://:a%20b@c1.example:6379,c2.example:6380?cluster=true', 'redis://s1.example,s2.example:26379/1?sentinel=main'], fails: ['Memory', 'redis', 'http://cache.example', 'redis:cache', 'redis:///0', 'redis://cache.example/db', 'redis://:p#w@cache.example', 'redis://cache.example/0#x', 'redis://cache example', 'redis://:a%b@cache.example', 'redis://c1.example,c2.example', 'redis://cache.example?retries=1', 'redis://cache.example:70000'] },
+  {
+    name: 'DPOP_ALGS',
+    passes: ['ES256', 'ES256 EdDSA Ed25519 RS512'],
+    fails: ['HS256', 'none', 'ES256 HS256', 'es256', [], [{ alg: 'ES256' }]]
+  },
+  {
+    name: 'DPOP_REPLAY',
+    passes: [
+      'memory',
+      'off',
+      'redis://cache.example',
+      'rediss://:pw@cache.example:6380/2',
+      'redis://:a%20b@c1.example:6379,c2.example:6380?cluster=true',
+      'redis://s1.example,s2.example:26379/1?sentinel=main'
+    ],
+    fails: [
+      'Memory',
+      'redis',
+      'http://cache.example',
+      'redis:cache',
+      'redis:///0',
+      'redis://cache.example/db',
+      'redis://:p#w@cache.example',
+      'redis://cache.example/0#x',
+      'redis://cache example',
+      'redis://:a%b@cache.example',
+      'redis://c1.example,c2.example',
+      'redis://cache.example?retries=1',
+      'redis://cache.example:70000'
+    ]
+  },
   { name: 'DPOP_REPLAY_MAX', passes: ['1', '100000000'], fails: ['0', '100000001', '2_000_000'] },
   { name: 'DPOP_NONCE', passes: ['off', 'required'], fails: ['on', false] },
-  { name: 'DPOP_NONCE_SECRET', passes: [secret(32), secret(33), `${secret(32)}=`, `${secret(32)} ${secret(64)}`, [secret(32)]], fails: [secret(31), `${secret(32)} ${secret(31)}`, `${secret(33)}A`, `${'+/'.repeat(22)}`, `!${secret(32)}`, `${secret(32)}!`, `${secret(32)}===`, '=', []] },
+  {
+    name: 'DPOP_NONCE_SECRET',
+    passes: [secret(32), secret(33), `${secret(32)}=`, `${secret(32)} ${secret(64)}`, [secret(32)]],
+    fails: [
+      secret(31),
+      `${secret(32)} ${secret(31)}`,
+      `${secret(33)}A`,
+      `${'+/'.repeat(22)}`,
+      `!${secret(32)}`,
+      `${secret(32)}!`,
+      `${secret(32)}===`,
+      '=',
+      []
+    ]
+  },
   {
     name: 'TRUST_PROXY',
-    passes: ['false', 'true', true, false, 'loopback', 'loopback linklocal,uniquelocal', '192.0.2.1', '10.0.0.0/8', '10.0.0.0/32', '2001:db8::/32', '2001:db8::1/128', '::ffff:10.0.0.1', ['10.0.0.0/8', 'loopback']],
-    fails: ['1', 1, '0', ['1'], '10.0.0.0/8 2', 'LOOPBACK', 'proxy.example', '10.0.0.0/0', '10.0.0.0/33', '2001:db8::/129', '10.0.0.0/', '10.0.0.0/8/8', '10.0.0.0/255.0.0.0', '10.0.0', 'yes', [], {}]
+    passes: [
+      'false',
+      'true',
+      true,
+      false,
+      'loopback',
+      'loopback linklocal,uniquelocal',
+      '192.0.2.1',
+      '10.0.0.0/8',
+      '10.0.0.0/32',
+      '2001:db8::/32',
+      '2001:db8::1/128',
+      '::ffff:10.0.0.1',
+      ['10.0.0.0/8', 'loopback']
+    ],
+    fails: [
+      '1',
+      1,
+      '0',
+      ['1'],
+      '10.0.0.0/8 2',
+      'LOOPBACK',
+      'proxy.example',
+      '10.0.0.0/0',
+      '10.0.0.0/33',
+      '2001:db8::/129',
+      '10.0.0.0/',
+      '10.0.0.0/8/8',
+      '10.0.0.0/255.0.0.0',
+      '10.0.0',
+      'yes',
+      [],
+      {}
+    ]
   },
   {
     name: 'PUBLIC_URL',
-    passes: ['https://api.example', 'https://api.example/', 'http://localhost:8000', 'https://api.example/svc/v1', 'HTTPS://API.example'],
-    fails: ['api.example', '/svc', 'ftp://api.example', 'https://user:pw@api.example', 'https://api.example/?', 'https://api.example/#', 'https://api.example/a//b', 'https://api.example/a/../b', 'https://api.example/%2e', 'https://api.example/a%2Fb', 'https://api.example:0', 'https:///svc']
+    passes: [
+      'https://api.example',
+      'https://api.example/',
+      'http://localhost:8000',
+      'https://api.example/svc/v1',
+      'HTTPS://API.example'
+    ],
+    fails: [
+      'api.example',
+      '/svc',
+      'ftp://api.example',
+      'https://user:pw@api.example',
+      'https://api.example/?',
+      'https://api.example/#',
+      'https://api.example/a//b',
+      'https://api.example/a/../b',
+      'https://api.example/%2e',
+      'https://api.example/a%2Fb',
+      'https://api.example:0',
+      'https:///svc'
+    ]
   },
   {
     name: 'CORS_ORIGINS',
-    passes: ['*', 'https://app.example', 'https://App.example', 'http://localhost:3000', 'http://[::1]:3000', 'capacitor://localhost'],
-    fails: ['app.example', 'https://app.example/', 'https://app.example/x', 'https://app.example:443', 'https://u@app.example', 'null', 'https://*.example', []]
+    passes: [
+      '*',
+      'https://app.example',
+      'https://App.example',
+      'http://localhost:3000',
+      'http://[::1]:3000',
+      'capacitor://localhost'
+    ],
+    fails: [
+      'app.example',
+      'https://app.example/',
+      'https://app.example/x',
+      'https://app.example:443',
+      'https://u@app.example',
+      'null',
+      'https://*.example',
+      []
+    ]
   },
-  { name: 'CORS_HEADERS', passes: ['MCP-Protocol-Version', 'Mcp-Session-Id, Last-Event-ID', ['x-y', 'a_b']], fails: ['*', 'a b *', 'x:y', 'x/y', 'é', 'x\ny: z', [], ['a b'], ['']] },
-  { name: 'CLIENT_CERTIFICATE', passes: ['socket', 'nginx', 'xfcc', 'off', 'client-cert', 'alb', 'traefik'], fails: ['on', 'Client-Cert', true, 'x-ssl-client-cert', ''] },
+  {
+    name: 'CORS_HEADERS',
+    passes: ['MCP-Protocol-Version', 'Mcp-Session-Id, Last-Event-ID', ['x-y', 'a_b']],
+    fails: ['*', 'a b *', 'x:y', 'x/y', 'é', 'x\ny: z', [], ['a b'], ['']]
+  },
+  {
+    name: 'CLIENT_CERTIFICATE',
+    passes: ['socket', 'nginx', 'xfcc', 'off', 'client-cert', 'alb', 'traefik'],
+    fails: ['on', 'Client-Cert', true, 'x-ssl-client-cert', '']
+  },
   { name: 'AUDIT', passes: ['off', 'log', '/var/log/audit.log', 7, { to: 'log', required: true }], fails: [['log']] },
   { name: 'SECURITY_PROFILE', passes: ['none'], fails: ['fapi', 'FAPI2', 'fapi1', true] },
   { name: 'DPOP_NONCE_IAT', passes: ['ignored', 'checked'], fails: ['off', true] },
-  { name: 'RESOURCE', passes: ['https://api.example', 'https://api.example:8443/v1/'], fails: ['http://api.example', 'https://u@api.example', 'https://api.example/?x', 'https://api.example/#x', 'https://:pw@api.example', 'https://api.example/?', 'https://api.example/#', 'api.example', 'urn:api'] },
-  { name: 'IDP_SCOPE_IMPLIES', passes: [{}, { admin: ['read', 'write'] }, { admin: 'read, write' }], fails: ['admin', null, ['admin'], { admin: [] }, { admin: { a: 'b' } }, { 'a b': ['c'] }, { a: ['b"'] }] },
-  { name: 'RATE_LIMIT', passes: ['off', '1', 60, '999999999999999'], fails: ['0', 0, -1, '-1', '1.5', '01', 'on', '60/min', true] },
+  {
+    name: 'RESOURCE',
+    passes: ['https://api.example', 'https://api.example:8443/v1/'],
+    fails: [
+      'http://api.example',
+      'https://u@api.example',
+      'https://api.example/?x',
+      'https://api.example/#x',
+      'https://:pw@api.example',
+      'https://api.example/?',
+      'https://api.example/#',
+      'api.example',
+      'urn:api'
+    ]
+  },
+  {
+    name: 'IDP_SCOPE_IMPLIES',
+    passes: [{}, { admin: ['read', 'write'] }, { admin: 'read, write' }],
+    fails: ['admin', null, ['admin'], { admin: [] }, { admin: { a: 'b' } }, { 'a b': ['c'] }, { a: ['b"'] }]
+  },
+  {
+    name: 'RATE_LIMIT',
+    passes: ['off', '1', 60, '999999999999999'],
+    fails: ['0', 0, -1, '-1', '1.5', '01', 'on', '60/min', true]
+  },
   { name: 'METRICS', passes: ['on', 'off'], fails: ['true', true, 'ON'] },
   { name: 'LOG_LEVEL', passes: ['fatal', 'trace', 'silent'], fails: ['loud', 'INFO'] },
   { name: 'PORT', passes: ['0', '65535', 8000], fails: ['-1', '65536', '80.5', 'http', '/run/socket'] },
-  { name: 'HTTP_PROXY', passes: ['http://proxy.example:3128', 'proxy.example:3128', 'https://u:p@proxy.example/'], fails: ['socks5://proxy.example', 'http://', 'http:/proxy.example', 'http://proxy.example/path', 'http://proxy.example?x', 'http://proxy.example#x', 'xhttp://proxy.example', 'httpx://proxy.example', 'proxy example'] },
-  { name: 'GATE_UPSTREAM', passes: ['http://127.0.0.1:3000', 'https://orders.example/'], fails: ['127.0.0.1:3000', 'http://a/b', 'ftp://a', 'http://u:p@a'] },
+  {
+    name: 'HTTP_PROXY',
+    passes: ['http://proxy.example:3128', 'proxy.example:3128', 'https://u:p@proxy.example/'],
+    fails: [
+      'socks5://proxy.example',
+      'http://',
+      'http:/proxy.example',
+      'http://proxy.example/path',
+      'http://proxy.example?x',
+      'http://proxy.example#x',
+      'xhttp://proxy.example',
+      'httpx://proxy.example',
+      'proxy example'
+    ]
+  },
+  {
+    name: 'GATE_UPSTREAM',
+    passes: ['http://127.0.0.1:3000', 'https://orders.example/'],
+    fails: ['127.0.0.1:3000', 'http://a/b', 'ftp://a', 'http://u:p@a']
+  },
   { name: 'HTTPS_PROXY', passes: ['http://proxy.example:3128'], fails: ['ftp://proxy.example'] },
   { name: 'NO_PROXY', passes: ['*', 'localhost,.internal:8443', '10.0.0.0/8, ::1'], fails: [['localhost']] }
 ]
 
 t.test('Each setting accepts valid values, and for any other names itself, what it held and what is allowed.', async t => {
   // One read takes a column of the table: its values do not depend on each other.
-  const columns = (of: 'passes' | 'fails'): Variables[] => Array.from({ length: Math.max(...FORMS.map(row => row[of].length)) }, (_, index) =>
-    Object.fromEntries(FORMS.filter(row => index in row[of]).map(row => [row.name, row[of][index]])))
-  for (const values of columns('passes')) t.strictSame(await problemsOf(values), [], `it takes ${JSON.stringify(values)}`)
+  const columns = (of: 'passes' | 'fails'): Variables[] =>
+    Array.from(
+      { length: Math.max(...FORMS.map(row => row[of].length)) },
+      (_, index) => Object.fromEntries(FORMS.filter(row => index in row[of]).map(row => [row.name, row[of][index]]))
+    )
+  for (const values of columns('passes')) {
+    t.strictSame(await problemsOf(values), [], `it takes ${JSON.stringify(values)}`)
+  }
   for (const values of columns('fails')) {
     const problems = await problemsOf(values)
     t.equal(problems.length, Object.keys(values).length)
     for (const [name, value] of Object.entries(values)) {
       const problem = problems.find(problem => problem.startsWith(`${title(name)} is `))
-      t.ok(problem?.endsWith(`; allowed: ${settingSpec(NAMES.get(name)!).allowed}`), `${name} refuses ${JSON.stringify(value)}`)
+      t.ok(
+        problem?.endsWith(`; allowed: ${settingSpec(NAMES.get(name)!).allowed}`),
+        `${name} refuses ${JSON.stringify(value)}`
+      )
     }
   }
   const untested = [...variables.keys()].filter(name => !FORMS.some(row => row.name === name))
@@ -195,11 +502,16 @@ t.test('ML-DSA-44 needs a Node that has it, and a larger one does not fit: the s
     const problems = await problemsOf({ ...ENOUGH, [name]: 'ES256 ML-DSA-44' })
     t.strictSame(problems, isThere ? [] : [`${title}: ${old}`])
     for (const alg of ['ML-DSA-65', 'ML-DSA-87']) {
-      t.strictSame(lackOf(await problemsOf({ ...ENOUGH, [name]: `ES256 ${alg}` })), [`${title}: ${alg} does not fit: a proof with its key and signature is larger than the 8 KiB that a proof may have; ML-DSA-44 fits`])
+      t.strictSame(lackOf(await problemsOf({ ...ENOUGH, [name]: `ES256 ${alg}` })), [
+        `${title}: ${alg} does not fit: a proof with its key and signature is larger than the 8 KiB that a proof ` +
+        'may have; ML-DSA-44 fits'
+      ])
     }
   }
   const entry = { issuer: 'https://a.example', audience: 'a', algs: ['ML-DSA-65'] }
-  t.match(lackOf(await problemsOf({ IDP_DOMAIN: undefined, IDP_ISSUERS: [entry] })), [/^idp\.issuers\[0\]\.algs: ML-DSA-65 does not fit/])
+  t.match(lackOf(await problemsOf({ IDP_DOMAIN: undefined, IDP_ISSUERS: [entry] })), [
+    /^idp\.issuers\[0\]\.algs: ML-DSA-65 does not fit/
+  ])
 })
 
 t.test('A message shows the value of a setting unless it is a secret.', async t => {
@@ -218,11 +530,18 @@ t.test('A message shows the value of a setting unless it is a secret.', async t 
 
   const password = 'p4ssw0rd'
   const hidden: Variables[] = [
-    { DPOP_NONCE_SECRET: password }, { DPOP_NONCE_SECRET: [password, secret(32)] }, { DPOP_NONCE_SECRET: { [password]: 1 } },
-    { DPOP_REPLAY: `redis://:${password}@` }, { HTTP_PROXY: `ftp://u:${password}@proxy.example` }, { HTTPS_PROXY: `u:${password}@` },
-    { IDP_DOMAIN: `u:${password}@tenant.example` }, { IDP_ISSUER: `https://u:${password}@tenant.example` },
-    { IDP_JWKS_URI: `https://u:${password}@tenant.example` }, { PUBLIC_URL: `https://u:${password}@api.example` },
-    { CORS_ORIGINS: `https://u:${password}@app.example https://b@app.example` }, { TRUST_PROXY: `${password}@10.0.0.1` }
+    { DPOP_NONCE_SECRET: password },
+    { DPOP_NONCE_SECRET: [password, secret(32)] },
+    { DPOP_NONCE_SECRET: { [password]: 1 } },
+    { DPOP_REPLAY: `redis://:${password}@` },
+    { HTTP_PROXY: `ftp://u:${password}@proxy.example` },
+    { HTTPS_PROXY: `u:${password}@` },
+    { IDP_DOMAIN: `u:${password}@tenant.example` },
+    { IDP_ISSUER: `https://u:${password}@tenant.example` },
+    { IDP_JWKS_URI: `https://u:${password}@tenant.example` },
+    { PUBLIC_URL: `https://u:${password}@api.example` },
+    { CORS_ORIGINS: `https://u:${password}@app.example https://b@app.example` },
+    { TRUST_PROXY: `${password}@10.0.0.1` }
   ]
   for (const values of hidden) {
     const [problem, ...more] = await problemsOf(values)
@@ -233,7 +552,16 @@ t.test('A message shows the value of a setting unless it is a secret.', async t 
 })
 
 t.test('The problems of a start are in the order of the settings, however they were given.', async t => {
-  const order = ['IDP_ALGS', 'IDP_CLOCK_TOLERANCE_SECONDS', 'API_PROFILE', 'IDP_DPOP_MODE', 'DPOP_NONCE', 'CLIENT_CERTIFICATE', 'SECURITY_PROFILE', 'PORT']
+  const order = [
+    'IDP_ALGS',
+    'IDP_CLOCK_TOLERANCE_SECONDS',
+    'API_PROFILE',
+    'IDP_DPOP_MODE',
+    'DPOP_NONCE',
+    'CLIENT_CERTIFICATE',
+    'SECURITY_PROFILE',
+    'PORT'
+  ]
   for (const given of [order, order.toReversed()]) {
     const problems = await problemsOf(Object.fromEntries(given.map(variable => [variable, 'x'])))
     t.strictSame(problems.map(problem => problem.split(' ', 1)[0]), order)
@@ -247,7 +575,11 @@ t.test('Domain or issuer, and the audience, are required.', async t => {
   t.strictSame(await problemsOf({ IDP_DOMAIN: undefined, IDP_ISSUER: 'https://tenant.example/' }), [])
   t.match(await problemsOf({ IDP_AUDIENCE: undefined }), [missingAudience])
   t.match(await problemsOf({ IDP_DOMAIN: undefined, IDP_AUDIENCE: undefined }), [missingDomain, missingAudience])
-  t.match(await problemsOf({ IDP_DOMAIN: undefined, IDP_ISSUER: 'tenant.example' }), [/^IDP_ISSUER/], 'a bad issuer is set, though bad')
+  t.match(
+    await problemsOf({ IDP_DOMAIN: undefined, IDP_ISSUER: 'tenant.example' }),
+    [/^IDP_ISSUER/],
+    'a bad issuer is set, though bad'
+  )
 })
 
 t.test('The issuer follows from the domain, unless it is set.', async t => {
@@ -261,47 +593,87 @@ t.test('The issuer follows from the domain, unless it is set.', async t => {
     [{ IDP_DOMAIN: undefined, IDP_ISSUER: 'https://Tenant.example/realm' }, 'https://Tenant.example/realm'],
     [{ IDP_ISSUER: 'http://localhost:3000' }, 'http://localhost:3000']
   ]
-  for (const [values, issuer] of cases) t.equal((await read(values)).idp.issuers[0]!.issuer, issuer, JSON.stringify(values))
+  for (const [values, issuer] of cases) {
+    t.equal((await read(values)).idp.issuers[0]!.issuer, issuer, JSON.stringify(values))
+  }
 })
 
 t.test('A domain with a scheme starts without an issuer, whatever else is set.', async t => {
-  for (const domain of ['https://tenant.example', 'HTTPS://Tenant.example', 'hTTp://tenant.example/path', 'https://', 'https://not a host']) {
+  for (
+    const domain of [
+      'https://tenant.example',
+      'HTTPS://Tenant.example',
+      'hTTp://tenant.example/path',
+      'https://',
+      'https://not a host'
+    ]
+  ) {
     t.strictSame((await read({ IDP_DOMAIN: domain })).idp.issuers, [], domain)
-    t.strictSame((await read({ IDP_DOMAIN: domain, IDP_ISSUER: 'https://tenant.example/', IDP_JWKS_URI: 'https://tenant.example/jwks' })).idp.issuers, [], domain)
+    t.strictSame(
+      (await read({
+        IDP_DOMAIN: domain,
+        IDP_ISSUER: 'https://tenant.example/',
+        IDP_JWKS_URI: 'https://tenant.example/jwks'
+      })).idp.issuers,
+      [],
+      domain
+    )
   }
-  t.match(await problemsOf({ IDP_DOMAIN: 'https://tenant.example', IDP_AUDIENCE: undefined, PORT: 'x' }), [/^PORT/, /^IDP_AUDIENCE/], 'other faults still stop the start')
+  t.match(await problemsOf({ IDP_DOMAIN: 'https://tenant.example', IDP_AUDIENCE: undefined, PORT: 'x' }), [
+    /^PORT/,
+    /^IDP_AUDIENCE/
+  ], 'other faults still stop the start')
 })
 
 t.test('The mode of DPoP follows from three settings, which must not contradict each other.', async t => {
   const contradiction = Symbol('contradiction')
-  const expected = (enabled: string | undefined, required: string | undefined, mode: string | undefined): string | symbol => {
+  const expected = (
+    enabled: string | undefined,
+    required: string | undefined,
+    mode: string | undefined
+  ): string | symbol => {
     const modes = ['DISABLED', 'ALLOWED', 'REQUIRED']
       .filter(candidate => enabled === undefined || (enabled === 'true') === (candidate !== 'DISABLED'))
       .filter(candidate => required === undefined || (required === 'true') === (candidate === 'REQUIRED'))
       .filter(candidate => mode === undefined || mode === candidate)
     if (modes.length === 0) return contradiction
-    return modes.includes('ALLOWED') ? 'ALLOWED' : modes.includes('REQUIRED') && modes.length === 1 ? 'REQUIRED' : modes[0]!
+    return modes.includes('ALLOWED')
+      ? 'ALLOWED'
+      : modes.includes('REQUIRED') && modes.length === 1
+        ? 'REQUIRED'
+        : modes[0]!
   }
   for (const enabled of [undefined, 'true', 'false']) {
     for (const required of [undefined, 'true', 'false']) {
       for (const mode of [undefined, 'DISABLED', 'ALLOWED', 'REQUIRED']) {
         const values = { DPOP_ENABLED: enabled, DPOP_REQUIRED: required, IDP_DPOP_MODE: mode }
         const outcome = await read(values).then(settings => settings.idp.dpopMode, (error: SettingsError) => {
-          t.match(error.problems[0], /^(DPOP_ENABLED|DPOP_REQUIRED) .* is (true|false) and (DPOP_REQUIRED|IDP_DPOP_MODE) .*: they contradict each other$/)
+          t.match(
+            error.problems[0],
+            /^(DPOP_ENABLED|DPOP_REQUIRED) .* is (true|false) and (DPOP_REQUIRED|IDP_DPOP_MODE) .*: they contradict each other$/
+          )
           return contradiction
         })
         t.equal(outcome, expected(enabled, required, mode), JSON.stringify(values))
       }
     }
   }
-  t.match(await problemsOf({ DPOP_ENABLED: false, IDP_DPOP_MODE: 'REQUIRED' }), [/"REQUIRED": they contradict each other/], 'values of the file count the same')
+  t.match(await problemsOf({ DPOP_ENABLED: false, IDP_DPOP_MODE: 'REQUIRED' }), [
+    /"REQUIRED": they contradict each other/
+  ], 'values of the file count the same')
 })
 
 t.test('A word that means everything or nothing must be the only one in a list.', async t => {
   t.strictSame(await problemsOf({ TRUST_PROXY: 'loopback 10.0.0.0/8' }), [])
-  t.match(await problemsOf({ TRUST_PROXY: 'true 10.0.0.0/8' }), [/^TRUST_PROXY .* is "true 10\.0\.0\.0\/8"; true and false cannot be combined with other values$/])
-  t.match(await problemsOf({ TRUST_PROXY: ['loopback', false] }), [/true and false cannot be combined with other values$/])
-  t.match(await problemsOf({ CORS_ORIGINS: 'https://app.example *' }), [/^CORS_ORIGINS .*; \* cannot be combined with other values$/])
+  t.match(await problemsOf({ TRUST_PROXY: 'true 10.0.0.0/8' }), [
+    /^TRUST_PROXY .* is "true 10\.0\.0\.0\/8"; true and false cannot be combined with other values$/
+  ])
+  t.match(await problemsOf({ TRUST_PROXY: ['loopback', false] }), [
+    /true and false cannot be combined with other values$/
+  ])
+  t.match(await problemsOf({ CORS_ORIGINS: 'https://app.example *' }), [
+    /^CORS_ORIGINS .*; \* cannot be combined with other values$/
+  ])
 })
 
 t.test('A certificate in a header needs a trusted proxy.', async t => {
@@ -309,7 +681,11 @@ t.test('A certificate in a header needs a trusted proxy.', async t => {
     t.strictSame(await problemsOf({ CLIENT_CERTIFICATE: source, TRUST_PROXY: 'loopback' }), [])
     t.strictSame(await problemsOf({ CLIENT_CERTIFICATE: source, TRUST_PROXY: true }), [])
     for (const trust of [{}, { TRUST_PROXY: 'false' }, { TRUST_PROXY: false }]) {
-      t.match(await problemsOf({ CLIENT_CERTIFICATE: source, ...trust }), [new RegExp(`^CLIENT_CERTIFICATE \\(server\\.clientCertificate\\) is "${source}", but TRUST_PROXY .* trusts no peer`)])
+      t.match(await problemsOf({ CLIENT_CERTIFICATE: source, ...trust }), [
+        new RegExp(
+          `^CLIENT_CERTIFICATE \\(server\\.clientCertificate\\) is "${source}", but TRUST_PROXY .* trusts no peer`
+        )
+      ])
     }
   }
   t.strictSame(await problemsOf({ CLIENT_CERTIFICATE: 'socket' }), [])
@@ -322,13 +698,28 @@ t.test('The security profile sets the algorithms, and settings that contradict i
   t.strictSame([idp.algs, dpop.algs, idp.issuers[0]!.algs], [algs, algs, algs])
   t.strictSame((await read(fapi({ IDP_ALGS: 'ES256' }))).idp.algs, ['ES256'])
   const certificates = { CLIENT_CERTIFICATE: 'xfcc', TRUST_PROXY: 'true' }
-  const passes: Variables[] = [{ IDP_ALGS: 'PS256 EdDSA', DPOP_ALGS: ['Ed25519'] }, { IDP_DPOP_MODE: 'REQUIRED' }, { DPOP_ENABLED: 'true' }, { ...certificates, IDP_DPOP_MODE: 'DISABLED' }, { ...certificates, DPOP_ENABLED: 'false' }]
+  const passes: Variables[] = [
+    { IDP_ALGS: 'PS256 EdDSA', DPOP_ALGS: ['Ed25519'] },
+    { IDP_DPOP_MODE: 'REQUIRED' },
+    { DPOP_ENABLED: 'true' },
+    { ...certificates, IDP_DPOP_MODE: 'DISABLED' },
+    { ...certificates, DPOP_ENABLED: 'false' }
+  ]
   for (const values of passes) t.strictSame(await problemsOf(fapi(values)), [], JSON.stringify(values))
   const fails: Array<[Variables, RegExp[]]> = [
-    [{ IDP_ALGS: 'RS256' }, [/^IDP_ALGS \(idp\.algs\) is "RS256", but SECURITY_PROFILE \(server\.securityProfile\) is fapi2; allowed: list of PS256, ES256, EdDSA, Ed25519$/]],
-    [{ IDP_ALGS: 'ES256 ES384', DPOP_ALGS: 'RS256' }, [/^IDP_ALGS .* is "ES256 ES384", but/, /^DPOP_ALGS .* is "RS256", but/]],
-    [{ IDP_DPOP_MODE: 'DISABLED' }, [/^IDP_DPOP_MODE .* is "DISABLED", but .*; allowed: ALLOWED or REQUIRED, unless CLIENT_CERTIFICATE is set$/]],
-    [{ DPOP_ENABLED: 'false' }, [/^DPOP_ENABLED .* is false, but .*; allowed: true, unless CLIENT_CERTIFICATE is set$/]],
+    [{ IDP_ALGS: 'RS256' }, [
+      /^IDP_ALGS \(idp\.algs\) is "RS256", but SECURITY_PROFILE \(server\.securityProfile\) is fapi2; allowed: list of PS256, ES256, EdDSA, Ed25519$/
+    ]],
+    [{ IDP_ALGS: 'ES256 ES384', DPOP_ALGS: 'RS256' }, [
+      /^IDP_ALGS .* is "ES256 ES384", but/,
+      /^DPOP_ALGS .* is "RS256", but/
+    ]],
+    [{ IDP_DPOP_MODE: 'DISABLED' }, [
+      /^IDP_DPOP_MODE .* is "DISABLED", but .*; allowed: ALLOWED or REQUIRED, unless CLIENT_CERTIFICATE is set$/
+    ]],
+    [{ DPOP_ENABLED: 'false' }, [
+      /^DPOP_ENABLED .* is false, but .*; allowed: true, unless CLIENT_CERTIFICATE is set$/
+    ]],
     [{ CLIENT_CERTIFICATE: 'off', IDP_DPOP_MODE: 'DISABLED' }, [/^IDP_DPOP_MODE/]]
   ]
   for (const [values, patterns] of fails) {
@@ -351,9 +742,18 @@ t.test('Trust and port follow from the settings.', async t => {
 t.test('Values that do not match their schema are an error with their place.', async t => {
   const check = (value: unknown) => checkOptions(treeOf({ ...ENOUGH, DPOP_REQUIRED: value }))
   t.equal((await check(true)).idp.dpopRequired, true)
-  await t.rejects(check(1), { name: 'Error', message: 'The options are not valid', errors: [{ instancePath: '/idp/dpopRequired' }] })
+  await t.rejects(check(1), {
+    name: 'Error',
+    message: 'The options are not valid',
+    errors: [{ instancePath: '/idp/dpopRequired' }]
+  })
 })
 
 t.test('Another fault is not taken for one of settings.', async t => {
-  await t.rejects(validateSettings(treeOf(ENOUGH), async () => { throw new TypeError('the registration failed') }), { name: 'TypeError', message: 'the registration failed' })
+  await t.rejects(
+    validateSettings(treeOf(ENOUGH), async () => {
+      throw new TypeError('the registration failed')
+    }),
+    { name: 'TypeError', message: 'the registration failed' }
+  )
 })

@@ -12,7 +12,13 @@ import { createVerifiedToken, createVerifiedTokens, readScopes } from '../../../
 import { encodeJws } from '../../helpers/jws.ts'
 
 const NOW = 1_800_000_000
-const POLICY: TokenRules = { issuer: 'https://idp.example/', audience: 'api', algs: ['RS256', 'ES256'], clockToleranceSeconds: 5, bindings: ['jkt'] }
+const POLICY: TokenRules = {
+  issuer: 'https://idp.example/',
+  audience: 'api',
+  algs: ['RS256', 'ES256'],
+  clockToleranceSeconds: 5,
+  bindings: ['jkt']
+}
 const CLAIMS = { iss: 'https://idp.example/', sub: 'user-1', aud: 'api', exp: NOW + 60 }
 const deep = (levels: number): unknown => levels === 0 ? 'x' : [deep(levels - 1)]
 
@@ -29,7 +35,10 @@ function outcome (act: () => unknown): unknown {
 
 function checkToken (header: object, claims: object, policy: Partial<TokenRules>): unknown {
   return outcome(() => {
-    const presented: PresentedToken = { text: encodeJws({ alg: 'RS256', ...header }, { ...CLAIMS, ...claims }, () => Buffer.from('signature')), now: NOW }
+    const presented: PresentedToken = {
+      text: encodeJws({ alg: 'RS256', ...header }, { ...CLAIMS, ...claims }, () => Buffer.from('signature')),
+      now: NOW
+    }
     readPresentedToken(presented)
     return checkByRules(presented, { ...POLICY, ...policy })
   })
@@ -45,7 +54,15 @@ interface Row {
 t.test('Header and claims of a token are checked against the rules, each row beside its twin', async t => {
   const expired = (exp: number, now = NOW) => ['token_expired', { expected: `exp after ${now - 5}`, found: exp }]
   const nameless = (claim: string, expected: string, value: unknown) => {
-    const found = value === undefined ? 'nothing' : value === null ? 'null' : value === '' ? 'an empty text' : Array.isArray(value) ? 'a list' : `a ${typeof value}`
+    const found = value === undefined
+      ? 'nothing'
+      : value === null
+        ? 'null'
+        : value === ''
+          ? 'an empty text'
+          : Array.isArray(value)
+            ? 'a list'
+            : `a ${typeof value}`
     return { claims: { [claim]: value }, expected: ['token_claim_invalid', { claim, expected, found }] }
   }
   const rows: readonly Row[] = [
@@ -63,16 +80,32 @@ t.test('Header and claims of a token are checked against the rules, each row bes
     ...[1, null, {}].map(kid => ({ header: { kid }, expected: 'token_malformed' })),
 
     { claims: { iss: 'https://idp.example' } },
-    ...['https://idp.example//', 'https://idp.example/x', 'HTTPS://idp.example/', 'xhttps://idp.example/', 'https://idp.exampl', ''].map(iss => ({ claims: { iss }, expected: ['token_issuer', { expected: 'https://idp.example/', found: iss }] })),
+    ...[
+      'https://idp.example//',
+      'https://idp.example/x',
+      'HTTPS://idp.example/',
+      'xhttps://idp.example/',
+      'https://idp.exampl',
+      ''
+    ].map(iss => ({ claims: { iss }, expected: ['token_issuer', { expected: 'https://idp.example/', found: iss }] })),
     ...[undefined, null, 1, ['https://idp.example/']].map(iss => nameless('iss', 'a text', iss)),
     ...[undefined, null, 1, '', ['user-1']].map(sub => nameless('sub', 'a text that is not empty', sub)),
 
     { claims: { aud: ['other', 'api'] } },
     { claims: { aud: 'https://api.example' }, policy: { resource: 'https://api.example' } },
     { claims: { aud: ['https://api.example'] }, policy: { resource: 'https://api.example' } },
-    { claims: { aud: 'https://api.example' }, expected: ['token_audience', { claim: 'aud', expected: 'api', found: 'https://api.example' }] },
-    ...['API', 'api ', 'apis', 'my-api', 'ap', ''].map(aud => ({ claims: { aud }, expected: ['token_audience', { claim: 'aud', expected: 'api', found: aud }] })),
-    { claims: { aud: ['my-api', 'apis'] }, expected: ['token_audience', { claim: 'aud', expected: 'api', found: 'my-api apis' }] },
+    {
+      claims: { aud: 'https://api.example' },
+      expected: ['token_audience', { claim: 'aud', expected: 'api', found: 'https://api.example' }]
+    },
+    ...['API', 'api ', 'apis', 'my-api', 'ap', ''].map(aud => ({
+      claims: { aud },
+      expected: ['token_audience', { claim: 'aud', expected: 'api', found: aud }]
+    })),
+    {
+      claims: { aud: ['my-api', 'apis'] },
+      expected: ['token_audience', { claim: 'aud', expected: 'api', found: 'my-api apis' }]
+    },
     { claims: { aud: [] }, expected: ['token_audience', { claim: 'aud', expected: 'api', found: '' }] },
     ...[undefined, null, 1, {}, ['api', 1]].map(aud => nameless('aud', 'a text or a list of texts', aud)),
 
@@ -80,39 +113,87 @@ t.test('Header and claims of a token are checked against the rules, each row bes
       { claims: { aud: undefined, [claim]: 'api' }, policy: { audienceClaim: claim } },
       { claims: { aud: undefined, [claim]: ['other', 'api'] }, policy: { audienceClaim: claim } },
       { claims: { [claim]: 'api' }, policy: { audienceClaim: claim } },
-      { claims: { aud: 'other', [claim]: 'api' }, policy: { audienceClaim: claim }, expected: ['token_audience', { claim: 'aud', expected: 'api', found: 'other' }] },
-      { claims: { aud: 1, [claim]: 'api' }, policy: { audienceClaim: claim }, expected: ['token_claim_invalid', { claim: 'aud', expected: 'a text or a list of texts', found: 'a number' }] },
-      { claims: { [claim]: 'other' }, policy: { audienceClaim: claim }, expected: ['token_audience', { claim, expected: 'api', found: 'other' }] },
-      { claims: { aud: undefined, [claim]: 'https://api.example' }, policy: { audienceClaim: claim, resource: 'https://api.example' }, expected: ['token_audience', { claim, expected: 'api', found: 'https://api.example' }] },
-      { claims: { aud: 'https://api.example', [claim]: 'api' }, policy: { audienceClaim: claim, resource: 'https://api.example' } },
-      { policy: { audienceClaim: claim }, expected: ['token_claim_invalid', { claim, expected: 'a text or a list of texts', found: 'nothing' }] },
-      { claims: { aud: undefined, [claim]: 'api' }, expected: ['token_claim_invalid', { claim: 'aud', expected: 'a text or a list of texts', found: 'nothing' }] }
+      {
+        claims: { aud: 'other', [claim]: 'api' },
+        policy: { audienceClaim: claim },
+        expected: ['token_audience', { claim: 'aud', expected: 'api', found: 'other' }]
+      },
+      {
+        claims: { aud: 1, [claim]: 'api' },
+        policy: { audienceClaim: claim },
+        expected: ['token_claim_invalid', { claim: 'aud', expected: 'a text or a list of texts', found: 'a number' }]
+      },
+      {
+        claims: { [claim]: 'other' },
+        policy: { audienceClaim: claim },
+        expected: ['token_audience', { claim, expected: 'api', found: 'other' }]
+      },
+      {
+        claims: { aud: undefined, [claim]: 'https://api.example' },
+        policy: { audienceClaim: claim, resource: 'https://api.example' },
+        expected: ['token_audience', { claim, expected: 'api', found: 'https://api.example' }]
+      },
+      {
+        claims: { aud: 'https://api.example', [claim]: 'api' },
+        policy: { audienceClaim: claim, resource: 'https://api.example' }
+      },
+      {
+        policy: { audienceClaim: claim },
+        expected: ['token_claim_invalid', { claim, expected: 'a text or a list of texts', found: 'nothing' }]
+      },
+      {
+        claims: { aud: undefined, [claim]: 'api' },
+        expected: ['token_claim_invalid', { claim: 'aud', expected: 'a text or a list of texts', found: 'nothing' }]
+      }
     ]),
 
     { claims: { exp: NOW - 4 } },
     { claims: { exp: NOW - 4.5 } },
     { claims: { exp: NOW - 5 }, expected: expired(NOW - 5) },
-    { claims: { exp: NOW }, policy: { clockToleranceSeconds: 0 }, expected: ['token_expired', { expected: `exp after ${NOW}`, found: NOW }] },
+    {
+      claims: { exp: NOW },
+      policy: { clockToleranceSeconds: 0 },
+      expected: ['token_expired', { expected: `exp after ${NOW}`, found: NOW }]
+    },
     ...[undefined, null, String(NOW + 60), [NOW + 60]].map(exp => nameless('exp', 'a number', exp)),
     { claims: { nbf: NOW + 5 } },
-    { claims: { nbf: NOW + 5.5 }, expected: ['token_not_yet_valid', { expected: `nbf up to ${NOW + 5}`, found: NOW + 5.5 }] },
+    {
+      claims: { nbf: NOW + 5.5 },
+      expected: ['token_not_yet_valid', { expected: `nbf up to ${NOW + 5}`, found: NOW + 5.5 }]
+    },
     ...[null, String(NOW)].map(nbf => nameless('nbf', 'a number', nbf)),
     { claims: { iat: NOW + 1e6 } },
     ...[null, String(NOW)].map(iat => nameless('iat', 'a number', iat)),
     { claims: { more: deep(63) } },
-    { claims: { more: deep(64) }, expected: ['token_claim_invalid', { claim: 'more', expected: 'at most 64 levels', found: 'more' }] },
+    {
+      claims: { more: deep(64) },
+      expected: ['token_claim_invalid', { claim: 'more', expected: 'at most 64 levels', found: 'more' }]
+    },
 
     { claims: { cnf: { jkt: 'a' } } },
     { claims: { cnf: { jkt: 'a', other: 'b' } } },
-    ...[{}, null, 'a', [], { jkt: '' }, { jkt: 1 }, { other: 'a' }, { 'x5t#S256': 'a' }, { jkt: 'a', 'x5t#S256': 'b' }].map(cnf => ({ claims: { cnf }, expected: 'token_binding_unusable' })),
+    ...[{}, null, 'a', [], { jkt: '' }, { jkt: 1 }, { other: 'a' }, { 'x5t#S256': 'a' }, { jkt: 'a', 'x5t#S256': 'b' }]
+      .map(cnf => ({ claims: { cnf }, expected: 'token_binding_unusable' })),
     { claims: { cnf: { jkt: 'a', 'x5t#S256': 'b' } }, policy: { bindings: ['jkt', 'x5t#S256'] } },
-    { claims: { cnf: { jkt: 'a', 'x5t#S256': '' } }, policy: { bindings: ['jkt', 'x5t#S256'] }, expected: 'token_binding_unusable' },
+    {
+      claims: { cnf: { jkt: 'a', 'x5t#S256': '' } },
+      policy: { bindings: ['jkt', 'x5t#S256'] },
+      expected: 'token_binding_unusable'
+    },
     { policy: { neededBindings: ['jkt'] }, expected: 'token_not_sender_constrained' },
     { claims: { cnf: { jkt: 'a' } }, policy: { neededBindings: ['jkt'] } },
-    { claims: { cnf: { 'x5t#S256': 'a' } }, policy: { bindings: ['jkt', 'x5t#S256'], neededBindings: ['jkt'] }, expected: 'token_binding_unusable' }
+    {
+      claims: { cnf: { 'x5t#S256': 'a' } },
+      policy: { bindings: ['jkt', 'x5t#S256'], neededBindings: ['jkt'] },
+      expected: 'token_binding_unusable'
+    }
   ]
   for (const { header = {}, claims = {}, policy = {}, expected = 'accepted' } of rows) {
-    t.strictSame(checkToken(header, claims, policy), expected, JSON.stringify({ header, claims: 'more' in claims ? 'deep' : claims, policy }))
+    t.strictSame(
+      checkToken(header, claims, policy),
+      expected,
+      JSON.stringify({ header, claims: 'more' in claims ? 'deep' : claims, policy })
+    )
   }
 })
 
@@ -120,13 +201,25 @@ t.test('Claims that did not come in a token go through each check of claims', as
   const rows: ReadonlyArray<{ claims: object, expected: unknown }> = [
     { claims: {}, expected: 'accepted' },
     { claims: { iss: 'other' }, expected: ['token_issuer', { expected: 'https://idp.example/', found: 'other' }] },
-    { claims: { sub: 1 }, expected: ['token_claim_invalid', { claim: 'sub', expected: 'a text that is not empty', found: 'a number' }] },
-    { claims: { nbf: 'now' }, expected: ['token_claim_invalid', { claim: 'nbf', expected: 'a number', found: 'a string' }] },
+    {
+      claims: { sub: 1 },
+      expected: ['token_claim_invalid', { claim: 'sub', expected: 'a text that is not empty', found: 'a number' }]
+    },
+    {
+      claims: { nbf: 'now' },
+      expected: ['token_claim_invalid', { claim: 'nbf', expected: 'a number', found: 'a string' }]
+    },
     { claims: { cnf: {} }, expected: 'token_binding_unusable' },
     { claims: { aud: 'other' }, expected: ['token_audience', { claim: 'aud', expected: 'api', found: 'other' }] },
     { claims: { exp: NOW - 60 }, expected: ['token_expired', { expected: `exp after ${NOW - 5}`, found: NOW - 60 }] }
   ]
-  for (const { claims, expected } of rows) t.strictSame(outcome(() => checkClaimsByRules({ ...CLAIMS, ...claims }, NOW, POLICY)), expected, JSON.stringify(claims))
+  for (const { claims, expected } of rows) {
+    t.strictSame(
+      outcome(() => checkClaimsByRules({ ...CLAIMS, ...claims }, NOW, POLICY)),
+      expected,
+      JSON.stringify(claims)
+    )
+  }
 })
 
 t.test('A JWT, however it is spelt, is distinguished from an opaque token', async t => {
@@ -142,15 +235,31 @@ t.test('A JWT, however it is spelt, is distinguished from an opaque token', asyn
     { title: 'four segments', text: `${header}.e30.AAAA.AAAA`, expected: true },
     { title: 'five segments', text: `${header}.e30.AAAA..`, expected: true },
     { title: 'claims that are no JSON', text: `${header}.AAAA.AAAA`, expected: true },
-    { title: 'a header in the other alphabet', text: `${Buffer.from(HEADER).toString('base64')}.e30.AAAA`, expected: true },
+    {
+      title: 'a header in the other alphabet',
+      text: `${Buffer.from(HEADER).toString('base64')}.e30.AAAA`,
+      expected: true
+    },
     { title: 'a header with a tilde in it', text: `${header.slice(0, 4)}~${header.slice(4)}.e30.AAAA`, expected: true },
     { title: 'a header with spare bits', text: `${segment('{"alg":1}  ').slice(0, -1)}B.e30.AAAA`, expected: true },
     { title: 'a header with a byte order mark', text: `${segment('\ufeff{"alg":1}')}.e30.AAAA`, expected: true },
-    { title: 'a header with a byte that is no UTF-8', text: `${segment(Buffer.from('{"alg":1,"x":"\xff"}', 'latin1'))}.e30.AAAA`, expected: true },
+    {
+      title: 'a header with a byte that is no UTF-8',
+      text: `${segment(Buffer.from('{"alg":1,"x":"\xff"}', 'latin1'))}.e30.AAAA`,
+      expected: true
+    },
     { title: 'an encrypted JWT', text: `${segment('{"alg":"dir","enc":"A256GCM"}')}..AAAA.AAAA.AAAA`, expected: false },
-    { title: 'three segments whose header has enc', text: `${segment('{"alg":"dir","enc":"A256GCM"}')}.e30.AAAA`, expected: true },
+    {
+      title: 'three segments whose header has enc',
+      text: `${segment('{"alg":"dir","enc":"A256GCM"}')}.e30.AAAA`,
+      expected: true
+    },
     { title: 'a header without alg', text: `${segment('{"typ":"JWT"}')}.e30.AAAA`, expected: false },
-    { title: 'a header that only inherits alg', text: `${segment('{"__proto__":{"alg":"RS256"}}')}.e30.AAAA`, expected: false },
+    {
+      title: 'a header that only inherits alg',
+      text: `${segment('{"__proto__":{"alg":"RS256"}}')}.e30.AAAA`,
+      expected: false
+    },
     { title: 'a header that is an array', text: `${segment('["alg"]')}.e30.AAAA`, expected: false },
     { title: 'a header that is null', text: `${segment('null')}.e30.AAAA`, expected: false },
     { title: 'a header that is text', text: `${segment('"alg"')}.e30.AAAA`, expected: false },
@@ -160,18 +269,35 @@ t.test('A JWT, however it is spelt, is distinguished from an opaque token', asyn
     { title: 'dots', text: '....', expected: false }
   ]
   for (const { title, text, expected } of rows) t.equal(isJwt(text), expected, title)
-  t.equal(outcome(() => readPresentedToken({ text: encodeJws('{}', '[]', () => Buffer.from('x')), now: NOW })), 'token_malformed')
+  t.equal(
+    outcome(() => readPresentedToken({ text: encodeJws('{}', '[]', () => Buffer.from('x')), now: NOW })),
+    'token_malformed'
+  )
   t.equal(isAudienceMet(undefined, { audience: 'api', resource: undefined }), false)
 })
 
 t.test('A verified token is frozen to its depths, and found by its whole text only', async t => {
   const textOf = (start: string): string => start + 's'.repeat(40)
-  const made = (text: string, claims: object = {}) => createVerifiedToken({
-    text, claims: { ...CLAIMS, scope: 'a b', more: { list: [{}] }, ...claims } as TokenClaims, issuer: { issuer: CLAIMS.iss, dpopMode: 'ALLOWED', scopeClaims: ['scope'] }, isTrusted: () => true
-  })
+  const made = (text: string, claims: object = {}) =>
+    createVerifiedToken({
+      text,
+      claims: { ...CLAIMS, scope: 'a b', more: { list: [{}] }, ...claims } as TokenClaims,
+      issuer: { issuer: CLAIMS.iss, dpopMode: 'ALLOWED', scopeClaims: ['scope'] },
+      isTrusted: () => true
+    })
   const token = made(textOf('one'), { cnf: { jkt: 'j', 'x5t#S256': 'x' } })
   t.hasStrict(token, { scopes: ['a', 'b'], binding: { jkt: 'j', x5tS256: 'x' }, expiresAt: CLAIMS.exp })
-  for (const part of [token, token.claims, token.binding, token.scopes, token.claims.more, (token.claims.more as any).list, (token.claims.more as any).list[0]]) t.ok(Object.isFrozen(part))
+  for (
+    const part of [
+      token,
+      token.claims,
+      token.binding,
+      token.scopes,
+      token.claims.more,
+      (token.claims.more as any).list,
+      (token.claims.more as any).list[0]
+    ]
+  ) t.ok(Object.isFrozen(part))
   t.hasStrict(made('x').binding, { jkt: undefined, x5tS256: undefined })
 
   const kept = createVerifiedTokens(2)
@@ -193,32 +319,48 @@ t.test('A verified token is frozen to its depths, and found by its whole text on
 })
 
 t.test('Scopes are whole words of the configured claims, in the order of the token, each once', async t => {
-  const rows: ReadonlyArray<{ claims: object, names?: Parameters<typeof readScopes>[1], expected: readonly string[] }> = [
-    { claims: { scope: 'b a  b ' }, expected: ['b', 'a'] },
-    { claims: { scope: ['b c', 'a', ''] }, expected: ['b c', 'a'] },
-    { claims: { scope: ['a', 1] }, expected: [] },
-    { claims: { scope: { a: true } }, expected: [] },
-    { claims: { scp: 'a' }, expected: [] },
-    { claims: { scope: 'a', permissions: ['b', 'a'] }, names: ['permissions', 'scope'], expected: ['b', 'a'] }
-  ]
-  for (const { claims, names = ['scope'] as const, expected } of rows) t.strictSame(readScopes(claims as TokenClaims, names), expected, JSON.stringify(claims))
+  const rows: ReadonlyArray<{ claims: object, names?: Parameters<typeof readScopes>[1], expected: readonly string[] }> =
+    [
+      { claims: { scope: 'b a  b ' }, expected: ['b', 'a'] },
+      { claims: { scope: ['b c', 'a', ''] }, expected: ['b c', 'a'] },
+      { claims: { scope: ['a', 1] }, expected: [] },
+      { claims: { scope: { a: true } }, expected: [] },
+      { claims: { scp: 'a' }, expected: [] },
+      { claims: { scope: 'a', permissions: ['b', 'a'] }, names: ['permissions', 'scope'], expected: ['b', 'a'] }
+    ]
+  for (const { claims, names = ['scope'] as const, expected } of rows) {
+    t.strictSame(readScopes(claims as TokenClaims, names), expected, JSON.stringify(claims))
+  }
 })
 
 t.test('A scope implies others, transitively, and a circle is reported', async t => {
   const granters = createScopeGranters({ admin: ['write', 'audit'], write: ['read'], read: [] })
   const table = { write: ['admin'], audit: ['admin'], read: ['write', 'admin'], admin: [], other: [], constructor: [] }
-  for (const again of [false, true]) for (const [scope, expected] of Object.entries(table)) t.strictSame(granters(scope), expected, `${scope} ${again}`)
+  for (const again of [false, true]) {
+    for (const [scope, expected] of Object.entries(table)) {
+      t.strictSame(granters(scope), expected, `${scope} ${again}`)
+    }
+  }
   t.equal(findScopeCircle({ admin: ['write', 'read'], write: ['read'], read: [] }), undefined)
   t.strictSame(findScopeCircle({ a: ['b'], b: ['c', 'd'], d: ['b'] }), ['b', 'd', 'b'])
   t.strictSame(findScopeCircle({ a: ['a'] }), ['a', 'a'])
   t.strictSame(findScopeCircle({ x: ['a'], a: ['b'], b: ['a'] }), ['a', 'b', 'a'], 'from where it begins')
-  t.strictSame(findScopeCircle({ x: ['y'], a: ['b'], b: ['a'] }), ['a', 'b', 'a'], 'also if the first scope does not lead to it')
+  t.strictSame(
+    findScopeCircle({ x: ['y'], a: ['b'], b: ['a'] }),
+    ['a', 'b', 'a'],
+    'also if the first scope does not lead to it'
+  )
   t.equal(findScopeCircle({}), undefined)
 })
 
 t.test('Scopes that are reached in very many ways are looked at once', t => {
   const levels = 60
-  const diamonds = Object.fromEntries(Array.from({ length: levels }, (_, n) => [[`s${n}`, [`l${n}`, `r${n}`]], [`l${n}`, [`s${n + 1}`]], [`r${n}`, [`s${n + 1}`]]] as const).flat())
+  const diamonds = Object.fromEntries(
+    Array.from(
+      { length: levels },
+      (_, n) => [[`s${n}`, [`l${n}`, `r${n}`]], [`l${n}`, [`s${n + 1}`]], [`r${n}`, [`s${n + 1}`]]] as const
+    ).flat()
+  )
   t.equal(findScopeCircle(diamonds), undefined)
   t.equal(createScopeGranters(diamonds)(`s${levels}`).length, levels * 3)
   t.end()
@@ -234,7 +376,8 @@ t.test('A chain of scopes may be longer than the call stack', t => {
 })
 
 t.test('A list of issuers finds each by both spellings of its name', async t => {
-  const issuer = (name: string, covers?: 'opaque' | 'jwt'): TokenIssuer => ({ issuer: name, introspection: covers && { covers } }) as TokenIssuer
+  const issuer = (name: string, covers?: 'opaque' | 'jwt'): TokenIssuer =>
+    ({ issuer: name, introspection: covers && { covers } }) as TokenIssuer
   const [plain, jwt, opaque] = [issuer('https://a/'), issuer('https://b/', 'jwt'), issuer('https://c/', 'opaque')]
   const table = createIssuerTable([plain, jwt, opaque])
   t.equal(table.find('https://a'), plain)
@@ -250,7 +393,8 @@ t.test('A function of the application is called once for each issuer, and the an
   const answers = new Map<string, TokenIssuer>()
   const gate: { hold?: Promise<void> } = {}
   const keys = { start () {}, async close () {}, isTrusted: () => true }
-  const issuer = (name: string): TokenIssuer => ({ issuer: name, keys, rules: { ...POLICY, issuer: name } }) as unknown as TokenIssuer
+  const issuer = (name: string): TokenIssuer =>
+    ({ issuer: name, keys, rules: { ...POLICY, issuer: name } }) as unknown as TokenIssuer
   const table = createDynamicIssuers({
     maxIssuers: 10,
     nowMs: () => nowMs,
@@ -300,7 +444,9 @@ t.test('A function of the application is called once for each issuer, and the an
   t.equal(asked.length, 1)
 
   let release = (): void => {}
-  gate.hold = new Promise(resolve => { release = resolve })
+  gate.hold = new Promise(resolve => {
+    release = resolve
+  })
   const waiting = Array.from({ length: 64 }, (_, index) => find(`https://${index}/`))
   t.equal(asked.length, 65)
   await t.rejects(find('https://64/'), { name: 'Refusal', reason: 'issuers_unavailable', retryAfterSeconds: 1 })
@@ -311,7 +457,14 @@ t.test('A function of the application is called once for each issuer, and the an
 
 t.test('An application that cannot answer leaves its issuers undecided', async t => {
   let isDown = true
-  const table = createDynamicIssuers({ maxIssuers: 3, nowMs: () => 0, ask: async () => { if (isDown) throw new Error('down'); return undefined } })
+  const table = createDynamicIssuers({
+    maxIssuers: 3,
+    nowMs: () => 0,
+    ask: async () => {
+      if (isDown) throw new Error('down')
+      return undefined
+    }
+  })
   const find = async (): Promise<unknown> => await table.find('https://a/')
   await t.rejects(find(), { name: 'Refusal', reason: 'issuers_unavailable', retryAfterSeconds: 1 })
   isDown = false
@@ -321,12 +474,28 @@ t.test('An application that cannot answer leaves its issuers undecided', async t
 t.test('An issuer that is no longer listed is closed, and what it has signed is trusted no more', async t => {
   const closed: string[] = []
   const started: string[] = []
-  const issuer = (name: string): TokenIssuer => ({
-    issuer: name,
-    keys: { start: () => { started.push(name) }, close: async () => { closed.push(name) }, isTrusted: (key: unknown) => key === 'good' },
-    rules: { ...POLICY, issuer: name },
-    introspection: { endpoint: { close: async () => {} }, inquiry: { close: () => { closed.push(`inquiry of ${name}`) } } }
-  }) as unknown as TokenIssuer
+  const issuer = (name: string): TokenIssuer =>
+    ({
+      issuer: name,
+      keys: {
+        start: () => {
+          started.push(name)
+        },
+        close: async () => {
+          closed.push(name)
+        },
+        isTrusted: (key: unknown) => key === 'good'
+      },
+      rules: { ...POLICY, issuer: name },
+      introspection: {
+        endpoint: { close: async () => {} },
+        inquiry: {
+          close: () => {
+            closed.push(`inquiry of ${name}`)
+          }
+        }
+      }
+    }) as unknown as TokenIssuer
   const table = createDynamicIssuers({ maxIssuers: 3, nowMs: () => 0, ask: async iss => issuer(iss) })
   t.strictSame([table.isComplete, table.ofOpaque, table.all(), table.start()], [false, undefined, [], undefined])
   const first = (await table.find('https://0/'))!
@@ -335,7 +504,11 @@ t.test('An issuer that is no longer listed is closed, and what it has signed is 
   for (let n = 1; n < 1000; n++) await table.find(`https://${n}/`)
   t.equal(first.keys.isTrusted('good' as never), true, 'there is room for a thousand of which no token was verified')
   t.strictSame(closed, [])
-  t.strictSame(table.all().map(({ issuer }) => issuer), Array.from({ length: 50 }, (_, n) => `https://${n}/`), 'as many as are shown, and no later one in their place')
+  t.strictSame(
+    table.all().map(({ issuer }) => issuer),
+    Array.from({ length: 50 }, (_, n) => `https://${n}/`),
+    'as many as are shown, and no later one in their place'
+  )
   table.recordUse!('https://1/')
   await table.find('https://1000/')
   t.strictSame(closed, [], 'one that is proven gives up its place among them')
@@ -351,9 +524,18 @@ t.test('Only verified tokens make an issuer recent, and no number of other token
   const clock = { nowMs: 0 }
   const gate: { hold?: Promise<void> } = {}
   const sources = new Map<string, TokenIssuer>()
-  const issuer = (name: string): TokenIssuer => ({
-    issuer: name, keys: { start () {}, close: async () => { closed.push(name) }, isTrusted: () => true }, rules: { ...POLICY, issuer: name }
-  }) as unknown as TokenIssuer
+  const issuer = (name: string): TokenIssuer =>
+    ({
+      issuer: name,
+      keys: {
+        start () {},
+        close: async () => {
+          closed.push(name)
+        },
+        isTrusted: () => true
+      },
+      rules: { ...POLICY, issuer: name }
+    }) as unknown as TokenIssuer
   const table = createDynamicIssuers({
     maxIssuers: 2,
     nowMs: () => clock.nowMs,
@@ -394,7 +576,9 @@ t.test('Only verified tokens make an issuer recent, and no number of other token
   t.strictSame(gone(), [a, c, b, a], 'which has its place')
 
   let release = (): void => {}
-  gate.hold = new Promise(resolve => { release = resolve })
+  gate.hold = new Promise(resolve => {
+    release = resolve
+  })
   clock.nowMs = 10_000
   const waiting = table.find(b) as Promise<unknown>
   gate.hold = undefined
@@ -403,12 +587,23 @@ t.test('Only verified tokens make an issuer recent, and no number of other token
   await use(a)
   t.strictSame(gone(), [a, c, b, a, b])
   release()
-  await t.rejects(waiting, { name: 'Refusal', reason: 'issuers_unavailable' }, 'one that was evicted during the call is not used')
+  await t.rejects(
+    waiting,
+    { name: 'Refusal', reason: 'issuers_unavailable' },
+    'one that was evicted during the call is not used'
+  )
 })
 
 t.test('An unlisted name is forgotten for another one only when there are a thousand', async t => {
   const asked: string[] = []
-  const table = createDynamicIssuers({ maxIssuers: 3, nowMs: () => 0, ask: async iss => { asked.push(iss); return undefined } })
+  const table = createDynamicIssuers({
+    maxIssuers: 3,
+    nowMs: () => 0,
+    ask: async iss => {
+      asked.push(iss)
+      return undefined
+    }
+  })
   for (let n = 0; n < 1000; n++) await table.find(`https://${n}/`)
   t.equal(await table.find('https://0/'), undefined)
   t.equal(asked.length, 1000)
@@ -418,37 +613,84 @@ t.test('An unlisted name is forgotten for another one only when there are a thou
 })
 
 /** An issuer that introspects tokens, and the requests to it. */
-function createIssuerThatAnswers (answer: (text: string) => unknown, options: Partial<InquiryOptions> = {}, expiresAt = Infinity) {
+function createIssuerThatAnswers (
+  answer: (text: string) => unknown,
+  options: Partial<InquiryOptions> = {},
+  expiresAt = Infinity
+) {
   const asked: unknown[] = []
   const clock = { nowMs: 0, now: NOW }
   const introspector = {
-    ask: async (text: string, isStranger: boolean) => { asked.push([text, isStranger]); return { claims: answer(text), expiresAt } },
+    ask: async (text: string, isStranger: boolean) => {
+      asked.push([text, isStranger])
+      return { claims: answer(text), expiresAt }
+    },
     state: () => ({ active: 1 }),
-    close: () => { asked.push('closed') }
+    close: () => {
+      asked.push('closed')
+    }
   } as unknown as Introspector
-  const inquiry = createInquiry({ introspector, audienceOptional: false, cacheSeconds: 10, nowMs: () => clock.nowMs, now: () => clock.now, ...options })
+  const inquiry = createInquiry({
+    introspector,
+    audienceOptional: false,
+    cacheSeconds: 10,
+    nowMs: () => clock.nowMs,
+    now: () => clock.now,
+    ...options
+  })
   type Answered = { reason?: unknown, inquired?: Inquired }
-  const outcomeOf = (answer: Promise<Inquired>): Promise<Answered> => answer.then(inquired => ({ inquired }), (error: Refusal) => ({ reason: error.reason }))
-  const claimsOf = (text: string, { isStranger = true, more = {} } = {}): Promise<Answered> => outcomeOf(inquiry.claimsOf(text, isStranger, { ...POLICY, ...more }, NOW))
-  const confirm = (text: string, claims: object = {}): Promise<Answered> => outcomeOf(inquiry.confirm(text, POLICY, { ...CLAIMS, ...claims } as TokenClaims))
+  const outcomeOf = (answer: Promise<Inquired>): Promise<Answered> =>
+    answer.then(inquired => ({ inquired }), (error: Refusal) => ({ reason: error.reason }))
+  const claimsOf = (text: string, { isStranger = true, more = {} } = {}): Promise<Answered> =>
+    outcomeOf(inquiry.claimsOf(text, isStranger, { ...POLICY, ...more }, NOW))
+  const confirm = (text: string, claims: object = {}): Promise<Answered> =>
+    outcomeOf(inquiry.confirm(text, POLICY, { ...CLAIMS, ...claims } as TokenClaims))
   return { inquiry, asked, clock, claimsOf, confirm }
 }
 
 t.test('The claims of an opaque token are those of the answer, checked against the rules as far as they are present', async t => {
-  const rows: ReadonlyArray<{ answer: object | undefined, options?: Partial<InquiryOptions>, rules?: Partial<TokenRules>, claims?: object, reason?: string }> = [
-    { answer: { sub: 'a', aud: 'api', exp: NOW + 1 }, claims: { iss: POLICY.issuer, sub: 'a', aud: 'api', exp: NOW + 1 } },
-    { answer: { sub: 'a', aud: ['api'], iss: 'https://idp.example' }, claims: { iss: 'https://idp.example', sub: 'a', exp: undefined } },
+  const rows: ReadonlyArray<
+    {
+      answer: object | undefined,
+      options?: Partial<InquiryOptions>,
+      rules?: Partial<TokenRules>,
+      claims?: object,
+      reason?: string
+    }
+  > = [
+    {
+      answer: { sub: 'a', aud: 'api', exp: NOW + 1 },
+      claims: { iss: POLICY.issuer, sub: 'a', aud: 'api', exp: NOW + 1 }
+    },
+    {
+      answer: { sub: 'a', aud: ['api'], iss: 'https://idp.example' },
+      claims: { iss: 'https://idp.example', sub: 'a', exp: undefined }
+    },
     { answer: { client_id: 'c', aud: 'api' }, claims: { sub: 'c', client_id: 'c' } },
     { answer: { sub: 'a', client_id: 'c', aud: 'api' }, claims: { sub: 'a' } },
-    { answer: { sub: 'a', token_type: 'bearer' }, options: { audienceOptional: true }, claims: { sub: 'a', aud: undefined } },
+    {
+      answer: { sub: 'a', token_type: 'bearer' },
+      options: { audienceOptional: true },
+      claims: { sub: 'a', aud: undefined }
+    },
     { answer: { sub: 'a' }, options: { audienceOptional: true }, reason: 'token_kind' },
     { answer: { sub: 'a', aud: 'api' }, options: { audienceOptional: true }, reason: 'token_kind' },
-    { answer: { sub: 'a', aud: 'other', token_type: 'bearer' }, options: { audienceOptional: true }, reason: 'token_audience' },
+    {
+      answer: { sub: 'a', aud: 'other', token_type: 'bearer' },
+      options: { audienceOptional: true },
+      reason: 'token_audience'
+    },
     { answer: { sub: 'a', aud: 'api', token_type: 'DPoP', cnf: { jkt: 'k' } }, claims: { cnf: { jkt: 'k' } } },
     { answer: { sub: 'a', aud: 'api', token_type: 'DPoP' }, reason: 'token_binding_unusable' },
     { answer: { sub: 'a', aud: 'api', token_type: 'dpop', cnf: null }, reason: 'token_binding_unusable' },
-    { answer: { sub: 'a', aud: 'api', token_type: 'dpop', cnf: { 'x5t#S256': 'x' } }, reason: 'token_binding_unusable' },
-    ...['N_A', '', 'mac', 'refresh_token', null, ['Bearer']].map(type => ({ answer: { sub: 'a', aud: 'api', token_type: type }, reason: 'token_kind' })),
+    {
+      answer: { sub: 'a', aud: 'api', token_type: 'dpop', cnf: { 'x5t#S256': 'x' } },
+      reason: 'token_binding_unusable'
+    },
+    ...['N_A', '', 'mac', 'refresh_token', null, ['Bearer']].map(type => ({
+      answer: { sub: 'a', aud: 'api', token_type: type },
+      reason: 'token_kind'
+    })),
     { answer: { sub: 'a', aud: 'api', events: {} }, reason: 'token_kind' },
     { answer: { sub: 'a' }, reason: 'token_claim_invalid' },
     { answer: { aud: 'api' }, reason: 'token_claim_invalid' },
@@ -460,7 +702,12 @@ t.test('The claims of an opaque token are those of the answer, checked against t
     { answer: { client_id: 'other' }, rules: { audienceClaim: 'client_id' }, reason: 'token_audience' },
     { answer: { client_id: 'api', aud: 'other' }, rules: { audienceClaim: 'client_id' }, reason: 'token_audience' },
     { answer: { sub: 'a' }, rules: { audienceClaim: 'client_id' }, reason: 'token_claim_invalid' },
-    { answer: { sub: 'a', token_type: 'Bearer' }, rules: { audienceClaim: 'client_id' }, options: { audienceOptional: true }, claims: { sub: 'a' } },
+    {
+      answer: { sub: 'a', token_type: 'Bearer' },
+      rules: { audienceClaim: 'client_id' },
+      options: { audienceOptional: true },
+      claims: { sub: 'a' }
+    },
     { answer: undefined, reason: 'token_inactive' }
   ]
   for (const { answer, options = {}, rules = {}, claims, reason } of rows) {
@@ -473,24 +720,65 @@ t.test('The claims of an opaque token are those of the answer, checked against t
 
 t.test('A token whose claims name another kind of token is refused, and an access token is not', async t => {
   for (const name of ['token_use', 'typ', 'token_type']) {
-    for (const value of ['refresh', 'Refresh', 'refresh_token', 'Offline', 'offline_access', 'ID', 'id_token', 'idToken', 'application/id+jwt', 'urn:ietf:params:oauth:token-type:refresh_token', ['access', 'refresh']]) {
+    for (
+      const value of [
+        'refresh',
+        'Refresh',
+        'refresh_token',
+        'Offline',
+        'offline_access',
+        'ID',
+        'id_token',
+        'idToken',
+        'application/id+jwt',
+        'urn:ietf:params:oauth:token-type:refresh_token',
+        ['access', 'refresh']
+      ]
+    ) {
       t.equal(checkToken({}, { [name]: value }, {}), 'token_kind', `${name} ${JSON.stringify(value)}`)
     }
-    for (const value of ['access', 'Bearer', 'access_token', 'at+jwt', 'identifier', 'paid', '', null, 7, ['access'], { id: 'id' }]) t.not(checkToken({}, { [name]: value }, {}), 'token_kind', `${name} ${JSON.stringify(value)}`)
+    for (
+      const value of ['access', 'Bearer', 'access_token', 'at+jwt', 'identifier', 'paid', '', null, 7, ['access'], {
+        id: 'id'
+      }]
+    ) t.not(checkToken({}, { [name]: value }, {}), 'token_kind', `${name} ${JSON.stringify(value)}`)
   }
-  for (const events of [{}, { 'http://schemas.openid.net/event/backchannel-logout': {} }, [], null, false]) t.equal(checkToken({}, { events }, {}), 'token_kind', JSON.stringify(events))
+  for (const events of [{}, { 'http://schemas.openid.net/event/backchannel-logout': {} }, [], null, false]) {
+    t.equal(checkToken({}, { events }, {}), 'token_kind', JSON.stringify(events))
+  }
 })
 
 t.test('An answer about a JWT agrees with its claims, or the token is refused', async t => {
   const own = { cnf: { jkt: 'k' } }
   const rows: ReadonlyArray<{ answer: object | undefined, claims?: object, reason?: string }> = [
-    { answer: {} }, { answer: CLAIMS }, { answer: { iss: 'https://idp.example' } }, { answer: { aud: ['x', 'api'] } }, { answer: own, claims: own }, { answer: { cnf: { jkt: 'k', more: 1 } }, claims: own },
-    ...[{ iss: 'https://other/' }, { iss: null }, { sub: 'user-2' }, { sub: null }, { aud: 'other' }, { aud: null }, { cnf: { jkt: 'k' } }, { cnf: null }].map(answer => ({ answer, reason: 'token_contradicted' })),
-    ...[{ jkt: 'other' }, {}, { 'x5t#S256': 'k' }, { jkt: 'k', 'x5t#S256': 'x' }, 'k', null].map(cnf => ({ answer: { cnf }, claims: own, reason: 'token_contradicted' })),
+    { answer: {} },
+    { answer: CLAIMS },
+    { answer: { iss: 'https://idp.example' } },
+    { answer: { aud: ['x', 'api'] } },
+    { answer: own, claims: own },
+    { answer: { cnf: { jkt: 'k', more: 1 } }, claims: own },
+    ...[{ iss: 'https://other/' }, { iss: null }, { sub: 'user-2' }, { sub: null }, { aud: 'other' }, { aud: null }, {
+      cnf: { jkt: 'k' }
+    }, { cnf: null }].map(answer => ({ answer, reason: 'token_contradicted' })),
+    ...[{ jkt: 'other' }, {}, { 'x5t#S256': 'k' }, { jkt: 'k', 'x5t#S256': 'x' }, 'k', null].map(cnf => ({
+      answer: { cnf },
+      claims: own,
+      reason: 'token_contradicted'
+    })),
     { answer: { iss: 'https://other/', sub: 'user-1' }, reason: 'token_contradicted' },
-    { answer: { token_type: 'Bearer', typ: 'Bearer', token_use: 'access_token' } }, { answer: { token_type: 'DPoP' }, claims: own }, { answer: { token_type: 'DPoP', ...own }, claims: own },
+    { answer: { token_type: 'Bearer', typ: 'Bearer', token_use: 'access_token' } },
+    { answer: { token_type: 'DPoP' }, claims: own },
+    { answer: { token_type: 'DPoP', ...own }, claims: own },
     { answer: { token_type: 'DPoP' }, reason: 'token_binding_unusable' },
-    ...[{ token_type: 'N_A' }, { token_type: null }, { token_use: 'refresh_token' }, { typ: 'Refresh' }, { typ: 'ID' }, { typ: 'Offline' }, { events: {} }].map(answer => ({ answer, reason: 'token_kind' })),
+    ...[
+      { token_type: 'N_A' },
+      { token_type: null },
+      { token_use: 'refresh_token' },
+      { typ: 'Refresh' },
+      { typ: 'ID' },
+      { typ: 'Offline' },
+      { events: {} }
+    ].map(answer => ({ answer, reason: 'token_kind' })),
     { answer: undefined, reason: 'token_inactive' }
   ]
   for (const { answer, claims, reason } of rows) {
@@ -501,7 +789,9 @@ t.test('An answer about a JWT agrees with its claims, or the token is refused', 
 })
 
 t.test('An answer is never used beyond the exp of the token or its own, and the tolerance does not count', async t => {
-  const rows: ReadonlyArray<{ title: string, answer?: object, own?: object, expiresAt?: number, seconds: number | undefined }> = [
+  const rows: ReadonlyArray<
+    { title: string, answer?: object, own?: object, expiresAt?: number, seconds: number | undefined }
+  > = [
     { title: 'no end is named', seconds: undefined },
     { title: 'the answer names that of the token', answer: { exp: NOW + 3 }, seconds: 3 },
     { title: 'the answer has an end of its own', expiresAt: NOW + 2, seconds: 2 },
@@ -509,7 +799,12 @@ t.test('An answer is never used beyond the exp of the token or its own, and the 
     { title: 'or the other', answer: { exp: NOW + 1 }, expiresAt: NOW + 2, seconds: 1 },
     { title: 'an end that is over within the tolerance', answer: { exp: NOW - 2 }, seconds: 0 }
   ]
-  const lasts = async (inquired: Inquired, clock: { now: number }, seconds: number | undefined, title: string): Promise<void> => {
+  const lasts = async (
+    inquired: Inquired,
+    clock: { now: number },
+    seconds: number | undefined,
+    title: string
+  ): Promise<void> => {
     if (seconds === undefined) clock.now = NOW + 1e6
     else {
       clock.now = NOW + seconds - 0.001
@@ -519,7 +814,11 @@ t.test('An answer is never used beyond the exp of the token or its own, and the 
     t.equal(inquired.isCurrent(), seconds === undefined, title)
   }
   for (const { title, answer, expiresAt, seconds } of rows) {
-    const { claimsOf, confirm, clock } = createIssuerThatAnswers(() => ({ sub: 'user-1', aud: 'api', ...answer }), {}, expiresAt)
+    const { claimsOf, confirm, clock } = createIssuerThatAnswers(
+      () => ({ sub: 'user-1', aud: 'api', ...answer }),
+      {},
+      expiresAt
+    )
     await lasts((await claimsOf('t')).inquired!, clock, seconds, title)
     await lasts((await confirm('t', { exp: Infinity })).inquired!, clock, seconds, `${title}, for a JWT`)
   }
@@ -530,7 +829,9 @@ t.test('An answer is never used beyond the exp of the token or its own, and the 
 })
 
 t.test('An answer is used for as long as is set, and a refusal for 5 s', async t => {
-  const { claimsOf, confirm, asked, clock, inquiry } = createIssuerThatAnswers(text => text === 'bad' ? undefined : { sub: 'a', aud: 'api' })
+  const { claimsOf, confirm, asked, clock, inquiry } = createIssuerThatAnswers(text =>
+    text === 'bad' ? undefined : { sub: 'a', aud: 'api' }
+  )
   const { inquired } = await claimsOf('good')
   t.equal(inquired!.isCurrent(), true)
   clock.nowMs = 9999
@@ -554,7 +855,9 @@ t.test('An answer is used for as long as is set, and a refusal for 5 s', async t
   inquiry.close()
   t.equal(asked.at(-1), 'closed')
 
-  const failing = createIssuerThatAnswers(() => { throw new Refusal('keys_unavailable') })
+  const failing = createIssuerThatAnswers(() => {
+    throw new Refusal('keys_unavailable')
+  })
   for (const turn of [1, 2]) {
     t.equal((await failing.claimsOf('t')).reason, 'keys_unavailable')
     t.equal(failing.asked.length, turn, 'a failed call is not cached')

@@ -25,7 +25,9 @@ for (const [name, { createSignerFinder }] of Object.entries(JWT_TOOLS)) {
     t.equal(verify(token, pemOf(made.publicKey), 'RS256'), true)
     t.equal(verify(token, pemOf(other), 'RS256'), false)
     t.equal(verify(`${token.slice(0, -8)}AAAAAAAA`, pemOf(made.publicKey), 'RS256'), false)
-    for (const alg of ['RS384', 'PS256'] as const) t.equal(verify(token, pemOf(made.publicKey), alg), false, `${alg}, which the token does not name`)
+    for (const alg of ['RS384', 'PS256'] as const) {
+      t.equal(verify(token, pemOf(made.publicKey), alg), false, `${alg}, which the token does not name`)
+    }
     t.equal(verify('no token', pemOf(made.publicKey), 'RS256'), false)
   })
 }
@@ -33,6 +35,8 @@ for (const [name, { createSignerFinder }] of Object.entries(JWT_TOOLS)) {
 t.test('However many keys come, the verifiers of @fastify/jwt are not kept without end, and the newest still work', async t => {
   const verify = makeVerify(createFastifyJwtFinder())
   const pem = pemOf(made.publicKey)
-  for (let spaces = 0; spaces < 2001; spaces++) if (!verify(token, pem + ' '.repeat(spaces), 'RS256')) t.fail(`with ${spaces} spaces`)
+  for (let spaces = 0; spaces < 2001; spaces++) {
+    if (!verify(token, pem + ' '.repeat(spaces), 'RS256')) t.fail(`with ${spaces} spaces`)
+  }
   t.equal(verify(token, pem, 'RS256'), true)
 })

@@ -19,7 +19,11 @@ const PARTS = 20
 const SETS_PER_PART = 25
 const TOKENS_PER_SET = 20
 
-interface Signer { readonly alg: JwsAlg, readonly privateKey: KeyObject, readonly jwk: Readonly<Record<string, unknown>> }
+interface Signer {
+  readonly alg: JwsAlg
+  readonly privateKey: KeyObject
+  readonly jwk: Readonly<Record<string, unknown>>
+}
 
 const { below, oneIn, among: oneOf } = createRandom(SEED)
 const ALGS = JWS_ALGS.filter(isVerifiable)
@@ -28,9 +32,10 @@ function signersOf (alg: JwsAlg, rsaKeys: ReadonlyArray<ReturnType<typeof takeRs
   const { kty, crvs: [crv] } = ALGORITHMS[alg]
   const pairs = kty === 'RSA'
     ? rsaKeys
-    : Array.from({ length: 2 }, () => kty === 'EC'
-      ? generateKeyPairSync('ec', { namedCurve: crv! })
-      : generateKeyPairSync((kty === 'OKP' ? 'ed25519' : 'ml-dsa-44') as 'ed25519'))
+    : Array.from({ length: 2 }, () =>
+      kty === 'EC'
+        ? generateKeyPairSync('ec', { namedCurve: crv! })
+        : generateKeyPairSync((kty === 'OKP' ? 'ed25519' : 'ml-dsa-44') as 'ed25519'))
   return pairs.map(({ privateKey, publicKey }) => ({ alg, privateKey, jwk: publicKey.export({ format: 'jwk' }) }))
 }
 
@@ -45,7 +50,11 @@ const CHANGES: ReadonlyArray<(jwk: Signer['jwk'], alg: JwsAlg) => unknown> = [
   (jwk, alg) => ({ ...jwk, alg, key_ops: ['verify'], kid: 'b' }),
   jwk => ({ ...jwk, kid: 'a' }),
   jwk => ({ ...jwk, crv: jwk['kty'] === 'RSA' ? 'P-256' : jwk['crv'], x5c: ['AA=='], extra: { deep: [[]] } }),
-  jwk => ({ ...jwk, ...jwk['kty'] === 'RSA' && { n: Buffer.concat([Buffer.alloc(2), Buffer.from(String(jwk['n']), 'base64url')]).toString('base64url') } }),
+  jwk => ({
+    ...jwk,
+    ...jwk['kty'] === 'RSA' &&
+      { n: Buffer.concat([Buffer.alloc(2), Buffer.from(String(jwk['n']), 'base64url')]).toString('base64url') }
+  }),
   jwk => ({ ...jwk, ...jwk['kty'] === 'RSA' && { e: 'AAEAAQ' } }),
   jwk => ({ ...jwk, ...jwk['kty'] === 'RSA' && { e: oneOf(['Aw', 'AQ', 'AA', 'Ag', 'AQAAAAE', '____', 'AQAAAAAB']) } }),
   jwk => ({ ...jwk, ...jwk['kty'] === 'RSA' && { n: oddNumber(oneOf([1024, 2040, 2048, 4096, 4104])) } }),
@@ -61,17 +70,26 @@ const CHANGES: ReadonlyArray<(jwk: Signer['jwk'], alg: JwsAlg) => unknown> = [
 
 function signatureOf ({ alg, privateKey }: Signer, input: Buffer): Buffer {
   const { digest, signing, signatureBytes } = ALGORITHMS[alg]
-  return sign(digest, input, { key: privateKey, ...signing, ...signatureBytes !== undefined && { dsaEncoding: 'ieee-p1363' } } as never)
+  return sign(
+    digest,
+    input,
+    { key: privateKey, ...signing, ...signatureBytes !== undefined && { dsaEncoding: 'ieee-p1363' } } as never
+  )
 }
 
 /** What is signed: signing anew for each token would take longer than all verifications. */
 const HEADERS = [{}, { typ: 'at+jwt', kid: 'a' }, { jku: 'https://x.test', x5c: [] }]
 const PAYLOADS = [{ sub: 'a' }, {}, { exp: 1, nbf: 9e9, iat: 0.5 }]
-const bases = signers.flatMap(signer => HEADERS.map((header, at) => {
-  let signed: Buffer
-  encodeJws({ alg: signer.alg, ...header }, PAYLOADS[at]!, input => { signed = input; return input })
-  return { signer, input: signed!.toString(), signature: signatureOf(signer, signed!) }
-}))
+const bases = signers.flatMap(signer =>
+  HEADERS.map((header, at) => {
+    let signed: Buffer
+    encodeJws({ alg: signer.alg, ...header }, PAYLOADS[at]!, input => {
+      signed = input
+      return input
+    })
+    return { signer, input: signed!.toString(), signature: signatureOf(signer, signed!) }
+  })
+)
 
 /** Signatures as a hostile client may send them, made of a good one. */
 const SIGNATURES: ReadonlyArray<(good: Buffer) => Buffer> = [
@@ -86,7 +104,11 @@ const SIGNATURES: ReadonlyArray<(good: Buffer) => Buffer> = [
   good => Buffer.concat([Buffer.alloc(1), good]),
   good => Buffer.alloc(good.length),
   good => Buffer.alloc(good.length, 0xff),
-  good => { const flipped = Buffer.from(good); flipped[below(good.length)]! ^= 1 << below(8); return flipped },
+  good => {
+    const flipped = Buffer.from(good)
+    flipped[below(good.length)]! ^= 1 << below(8)
+    return flipped
+  },
   good => Buffer.concat([good, good]),
   good => good.subarray(0, good.length / 2),
   () => Buffer.from([1])
@@ -94,17 +116,29 @@ const SIGNATURES: ReadonlyArray<(good: Buffer) => Buffer> = [
 
 /** What a set holds, whichever pair has read it. */
 function contentOf ({ keys, passedOver }: KeySet): object {
-  return { passedOver, keys: [...keys].map(([identity, { kid, algs, pem }]) => ({ identity, kid, algs, key: createPublicKey(pem).export({ format: 'jwk' }) })) }
+  return {
+    passedOver,
+    keys: [...keys].map(([identity, { kid, algs, pem }]) => ({
+      identity,
+      kid,
+      algs,
+      key: createPublicKey(pem).export({ format: 'jwk' })
+    }))
+  }
 }
 
-const finders = { packages: JWT_TOOLS.packages.createSignerFinder(), node: JWT_TOOLS['node:crypto'].createSignerFinder() }
+const finders = {
+  packages: JWT_TOOLS.packages.createSignerFinder(),
+  node: JWT_TOOLS['node:crypto'].createSignerFinder()
+}
 
 /** Compares both pairs under one set. @returns how many tokens were signed by a key of it */
 async function compareSet (t: Test): Promise<number> {
   const chosen = Array.from({ length: 1 + below(5) }, () => oneOf(signers))
   const published = bases.filter(({ signer }) => chosen.includes(signer))
   const document = Buffer.from(JSON.stringify({ keys: chosen.map(({ jwk, alg }) => oneOf(CHANGES)(jwk, alg)) }))
-  const read = (reader: keyof typeof JWT_TOOLS) => readKeySet(document, new Map(), ALGS, JWT_TOOLS[reader].keyReader).catch((error: Error) => error)
+  const read = (reader: keyof typeof JWT_TOOLS) =>
+    readKeySet(document, new Map(), ALGS, JWT_TOOLS[reader].keyReader).catch((error: Error) => error)
   const [byPackages, byNode] = await Promise.all([read('packages'), read('node:crypto')])
   if (byPackages instanceof Error || byNode instanceof Error) {
     t.strictSame(byNode, byPackages, document.toString())
@@ -129,14 +163,28 @@ async function compareSet (t: Test): Promise<number> {
 t.test('Ten thousand tokens, under five hundred key sets, get the same verdict by the packages as by node:crypto.', async t => {
   let signed = 0
   for (let part = 0; part < PARTS; part++) {
-    await t.test(`part ${part + 1}`, async t => { for (let at = 0; at < SETS_PER_PART; at++) signed += await compareSet(t) })
+    await t.test(`part ${part + 1}`, async t => {
+      for (let at = 0; at < SETS_PER_PART; at++) signed += await compareSet(t)
+    })
   }
   t.ok(signed > 1000, `${signed} of them are signed by a key of their set`)
 })
 
 t.test('Both name the same address of the keys, whatever a document says.', async t => {
   const { packages, 'node:crypto': node } = JWT_TOOLS
-  for (const named of ['https://a.test/keys', 'https://a.test/ä?x=1#y', 'javascript:alert(1)', ' ', 'null', '"', '__proto__', '\\u0000', 'x'.repeat(10_000)]) {
+  for (
+    const named of [
+      'https://a.test/keys',
+      'https://a.test/ä?x=1#y',
+      'javascript:alert(1)',
+      ' ',
+      'null',
+      '"',
+      '__proto__',
+      '\\u0000',
+      'x'.repeat(10_000)
+    ]
+  ) {
     t.equal(await packages.keyReader.readJwksUri(named), named)
     t.equal(await node.keyReader.readJwksUri(named), named)
   }

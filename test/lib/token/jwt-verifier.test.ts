@@ -17,7 +17,14 @@ t.test('Another audience replaces the one of each issuer, and the resource of th
     dpopMode: 'ALLOWED',
     scopeClaims: ['scope'],
     keys: { candidates: () => [KEY], isTrusted: () => true },
-    rules: { issuer: ISSUER, audience: 'one', resource: 'two', algs: ['RS256'], clockToleranceSeconds: 5, bindings: ['jkt'] },
+    rules: {
+      issuer: ISSUER,
+      audience: 'one',
+      resource: 'two',
+      algs: ['RS256'],
+      clockToleranceSeconds: 5,
+      bindings: ['jkt']
+    },
     introspection: {
       covers: 'opaque',
       inquiry: {
@@ -31,15 +38,31 @@ t.test('Another audience replaces the one of each issuer, and the resource of th
   const table = createIssuerTable([issuer])
   const asking: IssuerTable = { ...table, ofOpaque: undefined, find: async iss => table.find(iss) }
   const outcomesAt = (issuers: IssuerTable, audience: object) => {
-    const verifier = createJwtVerifier({ issuers, ...audience, findSigner: () => KEY, verified: createVerifiedTokens(), clockToleranceSeconds: 5 })
-    const outcomeOf = (text: string): Promise<string> => new Promise(resolve => {
-      verifier.verify(text, 'Bearer', undefined, NOW, (error, token) => resolve(token ? 'accepted' : (error as Refusal).reason))
+    const verifier = createJwtVerifier({
+      issuers,
+      ...audience,
+      findSigner: () => KEY,
+      verified: createVerifiedTokens(),
+      clockToleranceSeconds: 5
     })
-    return Promise.all(['one', 'two', 'three'].map(aud => outcomeOf(encodeJws({ alg: 'RS256' }, { iss: ISSUER, sub: 'u', aud, exp: NOW + 60 }, () => Buffer.from('x')))).concat(outcomeOf('opaque')))
+    const outcomeOf = (text: string): Promise<string> =>
+      new Promise(resolve => {
+        verifier.verify(text, 'Bearer', undefined, NOW, (error, token) =>
+          resolve(token ? 'accepted' : (error as Refusal).reason))
+      })
+    return Promise.all(
+      ['one', 'two', 'three'].map(aud =>
+        outcomeOf(encodeJws({ alg: 'RS256' }, { iss: ISSUER, sub: 'u', aud, exp: NOW + 60 }, () => Buffer.from('x')))
+      ).concat(outcomeOf('opaque'))
+    )
   }
   const refused = 'token_audience'
   t.strictSame(await outcomesAt(table, {}), ['accepted', 'accepted', refused, 'accepted'])
   t.strictSame(await outcomesAt(table, { audience: 'three' }), [refused, refused, 'accepted', 'accepted'])
   t.strictSame(await outcomesAt(asking, { audience: 'three' }), [refused, refused, 'accepted', 'token_malformed'])
-  t.strictSame(asked, [issuer.rules, { ...issuer.rules, audience: 'three', resource: undefined }], 'an opaque token is held to it too')
+  t.strictSame(
+    asked,
+    [issuer.rules, { ...issuer.rules, audience: 'three', resource: undefined }],
+    'an opaque token is held to it too'
+  )
 })

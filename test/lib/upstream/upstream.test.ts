@@ -17,7 +17,9 @@ function createTimers () {
     after (ms: number, run: () => void): () => void {
       const timer = { atMs: nowMs + ms, run }
       waiting.add(timer)
-      return () => { waiting.delete(timer) }
+      return () => {
+        waiting.delete(timer)
+      }
     }
   }
   const advance = (ms: number): void => {
@@ -29,13 +31,26 @@ function createTimers () {
 
 t.test('Whoever is silent for the whole time limit ends the request, and each sign of life begins it anew.', async t => {
   let answering: ServerResponse
-  const server = createServer((_request, response) => { answering = response; server.emit('arrived') }).listen(0, '127.0.0.1')
+  const server = createServer((_request, response) => {
+    answering = response
+    server.emit('arrived')
+  }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  t.teardown(() => { server.closeAllConnections(); server.close() })
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
   const { surroundings, waiting, advance } = createTimers()
-  const upstream = createUpstream({ origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, timeoutSeconds: 7, idleSeconds: 4, bodyLimit: 4, surroundings })
+  const upstream = createUpstream({
+    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    timeoutSeconds: 7,
+    idleSeconds: 4,
+    bodyLimit: 4,
+    surroundings
+  })
   t.teardown(() => upstream.close())
-  const send = (body?: PassThrough, onInterim = (): void => {}) => upstream.send({ method: 'POST', target: '/', headers: [], body, timeoutSeconds: 7, onInterim })
+  const send = (body?: PassThrough, onInterim = (): void => {}) =>
+    upstream.send({ method: 'POST', target: '/', headers: [], body, timeoutSeconds: 7, onInterim })
   const read = async ({ body }: UpstreamAnswer): Promise<string> => String(Buffer.concat(await body.toArray()))
   const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 
@@ -98,7 +113,9 @@ t.test('Whoever is silent for the whole time limit ends the request, and each si
   await t.rejects(late.answer, { statusCode: 504, message: 'The upstream is too slow' }, 'until then it has one')
 
   let hinted: ReturnType<typeof send>
-  const hint = new Promise<void>(resolve => { hinted = send(undefined, resolve) })
+  const hint = new Promise<void>(resolve => {
+    hinted = send(undefined, resolve)
+  })
   await once(server, 'arrived')
   advance(6999)
   answering!.writeProcessing()
@@ -115,12 +132,21 @@ t.test('Whoever is silent for the whole time limit ends the request, and each si
   await once(server, 'arrived')
   await turn()
   advance(7000)
-  await t.rejects(unanswered, { statusCode: 408, message: 'The body of the request is too slow.' }, 'the client has not sent all of its body')
+  await t.rejects(
+    unanswered,
+    { statusCode: 408, message: 'The body of the request is too slow.' },
+    'the client has not sent all of its body'
+  )
 
   const large = new PassThrough()
   const refused = send(large)
   large.write('abcde')
-  await t.rejects(refused.answer, { name: 'UpstreamError', statusCode: 413, message: 'The body of the request is too large.', headers: { connection: 'close' } })
+  await t.rejects(refused.answer, {
+    name: 'UpstreamError',
+    statusCode: 413,
+    message: 'The body of the request is too large.',
+    headers: { connection: 'close' }
+  })
   t.equal(waiting.size, 0)
   large.end('more than is read')
   await once(large, 'end')
@@ -140,7 +166,12 @@ function createExchange (onInterim: (status: number, headers: readonly string[])
 
 t.test('A request that would be sent a second time fails.', async t => {
   const aborted: unknown[] = []
-  const controller = () => ({ abort (reason: unknown) { aborted.push(reason) } }) as unknown as Dispatcher.DispatchController
+  const controller = () =>
+    ({
+      abort (reason: unknown) {
+        aborted.push(reason)
+      }
+    }) as unknown as Dispatcher.DispatchController
   const sent = createExchange()
   sent.onRequestStart(controller())
   t.strictSame(aborted, [])
@@ -166,13 +197,26 @@ t.test('A request that would be sent a second time fails.', async t => {
 
 t.test('The upstream is asked for no more while the reader of an answer has not taken what came.', async t => {
   const told: string[] = []
-  const controller = { rawHeaders: [], resume () { told.push('resume') }, pause () { told.push('pause') } } as unknown as Dispatcher.DispatchController
+  const controller = {
+    rawHeaders: [],
+    resume () {
+      told.push('resume')
+    },
+    pause () {
+      told.push('pause')
+    }
+  } as unknown as Dispatcher.DispatchController
   const exchange = createExchange()
   exchange.onRequestStart(controller)
   exchange.onResponseStart(controller, 200)
   const { body } = await exchange.answer
   const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
-  for (const [reader, paused] of [[new PassThrough({ highWaterMark: 4 }), ['pause']], [new PassThrough({ highWaterMark: 1024 }), []]] as const) {
+  for (
+    const [reader, paused] of [[new PassThrough({ highWaterMark: 4 }), ['pause']], [
+      new PassThrough({ highWaterMark: 1024 }),
+      []
+    ]] as const
+  ) {
     body.pipe(reader)
     await turn()
     told.length = 0
@@ -192,13 +236,24 @@ function beginExchange (rawHeaders: readonly Buffer[] = []) {
   const interim: unknown[] = []
   const controller = {
     rawHeaders,
-    abort: ({ statusCode, message }: UpstreamError) => { done.push(`${statusCode} ${message}`) },
-    pause: () => { done.push('pause') },
-    resume: () => { done.push('resume') }
+    abort: ({ statusCode, message }: UpstreamError) => {
+      done.push(`${statusCode} ${message}`)
+    },
+    pause: () => {
+      done.push('pause')
+    },
+    resume: () => {
+      done.push('resume')
+    }
   } as unknown as Dispatcher.DispatchController
-  const exchange = createExchange((status, headers) => { interim.push([status, headers]) })
+  const exchange = createExchange((status, headers) => {
+    interim.push([status, headers])
+  })
   exchange.onRequestStart(controller)
-  const outcome = exchange.answer.then(({ status }) => String(status), ({ statusCode, message }: UpstreamError) => `failed with ${statusCode}: ${message}`)
+  const outcome = exchange.answer.then(
+    ({ status }) => String(status),
+    ({ statusCode, message }: UpstreamError) => `failed with ${statusCode}: ${message}`
+  )
   return { exchange, controller, outcome, done, interim }
 }
 
@@ -213,10 +268,17 @@ t.test('Which answers are interim, which are final, and which are none.', async 
     const { exchange, controller, outcome, done, interim } = beginExchange()
     exchange.onResponseStart(controller, status)
     t.equal(await outcome, `failed with 502: The upstream answered with status ${status}`)
-    t.strictSame([done, interim], [[`502 The upstream answered with status ${status}`], []], 'the request does not go on')
+    t.strictSame(
+      [done, interim],
+      [[`502 The upstream answered with status ${status}`], []],
+      'the request does not go on'
+    )
   }
   for (const status of [102, 103, 199]) {
-    const { exchange, controller, outcome, interim } = beginExchange([Buffer.from('Link'), Buffer.from('\u00fc', 'latin1')])
+    const { exchange, controller, outcome, interim } = beginExchange([
+      Buffer.from('Link'),
+      Buffer.from('\u00fc', 'latin1')
+    ])
     exchange.onResponseStart(controller, status)
     t.strictSame(interim, [[status, ['Link', '\u00fc']]], 'a character for each byte')
     exchange.onResponseStart(controller, 204)
@@ -254,7 +316,12 @@ t.test('An answer that breaks off fails for its first reason.', async t => {
   exchange.onResponseError(controller, cause)
   exchange.end(new UpstreamError(504, 'late'))
   const [error] = await failed
-  t.strictSame([error.name, error.statusCode, error.message, error.cause], ['UpstreamError', 502, 'The upstream failed', cause])
+  t.strictSame([error.name, error.statusCode, error.message, error.cause], [
+    'UpstreamError',
+    502,
+    'The upstream failed',
+    cause
+  ])
   t.strictSame(done, ['502 The upstream failed', '502 The upstream failed'], 'no other reason is given later')
 
   const unmodified = beginExchange()

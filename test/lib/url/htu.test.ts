@@ -10,7 +10,9 @@ import { HTU_ADVICE } from '../../../explain/htu-advice.ts'
 /** The URL of a request to `target` of `base`, as the service makes it. */
 function urlOf (base: string, target: string): RequestUrl {
   const resolve = createRequestUrlResolver({ trustProxy: false, publicUrl: base })
-  return resolve({ target, headers: {}, host: undefined, hostCount: 0, encrypted: false, remoteAddress: undefined } as Message)
+  return resolve(
+    { target, headers: {}, host: undefined, hostCount: 0, encrypted: false, remoteAddress: undefined } as Message
+  )
 }
 
 function refusalOf (act: () => unknown): Refusal {
@@ -40,7 +42,7 @@ const equal: Record<string, readonly Compared[]> = {
     { htu: 'https://api.example/svc/api/private', base: 'https://api.example/svc', target: '/api/private' },
     { htu: 'http://[::1]:8000/api', base: 'http://[::1]:8000', target: '/api' },
     { htu: 'http://127.0.0.1:8000/api', base: 'http://127.0.0.1:8000', target: '/api' },
-    { htu: 'http://api.example/a;b=c,d/e@f:g!$&\'()*+', base: HOST, target: '/a;b=c,d/e@f:g!$&\'()*+' },
+    { htu: "http://api.example/a;b=c,d/e@f:g!$&'()*+", base: HOST, target: "/a;b=c,d/e@f:g!$&'()*+" },
     { htu: 'http://api.example/a|b{c}^d`e"f<g>', base: HOST, target: '/a|b{c}^d`e"f<g>' },
     { htu: 'http://api.example//api', base: HOST, target: '//api' },
     { htu: 'http://api.example/a%2Fb', base: HOST, target: '/a%2Fb' },
@@ -166,10 +168,12 @@ const equal: Record<string, readonly Compared[]> = {
   ]
 }
 
-t.test('An htu is accepted if it names the URL of the request', async (t) => {
+t.test('An htu is accepted if it names the URL of the request', async t => {
   for (const [group, rows] of Object.entries(equal)) {
-    t.test(group, async (t) => {
-      for (const { htu, base, target } of rows) t.doesNotThrow(() => verifyHtu(htu, urlOf(base, target)), `${htu} is ${target} of ${base}`)
+    t.test(group, async t => {
+      for (const { htu, base, target } of rows) {
+        t.doesNotThrow(() => verifyHtu(htu, urlOf(base, target)), `${htu} is ${target} of ${base}`)
+      }
     })
   }
 })
@@ -218,7 +222,7 @@ const different: ReadonlyArray<Compared & { readonly cause: HtuCause }> = [
   { htu: 'http://api.example/e\u0301', base: HOST, target: '/%C3%A9', cause: 'path' }
 ]
 
-t.test('An htu is refused with its cause if it names another URL', async (t) => {
+t.test('An htu is refused with its cause if it names another URL', async t => {
   for (const { htu, base, target, cause } of different) {
     const refusal = refusalOf(() => verifyHtu(htu, urlOf(base, target)))
     t.equal(refusal.reason, 'htu_mismatch', `${htu} is not ${target} of ${base}`)
@@ -286,7 +290,7 @@ const invalid: Array<{ htu: string, cause: string, accepted: string }> = [
   { htu: 'http://api.example/api\ud800', cause: 'path', accepted: 'http://api.example/api' }
 ]
 
-t.test('An htu that is no absolute http or https URL is refused as such, its nearest neighbour is not', async (t) => {
+t.test('An htu that is no absolute http or https URL is refused as such, its nearest neighbour is not', async t => {
   for (const { htu, cause, accepted } of invalid) {
     const title = JSON.stringify(htu.slice(0, 60))
     const refusal = refusalOf(() => verifyHtu(htu, urlOf(HOST, '/api')))
@@ -296,8 +300,13 @@ t.test('An htu that is no absolute http or https URL is refused as such, its nea
   }
 })
 
-t.test('The log fields of a mismatch are bounded, plain ASCII and without a query', async (t) => {
-  const refusal = refusalOf(() => verifyHtu(`http://bücher.example/é${'x'.repeat(9000)}?access_token=secret#secret`, urlOf(HOST, `/${'y'.repeat(9000)}?secret`)))
+t.test('The log fields of a mismatch are bounded, plain ASCII and without a query', async t => {
+  const refusal = refusalOf(() =>
+    verifyHtu(
+      `http://bücher.example/é${'x'.repeat(9000)}?access_token=secret#secret`,
+      urlOf(HOST, `/${'y'.repeat(9000)}?secret`)
+    )
+  )
   const { htu, url } = refusal.detail as Record<string, string>
   t.equal(htu!.length, 512)
   t.equal(url!.length, 512)
@@ -305,18 +314,28 @@ t.test('The log fields of a mismatch are bounded, plain ASCII and without a quer
   t.match(`${htu} ${url}`, /^[\x20-\x7e]+$/)
   t.notMatch(`${htu} ${url}`, /secret/)
   const short = refusalOf(() => verifyHtu('https://api.example:8443/svc/api?secret', urlOf(HOST, '/api?secret')))
-  t.strictSame(short.detail, { htu: 'https://api.example:8443/svc/api', url: 'http://api.example/api', cause: 'scheme' })
+  t.strictSame(short.detail, {
+    htu: 'https://api.example:8443/svc/api',
+    url: 'http://api.example/api',
+    cause: 'scheme'
+  })
 })
 
-t.test('Each cause has its advice, and every cause appears in a row above', async (t) => {
+t.test('Each cause has its advice, and every cause appears in a row above', async t => {
   t.strictSame([...new Set(different.map(({ cause }) => cause))].sort(), Object.keys(HTU_ADVICE).sort())
   for (const advice of Object.values(HTU_ADVICE)) t.match(advice, /\.$/)
 })
 
-t.test('docs/reference/troubleshooting.md has a cure for every cause', async (t) => {
-  const page = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'reference', 'troubleshooting.md'), 'utf8')
-  const rows = page.split('\n').filter((line) => line.startsWith('| `'))
-  const named = (reason: string, cause: string): boolean => rows.some((row) => row.includes(`| \`${reason}\``) && row.includes(`\`${cause}\``))
+t.test('docs/reference/troubleshooting.md has a cure for every cause', async t => {
+  const page = readFileSync(
+    join(import.meta.dirname, '..', '..', '..', 'docs', 'reference', 'troubleshooting.md'),
+    'utf8'
+  )
+  const rows = page.split('\n').filter(line => line.startsWith('| `'))
+  const named = (reason: string, cause: string): boolean =>
+    rows.some(row => row.includes(`| \`${reason}\``) && row.includes(`\`${cause}\``))
   for (const cause of Object.keys(HTU_ADVICE)) t.ok(named('htu_mismatch', cause), `htu_mismatch ${cause}`)
-  for (const cause of new Set(invalid.map(({ cause }) => cause))) t.ok(named('htu_invalid', cause), `htu_invalid ${cause}`)
+  for (const cause of new Set(invalid.map(({ cause }) => cause))) {
+    t.ok(named('htu_invalid', cause), `htu_invalid ${cause}`)
+  }
 })

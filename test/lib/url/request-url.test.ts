@@ -12,7 +12,15 @@ const TRUSTING: UrlSettings = { trustProxy: ['127.0.0.1'], publicUrl: undefined 
 
 /** A request as it comes in; what the row does not name is plain and accepted. */
 function wireOf (part: Partial<Message> = {}): Message {
-  return { target: '/api', headers: {}, host: 'inner:8000', hostCount: 1, encrypted: false, remoteAddress: '127.0.0.1', ...part } as Message
+  return {
+    target: '/api',
+    headers: {},
+    host: 'inner:8000',
+    hostCount: 1,
+    encrypted: false,
+    remoteAddress: '127.0.0.1',
+    ...part
+  } as Message
 }
 
 /** The URL, or the reason of the refusal and its detail's word. */
@@ -86,7 +94,7 @@ const hosts: Array<[string | undefined, string]> = [
   ['a'.repeat(8192), 'host_invalid host']
 ]
 
-t.test('The Host header is used if nothing else is set, and it must be a host with an optional port', async (t) => {
+t.test('The Host header is used if nothing else is set, and it must be a host with an optional port', async t => {
   for (const [host, expected] of hosts) t.equal(outcome(PLAIN, { host }), expected, JSON.stringify(host?.slice(0, 60)))
   t.equal(outcome(PLAIN, { encrypted: true, host: 'api:443' }), 'https://api/api')
   t.equal(outcome(PLAIN, { encrypted: true, host: 'api:80' }), 'https://api:80/api')
@@ -195,14 +203,14 @@ const targets: Array<[string, string]> = [
   ['https://inner:8000/api', 'target_authority scheme']
 ]
 
-t.test('The path of the request target is normalised, and refused if router and proof could read it in two ways', async (t) => {
+t.test('The path of the request target is normalised, and refused if router and proof could read it in two ways', async t => {
   for (const [target, expected] of targets) {
     const path = expected.startsWith('/') ? `http://inner:8000${expected}` : expected
     t.equal(outcome(PLAIN, { target }), path, JSON.stringify(target.slice(0, 60)))
   }
 })
 
-t.test('An absolute target is compared with Host under its own scheme', async (t) => {
+t.test('An absolute target is compared with Host under its own scheme', async t => {
   t.equal(outcome(PLAIN, { target: 'http://api:80/x', host: 'api' }), 'http://api/x')
   t.equal(outcome(PLAIN, { target: 'http://api/x', host: 'api:80' }), 'http://api/x')
   t.equal(outcome(PLAIN, { target: 'https://api/x', host: 'api:443', encrypted: true }), 'https://api/x')
@@ -210,13 +218,20 @@ t.test('An absolute target is compared with Host under its own scheme', async (t
   const headers = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'pub' }
   t.equal(outcome(TRUSTING, { target: 'https://inner:8000/x', headers }), 'https://pub/x')
   t.equal(outcome(TRUSTING, { target: 'http://inner:8000/x', headers }), 'https://pub/x', 'from a proxy that ends TLS')
-  t.equal(outcome(TRUSTING, { target: 'https://inner:8000/x', headers: { ...headers, 'x-forwarded-proto': 'http' } }), 'target_authority scheme')
+  t.equal(
+    outcome(TRUSTING, { target: 'https://inner:8000/x', headers: { ...headers, 'x-forwarded-proto': 'http' } }),
+    'target_authority scheme'
+  )
   t.equal(outcome(TRUSTING, { target: 'https://pub/x', headers }), 'target_authority host')
   t.equal(outcome(TRUSTING, { target: 'https://inner:8000/x', headers, host: 'a?b' }), 'target_authority host')
   const publicUrl = { trustProxy: false, publicUrl: 'https://pub/svc' }
   t.equal(outcome(publicUrl, { target: 'http://inner:8000/x' }), 'https://pub/svc/x')
   t.equal(outcome(publicUrl, { target: 'http://evil/x' }), 'target_authority host')
-  t.equal(outcome({ trustProxy: false, publicUrl: 'http://pub' }, { target: 'https://inner:8000/x' }), 'http://pub/x', 'PUBLIC_URL says what the client uses')
+  t.equal(
+    outcome({ trustProxy: false, publicUrl: 'http://pub' }, { target: 'https://inner:8000/x' }),
+    'http://pub/x',
+    'PUBLIC_URL says what the client uses'
+  )
   t.equal(outcome(publicUrl, { target: 'http://inner:8000/x', host: undefined, hostCount: 0 }), 'target_authority host')
 })
 
@@ -291,7 +306,7 @@ const forwarded: Array<[Headers, string]> = [
   [{ 'x-forwarded-prefix': '/a/,/b/' }, 'http://inner:8000/a/b/api'],
   [{ 'x-forwarded-prefix': '/a, /b/c, /d' }, 'http://inner:8000/a/b/c/d/api'],
   [{ 'x-forwarded-prefix': '/a, /a' }, 'http://inner:8000/a/a/api'],
-  [{ 'x-forwarded-prefix': '/A-_.~!$&\'()*+;=:@' }, 'http://inner:8000/A-_.~!$&\'()*+;=:@/api'],
+  [{ 'x-forwarded-prefix': "/A-_.~!$&'()*+;=:@" }, "http://inner:8000/A-_.~!$&'()*+;=:@/api"],
   [{ 'x-forwarded-prefix': '/%7e%c3%a9' }, 'http://inner:8000/~%C3%A9/api'],
   [{ 'x-forwarded-prefix': '/..a/...' }, 'http://inner:8000/..a/.../api'],
   [{ 'x-forwarded-prefix': '' }, 'forwarded_invalid x-forwarded-prefix'],
@@ -353,9 +368,15 @@ const forwarded: Array<[Headers, string]> = [
   [{ forwarded: 'x="\n\\\n";proto=https' }, 'https://inner:8000/api'],
   [{ forwarded: 'x="a\\"b";proto=https' }, 'https://inner:8000/api'],
   [{ forwarded: 'x=/[]{}()<>@?\\;proto=https' }, 'https://inner:8000/api'],
-  ...[...'!#$%&\'*+-.^_`|~09AZaz'].map((char): [Headers, string] => [{ forwarded: `${char}=x;proto=https` }, 'https://inner:8000/api']),
-  ...[...'"(),/:;<=>?@[\\]{} \u0000\u007f\u00e9'].map((char): [Headers, string] => [{ forwarded: `a${char}=x;proto=https` }, 'forwarded_invalid forwarded']),
-  ...[...'"=\t '].map((char): [Headers, string] => [{ forwarded: `x=a${char}b;proto=https` }, 'forwarded_invalid forwarded']),
+  ...[..."!#$%&'*+-.^_`|~09AZaz"].map((
+    char
+  ): [Headers, string] => [{ forwarded: `${char}=x;proto=https` }, 'https://inner:8000/api']),
+  ...[...'"(),/:;<=>?@[\\]{} \u0000\u007f\u00e9'].map((
+    char
+  ): [Headers, string] => [{ forwarded: `a${char}=x;proto=https` }, 'forwarded_invalid forwarded']),
+  ...[...'"=\t '].map((
+    char
+  ): [Headers, string] => [{ forwarded: `x=a${char}b;proto=https` }, 'forwarded_invalid forwarded']),
   [{ forwarded: 'x=;proto=https' }, 'forwarded_invalid forwarded'],
   [{ forwarded: 'x=,proto=https' }, 'forwarded_invalid forwarded'],
   [{ forwarded: 'x="" y=b;proto=https' }, 'forwarded_invalid forwarded'],
@@ -390,28 +411,45 @@ const forwarded: Array<[Headers, string]> = [
   [{ forwarded: ','.repeat(8192) }, 'forwarded_invalid forwarded']
 ]
 
-t.test('The forwarded headers of a trusted peer are used, and those of another one are ignored', async (t) => {
+t.test('The forwarded headers of a trusted peer are used, and those of another one are ignored', async t => {
   for (const [headers, expected] of forwarded) {
     const trusted = outcome(TRUSTING, { headers })
     const ofStranger = outcome(TRUSTING, { headers, remoteAddress: '192.0.2.1' })
     const withoutTrust = outcome(PLAIN, { headers })
     const underPublicUrl = outcome({ trustProxy: true, publicUrl: 'https://pub/x' }, { headers })
-    t.strictSame({ trusted, ofStranger, withoutTrust, underPublicUrl }, { trusted: expected, ofStranger: 'http://inner:8000/api', withoutTrust: 'http://inner:8000/api', underPublicUrl: 'https://pub/x/api' }, JSON.stringify(headers).slice(0, 100))
+    t.strictSame({ trusted, ofStranger, withoutTrust, underPublicUrl }, {
+      trusted: expected,
+      ofStranger: 'http://inner:8000/api',
+      withoutTrust: 'http://inner:8000/api',
+      underPublicUrl: 'https://pub/x/api'
+    }, JSON.stringify(headers).slice(0, 100))
   }
 })
 
-t.test('The host of the request is used if a trusted peer forwards none', async (t) => {
-  t.equal(outcome(TRUSTING, { host: 'pub', headers: { 'x-forwarded-proto': 'https', 'x-forwarded-port': '443' } }), 'https://pub/api')
-  t.equal(outcome(TRUSTING, { host: 'pub', headers: { 'x-forwarded-proto': 'https', 'x-forwarded-port': '8443' } }), 'https://pub:8443/api')
+t.test('The host of the request is used if a trusted peer forwards none', async t => {
+  t.equal(
+    outcome(TRUSTING, { host: 'pub', headers: { 'x-forwarded-proto': 'https', 'x-forwarded-port': '443' } }),
+    'https://pub/api'
+  )
+  t.equal(
+    outcome(TRUSTING, { host: 'pub', headers: { 'x-forwarded-proto': 'https', 'x-forwarded-port': '8443' } }),
+    'https://pub:8443/api'
+  )
   t.equal(outcome(TRUSTING, { encrypted: true, host: 'pub' }), 'https://pub/api')
   t.equal(outcome(TRUSTING, { host: 'a?b', headers: { 'x-forwarded-proto': 'https' } }), 'host_invalid host')
   t.equal(outcome(TRUSTING, { host: undefined, headers: {} }), 'host_invalid host')
   t.equal(outcome(TRUSTING, { host: 'a?b', headers: { 'x-forwarded-host': 'pub' } }), 'http://pub/api')
-  t.equal(outcome(TRUSTING, { host: undefined, hostCount: 0, headers: { 'x-forwarded-host': 'pub' } }), 'http://pub/api')
-  t.equal(outcome(TRUSTING, { headers: { 'x-forwarded-host': ['evil', 'pub'] as unknown as string } }), 'http://pub/api')
+  t.equal(
+    outcome(TRUSTING, { host: undefined, hostCount: 0, headers: { 'x-forwarded-host': 'pub' } }),
+    'http://pub/api'
+  )
+  t.equal(
+    outcome(TRUSTING, { headers: { 'x-forwarded-host': ['evil', 'pub'] as unknown as string } }),
+    'http://pub/api'
+  )
 })
 
-t.test('PUBLIC_URL wins, whatever the headers are', async (t) => {
+t.test('PUBLIC_URL wins, whatever the headers are', async t => {
   const rows: Array<[string, string]> = [
     ['https://pub.example', 'https://pub.example/api'],
     ['https://pub.example/', 'https://pub.example/api'],
@@ -422,14 +460,36 @@ t.test('PUBLIC_URL wins, whatever the headers are', async (t) => {
     ['https://[::1]:8443', 'https://[::1]:8443/api']
   ]
   for (const [publicUrl, expected] of rows) {
-    t.equal(outcome({ trustProxy: true, publicUrl }, { headers: { 'x-forwarded-host': 'evil', forwarded: 'host=evil' } }), expected)
-    t.equal(outcome({ trustProxy: false, publicUrl }, { host: 'a?b', headers: { 'x-forwarded-proto': 'javascript' } }), expected)
+    t.equal(
+      outcome({ trustProxy: true, publicUrl }, { headers: { 'x-forwarded-host': 'evil', forwarded: 'host=evil' } }),
+      expected
+    )
+    t.equal(
+      outcome({ trustProxy: false, publicUrl }, { host: 'a?b', headers: { 'x-forwarded-proto': 'javascript' } }),
+      expected
+    )
     t.equal(outcome({ trustProxy: false, publicUrl }, { host: undefined, hostCount: 0, encrypted: true }), expected)
     t.equal(outcome({ trustProxy: false, publicUrl }, { target: '/a/../b' }), 'target_path dot_segment')
   }
-  const bad = ['', 'pub.example', '/svc', 'ftp://pub.example', 'https://user@pub.example', 'https://pub.example?x', 'https://pub.example#',
-    'https://pub.example/a/../b', 'https://pub.example/%2e%2e', 'https://pub.example/a%2fb', 'https://pub.example//', 'https://pub.example/a\\b',
-    'https://pub.example/é/../b', 'https://pub.example/a,b', 'https://pub.example:0', 'https://pub example', 'https://pub.example/\ud800']
+  const bad = [
+    '',
+    'pub.example',
+    '/svc',
+    'ftp://pub.example',
+    'https://user@pub.example',
+    'https://pub.example?x',
+    'https://pub.example#',
+    'https://pub.example/a/../b',
+    'https://pub.example/%2e%2e',
+    'https://pub.example/a%2fb',
+    'https://pub.example//',
+    'https://pub.example/a\\b',
+    'https://pub.example/é/../b',
+    'https://pub.example/a,b',
+    'https://pub.example:0',
+    'https://pub example',
+    'https://pub.example/\ud800'
+  ]
   for (const publicUrl of bad) {
     t.equal(parsePublicUrl(publicUrl), undefined, publicUrl)
     t.throws(() => createRequestUrlResolver({ trustProxy: false, publicUrl }), TypeError)
@@ -476,71 +536,118 @@ const peers: Array<{ trustProxy: boolean | string[], address: string | undefined
   { trustProxy: [], address: '127.0.0.1', expected: false }
 ]
 
-t.test('A peer is trusted by address, network, name or altogether', async (t) => {
+t.test('A peer is trusted by address, network, name or altogether', async t => {
   for (const { trustProxy, address, expected } of peers) {
     const isTrusted = createPeerTrust(trustProxy)
     t.equal(isTrusted(address), expected, `${address} under ${trustProxy}`)
     t.equal(isTrusted(address), expected, 'the same the second time')
-    const url = outcome({ trustProxy, publicUrl: undefined }, { remoteAddress: address, headers: { 'x-forwarded-host': 'pub' } })
+    const url = outcome({ trustProxy, publicUrl: undefined }, {
+      remoteAddress: address,
+      headers: { 'x-forwarded-host': 'pub' }
+    })
     t.equal(url, expected ? 'http://pub/api' : 'http://inner:8000/api')
   }
   t.throws(() => createPeerTrust(['nonsense']), TypeError)
   const isTrusted = createPeerTrust(['10.0.0.0/8'])
-  t.ok(Array.from({ length: 600 }, (_, n) => isTrusted(`10.0.${n >> 8}.${n & 255}`)).every(Boolean), 'no address is lost')
+  t.ok(
+    Array.from({ length: 600 }, (_, n) => isTrusted(`10.0.${n >> 8}.${n & 255}`)).every(Boolean),
+    'no address is lost'
+  )
   t.equal(isTrusted('192.0.2.1'), false, 'after many addresses a stranger is still one')
 })
 
-t.test('The base URL is that of the request without its path', async (t) => {
+t.test('The base URL is that of the request without its path', async t => {
   const headers = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'pub:8443', 'x-forwarded-prefix': '/a, /b' }
-  t.strictSame(createBaseUrlResolver(TRUSTING)(wireOf({ headers, target: '/a/../b' })),
-    { scheme: 'https', host: 'pub:8443', prefix: '/a/b', href: 'https://pub:8443/a/b' })
-  t.strictSame(createBaseUrlResolver(PLAIN)(wireOf({ headers })),
-    { scheme: 'http', host: 'inner:8000', prefix: '', href: 'http://inner:8000' })
-  t.strictSame(createBaseUrlResolver({ trustProxy: false, publicUrl: 'https://pub/svc' })(wireOf()),
-    { scheme: 'https', host: 'pub', prefix: '/svc', href: 'https://pub/svc' })
-  t.throws(() => createBaseUrlResolver(PLAIN)(wireOf({ host: 'a?b' })), new Refusal('host_invalid', { detail: { header: 'host' } }))
+  t.strictSame(createBaseUrlResolver(TRUSTING)(wireOf({ headers, target: '/a/../b' })), {
+    scheme: 'https',
+    host: 'pub:8443',
+    prefix: '/a/b',
+    href: 'https://pub:8443/a/b'
+  })
+  t.strictSame(createBaseUrlResolver(PLAIN)(wireOf({ headers })), {
+    scheme: 'http',
+    host: 'inner:8000',
+    prefix: '',
+    href: 'http://inner:8000'
+  })
+  t.strictSame(createBaseUrlResolver({ trustProxy: false, publicUrl: 'https://pub/svc' })(wireOf()), {
+    scheme: 'https',
+    host: 'pub',
+    prefix: '/svc',
+    href: 'https://pub/svc'
+  })
+  t.throws(
+    () => createBaseUrlResolver(PLAIN)(wireOf({ host: 'a?b' })),
+    new Refusal('host_invalid', { detail: { header: 'host' } })
+  )
 })
 
-t.test('The parts of the URL are those of its href', async (t) => {
+t.test('The parts of the URL are those of its href', async t => {
   const headers = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'pub', 'x-forwarded-prefix': '/svc' }
-  t.strictSame(createRequestUrlResolver(TRUSTING)(wireOf({ headers, target: '/api/%61?x' })),
-    { scheme: 'https', host: 'pub', path: '/svc/api/a', href: 'https://pub/svc/api/a', ownPath: '/api/a' })
+  t.strictSame(createRequestUrlResolver(TRUSTING)(wireOf({ headers, target: '/api/%61?x' })), {
+    scheme: 'https',
+    host: 'pub',
+    path: '/svc/api/a',
+    href: 'https://pub/svc/api/a',
+    ownPath: '/api/a'
+  })
 })
 
-t.test('No bad input turns the proof of one resource into that of another', async (t) => {
+t.test('No bad input turns the proof of one resource into that of another', async t => {
   const proofOfTest = 'http://inner:8000/test'
   const hostile: Array<Partial<Message>> = [
-    { host: 'inner:8000/test?' }, { host: 'inner:8000/test#' }, { host: 'x@inner:8000/test?' }, { target: '/test/../other' },
-    { target: '/test#/other' }, { target: '/test\\..\\other' }, { target: 'http://inner:8000/test?/../other', host: 'inner:8000/test?' },
-    { headers: { 'x-forwarded-host': 'inner:8000/test?' } }, { headers: { 'x-forwarded-prefix': '/test?' } },
-    { headers: { 'x-forwarded-prefix': '/test#' } }, { headers: { 'x-forwarded-prefix': '/test/..' } },
-    { headers: { forwarded: 'host="inner:8000/test?"' } }, { headers: { 'x-forwarded-proto': 'http://inner:8000/test?' } }
+    { host: 'inner:8000/test?' },
+    { host: 'inner:8000/test#' },
+    { host: 'x@inner:8000/test?' },
+    { target: '/test/../other' },
+    { target: '/test#/other' },
+    { target: '/test\\..\\other' },
+    { target: 'http://inner:8000/test?/../other', host: 'inner:8000/test?' },
+    { headers: { 'x-forwarded-host': 'inner:8000/test?' } },
+    { headers: { 'x-forwarded-prefix': '/test?' } },
+    { headers: { 'x-forwarded-prefix': '/test#' } },
+    { headers: { 'x-forwarded-prefix': '/test/..' } },
+    { headers: { forwarded: 'host="inner:8000/test?"' } },
+    { headers: { 'x-forwarded-proto': 'http://inner:8000/test?' } }
   ]
   for (const settings of [PLAIN, TRUSTING]) {
     for (const part of hostile) {
       const title = JSON.stringify(part)
-      const compare = (proof: string): void => verifyHtu(proof, createRequestUrlResolver(settings)(wireOf({ target: '/other', ...part })))
+      const compare = (proof: string): void =>
+        verifyHtu(proof, createRequestUrlResolver(settings)(wireOf({ target: '/other', ...part })))
       t.throws(() => compare(proofOfTest), { name: 'Refusal' }, title)
     }
   }
   t.doesNotThrow(() => verifyHtu(proofOfTest, createRequestUrlResolver(PLAIN)(wireOf({ target: '/test' }))))
 })
 
-t.test('Many hosts in turn do not confuse the cache', async (t) => {
+t.test('Many hosts in turn do not confuse the cache', async t => {
   const resolve = createRequestUrlResolver(PLAIN)
   for (let round = 0; round < 2; round++) {
     for (let n = 0; n < 200; n++) {
       if (resolve(wireOf({ host: `h${n}:80` })).href !== `http://h${n}/api`) t.fail(`h${n} was lost`)
-      if (resolve(wireOf({ host: `h${n}:80`, encrypted: true })).href !== `https://h${n}:80/api`) t.fail(`h${n} was lost`)
+      if (resolve(wireOf({ host: `h${n}:80`, encrypted: true })).href !== `https://h${n}:80/api`) {
+        t.fail(`h${n} was lost`)
+      }
     }
   }
   t.equal(outcome(PLAIN, { host: 'h1:80' }), 'http://h1/api')
 })
 
-t.test('The parts that a trusted proxy forwards make the URL of the client', async (t) => {
-  t.strictSame(joinRequestUrl('https', { host: 'api.example', port: 443 }, '/a%7Eb?x'), { scheme: 'https', host: 'api.example', path: '/a~b', href: 'https://api.example/a~b', ownPath: '/a~b' })
+t.test('The parts that a trusted proxy forwards make the URL of the client', async t => {
+  t.strictSame(joinRequestUrl('https', { host: 'api.example', port: 443 }, '/a%7Eb?x'), {
+    scheme: 'https',
+    host: 'api.example',
+    path: '/a~b',
+    href: 'https://api.example/a~b',
+    ownPath: '/a~b'
+  })
   t.equal(joinRequestUrl('http', { host: 'api.example', port: 443 }, '/').href, 'http://api.example:443/')
-  t.throws(() => joinRequestUrl('https', { host: 'api.example', port: undefined }, '/a/../b'), { name: 'Refusal', reason: 'target_path', detail: { cause: 'dot_segment' } })
+  t.throws(() => joinRequestUrl('https', { host: 'api.example', port: undefined }, '/a/../b'), {
+    name: 'Refusal',
+    reason: 'target_path',
+    detail: { cause: 'dot_segment' }
+  })
 })
 
 t.test('The cache of a pure function is bounded, and refusals are not cached', async t => {

@@ -3,7 +3,8 @@ import { Session } from 'node:inspector'
 import { fileURLToPath } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
 
-// Loaded with --import into each process of a test: it notes which characters of the sources run, for each test of the file.
+// Loaded with --import into each process of a test: it notes which characters of the sources run, for each test of the
+// file.
 const root = new URL('../../../', import.meta.url)
 const { REACH_INTO: folder, REACH_TEST: file } = process.env
 const reached = {}

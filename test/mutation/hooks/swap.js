@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs'
 import { register } from 'node:module'
 import { isMainThread } from 'node:worker_threads'
 
-// Loaded with --import into each process of a test. The first import came first, so that this hook is asked before the one there.
+// Loaded with --import into each process of a test. The first import came first, so that this hook is asked before the
+// one there.
 const { MUTANT_URL: mutant, MUTANT_SOURCE: source } = process.env
 if (isMainThread) register(import.meta.url)
 

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 
-// Each run gets modules of its own: the address of a source file ends with the number of the run. Packages are loaded once.
+// Each run gets modules of its own: the address of a source file ends with the number of the run. Packages are loaded
+// once.
 const root = new URL('../../../', import.meta.url).href
 const tap = new URL('tap.js', import.meta.url).href
 let run
@@ -14,9 +15,12 @@ export function initialize (given) {
 
 export async function resolve (specifier, context, nextResolve) {
   const mark = `?run=${Atomics.load(run, 0)}`
-  if (specifier === 'tap' && context.parentURL?.startsWith(root)) return { url: tap + mark, format: 'module', shortCircuit: true }
+  if (specifier === 'tap' && context.parentURL?.startsWith(root)) {
+    return { url: tap + mark, format: 'module', shortCircuit: true }
+  }
   const resolved = await nextResolve(specifier, context)
-  const isSource = resolved.url.startsWith(root) && resolved.url.endsWith('.ts') && !resolved.url.includes('/node_modules/')
+  const isSource = resolved.url.startsWith(root) && resolved.url.endsWith('.ts') &&
+    !resolved.url.includes('/node_modules/')
   return isSource ? { ...resolved, url: resolved.url + mark } : resolved
 }
 

@@ -12,7 +12,12 @@ process.on('message', async ({ number, file, only, env }) => {
   Atomics.store(new Int32Array(run), 0, number)
   // For processes that a test starts.
   Object.assign(process.env, env)
-  const root = new Test({ name: file, bail: true, grep: only === undefined ? [] : [new RegExp(only)], timeout: 600_000 })
+  const root = new Test({
+    name: file,
+    bail: true,
+    grep: only === undefined ? [] : [new RegExp(only)],
+    timeout: 600_000
+  })
   globalThis[Symbol.for('holdfast.mutation.tap')] = root
   root.on('data', text => process.stdout.write(String(text)))
   const ended = new Promise(resolve => root.on('end', resolve))
@@ -23,7 +28,10 @@ process.on('message', async ({ number, file, only, env }) => {
   } catch (error) {
     process.stdout.write(`not ok 1 - ${String(error).replaceAll('\n', ' ')}\n`)
   }
-  process.stdout.write('', () => process.send({ number, passed: root.results?.ok === true, bytes: process.memoryUsage.rss() }))
+  process.stdout.write(
+    '',
+    () => process.send({ number, passed: root.results?.ok === true, bytes: process.memoryUsage.rss() })
+  )
 })
 process.on('disconnect', () => process.exit())
 process.send({ number: 0 })
