@@ -8,17 +8,11 @@ import type { RequestUrl } from '../url/request-url.ts'
 /** Names and values in turn, as they were on the wire. */
 type RawHeaders = readonly string[]
 
-/**
- * The values of each header in their order, by name.
- * @param nameOf names that become one are one header. Default: in lower case
- */
-export function linesByName (
-  rawHeaders: RawHeaders,
-  nameOf = (name: string): string => name.toLowerCase()
-): Map<string, string[]> {
+/** The values of each header in their order, by its name in lower case. */
+export function linesByName (rawHeaders: RawHeaders): Map<string, string[]> {
   const lines = new Map<string, string[]>()
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = nameOf(rawHeaders[i]!)
+    const name = rawHeaders[i]!.toLowerCase()
     const values = lines.get(name)
     if (values) values.push(rawHeaders[i + 1]!)
     else lines.set(name, [rawHeaders[i + 1]!])

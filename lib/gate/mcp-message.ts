@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { isJsonObject } from '../jose/jws.ts'
 import type { JsonObject } from '../jose/jws.ts'
 import { GateError } from './gate-error.ts'
-import { linesByName, plainName } from './headers.ts'
+import { plainName } from './headers.ts'
 import { MESSAGE_BOUNDS, readJson } from './json-text.ts'
 import type { JsonFault } from './json-text.ts'
 import { NAMED_BY, PROTOCOL_METHODS } from './mcp-methods.ts'
@@ -64,9 +64,19 @@ export function readHint (rawHeaders: readonly string[]): McpMessage {
 }
 
 function headerReader (rawHeaders: readonly string[]): (name: string) => string | undefined {
-  // Some programs take Mcp_Name for Mcp-Name.
-  const lines = linesByName(rawHeaders, plainName)
-  return name => lines.get(name)?.join(', ')
+  return name => {
+    let value: string | undefined
+    for (let i = 0; i < rawHeaders.length; i += 2) {
+      const other = rawHeaders[i]!
+      // Some programs take Mcp_Name for Mcp-Name. Its length stays.
+      if (other.length === name.length && plainName(other) === name) {
+        value = value === undefined
+          ? rawHeaders[i + 1]!
+          : `${value}, ${rawHeaders[i + 1]!}`
+      }
+    }
+    return value
+  }
 }
 
 const FAULTS: Readonly<Record<JsonFault, () => never>> = {
