@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { STORE_FAULTS } from '../explain/faults.ts'
 import { createReplayStore } from '../lib/replay/create-store.ts'
-import { hostsOf, parseReplayUrl } from '../lib/replay/redis/replay-url.ts'
+import { hostsOf, parseRedisUrl } from '../lib/redis/redis-url.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { reportStart } from '../lib/settings/start-report.ts'
 import { processSurroundings } from '../server/surroundings.ts'
@@ -40,7 +40,7 @@ export async function checkRedis (
     readonly cure?: string
   }
 ): Promise<Finding[]> {
-  const where = hostsOf(parseReplayUrl(url)).join(', ')
+  const where = hostsOf(parseRedisUrl(url)).join(', ')
   const store = await createReplayStore({
     store: url,
     maxRecords: 1,

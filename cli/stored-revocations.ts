@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createRevocationView } from '../lib/assembly/create-revocation.ts'
-import { faultOf } from '../lib/replay/redis/redis-faults.ts'
-import { hostsOf, parseReplayUrl } from '../lib/replay/redis/replay-url.ts'
+import { faultOf } from '../lib/redis/redis-faults.ts'
+import { hostsOf, parseRedisUrl } from '../lib/redis/redis-url.ts'
 import { createMemoryLog } from '../lib/revocation/log.ts'
 import { callOf, PAGE, readEntry, readOldBlocks } from '../lib/revocation/redis-entries.ts'
 import type { RedisCall } from '../lib/revocation/redis-entries.ts'
@@ -124,8 +124,8 @@ export async function tryRights (store: string): Promise<string | undefined> {
 
 /** @param work what it rejects with is said in the sentence that is returned */
 async function calling (store: string, work: (call: RedisCall) => Promise<void>): Promise<string | undefined> {
-  const target = parseReplayUrl(store)
-  const { openRedisClient } = await import('../lib/replay/redis/redis-link.ts')
+  const target = parseRedisUrl(store)
+  const { openRedisClient } = await import('../lib/redis/redis-link.ts')
   const link = { isReady: false, fault: 'no answer' }
   const { client, close } = openRedisClient(target, {
     ready () {

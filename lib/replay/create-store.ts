@@ -1,7 +1,7 @@
 import type { Surroundings } from '../surroundings.ts'
-import { createMemoryStore } from './memory/memory-store.ts'
-import type { RedisFault } from './redis/redis-faults.ts'
-import { hostsOf, parseReplayUrl } from './redis/replay-url.ts'
+import { createMemoryStore } from './memory-store.ts'
+import type { RedisFault } from '../redis/redis-faults.ts'
+import { hostsOf, parseRedisUrl } from '../redis/redis-url.ts'
 import type { ReplayStore } from './replay-store.ts'
 
 /** Reports that a store stopped or started to be usable. */
@@ -12,7 +12,7 @@ export type ReplayStoreEvent =
   | { readonly name: 'replay_policy_unknown', readonly hosts: readonly string[] }
 
 export interface ReplayStoreOptions {
-  /** `memory`, `off`, or the URL of a Redis: see `parseReplayUrl`. */
+  /** `memory`, `off`, or the URL of a Redis: see `parseRedisUrl`. */
   readonly store: string
   /** Maximum number of live records in the memory store. */
   readonly maxRecords: number
@@ -21,7 +21,7 @@ export interface ReplayStoreOptions {
   /** The key that a Redis is tried with, unless that of the records. */
   readonly probeKey?: string | undefined
   /** Loads the Redis client, which is a package of its own. */
-  readonly loadRedis?: () => Promise<Pick<typeof import('./redis/redis-link.ts'), 'openRedisLink'>>
+  readonly loadRedis?: () => Promise<Pick<typeof import('../redis/redis-link.ts'), 'openRedisLink'>>
 }
 
 /**
@@ -31,18 +31,18 @@ export interface ReplayStoreOptions {
  * URL except the names of parameters.
  */
 export async function createReplayStore (
-  { store, maxRecords, onEvent, surroundings, probeKey, loadRedis = () => import('./redis/redis-link.ts') }:
+  { store, maxRecords, onEvent, surroundings, probeKey, loadRedis = () => import('../redis/redis-link.ts') }:
   ReplayStoreOptions
 ): Promise<ReplayStore> {
   if (store === 'off') return createOffStore()
   if (store === 'memory') {
     return createMemoryStore({ max: maxRecords, ...surroundings })
   }
-  const target = parseReplayUrl(store)
+  const target = parseRedisUrl(store)
   const hosts = hostsOf(target)
   // All of this is loaded only if a Redis is configured.
   const { openRedisLink } = await loadRedis().catch(refuseMissing)
-  const { createRedisStore } = await import('./redis/redis-store.ts')
+  const { createRedisStore } = await import('./redis-store.ts')
   return createRedisStore({
     open: listeners => openRedisLink(target, listeners, surroundings.steadyMs),
     surroundings,

@@ -1,5 +1,5 @@
-import { faultOf } from '../replay/redis/redis-faults.ts'
-import type { LinkListeners } from '../replay/redis/redis-link.ts'
+import { faultOf } from '../redis/redis-faults.ts'
+import type { LinkListeners } from '../redis/redis-link.ts'
 import type { Surroundings } from '../surroundings.ts'
 import type { Cutoffs } from './cutoffs.ts'
 import { RevocationLogError } from './log.ts'

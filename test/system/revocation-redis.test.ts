@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import { COMMANDS } from '../../cli/stored-revocations.ts'
-import { openRedisClient } from '../../lib/replay/redis/redis-link.ts'
-import { parseReplayUrl } from '../../lib/replay/redis/replay-url.ts'
+import { openRedisClient } from '../../lib/redis/redis-link.ts'
+import { parseRedisUrl } from '../../lib/redis/redis-url.ts'
 import { keyOf } from '../../lib/revocation/target.ts'
 import type { RevocationEntry } from '../../lib/revocation/log.ts'
 import { createRevocations } from '../../lib/revocation/revocations.ts'
@@ -28,7 +28,7 @@ const entry = (sub: string, effect: RevocationEntry['effect'] = 'cutoff'): Revoc
 })
 
 function startInstance (t: Test, port: number, user = '') {
-  const target = parseReplayUrl(`redis://${user}127.0.0.1:${port}`)
+  const target = parseRedisUrl(`redis://${user}127.0.0.1:${port}`)
   const reader = startLogReader(t, {
     open: listeners => openRedisClient(target, listeners, processSurroundings.steadyMs),
     surroundings: processSurroundings,

@@ -10,14 +10,14 @@ import { Refusal } from '../../../lib/refusal.ts'
 import { createReplayStore } from '../../../lib/replay/create-store.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 import type { ReplayStoreEvent } from '../../../lib/replay/create-store.ts'
-import { faultOf, policyOf } from '../../../lib/replay/redis/redis-faults.ts'
-import { openRedisClient, openRedisLink, retryAfterMs } from '../../../lib/replay/redis/redis-link.ts'
-import type { LinkListeners } from '../../../lib/replay/redis/redis-link.ts'
-import type { EvictionPolicy, MemoryAnswer } from '../../../lib/replay/redis/redis-faults.ts'
-import { createRedisStore } from '../../../lib/replay/redis/redis-store.ts'
+import { faultOf, policyOf } from '../../../lib/redis/redis-faults.ts'
+import { openRedisClient, openRedisLink, retryAfterMs } from '../../../lib/redis/redis-link.ts'
+import type { LinkListeners } from '../../../lib/redis/redis-link.ts'
+import type { EvictionPolicy, MemoryAnswer } from '../../../lib/redis/redis-faults.ts'
+import { createRedisStore } from '../../../lib/replay/redis-store.ts'
 import { LATE_RECORD_SECONDS } from '../../../lib/replay/replay-store.ts'
 import type { ReplayStore } from '../../../lib/replay/replay-store.ts'
-import { parseReplayUrl } from '../../../lib/replay/redis/replay-url.ts'
+import { parseRedisUrl } from '../../../lib/redis/redis-url.ts'
 import { bulk, startFakeRedis } from '../../helpers/fake-redis.ts'
 import type { FakeRedis, Reply } from '../../helpers/fake-redis.ts'
 import { patientSurroundings } from '../../helpers/patient-surroundings.ts'
@@ -122,7 +122,7 @@ t.test('a client that has given up is started anew', async t => {
 
 t.test('a client that is closed is not', async t => {
   const fake = await startFake(t)
-  const { client, close } = openRedisClient(parseReplayUrl(`redis://127.0.0.1:${fake.port}`), {
+  const { client, close } = openRedisClient(parseRedisUrl(`redis://127.0.0.1:${fake.port}`), {
     ready () {},
     error () {},
     close () {}
@@ -191,7 +191,7 @@ t.test('the URL names one server, Sentinels or a cluster', async t => {
       cluster: true
     }]
   ]
-  for (const [url, expected] of rows) t.strictSame(parseReplayUrl(url), { ...none, ...expected }, url)
+  for (const [url, expected] of rows) t.strictSame(parseRedisUrl(url), { ...none, ...expected }, url)
 })
 
 t.test('a URL that cannot be meant is refused, and not repeated', async t => {
@@ -221,9 +221,9 @@ t.test('a URL that cannot be meant is refused, and not repeated', async t => {
     ['redis://a/1?cluster=true', /only database 0/]
   ]
   for (const [url, message] of rows) {
-    t.throws(() => parseReplayUrl(url), message, url)
+    t.throws(() => parseRedisUrl(url), message, url)
     try {
-      parseReplayUrl(url)
+      parseRedisUrl(url)
     } catch (error) {
       t.notMatch((error as Error).message, /secret/)
     }
@@ -877,7 +877,7 @@ t.test('a link reports its state, and leaves a replica at most once a second', a
   const fake = await startFake(t)
   const events: string[] = []
   let nowMs = 0
-  const link = openRedisLink(parseReplayUrl(`redis://127.0.0.1:${fake.port}`), {
+  const link = openRedisLink(parseRedisUrl(`redis://127.0.0.1:${fake.port}`), {
     ready: () => {
       events.push('ready')
     },

@@ -2,7 +2,7 @@ import { Cluster, Command, Redis } from 'ioredis'
 import type { ClusterOptions, RedisOptions } from 'ioredis'
 import { faultOf } from './redis-faults.ts'
 import type { MemoryAnswer } from './redis-faults.ts'
-import type { RedisTarget } from './replay-url.ts'
+import type { RedisTarget } from './redis-url.ts'
 
 /** Receives the events of the connection. Errors are passed on as the client made them. */
 export interface LinkListeners {
