@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import { isJsonObject } from '../jose/jws.ts'
+import { isJsonObject } from '../json.ts'
 import { backOffMs } from '../provider/fetch-loop.ts'
 import type { KeySourceEvent } from '../provider/key-source.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
