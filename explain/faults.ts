@@ -1,5 +1,5 @@
 import type { ProviderFailureWord } from '../lib/provider/provider-failure.ts'
-import type { RedisFault } from '../lib/replay/redis/redis-faults.ts'
+import type { RedisFault } from '../lib/redis/redis-faults.ts'
 
 /** What a fault of something that the service needs means, and what to do about it. */
 export interface Fault {

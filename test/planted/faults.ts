@@ -59,7 +59,7 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'RFC 9449 11.1',
     fault: 'a record does not check whether the key exists',
-    file: 'lib/replay/redis/redis-link.ts',
+    file: 'lib/redis/redis-link.ts',
     text: "const args = ifAbsent ? [key, '1', 'EX', String(ttlSeconds), 'NX'] :",
     replacement: 'const args =',
     seenBy: ['test/system/redis.test.ts']
@@ -840,7 +840,7 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'OWASP API API4',
     fault: 'one key may fill the store',
-    file: 'lib/replay/memory/memory-store.ts',
+    file: 'lib/replay/memory-store.ts',
     text: 'const SHARES = 4',
     replacement: 'const SHARES = 1',
     seenBy: [PROOFS]
