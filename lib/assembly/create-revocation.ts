@@ -1,4 +1,4 @@
-import { hostsOf, parseRedisUrl } from '../redis/redis-url.ts'
+import { reachRedis } from '../redis/reach-redis.ts'
 import { createCutoffs } from '../revocation/cutoffs.ts'
 import { createMemoryLog } from '../revocation/log.ts'
 import type { RevocationEntry, RevocationLog } from '../revocation/log.ts'
@@ -149,13 +149,11 @@ export async function createRevocation (settings: Settings, options: RevocationP
       onEvent({ name: 'revocation_in_memory' })
       return createMemoryLog(applyEntry)
     }
-    const target = parseRedisUrl(store)
-    const hosts = hostsOf(target)
-    // Loaded only if a Redis is configured: its client is a package of its own.
-    const { openRedisClient } = await import('../redis/redis-link.ts')
+    const { hosts, open } = await reachRedis(store, 'revocation.store', surroundings.steadyMs)
+    // Loaded only if a Redis is configured.
     const { createRedisLog } = await import('../revocation/redis-log.ts')
     return createRedisLog({
-      open: listeners => openRedisClient(target, listeners, surroundings.steadyMs),
+      open,
       surroundings,
       onEntry: applyEntry,
       kept: cutoffs,

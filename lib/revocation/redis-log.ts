@@ -1,14 +1,13 @@
 import { faultOf } from '../redis/redis-faults.ts'
-import type { LinkListeners } from '../redis/redis-link.ts'
+import type { LinkListeners, RedisLink } from '../redis/redis-link.ts'
 import type { Surroundings } from '../surroundings.ts'
 import type { Cutoffs } from './cutoffs.ts'
 import { RevocationLogError } from './log.ts'
 import type { OnRevocationEntry, RevocationEntry, RevocationLog } from './log.ts'
 import { createLogClock } from './log-clock.ts'
-import { callOf, isBefore, PAGE, readEntry, readOldBlocks, writeEntry } from './redis-entries.ts'
-import type { RedisClient } from './redis-entries.ts'
+import { isBefore, PAGE, readEntry, writeEntry } from './redis-entries.ts'
 import { createRewriter } from './redis-rewriter.ts'
-import { APPEND, CLEANED, CLOCK, EPOCH, FIND, LEAD, LOG, OLD_BLOCKS, READ, SETTLING } from './redis-scripts.ts'
+import { APPEND, CLEANED, CLOCK, EPOCH, FIND, LEAD, LOG, READ, SETTLING } from './redis-scripts.ts'
 
 const LEADER = '{holdfast:revocation}:leader:'
 const START = '0-0'
@@ -28,8 +27,8 @@ const CLEAN_STEP_MS = 20
 const MAX_CHECKPOINTS = 128
 
 export interface RedisLogOptions {
-  /** Opens a connection; see `openRedisClient`. */
-  readonly open: (listeners: LinkListeners) => { readonly client: RedisClient, readonly close: () => void }
+  /** Opens a connection; see `reachRedis`. */
+  readonly open: (listeners: LinkListeners) => Pick<RedisLink, 'call' | 'close'>
   readonly surroundings: Pick<Surroundings, 'now' | 'steadyMs' | 'after' | 'randomBytes'>
   readonly onEntry: OnRevocationEntry
   /**
@@ -82,7 +81,6 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
   let checkpoints: Array<readonly [id: string, place: number]> = []
   /** Whether instances had the time to restore what the log may have lost before this one has started. */
   let isSettled = false
-  let areOldBlocksRead = false
   /** What was last changed up to this place is no longer in the log, and is to be forgotten. */
   let overtaken: number | undefined
   /** The next page, asked for while the one before it is applied. */
@@ -109,8 +107,7 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
       report(fault ?? 'unreachable')
     }
   })
-  const call = callOf(reader.client)
-  const callWriter = callOf(writer.client)
+  const { call } = reader
   const rewriter = createRewriter({
     call,
     kept,
@@ -174,7 +171,6 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
     takeNext(texts)
     moveTo(last)
     if (!isWhole) return
-    if (!areOldBlocksRead) return await takeOldBlocks()
     if (overtaken !== undefined) {
       kept.dropUpTo(overtaken)
       overtaken = undefined
@@ -238,27 +234,15 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
     if (!isOvertaken) rewriter.restore(common?.[1] ?? -1, upTo)
   }
 
-  async function takeOldBlocks (): Promise<void> {
-    // At no place of the log: they are written to it.
-    await readOldBlocks(call, text => takeText(text, 0, clock.nowMs()))
-    areOldBlocksRead = true
-    if (await call('exists', OLD_BLOCKS) === 1) {
-      rewriter.restore(-1, 0, async () => {
-        await call('unlink', OLD_BLOCKS)
-      })
-    }
-  }
-
   function takeNext (texts: readonly string[]): void {
     const nowMs = clock.nowMs()
-    for (const text of texts) takeText(text, ++place, nowMs)
-  }
-
-  function takeText (text: string, at: number, nowMs: number): void {
-    const stored = readEntry(text)
-    if (stored) onEntry(stored, Math.max(0, (nowMs - stored.t) / 1000), at)
-    // To look up a text, all of it is hashed: of a million entries at start nobody waits for one.
-    if (written.size > 0) written.get(text)?.()
+    for (const text of texts) {
+      const stored = readEntry(text)
+      place++
+      if (stored) onEntry(stored, Math.max(0, (nowMs - stored.t) / 1000), place)
+      // To look up a text, all of it is hashed: of a million entries at start nobody waits for one.
+      if (written.size > 0) written.get(text)?.()
+    }
   }
 
   function moveTo (id: string): void {
@@ -309,7 +293,7 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
 
   /** The answer to a command of a sender. Undefined if there is none in time. */
   async function answer (command: string, ...args: string[]): Promise<unknown> {
-    return await Promise.race([callWriter(command, ...args).catch(() => undefined), pause(APPEND_MS)])
+    return await Promise.race([writer.call(command, ...args).catch(() => undefined), pause(APPEND_MS)])
   }
 
   async function lead (task: string, seconds: number): Promise<boolean> {
@@ -318,10 +302,6 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
 
   return {
     async append (entries: readonly RevocationEntry[]) {
-      const undone = entries.filter(({ effect }) => effect === 'undo').flatMap((
-        { key }
-      ) => [`block ${key}`, `enable ${key}`])
-      if (undone.length > 0) await answer('hdel', OLD_BLOCKS, ...undone)
       const texts = entries.map(entry => writeEntry(entry, clock.nowMs()))
       const last = texts.at(-1)!
       // Whatever becomes of the log meanwhile: what this process has read, it restores.

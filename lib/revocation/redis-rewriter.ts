@@ -1,6 +1,6 @@
 import type { Cutoffs, Held } from './cutoffs.ts'
+import type { RedisCall } from '../redis/redis-link.ts'
 import { PAGE, readEntry } from './redis-entries.ts'
-import type { RedisCall } from './redis-entries.ts'
 import { CLEANED, LOG, REWRITE, SETTLING } from './redis-scripts.ts'
 
 /** Entries that are written again at once: a step must let requests through. */
@@ -31,8 +31,7 @@ export function createRewriter ({ call, kept, settleMs, read, write, take, nextP
     readonly after: number,
     readonly upTo: number,
     readonly rest: Iterator<Held, void>,
-    pending: Held[],
-    readonly whenDone: () => Promise<void>
+    pending: Held[]
   } | undefined
   /** What was last changed up to a place is written again, while the log is cleaned up to an id. */
   let cleaning: { readonly upTo: number, readonly lastId: string } | undefined
@@ -73,13 +72,13 @@ export function createRewriter ({ call, kept, settleMs, read, write, take, nextP
   return {
     isRestoring: (): boolean => restoring !== undefined,
     /** From now on, what was last changed at places after `after` and up to `upTo` is written again. */
-    restore (after: number, upTo: number, whenDone: () => Promise<void> = async () => {}): void {
+    restore (after: number, upTo: number): void {
       // What an earlier loss has left to write is not lost by another one.
       const from = Math.min(after, restoring?.after ?? after)
-      restoring = { after: from, upTo, rest: kept.held(from, upTo), pending: [], whenDone }
+      restoring = { after: from, upTo, rest: kept.held(from, upTo), pending: [] }
     },
     async restoreSome (): Promise<void> {
-      const { upTo, rest, whenDone } = restoring!
+      const { upTo, rest } = restoring!
       // What others have restored meanwhile has a later place.
       const pending = restoring!.pending.filter(({ merged }) => merged.place <= upTo)
       while (pending.length < CHUNK) {
@@ -88,10 +87,8 @@ export function createRewriter ({ call, kept, settleMs, read, write, take, nextP
         pending.push(value)
       }
       restoring!.pending = pending
-      if (pending.length === 0) {
-        await whenDone()
-        restoring = undefined
-      } else if (await rewrite(pending, [], settleMs, CHUNK / 10)) restoring!.pending = []
+      if (pending.length === 0) restoring = undefined
+      else if (await rewrite(pending, [], settleMs, CHUNK / 10)) restoring!.pending = []
     },
     /** Cleans some of the front of the log, if it is this instance's turn. Returns whether there may be more. */
     async cleanSome (length: number, lead: (task: string, seconds: number) => Promise<boolean>): Promise<boolean> {

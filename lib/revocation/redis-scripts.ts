@@ -13,8 +13,6 @@ export const SETTLING = '{holdfast:revocation}:settling'
 export const CLOCK = '{holdfast:revocation}:clock'
 /** Up to which entry the log was cleaned: whoever has not read that far reads it anew. */
 export const CLEANED = '{holdfast:revocation}:cleaned'
-/** Where version 1 of the log kept its blocks. They are taken over once. */
-export const OLD_BLOCKS = '{holdfast:revocation}:blocks'
 
 /**
  * Whether the entry up to which an instance has read is still there, or was the last that was cleaned away. KEYS, ARGV:

@@ -17,7 +17,7 @@ import type { RefusalReason } from '../../lib/refusal.ts'
 import { HTU_ADVICE } from '../../explain/htu-advice.ts'
 import { curlLine, curlOutput, harEntry, harFile, rawHead } from '../helpers/captures.ts'
 import type { Sent } from '../helpers/captures.ts'
-import { openRedisClient } from '../../lib/redis/redis-link.ts'
+import { openRedisLink } from '../../lib/redis/redis-link.ts'
 import { parseRedisUrl } from '../../lib/redis/redis-url.ts'
 import { keyOf } from '../../lib/revocation/target.ts'
 import { createRedisLog } from '../../lib/revocation/redis-log.ts'
@@ -735,7 +735,7 @@ t.test(
     const server = await startRedis(t)
     const target = parseRedisUrl(`redis://127.0.0.1:${server.port}`)
     const log = createRedisLog({
-      open: listeners => openRedisClient(target, listeners, processSurroundings.steadyMs),
+      open: listeners => openRedisLink(target, listeners, processSurroundings.steadyMs),
       surroundings: processSurroundings,
       onEntry () {},
       kept: { * held () {}, heldOf: () => [], dropUpTo () {}, sweep () {}, size: () => 0 },

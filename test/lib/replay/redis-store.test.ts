@@ -11,7 +11,8 @@ import { createReplayStore } from '../../../lib/replay/create-store.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 import type { ReplayStoreEvent } from '../../../lib/replay/create-store.ts'
 import { faultOf, policyOf } from '../../../lib/redis/redis-faults.ts'
-import { openRedisClient, openRedisLink, retryAfterMs } from '../../../lib/redis/redis-link.ts'
+import { reachRedis } from '../../../lib/redis/reach-redis.ts'
+import { openRedisLink, retryAfterMs } from '../../../lib/redis/redis-link.ts'
 import type { LinkListeners } from '../../../lib/redis/redis-link.ts'
 import type { EvictionPolicy, MemoryAnswer } from '../../../lib/redis/redis-faults.ts'
 import { createRedisStore } from '../../../lib/replay/redis-store.ts'
@@ -122,12 +123,20 @@ t.test('a client that has given up is started anew', async t => {
 
 t.test('a client that is closed is not', async t => {
   const fake = await startFake(t)
-  const { client, close } = openRedisClient(parseRedisUrl(`redis://127.0.0.1:${fake.port}`), {
+  const clients: Redis[] = []
+  const { connect } = Redis.prototype
+  Redis.prototype.connect = function (this: Redis, ...args) {
+    clients.push(this)
+    Redis.prototype.connect = connect
+    return connect.apply(this, args)
+  }
+  const link = openRedisLink(parseRedisUrl(`redis://127.0.0.1:${fake.port}`), {
     ready () {},
     error () {},
     close () {}
   }, () => 0)
-  await until('it is ready', () => client.status === 'ready')
+  await until('it is ready', () => link.ready)
+  const [client] = clients as [Redis]
   const ended = once(client, 'end')
   const timers: Array<() => void> = []
   const { setTimeout } = globalThis
@@ -139,7 +148,7 @@ t.test('a client that is closed is not', async t => {
     if (/node_modules\/ioredis|\/lib\//.test(new Error().stack!)) timers.push(run)
     return setTimeout(run, ms)
   }) as typeof setTimeout
-  close()
+  link.close()
   await ended
   globalThis.setTimeout = setTimeout
   for (const run of timers) run()
@@ -1299,13 +1308,9 @@ t.test('errors of the client have stable names', async t => {
 })
 
 t.test('A Redis client that is not installed is named in one sentence.', async t => {
-  const options = { store: 'redis://127.0.0.1:1', maxRecords: 1, onEvent: () => {}, surroundings: processSurroundings }
   const failing = (code: string) =>
-    createReplayStore({
-      ...options,
-      loadRedis: async () => {
-        throw Object.assign(new Error('Cannot load'), { code })
-      }
+    reachRedis('redis://127.0.0.1:1', 'DPOP_REPLAY (dpop.replay)', processSurroundings.steadyMs, async () => {
+      throw Object.assign(new Error('Cannot load'), { code })
     })
   await t.rejects(failing('ERR_MODULE_NOT_FOUND'), {
     message: 'DPOP_REPLAY (dpop.replay) names a Redis, and the package ioredis is not installed: npm i ioredis'
@@ -1315,7 +1320,12 @@ t.test('A Redis client that is not installed is named in one sentence.', async t
     { message: 'Cannot load' },
     'another fault is reported as it is'
   )
-  const store = await createReplayStore(options)
+  const store = await createReplayStore({
+    store: 'redis://127.0.0.1:1',
+    maxRecords: 1,
+    onEvent: () => {},
+    surroundings: processSurroundings
+  })
   t.equal(store.state().kind, 'redis', 'the twin: it is installed')
   store.close()
 })
