@@ -1,4 +1,4 @@
-import type { JsonObject } from '../jose/jws.ts'
+import type { JsonObject } from '../json.ts'
 import { withoutTrailingSlash } from '../provider/provider-url.ts'
 import type { RevocationEffect, RevocationEntry } from './log.ts'
 import { readSubject, SubjectError, targetsIn } from './subject.ts'

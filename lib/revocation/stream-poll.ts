@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import { isJsonObject } from '../jose/jws.ts'
+import { isJsonObject } from '../json.ts'
 import type { EventSender, Received } from './receiver.ts'
 import { SetError } from './security-event-token.ts'
 import type { TransmitterClient } from './transmitter-client.ts'

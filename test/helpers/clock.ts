@@ -46,6 +46,42 @@ export function stopTimers (t: Test, fromMs: number): void {
   })
 }
 
+/**
+ * Holds timers of so many milliseconds or more, until the end of the test. Returns what lets the held ones run out, and
+ * puts the clock that never goes back ahead by their time; it says how many those were.
+ */
+export function holdTimers (t: Test, fromMs: number): () => number {
+  const { setTimeout: set, clearTimeout: clear } = globalThis
+  const { now } = performance
+  const held = new Map<unknown, { readonly run: () => void, readonly ms: number }>()
+  let ahead = 0
+  performance.now = () => now.call(performance) + ahead
+  const put = (run: (...args: unknown[]) => void, ms = 0, ...args: unknown[]): NodeJS.Timeout => {
+    if (ms < fromMs) return set(run, ms, ...args)
+    const timer = set(() => {}, 2 ** 31 - 1)
+    held.set(timer, { run: () => run(...args), ms })
+    return timer
+  }
+  globalThis.setTimeout = Object.assign(put, set) as typeof set
+  globalThis.clearTimeout = (timer): void => {
+    held.delete(timer)
+    clear(timer)
+  }
+  t.teardown(() => {
+    Object.assign(globalThis, { setTimeout: set, clearTimeout: clear })
+    performance.now = now
+  })
+  return () => {
+    const due = [...held]
+    ahead += Math.max(0, ...due.map(([, { ms }]) => ms))
+    for (const [timer, { run }] of due) {
+      globalThis.clearTimeout(timer as NodeJS.Timeout)
+      run()
+    }
+    return due.length
+  }
+}
+
 /** Stops the clock that never goes back, until the end of the test. Returns what moves it. */
 export function stopClock (t: Test): (ms: number) => void {
   const { now } = performance
