@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { decodeJsonObject, splitCompactJws } from '../jose/jws.ts'
-import type { CompactJws, JsonObject } from '../jose/jws.ts'
+import type { CompactJws } from '../jose/jws.ts'
+import type { JsonObject } from '../json.ts'
 import { Refusal } from '../refusal.ts'
 import type { ReplayStore } from '../replay/replay-store.ts'
 import { verifyHtu } from '../url/request-url.ts'

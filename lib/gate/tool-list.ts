@@ -1,5 +1,5 @@
 import { finished, pipeline, Readable } from 'node:stream'
-import { isJsonObject } from '../jose/jws.ts'
+import { isJsonObject } from '../json.ts'
 import type { JsonBounds } from '../json-bounds.ts'
 import { linesOf } from '../message.ts'
 import { UpstreamError } from '../upstream/upstream.ts'

@@ -1,4 +1,5 @@
-import { decodeJsonObject, isJsonObject, isMediaType, splitCompactJws } from '../jose/jws.ts'
+import { decodeJsonObject, isMediaType, splitCompactJws } from '../jose/jws.ts'
+import { isJsonObject } from '../json.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import type { KeySource, SigningKey } from '../provider/key-source.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'

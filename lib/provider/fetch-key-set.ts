@@ -1,5 +1,5 @@
 import { importPublicJwk } from '../jose/public-key.ts'
-import type { JsonObject } from '../jose/jws.ts'
+import type { JsonObject } from '../json.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { parseKeySet } from './key-set.ts'
 import type { KeySet, SigningKey, SigningKeys, UsableKey } from './key-set.ts'

@@ -1,4 +1,4 @@
-import { isJsonObject } from '../jose/jws.ts'
+import { isJsonObject } from '../json.ts'
 import { entriesOf, momentOf } from './effects.ts'
 import type { RevocationEntry } from './log.ts'
 import { SetError } from './security-event-token.ts'

@@ -1,5 +1,6 @@
-import { decodeJsonObject, isJsonObject, isMediaType, splitCompactJws } from '../jose/jws.ts'
-import type { JsonObject } from '../jose/jws.ts'
+import { decodeJsonObject, isMediaType, splitCompactJws } from '../jose/jws.ts'
+import { isJsonObject } from '../json.ts'
+import type { JsonObject } from '../json.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { countMembers } from '../json-bounds.ts'
 import type { JsonBounds } from '../json-bounds.ts'
