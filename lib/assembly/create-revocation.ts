@@ -9,7 +9,7 @@ import { createRevocations } from '../revocation/revocations.ts'
 import { SetError } from '../revocation/security-event-token.ts'
 import type { ClaimNames, ClaimNamesOf } from '../revocation/target.ts'
 import { createTransmitter } from '../revocation/transmitter.ts'
-import type { Transmitter } from '../revocation/transmitter.ts'
+import type { Transmitter, TransmitterEvent } from '../revocation/transmitter.ts'
 import type { LogoutSettings, RevocationSettings, TransmitterSettings } from '../settings/revocation-settings.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Surroundings } from '../surroundings.ts'
@@ -17,38 +17,20 @@ import { issuerSpellings } from '../token/jwt-checks.ts'
 import { withoutTrailingSlash } from '../provider/provider-url.ts'
 import { createKeys, networkOf } from './create-issuers.ts'
 import { authenticationOf, secretOf } from './transmitter-secrets.ts'
-import type { IssuerKeyEvent, IssuersOptions } from './create-issuers.ts'
+import type { IssuersOptions } from './create-issuers.ts'
 import { NODE_CRYPTO } from './jwt-tools.ts'
 
 export type RevocationEvent =
-  | IssuerKeyEvent
+  | TransmitterEvent
   | { readonly name: 'revocation_unavailable', readonly reason: string, readonly hosts: readonly string[] }
   | { readonly name: 'revocation_available', readonly hosts: readonly string[] }
   /** The store is the memory of the process. */
   | { readonly name: 'revocation_in_memory' }
-  /** Its status, unless one of the next two says it, and why it is failing. */
-  | { readonly name: 'stream_changed', readonly transmitter: string, readonly status: string, readonly reason?: string }
-  | { readonly name: 'stream_enabled', readonly transmitter: string }
-  /** Its transmitter sends nothing until subjects are added. */
-  | { readonly name: 'stream_without_subjects', readonly transmitter: string }
-  /**
-   * It is delivered here, but not all is as it is wanted, and its transmitter cannot change it: the status of its
-   * answer.
-   */
-  | { readonly name: 'stream_unchangeable', readonly transmitter: string, readonly status: number }
-  /** Its events went elsewhere until now. */
-  | { readonly name: 'stream_redirected', readonly transmitter: string, readonly from: string }
   /**
    * Tokens of its subjects are refused until then, or until an operator undoes it. Its sender may have sent others in
    * the last minute.
    */
   | { readonly name: 'event_ahead', readonly sender: string, readonly seconds: number }
-  /**
-   * What became of events of a batch that was polled, and of how many. For those that are pushed, the log lines of the
-   * requests say it.
-   */
-  | { readonly name: 'revocation_received', readonly events: number } & Received
-  | { readonly name: 'revocation_refused', readonly sender: string, readonly reason: string, readonly events: number }
 
 /** Clocks differ by less. */
 const MAX_AHEAD_SECONDS = 60
@@ -165,7 +147,6 @@ export async function createRevocation (settings: Settings, options: RevocationP
   }
 
   async function makeTransmitter (given: TransmitterSettings, index: number): Promise<Transmitter> {
-    const { issuer } = given
     return createTransmitter({
       ...given,
       authenticate: await authenticationOf(given, `revocation.transmitters[${index}]`, surroundings),
@@ -176,21 +157,9 @@ export async function createRevocation (settings: Settings, options: RevocationP
       calls: networkOf(settings),
       surroundings,
       take: takePolled,
-      onPolled: outcomes => {
-        for (const { received, reason, events } of outcomes) {
-          onEvent(
-            received
-              ? { name: 'revocation_received', ...received, events }
-              : { name: 'revocation_refused', sender: issuer, reason: reason!, events }
-          )
-        }
-      },
       announce: news => log.append([news]),
-      onUnchangeable: status => onEvent({ name: 'stream_unchangeable', transmitter: issuer, status }),
-      onRedirected: from => onEvent({ name: 'stream_redirected', transmitter: issuer, from }),
       lead: (task, seconds) => log.lead(task, seconds),
-      onKeyEvent: event => onEvent({ ...event, issuer }),
-      onStatus: (status, reason) => onEvent(streamEvent(issuer, status, reason))
+      onEvent
     })
   }
 
@@ -287,13 +256,6 @@ function namesOf (
     session: session.length > 0 ? [...new Set(session)] : USUAL_NAMES.session,
     other: [...new Set([...USUAL_NAMES.other, ...others])]
   }
-}
-
-function streamEvent (transmitter: string, status: string, reason: string | undefined): RevocationEvent {
-  if (status === 'enabled') return { name: 'stream_enabled', transmitter }
-  return status === 'no_subjects'
-    ? { name: 'stream_without_subjects', transmitter }
-    : { name: 'stream_changed', transmitter, status, ...reason !== undefined && { reason } }
 }
 
 /**
