@@ -7,7 +7,7 @@ import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../lib/re
 import { createReceiver } from '../../../lib/revocation/receiver.ts'
 import { createTransmitter } from '../../../lib/revocation/transmitter.ts'
 import type { PolledOutcome, TransmitterParameters } from '../../../lib/revocation/stream-keeper.ts'
-import { createSignerFinder } from '../../../lib/token/jwt-signature.ts'
+import { createSignerFinder } from '../../../lib/jose/signed-jwt.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 import { startEventTransmitter } from '../../helpers/event-transmitter.ts'
 import type { EventTransmitter } from '../../helpers/event-transmitter.ts'
