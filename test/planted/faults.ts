@@ -733,7 +733,7 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'Shared Signals Information harvesting, malicious subject removal',
     fault: 'the transmitter gets more than it must know',
-    file: 'lib/revocation/stream-keeper.ts',
+    file: 'lib/revocation/stream-poll.ts',
     text: 'ack: acknowledged,',
     replacement: "ack: [...acknowledged, 'subject'],"
   },
@@ -747,7 +747,7 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'Shared Signals Silence of a stream',
     fault: 'a stream is verified once an hour',
-    file: 'lib/revocation/stream-verification.ts',
+    file: 'lib/revocation/transmitter.ts',
     text: 'const VERIFICATION_SECONDS = 600',
     replacement: 'const VERIFICATION_SECONDS = 3600',
     seenBy: ['test/lib/revocation/transmitter.test.ts: A stream']
@@ -755,7 +755,7 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'Shared Signals Silence of a stream',
     fault: 'events about the stream are ignored',
-    file: 'lib/revocation/stream-keeper.ts',
+    file: 'lib/revocation/transmitter.ts',
     text: 'if (isStreamStatus(news.event)) setStatus(news.event, news.at)',
     replacement: 'if (isStreamStatus(news.event)) return',
     seenBy: ['test/lib/revocation/transmitter.test.ts: Events about']
