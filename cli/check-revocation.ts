@@ -2,11 +2,12 @@ import { PROVIDER_FAULTS } from '../explain/faults.ts'
 import { pushUrlOf } from '../lib/assembly/create-revocation.ts'
 import { networkOf } from '../lib/assembly/create-issuers.ts'
 import { authenticationOf } from '../lib/assembly/transmitter-secrets.ts'
-import type { JsonObject } from '../lib/jose/jws.ts'
-import { isJsonObject } from '../lib/jose/jws.ts'
+import type { JsonObject } from '../lib/json.ts'
+import { isJsonObject } from '../lib/json.ts'
 import { printable } from '../lib/printable.ts'
 import { fetchKeySet } from '../lib/provider/fetch-key-set.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
+import { hostsOf, parseRedisUrl } from '../lib/redis/redis-url.ts'
 import type { RevocationEntry } from '../lib/revocation/log.ts'
 import { KNOWN_EVENT_TYPES } from '../lib/revocation/effects.ts'
 import { EVENT_ALGS } from '../lib/revocation/security-event-token.ts'
@@ -21,10 +22,10 @@ import { SettingsError } from '../lib/settings/problems.ts'
 import type { RevocationSettings, TransmitterSettings } from '../lib/settings/revocation-settings.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { processSurroundings } from '../server/surroundings.ts'
-import { checkRedis } from './check-store.ts'
+import { judgeRedis } from './check-store.ts'
 import { failureText, fault, fine, warning } from './findings.ts'
 import type { Finding } from './findings.ts'
-import { COMMANDS, readStore, tryRights } from './stored-revocations.ts'
+import { COMMANDS, readStore, tryStore } from './stored-revocations.ts'
 
 /** What others have said, as a line may hold it. */
 const shown = (value: unknown): string => printable([value].flat().map(String))
@@ -62,16 +63,18 @@ async function checkRevocationStore ({ store }: RevocationSettings, news: Revoca
       )
     ]
   }
-  // A user may have the rights for this store alone.
-  const findings = await checkRedis(store, {
+  const { reason, lacking } = await tryStore(store)
+  const hosts = hostsOf(parseRedisUrl(store))
+  const findings = judgeRedis(hosts, reason, {
     works: 'can hold revocations',
     lost: 'Requests with tokens would get 503',
-    probeKey: '{holdfast:revocation}:probe',
-    cure: RIGHTS
+    rights: RIGHTS
   })
   if (findings.some(({ kind }) => kind === 'fault')) return findings
-  const wrong = await tryRights(store)
-  if (wrong !== undefined) return [...findings, fault(`It cannot be used: ${wrong}.`, RIGHTS)]
+  if (lacking.length > 0) {
+    const wrong = `Redis at ${hosts.join(', ')}: the user has no right to ${lacking.join(', ')}`
+    return [...findings, fault(`It cannot be used: ${wrong}.`, RIGHTS)]
+  }
   let entries = 0
   const problem = await readStore(store, entry => {
     entries++

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { STORE_FAULTS } from '../explain/faults.ts'
 import { createReplayStore } from '../lib/replay/create-store.ts'
-import { hostsOf, parseReplayUrl } from '../lib/replay/redis/replay-url.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { reportStart } from '../lib/settings/start-report.ts'
 import { processSurroundings } from '../server/surroundings.ts'
@@ -27,51 +26,50 @@ export async function checkStore (settings: Settings): Promise<Finding[]> {
   if (!('hosts' in replay)) {
     return [fine('It is the memory of the process. Several instances must share a Redis (docs/guide/instances.md).')]
   }
-  return checkRedis(settings.dpop.replay, { works: 'records proofs', lost: 'Requests with DPoP would get 503' })
-}
-
-/** Opens a Redis as the service does, and waits until it would record. */
-export async function checkRedis (
-  url: string,
-  { works, lost, probeKey, cure: own }: {
-    readonly works: string,
-    readonly lost: string,
-    readonly probeKey?: string,
-    readonly cure?: string
-  }
-): Promise<Finding[]> {
-  const where = hostsOf(parseReplayUrl(url)).join(', ')
   const store = await createReplayStore({
-    store: url,
+    store: settings.dpop.replay,
     maxRecords: 1,
     onEvent: () => {},
-    surroundings: processSurroundings,
-    probeKey
+    surroundings: processSurroundings
   })
   try {
     for (let waitedMs = 0; waitedMs < LONGEST_MS && !store.state().ready; waitedMs += STEP_MS) await delay(STEP_MS)
-    const { ready, reason } = store.state()
-    if (!ready) {
-      const { meaning, cure } = STORE_FAULTS[reason as keyof typeof STORE_FAULTS]
-      return [
-        fault(
-          `Redis at ${where} cannot be used: ${reason} (${meaning}). ${lost}.`,
-          reason === 'auth' && own !== undefined ? own : `Do this: ${cure}.`
-        )
-      ]
-    }
-    const isUsed = fine(`Redis at ${where} ${works}.`)
-    if (reason === 'policy_unknown') {
-      return [
-        isUsed,
-        warning(
-          'It does not say whether it may evict records.',
-          'Give the user the right to INFO (+info), or check that maxmemory-policy is noeviction.'
-        )
-      ]
-    }
-    return [isUsed, fine('Its policy keeps what is recorded.')]
+    const { reason } = store.state()
+    return judgeRedis(replay.hosts!, reason as RedisReason | undefined, {
+      works: 'records proofs',
+      lost: 'Requests with DPoP would get 503'
+    })
   } finally {
     await store.close()
   }
+}
+
+/** Why a Redis cannot be used, or that it does not say whether it evicts. */
+export type RedisReason = keyof typeof STORE_FAULTS | 'policy_unknown'
+
+/** What to say of a Redis. @param rights what to do if the user lacks rights, unless what is usual */
+export function judgeRedis (
+  hosts: readonly string[],
+  reason: RedisReason | undefined,
+  { works, lost, rights }: { readonly works: string, readonly lost: string, readonly rights?: string }
+): Finding[] {
+  const where = `Redis at ${hosts.join(', ')}`
+  if (reason !== undefined && reason !== 'policy_unknown') {
+    const { meaning, cure } = STORE_FAULTS[reason]
+    return [
+      fault(
+        `${where} cannot be used: ${reason} (${meaning}). ${lost}.`,
+        reason === 'auth' && rights !== undefined ? rights : `Do this: ${cure}.`
+      )
+    ]
+  }
+  return [
+    fine(`${where} ${works}.`),
+    reason === undefined
+      ? fine('Its policy keeps what is recorded.')
+      : warning(
+        'It does not say whether it may evict records.',
+        'Give the user the right to INFO (+info), or check that maxmemory-policy is noeviction.'
+      )
+  ]
 }

@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createRevocationView } from '../lib/assembly/create-revocation.ts'
-import { faultOf } from '../lib/replay/redis/redis-faults.ts'
-import { hostsOf, parseReplayUrl } from '../lib/replay/redis/replay-url.ts'
+import { reachRedis } from '../lib/redis/reach-redis.ts'
+import { faultOf, policyOf } from '../lib/redis/redis-faults.ts'
+import type { MemoryAnswer, RedisFault } from '../lib/redis/redis-faults.ts'
+import type { RedisCall, RedisLink } from '../lib/redis/redis-link.ts'
 import { createMemoryLog } from '../lib/revocation/log.ts'
-import { callOf, PAGE, readEntry, readOldBlocks } from '../lib/revocation/redis-entries.ts'
-import type { RedisCall } from '../lib/revocation/redis-entries.ts'
+import { PAGE, readEntry } from '../lib/revocation/redis-entries.ts'
 import type { RevocationEntry } from '../lib/revocation/log.ts'
 import { LOG } from '../lib/revocation/redis-scripts.ts'
 import type { Revocations } from '../lib/revocation/revocations.ts'
@@ -16,14 +17,10 @@ const STEP_MS = 25
 /** The commands that instances send, in scripts and beside them. A user of Redis needs the right to each. */
 export const COMMANDS = [
   'EVAL',
-  'EXISTS',
   'GET',
-  'HDEL',
-  'HSCAN',
   'PTTL',
   'SET',
   'TIME',
-  'UNLINK',
   'XADD',
   'XDEL',
   'XLEN',
@@ -33,7 +30,8 @@ export const COMMANDS = [
 ] as const
 
 /**
- * Tries each command at a key of its own, which is gone then.
+ * Tries each command at a key of its own, which is gone after a second. That it holds no stream is an error too, and
+ * one that says nothing of rights.
  * KEYS: the key. Returns what was refused: pairs of a name and its error.
  */
 const TRY_COMMANDS = `
@@ -46,18 +44,13 @@ local key = KEYS[1]
 try('TIME')
 try('SET', key, '1', 'PX', '1000')
 try('GET', key)
-try('EXISTS', key)
 try('PTTL', key)
-try('UNLINK', key)
 try('XADD', key, '1-1', 'e', '1')
 try('XLEN', key)
 try('XRANGE', key, '-', '+')
 try('XREVRANGE', key, '+', '-')
 try('XREAD', 'STREAMS', key, '0')
 try('XDEL', key, '1-1')
-try('UNLINK', key)
-try('HDEL', key, 'e')
-try('HSCAN', key, '0')
 return refused`
 
 /**
@@ -85,65 +78,80 @@ export async function readStoredRevocations (
 }
 
 /** Reads the log of a Redis once. Returns what stood in the way. */
-export async function readStore (
+export function readStore (
   store: string,
   onEntry: (entry: RevocationEntry) => void
 ): Promise<string | undefined> {
-  return await calling(store, call => readLog(call, onEntry))
+  return using(
+    store,
+    ({ call }) => readLog(call, onEntry),
+    ({ message }, hosts) => `Redis at ${hosts.join(', ')}: ${message}`
+  )
 }
 
-/** Reads all of the log by commands that change nothing, oldest first. Blocks of version 1 come first. */
-async function readLog (call: RedisCall, onEntry: (entry: RevocationEntry) => void): Promise<void> {
-  const take = (text: string | undefined): void => {
-    const stored = readEntry(text ?? '')
-    if (stored) onEntry(stored)
-  }
-  await readOldBlocks(call, take)
+/** Reads all of the log by commands that change nothing, oldest first. */
+async function readLog (call: RedisCall, onEntry: (entry: RevocationEntry) => void): Promise<undefined> {
   for (let from = '-'; ;) {
     const rows = await call('xrange', LOG, from, '+', 'COUNT', String(PAGE)) as ReadonlyArray<
       readonly [id: string, fields: readonly string[]]
     >
-    for (const [, [, text]] of rows) take(text)
+    for (const [, [, text]] of rows) {
+      const stored = readEntry(text ?? '')
+      if (stored) onEntry(stored)
+    }
     if (rows.length < PAGE) return
     from = `(${rows.at(-1)![0]}`
   }
 }
 
-/** Tries whether the user of a Redis has the right to all that instances do there. Returns what stands in the way. */
-export async function tryRights (store: string): Promise<string | undefined> {
-  return await calling(store, async call => {
-    const refused = await call('eval', TRY_COMMANDS, '1', '{holdfast:revocation}:probe') as Array<
-      readonly [name: string, error: string]
-    >
-    const names = refused.filter(([, message]) =>
-      faultOf(Object.assign(new Error(message), { name: 'ReplyError' })) === 'auth'
-    ).map(([name]) => name)
-    if (names.length > 0) throw new Error(`the user has no right to ${names.join(', ')}`)
-  })
+/** What was found of a Redis that is to hold revocations. */
+export interface TriedStore {
+  /** Why instances cannot use it, or that it does not say whether it evicts. */
+  readonly reason?: RedisFault | 'policy_unknown' | undefined
+  /** Commands that the user has no right to. */
+  readonly lacking: readonly string[]
 }
 
-/** @param work what it rejects with is said in the sentence that is returned */
-async function calling (store: string, work: (call: RedisCall) => Promise<void>): Promise<string | undefined> {
-  const target = parseReplayUrl(store)
-  const { openRedisClient } = await import('../lib/replay/redis/redis-link.ts')
-  const link = { isReady: false, fault: 'no answer' }
-  const { client, close } = openRedisClient(target, {
-    ready () {
-      link.isReady = true
-    },
-    error ({ message }) {
-      link.fault = message
+/** Tries whether a Redis keeps what is written, and whether its user has the right to all that instances do there. */
+export function tryStore (store: string): Promise<TriedStore> {
+  return using(store, async link => {
+    const policy = policyOf(await new Promise<readonly MemoryAnswer[]>(resolve => link.memoryInfo(resolve)))
+    const replies = await link.call('eval', TRY_COMMANDS, '1', '{holdfast:revocation}:probe') as ReadonlyArray<
+      readonly [name: string, error: string]
+    >
+    const refused = replies.map(([command, message]) => ({
+      command,
+      fault: faultOf(Object.assign(new Error(message), { name: 'ReplyError' }))!
+    }))
+    const other = refused.find(({ fault }) => fault !== 'auth' && fault !== 'refused_write')?.fault
+    return {
+      reason: policy === 'evicts' ? policy : other ?? (policy === 'keeps' ? undefined : 'policy_unknown'),
+      lacking: refused.filter(({ fault }) => fault === 'auth').map(({ command }) => command)
+    }
+  }, error => ({ reason: faultOf(error) ?? 'unreachable', lacking: [] }))
+}
+
+/** @param failing says what it means that there is no connection, or that `work` rejects */
+async function using<Found> (
+  store: string,
+  work: (link: RedisLink) => Promise<Found>,
+  failing: (error: Error, hosts: readonly string[]) => Found
+): Promise<Found> {
+  const { hosts, open } = await reachRedis(store, 'revocation.store', () => performance.now())
+  let last = new Error('no answer')
+  const link = open({
+    ready () {},
+    error (error) {
+      last = error
     },
     close () {}
-  }, () => performance.now())
+  })
   try {
-    for (let waitedMs = 0; waitedMs < LONGEST_MS && !link.isReady; waitedMs += STEP_MS) await delay(STEP_MS)
-    if (!link.isReady) return `Redis at ${hostsOf(target).join(', ')}: ${link.fault}`
-    await work(callOf(client))
-    return undefined
+    for (let waitedMs = 0; waitedMs < LONGEST_MS && !link.ready; waitedMs += STEP_MS) await delay(STEP_MS)
+    return link.ready ? await work(link) : failing(last, hosts)
   } catch (error) {
-    return `Redis at ${hostsOf(target).join(', ')}: ${(error as Error).message}`
+    return failing(error as Error, hosts)
   } finally {
-    close()
+    link.close()
   }
 }

@@ -1,5 +1,5 @@
 import type { ProviderFailureWord } from '../lib/provider/provider-failure.ts'
-import type { RedisFault } from '../lib/replay/redis/redis-faults.ts'
+import type { RedisFault } from '../lib/redis/redis-faults.ts'
 
 /** What a fault of something that the service needs means, and what to do about it. */
 export interface Fault {
@@ -130,7 +130,7 @@ export const STORE_FAULTS: Readonly<Record<RedisFault | 'connecting', Fault>> = 
     cure: 'check its chain; `NODE_EXTRA_CA_CERTS` adds an authority'
   },
   auth: {
-    meaning: 'user or password was refused, or the user has no right to `SET` keys that begin with `holdfast:`',
+    meaning: 'user or password was refused, or the user lacks a right on the keys of this store',
     cure: 'check the URL, which must be percent-encoded, and the rights of the user'
   },
   not_redis: {

@@ -1,7 +1,7 @@
 import { explainRefusal, explainRequest } from '../../explain/explain.ts'
 import type { ExplainedStep, ExplainOptions, Explanation as RequestExplanation } from '../../explain/explain.ts'
 import { Refusal } from '../../lib/refusal.ts'
-import { createMemoryStore } from '../../lib/replay/memory/memory-store.ts'
+import { createMemoryStore } from '../../lib/replay/memory-store.ts'
 import type { Revocation } from '../../lib/revocation/cutoffs.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import type { ProviderKeys } from '../../cli/provider-keys.ts'

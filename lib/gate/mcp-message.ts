@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { isJsonObject } from '../jose/jws.ts'
-import type { JsonObject } from '../jose/jws.ts'
+import { isJsonObject } from '../json.ts'
+import type { JsonObject } from '../json.ts'
 import { GateError } from './gate-error.ts'
 import { plainName } from './headers.ts'
 import { MESSAGE_BOUNDS, readJson } from './json-text.ts'

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http'
-import { isJsonObject } from '../jose/jws.ts'
+import { isJsonObject } from '../json.ts'
 import { Refusal } from '../refusal.ts'
 import { membersAt, MESSAGE_BOUNDS, pastSpace, readJson } from './json-text.ts'
 

@@ -1,5 +1,5 @@
 import { METHODS } from 'node:http'
-import { isJsonObject } from '../jose/jws.ts'
+import { isJsonObject } from '../json.ts'
 import { quoteSetting } from '../printable.ts'
 import { ANY_TOKEN, parseRequirement } from '../requirement/requirement.ts'
 import type { Requirement, RequirementOptions } from '../requirement/requirement.ts'

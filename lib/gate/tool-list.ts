@@ -1,6 +1,6 @@
 import { finished, pipeline } from 'node:stream'
 import type { Readable } from 'node:stream'
-import { isJsonObject } from '../jose/jws.ts'
+import { isJsonObject } from '../json.ts'
 import type { JsonBounds } from '../json-bounds.ts'
 import { linesOf } from '../message.ts'
 import { streamOf, UpstreamError } from '../upstream/upstream.ts'

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../jose/jws.ts'
+import type { JsonObject } from '../json.ts'
 import { parseDocument } from '../provider/provider-document.ts'
 import type { AddressFinder } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'

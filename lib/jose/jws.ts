@@ -1,4 +1,6 @@
 import { isUtf8 } from 'node:buffer'
+import { isJsonObject } from '../json.ts'
+import type { JsonObject } from '../json.ts'
 
 /** The three segments of a JWS in compact form (RFC 7515 section 3.1), still encoded. */
 export interface CompactJws {
@@ -6,8 +8,6 @@ export interface CompactJws {
   readonly payload: string
   readonly signature: string
 }
-
-export type JsonObject = Readonly<Record<string, unknown>>
 
 const BASE64URL = /^[A-Za-z0-9_-]+$/
 // The characters that a text may end with, by length modulo 4: their bits beyond the last whole byte are zero.
@@ -32,11 +32,6 @@ export function splitCompactJws (text: string): CompactJws | undefined {
     return undefined
   }
   return { header, payload, signature }
-}
-
-/** Whether a value from JSON is an object: not null, and no list. */
-export function isJsonObject (value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** A segment that holds a JSON object. */

@@ -1,7 +1,8 @@
 import { createPublicKey, hash } from 'node:crypto'
 import type { JsonWebKeyInput, KeyObject } from 'node:crypto'
-import { isCanonicalBase64url, isJsonObject } from './jws.ts'
-import type { JsonObject } from './jws.ts'
+import { isCanonicalBase64url } from './jws.ts'
+import { isJsonObject } from '../json.ts'
+import type { JsonObject } from '../json.ts'
 import { ALGORITHMS, isSameAlg } from './signature.ts'
 import type { JwsAlg } from './signature.ts'
 

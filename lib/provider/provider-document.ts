@@ -1,5 +1,5 @@
-import { isJsonObject } from '../jose/jws.ts'
-import type { JsonObject } from '../jose/jws.ts'
+import { isJsonObject } from '../json.ts'
+import type { JsonObject } from '../json.ts'
 import { printable } from '../printable.ts'
 import { ProviderFailure } from './provider-failure.ts'
 import { parseIssuer, withoutTrailingSlash } from './provider-url.ts'

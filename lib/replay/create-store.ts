@@ -1,7 +1,7 @@
 import type { Surroundings } from '../surroundings.ts'
-import { createMemoryStore } from './memory/memory-store.ts'
-import type { RedisFault } from './redis/redis-faults.ts'
-import { hostsOf, parseReplayUrl } from './redis/replay-url.ts'
+import { createMemoryStore } from './memory-store.ts'
+import type { RedisFault } from '../redis/redis-faults.ts'
+import { reachRedis } from '../redis/reach-redis.ts'
 import type { ReplayStore } from './replay-store.ts'
 
 /** Reports that a store stopped or started to be usable. */
@@ -12,50 +12,34 @@ export type ReplayStoreEvent =
   | { readonly name: 'replay_policy_unknown', readonly hosts: readonly string[] }
 
 export interface ReplayStoreOptions {
-  /** `memory`, `off`, or the URL of a Redis: see `parseReplayUrl`. */
+  /** `memory`, `off`, or the URL of a Redis: see `parseRedisUrl`. */
   readonly store: string
   /** Maximum number of live records in the memory store. */
   readonly maxRecords: number
   readonly onEvent: (event: ReplayStoreEvent) => void
   readonly surroundings: Surroundings
-  /** The key that a Redis is tried with, unless that of the records. */
-  readonly probeKey?: string | undefined
-  /** Loads the Redis client, which is a package of its own. */
-  readonly loadRedis?: () => Promise<Pick<typeof import('./redis/redis-link.ts'), 'openRedisLink'>>
 }
 
 /**
  * Makes a replay store: the memory of this process, a Redis or Valkey shared by many, or none.
  *
- * @throws Error if the URL cannot be used, or if the Redis client is not installed. Its message holds no part of the
- * URL except the names of parameters.
+ * @throws Error if the URL cannot be used, or if the Redis client is not installed. See `reachRedis`.
  */
 export async function createReplayStore (
-  { store, maxRecords, onEvent, surroundings, probeKey, loadRedis = () => import('./redis/redis-link.ts') }:
-  ReplayStoreOptions
+  { store, maxRecords, onEvent, surroundings }: ReplayStoreOptions
 ): Promise<ReplayStore> {
   if (store === 'off') return createOffStore()
-  if (store === 'memory') {
-    return createMemoryStore({ max: maxRecords, ...surroundings })
-  }
-  const target = parseReplayUrl(store)
-  const hosts = hostsOf(target)
-  // All of this is loaded only if a Redis is configured.
-  const { openRedisLink } = await loadRedis().catch(refuseMissing)
-  const { createRedisStore } = await import('./redis/redis-store.ts')
+  if (store === 'memory') return createMemoryStore({ max: maxRecords, ...surroundings })
+  const { hosts, open } = await reachRedis(store, 'DPOP_REPLAY (dpop.replay)', surroundings.steadyMs)
+  // Loaded only if a Redis is configured.
+  const { createRedisStore } = await import('./redis-store.ts')
   return createRedisStore({
-    open: listeners => openRedisLink(target, listeners, surroundings.steadyMs),
+    open,
     surroundings,
-    probeKey,
     onChange: reason =>
       onEvent(reason === null ? { name: 'replay_available', hosts } : { name: 'replay_unavailable', reason, hosts }),
     onPolicyUnknown: () => onEvent({ name: 'replay_policy_unknown', hosts })
   })
-}
-
-function refuseMissing (error: NodeJS.ErrnoException): never {
-  if (error.code !== 'ERR_MODULE_NOT_FOUND' && error.code !== 'MODULE_NOT_FOUND') throw error
-  throw new Error('DPOP_REPLAY (dpop.replay) names a Redis, and the package ioredis is not installed: npm i ioredis')
 }
 
 /**

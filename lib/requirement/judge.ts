@@ -1,5 +1,5 @@
-import { isJsonObject } from '../jose/jws.ts'
-import type { JsonObject } from '../jose/jws.ts'
+import { isJsonObject } from '../json.ts'
+import type { JsonObject } from '../json.ts'
 import { Refusal } from '../refusal.ts'
 import type { VerifiedToken } from '../token/verified-tokens.ts'
 import type { ScopeGranters } from './implied-scopes.ts'

@@ -1,5 +1,5 @@
-import { isJsonObject } from '../jose/jws.ts'
-import type { JsonObject } from '../jose/jws.ts'
+import { isJsonObject } from '../json.ts'
+import type { JsonObject } from '../json.ts'
 import { withoutTrailingSlash } from '../provider/provider-url.ts'
 import { entriesOf } from './effects.ts'
 import type { RevocationEntry } from './log.ts'

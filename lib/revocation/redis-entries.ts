@@ -1,20 +1,9 @@
-import type { Cluster, Redis } from 'ioredis'
 import { isStreamStatus } from './effects.ts'
 import type { RevocationEffect, RevocationEntry } from './log.ts'
-import { OLD_BLOCKS } from './redis-scripts.ts'
 import { isVerificationNews } from './stream-verification.ts'
 
 /** Entries of one answer. */
 export const PAGE = 1000
-
-export type RedisClient = Redis | Cluster
-
-/** A command to Redis. Rejects if there is no answer. */
-export type RedisCall = (command: string, ...args: string[]) => Promise<unknown>
-
-export function callOf (client: RedisClient): RedisCall {
-  return (command, ...args) => (client as Redis).call(command, ...args)
-}
 
 /** An entry as the log keeps it, with the milliseconds of the clock of the log at which it was written. */
 export type StoredEntry = RevocationEntry & { readonly t: number }
@@ -87,18 +76,6 @@ function isText (value: unknown, maxCharacters: number): value is string {
 
 function isTime (value: unknown): value is number {
   return Number.isFinite(value)
-}
-
-/** Reads the blocks of version 1, in pages. */
-export async function readOldBlocks (call: RedisCall, onText: (text: string) => void): Promise<void> {
-  let cursor = '0'
-  do {
-    const [next, found] = await call('hscan', OLD_BLOCKS, cursor, 'COUNT', String(PAGE)) as [string, string[]]
-    found.forEach((text, index) => {
-      if (index % 2 === 1) onText(text)
-    })
-    cursor = next
-  } while (cursor !== '0')
 }
 
 /** An id of Redis, `milliseconds-sequence`, as a text that sorts like it. */

@@ -1,6 +1,6 @@
 import type { ClientAuthentication } from '../introspection/client-authentication.ts'
-import { isJsonObject } from '../jose/jws.ts'
-import type { JsonObject } from '../jose/jws.ts'
+import { isJsonObject } from '../json.ts'
+import type { JsonObject } from '../json.ts'
 import { printable } from '../printable.ts'
 import { parseDocument, readAnswer } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'

@@ -1,5 +1,5 @@
 import { quoteSetting } from '../printable.ts'
-import { isJsonObject } from '../jose/jws.ts'
+import { isJsonObject } from '../json.ts'
 import { certificateHeaders } from '../certificate/client-certificate.ts'
 import type { CertificateSource } from '../certificate/client-certificate.ts'
 import { isVerifiable } from '../jose/public-key.ts'

@@ -2,7 +2,7 @@ import { METHODS } from 'node:http'
 import { isIP } from 'node:net'
 import { parseUpstream } from '../upstream/origin.ts'
 import { isIssuerName, parseConfiguredJwksUri, parseIssuer } from '../provider/provider-url.ts'
-import { parseReplayUrl } from '../replay/redis/replay-url.ts'
+import { parseRedisUrl } from '../redis/redis-url.ts'
 import { parseAuthority } from '../url/http-url.ts'
 import { createPeerTrust, parsePublicUrl } from '../url/base-url.ts'
 
@@ -73,7 +73,7 @@ export function decodeSecret (text: string): Buffer | undefined {
   return bytes.length >= MIN_SECRET_BYTES ? bytes : undefined
 }
 
-const isReplayStore: Format = text => text === 'memory' || text === 'off' || isAccepted(parseReplayUrl, text)
+const isReplayStore: Format = text => text === 'memory' || text === 'off' || isAccepted(parseRedisUrl, text)
 
 export const FORMATS = {
   domain: isDomain,

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { isJsonObject } from '../jose/jws.ts'
+import { isJsonObject } from '../json.ts'
 import type { Part } from './setting-spec.ts'
 import { isSetting, settingNames, settingSpec } from './specs.ts'
 import type { SourceFaults } from './sources.ts'

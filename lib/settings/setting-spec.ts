@@ -1,4 +1,4 @@
-import { isJsonObject } from '../jose/jws.ts'
+import { isJsonObject } from '../json.ts'
 import type { FormatName } from './formats.ts'
 
 /** A part of the settings: a JSON schema with the words that belong to it. */

@@ -1,6 +1,6 @@
 import { printable } from '../printable.ts'
 import { parseNoProxy } from '../provider/no-proxy.ts'
-import { hostsOf, parseReplayUrl } from '../replay/redis/replay-url.ts'
+import { hostsOf, parseRedisUrl } from '../redis/redis-url.ts'
 import { hasScheme } from './formats.ts'
 import type { Settings } from './settings.ts'
 
@@ -29,7 +29,7 @@ export function reportStart ({ idp, dpop, server }: Settings, areIssuersAsked = 
 }
 
 function replayOf (text: string): { readonly kind: string, readonly hosts?: readonly string[] } {
-  return text === 'memory' || text === 'off' ? { kind: text } : { kind: 'redis', hosts: hostsOf(parseReplayUrl(text)) }
+  return text === 'memory' || text === 'off' ? { kind: text } : { kind: 'redis', hosts: hostsOf(parseRedisUrl(text)) }
 }
 
 /** Where a proof is accepted at most once, in one sentence. Undefined if there are no proofs. */

@@ -1,4 +1,4 @@
-import { isJsonObject } from '../jose/jws.ts'
+import { isJsonObject } from '../json.ts'
 
 type Claims = Readonly<Record<string, unknown>>
 

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { hash } from 'node:crypto'
-import type { JsonObject } from '../jose/jws.ts'
+import type { JsonObject } from '../json.ts'
 import type { AuthScheme, DpopMode } from '../credentials.ts'
 import type { TokenClaims } from './jwt-checks.ts'
 

@@ -257,7 +257,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
       return this.#resolve({ ...this.#head!, body: pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces) })
     }
     this.#body = new AnswerBody(controller, this.#noteLife)
-    for (const piece of pieces) this.#body.take(piece)
+    for (const piece of pieces) this.#body.accept(piece)
     if (this.#failure) this.#body.finish(this.#failure)
     this.#resolve({ ...this.#head!, body: this.#body })
   }
@@ -267,7 +267,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     // more.
     if (chunk.length === 0) return
     this.#noteLife()
-    if (this.#body) this.#body.take(chunk)
+    if (this.#body) this.#body.accept(chunk)
     else this.#pieces.push(chunk)
   }
 
@@ -317,7 +317,7 @@ class AnswerBody extends Readable {
     this.#onRead = onRead
   }
 
-  take (chunk: Buffer): void {
+  accept (chunk: Buffer): void {
     // A reader that cannot take this chunk has paused the body. Otherwise one more chunk would wait there.
     if (this.push(chunk) && !this.isPaused()) return
     // The upstream is asked for no more until the reader has taken what came.

@@ -17,8 +17,8 @@ import type { RefusalReason } from '../../lib/refusal.ts'
 import { HTU_ADVICE } from '../../explain/htu-advice.ts'
 import { curlLine, curlOutput, harEntry, harFile, rawHead } from '../helpers/captures.ts'
 import type { Sent } from '../helpers/captures.ts'
-import { openRedisClient } from '../../lib/replay/redis/redis-link.ts'
-import { parseReplayUrl } from '../../lib/replay/redis/replay-url.ts'
+import { openRedisLink } from '../../lib/redis/redis-link.ts'
+import { parseRedisUrl } from '../../lib/redis/redis-url.ts'
 import { keyOf } from '../../lib/revocation/target.ts'
 import { createRedisLog } from '../../lib/revocation/redis-log.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
@@ -514,7 +514,7 @@ t.test('Other input is read too: a token, a proof, a curl line as arguments, sta
       {
         title: 'several curl lines',
         input: `curl ${url} -H 'Authorization: ${good}' ;\ncurl https://www.example/logo.png -H 'accept;' -H ` +
-          '\'user-agent:\' -H @file',
+          "'user-agent:' -H @file",
         shown: /There are 2 curl lines: the last one with credentials is explained/
       },
       {
@@ -733,9 +733,9 @@ t.test(
   { skip: skipRedis },
   async t => {
     const server = await startRedis(t)
-    const target = parseReplayUrl(`redis://127.0.0.1:${server.port}`)
+    const target = parseRedisUrl(`redis://127.0.0.1:${server.port}`)
     const log = createRedisLog({
-      open: listeners => openRedisClient(target, listeners, processSurroundings.steadyMs),
+      open: listeners => openRedisLink(target, listeners, processSurroundings.steadyMs),
       surroundings: processSurroundings,
       onEntry () {},
       kept: { * held () {}, heldOf: () => [], dropUpTo () {}, sweep () {}, size: () => 0 },

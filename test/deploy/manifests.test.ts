@@ -10,7 +10,7 @@ import { parse } from 'yaml'
 import { startWholeApp } from '../helpers/app.ts'
 import { containing, exactly } from '../helpers/containing.ts'
 import { readSettings } from '../../holdfast.ts'
-import { parseReplayUrl } from '../../lib/replay/redis/replay-url.ts'
+import { parseRedisUrl } from '../../lib/redis/redis-url.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
 import { settingSpec, variables } from '../../lib/settings/specs.ts'
 import { closeGraceDelay } from '../../start-options.ts'
@@ -118,7 +118,7 @@ async function composeTest (t: Test, file: string, hasStore: boolean): Promise<v
       IDP_AUDIENCE,
       PUBLIC_URL
     ])
-    if (hasStore) t.equal(services[parseReplayUrl(DPOP_REPLAY!).hosts[0]!.host], valkey)
+    if (hasStore) t.equal(services[parseRedisUrl(DPOP_REPLAY!).hosts[0]!.host], valkey)
     else t.strictSame([DPOP_REPLAY, valkey, text.includes('redis:')], [undefined, undefined, false])
   })
 

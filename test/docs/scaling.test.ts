@@ -64,7 +64,7 @@ t.test('The tables are computed from the figures of the page.', async t => {
 })
 
 t.test('Every reason for which the store cannot be used is explained, and no other.', async t => {
-  const source = readFileSync(join(root, 'lib/replay/redis/redis-faults.ts'), 'utf8')
+  const source = readFileSync(join(root, 'lib/redis/redis-faults.ts'), 'utf8')
   const union = /export type RedisFault =\n((?: .*\n)+)/.exec(source)![1]!
   const reasons = [...union.matchAll(/'(\w+)'/g)].map(([, reason]) => `\`${reason}\``)
   const explained = readTable(readSection('docs/reference/store.md', 'Reasons for an outage')).map(([reason]) => reason)

@@ -46,6 +46,37 @@ export function stopTimers (t: Test, fromMs: number): void {
   })
 }
 
+/**
+ * Stops the clock that never goes back, and holds the timers of exactly so many milliseconds, until the end of the
+ * test. Returns what lets that time pass, and says how many timers it has ended.
+ */
+export function holdTimers (t: Test, heldMs: number): () => void {
+  const { setTimeout: set, clearTimeout: clear } = globalThis
+  const advance = stopClock(t)
+  const held = new Map<unknown, () => void>()
+  const put = (run: (...args: unknown[]) => void, ms?: number, ...args: unknown[]): NodeJS.Timeout => {
+    if (ms !== heldMs) return set(run, ms, ...args)
+    const timer = set(() => {}, 2 ** 31 - 1)
+    held.set(timer, () => run(...args))
+    return timer
+  }
+  globalThis.setTimeout = Object.assign(put, set) as typeof set
+  globalThis.clearTimeout = (timer): void => {
+    held.delete(timer)
+    clear(timer)
+  }
+  t.teardown(() => {
+    Object.assign(globalThis, { setTimeout: set, clearTimeout: clear })
+  })
+  return () => {
+    advance(heldMs)
+    for (const [timer, run] of [...held]) {
+      globalThis.clearTimeout(timer as NodeJS.Timeout)
+      run()
+    }
+  }
+}
+
 /** Stops the clock that never goes back, until the end of the test. Returns what moves it. */
 export function stopClock (t: Test): (ms: number) => void {
   const { now } = performance

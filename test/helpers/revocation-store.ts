@@ -14,7 +14,6 @@ export function startRevocationStore () {
   const links = new Set<Listeners>()
   const store = {
     rows: [] as Row[],
-    oldBlocks: new Map<string, string>(),
     epoch: null as string | null,
     clock: null as string | null,
     cleaned: null as string | null,
@@ -56,11 +55,11 @@ export function startRevocationStore () {
       links.add(listeners)
       if (store.isUp) setImmediate(listeners.ready)
       return {
-        client: { call },
+        call,
         close: () => {
           links.delete(listeners)
         }
-      } as unknown as ReturnType<RedisLogOptions['open']>
+      }
     },
     /** @returns its id */
     add (text: string, id?: string): string {
@@ -108,16 +107,6 @@ export function startRevocationStore () {
     store.onCall(command)
     await answering()
     switch (command) {
-      case 'hscan':
-        return args[1] === '0' && store.oldBlocks.size > 1
-          ? ['7', [...store.oldBlocks].slice(0, 1).flat()]
-          : ['0', [...store.oldBlocks].slice(args[1] === '0' ? 0 : 1).flat()]
-      case 'hdel':
-        return args.slice(1).filter(field => store.oldBlocks.delete(field)).length
-      case 'exists':
-        return store.oldBlocks.size > 0 ? 1 : 0
-      case 'unlink':
-        return store.oldBlocks.clear()
       case 'xrevrange':
         return store.rows.slice(-1)
       case 'xrange':

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { processSurroundings } from '../../server/surroundings.ts'
-import { createMemoryStore } from '../../lib/replay/memory/memory-store.ts'
+import { createMemoryStore } from '../../lib/replay/memory-store.ts'
 import type { ReplayStore } from '../../lib/replay/replay-store.ts'
 import { createRandom } from '../fuzz/random.ts'
 import { findViolations } from './model.ts'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { decodeJsonObject, splitCompactJws } from '../../lib/jose/jws.ts'
-import type { JsonObject } from '../../lib/jose/jws.ts'
+import type { JsonObject } from '../../lib/json.ts'
 import { until } from '../helpers/until.ts'
 import { BACK, changePassword } from './browser.ts'
 import { startService } from './holdfast.ts'

@@ -22,7 +22,7 @@ const FOLDERS = [
 
 const eslint = new ESLint({ cwd: root })
 
-/** What the rules of the house refuse of pieces of code in such a file, each by its position. A piece is one line. */
+/** What the architecture rules refuse of pieces of code in such a file, each by its position. A piece is one line. */
 async function refusedOf (filePath: string, pieces: readonly string[]): Promise<number[]> {
   const [result] = await eslint.lintText(`${pieces.join('\n')}\n`, { filePath: join(root, filePath) })
   const fatal = result!.messages.find(message => message.fatal)
@@ -263,7 +263,7 @@ function folderGraph (of: (file: string) => string): Map<string, Set<string>> {
 t.test('No files import each other in a circle, and no folders do, types and imports at run time included.', t => {
   t.ok(
     imports.get('app.ts')!.includes('holdfast.ts') &&
-      imports.get('lib/replay/create-store.ts')!.includes('lib/replay/redis/redis-link.ts'),
+      imports.get('lib/redis/reach-redis.ts')!.includes('lib/redis/redis-link.ts'),
     'imports are found'
   )
   t.strictSame(

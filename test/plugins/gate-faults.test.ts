@@ -524,7 +524,7 @@ async function heldBytes (enough = 0): Promise<number> {
     collect()
     await new Promise(resolve => setTimeout(resolve, 20))
     const { heapUsed, external } = process.memoryUsage()
-    if (turn === 5 || heapUsed + external <= enough) return heapUsed + external
+    if (turn === 3 || heapUsed + external <= enough) return heapUsed + external
   }
 }
 
@@ -550,7 +550,7 @@ for (const [title, linesOf] of Object.entries(STORMS)) {
   t.test(`Clients that vanish leave no descriptor, no connection and no memory behind: ${title}.`, async t => {
     const running = new Set<unknown>()
     let most = 0
-    const { app, url, head, upstream, issuer, send } = await startSite(t, {}, (request, response) => {
+    const { app, url, head, upstream, issuer, send } = await startSite(t, { idleSeconds: 1 }, (request, response) => {
       if (request.url === '/open/x') return response.end('ok')
       running.add(response)
       most = Math.max(most, running.size)
@@ -597,7 +597,7 @@ for (const [title, linesOf] of Object.entries(STORMS)) {
     // What other tests load meanwhile comes once; what a client leaves behind comes with each storm.
     for (let turn = 1; turn <= 4 && grown > bound; turn++) {
       await storm()
-      // Connections to the upstream that are at rest are kept for some seconds.
+      // Connections to the upstream that are at rest are kept for a second.
       while (descriptors() > atRest + 2) await new Promise(resolve => setTimeout(resolve, 20))
       const after = await heldBytes(before + bound)
       grown = after - before

@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import { COMMANDS } from '../../cli/stored-revocations.ts'
-import { openRedisClient } from '../../lib/replay/redis/redis-link.ts'
-import { parseReplayUrl } from '../../lib/replay/redis/replay-url.ts'
+import { openRedisLink } from '../../lib/redis/redis-link.ts'
+import { parseRedisUrl } from '../../lib/redis/redis-url.ts'
 import { keyOf } from '../../lib/revocation/target.ts'
 import type { RevocationEntry } from '../../lib/revocation/log.ts'
 import { createRevocations } from '../../lib/revocation/revocations.ts'
@@ -28,9 +28,9 @@ const entry = (sub: string, effect: RevocationEntry['effect'] = 'cutoff'): Revoc
 })
 
 function startInstance (t: Test, port: number, user = '') {
-  const target = parseReplayUrl(`redis://${user}127.0.0.1:${port}`)
+  const target = parseRedisUrl(`redis://${user}127.0.0.1:${port}`)
   const reader = startLogReader(t, {
-    open: listeners => openRedisClient(target, listeners, processSurroundings.steadyMs),
+    open: listeners => openRedisLink(target, listeners, processSurroundings.steadyMs),
     surroundings: processSurroundings,
     retentionSeconds: 3600
   })
@@ -214,21 +214,6 @@ t.test('Many blocks stop no start: they are read in pages', { skip: skipRedis },
   const late = startInstance(t, server.port)
   await late.loaded()
   t.equal(late.cutoffs.size(), 20_000)
-  // Those of version 1 stand in a hash.
-  const { sender, standing, ...old } = entry('old', 'block')
-  for (let n = 0; n < 4; n++) {
-    await server.command(
-      'HSET',
-      '{holdfast:revocation}:blocks',
-      ...Array.from(
-        { length: 1500 },
-        (_, i) => [`block ${n} ${i}`, JSON.stringify({ ...old, key: `${old.key} ${n} ${i}` })]
-      ).flat()
-    )
-  }
-  const last = startInstance(t, server.port)
-  await last.loaded()
-  t.equal(last.cutoffs.size(), 26_000)
 })
 
 t.test('A user without the right to XDEL lets nothing be written again each time the log is to be cleaned', {

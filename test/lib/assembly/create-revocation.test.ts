@@ -76,8 +76,6 @@ t.test('The store is the Redis of proofs, or one of its own, and its faults are 
   t.equal(parts!.revocations.state().fault, 'loading')
   const answers: Record<string, string> = {
     EVAL: '*8\r\n$1\r\ne\r\n:0\r\n$1\r\n1\r\n$3\r\n0-0\r\n:0\r\n:1\r\n$3\r\n0-0\r\n*0\r\n',
-    HSCAN: '*2\r\n$1\r\n0\r\n*0\r\n',
-    EXISTS: ':0\r\n',
     XREAD: '*-1\r\n'
   }
   redis.override = ([name]) => answers[name!]

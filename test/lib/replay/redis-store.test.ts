@@ -10,14 +10,15 @@ import { Refusal } from '../../../lib/refusal.ts'
 import { createReplayStore } from '../../../lib/replay/create-store.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 import type { ReplayStoreEvent } from '../../../lib/replay/create-store.ts'
-import { faultOf, policyOf } from '../../../lib/replay/redis/redis-faults.ts'
-import { openRedisClient, openRedisLink, retryAfterMs } from '../../../lib/replay/redis/redis-link.ts'
-import type { LinkListeners } from '../../../lib/replay/redis/redis-link.ts'
-import type { EvictionPolicy, MemoryAnswer } from '../../../lib/replay/redis/redis-faults.ts'
-import { createRedisStore } from '../../../lib/replay/redis/redis-store.ts'
+import { faultOf, policyOf } from '../../../lib/redis/redis-faults.ts'
+import { reachRedis } from '../../../lib/redis/reach-redis.ts'
+import { openRedisLink, retryAfterMs } from '../../../lib/redis/redis-link.ts'
+import type { LinkListeners } from '../../../lib/redis/redis-link.ts'
+import type { EvictionPolicy, MemoryAnswer } from '../../../lib/redis/redis-faults.ts'
+import { createRedisStore } from '../../../lib/replay/redis-store.ts'
 import { LATE_RECORD_SECONDS } from '../../../lib/replay/replay-store.ts'
 import type { ReplayStore } from '../../../lib/replay/replay-store.ts'
-import { parseReplayUrl } from '../../../lib/replay/redis/replay-url.ts'
+import { parseRedisUrl } from '../../../lib/redis/redis-url.ts'
 import { bulk, startFakeRedis } from '../../helpers/fake-redis.ts'
 import type { FakeRedis, Reply } from '../../helpers/fake-redis.ts'
 import { patientSurroundings } from '../../helpers/patient-surroundings.ts'
@@ -122,12 +123,20 @@ t.test('a client that has given up is started anew', async t => {
 
 t.test('a client that is closed is not', async t => {
   const fake = await startFake(t)
-  const { client, close } = openRedisClient(parseReplayUrl(`redis://127.0.0.1:${fake.port}`), {
+  const clients: Redis[] = []
+  const { connect } = Redis.prototype
+  Redis.prototype.connect = function (this: Redis, ...args) {
+    clients.push(this)
+    Redis.prototype.connect = connect
+    return connect.apply(this, args)
+  }
+  const link = openRedisLink(parseRedisUrl(`redis://127.0.0.1:${fake.port}`), {
     ready () {},
     error () {},
     close () {}
   }, () => 0)
-  await until('it is ready', () => client.status === 'ready')
+  await until('it is ready', () => link.ready)
+  const [client] = clients as [Redis]
   const ended = once(client, 'end')
   const timers: Array<() => void> = []
   const { setTimeout } = globalThis
@@ -139,7 +148,7 @@ t.test('a client that is closed is not', async t => {
     if (/node_modules\/ioredis|\/lib\//.test(new Error().stack!)) timers.push(run)
     return setTimeout(run, ms)
   }) as typeof setTimeout
-  close()
+  link.close()
   await ended
   globalThis.setTimeout = setTimeout
   for (const run of timers) run()
@@ -191,7 +200,7 @@ t.test('the URL names one server, Sentinels or a cluster', async t => {
       cluster: true
     }]
   ]
-  for (const [url, expected] of rows) t.strictSame(parseReplayUrl(url), { ...none, ...expected }, url)
+  for (const [url, expected] of rows) t.strictSame(parseRedisUrl(url), { ...none, ...expected }, url)
 })
 
 t.test('a URL that cannot be meant is refused, and not repeated', async t => {
@@ -221,9 +230,9 @@ t.test('a URL that cannot be meant is refused, and not repeated', async t => {
     ['redis://a/1?cluster=true', /only database 0/]
   ]
   for (const [url, message] of rows) {
-    t.throws(() => parseReplayUrl(url), message, url)
+    t.throws(() => parseRedisUrl(url), message, url)
     try {
-      parseReplayUrl(url)
+      parseRedisUrl(url)
     } catch (error) {
       t.notMatch((error as Error).message, /secret/)
     }
@@ -877,7 +886,7 @@ t.test('a link reports its state, and leaves a replica at most once a second', a
   const fake = await startFake(t)
   const events: string[] = []
   let nowMs = 0
-  const link = openRedisLink(parseReplayUrl(`redis://127.0.0.1:${fake.port}`), {
+  const link = openRedisLink(parseRedisUrl(`redis://127.0.0.1:${fake.port}`), {
     ready: () => {
       events.push('ready')
     },
@@ -1299,13 +1308,9 @@ t.test('errors of the client have stable names', async t => {
 })
 
 t.test('A Redis client that is not installed is named in one sentence.', async t => {
-  const options = { store: 'redis://127.0.0.1:1', maxRecords: 1, onEvent: () => {}, surroundings: processSurroundings }
   const failing = (code: string) =>
-    createReplayStore({
-      ...options,
-      loadRedis: async () => {
-        throw Object.assign(new Error('Cannot load'), { code })
-      }
+    reachRedis('redis://127.0.0.1:1', 'DPOP_REPLAY (dpop.replay)', processSurroundings.steadyMs, async () => {
+      throw Object.assign(new Error('Cannot load'), { code })
     })
   await t.rejects(failing('ERR_MODULE_NOT_FOUND'), {
     message: 'DPOP_REPLAY (dpop.replay) names a Redis, and the package ioredis is not installed: npm i ioredis'
@@ -1315,7 +1320,12 @@ t.test('A Redis client that is not installed is named in one sentence.', async t
     { message: 'Cannot load' },
     'another fault is reported as it is'
   )
-  const store = await createReplayStore(options)
+  const store = await createReplayStore({
+    store: 'redis://127.0.0.1:1',
+    maxRecords: 1,
+    onEvent: () => {},
+    surroundings: processSurroundings
+  })
   t.equal(store.state().kind, 'redis', 'the twin: it is installed')
   store.close()
 })

@@ -8,8 +8,6 @@ import { readSettings } from '../../../holdfast.ts'
 import type { SettingsError } from '../../../lib/settings/problems.ts'
 import type { Settings } from '../../../lib/settings/settings.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
-import { GATE, LOGOUT, OPERATORS, REVOCATION, RULE, TRANSMITTER } from '../../../lib/settings/section-specs.ts'
-import type { Part } from '../../../lib/settings/setting-spec.ts'
 import { settingNames, settingSpec, variables } from '../../../lib/settings/specs.ts'
 import type { SettingName } from '../../../lib/settings/specs.ts'
 import { root } from '../../helpers/documents.ts'
@@ -207,7 +205,7 @@ const WRITTEN = [
   `${'A'.repeat(43)} ${'B'.repeat(43)}`
 ]
 
-/** The keys of single values. The parts of sections are tried one by one, below. */
+/** The keys of single values. The parts of sections are tried one by one, in test/programs/section-schema.test.ts. */
 const keysOfValues = (): string[] =>
   settingNames.filter(name => !settingSpec(name).properties && settingSpec(name).from !== 'environment')
 
@@ -248,100 +246,4 @@ t.test('The schema accepts whatever the service accepts.', async t => {
     )
   }
   t.strictSame([...taken].sort(), keysOfValues().sort(), 'each setting took a value')
-})
-
-/** Sections with a hole for one part, and the part that the hole is for. */
-const HOLES: Readonly<Record<string, { readonly part: Part, readonly write: (key: string, value: string) => string }>> =
-  {
-    gate: {
-      part: GATE,
-      write: (key, value) => `gate: { ${key === 'upstream' ? '' : 'upstream: "http://a:1", '}${key}: ${value} }`
-    },
-    rule: {
-      part: RULE,
-      write: (key, value) => `gate: { rules: [{ ${key === 'path' ? '' : 'path: /a, '}${key}: ${value} }] }`
-    },
-    mcp: {
-      part: RULE.properties.mcp,
-      write: (key, value) => `gate: { rules: [{ path: /a, mcp: { ${key}: ${value} } }] }`
-    },
-    revocation: { part: REVOCATION, write: (key, value) => `revocation: { ${key}: ${value} }` },
-    transmitter: {
-      part: TRANSMITTER,
-      write: (key, value) =>
-        `revocation: { transmitters: [{ ${
-          Object.entries({ issuer: 'https://a.example', audience: 'a', delivery: 'poll', clientSecret: 'a' }).filter((
-            [name]
-          ) => name !== key).map(([name, text]) => `${name}: "${text}"`).join(', ')
-        }, ${key}: ${value} }] }`
-    },
-    logout: {
-      part: LOGOUT,
-      write: (key, value) => `revocation: { logout: { ${key === 'clientId' ? '' : 'clientId: a, '}${key}: ${value} } }`
-    },
-    operators: {
-      part: OPERATORS,
-      write: (key, value) => `revocation: { operators: { ${key === 'scope' ? '' : 'scope: a, '}${key}: ${value} } }`
-    }
-  }
-
-const PARTS_WRITTEN = [
-  '~',
-  '1',
-  '007',
-  '"5"',
-  'true',
-  '"false"',
-  'False',
-  'a',
-  '[a, b]',
-  'https://a.example',
-  '[https://a.example]',
-  '{ a: [b], c: 1 }',
-  '{ tools: read_a }',
-  'GET',
-  '[GET, POST]',
-  'anyone',
-  'client',
-  'push',
-  'client_secret_post',
-  'RS256',
-  '[RS256, ES256]',
-  '"*"',
-  '/-',
-  '/a/b',
-  'read_*',
-  'tools/call',
-  'memory',
-  'refuse',
-  '{ scope: a }',
-  '{ env: A }',
-  '{ file: a }',
-  '{ email: mail }',
-  '[{ path: /a }]',
-  '[{ issuer: https://a.example, delivery: push, audience: a }]',
-  '{ clientId: a }',
-  '[{ clientId: 5 }]',
-  'http://a:1'
-]
-
-t.test('The schema lets pass whatever the service accepts as a part of a section.', async t => {
-  for (const [title, { part, write }] of Object.entries(HOLES)) {
-    const taken = new Set<string>()
-    const complaints: string[] = []
-    for (const key of Object.keys(part.properties!)) {
-      for (const value of PARTS_WRITTEN) {
-        const text = write(key, value)
-        const isTaken = await start('config.yaml', `idp: { domain: a.example, audience: a }\n${text}`).then(
-          () => true,
-          () => false
-        )
-        if (!isTaken) continue
-        if (value !== '' && value !== '~') taken.add(key)
-        complaints.push(...judge(text).map(complaint => `${text}: ${complaint}`))
-      }
-    }
-    t.strictSame(complaints, [], title)
-    t.strictSame([...taken].sort(), Object.keys(part.properties!).sort(), `${title}: each part took a value`)
-  }
 })

@@ -9,7 +9,7 @@ import type { RequestUrl } from '../../../lib/url/request-url.ts'
 import { anyText } from '../../helpers/any-text.ts'
 
 const SEED = Number(process.env['FC_SEED'] ?? 9449)
-const options = { seed: SEED, numRuns: Number(process.env['FC_RUNS'] ?? 300) }
+const options = { seed: SEED, numRuns: Number(process.env['FC_RUNS'] ?? 150) }
 t.comment(`seed ${SEED}`)
 
 /** The URL of a request, as the service makes it out of Host and target. */

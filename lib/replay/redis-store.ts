@@ -1,10 +1,10 @@
-import { Refusal } from '../../refusal.ts'
-import type { Surroundings } from '../../surroundings.ts'
-import { faultOf, policyOf } from './redis-faults.ts'
-import type { RedisFault, MemoryAnswer } from './redis-faults.ts'
-import type { LinkListeners, RedisLink } from './redis-link.ts'
-import { LATE_RECORD_SECONDS } from '../replay-store.ts'
-import type { RecordDone, ReplayStore } from '../replay-store.ts'
+import { Refusal } from '../refusal.ts'
+import type { Surroundings } from '../surroundings.ts'
+import { faultOf, policyOf } from '../redis/redis-faults.ts'
+import type { RedisFault, MemoryAnswer } from '../redis/redis-faults.ts'
+import type { LinkListeners, RedisLink } from '../redis/redis-link.ts'
+import { LATE_RECORD_SECONDS } from './replay-store.ts'
+import type { RecordDone, ReplayStore } from './replay-store.ts'
 
 /** After this time a record is decided or refused, whatever the server does. */
 const RECORD_MS = 200
@@ -30,10 +30,8 @@ const PROBE_TTL_SECONDS = 10
 const MAX_TTL_SECONDS = 10 * 366 * 86_400
 
 export interface RedisStoreOptions {
-  /** The key that the server is tried with. Default: one among those of the records. */
-  probeKey?: string | undefined
-  /** Opens the connection; see `openRedisLink`. */
-  open: (listeners: LinkListeners) => RedisLink
+  /** Opens the connection; see `reachRedis`. */
+  open: (listeners: LinkListeners) => Omit<RedisLink, 'call'>
   surroundings: Pick<Surroundings, 'now' | 'steadyMs' | 'after' | 'every'>
   /** Called once for each change: with the fault if the store cannot be used, with null if it can. */
   onChange: (fault: RedisFault | null) => void
@@ -57,7 +55,7 @@ interface Command {
  * server does not say, it is assumed to keep them; readiness reports this.
  */
 export function createRedisStore (
-  { open, surroundings, probeKey = PROBE_KEY, onChange, onPolicyUnknown }: RedisStoreOptions
+  { open, surroundings, onChange, onPolicyUnknown }: RedisStoreOptions
 ): ReplayStore {
   const { now, steadyMs, after, every } = surroundings
   /** Commands without an answer, in the order of their deadlines. */
@@ -161,7 +159,7 @@ export function createRedisStore (
 
   function probe (): void {
     const command = {
-      key: probeKey,
+      key: PROBE_KEY,
       ttlSeconds: PROBE_TTL_SECONDS,
       ifAbsent: false,
       deadlineMs: steadyMs() + RECORD_MS,

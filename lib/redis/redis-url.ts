@@ -1,19 +1,19 @@
-import { decodeEscapes } from '../../url/http-url.ts'
+import { decodeEscapes } from '../url/http-url.ts'
 
-/** The location of a shared replay store. */
-export type RedisTarget = ReturnType<typeof parseReplayUrl>
+/** Where a Redis is. */
+export type RedisTarget = ReturnType<typeof parseRedisUrl>
 
 const PARAMETERS = ['sentinel', 'sentinelUsername', 'sentinelPassword', 'cluster']
 const SHAPE = 'redis[s]://[[user]:password@]host[:port][,host[:port]...][/database][?sentinel=name | ?cluster=true]'
 
 /**
- * Reads the URL of a replay store: one server, several Sentinels (`?sentinel=name`) or nodes of a cluster
+ * Reads the URL of a Redis: one server, several Sentinels (`?sentinel=name`) or nodes of a cluster
  * (`?cluster=true`). If the Sentinels have a login of their own, it is in `sentinelUsername` and `sentinelPassword`.
  * User, password and parameters are percent-decoded.
  *
  * @throws Error whose message says what is wrong. It holds no part of the URL except the names of parameters.
  */
-export function parseReplayUrl (text: string) {
+export function parseRedisUrl (text: string) {
   const [, scheme, userInfo, authority, path, query] =
     /^(rediss?):\/\/(?:([^/?#\s]*)@)?([^/?#@\s]+)(\/[^?#\s]*)?(\?[^#\s]*)?$/.exec(text) ??
       refuse('it is not a URL of that form')
@@ -52,7 +52,7 @@ export function hostsOf ({ hosts }: RedisTarget): string[] {
 }
 
 function refuse (why: string): never {
-  throw new Error(`the URL of the replay store cannot be used: ${why}; it looks like ${SHAPE}`)
+  throw new Error(`the URL of the Redis cannot be used: ${why}; it looks like ${SHAPE}`)
 }
 
 function readUserInfo (text: string | undefined): { username: string | undefined, password: string | undefined } {

@@ -2,7 +2,7 @@ import { Cluster, Command, Redis } from 'ioredis'
 import type { ClusterOptions, RedisOptions } from 'ioredis'
 import { faultOf } from './redis-faults.ts'
 import type { MemoryAnswer } from './redis-faults.ts'
-import type { RedisTarget } from './replay-url.ts'
+import type { RedisTarget } from './redis-url.ts'
 
 /** Receives the events of the connection. Errors are passed on as the client made them. */
 export interface LinkListeners {
@@ -11,10 +11,14 @@ export interface LinkListeners {
   close (): void
 }
 
-/** A connection that repairs itself, with the two commands that the replay store needs. */
+/** A command to Redis. Rejects if there is no answer. */
+export type RedisCall = (command: string, ...args: string[]) => Promise<unknown>
+
+/** A connection that repairs itself. */
 export interface RedisLink {
   /** Whether a command would be sent now. If not, a command gets an error at once. */
   readonly ready: boolean
+  readonly call: RedisCall
   /**
    * `SET key 1 EX ttl [NX]`. The reply is `OK`, or null if the key existed. Commands of one turn of the event loop are
    * sent in one packet.
@@ -27,6 +31,7 @@ export interface RedisLink {
   ): void
   /** `INFO memory` of the server, or of each master of a cluster. */
   memoryInfo (done: (answers: readonly MemoryAnswer[]) => void): void
+  /** Closes it for good. */
   close (): void
 }
 
@@ -39,18 +44,12 @@ const SILENCE_MS = 500
 const MAX_RETRY_MS = 500
 const READONLY_RECONNECT_MS = 1000
 
-/**
- * Opens a connection that repairs itself, with ioredis. Returns while the connection is still being made.
- * @returns the client, and what closes it for good
- */
-export function openRedisClient (
-  target: RedisTarget,
-  listeners: LinkListeners,
-  nowMs: () => number
-): { readonly client: Redis | Cluster, readonly close: () => void } {
+/** Opens a connection that repairs itself, with ioredis. Returns while the connection is still being made. */
+export function openRedisLink (target: RedisTarget, listeners: LinkListeners, steadyMs: () => number): RedisLink {
   const client = target.cluster
     ? new Cluster([...target.hosts], clusterOptions(target))
-    : new Redis(clientOptions(target, nowMs))
+    : new Redis(clientOptions(target, steadyMs))
+  const uncork = (stream: Redis['stream']): void => stream.uncork()
   client.on('ready', () => listeners.ready())
   client.on('error', (error: Error) => {
     listeners.error(error)
@@ -68,25 +67,12 @@ export function openRedisClient (
       client.connect().catch(listeners.error)
     }, MAX_RETRY_MS).unref()
   })
-  return {
-    client,
-    close () {
-      closed = true
-      clearTimeout(restart)
-      client.disconnect()
-    }
-  }
-}
-
-/** Opens a link of the replay store. See `openRedisClient`. */
-export function openRedisLink (target: RedisTarget, listeners: LinkListeners, nowMs: () => number): RedisLink {
-  const { client, close } = openRedisClient(target, listeners, nowMs)
-  const uncork = (stream: Redis['stream']): void => stream.uncork()
 
   return {
     get ready () {
       return client.status === 'ready'
     },
+    call: (command, ...args) => (client as Redis).call(command, ...args),
     set (key, ttlSeconds, ifAbsent, done) {
       const { stream } = client as Redis
       if (stream?.writable && stream.writableCorked === 0) {
@@ -106,7 +92,11 @@ export function openRedisLink (target: RedisTarget, listeners: LinkListeners, no
         })
       )).then(done)
     },
-    close
+    close () {
+      closed = true
+      clearTimeout(restart)
+      client.disconnect()
+    }
   }
 }
 
@@ -131,13 +121,13 @@ function connectionOptions ({ tls, username, password }: RedisTarget): RedisOpti
 }
 
 /** The options of a client of one server, or of Sentinels, which name the server. */
-function clientOptions (target: RedisTarget, nowMs: () => number): RedisOptions {
+function clientOptions (target: RedisTarget, steadyMs: () => number): RedisOptions {
   const options = {
     ...connectionOptions(target),
     db: target.db,
     enableOfflineQueue: false,
     retryStrategy: retryAfterMs,
-    reconnectOnError: leaveReplica(nowMs)
+    reconnectOnError: leaveReplica(steadyMs)
   }
   if (target.sentinel === undefined) return { ...options, ...target.hosts[0]! }
   return {
@@ -172,11 +162,11 @@ function clusterOptions (target: RedisTarget): ClusterOptions {
 }
 
 /** Leaves a server that has become a replica, but not for each refusal of that server. */
-function leaveReplica (nowMs: () => number): (error: Error) => boolean {
+function leaveReplica (steadyMs: () => number): (error: Error) => boolean {
   let leftAt = 0
   return error => {
-    if (!error.message.startsWith('READONLY') || nowMs() - leftAt < READONLY_RECONNECT_MS) return false
-    leftAt = nowMs()
+    if (!error.message.startsWith('READONLY') || steadyMs() - leftAt < READONLY_RECONNECT_MS) return false
+    leftAt = steadyMs()
     return true
   }
 }

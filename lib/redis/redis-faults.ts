@@ -1,5 +1,5 @@
 /**
- * Why a shared replay store cannot be used: words for readiness, logs and metrics. docs/reference/store.md says what to
+ * Why a Redis cannot be used: words for readiness, logs and metrics. docs/reference/store.md says what to
  * do about each.
  */
 export type RedisFault =
