@@ -23,7 +23,7 @@ const options = {
     says: "the permissions that the route needs; those of the service's own routes are known"
   },
   url: { ...text, value: 'URL', says: 'the URL of the request, if the capture lacks it' },
-  method: { ...text, value: 'METHOD', says: 'how' },
+  method: { ...text, value: 'METHOD', says: 'the method of the request, if the capture lacks it' },
   peer: { ...text, value: 'ADDRESS', says: 'the peer that connected to the service, for TRUST_PROXY' },
   json: { ...flag, says: 'the report as JSON' }
 } as const

@@ -169,7 +169,7 @@ function requestOf (capture: Capture, { url, method, peer }: ExplainArguments, s
     if (target !== undefined) capture.target = target
     if (!has(capture, 'host')) capture.headers.push(['Host', new URL(url).host])
   }
-  // Nobody expects the rest beside a token or a proof.
+  // A lone token or proof needs no other headers.
   if (capture.only === undefined) notes.push(...missingIn(capture, method, settings))
   return {
     method: method ?? capture.method ?? 'GET',

@@ -16,7 +16,7 @@ export const TOOLS = {
     'runs each check of the service on a request, a token or a proof',
     async () => (await import('./explain.ts')).explain
   ],
-  check: ['verifies settings, identity provider and replay store', async () => (await import('./check.ts')).check],
+  check: ['verifies settings, identity providers and stores', async () => (await import('./check.ts')).check],
   revoke: ['revokes access tokens, or undoes a revocation', async () => (await import('./revoke.ts')).revoke],
   stream: ['shows the stream of each transmitter, or ends it', async () => (await import('./stream.ts')).stream]
 } as const

@@ -130,7 +130,7 @@ export const STORE_FAULTS: Readonly<Record<RedisFault | 'connecting', Fault>> = 
     cure: 'check its chain; `NODE_EXTRA_CA_CERTS` adds an authority'
   },
   auth: {
-    meaning: 'user or password was refused, or the user has no right to `SET` keys that begin with `holdfast:`',
+    meaning: 'user or password was refused, or the user lacks a right on the keys of this store',
     cure: 'check the URL, which must be percent-encoded, and the rights of the user'
   },
   not_redis: {

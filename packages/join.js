@@ -2,8 +2,8 @@
  * Joins the compiled files of the package in this folder. The `prepack` of a package runs this in its folder, after
  * build.js.
  *
- * The guard, and the tools for tests, become one file of CommonJS each: to load some ninety modules takes longer than
- * to run them, every bundler and test runner takes CommonJS, and the packages that the guard needs later are loaded by
+ * The guard, and the tools for tests, become one file of CommonJS each: loading some ninety modules takes longer than
+ * running them, every bundler and test runner takes CommonJS, and the packages that the guard needs later are loaded by
  * a `require` that bundlers see. The service stays in ES modules, because autoload finds its plugins and routes by
  * their paths.
  */
@@ -14,7 +14,7 @@ import { build } from 'esbuild-wasm'
 const compiled = readdirSync('dist', { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.js')).map(
   name => join('dist', name)
 )
-const DOORS = { guard: 'dist/packages/holdfast/index.js', testing: 'dist/packages/holdfast/testing.js' }
+const ENTRIES = { guard: 'dist/packages/holdfast/index.js', testing: 'dist/packages/holdfast/testing.js' }
 
 const common = {
   bundle: true,
@@ -62,9 +62,9 @@ const optionalRedis = {
   }
 }
 
-const doors = await build({
+const joined = await build({
   ...common,
-  entryPoints: DOORS,
+  entryPoints: ENTRIES,
   outdir: 'dist',
   outExtension: { '.js': '.cjs' },
   format: 'cjs',
@@ -84,11 +84,11 @@ const service = await build({
   format: 'esm'
 })
 
-for (const { path, text } of doors.outputFiles) {
+for (const { path, text } of joined.outputFiles) {
   if (text.includes('import_meta')) throw new Error(`${path} uses import.meta, which CommonJS does not have`)
 }
 for (const file of compiled) rmSync(file)
-for (const { path, contents } of [...doors.outputFiles, ...service.outputFiles]) {
+for (const { path, contents } of [...joined.outputFiles, ...service.outputFiles]) {
   mkdirSync(dirname(resolve(path)), { recursive: true })
   writeFileSync(path, contents)
 }

@@ -237,7 +237,7 @@ async function openSigner (app: FastifyInstance, paths: readonly string[]): Prom
  */
 function takeUpgrades (app: FastifyInstance, upgrades: WeakMap<IncomingMessage, UpgradedConnection>): void {
   app.server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    // It closes after an error.
+    // Without a listener an error would throw; 'close' follows.
     socket.on('error', () => {})
     // The answers to earlier requests would come too late: a connection has one answer at a time.
     if (answerOf(socket)) {

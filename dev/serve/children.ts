@@ -47,7 +47,7 @@ async function stopChild (child: ChildProcess): Promise<void> {
 const programOf = (name: string): string => fileURLToPath(import.meta.resolve(name))
 
 /**
- * Starts the real service, with one route more: fastify-cli on the sources. Every change restarts it and calls
+ * Starts the real service, with three extra routes: fastify-cli on the sources. Every change restarts it and calls
  * `onChange`. `isPretty`: logs for people instead of JSON lines.
  */
 export function startApi (env: NodeJS.ProcessEnv, isPretty: boolean, onChange: (file: string) => void): Running {

@@ -7,9 +7,9 @@ import { createReceiver } from '../revocation/receiver.ts'
 import type { EventSender, LogoutSender, Received } from '../revocation/receiver.ts'
 import { createRevocations } from '../revocation/revocations.ts'
 import { SetError } from '../revocation/security-event-token.ts'
-import type { ClaimNames, ClaimNamesOf } from '../revocation/target.ts'
+import { claimNamesOf } from '../revocation/target.ts'
 import { createTransmitter } from '../revocation/transmitter.ts'
-import type { Transmitter } from '../revocation/transmitter.ts'
+import type { Transmitter, TransmitterEvent } from '../revocation/transmitter.ts'
 import type { LogoutSettings, RevocationSettings, TransmitterSettings } from '../settings/revocation-settings.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Surroundings } from '../surroundings.ts'
@@ -17,38 +17,20 @@ import { issuerSpellings } from '../token/jwt-checks.ts'
 import { withoutTrailingSlash } from '../provider/provider-url.ts'
 import { createKeys, networkOf } from './create-issuers.ts'
 import { authenticationOf, secretOf } from './transmitter-secrets.ts'
-import type { IssuerKeyEvent, IssuersOptions } from './create-issuers.ts'
+import type { IssuersOptions } from './create-issuers.ts'
 import { NODE_CRYPTO } from './jwt-tools.ts'
 
 export type RevocationEvent =
-  | IssuerKeyEvent
+  | TransmitterEvent
   | { readonly name: 'revocation_unavailable', readonly reason: string, readonly hosts: readonly string[] }
   | { readonly name: 'revocation_available', readonly hosts: readonly string[] }
   /** The store is the memory of the process. */
   | { readonly name: 'revocation_in_memory' }
-  /** Its status, unless one of the next two says it, and why it is failing. */
-  | { readonly name: 'stream_changed', readonly transmitter: string, readonly status: string, readonly reason?: string }
-  | { readonly name: 'stream_enabled', readonly transmitter: string }
-  /** Its transmitter sends nothing until subjects are added. */
-  | { readonly name: 'stream_without_subjects', readonly transmitter: string }
-  /**
-   * It is delivered here, but not all is as it is wanted, and its transmitter cannot change it: the status of its
-   * answer.
-   */
-  | { readonly name: 'stream_unchangeable', readonly transmitter: string, readonly status: number }
-  /** Its events went elsewhere until now. */
-  | { readonly name: 'stream_redirected', readonly transmitter: string, readonly from: string }
   /**
    * Tokens of its subjects are refused until then, or until an operator undoes it. Its sender may have sent others in
    * the last minute.
    */
   | { readonly name: 'event_ahead', readonly sender: string, readonly seconds: number }
-  /**
-   * What became of events of a batch that was polled, and of how many. For those that are pushed, the log lines of the
-   * requests say it.
-   */
-  | { readonly name: 'revocation_received', readonly events: number } & Received
-  | { readonly name: 'revocation_refused', readonly sender: string, readonly reason: string, readonly events: number }
 
 /** Clocks differ by less. */
 const MAX_AHEAD_SECONDS = 60
@@ -165,7 +147,6 @@ export async function createRevocation (settings: Settings, options: RevocationP
   }
 
   async function makeTransmitter (given: TransmitterSettings, index: number): Promise<Transmitter> {
-    const { issuer } = given
     return createTransmitter({
       ...given,
       authenticate: await authenticationOf(given, `revocation.transmitters[${index}]`, surroundings),
@@ -176,21 +157,9 @@ export async function createRevocation (settings: Settings, options: RevocationP
       calls: networkOf(settings),
       surroundings,
       take: takePolled,
-      onPolled: outcomes => {
-        for (const { received, reason, events } of outcomes) {
-          onEvent(
-            received
-              ? { name: 'revocation_received', ...received, events }
-              : { name: 'revocation_refused', sender: issuer, reason: reason!, events }
-          )
-        }
-      },
       announce: news => log.append([news]),
-      onUnchangeable: status => onEvent({ name: 'stream_unchangeable', transmitter: issuer, status }),
-      onRedirected: from => onEvent({ name: 'stream_redirected', transmitter: issuer, from }),
       lead: (task, seconds) => log.lead(task, seconds),
-      onKeyEvent: event => onEvent({ ...event, issuer }),
-      onStatus: (status, reason) => onEvent(streamEvent(issuer, status, reason))
+      onEvent
     })
   }
 
@@ -240,60 +209,19 @@ export function createRevocationView (
         ...revocation,
         cutoffs,
         log,
-        namesOf: claimNamesOf(revocation),
+        namesOf: claimNamesOf([
+          ...revocation.transmitters.map(({ issuer, tokenIssuers = [issuer], sessionClaim, subjectClaims }) => ({
+            about: tokenIssuers,
+            sessionClaim,
+            others: Object.values(subjectClaims)
+          })),
+          ...revocation.logout.map(({ issuer, sessionClaim }) => ({ about: [issuer], sessionClaim, others: [] }))
+        ]),
         isIssuer: issuer => isOpen || names.has(issuer),
         clockToleranceSeconds,
         now
       })
   }
-}
-
-/**
- * What an issuer that no sender speaks about has. Operators name sessions by `sid` there, and addresses by `email`
- * anywhere.
- */
-const USUAL_NAMES: ClaimNames = { session: ['sid'], other: ['email'] }
-
-/** Each issuer has the names of the senders that speak about its tokens. */
-function claimNamesOf ({ transmitters, logout }: RevocationSettings): ClaimNamesOf {
-  const senders = [
-    ...transmitters.map(({ issuer, tokenIssuers = [issuer], sessionClaim, subjectClaims }) => ({
-      about: tokenIssuers,
-      sessionClaim,
-      others: Object.values(subjectClaims)
-    })),
-    ...logout.map(({ issuer, sessionClaim }) => ({ about: [issuer], sessionClaim, others: [] }))
-  ].map(sender => ({ ...sender, about: sender.about.map(withoutTrailingSlash) }))
-  const byIssuer = new Map(
-    [...new Set(senders.flatMap(({ about }) => about))].map(issuer => [
-      issuer,
-      namesOf(senders.filter(({ about }) => about.includes(issuer)))
-    ])
-  )
-  // A session of no issuer in particular may be in each of them.
-  byIssuer.set('*', {
-    session: [...new Set([USUAL_NAMES, ...byIssuer.values()].flatMap(({ session }) => session))],
-    other: USUAL_NAMES.other
-  })
-  return issuer => byIssuer.get(withoutTrailingSlash(issuer)) ?? USUAL_NAMES
-}
-
-function namesOf (
-  senders: ReadonlyArray<{ readonly sessionClaim: string | false, readonly others: readonly string[] }>
-): ClaimNames {
-  const session = senders.flatMap(({ sessionClaim }) => sessionClaim === false ? [] : [sessionClaim])
-  const others = senders.flatMap(({ others }) => others).filter(name => name !== 'sub')
-  return {
-    session: session.length > 0 ? [...new Set(session)] : USUAL_NAMES.session,
-    other: [...new Set([...USUAL_NAMES.other, ...others])]
-  }
-}
-
-function streamEvent (transmitter: string, status: string, reason: string | undefined): RevocationEvent {
-  if (status === 'enabled') return { name: 'stream_enabled', transmitter }
-  return status === 'no_subjects'
-    ? { name: 'stream_without_subjects', transmitter }
-    : { name: 'stream_changed', transmitter, status, ...reason !== undefined && { reason } }
 }
 
 /**

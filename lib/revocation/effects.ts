@@ -132,19 +132,39 @@ function newsOf (
   sender: string,
   now: number
 ): readonly RevocationEntry[] {
-  const news = type === VERIFICATION ? 'verification' : event.status
-  if (type !== VERIFICATION && !isStreamStatus(news)) return []
-  return [{
-    key: `${type === VERIFICATION ? 'verification' : 'stream'} ${sender}`,
+  const at = (): number => Math.min(momentOf(event, claims), now)
+  if (type === VERIFICATION) return [newsEntry({ kind: 'verification', sender, event: 'verification', at: at(), now })]
+  const { status } = event
+  return isStreamStatus(status) ? [newsEntry({ kind: 'stream', sender, event: status, at: at(), now })] : []
+}
+
+/** News of the stream of a transmitter, as the log has them: of each kind the newest counts. */
+export function newsEntry ({ kind, sender, event, at, now }: {
+  readonly kind: 'asked' | 'verification' | 'stream',
+  readonly sender: string,
+  readonly event: string,
+  readonly at: number,
+  readonly now: number
+}): RevocationEntry {
+  return {
+    key: `${kind} ${sender}`,
     effect: 'state',
-    at: Math.min(momentOf(event, claims), now),
+    at,
     recordedAt: now,
-    event: news as string,
+    event,
     source: sender,
     sender,
     standing: 'other'
-  }]
+  }
 }
+
+/**
+ * What a stream can be (SSF 1.0 section 8.1.2), and beside that: `unknown` until it has said so, `no_subjects` if
+ * nothing is sent until subjects are added, `failing` if its endpoints cannot be used.
+ */
+export const STREAM_STATUSES = Object.freeze(
+  ['unknown', 'enabled', 'paused', 'disabled', 'no_subjects', 'failing'] as const
+)
 
 /** Whether a value is a status of streams (SSF 1.0 section 8.1.2). */
 export function isStreamStatus (value: unknown): value is string {

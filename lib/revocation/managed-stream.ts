@@ -2,8 +2,11 @@ import { isJsonObject } from '../json.ts'
 import type { JsonObject } from '../json.ts'
 import { printable } from '../printable.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
+import { parseOwnUri, withoutTrailingSlash } from '../provider/provider-url.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from './effects.ts'
 import type { TransmitterClient } from './transmitter-client.ts'
+import { originsOf } from './transmitter-configuration.ts'
+import type { TransmitterAddress } from './transmitter-configuration.ts'
 
 /** How events come, by the names of RFC 8935 and RFC 8936, and of the drafts before them. */
 export const DELIVERY_METHODS = Object.freeze(
@@ -23,13 +26,23 @@ export interface WantedStream {
   readonly streamId?: string | undefined
 }
 
-/** What people are told of. */
-export interface StreamChangeListeners {
-  /** The stream is not as it is wanted, and its transmitter cannot change it. */
-  readonly onUnchangeable: (status: number) => void
-  /** The events of the stream went elsewhere until now. */
-  readonly onRedirected: (from: string) => void
+/** What the settings say of the stream of a transmitter. */
+export interface StreamOptions extends WantedStream, TransmitterAddress {
+  /** Whether it is created and changed. */
+  readonly manage: boolean
+  /** Where it is polled, unless it says that itself. */
+  readonly endpoint?: string | undefined
 }
+
+/** What people are told of. */
+export type StreamChange =
+  /**
+   * It is delivered here, but not all is as it is wanted, and its transmitter cannot change it: the status of its
+   * answer.
+   */
+  | { readonly name: 'stream_unchangeable', readonly transmitter: string, readonly status: number }
+  /** Its events went elsewhere until now. */
+  | { readonly name: 'stream_redirected', readonly transmitter: string, readonly from: string }
 
 /**
  * Which stream is the one of this service: the one that the settings name, else the one that is delivered here, else
@@ -46,6 +59,66 @@ export function isDelivered ({ delivery: found }: JsonObject, { delivery, pushUr
   return delivery === 'poll' || found.endpoint_url === pushUrl
 }
 
+/** A stream, as far as it matters here. */
+export interface FoundStream {
+  /** Empty if there is none. */
+  readonly id: string
+  /** The `aud` of its events. */
+  readonly audience: string | undefined
+  /** Where it says that it is polled. */
+  readonly pollUrl: string | undefined
+  readonly defaultSubjects: string | undefined
+  /** The shortest time between two verifications that its transmitter allows. */
+  readonly minimumSeconds: number
+  readonly status: string | undefined
+}
+
+/**
+ * Finds the stream, which the instance that leads creates or changes first if it is to.
+ * @throws ProviderFailure
+ */
+export async function findStream (
+  client: TransmitterClient,
+  options: StreamOptions,
+  isLeader: boolean,
+  onEvent: (event: StreamChange) => void
+): Promise<FoundStream> {
+  const { issuer, manage, delivery, endpoint, streamId } = options
+  const stream = manage && isLeader
+    ? await ensureStream(client, options, onEvent)
+    : chooseStream(await client.readStreams(streamId), options)
+  // Without a stream to read, polling and pushes need only what the settings say.
+  if (!stream && (manage || (delivery === 'poll' && endpoint === undefined))) {
+    throw new ProviderFailure('stream_missing')
+  }
+  const { stream_id: id = '', aud, default_subjects: subjects, min_verification_interval: interval, iss } = stream ?? {}
+  if (typeof iss === 'string' && withoutTrailingSlash(iss) !== withoutTrailingSlash(issuer)) {
+    throw new ProviderFailure('discovery_issuer')
+  }
+  const { method = DELIVERY_METHODS.poll[0], endpoint_url: url } = isJsonObject(stream?.delivery) ? stream.delivery : {}
+  const isPolled = endpoint === undefined && DELIVERY_METHODS.poll.some(name => name === method)
+  const found = {
+    id: String(id),
+    audience: [aud].flat().find(value => typeof value === 'string'),
+    // The token of the client is sent there.
+    pollUrl: isPolled && typeof url === 'string' ? parseOwnUri(url, originsOf(options)) : undefined,
+    defaultSubjects: typeof subjects === 'string' ? subjects : undefined,
+    minimumSeconds: typeof interval === 'number' ? interval : 0
+  }
+  if (delivery === 'poll') pollUrlOf(options, found)
+  return { ...found, status: stream && (await client.readStatus(found.id) ?? 'enabled') }
+}
+
+/** @throws ProviderFailure if nothing says where to poll */
+export function pollUrlOf (
+  { endpoint }: Pick<StreamOptions, 'endpoint'>,
+  stream: Pick<FoundStream, 'pollUrl'> | undefined
+): string {
+  const url = endpoint ?? stream?.pollUrl
+  if (url !== undefined) return url
+  throw new ProviderFailure('discovery_malformed', undefined, { expected: 'an address for polls' })
+}
+
 /**
  * Finds the stream, creates it where there is none, and changes it where it is not as it is wanted (SSF 1.0 section
  * 8.1.1).
@@ -53,8 +126,8 @@ export function isDelivered ({ delivery: found }: JsonObject, { delivery, pushUr
  */
 export async function ensureStream (
   client: TransmitterClient,
-  wanted: WantedStream,
-  listeners: StreamChangeListeners
+  wanted: WantedStream & { readonly issuer: string },
+  onEvent: (event: StreamChange) => void
 ): Promise<JsonObject> {
   const read = async (): Promise<JsonObject | undefined> =>
     chooseStream(await client.readStreams(wanted.streamId), wanted)
@@ -65,7 +138,7 @@ export async function ensureStream (
     found = await read()
   }
   if (!found) throw new ProviderFailure('stream_missing')
-  return adjustStream(client, found, wanted, listeners)
+  return adjustStream(client, found, wanted, onEvent)
 }
 
 /** Undefined if the transmitter says that there is one: another instance may have created it. */
@@ -82,8 +155,8 @@ async function createStream (client: TransmitterClient, wanted: WantedStream): P
 async function adjustStream (
   client: TransmitterClient,
   found: JsonObject,
-  wanted: WantedStream,
-  { onUnchangeable, onRedirected }: StreamChangeListeners
+  wanted: Parameters<typeof ensureStream>[1],
+  onEvent: (event: StreamChange) => void
 ): Promise<JsonObject> {
   const isElsewhere = !isDelivered(found, wanted)
   const isDeliveryChanged = isElsewhere || !hasAuthorization(found, wanted)
@@ -97,11 +170,11 @@ async function adjustStream (
   }
   const status = await client.changeStream(changes)
   if (status === undefined) {
-    if (isElsewhere) onRedirected(destinationOf(found))
+    if (isElsewhere) onEvent({ name: 'stream_redirected', transmitter: wanted.issuer, from: destinationOf(found) })
     return readAgain(client, found)
   }
   if (isElsewhere) throw new ProviderFailure('status', status)
-  onUnchangeable(status)
+  onEvent({ name: 'stream_unchangeable', transmitter: wanted.issuer, status })
   return found
 }
 

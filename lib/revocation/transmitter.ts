@@ -1,39 +1,108 @@
+import { backOffMs } from '../provider/fetch-loop.ts'
 import { createKeySource } from '../provider/key-source.ts'
-import type { ProviderSession } from '../provider/transport.ts'
+import type { KeySourceEvent } from '../provider/key-source.ts'
+import type { ProviderFailure } from '../provider/provider-failure.ts'
+import type { ProviderSession, Transport } from '../provider/transport.ts'
+import type { Surroundings } from '../surroundings.ts'
 import { issuerSpellings } from '../token/jwt-checks.ts'
+import { isStreamStatus, newsEntry } from './effects.ts'
+import type { RevocationEntry, RevocationLog } from './log.ts'
+import { findStream, pollUrlOf } from './managed-stream.ts'
+import type { FoundStream, StreamChange, StreamOptions } from './managed-stream.ts'
 import type { EventSender } from './receiver.ts'
 import { EVENT_ALGS } from './security-event-token.ts'
-import { createStreamKeeper } from './stream-keeper.ts'
-import type { TransmitterParameters } from './stream-keeper.ts'
+import { createPoll } from './stream-poll.ts'
+import type { PolledEvents, PollOptions } from './stream-poll.ts'
+import { ASKED, createStreamVerification } from './stream-verification.ts'
+import type { SubjectRules } from './subject.ts'
+import { createTransmitterClient } from './transmitter-client.ts'
+import type { TransmitterClientOptions } from './transmitter-client.ts'
 import { exchanging, fetchTransmitterConfiguration } from './transmitter-configuration.ts'
 import type { TransmitterConfiguration } from './transmitter-configuration.ts'
 
+/** What people are told of a transmitter and its stream. */
+export type TransmitterEvent =
+  | StreamChange
+  | PolledEvents
+  | KeySourceEvent & { readonly issuer: string }
+  /** Its status, unless one of the next two says it, and why it is failing. */
+  | { readonly name: 'stream_changed', readonly transmitter: string, readonly status: string, readonly reason?: string }
+  | { readonly name: 'stream_enabled', readonly transmitter: string }
+  /** Its transmitter sends nothing until subjects are added. */
+  | { readonly name: 'stream_without_subjects', readonly transmitter: string }
+
+/**
+ * What the settings say of a transmitter (docs/reference/revocation.md), with its secrets read, and how it is reached.
+ */
+export interface TransmitterOptions
+  extends
+  Omit<TransmitterClientOptions, 'configuration'>,
+  StreamOptions,
+  Pick<SubjectRules, 'sessionClaim' | 'subjectClaims'>,
+  Pick<PollOptions, 'take'> {
+  readonly audience?: string | undefined
+  readonly tokenIssuers?: readonly string[] | undefined
+  readonly untyped: boolean
+  readonly transport: Transport
+  readonly surroundings: Surroundings
+  readonly lead: RevocationLog['lead']
+  /** Stores news of the stream, so that all instances have them. */
+  readonly announce: (news: RevocationEntry) => Promise<void>
+  readonly onEvent: (event: TransmitterEvent) => void
+}
+
+const TICK_MS = 1000
+/** Between batches, so that a transmitter that sends the same again and again is not polled without end. */
+const NEXT_BATCH_MS = 50
+const LEAD_SECONDS = 10
+const VERIFICATION_SECONDS = 600
+const NOT_FOUND = 404
+
 export type Transmitter = ReturnType<typeof createTransmitter>
 
-/** A transmitter of the Shared Signals Framework: its keys, its stream, and the events that are polled from it. */
-export function createTransmitter (given: TransmitterParameters) {
-  const { surroundings, transport } = given
-  const { issuer: name } = given
+/**
+ * A transmitter of the Shared Signals Framework: its keys, and its stream, which is created or found, verified, and
+ * polled. All instances read the stream; only the one that leads changes and polls it.
+ */
+export function createTransmitter (given: TransmitterOptions) {
+  const { issuer: name, authenticate, delivery, transport, surroundings, onEvent } = given
+  const { now, random, randomBytes, after } = surroundings
   let configuration: TransmitterConfiguration | undefined
   let learning: Promise<string> | undefined
+  let stream: FoundStream | undefined
+  /** Not any more once it was deleted at the transmitter. */
+  let isFound = false
+  let status = 'unknown'
+  /** When it was so, in Unix seconds. */
+  let statusAt = -Infinity
+  /** Rounds that have failed since the last good one. */
+  let failures = 0
+  /** The status that was last told. */
+  let reported = 'unknown'
+  /** When the stream is verified next, in Unix seconds. */
+  let verifyAt = 0
+  let isClosed = false
+  let cancelTick: (() => void) | undefined
 
   const keys = createKeySource({
     locate: learn,
     algs: EVENT_ALGS,
     transport,
     ...surroundings,
-    onEvent: given.onKeyEvent
+    onEvent: event => onEvent({ ...event, issuer: name })
   })
-
+  const verification = createStreamVerification(surroundings)
   const sender: EventSender = {
     name,
     keys,
     pushAuthorization: given.pushAuthorization,
-    isStateKnown: state => stream.isStateKnown(state),
+    // Without a state, the transmitter has begun it. If this service never asks, others may have.
+    isStateKnown: async state => state === undefined || !authenticate || await verification.isStateKnown(state),
     get setRules () {
       return {
         issuers: issuerSpellings(name),
-        audience: stream.audience(),
+        // The stream names it, unless the settings do.
+        audience: given.audience ?? stream?.audience,
         algs: EVENT_ALGS,
         type: 'secevent+jwt',
         isUntyped: given.untyped
@@ -50,27 +119,94 @@ export function createTransmitter (given: TransmitterParameters) {
       }
     }
   }
-
-  const stream = createStreamKeeper({
-    ...given,
-    sender,
-    configuration: () => configuration,
-    // The keys may be fetching it now.
-    async learnConfiguration () {
-      await (learning ?? exchanging(transport, learn))
-    }
-  })
+  const client = createTransmitterClient({ ...given, configuration: () => configuration })
+  const poll = createPoll({ ...given, client, sender })
 
   /** @returns the address of the keys. @throws ProviderFailure */
   function learn (exchange: ProviderSession): Promise<string> {
     learning = fetchTransmitterConfiguration(given, exchange).then(found => {
       configuration = found
-      stream.report()
+      report()
       return found.jwksUri
     }).finally(() => {
       learning = undefined
     })
     return learning
+  }
+
+  function statusWord (): string {
+    if (failures > 0) return 'failing'
+    // What the stream says of its subjects goes before the configuration, so until it was read nothing is said of them.
+    const isRead = !authenticate || isFound
+    const isPaused = status === 'paused' || status === 'disabled'
+    return isRead && !isPaused && (stream?.defaultSubjects ?? configuration?.defaultSubjects) === 'NONE'
+      ? 'no_subjects'
+      : status
+  }
+
+  /** Tells the status once for each change. @param reason why it is failing */
+  function report (reason?: string): void {
+    const word = statusWord()
+    if (word === reported) return
+    reported = word
+    if (word === 'enabled') onEvent({ name: 'stream_enabled', transmitter: name })
+    else if (word === 'no_subjects') onEvent({ name: 'stream_without_subjects', transmitter: name })
+    else onEvent({ name: 'stream_changed', transmitter: name, status: word, ...reason !== undefined && { reason } })
+  }
+
+  function setStatus (word: string | undefined, at: number): void {
+    if (word === undefined || at < statusAt) return
+    status = word
+    statusAt = at
+    report()
+  }
+
+  /** One round after the other. */
+  function tick (ms: number): void {
+    if (!isClosed) {
+      cancelTick = after(ms, () => {
+        round().then(tick, error => tick(backOff(error)))
+      })
+    }
+  }
+
+  function backOff (error: unknown): number {
+    // It was deleted at the transmitter.
+    if ((error as Partial<ProviderFailure>).detail === NOT_FOUND) isFound = false
+    failures++
+    report((error as Error).message)
+    return backOffMs(failures, random())
+  }
+
+  /** @returns milliseconds until the next round */
+  async function round (): Promise<number> {
+    const isLeader = await given.lead(name, LEAD_SECONDS)
+    // The keys may be fetching it now.
+    if (!configuration) await (learning ?? exchanging(transport, learn))
+    if (authenticate && !isFound) {
+      stream = await findStream(client, given, isLeader, onEvent)
+      isFound = true
+      setStatus(stream.status, now())
+    }
+    if (isLeader && stream?.id) await verify(stream)
+    const isMore = isLeader && delivery === 'poll' && await poll(pollUrlOf(given, stream))
+    failures = 0
+    report()
+    return isMore ? NEXT_BATCH_MS : isLeader ? TICK_MS : TICK_MS * 2
+  }
+
+  /**
+   * Has the stream verified (SSF 1.0 section 8.1.4). It also shows the transmitter that there is still a receiver, and
+   * what has become of the stream in silence.
+   */
+  async function verify ({ id, minimumSeconds }: FoundStream): Promise<void> {
+    if (now() < verifyAt) return
+    if (verifyAt > 0) setStatus(await client.readStatus(id), now())
+    const at = now()
+    verifyAt = at + Math.max(VERIFICATION_SECONDS, minimumSeconds)
+    const state = randomBytes(12).toString('base64url')
+    await given.announce(newsEntry({ kind: 'asked', sender: name, event: ASKED + state, at, now: at }))
+    await client.requestVerification(id, state)
   }
 
   return {
@@ -80,14 +216,19 @@ export function createTransmitter (given: TransmitterParameters) {
      */
     start (): void {
       keys.start()
-      if (given.delivery === 'poll' || given.authenticate) stream.start()
+      if (delivery === 'poll' || authenticate) tick(0)
     },
     /** Takes news of the stream from the log, so that all instances have them. */
-    note: stream.note,
-    /** For readiness and metrics. */
-    state: () => ({ transmitter: name, ...stream.state() }),
+    note (news: Pick<RevocationEntry, 'event' | 'at'>): void {
+      // Whatever stands in the log: readiness and metrics show the words of SSF only.
+      if (isStreamStatus(news.event)) setStatus(news.event, news.at)
+      else verification.note(news)
+    },
+    /** What readiness and metrics may know of it. The status is one of `STREAM_STATUSES`. */
+    state: () => ({ transmitter: name, status: statusWord(), verifiedAt: verification.verifiedAt() }),
     async close (): Promise<void> {
-      stream.close()
+      isClosed = true
+      cancelTick?.()
       given.calls.close()
       await keys.close()
     }

@@ -118,7 +118,7 @@ export function joinConnections (a: Socket, b: Socket): void {
   for (const [from, to] of [[a, b], [b, a]] as const) {
     from.setTimeout(0)
     from.setKeepAlive(true, KEEP_ALIVE_MS)
-    // It closes then.
+    // Without a listener an error would throw; 'close' follows.
     from.on('error', () => {})
     from.on('close', () => to.destroy())
     from.pipe(to)

@@ -120,7 +120,6 @@ export const PARSERS: readonly Parser[] = [
       checkByRules({
         text: '',
         now: 1_767_225_600,
-        jws: { header: tokenHeader, payload: '', signature: 'AA' },
         header: JSON.parse(textOf(tokenHeader)) as Record<string, unknown>,
         claims: decodeJsonObject(bytesOf(text).toString('base64url')) ?? {}
       }, rules),

@@ -11,7 +11,7 @@ import {
   timeSignatures
 } from '../../lib/metrics/tallies.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
-import { STREAM_STATUSES } from '../../lib/revocation/stream-keeper.ts'
+import { STREAM_STATUSES } from '../../lib/revocation/effects.ts'
 import { createOffStore } from '../../lib/replay/create-store.ts'
 import type { ReplayStore } from '../../lib/replay/replay-store.ts'
 import { createVerifiedTokens } from '../../lib/token/verified-tokens.ts'

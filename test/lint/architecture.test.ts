@@ -22,7 +22,7 @@ const FOLDERS = [
 
 const eslint = new ESLint({ cwd: root })
 
-/** What the rules of the house refuse of pieces of code in such a file, each by its position. A piece is one line. */
+/** What the architecture rules refuse of pieces of code in such a file, each by its position. A piece is one line. */
 async function refusedOf (filePath: string, pieces: readonly string[]): Promise<number[]> {
   const [result] = await eslint.lintText(`${pieces.join('\n')}\n`, { filePath: join(root, filePath) })
   const fatal = result!.messages.find(message => message.fatal)

@@ -35,13 +35,8 @@ async function ensure (t: Test, wanted: WantedStream, answers: EventTransmitter[
   const told: unknown[] = []
   let outcome: unknown
   try {
-    outcome = (await ensureStream(client, wanted, {
-      onUnchangeable: status => {
-        told.push(status)
-      },
-      onRedirected: from => {
-        told.push(from)
-      }
+    outcome = (await ensureStream(client, { ...wanted, ...address }, event => {
+      told.push(event.name === 'stream_redirected' ? event.from : event.status)
     })).stream_id
   } catch (error) {
     outcome = error instanceof ProviderFailure ? error.message : error

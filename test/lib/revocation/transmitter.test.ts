@@ -6,8 +6,9 @@ import type { RevocationEntry } from '../../../lib/revocation/log.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../lib/revocation/effects.ts'
 import { createReceiver } from '../../../lib/revocation/receiver.ts'
 import { createTransmitter } from '../../../lib/revocation/transmitter.ts'
-import type { PolledOutcome, TransmitterParameters } from '../../../lib/revocation/stream-keeper.ts'
-import { createSignerFinder } from '../../../lib/token/jwt-signature.ts'
+import type { PolledEvents } from '../../../lib/revocation/stream-poll.ts'
+import type { TransmitterEvent, TransmitterOptions } from '../../../lib/revocation/transmitter.ts'
+import { createSignerFinder } from '../../../lib/jose/signed-jwt.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 import { startEventTransmitter } from '../../helpers/event-transmitter.ts'
 import type { EventTransmitter } from '../../helpers/event-transmitter.ts'
@@ -18,20 +19,20 @@ const CONFIGURATION = 'GET /.well-known/ssf-configuration'
 /** Waits are so many times shorter here. */
 const HASTE = 20
 
-interface Given extends Partial<TransmitterParameters> {
+interface Given extends Partial<TransmitterOptions> {
   readonly isLeader?: boolean
+  readonly onKeyEvent?: (event: TransmitterEvent) => void
   /** Before it starts. */
   readonly prepare?: (transmitter: EventTransmitter) => void
 }
 
 /** A stream of a transmitter on loopback, whose client is `c`. */
-async function start (t: Test, { isLeader = true, prepare, ...given }: Given = {}) {
+async function start (t: Test, { isLeader = true, prepare, onKeyEvent, ...given }: Given = {}) {
   const remote = await startEventTransmitter(t)
   prepare?.(remote)
   const statuses: string[] = []
   const reasons: string[] = []
-  const polled: PolledOutcome[] = []
-  const told: unknown[] = []
+  const polled: PolledEvents[] = []
   const stored: RevocationEntry[] = []
   const news: RevocationEntry[] = []
   const store: { fault?: Error | undefined } = {}
@@ -54,21 +55,23 @@ async function start (t: Test, { isLeader = true, prepare, ...given }: Given = {
       after: (ms, run) => processSurroundings.after(ms / HASTE, run)
     },
     take: (text, sender) => receiver.take(text, sender),
-    onPolled: outcomes => {
-      polled.push(...outcomes)
-    },
     lead: async () => isLeader,
     announce: async entry => stream.note(entry),
-    onKeyEvent () {},
-    onStatus: (status, reason) => {
-      statuses.push(status)
-      if (reason !== undefined) reasons.push(reason)
-    },
-    onUnchangeable: status => {
-      told.push(status)
-    },
-    onRedirected: from => {
-      told.push(from)
+    onEvent (event) {
+      switch (event.name) {
+        case 'revocation_received':
+        case 'revocation_refused':
+          return polled.push(event)
+        case 'stream_enabled':
+          return statuses.push('enabled')
+        case 'stream_without_subjects':
+          return statuses.push('no_subjects')
+        case 'stream_changed':
+          if (event.reason !== undefined) reasons.push(event.reason)
+          return statuses.push(event.status)
+        default:
+          return onKeyEvent?.(event)
+      }
     },
     ...given,
     ...given.metadata !== undefined && { metadata: `${remote.url}${given.metadata}` },
@@ -87,7 +90,7 @@ async function start (t: Test, { isLeader = true, prepare, ...given }: Given = {
     }
   })
   stream.start()
-  return { remote, stream, receiver, statuses, reasons, polled, told, stored, store, clock }
+  return { remote, stream, receiver, statuses, reasons, polled, stored, store, clock }
 }
 
 /** There is no stream until it is created. */
@@ -154,7 +157,12 @@ t.test('Alike outcomes of a batch are one, and 100 forged events an answer are p
     }
   })
   await until('it was polled twice', () => remote.bodies('POST /poll').length >= 2)
-  t.strictSame(polled[0], { reason: 'The body is not a well-formed JWT.', events: 100 })
+  t.strictSame(polled[0], {
+    name: 'revocation_refused',
+    sender: remote.url,
+    reason: 'The body is not a well-formed JWT.',
+    events: 100
+  })
   const before = remote.bodies('POST /poll').length
   const begun = performance.now()
   await delay(200)
@@ -170,7 +178,7 @@ t.test('An event of more than 64 KiB is refused in a poll as it is in a push', a
       })
   })
   await until('it was polled', () => polled.length > 1)
-  t.strictSame(polled.map(({ reason, received }) => reason ?? received!.outcome), [
+  t.strictSame(polled.map(event => 'reason' in event ? event.reason : event.outcome), [
     'The token is larger than 64 KiB.',
     'applied'
   ])
@@ -186,7 +194,7 @@ t.test('What is no text among the events of a batch is refused, and the others a
       })
   })
   await until('it was polled', () => polled.length > 1)
-  t.strictSame(polled.map(({ reason, received, events }) => [reason ?? received!.outcome, events]), [[
+  t.strictSame(polled.map(event => ['reason' in event ? event.reason : event.outcome, event.events]), [[
     'The body is not a well-formed JWT.',
     2
   ], ['applied', 1]])

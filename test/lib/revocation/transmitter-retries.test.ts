@@ -1,21 +1,21 @@
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
-import { createStreamKeeper } from '../../../lib/revocation/stream-keeper.ts'
-import type { StreamKeeperOptions } from '../../../lib/revocation/stream-keeper.ts'
+import { createTransmitter } from '../../../lib/revocation/transmitter.ts'
+import type { TransmitterOptions } from '../../../lib/revocation/transmitter.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 
 t.test('A transmitter that cannot be reached is retried less and less often, at least once a minute', async t => {
   const waits: number[] = []
   let later: (() => void) | undefined
-  const keeper = createStreamKeeper({
-    sender: { name: 'a' },
+  const transmitter = createTransmitter({
+    issuer: 'https://a.example',
     delivery: 'poll',
     manage: false,
-    configuration: () => undefined,
-    learnConfiguration: () => Promise.reject(new Error('unreachable')),
-    take: () => Promise.reject(new Error('nothing comes')),
-    lead: async () => true,
-    onStatus: () => {},
+    authenticate: undefined,
+    // Of the keys nothing is ever heard.
+    transport: { open: () => ({ send: () => new Promise(() => {}), close () {} }), close () {} },
+    lead: () => Promise.reject(new Error('unreachable')),
+    onEvent: () => {},
     // The longest wait that chance allows.
     surroundings: {
       ...processSurroundings,
@@ -26,8 +26,8 @@ t.test('A transmitter that cannot be reached is retried less and less often, at 
         return () => {}
       }
     }
-  } as unknown as StreamKeeperOptions)
-  keeper.start()
+  } as unknown as TransmitterOptions)
+  transmitter.start()
   for (let n = 0; n < 8; n++) {
     later!()
     await setImmediate()
