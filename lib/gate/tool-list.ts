@@ -28,18 +28,19 @@ const OF_THE_BODY: ReadonlySet<string> = new Set([
  * @throws UpstreamError 502 if it cannot be read
  */
 export async function cutTools (answer: UpstreamAnswer, isRuled: ToolTest, isStream: boolean): Promise<UpstreamAnswer> {
-  const { status, headers, body } = answer
+  const { status, headers } = answer
   const type = linesOf(headers, 'content-type').join().split(';', 1)[0]!.trim().toLowerCase()
   const isEvents = type === 'text/event-stream'
   if (status !== 200 || (isStream && !isEvents)) return answer
   const isCoded = linesOf(headers, 'content-encoding').some(coding => !/^(?:identity)?$/i.test(coding))
   const isReadable = !isCoded && (isEvents || type === 'application/json')
+  const body = streamOf(answer.body)
   try {
     if (!isReadable) throw unreadable()
     const cut = isEvents ? cutEvents(body, isRuled) : ruledToolsOnly(await readBytes(body), isRuled)
     return { status, headers: withoutBodyHeaders(headers), body: cut }
   } catch (error) {
-    if (!Buffer.isBuffer(body)) body.destroy()
+    body.destroy()
     throw error
   }
 }
@@ -52,11 +53,7 @@ function withoutBodyHeaders (headers: readonly string[]): string[] {
   return headers.filter((_, i) => !OF_THE_BODY.has(headers[i - i % 2]!.toLowerCase()))
 }
 
-async function readBytes (body: Readable | Buffer): Promise<Buffer> {
-  if (Buffer.isBuffer(body)) {
-    if (body.length > MAX_LIST_BYTES) throw unreadable()
-    return body
-  }
+function readBytes (body: Readable): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0
   return new Promise((resolve, reject) => {
@@ -69,7 +66,7 @@ async function readBytes (body: Readable | Buffer): Promise<Buffer> {
   })
 }
 
-function cutEvents (body: Readable | Buffer, isRuled: ToolTest): Readable {
+function cutEvents (body: Readable, isRuled: ToolTest): Readable {
   const cutter = createEventCutter({
     maxBytes: MAX_LIST_BYTES,
     tooLarge: unreadable,
@@ -78,7 +75,7 @@ function cutEvents (body: Readable | Buffer, isRuled: ToolTest): Readable {
     cut: (data, isMessage) => data.length === 0 || (!isMessage && !isJson(data)) ? data : ruledToolsOnly(data, isRuled)
   })
   // The reader of the cut stream sees an error of either.
-  return pipeline(streamOf(body), cutter, () => {})
+  return pipeline(body, cutter, () => {})
 }
 
 function isJson (data: Buffer): boolean {

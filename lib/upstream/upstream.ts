@@ -145,7 +145,8 @@ export interface ExchangeOptions extends Pick<UpstreamRequest, 'onInterim'>, Pic
 /** The body of an answer as a stream. */
 export function streamOf (body: UpstreamAnswer['body']): Readable {
   if (!Buffer.isBuffer(body)) return body
-  const stream = new Readable({ read () {} })
+  // All of it is there, so it is never asked for more.
+  const stream = new Readable()
   if (body.length > 0) stream.push(body)
   stream.push(null)
   return stream
