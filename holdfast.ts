@@ -1,7 +1,6 @@
 import type { ServerOptions as HttpOptions } from 'node:http'
 import { join } from 'node:path'
 import autoload from '@fastify/autoload'
-import fastifyEnv from '@fastify/env'
 import Fastify from 'fastify'
 import type { FastifyHttpOptions, RawServerDefault } from 'fastify'
 import fp from 'fastify-plugin'
@@ -14,10 +13,7 @@ import { createRequestIds, createRequestLogger } from './server/request-logger.t
 import { silenceMs } from './server/stalled-answers.ts'
 import { settingsFromOptions } from './lib/settings/options.ts'
 import type { Settings } from './lib/settings/settings.ts'
-import type { SourceFaults } from './lib/settings/sources.ts'
-import type { RawSettings } from './lib/settings/specs.ts'
-import type { SettingValues } from './lib/settings/specs.ts'
-import { envOptionsOf, validateSettings } from './lib/settings/validation.ts'
+import { validateSettings } from './lib/settings/validation.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -32,16 +28,11 @@ declare module 'fastify' {
 const NO_TIMEOUT = 0
 
 /**
- * Reads the settings with @fastify/env, on a separate app: the real app cannot be made without the settings.
- * @param given what the sources hold, beside their faults; or else options as the plugin takes them
+ * Reads the settings from options, as the plugin takes them.
  * @throws SettingsError
  */
-export async function readSettings (given: object, faults?: SourceFaults): Promise<Settings> {
-  return validateSettings(faults ? given as RawSettings : settingsFromOptions(given), async data => {
-    const reader = Fastify({ pluginTimeout: NO_TIMEOUT })
-    await reader.register(fastifyEnv, { ...envOptionsOf(data), confKey: 'values' })
-    return (reader as unknown as { readonly values: SettingValues }).values
-  }, faults)
+export async function readSettings (options: object): Promise<Settings> {
+  return validateSettings(settingsFromOptions(options))
 }
 
 export type ServerOptions = FastifyHttpOptions<RawServerDefault> & { readonly http: HttpOptions }

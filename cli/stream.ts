@@ -10,8 +10,8 @@ import { exchanging, fetchTransmitterConfiguration } from '../lib/revocation/tra
 import type { TransmitterSettings } from '../lib/settings/revocation-settings.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { collectSettings } from '../lib/settings/sources.ts'
+import { validateSettings } from '../lib/settings/validation.ts'
 import { processSurroundings } from '../server/surroundings.ts'
-import { readSettings } from '../holdfast.ts'
 import { BadUsage, flag, runTool } from './arguments.ts'
 import type { Tool } from './arguments.ts'
 import type { CheckWorld } from './check.ts'
@@ -42,8 +42,7 @@ export function stream (argv: readonly string[], world: CheckWorld): Promise<num
     if (more.length > 0) {
       throw new BadUsage(`Unexpected argument ${more.join(' ')}: only the issuer of a transmitter is named`)
     }
-    const { values: given, ...faults } = collectSettings({ environment: world.env, readFile: world.readFile })
-    const settings = await readSettings(given, faults)
+    const settings = await validateSettings(collectSettings({ environment: world.env, readFile: world.readFile }))
     const chosen = chosenTransmitters(settings, issuer, values.delete === true)
     let code = 0
     for (const [path, transmitter] of chosen) {

@@ -58,7 +58,7 @@ const PROXY = text('proxy-url', 'http or https URL')
 
 /**
  * Every setting, written once, by its place in the tree of settings: its purpose, its variable, its JSON schema with
- * the allowed values in words, and its default. The schema for `@fastify/env`, the types and the table of
+ * the allowed values in words, and its default. The schema, the types and the table of
  * docs/reference/settings.md all follow from here, in this order.
  */
 export const SETTINGS = {

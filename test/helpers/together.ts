@@ -18,7 +18,7 @@ const WAITING = [
 const QUICK = /^(?:own|routes)\/|^plugins\/(?:errors|openapi|resource-metadata|verify)\./
 /** Tests of files and tools. */
 const UNCOUNTED =
-  /^(?:bench|chaos|cli|deploy|dev|docs|examples|fuzz|history|packages|planted)\/|^(?:node-versions|start|supply-chain)\./
+  /^(?:bench|chaos|cli|deploy|dev|docs|examples|fuzz|history|mutation|packages)\/|^(?:node-versions|start|supply-chain)\./
 /**
  * It counts for itself, and V8 counts only what is compiled from then on: nothing of the sources may have been loaded
  * before.

@@ -1,15 +1,15 @@
 import t from 'tap'
-import { readSettings } from '../../../holdfast.ts'
 import type { SettingsError } from '../../../lib/settings/problems.ts'
 import type { Settings } from '../../../lib/settings/settings.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
+import { validateSettings } from '../../../lib/settings/validation.ts'
 
 function start (text: string, environment: Record<string, string> = {}): Promise<Settings> {
-  const { values, ...faults } = collectSettings({
+  const found = collectSettings({
     environment,
     readFile: name => name === 'config.yaml' ? text : undefined
   })
-  return readSettings(values, faults)
+  return validateSettings(found)
 }
 
 const problemsOf = (text: string, environment?: Record<string, string>): Promise<readonly string[]> =>

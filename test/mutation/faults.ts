@@ -438,16 +438,16 @@ export const FAULTS: readonly Fault[] = [
     point: 'RFC 9700 4.9.2',
     fault: 'credentials always arrive',
     file: 'lib/gate/headers.ts',
-    text: '? !passCredentials :',
-    replacement: '? false :',
+    text: '? passCredentials :',
+    replacement: '? true :',
     seenBy: [`${GATE}: The upstream`]
   },
   {
     point: 'RFC 9700 4.9.2',
     fault: 'credentials never arrive',
     file: 'lib/gate/headers.ts',
-    text: '? !passCredentials :',
-    replacement: '? true :',
+    text: '? passCredentials :',
+    replacement: '? false :',
     seenBy: [`${GATE}: Credentials`]
   },
   {
@@ -914,8 +914,8 @@ export const FAULTS: readonly Fault[] = [
     point: 'OWASP API API8',
     fault: 'a variable that is nearly a setting is left out',
     file: 'lib/settings/sources.ts',
-    text: 'problems: [...dotenv.problem === undefined ? [] : [dotenv.problem], ...problems, ...misspelt]',
-    replacement: 'problems: [...dotenv.problem === undefined ? [] : [dotenv.problem], ...problems]',
+    text: 'problems: [...dotenv.problem === undefined ? [] : [dotenv.problem], ...file.problems, ...misspelt]',
+    replacement: 'problems: [...dotenv.problem === undefined ? [] : [dotenv.problem], ...file.problems]',
     seenBy: ['test/lib/settings/sources.test.ts']
   },
   {
