@@ -8,7 +8,7 @@ import { kJwtTools } from './lib/assembly/jwt-tools.ts'
 import type { JwtTools } from './lib/assembly/jwt-tools.ts'
 import { requirementsOf } from './lib/requirement/route-guard.ts'
 import { answerBadTarget, answerClientError } from './plugins/errors.ts'
-import { QueuedResponse } from './server/queued-response.ts'
+import { createQueuedResponse } from './server/queued-response.ts'
 import { createRequestIds, createRequestLogger } from './server/request-logger.ts'
 import { silenceMs } from './server/stalled-answers.ts'
 import { settingsFromOptions } from './lib/settings/options.ts'
@@ -65,7 +65,7 @@ export function serverOptions (settings: Settings): ServerOptions {
       headersTimeout: 10_000,
       // Node checks the two time limits for requests only at this interval.
       connectionsCheckingInterval: 1000,
-      ServerResponse: QueuedResponse
+      ServerResponse: createQueuedResponse()
     },
     routerOptions: { maxParamLength: 512 },
     frameworkErrors: answerBadTarget(settings.api.errorBody, settings.gate !== undefined),
