@@ -1,7 +1,6 @@
 import type { ServerOptions as HttpOptions } from 'node:http'
 import { join } from 'node:path'
 import autoload from '@fastify/autoload'
-import fastifyEnv from '@fastify/env'
 import Fastify from 'fastify'
 import type { FastifyHttpOptions, RawServerDefault } from 'fastify'
 import fp from 'fastify-plugin'
@@ -9,15 +8,12 @@ import { kJwtTools } from './lib/assembly/jwt-tools.ts'
 import type { JwtTools } from './lib/assembly/jwt-tools.ts'
 import { requirementsOf } from './lib/requirement/route-guard.ts'
 import { answerBadTarget, answerClientError } from './plugins/errors.ts'
-import { QueuedResponse } from './server/queued-response.ts'
+import { createQueuedResponse } from './server/queued-response.ts'
 import { createRequestIds, createRequestLogger } from './server/request-logger.ts'
 import { silenceMs } from './server/stalled-answers.ts'
 import { settingsFromOptions } from './lib/settings/options.ts'
 import type { Settings } from './lib/settings/settings.ts'
-import type { SourceFaults } from './lib/settings/sources.ts'
-import type { RawSettings } from './lib/settings/specs.ts'
-import type { SettingValues } from './lib/settings/specs.ts'
-import { envOptionsOf, validateSettings } from './lib/settings/validation.ts'
+import { validateSettings } from './lib/settings/validation.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -32,16 +28,11 @@ declare module 'fastify' {
 const NO_TIMEOUT = 0
 
 /**
- * Reads the settings with @fastify/env, on a separate app: the real app cannot be made without the settings.
- * @param given what the sources hold, beside their faults; or else options as the plugin takes them
+ * Reads the settings from options, as the plugin takes them.
  * @throws SettingsError
  */
-export async function readSettings (given: object, faults?: SourceFaults): Promise<Settings> {
-  return validateSettings(faults ? given as RawSettings : settingsFromOptions(given), async data => {
-    const reader = Fastify({ pluginTimeout: NO_TIMEOUT })
-    await reader.register(fastifyEnv, { ...envOptionsOf(data), confKey: 'values' })
-    return (reader as unknown as { readonly values: SettingValues }).values
-  }, faults)
+export async function readSettings (options: object): Promise<Settings> {
+  return validateSettings(settingsFromOptions(options))
 }
 
 export type ServerOptions = FastifyHttpOptions<RawServerDefault> & { readonly http: HttpOptions }
@@ -74,7 +65,7 @@ export function serverOptions (settings: Settings): ServerOptions {
       headersTimeout: 10_000,
       // Node checks the two time limits for requests only at this interval.
       connectionsCheckingInterval: 1000,
-      ServerResponse: QueuedResponse
+      ServerResponse: createQueuedResponse()
     },
     routerOptions: { maxParamLength: 512 },
     frameworkErrors: answerBadTarget(settings.api.errorBody, settings.gate !== undefined),

@@ -1,12 +1,13 @@
-import { readSettings } from '../holdfast.ts'
 import { SettingsError, withoutSecrets } from '../lib/settings/problems.ts'
 import type { Settings } from '../lib/settings/settings.ts'
+import { originsOf, valuesOf } from '../lib/settings/given.ts'
+import type { Givens } from '../lib/settings/given.ts'
 import { collectSettings } from '../lib/settings/sources.ts'
-import type { CollectedSettings, SettingsSources } from '../lib/settings/sources.ts'
+import type { SettingsSources } from '../lib/settings/sources.ts'
 import { settingNames, settingSpec } from '../lib/settings/specs.ts'
 import type { SettingName } from '../lib/settings/specs.ts'
 import { partOf, valueAt } from '../lib/settings/tree.ts'
-import { typedSettings } from '../lib/settings/validation.ts'
+import { typedSettings, validateSettings } from '../lib/settings/validation.ts'
 import { startWarnings } from '../lib/settings/start-report.ts'
 import { BadUsage, flag, runTool } from './arguments.ts'
 import type { Tool, World } from './arguments.ts'
@@ -84,9 +85,9 @@ export function check (argv: readonly string[], world: CheckWorld): Promise<numb
   })
 }
 
-async function tryToRead ({ values, ...faults }: CollectedSettings): Promise<Settings | SettingsError> {
+async function tryToRead (found: Givens): Promise<Settings | SettingsError> {
   try {
-    return await readSettings(values, faults)
+    return await validateSettings(found)
   } catch (error) {
     if (error instanceof SettingsError) return error
     throw error
@@ -98,9 +99,11 @@ async function tryToRead ({ values, ...faults }: CollectedSettings): Promise<Set
  * the service goes by it, or as it was found if the settings are not usable.
  */
 function showSettings (
-  { values, origins }: CollectedSettings,
+  found: Givens,
   { isUsable, all, paint }: { isUsable: boolean, all: boolean, paint: Paint }
 ): string {
+  const values = valuesOf(found)
+  const origins = originsOf(found)
   const shown = isUsable ? typedSettings(values) : values
   const listed = settingNames.filter(name => all || origins[name] !== undefined)
   const width = Math.max(...listed.map(name => writtenAs(name).length))

@@ -1,6 +1,7 @@
 import { METHODS } from 'node:http'
 import { TOOL_CALL } from '../lib/gate/mcp-methods.ts'
 import type { McpMessage } from '../lib/gate/mcp-message.ts'
+import { placesOf, valuesOf } from '../lib/settings/given.ts'
 import { collectSettings } from '../lib/settings/sources.ts'
 import type { SettingsSources } from '../lib/settings/sources.ts'
 import { isGate, readGate } from '../lib/settings/validation.ts'
@@ -58,7 +59,8 @@ export function gate (argv: readonly string[], world: GateWorld): Promise<number
       // The option is the variable: the service reads it with all others.
       if (upstream !== undefined) env['GATE_UPSTREAM'] = upstream
       const collected = collectSettings({ environment: env, readFile })
-      if (!isGate(collected.values) && !collected.isFileUnread) {
+      const given = valuesOf(collected)
+      if (!isGate(given) && !collected.isUnread) {
         throw new BadUsage(
           'Which service is to be guarded? Say --upstream URL, or write a section gate into the configuration file'
         )
@@ -67,12 +69,11 @@ export function gate (argv: readonly string[], world: GateWorld): Promise<number
         await startService(readListening(where))
         return 0
       }
-      const { values, places = new Map() } = collected
-      const { audience } = values.idp
+      const { audience } = given.idp
       // A rule can be looked at before there is a provider.
       const { text, holds } = explainRule(readRequest(positionals, mcp), {
-        settings: await readGate(values, collected),
-        places,
+        settings: await readGate(collected),
+        places: placesOf(collected),
         audience: audience === undefined ? undefined : String(audience)
       }, paint)
       out.write(text)

@@ -1,10 +1,9 @@
-import { readSettings } from '../holdfast.ts'
+import { valuesOf } from '../lib/settings/given.ts'
 import { settingsFromOptions } from '../lib/settings/options.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { collectSettings } from '../lib/settings/sources.ts'
 import type { SettingsSources } from '../lib/settings/sources.ts'
-import { settingNames } from '../lib/settings/specs.ts'
-import { put, valueAt } from '../lib/settings/tree.ts'
+import { validateSettings } from '../lib/settings/validation.ts'
 import type { Tenant } from './places.ts'
 
 export const NOT_KNOWN = '(not known here)'
@@ -24,13 +23,12 @@ export async function readKnownSettings (
   { env, readFile }: { readonly env: NodeJS.ProcessEnv, readonly readFile: SettingsSources['readFile'] },
   tenant?: Tenant
 ): Promise<KnownSettings> {
-  const { values, ...faults } = collectSettings({ environment: env, readFile })
-  const { domain, issuer, issuers } = values.idp
+  const found = collectSettings({ environment: env, readFile })
+  const { domain, issuer, issuers } = valuesOf(found).idp
   const isNamed = domain !== undefined || issuer !== undefined || issuers !== undefined
   const isKnown = isNamed || tenant !== undefined
   const standIn = settingsFromOptions(isNamed ? {} : tenant?.settings ?? UNKNOWN_PROVIDER)
-  for (const name of settingNames) put(values, name, valueAt(values, name) ?? valueAt(standIn, name))
-  const read = await readSettings(values, faults)
+  const read = await validateSettings({ ...found, givens: [...standIn.givens, ...found.givens] })
   return {
     settings: isKnown
       ? read

@@ -1,5 +1,6 @@
 import { nameOf } from '../lib/settings/problems.ts'
-import type { CollectedSettings } from '../lib/settings/sources.ts'
+import { originsOf } from '../lib/settings/given.ts'
+import type { Givens } from '../lib/settings/given.ts'
 import { settingNames, settingSpec } from '../lib/settings/specs.ts'
 import type { SettingName } from '../lib/settings/specs.ts'
 
@@ -10,7 +11,7 @@ const ELSE = 'docs/reference/settings.md lists every setting with its allowed va
  */
 export function cureOf (
   problem: string,
-  { origins }: Pick<CollectedSettings, 'origins'>,
+  found: Pick<Givens, 'givens'>,
   env: NodeJS.ProcessEnv
 ): string {
   const [, wrong, meant] = /^unknown variable "(\w+)"; did you mean (\w+)\?$/.exec(problem) ?? []
@@ -23,7 +24,7 @@ export function cureOf (
   const value = name && exampleOf(name)
   if (name === undefined || value === undefined) return ELSE
   const { variable } = settingSpec(name)
-  const { [name]: origin = 'environment' } = origins
+  const { [name]: origin = 'environment' } = originsOf(found)
   if (origin === 'environment') return `export ${variable}=${quoted(value)}`
   if (origin === '.env') return `${variable}=${quoted(value)}, in .env`
   return `${name.slice(name.lastIndexOf('.') + 1)}: ${value}, in ${origin}`

@@ -6,12 +6,13 @@ import { withoutTrailingSlash } from '../lib/provider/provider-url.ts'
 import { chooseStream, DELIVERY_METHODS, destinationOf, isDelivered } from '../lib/revocation/managed-stream.ts'
 import { createTransmitterClient } from '../lib/revocation/transmitter-client.ts'
 import type { TransmitterClient } from '../lib/revocation/transmitter-client.ts'
-import { exchanging, fetchTransmitterConfiguration } from '../lib/revocation/transmitter-configuration.ts'
+import { exchanging } from '../lib/provider/transport.ts'
+import { fetchTransmitterConfiguration } from '../lib/revocation/transmitter-configuration.ts'
 import type { TransmitterSettings } from '../lib/settings/revocation-settings.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { collectSettings } from '../lib/settings/sources.ts'
+import { validateSettings } from '../lib/settings/validation.ts'
 import { processSurroundings } from '../server/surroundings.ts'
-import { readSettings } from '../holdfast.ts'
 import { BadUsage, flag, runTool } from './arguments.ts'
 import type { Tool } from './arguments.ts'
 import type { CheckWorld } from './check.ts'
@@ -42,8 +43,7 @@ export function stream (argv: readonly string[], world: CheckWorld): Promise<num
     if (more.length > 0) {
       throw new BadUsage(`Unexpected argument ${more.join(' ')}: only the issuer of a transmitter is named`)
     }
-    const { values: given, ...faults } = collectSettings({ environment: world.env, readFile: world.readFile })
-    const settings = await readSettings(given, faults)
+    const settings = await validateSettings(collectSettings({ environment: world.env, readFile: world.readFile }))
     const chosen = chosenTransmitters(settings, issuer, values.delete === true)
     let code = 0
     for (const [path, transmitter] of chosen) {

@@ -3,6 +3,7 @@ import { certificateHeaders, createCertificateReader } from '../lib/certificate/
 import { parseCredentials, verifyOffered } from '../lib/credentials.ts'
 import { readProofLine, verifyCertificate, verifySchemeFits } from '../lib/guard/guard.ts'
 import { ALGORITHMS, verifySignature } from '../lib/jose/signature.ts'
+import type { JwsAlg } from '../lib/jose/signature.ts'
 import {
   CHECKS_AFTER_SIGNATURE,
   CHECKS_BEFORE_SIGNATURE,
@@ -15,14 +16,7 @@ import { Refusal } from '../lib/refusal.ts'
 import type { Revocation } from '../lib/revocation/cutoffs.ts'
 import { lifetimeRefusal } from '../lib/revocation/revocations.ts'
 import { isJwt } from '../lib/token/inquiry.ts'
-import {
-  issuerRefusal,
-  isSameIssuer,
-  readIssuer,
-  readPresentedToken,
-  TOKEN_CHECKS,
-  unverifiedToken
-} from '../lib/token/jwt-checks.ts'
+import { issuerRefusal, isSameIssuer, readIssuer, readPresentedToken, TOKEN_CHECKS } from '../lib/token/jwt-checks.ts'
 import type { TokenClaims } from '../lib/token/jwt-checks.ts'
 import { isOptional } from '../lib/requirement/route-guard.ts'
 import { isGuest } from '../lib/guard/admission.ts'
@@ -134,24 +128,35 @@ function chooseIssuer (e: Examination): void {
 async function findKeys (e: Examination): Promise<void> {
   const { candidates } = e.options
   if (!candidates) throw new NotChecked('This tool does not have the keys of the provider.')
-  const { kid, alg } = unverifiedToken(e.token!)
+  const { kid, alg } = signedHeader(e)
   e.candidates = await candidates(kid, alg, e.issuer!)
   if (e.candidates.length === 0) throw new Refusal('token_key_unknown')
 }
 
+/** That of a token whose header has passed. */
+function signedHeader ({ token }: Examination): { readonly kid: string | undefined, readonly alg: JwsAlg } {
+  return token!.header as ReturnType<typeof signedHeader>
+}
+
 async function verifyTokenSignature (e: Examination): Promise<void> {
-  const { text, jws } = e.token!
-  const { alg, claims } = unverifiedToken(e.token!)
-  const input = text.slice(0, text.lastIndexOf('.'))
+  const { text } = e.token!
+  const { alg } = signedHeader(e)
+  const end = text.lastIndexOf('.')
   let isSigned = false
   for (const candidate of e.candidates ?? []) {
     const isValid = await new Promise<boolean>(resolve =>
-      verifySignature(ALGORITHMS[alg], createPublicKey(candidate.pem), input, jws!.signature, resolve)
+      verifySignature(
+        ALGORITHMS[alg],
+        createPublicKey(candidate.pem),
+        text.slice(0, end),
+        text.slice(end + 1),
+        resolve
+      )
     )
     if (isValid) isSigned = true
   }
   // Without keys the claims are used unverified, so that the later steps can be judged.
-  if (isSigned || !e.candidates) know(e, claims, isSigned)
+  if (isSigned || !e.candidates) know(e, e.token!.claims as TokenClaims, isSigned)
   if (!e.candidates) throw new NotChecked('This tool does not have the keys of the provider.')
   if (!e.verified?.isTrusted()) throw new Refusal('token_signature')
 }

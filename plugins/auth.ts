@@ -28,10 +28,10 @@ import type { MayHaveTestDoubles } from '../server/surroundings.ts'
 import { NO_TLS_SOCKET, SettingsError } from '../lib/settings/problems.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import type { HoldfastOptions, IssuerLookup } from '../lib/settings/option-types.ts'
-import { NO_FAULTS, ownOptions, settingsFromOptions, takeIssuerLookup, withTrustOf } from '../lib/settings/options.ts'
+import { ownOptions, settingsFromOptions, takeIssuerLookup, withTrustOf } from '../lib/settings/options.ts'
 import type { AppFunctions } from '../lib/settings/options.ts'
 import { replayPromise, reportStart, startWarnings } from '../lib/settings/start-report.ts'
-import { checkOptions, validateSettings } from '../lib/settings/validation.ts'
+import { validateSettings } from '../lib/settings/validation.ts'
 import type { AccessTokenClaims } from '../lib/token/access-token-claims.ts'
 
 export type { AccessTokenClaims, IssuerLookup, RequestAuth, Requirement, RequirementOptions }
@@ -391,10 +391,6 @@ interface OwnSettings extends AppFunctions {
 async function readOwnSettings (app: FastifyInstance, given: HoldfastOptions): Promise<OwnSettings> {
   const { written, ...lookup } = takeIssuerLookup(ownOptions(given))
   const { options, trustPeer } = withTrustOf(app, settingsFromOptions(written))
-  const settings = await validateSettings(options, checkOptions, {
-    ...NO_FAULTS,
-    areIssuersAsked: lookup.lookUpIssuer !== undefined,
-    arePeersAsked: trustPeer !== undefined
-  })
-  return { ...lookup, settings, trustPeer }
+  const functions = { ...lookup, trustPeer }
+  return { ...functions, settings: await validateSettings(options, functions) }
 }

@@ -1,9 +1,10 @@
 import { resolve } from 'node:path'
-import { readSettings } from '../../holdfast.ts'
+import { valuesOf } from '../../lib/settings/given.ts'
 import { collectSettings, readTextIfThere } from '../../lib/settings/sources.ts'
+import { validateSettings } from '../../lib/settings/validation.ts'
 import { settingNames, settingSpec, variables } from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'
-import { put, valueAt } from '../../lib/settings/tree.ts'
+import { valueAt } from '../../lib/settings/tree.ts'
 import { root, writeConfiguration } from '../../cli/places.ts'
 import { CUSTOM_CLAIM } from '../provider/tenant-configuration.ts'
 
@@ -21,10 +22,11 @@ export async function chooseServiceSettings (
     revocation?: object | undefined
   }
 ) {
-  const { values, ...faults } = collectSettings({
+  const found = collectSettings({
     environment: env,
     readFile: path => readTextIfThere(resolve(root, path))
   })
+  const given = valuesOf(found)
   const loopback = 'localhost,127.0.0.1,::1'
   const several = issuers.length > 1 ? issuers.map(issuer => ({ issuer })) : undefined
   const chosen: Partial<Record<SettingName, unknown>> = {
@@ -38,15 +40,23 @@ export async function chooseServiceSettings (
     gate,
     revocation,
     gateUpstream: undefined,
-    'idp.customClaim': values.idp.customClaim ?? CUSTOM_CLAIM,
+    'idp.customClaim': given.idp.customClaim ?? CUSTOM_CLAIM,
     // A configuration file holds those of the real service.
     'server.publicUrl': env['PUBLIC_URL'] || undefined,
     // By default the pages that the provider knows.
     'server.corsOrigins': env['CORS_ORIGINS'] || origins.join(' '),
-    'proxies.noProxy': values.proxies.noProxy === undefined ? loopback : `${values.proxies.noProxy},${loopback}`
+    'proxies.noProxy': given.proxies.noProxy === undefined ? loopback : `${given.proxies.noProxy},${loopback}`
   }
-  for (const [name, value] of Object.entries(chosen)) put(values, name, value)
-  const settings = await readSettings(values, faults)
+  const givens = [
+    ...found.givens.filter(({ key }) => !Object.hasOwn(chosen, key)),
+    ...settingNames.filter(key => chosen[key] !== undefined).map(key => ({
+      key,
+      value: chosen[key],
+      place: 'npm run dev'
+    }))
+  ]
+  const values = valuesOf({ givens })
+  const settings = await validateSettings({ ...found, givens })
   const textOf = (name: SettingName): string => [valueAt(values, name)].flat().join(' ')
   const held = [...variables].filter(([, name]) => valueAt(values, name) !== undefined).map(([variable, name]) => ({
     name,

@@ -1,5 +1,5 @@
-import { createClientAuthentication, parseClientKey } from '../introspection/client-authentication.ts'
-import type { ClientAuthentication, ClientKey } from '../introspection/client-authentication.ts'
+import { createClientAuthentication, parseClientKey } from '../provider/client-authentication.ts'
+import type { ClientAuthentication, ClientKey } from '../provider/client-authentication.ts'
 import { createEndpoint } from '../introspection/endpoint.ts'
 import { createIntrospector } from '../introspection/introspector.ts'
 import { createSignedAnswerReader } from '../introspection/signed-answer.ts'

@@ -7,7 +7,7 @@ import { createReceiver } from '../revocation/receiver.ts'
 import type { EventSender, LogoutSender, Received } from '../revocation/receiver.ts'
 import { createRevocations } from '../revocation/revocations.ts'
 import { SetError } from '../revocation/security-event-token.ts'
-import type { ClaimNames, ClaimNamesOf } from '../revocation/target.ts'
+import { claimNamesOf } from '../revocation/target.ts'
 import { createTransmitter } from '../revocation/transmitter.ts'
 import type { Transmitter, TransmitterEvent } from '../revocation/transmitter.ts'
 import type { LogoutSettings, RevocationSettings, TransmitterSettings } from '../settings/revocation-settings.ts'
@@ -209,52 +209,18 @@ export function createRevocationView (
         ...revocation,
         cutoffs,
         log,
-        namesOf: claimNamesOf(revocation),
+        namesOf: claimNamesOf([
+          ...revocation.transmitters.map(({ issuer, tokenIssuers = [issuer], sessionClaim, subjectClaims }) => ({
+            about: tokenIssuers,
+            sessionClaim,
+            others: Object.values(subjectClaims)
+          })),
+          ...revocation.logout.map(({ issuer, sessionClaim }) => ({ about: [issuer], sessionClaim, others: [] }))
+        ]),
         isIssuer: issuer => isOpen || names.has(issuer),
         clockToleranceSeconds,
         now
       })
-  }
-}
-
-/**
- * What an issuer that no sender speaks about has. Operators name sessions by `sid` there, and addresses by `email`
- * anywhere.
- */
-const USUAL_NAMES: ClaimNames = { session: ['sid'], other: ['email'] }
-
-/** Each issuer has the names of the senders that speak about its tokens. */
-function claimNamesOf ({ transmitters, logout }: RevocationSettings): ClaimNamesOf {
-  const senders = [
-    ...transmitters.map(({ issuer, tokenIssuers = [issuer], sessionClaim, subjectClaims }) => ({
-      about: tokenIssuers,
-      sessionClaim,
-      others: Object.values(subjectClaims)
-    })),
-    ...logout.map(({ issuer, sessionClaim }) => ({ about: [issuer], sessionClaim, others: [] }))
-  ].map(sender => ({ ...sender, about: sender.about.map(withoutTrailingSlash) }))
-  const byIssuer = new Map(
-    [...new Set(senders.flatMap(({ about }) => about))].map(issuer => [
-      issuer,
-      namesOf(senders.filter(({ about }) => about.includes(issuer)))
-    ])
-  )
-  // A session of no issuer in particular may be in each of them.
-  byIssuer.set('*', {
-    session: [...new Set([USUAL_NAMES, ...byIssuer.values()].flatMap(({ session }) => session))],
-    other: USUAL_NAMES.other
-  })
-  return issuer => byIssuer.get(withoutTrailingSlash(issuer)) ?? USUAL_NAMES
-}
-
-function namesOf (
-  senders: ReadonlyArray<{ readonly sessionClaim: string | false, readonly others: readonly string[] }>
-): ClaimNames {
-  const session = senders.flatMap(({ sessionClaim }) => sessionClaim === false ? [] : [sessionClaim])
-  const others = senders.flatMap(({ others }) => others).filter(name => name !== 'sub')
-  return {
-    session: session.length > 0 ? [...new Set(session)] : USUAL_NAMES.session,
-    other: [...new Set([...USUAL_NAMES.other, ...others])]
   }
 }
 

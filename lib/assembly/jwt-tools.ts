@@ -1,7 +1,7 @@
 import { NODE_KEY_READER } from '../provider/fetch-key-set.ts'
 import type { KeyReader } from '../provider/fetch-key-set.ts'
-import { createSignerFinder } from '../token/jwt-signature.ts'
-import type { SignerFinder } from '../token/jwt-signature.ts'
+import { createSignerFinder } from '../jose/signed-jwt.ts'
+import type { SignerFinder } from '../jose/signed-jwt.ts'
 
 /** How keys are read and signatures verified. Every pair gives the same verdicts. */
 export interface JwtTools {

@@ -1,5 +1,5 @@
-import { createClientAuthentication, parseClientKey } from '../introspection/client-authentication.ts'
-import type { ClientAuthentication, ClientKey } from '../introspection/client-authentication.ts'
+import { createClientAuthentication, parseClientKey } from '../provider/client-authentication.ts'
+import type { ClientAuthentication, ClientKey } from '../provider/client-authentication.ts'
 import { SettingsError } from '../settings/problems.ts'
 import { readSecret } from '../settings/revocation-settings.ts'
 import type { SecretOption, TransmitterSettings } from '../settings/revocation-settings.ts'

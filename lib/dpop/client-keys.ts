@@ -2,6 +2,7 @@ import type { KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { decodeJsonObject, isMediaType } from '../jose/jws.ts'
 import { Refusal } from '../refusal.ts'
+import { headerFault } from '../jose/signed-jwt.ts'
 import { ALGORITHMS } from '../jose/signature.ts'
 import type { AlgorithmSpec, JwsAlg } from '../jose/signature.ts'
 import { importPublicJwk, readPublicJwk, thumbprint } from '../jose/public-key.ts'
@@ -102,13 +103,19 @@ function isKept (header: ProofHeader | KeptHeader): header is KeptHeader {
 export function parseProofHeader (encoded: string, algs: readonly JwsAlg[]): ProofHeader {
   const header = decodeJsonObject(encoded)
   if (!header) throw new Refusal('proof_malformed')
-  if (!isMediaType(header.typ, 'dpop+jwt')) throw new Refusal('proof_type')
-  const alg = algs.find(alg => alg === header.alg)
-  if (!alg) throw new Refusal('proof_algorithm')
-  if (header.crit !== undefined || header.b64 !== undefined) throw new Refusal('proof_critical')
+  const fault = headerFault(header, algs, isProofType)
+  // The key is in the header: a `kid` says nothing.
+  if (fault && fault !== 'kid') throw new Refusal(HEADER_REASONS[fault])
+  const alg = header.alg as JwsAlg
   const jwk = readPublicJwk(header.jwk, alg, 'proof')
   if (typeof jwk === 'string') throw new Refusal('proof_key')
   return { algorithm: ALGORITHMS[alg], jwk, jkt: thumbprint(jwk) }
+}
+
+const HEADER_REASONS = { typ: 'proof_type', alg: 'proof_algorithm', crit: 'proof_critical' } as const
+
+function isProofType (typ: unknown): boolean {
+  return isMediaType(typ, 'dpop+jwt')
 }
 
 // A slice keeps alive the whole text that it was cut from: up to 8 KiB of a proof for a header of 200 characters.

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { decodeJsonObject, splitCompactJws } from '../jose/jws.ts'
 import type { CompactJws } from '../jose/jws.ts'
 import type { JsonObject } from '../json.ts'
+import { timeFault } from '../jose/signed-jwt.ts'
 import { Refusal } from '../refusal.ts'
 import type { ReplayStore } from '../replay/replay-store.ts'
 import { verifyHtu } from '../url/request-url.ts'
@@ -139,17 +140,8 @@ function checkClaims (presented: PresentedProof, { iatLeewaySeconds }: ProofPoli
   if (!claims) throw new Refusal('proof_malformed')
   if (!areProofClaims(claims)) throw new Refusal('proof_claim_invalid')
   presented.claims = claims
-  const { exp, nbf } = claims
-  if (exp !== undefined && presented.now >= exp + iatLeewaySeconds) {
-    throw new Refusal('proof_expired', {
-      detail: { expected: `exp after ${Math.floor(presented.now - iatLeewaySeconds)}`, found: exp }
-    })
-  }
-  if (nbf !== undefined && presented.now < nbf - iatLeewaySeconds) {
-    throw new Refusal('proof_not_yet_valid', {
-      detail: { expected: `nbf up to ${Math.floor(presented.now + iatLeewaySeconds)}`, found: nbf }
-    })
-  }
+  const fault = timeFault(claims, presented.now, iatLeewaySeconds)
+  if (fault) throw new Refusal(fault.claim === 'exp' ? 'proof_expired' : 'proof_not_yet_valid', fault)
 }
 
 function areProofClaims (claims: JsonObject): claims is JsonObject & ProofClaims {

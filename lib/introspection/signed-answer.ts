@@ -1,7 +1,8 @@
-import { decodeJsonObject, isMediaType, splitCompactJws } from '../jose/jws.ts'
+import { isMediaType } from '../jose/jws.ts'
+import { headerFault, readJwt, signerOf, timeFault } from '../jose/signed-jwt.ts'
+import type { SignerFinder, SignerKeys } from '../jose/signed-jwt.ts'
 import { isJsonObject } from '../json.ts'
 import type { JwsAlg } from '../jose/signature.ts'
-import type { KeySource, SigningKey } from '../provider/key-source.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
 import type { ReadAnswer } from './introspector.ts'
 
@@ -11,8 +12,8 @@ export interface SignedAnswerOptions {
   /** Accepted values of `alg`. */
   readonly algs: readonly JwsAlg[]
   readonly clientId: string
-  readonly keys: Pick<KeySource, 'candidates' | 'fetchCandidates'>
-  readonly findSigner: (token: string, keys: readonly SigningKey[], alg: JwsAlg) => SigningKey | undefined
+  readonly keys: SignerKeys
+  readonly findSigner: SignerFinder
   /** Seconds by which clocks may differ. */
   readonly clockToleranceSeconds: number
   /** Unix seconds. */
@@ -29,24 +30,24 @@ export function createSignedAnswerReader (
 ): (jwt: string) => Promise<ReadAnswer> {
   return async text => {
     const jwt = text.trim()
-    const jws = splitCompactJws(jwt)
-    const { typ, alg, kid, crit, b64 } = (jws && decodeJsonObject(jws.header)) ?? {}
-    const { iss, aud, exp = Infinity, nbf = -Infinity, token_introspection: members } =
-      (jws && decodeJsonObject(jws.payload)) ?? {}
-    const accepted = algs.find(name => name === alg)
-    const isForUs = aud === clientId || (Array.isArray(aud) && aud.includes(clientId))
-    const isUsable = isMediaType(typ, 'token-introspection+jwt') && crit === undefined && b64 === undefined &&
-      (kid === undefined || typeof kid === 'string') && issuers.includes(iss as string) && isForUs &&
-      typeof exp === 'number' && typeof nbf === 'number'
-    if (!accepted || !isUsable || !isJsonObject(members)) throw new ProviderFailure('introspection_malformed')
-    if (now() >= exp + clockToleranceSeconds || now() < nbf - clockToleranceSeconds) {
-      throw new ProviderFailure('introspection_expired')
-    }
-    const isSignedByOneOf = (candidates: readonly SigningKey[]): boolean =>
-      findSigner(jwt, candidates, accepted) !== undefined
+    const { header, claims } = readJwt(jwt) ?? malformed()
+    const { iss, aud, exp = Infinity, nbf = -Infinity, token_introspection: members } = claims
+    const isForUs = [aud].flat().includes(clientId)
     if (
-      !isSignedByOneOf(keys.candidates(kid, accepted)) && !isSignedByOneOf(await keys.fetchCandidates(kid, accepted))
-    ) throw new ProviderFailure('introspection_signature')
+      headerFault(header, algs, isAnswerType) || !issuers.includes(iss as string) || !isForUs ||
+      typeof exp !== 'number' || typeof nbf !== 'number' || !isJsonObject(members)
+    ) return malformed()
+    if (timeFault({ exp, nbf }, now(), clockToleranceSeconds)) throw new ProviderFailure('introspection_expired')
+    const signer = await signerOf(jwt, header, keys, findSigner)
+    if (typeof signer === 'string') throw new ProviderFailure('introspection_signature')
     return { members, expiresAt: exp }
   }
+}
+
+function isAnswerType (typ: unknown): boolean {
+  return isMediaType(typ, 'token-introspection+jwt')
+}
+
+function malformed (): never {
+  throw new ProviderFailure('introspection_malformed')
 }

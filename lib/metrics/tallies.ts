@@ -5,7 +5,7 @@ import { REFUSALS } from '../refusal.ts'
 import type { RefusalReason } from '../refusal.ts'
 import type { ReplayStore } from '../replay/replay-store.ts'
 import type { AuthScheme } from '../credentials.ts'
-import type { SignerFinder } from '../token/jwt-signature.ts'
+import type { SignerFinder } from '../jose/signed-jwt.ts'
 
 /** One value of a metric, with the labels that distinguish it from the others. */
 export interface Sample {

@@ -1,5 +1,6 @@
 import { importPublicJwk, JWK_FAULTS, readPublicJwk } from '../jose/public-key.ts'
 import type { JwkFault, PublicJwk } from '../jose/public-key.ts'
+import type { SigningKey } from '../jose/signed-jwt.ts'
 import { JWS_ALGS } from '../jose/signature.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { parseDocument } from './provider-document.ts'
@@ -65,18 +66,6 @@ export function parseKeySet (
     else usable.set(JSON.stringify([verdict.material, verdict.algs, verdict.kid]), verdict)
   }
   return { usable, passedOver }
-}
-
-/**
- * A key of the provider. It is the same object for as long as the key stays in the set unchanged, so caches may refer
- * to it.
- */
-export interface SigningKey {
-  readonly kid: string | undefined
-  /** SPKI in PEM. */
-  readonly pem: string
-  /** The algorithms that the key may verify. No other is ever tried with it. */
-  readonly algs: readonly JwsAlg[]
 }
 
 /** The usable keys of one set, by identity. */

@@ -2,11 +2,12 @@ import { isDeepStrictEqual } from 'node:util'
 import { Refusal } from '../refusal.ts'
 import { fetchKeySet } from './fetch-key-set.ts'
 import type { KeyReader, KeySetFinder } from './fetch-key-set.ts'
-import { backOffMs, createFetchLoop, LONGEST_BACK_OFF_MS, refreshAfterMs } from './fetch-loop.ts'
+import { createFetchLoop, LONGEST_BACK_OFF_MS } from './fetch-loop.ts'
 import { createKeyRing, keyChanges } from './key-set.ts'
-import type { KeyRing, KeySet, PassedOver, SigningKey } from './key-set.ts'
+import type { KeyRing, KeySet, PassedOver } from './key-set.ts'
 import type { FailureFacts, ProviderFailure, ProviderFailureWord } from './provider-failure.ts'
 import type { ProviderSession, Transport } from './transport.ts'
+import type { SignerKeys, SigningKey } from '../jose/signed-jwt.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import type { Surroundings } from '../surroundings.ts'
 
@@ -56,8 +57,6 @@ export type KeySourceEvent =
   /** 24 h have passed without a set: no key is trusted any more. */
   | { readonly name: 'keys_expired', readonly failure: ProviderFailureWord, readonly keys: number }
 
-export type { SigningKey } from './key-set.ts'
-
 /** If the keys are older than this, a refresh runs while they are used. */
 const MAX_AGE_SECONDS = 10 * 60
 const GRACE_SECONDS = 24 * 60 * 60
@@ -78,21 +77,9 @@ export interface KeySourceOptions extends Pick<Surroundings, 'now' | 'after' | '
   readonly onEvent: (event: KeySourceEvent) => void
 }
 
-export interface KeySource {
+export interface KeySource extends SignerKeys {
   /** Fetches the keys in the background. Never throws and never waits. */
   start (): void
-  /**
-   * The keys at hand that may have signed a token with this `kid`, or without one, by this algorithm: at most 8. The
-   * array stays the same for as long as the set does. Never waits.
-   */
-  candidates (kid: string | undefined, alg: JwsAlg): readonly SigningKey[]
-  /**
-   * Called if `candidates` has found no key, or none that has signed the token: a provider may put a new key under an
-   * old `kid`. Returns the candidates after at most one fetch, which all waiting callers share. Empty if the provider
-   * publishes no such key, by its answer now or to a fetch before. Rejects with Refusal `keys_unavailable` if that
-   * cannot be known.
-   */
-  fetchCandidates (kid: string | undefined, alg: JwsAlg): Promise<readonly SigningKey[]>
   /**
    * Whether a key that verified a token earlier is still trusted: it is in the last set, and that set is at most 24 h
    * old.
@@ -131,9 +118,9 @@ export function createKeySource (
     attempt: fetchKeys,
     onSuccess: adopt,
     onFailure: endure,
-    pauseMs: failures => failures === 0 ? refreshAfterMs(random()) : backOffMs(failures, random()),
     now,
-    after
+    after,
+    random
   })
 
   async function fetchKeys (): Promise<KeySet> {

@@ -1,5 +1,7 @@
 import type { Surroundings } from '../surroundings.ts'
 
+export type LogClock = ReturnType<typeof createLogClock>
+
 /**
  * The clock of a log: milliseconds that have passed for it, by the steady clocks of the instances that run. Each of
  * them takes it on from the value that it has seen, by the time that has passed there since. So it may stand still, and

@@ -1,4 +1,5 @@
 import { isJsonObject } from '../json.ts'
+import { timeFault } from '../jose/signed-jwt.ts'
 import { entriesOf, momentOf } from './effects.ts'
 import type { RevocationEntry } from './log.ts'
 import { SetError } from './security-event-token.ts'
@@ -49,7 +50,7 @@ export function logoutEntries (
   // A nonce would make it an ID token.
   if (nonce !== undefined) throw new SetError('invalid_request', 'A logout token has no nonce.')
   // Version 1.0 asks for it. Some providers leave it out, as drafts did.
-  if (exp !== undefined && !(typeof exp === 'number' && now < exp + clockToleranceSeconds)) {
+  if (exp !== undefined && (typeof exp !== 'number' || timeFault({ exp }, now, clockToleranceSeconds))) {
     throw new SetError('invalid_request', 'The logout token has expired.')
   }
   if ([sub, sid].some(value => value !== undefined && (typeof value !== 'string' || value === ''))) {

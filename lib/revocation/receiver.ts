@@ -1,6 +1,5 @@
 import { timingSafeEqual, hash } from 'node:crypto'
-import type { KeySource } from '../provider/key-source.ts'
-import type { SignerFinder } from '../token/jwt-signature.ts'
+import type { SignerFinder, SignerKeys } from '../jose/signed-jwt.ts'
 import { effectsOf, eventName, VERIFICATION } from './effects.ts'
 import type { EventOutcome } from './effects.ts'
 import type { RevocationEntry } from './log.ts'
@@ -16,7 +15,7 @@ export interface EventSender {
   readonly name: string
   readonly setRules: SetRules
   readonly subjectRules: SubjectRules
-  readonly keys: Pick<KeySource, 'candidates' | 'fetchCandidates'>
+  readonly keys: SignerKeys
   /** The whole value of the Authorization header of a push. Undefined if none is needed. */
   readonly pushAuthorization: string | undefined
   /** Whether a verification of its stream may have this `state`. */

@@ -1,7 +1,9 @@
 import type { Cutoffs, Held } from './cutoffs.ts'
 import type { RedisCall } from '../redis/redis-link.ts'
+import type { RevocationLog } from './log.ts'
+import type { LogPlace } from './log-place.ts'
 import { PAGE, readEntry } from './redis-entries.ts'
-import { CLEANED, LOG, REWRITE, SETTLING } from './redis-scripts.ts'
+import { CLEANED, LOG, REWRITE, SETTLE_MS, SETTLING } from './redis-scripts.ts'
 
 /** Entries that are written again at once: a step must let requests through. */
 const CHUNK = 500
@@ -12,13 +14,11 @@ const LEAD_SECONDS = 10
 export interface RewriterOptions {
   readonly call: RedisCall
   readonly kept: Pick<Cutoffs, 'held' | 'heldOf' | 'size'>
-  readonly settleMs: number
-  /** How far the log was read. */
-  readonly read: () => { readonly lastId: string, readonly place: number }
+  readonly place: LogPlace
   readonly write: (held: Held) => string
-  /** Takes what came, then what was written, and goes on from there. */
-  readonly take: (last: string, texts: readonly string[], afterTexts: () => void) => void
-  readonly nextPlace: () => number
+  /** Applies what came meanwhile. */
+  readonly take: (texts: readonly string[]) => void
+  readonly lead: RevocationLog['lead']
 }
 
 /**
@@ -26,7 +26,7 @@ export interface RewriterOptions {
  * it stays about as long as what stands. No clock decides what goes. Both are done in small steps, and what others have
  * written meanwhile is not written twice.
  */
-export function createRewriter ({ call, kept, settleMs, read, write, take, nextPlace }: RewriterOptions) {
+export function createRewriter ({ call, kept, place, write, take, lead }: RewriterOptions) {
   let restoring: {
     readonly after: number,
     readonly upTo: number,
@@ -50,7 +50,7 @@ export function createRewriter ({ call, kept, settleMs, read, write, take, nextP
       LOG,
       SETTLING,
       CLEANED,
-      read().lastId,
+      place.id(),
       String(mostCame),
       String(keepWaitingMs),
       String(gone.length),
@@ -58,14 +58,14 @@ export function createRewriter ({ call, kept, settleMs, read, write, take, nextP
       ...held.map(write)
     ) as [number, string, string[]]
     const places = held.map(({ merged }) => merged.place)
-    take(last, texts, () => {
-      // What has come says more than what was written.
-      if (isWritten === 1) {
-        held.forEach(({ merged }, index) => {
-          if (merged.place === places[index]) merged.place = nextPlace()
-        })
-      }
-    })
+    take(texts)
+    // What has come says more than what was written.
+    if (isWritten === 1) {
+      held.forEach(({ merged }, index) => {
+        if (merged.place === places[index]) merged.place = place.next()
+      })
+    }
+    place.moveTo(last)
     return isWritten === 1
   }
 
@@ -88,16 +88,16 @@ export function createRewriter ({ call, kept, settleMs, read, write, take, nextP
       }
       restoring!.pending = pending
       if (pending.length === 0) restoring = undefined
-      else if (await rewrite(pending, [], settleMs, CHUNK / 10)) restoring!.pending = []
+      else if (await rewrite(pending, [], SETTLE_MS, CHUNK / 10)) restoring!.pending = []
     },
     /** Cleans some of the front of the log, if it is this instance's turn. Returns whether there may be more. */
-    async cleanSome (length: number, lead: (task: string, seconds: number) => Promise<boolean>): Promise<boolean> {
+    async cleanSome (length: number): Promise<boolean> {
       if (!cleaning && length <= MIN_WASTE + kept.size() * 1.25) return false
       if (!await lead('clean', LEAD_SECONDS)) {
         cleaning = undefined
         return false
       }
-      cleaning ??= { upTo: read().place, lastId: read().lastId }
+      cleaning ??= { upTo: place.count(), lastId: place.id() }
       const { upTo, lastId } = cleaning
       const rows = await call('xrange', LOG, '-', `(${lastId}`, 'COUNT', String(CHUNK)) as ReadonlyArray<
         readonly [id: string, fields: readonly string[]]

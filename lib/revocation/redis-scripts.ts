@@ -14,6 +14,17 @@ export const CLOCK = '{holdfast:revocation}:clock'
 /** Up to which entry the log was cleaned: whoever has not read that far reads it anew. */
 export const CLEANED = '{holdfast:revocation}:cleaned'
 
+/** Before the name of a task: the instance that does it. */
+export const LEADER = '{holdfast:revocation}:leader:'
+
+/** A wait for new entries. It is shorter than the time after which a connection counts as dead. */
+export const BLOCK_MS = 200
+/**
+ * What was lost is restored by then: an instance that is connected looks at the log each 200 ms at least, and one that
+ * is not tries to connect each 500 ms.
+ */
+export const SETTLE_MS = 3 * BLOCK_MS
+
 /**
  * Whether the entry up to which an instance has read is still there, or was the last that was cleaned away. KEYS, ARGV:
  * see the scripts.

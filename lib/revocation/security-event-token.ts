@@ -1,11 +1,11 @@
-import { decodeJsonObject, isMediaType, splitCompactJws } from '../jose/jws.ts'
+import { isMediaType, splitCompactJws } from '../jose/jws.ts'
+import { decodeJwt, headerFault, signerOf } from '../jose/signed-jwt.ts'
+import type { JwtContent, SignerFinder, SignerKeys } from '../jose/signed-jwt.ts'
 import { isJsonObject } from '../json.ts'
 import type { JsonObject } from '../json.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { countMembers } from '../json-bounds.ts'
 import type { JsonBounds } from '../json-bounds.ts'
-import type { KeySource, SigningKey } from '../provider/key-source.ts'
-import type { SignerFinder } from '../token/jwt-signature.ts'
 import type { SecurityEvent } from './effects.ts'
 
 /** The signatures of security event tokens: SSF has them apart from those of access tokens. */
@@ -51,10 +51,8 @@ export function isBeyondEvents (json: Uint8Array): boolean {
 }
 
 /** A signed token of a sender of events, before its signature has been verified. */
-export interface UnverifiedSet {
+export interface UnverifiedSet extends JwtContent {
   readonly text: string
-  readonly header: JsonObject
-  readonly claims: JsonObject
 }
 
 /** The parts of a token that is sent to us. @throws SetError */
@@ -63,10 +61,9 @@ export function readSet (text: string): UnverifiedSet {
   if (jws && [jws.header, jws.payload].some(part => isBeyondEvents(Buffer.from(part, 'base64url')))) {
     throw new SetError('invalid_request', 'The token holds too many values.')
   }
-  const header = jws && decodeJsonObject(jws.header)
-  const claims = header && decodeJsonObject(jws!.payload)
-  if (!claims) throw new SetError('invalid_request', 'The body is not a well-formed JWT.')
-  return { text, header, claims }
+  const content = decodeJwt(jws)
+  if (!content) throw new SetError('invalid_request', 'The body is not a well-formed JWT.')
+  return { text, ...content }
 }
 
 /** What a token of one sender must say. */
@@ -92,16 +89,14 @@ export function checkSet (
   { header, claims }: UnverifiedSet,
   { issuers, audience, algs, type, isUntyped }: SetRules
 ): void {
-  const { typ, alg, kid, crit, b64 } = header
-  if (!isMediaType(typ, type) && !(isUntyped && (typ === undefined || isMediaType(typ, 'jwt')))) {
-    throw new SetError('invalid_request', `The typ of the token is not ${type}.`)
-  }
-  if (!algs.some(name => name === alg)) {
+  const isType = (typ: unknown): boolean =>
+    isMediaType(typ, type) || (isUntyped && (typ === undefined || isMediaType(typ, 'jwt')))
+  const fault = headerFault(header, algs, isType)
+  if (fault === 'typ') throw new SetError('invalid_request', `The typ of the token is not ${type}.`)
+  if (fault === 'alg') {
     throw new SetError('invalid_key', 'The token is signed with an algorithm that is not accepted here.')
   }
-  if (crit !== undefined || b64 !== undefined || (kid !== undefined && typeof kid !== 'string')) {
-    throw new SetError('invalid_request', 'The header of the token cannot be understood.')
-  }
+  if (fault) throw new SetError('invalid_request', 'The header of the token cannot be understood.')
   const { iss, aud, iat, jti } = claims
   if (!issuers.includes(iss as string)) throw new SetError('invalid_issuer', 'The token was issued by another issuer.')
   // Until the stream is known, nothing can be said against the token.
@@ -146,20 +141,16 @@ const MAX_TRIED_CHARACTERS = 8 * 1024
  */
 export async function verifySetSignature (
   { text, header }: UnverifiedSet,
-  keys: Pick<KeySource, 'candidates' | 'fetchCandidates'>,
+  keys: SignerKeys,
   findSigner: SignerFinder
 ): Promise<void> {
-  const kid = header.kid as string | undefined
-  const alg = header.alg as JwsAlg
-  const isSignedByOneOf = (candidates: readonly SigningKey[]): boolean => {
+  const signer = await signerOf(text, header, keys, (text, candidates, alg) => {
     if (candidates.length > 1 && text.length > MAX_TRIED_CHARACTERS) {
       throw new SetError('invalid_key', 'A token of this size must name its key.')
     }
-    return findSigner(text, candidates.slice(0, MAX_TRIED_KEYS), alg) !== undefined
+    return findSigner(text, candidates.slice(0, MAX_TRIED_KEYS), alg)
+  })
+  if (typeof signer === 'string') {
+    throw new SetError('invalid_key', 'The signature of the token cannot be verified with a key of its issuer.')
   }
-  const atHand = keys.candidates(kid, alg)
-  if (isSignedByOneOf(atHand)) return
-  const fetched = (await keys.fetchCandidates(kid, alg)).filter(key => !atHand.includes(key))
-  if (fetched.length > 0 && isSignedByOneOf(fetched)) return
-  throw new SetError('invalid_key', 'The signature of the token cannot be verified with a key of its issuer.')
 }

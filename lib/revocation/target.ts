@@ -55,6 +55,35 @@ export interface ClaimNames {
 /** Each issuer has its own: a session of one is not looked for where another has its own. */
 export type ClaimNamesOf = (issuer: string) => ClaimNames
 
+/** What a sender of events means by sessions and subjects. */
+export interface NamingSender {
+  /** The issuers about whose tokens it speaks. */
+  readonly about: readonly string[]
+  /** False if the tokens have none. */
+  readonly sessionClaim: string | false
+  readonly others: readonly string[]
+}
+
+/**
+ * Gives each issuer the names of the senders that speak about its tokens. Where nobody does, operators name sessions by
+ * `sid`; they name addresses by `email` anywhere. A session of no issuer in particular (`*`) may be in each of them.
+ */
+export function claimNamesOf (senders: readonly NamingSender[]): ClaimNamesOf {
+  const named = (sessions: readonly string[], others: readonly string[]): ClaimNames => ({
+    session: [...new Set(sessions.length > 0 ? sessions : ['sid'])],
+    other: [...new Set(['email', ...others.filter(name => name !== 'sub')])]
+  })
+  const byIssuer = new Map<string, ClaimNames>()
+  for (const issuer of senders.flatMap(({ about }) => about).map(withoutTrailingSlash)) {
+    const own = senders.filter(({ about }) => about.map(withoutTrailingSlash).includes(issuer))
+    const sessions = own.flatMap(({ sessionClaim }) => sessionClaim === false ? [] : [sessionClaim])
+    byIssuer.set(issuer, named(sessions, own.flatMap(({ others }) => others)))
+  }
+  byIssuer.set('*', named(['sid', ...[...byIssuer.values()].flatMap(({ session }) => session)], []))
+  const usual = named([], [])
+  return issuer => byIssuer.get(withoutTrailingSlash(issuer)) ?? usual
+}
+
 /** The parts of a token that revocations use. */
 export type RevocableToken = Pick<VerifiedToken, 'claims' | 'issuer' | 'binding'>
 

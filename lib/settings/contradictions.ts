@@ -8,11 +8,21 @@ import type { ScopeImplications } from '../requirement/implied-scopes.ts'
 import { isFetchableIssuer, isIssuerName } from '../provider/provider-url.ts'
 import { FORMATS, hasScheme } from './formats.ts'
 import { held, nameOf, placed, shown } from './problems.ts'
-import type { PartProblem } from './problems.ts'
-import type { SourceFaults } from './sources.ts'
+import type { PartProblem, Places } from './problems.ts'
 import { FAPI_ALGS, memberKey, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 import { valueAt } from './tree.ts'
+
+/** What is known beside the values. */
+interface Beside {
+  readonly places: Places
+  /** A source could not be read. */
+  readonly isUnread: boolean
+  /** A function of the application names the issuers. */
+  readonly areIssuersAsked: boolean
+  /** A function of the application says which peers are trusted. */
+  readonly arePeersAsked: boolean
+}
 
 /** An entry of the list, or the section beside it, as it was written. */
 type RawIssuer = Partial<Omit<RawSettings['idp'], 'introspection'>> & {
@@ -27,11 +37,11 @@ type RawIssuer = Partial<Omit<RawSettings['idp'], 'introspection'>> & {
 export function describeContradictions (
   values: RawSettings,
   refusals: readonly PartProblem[],
-  notes: SourceFaults
+  notes: Beside
 ): string[] {
   const isSingle = values.idp.issuers === undefined && !notes.areIssuersAsked
   return [
-    ...(isSingle && !notes.isFileUnread ? missing(values) : []),
+    ...(isSingle && !notes.isUnread ? missing(values) : []),
     ...(isSingle
       ? introspectionLacks(values.idp).map(name => `${nameOf(name)} is not set; ${settingSpec(name).unset}`)
       : namedTwice(values)),
@@ -80,7 +90,7 @@ function entriesOf ({ idp: { issuers } }: RawSettings): ReadonlyArray<RawIssuer 
 const entryPath = (name: SettingName, index: number): string => `idp.issuers[${index}].${memberKey(name)}`
 
 /** What is wrong with the entries as a whole. */
-function entryProblems (values: RawSettings, { places }: SourceFaults): string[] {
+function entryProblems (values: RawSettings, { places }: Beside): string[] {
   const beside: RawIssuer = values.idp
   const seen = new Map<string, string>()
   let opaque: string | undefined
@@ -133,7 +143,7 @@ function entryProblems (values: RawSettings, { places }: SourceFaults): string[]
  * The issuers that are mere names although something would have to be fetched under them: keys, or the introspection
  * endpoint. An `http:` issuer that is not on loopback is one (AD FS): anyone on the way could answer for it.
  */
-function nameProblems (values: RawSettings, { places }: SourceFaults): string[] {
+function nameProblems (values: RawSettings, { places }: Beside): string[] {
   const { issuers: _issuers, issuer: _issuer, ...beside } = values.idp
   const lackOf = (entry: RawIssuer): string | undefined => {
     const { issuer, jwksUri, keysFile } = { ...beside, ...entry }
@@ -171,7 +181,7 @@ function comparable ({ issuer, domain }: RawIssuer): string | undefined {
 }
 
 /** An opaque token names no issuer that the function could look up. */
-function opaqueProblems (values: RawSettings, { areIssuersAsked }: SourceFaults): string[] {
+function opaqueProblems (values: RawSettings, { areIssuersAsked }: Beside): string[] {
   if (!areIssuersAsked) return []
   const rest = '; allowed if a function names the issuers: off or jwt, because an opaque token names no issuer'
   const beside = coversOpaque(values.idp.introspection.for) ? [held(values, 'idp.introspection.for') + rest] : []
@@ -188,7 +198,7 @@ const LACKS: ReadonlyMap<unknown, string> = new Map([
   ['ML-DSA-87', TOO_LARGE]
 ])
 
-function algorithmProblems (values: RawSettings, { places }: SourceFaults): string[] {
+function algorithmProblems (values: RawSettings, { places }: Beside): string[] {
   const lacksOf = (algs: unknown): string[] =>
     Array.isArray(algs)
       ? algs.filter(alg => LACKS.has(alg) && !isVerifiable(alg)).map(alg => `${alg} ${LACKS.get(alg)}`)
@@ -219,7 +229,7 @@ function dpopContradictions (values: RawSettings): string[] {
 }
 
 /** Settings that say what the security profile rules out. */
-function profileProblems (values: RawSettings, { places }: SourceFaults): string[] {
+function profileProblems (values: RawSettings, { places }: Beside): string[] {
   const { securityProfile, clientCertificate = 'off' } = values.server
   if (securityProfile !== 'fapi2') return []
   const isKeyNeeded = clientCertificate === 'off'
@@ -257,7 +267,7 @@ function profileProblems (values: RawSettings, { places }: SourceFaults): string
 }
 
 /** Anybody can send a header. */
-function certificateProblems (values: RawSettings, { arePeersAsked }: SourceFaults): string[] {
+function certificateProblems (values: RawSettings, { arePeersAsked }: Beside): string[] {
   const { clientCertificate: source, trustProxy: peers } = values.server
   const isHeader = certificateHeaders(source as CertificateSource).length > 0
   const trustsNoPeer = !arePeersAsked && (peers === undefined || (Array.isArray(peers) && peers[0] === 'false'))

@@ -1,19 +1,15 @@
 import type { AppTrust } from '../url/base-url.ts'
 import { SettingsError } from './problems.ts'
 import type { HoldfastOptions, IssuerLookup } from './option-types.ts'
-import type { SourceFaults } from './sources.ts'
+import { give, readMembers, SECTIONS, tell, TREE_SETTINGS, unknown } from './given.ts'
+import type { Givens, Member, Reading, Written } from './given.ts'
 import { settingNames, settingSpec } from './specs.ts'
-import type { RawSettings, SettingName } from './specs.ts'
-import { noSettings, put, readMembers, readValue, SECTIONS, TREE_SETTINGS, unknown } from './tree.ts'
-import type { Form } from './tree.ts'
+import type { SettingName } from './specs.ts'
 
 /** The settings by their variables, those too that no variable can hold. */
 const NAMES: ReadonlyMap<string, SettingName> = new Map(settingNames.map(name => [settingSpec(name).variable, name]))
 /** Options have no lines. */
 const PLACE = 'options'
-
-/** Of options, which come from no source. */
-export const NO_FAULTS: SourceFaults = { problems: [], places: new Map(), isFileUnread: false, unknownVariables: [] }
 
 /**
  * What an application gives a plugin of ours, without what Fastify reads itself. Every other option is ours, so a
@@ -66,59 +62,46 @@ export function takeIssuerLookup (
  * judged later, with the settings.
  * @throws SettingsError with the name of each unknown key, or if both forms are mixed
  */
-export function settingsFromOptions (options: object): RawSettings {
-  const values = noSettings()
-  const problems: string[] = []
-  const form: Form<unknown> = {
-    members: node =>
-      typeof node === 'object' && !Array.isArray(node) && node !== null
-        ? Object.entries(node).map(([key, node]) => ({ key, node, place: PLACE }))
-        : undefined,
-    items: node => Array.isArray(node) ? node : undefined,
-    isUnset: node => node === undefined || node === null,
-    value (node, path, name) {
-      if (isData(node)) return node
-      form.tell(
-        PLACE,
-        name === undefined
-          ? `${path} is no section: expected keys under it`
-          : `${path} is not a text, a number, a boolean or a list; allowed: ${settingSpec(name).allowed}`
-      )
-      return undefined
-    },
-    isLeftOut: () => false,
-    areEntriesNested: true,
-    tell: (place, problem) => problems.push(`${place}: ${problem}`)
-  }
-  const set = (name: SettingName, value: unknown): void => put(values, name, value)
-  for (const [key, node] of Object.entries(options)) {
+export function settingsFromOptions (options: object): Givens {
+  const reading: Reading = { givens: [], problems: [] }
+  const members = membersOf(options)
+  for (const member of members) {
+    const { key, place, written } = member
     const name = NAMES.get(key)
-    if (!name && /[a-z]/.test(key)) readMembers([{ key, node, place: PLACE }], form, set)
-    else if (!name) form.tell(PLACE, unknown('key', key, [...NAMES.keys()]))
-    else if (!form.isUnset(node) && node !== '') set(name, readValue(node, form, key, name))
+    if (!name && /[a-z]/.test(key)) readMembers([member], reading)
+    else if (!name) tell(reading, place, unknown('key', key, [...NAMES.keys()]))
+    else if (!written.isUnset && written.value !== '') give(written, reading, key, name, place)
   }
-  const section = Object.keys(options).find(key => SECTIONS.has(key) || TREE_SETTINGS.has(key))
-  const name = Object.keys(options).find(key => NAMES.has(key))
+  const section = members.find(({ key }) => SECTIONS.has(key) || TREE_SETTINGS.has(key))?.key
+  const name = members.find(({ key }) => NAMES.has(key))?.key
   if (section !== undefined && name !== undefined) {
-    problems.push(
-      `options: ${section} is a section of the configuration file, and ${name} is a name of the environment: use ` +
-        'one form for all options'
+    tell(
+      reading,
+      PLACE,
+      `${section} is a section of the configuration file, and ${name} is a name of the environment: use one form for ` +
+        'all options'
     )
   }
-  if (problems.length > 0) throw new SettingsError(problems)
-  return values
+  if (reading.problems.length > 0) throw new SettingsError(reading.problems)
+  return { ...reading, isUnread: false, unknownVariables: [] }
 }
 
-/**
- * True for what a configuration file can hold, or leave out. A function or a promise, for example, can be neither
- * copied nor shown.
- */
-function isData (value: unknown): boolean {
-  if (typeof value !== 'object') return ['string', 'number', 'boolean', 'undefined'].includes(typeof value)
-  if (value === null) return true
-  // Another realm, such as that of a test runner, has an Object of its own, but gives it the same tag.
-  return ['[object Object]', '[object Array]'].includes(Object.prototype.toString.call(value)) &&
-    Object.values(value).every(isData)
+function membersOf (section: object): Member[] {
+  return Object.entries(section).map(([key, value]) => ({ key, place: PLACE, written: writtenOf(value) }))
+}
+
+function writtenOf (value: unknown): Written {
+  return {
+    place: PLACE,
+    isUnset: value === undefined || value === null,
+    value,
+    get members () {
+      return typeof value === 'object' && value !== null && !Array.isArray(value) ? membersOf(value) : undefined
+    },
+    get items () {
+      return Array.isArray(value) ? value.map(writtenOf) : undefined
+    }
+  }
 }
 
 /** What `Fastify({ trustProxy })` takes. */
@@ -131,13 +114,14 @@ type TrustOption = boolean | string | number | readonly string[] | AppTrust | un
  */
 export function withTrustOf (
   app: object,
-  options: RawSettings
-): Pick<AppFunctions, 'trustPeer'> & { readonly options: RawSettings } {
-  const trust = options.server.trustProxy === undefined ? trustOf(app) : undefined
+  options: Givens
+): Pick<AppFunctions, 'trustPeer'> & { readonly options: Givens } {
+  const key = 'server.trustProxy'
+  const trust = options.givens.some(given => given.key === key) ? undefined : trustOf(app)
   if (typeof trust === 'function') return { options, trustPeer: trust }
   const isSaid = trust !== undefined && typeof trust !== 'number'
   return {
-    options: isSaid ? { ...options, server: { ...options.server, trustProxy: trust } } : options,
+    options: isSaid ? { ...options, givens: [...options.givens, { key, value: trust, place: PLACE }] } : options,
     trustPeer: undefined
   }
 }

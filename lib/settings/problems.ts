@@ -2,7 +2,6 @@ import { inspect } from 'node:util'
 import { isJsonObject } from '../json.ts'
 import type { Part } from './setting-spec.ts'
 import { isSetting, settingNames, settingSpec } from './specs.ts'
-import type { SourceFaults } from './sources.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 import { schemaOf, valueAt } from './tree.ts'
 import { quoteSetting } from '../printable.ts'
@@ -42,6 +41,9 @@ export interface SchemaError {
   readonly params: { readonly additionalProperty?: string, readonly missingProperty?: string }
 }
 
+/** Where the parts of lists and sections of a file stand, in words. */
+export type Places = ReadonlyMap<string, string>
+
 /** A sentence about a part of the settings, and the path of that part. */
 export interface PartProblem {
   readonly path: string
@@ -63,7 +65,7 @@ interface HeldPart {
 export function describeRefusals (
   values: RawSettings,
   errors: readonly SchemaError[],
-  places: SourceFaults['places']
+  places: Places
 ): PartProblem[] {
   const root = { path: '', value: values, part: schemaOf(settingNames) }
   const refusals = new Map<string, PartProblem>()
@@ -154,7 +156,7 @@ export function held (values: RawSettings, name: SettingName): string {
   return shown({ path: name, value: valueAt(values, name), part: settingSpec(name) })
 }
 
-export function placed (places: SourceFaults['places'], path: string, problem: string): string {
+export function placed (places: Places, path: string, problem: string): string {
   const place = places.get(path)
   return place === undefined ? problem : `${place}: ${problem}`
 }

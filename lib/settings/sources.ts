@@ -4,7 +4,8 @@ import { emptyDocument, parseConfigDocument } from './config-document.ts'
 import type { ConfigDocument } from './config-document.ts'
 import { nameThatWasMeant } from '../suggestion.ts'
 import { variables as SETTINGS } from './specs.ts'
-import { put, unknown } from './tree.ts'
+import { unknown } from './given.ts'
+import type { Given, Givens } from './given.ts'
 
 export interface SettingsSources {
   /** The environment, `process.env`. */
@@ -16,18 +17,6 @@ export interface SettingsSources {
   readonly readFile: (path: string) => string | undefined
 }
 
-/** Problems of the sources themselves. They are reported together with problems of values. */
-export interface SourceFaults extends Pick<ConfigDocument, 'problems' | 'places' | 'isFileUnread'> {
-  /** True if a function of the application names the issuers. */
-  readonly areIssuersAsked?: boolean
-  /** A function of the application says which peers are trusted. */
-  readonly arePeersAsked?: boolean
-  /** Variables that begin as settings do, but neither are settings nor resemble one. They cause a warning. */
-  readonly unknownVariables: readonly string[]
-}
-
-export interface CollectedSettings extends ConfigDocument, Pick<SourceFaults, 'unknownVariables'> {}
-
 const LOOKS_LIKE_SETTING = /^(?:idp|dpop)_/i
 
 const CONFIG_FILES = ['config.yaml', 'config.yml', 'config.json'] as const
@@ -37,26 +26,25 @@ const CONFIG_FILES = ['config.yaml', 'config.yml', 'config.json'] as const
  * variable that resembles a setting is a problem, like an unknown key of the file: otherwise something would be allowed
  * that it was meant to forbid. Never throws.
  */
-export function collectSettings ({ environment, readFile }: SettingsSources): CollectedSettings {
+export function collectSettings ({ environment, readFile }: SettingsSources): Givens {
   const dotenv = readSource('.env', readFile)
   const exported = withoutEmpty(environment)
   const variables = { ...withoutEmpty(parseEnv(dotenv.text ?? '')), ...exported }
-  const { problems, ...document } = readConfigFile(variables.CONFIG_FILE, readFile)
-  for (const [known, name] of SETTINGS) {
+  const file = readConfigFile(variables.CONFIG_FILE, readFile)
+  const given = [...SETTINGS].flatMap(([known, key]): Given[] => {
     // Programs spell the proxy variables in upper or lower case.
     const variable = variables[known] === undefined && known.endsWith('_PROXY') ? known.toLowerCase() : known
-    if (variables[variable] === undefined) continue
-    put(document.values, name, variables[variable])
-    document.origins[name] = variable in exported ? 'environment' : '.env'
-  }
+    const { [variable]: value } = variables
+    return value === undefined ? [] : [{ key, value, place: variable in exported ? 'environment' : '.env' }]
+  })
   const known = [...SETTINGS.keys()]
   const strange = Object.keys(variables).filter(name => LOOKS_LIKE_SETTING.test(name) && !known.includes(name)).sort()
   const unlike = strange.filter(name => nameThatWasMeant(name, known) === undefined)
   const misspelt = strange.filter(name => !unlike.includes(name)).map(name => unknown('variable', name, known))
   return {
-    ...document,
-    problems: [...dotenv.problem === undefined ? [] : [dotenv.problem], ...problems, ...misspelt],
-    isFileUnread: document.isFileUnread || dotenv.problem !== undefined,
+    givens: [...file.givens, ...given],
+    problems: [...dotenv.problem === undefined ? [] : [dotenv.problem], ...file.problems, ...misspelt],
+    isUnread: file.isUnread || dotenv.problem !== undefined,
     unknownVariables: unlike
   }
 }

@@ -1,5 +1,5 @@
 import { CERTIFICATE_SOURCES } from '../certificate/client-certificate.ts'
-import { CLIENT_AUTH_METHODS } from '../introspection/client-authentication.ts'
+import { CLIENT_AUTH_METHODS } from '../provider/client-authentication.ts'
 import { JWS_ALGS } from '../jose/signature.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { AUDIENCE_CLAIMS } from '../token/jwt-checks.ts'
@@ -58,7 +58,7 @@ const PROXY = text('proxy-url', 'http or https URL')
 
 /**
  * Every setting, written once, by its place in the tree of settings: its purpose, its variable, its JSON schema with
- * the allowed values in words, and its default. The schema for `@fastify/env`, the types and the table of
+ * the allowed values in words, and its default. The schema, the types and the table of
  * docs/reference/settings.md all follow from here, in this order.
  */
 export const SETTINGS = {

@@ -1,29 +1,21 @@
-/**
- * Here the values of settings are checked against their schema, and the defaults are filled in: by @fastify/env for the
- * service, which decorates an app with the result, and by its validator for the options of the plugin.
- *
- * The package is kept from the environment, from `.env` and from configuration files: sources.ts merges those, because
- * problems must name the source, and an unknown key must stop the start. It is also kept from converting values: they
- * get their types before, so that a text is never taken for a value that the operator did not write.
- */
-
-import type { FastifyEnvOptions } from '@fastify/env'
-import type { GateSection, GateSettings } from '../gate/gate-settings.ts'
+import type { GateSettings } from '../gate/gate-settings.ts'
 import type { Ajv, Options } from 'ajv'
 import { createRequire } from 'node:module'
 import { isJsonObject } from '../json.ts'
 import { FORMATS } from './formats.ts'
 import { describeContradictions } from './contradictions.ts'
 import { describeRefusals, placed, SettingsError } from './problems.ts'
-import type { PartProblem, SchemaError } from './problems.ts'
+import type { PartProblem, Places, SchemaError } from './problems.ts'
 import { mapMembers } from './setting-spec.ts'
 import type { Part } from './setting-spec.ts'
 import { issuersOf, resolveIssuer, resolveSettings } from './settings.ts'
 import { resolveRevocation } from './revocation-settings.ts'
 import type { IssuerSettings, IssuerValues, Settings } from './settings.ts'
-import { NO_FAULTS, settingsFromOptions } from './options.ts'
-import type { SourceFaults } from './sources.ts'
-import type { RawSettings, SettingValues } from './specs.ts'
+import { settingsFromOptions } from './options.ts'
+import type { AppFunctions } from './options.ts'
+import { placesOf, valuesOf } from './given.ts'
+import type { Givens } from './given.ts'
+import type { RawSettings, SettingName, SettingValues } from './specs.ts'
 import { FAPI_ALGS, settingNames, settingSpec } from './specs.ts'
 import { noSettings, put, schemaOf, valueAt } from './tree.ts'
 
@@ -103,67 +95,63 @@ function typedList (value: unknown): unknown {
 
 const isPlain = (value: unknown): boolean => ['string', 'number', 'boolean'].includes(typeof value)
 
-/**
- * Checks settings and fills in the defaults. An error with `errors` says what is wrong with them. The service registers
- * @fastify/env, and returns the values that it decorated; the caller passes that in, since this code does not know
- * Fastify.
- */
-export type CheckValues = (data: RawSettings) => Promise<SettingValues>
-
-/**
- * Checks the options of the plugin, which are no environment, as @fastify/env does. Every app with the plugin waits for
- * this at its start: loading that package would take longer than all the rest, and the schema of what is not given is
- * not compiled.
- */
-export const checkOptions: CheckValues = async data => {
+/** Makes the check of these settings by their schema, which also fills in the defaults in them. */
+function createCheck (names: readonly SettingName[]): (data: RawSettings) => readonly SchemaError[] {
   // A validator keeps each schema that it has compiled, and these differ from app to app: it goes with them.
-  const ajv = createAjv(JUDGEMENT)
-  if (!ajv.validate(schemaOf(settingNames.filter(name => valueAt(data, name) !== undefined)), data)) {
-    throw Object.assign(new Error('The options are not valid'), { errors: ajv.errors })
-  }
-  for (const name of settingNames) {
-    if (valueAt(data, name) === undefined) put(data, name, structuredClone(settingSpec(name).default))
-  }
-  return data as SettingValues
+  const validate = createAjv(JUDGEMENT).compile(schemaOf(names))
+  return data => validate(data) ? [] : validate.errors!
 }
 
-/**
- * By the sections in it, a schema and what it is compiled to. Both are the same for every app of a process, and to
- * compile takes as long as the rest of a start.
- */
-const schemas = new Map<string, object>()
-let ajv: Ajv | undefined
+/** What the schema makes of the values. */
+interface Judgement {
+  /** As they were written. */
+  readonly raw: RawSettings
+  /** With their types. */
+  readonly values: RawSettings
+  /** With all defaults. What is refused is in it as it was. */
+  readonly data: SettingValues
+  readonly refusals: readonly PartProblem[]
+  readonly places: Places
+}
 
-/**
- * The options with which @fastify/env checks settings. The sources are already merged, and an empty variable already
- * counts as unset.
- */
-export function envOptionsOf ({ gate, revocation, ...rest }: RawSettings): FastifyEnvOptions {
-  // The schema of a section that is not given is not compiled.
-  const sections = { ...gate !== undefined && { gate }, ...revocation !== undefined && { revocation } }
-  const key = Object.keys(sections).join()
-  const schema = schemas.get(key) ??
-    schemaOf(settingNames.filter(name => (name !== 'gate' && name !== 'revocation') || name in sections))
-  schemas.set(key, schema)
-  ajv ??= createAjv(JUDGEMENT)
-  return { env: false, data: { ...rest, ...sections }, schema, ajv }
+/** The schema of what is not given is not compiled: every app with the plugin waits for this at its start. */
+function judge (found: Givens): Judgement {
+  const raw = valuesOf(found)
+  const places = placesOf(found)
+  const values = typedSettings(raw)
+  // An upstream is a gate without a section, too.
+  const data = structuredClone(isGate(values) && values.gate === undefined ? { ...values, gate: {} } : values)
+  const errors = createCheck(settingNames.filter(name => valueAt(data, name) !== undefined))(data)
+  for (const name of settingNames) {
+    const { default: byDefault } = settingSpec(name)
+    if (byDefault !== undefined && valueAt(data, name) === undefined) put(data, name, structuredClone(byDefault))
+  }
+  const refusals = describeRefusals({ ...values, gate: raw.gate, revocation: raw.revocation }, errors, places)
+  return { raw, values, data: data as SettingValues, refusals, places }
 }
 
 /**
  * Validates settings and works out what follows from them.
- * @param faults problems of the sources, reported in the same message
  * @throws SettingsError with a line for each bad key, with what it held and what is allowed
  */
 export async function validateSettings (
-  raw: RawSettings,
-  check: CheckValues,
-  faults: SourceFaults = NO_FAULTS
+  found: Givens,
+  { lookUpIssuer, trustPeer }: AppFunctions = {}
 ): Promise<Settings> {
-  const { places, unknownVariables } = faults
-  const { values, data, refusals } = await judge(raw, check, places)
+  const judgement = judge(found)
+  const { raw, values, data, refusals, places } = judgement
   const others = refusals.filter(refusal => !isPartOf('gate', refusal) && !isPartOf('revocation', refusal))
-  const problems = [...faults.problems, ...sentencesOf(others), ...describeContradictions(values, others, faults)]
-  const gate = isGate(values) ? await resolveGate(data.gate, raw, refusals, places, problems) : undefined
+  const problems = [
+    ...found.problems,
+    ...sentencesOf(others),
+    ...describeContradictions(values, others, {
+      places,
+      isUnread: found.isUnread,
+      areIssuersAsked: lookUpIssuer !== undefined,
+      arePeersAsked: trustPeer !== undefined
+    })
+  ]
+  const gate = isGate(values) ? await resolveGate(judgement, problems) : undefined
   const ofRevocation = refusals.filter(refusal => isPartOf('revocation', refusal))
   problems.push(...sentencesOf(ofRevocation))
   const revocation = data.revocation && ofRevocation.length === 0
@@ -176,52 +164,21 @@ export async function validateSettings (
     })
     : undefined
   if (problems.length > 0) throw new SettingsError(problems)
-  return resolveSettings(data, { gate, revocation, unknownVariables })
-}
-
-/**
- * Settings with their types, the same with all defaults, and what the schema refuses. What is refused is in the data as
- * it was.
- */
-async function judge (
-  raw: RawSettings,
-  check: CheckValues,
-  places: SourceFaults['places']
-): Promise<{ values: RawSettings, data: SettingValues, refusals: readonly PartProblem[] }> {
-  const values = typedSettings(raw)
-  // An upstream is a gate without a section, too.
-  const given = structuredClone(isGate(values) && values.gate === undefined ? { ...values, gate: {} } : values)
-  let errors: readonly SchemaError[] | undefined = []
-  const data = await check(given).catch((error: unknown) => {
-    errors = (error as { errors?: readonly SchemaError[] }).errors
-    if (!errors) throw error
-    return given as SettingValues
-  })
-  return {
-    values,
-    data,
-    refusals: describeRefusals({ ...values, gate: raw.gate, revocation: raw.revocation }, errors, places)
-  }
+  return resolveSettings(data, { gate, revocation, unknownVariables: found.unknownVariables })
 }
 
 const isPartOf = (part: string, { path }: PartProblem): boolean => `${path}.`.startsWith(`${part}.`)
 const sentencesOf = (refusals: readonly PartProblem[]): string[] => refusals.map(({ problem }) => problem)
 
 /** Adds to the problems what the schema says of the section `gate`, and what it cannot say. */
-async function resolveGate (
-  section: GateSection | undefined,
-  { gate: given, gateUpstream }: RawSettings,
-  refusals: readonly PartProblem[],
-  places: SourceFaults['places'],
-  problems: string[]
-): Promise<GateSettings> {
+async function resolveGate ({ raw, data, refusals, places }: Judgement, problems: string[]): Promise<GateSettings> {
   const refused = refusals.filter(refusal => isPartOf('gate', refusal))
   problems.push(...sentencesOf(refused))
   // Only a gate needs it, and it loads a router: every app with the plugin waits for what is loaded here.
   const { parseGate } = await import('../gate/gate-settings.ts')
-  return parseGate(isJsonObject(section) ? section : {}, {
-    given,
-    upstreamBeside: gateUpstream,
+  return parseGate(isJsonObject(data.gate) ? data.gate : {}, {
+    given: raw.gate,
+    upstreamBeside: raw.gateUpstream,
     isRefused: path => refused.some(refusal => isPartOf(path, refusal)),
     placeOf: path => places.get(path),
     tell: (path, problem) => problems.push(placed(places, path, path + problem))
@@ -232,10 +189,11 @@ async function resolveGate (
  * Reads only what a gate goes by: its rules can be looked at before there is a provider.
  * @throws SettingsError
  */
-export async function readGate (raw: RawSettings, { problems: known, places }: SourceFaults): Promise<GateSettings> {
-  const { data, refusals } = await judge(raw, checkOptions, places)
-  const problems = [...known, ...sentencesOf(refusals.filter(refusal => isPartOf('gateUpstream', refusal)))]
-  const settings = await resolveGate(data.gate, raw, refusals, places, problems)
+export async function readGate (found: Givens): Promise<GateSettings> {
+  const judgement = judge(found)
+  const ofUpstream = judgement.refusals.filter(refusal => isPartOf('gateUpstream', refusal))
+  const problems = [...found.problems, ...sentencesOf(ofUpstream)]
+  const settings = await resolveGate(judgement, problems)
   if (problems.length > 0) throw new SettingsError(problems)
   return settings
 }
@@ -251,23 +209,28 @@ export function isGate ({ gate, gateUpstream }: RawSettings): boolean {
  * @param defaults what the entry leaves out
  */
 export function createIssuerReader (defaults: Settings): (record: object) => IssuerSettings {
-  const isValid = createAjv(JUDGEMENT).compile(schemaOf(['idp.issuers']))
+  const check = createCheck(['idp.issuers'])
   const { audience, introspection } = defaults.idp
   const { securityProfile, clientCertificate } = defaults.server
 
   return record => {
-    const { issuers } = typedSettings(settingsFromOptions({ idp: { issuers: [record] } })).idp
+    const { issuers } = typedSettings(valuesOf(settingsFromOptions({ idp: { issuers: [record] } }))).idp
     const values = {
       ...noSettings(),
       idp: { audience, introspection, issuers },
       server: { securityProfile, clientCertificate }
     } as unknown as RawSettings
-    isValid({ idp: { issuers } })
-    const refusals = describeRefusals(values, isValid.errors ?? [], NO_FAULTS.places)
-    // Which peers are trusted was judged at the start.
+    const places = new Map<string, string>()
+    const refusals = describeRefusals(values, check({ idp: { issuers } } as RawSettings), places)
     const problems = [
       ...sentencesOf(refusals),
-      ...describeContradictions(values, refusals, { ...NO_FAULTS, areIssuersAsked: true, arePeersAsked: true })
+      // Which peers are trusted was judged at the start.
+      ...describeContradictions(values, refusals, {
+        places,
+        isUnread: false,
+        areIssuersAsked: true,
+        arePeersAsked: true
+      })
     ]
     if (problems.length > 0) throw new SettingsError(problems)
     return resolveIssuer((issuers as IssuerValues[])[0]!, defaults.idp)

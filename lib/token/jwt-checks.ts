@@ -1,21 +1,16 @@
-import { decodeJsonObject, isMediaType, splitCompactJws } from '../jose/jws.ts'
-import { isJsonObject } from '../json.ts'
-import type { CompactJws } from '../jose/jws.ts'
-import type { JsonObject } from '../json.ts'
+import { isMediaType } from '../jose/jws.ts'
+import { HEADER_CHECKS, readJwt, timeFault } from '../jose/signed-jwt.ts'
+import type { HeaderCheck, JwtContent } from '../jose/signed-jwt.ts'
 import type { JwsAlg } from '../jose/signature.ts'
+import { isJsonObject } from '../json.ts'
+import type { JsonObject } from '../json.ts'
 import { Refusal } from '../refusal.ts'
+import type { RefusalReason } from '../refusal.ts'
 import { printable } from '../printable.ts'
 import type { AccessTokenClaims } from './access-token-claims.ts'
 
 /** The claims as the checks see them: those with a meaning here, and any other by its name. */
 export type TokenClaims = AccessTokenClaims & JsonObject
-
-/** A token whose header and claims pass. Its signature has not been checked. */
-export interface UnverifiedToken {
-  readonly kid: string | undefined
-  readonly alg: JwsAlg
-  readonly claims: TokenClaims
-}
 
 /** The claims that may have to hold the audience. */
 export const AUDIENCE_CLAIMS = ['aud', 'client_id', 'azp'] as const
@@ -55,17 +50,16 @@ export type TokenBinding = (typeof TOKEN_BINDINGS)[number]
 /**
  * A token during the checks that need no key. Each check reads what earlier ones have found, and adds what it finds.
  */
-export interface PresentedToken {
+export interface PresentedToken extends Partial<{ -readonly [Part in keyof JwtContent]: JwtContent[Part] }> {
   readonly text: string
   /** Unix seconds. */
   readonly now: number
-  jws?: CompactJws
-  header?: JsonObject
-  claims?: JsonObject
 }
 
 export interface TokenCheck {
   readonly name: string
+  /** Whether it holds for an opaque token too, whose claims its issuer's answer brings. */
+  readonly holdsForOpaque: boolean
   /** @throws Refusal token_* */
   readonly run: (presented: PresentedToken, rules: TokenRules) => void
 }
@@ -75,27 +69,17 @@ export interface TokenCheck {
  * issuer comes first, because the rules for all that follows are its own.
  */
 export const TOKEN_CHECKS = [
-  { name: 'form', run: readPresentedToken },
-  { name: 'iss', run: checkIssuer },
-  {
-    name: 'alg',
-    run: ({ header }, { algs }) => {
-      if (!algs.some(alg => alg === header!.alg)) throw new Refusal('token_algorithm')
-    }
-  },
-  { name: 'typ', run: checkType },
-  { name: 'crit', run: checkCritical },
-  {
-    name: 'kid',
-    run: ({ header }) => {
-      if (header!.kid !== undefined && typeof header!.kid !== 'string') throw new Refusal('token_malformed')
-    }
-  },
-  { name: 'kind', run: ({ claims }) => verifyKind(claims!) },
-  { name: 'claims', run: checkClaims },
-  { name: 'cnf', run: checkConfirmation },
-  { name: 'aud', run: checkAudience },
-  { name: 'time', run: checkTimes }
+  { name: 'form', holdsForOpaque: false, run: readPresentedToken },
+  { name: 'iss', holdsForOpaque: true, run: checkIssuer },
+  headerCheck('alg', 'token_algorithm'),
+  headerCheck('typ', 'token_type'),
+  headerCheck('crit', 'token_critical'),
+  headerCheck('kid', 'token_malformed'),
+  { name: 'kind', holdsForOpaque: true, run: ({ claims }) => verifyKind(claims!) },
+  { name: 'claims', holdsForOpaque: true, run: checkClaims },
+  { name: 'cnf', holdsForOpaque: true, run: checkConfirmation },
+  { name: 'aud', holdsForOpaque: true, run: checkAudience },
+  { name: 'time', holdsForOpaque: true, run: checkTimes }
 ] as const satisfies readonly TokenCheck[]
 
 /** The spellings of an issuer in a token: with and without its last slash. No other difference is accepted. */
@@ -110,14 +94,12 @@ export function isSameIssuer (iss: unknown, issuer: string): boolean {
 }
 
 const CHECKS_AFTER_FORM = TOKEN_CHECKS.slice(1)
-const CHECKS_OF_CLAIMS = TOKEN_CHECKS.filter(({ name }) =>
-  ['iss', 'kind', 'claims', 'cnf', 'aud', 'time'].includes(name)
-)
+const CHECKS_OF_OPAQUE = TOKEN_CHECKS.filter(({ holdsForOpaque }) => holdsForOpaque)
 
-/** Runs only the checks of claims, for claims that did not come in a token. @throws Refusal token_* */
+/** Runs the checks that hold for the claims of an opaque token. @throws Refusal token_* */
 export function checkClaimsByRules (claims: JsonObject, now: number, rules: TokenRules): void {
   const presented: PresentedToken = { text: '', now, claims }
-  for (const check of CHECKS_OF_CLAIMS) check.run(presented, rules)
+  for (const check of CHECKS_OF_OPAQUE) check.run(presented, rules)
 }
 
 /**
@@ -125,58 +107,43 @@ export function checkClaimsByRules (claims: JsonObject, now: number, rules: Toke
  * call.
  * @throws Refusal token_*
  */
-export function checkByRules (presented: PresentedToken, rules: TokenRules): UnverifiedToken {
+export function checkByRules (presented: PresentedToken, rules: TokenRules): TokenClaims {
   for (const check of CHECKS_AFTER_FORM) check.run(presented, rules)
-  return unverifiedToken(presented)
-}
-
-/** The content of a token that has passed TOKEN_CHECKS. */
-export function unverifiedToken ({ header, claims }: PresentedToken): UnverifiedToken {
-  return { kid: header!.kid as string | undefined, alg: header!.alg as JwsAlg, claims: claims as TokenClaims }
+  return presented.claims as TokenClaims
 }
 
 /**
  * Why a token is not valid at this time: token_expired or token_not_yet_valid (RFC 7519 sections 4.1.4 and 4.1.5).
  * @param now Unix seconds
  */
-export function timeRefusal (
-  { exp, nbf }: AccessTokenClaims,
-  now: number,
-  toleranceSeconds: number
-): Refusal | undefined {
-  if (now >= exp + toleranceSeconds) {
-    return new Refusal('token_expired', {
-      detail: { expected: `exp after ${Math.floor(now - toleranceSeconds)}`, found: exp }
-    })
-  }
-  if (nbf !== undefined && now < nbf - toleranceSeconds) {
-    return new Refusal('token_not_yet_valid', {
-      detail: { expected: `nbf up to ${Math.floor(now + toleranceSeconds)}`, found: nbf }
-    })
-  }
-  return undefined
+export function timeRefusal (claims: AccessTokenClaims, now: number, toleranceSeconds: number): Refusal | undefined {
+  const fault = timeFault(claims, now, toleranceSeconds)
+  return fault && new Refusal(fault.claim === 'exp' ? 'token_expired' : 'token_not_yet_valid', fault)
 }
 
-/** Splits and decodes a token. @throws Refusal token_malformed */
+/** Decodes a token. @throws Refusal token_malformed */
 export function readPresentedToken (presented: PresentedToken): void {
-  const { text } = presented
-  presented.jws = splitCompactJws(text)
-  presented.header = presented.jws && decodeJsonObject(presented.jws.header)
-  presented.claims = presented.header && decodeJsonObject(presented.jws!.payload)
-  if (!presented.claims) throw new Refusal('token_malformed')
+  const content = readJwt(presented.text)
+  if (!content) throw new Refusal('token_malformed')
+  presented.header = content.header
+  presented.claims = content.claims
 }
 
-function checkType ({ header }: PresentedToken): void {
-  // RFC 9068 section 2.1. A plain JWT is accepted too, because many providers issue no other.
-  const { typ } = header!
-  if (typ !== undefined && !isMediaType(typ, 'at+jwt') && !(typeof typ === 'string' && typ.toLowerCase() === 'jwt')) {
-    throw new Refusal('token_type')
-  }
+/** RFC 9068 section 2.1. A plain JWT is accepted too, because many providers issue no other. */
+function isTokenType (typ: unknown): boolean {
+  return typ === undefined || isMediaType(typ, 'at+jwt') || (typeof typ === 'string' && typ.toLowerCase() === 'jwt')
 }
 
-function checkCritical ({ header }: PresentedToken): void {
-  // No extension is understood here (RFC 7515 section 4.1.11), so no unencoded payload either (RFC 7797).
-  if (header!.crit !== undefined || header!.b64 !== undefined) throw new Refusal('token_critical')
+/** A rule for the header, which an opaque token does not have. */
+function headerCheck<Name extends HeaderCheck> (name: Name, reason: RefusalReason) {
+  const isMet = HEADER_CHECKS[name]
+  return {
+    name,
+    holdsForOpaque: false,
+    run ({ header }, { algs }) {
+      if (!isMet(header!, algs, isTokenType)) throw new Refusal(reason)
+    }
+  } as const satisfies TokenCheck
 }
 
 const OTHER_KINDS: ReadonlySet<string> = new Set([

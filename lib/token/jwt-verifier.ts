@@ -1,12 +1,12 @@
 import { isOffered } from '../credentials.ts'
 import type { AuthScheme } from '../credentials.ts'
-import type { SigningKey } from '../provider/key-source.ts'
+import { signerOf } from '../jose/signed-jwt.ts'
+import type { SignerFinder, SigningKey } from '../jose/signed-jwt.ts'
 import { Refusal, refusalOfIssuer } from '../refusal.ts'
 import { isJwt } from './inquiry.ts'
 import type { IssuerTable, TokenIssuer } from './issuer-table.ts'
 import { checkByRules, issuerRefusal, readIssuer, readPresentedToken, timeRefusal } from './jwt-checks.ts'
-import type { PresentedToken, TokenRules, UnverifiedToken } from './jwt-checks.ts'
-import type { SignerFinder } from './jwt-signature.ts'
+import type { PresentedToken, TokenClaims, TokenRules } from './jwt-checks.ts'
 import { createVerifiedToken } from './verified-tokens.ts'
 import type { TokenDone, TokenVerifier, VerifiedToken, VerifiedTokens } from './verified-tokens.ts'
 
@@ -69,40 +69,33 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     const done: TokenDone = (error, token) => finish(error && refusalOfIssuer(error, issuer.issuer), token)
     if (!isOffered(scheme, issuer.dpopMode)) return done(new Refusal('scheme_not_offered'))
     if (!presented.claims) return verifyOpaque(issuer, presented, isStranger, done)
-    let token: UnverifiedToken
+    let claims: TokenClaims
     try {
-      token = checkByRules(presented, rulesOf(issuer))
+      claims = checkByRules(presented, rulesOf(issuer))
     } catch (error) {
       return done(error as Error)
     }
-    verifyUnderKeys(issuer, presented.text, token, done)
+    verifySignature(issuer, presented, claims, done)
   }
 
-  function verifyUnderKeys (issuer: TokenIssuer, text: string, token: UnverifiedToken, done: TokenDone): void {
-    const { keys } = issuer
-    const { kid, alg } = token
-    const atHand = keys.candidates(kid, alg)
-    const found = tryKeys(text, token, issuer, atHand)
-    if (found) return admit(found, issuer, done)
-    keys.fetchCandidates(kid, alg).then(candidates => {
-      // Keys that were tried already are not tried again. Otherwise a forged token would cost twice as much.
-      const found = tryKeys(text, token, issuer, candidates.filter(key => !atHand.includes(key)))
-      if (found) return admit(found, issuer, done)
-      done(new Refusal(candidates.length === 0 ? 'token_key_unknown' : 'token_signature'))
-    }, done)
-  }
-
-  function tryKeys (
-    text: string,
-    { alg, claims }: UnverifiedToken,
+  function verifySignature (
     issuer: TokenIssuer,
-    candidates: readonly SigningKey[]
-  ): VerifiedToken | undefined {
-    const key = candidates.length > 0 ? options.findSigner(text, candidates, alg) : undefined
-    if (!key) return undefined
-    const isTrusted = trusts.get(key) ?? (() => issuer.keys.isTrusted(key))
-    trusts.set(key, isTrusted)
-    return createVerifiedToken({ text, claims, issuer, isTrusted })
+    { text, header }: PresentedToken,
+    claims: TokenClaims,
+    done: TokenDone
+  ): void {
+    const signer = signerOf(text, header!, issuer.keys, options.findSigner)
+    if (!(signer instanceof Promise)) return trust(signer)
+    signer.then(signer => {
+      if (typeof signer !== 'string') return trust(signer)
+      done(new Refusal(signer === 'key_unknown' ? 'token_key_unknown' : 'token_signature'))
+    }, done)
+
+    function trust (key: SigningKey): void {
+      const isTrusted = trusts.get(key) ?? (() => issuer.keys.isTrusted(key))
+      trusts.set(key, isTrusted)
+      admit(createVerifiedToken({ text, claims, issuer, isTrusted }), issuer, done)
+    }
   }
 
   /** A token that has passed all checks of its own. Its issuer may decide whether it is still active. */

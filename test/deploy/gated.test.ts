@@ -5,9 +5,9 @@ import { Ajv } from 'ajv'
 import { DCLinter } from 'dclint'
 import t from 'tap'
 import { parse, parseAllDocuments } from 'yaml'
-import { readSettings } from '../../holdfast.ts'
 import { isWithheldName } from '../../lib/gate/headers.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
+import { validateSettings } from '../../lib/settings/validation.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import { closeGraceDelay } from '../../start-options.ts'
 import { containing } from '../helpers/containing.ts'
@@ -36,11 +36,11 @@ async function settingsOf (
   environment: Record<string, string>,
   mounted: Readonly<Record<string, string>>
 ): Promise<Settings> {
-  const { values, ...faults } = collectSettings({
+  const found = collectSettings({
     environment,
     readFile: path => path in mounted ? read(mounted[path]!) : undefined
   })
-  return readSettings(values, faults)
+  return validateSettings(found)
 }
 
 t.test('Compose starts a gate with its file, an upstream that only it reaches, and the local provider', async t => {

@@ -9,9 +9,9 @@ import type { Test } from 'tap'
 import { parse } from 'yaml'
 import { startWholeApp } from '../helpers/app.ts'
 import { containing, exactly } from '../helpers/containing.ts'
-import { readSettings } from '../../holdfast.ts'
 import { parseRedisUrl } from '../../lib/redis/redis-url.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
+import { validateSettings } from '../../lib/settings/validation.ts'
 import { settingSpec, variables } from '../../lib/settings/specs.ts'
 import { closeGraceDelay } from '../../start-options.ts'
 import { root } from '../helpers/documents.ts'
@@ -25,8 +25,8 @@ const isSecret = (name: string): boolean => settingSpec(variables.get(name)!).se
 async function expectSettings (t: Test, environment: Record<string, string>): Promise<void> {
   const names = [...variables.keys()]
   t.strictSame(Object.keys(environment).filter(name => !names.includes(name)), [], 'every variable is a setting')
-  const { values, ...faults } = collectSettings({ environment, readFile: () => undefined })
-  await t.resolves(readSettings(values, faults), 'the settings are accepted')
+  const found = collectSettings({ environment, readFile: () => undefined })
+  await t.resolves(validateSettings(found), 'the settings are accepted')
 }
 
 /** What dclint says of a file; its own types are lost under node's rules of resolution. */

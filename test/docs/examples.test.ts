@@ -2,22 +2,23 @@ import { createPublicKey, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { readSettings } from '../../holdfast.ts'
 import { createCertificateReader } from '../../lib/certificate/client-certificate.ts'
 import { createClientKeys } from '../../lib/dpop/client-keys.ts'
 import { verifyProof } from '../../lib/dpop/proof.ts'
 import { rulesOfIssuer } from '../../lib/assembly/create-issuers.ts'
 import { arrivedRequest, createGuard } from '../../lib/guard/guard.ts'
 import type { Guard } from '../../lib/guard/guard.ts'
-import type { KeySource, SigningKey } from '../../lib/provider/key-source.ts'
+import type { SigningKey } from '../../lib/jose/signed-jwt.ts'
+import type { KeySource } from '../../lib/provider/key-source.ts'
 import { Refusal } from '../../lib/refusal.ts'
 import { createMemoryStore } from '../../lib/replay/memory-store.ts'
 import { JWS_ALGS } from '../../lib/jose/signature.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
+import { validateSettings } from '../../lib/settings/validation.ts'
 import { createIssuerTable } from '../../lib/token/issuer-table.ts'
 import { checkByRules, readPresentedToken } from '../../lib/token/jwt-checks.ts'
 import { readScopes, createVerifiedTokens } from '../../lib/token/verified-tokens.ts'
-import { createSignerFinder } from '../../lib/token/jwt-signature.ts'
+import { createSignerFinder } from '../../lib/jose/signed-jwt.ts'
 import { createJwtVerifier } from '../../lib/token/jwt-verifier.ts'
 import { createRequestUrlResolver } from '../../lib/url/request-url.ts'
 import { startApp } from '../helpers/app.ts'
@@ -192,11 +193,11 @@ t.test('The token of each provider passes under the settings beside it, and gran
     const section = readSection('docs/reference/providers.md', provider)
     const [, variables = ''] = /```sh\n([\s\S]*?)```/.exec(section) ?? []
     const [, example = '{}'] = /```json\n([\s\S]*?)```/.exec(section) ?? []
-    const { values, ...faults } = collectSettings({
+    const found = collectSettings({
       environment: parseCommand(variables).variables,
       readFile: () => undefined
     })
-    const settings = await readSettings(values, faults)
+    const settings = await validateSettings(found)
     const rules = rulesOfIssuer(settings.idp.issuers[0]!, settings)
     const { header, claims } = JSON.parse(example) as { header: object, claims: Record<string, unknown> }
     const scopes = readScopes(claims, settings.idp.scopeClaims)

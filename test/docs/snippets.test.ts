@@ -14,9 +14,9 @@ import { parse as parseYaml } from 'yaml'
 import { containing } from '../helpers/containing.ts'
 import { call as runCall } from '../../cli/call.ts'
 import { startProvider } from '../../dev/provider/provider.ts'
-import { readSettings } from '../../holdfast.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
+import { validateSettings } from '../../lib/settings/validation.ts'
 import { variables as SETTINGS } from '../../lib/settings/specs.ts'
 import holdfast from '../../packages/holdfast/index.ts'
 import { startApp } from '../helpers/app.ts'
@@ -156,7 +156,7 @@ async function expectSettings (t: Test, { variables }: Command, place: string): 
     [],
     `${place}: every variable is known`
   )
-  const { values, ...faults } = collectSettings({
+  const found = collectSettings({
     environment: {
       IDP_DOMAIN: 'tenant.example',
       IDP_AUDIENCE: 'https://api.example',
@@ -167,7 +167,7 @@ async function expectSettings (t: Test, { variables }: Command, place: string): 
     },
     readFile: () => undefined
   })
-  await t.resolves(readSettings(values, faults), `${place}: the settings are accepted`)
+  await t.resolves(validateSettings(found), `${place}: the settings are accepted`)
 }
 
 t.test('Every fenced block is of a kind that is tested.', async t => {
@@ -227,11 +227,11 @@ t.test('Every shown configuration file is accepted, and other YAML and JSON is v
     const content = t.doesNotThrow(() => parseYaml(text), place) && parseYaml(text) as Record<string, unknown>
     if (!content) continue
     if (text.startsWith('# config.yaml') || ['idp', 'dpop', 'server'].some(section => section in content)) {
-      const { values, ...faults } = collectSettings({
+      const found = collectSettings({
         environment: {},
         readFile: path => path === 'config.yaml' ? text : undefined
       })
-      await t.resolves(readSettings(values, faults), `${place}: the configuration is accepted`)
+      await t.resolves(validateSettings(found), `${place}: the configuration is accepted`)
     }
     if (typeof content.reason === 'string') t.ok(content.reason in REFUSALS, `${place}: ${content.reason} is a reason`)
   }

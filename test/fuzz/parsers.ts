@@ -14,7 +14,7 @@ import { parseDocument } from '../../lib/provider/provider-document.ts'
 import { ProviderFailure } from '../../lib/provider/provider-failure.ts'
 import { parseDiscoveredUri } from '../../lib/provider/provider-url.ts'
 import { Refusal } from '../../lib/refusal.ts'
-import { NO_FAULTS, settingsFromOptions } from '../../lib/settings/options.ts'
+import { settingsFromOptions } from '../../lib/settings/options.ts'
 import { SettingsError } from '../../lib/settings/problems.ts'
 import { readGate } from '../../lib/settings/validation.ts'
 import { parseConfigDocument } from '../../lib/settings/config-document.ts'
@@ -120,7 +120,6 @@ export const PARSERS: readonly Parser[] = [
       checkByRules({
         text: '',
         now: 1_767_225_600,
-        jws: { header: tokenHeader, payload: '', signature: 'AA' },
         header: JSON.parse(textOf(tokenHeader)) as Record<string, unknown>,
         claims: decodeJsonObject(bytesOf(text).toString('base64url')) ?? {}
       }, rules),
@@ -272,8 +271,7 @@ export const PARSERS: readonly Parser[] = [
       '{"upstream":"http://127.0.0.1:1","rules":[{"path":"/a/:b","methods":["GET"],"scope":"x"},{"path":"/*","allow":"anyone"}]}',
       '{"rules":[{"path":"/a(^\\\\d+)","claims":{"a":[1]}}],"claims":{"A":"b"}}'
     ],
-    run: text =>
-      readGate(settingsFromOptions({ gate: decodeJsonObject(bytesOf(text).toString('base64url')) }), NO_FAULTS),
+    run: text => readGate(settingsFromOptions({ gate: decodeJsonObject(bytesOf(text).toString('base64url')) })),
     refusals: [SettingsError]
   },
   {

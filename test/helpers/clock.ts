@@ -47,19 +47,17 @@ export function stopTimers (t: Test, fromMs: number): void {
 }
 
 /**
- * Holds timers of so many milliseconds or more, until the end of the test. Returns what lets the held ones run out, and
- * puts the clock that never goes back ahead by their time; it says how many those were.
+ * Stops the clock that never goes back, and holds the timers of exactly so many milliseconds, until the end of the
+ * test. Returns what lets that time pass, and says how many timers it has ended.
  */
-export function holdTimers (t: Test, fromMs: number): () => number {
+export function holdTimers (t: Test, heldMs: number): () => void {
   const { setTimeout: set, clearTimeout: clear } = globalThis
-  const { now } = performance
-  const held = new Map<unknown, { readonly run: () => void, readonly ms: number }>()
-  let ahead = 0
-  performance.now = () => now.call(performance) + ahead
-  const put = (run: (...args: unknown[]) => void, ms = 0, ...args: unknown[]): NodeJS.Timeout => {
-    if (ms < fromMs) return set(run, ms, ...args)
+  const advance = stopClock(t)
+  const held = new Map<unknown, () => void>()
+  const put = (run: (...args: unknown[]) => void, ms?: number, ...args: unknown[]): NodeJS.Timeout => {
+    if (ms !== heldMs) return set(run, ms, ...args)
     const timer = set(() => {}, 2 ** 31 - 1)
-    held.set(timer, { run: () => run(...args), ms })
+    held.set(timer, () => run(...args))
     return timer
   }
   globalThis.setTimeout = Object.assign(put, set) as typeof set
@@ -69,16 +67,13 @@ export function holdTimers (t: Test, fromMs: number): () => number {
   }
   t.teardown(() => {
     Object.assign(globalThis, { setTimeout: set, clearTimeout: clear })
-    performance.now = now
   })
   return () => {
-    const due = [...held]
-    ahead += Math.max(0, ...due.map(([, { ms }]) => ms))
-    for (const [timer, { run }] of due) {
+    advance(heldMs)
+    for (const [timer, run] of [...held]) {
       globalThis.clearTimeout(timer as NodeJS.Timeout)
       run()
     }
-    return due.length
   }
 }
 

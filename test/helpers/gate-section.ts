@@ -1,8 +1,7 @@
 import type { GateSettings } from '../../lib/gate/gate-settings.ts'
-import { NO_FAULTS } from '../../lib/settings/options.ts'
 import type { SettingsError } from '../../lib/settings/problems.ts'
-import { noSettings } from '../../lib/settings/tree.ts'
 import { readGate } from '../../lib/settings/validation.ts'
+import { givensOf } from './givens.ts'
 
 /** What the service makes of a section `gate`, and what it says is wrong with it. */
 export async function parseGate (
@@ -10,7 +9,7 @@ export async function parseGate (
   gateUpstream?: string
 ): Promise<{ readonly settings: GateSettings | undefined, readonly problems: readonly string[] }> {
   try {
-    return { settings: await readGate({ ...noSettings(), gate, gateUpstream }, NO_FAULTS), problems: [] }
+    return { settings: await readGate(givensOf({ gate, gateUpstream })), problems: [] }
   } catch (error) {
     return { settings: undefined, problems: (error as SettingsError).problems }
   }

@@ -287,6 +287,12 @@ export const PROOF_ROWS: readonly ProofRow[] = [
     proof: b => b.proof({ header: { kid: 'a', cty: 'b', jku: 'http://127.0.0.1:1/' } }),
     expected: 'accepted'
   },
+  {
+    check: '3',
+    title: 'a kid that is no text',
+    proof: b => b.proof({ header: { kid: 1 } }),
+    expected: 'accepted'
+  },
 
   {
     check: '4',

@@ -23,7 +23,7 @@ import { createTestIssuer, createTestTransmitter } from '../../packages/holdfast
 import type { ProofHeaders, TestRevocation } from '../../packages/holdfast/testing.ts'
 import type { HoldfastOptions } from '../../packages/holdfast/index.ts'
 import { withTrustOf } from '../../lib/settings/options.ts'
-import { noSettings } from '../../lib/settings/tree.ts'
+import { givensOf } from '../helpers/givens.ts'
 import { root } from '../helpers/documents.ts'
 import { useReadyKeys } from '../helpers/rsa-keys.ts'
 
@@ -468,8 +468,8 @@ t.test('The trustProxy of the app holds for the guard too, unless its options sa
     t.equal(await ask(app, isTrusted ? inner : outer), '401 htu_mismatch', name)
   }
   t.strictSame(
-    withTrustOf({}, noSettings()),
-    { options: noSettings(), trustPeer: undefined },
+    withTrustOf({}, givensOf({})),
+    { options: givensOf({}), trustPeer: undefined },
     'an app that keeps its options elsewhere trusts no peer'
   )
   const around = Fastify({ trustProxy: true })

@@ -10,6 +10,7 @@ import type { Test } from 'tap'
 import { exactly } from '../helpers/containing.ts'
 import { readSettings } from '../../holdfast.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
+import { valuesOf } from '../../lib/settings/given.ts'
 import { settingsFromOptions } from '../../lib/settings/options.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
 import type { Variables } from '../helpers/variables.ts'
@@ -726,10 +727,11 @@ t.test('Incomplete or contradictory settings of introspection stop the start', a
 
 t.test('Introspection is a section of the file or the options, or of an issuer', async t => {
   const section = { for: 'jwt', clientId: 'api', clientSecret: 'secret' }
-  t.strictSame(settingsFromOptions({ idp: { introspection: section } }).idp, { introspection: section })
+  const options = (given: object) => valuesOf(settingsFromOptions(given))
+  t.strictSame(options({ idp: { introspection: section } }).idp, { introspection: section })
   const entry = { domain: 'a.example', introspection: section }
   t.strictSame(
-    settingsFromOptions({ idp: { issuers: [{ domain: 'a.example', introspection: section, audience: undefined }] } })
+    options({ idp: { issuers: [{ domain: 'a.example', introspection: section, audience: undefined }] } })
       .idp.issuers,
     [entry]
   )
@@ -747,17 +749,17 @@ t.test('Introspection is a section of the file or the options, or of an issuer',
       ]
     }
   )
-  t.strictSame(settingsFromOptions({ gate: { upstream: 'http://127.0.0.1:3000' } }).gate, {
+  t.strictSame(options({ gate: { upstream: 'http://127.0.0.1:3000' } }).gate, {
     upstream: 'http://127.0.0.1:3000'
   })
 
   const file = (text: string) =>
     collectSettings({ environment: {}, readFile: path => path === 'config.yaml' ? text : undefined })
   t.strictSame(
-    file(
+    valuesOf(file(
       'idp:\n  issuers:\n    - domain: a.example\n      audience:\n      introspection:\n        for: jwt\n ' +
         '       clientId: api\n        clientSecret: secret\n'
-    ).values.idp.issuers,
+    )).idp.issuers,
     [entry]
   )
   t.strictSame(

@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { Ajv } from 'ajv'
 import t from 'tap'
 import { parse } from 'yaml'
-import { readSettings } from '../../holdfast.ts'
 import { GATE, LOGOUT, OPERATORS, REVOCATION, RULE, TRANSMITTER } from '../../lib/settings/section-specs.ts'
 import type { Part } from '../../lib/settings/setting-spec.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
+import { validateSettings } from '../../lib/settings/validation.ts'
 import { root } from '../helpers/documents.ts'
 
 const isValid = new Ajv({ strict: true, allowUnionTypes: true, allErrors: true }).compile(
@@ -15,11 +15,11 @@ const isValid = new Ajv({ strict: true, allowUnionTypes: true, allErrors: true }
 
 /** Whether the service takes this file in its working directory. */
 function isTaken (text: string): Promise<boolean> {
-  const { values, ...faults } = collectSettings({
+  const found = collectSettings({
     environment: {},
     readFile: name => name === 'config.yaml' ? text : undefined
   })
-  return readSettings(values, faults).then(() => true, () => false)
+  return validateSettings(found).then(() => true, () => false)
 }
 
 /** Sections with a hole for one part, and the part that the hole is for. */

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { containing } from '../helpers/containing.ts'
 import { freePort } from '../helpers/free-port.ts'
 import t from 'tap'
-import { readSettings } from '../../holdfast.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
+import { validateSettings } from '../../lib/settings/validation.ts'
 import { runLine, startLine } from '../helpers/command-line.ts'
 import { readBlocks, readSection, root } from '../helpers/documents.ts'
 
@@ -93,11 +93,11 @@ t.test('The page quotes what the service says about mistakes.', async t => {
     "'/orders/:number', methods: [GET, PUT] }\n"
   const head = '# config.yaml\nidp:\n  domain: tenant.example\n  audience: https://api.example\ngate:\n  upstream: ' +
     'http://127.0.0.1:3000\n  rules:\n'
-  const { values, ...faults } = collectSettings({
+  const found = collectSettings({
     environment: {},
     readFile: path => path === 'config.yaml' ? head + rules : undefined
   })
-  const { message } = await readSettings(values, faults).then(() => {
+  const { message } = await validateSettings(found).then(() => {
     throw new Error('it is accepted')
   }, (error: Error) => error)
   t.ok(blocks.some(({ text }) => text === `${message}\n`), message)

@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import Fastify from 'fastify'
 import type { FastifyInstance } from 'fastify'
 import { startProvider } from '../../../dev/provider/provider.ts'
-import { holdfast, readSettings, serverOptions } from '../../../holdfast.ts'
+import { holdfast, serverOptions } from '../../../holdfast.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
+import { validateSettings } from '../../../lib/settings/validation.ts'
 import { asResource, CLIENT_ID } from '../site.ts'
 import { startServer } from './server.ts'
 
@@ -47,11 +48,11 @@ export async function startGatedSite (
     PUBLIC_URL: base,
     GATE_UPSTREAM: `http://127.0.0.1:${serverPort}`
   }
-  const { values, ...faults } = collectSettings({
+  const found = collectSettings({
     environment,
     readFile: path => path === environment.CONFIG_FILE ? readFileSync(path, 'utf8') : undefined
   })
-  const settings = asResource(url, await readSettings(values, faults))
+  const settings = asResource(url, await validateSettings(found))
   const gate = Fastify({ ...serverOptions(settings), logger: { level: 'info', stream: createLog(onAnswer) } })
   await gate.register(holdfast, { settings })
   await gate.listen({ port, host: 'localhost' })

@@ -1,12 +1,12 @@
 import t from 'tap'
 import { containing } from '../../helpers/containing.ts'
 import { parseGate } from '../../helpers/gate-section.ts'
-import { readSettings } from '../../../holdfast.ts'
 import { ownPathsOf } from '../../../lib/gate/gate-settings.ts'
 import { isSamePath } from '../../../lib/gate/path.ts'
 import type { GateRule } from '../../../lib/gate/rule.ts'
 import { createRules } from '../../../lib/gate/rules.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
+import { validateSettings } from '../../../lib/settings/validation.ts'
 import type { GateOptions } from '../../../lib/settings/option-types.ts'
 import type { SettingsError } from '../../../lib/settings/problems.ts'
 import type { Settings } from '../../../lib/settings/settings.ts'
@@ -15,11 +15,11 @@ const ENOUGH = 'idp:\n  domain: tenant.example\n  audience: https://api.example\
 
 /** The settings of a configuration file. @throws SettingsError */
 async function read (gate: string, environment: Record<string, string> = {}): Promise<Settings> {
-  const { values, ...faults } = collectSettings({
+  const found = collectSettings({
     environment,
     readFile: name => name === 'config.yaml' ? ENOUGH + gate : undefined
   })
-  return readSettings(values, faults)
+  return validateSettings(found)
 }
 
 const problemsOf = (...given: Parameters<typeof read>): Promise<readonly string[]> =>

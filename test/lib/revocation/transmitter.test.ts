@@ -8,7 +8,7 @@ import { createReceiver } from '../../../lib/revocation/receiver.ts'
 import { createTransmitter } from '../../../lib/revocation/transmitter.ts'
 import type { PolledEvents } from '../../../lib/revocation/stream-poll.ts'
 import type { TransmitterEvent, TransmitterOptions } from '../../../lib/revocation/transmitter.ts'
-import { createSignerFinder } from '../../../lib/token/jwt-signature.ts'
+import { createSignerFinder } from '../../../lib/jose/signed-jwt.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 import { startEventTransmitter } from '../../helpers/event-transmitter.ts'
 import type { EventTransmitter } from '../../helpers/event-transmitter.ts'
@@ -42,7 +42,7 @@ async function start (t: Test, { isLeader = true, prepare, onKeyEvent, ...given 
     delivery: 'poll',
     sessionClaim: 'sid',
     subjectClaims: {},
-    authenticate: async () => ({ headers: {}, form: { client_id: 'c' } }),
+    authenticate: async form => ({ headers: {}, body: String(new URLSearchParams({ ...form, client_id: 'c' })) }),
     manage: false,
     pushAuthorization: undefined,
     untyped: false,

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { readSettings } from '../../../holdfast.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
+import { validateSettings } from '../../../lib/settings/validation.ts'
 import { settingNames, settingSpec } from '../../../lib/settings/specs.ts'
 import type { SettingName } from '../../../lib/settings/specs.ts'
 
@@ -36,11 +36,11 @@ t.test('The table of all settings is the one that the code makes.', t => {
 
 t.test('The example of a configuration file is valid.', async t => {
   const [, example = ''] = /```yaml\n# config\.yaml\n(.*?)```/s.exec(page) ?? []
-  const { values, ...faults } = collectSettings({
+  const found = collectSettings({
     environment: {},
     readFile: name => name === 'config.yaml' ? example : undefined
   })
-  const settings = await readSettings(values, faults)
+  const settings = await validateSettings(found)
   t.hasStrict(settings, {
     idp: { issuers: [{ issuer: 'https://tenant.example/' }] },
     server: { publicUrl: 'https://api.example', trustProxy: ['10.0.0.0/8', 'loopback'], port: 8000 }

@@ -4,10 +4,10 @@ import { Ajv } from 'ajv'
 import t from 'tap'
 import { parse } from 'yaml'
 import { containing } from '../../helpers/containing.ts'
-import { readSettings } from '../../../holdfast.ts'
 import type { SettingsError } from '../../../lib/settings/problems.ts'
 import type { Settings } from '../../../lib/settings/settings.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
+import { validateSettings } from '../../../lib/settings/validation.ts'
 import { settingNames, settingSpec, variables } from '../../../lib/settings/specs.ts'
 import type { SettingName } from '../../../lib/settings/specs.ts'
 import { root } from '../../helpers/documents.ts'
@@ -38,8 +38,8 @@ t.test('The example files and the schema are those that the code makes.', async 
 
 /** What the service makes of one file in its working directory. @throws SettingsError */
 function start (file: '.env' | 'config.yaml', text: string): Promise<Settings> {
-  const { values, ...faults } = collectSettings({ environment: {}, readFile: name => name === file ? text : undefined })
-  return readSettings(values, faults)
+  const found = collectSettings({ environment: {}, readFile: name => name === file ? text : undefined })
+  return validateSettings(found)
 }
 
 /** A line that sets something once its # is away. A remark has a space behind it. */

@@ -1,15 +1,15 @@
 import t from 'tap'
-import { readSettings } from '../../../holdfast.ts'
 import type { SettingsError } from '../../../lib/settings/problems.ts'
 import type { Settings } from '../../../lib/settings/settings.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
+import { validateSettings } from '../../../lib/settings/validation.ts'
 
 function start (text: string, environment: Record<string, string> = {}): Promise<Settings> {
-  const { values, ...faults } = collectSettings({
+  const found = collectSettings({
     environment,
     readFile: name => name === 'config.yaml' ? text : undefined
   })
-  return readSettings(values, faults)
+  return validateSettings(found)
 }
 
 const problemsOf = (text: string, environment?: Record<string, string>): Promise<readonly string[]> =>
@@ -200,6 +200,9 @@ t.test('An http issuer is a mere name beside an https jwksUri or a keysFile, and
     { more: { keysFile: 'keys.json' } },
     { more: {}, problem: allowed },
     { more: { jwksUri: 'http://localhost:1/keys' }, problem: allowed },
+    { more: { jwksUri: 'http://localhost:1/https://sts.example' }, problem: allowed },
+    { more: { jwksUri: 'HTTPS://sts.example/adfs/discovery/keys' } },
+    { more: { keysFile: 'keys.json', introspection: { for: 'off' } } },
     {
       more: {
         keysFile: 'keys.json',

@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { GateOptions, GateRuleOptions, McpTargetOptions } from '../../../lib/settings/option-types.ts'
 import { ownOptions, settingsFromOptions } from '../../../lib/settings/options.ts'
+import { valuesOf } from '../../../lib/settings/given.ts'
+import type { RawSettings } from '../../../lib/settings/specs.ts'
 import { noSettings } from '../../../lib/settings/tree.ts'
 import { containing } from '../../helpers/containing.ts'
 import { root } from '../../helpers/documents.ts'
@@ -10,6 +12,9 @@ import { parseGate } from '../../helpers/gate-section.ts'
 import { makeOptionTypes, OF_THE_SERVICE } from '../../helpers/option-types.ts'
 
 const TYPES = join(root, 'lib/settings/option-types.ts')
+
+/** The values that options give. */
+const settingsOf = (options: object): RawSettings => valuesOf(settingsFromOptions(options))
 
 t.test('The types of the options are those that the settings make.', t => {
   if (process.env.TAP_SNAPSHOT === '1') writeFileSync(TYPES, makeOptionTypes())
@@ -28,14 +33,14 @@ t.test('The page of the plugin names each setting that has no effect in another 
 t.test('Options have the shape of the file or the names of the environment.', t => {
   const values = { ...noSettings(), idp: { introspection: {}, domain: 'tenant.example', dpopRequired: true } }
   t.strictSame(
-    settingsFromOptions({
+    settingsOf({
       idp: { domain: 'tenant.example', dpopRequired: true, jwksUri: undefined, issuer: null },
       server: undefined
     }),
     values
   )
   t.strictSame(
-    settingsFromOptions({ IDP_DOMAIN: 'tenant.example', DPOP_REQUIRED: true, IDP_ISSUER: undefined, IDP_AUDIENCE: '' }),
+    settingsOf({ IDP_DOMAIN: 'tenant.example', DPOP_REQUIRED: true, IDP_ISSUER: undefined, IDP_AUDIENCE: '' }),
     values
   )
   for (
@@ -44,19 +49,19 @@ t.test('Options have the shape of the file or the names of the environment.', t 
       IDP_JWKS_URI: null,
       IDP_ISSUER: ''
     }]
-  ) t.strictSame(settingsFromOptions(empty), noSettings(), 'so that a default takes its place')
+  ) t.strictSame(settingsOf(empty), noSettings(), 'so that a default takes its place')
   t.strictSame(
-    settingsFromOptions({
+    settingsOf({
       idp: { issuers: [{ algs: undefined, jwksUri: null, introspection: undefined }, { introspection: null }] }
     }).idp.issuers,
     [{}, {}]
   )
   t.equal(
-    settingsFromOptions({ idp: { audience: '' } }).idp.audience,
+    settingsOf({ idp: { audience: '' } }).idp.audience,
     '',
     'only in the environment does an empty text count as unset'
   )
-  t.strictSame(settingsFromOptions({ server: { trustProxy: ['loopback', '10.0.0.1'] } }).server, {
+  t.strictSame(settingsOf({ server: { trustProxy: ['loopback', '10.0.0.1'] } }).server, {
     trustProxy: ['loopback', '10.0.0.1']
   })
   t.end()
@@ -109,9 +114,9 @@ t.test('Options are an object, and what Fastify reads is taken out of it.', t =>
   const idp = { domain: 'tenant.example' }
   t.strictSame(ownOptions({ prefix: '/v1', logLevel: 'warn', logSerializers: {}, idp }), { idp })
   const gate = { upstream: undefined, rules: [{ path: '/*', scope: undefined }] }
-  t.strictSame(settingsFromOptions({ gate }), { ...noSettings(), gate }, 'a member may be left out by undefined')
+  t.strictSame(settingsOf({ gate }), { ...noSettings(), gate }, 'a member may be left out by undefined')
   t.strictSame(
-    settingsFromOptions({ idp: { issuers: [{ issuer: 'https://a.example/', algs: undefined }] } }).idp.issuers,
+    settingsOf({ idp: { issuers: [{ issuer: 'https://a.example/', algs: undefined }] } }).idp.issuers,
     [{ issuer: 'https://a.example/' }]
   )
   t.end()

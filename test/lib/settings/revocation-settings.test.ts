@@ -1,11 +1,11 @@
 import t from 'tap'
-import { NO_FAULTS } from '../../../lib/settings/options.ts'
 import { withoutSecrets } from '../../../lib/settings/problems.ts'
 import type { SettingsError } from '../../../lib/settings/problems.ts'
 import { readSecret } from '../../../lib/settings/revocation-settings.ts'
 import type { RevocationSettings } from '../../../lib/settings/revocation-settings.ts'
-import { noSettings, partOf } from '../../../lib/settings/tree.ts'
-import { checkOptions, validateSettings } from '../../../lib/settings/validation.ts'
+import { partOf } from '../../../lib/settings/tree.ts'
+import { givensOf } from '../../helpers/givens.ts'
+import { validateSettings } from '../../../lib/settings/validation.ts'
 
 const ISSUER = 'https://a.example'
 const SENDER = { issuer: ISSUER, audience: 'r', delivery: 'push' }
@@ -23,22 +23,17 @@ async function read (
   revocation: unknown,
   { issuers = [ISSUER], algs, replay, publicUrl, places }: Beside = {}
 ): Promise<RevocationSettings> {
-  const idp = {
-    ...noSettings().idp,
-    audience: 'x',
-    issuers: issuers.map((issuer, index) => ({ issuer, ...algs && { algs: algs[index] } }))
-  }
-  const settings = await validateSettings(
-    {
-      ...noSettings(),
-      idp,
-      dpop: { ...noSettings().dpop, replay },
-      server: { ...noSettings().server, publicUrl },
-      revocation
-    },
-    checkOptions,
-    { ...NO_FAULTS, ...places && { places } }
-  )
+  const found = givensOf({
+    'idp.audience': 'x',
+    'idp.issuers': issuers.map((issuer, index) => ({ issuer, ...algs && { algs: algs[index] } })),
+    'dpop.replay': replay,
+    'server.publicUrl': publicUrl,
+    revocation
+  })
+  const settings = await validateSettings({
+    ...found,
+    givens: found.givens.map(given => given.key === 'revocation' && places ? { ...given, parts: places } : given)
+  })
   return settings.revocation!
 }
 

@@ -3,10 +3,11 @@ import { join } from 'node:path'
 import t from 'tap'
 import { containing } from '../../helpers/containing.ts'
 import { parseConfigDocument } from '../../../lib/settings/config-document.ts'
-import { readSettings } from '../../../holdfast.ts'
 import { readTextIfThere, collectSettings } from '../../../lib/settings/sources.ts'
+import { validateSettings } from '../../../lib/settings/validation.ts'
 import { SettingsError } from '../../../lib/settings/problems.ts'
 import { variables } from '../../../lib/settings/specs.ts'
+import { originsOf, valuesOf } from '../../../lib/settings/given.ts'
 import { noSettings } from '../../../lib/settings/tree.ts'
 
 /** Collects from files that are texts, or that cannot be read for the reason of an error's code. */
@@ -73,14 +74,14 @@ t.test('A later source wins over an earlier one, and an empty variable is no sou
     }
   ]
   for (const { title, files, environment = {}, expected } of cases) {
-    t.equal(collect(files, environment).values.server.logLevel, expected, title)
+    t.equal(valuesOf(collect(files, environment)).server.logLevel, expected, title)
   }
-  const { origins } = collect({ 'config.yaml': 'idp:\n  audience: a\n' + file, '.env': 'METRICS=off\nDPOP_NONCE=' }, {
+  const found = collect({ 'config.yaml': 'idp:\n  audience: a\n' + file, '.env': 'METRICS=off\nDPOP_NONCE=' }, {
     PORT: '1',
     DPOP_NONCE: 'off',
     https_proxy: 'http://proxy.example'
   })
-  t.strictSame(origins, {
+  t.strictSame(originsOf(found), {
     'idp.audience': 'config.yaml, line 2',
     'server.logLevel': 'config.yaml, line 3',
     'server.metrics': '.env',
@@ -109,14 +110,14 @@ t.test('The configuration file is the one that CONFIG_FILE names, else the first
     { present: files, environment: { CONFIG_FILE: '' }, domain: 'from.yaml' }
   ]
   for (const { present, environment = {}, domain } of cases) {
-    const { values, problems } = collect(present, environment)
-    t.strictSame({ domain: values.idp.domain, problems }, { domain, problems: [] })
+    const found = collect(present, environment)
+    t.strictSame({ domain: valuesOf(found).idp.domain, problems: found.problems }, { domain, problems: [] })
   }
   t.end()
 })
 
 t.test('A value of the file keeps the text that was written, and a key without a value is unset.', t => {
-  const { values, problems } = collect({
+  const { problems, ...found } = collect({
     'config.yaml': [
       'idp:',
       '  audience: 1e3',
@@ -133,7 +134,7 @@ t.test('A value of the file keeps the text that was written, and a key without a
     ].join('\n')
   })
   t.strictSame(problems, [])
-  t.strictSame(values, {
+  t.strictSame(valuesOf(found), {
     ...noSettings(),
     idp: { introspection: {}, audience: '1e3', dpopRequired: true, scopeClaims: ['scope', 'scp'] },
     api: { profile: '2' },
@@ -141,11 +142,9 @@ t.test('A value of the file keeps the text that was written, and a key without a
   })
   for (const empty of ['', '# nothing yet\n', '~', '{}']) {
     t.strictSame(collect({ 'config.yaml': empty }), {
-      values: noSettings(),
-      origins: {},
+      givens: [],
       problems: [],
-      places: new Map(),
-      isFileUnread: false,
+      isUnread: false,
       unknownVariables: []
     })
   }
@@ -153,13 +152,13 @@ t.test('A value of the file keeps the text that was written, and a key without a
 })
 
 t.test('A section with a module of its own has numbers if no digit is lost, and otherwise the text that was written.', t => {
-  const { values, problems } = collect({
+  const { problems, ...found } = collect({
     'config.yaml':
       'gate: { a: 12, b: "12", c: 012, d: 1e3, e: 1.50, f: 9007199254740993, g: NaN, h: Infinity, i: -1.5, j: ' +
       '0x10, k: [3, 03] }'
   })
   t.strictSame(problems, [])
-  t.strictSame(values.gate, {
+  t.strictSame(valuesOf(found).gate, {
     a: 12,
     b: '12',
     c: '012',
@@ -177,119 +176,119 @@ t.test('A section with a module of its own has numbers if no digit is lost, and 
 
 t.test('A mistake in the file is reported with its line and key, never with a value.', t => {
   const unknown = 'unknown key'
-  const cases: Array<{ text: string, problems: string[], isFileUnread: boolean }> = [
-    { text: 'idp:\n  domain: s3cret.example\n  audience: s3cret', problems: [], isFileUnread: false },
+  const cases: Array<{ text: string, problems: string[], isUnread: boolean }> = [
+    { text: 'idp:\n  domain: s3cret.example\n  audience: s3cret', problems: [], isUnread: false },
     {
       text: 'idp:\n  domian: s3cret.example\n  audience: s3cret',
       problems: [`line 2: ${unknown} "idp.domian"; did you mean idp.domain?`],
-      isFileUnread: false
+      isUnread: false
     },
     {
       text: 'idpp:\n  domain: s3cret',
       problems: [`line 1: ${unknown} "idpp"; did you mean idp?`],
-      isFileUnread: false
+      isUnread: false
     },
     {
       text: 'a: 1\nidp:\n  b: 2\n',
       problems: [`line 1: ${unknown} "a"`, `line 3: ${unknown} "idp.b"`],
-      isFileUnread: false
+      isUnread: false
     },
     {
       text: 'idp:\n  Domain: s3cret',
       problems: [`line 2: ${unknown} "idp.Domain"; did you mean idp.domain?`],
-      isFileUnread: false
+      isUnread: false
     },
     {
       text: 'idp:\n  dpop_mode: s3cret',
       problems: [`line 2: ${unknown} "idp.dpop_mode"; did you mean idp.dpopMode?`],
-      isFileUnread: false
+      isUnread: false
     },
     {
       text: 'dpop:\n  mode: s3cret',
       problems: [`line 2: ${unknown} "dpop.mode"; did you mean idp.dpopMode?`],
-      isFileUnread: false
+      isUnread: false
     },
     {
       text: 'trustProxy: s3cret',
       problems: [`line 1: ${unknown} "trustProxy"; did you mean server.trustProxy?`],
-      isFileUnread: false
+      isUnread: false
     },
     {
       text: 'IDP_AUDIENCE: s3cret',
       problems: [`line 1: ${unknown} "IDP_AUDIENCE"; did you mean idp.audience?`],
-      isFileUnread: false
+      isUnread: false
     },
-    { text: '"": s3cret', problems: [`line 1: ${unknown} ""`], isFileUnread: false },
-    { text: 'server:\n  port: 8000', problems: [`line 2: ${unknown} "server.port"`], isFileUnread: false },
-    { text: 'idp:\n  idp:\n    domain: s3cret', problems: [`line 2: ${unknown} "idp.idp"`], isFileUnread: false },
+    { text: '"": s3cret', problems: [`line 1: ${unknown} ""`], isUnread: false },
+    { text: 'server:\n  port: 8000', problems: [`line 2: ${unknown} "server.port"`], isUnread: false },
+    { text: 'idp:\n  idp:\n    domain: s3cret', problems: [`line 2: ${unknown} "idp.idp"`], isUnread: false },
     {
       text: '\n? [idp]\n: s3cret',
       problems: [`line 2: ${unknown} "[\\"idp\\"]"; did you mean idp?`],
-      isFileUnread: false
+      isUnread: false
     },
-    { text: 'null: s3cret', problems: [`line 1: ${unknown} "null"`], isFileUnread: false },
+    { text: 'null: s3cret', problems: [`line 1: ${unknown} "null"`], isUnread: false },
     {
       text: '__proto__: s3cret\nconstructor: {}',
       problems: [`line 1: ${unknown} "__proto__"`, `line 2: ${unknown} "constructor"`],
-      isFileUnread: false
+      isUnread: false
     },
-    { text: '{ s3kret }', problems: [`line 1: ${unknown} "s3kret"`], isFileUnread: false },
-    { text: 'idp: s3cret', problems: ['line 1: idp is a section: expected keys under it'], isFileUnread: false },
+    { text: '{ s3kret }', problems: [`line 1: ${unknown} "s3kret"`], isUnread: false },
+    { text: 'idp: s3cret', problems: ['line 1: idp is a section: expected keys under it'], isUnread: false },
     {
       text: 'api: {}\nidp:\n  - domain: s3cret',
       problems: ['line 2: idp is a section: expected keys under it'],
-      isFileUnread: false
+      isUnread: false
     },
     {
       text: 'idp:\n  domain: a\n  domain: b',
       problems: ['line 3: the key "idp.domain" appears twice'],
-      isFileUnread: false
+      isUnread: false
     },
     {
       text: 'idp:\n  domain: a\nidp:\n  audience: b',
       problems: ['line 3: the key "idp" appears twice'],
-      isFileUnread: false
+      isUnread: false
     },
     {
       text: 'idp:\n  domain: a\nidp.domain: b',
       problems: ['line 3: the key "idp.domain" appears twice'],
-      isFileUnread: false
+      isUnread: false
     },
-    { text: '- s3cret', problems: ['line 1: expected sections such as idp and server'], isFileUnread: true },
-    { text: 's3cret', problems: ['line 1: expected sections such as idp and server'], isFileUnread: true },
+    { text: '- s3cret', problems: ['line 1: expected sections such as idp and server'], isUnread: true },
+    { text: 's3cret', problems: ['line 1: expected sections such as idp and server'], isUnread: true },
     {
       text: 'idp:\n  domain: a\n audience: s3cret',
       problems: ['line 3: syntax error (bad indent)'],
-      isFileUnread: true
+      isUnread: true
     },
-    { text: 'idp:\n\tdomain: s3cret', problems: ['line 2: syntax error (tab as indent)'], isFileUnread: true },
+    { text: 'idp:\n\tdomain: s3cret', problems: ['line 2: syntax error (tab as indent)'], isUnread: true },
     {
       text: '{\n"idp": {\n"domain": "s3cret"',
       problems: ['line 3: syntax error (bad indent)', 'line 3: syntax error (missing char)'],
-      isFileUnread: true
+      isUnread: true
     },
     {
       text: '{\n"idp": {,\n"domain": "s3cret"}}',
       problems: ['line 2: syntax error (unexpected token)'],
-      isFileUnread: true
+      isUnread: true
     },
     {
       text: 'idp:\n  domain: a\n---\nidp: s3cret',
       problems: ['line 3: syntax error (multiple docs)'],
-      isFileUnread: true
+      isUnread: true
     },
     {
       text: 'idp:\n  domain: !vault s3cret',
       problems: ['line 2: syntax error (tag resolve failed)'],
-      isFileUnread: true
+      isUnread: true
     },
-    { text: 'idp: &a\n  domain: *a', problems: ['line 2: aliases are not supported'], isFileUnread: true },
-    { text: 'idp:\n  domain: *none', problems: ['line 2: aliases are not supported'], isFileUnread: true }
+    { text: 'idp: &a\n  domain: *a', problems: ['line 2: aliases are not supported'], isUnread: true },
+    { text: 'idp:\n  domain: *none', problems: ['line 2: aliases are not supported'], isUnread: true }
   ]
-  for (const { text, problems, isFileUnread } of cases) {
+  for (const { text, problems, isUnread } of cases) {
     const found = collect({ 'config.yaml': text })
     t.strictSame(found.problems, problems.map(problem => `config.yaml, ${problem}`), text)
-    t.equal(found.isFileUnread, isFileUnread, text)
+    t.equal(found.isUnread, isUnread, text)
     t.notMatch(found.problems.join(), containing('s3cret'))
   }
   t.end()
@@ -326,10 +325,10 @@ t.test('A file that cannot be read is reported, and nothing about what may be in
   for (const { files, environment = {}, problems } of cases) {
     const found = collect(files, environment)
     t.strictSame(found.problems, problems)
-    t.equal(found.isFileUnread, problems.length > 0)
+    t.equal(found.isUnread, problems.length > 0)
   }
-  const { values, ...faults } = collect({ 'config.yaml': 'idp: [' }, { LOG_LEVEL: 'loud' })
-  const error = await readSettings(values, faults).catch(error => error)
+  const found = collect({ 'config.yaml': 'idp: [' }, { LOG_LEVEL: 'loud' })
+  const error = await validateSettings(found).catch((error: SettingsError) => error) as SettingsError
   t.match(
     error.problems,
     [/^config.yaml, line 1: /, /^LOG_LEVEL \(server.logLevel\) is "loud"; allowed: fatal, /],
@@ -339,13 +338,13 @@ t.test('A file that cannot be read is reported, and nothing about what may be in
 })
 
 t.test('All faults of one start are reported in one message without a stack.', async t => {
-  const { values, ...faults } = collect({ 'config.yaml': 'idp:\n  domian: a\n  dpopMode: MAYBE' }, {
+  const found = collect({ 'config.yaml': 'idp:\n  domian: a\n  dpopMode: MAYBE' }, {
     PORT: '70000',
     DPOP_MODE: 's3cret',
     DPOP_ENABLED: 'false',
     DPOP_REQUIRED: 'true'
   })
-  const error = await readSettings(values, faults).catch(error => error)
+  const error = await validateSettings(found).catch((error: SettingsError) => error) as SettingsError
   t.type(error, SettingsError)
   t.strictSame(error.message.split('\n'), [
     'The settings are not usable:',
@@ -363,10 +362,10 @@ t.test('All faults of one start are reported in one message without a stack.', a
 
 t.test('A file that is nested too deeply for the parser is reported in one sentence.', async t => {
   const deep = (levels: number): string => `{"idp": {"audience"${': 1'.repeat(levels)}}}`
-  t.hasStrict(parseConfigDocument(deep(1), line => `line ${line}`), { problems: [], isFileUnread: false })
+  t.hasStrict(parseConfigDocument(deep(1), line => `line ${line}`), { problems: [], isUnread: false })
   t.hasStrict(parseConfigDocument(deep(12_000), line => `line ${line}`), {
     problems: ['line 1: the file has too many levels'],
-    isFileUnread: true
+    isUnread: true
   })
 })
 
@@ -414,28 +413,27 @@ t.test('A variable that begins as settings do, and is like none, is kept for a w
   const strangers = { IDP_SERVICE_HOST: 's3cret', IDP_PORT: 's3cret', DPOP_COLOUR: 's3cret', IDP_: 's3cret' }
   const found = collect({ '.env': 'IDP_TEAM=s3cret\nDPOP_COLOUR=s3cret' }, { ...others, ...strangers })
   t.strictSame(found, {
-    values: noSettings(),
-    origins: {},
+    givens: [],
     problems: [],
-    places: new Map(),
-    isFileUnread: false,
+    isUnread: false,
     unknownVariables: ['DPOP_COLOUR', 'IDP_', 'IDP_PORT', 'IDP_SERVICE_HOST', 'IDP_TEAM']
   })
-  const { values, ...faults } = collect({}, { ...strangers, IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'a' })
-  t.strictSame((await readSettings(values, faults)).unknownVariables, Object.keys(strangers).sort())
+  const beside = collect({}, { ...strangers, IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'a' })
+  t.strictSame((await validateSettings(beside)).unknownVariables, Object.keys(strangers).sort())
 })
 
 t.test('Variables of proxies are read in either case, the upper one first.', t => {
-  t.equal(collect({}, { https_proxy: 'http://lower.example' }).values.proxies.httpsProxy, 'http://lower.example')
+  t.equal(valuesOf(collect({}, { https_proxy: 'http://lower.example' })).proxies.httpsProxy, 'http://lower.example')
   t.equal(
-    collect({}, { https_proxy: 'http://lower.example', HTTPS_PROXY: 'http://upper.example' }).values.proxies.httpsProxy,
+    valuesOf(collect({}, { https_proxy: 'http://lower.example', HTTPS_PROXY: 'http://upper.example' })).proxies
+      .httpsProxy,
     'http://upper.example'
   )
   t.equal(
-    collect({}, { https_proxy: 'http://lower.example', HTTPS_PROXY: '' }).values.proxies.httpsProxy,
+    valuesOf(collect({}, { https_proxy: 'http://lower.example', HTTPS_PROXY: '' })).proxies.httpsProxy,
     'http://lower.example'
   )
-  t.strictSame(collect({}, { http_proxy: 'http://p', no_proxy: '*' }).values.proxies, {
+  t.strictSame(valuesOf(collect({}, { http_proxy: 'http://p', no_proxy: '*' })).proxies, {
     httpProxy: 'http://p',
     noProxy: '*'
   })

@@ -1,8 +1,9 @@
 import t from 'tap'
 import { readSettings } from '../../../holdfast.ts'
 import type { Variables } from '../../helpers/variables.ts'
-import { NO_FAULTS, settingsFromOptions } from '../../../lib/settings/options.ts'
+import { settingsFromOptions } from '../../../lib/settings/options.ts'
 import { replayPromise, reportStart, startWarnings } from '../../../lib/settings/start-report.ts'
+import { validateSettings } from '../../../lib/settings/validation.ts'
 
 const ENOUGH: Variables = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example' }
 const PROOFS = ['ES256', 'ES384', 'EdDSA', 'Ed25519', 'PS256', 'RS256']
@@ -125,7 +126,7 @@ t.test(
     ]
     for (const { values, unknownVariables = [], patterns = [] } of cases) {
       const warnings = startWarnings(
-        await readSettings(settingsFromOptions({ ...ENOUGH, ...values }), { ...NO_FAULTS, unknownVariables })
+        await validateSettings({ ...settingsFromOptions({ ...ENOUGH, ...values }), unknownVariables })
       )
       t.equal(warnings.length, patterns.length, JSON.stringify(values))
       warnings.forEach((warning, index) => t.match(warning, patterns[index]))

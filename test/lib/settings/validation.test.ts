@@ -1,27 +1,26 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { readSettings } from '../../../holdfast.ts'
 import { isVerifiable } from '../../../lib/jose/public-key.ts'
 import { SettingsError } from '../../../lib/settings/problems.ts'
 import type { Settings } from '../../../lib/settings/settings.ts'
+import { givensOf } from '../../helpers/givens.ts'
 import type { Variables } from '../../helpers/variables.ts'
-import type { RawSettings, SettingName } from '../../../lib/settings/specs.ts'
+import type { Givens } from '../../../lib/settings/given.ts'
+import type { SettingName } from '../../../lib/settings/specs.ts'
 import { settingNames, settingSpec, variables } from '../../../lib/settings/specs.ts'
-import { NO_FAULTS } from '../../../lib/settings/options.ts'
-import { noSettings, put, valueAt } from '../../../lib/settings/tree.ts'
-import { checkOptions, validateSettings } from '../../../lib/settings/validation.ts'
+import { valueAt } from '../../../lib/settings/tree.ts'
+import { validateSettings } from '../../../lib/settings/validation.ts'
 
 const ENOUGH: Variables = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example' }
 
 const NAMES: ReadonlyMap<string, SettingName> = new Map(settingNames.map(name => [settingSpec(name).variable, name]))
 
-function treeOf (values: Variables): RawSettings {
-  const tree = noSettings()
-  for (const [variable, value] of Object.entries(values)) put(tree, NAMES.get(variable)!, value)
-  return tree
+/** What a source gives that holds these variables. */
+function given (values: Variables): Givens {
+  return givensOf(Object.fromEntries(Object.entries(values).map(([variable, value]) => [NAMES.get(variable)!, value])))
 }
 
-const read = (values: Variables): Promise<Settings> => readSettings(treeOf({ ...ENOUGH, ...values }), NO_FAULTS)
+const read = (values: Variables): Promise<Settings> => validateSettings(given({ ...ENOUGH, ...values }))
 
 async function problemsOf (values: Variables): Promise<readonly string[]> {
   const outcome = await read(values).catch(error => error)
@@ -737,23 +736,4 @@ t.test('Trust and port follow from the settings.', async t => {
   t.equal((await read({ API_PROFILE: '2' })).server.port, 8080)
   t.equal((await read({ API_PROFILE: '2', PORT: '9000' })).server.port, 9000)
   t.equal((await read({ PORT: '0' })).server.port, 0)
-})
-
-t.test('Values that do not match their schema are an error with their place.', async t => {
-  const check = (value: unknown) => checkOptions(treeOf({ ...ENOUGH, DPOP_REQUIRED: value }))
-  t.equal((await check(true)).idp.dpopRequired, true)
-  await t.rejects(check(1), {
-    name: 'Error',
-    message: 'The options are not valid',
-    errors: [{ instancePath: '/idp/dpopRequired' }]
-  })
-})
-
-t.test('Another fault is not taken for one of settings.', async t => {
-  await t.rejects(
-    validateSettings(treeOf(ENOUGH), async () => {
-      throw new TypeError('the registration failed')
-    }),
-    { name: 'TypeError', message: 'the registration failed' }
-  )
 })

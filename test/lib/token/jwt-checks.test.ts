@@ -6,7 +6,13 @@ import { createInquiry, isJwt } from '../../../lib/token/inquiry.ts'
 import type { Inquired, InquiryOptions } from '../../../lib/token/inquiry.ts'
 import { createDynamicIssuers, createIssuerTable } from '../../../lib/token/issuer-table.ts'
 import type { TokenIssuer } from '../../../lib/token/issuer-table.ts'
-import { checkByRules, checkClaimsByRules, isAudienceMet, readPresentedToken } from '../../../lib/token/jwt-checks.ts'
+import {
+  checkByRules,
+  checkClaimsByRules,
+  isAudienceMet,
+  readPresentedToken,
+  TOKEN_CHECKS
+} from '../../../lib/token/jwt-checks.ts'
 import type { PresentedToken, TokenClaims, TokenRules } from '../../../lib/token/jwt-checks.ts'
 import { createVerifiedToken, createVerifiedTokens, readScopes } from '../../../lib/token/verified-tokens.ts'
 import { encodeJws } from '../../helpers/jws.ts'
@@ -219,6 +225,40 @@ t.test('Claims that did not come in a token go through each check of claims', as
       expected,
       JSON.stringify(claims)
     )
+  }
+})
+
+t.test('Each check of a token has decided whether it holds for opaque tokens, and holds for those it says', async t => {
+  const decisions: Readonly<Record<string, string>> = {
+    form: 'a JWT has a form',
+    iss: 'opaque',
+    alg: 'a JWT has a header',
+    typ: 'a JWT has a header',
+    crit: 'a JWT has a header',
+    kid: 'a JWT has a header',
+    kind: 'opaque',
+    claims: 'opaque',
+    cnf: 'opaque',
+    aud: 'opaque',
+    time: 'opaque'
+  }
+  for (const { name, holdsForOpaque } of TOKEN_CHECKS) {
+    t.equal(holdsForOpaque, decisions[name] === 'opaque', `${name}: ${decisions[name] ?? 'decide, and say why here'}`)
+  }
+  t.strictSame(TOKEN_CHECKS.map(({ name }) => name), Object.keys(decisions))
+  // Each of these would be refused by one check alone.
+  const refused: Readonly<Record<string, readonly [claims: object, reason: string]>> = {
+    iss: [{ iss: 'other' }, 'token_issuer'],
+    kind: [{ events: {} }, 'token_kind'],
+    claims: [{ iat: 'now' }, 'token_claim_invalid'],
+    cnf: [{ cnf: {} }, 'token_binding_unusable'],
+    aud: [{ aud: 'other' }, 'token_audience'],
+    time: [{ nbf: NOW + 6 }, 'token_not_yet_valid']
+  }
+  for (const { name } of TOKEN_CHECKS.filter(({ holdsForOpaque }) => holdsForOpaque)) {
+    const [claims, reason] = refused[name]!
+    const found = outcome(() => checkClaimsByRules({ ...CLAIMS, ...claims }, NOW, POLICY))
+    t.equal([found].flat()[0], reason, name)
   }
 })
 

@@ -28,6 +28,7 @@ const PROOF = 'lib/dpop/proof.ts'
 const CLIENT_KEYS = 'lib/dpop/client-keys.ts'
 const PUBLIC_KEY = 'lib/jose/public-key.ts'
 const JWS = 'lib/jose/jws.ts'
+const JWT = 'lib/jose/signed-jwt.ts'
 const CHECKS = 'lib/token/jwt-checks.ts'
 const METADATA = 'lib/assembly/resource-metadata.ts'
 const WELL_KNOWN = 'routes/well-known.ts'
@@ -107,24 +108,24 @@ export const FAULTS: readonly Fault[] = [
     point: 'RFC 9449 11.5',
     fault: 'a proof may have any typ',
     file: CLIENT_KEYS,
-    text: "if (!isMediaType(header.typ, 'dpop+jwt')) throw new Refusal('proof_type')",
-    replacement: '',
+    text: "return isMediaType(typ, 'dpop+jwt')",
+    replacement: 'return typ !== true',
     seenBy: [PROOFS]
   },
   {
     point: 'RFC 9449 11.5',
     fault: 'a token may have any typ',
     file: CHECKS,
-    text: "throw new Refusal('token_type')",
-    replacement: 'return',
+    text: "return typ === undefined || isMediaType(typ, 'at+jwt') ||",
+    replacement: 'return typ !== true ||',
     seenBy: [TOKENS]
   },
   {
     point: 'RFC 9449 11.6',
     fault: 'all known algorithms count',
     file: CLIENT_KEYS,
-    text: 'const alg = algs.find(alg => alg === header.alg)',
-    replacement: 'const alg = (Object.keys(ALGORITHMS) as JwsAlg[]).find(alg => alg === header.alg)'
+    text: 'headerFault(header, algs, isProofType)',
+    replacement: 'headerFault(header, Object.keys(ALGORITHMS) as JwsAlg[], isProofType)'
   },
   {
     point: 'RFC 9449 11.7',
@@ -167,9 +168,9 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'RFC 8725 3.1',
     fault: 'alg may be in another case',
-    file: CHECKS,
-    text: 'if (!algs.some(alg => alg === header!.alg))',
-    replacement: 'if (!algs.some(alg => alg.toLowerCase() === String(header!.alg).trim().toLowerCase()))',
+    file: JWT,
+    text: 'algs.some(name => name === alg)',
+    replacement: 'algs.some(name => name.toLowerCase() === String(alg).trim().toLowerCase())',
     seenBy: [`${ALGORITHMS}: The algorithm`]
   },
   {
@@ -322,32 +323,32 @@ export const FAULTS: readonly Fault[] = [
     point: 'RFC 8725 3.11',
     fault: 'a token may have any typ',
     file: CHECKS,
-    text: "throw new Refusal('token_type')",
-    replacement: 'return',
+    text: "return typ === undefined || isMediaType(typ, 'at+jwt') ||",
+    replacement: 'return typ !== true ||',
     seenBy: [TOKENS]
   },
   {
     point: 'RFC 8725 3.11',
     fault: 'a proof may have any typ',
     file: CLIENT_KEYS,
-    text: "if (!isMediaType(header.typ, 'dpop+jwt')) throw new Refusal('proof_type')",
-    replacement: '',
+    text: "return isMediaType(typ, 'dpop+jwt')",
+    replacement: 'return typ !== true',
     seenBy: [PROOFS]
   },
   {
     point: 'RFC 8725 3.12',
     fault: 'a proof may have any typ',
     file: CLIENT_KEYS,
-    text: "if (!isMediaType(header.typ, 'dpop+jwt')) throw new Refusal('proof_type')",
-    replacement: '',
+    text: "return isMediaType(typ, 'dpop+jwt')",
+    replacement: 'return typ !== true',
     seenBy: [PROOFS]
   },
   {
     point: 'RFC 8725 3.12',
     fault: 'a signed answer may have any typ',
     file: 'lib/introspection/signed-answer.ts',
-    text: "isMediaType(typ, 'token-introspection+jwt') && ",
-    replacement: '',
+    text: "return isMediaType(typ, 'token-introspection+jwt')",
+    replacement: 'return typ !== true',
     seenBy: ['test/plugins/introspection.test.ts']
   },
 
@@ -437,16 +438,16 @@ export const FAULTS: readonly Fault[] = [
     point: 'RFC 9700 4.9.2',
     fault: 'credentials always arrive',
     file: 'lib/gate/headers.ts',
-    text: '? !passCredentials :',
-    replacement: '? false :',
+    text: '? passCredentials :',
+    replacement: '? true :',
     seenBy: [`${GATE}: The upstream`]
   },
   {
     point: 'RFC 9700 4.9.2',
     fault: 'credentials never arrive',
     file: 'lib/gate/headers.ts',
-    text: '? !passCredentials :',
-    replacement: '? true :',
+    text: '? passCredentials :',
+    replacement: '? false :',
     seenBy: [`${GATE}: Credentials`]
   },
   {
@@ -637,8 +638,8 @@ export const FAULTS: readonly Fault[] = [
     point: 'RFC 8417 5.5',
     fault: 'an event may have any typ',
     file: SET,
-    text: 'if (!isMediaType(typ, type) && !(isUntyped',
-    replacement: 'if (type === undefined && !(isUntyped',
+    text: 'isMediaType(typ, type) || (isUntyped',
+    replacement: 'type !== undefined || (isUntyped',
     seenBy: [EVENTS]
   },
   {
@@ -702,8 +703,8 @@ export const FAULTS: readonly Fault[] = [
     point: 'RFC 8935 5.4',
     fault: 'a forged event is verified anew under each key',
     file: SET,
-    text: 'return findSigner(text, candidates.slice(0, MAX_TRIED_KEYS), alg) !== undefined',
-    replacement: 'return candidates.some(key => findSigner(text, [key], alg))',
+    text: 'return findSigner(text, candidates.slice(0, MAX_TRIED_KEYS), alg)',
+    replacement: 'return candidates.find(key => findSigner(text, [key], alg))',
     seenBy: ['test/plugins/revocation-costs.test.ts']
   },
   {
@@ -913,8 +914,8 @@ export const FAULTS: readonly Fault[] = [
     point: 'OWASP API API8',
     fault: 'a variable that is nearly a setting is left out',
     file: 'lib/settings/sources.ts',
-    text: 'problems: [...dotenv.problem === undefined ? [] : [dotenv.problem], ...problems, ...misspelt]',
-    replacement: 'problems: [...dotenv.problem === undefined ? [] : [dotenv.problem], ...problems]',
+    text: 'problems: [...dotenv.problem === undefined ? [] : [dotenv.problem], ...file.problems, ...misspelt]',
+    replacement: 'problems: [...dotenv.problem === undefined ? [] : [dotenv.problem], ...file.problems]',
     seenBy: ['test/lib/settings/sources.test.ts']
   },
   {

@@ -1,0 +1,152 @@
+import { createPublicKey } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
+import type { JsonObject } from '../json.ts'
+import { decodeJsonObject, splitCompactJws } from './jws.ts'
+import type { CompactJws } from './jws.ts'
+import { ALGORITHMS, indexOfSigner } from './signature.ts'
+import type { JwsAlg } from './signature.ts'
+
+/** The content of a signed JWT. Its signature has not been verified. */
+export interface JwtContent {
+  readonly header: JsonObject
+  readonly claims: JsonObject
+}
+
+/** Decodes a JWT that is split already. Undefined unless header and claims are JSON objects. */
+export function decodeJwt (jws: CompactJws | undefined): JwtContent | undefined {
+  const header = jws && decodeJsonObject(jws.header)
+  const claims = header && decodeJsonObject(jws!.payload)
+  return claims && { header, claims }
+}
+
+/** Reads a JWT (RFC 7519 section 7.2). Undefined unless it is well-formed. */
+export function readJwt (text: string): JwtContent | undefined {
+  return decodeJwt(splitCompactJws(text))
+}
+
+/** Whether a `typ` is that of one kind of JWT: no other kind may pass for it (RFC 8725 section 3.11). */
+type TypeRule = (typ: unknown) => boolean
+
+/**
+ * What a header must say. `alg` is compared literally. No extension is understood here (`crit`, RFC 7515 section
+ * 4.1.11), so no unencoded payload either (RFC 7797).
+ */
+export const HEADER_CHECKS = {
+  typ: ({ typ }: JsonObject, _algs: readonly JwsAlg[], isType: TypeRule) => isType(typ),
+  alg: ({ alg }: JsonObject, algs: readonly JwsAlg[]) => algs.some(name => name === alg),
+  crit: ({ crit, b64 }: JsonObject) => crit === undefined && b64 === undefined,
+  kid: ({ kid }: JsonObject) => kid === undefined || typeof kid === 'string'
+}
+
+export type HeaderCheck = keyof typeof HEADER_CHECKS
+
+/** The first check that a header fails. Undefined if it passes all. @param algs the accepted algorithms */
+export function headerFault (header: JsonObject, algs: readonly JwsAlg[], isType: TypeRule): HeaderCheck | undefined {
+  for (const name of Object.keys(HEADER_CHECKS) as HeaderCheck[]) {
+    if (!HEADER_CHECKS[name](header, algs, isType)) return name
+  }
+  return undefined
+}
+
+/** Why a JWT is not valid at a time. */
+export interface TimeFault {
+  readonly claim: 'exp' | 'nbf'
+  /** For logs. */
+  readonly detail: { readonly expected: string, readonly found: number }
+}
+
+/**
+ * Compares `exp` and `nbf` with the clock (RFC 7519 sections 4.1.4 and 4.1.5). One that is missing passes.
+ * @param now Unix seconds
+ * @param toleranceSeconds by which clocks may differ
+ */
+export function timeFault (
+  { exp = Infinity, nbf = -Infinity }: { readonly exp?: number, readonly nbf?: number },
+  now: number,
+  toleranceSeconds: number
+): TimeFault | undefined {
+  if (now >= exp + toleranceSeconds) {
+    return { claim: 'exp', detail: { expected: `exp after ${Math.floor(now - toleranceSeconds)}`, found: exp } }
+  }
+  if (now < nbf - toleranceSeconds) {
+    return { claim: 'nbf', detail: { expected: `nbf up to ${Math.floor(now + toleranceSeconds)}`, found: nbf } }
+  }
+  return undefined
+}
+
+/**
+ * A key that signs JWTs. It is the same object for as long as the key stays in its set unchanged, so caches may refer
+ * to it.
+ */
+export interface SigningKey {
+  readonly kid: string | undefined
+  /** SPKI in PEM. */
+  readonly pem: string
+  /** The algorithms that the key may verify. No other is ever tried with it. */
+  readonly algs: readonly JwsAlg[]
+}
+
+/** The keys of those who sign JWTs. */
+export interface SignerKeys {
+  /**
+   * The keys at hand that may have signed a token with this `kid`, or without one, by this algorithm: at most 8. The
+   * array stays the same for as long as the set does. Never waits.
+   */
+  candidates (kid: string | undefined, alg: JwsAlg): readonly SigningKey[]
+  /**
+   * Called if `candidates` has found no key, or none that has signed the token: a provider may put a new key under an
+   * old `kid`. Returns the candidates after at most one fetch, which all waiting callers share. Empty if the provider
+   * publishes no such key, by its answer now or to a fetch before. Rejects with Refusal `keys_unavailable` if that
+   * cannot be known.
+   */
+  fetchCandidates (kid: string | undefined, alg: JwsAlg): Promise<readonly SigningKey[]>
+}
+
+/**
+ * The key that has signed a token by this algorithm, or undefined (RFC 7515 section 5.2). The caller has checked that
+ * the token names the algorithm and that the keys are made for it.
+ */
+export type SignerFinder = (token: string, keys: readonly SigningKey[], alg: JwsAlg) => SigningKey | undefined
+
+/** Makes the function that parses keys, each once. */
+export function createKeyParser (): (key: SigningKey) => KeyObject {
+  const objects = new WeakMap<SigningKey, KeyObject>()
+  return key => {
+    const object = objects.get(key) ?? createPublicKey(key.pem)
+    objects.set(key, object)
+    return object
+  }
+}
+
+/**
+ * Makes the function that finds the signer of a token by node:crypto. It parses each key once, and decodes a token once
+ * however many keys are possible.
+ */
+export function createSignerFinder (parseKey = createKeyParser()): SignerFinder {
+  return (token, keys, alg) => {
+    const end = token.lastIndexOf('.')
+    return keys[indexOfSigner(ALGORITHMS[alg], keys.map(parseKey), token.slice(0, end), token.slice(end + 1))]
+  }
+}
+
+/**
+ * Finds the key that has signed a JWT: among those at hand at once, else after a fetch. Keys that were tried are not
+ * tried again, or a forged token would cost twice as much.
+ * @param header one that has passed `headerFault`
+ * @returns or why there is none: no key is published that may have signed it, or its signature is wrong
+ */
+export function signerOf (
+  text: string,
+  header: JsonObject,
+  keys: SignerKeys,
+  findSigner: SignerFinder
+): SigningKey | Promise<SigningKey | 'key_unknown' | 'signature'> {
+  const { kid, alg } = header as { readonly kid: string | undefined, readonly alg: JwsAlg }
+  const find = (candidates: readonly SigningKey[]): SigningKey | undefined =>
+    candidates.length > 0 ? findSigner(text, candidates, alg) : undefined
+  const tried = keys.candidates(kid, alg)
+  return find(tried) ??
+    keys.fetchCandidates(kid, alg).then(fetched =>
+      find(fetched.filter(key => !tried.includes(key))) ?? (fetched.length === 0 ? 'key_unknown' : 'signature')
+    )
+}
