@@ -7,21 +7,25 @@ import { contender, startServer } from './processes.js'
  * does not count.
  */
 const rowsFor = upstream => {
-  const proxy = async bench => {
-    const server = await startServer(contender('http-proxy'), { UPSTREAM: upstream })
+  const proxy = file => async bench => {
+    const server = await startServer(contender(file), { UPSTREAM: upstream })
     bench.cleanUp(server.stop)
     return server
   }
+  const rules = [{ path: '/api/public', allow: 'anyone' }, { path: '/mcp', mcp: { tools: ['search'] } }, { path: '/*' }]
   const gate = {
     label: 'holdfast gate',
-    config: { gate: { upstream, rules: [{ path: '/api/public', allow: 'anyone' }, { path: '/*' }] } },
-    quick: true
+    config: { gate: { upstream, rules } }
   }
   return [
-    { id: 'proxy-bare', label: '@fastify/http-proxy, no guard', kind: 'bearer', start: proxy, quick: true },
+    { id: 'proxy-undici', label: 'node:http and undici, no guard', kind: 'bearer', start: proxy('undici-proxy') },
+    { id: 'proxy-node', label: 'node:http and its own client, no guard', kind: 'bearer', start: proxy('node-proxy') },
+    { id: 'proxy-bare', label: '@fastify/http-proxy, no guard', kind: 'bearer', start: proxy('http-proxy') },
     { id: 'gate-bearer', kind: 'bearer', bad: ['no credentials', 'token signature wrong'], ...gate },
-    { id: 'gate-dpop', kind: 'dpop', bad: ['no credentials', 'proof signature wrong', 'proof replayed'], ...gate }
-  ]
+    { id: 'gate-dpop', kind: 'dpop', bad: ['no credentials', 'proof signature wrong', 'proof replayed'], ...gate },
+    { id: 'gate-post', kind: 'post', ...gate },
+    { id: 'gate-call', kind: 'call', bad: ['call without credentials'], ...gate, label: 'holdfast gate, body judged' }
+  ].map(row => ({ ...row, quick: true }))
 }
 
 /** Latency at half of what the gate takes, for the gate and for the proxy that guards nothing. */

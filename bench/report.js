@@ -13,7 +13,7 @@ const table = (head, rows) => [head, head.map(() => '---'), ...rows].map(cells =
 const us = value => value < 99.5 ? value.toFixed(1) : value.toFixed(0)
 const mb = bytes => (bytes / 1e6).toFixed(0)
 const count = value => Math.round(value).toLocaleString('en')
-const SCHEMES = { bearer: 'Bearer', dpop: 'DPoP' }
+const SCHEMES = { bearer: 'Bearer', dpop: 'DPoP', post: 'Bearer, POST', call: 'Bearer, POST' }
 
 const comparison = rows =>
   table(

@@ -16,6 +16,20 @@ const http = (authorization, proof, path = PATH, more = '') =>
     'latin1'
   )
 
+const CALL = JSON.stringify({
+  jsonrpc: '2.0',
+  id: 7,
+  method: 'tools/call',
+  params: { name: 'search', arguments: { query: 'holdfast', limit: 20 } }
+})
+
+/** A call of a tool, to a path of the Model Context Protocol or to one that reads no body. */
+const post = (path, authorization = '') =>
+  Buffer.from(
+    `POST ${path} HTTP/1.1\r\nHost: ${HOST}\r\nAccept: application/json, text/event-stream\r\n${authorization}` +
+      `Content-Type: application/json\r\nContent-Length: ${CALL.length}\r\n\r\n${CALL}`
+  )
+
 /** JSON as deep as it is long. */
 const nested = bytes => Buffer.from('['.repeat(bytes / 2) + ']'.repeat(bytes / 2)).toString('base64url')
 
@@ -68,6 +82,9 @@ export const createKinds = provider => {
     public: accepted(() => http(undefined, undefined, '/api/public'), { fresh: false }),
     bearer: accepted(i => http(`Bearer ${of(plain, i)}`), { fresh: false }),
     'bearer-new': accepted(bearer(() => mint())),
+    post: accepted(i => post('/post', `Authorization: Bearer ${of(plain, i)}\r\n`), { fresh: false }),
+    call: accepted(i => post('/mcp', `Authorization: Bearer ${of(plain, i)}\r\n`), { fresh: false }),
+    'call without credentials': refused('call', null, () => post('/mcp'), { fresh: false }),
     dpop: accepted(dpop({})),
     'dpop-new': accepted(() => {
       const client = createClient()

@@ -1,6 +1,6 @@
 import { PROVIDER_FAULTS } from '../explain/faults.ts'
 import { createIntrospection, createKeys, rulesOfIssuer } from '../lib/assembly/create-issuers.ts'
-import { formEncoded } from '../lib/introspection/client-authentication.ts'
+import { basicCredentials } from '../lib/provider/client-authentication.ts'
 import { createEndpoint } from '../lib/introspection/endpoint.ts'
 import { createIntrospector } from '../lib/introspection/introspector.ts'
 import { decodeJsonObject } from '../lib/jose/jws.ts'
@@ -138,12 +138,12 @@ async function readsUndecoded (
 ): Promise<boolean> {
   if (auth !== 'client_secret_basic') return false
   const clientSecret = await readSecret(secret!, 'the secret', processSurroundings)
-  if ([clientId, clientSecret].every(text => formEncoded(text) === text)) return false
   const authorization = `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString('base64')}`
+  if (basicCredentials(clientId, clientSecret) === authorization) return false
   const introspector = createIntrospector({
     transport: createTransport(settings.proxies),
     endpoint: endpoint.find,
-    authenticate: async () => ({ headers: { authorization }, form: {} }),
+    authenticate: async form => ({ headers: { authorization }, body: new URLSearchParams(form).toString() }),
     readSigned: undefined
   })
   // Any answer of status 200 will do: it may be a signed one.

@@ -72,12 +72,10 @@ async function requestToken (
         typeof named === 'string' ? parseDiscoveredUri(named, issuer, 'discovery_malformed') : undefined
     )
     if (endpoint === undefined) throw new NoToken('its discovery document names no token_endpoint')
-    const { headers, form } =
-      await (await createAuthentication(discovery.spelling, introspection, processSurroundings))()
-    const { status, body } = await exchange.send(endpoint, {
-      headers: { ...headers, accept: 'application/json' },
-      body: new URLSearchParams({ grant_type: 'client_credentials', audience, ...form }).toString()
-    })
+    const authenticate = await createAuthentication(discovery.spelling, introspection, processSurroundings)
+    const request = await authenticate({ grant_type: 'client_credentials', audience })
+    const headers = { ...request.headers, accept: 'application/json' }
+    const { status, body } = await exchange.send(endpoint, { ...request, headers })
     const { access_token: token, error } = asObject(parseJson(body.toString('utf8'))) ?? {}
     if (status === 200 && typeof token === 'string' && token !== '') return token
     throw new NoToken(

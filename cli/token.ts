@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT } from 'jose'
 import type { CryptoKey, JWK } from 'jose'
+import { basicCredentials } from '../lib/provider/client-authentication.ts'
 import { exchange, exchangeWithNonce, NoAnswer, readObject } from './exchange.ts'
 import type { ClientTls, Exchange } from './exchange.ts'
 import { asObject } from './input.ts'
@@ -98,7 +99,7 @@ export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv): 
   const isJson = input.body === 'json'
   if (login !== undefined) Object.assign(parameters, { client_id: login.clientId })
   else if (clientSecret === '') Object.assign(parameters, { client_id: clientId })
-  else if (!isJson && usesBasic(discovery)) headers['authorization'] = `Basic ${basic(input)}`
+  else if (!isJson && usesBasic(discovery)) headers['authorization'] = basicCredentials(clientId, clientSecret)
   else Object.assign(parameters, { client_id: clientId, client_secret: clientSecret })
   headers['content-type'] = isJson ? 'application/json' : 'application/x-www-form-urlencoded'
   const body = isJson ? JSON.stringify(parameters) : String(new URLSearchParams(parameters))
@@ -134,10 +135,4 @@ async function discover (issuer: string, env: NodeJS.ProcessEnv, tls: ClientTls 
 /** RFC 8414 section 2: a provider that names no methods takes the Authorization header. */
 function usesBasic ({ token_endpoint_auth_methods_supported: methods }: Discovery): boolean {
   return !Array.isArray(methods) || !methods.includes('client_secret_post')
-}
-
-/** RFC 6749 section 2.3.1: each part is form-encoded before base64. */
-function basic ({ clientId, clientSecret }: TokenInput): string {
-  const encode = (text: string): string => new URLSearchParams({ '': text }).toString().slice(1)
-  return Buffer.from(`${encode(clientId)}:${encode(clientSecret)}`).toString('base64')
 }

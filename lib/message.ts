@@ -21,7 +21,12 @@ export type ReceivedRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'
  * @param rawHeaders names and values in turn
  */
 export function linesOf (rawHeaders: readonly string[], name: string): string[] {
-  return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]!.toLowerCase() === name)
+  const values: string[] = []
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const other = rawHeaders[i]!
+    if (other.length === name.length && other.toLowerCase() === name) values.push(rawHeaders[i + 1]!)
+  }
+  return values
 }
 
 /**

@@ -34,10 +34,7 @@ const RETRY_AFTER_SECONDS = 5
 /** Writes down each decision of the guard, and of the doors of a gate. Without the setting it does nothing. */
 export default fp(async (app: FastifyInstance) => {
   const { guardDecisions: decisions, guardSettings: { audit } } = app
-  if (!audit) {
-    app.decorate('guardAudit', undefined)
-    return
-  }
+  if (!audit) return
   const describe = createDecisionLine({
     now: processSurroundings.now,
     pseudonymKey: audit.pseudonymKey && await readPseudonymKey(audit.pseudonymKey, processSurroundings)

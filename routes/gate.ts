@@ -1,10 +1,11 @@
 import { METHODS } from 'node:http'
+import type { Readable } from 'node:stream'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest, HTTPMethods, RouteHandlerMethod } from 'fastify'
 import { timeoutSecondsOf } from '../lib/gate/executor.ts'
 import type { OriginalRequest } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
 import { ownPathsOf } from '../lib/gate/gate-settings.ts'
-import { hasBody, headersForClient, headersForUpstream } from '../lib/gate/headers.ts'
+import { createUpstreamHeaders, hasBody, headersForClient } from '../lib/gate/headers.ts'
 import { bodyTooLarge } from '../lib/gate/message-body.ts'
 import { originForm } from '../lib/gate/path.ts'
 import { cutTools } from '../lib/gate/tool-list.ts'
@@ -19,7 +20,7 @@ import {
   watchClient
 } from '../lib/upstream/upgrade.ts'
 import type { UpgradeAnswer, UpgradedConnection, UpgradeRequest } from '../lib/upstream/upgrade.ts'
-import { createUpstream, isEventStream, UpstreamError } from '../lib/upstream/upstream.ts'
+import { createUpstream, isEventStream, streamOf, UpstreamError } from '../lib/upstream/upstream.ts'
 import type { UpstreamAnswer } from '../lib/upstream/upstream.ts'
 import { createRequestUrlResolver } from '../lib/url/request-url.ts'
 import { markEnd } from '../server/request-ends.ts'
@@ -42,6 +43,7 @@ const routes: FastifyPluginAsync = async app => {
     ownPrefix
   } = gate.settings
   const host = gate.settings.host === 'upstream' ? new URL(origin).host : undefined
+  const headersFor = createUpstreamHeaders({ passCredentials, host })
   const { trustProxy, publicUrl } = app.settings.server
   const urlOf = createRequestUrlResolver({ trustProxy, publicUrl })
   const ownPaths = ownPathsOf(ownPrefix)
@@ -216,11 +218,9 @@ const routes: FastifyPluginAsync = async app => {
   function requestOf (request: FastifyRequest): { method: string, target: string, headers: string[] } {
     const { method, target, url } = request.gated!
     const addresses = [...request.ips ?? [request.ip]].reverse().filter(address => address !== undefined)
-    const headers = headersForUpstream(request.raw, {
+    const headers = headersFor(request.raw, {
       origin: { url, addresses },
-      identity: gate!.identify(request, origin),
-      passCredentials,
-      host
+      identity: gate!.identify(request, origin)
     })
     // An answer that is read must not be coded.
     if (request.isRuledTool) {
@@ -277,21 +277,23 @@ function send (reply: FastifyReply, { status, headers, body }: UpstreamAnswer): 
     if (name === 'vary') reply.header(name, joinVary(reply.getHeader(name), values))
     else reply.header(name, values.length === 1 ? values[0] : values)
   }
-  if (isEventStream(headers)) allowSilence(reply, body)
-  const payload = wholeBody(reply, body)
-  if (!payload) {
-    body.once('error', error => {
+  if (Buffer.isBuffer(body) && body.length > 0 && isPlainType(reply.getHeader('content-type'))) {
+    reply.send(body)
+    return
+  }
+  const stream = streamOf(body)
+  if (stream === body) {
+    if (isEventStream(headers)) allowSilence(reply, stream)
+    stream.once('error', error => {
       if (!reply.raw.destroyed) noteFailure(reply.request, error)
     })
   }
   // By itself, Node keeps the head back until the first byte of the body comes. A stream of events may be silent until
   // then. An empty chunk sends it with a byte for each character, which flushHeaders() does not.
-  if (!payload) {
-    reply.raw.once('pipe', () => {
-      if (body.readableLength === 0) reply.raw.write(NOTHING)
-    })
-  }
-  reply.send(payload ?? body)
+  reply.raw.once('pipe', () => {
+    if (stream.readableLength === 0) reply.raw.write(NOTHING)
+  })
+  reply.send(stream)
 }
 
 /** An answer depends on what the gate says it does, and on what the upstream says (RFC 9110 section 12.5.5). */
@@ -303,7 +305,7 @@ function joinVary (ours: unknown, theirs: readonly string[]): string {
 }
 
 /** A stream of events may be silent for any time. A client that takes nothing of it has as much time as every other. */
-function allowSilence ({ raw }: FastifyReply, body: UpstreamAnswer['body']): void {
+function allowSilence ({ raw }: FastifyReply, body: Readable): void {
   const socket = raw.socket!
   const limitMs = socket.timeout!
   socket.setTimeout(0).setKeepAlive(true, KEEP_ALIVE_MS)
@@ -312,16 +314,9 @@ function allowSilence ({ raw }: FastifyReply, body: UpstreamAnswer['body']): voi
 }
 
 /**
- * The body of an answer that has come at once, as small ones do: it costs much less than a stream. Not for answers
- * without a body, whose length Fastify would set to 0, and not without a content type that Fastify understands, because
- * it would write its own.
+ * Whether Fastify takes a body that is no stream as it is. Without a content type that it understands it would write
+ * its own, and without a body it would set the length to 0.
  */
-function wholeBody (reply: FastifyReply, body: UpstreamAnswer['body']): Buffer | null {
-  return body.isWhole && body.readableLength > 0 && isPlainType(reply.getHeader('content-type'))
-    ? body.read(body.readableLength)
-    : null
-}
-
 function isPlainType (type: unknown): boolean {
   return typeof type === 'string' && PLAIN_TYPE.test(type)
 }

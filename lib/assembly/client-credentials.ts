@@ -1,5 +1,5 @@
-import { createClientAuthentication } from '../introspection/client-authentication.ts'
-import type { ClientAuthentication } from '../introspection/client-authentication.ts'
+import { createClientAuthentication } from '../provider/client-authentication.ts'
+import type { ClientAuthentication } from '../provider/client-authentication.ts'
 import { nameOf } from '../settings/problems.ts'
 import type { TransmitterSettings } from '../settings/revocation-settings.ts'
 import { readClientKey, readSecret } from '../settings/secret.ts'

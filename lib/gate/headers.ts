@@ -92,44 +92,75 @@ const OF_MESSAGE: ReadonlySet<string> = new Set([
   'mcp-session-id'
 ])
 
-/** The names that Connection headers list, in lower case. */
+const NONE: ReadonlySet<string> = new Set()
+
+/** The names that Connection headers list, in lower case, without those that are never passed on. */
 function connectionNames (rawHeaders: RawHeaders): ReadonlySet<string> {
-  return new Set(
-    linesOf(rawHeaders, 'connection').flatMap(line => line.toLowerCase().split(',')).map(name => name.trim())
-  )
+  const lines = linesOf(rawHeaders, 'connection').filter(line => line !== 'keep-alive' && line !== 'close')
+  if (lines.length === 0) return NONE
+  return new Set(lines.flatMap(line => line.toLowerCase().split(',')).map(name => name.trim()))
 }
 
-export interface PassedHeaders {
-  /** The URL that the client used, and the addresses on the way, the client's first. */
-  readonly origin: { readonly url: RequestUrl, readonly addresses: readonly string[] }
-  readonly identity: IdentityHeaders
+export interface PassedHeadersOptions {
   readonly passCredentials: boolean
   /** Of the upstream. Undefined if it gets that of the client. */
   readonly host: string | undefined
 }
 
-/**
- * The headers that the upstream gets, names and values in turn: those of the client, without those of its connection
- * and without those that it may not write (`isWithheldName`), and then ours.
- */
-export function headersForUpstream (
-  { rawHeaders }: Pick<ReceivedRequest, 'rawHeaders'>,
-  { origin, identity, passCredentials, host }: PassedHeaders
-): string[] {
-  const ofConnection = connectionNames(rawHeaders)
-  const headers: string[] = host === undefined ? [] : ['host', host]
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i]!.toLowerCase()
-    // This service itself answers `Expect`.
-    if (HOP_BY_HOP.has(name) || name === 'expect' || (name === 'host' && host !== undefined)) continue
-    if (name === 'authorization' || name === 'dpop' ? !passCredentials : isWithheldName(name)) continue
-    if (ofConnection.has(name) && !OF_MESSAGE.has(name)) continue
-    headers.push(rawHeaders[i]!, rawHeaders[i + 1]!)
-  }
-  return [...headers, ...Object.entries(identity).flat(), ...forwardedHeaders(origin)]
+/** What the gate itself says of a request. */
+export interface OwnHeaders {
+  /** The URL that the client used, and the addresses on the way, the client's first. */
+  readonly origin: { readonly url: RequestUrl, readonly addresses: readonly string[] }
+  readonly identity: IdentityHeaders
 }
 
-function forwardedHeaders ({ url: { scheme, host, path, ownPath }, addresses }: PassedHeaders['origin']): string[] {
+/** Names of headers, and their bytes, that are remembered. Clients send the same ones all the time. */
+const MAX_NAMES = 1000
+const MAX_NAME_BYTES = 64
+
+/**
+ * Makes the function that gives the headers that the upstream gets, names and values in turn: those of the client,
+ * without those of its connection and without those that it may not write (`isWithheldName`), and then ours.
+ */
+export function createUpstreamHeaders (
+  { passCredentials, host }: PassedHeadersOptions
+): (message: Pick<ReceivedRequest, 'rawHeaders'>, own: OwnHeaders) => string[] {
+  const verdicts = new Map<string, boolean>()
+
+  /** Whether a header of the client goes on, unless it belongs to its connection. */
+  function isPassed (written: string): boolean {
+    const known = verdicts.get(written)
+    if (known !== undefined) return known
+    const name = written.toLowerCase()
+    const isCredential = name === 'authorization' || name === 'dpop'
+    // This service itself answers `Expect`.
+    const verdict = !HOP_BY_HOP.has(name) && name !== 'expect' && (name !== 'host' || host === undefined) &&
+      (isCredential ? passCredentials : !isWithheldName(name))
+    if (verdicts.size === MAX_NAMES) verdicts.clear()
+    if (name.length <= MAX_NAME_BYTES) verdicts.set(written, verdict)
+    return verdict
+  }
+
+  return ({ rawHeaders }, { identity, origin }) => {
+    const ofConnection = connectionNames(rawHeaders)
+    const headers: string[] = host === undefined ? [] : ['host', host]
+    for (let i = 0; i < rawHeaders.length; i += 2) {
+      const name = rawHeaders[i]!
+      if (isPassed(name) && !isOfConnection(name, ofConnection)) headers.push(name, rawHeaders[i + 1]!)
+    }
+    for (const name in identity) headers.push(name, identity[name]!)
+    headers.push(...forwardedHeaders(origin))
+    return headers
+  }
+}
+
+function isOfConnection (written: string, ofConnection: ReadonlySet<string>): boolean {
+  if (ofConnection.size === 0) return false
+  const name = written.toLowerCase()
+  return ofConnection.has(name) && !OF_MESSAGE.has(name)
+}
+
+function forwardedHeaders ({ url: { scheme, host, path, ownPath }, addresses }: OwnHeaders['origin']): string[] {
   const prefix = path.slice(0, path.length - ownPath.length)
   const client = addresses[0] ?? ''
   const node = isIP(client) === 0 ? 'unknown' : isIP(client) === 6 ? `"[${client}]"` : client
@@ -151,7 +182,7 @@ export function headersForClient (rawHeaders: RawHeaders): ReadonlyMap<string, s
   const headers = linesByName(rawHeaders)
   const ofConnection = connectionNames(rawHeaders)
   for (const name of headers.keys()) {
-    if (HOP_BY_HOP.has(name) || (ofConnection.has(name) && !OF_MESSAGE.has(name))) headers.delete(name)
+    if (HOP_BY_HOP.has(name) || isOfConnection(name, ofConnection)) headers.delete(name)
   }
   return headers
 }
@@ -228,6 +259,8 @@ export function createIdentityHeaders (
   }
 }
 
+const ENCODED = /[^\u0021-\u0024\u0026-\u007e]/
+
 /**
  * A claim as the value of a header: text, numbers and booleans as they are, anything else as JSON. Whatever is not
  * visible ASCII, and `%`, is percent-encoded as UTF-8, so that `decodeURIComponent` gives the claim back. Half a
@@ -236,6 +269,7 @@ export function createIdentityHeaders (
 export function encodeValue (value: unknown): string {
   if (value === undefined || value === null) return ''
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
+  if (!ENCODED.test(text)) return text
   return text.toWellFormed().replace(
     /[^\u0021-\u0024\u0026-\u007e]+/g,
     part => Buffer.from(part).toString('hex').toUpperCase().replace(/../g, '%$&')

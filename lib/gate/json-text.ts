@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { countMembers, quoteAfter } from '../json-bounds.ts'
 import type { JsonBounds } from '../json-bounds.ts'
+import type { JsonObject } from '../json.ts'
 
 /**
  * Why bytes are no JSON that all parsers read alike: no UTF-8, beyond the bounds, not well-formed, two members of one
@@ -24,18 +25,27 @@ export function readJson (bytes: Buffer, bounds: JsonBounds, refuse: (fault: Jso
     refuse('syntax')
   }
   // Parsers differ in which of two members of one name counts (RFC 8259 section 4). JSON.parse keeps only one.
-  if (members !== membersIn(json)) refuse('duplicates')
+  if (members !== (isNested(json) ? membersIn(json) : 0)) refuse('duplicates')
   return json
 }
 
-/** The members of all objects in a value from JSON, at any depth. */
-function membersIn (value: unknown): number {
-  if (typeof value !== 'object' || value === null) return 0
-  const children: unknown[] = Array.isArray(value) ? value : Object.values(value)
-  let members = children === value ? 0 : children.length
-  for (const child of children) if (typeof child === 'object') members += membersIn(child)
+/** The members of all objects in a list or object from JSON, at any depth. */
+function membersIn (value: object): number {
+  let members = 0
+  if (Array.isArray(value)) {
+    for (const child of value) if (isNested(child)) members += membersIn(child)
+    return members
+  }
+  // No list of the names is made. What JSON.parse has made inherits no name that `for in` finds.
+  for (const name in value) {
+    members++
+    const child = (value as JsonObject)[name]
+    if (isNested(child)) members += membersIn(child)
+  }
   return members
 }
+
+const isNested = (value: unknown): value is object => typeof value === 'object' && value !== null
 
 /** A value in the bytes of JSON: from its first byte to behind its last. */
 export interface JsonSpan {

@@ -1,8 +1,9 @@
-import { finished, pipeline, Readable } from 'node:stream'
+import { finished, pipeline } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { isJsonObject } from '../json.ts'
 import type { JsonBounds } from '../json-bounds.ts'
 import { linesOf } from '../message.ts'
-import { UpstreamError } from '../upstream/upstream.ts'
+import { streamOf, UpstreamError } from '../upstream/upstream.ts'
 import type { UpstreamAnswer } from '../upstream/upstream.ts'
 import { createEventCutter } from './event-stream.ts'
 import { elementsAt, membersAt, pastSpace, readJson } from './json-text.ts'
@@ -35,10 +36,10 @@ export async function cutTools (answer: UpstreamAnswer, isRuled: ToolTest, isStr
   const isReadable = !isCoded && (isEvents || type === 'application/json')
   try {
     if (!isReadable) throw unreadable()
-    const cut = isEvents ? cutEvents(body, isRuled) : wholeBody(ruledToolsOnly(await readBytes(body), isRuled))
+    const cut = isEvents ? cutEvents(body, isRuled) : ruledToolsOnly(await readBytes(body), isRuled)
     return { status, headers: withoutBodyHeaders(headers), body: cut }
   } catch (error) {
-    body.destroy()
+    if (!Buffer.isBuffer(body)) body.destroy()
     throw error
   }
 }
@@ -51,15 +52,11 @@ function withoutBodyHeaders (headers: readonly string[]): string[] {
   return headers.filter((_, i) => !OF_THE_BODY.has(headers[i - i % 2]!.toLowerCase()))
 }
 
-function wholeBody (bytes: Buffer): UpstreamAnswer['body'] {
-  // All of it is there, so it is never asked for more.
-  const body = new Readable()
-  body.push(bytes)
-  body.push(null)
-  return Object.assign(body, { isWhole: true })
-}
-
-function readBytes (body: Readable): Promise<Buffer> {
+async function readBytes (body: Readable | Buffer): Promise<Buffer> {
+  if (Buffer.isBuffer(body)) {
+    if (body.length > MAX_LIST_BYTES) throw unreadable()
+    return body
+  }
   const chunks: Buffer[] = []
   let size = 0
   return new Promise((resolve, reject) => {
@@ -72,7 +69,7 @@ function readBytes (body: Readable): Promise<Buffer> {
   })
 }
 
-function cutEvents (body: Readable, isRuled: ToolTest): Readable {
+function cutEvents (body: Readable | Buffer, isRuled: ToolTest): Readable {
   const cutter = createEventCutter({
     maxBytes: MAX_LIST_BYTES,
     tooLarge: unreadable,
@@ -81,7 +78,7 @@ function cutEvents (body: Readable, isRuled: ToolTest): Readable {
     cut: (data, isMessage) => data.length === 0 || (!isMessage && !isJson(data)) ? data : ruledToolsOnly(data, isRuled)
   })
   // The reader of the cut stream sees an error of either.
-  return pipeline(body, cutter, () => {})
+  return pipeline(streamOf(body), cutter, () => {})
 }
 
 function isJson (data: Buffer): boolean {

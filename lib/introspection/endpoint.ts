@@ -1,7 +1,8 @@
-import { backOffMs, createFetchLoop, refreshAfterMs } from '../provider/fetch-loop.ts'
+import { createFetchLoop } from '../provider/fetch-loop.ts'
 import type { AddressFinder, Discovery } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
 import { parseDiscoveredUri } from '../provider/provider-url.ts'
+import { exchanging } from '../provider/transport.ts'
 import type { Transport } from '../provider/transport.ts'
 import type { Surroundings } from '../surroundings.ts'
 
@@ -29,7 +30,7 @@ export type IntrospectionEndpoint = ReturnType<typeof createEndpoint>
  * section 2). Such a document is whole without `jwks_uri`: an issuer of opaque tokens needs no keys.
  */
 export function createEndpoint ({ issuer, discovery, configured, transport, surroundings }: EndpointOptions) {
-  const { now, after, random, steadyMs } = surroundings
+  const { steadyMs } = surroundings
   let known = configured
   let untilMs = configured === undefined ? -Infinity : Infinity
 
@@ -64,22 +65,8 @@ export function createEndpoint ({ issuer, discovery, configured, transport, surr
     return running
   }
 
-  const loop = createFetchLoop({
-    async attempt () {
-      const exchange = transport.open()
-      try {
-        await find(exchange)
-      } finally {
-        exchange.close()
-      }
-    },
-    // A request that needs the address says why it cannot be had.
-    onSuccess () {},
-    onFailure () {},
-    pauseMs: failures => failures === 0 ? refreshAfterMs(random()) : backOffMs(failures, random()),
-    now,
-    after
-  })
+  // A request that needs the address says why it cannot be had.
+  const loop = createFetchLoop({ attempt: () => exchanging(transport, find), ...surroundings })
 
   return {
     find,

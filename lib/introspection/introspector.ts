@@ -5,7 +5,7 @@ import { ProviderFailure } from '../provider/provider-failure.ts'
 import type { ProviderSession, Transport } from '../provider/transport.ts'
 import { Refusal } from '../refusal.ts'
 import type { RefusalDetail } from '../refusal.ts'
-import type { ClientAuthentication } from './client-authentication.ts'
+import type { ClientAuthentication } from '../provider/client-authentication.ts'
 
 /** What the provider says about a token (RFC 7662 section 2.2). */
 export interface IntrospectionAnswer {
@@ -91,11 +91,9 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
 
   async function post (token: string, exchange: ProviderSession): Promise<IntrospectionAnswer> {
     const url = await endpoint(exchange)
-    const { headers, form } = await authenticate()
-    const { status, body } = await exchange.send(url, {
-      headers: { ...headers, accept: readSigned ? 'application/token-introspection+jwt' : 'application/json' },
-      body: new URLSearchParams({ token, token_type_hint: 'access_token', ...form }).toString()
-    })
+    const request = await authenticate({ token, token_type_hint: 'access_token' })
+    const accept = readSigned ? 'application/token-introspection+jwt' : 'application/json'
+    const { status, body } = await exchange.send(url, { ...request, headers: { ...request.headers, accept } })
     if (status !== 200) throw new ProviderFailure('status', status)
     const answer = readSigned
       ? await readSigned(body.toString('latin1'))

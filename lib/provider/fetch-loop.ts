@@ -20,14 +20,16 @@ export function backOffMs (failures: number, random: number): number {
   return stepMs * (1 - random / 2)
 }
 
-export interface FetchLoopOptions<Fetched> extends Pick<Surroundings, 'now' | 'after'> {
+export interface FetchLoopOptions<Fetched> extends Pick<Surroundings, 'now' | 'after' | 'random'> {
   /** Rejects with ProviderFailure. Any other error counts as `unexpected`. */
   readonly attempt: () => Promise<Fetched>
   /** `previous`: why the attempt before failed. Undefined if it did not fail. */
-  readonly onSuccess: (fetched: Fetched, previous: ProviderFailureWord | undefined) => void
-  readonly onFailure: (failure: ProviderFailure, previous: ProviderFailureWord | undefined) => void
-  /** Milliseconds from the end of an attempt to the next one, by the number of failures in a row. */
-  readonly pauseMs: (failures: number) => number
+  readonly onSuccess?: (fetched: Fetched, previous: ProviderFailureWord | undefined) => void
+  readonly onFailure?: (failure: ProviderFailure, previous: ProviderFailureWord | undefined) => void
+  /**
+   * Milliseconds from the end of an attempt to the next one. Unless given: those of `refreshAfterMs` and `backOffMs`.
+   */
+  readonly pauseMs?: number
 }
 
 /**
@@ -35,7 +37,7 @@ export interface FetchLoopOptions<Fetched> extends Pick<Surroundings, 'now' | 'a
  * next one.
  */
 export function createFetchLoop<Fetched> (
-  { attempt, onSuccess, onFailure, pauseMs, now, after }: FetchLoopOptions<Fetched>
+  { attempt, onSuccess, onFailure, pauseMs, now, after, random }: FetchLoopOptions<Fetched>
 ) {
   let cancelNext = (): void => {}
   let failuresInRow = 0
@@ -73,7 +75,7 @@ export function createFetchLoop<Fetched> (
       loop.lastFailure = undefined
       failuresInRow = 0
       plan()
-      onSuccess(fetched, previous)
+      onSuccess?.(fetched, previous)
     } catch (error) {
       if (loop.closed) return
       // No fault may end the loop. Requests may only see that keys are unavailable.
@@ -84,13 +86,13 @@ export function createFetchLoop<Fetched> (
       loop.failures++
       failuresInRow++
       plan()
-      onFailure(failure, previous)
+      onFailure?.(failure, previous)
     }
   }
 
   function plan (): void {
     cancelNext()
-    const delayMs = pauseMs(failuresInRow)
+    const delayMs = pauseMs ?? (failuresInRow === 0 ? refreshAfterMs(random()) : backOffMs(failuresInRow, random()))
     loop.nextAt = now() + delayMs / 1000
     cancelNext = after(delayMs, run)
   }

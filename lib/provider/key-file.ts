@@ -14,7 +14,8 @@ import type { ProviderFailureWord } from './provider-failure.ts'
 const READ_AGAIN_MS = 5000
 const MAX_BYTES = 1024 * 1024
 
-export interface KeyFileOptions extends Pick<KeySourceOptions, 'algs' | 'keyReader' | 'now' | 'after' | 'onEvent'> {
+export interface KeyFileOptions
+  extends Pick<KeySourceOptions, 'algs' | 'keyReader' | 'now' | 'after' | 'random' | 'onEvent'> {
   readonly path: string
   /** Reads a whole file of at most `maxBytes`. Rejects with an error that has a `code`. */
   readonly readFile: (path: string, maxBytes: number) => Promise<Uint8Array>
@@ -26,7 +27,7 @@ export interface KeyFileOptions extends Pick<KeySourceOptions, 'algs' | 'keyRead
  * @throws ProviderFailure if the file is missing or broken now
  */
 export async function openKeyFile (
-  { path, algs, keyReader, readFile, now, after, onEvent }: KeyFileOptions
+  { path, algs, keyReader, readFile, now, after, random, onEvent }: KeyFileOptions
 ): Promise<KeySource> {
   let text = await readText()
   let ring = createKeyRing(await readKeySet(text, new Map(), algs, keyReader))
@@ -35,9 +36,10 @@ export async function openKeyFile (
     attempt: readAgain,
     onSuccess: adopt,
     onFailure: endure,
-    pauseMs: () => READ_AGAIN_MS,
+    pauseMs: READ_AGAIN_MS,
     now,
-    after
+    after,
+    random
   })
 
   async function readText (): Promise<Buffer> {

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { Refusal } from '../refusal.ts'
 import { fetchKeySet } from './fetch-key-set.ts'
 import type { KeyReader, KeySetFinder } from './fetch-key-set.ts'
-import { backOffMs, createFetchLoop, LONGEST_BACK_OFF_MS, refreshAfterMs } from './fetch-loop.ts'
+import { createFetchLoop, LONGEST_BACK_OFF_MS } from './fetch-loop.ts'
 import { createKeyRing, keyChanges } from './key-set.ts'
 import type { KeyRing, KeySet, PassedOver } from './key-set.ts'
 import type { FailureFacts, ProviderFailure, ProviderFailureWord } from './provider-failure.ts'
@@ -118,9 +118,9 @@ export function createKeySource (
     attempt: fetchKeys,
     onSuccess: adopt,
     onFailure: endure,
-    pauseMs: failures => failures === 0 ? refreshAfterMs(random()) : backOffMs(failures, random()),
     now,
-    after
+    after,
+    random
   })
 
   async function fetchKeys (): Promise<KeySet> {

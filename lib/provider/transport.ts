@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module'
 import type { Agent, Dispatcher } from 'undici'
 import { printable } from '../printable.ts'
+import { isTlsCode } from '../tls-code.ts'
 import { ProviderFailure } from './provider-failure.ts'
 import type { FailureFacts } from './provider-failure.ts'
 import { parseNoProxy } from './no-proxy.ts'
@@ -98,18 +99,6 @@ const ANY_JSON = 'application/json, application/jwk-set+json, */*;q=0.1'
  */
 const CONNECT_ATTEMPT_MS = 2000
 
-const TLS_CODES = [
-  'ERR_TLS_',
-  'ERR_SSL_',
-  'CERT_',
-  'UNABLE_TO_',
-  'SELF_SIGNED_',
-  'DEPTH_ZERO_',
-  'UND_ERR_PRX_TLS',
-  'HOSTNAME_MISMATCH',
-  'INVALID_CA'
-]
-
 /** Uses error codes, not messages: the text of messages changes between versions. */
 function failureOf (error: unknown): ProviderFailure {
   if (error instanceof ProviderFailure) return error
@@ -118,7 +107,7 @@ function failureOf (error: unknown): ProviderFailure {
   const code = given ?? name
   // If we did not abort the request, only a proxy that refuses the tunnel can have aborted it.
   if (code === 'UND_ERR_ABORTED') return new ProviderFailure('proxy')
-  if (TLS_CODES.some(prefix => code.startsWith(prefix))) return new ProviderFailure('tls', code)
+  if (isTlsCode(code)) return new ProviderFailure('tls', code)
   return new ProviderFailure('unreachable', code)
 }
 
@@ -258,6 +247,19 @@ export function createTransport (options: TransportOptions = {}): Transport {
       if (kept) destroy(kept)
       kept = undefined
     }
+  }
+}
+
+/** Runs something with an exchange of its own. */
+export async function exchanging<Result> (
+  transport: Pick<Transport, 'open'>,
+  run: (exchange: ProviderSession) => Promise<Result>
+): Promise<Result> {
+  const exchange = transport.open()
+  try {
+    return await run(exchange)
+  } finally {
+    exchange.close()
   }
 }
 

@@ -1,3 +1,5 @@
+import { isTlsCode } from '../tls-code.ts'
+
 /**
  * Why a Redis cannot be used: words for readiness, logs and metrics. docs/reference/store.md says what to
  * do about each.
@@ -35,9 +37,6 @@ const BEGINNINGS: ReadonlyArray<readonly [RedisFault, RegExp]> = [
   ['not_redis', /^Unknown RESP type/]
 ]
 
-const TLS_CODES =
-  /^(?:ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO|CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_MISMATCH|INVALID_CA)/
-
 interface ClientError extends Error {
   readonly code?: string
   /** The client's error for a cluster whose nodes have all failed. */
@@ -57,7 +56,7 @@ export function faultOf (error: ClientError): RedisFault | null {
   if (name === 'ReplyError') return 'refused_write'
   if (code === undefined) return null
   if (code === 'ETIMEDOUT') return 'timeout'
-  return TLS_CODES.test(code) ? 'tls' : 'unreachable'
+  return isTlsCode(code) ? 'tls' : 'unreachable'
 }
 
 /** The answer of one server to `INFO memory`. */

@@ -1,14 +1,15 @@
-import type { ClientAuthentication } from '../introspection/client-authentication.ts'
+import type { ClientAuthentication } from '../provider/client-authentication.ts'
 import { isJsonObject } from '../json.ts'
 import type { JsonObject } from '../json.ts'
 import { printable } from '../printable.ts'
 import { parseDocument, readAnswer } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
 import { parseIssuer, parseOwnUri, withoutTrailingSlash } from '../provider/provider-url.ts'
+import { exchanging } from '../provider/transport.ts'
 import type { ProviderAnswer, ProviderRequest, ProviderSession, Transport } from '../provider/transport.ts'
 import { isStreamStatus } from './effects.ts'
 import { isBeyondEvents } from './security-event-token.ts'
-import { exchanging, originsOf, wellKnownUrlOf } from './transmitter-configuration.ts'
+import { originsOf, wellKnownUrlOf } from './transmitter-configuration.ts'
 import type { TransmitterAddress, TransmitterConfiguration } from './transmitter-configuration.ts'
 
 export interface TransmitterClientOptions extends TransmitterAddress {
@@ -37,13 +38,8 @@ export function createTransmitterClient (
 
   async function fetchToken (exchange: ProviderSession, prove: ClientAuthentication): Promise<string> {
     const url = tokenEndpoint ?? await discoverTokenEndpoint(exchange)
-    const ask = async (scope: object): Promise<ProviderAnswer> => {
-      const { headers, form } = await prove()
-      return exchange.send(url, {
-        headers,
-        body: new URLSearchParams({ grant_type: 'client_credentials', ...scope, ...form }).toString()
-      })
-    }
+    const ask = async (scope: object): Promise<ProviderAnswer> =>
+      exchange.send(url, await prove({ grant_type: 'client_credentials', ...scope }))
     let answer = await ask({ scope: SCOPES })
     // Not every provider has scopes for its streams.
     if (answer.status === 400) answer = await ask({})

@@ -2,7 +2,7 @@ import { printable } from '../printable.ts'
 import { parseDocument, readAnswer } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
 import { parseOwnUri, withoutTrailingSlash } from '../provider/provider-url.ts'
-import type { ProviderSession, Transport } from '../provider/transport.ts'
+import type { ProviderSession } from '../provider/transport.ts'
 
 /** Who a transmitter is, and where its configuration is, if that is not under its issuer. */
 export interface TransmitterAddress {
@@ -78,17 +78,4 @@ export async function fetchTransmitterConfiguration (address: TransmitterAddress
 
 function textsIn (values: readonly unknown[]): readonly string[] {
   return values.filter(value => typeof value === 'string')
-}
-
-/** Runs something with an exchange of its own. */
-export async function exchanging<Result> (
-  transport: Transport,
-  run: (exchange: ProviderSession) => Promise<Result>
-): Promise<Result> {
-  const exchange = transport.open()
-  try {
-    return await run(exchange)
-  } finally {
-    exchange.close()
-  }
 }

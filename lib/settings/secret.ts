@@ -1,5 +1,5 @@
-import { parseClientKey } from '../introspection/client-authentication.ts'
-import type { ClientKey } from '../introspection/client-authentication.ts'
+import { parseClientKey } from '../provider/client-authentication.ts'
+import type { ClientKey } from '../provider/client-authentication.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { decodeSecret } from './formats.ts'
 import { SettingsError } from './problems.ts'
@@ -30,17 +30,21 @@ async function textOf (secret: SecretOption, { readFile, environment }: Sources)
   if (typeof secret === 'string') return secret
   const text = 'env' in secret
     ? environment(secret.env)
-    : Buffer.from(await readFile(secret.file, MAX_BYTES)).toString('utf8').replace(/\r?\n$/, '')
+    : (await fileText(secret.file, readFile)).replace(/\r?\n$/, '')
   if (text === undefined || text === '') {
     throw new Error('env' in secret ? `the variable ${secret.env} is not set` : `the file ${secret.file} is empty`)
   }
   return text
 }
 
+async function fileText (path: string, readFile: Sources['readFile']): Promise<string> {
+  return Buffer.from(await readFile(path, MAX_BYTES)).toString('utf8')
+}
+
 /** The private key of a client in a file. @throws SettingsError */
-export async function readClientKey (file: string, name: string, sources: Sources): Promise<ClientKey> {
+export async function readClientKey (file: string, name: string, { readFile }: Sources): Promise<ClientKey> {
   try {
-    return parseClientKey(await textOf({ file }, sources))
+    return parseClientKey(await fileText(file, readFile))
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? 'not a private key'
     throw new SettingsError([

@@ -1,4 +1,4 @@
-import { CLIENT_AUTH_METHODS } from '../introspection/client-authentication.ts'
+import { CLIENT_AUTH_METHODS } from '../provider/client-authentication.ts'
 import { JWS_ALGS } from '../jose/signature.ts'
 import {
   about,

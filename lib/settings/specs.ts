@@ -1,5 +1,5 @@
 import { CERTIFICATE_SOURCES } from '../certificate/client-certificate.ts'
-import { CLIENT_AUTH_METHODS } from '../introspection/client-authentication.ts'
+import { CLIENT_AUTH_METHODS } from '../provider/client-authentication.ts'
 import { JWS_ALGS } from '../jose/signature.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { AUDIENCE_CLAIMS } from '../token/jwt-checks.ts'

@@ -42,11 +42,11 @@ export interface UpstreamAnswer {
   readonly status: number
   /** Names and values in turn, a character for each byte. */
   readonly headers: readonly string[]
-  /** It fails if the upstream breaks off, or is silent for too long. If it is destroyed, the request ends. */
-  readonly body: Readable & {
-    /** Whether all of it has come. `read(readableLength)` gives it: without a length, Node 26 gives its first piece. */
-    readonly isWhole?: boolean
-  }
+  /**
+   * A Buffer if all of it came at once, as small ones do: it costs much less than a stream. A stream fails if the
+   * upstream breaks off, or is silent for too long. If it is destroyed, the request ends.
+   */
+  readonly body: Readable | Buffer
 }
 
 export interface UpstreamRequest {
@@ -142,6 +142,15 @@ export interface ExchangeOptions extends Pick<UpstreamRequest, 'onInterim'>, Pic
   readonly timeoutMs: number
 }
 
+/** The body of an answer as a stream. */
+export function streamOf (body: UpstreamAnswer['body']): Readable {
+  if (!Buffer.isBuffer(body)) return body
+  const stream = new Readable({ read () {} })
+  if (body.length > 0) stream.push(body)
+  stream.push(null)
+  return stream
+}
+
 const EVENT_STREAM = /^text\/event-stream[ \t]*(?:;|$)/i
 
 /**
@@ -162,6 +171,10 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined
   /** The body of the request, if it is read while it is sent. */
   #sent: Transform | undefined
+  /** Of the answer, and what has come of its body before it is delivered. */
+  #head: Omit<UpstreamAnswer, 'body'> | undefined
+  readonly #pieces: Buffer[] = []
+  #isWhole = false
   #body: AnswerBody | undefined
   #failure: UpstreamError | undefined
   /** Of the last sign of life. */
@@ -205,10 +218,12 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
   end (error: UpstreamError): void {
     this.#failure ??= error
     this.#stopTimer()
-    this.#reject(this.#failure)
     this.#body?.finish(this.#failure)
     this.#controller?.abort(this.#failure)
-    if (!this.#body) this.#sent?.destroy()
+    // The body of an answer that has begun fails in its place.
+    if (this.#head) return
+    this.#reject(this.#failure)
+    this.#sent?.destroy()
   }
 
   /** undici calls it again when it would send a request again. */
@@ -228,11 +243,23 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     const fault = faultOf(status, headers)
     if (fault) return this.end(fault)
     this.#noteLife()
-    this.#body = new AnswerBody(controller, this.#noteLife)
     if (isEventStream(headers)) this.#stopTimer()
+    this.#head = { status, headers }
     // RFC 9110 section 15.4.5: it has no body, whatever length it states. undici would wait for one.
-    if (status === 304) this.#body.finish()
-    this.#resolve({ status, headers, body: this.#body })
+    this.#isWhole = status === 304
+    // What comes at once comes before that.
+    queueMicrotask(() => this.#deliver(controller))
+  }
+
+  #deliver (controller: Dispatcher.DispatchController): void {
+    const pieces = this.#pieces
+    if (this.#isWhole && !this.#failure) {
+      return this.#resolve({ ...this.#head!, body: pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces) })
+    }
+    this.#body = new AnswerBody(controller, this.#noteLife)
+    for (const piece of pieces) this.#body.accept(piece)
+    if (this.#failure) this.#body.finish(this.#failure)
+    this.#resolve({ ...this.#head!, body: this.#body })
   }
 
   onResponseData (_controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -240,13 +267,14 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     // more.
     if (chunk.length === 0) return
     this.#noteLife()
-    // A reader that cannot take this chunk has paused the body. Otherwise one more chunk would wait there.
-    if (!this.#body!.push(chunk) || this.#body!.isPaused()) this.#body!.hold()
+    if (this.#body) this.#body.accept(chunk)
+    else this.#pieces.push(chunk)
   }
 
   onResponseEnd (): void {
     this.#stopTimer()
-    this.#body!.finish()
+    this.#isWhole = true
+    this.#body?.finish()
   }
 
   onResponseError (_controller: Dispatcher.DispatchController, cause: Error): void {
@@ -280,7 +308,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
 class AnswerBody extends Readable {
   readonly #controller: Dispatcher.DispatchController
   readonly #onRead: () => void
-  isWhole = false
+  #isFinished = false
   isHeld = false
 
   constructor (controller: Dispatcher.DispatchController, onRead: () => void) {
@@ -289,16 +317,18 @@ class AnswerBody extends Readable {
     this.#onRead = onRead
   }
 
-  /** Asks the upstream for no more until the reader has taken what came. */
-  hold (): void {
+  accept (chunk: Buffer): void {
+    // A reader that cannot take this chunk has paused the body. Otherwise one more chunk would wait there.
+    if (this.push(chunk) && !this.isPaused()) return
+    // The upstream is asked for no more until the reader has taken what came.
     this.isHeld = true
     this.#controller.pause()
   }
 
   /** The first end counts. */
   finish (error?: UpstreamError): void {
-    if (this.isWhole) return
-    this.isWhole = true
+    if (this.#isFinished) return
+    this.#isFinished = true
     if (error) this.destroy(error)
     else this.push(null)
   }
@@ -310,7 +340,7 @@ class AnswerBody extends Readable {
   }
 
   override _destroy (error: Error | null, done: (error: Error | null) => void): void {
-    if (!this.isWhole) this.#controller.abort(new UpstreamError(499, 'The client has gone'))
+    if (!this.#isFinished) this.#controller.abort(new UpstreamError(499, 'The client has gone'))
     done(error)
   }
 }

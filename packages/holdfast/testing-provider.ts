@@ -1,9 +1,10 @@
+import { basicCredentials } from '../../lib/provider/client-authentication.ts'
 import type { ProviderAnswer, Transport } from '../../lib/provider/transport.ts'
 
 /** Client of the app at the issuers in memory, for introspection. */
 export const ASKING_CLIENT = { clientId: 'api', clientSecret: 'the secret of a test' } as const
 
-const AUTHORIZATION = `Basic ${Buffer.from(new URLSearchParams({ [ASKING_CLIENT.clientId]: ASKING_CLIENT.clientSecret }).toString().replace('=', ':')).toString('base64')}`
+const AUTHORIZATION = basicCredentials(ASKING_CLIENT.clientId, ASKING_CLIENT.clientSecret)
 
 /** The issuers of one app, in memory. The plugin asks them as it asks real ones, by documents and forms. */
 export interface ProvidersInMemory {

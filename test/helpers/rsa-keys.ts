@@ -1,5 +1,5 @@
 import crypto, { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto'
-import type { KeyPairKeyObjectResult } from 'node:crypto'
+import type { KeyObject, KeyPairKeyObjectResult } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 
@@ -20,7 +20,7 @@ export function takeRsaKey (): KeyPairKeyObjectResult {
 
 /**
  * From now on code under test takes its RSA keys from the file as well, if it makes them by the promise of
- * `generateKeyPair`.
+ * `generateKeyPair` or by WebCrypto.
  */
 export function useReadyKeys (): void {
   const make = promisify(crypto.generateKeyPair) as (type: string, options: object) => Promise<KeyPairKeyObjectResult>
@@ -28,4 +28,13 @@ export function useReadyKeys (): void {
     configurable: true,
     value: async (type: string, options: object) => type === 'rsa' ? takeRsaKey() : make(type, options)
   })
+  const { subtle } = crypto.webcrypto
+  const generate = subtle.generateKey.bind(subtle) as (...args: unknown[]) => Promise<unknown>
+  subtle.generateKey = (async (algorithm: { name: string }, extractable: boolean, usages: readonly string[]) => {
+    if (!algorithm.name.startsWith('RSA')) return generate(algorithm, extractable, usages)
+    const { privateKey, publicKey } = takeRsaKey()
+    const read = (key: KeyObject, isExtractable: boolean, usage: 'sign' | 'verify') =>
+      subtle.importKey('jwk', key.export({ format: 'jwk' }), algorithm, isExtractable, [usage])
+    return { privateKey: await read(privateKey, extractable, 'sign'), publicKey: await read(publicKey, true, 'verify') }
+  }) as typeof subtle.generateKey
 }

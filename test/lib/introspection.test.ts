@@ -6,8 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import { exactly } from '../helpers/containing.ts'
-import { createClientAuthentication, parseClientKey } from '../../lib/introspection/client-authentication.ts'
-import type { ClientCredentials } from '../../lib/introspection/client-authentication.ts'
+import { createClientAuthentication, parseClientKey } from '../../lib/provider/client-authentication.ts'
+import type { ClientCredentials } from '../../lib/provider/client-authentication.ts'
 import { createEndpoint } from '../../lib/introspection/endpoint.ts'
 import { createIntrospector } from '../../lib/introspection/introspector.ts'
 import { Clock } from '../helpers/clock.ts'
@@ -41,15 +41,15 @@ const part = (jwt: string, index: number) => JSON.parse(Buffer.from(jwt.split('.
 
 t.test('A secret is sent as Basic credentials, encoded as in a form, or in the form', async t => {
   const secret = { clientId: 'my api:1', clientSecret: 's%c+ret/é' }
-  const { headers, form } = await authentication(secret)()
+  const { headers, body } = await authentication(secret)({ a: 'b c' })
   t.equal(
     Buffer.from(headers.authorization!.slice('Basic '.length), 'base64').toString(),
     'my+api%3A1:s%25c%2Bret%2F%C3%A9'
   )
-  t.strictSame(form, {})
-  t.strictSame(await authentication({ ...secret, method: 'client_secret_post' })(), {
+  t.equal(body, 'a=b+c')
+  t.strictSame(await authentication({ ...secret, method: 'client_secret_post' })({ a: 'b c' }), {
     headers: {},
-    form: { client_id: 'my api:1', client_secret: 's%c+ret/é' }
+    body: 'a=b+c&client_id=my+api%3A1&client_secret=s%25c%2Bret%2F%C3%A9'
   })
 })
 
@@ -90,9 +90,11 @@ t.test('A private key signs an assertion with the algorithm that fits it', async
     }
   ]
   for (const { title, text, publicKey, alg, kid } of files) {
-    const { headers, form } = await authentication({ method: 'private_key_jwt', key: parseClientKey(text) })()
-    t.strictSame([headers, form.client_id, form.client_assertion_type], [
+    const { headers, body } = await authentication({ method: 'private_key_jwt', key: parseClientKey(text) })({ a: 'b' })
+    const form = Object.fromEntries(new URLSearchParams(body))
+    t.strictSame([headers, form.a, form.client_id, form.client_assertion_type], [
       {},
+      'b',
       'api',
       'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
     ], title)
@@ -162,7 +164,7 @@ t.test('A private key signs an assertion with the algorithm that fits it', async
   }
   const small = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey.export({ format: 'jwk' })
   await t.rejects(
-    authentication({ method: 'private_key_jwt', key: parseClientKey(JSON.stringify({ ...small, alg: 'PS512' })) })(),
+    authentication({ method: 'private_key_jwt', key: parseClientKey(JSON.stringify({ ...small, alg: 'PS512' })) })({}),
     'a key that is too small for its algorithm'
   )
 })

@@ -7,6 +7,7 @@ import type { Journal, Verdict } from './journal.ts'
 import { openCourt, testsOf } from './judge.ts'
 import { findMutants, readProgram } from './mutants.ts'
 import type { Mutant, Program } from './mutants.ts'
+import { judgePlanted } from './planted.ts'
 import { findCandidate, readReach } from './reach.ts'
 import type { Candidate, Reach } from './reach.ts'
 import { isListed, readListed, report } from './report.ts'
@@ -19,6 +20,7 @@ const USAGE = `npm run test:mutation -- [options]
   --changed       only lines that differ from main (on main: from the commit before)
   --survivors     only those that have survived so far
   --listed        only those of survivors.json: tries each, and the code is 1 if a test kills one
+  --planted       no mutants: the faults of faults.ts, each with the tests that must see it; --only takes a point too
   --sample N      only so many mutants, chosen by the seed
   --seed N        1
   --jobs N        processes at once: 2
@@ -26,13 +28,14 @@ const USAGE = `npm run test:mutation -- [options]
   --list          lists the mutants and runs nothing
 
 Ctrl-C shows the figures so far. What is judged already is kept in node_modules/.cache/mutation until the file, or for a survivor a test, changes.
-The code is 1 if a folder is below its target.`
+The code is 1 if a folder is below its target, or a planted fault is not seen.`
 
 const values = readOptions({
   only: { type: 'string', multiple: true, default: [''] },
   changed: { type: 'boolean', default: false },
   survivors: { type: 'boolean', default: false },
   listed: { type: 'boolean', default: false },
+  planted: { type: 'boolean', default: false },
   sample: { type: 'string' },
   seed: { type: 'string', default: '1' },
   jobs: { type: 'string', default: '2' },
@@ -201,5 +204,5 @@ function progress (text: string): void {
 if (values.help) {
   console.log(USAGE)
 } else {
-  process.exitCode = await main() ? 0 : 1
+  process.exitCode = await (values.planted ? judgePlanted(values.only) : main()) ? 0 : 1
 }

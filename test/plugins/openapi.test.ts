@@ -543,9 +543,10 @@ t.test('Each example answer is what the example call gives, by Bearer and by DPo
         ...(scheme === 'DPoP' && { cnf: { jkt: client.jkt } })
       }
       const TOKEN = issuer.token(claims)
-      const [target] = wordsOf(calls[operationId!]!, { TOKEN }).slice(-1)
+      const shown = wordsOf(calls[operationId!]!, { TOKEN, PROOF: '(proof)' })
+      const target = shown.at(-1)
       t.ok(target!.startsWith(`${url}/`), calls[operationId!]!)
-      const words = wordsOf(calls[operationId!]!, { TOKEN, PROOF: client.proof({ token: TOKEN, url: target! }) })
+      const words = shown.map(word => word.replace('(proof)', () => client.proof({ token: TOKEN, url: target! })))
       t.equal(words.includes(`Authorization: ${scheme} ${TOKEN}`), security.length > 0)
       const { status, type, text } = await runCurl(words)
       t.equal(status, 200, `${path} ${JSON.stringify(settings)}`)

@@ -12,12 +12,12 @@ t.test('The secret of the client is a text, the text of a file, or that of a var
   }
   const authenticate = async (clientSecret: SecretOption) => {
     const client = { auth: 'client_secret_basic', clientId: 'api', clientSecret } as IntrospectionSettings
-    return (await createAuthentication(() => 'https://idp.example/', client, surroundings))()
+    return (await createAuthentication(() => 'https://idp.example/', client, surroundings))({})
   }
   for (const secret of ['hush', { file: `${files}/good` }, { env: 'GOOD' }]) {
     t.strictSame(await authenticate(secret), {
       headers: { authorization: `Basic ${Buffer.from('api:hush').toString('base64')}` },
-      form: {}
+      body: ''
     })
   }
   const refused: ReadonlyArray<readonly [SecretOption, string]> = [

@@ -1,10 +1,10 @@
 import t from 'tap'
 import {
   createIdentityHeaders,
+  createUpstreamHeaders,
   encodeValue,
   hasBody,
   headersForClient,
-  headersForUpstream,
   isIdentityName,
   isWithheldName,
   parseClaimNames
@@ -20,11 +20,9 @@ const URL_OF_CLIENT = {
 
 t.test('The upstream learns where a request came from.', t => {
   const forwarded = (addresses: string[], url: typeof URL_OF_CLIENT | object = URL_OF_CLIENT): string[] =>
-    headersForUpstream({ rawHeaders: [] }, {
+    createUpstreamHeaders({ passCredentials: false, host: undefined })({ rawHeaders: [] }, {
       origin: { url: { ...URL_OF_CLIENT, ...url }, addresses },
-      identity: {},
-      passCredentials: false,
-      host: undefined
+      identity: {}
     })
   t.strictSame(forwarded(['192.0.2.1', '10.0.0.1']), [
     'x-forwarded-for',
@@ -46,13 +44,9 @@ t.test('The upstream learns where a request came from.', t => {
 })
 
 t.test('Hop-by-hop headers are removed, and all others are passed on unchanged.', t => {
-  const passed = (...rawHeaders: string[]): string[] =>
-    headersForUpstream({ rawHeaders }, {
-      origin: { url: URL_OF_CLIENT, addresses: [] },
-      identity: {},
-      passCredentials: false,
-      host: undefined
-    }).slice(0, -10)
+  const headersFor = createUpstreamHeaders({ passCredentials: false, host: undefined })
+  const own = { origin: { url: URL_OF_CLIENT, addresses: [] }, identity: {} }
+  const passed = (...rawHeaders: string[]): string[] => headersFor({ rawHeaders }, own).slice(0, -10)
   const kept = ['Host', 'a', 'X-One', 'X-Two', 'X-Two', 'x-one', 'Content-Length', '1', 'TE2', 'b']
   t.strictSame(passed(...kept), kept, 'a header that is named by another one than Connection')
   t.strictSame(passed('Connection', 'close, X-One ,x-two, host, content-length', ...kept), [
@@ -80,12 +74,9 @@ t.test('Hop-by-hop headers are removed, and all others are passed on unchanged.'
     judged,
     'what the body was judged by'
   )
-  const ofUpstream = headersForUpstream({ rawHeaders: ['Host', 'a', 'Connection', 'host'] }, {
-    origin: { url: URL_OF_CLIENT, addresses: [] },
-    identity: {},
-    passCredentials: false,
-    host: 'up.example:3000'
-  })
+  const ofUpstream = createUpstreamHeaders({ passCredentials: false, host: 'up.example:3000' })({
+    rawHeaders: ['Host', 'a', 'Connection', 'host']
+  }, own)
   t.strictSame(ofUpstream.slice(0, -10), ['host', 'up.example:3000'])
   for (
     const name of [
@@ -290,5 +281,16 @@ t.test('A name that a program could take for one of ours is one of ours.', t => 
       { a: 'x', A: 'y' }
     ]
   ) t.equal(parseClaimNames(bad), undefined, JSON.stringify(bad))
+  t.end()
+})
+
+t.test('What is remembered of the names of headers is bounded, and changes no verdict.', t => {
+  const headersFor = createUpstreamHeaders({ passCredentials: false, host: undefined })
+  const own = { origin: { url: URL_OF_CLIENT, addresses: [] }, identity: {} }
+  const kept = Array.from({ length: 1200 }, (_, i) => [`X-${i}`, 'a']).flat()
+  for (let round = 0; round < 2; round++) {
+    const given = { rawHeaders: [...kept, 'X_Forwarded_Host', 'a', 'Authorization', 'b', 'y'.repeat(100), 'c'] }
+    t.strictSame(headersFor(given, own).slice(0, -10), [...kept, 'y'.repeat(100), 'c'])
+  }
   t.end()
 })

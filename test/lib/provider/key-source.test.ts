@@ -1136,6 +1136,7 @@ t.test('a key file is read again every 5 s, reports each change once, and is not
     readFile,
     now: clock.now,
     after: clock.after,
+    random: () => 0,
     onEvent: event => events.push(event)
   })
   t.strictSame(reads, [['keys.json', 1024 * 1024]])
@@ -1220,6 +1221,7 @@ t.test('a key file is read again every 5 s, reports each change once, and is not
     readFile,
     now: clock.now,
     after: clock.after,
+    random: () => 0,
     onEvent: () => {}
   })
   await idle.close()
@@ -1234,6 +1236,7 @@ t.test('a key file is read again every 5 s, reports each change once, and is not
       readFile,
       now: clock.now,
       after: clock.after,
+      random: () => 0,
       onEvent: () => {}
     }),
     { name: 'ProviderFailure', word: 'file_unreadable', detail: 'ENOENT', message: 'file_unreadable: ENOENT' }

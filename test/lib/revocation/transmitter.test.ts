@@ -42,7 +42,7 @@ async function start (t: Test, { isLeader = true, prepare, onKeyEvent, ...given 
     delivery: 'poll',
     sessionClaim: 'sid',
     subjectClaims: {},
-    authenticate: async () => ({ headers: {}, form: { client_id: 'c' } }),
+    authenticate: async form => ({ headers: {}, body: String(new URLSearchParams({ ...form, client_id: 'c' })) }),
     manage: false,
     pushAuthorization: undefined,
     untyped: false,

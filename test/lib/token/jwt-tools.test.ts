@@ -15,7 +15,8 @@ import { createRandom } from '../../fuzz/random.ts'
 
 /** The same inputs in each run. */
 const SEED = 44
-const PARTS = 20
+/** More in `npm run test:programs`. */
+const PARTS = process.env['FC_RUNS'] === undefined ? 6 : 20
 const SETS_PER_PART = 25
 const TOKENS_PER_SET = 20
 
@@ -160,14 +161,14 @@ async function compareSet (t: Test): Promise<number> {
   return signed
 }
 
-t.test('Ten thousand tokens, under five hundred key sets, get the same verdict by the packages as by node:crypto.', async t => {
+t.test('Thousands of tokens, under hundreds of key sets, get the same verdict by the packages as by node:crypto.', async t => {
   let signed = 0
   for (let part = 0; part < PARTS; part++) {
     await t.test(`part ${part + 1}`, async t => {
       for (let at = 0; at < SETS_PER_PART; at++) signed += await compareSet(t)
     })
   }
-  t.ok(signed > 1000, `${signed} of them are signed by a key of their set`)
+  t.ok(signed > PARTS * 50, `${signed} of them are signed by a key of their set`)
 })
 
 t.test('Both name the same address of the keys, whatever a document says.', async t => {

@@ -3,9 +3,10 @@ import { createServer } from 'node:http'
 import type { ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { PassThrough } from 'node:stream'
+import type { Readable } from 'node:stream'
 import t from 'tap'
 import type { Dispatcher } from 'undici'
-import { createUpstream, UpstreamError, UpstreamExchange } from '../../../lib/upstream/upstream.ts'
+import { createUpstream, streamOf, UpstreamError, UpstreamExchange } from '../../../lib/upstream/upstream.ts'
 import type { UpstreamAnswer } from '../../../lib/upstream/upstream.ts'
 
 /** A clock and timers that go on when the test says so. */
@@ -51,7 +52,8 @@ t.test('Whoever is silent for the whole time limit ends the request, and each si
   t.teardown(() => upstream.close())
   const send = (body?: PassThrough, onInterim = (): void => {}) =>
     upstream.send({ method: 'POST', target: '/', headers: [], body, timeoutSeconds: 7, onInterim })
-  const read = async ({ body }: UpstreamAnswer): Promise<string> => String(Buffer.concat(await body.toArray()))
+  const read = async ({ body }: UpstreamAnswer): Promise<string> =>
+    String(Buffer.isBuffer(body) ? body : Buffer.concat(await body.toArray()))
   const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 
   const source = new PassThrough()
@@ -80,7 +82,7 @@ t.test('Whoever is silent for the whole time limit ends the request, and each si
   answering!.write('half')
   const half = await stalled.answer
   const failed = read(half)
-  while (half.body.readableLength > 0) await turn()
+  while (streamIn(half).readableLength > 0) await turn()
   advance(7000)
   await t.rejects(failed, { statusCode: 504, message: 'The upstream is too slow' }, 'silence between two bytes')
 
@@ -89,10 +91,10 @@ t.test('Whoever is silent for the whole time limit ends the request, and each si
   answering!.writeHead(200)
   answering!.write(Buffer.alloc(256 * 1024))
   const kept = await unread.answer
-  while (kept.body.readableLength < kept.body.readableHighWaterMark) await turn()
+  while (streamIn(kept).readableLength < streamIn(kept).readableHighWaterMark) await turn()
   advance(7000)
   advance(7000)
-  t.equal(kept.body.destroyed, false, 'a client that does not read is not the upstream')
+  t.equal(streamIn(kept).destroyed, false, 'a client that does not read is not the upstream')
   answering!.end('y')
   t.equal((await read(kept)).length, 256 * 1024 + 1)
 
@@ -189,7 +191,7 @@ t.test('A request that would be sent a second time fails.', async t => {
   const upstream = Object.assign(controller(), { rawHeaders: [], resume () {}, pause () {} })
   unread.onRequestStart(upstream)
   unread.onResponseStart(upstream, 200)
-  const { body } = await unread.answer
+  const body = streamIn(await unread.answer)
   body.destroy()
   await new Promise(resolve => body.once('close', resolve))
   t.hasStrict(aborted[3], { statusCode: 499 }, 'the upstream need not go on if nobody reads')
@@ -209,7 +211,7 @@ t.test('The upstream is asked for no more while the reader of an answer has not 
   const exchange = createExchange()
   exchange.onRequestStart(controller)
   exchange.onResponseStart(controller, 200)
-  const { body } = await exchange.answer
+  const body = streamIn(await exchange.answer)
   const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
   for (
     const [reader, paused] of [[new PassThrough({ highWaterMark: 4 }), ['pause']], [
@@ -229,6 +231,12 @@ t.test('The upstream is asked for no more while the reader of an answer has not 
     body.unpipe(reader)
   }
 })
+
+/** The body of an answer that has not come at once. */
+function streamIn ({ body }: UpstreamAnswer): Readable {
+  if (Buffer.isBuffer(body)) throw new Error('all of it has come')
+  return body
+}
 
 /** An exchange that has begun, and what it has done to its connection. */
 function beginExchange (rawHeaders: readonly Buffer[] = []) {
@@ -289,28 +297,53 @@ t.test('Which answers are interim, which are final, and which are none.', async 
 t.test('The body of an answer is taken as fast as it is read, and ends once.', async t => {
   const { exchange, controller, done } = beginExchange()
   exchange.onResponseStart(controller, 200)
-  const answer = await exchange.answer
-  t.equal(answer.body.isWhole, false)
+  const body = streamIn(await exchange.answer)
   exchange.onResponseData(controller, Buffer.from('a'))
   t.strictSame(done, [], 'a small chunk does not stop the upstream')
   exchange.onResponseData(controller, Buffer.alloc(1024 * 1024))
   t.strictSame(done, ['pause'], 'a large one does')
-  t.equal(answer.body.read(answer.body.readableLength).length, 1024 * 1024 + 1)
+  t.equal(body.read(body.readableLength).length, 1024 * 1024 + 1)
   t.equal(done.at(-1), 'resume')
   exchange.onResponseEnd()
-  t.equal(answer.body.isWhole, true)
   exchange.onResponseError(controller, new Error('closed'))
   exchange.onResponseEnd()
-  await once(answer.body.resume(), 'end')
-  answer.body.destroy()
+  await once(body.resume(), 'end')
+  body.destroy()
   await new Promise(resolve => setImmediate(resolve))
   t.notOk(done.includes('499 The client has gone'), 'what has ended is not broken off')
+})
+
+t.test('An answer that comes at once is no stream; one that comes in part, or fails at once, is one.', async t => {
+  for (const pieces of [[], ['a'], ['a', 'b']]) {
+    const { exchange, controller } = beginExchange()
+    exchange.onResponseStart(controller, 200)
+    for (const piece of pieces) exchange.onResponseData(controller, Buffer.from(piece))
+    exchange.onResponseEnd()
+    const { body } = await exchange.answer
+    t.ok(Buffer.isBuffer(body))
+    t.equal(String(body), pieces.join(''))
+    t.strictSame(String(Buffer.concat(await streamOf(body).toArray())), pieces.join(''), 'as a stream')
+  }
+  const part = beginExchange()
+  part.exchange.onResponseStart(part.controller, 200)
+  part.exchange.onResponseData(part.controller, Buffer.from('a'))
+  const body = streamIn(await part.exchange.answer)
+  t.equal(streamOf(body), body)
+  t.equal(String(body.read()), 'a')
+  part.exchange.onResponseEnd()
+  await once(body.resume(), 'end')
+
+  const broken = beginExchange()
+  broken.exchange.onResponseStart(broken.controller, 200)
+  broken.exchange.onResponseError(broken.controller, new Error('reset'))
+  const [error] = await once(streamIn(await broken.exchange.answer), 'error')
+  t.equal(error.statusCode, 502)
 })
 
 t.test('An answer that breaks off fails for its first reason.', async t => {
   const { exchange, controller, done } = beginExchange()
   exchange.onResponseStart(controller, 200)
-  const { body } = await exchange.answer
+  const body = streamIn(await exchange.answer)
   const failed = once(body, 'error')
   const cause = new Error('reset')
   exchange.onResponseError(controller, cause)
@@ -327,8 +360,7 @@ t.test('An answer that breaks off fails for its first reason.', async t => {
   const unmodified = beginExchange()
   unmodified.exchange.onResponseStart(unmodified.controller, 304)
   const answer = await unmodified.exchange.answer
-  t.equal(answer.body.isWhole, true, 'an answer of 304 has no body to wait for')
-  await once(answer.body.resume(), 'end')
+  t.strictSame(answer.body, Buffer.alloc(0), 'an answer of 304 has no body to wait for')
 
   const again = beginExchange()
   again.exchange.onRequestStart(again.controller)

@@ -438,16 +438,16 @@ export const FAULTS: readonly Fault[] = [
     point: 'RFC 9700 4.9.2',
     fault: 'credentials always arrive',
     file: 'lib/gate/headers.ts',
-    text: '? !passCredentials :',
-    replacement: '? false :',
+    text: '? passCredentials :',
+    replacement: '? true :',
     seenBy: [`${GATE}: The upstream`]
   },
   {
     point: 'RFC 9700 4.9.2',
     fault: 'credentials never arrive',
     file: 'lib/gate/headers.ts',
-    text: '? !passCredentials :',
-    replacement: '? true :',
+    text: '? passCredentials :',
+    replacement: '? false :',
     seenBy: [`${GATE}: Credentials`]
   },
   {

@@ -4,16 +4,15 @@ import { promisify } from 'node:util'
 import { encodeJson } from '../jose/jws.ts'
 import { ALGORITHMS } from '../jose/signature.ts'
 import type { JwsAlg } from '../jose/signature.ts'
+import type { ProviderRequest } from './transport.ts'
 
 /** How this service authenticates to the provider (OpenID Connect Core 1.0 section 9). */
 export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt'] as const
 
 export type ClientAuthMethod = (typeof CLIENT_AUTH_METHODS)[number]
 
-/** Authenticates one request: returns the headers, and the members of the form, that are added to it. */
-export type ClientAuthentication = () => Promise<
-  { readonly headers: Readonly<Record<string, string>>, readonly form: Readonly<Record<string, string>> }
->
+/** Makes the request that posts a form as the client that this service is (RFC 6749 section 2.3). */
+export type ClientAuthentication = (form: Readonly<Record<string, string>>) => Promise<ProviderRequest>
 
 export interface ClientCredentials {
   readonly method: ClientAuthMethod
@@ -35,24 +34,33 @@ export interface ClientCredentials {
 export function createClientAuthentication (credentials: ClientCredentials): ClientAuthentication {
   const { method, clientId, clientSecret, key } = credentials
   if (method === 'client_secret_basic') {
-    const authorization = `Basic ${
-      Buffer.from(`${formEncoded(clientId)}:${formEncoded(clientSecret!)}`).toString('base64')
-    }`
-    return async () => ({ headers: { authorization }, form: {} })
+    const headers = { authorization: basicCredentials(clientId, clientSecret!) }
+    return async form => ({ headers, body: encodeForm(form) })
   }
   if (method === 'client_secret_post') {
-    return async () => ({ headers: {}, form: { client_id: clientId, client_secret: clientSecret! } })
+    return async form => ({
+      headers: {},
+      body: encodeForm({ ...form, client_id: clientId, client_secret: clientSecret! })
+    })
   }
-  const type = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
-  return async () => ({
+  return async form => ({
     headers: {},
-    form: { client_id: clientId, client_assertion_type: type, client_assertion: await makeAssertion(key!, credentials) }
+    body: encodeForm({
+      ...form,
+      client_id: clientId,
+      client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
+      client_assertion: await makeAssertion(key!, credentials)
+    })
   })
 }
 
-/** RFC 6749 section 2.3.1: both parts of Basic credentials are encoded as in a form. */
-export function formEncoded (text: string): string {
-  return new URLSearchParams({ '': text }).toString().slice(1)
+/** The Authorization header of a client. RFC 6749 section 2.3.1: both parts are encoded as in a form. */
+export function basicCredentials (clientId: string, clientSecret: string): string {
+  return `Basic ${Buffer.from(encodeForm({ [clientId]: clientSecret }).replace('=', ':')).toString('base64')}`
+}
+
+function encodeForm (form: Readonly<Record<string, string>>): string {
+  return new URLSearchParams(form).toString()
 }
 
 /** A private key of this service, with the algorithm that fits it. */

@@ -2,7 +2,7 @@ import t from 'tap'
 import { existsSync } from 'node:fs'
 import { holdsTest } from '../helpers/documents.ts'
 import { FAULTS, testsOf, testsOfPoints } from './faults.ts'
-import { withFault } from './plant.ts'
+import { withFault } from './planted.ts'
 
 t.test('Each fault applies to one place of the current sources, and its tests exist', t => {
   const points = testsOfPoints()

@@ -4,13 +4,49 @@ import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import blank from 'ts-blank-space'
 import ts from 'typescript'
-import { runTestFile } from '../mutation/trial.ts'
-import type { Run } from '../mutation/trial.ts'
+import { FAULTS, testsOf } from './faults.ts'
 import type { Fault, NamedTest } from './faults.ts'
+import { runTestFile } from './trial.ts'
+import type { Run } from './trial.ts'
 
 const TIMEOUT_MS = 120_000
 /** It starts the compiled service, in processes that share nothing with it. */
 const OF_COMPILED = 'test/start.test.ts'
+
+/**
+ * Runs each chosen fault with the tests that must see it, and prints the table.
+ * @param only the beginnings of points or of source files
+ * @returns whether each test fails with its faults, and passes without
+ */
+export async function judgePlanted (only: readonly string[]): Promise<boolean> {
+  const sound = new Map<string, boolean>()
+  const judge = async (fault: Fault, test: NamedTest): Promise<string> => {
+    const key = `${test.file}: ${test.title}`
+    if (!sound.has(key)) sound.set(key, (await runTest(test)).end === 'passed')
+    if (!sound.get(key)) return 'FAILS WITHOUT IT'
+    const { end, failure } = await runWithFault(test, fault)
+    if (end === 'passed') return 'NOT SEEN'
+    return end === 'failed'
+      ? `seen: ${(failure ?? 'the file does not load').slice(0, 60).replaceAll('|', '/')}`
+      : 'seen: it does not end'
+  }
+
+  const chosen = FAULTS.filter(({ point, file }) =>
+    only.some(start => point.startsWith(start) || file.startsWith(start))
+  )
+  console.log('| point | fault | test | |\n| --- | --- | --- | --- |')
+  const verdicts: string[] = []
+  for (const fault of chosen) {
+    for (const test of testsOf(fault)) {
+      const verdict = await judge(fault, test)
+      verdicts.push(verdict)
+      console.log(`| ${fault.point} | ${fault.fault} | ${test.title} | ${verdict} |`)
+    }
+  }
+  const unseen = verdicts.filter(verdict => !verdict.startsWith('seen: ')).length
+  console.log(`\n${chosen.length} faults, ${verdicts.length} tests run with one, ${unseen} of them do not see it`)
+  return unseen === 0
+}
 
 /**
  * The source file of a fault with the fault in. Lines may be broken elsewhere in the file than in the text. Throws an
@@ -24,8 +60,7 @@ export function withFault ({ file, text, replacement }: Pick<Fault, 'file' | 'te
   return parts.join(replacement)
 }
 
-/** Runs one test as it is. */
-export function runTest ({ file, title }: NamedTest, env: Record<string, string> = {}): Promise<Run> {
+function runTest ({ file, title }: NamedTest, env: Record<string, string> = {}): Promise<Run> {
   return runTestFile(file, {
     only: title === file ? undefined : [title],
     timeoutMs: TIMEOUT_MS,
@@ -34,8 +69,8 @@ export function runTest ({ file, title }: NamedTest, env: Record<string, string>
   })
 }
 
-/** Runs one test with the fault in. No source is changed: the loader swaps the text of the module. */
-export async function runWithFault (test: NamedTest, fault: Fault): Promise<Run> {
+/** No source is changed: the loader swaps the text of the module. */
+async function runWithFault (test: NamedTest, fault: Fault): Promise<Run> {
   const source = withFault(fault)
   if (test.file === OF_COMPILED) return runCompiled(test, fault, source)
   const folder = mkdtempSync(join(tmpdir(), 'planted-'))
