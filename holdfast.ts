@@ -81,9 +81,6 @@ export interface HoldfastOptions {
   readonly jwtTools?: JwtTools
 }
 
-/** The routes that the gate can move out of the way of its upstream. */
-const MOVABLE = /\/(?:health|metrics|docs)\.[jt]s$/
-
 /**
  * The whole service as one plugin: first the capabilities from plugins/, then every path from routes/. So the order
  * among plugins never decides what applies to a route.
@@ -105,13 +102,9 @@ export const holdfast = fp<HoldfastOptions>(async (app, { settings, isServed, jw
   arePluginsLoaded = true
 
   const { gate } = settings
-  await app.register(autoload, { dir: join(directory, 'routes'), maxDepth: 0, ignoreFilter: MOVABLE })
-  await app.register(autoload, {
-    dir: join(directory, 'routes'),
-    maxDepth: 0,
-    matchFilter: MOVABLE,
-    options: { prefix: gate?.ownPrefix ?? '' }
-  })
+  // Routes that can be out of the way of an upstream put it before their paths.
+  const options = { ownPrefix: gate?.ownPrefix ?? '' }
+  await app.register(autoload, { dir: join(directory, 'routes'), maxDepth: 0, options })
   // The sample routes would hide those of the upstream.
   if (gate) return
   await app.register(async api => {
