@@ -8,7 +8,7 @@ import { kJwtTools } from './lib/assembly/jwt-tools.ts'
 import type { JwtTools } from './lib/assembly/jwt-tools.ts'
 import { requirementsOf } from './lib/requirement/route-guard.ts'
 import { answerBadTarget, answerClientError } from './plugins/errors.ts'
-import { QueuedResponse } from './server/queued-response.ts'
+import { createQueuedResponse } from './server/queued-response.ts'
 import { createRequestIds, createRequestLogger } from './server/request-logger.ts'
 import { silenceMs } from './server/stalled-answers.ts'
 import { settingsFromOptions } from './lib/settings/options.ts'
@@ -65,7 +65,7 @@ export function serverOptions (settings: Settings): ServerOptions {
       headersTimeout: 10_000,
       // Node checks the two time limits for requests only at this interval.
       connectionsCheckingInterval: 1000,
-      ServerResponse: QueuedResponse
+      ServerResponse: createQueuedResponse()
     },
     routerOptions: { maxParamLength: 512 },
     frameworkErrors: answerBadTarget(settings.api.errorBody, settings.gate !== undefined),
@@ -80,9 +80,6 @@ export interface HoldfastOptions {
   /** How keys are read and signatures verified: by node:crypto unless given. */
   readonly jwtTools?: JwtTools
 }
-
-/** The routes that the gate can move out of the way of its upstream. */
-const MOVABLE = /\/(?:health|metrics|docs)\.[jt]s$/
 
 /**
  * The whole service as one plugin: first the capabilities from plugins/, then every path from routes/. So the order
@@ -105,13 +102,9 @@ export const holdfast = fp<HoldfastOptions>(async (app, { settings, isServed, jw
   arePluginsLoaded = true
 
   const { gate } = settings
-  await app.register(autoload, { dir: join(directory, 'routes'), maxDepth: 0, ignoreFilter: MOVABLE })
-  await app.register(autoload, {
-    dir: join(directory, 'routes'),
-    maxDepth: 0,
-    matchFilter: MOVABLE,
-    options: { prefix: gate?.ownPrefix ?? '' }
-  })
+  // Routes that can be out of the way of an upstream put it before their paths.
+  const options = { ownPrefix: gate?.ownPrefix ?? '' }
+  await app.register(autoload, { dir: join(directory, 'routes'), maxDepth: 0, options })
   // The sample routes would hide those of the upstream.
   if (gate) return
   await app.register(async api => {

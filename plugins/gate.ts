@@ -28,7 +28,8 @@ import { scopesOf } from '../lib/requirement/route-guard.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
 import { dropRest } from '../lib/upstream/upgrade.ts'
 import type { UpgradedConnection } from '../lib/upstream/upgrade.ts'
-import { answerOf, inTurn, LINGER_MS } from '../server/queued-response.ts'
+import { answerOf, inTurn } from '../server/queued-response.ts'
+import { LINGER_MS } from '../server/unread-body.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
 export interface Gate {

@@ -6,7 +6,7 @@ import { PAGE_STYLE, placeAddress, renderPage } from '../schemas/docs-page.ts'
 import { Refusal } from '../lib/refusal.ts'
 
 /** `/docs`: the reference as one page without scripts, and `/docs/json`: the OpenAPI document. */
-const routes: FastifyPluginAsync = async app => {
+const routes: FastifyPluginAsync<{ ownPrefix: string }> = async (app, { ownPrefix }) => {
   let texts: { readonly page: string, readonly json: string } | undefined
 
   // Each route file has its own scope, so the API does not pay for the headers of this page.
@@ -30,13 +30,13 @@ const routes: FastifyPluginAsync = async app => {
   const options = { config: { essential: true }, schema: { hide: true } }
 
   // The address follows from headers of the request, so that neither answer may be cached for others.
-  app.get('/docs', options, (request, reply) =>
+  app.get(`${ownPrefix}/docs`, options, (request, reply) =>
     reply
       .header('cache-control', 'no-store')
       .type('text/html; charset=utf-8')
       .send(pageAt(addressFor(request).replace(/\/$/, ''))))
 
-  app.get('/docs/json', options, (request, reply) =>
+  app.get(`${ownPrefix}/docs/json`, options, (request, reply) =>
     reply
       .header('cache-control', 'no-store')
       .type('application/json; charset=utf-8')

@@ -1,4 +1,3 @@
-import { isAscii } from 'node:buffer'
 import { METHODS } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest, HTTPMethods, RouteHandlerMethod } from 'fastify'
@@ -279,7 +278,7 @@ function send (reply: FastifyReply, { status, headers, body }: UpstreamAnswer): 
     else reply.header(name, values.length === 1 ? values[0] : values)
   }
   if (Buffer.isBuffer(body) && body.length > 0 && isPlainType(reply.getHeader('content-type'))) {
-    reply.send(textOf(body))
+    reply.send(body)
     return
   }
   const stream = streamOf(body)
@@ -312,14 +311,6 @@ function allowSilence ({ raw }: FastifyReply, body: Readable): void {
   socket.setTimeout(0).setKeepAlive(true, KEEP_ALIVE_MS)
   body.on('pause', () => socket.setTimeout(limitMs))
   raw.on('drain', () => socket.setTimeout(0))
-}
-
-/** Bytes of a body that may be a text. */
-const MAX_TEXT_BYTES = 16 * 1024
-
-/** Node writes a text in one piece with the head, and bytes in a second one. */
-function textOf (body: Buffer): Buffer | string {
-  return body.length <= MAX_TEXT_BYTES && isAscii(body) ? body.toString('latin1') : body
 }
 
 /**

@@ -18,13 +18,13 @@ const READY = { status: 'ok', checks: { process: 'ok', keys: 'ok', replay: 'ok' 
 const NOT_READY = { status: 'unavailable', checks: { ...READY.checks, keys: 'empty' } }
 
 /** `/health/live`: the process answers. `/health/ready`: it can decide about tokens and proofs. */
-const routes: FastifyPluginAsync = async app => {
+const routes: FastifyPluginAsync<{ ownPrefix: string }> = async (app, { ownPrefix }) => {
   const { issuers, replay, revocation } = app.guardState
   const { guardAudit: audit } = app
   const config = { essential: true }
   const alive = { status: 'ok', ...readBuild(import.meta.dirname, readTextIfThere, process.env.HOLDFAST_COMMIT) }
 
-  app.get('/health/live', {
+  app.get(`${ownPrefix}/health/live`, {
     config,
     schema: {
       tags: ['Operation'],
@@ -36,7 +36,7 @@ const routes: FastifyPluginAsync = async app => {
     return alive
   })
 
-  app.get('/health/ready', {
+  app.get(`${ownPrefix}/health/ready`, {
     config,
     schema: {
       tags: ['Operation'],

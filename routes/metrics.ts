@@ -2,11 +2,11 @@ import type { FastifyPluginAsync } from 'fastify'
 import { metricsSchema } from '../schemas/operation.ts'
 
 /** `/metrics` for Prometheus. It answers under overload too, so its text is shared: see plugins/metrics.ts. */
-const routes: FastifyPluginAsync = async app => {
+const routes: FastifyPluginAsync<{ ownPrefix: string }> = async (app, { ownPrefix }) => {
   const { metricsText } = app
   if (!metricsText) return
 
-  app.get('/metrics', {
+  app.get(`${ownPrefix}/metrics`, {
     config: { essential: true },
     schema: {
       summary: 'Metrics for Prometheus',

@@ -2,7 +2,9 @@ import { ServerResponse } from 'node:http'
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
 import { nextTick } from 'node:process'
-import { watchStalled } from './stalled-answers.ts'
+import { sizeOf } from './request-size.ts'
+import { createStallWatch } from './stalled-answers.ts'
+import { endUnlessComplete } from './unread-body.ts'
 
 /** The number of unanswered requests that one connection may have. Node accepts 64 KiB of them at once. */
 export const MAX_UNANSWERED = 32
@@ -20,17 +22,6 @@ export const MAX_WAITING_BYTES_OF_ADDRESS = MAX_ALL_WAITING_BYTES / 4
  */
 const SLOW_UNANSWERED = MAX_UNANSWERED / 2
 const SLOW_BYTES = MAX_WAITING_BYTES / 2
-/**
- * What Node keeps for a request without header lines, and for its answer. Measured: 2.3 KB on Node 20, 2.6 KB on Node
- * 24.
- */
-const REQUEST_BYTES = 2_560
-/** A text that has waited is in old space: it takes memory for some time after its request. */
-const TEXT_COST = 4
-/** As much as Node reads of a body before it stops. */
-const MAX_BODY_BYTES = 64 * 1024
-/** Milliseconds that a body may take to end when its answer has been sent. */
-export const LINGER_MS = 5_000
 /**
  * Milliseconds for which a connection is kept idle once requests of it have waited: one that reads no answers looks
  * like one that is idle.
@@ -69,6 +60,7 @@ interface Queue {
   count: number
   bytes: number
   readonly peer: Peer
+  readonly all: Waiting
   isSlowed: boolean
 }
 
@@ -78,68 +70,83 @@ interface Peer {
   bytes: number
 }
 
-const peers = new Map<string, Peer>()
-let allBytes = 0
+/** What waits on all connections of a server. */
+interface Waiting {
+  bytes: number
+  /** By the address. */
+  readonly peers: Map<string, Peer>
+}
 
-/**
- * The answer to a request that may wait behind other requests of its connection (RFC 9112 section 9.3.2). A connection
- * whose requests wait beyond a limit is ended. A server that gets this class as its `ServerResponse` uses it for every
- * request, including those that Node answers by itself.
- */
-export class QueuedResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
+/** An answer that may wait for its turn. */
+type QueuedResponse = ServerResponse & {
   /** What is done at the turn of this answer. */
   onTurn: (() => void) | undefined
-  #waitingBytes = 0
+}
 
-  /** Node passes options that its types do not declare. */
-  constructor (...args: [request: Request]) {
-    super(...args)
-    const { socket } = args[0]
-    // Nearly all requests come without others ahead of them. Then there is nothing to count.
-    if (answerOf(socket)) this.#wait(socket)
-  }
+/**
+ * The class of the answers of one server: those to requests that may wait behind other requests of their connection
+ * (RFC 9112 section 9.3.2). A connection whose requests wait beyond a limit is ended. A server that gets this class as
+ * its `ServerResponse` uses it for every request, including those that Node answers by itself.
+ */
+export function createQueuedResponse () {
+  const watchStalled = createStallWatch()
+  const waiting: Waiting = { bytes: 0, peers: new Map() }
 
-  override assignSocket (socket: Socket): void {
-    super.assignSocket(socket)
-    // The end of a connection gives back what its requests took.
-    if (this.#waitingBytes === 0 || socket.destroyed) return
-    const queue = (socket as Connection)[kQueue]!
-    count(queue, -1, -this.#waitingBytes)
-    if (queue.isSlowed && queue.count < SLOW_UNANSWERED && queue.bytes < SLOW_BYTES) readOn(socket, queue)
-    this.onTurn?.()
-  }
+  return class QueuedResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
+    /** What is done at the turn of this answer. */
+    onTurn: (() => void) | undefined
+    #waitingBytes = 0
 
-  /** Node lets go of the connection when the answer has been sent. */
-  override detachSocket (socket: Socket): void {
-    super.detachSocket(socket)
-    if (!this.req.complete) endUnlessComplete(this.req, socket)
-    // Not before: Node is about to set its own limit.
-    if ((socket as Connection)[kQueue]) nextTick(keepBriefly, socket)
-  }
+    /** Node passes options that its types do not declare. */
+    constructor (...args: [request: Request]) {
+      super(...args)
+      const { socket } = args[0]
+      // Nearly all requests come without others ahead of them. Then there is nothing to count.
+      if (answerOf(socket)) this.#wait(socket)
+    }
 
-  override write (...args: [chunk: unknown]): boolean {
-    const isTaken = super.write(...args)
-    if (!isTaken) watchStalled(this)
-    return isTaken
-  }
+    override assignSocket (socket: Socket): void {
+      super.assignSocket(socket)
+      // The end of a connection gives back what its requests took.
+      if (this.#waitingBytes === 0 || socket.destroyed) return
+      const queue = (socket as Connection)[kQueue]!
+      count(queue, -1, -this.#waitingBytes)
+      if (queue.isSlowed && queue.count < SLOW_UNANSWERED && queue.bytes < SLOW_BYTES) readOn(socket, queue)
+      this.onTurn?.()
+    }
 
-  /** Node has no event for a last piece that the client does not take. */
-  override end (...args: never[]): this {
-    super.end(...args)
-    if (this.socket?.writableLength) watchStalled(this)
-    return this
-  }
+    /** Node lets go of the connection when the answer has been sent. */
+    override detachSocket (socket: Socket): void {
+      super.detachSocket(socket)
+      if (!this.req.complete) endUnlessComplete(this.req, socket)
+      // Not before: Node is about to set its own limit.
+      if ((socket as Connection)[kQueue]) nextTick(keepBriefly, socket)
+    }
 
-  #wait (socket: Socket): void {
-    const queue = (socket as Connection)[kQueue] ??= createQueue(socket)
-    const bytes = sizeOf(this.req)
-    if (
-      socket.destroyed || queue.count + 1 >= MAX_UNANSWERED || queue.bytes + bytes > MAX_WAITING_BYTES ||
-      queue.peer.bytes + bytes > MAX_WAITING_BYTES_OF_ADDRESS || allBytes + bytes > MAX_ALL_WAITING_BYTES
-    ) return endNow(socket)
-    this.#waitingBytes = bytes
-    count(queue, 1, bytes)
-    if (!queue.isSlowed && (queue.count >= SLOW_UNANSWERED || queue.bytes >= SLOW_BYTES)) slow(socket, queue)
+    override write (...args: [chunk: unknown]): boolean {
+      const isTaken = super.write(...args)
+      if (!isTaken) watchStalled(this)
+      return isTaken
+    }
+
+    /** Node has no event for a last piece that the client does not take. */
+    override end (...args: never[]): this {
+      super.end(...args)
+      if (this.socket?.writableLength) watchStalled(this)
+      return this
+    }
+
+    #wait (socket: Socket): void {
+      const queue = (socket as Connection)[kQueue] ??= createQueue(socket, waiting)
+      const bytes = sizeOf(this.req)
+      if (
+        socket.destroyed || queue.count + 1 >= MAX_UNANSWERED || queue.bytes + bytes > MAX_WAITING_BYTES ||
+        queue.peer.bytes + bytes > MAX_WAITING_BYTES_OF_ADDRESS || waiting.bytes + bytes > MAX_ALL_WAITING_BYTES
+      ) return endNow(socket)
+      this.#waitingBytes = bytes
+      count(queue, 1, bytes)
+      if (!queue.isSlowed && (queue.count >= SLOW_UNANSWERED || queue.bytes >= SLOW_BYTES)) slow(socket, queue)
+    }
   }
 }
 
@@ -147,7 +154,7 @@ function count (queue: Queue, requests: number, bytes: number): void {
   queue.count += requests
   queue.bytes += bytes
   queue.peer.bytes += bytes
-  allBytes += bytes
+  queue.all.bytes += bytes
 }
 
 /** As Node does it if answers wait for a client that does not read. */
@@ -179,12 +186,13 @@ export function inTurn (handle: RequestListener): RequestListener {
   }
 }
 
-function createQueue (socket: Socket): Queue {
+function createQueue (socket: Socket, all: Waiting): Queue {
+  const { peers } = all
   const address = socket.remoteAddress ?? ''
   const peer = peers.get(address) ?? { connections: 0, bytes: 0 }
   peers.set(address, peer)
   peer.connections++
-  const queue = { count: 0, bytes: 0, peer, isSlowed: false }
+  const queue = { count: 0, bytes: 0, peer, all, isSlowed: false }
   const timer = setInterval(createLook(socket, queue), (socket.timeout || SILENCE_MS) / LOOKS).unref()
   socket.once('close', () => {
     clearInterval(timer)
@@ -214,13 +222,6 @@ function keepBriefly (socket: Socket): void {
   if (!socket.destroyed && !answerOf(socket)) socket.setTimeout(QUEUE_KEEP_ALIVE_MS)
 }
 
-function sizeOf ({ url, rawHeaders, headers }: IncomingMessage): number {
-  let textBytes = url!.length
-  for (const text of rawHeaders) textBytes += text.length
-  const length = headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : MAX_BODY_BYTES
-  return REQUEST_BYTES + TEXT_COST * textBytes + Math.min(length, MAX_BODY_BYTES)
-}
-
 function endNow (socket: Socket): void {
   socket.destroy()
   const { parser } = socket as Connection
@@ -231,14 +232,4 @@ function endNow (socket: Socket): void {
 /** Tells the parser that this is a request with nothing special about it. */
 function ignore (): number {
   return 0
-}
-
-/**
- * Ends a connection that still sends a body when its answer has been sent, unless the body ends soon. Nobody reads it.
- */
-function endUnlessComplete (request: IncomingMessage, socket: Socket): void {
-  const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref()
-  const stop = (): void => clearTimeout(timer)
-  request.once('end', stop)
-  socket.once('close', stop)
 }

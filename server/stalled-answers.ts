@@ -20,43 +20,45 @@ export function silenceMs (timeoutSeconds: number): number {
   return Math.max(SILENCE_MS, timeoutSeconds * 1000 + MARGIN_MS)
 }
 
-/** Answers with a piece that the client has not taken, and since when. The longest stalled ones come first. */
-const stalled = new Map<ServerResponse, number>()
-const watched = new WeakSet<ServerResponse>()
-let timer: NodeJS.Timeout | undefined
-
 /**
- * Is called whenever the system has not taken at once what was written. The connections of clients that take nothing
- * are ended if too many stall.
+ * Ends the connections of clients that take nothing if too many answers of a server stall.
+ * @returns what is called whenever the system has not taken at once what was written
  */
-export function watchStalled (response: ServerResponse): void {
-  if (!watched.has(response)) {
-    watched.add(response)
-    const forget = (): void => {
+export function createStallWatch (): (response: ServerResponse) => void {
+  /** Answers with a piece that the client has not taken, and since when. The longest stalled ones come first. */
+  const stalled = new Map<ServerResponse, number>()
+  const watched = new WeakSet<ServerResponse>()
+  let timer: NodeJS.Timeout | undefined
+
+  function endLongest (): void {
+    if (timer) return
+    while (stalled.size > MAX_STALLED) {
+      const [response, since] = stalled.entries().next().value!
+      const restMs = since + STALL_MS - performance.now()
+      if (restMs > 0) {
+        timer = setTimeout(again, restMs).unref()
+        return
+      }
       stalled.delete(response)
+      response.destroy()
     }
-    response.on('drain', forget).once('close', forget)
   }
-  if (stalled.has(response)) return
-  stalled.set(response, performance.now())
-  if (stalled.size > MAX_STALLED) endLongest()
-}
 
-function endLongest (): void {
-  if (timer) return
-  while (stalled.size > MAX_STALLED) {
-    const [response, since] = stalled.entries().next().value!
-    const restMs = since + STALL_MS - performance.now()
-    if (restMs > 0) {
-      timer = setTimeout(again, restMs).unref()
-      return
+  function again (): void {
+    timer = undefined
+    endLongest()
+  }
+
+  return response => {
+    if (!watched.has(response)) {
+      watched.add(response)
+      const forget = (): void => {
+        stalled.delete(response)
+      }
+      response.on('drain', forget).once('close', forget)
     }
-    stalled.delete(response)
-    response.destroy()
+    if (stalled.has(response)) return
+    stalled.set(response, performance.now())
+    if (stalled.size > MAX_STALLED) endLongest()
   }
-}
-
-function again (): void {
-  timer = undefined
-  endLongest()
 }

@@ -1,5 +1,5 @@
 import type { RevocationEffect, RevocationEntry } from './log.ts'
-import { createMergedTable, NEVER } from './merged-table.ts'
+import { createMergedTable, FULL_SWEEP, NEVER } from './merged-table.ts'
 import type { Merged, Moments, Origin } from './merged-table.ts'
 import type { SharesOptions } from './shares.ts'
 import type { RevocationFacts } from './target.ts'
@@ -33,11 +33,12 @@ export interface Held {
   readonly merged: Pick<Merged, 'place'>
 }
 
+type Said = Pick<RevocationEntry, 'effect' | 'at' | 'also'>
+
 /** Streams whose news are kept. There are as many as transmitters. */
 const MAX_NEWS = 1000
-/** Keys that are looked at for each entry, and while there is no room. */
+/** Keys that are looked at for each entry. */
 const SWEEP = 4
-const FULL_SWEEP = 10_000
 
 export type Cutoffs = ReturnType<typeof createCutoffs>
 
@@ -61,7 +62,10 @@ export function createCutoffs (
 
   const toleranceOf = ({ standing }: Pick<Origin, 'standing'>): number =>
     standing === 'issuer' ? 0 : clockToleranceSeconds
-  const tableOf = (effect: RevocationEffect): typeof marks => effect === 'block' || effect === 'enable' ? blocks : marks
+  const tables = [marks, blocks]
+  /** Undefined for what is kept in neither. */
+  const tableOf = (effect: RevocationEffect): typeof marks | undefined =>
+    effect === 'block' || effect === 'enable' ? blocks : effect === 'undo' || effect === 'state' ? undefined : marks
 
   function momentsOf (entry: RevocationEntry): Moments {
     const { effect, also } = entry
@@ -81,32 +85,20 @@ export function createCutoffs (
     }
   }
 
-  function heldMark (key: string, mark: Merged): Held {
-    const { origin, at, first, second, ended } = mark
-    const tolerance = toleranceOf(origin)
-    if (ended) return held(key, mark, { effect: 'end', at })
-    if (first === second) return held(key, mark, { effect: 'login', at: first - tolerance })
-    return held(key, mark, {
-      effect: 'cutoff',
-      at: first - tolerance,
-      ...second !== NEVER && { also: second - tolerance }
-    })
-  }
-
-  function heldBlock (key: string, block: Merged): Held {
-    const { first, second } = block
-    return held(
-      key,
-      block,
-      first === NEVER
-        ? { effect: 'enable', at: second }
-        : { effect: 'block', at: first, ...second !== NEVER && { also: second } }
-    )
-  }
-
-  function held (key: string, merged: Merged, said: Pick<RevocationEntry, 'effect' | 'at' | 'also'>): Held {
+  /** What stands for a key in a table. A generator, because a million may be asked for. */
+  function * heldIn (table: typeof marks, key: string, merged: Merged | undefined): Generator<Held, void> {
+    if (!merged || (table === marks && isOld(merged))) return
     const ageSeconds = ageOf(merged)
-    return { entry: { key, ...said, recordedAt: Math.floor(now() - ageSeconds), ...merged.origin }, ageSeconds, merged }
+    const said = table === marks ? saidByMark(merged) : saidByBlock(merged)
+    yield { entry: { key, ...said, recordedAt: Math.floor(now() - ageSeconds), ...merged.origin }, ageSeconds, merged }
+  }
+
+  function saidByMark ({ origin, at, first, second, ended }: Merged): Said {
+    const tolerance = toleranceOf(origin)
+    if (ended) return { effect: 'end', at }
+    return first === second
+      ? { effect: 'login', at: first - tolerance }
+      : { effect: 'cutoff', at: first - tolerance, ...second !== NEVER && { also: second - tolerance } }
   }
 
   /** @param latest the last `iat` that a right clock can have given */
@@ -130,24 +122,22 @@ export function createCutoffs (
     apply (entry: RevocationEntry, ageSeconds: number, place: number): void {
       const { key, effect } = entry
       const table = tableOf(effect)
-      if (effect === 'undo') version += Number(marks.remove(key)) + Number(blocks.remove(key))
-      else if (effect === 'state') {
+      if (effect === 'undo') { for (const each of tables) version += Number(each.remove(key)) } else if (!table) {
         if (news.has(key) || news.size < MAX_NEWS) news.set(key, { entry, ageSeconds: 0, merged: { place } })
       } else if (table === blocks || ageSeconds < lifeSeconds) {
         version += Number(table.merge(entry, momentsOf(entry), Math.ceil(steadyMs() / 1000 - ageSeconds), place))
       }
-      marks.sweep(SWEEP)
-      blocks.sweep(SWEEP)
+      for (const each of tables) each.sweep(SWEEP)
     },
     /** Whether an entry would change anything. What would not need not be stored again. */
     isNews (entry: RevocationEntry): boolean {
       const { key, effect, at, event } = entry
-      if (effect === 'undo') return marks.get(key) !== undefined || blocks.get(key) !== undefined
-      if (effect === 'state') {
+      const table = tableOf(effect)
+      if (effect === 'undo') return tables.some(each => each.get(key) !== undefined)
+      if (!table) {
         const known = news.get(key)?.entry
         return !known || at > known.at || (at === known.at && event !== known.event)
       }
-      const table = tableOf(effect)
       if (table.isNews(key, momentsOf(entry))) return true
       const age = ageOf(table.get(key)!)
       // It happened after the other was learned, so it is to be kept for as long again.
@@ -163,22 +153,10 @@ export function createCutoffs (
      * once. Undefined if they do not fit.
      */
     reserve (entries: readonly RevocationEntry[]): (() => void) | undefined {
-      const fit = (table: typeof marks): (() => void) | undefined => {
-        const own = entries.filter(({ effect }) => effect !== 'undo' && effect !== 'state' && tableOf(effect) === table)
-        const release = table.reserve(own)
-        if (release) return release
-        table.sweep(FULL_SWEEP)
-        return table.reserve(own)
-      }
-      const ofMarks = fit(marks)
-      const ofBlocks = ofMarks && fit(blocks)
-      if (ofBlocks) {
-        return () => {
-          ofMarks()
-          ofBlocks()
-        }
-      }
-      ofMarks?.()
+      const releases = tables.map(table => table.reserve(entries.filter(({ effect }) => tableOf(effect) === table)))
+      const release = (): void => releases.forEach(each => each?.())
+      if (releases.every(each => each !== undefined)) return release
+      release()
       return undefined
     },
     /** What refuses a token. Undefined if nothing does. Times of tokens are compared in whole seconds. */
@@ -202,27 +180,28 @@ export function createCutoffs (
      */
     * held (after: number, upTo: number): Generator<Held, void> {
       const isWithin = ({ place }: Pick<Merged, 'place'>): boolean => place > after && place <= upTo
-      for (const [key, mark] of marks.entries()) if (isWithin(mark) && !isOld(mark)) yield heldMark(key, mark)
-      for (const [key, block] of blocks.entries()) if (isWithin(block)) yield heldBlock(key, block)
+      for (const table of tables) {
+        for (const [key, merged] of table.entries()) if (isWithin(merged)) yield * heldIn(table, key, merged)
+      }
       for (const state of news.values()) if (isWithin(state.merged)) yield state
     },
     /** What stands for a key. */
     heldOf (key: string): Held[] {
-      const [mark, block, state] = [marks.get(key), blocks.get(key), news.get(key)]
-      return [mark && !isOld(mark) ? [heldMark(key, mark)] : [], block ? [heldBlock(key, block)] : [], state ?? []]
-        .flat()
+      return [
+        ...tables.flatMap(table => [...heldIn(table, key, table.get(key))]),
+        ...news.has(key) ? [news.get(key)!] : []
+      ]
     },
     /** Forgets what was last changed at places up to `upTo`: the log no longer has it. */
     dropUpTo (upTo: number): void {
-      for (const table of [marks, blocks]) {
+      for (const table of tables) {
         for (const [key, { place }] of table.entries()) if (place <= upTo) table.remove(key)
       }
       version++
     },
     /** Forgets some of what is over. It is called now and then, so that what is over goes although nothing comes. */
     sweep (): void {
-      marks.sweep(FULL_SWEEP / 10)
-      blocks.sweep(FULL_SWEEP / 10)
+      for (const table of tables) table.sweep(FULL_SWEEP / 10)
     },
     /** The number of keys. */
     size: (): number => marks.size() + blocks.size()
@@ -231,4 +210,10 @@ export function createCutoffs (
 
 function shownOf ({ origin: { event, source }, at }: Merged): Revocation {
   return { event, source, at }
+}
+
+function saidByBlock ({ first, second }: Merged): Said {
+  return first === NEVER
+    ? { effect: 'enable', at: second }
+    : { effect: 'block', at: first, ...second !== NEVER && { also: second } }
 }

@@ -10,9 +10,9 @@ export type Origin = Pick<RevocationEntry, 'event' | 'source' | 'sender' | 'stan
  * began and ended.
  */
 export interface Moments {
-  readonly first: number
-  readonly second: number
-  readonly ended: boolean
+  first: number
+  second: number
+  ended: boolean
 }
 
 /** Before any moment. A small integer needs no object of its own, as -Infinity does. */
@@ -22,7 +22,7 @@ export const NEVER = -1
  * What was merged of the entries for a key. There may be a million, so times are whole seconds, which need no objects
  * of their own.
  */
-export interface Merged {
+export interface Merged extends Moments {
   /** Of the event that is shown, and its moment. */
   origin: Origin
   at: number
@@ -32,9 +32,6 @@ export interface Merged {
   learnedAt: number
   /** The place in the log of the newest entry that says anything new, or all. */
   place: number
-  first: number
-  second: number
-  ended: boolean
 }
 
 export interface MergedTableOptions extends SharesOptions {
@@ -42,6 +39,11 @@ export interface MergedTableOptions extends SharesOptions {
 }
 
 const MAX_ORIGINS = 1000
+/** Keys that are looked at while there is no room. */
+export const FULL_SWEEP = 10_000
+
+const isNewer = (moments: Moments, merged: Moments): boolean =>
+  moments.first > merged.first || moments.second > merged.second || (moments.ended && !merged.ended)
 
 /** What is known of the keys of one kind. Moments merge by maximum, so repeats and any order are harmless. */
 export function createMergedTable ({ max, issuers, isOver }: MergedTableOptions) {
@@ -89,19 +91,34 @@ export function createMergedTable ({ max, issuers, isOver }: MergedTableOptions)
     return byKey.delete(key)
   }
 
+  /**
+   * Looks at some of the keys, each time at the next: what is over is found in time that does not depend on how much is
+   * kept.
+   */
+  function sweep (steps: number): void {
+    for (let n = 0; n < steps; n++) {
+      const { done, value } = swept.next()
+      if (done) {
+        swept = byKey.entries()
+        return
+      }
+      if (isOver(value[1])) remove(value[0])
+    }
+  }
+
   return {
     get: (key: string): Merged | undefined => byKey.get(key),
     remove,
     /** Whether moments would change what is known. */
-    isNews (key: string, { first, second, ended }: Moments): boolean {
+    isNews (key: string, moments: Moments): boolean {
       const merged = byKey.get(key)
-      return !merged || first > merged.first || second > merged.second || (ended && !merged.ended)
+      return !merged || isNewer(moments, merged)
     },
     /** Merges an entry. Returns whether it has changed anything that tokens are judged by. */
     merge (entry: RevocationEntry, moments: Moments, learnedAt: number, place: number): boolean {
       const merged = byKey.get(entry.key) ?? create(entry)
       const { first, second, ended } = moments
-      const isNews = first > merged.first || second > merged.second || (ended && !merged.ended)
+      const isNews = isNewer(moments, merged)
       const at = Math.floor(entry.at)
       // What lifts a block is not shown.
       if (at > merged.at && entry.effect !== 'enable') {
@@ -118,20 +135,7 @@ export function createMergedTable ({ max, issuers, isOver }: MergedTableOptions)
       }
       return isNews
     },
-    /**
-     * Looks at some of the keys, each time at the next: what is over is found in time that does not depend on how much
-     * is kept.
-     */
-    sweep (steps: number): void {
-      for (let n = 0; n < steps; n++) {
-        const { done, value } = swept.next()
-        if (done) {
-          swept = byKey.entries()
-          return
-        }
-        if (isOver(value[1])) remove(value[0])
-      }
-    },
+    sweep,
     /**
      * Keeps room for the new keys of these entries, in the table and in the part of each sender, until what is returned
      * is called. Undefined if they do not fit.
@@ -143,7 +147,11 @@ export function createMergedTable ({ max, issuers, isOver }: MergedTableOptions)
         const holder = holderOf(entry)
         wanted.set(holder, (wanted.get(holder) ?? new Set()).add(entry.key))
       }
-      if (![...wanted].every(([holder, keys]) => shares.hasRoom(holder, keys.size))) return undefined
+      const isRoom = (): boolean => [...wanted].every(([holder, keys]) => shares.hasRoom(holder, keys.size))
+      if (!isRoom()) {
+        sweep(FULL_SWEEP)
+        if (!isRoom()) return undefined
+      }
       for (const [holder, keys] of wanted) shares.add(holder, keys.size)
       return () => {
         for (const [holder, keys] of wanted) shares.remove(holder, keys.size)

@@ -62,7 +62,6 @@ export function createShares ({ max, issuers }: SharesOptions) {
       for (const [other, count] of counts) if (other !== holder) taken += beyond(other, count, part)
       const own = beyond(holder, wanted, part)
       return own === 0 || taken + own <= half
-    },
-    counts: counts as ReadonlyMap<Holder, number>
+    }
   }
 }

@@ -994,6 +994,7 @@ t.test('A small answer passes unchanged, whatever it lacks.', async t => {
   const { send, url: base, head } = await startSite(t, {}, (request, response) => {
     const { url } = request
     if (url === '/open/untyped') response.writeHead(200, { 'content-length': '2' })
+    else if (url === '/open/json') response.writeHead(200, { 'content-type': 'application/json', 'content-length': '2' })
     else if (url === '/open/malformed') response.writeHead(200, { 'content-type': 'nonsense;;', 'content-length': '2' })
     else if (url === '/open/doubled') {
       response.writeHead(200, ['content-type', 'text/html', 'content-type', 'text/plain', 'content-length', '2'])
@@ -1015,6 +1016,7 @@ t.test('A small answer passes unchanged, whatever it lacks.', async t => {
   const linesOf = async (path: string): Promise<string[]> =>
     (await textOf(path)).split('\r\n').filter(line => /^(?:content-type|content-length|link|x-hint):/i.test(line))
   t.strictSame(await linesOf('/open/malformed'), ['content-type: nonsense;;', 'content-length: 2'])
+  t.strictSame(await linesOf('/open/json'), ['content-type: application/json', 'content-length: 2'], 'no charset')
   t.strictSame(await linesOf('/open/doubled'), [
     'content-type: text/html',
     'content-type: text/plain',

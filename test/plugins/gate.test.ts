@@ -7,6 +7,7 @@ import type { Test } from 'tap'
 import { containing, exactly } from '../helpers/containing.ts'
 import { startApp } from '../helpers/app.ts'
 import type { RunningApp } from '../helpers/app.ts'
+import { ownPathsOf } from '../../lib/gate/gate-settings.ts'
 import { bearerLines, dpopLines } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
@@ -612,6 +613,32 @@ t.test('ownPrefix moves the own paths of the gate.', async t => {
   t.strictSame(upstream.arrived, [])
   for (const path of ['/health/live', '/metrics', '/docs']) {
     t.equal((await send(path)).headers['x-upstream'], 'yes', path)
+  }
+})
+
+t.test('Each path that a gate answers itself is one that no rule may have.', async t => {
+  const issuer = await startIssuer(t)
+  for (const ownPrefix of [undefined, '/-']) {
+    const urls = new Set<string>()
+    await startApp(
+      t,
+      issuer,
+      {
+        GATE: { upstream: 'http://127.0.0.1:9', ...ownPrefix && { ownPrefix } },
+        REVOCATION: { operators: { scope: 'revoke' } }
+      },
+      undefined,
+      app =>
+        app.addHook('onRoute', ({ url }) => {
+          urls.add(url)
+        })
+    )
+    const own = ownPathsOf(ownPrefix ?? '')
+    const isOwn = (url: string): boolean => own.some(path => url === path || url.startsWith(`${path}/`))
+    t.strictSame([...urls].filter(url => !isOwn(url)), ['/*'])
+    // Without a key for statements nothing publishes one.
+    const unused = own.filter(path => ![...urls].some(url => url.startsWith(path)))
+    t.strictSame(unused, ['/.well-known/holdfast-jwks.json'])
   }
 })
 

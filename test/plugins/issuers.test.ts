@@ -596,7 +596,7 @@ async function startWithFunction (
   })
   app.get('/', { onRequest: app.authenticate() }, ({ auth }) => auth)
   app.decorate('closing', { hasBegun: false } as never)
-  app.register(health)
+  app.register(health, { ownPrefix: '' })
   return {
     app,
     asked,

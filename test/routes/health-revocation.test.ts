@@ -22,7 +22,7 @@ t.test('Readiness says why revocations are unknown', async t => {
       } as never
     )
     app.decorate('closing', { hasBegun: false } as never)
-    await app.register(routes)
+    await app.register(routes, { ownPrefix: '' })
     const answer = await app.inject('/health/ready')
     t.notOk('streams' in answer.json())
     t.strictSame([answer.statusCode, answer.json().checks], [status, {
@@ -51,7 +51,7 @@ t.test('Readiness names the stream of each transmitter, and none of them takes a
     }
   } as never)
   app.decorate('closing', { hasBegun: false } as never)
-  await app.register(routes)
+  await app.register(routes, { ownPrefix: '' })
   const answer = await app.inject('/health/ready')
   t.strictSame([answer.statusCode, answer.json().streams], [200, {
     'https://a.example': { status: 'enabled', verifiedAt: 1_800_000_000 },

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { mock } from 'node:test'
 import t from 'tap'
-import { MAX_STALLED, STALL_MS, watchStalled } from '../../server/stalled-answers.ts'
+import { MAX_STALLED, STALL_MS, createStallWatch } from '../../server/stalled-answers.ts'
 
 t.test(
   'If too many clients read nothing of their answers, those that have read nothing for longest are ended, and no ' +
@@ -20,6 +20,7 @@ t.test(
       mock.timers.tick(ms)
     }
     const ended: string[] = []
+    const watchStalled = createStallWatch()
     const stall = (name: string) => {
       const answer = Object.assign(new EventEmitter(), {
         destroy () {

@@ -200,6 +200,9 @@ t.test('An http issuer is a mere name beside an https jwksUri or a keysFile, and
     { more: { keysFile: 'keys.json' } },
     { more: {}, problem: allowed },
     { more: { jwksUri: 'http://localhost:1/keys' }, problem: allowed },
+    { more: { jwksUri: 'http://localhost:1/https://sts.example' }, problem: allowed },
+    { more: { jwksUri: 'HTTPS://sts.example/adfs/discovery/keys' } },
+    { more: { keysFile: 'keys.json', introspection: { for: 'off' } } },
     {
       more: {
         keysFile: 'keys.json',
