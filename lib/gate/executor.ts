@@ -90,10 +90,10 @@ export function createExecutor<Request extends ExecutedRequest> (
   return (request, { readOriginal, readBody }, done) => {
     let gated: GatedRequest
     try {
-      const original = readOriginal()
-      const place = table.choose(original.method, original.url.ownPath)
+      const { message, method, target, url } = readOriginal()
+      const place = table.choose(method, url.ownPath)
       if (!place) throw new GateError(404, 'No rule holds for the original request.')
-      gated = request.gated = { ...original, place }
+      gated = request.gated = { message, method, target, url, place }
     } catch (error) {
       return done(error as Error)
     }
