@@ -11,6 +11,7 @@ import { createTransport } from '../lib/provider/transport.ts'
 import type { ProviderSession } from '../lib/provider/transport.ts'
 import type { Refusal } from '../lib/refusal.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
+import { readSecret } from '../lib/settings/secret.ts'
 import type { IntrospectionSettings, IssuerSettings, Settings } from '../lib/settings/settings.ts'
 import { printable } from '../lib/printable.ts'
 import { isJwt } from '../lib/token/inquiry.ts'
@@ -130,13 +131,15 @@ async function askAboutNothing (
  * asks for.
  */
 async function readsUndecoded (
-  { auth, clientId, clientSecret = '' }: IntrospectionSettings,
+  { auth, clientId, clientSecret: secret }: IntrospectionSettings,
   { endpoint }: TokenIntrospection,
   token: string,
   settings: Settings
 ): Promise<boolean> {
+  if (auth !== 'client_secret_basic') return false
+  const clientSecret = await readSecret(secret!, 'the secret', processSurroundings)
   const authorization = `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString('base64')}`
-  if (auth !== 'client_secret_basic' || basicCredentials(clientId, clientSecret) === authorization) return false
+  if (basicCredentials(clientId, clientSecret) === authorization) return false
   const introspector = createIntrospector({
     transport: createTransport(settings.proxies),
     endpoint: endpoint.find,

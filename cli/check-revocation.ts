@@ -1,7 +1,7 @@
 import { PROVIDER_FAULTS } from '../explain/faults.ts'
 import { pushUrlOf } from '../lib/assembly/create-revocation.ts'
 import { networkOf } from '../lib/assembly/create-issuers.ts'
-import { authenticationOf } from '../lib/assembly/transmitter-secrets.ts'
+import { transmitterAuthentication } from '../lib/assembly/client-credentials.ts'
 import type { JsonObject } from '../lib/json.ts'
 import { isJsonObject } from '../lib/json.ts'
 import { printable } from '../lib/printable.ts'
@@ -192,7 +192,7 @@ async function checkStream (
   if (configurationEndpoint === undefined) return unread
   const calls = networkOf(settings)
   try {
-    const authenticate = await authenticationOf(given, path, processSurroundings)
+    const authenticate = await transmitterAuthentication(given, path, processSurroundings)
     const client = createTransmitterClient({ ...given, authenticate, configuration: () => configuration, calls })
     const streams = await client.readStreams(streamId)
     const stream = chooseStream(streams, wantedOf(given, settings))

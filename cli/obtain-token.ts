@@ -1,4 +1,4 @@
-import { createAuthentication } from '../lib/assembly/create-issuers.ts'
+import { createAuthentication } from '../lib/assembly/client-credentials.ts'
 import { createDiscovery } from '../lib/provider/provider-document.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
 import { isFetchableIssuer, parseDiscoveredUri, withoutTrailingSlash } from '../lib/provider/provider-url.ts'

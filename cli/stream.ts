@@ -1,5 +1,5 @@
 import { networkOf } from '../lib/assembly/create-issuers.ts'
-import { authenticationOf } from '../lib/assembly/transmitter-secrets.ts'
+import { transmitterAuthentication } from '../lib/assembly/client-credentials.ts'
 import type { JsonObject } from '../lib/json.ts'
 import { isJsonObject } from '../lib/json.ts'
 import { withoutTrailingSlash } from '../lib/provider/provider-url.ts'
@@ -96,7 +96,7 @@ async function look (given: TransmitterSettings, path: string, settings: Setting
     const configuration = await exchanging(calls, exchange => fetchTransmitterConfiguration(given, exchange))
     const client = createTransmitterClient({
       ...given,
-      authenticate: await authenticationOf(given, path, processSurroundings),
+      authenticate: await transmitterAuthentication(given, path, processSurroundings),
       configuration: () => configuration,
       calls
     })

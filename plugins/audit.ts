@@ -4,7 +4,7 @@ import { createDecisionLine } from '../lib/audit/decision-line.ts'
 import { verifiedTokenOf } from '../lib/guard/admission.ts'
 import { schemeOf } from '../lib/credentials.ts'
 import { Refusal } from '../lib/refusal.ts'
-import { readPseudonymKey } from '../lib/settings/audit-settings.ts'
+import { readPseudonymKey } from '../lib/settings/secret.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
 import { openAuditFile } from '../server/audit-file.ts'
 import type { AuditSink } from '../server/audit-file.ts'
@@ -37,7 +37,7 @@ export default fp(async (app: FastifyInstance) => {
   if (!audit) return
   const describe = createDecisionLine({
     now: processSurroundings.now,
-    pseudonymKey: await readPseudonymKey(audit, processSurroundings)
+    pseudonymKey: audit.pseudonymKey && await readPseudonymKey(audit.pseudonymKey, processSurroundings)
   })
   const sink = audit.to === 'log' ? createLogSink(app.log) : await openFile(app, audit.to)
   app.decorate('guardAudit', { isRequired: audit.required, state: sink.state })

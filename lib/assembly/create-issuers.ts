@@ -1,5 +1,3 @@
-import { createClientAuthentication, parseClientKey } from '../provider/client-authentication.ts'
-import type { ClientAuthentication, ClientKey } from '../provider/client-authentication.ts'
 import { createEndpoint } from '../introspection/endpoint.ts'
 import { createIntrospector } from '../introspection/introspector.ts'
 import { createSignedAnswerReader } from '../introspection/signed-answer.ts'
@@ -23,6 +21,7 @@ import { createDynamicIssuers, createIssuerTable, DEFAULT_MAX_ISSUERS } from '..
 import type { DynamicIssuersOptions, IssuerTable, TokenIntrospection, TokenIssuer } from '../token/issuer-table.ts'
 import { issuerSpellings, TOKEN_BINDINGS } from '../token/jwt-checks.ts'
 import type { TokenRules } from '../token/jwt-checks.ts'
+import { createAuthentication } from './client-credentials.ts'
 import { NODE_CRYPTO } from './jwt-tools.ts'
 import type { JwtTools } from './jwt-tools.ts'
 
@@ -37,7 +36,6 @@ export type IssuerEvent =
    */ { readonly name: 'issuers_unavailable', readonly failure: string }
 
 const DEADLINE_MS = 5000
-const MAX_KEY_FILE_BYTES = 64 * 1024
 
 export interface IssuersOptions extends Pick<AppFunctions, 'lookUpIssuer' | 'maxIssuers'> {
   readonly surroundings: Surroundings
@@ -257,38 +255,5 @@ export async function createIntrospection (
     endpoint,
     needsNoKeys: needsNoKeys(introspection),
     inquiry: createInquiry({ introspector, audienceOptional, cacheSeconds, nowMs, now })
-  }
-}
-
-/**
- * Makes the proof of this service's client at the issuer.
- * @param issuer the audience of an assertion, unless the settings name another one
- * @throws SettingsError if the private key of this service is missing or is none
- */
-export async function createAuthentication (
-  issuer: () => string,
-  { auth: method, clientId, clientSecret, keyFile, assertionAudience }: IntrospectionSettings,
-  surroundings: Surroundings
-): Promise<ClientAuthentication> {
-  const key = method === 'private_key_jwt' ? await readClientKey(keyFile!, surroundings) : undefined
-  return createClientAuthentication({
-    method,
-    clientId,
-    clientSecret,
-    key,
-    audience: assertionAudience === undefined ? issuer : () => assertionAudience,
-    ...surroundings
-  })
-}
-
-async function readClientKey (path: string, { readFile }: Surroundings): Promise<ClientKey> {
-  try {
-    return parseClientKey(Buffer.from(await readFile(path, MAX_KEY_FILE_BYTES)).toString('utf8'))
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code ?? 'not a private key'
-    throw new SettingsError([
-      `IDP_CLIENT_KEY_FILE (idp.introspection.keyFile) is ${JSON.stringify(path)}, which is not usable ` +
-      `(${code}); allowed: path of a file with a private key`
-    ])
   }
 }

@@ -16,7 +16,8 @@ import type { Surroundings } from '../surroundings.ts'
 import { issuerSpellings } from '../token/jwt-checks.ts'
 import { withoutTrailingSlash } from '../provider/provider-url.ts'
 import { createKeys, networkOf } from './create-issuers.ts'
-import { authenticationOf, secretOf } from './transmitter-secrets.ts'
+import { transmitterAuthentication } from './client-credentials.ts'
+import { readSecret } from '../settings/secret.ts'
 import type { IssuersOptions } from './create-issuers.ts'
 import { NODE_CRYPTO } from './jwt-tools.ts'
 
@@ -149,9 +150,9 @@ export async function createRevocation (settings: Settings, options: RevocationP
   async function makeTransmitter (given: TransmitterSettings, index: number): Promise<Transmitter> {
     return createTransmitter({
       ...given,
-      authenticate: await authenticationOf(given, `revocation.transmitters[${index}]`, surroundings),
+      authenticate: await transmitterAuthentication(given, `revocation.transmitters[${index}]`, surroundings),
       pushAuthorization: given.pushAuthorization &&
-        await secretOf(given.pushAuthorization, `revocation.transmitters[${index}].pushAuthorization`, surroundings),
+        await readSecret(given.pushAuthorization, `revocation.transmitters[${index}].pushAuthorization`, surroundings),
       pushUrl: pushUrlOf(settings, mount),
       transport,
       calls: networkOf(settings),

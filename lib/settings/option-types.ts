@@ -1,4 +1,4 @@
-// Made from specs.ts: npx tap --snapshot --disable-coverage test/lib/settings/option-types.test.ts writes it anew.
+// Made from specs.ts and section-specs.ts by npm run generate.
 
 import type { ClaimValue } from '../requirement/requirement.ts'
 
@@ -19,8 +19,8 @@ export interface IntrospectionOptions {
   readonly audienceOptional?: boolean | undefined
   /** The client as which this service asks about tokens. Values: any non-empty string. Default: required for introspection. */
   readonly clientId?: string | undefined
-  /** Secret of that client. Values: any non-empty string. Default: required for client_secret_basic and client_secret_post. */
-  readonly clientSecret?: string | undefined
+  /** Secret of that client. Values: any non-empty string; in the file also { file: PATH } or { env: NAME }. Default: required for client_secret_basic and client_secret_post. */
+  readonly clientSecret?: SecretOption | undefined
   /** How that client proves itself. Values: client_secret_basic, client_secret_post or private_key_jwt. Default: `client_secret_basic`. */
   readonly auth?: 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt' | undefined
   /** Private key of that client for private_key_jwt: PEM, or a JWK whose alg and kid are used. Values: path of a file. Default: required for private_key_jwt. */
@@ -239,9 +239,9 @@ export interface FileOptions {
     readonly customClaim?: string | undefined
     /** Tolerance for exp and nbf of tokens. Values: integer, 0 to 300. Default: `5`. */
     readonly clockToleranceSeconds?: number | undefined
-    /** False means mode DISABLED. Values: true or false. Default: true. */
+    /** false means mode DISABLED. Values: true or false. Default: true. */
     readonly dpopEnabled?: boolean | undefined
-    /** True means mode REQUIRED. Values: true or false. Default: false. */
+    /** true means mode REQUIRED. Values: true or false. Default: false. */
     readonly dpopRequired?: boolean | undefined
     /** How old a proof may be. Values: integer, 0 or more. Default: `300`. */
     readonly dpopIatOffsetSeconds?: number | undefined
@@ -276,7 +276,7 @@ export interface FileOptions {
     readonly resource?: string | undefined
     /** Where the certificate of a client is found, for tokens that are bound to one: on the TLS socket (only in an application that ends TLS itself), or in the header of a trusted proxy. Values: off, socket, client-cert (RFC 9440), nginx (X-SSL-Client-Cert), xfcc (X-Forwarded-Client-Cert), alb (X-Amzn-Mtls-Clientcert-Leaf or X-Amzn-Mtls-Clientcert) or traefik (X-Forwarded-Tls-Client-Cert); a header needs TRUST_PROXY. Default: `off`. */
     readonly clientCertificate?: 'off' | 'socket' | 'client-cert' | 'nginx' | 'xfcc' | 'alb' | 'traefik' | undefined
-    /** Fapi2: every token must be bound to a key or a certificate, and tokens and proofs are signed with PS256, ES256, EdDSA or Ed25519, which are then the defaults. Values: none or fapi2. Default: `none`. */
+    /** fapi2: every token must be bound to a key or a certificate, and tokens and proofs are signed with PS256, ES256, EdDSA or Ed25519, which are then the defaults. Values: none or fapi2. Default: `none`. */
     readonly securityProfile?: 'none' | 'fapi2' | undefined
     /** Peers whose forwarded headers are believed. Values: false, true, or a list of addresses, CIDRs and the names loopback, linklocal, uniquelocal; not a number of hops. Default: `false`. */
     readonly trustProxy?: boolean | string | readonly string[] | undefined
@@ -327,8 +327,8 @@ export interface EnvironmentOptions {
   readonly IDP_INTROSPECTION_CACHE_SECONDS?: number | Text | undefined
   /** The client as which this service asks about tokens. Values: any non-empty string. Default: required for introspection. */
   readonly IDP_CLIENT_ID?: string | undefined
-  /** Secret of that client. Values: any non-empty string. Default: required for client_secret_basic and client_secret_post. */
-  readonly IDP_CLIENT_SECRET?: string | undefined
+  /** Secret of that client. Values: any non-empty string; in the file also { file: PATH } or { env: NAME }. Default: required for client_secret_basic and client_secret_post. */
+  readonly IDP_CLIENT_SECRET?: SecretOption | Text | undefined
   /** How that client proves itself. Values: client_secret_basic, client_secret_post or private_key_jwt. Default: `client_secret_basic`. */
   readonly IDP_CLIENT_AUTH?: 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt' | Text | undefined
   /** Private key of that client for private_key_jwt: PEM, or a JWK whose alg and kid are used. Values: path of a file. Default: required for private_key_jwt. */
@@ -341,9 +341,9 @@ export interface EnvironmentOptions {
   readonly API_PROFILE?: '1' | '2' | 1 | 2 | Text | undefined
   /** Form of the bodies of errors (only the service). Values: default or detailed. Default: `default`. */
   readonly ERROR_BODY?: 'default' | 'detailed' | Text | undefined
-  /** False means mode DISABLED. Values: true or false. Default: true. */
+  /** false means mode DISABLED. Values: true or false. Default: true. */
   readonly DPOP_ENABLED?: boolean | Text | undefined
-  /** True means mode REQUIRED. Values: true or false. Default: false. */
+  /** true means mode REQUIRED. Values: true or false. Default: false. */
   readonly DPOP_REQUIRED?: boolean | Text | undefined
   /** Whether DPoP is switched off, accepted or required. Values: DISABLED, ALLOWED or REQUIRED. Default: ALLOWED. */
   readonly IDP_DPOP_MODE?: 'DISABLED' | 'ALLOWED' | 'REQUIRED' | Text | undefined
@@ -369,7 +369,7 @@ export interface EnvironmentOptions {
   readonly CLIENT_CERTIFICATE?: 'off' | 'socket' | 'client-cert' | 'nginx' | 'xfcc' | 'alb' | 'traefik' | Text | undefined
   /** Writes one line of JSON for each decision about a request with credentials, and for each refusal. Values: off, log, the path of a file, or a section with to, pseudonymKey and required. Default: off. */
   readonly AUDIT?: string | AuditOptions | Text | undefined
-  /** Fapi2: every token must be bound to a key or a certificate, and tokens and proofs are signed with PS256, ES256, EdDSA or Ed25519, which are then the defaults. Values: none or fapi2. Default: `none`. */
+  /** fapi2: every token must be bound to a key or a certificate, and tokens and proofs are signed with PS256, ES256, EdDSA or Ed25519, which are then the defaults. Values: none or fapi2. Default: `none`. */
   readonly SECURITY_PROFILE?: 'none' | 'fapi2' | Text | undefined
   /** Peers whose forwarded headers are believed. Values: false, true, or a list of addresses, CIDRs and the names loopback, linklocal, uniquelocal; not a number of hops. Default: `false`. */
   readonly TRUST_PROXY?: boolean | string | readonly string[] | Text | undefined

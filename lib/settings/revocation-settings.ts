@@ -1,12 +1,10 @@
 import { quoteSetting } from '../printable.ts'
 import { withoutTrailingSlash } from '../provider/provider-url.ts'
-import type { LOGOUT, OPERATORS, SECRET, TRANSMITTER } from './section-specs.ts'
+import type { LOGOUT, OPERATORS, TRANSMITTER } from './section-specs.ts'
 import type { ValueOf } from './setting-spec.ts'
 import type { SettingValues } from './specs.ts'
 import type { JwsAlg } from '../jose/signature.ts'
-import type { Surroundings } from '../surroundings.ts'
 
-export type SecretOption = ValueOf<typeof SECRET>
 type RevocationSection = NonNullable<SettingValues['revocation']>
 
 export type TransmitterSettings = ValueOf<typeof TRANSMITTER>
@@ -83,22 +81,4 @@ function tellLacks (
   if (manage && delivery === 'push' && publicUrl === undefined) {
     tell(' has manage and push, which need PUBLIC_URL (server.publicUrl): it makes the address for pushes')
   }
-}
-
-/**
- * The text of a secret.
- * @throws Error that says what is wrong, without any of the text
- */
-export async function readSecret (
-  secret: SecretOption,
-  { readFile, environment }: Pick<Surroundings, 'readFile' | 'environment'>
-): Promise<string> {
-  if (typeof secret === 'string') return secret
-  const text = 'env' in secret
-    ? environment(secret.env)
-    : Buffer.from(await readFile(secret.file, 16 * 1024)).toString('utf8').replace(/\r?\n$/, '')
-  if (text === undefined || text === '') {
-    throw new Error('env' in secret ? `the variable ${secret.env} is not set` : `the file ${secret.file} is empty`)
-  }
-  return text
 }

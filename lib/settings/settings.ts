@@ -2,7 +2,6 @@ import type { GateSettings } from '../gate/gate-settings.ts'
 import type { DpopMode } from '../credentials.ts'
 import type { IntrospectedTokens } from '../token/inquiry.ts'
 import { hasScheme } from './formats.ts'
-import type { AuditSettings } from './audit-settings.ts'
 import type { RevocationSettings } from './revocation-settings.ts'
 import type { SettingValues } from './specs.ts'
 
@@ -28,7 +27,7 @@ export interface Settings extends Pick<SettingValues, 'api' | 'dpop' | 'proxies'
   /** Undefined if nothing can be revoked. */
   readonly revocation: RevocationSettings | undefined
   /** Undefined if no decision is recorded. */
-  readonly audit: AuditSettings | undefined
+  readonly audit: SettingValues['audit']
   /** True if DPOP_NONCE_SECRET is set beside the replay store in memory. Then it is left out of the settings. */
   readonly isNonceSecretUnused: boolean
   /** Variables that look like settings but are not. */

@@ -3,7 +3,7 @@ import { CLIENT_AUTH_METHODS } from '../provider/client-authentication.ts'
 import { JWS_ALGS } from '../jose/signature.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { AUDIENCE_CLAIMS } from '../token/jwt-checks.ts'
-import { AUDIT, GATE, REVOCATION } from './section-specs.ts'
+import { AUDIT, GATE, REVOCATION, SECRET } from './section-specs.ts'
 import {
   about,
   FILE,
@@ -163,9 +163,9 @@ export const SETTINGS = {
   }),
   'idp.introspection.clientSecret': about('secret of that client', {
     variable: 'IDP_CLIENT_SECRET',
-    ...TEXT,
-    unset: 'required for client_secret_basic and client_secret_post',
-    secret: true
+    ...SECRET,
+    allowed: 'any non-empty string; in the file also { file: PATH } or { env: NAME }',
+    unset: 'required for client_secret_basic and client_secret_post'
   }),
   'idp.introspection.auth': about('how that client proves itself', {
     variable: 'IDP_CLIENT_AUTH',
@@ -466,6 +466,20 @@ export const SETTINGS = {
 } as const satisfies Record<string, SettingSpec>
 
 export type SettingName = keyof typeof SETTINGS
+
+/** The settings that only the whole service reads. The plugin takes them, so that one object fits both. */
+export const OF_THE_SERVICE: ReadonlySet<SettingName> = new Set([
+  'idp.customClaim',
+  'api.profile',
+  'api.errorBody',
+  'server.corsOrigins',
+  'server.corsHeaders',
+  'server.metrics',
+  'server.logLevel',
+  'server.port',
+  'gate',
+  'gateUpstream'
+])
 
 type FirstWord<Name> = Name extends `${infer Word}.${string}` ? Word : Name
 type AfterWord<Name, Word extends string> = Name extends `${Word}.${infer Rest}` ? Rest : never

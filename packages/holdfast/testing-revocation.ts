@@ -41,9 +41,8 @@ export function readRevocation (
       : [[kind, issuer, value] as const]
     return entriesOf(kind === 'sub' ? 'login' : 'end', targets, {
       at: now,
-      recordedAt: now,
+      now,
       event: 'test',
-      source: issuer,
       sender: issuer
     })
   }

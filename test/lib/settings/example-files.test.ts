@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Ajv } from 'ajv'
 import t from 'tap'
@@ -11,30 +11,11 @@ import { validateSettings } from '../../../lib/settings/validation.ts'
 import { settingNames, settingSpec, variables } from '../../../lib/settings/specs.ts'
 import type { SettingName } from '../../../lib/settings/specs.ts'
 import { root } from '../../helpers/documents.ts'
-import { IN_FORCE, makeConfigExample, makeConfigSchema, makeEnvExample } from '../../helpers/settings-files.ts'
+import { IN_FORCE } from '../../../dev/generate/settings-files.ts'
 
 const FOLDER = join(root, 'examples/settings')
 
-const MADE: Readonly<Record<string, () => string>> = {
-  '.env.example': makeEnvExample,
-  'config.example.yaml': makeConfigExample,
-  'config.schema.json': makeConfigSchema
-}
-
 const read = (file: string): string => readFileSync(join(FOLDER, file), 'utf8')
-
-t.test('The example files and the schema are those that the code makes.', async t => {
-  for (const [file, make] of Object.entries(MADE)) {
-    if (process.env.TAP_SNAPSHOT === '1') writeFileSync(join(FOLDER, file), make())
-    else {
-      t.equal(
-        read(file),
-        make(),
-        `${file}: npx tap --snapshot test/lib/settings/example-files.test.ts writes it anew`
-      )
-    }
-  }
-})
 
 /** What the service makes of one file in its working directory. @throws SettingsError */
 function start (file: '.env' | 'config.yaml', text: string): Promise<Settings> {

@@ -1,26 +1,18 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { GateOptions, GateRuleOptions, McpTargetOptions } from '../../../lib/settings/option-types.ts'
 import { ownOptions, settingsFromOptions } from '../../../lib/settings/options.ts'
 import { valuesOf } from '../../../lib/settings/given.ts'
+import { OF_THE_SERVICE } from '../../../lib/settings/specs.ts'
 import type { RawSettings } from '../../../lib/settings/specs.ts'
 import { noSettings } from '../../../lib/settings/tree.ts'
 import { containing } from '../../helpers/containing.ts'
 import { root } from '../../helpers/documents.ts'
 import { parseGate } from '../../helpers/gate-section.ts'
-import { makeOptionTypes, OF_THE_SERVICE } from '../../helpers/option-types.ts'
-
-const TYPES = join(root, 'lib/settings/option-types.ts')
 
 /** The values that options give. */
 const settingsOf = (options: object): RawSettings => valuesOf(settingsFromOptions(options))
-
-t.test('The types of the options are those that the settings make.', t => {
-  if (process.env.TAP_SNAPSHOT === '1') writeFileSync(TYPES, makeOptionTypes())
-  else t.equal(readFileSync(TYPES, 'utf8'), makeOptionTypes())
-  t.end()
-})
 
 t.test('The page of the plugin names each setting that has no effect in another app.', t => {
   const page = readFileSync(join(root, 'docs/reference/plugin.md'), 'utf8')

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { withoutSecrets } from '../../../lib/settings/problems.ts'
 import type { SettingsError } from '../../../lib/settings/problems.ts'
-import { readSecret } from '../../../lib/settings/revocation-settings.ts'
+import { readSecret } from '../../../lib/settings/secret.ts'
 import type { RevocationSettings } from '../../../lib/settings/revocation-settings.ts'
 import { partOf } from '../../../lib/settings/tree.ts'
 import { givensOf } from '../../helpers/givens.ts'
@@ -351,10 +351,19 @@ t.test('A secret is a text, a file without its last line end, or a variable, and
     readFile: async (name: string) => Buffer.from(files[name]!),
     environment: (name: string) => ({ GOOD: 'hush', EMPTY: '' })[name]
   }
-  t.equal(await readSecret('hush', sources), 'hush')
-  t.equal(await readSecret({ file: 'good' }, sources), 'hush')
-  t.equal(await readSecret({ env: 'GOOD' }, sources), 'hush')
-  await t.rejects(readSecret({ file: 'empty' }, sources), new Error('the file empty is empty'))
-  await t.rejects(readSecret({ env: 'EMPTY' }, sources), new Error('the variable EMPTY is not set'))
-  await t.rejects(readSecret({ env: 'NONE' }, sources), new Error('the variable NONE is not set'))
+  t.equal(await readSecret('hush', 'it', sources), 'hush')
+  t.equal(await readSecret({ file: 'good' }, 'it', sources), 'hush')
+  t.equal(await readSecret({ env: 'GOOD' }, 'it', sources), 'hush')
+  await t.rejects(readSecret({ file: 'empty' }, 'it', sources), {
+    name: 'SettingsError',
+    problems: ['it is not usable: the file empty is empty; allowed: a text, { file: PATH } or { env: NAME }']
+  })
+  await t.rejects(readSecret({ env: 'EMPTY' }, 'it', sources), {
+    name: 'SettingsError',
+    problems: ['it is not usable: the variable EMPTY is not set; allowed: a text, { file: PATH } or { env: NAME }']
+  })
+  await t.rejects(readSecret({ env: 'NONE' }, 'it', sources), {
+    name: 'SettingsError',
+    problems: ['it is not usable: the variable NONE is not set; allowed: a text, { file: PATH } or { env: NAME }']
+  })
 })

@@ -233,7 +233,7 @@ const FORMS: Array<{ name: string, passes: unknown[], fails: unknown[] }> = [
   },
   { name: 'IDP_INTROSPECTION_CACHE_SECONDS', passes: ['0', 300], fails: ['-1', '301', '1.5'] },
   { name: 'IDP_CLIENT_ID', passes: ['api', 12], fails: ['', ['api'], true] },
-  { name: 'IDP_CLIENT_SECRET', passes: ['s', 12], fails: ['', ['s'], {}] },
+  { name: 'IDP_CLIENT_SECRET', passes: ['s', 12, { file: '/run/secrets/idp' }, { env: 'IDP_SECRET' }], fails: ['', ['s'], {}, { fil: 's3cret' }] },
   {
     name: 'IDP_CLIENT_AUTH',
     passes: ['client_secret_basic', 'client_secret_post', 'private_key_jwt'],

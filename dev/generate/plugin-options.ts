@@ -1,12 +1,16 @@
 import { LOGOUT, RULE, SECRET, TRANSMITTER } from '../../lib/settings/section-specs.ts'
 import type { Part } from '../../lib/settings/setting-spec.ts'
-import { ISSUER_MEMBERS, memberKey, SETTINGS, settingSpec, variables } from '../../lib/settings/specs.ts'
+import {
+  ISSUER_MEMBERS,
+  memberKey,
+  OF_THE_SERVICE,
+  SETTINGS,
+  settingSpec,
+  variables
+} from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'
-import { readSections } from './settings-files.ts'
-import type { Section } from './settings-files.ts'
-
-/** The settings that only the whole service reads. The plugin takes them, so that one object fits both. */
-export const OF_THE_SERVICE: ReadonlySet<SettingName> = new Set(['idp.customClaim', 'api.profile', 'api.errorBody', 'server.corsOrigins', 'server.corsHeaders', 'server.metrics', 'server.logLevel', 'server.port', 'gate', 'gateUpstream'])
+import { readSections } from './sections.ts'
+import type { Section } from './sections.ts'
 
 /** What each option is for, as the docstring in the editor says it. */
 function purposeOf (name: SettingName): { about: string, allowed: string, byDefault: string } {
@@ -18,12 +22,19 @@ function purposeOf (name: SettingName): { about: string, allowed: string, byDefa
   }
 }
 
-const defaultOf = (given: unknown): string => `\`${typeof given === 'object' && !Array.isArray(given) ? JSON.stringify(given) : [given].flat().join(' ')}\``
+const defaultOf = (given: unknown): string =>
+  `\`${typeof given === 'object' && !Array.isArray(given) ? JSON.stringify(given) : [given].flat().join(' ')}\``
 
 /** A section, and a type used in several places, has a name, so that applications can name it too. */
 const NAMED: ReadonlyMap<unknown, string> = new Map<unknown, string>([
-  [SETTINGS.gate.properties, 'GateOptions'], [RULE.properties, 'GateRuleOptions'], [RULE.properties.mcp.properties, 'McpTargetOptions'],
-  [SETTINGS.audit.properties, 'AuditOptions'], [SETTINGS.revocation.properties, 'RevocationOptions'], [TRANSMITTER.properties, 'TransmitterOptions'], [LOGOUT.properties, 'LogoutOptions'], [SECRET.anyOf, 'SecretOption']
+  [SETTINGS.gate.properties, 'GateOptions'],
+  [RULE.properties, 'GateRuleOptions'],
+  [RULE.properties.mcp.properties, 'McpTargetOptions'],
+  [SETTINGS.audit.properties, 'AuditOptions'],
+  [SETTINGS.revocation.properties, 'RevocationOptions'],
+  [TRANSMITTER.properties, 'TransmitterOptions'],
+  [LOGOUT.properties, 'LogoutOptions'],
+  [SECRET.anyOf, 'SecretOption']
 ])
 
 const quoted = (words: readonly string[]): string => words.map(word => `'${word}'`).join(' | ')
@@ -33,11 +44,17 @@ const listOf = (type: string): string => type.includes('|') ? `ReadonlyArray<${t
 function typeOf (name: SettingName): string {
   const { type, items, enum: words, format, properties } = settingSpec(name)
   if (items?.members) return 'readonly IssuerOptions[] | IssuerLookup'
-  if (items) return `${items.format === 'trusted-peer' ? 'boolean | string' : partType(items)} | ${listOf(partType(items))}`
+  if (items) {
+    return `${items.format === 'trusted-peer' ? 'boolean | string' : partType(items)} | ${listOf(partType(items))}`
+  }
   if (type === 'object' && !properties) return 'Readonly<Record<string, string | readonly string[]>>'
   if (format === 'rate-limit') return "'off' | number"
   const { short } = settingSpec(name)
-  return [...short === undefined ? [] : ['string'], partType(settingSpec(name)), ...(words ?? []).filter(word => /^\d+$/.test(word))].join(' | ')
+  return [
+    ...short === undefined ? [] : ['string'],
+    partType(settingSpec(name)),
+    ...(words ?? []).filter(word => /^\d+$/.test(word))
+  ].join(' | ')
 }
 
 /** The type of a part, as its schema says it. */
@@ -45,7 +62,10 @@ function partType (part: Part, indent = ''): string {
   return NAMED.get(part.properties ?? part.anyOf) ?? bareType(part, indent)
 }
 
-function bareType ({ written, type, enum: words, const: value, anyOf, items, alone, properties, required, additionalProperties }: Part, indent = ''): string {
+function bareType (
+  { written, type, enum: words, const: value, anyOf, items, alone, properties, required, additionalProperties }: Part,
+  indent = ''
+): string {
   if (written !== undefined) return written
   if (words) return quoted(words)
   if (value !== undefined) return String(value)
@@ -60,20 +80,33 @@ function bareType ({ written, type, enum: words, const: value, anyOf, items, alo
  * The members of a section with parts.
  * @param orUnset what a member that may be left out may be as well
  */
-function partMembers (properties: Readonly<Record<string, Part>>, required: readonly string[] = [], orUnset = ' | undefined', indent = '  '): string {
+function partMembers (
+  properties: Readonly<Record<string, Part>>,
+  required: readonly string[] = [],
+  orUnset = ' | undefined',
+  indent = '  '
+): string {
   return Object.entries(properties).flatMap(([key, part]) => {
     // The reader of paths says itself that one is missing.
     const isNeeded = required.includes(key) || part === RULE.properties.path
     const byDefault = part.default === undefined ? '' : ` Default: ${defaultOf(part.default)}.`
-    return [`${indent}/** ${sentence(part.about!)}.${byDefault} */`, `${indent}readonly ${key}${isNeeded ? '' : '?'}: ${partType(part, indent)}${isNeeded ? '' : orUnset}`]
+    return [
+      `${indent}/** ${sentence(part.about!)}.${byDefault} */`,
+      `${indent}readonly ${key}${isNeeded ? '' : '?'}: ${partType(part, indent)}${isNeeded ? '' : orUnset}`
+    ]
   }).join('\n')
 }
 
-const sentence = (about: string): string => `${about[0]!.toUpperCase()}${about.slice(1)}`
+/** It begins with a capital, unless its first word is a value: `false`, `fapi2`. */
+const sentence = (about: string): string =>
+  /^(?:true|false|fapi2)\b/.test(about) ? about : `${about[0]!.toUpperCase()}${about.slice(1)}`
 
 function member (name: SettingName, key: string, type: string, indent: string): string {
   const { about, allowed, byDefault } = purposeOf(name)
-  return [`/** ${sentence(about)}. Values: ${allowed}. Default: ${byDefault}. */`, `readonly ${key}?: ${type} | undefined`].map(line => indent + line).join('\n')
+  return [
+    `/** ${sentence(about)}. Values: ${allowed}. Default: ${byDefault}. */`,
+    `readonly ${key}?: ${type} | undefined`
+  ].map(line => indent + line).join('\n')
 }
 
 /** What a section is about, for the editor. */
@@ -89,9 +122,17 @@ function membersOf (section: Section, indent: string): string[] {
   return [...section].map(([key, entry]) => {
     if (typeof entry === 'string') return member(entry, key, typeOf(entry), indent)
     const about = `${indent}/** ${SECTIONS[key]} */\n`
-    if (key === 'idp') return [`${about}${indent}readonly idp?: IssuerOptions & {`, ...membersOf(new Map([...entry].filter(([key]) => !issuerSection().has(key))), `${indent}  `), `${indent}} | undefined`].join('\n')
+    if (key === 'idp') {
+      return [
+        `${about}${indent}readonly idp?: IssuerOptions & {`,
+        ...membersOf(new Map([...entry].filter(([key]) => !issuerSection().has(key))), `${indent}  `),
+        `${indent}} | undefined`
+      ].join('\n')
+    }
     if (key === 'introspection') return `${about}${indent}readonly introspection?: IntrospectionOptions | undefined`
-    return [`${about}${indent}readonly ${key}?: {`, ...membersOf(entry, `${indent}  `), `${indent}} | undefined`].join('\n')
+    return [`${about}${indent}readonly ${key}?: {`, ...membersOf(entry, `${indent}  `), `${indent}} | undefined`].join(
+      '\n'
+    )
   })
 }
 
@@ -108,9 +149,12 @@ function issuerSection (): Section {
 
 /** What goes with a function is no setting: a file cannot hold a function. */
 function withMaxIssuers (members: string): string {
-  return members.replace(/^( +)readonly issuers\?: .*IssuerLookup.*$/m, `$&
+  return members.replace(
+    /^( +)readonly issuers\?: .*IssuerLookup.*$/m,
+    `$&
 $1/** The most issuers of a function in \`issuers\` that are kept; each has keys of its own. Values: integer, 1 to 100000. Default: \`5000\`. */
-$1readonly maxIssuers?: number | undefined`)
+$1readonly maxIssuers?: number | undefined`
+  )
 }
 
 /** What has a name of its own, with what it is. */
@@ -119,7 +163,11 @@ const PARTS: ReadonlyArray<readonly [about: string, name: string, part: Part]> =
   ['`mcp` of a rule.', 'McpTargetOptions', RULE.properties.mcp],
   ['The section `gate`.', 'GateOptions', SETTINGS.gate],
   ['The section `audit`.', 'AuditOptions', SETTINGS.audit],
-  ['A secret as text, or where it is: a file (its last line break does not count), or a variable of the environment.', 'SecretOption', SECRET],
+  [
+    'A secret as text, or where it is: a file (its last line break does not count), or a variable of the environment.',
+    'SecretOption',
+    SECRET
+  ],
   ['A transmitter of the Shared Signals Framework.', 'TransmitterOptions', TRANSMITTER],
   ['A client of a provider that sends logout tokens.', 'LogoutOptions', LOGOUT],
   ['The section `revocation`.', 'RevocationOptions', SETTINGS.revocation]
@@ -132,10 +180,13 @@ export function makeOptionTypes (): string {
     const { type, enum: words } = settingSpec(name)
     return member(name, variable, type === 'string' && !words ? typeOf(name) : `${typeOf(name)} | Text`, '  ')
   })
-  const parts = PARTS.map(([about, name, part]) => part.anyOf
-    ? `/** ${about} */\nexport type ${name} = ${bareType(part, '')}`
-    : `/** ${about} */\nexport interface ${name} {\n${partMembers(part.properties!, part.required, /^(?:Gate|Mcp)/.test(name) ? ' | undefined' : '')}\n}`).join('\n\n')
-  return `// Made from specs.ts: npx tap --snapshot --disable-coverage test/lib/settings/option-types.test.ts writes it anew.
+  const parts = PARTS.map(([about, name, part]) =>
+    part.anyOf
+      ? `/** ${about} */\nexport type ${name} = ${bareType(part, '')}`
+      : `/** ${about} */\nexport interface ${name} ` +
+        `{\n${partMembers(part.properties!, part.required, /^(?:Gate|Mcp)/.test(name) ? ' | undefined' : '')}\n}`
+  ).join('\n\n')
+  return `// Made from specs.ts and section-specs.ts by npm run generate.
 
 import type { ClaimValue } from '../requirement/requirement.ts'
 

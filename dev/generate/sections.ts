@@ -1,0 +1,19 @@
+import { settingNames, settingSpec } from '../../lib/settings/specs.ts'
+import type { SettingName } from '../../lib/settings/specs.ts'
+
+/** The keys of the configuration file as they are nested, in the order of the settings. */
+export type Section = Map<string, Section | SettingName>
+
+export function readSections (): Section {
+  const root: Section = new Map()
+  for (const name of settingNames.filter(name => settingSpec(name).from !== 'environment')) {
+    const keys = name.split('.')
+    let section = root
+    for (const key of keys.slice(0, -1)) {
+      if (!section.has(key)) section.set(key, new Map())
+      section = section.get(key) as Section
+    }
+    section.set(keys.at(-1)!, name)
+  }
+  return root
+}
