@@ -275,9 +275,9 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'RFC 8725 3.8',
     fault: 'sub may be empty',
-    file: CHECKS,
-    text: "typeof value === 'string' && value !== ''",
-    replacement: "typeof value === 'string'",
+    file: 'lib/token/claim-forms.ts',
+    text: "isText(value) && value !== ''",
+    replacement: 'isText(value)',
     seenBy: [TOKENS]
   },
   {
@@ -298,9 +298,9 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'RFC 8725 3.10',
     fault: 'a kid that is not published is left out',
-    file: 'lib/provider/key-source.ts',
-    text: 'byAlg.get(alg)?.get(kid) ?? NONE',
-    replacement: 'byAlg.get(alg)?.get(kid) ?? byAlg.get(alg)?.get(undefined) ?? NONE',
+    file: 'lib/provider/key-set.ts',
+    text: 'byAlg.get(alg)?.get(kid) ?? NO_KEYS',
+    replacement: 'byAlg.get(alg)?.get(kid) ?? byAlg.get(alg)?.get(undefined) ?? NO_KEYS',
     seenBy: [TOKENS]
   },
   {
