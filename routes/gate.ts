@@ -140,7 +140,9 @@ const routes: FastifyPluginAsync = async app => {
     const { raw } = request
     verifyFraming(request)
     const connection = gate!.upgradeOf(raw)
-    const protocols = connection && request.gated!.place.rules[0].upgrade ? protocolsOf(raw.headers.upgrade) : undefined
+    const protocols = connection && request.gated!.pathRules.rules[0].upgrade
+      ? protocolsOf(raw.headers.upgrade)
+      : undefined
     // To judge a request may take time, and nothing says later that its client went meanwhile.
     if (reply.raw.destroyed) throw clientGone()
     const timeoutSeconds = timeoutSecondsOf(request, usualSeconds)
