@@ -26,7 +26,7 @@ const BEGINNINGS: ReadonlyArray<readonly [RedisFault, RegExp]> = [
   // The last two: a script may not run a command, before Redis 7.2 and since.
   [
     'auth',
-    /^(?:WRONGPASS|NOAUTH|NOPERM|ERR invalid password|ERR AUTH|ERR The user executing the script|ERR ACL failure in script)/
+    /^(?:WRONGPASS|NOAUTH|NOPERM|ERR (?:invalid password|AUTH|The user executing the script|ACL failure in script))/
   ],
   ['loading', /^LOADING/],
   ['cluster', /^(?:CLUSTERDOWN|MOVED|ASK|CROSSSLOT|ERR This instance has cluster support disabled)/],

@@ -107,9 +107,8 @@ export function effectsOf (
   if (!subject) return { outcome: 'foreign', entries: [] }
   const entries = entriesAbout(subject, meaning, {
     at,
-    recordedAt: now,
+    now,
     event: eventName(type),
-    source: subjectRules.sender,
     sender: subjectRules.sender
   })
   return { outcome: entries.length === 0 ? 'unmapped' : 'applied', entries }
@@ -187,21 +186,26 @@ export function momentOf (event: JsonObject, { toe, iat }: JsonObject): number {
   return given > MAX_SECONDS ? given / 1000 : given
 }
 
-/** What the entries of one event have in common. `sender` is the issuer of the event, or of the operator's token. */
-export interface EntryFacts extends Omit<RevocationEntry, 'key' | 'effect' | 'standing' | 'issuer'> {
-  readonly isOperator?: boolean
+/** What the entries of one event have in common. */
+export interface EntryFacts extends Pick<RevocationEntry, 'at' | 'event'> {
+  /** The issuer of the event, or of the operator's token. */
+  readonly sender: string
+  /** The `sub` of the operator, if one has sent it. */
+  readonly operator?: string
+  readonly now: number
 }
 
 /** The entries that do the same to each target. Targets with the same key make one. */
 export function entriesOf (
   effect: RevocationEffect,
   targets: readonly RevocationTarget[],
-  { isOperator = false, ...facts }: EntryFacts
+  { at, now, event, sender: name, operator }: EntryFacts
 ): readonly RevocationEntry[] {
-  const sender = withoutTrailingSlash(facts.sender)
+  const sender = withoutTrailingSlash(name)
   const byKey = new Map(targets.map(target => [keyOf(target), issuerOf(target)]))
   return [...byKey].map(([key, issuer]) => {
     const isOwn = issuer === undefined || issuer === sender
-    return { key, effect, ...facts, sender, issuer, standing: !isOwn ? 'other' : isOperator ? 'operator' : 'issuer' }
+    const standing = !isOwn ? 'other' : operator === undefined ? 'issuer' : 'operator'
+    return { key, effect, at, recordedAt: now, event, source: operator ?? name, sender, issuer, standing }
   })
 }

@@ -67,6 +67,6 @@ export function logoutEntries (
         : 'The logout token has only a sid, and access tokens have none here.'
     )
   }
-  const facts = { at: momentOf({}, claims), recordedAt: now, event: 'logout', source: issuer, sender: issuer }
+  const facts = { at: momentOf({}, claims), now, event: 'logout', sender: issuer }
   return session ? entriesOf('end', [session], facts) : entriesOf('login', [['sub', issuer, sub as string]], facts)
 }

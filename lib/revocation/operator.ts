@@ -49,7 +49,7 @@ export function operatorEntries (
     part.kind === 'session' ? sessionsOf(part, namesOf) : [part]
   )
   verifyRight(subject, isForAll ? undefined : issuers)
-  const facts = { at: now, recordedAt: now, event: 'operator', source: operator, sender: issuer, isOperator: true }
+  const facts = { at: now, now, event: 'operator', sender: issuer, operator }
   if (undo) return entriesOf('undo', targetsIn(named, 'user', 'session', 'token', 'other'), facts)
   // A session or a token of a user is less than the user.
   const ended = targetsIn(named, 'session', 'token')

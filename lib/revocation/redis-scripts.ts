@@ -57,12 +57,17 @@ if left == math.huge then redis.call('SET', KEYS[3], '1', 'PX', ARGV[4]) end
 local clock = redis.call('GET', KEYS[4])
 if not clock or (clock == ARGV[6] and tonumber(ARGV[7]) >= tonumber(clock) + 500) then
   clock = ARGV[7]
-  if ARGV[6] == '' then clock = string.format('%.0f', math.min(tonumber(clock), tonumber(redis.call('TIME')[1]) * 1000)) end
+  if ARGV[6] == '' then
+    clock = string.format('%.0f', math.min(tonumber(clock), tonumber(redis.call('TIME')[1]) * 1000))
+  end
   redis.call('SET', KEYS[4], clock)
 end
 local texts = {}
 for i, row in ipairs(rows) do texts[i] = row[2][2] end
-return {redis.call('GET', KEYS[2]), left == -2 and 0 or 1, clock, redis.call('GET', KEYS[5]) or '0-0', redis.call('XLEN', KEYS[1]), there and 1 or 0, #rows > 0 and rows[#rows][1] or ARGV[1], texts}`
+local epoch, cleaned = redis.call('GET', KEYS[2]), redis.call('GET', KEYS[5]) or '0-0'
+local length = redis.call('XLEN', KEYS[1])
+local last = #rows > 0 and rows[#rows][1] or ARGV[1]
+return {epoch, left == -2 and 0 or 1, clock, cleaned, length, there and 1 or 0, last, texts}`
 
 /**
  * Appends entries. The first ones of a server without an epoch keep all waiting: it may have been emptied.

@@ -13,6 +13,28 @@ export const outsideEnv: NodeJS.ProcessEnv = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^(?:NODE_OPTIONS|FORCE_COLOR|_?TAP.*)$/.test(name))
 )
 
+export interface Outcome {
+  readonly code: number | null
+  readonly output: string
+}
+
+/** How the program ends, and all that it writes. */
+export async function run (
+  cwd: string,
+  command: string,
+  args: readonly string[],
+  more: NodeJS.ProcessEnv = {}
+): Promise<Outcome & { readonly stdout: string }> {
+  const options = { cwd, env: { ...outsideEnv, ...more }, maxBuffer: 1 << 26 }
+  try {
+    const { stdout, stderr } = await promisify(execFile)(command, args, options)
+    return { code: 0, stdout, output: stdout + stderr }
+  } catch (error) {
+    const { code, stdout = '', stderr = '' } = error as { code: number, stdout?: string, stderr?: string }
+    return { code, stdout, output: stdout + stderr }
+  }
+}
+
 /** What the program writes to stdout. Rejects with all that it wrote if it fails. */
 export async function expectSuccess (
   cwd: string,
@@ -20,13 +42,9 @@ export async function expectSuccess (
   args: readonly string[],
   more: NodeJS.ProcessEnv = {}
 ): Promise<string> {
-  try {
-    return (await promisify(execFile)(command, args, { cwd, env: { ...outsideEnv, ...more }, maxBuffer: 1 << 26 }))
-      .stdout
-  } catch (error) {
-    const { stdout = '', stderr = '' } = error as { stdout?: string, stderr?: string }
-    throw new Error(`${command} ${args.join(' ')}\n${stdout}${stderr}`)
-  }
+  const { code, stdout, output } = await run(cwd, command, args, more)
+  if (code !== 0) throw new Error(`${command} ${args.join(' ')}\n${output}`)
+  return stdout
 }
 
 export const install = (cwd: string, ...packages: string[]): Promise<string> =>
@@ -95,10 +113,10 @@ const PROBES = `
   console.log(...results.map(({ statusCode }) => statusCode))
   await app.close()
 `
-export const ESM = 'import Fastify from \'fastify\'\nimport holdfast from \'holdfast\'\nimport { createTestIssuer } from ' +
+export const ESM = "import Fastify from 'fastify'\nimport holdfast from 'holdfast'\nimport { createTestIssuer } from " +
   `'holdfast/testing'\n${PROBES}`
 export const CJS =
-  'const Fastify = require(\'fastify\')\nconst holdfast = require(\'holdfast\')\nconst { createTestIssuer } = ' +
+  "const Fastify = require('fastify')\nconst holdfast = require('holdfast')\nconst { createTestIssuer } = " +
   `require('holdfast/testing')\nasync function main () {${PROBES}}\nmain()`
 /** What they print. */
 export const ANSWERS = /^200 401 401 401 401 401$/m

@@ -1,24 +1,15 @@
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync
-} from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { promisify } from 'node:util'
 import { freePort } from '../helpers/free-port.ts'
 import t from 'tap'
 import { readBlocks, root } from '../helpers/documents.ts'
 import { startIssuer } from '../helpers/issuer.ts'
+import { expectSuccess, install, outsideEnv, projectsIn, run } from '../helpers/package-apps.ts'
 import { compilePackage, judgePackage } from '../helpers/package-contents.ts'
 import { NODE10_APP, TYPED_APPS } from '../helpers/typed-apps.ts'
 
@@ -33,44 +24,6 @@ const folder = mkdtempSync(join(tmpdir(), 'holdfast-consumer-'))
 t.setTimeout(900_000)
 t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 
-interface Outcome {
-  readonly code: number | null
-  readonly output: string
-}
-
-async function run (
-  cwd: string,
-  command: string,
-  args: readonly string[],
-  env: NodeJS.ProcessEnv = {}
-): Promise<Outcome> {
-  const { NODE_OPTIONS: _options, TAP: _tap, ...inherited } = process.env
-  try {
-    const { stdout, stderr } = await promisify(execFile)(command, args, {
-      cwd,
-      env: { ...inherited, ...env },
-      maxBuffer: 1 << 24
-    })
-    return { code: 0, output: stdout + stderr }
-  } catch (error) {
-    const { code, stdout = '', stderr = '' } = error as { code: number, stdout?: string, stderr?: string }
-    return { code, output: stdout + stderr }
-  }
-}
-
-async function expectSuccess (
-  cwd: string,
-  command: string,
-  args: readonly string[],
-  env?: NodeJS.ProcessEnv
-): Promise<string> {
-  const { code, output } = await run(cwd, command, args, env)
-  t.equal(code, 0, code === 0 ? `${command} ${args.join(' ')}` : `${command} ${args.join(' ')}\n${output}`)
-  return output
-}
-
-const install = (cwd: string, ...packages: string[]) =>
-  expectSuccess(cwd, 'npm', ['i', '--no-audit', '--no-fund', '--prefer-offline', ...packages])
 const countOf = async (cwd: string): Promise<number> =>
   (await expectSuccess(cwd, 'npm', ['ls', '--all', '--parseable', '--omit=dev'])).split('\n').filter(line =>
     line.includes('node_modules')
@@ -80,14 +33,9 @@ const countUnder = async (cwd: string, name: string): Promise<number> =>
     line.startsWith('    "location": ')
   ).length
 
-function consumer (name: string, type: 'module' | 'commonjs', files: Readonly<Record<string, string>>): string {
-  const cwd = join(folder, name)
-  mkdirSync(cwd, { recursive: true })
-  for (
-    const [file, text] of Object.entries({ 'package.json': JSON.stringify({ name, private: true, type }), ...files })
-  ) writeFileSync(join(cwd, file), text)
-  return cwd
-}
+const project = projectsIn(folder)
+const consumer = (name: string, type: 'module' | 'commonjs', files: Readonly<Record<string, string>>): string =>
+  project(name, { 'package.json': JSON.stringify({ name, private: true, type }), ...files })
 
 /** A project whose packages are those of the first one. `service` and `cli` have only their own dependencies. */
 function sharing (name: string, type: 'module' | 'commonjs', files: Readonly<Record<string, string>>): string {
@@ -303,8 +251,7 @@ main()
 `
   await Promise.all(['5.0.0', '~5.8.0', '5'].map(async version => {
     const cwd = consumer(`fastify-${version.replace(/\W/g, '')}`, 'commonjs', { 'run.js': script })
-    await install(cwd, `fastify@${version}`, 'ioredis@5', 'prom-client@14', '@fastify/swagger@8')
-    await install(cwd, tarballs['holdfast']!)
+    await install(cwd, `fastify@${version}`, 'ioredis@5', 'prom-client@14', '@fastify/swagger@8', tarballs['holdfast']!)
     t.match(
       await expectSuccess(cwd, process.execPath, ['run.js']),
       /^5\.\d+\.\d+ user-1 401 401 401 DPoP 401 401 401$/m,
@@ -327,9 +274,9 @@ const Fastify = require('fastify')
 const holdfast = require('holdfast')
 const { createTestIssuer } = require('holdfast/testing')
 async function main () {
-  for (const [door, module] of [[holdfast, await import('holdfast')], [require('holdfast/testing'), await import('holdfast/testing')]]) {
-    assert.deepEqual(Object.keys(door).sort(), Object.keys(module).sort())
-    for (const name of Object.keys(door)) assert.equal(door[name], module[name])
+  for (const [entry, module] of [[holdfast, await import('holdfast')], [require('holdfast/testing'), await import('holdfast/testing')]]) {
+    assert.deepEqual(Object.keys(entry).sort(), Object.keys(module).sort())
+    for (const name of Object.keys(entry)) assert.equal(entry[name], module[name])
   }
   const idp = await createTestIssuer()
   const app = Fastify()
@@ -391,7 +338,7 @@ t.test('The command runs the service in an empty folder, with two settings, and 
   const settings = { IDP_ISSUER: issuer.url, IDP_AUDIENCE: issuer.audience }
   const service = spawn(holdfast, ['start', '--port', String(port)], {
     cwd: empty,
-    env: { ...process.env, ...settings },
+    env: { ...outsideEnv, ...settings },
     stdio: ['ignore', 'pipe', 'inherit']
   })
   const ended = new Promise<number | null>(resolve => service.once('exit', resolve))
@@ -434,7 +381,7 @@ t.test('The command runs the service in an empty folder, with two settings, and 
   const to = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`
   const gate = spawn(holdfast, ['gate', '--upstream', to, '--port', String(port)], {
     cwd: empty,
-    env: { ...process.env, ...settings },
+    env: { ...outsideEnv, ...settings },
     stdio: ['ignore', 'pipe', 'inherit']
   })
   const gateEnded = new Promise<number | null>(resolve => gate.once('exit', resolve))
