@@ -1,4 +1,3 @@
-import type { AuthScheme } from '../credentials.ts'
 import type { Message, ReceivedRequest } from '../message.ts'
 import { Refusal, refusalOfIssuer } from '../refusal.ts'
 import type { AccessTokenClaims } from '../token/access-token-claims.ts'
@@ -6,9 +5,9 @@ import { arrivedRequest } from './guard.ts'
 import type { Decisions } from './decisions.ts'
 import type { Guard, GuardedRequest, Identity } from './guard.ts'
 import type { Judge } from '../requirement/judge.ts'
-import { actorOf } from '../token/parties.ts'
 import { ANY_TOKEN } from '../requirement/requirement.ts'
 import type { Requirement } from '../requirement/requirement.ts'
+import { AdmittedAuth } from './request-auth.ts'
 import type { RequestAuth, TokenSignals } from './request-auth.ts'
 import type { VerifiedToken } from '../token/verified-tokens.ts'
 
@@ -183,43 +182,6 @@ export function createAdmission<Request extends AdmissibleRequest> (
   }
 
   return { admit, admitOnce, identify, judgeAll }
-}
-
-/** The `auth` of an admitted request. Its signal is made when it is first read. */
-class AdmittedAuth implements RequestAuth {
-  readonly scheme: AuthScheme
-  readonly scopes: readonly string[]
-  readonly jkt: string | undefined
-  readonly actor: string | undefined
-  readonly issuer: string
-  readonly expiresAt: number
-  readonly #token: VerifiedToken
-  readonly #signals: TokenSignals
-  #signal: AbortSignal | undefined
-
-  constructor (token: VerifiedToken, scheme: AuthScheme, signals: TokenSignals) {
-    this.scheme = scheme
-    this.scopes = token.scopes
-    this.jkt = token.binding.jkt
-    this.actor = actorOf(token.claims)
-    this.issuer = token.issuer
-    this.expiresAt = token.expiresAt
-    this.#token = token
-    this.#signals = signals
-  }
-
-  get signal (): AbortSignal {
-    this.#signal ??= this.#signals.signalFor(this.#token)
-    return this.#signal
-  }
-
-  /**
-   * The token of an `auth` that an admission has made. Undefined for any other object: an app may put its own in its
-   * place.
-   */
-  static tokenOf (auth: object): VerifiedToken | undefined {
-    return #token in auth ? auth.#token : undefined
-  }
 }
 
 /** The token that a request was admitted with. Undefined if none was verified. */

@@ -1,5 +1,6 @@
 import type { Refusal } from '../refusal.ts'
 import type { AuthScheme } from '../credentials.ts'
+import { actorOf } from '../token/parties.ts'
 import type { VerifiedToken } from '../token/verified-tokens.ts'
 
 /** How a request proved its sender. */
@@ -104,5 +105,42 @@ export function createTokenSignals ({ revocationOf, clockToleranceSeconds, now, 
       stop?.()
       watched.clear()
     }
+  }
+}
+
+/** The `auth` of an admitted request. Its signal is made when it is first read. */
+export class AdmittedAuth implements RequestAuth {
+  readonly scheme: AuthScheme
+  readonly scopes: readonly string[]
+  readonly jkt: string | undefined
+  readonly actor: string | undefined
+  readonly issuer: string
+  readonly expiresAt: number
+  readonly #token: VerifiedToken
+  readonly #signals: TokenSignals
+  #signal: AbortSignal | undefined
+
+  constructor (token: VerifiedToken, scheme: AuthScheme, signals: TokenSignals) {
+    this.scheme = scheme
+    this.scopes = token.scopes
+    this.jkt = token.binding.jkt
+    this.actor = actorOf(token.claims)
+    this.issuer = token.issuer
+    this.expiresAt = token.expiresAt
+    this.#token = token
+    this.#signals = signals
+  }
+
+  get signal (): AbortSignal {
+    this.#signal ??= this.#signals.signalFor(this.#token)
+    return this.#signal
+  }
+
+  /**
+   * The token of an `auth` that an admission has made. Undefined for any other object: an app may put its own in its
+   * place.
+   */
+  static tokenOf (auth: object): VerifiedToken | undefined {
+    return #token in auth ? auth.#token : undefined
   }
 }

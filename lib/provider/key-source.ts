@@ -3,8 +3,8 @@ import { Refusal } from '../refusal.ts'
 import { fetchKeySet } from './fetch-key-set.ts'
 import type { KeyReader, KeySetFinder } from './fetch-key-set.ts'
 import { createFetchLoop, LONGEST_BACK_OFF_MS } from './fetch-loop.ts'
-import { createKeyRing, keyChanges } from './key-set.ts'
-import type { KeyRing, KeySet, PassedOver } from './key-set.ts'
+import { candidatesIn, createKeyRing, keyChanges, NO_KEYS } from './key-set.ts'
+import type { KeySet, PassedOver } from './key-set.ts'
 import type { FailureFacts, ProviderFailure, ProviderFailureWord } from './provider-failure.ts'
 import type { ProviderSession, Transport } from './transport.ts'
 import type { SignerKeys, SigningKey } from '../jose/signed-jwt.ts'
@@ -64,8 +64,6 @@ const GRACE_SECONDS = 24 * 60 * 60
 const REFETCH_GAP_SECONDS = 30
 const REFETCH_RESERVE = 3
 
-const NONE: readonly SigningKey[] = Object.freeze([])
-
 export interface KeySourceOptions extends Pick<Surroundings, 'now' | 'after' | 'random'> {
   readonly transport: Pick<Transport, 'open'>
   /** Finds the address of the set. */
@@ -88,11 +86,6 @@ export interface KeySource extends SignerKeys {
   state (): KeySourceState
   /** Stops for good and cuts a running fetch. The keys at hand stay usable for requests that are being answered. */
   close (): Promise<void>
-}
-
-/** The keys of a set that may have signed a token with this `kid`, or without one, by this algorithm. */
-export function candidatesIn ({ byAlg }: KeyRing, kid: string | undefined, alg: JwsAlg): readonly SigningKey[] {
-  return byAlg.get(alg)?.get(kid) ?? NONE
 }
 
 /**
@@ -168,7 +161,7 @@ export function createKeySource (
   }
 
   function candidates (kid: string | undefined, alg: JwsAlg): readonly SigningKey[] {
-    return refreshTime() < trustedUntil ? candidatesIn(ring, kid, alg) : NONE
+    return refreshTime() < trustedUntil ? candidatesIn(ring, kid, alg) : NO_KEYS
   }
 
   /**
@@ -220,16 +213,10 @@ export function createKeySource (
 
   function state (): KeySourceState {
     const { fetches, failures, lastFailure } = loop
+    const { passedOver, keys: { size } } = ring
     const current = status()
-    return {
-      status: current,
-      keys: current === 'expired' ? 0 : ring.keys.size,
-      passedOver: ring.passedOver,
-      fetchedAt,
-      fetches,
-      failures,
-      lastFailure
-    }
+    const keys = current === 'expired' ? 0 : size
+    return { status: current, keys, passedOver, fetchedAt, fetches, failures, lastFailure }
   }
 
   return {

@@ -1,4 +1,5 @@
 import { carries } from '../kind.ts'
+import { isTlsCode } from '../tls-code.ts'
 
 /**
  * Why a fetch of the signing keys failed. The words are stable: operators see them in logs and metrics, and
@@ -75,4 +76,19 @@ export class ProviderFailure extends Error {
   with (facts: FailureFacts | undefined): ProviderFailure {
     return new ProviderFailure(this.word, this.detail, { ...facts, ...this.facts })
   }
+}
+
+/**
+ * The failure behind an error of a request. It uses error codes, not messages: the text of messages changes between
+ * versions.
+ */
+export function failureOf (error: unknown): ProviderFailure {
+  if (error instanceof ProviderFailure) return error
+  // Some errors of the HTTP parser have no code.
+  const { code: given, name } = error as Error & { code?: string }
+  const code = given ?? name
+  // If we did not abort the request, only a proxy that refuses the tunnel can have aborted it.
+  if (code === 'UND_ERR_ABORTED') return new ProviderFailure('proxy')
+  if (isTlsCode(code)) return new ProviderFailure('tls', code)
+  return new ProviderFailure('unreachable', code)
 }

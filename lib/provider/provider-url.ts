@@ -28,6 +28,17 @@ export function withoutTrailingSlash (text: string): string {
   return text.endsWith('/') ? text.slice(0, -1) : text
 }
 
+/** The spellings of an issuer in a token: with and without its last slash. No other difference is accepted. */
+export function issuerSpellings (issuer: string): readonly [string, string] {
+  const bare = issuer.endsWith('/') ? issuer.slice(0, -1) : issuer
+  return [bare, `${bare}/`]
+}
+
+/** Whether an `iss` is a spelling of this issuer. */
+export function isSameIssuer (iss: unknown, issuer: string): boolean {
+  return iss === issuer || issuerSpellings(issuer).some(spelling => spelling === iss)
+}
+
 /**
  * Reads the configured issuer: an absolute `https:` URL (`http:` on loopback only) without user info, query and
  * fragment (RFC 8414 section 2). Returns the address of its documents, with a trailing slash. Throws TypeError.

@@ -1,10 +1,9 @@
 import { createRequire } from 'node:module'
 import type { Agent, Dispatcher } from 'undici'
 import { printable } from '../printable.ts'
-import { isTlsCode } from '../tls-code.ts'
-import { ProviderFailure } from './provider-failure.ts'
+import { failureOf, ProviderFailure } from './provider-failure.ts'
 import type { FailureFacts } from './provider-failure.ts'
-import { parseNoProxy } from './no-proxy.ts'
+import { parseNoProxy, proxyUrl } from './proxies.ts'
 import { isLoopbackHttp } from './provider-url.ts'
 
 const require = createRequire(import.meta.url)
@@ -73,19 +72,6 @@ export interface TransportOptions {
 }
 
 /**
- * If a proxy is not given, undici reads the environment. This code must not, so it passes an empty text, which means no
- * proxy.
- */
-function proxyUrl (text: string | undefined): string {
-  if (text === undefined || text === '') return ''
-  const url = text.includes('://') ? text : `http://${text}`
-  if (!URL.canParse(url) || !/^https?:\/\//i.test(url)) {
-    throw new TypeError('A proxy must be given as an http or https URL.')
-  }
-  return url
-}
-
-/**
  * The types of JSON that providers have for their documents, and any other if there is nothing else: a server that
  * negotiates and has a key set only as `application/jwk-set+json` (RFC 7517 section 8.5) answers 406 if it is not asked
  * for that.
@@ -99,26 +85,13 @@ const ANY_JSON = 'application/json, application/jwk-set+json, */*;q=0.1'
  */
 const CONNECT_ATTEMPT_MS = 2000
 
-/** Uses error codes, not messages: the text of messages changes between versions. */
-function failureOf (error: unknown): ProviderFailure {
-  if (error instanceof ProviderFailure) return error
-  // Some errors of the HTTP parser have no code.
-  const { code: given, name } = error as Error & { code?: string }
-  const code = given ?? name
-  // If we did not abort the request, only a proxy that refuses the tunnel can have aborted it.
-  if (code === 'UND_ERR_ABORTED') return new ProviderFailure('proxy')
-  if (isTlsCode(code)) return new ProviderFailure('tls', code)
-  return new ProviderFailure('unreachable', code)
-}
-
 /**
  * The codings of a body, without those that leave it as it is. Names have no case (RFC 9110 section 8.4.1), and a
  * header may be empty.
  */
 function codingsOf (header: string | string[] | undefined): string {
-  return [header ?? []].flat().join().split(',').map(name => name.trim()).filter(name =>
-    name !== '' && name.toLowerCase() !== 'identity'
-  ).join(', ')
+  const names = [header ?? []].flat().join().split(',').map(name => name.trim())
+  return names.filter(name => !/^(?:identity)?$/i.test(name)).join(', ')
 }
 
 /** An abandoned body still emits its error, but the error is no longer needed. */
@@ -148,7 +121,6 @@ export function createTransport (options: TransportOptions = {}): Transport {
   const tls = { rejectUnauthorized: true, timeout: deadlineMs, autoSelectFamilyAttemptTimeout: CONNECT_ATTEMPT_MS, ca }
 
   let kept: ReturnType<typeof openAgents> | undefined
-
   function openAgents () {
     const { Agent: DirectAgent, EnvHttpProxyAgent, Pool } = undici()
     // The origins that NO_PROXY takes past the proxy: undici passes a tunnel to the pool as a function, and nothing

@@ -1,5 +1,5 @@
 import { printable } from '../printable.ts'
-import { parseNoProxy } from '../provider/no-proxy.ts'
+import { parseNoProxy } from '../provider/proxies.ts'
 import { hostsOf, parseRedisUrl } from '../redis/redis-url.ts'
 import { hasScheme } from './formats.ts'
 import type { Settings } from './settings.ts'

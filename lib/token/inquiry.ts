@@ -3,8 +3,9 @@ import { LRUCache } from 'lru-cache'
 import { isJsonObject } from '../json.ts'
 import type { JsonObject } from '../json.ts'
 import type { Introspector, IntrospectorState } from '../introspection/introspector.ts'
+import { isSameIssuer } from '../provider/provider-url.ts'
 import { Refusal } from '../refusal.ts'
-import { checkClaimsByRules, isSameIssuer, misfitAudience, TOKEN_BINDINGS, verifyKind } from './jwt-checks.ts'
+import { checkClaimsByRules, misfitAudience, TOKEN_BINDINGS, verifyKind } from './jwt-checks.ts'
 import type { TokenClaims, TokenRules } from './jwt-checks.ts'
 
 /** Which tokens of an issuer are introspected: opaque ones, JWTs after their own checks, or all. */

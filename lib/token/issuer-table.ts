@@ -2,8 +2,8 @@ import { LRUCache } from 'lru-cache'
 import type { DpopMode } from '../credentials.ts'
 import type { IntrospectionEndpoint } from '../introspection/endpoint.ts'
 import type { KeySource } from '../provider/key-source.ts'
+import { isSameIssuer, issuerSpellings } from '../provider/provider-url.ts'
 import { Refusal } from '../refusal.ts'
-import { isSameIssuer, issuerSpellings } from './jwt-checks.ts'
 import type { TokenRules } from './jwt-checks.ts'
 import type { Inquiry, IntrospectedTokens } from './inquiry.ts'
 import type { ScopeClaim } from './verified-tokens.ts'
@@ -110,8 +110,6 @@ const MAX_LOOKUPS = 64
 /** As many as metrics and readiness name. */
 const MAX_SHOWN = 50
 
-const UNAVAILABLE_SECONDS = 1
-
 export interface DynamicIssuersOptions {
   /**
    * Asks the application about an issuer. The answer is undefined if tokens of that issuer are refused, and `known` if
@@ -141,8 +139,7 @@ interface Listed {
  */
 export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuersOptions): IssuerTable {
   const proven = new LRUCache<string, Listed>({ max: maxIssuers, dispose: retire })
-  // It is only peeked at, so the oldest entry is evicted. One that becomes proven is among the others first, and stays
-  // open.
+  // It is only peeked at, so the oldest entry is evicted. One that becomes proven is among the others first: it stays.
   const unproven = new LRUCache<string, Listed>({
     max: MAX_UNPROVEN,
     dispose: (entry, iss) => {
@@ -239,5 +236,5 @@ export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuers
 }
 
 function unavailable (): Refusal {
-  return new Refusal('issuers_unavailable', { retryAfterSeconds: UNAVAILABLE_SECONDS })
+  return new Refusal('issuers_unavailable', { retryAfterSeconds: 1 })
 }

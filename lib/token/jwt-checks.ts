@@ -4,10 +4,12 @@ import type { HeaderCheck, JwtContent } from '../jose/signed-jwt.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { isJsonObject } from '../json.ts'
 import type { JsonObject } from '../json.ts'
+import { isSameIssuer } from '../provider/provider-url.ts'
 import { Refusal } from '../refusal.ts'
 import type { RefusalReason } from '../refusal.ts'
 import { printable } from '../printable.ts'
 import type { AccessTokenClaims } from './access-token-claims.ts'
+import { NON_EMPTY_TEXT, NUMBER, TEXT, TEXTS, verifyDepth, verifyForm } from './claim-forms.ts'
 
 /** The claims as the checks see them: those with a meaning here, and any other by its name. */
 export type TokenClaims = AccessTokenClaims & JsonObject
@@ -82,17 +84,6 @@ export const TOKEN_CHECKS = [
   { name: 'time', holdsForOpaque: true, run: checkTimes }
 ] as const satisfies readonly TokenCheck[]
 
-/** The spellings of an issuer in a token: with and without its last slash. No other difference is accepted. */
-export function issuerSpellings (issuer: string): readonly [string, string] {
-  const bare = issuer.endsWith('/') ? issuer.slice(0, -1) : issuer
-  return [bare, `${bare}/`]
-}
-
-/** Whether an `iss` is a spelling of this issuer. */
-export function isSameIssuer (iss: unknown, issuer: string): boolean {
-  return iss === issuer || issuerSpellings(issuer).some(spelling => spelling === iss)
-}
-
 const CHECKS_AFTER_FORM = TOKEN_CHECKS.slice(1)
 const CHECKS_OF_OPAQUE = TOKEN_CHECKS.filter(({ holdsForOpaque }) => holdsForOpaque)
 
@@ -146,14 +137,7 @@ function headerCheck<Name extends HeaderCheck> (name: Name, reason: RefusalReaso
   } as const satisfies TokenCheck
 }
 
-const OTHER_KINDS: ReadonlySet<string> = new Set([
-  'refresh',
-  'offline',
-  'id',
-  'refreshtoken',
-  'offlinetoken',
-  'idtoken'
-])
+const OTHER_KINDS = new Set(['refresh', 'offline', 'id', 'refreshtoken', 'offlinetoken', 'idtoken'])
 
 /**
  * Refuses the claims of a token that is no access token: a security event or a logout token, by `events` (RFC 8417
@@ -171,85 +155,15 @@ function isOtherKind (name: unknown): boolean {
   return typeof name === 'string' && name.toLowerCase().split(/[^a-z]+/).some(word => OTHER_KINDS.has(word))
 }
 
-const isNumber = (value: unknown): boolean => Number.isFinite(value)
-const isNonEmptyText = (value: unknown): boolean => typeof value === 'string' && value !== ''
-const isStrings = (value: unknown): boolean => Array.isArray(value) && value.every(entry => typeof entry === 'string')
-
-// The claims are frozen and serialised by recursion, which fails at some thousand levels. Real claims have about ten.
-const MAX_DEPTH = 64
-
-function isDeeper (value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  return levels === 0 || Object.values(value).some(member => isDeeper(member, levels - 1))
-}
-
-/** The form of a claim, in words for after "expected". */
-interface ClaimForm {
-  readonly claim: string
-  readonly expected: string
-  readonly isMet: (value: unknown) => boolean
-  readonly isOptional?: boolean
-}
-
-const audienceForm = (claim: AudienceClaim, isOptional = false): ClaimForm => ({
-  claim,
-  expected: 'a text or a list of texts',
-  isMet: value => typeof value === 'string' || isStrings(value),
-  isOptional
-})
-const numberForm = (claim: string, isOptional = false): ClaimForm => ({
-  claim,
-  expected: 'a number',
-  isMet: isNumber,
-  isOptional
-})
-const ISSUER_FORM: ClaimForm = { claim: 'iss', expected: 'a text', isMet: value => typeof value === 'string' }
-
 /** The required claims and their types, and those of `nbf` and `iat` (RFC 7519 section 4.1). */
-function formsBy (audienceClaim: AudienceClaim): readonly ClaimForm[] {
-  return [
-    ISSUER_FORM,
-    { claim: 'sub', expected: 'a text that is not empty', isMet: isNonEmptyText },
-    ...AUDIENCE_CLAIMS.filter(claim => claim === 'aud' || claim === audienceClaim).map(claim =>
-      audienceForm(claim, claim !== audienceClaim)
-    ),
-    numberForm('exp'),
-    numberForm('nbf', true),
-    numberForm('iat', true)
-  ]
-}
-
-const FORMS: Readonly<Record<AudienceClaim, readonly ClaimForm[]>> = {
-  aud: formsBy('aud'),
-  client_id: formsBy('client_id'),
-  azp: formsBy('azp')
-}
-
 function checkClaims ({ claims }: PresentedToken, { audienceClaim = 'aud' }: TokenRules): void {
-  for (const form of FORMS[audienceClaim]) verifyForm(claims!, form)
-  for (const [claim, value] of Object.entries(claims!)) {
-    if (isDeeper(value, MAX_DEPTH - 1)) {
-      throw new Refusal('token_claim_invalid', {
-        detail: { claim: printable(claim), expected: `at most ${MAX_DEPTH} levels`, found: 'more' }
-      })
-    }
-  }
-}
-
-/** @throws Refusal token_claim_invalid, which names the claim and what was found, and holds no value of the token */
-function verifyForm (claims: JsonObject, { claim, expected, isMet, isOptional }: ClaimForm): void {
-  const value = claims[claim]
-  if (isMet(value) || (isOptional && value === undefined)) return
-  const found = value === undefined
-    ? 'nothing'
-    : value === null
-      ? 'null'
-      : Array.isArray(value)
-        ? 'a list'
-        : value === ''
-          ? 'an empty text'
-          : `a ${typeof value}`
-  throw new Refusal('token_claim_invalid', { detail: { claim, expected, found } })
+  verifyForm(claims!, 'iss', TEXT)
+  verifyForm(claims!, 'sub', NON_EMPTY_TEXT)
+  if (claims!.aud !== undefined) verifyForm(claims!, 'aud', TEXTS)
+  verifyForm(claims!, audienceClaim, TEXTS)
+  verifyForm(claims!, 'exp', NUMBER)
+  for (const claim of ['nbf', 'iat']) if (claims![claim] !== undefined) verifyForm(claims!, claim, NUMBER)
+  verifyDepth(claims!)
 }
 
 function checkConfirmation ({ claims }: PresentedToken, { bindings, neededBindings }: TokenRules): void {
@@ -261,7 +175,7 @@ function checkConfirmation ({ claims }: PresentedToken, { bindings, neededBindin
   // RFC 7800 section 3.1: a confirmation that cannot be checked must not be ignored.
   const found = isJsonObject(cnf) ? TOKEN_BINDINGS.filter(member => Object.hasOwn(cnf, member)) : []
   const isUsable = found.length > 0 &&
-    found.every(member => bindings.includes(member) && isNonEmptyText((cnf as JsonObject)[member]))
+    found.every(member => bindings.includes(member) && NON_EMPTY_TEXT.isMet((cnf as JsonObject)[member]))
   if (!isUsable || (neededBindings && !found.some(member => neededBindings.includes(member)))) {
     throw new Refusal('token_binding_unusable')
   }
@@ -274,7 +188,7 @@ function checkIssuer (presented: PresentedToken, { issuer }: TokenRules): void {
 
 /** The `iss` of a token, which is not verified yet. @throws Refusal token_claim_invalid */
 export function readIssuer ({ claims }: PresentedToken): string {
-  verifyForm(claims!, ISSUER_FORM)
+  verifyForm(claims!, 'iss', TEXT)
   return claims!.iss as string
 }
 
@@ -299,11 +213,11 @@ export function misfitAudience (
   { audience, audienceClaim = 'aud', resource }: TokenRules
 ): AudienceClaim | undefined {
   if (claims.aud !== undefined && !isAudienceMet(claims.aud, { audience, resource })) return 'aud'
+  const claim = claims[audienceClaim]
   // The resource is an audience, and no client.
-  return claims[audienceClaim] !== undefined &&
-      !isAudienceMet(claims[audienceClaim], { audience, resource: audienceClaim === 'aud' ? resource : undefined })
-    ? audienceClaim
-    : undefined
+  const isMet = audienceClaim === 'aud' || claim === undefined ||
+    isAudienceMet(claim, { audience, resource: undefined })
+  return isMet ? undefined : audienceClaim
 }
 
 /** Whether an `aud` names this API. */

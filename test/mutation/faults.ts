@@ -275,9 +275,9 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'RFC 8725 3.8',
     fault: 'sub may be empty',
-    file: CHECKS,
-    text: "typeof value === 'string' && value !== ''",
-    replacement: "typeof value === 'string'",
+    file: 'lib/token/claim-forms.ts',
+    text: "isText(value) && value !== ''",
+    replacement: 'isText(value)',
     seenBy: [TOKENS]
   },
   {
@@ -298,9 +298,9 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'RFC 8725 3.10',
     fault: 'a kid that is not published is left out',
-    file: 'lib/provider/key-source.ts',
-    text: 'byAlg.get(alg)?.get(kid) ?? NONE',
-    replacement: 'byAlg.get(alg)?.get(kid) ?? byAlg.get(alg)?.get(undefined) ?? NONE',
+    file: 'lib/provider/key-set.ts',
+    text: 'byAlg.get(alg)?.get(kid) ?? NO_KEYS',
+    replacement: 'byAlg.get(alg)?.get(kid) ?? byAlg.get(alg)?.get(undefined) ?? NO_KEYS',
     seenBy: [TOKENS]
   },
   {
@@ -414,7 +414,7 @@ export const FAULTS: readonly Fault[] = [
     point: 'RFC 9700 4.3.2',
     fault: 'the log has the query',
     file: 'plugins/auth.ts',
-    text: 'route: decisions.placeOf(request).route, issuer',
+    text: 'route: decisions.routeOf(request).route, issuer',
     replacement: 'route: request.url, issuer',
     seenBy: [REQUEST_LOG]
   },
@@ -429,8 +429,8 @@ export const FAULTS: readonly Fault[] = [
     point: 'RFC 9700 4.9.2',
     fault: 'the log has the token',
     file: 'plugins/auth.ts',
-    text: '{ reason, route: decisions.placeOf(request).route, issuer, ...detail }',
-    replacement: '{ reason, route: decisions.placeOf(request).route, issuer, ...detail, authorization: ' +
+    text: '{ reason, route: decisions.routeOf(request).route, issuer, ...detail }',
+    replacement: '{ reason, route: decisions.routeOf(request).route, issuer, ...detail, authorization: ' +
       'request.headers.authorization }',
     seenBy: [REQUEST_LOG]
   },

@@ -2,11 +2,11 @@ import { generateKeyPairSync } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { JWK_FAULTS } from '../../../lib/jose/public-key.ts'
-import { createKeyRing, keyChanges, parseKeySet, usableKey } from '../../../lib/provider/key-set.ts'
+import { candidatesIn, createKeyRing, keyChanges, parseKeySet, usableKey } from '../../../lib/provider/key-set.ts'
 import type { SigningKey } from '../../../lib/jose/signed-jwt.ts'
 import type { SigningKeys } from '../../../lib/provider/key-set.ts'
 import { parseDocument } from '../../../lib/provider/provider-document.ts'
-import { candidatesIn, KEY_SOURCE_STATUSES } from '../../../lib/provider/key-source.ts'
+import { KEY_SOURCE_STATUSES } from '../../../lib/provider/key-source.ts'
 import { PROVIDER_FAILURES, ProviderFailure } from '../../../lib/provider/provider-failure.ts'
 import {
   isLoopbackHttp,

@@ -7,7 +7,7 @@ import { createServer as createSecureServer } from 'node:https'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import t from 'tap'
 import { networkOf } from '../../../lib/assembly/create-issuers.ts'
-import { parseNoProxy } from '../../../lib/provider/no-proxy.ts'
+import { parseNoProxy } from '../../../lib/provider/proxies.ts'
 import { createTransport, type ProviderAnswer, type TransportOptions } from '../../../lib/provider/transport.ts'
 import { startConnectProxy } from '../../helpers/connect-proxy.ts'
 import {

@@ -43,3 +43,16 @@ export function parseNoProxy (noProxy: string): ProxyBypass {
 
   return { includes, hosts: hosts.join(), unusable }
 }
+
+/**
+ * If a proxy is not given, undici reads the environment. This code must not, so it passes an empty text, which means no
+ * proxy.
+ */
+export function proxyUrl (text: string | undefined): string {
+  if (text === undefined || text === '') return ''
+  const url = text.includes('://') ? text : `http://${text}`
+  if (!URL.canParse(url) || !/^https?:\/\//i.test(url)) {
+    throw new TypeError('A proxy must be given as an http or https URL.')
+  }
+  return url
+}
