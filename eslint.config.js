@@ -33,7 +33,7 @@ export default [
     rules: { 'house/exact': 'error' }
   },
   {
-    // A stranger may choose the text that a pattern reads, so the time for it must grow as its length does.
+    // A client may choose the text that a pattern reads, so the time for it must grow as its length does.
     files: ['lib', 'plugins', 'routes', 'server', 'explain', 'cli'].map(folder => `${folder}/**/*.ts`),
     plugins: { regexp },
     rules: {

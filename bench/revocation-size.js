@@ -136,8 +136,8 @@ export const atFullSize = async (bench, { cutoffs = 1_000_000, blocks = 300_000 
     return answer.status
   }
   const [first, second] = [await startRedis(), await startRedis()]
-  const door = await startSwitch()
-  for (const { stop } of [first, second, door]) bench.cleanUp(stop)
+  const relay = await startSwitch()
+  for (const { stop } of [first, second, relay]) bench.cleanUp(stop)
   const redis = quietly(first.url)
   const spare = quietly(second.url)
   bench.cleanUp(async () => {
@@ -148,9 +148,9 @@ export const atFullSize = async (bench, { cutoffs = 1_000_000, blocks = 300_000 
   await seed(redis, bench.provider.issuer, cutoffs, blocks, 'block')
   const size = cutoffs + blocks
   bench.say(`${size} entries are in the log`)
-  door.to(first.url)
+  relay.to(first.url)
 
-  const config = { revocation: { operators: { scope: 'revoke' }, store: door.url, staleSeconds: STALE_SECONDS } }
+  const config = { revocation: { operators: { scope: 'revoke' }, store: relay.url, staleSeconds: STALE_SECONDS } }
   const startedMs = performance.now()
   const server = await startHoldfast(bench, 'revocation at full size', { config, probe: '/health/live' })
   if (server === null) return null
@@ -195,7 +195,7 @@ export const atFullSize = async (bench, { cutoffs = 1_000_000, blocks = 300_000 
   await sleep(1000)
   result.promotion = await watch(ask, async () => {
     const promotedMs = performance.now()
-    door.to(second.url)
+    relay.to(second.url)
     while (await spare.xlen(LOG) < size + LOST) await sleep(50)
     restoredMs = performance.now() - promotedMs
   })

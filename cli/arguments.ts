@@ -3,7 +3,7 @@ import type { ParseArgsOptionDescriptor } from 'node:util'
 import { nameThatWasMeant } from '../lib/suggestion.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
 import { NoAnswer } from './exchange.ts'
-import { createPaint, printable } from './show.ts'
+import { createPaint, terminalText } from './show.ts'
 import type { Output, Paint } from './show.ts'
 
 /** What was asked cannot be done as it was asked. The message says what to change. */
@@ -67,8 +67,8 @@ export async function runTool<const Known extends Options> (
     return 0
   } catch (error) {
     if (error instanceof BadUsage || error instanceof SettingsError) {
-      out.write(`${paint('red', printable(error.message))}\n${start} --help tells more.\n`)
-    } else if (error instanceof NoAnswer) out.write(`\n${paint('red', 'No answer.')} ${printable(error.message)}\n`)
+      out.write(`${paint('red', terminalText(error.message))}\n${start} --help tells more.\n`)
+    } else if (error instanceof NoAnswer) out.write(`\n${paint('red', 'No answer.')} ${terminalText(error.message)}\n`)
     else throw error
     return 1
   }

@@ -6,8 +6,8 @@ import type { Arguments, Tool, World } from './arguments.ts'
 import type { ClientTls } from './exchange.ts'
 import { parseJson } from './input.ts'
 import type { Login } from './login.ts'
-import { tenantAt } from './places.ts'
-import type { Tenant } from './places.ts'
+import { tenantAt } from './tenants.ts'
+import type { Tenant } from './tenants.ts'
 
 export interface CallWorld extends World {
   /** The local tenants that run: one of them answers if nothing else is named. */

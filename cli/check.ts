@@ -19,7 +19,7 @@ import { checkStore } from './check-store.ts'
 import { fault, warning } from './findings.ts'
 import type { Finding } from './findings.ts'
 import { cureOf } from './setting-cures.ts'
-import { indent, printableLine, title } from './show.ts'
+import { indent, terminalLine, title } from './show.ts'
 import type { Paint } from './show.ts'
 
 export interface CheckWorld extends World {
@@ -114,7 +114,7 @@ function showSettings (
     const text = textOf(name, value)
     // Before an @ there may be a password, in a value that is not usable too.
     const isHidden = origins[name] !== undefined && (secret === true || text.includes('@'))
-    const line = `${writtenAs(name).padEnd(width)}  ${origin.padEnd(20)}  ${isHidden ? '(not shown)' : printableLine(text)}`
+    const line = `${writtenAs(name).padEnd(width)}  ${origin.padEnd(20)}  ${isHidden ? '(not shown)' : terminalLine(text)}`
     return `  ${origins[name] === undefined ? paint('dim', line) : line}\n`
   })
   return lines.join('') +
@@ -145,7 +145,7 @@ const MARKS = { fine: ['green', '\u2713'], warning: ['yellow', '!'], fault: ['re
 function showFinding ({ kind, says, cure }: Finding, paint: Paint): string {
   const [style, mark] = MARKS[kind]
   // The cure of a fault comes at the end.
-  return `  ${paint(style, mark)} ${printableLine(says)}\n${
+  return `  ${paint(style, mark)} ${terminalLine(says)}\n${
     kind === 'warning' && cure !== undefined ? `    ${cure}\n` : ''
   }`
 }
@@ -153,7 +153,7 @@ function showFinding ({ kind, says, cure }: Finding, paint: Paint): string {
 function showResult (faults: readonly Finding[], paint: Paint): string {
   if (faults.length === 0) return indent(paint('green', 'All is well.')) + '\n'
   const lines = faults.map(({ says, cure }, at) =>
-    `\n${at + 1}. ${printableLine(says)}\n   ${paint('cyan', 'What to do')}  ${cure}`
+    `\n${at + 1}. ${terminalLine(says)}\n   ${paint('cyan', 'What to do')}  ${cure}`
   )
   return indent(
     [paint('red', faults.length === 1 ? 'One thing is wrong.' : `${faults.length} things are wrong.`), ...lines].join(

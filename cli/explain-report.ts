@@ -1,6 +1,6 @@
 import type { Advice } from '../explain/advice.ts'
 import type { CapturedRequest, ExplainedStep, Explanation } from '../explain/explain.ts'
-import { indent, printableLine, title } from './show.ts'
+import { indent, terminalLine, title } from './show.ts'
 import type { Paint } from './show.ts'
 
 /** The report about one request. */
@@ -26,8 +26,8 @@ export function showReport ({ request, only, judgedAt, notes, explanation }: Rep
   const { method, target, headers, encrypted } = request
   const host = headers.find(([name]) => name.toLowerCase() === 'host')?.[1]
   const whole = [
-    paint('bold', printableLine(`${method} ${target}`)),
-    `${encrypted ? 'https' : 'http'}, Host ${printableLine(host ?? '(none)')}`
+    paint('bold', terminalLine(`${method} ${target}`)),
+    `${encrypted ? 'https' : 'http'}, Host ${terminalLine(host ?? '(none)')}`
   ]
   const lines = [
     ...only === undefined ? whole : [paint('bold', `only a ${only}`)],
@@ -37,7 +37,7 @@ export function showReport ({ request, only, judgedAt, notes, explanation }: Rep
     title(paint, 'Request') + indent(lines.join('\n')) + '\n',
     notes.length === 0
       ? ''
-      : title(paint, 'Notes') + indent(notes.map(note => `- ${printableLine(note)}`).join('\n')) + '\n',
+      : title(paint, 'Notes') + indent(notes.map(note => `- ${terminalLine(note)}`).join('\n')) + '\n',
     title(paint, 'Checks, in the order of the service') + explanation.steps.map(step => showStep(step, paint)).join(''),
     title(paint, 'Verdict') + indent(showVerdict(explanation, paint)) + '\n'
   ].join('')
@@ -51,7 +51,7 @@ export function showStep ({ name, title, outcome, compared, note }: ExplainedSte
   if (outcome === 'not reached') return head
   const width = Math.max(0, ...compared.map(([label]) => label.length))
   const values = compared.map(([label, value]) =>
-    `      ${paint('cyan', label.padEnd(width))}  ${printableLine(value)}\n`
+    `      ${paint('cyan', label.padEnd(width))}  ${terminalLine(value)}\n`
   ).join('')
   return head + values + (note === undefined ? '' : `      ${paint(style, note)}\n`)
 }

@@ -66,11 +66,11 @@ export function explainRule (
   })
   let sent: string
   let path: string
-  let place: PathRules | undefined
+  let pathRules: PathRules | undefined
   try {
     sent = originForm(target)
     path = readTargetPath(sent)
-    place = createRules(rules, { exactPaths }).choose(method, path)
+    pathRules = createRules(rules, { exactPaths }).choose(method, path)
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     const { cause, rule: closer } = error.detail!
@@ -91,13 +91,13 @@ export function explainRule (
         `upstream's.${ownPrefix === '' ? ' gate.ownPrefix moves /health, /metrics and /docs.' : ''}`
     )
   }
-  const rule = place?.matchMessage && message
-    ? place.matchMessage(message)?.rule
-    : place?.matchMessage
+  const rule = pathRules?.matchMessage && message
+    ? pathRules.matchMessage(message)?.rule
+    : pathRules?.matchMessage
       ? undefined
-      : place?.rules[0]
+      : pathRules?.rules[0]
   const others = showOthers(rule, { method, path, message }, view, paint)
-  if (place?.matchMessage && !message) {
+  if (pathRules?.matchMessage && !message) {
     return none(
       'The message in the body decides.',
       'Say which one, such as --mcp tools/list, or --mcp tools/call NAME. A body that cannot be judged is 400, ' +
@@ -105,7 +105,7 @@ export function explainRule (
       others
     )
   }
-  if (place?.matchMessage && !rule) {
+  if (pathRules?.matchMessage && !rule) {
     return none(
       'No rule holds: 404, or 403 if a proxy asks. Where a rule of this path asks for a token, a request without ' +
         'one is 401.',
@@ -125,7 +125,7 @@ export function explainRule (
   return {
     holds: true,
     text: title(paint, asked) + line(`${paint('green', `${nameOf(rule, view)} holds`)}: ${formOf(rule)}`) +
-      title(paint, 'Why') + line(whyOf(rule, place!, method, path, rules)) +
+      title(paint, 'Why') + line(whyOf(rule, pathRules!, method, path, rules)) +
       title(paint, 'It asks for') + line(demandsOf(rule, view).join('\n')) +
       title(paint, upstream === undefined ? 'The proxy gets' : 'The upstream gets') +
       line(giftsOf(rule, { method, target: sent }, view.settings).join('\n')) +
@@ -158,8 +158,14 @@ const hasMethod = ({ methods }: GateRule, method: string): boolean => methods ==
 const hasPath = (rule: GateRule, path: string): boolean =>
   createRules([{ ...rule, methods: ['GET'] }]).find('GET', path) !== undefined
 
-function whyOf (rule: GateRule, place: PathRules, method: string, path: string, rules: readonly GateRule[]): string {
-  if (place.rules.length > 1) {
+function whyOf (
+  rule: GateRule,
+  pathRules: PathRules,
+  method: string,
+  path: string,
+  rules: readonly GateRule[]
+): string {
+  if (pathRules.rules.length > 1) {
     return 'Of the rules for this path, it names the message most closely: a tool goes before a pattern, a longer ' +
       'pattern before a shorter one, that before a method, and that before the path alone.'
   }

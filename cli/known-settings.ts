@@ -4,7 +4,7 @@ import type { Settings } from '../lib/settings/settings.ts'
 import { collectSettings } from '../lib/settings/sources.ts'
 import type { SettingsSources } from '../lib/settings/sources.ts'
 import { validateSettings } from '../lib/settings/validation.ts'
-import type { Tenant } from './places.ts'
+import type { Tenant } from './tenants.ts'
 
 export const NOT_KNOWN = '(not known here)'
 const UNKNOWN_PROVIDER = { idp: { domain: 'provider.invalid', audience: NOT_KNOWN } }

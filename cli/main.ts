@@ -1,6 +1,6 @@
 import { readTextIfThere } from '../lib/settings/sources.ts'
 import { unknownName } from './arguments.ts'
-import { readTenants } from './places.ts'
+import { readTenants } from './tenants.ts'
 import { startService } from './start-service.ts'
 import { showTools, TOOLS } from './tools.ts'
 

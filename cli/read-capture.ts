@@ -3,7 +3,7 @@ import { decodeJsonObject } from '../lib/jose/jws.ts'
 import { BadUsage } from './arguments.ts'
 import { addHeader, blank, bounded, has, quote, readUrl } from './capture.ts'
 import type { Capture } from './capture.ts'
-import { readCurlLine } from './curl-line.ts'
+import { readCurlLine } from './read-curl.ts'
 import { asObject, parseJson } from './input.ts'
 
 export const NO_REQUEST =

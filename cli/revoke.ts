@@ -3,7 +3,7 @@ import { BadUsage, flag, hasTenants, runTool, text } from './arguments.ts'
 import type { Arguments, Tool } from './arguments.ts'
 import { call } from './call.ts'
 import type { CallWorld } from './call-options.ts'
-import { tenantAt } from './places.ts'
+import { tenantAt } from './tenants.ts'
 
 const options = {
   sub: { ...text, value: 'SUB', says: 'the user' },

@@ -74,9 +74,9 @@ function lookUpRule (method: string, target: string, { rules }: GateSettings): F
   let rule: GateRule | undefined
   try {
     path = readTargetPath(originForm(target))
-    const place = table.choose(method, path)
+    const pathRules = table.choose(method, path)
     // Each client of the Model Context Protocol begins with this message.
-    rule = place?.matchMessage?.({ method: 'initialize', name: undefined })?.rule ?? place?.rules[0]
+    rule = pathRules?.matchMessage?.({ method: 'initialize', name: undefined })?.rule ?? pathRules?.rules[0]
   } catch {
     return { kind: 'none', methods: [] }
   }

@@ -20,7 +20,7 @@ export function createPaint (out: Output, env: NodeJS.ProcessEnv): Paint {
 }
 
 /** An answer is shown on a terminal, so it may not steer it, nor turn the direction in which it is read. */
-export const printable = (text: string): string =>
+export const terminalText = (text: string): string =>
   text.replaceAll('\r\n', '\n').replace(
     // eslint-disable-next-line no-control-regex
     /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
@@ -28,7 +28,7 @@ export const printable = (text: string): string =>
   )
 
 /** The same for what has one line: it cannot pass for a line of ours. */
-export const printableLine = (text: string): string => printable(text).replace(/[\t\n]/g, '\ufffd')
+export const terminalLine = (text: string): string => terminalText(text).replace(/[\t\n]/g, '\ufffd')
 
 export const indent = (text: string): string => text.replace(/^(?=.)/gm, '  ')
 
@@ -53,9 +53,9 @@ export function showAnswer (paint: Paint, { status, statusText, headers, body }:
   const style = status >= 200 && status < 300 ? 'green' : 'red'
   const lines = [...headers]
     .filter(([name]) => SHOWN.has(name))
-    .map(([name, value]) => `${paint('cyan', name)}: ${printable(value)}`)
-  const text = body === '' ? [] : [printable(JSON.stringify(parseJson(body), null, 2) ?? body)]
-  return indent([paint(style, `${status} ${printable(statusText)}`), ...lines, ...text].join('\n')) + '\n'
+    .map(([name, value]) => `${paint('cyan', name)}: ${terminalText(value)}`)
+  const text = body === '' ? [] : [terminalText(JSON.stringify(parseJson(body), null, 2) ?? body)]
+  return indent([paint(style, `${status} ${terminalText(statusText)}`), ...lines, ...text].join('\n')) + '\n'
 }
 
 const SHOWN = new Set([
@@ -75,12 +75,12 @@ export function showJwt (paint: Paint, jwt: string, nowSeconds: number): string 
   if (header === undefined || claims === undefined) {
     return indent(paint('yellow', 'not a JWT, so there is nothing to decode')) + '\n'
   }
-  return indent(`${paint('dim', 'header')} ${printable(JSON.stringify(header, null, 2))}`) + '\n' +
+  return indent(`${paint('dim', 'header')} ${terminalText(JSON.stringify(header, null, 2))}`) + '\n' +
     indent(`${paint('dim', 'claims')} ${withTimes(paint, claims, nowSeconds)}`) + '\n'
 }
 
 function withTimes (paint: Paint, claims: Record<string, unknown>, nowSeconds: number): string {
-  const text = printable(JSON.stringify(claims, null, 2))
+  const text = terminalText(JSON.stringify(claims, null, 2))
   return text.replace(
     /^ {2}"(?:iat|exp|nbf)": (\d+),?$/gm,
     (line: string, seconds: string) => `${line} ${paint('dim', relative(Number(seconds) - nowSeconds))}`

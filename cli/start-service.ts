@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { root } from './places.ts'
+import { root } from './tenants.ts'
 
 /** Where the service listens. What is undefined is left to the settings and to fastify-cli. */
 export interface Listening {

@@ -19,7 +19,7 @@ import type { CheckWorld } from './check.ts'
 import { failed, wantedOf } from './check-revocation.ts'
 import { fault, fine } from './findings.ts'
 import type { Finding } from './findings.ts'
-import { indent, printable, printableLine, title } from './show.ts'
+import { indent, terminalText, terminalLine, title } from './show.ts'
 
 const TOOL = {
   name: 'stream',
@@ -50,8 +50,8 @@ export function stream (argv: readonly string[], world: CheckWorld): Promise<num
       const { finding, shown } = await look(transmitter, path, settings, values.delete === true)
       if (finding.kind === 'fault') code = 1
       const text = [
-        ...shown === undefined ? [] : [printable(JSON.stringify(shown, null, 2))],
-        paint(finding.kind === 'fault' ? 'red' : 'green', printableLine(finding.says)),
+        ...shown === undefined ? [] : [terminalText(JSON.stringify(shown, null, 2))],
+        paint(finding.kind === 'fault' ? 'red' : 'green', terminalLine(finding.says)),
         ...finding.cure === undefined ? [] : [finding.cure]
       ]
       world.out.write(`${title(paint, transmitter.issuer)}${indent(text.join('\n'))}\n`)

@@ -99,7 +99,7 @@ const NOT_HERE =
  * here stays failed.
  */
 function overrule (steps: readonly ExplainedStep[], refuser: StepName): ExplainedStep[] {
-  const place = (name: StepName): number => STEPS.findIndex(step => step.name === name)
+  const position = (name: StepName): number => STEPS.findIndex(step => step.name === name)
   const found = steps.find(({ name }) => name === refuser)
   const failed: ExplainedStep = {
     name: refuser,
@@ -108,8 +108,8 @@ function overrule (steps: readonly ExplainedStep[], refuser: StepName): Explaine
     compared: found?.compared ?? [],
     note: found?.note ?? NOT_HERE
   }
-  const before = steps.filter(({ name }) => place(name) < place(refuser))
-  const after = steps.filter(({ name }) => place(name) > place(refuser))
+  const before = steps.filter(({ name }) => position(name) < position(refuser))
+  const after = steps.filter(({ name }) => position(name) > position(refuser))
   return [
     ...before,
     failed,

@@ -1,7 +1,7 @@
 import type { HtuCause } from '../lib/url/request-url.ts'
 
 /**
- * Advice for the person who runs or calls the service, by the place at which `htu` and the URL of the request differ.
+ * Advice for the person who runs or calls the service, by how `htu` and the URL of the request differ.
  */
 export const HTU_ADVICE: Readonly<Record<HtuCause, string>> = Object.freeze({
   scheme: 'The schemes differ. If TLS ends at a proxy, set PUBLIC_URL to the address that clients use, or set ' +

@@ -46,7 +46,7 @@ export default fp(async (app: FastifyInstance) => {
 
   const write = (request: FastifyRequest, because?: { readonly reason: string, readonly status: number }): boolean =>
     sink.write(describe({
-      ...decisions.placeOf(request),
+      ...decisions.routeOf(request),
       id: request.id,
       ip: request.ip,
       peer: request.socket.remoteAddress,

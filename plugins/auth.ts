@@ -214,7 +214,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
   const onAdmitted = revocation && ((request: FastifyRequest): void => app.endWithToken!(request))
   const decisions: Decisions<FastifyRequest> = {
     listener: undefined,
-    placeOf: ({ method, routeOptions: { url: route } }) => ({ method, route, call: undefined })
+    routeOf: ({ method, routeOptions: { url: route } }) => ({ method, route, call: undefined })
   }
   const refuse = refuser(challengesFor())
   const { admit, admitOnce } = createAdmission<FastifyRequest>({ guard, judge, signals, decisions, refuse, onAdmitted })
@@ -314,7 +314,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
       if (known) return stand(request, known)
       const { reason, detail, retryAfterSeconds, issuer } = error
       tally?.refused(reason, issuer)
-      request.log.info({ reason, route: decisions.placeOf(request).route, issuer, ...detail }, 'request refused')
+      request.log.info({ reason, route: decisions.routeOf(request).route, issuer, ...detail }, 'request refused')
       const headers = challenges(reason, {
         scheme: schemeOf(request.headers.authorization),
         requirement,

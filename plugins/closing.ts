@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { answerOf } from '../server/queued-response.ts'
+import { owedAnswer } from '../server/queued-response.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -63,5 +63,5 @@ export default fp(async (app: FastifyInstance) => {
 }, { name: 'closing', dependencies: ['connections'] })
 
 function isQuiet (connection: Socket): boolean {
-  return !answerOf(connection)
+  return !owedAnswer(connection)
 }

@@ -28,7 +28,7 @@ import { scopesOf } from '../lib/requirement/route-guard.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
 import { dropRest } from '../lib/upstream/upgrade.ts'
 import type { UpgradedConnection } from '../lib/upstream/upgrade.ts'
-import { answerOf, inTurn } from '../server/queued-response.ts'
+import { owedAnswer, inTurn } from '../server/queued-response.ts'
 import { LINGER_MS } from '../server/unread-body.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
@@ -84,18 +84,18 @@ export default fp(async (app: FastifyInstance) => {
   }
   const resources = readResources(app, settings.rules)
   const { guardDecisions: decisions } = app
-  const { placeOf } = decisions
+  const { routeOf } = decisions
   // The service's own paths have routes of their own.
-  decisions.placeOf = request => {
+  decisions.routeOf = request => {
     const { gated, mcpMatches } = request
     if (!gated) {
       return isDoor(request)
         ? { method: request.method, route: undefined, call: undefined }
-        : placeOf(request)
+        : routeOf(request)
     }
     return {
       method: gated.method,
-      route: gated.place.rules[0].path,
+      route: gated.pathRules.rules[0].path,
       call: mcpMatches ? nameMatches(mcpMatches) : undefined
     }
   }
@@ -103,8 +103,8 @@ export default fp(async (app: FastifyInstance) => {
     rules: settings.rules,
     exactPaths: settings.exactPaths,
     admissionOf: audience => app.admissionOf(({ gated }) => gated!, audience),
-    onMessagesJudged: ({ mcpMatches }, { place }, hasPassed) =>
-      app.guardTally?.judged(place.rules[0].path, mcpMatches ?? undefined, hasPassed)
+    onMessagesJudged: ({ mcpMatches }, { pathRules }, hasPassed) =>
+      app.guardTally?.judged(pathRules.rules[0].path, mcpMatches ?? undefined, hasPassed)
   })
   const { timeoutSeconds, bodyLimit = MAX_MESSAGE_BYTES } = settings
   const maxBytes = Math.min(bodyLimit, MAX_MESSAGE_BYTES)
@@ -140,7 +140,7 @@ export default fp(async (app: FastifyInstance) => {
             ? { reason: error.reason, ...error.detail }
             : undefined
         if (!why) return error
-        request.log.info({ ...why, route: decisions.placeOf(request).route }, 'request refused')
+        request.log.info({ ...why, route: decisions.routeOf(request).route }, 'request refused')
         app.guardTally?.refused(why.reason)
         decisions.listener?.refused(request, { reason: why.reason, status })
         return app.httpErrors.createError(status, error.message, {
@@ -241,7 +241,7 @@ function takeUpgrades (app: FastifyInstance, upgrades: WeakMap<IncomingMessage, 
     // Without a listener an error would throw; 'close' follows.
     socket.on('error', () => {})
     // The answers to earlier requests would come too late: a connection has one answer at a time.
-    if (answerOf(socket)) {
+    if (owedAnswer(socket)) {
       socket.destroy()
       return
     }

@@ -3,12 +3,12 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { RequestAuth } from '../lib/guard/request-auth.ts'
 import { createOpenAnswers } from '../server/open-answers.ts'
-import type { OpenAnswer, OpenAnswers, Place } from '../server/open-answers.ts'
+import type { OpenAnswer, OpenAnswers, Link } from '../server/open-answers.ts'
 import { markEnd } from '../server/request-ends.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
 const kResponse = Symbol('holdfast.response')
-const kPlace = Symbol('holdfast.place')
+const kLink = Symbol('holdfast.link')
 const kAdmitted = Symbol('holdfast.admitted')
 
 declare module 'fastify' {
@@ -22,7 +22,7 @@ declare module 'fastify' {
     /** @internal */
     [kResponse]: ServerResponse | null
     /** @internal */
-    [kPlace]: Place<FastifyRequest> | null
+    [kLink]: Link<FastifyRequest> | null
     /** The `auth` of its admission. An app may change `request.auth`. @internal */
     [kAdmitted]: RequestAuth | null
   }
@@ -33,7 +33,7 @@ declare module 'fastify' {
  * ends by itself.
  */
 export default fp(async (app: FastifyInstance) => {
-  const openAnswers = createOpenAnswers(processSurroundings, answerOf)
+  const openAnswers = createOpenAnswers(processSurroundings, openAnswerOf)
   app.decorate('openAnswers', openAnswers)
   app.addHook('onClose', async () => openAnswers.close())
 
@@ -43,24 +43,24 @@ export default fp(async (app: FastifyInstance) => {
   }
   // A guard in a handler has no reply at hand.
   app.decorateRequest(kResponse, null)
-  app.decorateRequest(kPlace, null)
+  app.decorateRequest(kLink, null)
   app.decorateRequest(kAdmitted, null)
   app.addHook('onRequest', (request, reply, done) => {
     request[kResponse] = reply.raw
     done()
   })
   app.addHook('onResponse', (request, _reply, done) => {
-    if (request[kPlace]) openAnswers.leave(request[kPlace])
+    if (request[kLink]) openAnswers.leave(request[kLink])
     done()
   })
   app.decorate('endWithToken', request => {
-    if (!request.auth || request[kPlace]) return
+    if (!request.auth || request[kLink]) return
     request[kAdmitted] = request.auth
-    request[kPlace] = openAnswers.add(request)
+    request[kLink] = openAnswers.add(request)
   })
 }, { name: 'holdfast-token-end', dependencies: ['holdfast-auth'] })
 
-function answerOf (request: FastifyRequest): OpenAnswer {
+function openAnswerOf (request: FastifyRequest): OpenAnswer {
   const { [kAdmitted]: admitted, raw, log, routeOptions: { url: route } } = request
   const auth = admitted!
   return {

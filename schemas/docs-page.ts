@@ -1,5 +1,5 @@
 import type { JsonSchema, OpenapiDocument, Operation, Parameter, Response } from '../lib/openapi/document.ts'
-import { curlLine } from '../lib/openapi/curl-line.ts'
+import { curlExample } from './curl-example.ts'
 import { resolveReference } from '../lib/openapi/document.ts'
 
 /** The whole style of the page, so that a Content-Security-Policy can name its hash. */
@@ -123,7 +123,7 @@ function renderOperation (document: OpenapiDocument, { method, path, operation }
     '$ref' in response ? [link(anchor(String(response.$ref)), status)] : []
   )
   const ofDpop = security.find(requirement => 'DPoP' in requirement)?.['DPoP']
-  const call = curlLine(document, { method, path, operation, address: ADDRESS_MARK })
+  const call = curlExample(document, { method, path, operation, address: ADDRESS_MARK })
   return `<article id="${escape(operationId)}">
 <h3>${link(operationId, titleOf(method, path))}</h3>
 <p>${guardOf(operation)}</p>

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { answerOf } from './queued-response.ts'
+import { owedAnswer } from './queued-response.ts'
 
 /** The statuses for what Node's parser refuses before there is a request. */
 export const CLIENT_ERROR_STATUSES = [400, 408, 431] as const
@@ -13,6 +13,6 @@ export type ClientError = Error & { readonly code?: string }
  * begun, as when a body breaks off, so that a second one would be read as the answer to the next request.
  */
 export function statusOfClientError ({ code }: ClientError, socket: Socket): ClientErrorStatus | undefined {
-  if (code === 'ECONNRESET' || !socket.writable || answerOf(socket)?.headersSent) return undefined
+  if (code === 'ECONNRESET' || !socket.writable || owedAnswer(socket)?.headersSent) return undefined
   return code === 'HPE_HEADER_OVERFLOW' ? 431 : code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400
 }

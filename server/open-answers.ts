@@ -18,11 +18,11 @@ export interface OpenAnswer {
   onEnd (reason: TokenEndedError): void
 }
 
-/** A place in a list that is linked both ways. With a set, each request cost 0.4 µs more. */
-export interface Place<Admitted> {
+/** A link of a list that is linked both ways. With a set, each request cost 0.4 µs more. */
+export interface Link<Admitted> {
   readonly admitted: Admitted | undefined
-  newer: Place<Admitted>
-  older: Place<Admitted>
+  newer: Link<Admitted>
+  older: Link<Admitted>
 }
 
 /**
@@ -37,16 +37,16 @@ export type OpenAnswers<Admitted extends object> = ReturnType<typeof createOpenA
 
 /**
  * Ends what an admitted request has opened when its token ends: answers that still stream, and WebSockets. Most answers
- * are whole before anybody looks, so a request costs one place in a list, which goes with its answer: what lived on
+ * are whole before anybody looks, so a request costs one link of a list, which goes with its answer: what lived on
  * would burden each small collection.
- * @param answerOf called for a request whose answer is still open after a while
+ * @param openAnswerOf called for a request whose answer is still open after a while
  */
 export function createOpenAnswers<Admitted extends object> (
   { every, after }: Pick<Surroundings, 'every' | 'after'>,
-  answerOf: (admitted: Admitted) => OpenAnswer
+  openAnswerOf: (admitted: Admitted) => OpenAnswer
 ) {
   /** Both ends of the list of those that were admitted since the last look. */
-  const ends = {} as Place<Admitted>
+  const ends = {} as Link<Admitted>
   ends.newer = ends.older = ends
   const open = new Set<OpenAnswer>()
   let ended = 0
@@ -55,7 +55,7 @@ export function createOpenAnswers<Admitted extends object> (
   function look (): void {
     const isBusy = ends.older !== ends
     while (ends.older !== ends) {
-      const answer = answerOf(ends.older.admitted!)
+      const answer = openAnswerOf(ends.older.admitted!)
       leave(ends.older)
       if (isOpen(answer)) watch(answer)
     }
@@ -66,10 +66,10 @@ export function createOpenAnswers<Admitted extends object> (
   }
 
   /** May be called again. */
-  function leave (place: Place<Admitted>): void {
-    place.older.newer = place.newer
-    place.newer.older = place.older
-    place.older = place.newer = place
+  function leave (link: Link<Admitted>): void {
+    link.older.newer = link.newer
+    link.newer.older = link.older
+    link.older = link.newer = link
   }
 
   function watch (answer: OpenAnswer): void {
@@ -105,13 +105,13 @@ export function createOpenAnswers<Admitted extends object> (
   }
 
   return {
-    /** Returns its place, which it leaves when its answer is whole. */
-    add (admitted: Admitted): Place<Admitted> {
-      const place = { admitted, newer: ends, older: ends.older }
-      ends.older.newer = place
-      ends.older = place
+    /** Returns its link, to be taken out when its answer is whole. */
+    add (admitted: Admitted): Link<Admitted> {
+      const link = { admitted, newer: ends, older: ends.older }
+      ends.older.newer = link
+      ends.older = link
       stop ??= every(LOOK_MS, look)
-      return place
+      return link
     },
     leave,
     /** The numbers of answers that are watched now, and of those that were ended. */

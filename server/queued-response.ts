@@ -51,7 +51,7 @@ type Connection = Socket & {
 }
 
 /** The answer that a connection owes now. */
-export function answerOf (connection: Socket): Pick<ServerResponse, 'headersSent'> | undefined {
+export function owedAnswer (connection: Socket): Pick<ServerResponse, 'headersSent'> | undefined {
   return (connection as Connection)._httpMessage ?? undefined
 }
 
@@ -102,7 +102,7 @@ export function createQueuedResponse () {
       super(...args)
       const { socket } = args[0]
       // Nearly all requests come without others ahead of them. Then there is nothing to count.
-      if (answerOf(socket)) this.#wait(socket)
+      if (owedAnswer(socket)) this.#wait(socket)
     }
 
     override assignSocket (socket: Socket): void {
@@ -219,7 +219,7 @@ function createLook (socket: Socket, queue: Queue): () => void {
 }
 
 function keepBriefly (socket: Socket): void {
-  if (!socket.destroyed && !answerOf(socket)) socket.setTimeout(QUEUE_KEEP_ALIVE_MS)
+  if (!socket.destroyed && !owedAnswer(socket)) socket.setTimeout(QUEUE_KEEP_ALIVE_MS)
 }
 
 function endNow (socket: Socket): void {

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { root } from '../../cli/places.ts'
+import { root } from '../../cli/tenants.ts'
 import { GENERATED } from './files.ts'
 
 // `npm run generate` writes what follows from the code; with `--check` it only names the files that differ.

@@ -1,6 +1,6 @@
 import { exchange, exchangeWithNonce } from '../../cli/exchange.ts'
 import type { LocalProvider } from '../provider/provider.ts'
-import type { Tenant } from '../../cli/places.ts'
+import type { Tenant } from '../../cli/tenants.ts'
 import { createProof, createProofKey, requestToken } from '../../cli/token.ts'
 import type { Paint } from '../../cli/show.ts'
 import type { OwnClient } from '../provider/own-client.ts'

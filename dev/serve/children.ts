@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { watch } from 'chokidar'
-import { root } from '../../cli/places.ts'
+import { root } from '../../cli/tenants.ts'
 
 /** A process that runs until `stop`. */
 export interface Running {

@@ -5,7 +5,7 @@ import { validateSettings } from '../../lib/settings/validation.ts'
 import { settingNames, settingSpec, variables } from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'
 import { valueAt } from '../../lib/settings/tree.ts'
-import { root, writeConfiguration } from '../../cli/places.ts'
+import { root, writeConfiguration } from '../../cli/tenants.ts'
 import { CUSTOM_CLAIM } from '../provider/tenant-configuration.ts'
 
 /**

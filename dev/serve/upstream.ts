@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { BadUsage } from '../../cli/arguments.ts'
-import { root } from '../../cli/places.ts'
+import { root } from '../../cli/tenants.ts'
 import type { Running } from './children.ts'
 
 /**

@@ -22,7 +22,7 @@ export interface OriginalRequest extends GuardedRequest {
 
 /** A request for which there are rules. */
 export interface GatedRequest extends OriginalRequest {
-  readonly place: PathRules
+  readonly pathRules: PathRules
 }
 
 /** A request on its way through the gate, and what the executor has found for it. */
@@ -44,7 +44,7 @@ export function timeoutSecondsOf (
   { gated, mcpMatches }: Pick<ExecutedRequest, 'gated' | 'mcpMatches'>,
   ofGate: number
 ): number {
-  const rules = mcpMatches?.map(({ rule }) => rule) ?? [gated!.place.rules[0]]
+  const rules = mcpMatches?.map(({ rule }) => rule) ?? [gated!.pathRules.rules[0]]
   return rules.reduce((longest, { timeoutSeconds = ofGate }) => Math.max(longest, timeoutSeconds), 0)
 }
 
@@ -90,14 +90,14 @@ export function createExecutor<Request extends ExecutedRequest> (
   return (request, { readOriginal, readBody }, done) => {
     let gated: GatedRequest
     try {
-      const original = readOriginal()
-      const place = table.choose(original.method, original.url.ownPath)
-      if (!place) throw new GateError(404, 'No rule holds for the original request.')
-      gated = request.gated = { ...original, place }
+      const { message, method, target, url } = readOriginal()
+      const pathRules = table.choose(method, url.ownPath)
+      if (!pathRules) throw new GateError(404, 'No rule holds for the original request.')
+      gated = request.gated = { message, method, target, url, pathRules }
     } catch (error) {
       return done(error as Error)
     }
-    const { rules: [rule], matchMessage } = gated.place
+    const { rules: [rule], matchMessage } = gated.pathRules
     if (matchMessage) return judgeMessages(request, gated, readBody).then(body => judged(undefined, body), judged)
     request.isRuledTool = table.ruledToolsOfStream(gated.method, gated.url.ownPath) ?? null
     if (rule.requirement === undefined) done()
@@ -110,34 +110,34 @@ export function createExecutor<Request extends ExecutedRequest> (
   }
 
   /**
-   * Credentials are looked at before the body, so that a stranger learns nothing of the rules. A path at which anyone
-   * may say something is the exception: there the body says whether they are needed.
+   * Credentials are looked at before the body, so that a client without them learns nothing of the rules. A path at
+   * which anyone may say something is the exception: there the body says whether they are needed.
    */
   async function judgeMessages (
     request: Request,
-    { message, place }: GatedRequest,
+    { message, pathRules }: GatedRequest,
     readBody: Door['readBody']
   ): Promise<Buffer> {
     if (!readBody) {
       throw new GateError(403, 'The body of the request decides, and it is not part of this authorization request.')
     }
-    const asking = place.rules.find(({ requirement }) => requirement)
+    const asking = pathRules.rules.find(({ requirement }) => requirement)
     const admission = asking && byAudience.get(asking.audience)!
-    const isOpen = place.rules.some(({ requirement }) => !requirement)
+    const isOpen = pathRules.rules.some(({ requirement }) => !requirement)
     const { rawHeaders } = message.received
-    const hint = (): Requirement => hintFor(place, rawHeaders)
+    const hint = (): Requirement => hintFor(pathRules, rawHeaders)
     if (!isOpen) await admission!.identify(request, hint)
     try {
       request.mcpBody = NO_BODY
       const body = request.mcpBody = await readBody()
       await turnOf(body)
-      request.mcpMatches = matchAll(place, readMcpMessages(body, rawHeaders))
+      request.mcpMatches = matchAll(pathRules, readMcpMessages(body, rawHeaders))
     } catch (error) {
       if (isOpen && admission) await admission.identify(request, hint)
       throw error
     }
     if (request.mcpMatches.some(({ rule, method }) => rule.mcp?.onlyRuled && method === TOOL_LIST)) {
-      request.isRuledTool = place.isRuledTool!
+      request.isRuledTool = pathRules.isRuledTool!
     }
     const requirements = [...new Set(request.mcpMatches.map(({ rule }) => rule.requirement))].filter(requirement =>
       requirement !== undefined
@@ -166,7 +166,8 @@ function refuseMessage ({ name }: McpMessage): never {
 }
 
 /**
- * What a stranger is to ask for: what its headers name, else what each client begins with. The headers never decide.
+ * What a client without credentials is to ask for: what its headers name, else what each client begins with. The
+ * headers never decide.
  */
 function hintFor ({ matchMessage }: PathRules, rawHeaders: readonly string[]): Requirement {
   const begins = FIRST_METHODS.map(method => ({ method, name: undefined }))

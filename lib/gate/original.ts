@@ -51,9 +51,9 @@ export function readOriginal (
   if (family === 'nginx' && [...lines.keys()].some(isOwnClaim)) {
     refuse('The original request has a header of a claim that the gate does not set.')
   }
-  const stranger = Object.values(NAMES).flat().find(name => lines.has(name) && !NAMES[family].includes(name))
-  if (stranger !== undefined) {
-    refuse(`The authorization request has the header ${stranger}, which another kind of proxy sends.`)
+  const foreign = Object.values(NAMES).flat().find(name => lines.has(name) && !NAMES[family].includes(name))
+  if (foreign !== undefined) {
+    refuse(`The authorization request has the header ${foreign}, which another kind of proxy sends.`)
   }
   const line = (name: string): string => onlyLine(lines, name)
   const forwardedScheme = (): HttpScheme =>

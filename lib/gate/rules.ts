@@ -68,21 +68,21 @@ export interface RulesOptions {
  * @throws TypeError if they overlap
  */
 export function createRules (rules: readonly GateRule[], { exactPaths = false }: RulesOptions = {}): Rules {
-  const places = new Map<string, { method: string, rules: [GateRule, ...GateRule[]] }>()
+  const byPath = new Map<string, { method: string, rules: [GateRule, ...GateRule[]] }>()
   for (const rule of rules) {
     for (const method of rule.methods ?? KNOWN_METHODS) {
       const key = `${method} ${shapeOf(rule.path)}`
-      const place = places.get(key)
-      if (place) place.rules.push(rule)
-      else places.set(key, { method, rules: [rule] })
+      const pathRules = byPath.get(key)
+      if (pathRules) pathRules.rules.push(rule)
+      else byPath.set(key, { method, rules: [rule] })
     }
   }
   const router = createPathRouter<PathRules>()
   const lenient = createLenientRouter<PathRules>()
-  /** How specific the path of each place is, and of those the ones beside which another may be more so. */
+  /** How specific the path of each of them is, and of those the ones beside which another may be more so. */
   const specificities = new Map<PathRules, string>()
   const wide = new Set<PathRules>()
-  for (const { method, rules } of places.values()) {
+  for (const { method, rules } of byPath.values()) {
     const { path } = rules[0]
     const matchMessage = method === MESSAGE_METHOD && rules.some(({ mcp }) => mcp)
       ? createMessageMatcher(rules)
@@ -90,11 +90,11 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
     const isRuledTool = rules.some(({ mcp }) => mcp?.onlyRuled)
       ? (name: string) => matchMessage!({ method: TOOL_CALL, name }) !== undefined
       : undefined
-    const place: PathRules = { rules, matchMessage, isRuledTool }
-    if (!router.add(method, path, place)) throw new TypeError(`rules for ${method} ${path} overlap`)
-    lenient.add(method, path, place)
-    specificities.set(place, specificityOf(path))
-    if (!exactPaths && isWide(path)) wide.add(place)
+    const pathRules: PathRules = { rules, matchMessage, isRuledTool }
+    if (!router.add(method, path, pathRules)) throw new TypeError(`rules for ${method} ${path} overlap`)
+    lenient.add(method, path, pathRules)
+    specificities.set(pathRules, specificityOf(path))
+    if (!exactPaths && isWide(path)) wide.add(pathRules)
   }
   const { find } = router
   const areListsCut = rules.some(({ mcp }) => mcp?.onlyRuled)

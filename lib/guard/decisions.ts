@@ -6,8 +6,8 @@ export interface RefusedBecause {
   readonly status: number
 }
 
-/** Where a request went, as its door knows it. */
-export interface DecidedPlace {
+/** Where a request went, as the app or the gate knows it. */
+export interface DecidedRoute {
   readonly method: string
   /** The pattern of its route, or of the rule at a gate. Undefined if none was found. */
   readonly route: string | undefined
@@ -25,11 +25,10 @@ export interface DecisionListener<Request> {
 }
 
 /**
- * The place at which each decision is known, whatever door the request came through. Without a listener it costs
- * nothing.
+ * Where each decision is known, whatever door of a gate the request came through. Without a listener it costs nothing.
  */
 export interface Decisions<Request> {
   listener: DecisionListener<Request> | undefined
   /** Where a request went. A gate has its own answer. */
-  placeOf (request: Request): DecidedPlace
+  routeOf (request: Request): DecidedRoute
 }

@@ -18,7 +18,7 @@ export interface RequestUrl {
   readonly ownPath: string
 }
 
-/** The place at which `htu` and the URL of the request differ: a stable word for logs and for advice. */
+/** How `htu` and the URL of the request differ: a stable word for logs and for advice. */
 export type HtuCause =
   | 'scheme'
   | 'host'

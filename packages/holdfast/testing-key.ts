@@ -2,7 +2,7 @@ import { generateKeyPair, sign } from 'node:crypto'
 import { promisify } from 'node:util'
 
 /** A fresh RSA key that signs with RS256. */
-export interface SigningKey {
+export interface TestKey {
   /** The public key, as a key set publishes it. */
   readonly jwk: object
   /** A signed JWT. @param typ its media type */
@@ -11,7 +11,7 @@ export interface SigningKey {
 
 const KEY_ID = 'test-key'
 
-export async function makeSigningKey (): Promise<SigningKey> {
+export async function makeTestKey (): Promise<TestKey> {
   const { privateKey, publicKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 })
   return {
     jwk: { ...publicKey.export({ format: 'jwk' }), kid: KEY_ID, use: 'sig', alg: 'RS256' },

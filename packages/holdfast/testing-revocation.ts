@@ -6,7 +6,7 @@ import { configurationUrlOf } from '../../lib/revocation/transmitter-configurati
 import { claimTarget } from '../../lib/revocation/target.ts'
 import type { ClaimNamesOf } from '../../lib/revocation/target.ts'
 import type { InjectableApp } from './testing-client.ts'
-import type { SigningKey } from './testing-key.ts'
+import type { TestKey } from './testing-key.ts'
 import type { ProvidersInMemory } from './testing-provider.ts'
 
 /** What a test takes back: one of these. */
@@ -97,7 +97,7 @@ export interface TransmitterParts {
   readonly tokenIssuers: readonly string[]
   readonly clock: { now (): number }
   readonly providers: Pick<ProvidersInMemory, 'publish'>
-  readonly key: SigningKey
+  readonly key: TestKey
 }
 
 const AUDIENCE = 'https://receiver.test'

@@ -7,7 +7,7 @@ import { createCertificateClient } from './testing-certificate.ts'
 import type { CertificateClient } from './testing-certificate.ts'
 import { createTestClient } from './testing-client.ts'
 import type { TestClient } from './testing-client.ts'
-import { makeSigningKey } from './testing-key.ts'
+import { makeTestKey } from './testing-key.ts'
 import { ASKING_CLIENT, createProviders } from './testing-provider.ts'
 import type { ProvidersInMemory } from './testing-provider.ts'
 import { makeTransmitter, readRevocation } from './testing-revocation.ts'
@@ -221,7 +221,7 @@ export async function createTestIssuer (
     ...(isFirst && { introspection: { for: 'opaque', ...ASKING_CLIENT } as const })
   }]
 
-  const key = await makeSigningKey()
+  const key = await makeTestKey()
   providers.add(issuer, { keys: [key.jwk] })
   const claimsWith = (claims: TestClaims): TestClaims => ({
     iss: issuer,
@@ -251,7 +251,7 @@ export async function createTestIssuer (
     },
     expiredToken: async (claims = {}) => signed({ iat: now() - 2 * 3600, exp: now() - 3600, ...claims }),
     wrongAudienceToken: async (claims = {}) => signed({ aud: 'https://another-api.test', ...claims }),
-    wrongKeyToken: async (claims = {}) => signed(claims, await makeSigningKey()),
+    wrongKeyToken: async (claims = {}) => signed(claims, await makeTestKey()),
     dpopClient: async (claims = {}) =>
       createTestClient({ publicUrl, now, tokenFor: jkt => signed({ cnf: { jkt }, ...claims }) }),
     certificateClient: async (claims = {}) =>
@@ -285,7 +285,7 @@ export async function createTestTransmitter (
     tokenIssuers: entries.map(entry => entry.issuer),
     clock,
     providers,
-    key: await makeSigningKey()
+    key: await makeTestKey()
   })
 }
 

@@ -99,7 +99,7 @@ async function start (
     prepare?.(below)
   })
   t.teardown(() => {
-    // With the door shut already, closing does not wait for a balancer to notice.
+    // With the listener closed already, the end does not wait for a balancer to notice.
     app.server.closeAllConnections()
     app.server.close()
     return app.close()

@@ -16,7 +16,7 @@ if (isMainThread) register(import.meta.url)
 /** The hook that Node asks for each import. */
 export async function resolve (specifier, context, nextResolve) {
   if (specifier === 'fastify') return { url: fastify, format: 'commonjs', shortCircuit: true }
-  const [, door] = /\/packages\/holdfast\/(index|service|testing)\.ts$/.exec(specifier) ?? []
-  if (door === undefined) return nextResolve(specifier, context)
-  return nextResolve(door === 'index' ? 'holdfast' : `holdfast/${door}`, { ...context, parentURL })
+  const [, entry] = /\/packages\/holdfast\/(index|service|testing)\.ts$/.exec(specifier) ?? []
+  if (entry === undefined) return nextResolve(specifier, context)
+  return nextResolve(entry === 'index' ? 'holdfast' : `holdfast/${entry}`, { ...context, parentURL })
 }

@@ -414,7 +414,7 @@ export const FAULTS: readonly Fault[] = [
     point: 'RFC 9700 4.3.2',
     fault: 'the log has the query',
     file: 'plugins/auth.ts',
-    text: 'route: decisions.placeOf(request).route, issuer',
+    text: 'route: decisions.routeOf(request).route, issuer',
     replacement: 'route: request.url, issuer',
     seenBy: [REQUEST_LOG]
   },
@@ -429,8 +429,8 @@ export const FAULTS: readonly Fault[] = [
     point: 'RFC 9700 4.9.2',
     fault: 'the log has the token',
     file: 'plugins/auth.ts',
-    text: '{ reason, route: decisions.placeOf(request).route, issuer, ...detail }',
-    replacement: '{ reason, route: decisions.placeOf(request).route, issuer, ...detail, authorization: ' +
+    text: '{ reason, route: decisions.routeOf(request).route, issuer, ...detail }',
+    replacement: '{ reason, route: decisions.routeOf(request).route, issuer, ...detail, authorization: ' +
       'request.headers.authorization }',
     seenBy: [REQUEST_LOG]
   },

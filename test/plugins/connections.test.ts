@@ -13,7 +13,7 @@ import type { Test } from 'tap'
 import { holdTimers } from '../helpers/clock.ts'
 import { containing } from '../helpers/containing.ts'
 import {
-  answerOf,
+  owedAnswer,
   inTurn,
   MAX_UNANSWERED,
   QUEUE_KEEP_ALIVE_MS,
@@ -312,7 +312,7 @@ t.test('Private members of Node lead from a connection to its answer and to its 
   await until(() => entered.length === 1)
   const [connection] = app.connections.open as unknown as Iterable<Socket & { parser: { onIncoming: unknown } }>
   t.equal(
-    answerOf(connection!)!.constructor.name,
+    owedAnswer(connection!)!.constructor.name,
     QueuedResponse.name,
     'without it nothing would be bounded, and closing would end requests in flight'
   )
@@ -323,7 +323,7 @@ t.test('Private members of Node lead from a connection to its answer and to its 
   )
   entered[0]!()
   await until(() => client.answers() === 1)
-  t.equal(answerOf(connection!), undefined)
+  t.equal(owedAnswer(connection!), undefined)
 })
 
 t.test('A connection that reads nothing of its answers is ended; one that reads a little now and then gets all of it', async t => {

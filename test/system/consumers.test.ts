@@ -274,9 +274,9 @@ const Fastify = require('fastify')
 const holdfast = require('holdfast')
 const { createTestIssuer } = require('holdfast/testing')
 async function main () {
-  for (const [door, module] of [[holdfast, await import('holdfast')], [require('holdfast/testing'), await import('holdfast/testing')]]) {
-    assert.deepEqual(Object.keys(door).sort(), Object.keys(module).sort())
-    for (const name of Object.keys(door)) assert.equal(door[name], module[name])
+  for (const [entry, module] of [[holdfast, await import('holdfast')], [require('holdfast/testing'), await import('holdfast/testing')]]) {
+    assert.deepEqual(Object.keys(entry).sort(), Object.keys(module).sort())
+    for (const name of Object.keys(entry)) assert.equal(entry[name], module[name])
   }
   const idp = await createTestIssuer()
   const app = Fastify()

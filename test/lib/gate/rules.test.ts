@@ -20,7 +20,7 @@ t.test('A request has the time limit of its rule, and a batch the longest of its
   const of = (...rules: GateRule[]) =>
     timeoutSecondsOf({ gated: null, mcpMatches: rules.map(rule => ({ rule, method: undefined, tool: undefined })) }, 30)
   t.strictSame([of(rule()), of(rule(5)), of(rule(5), rule()), of(rule(5), rule(60), rule())], [30, 5, 30, 60])
-  const gated = { place: { rules: [rule(7)] } } as never
+  const gated = { pathRules: { rules: [rule(7)] } } as never
   t.equal(timeoutSecondsOf({ gated, mcpMatches: null }, 30), 7)
   t.end()
 })

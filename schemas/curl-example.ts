@@ -1,5 +1,5 @@
-import { resolveReference } from './document.ts'
-import type { Content, JsonSchema, OpenapiDocument, Operation, Parameter } from './document.ts'
+import { resolveReference } from '../lib/openapi/document.ts'
+import type { Content, JsonSchema, OpenapiDocument, Operation, Parameter } from '../lib/openapi/document.ts'
 
 /**
  * The call of an operation as one command for a POSIX shell. It takes the access token from `TOKEN`, and the proof from
@@ -8,7 +8,7 @@ import type { Content, JsonSchema, OpenapiDocument, Operation, Parameter } from 
  * @param path as the document has it, such as `/api/users/{path}`
  * @param address the address of the service, without a slash at its end
  */
-export function curlLine (
+export function curlExample (
   document: OpenapiDocument,
   { method, path, operation, address }: { method: string, path: string, operation: Operation, address: string }
 ): string {
