@@ -170,13 +170,14 @@ const routes: FastifyPluginAsync = async app => {
   }
 
   /** @param isStream whether the request may have opened a stream of events */
-  async function answerWith (
-    request: FastifyRequest,
+  function answerWith (
+    { isRuledTool }: FastifyRequest,
     reply: FastifyReply,
     answer: UpstreamAnswer,
     isStream: boolean
-  ): Promise<void> {
-    send(reply, request.isRuledTool ? await cutTools(answer, request.isRuledTool, isStream) : answer)
+  ): void | Promise<void> {
+    if (!isRuledTool) return send(reply, answer)
+    return cutTools(answer, isRuledTool, isStream).then(cut => send(reply, cut))
   }
 
   async function passUpgrade (
@@ -219,7 +220,7 @@ const routes: FastifyPluginAsync = async app => {
 
   function requestOf (request: FastifyRequest): { method: string, target: string, headers: string[] } {
     const { method, target, url } = request.gated!
-    const addresses = [...request.ips ?? [request.ip]].reverse().filter(address => address !== undefined)
+    const addresses = (request.ips?.toReversed() ?? [request.ip]).filter(address => address !== undefined)
     const headers = headersFor(request.raw, {
       origin: { url, addresses },
       identity: gate!.identify(request, origin)

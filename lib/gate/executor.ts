@@ -90,10 +90,10 @@ export function createExecutor<Request extends ExecutedRequest> (
   return (request, { readOriginal, readBody }, done) => {
     let gated: GatedRequest
     try {
-      const original = readOriginal()
-      const pathRules = table.choose(original.method, original.url.ownPath)
+      const { message, method, target, url } = readOriginal()
+      const pathRules = table.choose(method, url.ownPath)
       if (!pathRules) throw new GateError(404, 'No rule holds for the original request.')
-      gated = request.gated = { ...original, pathRules }
+      gated = request.gated = { message, method, target, url, pathRules }
     } catch (error) {
       return done(error as Error)
     }

@@ -94,11 +94,10 @@ const OF_MESSAGE: ReadonlySet<string> = new Set([
 
 const NONE: ReadonlySet<string> = new Set()
 
-/** The names that Connection headers list, in lower case, without those that are never passed on. */
-function connectionNames (rawHeaders: RawHeaders): ReadonlySet<string> {
-  const lines = linesOf(rawHeaders, 'connection').filter(line => line !== 'keep-alive' && line !== 'close')
-  if (lines.length === 0) return NONE
-  return new Set(lines.flatMap(line => line.toLowerCase().split(',')).map(name => name.trim()))
+/** The names that Connection headers list, in lower case. Most list none of a header. */
+function connectionNames (values: readonly string[] | undefined): ReadonlySet<string> {
+  if (!values?.some(value => value !== 'keep-alive' && value !== 'close')) return NONE
+  return new Set(values.flatMap(value => value.toLowerCase().split(',')).map(name => name.trim()))
 }
 
 export interface PassedHeadersOptions {
@@ -142,14 +141,14 @@ export function createUpstreamHeaders (
   }
 
   return ({ rawHeaders }, { identity, origin }) => {
-    const ofConnection = connectionNames(rawHeaders)
+    const ofConnection = connectionNames(linesOf(rawHeaders, 'connection'))
     const headers: string[] = host === undefined ? [] : ['host', host]
     for (let i = 0; i < rawHeaders.length; i += 2) {
       const name = rawHeaders[i]!
       if (isPassed(name) && !isOfConnection(name, ofConnection)) headers.push(name, rawHeaders[i + 1]!)
     }
     for (const name in identity) headers.push(name, identity[name]!)
-    headers.push(...forwardedHeaders(origin))
+    pushForwarded(headers, origin)
     return headers
   }
 }
@@ -160,27 +159,20 @@ function isOfConnection (written: string, ofConnection: ReadonlySet<string>): bo
   return ofConnection.has(name) && !OF_MESSAGE.has(name)
 }
 
-function forwardedHeaders ({ url: { scheme, host, path, ownPath }, addresses }: OwnHeaders['origin']): string[] {
-  const prefix = path.slice(0, path.length - ownPath.length)
+function pushForwarded (headers: string[], { url, addresses }: OwnHeaders['origin']): void {
+  const { scheme, host, path, ownPath } = url
   const client = addresses[0] ?? ''
-  const node = isIP(client) === 0 ? 'unknown' : isIP(client) === 6 ? `"[${client}]"` : client
-  return [
-    'x-forwarded-for',
-    addresses.join(', '),
-    'x-forwarded-host',
-    host,
-    'x-forwarded-proto',
-    scheme,
-    ...(prefix === '' ? [] : ['x-forwarded-prefix', prefix]),
-    'forwarded',
-    `for=${node};host="${host}";proto=${scheme}`
-  ]
+  const version = isIP(client)
+  const node = version === 0 ? 'unknown' : version === 6 ? `"[${client}]"` : client
+  headers.push('x-forwarded-for', addresses.join(', '), 'x-forwarded-host', host, 'x-forwarded-proto', scheme)
+  if (path !== ownPath) headers.push('x-forwarded-prefix', path.slice(0, path.length - ownPath.length))
+  headers.push('forwarded', `for=${node};host="${host}";proto=${scheme}`)
 }
 
 /** The headers of the upstream's answer that the client gets, by name in lower case. Several lines stay several. */
 export function headersForClient (rawHeaders: RawHeaders): ReadonlyMap<string, string[]> {
   const headers = linesByName(rawHeaders)
-  const ofConnection = connectionNames(rawHeaders)
+  const ofConnection = connectionNames(headers.get('connection'))
   for (const name of headers.keys()) {
     if (HOP_BY_HOP.has(name) || isOfConnection(name, ofConnection)) headers.delete(name)
   }
@@ -235,7 +227,8 @@ export type IdentityHeaders = Readonly<Record<string, string>>
 
 /**
  * Makes the function that names the caller in headers. It always writes all headers, since one that is missing could
- * come from the client. Without a caller, or without a value, they are empty.
+ * come from the client. Without a caller, or without a value, they are empty. They are written once for the claims of a
+ * token.
  */
 export function createIdentityHeaders (
   claims: readonly ForwardedClaim[]
@@ -244,8 +237,12 @@ export function createIdentityHeaders (
     Object.fromEntries([...FIXED_NAMES, ...claims.map(({ header }) => header)].map(name => [name, '']))
   )
 
+  const known = new WeakMap<AccessTokenClaims, IdentityHeaders>()
+
   return caller => {
     if (!caller) return anonymous
+    const written = known.get(caller.claims)
+    if (written) return written
     const claimsByName = caller.claims as unknown as Readonly<Record<string, unknown>>
     const headers: Record<string, string> = {
       'x-auth-subject': encodeValue(caller.claims.sub),
@@ -255,6 +252,7 @@ export function createIdentityHeaders (
       'x-auth-client': encodeValue(claimsByName['client_id'] ?? claimsByName['azp'])
     }
     for (const { header, claim } of claims) headers[header] = encodeValue(findClaim(claimsByName, claim))
+    known.set(caller.claims, headers)
     return headers
   }
 }

@@ -227,6 +227,9 @@ t.test('Values of claims are written as a client of the upstream can read them b
   })
   t.hasStrict(told(caller({ a: 1, azp: 'app' })), { 'x-auth-client': 'app', 'x-auth-claim-a': '1' })
   t.hasStrict(told(caller({ client_id: 'shop', azp: 'app' })), { 'x-auth-client': 'shop' }, 'RFC 9068 comes first')
+  const same = caller({ azp: 'app' })
+  t.equal(told(same), told({ ...same }), 'the headers of a token are written once')
+  t.not(told(same), told(caller({ azp: 'app' })), 'and not for the claims of another')
   t.end()
 })
 
