@@ -1,3 +1,4 @@
+import { JWS_ALGS } from '../../lib/jose/signature.ts'
 import { LOGOUT, RULE, SECRET, TRANSMITTER } from '../../lib/settings/section-specs.ts'
 import type { Part } from '../../lib/settings/setting-spec.ts'
 import {
@@ -67,6 +68,7 @@ function bareType (
   indent = ''
 ): string {
   if (written !== undefined) return written
+  if (words === JWS_ALGS) return 'JwsAlg'
   if (words) return quoted(words)
   if (value !== undefined) return String(value)
   if (anyOf) return anyOf.map(form => partType(form, indent)).join(' | ')
@@ -188,6 +190,7 @@ export function makeOptionTypes (): string {
   ).join('\n\n')
   return `// Made from specs.ts and section-specs.ts by npm run generate.
 
+import type { JwsAlg } from '../jose/signature.ts'
 import type { ClaimValue } from '../requirement/requirement.ts'
 
 /** Any text, as a variable holds it. An editor still proposes the words beside it. */

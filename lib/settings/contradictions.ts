@@ -39,18 +39,19 @@ export function describeContradictions (
   refusals: readonly PartProblem[],
   notes: Beside
 ): string[] {
+  const issuers = writtenIssuers(values, notes.places)
   const isSingle = values.idp.issuers === undefined && !notes.areIssuersAsked
   return [
     ...(isSingle && !notes.isUnread ? missing(values) : []),
     ...(isSingle
       ? introspectionLacks(values.idp).map(name => `${nameOf(name)} is not set; ${settingSpec(name).unset}`)
       : namedTwice(values)),
-    ...nameProblems(values, notes),
-    ...entryProblems(values, notes),
+    ...nameProblems(values, issuers),
+    ...entryProblems(values, issuers, notes),
     ...opaqueProblems(values, notes),
-    ...algorithmProblems(values, notes),
+    ...algorithmProblems(issuers),
     ...dpopContradictions(values),
-    ...profileProblems(values, notes),
+    ...profileProblems(values, issuers),
     ...certificateProblems(values, notes),
     ...(refusals.some(({ path }) => path === 'idp.scopeImplies') ? [] : scopeCircles(values)),
     ...wordsThatStandAlone(values)
@@ -86,25 +87,59 @@ function entriesOf ({ idp: { issuers } }: RawSettings): ReadonlyArray<RawIssuer 
   return Array.isArray(issuers) ? issuers.map(entry => isJsonObject(entry) ? entry : undefined) : []
 }
 
-/** How the file names a setting of an issuer in the list. */
-const entryPath = (name: SettingName, index: number): string => `idp.issuers[${index}].${memberKey(name)}`
+/** The settings of one issuer, as they were written: an entry of the list, or the section beside it. */
+interface Written {
+  readonly own: RawIssuer
+  /** Undefined for the section. */
+  readonly path: string | undefined
+  valueOf (name: SettingName): unknown
+  /** A problem of one setting, in words for after its name. */
+  about (name: SettingName, problem: string): string
+  /** A problem of what one setting holds. */
+  held (name: SettingName, problem: string): string
+}
+
+/** The section first, whether or not there is a list beside it. */
+function writtenIssuers (values: RawSettings, places: Places): Written[] {
+  const entries = entriesOf(values).flatMap((own, index) => own ? [{ own, path: `idp.issuers[${index}]` }] : [])
+  return [{ own: values.idp, path: undefined }, ...entries].map(({ own, path }) => {
+    const pathOf = (name: SettingName): string => path === undefined ? name : `${path}.${memberKey(name)}`
+    const valueOf = (name: SettingName): unknown =>
+      path === undefined
+        ? valueAt(values, name)
+        : name.startsWith('idp.')
+          ? valueAt(own, memberKey(name))
+          : undefined
+    return {
+      own,
+      path,
+      valueOf,
+      about: (name, problem) =>
+        placed(places, pathOf(name), (path === undefined ? nameOf(name) : pathOf(name)) + problem),
+      held: (name, problem) =>
+        placed(
+          places,
+          pathOf(name),
+          shown({ path: pathOf(name), value: valueOf(name), part: settingSpec(name) }) + problem
+        )
+    }
+  })
+}
 
 /** What is wrong with the entries as a whole. */
-function entryProblems (values: RawSettings, { places }: Beside): string[] {
+function entryProblems (values: RawSettings, issuers: readonly Written[], { places }: Beside): string[] {
   const beside: RawIssuer = values.idp
   const seen = new Map<string, string>()
   let opaque: string | undefined
-  return entriesOf(values).flatMap((entry, index) => {
-    if (!entry) return []
-    const path = `idp.issuers[${index}]`
+  return issuers.flatMap(({ own: entry, path, held }) => {
+    if (path === undefined) return []
     const { domain, issuer, audience = beside.audience, introspection } = entry
     const problems: string[] = []
     const tell = (problem: string): void => {
       problems.push(placed(places, path, path + problem))
     }
-    const tellMember = (name: 'idp.domain' | 'idp.issuer', problem: string): void => {
-      const path = entryPath(name, index)
-      problems.push(placed(places, path, `${path} is ${quoteSetting(valueAt(entry, memberKey(name)))}${problem}`))
+    const tellHeld = (name: SettingName, problem: string): void => {
+      problems.push(held(name, problem))
     }
     for (const name of introspectionLacks(entry, beside)) {
       tell(`.${memberKey(name)} is not set; ${settingSpec(name).unset}`)
@@ -113,9 +148,9 @@ function entryProblems (values: RawSettings, { places }: Beside): string[] {
       tell(`.issuer is not set; allowed: ${settingSpec('idp.issuer').allowed}`)
     }
     if (audience === undefined) tell(`.audience is not set; allowed: ${settingSpec('idp.audience').allowed}`)
-    if (hasScheme(String(domain))) tellMember('idp.domain', ', which starts with a scheme; allowed: only the host')
+    if (hasScheme(String(domain))) tellHeld('idp.domain', ', which starts with a scheme; allowed: only the host')
     if (domain !== undefined && issuer !== undefined) {
-      tellMember('idp.domain', `, but ${path}.issuer is set too; allowed: one of them`)
+      tellHeld('idp.domain', `, but ${path}.issuer is set too; allowed: one of them`)
     }
     const covers = introspection?.for ?? values.idp.introspection.for
     if (coversOpaque(covers)) {
@@ -130,7 +165,7 @@ function entryProblems (values: RawSettings, { places }: Beside): string[] {
     const name = comparable(entry)
     const first = name && seen.get(name)
     if (first) {
-      tellMember(
+      tellHeld(
         issuer === undefined ? 'idp.domain' : 'idp.issuer',
         `, the same issuer as ${first}; allowed: each issuer once`
       )
@@ -143,29 +178,21 @@ function entryProblems (values: RawSettings, { places }: Beside): string[] {
  * The issuers that are mere names although something would have to be fetched under them: keys, or the introspection
  * endpoint. An `http:` issuer that is not on loopback is one (AD FS): anyone on the way could answer for it.
  */
-function nameProblems (values: RawSettings, { places }: Beside): string[] {
-  const { issuers: _issuers, issuer: _issuer, ...beside } = values.idp
-  const lackOf = (entry: RawIssuer): string | undefined => {
-    const { issuer, jwksUri, keysFile } = { ...beside, ...entry }
-    if (typeof issuer !== 'string' || !isIssuerName(issuer) || isFetchableIssuer(issuer)) return undefined
-    const { for: covers = 'off', endpoint } = { ...beside.introspection, ...entry.introspection }
-    if (
-      typeof keysFile !== 'string' &&
-      !(typeof jwksUri === 'string' && /^https:/i.test(jwksUri) && FORMATS['provider-url'](jwksUri))
-    ) return `; allowed: ${settingSpec('idp.issuer').allowed}`
-    return covers !== 'off' && endpoint === undefined
-      ? ', a mere name, under which the introspection endpoint cannot be found; allowed beside ' +
-        `${nameOf('idp.introspection.endpoint')}`
-      : undefined
-  }
-  const lack = values.idp.issuers === undefined ? lackOf(values.idp) : undefined
-  return [
-    ...lack === undefined ? [] : [held(values, 'idp.issuer') + lack],
-    ...entriesOf(values).flatMap((entry, index) => {
-      const [path, lack] = [entryPath('idp.issuer', index), entry && lackOf(entry)]
-      return lack === undefined ? [] : [placed(places, path, `${path} is ${quoteSetting(entry!.issuer)}${lack}`)]
-    })
-  ]
+function nameProblems ({ idp }: RawSettings, issuers: readonly Written[]): string[] {
+  const { issuers: list, issuer: _issuer, ...beside } = idp
+  return issuers.flatMap(({ own, path, held }) => {
+    if (path === undefined && list !== undefined) return []
+    const { issuer, jwksUri, keysFile } = { ...beside, ...own }
+    if (typeof issuer !== 'string' || !isIssuerName(issuer) || isFetchableIssuer(issuer)) return []
+    const hasKeys = typeof keysFile === 'string' ||
+      (typeof jwksUri === 'string' && /^https:/i.test(jwksUri) && FORMATS['provider-url'](jwksUri))
+    if (!hasKeys) return [held('idp.issuer', `; allowed: ${settingSpec('idp.issuer').allowed}`)]
+    const { for: covers = 'off', endpoint } = { ...beside.introspection, ...own.introspection }
+    if (covers === 'off' || endpoint !== undefined) return []
+    const name = nameOf('idp.introspection.endpoint')
+    const lack = `, a mere name, under which the introspection endpoint cannot be found; allowed beside ${name}`
+    return [held('idp.issuer', lack)]
+  })
 }
 
 /** Whether opaque tokens are introspected. */
@@ -198,20 +225,15 @@ const LACKS: ReadonlyMap<unknown, string> = new Map([
   ['ML-DSA-87', TOO_LARGE]
 ])
 
-function algorithmProblems (values: RawSettings, { places }: Beside): string[] {
-  const lacksOf = (algs: unknown): string[] =>
-    Array.isArray(algs)
-      ? algs.filter(alg => LACKS.has(alg) && !isVerifiable(alg)).map(alg => `${alg} ${LACKS.get(alg)}`)
-      : []
-  return [
-    ...(['idp.algs', 'dpop.algs'] as const).flatMap(name =>
-      lacksOf(valueAt(values, name)).map(lack => `${nameOf(name)}: ${lack}`)
-    ),
-    ...entriesOf(values).flatMap((entry, index) => {
-      const path = entryPath('idp.algs', index)
-      return lacksOf(entry?.algs).map(lack => placed(places, path, `${path}: ${lack}`))
+function algorithmProblems (issuers: readonly Written[]): string[] {
+  return issuers.flatMap(({ valueOf, about }) =>
+    (['idp.algs', 'dpop.algs'] as const).flatMap(name => {
+      const algs = valueOf(name)
+      return Array.isArray(algs)
+        ? algs.filter(alg => LACKS.has(alg) && !isVerifiable(alg)).map(alg => about(name, `: ${alg} ${LACKS.get(alg)}`))
+        : []
     })
-  ]
+  )
 }
 
 function dpopContradictions (values: RawSettings): string[] {
@@ -229,41 +251,24 @@ function dpopContradictions (values: RawSettings): string[] {
 }
 
 /** Settings that say what the security profile rules out. */
-function profileProblems (values: RawSettings, { places }: Beside): string[] {
-  const { securityProfile, clientCertificate = 'off' } = values.server
+function profileProblems ({ server }: RawSettings, issuers: readonly Written[]): string[] {
+  const { securityProfile, clientCertificate = 'off' } = server
   if (securityProfile !== 'fapi2') return []
   const isKeyNeeded = clientCertificate === 'off'
   const hasOther = (algs: unknown): boolean => Array.isArray(algs) && algs.some(alg => !FAPI_ALGS.includes(alg))
   const algs = `list of ${FAPI_ALGS.join(', ')}`
-  const rules: ReadonlyArray<{ name: SettingName, allowed: string, isBreach: (value: unknown) => boolean }> = [
-    { name: 'idp.algs', allowed: algs, isBreach: hasOther },
-    { name: 'dpop.algs', allowed: algs, isBreach: hasOther },
-    {
-      name: 'idp.dpopMode',
-      allowed: 'ALLOWED or REQUIRED, unless CLIENT_CERTIFICATE is set',
-      isBreach: mode => isKeyNeeded && mode === 'DISABLED'
-    },
-    {
-      name: 'idp.dpopEnabled',
-      allowed: 'true, unless CLIENT_CERTIFICATE is set',
-      isBreach: enabled => isKeyNeeded && enabled === false
-    }
+  const unless = 'unless CLIENT_CERTIFICATE is set'
+  const rules: ReadonlyArray<readonly [SettingName, allowed: string, isBreach: (value: unknown) => boolean]> = [
+    ['idp.algs', algs, hasOther],
+    ['dpop.algs', algs, hasOther],
+    ['idp.dpopMode', `ALLOWED or REQUIRED, ${unless}`, mode => isKeyNeeded && mode === 'DISABLED'],
+    ['idp.dpopEnabled', `true, ${unless}`, enabled => isKeyNeeded && enabled === false]
   ]
-  const rest = (allowed: string): string => `, but ${nameOf('server.securityProfile')} is fapi2; allowed: ${allowed}`
-  const ofEntries = entriesOf(values).flatMap((entry = {}, index) =>
-    rules.flatMap(({ name, allowed, isBreach }) => {
-      const [path, value] = [entryPath(name, index), valueAt(entry, memberKey(name))]
-      return name !== 'dpop.algs' && isBreach(value)
-        ? [placed(places, path, shown({ path, value, part: settingSpec(name) }) + rest(allowed))]
-        : []
-    })
+  return issuers.flatMap(({ valueOf, held }) =>
+    rules.filter(([name, , isBreach]) => isBreach(valueOf(name))).map(([name, allowed]) =>
+      held(name, `, but ${nameOf('server.securityProfile')} is fapi2; allowed: ${allowed}`)
+    )
   )
-  return [
-    ...rules.filter(({ name, isBreach }) => isBreach(valueAt(values, name))).map(({ name, allowed }) =>
-      held(values, name) + rest(allowed)
-    ),
-    ...ofEntries
-  ]
 }
 
 /** Anybody can send a header. */

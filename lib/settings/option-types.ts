@@ -1,5 +1,6 @@
 // Made from specs.ts and section-specs.ts by npm run generate.
 
+import type { JwsAlg } from '../jose/signature.ts'
 import type { ClaimValue } from '../requirement/requirement.ts'
 
 /** Any text, as a variable holds it. An editor still proposes the words beside it. */
@@ -44,7 +45,7 @@ export interface IssuerOptions {
   /** File with the public keys (a JWK set) in place of those of the provider, which is then never called; it is read again when it changes. Values: path of a file. Default: none: the keys come from the provider. */
   readonly keysFile?: string | undefined
   /** Accepted signature algorithms of access tokens. Values: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, RS384, RS512, EdDSA, Ed25519, ML-DSA-44. Default: `RS256`. */
-  readonly algs?: 'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | 'ML-DSA-44' | ReadonlyArray<'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | 'ML-DSA-44'> | undefined
+  readonly algs?: JwsAlg | readonly JwsAlg[] | undefined
   /** Claims that grant scopes. Values: list of scope, scp, permissions. Default: `scope`. */
   readonly scopeClaims?: 'scope' | 'scp' | 'permissions' | ReadonlyArray<'scope' | 'scp' | 'permissions'> | undefined
   /** Whether DPoP is switched off, accepted or required. Values: DISABLED, ALLOWED or REQUIRED. Default: ALLOWED. */
@@ -199,7 +200,7 @@ export interface LogoutOptions {
   /** The claim of access tokens that holds the session; `false`: they have none. Default: `sid`. */
   readonly sessionClaim?: string | false
   /** Accepted signature algorithms of the logout tokens; without it, those of the access tokens of the issuer. */
-  readonly algs?: ReadonlyArray<'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | 'ML-DSA-44'>
+  readonly algs?: readonly JwsAlg[]
 }
 
 /** The section `revocation`. */
@@ -258,7 +259,7 @@ export interface FileOptions {
   /** Which proofs pass (RFC 9449). */
   readonly dpop?: {
     /** Accepted signature algorithms of proofs. Values: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, RS384, RS512, EdDSA, Ed25519, ML-DSA-44. Default: `ES256 ES384 EdDSA Ed25519 PS256 RS256`. */
-    readonly algs?: 'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | 'ML-DSA-44' | ReadonlyArray<'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | 'ML-DSA-44'> | undefined
+    readonly algs?: JwsAlg | readonly JwsAlg[] | undefined
     /** Where used proofs are recorded; several instances must share a Redis. Values: memory, off, or a redis:// or rediss:// URL. Default: `memory`. */
     readonly replay?: string | undefined
     /** Maximum number of stored proofs; if it is full, requests get 503; if one key has a quarter of them, its requests get 429. Values: integer, 1 to 100000000. Default: `2000000`. */
@@ -314,7 +315,7 @@ export interface EnvironmentOptions {
   /** Address of the signing keys; if it is set, there is no discovery. Values: https URL (http for a loopback host) without user info. Default: found by discovery. */
   readonly IDP_JWKS_URI?: string | undefined
   /** Accepted signature algorithms of access tokens. Values: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, RS384, RS512, EdDSA, Ed25519, ML-DSA-44. Default: `RS256`. */
-  readonly IDP_ALGS?: 'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | 'ML-DSA-44' | ReadonlyArray<'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | 'ML-DSA-44'> | Text | undefined
+  readonly IDP_ALGS?: JwsAlg | readonly JwsAlg[] | Text | undefined
   /** File with the public keys (a JWK set) in place of those of the provider, which is then never called; it is read again when it changes. Values: path of a file. Default: none: the keys come from the provider. */
   readonly IDP_KEYS_FILE?: string | undefined
   /** Claims that grant scopes. Values: list of scope, scp, permissions. Default: `scope`. */
@@ -352,7 +353,7 @@ export interface EnvironmentOptions {
   /** How far in the future a proof may be. Values: integer, 0 or more. Default: `30`. */
   readonly IDP_DPOP_IAT_LEEWAY_SECONDS?: number | Text | undefined
   /** Accepted signature algorithms of proofs. Values: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, RS384, RS512, EdDSA, Ed25519, ML-DSA-44. Default: `ES256 ES384 EdDSA Ed25519 PS256 RS256`. */
-  readonly DPOP_ALGS?: 'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | 'ML-DSA-44' | ReadonlyArray<'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | 'ML-DSA-44'> | Text | undefined
+  readonly DPOP_ALGS?: JwsAlg | readonly JwsAlg[] | Text | undefined
   /** Where used proofs are recorded; several instances must share a Redis. Values: memory, off, or a redis:// or rediss:// URL. Default: `memory`. */
   readonly DPOP_REPLAY?: string | undefined
   /** Maximum number of stored proofs; if it is full, requests get 503; if one key has a quarter of them, its requests get 429. Values: integer, 1 to 100000000. Default: `2000000`. */

@@ -307,7 +307,7 @@ t.test('kubernetes/', async t => {
 
     const routes = readFileSync(join(root, 'routes/health.ts'), 'utf8')
     for (const probe of ['startupProbe', 'readinessProbe', 'livenessProbe']) {
-      t.match(routes, containing(`app.get('${container[probe].httpGet.path}'`), probe)
+      t.match(routes, containing(`app.get(\`\${ownPrefix}${container[probe].httpGet.path}\``), probe)
       t.equal(container[probe].httpGet.port, name)
     }
     t.equal(container.startupProbe.httpGet.path, '/health/ready', 'no traffic before it could decide')

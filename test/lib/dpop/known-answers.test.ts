@@ -239,6 +239,14 @@ t.test('Thumbprints are those of RFC 7638 section 3.1 and RFC 8037 appendix A.3'
   t.equal(thumbprint(parseProofJwk(ed25519, 'Ed25519')), 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k')
 })
 
+function canMake (type: string): boolean {
+  try {
+    return Boolean(generateKeyPairSync(type as 'ed25519').privateKey)
+  } catch {
+    return false
+  }
+}
+
 t.test('A key of ML-DSA-44 must say its algorithm, and its thumbprint covers alg, kty and pub', async t => {
   // Each text of this length is a public key.
   const akp = { kty: 'AKP', alg: 'ML-DSA-44', pub: 'A'.repeat(1750) }
@@ -262,6 +270,7 @@ t.test('A key of ML-DSA-44 must say its algorithm, and its thumbprint covers alg
     t.throws(() => parseProofJwk(jwk, 'ML-DSA-44'), { name: 'Refusal', reason: 'proof_key' }, title)
   }
   t.strictSame(['ES256', 'ML-DSA-65', 'none'].map(isVerifiable), [true, false, false])
+  t.equal(isVerifiable('ML-DSA-44'), canMake('ml-dsa-44'), 'as this Node has it')
 })
 
 t.test('A signature verifies under each algorithm with the key that made it, and under no other', async t => {
