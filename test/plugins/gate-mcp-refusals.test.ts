@@ -24,9 +24,15 @@ t.test('The body of a refused message is parsed once, also for the id of its ans
   const { post, issuer } = await startSite(t, {}, { RESOURCE: 'https://mcp.example' })
   const user = bearerLines(issuer.token({ scope: 'use read' }))
   const parse = t.capture(JSON, 'parse', JSON.parse)
-  const bodies = [[JSON.stringify(legacy('tools/call', { name: 'drop' })), 404, 7], ['{"id":7', 400, null]] as const
-  for (const [body, status, id] of bodies) {
-    const answer = await post(body, user)
+  const whole = JSON.stringify(legacy('tools/call', { name: 'drop' }))
+  const rows: Array<[body: string, status: number, id: unknown, lines: string[]]> = [
+    [whole, 404, 7, []],
+    [`${whole} `, 400, 7, ['Content-Encoding: identity']],
+    ['{"id":7', 400, null, []],
+    ['{"id":8', 400, null, ['Content-Encoding: identity']]
+  ]
+  for (const [body, status, id, lines] of rows) {
+    const answer = await post(body, [...user, ...lines])
     t.equal(answer.status, status)
     t.equal(JSON.parse(answer.body).id, id)
     t.equal(parse().filter(({ args: [text] }) => text === body).length, 1, body)
