@@ -1,8 +1,7 @@
-import { createPublicKey } from 'node:crypto'
 import { certificateHeaders, createCertificateReader } from '../lib/certificate/client-certificate.ts'
 import { parseCredentials, verifyOffered } from '../lib/credentials.ts'
 import { readProofLine, verifyCertificate, verifySchemeFits } from '../lib/guard/guard.ts'
-import { ALGORITHMS, verifySignature } from '../lib/jose/signature.ts'
+import { createSignerFinder } from '../lib/jose/signed-jwt.ts'
 import type { JwsAlg } from '../lib/jose/signature.ts'
 import {
   CHECKS_AFTER_SIGNATURE,
@@ -139,23 +138,8 @@ function signedHeader ({ token }: Examination): { readonly kid: string | undefin
   return token!.header as ReturnType<typeof signedHeader>
 }
 
-async function verifyTokenSignature (e: Examination): Promise<void> {
-  const { text } = e.token!
-  const { alg } = signedHeader(e)
-  const end = text.lastIndexOf('.')
-  let isSigned = false
-  for (const candidate of e.candidates ?? []) {
-    const isValid = await new Promise<boolean>(resolve =>
-      verifySignature(
-        ALGORITHMS[alg],
-        createPublicKey(candidate.pem),
-        text.slice(0, end),
-        text.slice(end + 1),
-        resolve
-      )
-    )
-    if (isValid) isSigned = true
-  }
+function verifyTokenSignature (e: Examination): void {
+  const isSigned = createSignerFinder()(e.token!.text, e.candidates ?? [], signedHeader(e).alg) !== undefined
   // Without keys the claims are used unverified, so that the later steps can be judged.
   if (isSigned || !e.candidates) know(e, e.token!.claims as TokenClaims, isSigned)
   if (!e.candidates) throw new NotChecked('This tool does not have the keys of the provider.')

@@ -3,7 +3,7 @@ import type { Door, OriginalRequest } from '../lib/gate/executor.ts'
 import type { CheckRequest } from '../lib/gate/ext-authz.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
 import { bodyTooLarge } from '../lib/gate/message-body.ts'
-import { readOriginal, verifyWholeBody } from '../lib/gate/original.ts'
+import { PROXY_FAMILIES, readOriginal, verifyWholeBody } from '../lib/gate/original.ts'
 import type { ProxyFamily } from '../lib/gate/original.ts'
 import { readMessage } from '../lib/message.ts'
 import { createPeerTrust, parsePublicUrl } from '../lib/url/base-url.ts'
@@ -30,19 +30,19 @@ const routes: FastifyPluginAsync = async app => {
     )
   }
 
+  const withoutBody = PROXY_FAMILIES.filter(family => family !== 'envoy').map(family => `/verify/${family}`)
   const reading = [...new Set(gate.settings.rules.filter(({ mcp }) => mcp).map(({ path }) => path))]
   if (reading.length > 0) {
     app.log.info(
       { event: 'message_rules', paths: reading },
       'The body of a POST decides for these paths. Of the proxies that ask, only Envoy can send it ' +
-        '(with_request_body): /verify/nginx, /verify/haproxy and /verify/forwarded answer such a POST with 403'
+        `(with_request_body): ${withoutBody.slice(0, -1).join(', ')} and ${withoutBody.at(-1)} answer such a ` +
+        'POST with ' +
+        '403'
     )
   }
 
-  endpoint('/verify/nginx', 'nginx')
-  endpoint('/verify/haproxy', 'haproxy')
-  endpoint('/verify/forwarded', 'forwarded')
-  endpoint(`${ENVOY}/*`, 'envoy')
+  for (const family of PROXY_FAMILIES) endpoint(family === 'envoy' ? `${ENVOY}/*` : `/verify/${family}`, family)
 
   function endpoint (url: string, family: ProxyFamily): void {
     app.route({

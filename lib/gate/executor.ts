@@ -4,6 +4,7 @@ import { ANY_TOKEN } from '../requirement/requirement.ts'
 import type { Requirement } from '../requirement/requirement.ts'
 import type { RequestUrl } from '../url/request-url.ts'
 import { GateError } from './gate-error.ts'
+import type { JsonBody } from './json-text.ts'
 import { readHint, readMcpMessages } from './mcp-message.ts'
 import type { McpBody, McpMessage } from './mcp-message.ts'
 import { createTurns } from './message-body.ts'
@@ -34,7 +35,7 @@ export interface ExecutedRequest extends AdmissibleRequest {
    * The body that holds these messages: from when it is read on, answers are of the form that clients of that protocol
    * understand. Empty if it could not be read.
    */
-  mcpBody: Buffer | null
+  mcpBody: JsonBody | null
   /** The tools that lists in the answer may hold. */
   isRuledTool: ToolTest | null
 }
@@ -98,11 +99,15 @@ export function createExecutor<Request extends ExecutedRequest> (
       return done(error as Error)
     }
     const { rules: [rule], matchMessage } = gated.pathRules
-    if (matchMessage) return judgeMessages(request, gated, readBody).then(body => judged(undefined, body), judged)
+    if (matchMessage) return judgeMessages(request, gated, readBody).then(passed, judged)
     request.isRuledTool = table.ruledToolsOfStream(gated.method, gated.url.ownPath) ?? null
     if (rule.requirement === undefined) done()
     else byAudience.get(rule.audience)!.admit(request, rule.requirement, done)
 
+    function passed (body: JsonBody): void {
+      body.json = undefined
+      judged(undefined, body.bytes)
+    }
     function judged (error?: Error, body?: Buffer): void {
       onMessagesJudged(request, gated, error === undefined)
       done(error, body)
@@ -117,7 +122,7 @@ export function createExecutor<Request extends ExecutedRequest> (
     request: Request,
     { message, pathRules }: GatedRequest,
     readBody: Door['readBody']
-  ): Promise<Buffer> {
+  ): Promise<JsonBody> {
     if (!readBody) {
       throw new GateError(403, 'The body of the request decides, and it is not part of this authorization request.')
     }
@@ -128,9 +133,9 @@ export function createExecutor<Request extends ExecutedRequest> (
     const hint = (): Requirement => hintFor(pathRules, rawHeaders)
     if (!isOpen) await admission!.identify(request, hint)
     try {
-      request.mcpBody = NO_BODY
-      const body = request.mcpBody = await readBody()
-      await turnOf(body)
+      request.mcpBody = UNREAD
+      const body = request.mcpBody = { bytes: await readBody(), json: undefined }
+      await turnOf(body.bytes)
       request.mcpMatches = matchAll(pathRules, readMcpMessages(body, rawHeaders))
     } catch (error) {
       if (isOpen && admission) await admission.identify(request, hint)
@@ -149,7 +154,7 @@ export function createExecutor<Request extends ExecutedRequest> (
   }
 }
 
-const NO_BODY = Buffer.alloc(0)
+const UNREAD: JsonBody = Object.freeze({ bytes: Buffer.alloc(0), json: null })
 
 /** The rule for each message. @throws GateError 400, 404 */
 function matchAll ({ matchMessage, isRuledTool }: PathRules, { messages, isBatch }: McpBody): McpMatch[] {

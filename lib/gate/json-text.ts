@@ -29,6 +29,16 @@ export function readJson (bytes: Buffer, bounds: JsonBounds, refuse: (fault: Jso
   return json
 }
 
+/** The body of messages, and what it holds once it has been read: null if it is no JSON. */
+export interface JsonBody {
+  readonly bytes: Buffer
+  /**
+   * Undefined before it is read, and after: it takes several times the memory of the bytes, so it is kept only until
+   * the messages have been judged.
+   */
+  json: unknown
+}
+
 /** The members of all objects in a list or object from JSON, at any depth. */
 function membersIn (value: object): number {
   let members = 0

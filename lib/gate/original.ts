@@ -9,19 +9,20 @@ import { GateError } from './gate-error.ts'
 import { CLAIM_PREFIX, linesByName } from './headers.ts'
 import { originForm } from './path.ts'
 
-/** The kinds of proxies that ask, by how they state the original request. */
-export type ProxyFamily = 'nginx' | 'haproxy' | 'forwarded' | 'envoy'
-
 /**
  * The headers that state a method or a URL, by family. An authorization request has those of its own family, and no
  * others.
  */
-const NAMES: Readonly<Record<ProxyFamily, readonly string[]>> = {
+const NAMES = {
   nginx: ['x-original-method', 'x-original-url'],
   haproxy: ['x-original-method', 'x-original-url'],
   forwarded: ['x-forwarded-method', 'x-forwarded-uri'],
   envoy: []
-}
+} satisfies Record<string, string[]>
+
+/** The kinds of proxies that ask, by how they state the original request. */
+export type ProxyFamily = keyof typeof NAMES
+export const PROXY_FAMILIES = Object.keys(NAMES) as ProxyFamily[]
 
 export interface OriginalOptions {
   /** An original request to another scheme and authority is refused. */
@@ -51,7 +52,8 @@ export function readOriginal (
   if (family === 'nginx' && [...lines.keys()].some(isOwnClaim)) {
     refuse('The original request has a header of a claim that the gate does not set.')
   }
-  const foreign = Object.values(NAMES).flat().find(name => lines.has(name) && !NAMES[family].includes(name))
+  const own: readonly string[] = NAMES[family]
+  const foreign = Object.values(NAMES).flat().find(name => lines.has(name) && !own.includes(name))
   if (foreign !== undefined) {
     refuse(`The authorization request has the header ${foreign}, which another kind of proxy sends.`)
   }

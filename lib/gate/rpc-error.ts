@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import { isJsonObject } from '../json.ts'
 import { Refusal } from '../refusal.ts'
 import { membersAt, MESSAGE_BOUNDS, pastSpace, readJson } from './json-text.ts'
+import type { JsonBody } from './json-text.ts'
 
 /** JSON-RPC 2.0 section 5.1, and the codes of the Model Context Protocol. */
 export const RPC_CODES = Object.freeze({
@@ -27,7 +28,7 @@ export const RPC_CODES = Object.freeze({
  * @param status of the answer
  * @param body in which the message came. Empty if it was not read to its end.
  */
-export function rpcErrorBody (error: Error & { readonly rpcCode?: number }, status: number, body: Buffer): string {
+export function rpcErrorBody (error: Error & { readonly rpcCode?: number }, status: number, body: JsonBody): string {
   const isFault = status >= 500
   const isRefusal = error instanceof Refusal && !isFault
   const code = isRefusal
@@ -45,15 +46,18 @@ export function rpcErrorBody (error: Error & { readonly rpcCode?: number }, stat
  * The id of the request in a body, as it is written there: a client compares it with its own. Undefined for a
  * notification, a batch, a response (the server chose that id), and what cannot be read.
  */
-export function requestId (body: Buffer): string | undefined {
+export function requestId (body: JsonBody): string | undefined {
+  const { bytes } = body
   try {
-    const json = readJson(body, MESSAGE_BOUNDS, fault => {
-      throw new Error(fault)
-    })
+    const json = body.json === undefined ? readJson(bytes, MESSAGE_BOUNDS, unreadable) : body.json
     if (!isJsonObject(json) || !Object.hasOwn(json, 'method')) return undefined
-    const id = membersAt(body, pastSpace(body, 0)).find(({ name }) => name === 'id')
-    return id && body.toString('utf8', id.start, id.end)
+    const id = membersAt(bytes, pastSpace(bytes, 0)).find(({ name }) => name === 'id')
+    return id && bytes.toString('utf8', id.start, id.end)
   } catch {
     return undefined
   }
+}
+
+function unreadable (fault: string): never {
+  throw new Error(fault)
 }

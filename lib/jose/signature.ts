@@ -1,24 +1,6 @@
 import { constants, verify } from 'node:crypto'
 import type { KeyObject, SigningOptions, VerifyKeyObjectInput } from 'node:crypto'
 
-/** The known values of `alg` (RFC 7518 section 3.1, RFC 8037, RFC 9864, RFC 9964). */
-export const JWS_ALGS = [
-  'ES256',
-  'ES384',
-  'ES512',
-  'PS256',
-  'PS384',
-  'PS512',
-  'RS256',
-  'RS384',
-  'RS512',
-  'EdDSA',
-  'Ed25519',
-  'ML-DSA-44'
-] as const
-
-export type JwsAlg = (typeof JWS_ALGS)[number]
-
 /**
  * What a JWS algorithm requires of a key, and the options with which node:crypto verifies it (RFC 7518 section 3.1, RFC
  * 8037, RFC 9864).
@@ -49,7 +31,7 @@ const pss = (digest: string, saltLength: number): AlgorithmSpec => ({
   signing: { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength }
 })
 
-export const ALGORITHMS: Readonly<Record<JwsAlg, AlgorithmSpec>> = {
+const TABLE = {
   ES256: ec('P-256', 'sha256', 64),
   ES384: ec('P-384', 'sha384', 96),
   ES512: ec('P-521', 'sha512', 132),
@@ -62,7 +44,14 @@ export const ALGORITHMS: Readonly<Record<JwsAlg, AlgorithmSpec>> = {
   EdDSA: { kty: 'OKP', crvs: ['Ed25519', 'Ed448'], digest: null },
   Ed25519: { kty: 'OKP', crvs: ['Ed25519'], digest: null },
   'ML-DSA-44': { kty: 'AKP', crvs: [], digest: null }
-}
+} satisfies Readonly<Record<string, AlgorithmSpec>>
+
+/** A known value of `alg` (RFC 7518 section 3.1, RFC 8037, RFC 9864, RFC 9964). */
+export type JwsAlg = keyof typeof TABLE
+
+export const ALGORITHMS: Readonly<Record<JwsAlg, AlgorithmSpec>> = TABLE
+
+export const JWS_ALGS = Object.keys(TABLE) as readonly JwsAlg[]
 
 /**
  * Whether a key whose `alg` member is `ofKey` may verify a signature with this `alg`. `EdDSA` and `Ed25519` are two

@@ -58,6 +58,17 @@ export interface Discovery {
   spelling (): string
 }
 
+/**
+ * Compares the issuer that a document names with the one of the settings: a document does not choose who it speaks for.
+ * A last slash makes no difference.
+ * @throws ProviderFailure discovery_issuer
+ */
+export function verifyNamedIssuer (named: unknown, issuer: string): void {
+  if (typeof named !== 'string' || withoutTrailingSlash(named) !== withoutTrailingSlash(issuer)) {
+    throw new ProviderFailure('discovery_issuer', undefined, { expected: issuer, found: printable(String(named)) })
+  }
+}
+
 /** @param issuer as it is set */
 export function createDiscovery (issuer: string): Discovery {
   let spelling = issuer
@@ -67,9 +78,7 @@ export function createDiscovery (issuer: string): Discovery {
     if (typeof document.issuer !== 'string') {
       throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer as a text' })
     }
-    if (withoutTrailingSlash(document.issuer) !== withoutTrailingSlash(issuer)) {
-      throw new ProviderFailure('discovery_issuer', undefined, { expected: issuer, found: printable(document.issuer) })
-    }
+    verifyNamedIssuer(document.issuer, issuer)
     spelling = document.issuer
     return document
   }

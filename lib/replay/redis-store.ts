@@ -77,10 +77,11 @@ export function createRedisStore (
   const link = open({ ready: askPolicy, error: error => fail(faultOf(error)), close: lose })
   const stopHeart = every(PROBE_MS, beat)
 
-  /** Starts the time limit of a command. */
-  function limit (command: Command): void {
+  /** Starts the time limit of a command, and sends it, unless it waits for the first connection. */
+  function begin (command: Command): void {
     pending.add(command)
     if (!isTimed) expireAt(command.deadlineMs)
+    if (usable) send(command)
   }
 
   /** If this process has stalled, the socket holds unread answers. They are read before any command is given up. */
@@ -158,15 +159,13 @@ export function createRedisStore (
   }
 
   function probe (): void {
-    const command = {
+    begin({
       key: PROBE_KEY,
       ttlSeconds: PROBE_TTL_SECONDS,
       ifAbsent: false,
       deadlineMs: steadyMs() + RECORD_MS,
       done: probed
-    }
-    limit(command)
-    send(command)
+    })
   }
 
   function refusePending (): void {
@@ -214,16 +213,13 @@ export function createRedisStore (
         refused++
         return done(new Refusal('replay_unavailable'))
       }
-      const deadlineMs = steadyMs() + (usable ? RECORD_MS : FIRST_RECORD_MS)
-      const command = {
+      begin({
         key: PREFIX + Buffer.from(id.slice(0, KEY_BYTES), 'latin1').toString('base64url'),
         ttlSeconds,
         ifAbsent: true,
-        deadlineMs,
+        deadlineMs: steadyMs() + (usable ? RECORD_MS : FIRST_RECORD_MS),
         done
-      }
-      limit(command)
-      if (usable) send(command)
+      })
     },
     state: () => ({
       kind: 'redis',

@@ -85,12 +85,12 @@ export function createCutoffs (
     }
   }
 
-  /** What stands for a key in a table. A generator, because a million may be asked for. */
-  function * heldIn (table: typeof marks, key: string, merged: Merged | undefined): Generator<Held, void> {
-    if (!merged || (table === marks && isOld(merged))) return
+  /** What stands for a key in a table. */
+  function heldIn (table: typeof marks, key: string, merged = table.get(key)): Held | undefined {
+    if (!merged || (table === marks && isOld(merged))) return undefined
     const ageSeconds = ageOf(merged)
     const said = table === marks ? saidByMark(merged) : saidByBlock(merged)
-    yield { entry: { key, ...said, recordedAt: Math.floor(now() - ageSeconds), ...merged.origin }, ageSeconds, merged }
+    return { entry: { key, ...said, recordedAt: Math.floor(now() - ageSeconds), ...merged.origin }, ageSeconds, merged }
   }
 
   function saidByMark ({ origin, at, first, second, ended }: Merged): Said {
@@ -181,16 +181,16 @@ export function createCutoffs (
     * held (after: number, upTo: number): Generator<Held, void> {
       const isWithin = ({ place }: Pick<Merged, 'place'>): boolean => place > after && place <= upTo
       for (const table of tables) {
-        for (const [key, merged] of table.entries()) if (isWithin(merged)) yield * heldIn(table, key, merged)
+        for (const [key, merged] of table.entries()) {
+          const held = isWithin(merged) && heldIn(table, key, merged)
+          if (held) yield held
+        }
       }
       for (const state of news.values()) if (isWithin(state.merged)) yield state
     },
     /** What stands for a key. */
     heldOf (key: string): Held[] {
-      return [
-        ...tables.flatMap(table => [...heldIn(table, key, table.get(key))]),
-        ...news.has(key) ? [news.get(key)!] : []
-      ]
+      return [...tables.map(table => heldIn(table, key)), news.get(key)].filter(held => held !== undefined)
     },
     /** Forgets what was last changed at places up to `upTo`: the log no longer has it. */
     dropUpTo (upTo: number): void {

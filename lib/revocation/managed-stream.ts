@@ -60,18 +60,7 @@ export function isDelivered ({ delivery: found }: JsonObject, { delivery, pushUr
 }
 
 /** A stream, as far as it matters here. */
-export interface FoundStream {
-  /** Empty if there is none. */
-  readonly id: string
-  /** The `aud` of its events. */
-  readonly audience: string | undefined
-  /** Where it says that it is polled. */
-  readonly pollUrl: string | undefined
-  readonly defaultSubjects: string | undefined
-  /** The shortest time between two verifications that its transmitter allows. */
-  readonly minimumSeconds: number
-  readonly status: string | undefined
-}
+export type FoundStream = Awaited<ReturnType<typeof findStream>>
 
 /**
  * Finds the stream, which the instance that leads creates or changes first if it is to.
@@ -82,7 +71,7 @@ export async function findStream (
   options: StreamOptions,
   isLeader: boolean,
   onEvent: (event: StreamChange) => void
-): Promise<FoundStream> {
+) {
   const { issuer, manage, delivery, endpoint, streamId } = options
   const stream = manage && isLeader
     ? await ensureStream(client, options, onEvent)
@@ -98,11 +87,14 @@ export async function findStream (
   const { method = DELIVERY_METHODS.poll[0], endpoint_url: url } = isJsonObject(stream?.delivery) ? stream.delivery : {}
   const isPolled = endpoint === undefined && DELIVERY_METHODS.poll.some(name => name === method)
   const found = {
+    /** Empty if there is none. */
     id: String(id),
+    /** The `aud` of its events. */
     audience: [aud].flat().find(value => typeof value === 'string'),
-    // The token of the client is sent there.
+    /** Where it says that it is polled. The token of the client is sent there. */
     pollUrl: isPolled && typeof url === 'string' ? parseOwnUri(url, originsOf(options)) : undefined,
     defaultSubjects: typeof subjects === 'string' ? subjects : undefined,
+    /** The shortest time between two verifications that its transmitter allows. */
     minimumSeconds: typeof interval === 'number' ? interval : 0
   }
   if (delivery === 'poll') pollUrlOf(options, found)
@@ -112,7 +104,7 @@ export async function findStream (
 /** @throws ProviderFailure if nothing says where to poll */
 export function pollUrlOf (
   { endpoint }: Pick<StreamOptions, 'endpoint'>,
-  stream: Pick<FoundStream, 'pollUrl'> | undefined
+  stream: { readonly pollUrl: string | undefined } | undefined
 ): string {
   const url = endpoint ?? stream?.pollUrl
   if (url !== undefined) return url

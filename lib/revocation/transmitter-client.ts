@@ -1,10 +1,9 @@
 import type { ClientAuthentication } from '../provider/client-authentication.ts'
 import { isJsonObject } from '../json.ts'
 import type { JsonObject } from '../json.ts'
-import { printable } from '../printable.ts'
-import { parseDocument, readAnswer } from '../provider/provider-document.ts'
+import { parseDocument, readAnswer, verifyNamedIssuer } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
-import { parseIssuer, parseOwnUri, withoutTrailingSlash } from '../provider/provider-url.ts'
+import { parseIssuer, parseOwnUri } from '../provider/provider-url.ts'
 import { exchanging } from '../provider/transport.ts'
 import type { ProviderAnswer, ProviderRequest, ProviderSession, Transport } from '../provider/transport.ts'
 import { isStreamStatus } from './effects.ts'
@@ -68,9 +67,7 @@ export function createTransmitterClient (
 
   function readTokenEndpoint (body: Buffer): string | undefined {
     const { issuer: named, token_endpoint: endpoint } = documentOf({ body })
-    if (typeof named !== 'string' || withoutTrailingSlash(named) !== withoutTrailingSlash(issuer)) {
-      throw new ProviderFailure('discovery_issuer', undefined, { expected: issuer, found: printable(String(named)) })
-    }
+    verifyNamedIssuer(named, issuer)
     return typeof endpoint === 'string' ? parseOwnUri(endpoint, originsOf({ issuer, metadata })) : undefined
   }
 

@@ -1,5 +1,4 @@
-import { printable } from '../printable.ts'
-import { parseDocument, readAnswer } from '../provider/provider-document.ts'
+import { parseDocument, readAnswer, verifyNamedIssuer } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
 import { parseOwnUri, withoutTrailingSlash } from '../provider/provider-url.ts'
 import type { ProviderSession } from '../provider/transport.ts'
@@ -53,9 +52,7 @@ export async function fetchTransmitterConfiguration (address: TransmitterAddress
     if (typeof issuer !== 'string' || typeof jwksUri !== 'string') {
       throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer and jwks_uri as texts' })
     }
-    if (withoutTrailingSlash(issuer) !== withoutTrailingSlash(address.issuer)) {
-      throw new ProviderFailure('discovery_issuer', undefined, { expected: address.issuer, found: printable(issuer) })
-    }
+    verifyNamedIssuer(issuer, address.issuer)
     return Object.freeze({
       issuer,
       jwksUri: parseOwnUri(jwksUri, origins),

@@ -11,7 +11,8 @@ export type SecretOption = ValueOf<typeof SECRET>
 
 type Sources = Pick<Surroundings, 'readFile' | 'environment'>
 
-const MAX_BYTES = 64 * 1024
+const MAX_SECRET_BYTES = 16 * 1024
+const MAX_KEY_BYTES = 64 * 1024
 
 /**
  * The text of a secret. The last line break of a file does not count.
@@ -30,21 +31,19 @@ async function textOf (secret: SecretOption, { readFile, environment }: Sources)
   if (typeof secret === 'string') return secret
   const text = 'env' in secret
     ? environment(secret.env)
-    : (await fileText(secret.file, readFile)).replace(/\r?\n$/, '')
+    : textIn(await readFile(secret.file, MAX_SECRET_BYTES)).replace(/\r?\n$/, '')
   if (text === undefined || text === '') {
     throw new Error('env' in secret ? `the variable ${secret.env} is not set` : `the file ${secret.file} is empty`)
   }
   return text
 }
 
-async function fileText (path: string, readFile: Sources['readFile']): Promise<string> {
-  return Buffer.from(await readFile(path, MAX_BYTES)).toString('utf8')
-}
+const textIn = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8')
 
 /** The private key of a client in a file. @throws SettingsError */
 export async function readClientKey (file: string, name: string, { readFile }: Sources): Promise<ClientKey> {
   try {
-    return parseClientKey(await fileText(file, readFile))
+    return parseClientKey(textIn(await readFile(file, MAX_KEY_BYTES)))
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? 'not a private key'
     throw new SettingsError([

@@ -80,11 +80,10 @@ interface HostEntry {
   readonly https: BaseUrl
 }
 
-/** Reads a host from a header. A valid host is kept for the next request. Undefined if it is not a host. */
-export const readHost = memoize<HostEntry>(text => {
+function parseHost (text: string): HostEntry | undefined {
   const authority = parseWireAuthority(text)
   return authority && { authority, http: baseOf('http', authority), https: baseOf('https', authority) }
-}, MAX_HOSTS)
+}
 
 // Non-empty segments of pchar (RFC 3986 section 3.3) without the comma, which separates entries.
 const SEGMENTS = /^(?:\/(?:[A-Za-z0-9._~!$&'()*+;=:@-]|%[0-9A-Fa-f]{2})+)*$/
@@ -111,9 +110,6 @@ function parsePrefixList (text: string): string | undefined {
   const prefixes = text.split(',', MAX_PREFIX_ENTRIES + 1).map(entry => parsePrefix(entry.trim()))
   return prefixes.length > MAX_PREFIX_ENTRIES || prefixes.includes(undefined) ? undefined : prefixes.join('')
 }
-
-const readAuthority = (text: string): Authority | undefined => readHost(text)?.authority
-const readPrefixes = memoize(parsePrefixList, MAX_PREFIXES)
 
 function refuseHost (): never {
   throw new Refusal('host_invalid', { detail: { header: 'host' } })
@@ -163,7 +159,8 @@ function readLast<Piece> (headers: IncomingHttpHeaders, name: string, parse: Par
 }
 
 function readForwarded (
-  headers: IncomingHttpHeaders
+  headers: IncomingHttpHeaders,
+  readAuthority: Parse<Authority>
 ): { scheme: HttpScheme | undefined, authority: Authority | undefined } {
   const element = readWith(headers, 'forwarded', parseForwarded)
   const proto = element?.get('proto')
@@ -175,27 +172,31 @@ function readForwarded (
 }
 
 /**
- * The URL that the client used, by a trusted proxy: the last entry of X-Forwarded-Proto, -Host and -Port, and all
- * entries of X-Forwarded-Prefix in order. Forwarded (RFC 7239) is read if there is neither X-Forwarded-Proto nor
- * X-Forwarded-Host. The connection and Host say what the proxy does not name.
- * @throws Refusal forwarded_invalid, with the name of the header, if a part that is used is not valid; host_invalid
+ * Makes the function that returns the URL that the client used, by a trusted proxy: the last entry of
+ * X-Forwarded-Proto, -Host and -Port, and all entries of X-Forwarded-Prefix in order. Forwarded (RFC 7239) is read if
+ * there is neither X-Forwarded-Proto nor X-Forwarded-Host. The connection and Host say what the proxy does not name. It
+ * throws Refusal forwarded_invalid, with the name of the header, if a part that is used is not valid; host_invalid.
  */
-function readBehindProxy ({ headers, host, encrypted }: Message): BaseUrl {
-  // A proxy that writes one of the two X- headers seldom touches Forwarded, so a Forwarded header beside them may be
-  // the client's.
-  const hasNone = headers['x-forwarded-proto'] === undefined && headers['x-forwarded-host'] === undefined
-  const forwarded = hasNone
-    ? readForwarded(headers)
-    : {
-        scheme: readLast(headers, 'x-forwarded-proto', parseScheme),
-        authority: readLast(headers, 'x-forwarded-host', readAuthority)
-      }
-  // If a forwarded header names the host, the Host header is not used and not checked closely.
-  const authority = forwarded.authority ?? readAuthority(host ?? '')
-  const port = authority?.port ?? readLast(headers, 'x-forwarded-port', parsePort)
-  const prefix = readWith(headers, 'x-forwarded-prefix', readPrefixes)
-  if (authority === undefined) refuseHost()
-  return baseOf(forwarded.scheme ?? (encrypted ? 'https' : 'http'), { host: authority.host, port }, prefix)
+function createProxyReader (readHost: Parse<HostEntry>): (message: Message) => BaseUrl {
+  const readAuthority = (text: string): Authority | undefined => readHost(text)?.authority
+  const readPrefixes = memoize(parsePrefixList, MAX_PREFIXES)
+  return ({ headers, host, encrypted }) => {
+    // A proxy that writes one of the two X- headers seldom touches Forwarded, so a Forwarded header beside them may be
+    // the client's.
+    const hasNone = headers['x-forwarded-proto'] === undefined && headers['x-forwarded-host'] === undefined
+    const forwarded = hasNone
+      ? readForwarded(headers, readAuthority)
+      : {
+          scheme: readLast(headers, 'x-forwarded-proto', parseScheme),
+          authority: readLast(headers, 'x-forwarded-host', readAuthority)
+        }
+    // If a forwarded header names the host, the Host header is not used and not checked closely.
+    const authority = forwarded.authority ?? readAuthority(host ?? '')
+    const port = authority?.port ?? readLast(headers, 'x-forwarded-port', parsePort)
+    const prefix = readWith(headers, 'x-forwarded-prefix', readPrefixes)
+    if (authority === undefined) refuseHost()
+    return baseOf(forwarded.scheme ?? (encrypted ? 'https' : 'http'), { host: authority.host, port }, prefix)
+  }
 }
 
 /**
@@ -224,6 +225,9 @@ export function createBaseUrlResolver (settings: UrlSettings): (message: Message
     throw new TypeError('publicUrl is not an absolute http or https URL with a plain path')
   }
   const isTrusted = createPeerTrust(settings.trustProxy)
+  // A valid host is kept for the next request.
+  const readHost = memoize(parseHost, MAX_HOSTS)
+  const readBehindProxy = createProxyReader(readHost)
   return message => {
     // Hops disagree on which of two Host lines counts (RFC 9112 section 3.2), so two lines are refused wherever the
     // host comes from.

@@ -1,6 +1,6 @@
 import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
-import { createBaseUrlResolver, readHost } from './base-url.ts'
+import { createBaseUrlResolver } from './base-url.ts'
 import type { UrlSettings } from './base-url.ts'
 import { baseOf, decodeEscapes, parseHttpUrl, parseWireAuthority, readTargetPath, splitHttpUrl } from './http-url.ts'
 import type { Authority, BaseUrl, HttpUrl, HttpScheme } from './http-url.ts'
@@ -79,7 +79,7 @@ export function verifyHtu (htu: string, url: RequestUrl): void {
 // Both are read under the scheme of the target, so either may leave out a default port.
 function isHostOf (message: Message, scheme: HttpScheme, authorityText: string): boolean {
   const target = parseWireAuthority(authorityText)
-  const host = message.host === undefined ? undefined : readHost(message.host)?.authority
+  const host = parseWireAuthority(message.host ?? '')
   if (target === undefined || host === undefined) return false
   return baseOf(scheme, target).host === baseOf(scheme, host).host
 }

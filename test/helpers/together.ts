@@ -8,12 +8,12 @@ const root = join(import.meta.dirname, '..')
 /** V8 counts what these run of the sources. They leave their process as they found it, and so do the others here. */
 const COUNTED = /^(?:explain|lib|plugins|routes|server)\/|^packages\/(?:app-document|testing)\./
 /**
- * Of the counted: much of their time passes in waiting for connections and limits, so two processes have these. One has
- * the rest of the gate as well, to take as long as the others.
+ * Of the counted: much of their time passes in waiting for connections and limits, so two processes have these. They
+ * have a few more, to take as long as the others.
  */
 const WAITING = [
   /^plugins\/(?:connections|gate|gate-[\w-]+|request-end)\./,
-  /^plugins\/(?:introspection-peers|issuers|last-connections|proofs|request-log|revocation-open)\.|^lib\/(?:provider\/transport|replay\/redis-store)\./
+  /^plugins\/(?:introspection|introspection-peers|issuers|keys|last-connections|proofs|request-log|revocation-open)\.|^lib\/(?:provider\/transport|replay\/redis-store)\./
 ] as const
 /** What a change to a route needs: the routes, their table, and what is said about them. */
 const QUICK = /^(?:own|routes)\/|^plugins\/(?:errors|openapi|resource-metadata|verify)\./

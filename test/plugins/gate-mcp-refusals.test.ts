@@ -20,6 +20,25 @@ const modern = (method: string, params: object = {}): object => ({
 
 const errorOf = ({ body }: WireAnswer): { code: number, message: string, data?: unknown } => JSON.parse(body).error
 
+t.test('The body of a refused message is parsed once, also for the id of its answer.', async t => {
+  const { post, issuer } = await startSite(t, {}, { RESOURCE: 'https://mcp.example' })
+  const user = bearerLines(issuer.token({ scope: 'use read' }))
+  const parse = t.capture(JSON, 'parse', JSON.parse)
+  const whole = JSON.stringify(legacy('tools/call', { name: 'drop' }))
+  const rows: Array<[body: string, status: number, id: unknown, lines: string[]]> = [
+    [whole, 404, 7, []],
+    [`${whole} `, 400, 7, ['Content-Encoding: identity']],
+    ['{"id":7', 400, null, []],
+    ['{"id":8', 400, null, ['Content-Encoding: identity']]
+  ]
+  for (const [body, status, id, lines] of rows) {
+    const answer = await post(body, [...user, ...lines])
+    t.equal(answer.status, status)
+    t.equal(JSON.parse(answer.body).id, id)
+    t.equal(parse().filter(({ args: [text] }) => text === body).length, 1, body)
+  }
+})
+
 t.test('A refusal after the body was read is a JSON-RPC error with the id of the request, so that a session lives on.', async t => {
   const { post, issuer, upstream } = await startSite(t, {}, { RESOURCE: 'https://mcp.example' })
   const user = bearerLines(issuer.token({ scope: 'use read' }))

@@ -16,7 +16,7 @@ const JSON_LINE = ['Content-Type', 'application/json']
 /** The messages, or the sentence of the refusal. */
 function read (body: string | Uint8Array, lines: readonly string[] = JSON_LINE): readonly McpMessage[] | string {
   try {
-    return readMcpMessages(Buffer.from(body), lines).messages
+    return readMcpMessages({ bytes: Buffer.from(body), json: undefined }, lines).messages
   } catch (error) {
     return error instanceof GateError && error.statusCode === 400 ? error.message : String(error)
   }
