@@ -5,7 +5,7 @@ import neostandard, { resolveIgnoresFromGitignore } from 'neostandard'
 export default [
   ...neostandard({ ts: true, ignores: [...resolveIgnoresFromGitignore(), 'bench/results/**'] }),
   {
-    ignores: ['**/*.d.ts', 'lib/settings/option-types.ts'],
+    ignores: ['**/*.d.ts'],
     rules: {
       '@stylistic/max-len': ['error', {
         code: 120,

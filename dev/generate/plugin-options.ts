@@ -175,6 +175,20 @@ const PARTS: ReadonlyArray<readonly [about: string, name: string, part: Part]> =
   ['The section `revocation`.', 'RevocationOptions', SETTINGS.revocation]
 ]
 
+const WIDTH = 120
+
+/** A comment that is too long for a line takes several. */
+const wrapComments = (source: string): string =>
+  source.replace(/^( *)\/\*\* (.*) \*\/$/gm, (line, indent: string, text: string) => {
+    if (line.length <= WIDTH) return line
+    const lines = ['']
+    for (const word of text.split(' ')) {
+      if (`${indent} *${lines.at(-1)} ${word}`.length > WIDTH) lines.push('')
+      lines[lines.length - 1] += ` ${word}`
+    }
+    return `${indent}/**\n${lines.map(part => `${indent} *${part}\n`).join('')}${indent} */`
+  })
+
 /** The source of lib/settings/option-types.ts. */
 export function makeOptionTypes (): string {
   // A variable is text. What is written as text in code may be written as the value too.
@@ -188,7 +202,7 @@ export function makeOptionTypes (): string {
       : `/** ${about} */\nexport interface ${name} ` +
         `{\n${partMembers(part.properties!, part.required, /^(?:Gate|Mcp)/.test(name) ? ' | undefined' : '')}\n}`
   ).join('\n\n')
-  return `// Made from specs.ts and section-specs.ts by npm run generate.
+  return wrapComments(`// Made from specs.ts and section-specs.ts by npm run generate.
 
 import type { JwsAlg } from '../jose/signature.ts'
 import type { ClaimValue } from '../requirement/requirement.ts'
@@ -207,8 +221,9 @@ ${membersOf(issuerSection(), '  ').join('\n')}
 }
 
 /**
- * A function of the application that names the issuers, for example one for each tenant. It gets the \`iss\` of a token that is not
- * verified yet, and answers with the options of that issuer, or with undefined if tokens of that issuer do not pass.
+ * A function of the application that names the issuers, for example one for each tenant. It gets the \`iss\` of a token
+ * that is not verified yet, and answers with the options of that issuer, or with undefined if tokens of that issuer do
+ * not pass.
  */
 export type IssuerLookup = (iss: string) => Promise<IssuerOptions | undefined> | IssuerOptions | undefined
 
@@ -228,5 +243,5 @@ type None<T> = { readonly [K in keyof T]?: never }
 
 /** Options in one of the two forms, never both. */
 export type HoldfastOptions = (FileOptions & None<EnvironmentOptions>) | (EnvironmentOptions & None<FileOptions>)
-`
+`)
 }
