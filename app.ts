@@ -1,17 +1,16 @@
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import { listenFailure } from './server/listen-failure.ts'
-import { holdfast, serverOptions } from './holdfast.ts'
+import { holdfast, judgeSettings, serverOptions } from './holdfast.ts'
 import type { ServerOptions } from './holdfast.ts'
 import { JWT_PACKAGES } from './server/jwt-packages.ts'
 import { SettingsError } from './lib/settings/problems.ts'
 import { readTextIfThere, collectSettings } from './lib/settings/sources.ts'
-import { validateSettings } from './lib/settings/validation.ts'
 
 /**
  * The entry point that fastify-cli opens: `fastify start -o app.js`. This module reads the settings while it loads. The
  * command line makes the server, which needs some settings, before it registers the plugin below.
  */
-const settings = await validateSettings(
+const settings = await judgeSettings(
   collectSettings({ environment: process.env, readFile: readTextIfThere })
 )
 

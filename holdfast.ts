@@ -1,6 +1,7 @@
 import type { ServerOptions as HttpOptions } from 'node:http'
 import { join } from 'node:path'
 import autoload from '@fastify/autoload'
+import fastifyEnv from '@fastify/env'
 import Fastify from 'fastify'
 import type { FastifyHttpOptions, RawServerDefault } from 'fastify'
 import fp from 'fastify-plugin'
@@ -11,8 +12,10 @@ import { answerBadTarget, answerClientError } from './plugins/errors.ts'
 import { createQueuedResponse } from './server/queued-response.ts'
 import { createRequestIds, createRequestLogger } from './server/request-logger.ts'
 import { silenceMs } from './server/stalled-answers.ts'
+import type { Givens } from './lib/settings/given.ts'
 import { settingsFromOptions } from './lib/settings/options.ts'
 import type { Settings } from './lib/settings/settings.ts'
+import type { SettingValues } from './lib/settings/specs.ts'
 import { validateSettings } from './lib/settings/validation.ts'
 
 declare module 'fastify' {
@@ -28,12 +31,24 @@ declare module 'fastify' {
 const NO_TIMEOUT = 0
 
 /**
+ * Judges the settings with @fastify/env, on a separate app: the real app cannot be made without the settings.
+ * @throws SettingsError
+ */
+export function judgeSettings (found: Givens): Promise<Settings> {
+  return validateSettings(found, {}, async ({ data, ...check }) => {
+    // The package refuses what the schema does not name: the sections in which nothing is set.
+    const named = Object.entries(data).filter(([section]) => section in check.schema.properties!)
+    const reader = Fastify({ pluginTimeout: NO_TIMEOUT })
+    await reader.register(fastifyEnv, { ...check, data: Object.fromEntries(named), confKey: 'values' })
+    return { ...data, ...(reader as unknown as { readonly values: SettingValues }).values }
+  })
+}
+
+/**
  * Reads the settings from options, as the plugin takes them.
  * @throws SettingsError
  */
-export async function readSettings (options: object): Promise<Settings> {
-  return validateSettings(settingsFromOptions(options))
-}
+export const readSettings = (options: object): Promise<Settings> => judgeSettings(settingsFromOptions(options))
 
 export type ServerOptions = FastifyHttpOptions<RawServerDefault> & { readonly http: HttpOptions }
 

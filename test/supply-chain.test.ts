@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
@@ -145,3 +145,26 @@ t.test(
     )
   }
 )
+
+t.test('Each package that the service is designed around is loaded by the service itself.', t => {
+  const sources = [
+    'holdfast.ts',
+    ...['lib', 'plugins', 'server'].flatMap(folder =>
+      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map(file => join(folder, file))
+    )
+  ].filter(file => file.endsWith('.ts')).map(file => readFileSync(join(root, file), 'utf8'))
+  const designed = [
+    'fastify',
+    '@fastify/jwt',
+    'get-jwks',
+    '@fastify/env',
+    '@fastify/sensible',
+    'fastify-plugin',
+    'undici'
+  ]
+  for (const name of designed) {
+    const loads = new RegExp(`(?:^import (?!type ).* from |\\b(?:import|require)\\()'${name}'`, 'm')
+    t.ok(sources.some(source => loads.test(source)), name)
+  }
+  t.end()
+})

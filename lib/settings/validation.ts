@@ -1,3 +1,13 @@
+/**
+ * Here the values of settings are checked against their schema, and the defaults are filled in: by @fastify/env for the
+ * service, which decorates an app with the result, and by its validator for the options of the plugin.
+ *
+ * The package is kept from the environment, from `.env` and from configuration files: sources.ts merges those, because
+ * problems must name the source, and an unknown key must stop the start. It is also kept from converting values: they
+ * get their types before, so that a text is never taken for a value that the operator did not write.
+ */
+
+import type { FastifyEnvOptions } from '@fastify/env'
 import type { GateSettings } from '../gate/gate-settings.ts'
 import type { Ajv, Options } from 'ajv'
 import { createRequire } from 'node:module'
@@ -95,11 +105,34 @@ function typedList (value: unknown): unknown {
 
 const isPlain = (value: unknown): boolean => ['string', 'number', 'boolean'].includes(typeof value)
 
-/** Makes the check of these settings by their schema, which also fills in the defaults in them. */
-function createCheck (names: readonly SettingName[]): (data: RawSettings) => readonly SchemaError[] {
+/** What is checked, by which schema and validator: the options of @fastify/env. */
+export interface Check extends Pick<FastifyEnvOptions, 'env'> {
+  readonly schema: ReturnType<typeof schemaOf>
+  readonly ajv: Ajv
+  readonly data: RawSettings
+}
+
+/**
+ * Checks settings and fills in the defaults. An error with `errors` says what is wrong with them. The service passes in
+ * one that registers @fastify/env, since this code does not know Fastify.
+ */
+export type CheckValues = (check: Check) => Promise<SettingValues>
+
+/** What is to be checked of these settings. What is not given is not compiled: each app waits for this at its start. */
+function checkOf (names: readonly SettingName[], data: RawSettings): Check {
   // A validator keeps each schema that it has compiled, and these differ from app to app: it goes with them.
-  const validate = createAjv(JUDGEMENT).compile(schemaOf(names))
-  return data => validate(data) ? [] : validate.errors!
+  return { env: false, schema: schemaOf(names), data, ajv: createAjv(JUDGEMENT) }
+}
+
+/**
+ * Checks the options of the plugin, which are no environment, as @fastify/env does: loading that package would take
+ * longer than all the rest of its start.
+ */
+const checkOptions: CheckValues = async ({ ajv, schema, data }) => {
+  if (!ajv.validate(schema, data)) {
+    throw Object.assign(new Error('The options are not valid'), { errors: ajv.errors })
+  }
+  return data as SettingValues
 }
 
 /** What the schema makes of the values. */
@@ -114,20 +147,25 @@ interface Judgement {
   readonly places: Places
 }
 
-/** The schema of what is not given is not compiled: every app with the plugin waits for this at its start. */
-function judge (found: Givens): Judgement {
+async function judge (found: Givens, check: CheckValues): Promise<Judgement> {
   const raw = valuesOf(found)
   const places = placesOf(found)
   const values = typedSettings(raw)
   // An upstream is a gate without a section, too.
-  const data = structuredClone(isGate(values) && values.gate === undefined ? { ...values, gate: {} } : values)
-  const errors = createCheck(settingNames.filter(name => valueAt(data, name) !== undefined))(data)
+  const given = structuredClone(isGate(values) && values.gate === undefined ? { ...values, gate: {} } : values)
+  let errors: readonly SchemaError[] | undefined = []
+  const names = settingNames.filter(name => valueAt(given, name) !== undefined)
+  const data = await check(checkOf(names, given)).catch((error: unknown) => {
+    errors = (error as { errors?: readonly SchemaError[] }).errors
+    if (!errors) throw error
+    return given as SettingValues
+  })
   for (const name of settingNames) {
     const { default: byDefault } = settingSpec(name)
     if (byDefault !== undefined && valueAt(data, name) === undefined) put(data, name, structuredClone(byDefault))
   }
   const refusals = describeRefusals({ ...values, gate: raw.gate, revocation: raw.revocation }, errors, places)
-  return { raw, values, data: data as SettingValues, refusals, places }
+  return { raw, values, data, refusals, places }
 }
 
 /**
@@ -136,9 +174,10 @@ function judge (found: Givens): Judgement {
  */
 export async function validateSettings (
   found: Givens,
-  { lookUpIssuer, trustPeer }: AppFunctions = {}
+  { lookUpIssuer, trustPeer }: AppFunctions = {},
+  check = checkOptions
 ): Promise<Settings> {
-  const judgement = judge(found)
+  const judgement = await judge(found, check)
   const { raw, values, data, refusals, places } = judgement
   const others = refusals.filter(refusal => !isPartOf('gate', refusal) && !isPartOf('revocation', refusal))
   const problems = [
@@ -190,7 +229,7 @@ async function resolveGate ({ raw, data, refusals, places }: Judgement, problems
  * @throws SettingsError
  */
 export async function readGate (found: Givens): Promise<GateSettings> {
-  const judgement = judge(found)
+  const judgement = await judge(found, checkOptions)
   const ofUpstream = judgement.refusals.filter(refusal => isPartOf('gateUpstream', refusal))
   const problems = [...found.problems, ...sentencesOf(ofUpstream)]
   const settings = await resolveGate(judgement, problems)
@@ -209,7 +248,8 @@ export function isGate ({ gate, gateUpstream }: RawSettings): boolean {
  * @param defaults what the entry leaves out
  */
 export function createIssuerReader (defaults: Settings): (record: object) => IssuerSettings {
-  const check = createCheck(['idp.issuers'])
+  const { ajv, schema } = checkOf(['idp.issuers'], noSettings())
+  const isValid = ajv.compile(schema)
   const { audience, introspection } = defaults.idp
   const { securityProfile, clientCertificate } = defaults.server
 
@@ -221,7 +261,8 @@ export function createIssuerReader (defaults: Settings): (record: object) => Iss
       server: { securityProfile, clientCertificate }
     } as unknown as RawSettings
     const places = new Map<string, string>()
-    const refusals = describeRefusals(values, check({ idp: { issuers } } as RawSettings), places)
+    isValid({ idp: { issuers } })
+    const refusals = describeRefusals(values, isValid.errors ?? [], places)
     const problems = [
       ...sentencesOf(refusals),
       // Which peers are trusted was judged at the start.

@@ -1,7 +1,6 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { HoldfastOptions } from '../../lib/settings/option-types.ts'
 import { ownOptions, settingsFromOptions, withTrustOf } from '../../lib/settings/options.ts'
-import { validateSettings } from '../../lib/settings/validation.ts'
 import { kTestDoubles } from '../../server/surroundings.ts'
 import type { MayHaveTestDoubles } from '../../server/surroundings.ts'
 
@@ -9,6 +8,7 @@ import type { MayHaveTestDoubles } from '../../server/surroundings.ts'
 const SERVICE_PACKAGES = [
   '@fastify/autoload',
   '@fastify/cors',
+  '@fastify/env',
   '@fastify/helmet',
   '@fastify/sensible',
   '@fastify/swagger',
@@ -29,8 +29,8 @@ const service: FastifyPluginAsync<HoldfastOptions> = async (app, options) => {
     throw new Error(`holdfast/service needs packages that are not installed: npm i ${missing.join(' ')}`)
   }
   // Only the service loads it: it imports those packages.
-  const { holdfast } = await import('../../holdfast.ts')
-  const settings = await validateSettings(withTrustOf(app, settingsFromOptions(ownOptions(options))).options)
+  const { holdfast, judgeSettings } = await import('../../holdfast.ts')
+  const settings = await judgeSettings(withTrustOf(app, settingsFromOptions(ownOptions(options))).options)
   const doubles = (options as MayHaveTestDoubles)[kTestDoubles]
   if (doubles) app.decorate(kTestDoubles, doubles)
   await app.register(holdfast, { settings })

@@ -420,6 +420,7 @@ t.test('The command runs the service in an empty folder, with two settings, and 
     'fastify',
     '@fastify/autoload',
     '@fastify/cors',
+    '@fastify/env',
     '@fastify/helmet',
     '@fastify/sensible',
     '@fastify/swagger',

@@ -3,9 +3,8 @@ import { join } from 'node:path'
 import Fastify from 'fastify'
 import type { FastifyInstance } from 'fastify'
 import { startProvider } from '../../../dev/provider/provider.ts'
-import { holdfast, serverOptions } from '../../../holdfast.ts'
+import { holdfast, judgeSettings, serverOptions } from '../../../holdfast.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
-import { validateSettings } from '../../../lib/settings/validation.ts'
 import { asResource, CLIENT_ID } from '../site.ts'
 import { startServer } from './server.ts'
 
@@ -52,7 +51,7 @@ export async function startGatedSite (
     environment,
     readFile: path => path === environment.CONFIG_FILE ? readFileSync(path, 'utf8') : undefined
   })
-  const settings = asResource(url, await validateSettings(found))
+  const settings = asResource(url, await judgeSettings(found))
   const gate = Fastify({ ...serverOptions(settings), logger: { level: 'info', stream: createLog(onAnswer) } })
   await gate.register(holdfast, { settings })
   await gate.listen({ port, host: 'localhost' })
