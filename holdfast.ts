@@ -36,8 +36,9 @@ const NO_TIMEOUT = 0
  */
 export function judgeSettings (found: Givens): Promise<Settings> {
   return validateSettings(found, {}, async ({ data, ...check }) => {
+    const { properties = {} } = check.schema
     // The package refuses what the schema does not name: the sections in which nothing is set.
-    const named = Object.entries(data).filter(([section]) => section in check.schema.properties!)
+    const named = Object.entries(data).filter(([section]) => section in properties)
     const reader = Fastify({ pluginTimeout: NO_TIMEOUT })
     await reader.register(fastifyEnv, { ...check, data: Object.fromEntries(named), confKey: 'values' })
     return { ...data, ...(reader as unknown as { readonly values: SettingValues }).values }
