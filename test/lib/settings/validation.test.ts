@@ -737,3 +737,8 @@ t.test('Trust and port follow from the settings.', async t => {
   t.equal((await read({ API_PROFILE: '2', PORT: '9000' })).server.port, 9000)
   t.equal((await read({ PORT: '0' })).server.port, 0)
 })
+
+t.test('A fault of the validator itself is no problem of the settings.', async t => {
+  const fault = new Error('the validator cannot be loaded')
+  await t.rejects(validateSettings(given(ENOUGH), {}, () => Promise.reject(fault)), fault)
+})
