@@ -88,7 +88,7 @@ type QueuedResponse = ServerResponse & {
  * (RFC 9112 section 9.3.2). A connection whose requests wait beyond a limit is ended. A server that gets this class as
  * its `ServerResponse` uses it for every request, including those that Node answers by itself.
  */
-export function createQueuedResponse () {
+export function createQueuedResponse (): typeof ServerResponse {
   const watchStalled = createStallWatch()
   const waiting: Waiting = { bytes: 0, peers: new Map() }
 

@@ -17,6 +17,7 @@ function runTests (text: string): Promise<{ code: number | null, output: string 
       '.taprc',
       'package.json',
       'cli/strip-types.js',
+      'test/less-work.js',
       'test/uncounted-children.js',
       'test/time-limit.js',
       'test/progress.ts',
