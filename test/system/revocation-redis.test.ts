@@ -237,8 +237,9 @@ t.test('A user without the right to XDEL lets nothing be written again each time
   for (let n = 0; n < 13; n++) {
     await one.append(many(1000).map(({ key, ...rest }) => ({ ...rest, key: `${key} later`, at: rest.at + n })))
   }
-  await until('it was refused', () => one.changes.length > 0)
-  t.strictSame([one.changes[0], one.isLoaded()], ['auth', true])
+  // On a busy machine the store may be late before, too.
+  await until('it was refused', () => one.changes.includes('auth'))
+  t.equal(one.isLoaded(), true)
   await delay(1000)
   t.equal(await server.command('XLEN', '{holdfast:revocation}:log'), '13500')
 })
