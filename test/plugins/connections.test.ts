@@ -205,7 +205,7 @@ t.test('A pipeline whose connection is ended at the turn of a request is not rea
 
 t.test('A connection that sends requests and reads nothing of their answers is ended, whatever it sends', async t => {
   const { app, port } = await start(t, app => {
-    app.server.setTimeout(600)
+    app.server.setTimeout(1500)
   })
   const deaf = open(t, port, 'GET /big HTTP/1.1\r\nHost: x\r\n\r\n')
   deaf.socket.pause()
@@ -328,7 +328,7 @@ t.test('Private members of Node lead from a connection to its answer and to its 
 
 t.test('A connection that reads nothing of its answers is ended; one that reads a little now and then gets all of it', async t => {
   const { app, port } = await start(t, app => {
-    app.server.setTimeout(600)
+    app.server.setTimeout(1500)
   })
   const request = 'GET /big HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
   const accepted: Socket[] = []
