@@ -254,7 +254,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
 
   #deliver (controller: Dispatcher.DispatchController): void {
     const pieces = this.#pieces
-    if (this.#isWhole && !this.#failure) {
+    if (this.#isWhole) {
       return this.#resolve({ ...this.#head!, body: pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces) })
     }
     this.#body = new AnswerBody(controller, this.#noteLife)
