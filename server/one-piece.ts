@@ -15,9 +15,9 @@ type Answer = ServerResponse & {
 }
 
 /**
- * Puts the whole body of an answer behind its head, so that both go out in one write: Node gathers three pieces, which
- * takes 2 µs of the 17 that an answer of 200 bytes costs. Nothing changes on the wire, but that bytes above 7F stay as
- * they are in a head before a text.
+ * Puts the whole body of an answer behind its head, so that both go out in one write. Node 20 and 22 gather three
+ * pieces, which takes 2 µs of the 17 that an answer of 200 bytes costs; later ones gather two if the body is a Buffer.
+ * Nothing changes on the wire, but that bytes above 7F stay as they are in a head before a text.
  * @returns whether that is possible: the answer has a body of a stated length, and nothing of it has been sent. `end`
  * is then called without the body.
  */
