@@ -3,17 +3,9 @@ import type { AuthScheme } from '../credentials.ts'
 import { isOptional, phrasesOf, requirementJson, scopeAlternatives } from '../requirement/route-guard.ts'
 import type { RouteGuard } from '../requirement/route-guard.ts'
 import type { Settings } from '../settings/settings.ts'
-import {
-  CHALLENGES,
-  describeGuard,
-  guardStatuses,
-  PROOF_HEADER,
-  REFUSED,
-  RETRY_AFTER,
-  SCHEMES,
-  securityOf
-} from './describe.ts'
+import { describeGuard, PROOF_HEADER, SCHEMES, securityOf } from './describe.ts'
 import type { Operation, Response } from './document.ts'
+import { CHALLENGES, guardStatuses, REFUSED, RETRY_AFTER } from './refused.ts'
 
 /** The member by which an operation names its guard until the guard is described. */
 const GUARD_MARK = 'x-holdfast-guard'
