@@ -87,15 +87,15 @@ function describeOperation (
 /** Security cannot name the scopes, so `x-requirements` has each requirement. */
 function describeAll (guard: RouteGuard, description: unknown): object {
   const asksForMore = scopeAlternatives(guard).some(set => set.length > 0) ||
-    guard.requirements.some(requirement => phrasesOf(requirement).length > 0)
+    guard.some(requirement => phrasesOf(requirement).length > 0)
   return {
     ...describeGuard(guard, description),
-    ...(asksForMore && { 'x-requirements': guard.requirements.map(requirementJson) })
+    ...(asksForMore && { 'x-requirements': guard.map(requirementJson) })
   }
 }
 
-function withoutScopes ({ requirements }: RouteGuard): RouteGuard {
-  return { requirements: requirements.map(({ scope, anyScope, ...others }) => others) }
+function withoutScopes (guard: RouteGuard): RouteGuard {
+  return guard.map(({ scope, anyScope, ...others }) => others)
 }
 
 function headersOf (status: keyof typeof REFUSED, document: AppDocument): NonNullable<Response['headers']> {

@@ -141,7 +141,7 @@ export function securityOf (guard: RouteGuard, mode: DpopMode): NonNullable<Oper
  * for programs.
  */
 export function describeGuard (guard: RouteGuard, description: unknown): object {
-  const further = guard.requirements.filter(requirement => requirement.optional || phrasesOf(requirement).length > 0)
+  const further = guard.filter(requirement => requirement.optional || phrasesOf(requirement).length > 0)
   if (further.length === 0) return description === undefined ? { description: describeScopes(guard) } : {}
   const words = [
     description ?? describeScopes(guard),
@@ -158,8 +158,8 @@ function describeScopes (guard: RouteGuard): string {
   return sets.length === 0 ? 'Needs a valid access token.' : `Needs a valid access token with ${sets.join(', or ')}.`
 }
 
-function furtherNeeds ({ requirements }: RouteGuard): string {
-  const phrases = requirements.flatMap(phrasesOf)
+function furtherNeeds (guard: RouteGuard): string {
+  const phrases = guard.flatMap(phrasesOf)
   return phrases.length === 0 ? '' : `The token also needs ${phrases.join(', and ')}.`
 }
 

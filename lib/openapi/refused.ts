@@ -23,7 +23,7 @@ type Status = keyof typeof REFUSED
 export function guardStatuses (guard: RouteGuard, settings: Settings): readonly Status[] {
   return [
     401,
-    ...(guard.requirements.some(mayForbid) ? [403] as const : []),
+    ...(guard.some(mayForbid) ? [403] as const : []),
     ...(reasonsOf(429, settings).length > 0 ? [429] as const : []),
     503
   ]
