@@ -1,9 +1,10 @@
 import regexp from 'eslint-plugin-regexp'
 import { ARROWS, house } from './test/lint/house.js'
-import neostandard, { resolveIgnoresFromGitignore } from 'neostandard'
+import { style } from './test/lint/style.js'
 
 export default [
-  ...neostandard({ ts: true, ignores: [...resolveIgnoresFromGitignore(), 'bench/results/**'] }),
+  { ignores: ['**/dist/**', '.tap/**', '.dev/**', 'packages/*/cli/**', 'bench/results/**'] },
+  ...style,
   {
     ignores: ['**/*.d.ts'],
     rules: {

@@ -30,7 +30,7 @@ t.test('No installed package requires another Node than we promise, and none is 
   for (const lock of ['package-lock.json', 'bench/package-lock.json']) {
     const entries = locked(lock)
     t.ok(entries.length > 50, lock)
-    // neostandard requires 22.13; what runs in production accepts any 22.
+    // The linter requires 22.13; what runs in production accepts any 22.
     for (const version of ['20.19.0', '22.13.0', '24.0.0', '26.0.0']) {
       t.ok(satisfies(version, promised), `${version} is promised`)
       // What the benchmark compares us with may be behind.

@@ -3,7 +3,7 @@ import { parseClaimNames } from './headers.ts'
 import type { ForwardedClaim } from './headers.ts'
 import { parseRule } from './rule.ts'
 import type { GateRule } from './rule.ts'
-import { findRuleConflicts } from './rules.ts'
+import { findRuleConflicts } from './rule-conflicts.ts'
 import { parseUpstream } from '../upstream/origin.ts'
 
 /** What the section `gate` of the configuration says. */
@@ -83,17 +83,9 @@ export function parseGate (
   section: GateSection,
   { given, upstreamBeside, isRefused, placeOf, tell }: JudgedSection
 ): GateSettings {
-  const {
-    exactPaths,
-    timeoutSeconds,
-    idleSeconds,
-    host,
-    bodyLimit,
-    passCredentials,
-    statementKey: statementKeys,
-    statementAudience,
-    grpcPort
-  } = section as GateSettings & { statementKey: GateSettings['statementKeys'] }
+  const { statementKey: statementKeys, ...typed } = section as GateSettings & {
+    readonly statementKey: GateSettings['statementKeys']
+  }
   const ownPrefix = typeof section.ownPrefix === 'string' ? section.ownPrefix : ''
   const upstream = parseUpstream(upstreamBeside) ?? parseUpstream(section.upstream)
   const hasUpstream = section.upstream !== undefined || upstreamBeside !== undefined
@@ -101,7 +93,7 @@ export function parseGate (
   const rules = readRules()
   if (!claims) tell('gate.claims', ` is ${quoteSetting(section.claims)}; allowed: ${CLAIMS_ALLOWED}`)
   const isAudienceKnown = upstream !== undefined ||
-    (statementAudience !== undefined && !isRefused('gate.statementAudience'))
+    (section.statementAudience !== undefined && !isRefused('gate.statementAudience'))
   if (statementKeys !== undefined && !isRefused('gate.statementKey') && !isAudienceKnown) {
     tell(
       'gate.statementKey',
@@ -109,21 +101,7 @@ export function parseGate (
         'gate.upstream), because each statement names its reader'
     )
   }
-  return {
-    upstream,
-    rules,
-    exactPaths,
-    timeoutSeconds,
-    idleSeconds,
-    host,
-    bodyLimit,
-    claims: claims ?? [],
-    passCredentials,
-    statementKeys,
-    statementAudience,
-    ownPrefix,
-    grpcPort
-  }
+  return { ...typed, upstream, rules, claims: claims ?? [], statementKeys, ownPrefix }
 
   function readRules (): readonly GateRule[] {
     if (isRefused('gate.rules')) return []
@@ -148,9 +126,9 @@ export function parseGate (
       }
     }
     const ownPaths = hasUpstream ? ownPathsOf(ownPrefix) : []
-    for (const { rule, problem } of findRuleConflicts(rules, ownPaths, rule => nameOf(paths.get(rule)!))) {
+    findRuleConflicts(rules, ownPaths, rule => nameOf(paths.get(rule)!), (rule, problem) => {
       tell(paths.get(rule)!, problem)
-    }
+    })
     return rules
   }
 

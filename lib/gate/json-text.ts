@@ -63,7 +63,8 @@ export interface JsonSpan {
   readonly end: number
 }
 
-export interface JsonMember extends JsonSpan {
+/** An element of a list, or a member of an object: its value, and in an object its name. */
+export interface JsonChild extends JsonSpan {
   readonly name: string
 }
 
@@ -72,43 +73,38 @@ const [LIST_START, LIST_END, OBJECT_START, OBJECT_END] = Buffer.from('[]{}')
 const [SPACE] = Buffer.from(' ')
 
 /**
- * The members of the object that begins at `at`, in their order. JSON.parse loses how a value is written: `1.0` becomes
- * `1`, and `1e400` Infinity. So who passes a value on as it came takes it from the bytes.
+ * The members of the object, or the elements of the list, that begins at `at`, in their order. JSON.parse loses how a
+ * value is written: `1.0` becomes `1`, and `1e400` Infinity. So who passes a value on as it came takes it from the
+ * bytes.
  * @param json what JSON.parse has read
  */
-export function membersAt (json: Buffer, at: number): JsonMember[] {
-  const members: JsonMember[] = []
-  for (let next = pastSpace(json, at + 1); json[next] !== OBJECT_END;) {
-    const nameEnd = endOf(json, next)
-    const start = pastSpace(json, pastSpace(json, nameEnd) + 1)
+export function childrenAt (json: Buffer, at: number): JsonChild[] {
+  const isObject = json[at] === OBJECT_START
+  const children: JsonChild[] = []
+  for (let start = pastSpace(json, at + 1); json[start] !== OBJECT_END && json[start] !== LIST_END;) {
+    let name = ''
+    if (isObject) {
+      const nameEnd = endOf(json, start)
+      name = JSON.parse(json.toString('utf8', start, nameEnd))
+      start = pastSpace(json, pastSpace(json, nameEnd) + 1)
+    }
     const end = endOf(json, start)
-    members.push({ name: JSON.parse(json.toString('utf8', next, nameEnd)), start, end })
-    next = pastComma(json, end)
+    children.push({ name, start, end })
+    const next = pastSpace(json, end)
+    start = json[next] === COMMA ? pastSpace(json, next + 1) : next
   }
-  return members
+  return children
 }
 
-/** The elements of the list that begins at `at`, in their order. */
-export function elementsAt (json: Buffer, at: number): JsonSpan[] {
-  const elements: JsonSpan[] = []
-  for (let start = pastSpace(json, at + 1); json[start] !== LIST_END;) {
-    const end = endOf(json, start)
-    elements.push({ start, end })
-    start = pastComma(json, end)
-  }
-  return elements
+/** The value of a member of the object that begins at `at`. Undefined if it has none of that name. */
+export function memberAt (json: Buffer, at: number, name: string): JsonSpan | undefined {
+  return childrenAt(json, at).find(child => child.name === name)
 }
 
 /** The first byte that is no white space. */
 export function pastSpace (json: Buffer, at: number): number {
   while (json[at]! <= SPACE!) at++
   return at
-}
-
-/** Where the next element or member begins, or its list or object ends. */
-function pastComma (json: Buffer, at: number): number {
-  const next = pastSpace(json, at)
-  return json[next] === COMMA ? pastSpace(json, next + 1) : next
 }
 
 /** Behind the value that begins at `at`. No recursion: a value may nest more deeply than the stack. */

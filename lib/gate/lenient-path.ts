@@ -67,36 +67,36 @@ const SUFFIX = /(?<=[^/])\.[^/.]*\/?$/
 export interface LenientRouter<Store> {
   add (method: string, path: string, store: Store): void
   /**
-   * Calls `check` with what it finds for a path in normal form, with a slash at its end left out or added, and for the
-   * same without its suffix.
+   * What it finds for a path in normal form, with a slash at its end left out or added, and for the same without its
+   * suffix.
    */
-  find (method: string, path: string, check: (store: Store) => void): void
+  find (method: string, path: string): readonly Store[]
 }
 
 export function createLenientRouter<Store> (): LenientRouter<Store> {
   const router = createTextRouter<Store>({ caseSensitive: false })
-
-  function findText (method: string, text: string, check: (store: Store) => void): void {
-    const store = router.find(method, text)
-    if (store !== undefined) check(store)
-  }
-
-  function findBoth (method: string, text: string, check: (store: Store) => void): void {
-    findText(method, text, check)
-    if (!text.endsWith('/')) findText(method, `${text}/`, check)
-    else if (text.length > 1) findText(method, text.slice(0, -1), check)
-  }
-
   return {
     add (method, path, store) {
       router.add(method, lenientForm(path), store)
     },
-    find (method, path, check) {
+    find (method, path) {
       const text = decoded(path)
-      findBoth(method, text, check)
-      if (SUFFIX.test(text)) findBoth(method, text.replace(SUFFIX, ''), check)
+      const found: Store[] = []
+      for (const read of SUFFIX.test(text) ? [text, text.replace(SUFFIX, '')] : [text]) {
+        for (const spelling of [read, otherEnd(read)]) {
+          const store = router.find(method, spelling)
+          if (store !== undefined) found.push(store)
+        }
+      }
+      return found
     }
   }
+}
+
+/** The same with a slash at its end, or without it. */
+function otherEnd (text: string): string {
+  if (text === '/') return text
+  return text.endsWith('/') ? text.slice(0, -1) : `${text}/`
 }
 
 /** By what stands at one place of two paths, the more specific is the later one here. `end` is the end of a path. */

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import { isJsonObject } from '../json.ts'
 import { Refusal } from '../refusal.ts'
-import { membersAt, MESSAGE_BOUNDS, pastSpace, readJson } from './json-text.ts'
+import { memberAt, MESSAGE_BOUNDS, pastSpace, readJson } from './json-text.ts'
 import type { JsonBody } from './json-text.ts'
 
 /** JSON-RPC 2.0 section 5.1, and the codes of the Model Context Protocol. */
@@ -51,7 +51,7 @@ export function requestId (body: JsonBody): string | undefined {
   try {
     const json = body.json === undefined ? readJson(bytes, MESSAGE_BOUNDS, unreadable) : body.json
     if (!isJsonObject(json) || !Object.hasOwn(json, 'method')) return undefined
-    const id = membersAt(bytes, pastSpace(bytes, 0)).find(({ name }) => name === 'id')
+    const id = memberAt(bytes, pastSpace(bytes, 0), 'id')
     return id && bytes.toString('utf8', id.start, id.end)
   } catch {
     return undefined

@@ -1,10 +1,9 @@
-import { quoteSetting } from '../printable.ts'
 import { Refusal } from '../refusal.ts'
 import { createLenientRouter, isWide, specificityOf } from './lenient-path.ts'
 import type { McpMessage } from './mcp-message.ts'
 import { TOOL_CALL } from './mcp-methods.ts'
-import { createPathRouter, isSamePath, routerForm, shapeOf, verifyOneReading, withoutParameters } from './path.ts'
-import { isTargeted, KNOWN_METHODS, MESSAGE_METHOD, sharedTarget } from './rule.ts'
+import { createPathRouter, shapeOf, verifyOneReading, withoutParameters } from './path.ts'
+import { isTargeted, KNOWN_METHODS, MESSAGE_METHOD } from './rule.ts'
 import type { GateRule } from './rule.ts'
 
 /** A rule that was found for a message, with the method and the tool by which it was found, as it names them. */
@@ -31,6 +30,10 @@ export interface PathRules {
   readonly matchMessage: MessageMatcher | undefined
   /** Whether a rule is for a tool. Undefined unless the answers to `tools/list` hold only such tools. */
   readonly isRuledTool: ToolTest | undefined
+  /** How specific their path is. */
+  readonly specificity: string
+  /** Whether another path may be more specific where theirs fits, and the upstream may read it so. */
+  readonly isWide: boolean
 }
 
 export type ToolTest = (tool: string) => boolean
@@ -79,9 +82,6 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
   }
   const router = createPathRouter<PathRules>()
   const lenient = createLenientRouter<PathRules>()
-  /** How specific the path of each of them is, and of those the ones beside which another may be more so. */
-  const specificities = new Map<PathRules, string>()
-  const wide = new Set<PathRules>()
   for (const { method, rules } of byPath.values()) {
     const { path } = rules[0]
     const matchMessage = method === MESSAGE_METHOD && rules.some(({ mcp }) => mcp)
@@ -90,11 +90,15 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
     const isRuledTool = rules.some(({ mcp }) => mcp?.onlyRuled)
       ? (name: string) => matchMessage!({ method: TOOL_CALL, name }) !== undefined
       : undefined
-    const pathRules: PathRules = { rules, matchMessage, isRuledTool }
+    const pathRules = {
+      rules,
+      matchMessage,
+      isRuledTool,
+      specificity: specificityOf(path),
+      isWide: !exactPaths && isWide(path)
+    }
     if (!router.add(method, path, pathRules)) throw new TypeError(`rules for ${method} ${path} overlap`)
     lenient.add(method, path, pathRules)
-    specificities.set(pathRules, specificityOf(path))
-    if (!exactPaths && isWide(path)) wide.add(pathRules)
   }
   const { find } = router
   const areListsCut = rules.some(({ mcp }) => mcp?.onlyRuled)
@@ -109,7 +113,7 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
       if (others.some(reading => find(method, reading) !== found)) {
         throw new Refusal('target_path', { detail: { cause: 'path_parameter' } })
       }
-      if (found && wide.has(found)) { for (const reading of [path, ...others]) verifyNoCloser(method, reading, found) }
+      if (found?.isWide) { for (const reading of [path, ...others]) verifyNoCloser(method, reading, found) }
       return found
     }
   }
@@ -119,11 +123,8 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
    * guards.
    */
   function verifyNoCloser (method: string, path: string, chosen: PathRules): void {
-    lenient.find(method, path, other => {
-      if (other !== chosen && specificities.get(other)! > specificities.get(chosen)!) {
-        throw new Refusal('target_path', { detail: { cause: 'other_spelling', rule: other.rules[0].path } })
-      }
-    })
+    const closer = lenient.find(method, path).find(({ specificity }) => specificity > chosen.specificity)
+    if (closer) throw new Refusal('target_path', { detail: { cause: 'other_spelling', rule: closer.rules[0].path } })
   }
 }
 
@@ -172,80 +173,4 @@ export function createMessageMatcher (rules: readonly GateRule[]): MessageMatche
       : undefined
     return ofTool ?? byMethod.get(method) ?? alone
   }
-}
-
-/** What is wrong with a rule beside the others, to be put after its name. */
-export interface RuleConflict {
-  readonly rule: GateRule
-  readonly problem: string
-}
-
-/**
- * Finds rules that hold for the same requests, and rules for paths that the service answers itself.
- * @param nameOf names a rule for people
- */
-export function findRuleConflicts (
-  rules: readonly GateRule[],
-  ownPaths: readonly string[],
-  nameOf: (rule: GateRule) => string
-): RuleConflict[] {
-  const conflicts: RuleConflict[] = []
-  const router = createPathRouter()
-  for (const [index, rule] of rules.entries()) {
-    const path = routerForm(rule.path)
-    const own = ownPaths.find(own => path === own || path.startsWith(`${own}/`))
-    if (own !== undefined) {
-      conflicts.push({
-        rule,
-        problem: ` (${quoteSetting(rule.path)}) is unreachable: the service itself answers under ${own}`
-      })
-      continue
-    }
-    const methods = rule.methods ?? [...KNOWN_METHODS]
-    const taken = methods.filter(method => !router.add(method, rule.path, undefined))
-    const earlier = rules.slice(0, index).filter(other => isSamePath(other.path, rule.path))
-    const rivals = taken.flatMap(method => {
-      const other = earlier.find(other =>
-        (other.methods?.includes(method) ?? true) && overlapOf(other, rule) !== undefined
-      )
-      return other ? [{ method, other }] : []
-    })
-    const names = [...new Set(rivals.map(({ other }) => nameOf(other)))].join(' and ')
-    const [first] = rivals
-    if (first) {
-      const isCovered = rivals.length === methods.length && rivals.every(({ other }) =>
-        shapeOf(other.path) === shapeOf(rule.path)
-      ) && !isTargeted(rule.mcp)
-      conflicts.push({
-        rule,
-        problem: isCovered
-          ? ` (${quoteSetting(rule.path)}) is unreachable: all its requests belong to ${names}`
-          : ` (${quoteSetting(rule.path)}) overlaps ${names}: both hold for ${first.method} ` +
-            `${rule.path}${overlapOf(first.other, rule)}`
-      })
-      continue
-    }
-    // Credentials are looked at before the message chooses among the rules, and a token is verified for one audience.
-    const other = earlier.find(other =>
-      taken.some(method => other.methods?.includes(method) ?? true) && isOtherAudience(other, rule)
-    )
-    if (other) {
-      conflicts.push({
-        rule,
-        problem:
-          ` (${quoteSetting(rule.path)}) has another audience than ${nameOf(other)}: rules for the messages of ` +
-          'one path share it'
-      })
-    }
-  }
-  return conflicts
-}
-
-/** What two rules for one path and method both hold for, beyond these. Undefined if messages choose between them. */
-function overlapOf (a: GateRule, b: GateRule): string | undefined {
-  return shapeOf(a.path) === shapeOf(b.path) ? sharedTarget(a.mcp, b.mcp) : ''
-}
-
-function isOtherAudience (a: GateRule, b: GateRule): boolean {
-  return a.requirement !== undefined && b.requirement !== undefined && a.audience !== b.audience
 }

@@ -6,7 +6,7 @@ import { linesOf } from '../message.ts'
 import { streamOf, UpstreamError } from '../upstream/upstream.ts'
 import type { UpstreamAnswer } from '../upstream/upstream.ts'
 import { createEventCutter } from './event-stream.ts'
-import { elementsAt, membersAt, pastSpace, readJson } from './json-text.ts'
+import { childrenAt, memberAt, pastSpace, readJson } from './json-text.ts'
 import type { ToolTest } from './rules.ts'
 
 /** Bytes of an answer, or of one event of a stream, that is read to be cut. */
@@ -101,15 +101,15 @@ export function ruledToolsOnly (bytes: Buffer, isRuled: ToolTest): Buffer {
   })
   const start = pastSpace(bytes, 0)
   const messages = Array.isArray(json)
-    ? elementsAt(bytes, start).map((span, i) => ({ message: (json as unknown[])[i], start: span.start }))
+    ? childrenAt(bytes, start).map((span, i) => ({ message: (json as unknown[])[i], start: span.start }))
     : [{ message: json, start }]
   const kept: Buffer[] = []
   let at = 0
   for (const { message, start } of messages) {
     const tools = toolsOf(message)
     if (!tools || tools.every(isRuled)) continue
-    const list = memberAt(bytes, memberAt(bytes, start, 'result').start, 'tools')
-    const spans = elementsAt(bytes, list.start).filter((_, i) => isRuled(tools[i]!))
+    const list = memberAt(bytes, memberAt(bytes, start, 'result')!.start, 'tools')!
+    const spans = childrenAt(bytes, list.start).filter((_, i) => isRuled(tools[i]!))
     kept.push(bytes.subarray(at, list.start + 1))
     for (const [i, { start, end }] of spans.entries()) kept.push(i === 0 ? NOTHING : COMMA, bytes.subarray(start, end))
     at = list.end - 1
@@ -130,8 +130,4 @@ function toolsOf (message: unknown): string[] | undefined {
     if (!isJsonObject(tool) || typeof tool['name'] !== 'string') throw unreadable()
     return tool['name']
   })
-}
-
-function memberAt (json: Buffer, at: number, name: string) {
-  return membersAt(json, at).find(member => member.name === name)!
 }

@@ -1,11 +1,8 @@
-import type { ProofVerifier } from '../dpop/proof.ts'
 import { GATE_REASONS } from '../gate/gate-error.ts'
 import type { GateReason } from '../gate/gate-error.ts'
 import { REFUSALS } from '../refusal.ts'
 import type { RefusalReason } from '../refusal.ts'
-import type { ReplayStore } from '../replay/replay-store.ts'
 import type { AuthScheme } from '../credentials.ts'
-import type { SignerFinder } from '../jose/signed-jwt.ts'
 
 /** One value of a metric, with the labels that distinguish it from the others. */
 export interface Sample {
@@ -26,7 +23,8 @@ export function createHistogram (bounds: readonly number[]) {
   let sum = 0
 
   return {
-    observe (seconds: number): void {
+    observe (ms: number): void {
+      const seconds = ms / 1000
       sum += seconds
       let at = 0
       while (at < bounds.length && seconds > bounds[at]!) at++
@@ -36,20 +34,17 @@ export function createHistogram (bounds: readonly number[]) {
      * The series of a Prometheus histogram: `_bucket` for each bound and `+Inf`, cumulative, then `_sum` and `_count`.
      */
     samples (name: string, labels: Sample['labels'] = {}): Sample[] {
-      let count = 0
-      const buckets = [...counts].map((own, at): Sample => {
-        count += own
-        return {
-          metricName: `${name}_bucket`,
-          labels: { ...labels, le: at < bounds.length ? bounds[at]! : '+Inf' },
-          value: count
-        }
+      const series = (suffix: string, value: number, own = labels): Sample => ({
+        metricName: `${name}_${suffix}`,
+        labels: own,
+        value
       })
-      return [...buckets, { metricName: `${name}_sum`, labels, value: sum }, {
-        metricName: `${name}_count`,
-        labels,
-        value: count
-      }]
+      let count = 0
+      const buckets = [...counts].map((own, at) => {
+        count += own
+        return series('bucket', count, { ...labels, le: bounds[at] ?? '+Inf' })
+      })
+      return [...buckets, series('sum', sum), series('count', count)]
     }
   }
 }
@@ -136,23 +131,25 @@ const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PAT
 const SCHEMES = ['none', 'bearer', 'dpop'] as const
 
 export type RequestTally = ReturnType<typeof createRequestTally<string>>
+type RouteTally<End extends string> = ReturnType<typeof createRouteTally<End>>
 
 /**
  * Counts requests by route, method, status, scheme and end, and their durations by route. One request costs a few tens
  * of nanoseconds.
  */
-export function createRequestTally<const End extends string> ({ ends, unmeasured }: RequestTallyOptions<End>) {
-  const tallies = new Map<string, Map<string, ReturnType<typeof createRouteTally<End>>>>()
+export function createRequestTally<const End extends string> (options: RequestTallyOptions<End>) {
+  const tallies = new Map<string, Map<string, RouteTally<End>>>()
+  const all = () => [...tallies.values()].flatMap(ofMethods => [...ofMethods.values()])
 
   /** The requests of one route with one method. Their tally is made at the first call. */
-  function ofRoute (method: string, route: string) {
-    const ofMethods = tallies.get(route) ?? new Map<string, ReturnType<typeof createRouteTally<End>>>()
-    if (ofMethods.size === 0) tallies.set(route, ofMethods)
-    const tally = ofMethods.get(method) ?? createRouteTally({ ends, unmeasured }, { method, route })
-    ofMethods.set(method, tally)
+  function ofRoute (method: string, route: string): RouteTally<End> {
+    const ofMethods = tallies.get(route) ?? new Map<string, RouteTally<End>>()
+    const known = ofMethods.get(method)
+    if (known) return known
+    const tally = createRouteTally(options, { method, route })
+    tallies.set(route, ofMethods.set(method, tally))
     return tally
   }
-  const all = () => [...tallies.values()].flatMap(ofMethods => [...ofMethods.values()])
 
   return {
     ofRoute,
@@ -191,7 +188,7 @@ function createRouteTally<End extends string> (
       const key = (status * SCHEMES.length + (scheme === undefined ? 0 : scheme === 'Bearer' ? 1 : 2)) * ends.length +
         ends.indexOf(end)
       counts.set(key, (counts.get(key) ?? 0) + 1)
-      if (end !== unmeasured) times.observe(durationMs / 1000)
+      if (end !== unmeasured) times.observe(durationMs)
     },
     counts: (): Sample[] =>
       [...counts].map(([key, value]) => {
@@ -207,43 +204,5 @@ function createRouteTally<End extends string> (
         }
       }),
     durations: (name: string): Sample[] => counts.size === 0 ? [] : times.samples(name, labels)
-  }
-}
-
-/** Milliseconds from any start. The clock is never set back. */
-export type ClockMs = () => number
-
-/** Measures the time that the signature of each token takes, under all keys that may have signed it. */
-export function timeSignatures (findSigner: SignerFinder, times: Histogram, nowMs: ClockMs): SignerFinder {
-  return (token, keys, alg) => {
-    const startedAtMs = nowMs()
-    const key = findSigner(token, keys, alg)
-    times.observe((nowMs() - startedAtMs) / 1000)
-    return key
-  }
-}
-
-/** Wraps a verifier and measures the time of each proof that passes. */
-export function timeProofs (verify: ProofVerifier, times: Histogram, nowMs: ClockMs): ProofVerifier {
-  return (proof, policy, done) => {
-    const startedAtMs = nowMs()
-    verify(proof, policy, error => {
-      if (!error) times.observe((nowMs() - startedAtMs) / 1000)
-      done(error)
-    })
-  }
-}
-
-/** Wraps a store and measures the time that each record takes. */
-export function timeRecords (store: ReplayStore, times: Histogram, nowMs: ClockMs): ReplayStore {
-  return {
-    ...store,
-    record (id, jkt, expiresAt, done) {
-      const startedAtMs = nowMs()
-      store.record(id, jkt, expiresAt, (refusal, first) => {
-        times.observe((nowMs() - startedAtMs) / 1000)
-        done(refusal, first)
-      })
-    }
   }
 }

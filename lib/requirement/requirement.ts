@@ -1,4 +1,4 @@
-import { types } from 'node:util'
+import { isPlainList, isPlainObject } from './plain-value.ts'
 
 /** A value that a claim may be compared with. */
 export type ClaimValue = string | number | boolean
@@ -153,13 +153,11 @@ const WORD = /^[\x21\x23-\x5b\x5d-\x7e]+$/
 const isWord = (word: unknown): boolean => typeof word === 'string' && WORD.test(word)
 
 function parseWords (name: string, given: unknown): readonly string[] {
-  const words = entriesOf(given)
-  if (words.length === 0 || !words.every(isWord)) {
-    throw new TypeError(
-      `require: ${name} takes a word, or a list of one or more words, without spaces, quotes and backslashes`
-    )
-  }
-  return Object.freeze(words as string[])
+  return entriesOf(
+    given,
+    isWord,
+    `${name} takes a word, or a list of one or more words, without spaces, quotes and backslashes`
+  )
 }
 
 function parseClaims (given: unknown): readonly ClaimRule[] {
@@ -170,14 +168,13 @@ function parseClaims (given: unknown): readonly ClaimRule[] {
 
 function parseClaimRule (name: string, rule: unknown): ClaimRule {
   if (typeof rule === 'function') return { name, isAllowed: rule as Predicate<unknown> }
-  const allowed = entriesOf(rule)
-  if (allowed.length === 0 || !allowed.every(isClaimValue)) {
-    throw new TypeError(
-      `require: the claim ${JSON.stringify(name)} takes a string, a number, a boolean, a list of one or more of ` +
-        'these, or a function'
-    )
-  }
-  return { name, allowed: Object.freeze(allowed as ClaimValue[]) }
+  const allowed = entriesOf<ClaimValue>(
+    rule,
+    isClaimValue,
+    `the claim ${JSON.stringify(name)} takes a string, a number, a boolean, a list of one or more of these, or a ` +
+      'function'
+  )
+  return { name, allowed }
 }
 
 function isClaimValue (value: unknown): boolean {
@@ -192,14 +189,13 @@ function parseMaxAge (given: unknown): number {
 }
 
 function parseDetails (given: unknown): readonly DetailRequirement[] {
-  const details = entriesOf(given)
-  if (details.length === 0 || !details.every(isDetailRequirement)) {
-    throw new TypeError(
-      'require: authorizationDetails takes { type, check }, or a list of one or more of these; type is a ' +
-        'non-empty string, check is a function and may be absent'
-    )
-  }
-  return Object.freeze(details.map(detail => Object.freeze({ ...detail as DetailRequirement })))
+  const details = entriesOf<DetailRequirement>(
+    given,
+    isDetailRequirement,
+    'authorizationDetails takes { type, check }, or a list of one or more of these; type is a non-empty string, ' +
+      'check is a function and may be absent'
+  )
+  return Object.freeze(details.map(detail => Object.freeze({ ...detail })))
 }
 
 function isDetailRequirement (detail: unknown): boolean {
@@ -217,36 +213,11 @@ function parseOptional (given: unknown): true | undefined {
 /**
  * The entries of a list, or the one value that may stand in its place. A list of any other make is one value, and fits
  * nowhere.
+ * @param takes what the member takes, behind its name
+ * @throws TypeError if there is no entry, or one of another form
  */
-function entriesOf (given: unknown): readonly unknown[] {
-  return isPlainList(given) ? [...given] : [given]
-}
-
-/**
- * Whether an object is one that was written in braces: own, enumerable values under names. False for a list, an
- * instance of a class, a proxy, and for an object that inherits, hides or computes a member, or has a symbol for a
- * name.
- */
-function isPlainObject (value: unknown): value is Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || types.isProxy(value)) return false
-  const prototype: unknown = Object.getPrototypeOf(value)
-  if (prototype !== Object.prototype && prototype !== null) return false
-  return Reflect.ownKeys(value).every(key => typeof key === 'string' && isVisible(value, key))
-}
-
-/**
- * Whether a list is one that was written in brackets: no gaps, no members beside its entries, no proxy, and no class of
- * its own.
- */
-function isPlainList (value: unknown): value is readonly unknown[] {
-  if (types.isProxy(value) || !Array.isArray(value) || Object.getPrototypeOf(value) !== Array.prototype) return false
-  const [...keys] = Reflect.ownKeys(value)
-  // The length is a key too: the last one, if there are only entries.
-  return keys.pop() === 'length' && keys.length === value.length &&
-    keys.every((key, index) => key === String(index) && isVisible(value, key))
-}
-
-function isVisible (owner: object, key: string): boolean {
-  const { enumerable, get, set } = Object.getOwnPropertyDescriptor(owner, key)!
-  return enumerable === true && get === undefined && set === undefined
+function entriesOf<Entry> (given: unknown, isEntry: (entry: unknown) => boolean, takes: string): readonly Entry[] {
+  const entries: readonly unknown[] = isPlainList(given) ? given : [given]
+  if (entries.length === 0 || !entries.every(isEntry)) throw new TypeError(`require: ${takes}`)
+  return Object.freeze([...entries] as Entry[])
 }
