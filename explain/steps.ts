@@ -95,7 +95,7 @@ function readCredentials (e: Examination): void {
   try {
     e.credentials = parseCredentials(e.message, e.options.settings.idp.dpopMode)
   } catch (error) {
-    if (!requirements?.length || !isOptional({ requirements }) || !isGuest(error, e.message)) throw error
+    if (!requirements?.length || !isOptional(requirements) || !isGuest(error, e.message)) throw error
     e.isGuest = true
   }
 }

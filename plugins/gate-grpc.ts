@@ -65,11 +65,14 @@ export default fp(async (app: FastifyInstance) => {
 
   app.addHook('onListen', async () => {
     const { address } = app.server.address() as AddressInfo
+    const isTrusted = createPeerTrust(app.settings.server.trustProxy)
     const listening = server = createGrpcServer({
       path: CHECK_PATH,
-      isTrusted: createPeerTrust(app.settings.server.trustProxy),
-      onUntrusted: remoteAddress =>
-        app.log.info({ reason: 'peer_untrusted', remoteAddress }, 'grpc connection refused'),
+      accepts (remoteAddress) {
+        if (isTrusted(remoteAddress)) return true
+        app.log.info({ reason: 'peer_untrusted', remoteAddress }, 'grpc connection refused')
+        return false
+      },
       answer,
       onFault: err => app.log.error({ err }, 'authorization request failed'),
       // Fastify only logs what a hook throws here, and a gate that Envoy cannot ask must not run on.

@@ -28,7 +28,7 @@ export default fp(async (app: FastifyInstance) => {
     transform ({ schema, url, route }) {
       // The plugin that notes guards does so for every route.
       const { essential = false, [kRouteGuard]: noted } = route.config! as typeof route.config & MayHaveGuard
-      const guard = noted!.requirements.length === 0 ? undefined : noted
+      const guard = noted!.length === 0 ? undefined : noted
       // If a route has several methods, the first one names the operation.
       const method = [route.method].flat()[0]!
       const entry = { method, url, guard, essential, schema: { ...schema } as Record<string, unknown> }

@@ -21,7 +21,7 @@ export default fp(async (app: FastifyInstance) => {
     const requirements: Requirement[] = []
     const own = { ...route }
     // It is complete once the app is ready. There are no requirements if nothing guards the route.
-    route.config = Object.assign({ ...route.config }, { [kRouteGuard]: { requirements } } satisfies MayHaveGuard)
+    route.config = Object.assign({ ...route.config }, { [kRouteGuard]: requirements } satisfies MayHaveGuard)
     // A hook that a plugin adds also holds for the routes that the plugin has registered before.
     noted.push(() => {
       requirements.push(...requirementsOf(hooksAround(this), own))

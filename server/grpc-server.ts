@@ -4,6 +4,7 @@ import { createServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
 import { createMessageReader, frameMessage, MessageError, MessageSizeError } from '../lib/gate/grpc-message.ts'
 import type { Surroundings } from '../lib/surroundings.ts'
+import { createMessageMemory } from './message-memory.ts'
 
 /**
  * What peers may have at once, and for how long. Together this is less than 64 MB, with what V8 makes of the largest
@@ -35,8 +36,6 @@ export const ANSWERS_OF_TURN = 16
 const CLOSING_MS = 5000
 /** Of a GOAWAY that still allows every stream (RFC 9113 section 6.8). */
 const ANY_STREAM = 2 ** 31 - 1
-/** Messages up to this size have memory of their own. */
-const SMALL_BYTES = 16 * 1024
 const SESSION_OPTIONS = {
   settings: { maxConcurrentStreams: GRPC_LIMITS.callsOfConnection, maxHeaderListSize: 16 * 1024 },
   maxHeaderListPairs: 64,
@@ -50,9 +49,8 @@ const STATUS = { ok: '0', invalid: '3', unimplemented: '12', internal: '13' } as
 export interface GrpcServerOptions {
   /** The only method that is served. */
   readonly path: string
-  /** Whether a peer may connect. Untrusted peers are disconnected before anything is read. */
-  readonly isTrusted: (address: string) => boolean
-  readonly onUntrusted: (address: string) => void
+  /** Whether a peer may connect. Others are disconnected before anything is read. */
+  readonly accepts: (address: string) => boolean
   /** Answers a message. Its memory is reused afterwards. A rejection with a MessageError is the fault of the peer. */
   readonly answer: (message: Buffer, address: string) => Promise<Buffer>
   /** Gets every other rejection of `answer`. */
@@ -93,9 +91,9 @@ export function createGrpcServer (
   { steadyMs, every, after }: Pick<Surroundings, 'steadyMs' | 'every' | 'after'>
 ): GrpcServer {
   const connections = new Map<Socket, Connection>()
-  const total = { calls: 0, bytes: 0 }
-  /** Memory for messages that are not small, to be reused: the garbage collector would free it late. */
-  const spare: Buffer[] = []
+  const memory = createMessageMemory(GRPC_LIMITS)
+  /** Of all connections. */
+  let openCalls = 0
   const waiting: Array<() => void> = []
   const server = createServer(accept)
   server.maxConnections = GRPC_LIMITS.connections
@@ -127,8 +125,7 @@ export function createGrpcServer (
   /** The peer is judged before there is a session, so nothing of it is read. */
   function accept (socket: Socket): void {
     const address = String(socket.remoteAddress)
-    if (!options.isTrusted(address)) {
-      options.onUntrusted(address)
+    if (!options.accepts(address)) {
       socket.destroy()
       return
     }
@@ -156,27 +153,30 @@ export function createGrpcServer (
     // A stream that breaks off needs no answer.
     stream.on('error', () => {})
     const { calls } = connection
-    if (total.calls >= GRPC_LIMITS.calls || calls.size >= GRPC_LIMITS.callsOfConnection) {
+    if (openCalls >= GRPC_LIMITS.calls || calls.size >= GRPC_LIMITS.callsOfConnection) {
       return stream.close(constants.NGHTTP2_REFUSED_STREAM)
     }
     const call: Call = { beganMs: steadyMs(), isAnswered: false, memory: undefined }
     calls.add(call)
-    total.calls++
+    openCalls++
     const closed = new Promise(resolve => stream.once('close', resolve))
     const judged = path === options.path ? judge(connection, call, stream) : end(stream, STATUS.unimplemented)
     // A peer may cancel a call while its answer is being made: it counts until both are over.
     Promise.all([closed, judged]).then(() => {
       calls.delete(call)
-      total.calls--
+      openCalls--
       // A cancelled call does not keep its connection, however late it is cancelled.
       if (call.isAnswered && stream.rstCode === constants.NGHTTP2_NO_ERROR) connection.answeredMs = steadyMs()
-      if (call.memory) free(connection, call.memory)
+      if (call.memory) memory.free(connection, call.memory)
     })
   }
 
   async function judge (connection: Connection, call: Call, stream: ServerHttp2Stream): Promise<void> {
     try {
-      const message = await read(stream, bytes => allocate(connection, call, bytes))
+      const message = await read(stream, bytes => {
+        call.memory = memory.take(connection, bytes)
+        return call.memory?.subarray(0, bytes)
+      })
       await turn()
       if (isGone(stream)) return
       const answer = await options.answer(message, connection.address)
@@ -200,24 +200,6 @@ export function createGrpcServer (
   function begin (): void {
     for (const resolve of waiting.splice(0, ANSWERS_OF_TURN)) resolve()
     if (waiting.length > 0) setImmediate(begin)
-  }
-
-  function allocate (connection: Connection, call: Call, length: number): Buffer | undefined {
-    const bytes = length > SMALL_BYTES ? GRPC_LIMITS.messageBytes : length
-    if (
-      length > bytes || connection.bytes + bytes > GRPC_LIMITS.bytesOfConnection ||
-      total.bytes + bytes > GRPC_LIMITS.bytes
-    ) return undefined
-    connection.bytes += bytes
-    total.bytes += bytes
-    call.memory = (length > SMALL_BYTES && spare.pop()) || Buffer.allocUnsafeSlow(bytes)
-    return call.memory.subarray(0, length)
-  }
-
-  function free (connection: Connection, memory: Buffer): void {
-    connection.bytes -= memory.length
-    total.bytes -= memory.length
-    if (memory.length > SMALL_BYTES) spare.push(memory)
   }
 }
 

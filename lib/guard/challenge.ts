@@ -100,7 +100,7 @@ function neededParameters (reason: RefusalReason, context: RefusalContext): Para
  * at once.
  */
 function scopeParameter ({ requirement, guard }: RefusalContext): Parameters {
-  const scopes = new Set([...guard?.requirements ?? [], requirement].flatMap(scopesOf))
+  const scopes = new Set([...guard ?? [], requirement].flatMap(scopesOf))
   return scopes.size === 0 ? [] : [['scope', [...scopes].join(' ')]]
 }
 

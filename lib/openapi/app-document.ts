@@ -3,17 +3,9 @@ import type { AuthScheme } from '../credentials.ts'
 import { isOptional, phrasesOf, requirementJson, scopeAlternatives } from '../requirement/route-guard.ts'
 import type { RouteGuard } from '../requirement/route-guard.ts'
 import type { Settings } from '../settings/settings.ts'
-import {
-  CHALLENGES,
-  describeGuard,
-  guardStatuses,
-  PROOF_HEADER,
-  REFUSED,
-  RETRY_AFTER,
-  SCHEMES,
-  securityOf
-} from './describe.ts'
+import { describeGuard, PROOF_HEADER, SCHEMES, securityOf } from './describe.ts'
 import type { Operation, Response } from './document.ts'
+import { CHALLENGES, guardStatuses, REFUSED, RETRY_AFTER } from './refused.ts'
 
 /** The member by which an operation names its guard until the guard is described. */
 const GUARD_MARK = 'x-holdfast-guard'
@@ -95,15 +87,15 @@ function describeOperation (
 /** Security cannot name the scopes, so `x-requirements` has each requirement. */
 function describeAll (guard: RouteGuard, description: unknown): object {
   const asksForMore = scopeAlternatives(guard).some(set => set.length > 0) ||
-    guard.requirements.some(requirement => phrasesOf(requirement).length > 0)
+    guard.some(requirement => phrasesOf(requirement).length > 0)
   return {
     ...describeGuard(guard, description),
-    ...(asksForMore && { 'x-requirements': guard.requirements.map(requirementJson) })
+    ...(asksForMore && { 'x-requirements': guard.map(requirementJson) })
   }
 }
 
-function withoutScopes ({ requirements }: RouteGuard): RouteGuard {
-  return { requirements: requirements.map(({ scope, anyScope, ...others }) => others) }
+function withoutScopes (guard: RouteGuard): RouteGuard {
+  return guard.map(({ scope, anyScope, ...others }) => others)
 }
 
 function headersOf (status: keyof typeof REFUSED, document: AppDocument): NonNullable<Response['headers']> {

@@ -2,12 +2,10 @@ import { STATUS_CODES } from 'node:http'
 import { offeredSchemes } from '../credentials.ts'
 import { isOptional, phrasesOf, requirementJson, scopeAlternatives } from '../requirement/route-guard.ts'
 import type { RouteGuard } from '../requirement/route-guard.ts'
-import type { Requirement } from '../requirement/requirement.ts'
-import { errorBody, REFUSALS } from '../refusal.ts'
-import type { ErrorBodyForm, RefusalReason } from '../refusal.ts'
 import type { AuthScheme, DpopMode } from '../credentials.ts'
 import type { Settings } from '../settings/settings.ts'
-import type { Components, JsonSchema, OpenapiDocument, Operation, Response } from './document.ts'
+import type { Components, OpenapiDocument, Operation, Response } from './document.ts'
+import { errorSchemas, guardStatuses, REFUSED, refusalResponses } from './refused.ts'
 
 /** A route as it was registered. */
 export interface DescribedRoute {
@@ -20,8 +18,6 @@ export interface DescribedRoute {
   /** The route's own schema. */
   readonly schema: Readonly<Record<string, unknown>>
 }
-
-const string = { type: 'string' } as const
 
 const BOUND_TO_CERTIFICATE =
   ' A token that is bound to a client certificate is accepted only over a connection with that certificate (RFC 8705).'
@@ -78,7 +74,7 @@ export function describeService (version: string, settings: Settings): OpenapiDo
     components: {
       securitySchemes: Object.fromEntries(schemes.map(scheme => [scheme, SCHEMES[scheme](settings)])),
       parameters: schemes.includes('DPoP')
-        ? { DPoP: { ...PROOF_HEADER, required: dpopMode === 'REQUIRED', schema: { ...string, maxLength: 8192 } } }
+        ? { DPoP: { ...PROOF_HEADER, required: dpopMode === 'REQUIRED', schema: { type: 'string', maxLength: 8192 } } }
         : {},
       responses: refusalResponses(settings),
       schemas: errorSchemas(settings.api.errorBody)
@@ -130,48 +126,8 @@ export function addGuardAnswers (
   }
 }
 
-/** The statuses by which a guard may refuse a request. */
-export function guardStatuses (guard: RouteGuard, settings: Settings): ReadonlyArray<keyof typeof REFUSED> {
-  return [
-    401,
-    ...(guard.requirements.some(mayForbid) ? [403] as const : []),
-    ...(mayLimit(settings) ? [429] as const : []),
-    503
-  ]
-}
-
-/** Whether a client may be limited: its requests, or its share of the replay store. */
-function mayLimit (settings: Settings): boolean {
-  return settings.server.rateLimit !== undefined || hasReplayShares(settings)
-}
-
-function hasReplayShares ({ idp, dpop }: Settings): boolean {
-  return idp.dpopMode !== 'DISABLED' && dpop.replay === 'memory'
-}
-
-function hasNonces ({ idp, dpop }: Settings): boolean {
-  return idp.dpopMode !== 'DISABLED' && dpop.nonce === 'required'
-}
-
-/** Each answer of a guard: the name of its component, and what it means. */
-export const REFUSED = {
-  401: { name: 'Unauthorized', description: 'The credentials are missing or were refused.' },
-  403: { name: 'Forbidden', description: 'The token is valid, but it lacks something that this resource needs.' },
-  429: { name: 'TooManyRequests', description: 'The client has sent as many requests as it may for now.' },
-  503: {
-    name: 'Unavailable',
-    description:
-      'The service could not decide about the request, or it is overloaded. The client can send the request again.'
-  }
-} as const
-
 function describedAs ({ description }: Response, status: string): string {
   return description === UNDESCRIBED ? STATUS_CODES[status]! : description
-}
-
-/** Whether a valid token may be refused with 403. */
-function mayForbid ({ scope, anyScope, claims, authorizationDetails }: Requirement): boolean {
-  return [scope, anyScope, claims, authorizationDetails].some(member => member !== undefined)
 }
 
 /** Any one entry is enough. The empty entry stands for a request without credentials. */
@@ -185,7 +141,7 @@ export function securityOf (guard: RouteGuard, mode: DpopMode): NonNullable<Oper
  * for programs.
  */
 export function describeGuard (guard: RouteGuard, description: unknown): object {
-  const further = guard.requirements.filter(requirement => requirement.optional || phrasesOf(requirement).length > 0)
+  const further = guard.filter(requirement => requirement.optional || phrasesOf(requirement).length > 0)
   if (further.length === 0) return description === undefined ? { description: describeScopes(guard) } : {}
   const words = [
     description ?? describeScopes(guard),
@@ -202,81 +158,12 @@ function describeScopes (guard: RouteGuard): string {
   return sets.length === 0 ? 'Needs a valid access token.' : `Needs a valid access token with ${sets.join(', or ')}.`
 }
 
-function furtherNeeds ({ requirements }: RouteGuard): string {
-  const phrases = requirements.flatMap(phrasesOf)
+function furtherNeeds (guard: RouteGuard): string {
+  const phrases = guard.flatMap(phrasesOf)
   return phrases.length === 0 ? '' : `The token also needs ${phrases.join(', and ')}.`
 }
 
 function operationId (method: string, path: string): string {
   const words = path.split(/[^A-Za-z0-9]+/).filter(word => word !== '')
   return method.toLowerCase() + words.map(word => word[0]!.toUpperCase() + word.slice(1)).join('')
-}
-
-/** The schemas of error bodies in the configured form. `Refusal` is the schema for 401 and 403. */
-function errorSchemas (form: ErrorBodyForm): Record<'Refusal' | 'Failure', JsonSchema> {
-  const object = (properties: Record<string, JsonSchema>): JsonSchema => ({
-    type: 'object',
-    required: Object.keys(properties),
-    properties
-  })
-  if (form === 'detailed') {
-    return { Refusal: object({ error: string, message: string, details: string }), Failure: object({ detail: string }) }
-  }
-  const body = object({ statusCode: { type: 'integer' }, error: string, message: string })
-  return { Refusal: body, Failure: body }
-}
-
-export const CHALLENGES = {
-  description: 'The challenges of the accepted schemes, in one line (RFC 6750, RFC 9449 section 7.1).'
-}
-export const RETRY_AFTER = { description: 'Seconds to wait before the next try.' }
-
-/** The answers that a guarded route may give in place of its own, with an example for each reason that can occur. */
-function refusalResponses (settings: Settings): Record<string, Response> {
-  const challenges = { 'WWW-Authenticate': { ...CHALLENGES, required: true, schema: string } }
-  const nonce = hasNonces(settings) && {
-    'DPoP-Nonce': {
-      description:
-        'The nonce that the next proof must contain. Sent with the error use_dpop_nonce (RFC 9449 section 8).',
-      schema: string
-    }
-  }
-  const retryAfter = { 'Retry-After': { ...RETRY_AFTER, required: true, schema: { type: 'integer', minimum: 1 } } }
-  return {
-    Unauthorized: answer(settings, 401, { ...challenges, ...nonce }),
-    Forbidden: answer(settings, 403, challenges),
-    ...(mayLimit(settings) && { TooManyRequests: answer(settings, 429, retryAfter) }),
-    Unavailable: answer(settings, 503, retryAfter)
-  }
-}
-
-function answer (settings: Settings, status: keyof typeof REFUSED, headers: Response['headers']): Response {
-  const reasons = (Object.keys(REFUSALS) as RefusalReason[]).filter(reason =>
-    REFUSALS[reason].status === status && canOccur(reason, settings)
-  )
-  return {
-    description: REFUSED[status].description,
-    headers,
-    content: {
-      'application/json': {
-        schema: { $ref: `#/components/schemas/${status === 401 || status === 403 ? 'Refusal' : 'Failure'}` },
-        examples: Object.fromEntries(
-          reasons.map(
-            reason => [reason, { value: errorBody(settings.api.errorBody, status, REFUSALS[reason].description) }]
-          )
-        )
-      }
-    }
-  }
-}
-
-function canOccur (reason: RefusalReason, settings: Settings): boolean {
-  const { clientCertificate, securityProfile, rateLimit } = settings.server
-  if (reason.startsWith('certificate_')) return clientCertificate !== 'off'
-  if (reason === 'token_not_sender_constrained') return securityProfile === 'fapi2'
-  if (reason === 'rate_limited') return rateLimit !== undefined
-  if (reason === 'replay_share_exceeded') return hasReplayShares(settings)
-  const { error } = REFUSALS[reason]
-  if (error === 'use_dpop_nonce') return hasNonces(settings)
-  return settings.idp.dpopMode !== 'DISABLED' || error !== 'invalid_dpop_proof'
 }

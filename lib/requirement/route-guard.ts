@@ -1,9 +1,7 @@
 import type { Requirement } from './requirement.ts'
 
 /** What the guards of a route ask for together: the token must meet each of them. */
-export interface RouteGuard {
-  readonly requirements: readonly Requirement[]
-}
+export type RouteGuard = readonly Requirement[]
 
 /**
  * The key under which the config of a route carries its guard. It is a symbol, because the names in a config belong to
@@ -31,7 +29,7 @@ export const PHASES = ['onRequest', 'preParsing', 'preValidation', 'preHandler']
  * The requirements of hooks, in the order in which they run: phase by phase, the hooks around a route before its own.
  * Each guard carries its `requirement`.
  */
-export function requirementsOf (...hooks: readonly RouteHooks[]): readonly Requirement[] {
+export function requirementsOf (...hooks: readonly RouteHooks[]): RouteGuard {
   const guards = PHASES.flatMap(phase => hooks.flatMap(of => [of[phase]].flat())).filter(isGuard)
   return [...new Set(guards)].map(({ requirement }) => requirement)
 }
@@ -60,14 +58,14 @@ export function scopesOf ({ scope = [], anyScope = [] }: Requirement): readonly 
 }
 
 /** Whether a request without credentials passes: each guard must let it pass. */
-export function isOptional ({ requirements }: RouteGuard): boolean {
-  return requirements.every(({ optional }) => optional)
+export function isOptional (guard: RouteGuard): boolean {
+  return guard.every(({ optional }) => optional)
 }
 
 /** The sets of scopes of which a token needs one. One empty set if no scope is asked for. */
-export function scopeAlternatives ({ requirements }: RouteGuard): ReadonlyArray<readonly string[]> {
+export function scopeAlternatives (guard: RouteGuard): ReadonlyArray<readonly string[]> {
   let alternatives: ReadonlyArray<readonly string[]> = [[]]
-  for (const { scope = [], anyScope } of requirements) {
+  for (const { scope = [], anyScope } of guard) {
     const choices = anyScope ? anyScope.map(name => [...scope, name]) : [scope]
     alternatives = alternatives.flatMap(set => choices.map(choice => [...new Set([...set, ...choice])]))
   }

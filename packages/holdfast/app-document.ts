@@ -36,7 +36,7 @@ export default fp(async (app: FastifyInstance) => {
       if (!owner || requirements.length === 0) continue
       documented.add(owner)
       const mark = `${String(route.method)} ${route.url}`
-      guards.set(mark, { requirements })
+      guards.set(mark, requirements)
       // Fastify has read the schema by now. Only the document is made from it later.
       route.schema = { ...route.schema, 'x-holdfast-guard': mark } as NonNullable<RouteOptions['schema']>
     }

@@ -304,12 +304,12 @@ t.test('What a route requires is given in words and as JSON.', t => {
     authorizationDetails: [{ type: 'payment' }, { type: 'account', check: 'predicate' }]
   })
   t.strictSame(requirementJson(ANY_TOKEN), {})
-  t.strictSame(scopeAlternatives({ requirements: [] }), [[]])
+  t.strictSame(scopeAlternatives([]), [[]])
   t.strictSame(
-    scopeAlternatives({ requirements: [{ scope: ['a', 'b'] }, { scope: ['b', 'c'], anyScope: ['d', 'a'] }] }),
+    scopeAlternatives([{ scope: ['a', 'b'] }, { scope: ['b', 'c'], anyScope: ['d', 'a'] }]),
     [['a', 'b', 'c', 'd'], ['a', 'b', 'c']]
   )
-  t.strictSame(scopeAlternatives({ requirements: [{ anyScope: ['a', 'b'] }, { anyScope: ['c', 'd'] }] }), [
+  t.strictSame(scopeAlternatives([{ anyScope: ['a', 'b'] }, { anyScope: ['c', 'd'] }]), [
     ['a', 'c'],
     ['a', 'd'],
     ['b', 'c'],
@@ -317,7 +317,7 @@ t.test('What a route requires is given in words and as JSON.', t => {
   ])
   t.strictSame(
     [[{ optional: true }], [{ optional: true }, ANY_TOKEN], [ANY_TOKEN]].map(requirements =>
-      Boolean(isOptional({ requirements } as never))
+      Boolean(isOptional(requirements as never))
     ),
     [true, false, false]
   )
@@ -420,13 +420,13 @@ t.test('A limit holds to its last request and to the last millisecond of its min
 t.test('A challenge names all scopes of a route at once, and challenges are cached by the guard of the route.', t => {
   const challenges = createChallenges({ mode: 'DISABLED', algs: ['ES256'], resourceMetadataUrl: undefined })
   const requirement = { scope: ['a'] }
-  const guard = { requirements: [{ anyScope: ['b', 'a'] }, requirement] }
+  const guard = [{ anyScope: ['b', 'a'] }, requirement]
   const text = (context: object): string =>
     challenges('credentials_missing', { scheme: undefined, requirement, ...context })['www-authenticate']!
   for (const turn of ['first', 'kept']) {
     t.equal(text({}), 'Bearer scope="a"', turn)
     t.equal(text({ guard }), 'Bearer scope="b a"', turn)
-    t.equal(text({ guard: { requirements: [] } }), 'Bearer scope="a"', turn)
+    t.equal(text({ guard: [] }), 'Bearer scope="a"', turn)
   }
   t.equal(
     challenges('credentials_missing', { scheme: undefined, requirement: ANY_TOKEN })['www-authenticate'],

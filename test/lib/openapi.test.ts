@@ -77,7 +77,7 @@ t.test('A document without tags and operations is a page all the same', async t 
 t.test('The guards of a route are read from its hooks', async t => {
   const guard = (requirement: unknown) => Object.assign(() => {}, { requirement })
   const [all, any] = [guard({ scope: ['a', 'b'] }), guard({ anyScope: ['b', 'c'] })]
-  const alternativesOf = (hooks: RouteHooks) => scopeAlternatives({ requirements: requirementsOf(hooks) })
+  const alternativesOf = (hooks: RouteHooks) => scopeAlternatives(requirementsOf(hooks))
   t.strictSame(
     requirementsOf({ onRequest: [() => {}, guard(undefined), { requirement: {} }] }),
     [],

@@ -35,8 +35,7 @@ async function start (t: Test): Promise<Running> {
   const asked: Buffer[] = []
   const server = createGrpcServer({
     path: PATH,
-    isTrusted: address => address === '127.0.0.1',
-    onUntrusted: () => {},
+    accepts: address => address === '127.0.0.1',
     async answer (message) {
       asked.push(message)
       await held
