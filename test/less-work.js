@@ -7,3 +7,16 @@ setFlagsFromString(
 // tap has each stack looked up in source maps, which took as much. Types are only blanked out, so lines keep their
 // numbers without.
 process.setSourceMapsEnabled(false)
+
+// Fastify looks for the name of each plain function that is registered among all modules in memory.
+const displayName = Symbol.for('fastify.display-name')
+// eslint-disable-next-line no-extend-native
+Object.defineProperty(Function.prototype, displayName, {
+  configurable: true,
+  get () {
+    return this.name || 'anonymous'
+  },
+  set (value) {
+    Object.defineProperty(this, displayName, { value, configurable: true, enumerable: true, writable: true })
+  }
+})

@@ -44,8 +44,8 @@ export type ClientKeys = ReturnType<typeof createClientKeys>
  * @param algs the accepted values of `alg`
  */
 export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS, nowMs }: ClientKeysOptions) {
-  // To make it takes milliseconds and its whole memory: at the first proof, not at the start.
-  let cache: LRUCache<string, KeptHeader> | undefined
+  // With `max` it would take the memory of all entries at once.
+  const cache = new LRUCache<string, KeptHeader>({ maxSize: maxKeys, sizeCalculation: () => 1 })
   let nextReplacementMs = nowMs()
   let hits = 0
   let misses = 0
@@ -56,12 +56,12 @@ export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS,
      * @throws Refusal proof_*
      */
     readHeader (encoded: string, tokenJkt: string): ProofHeader {
-      const known = cache?.get(tokenJkt)
+      const known = cache.get(tokenJkt)
       return known?.encoded === encoded ? known : parseProofHeader(encoded, algs)
     },
     /** Undefined if no key can be made of the JWK, for example because its point is not on the curve. */
     keyOf (header: ProofHeader): KeyObject | undefined {
-      const key = isKept(header) ? header.key : cache?.get(header.jkt)?.key
+      const key = isKept(header) ? header.key : cache.get(header.jkt)?.key
       if (key) hits++
       else misses++
       return key ?? importPublicJwk(header.jwk)
@@ -73,13 +73,12 @@ export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS,
     keep (encoded: string, header: ProofHeader, key: KeyObject): void {
       if (isKept(header)) return
       const { algorithm, jwk, jkt } = header
-      const kept = cache ??= new LRUCache({ max: maxKeys })
-      if (kept.size === maxKeys && !kept.has(jkt)) {
+      if (cache.size === maxKeys && !cache.has(jkt)) {
         const now = nowMs()
         if (now < nextReplacementMs) return
         nextReplacementMs = now + MS_BETWEEN_REPLACEMENTS
       }
-      kept.set(jkt, {
+      cache.set(jkt, {
         encoded: encoded.length <= MAX_HEADER_CHARACTERS ? flatCopy(encoded) : undefined,
         algorithm,
         jwk,
@@ -88,7 +87,7 @@ export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS,
       })
     },
     /** The number of entries, and the number of lookups that found one. */
-    state: () => ({ entries: cache?.size ?? 0, hits, misses })
+    state: () => ({ entries: cache.size, hits, misses })
   }
 }
 

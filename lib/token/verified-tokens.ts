@@ -87,15 +87,18 @@ export type VerifiedTokens = ReturnType<typeof createVerifiedTokens>
 
 /** A bounded memory of verified tokens. It holds no refused token. */
 export function createVerifiedTokens (maxTokens = MAX_TOKENS) {
-  // It takes its memory when it is made, which takes milliseconds: at the first token, not at the start.
-  let tokens: LRUCache<string, VerifiedToken> | undefined
+  // With `max` it would take the memory of all entries at once.
+  const tokens = new LRUCache<string, VerifiedToken>({
+    maxSize: MAX_BYTES,
+    sizeCalculation: ({ text }) => text.length * BYTES_PER_CHARACTER + BYTES_PER_ENTRY
+  })
   let hits = 0
   let misses = 0
 
   return {
     /** The token that has exactly this text. */
     get (text: string): VerifiedToken | undefined {
-      const found = tokens?.get(tailOf(text))
+      const found = tokens.get(tailOf(text))
       if (found?.text === text) {
         hits++
         return found
@@ -104,18 +107,14 @@ export function createVerifiedTokens (maxTokens = MAX_TOKENS) {
       return undefined
     },
     keep (token: VerifiedToken): void {
-      tokens ??= new LRUCache({
-        max: maxTokens,
-        maxSize: MAX_BYTES,
-        sizeCalculation: ({ text }) => text.length * BYTES_PER_CHARACTER + BYTES_PER_ENTRY
-      })
       tokens.set(tailOf(token.text), token)
+      if (tokens.size > maxTokens) tokens.pop()
     },
     forget ({ text }: VerifiedToken): void {
-      tokens?.delete(tailOf(text))
+      tokens.delete(tailOf(text))
     },
     /** The number of entries, and the numbers of look-ups that found one and that did not. */
-    state: () => ({ entries: tokens?.size ?? 0, hits, misses })
+    state: () => ({ entries: tokens.size, hits, misses })
   }
 }
 

@@ -493,13 +493,14 @@ t.test('Each link of the reference leads to one place on it', async t => {
   t.strictSame(targets.filter(target => !ids.includes(target)), [])
 })
 
-/** The words that a shell makes of a curl line. */
-function wordsOf (line: string, variables: Readonly<Record<string, string>>): string[] {
-  const words = execFileSync('sh', ['-c', `curl () { for word in "$@"; do printf '%s\\0' "$word"; done; }\n${line}`], {
+/** The words that a shell makes of each of the curl lines. */
+function wordsOf (lines: readonly string[], variables: Readonly<Record<string, string>>): string[][] {
+  const curl = 'curl () { for word in "$@"; do printf \'%s\\0\' "$word"; done; printf \'\\1\'; }'
+  const words = execFileSync('sh', ['-c', [curl, ...lines].join('\n')], {
     env: { PATH: process.env.PATH, ...variables },
     encoding: 'utf8'
   })
-  return words.split('\0').slice(0, -1)
+  return words.split('\x01').slice(0, -1).map(line => line.split('\0').slice(0, -1))
 }
 
 /** Does with the words what curl does. */
@@ -532,8 +533,12 @@ t.test('Each example answer is what the example call gives, by Bearer and by DPo
     while ((await fetch(`${url}/health/ready`)).status !== 200) await new Promise(resolve => setTimeout(resolve, 20))
     const calls = await readCalls(running)
     const client = await createDpopClient()
-    for (const [path, { get: operation }] of Object.entries(document.paths)) {
-      const { operationId, security = [], responses } = operation!
+    const operations = Object.entries(document.paths).map(([path, { get }]) => ({ path, ...get! }))
+    const lines = wordsOf(operations.map(({ operationId }) => calls[operationId!]!), {
+      TOKEN: '(token)',
+      PROOF: '(proof)'
+    })
+    for (const [at, { path, operationId, security = [], responses }] of operations.entries()) {
       const scopes = [...new Set([...EXAMPLE_CLIENT.scope.split(' '), ...Object.values(security[0] ?? {}).flat()])]
         .filter(scope => scope !== '')
       // The token of the example, with the scopes beside it that the operation needs.
@@ -543,7 +548,7 @@ t.test('Each example answer is what the example call gives, by Bearer and by DPo
         ...(scheme === 'DPoP' && { cnf: { jkt: client.jkt } })
       }
       const TOKEN = issuer.token(claims)
-      const shown = wordsOf(calls[operationId!]!, { TOKEN, PROOF: '(proof)' })
+      const shown = lines[at]!.map(word => word.replace('(token)', TOKEN))
       const target = shown.at(-1)
       t.ok(target!.startsWith(`${url}/`), calls[operationId!]!)
       const words = shown.map(word => word.replace('(proof)', () => client.proof({ token: TOKEN, url: target! })))
@@ -628,11 +633,8 @@ t.test('A call with parameters and a body can be copied too', async t => {
     })
   })
   const calls = await readCalls(running)
-  const results = await Promise.all(
-    ['postThingsIdPart', 'putThings', 'putTextName'].map(async id =>
-      JSON.parse((await runCurl(wordsOf(calls[id]!, {}))).text)
-    )
-  )
+  const lines = wordsOf(['postThingsIdPart', 'putThings', 'putTextName'].map(id => calls[id]!), {})
+  const results = await Promise.all(lines.map(async words => JSON.parse((await runCurl(words)).text)))
   t.strictSame(results, [
     {
       params: { id: 'a b/c', part: 'text' },
