@@ -252,7 +252,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     // RFC 9110 section 15.4.5: it has no body, whatever length it states. undici would wait for one.
     this.#isWhole = status === 304
     // What comes at once comes before that.
-    void SETTLED.then(() => this.#deliver(controller))
+    SETTLED.then(() => this.#deliver(controller))
   }
 
   #deliver (controller: Dispatcher.DispatchController): void {
