@@ -2,6 +2,7 @@ import { ServerResponse } from 'node:http'
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
 import { nextTick } from 'node:process'
+import { joinHeadAndBody } from './one-piece.ts'
 import { sizeOf } from './request-size.ts'
 import { createStallWatch } from './stalled-answers.ts'
 import { endUnlessComplete } from './unread-body.ts'
@@ -131,7 +132,8 @@ export function createQueuedResponse (): typeof ServerResponse {
 
     /** Node has no event for a last piece that the client does not take. */
     override end (...args: never[]): this {
-      super.end(...args)
+      if (joinHeadAndBody(this, args[0], args[1])) super.end(args[2])
+      else super.end(...args)
       if (this.socket?.writableLength) watchStalled(this)
       return this
     }

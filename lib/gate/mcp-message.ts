@@ -45,7 +45,7 @@ export function readMcpMessages (body: JsonBody, rawHeaders: readonly string[]):
   if (!JSON_TYPE.test(valueOf('content-type') ?? '')) refuse('The content type is not application/json.')
   if (valueOf('content-encoding') !== undefined) refuse('The body has a content coding.')
   body.json = null
-  const json = body.json = readJson(body.bytes, MESSAGE_BOUNDS, fault => FAULTS[fault]())
+  const json = body.json = readJson(body.bytes, MESSAGE_BOUNDS, fault => refuse(...FAULTS[fault]))
   const stated: Stated = {
     method: valueOf('mcp-method'),
     name: valueOf('mcp-name'),
@@ -80,11 +80,11 @@ function headerReader (rawHeaders: readonly string[]): (name: string) => string 
   }
 }
 
-const FAULTS: Readonly<Record<JsonFault, () => never>> = {
-  encoding: () => refuse('The body is not UTF-8.', RPC_CODES.parseError),
-  bounds: () => refuse('The body has too many levels or values.'),
-  syntax: () => refuse('The body is not JSON.', RPC_CODES.parseError),
-  duplicates: () => refuse('An object in the body has two members of one name.')
+const FAULTS: Readonly<Record<JsonFault, readonly [sentence: string, rpcCode?: number]>> = {
+  encoding: ['The body is not UTF-8.', RPC_CODES.parseError],
+  bounds: ['The body has too many levels or values.'],
+  syntax: ['The body is not JSON.', RPC_CODES.parseError],
+  duplicates: ['An object in the body has two members of one name.']
 }
 
 function readMessage (message: unknown, stated: Stated): McpMessage {

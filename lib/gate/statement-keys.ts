@@ -1,5 +1,5 @@
 import type { Surroundings } from '../surroundings.ts'
-import { createStatementSigner } from './statement.ts'
+import { createStatementSigner, readStatementKey } from './statement.ts'
 import type { StatementSigner } from './statement.ts'
 
 /** A change is noticed within this time. */
@@ -55,14 +55,14 @@ export async function openStatementKeys (
   }
 
   function signerOf (texts: readonly string[]): StatementSigner {
-    for (const [index, text] of texts.entries()) {
+    const keys = texts.map((text, index) => {
       try {
-        createStatementSigner([text], surroundings)
+        return readStatementKey(text)
       } catch (error) {
         throw new StatementKeyError(paths[index]!, (error as TypeError).message)
       }
-    }
-    return createStatementSigner(texts, surroundings)
+    })
+    return createStatementSigner(keys, surroundings)
   }
 
   async function readAgain (): Promise<void> {

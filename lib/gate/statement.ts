@@ -29,21 +29,19 @@ export interface StatementSigner {
 }
 
 /** A key that signs, and as it is published. */
-interface StatementKey {
+export interface StatementKey {
   readonly key: KeyObject
   readonly jwk: { readonly kid: string }
 }
 
 /**
  * Makes the signer.
- * @param pems private keys in PKCS#8 and PEM form, EC P-256. The first signs, all are published
- * @throws TypeError if one is anything else. The message holds no part of it.
+ * @param keys the first signs, all are published
  */
 export function createStatementSigner (
-  pems: readonly string[],
+  keys: readonly StatementKey[],
   { now, randomBytes }: Pick<Surroundings, 'now' | 'randomBytes'>
 ): StatementSigner {
-  const keys = pems.map(readKey)
   const { key, jwk: { kid } } = keys[0]!
   const header = encodeJson({ alg: 'ES256', typ: 'JWT', kid })
 
@@ -71,7 +69,11 @@ export function createStatementSigner (
   }
 }
 
-function readKey (pem: string): StatementKey {
+/**
+ * Reads a private key in PKCS#8 and PEM form, EC P-256.
+ * @throws TypeError if it is anything else. The message holds no part of it.
+ */
+export function readStatementKey (pem: string): StatementKey {
   const refusal = new TypeError('it is no private key in PKCS#8 and PEM form, EC P-256')
   if (!pem.includes('-----BEGIN PRIVATE KEY-----')) throw refusal
   let key: KeyObject

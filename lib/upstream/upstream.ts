@@ -162,6 +162,9 @@ export function isEventStream (headers: readonly string[]): boolean {
   return linesOf(headers, 'content-type').some(type => EVENT_STREAM.test(type))
 }
 
+/** What is done when it is settled is done after what runs now. queueMicrotask() costs a resource of each. */
+const SETTLED = Promise.resolve()
+
 /** One request on its way, as undici reports it. It is sent once and answered once. */
 export class UpstreamExchange implements Dispatcher.DispatchHandler {
   /** @throws UpstreamError */
@@ -249,7 +252,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     // RFC 9110 section 15.4.5: it has no body, whatever length it states. undici would wait for one.
     this.#isWhole = status === 304
     // What comes at once comes before that.
-    queueMicrotask(() => this.#deliver(controller))
+    SETTLED.then(() => this.#deliver(controller))
   }
 
   #deliver (controller: Dispatcher.DispatchController): void {

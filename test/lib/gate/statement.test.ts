@@ -2,14 +2,14 @@ import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto'
 import t from 'tap'
 import { exactly } from '../../helpers/containing.ts'
 import type { Caller } from '../../../lib/gate/headers.ts'
-import { createStatementSigner } from '../../../lib/gate/statement.ts'
+import { createStatementSigner, readStatementKey } from '../../../lib/gate/statement.ts'
 import type { StatementSigner } from '../../../lib/gate/statement.ts'
 import { openStatementKeys } from '../../../lib/gate/statement-keys.ts'
 
 t.test('A statement is signed by the key that is published, for a minute.', t => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
-  const signer = createStatementSigner([pem], {
+  const signer = createStatementSigner([readStatementKey(pem)], {
     now: () => 1_700_000_000.999,
     randomBytes: size => Buffer.alloc(size, 7)
   })
@@ -65,7 +65,7 @@ t.test('A statement is signed by the key that is published, for a minute.', t =>
       rsa.export({ type: 'pkcs8', format: 'pem' }) as string
     ]
   ) {
-    t.throws(() => createStatementSigner([pem, bad], { now: () => 0, randomBytes: Buffer.alloc }), {
+    t.throws(() => readStatementKey(bad), {
       name: 'TypeError',
       message
     })
@@ -87,7 +87,7 @@ const request = { issuer: 'https://gate.example', audience: 'http://up', method:
 t.test('Of several keys the first signs, and each is published once.', t => {
   const [a, b] = [makePem(), makePem()]
   const signerOf = (...pems: string[]): StatementSigner =>
-    createStatementSigner(pems, { now: () => 0, randomBytes: Buffer.alloc })
+    createStatementSigner(pems.map(readStatementKey), { now: () => 0, randomBytes: Buffer.alloc })
   const [first, second] = kidsOf(signerOf(a, b))
   t.not(first, second)
   t.strictSame([kidsOf(signerOf(b, a)), kidsOf(signerOf(a, a))], [[second, first], [first]])
