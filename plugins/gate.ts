@@ -1,6 +1,4 @@
-import { ServerResponse } from 'node:http'
 import type { IncomingMessage } from 'node:http'
-import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { metadataOfAudience } from '../lib/assembly/resource-metadata.ts'
@@ -9,9 +7,9 @@ import type { ExecutedRequest, Executor } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
 import type { GateReason } from '../lib/gate/gate-error.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
-import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/headers.ts'
+import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/identity-headers.ts'
 import { nameMatches } from '../lib/gate/rules.ts'
-import type { IdentityHeaders } from '../lib/gate/headers.ts'
+import type { IdentityHeaders } from '../lib/gate/identity-headers.ts'
 import type { GateRule } from '../lib/gate/rule.ts'
 import {
   bodyTooLarge,
@@ -26,11 +24,9 @@ import type { StatementKeyError, StatementKeys } from '../lib/gate/statement-key
 import { Refusal } from '../lib/refusal.ts'
 import { scopesOf } from '../lib/requirement/route-guard.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
-import { dropRest } from '../lib/upstream/upgrade.ts'
 import type { UpgradedConnection } from '../lib/upstream/upgrade.ts'
-import { owedAnswer, inTurn } from '../server/queued-response.ts'
-import { LINGER_MS } from '../server/unread-body.ts'
 import { processSurroundings } from '../server/surroundings.ts'
+import { takeExpectations, takeUpgrades } from '../server/upgrades.ts'
 
 export interface Gate {
   readonly settings: GateSettings
@@ -230,42 +226,4 @@ async function openSigner (app: FastifyInstance, paths: readonly string[]): Prom
     const { path, message } = error as StatementKeyError
     throw new SettingsError([`gate.statementKey is ${JSON.stringify(path)}: ${message}`])
   }
-}
-
-/**
- * Routes requests for another protocol like all others, so that the same rules and the same guard hold for them. Node
- * hands over their connection and reads it no further. So an answer is the last thing on such a connection.
- */
-function takeUpgrades (app: FastifyInstance, upgrades: WeakMap<IncomingMessage, UpgradedConnection>): void {
-  app.server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    // Without a listener an error would throw; 'close' follows.
-    socket.on('error', () => {})
-    // The answers to earlier requests would come too late: a connection has one answer at a time.
-    if (owedAnswer(socket)) {
-      socket.destroy()
-      return
-    }
-    upgrades.set(request, { socket, head })
-    const response = new ServerResponse(request)
-    response.shouldKeepAlive = false
-    response.assignSocket(socket)
-    response.on('finish', () => {
-      socket.end()
-      dropRest(socket)
-      // The client may go on sending.
-      setTimeout(() => socket.destroy(), LINGER_MS).unref()
-    })
-    app.routing(request, response)
-  })
-}
-
-/** By itself, Node answers 100 before the request is judged. A client that is refused need not send its body. */
-function takeExpectations (app: FastifyInstance, expecting: WeakSet<IncomingMessage>): void {
-  app.server.on(
-    'checkContinue',
-    inTurn((request, response) => {
-      expecting.add(request)
-      app.routing(request, response)
-    })
-  )
 }

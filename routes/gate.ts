@@ -1,31 +1,25 @@
 import { METHODS } from 'node:http'
-import type { Readable } from 'node:stream'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest, HTTPMethods, RouteHandlerMethod } from 'fastify'
 import { timeoutSecondsOf } from '../lib/gate/executor.ts'
 import type { OriginalRequest } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
 import { ownPathsOf } from '../lib/gate/gate-settings.ts'
-import { createUpstreamHeaders, hasBody, headersForClient } from '../lib/gate/headers.ts'
+import { createUpstreamHeaders, hasBody } from '../lib/gate/headers.ts'
 import { bodyTooLarge } from '../lib/gate/message-body.ts'
 import { originForm } from '../lib/gate/path.ts'
 import { cutTools } from '../lib/gate/tool-list.ts'
 import { nextNonceOf } from '../lib/guard/admission.ts'
 import { readMessage } from '../lib/message.ts'
-import {
-  dropRest,
-  joinConnections,
-  KEEP_ALIVE_MS,
-  protocolsOf,
-  requestUpgrade,
-  watchClient
-} from '../lib/upstream/upgrade.ts'
-import type { UpgradeAnswer, UpgradedConnection, UpgradeRequest } from '../lib/upstream/upgrade.ts'
-import { createUpstream, isEventStream, streamOf, UpstreamError } from '../lib/upstream/upstream.ts'
-import type { UpstreamAnswer } from '../lib/upstream/upstream.ts'
+import { UpstreamError } from '../lib/upstream/answer.ts'
+import type { UpstreamAnswer } from '../lib/upstream/answer.ts'
+import { dropRest, joinConnections, protocolsOf, requestUpgrade, watchClient } from '../lib/upstream/upgrade.ts'
+import type { UpgradedConnection, UpgradeRequest } from '../lib/upstream/upgrade.ts'
+import { createUpstream } from '../lib/upstream/upstream.ts'
 import { createRequestUrlResolver } from '../lib/url/request-url.ts'
-import { markEnd } from '../server/request-ends.ts'
 import { silenceMs } from '../server/stalled-answers.ts'
 import { processSurroundings } from '../server/surroundings.ts'
+import { closeWithToken, switchingProtocols } from '../server/upgrades.ts'
+import { noteFailure, sendAnswer, sendInterim } from '../server/upstream-answer.ts'
 
 /**
  * Every path that is not the service's own: the rules of the gate decide, and what passes goes to the upstream.
@@ -176,8 +170,8 @@ const routes: FastifyPluginAsync = async app => {
     answer: UpstreamAnswer,
     isStream: boolean
   ): void | Promise<void> {
-    if (!isRuledTool) return send(reply, answer)
-    return cutTools(answer, isRuledTool, isStream).then(cut => send(reply, cut))
+    if (!isRuledTool) return sendAnswer(reply, answer)
+    return cutTools(answer, isRuledTool, isStream).then(cut => sendAnswer(reply, cut))
   }
 
   async function passUpgrade (
@@ -240,116 +234,4 @@ function withoutLines (headers: readonly string[], name: string): string[] {
 
 function clientGone (): UpstreamError {
   return new UpstreamError(499, 'The client has gone')
-}
-
-/** The line of the request says whether its upstream failed. */
-function noteFailure (request: FastifyRequest, error: Error): Error {
-  if (error instanceof UpstreamError && error.statusCode >= 500) markEnd(request, 'upstream_failed')
-  return error
-}
-
-/**
- * A connection that has changed its protocol lives no longer than the token that opened it. Each end of it takes the
- * other with it.
- * @returns says who closed it, once it is known
- */
-function closeWithToken (request: FastifyRequest, socket: UpgradedConnection['socket']): { by: string | undefined } {
-  const { auth } = request
-  const closing = { by: undefined as string | undefined }
-  if (!auth) return closing
-  const end = (): void => {
-    closing.by = auth.signal.reason.code
-    request.log.info({ reason: closing.by, issuer: auth.issuer }, 'open connection ended')
-    socket.destroy()
-  }
-  auth.signal.addEventListener('abort', end, { once: true })
-  // It also keeps `auth`, and with it the signal, for as long as the connection is open.
-  socket.once('close', () => auth.signal.removeEventListener('abort', end))
-  return closing
-}
-
-const NOTHING = Buffer.alloc(0)
-const PLAIN_TYPE = /^[a-z]+\/[a-z0-9.+-]+(?:; ?charset=[a-z0-9-]+)?$/i
-
-function send (reply: FastifyReply, { status, headers, body }: UpstreamAnswer): void {
-  reply.code(status)
-  const hasCors = reply.server.settings.server.corsOrigins !== undefined
-  for (const [name, values] of headersForClient(headers)) {
-    // What web pages may read is for CORS_ORIGINS to say, and not for both.
-    if (hasCors && name.startsWith('access-control-')) continue
-    if (name === 'vary') reply.header(name, joinVary(reply.getHeader(name), values))
-    else reply.header(name, values.length === 1 ? values[0] : values)
-  }
-  if (Buffer.isBuffer(body) && body.length > 0 && isPlainType(reply.getHeader('content-type'))) {
-    reply.send(body)
-    return
-  }
-  const stream = streamOf(body)
-  if (stream === body) {
-    if (isEventStream(headers)) allowSilence(reply, stream)
-    stream.once('error', error => {
-      if (!reply.raw.destroyed) noteFailure(reply.request, error)
-    })
-  }
-  // By itself, Node keeps the head back until the first byte of the body comes. A stream of events may be silent until
-  // then. An empty chunk sends it with a byte for each character, which flushHeaders() does not.
-  reply.raw.once('pipe', () => {
-    if (stream.readableLength === 0) reply.raw.write(NOTHING)
-  })
-  reply.send(stream)
-}
-
-/** An answer depends on what the gate says it does, and on what the upstream says (RFC 9110 section 12.5.5). */
-function joinVary (ours: unknown, theirs: readonly string[]): string {
-  const names = [ours, ...theirs].flatMap(line => typeof line === 'string' ? line.split(',') : []).map(name =>
-    name.trim()
-  )
-  return [...new Map(names.map(name => [name.toLowerCase(), name])).values()].join(', ')
-}
-
-/** A stream of events may be silent for any time. A client that takes nothing of it has as much time as every other. */
-function allowSilence ({ raw }: FastifyReply, body: Readable): void {
-  const socket = raw.socket!
-  const limitMs = socket.timeout!
-  socket.setTimeout(0).setKeepAlive(true, KEEP_ALIVE_MS)
-  body.on('pause', () => socket.setTimeout(limitMs))
-  raw.on('drain', () => socket.setTimeout(0))
-}
-
-/**
- * Whether Fastify takes a body that is no stream as it is. Without a content type that it understands it would write
- * its own, and without a body it would set the length to 0.
- */
-function isPlainType (type: unknown): boolean {
-  return typeof type === 'string' && PLAIN_TYPE.test(type)
-}
-
-/** Passes an interim answer on (RFC 9110 section 15.2). Node can write only those that it knows. */
-function sendInterim ({ raw }: FastifyRequest, reply: FastifyReply, status: number, headers: readonly string[]): void {
-  // RFC 9110 section 15.2: a client of HTTP/1.0 knows none.
-  if (raw.httpVersion === '1.0') return
-  // A client that does not take them is not to fill the memory with them.
-  if (reply.raw.socket?.writableNeedDrain) return
-  if (status === 102) return reply.raw.writeProcessing()
-  // RFC 9110 section 8.6: an interim answer has no length.
-  const { 'content-length': _, ...hints } = Object.fromEntries(headersForClient(headers))
-  if (status !== 103 || !hints.link) return
-  try {
-    reply.raw.writeEarlyHints({ ...hints, link: hints.link })
-  } catch {
-    // Node refuses links that are not well-formed. They are only hints.
-  }
-}
-
-/** The answer with which the connection of the client changes its protocol. */
-function switchingProtocols (
-  { response }: Extract<UpgradeAnswer, { kind: 'upgraded' }>,
-  nonce: string | undefined
-): string {
-  const lines = ['HTTP/1.1 101 Switching Protocols', 'connection: Upgrade', `upgrade: ${response.headers.upgrade}`]
-  for (const [name, values] of headersForClient(response.rawHeaders)) {
-    lines.push(...values.map(value => `${name}: ${value}`))
-  }
-  if (nonce !== undefined) lines.push(`dpop-nonce: ${nonce}`)
-  return `${lines.join('\r\n')}\r\n\r\n`
 }

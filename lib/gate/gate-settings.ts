@@ -1,6 +1,6 @@
 import { quoteSetting } from '../printable.ts'
-import { parseClaimNames } from './headers.ts'
-import type { ForwardedClaim } from './headers.ts'
+import { parseClaimNames } from './identity-headers.ts'
+import type { ForwardedClaim } from './identity-headers.ts'
 import { parseRule } from './rule.ts'
 import type { GateRule } from './rule.ts'
 import { findRuleConflicts } from './rule-conflicts.ts'

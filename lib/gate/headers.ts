@@ -1,9 +1,9 @@
 import { isIP } from 'node:net'
 import { linesOf } from '../message.ts'
 import type { ReceivedRequest } from '../message.ts'
-import { findClaim } from '../requirement/judge.ts'
-import type { AccessTokenClaims } from '../token/access-token-claims.ts'
 import type { RequestUrl } from '../url/request-url.ts'
+import { isIdentityName, plainName } from './identity-headers.ts'
+import type { IdentityHeaders } from './identity-headers.ts'
 
 /** Names and values in turn, as they were on the wire. */
 type RawHeaders = readonly string[]
@@ -18,14 +18,6 @@ export function linesByName (rawHeaders: RawHeaders): Map<string, string[]> {
     else lines.set(name, [rawHeaders[i + 1]!])
   }
   return lines
-}
-
-/**
- * The name of a header as many programs read it. Those behind CGI, WSGI and PHP see no difference between `_` and `-`,
- * and some see none between any two signs.
- */
-export function plainName (name: string): string {
-  return name.toLowerCase().replace(/[^a-z0-9]/g, '-')
 }
 
 /**
@@ -182,94 +174,4 @@ export function headersForClient (rawHeaders: RawHeaders): ReadonlyMap<string, s
 /** Whether a request has a body (RFC 9112 section 6.3). */
 export function hasBody ({ headers }: Pick<ReceivedRequest, 'headers'>): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
-}
-
-/** The caller, as the guard has identified it. */
-export interface Caller {
-  readonly claims: AccessTokenClaims
-  readonly scopes: readonly string[]
-  /** As the settings name it. */
-  readonly issuer: string
-}
-
-/** A claim that the upstream gets, and its header, in lower case. */
-export interface ForwardedClaim {
-  readonly header: string
-  readonly claim: string
-}
-
-/** What the headers of claims begin with. */
-export const CLAIM_PREFIX = 'x-auth-claim-'
-const FIXED_NAMES: readonly string[] = ['x-auth-subject', 'x-auth-issuer', 'x-auth-scope', 'x-auth-client']
-/** Holds the signed statement. */
-export const STATEMENT_HEADER = 'x-auth-statement'
-
-/** Whether an upstream could read a header of this name as one of ours. */
-export function isIdentityName (name: string): boolean {
-  const read = plainName(name)
-  return FIXED_NAMES.includes(read) || read === STATEMENT_HEADER || read.startsWith(CLAIM_PREFIX)
-}
-
-/** Reads `gate.claims`. Undefined if it is not a list or map of claims, or if two claims share a header. */
-export function parseClaimNames (given: unknown): readonly ForwardedClaim[] | undefined {
-  if (typeof given !== 'object' || given === null) return undefined
-  const claims = Array.isArray(given)
-    ? given.map(claim => ({ end: String(claim).replace(/[^A-Za-z0-9]/g, '-'), claim }))
-    : Object.entries(given).map(([end, claim]) => ({ end, claim }))
-  const forwarded = claims.map(({ end, claim }) => ({ header: CLAIM_PREFIX + end.toLowerCase(), claim }))
-  const isUsable = claims.every(({ end, claim }) => /^[A-Za-z0-9-]+$/.test(end) && typeof claim === 'string') &&
-    new Set(forwarded.map(({ header }) => header)).size === forwarded.length
-  return isUsable ? forwarded : undefined
-}
-
-/** Names in lower case. */
-export type IdentityHeaders = Readonly<Record<string, string>>
-
-/**
- * Makes the function that names the caller in headers. It always writes all headers, since one that is missing could
- * come from the client. Without a caller, or without a value, they are empty. They are written once for the claims of a
- * token.
- */
-export function createIdentityHeaders (
-  claims: readonly ForwardedClaim[]
-): (caller: Caller | undefined) => IdentityHeaders {
-  const anonymous = Object.freeze(
-    Object.fromEntries([...FIXED_NAMES, ...claims.map(({ header }) => header)].map(name => [name, '']))
-  )
-
-  const known = new WeakMap<AccessTokenClaims, IdentityHeaders>()
-
-  return caller => {
-    if (!caller) return anonymous
-    const written = known.get(caller.claims)
-    if (written) return written
-    const claimsByName = caller.claims as unknown as Readonly<Record<string, unknown>>
-    const headers: Record<string, string> = {
-      'x-auth-subject': encodeValue(caller.claims.sub),
-      'x-auth-issuer': encodeValue(caller.issuer),
-      'x-auth-scope': encodeValue(caller.scopes.join(' ')),
-      // RFC 9068 section 2.2. Some providers write `azp`, which OpenID Connect has for the same.
-      'x-auth-client': encodeValue(claimsByName['client_id'] ?? claimsByName['azp'])
-    }
-    for (const { header, claim } of claims) headers[header] = encodeValue(findClaim(claimsByName, claim))
-    known.set(caller.claims, headers)
-    return headers
-  }
-}
-
-const ENCODED = /[^\u0021-\u0024\u0026-\u007e]/
-
-/**
- * A claim as the value of a header: text, numbers and booleans as they are, anything else as JSON. Whatever is not
- * visible ASCII, and `%`, is percent-encoded as UTF-8, so that `decodeURIComponent` gives the claim back. Half a
- * surrogate pair becomes U+FFFD.
- */
-export function encodeValue (value: unknown): string {
-  if (value === undefined || value === null) return ''
-  const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
-  if (!ENCODED.test(text)) return text
-  return text.toWellFormed().replace(
-    /[^\u0021-\u0024\u0026-\u007e]+/g,
-    part => Buffer.from(part).toString('hex').toUpperCase().replace(/../g, '%$&')
-  )
 }

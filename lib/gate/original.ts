@@ -6,7 +6,8 @@ import type { BaseUrl, HttpScheme } from '../url/http-url.ts'
 import { joinRequestUrl } from '../url/request-url.ts'
 import type { OriginalRequest } from './executor.ts'
 import { GateError } from './gate-error.ts'
-import { CLAIM_PREFIX, linesByName } from './headers.ts'
+import { linesByName } from './headers.ts'
+import { CLAIM_PREFIX } from './identity-headers.ts'
 import { originForm } from './path.ts'
 
 /**

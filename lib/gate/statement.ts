@@ -4,7 +4,7 @@ import { encodeJson } from '../jose/jws.ts'
 import { thumbprint } from '../jose/public-key.ts'
 import type { PublicJwk } from '../jose/public-key.ts'
 import type { Surroundings } from '../surroundings.ts'
-import type { Caller } from './headers.ts'
+import type { Caller } from './identity-headers.ts'
 
 const LIFETIME_SECONDS = 60
 const JTI_BYTES = 16

@@ -2,9 +2,10 @@ import { request as httpRequest } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
+import { faultOf, UpstreamError } from './answer.ts'
+import type { UpstreamAnswer } from './answer.ts'
 import { tlsNameOf } from './origin.ts'
-import { faultOf, UpstreamError } from './upstream.ts'
-import type { UpstreamAnswer, UpstreamOptions, UpstreamRequest } from './upstream.ts'
+import type { UpstreamOptions, UpstreamRequest } from './upstream.ts'
 
 /** A connection whose client asks for another protocol. The server reads it no further. */
 export interface UpgradedConnection {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createIdentityHeaders } from '../../lib/gate/headers.ts'
+import { createIdentityHeaders } from '../../lib/gate/identity-headers.ts'
 import { findClaim } from '../../lib/requirement/judge.ts'
 import type { AccessTokenClaims } from '../../lib/token/access-token-claims.ts'
 

@@ -1,14 +1,6 @@
 import t from 'tap'
-import {
-  createIdentityHeaders,
-  createUpstreamHeaders,
-  encodeValue,
-  hasBody,
-  headersForClient,
-  isIdentityName,
-  isWithheldName,
-  parseClaimNames
-} from '../../../lib/gate/headers.ts'
+import { createUpstreamHeaders, hasBody, headersForClient, isWithheldName } from '../../../lib/gate/headers.ts'
+import { createIdentityHeaders, encodeValue, isIdentityName, parseClaimNames } from '../../../lib/gate/identity-headers.ts'
 
 const URL_OF_CLIENT = {
   scheme: 'https',

@@ -1,7 +1,7 @@
 import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto'
 import t from 'tap'
 import { exactly } from '../../helpers/containing.ts'
-import type { Caller } from '../../../lib/gate/headers.ts'
+import type { Caller } from '../../../lib/gate/identity-headers.ts'
 import { createStatementSigner, readStatementKey } from '../../../lib/gate/statement.ts'
 import type { StatementSigner } from '../../../lib/gate/statement.ts'
 import { openStatementKeys } from '../../../lib/gate/statement-keys.ts'

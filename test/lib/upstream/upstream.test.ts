@@ -6,8 +6,10 @@ import { PassThrough } from 'node:stream'
 import type { Readable } from 'node:stream'
 import t from 'tap'
 import type { Dispatcher } from 'undici'
-import { createUpstream, streamOf, UpstreamError, UpstreamExchange } from '../../../lib/upstream/upstream.ts'
-import type { UpstreamAnswer } from '../../../lib/upstream/upstream.ts'
+import { streamOf, UpstreamError } from '../../../lib/upstream/answer.ts'
+import type { UpstreamAnswer } from '../../../lib/upstream/answer.ts'
+import { UpstreamExchange } from '../../../lib/upstream/exchange.ts'
+import { createUpstream } from '../../../lib/upstream/upstream.ts'
 
 /** A clock and timers that go on when the test says so. */
 function createTimers () {

@@ -1,0 +1,108 @@
+import { Readable } from 'node:stream'
+import type { Dispatcher } from 'undici'
+import { linesOf } from '../message.ts'
+
+/** Why the upstream gave no answer. */
+export class UpstreamError extends Error {
+  override readonly name = 'UpstreamError'
+  /**
+   * 408: the client was silent in the body of its request. 413: that body is too large. 499: the client has gone. 502:
+   * the upstream failed. 504: it was silent for too long.
+   */
+  readonly statusCode: 408 | 413 | 499 | 502 | 504
+  /** Of the answer. The client may go on sending a body that is not read. */
+  readonly headers: { readonly connection: 'close' } | undefined
+
+  constructor (statusCode: UpstreamError['statusCode'], message: string, cause?: unknown) {
+    super(message, { cause })
+    this.statusCode = statusCode
+    this.headers = statusCode === 408 || statusCode === 413 ? { connection: 'close' } : undefined
+  }
+}
+
+/**
+ * Why an answer cannot be passed on: its status ends no request (RFC 9110 section 15: there are none above 599), or it
+ * has a transfer coding other than `chunked`, which holds for one connection only (RFC 9112 section 6.1), so that the
+ * client would not learn of it.
+ * @param headers names and values in turn
+ */
+export function faultOf (status: number, headers: readonly string[]): UpstreamError | undefined {
+  if (status < 200 || status > 599) return new UpstreamError(502, `The upstream answered with status ${status}`)
+  const codings = linesOf(headers, 'transfer-encoding')
+  return codings.length > 1 || !/^(?:chunked)?$/i.test(codings[0] ?? '')
+    ? new UpstreamError(502, 'The upstream answered with an unknown transfer coding')
+    : undefined
+}
+
+export interface UpstreamAnswer {
+  /** 200 to 599. */
+  readonly status: number
+  /** Names and values in turn, a character for each byte. */
+  readonly headers: readonly string[]
+  /**
+   * A Buffer if all of it came at once, as small ones do: it costs much less than a stream. A stream fails if the
+   * upstream breaks off, or is silent for too long. If it is destroyed, the request ends.
+   */
+  readonly body: Readable | Buffer
+}
+
+/** The body of an answer as a stream. */
+export function streamOf (body: UpstreamAnswer['body']): Readable {
+  if (!Buffer.isBuffer(body)) return body
+  // All of it is there, so it is never asked for more.
+  const stream = new Readable()
+  if (body.length > 0) stream.push(body)
+  stream.push(null)
+  return stream
+}
+
+const EVENT_STREAM = /^text\/event-stream[ \t]*(?:;|$)/i
+
+/**
+ * Whether an answer is a stream of server-sent events, which may be silent for any time. @param headers names and
+ * values in turn
+ */
+export function isEventStream (headers: readonly string[]): boolean {
+  return linesOf(headers, 'content-type').some(type => EVENT_STREAM.test(type))
+}
+
+/** The body of an answer. It asks for more only when its reader has room. */
+export class AnswerBody extends Readable {
+  readonly #controller: Dispatcher.DispatchController
+  readonly #onRead: () => void
+  #isFinished = false
+  isHeld = false
+
+  constructor (controller: Dispatcher.DispatchController, onRead: () => void) {
+    super()
+    this.#controller = controller
+    this.#onRead = onRead
+  }
+
+  accept (chunk: Buffer): void {
+    // A reader that cannot take this chunk has paused the body. Otherwise one more chunk would wait there.
+    if (this.push(chunk) && !this.isPaused()) return
+    // The upstream is asked for no more until the reader has taken what came.
+    this.isHeld = true
+    this.#controller.pause()
+  }
+
+  /** The first end counts. */
+  finish (error?: UpstreamError): void {
+    if (this.#isFinished) return
+    this.#isFinished = true
+    if (error) this.destroy(error)
+    else this.push(null)
+  }
+
+  override _read (): void {
+    this.isHeld = false
+    this.#onRead()
+    this.#controller.resume()
+  }
+
+  override _destroy (error: Error | null, done: (error: Error | null) => void): void {
+    if (!this.#isFinished) this.#controller.abort(new UpstreamError(499, 'The client has gone'))
+    done(error)
+  }
+}

@@ -1,0 +1,92 @@
+import type { Readable } from 'node:stream'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { headersForClient } from '../lib/gate/headers.ts'
+import { isEventStream, streamOf, UpstreamError } from '../lib/upstream/answer.ts'
+import type { UpstreamAnswer } from '../lib/upstream/answer.ts'
+import { KEEP_ALIVE_MS } from '../lib/upstream/upgrade.ts'
+import { markEnd } from './request-ends.ts'
+
+/** The line of the request says whether its upstream failed. */
+export function noteFailure (request: FastifyRequest, error: Error): Error {
+  if (error instanceof UpstreamError && error.statusCode >= 500) markEnd(request, 'upstream_failed')
+  return error
+}
+
+const NOTHING = Buffer.alloc(0)
+const PLAIN_TYPE = /^[a-z]+\/[a-z0-9.+-]+(?:; ?charset=[a-z0-9-]+)?$/i
+
+/** Sends an answer of the upstream to the client. */
+export function sendAnswer (reply: FastifyReply, { status, headers, body }: UpstreamAnswer): void {
+  reply.code(status)
+  const hasCors = reply.server.settings.server.corsOrigins !== undefined
+  for (const [name, values] of headersForClient(headers)) {
+    // What web pages may read is for CORS_ORIGINS to say, and not for both.
+    if (hasCors && name.startsWith('access-control-')) continue
+    if (name === 'vary') reply.header(name, joinVary(reply.getHeader(name), values))
+    else reply.header(name, values.length === 1 ? values[0] : values)
+  }
+  if (Buffer.isBuffer(body) && body.length > 0 && isPlainType(reply.getHeader('content-type'))) {
+    reply.send(body)
+    return
+  }
+  const stream = streamOf(body)
+  if (stream === body) {
+    if (isEventStream(headers)) allowSilence(reply, stream)
+    stream.once('error', error => {
+      if (!reply.raw.destroyed) noteFailure(reply.request, error)
+    })
+  }
+  // By itself, Node keeps the head back until the first byte of the body comes. A stream of events may be silent until
+  // then. An empty chunk sends it with a byte for each character, which flushHeaders() does not.
+  reply.raw.once('pipe', () => {
+    if (stream.readableLength === 0) reply.raw.write(NOTHING)
+  })
+  reply.send(stream)
+}
+
+/** An answer depends on what the gate says it does, and on what the upstream says (RFC 9110 section 12.5.5). */
+function joinVary (ours: unknown, theirs: readonly string[]): string {
+  const names = [ours, ...theirs].flatMap(line => typeof line === 'string' ? line.split(',') : []).map(name =>
+    name.trim()
+  )
+  return [...new Map(names.map(name => [name.toLowerCase(), name])).values()].join(', ')
+}
+
+/** A stream of events may be silent for any time. A client that takes nothing of it has as much time as every other. */
+function allowSilence ({ raw }: FastifyReply, body: Readable): void {
+  const socket = raw.socket!
+  const limitMs = socket.timeout!
+  socket.setTimeout(0).setKeepAlive(true, KEEP_ALIVE_MS)
+  body.on('pause', () => socket.setTimeout(limitMs))
+  raw.on('drain', () => socket.setTimeout(0))
+}
+
+/**
+ * Whether Fastify takes a body that is no stream as it is. Without a content type that it understands it would write
+ * its own, and without a body it would set the length to 0.
+ */
+function isPlainType (type: unknown): boolean {
+  return typeof type === 'string' && PLAIN_TYPE.test(type)
+}
+
+/** Passes an interim answer on (RFC 9110 section 15.2). Node can write only those that it knows. */
+export function sendInterim (
+  { raw }: FastifyRequest,
+  reply: FastifyReply,
+  status: number,
+  headers: readonly string[]
+): void {
+  // RFC 9110 section 15.2: a client of HTTP/1.0 knows none.
+  if (raw.httpVersion === '1.0') return
+  // A client that does not take them is not to fill the memory with them.
+  if (reply.raw.socket?.writableNeedDrain) return
+  if (status === 102) return reply.raw.writeProcessing()
+  // RFC 9110 section 8.6: an interim answer has no length.
+  const { 'content-length': _, ...hints } = Object.fromEntries(headersForClient(headers))
+  if (status !== 103 || !hints.link) return
+  try {
+    reply.raw.writeEarlyHints({ ...hints, link: hints.link })
+  } catch {
+    // Node refuses links that are not well-formed. They are only hints.
+  }
+}
