@@ -163,7 +163,7 @@ const routes: FastifyPluginAsync = async app => {
       timeoutSeconds,
       onInterim: (status, headers) => sendInterim(request, reply, status, headers)
     })
-    reply.raw.once('close', () => {
+    reply.raw.on('close', () => {
       if (!reply.raw.writableFinished) exchange.end(clientGone())
     })
     await answerWith(request, reply, await exchange.answer, body === undefined)
