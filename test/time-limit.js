@@ -56,6 +56,9 @@ function follow (test) {
 }
 follow(t)
 
+// What nobody catches fails the test that runs.
+process.on('uncaughtException', error => tests.at(-1).threw(error))
+
 // tap has an event for a result only when the next line comes.
 setInterval(() => {
   const results = tests.reduce((sum, { count }) => sum + count, 0)
