@@ -3,10 +3,28 @@ import { isJsonObject } from '../json.ts'
 import type { Part } from './setting-spec.ts'
 import { isSetting, settingNames, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
-import { schemaOf, valueAt } from './tree.ts'
+import { schemaOf } from './tree.ts'
 import { quoteSetting } from '../printable.ts'
 import { carries } from '../kind.ts'
 import { nameThatWasMeant } from '../suggestion.ts'
+
+/** Settings that their schema has judged, with what else is known, and what takes down what is wrong with them. */
+export interface Judged {
+  /** With the types that their texts have. The sections `gate` and `revocation` are as they were written. */
+  readonly values: RawSettings
+  /** A source could not be read. A value that seems to be missing may be in it. */
+  readonly isUnread: boolean
+  /** A function of the application names the issuers. */
+  readonly areIssuersAsked: boolean
+  /** A function of the application says which peers are trusted. */
+  readonly arePeersAsked: boolean
+  /** Whether the schema has refused a part, such as `gate.rules[1]`, or a member of it. */
+  readonly isRefused: (path: string) => boolean
+  /** Adds a sentence that begins with the place and the name of a part. Then the settings must not be used. */
+  readonly tell: (path: string, problem: string) => void
+  /** The same, with what the part holds after its name. */
+  readonly tellHeld: (path: string, problem: string) => void
+}
 
 const kSettingsError = Symbol.for('holdfast.SettingsError')
 
@@ -41,15 +59,6 @@ export interface SchemaError {
   readonly params: { readonly additionalProperty?: string, readonly missingProperty?: string }
 }
 
-/** Where the parts of lists and sections of a file stand, in words. */
-export type Places = ReadonlyMap<string, string>
-
-/** A sentence about a part of the settings, and the path of that part. */
-export interface PartProblem {
-  readonly path: string
-  readonly problem: string
-}
-
 /** A part of the settings: how messages name it, what it holds, and its schema. */
 interface HeldPart {
   readonly path: string
@@ -58,17 +67,13 @@ interface HeldPart {
 }
 
 /**
- * Returns a line for each part that the schema refuses, in the order of the settings: the deepest part that has words
- * for it.
+ * Returns a sentence for each part that the schema refuses, by its path, in the order of the settings: for the deepest
+ * part that has words for it.
  * @param values typed as far as their text allows
  */
-export function describeRefusals (
-  values: RawSettings,
-  errors: readonly SchemaError[],
-  places: Places
-): PartProblem[] {
-  const root = { path: '', value: values, part: schemaOf(settingNames) }
-  const refusals = new Map<string, PartProblem>()
+export function describeRefusals (values: RawSettings, errors: readonly SchemaError[]): ReadonlyMap<string, string> {
+  const root = rootOf(values)
+  const refusals = new Map<string, string>()
   const rank = ({ instancePath }: SchemaError): number =>
     settingNames.findIndex(name => `${instancePath}/`.startsWith(`/${name.replaceAll('.', '/')}/`))
   for (const { instancePath, keyword, params } of errors.toSorted((a, b) => rank(a) - rank(b))) {
@@ -79,15 +84,19 @@ export function describeRefusals (
     if (unknown !== undefined && secret) continue
     const key = unknown === undefined ? path : `${path}.${unknown}`
     if (refusals.has(key)) continue
-    const rest = unknown !== undefined
-      ? unknownMember(path, unknown, Object.keys(properties!))
-      : keyword === 'required'
-        ? `${path} lacks ${params.missingProperty}; allowed: ${whole}`
-        : `${shown(held)}; allowed: ${whole}`
-    refusals.set(key, { path: key, problem: placed(places, key, rest) })
+    refusals.set(
+      key,
+      unknown !== undefined
+        ? unknownMember(path, unknown, Object.keys(properties!))
+        : keyword === 'required'
+          ? `${path} lacks ${params.missingProperty}; allowed: ${whole}`
+          : `${shown(held)}; allowed: ${whole}`
+    )
   }
-  return [...refusals.values()]
+  return refusals
 }
+
+const rootOf = (value: RawSettings): HeldPart => ({ path: '', value, part: schemaOf(settingNames) })
 
 /** The deepest part on the way of these words that has words for what it allows. */
 function partAt (root: HeldPart, words: readonly string[]): HeldPart {
@@ -121,10 +130,10 @@ function unknownMember (path: string, name: string, known: readonly string[]): s
 }
 
 /** The words for a part and what it holds. What is in it may be a secret, too. */
-export function shown ({ path, value, part }: HeldPart): string {
-  const name = isSetting(path) ? nameOf(path) : path
+function shown ({ path, value, part }: HeldPart): string {
   const isTextList = part.variable !== undefined && part.items?.type === 'string'
-  return `${name} is ${part.secret ? 'not usable (its value is not shown)' : quoteSetting(withoutSecrets(part, value), isTextList)}`
+  return `${partName(path)} is ` +
+    `${part.secret ? 'not usable (its value is not shown)' : quoteSetting(withoutSecrets(part, value), isTextList)}`
 }
 
 /**
@@ -152,13 +161,14 @@ export function withoutSecrets (part: Part, value: unknown, mark?: string): unkn
   )
 }
 
-export function held (values: RawSettings, name: SettingName): string {
-  return shown({ path: name, value: valueAt(values, name), part: settingSpec(name) })
+/** The same for the part at a path such as `idp.issuers[0].algs`. */
+export function shownAt (values: RawSettings, path: string): string {
+  return shown(partAt(rootOf(values), path.split(/[.[\]]+/)))
 }
 
-export function placed (places: Places, path: string, problem: string): string {
-  const place = places.get(path)
-  return place === undefined ? problem : `${place}: ${problem}`
+/** How messages name a part: a setting as below, any other part by its path. */
+export function partName (path: string): string {
+  return isSetting(path) ? nameOf(path) : path
 }
 
 /** The line for a service that looks for certificates on its sockets and does not end TLS. */
