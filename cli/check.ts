@@ -22,6 +22,7 @@ import type { Finding } from './findings.ts'
 import { cureOf } from './setting-cures.ts'
 import { indent, terminalLine, title } from './show.ts'
 import type { Paint } from './show.ts'
+import { processSurroundings } from '../server/surroundings.ts'
 
 export interface CheckWorld extends World {
   readonly readFile: SettingsSources['readFile']
@@ -88,7 +89,7 @@ export function check (argv: readonly string[], world: CheckWorld): Promise<numb
 
 async function tryToRead (found: Givens): Promise<Settings | SettingsError> {
   try {
-    return await validateSettings(found)
+    return await validateSettings(found, processSurroundings)
   } catch (error) {
     if (error instanceof SettingsError) return error
     throw error

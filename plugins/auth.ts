@@ -392,5 +392,5 @@ async function readOwnSettings (app: FastifyInstance, given: HoldfastOptions): P
   const { written, ...lookup } = takeIssuerLookup(ownOptions(given))
   const { options, trustPeer } = withTrustOf(app, settingsFromOptions(written))
   const functions = { ...lookup, trustPeer }
-  return { ...functions, settings: await validateSettings(options, functions) }
+  return { ...functions, settings: await validateSettings(options, processSurroundings, functions) }
 }

@@ -4,6 +4,7 @@ import type { ForwardedClaim } from './identity-headers.ts'
 import { parseRule } from './rule.ts'
 import type { GateRule } from './rule.ts'
 import { findRuleConflicts } from './rule-conflicts.ts'
+import type { StatementKeySource } from './statement-keys.ts'
 import { parseUpstream } from '../upstream/origin.ts'
 
 /** What the section `gate` of the configuration says. */
@@ -28,8 +29,8 @@ export interface GateSettings {
   readonly claims: readonly ForwardedClaim[]
   /** Whether the upstream gets the lines `Authorization` and `DPoP` of the client. */
   readonly passCredentials: boolean
-  /** Paths of the private keys of statements: the first signs. Undefined if nothing is signed. */
-  readonly statementKeys: readonly string[] | undefined
+  /** Where the private keys of statements are: the first signs. Undefined if nothing is signed. */
+  readonly statementKeys: readonly StatementKeySource[] | undefined
   /** The `aud` of statements if a proxy asks. */
   readonly statementAudience: string | undefined
   /** The path before `/health`, `/metrics` and `/docs`. Empty, or plain segments, each after a slash. */

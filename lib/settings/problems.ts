@@ -1,5 +1,6 @@
 import { inspect } from 'node:util'
 import { isJsonObject } from '../json.ts'
+import { SECRET_PLACE } from './section-specs.ts'
 import type { Part } from './setting-spec.ts'
 import { isSetting, settingNames, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
@@ -70,18 +71,23 @@ interface HeldPart {
  * Returns a sentence for each part that the schema refuses, by its path, in the order of the settings: for the deepest
  * part that has words for it.
  * @param values typed as far as their text allows
+ * @param unread why secrets could not be read, by the paths of their parts
  */
-export function describeRefusals (values: RawSettings, errors: readonly SchemaError[]): ReadonlyMap<string, string> {
+export function describeRefusals (
+  values: RawSettings,
+  errors: readonly SchemaError[],
+  unread: ReadonlyMap<string, string> = new Map()
+): ReadonlyMap<string, string> {
   const root = rootOf(values)
   const refusals = new Map<string, string>()
   const rank = ({ instancePath }: SchemaError): number =>
     settingNames.findIndex(name => `${instancePath}/`.startsWith(`/${name.replaceAll('.', '/')}/`))
   for (const { instancePath, keyword, params } of errors.toSorted((a, b) => rank(a) - rank(b))) {
     const held = partAt(root, instancePath.split('/').slice(1))
-    const { path, part: { allowed, whole = allowed, secret, properties } } = held
+    const { path, part: { allowed, whole = allowed, properties } } = held
     const unknown = keyword === 'additionalProperties' ? params.additionalProperty! : undefined
     // Of a secret, each form that does not fit says so.
-    if (unknown !== undefined && secret) continue
+    if (unknown !== undefined && !properties) continue
     const key = unknown === undefined ? path : `${path}.${unknown}`
     if (refusals.has(key)) continue
     refusals.set(
@@ -90,7 +96,9 @@ export function describeRefusals (values: RawSettings, errors: readonly SchemaEr
         ? unknownMember(path, unknown, Object.keys(properties!))
         : keyword === 'required'
           ? `${path} lacks ${params.missingProperty}; allowed: ${whole}`
-          : `${shown(held)}; allowed: ${whole}`
+          : unread.has(path)
+            ? `${partName(path)} is not usable: ${unread.get(path)}; allowed: ${whole}`
+            : `${shown(held)}; allowed: ${whole}`
     )
   }
   return refusals
@@ -142,20 +150,18 @@ function shown ({ path, value, part }: HeldPart): string {
  * @param mark what stands in place of a secret. Where it is (a file, a variable) is shown then
  */
 export function withoutSecrets (part: Part, value: unknown, mark?: string): unknown {
-  const { secret, items, properties, anyOf } = part
-  if (secret) {
-    const place = mark === undefined
-      ? undefined
-      : anyOf?.find(({ required: [name] = [] }) =>
-        name !== undefined && isJsonObject(value) && Object.hasOwn(value, name)
-      )
-    return place ? withoutSecrets(place, value, mark) : mark
-  }
+  const { secret, placed, items, properties, anyOf = [] } = part
+  const forms = [...anyOf, ...placed ? [SECRET_PLACE] : []].flatMap(form => form.anyOf ?? form) as readonly Part[]
+  const place = isJsonObject(value)
+    ? forms.find(({ required: [name] = [] }) => name !== undefined && Object.hasOwn(value, name))
+    : undefined
+  if (secret) return place && mark !== undefined ? withoutSecrets(place, value, mark) : mark
   if (Array.isArray(value)) return value.map(item => withoutSecrets(items ?? part, item, mark))
   if (items) return withoutSecrets(items, value, mark)
-  if (!properties || !isJsonObject(value)) return value
+  const known = properties ?? place?.properties ?? (forms.some(form => form.properties) ? {} : undefined)
+  if (!known || !isJsonObject(value)) return value
   return Object.fromEntries(
-    Object.entries(properties).filter(([name]) => Object.hasOwn(value, name)).map((
+    Object.entries(known).filter(([name]) => Object.hasOwn(value, name)).map((
       [name, part]
     ) => [name, withoutSecrets(part, value[name], mark)])
   )

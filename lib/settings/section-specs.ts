@@ -24,6 +24,26 @@ const TIMEOUT = {
 } as const
 const flag = { ...FLAG, allowed: 'true, false' } as const
 
+const filled = { type: 'string', minLength: 1 } as const
+
+/** Where a secret may be in place of its text. */
+export const SECRET_PLACE = {
+  anyOf: [
+    {
+      type: 'object',
+      required: ['file'],
+      properties: { file: about('path of the file that holds it', filled) },
+      additionalProperties: false
+    },
+    {
+      type: 'object',
+      required: ['env'],
+      properties: { env: about('name of the variable that holds it', filled) },
+      additionalProperties: false
+    }
+  ]
+} as const
+
 /** Without a schema: lib/gate reads it, in words of its own. */
 const MCP = {
   properties: {
@@ -83,6 +103,9 @@ export const RULE = {
   }
 } as const
 
+const KEY_FILE = 'path of a file with a private key (PKCS#8 in PEM form, EC P-256), or a list of them; also ' +
+  '{ file: PATH } or { env: NAME }'
+
 /** The section `gate`. What JSON schema cannot say of it is in lib/gate. */
 export const GATE = {
   type: 'object',
@@ -129,16 +152,11 @@ export const GATE = {
       'path of the private key that signs statements (PKCS#8 in PEM form, EC P-256), or a list of them: the ' +
         'first signs, all are published',
       {
-        ...WORDS,
         type: 'array',
         alone: true,
         minItems: 1,
-        items: {
-          ...TEXT,
-          digits: true,
-          allowed: 'path of a file with a private key (PKCS#8 in PEM form, EC P-256), or a list of them'
-        },
-        allowed: 'path of a file with a private key (PKCS#8 in PEM form, EC P-256), or a list of them'
+        items: { anyOf: [filled, SECRET_PLACE], digits: true, allowed: KEY_FILE },
+        allowed: KEY_FILE
       }
     ),
     statementAudience: about('the `aud` of statements if a proxy asks', { ...TEXT, digits: true }),
@@ -158,33 +176,17 @@ export const GATE = {
 } as const
 
 const text = { ...TEXT, allowed: 'any non-empty text' } as const
-const filled = { type: 'string', minLength: 1 } as const
 const sessionClaim = {
   anyOf: [filled, { const: false }],
   default: 'sid',
   allowed: 'name of a claim, or false'
 } as const
 
-const SECRET_PLACES = [
-  {
-    type: 'object',
-    required: ['file'],
-    properties: { file: about('path of the file that holds it', filled) },
-    additionalProperties: false
-  },
-  {
-    type: 'object',
-    required: ['env'],
-    properties: { env: about('name of the variable that holds it', filled) },
-    additionalProperties: false
-  }
-] as const
-
 /** A secret as text, or where it is: a file (its last line break does not count), or a variable of the environment. */
 export const SECRET = {
   allowed: 'a text, { file: PATH } or { env: NAME }',
   secret: true,
-  anyOf: [filled, ...SECRET_PLACES]
+  anyOf: [filled, SECRET_PLACE]
 } as const
 
 /** The section `audit`. */
@@ -202,7 +204,7 @@ export const AUDIT = {
     pseudonymKey: about(
       'key under which subjects, clients, actors and `jti`s are written as pseudonyms (HMAC-SHA-256): base64url ' +
         'of 32 bytes or more',
-      { anyOf: SECRET_PLACES, secret: true, allowed: '{ file: PATH } or { env: NAME }' }
+      { ...SECRET_PLACE, secret: true, allowed: '{ file: PATH } or { env: NAME }' }
     ),
     required: about('whether requests with credentials get 503 while no line can be written', {
       ...FLAG,
@@ -334,7 +336,8 @@ export const REVOCATION = {
       type: 'string',
       format: 'revocation-store',
       secret: true,
-      allowed: 'memory, or a redis:// or rediss:// URL'
+      placed: true,
+      allowed: 'memory, or a redis:// or rediss:// URL; also { file: PATH } or { env: NAME }'
     })
   }
 } as const

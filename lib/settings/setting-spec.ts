@@ -29,6 +29,8 @@ export interface Part {
   readonly members?: readonly string[]
   /** In TypeScript, the type of a part that no schema judges. */
   readonly written?: string
+  /** A text, or each of a list of texts, may also be where it is: `{ file }` or `{ env }`. Then it is read first. */
+  readonly placed?: true
   /** A list of one may be written as that one. */
   readonly alone?: true
   /** The member as which a section may be written that has no other. */
@@ -110,6 +112,9 @@ export function text (format: FormatName, allowed: string) {
 export function list (format: FormatName, allowed: string) {
   return { type: 'array', minItems: 1, items: { type: 'string', format }, allowed } as const
 }
+
+/** In words, what a secret may be in place of its text. */
+export const OR_PLACE = 'in the file also { file: PATH } or { env: NAME }'
 
 /** A part, with its purpose before the rest. */
 export function about<const P extends Omit<Part, 'about'>> (about: string, part: P): P & { readonly about: string } {

@@ -13,6 +13,7 @@ import {
   list,
   listOf,
   oneOf,
+  OR_PLACE,
   PROVIDER_URL,
   TEXT,
   text,
@@ -164,7 +165,7 @@ export const SETTINGS = {
   'idp.introspection.clientSecret': about('secret of that client', {
     variable: 'IDP_CLIENT_SECRET',
     ...SECRET,
-    allowed: 'any non-empty string; in the file also { file: PATH } or { env: NAME }',
+    allowed: `any non-empty string; ${OR_PLACE}`,
     unset: 'required for client_secret_basic and client_secret_post'
   }),
   'idp.introspection.auth': about('how that client proves itself', {
@@ -278,9 +279,10 @@ export const SETTINGS = {
   }),
   'dpop.replay': about('where used proofs are recorded; several instances must share a Redis', {
     variable: 'DPOP_REPLAY',
-    ...text('replay-store', 'memory, off, or a redis:// or rediss:// URL'),
+    ...text('replay-store', `memory, off, or a redis:// or rediss:// URL; ${OR_PLACE}`),
     default: 'memory',
-    secret: true
+    secret: true,
+    placed: true
   }),
   'dpop.replayMax': about(
     'maximum number of stored proofs; if it is full, requests get 503; if one key has a quarter of them, its ' +
@@ -306,9 +308,10 @@ export const SETTINGS = {
       'same list; with `memory` it is not used, and a warning says so',
     {
       variable: 'DPOP_NONCE_SECRET',
-      ...list('nonce-secret', 'list of one or more secrets, each at least 32 bytes in base64url'),
+      ...list('nonce-secret', `list of one or more secrets, each at least 32 bytes in base64url; ${OR_PLACE}`),
       unset: 'random at start; with a Redis store, with a warning',
-      secret: true
+      secret: true,
+      placed: true
     }
   ),
   'server.resource': about(

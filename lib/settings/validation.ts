@@ -12,6 +12,7 @@ import type { GateSettings } from '../gate/gate-settings.ts'
 import type { Ajv, Options } from 'ajv'
 import { createRequire } from 'node:module'
 import { isJsonObject } from '../json.ts'
+import type { SecretSources } from '../secret-place.ts'
 import { FORMATS } from './formats.ts'
 import { tellContradictions, tellGateContradictions, tellRevocationContradictions } from './contradictions.ts'
 import { describeRefusals, partName, SettingsError, shownAt } from './problems.ts'
@@ -23,6 +24,7 @@ import type { AppFunctions } from './options.ts'
 import { placesOf, valuesOf } from './given.ts'
 import type { Givens } from './given.ts'
 import type { RawSettings, SettingName, SettingValues } from './specs.ts'
+import { readPlaced } from './secret.ts'
 import { settingNames, settingSpec } from './specs.ts'
 import { noSettings, put, schemaOf, valueAt } from './tree.ts'
 import { typedSettings } from './typed.ts'
@@ -94,10 +96,11 @@ function judgementOf (
   values: RawSettings,
   errors: readonly SchemaError[],
   found: Givens,
-  functions: Pick<Judged, 'areIssuersAsked' | 'arePeersAsked'>
+  functions: Pick<Judged, 'areIssuersAsked' | 'arePeersAsked'>,
+  unread?: ReadonlyMap<string, string>
 ): Judgement {
   const places = placesOf(found)
-  const refusals = describeRefusals(values, errors)
+  const refusals = describeRefusals(values, errors, unread)
   const lines = [...found.problems]
   const tell = (path: string, sentence: string): void => {
     const place = places.get(path)
@@ -123,10 +126,14 @@ function judgementOf (
 async function judge (
   found: Givens,
   check: CheckValues,
-  { lookUpIssuer, trustPeer }: AppFunctions = {}
+  { lookUpIssuer, trustPeer }: AppFunctions = {},
+  sources?: SecretSources
 ): Promise<Judgement & Complete> {
   const raw = valuesOf(found)
-  const values = typedSettings(raw)
+  const unread = new Map<string, string>()
+  const values = sources
+    ? await readPlaced(schemaOf(settingNames), typedSettings(raw), '', sources, unread.set.bind(unread)) as RawSettings
+    : typedSettings(raw)
   // An upstream is a gate without a section, too.
   const given = structuredClone(isGate(values) && values.gate === undefined ? { ...values, gate: {} } : values)
   let errors: readonly SchemaError[] | undefined = []
@@ -142,19 +149,21 @@ async function judge (
   }
   const functions = { areIssuersAsked: lookUpIssuer !== undefined, arePeersAsked: trustPeer !== undefined }
   const shown = { ...values, gate: raw.gate, revocation: raw.revocation }
-  return { ...judgementOf(shown, errors, found, functions), data }
+  return { ...judgementOf(shown, errors, found, functions, unread), data }
 }
 
 /**
  * Validates settings and works out what follows from them.
+ * @param sources where secrets are read that the settings name a place of
  * @throws SettingsError with a line for each bad key, with what it held and what is allowed
  */
 export async function validateSettings (
   found: Givens,
+  sources: SecretSources,
   functions: AppFunctions = {},
   check = checkOptions
 ): Promise<Settings> {
-  const judgement = await judge(found, check, functions)
+  const judgement = await judge(found, check, functions, sources)
   const { values, data, lines, tellRefusals } = judgement
   const areOthersRefused = tellRefusals(section => section !== 'gate' && section !== 'revocation')
   tellContradictions(judgement)

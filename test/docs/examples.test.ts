@@ -27,6 +27,7 @@ import { parseCommand, readBlocks, readSection, readTable, root } from '../helpe
 import { createDpopClient, hashOf } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
+import { processSurroundings } from '../../server/surroundings.ts'
 
 /** The provider's public key of the request in docs/guide/dpop.md. Its private half, and the client's, are gone. */
 const PROVIDER_KEY = createPublicKey({
@@ -197,7 +198,7 @@ t.test('The token of each provider passes under the settings beside it, and gran
       environment: parseCommand(variables).variables,
       readFile: () => undefined
     })
-    const settings = await validateSettings(found)
+    const settings = await validateSettings(found, processSurroundings)
     const rules = rulesOfIssuer(settings.idp.issuers[0]!, settings)
     const { header, claims } = JSON.parse(example) as { header: object, claims: Record<string, unknown> }
     const scopes = readScopes(claims, settings.idp.scopeClaims)
