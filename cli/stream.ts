@@ -94,7 +94,7 @@ async function look (given: TransmitterSettings, path: string, settings: Setting
       finding: fault('Without clientId its stream cannot be read.', 'Set clientId, and clientSecret or keyFile.')
     }
   }
-  const calls = networkOf(settings)
+  const calls = networkOf(settings.proxies)
   try {
     const configuration = await exchanging(calls, exchange => fetchTransmitterConfiguration(given, exchange))
     const client = createTransmitterClient({

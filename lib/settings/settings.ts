@@ -103,6 +103,15 @@ export function issuersOf (idp: Idp): IssuerSettings[] {
   return [resolveIssuer(idp, idp)]
 }
 
+/** The path of what one of the issuers says, which may be an entry of the list. */
+export function issuerMember (
+  { domain, issuer }: Pick<Idp, 'domain' | 'issuer'>,
+  index: number,
+  member: string
+): string {
+  return domain === undefined && issuer === undefined ? `idp.issuers[${index}].${member}` : `idp.${member}`
+}
+
 /** @param entry validated. What it leaves out is taken from `beside`. */
 export function resolveIssuer (entry: IssuerValues, beside: Omit<Idp, 'issuers'>): IssuerSettings {
   const idp = { ...beside, ...entry }
