@@ -7,7 +7,7 @@ import { findScopeCircle } from '../requirement/implied-scopes.ts'
 import type { ScopeImplications } from '../requirement/implied-scopes.ts'
 import { tellIssuers, tellProfile } from './issuer-contradictions.ts'
 import { nameOf, shownAt } from './problems.ts'
-import type { Judged } from './problems.ts'
+import type { Judgement } from './judgement.ts'
 import type { TransmitterSettings } from './revocation-settings.ts'
 import type { IssuerSettings } from './settings.ts'
 import type { SettingName, SettingValues } from './specs.ts'
@@ -19,13 +19,13 @@ import { valueAt } from './tree.ts'
  */
 
 /** Of all settings but the sections `gate` and `revocation`. */
-export function tellContradictions (judged: Judged): void {
-  tellIssuers(judged)
-  tellPairs(judged)
-  tellProfile(judged)
-  tellUntrusted(judged)
-  tellScopeCircle(judged)
-  tellMixedWords(judged)
+export function tellContradictions (judgement: Judgement): void {
+  tellIssuers(judgement)
+  tellPairs(judgement)
+  tellProfile(judgement)
+  tellUntrusted(judgement)
+  tellScopeCircle(judgement)
+  tellMixedWords(judgement)
 }
 
 /** Values of two settings that contradict each other. */
@@ -37,7 +37,7 @@ const PAIRS: ReadonlyArray<readonly [SettingName, readonly unknown[], SettingNam
   ['idp.dpopRequired', [false], 'idp.dpopMode', ['REQUIRED']]
 ]
 
-function tellPairs ({ values, tellHeld }: Judged): void {
+function tellPairs ({ values, tellHeld }: Judgement): void {
   for (const [one, ofOne, other, ofOther] of PAIRS) {
     if (ofOne.includes(valueAt(values, one)) && ofOther.includes(valueAt(values, other))) {
       tellHeld(one, ` and ${shownAt(values, other)}: they contradict each other`)
@@ -46,7 +46,7 @@ function tellPairs ({ values, tellHeld }: Judged): void {
 }
 
 /** Anybody can send a header. */
-function tellUntrusted ({ values: { server }, arePeersAsked, tellHeld }: Judged): void {
+function tellUntrusted ({ values: { server }, arePeersAsked, tellHeld }: Judgement): void {
   if (arePeersAsked) return
   const { clientCertificate: source, trustProxy: peers } = server
   const isHeader = certificateHeaders(source as CertificateSource).length > 0
@@ -59,7 +59,7 @@ function tellUntrusted ({ values: { server }, arePeersAsked, tellHeld }: Judged)
   }
 }
 
-function tellScopeCircle ({ values: { idp: { scopeImplies = {} } }, isRefused, tell }: Judged): void {
+function tellScopeCircle ({ values: { idp: { scopeImplies = {} } }, isRefused, tell }: Judgement): void {
   if (isRefused('idp.scopeImplies')) return
   const circle = findScopeCircle(scopeImplies as ScopeImplications)
   if (circle) tell('idp.scopeImplies', ` has a circle: ${circle.join(' implies ')}`)
@@ -71,7 +71,7 @@ const LONELY: ReadonlyArray<readonly [SettingName, readonly string[]]> = [
   ['server.corsOrigins', ['*']]
 ]
 
-function tellMixedWords ({ values, tellHeld }: Judged): void {
+function tellMixedWords ({ values, tellHeld }: Judgement): void {
   for (const [name, words] of LONELY) {
     const list = valueAt(values, name)
     if (Array.isArray(list) && list.length > 1 && list.some(entry => words.includes(entry))) {
@@ -83,7 +83,7 @@ function tellMixedWords ({ values, tellHeld }: Judged): void {
 /** Of the section `gate`. */
 export function tellGateContradictions (
   { settings, rulePaths, hasUpstream, clashes }: ParsedGate,
-  { isRefused, tell, tellHeld }: Judged
+  { isRefused, tell, tellHeld }: Judgement
 ): void {
   for (const [rule, path] of rulePaths) {
     if (rule.mcp?.onlyRuled && !hasUpstream) {
@@ -112,7 +112,7 @@ export function tellGateContradictions (
 export function tellRevocationContradictions (
   { revocation, server: { publicUrl } }: SettingValues,
   issuers: readonly IssuerSettings[] | undefined,
-  { values, tell }: Judged
+  { values, tell }: Judgement
 ): void {
   if (!revocation) return
   const { transmitters = [], logout = [] } = revocation

@@ -4,7 +4,7 @@ import { isVerifiable } from '../jose/public-key.ts'
 import { isFetchableIssuer, isIssuerName } from '../provider/provider-url.ts'
 import { FORMATS, hasScheme } from './formats.ts'
 import { nameOf } from './problems.ts'
-import type { Judged } from './problems.ts'
+import type { Judgement } from './judgement.ts'
 import { FAPI_ALGS, memberKey, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 import { valueAt } from './tree.ts'
@@ -40,29 +40,29 @@ function writtenIssuers ({ idp }: RawSettings): readonly [section: Written, ...e
 }
 
 /** What is wrong with the issuers, each by itself and together. */
-export function tellIssuers (judged: Judged): void {
-  const { values, isUnread, areIssuersAsked, tellHeld } = judged
+export function tellIssuers (judgement: Judgement): void {
+  const { values, isUnread, areIssuersAsked, tellHeld } = judgement
   const issuers = writtenIssuers(values)
   const [section, ...entries] = issuers
   const { issuers: list, domain, issuer, audience } = section.own
   if (list === undefined && !areIssuersAsked) {
-    if (domain === undefined && issuer === undefined && !isUnread) tellMissing(judged, section, 'idp.domain')
-    if (audience === undefined && !isUnread) tellMissing(judged, section, 'idp.audience')
-    tellIntrospectionLacks(judged, section)
+    if (domain === undefined && issuer === undefined && !isUnread) tellMissing(judgement, section, 'idp.domain')
+    if (audience === undefined && !isUnread) tellMissing(judgement, section, 'idp.audience')
+    tellIntrospectionLacks(judgement, section)
   } else {
     for (const name of ['idp.domain', 'idp.issuer'] as const) {
       if (valueAt(values, name) === undefined) continue
       tellHeld(name, ', but idp.issuers is set too: only one of them can say who issues tokens')
     }
   }
-  for (const written of list === undefined ? [section] : entries) tellMereName(judged, written)
-  tellEntries(judged, entries)
-  if (areIssuersAsked) tellOpaqueOfFunction(judged, issuers)
-  tellUnverifiable(judged, issuers)
+  for (const written of list === undefined ? [section] : entries) tellMereName(judgement, written)
+  tellEntries(judgement, entries)
+  if (areIssuersAsked) tellOpaqueOfFunction(judgement, issuers)
+  tellUnverifiable(judgement, issuers)
 }
 
 /** What is missing has the place of its entry. */
-function tellMissing ({ tell }: Judged, { path }: Written, name: SettingName): void {
+function tellMissing ({ tell }: Judgement, { path }: Written, name: SettingName): void {
   const { allowed, unset } = settingSpec(name)
   const lack = ` is not set; ${name.startsWith('idp.introspection.') ? unset : `allowed: ${allowed}`}`
   if (path === SECTION) tell(name, lack)
@@ -70,12 +70,12 @@ function tellMissing ({ tell }: Judged, { path }: Written, name: SettingName): v
 }
 
 /** The settings that introspection needs and that are not set. */
-function tellIntrospectionLacks (judged: Judged, written: Written): void {
+function tellIntrospectionLacks (judgement: Judgement, written: Written): void {
   const { introspection = {} } = written.whole
   if ((introspection.for ?? 'off') === 'off') return
   const secret = introspection.auth === 'private_key_jwt' ? 'keyFile' : 'clientSecret'
   for (const member of ['clientId', secret] as const) {
-    if (introspection[member] === undefined) tellMissing(judged, written, `idp.introspection.${member}`)
+    if (introspection[member] === undefined) tellMissing(judgement, written, `idp.introspection.${member}`)
   }
 }
 
@@ -83,7 +83,7 @@ function tellIntrospectionLacks (judged: Judged, written: Written): void {
  * An issuer that is a mere name although something would have to be fetched under it: keys, or the introspection
  * endpoint. An `http:` issuer that is not on loopback is one (AD FS): anyone on the way could answer for it.
  */
-function tellMereName ({ tellHeld }: Judged, { path, own: { issuer }, whole }: Written): void {
+function tellMereName ({ tellHeld }: Judgement, { path, own: { issuer }, whole }: Written): void {
   if (typeof issuer !== 'string' || !isIssuerName(issuer) || isFetchableIssuer(issuer)) return
   const { jwksUri, keysFile, introspection: { for: covers = 'off', endpoint } = {} } = whole
   const hasKeys = typeof keysFile === 'string' ||
@@ -99,15 +99,15 @@ function tellMereName ({ tellHeld }: Judged, { path, own: { issuer }, whole }: W
 }
 
 /** What is wrong with the entries as a whole. */
-function tellEntries (judged: Judged, entries: readonly Written[]): void {
-  const { tell, tellHeld } = judged
+function tellEntries (judgement: Judgement, entries: readonly Written[]): void {
+  const { tell, tellHeld } = judgement
   const seen = new Map<string, string>()
   let opaque: string | undefined
   for (const written of entries) {
     const { path, own: { domain, issuer }, whole: { audience, introspection } } = written
-    tellIntrospectionLacks(judged, written)
-    if (issuer === undefined && domain === undefined) tellMissing(judged, written, 'idp.issuer')
-    if (audience === undefined) tellMissing(judged, written, 'idp.audience')
+    tellIntrospectionLacks(judgement, written)
+    if (issuer === undefined && domain === undefined) tellMissing(judgement, written, 'idp.issuer')
+    if (audience === undefined) tellMissing(judgement, written, 'idp.audience')
     if (hasScheme(String(domain))) {
       tellHeld(`${path}.domain`, ', which starts with a scheme; allowed: only the host')
     }
@@ -146,7 +146,7 @@ function comparable ({ issuer, domain }: RawIssuer): string | undefined {
 }
 
 /** An opaque token names no issuer that the function could look up. */
-function tellOpaqueOfFunction ({ tell, tellHeld }: Judged, issuers: readonly Written[]): void {
+function tellOpaqueOfFunction ({ tell, tellHeld }: Judgement, issuers: readonly Written[]): void {
   const rest = '; allowed if a function names the issuers: off or jwt, because an opaque token names no issuer'
   for (const { path, own: { introspection } } of issuers) {
     const covers = introspection?.for
@@ -165,7 +165,7 @@ const LACKS: ReadonlyMap<unknown, string> = new Map([
   ['ML-DSA-87', TOO_LARGE]
 ])
 
-function tellUnverifiable ({ values, tell }: Judged, issuers: readonly Written[]): void {
+function tellUnverifiable ({ values, tell }: Judgement, issuers: readonly Written[]): void {
   for (const { path, value } of issuers.flatMap(written => saidBy(written, values, ['idp.algs', 'dpop.algs']))) {
     for (const alg of Array.isArray(value) ? value as readonly string[] : []) {
       if (LACKS.has(alg) && !isVerifiable(alg)) tell(path, `: ${alg} ${LACKS.get(alg)}`)
@@ -185,7 +185,7 @@ function saidBy ({ path, own }: Written, values: RawSettings, names: readonly Se
 }
 
 /** Settings that say what the security profile rules out. */
-export function tellProfile ({ values, tellHeld }: Judged): void {
+export function tellProfile ({ values, tellHeld }: Judgement): void {
   const { securityProfile, clientCertificate = 'off' } = values.server
   if (securityProfile !== 'fapi2') return
   const isKeyNeeded = clientCertificate === 'off'

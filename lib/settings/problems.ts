@@ -9,24 +9,6 @@ import { quoteSetting } from '../printable.ts'
 import { carries } from '../kind.ts'
 import { nameThatWasMeant } from '../suggestion.ts'
 
-/** Settings that their schema has judged, with what else is known, and what takes down what is wrong with them. */
-export interface Judged {
-  /** With the types that their texts have. The sections `gate` and `revocation` are as they were written. */
-  readonly values: RawSettings
-  /** A source could not be read. A value that seems to be missing may be in it. */
-  readonly isUnread: boolean
-  /** A function of the application names the issuers. */
-  readonly areIssuersAsked: boolean
-  /** A function of the application says which peers are trusted. */
-  readonly arePeersAsked: boolean
-  /** Whether the schema has refused a part, such as `gate.rules[1]`, or a member of it. */
-  readonly isRefused: (path: string) => boolean
-  /** Adds a sentence that begins with the place and the name of a part. Then the settings must not be used. */
-  readonly tell: (path: string, problem: string) => void
-  /** The same, with what the part holds after its name. */
-  readonly tellHeld: (path: string, problem: string) => void
-}
-
 const kSettingsError = Symbol.for('holdfast.SettingsError')
 
 /** Bad settings: one message with a line for each problem. */

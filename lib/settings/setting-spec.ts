@@ -1,4 +1,3 @@
-import { isJsonObject } from '../json.ts'
 import type { FormatName } from './formats.ts'
 
 /** A part of the settings: a JSON schema with the words that belong to it. */
@@ -115,26 +114,6 @@ export function list (format: FormatName, allowed: string) {
 
 /** In words, what a secret may be in place of its text. */
 export const OR_PLACE = 'in the file also { file: PATH } or { env: NAME }'
-
-/** A part, with its purpose before the rest. */
-export function about<const P extends Omit<Part, 'about'>> (about: string, part: P): P & { readonly about: string } {
-  return { ...part, about }
-}
-
-/** Makes of each member of an object that has a part something else. What is no object stays as it is. */
-export function mapMembers (
-  value: unknown,
-  properties: Readonly<Record<string, Part>>,
-  make: (part: Part, member: unknown) => unknown
-): unknown {
-  return isJsonObject(value)
-    ? Object.fromEntries(
-      Object.entries(value).map((
-        [key, member]
-      ) => [key, Object.hasOwn(properties, key) ? make(properties[key]!, member) : member])
-    )
-    : value
-}
 
 /** The type of a value that a schema lets pass. */
 export type ValueOf<S> = S extends { enum: readonly (infer E)[] } ? E

@@ -1,5 +1,4 @@
 import { isJsonObject } from '../json.ts'
-import { mapMembers } from './setting-spec.ts'
 import type { Part } from './setting-spec.ts'
 import { FAPI_ALGS, settingNames } from './specs.ts'
 import type { RawSettings } from './specs.ts'
@@ -28,7 +27,13 @@ export function typedSettings (values: RawSettings): RawSettings {
 function typed (part: Part, value: unknown): unknown {
   const { type, items, properties, alone, short, variable, digits } = part
   if (properties) {
-    return mapMembers(short !== undefined && isPlain(value) ? { [short]: value } : value, properties, typed)
+    const section = short !== undefined && isPlain(value) ? { [short]: value } : value
+    if (!isJsonObject(section)) return section
+    return Object.fromEntries(
+      Object.entries(section).map((
+        [key, member]
+      ) => [key, Object.hasOwn(properties, key) ? typed(properties[key]!, member) : member])
+    )
   }
   if (items?.properties ?? alone) {
     return Array.isArray(value)

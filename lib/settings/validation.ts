@@ -15,13 +15,15 @@ import { isJsonObject } from '../json.ts'
 import type { SecretSources } from '../secret-place.ts'
 import { FORMATS } from './formats.ts'
 import { tellContradictions, tellGateContradictions, tellRevocationContradictions } from './contradictions.ts'
-import { describeRefusals, partName, SettingsError, shownAt } from './problems.ts'
-import type { Judged, SchemaError } from './problems.ts'
+import { judgementOf } from './judgement.ts'
+import type { Judgement } from './judgement.ts'
+import { SettingsError } from './problems.ts'
+import type { SchemaError } from './problems.ts'
 import { issuersOf, resolveIssuer, resolveSettings } from './settings.ts'
 import type { IssuerSettings, IssuerValues, Settings } from './settings.ts'
 import { settingsFromOptions } from './options.ts'
 import type { AppFunctions } from './options.ts'
-import { placesOf, valuesOf } from './given.ts'
+import { valuesOf } from './given.ts'
 import type { Givens } from './given.ts'
 import type { RawSettings, SettingName, SettingValues } from './specs.ts'
 import { readPlaced } from './secret.ts'
@@ -77,58 +79,12 @@ const checkOptions: CheckValues = async ({ ajv, schema, data }) => {
   return data as SettingValues
 }
 
-/** What is wrong with settings, while it is found. */
-interface Judgement extends Judged {
-  /** Where the parts of lists and sections of a file stand, in words. */
-  readonly places: ReadonlyMap<string, string>
-  /** What is wrong so far. */
-  readonly lines: readonly string[]
-  /** Tells what the schema has refused of the sections that are meant. Returns whether there was anything. */
-  readonly tellRefusals: (isMeant: (section: string) => boolean) => boolean
-}
-
-interface Complete {
-  /** With all defaults. What is refused is in it as it was. */
-  readonly data: SettingValues
-}
-
-function judgementOf (
-  values: RawSettings,
-  errors: readonly SchemaError[],
-  found: Givens,
-  functions: Pick<Judged, 'areIssuersAsked' | 'arePeersAsked'>,
-  unread?: ReadonlyMap<string, string>
-): Judgement {
-  const places = placesOf(found)
-  const refusals = describeRefusals(values, errors, unread)
-  const lines = [...found.problems]
-  const tell = (path: string, sentence: string): void => {
-    const place = places.get(path)
-    lines.push(place === undefined ? sentence : `${place}: ${sentence}`)
-  }
-  return {
-    ...functions,
-    values,
-    places,
-    lines,
-    isUnread: found.isUnread,
-    isRefused: part => [...refusals.keys()].some(path => `${path}.`.startsWith(`${part}.`)),
-    tell: (path, problem) => tell(path, partName(path) + problem),
-    tellHeld: (path, problem) => tell(path, shownAt(values, path) + problem),
-    tellRefusals (isMeant) {
-      const meant = [...refusals].filter(([path]) => isMeant(/^\w*/.exec(path)![0]))
-      for (const [path, sentence] of meant) tell(path, sentence)
-      return meant.length > 0
-    }
-  }
-}
-
 async function judge (
   found: Givens,
   check: CheckValues,
   { lookUpIssuer, trustPeer }: AppFunctions = {},
   sources?: SecretSources
-): Promise<Judgement & Complete> {
+): Promise<Judgement> {
   const raw = valuesOf(found)
   const unread = new Map<string, string>()
   const values = sources
@@ -147,9 +103,14 @@ async function judge (
     const { default: byDefault } = settingSpec(name)
     if (byDefault !== undefined && valueAt(data, name) === undefined) put(data, name, structuredClone(byDefault))
   }
-  const functions = { areIssuersAsked: lookUpIssuer !== undefined, arePeersAsked: trustPeer !== undefined }
-  const shown = { ...values, gate: raw.gate, revocation: raw.revocation }
-  return { ...judgementOf(shown, errors, found, functions, unread), data }
+  return judgementOf(found, {
+    values: { ...values, gate: raw.gate, revocation: raw.revocation },
+    data,
+    errors,
+    unread,
+    areIssuersAsked: lookUpIssuer !== undefined,
+    arePeersAsked: trustPeer !== undefined
+  })
 }
 
 /**
@@ -175,7 +136,7 @@ export async function validateSettings (
 }
 
 /** Reads the section `gate`, and tells what is wrong with it. */
-async function resolveGate (judgement: Judgement & Complete): Promise<GateSettings> {
+async function resolveGate (judgement: Judgement): Promise<GateSettings> {
   const { values, data, places, isRefused, tell, tellRefusals } = judgement
   tellRefusals(section => section === 'gate')
   // Only a gate needs it, and it loads a router: every app with the plugin waits for what is loaded here.
@@ -223,13 +184,14 @@ export function createIssuerReader (defaults: Settings): (record: object) => Iss
     const found = settingsFromOptions({ idp: { issuers: [record] } })
     const { issuers } = typedSettings(valuesOf(found)).idp
     isValid({ idp: { issuers } })
-    const values = {
+    const data = {
       ...noSettings(),
       idp: { audience, introspection, issuers },
       server: { securityProfile, clientCertificate }
-    } as unknown as RawSettings
+    } as unknown as SettingValues
+    const errors = isValid.errors ?? []
     // Which peers are trusted was judged at the start.
-    const judgement = judgementOf(values, isValid.errors ?? [], found, { areIssuersAsked: true, arePeersAsked: true })
+    const judgement = judgementOf(found, { values: data, data, errors, areIssuersAsked: true, arePeersAsked: true })
     judgement.tellRefusals(() => true)
     tellContradictions(judgement)
     if (judgement.lines.length > 0) throw new SettingsError(judgement.lines)
