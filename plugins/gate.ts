@@ -117,8 +117,10 @@ export default fp(async (app: FastifyInstance) => {
         'there, tools included, needs no more than they ask for'
     )
   }
-  if (settings.upstream !== undefined && settings.rules.some(({ upgrade }) => upgrade)) takeUpgrades(app, upgrades)
-  if (settings.upstream !== undefined) takeExpectations(app, expecting)
+  if (settings.upstream !== undefined && settings.rules.some(({ upgrade }) => upgrade)) {
+    takeUpgrades(app.server, app.routing, upgrades)
+  }
+  if (settings.upstream !== undefined) takeExpectations(app.server, app.routing, expecting)
 
   app.decorate(
     'gate',

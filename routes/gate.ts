@@ -18,8 +18,8 @@ import { createUpstream } from '../lib/upstream/upstream.ts'
 import { createRequestUrlResolver } from '../lib/url/request-url.ts'
 import { silenceMs } from '../server/stalled-answers.ts'
 import { processSurroundings } from '../server/surroundings.ts'
-import { closeWithToken, switchingProtocols } from '../server/upgrades.ts'
-import { noteFailure, sendAnswer, sendInterim } from '../server/upstream-answer.ts'
+import { noteFailure, sendAnswer, sendInterim } from './gate/answer.ts'
+import { closeWithToken, switchingProtocols } from './gate/upgraded.ts'
 
 /**
  * Every path that is not the service's own: the rules of the gate decide, and what passes goes to the upstream.

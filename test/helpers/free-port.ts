@@ -1,11 +1,15 @@
 import getPort, { portNumbers } from 'get-port'
 
+/** Of a process. More than one test needs. */
+const PORTS = 40
+const SLICES = 300
+
 /**
  * A port on which a server may listen some time later. It is below those that the system gives to outgoing connections
- * and to port 0 (on Linux from 32768), which could take it until then. The range begins anywhere, because other test
- * processes look for ports as well.
+ * and to port 0 (on Linux from 32768), which could take it until then. Test processes that run at once have ids near
+ * each other, so none looks where another does.
  */
 export function freePort (): Promise<number> {
-  const first = 20_000 + Math.floor(Math.random() * 12_000)
-  return getPort({ port: portNumbers(first, first + 500) })
+  const first = 20_000 + process.pid % SLICES * PORTS
+  return getPort({ port: portNumbers(first, first + PORTS - 1) })
 }

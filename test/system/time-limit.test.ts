@@ -67,6 +67,24 @@ const runs = rows.map(({ title, test }) => ({
   run: runTests(`${QUICK}t.test('The one that hangs', ${test})\n${QUICK}`)
 }))
 
+/** What happens while the test waits. */
+const uncaught: ReadonlyArray<{ title: string, cause: string }> = [
+  { title: 'is thrown in a timer', cause: "setTimeout(() => { throw new Error('lost') }, 1)" },
+  { title: 'is thrown in a callback', cause: "fs.readFile('package.json', () => { throw new Error('lost') })" },
+  { title: 'rejects a promise of nobody', cause: "Promise.reject(new Error('lost'))" },
+  {
+    title: 'is thrown inside a test of a test',
+    cause: "await t.test('Inner', async t => { setTimeout(() => { throw new Error('lost') }, 1); await wait() })"
+  }
+]
+const lost = uncaught.map(({ title, cause }) => ({
+  title,
+  run: runTests(
+    "import fs from 'node:fs'\nconst wait = () => new Promise(resolve => setTimeout(resolve, 100))\n" +
+      `${QUICK}t.test('The one that fails', async t => { t.pass(); ${cause}; await wait() })\n${QUICK}`
+  )
+}))
+
 for (const { title, run } of runs) {
   t.test(`A test that ${title} without end is named, and its process ended`, async t => {
     const { code, output } = await run
@@ -82,3 +100,13 @@ t.test('The limit begins anew with each test, and with each result', async t => 
   const { code, output } = await slowRun
   t.equal(code, 0, output)
 })
+
+for (const { title, run } of lost) {
+  t.test(`An error that nobody catches fails the test that runs: it ${title}`, async t => {
+    const { code, output } = await run
+    t.equal(code, 1)
+    t.match(output, /^ +not ok \d+ - lost/m)
+    t.match(output, /^ +not ok 2 - The one that fails/m)
+    t.equal(output.match(/^ +ok \d+ - A quick one/mg)?.length, 2, 'the twins')
+  })
+}

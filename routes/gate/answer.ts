@@ -1,10 +1,10 @@
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { headersForClient } from '../lib/gate/headers.ts'
-import { isEventStream, streamOf, UpstreamError } from '../lib/upstream/answer.ts'
-import type { UpstreamAnswer } from '../lib/upstream/answer.ts'
-import { KEEP_ALIVE_MS } from '../lib/upstream/upgrade.ts'
-import { markEnd } from './request-ends.ts'
+import { headersForClient } from '../../lib/gate/headers.ts'
+import { isEventStream, streamOf, UpstreamError } from '../../lib/upstream/answer.ts'
+import type { UpstreamAnswer } from '../../lib/upstream/answer.ts'
+import { KEEP_ALIVE_MS } from '../../lib/upstream/upgrade.ts'
+import { markEnd } from '../../server/request-ends.ts'
 
 /** The line of the request says whether its upstream failed. */
 export function noteFailure (request: FastifyRequest, error: Error): Error {
