@@ -332,7 +332,7 @@ t.test('The proxies of the settings are those of the calls', async t => {
       noProxy: 'localhost'
     }]
   ) {
-    const exchange = networkOf({ proxies: { ...none, ...proxies } }).open()
+    const exchange = networkOf({ ...none, ...proxies }).open()
     t.teardown(() => exchange.close())
     await t.rejects(exchange.send('https://localhost:1/keys'), { name: 'ProviderFailure' })
   }
