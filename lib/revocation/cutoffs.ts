@@ -1,7 +1,6 @@
 import type { RevocationEffect, RevocationEntry } from './log.ts'
 import { createMergedTable, FULL_SWEEP, NEVER } from './merged-table.ts'
-import type { Merged, Moments, Origin } from './merged-table.ts'
-import type { SharesOptions } from './shares.ts'
+import type { Merged, Moments, Origin, SharesOptions } from './merged-table.ts'
 import type { RevocationFacts } from './target.ts'
 
 /** What refuses a token, for people. */
@@ -130,7 +129,7 @@ export function createCutoffs (
       for (const each of tables) each.sweep(SWEEP)
     },
     /** Whether an entry would change anything. What would not need not be stored again. */
-    isNews (entry: RevocationEntry): boolean {
+    isChange (entry: RevocationEntry): boolean {
       const { key, effect, at, event } = entry
       const table = tableOf(effect)
       if (effect === 'undo') return tables.some(each => each.get(key) !== undefined)
@@ -138,7 +137,7 @@ export function createCutoffs (
         const known = news.get(key)?.entry
         return !known || at > known.at || (at === known.at && event !== known.event)
       }
-      if (table.isNews(key, momentsOf(entry))) return true
+      if (table.isChange(key, momentsOf(entry))) return true
       const age = ageOf(table.get(key)!)
       // It happened after the other was learned, so it is to be kept for as long again.
       return table === marks && age >= renewSeconds && at > now() - age

@@ -54,7 +54,6 @@ export interface TransmitterOptions
 const TICK_MS = 1000
 /** Between batches, so that a transmitter that sends the same again and again is not polled without end. */
 const NEXT_BATCH_MS = 50
-const LEAD_SECONDS = 10
 const VERIFICATION_SECONDS = 600
 const NOT_FOUND = 404
 
@@ -180,7 +179,7 @@ export function createTransmitter (given: TransmitterOptions) {
 
   /** @returns milliseconds until the next round */
   async function round (): Promise<number> {
-    const isLeader = await given.lead(name, LEAD_SECONDS)
+    const isLeader = await given.lead(name)
     // The keys may be fetching it now.
     if (!configuration) await (learning ?? exchanging(transport, learn))
     if (authenticate && !isFound) {

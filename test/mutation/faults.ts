@@ -772,7 +772,7 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'OpenID Connect Signature and confusion',
     fault: 'an ID token passes for a logout token',
-    file: 'lib/revocation/logout-token.ts',
+    file: RECEIVER,
     text: 'if (nonce !== undefined)',
     replacement: "if (nonce === '')"
   },
@@ -786,7 +786,7 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'OpenID Connect Denial of service',
     fault: 'of two logout tokens the first counts',
-    file: 'lib/revocation/logout-token.ts',
+    file: RECEIVER,
     text: 'if (token === undefined || more.length > 0)',
     replacement: 'if (token === undefined)'
   },
