@@ -63,7 +63,7 @@ export function createReceiver ({ senders, logoutSenders, append, findSigner, no
     if (event.type === VERIFICATION && !await sender.isStateKnown(event.event.state)) {
       throw new SetError('invalid_state', 'The state of the verification is not one that was asked for.')
     }
-    const { outcome, entries } = readingSubject(() => effectsOf(event, sender, now()))
+    const { outcome, entries } = readingSubject(() => effectsOf(event, sender.subjectRules, now()))
     await append(entries)
     return { sender: sender.name, type: eventName(event.type), outcome }
   }

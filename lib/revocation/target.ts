@@ -15,9 +15,8 @@ const MAX_KEY_CHARACTERS = 200
  * The key of a target: short, whatever the length of its parts. The trailing slash of an issuer makes no difference.
  */
 export function keyOf (target: RevocationTarget): string {
-  const [kind, ...rest] = target
-  const parts = kind === 'jkt' ? rest : [withoutTrailingSlash(rest[0]!), ...rest.slice(1)]
-  const key = JSON.stringify([kind, ...parts])
+  const [kind, first, ...rest] = target
+  const key = JSON.stringify([kind, issuerOf(target) ?? first, ...rest])
   return key.length <= MAX_KEY_CHARACTERS ? key : `${kind} ${hash('sha256', key, 'base64url')}`
 }
 

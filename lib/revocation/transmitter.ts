@@ -38,10 +38,12 @@ export interface TransmitterOptions
   extends
   Omit<TransmitterClientOptions, 'configuration'>,
   StreamOptions,
-  Pick<SubjectRules, 'sessionClaim' | 'subjectClaims'>,
+  Pick<SubjectRules, 'subjectClaims'>,
   Pick<PollOptions, 'take'> {
   readonly audience?: string | undefined
   readonly tokenIssuers?: readonly string[] | undefined
+  /** The claim of access tokens that holds the session. False if they have none. */
+  readonly sessionClaim: string | false
   readonly untyped: boolean
   readonly transport: Transport
   readonly surroundings: Surroundings
@@ -112,7 +114,7 @@ export function createTransmitter (given: TransmitterOptions) {
       return {
         sender: name,
         tokenIssuers,
-        sessionClaim,
+        sessionClaimsOf: () => sessionClaim === false ? [] : [sessionClaim],
         subjectClaims,
         criticalMembers: configuration?.criticalMembers ?? []
       }

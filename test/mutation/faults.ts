@@ -720,7 +720,7 @@ export const FAULTS: readonly Fault[] = [
     fault: 'an event is stored before its signature is verified',
     file: RECEIVER,
     text: '    const event = eventIn(set)\n',
-    replacement: '    const event = eventIn(set)\n    await append(effectsOf(event, sender, now()).entries)\n'
+    replacement: '    const event = eventIn(set)\n    await append(effectsOf(event, sender.subjectRules, now()).entries)\n'
   },
 
   {
