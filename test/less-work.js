@@ -50,11 +50,13 @@ Module.prototype._compile = function (text, file, ...rest) {
 /** Of the schemas that lib/settings judges by, which alone are not optimized. */
 function keepValidators ({ prototype }) {
   const { compile } = prototype
-  const kept = new Map()
+  const keptFor = new WeakMap()
   prototype.compile = function (schema, ...rest) {
-    if (this.opts.code?.optimize !== 0) return compile.call(this, schema, ...rest)
+    const { code, formats } = this.opts
+    if (code?.optimize !== 0) return compile.call(this, schema, ...rest)
+    let kept = keptFor.get(formats)
+    if (!kept || kept.size === 64) keptFor.set(formats, kept = new Map())
     const key = JSON.stringify(schema)
-    if (kept.size === 64) kept.clear()
     if (!kept.has(key)) kept.set(key, compile.call(this, schema, ...rest))
     return kept.get(key)
   }
