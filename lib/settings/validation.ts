@@ -195,6 +195,6 @@ export function createIssuerReader (defaults: Settings): (record: object) => Iss
     judgement.tellRefusals(() => true)
     tellContradictions(judgement)
     if (judgement.lines.length > 0) throw new SettingsError(judgement.lines)
-    return resolveIssuer((issuers as IssuerValues[])[0]!, defaults.idp)
+    return resolveIssuer((issuers as IssuerValues[])[0]!, defaults.idp, 'idp.issuers[0]')
   }
 }
