@@ -10,7 +10,7 @@ import type { PathRules } from '../lib/gate/rules.ts'
 import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/identity-headers.ts'
 import type { Requirement } from '../lib/requirement/requirement.ts'
 import { Refusal } from '../lib/refusal.ts'
-import { readTargetPath } from '../lib/url/http-url.ts'
+import { readTargetPath } from '../lib/url/request-url.ts'
 import { indent, title } from './show.ts'
 import type { Paint } from './show.ts'
 

@@ -10,7 +10,7 @@ import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../lib/require
 import type { RequiredScopes, Requirement, RequirementOptions } from '../lib/requirement/requirement.ts'
 import { hooksAround, requirementsOf } from '../lib/requirement/route-guard.ts'
 import type { Settings } from '../lib/settings/settings.ts'
-import { readTargetPath } from '../lib/url/http-url.ts'
+import { readTargetPath } from '../lib/url/request-url.ts'
 
 export type FoundRoute =
   /** `methods`: those that the path takes. */

@@ -1,7 +1,7 @@
 import { finished, pipeline } from 'node:stream'
 import type { Readable } from 'node:stream'
 import { isJsonObject } from '../json.ts'
-import type { JsonBounds } from '../json-bounds.ts'
+import type { JsonBounds } from '../json.ts'
 import { linesOf } from '../message.ts'
 import { streamOf, UpstreamError } from '../upstream/answer.ts'
 import type { UpstreamAnswer } from '../upstream/answer.ts'
