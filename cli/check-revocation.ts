@@ -104,7 +104,7 @@ function lastVerification ({ store }: RevocationSettings, verifications: readonl
 }
 
 async function checkTransmitter (given: TransmitterSettings, settings: Settings, path: string): Promise<Finding[]> {
-  const network = networkOf(settings)
+  const network = networkOf(settings.proxies)
   const url = configurationUrlOf(given)
   const session = network.open()
   try {
@@ -190,7 +190,7 @@ async function checkStream (
   const unread = judgeSubjects(defaultSubjects)
   if (clientId === undefined) return [fine('Without clientId its stream cannot be read.'), ...unread]
   if (configurationEndpoint === undefined) return unread
-  const calls = networkOf(settings)
+  const calls = networkOf(settings.proxies)
   try {
     const authenticate = await transmitterAuthentication(given, path, processSurroundings)
     const client = createTransmitterClient({ ...given, authenticate, configuration: () => configuration, calls })
@@ -213,7 +213,7 @@ async function checkStream (
 
 /** What the settings want of a stream. */
 export function wantedOf ({ delivery, streamId }: TransmitterSettings, settings: Settings): WantedStream {
-  return { delivery, streamId, pushUrl: pushUrlOf(settings), pushAuthorization: undefined }
+  return { delivery, streamId, pushUrl: pushUrlOf(settings.server.publicUrl), pushAuthorization: undefined }
 }
 
 const judgeSubjects = (defaultSubjects: unknown): Finding[] =>
@@ -261,7 +261,7 @@ async function judgeStream (
   const { method, endpoint_url: endpoint } = isJsonObject(agreed) ? agreed : {}
   const status = await client.readStatus(String(id)) ?? 'of unknown status'
   const says = `Its stream ${shown(id)} is ${status}, for ${shown(aud)}, by ${shown(method)}.`
-  const pushUrl = pushUrlOf(settings)
+  const pushUrl = pushUrlOf(settings.server.publicUrl)
   const missing = Array.isArray(delivered)
     ? KNOWN_EVENT_TYPES.filter(type =>
       /\/(?:session-revoked|credential-change|account-disabled)$/.test(type) && !delivered.includes(type)

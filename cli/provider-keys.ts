@@ -32,7 +32,8 @@ export function openProviderKeys (
     const report = (failure: string): void =>
       onFailure(`The keys of ${issuer.issuer} could not be fetched: ${failure}.`)
     try {
-      return await createKeys(issuer, settings, {
+      return await createKeys(issuer, {
+        proxies: settings.proxies,
         surroundings: processSurroundings,
         onEvent: event => {
           if (event.name === 'keys_fetch_failed') {

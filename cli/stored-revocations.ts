@@ -64,7 +64,8 @@ export async function readStoredRevocations (
 ): Promise<Pick<Revocations, 'refusalOf'> | string | undefined> {
   const { revocation } = settings
   if (!revocation || revocation.store === 'memory') return undefined
-  const { cutoffs, judge } = createRevocationView({ ...revocation, outage: 'serve' }, settings, {
+  const { cutoffs, judge } = createRevocationView({ ...revocation, outage: 'serve' }, {
+    ...settings.idp,
     now: () => now,
     steadyMs: () => now * 1000
   })

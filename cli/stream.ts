@@ -43,7 +43,10 @@ export function stream (argv: readonly string[], world: CheckWorld): Promise<num
     if (more.length > 0) {
       throw new BadUsage(`Unexpected argument ${more.join(' ')}: only the issuer of a transmitter is named`)
     }
-    const settings = await validateSettings(collectSettings({ environment: world.env, readFile: world.readFile }))
+    const settings = await validateSettings(
+      collectSettings({ environment: world.env, readFile: world.readFile }),
+      processSurroundings
+    )
     const chosen = chosenTransmitters(settings, issuer, values.delete === true)
     let code = 0
     for (const [path, transmitter] of chosen) {
@@ -91,7 +94,7 @@ async function look (given: TransmitterSettings, path: string, settings: Setting
       finding: fault('Without clientId its stream cannot be read.', 'Set clientId, and clientSecret or keyFile.')
     }
   }
-  const calls = networkOf(settings)
+  const calls = networkOf(settings.proxies)
   try {
     const configuration = await withSession(calls, session => fetchTransmitterConfiguration(given, session))
     const client = createTransmitterClient({

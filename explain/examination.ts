@@ -12,7 +12,7 @@ import type { Revocation } from '../lib/revocation/cutoffs.ts'
 import type { Revocations } from '../lib/revocation/revocations.ts'
 import type { JwsAlg } from '../lib/jose/signature.ts'
 import type { IssuerSettings, Settings } from '../lib/settings/settings.ts'
-import { rulesOfIssuer } from '../lib/assembly/create-issuers.ts'
+import { commonRulesOf, rulesOfIssuer } from '../lib/assembly/create-issuers.ts'
 import type { Inquiry } from '../lib/token/inquiry.ts'
 import type { PresentedToken, TokenRules } from '../lib/token/jwt-checks.ts'
 import { createJudge } from '../lib/requirement/judge.ts'
@@ -148,7 +148,7 @@ export function createExamination (request: CapturedRequest, options: ExplainOpt
 
 /** The rules for tokens of the issuer. */
 export function rulesOf ({ issuer, options }: Examination): TokenRules {
-  return rulesOfIssuer(issuer!, options.settings)
+  return rulesOfIssuer(issuer!, commonRulesOf(options.settings))
 }
 
 function joinLines (headers: ReadonlyArray<readonly [string, string]>): IncomingHttpHeaders {

@@ -30,6 +30,21 @@ export function linesOf (rawHeaders: readonly string[], name: string): string[] 
 }
 
 /**
+ * The values of each header in their order, by its name in lower case.
+ * @param rawHeaders names and values in turn
+ */
+export function linesByName (rawHeaders: readonly string[]): Map<string, string[]> {
+  const lines = new Map<string, string[]>()
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!.toLowerCase()
+    const values = lines.get(name)
+    if (values) values.push(rawHeaders[i + 1]!)
+    else lines.set(name, [rawHeaders[i + 1]!])
+  }
+  return lines
+}
+
+/**
  * A request that did not arrive: a test made it up, as `injectWS` of @fastify/websocket does. It has no raw lines, and
  * often no socket.
  */

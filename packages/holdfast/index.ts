@@ -41,6 +41,7 @@ export type {
   McpTargetOptions,
   RevocationOptions,
   SecretOption,
+  SecretPlace,
   TransmitterOptions
 } from '../../lib/settings/option-types.ts'
 export type {

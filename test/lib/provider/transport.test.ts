@@ -332,7 +332,7 @@ t.test('The proxies of the settings are those of the calls', async t => {
       noProxy: 'localhost'
     }]
   ) {
-    const session = networkOf({ proxies: { ...none, ...proxies } }).open()
+    const session = networkOf({ ...none, ...proxies }).open()
     t.teardown(() => session.close())
     await t.rejects(session.send('https://localhost:1/keys'), { name: 'ProviderFailure' })
   }
