@@ -6,7 +6,6 @@ import { issuerSpellings } from '../provider/provider-url.ts'
 import { withSession } from '../provider/transport.ts'
 import type { ProviderSession, Transport } from '../provider/transport.ts'
 import type { Surroundings } from '../surroundings.ts'
-import { isStreamStatus, newsEntry } from './effects.ts'
 import type { RevocationEntry, RevocationLog } from './log.ts'
 import { findStream, pollUrlOf } from './managed-stream.ts'
 import type { FoundStream, StreamChange, StreamOptions } from './managed-stream.ts'
@@ -14,7 +13,7 @@ import type { EventSender } from './receiver.ts'
 import { EVENT_ALGS } from './security-event-token.ts'
 import { createPoll } from './stream-poll.ts'
 import type { PolledEvents, PollOptions } from './stream-poll.ts'
-import { ASKED, createStreamVerification } from './stream-verification.ts'
+import { createStreamVerification, isStreamStatus } from './stream-news.ts'
 import type { SubjectRules } from './subject.ts'
 import { createTransmitterClient } from './transmitter-client.ts'
 import type { TransmitterClientOptions } from './transmitter-client.ts'
@@ -206,7 +205,7 @@ export function createTransmitter (given: TransmitterOptions) {
     const at = now()
     verifyAt = at + Math.max(VERIFICATION_SECONDS, minimumSeconds)
     const state = randomBytes(12).toString('base64url')
-    await given.announce(newsEntry({ kind: 'asked', sender: name, event: ASKED + state, at, now: at }))
+    await given.announce(verification.asking(name, state, at))
     await client.requestVerification(id, state)
   }
 
