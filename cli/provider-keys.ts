@@ -4,7 +4,8 @@ import { createKeys } from '../lib/assembly/create-issuers.ts'
 import type { SignerKeys } from '../lib/jose/signed-jwt.ts'
 import { JWS_ALGS } from '../lib/jose/signature.ts'
 import { readKeySet } from '../lib/provider/fetch-key-set.ts'
-import { candidatesIn, createKeyRing, NO_KEYS } from '../lib/provider/key-set.ts'
+import { createKeyRing } from '../lib/provider/key-set.ts'
+import { candidatesIn } from '../lib/provider/key-source.ts'
 import type { KeySource } from '../lib/provider/key-source.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
 import type { IssuerSettings, Settings } from '../lib/settings/settings.ts'
@@ -26,7 +27,8 @@ export function openProviderKeys (
     const report = (failure: string): void =>
       onFailure(`The keys of ${issuer.issuer} could not be fetched: ${failure}.`)
     try {
-      return await createKeys(issuer, settings, {
+      return await createKeys(issuer, {
+        proxies: settings.proxies,
         surroundings: processSurroundings,
         onEvent: event => {
           if (event.name !== 'keys_fetch_failed') return
@@ -47,7 +49,7 @@ export function openProviderKeys (
     async keys (issuer) {
       const source = sources.get(issuer) ?? open(issuer)
       sources.set(issuer, source)
-      return await source ?? signerKeys(() => NO_KEYS)
+      return await source ?? signerKeys(() => [])
     },
     async close () {
       for (const source of sources.values()) await (await source.catch(() => undefined))?.close()

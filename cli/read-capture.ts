@@ -1,5 +1,5 @@
 import { withoutBlanks } from '../explain/captured-request.ts'
-import { decodeJsonObject } from '../lib/jose/jws.ts'
+import { decodeJsonObject } from '../lib/jose/signed-jwt.ts'
 import { BadUsage } from './arguments.ts'
 import { addHeader, blank, bounded, has, quote, readUrl } from './capture.ts'
 import type { Capture } from './capture.ts'

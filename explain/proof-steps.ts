@@ -6,7 +6,7 @@ import {
 } from '../lib/dpop/proof.ts'
 import type { ProofCheck, ProofPolicy } from '../lib/dpop/proof.ts'
 import { readProofLine } from '../lib/guard/guard.ts'
-import { decodeJsonObject } from '../lib/jose/jws.ts'
+import { decodeJsonObject } from '../lib/jose/signed-jwt.ts'
 import { thumbprint } from '../lib/jose/public-key.ts'
 import type { JsonObject } from '../lib/json.ts'
 import type { Examination } from './examination.ts'

@@ -7,7 +7,7 @@ import { createRules } from '../lib/gate/rules.ts'
 import type { PathRules } from '../lib/gate/rules.ts'
 import { Refusal } from '../lib/refusal.ts'
 import type { RefusalDetail } from '../lib/refusal.ts'
-import { readTargetPath } from '../lib/url/http-url.ts'
+import { readTargetPath } from '../lib/url/request-url.ts'
 
 /** A request to a gate, as far as its rules go by it. */
 export interface GateRequest {

@@ -1,7 +1,7 @@
-import { verifyOffered } from '../lib/credentials.ts'
+import { verifyOffered } from '../lib/message.ts'
 import { createSignerFinder, signerOf } from '../lib/jose/signed-jwt.ts'
 import type { JwsAlg } from '../lib/jose/signature.ts'
-import { isSameIssuer } from '../lib/provider/provider-url.ts'
+import { isSameIssuer } from '../lib/token/claims.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { isJwt } from '../lib/token/inquiry.ts'
 import {

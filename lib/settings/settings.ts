@@ -1,7 +1,8 @@
 import type { GateSettings } from '../gate/gate-settings.ts'
-import type { DpopMode } from '../credentials.ts'
+import type { DpopMode } from '../message.ts'
 import type { IntrospectedTokens } from '../token/inquiry.ts'
 import { hasScheme } from './formats.ts'
+import { resolveRevocation } from './revocation-settings.ts'
 import type { RevocationSettings } from './revocation-settings.ts'
 import type { SettingValues } from './specs.ts'
 
@@ -57,10 +58,10 @@ export type IssuerValues = Partial<Omit<Idp, 'introspection'>> & {
 
 /** Derives the settings from validated values that are complete and do not contradict each other. */
 export function resolveSettings (
-  { idp, api, dpop, server, proxies, audit }: SettingValues,
-  { gate, revocation, unknownVariables }: Pick<Settings, 'gate' | 'revocation' | 'unknownVariables'>
+  values: SettingValues,
+  { issuers, gate, unknownVariables }: Pick<Settings, 'gate' | 'unknownVariables'> & Pick<Settings['idp'], 'issuers'>
 ): Settings {
-  const issuers = issuersOf(idp)
+  const { idp, api, dpop, server, proxies, audit } = values
   // A nonce that another process accepts too, or this one after a restart, would let a proof pass there once more: its
   // jti is recorded only here.
   const isNonceSecretUnused = dpop.replay === 'memory' && dpop.nonceSecret !== undefined
@@ -76,7 +77,7 @@ export function resolveSettings (
     },
     proxies,
     gate,
-    revocation,
+    revocation: resolveRevocation(values, issuers),
     audit: audit?.to === 'off' ? undefined : audit,
     isNonceSecretUnused,
     unknownVariables
@@ -100,6 +101,15 @@ export function issuersOf (idp: Idp): IssuerSettings[] {
   // A domain with a scheme yields 401 for every token, whatever else is set. The operator must correct it.
   if (domain === undefined ? issuer === undefined : hasScheme(domain)) return []
   return [resolveIssuer(idp, idp)]
+}
+
+/** The path of what one of the issuers says, which may be an entry of the list. */
+export function issuerMember (
+  { domain, issuer }: Pick<Idp, 'domain' | 'issuer'>,
+  index: number,
+  member: string
+): string {
+  return domain === undefined && issuer === undefined ? `idp.issuers[${index}].${member}` : `idp.${member}`
 }
 
 /** @param entry validated. What it leaves out is taken from `beside`. */

@@ -3,13 +3,14 @@ import type { SettingsError } from '../../../lib/settings/problems.ts'
 import type { Settings } from '../../../lib/settings/settings.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
 import { validateSettings } from '../../../lib/settings/validation.ts'
+import { processSurroundings } from '../../../server/surroundings.ts'
 
 function start (text: string, environment: Record<string, string> = {}): Promise<Settings> {
   const found = collectSettings({
     environment,
     readFile: name => name === 'config.yaml' ? text : undefined
   })
-  return validateSettings(found)
+  return validateSettings(found, processSurroundings)
 }
 
 const problemsOf = (text: string, environment?: Record<string, string>): Promise<readonly string[]> =>
