@@ -17,6 +17,7 @@ import { settingsFromOptions } from './lib/settings/options.ts'
 import type { Settings } from './lib/settings/settings.ts'
 import type { SettingValues } from './lib/settings/specs.ts'
 import { validateSettings } from './lib/settings/validation.ts'
+import { processSurroundings } from './server/surroundings.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -35,12 +36,12 @@ const NO_TIMEOUT = 0
  * @throws SettingsError
  */
 export function judgeSettings (found: Givens): Promise<Settings> {
-  return validateSettings(found, {}, async ({ data, ...check }) => {
+  return validateSettings(found, processSurroundings, {}, async ({ data, ...check }) => {
     const { properties = {} } = check.schema
     // The package refuses what the schema does not name: the sections in which nothing is set.
     const named = Object.entries(data).filter(([section]) => section in properties)
     const reader = Fastify({ pluginTimeout: NO_TIMEOUT })
-    await reader.register(fastifyEnv, { ...check, data: Object.fromEntries(named), confKey: 'values' })
+    await reader.register(fastifyEnv, { ...check, env: false, data: Object.fromEntries(named), confKey: 'values' })
     return { ...data, ...(reader as unknown as { readonly values: SettingValues }).values }
   })
 }

@@ -1,9 +1,9 @@
 import { PROVIDER_FAULTS } from '../explain/faults.ts'
-import { createIntrospection, createKeys, rulesOfIssuer } from '../lib/assembly/create-issuers.ts'
+import { commonRulesOf, createIntrospection, createKeys, rulesOfIssuer } from '../lib/assembly/create-issuers.ts'
 import { basicCredentials } from '../lib/provider/client-authentication.ts'
 import { createEndpoint } from '../lib/introspection/endpoint.ts'
 import { createIntrospector } from '../lib/introspection/introspector.ts'
-import { decodeJsonObject } from '../lib/jose/jws.ts'
+import { decodeJsonObject } from '../lib/jose/signed-jwt.ts'
 import { createDiscovery } from '../lib/provider/provider-document.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
 import type { ProviderFailureWord } from '../lib/provider/provider-failure.ts'
@@ -68,13 +68,13 @@ async function findEndpoint (
   { proxies }: Settings
 ): Promise<{ readonly endpoint: string, readonly offsets: readonly number[] }> {
   const transport = createTransport(proxies)
-  const exchange = transport.open()
+  const session = transport.open()
   const offsets: number[] = []
   const watched: ProviderSession = {
-    close: exchange.close,
+    close: session.close,
     async send (url) {
       const sentMs = Date.now()
-      const answer = await exchange.send(url)
+      const answer = await session.send(url)
       if (keysFile !== undefined) offsets.push(...clockOffset(answer, sentMs, Date.now()))
       return answer
     }
@@ -91,7 +91,7 @@ async function findEndpoint (
       offsets
     }
   } finally {
-    exchange.close()
+    session.close()
   }
 }
 
@@ -228,7 +228,7 @@ async function ask (
   issuer: IssuerSettings,
   settings: Settings
 ): Promise<Refusal | null> {
-  const rules = rulesOfIssuer(issuer, settings)
+  const rules = rulesOfIssuer(issuer, commonRulesOf(settings))
   const claims = isJwt(token) ? decodeJsonObject(token.split('.')[1]!) : undefined
   const answer = claims
     ? inquiry.confirm(token, rules, claims as unknown as TokenClaims)
@@ -244,8 +244,10 @@ export async function openIntrospection (
   issuer: IssuerSettings,
   settings: Settings
 ): Promise<{ readonly introspection: TokenIntrospection, close (): Promise<void> }> {
-  const keys = await createKeys(issuer, settings, { surroundings: processSurroundings, onEvent: () => {} })
-  const introspection = (await createIntrospection(issuer, keys, settings, { surroundings: processSurroundings }))!
+  const { proxies, idp: { clockToleranceSeconds } } = settings
+  const parts = { surroundings: processSurroundings, proxies, clockToleranceSeconds }
+  const keys = await createKeys(issuer, { ...parts, onEvent: () => {} })
+  const introspection = (await createIntrospection(issuer, keys, parts))!
   return { introspection, close: () => closeIssuer({ introspection, keys }) }
 }
 

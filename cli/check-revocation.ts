@@ -104,12 +104,12 @@ function lastVerification ({ store }: RevocationSettings, verifications: readonl
 }
 
 async function checkTransmitter (given: TransmitterSettings, settings: Settings, path: string): Promise<Finding[]> {
-  const network = networkOf(settings)
+  const network = networkOf(settings.proxies)
   const url = configurationUrlOf(given)
-  const exchange = network.open()
+  const session = network.open()
   try {
-    const configuration = await fetchTransmitterConfiguration(given, exchange)
-    const { keys } = await fetchKeySet(configuration.jwksUri, exchange, new Map(), EVENT_ALGS)
+    const configuration = await fetchTransmitterConfiguration(given, session)
+    const { keys } = await fetchKeySet(configuration.jwksUri, session, new Map(), EVENT_ALGS)
     const { size } = keys
     return [
       fine(`GET ${url} names the issuer ${shown(configuration.issuer)}.`),
@@ -125,7 +125,7 @@ async function checkTransmitter (given: TransmitterSettings, settings: Settings,
   } catch (error) {
     return [failed(error, `Its configuration at ${url}, or its keys, cannot be used`)]
   } finally {
-    exchange.close()
+    session.close()
   }
 }
 
@@ -190,7 +190,7 @@ async function checkStream (
   const unread = judgeSubjects(defaultSubjects)
   if (clientId === undefined) return [fine('Without clientId its stream cannot be read.'), ...unread]
   if (configurationEndpoint === undefined) return unread
-  const calls = networkOf(settings)
+  const calls = networkOf(settings.proxies)
   try {
     const authenticate = await transmitterAuthentication(given, path, processSurroundings)
     const client = createTransmitterClient({ ...given, authenticate, configuration: () => configuration, calls })
@@ -213,7 +213,7 @@ async function checkStream (
 
 /** What the settings want of a stream. */
 export function wantedOf ({ delivery, streamId }: TransmitterSettings, settings: Settings): WantedStream {
-  return { delivery, streamId, pushUrl: pushUrlOf(settings), pushAuthorization: undefined }
+  return { delivery, streamId, pushUrl: pushUrlOf(settings.server.publicUrl), pushAuthorization: undefined }
 }
 
 const judgeSubjects = (defaultSubjects: unknown): Finding[] =>
@@ -261,7 +261,7 @@ async function judgeStream (
   const { method, endpoint_url: endpoint } = isJsonObject(agreed) ? agreed : {}
   const status = await client.readStatus(String(id)) ?? 'of unknown status'
   const says = `Its stream ${shown(id)} is ${status}, for ${shown(aud)}, by ${shown(method)}.`
-  const pushUrl = pushUrlOf(settings)
+  const pushUrl = pushUrlOf(settings.server.publicUrl)
   const missing = Array.isArray(delivered)
     ? KNOWN_EVENT_TYPES.filter(type =>
       /\/(?:session-revoked|credential-change|account-disabled)$/.test(type) && !delivered.includes(type)

@@ -7,7 +7,8 @@ import type { SettingsSources } from '../lib/settings/sources.ts'
 import { settingNames, settingSpec } from '../lib/settings/specs.ts'
 import type { SettingName } from '../lib/settings/specs.ts'
 import { partOf, valueAt } from '../lib/settings/tree.ts'
-import { typedSettings, validateSettings } from '../lib/settings/validation.ts'
+import { typedSettings } from '../lib/settings/typed.ts'
+import { validateSettings } from '../lib/settings/validation.ts'
 import { startWarnings } from '../lib/settings/start-report.ts'
 import { BadUsage, flag, runTool } from './arguments.ts'
 import type { Tool, World } from './arguments.ts'
@@ -21,6 +22,7 @@ import type { Finding } from './findings.ts'
 import { cureOf } from './setting-cures.ts'
 import { indent, terminalLine, title } from './show.ts'
 import type { Paint } from './show.ts'
+import { processSurroundings } from '../server/surroundings.ts'
 
 export interface CheckWorld extends World {
   readonly readFile: SettingsSources['readFile']
@@ -87,7 +89,7 @@ export function check (argv: readonly string[], world: CheckWorld): Promise<numb
 
 async function tryToRead (found: Givens): Promise<Settings | SettingsError> {
   try {
-    return await validateSettings(found)
+    return await validateSettings(found, processSurroundings)
   } catch (error) {
     if (error instanceof SettingsError) return error
     throw error

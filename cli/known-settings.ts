@@ -5,6 +5,7 @@ import { collectSettings } from '../lib/settings/sources.ts'
 import type { SettingsSources } from '../lib/settings/sources.ts'
 import { validateSettings } from '../lib/settings/validation.ts'
 import type { Tenant } from './tenants.ts'
+import { processSurroundings } from '../server/surroundings.ts'
 
 export const NOT_KNOWN = '(not known here)'
 const UNKNOWN_PROVIDER = { idp: { domain: 'provider.invalid', audience: NOT_KNOWN } }
@@ -28,7 +29,10 @@ export async function readKnownSettings (
   const isNamed = domain !== undefined || issuer !== undefined || issuers !== undefined
   const isKnown = isNamed || tenant !== undefined
   const standIn = settingsFromOptions(isNamed ? {} : tenant?.settings ?? UNKNOWN_PROVIDER)
-  const read = await validateSettings({ ...found, givens: [...standIn.givens, ...found.givens] })
+  const read = await validateSettings(
+    { ...found, givens: [...standIn.givens, ...found.givens] },
+    processSurroundings
+  )
   return {
     settings: isKnown
       ? read

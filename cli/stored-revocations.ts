@@ -64,7 +64,8 @@ export async function readStoredRevocations (
 ): Promise<Pick<Revocations, 'refusalOf'> | string | undefined> {
   const { revocation } = settings
   if (!revocation || revocation.store === 'memory') return undefined
-  const { cutoffs, judge } = createRevocationView({ ...revocation, outage: 'serve' }, settings, {
+  const { cutoffs, judge } = createRevocationView({ ...revocation, outage: 'serve' }, {
+    ...settings.idp,
     now: () => now,
     steadyMs: () => now * 1000
   })
@@ -92,7 +93,7 @@ export function readStore (
 /** Reads all of the log by commands that change nothing, oldest first. */
 async function readLog (call: RedisCall, onEntry: (entry: RevocationEntry) => void): Promise<undefined> {
   for (let from = '-'; ;) {
-    const rows = await call('xrange', LOG, from, '+', 'COUNT', String(PAGE)) as ReadonlyArray<
+    const rows = await call('xrange', LOG, from, '+', 'COUNT', PAGE) as ReadonlyArray<
       readonly [id: string, fields: readonly string[]]
     >
     for (const [, [, text]] of rows) {
@@ -116,7 +117,7 @@ export interface TriedStore {
 export function tryStore (store: string): Promise<TriedStore> {
   return using(store, async link => {
     const policy = policyOf(await new Promise<readonly MemoryAnswer[]>(resolve => link.memoryInfo(resolve)))
-    const replies = await link.call('eval', TRY_COMMANDS, '1', '{holdfast:revocation}:probe') as ReadonlyArray<
+    const replies = await link.call('eval', TRY_COMMANDS, 1, '{holdfast:revocation}:probe') as ReadonlyArray<
       readonly [name: string, error: string]
     >
     const refused = replies.map(([command, message]) => ({

@@ -6,7 +6,7 @@ import { withoutTrailingSlash } from '../lib/provider/provider-url.ts'
 import { chooseStream, DELIVERY_METHODS, destinationOf, isDelivered } from '../lib/revocation/managed-stream.ts'
 import { createTransmitterClient } from '../lib/revocation/transmitter-client.ts'
 import type { TransmitterClient } from '../lib/revocation/transmitter-client.ts'
-import { exchanging } from '../lib/provider/transport.ts'
+import { withSession } from '../lib/provider/transport.ts'
 import { fetchTransmitterConfiguration } from '../lib/revocation/transmitter-configuration.ts'
 import type { TransmitterSettings } from '../lib/settings/revocation-settings.ts'
 import type { Settings } from '../lib/settings/settings.ts'
@@ -43,7 +43,10 @@ export function stream (argv: readonly string[], world: CheckWorld): Promise<num
     if (more.length > 0) {
       throw new BadUsage(`Unexpected argument ${more.join(' ')}: only the issuer of a transmitter is named`)
     }
-    const settings = await validateSettings(collectSettings({ environment: world.env, readFile: world.readFile }))
+    const settings = await validateSettings(
+      collectSettings({ environment: world.env, readFile: world.readFile }),
+      processSurroundings
+    )
     const chosen = chosenTransmitters(settings, issuer, values.delete === true)
     let code = 0
     for (const [path, transmitter] of chosen) {
@@ -91,9 +94,9 @@ async function look (given: TransmitterSettings, path: string, settings: Setting
       finding: fault('Without clientId its stream cannot be read.', 'Set clientId, and clientSecret or keyFile.')
     }
   }
-  const calls = networkOf(settings)
+  const calls = networkOf(settings.proxies)
   try {
-    const configuration = await exchanging(calls, exchange => fetchTransmitterConfiguration(given, exchange))
+    const configuration = await withSession(calls, session => fetchTransmitterConfiguration(given, session))
     const client = createTransmitterClient({
       ...given,
       authenticate: await transmitterAuthentication(given, path, processSurroundings),

@@ -9,8 +9,9 @@ import type { GuardTally } from '../lib/metrics/tallies.ts'
 import type { Challenges } from '../lib/guard/challenge.ts'
 import type { GuardedRequest } from '../lib/guard/guard.ts'
 import type { RequestAuth } from '../lib/guard/request-auth.ts'
-import { createGuardParts, describeEvent } from '../lib/assembly/create-guard.ts'
-import type { GuardEvent } from '../lib/assembly/create-guard.ts'
+import { createGuardParts } from '../lib/assembly/create-guard.ts'
+import { describeEvent } from '../lib/assembly/guard-events.ts'
+import type { GuardEvent } from '../lib/assembly/guard-events.ts'
 import { kJwtTools } from '../lib/assembly/jwt-tools.ts'
 import type { MayHaveJwtTools } from '../lib/assembly/jwt-tools.ts'
 import type { RevocationParts } from '../lib/assembly/create-revocation.ts'
@@ -19,7 +20,7 @@ import type { RequiredScopes, Requirement, RequirementOptions } from '../lib/req
 import { kRouteGuard } from '../lib/requirement/route-guard.ts'
 import type { MayHaveGuard } from '../lib/requirement/route-guard.ts'
 import { Refusal } from '../lib/refusal.ts'
-import { schemeOf } from '../lib/credentials.ts'
+import { schemeOf } from '../lib/message.ts'
 import { isUserOfPassport } from '../server/request-user.ts'
 import { checkRuntime } from '../server/runtime.ts'
 import { putRefusalHeaders } from '../server/refusal-headers.ts'
@@ -392,5 +393,5 @@ async function readOwnSettings (app: FastifyInstance, given: HoldfastOptions): P
   const { written, ...lookup } = takeIssuerLookup(ownOptions(given))
   const { options, trustPeer } = withTrustOf(app, settingsFromOptions(written))
   const functions = { ...lookup, trustPeer }
-  return { ...functions, settings: await validateSettings(options, functions) }
+  return { ...functions, settings: await validateSettings(options, processSurroundings, functions) }
 }

@@ -20,7 +20,7 @@ import {
 } from '../lib/gate/message-body.ts'
 import { findWiderRules } from '../lib/gate/rules.ts'
 import { openStatementKeys } from '../lib/gate/statement-keys.ts'
-import type { StatementKeyError, StatementKeys } from '../lib/gate/statement-keys.ts'
+import type { StatementKeyError, StatementKeys, StatementKeySource } from '../lib/gate/statement-keys.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { scopesOf } from '../lib/requirement/route-guard.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
@@ -208,15 +208,15 @@ function readResources (app: FastifyInstance, rules: readonly GateRule[]): Map<s
 }
 
 /** @throws SettingsError */
-async function openSigner (app: FastifyInstance, paths: readonly string[]): Promise<StatementKeys> {
+async function openSigner (app: FastifyInstance, sources: readonly StatementKeySource[]): Promise<StatementKeys> {
   try {
     const keys = await openStatementKeys({
       ...processSurroundings,
-      paths,
+      sources,
       onChange (error) {
         if (error) {
           app.log.warn(
-            { event: 'statement_key_unusable', path: error.path, fault: error.message },
+            { event: 'statement_key_unusable', path: error.source, fault: error.message },
             'A file of gate.statementKey cannot be used. The keys stay as they were'
           )
         } else app.log.info({ event: 'statement_keys_read' }, 'statement keys read')
@@ -225,7 +225,7 @@ async function openSigner (app: FastifyInstance, paths: readonly string[]): Prom
     app.addHook('onClose', async () => keys.close())
     return keys
   } catch (error) {
-    const { path, message } = error as StatementKeyError
-    throw new SettingsError([`gate.statementKey is ${JSON.stringify(path)}: ${message}`])
+    const { source, message } = error as StatementKeyError
+    throw new SettingsError([`gate.statementKey is ${JSON.stringify(source)}: ${message}`])
   }
 }

@@ -1,13 +1,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Metric, Registry } from 'prom-client'
-import { schemeOf } from '../lib/credentials.ts'
-import type { AuthScheme } from '../lib/credentials.ts'
+import { schemeOf } from '../lib/message.ts'
+import type { AuthScheme } from '../lib/message.ts'
 import { METRICS } from '../lib/metrics/catalog.ts'
 import type { MetricSources, MetricSpec } from '../lib/metrics/catalog.ts'
 import { createRequestTally } from '../lib/metrics/tallies.ts'
-import { REQUEST_ENDS } from '../server/request-ends.ts'
-import type { RequestEnd } from '../server/request-ends.ts'
 
 /**
  * Making the text is expensive, and requests for it are not refused under overload: all of them within this time get
@@ -32,7 +30,7 @@ export default fp(async (app: FastifyInstance) => {
   const { guardTally: guard, guardState: parts } = app
   if (!guard) return
 
-  const requests = createRequestTally<RequestEnd>({ ends: REQUEST_ENDS, unmeasured: 'upgraded' })
+  const requests = createRequestTally()
   const scrape = shareResult(makeText, TEXT_MAX_AGE_MS, () => performance.now())
   let registry: Registry | undefined
 

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { endOf, UNROUTABLE } from '../server/request-ends.ts'
-import type { RequestEnd } from '../server/request-ends.ts'
+import type { RequestEnd } from '../lib/metrics/tallies.ts'
 
 const kEnded = Symbol('holdfast.ended')
 

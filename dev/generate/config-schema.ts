@@ -1,4 +1,5 @@
 import { parse } from 'yaml'
+import { SECRET_PLACE } from '../../lib/settings/section-specs.ts'
 import type { Part, SettingSpec } from '../../lib/settings/setting-spec.ts'
 import { memberKey, settingSpec } from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'
@@ -50,7 +51,7 @@ function settingSchema (spec: SettingSpec): JsonSchema {
     description: `${about}\ntakes: ${allowed}\ndefault: ${byDefault(spec)}`,
     ...given === undefined ? {} : { default: given },
     ...example === undefined ? {} : { examples: [example] },
-    anyOf: [...formsOf(spec), { type: 'null' }]
+    anyOf: [...formsOf(spec), ...placesOf(spec), { type: 'null' }]
   }
 }
 
@@ -74,7 +75,11 @@ function formsOf (schema: Part): JsonSchema[] {
             items: entrySchema(schema.items!.members as SettingName[])
           }]
         : [
-            { type: 'array', minItems: schema.minItems ?? 0, items: { anyOf: entryForms(schema.items!) } },
+            {
+              type: 'array',
+              minItems: schema.minItems ?? 0,
+              items: { anyOf: [...entryForms(schema.items!), ...placesOf(schema)] }
+            },
             ...textForms(schema.items!)
           ]
     case 'integer':
@@ -88,6 +93,9 @@ function formsOf (schema: Part): JsonSchema[] {
         : [{ type: 'string', ...limitsOf(schema) }, { type: 'number' }]
   }
 }
+
+/** Where a secret may be in place of its text, or of an entry of its list. */
+const placesOf = ({ placed }: Part): JsonSchema[] => placed ? partForms(SECRET_PLACE) : []
 
 /** Each member as the single setting describes it. */
 function entrySchema (members: readonly SettingName[]): JsonSchema {
@@ -142,7 +150,7 @@ function partSchema (part: Part, isRequired = false): JsonSchema {
   return {
     description,
     ...given !== undefined && { default: given },
-    ...oneForm([...partForms(part), ...isRequired ? [] : [{ type: 'null' }]])
+    ...oneForm([...partForms(part), ...placesOf(part), ...isRequired ? [] : [{ type: 'null' }]])
   }
 }
 

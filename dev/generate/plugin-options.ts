@@ -1,5 +1,5 @@
 import { JWS_ALGS } from '../../lib/jose/signature.ts'
-import { LOGOUT, RULE, SECRET, TRANSMITTER } from '../../lib/settings/section-specs.ts'
+import { LOGOUT, RULE, SECRET, SECRET_PLACE, TRANSMITTER } from '../../lib/settings/section-specs.ts'
 import type { Part } from '../../lib/settings/setting-spec.ts'
 import {
   ISSUER_MEMBERS,
@@ -35,7 +35,8 @@ const NAMED: ReadonlyMap<unknown, string> = new Map<unknown, string>([
   [SETTINGS.revocation.properties, 'RevocationOptions'],
   [TRANSMITTER.properties, 'TransmitterOptions'],
   [LOGOUT.properties, 'LogoutOptions'],
-  [SECRET.anyOf, 'SecretOption']
+  [SECRET.anyOf, 'SecretOption'],
+  [SECRET_PLACE.anyOf, 'SecretPlace']
 ])
 
 const quoted = (words: readonly string[]): string => words.map(word => `'${word}'`).join(' | ')
@@ -43,8 +44,9 @@ const listOf = (type: string): string => type.includes('|') ? `ReadonlyArray<${t
 
 /** The type of a setting in the shape of the file. Digits of a text may be written as a number there. */
 function typeOf (name: SettingName): string {
-  const { type, items, enum: words, format, properties } = settingSpec(name)
+  const { type, items, enum: words, format, properties, placed } = settingSpec(name)
   if (items?.members) return 'readonly IssuerOptions[] | IssuerLookup'
+  if (items && placed) return `SecretOption | ${listOf('SecretOption')}`
   if (items) {
     return `${items.format === 'trusted-peer' ? 'boolean | string' : partType(items)} | ${listOf(partType(items))}`
   }
@@ -60,7 +62,7 @@ function typeOf (name: SettingName): string {
 
 /** The type of a part, as its schema says it. */
 function partType (part: Part, indent = ''): string {
-  return NAMED.get(part.properties ?? part.anyOf) ?? bareType(part, indent)
+  return part.placed ? 'SecretOption' : NAMED.get(part.properties ?? part.anyOf) ?? bareType(part, indent)
 }
 
 function bareType (
@@ -72,7 +74,9 @@ function bareType (
   if (words) return quoted(words)
   if (value !== undefined) return String(value)
   if (anyOf) return anyOf.map(form => partType(form, indent)).join(' | ')
-  if (items) return `${alone && items.properties ? `${partType(items)} | ` : ''}${listOf(partType(items))}`
+  if (items) {
+    return `${alone && (items.properties ?? items.anyOf) ? `${partType(items)} | ` : ''}${listOf(partType(items))}`
+  }
   if (properties) return `{\n${partMembers(properties, required, '', `${indent}  `)}\n${indent}}`
   if (additionalProperties) return `Readonly<Record<string, ${partType(additionalProperties)}>>`
   return type === 'integer' ? 'number' : type!
@@ -170,6 +174,7 @@ const PARTS: ReadonlyArray<readonly [about: string, name: string, part: Part]> =
     'SecretOption',
     SECRET
   ],
+  ['Where a secret is.', 'SecretPlace', SECRET_PLACE],
   ['A transmitter of the Shared Signals Framework.', 'TransmitterOptions', TRANSMITTER],
   ['A client of a provider that sends logout tokens.', 'LogoutOptions', LOGOUT],
   ['The section `revocation`.', 'RevocationOptions', SETTINGS.revocation]

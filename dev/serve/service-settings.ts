@@ -7,6 +7,7 @@ import type { SettingName } from '../../lib/settings/specs.ts'
 import { valueAt } from '../../lib/settings/tree.ts'
 import { root, writeConfiguration } from '../../cli/tenants.ts'
 import { CUSTOM_CLAIM } from '../provider/tenant-configuration.ts'
+import { processSurroundings } from '../../server/surroundings.ts'
 
 /**
  * The settings of the API under `npm run dev`, for the API, the playground and the tools: those of shell and files,
@@ -56,7 +57,7 @@ export async function chooseServiceSettings (
     }))
   ]
   const values = valuesOf({ givens })
-  const settings = await validateSettings({ ...found, givens })
+  const settings = await validateSettings({ ...found, givens }, processSurroundings)
   const textOf = (name: SettingName): string => [valueAt(values, name)].flat().join(' ')
   const held = [...variables].filter(([, name]) => valueAt(values, name) !== undefined).map(([variable, name]) => ({
     name,

@@ -5,26 +5,26 @@ import type { Challenges } from '../guard/challenge.ts'
 import { createClientKeys } from '../dpop/client-keys.ts'
 import { verifyProof } from '../dpop/proof.ts'
 import { createNonces } from '../dpop/nonces.ts'
-import { AFFINITY_MISSING, createAffinityWatch } from '../guard/affinity.ts'
-import type { MissingAffinity } from '../guard/affinity.ts'
+import { createAffinityWatch } from '../guard/affinity.ts'
 import { createGuard } from '../guard/guard.ts'
 import type { Guard, GuardOptions } from '../guard/guard.ts'
-import { createIssuers } from './create-issuers.ts'
-import type { IssuerEvent, IssuersOptions } from './create-issuers.ts'
+import { commonRulesOf, createIssuers } from './create-issuers.ts'
+import type { IssuerPartOptions } from './create-issuers.ts'
+import { createIssuersOfFunction } from './issuers-of-function.ts'
 import { NODE_CRYPTO } from './jwt-tools.ts'
 import { createJudge } from '../requirement/judge.ts'
 import { createGuardTally } from '../metrics/tallies.ts'
 import { timeProofs, timeRecords, timeSignatures } from '../metrics/timings.ts'
 import { createRateLimit } from '../guard/rate-limit.ts'
 import type { Surroundings } from '../surroundings.ts'
-import { createRevocation } from './create-revocation.ts'
-import type { RevocationEvent } from './create-revocation.ts'
+import { createRevocation, pushUrlOf } from './create-revocation.ts'
+import type { GuardEvent } from './guard-events.ts'
 import { createTokenSignals } from '../guard/request-auth.ts'
 import { createReplayStore } from '../replay/create-store.ts'
-import type { ReplayStoreEvent } from '../replay/create-store.ts'
 import { metadataLocation, metadataOfAudience, metadataUrlOf } from './resource-metadata.ts'
 import type { AppFunctions } from '../settings/options.ts'
 import type { Settings } from '../settings/settings.ts'
+import { createIssuerReader } from '../settings/validation.ts'
 import { createScopeGranters } from '../requirement/implied-scopes.ts'
 import { createJwtVerifier } from '../token/jwt-verifier.ts'
 import type { JwtVerifierOptions } from '../token/jwt-verifier.ts'
@@ -35,14 +35,7 @@ import { createRequestUrlResolver } from '../url/request-url.ts'
 /** The guard and the parts behind it. Each process makes them once. */
 export type GuardParts = Awaited<ReturnType<typeof createGuardParts>>
 
-export type GuardEvent =
-  | IssuerEvent
-  | ReplayStoreEvent
-  | RevocationEvent
-  | { readonly name: 'nonce_secret_random' }
-  | { readonly name: 'affinity_missing' } & MissingAffinity
-
-export interface GuardPartsOptions extends IssuersOptions, AppFunctions {
+export interface GuardPartsOptions extends Omit<IssuerPartOptions, 'proxies'>, AppFunctions {
   /** Called once for each change of state, for the log. */
   readonly onEvent: (event: GuardEvent) => void
   /**
@@ -75,67 +68,62 @@ export async function createGuardParts (
     readCertificate
   }: GuardPartsOptions
 ) {
+  const { idp, dpop, server, proxies } = settings
   const { now, steadyMs: nowMs } = surroundings
-  const issuers = await createIssuers(settings, {
-    surroundings,
-    jwtTools,
-    lookUpIssuer,
-    maxIssuers,
-    transport,
-    onEvent
-  })
-  const replay = await createReplayStore({
-    store: settings.dpop.replay,
-    maxRecords: settings.dpop.replayMax,
-    surroundings,
-    onEvent
-  })
-  const nonces = settings.dpop.nonce === 'required'
+  const parts = { surroundings, jwtTools, proxies, transport, onEvent }
+  const issuerParts = { ...parts, rules: commonRulesOf(settings) }
+  const issuers = lookUpIssuer
+    ? createIssuersOfFunction(
+      { lookUp: lookUpIssuer, maxIssuers, readIssuer: createIssuerReader(settings) },
+      issuerParts
+    )
+    : await createIssuers(idp.issuers, issuerParts)
+  const replay = await createReplayStore({ store: dpop.replay, maxRecords: dpop.replayMax, surroundings, onEvent })
+  const nonces = dpop.nonce === 'required'
     ? createNonces(
-      nonceSecrets(settings, surroundings, onEvent),
-      settings.dpop.replay === 'memory' ? 'process' : 'shared'
+      nonceSecrets(dpop, surroundings, onEvent),
+      dpop.replay === 'memory' ? 'process' : 'shared'
     )
     : undefined
-  const watch = nonces && settings.dpop.replay === 'memory'
+  const watch = nonces && dpop.replay === 'memory'
     ? createAffinityWatch({ nowMs, onEvent })
     : (guard: Guard) => guard
-  const clientKeys = createClientKeys(settings.dpop.algs, { nowMs })
+  const clientKeys = createClientKeys(dpop.algs, { nowMs })
   const verified = createVerifiedTokens()
-  const tally = settings.server.metrics === 'on' ? createGuardTally() : undefined
-  const clockToleranceSeconds = settings.idp.clockToleranceSeconds
+  const tally = server.metrics === 'on' ? createGuardTally() : undefined
+  const clockToleranceSeconds = idp.clockToleranceSeconds
 
-  const revocation = await createRevocation(settings, {
-    surroundings,
-    jwtTools,
-    transport,
-    lookUpIssuer,
-    mount,
-    onEvent
+  const revocation = await createRevocation(settings.revocation, {
+    ...parts,
+    issuers: idp.issuers,
+    isOpen: lookUpIssuer !== undefined,
+    clockToleranceSeconds,
+    pushUrl: pushUrlOf(server.publicUrl, mount)
   })
   const revocationOf = revocation?.revocations.refusalOf
 
   const plainFinder = jwtTools.createSignerFinder()
   const findSigner = tally ? timeSignatures(plainFinder, tally.tokens, nowMs) : plainFinder
   const signals = createTokenSignals({ revocationOf, clockToleranceSeconds, now, every: surroundings.every })
-  const trustProxy = trustPeer ?? settings.server.trustProxy
+  const trustProxy = trustPeer ?? server.trustProxy
   const common: Omit<GuardOptions, 'tokens'> = {
-    mode: settings.idp.dpopMode,
+    mode: idp.dpopMode,
     proofs: {
-      iatOffsetSeconds: settings.idp.dpopIatOffsetSeconds,
-      iatLeewaySeconds: settings.idp.dpopIatLeewaySeconds,
+      iatOffsetSeconds: idp.dpopIatOffsetSeconds,
+      iatLeewaySeconds: idp.dpopIatLeewaySeconds,
       keys: clientKeys,
       replay: tally && replay.state().kind === 'redis' ? timeRecords(replay, tally.records, nowMs) : replay,
       nonces,
-      nonceIat: settings.dpop.nonceIat
+      nonceIat: dpop.nonceIat
     },
     verifyProof: tally ? timeProofs(verifyProof, tally.proofs, nowMs) : verifyProof,
-    rateLimit: settings.server.rateLimit === undefined
+    rateLimit: server.rateLimit === undefined
       ? undefined
-      : createRateLimit({ max: settings.server.rateLimit, nowMs }),
-    resolveUrl: createRequestUrlResolver({ trustProxy, publicUrl: settings.server.publicUrl }),
+      : createRateLimit({ max: server.rateLimit, nowMs }),
+    resolveUrl: createRequestUrlResolver({ trustProxy, publicUrl: server.publicUrl }),
     readCertificate: readCertificate ??
       createCertificateReader({
-        source: settings.server.clientCertificate,
+        source: server.clientCertificate,
         isTrustedPeer: createPeerTrust(trustProxy)
       }),
     now
@@ -165,15 +153,15 @@ export async function createGuardParts (
      */
     guardFor: (audience: string): Guard =>
       guardOf({ audience, verified: createVerifiedTokens(MAX_TOKENS_OF_AUDIENCE) }),
-    judge: createJudge({ granters: createScopeGranters(settings.idp.scopeImplies ?? {}), clockToleranceSeconds, now }),
+    judge: createJudge({ granters: createScopeGranters(idp.scopeImplies ?? {}), clockToleranceSeconds, now }),
     /**
      * @param audience the one that a token needs, if it is not the configured one. Challenges lead to metadata by which
      * a client gets such a token.
      */
     challengesFor: (audience?: string): Challenges =>
       createChallenges({
-        mode: settings.idp.dpopMode,
-        algs: settings.dpop.algs,
+        mode: idp.dpopMode,
+        algs: dpop.algs,
         resourceMetadataUrl: metadataMount === undefined ? undefined : metadataFor(audience, metadataMount)
       }),
     /** Undefined if the configured domain is unusable. */
@@ -201,7 +189,7 @@ export async function createGuardParts (
 }
 
 function nonceSecrets (
-  { dpop: { nonceSecret, replay } }: Settings,
+  { nonceSecret, replay }: Settings['dpop'],
   { randomBytes }: Surroundings,
   onEvent: (event: GuardEvent) => void
 ): Buffer[] {
@@ -209,39 +197,4 @@ function nonceSecrets (
   // With a common store, other instances could accept these nonces too.
   if (replay !== 'memory' && replay !== 'off') onEvent({ name: 'nonce_secret_random' })
   return [randomBytes(32)]
-}
-
-/** What an operator should look at. */
-const WARNINGS: ReadonlySet<GuardEvent['name']> = new Set([
-  'keys_fetch_failed',
-  'keys_expired',
-  'keys_private',
-  'issuers_unavailable',
-  'replay_unavailable',
-  'replay_policy_unknown',
-  'nonce_secret_random',
-  'affinity_missing',
-  'revocation_unavailable',
-  'revocation_refused',
-  'stream_changed',
-  'stream_without_subjects',
-  'stream_unchangeable',
-  'stream_redirected',
-  'event_ahead'
-])
-
-/** What the name of an event does not say. */
-const SENTENCES: { readonly [Name in GuardEvent['name']]?: string } = {
-  affinity_missing: AFFINITY_MISSING,
-  stream_without_subjects:
-    'The transmitter sends nothing until subjects are added to its stream: its default_subjects is NONE',
-  stream_unchangeable:
-    'The stream is not all that is wanted, and its transmitter cannot change it; it is used as it is',
-  stream_redirected: 'The stream went elsewhere until now; it was the only one, and is delivered here now',
-  event_ahead: 'An event is dated ahead: until then it refuses tokens, unless an operator undoes it'
-}
-
-/** The level and the sentence of the log line for an event. */
-export function describeEvent ({ name }: GuardEvent): { readonly level: 'warn' | 'info', readonly sentence: string } {
-  return { level: WARNINGS.has(name) ? 'warn' : 'info', sentence: SENTENCES[name] ?? name.replaceAll('_', ' ') }
 }

@@ -11,13 +11,13 @@ import { claimNamesOf } from '../revocation/target.ts'
 import { createTransmitter } from '../revocation/transmitter.ts'
 import type { Transmitter, TransmitterEvent } from '../revocation/transmitter.ts'
 import type { LogoutSettings, RevocationSettings, TransmitterSettings } from '../settings/revocation-settings.ts'
-import type { Settings } from '../settings/settings.ts'
+import type { IssuerSettings } from '../settings/settings.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { issuerSpellings, withoutTrailingSlash } from '../provider/provider-url.ts'
 import { createKeys, networkOf } from './create-issuers.ts'
 import { transmitterAuthentication } from './client-credentials.ts'
 import { readSecret } from '../settings/secret.ts'
-import type { IssuersOptions } from './create-issuers.ts'
+import type { IssuerPartOptions } from './create-issuers.ts'
 import { NODE_CRYPTO } from './jwt-tools.ts'
 
 export type RevocationEvent =
@@ -37,10 +37,9 @@ const MAX_AHEAD_SECONDS = 60
 /** Between two warnings about one sender. */
 const WARNING_MS = 60_000
 
-export interface RevocationPartsOptions
-  extends Pick<IssuersOptions, 'surroundings' | 'transport' | 'jwtTools' | 'lookUpIssuer'> {
-  /** The path under which the endpoints are mounted: empty, or one that begins with a slash. */
-  readonly mount: string
+export interface RevocationPartsOptions extends IssuerPartOptions, TokenIssuers {
+  /** Where transmitters push events to. Undefined if the address of the service is not known. */
+  readonly pushUrl: string | undefined
   readonly onEvent: (event: RevocationEvent) => void
 }
 
@@ -48,15 +47,11 @@ export interface RevocationPartsOptions
 export type RevocationParts = NonNullable<Awaited<ReturnType<typeof createRevocation>>>
 
 /** Builds what the section `revocation` describes. Undefined if there is none. */
-export async function createRevocation (settings: Settings, options: RevocationPartsOptions) {
-  const { revocation } = settings
+export async function createRevocation (revocation: RevocationSettings | undefined, options: RevocationPartsOptions) {
   if (!revocation) return undefined
-  const { surroundings, transport = networkOf(settings), jwtTools = NODE_CRYPTO, mount, onEvent } = options
+  const { surroundings, proxies, transport = networkOf(proxies), jwtTools = NODE_CRYPTO, onEvent } = options
   const { now } = surroundings
-  const { cutoffs, judge } = createRevocationView(revocation, settings, {
-    ...surroundings,
-    isOpen: options.lookUpIssuer !== undefined
-  })
+  const { cutoffs, judge } = createRevocationView(revocation, { ...options, ...surroundings })
   // First, because a secret may be missing: nothing is open then.
   const transmitters = await Promise.all(revocation.transmitters.map(makeTransmitter))
   const logoutSenders = await Promise.all(revocation.logout.map(makeLogoutSender))
@@ -80,7 +75,7 @@ export async function createRevocation (settings: Settings, options: RevocationP
     readBody: createEventBodies(surroundings.after),
     transmitters,
     /** The issuers about whose tokens operators may speak. */
-    issuers: settings.idp.issuers.map(({ issuer }) => issuer) as readonly string[],
+    issuers: options.issuers.map(({ issuer }) => issuer) as readonly string[],
     /** Counts what became of an event. Both words are ours, so their number is bounded. */
     count,
     /** What was counted, by `type outcome`. */
@@ -152,9 +147,9 @@ export async function createRevocation (settings: Settings, options: RevocationP
       authenticate: await transmitterAuthentication(given, `revocation.transmitters[${index}]`, surroundings),
       pushAuthorization: given.pushAuthorization &&
         await readSecret(given.pushAuthorization, `revocation.transmitters[${index}].pushAuthorization`, surroundings),
-      pushUrl: pushUrlOf(settings, mount),
+      pushUrl: options.pushUrl,
       transport,
-      calls: networkOf(settings),
+      calls: networkOf(proxies),
       surroundings,
       take: takePolled,
       announce: news => log.append([news]),
@@ -164,14 +159,14 @@ export async function createRevocation (settings: Settings, options: RevocationP
   }
 
   async function makeLogoutSender ({ issuer, clientId, sessionClaim, algs }: LogoutSettings) {
-    const { jwksUri } = settings.idp.issuers.find(known => known.issuer === issuer) ?? {}
+    const { jwksUri } = options.issuers.find(known => known.issuer === issuer) ?? {}
     return {
       // Of its own, because the algorithms of access tokens are another setting.
-      keys: await createKeys({ issuer, jwksUri, keysFile: undefined, algs }, settings, options),
+      keys: await createKeys({ issuer, jwksUri, keysFile: undefined, algs }, options),
       setRules: { issuers: issuerSpellings(issuer), audience: clientId, algs, type: 'logout+jwt', isUntyped: true },
       issuer,
       sessionClaim,
-      clockToleranceSeconds: settings.idp.clockToleranceSeconds
+      clockToleranceSeconds: options.clockToleranceSeconds
     } satisfies LogoutSender
   }
 }
@@ -179,7 +174,10 @@ export async function createRevocation (settings: Settings, options: RevocationP
 /** Maximum number of users, sessions and other keys with a cutoff or an end, and of those with a block. */
 const MAX_KEYS = 1_000_000
 
-export interface RevocationViewOptions extends Pick<Surroundings, 'now' | 'steadyMs'> {
+/** The issuers whose tokens are judged. */
+export interface TokenIssuers {
+  readonly issuers: readonly IssuerSettings[]
+  readonly clockToleranceSeconds: number
   /** Whether the application decides which issuers there are. */
   readonly isOpen?: boolean
 }
@@ -187,11 +185,11 @@ export interface RevocationViewOptions extends Pick<Surroundings, 'now' | 'stead
 /** What a process knows of the log of revocations, and how it judges tokens by it. */
 export function createRevocationView (
   revocation: RevocationSettings,
-  { idp }: Pick<Settings, 'idp'>,
-  { now, steadyMs, isOpen = false }: RevocationViewOptions
+  { issuers, clockToleranceSeconds, isOpen = false, now, steadyMs }:
+    & TokenIssuers
+    & Pick<Surroundings, 'now' | 'steadyMs'>
 ) {
-  const { clockToleranceSeconds } = idp
-  const names = new Set(idp.issuers.map(({ issuer }) => withoutTrailingSlash(issuer)))
+  const names = new Set(issuers.map(({ issuer }) => withoutTrailingSlash(issuer)))
   const cutoffs = createCutoffs({
     max: MAX_KEYS,
     issuers: isOpen ? undefined : [...names],
@@ -228,6 +226,6 @@ export function createRevocationView (
  * Where transmitters push events to. Undefined if the address of the service is not known.
  * @param mount the prefix of the plugin in another app, or the empty text
  */
-export function pushUrlOf ({ server: { publicUrl } }: Pick<Settings, 'server'>, mount = ''): string | undefined {
+export function pushUrlOf (publicUrl: string | undefined, mount = ''): string | undefined {
   return publicUrl === undefined ? undefined : `${publicUrl.replace(/\/$/, '')}${mount}/revocation/events`
 }

@@ -1,6 +1,6 @@
+import { linesByName } from '../message.ts'
 import { field, readFields } from './grpc-message.ts'
 import type { Fields } from './grpc-message.ts'
-import { linesByName } from './headers.ts'
 
 /**
  * The messages of Envoy's external authorization over gRPC: `CheckRequest` and `CheckResponse` of

@@ -4,6 +4,7 @@ import type { ForwardedClaim } from './identity-headers.ts'
 import { parseRule } from './rule.ts'
 import type { GateRule } from './rule.ts'
 import { findRuleConflicts } from './rule-conflicts.ts'
+import type { StatementKeySource } from './statement-keys.ts'
 import { parseUpstream } from '../upstream/origin.ts'
 
 /** What the section `gate` of the configuration says. */
@@ -28,8 +29,8 @@ export interface GateSettings {
   readonly claims: readonly ForwardedClaim[]
   /** Whether the upstream gets the lines `Authorization` and `DPoP` of the client. */
   readonly passCredentials: boolean
-  /** Paths of the private keys of statements: the first signs. Undefined if nothing is signed. */
-  readonly statementKeys: readonly string[] | undefined
+  /** Where the private keys of statements are: the first signs. Undefined if nothing is signed. */
+  readonly statementKeys: readonly StatementKeySource[] | undefined
   /** The `aud` of statements if a proxy asks. */
   readonly statementAudience: string | undefined
   /** The path before `/health`, `/metrics` and `/docs`. Empty, or plain segments, each after a slash. */
@@ -78,35 +79,52 @@ const CLAIMS_ALLOWED =
 /** The rules of an upstream beside a section without rules: any valid token passes for every path. */
 const ANY_TOKEN_EVERYWHERE = [{ path: '/*' }]
 
-/** Reads the section `gate`, and tells what is wrong with it that its schema cannot say. It never throws. */
+/** What has been read of a section. */
+export interface ParsedGate {
+  readonly settings: GateSettings
+  /** The rules that could be read, each with its path in the settings. */
+  readonly rulePaths: ReadonlyMap<GateRule, string>
+  /** Whether an upstream is named, even if it cannot be used. */
+  readonly hasUpstream: boolean
+  /** The rules and the claims that cannot stand beside each other: the path of each, and what is wrong with it. */
+  readonly clashes: ReadonlyArray<readonly [path: string, problem: string]>
+}
+
+/** Reads the section `gate`, and tells what is wrong with a rule that its schema cannot say. It never throws. */
 export function parseGate (
   section: GateSection,
   { given, upstreamBeside, isRefused, placeOf, tell }: JudgedSection
-): GateSettings {
+): ParsedGate {
   const { statementKey: statementKeys, ...typed } = section as GateSettings & {
     readonly statementKey: GateSettings['statementKeys']
   }
   const ownPrefix = typeof section.ownPrefix === 'string' ? section.ownPrefix : ''
   const upstream = parseUpstream(upstreamBeside) ?? parseUpstream(section.upstream)
   const hasUpstream = section.upstream !== undefined || upstreamBeside !== undefined
+  const rulePaths = readRules()
+  const rules = [...rulePaths.keys()]
+  const clashes: Array<readonly [string, string]> = []
+  findRuleConflicts(
+    rules,
+    hasUpstream ? ownPathsOf(ownPrefix) : [],
+    rule => nameOf(rulePaths.get(rule)!),
+    (rule, problem) => {
+      clashes.push([rulePaths.get(rule)!, problem])
+    }
+  )
   const claims = section.claims === undefined ? [] : parseClaimNames(section.claims)
-  const rules = readRules()
-  if (!claims) tell('gate.claims', ` is ${quoteSetting(section.claims)}; allowed: ${CLAIMS_ALLOWED}`)
-  const isAudienceKnown = upstream !== undefined ||
-    (section.statementAudience !== undefined && !isRefused('gate.statementAudience'))
-  if (statementKeys !== undefined && !isRefused('gate.statementKey') && !isAudienceKnown) {
-    tell(
-      'gate.statementKey',
-      ` is ${quoteSetting((given as GateSection).statementKey)}, which needs gate.statementAudience (or ` +
-        'gate.upstream), because each statement names its reader'
-    )
+  if (!claims) clashes.push(['gate.claims', ` is ${quoteSetting(section.claims)}; allowed: ${CLAIMS_ALLOWED}`])
+  return {
+    settings: { ...typed, upstream, rules, claims: claims ?? [], statementKeys, ownPrefix },
+    rulePaths,
+    hasUpstream,
+    clashes
   }
-  return { ...typed, upstream, rules, claims: claims ?? [], statementKeys, ownPrefix }
 
-  function readRules (): readonly GateRule[] {
-    if (isRefused('gate.rules')) return []
-    const list = section.rules ?? (upstreamBeside === undefined ? [] : ANY_TOKEN_EVERYWHERE)
+  function readRules (): ReadonlyMap<GateRule, string> {
     const paths = new Map<GateRule, string>()
+    if (isRefused('gate.rules')) return paths
+    const list = section.rules ?? (upstreamBeside === undefined ? [] : ANY_TOKEN_EVERYWHERE)
     for (const [index, entry] of (list as readonly unknown[]).entries()) {
       const path = `gate.rules[${index}]`
       const rule = parseRule(entry, {
@@ -116,20 +134,7 @@ export function parseGate (
       })
       if (rule) paths.set(rule, path)
     }
-    const rules = [...paths.keys()]
-    for (const [rule, path] of paths) {
-      if (rule.mcp?.onlyRuled && !hasUpstream) {
-        tell(
-          `${path}.mcp.onlyRuled`,
-          ' is true, which needs gate.upstream: a proxy that asks does not show the answers'
-        )
-      }
-    }
-    const ownPaths = hasUpstream ? ownPathsOf(ownPrefix) : []
-    findRuleConflicts(rules, ownPaths, rule => nameOf(paths.get(rule)!), (rule, problem) => {
-      tell(paths.get(rule)!, problem)
-    })
-    return rules
+    return paths
   }
 
   function nameOf (path: string): string {

@@ -1,24 +1,11 @@
 import { isIP } from 'node:net'
 import { linesOf } from '../message.ts'
 import type { ReceivedRequest } from '../message.ts'
+import { valuesOf } from '../upstream/answer.ts'
+import type { AnswerHeaders } from '../upstream/answer.ts'
 import type { RequestUrl } from '../url/request-url.ts'
 import { isIdentityName, plainName } from './identity-headers.ts'
 import type { IdentityHeaders } from './identity-headers.ts'
-
-/** Names and values in turn, as they were on the wire. */
-type RawHeaders = readonly string[]
-
-/** The values of each header in their order, by its name in lower case. */
-export function linesByName (rawHeaders: RawHeaders): Map<string, string[]> {
-  const lines = new Map<string, string[]>()
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i]!.toLowerCase()
-    const values = lines.get(name)
-    if (values) values.push(rawHeaders[i + 1]!)
-    else lines.set(name, [rawHeaders[i + 1]!])
-  }
-  return lines
-}
 
 /**
  * Headers of a client that an upstream may take for the word of the proxy before it: another path or method than the
@@ -87,8 +74,8 @@ const OF_MESSAGE: ReadonlySet<string> = new Set([
 const NONE: ReadonlySet<string> = new Set()
 
 /** The names that Connection headers list, in lower case. Most list none of a header. */
-function connectionNames (values: readonly string[] | undefined): ReadonlySet<string> {
-  if (!values?.some(value => value !== 'keep-alive' && value !== 'close')) return NONE
+function connectionNames (values: readonly string[]): ReadonlySet<string> {
+  if (!values.some(value => value !== 'keep-alive' && value !== 'close')) return NONE
   return new Set(values.flatMap(value => value.toLowerCase().split(',')).map(name => name.trim()))
 }
 
@@ -161,14 +148,10 @@ function pushForwarded (headers: string[], { url, addresses }: OwnHeaders['origi
   headers.push('forwarded', `for=${node};host="${host}";proto=${scheme}`)
 }
 
-/** The headers of the upstream's answer that the client gets, by name in lower case. Several lines stay several. */
-export function headersForClient (rawHeaders: RawHeaders): ReadonlyMap<string, string[]> {
-  const headers = linesByName(rawHeaders)
-  const ofConnection = connectionNames(headers.get('connection'))
-  for (const name of headers.keys()) {
-    if (HOP_BY_HOP.has(name) || isOfConnection(name, ofConnection)) headers.delete(name)
-  }
-  return headers
+/** The names of those headers of the upstream's answer that the client gets. */
+export function namesForClient (headers: AnswerHeaders): string[] {
+  const ofConnection = connectionNames(valuesOf(headers, 'connection'))
+  return Object.keys(headers).filter(name => !HOP_BY_HOP.has(name) && !isOfConnection(name, ofConnection))
 }
 
 /** Whether a request has a body (RFC 9112 section 6.3). */

@@ -1,4 +1,5 @@
 import { METHODS } from 'node:http'
+import { linesByName } from '../message.ts'
 import type { Message, ReceivedRequest } from '../message.ts'
 import { Refusal } from '../refusal.ts'
 import { parseScheme, parseWireAuthority, splitHttpUrl } from '../url/http-url.ts'
@@ -6,7 +7,6 @@ import type { BaseUrl, HttpScheme } from '../url/http-url.ts'
 import { joinRequestUrl } from '../url/request-url.ts'
 import type { OriginalRequest } from './executor.ts'
 import { GateError } from './gate-error.ts'
-import { linesByName } from './headers.ts'
 import { CLAIM_PREFIX } from './identity-headers.ts'
 import { originForm } from './path.ts'
 

@@ -1,3 +1,5 @@
+import { readPlace } from '../secret-place.ts'
+import type { SecretPlace, SecretSources } from '../secret-place.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { createStatementSigner, readStatementKey } from './statement.ts'
 import type { StatementSigner } from './statement.ts'
@@ -6,51 +8,56 @@ import type { StatementSigner } from './statement.ts'
 const READ_AGAIN_MS = 5000
 const MAX_BYTES = 64 * 1024
 
-/** A file of a key cannot be used. The message holds no part of it. */
+/** Where the text of a key is. A text alone is the path of a file. */
+export type StatementKeySource = string | SecretPlace
+
+/** A key cannot be used. The message holds no part of it. */
 export class StatementKeyError extends Error {
   override readonly name = 'StatementKeyError'
-  readonly path: string
+  /** The path of the file, or the variable as the settings have it. */
+  readonly source: string | { readonly env: string }
 
-  constructor (path: string, message: string) {
+  constructor (source: StatementKeySource, message: string) {
     super(message)
-    this.path = path
+    this.source = typeof source === 'object' && 'file' in source ? source.file : source
   }
 }
 
-export interface StatementKeysOptions extends Pick<Surroundings, 'now' | 'randomBytes' | 'readFile' | 'every'> {
-  /** Of the files, in the order of the settings. */
-  readonly paths: readonly string[]
+export interface StatementKeysOptions extends SecretSources, Pick<Surroundings, 'now' | 'randomBytes' | 'every'> {
+  /** In the order of the settings. */
+  readonly sources: readonly StatementKeySource[]
   /**
-   * Called after a change: with what is wrong with the files, and then the keys stay as they were, or without an error
+   * Called after a change: with what is wrong with a key, and then the keys stay as they were, or without an error
    * for new keys.
    */
   readonly onChange: (error?: StatementKeyError) => void
 }
 
-/** The signer of the keys in the files as they are now. */
+/** The signer of the keys as they are now. */
 export interface StatementKeys {
   readonly current: StatementSigner
   close (): void
 }
 
 /**
- * Opens the files with the keys of statements, and reads them again and again.
+ * Opens the keys of statements, and reads them again and again.
  * @throws StatementKeyError
  */
 export async function openStatementKeys (
-  { paths, onChange, readFile, every, ...surroundings }: StatementKeysOptions
+  { sources, onChange, every, ...surroundings }: StatementKeysOptions
 ): Promise<StatementKeys> {
   let texts = await readTexts()
   let current = signerOf(texts)
   let fault = ''
 
   async function readTexts (): Promise<readonly string[]> {
-    return Promise.all(paths.map(async path => {
-      try {
-        return Buffer.from(await readFile(path, MAX_BYTES)).toString()
-      } catch (error) {
-        throw new StatementKeyError(path, `the file cannot be read (${(error as NodeJS.ErrnoException).code})`)
-      }
+    return Promise.all(sources.map(async source => {
+      const place = typeof source === 'string' ? { file: source } : source
+      const text = await readPlace(place, MAX_BYTES, surroundings).catch((error: NodeJS.ErrnoException) => {
+        throw new StatementKeyError(source, `the file cannot be read (${error.code})`)
+      })
+      if (text === undefined) throw new StatementKeyError(source, 'the variable is not set')
+      return text
     }))
   }
 
@@ -59,7 +66,7 @@ export async function openStatementKeys (
       try {
         return readStatementKey(text)
       } catch (error) {
-        throw new StatementKeyError(paths[index]!, (error as TypeError).message)
+        throw new StatementKeyError(sources[index]!, (error as TypeError).message)
       }
     })
     return createStatementSigner(keys, surroundings)
@@ -75,9 +82,10 @@ export async function openStatementKeys (
       }
       fault = ''
     } catch (error) {
-      const { path, message } = error as StatementKeyError
-      if (fault !== `${path} ${message}`) onChange(error as StatementKeyError)
-      fault = `${path} ${message}`
+      const { source, message } = error as StatementKeyError
+      const found = JSON.stringify([source, message])
+      if (fault !== found) onChange(error as StatementKeyError)
+      fault = found
     }
   }
 

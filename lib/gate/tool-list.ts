@@ -1,10 +1,9 @@
 import { finished, pipeline } from 'node:stream'
 import type { Readable } from 'node:stream'
 import { isJsonObject } from '../json.ts'
-import type { JsonBounds } from '../json-bounds.ts'
-import { linesOf } from '../message.ts'
-import { streamOf, UpstreamError } from '../upstream/answer.ts'
-import type { UpstreamAnswer } from '../upstream/answer.ts'
+import type { JsonBounds } from '../json.ts'
+import { streamOf, UpstreamError, valuesOf } from '../upstream/answer.ts'
+import type { AnswerHeaders, UpstreamAnswer } from '../upstream/answer.ts'
 import { createEventCutter } from './event-stream.ts'
 import { childrenAt, memberAt, pastSpace, readJson } from './json-text.ts'
 import type { ToolTest } from './rules.ts'
@@ -29,10 +28,10 @@ const OF_THE_BODY: ReadonlySet<string> = new Set([
  */
 export async function cutTools (answer: UpstreamAnswer, isRuled: ToolTest, isStream: boolean): Promise<UpstreamAnswer> {
   const { status, headers } = answer
-  const type = linesOf(headers, 'content-type').join().split(';', 1)[0]!.trim().toLowerCase()
+  const type = valuesOf(headers, 'content-type').join().split(';', 1)[0]!.trim().toLowerCase()
   const isEvents = type === 'text/event-stream'
   if (status !== 200 || (isStream && !isEvents)) return answer
-  const isCoded = linesOf(headers, 'content-encoding').some(coding => !/^(?:identity)?$/i.test(coding))
+  const isCoded = valuesOf(headers, 'content-encoding').some(coding => !/^(?:identity)?$/i.test(coding))
   const isReadable = !isCoded && (isEvents || type === 'application/json')
   const body = streamOf(answer.body)
   try {
@@ -49,8 +48,8 @@ function unreadable (): UpstreamError {
   return new UpstreamError(502, 'The list of tools of the upstream cannot be read')
 }
 
-function withoutBodyHeaders (headers: readonly string[]): string[] {
-  return headers.filter((_, i) => !OF_THE_BODY.has(headers[i - i % 2]!.toLowerCase()))
+function withoutBodyHeaders (headers: AnswerHeaders): AnswerHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !OF_THE_BODY.has(name)))
 }
 
 function readBytes (body: Readable): Promise<Buffer> {

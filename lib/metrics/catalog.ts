@@ -1,12 +1,12 @@
 import { KEY_SOURCE_STATUSES } from '../provider/key-source.ts'
 import type { KeySourceState } from '../provider/key-source.ts'
 import type { ClientKeys } from '../dpop/client-keys.ts'
-import type { ReplayStore } from '../replay/replay-store.ts'
+import type { ReplayState, ReplayStore } from '../replay/replay-store.ts'
 import type { InquiryState } from '../token/inquiry.ts'
 import { isWithoutKeys } from '../token/issuer-table.ts'
 import type { IssuerState, IssuerTable } from '../token/issuer-table.ts'
 import type { VerifiedTokens } from '../token/verified-tokens.ts'
-import { STREAM_STATUSES } from '../revocation/effects.ts'
+import { STREAM_STATUSES } from '../revocation/stream-news.ts'
 import type { Transmitter } from '../revocation/transmitter.ts'
 import type { Revocations } from '../revocation/revocations.ts'
 import type { GuardTally, RequestTally, Sample } from './tallies.ts'
@@ -26,6 +26,12 @@ export interface GuardState {
   } | undefined
 }
 
+interface AuditState {
+  readonly written: number
+  readonly lost: number
+  readonly fault: string | undefined
+}
+
 /** The sources of the metrics' values at the moment of a scrape. */
 export interface MetricSources {
   readonly requests: Pick<RequestTally, 'counts' | 'durations'>
@@ -37,9 +43,7 @@ export interface MetricSources {
     readonly unreadable: Readonly<Record<number, number>>
   }
   /** The record of decisions. Undefined if there is none. */
-  readonly audit:
-    | { state (): { readonly written: number, readonly lost: number, readonly fault: string | undefined } }
-    | undefined
+  readonly audit: { state (): AuditState } | undefined
   /** The number of open answers that were ended because their token was. */
   readonly answersEnded: number
   /** The number of requests refused while the process was overloaded. */
@@ -48,28 +52,36 @@ export interface MetricSources {
   readonly now: number
 }
 
-/** One metric of our own. */
-export interface MetricSpec {
-  readonly name: string
-  readonly type: 'counter' | 'gauge' | 'histogram'
-  readonly help: string
-  readonly read: (sources: MetricSources, name: string) => readonly Sample[]
+/** What a metric has at a scrape: one number, or samples with labels. Undefined if it is absent. */
+type Values = number | boolean | undefined | readonly Sample[]
+type Read = (sources: MetricSources, name: string) => Values
+
+function samplesOf (values: Values): readonly Sample[] {
+  if (values === undefined) return []
+  return typeof values === 'object' ? values : [{ labels: {}, value: Number(values) }]
 }
 
-type Read = MetricSpec['read']
-const counter = (name: string, help: string, read: Read): MetricSpec => ({ name, type: 'counter', help, read })
-const gauge = (name: string, help: string, read: Read): MetricSpec => ({ name, type: 'gauge', help, read })
-const histogram = (name: string, help: string, read: Read): MetricSpec => ({ name, type: 'histogram', help, read })
+const metric = (type: 'counter' | 'gauge' | 'histogram') => (name: string, help: string, read: Read) => ({
+  name,
+  type,
+  help,
+  read: (sources: MetricSources, name: string) => samplesOf(read(sources, name))
+})
+const counter = metric('counter')
+const gauge = metric('gauge')
+const histogram = metric('histogram')
 
-const one = (value: number | undefined): readonly Sample[] => value === undefined ? [] : [{ labels: {}, value }]
+/** One metric of our own. */
+export type MetricSpec = ReturnType<typeof counter>
 
-const by = (label: string, values: Readonly<Record<string, number>>): readonly Sample[] =>
-  Object.entries(values).map(([key, value]) => ({ labels: { [label]: key }, value }))
+const by = (label: string, values: Readonly<Record<string, number | boolean>>): readonly Sample[] =>
+  Object.entries(values).map(([key, value]) => ({ labels: { [label]: key }, value: Number(value) }))
 
-const caches = (
-  { parts: { verified, clientKeys, issuers } }: MetricSources,
-  read: 'entries' | 'hits' | 'misses'
-): readonly Sample[] => {
+/** 1 for the current status, 0 for the others. */
+const byStatus = (statuses: readonly string[], current: string): readonly Sample[] =>
+  by('status', Object.fromEntries(statuses.map(status => [status, status === current])))
+
+const ofCaches = (read: 'entries' | 'hits' | 'misses'): Read => ({ parts: { verified, clientKeys, issuers } }) => {
   const refused = (issuers?.all() ?? []).flatMap(({ introspection }) =>
     introspection ? [introspection.inquiry.state().cache[read]] : []
   )
@@ -80,31 +92,45 @@ const caches = (
   })
 }
 
+const ofReplay = (read: (state: ReplayState) => Values): Read => ({ parts }) => read(parts.replay.state())
+
 /** Whether there may be more than one issuer. Then a label names each, as the settings name it. */
-const hasSeveral = ({ issuers }: MetricSources['parts']): boolean =>
+const hasSeveral = ({ issuers }: GuardState): boolean =>
   issuers !== undefined && (!issuers.isComplete || issuers.all().length > 1)
 
-/** The samples of each issuer. If the configured domain is unusable, there is none. */
-const issuers = ({ parts }: MetricSources, read: (issuer: IssuerState) => readonly Sample[]): readonly Sample[] =>
-  (parts.issuers?.all() ?? []).flatMap(source => {
-    const samples = read(source)
-    return hasSeveral(parts)
-      ? samples.map(sample => ({ ...sample, labels: { issuer: source.issuer, ...sample.labels } }))
-      : samples
+const labelled = (label: string, value: string, values: Values): readonly Sample[] =>
+  samplesOf(values).map(sample => ({ ...sample, labels: { [label]: value, ...sample.labels } }))
+
+/** The values of each issuer. If the configured domain is unusable, there is none. */
+const ofIssuers = (read: (issuer: IssuerState, now: number) => Values): Read => ({ parts, now }) =>
+  (parts.issuers?.all() ?? []).flatMap(issuer => {
+    const values = read(issuer, now)
+    return hasSeveral(parts) ? labelled('issuer', issuer.issuer, values) : samplesOf(values)
   })
 
-const keys = (sources: MetricSources, read: (state: KeySourceState) => readonly Sample[]): readonly Sample[] =>
-  issuers(sources, ({ keys }) => read(keys.state()))
+const ofKeys = (read: (state: KeySourceState, now: number) => Values): Read =>
+  ofIssuers(({ keys }, now) => read(keys.state(), now))
 
-/** The samples of each issuer with introspection. */
-const introspection = (sources: MetricSources, read: (state: InquiryState) => readonly Sample[]): readonly Sample[] =>
-  issuers(sources, ({ introspection }) => introspection ? read(introspection.inquiry.state()) : [])
+/** The values of each issuer with introspection. */
+const ofIntrospection = (read: (state: InquiryState) => Values): Read =>
+  ofIssuers(({ introspection }) => introspection && read(introspection.inquiry.state()))
 
-/** The samples of a service that knows revocations. */
-const revocation = (
-  { parts }: MetricSources,
-  read: (parts: NonNullable<MetricSources['parts']['revocation']>) => readonly Sample[]
-): readonly Sample[] => parts.revocation ? read(parts.revocation) : []
+/** Absent if decisions are not recorded. */
+const ofAudit = (read: (state: AuditState) => Values): Read => ({ audit }) => audit && read(audit.state())
+
+/** Absent if nothing can be revoked. */
+const ofRevocation = (
+  read: (parts: NonNullable<GuardState['revocation']>, sources: MetricSources) => Values
+): Read =>
+  sources => sources.parts.revocation && read(sources.parts.revocation, sources)
+
+/** The values of the stream of each transmitter. */
+const ofStreams = (read: (state: ReturnType<Transmitter['state']>, now: number) => Values): Read =>
+  ofRevocation(({ transmitters }, { now }) =>
+    transmitters.map(({ state }) => state()).flatMap(state =>
+      labelled('transmitter', state.transmitter, read(state, now))
+    )
+  )
 
 /**
  * Every metric of our own. docs/reference/monitoring.md explains them. The metrics of the process are served beside
@@ -125,13 +151,13 @@ export const METRICS: readonly MetricSpec[] = [
   counter(
     'holdfast_requests_shed_total',
     'Requests answered with 503 because the process was overloaded.',
-    ({ shed }) => one(shed)
+    ({ shed }) => shed
   ),
-  gauge('holdfast_connections', 'Open connections.', ({ connections }) => one(connections.open)),
+  gauge('holdfast_connections', 'Open connections.', ({ connections }) => connections.open),
   counter(
     'holdfast_connections_dropped_total',
     'Connections refused because the most that are allowed were already open.',
-    ({ connections }) => one(connections.dropped)
+    ({ connections }) => connections.dropped
   ),
   counter(
     'holdfast_requests_unreadable_total',
@@ -162,45 +188,41 @@ export const METRICS: readonly MetricSpec[] = [
   gauge(
     'holdfast_cache_entries',
     'Entries in the caches of verified tokens, of client keys, and of refusals by introspection.',
-    sources => caches(sources, 'entries')
+    ofCaches('entries')
   ),
-  counter('holdfast_cache_hits_total', 'Look-ups that found an entry, by cache.', sources => caches(sources, 'hits')),
+  counter('holdfast_cache_hits_total', 'Look-ups that found an entry, by cache.', ofCaches('hits')),
   counter(
     'holdfast_cache_misses_total',
     'Look-ups that found no entry, by cache.',
-    sources => caches(sources, 'misses')
+    ofCaches('misses')
   ),
   gauge(
     'holdfast_replay_ready',
     '1 if the replay store could decide a record now, 0 if not, by kind of store.',
-    ({ parts }) => {
-      const { kind, ready } = parts.replay.state()
-      return by('kind', { [kind]: ready ? 1 : 0 })
-    }
+    ofReplay(({ kind, ready }) => by('kind', { [kind]: ready }))
   ),
   gauge(
     'holdfast_replay_entries',
     'Live records in the replay store; absent if the store cannot tell.',
-    ({ parts }) => one(parts.replay.state().entries)
+    ofReplay(({ entries }) => entries)
   ),
   gauge(
     'holdfast_replay_max_entries',
     'Most live records that the replay store can hold; absent if it has no limit.',
-    ({ parts }) => one(parts.replay.state().max)
+    ofReplay(({ max }) => max)
   ),
   gauge(
     'holdfast_replay_bytes',
     'Memory in bytes that the records of the replay store take; absent if the store cannot tell.',
-    ({ parts }) => one(parts.replay.state().bytes)
+    ofReplay(({ bytes }) => bytes)
   ),
   counter(
     'holdfast_replay_records_total',
     'Records at the replay store, by outcome: first (first use), seen (a replay), undecided (503, or 429 for a ' +
       'key beyond its share).',
-    ({ parts }) => {
-      const { records, seen, refused } = parts.replay.state()
-      return by('outcome', { first: records - seen - refused, seen, undecided: refused })
-    }
+    ofReplay(({ records, seen, refused }) =>
+      by('outcome', { first: records - seen - refused, seen, undecided: refused })
+    )
   ),
   histogram(
     'holdfast_replay_record_duration_seconds',
@@ -210,132 +232,111 @@ export const METRICS: readonly MetricSpec[] = [
   gauge(
     'holdfast_keys',
     'Signing keys of the provider that are in use now.',
-    sources => keys(sources, state => one(state.keys))
+    ofKeys(({ keys }) => keys)
   ),
   gauge(
     'holdfast_keys_needed',
     '1, or 0 if the provider publishes no keys and needs none, because all of its tokens are opaque.',
-    sources => issuers(sources, issuer => one(isWithoutKeys(issuer) ? 0 : 1))
+    ofIssuers(issuer => !isWithoutKeys(issuer))
   ),
   gauge(
     'holdfast_keys_passed_over',
     'Entries of the last key set that are not used, by reason.',
-    sources => keys(sources, state => by('reason', state.passedOver))
+    ofKeys(({ passedOver }) => by('reason', passedOver))
   ),
   gauge(
     'holdfast_keys_status',
     'State of the signing keys (empty, fresh, stale, expired): 1 for the current one, 0 for the others.',
-    sources =>
-      keys(
-        sources,
-        state => KEY_SOURCE_STATUSES.map(status => ({ labels: { status }, value: status === state.status ? 1 : 0 }))
-      )
+    ofKeys(({ status }) => byStatus(KEY_SOURCE_STATUSES, status))
   ),
   gauge(
     'holdfast_keys_age_seconds',
     'Time since the last key set was fetched; absent until the first one.',
-    sources => keys(sources, ({ fetchedAt }) => one(fetchedAt === undefined ? undefined : sources.now - fetchedAt))
+    ofKeys(({ fetchedAt }, now) => fetchedAt === undefined ? undefined : now - fetchedAt)
   ),
   counter(
     'holdfast_keys_fetches_total',
     'Fetches of the key set that were started.',
-    sources => keys(sources, state => one(state.fetches))
+    ofKeys(({ fetches }) => fetches)
   ),
   counter(
     'holdfast_keys_fetch_failures_total',
     'Fetches of the key set that failed.',
-    sources => keys(sources, state => one(state.failures))
+    ofKeys(({ failures }) => failures)
   ),
   gauge(
     'holdfast_keys_last_failure',
     '1 for the reason why the last fetch of the key set failed; absent if it succeeded.',
-    sources => keys(sources, ({ lastFailure }) => lastFailure === undefined ? [] : by('failure', { [lastFailure]: 1 }))
+    ofKeys(({ lastFailure }) => lastFailure === undefined ? undefined : by('failure', { [lastFailure]: 1 }))
   ),
   counter(
     'holdfast_introspection_calls_total',
     'Calls to ask the provider about a token, by result: active, inactive, failed (503).',
-    sources =>
-      introspection(sources, ({ active, inactive, failures }) => by('result', { active, inactive, failed: failures }))
+    ofIntrospection(({ active, inactive, failures }) => by('result', { active, inactive, failed: failures }))
   ),
   counter(
     'holdfast_introspection_turned_away_total',
     'Tokens that were not introspected, because the maximum number of calls was in flight (503).',
-    sources => introspection(sources, ({ turnedAway }) => one(turnedAway))
+    ofIntrospection(({ turnedAway }) => turnedAway)
   ),
   gauge(
     'holdfast_introspection_in_flight',
     'Calls to ask the provider about a token that are under way.',
-    sources => introspection(sources, ({ inFlight }) => one(inFlight))
+    ofIntrospection(({ inFlight }) => inFlight)
   ),
   counter(
     'holdfast_audit_lines_total',
     'Lines of the record of decisions, by outcome (written, lost); absent if decisions are not recorded.',
-    ({ audit }) => audit ? by('outcome', { written: audit.state().written, lost: audit.state().lost }) : []
+    ofAudit(({ written, lost }) => by('outcome', { written, lost }))
   ),
   gauge(
     'holdfast_audit_writable',
     '1 if the record of decisions can be written now, 0 if not; absent if decisions are not recorded.',
-    ({ audit }) => one(audit && (audit.state().fault === undefined ? 1 : 0))
+    ofAudit(({ fault }) => fault === undefined)
   ),
   counter(
     'holdfast_revocation_events_total',
     'Revocations that came in, by event and outcome (applied, unmapped, foreign, none, unknown, state, invalid, ' +
       'unauthorized, unavailable).',
-    sources =>
-      revocation(sources, ({ counts }) =>
-        [...counts].map(([words, value]) => {
-          const [event, outcome] = words.split(' ') as [string, string]
-          return { labels: { event, outcome }, value }
-        }))
+    ofRevocation(({ counts }) =>
+      [...counts].map(([words, value]) => {
+        const [event, outcome] = words.split(' ') as [string, string]
+        return { labels: { event, outcome }, value }
+      })
+    )
   ),
   gauge(
     'holdfast_revocation_entries',
     'Users, sessions, tokens and others for which a cutoff, an end or a block is kept.',
-    sources => revocation(sources, ({ revocations }) => one(revocations.state().entries))
+    ofRevocation(({ revocations }) => revocations.state().entries)
   ),
   gauge(
     'holdfast_revocation_view_age_seconds',
     'Time since this instance last heard from the store of revocations; absent until the first time.',
-    sources =>
-      revocation(
-        sources,
-        ({ revocations }) =>
-          one(Number.isFinite(revocations.state().ageSeconds) ? revocations.state().ageSeconds : undefined)
-      )
+    ofRevocation(({ revocations }) => {
+      const { isLoaded, ageSeconds } = revocations.state()
+      return isLoaded ? ageSeconds : undefined
+    })
   ),
   gauge(
     'holdfast_revocation_current',
     '1 if this instance knows all revocations, 0 if not.',
-    sources => revocation(sources, ({ revocations }) => one(revocations.state().isCurrent ? 1 : 0))
+    ofRevocation(({ revocations }) => revocations.state().isCurrent)
   ),
   gauge(
     'holdfast_revocation_stream_status',
     'State of the stream of each transmitter (unknown, enabled, paused, disabled, no_subjects, failing): 1 for ' +
       'the current one, 0 for the others.',
-    sources =>
-      revocation(
-        sources,
-        ({ transmitters }) =>
-          transmitters.map(({ state }) => state()).flatMap(({ transmitter, status: current }) =>
-            STREAM_STATUSES.map(status => ({ labels: { transmitter, status }, value: status === current ? 1 : 0 }))
-          )
-      )
+    ofStreams(({ status }) => byStatus(STREAM_STATUSES, status))
   ),
   gauge(
     'holdfast_revocation_stream_verified_age_seconds',
     'Time since the last verification of the stream of each transmitter; absent until the first one.',
-    sources =>
-      revocation(
-        sources,
-        ({ transmitters }) =>
-          transmitters.map(({ state }) => state()).flatMap(({ transmitter, verifiedAt }) =>
-            verifiedAt === undefined ? [] : [{ labels: { transmitter }, value: sources.now - verifiedAt }]
-          )
-      )
+    ofStreams(({ verifiedAt }, now) => verifiedAt === undefined ? undefined : now - verifiedAt)
   ),
   counter(
     'holdfast_revocation_answers_ended_total',
     'Open answers and WebSockets that were ended because their token was revoked or has expired.',
-    sources => revocation(sources, () => one(sources.answersEnded))
+    ofRevocation((_parts, { answersEnded }) => answersEnded)
   )
 ]

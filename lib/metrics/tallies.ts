@@ -2,7 +2,7 @@ import { GATE_REASONS } from '../gate/gate-error.ts'
 import type { GateReason } from '../gate/gate-error.ts'
 import { REFUSALS } from '../refusal.ts'
 import type { RefusalReason } from '../refusal.ts'
-import type { AuthScheme } from '../credentials.ts'
+import type { AuthScheme } from '../message.ts'
 
 /** One value of a metric, with the labels that distinguish it from the others. */
 export interface Sample {
@@ -126,27 +126,35 @@ export function createGuardTally () {
   }
 }
 
+/**
+ * How a request ended. `answered`: the whole answer was sent. `client_gone`: its client went before. `upstream_failed`:
+ * the upstream of a gate gave no answer, or not all of it. `upgraded`: its connection changed its protocol, and has
+ * closed. `token_ended`: its open answer was ended with its token.
+ */
+export const REQUEST_ENDS = ['answered', 'client_gone', 'upstream_failed', 'upgraded', 'token_ended'] as const
+export type RequestEnd = typeof REQUEST_ENDS[number]
+
 const DURATION_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
-const SCHEMES = ['none', 'bearer', 'dpop'] as const
+const SCHEMES: ReadonlyArray<AuthScheme | 'none'> = ['none', 'Bearer', 'DPoP']
 
-export type RequestTally = ReturnType<typeof createRequestTally<string>>
-type RouteTally<End extends string> = ReturnType<typeof createRouteTally<End>>
+export type RequestTally = ReturnType<typeof createRequestTally>
+type RouteTally = ReturnType<typeof createRouteTally>
 
 /**
  * Counts requests by route, method, status, scheme and end, and their durations by route. One request costs a few tens
  * of nanoseconds.
  */
-export function createRequestTally<const End extends string> (options: RequestTallyOptions<End>) {
-  const tallies = new Map<string, Map<string, RouteTally<End>>>()
+export function createRequestTally () {
+  const tallies = new Map<string, Map<string, RouteTally>>()
   const all = () => [...tallies.values()].flatMap(ofMethods => [...ofMethods.values()])
 
   /** The requests of one route with one method. Their tally is made at the first call. */
-  function ofRoute (method: string, route: string): RouteTally<End> {
-    const ofMethods = tallies.get(route) ?? new Map<string, RouteTally<End>>()
+  function ofRoute (method: string, route: string): RouteTally {
+    const ofMethods = tallies.get(route) ?? new Map<string, RouteTally>()
     const known = ofMethods.get(method)
     if (known) return known
-    const tally = createRouteTally(options, { method, route })
+    const tally = createRouteTally({ method, route })
     tallies.set(route, ofMethods.set(method, tally))
     return tally
   }
@@ -163,17 +171,7 @@ export function createRequestTally<const End extends string> (options: RequestTa
   }
 }
 
-export interface RequestTallyOptions<End extends string> {
-  /** Every way in which a request may end. */
-  readonly ends: readonly End[]
-  /** Requests that end so may be open for days. They are left out of the durations. */
-  readonly unmeasured: End
-}
-
-function createRouteTally<End extends string> (
-  { ends, unmeasured }: RequestTallyOptions<End>,
-  labels: { readonly method: string, readonly route: string }
-) {
+function createRouteTally (labels: { readonly method: string, readonly route: string }) {
   // The key is one small integer for each status, scheme and end.
   const counts = new Map<number, number>()
   const times = createHistogram(DURATION_BOUNDS)
@@ -184,21 +182,22 @@ function createRouteTally<End extends string> (
      * @param scheme the scheme that the client used, if credentials were read
      * @param durationMs from the first byte read to the last one sent
      */
-    ended (end: End, status: number, scheme: AuthScheme | undefined, durationMs: number): void {
-      const key = (status * SCHEMES.length + (scheme === undefined ? 0 : scheme === 'Bearer' ? 1 : 2)) * ends.length +
-        ends.indexOf(end)
+    ended (end: RequestEnd, status: number, scheme: AuthScheme | undefined, durationMs: number): void {
+      const key = (status * SCHEMES.length + SCHEMES.indexOf(scheme ?? 'none')) * REQUEST_ENDS.length +
+        REQUEST_ENDS.indexOf(end)
       counts.set(key, (counts.get(key) ?? 0) + 1)
-      if (end !== unmeasured) times.observe(durationMs)
+      // Upgraded connections may be open for days.
+      if (end !== 'upgraded') times.observe(durationMs)
     },
     counts: (): Sample[] =>
       [...counts].map(([key, value]) => {
-        const rest = Math.floor(key / ends.length)
+        const rest = Math.floor(key / REQUEST_ENDS.length)
         return {
           labels: {
             ...labels,
             status: Math.floor(rest / SCHEMES.length),
-            scheme: SCHEMES[rest % SCHEMES.length]!,
-            end: ends[key % ends.length]!
+            scheme: SCHEMES[rest % SCHEMES.length]!.toLowerCase(),
+            end: REQUEST_ENDS[key % REQUEST_ENDS.length]!
           },
           value
         }

@@ -61,7 +61,7 @@ export function faultOf (error: ClientError): RedisFault | null {
 
 /** The answer of one server to `INFO memory`. */
 export interface MemoryAnswer {
-  readonly error?: Error | null | undefined
+  readonly error?: Error
   readonly info?: unknown
 }
 

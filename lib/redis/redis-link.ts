@@ -11,8 +11,8 @@ export interface LinkListeners {
   close (): void
 }
 
-/** A command to Redis. Rejects if there is no answer. */
-export type RedisCall = (command: string, ...args: string[]) => Promise<unknown>
+/** A command to Redis. Numbers are sent as text. Rejects if there is no answer. */
+export type RedisCall = (command: string, ...args: ReadonlyArray<string | number>) => Promise<unknown>
 
 /** A connection that repairs itself. */
 export interface RedisLink {
@@ -84,13 +84,9 @@ export function openRedisLink (target: RedisTarget, listeners: LinkListeners, st
     },
     memoryInfo (done) {
       const servers = client instanceof Cluster ? client.nodes('master') : [client]
-      Promise.all(servers.map(server =>
-        new Promise<MemoryAnswer>(resolve => {
-          server.sendCommand(
-            new Command('info', ['memory'], { replyEncoding: 'utf8' }, (error, info) => resolve({ error, info }))
-          )
-        })
-      )).then(done)
+      Promise.all(
+        servers.map(server => server.info('memory').then(info => ({ info }), (error: Error) => ({ error })))
+      ).then(done)
     },
     close () {
       closed = true

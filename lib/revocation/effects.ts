@@ -1,6 +1,7 @@
 import type { JsonObject } from '../json.ts'
 import { withoutTrailingSlash } from '../provider/provider-url.ts'
 import type { RevocationEffect, RevocationEntry } from './log.ts'
+import { isStreamStatus, newsEntry, VERIFIED } from './stream-news.ts'
 import { readSubject, SubjectError, targetsIn } from './subject.ts'
 import type { Subject, SubjectPart, SubjectRules } from './subject.ts'
 import { issuerOf, keyOf } from './target.ts'
@@ -21,12 +22,6 @@ export interface SecurityEvent {
  * `none`: the event asks for nothing.
  */
 export type EventOutcome = 'applied' | 'unmapped' | 'foreign' | 'none' | 'unknown' | 'state'
-
-export interface EventEffects {
-  readonly outcome: EventOutcome
-  /** Empty unless the event is applied, or is news of the stream. */
-  readonly entries: readonly RevocationEntry[]
-}
 
 const CAEP = 'https://schemas.openid.net/secevent/caep/event-type/'
 const RISC = 'https://schemas.openid.net/secevent/risc/event-type/'
@@ -88,7 +83,8 @@ const CHOICES = {
 } satisfies Readonly<Record<string, readonly Choice[]>>
 
 /**
- * What an event changes. News of the stream (SSF 1.0 section 8.1) are an entry with effect `state`.
+ * What an event changes. News of the stream (SSF 1.0 section 8.1) are an entry with effect `state`. There are no
+ * entries unless the event is applied, or is news.
  * @param sender its name in the settings, and how its subjects are found
  * @param now Unix seconds
  * @throws SubjectError if the event cannot be understood
@@ -97,11 +93,17 @@ export function effectsOf (
   { type, event, claims }: SecurityEvent,
   { name, subjectRules }: { readonly name: string, readonly subjectRules: SubjectRules },
   now: number
-): EventEffects {
+): { readonly outcome: EventOutcome, readonly entries: readonly RevocationEntry[] } {
   const known = Object.hasOwn(MEANINGS, type) ? MEANINGS[type]! : 'unknown'
   const meaning = typeof known === 'function' ? known(event) : known
   if (meaning === 'unknown' || meaning === 'none') return { outcome: meaning, entries: [] }
-  if (meaning === 'state') return { outcome: meaning, entries: newsOf(type, event, claims, name, now) }
+  if (meaning === 'state') {
+    const news = type === VERIFICATION ? VERIFIED : event.status
+    // SSF has no other status.
+    if (news !== VERIFIED && !isStreamStatus(news)) return { outcome: meaning, entries: [] }
+    const at = Math.min(momentOf(event, claims), now)
+    return { outcome: meaning, entries: [newsEntry({ sender: name, event: news, at, recordedAt: now })] }
+  }
   const at = momentOf(event, claims)
   const subject = readSubject(claims.sub_id ?? event.subject, subjectRules, meaning === 'session')
   if (!subject) return { outcome: 'foreign', entries: [] }
@@ -121,53 +123,6 @@ function entriesAbout (subject: Subject, meaning: keyof typeof CHOICES, facts: E
     if (targets.length > 0) return entriesOf(effect, targets, facts)
   }
   return []
-}
-
-/** That the stream was verified, or its status. Empty for a status that SSF does not have. */
-function newsOf (
-  type: string,
-  event: JsonObject,
-  claims: JsonObject,
-  sender: string,
-  now: number
-): readonly RevocationEntry[] {
-  const at = (): number => Math.min(momentOf(event, claims), now)
-  if (type === VERIFICATION) return [newsEntry({ kind: 'verification', sender, event: 'verification', at: at(), now })]
-  const { status } = event
-  return isStreamStatus(status) ? [newsEntry({ kind: 'stream', sender, event: status, at: at(), now })] : []
-}
-
-/** News of the stream of a transmitter, as the log has them: of each kind the newest counts. */
-export function newsEntry ({ kind, sender, event, at, now }: {
-  readonly kind: 'asked' | 'verification' | 'stream',
-  readonly sender: string,
-  readonly event: string,
-  readonly at: number,
-  readonly now: number
-}): RevocationEntry {
-  return {
-    key: `${kind} ${sender}`,
-    effect: 'state',
-    at,
-    recordedAt: now,
-    event,
-    source: sender,
-    sender,
-    standing: 'other'
-  }
-}
-
-/**
- * What a stream can be (SSF 1.0 section 8.1.2), and beside that: `unknown` until it has said so, `no_subjects` if
- * nothing is sent until subjects are added, `failing` if its endpoints cannot be used.
- */
-export const STREAM_STATUSES = Object.freeze(
-  ['unknown', 'enabled', 'paused', 'disabled', 'no_subjects', 'failing'] as const
-)
-
-/** Whether a value is a status of streams (SSF 1.0 section 8.1.2). */
-export function isStreamStatus (value: unknown): value is string {
-  return value === 'enabled' || value === 'paused' || value === 'disabled'
 }
 
 /** Values above it are milliseconds: Okta sends them. */

@@ -1,6 +1,5 @@
-import { isStreamStatus } from './effects.ts'
 import type { RevocationEffect, RevocationEntry } from './log.ts'
-import { isVerificationNews } from './stream-verification.ts'
+import { isStreamNews } from './stream-news.ts'
 
 /** Entries of one answer. */
 export const PAGE = 1000
@@ -61,13 +60,10 @@ export function readEntry (text: string): StoredEntry | undefined {
   const { key, effect, at, also, recordedAt, t, event, source, sender, standing } = given
   const isRead = isText(key, MAX_KEY_CHARACTERS) && EFFECTS.has(effect) && isTime(at) && isTime(recordedAt) &&
     isTime(t) && (also === undefined || isTime(also)) &&
-    isText(event, MAX_CHARACTERS) && isEvent(effect, event) && isText(source, MAX_CHARACTERS) &&
+    isText(event, MAX_CHARACTERS) && (effect === 'state' ? isStreamNews(event) : EVENT.test(event)) &&
+    isText(source, MAX_CHARACTERS) &&
     isText(sender, MAX_CHARACTERS) && STANDINGS.has(standing)
   return isRead ? given as StoredEntry : undefined
-}
-
-function isEvent (effect: unknown, event: string): boolean {
-  return effect === 'state' ? isVerificationNews(event) || isStreamStatus(event) : EVENT.test(event)
 }
 
 function isText (value: unknown, maxCharacters: number): value is string {

@@ -162,24 +162,24 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
     const page = await call(
       'eval',
       READ,
-      '5',
+      5,
       LOG,
       EPOCH,
       SETTLING,
       CLOCK,
       CLEANED,
       from,
-      String(PAGE),
+      PAGE,
       randomText(),
-      String(SETTLE_MS),
-      isBehind ? '1' : '0',
+      SETTLE_MS,
+      isBehind ? 1 : 0,
       ...clock.offer()
     ) as Page
     return { askedMs, page }
   }
 
   async function waitForNews (ms: number): Promise<void> {
-    await call('xread', 'COUNT', '1', 'BLOCK', String(ms), 'STREAMS', LOG, place.id())
+    await call('xread', 'COUNT', 1, 'BLOCK', ms, 'STREAMS', LOG, place.id())
   }
 
   /**
@@ -193,7 +193,7 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
     const upTo = place.count()
     const isOvertaken = isCleaned && !rewriter.isRestoring()
     const ids = isOvertaken ? [] : place.earlier()
-    const at = ids.length === 0 ? 0 : await call('eval', FIND, '1', LOG, ...ids) as number
+    const at = ids.length === 0 ? 0 : await call('eval', FIND, 1, LOG, ...ids) as number
     if (!isCurrent(own)) return
     epoch = foundEpoch
     const common = place.goBack(at)

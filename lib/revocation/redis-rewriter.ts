@@ -46,14 +46,14 @@ export function createRewriter ({ call, kept, place, write, take, lead }: Rewrit
     const [isWritten, last, texts] = await call(
       'eval',
       REWRITE,
-      '3',
+      3,
       LOG,
       SETTLING,
       CLEANED,
       place.id(),
-      String(mostCame),
-      String(keepWaitingMs),
-      String(gone.length),
+      mostCame,
+      keepWaitingMs,
+      gone.length,
       ...gone,
       ...held.map(write)
     ) as [number, string, string[]]
@@ -99,7 +99,7 @@ export function createRewriter ({ call, kept, place, write, take, lead }: Rewrit
       }
       cleaning ??= { upTo: place.count(), lastId: place.id() }
       const { upTo, lastId } = cleaning
-      const rows = await call('xrange', LOG, '-', `(${lastId}`, 'COUNT', String(CHUNK)) as ReadonlyArray<
+      const rows = await call('xrange', LOG, '-', `(${lastId}`, 'COUNT', CHUNK) as ReadonlyArray<
         readonly [id: string, fields: readonly string[]]
       >
       const keys = new Set(rows.map(([, [, text]]) => readEntry(text!)?.key))

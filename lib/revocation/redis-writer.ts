@@ -41,7 +41,7 @@ export function createLogWriter ({ call, clock, after, randomText }: LogWriterOp
       })
     )
     const id = await inTime(
-      call('eval', APPEND, '3', LOG, EPOCH, SETTLING, randomText(), String(SETTLE_MS), ...texts)
+      call('eval', APPEND, 3, LOG, EPOCH, SETTLING, randomText(), SETTLE_MS, ...texts)
     )
     const isStored = id !== undefined && await isRead
     written.delete(last)
@@ -53,11 +53,11 @@ export function createLogWriter ({ call, clock, after, randomText }: LogWriterOp
     inTime,
     /** The id of the last entry of the log. Undefined without an answer in time. */
     async lastId (): Promise<string | undefined> {
-      const rows = await inTime(call('xrevrange', LOG, '+', '-', 'COUNT', '1') as Promise<ReadonlyArray<[id: string]>>)
+      const rows = await inTime(call('xrevrange', LOG, '+', '-', 'COUNT', 1) as Promise<ReadonlyArray<[id: string]>>)
       return rows && (rows[0]?.[0] ?? START)
     },
     async lead (task: string, seconds: number): Promise<boolean> {
-      return await inTime(call('eval', LEAD, '1', LEADER + task, instance, String(seconds * 1000))) === 1
+      return await inTime(call('eval', LEAD, 1, LEADER + task, instance, seconds * 1000)) === 1
     },
     /** To be called for each text that was read. */
     took (text: string): void {

@@ -132,27 +132,24 @@ function readSimple (subject: JsonObject, role: string, rules: SubjectRules): Su
   if (issuers === undefined) return undefined
   const value = textOf(subject, member)
   if (format === 'jwt_id') return issuers.map(issuer => ({ kind: 'token', target: ['jti', issuer, value] }))
-  if (role === 'session') return readSession(value, issuers, rules)
-  return compared(
-    value,
-    issuers,
-    role,
-    role === 'user' ? own(rules.subjectClaims, format) ?? claim : own(rules.subjectClaims, role)
-  )
-}
-
-function readSession (value: string, issuers: readonly string[], { sessionClaim }: SubjectRules): Subject {
-  if (value === 'ALL') return [{ kind: 'session', target: undefined }]
-  return sessionClaim === false
-    ? []
-    : issuers.map(issuer => ({ kind: 'session', target: claimTarget(sessionClaim, issuer, value) }))
+  const { sessionClaim, subjectClaims } = rules
+  if (role === 'session') {
+    return value === 'ALL' ? [{ kind: role, target: undefined }] : compared(value, issuers, role, sessionClaim)
+  }
+  if (role === 'user') return compared(value, issuers, role, own(subjectClaims, format) ?? claim)
+  return compared(value, issuers, role === 'device' ? role : 'other', own(subjectClaims, role))
 }
 
 /** What a value means that is compared with a claim, for the tokens of each of the issuers. Nothing without a claim. */
-function compared (value: string, issuers: readonly string[], role: string, claim: string | undefined): Subject {
-  if (claim === undefined) return []
-  const kind = role === 'user' || role === 'device' ? role : 'other'
-  return issuers.map(issuer => ({ kind, target: claimTarget(claim, issuer, value) }))
+function compared (
+  value: string,
+  issuers: readonly string[],
+  kind: SubjectPart['kind'],
+  claim: string | false | undefined
+): Subject {
+  return claim === undefined || claim === false
+    ? []
+    : issuers.map(issuer => ({ kind, target: claimTarget(claim, issuer, value) }))
 }
 
 function readAliases ({ identifiers }: JsonObject, role: string, rules: SubjectRules): Subject {

@@ -3,10 +3,9 @@ import { createKeySource } from '../provider/key-source.ts'
 import type { KeySourceEvent } from '../provider/key-source.ts'
 import type { ProviderFailure } from '../provider/provider-failure.ts'
 import { issuerSpellings } from '../provider/provider-url.ts'
-import { exchanging } from '../provider/transport.ts'
+import { withSession } from '../provider/transport.ts'
 import type { ProviderSession, Transport } from '../provider/transport.ts'
 import type { Surroundings } from '../surroundings.ts'
-import { isStreamStatus, newsEntry } from './effects.ts'
 import type { RevocationEntry, RevocationLog } from './log.ts'
 import { findStream, pollUrlOf } from './managed-stream.ts'
 import type { FoundStream, StreamChange, StreamOptions } from './managed-stream.ts'
@@ -14,7 +13,7 @@ import type { EventSender } from './receiver.ts'
 import { EVENT_ALGS } from './security-event-token.ts'
 import { createPoll } from './stream-poll.ts'
 import type { PolledEvents, PollOptions } from './stream-poll.ts'
-import { ASKED, createStreamVerification } from './stream-verification.ts'
+import { createStreamVerification, isStreamStatus } from './stream-news.ts'
 import type { SubjectRules } from './subject.ts'
 import { createTransmitterClient } from './transmitter-client.ts'
 import type { TransmitterClientOptions } from './transmitter-client.ts'
@@ -124,8 +123,8 @@ export function createTransmitter (given: TransmitterOptions) {
   const poll = createPoll({ ...given, client, sender })
 
   /** @returns the address of the keys. @throws ProviderFailure */
-  function learn (exchange: ProviderSession): Promise<string> {
-    learning = fetchTransmitterConfiguration(given, exchange).then(found => {
+  function learn (session: ProviderSession): Promise<string> {
+    learning = fetchTransmitterConfiguration(given, session).then(found => {
       configuration = found
       report()
       return found.jwksUri
@@ -183,7 +182,7 @@ export function createTransmitter (given: TransmitterOptions) {
   async function round (): Promise<number> {
     const isLeader = await given.lead(name, LEAD_SECONDS)
     // The keys may be fetching it now.
-    if (!configuration) await (learning ?? exchanging(transport, learn))
+    if (!configuration) await (learning ?? withSession(transport, learn))
     if (authenticate && !isFound) {
       stream = await findStream(client, given, isLeader, onEvent)
       isFound = true
@@ -206,7 +205,7 @@ export function createTransmitter (given: TransmitterOptions) {
     const at = now()
     verifyAt = at + Math.max(VERIFICATION_SECONDS, minimumSeconds)
     const state = randomBytes(12).toString('base64url')
-    await given.announce(newsEntry({ kind: 'asked', sender: name, event: ASKED + state, at, now: at }))
+    await given.announce(verification.asking(name, state, at))
     await client.requestVerification(id, state)
   }
 

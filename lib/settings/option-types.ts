@@ -194,7 +194,7 @@ export interface GateOptions {
    * Path of the private key that signs statements (PKCS#8 in PEM form, EC P-256), or a list of them: the first signs,
    * all are published.
    */
-  readonly statementKey?: string | readonly string[] | undefined
+  readonly statementKey?: string | SecretPlace | ReadonlyArray<string | SecretPlace> | undefined
   /** The `aud` of statements if a proxy asks. */
   readonly statementAudience?: string | undefined
   /** Path before `/health`, `/metrics` and `/docs`, such as `/-`. */
@@ -211,19 +211,16 @@ export interface AuditOptions {
    * Key under which subjects, clients, actors and `jti`s are written as pseudonyms (HMAC-SHA-256): base64url of 32
    * bytes or more.
    */
-  readonly pseudonymKey?: {
-    /** Path of the file that holds it. */
-    readonly file: string
-  } | {
-    /** Name of the variable that holds it. */
-    readonly env: string
-  }
+  readonly pseudonymKey?: SecretPlace
   /** Whether requests with credentials get 503 while no line can be written. Default: `false`. */
   readonly required?: boolean
 }
 
 /** A secret as text, or where it is: a file (its last line break does not count), or a variable of the environment. */
-export type SecretOption = string | {
+export type SecretOption = string | SecretPlace
+
+/** Where a secret is. */
+export type SecretPlace = {
   /** Path of the file that holds it. */
   readonly file: string
 } | {
@@ -304,7 +301,7 @@ export interface RevocationOptions {
   /** What holds while the store is silent. Default: `refuse`. */
   readonly outage?: 'refuse' | 'serve'
   /** `memory`, or the URL of a Redis; the one of `dpop.replay` unless given. */
-  readonly store?: string
+  readonly store?: SecretOption
 }
 
 /** Options in the shape of the configuration file. */
@@ -360,9 +357,9 @@ export interface FileOptions {
     readonly algs?: JwsAlg | readonly JwsAlg[] | undefined
     /**
      * Where used proofs are recorded; several instances must share a Redis. Values: memory, off, or a redis:// or
-     * rediss:// URL. Default: `memory`.
+     * rediss:// URL; in the file also { file: PATH } or { env: NAME }. Default: `memory`.
      */
-    readonly replay?: string | undefined
+    readonly replay?: SecretOption | undefined
     /**
      * Maximum number of stored proofs; if it is full, requests get 503; if one key has a quarter of them, its requests
      * get 429. Values: integer, 1 to 100000000. Default: `2000000`.
@@ -375,9 +372,10 @@ export interface FileOptions {
     /**
      * With a Redis store: the first secret makes nonces, all of them verify nonces, and every instance needs the same
      * list; with `memory` it is not used, and a warning says so. Values: list of one or more secrets, each at least 32
-     * bytes in base64url. Default: random at start; with a Redis store, with a warning.
+     * bytes in base64url; in the file also { file: PATH } or { env: NAME }. Default: random at start; with a Redis
+     * store, with a warning.
      */
-    readonly nonceSecret?: string | readonly string[] | undefined
+    readonly nonceSecret?: SecretOption | readonly SecretOption[] | undefined
   } | undefined
   /** The address under which clients reach the app, and the peers that are believed. */
   readonly server?: {
@@ -553,9 +551,9 @@ export interface EnvironmentOptions {
   readonly DPOP_ALGS?: JwsAlg | readonly JwsAlg[] | Text | undefined
   /**
    * Where used proofs are recorded; several instances must share a Redis. Values: memory, off, or a redis:// or
-   * rediss:// URL. Default: `memory`.
+   * rediss:// URL; in the file also { file: PATH } or { env: NAME }. Default: `memory`.
    */
-  readonly DPOP_REPLAY?: string | undefined
+  readonly DPOP_REPLAY?: SecretOption | undefined
   /**
    * Maximum number of stored proofs; if it is full, requests get 503; if one key has a quarter of them, its requests
    * get 429. Values: integer, 1 to 100000000. Default: `2000000`.
@@ -568,9 +566,10 @@ export interface EnvironmentOptions {
   /**
    * With a Redis store: the first secret makes nonces, all of them verify nonces, and every instance needs the same
    * list; with `memory` it is not used, and a warning says so. Values: list of one or more secrets, each at least 32
-   * bytes in base64url. Default: random at start; with a Redis store, with a warning.
+   * bytes in base64url; in the file also { file: PATH } or { env: NAME }. Default: random at start; with a Redis store,
+   * with a warning.
    */
-  readonly DPOP_NONCE_SECRET?: string | readonly string[] | Text | undefined
+  readonly DPOP_NONCE_SECRET?: SecretOption | readonly SecretOption[] | Text | undefined
   /**
    * Identifier of this API in its metadata; clients may name it in token requests, and it is accepted as `aud` beside
    * the audience. Values: https URL without user info, query or fragment. Default: the audience if it is an https URL,

@@ -1,9 +1,10 @@
 import { inspect } from 'node:util'
 import { isJsonObject } from '../json.ts'
+import { SECRET_PLACE } from './section-specs.ts'
 import type { Part } from './setting-spec.ts'
 import { isSetting, settingNames, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
-import { schemaOf, valueAt } from './tree.ts'
+import { SCHEMA } from './tree.ts'
 import { quoteSetting } from '../printable.ts'
 import { carries } from '../kind.ts'
 import { nameThatWasMeant } from '../suggestion.ts'
@@ -41,15 +42,6 @@ export interface SchemaError {
   readonly params: { readonly additionalProperty?: string, readonly missingProperty?: string }
 }
 
-/** Where the parts of lists and sections of a file stand, in words. */
-export type Places = ReadonlyMap<string, string>
-
-/** A sentence about a part of the settings, and the path of that part. */
-export interface PartProblem {
-  readonly path: string
-  readonly problem: string
-}
-
 /** A part of the settings: how messages name it, what it holds, and its schema. */
 interface HeldPart {
   readonly path: string
@@ -58,36 +50,43 @@ interface HeldPart {
 }
 
 /**
- * Returns a line for each part that the schema refuses, in the order of the settings: the deepest part that has words
- * for it.
+ * Returns a sentence for each part that the schema refuses, by its path, in the order of the settings: for the deepest
+ * part that has words for it.
  * @param values typed as far as their text allows
+ * @param unread why secrets could not be read, by the paths of their parts
  */
 export function describeRefusals (
   values: RawSettings,
   errors: readonly SchemaError[],
-  places: Places
-): PartProblem[] {
-  const root = { path: '', value: values, part: schemaOf(settingNames) }
-  const refusals = new Map<string, PartProblem>()
+  unread: ReadonlyMap<string, string> = new Map()
+): ReadonlyMap<string, string> {
+  const root = rootOf(values)
+  const refusals = new Map<string, string>()
   const rank = ({ instancePath }: SchemaError): number =>
     settingNames.findIndex(name => `${instancePath}/`.startsWith(`/${name.replaceAll('.', '/')}/`))
   for (const { instancePath, keyword, params } of errors.toSorted((a, b) => rank(a) - rank(b))) {
     const held = partAt(root, instancePath.split('/').slice(1))
-    const { path, part: { allowed, whole = allowed, secret, properties } } = held
+    const { path, part: { allowed, whole = allowed, properties } } = held
     const unknown = keyword === 'additionalProperties' ? params.additionalProperty! : undefined
     // Of a secret, each form that does not fit says so.
-    if (unknown !== undefined && secret) continue
+    if (unknown !== undefined && !properties) continue
     const key = unknown === undefined ? path : `${path}.${unknown}`
     if (refusals.has(key)) continue
-    const rest = unknown !== undefined
-      ? unknownMember(path, unknown, Object.keys(properties!))
-      : keyword === 'required'
-        ? `${path} lacks ${params.missingProperty}; allowed: ${whole}`
-        : `${shown(held)}; allowed: ${whole}`
-    refusals.set(key, { path: key, problem: placed(places, key, rest) })
+    refusals.set(
+      key,
+      unknown !== undefined
+        ? unknownMember(path, unknown, Object.keys(properties!))
+        : keyword === 'required'
+          ? `${path} lacks ${params.missingProperty}; allowed: ${whole}`
+          : unread.has(path)
+            ? `${partName(path)} is not usable: ${unread.get(path)}; allowed: ${whole}`
+            : `${shown(held)}; allowed: ${whole}`
+    )
   }
-  return [...refusals.values()]
+  return refusals
 }
+
+const rootOf = (value: RawSettings): HeldPart => ({ path: '', value, part: SCHEMA })
 
 /** The deepest part on the way of these words that has words for what it allows. */
 function partAt (root: HeldPart, words: readonly string[]): HeldPart {
@@ -121,10 +120,10 @@ function unknownMember (path: string, name: string, known: readonly string[]): s
 }
 
 /** The words for a part and what it holds. What is in it may be a secret, too. */
-export function shown ({ path, value, part }: HeldPart): string {
-  const name = isSetting(path) ? nameOf(path) : path
+function shown ({ path, value, part }: HeldPart): string {
   const isTextList = part.variable !== undefined && part.items?.type === 'string'
-  return `${name} is ${part.secret ? 'not usable (its value is not shown)' : quoteSetting(withoutSecrets(part, value), isTextList)}`
+  return `${partName(path)} is ` +
+    `${part.secret ? 'not usable (its value is not shown)' : quoteSetting(withoutSecrets(part, value), isTextList)}`
 }
 
 /**
@@ -133,32 +132,31 @@ export function shown ({ path, value, part }: HeldPart): string {
  * @param mark what stands in place of a secret. Where it is (a file, a variable) is shown then
  */
 export function withoutSecrets (part: Part, value: unknown, mark?: string): unknown {
-  const { secret, items, properties, anyOf } = part
-  if (secret) {
-    const place = mark === undefined
-      ? undefined
-      : anyOf?.find(({ required: [name] = [] }) =>
-        name !== undefined && isJsonObject(value) && Object.hasOwn(value, name)
-      )
-    return place ? withoutSecrets(place, value, mark) : mark
-  }
+  const { secret, placed, items, properties, anyOf = [] } = part
+  const forms = [...anyOf, ...placed ? [SECRET_PLACE] : []].flatMap(form => form.anyOf ?? form) as readonly Part[]
+  const place = isJsonObject(value)
+    ? forms.find(({ required: [name] = [] }) => name !== undefined && Object.hasOwn(value, name))
+    : undefined
+  if (secret) return place && mark !== undefined ? withoutSecrets(place, value, mark) : mark
   if (Array.isArray(value)) return value.map(item => withoutSecrets(items ?? part, item, mark))
   if (items) return withoutSecrets(items, value, mark)
-  if (!properties || !isJsonObject(value)) return value
+  const known = properties ?? place?.properties ?? (forms.some(form => form.properties) ? {} : undefined)
+  if (!known || !isJsonObject(value)) return value
   return Object.fromEntries(
-    Object.entries(properties).filter(([name]) => Object.hasOwn(value, name)).map((
+    Object.entries(known).filter(([name]) => Object.hasOwn(value, name)).map((
       [name, part]
     ) => [name, withoutSecrets(part, value[name], mark)])
   )
 }
 
-export function held (values: RawSettings, name: SettingName): string {
-  return shown({ path: name, value: valueAt(values, name), part: settingSpec(name) })
+/** The same for the part at a path such as `idp.issuers[0].algs`. */
+export function shownAt (values: RawSettings, path: string): string {
+  return shown(partAt(rootOf(values), path.split(/[.[\]]+/)))
 }
 
-export function placed (places: Places, path: string, problem: string): string {
-  const place = places.get(path)
-  return place === undefined ? problem : `${place}: ${problem}`
+/** How messages name a part: a setting as below, any other part by its path. */
+export function partName (path: string): string {
+  return isSetting(path) ? nameOf(path) : path
 }
 
 /** The line for a service that looks for certificates on its sockets and does not end TLS. */

@@ -1,15 +1,17 @@
 import { parseClientKey } from '../provider/client-authentication.ts'
 import type { ClientKey } from '../provider/client-authentication.ts'
-import type { Surroundings } from '../surroundings.ts'
+import { isJsonObject } from '../json.ts'
+import { readPlace } from '../secret-place.ts'
+import type { SecretPlace, SecretSources } from '../secret-place.ts'
 import { decodeSecret } from './formats.ts'
 import { SettingsError } from './problems.ts'
 import { SECRET } from './section-specs.ts'
-import type { ValueOf } from './setting-spec.ts'
+import type { Part, ValueOf } from './setting-spec.ts'
+import type { RawSettings } from './specs.ts'
+import { put, SCHEMA, valueAt } from './tree.ts'
 
 /** A secret as text, or where it is: a file, or a variable of the environment. */
 export type SecretOption = ValueOf<typeof SECRET>
-
-type Sources = Pick<Surroundings, 'readFile' | 'environment'>
 
 const MAX_SECRET_BYTES = 16 * 1024
 const MAX_KEY_BYTES = 64 * 1024
@@ -19,7 +21,7 @@ const MAX_KEY_BYTES = 64 * 1024
  * @param name how messages name its setting
  * @throws SettingsError that says what is wrong, without any of the text
  */
-export async function readSecret (secret: SecretOption, name: string, sources: Sources): Promise<string> {
+export async function readSecret (secret: SecretOption, name: string, sources: SecretSources): Promise<string> {
   try {
     return await textOf(secret, sources)
   } catch (error) {
@@ -27,23 +29,55 @@ export async function readSecret (secret: SecretOption, name: string, sources: S
   }
 }
 
-async function textOf (secret: SecretOption, { readFile, environment }: Sources): Promise<string> {
+async function textOf (secret: SecretOption, sources: SecretSources): Promise<string> {
   if (typeof secret === 'string') return secret
-  const text = 'env' in secret
-    ? environment(secret.env)
-    : textIn(await readFile(secret.file, MAX_SECRET_BYTES)).replace(/\r?\n$/, '')
-  if (text === undefined || text === '') {
-    throw new Error('env' in secret ? `the variable ${secret.env} is not set` : `the file ${secret.file} is empty`)
-  }
-  return text
+  const text = await readPlace(secret, MAX_SECRET_BYTES, sources)
+  if ('env' in secret) return text || fail(`the variable ${secret.env} is not set`)
+  return text!.replace(/\r?\n$/, '') || fail(`the file ${secret.file} is empty`)
 }
 
-const textIn = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8')
+function fail (why: string): never {
+  throw new Error(why)
+}
+
+/** The parts that are read where the settings say that they are, by their paths. */
+const PLACED: ReadonlyArray<readonly [path: string, part: Part]> = Object.entries(SCHEMA.properties!).flatMap((
+  [section, { properties = {} }]
+) => Object.entries(properties).filter(([, { placed }]) => placed).map(([name, part]) => [`${section}.${name}`, part]))
+
+/**
+ * Reads the secrets that may be at a place of their own into the settings, before their texts are judged. One that
+ * cannot be read stays as it is.
+ * @returns why, by the paths of their parts
+ */
+export async function readPlaced (values: RawSettings, sources: SecretSources): Promise<ReadonlyMap<string, string>> {
+  const unread = new Map<string, string>()
+  for (const [path, { items }] of PLACED) {
+    const given = valueAt(values, path)
+    if (given === undefined) continue
+    const read = async (secret: unknown): Promise<unknown> => {
+      if (!isPlace(secret)) return secret
+      return textOf(secret, sources).catch((error: Error) => {
+        unread.set(path, error.message)
+        return secret
+      })
+    }
+    put(values, path, items ? await Promise.all([given].flat().map(read)) : await read(given))
+  }
+  return unread
+}
+
+/** Whether a value is one of a place, and nothing more. */
+function isPlace (value: unknown): value is SecretPlace {
+  if (!isJsonObject(value)) return false
+  const [[name, where] = [], ...others] = Object.entries(value)
+  return (name === 'file' || name === 'env') && typeof where === 'string' && where !== '' && others.length === 0
+}
 
 /** The private key of a client in a file. @throws SettingsError */
-export async function readClientKey (file: string, name: string, { readFile }: Sources): Promise<ClientKey> {
+export async function readClientKey (file: string, name: string, sources: SecretSources): Promise<ClientKey> {
   try {
-    return parseClientKey(textIn(await readFile(file, MAX_KEY_BYTES)))
+    return parseClientKey((await readPlace({ file }, MAX_KEY_BYTES, sources))!)
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? 'not a private key'
     throw new SettingsError([
@@ -53,7 +87,7 @@ export async function readClientKey (file: string, name: string, { readFile }: S
 }
 
 /** The key of pseudonyms: at least 32 bytes, in base64url. @throws SettingsError */
-export async function readPseudonymKey (secret: SecretOption, sources: Sources): Promise<Buffer> {
+export async function readPseudonymKey (secret: SecretOption, sources: SecretSources): Promise<Buffer> {
   const name = 'audit.pseudonymKey'
   const key = decodeSecret(
     await textOf(secret, sources).catch((error: Error) => {

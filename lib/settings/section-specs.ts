@@ -1,17 +1,6 @@
 import { CLIENT_AUTH_METHODS } from '../provider/client-authentication.ts'
 import { JWS_ALGS } from '../jose/signature.ts'
-import {
-  about,
-  FLAG,
-  integer,
-  ISSUER_NAME,
-  ISSUER_URL,
-  listOf,
-  oneOf,
-  PROVIDER_URL,
-  TEXT,
-  UPSTREAM
-} from './setting-spec.ts'
+import { FLAG, integer, ISSUER_NAME, ISSUER_URL, listOf, oneOf, PROVIDER_URL, TEXT, UPSTREAM } from './setting-spec.ts'
 
 const MAX_TIMEOUT_SECONDS = 86_400
 const WORDS = { written: 'string | readonly string[]' } as const
@@ -24,20 +13,42 @@ const TIMEOUT = {
 } as const
 const flag = { ...FLAG, allowed: 'true, false' } as const
 
+const filled = { type: 'string', minLength: 1 } as const
+
+/** Where a secret may be in place of its text. */
+export const SECRET_PLACE = {
+  anyOf: [
+    {
+      type: 'object',
+      required: ['file'],
+      properties: { file: { about: 'path of the file that holds it', ...filled } },
+      additionalProperties: false
+    },
+    {
+      type: 'object',
+      required: ['env'],
+      properties: { env: { about: 'name of the variable that holds it', ...filled } },
+      additionalProperties: false
+    }
+  ]
+} as const
+
 /** Without a schema: lib/gate reads it, in words of its own. */
 const MCP = {
   properties: {
-    methods: about('methods, such as `initialize` or `resources/read`; no `*`', WORDS),
-    tools: about(
-      'names of tools, such as `delete_order`, or `read_*` for all that begin so; they imply `tools/call`, and ' +
+    methods: { about: 'methods, such as `initialize` or `resources/read`; no `*`', ...WORDS },
+    tools: {
+      about:
+        'names of tools, such as `delete_order`, or `read_*` for all that begin so; they imply `tools/call`, and ' +
         'contradict any other method',
-      WORDS
-    ),
-    onlyRuled: about(
-      'whether the answers to `tools/list`, which `methods` must name, hold only tools that a rule of the path ' +
+      ...WORDS
+    },
+    onlyRuled: {
+      about:
+        'whether the answers to `tools/list`, which `methods` must name, hold only tools that a rule of the path ' +
         'is for; reverse proxy only',
-      { written: 'boolean' }
-    )
+      written: 'boolean'
+    }
   }
 } as const
 
@@ -46,42 +57,50 @@ export const RULE = {
   allowed: 'an object with members such as path and scope',
   additionalProperties: false,
   properties: {
-    path: about('in the syntax of the router: `/orders/7`, `/orders/:id`, `/orders/*`', { written: 'string' }),
-    methods: about('without it, all methods; `GET` holds for `HEAD` too', {
+    path: { about: 'in the syntax of the router: `/orders/7`, `/orders/:id`, `/orders/*`', written: 'string' },
+    methods: {
+      about: 'without it, all methods; `GET` holds for `HEAD` too',
       type: 'array',
       alone: true,
       minItems: 1,
       items: { type: 'string', format: 'http-method' },
       allowed: 'a list of HTTP methods in upper case'
-    }),
-    allow: about('with `anyone`, no token is looked at', {
+    },
+    allow: {
+      about: 'with `anyone`, no token is looked at',
       type: 'string',
       enum: ['anyone', 'token'],
       default: 'token',
       allowed: 'anyone, token'
-    }),
-    scope: about('the token needs all of these scopes', WORDS),
-    anyScope: about('the token needs any one of these scopes', WORDS),
-    claims: about(
-      'claims by name (`realm_access.roles` leads into an object), each with a value or with a list of values of ' +
+    },
+    scope: { about: 'the token needs all of these scopes', ...WORDS },
+    anyScope: { about: 'the token needs any one of these scopes', ...WORDS },
+    claims: {
+      about:
+        'claims by name (`realm_access.roles` leads into an object), each with a value or with a list of values of ' +
         'which one is enough',
-      { written: 'Readonly<Record<string, ClaimValue | readonly ClaimValue[]>>' }
-    ),
-    acr: about('the `acr` claim must be one of these (RFC 9470)', WORDS),
-    maxAgeSeconds: about('the user must have logged in at most this many seconds ago (RFC 9470)', {
+      written: 'Readonly<Record<string, ClaimValue | readonly ClaimValue[]>>'
+    },
+    acr: { about: 'the `acr` claim must be one of these (RFC 9470)', ...WORDS },
+    maxAgeSeconds: {
+      about: 'the user must have logged in at most this many seconds ago (RFC 9470)',
       written: 'number'
-    }),
-    audience: about('takes the place of the configured audience', { ...TEXT, digits: true }),
-    timeoutSeconds: about('takes the place of `gate.timeoutSeconds`', TIMEOUT),
-    upgrade: about('whether a connection may become another protocol, such as WebSocket', { ...flag, default: false }),
-    mcp: about(
-      'the messages of the Model Context Protocol (Streamable HTTP) that the rule is for; the body of each POST ' +
+    },
+    audience: { about: 'takes the place of the configured audience', ...TEXT, digits: true },
+    timeoutSeconds: { about: 'takes the place of `gate.timeoutSeconds`', ...TIMEOUT },
+    upgrade: { about: 'whether a connection may become another protocol, such as WebSocket', ...flag, default: false },
+    mcp: {
+      about:
+        'the messages of the Model Context Protocol (Streamable HTTP) that the rule is for; the body of each POST ' +
         'on such a path decides, and several rules may share the path; without both members, all messages that no ' +
         'other rule of the path names',
-      MCP
-    )
+      ...MCP
+    }
   }
 } as const
+
+const KEY_FILE = 'path of a file with a private key (PKCS#8 in PEM form, EC P-256), or a list of them; also ' +
+  '{ file: PATH } or { env: NAME }'
 
 /** The section `gate`. What JSON schema cannot say of it is in lib/gate. */
 export const GATE = {
@@ -89,102 +108,95 @@ export const GATE = {
   whole: 'a section with members such as upstream and rules',
   additionalProperties: false,
   properties: {
-    upstream: about('http or https URL of a host; without it, the gate is only asked by proxies', UPSTREAM),
-    rules: about('a request without a rule does not pass', {
+    upstream: { about: 'http or https URL of a host; without it, the gate is only asked by proxies', ...UPSTREAM },
+    rules: {
+      about: 'a request without a rule does not pass',
       type: 'array',
       nullable: true,
       items: RULE,
       allowed: 'a list of entries such as { path: /orders/*, scope: read:orders }'
-    }),
-    exactPaths: about(
-      'whether the upstream tells paths apart that differ in case, in escapes, in a suffix or in a slash at the end',
-      { ...flag, default: false }
-    ),
-    timeoutSeconds: about(
-      'how long the upstream may be silent, before the first byte and between two (an event stream: only before ' +
+    },
+    exactPaths: {
+      about:
+        'whether the upstream tells paths apart that differ in case, in escapes, in a suffix or in a slash at the end',
+      ...flag,
+      default: false
+    },
+    timeoutSeconds: {
+      about:
+        'how long the upstream may be silent, before the first byte and between two (an event stream: only before ' +
         'the first), and the client in the body of its request',
-      { ...TIMEOUT, default: 30 }
-    ),
-    idleSeconds: about(
-      'how long connections to the upstream are kept without a request; less than the upstream keeps them. With ' +
+      ...TIMEOUT,
+      default: 30
+    },
+    idleSeconds: {
+      about:
+        'how long connections to the upstream are kept without a request; less than the upstream keeps them. With ' +
         '0, each request has its own',
-      { type: 'integer', minimum: 0, maximum: 600, digits: true, default: 4, allowed: '0 to 600' }
-    ),
-    host: about('the `Host` that the upstream gets: that of the client, or its own', {
+      type: 'integer',
+      minimum: 0,
+      maximum: 600,
+      digits: true,
+      default: 4,
+      allowed: '0 to 600'
+    },
+    host: {
+      about: 'the `Host` that the upstream gets: that of the client, or its own',
       ...oneOf('client', 'upstream'),
       default: 'client'
-    }),
-    bodyLimit: about('most bytes of the body of a request; any number unless given', {
+    },
+    bodyLimit: {
+      about: 'most bytes of the body of a request; any number unless given',
       type: 'integer',
       minimum: 0,
       maximum: Number.MAX_SAFE_INTEGER,
       digits: true,
       allowed: 'a whole number of bytes'
-    }),
-    claims: about("claims that the upstream gets: their names, or a map from the end of a header's name to a claim", {
+    },
+    claims: {
+      about: "claims that the upstream gets: their names, or a map from the end of a header's name to a claim",
       written: 'readonly string[] | Readonly<Record<string, string>>'
-    }),
-    passCredentials: about('whether `Authorization` and `DPoP` go to the upstream', { ...flag, default: false }),
-    statementKey: about(
-      'path of the private key that signs statements (PKCS#8 in PEM form, EC P-256), or a list of them: the ' +
+    },
+    passCredentials: { about: 'whether `Authorization` and `DPoP` go to the upstream', ...flag, default: false },
+    statementKey: {
+      about: 'path of the private key that signs statements (PKCS#8 in PEM form, EC P-256), or a list of them: the ' +
         'first signs, all are published',
-      {
-        ...WORDS,
-        type: 'array',
-        alone: true,
-        minItems: 1,
-        items: {
-          ...TEXT,
-          digits: true,
-          allowed: 'path of a file with a private key (PKCS#8 in PEM form, EC P-256), or a list of them'
-        },
-        allowed: 'path of a file with a private key (PKCS#8 in PEM form, EC P-256), or a list of them'
-      }
-    ),
-    statementAudience: about('the `aud` of statements if a proxy asks', { ...TEXT, digits: true }),
-    ownPrefix: about('path before `/health`, `/metrics` and `/docs`, such as `/-`', {
+      type: 'array',
+      alone: true,
+      minItems: 1,
+      items: { anyOf: [filled, SECRET_PLACE], digits: true, allowed: KEY_FILE },
+      allowed: KEY_FILE
+    },
+    statementAudience: { about: 'the `aud` of statements if a proxy asks', ...TEXT, digits: true },
+    ownPrefix: {
+      about: 'path before `/health`, `/metrics` and `/docs`, such as `/-`',
       type: 'string',
       pattern: '^(?:/[A-Za-z0-9_~-]+)+$',
       allowed: 'a path of plain segments, such as /-'
-    }),
-    grpcPort: about("port for Envoy's gRPC service", {
+    },
+    grpcPort: {
+      about: "port for Envoy's gRPC service",
       type: 'integer',
       minimum: 0,
       maximum: 65_535,
       digits: true,
       allowed: '0 to 65535'
-    })
+    }
   }
 } as const
 
 const text = { ...TEXT, allowed: 'any non-empty text' } as const
-const filled = { type: 'string', minLength: 1 } as const
 const sessionClaim = {
   anyOf: [filled, { const: false }],
   default: 'sid',
   allowed: 'name of a claim, or false'
 } as const
 
-const SECRET_PLACES = [
-  {
-    type: 'object',
-    required: ['file'],
-    properties: { file: about('path of the file that holds it', filled) },
-    additionalProperties: false
-  },
-  {
-    type: 'object',
-    required: ['env'],
-    properties: { env: about('name of the variable that holds it', filled) },
-    additionalProperties: false
-  }
-] as const
-
 /** A secret as text, or where it is: a file (its last line break does not count), or a variable of the environment. */
 export const SECRET = {
   allowed: 'a text, { file: PATH } or { env: NAME }',
   secret: true,
-  anyOf: [filled, ...SECRET_PLACES]
+  anyOf: [filled, SECRET_PLACE]
 } as const
 
 /** The section `audit`. */
@@ -194,20 +206,25 @@ export const AUDIT = {
   required: ['to'],
   additionalProperties: false,
   properties: {
-    to: about('`off`, `log` for the log of the service, or the path of a file', {
+    to: {
+      about: '`off`, `log` for the log of the service, or the path of a file',
       ...TEXT,
       digits: true,
       allowed: 'off, log, or the path of a file'
-    }),
-    pseudonymKey: about(
-      'key under which subjects, clients, actors and `jti`s are written as pseudonyms (HMAC-SHA-256): base64url ' +
+    },
+    pseudonymKey: {
+      about:
+        'key under which subjects, clients, actors and `jti`s are written as pseudonyms (HMAC-SHA-256): base64url ' +
         'of 32 bytes or more',
-      { anyOf: SECRET_PLACES, secret: true, allowed: '{ file: PATH } or { env: NAME }' }
-    ),
-    required: about('whether requests with credentials get 503 while no line can be written', {
+      ...SECRET_PLACE,
+      secret: true,
+      allowed: '{ file: PATH } or { env: NAME }'
+    },
+    required: {
+      about: 'whether requests with credentials get 503 while no line can be written',
       ...FLAG,
       default: false
-    })
+    }
   }
 } as const
 
@@ -217,54 +234,58 @@ export const TRANSMITTER = {
   required: ['issuer', 'delivery'],
   additionalProperties: false,
   properties: {
-    issuer: about('its issuer, which its configuration must name', ISSUER_URL),
-    metadata: about(
-      'the address of its configuration, if it is not under the issuer (SSF 1.0 section 7.2)',
-      PROVIDER_URL
-    ),
-    audience: about('the `aud` of its events; with `manage` it may be left out: then it is that of the stream', text),
-    delivery: about(
-      'how events come: it posts them to `/revocation/events` (RFC 8935), or they are fetched (RFC 8936)',
-      oneOf('push', 'poll')
-    ),
-    endpoint: about('where events are fetched; without it, where the stream says', PROVIDER_URL),
-    tokenIssuers: about('the issuers about whose tokens it may speak; without it, only itself', {
+    issuer: { about: 'its issuer, which its configuration must name', ...ISSUER_URL },
+    metadata: {
+      about: 'the address of its configuration, if it is not under the issuer (SSF 1.0 section 7.2)',
+      ...PROVIDER_URL
+    },
+    audience: {
+      about: 'the `aud` of its events; with `manage` it may be left out: then it is that of the stream',
+      ...text
+    },
+    delivery: {
+      about: 'how events come: it posts them to `/revocation/events` (RFC 8935), or they are fetched (RFC 8936)',
+      ...oneOf('push', 'poll')
+    },
+    endpoint: { about: 'where events are fetched; without it, where the stream says', ...PROVIDER_URL },
+    tokenIssuers: {
+      about: 'the issuers about whose tokens it may speak; without it, only itself',
       type: 'array',
       minItems: 1,
       items: ISSUER_NAME,
       allowed: 'list of issuers'
-    }),
-    sessionClaim: about(
-      'the claim of access tokens that holds the session; `false`: a session means its user',
-      sessionClaim
-    ),
-    subjectClaims: about(
-      'the claim of access tokens that a subject of a format, or a member of a complex subject, is compared with',
-      {
-        type: 'object',
-        additionalProperties: filled,
-        default: {},
-        allowed: 'map from a format or member of subjects to a claim'
-      }
-    ),
-    clientId: about('the client as which the stream is managed and polled', text),
-    clientSecret: about('the secret of that client', SECRET),
-    clientAuth: about('how that client proves itself', {
+    },
+    sessionClaim: {
+      about: 'the claim of access tokens that holds the session; `false`: a session means its user',
+      ...sessionClaim
+    },
+    subjectClaims: {
+      about:
+        'the claim of access tokens that a subject of a format, or a member of a complex subject, is compared with',
+      type: 'object',
+      additionalProperties: filled,
+      default: {},
+      allowed: 'map from a format or member of subjects to a claim'
+    },
+    clientId: { about: 'the client as which the stream is managed and polled', ...text },
+    clientSecret: { about: 'the secret of that client', ...SECRET },
+    clientAuth: {
+      about: 'how that client proves itself',
       ...oneOf(...CLIENT_AUTH_METHODS),
       default: 'client_secret_basic'
-    }),
-    keyFile: about(
-      'private key of that client for `private_key_jwt`: PEM, or a JWK whose `alg` and `kid` are used',
-      text
-    ),
-    tokenEndpoint: about(
-      'where the client gets its token for the transmitter; without it, by discovery under the issuer',
-      PROVIDER_URL
-    ),
-    manage: about('whether the stream is created, or found, at the start', { ...FLAG, default: false }),
-    streamId: about('the stream, if the client has several', text),
-    pushAuthorization: about('the whole value of the Authorization header that each push must have', SECRET),
-    untyped: about('whether its events may come without `typ`', { ...FLAG, default: false })
+    },
+    keyFile: {
+      about: 'private key of that client for `private_key_jwt`: PEM, or a JWK whose `alg` and `kid` are used',
+      ...text
+    },
+    tokenEndpoint: {
+      about: 'where the client gets its token for the transmitter; without it, by discovery under the issuer',
+      ...PROVIDER_URL
+    },
+    manage: { about: 'whether the stream is created, or found, at the start', ...FLAG, default: false },
+    streamId: { about: 'the stream, if the client has several', ...text },
+    pushAuthorization: { about: 'the whole value of the Authorization header that each push must have', ...SECRET },
+    untyped: { about: 'whether its events may come without `typ`', ...FLAG, default: false }
   }
 } as const
 
@@ -274,13 +295,17 @@ export const LOGOUT = {
   required: ['clientId'],
   additionalProperties: false,
   properties: {
-    issuer: about('may be left out if there is one issuer', ISSUER_NAME),
-    clientId: about('the client whose id is the `aud` of the logout tokens', text),
-    sessionClaim: about('the claim of access tokens that holds the session; `false`: they have none', sessionClaim),
-    algs: about(
-      'accepted signature algorithms of the logout tokens; without it, those of the access tokens of the issuer',
-      { ...listOf(JWS_ALGS), alone: true }
-    )
+    issuer: { about: 'may be left out if there is one issuer', ...ISSUER_NAME },
+    clientId: { about: 'the client whose id is the `aud` of the logout tokens', ...text },
+    sessionClaim: {
+      about: 'the claim of access tokens that holds the session; `false`: they have none',
+      ...sessionClaim
+    },
+    algs: {
+      about: 'accepted signature algorithms of the logout tokens; without it, those of the access tokens of the issuer',
+      ...listOf(JWS_ALGS),
+      alone: true
+    }
   }
 } as const
 
@@ -290,15 +315,16 @@ export const OPERATORS = {
   required: ['scope'],
   additionalProperties: false,
   properties: {
-    scope: about('the scope that their tokens need', { type: 'string', format: 'scope', allowed: 'a scope' }),
-    issuers: about('the issuers that they act for, beside that of their own token; `*`: all, and keys too', {
+    scope: { about: 'the scope that their tokens need', type: 'string', format: 'scope', allowed: 'a scope' },
+    issuers: {
+      about: 'the issuers that they act for, beside that of their own token; `*`: all, and keys too',
       type: 'array',
       alone: true,
       maxItems: 50,
       items: { type: 'string', format: 'issuer-name-or-any', allowed: `*, or ${ISSUER_NAME.allowed}` },
       default: [],
       allowed: '*, or a list of up to 50 issuers'
-    })
+    }
   }
 } as const
 
@@ -308,33 +334,38 @@ export const REVOCATION = {
   whole: 'a section with transmitters, logout or operators: docs/reference/revocation.md',
   additionalProperties: false,
   properties: {
-    transmitters: about('Shared Signals transmitters', {
+    transmitters: {
+      about: 'Shared Signals transmitters',
       type: 'array',
       minItems: 1,
       maxItems: 50,
       items: TRANSMITTER,
       allowed: 'list of 1 to 50 transmitters'
-    }),
-    logout: about('clients for which a provider sends logout tokens (OpenID Connect Back-Channel Logout 1.0)', {
+    },
+    logout: {
+      about: 'clients for which a provider sends logout tokens (OpenID Connect Back-Channel Logout 1.0)',
       type: 'array',
       alone: true,
       minItems: 1,
       maxItems: 50,
       items: LOGOUT,
       allowed: 'a client, or a list of 1 to 50'
-    }),
-    operators: about('operators, who revoke by `POST /revocation/subjects`', OPERATORS),
-    retentionSeconds: about('seconds for which cutoffs are kept, and so the longest life of a token', {
+    },
+    operators: { about: 'operators, who revoke by `POST /revocation/subjects`', ...OPERATORS },
+    retentionSeconds: {
+      about: 'seconds for which cutoffs are kept, and so the longest life of a token',
       ...integer(1, 31_536_000),
       default: 86_400
-    }),
-    staleSeconds: about('seconds for which the store may be silent', { ...integer(1, 300), default: 10 }),
-    outage: about('what holds while the store is silent', { ...oneOf('refuse', 'serve'), default: 'refuse' }),
-    store: about('`memory`, or the URL of a Redis; the one of `dpop.replay` unless given', {
+    },
+    staleSeconds: { about: 'seconds for which the store may be silent', ...integer(1, 300), default: 10 },
+    outage: { about: 'what holds while the store is silent', ...oneOf('refuse', 'serve'), default: 'refuse' },
+    store: {
+      about: '`memory`, or the URL of a Redis; the one of `dpop.replay` unless given',
       type: 'string',
       format: 'revocation-store',
       secret: true,
-      allowed: 'memory, or a redis:// or rediss:// URL'
-    })
+      placed: true,
+      allowed: 'memory, or a redis:// or rediss:// URL; also { file: PATH } or { env: NAME }'
+    }
   }
 } as const

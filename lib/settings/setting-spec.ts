@@ -1,4 +1,3 @@
-import { isJsonObject } from '../json.ts'
 import type { FormatName } from './formats.ts'
 
 /** A part of the settings: a JSON schema with the words that belong to it. */
@@ -29,6 +28,8 @@ export interface Part {
   readonly members?: readonly string[]
   /** In TypeScript, the type of a part that no schema judges. */
   readonly written?: string
+  /** A text, or each of a list of texts, may also be where it is: `{ file }` or `{ env }`. Then it is read first. */
+  readonly placed?: true
   /** A list of one may be written as that one. */
   readonly alone?: true
   /** The member as which a section may be written that has no other. */
@@ -111,25 +112,8 @@ export function list (format: FormatName, allowed: string) {
   return { type: 'array', minItems: 1, items: { type: 'string', format }, allowed } as const
 }
 
-/** A part, with its purpose before the rest. */
-export function about<const P extends Omit<Part, 'about'>> (about: string, part: P): P & { readonly about: string } {
-  return { ...part, about }
-}
-
-/** Makes of each member of an object that has a part something else. What is no object stays as it is. */
-export function mapMembers (
-  value: unknown,
-  properties: Readonly<Record<string, Part>>,
-  make: (part: Part, member: unknown) => unknown
-): unknown {
-  return isJsonObject(value)
-    ? Object.fromEntries(
-      Object.entries(value).map((
-        [key, member]
-      ) => [key, Object.hasOwn(properties, key) ? make(properties[key]!, member) : member])
-    )
-    : value
-}
+/** In words, what a secret may be in place of its text. */
+export const OR_PLACE = 'in the file also { file: PATH } or { env: NAME }'
 
 /** The type of a value that a schema lets pass. */
 export type ValueOf<S> = S extends { enum: readonly (infer E)[] } ? E

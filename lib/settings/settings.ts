@@ -1,7 +1,8 @@
 import type { GateSettings } from '../gate/gate-settings.ts'
-import type { DpopMode } from '../credentials.ts'
+import type { DpopMode } from '../message.ts'
 import type { IntrospectedTokens } from '../token/inquiry.ts'
 import { hasScheme } from './formats.ts'
+import { resolveRevocation } from './revocation-settings.ts'
 import type { RevocationSettings } from './revocation-settings.ts'
 import type { SettingValues } from './specs.ts'
 
@@ -36,6 +37,8 @@ export interface Settings extends Pick<SettingValues, 'api' | 'dpop' | 'proxies'
 
 /** What holds for the tokens of one issuer. */
 export interface IssuerSettings extends Pick<Idp, 'audienceClaim' | 'jwksUri' | 'keysFile' | 'algs' | 'scopeClaims'> {
+  /** Where its own settings stand: `idp`, or its entry, such as `idp.issuers[1]`. */
+  readonly path: string
   /** Issuer URL. It names the issuer in logs, metrics and answers. */
   readonly issuer: string
   readonly audience: string
@@ -57,10 +60,10 @@ export type IssuerValues = Partial<Omit<Idp, 'introspection'>> & {
 
 /** Derives the settings from validated values that are complete and do not contradict each other. */
 export function resolveSettings (
-  { idp, api, dpop, server, proxies, audit }: SettingValues,
-  { gate, revocation, unknownVariables }: Pick<Settings, 'gate' | 'revocation' | 'unknownVariables'>
+  values: SettingValues,
+  { issuers, gate, unknownVariables }: Pick<Settings, 'gate' | 'unknownVariables'> & Pick<Settings['idp'], 'issuers'>
 ): Settings {
-  const issuers = issuersOf(idp)
+  const { idp, api, dpop, server, proxies, audit } = values
   // A nonce that another process accepts too, or this one after a restart, would let a proof pass there once more: its
   // jti is recorded only here.
   const isNonceSecretUnused = dpop.replay === 'memory' && dpop.nonceSecret !== undefined
@@ -76,7 +79,7 @@ export function resolveSettings (
     },
     proxies,
     gate,
-    revocation,
+    revocation: resolveRevocation(values, issuers),
     audit: audit?.to === 'off' ? undefined : audit,
     isNonceSecretUnused,
     unknownVariables
@@ -96,18 +99,19 @@ function trustProxyOf (peers: readonly string[]): boolean | readonly string[] {
 /** Resolves the issuers from validated values. None if the only domain has a scheme. */
 export function issuersOf (idp: Idp): IssuerSettings[] {
   const { issuers, domain, issuer } = idp
-  if (issuers) return issuers.map(entry => resolveIssuer(entry, idp))
+  if (issuers) return issuers.map((entry, index) => resolveIssuer(entry, idp, `idp.issuers[${index}]`))
   // A domain with a scheme yields 401 for every token, whatever else is set. The operator must correct it.
   if (domain === undefined ? issuer === undefined : hasScheme(domain)) return []
-  return [resolveIssuer(idp, idp)]
+  return [resolveIssuer(idp, idp, 'idp')]
 }
 
 /** @param entry validated. What it leaves out is taken from `beside`. */
-export function resolveIssuer (entry: IssuerValues, beside: Omit<Idp, 'issuers'>): IssuerSettings {
+export function resolveIssuer (entry: IssuerValues, beside: Omit<Idp, 'issuers'>, path: string): IssuerSettings {
   const idp = { ...beside, ...entry }
   const { audience, audienceClaim, jwksUri, keysFile, algs, scopeClaims } = idp
   const { for: covers, clientId, ...introspection } = { ...beside.introspection, ...entry.introspection }
   return Object.freeze({
+    path,
     // As a URL, the issuer has lower case, IDN as punycode and no default port. Providers write themselves in this
     // form.
     issuer: entry.issuer ?? new URL(`https://${entry.domain}/`).href,

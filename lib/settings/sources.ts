@@ -39,13 +39,17 @@ export function collectSettings ({ environment, readFile }: SettingsSources): Gi
   })
   const known = [...SETTINGS.keys()]
   const strange = Object.keys(variables).filter(name => LOOKS_LIKE_SETTING.test(name) && !known.includes(name)).sort()
-  const unlike = strange.filter(name => nameThatWasMeant(name, known) === undefined)
-  const misspelt = strange.filter(name => !unlike.includes(name)).map(name => unknown('variable', name, known))
+  const isMisspelt = (name: string): boolean => nameThatWasMeant(name, known) !== undefined
   return {
     givens: [...file.givens, ...given],
-    problems: [...dotenv.problem === undefined ? [] : [dotenv.problem], ...file.problems, ...misspelt],
+    places: file.places,
+    problems: [
+      ...dotenv.problem === undefined ? [] : [dotenv.problem],
+      ...file.problems,
+      ...strange.filter(isMisspelt).map(name => unknown('variable', name, known))
+    ],
     isUnread: file.isUnread || dotenv.problem !== undefined,
-    unknownVariables: unlike
+    unknownVariables: strange.filter(name => !isMisspelt(name))
   }
 }
 

@@ -1,6 +1,5 @@
 import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
-import { linesOf } from '../message.ts'
 
 /** Why the upstream gave no answer. */
 export class UpstreamError extends Error {
@@ -21,14 +20,27 @@ export class UpstreamError extends Error {
 }
 
 /**
+ * The headers of an answer by name in lower case, a character for each byte. Several lines with one name are several
+ * values.
+ */
+export type AnswerHeaders = Readonly<NodeJS.Dict<string | string[]>>
+
+const NONE: readonly string[] = []
+
+/** The value of each line with a name. */
+export function valuesOf (headers: AnswerHeaders, name: string): readonly string[] {
+  const value = headers[name]
+  return typeof value === 'string' ? [value] : value ?? NONE
+}
+
+/**
  * Why an answer cannot be passed on: its status ends no request (RFC 9110 section 15: there are none above 599), or it
  * has a transfer coding other than `chunked`, which holds for one connection only (RFC 9112 section 6.1), so that the
  * client would not learn of it.
- * @param headers names and values in turn
  */
-export function faultOf (status: number, headers: readonly string[]): UpstreamError | undefined {
+export function faultOf (status: number, headers: AnswerHeaders): UpstreamError | undefined {
   if (status < 200 || status > 599) return new UpstreamError(502, `The upstream answered with status ${status}`)
-  const codings = linesOf(headers, 'transfer-encoding')
+  const codings = valuesOf(headers, 'transfer-encoding')
   return codings.length > 1 || !/^(?:chunked)?$/i.test(codings[0] ?? '')
     ? new UpstreamError(502, 'The upstream answered with an unknown transfer coding')
     : undefined
@@ -37,8 +49,7 @@ export function faultOf (status: number, headers: readonly string[]): UpstreamEr
 export interface UpstreamAnswer {
   /** 200 to 599. */
   readonly status: number
-  /** Names and values in turn, a character for each byte. */
-  readonly headers: readonly string[]
+  readonly headers: AnswerHeaders
   /**
    * A Buffer if all of it came at once, as small ones do: it costs much less than a stream. A stream fails if the
    * upstream breaks off, or is silent for too long. If it is destroyed, the request ends.
@@ -58,12 +69,9 @@ export function streamOf (body: UpstreamAnswer['body']): Readable {
 
 const EVENT_STREAM = /^text\/event-stream[ \t]*(?:;|$)/i
 
-/**
- * Whether an answer is a stream of server-sent events, which may be silent for any time. @param headers names and
- * values in turn
- */
-export function isEventStream (headers: readonly string[]): boolean {
-  return linesOf(headers, 'content-type').some(type => EVENT_STREAM.test(type))
+/** Whether an answer is a stream of server-sent events, which may be silent for any time. */
+export function isEventStream (headers: AnswerHeaders): boolean {
+  return valuesOf(headers, 'content-type').some(type => EVENT_STREAM.test(type))
 }
 
 /** The body of an answer. It asks for more only when its reader has room. */

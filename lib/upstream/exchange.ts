@@ -3,11 +3,11 @@ import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import type { Surroundings } from '../surroundings.ts'
 import { AnswerBody, faultOf, isEventStream, UpstreamError } from './answer.ts'
-import type { UpstreamAnswer } from './answer.ts'
+import type { AnswerHeaders, UpstreamAnswer } from './answer.ts'
 
 export interface ExchangeOptions extends Pick<Surroundings, 'after' | 'steadyMs'> {
   /** Called for each interim answer (1xx) but 100 and 101. */
-  readonly onInterim: (status: number, headers: readonly string[]) => void
+  readonly onInterim: (status: number, headers: AnswerHeaders) => void
   /**
    * Milliseconds without a sign of life: of the client until it has sent its body, and of the upstream until its answer
    * has ended.
@@ -90,8 +90,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     if (this.#failure) controller.abort(this.#failure)
   }
 
-  onResponseStart (controller: Dispatcher.DispatchController, status: number): void {
-    const headers = (controller.rawHeaders as readonly Buffer[]).map(line => line.toString('latin1'))
+  onResponseStart (controller: Dispatcher.DispatchController, status: number, headers: AnswerHeaders): void {
     // RFC 9110 sections 15.2.1 and 15.2.2: neither a go-ahead nor another protocol was requested.
     if (status < 200 && status !== 100 && status !== 101) {
       this.#noteLife()
@@ -109,14 +108,15 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
   }
 
   #deliver (controller: Dispatcher.DispatchController): void {
-    const pieces = this.#pieces
-    if (this.#isWhole) {
-      return this.#resolve({ ...this.#head!, body: pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces) })
-    }
-    this.#body = new AnswerBody(controller, this.#noteLife)
-    for (const piece of pieces) this.#body.accept(piece)
-    if (this.#failure) this.#body.finish(this.#failure)
-    this.#resolve({ ...this.#head!, body: this.#body })
+    const { status, headers } = this.#head!
+    this.#resolve({ status, headers, body: this.#isWhole ? joined(this.#pieces) : this.#startBody(controller) })
+  }
+
+  #startBody (controller: Dispatcher.DispatchController): AnswerBody {
+    const body = this.#body = new AnswerBody(controller, this.#noteLife)
+    for (const piece of this.#pieces) body.accept(piece)
+    if (this.#failure) body.finish(this.#failure)
+    return body
   }
 
   onResponseData (_controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -159,4 +159,8 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
         : new UpstreamError(504, 'The upstream is too slow')
     )
   }
+}
+
+function joined (pieces: readonly Buffer[]): Buffer {
+  return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
 }

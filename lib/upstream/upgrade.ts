@@ -2,8 +2,9 @@ import { request as httpRequest } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
+import { linesByName } from '../message.ts'
 import { faultOf, UpstreamError } from './answer.ts'
-import type { UpstreamAnswer } from './answer.ts'
+import type { AnswerHeaders, UpstreamAnswer } from './answer.ts'
 import { tlsNameOf } from './origin.ts'
 import type { UpstreamOptions, UpstreamRequest } from './upstream.ts'
 
@@ -19,7 +20,7 @@ export interface UpgradedConnection {
  * refusal.
  */
 export type UpgradeAnswer =
-  | { readonly kind: 'upgraded', readonly response: IncomingMessage } & UpgradedConnection
+  | { readonly kind: 'upgraded', readonly headers: AnswerHeaders } & UpgradedConnection
   | { readonly kind: 'refused' } & UpstreamAnswer
 
 export interface UpgradeRequest
@@ -61,9 +62,12 @@ export function requestUpgrade (
     timeout: timeoutSeconds * 1000
   } as object)
   const answer = new Promise<UpgradeAnswer>((resolve, reject) => {
-    request.once('upgrade', (response, socket, head) => resolve({ kind: 'upgraded', response, socket, head }))
+    request.once(
+      'upgrade',
+      (response, socket, head) => resolve({ kind: 'upgraded', headers: headersOf(response), socket, head })
+    )
     request.once('response', response => {
-      const [status, headers] = [response.statusCode!, response.rawHeaders]
+      const [status, headers] = [response.statusCode!, headersOf(response)]
       // 101 comes here if it names no protocol.
       const fault = faultOf(status, headers)
       if (fault) request.destroy(fault)
@@ -82,6 +86,10 @@ export function requestUpgrade (
       request.destroy(error)
     }
   }
+}
+
+function headersOf ({ rawHeaders }: IncomingMessage): AnswerHeaders {
+  return Object.fromEntries(linesByName(rawHeaders))
 }
 
 /**

@@ -41,6 +41,7 @@ export type {
   McpTargetOptions,
   RevocationOptions,
   SecretOption,
+  SecretPlace,
   TransmitterOptions
 } from '../../lib/settings/option-types.ts'
 export type {
@@ -55,5 +56,5 @@ export type {
   Requirement,
   RequirementOptions
 } from '../../lib/requirement/requirement.ts'
-export type { AuthScheme } from '../../lib/credentials.ts'
+export type { AuthScheme } from '../../lib/message.ts'
 export type { GuardHook, RequestAuth } from '../../plugins/auth.ts'

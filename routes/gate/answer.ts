@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { headersForClient } from '../../lib/gate/headers.ts'
-import { isEventStream, streamOf, UpstreamError } from '../../lib/upstream/answer.ts'
-import type { UpstreamAnswer } from '../../lib/upstream/answer.ts'
+import { namesForClient } from '../../lib/gate/headers.ts'
+import { isEventStream, streamOf, UpstreamError, valuesOf } from '../../lib/upstream/answer.ts'
+import type { AnswerHeaders, UpstreamAnswer } from '../../lib/upstream/answer.ts'
 import { KEEP_ALIVE_MS } from '../../lib/upstream/upgrade.ts'
 import { markEnd } from '../../server/request-ends.ts'
 
@@ -19,11 +19,11 @@ const PLAIN_TYPE = /^[a-z]+\/[a-z0-9.+-]+(?:; ?charset=[a-z0-9-]+)?$/i
 export function sendAnswer (reply: FastifyReply, { status, headers, body }: UpstreamAnswer): void {
   reply.code(status)
   const hasCors = reply.server.settings.server.corsOrigins !== undefined
-  for (const [name, values] of headersForClient(headers)) {
+  for (const name of namesForClient(headers)) {
     // What web pages may read is for CORS_ORIGINS to say, and not for both.
     if (hasCors && name.startsWith('access-control-')) continue
-    if (name === 'vary') reply.header(name, joinVary(reply.getHeader(name), values))
-    else reply.header(name, values.length === 1 ? values[0] : values)
+    if (name === 'vary') reply.header(name, joinVary(reply.getHeader(name), valuesOf(headers, name)))
+    else reply.header(name, headers[name])
   }
   if (Buffer.isBuffer(body) && body.length > 0 && isPlainType(reply.getHeader('content-type'))) {
     reply.send(body)
@@ -74,7 +74,7 @@ export function sendInterim (
   { raw }: FastifyRequest,
   reply: FastifyReply,
   status: number,
-  headers: readonly string[]
+  headers: AnswerHeaders
 ): void {
   // RFC 9110 section 15.2: a client of HTTP/1.0 knows none.
   if (raw.httpVersion === '1.0') return
@@ -82,10 +82,11 @@ export function sendInterim (
   if (reply.raw.socket?.writableNeedDrain) return
   if (status === 102) return reply.raw.writeProcessing()
   // RFC 9110 section 8.6: an interim answer has no length.
-  const { 'content-length': _, ...hints } = Object.fromEntries(headersForClient(headers))
-  if (status !== 103 || !hints.link) return
+  const names = namesForClient(headers).filter(name => name !== 'content-length')
+  const { link, ...hints } = Object.fromEntries(names.map(name => [name, headers[name]!]))
+  if (status !== 103 || !link) return
   try {
-    reply.raw.writeEarlyHints({ ...hints, link: hints.link })
+    reply.raw.writeEarlyHints({ ...hints, link })
   } catch {
     // Node refuses links that are not well-formed. They are only hints.
   }

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
-import { headersForClient } from '../../lib/gate/headers.ts'
+import { namesForClient } from '../../lib/gate/headers.ts'
+import { valuesOf } from '../../lib/upstream/answer.ts'
 import type { UpgradeAnswer, UpgradedConnection } from '../../lib/upstream/upgrade.ts'
 
 /**
@@ -27,12 +28,16 @@ export function closeWithToken (
 
 /** The answer with which the connection of the client changes its protocol. */
 export function switchingProtocols (
-  { response }: Extract<UpgradeAnswer, { kind: 'upgraded' }>,
+  { headers }: Extract<UpgradeAnswer, { kind: 'upgraded' }>,
   nonce: string | undefined
 ): string {
-  const lines = ['HTTP/1.1 101 Switching Protocols', 'connection: Upgrade', `upgrade: ${response.headers.upgrade}`]
-  for (const [name, values] of headersForClient(response.rawHeaders)) {
-    lines.push(...values.map(value => `${name}: ${value}`))
+  const lines = [
+    'HTTP/1.1 101 Switching Protocols',
+    'connection: Upgrade',
+    `upgrade: ${valuesOf(headers, 'upgrade').join(', ')}`
+  ]
+  for (const name of namesForClient(headers)) {
+    lines.push(...valuesOf(headers, name).map(value => `${name}: ${value}`))
   }
   if (nonce !== undefined) lines.push(`dpop-nonce: ${nonce}`)
   return `${lines.join('\r\n')}\r\n\r\n`

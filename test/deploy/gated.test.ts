@@ -13,6 +13,7 @@ import { closeGraceDelay } from '../../start-options.ts'
 import { containing } from '../helpers/containing.ts'
 import { root } from '../helpers/documents.ts'
 import { valuesOf } from '../helpers/unit-file.ts'
+import { processSurroundings } from '../../server/surroundings.ts'
 
 /** The gate, deployed: by Compose, by Kustomize as a service and as a sidecar, by Gateway API, and by systemd. */
 
@@ -40,7 +41,7 @@ async function settingsOf (
     environment,
     readFile: path => path in mounted ? read(mounted[path]!) : undefined
   })
-  return validateSettings(found)
+  return validateSettings(found, processSurroundings)
 }
 
 t.test('Compose starts a gate with its file, an upstream that only it reaches, and the local provider', async t => {

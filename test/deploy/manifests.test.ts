@@ -17,6 +17,7 @@ import { closeGraceDelay } from '../../start-options.ts'
 import { root } from '../helpers/documents.ts'
 import { json, startHostileProvider } from '../helpers/hostile-provider.ts'
 import type { Issuer } from '../helpers/issuer.ts'
+import { processSurroundings } from '../../server/surroundings.ts'
 
 const read = (file: string): string => readFileSync(join(root, 'deploy', file), 'utf8')
 const isSecret = (name: string): boolean => settingSpec(variables.get(name)!).secret === true
@@ -26,7 +27,7 @@ async function expectSettings (t: Test, environment: Record<string, string>): Pr
   const names = [...variables.keys()]
   t.strictSame(Object.keys(environment).filter(name => !names.includes(name)), [], 'every variable is a setting')
   const found = collectSettings({ environment, readFile: () => undefined })
-  await t.resolves(validateSettings(found), 'the settings are accepted')
+  await t.resolves(validateSettings(found, processSurroundings), 'the settings are accepted')
 }
 
 /** What dclint says of a file; its own types are lost under node's rules of resolution. */

@@ -5,7 +5,7 @@ import t from 'tap'
 import { createCertificateReader } from '../../lib/certificate/client-certificate.ts'
 import { createClientKeys } from '../../lib/dpop/client-keys.ts'
 import { verifyProof } from '../../lib/dpop/proof.ts'
-import { rulesOfIssuer } from '../../lib/assembly/create-issuers.ts'
+import { commonRulesOf, rulesOfIssuer } from '../../lib/assembly/create-issuers.ts'
 import { arrivedRequest, createGuard } from '../../lib/guard/guard.ts'
 import type { Guard } from '../../lib/guard/guard.ts'
 import type { SigningKey } from '../../lib/jose/signed-jwt.ts'
@@ -27,6 +27,7 @@ import { parseCommand, readBlocks, readSection, readTable, root } from '../helpe
 import { createDpopClient, hashOf } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
+import { processSurroundings } from '../../server/surroundings.ts'
 
 /** The provider's public key of the request in docs/guide/dpop.md. Its private half, and the client's, are gone. */
 const PROVIDER_KEY = createPublicKey({
@@ -197,8 +198,8 @@ t.test('The token of each provider passes under the settings beside it, and gran
       environment: parseCommand(variables).variables,
       readFile: () => undefined
     })
-    const settings = await validateSettings(found)
-    const rules = rulesOfIssuer(settings.idp.issuers[0]!, settings)
+    const settings = await validateSettings(found, processSurroundings)
+    const rules = rulesOfIssuer(settings.idp.issuers[0]!, commonRulesOf(settings))
     const { header, claims } = JSON.parse(example) as { header: object, claims: Record<string, unknown> }
     const scopes = readScopes(claims, settings.idp.scopeClaims)
     t.ok(scopes.some(scope => scope.endsWith('read:messages')), `${provider}: ${scopes.join(' ')}`)

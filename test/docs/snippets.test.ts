@@ -36,6 +36,7 @@ import type { Block, Command } from '../helpers/documents.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import type { Issuer } from '../helpers/issuer.ts'
+import { processSurroundings } from '../../server/surroundings.ts'
 
 /**
  * Commands that another test runs: it must hold the text beside them. `npm run call` is run below. A command that is in
@@ -167,7 +168,7 @@ async function expectSettings (t: Test, { variables }: Command, place: string): 
     },
     readFile: () => undefined
   })
-  await t.resolves(validateSettings(found), `${place}: the settings are accepted`)
+  await t.resolves(validateSettings(found, processSurroundings), `${place}: the settings are accepted`)
 }
 
 t.test('Every fenced block is of a kind that is tested.', async t => {
@@ -231,7 +232,7 @@ t.test('Every shown configuration file is accepted, and other YAML and JSON is v
         environment: {},
         readFile: path => path === 'config.yaml' ? text : undefined
       })
-      await t.resolves(validateSettings(found), `${place}: the configuration is accepted`)
+      await t.resolves(validateSettings(found, processSurroundings), `${place}: the configuration is accepted`)
     }
     if (typeof content.reason === 'string') t.ok(content.reason in REFUSALS, `${place}: ${content.reason} is a reason`)
   }

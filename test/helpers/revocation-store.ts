@@ -90,7 +90,8 @@ export function startRevocationStore () {
     if (!store.isUp) throw new Error('Connection is closed.')
   }
 
-  async function call (command: string, ...args: string[]): Promise<unknown> {
+  async function call (command: string, ...given: ReadonlyArray<string | number>): Promise<unknown> {
+    const args = given.map(String)
     if (command === 'eval') {
       const [script, keys, ...rest] = args
       const name = Object.entries(scripts).find(([, text]) => text === script)![0]

@@ -5,7 +5,7 @@ import type { MetricSources } from '../../lib/metrics/catalog.ts'
 import { createGuardTally, createHistogram, createRequestTally } from '../../lib/metrics/tallies.ts'
 import { timeProofs, timeRecords, timeSignatures } from '../../lib/metrics/timings.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
-import { STREAM_STATUSES } from '../../lib/revocation/effects.ts'
+import { STREAM_STATUSES } from '../../lib/revocation/stream-news.ts'
 import { createOffStore } from '../../lib/replay/create-store.ts'
 import type { ReplayStore } from '../../lib/replay/replay-store.ts'
 import { createVerifiedTokens } from '../../lib/token/verified-tokens.ts'
@@ -26,10 +26,8 @@ t.test('A histogram counts each duration under every bound that it does not exce
   ])
 })
 
-const ENDS = { ends: ['answered', 'client_gone', 'upgraded'], unmeasured: 'upgraded' } as const
-
 t.test('Requests are counted by method, route, status, scheme and end', async t => {
-  const tally = createRequestTally(ENDS)
+  const tally = createRequestTally()
   const route = tally.ofRoute('GET', '/a')
   route.ended('answered', 200, 'DPoP', 1)
   route.ended('answered', 200, 'DPoP', 2)
@@ -59,14 +57,14 @@ t.test('Requests are counted by method, route, status, scheme and end', async t 
 })
 
 t.test('Unrouted requests count as one route, under a method of a fixed set', async t => {
-  const tally = createRequestTally(ENDS)
+  const tally = createRequestTally()
   for (const method of ['GET', 'PROPFIND', 'M-SEARCH']) tally.ofUnknown(method).ended('answered', 404, undefined, 1)
   t.strictSame(tally.counts().map(({ labels, value }) => [labels.method, labels.route, value]), [
     ['GET', 'unknown', 1],
     ['other', 'unknown', 2]
   ])
   const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
-  const known = createRequestTally(ENDS)
+  const known = createRequestTally()
   for (const method of methods) known.ofUnknown(method).ended('answered', 404, undefined, 1)
   t.strictSame(known.counts().map(({ labels }) => labels.method), methods)
 })
@@ -141,7 +139,7 @@ function sources (overrides: Partial<MetricSources['parts']> = {}): MetricSource
   verified.get('there')
   verified.get('there')
   return {
-    requests: createRequestTally(ENDS),
+    requests: createRequestTally(),
     guard: createGuardTally(),
     connections: { open: 3, dropped: 4, unreadable: { 400: 1, 408: 0, 431: 2 } },
     answersEnded: 6,
@@ -212,7 +210,9 @@ t.test('Each metric shows what its source says', async t => {
 t.test('Revocations are shown if there can be any', async t => {
   const revocation = (ageSeconds: number, isCurrent: boolean) => ({
     counts: new Map([['logout applied', 2], ['refused invalid', 1]]),
-    revocations: { state: () => ({ isLoaded: true, ageSeconds, isCurrent, fault: undefined, entries: 7 }) },
+    revocations: {
+      state: () => ({ isLoaded: ageSeconds !== Infinity, ageSeconds, isCurrent, fault: undefined, entries: 7 })
+    },
     transmitters: [{ transmitter: 'https://a.example', status: 'enabled', verifiedAt: 1 }, {
       transmitter: 'https://b.example',
       status: 'no_subjects',

@@ -8,6 +8,7 @@ import type { Part } from '../../lib/settings/setting-spec.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
 import { validateSettings } from '../../lib/settings/validation.ts'
 import { root } from '../helpers/documents.ts'
+import { processSurroundings } from '../../server/surroundings.ts'
 
 const isValid = new Ajv({ strict: true, allowUnionTypes: true, allErrors: true }).compile(
   JSON.parse(readFileSync(join(root, 'examples/settings/config.schema.json'), 'utf8')) as object
@@ -19,7 +20,7 @@ function isTaken (text: string): Promise<boolean> {
     environment: {},
     readFile: name => name === 'config.yaml' ? text : undefined
   })
-  return validateSettings(found).then(() => true, () => false)
+  return validateSettings(found, processSurroundings).then(() => true, () => false)
 }
 
 /** Sections with a hole for one part, and the part that the hole is for. */

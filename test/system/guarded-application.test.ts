@@ -9,6 +9,7 @@ import { collectSettings } from '../../lib/settings/sources.ts'
 import { validateSettings } from '../../lib/settings/validation.ts'
 import { runLine, startLine } from '../helpers/command-line.ts'
 import { readBlocks, readSection, root } from '../helpers/documents.ts'
+import { processSurroundings } from '../../server/surroundings.ts'
 
 /**
  * docs/guide/gate.md as a reader follows it: the part from nothing to a guarded application as it is printed, but for
@@ -97,7 +98,7 @@ t.test('The page quotes what the service says about mistakes.', async t => {
     environment: {},
     readFile: path => path === 'config.yaml' ? head + rules : undefined
   })
-  const { message } = await validateSettings(found).then(() => {
+  const { message } = await validateSettings(found, processSurroundings).then(() => {
     throw new Error('it is accepted')
   }, (error: Error) => error)
   t.ok(blocks.some(({ text }) => text === `${message}\n`), message)

@@ -29,7 +29,8 @@ t.test('The secret of the client is a text, the text of a file, or that of a var
     await t.rejects(authenticate(secret), {
       name: 'SettingsError',
       problems: [
-        `IDP_CLIENT_SECRET (idp.introspection.clientSecret) is not usable: ${reason}; allowed: a text, { file: PATH } ` +
+        `IDP_CLIENT_SECRET (idp.introspection.clientSecret) is not usable: ${reason}; allowed: a text, { file: ` +
+        'PATH } ' +
         'or { env: NAME }'
       ]
     })

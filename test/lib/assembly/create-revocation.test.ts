@@ -3,12 +3,8 @@ import { writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { readSettings } from '../../../holdfast.ts'
-import { createRevocation } from '../../../lib/assembly/create-revocation.ts'
-import type {
-  RevocationEvent,
-  RevocationParts,
-  RevocationPartsOptions
-} from '../../../lib/assembly/create-revocation.ts'
+import { createRevocation, pushUrlOf } from '../../../lib/assembly/create-revocation.ts'
+import type { RevocationEvent, RevocationParts } from '../../../lib/assembly/create-revocation.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../lib/revocation/effects.ts'
 import { claimTarget, keyOf } from '../../../lib/revocation/target.ts'
 import type { RevocableToken } from '../../../lib/revocation/target.ts'
@@ -26,7 +22,7 @@ const SESSION_REVOKED = 'https://schemas.openid.net/secevent/caep/event-type/ses
 async function create (
   revocation: object | undefined,
   values: object = {},
-  lookUpIssuer?: RevocationPartsOptions['lookUpIssuer'],
+  isOpen = false,
   surroundings = processSurroundings
 ): Promise<{ parts: RevocationParts | undefined, events: RevocationEvent[] }> {
   const events: RevocationEvent[] = []
@@ -36,14 +32,18 @@ async function create (
     ...revocation && { REVOCATION: revocation },
     ...values
   })
-  const parts = await createRevocation(settings, {
+  const { proxies, idp: { issuers, clockToleranceSeconds } } = settings
+  const parts = await createRevocation(settings.revocation, {
     surroundings,
+    proxies,
+    issuers,
+    clockToleranceSeconds,
+    isOpen,
     transport: createTransport(),
-    mount: '/v1',
+    pushUrl: pushUrlOf(settings.server.publicUrl, '/v1'),
     onEvent: event => {
       events.push(event)
-    },
-    ...lookUpIssuer && { lookUpIssuer }
+    }
   })
   return { parts, events }
 }
@@ -88,7 +88,7 @@ t.test(
   'Where the application decides which issuers there are, events about any of them are stored, else only those ' +
     "about the settings'",
   async t => {
-    for (const [lookUpIssuer, count] of [[async () => undefined, 1], [undefined, 0]] as const) {
+    for (const [isOpen, count] of [[true, 1], [false, 0]] as const) {
       const remote = await startEventTransmitter(t)
       const { parts } = await create(
         {
@@ -100,7 +100,7 @@ t.test(
           }]
         },
         {},
-        lookUpIssuer
+        isOpen
       )
       t.teardown(() => parts!.close())
       parts!.start()

@@ -10,6 +10,7 @@ import { validateSettings } from '../../../lib/settings/validation.ts'
 import type { GateOptions } from '../../../lib/settings/option-types.ts'
 import type { SettingsError } from '../../../lib/settings/problems.ts'
 import type { Settings } from '../../../lib/settings/settings.ts'
+import { processSurroundings } from '../../../server/surroundings.ts'
 
 const ENOUGH = 'idp:\n  domain: tenant.example\n  audience: https://api.example\n'
 
@@ -19,7 +20,7 @@ async function read (gate: string, environment: Record<string, string> = {}): Pr
     environment,
     readFile: name => name === 'config.yaml' ? ENOUGH + gate : undefined
   })
-  return validateSettings(found)
+  return validateSettings(found, processSurroundings)
 }
 
 const problemsOf = (...given: Parameters<typeof read>): Promise<readonly string[]> =>
@@ -371,7 +372,7 @@ t.test('Options have no lines, so a problem has only the path.', async t => {
   t.strictSame((await parseGate({ bodyLimit: -1, statementKey: '' })).problems, [
     'gate.bodyLimit is -1; allowed: a whole number of bytes',
     'gate.statementKey is ""; allowed: path of a file with a private key (PKCS#8 in PEM form, EC P-256), or a ' +
-    'list of them'
+    'list of them; also { file: PATH } or { env: NAME }'
   ])
 })
 
@@ -407,6 +408,23 @@ t.test('Each value of a gate is matched from the first character to the last.', 
   t.equal((await parseGate({ bodyLimit: '0' })).settings!.bodyLimit, 0)
   t.strictSame((await parseGate({ statementKey: 'key.pem', upstream: 'http://a' })).problems, [])
   t.strictSame((await parseGate({ statementKey: 'key.pem', statementAudience: 'a' })).problems, [])
+  const places = [{ file: 'key.pem' }, { env: 'KEY' }]
+  for (const statementKey of [...places, places]) {
+    const { settings, problems } = await parseGate({ statementKey, upstream: 'http://a' })
+    t.strictSame([settings!.statementKeys, problems], [[statementKey].flat(), []])
+  }
+  for (
+    const [statementKey, shown] of [
+      [{ key: 'hush' }, '{}'],
+      [[{ file: 'key.pem', pem: 'hush' }], '[0] is {"file":"key.pem"}'],
+      [{ env: '' }, '{"env":""}']
+    ] as const
+  ) {
+    t.strictSame((await parseGate({ statementKey, upstream: 'http://a' })).problems, [
+      `gate.statementKey${shown.startsWith('[') ? shown : ` is ${shown}`}; allowed: path of a file with a private ` +
+      'key (PKCS#8 in PEM form, EC P-256), or a list of them; also { file: PATH } or { env: NAME }'
+    ])
+  }
   t.strictSame((await parseGate(undefined, 'http://a')).settings!.rules.map(({ path }) => path), ['/*'])
   t.strictSame(ownPathsOf('/-'), [
     '/-/health',

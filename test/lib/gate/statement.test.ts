@@ -5,6 +5,7 @@ import type { Caller } from '../../../lib/gate/identity-headers.ts'
 import { createStatementSigner, readStatementKey } from '../../../lib/gate/statement.ts'
 import type { StatementSigner } from '../../../lib/gate/statement.ts'
 import { openStatementKeys } from '../../../lib/gate/statement-keys.ts'
+import type { StatementKeySource } from '../../../lib/gate/statement-keys.ts'
 
 t.test('A statement is signed by the key that is published, for a minute.', t => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
@@ -98,6 +99,36 @@ t.test('Of several keys the first signs, and each is published once.', t => {
   t.end()
 })
 
+t.test('A key may be in a variable, and without its text nothing is opened.', async t => {
+  const [a, b] = [makePem(), makePem()]
+  const open = (...sources: StatementKeySource[]) =>
+    openStatementKeys({
+      sources,
+      now: () => 0,
+      randomBytes: Buffer.alloc,
+      readFile: async path => Buffer.from(path === 'b.pem' ? b : raise()),
+      environment: name => name === 'KEY' ? a : undefined,
+      every: () => () => {},
+      onChange () {}
+    })
+  const raise = (): never => {
+    throw Object.assign(new Error('no file'), { code: 'ENOENT' })
+  }
+  const both = kidsOf((await open('b.pem', { env: 'KEY' })).current)
+  t.equal(new Set(both).size, 2)
+  t.strictSame(kidsOf((await open({ env: 'KEY' }, { file: 'b.pem' })).current), both.toReversed())
+  await t.rejects(open({ env: 'NONE' }), {
+    name: 'StatementKeyError',
+    source: { env: 'NONE' },
+    message: 'the variable is not set'
+  })
+  await t.rejects(open({ file: 'none.pem' }), {
+    name: 'StatementKeyError',
+    source: 'none.pem',
+    message: 'the file cannot be read (ENOENT)'
+  })
+})
+
 t.test('The files of keys are read again when they change, and a broken one changes nothing.', async t => {
   const [a, b, c] = [makePem(), makePem(), makePem()]
   const files: Record<string, string> = { 'a.pem': a, 'b.pem': b }
@@ -105,7 +136,8 @@ t.test('The files of keys are read again when they change, and a broken one chan
   let look = (): void => {}
   const open = (...paths: string[]) =>
     openStatementKeys({
-      paths,
+      sources: paths,
+      environment: () => undefined,
       now: () => 0,
       randomBytes: Buffer.alloc,
       readFile: async path => Buffer.from(files[path] ?? raise()),
@@ -117,7 +149,7 @@ t.test('The files of keys are read again when they change, and a broken one chan
         }
       },
       onChange: error => {
-        events.push(error && [error.name, error.path, error.message])
+        events.push(error && [error.name, error.source, error.message])
       }
     })
   const raise = (): never => {

@@ -4,6 +4,7 @@ import t from 'tap'
 import { collectSettings } from '../../../lib/settings/sources.ts'
 import { validateSettings } from '../../../lib/settings/validation.ts'
 import { settingNames, settingSpec } from '../../../lib/settings/specs.ts'
+import { processSurroundings } from '../../../server/surroundings.ts'
 
 const path = join(import.meta.dirname, '../../../docs/reference/settings.md')
 const page = readFileSync(path, 'utf8')
@@ -14,7 +15,7 @@ t.test('The example of a configuration file is valid.', async t => {
     environment: {},
     readFile: name => name === 'config.yaml' ? example : undefined
   })
-  const settings = await validateSettings(found)
+  const settings = await validateSettings(found, processSurroundings)
   t.hasStrict(settings, {
     idp: { issuers: [{ issuer: 'https://tenant.example/' }] },
     server: { publicUrl: 'https://api.example', trustProxy: ['10.0.0.0/8', 'loopback'], port: 8000 }

@@ -12,6 +12,7 @@ import { settingNames, settingSpec, variables } from '../../../lib/settings/spec
 import type { SettingName } from '../../../lib/settings/specs.ts'
 import { root } from '../../helpers/documents.ts'
 import { IN_FORCE } from '../../../dev/generate/settings-files.ts'
+import { processSurroundings } from '../../../server/surroundings.ts'
 
 const FOLDER = join(root, 'examples/settings')
 
@@ -20,7 +21,7 @@ const read = (file: string): string => readFileSync(join(FOLDER, file), 'utf8')
 /** What the service makes of one file in its working directory. @throws SettingsError */
 function start (file: '.env' | 'config.yaml', text: string): Promise<Settings> {
   const found = collectSettings({ environment: {}, readFile: name => name === file ? text : undefined })
-  return validateSettings(found)
+  return validateSettings(found, processSurroundings)
 }
 
 /** A line that sets something once its # is away. A remark has a space behind it. */

@@ -3,13 +3,14 @@ import type { SettingsError } from '../../../lib/settings/problems.ts'
 import type { Settings } from '../../../lib/settings/settings.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
 import { validateSettings } from '../../../lib/settings/validation.ts'
+import { processSurroundings } from '../../../server/surroundings.ts'
 
 function start (text: string, environment: Record<string, string> = {}): Promise<Settings> {
   const found = collectSettings({
     environment,
     readFile: name => name === 'config.yaml' ? text : undefined
   })
-  return validateSettings(found)
+  return validateSettings(found, processSurroundings)
 }
 
 const problemsOf = (text: string, environment?: Record<string, string>): Promise<readonly string[]> =>
@@ -43,8 +44,9 @@ idp:
     introspection: undefined
   }
   t.strictSame(issuers, [
-    { ...common, issuer: 'https://a.example/' },
+    { ...common, path: 'idp.issuers[0]', issuer: 'https://a.example/' },
     {
+      path: 'idp.issuers[1]',
       issuer: 'https://b.example:8443/',
       audience: '12',
       audienceClaim: 'azp',
@@ -55,7 +57,7 @@ idp:
       dpopMode: 'DISABLED',
       introspection: undefined
     },
-    { ...common, issuer: 'http://localhost:1/', keysFile: 'keys.json' }
+    { ...common, path: 'idp.issuers[2]', issuer: 'http://localhost:1/', keysFile: 'keys.json' }
   ])
   t.equal(dpopMode, 'ALLOWED', 'every scheme that one of them offers')
 })

@@ -6,6 +6,7 @@ import type { RevocationSettings } from '../../../lib/settings/revocation-settin
 import { partOf } from '../../../lib/settings/tree.ts'
 import { givensOf } from '../../helpers/givens.ts'
 import { validateSettings } from '../../../lib/settings/validation.ts'
+import { processSurroundings } from '../../../server/surroundings.ts'
 
 const ISSUER = 'https://a.example'
 const SENDER = { issuer: ISSUER, audience: 'r', delivery: 'push' }
@@ -30,10 +31,7 @@ async function read (
     'server.publicUrl': publicUrl,
     revocation
   })
-  const settings = await validateSettings({
-    ...found,
-    givens: found.givens.map(given => given.key === 'revocation' && places ? { ...given, parts: places } : given)
-  })
+  const settings = await validateSettings({ ...found, ...places && { places } }, processSurroundings)
   return settings.revocation!
 }
 
@@ -139,7 +137,8 @@ const ROWS: ReadonlyArray<readonly [title: string, given: unknown, ...problems: 
   [
     'store',
     { store: 'https://user:hush@s.example' },
-    'revocation.store is not usable (its value is not shown); allowed: memory, or a redis:// or rediss:// URL'
+    'revocation.store is not usable (its value is not shown); allowed: memory, or a redis:// or rediss:// URL; ' +
+    'also { file: PATH } or { env: NAME }'
   ],
   ['operators', { operators: {} }, 'revocation.operators lacks scope; allowed: an object with scope'],
   ['a scope', { operators: { scope: 'a b' } }, 'revocation.operators.scope is "a b"; allowed: a scope'],
@@ -308,6 +307,7 @@ t.test(
       ]
     ) {
       t.strictSame(show(secret), { transmitters: [{ issuer: ISSUER, clientSecret: shown }] })
+      t.strictSame(withoutSecrets(partOf('revocation'), { store: secret }, '(not shown)'), { store: shown })
     }
     t.end()
   }

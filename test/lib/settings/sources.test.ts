@@ -9,6 +9,7 @@ import { SettingsError } from '../../../lib/settings/problems.ts'
 import { variables } from '../../../lib/settings/specs.ts'
 import { originsOf, valuesOf } from '../../../lib/settings/given.ts'
 import { noSettings } from '../../../lib/settings/tree.ts'
+import { processSurroundings } from '../../../server/surroundings.ts'
 
 /** Collects from files that are texts, or that cannot be read for the reason of an error's code. */
 function collect (files: Record<string, string | Error>, environment: Record<string, string> = {}) {
@@ -143,6 +144,7 @@ t.test('A value of the file keeps the text that was written, and a key without a
   for (const empty of ['', '# nothing yet\n', '~', '{}']) {
     t.strictSame(collect({ 'config.yaml': empty }), {
       givens: [],
+      places: new Map(),
       problems: [],
       isUnread: false,
       unknownVariables: []
@@ -328,7 +330,9 @@ t.test('A file that cannot be read is reported, and nothing about what may be in
     t.equal(found.isUnread, problems.length > 0)
   }
   const found = collect({ 'config.yaml': 'idp: [' }, { LOG_LEVEL: 'loud' })
-  const error = await validateSettings(found).catch((error: SettingsError) => error) as SettingsError
+  const error = await validateSettings(found, processSurroundings).catch((error: SettingsError) =>
+    error
+  ) as SettingsError
   t.match(
     error.problems,
     [/^config.yaml, line 1: /, /^LOG_LEVEL \(server.logLevel\) is "loud"; allowed: fatal, /],
@@ -344,7 +348,9 @@ t.test('All faults of one start are reported in one message without a stack.', a
     DPOP_ENABLED: 'false',
     DPOP_REQUIRED: 'true'
   })
-  const error = await validateSettings(found).catch((error: SettingsError) => error) as SettingsError
+  const error = await validateSettings(found, processSurroundings).catch((error: SettingsError) =>
+    error
+  ) as SettingsError
   t.type(error, SettingsError)
   t.strictSame(error.message.split('\n'), [
     'The settings are not usable:',
@@ -414,12 +420,13 @@ t.test('A variable that begins as settings do, and is like none, is kept for a w
   const found = collect({ '.env': 'IDP_TEAM=s3cret\nDPOP_COLOUR=s3cret' }, { ...others, ...strangers })
   t.strictSame(found, {
     givens: [],
+    places: new Map(),
     problems: [],
     isUnread: false,
     unknownVariables: ['DPOP_COLOUR', 'IDP_', 'IDP_PORT', 'IDP_SERVICE_HOST', 'IDP_TEAM']
   })
   const beside = collect({}, { ...strangers, IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'a' })
-  t.strictSame((await validateSettings(beside)).unknownVariables, Object.keys(strangers).sort())
+  t.strictSame((await validateSettings(beside, processSurroundings)).unknownVariables, Object.keys(strangers).sort())
 })
 
 t.test('Variables of proxies are read in either case, the upper one first.', t => {

@@ -4,6 +4,7 @@ import type { Variables } from '../../helpers/variables.ts'
 import { settingsFromOptions } from '../../../lib/settings/options.ts'
 import { replayPromise, reportStart, startWarnings } from '../../../lib/settings/start-report.ts'
 import { validateSettings } from '../../../lib/settings/validation.ts'
+import { processSurroundings } from '../../../server/surroundings.ts'
 
 const ENOUGH: Variables = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example' }
 const PROOFS = ['ES256', 'ES384', 'EdDSA', 'Ed25519', 'PS256', 'RS256']
@@ -126,7 +127,10 @@ t.test(
     ]
     for (const { values, unknownVariables = [], patterns = [] } of cases) {
       const warnings = startWarnings(
-        await validateSettings({ ...settingsFromOptions({ ...ENOUGH, ...values }), unknownVariables })
+        await validateSettings(
+          { ...settingsFromOptions({ ...ENOUGH, ...values }), unknownVariables },
+          processSurroundings
+        )
       )
       t.equal(warnings.length, patterns.length, JSON.stringify(values))
       warnings.forEach((warning, index) => t.match(warning, patterns[index]))

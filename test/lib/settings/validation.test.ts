@@ -6,10 +6,13 @@ import type { Settings } from '../../../lib/settings/settings.ts'
 import { givensOf } from '../../helpers/givens.ts'
 import type { Variables } from '../../helpers/variables.ts'
 import type { Givens } from '../../../lib/settings/given.ts'
+import { settingsFromOptions } from '../../../lib/settings/options.ts'
+import { collectSettings } from '../../../lib/settings/sources.ts'
 import type { SettingName } from '../../../lib/settings/specs.ts'
 import { settingNames, settingSpec, variables } from '../../../lib/settings/specs.ts'
 import { valueAt } from '../../../lib/settings/tree.ts'
 import { validateSettings } from '../../../lib/settings/validation.ts'
+import { processSurroundings } from '../../../server/surroundings.ts'
 
 const ENOUGH: Variables = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example' }
 
@@ -20,7 +23,8 @@ function given (values: Variables): Givens {
   return givensOf(Object.fromEntries(Object.entries(values).map(([variable, value]) => [NAMES.get(variable)!, value])))
 }
 
-const read = (values: Variables): Promise<Settings> => validateSettings(given({ ...ENOUGH, ...values }))
+const read = (values: Variables): Promise<Settings> =>
+  validateSettings(given({ ...ENOUGH, ...values }), processSurroundings)
 
 async function problemsOf (values: Variables): Promise<readonly string[]> {
   const outcome = await read(values).catch(error => error)
@@ -55,6 +59,7 @@ t.test('Two settings are enough, and the rest have defaults.', async t => {
       dpopIatOffsetSeconds: 300,
       dpopIatLeewaySeconds: 30,
       issuers: [{
+        path: 'idp',
         issuer: 'https://tenant.example/',
         audience: 'https://api.example',
         audienceClaim: 'aud',
@@ -233,7 +238,11 @@ const FORMS: Array<{ name: string, passes: unknown[], fails: unknown[] }> = [
   },
   { name: 'IDP_INTROSPECTION_CACHE_SECONDS', passes: ['0', 300], fails: ['-1', '301', '1.5'] },
   { name: 'IDP_CLIENT_ID', passes: ['api', 12], fails: ['', ['api'], true] },
-  { name: 'IDP_CLIENT_SECRET', passes: ['s', 12, { file: '/run/secrets/idp' }, { env: 'IDP_SECRET' }], fails: ['', ['s'], {}, { fil: 's3cret' }] },
+  {
+    name: 'IDP_CLIENT_SECRET',
+    passes: ['s', 12, { file: '/run/secrets/idp' }, { env: 'IDP_SECRET' }],
+    fails: ['', ['s'], {}, { fil: 's3cret' }]
+  },
   {
     name: 'IDP_CLIENT_AUTH',
     passes: ['client_secret_basic', 'client_secret_post', 'private_key_jwt'],
@@ -738,7 +747,97 @@ t.test('Trust and port follow from the settings.', async t => {
   t.equal((await read({ PORT: '0' })).server.port, 0)
 })
 
+const SECRETS: Readonly<Record<string, string>> = {
+  REDIS: 'rediss://u:hush@cache.example:6379/2',
+  NONCE: 'A'.repeat(43),
+  NEXT: 'B'.repeat(43),
+  WRONG: 'hush'
+}
+
+function readPlaced (values: Partial<Record<SettingName, unknown>>): Promise<Settings> {
+  return validateSettings(givensOf({ 'idp.domain': 'tenant.example', 'idp.audience': 'a', ...values }), {
+    readFile: async path => Buffer.from(`${SECRETS[path] ?? (path === 'EMPTY' ? '' : raise(`no file ${path}`))}\n`),
+    environment: name => SECRETS[name]
+  })
+}
+
+const refused = (values: Partial<Record<SettingName, unknown>>): Promise<readonly string[]> =>
+  readPlaced(values).then(() => [], ({ problems }: SettingsError) => problems)
+
+function raise (message: string): never {
+  throw new Error(message)
+}
+
+t.test('A store, and a secret of nonces, is read where the settings say that it is.', async t => {
+  for (const place of [{ file: 'REDIS' }, { env: 'REDIS' }, SECRETS['REDIS']]) {
+    const { dpop } = await readPlaced({ 'dpop.replay': place })
+    t.equal(dpop.replay, SECRETS['REDIS'])
+    const logout = { clientId: 'c' }
+    t.equal((await readPlaced({ revocation: { store: place, logout } })).revocation!.store, SECRETS['REDIS'])
+    t.equal((await readPlaced({ 'dpop.replay': place, revocation: { logout } })).revocation!.store, SECRETS['REDIS'])
+  }
+  for (
+    const [secret, read] of [
+      [{ file: 'NONCE' }, ['NONCE']],
+      [[{ env: 'NEXT' }, { file: 'NONCE' }], ['NEXT', 'NONCE']],
+      [[SECRETS['NEXT'], { env: 'NONCE' }], ['NEXT', 'NONCE']],
+      [SECRETS['NONCE'], ['NONCE']]
+    ] as const
+  ) {
+    const { dpop } = await readPlaced({ 'dpop.replay': { env: 'REDIS' }, 'dpop.nonceSecret': secret })
+    t.strictSame(dpop.nonceSecret, read.map(name => SECRETS[name]))
+  }
+})
+
+t.test('A secret that cannot be read, or is none, is named without its text, beside all other problems.', async t => {
+  const place = 'in the file also { file: PATH } or { env: NAME }'
+  const replay = `allowed: memory, off, or a redis:// or rediss:// URL; ${place}`
+  const nonces = `allowed: list of one or more secrets, each at least 32 bytes in base64url; ${place}`
+  const hidden = 'is not usable (its value is not shown)'
+  const rows: ReadonlyArray<{ replay: unknown, secret: unknown, says: readonly [string, string] }> = [
+    {
+      replay: { env: 'NONE' },
+      secret: { file: 'NONE' },
+      says: ['is not usable: the variable NONE is not set', 'is not usable: no file NONE']
+    },
+    {
+      replay: { file: 'EMPTY' },
+      secret: [SECRETS['NONCE'], { env: 'NONE' }],
+      says: ['is not usable: the file EMPTY is empty', 'is not usable: the variable NONE is not set']
+    },
+    { replay: { env: 'WRONG' }, secret: [{ env: 'NONCE' }, { file: 'WRONG' }], says: [hidden, hidden] },
+    { replay: { url: 'hush' }, secret: [{ text: 'hush' }], says: [hidden, hidden] },
+    { replay: { env: 'REDIS', url: 'hush' }, secret: { env: '' }, says: [hidden, hidden] },
+    { replay: { file: ['hush'] }, secret: {}, says: [hidden, hidden] }
+  ]
+  for (const { replay: given, secret, says } of rows) {
+    t.strictSame(
+      await refused({ 'dpop.replay': given, 'dpop.nonceSecret': secret, 'server.logLevel': 'loud' }),
+      [
+        `DPOP_REPLAY (dpop.replay) ${says[0]}; ${replay}`,
+        `DPOP_NONCE_SECRET (dpop.nonceSecret) ${says[1]}; ${nonces}`,
+        'LOG_LEVEL (server.logLevel) is "loud"; allowed: fatal, error, warn, info, debug, trace or silent'
+      ]
+    )
+  }
+  for (const [store, says] of [[{ env: 'NONE' }, 'is not usable: the variable NONE is not set'], ['hush', hidden]]) {
+    t.strictSame(await refused({ revocation: { store, logout: { clientId: 'c' } } }), [
+      `revocation.store ${says}; allowed: memory, or a redis:// or rediss:// URL; also { file: PATH } or { env: NAME }`
+    ])
+  }
+})
+
+t.test('A place is written in YAML as in options.', async t => {
+  const file = 'dpop: { replay: { env: REDIS }, nonceSecret: [{ file: NONCE }, { env: NEXT }] }'
+  const sources = { environment: {}, readFile: (path: string) => path === 'config.yaml' ? file : undefined }
+  const options = { dpop: { replay: { env: 'REDIS' }, nonceSecret: [{ file: 'NONCE' }, { env: 'NEXT' }] } }
+  for (const { givens } of [collectSettings(sources), settingsFromOptions(options)]) {
+    const { dpop } = await readPlaced(Object.fromEntries(givens.map(({ key, value }) => [key, value])))
+    t.strictSame([dpop.replay, dpop.nonceSecret], [SECRETS['REDIS'], [SECRETS['NONCE'], SECRETS['NEXT']]])
+  }
+})
+
 t.test('A fault of the validator itself is no problem of the settings.', async t => {
   const fault = new Error('the validator cannot be loaded')
-  await t.rejects(validateSettings(given(ENOUGH), {}, () => Promise.reject(fault)), fault)
+  await t.rejects(validateSettings(given(ENOUGH), processSurroundings, {}, () => Promise.reject(fault)), fault)
 })

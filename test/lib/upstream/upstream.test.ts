@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream'
 import t from 'tap'
 import type { Dispatcher } from 'undici'
 import { streamOf, UpstreamError } from '../../../lib/upstream/answer.ts'
-import type { UpstreamAnswer } from '../../../lib/upstream/answer.ts'
+import type { AnswerHeaders, UpstreamAnswer } from '../../../lib/upstream/answer.ts'
 import { UpstreamExchange } from '../../../lib/upstream/exchange.ts'
 import { createUpstream } from '../../../lib/upstream/upstream.ts'
 
@@ -164,7 +164,7 @@ t.test('Whoever is silent for the whole time limit ends the request, and each si
 })
 
 /** An exchange whose time does not run out. */
-function createExchange (onInterim: (status: number, headers: readonly string[]) => void = () => {}): UpstreamExchange {
+function createExchange (onInterim: (status: number, headers: AnswerHeaders) => void = () => {}): UpstreamExchange {
   return new UpstreamExchange({ timeoutMs: 1, after: () => () => {}, steadyMs: () => 0, onInterim })
 }
 
@@ -190,9 +190,9 @@ t.test('A request that would be sent a second time fails.', async t => {
   t.hasStrict(aborted[2], { statusCode: 504 }, 'one that has ended does not begin')
 
   const unread = createExchange()
-  const upstream = Object.assign(controller(), { rawHeaders: [], resume () {}, pause () {} })
+  const upstream = Object.assign(controller(), { resume () {}, pause () {} })
   unread.onRequestStart(upstream)
-  unread.onResponseStart(upstream, 200)
+  unread.onResponseStart(upstream, 200, {})
   const body = streamIn(await unread.answer)
   body.destroy()
   await new Promise(resolve => body.once('close', resolve))
@@ -202,7 +202,6 @@ t.test('A request that would be sent a second time fails.', async t => {
 t.test('The upstream is asked for no more while the reader of an answer has not taken what came.', async t => {
   const told: string[] = []
   const controller = {
-    rawHeaders: [],
     resume () {
       told.push('resume')
     },
@@ -212,7 +211,7 @@ t.test('The upstream is asked for no more while the reader of an answer has not 
   } as unknown as Dispatcher.DispatchController
   const exchange = createExchange()
   exchange.onRequestStart(controller)
-  exchange.onResponseStart(controller, 200)
+  exchange.onResponseStart(controller, 200, {})
   const body = streamIn(await exchange.answer)
   const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
   for (
@@ -241,11 +240,10 @@ function streamIn ({ body }: UpstreamAnswer): Readable {
 }
 
 /** An exchange that has begun, and what it has done to its connection. */
-function beginExchange (rawHeaders: readonly Buffer[] = []) {
+function beginExchange () {
   const done: unknown[] = []
   const interim: unknown[] = []
   const controller = {
-    rawHeaders,
     abort: ({ statusCode, message }: UpstreamError) => {
       done.push(`${statusCode} ${message}`)
     },
@@ -270,13 +268,13 @@ function beginExchange (rawHeaders: readonly Buffer[] = []) {
 t.test('Which answers are interim, which are final, and which are none.', async t => {
   for (const status of [200, 304, 599]) {
     const { exchange, controller, outcome, done, interim } = beginExchange()
-    exchange.onResponseStart(controller, status)
+    exchange.onResponseStart(controller, status, {})
     t.equal(await outcome, String(status))
     t.strictSame([done, interim], [[], []])
   }
   for (const status of [100, 101, 600, 999]) {
     const { exchange, controller, outcome, done, interim } = beginExchange()
-    exchange.onResponseStart(controller, status)
+    exchange.onResponseStart(controller, status, {})
     t.equal(await outcome, `failed with 502: The upstream answered with status ${status}`)
     t.strictSame(
       [done, interim],
@@ -285,20 +283,17 @@ t.test('Which answers are interim, which are final, and which are none.', async 
     )
   }
   for (const status of [102, 103, 199]) {
-    const { exchange, controller, outcome, interim } = beginExchange([
-      Buffer.from('Link'),
-      Buffer.from('\u00fc', 'latin1')
-    ])
-    exchange.onResponseStart(controller, status)
-    t.strictSame(interim, [[status, ['Link', '\u00fc']]], 'a character for each byte')
-    exchange.onResponseStart(controller, 204)
+    const { exchange, controller, outcome, interim } = beginExchange()
+    exchange.onResponseStart(controller, status, { link: 'a' })
+    t.strictSame(interim, [[status, { link: 'a' }]])
+    exchange.onResponseStart(controller, 204, {})
     t.equal(await outcome, '204', 'the final answer is still to come')
   }
 })
 
 t.test('The body of an answer is taken as fast as it is read, and ends once.', async t => {
   const { exchange, controller, done } = beginExchange()
-  exchange.onResponseStart(controller, 200)
+  exchange.onResponseStart(controller, 200, {})
   const body = streamIn(await exchange.answer)
   exchange.onResponseData(controller, Buffer.from('a'))
   t.strictSame(done, [], 'a small chunk does not stop the upstream')
@@ -318,7 +313,7 @@ t.test('The body of an answer is taken as fast as it is read, and ends once.', a
 t.test('An answer that comes at once is no stream; one that comes in part, or fails at once, is one.', async t => {
   for (const pieces of [[], ['a'], ['a', 'b']]) {
     const { exchange, controller } = beginExchange()
-    exchange.onResponseStart(controller, 200)
+    exchange.onResponseStart(controller, 200, {})
     for (const piece of pieces) exchange.onResponseData(controller, Buffer.from(piece))
     exchange.onResponseEnd()
     const { body } = await exchange.answer
@@ -327,7 +322,7 @@ t.test('An answer that comes at once is no stream; one that comes in part, or fa
     t.strictSame(String(Buffer.concat(await streamOf(body).toArray())), pieces.join(''), 'as a stream')
   }
   const part = beginExchange()
-  part.exchange.onResponseStart(part.controller, 200)
+  part.exchange.onResponseStart(part.controller, 200, {})
   part.exchange.onResponseData(part.controller, Buffer.from('a'))
   const body = streamIn(await part.exchange.answer)
   t.equal(streamOf(body), body)
@@ -336,7 +331,7 @@ t.test('An answer that comes at once is no stream; one that comes in part, or fa
   await once(body.resume(), 'end')
 
   const broken = beginExchange()
-  broken.exchange.onResponseStart(broken.controller, 200)
+  broken.exchange.onResponseStart(broken.controller, 200, {})
   broken.exchange.onResponseError(broken.controller, new Error('reset'))
   const [error] = await once(streamIn(await broken.exchange.answer), 'error')
   t.equal(error.statusCode, 502)
@@ -344,7 +339,7 @@ t.test('An answer that comes at once is no stream; one that comes in part, or fa
 
 t.test('An answer that breaks off fails for its first reason.', async t => {
   const { exchange, controller, done } = beginExchange()
-  exchange.onResponseStart(controller, 200)
+  exchange.onResponseStart(controller, 200, {})
   const body = streamIn(await exchange.answer)
   const failed = once(body, 'error')
   const cause = new Error('reset')
@@ -360,7 +355,7 @@ t.test('An answer that breaks off fails for its first reason.', async t => {
   t.strictSame(done, ['502 The upstream failed', '502 The upstream failed'], 'no other reason is given later')
 
   const unmodified = beginExchange()
-  unmodified.exchange.onResponseStart(unmodified.controller, 304)
+  unmodified.exchange.onResponseStart(unmodified.controller, 304, {})
   const answer = await unmodified.exchange.answer
   t.strictSame(answer.body, Buffer.alloc(0), 'an answer of 304 has no body to wait for')
 

@@ -1,0 +1,48 @@
+import { AFFINITY_MISSING } from '../guard/affinity.ts'
+import type { MissingAffinity } from '../guard/affinity.ts'
+import type { ReplayStoreEvent } from '../replay/create-store.ts'
+import type { IssuerEvent } from './create-issuers.ts'
+import type { RevocationEvent } from './create-revocation.ts'
+
+/** A change of state that operators should hear of. */
+export type GuardEvent =
+  | IssuerEvent
+  | ReplayStoreEvent
+  | RevocationEvent
+  | { readonly name: 'nonce_secret_random' }
+  | { readonly name: 'affinity_missing' } & MissingAffinity
+
+/** What an operator should look at. */
+const WARNINGS: ReadonlySet<GuardEvent['name']> = new Set([
+  'keys_fetch_failed',
+  'keys_expired',
+  'keys_private',
+  'issuers_unavailable',
+  'replay_unavailable',
+  'replay_policy_unknown',
+  'nonce_secret_random',
+  'affinity_missing',
+  'revocation_unavailable',
+  'revocation_refused',
+  'stream_changed',
+  'stream_without_subjects',
+  'stream_unchangeable',
+  'stream_redirected',
+  'event_ahead'
+])
+
+/** What the name of an event does not say. */
+const SENTENCES: { readonly [Name in GuardEvent['name']]?: string } = {
+  affinity_missing: AFFINITY_MISSING,
+  stream_without_subjects:
+    'The transmitter sends nothing until subjects are added to its stream: its default_subjects is NONE',
+  stream_unchangeable:
+    'The stream is not all that is wanted, and its transmitter cannot change it; it is used as it is',
+  stream_redirected: 'The stream went elsewhere until now; it was the only one, and is delivered here now',
+  event_ahead: 'An event is dated ahead: until then it refuses tokens, unless an operator undoes it'
+}
+
+/** The level and the sentence of the log line for an event. */
+export function describeEvent ({ name }: GuardEvent): { readonly level: 'warn' | 'info', readonly sentence: string } {
+  return { level: WARNINGS.has(name) ? 'warn' : 'info', sentence: SENTENCES[name] ?? name.replaceAll('_', ' ') }
+}

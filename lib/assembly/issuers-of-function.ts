@@ -1,0 +1,73 @@
+import type { AppFunctions } from '../settings/options.ts'
+import type { IssuerLookup } from '../settings/option-types.ts'
+import type { IssuerSettings } from '../settings/settings.ts'
+import type { Surroundings } from '../surroundings.ts'
+import { createDynamicIssuers, DEFAULT_MAX_ISSUERS } from '../token/issuer-table.ts'
+import type { DynamicIssuersOptions, IssuerTable, TokenIssuer } from '../token/issuer-table.ts'
+import { createTokenIssuer } from './create-issuers.ts'
+import type { IssuersOptions } from './create-issuers.ts'
+
+const DEADLINE_MS = 5000
+
+export interface IssuerLookupOptions extends Pick<AppFunctions, 'maxIssuers'> {
+  readonly lookUp: IssuerLookup
+  /** Reads what the function answers. It throws SettingsError. */
+  readonly readIssuer: (record: object) => IssuerSettings
+}
+
+/** Makes the issuers that a function of the application names, when their tokens come. */
+export function createIssuersOfFunction (
+  { maxIssuers = DEFAULT_MAX_ISSUERS, ...lookup }: IssuerLookupOptions,
+  options: IssuersOptions
+): IssuerTable {
+  return createDynamicIssuers({
+    ask: createQuestion(lookup, options),
+    maxIssuers,
+    nowMs: options.surroundings.steadyMs
+  })
+}
+
+/** Calls the function, and makes a new issuer only if the settings of the issuer have changed. */
+function createQuestion (
+  { lookUp, readIssuer }: IssuerLookupOptions,
+  options: IssuersOptions
+): DynamicIssuersOptions['ask'] {
+  const recordOf = new WeakMap<TokenIssuer, string>()
+  let hasFailed = false
+
+  return async (iss, known) => {
+    try {
+      const found = await find(iss, known)
+      hasFailed = false
+      return found
+    } catch (error) {
+      if (!hasFailed) options.onEvent({ name: 'issuers_unavailable', failure: failureOf(error) })
+      hasFailed = true
+      throw error
+    }
+  }
+
+  async function find (iss: string, known: TokenIssuer | undefined): Promise<TokenIssuer | undefined> {
+    const record = await withinDeadline(async () => lookUp(iss), options.surroundings)
+    if (record === undefined) return undefined
+    const issuer = readIssuer(record)
+    const text = JSON.stringify(issuer)
+    if (known && recordOf.get(known) === text) return known
+    const made = await createTokenIssuer(issuer, options)
+    recordOf.set(made, text)
+    return made
+  }
+}
+
+/** A function of the application may reject with anything, or with nothing. */
+function failureOf (error: unknown): string {
+  const { message } = Object(error) as { readonly message?: unknown }
+  return typeof message === 'string' ? message : 'it failed without an error'
+}
+
+function withinDeadline<T> (run: () => Promise<T>, { after }: Surroundings): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const cancel = after(DEADLINE_MS, () => reject(new Error('no answer within 5 s')))
+    run().finally(cancel).then(resolve, reject)
+  })
+}

@@ -1,0 +1,72 @@
+import type { Surroundings } from '../surroundings.ts'
+import type { RevocationEntry } from './log.ts'
+
+const SSF_STATUSES = ['enabled', 'paused', 'disabled'] as const
+
+/**
+ * What a stream can be (SSF 1.0 section 8.1.2), and beside that: `unknown` until it has said so, `no_subjects` if
+ * nothing is sent until subjects are added, `failing` if its endpoints cannot be used.
+ */
+export const STREAM_STATUSES = Object.freeze(['unknown', ...SSF_STATUSES, 'no_subjects', 'failing'] as const)
+
+/** Whether a value is a status of streams (SSF 1.0 section 8.1.2). */
+export function isStreamStatus (value: unknown): value is typeof SSF_STATUSES[number] {
+  return SSF_STATUSES.some(status => status === value)
+}
+
+/** The news that a stream was verified. */
+export const VERIFIED = 'verification'
+/** The beginning of the news that a verification was asked for. Its `state` follows. */
+const ASKED = 'asked '
+
+/** Whether a text can be news of a stream. */
+export function isStreamNews (event: string): boolean {
+  return event === VERIFIED || isStreamStatus(event) || /^asked [\w-]{16}$/.test(event)
+}
+
+/** News of the stream of a transmitter, as the log has them: of each kind the newest counts. */
+export function newsEntry (
+  news: Pick<RevocationEntry, 'sender' | 'event' | 'at' | 'recordedAt'>
+): RevocationEntry {
+  const { sender, event } = news
+  const kind = isStreamStatus(event) ? 'stream' : event.split(' ', 1)[0]!
+  return { ...news, key: `${kind} ${sender}`, effect: 'state', source: sender, standing: 'other' }
+}
+
+/** A transmitter may take its time, and a new leader asks again. */
+const MAX_STATES = 8
+/** Another instance may have asked: its news take a moment. */
+const PATIENCE = { steps: 20, ms: 50 }
+
+/**
+ * Whether the state that comes back with a verification is one that was sent (SSF 1.0 section 8.1.4). The instance that
+ * asks tells all others before, since the answer may reach any of them.
+ */
+export function createStreamVerification ({ after }: Pick<Surroundings, 'after'>) {
+  let states: string[] = []
+  /** The time of the last verification event, in Unix seconds. */
+  let verifiedAt: number | undefined
+
+  return {
+    /** The news that a verification with this state is asked for. */
+    asking: (sender: string, state: string, now: number): RevocationEntry =>
+      newsEntry({ sender, event: ASKED + state, at: now, recordedAt: now }),
+    /** Takes news of the stream from the log. */
+    note ({ event, at }: Pick<RevocationEntry, 'event' | 'at'>): void {
+      if (event === VERIFIED) verifiedAt = Math.max(verifiedAt ?? 0, at)
+      if (!event.startsWith(ASKED)) return
+      const asked = event.slice(ASKED.length)
+      states = [...states.filter(state => state !== asked), asked].slice(-MAX_STATES)
+    },
+    async isStateKnown (state: unknown): Promise<boolean> {
+      for (let left = PATIENCE.steps; !states.includes(state as string); left--) {
+        if (left === 0) return false
+        await new Promise<void>(resolve => {
+          after(PATIENCE.ms, resolve)
+        })
+      }
+      return true
+    },
+    verifiedAt: (): number | undefined => verifiedAt
+  }
+}

@@ -1,0 +1,56 @@
+import type { Givens } from './given.ts'
+import { describeRefusals, partName, shownAt } from './problems.ts'
+import type { SchemaError } from './problems.ts'
+import type { RawSettings, SettingValues } from './specs.ts'
+
+/** What the schema has made of settings, and what is known beside them. */
+export interface Findings {
+  /** With the types that their texts have. The sections `gate` and `revocation` are as they were written. */
+  readonly values: RawSettings
+  /** The same with all defaults. What is refused is in it as it was. */
+  readonly data: SettingValues
+  readonly errors: readonly SchemaError[]
+  /** Why secrets could not be read, by the paths of their parts. */
+  readonly unread?: ReadonlyMap<string, string>
+  /** A function of the application names the issuers. */
+  readonly areIssuersAsked: boolean
+  /** A function of the application says which peers are trusted. */
+  readonly arePeersAsked: boolean
+}
+
+/** Settings that their schema has judged, with what takes down what is wrong with them. */
+export type Judgement = ReturnType<typeof judgementOf>
+
+/** What their schema says of settings, and what takes down the rest. */
+export function judgementOf ({ problems, places, isUnread }: Givens, findings: Findings) {
+  const { values, errors, unread } = findings
+  const refusals = describeRefusals(values, errors, unread)
+  /** What is wrong so far. */
+  const lines = [...problems]
+  const tellSentence = (path: string, sentence: string): void => {
+    const place = places.get(path)
+    lines.push(place === undefined ? sentence : `${place}: ${sentence}`)
+  }
+  return {
+    ...findings,
+    places,
+    isUnread,
+    lines,
+    /** Whether the schema has refused a part, such as `gate.rules[1]`, or a member of it. */
+    isRefused: (part: string): boolean => [...refusals.keys()].some(path => `${path}.`.startsWith(`${part}.`)),
+    /** Adds a sentence that begins with the place and the name of a part. Then the settings must not be used. */
+    tell (path: string, problem: string): void {
+      tellSentence(path, partName(path) + problem)
+    },
+    /** The same, with what the part holds after its name. */
+    tellHeld (path: string, problem: string): void {
+      tellSentence(path, shownAt(values, path) + problem)
+    },
+    /** Tells what the schema has refused of the sections that are meant. Returns whether there was anything. */
+    tellRefusals (isMeant: (section: string) => boolean): boolean {
+      const meant = [...refusals].filter(([path]) => isMeant(/^\w*/.exec(path)![0]))
+      for (const [path, sentence] of meant) tellSentence(path, sentence)
+      return meant.length > 0
+    }
+  }
+}
