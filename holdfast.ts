@@ -41,7 +41,7 @@ export function judgeSettings (found: Givens): Promise<Settings> {
     // The package refuses what the schema does not name: the sections in which nothing is set.
     const named = Object.entries(data).filter(([section]) => section in properties)
     const reader = Fastify({ pluginTimeout: NO_TIMEOUT })
-    await reader.register(fastifyEnv, { ...check, data: Object.fromEntries(named), confKey: 'values' })
+    await reader.register(fastifyEnv, { ...check, env: false, data: Object.fromEntries(named), confKey: 'values' })
     return { ...data, ...(reader as unknown as { readonly values: SettingValues }).values }
   })
 }

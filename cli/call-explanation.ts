@@ -1,9 +1,9 @@
+import type { Answer } from '../explain/answer.ts'
 import type { ExplainedStep, Explanation } from '../explain/explain.ts'
 import type { RefusalReason } from '../lib/refusal.ts'
 import type { CallOptions, CallWorld } from './call-options.ts'
 import { checkCall } from './call-judgement.ts'
 import type { CallExplanation } from './call-judgement.ts'
-import type { AnsweredChallenge } from './challenge.ts'
 import type { Exchange } from './exchange.ts'
 import { showAdvice, showStep } from './explain-report.ts'
 import { indent, title } from './show.ts'
@@ -52,7 +52,7 @@ const BY_STATUS: Readonly<Record<number, string>> = {
 
 function showWhy (
   status: number,
-  { answered, explanation, refusal, otherMethods, clockAhead }: CallExplanation,
+  { answer, explanation, refusal, otherMethods, clockAhead }: CallExplanation,
   paint: Paint
 ): string {
   const clock = clockLines(clockAhead)
@@ -64,9 +64,9 @@ function showWhy (
   }
   const option = OPTIONS[refusal.reason]
   const lines = [
-    ...answered.reason === undefined ? ['The answer names no reason. This is what the checks here say.'] : [],
+    ...answer.reason === undefined ? ['The answer names no reason. This is what the checks here say.'] : [],
     ...clock,
-    ...loginLines(answered, paint),
+    ...loginLines(answer, paint),
     showAdvice(refusal, paint),
     ...option === undefined ? [] : [`${paint('cyan', 'Option')}          ${option}`]
   ]
@@ -93,7 +93,7 @@ function clockLines (ahead = 0): string[] {
 }
 
 /** What the challenge asks for (RFC 9470 section 3), and the same as parameters of an authorization request. */
-function loginLines ({ error, acrValues, maxAgeSeconds }: AnsweredChallenge, paint: Paint): string[] {
+function loginLines ({ error, acrValues, maxAgeSeconds }: Answer, paint: Paint): string[] {
   if (error !== 'insufficient_user_authentication') return []
   const asked = [
     ...acrValues === undefined ? [] : [`acr_values=${acrValues.join(' ')}`],

@@ -16,7 +16,7 @@ export interface Capture {
   /** The `WWW-Authenticate` of the answer. */
   challenge?: string
   /** The `DPoP-Nonce` of the answer. */
-  answeredNonce?: string
+  nonce?: string
   /** When that was, in Unix seconds. */
   at?: number
   /** What could not be read, and what was assumed. */

@@ -3,7 +3,7 @@ import { commonRulesOf, createIntrospection, createKeys, rulesOfIssuer } from '.
 import { basicCredentials } from '../lib/provider/client-authentication.ts'
 import { createEndpoint } from '../lib/introspection/endpoint.ts'
 import { createIntrospector } from '../lib/introspection/introspector.ts'
-import { decodeJsonObject } from '../lib/jose/jws.ts'
+import { decodeJsonObject } from '../lib/jose/signed-jwt.ts'
 import { createDiscovery } from '../lib/provider/provider-document.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
 import type { ProviderFailureWord } from '../lib/provider/provider-failure.ts'
@@ -68,13 +68,13 @@ async function findEndpoint (
   { proxies }: Settings
 ): Promise<{ readonly endpoint: string, readonly offsets: readonly number[] }> {
   const transport = createTransport(proxies)
-  const exchange = transport.open()
+  const session = transport.open()
   const offsets: number[] = []
   const watched: ProviderSession = {
-    close: exchange.close,
+    close: session.close,
     async send (url) {
       const sentMs = Date.now()
-      const answer = await exchange.send(url)
+      const answer = await session.send(url)
       if (keysFile !== undefined) offsets.push(...clockOffset(answer, sentMs, Date.now()))
       return answer
     }
@@ -91,7 +91,7 @@ async function findEndpoint (
       offsets
     }
   } finally {
-    exchange.close()
+    session.close()
   }
 }
 

@@ -34,14 +34,14 @@ export async function checkProvider (
   if (keysFile !== undefined) return checkKeyFile(keysFile, algs, mayHaveNone)
   const findings: Finding[] = []
   const offsets: number[] = []
-  const exchange = createTransport(settings.proxies).open()
+  const session = createTransport(settings.proxies).open()
   let asked = ''
   const watched: ProviderSession = {
-    close: exchange.close,
+    close: session.close,
     async send (url) {
       asked = url
       const sentMs = nowMs()
-      const answer = await exchange.send(url)
+      const answer = await session.send(url)
       findings.push(fine(`GET ${url} answered ${answer.status}.`))
       offsets.push(...clockOffset(answer, sentMs, nowMs()))
       return answer
@@ -60,7 +60,7 @@ export async function checkProvider (
       )
     )
   } finally {
-    exchange.close()
+    session.close()
   }
   return [...findings, ...judgeClock(offsets, settings.idp.clockToleranceSeconds)]
 }

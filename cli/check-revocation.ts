@@ -106,10 +106,10 @@ function lastVerification ({ store }: RevocationSettings, verifications: readonl
 async function checkTransmitter (given: TransmitterSettings, settings: Settings, path: string): Promise<Finding[]> {
   const network = networkOf(settings.proxies)
   const url = configurationUrlOf(given)
-  const exchange = network.open()
+  const session = network.open()
   try {
-    const configuration = await fetchTransmitterConfiguration(given, exchange)
-    const { keys } = await fetchKeySet(configuration.jwksUri, exchange, new Map(), EVENT_ALGS)
+    const configuration = await fetchTransmitterConfiguration(given, session)
+    const { keys } = await fetchKeySet(configuration.jwksUri, session, new Map(), EVENT_ALGS)
     const { size } = keys
     return [
       fine(`GET ${url} names the issuer ${shown(configuration.issuer)}.`),
@@ -125,7 +125,7 @@ async function checkTransmitter (given: TransmitterSettings, settings: Settings,
   } catch (error) {
     return [failed(error, `Its configuration at ${url}, or its keys, cannot be used`)]
   } finally {
-    exchange.close()
+    session.close()
   }
 }
 

@@ -1,4 +1,3 @@
-import type { CapturedRequest } from '../explain/explain.ts'
 import type { Dispatcher } from 'undici'
 import { asObject, parseJson } from './input.ts'
 
@@ -84,17 +83,6 @@ export async function exchangeWithNonce (
 /** The members of the body, none if it is no JSON object. */
 export function readObject ({ body }: Exchange): Record<string, unknown> {
   return asObject(parseJson(body)) ?? {}
-}
-
-/** The request as a service without a proxy sees it. */
-export function capturedRequest (method: string, url: URL, headers: CapturedRequest['headers']): CapturedRequest {
-  return {
-    method,
-    target: url.pathname + url.search,
-    headers: [['Host', url.host], ...headers],
-    encrypted: url.protocol === 'https:',
-    remoteAddress: '127.0.0.1'
-  }
 }
 
 /** The built-in fetch of Node 20 and 22 knows nothing of proxies. */

@@ -1,5 +1,6 @@
 import type { Advice } from '../explain/advice.ts'
-import type { CapturedRequest, ExplainedStep, Explanation } from '../explain/explain.ts'
+import type { CapturedRequest } from '../explain/captured-request.ts'
+import type { ExplainedStep, Explanation } from '../explain/explain.ts'
 import { indent, terminalLine, title } from './show.ts'
 import type { Paint } from './show.ts'
 

@@ -1,6 +1,8 @@
+import { readAnswer } from '../explain/answer.ts'
+import type { Answer } from '../explain/answer.ts'
+import type { CapturedRequest } from '../explain/captured-request.ts'
 import { explainRequest } from '../explain/explain.ts'
-import type { CapturedRequest, ExplainOptions, Explanation } from '../explain/explain.ts'
-import type { RefusalReason } from '../lib/refusal.ts'
+import type { ExplainOptions, Explanation } from '../explain/explain.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import type { SettingsSources } from '../lib/settings/sources.ts'
 import { BadUsage, runTool } from './arguments.ts'
@@ -15,7 +17,6 @@ import { showReport } from './explain-report.ts'
 import type { Report } from './explain-report.ts'
 import { readAtMost } from './input.ts'
 import { readKnownSettings, withoutPublicPrefix } from './known-settings.ts'
-import type { KnownSettings } from './known-settings.ts'
 import { completePart } from './lone-part.ts'
 import { tenantAt } from './tenants.ts'
 import type { Tenant } from './tenants.ts'
@@ -23,7 +24,6 @@ import { openProviderKeys, readProviderKeys } from './provider-keys.ts'
 import type { ProviderKeys } from './provider-keys.ts'
 import { NO_REQUEST, readCapture } from './read-capture.ts'
 import { lookUpRoute } from './route-lookup.ts'
-import { readChallenge } from './challenge.ts'
 import { readStoredRevocations } from './stored-revocations.ts'
 
 export interface ExplainWorld extends World {
@@ -67,11 +67,16 @@ async function readSource (source: string | undefined, { readFile, input }: Expl
 }
 
 async function makeReport (capture: Capture, options: ExplainArguments, world: ExplainWorld): Promise<Report> {
-  const { notes } = capture
-  const { settings, isKnown } = await settingsOf(capture, options, world)
+  const { notes, only, scheme = 'http' } = capture
+  const { env, readFile, tenants, now } = world
+  const { settings, isKnown } = await readKnownSettings(
+    // An option wins over all.
+    { env: { ...env, ...options.settings }, readFile },
+    tenantAt(tenants, options.url ?? `${scheme}://${hostOf(capture)}`)
+  )
   const part = completePart(capture, options, settings)
   const request = requestOf(capture, options, settings)
-  const judgedAt = options.at ?? capture.at ?? world.now
+  const judgedAt = options.at ?? capture.at ?? now
   if (options.at === undefined && capture.at !== undefined) {
     notes.push('Checked as of the time of the capture. With --at now it is checked as if it were sent now.')
   }
@@ -87,32 +92,28 @@ async function makeReport (capture: Capture, options: ExplainArguments, world: E
     opened.push(rest)
     return introspection.inquiry
   }
-  const keys = isKnown && capture.only !== 'proof' ? await keysOf(options, settings, world, notes) : undefined
+  const providers = openProviderKeys(settings, sentence => notes.push(sentence))
+  opened.push(providers)
   try {
-    const requirements = capture.only === undefined || options.scopes !== undefined
-      ? await requirementsOf(request, options, settings, notes)
-      : undefined
-    const revocations = options.offline || capture.only === 'proof'
-      ? undefined
-      : await readStoredRevocations(settings, judgedAt)
-    const unknown = [...part.unknown, ...isKnown ? [] : ['token.iss', 'token.aud']]
+    const keys = isKnown && only !== 'proof' ? await keysOf(options, providers, world, notes) : undefined
+    const answer = readAnswer(capture)
     const explanation = part.select(
       await explainRequest(request, {
         settings: { ...settings, idp: { ...settings.idp, ...part.idp } },
         now: judgedAt,
-        candidates: keys?.candidates,
+        keys,
         introspect: options.introspect ? introspect : undefined,
-        revocations,
-        requirements,
-        unknown,
-        answered: answeredReason(capture),
-        answeredNonce: capture.answeredNonce
+        revocations: options.offline || only === 'proof' ? undefined : await readStoredRevocations(settings, judgedAt),
+        requirements: only === undefined || options.scopes !== undefined
+          ? await requirementsOf(request, options, settings, notes)
+          : undefined,
+        unknown: [...part.unknown, ...isKnown ? [] : ['token.iss', 'token.aud']],
+        answer
       })
     )
-    noteAnswer(capture, explanation)
-    return { request, only: capture.only, judgedAt, notes, explanation }
+    noteAnswer(capture, answer, explanation)
+    return { request, only, judgedAt, notes, explanation }
   } finally {
-    await keys?.close()
     for (const each of opened) await each.close()
   }
 }
@@ -125,12 +126,8 @@ function withoutSignatures (report: Report): Report {
   return { ...report, request: { ...report.request, headers } }
 }
 
-const answeredReason = ({ challenge = '' }: Capture): RefusalReason | undefined => readChallenge(challenge).reason
-
-function noteAnswer (capture: Capture, { foundHere }: Explanation): void {
-  const { status, notes } = capture
+function noteAnswer ({ status, notes }: Capture, { reason }: Answer, { foundHere }: Explanation): void {
   if (status === undefined) return
-  const reason = answeredReason(capture)
   notes.push(
     `The capture says that the answer was ${status}${reason === undefined ? '' : `, with the reason ${reason}`}.`
   )
@@ -140,16 +137,6 @@ function noteAnswer (capture: Capture, { foundHere }: Explanation): void {
         'another clock, or it got a different request.'
     )
   }
-}
-
-/** An option wins over all. */
-function settingsOf (
-  { headers, scheme = 'http' }: Capture,
-  { settings, url }: ExplainArguments,
-  { env, readFile, tenants }: ExplainWorld
-): Promise<KnownSettings> {
-  const host = headers.find(([name]) => name.toLowerCase() === 'host')?.[1]
-  return readKnownSettings({ env: { ...env, ...settings }, readFile }, tenantAt(tenants, url ?? `${scheme}://${host}`))
 }
 
 function tryRead (file: string, readFile: SettingsSources['readFile']): string | undefined {
@@ -195,10 +182,13 @@ function missingIn (
   ]
 }
 
+const hostOf = ({ headers }: Capture): string | undefined =>
+  headers.find(([name]) => name.toLowerCase() === 'host')?.[1]
+
 /** A capture of the client holds the prefix of PUBLIC_URL. */
-function withoutPrefix ({ target = '/', headers, byClient, notes }: Capture, settings: Settings): string {
-  const host = headers.find(([name]) => name.toLowerCase() === 'host')?.[1]
-  const rest = byClient ? withoutPublicPrefix(target, host, settings) : undefined
+function withoutPrefix (capture: Capture, settings: Settings): string {
+  const { target = '/', byClient, notes } = capture
+  const rest = byClient ? withoutPublicPrefix(target, hostOf(capture), settings) : undefined
   if (rest === undefined) return target
   notes.push(`The prefix ${target.slice(0, -rest.length)} of PUBLIC_URL is removed from the path, as the proxy does.`)
   return rest
@@ -223,16 +213,14 @@ async function requirementsOf (
 }
 
 async function keysOf (
-  { keysFile, offline }: ExplainArguments,
-  settings: Settings,
+  { keysFile: file, offline }: ExplainArguments,
+  providers: ProviderKeys,
   { readFile }: ExplainWorld,
   notes: string[]
-): Promise<ProviderKeys | undefined> {
-  if (keysFile === undefined) return offline ? undefined : openProviderKeys(settings, sentence => notes.push(sentence))
-  const keys = await readProviderKeys(tryRead(keysFile, readFile) ?? '')
-  if (keys === undefined) {
-    notes.push(`${keysFile} contains no readable key set, so signatures of tokens are not checked.`)
-  }
+): Promise<ExplainOptions['keys']> {
+  if (file === undefined) return offline ? undefined : providers.keys
+  const keys = await readProviderKeys(tryRead(file, readFile) ?? '')
+  if (!keys) notes.push(`${file} contains no readable key set, so signatures of tokens are not checked.`)
   return keys
 }
 

@@ -1,16 +1,13 @@
-import { ownPathsOf } from '../lib/gate/gate-settings.ts'
+import { findRule } from '../explain/rule.ts'
+import type { FoundRule, GateRequest } from '../explain/rule.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
-import { originForm } from '../lib/gate/path.ts'
+import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/identity-headers.ts'
 import { TOOL_CALL } from '../lib/gate/mcp-methods.ts'
-import type { McpMessage } from '../lib/gate/mcp-message.ts'
-import { createRules } from '../lib/gate/rules.ts'
+import { originForm } from '../lib/gate/path.ts'
 import { isTargeted } from '../lib/gate/rule.ts'
 import type { GateRule } from '../lib/gate/rule.ts'
-import type { PathRules } from '../lib/gate/rules.ts'
-import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/identity-headers.ts'
+import { createRules } from '../lib/gate/rules.ts'
 import type { Requirement } from '../lib/requirement/requirement.ts'
-import { Refusal } from '../lib/refusal.ts'
-import { readTargetPath } from '../lib/url/http-url.ts'
 import { indent, title } from './show.ts'
 import type { Paint } from './show.ts'
 
@@ -20,14 +17,6 @@ export interface GateView {
   readonly places: ReadonlyMap<string, string>
   /** The configured one, if it is known. */
   readonly audience: string | undefined
-}
-
-interface Asked {
-  readonly method: string
-  /** As a client would send it. */
-  readonly target: string
-  /** The message of the Model Context Protocol that the body would hold, if one was given. */
-  readonly message?: McpMessage | undefined
 }
 
 /** What makes a path one that two programs could read differently. */
@@ -50,90 +39,75 @@ const CAUSES: Readonly<Record<string, string>> = {
   encoding: 'it has escapes that are not UTF-8'
 }
 
-/** Says which rule holds for a request and why, by the functions of the gate itself. `holds` is false if none does. */
-export function explainRule (
-  { method, target, message }: Asked,
-  view: GateView,
-  paint: Paint
-): { text: string, holds: boolean } {
-  const { rules, exactPaths, upstream, ownPrefix } = view.settings
-  const asked = `${method} ${target}${
-    message === undefined ? '' : `, ${[message.method, message.name].filter(Boolean).join(' ')}`
-  }`
-  const none = (verdict: string, why: string, rest = ''): { text: string, holds: boolean } => ({
-    holds: false,
-    text: title(paint, asked) + line(paint('red', verdict)) + title(paint, 'Why') + line(why) + rest
-  })
-  let sent: string
-  let path: string
-  let pathRules: PathRules | undefined
-  try {
-    sent = originForm(target)
-    path = readTargetPath(sent)
-    pathRules = createRules(rules, { exactPaths }).choose(method, path)
-  } catch (error) {
-    if (!(error instanceof Refusal)) throw error
-    const { cause, rule: closer } = error.detail!
-    const other = rules.find(({ path }) => path === closer)
-    return none(
-      'Refused before any rule: 400, or 403 if a proxy asks.',
-      `Two programs could read this path differently: ${CAUSES[String(cause)]}.`,
-      other && title(paint, 'The other rule') + line(`${nameOf(other, view)}: ${formOf(other)}`)
-    )
-  }
-  const own = upstream === undefined
-    ? undefined
-    : ownPathsOf(ownPrefix).find(own => path === own || path.startsWith(`${own}/`))
-  if (own !== undefined) {
-    return none(
-      'No rule is used: Holdfast answers this itself.',
-      `${own} is a path of its own, and goes before the ` +
-        `upstream's.${ownPrefix === '' ? ' gate.ownPrefix moves /health, /metrics and /docs.' : ''}`
-    )
-  }
-  const rule = pathRules?.matchMessage && message
-    ? pathRules.matchMessage(message)?.rule
-    : pathRules?.matchMessage
-      ? undefined
-      : pathRules?.rules[0]
-  const others = showOthers(rule, { method, path, message }, view, paint)
-  if (pathRules?.matchMessage && !message) {
-    return none(
-      'The message in the body decides.',
-      'Say which one, such as --mcp tools/list, or --mcp tools/call NAME. A body that cannot be judged is 400, ' +
-        'or 403 if a proxy asks.',
-      others
-    )
-  }
-  if (pathRules?.matchMessage && !rule) {
-    return none(
-      'No rule holds: 404, or 403 if a proxy asks. Where a rule of this path asks for a token, a request without ' +
-        'one is 401.',
-      'No rule of this path is for this message, and nothing passes without one.',
-      others
-    )
-  }
-  if (rule === undefined) {
-    return none(
-      'No rule holds: 404, or 403 if a proxy asks.',
-      rules.length === 0
-        ? 'There are no rules, and nothing passes without one.'
-        : 'No rule has both this path and this method, and nothing passes without one.',
-      others
-    )
-  }
+type Section = readonly [title: string, ...lines: readonly string[]]
+
+/** Says which rule holds for a request and why. `holds` is false if none does. */
+export function explainRule (request: GateRequest, view: GateView, paint: Paint): { text: string, holds: boolean } {
+  const { method, target, message } = request
+  const found = findRule(request, view.settings)
+  const [verdict, why, ...more] = storyOf(found, request, view, paint)
+  const asked = [`${method} ${target}`, ...message ? [[message.method, message.name].filter(Boolean).join(' ')] : []]
+  const sections: Section[] = [[asked.join(', '), verdict], ['Why', why], ...more]
   return {
-    holds: true,
-    text: title(paint, asked) + line(`${paint('green', `${nameOf(rule, view)} holds`)}: ${formOf(rule)}`) +
-      title(paint, 'Why') + line(whyOf(rule, pathRules!, method, path, rules)) +
-      title(paint, 'It asks for') + line(demandsOf(rule, view).join('\n')) +
-      title(paint, upstream === undefined ? 'The proxy gets' : 'The upstream gets') +
-      line(giftsOf(rule, { method, target: sent }, view.settings).join('\n')) +
-      others
+    holds: found.kind === 'rule',
+    text: sections.map(([head, ...lines]) => `${title(paint, head)}${indent(lines.join('\n'))}\n`).join('')
   }
 }
 
-const line = (text: string): string => `${indent(text)}\n`
+type Story = readonly [verdict: string, why: string, ...more: readonly Section[]]
+
+function storyOf (found: FoundRule, request: GateRequest, view: GateView, paint: Paint): Story {
+  const { rules, ownPrefix, upstream } = view.settings
+  const none = (verdict: string, ...rest: [why: string, ...more: readonly Section[]]): Story => [
+    paint('red', verdict),
+    ...rest
+  ]
+  switch (found.kind) {
+    case 'refused': {
+      const closer = rules.find(({ path }) => path === found.detail.rule)
+      return none(
+        'Refused before any rule: 400, or 403 if a proxy asks.',
+        `Two programs could read this path differently: ${CAUSES[String(found.detail.cause)]}.`,
+        ...closer ? [['The other rule', `${nameOf(closer, view)}: ${formOf(closer)}`] as const] : []
+      )
+    }
+    case 'own':
+      return none(
+        'No rule is used: Holdfast answers this itself.',
+        `${found.own} is a path of its own, and goes before the ` +
+          `upstream's.${ownPrefix === '' ? ' gate.ownPrefix moves /health, /metrics and /docs.' : ''}`
+      )
+    case 'message':
+      return none(
+        'The message in the body decides.',
+        'Say which one, such as --mcp tools/list, or --mcp tools/call NAME. A body that cannot be judged is 400, ' +
+          'or 403 if a proxy asks.',
+        ...others(found.path, request, view, paint)
+      )
+    case 'none':
+      return none(
+        'No rule holds: 404, or 403 if a proxy ' +
+          `asks.${found.pathRules ? ' Where a rule of this path asks for a token, a request without one is 401.' : ''}`,
+        found.pathRules
+          ? 'No rule of this path is for this message, and nothing passes without one.'
+          : rules.length === 0
+            ? 'There are no rules, and nothing passes without one.'
+            : 'No rule has both this path and this method, and nothing passes without one.',
+        ...others(found.path, request, view, paint)
+      )
+    case 'rule':
+      return [
+        `${paint('green', `${nameOf(found.rule, view)} holds`)}: ${formOf(found.rule)}`,
+        whyOf(found, request, rules),
+        ['It asks for', ...demandsOf(found.rule, view)],
+        [
+          upstream === undefined ? 'The proxy gets' : 'The upstream gets',
+          ...giftsOf(found.rule, request, view.settings)
+        ],
+        ...others(found.path, request, view, paint, found.rule)
+      ]
+  }
+}
 
 function nameOf (rule: GateRule, { settings, places }: GateView): string {
   const path = `gate.rules[${settings.rules.indexOf(rule)}]`
@@ -159,10 +133,8 @@ const hasPath = (rule: GateRule, path: string): boolean =>
   createRules([{ ...rule, methods: ['GET'] }]).find('GET', path) !== undefined
 
 function whyOf (
-  rule: GateRule,
-  pathRules: PathRules,
-  method: string,
-  path: string,
+  { rule, pathRules, path }: FoundRule & { readonly kind: 'rule' },
+  { method }: GateRequest,
   rules: readonly GateRule[]
 ): string {
   if (pathRules.rules.length > 1) {
@@ -202,7 +174,7 @@ const SAYS: Readonly<Record<string, string>> = {
 
 function giftsOf (
   { requirement, upgrade }: GateRule,
-  { method, target }: Asked,
+  { method, target }: GateRequest,
   { upstream, claims, statementKeys, passCredentials }: GateSettings
 ): string[] {
   const claimOf = new Map(claims.map(({ header, claim }) => [header, `the claim ${claim}`]))
@@ -216,7 +188,7 @@ function giftsOf (
   )
   if (upstream === undefined) return ['200 with these headers, to pass on:', ...headers]
   return [
-    `${method} ${upstream}${target}`,
+    `${method} ${upstream}${originForm(target)}`,
     ...headers,
     passCredentials ? 'Authorization and DPoP as the client sent them' : 'no Authorization, no DPoP',
     ...upgrade ? ['Upgrade: the connection may become another protocol'] : []
@@ -225,15 +197,15 @@ function giftsOf (
 
 const properCase = (name: string): string => name.replace(/(?:^|-)[a-z]/g, start => start.toUpperCase())
 
-function showOthers (
-  rule: GateRule | undefined,
-  { method, path, message }: { method: string, path: string, message: McpMessage | undefined },
+/** The rules that do not hold, each with the reason. */
+function others (
+  path: string,
+  { method, message }: GateRequest,
   view: GateView,
-  paint: Paint
-): string {
-  const others = view.settings.rules.filter(other => other !== rule)
-  if (others.length === 0) return ''
-  const lines = others.map(other => {
+  paint: Paint,
+  rule?: GateRule
+): Section[] {
+  const lines = view.settings.rules.filter(other => other !== rule).map(other => {
     const misses = [
       ...hasPath(other, path) ? [] : ['another path'],
       ...hasMethod(other, method) ? [] : [`not ${method}`],
@@ -244,5 +216,5 @@ function showOthers (
     return `${nameOf(other, view)}: ${formOf(other)}\n ` +
       ` ${paint('dim', misses.length === 0 ? 'less specific' : misses.join(', and '))}`
   })
-  return title(paint, rule === undefined ? 'The rules' : 'The other rules') + line(lines.join('\n'))
+  return lines.length === 0 ? [] : [[rule ? 'The other rules' : 'The rules', ...lines]]
 }

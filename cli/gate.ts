@@ -1,7 +1,7 @@
 import { METHODS } from 'node:http'
 import { TOOL_CALL } from '../lib/gate/mcp-methods.ts'
 import type { McpMessage } from '../lib/gate/mcp-message.ts'
-import { placesOf, valuesOf } from '../lib/settings/given.ts'
+import { valuesOf } from '../lib/settings/given.ts'
 import { collectSettings } from '../lib/settings/sources.ts'
 import type { SettingsSources } from '../lib/settings/sources.ts'
 import { isGate, readGate } from '../lib/settings/validation.ts'
@@ -73,7 +73,7 @@ export function gate (argv: readonly string[], world: GateWorld): Promise<number
       // A rule can be looked at before there is a provider.
       const { text, holds } = explainRule(readRequest(positionals, mcp), {
         settings: await readGate(collected),
-        places: placesOf(collected),
+        places: collected.places,
         audience: audience === undefined ? undefined : String(audience)
       }, paint)
       out.write(text)

@@ -62,12 +62,12 @@ async function requestToken (
     throw new NoToken('its issuer is a mere name, under which no token_endpoint can be found')
   }
   const transport = createTransport({ ...proxies, keepAlive: true })
-  const exchange = transport.open()
+  const session = transport.open()
   const { clientId } = introspection
   try {
     const discovery = createDiscovery(issuer)
     const endpoint = await discovery.read(
-      exchange,
+      session,
       ({ token_endpoint: named }) =>
         typeof named === 'string' ? parseDiscoveredUri(named, issuer, 'discovery_malformed') : undefined
     )
@@ -75,7 +75,7 @@ async function requestToken (
     const authenticate = await createAuthentication(discovery.spelling, introspection, processSurroundings)
     const request = await authenticate({ grant_type: 'client_credentials', audience })
     const headers = { ...request.headers, accept: 'application/json' }
-    const { status, body } = await exchange.send(endpoint, { ...request, headers })
+    const { status, body } = await session.send(endpoint, { ...request, headers })
     const { access_token: token, error } = asObject(parseJson(body.toString('utf8'))) ?? {}
     if (status === 200 && typeof token === 'string' && token !== '') return token
     throw new NoToken(
@@ -87,7 +87,7 @@ async function requestToken (
     if (error instanceof ProviderFailure) throw new NoToken(`it could not be asked for one: ${failureText(error)}`)
     throw error
   } finally {
-    exchange.close()
+    session.close()
     transport.close()
   }
 }

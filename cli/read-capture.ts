@@ -1,5 +1,5 @@
-import { withoutBlanks } from '../explain/examination.ts'
-import { decodeJsonObject } from '../lib/jose/jws.ts'
+import { withoutBlanks } from '../explain/captured-request.ts'
+import { decodeJsonObject } from '../lib/jose/signed-jwt.ts'
 import { BadUsage } from './arguments.ts'
 import { addHeader, blank, bounded, has, quote, readUrl } from './capture.ts'
 import type { Capture } from './capture.ts'
@@ -131,7 +131,7 @@ function readAnswerLine (capture: Capture, line: string): void {
   const challenge = /^www-authenticate: (.+)$/i.exec(line)?.[1]
   if (challenge !== undefined) capture.challenge = challenge
   const nonce = /^dpop-nonce: (.+)$/i.exec(line)?.[1]
-  if (nonce !== undefined) capture.answeredNonce = nonce.trim()
+  if (nonce !== undefined) capture.nonce = nonce.trim()
   const date = /^date: (.+)$/i.exec(line)?.[1]
   const atMs = Date.parse(date ?? '')
   if (!Number.isNaN(atMs)) capture.at = atMs / 1000

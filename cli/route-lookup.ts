@@ -1,16 +1,12 @@
 import { join } from 'node:path'
-import autoload from '@fastify/autoload'
-import Fastify from 'fastify'
+import { findRule } from '../explain/rule.ts'
+import type { FoundRule } from '../explain/rule.ts'
 import type { FastifyInstance, HTTPMethods, RouteOptions } from 'fastify'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
-import { originForm } from '../lib/gate/path.ts'
-import { createRules } from '../lib/gate/rules.ts'
-import type { GateRule } from '../lib/gate/rule.ts'
 import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../lib/requirement/requirement.ts'
 import type { RequiredScopes, Requirement, RequirementOptions } from '../lib/requirement/requirement.ts'
 import { hooksAround, requirementsOf } from '../lib/requirement/route-guard.ts'
 import type { Settings } from '../lib/settings/settings.ts'
-import { readTargetPath } from '../lib/url/http-url.ts'
 
 export type FoundRoute =
   /** `methods`: those that the path takes. */
@@ -26,6 +22,11 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
  */
 export async function lookUpRoute (method: string, target: string, settings: Settings): Promise<FoundRoute> {
   if (settings.gate) return lookUpRule(method, target, settings.gate)
+  // Only the routes need them, and they take long to load.
+  const [{ default: Fastify }, { default: autoload }] = await Promise.all([
+    import('fastify'),
+    import('@fastify/autoload')
+  ])
   const app = Fastify()
   const guards = new Map<string, () => readonly Requirement[]>()
   // It carries its requirement, and is never called.
@@ -67,24 +68,13 @@ export async function lookUpRoute (method: string, target: string, settings: Set
   }
 }
 
-/** Asks the rules of the gate. A path that is refused before any rule has none. */
-function lookUpRule (method: string, target: string, { rules }: GateSettings): FoundRoute {
-  const table = createRules(rules)
-  let path: string
-  let rule: GateRule | undefined
-  try {
-    path = readTargetPath(originForm(target))
-    const pathRules = table.choose(method, path)
-    // Each client of the Model Context Protocol begins with this message.
-    rule = pathRules?.matchMessage?.({ method: 'initialize', name: undefined })?.rule ?? pathRules?.rules[0]
-  } catch {
-    return { kind: 'none', methods: [] }
-  }
-  if (rule === undefined) {
-    return {
-      kind: 'none',
-      methods: METHODS.filter(other => table.find(other, path) !== undefined)
-    }
-  }
-  return rule.requirement === undefined ? { kind: 'open' } : { kind: 'guarded', requirements: [rule.requirement] }
+/** Asks the rules of the gate. Each client of the Model Context Protocol begins with this message. */
+function lookUpRule (method: string, target: string, settings: GateSettings): FoundRoute {
+  const ask = (asked: string): FoundRule =>
+    findRule({ method: asked, target, message: { method: 'initialize', name: undefined } }, settings)
+  const found = ask(method)
+  const rule = found.kind === 'rule' ? found.rule : found.kind === 'none' ? found.pathRules?.rules[0] : undefined
+  if (rule?.requirement) return { kind: 'guarded', requirements: [rule.requirement] }
+  if (rule || found.kind === 'own') return { kind: 'open' }
+  return { kind: 'none', methods: found.kind === 'none' ? METHODS.filter(other => ask(other).kind === 'rule') : [] }
 }

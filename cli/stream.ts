@@ -6,7 +6,7 @@ import { withoutTrailingSlash } from '../lib/provider/provider-url.ts'
 import { chooseStream, DELIVERY_METHODS, destinationOf, isDelivered } from '../lib/revocation/managed-stream.ts'
 import { createTransmitterClient } from '../lib/revocation/transmitter-client.ts'
 import type { TransmitterClient } from '../lib/revocation/transmitter-client.ts'
-import { exchanging } from '../lib/provider/transport.ts'
+import { withSession } from '../lib/provider/transport.ts'
 import { fetchTransmitterConfiguration } from '../lib/revocation/transmitter-configuration.ts'
 import type { TransmitterSettings } from '../lib/settings/revocation-settings.ts'
 import type { Settings } from '../lib/settings/settings.ts'
@@ -96,7 +96,7 @@ async function look (given: TransmitterSettings, path: string, settings: Setting
   }
   const calls = networkOf(settings.proxies)
   try {
-    const configuration = await exchanging(calls, exchange => fetchTransmitterConfiguration(given, exchange))
+    const configuration = await withSession(calls, session => fetchTransmitterConfiguration(given, session))
     const client = createTransmitterClient({
       ...given,
       authenticate: await transmitterAuthentication(given, path, processSurroundings),

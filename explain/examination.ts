@@ -1,16 +1,13 @@
-import type { IncomingHttpHeaders } from 'node:http'
-import type { Credentials } from '../lib/credentials.ts'
+import type { Credentials } from '../lib/message.ts'
 import { createClientKeys } from '../lib/dpop/client-keys.ts'
 import { createNonces, NONCE_LIFETIME_SECONDS, processOfNonce } from '../lib/dpop/nonces.ts'
 import type { Nonces } from '../lib/dpop/nonces.ts'
 import type { PresentedProof, ProofPolicy } from '../lib/dpop/proof.ts'
 import { Message } from '../lib/message.ts'
-import type { RefusalReason } from '../lib/refusal.ts'
-import type { SigningKey } from '../lib/jose/signed-jwt.ts'
+import type { SignerKeys, SigningKey } from '../lib/jose/signed-jwt.ts'
 import type { ReplayStore } from '../lib/replay/replay-store.ts'
 import type { Revocation } from '../lib/revocation/cutoffs.ts'
 import type { Revocations } from '../lib/revocation/revocations.ts'
-import type { JwsAlg } from '../lib/jose/signature.ts'
 import type { IssuerSettings, Settings } from '../lib/settings/settings.ts'
 import { commonRulesOf, rulesOfIssuer } from '../lib/assembly/create-issuers.ts'
 import type { Inquiry } from '../lib/token/inquiry.ts'
@@ -23,18 +20,9 @@ import type { ScopeGranters } from '../lib/requirement/implied-scopes.ts'
 import type { VerifiedToken } from '../lib/token/verified-tokens.ts'
 import { createRequestUrlResolver } from '../lib/url/request-url.ts'
 import type { RequestUrl } from '../lib/url/request-url.ts'
-
-/** A request as it reached the service, or as it left the client. */
-export interface CapturedRequest {
-  readonly method: string
-  /** The target of the request line, as it was sent. */
-  readonly target: string
-  /** Header lines in their order, including repeated ones. */
-  readonly headers: ReadonlyArray<readonly [name: string, value: string]>
-  /** Whether TLS ended in the service. */
-  readonly encrypted: boolean
-  readonly remoteAddress: string | undefined
-}
+import type { Answer } from './answer.ts'
+import { readHeaders } from './captured-request.ts'
+import type { CapturedRequest } from './captured-request.ts'
 
 /** The settings that decide about a request. */
 export type GuardSettings = Pick<Settings, 'idp' | 'dpop' | 'server' | 'revocation'>
@@ -43,17 +31,8 @@ export interface ExplainOptions {
   readonly settings: GuardSettings
   /** The time to judge at. Unix seconds. */
   readonly now: number
-  /**
-   * The keys of an issuer that may have signed a token with that `kid` by that algorithm. Undefined if they are
-   * unknown: then signatures of tokens are not checked.
-   */
-  readonly candidates?:
-    | ((
-      kid: string | undefined,
-      alg: JwsAlg,
-      issuer: IssuerSettings
-    ) => Promise<readonly SigningKey[]> | readonly SigningKey[])
-    | undefined
+  /** The keys of an issuer. Undefined if they are unknown: then signatures of tokens are not checked. */
+  readonly keys?: ((issuer: IssuerSettings) => Promise<SignerKeys> | SignerKeys) | undefined
   /**
    * Asks an issuer about tokens, for the issuers that have introspection. Undefined if no calls are allowed: then
    * whether a token is active, and everything about an opaque token, is not checked.
@@ -66,20 +45,17 @@ export interface ExplainOptions {
   /** The proofs that have passed before. Undefined if they are unknown: then replays are not checked. */
   readonly replay?: ReplayStore | undefined
   /**
-   * The `DPoP-Nonce` of the answer, which names the process that answered. Undefined if there is none, or if the answer
-   * is unknown.
+   * What the service answered, if that is known. Its reason counts, since it knows best: the check that refuses for it
+   * has failed, whatever it finds here.
    */
-  readonly answeredNonce?: string | undefined
-  /**
-   * The reason in the answer of the service, which knows best: the check that refuses for it counts as failed, whatever
-   * it finds here.
-   */
-  readonly answered?: RefusalReason | undefined
+  readonly answer?: Partial<Pick<Answer, 'reason' | 'nonce'>> | undefined
   /**
    * The names of checks on the token's claims that are left out, because the settings of the service for them are
    * unknown.
    */
   readonly unknown?: readonly string[] | undefined
+  /** The names of checks whose settings are guessed. That they pass here says nothing about the service. */
+  readonly assumed?: readonly string[] | undefined
 }
 
 /** A request during the explanation, with the findings of the checks so far. */
@@ -103,7 +79,10 @@ export interface Examination {
   isOpaque?: true
   /** The opaque token was not introspected, so `verified` has none of its claims. */
   areClaimsUnknown?: boolean
-  candidates?: readonly SigningKey[]
+  /** How many keys may have signed the token. */
+  candidates?: number
+  /** The result of `signerOf`: the key that has signed it. Undefined if keys are unknown. */
+  signer?: SigningKey | 'signature'
   verified?: VerifiedToken
   /** What has revoked the token. */
   revokedBy?: Revocation
@@ -112,8 +91,6 @@ export interface Examination {
 
 export function createExamination (request: CapturedRequest, options: ExplainOptions): Examination {
   const { settings } = options
-  // The HTTP parser does this too, but the request may not have passed through it.
-  const headers = request.headers.map(([name, value]) => [name, withoutBlanks(value)] as const)
   const resolve = createRequestUrlResolver({
     trustProxy: settings.server.trustProxy,
     publicUrl: settings.server.publicUrl
@@ -122,8 +99,7 @@ export function createExamination (request: CapturedRequest, options: ExplainOpt
   const message = new Message({
     method,
     url: target,
-    headers: joinLines(headers),
-    rawHeaders: headers.flat(),
+    ...readHeaders(request),
     socket: { encrypted, remoteAddress }
   })
   const granters = createScopeGranters(settings.idp.scopeImplies ?? {})
@@ -151,19 +127,10 @@ export function rulesOf ({ issuer, options }: Examination): TokenRules {
   return rulesOfIssuer(issuer!, commonRulesOf(options.settings))
 }
 
-function joinLines (headers: ReadonlyArray<readonly [string, string]>): IncomingHttpHeaders {
-  const joined: Record<string, string> = Object.create(null)
-  for (const [name, value] of headers) {
-    const key = name.toLowerCase()
-    joined[key] = key in joined ? `${joined[key]}, ${value}` : value
-  }
-  return joined
-}
-
-function noncesOf ({ settings: { dpop: { nonce, nonceSecret } }, answeredNonce }: ExplainOptions): Nonces | undefined {
+function noncesOf ({ settings: { dpop: { nonce, nonceSecret } }, answer }: ExplainOptions): Nonces | undefined {
   if (nonce !== 'required') return undefined
   return nonceSecret === undefined
-    ? unknownNonces(answeredNonce)
+    ? unknownNonces(answer?.nonce)
     : createNonces(nonceSecret.map(text => Buffer.from(text, 'base64url')), 'shared')
 }
 
@@ -181,17 +148,3 @@ function unknownNonces (answeredNonce = ''): Nonces {
     isOfAnotherProcess
   } as Nonces
 }
-
-/**
- * The value of a header line without the spaces and tabs around it (RFC 9110 section 5.5). It reads each character
- * once: a pattern would read a long run of blanks again for each blank in it.
- */
-export function withoutBlanks (value: string): string {
-  let start = 0
-  let end = value.length
-  while (isBlank(value[start])) start++
-  while (end > start && isBlank(value[end - 1])) end--
-  return value.slice(start, end)
-}
-
-const isBlank = (char: string | undefined): boolean => char === ' ' || char === '\t'

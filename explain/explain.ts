@@ -1,18 +1,19 @@
 import { ADVICE } from './advice.ts'
 import type { Advice } from './advice.ts'
-import { STEP_TEXTS } from './compared.ts'
-import type { Compared } from './compared.ts'
+import type { CapturedRequest } from './captured-request.ts'
 import { createExamination } from './examination.ts'
-import type { CapturedRequest, ExplainOptions } from './examination.ts'
+import type { ExplainOptions } from './examination.ts'
+import { HTU_ADVICE } from './htu-advice.ts'
 import { REFUSED_BY } from './refused-by.ts'
-import { NotChecked, STEPS } from './steps.ts'
+import { NotChecked } from './step.ts'
+import type { Compared, Step } from './step.ts'
+import { STEPS } from './steps.ts'
 import type { StepName } from './steps.ts'
 import { Refusal, REFUSALS } from '../lib/refusal.ts'
 import type { RefusalDetail, RefusalKind, RefusalReason } from '../lib/refusal.ts'
 import type { HtuCause } from '../lib/url/request-url.ts'
-import { HTU_ADVICE } from './htu-advice.ts'
 
-export type { CapturedRequest, ExplainOptions, GuardSettings } from './examination.ts'
+export type { ExplainOptions } from './examination.ts'
 
 /**
  * One check. `not reached` follows a failed check. `not checked` means that the request and the known facts are not
@@ -54,33 +55,38 @@ export interface Explanation {
  */
 export async function explainRequest (request: CapturedRequest, options: ExplainOptions): Promise<Explanation> {
   const examination = createExamination(request, options)
+  const { answer, unknown = [], assumed = [] } = options
   const steps: ExplainedStep[] = []
   let refusal: Refusal | undefined
-  for (const { name, applies, run } of STEPS) {
+  for (const step of STEPS) {
+    const { name, applies, run } = step
     if (applies && !applies(examination)) continue
-    const { title, failed, compared } = STEP_TEXTS[name]
     if (refusal) {
-      steps.push({ name, title, outcome: 'not reached', compared: [] })
+      steps.push(notReached(step))
       continue
     }
-    const error = options.unknown?.includes(name)
+    const error = unknown.includes(name)
       ? new NotChecked('This tool does not know what the service expects.')
       : await errorOf(() => run(examination))
     if (error instanceof Refusal && REFUSALS[error.reason].status !== 503) refusal = error
     const outcome = refusal ? 'failed' : error ? 'not checked' : 'passed'
     steps.push({
       name,
-      title: outcome === 'failed' ? failed : title,
+      title: refusal ? step.failed : step.title,
       outcome,
-      compared: compared(examination),
+      compared: step.compared(examination),
       ...(error && { note: error.message })
     })
     if (examination.isGuest) break
   }
   const foundHere = refusal?.reason
-  const refuser = options.answered && options.answered !== foundHere ? REFUSED_BY[options.answered] : undefined
-  const shown = refuser ? overrule(steps, refuser) : steps
-  const final = refuser ? { reason: options.answered!, detail: undefined } : refusal
+  const refuser = answer?.reason && answer.reason !== foundHere ? REFUSED_BY[answer.reason] : undefined
+  const shown = (refuser ? overrule(steps, refuser) : steps).map(step =>
+    step.outcome === 'passed' && assumed.includes(step.name)
+      ? { ...step, outcome: 'not checked' as const, note: ASSUMED }
+      : step
+  )
+  const final = refuser ? { reason: answer!.reason!, detail: undefined } : refusal
   return {
     verdict: final ? 'refused' : 'accepted',
     refusal: final && explainRefusal(final),
@@ -90,31 +96,32 @@ export async function explainRequest (request: CapturedRequest, options: Explain
   }
 }
 
+const ASSUMED =
+  'It is what the call asked for. Whether the service expects that, only its settings say (IDP_DOMAIN, IDP_AUDIENCE).'
+
 const NOT_HERE =
   'The service refused it here, and seen from here it passes. The service has other settings or another clock, ' +
   'or it got a different request.'
+
+const notReached = ({ name, title }: Pick<Step, 'title'> & { readonly name: StepName }): ExplainedStep => ({
+  name,
+  title,
+  outcome: 'not reached',
+  compared: []
+})
 
 /**
  * The steps with that of the service's refusal as failed, and what follows it as not reached. An earlier one that fails
  * here stays failed.
  */
 function overrule (steps: readonly ExplainedStep[], refuser: StepName): ExplainedStep[] {
-  const position = (name: StepName): number => STEPS.findIndex(step => step.name === name)
-  const found = steps.find(({ name }) => name === refuser)
-  const failed: ExplainedStep = {
-    name: refuser,
-    title: STEP_TEXTS[refuser].failed,
-    outcome: 'failed',
-    compared: found?.compared ?? [],
-    note: found?.note ?? NOT_HERE
-  }
-  const before = steps.filter(({ name }) => position(name) < position(refuser))
-  const after = steps.filter(({ name }) => position(name) > position(refuser))
-  return [
-    ...before,
-    failed,
-    ...after.map(({ name }) => ({ name, title: STEP_TEXTS[name].title, outcome: 'not reached' as const, compared: [] }))
-  ]
+  const at = STEPS.findIndex(({ name }) => name === refuser)
+  return STEPS.flatMap((step, position): readonly ExplainedStep[] => {
+    const found = steps.find(({ name }) => name === step.name)
+    if (position !== at) return found ? [position < at ? found : notReached(step)] : []
+    const { compared = [], note = NOT_HERE } = found ?? {}
+    return [{ name: refuser, title: step.failed, outcome: 'failed', compared, note }]
+  })
 }
 
 /** If a store or a provider cannot be reached from here, this says nothing about the request. */

@@ -1,5 +1,6 @@
 import { resolveReference } from '../lib/openapi/document.ts'
 import type { Content, JsonSchema, OpenapiDocument, Operation, Parameter } from '../lib/openapi/document.ts'
+import { curlLine, headerWords, quote } from './curl-line.ts'
 
 /**
  * The call of an operation as one command for a POSIX shell. It takes the access token from `TOKEN`, and the proof from
@@ -24,9 +25,8 @@ export function curlExample (
     `${encodeURIComponent(parameter.name)}=${valueOf(parameter)}`
   ).join('&')
   const schemes = (operation.security ?? []).flatMap(Object.keys)
-  return [
-    'curl -i',
-    ...method === 'get' ? [] : [`-X ${method.toUpperCase()}`],
+  return curlLine(
+    method.toUpperCase(),
     ...schemes.includes('Bearer')
       ? ['-H "Authorization: Bearer $TOKEN"']
       : schemes.includes('DPoP')
@@ -34,7 +34,7 @@ export function curlExample (
         : [],
     ...bodyWords(document, operation.requestBody?.content),
     quote(address + target + (query && `?${query}`))
-  ].join(' ')
+  )
 }
 
 /** A part of a path that the route's own schema leaves out. */
@@ -46,7 +46,7 @@ function bodyWords (document: OpenapiDocument, content: Content = {}): string[] 
   const [type, { schema, example, examples = {} }] = entry
   const value = example ?? Object.values(examples)[0]?.value ?? sampleOf(document, schema)
   return [
-    `-H ${quote(`Content-Type: ${type}`)}`,
+    ...headerWords([['Content-Type', type]]),
     `--data-raw ${quote(typeof value === 'string' ? value : JSON.stringify(value))}`
   ]
 }
@@ -72,9 +72,4 @@ function sampleOf (document: OpenapiDocument, schema: JsonSchema | { readonly $r
     default:
       return 'text'
   }
-}
-
-/** One word of a POSIX shell, whatever is in it. */
-function quote (text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`
 }

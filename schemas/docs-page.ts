@@ -1,6 +1,8 @@
 import type { JsonSchema, OpenapiDocument, Operation, Parameter, Response } from '../lib/openapi/document.ts'
-import { curlExample } from './curl-example.ts'
 import { resolveReference } from '../lib/openapi/document.ts'
+import { curlExample } from './curl-example.ts'
+import { quote, withinQuotes } from './curl-line.ts'
+import { code, escape, heading, link, prose, table } from './html.ts'
 
 /** The whole style of the page, so that a Content-Security-Policy can name its hash. */
 export const PAGE_STYLE = `
@@ -33,7 +35,7 @@ export const ADDRESS_MARK = '\u0000'
 
 /** The page for one client, made of a rendered one. The address is always within single quotes of a shell. */
 export function placeAddress (page: string, address: string): string {
-  return page.replaceAll(ADDRESS_MARK, escape(address.replaceAll("'", "'\\''")))
+  return page.replaceAll(ADDRESS_MARK, escape(withinQuotes(address)))
 }
 
 /** The page of `/docs` as HTML, without scripts and without anything to fetch. Links are relative to `/docs`. */
@@ -176,9 +178,7 @@ function guardOf ({ security = [], 'x-requirements': further = [], 'x-body-crede
 /** The call with DPoP: a tool makes the proof. */
 function dpopLine (method: string, path: string, scopes: readonly string[]): string {
   return `npm run call -- --url '${ADDRESS_MARK}' --dpop ${method.toUpperCase()} ` +
-    `'${path.replaceAll("'", "'\\''").replace(/\{\w+\}/g, '7')}'${
-      scopes.length > 0 ? ` --scope '${scopes.join(' ')}'` : ''
-    }`
+    quote(path).replace(/\{\w+\}/g, '7') + (scopes.length > 0 ? ` --scope ${quote(scopes.join(' '))}` : '')
 }
 
 function renderSecurity (requirement: Readonly<Record<string, readonly string[]>>): string {
@@ -234,26 +234,5 @@ function renderSchema (document: OpenapiDocument, schema: JsonSchema): string {
   return escape([type ?? 'anything'].flat().join(' or '))
 }
 
-function table (heads: readonly string[], rows: ReadonlyArray<readonly string[]>): string {
-  const cells = (tag: string, texts: readonly string[]): string =>
-    `<tr>${texts.map(text => `<${tag}>${text}</${tag}>`).join('')}</tr>`
-  return `<div class="wide"><table>\n<thead>${cells('th', heads)}</thead>\n<tbody>\n${rows.map(row => cells('td', row)).join('\n')}\n</tbody>\n</table></div>`
-}
-
 const titleOf = (method: string, path: string): string => `${method.toUpperCase()} ${path}`
 const anchor = (reference: string): string => `refusal-${reference.slice(reference.lastIndexOf('/') + 1).toLowerCase()}`
-const link = (id: string | undefined, text: string): string => `<a href="#${escape(id)}">${escape(text)}</a>`
-const heading = (level: number, id: string, text: string): string =>
-  `<h${level} id="${escape(id)}">${link(id, text)}</h${level}>`
-const code = (text: string): string => `<code>${escape(text)}</code>`
-
-/** Text in which words between back-quotes are shown as code. */
-function prose (text = ''): string {
-  return text.split('`').map((part, at) => at % 2 === 1 ? code(part) : escape(part)).join('')
-}
-
-const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
-
-function escape (text = ''): string {
-  return text.replace(/[&<>"]/g, char => ENTITIES[char]!)
-}

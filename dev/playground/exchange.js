@@ -45,14 +45,4 @@ export function callOnce (log, url, token, dpop) {
   }).then(() => undefined, error => error)
 }
 
-const quote = text => `'${text.replaceAll("'", "'\\''")}'`
-
-/** The request as a line for a shell. */
-export function curlOf ({ method, url, sent }) {
-  return [
-    `curl ${method === 'HEAD' ? '-I' : '-i'} ${quote(url)}`,
-    ...Object.entries(sent).map(([name, value]) => `-H ${quote(`${name}: ${value}`)}`)
-  ].join(' ')
-}
-
 export const last = log => log[log.length - 1]

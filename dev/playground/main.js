@@ -476,7 +476,6 @@ function display (nodes) {
 
 /** The dev server explains why. Without it, the page still shows all that it sent and got. */
 async function explain (exchange, before) {
-  if (exchange.status === 0) return undefined
   try {
     const response = await fetch('/explain', {
       method: 'POST',

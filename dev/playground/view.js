@@ -1,6 +1,5 @@
 /* global navigator */
 import { element, prose } from './dom.js'
-import { curlOf } from './exchange.js'
 import { decodeJwt, describeTime } from './jwt.js'
 import { adviceFor, loginAskedFor } from './verdict.js'
 
@@ -75,7 +74,9 @@ export function resultView (
       element('button', { type: 'button', className: 'small', id: 'widen', click: wider.run }, wider.label)
     ),
     ...final.status === 0 ? [] : checksView(explanation, isProviderUp),
-    ...exchanges.map((exchange, index) => exchangeView(exchange, claims, index + 1, exchange === final, announce))
+    ...exchanges.map((exchange, index) =>
+      exchangeView({ ...exchange, curl: explanation?.curl?.[index] }, claims, index + 1, exchange === final, announce)
+    )
   ].filter(Boolean)
 }
 
@@ -171,7 +172,7 @@ function exchangeView (exchange, claims, number, isOpen, announce) {
       ' ',
       element('span', { className: status < 300 && status > 0 ? 'ok' : 'refused' }, `${status || ''} ${statusText}`)
     ),
-    element('div', { className: 'part' }, element('h4', {}, 'Sent'), copyButton(exchange, announce)),
+    element('div', { className: 'part' }, element('h4', {}, 'Sent'), exchange.curl && copyButton(exchange, announce)),
     headersView(`${method} ${url}`, sent),
     sent.dpop && [element('h4', {}, 'Proof'), jwtView(sent.dpop, claims)],
     token &&
@@ -190,9 +191,8 @@ function copyButton (exchange, announce) {
   return element('button', {
     type: 'button',
     className: 'small',
-    'data-curl': curlOf(exchange),
     click: async ({ target }) => {
-      const isCopied = await navigator.clipboard.writeText(target.dataset.curl).then(() => true, () => false)
+      const isCopied = await navigator.clipboard.writeText(exchange.curl).then(() => true, () => false)
       target.textContent = isCopied ? 'Copied' : 'The browser did not allow it'
       announce(
         isCopied

@@ -5,6 +5,7 @@ import { createProof, createProofKey, requestToken } from '../../cli/token.ts'
 import type { Paint } from '../../cli/show.ts'
 import type { OwnClient } from '../provider/own-client.ts'
 import { USERS } from '../provider/users.ts'
+import { curlLine, headerWords } from '../../schemas/curl-line.ts'
 import { OF_THE_SERVICE } from './samples.ts'
 import type { Samples } from './samples.ts'
 
@@ -130,5 +131,5 @@ async function tokenFor (
 }
 
 function curl (url: string, headers: Record<string, string>): string {
-  return [`curl -i ${url}`, ...Object.entries(headers).map(([name, value]) => `-H '${name}: ${value}'`)].join(' ')
+  return curlLine('GET', url, ...headerWords(Object.entries(headers)))
 }

@@ -1,15 +1,18 @@
+import { readAnswer, requirementsIn } from '../../explain/answer.ts'
+import type { Answer } from '../../explain/answer.ts'
+import { capturedRequest } from '../../explain/captured-request.ts'
+import type { CapturedRequest } from '../../explain/captured-request.ts'
 import { explainRefusal, explainRequest } from '../../explain/explain.ts'
-import type { ExplainedStep, ExplainOptions, Explanation as RequestExplanation } from '../../explain/explain.ts'
+import type { ExplainedStep, Explanation, ExplainOptions } from '../../explain/explain.ts'
 import { Refusal } from '../../lib/refusal.ts'
 import { createMemoryStore } from '../../lib/replay/memory-store.ts'
 import type { Revocation } from '../../lib/revocation/cutoffs.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import type { ProviderKeys } from '../../cli/provider-keys.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
-import { capturedRequest } from '../../cli/exchange.ts'
 import { asObject } from '../../cli/input.ts'
 import { lookUpRoute } from '../../cli/route-lookup.ts'
-import { readChallenge, requirementsIn } from '../../cli/challenge.ts'
+import { curlLine, headerWords, quote } from '../../schemas/curl-line.ts'
 
 /** What the playground shows beside an exchange. */
 export interface PageExplanation {
@@ -23,16 +26,18 @@ export interface PageExplanation {
   readonly checks: readonly ExplainedStep[]
   /** What could not be read, and why checks are missing. */
   readonly notes: readonly string[]
+  /** Each request for a shell, in the order of the page. */
+  readonly curl?: ReadonlyArray<string | undefined>
 }
 
 interface CapturedExchange {
-  readonly method: string
-  readonly url: URL
+  readonly request: CapturedRequest
   /** Undefined if the page does not say. */
   readonly status: number | undefined
-  readonly sent: ReadonlyArray<readonly [name: string, value: string]>
-  readonly challenge: string
-  readonly body: string
+  readonly authorization: string | undefined
+  readonly answer: Answer
+  /** The same request for a shell. */
+  readonly curl: string
 }
 
 /** More than a page sends before the request to explain. */
@@ -50,7 +55,7 @@ export type AskService = (authorization: string) => Promise<Revocation | null | 
 export async function explainExchange (
   input: unknown,
   settings: Settings,
-  keys: ProviderKeys | undefined,
+  providers: ProviderKeys,
   askService: AskService = async () => undefined
 ): Promise<PageExplanation> {
   const notes: string[] = []
@@ -60,39 +65,38 @@ export async function explainExchange (
   const earlier = (Array.isArray(before) ? before.slice(-MAX_EARLIER) : []).map((one, index) =>
     readExchange(one, `Request ${index + 1}`, notes)
   )
-  const challenge = readChallenge(exchange.challenge, exchange.body)
-  const { reason } = challenge
-  const route = await lookUpRoute(exchange.method, exchange.url.pathname + exchange.url.search, settings)
+  const { request, answer, status } = exchange
+  const { reason } = answer
+  const curl = [...earlier, exchange].map(one => one?.curl)
+  const route = await lookUpRoute(request.method, request.target, settings)
   if (route.kind === 'open') notes.push('This endpoint has no guard: nothing is checked.')
-  // A route that is not in routes/api is judged by its answer.
-  const requirements = route.kind === 'guarded' ? route.requirements : requirementsIn(challenge)
   const explained = route.kind === 'open'
     ? undefined
-    : await check(earlier, exchange, {
+    : await check([...earlier.flatMap(one => one ? [one.request] : []), request], {
       settings,
-      candidates: keys?.candidates,
+      keys: providers.keys,
       revocations: await revocationsOf(exchange, settings, askService),
-      requirements
+      // A route that is not in routes/api is judged by its answer.
+      requirements: route.kind === 'guarded' ? route.requirements : requirementsIn(answer)
     })
   // The checks are made again here, at another time and with keys of our own. If they contradict the answer, they would
   // mislead.
-  const isTrue = explained === undefined || exchange.status === undefined ||
-    (explained.refusal === undefined ? exchange.status < 300 : explained.refusal.reason === reason) ||
+  const isTrue = explained === undefined || status === undefined ||
+    (explained.refusal === undefined ? status < 300 : explained.refusal.reason === reason) ||
     (reason === 'token_revoked' && explained.notChecked.includes('token.revocation'))
   if (!isTrue) notes.push('The checks are not shown: repeated here, they do not explain this response.')
   const checks = isTrue ? explained?.steps ?? [] : []
-  if (reason === undefined) return { checks, notes }
+  if (reason === undefined) return { checks, notes, curl }
   const { description, cure } = explainRefusal({ reason, detail: isTrue ? explained?.refusal?.detail : undefined })
-  return { reason, description, advice: cure, checks, notes }
+  return { reason, description, advice: cure, checks, notes, curl }
 }
 
 /** Only the service knows what has been revoked: its store is its memory. */
 async function revocationsOf (
-  { sent }: CapturedExchange,
+  { authorization }: CapturedExchange,
   { revocation }: Settings,
   askService: AskService
 ): Promise<ExplainOptions['revocations']> {
-  const authorization = sent.find(([name]) => name.toLowerCase() === 'authorization')?.[1]
   const revokedBy = revocation && authorization !== undefined ? await askService(authorization) : undefined
   if (revokedBy === undefined) return undefined
   return {
@@ -100,19 +104,17 @@ async function revocationsOf (
   }
 }
 
-/** The service has seen the earlier requests, so their proofs are spent. */
+/** Explains the last request. The service has seen the earlier ones, so their proofs are spent. */
 async function check (
-  earlier: ReadonlyArray<CapturedExchange | undefined>,
-  exchange: CapturedExchange,
+  requests: readonly CapturedRequest[],
   known: Omit<ExplainOptions, 'now' | 'replay'>
-): Promise<RequestExplanation> {
+): Promise<Explanation | undefined> {
   const replay = createMemoryStore({ max: MAX_RECORDS, ...processSurroundings })
   try {
-    const options: ExplainOptions = { ...known, now: processSurroundings.now(), replay }
-    for (const one of earlier) {
-      if (one !== undefined) await explainRequest(capturedRequest(one.method, one.url, one.sent), options)
-    }
-    return await explainRequest(capturedRequest(exchange.method, exchange.url, exchange.sent), options)
+    const options = { ...known, now: processSurroundings.now(), replay }
+    let last: Explanation | undefined
+    for (const request of requests) last = await explainRequest(request, options)
+    return last
   } finally {
     await replay.close()
   }
@@ -124,20 +126,26 @@ function readExchange (value: unknown, name: string, notes: string[]): CapturedE
     notes.push(`${name} cannot be read: it has no method or no URL.`)
     return undefined
   }
+  const headers = readHeaders(sent, `${name}: a header that was sent`, notes)
+  const answered = readHeaders(received, `${name}: a header of the answer`, notes)
   return {
-    method,
-    url: new URL(url),
+    request: capturedRequest(method, new URL(url), headers),
     status: typeof status === 'number' ? status : undefined,
-    sent: readHeaders(sent, `${name}: a header that was sent`, notes),
-    challenge:
-      readHeaders(received, `${name}: a header of the answer`, notes).find(([header]) =>
-        header.toLowerCase() === 'www-authenticate'
-      )?.[1] ?? '',
-    body: typeof body === 'string' ? body : ''
+    authorization: valueOf(headers, 'authorization'),
+    answer: readAnswer({
+      challenge: valueOf(answered, 'www-authenticate'),
+      ...typeof body === 'string' && { body }
+    }),
+    curl: curlLine(method, quote(url), ...headerWords(headers))
   }
 }
 
-function readHeaders (value: unknown, name: string, notes: string[]): Array<[string, string]> {
+type Headers = ReadonlyArray<readonly [name: string, value: string]>
+
+const valueOf = (headers: Headers, wanted: string): string | undefined =>
+  headers.find(([name]) => name.toLowerCase() === wanted)?.[1]
+
+function readHeaders (value: unknown, name: string, notes: string[]): Headers {
   const headers = Object.entries(asObject(value) ?? {})
   const good = headers.filter((header): header is [string, string] => typeof header[1] === 'string')
   if (good.length < headers.length) notes.push(`${name} is not text.`)

@@ -36,7 +36,7 @@ export async function startPlayground (
 ): Promise<{ readonly url: string, close (): Promise<void> }> {
   const { issuer, audience, browserClientId: clientId } = provider
   const url = `http://localhost:${port}`
-  const keys = openProviderKeys(settings, () => {})
+  const keys = openProviderKeys(settings)
   const headers = {
     'content-security-policy':
       `default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self' ${api} ` +
@@ -49,7 +49,7 @@ export async function startPlayground (
   server.addHook('onRequest', async (_request, reply) => {
     reply.headers(headers)
   })
-  server.addHook('onClose', async () => keys?.close())
+  server.addHook('onClose', keys.close)
   // Any body is taken. The explanation says what it cannot read.
   server.removeAllContentTypeParsers()
   server.addContentTypeParser(

@@ -1,6 +1,6 @@
 import { createClientAuthentication } from '../provider/client-authentication.ts'
 import type { ClientAuthentication } from '../provider/client-authentication.ts'
-import { nameOf } from '../settings/problems.ts'
+import { partName } from '../settings/problems.ts'
 import type { TransmitterSettings } from '../settings/revocation-settings.ts'
 import { readClientKey, readSecret } from '../settings/secret.ts'
 import type { IntrospectionSettings } from '../settings/settings.ts'
@@ -10,8 +10,6 @@ interface Client extends Pick<TransmitterSettings, 'clientSecret' | 'keyFile'> {
   readonly method: TransmitterSettings['clientAuth']
   readonly clientId: string
   readonly audience: () => string
-  /** How messages name its secret and its private key. */
-  readonly names: { readonly secret: string, readonly key: string }
 }
 
 /**
@@ -25,8 +23,7 @@ export function createAuthentication (
   surroundings: Surroundings
 ): Promise<ClientAuthentication> {
   const audience = assertionAudience === undefined ? issuer : () => assertionAudience
-  const names = { secret: nameOf('idp.introspection.clientSecret'), key: nameOf('idp.introspection.keyFile') }
-  return authenticationOf({ method, clientId, clientSecret, keyFile, audience, names }, surroundings)
+  return authenticationOf({ method, clientId, clientSecret, keyFile, audience }, 'idp.introspection', surroundings)
 }
 
 /**
@@ -40,19 +37,20 @@ export async function transmitterAuthentication (
   surroundings: Surroundings
 ): Promise<ClientAuthentication | undefined> {
   if (clientId === undefined) return undefined
-  const names = { secret: `${path}.clientSecret`, key: `${path}.keyFile` }
-  return authenticationOf({ method, clientId, clientSecret, keyFile, audience: () => issuer, names }, surroundings)
+  return authenticationOf({ method, clientId, clientSecret, keyFile, audience: () => issuer }, path, surroundings)
 }
 
+/** @param path of the client in the settings, by which messages name its secret and its private key */
 async function authenticationOf (
-  { clientSecret, keyFile, names, ...client }: Client,
+  { clientSecret, keyFile, ...client }: Client,
+  path: string,
   surroundings: Surroundings
 ): Promise<ClientAuthentication> {
   const isByKey = client.method === 'private_key_jwt'
   return createClientAuthentication({
     ...client,
-    clientSecret: isByKey ? undefined : await readSecret(clientSecret!, names.secret, surroundings),
-    key: isByKey ? await readClientKey(keyFile!, names.key, surroundings) : undefined,
+    clientSecret: isByKey ? undefined : await readSecret(clientSecret!, partName(`${path}.clientSecret`), surroundings),
+    key: isByKey ? await readClientKey(keyFile!, partName(`${path}.keyFile`), surroundings) : undefined,
     ...surroundings
   })
 }

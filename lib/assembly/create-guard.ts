@@ -23,8 +23,6 @@ import { createTokenSignals } from '../guard/request-auth.ts'
 import { createReplayStore } from '../replay/create-store.ts'
 import { metadataLocation, metadataOfAudience, metadataUrlOf } from './resource-metadata.ts'
 import type { AppFunctions } from '../settings/options.ts'
-import { partName } from '../settings/problems.ts'
-import { issuerMember } from '../settings/settings.ts'
 import type { Settings } from '../settings/settings.ts'
 import { createIssuerReader } from '../settings/validation.ts'
 import { createScopeGranters } from '../requirement/implied-scopes.ts'
@@ -79,7 +77,7 @@ export async function createGuardParts (
       { lookUp: lookUpIssuer, maxIssuers, readIssuer: createIssuerReader(settings) },
       issuerParts
     )
-    : await createIssuers(idp.issuers, index => partName(issuerMember(idp, index, 'keysFile')), issuerParts)
+    : await createIssuers(idp.issuers, issuerParts)
   const replay = await createReplayStore({ store: dpop.replay, maxRecords: dpop.replayMax, surroundings, onEvent })
   const nonces = dpop.nonce === 'required'
     ? createNonces(

@@ -11,7 +11,7 @@ import type { Discovery } from '../provider/provider-document.ts'
 import type { ProviderFailure } from '../provider/provider-failure.ts'
 import { createTransport } from '../provider/transport.ts'
 import type { Transport, TransportOptions } from '../provider/transport.ts'
-import { SettingsError } from '../settings/problems.ts'
+import { partName, SettingsError } from '../settings/problems.ts'
 import type { IntrospectionSettings, IssuerSettings, Settings } from '../settings/settings.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { createInquiry } from '../token/inquiry.ts'
@@ -65,31 +65,27 @@ export function networkOf (proxies: TransportOptions, keepAlive = false): Transp
 /**
  * Makes the issuers of the settings, each with keys of its own. Undefined if there is none, because the only domain has
  * a scheme.
- * @param nameOfKeysFile how messages name that setting of an issuer
  */
 export async function createIssuers (
   issuers: readonly IssuerSettings[],
-  nameOfKeysFile: (index: number) => string,
   options: IssuersOptions
 ): Promise<IssuerTable | undefined> {
   if (issuers.length === 0) return undefined
   const outcomes = await Promise.allSettled(issuers.map(issuer => createTokenIssuer(issuer, options)))
   const problems = outcomes.flatMap((outcome, index) =>
-    outcome.status === 'rejected'
-      ? problemsOf(issuers[index]!, nameOfKeysFile(index), outcome.reason as Error)
-      : []
+    outcome.status === 'rejected' ? problemsOf(issuers[index]!, outcome.reason as Error) : []
   )
   if (problems.length > 0) throw new SettingsError(problems)
   return createIssuerTable(outcomes.map(outcome => (outcome as PromiseFulfilledResult<TokenIssuer>).value))
 }
 
 /** Only the files of an issuer can fail at the start. */
-function problemsOf ({ keysFile }: IssuerSettings, name: string, error: Error): readonly string[] {
+function problemsOf ({ path, keysFile }: IssuerSettings, error: Error): readonly string[] {
   if (error instanceof SettingsError) return error.problems
   const { word, detail = word } = error as ProviderFailure
   return [
-    `${name} is ${JSON.stringify(keysFile)}, which is not usable (${detail}); allowed: path of a ` +
-    'file with a JWK set of public keys'
+    `${partName(`${path}.keysFile`)} is ${JSON.stringify(keysFile)}, which is not usable (${detail}); allowed: path ` +
+    'of a file with a JWK set of public keys'
   ]
 }
 

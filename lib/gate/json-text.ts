@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { countMembers, quoteAfter } from '../json-bounds.ts'
-import type { JsonBounds } from '../json-bounds.ts'
-import type { JsonObject } from '../json.ts'
+import { countMembers, quoteAfter } from '../json.ts'
+import type { JsonBounds, JsonObject } from '../json.ts'
 
 /**
  * Why bytes are no JSON that all parsers read alike: no UTF-8, beyond the bounds, not well-formed, two members of one

@@ -1,7 +1,8 @@
 import createRouter from 'find-my-way'
 import { quoteSetting } from '../printable.ts'
 import { Refusal } from '../refusal.ts'
-import { decodeEscapes, escapeNonAscii, readTargetPath } from '../url/http-url.ts'
+import { decodeEscapes, escapeNonAscii } from '../url/http-url.ts'
+import { readTargetPath } from '../url/request-url.ts'
 
 /**
  * What two parties could read in two ways, although it stands in the normal form of a path (RFC 3986 section 6.2.2).

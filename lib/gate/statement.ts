@@ -1,6 +1,6 @@
 import { createPrivateKey, createPublicKey, sign } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
-import { encodeJson } from '../jose/jws.ts'
+import { encodeJson } from '../jose/signed-jwt.ts'
 import { thumbprint } from '../jose/public-key.ts'
 import type { PublicJwk } from '../jose/public-key.ts'
 import type { Surroundings } from '../surroundings.ts'

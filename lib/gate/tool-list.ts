@@ -1,7 +1,7 @@
 import { finished, pipeline } from 'node:stream'
 import type { Readable } from 'node:stream'
 import { isJsonObject } from '../json.ts'
-import type { JsonBounds } from '../json-bounds.ts'
+import type { JsonBounds } from '../json.ts'
 import { streamOf, UpstreamError, valuesOf } from '../upstream/answer.ts'
 import type { AnswerHeaders, UpstreamAnswer } from '../upstream/answer.ts'
 import { createEventCutter } from './event-stream.ts'

@@ -1,6 +1,6 @@
 import type { Refusal } from '../refusal.ts'
-import type { AuthScheme } from '../credentials.ts'
-import { actorOf } from '../token/parties.ts'
+import type { AuthScheme } from '../message.ts'
+import { actorOf } from '../token/claims.ts'
 import type { VerifiedToken } from '../token/verified-tokens.ts'
 
 /** How a request proved its sender. */

@@ -2,7 +2,7 @@ import { createFetchLoop } from '../provider/fetch-loop.ts'
 import type { AddressFinder, Discovery } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
 import { parseDiscoveredUri } from '../provider/provider-url.ts'
-import { exchanging } from '../provider/transport.ts'
+import { withSession } from '../provider/transport.ts'
 import type { Transport } from '../provider/transport.ts'
 import type { Surroundings } from '../surroundings.ts'
 
@@ -39,9 +39,9 @@ export function createEndpoint ({ issuer, discovery, configured, transport, surr
   /** All who need the address meanwhile wait for the same look-up. */
   let running: Promise<string> | undefined
 
-  const lookUp: AddressFinder = async exchange => {
+  const lookUp: AddressFinder = async session => {
     try {
-      const found = await discovery.read(exchange, ({ introspection_endpoint: named }) => {
+      const found = await discovery.read(session, ({ introspection_endpoint: named }) => {
         if (typeof named !== 'string') throw new ProviderFailure('introspection_endpoint')
         return parseDiscoveredUri(named, issuer, 'introspection_endpoint')
       })
@@ -56,17 +56,17 @@ export function createEndpoint ({ issuer, discovery, configured, transport, surr
     }
   }
 
-  const find: AddressFinder = async exchange => {
+  const find: AddressFinder = async session => {
     if (known !== undefined && steadyMs() < untilMs) return known
     if (!running && steadyMs() < failedUntilMs) throw failure
-    running ??= lookUp(exchange).finally(() => {
+    running ??= lookUp(session).finally(() => {
       running = undefined
     })
     return running
   }
 
   // A request that needs the address says why it cannot be had.
-  const loop = createFetchLoop({ attempt: () => exchanging(transport, find), ...surroundings })
+  const loop = createFetchLoop({ attempt: () => withSession(transport, find), ...surroundings })
 
   return {
     find,

@@ -49,7 +49,7 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
   /** The calls by their tokens. The first `MAX_IN_FLIGHT` are under way, and the others wait. */
   const running = new Map<
     string,
-    { readonly exchange: ProviderSession, readonly answer: Promise<IntrospectionAnswer> }
+    { readonly session: ProviderSession, readonly answer: Promise<IntrospectionAnswer> }
   >()
   const waiting: Array<() => void> = []
   /**
@@ -67,9 +67,9 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
     })
   }
 
-  async function call (token: string, exchange: ProviderSession, place: Promise<void>): Promise<IntrospectionAnswer> {
+  async function call (token: string, session: ProviderSession, place: Promise<void>): Promise<IntrospectionAnswer> {
     await place
-    return post(token, exchange).then(answer => {
+    return post(token, session).then(answer => {
       counts[answer.claims ? 'active' : 'inactive']++
       return answer
     }, error => {
@@ -83,17 +83,17 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
         ...found !== undefined && { found }
       })
     }).finally(() => {
-      exchange.close()
+      session.close()
       running.delete(token)
       waiting.shift()?.()
     })
   }
 
-  async function post (token: string, exchange: ProviderSession): Promise<IntrospectionAnswer> {
-    const url = await endpoint(exchange)
+  async function post (token: string, session: ProviderSession): Promise<IntrospectionAnswer> {
+    const url = await endpoint(session)
     const request = await authenticate({ token, token_type_hint: 'access_token' })
     const accept = readSigned ? 'application/token-introspection+jwt' : 'application/json'
-    const { status, body } = await exchange.send(url, { ...request, headers: { ...request.headers, accept } })
+    const { status, body } = await session.send(url, { ...request, headers: { ...request.headers, accept } })
     if (status !== 200) throw new ProviderFailure('status', status)
     const answer = readSigned
       ? await readSigned(body.toString('latin1'))
@@ -108,7 +108,7 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
     /**
      * One call for a token, however many callers wait for it. If all calls are under way, a stranger is turned away,
      * and a token that is no stranger gets the next call that is free.
-     * @param isStranger whether the token may be made up: it was neither verified nor active before
+     * @param isStranger whether the token may be made up: neither its signature nor an answer has vouched for it
      * @throws Refusal introspection_unavailable
      */
     ask (token: string, isStranger: boolean): Promise<IntrospectionAnswer> {
@@ -120,14 +120,14 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
         return Promise.reject(unavailable('busy'))
       }
       // Opened now, so that the deadline counts the time in which the token waits.
-      const exchange = transport.open()
-      const answer = call(token, exchange, place)
-      running.set(token, { exchange, answer })
+      const session = transport.open()
+      const answer = call(token, session, place)
+      running.set(token, { session, answer })
       return answer
     },
     state: () => ({ ...counts, inFlight: Math.min(running.size, MAX_IN_FLIGHT) }),
     close (): void {
-      for (const { exchange } of running.values()) exchange.close()
+      for (const { session } of running.values()) session.close()
       transport.close()
     }
   }

@@ -1,5 +1,4 @@
-import { isMediaType } from '../jose/jws.ts'
-import { headerFault, readJwt, signerOf, timeFault } from '../jose/signed-jwt.ts'
+import { headerFault, isMediaType, readJwt, signerOf, timeFault } from '../jose/signed-jwt.ts'
 import type { SignerFinder, SignerKeys } from '../jose/signed-jwt.ts'
 import { isJsonObject } from '../json.ts'
 import type { JwsAlg } from '../jose/signature.ts'

@@ -1,6 +1,6 @@
 import { createPublicKey, hash } from 'node:crypto'
 import type { JsonWebKeyInput, KeyObject } from 'node:crypto'
-import { isCanonicalBase64url } from './jws.ts'
+import { isCanonicalBase64url } from './signed-jwt.ts'
 import { isJsonObject } from '../json.ts'
 import type { JsonObject } from '../json.ts'
 import { ALGORITHMS, isSameAlg } from './signature.ts'

@@ -1,7 +1,7 @@
 import { createPrivateKey, sign } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
-import { encodeJson } from '../jose/jws.ts'
+import { encodeJson } from '../jose/signed-jwt.ts'
 import { ALGORITHMS } from '../jose/signature.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import type { ProviderRequest } from './transport.ts'

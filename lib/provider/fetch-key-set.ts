@@ -25,7 +25,7 @@ export const NODE_KEY_READER: KeyReader = {
 }
 
 /** Finds the address of a key set. Undefined if the provider has none, and needs none. Rejects with ProviderFailure. */
-export type KeySetFinder = (exchange: ProviderSession) => Promise<string | undefined>
+export type KeySetFinder = (session: ProviderSession) => Promise<string | undefined>
 
 export interface KeySetFinderOptions {
   /** That of the issuer, if others read it too. */
@@ -50,10 +50,10 @@ export function createKeySetFinder (
     return async () => address
   }
   const usual = `${parseIssuer(issuer)}.well-known/jwks.json`
-  return async exchange => {
-    const named = await discovery.read(exchange, document => readJwksUri(document, issuer, { mayHaveNone, reader }))
+  return async session => {
+    const named = await discovery.read(session, document => readJwksUri(document, issuer, { mayHaveNone, reader }))
     if (named) return named.uri
-    return mayHaveNone && (await exchange.send(usual)).status === 404 ? undefined : usual
+    return mayHaveNone && (await session.send(usual)).status === 404 ? undefined : usual
   }
 }
 
@@ -79,13 +79,13 @@ async function readJwksUri (
  */
 export async function fetchKeySet (
   address: string | undefined,
-  exchange: ProviderSession,
+  session: ProviderSession,
   known: SigningKeys,
   algs: readonly JwsAlg[],
   reader?: KeyReader
 ): Promise<KeySet> {
   if (address === undefined) return { keys: new Map(), passedOver: {} }
-  return readAnswer(await exchange.send(address), body => readKeySet(body, known, algs, reader))
+  return readAnswer(await session.send(address), body => readKeySet(body, known, algs, reader))
 }
 
 /**

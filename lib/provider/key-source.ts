@@ -3,9 +3,10 @@ import { Refusal } from '../refusal.ts'
 import { fetchKeySet } from './fetch-key-set.ts'
 import type { KeyReader, KeySetFinder } from './fetch-key-set.ts'
 import { createFetchLoop, LONGEST_BACK_OFF_MS } from './fetch-loop.ts'
-import { candidatesIn, createKeyRing, keyChanges, NO_KEYS } from './key-set.ts'
-import type { KeySet, PassedOver } from './key-set.ts'
+import { createKeyRing, keyChanges } from './key-set.ts'
+import type { KeyRing, KeySet, PassedOver } from './key-set.ts'
 import type { FailureFacts, ProviderFailure, ProviderFailureWord } from './provider-failure.ts'
+import { withSession } from './transport.ts'
 import type { ProviderSession, Transport } from './transport.ts'
 import type { SignerKeys, SigningKey } from '../jose/signed-jwt.ts'
 import type { JwsAlg } from '../jose/signature.ts'
@@ -105,7 +106,7 @@ export function createKeySource (
   let reserve = REFETCH_RESERVE
   let reserveAt = now()
   let reportedExpired = false
-  let exchange: ProviderSession | undefined
+  let session: ProviderSession | undefined
 
   const loop = createFetchLoop({
     attempt: fetchKeys,
@@ -116,13 +117,11 @@ export function createKeySource (
     random
   })
 
-  async function fetchKeys (): Promise<KeySet> {
-    exchange = transport.open()
-    try {
-      return await fetchKeySet(await locate(exchange), exchange, ring.keys, algs, keyReader)
-    } finally {
-      exchange.close()
-    }
+  function fetchKeys (): Promise<KeySet> {
+    return withSession(transport, async opened => {
+      session = opened
+      return fetchKeySet(await locate(session), session, ring.keys, algs, keyReader)
+    })
   }
 
   function adopt (fetched: KeySet, previous: ProviderFailureWord | undefined): void {
@@ -194,29 +193,25 @@ export function createKeySource (
     if (found.length === 0 && (loop.closed || loop.lastFailure !== undefined || now() >= trustedUntil)) {
       throw new Refusal('keys_unavailable', {
         detail: { failure: loop.lastFailure ?? 'closed' },
-        retryAfterSeconds: retryAfterSeconds()
+        // 1 to 60. If the clock was set back, the next attempt seems further away than it is.
+        retryAfterSeconds: Math.max(1, Math.ceil(Math.min(loop.nextAt - now(), LONGEST_BACK_OFF_MS / 1000)))
       })
     }
     return found
   }
 
-  /** Seconds until the next attempt: 1 to 60. If the clock was set back, the attempt seems further away than it is. */
-  function retryAfterSeconds (): number {
-    return Math.max(1, Math.ceil(Math.min(loop.nextAt - now(), LONGEST_BACK_OFF_MS / 1000)))
-  }
-
-  function status (): KeySourceStatus {
-    if (fetchedAt === undefined) return 'empty'
-    if (now() >= trustedUntil) return 'expired'
-    return loop.lastFailure === undefined ? 'fresh' : 'stale'
-  }
-
   function state (): KeySourceState {
     const { fetches, failures, lastFailure } = loop
     const { passedOver, keys: { size } } = ring
-    const current = status()
-    const keys = current === 'expired' ? 0 : size
-    return { status: current, keys, passedOver, fetchedAt, fetches, failures, lastFailure }
+    const status = fetchedAt === undefined
+      ? 'empty'
+      : now() >= trustedUntil
+        ? 'expired'
+        : lastFailure === undefined
+          ? 'fresh'
+          : 'stale'
+    const keys = status === 'expired' ? 0 : size
+    return { status, keys, passedOver, fetchedAt, fetches, failures, lastFailure }
   }
 
   return {
@@ -229,8 +224,15 @@ export function createKeySource (
     state,
     close () {
       const closed = loop.close()
-      exchange?.close()
+      session?.close()
       return closed
     }
   }
+}
+
+const NO_KEYS: readonly SigningKey[] = Object.freeze([])
+
+/** The keys of a set that may have signed a token with this `kid`, or without one, by this algorithm. */
+export function candidatesIn ({ byAlg }: KeyRing, kid: string | undefined, alg: JwsAlg): readonly SigningKey[] {
+  return byAlg.get(alg)?.get(kid) ?? NO_KEYS
 }

@@ -42,8 +42,8 @@ export async function readAnswer<Result> (
   }
 }
 
-/** Finds an address of the provider, over the connection of an exchange. Rejects with ProviderFailure. */
-export type AddressFinder = (exchange: ProviderSession) => Promise<string>
+/** Finds an address of the provider, over the connection of a session. Rejects with ProviderFailure. */
+export type AddressFinder = (session: ProviderSession) => Promise<string>
 
 /** The metadata of an issuer, as it publishes them. */
 export interface Discovery {
@@ -53,7 +53,7 @@ export interface Discovery {
    * section 3.3).
    * @throws ProviderFailure, TypeError for an issuer whose documents may not be fetched
    */
-  read<T>(exchange: ProviderSession, read: (document: JsonObject) => T | Promise<T>): Promise<T | undefined>
+  read<T>(session: ProviderSession, read: (document: JsonObject) => T | Promise<T>): Promise<T | undefined>
   /** The issuer as its last document spells it, or as it is set if none was read. */
   spelling (): string
 }
@@ -84,9 +84,9 @@ export function createDiscovery (issuer: string): Discovery {
   }
 
   return {
-    async read (exchange, read) {
+    async read (session, read) {
       for (const url of documentUrls(issuer)) {
-        const answer = await exchange.send(url)
+        const answer = await session.send(url)
         if (answer.status !== 404) return readAnswer(answer, body => read(readIssuer(body)))
       }
       return undefined

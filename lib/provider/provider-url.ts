@@ -30,13 +30,8 @@ export function withoutTrailingSlash (text: string): string {
 
 /** The spellings of an issuer in a token: with and without its last slash. No other difference is accepted. */
 export function issuerSpellings (issuer: string): readonly [string, string] {
-  const bare = issuer.endsWith('/') ? issuer.slice(0, -1) : issuer
+  const bare = withoutTrailingSlash(issuer)
   return [bare, `${bare}/`]
-}
-
-/** Whether an `iss` is a spelling of this issuer. */
-export function isSameIssuer (iss: unknown, issuer: string): boolean {
-  return iss === issuer || issuerSpellings(issuer).some(spelling => spelling === iss)
 }
 
 /**

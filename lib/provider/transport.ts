@@ -35,17 +35,17 @@ export interface ProviderRequest {
   readonly body?: string
 }
 
-/** One exchange with the provider: a few requests under one deadline. */
+/** One session with the provider: a few requests under one deadline. */
 export interface ProviderSession {
   /** One request: a GET unless `request` is given. Rejects with ProviderFailure. */
   send (url: string, request?: ProviderRequest): Promise<ProviderAnswer>
-  /** Cuts every running request and closes every connection of this exchange. */
+  /** Cuts every running request and closes every connection of this session. */
   close (): void
 }
 
 export interface Transport {
   open (): ProviderSession
-  /** Closes the connections that are kept between exchanges. */
+  /** Closes the connections that are kept between sessions. */
   close (): void
 }
 
@@ -63,11 +63,11 @@ export interface TransportOptions {
   noProxy?: string | undefined
   /** PEM of certificate authorities to trust instead of the system's. */
   ca?: string | undefined
-  /** Milliseconds for the whole exchange, from `open` to the last byte of the last body. */
+  /** Milliseconds for the whole session, from `open` to the last byte of the last body. */
   deadlineMs?: number
   /** Bytes of one body, after decoding. */
   maxBytes?: number
-  /** Whether exchanges share connections, which are then kept open for a few seconds. For many small exchanges. */
+  /** Whether sessions share connections, which are then kept open for a few seconds. For many small sessions. */
   keepAlive?: boolean
 }
 
@@ -99,12 +99,12 @@ const ignore = (): void => {}
 
 /**
  * The connection to the identity provider: HTTP proxies, except for `http:` on loopback, TLS always checked, no
- * redirects, one deadline for the whole exchange, which a slow drip cannot stretch, and a limit on decoded bytes. A
+ * redirects, one deadline for the whole session, which a slow drip cannot stretch, and a limit on decoded bytes. A
  * compressed bomb is never read: nothing compressed is asked for, and a `Content-Encoding` is refused before the first
  * byte of the body.
  *
- * Unless connections are kept, each exchange opens its own and closes all of them. So a connection or a proxy that
- * hangs cannot delay the next exchange, and nothing lives longer than the deadline.
+ * Unless connections are kept, each session opens its own and closes all of them. So a connection or a proxy that
+ * hangs cannot delay the next session, and nothing lives longer than the deadline.
  * @throws TypeError for a proxy that is not a URL
  */
 export function createTransport (options: TransportOptions = {}): Transport {
@@ -222,16 +222,16 @@ export function createTransport (options: TransportOptions = {}): Transport {
   }
 }
 
-/** Runs something with an exchange of its own. */
-export async function exchanging<Result> (
+/** Runs something with a session of its own. */
+export async function withSession<Result> (
   transport: Pick<Transport, 'open'>,
-  run: (exchange: ProviderSession) => Promise<Result>
+  run: (session: ProviderSession) => Promise<Result>
 ): Promise<Result> {
-  const exchange = transport.open()
+  const session = transport.open()
   try {
-    return await run(exchange)
+    return await run(session)
   } finally {
-    exchange.close()
+    session.close()
   }
 }
 

@@ -1,11 +1,8 @@
-import { isMediaType, splitCompactJws } from '../jose/jws.ts'
-import { decodeJwt, headerFault, signerOf } from '../jose/signed-jwt.ts'
+import { decodeJwt, headerFault, isMediaType, signerOf, splitCompactJws } from '../jose/signed-jwt.ts'
 import type { JwtContent, SignerFinder, SignerKeys } from '../jose/signed-jwt.ts'
-import { isJsonObject } from '../json.ts'
-import type { JsonObject } from '../json.ts'
+import { countMembers, isJsonObject } from '../json.ts'
+import type { JsonBounds, JsonObject } from '../json.ts'
 import type { JwsAlg } from '../jose/signature.ts'
-import { countMembers } from '../json-bounds.ts'
-import type { JsonBounds } from '../json-bounds.ts'
 import type { SecurityEvent } from './effects.ts'
 
 /** The signatures of security event tokens: SSF has them apart from those of access tokens. */

@@ -4,7 +4,7 @@ import type { JsonObject } from '../json.ts'
 import { parseDocument, readAnswer, verifyNamedIssuer } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
 import { parseIssuer, parseOwnUri } from '../provider/provider-url.ts'
-import { exchanging } from '../provider/transport.ts'
+import { withSession } from '../provider/transport.ts'
 import type { ProviderAnswer, ProviderRequest, ProviderSession, Transport } from '../provider/transport.ts'
 import { isStreamStatus } from './stream-news.ts'
 import { isBeyondEvents } from './security-event-token.ts'
@@ -35,10 +35,10 @@ export function createTransmitterClient (
 ) {
   let token: string | undefined
 
-  async function fetchToken (exchange: ProviderSession, prove: ClientAuthentication): Promise<string> {
-    const url = tokenEndpoint ?? await discoverTokenEndpoint(exchange)
+  async function fetchToken (session: ProviderSession, prove: ClientAuthentication): Promise<string> {
+    const url = tokenEndpoint ?? await discoverTokenEndpoint(session)
     const ask = async (scope: object): Promise<ProviderAnswer> =>
-      exchange.send(url, await prove({ grant_type: 'client_credentials', ...scope }))
+      session.send(url, await prove({ grant_type: 'client_credentials', ...scope }))
     let answer = await ask({ scope: SCOPES })
     // Not every provider has scopes for its streams.
     if (answer.status === 400) answer = await ask({})
@@ -49,14 +49,14 @@ export function createTransmitterClient (
   }
 
   /** By OpenID Connect Discovery 1.0, else by RFC 8414. The client's secret goes there. */
-  async function discoverTokenEndpoint (exchange: ProviderSession): Promise<string> {
+  async function discoverTokenEndpoint (session: ProviderSession): Promise<string> {
     for (
       const url of [
         `${parseIssuer(issuer)}.well-known/openid-configuration`,
         wellKnownUrlOf(issuer, 'oauth-authorization-server')
       ]
     ) {
-      const answer = await exchange.send(url)
+      const answer = await session.send(url)
       if (answer.status >= 400 && answer.status < 500) continue
       const found = await readAnswer(answer, readTokenEndpoint)
       if (found !== undefined) return found
@@ -77,21 +77,21 @@ export function createTransmitterClient (
     body?: object,
     passing: readonly number[] = []
   ): Promise<ProviderAnswer> {
-    return exchanging(calls, async exchange => {
+    return withSession(calls, async session => {
       const isNew = token === undefined
-      let answer = await send(exchange)
+      let answer = await send(session)
       if (answer.status === 401 && !isNew && authenticate) {
         token = undefined
-        answer = await send(exchange)
+        answer = await send(session)
       }
       const { status } = answer
       if ((status < 200 || status > 299) && !passing.includes(status)) throw new ProviderFailure('status', status)
       return answer
     })
 
-    async function send (exchange: ProviderSession): Promise<ProviderAnswer> {
-      if (authenticate) token ??= await fetchToken(exchange, authenticate)
-      return exchange.send(url, {
+    async function send (session: ProviderSession): Promise<ProviderAnswer> {
+      if (authenticate) token ??= await fetchToken(session, authenticate)
+      return session.send(url, {
         method,
         headers: {
           ...token !== undefined && { authorization: `Bearer ${token}` },

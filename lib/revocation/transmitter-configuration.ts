@@ -38,9 +38,9 @@ export type TransmitterConfiguration = Awaited<ReturnType<typeof fetchTransmitte
  * Fetches the configuration. It must name the issuer of the settings: a document does not choose who it speaks for.
  * @throws ProviderFailure
  */
-export async function fetchTransmitterConfiguration (address: TransmitterAddress, exchange: ProviderSession) {
+export async function fetchTransmitterConfiguration (address: TransmitterAddress, session: ProviderSession) {
   const origins = originsOf(address)
-  return readAnswer(await exchange.send(configurationUrlOf(address)), body => {
+  return readAnswer(await session.send(configurationUrlOf(address)), body => {
     const document = parseDocument(body, 'discovery_malformed')
     const {
       issuer,

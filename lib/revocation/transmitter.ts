@@ -3,7 +3,7 @@ import { createKeySource } from '../provider/key-source.ts'
 import type { KeySourceEvent } from '../provider/key-source.ts'
 import type { ProviderFailure } from '../provider/provider-failure.ts'
 import { issuerSpellings } from '../provider/provider-url.ts'
-import { exchanging } from '../provider/transport.ts'
+import { withSession } from '../provider/transport.ts'
 import type { ProviderSession, Transport } from '../provider/transport.ts'
 import type { Surroundings } from '../surroundings.ts'
 import type { RevocationEntry, RevocationLog } from './log.ts'
@@ -124,8 +124,8 @@ export function createTransmitter (given: TransmitterOptions) {
   const poll = createPoll({ ...given, client, sender })
 
   /** @returns the address of the keys. @throws ProviderFailure */
-  function learn (exchange: ProviderSession): Promise<string> {
-    learning = fetchTransmitterConfiguration(given, exchange).then(found => {
+  function learn (session: ProviderSession): Promise<string> {
+    learning = fetchTransmitterConfiguration(given, session).then(found => {
       configuration = found
       report()
       return found.jwksUri
@@ -183,7 +183,7 @@ export function createTransmitter (given: TransmitterOptions) {
   async function round (): Promise<number> {
     const isLeader = await given.lead(name)
     // The keys may be fetching it now.
-    if (!configuration) await (learning ?? exchanging(transport, learn))
+    if (!configuration) await (learning ?? withSession(transport, learn))
     if (authenticate && !isFound) {
       stream = await findStream(client, given, isLeader, onEvent)
       isFound = true

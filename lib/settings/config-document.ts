@@ -12,7 +12,7 @@ export type ConfigDocument = Omit<Givens, 'unknownVariables'>
 
 /** What a file gives that is not there, or that could not be read for these reasons. */
 export function emptyDocument (problems: readonly string[] = []): ConfigDocument {
-  return { givens: [], problems, isUnread: problems.length > 0 }
+  return { givens: [], places: new Map(), problems, isUnread: problems.length > 0 }
 }
 
 /**
@@ -38,7 +38,7 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
   if (problems.length > 0 || isEmpty(document.contents)) return emptyDocument(problems)
   if (!isMap(document.contents)) return emptyDocument([`${at(0)}: expected sections such as idp and server`])
 
-  const reading: Reading = { givens: [], problems: [], seen: new Set() }
+  const reading: Reading = { givens: [], places: new Map(), problems: [], seen: new Set() }
   readMembers(membersOf(document.contents), reading)
   return { ...reading, isUnread: false }
 

@@ -10,14 +10,14 @@ export interface Given {
   readonly value: unknown
   /** Where it was found: `config.yaml, line 3`, `.env`, `environment` or `options`. */
   readonly place: string
-  /** Where a file holds the parts of a list or a section, such as `idp.issuers[1].audience`. */
-  readonly parts?: ReadonlyMap<string, string>
 }
 
 /** What the sources give. */
 export interface Givens {
   /** Of two with the same key, the later one holds. */
   readonly givens: readonly Given[]
+  /** Where a file holds the parts of lists and sections, such as `idp.issuers[1].audience`. */
+  readonly places: ReadonlyMap<string, string>
   /** What is wrong with the sources themselves, reported together with problems of values. */
   readonly problems: readonly string[]
   /** A source could not be read. A value that seems to be missing may be in it. */
@@ -51,13 +51,13 @@ export interface Member {
 /** What has been read so far. */
 export interface Reading {
   readonly givens: Given[]
+  readonly places: Map<string, string>
   readonly problems: string[]
   /** The keys of a file, which must not appear twice. */
   readonly seen?: Set<string>
 }
 
 type Known = ReadonlyMap<string, SettingName>
-type Parts = Map<string, string>
 
 /** The settings that the configuration file and options can hold. */
 export const TREE_SETTINGS: Known = new Map(
@@ -80,11 +80,6 @@ export function originsOf ({ givens }: Pick<Givens, 'givens'>): Partial<Record<S
   return Object.fromEntries(givens.map(({ key, place }) => [key, place]))
 }
 
-/** Where the parts of lists and sections stand. */
-export function placesOf ({ givens }: Pick<Givens, 'givens'>): ReadonlyMap<string, string> {
-  return new Map(givens.flatMap(({ parts = [] }) => [...parts]))
-}
-
 export function tell ({ problems }: Reading, place: string, problem: string): void {
   problems.push(`${place}: ${problem}`)
 }
@@ -92,21 +87,22 @@ export function tell ({ problems }: Reading, place: string, problem: string): vo
 /**
  * Reads the members of a section with all that is below. A key may be written with those of its sections before it:
  * `idp.domain`. Unknown keys are reported.
+ * @param entry what the section gives to, if it is an entry of a list
  */
 export function readMembers (
   members: readonly Member[],
   reading: Reading,
   known = TREE_SETTINGS,
   path = '',
-  entry?: { readonly values: object, readonly parts: Parts }
+  entry?: object
 ): void {
   for (const { key: word, place, written } of members) {
     const key = path + word
     const name = known.get(key)
     const isSection = [...known.keys()].some(other => other.startsWith(`${key}.`))
     const isUnset = (name !== undefined || isSection) && written.isUnset
-    if (isLeftOut(key, place, isUnset, reading, entry?.parts) || isUnset) continue
-    if (name && entry) put(entry.values, memberKey(name), valueOf(written, reading, key, name))
+    if (isLeftOut(key, place, isUnset, reading, entry !== undefined) || isUnset) continue
+    if (name && entry) put(entry, memberKey(name), valueOf(written, reading, key, name))
     else if (name) give(written, reading, key, name, place)
     else if (isSection && written.members) readMembers(written.members, reading, known, `${key}.`, entry)
     else if (isSection && !(entry && reading.seen)) tell(reading, place, `${key} is a section: expected keys under it`)
@@ -115,53 +111,52 @@ export function readMembers (
 }
 
 /** Notes a key of a file, and reports one that appears twice. The second one in an entry of a list is left out. */
-function isLeftOut (key: string, place: string, isUnset: boolean, reading: Reading, parts: Parts | undefined): boolean {
-  const { seen } = reading
+function isLeftOut (key: string, place: string, isUnset: boolean, reading: Reading, isInEntry: boolean): boolean {
+  const { seen, places } = reading
   if (!seen) return false
   const isTwice = seen.has(key)
   if (isTwice) tell(reading, place, `the key ${JSON.stringify(key)} appears twice`)
-  if (parts && isUnset && !isTwice) return false
+  if (isInEntry && isUnset && !isTwice) return false
   seen.add(key)
-  parts?.set(key, place)
-  return isTwice && parts !== undefined
+  if (isInEntry) places.set(key, place)
+  return isTwice && isInEntry
 }
 
 /** Reads one setting. */
 export function give (written: Written, reading: Reading, path: string, name: SettingName, place: string): void {
-  const parts: Parts = new Map()
   const isTree = reading.seen && settingSpec(name).properties
   const value = isTree
-    ? readTree(written, reading, path, parts)
+    ? readTree(written, reading, path)
     : name === 'idp.issuers' && written.items
-      ? written.items.map((item, index) => readEntry(item, reading, `${path}[${index}]`, parts))
+      ? written.items.map((item, index) => readEntry(item, reading, `${path}[${index}]`))
       : valueOf(written, reading, path, name)
-  if (value !== undefined) reading.givens.push({ key: name, value, place, parts })
+  if (value !== undefined) reading.givens.push({ key: name, value, place })
 }
 
-function readEntry (written: Written, reading: Reading, path: string, parts: Parts): unknown {
-  if (reading.seen) parts.set(path, written.place)
+function readEntry (written: Written, reading: Reading, path: string): unknown {
+  if (reading.seen) reading.places.set(path, written.place)
   if (!written.members) return valueOf(written, reading, path)
-  const values = {}
+  const entry = {}
   const known = new Map(ISSUER_MEMBERS.map(name => [`${path}.${memberKey(name)}`, name]))
-  readMembers(written.members, reading, known, `${path}.`, { values, parts })
-  return values
+  readMembers(written.members, reading, known, `${path}.`, entry)
+  return entry
 }
 
 /**
  * Reads a section of a file whose own schema judges what is in it. A number without quotes becomes a number. Other
  * values stay as they were written. A key without a value counts as unset.
  */
-function readTree (written: Written, reading: Reading, path: string, parts: Parts): unknown {
+function readTree (written: Written, reading: Reading, path: string): unknown {
   const { place, members, items } = written
-  parts.set(path, place)
-  if (items) return items.map((item, index) => readTree(item, reading, `${path}[${index}]`, parts))
+  reading.places.set(path, place)
+  if (items) return items.map((item, index) => readTree(item, reading, `${path}[${index}]`))
   if (!members) return written.number ?? written.value
   const read = new Map<string, unknown>()
   for (const { key, place, written } of members) {
     const member = `${path}.${key}`
     if (read.has(key)) tell(reading, place, `the key ${JSON.stringify(member)} appears twice`)
-    if (!written.isUnset) read.set(key, readTree(written, reading, member, parts))
-    parts.set(member, place)
+    if (!written.isUnset) read.set(key, readTree(written, reading, member))
+    reading.places.set(member, place)
   }
   return Object.fromEntries(read)
 }

@@ -24,8 +24,6 @@ interface Written {
 
 const SECTION = 'idp'
 
-const memberOf = (path: string, name: SettingName): string => `${path}.${memberKey(name)}`
-
 /** The section, whether or not there is a list beside it, and the entries. One that is no object is left out. */
 function writtenIssuers ({ idp }: RawSettings): readonly [section: Written, ...entries: Written[]] {
   const entries = Array.isArray(idp.issuers) ? idp.issuers as readonly unknown[] : []
@@ -58,7 +56,7 @@ export function tellIssuers (judgement: Judgement): void {
   for (const written of list === undefined ? [section] : entries) tellMereName(judgement, written)
   tellEntries(judgement, entries)
   if (areIssuersAsked) tellOpaqueOfFunction(judgement, issuers)
-  tellUnverifiable(judgement, issuers)
+  tellUnverifiable(judgement)
 }
 
 /** What is missing has the place of its entry. */
@@ -146,13 +144,14 @@ function comparable ({ issuer, domain }: RawIssuer): string | undefined {
 }
 
 /** An opaque token names no issuer that the function could look up. */
-function tellOpaqueOfFunction ({ tell, tellHeld }: Judgement, issuers: readonly Written[]): void {
-  const rest = '; allowed if a function names the issuers: off or jwt, because an opaque token names no issuer'
+function tellOpaqueOfFunction ({ tell }: Judgement, issuers: readonly Written[]): void {
   for (const { path, own: { introspection } } of issuers) {
-    const covers = introspection?.for
-    if (!coversOpaque(covers)) continue
-    if (path === SECTION) tellHeld('idp.introspection.for', rest)
-    else tell('introspection.for', ` is ${quoteSetting(covers)}${rest}`)
+    if (!coversOpaque(introspection?.for)) continue
+    tell(
+      path === SECTION ? 'idp.introspection.for' : 'introspection.for',
+      ` is ${quoteSetting(introspection!.for)}; allowed if a function names the issuers: off or jwt, because an ` +
+        'opaque token names no issuer'
+    )
   }
 }
 
@@ -165,22 +164,22 @@ const LACKS: ReadonlyMap<unknown, string> = new Map([
   ['ML-DSA-87', TOO_LARGE]
 ])
 
-function tellUnverifiable ({ values, tell }: Judgement, issuers: readonly Written[]): void {
-  for (const { path, value } of issuers.flatMap(written => saidBy(written, values, ['idp.algs', 'dpop.algs']))) {
+function tellUnverifiable ({ values, tell }: Judgement): void {
+  for (const { path, value } of said(values, ['idp.algs', 'dpop.algs'])) {
     for (const alg of Array.isArray(value) ? value as readonly string[] : []) {
       if (LACKS.has(alg) && !isVerifiable(alg)) tell(path, `: ${alg} ${LACKS.get(alg)}`)
     }
   }
 }
 
-/** What an issuer says of these settings, with their paths. Only the section says something of others than its own. */
-function saidBy ({ path, own }: Written, values: RawSettings, names: readonly SettingName[]) {
-  return names.flatMap(name =>
-    path === SECTION
-      ? [{ name, path: name, value: valueAt(values, name) }]
-      : name.startsWith('idp.')
-        ? [{ name, path: memberOf(path, name), value: valueAt(own, memberKey(name)) }]
-        : []
+/** What is said of these settings, with their paths. Only the section says something of others than its own. */
+function said (values: RawSettings, names: readonly SettingName[]) {
+  return writtenIssuers(values).flatMap(({ path, own }) =>
+    names.flatMap(name => {
+      const key = memberKey(name)
+      if (name.startsWith('idp.')) return [{ name, path: `${path}.${key}`, value: valueAt(own, key) }]
+      return path === SECTION ? [{ name, path: name, value: valueAt(values, name) }] : []
+    })
   )
 }
 
@@ -198,9 +197,7 @@ export function tellProfile ({ values, tellHeld }: Judgement): void {
     ['idp.dpopMode', [`ALLOWED or REQUIRED, ${unless}`, mode => isKeyNeeded && mode === 'DISABLED']],
     ['idp.dpopEnabled', [`true, ${unless}`, enabled => isKeyNeeded && enabled === false]]
   ])
-  for (
-    const { name, path, value } of writtenIssuers(values).flatMap(written => saidBy(written, values, [...rules.keys()]))
-  ) {
+  for (const { name, path, value } of said(values, [...rules.keys()])) {
     const [allowed, isBreach] = rules.get(name)!
     if (isBreach(value)) tellHeld(path, `, but ${nameOf('server.securityProfile')} is fapi2; allowed: ${allowed}`)
   }

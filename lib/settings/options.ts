@@ -63,7 +63,7 @@ export function takeIssuerLookup (
  * @throws SettingsError with the name of each unknown key, or if both forms are mixed
  */
 export function settingsFromOptions (options: object): Givens {
-  const reading: Reading = { givens: [], problems: [] }
+  const reading: Reading = { givens: [], places: new Map(), problems: [] }
   const members = membersOf(options)
   for (const member of members) {
     const { key, place, written } = member

@@ -4,7 +4,7 @@ import { SECRET_PLACE } from './section-specs.ts'
 import type { Part } from './setting-spec.ts'
 import { isSetting, settingNames, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
-import { schemaOf } from './tree.ts'
+import { SCHEMA } from './tree.ts'
 import { quoteSetting } from '../printable.ts'
 import { carries } from '../kind.ts'
 import { nameThatWasMeant } from '../suggestion.ts'
@@ -86,7 +86,7 @@ export function describeRefusals (
   return refusals
 }
 
-const rootOf = (value: RawSettings): HeldPart => ({ path: '', value, part: schemaOf(settingNames) })
+const rootOf = (value: RawSettings): HeldPart => ({ path: '', value, part: SCHEMA })
 
 /** The deepest part on the way of these words that has words for what it allows. */
 function partAt (root: HeldPart, words: readonly string[]): HeldPart {

@@ -7,6 +7,8 @@ import { decodeSecret } from './formats.ts'
 import { SettingsError } from './problems.ts'
 import { SECRET } from './section-specs.ts'
 import type { Part, ValueOf } from './setting-spec.ts'
+import type { RawSettings } from './specs.ts'
+import { put, SCHEMA, valueAt } from './tree.ts'
 
 /** A secret as text, or where it is: a file, or a variable of the environment. */
 export type SecretOption = ValueOf<typeof SECRET>
@@ -38,34 +40,31 @@ function fail (why: string): never {
   throw new Error(why)
 }
 
-/**
- * Reads the secrets that may be at a place of their own, each before its text is judged. One that cannot be read stays
- * as it is.
- * @param onFailure gets the path of its part, and why
- */
-export async function readPlaced (
-  { placed, properties, items }: Part,
-  value: unknown,
-  path: string,
-  sources: SecretSources,
-  onFailure: (path: string, why: string) => void
-): Promise<unknown> {
-  if (placed && items) return [value].flat().some(isPlace) ? Promise.all([value].flat().map(read)) : value
-  if (placed) return read(value)
-  if (!properties || !isJsonObject(value)) return value
-  const members = Object.entries(value).map(async ([name, member]) => {
-    const part = Object.hasOwn(properties, name) ? properties[name]! : {}
-    return [name, await readPlaced(part, member, path === '' ? name : `${path}.${name}`, sources, onFailure)] as const
-  })
-  return Object.fromEntries(await Promise.all(members))
+/** The parts that are read where the settings say that they are, by their paths. */
+const PLACED: ReadonlyArray<readonly [path: string, part: Part]> = Object.entries(SCHEMA.properties!).flatMap((
+  [section, { properties = {} }]
+) => Object.entries(properties).filter(([, { placed }]) => placed).map(([name, part]) => [`${section}.${name}`, part]))
 
-  async function read (secret: unknown): Promise<unknown> {
-    if (!isPlace(secret)) return secret
-    return textOf(secret, sources).catch((error: Error) => {
-      onFailure(path, error.message)
-      return secret
-    })
+/**
+ * Reads the secrets that may be at a place of their own into the settings, before their texts are judged. One that
+ * cannot be read stays as it is.
+ * @returns why, by the paths of their parts
+ */
+export async function readPlaced (values: RawSettings, sources: SecretSources): Promise<ReadonlyMap<string, string>> {
+  const unread = new Map<string, string>()
+  for (const [path, { items }] of PLACED) {
+    const given = valueAt(values, path)
+    if (given === undefined) continue
+    const read = async (secret: unknown): Promise<unknown> => {
+      if (!isPlace(secret)) return secret
+      return textOf(secret, sources).catch((error: Error) => {
+        unread.set(path, error.message)
+        return secret
+      })
+    }
+    put(values, path, items ? await Promise.all([given].flat().map(read)) : await read(given))
   }
+  return unread
 }
 
 /** Whether a value is one of a place, and nothing more. */

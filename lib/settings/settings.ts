@@ -1,5 +1,5 @@
 import type { GateSettings } from '../gate/gate-settings.ts'
-import type { DpopMode } from '../credentials.ts'
+import type { DpopMode } from '../message.ts'
 import type { IntrospectedTokens } from '../token/inquiry.ts'
 import { hasScheme } from './formats.ts'
 import { resolveRevocation } from './revocation-settings.ts'
@@ -37,6 +37,8 @@ export interface Settings extends Pick<SettingValues, 'api' | 'dpop' | 'proxies'
 
 /** What holds for the tokens of one issuer. */
 export interface IssuerSettings extends Pick<Idp, 'audienceClaim' | 'jwksUri' | 'keysFile' | 'algs' | 'scopeClaims'> {
+  /** Where its own settings stand: `idp`, or its entry, such as `idp.issuers[1]`. */
+  readonly path: string
   /** Issuer URL. It names the issuer in logs, metrics and answers. */
   readonly issuer: string
   readonly audience: string
@@ -97,27 +99,19 @@ function trustProxyOf (peers: readonly string[]): boolean | readonly string[] {
 /** Resolves the issuers from validated values. None if the only domain has a scheme. */
 export function issuersOf (idp: Idp): IssuerSettings[] {
   const { issuers, domain, issuer } = idp
-  if (issuers) return issuers.map(entry => resolveIssuer(entry, idp))
+  if (issuers) return issuers.map((entry, index) => resolveIssuer(entry, idp, `idp.issuers[${index}]`))
   // A domain with a scheme yields 401 for every token, whatever else is set. The operator must correct it.
   if (domain === undefined ? issuer === undefined : hasScheme(domain)) return []
-  return [resolveIssuer(idp, idp)]
-}
-
-/** The path of what one of the issuers says, which may be an entry of the list. */
-export function issuerMember (
-  { domain, issuer }: Pick<Idp, 'domain' | 'issuer'>,
-  index: number,
-  member: string
-): string {
-  return domain === undefined && issuer === undefined ? `idp.issuers[${index}].${member}` : `idp.${member}`
+  return [resolveIssuer(idp, idp, 'idp')]
 }
 
 /** @param entry validated. What it leaves out is taken from `beside`. */
-export function resolveIssuer (entry: IssuerValues, beside: Omit<Idp, 'issuers'>): IssuerSettings {
+export function resolveIssuer (entry: IssuerValues, beside: Omit<Idp, 'issuers'>, path: string): IssuerSettings {
   const idp = { ...beside, ...entry }
   const { audience, audienceClaim, jwksUri, keysFile, algs, scopeClaims } = idp
   const { for: covers, clientId, ...introspection } = { ...beside.introspection, ...entry.introspection }
   return Object.freeze({
+    path,
     // As a URL, the issuer has lower case, IDN as punycode and no default port. Providers write themselves in this
     // form.
     issuer: entry.issuer ?? new URL(`https://${entry.domain}/`).href,

@@ -42,6 +42,7 @@ export function collectSettings ({ environment, readFile }: SettingsSources): Gi
   const isMisspelt = (name: string): boolean => nameThatWasMeant(name, known) !== undefined
   return {
     givens: [...file.givens, ...given],
+    places: file.places,
     problems: [
       ...dotenv.problem === undefined ? [] : [dotenv.problem],
       ...file.problems,

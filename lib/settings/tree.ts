@@ -1,5 +1,5 @@
 import type { Part } from './setting-spec.ts'
-import { ISSUER_MEMBERS, memberKey, settingSpec } from './specs.ts'
+import { ISSUER_MEMBERS, memberKey, settingNames, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 
 /** Settings of which none is set. */
@@ -24,7 +24,7 @@ export function put (tree: object, path: string, value: unknown): void {
   section[last] = value as object
 }
 
-/** The settings as one JSON schema, nested as they are. The validator gets it, and problems find their words in it. */
+/** Settings as one JSON schema, nested as they are. */
 export function schemaOf (names: readonly SettingName[]): Part {
   const root: Part = { type: 'object' }
   for (const name of names) put(root, schemaPath(name), partOf(name))
@@ -45,4 +45,9 @@ function issuerSchema (): Part {
   return entry
 }
 
-const schemaPath = (path: string): string => `properties.${path.replaceAll('.', '.properties.')}`
+/** All settings as one schema: the words of problems are in it, too. */
+export const SCHEMA = schemaOf(settingNames)
+
+function schemaPath (path: string): string {
+  return `properties.${path.replaceAll('.', '.properties.')}`
+}

@@ -1,8 +1,8 @@
 import { isJsonObject } from '../json.ts'
 import type { Part } from './setting-spec.ts'
-import { FAPI_ALGS, settingNames } from './specs.ts'
+import { FAPI_ALGS } from './specs.ts'
 import type { RawSettings } from './specs.ts'
-import { schemaOf } from './tree.ts'
+import { SCHEMA } from './tree.ts'
 
 /** Only these two words are accepted, in any case: YAML and environments also have `True` and `TRUE`. */
 const BOOLEANS: ReadonlyMap<string, boolean> = new Map([['true', true], ['false', false]])
@@ -14,7 +14,7 @@ const BOOLEANS: ReadonlyMap<string, boolean> = new Map([['true', true], ['false'
  * profile makes the default.
  */
 export function typedSettings (values: RawSettings): RawSettings {
-  const { idp, dpop, server, ...rest } = typed(schemaOf(settingNames), values) as RawSettings
+  const { idp, dpop, server, ...rest } = typed(SCHEMA, values) as RawSettings
   const byDefault = server.securityProfile === 'fapi2' ? FAPI_ALGS : undefined
   return {
     ...rest,

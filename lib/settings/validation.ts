@@ -7,7 +7,6 @@
  * get their types before, so that a text is never taken for a value that the operator did not write.
  */
 
-import type { FastifyEnvOptions } from '@fastify/env'
 import type { GateSettings } from '../gate/gate-settings.ts'
 import type { Ajv, Options } from 'ajv'
 import { createRequire } from 'node:module'
@@ -50,7 +49,7 @@ const JUDGEMENT: Options = {
 }
 
 /** What is checked, by which schema and validator: the options of @fastify/env. */
-export interface Check extends Pick<FastifyEnvOptions, 'env'> {
+export interface Check {
   readonly schema: ReturnType<typeof schemaOf>
   readonly ajv: Ajv
   readonly data: RawSettings
@@ -65,7 +64,7 @@ export type CheckValues = (check: Check) => Promise<SettingValues>
 /** What is to be checked of these settings. What is not given is not compiled: each app waits for this at its start. */
 function checkOf (names: readonly SettingName[], data: RawSettings): Check {
   // A validator keeps each schema that it has compiled, and these differ from app to app: it goes with them.
-  return { env: false, schema: schemaOf(names), data, ajv: createAjv(JUDGEMENT) }
+  return { schema: schemaOf(names), data, ajv: createAjv(JUDGEMENT) }
 }
 
 /**
@@ -86,10 +85,8 @@ async function judge (
   sources?: SecretSources
 ): Promise<Judgement> {
   const raw = valuesOf(found)
-  const unread = new Map<string, string>()
-  const values = sources
-    ? await readPlaced(schemaOf(settingNames), typedSettings(raw), '', sources, unread.set.bind(unread)) as RawSettings
-    : typedSettings(raw)
+  const values = typedSettings(raw)
+  const unread = sources && await readPlaced(values, sources)
   // An upstream is a gate without a section, too.
   const given = structuredClone(isGate(values) && values.gate === undefined ? { ...values, gate: {} } : values)
   let errors: readonly SchemaError[] | undefined = []
@@ -195,6 +192,6 @@ export function createIssuerReader (defaults: Settings): (record: object) => Iss
     judgement.tellRefusals(() => true)
     tellContradictions(judgement)
     if (judgement.lines.length > 0) throw new SettingsError(judgement.lines)
-    return resolveIssuer((issuers as IssuerValues[])[0]!, defaults.idp)
+    return resolveIssuer((issuers as IssuerValues[])[0]!, defaults.idp, 'idp.issuers[0]')
   }
 }

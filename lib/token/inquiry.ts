@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache'
 import { isJsonObject } from '../json.ts'
 import type { JsonObject } from '../json.ts'
 import type { Introspector, IntrospectorState } from '../introspection/introspector.ts'
-import { isSameIssuer } from '../provider/provider-url.ts'
+import { isSameIssuer } from './claims.ts'
 import { Refusal } from '../refusal.ts'
 import { checkClaimsByRules, misfitAudience, TOKEN_BINDINGS, verifyKind } from './jwt-checks.ts'
 import type { TokenClaims, TokenRules } from './jwt-checks.ts'
@@ -120,7 +120,7 @@ export function createInquiry (options: InquiryOptions) {
       ask(text, isStranger, rules, answer => opaqueClaims(answer, rules, now, options)),
     /**
      * Whether a JWT that has passed its own checks is still active. An answer that contradicts its claims is a refusal.
-     * Such a token is no stranger: its signature is valid, so it is not made up.
+     * Such a token is no stranger: its signature is valid.
      */
     confirm: (text: string, rules: TokenRules, claims: TokenClaims): Promise<Inquired> =>
       ask(text, false, rules, answer => {

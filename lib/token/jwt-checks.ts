@@ -1,15 +1,13 @@
-import { isMediaType } from '../jose/jws.ts'
-import { HEADER_CHECKS, readJwt, timeFault } from '../jose/signed-jwt.ts'
+import { HEADER_CHECKS, isMediaType, readJwt, timeFault } from '../jose/signed-jwt.ts'
 import type { HeaderCheck, JwtContent } from '../jose/signed-jwt.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { isJsonObject } from '../json.ts'
 import type { JsonObject } from '../json.ts'
-import { isSameIssuer } from '../provider/provider-url.ts'
 import { Refusal } from '../refusal.ts'
 import type { RefusalReason } from '../refusal.ts'
 import { printable } from '../printable.ts'
 import type { AccessTokenClaims } from './access-token-claims.ts'
-import { NON_EMPTY_TEXT, NUMBER, TEXT, TEXTS, verifyDepth, verifyForm } from './claim-forms.ts'
+import { isSameIssuer, NON_EMPTY_TEXT, NUMBER, TEXT, TEXTS, verifyDepth, verifyForm } from './claims.ts'
 
 /** The claims as the checks see them: those with a meaning here, and any other by its name. */
 export type TokenClaims = AccessTokenClaims & JsonObject

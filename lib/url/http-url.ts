@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { isIPv6 } from 'node:net'
 import { domainToASCII } from 'node:url'
-import { Refusal } from '../refusal.ts'
 
 /** The schemes under which this service can be reached. */
 export type HttpScheme = 'http' | 'https'
@@ -125,9 +124,6 @@ export function decodeEscapes (text: string): string | undefined {
   }
 }
 
-/** Matches a path in normal form that has a segment `.` or `..`. */
-const DOT_SEGMENT = /\/\.\.?(?:\/|$)/
-
 /** Resolves the dot segments of an absolute path (RFC 3986 section 5.2.4). `%2e` must be decoded before. */
 export function removeDotSegments (path: string): string {
   const kept: string[] = []
@@ -140,32 +136,6 @@ export function removeDotSegments (path: string): string {
     else if (index === segments.length - 1) kept.push('')
   })
   return kept.join('/')
-}
-
-function causeOf (char: string): string {
-  if (char === '\\') return 'backslash'
-  if (char === '#') return 'fragment'
-  // No URI holds a byte outside ASCII. A router may read it in another way than its escaped form.
-  return char <= ' ' || char === '\u007f' ? 'control_character' : 'non_ascii'
-}
-
-/**
- * Returns the path of a request target that begins with its path, in normal form and without the query.
- * @throws Refusal target_path, with the `cause`, if router and proof could read two different resources from the
- * target: dot segments, also as `%2e`, back-slashes, control characters, a fragment, bytes outside ASCII, broken
- * escapes
- */
-export function readTargetPath (target: string): string {
-  const query = target.indexOf('?')
-  const path = query === -1 ? target : target.slice(0, query)
-  // Nearly every path is in normal form: no escape, and no segment that begins with a dot.
-  if (!/[^\u0021-\u007e]|[#%\\]|\/\./.test(path)) return path
-  const char = /[^\u0021-\u007e]|[#\\]/.exec(path)?.[0]
-  if (char !== undefined) throw new Refusal('target_path', { detail: { cause: causeOf(char) } })
-  const normalized = normalizeEscapes(path)
-  if (normalized === undefined) throw new Refusal('target_path', { detail: { cause: 'escape' } })
-  if (DOT_SEGMENT.test(normalized)) throw new Refusal('target_path', { detail: { cause: 'dot_segment' } })
-  return normalized
 }
 
 /** An absolute http or https URL without query and fragment, in normal form. */

@@ -2,7 +2,7 @@ import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
 import { createBaseUrlResolver } from './base-url.ts'
 import type { UrlSettings } from './base-url.ts'
-import { baseOf, decodeEscapes, parseHttpUrl, parseWireAuthority, readTargetPath, splitHttpUrl } from './http-url.ts'
+import { baseOf, decodeEscapes, normalizeEscapes, parseHttpUrl, parseWireAuthority, splitHttpUrl } from './http-url.ts'
 import type { Authority, BaseUrl, HttpUrl, HttpScheme } from './http-url.ts'
 
 /** The URL that the client used, without query and fragment, in normal form. */
@@ -74,6 +74,35 @@ export function verifyHtu (htu: string, url: RequestUrl): void {
   throw new Refusal('htu_mismatch', {
     detail: { htu: shorten(href + parsed.path), url: shorten(url.href), cause: findCause(parsed, host, url) }
   })
+}
+
+/** Matches a path in normal form that has a segment `.` or `..`. */
+const DOT_SEGMENT = /\/\.\.?(?:\/|$)/
+
+function causeOf (char: string): string {
+  if (char === '\\') return 'backslash'
+  if (char === '#') return 'fragment'
+  // No URI holds a byte outside ASCII. A router may read it in another way than its escaped form.
+  return char <= ' ' || char === '\u007f' ? 'control_character' : 'non_ascii'
+}
+
+/**
+ * Returns the path of a request target that begins with its path, in normal form and without the query.
+ * @throws Refusal target_path, with the `cause`, if router and proof could read two different resources from the
+ * target: dot segments, also as `%2e`, back-slashes, control characters, a fragment, bytes outside ASCII, broken
+ * escapes
+ */
+export function readTargetPath (target: string): string {
+  const query = target.indexOf('?')
+  const path = query === -1 ? target : target.slice(0, query)
+  // Nearly every path is in normal form: no escape, and no segment that begins with a dot.
+  if (!/[^\u0021-\u007e]|[#%\\]|\/\./.test(path)) return path
+  const char = /[^\u0021-\u007e]|[#\\]/.exec(path)?.[0]
+  if (char !== undefined) throw new Refusal('target_path', { detail: { cause: causeOf(char) } })
+  const normalized = normalizeEscapes(path)
+  if (normalized === undefined) throw new Refusal('target_path', { detail: { cause: 'escape' } })
+  if (DOT_SEGMENT.test(normalized)) throw new Refusal('target_path', { detail: { cause: 'dot_segment' } })
+  return normalized
 }
 
 // Both are read under the scheme of the target, so either may leave out a default port.

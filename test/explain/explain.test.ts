@@ -9,10 +9,12 @@ import { exactly } from '../helpers/containing.ts'
 import { readSettings } from '../../holdfast.ts'
 import { ADVICE } from '../../explain/advice.ts'
 import { createNonces } from '../../lib/dpop/nonces.ts'
+import { capturedRequest } from '../../explain/captured-request.ts'
+import type { CapturedRequest } from '../../explain/captured-request.ts'
 import { explainRefusal, explainRequest } from '../../explain/explain.ts'
-import type { CapturedRequest, Explanation, ExplainOptions } from '../../explain/explain.ts'
-import { STEP_TEXTS } from '../../explain/compared.ts'
+import type { Explanation, ExplainOptions } from '../../explain/explain.ts'
 import { REFUSED_BY } from '../../explain/refused-by.ts'
+import type { Step } from '../../explain/step.ts'
 import { STEPS } from '../../explain/steps.ts'
 import { keyOf } from '../../lib/revocation/target.ts'
 import { parseRequirement } from '../../lib/requirement/requirement.ts'
@@ -62,6 +64,7 @@ async function prepare (t: Test, values: Variables = {}): Promise<Bench> {
     pem: createPublicKey(privateKey).export({ type: 'spki', format: 'pem' }) as string,
     algs: ['RS256']
   }))
+  const candidates = (kid?: string): SigningKey[] => keys.filter(key => kid === undefined || key.kid === kid)
   return {
     issuer,
     client,
@@ -72,7 +75,7 @@ async function prepare (t: Test, values: Variables = {}): Promise<Bench> {
       explainRequest(captured(lines), {
         settings,
         now: now(),
-        candidates: kid => keys.filter(key => kid === undefined || key.kid === kid),
+        keys: () => ({ candidates, fetchCandidates: async kid => candidates(kid) }),
         requirements: [],
         replay: createOffStore(),
         ...options
@@ -119,7 +122,7 @@ t.test('It gives the same result as the service, whatever the request is', async
       ) throw new Error(`${refusal.reason} is of ${refuser}`)
       if (refusal?.reason !== reason) throw new Error(`the service says ${reason}, the explanation ${refusal?.reason}`)
     }))
-  const numRuns = Number(process.env['FC_RUNS'] ?? 60)
+  const numRuns = Number(process.env['FC_RUNS'] ?? 30)
   await t.resolves(fc.assert(property, { seed: Number(process.env['FC_SEED'] ?? 9449), numRuns }))
   t.ok(compared > numRuns * 0.4)
 })
@@ -211,7 +214,7 @@ t.test('Where another claim holds the audience, it is shown beside aud', async t
 t.test('The answer of the service wins: its check counts as failed, and never as passed.', async t => {
   const bench = await prepare(t)
   const explainAnswer = (answered?: RefusalReason): Promise<Explanation> =>
-    bench.explain(linesOf(bench.good()), { answered })
+    bench.explain(linesOf(bench.good()), { answer: { reason: answered } })
   const plain = await explainAnswer()
   t.hasStrict(plain, { verdict: 'accepted', foundHere: undefined })
   const aud = await explainAnswer('token_audience')
@@ -242,18 +245,18 @@ t.test('The answer of the service wins: its check counts as failed, and never as
     { verdict: 'accepted', refusal: undefined },
     'a reason that is no fault of the request'
   )
-  const same = await bench.explain(linesOf(bench.good(), { path: '/api/./private' }), { answered: 'target_path' })
+  const same = await bench.explain(linesOf(bench.good(), { path: '/api/./private' }), {
+    answer: { reason: 'target_path' }
+  })
   t.hasStrict(same, { foundHere: 'target_path', refusal: { reason: 'target_path' } })
   t.notMatch(step(same, 'proof.htu').note, /seen from here/)
 })
 
 t.test('Each check has a sentence for its failure, and one without does not compile.', async t => {
-  for (const [name, { title, failed }] of Object.entries(STEP_TEXTS)) t.ok(failed !== title && failed.length > 10, name)
-  const lacking: typeof STEP_TEXTS = {
-    ...STEP_TEXTS,
-    // @ts-expect-error A new check would be such a one.
-    domain: { title: 'An identity provider is configured', compared: () => [] }
-  }
+  for (const { name, title, failed } of STEPS) t.ok(failed !== title && failed.length > 10, name)
+  const { failed: _failed, ...rest } = STEPS[1]!
+  // @ts-expect-error A new check would be such a one.
+  const lacking: Step = rest
   t.ok(lacking)
   for (const [reason, name] of Object.entries(REFUSED_BY)) {
     t.equal(
@@ -416,7 +419,7 @@ t.test('Every mode, and the checks beyond token and proof', async t => {
 t.test('A check that cannot be made is shown as not checked, and what comes after it is still checked', async t => {
   const bench = await prepare(t, { DPOP_NONCE: 'required' })
   const good = bench.good()
-  const blind = { candidates: undefined, requirements: undefined, replay: undefined }
+  const blind = { keys: undefined, requirements: undefined, replay: undefined }
   const accepted = await bench.explain(
     linesOf(good, { dpop: [good.remake(good.token, {}, { nonce: 'whose' })] }),
     blind
@@ -431,7 +434,7 @@ t.test('A check that cannot be made is shown as not checked, and what comes afte
   for (const [nonces, expected] of [[asked, undefined], [other, 'nonce_of_another_instance']] as const) {
     const moved = await bench.explain(
       linesOf(good, { dpop: [good.remake(good.token, {}, { nonce: nonces.current(now()) })] }),
-      { ...blind, answeredNonce: asked.current(now()) }
+      { ...blind, answer: { nonce: asked.current(now()) } }
     )
     t.equal(moved.refusal?.reason, expected)
   }
@@ -439,7 +442,7 @@ t.test('A check that cannot be made is shown as not checked, and what comes afte
   t.equal((await bench.explain(linesOf(good, { dpop: [] }), blind)).refusal?.reason, 'proof_missing')
 
   const down = await bench.explain(linesOf(good), {
-    candidates: async () => {
+    keys: async () => {
       throw new Refusal('keys_unavailable')
     }
   })
@@ -447,7 +450,7 @@ t.test('A check that cannot be made is shown as not checked, and what comes afte
   t.equal(step(down, 'token.signature').outcome, 'not checked')
   await t.rejects(
     bench.explain(linesOf(good), {
-      candidates: async () => {
+      keys: async () => {
         throw new Error('a fault')
       }
     }),
@@ -595,6 +598,33 @@ t.test('Only a check whose settings are unknown is left out', async t => {
   )
 })
 
+t.test('A check whose settings are guessed is not said to have passed, and its failure counts.', async t => {
+  const bench = await prepare(t)
+  const assumed = ['token.iss', 'token.aud']
+  const good = await bench.explain(linesOf(bench.good()), { assumed })
+  t.hasStrict([good.verdict, good.notChecked], ['accepted', assumed])
+  t.match(step(good, 'token.aud'), {
+    title: exactly('It is meant for this API'),
+    note: /what the call asked for/
+  })
+  const other = linesOf(bench.good(), { authorization: [`Bearer ${bench.issuer.token({ aud: 'other' })}`], dpop: [] })
+  t.equal((await bench.explain(other, { assumed })).refusal?.reason, 'token_audience')
+  const answered = await bench.explain(linesOf(bench.good()), { assumed, answer: { reason: 'token_audience' } })
+  t.match(step(answered, 'token.aud').note, /seen from here it passes/, 'the answer of the service wins')
+})
+
+t.test('A request of a client is what a service without a proxy gets.', async t => {
+  const headers = [['Authorization', 'Bearer x']] as const
+  t.strictSame(capturedRequest('GET', new URL('https://api.example:8443/a?b#c'), headers), {
+    method: 'GET',
+    target: '/a?b',
+    headers: [['Host', 'api.example:8443'], ...headers],
+    encrypted: true,
+    remoteAddress: '127.0.0.1'
+  })
+  t.equal(capturedRequest('GET', new URL('http://api.example'), []).encrypted, false)
+})
+
 t.test('With a store of used proofs, a replay is found', async t => {
   const bench = await prepare(t)
   const replay = createMemoryStore({ max: 10, now, steadyMs: () => now() * 1000, randomBytes })
@@ -633,7 +663,7 @@ t.test('What is shown is bounded, and any value can be shown', async t => {
 })
 
 t.test('Every step has a title and says what it compares, even by itself', async t => {
-  t.strictSame(Object.keys(STEP_TEXTS).sort(), STEPS.map(({ name }) => name).sort())
+  t.strictSame([...new Set(STEPS.map(({ name }) => name))].length, STEPS.length)
   const { settings } = (await prepare(t)).running.app
   const { createExamination } = await import('../../explain/examination.ts')
   const empty = createExamination({
@@ -643,8 +673,7 @@ t.test('Every step has a title and says what it compares, even by itself', async
     encrypted: false,
     remoteAddress: undefined
   }, { settings, now: 0, requirements: [{ scope: ['a'], claims: [{ name: 'b', allowed: [1] }] }] })
-  for (const { name } of STEPS) {
-    const { title, compared } = STEP_TEXTS[name]!
+  for (const { name, title, compared } of STEPS) {
     t.match(title, /^[A-Z].{10,}[^.]$/)
     t.ok(compared(empty).every(([label, value]) => label !== '' && typeof value === 'string'), name)
   }

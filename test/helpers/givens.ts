@@ -6,6 +6,7 @@ export function givensOf (values: Partial<Record<SettingName, unknown>>): Givens
   const given = Object.entries(values).filter(([, value]) => value !== undefined)
   return {
     givens: given.map(([key, value]) => ({ key: key as SettingName, value, place: 'a test' })),
+    places: new Map(),
     problems: [],
     isUnread: false,
     unknownVariables: []

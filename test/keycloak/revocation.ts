@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { decodeJsonObject, splitCompactJws } from '../../lib/jose/jws.ts'
+import { decodeJsonObject, splitCompactJws } from '../../lib/jose/signed-jwt.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { until } from '../helpers/until.ts'
 import { BACK, changePassword } from './browser.ts'

@@ -405,7 +405,7 @@ t.test('The endpoint is the configured one, or that of the metadata, which are r
   const asked: string[] = []
   const clock = new Clock()
   let document: object | undefined = { issuer: ISSUER, introspection_endpoint: `${base}one#x` }
-  const exchange = {
+  const session = {
     send: async (url: string) => {
       asked.push(url)
       return { status: document ? 200 : 404, body: Buffer.from(JSON.stringify(document ?? {})), facts: { url } }
@@ -417,24 +417,24 @@ t.test('The endpoint is the configured one, or that of the metadata, which are r
       issuer: ISSUER,
       discovery: createDiscovery(ISSUER),
       configured,
-      transport: { open: () => exchange },
+      transport: { open: () => session },
       surroundings: { now: clock.now, after: clock.after, random: () => 0, steadyMs: () => clock.at }
     })
   const configured = open('https://asked.example/x')
   configured.start()
-  t.equal(await configured.find(exchange), 'https://asked.example/x')
+  t.equal(await configured.find(session), 'https://asked.example/x')
   t.ok(configured.isKnown())
   t.strictSame(asked, [], 'nothing is looked up')
 
   const { find, isKnown } = open()
   t.notOk(isKnown())
-  t.equal(await find(exchange), `${base}one`, 'a document without jwks_uri is whole')
+  t.equal(await find(session), `${base}one`, 'a document without jwks_uri is whole')
   t.ok(isKnown())
   document = { ...document, introspection_endpoint: `${base}two` }
   clock.at += 10 * 60_000 - 1
-  t.equal(await find(exchange), `${base}one`)
+  t.equal(await find(session), `${base}one`)
   clock.at++
-  t.equal(await find(exchange), `${base}two`)
+  t.equal(await find(session), `${base}two`)
   t.strictSame(asked, Array(2).fill(`${base}.well-known/openid-configuration`))
 
   clock.at += 10 * 60_000
@@ -448,7 +448,7 @@ t.test('The endpoint is the configured one, or that of the metadata, which are r
   for (const [title, given] of bad) {
     document = given
     clock.at += 1000
-    await t.rejects(find(exchange), { name: 'ProviderFailure', word: 'introspection_endpoint' } as never, title)
+    await t.rejects(find(session), { name: 'ProviderFailure', word: 'introspection_endpoint' } as never, title)
   }
 
   document = undefined
@@ -470,7 +470,7 @@ t.test(
     const clock = new Clock()
     const held: Array<() => void> = []
     let [status, looked] = [500, 0]
-    const exchange = {
+    const session = {
       send: async (url: string) => {
         looked++
         await new Promise<void>(resolve => held.push(resolve))
@@ -486,11 +486,11 @@ t.test(
       issuer: ISSUER,
       discovery: createDiscovery(ISSUER),
       configured: undefined,
-      transport: { open: () => exchange },
+      transport: { open: () => session },
       surroundings: { now: clock.now, after: clock.after, random: () => 0, steadyMs: () => clock.at }
     })
     const flood = async (): Promise<unknown[]> => {
-      const found = Promise.all(Array.from({ length: 64 }, () => find(exchange).catch(({ word }) => word)))
+      const found = Promise.all(Array.from({ length: 64 }, () => find(session).catch(({ word }) => word)))
       for (const answer of held.splice(0)) answer()
       return [...new Set(await found)]
     }

@@ -89,7 +89,7 @@ async function startServer (t: Test, answer: (response: import('node:http').Serv
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
 }
 
-t.test('A provider has 5 s for an exchange, whatever it sends', async t => {
+t.test('A provider has 5 s for a session, whatever it sends', async t => {
   const url = await startServer(t, response => {
     response.writeHead(200, { 'content-type': 'application/json' }).write('{')
   })
@@ -102,14 +102,14 @@ t.test('A provider has 5 s for an exchange, whatever it sends', async t => {
   t.teardown(() => {
     globalThis.setTimeout = set
   })
-  const exchange = createTransport().open()
+  const session = createTransport().open()
   globalThis.setTimeout = set
   t.strictSame(
     timers.map(({ ms, run: { name } }) => ({ ms, name })),
     [{ ms: 5000, name: 'close' }],
     'test/patience.js knows it by its name'
   )
-  const asked = exchange.send(url)
+  const asked = session.send(url)
   timers[0]!.run()
   await t.rejects(asked, { name: 'ProviderFailure', word: 'deadline' })
 })
@@ -122,11 +122,11 @@ t.test('A document of a provider has at most 1 MiB, with or without a length', a
       response.writeHead(200, { 'content-type': 'application/json', ...isSaid && { 'content-length': bytes } })
       response.end(Buffer.alloc(bytes, ' '))
     })
-    const exchange = createTransport().open()
-    t.equal((await exchange.send(url)).body.length, MAX)
+    const session = createTransport().open()
+    t.equal((await session.send(url)).body.length, MAX)
     bytes++
-    await t.rejects(exchange.send(url), { name: 'ProviderFailure', word: 'too_large' })
-    exchange.close()
+    await t.rejects(session.send(url), { name: 'ProviderFailure', word: 'too_large' })
+    session.close()
   }
 })
 

@@ -17,7 +17,7 @@ export const ARROWS = {
   // It reads settings as the service does.
   cli: ['cli', 'lib', 'server', 'explain', 'holdfast.ts'],
   packages: ['packages', 'lib', 'server', 'plugins', 'routes', 'cli', 'holdfast.ts'],
-  dev: ['dev', 'lib', 'server', 'explain', 'cli', 'holdfast.ts', 'app.ts'],
+  dev: ['dev', 'lib', 'server', 'schemas', 'explain', 'cli', 'holdfast.ts', 'app.ts'],
   examples: ['examples', 'lib', 'server', 'dev', 'holdfast.ts']
 }
 

@@ -27,7 +27,6 @@ export interface Fault {
 const PROOF = 'lib/dpop/proof.ts'
 const CLIENT_KEYS = 'lib/dpop/client-keys.ts'
 const PUBLIC_KEY = 'lib/jose/public-key.ts'
-const JWS = 'lib/jose/jws.ts'
 const JWT = 'lib/jose/signed-jwt.ts'
 const CHECKS = 'lib/token/jwt-checks.ts'
 const METADATA = 'lib/assembly/resource-metadata.ts'
@@ -138,7 +137,7 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'RFC 9449 11.7',
     fault: 'a fragment in the request is cut off',
-    file: 'lib/url/http-url.ts',
+    file: 'lib/url/request-url.ts',
     text: "const query = target.indexOf('?')",
     replacement: 'const query = target.search(/[?#]/)',
     seenBy: ['test/lib/url/request-url.test.ts']
@@ -254,28 +253,28 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'RFC 8725 3.6',
     fault: 'five segments are read as three',
-    file: JWS,
+    file: JWT,
     text: 'const signature = text.slice(second + 1)',
     replacement: "const signature = text.slice(second + 1).split('.', 1)[0]!"
   },
   {
     point: 'RFC 8725 3.7',
     fault: 'bytes that are not UTF-8 are replaced',
-    file: JWS,
+    file: JWT,
     text: 'if (!isUtf8(bytes)) return undefined',
     replacement: ''
   },
   {
     point: 'RFC 8725 3.7',
     fault: 'base64url has many spellings',
-    file: JWS,
+    file: JWT,
     text: 'return last === undefined || last.includes(text[text.length - 1]!)',
     replacement: 'return true'
   },
   {
     point: 'RFC 8725 3.8',
     fault: 'sub may be empty',
-    file: 'lib/token/claim-forms.ts',
+    file: 'lib/token/claims.ts',
     text: "isText(value) && value !== ''",
     replacement: 'isText(value)',
     seenBy: [TOKENS]
@@ -298,7 +297,7 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'RFC 8725 3.10',
     fault: 'a kid that is not published is left out',
-    file: 'lib/provider/key-set.ts',
+    file: 'lib/provider/key-source.ts',
     text: 'byAlg.get(alg)?.get(kid) ?? NO_KEYS',
     replacement: 'byAlg.get(alg)?.get(kid) ?? byAlg.get(alg)?.get(undefined) ?? NO_KEYS',
     seenBy: [TOKENS]

@@ -15,7 +15,7 @@ import { createClientKeys, parseProofHeader } from '../../../lib/dpop/client-key
 import type { ClientKeys } from '../../../lib/dpop/client-keys.ts'
 import { importPublicJwk, isVerifiable, thumbprint } from '../../../lib/jose/public-key.ts'
 import type { PublicJwk } from '../../../lib/jose/public-key.ts'
-import { decodeJsonObject, isCanonicalBase64url, isMediaType, splitCompactJws } from '../../../lib/jose/jws.ts'
+import { decodeJsonObject, isCanonicalBase64url, isMediaType, splitCompactJws } from '../../../lib/jose/signed-jwt.ts'
 import { createNonces, processOfNonce } from '../../../lib/dpop/nonces.ts'
 import type { Nonces } from '../../../lib/dpop/nonces.ts'
 import { CHECKS_AFTER_SIGNATURE, CHECKS_BEFORE_SIGNATURE, verifyProof } from '../../../lib/dpop/proof.ts'

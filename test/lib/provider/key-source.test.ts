@@ -1069,7 +1069,7 @@ t.test('closing while a set is being read adopts nothing', async t => {
   t.strictSame([clock.timers.size, events.length], [0, 0])
 })
 
-t.test('each fetch ends its exchange, whether it brings keys or fails', async t => {
+t.test('each fetch ends its session, whether it brings keys or fails', async t => {
   const answers = [async () => ({ status: 200, body: Buffer.from(JSON.stringify({ keys: [a] })) }), async () => {
     throw new ProviderFailure('unreachable')
   }]

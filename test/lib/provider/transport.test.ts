@@ -27,11 +27,11 @@ import {
 } from '../../helpers/hostile-provider.ts'
 
 async function get (url: string, options: TransportOptions = {}): Promise<ProviderAnswer> {
-  const exchange = createTransport(options).open()
+  const session = createTransport(options).open()
   try {
-    return await exchange.send(url)
+    return await session.send(url)
   } finally {
-    exchange.close()
+    session.close()
   }
 }
 
@@ -218,17 +218,17 @@ t.test('a hostile answer is a failure with a stable word', async t => {
   }
 })
 
-t.test('one deadline covers all requests of an exchange', async t => {
+t.test('one deadline covers all requests of a session', async t => {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
-  const exchange = createTransport({ deadlineMs: 2000 }).open()
-  t.equal((await exchange.send(provider.jwksUri)).status, 200)
+  const session = createTransport({ deadlineMs: 2000 }).open()
+  t.equal((await session.send(provider.jwksUri)).status, 200)
   provider.jwks = drip()
-  await t.rejects(exchange.send(provider.jwksUri), { name: 'ProviderFailure', word: 'deadline' })
-  await t.rejects(exchange.send(provider.jwksUri), { name: 'ProviderFailure', word: 'deadline' })
+  await t.rejects(session.send(provider.jwksUri), { name: 'ProviderFailure', word: 'deadline' })
+  await t.rejects(session.send(provider.jwksUri), { name: 'ProviderFailure', word: 'deadline' })
   t.equal((await get(provider.url)).status, 404)
   t.strictSame(provider.requests, ['/jwks', '/jwks', '/'], 'none is begun after it')
-  exchange.close()
+  session.close()
 })
 
 t.test('a provider that does not listen is unreachable', async t => {
@@ -332,9 +332,9 @@ t.test('The proxies of the settings are those of the calls', async t => {
       noProxy: 'localhost'
     }]
   ) {
-    const exchange = networkOf({ ...none, ...proxies }).open()
-    t.teardown(() => exchange.close())
-    await t.rejects(exchange.send('https://localhost:1/keys'), { name: 'ProviderFailure' })
+    const session = networkOf({ ...none, ...proxies }).open()
+    t.teardown(() => session.close())
+    await t.rejects(session.send('https://localhost:1/keys'), { name: 'ProviderFailure' })
   }
   t.strictSame(proxy.tunnels, ['localhost:1', 'localhost:1'])
 })
@@ -470,7 +470,7 @@ t.test('the environment of the process is not read', async t => {
   t.strictSame(proxy.tunnels, [])
 })
 
-t.test('a proxy that refuses, hangs or resets is a failure, and the next exchange does not wait for it', async t => {
+t.test('a proxy that refuses, hangs or resets is a failure, and the next session does not wait for it', async t => {
   const provider = await startHostileProvider({ tls: true, hostname: 'idp.test' })
   const proxy = await startConnectProxy()
   t.teardown(() => Promise.all([provider.close(), proxy.close()]))
@@ -480,16 +480,16 @@ t.test('a proxy that refuses, hangs or resets is a failure, and the next exchang
   const cases = [['refuse', 'proxy'], ['hang', 'deadline'], ['reset', 'unreachable']] as const
   for (const [mode, word] of cases) {
     proxy.mode = mode
-    const exchange = (mode === 'hang' ? impatient : patient).open()
+    const session = (mode === 'hang' ? impatient : patient).open()
     const before = proxy.tunnels.length
-    await t.rejects(exchange.send(provider.jwksUri), { name: 'ProviderFailure', word }, mode)
+    await t.rejects(session.send(provider.jwksUri), { name: 'ProviderFailure', word }, mode)
     t.equal(proxy.tunnels.length - before, 1, `${mode}: asked once`)
-    exchange.close()
+    session.close()
   }
   proxy.mode = 'tunnel'
-  const exchange = patient.open()
-  t.equal((await exchange.send(provider.jwksUri)).status, 200)
-  exchange.close()
+  const session = patient.open()
+  t.equal((await session.send(provider.jwksUri)).status, 200)
+  session.close()
 })
 
 t.test('a proxy that is no URL is refused at once', async t => {
@@ -503,7 +503,7 @@ t.test('a proxy that is no URL is refused at once', async t => {
   t.ok(createTransport({ httpProxy: 'http://user:password@proxy.example:3128', httpsProxy: 'https://proxy.example' }))
 })
 
-t.test('a form is posted, and exchanges that share connections open fewer', async t => {
+t.test('a form is posted, and sessions that share connections open fewer', async t => {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
   const ports = new Set<number | undefined>()
@@ -519,12 +519,12 @@ t.test('a form is posted, and exchanges that share connections open fewer', asyn
     ports.clear()
     const transport = createTransport({ keepAlive })
     for (const token of ['a', 'b', 'c', 'd']) {
-      const exchange = transport.open()
+      const session = transport.open()
       t.equal(
-        (await exchange.send(provider.jwksUri, { headers: { 'x-test': '1' }, body: `token=${token}` })).status,
+        (await session.send(provider.jwksUri, { headers: { 'x-test': '1' }, body: `token=${token}` })).status,
         200
       )
-      exchange.close()
+      session.close()
     }
     transport.close()
     t.equal(ports.size < 4, keepAlive)
@@ -532,7 +532,7 @@ t.test('a form is posted, and exchanges that share connections open fewer', asyn
   t.strictSame(bodies.slice(0, 2), ['a', 'b'].map(token => `POST application/x-www-form-urlencoded 1 token=${token}`))
 })
 
-t.test('an exchange leaves no connection behind, unless they are kept', async t => {
+t.test('a session leaves no connection behind, unless they are kept', async t => {
   const sockets: Socket[] = []
   const server = createServer((_request, response) => {
     response.setHeader('keep-alive', 'timeout=600').end('{}')
@@ -549,9 +549,9 @@ t.test('an exchange leaves no connection behind, unless they are kept', async t 
   const kept = createTransport({ keepAlive: true })
   t.teardown(kept.close)
   for (const transport of [kept, createTransport()]) {
-    const exchange = transport.open()
-    t.equal((await exchange.send(url)).status, 200)
-    exchange.close()
+    const session = transport.open()
+    t.equal((await session.send(url)).status, 200)
+    session.close()
   }
   const [first, second] = sockets
   if (!second!.destroyed) await once(second!, 'close')
@@ -560,7 +560,7 @@ t.test('an exchange leaves no connection behind, unless they are kept', async t 
   await once(first!, 'close')
 })
 
-t.test('an exchange that is closed cuts its request, and those that share its connections go on', async t => {
+t.test('a session that is closed cuts its request, and those that share its connections go on', async t => {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
   const transport = createTransport({ keepAlive: true })
@@ -576,7 +576,7 @@ t.test('an exchange that is closed cuts its request, and those that share its co
   next.close()
 })
 
-t.test('an exchange that is over ends its request, also on connections that are shared', async t => {
+t.test('a session that is over ends its request, also on connections that are shared', async t => {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
   for (const behaviour of [hang(), drip()]) {

@@ -6,7 +6,7 @@ import { KNOWN_EVENT_TYPES } from '../../../lib/revocation/effects.ts'
 import { chooseStream, destinationOf, ensureStream } from '../../../lib/revocation/managed-stream.ts'
 import type { WantedStream } from '../../../lib/revocation/managed-stream.ts'
 import { createTransmitterClient } from '../../../lib/revocation/transmitter-client.ts'
-import { exchanging } from '../../../lib/provider/transport.ts'
+import { withSession } from '../../../lib/provider/transport.ts'
 import { fetchTransmitterConfiguration } from '../../../lib/revocation/transmitter-configuration.ts'
 import { startEventTransmitter } from '../../helpers/event-transmitter.ts'
 import type { EventTransmitter } from '../../helpers/event-transmitter.ts'
@@ -26,7 +26,7 @@ async function ensure (t: Test, wanted: WantedStream, answers: EventTransmitter[
   Object.assign(remote.answers, answers)
   const transport = createTransport()
   const address = { issuer: remote.url }
-  const configuration = await exchanging(transport, exchange => fetchTransmitterConfiguration(address, exchange))
+  const configuration = await withSession(transport, session => fetchTransmitterConfiguration(address, session))
   const client = createTransmitterClient({
     ...address,
     authenticate: undefined,

@@ -17,11 +17,11 @@ const CONFIGURATION = 'GET /.well-known/ssf-configuration'
 const WANTED = { events_requested: ['x'] }
 
 async function configure (address: TransmitterAddress): Promise<TransmitterConfiguration> {
-  const exchange = calls.open()
+  const session = calls.open()
   try {
-    return await fetchTransmitterConfiguration(address, exchange)
+    return await fetchTransmitterConfiguration(address, session)
   } finally {
-    exchange.close()
+    session.close()
   }
 }
 

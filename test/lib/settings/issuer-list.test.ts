@@ -44,8 +44,9 @@ idp:
     introspection: undefined
   }
   t.strictSame(issuers, [
-    { ...common, issuer: 'https://a.example/' },
+    { ...common, path: 'idp.issuers[0]', issuer: 'https://a.example/' },
     {
+      path: 'idp.issuers[1]',
       issuer: 'https://b.example:8443/',
       audience: '12',
       audienceClaim: 'azp',
@@ -56,7 +57,7 @@ idp:
       dpopMode: 'DISABLED',
       introspection: undefined
     },
-    { ...common, issuer: 'http://localhost:1/', keysFile: 'keys.json' }
+    { ...common, path: 'idp.issuers[2]', issuer: 'http://localhost:1/', keysFile: 'keys.json' }
   ])
   t.equal(dpopMode, 'ALLOWED', 'every scheme that one of them offers')
 })

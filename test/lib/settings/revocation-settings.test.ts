@@ -31,10 +31,7 @@ async function read (
     'server.publicUrl': publicUrl,
     revocation
   })
-  const settings = await validateSettings({
-    ...found,
-    givens: found.givens.map(given => given.key === 'revocation' && places ? { ...given, parts: places } : given)
-  }, processSurroundings)
+  const settings = await validateSettings({ ...found, ...places && { places } }, processSurroundings)
   return settings.revocation!
 }
 
@@ -141,7 +138,7 @@ const ROWS: ReadonlyArray<readonly [title: string, given: unknown, ...problems: 
     'store',
     { store: 'https://user:hush@s.example' },
     'revocation.store is not usable (its value is not shown); allowed: memory, or a redis:// or rediss:// URL; ' +
-      'also { file: PATH } or { env: NAME }'
+    'also { file: PATH } or { env: NAME }'
   ],
   ['operators', { operators: {} }, 'revocation.operators lacks scope; allowed: an object with scope'],
   ['a scope', { operators: { scope: 'a b' } }, 'revocation.operators.scope is "a b"; allowed: a scope'],

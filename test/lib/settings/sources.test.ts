@@ -144,6 +144,7 @@ t.test('A value of the file keeps the text that was written, and a key without a
   for (const empty of ['', '# nothing yet\n', '~', '{}']) {
     t.strictSame(collect({ 'config.yaml': empty }), {
       givens: [],
+      places: new Map(),
       problems: [],
       isUnread: false,
       unknownVariables: []
@@ -419,6 +420,7 @@ t.test('A variable that begins as settings do, and is like none, is kept for a w
   const found = collect({ '.env': 'IDP_TEAM=s3cret\nDPOP_COLOUR=s3cret' }, { ...others, ...strangers })
   t.strictSame(found, {
     givens: [],
+    places: new Map(),
     problems: [],
     isUnread: false,
     unknownVariables: ['DPOP_COLOUR', 'IDP_', 'IDP_PORT', 'IDP_SERVICE_HOST', 'IDP_TEAM']

@@ -59,6 +59,7 @@ t.test('Two settings are enough, and the rest have defaults.', async t => {
       dpopIatOffsetSeconds: 300,
       dpopIatLeewaySeconds: 30,
       issuers: [{
+        path: 'idp',
         issuer: 'https://tenant.example/',
         audience: 'https://api.example',
         audienceClaim: 'aud',

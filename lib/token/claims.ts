@@ -1,5 +1,7 @@
+import { isJsonObject } from '../json.ts'
 import type { JsonObject } from '../json.ts'
 import { printable } from '../printable.ts'
+import { issuerSpellings } from '../provider/provider-url.ts'
 import { Refusal } from '../refusal.ts'
 
 /** What the value of a claim must be. */
@@ -52,4 +54,27 @@ export function verifyDepth (claims: JsonObject): void {
 function isDeeper (value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   return levels === 0 || Object.values(value).some(member => isDeeper(member, levels - 1))
+}
+
+/** Whether an `iss` is a spelling of this issuer. */
+export function isSameIssuer (iss: unknown, issuer: string): boolean {
+  return iss === issuer || issuerSpellings(issuer).some(spelling => spelling === iss)
+}
+
+/** The claims that name the client of a token: RFC 9068 section 2.2, OpenID Connect, and what two providers write. */
+const CLIENT_CLAIMS = ['client_id', 'azp', 'cid', 'appid'] as const
+
+/** The client that a token was issued to. Undefined if no claim names it. */
+export function clientOf (claims: object): string | undefined {
+  return CLIENT_CLAIMS.map(name => (claims as JsonObject)[name]).find(value => typeof value === 'string')
+}
+
+/**
+ * Who acts for the subject of a token now: the `sub` of the outermost `act` (RFC 8693 section 4.1). Inner ones are
+ * history, and decide nothing. Undefined if there is none.
+ */
+export function actorOf (claims: object): string | undefined {
+  const { act } = claims as JsonObject
+  const sub = isJsonObject(act) ? act.sub : undefined
+  return typeof sub === 'string' ? sub : undefined
 }

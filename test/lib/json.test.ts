@@ -1,5 +1,5 @@
 import t from 'tap'
-import { countMembers, quoteAfter } from '../../lib/json-bounds.ts'
+import { countMembers, quoteAfter } from '../../lib/json.ts'
 
 t.test('JSON is within its bounds up to the last level and the last value.', t => {
   const rows: ReadonlyArray<{ json: string, depth: number, values: number, members: number }> = [

@@ -3,7 +3,7 @@ import { REFUSALS } from '../lib/refusal.ts'
 import type { RefusalReason } from '../lib/refusal.ts'
 
 /** What the answer of a service says about why it refused, and what it accepts. */
-export interface AnsweredChallenge {
+export interface Answer {
   /** The reason under which this service logs the refusal; another service gives none. */
   readonly reason: RefusalReason | undefined
   /** The `error` of the challenge (RFC 6750 section 3.1, RFC 9449 section 7.1). */
@@ -18,42 +18,42 @@ export interface AnsweredChallenge {
   readonly acrValues: readonly string[] | undefined
   /** Seconds that the login may be old (RFC 9470 section 3). */
   readonly maxAgeSeconds: number | undefined
+  /** Names the process that answered. */
+  readonly nonce: string | undefined
 }
 
-/** Reads `WWW-Authenticate`, and the body where that says nothing. */
-export function readChallenge (challenge: string, body = ''): AnsweredChallenge {
+/** Reads `WWW-Authenticate`, the body where that says nothing, and `DPoP-Nonce`. */
+export function readAnswer (
+  { challenge = '', body = '', nonce }: {
+    readonly challenge?: string | undefined,
+    readonly body?: string,
+    readonly nonce?: string | undefined
+  }
+): Answer {
   const bare = challenge.replace(/"[^"]*"/g, '""')
+  const parameter = (name: string): string | undefined => new RegExp(`\\b${name}="([^"]*)"`).exec(challenge)?.[1]
+  const words = (name: string): string[] | undefined => parameter(name)?.split(' ').filter(word => word !== '')
+  const maxAge = parameter('max_age') ?? ''
   return {
     reason: reasonOf(challenge, body),
-    error: parameter(challenge, 'error'),
+    error: parameter('error'),
     schemes: ['Bearer', 'DPoP'].filter(scheme => new RegExp(`(?:^|, *)${scheme}\\b`, 'i').test(bare)),
-    algs: words(challenge, 'algs'),
-    scopes: words(challenge, 'scope'),
-    acrValues: words(challenge, 'acr_values'),
-    maxAgeSeconds: secondsIn(parameter(challenge, 'max_age'))
+    algs: words('algs'),
+    scopes: words('scope'),
+    acrValues: words('acr_values'),
+    maxAgeSeconds: /^\d{1,9}$/.test(maxAge) ? Number(maxAge) : undefined,
+    nonce
   }
 }
 
 /** What the route needs, as far as the answer says; undefined if it says nothing. */
-export function requirementsIn (
-  { scopes, acrValues, maxAgeSeconds }: AnsweredChallenge
-): readonly Requirement[] | undefined {
+export function requirementsIn ({ scopes, acrValues, maxAgeSeconds }: Answer): readonly Requirement[] | undefined {
   const requirement: Requirement = {
     ...scopes && { scope: scopes },
     ...acrValues && { acr: acrValues },
     ...maxAgeSeconds !== undefined && { maxAgeSeconds }
   }
   return Object.keys(requirement).length === 0 ? undefined : [requirement]
-}
-
-function words (challenge: string, name: string): string[] | undefined {
-  return parameter(challenge, name)?.split(' ').filter(word => word !== '')
-}
-
-const secondsIn = (text = ''): number | undefined => /^\d{1,9}$/.test(text) ? Number(text) : undefined
-
-function parameter (challenge: string, name: string): string | undefined {
-  return new RegExp(`\\b${name}="([^"]*)"`).exec(challenge)?.[1]
 }
 
 /** Each reason has one public sentence, so the sentence names the reason. */
