@@ -1,5 +1,5 @@
 import asyncHooks from 'node:async_hooks'
-import { syncBuiltinESMExports } from 'node:module'
+import Module, { syncBuiltinESMExports } from 'node:module'
 import { setFlagsFromString } from 'node:v8'
 
 // Most functions run too seldom in a test to repay the optimizing compiler: it took an eighth of the processor's time.
@@ -29,3 +29,35 @@ const { createHook } = asyncHooks
 asyncHooks.createHook = callbacks =>
   new Error().stack.includes('async-hook-domain') ? { enable () {}, disable () {} } : createHook(callbacks)
 syncBuiltinESMExports()
+
+// Hundreds of apps are started, each of which has the same plugins and nearly the same settings. autoload asks another
+// thread for the module of each plugin and looks for three files to learn its kind, and the validator makes code of the
+// schema of the settings: once is enough.
+const CHANGED = {
+  '/@fastify/autoload/index.js': text =>
+    text.replaceAll('import(pathToFileURL(file).href)', '(kept[file] ??= import(pathToFileURL(file).href))').replace(
+      'await getPackageType(options.dir)',
+      'await (types[options.dir] ??= getPackageType(options.dir))'
+    ) + '\nconst kept = {}, types = {}',
+  '/node_modules/ajv/dist/core.js': text => `${text}\n;(${keepValidators})(Ajv)`
+}
+const { _compile: compile } = Module.prototype
+Module.prototype._compile = function (text, file, ...rest) {
+  const [, change] = Object.entries(CHANGED).find(([end]) => file.endsWith(end)) ?? []
+  return compile.call(this, change ? change(text) : text, file, ...rest)
+}
+
+/** Of the schemas that lib/settings judges by, which alone are not optimized. */
+function keepValidators ({ prototype }) {
+  const { compile } = prototype
+  const keptFor = new WeakMap()
+  prototype.compile = function (schema, ...rest) {
+    const { code, formats } = this.opts
+    if (code?.optimize !== 0) return compile.call(this, schema, ...rest)
+    let kept = keptFor.get(formats)
+    if (!kept || kept.size === 64) keptFor.set(formats, kept = new Map())
+    const key = JSON.stringify(schema)
+    if (!kept.has(key)) kept.set(key, compile.call(this, schema, ...rest))
+    return kept.get(key)
+  }
+}

@@ -54,10 +54,11 @@ export const endless = (length?: number): Behaviour => (_request, response) => {
   more()
 }
 
-const bomb = gzipSync(Buffer.alloc(32 * 1024 * 1024, ' '))
+let bomb: Buffer | undefined
 
 /** A small body that says it is 32 MiB once decoded. */
 export const gzipBomb = (): Behaviour => (_request, response) => {
+  bomb ??= gzipSync(Buffer.alloc(32 * 1024 * 1024, ' '))
   response.writeHead(200, { 'content-encoding': 'gzip', 'content-length': bomb.length }).end(bomb)
 }
 

@@ -17,12 +17,16 @@ const WAITING = [
 ] as const
 /** What a change to a route needs: the routes, their table, and what is said about them. */
 const QUICK = /^(?:own|routes)\/|^plugins\/(?:errors|openapi|resource-metadata|verify)\./
-/** Tests of files and tools. */
-const UNCOUNTED =
-  /^(?:bench|chaos|cli|deploy|dev|docs|examples|fuzz|history|mutation|packages)\/|^(?:node-versions|start|supply-chain)\./
 /**
- * It counts for itself, and V8 counts only what is compiled from then on: nothing of the sources may have been loaded
- * before.
+ * Of tools and whole examples, with real clients and linters: by `npm run test:programs`. They see the service as
+ * others do, and what they run of it is tested in the other parts.
+ */
+const TOOLS =
+  /^(?:examples|history)\/|^cli\/(?:call|explain)\.|^deploy\/(?:gated|manifests|observability)\.|^dev\/(?:clients|provider|step-up)\.|^docs\/snippets\.|^fuzz\/(?:differential|parsers)\.|^supply-chain\./
+/** Other tests of files and commands. */
+const FILES = /^(?:bench|chaos|cli|deploy|dev|docs|fuzz|mutation|packages)\/|^(?:node-versions|start)\./
+/**
+ * It counts for itself, and V8 counts only what is compiled from then on: nothing of the sources may be loaded before.
  */
 const FIRST = 'fuzz/parsers.test.ts'
 
@@ -30,16 +34,16 @@ const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(na
 const counted = files.filter(name => COUNTED.test(name))
 const computing = counted.filter(name => !WAITING.some(waiting => waiting.test(name)))
 
-/**
- * One for each process; all run at once, and take about equally long. Nothing is counted in `uncounted`, so it is
- * faster.
- */
+/** One for each process; all run at once, and take about equally long. */
 const PARTS = {
   lib: computing.filter(name => !name.startsWith('plugins/')),
   plugins: computing.filter(name => name.startsWith('plugins/')),
-  waiting: counted.filter(name => WAITING[0].test(name)),
+  waiting: [
+    ...counted.filter(name => WAITING[0].test(name)),
+    ...files.filter(name => FILES.test(name) && !COUNTED.test(name) && !TOOLS.test(name))
+  ],
   'waiting-for-peers': counted.filter(name => WAITING[1].test(name)),
-  uncounted: [FIRST, ...files.filter(name => UNCOUNTED.test(name) && !COUNTED.test(name) && name !== FIRST)],
+  tools: [FIRST, ...files.filter(name => TOOLS.test(name) && name !== FIRST)],
   /** The tests of tokens and keys once more, with apps that verify as the npm package does. */
   tokens: files.filter(name => /^plugins\/(?:algorithms|keys|tokens)\./.test(name)),
   quick: files.filter(name => QUICK.test(name))

@@ -14,7 +14,7 @@ import type { WireAnswer } from '../helpers/wire.ts'
 
 /** The same inputs in every run; another seed by the environment, to search further. */
 const SEED = Number(process.env['FC_SEED'] ?? 9449)
-const RUNS = Number(process.env['FC_RUNS'] ?? 80)
+const RUNS = Number(process.env['FC_RUNS'] ?? 40)
 t.comment(`seed ${SEED}, ${RUNS} runs for each property`)
 
 interface Bench {

@@ -407,7 +407,7 @@ t.test('Scopes that are reached in very many ways are looked at once', t => {
 })
 
 t.test('A chain of scopes may be longer than the call stack', t => {
-  const links = 100_000
+  const links = 30_000
   const chain = Object.fromEntries(Array.from({ length: links }, (_, n) => [`s${n}`, [`s${n + 1}`]]))
   t.equal(findScopeCircle(chain), undefined)
   t.equal(findScopeCircle({ ...chain, [`s${links}`]: ['s0'] })!.length, links + 2)

@@ -35,7 +35,7 @@ for (const [name, { createSignerFinder }] of Object.entries(JWT_TOOLS)) {
 t.test('However many keys come, the verifiers of @fastify/jwt are not kept without end, and the newest still work', async t => {
   const verify = makeVerify(createFastifyJwtFinder())
   const pem = pemOf(made.publicKey)
-  for (let spaces = 0; spaces < 2001; spaces++) {
+  for (let spaces = 0; spaces < 1002; spaces++) {
     if (!verify(token, pem + ' '.repeat(spaces), 'RS256')) t.fail(`with ${spaces} spaces`)
   }
   t.equal(verify(token, pem, 'RS256'), true)

@@ -2,4 +2,4 @@ import { useReadyKeys } from '../helpers/rsa-keys.ts'
 import { runTogether } from '../helpers/together.ts'
 
 useReadyKeys()
-await runTogether('uncounted')
+await runTogether('tools')
