@@ -1,3 +1,4 @@
+import { isJsonObject } from '../json.ts'
 import { quoteSetting } from '../printable.ts'
 import { parseClaimNames } from './identity-headers.ts'
 import type { ForwardedClaim } from './identity-headers.ts'
@@ -45,19 +46,19 @@ export interface GateSettings {
  */
 export type GateSection = Partial<Record<Exclude<keyof GateSettings, 'statementKeys'> | 'statementKey', unknown>>
 
-/** What belongs to a section that is judged. */
-export interface JudgedSection {
-  /** The section as it was written. */
-  readonly given: unknown
+/** Settings with a section `gate` that its schema has judged. */
+export interface JudgedGate {
   /**
-   * An upstream that is given beside the section, and takes the place of its `upstream`. Whether it is well-formed is
-   * judged elsewhere.
+   * The section as it was written, and the upstream that is given beside it and takes the place of its `upstream`.
+   * Whether that one is well-formed is judged elsewhere.
    */
-  readonly upstreamBeside: unknown
+  readonly values: { readonly gate: unknown, readonly gateUpstream: unknown }
+  /** The section as its schema has left it. It may be anything. */
+  readonly data: { readonly gate: unknown }
+  /** Where parts are, in words. */
+  readonly places: ReadonlyMap<string, string>
   /** Whether a part, such as `gate.rules[1]`, or a member of it has been refused. */
   isRefused (path: string): boolean
-  /** Where a part is, in words. */
-  placeOf (path: string): string | undefined
   /** Gets the path of a part and what is wrong with it. Then the settings must not be used. */
   tell (path: string, problem: string): void
 }
@@ -92,9 +93,9 @@ export interface ParsedGate {
 
 /** Reads the section `gate`, and tells what is wrong with a rule that its schema cannot say. It never throws. */
 export function parseGate (
-  section: GateSection,
-  { given, upstreamBeside, isRefused, placeOf, tell }: JudgedSection
+  { values: { gate: given, gateUpstream: upstreamBeside }, data, places, isRefused, tell }: JudgedGate
 ): ParsedGate {
+  const section: GateSection = isJsonObject(data.gate) ? data.gate : {}
   const { statementKey: statementKeys, ...typed } = section as GateSettings & {
     readonly statementKey: GateSettings['statementKeys']
   }
@@ -138,7 +139,7 @@ export function parseGate (
   }
 
   function nameOf (path: string): string {
-    const place = placeOf(path)
+    const place = places.get(path)
     return place === undefined ? path : `${path} (${place})`
   }
 }

@@ -10,7 +10,6 @@
 import type { GateSettings } from '../gate/gate-settings.ts'
 import type { Ajv, Options } from 'ajv'
 import { createRequire } from 'node:module'
-import { isJsonObject } from '../json.ts'
 import type { SecretSources } from '../secret-place.ts'
 import { FORMATS } from './formats.ts'
 import { tellContradictions, tellGateContradictions, tellRevocationContradictions } from './contradictions.ts'
@@ -134,17 +133,10 @@ export async function validateSettings (
 
 /** Reads the section `gate`, and tells what is wrong with it. */
 async function resolveGate (judgement: Judgement): Promise<GateSettings> {
-  const { values, data, places, isRefused, tell, tellRefusals } = judgement
-  tellRefusals(section => section === 'gate')
+  judgement.tellRefusals(section => section === 'gate')
   // Only a gate needs it, and it loads a router: every app with the plugin waits for what is loaded here.
   const { parseGate } = await import('../gate/gate-settings.ts')
-  const parsed = parseGate(isJsonObject(data.gate) ? data.gate : {}, {
-    given: values.gate,
-    upstreamBeside: values.gateUpstream,
-    isRefused,
-    placeOf: path => places.get(path),
-    tell
-  })
+  const parsed = parseGate(judgement)
   tellGateContradictions(parsed, judgement)
   return parsed.settings
 }
@@ -173,20 +165,20 @@ export function isGate ({ gate, gateUpstream }: RawSettings): boolean {
  */
 export function createIssuerReader (defaults: Settings): (record: object) => IssuerSettings {
   const { ajv, schema } = checkOf(['idp.issuers'], noSettings())
-  const isValid = ajv.compile(schema)
   const { audience, introspection } = defaults.idp
   const { securityProfile, clientCertificate } = defaults.server
 
   return record => {
     const found = settingsFromOptions({ idp: { issuers: [record] } })
     const { issuers } = typedSettings(valuesOf(found)).idp
-    isValid({ idp: { issuers } })
+    // It compiles the schema once.
+    ajv.validate(schema, { idp: { issuers } })
     const data = {
       ...noSettings(),
       idp: { audience, introspection, issuers },
       server: { securityProfile, clientCertificate }
     } as unknown as SettingValues
-    const errors = isValid.errors ?? []
+    const errors = ajv.errors ?? []
     // Which peers are trusted was judged at the start.
     const judgement = judgementOf(found, { values: data, data, errors, areIssuersAsked: true, arePeersAsked: true })
     judgement.tellRefusals(() => true)
