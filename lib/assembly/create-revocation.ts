@@ -153,7 +153,7 @@ export async function createRevocation (revocation: RevocationSettings | undefin
       surroundings,
       take: takePolled,
       announce: news => log.append([news]),
-      lead: (task, seconds) => log.lead(task, seconds),
+      lead: task => log.lead(task),
       onEvent
     })
   }

@@ -34,10 +34,10 @@ const PLAIN_ID = /^[A-Za-z0-9._-]{1,128}$/
 export function createDecisionLine (
   { now, pseudonymKey }: { readonly now: () => number, readonly pseudonymKey: Buffer | undefined }
 ) {
-  const named = pseudonymKey
-    ? (name: string | undefined) =>
-        name === undefined ? undefined : createHmac('sha256', pseudonymKey).update(name).digest('base64url')
-    : (name: string | undefined) => name
+  const named = (name: string | undefined): string | undefined =>
+    name === undefined || !pseudonymKey
+      ? name
+      : createHmac('sha256', pseudonymKey).update(name).digest('base64url')
 
   /** @param refused undefined if the request was admitted */
   return (

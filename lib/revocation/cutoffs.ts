@@ -1,7 +1,6 @@
 import type { RevocationEffect, RevocationEntry } from './log.ts'
 import { createMergedTable, FULL_SWEEP, NEVER } from './merged-table.ts'
-import type { Merged, Moments, Origin } from './merged-table.ts'
-import type { SharesOptions } from './shares.ts'
+import type { Merged, Moments, Origin, SharesOptions } from './merged-table.ts'
 import type { RevocationFacts } from './target.ts'
 
 /** What refuses a token, for people. */
@@ -60,45 +59,42 @@ export function createCutoffs (
   const news = new Map<string, Held>()
   let version = 0
 
-  const toleranceOf = ({ standing }: Pick<Origin, 'standing'>): number =>
-    standing === 'issuer' ? 0 : clockToleranceSeconds
   const tables = [marks, blocks]
   /** Undefined for what is kept in neither. */
   const tableOf = (effect: RevocationEffect): typeof marks | undefined =>
     effect === 'block' || effect === 'enable' ? blocks : effect === 'undo' || effect === 'state' ? undefined : marks
+  /** What is added to the moments of a sender. Those of blocks are compared with each other, so nothing is added. */
+  const toleranceOf = ({ standing }: Pick<Origin, 'standing'>, table: typeof marks | undefined): number =>
+    standing === 'issuer' || table === blocks ? 0 : clockToleranceSeconds
 
   function momentsOf (entry: RevocationEntry): Moments {
     const { effect, also } = entry
-    const at = Math.floor(entry.at)
-    const moment = at + toleranceOf(entry)
-    switch (effect) {
-      case 'block':
-        return { first: at, second: also ?? NEVER, ended: false }
-      case 'enable':
-        return { first: NEVER, second: at, ended: false }
-      case 'end':
-        return { first: NEVER, second: NEVER, ended: true }
-      case 'login':
-        return { first: moment, second: moment, ended: false }
-      default:
-        return { first: moment, second: also === undefined ? NEVER : also + toleranceOf(entry), ended: false }
-    }
+    if (effect === 'end') return { first: NEVER, second: NEVER, ended: true }
+    const tolerance = toleranceOf(entry, tableOf(effect))
+    const moment = Math.floor(entry.at) + tolerance
+    if (effect === 'enable') return { first: NEVER, second: moment, ended: false }
+    const second = effect === 'login' ? moment : also === undefined ? NEVER : also + tolerance
+    return { first: moment, second, ended: false }
   }
 
   /** What stands for a key in a table. */
   function heldIn (table: typeof marks, key: string, merged = table.get(key)): Held | undefined {
     if (!merged || (table === marks && isOld(merged))) return undefined
     const ageSeconds = ageOf(merged)
-    const said = table === marks ? saidByMark(merged) : saidByBlock(merged)
-    return { entry: { key, ...said, recordedAt: Math.floor(now() - ageSeconds), ...merged.origin }, ageSeconds, merged }
+    const recordedAt = Math.floor(now() - ageSeconds)
+    return { entry: { key, ...saidBy(table, merged), recordedAt, ...merged.origin }, ageSeconds, merged }
   }
 
-  function saidByMark ({ origin, at, first, second, ended }: Merged): Said {
-    const tolerance = toleranceOf(origin)
+  function saidBy (table: typeof marks, { origin, at, first, second, ended }: Merged): Said {
     if (ended) return { effect: 'end', at }
-    return first === second
-      ? { effect: 'login', at: first - tolerance }
-      : { effect: 'cutoff', at: first - tolerance, ...second !== NEVER && { also: second - tolerance } }
+    if (first === NEVER) return { effect: 'enable', at: second }
+    const tolerance = toleranceOf(origin, table)
+    if (table === marks && first === second) return { effect: 'login', at: first - tolerance }
+    return {
+      effect: table === marks ? 'cutoff' : 'block',
+      at: first - tolerance,
+      ...second !== NEVER && { also: second - tolerance }
+    }
   }
 
   /** @param latest the last `iat` that a right clock can have given */
@@ -130,7 +126,7 @@ export function createCutoffs (
       for (const each of tables) each.sweep(SWEEP)
     },
     /** Whether an entry would change anything. What would not need not be stored again. */
-    isNews (entry: RevocationEntry): boolean {
+    isChange (entry: RevocationEntry): boolean {
       const { key, effect, at, event } = entry
       const table = tableOf(effect)
       if (effect === 'undo') return tables.some(each => each.get(key) !== undefined)
@@ -138,7 +134,7 @@ export function createCutoffs (
         const known = news.get(key)?.entry
         return !known || at > known.at || (at === known.at && event !== known.event)
       }
-      if (table.isNews(key, momentsOf(entry))) return true
+      if (table.isChange(key, momentsOf(entry))) return true
       const age = ageOf(table.get(key)!)
       // It happened after the other was learned, so it is to be kept for as long again.
       return table === marks && age >= renewSeconds && at > now() - age
@@ -210,10 +206,4 @@ export function createCutoffs (
 
 function shownOf ({ origin: { event, source }, at }: Merged): Revocation {
   return { event, source, at }
-}
-
-function saidByBlock ({ first, second }: Merged): Said {
-  return first === NEVER
-    ? { effect: 'enable', at: second }
-    : { effect: 'block', at: first, ...second !== NEVER && { also: second } }
 }

@@ -85,33 +85,33 @@ const CHOICES = {
 /**
  * What an event changes. News of the stream (SSF 1.0 section 8.1) are an entry with effect `state`. There are no
  * entries unless the event is applied, or is news.
- * @param sender its name in the settings, and how its subjects are found
+ * @param rules of its sender
  * @param now Unix seconds
  * @throws SubjectError if the event cannot be understood
  */
 export function effectsOf (
   { type, event, claims }: SecurityEvent,
-  { name, subjectRules }: { readonly name: string, readonly subjectRules: SubjectRules },
+  rules: SubjectRules,
   now: number
 ): { readonly outcome: EventOutcome, readonly entries: readonly RevocationEntry[] } {
+  const { sender } = rules
   const known = Object.hasOwn(MEANINGS, type) ? MEANINGS[type]! : 'unknown'
   const meaning = typeof known === 'function' ? known(event) : known
   if (meaning === 'unknown' || meaning === 'none') return { outcome: meaning, entries: [] }
   if (meaning === 'state') {
-    const news = type === VERIFICATION ? VERIFIED : event.status
-    // SSF has no other status.
-    if (news !== VERIFIED && !isStreamStatus(news)) return { outcome: meaning, entries: [] }
+    const news = type === VERIFICATION ? VERIFIED : isStreamStatus(event.status) ? event.status : undefined
+    if (news === undefined) return { outcome: meaning, entries: [] }
     const at = Math.min(momentOf(event, claims), now)
-    return { outcome: meaning, entries: [newsEntry({ sender: name, event: news, at, recordedAt: now })] }
+    return { outcome: meaning, entries: [newsEntry({ sender, event: news, at, recordedAt: now })] }
   }
   const at = momentOf(event, claims)
-  const subject = readSubject(claims.sub_id ?? event.subject, subjectRules, meaning === 'session')
+  const subject = readSubject(claims.sub_id ?? event.subject, rules, meaning === 'session')
   if (!subject) return { outcome: 'foreign', entries: [] }
   const entries = entriesAbout(subject, meaning, {
     at,
     now,
     event: eventName(type),
-    sender: subjectRules.sender
+    sender
   })
   return { outcome: entries.length === 0 ? 'unmapped' : 'applied', entries }
 }

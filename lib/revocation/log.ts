@@ -4,14 +4,15 @@
  * `enable`: all tokens are refused from the one until the other; the later moment holds. `undo`: the earlier entries of
  * the key are removed. `state`: news of the stream of a sender, which revoke nothing.
  */
-export type RevocationEffect = 'cutoff' | 'login' | 'end' | 'block' | 'enable' | 'undo' | 'state'
+export const EFFECTS = ['cutoff', 'login', 'end', 'block', 'enable', 'undo', 'state'] as const
+export type RevocationEffect = typeof EFFECTS[number]
 
 /**
  * What the sender of an entry is to the tokens it names. `issuer`: it has issued them, so one clock made both their
  * times. `operator`: it acts for their issuer, with our clock. `other`: anyone else, such as a transmitter that speaks
  * about tokens of another issuer.
  */
-export type SenderStanding = 'issuer' | 'operator' | 'other'
+export const STANDINGS = ['issuer', 'operator', 'other'] as const
 
 /** One entry of the log of revocations. It is JSON, so that a store can keep it. */
 export interface RevocationEntry {
@@ -36,7 +37,7 @@ export interface RevocationEntry {
   readonly source: string
   /** Whose part of the room it takes: the issuer of the event, or of the operator's token, without a trailing slash. */
   readonly sender: string
-  readonly standing: SenderStanding
+  readonly standing: typeof STANDINGS[number]
   /** The issuer of the tokens it names, without a trailing slash. `*`: all. Undefined for a key. It is not stored. */
   readonly issuer?: string | undefined
 }
@@ -77,10 +78,10 @@ export interface RevocationLog {
    */
   hasLost (): boolean
   /**
-   * Whether this process is the only one that may do a task now, such as polling. It holds for `seconds`, and is
+   * Whether this process is the only one that may do a task now, such as polling. It holds for 10 seconds, and is
    * renewed before that.
    */
-  lead (task: string, seconds: number): Promise<boolean>
+  lead (task: string): Promise<boolean>
   /**
    * Milliseconds since its last answer. 0 for the memory of the process. Infinity until this process has read all of
    * it. It is called for each request, so it allocates nothing.

@@ -111,6 +111,9 @@ export function pollUrlOf (
   throw new ProviderFailure('discovery_malformed', undefined, { expected: 'an address for polls' })
 }
 
+/** What is asked of a stream that is created or changed. */
+const WISHES = { events_requested: KNOWN_EVENT_TYPES, description: 'Holdfast' } as const
+
 /**
  * Finds the stream, creates it where there is none, and changes it where it is not as it is wanted (SSF 1.0 section
  * 8.1.1).
@@ -121,27 +124,17 @@ export async function ensureStream (
   wanted: WantedStream & { readonly issuer: string },
   onEvent: (event: StreamChange) => void
 ): Promise<JsonObject> {
-  const read = async (): Promise<JsonObject | undefined> =>
-    chooseStream(await client.readStreams(wanted.streamId), wanted)
+  const { streamId } = wanted
+  const read = async (): Promise<JsonObject | undefined> => chooseStream(await client.readStreams(streamId), wanted)
   let found = await read()
-  if (!found) {
-    const made = await createStream(client, wanted)
-    if (made) return made
+  if (!found && streamId === undefined) {
+    const made = await client.createStream({ ...WISHES, delivery: deliveryOf(wanted) })
+    if (made) return readAgain(client, made)
+    // Another instance may have created it.
     found = await read()
   }
   if (!found) throw new ProviderFailure('stream_missing')
   return adjustStream(client, found, wanted, onEvent)
-}
-
-/** Undefined if the transmitter says that there is one: another instance may have created it. */
-async function createStream (client: TransmitterClient, wanted: WantedStream): Promise<JsonObject | undefined> {
-  if (wanted.streamId !== undefined) throw new ProviderFailure('stream_missing')
-  const made = await client.createStream({
-    events_requested: KNOWN_EVENT_TYPES,
-    description: 'Holdfast',
-    delivery: deliveryOf(wanted)
-  })
-  return made && readAgain(client, made)
 }
 
 async function adjustStream (
@@ -151,16 +144,16 @@ async function adjustStream (
   onEvent: (event: StreamChange) => void
 ): Promise<JsonObject> {
   const isElsewhere = !isDelivered(found, wanted)
-  const isDeliveryChanged = isElsewhere || !hasAuthorization(found, wanted)
+  // Most transmitters keep the header to themselves. Then it may be an old one.
+  const isDeliveryChanged = isElsewhere ||
+    (wanted.delivery === 'push' && (found.delivery as JsonObject).authorization_header !== wanted.pushAuthorization)
   if (!isDeliveryChanged && hasEvents(found)) return found
   // Keycloak forgets the address for polls for good if it is sent a delivery without one.
-  const changes = {
+  const status = await client.changeStream({
     stream_id: found.stream_id,
-    events_requested: KNOWN_EVENT_TYPES,
-    description: 'Holdfast',
+    ...WISHES,
     ...isDeliveryChanged && { delivery: deliveryOf(wanted) }
-  }
-  const status = await client.changeStream(changes)
+  })
   if (status === undefined) {
     if (isElsewhere) onEvent({ name: 'stream_redirected', transmitter: wanted.issuer, from: destinationOf(found) })
     return readAgain(client, found)
@@ -180,16 +173,7 @@ function deliveryOf ({ delivery, pushUrl, pushAuthorization }: WantedStream): Js
   const [method] = DELIVERY_METHODS[delivery]
   return delivery === 'poll'
     ? { method }
-    : {
-        method,
-        endpoint_url: pushUrl,
-        ...pushAuthorization !== undefined && { authorization_header: pushAuthorization }
-      }
-}
-
-/** Most transmitters keep the header to themselves. Then it may be an old one. */
-function hasAuthorization ({ delivery: found }: JsonObject, { delivery, pushAuthorization }: WantedStream): boolean {
-  return delivery === 'poll' || (found as JsonObject).authorization_header === pushAuthorization
+    : { method, endpoint_url: pushUrl, authorization_header: pushAuthorization }
 }
 
 /** Transmitters send these two whether they were asked for or not. */

@@ -1,6 +1,4 @@
 import type { RevocationEntry } from './log.ts'
-import { createShares, holderOf } from './shares.ts'
-import type { Holder, SharesOptions } from './shares.ts'
 
 /** Who said what: many keys share one. */
 export type Origin = Pick<RevocationEntry, 'event' | 'source' | 'sender' | 'standing'>
@@ -32,6 +30,16 @@ export interface Merged extends Moments {
   learnedAt: number
   /** The place in the log of the newest entry that says anything new, or all. */
   place: number
+}
+
+export interface SharesOptions {
+  /** Maximum number of keys in the table. */
+  readonly max: number
+  /**
+   * The token issuers, without a trailing slash. Undefined if the application keeps the list: then those that hold a
+   * key count.
+   */
+  readonly issuers: readonly string[] | undefined
 }
 
 export interface MergedTableOptions extends SharesOptions {
@@ -110,7 +118,7 @@ export function createMergedTable ({ max, issuers, isOver }: MergedTableOptions)
     get: (key: string): Merged | undefined => byKey.get(key),
     remove,
     /** Whether moments would change what is known. */
-    isNews (key: string, moments: Moments): boolean {
+    isChange (key: string, moments: Moments): boolean {
       const merged = byKey.get(key)
       return !merged || isNewer(moments, merged)
     },
@@ -118,7 +126,7 @@ export function createMergedTable ({ max, issuers, isOver }: MergedTableOptions)
     merge (entry: RevocationEntry, moments: Moments, learnedAt: number, place: number): boolean {
       const merged = byKey.get(entry.key) ?? create(entry)
       const { first, second, ended } = moments
-      const isNews = isNewer(moments, merged)
+      const isChange = isNewer(moments, merged)
       const at = Math.floor(entry.at)
       // What lifts a block is not shown.
       if (at > merged.at && entry.effect !== 'enable') {
@@ -129,11 +137,11 @@ export function createMergedTable ({ max, issuers, isOver }: MergedTableOptions)
       merged.second = Math.max(merged.second, second)
       merged.ended ||= ended
       merged.learnedAt = Math.max(merged.learnedAt, learnedAt)
-      if (isNews) merged.place = place
+      if (isChange) merged.place = place
       else if (merged.ended ? ended : merged.first === first && merged.second === second) {
         merged.place = Math.max(merged.place, place)
       }
-      return isNews
+      return isChange
     },
     sweep,
     /**
@@ -159,5 +167,61 @@ export function createMergedTable ({ max, issuers, isOver }: MergedTableOptions)
     },
     entries: (): IterableIterator<[string, Merged]> => byKey.entries(),
     size: (): number => byKey.size
+  }
+}
+
+/** Who a key counts for: an issuer by its name, and any other sender by its name behind a star. */
+type Holder = string
+
+const OTHER = '* '
+
+/** Whose part the key of an entry takes. */
+function holderOf ({ sender, standing }: Pick<RevocationEntry, 'sender' | 'standing'>): Holder {
+  return standing === 'other' ? OTHER + sender : sender
+}
+
+/**
+ * Divides the room of a table among senders that do not trust each other: one half is kept for the issuers in equal
+ * parts, the other is whoever's that needs it. A sender that is not the tokens' own issuer takes at most a quarter of
+ * the table, out of that other half.
+ */
+function createShares ({ max, issuers }: SharesOptions) {
+  const counts = new Map<Holder, number>()
+  const known = issuers && new Set(issuers)
+  /** Of an issuer that was taken out of the settings, keys may be left. */
+  const isOther = (holder: Holder): boolean => holder.startsWith(OTHER) || known?.has(holder) === false
+  const half = max / 2
+
+  /** The part that is kept for each issuer. @param asking an issuer that may hold no key yet */
+  function partOf (asking: Holder): number {
+    if (known) return half / Math.max(known.size, 1)
+    let holding = counts.has(asking) || isOther(asking) ? 0 : 1
+    for (const holder of counts.keys()) if (!isOther(holder)) holding++
+    return half / Math.max(holding, 1)
+  }
+
+  function beyond (holder: Holder, count: number, part: number): number {
+    return isOther(holder) ? count : Math.max(0, count - part)
+  }
+
+  return {
+    add (holder: Holder, more = 1): void {
+      counts.set(holder, (counts.get(holder) ?? 0) + more)
+    },
+    remove (holder: Holder, less = 1): void {
+      const left = counts.get(holder)! - less
+      if (left === 0) counts.delete(holder)
+      else counts.set(holder, left)
+    },
+    /** Whether a holder may have so many keys more. */
+    hasRoom (holder: Holder, more: number): boolean {
+      const part = partOf(holder)
+      const wanted = (counts.get(holder) ?? 0) + more
+      if (isOther(holder) && wanted > max / 4) return false
+      let taken = 0
+      for (const [other, count] of counts) if (other !== holder) taken += beyond(other, count, part)
+      const own = beyond(holder, wanted, part)
+      return own === 0 || taken + own <= half
+    }
   }
 }

@@ -4,8 +4,7 @@ import { withoutTrailingSlash } from '../provider/provider-url.ts'
 import { entriesOf } from './effects.ts'
 import type { RevocationEntry } from './log.ts'
 import { objectOf, readSubject, SubjectError, targetsIn, textOf } from './subject.ts'
-import type { Subject, SubjectPart } from './subject.ts'
-import { claimTarget } from './target.ts'
+import type { Subject } from './subject.ts'
 import type { ClaimNamesOf } from './target.ts'
 
 export interface OperatorRequest {
@@ -45,9 +44,7 @@ export function operatorEntries (
   const isForAll = others.includes('*')
   // Entries of event senders have an issuer in their keys, so an undo names each issuer too.
   const issuers = isForAll ? ['*', ...undo ? known : []] : [issuer, ...others]
-  const named = readNamed(subject, issuers).flatMap(part =>
-    part.kind === 'session' ? sessionsOf(part, namesOf) : [part]
-  )
+  const named = readNamed(subject, issuers, namesOf)
   verifyRight(subject, isForAll ? undefined : issuers)
   const facts = { at: now, now, event: 'operator', sender: issuer, operator }
   if (undo) return entriesOf('undo', targetsIn(named, 'user', 'session', 'token', 'other'), facts)
@@ -58,7 +55,7 @@ export function operatorEntries (
     : entriesOf('cutoff', targetsIn(named, 'user', 'other'), facts)
 }
 
-function readNamed (subject: JsonObject, tokenIssuers: readonly string[]): Subject {
+function readNamed (subject: JsonObject, tokenIssuers: readonly string[], namesOf: ClaimNamesOf): Subject {
   // The formats beside those of RFC 9493: a client, a key, an issuer as a whole.
   switch (subject.format) {
     case 'client':
@@ -71,18 +68,11 @@ function readNamed (subject: JsonObject, tokenIssuers: readonly string[]): Subje
   return readSubject(subject, {
     sender: '',
     tokenIssuers,
-    sessionClaim: 'sid',
+    sessionClaimsOf: issuer => namesOf(issuer).session,
     subjectClaims: {},
     criticalMembers: [],
     isStrict: true
   }, true) ?? []
-}
-
-/** A session, in each claim that holds one at its issuer. */
-function sessionsOf ({ target }: SubjectPart, namesOf: ClaimNamesOf): Subject {
-  if (!target) return []
-  const [, issuer, value] = target as readonly [string, string, string]
-  return namesOf(issuer).session.map(claim => ({ kind: 'session', target: claimTarget(claim, issuer, value) }))
 }
 
 /** @param issuers undefined: all. @throws OperatorError */

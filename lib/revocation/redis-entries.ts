@@ -1,4 +1,5 @@
-import type { RevocationEffect, RevocationEntry } from './log.ts'
+import { EFFECTS, STANDINGS } from './log.ts'
+import type { RevocationEntry } from './log.ts'
 import { isStreamNews } from './stream-news.ts'
 
 /** Entries of one answer. */
@@ -26,16 +27,6 @@ export function writeEntry (
   })
 }
 
-const EFFECTS: ReadonlySet<unknown> = new Set<RevocationEffect>([
-  'cutoff',
-  'login',
-  'end',
-  'block',
-  'enable',
-  'undo',
-  'state'
-])
-const STANDINGS: ReadonlySet<unknown> = new Set<RevocationEntry['standing']>(['issuer', 'operator', 'other'])
 const MAX_KEY_CHARACTERS = 1000
 const MAX_CHARACTERS = 4096
 /** The end of a type of events, and the words of our own. They are shown. */
@@ -58,12 +49,16 @@ export function readEntry (text: string): StoredEntry | undefined {
   given.standing ??= 'other'
   given.t ??= Number(given.recordedAt) * 1000
   const { key, effect, at, also, recordedAt, t, event, source, sender, standing } = given
-  const isRead = isText(key, MAX_KEY_CHARACTERS) && EFFECTS.has(effect) && isTime(at) && isTime(recordedAt) &&
+  const isRead = isText(key, MAX_KEY_CHARACTERS) && isOneOf(EFFECTS, effect) && isTime(at) && isTime(recordedAt) &&
     isTime(t) && (also === undefined || isTime(also)) &&
     isText(event, MAX_CHARACTERS) && (effect === 'state' ? isStreamNews(event) : EVENT.test(event)) &&
     isText(source, MAX_CHARACTERS) &&
-    isText(sender, MAX_CHARACTERS) && STANDINGS.has(standing)
+    isText(sender, MAX_CHARACTERS) && isOneOf(STANDINGS, standing)
   return isRead ? given as StoredEntry : undefined
+}
+
+function isOneOf (words: readonly unknown[], value: unknown): boolean {
+  return words.includes(value)
 }
 
 function isText (value: unknown, maxCharacters: number): value is string {

@@ -4,12 +4,10 @@ import type { Surroundings } from '../surroundings.ts'
 import type { Cutoffs } from './cutoffs.ts'
 import { RevocationLogError } from './log.ts'
 import type { OnRevocationEntry, RevocationLog } from './log.ts'
-import { createLogClock } from './log-clock.ts'
-import { createLogPlace } from './log-place.ts'
-import { isBefore, PAGE, readEntry, writeEntry } from './redis-entries.ts'
-import { createRewriter } from './redis-rewriter.ts'
+import { createLogClock, createLogPlace } from './log-place.ts'
+import { isBefore, PAGE, readEntry } from './redis-entries.ts'
 import { BLOCK_MS, CLEANED, CLOCK, EPOCH, FIND, LOG, READ, SETTLE_MS, SETTLING } from './redis-scripts.ts'
-import { createLogWriter } from './redis-writer.ts'
+import { createLogWriter, createRewriter } from './redis-writer.ts'
 
 const RETRY_MS = 100
 const SETTLE_STEP_MS = 50
@@ -24,7 +22,7 @@ export interface RedisLogOptions {
   /**
    * What this process knows, for a server that has lost it, and so that what no longer counts can go out of the log.
    */
-  readonly kept: Pick<Cutoffs, 'held' | 'heldOf' | 'dropUpTo' | 'sweep' | 'size'>
+  readonly kept: Cutoffs
   /** Called once for each change: with the fault if the log cannot be read, with null if it can. */
   readonly onChange: (fault: string | null) => void
 }
@@ -87,7 +85,7 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
     kept,
     place,
     lead,
-    write: ({ entry, ageSeconds }) => writeEntry(entry, clock.nowMs() - ageSeconds * 1000),
+    clock,
     take: takeNext
   })
 
@@ -149,7 +147,7 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
       heardMs = isSettling === 1 || !isSettled ? -Infinity : askedMs
       kept.sweep()
       const isCleaning = await rewriter.cleanSome(length)
-      await waitForNews(isCleaning ? CLEAN_STEP_MS : heardMs === -Infinity ? SETTLE_STEP_MS : BLOCK_MS)
+      await waitForEntries(isCleaning ? CLEAN_STEP_MS : heardMs === -Infinity ? SETTLE_STEP_MS : BLOCK_MS)
       // Only then: a server that reads the log may still refuse a command of this step, and says so each time.
       if (heardMs !== -Infinity) report(null)
     }
@@ -178,7 +176,7 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
     return { askedMs, page }
   }
 
-  async function waitForNews (ms: number): Promise<void> {
+  async function waitForEntries (ms: number): Promise<void> {
     await call('xread', 'COUNT', 1, 'BLOCK', ms, 'STREAMS', LOG, place.id())
   }
 

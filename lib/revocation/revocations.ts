@@ -93,15 +93,15 @@ export function createRevocations (
      */
     async append (entries: readonly RevocationEntry[]): Promise<void> {
       const matched = entries.filter(({ issuer }) => issuer === undefined || issuer === '*' || isIssuer(issuer))
-      const isNews = (entry: RevocationEntry): boolean =>
-        cutoffs.isNews(entry) || (entry.effect === 'undo' && log.hasLost())
-      if (!matched.every(isNews)) await log.sync()
-      const news = matched.filter(isNews)
-      if (news.length === 0) return
-      const release = cutoffs.reserve(news)
+      const isChange = (entry: RevocationEntry): boolean =>
+        cutoffs.isChange(entry) || (entry.effect === 'undo' && log.hasLost())
+      if (!matched.every(isChange)) await log.sync()
+      const changes = matched.filter(isChange)
+      if (changes.length === 0) return
+      const release = cutoffs.reserve(changes)
       if (!release) throw new RevocationLogError('there is no room for another cutoff of this sender')
       try {
-        await log.append(news)
+        await log.append(changes)
       } finally {
         release()
       }

@@ -10,8 +10,8 @@ export interface SubjectRules {
   readonly sender: string
   /** The issuers about whose tokens it may speak. `*` means all. */
   readonly tokenIssuers: readonly string[]
-  /** The claim that holds the session. False if no token has one: then a session means its user. */
-  readonly sessionClaim: string | false
+  /** The claims that hold the session in the tokens of an issuer. None if no token has one: then it means its user. */
+  readonly sessionClaimsOf: (issuer: string) => readonly string[]
   /** By the format of a subject, or the member of a complex one: the claim of access tokens that holds it. */
   readonly subjectClaims: Readonly<Record<string, string>>
   /** Members of complex subjects that must be understood (SSF 1.0, `critical_subject_members`). */
@@ -132,24 +132,21 @@ function readSimple (subject: JsonObject, role: string, rules: SubjectRules): Su
   if (issuers === undefined) return undefined
   const value = textOf(subject, member)
   if (format === 'jwt_id') return issuers.map(issuer => ({ kind: 'token', target: ['jti', issuer, value] }))
-  const { sessionClaim, subjectClaims } = rules
+  const { sessionClaimsOf, subjectClaims } = rules
   if (role === 'session') {
-    return value === 'ALL' ? [{ kind: role, target: undefined }] : compared(value, issuers, role, sessionClaim)
+    return value === 'ALL'
+      ? [{ kind: role, target: undefined }]
+      : issuers.flatMap(issuer => sessionClaimsOf(issuer).map(claim => compared(role, claim, issuer, value)))
   }
-  if (role === 'user') return compared(value, issuers, role, own(subjectClaims, format) ?? claim)
-  return compared(value, issuers, role === 'device' ? role : 'other', own(subjectClaims, role))
+  const comparedWith = role === 'user' ? own(subjectClaims, format) ?? claim : own(subjectClaims, role)
+  if (comparedWith === undefined) return []
+  const kind = role === 'user' || role === 'device' ? role : 'other'
+  return issuers.map(issuer => compared(kind, comparedWith, issuer, value))
 }
 
-/** What a value means that is compared with a claim, for the tokens of each of the issuers. Nothing without a claim. */
-function compared (
-  value: string,
-  issuers: readonly string[],
-  kind: SubjectPart['kind'],
-  claim: string | false | undefined
-): Subject {
-  return claim === undefined || claim === false
-    ? []
-    : issuers.map(issuer => ({ kind, target: claimTarget(claim, issuer, value) }))
+/** What a value means that is compared with a claim of the tokens of an issuer. */
+function compared (kind: SubjectPart['kind'], claim: string, issuer: string, value: string): SubjectPart {
+  return { kind, target: claimTarget(claim, issuer, value) }
 }
 
 function readAliases ({ identifiers }: JsonObject, role: string, rules: SubjectRules): Subject {

@@ -15,9 +15,8 @@ const MAX_KEY_CHARACTERS = 200
  * The key of a target: short, whatever the length of its parts. The trailing slash of an issuer makes no difference.
  */
 export function keyOf (target: RevocationTarget): string {
-  const [kind, ...rest] = target
-  const parts = kind === 'jkt' ? rest : [withoutTrailingSlash(rest[0]!), ...rest.slice(1)]
-  const key = JSON.stringify([kind, ...parts])
+  const [kind, first, ...rest] = target
+  const key = JSON.stringify([kind, issuerOf(target) ?? first, ...rest])
   return key.length <= MAX_KEY_CHARACTERS ? key : `${kind} ${hash('sha256', key, 'base64url')}`
 }
 
@@ -29,19 +28,14 @@ export function issuerOf ([kind, issuer]: RevocationTarget): string | undefined 
   return kind === 'jkt' ? undefined : withoutTrailingSlash(issuer)
 }
 
-/** The value of a claim as it is compared: mail programs see no difference of case in an address. */
-export function normalized (claim: string, value: string): string {
-  return claim === 'email' ? value.toLowerCase() : value
-}
-
 /**
  * What a value of a claim names. `sub` and `sid` are kinds of their own, so that all senders that mean them have the
  * same keys.
  */
 export function claimTarget (claim: string, issuer: string, value: string): RevocationTarget {
-  return claim === 'sub' || claim === 'sid'
-    ? [claim, issuer, value]
-    : ['claim', issuer, claim, normalized(claim, value)]
+  if (claim === 'sub' || claim === 'sid') return [claim, issuer, value]
+  // Mail programs see no difference of case in an address.
+  return ['claim', issuer, claim, claim === 'email' ? value.toLowerCase() : value]
 }
 
 /** The claims that revocations name in the tokens of one issuer. */

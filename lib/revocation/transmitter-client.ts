@@ -57,9 +57,8 @@ export function createTransmitterClient (
       ]
     ) {
       const answer = await session.send(url)
-      const found = answer.status >= 400 && answer.status < 500
-        ? undefined
-        : await readAnswer(answer, readTokenEndpoint)
+      if (answer.status >= 400 && answer.status < 500) continue
+      const found = await readAnswer(answer, readTokenEndpoint)
       if (found !== undefined) return found
     }
     throw new ProviderFailure('discovery_malformed', undefined, { expected: 'a token_endpoint' })

@@ -38,10 +38,12 @@ export interface TransmitterOptions
   extends
   Omit<TransmitterClientOptions, 'configuration'>,
   StreamOptions,
-  Pick<SubjectRules, 'sessionClaim' | 'subjectClaims'>,
+  Pick<SubjectRules, 'subjectClaims'>,
   Pick<PollOptions, 'take'> {
   readonly audience?: string | undefined
   readonly tokenIssuers?: readonly string[] | undefined
+  /** The claim of access tokens that holds the session. False if they have none. */
+  readonly sessionClaim: string | false
   readonly untyped: boolean
   readonly transport: Transport
   readonly surroundings: Surroundings
@@ -54,7 +56,6 @@ export interface TransmitterOptions
 const TICK_MS = 1000
 /** Between batches, so that a transmitter that sends the same again and again is not polled without end. */
 const NEXT_BATCH_MS = 50
-const LEAD_SECONDS = 10
 const VERIFICATION_SECONDS = 600
 const NOT_FOUND = 404
 
@@ -113,7 +114,7 @@ export function createTransmitter (given: TransmitterOptions) {
       return {
         sender: name,
         tokenIssuers,
-        sessionClaim,
+        sessionClaimsOf: () => sessionClaim === false ? [] : [sessionClaim],
         subjectClaims,
         criticalMembers: configuration?.criticalMembers ?? []
       }
@@ -180,7 +181,7 @@ export function createTransmitter (given: TransmitterOptions) {
 
   /** @returns milliseconds until the next round */
   async function round (): Promise<number> {
-    const isLeader = await given.lead(name, LEAD_SECONDS)
+    const isLeader = await given.lead(name)
     // The keys may be fetching it now.
     if (!configuration) await (learning ?? withSession(transport, learn))
     if (authenticate && !isFound) {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { containing } from '../helpers/containing.ts'
 import { freePort } from '../helpers/free-port.ts'
-import { setTimeout as delay } from 'node:timers/promises'
+import { startLogReader } from '../helpers/log-reader.ts'
 import t from 'tap'
 import { readCurlLine } from '../../cli/read-curl.ts'
 import { explain, readInput } from '../../cli/explain.ts'
@@ -20,7 +20,6 @@ import type { Sent } from '../helpers/captures.ts'
 import { openRedisLink } from '../../lib/redis/redis-link.ts'
 import { parseRedisUrl } from '../../lib/redis/redis-url.ts'
 import { keyOf } from '../../lib/revocation/target.ts'
-import { createRedisLog } from '../../lib/revocation/redis-log.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
@@ -734,15 +733,12 @@ t.test(
   async t => {
     const server = await startRedis(t)
     const target = parseRedisUrl(`redis://127.0.0.1:${server.port}`)
-    const log = createRedisLog({
+    const log = startLogReader(t, {
       open: listeners => openRedisLink(target, listeners, processSurroundings.steadyMs),
       surroundings: processSurroundings,
-      onEntry () {},
-      kept: { * held () {}, heldOf: () => [], dropUpTo () {}, sweep () {}, size: () => 0 },
-      onChange () {}
+      retentionSeconds: 86_400
     })
-    t.teardown(() => log.close())
-    while (log.ageMs() === Infinity) await delay(10)
+    await log.loaded()
     const common = {
       key: keyOf(['sid', issuer.url, 's1']),
       effect: 'end',

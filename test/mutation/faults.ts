@@ -719,7 +719,7 @@ export const FAULTS: readonly Fault[] = [
     fault: 'an event is stored before its signature is verified',
     file: RECEIVER,
     text: '    const event = eventIn(set)\n',
-    replacement: '    const event = eventIn(set)\n    await append(effectsOf(event, sender, now()).entries)\n'
+    replacement: '    const event = eventIn(set)\n    await append(effectsOf(event, sender.subjectRules, now()).entries)\n'
   },
 
   {
@@ -771,7 +771,7 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'OpenID Connect Signature and confusion',
     fault: 'an ID token passes for a logout token',
-    file: 'lib/revocation/logout-token.ts',
+    file: RECEIVER,
     text: 'if (nonce !== undefined)',
     replacement: "if (nonce === '')"
   },
@@ -785,7 +785,7 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'OpenID Connect Denial of service',
     fault: 'of two logout tokens the first counts',
-    file: 'lib/revocation/logout-token.ts',
+    file: RECEIVER,
     text: 'if (token === undefined || more.length > 0)',
     replacement: 'if (token === undefined)'
   },

@@ -182,8 +182,8 @@ t.test('A Redis that is emptied while it runs gets all back', { skip: skipRedis 
   const late = startInstance(t, server.port)
   await late.loaded()
   t.equal(late.isRevoked('u1'), true)
-  t.equal(await one.lead('task', 10), true)
-  t.equal(await late.lead('task', 10), false)
+  t.equal(await one.lead('task'), true)
+  t.equal(await late.lead('task'), false)
 })
 
 const many = (number: number, effect?: RevocationEntry['effect']): RevocationEntry[] =>
@@ -345,7 +345,7 @@ t.test(
     await until('it is being restored', () => !one.isLoaded())
     await one.loaded()
     const gone = startInstance(t, server.port)
-    await until('it leads', () => gone.lead('task', 10))
+    await until('it leads', () => gone.lead('task'))
     gone.close()
     await server.command('SET', SETTLING, '1', 'PX', '600')
     await server.leap(0)
@@ -354,8 +354,8 @@ t.test(
     const late = startInstance(t, server.port)
     await Promise.all([one, late].map(({ loaded }) => loaded()))
     t.equal(late.isRevoked('u1'), true)
-    t.equal(await late.lead('task', 10), true, 'another instance leads')
-    t.equal(await one.lead('task', 10), false, 'one at a time')
+    t.equal(await late.lead('task'), true, 'another instance leads')
+    t.equal(await one.lead('task'), false, 'one at a time')
   }
 )
 

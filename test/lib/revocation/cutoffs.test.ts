@@ -151,7 +151,7 @@ t.test('1,000 states are held, and each of them can change', async t => {
 })
 
 t.test('What has been changed at some places of the log is known, and can be forgotten', async t => {
-  const { take, apply, kept, heldOf, dropUpTo, size, isNews } = view()
+  const { take, apply, kept, heldOf, dropUpTo, size, isChange } = view()
   take(
     entry({ key: 'a' }),
     entry({ key: 'b', effect: 'block' }),
@@ -170,7 +170,7 @@ t.test('What has been changed at some places of the log is known, and can be for
   take(entry({ key: 'c', effect: 'undo' }))
   t.equal(held!.merged.place, Infinity, 'whoever is about to write it again sees that it is gone')
   dropUpTo(3)
-  t.strictSame([size(), isNews(entry({ key: 'b', effect: 'block' }))], [0, true])
+  t.strictSame([size(), isChange(entry({ key: 'b', effect: 'block' }))], [0, true])
 })
 
 t.test('A cutoff of logins refuses tokens of an earlier login, whenever they were issued', async t => {
@@ -258,12 +258,12 @@ t.test('A block refuses every token until the account is enabled; the later mome
 })
 
 t.test('An undo removes what came before it, and leaves nothing; a later event takes effect again', async t => {
-  const { take, revocationOf, size, isNews, version } = view()
+  const { take, revocationOf, size, isChange, version } = view()
   take(entry(), entry({ effect: 'block' }))
-  t.equal(isNews(entry({ effect: 'undo' })), true)
+  t.equal(isChange(entry({ effect: 'undo' })), true)
   take(entry({ effect: 'undo' }))
   t.notOk(revocationOf(facts()))
-  t.strictSame([size(), isNews(entry({ effect: 'undo' }))], [0, false])
+  t.strictSame([size(), isChange(entry({ effect: 'undo' }))], [0, false])
   const before = version()
   take(entry({ effect: 'undo' }))
   t.equal(version(), before)
@@ -272,53 +272,57 @@ t.test('An undo removes what came before it, and leaves nothing; a later event t
 })
 
 t.test('What changes nothing is no news', async t => {
-  const rows: ReadonlyArray<{ known: Partial<RevocationEntry>, again: Partial<RevocationEntry>, isNews: boolean }> = [
-    { known: {}, again: {}, isNews: false },
-    { known: {}, again: { at: NOW - 1, event: 'other' }, isNews: false },
-    { known: {}, again: { at: NOW + 0.5 }, isNews: false },
-    { known: {}, again: { at: NOW + 1 }, isNews: true },
-    { known: {}, again: { standing: 'other' }, isNews: true },
-    { known: { standing: 'other' }, again: { at: NOW + TOLERANCE }, isNews: false },
-    { known: {}, again: { effect: 'login' }, isNews: true },
-    { known: { effect: 'login' }, again: {}, isNews: false },
-    { known: { effect: 'end' }, again: { effect: 'end', at: NOW + 1 }, isNews: false },
-    { known: {}, again: { effect: 'end' }, isNews: true },
-    { known: {}, again: { effect: 'block' }, isNews: true },
-    { known: { effect: 'block' }, again: { effect: 'block', at: NOW - 1 }, isNews: false },
-    { known: { effect: 'block' }, again: { effect: 'enable', at: NOW - 1 }, isNews: true },
-    { known: { effect: 'enable' }, again: { effect: 'enable' }, isNews: false },
-    { known: { effect: 'state', event: 'paused' }, again: { effect: 'state', event: 'paused' }, isNews: false },
-    { known: { effect: 'state', event: 'paused' }, again: { effect: 'state', event: 'enabled' }, isNews: true },
+  const rows: ReadonlyArray<{ known: Partial<RevocationEntry>, again: Partial<RevocationEntry>, isChange: boolean }> = [
+    { known: {}, again: {}, isChange: false },
+    { known: {}, again: { at: NOW - 1, event: 'other' }, isChange: false },
+    { known: {}, again: { at: NOW + 0.5 }, isChange: false },
+    { known: {}, again: { at: NOW + 1 }, isChange: true },
+    { known: {}, again: { standing: 'other' }, isChange: true },
+    { known: { standing: 'other' }, again: { at: NOW + TOLERANCE }, isChange: false },
+    { known: {}, again: { effect: 'login' }, isChange: true },
+    { known: { effect: 'login' }, again: {}, isChange: false },
+    { known: { effect: 'end' }, again: { effect: 'end', at: NOW + 1 }, isChange: false },
+    { known: {}, again: { effect: 'end' }, isChange: true },
+    { known: {}, again: { effect: 'block' }, isChange: true },
+    { known: { effect: 'block' }, again: { effect: 'block', at: NOW - 1 }, isChange: false },
+    { known: { effect: 'block' }, again: { effect: 'enable', at: NOW - 1 }, isChange: true },
+    { known: { effect: 'enable' }, again: { effect: 'enable' }, isChange: false },
+    { known: { effect: 'state', event: 'paused' }, again: { effect: 'state', event: 'paused' }, isChange: false },
+    { known: { effect: 'state', event: 'paused' }, again: { effect: 'state', event: 'enabled' }, isChange: true },
     {
       known: { effect: 'state', event: 'paused' },
       again: { effect: 'state', event: 'paused', at: NOW + 1 },
-      isNews: true
+      isChange: true
     },
     {
       known: { effect: 'state', event: 'paused' },
       again: { effect: 'state', event: 'enabled', at: NOW - 1 },
-      isNews: false
+      isChange: false
     }
   ]
-  for (const { known, again, isNews } of rows) {
+  for (const { known, again, isChange } of rows) {
     const cutoffs = view()
     cutoffs.take(entry(known))
     const before = cutoffs.version()
-    t.equal(cutoffs.isNews(entry(again)), isNews, JSON.stringify([known, again]))
-    if (!isNews) cutoffs.take(entry(again))
-    if (!isNews) t.equal(cutoffs.version(), before)
+    t.equal(cutoffs.isChange(entry(again)), isChange, JSON.stringify([known, again]))
+    if (!isChange) cutoffs.take(entry(again))
+    if (!isChange) t.equal(cutoffs.version(), before)
   }
 })
 
 t.test('An event that happened later than the first was learned is kept for as long again', async t => {
-  const { take, isNews, pass, revocationOf, clock } = view()
+  const { take, isChange, pass, revocationOf, clock } = view()
   take(entry({ effect: 'end' }))
   pass(9)
-  t.equal(isNews(entry({ effect: 'end', at: clock.now })), false, 'what it would outlive the first by is given to all')
+  t.equal(
+    isChange(entry({ effect: 'end', at: clock.now })),
+    false,
+    'what it would outlive the first by is given to all'
+  )
   pass(51)
-  t.equal(isNews(entry({ effect: 'end' })), false, 'the same event')
+  t.equal(isChange(entry({ effect: 'end' })), false, 'the same event')
   const later = entry({ effect: 'end', at: clock.now })
-  t.equal(isNews(later), true)
+  t.equal(isChange(later), true)
   take(later)
   pass(100)
   t.ok(revocationOf(facts({ issuedAt: NOW })))
@@ -470,7 +474,7 @@ t.test('Repeats and any order of entries give the same answers, and so do the en
     const restored = view()
     restored.take(...once.kept())
     const frugal = view()
-    for (const one of shuffled) if (frugal.isNews(one)) frugal.take(one)
+    for (const one of shuffled) if (frugal.isChange(one)) frugal.take(one)
     t.strictSame(answers(again), answers(once))
     t.strictSame(answers(restored), answers(once))
     t.strictSame(answers(frugal), answers(once))

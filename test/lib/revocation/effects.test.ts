@@ -11,7 +11,7 @@ const TOKENS = 'https://tokens.example/'
 const RULES: SubjectRules = {
   sender: SENDER,
   tokenIssuers: [TOKENS],
-  sessionClaim: 'sid',
+  sessionClaimsOf: () => ['sid'],
   subjectClaims: { email: 'email' },
   criticalMembers: []
 }
@@ -41,7 +41,7 @@ function outcome (
   try {
     const { outcome, entries } = effectsOf(
       { type, event: event as Record<string, unknown>, claims: { iat: NOW - 3, ...claims } },
-      { name: SENDER, subjectRules: { ...RULES, ...rules } },
+      { ...RULES, ...rules },
       NOW
     )
     return outcome === 'applied' ? entries.map(({ effect, key }) => [effect, key]) : outcome
@@ -77,7 +77,7 @@ const ROWS: readonly Row[] = [
   {
     title: 'if no token has a session, the user is meant',
     claims: complex({ user: USER, session: SESSION }),
-    rules: { sessionClaim: false },
+    rules: { sessionClaimsOf: () => [] },
     expected: [['login', sub]]
   },
   { title: 'an opaque subject of a session event is a session', claims: { sub_id: SESSION }, expected: [['end', sid]] },
@@ -90,7 +90,7 @@ const ROWS: readonly Row[] = [
   {
     title: 'only a session, if no token has one, is compared with nothing',
     claims: complex({ session: SESSION }),
-    rules: { sessionClaim: false },
+    rules: { sessionClaimsOf: () => [] },
     expected: 'unmapped'
   },
   {
@@ -419,7 +419,7 @@ t.test(
           event: event as Record<string, unknown>,
           claims: { sub_id: USER, iat: NOW - 3, ...claims }
         },
-        { name: SENDER, subjectRules: RULES },
+        RULES,
         NOW
       ).entries[0]!.at
     t.equal(moment({}), NOW - 3)
@@ -432,6 +432,24 @@ t.test(
     t.equal(moment({ event_timestamp: NOW + 2 }), NOW + 2, 'a clock that runs ahead')
   }
 )
+
+t.test('News of a stream are a status of SSF, or that it was verified, whatever an update says', async t => {
+  const news = (type: string, event: Record<string, unknown>) =>
+    effectsOf({ type: `${SSF}${type}`, event, claims: { iat: NOW - 3 } }, RULES, NOW).entries
+  const common = { effect: 'state', at: NOW - 3, recordedAt: NOW, source: SENDER, sender: SENDER, standing: 'other' }
+  for (const status of ['enabled', 'paused', 'disabled']) {
+    t.strictSame(news('stream-updated', { status }), [{ ...common, event: status, key: `stream ${SENDER}` }])
+  }
+  for (const status of ['verification', 'asked AAAAAAAAAAAAAAAA', 'failing', undefined]) {
+    t.strictSame(news('stream-updated', { status }), [], String(status))
+  }
+  t.strictSame(news('verification', { status: 'paused', event_timestamp: NOW + 9 }), [{
+    ...common,
+    at: NOW,
+    event: 'verification',
+    key: `verification ${SENDER}`
+  }])
+})
 
 t.test('Names of events are ends of known types', async t => {
   t.equal(KNOWN_EVENT_TYPES.length, 15)

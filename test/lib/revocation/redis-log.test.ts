@@ -422,12 +422,12 @@ t.test('An entry that no instance can have written is skipped', async t => {
 t.test('One instance leads a task, and none while the store is away', async t => {
   const store = startRevocationStore()
   const [one, two] = [startInstance(t, store), startInstance(t, store)]
-  t.equal(await one.lead('task', 10), true)
-  t.equal(await two.lead('task', 10), false)
-  t.equal(await two.lead('another', 10), true)
-  t.equal(await one.lead('task', 10), true)
+  t.equal(await one.lead('task'), true)
+  t.equal(await two.lead('task'), false)
+  t.equal(await two.lead('another'), true)
+  t.equal(await one.lead('task'), true)
   store.fault = new Error('Connection is closed.')
-  t.equal(await one.lead('task', 10), false)
+  t.equal(await one.lead('task'), false)
 })
 
 t.test('The in-memory log is always loaded, and always leads', async t => {
@@ -438,7 +438,7 @@ t.test('The in-memory log is always loaded, and always leads', async t => {
   await log.append([entry(), entry({ key: OTHER })])
   await log.sync()
   t.strictSame(seen, [[KEY, 0, 1], [OTHER, 0, 2]])
-  t.equal(await log.lead('task', 10), true)
+  t.equal(await log.lead('task'), true)
   t.strictSame([log.ageMs(), log.fault(), log.hasLost()], [0, undefined, false])
   log.close()
 })
