@@ -60,12 +60,11 @@ export function describeRefusals (
   errors: readonly SchemaError[],
   unread: ReadonlyMap<string, string> = new Map()
 ): ReadonlyMap<string, string> {
-  const root = rootOf(values)
   const refusals = new Map<string, string>()
   const rank = ({ instancePath }: SchemaError): number =>
     settingNames.findIndex(name => `${instancePath}/`.startsWith(`/${name.replaceAll('.', '/')}/`))
   for (const { instancePath, keyword, params } of errors.toSorted((a, b) => rank(a) - rank(b))) {
-    const held = partAt(root, instancePath.split('/').slice(1))
+    const held = partAt(values, instancePath.split('/').slice(1))
     const { path, part: { allowed, whole = allowed, properties } } = held
     const unknown = keyword === 'additionalProperties' ? params.additionalProperty! : undefined
     // Of a secret, each form that does not fit says so.
@@ -86,12 +85,10 @@ export function describeRefusals (
   return refusals
 }
 
-const rootOf = (value: RawSettings): HeldPart => ({ path: '', value, part: SCHEMA })
-
 /** The deepest part on the way of these words that has words for what it allows. */
-function partAt (root: HeldPart, words: readonly string[]): HeldPart {
-  let here = root
-  let worded = root
+function partAt (values: RawSettings, words: readonly string[]): HeldPart {
+  let here: HeldPart = { path: '', value: values, part: SCHEMA }
+  let worded = here
   for (const word of words) {
     const { path, value, part } = here
     const next = part.items ?? part.properties?.[word]
@@ -151,7 +148,7 @@ export function withoutSecrets (part: Part, value: unknown, mark?: string): unkn
 
 /** The same for the part at a path such as `idp.issuers[0].algs`. */
 export function shownAt (values: RawSettings, path: string): string {
-  return shown(partAt(rootOf(values), path.split(/[.[\]]+/)))
+  return shown(partAt(values, path.split(/[.[\]]+/)))
 }
 
 /** How messages name a part: a setting as below, any other part by its path. */
