@@ -1,0 +1,5 @@
+import { useReadyKeys } from '../helpers/rsa-keys.ts'
+import { runTogether } from '../helpers/together.ts'
+
+useReadyKeys()
+await runTogether('files')
