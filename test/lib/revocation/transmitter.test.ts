@@ -611,6 +611,21 @@ t.test('Until the stream is known, an event is neither accepted nor rejected for
   t.equal(stored.length, 1)
 })
 
+t.test('A session ends, or means its user where no token has one', async t => {
+  for (const [sessionClaim, effect] of [['sid', 'end'], [false, 'login']] as const) {
+    const { remote, receiver, stored } = await start(t, {
+      delivery: 'push',
+      authenticate: undefined,
+      audience: 'receiver',
+      sessionClaim
+    })
+    const user = { format: 'iss_sub', iss: remote.url, sub: 'u1' }
+    const subject = { format: 'complex', user, session: { format: 'opaque', id: 's1' } }
+    await receiver.push(revoked(remote, 'j1', { sub_id: subject }), undefined)
+    t.strictSame(stored.map(entry => entry.effect), [effect], String(sessionClaim))
+  }
+})
+
 t.test('Events about the stream change its state', async t => {
   const { remote, stream, receiver, statuses } = await start(t, {
     delivery: 'push',
