@@ -1,4 +1,4 @@
-import type { Credentials } from '../lib/message.ts'
+import type { Credentials } from '../lib/credentials.ts'
 import { createClientKeys } from '../lib/dpop/client-keys.ts'
 import { createNonces, NONCE_LIFETIME_SECONDS, processOfNonce } from '../lib/dpop/nonces.ts'
 import type { Nonces } from '../lib/dpop/nonces.ts'

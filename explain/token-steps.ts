@@ -1,4 +1,4 @@
-import { verifyOffered } from '../lib/message.ts'
+import { verifyOffered } from '../lib/credentials.ts'
 import { createSignerFinder, signerOf } from '../lib/jose/signed-jwt.ts'
 import type { JwsAlg } from '../lib/jose/signature.ts'
 import { isSameIssuer } from '../lib/token/claims.ts'

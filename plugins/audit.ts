@@ -2,7 +2,7 @@ import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify
 import fp from 'fastify-plugin'
 import { createDecisionLine } from '../lib/audit/decision-line.ts'
 import { verifiedTokenOf } from '../lib/guard/admission.ts'
-import { schemeOf } from '../lib/message.ts'
+import { schemeOf } from '../lib/credentials.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { readPseudonymKey } from '../lib/settings/secret.ts'
 import { SettingsError } from '../lib/settings/problems.ts'

@@ -20,7 +20,7 @@ import type { RequiredScopes, Requirement, RequirementOptions } from '../lib/req
 import { kRouteGuard } from '../lib/requirement/route-guard.ts'
 import type { MayHaveGuard } from '../lib/requirement/route-guard.ts'
 import { Refusal } from '../lib/refusal.ts'
-import { schemeOf } from '../lib/message.ts'
+import { schemeOf } from '../lib/credentials.ts'
 import { isUserOfPassport } from '../server/request-user.ts'
 import { checkRuntime } from '../server/runtime.ts'
 import { putRefusalHeaders } from '../server/refusal-headers.ts'

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { isIP } from 'node:net'
-import type { AuthScheme } from '../message.ts'
+import type { AuthScheme } from '../credentials.ts'
 import type { RefusedBecause } from '../guard/decisions.ts'
 import { actorOf, clientOf } from '../token/claims.ts'
 import type { VerifiedToken } from '../token/verified-tokens.ts'

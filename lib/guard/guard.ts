@@ -1,15 +1,10 @@
 import type { CertificateReader } from '../certificate/client-certificate.ts'
+import { splitCredentials, verifyOffered, verifyToken68 } from '../credentials.ts'
+import type { AuthScheme, Credentials, DpopMode } from '../credentials.ts'
 import { recordProof } from '../dpop/proof.ts'
 import type { PresentedProof, ProofPolicy, ProofVerifier } from '../dpop/proof.ts'
-import {
-  Message,
-  receivedFrom,
-  splitCredentials,
-  verifyLinesCounted,
-  verifyOffered,
-  verifyToken68
-} from '../message.ts'
-import type { AuthScheme, Credentials, DpopMode, ReceivedRequest } from '../message.ts'
+import { Message, receivedFrom, verifyLinesCounted } from '../message.ts'
+import type { ReceivedRequest } from '../message.ts'
 import { clientKey } from './rate-limit.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { Refusal, refusalOfIssuer } from '../refusal.ts'

@@ -1,5 +1,5 @@
 import type { Refusal } from '../refusal.ts'
-import type { AuthScheme } from '../message.ts'
+import type { AuthScheme } from '../credentials.ts'
 import { actorOf } from '../token/claims.ts'
 import type { VerifiedToken } from '../token/verified-tokens.ts'
 

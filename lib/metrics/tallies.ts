@@ -2,7 +2,7 @@ import { GATE_REASONS } from '../gate/gate-error.ts'
 import type { GateReason } from '../gate/gate-error.ts'
 import { REFUSALS } from '../refusal.ts'
 import type { RefusalReason } from '../refusal.ts'
-import type { AuthScheme } from '../message.ts'
+import type { AuthScheme } from '../credentials.ts'
 
 /** One value of a metric, with the labels that distinguish it from the others. */
 export interface Sample {

@@ -1,5 +1,5 @@
-import { offeredSchemes } from '../message.ts'
-import type { AuthScheme } from '../message.ts'
+import { offeredSchemes } from '../credentials.ts'
+import type { AuthScheme } from '../credentials.ts'
 import { isOptional, phrasesOf, requirementJson, scopeAlternatives } from '../requirement/route-guard.ts'
 import type { RouteGuard } from '../requirement/route-guard.ts'
 import type { Settings } from '../settings/settings.ts'

@@ -1,9 +1,8 @@
 import { readKeySet } from './fetch-key-set.ts'
 import { createFetchLoop } from './fetch-loop.ts'
-import { candidatesIn } from './key-source.ts'
-import type { KeySource, KeySourceOptions } from './key-source.ts'
-import { createKeyRing, keyChanges } from './key-set.ts'
+import { candidatesIn, createKeyRing, keyChanges } from './key-set.ts'
 import type { KeySet } from './key-set.ts'
+import type { KeySource, KeySourceOptions } from './key-source.ts'
 import { ProviderFailure } from './provider-failure.ts'
 import type { ProviderFailureWord } from './provider-failure.ts'
 

@@ -107,6 +107,13 @@ export function createKeyRing ({ keys, passedOver }: KeySet): KeyRing {
   return { keys, passedOver, members: new Set(all), byAlg }
 }
 
+export const NO_KEYS: readonly SigningKey[] = Object.freeze([])
+
+/** The keys of a set that may have signed a token with this `kid`, or without one, by this algorithm. */
+export function candidatesIn ({ byAlg }: KeyRing, kid: string | undefined, alg: JwsAlg): readonly SigningKey[] {
+  return byAlg.get(alg)?.get(kid) ?? NO_KEYS
+}
+
 /** If a token names no key, any key may have signed it, else only the keys with that name (RFC 7515 section 4.1.4). */
 function keysByKid (keys: readonly SigningKey[], max: number): ReadonlyMap<string | undefined, readonly SigningKey[]> {
   const byKid = new Map<string | undefined, readonly SigningKey[]>([[undefined, Object.freeze(keys.slice(0, max))]])

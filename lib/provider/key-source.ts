@@ -3,8 +3,8 @@ import { Refusal } from '../refusal.ts'
 import { fetchKeySet } from './fetch-key-set.ts'
 import type { KeyReader, KeySetFinder } from './fetch-key-set.ts'
 import { createFetchLoop, LONGEST_BACK_OFF_MS } from './fetch-loop.ts'
-import { createKeyRing, keyChanges } from './key-set.ts'
-import type { KeyRing, KeySet, PassedOver } from './key-set.ts'
+import { candidatesIn, createKeyRing, keyChanges, NO_KEYS } from './key-set.ts'
+import type { KeySet, PassedOver } from './key-set.ts'
 import type { FailureFacts, ProviderFailure, ProviderFailureWord } from './provider-failure.ts'
 import { withSession } from './transport.ts'
 import type { ProviderSession, Transport } from './transport.ts'
@@ -200,18 +200,18 @@ export function createKeySource (
     return found
   }
 
+  function status (): KeySourceStatus {
+    if (fetchedAt === undefined) return 'empty'
+    if (now() >= trustedUntil) return 'expired'
+    return loop.lastFailure === undefined ? 'fresh' : 'stale'
+  }
+
   function state (): KeySourceState {
     const { fetches, failures, lastFailure } = loop
     const { passedOver, keys: { size } } = ring
-    const status = fetchedAt === undefined
-      ? 'empty'
-      : now() >= trustedUntil
-        ? 'expired'
-        : lastFailure === undefined
-          ? 'fresh'
-          : 'stale'
-    const keys = status === 'expired' ? 0 : size
-    return { status, keys, passedOver, fetchedAt, fetches, failures, lastFailure }
+    const current = status()
+    const keys = current === 'expired' ? 0 : size
+    return { status: current, keys, passedOver, fetchedAt, fetches, failures, lastFailure }
   }
 
   return {
@@ -228,11 +228,4 @@ export function createKeySource (
       return closed
     }
   }
-}
-
-const NO_KEYS: readonly SigningKey[] = Object.freeze([])
-
-/** The keys of a set that may have signed a token with this `kid`, or without one, by this algorithm. */
-export function candidatesIn ({ byAlg }: KeyRing, kid: string | undefined, alg: JwsAlg): readonly SigningKey[] {
-  return byAlg.get(alg)?.get(kid) ?? NO_KEYS
 }

@@ -4,10 +4,12 @@ import type { Surroundings } from '../surroundings.ts'
 import type { Cutoffs } from './cutoffs.ts'
 import { RevocationLogError } from './log.ts'
 import type { OnRevocationEntry, RevocationLog } from './log.ts'
-import { createLogClock, createLogPlace } from './log-place.ts'
+import { createLogClock } from './log-clock.ts'
+import { createLogPlace } from './log-place.ts'
 import { isBefore, PAGE, readEntry } from './redis-entries.ts'
+import { createRewriter } from './redis-rewriter.ts'
 import { BLOCK_MS, CLEANED, CLOCK, EPOCH, FIND, LOG, READ, SETTLE_MS, SETTLING } from './redis-scripts.ts'
-import { createLogWriter, createRewriter } from './redis-writer.ts'
+import { createLogWriter } from './redis-writer.ts'
 
 const RETRY_MS = 100
 const SETTLE_STEP_MS = 50

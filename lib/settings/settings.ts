@@ -1,5 +1,5 @@
 import type { GateSettings } from '../gate/gate-settings.ts'
-import type { DpopMode } from '../message.ts'
+import type { DpopMode } from '../credentials.ts'
 import type { IntrospectedTokens } from '../token/inquiry.ts'
 import { hasScheme } from './formats.ts'
 import { resolveRevocation } from './revocation-settings.ts'

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { DpopMode } from '../message.ts'
+import type { DpopMode } from '../credentials.ts'
 import type { IntrospectionEndpoint } from '../introspection/endpoint.ts'
 import type { KeySource } from '../provider/key-source.ts'
 import { issuerSpellings } from '../provider/provider-url.ts'

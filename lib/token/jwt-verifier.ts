@@ -1,5 +1,5 @@
-import { isOffered } from '../message.ts'
-import type { AuthScheme } from '../message.ts'
+import { isOffered } from '../credentials.ts'
+import type { AuthScheme } from '../credentials.ts'
 import { signerOf } from '../jose/signed-jwt.ts'
 import type { SignerFinder, SigningKey } from '../jose/signed-jwt.ts'
 import { Refusal, refusalOfIssuer } from '../refusal.ts'

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { hash } from 'node:crypto'
 import type { JsonObject } from '../json.ts'
-import type { AuthScheme, DpopMode } from '../message.ts'
+import type { AuthScheme, DpopMode } from '../credentials.ts'
 import type { TokenClaims } from './jwt-checks.ts'
 
 /** What a token is bound to (RFC 7800): nothing, a key of the client, its certificate, or both. */

@@ -56,5 +56,5 @@ export type {
   Requirement,
   RequirementOptions
 } from '../../lib/requirement/requirement.ts'
-export type { AuthScheme } from '../../lib/message.ts'
+export type { AuthScheme } from '../../lib/credentials.ts'
 export type { GuardHook, RequestAuth } from '../../plugins/auth.ts'

@@ -1,5 +1,6 @@
-import { Message, parseCredentials, readMessage } from '../../lib/message.ts'
+import { Message, readMessage } from '../../lib/message.ts'
 import type { ReceivedRequest } from '../../lib/message.ts'
+import { parseCredentials } from '../../lib/credentials.ts'
 import { createCertificateReader } from '../../lib/certificate/client-certificate.ts'
 import type { CertificateSource } from '../../lib/certificate/client-certificate.ts'
 import { parseProofHeader } from '../../lib/dpop/client-keys.ts'

@@ -3,7 +3,7 @@ import { createAffinityWatch } from '../../lib/guard/affinity.ts'
 import type { MissingAffinity } from '../../lib/guard/affinity.ts'
 import type { Guard, Identity } from '../../lib/guard/guard.ts'
 import { Refusal } from '../../lib/refusal.ts'
-import type { AuthScheme } from '../../lib/message.ts'
+import type { AuthScheme } from '../../lib/credentials.ts'
 
 const MINUTE_MS = 60_000
 

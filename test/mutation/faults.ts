@@ -297,7 +297,7 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'RFC 8725 3.10',
     fault: 'a kid that is not published is left out',
-    file: 'lib/provider/key-source.ts',
+    file: 'lib/provider/key-set.ts',
     text: 'byAlg.get(alg)?.get(kid) ?? NO_KEYS',
     replacement: 'byAlg.get(alg)?.get(kid) ?? byAlg.get(alg)?.get(undefined) ?? NO_KEYS',
     seenBy: [TOKENS]
@@ -719,7 +719,8 @@ export const FAULTS: readonly Fault[] = [
     fault: 'an event is stored before its signature is verified',
     file: RECEIVER,
     text: '    const event = eventIn(set)\n',
-    replacement: '    const event = eventIn(set)\n    await append(effectsOf(event, sender.subjectRules, now()).entries)\n'
+    replacement:
+      '    const event = eventIn(set)\n    await append(effectsOf(event, sender.subjectRules, now()).entries)\n'
   },
 
   {
@@ -771,7 +772,7 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'OpenID Connect Signature and confusion',
     fault: 'an ID token passes for a logout token',
-    file: RECEIVER,
+    file: 'lib/revocation/logout-token.ts',
     text: 'if (nonce !== undefined)',
     replacement: "if (nonce === '')"
   },
@@ -785,7 +786,7 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'OpenID Connect Denial of service',
     fault: 'of two logout tokens the first counts',
-    file: RECEIVER,
+    file: 'lib/revocation/logout-token.ts',
     text: 'if (token === undefined || more.length > 0)',
     replacement: 'if (token === undefined)'
   },

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { logoutEntries } from '../../../lib/revocation/receiver.ts'
+import { logoutEntries } from '../../../lib/revocation/logout-token.ts'
 import { keyOf } from '../../../lib/revocation/target.ts'
 
 const NOW = 1_800_000_000
