@@ -10,7 +10,7 @@ import type { JwtTools } from './lib/assembly/jwt-tools.ts'
 import { requirementsOf } from './lib/requirement/route-guard.ts'
 import { answerBadTarget, answerClientError } from './plugins/errors.ts'
 import { createQueuedResponse } from './server/queued-response.ts'
-import { createRequestIds, createRequestLogger } from './server/request-logger.ts'
+import { createRequestIds, makeChildrenLate } from './server/request-logger.ts'
 import { silenceMs } from './server/stalled-answers.ts'
 import type { Givens } from './lib/settings/given.ts'
 import { settingsFromOptions } from './lib/settings/options.ts'
@@ -67,7 +67,6 @@ export function serverOptions (settings: Settings): ServerOptions {
     trustProxy: typeof settings.server.trustProxy === 'boolean'
       ? settings.server.trustProxy
       : [...settings.server.trustProxy],
-    childLoggerFactory: createRequestLogger,
     genReqId: createRequestIds(settings.server.trustProxy),
     // While the process drains, requests are answered as before.
     return503OnClosing: false,
@@ -105,6 +104,7 @@ export interface HoldfastOptions {
 export const holdfast = fp<HoldfastOptions>(async (app, { settings, isServed, jwtTools }) => {
   const directory = import.meta.dirname
   app.decorate('settings', settings)
+  makeChildrenLate(app.log)
   if (jwtTools) app.decorate(kJwtTools, jwtTools)
   let arePluginsLoaded = false
   app.addHook('onRoute', ({ method, url, ...hooks }) => {

@@ -16,11 +16,13 @@ type ServerLogger = FastifyBaseLogger & { isLevelEnabled (level: string): boolea
  */
 class RequestLogger implements FastifyBaseLogger {
   readonly #parent: ServerLogger
+  readonly #makeChild: ServerLogger['child']
   readonly #arguments: ChildArguments
   #own: FastifyBaseLogger | undefined
 
-  constructor (parent: ServerLogger, given: ChildArguments) {
+  constructor (parent: ServerLogger, makeChild: ServerLogger['child'], given: ChildArguments) {
     this.#parent = parent
+    this.#makeChild = makeChild
     this.#arguments = given
   }
 
@@ -63,7 +65,7 @@ class RequestLogger implements FastifyBaseLogger {
   silent (): void {}
 
   #make (): FastifyBaseLogger {
-    this.#own ??= this.#parent.child(...this.#arguments)
+    this.#own ??= this.#makeChild.apply(this.#parent, this.#arguments)
     return this.#own
   }
 
@@ -72,15 +74,23 @@ class RequestLogger implements FastifyBaseLogger {
   }
 }
 
-/** Fastify's `childLoggerFactory`. A route with a level of its own gets a child at once. */
-export function createRequestLogger (
-  parent: FastifyBaseLogger,
-  bindings: ChildArguments[0],
-  options?: ChildArguments[1]
-): FastifyBaseLogger {
-  return options?.level === undefined
-    ? new RequestLogger(parent as ServerLogger, [bindings, options])
-    : parent.child(bindings, options)
+/**
+ * Has the logger of a server make the child for a request when its first line is written. A `childLoggerFactory` would
+ * do that too, but Fastify looks for seven methods in each child that such a factory makes, in every request. A route
+ * with a level of its own gets a child at once, and a server that logs nothing has no children.
+ */
+export function makeChildrenLate (log: FastifyBaseLogger): void {
+  if (!isServerLogger(log)) return
+  const { child } = log
+  log.child = function (bindings, options) {
+    return this === log && options?.level === undefined
+      ? new RequestLogger(log, child, [bindings, options])
+      : child.call(this, bindings, options)
+  }
+}
+
+function isServerLogger (log: FastifyBaseLogger): log is ServerLogger {
+  return 'isLevelEnabled' in log
 }
 
 const ACCEPTED = /^[A-Za-z0-9._-]{1,128}$/

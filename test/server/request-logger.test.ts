@@ -3,7 +3,7 @@ import Fastify from 'fastify'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import t from 'tap'
 import type { Test } from 'tap'
-import { createRequestLogger } from '../../server/request-logger.ts'
+import { makeChildrenLate } from '../../server/request-logger.ts'
 
 const LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const
 
@@ -19,8 +19,7 @@ async function write (t: Test, level: string, handler: (request: FastifyRequest)
   const app: FastifyInstance = Fastify({
     logger: { level, stream },
     disableRequestLogging: true,
-    genReqId: () => 'r1',
-    childLoggerFactory: createRequestLogger
+    genReqId: () => 'r1'
   })
   t.teardown(() => app.close())
   const { child } = app.log
@@ -29,6 +28,7 @@ async function write (t: Test, level: string, handler: (request: FastifyRequest)
     children++
     return Reflect.apply(child, this, given)
   }
+  makeChildrenLate(app.log)
   app.get('/', options, async request => {
     handler(request)
     return 'done'
@@ -77,4 +77,11 @@ t.test('A level of the route holds', async t => {
     log.debug('here')
   }, { logLevel: 'debug' })
   t.strictSame(lines, [[20, 'r1', 'here', undefined]])
+})
+
+t.test('The logger of a server that logs nothing stays as it is', async t => {
+  const { log } = Fastify()
+  const { child } = log
+  makeChildrenLate(log)
+  t.equal(log.child, child)
 })
