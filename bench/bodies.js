@@ -6,11 +6,11 @@
 import { once } from 'node:events'
 import { Agent, createServer, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { keep } from './holdfast.js'
+import { keep, settingsFor } from './holdfast.js'
 import { cpuTime } from './kernel.js'
 import { expectKnown, readOptions } from './options.js'
 import { holdfast, startServer } from './processes.js'
-import { AUDIENCE, startProvider } from './provider.js'
+import { startProvider } from './provider.js'
 import { createMint } from './tokens.js'
 
 const MAX_BYTES = 1024 * 1024
@@ -123,13 +123,9 @@ const floods = async () => {
   const [provider, upstream] = [await startProvider(), await startUpstream()]
   const mint = createMint(provider)
   const rules = [{ path: '/mcp', mcp: { tools: ['read_*'] } }, { path: '/good' }]
-  const server = await startServer(holdfast(), {
-    IDP_DOMAIN: '',
-    IDP_ISSUER: provider.issuer,
-    IDP_AUDIENCE: AUDIENCE,
-    LOG_LEVEL: 'warn',
+  const server = await startServer(holdfast(), settingsFor(provider, {
     CONFIG_FILE: keep('config.json', JSON.stringify({ gate: { upstream: upstream.origin, rules } }))
-  }, { probe: '/health/live' })
+  }), { probe: '/health/live' })
   const { port } = server
   const bearer = () => ({ authorization: `Bearer ${mint()}` })
   const honest = { port, path: '/good', headers: bearer() }

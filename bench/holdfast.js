@@ -2,12 +2,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { hasRedis, holdfast, startRedis, startServer } from './processes.js'
+import { AUDIENCE } from './provider.js'
 
 /** The settings of Holdfast in a run: those of the provider, no line for a request, everything else as shipped. */
-const settings = (bench, env) => ({
+export const settingsFor = (provider, env) => ({
   IDP_DOMAIN: '',
-  IDP_ISSUER: bench.provider.issuer,
-  IDP_AUDIENCE: bench.audience,
+  IDP_ISSUER: provider.issuer,
+  IDP_AUDIENCE: AUDIENCE,
   LOG_LEVEL: 'warn',
   ...env
 })
@@ -30,7 +31,7 @@ export const startHoldfast = async (bench, name, { env, config, probe, redis = f
   if (folder) bench.cleanUp(() => rmSync(folder, { recursive: true }))
   const server = await startServer(
     command,
-    settings(bench, {
+    settingsFor(bench.provider, {
       ...env,
       ...(folder && { AUDIT: join(folder, 'audit.log') }),
       ...(config && { CONFIG_FILE: keep('config.json', JSON.stringify(config)) }),

@@ -1,5 +1,5 @@
 import { measureBeside } from './beside.js'
-import { OPERATOR_SCOPE, RECEIVER } from './events.js'
+import { OPERATOR_SCOPE, RECEIVER } from './event-tokens.js'
 import { startHoldfast } from './holdfast.js'
 import { warmUp } from './measure.js'
 

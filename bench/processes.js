@@ -116,3 +116,13 @@ export const startLoad = provider => {
     })
   return { pid: child.pid, call, init: () => call('init', provider), stop: () => child.disconnect() }
 }
+
+/** Has this program run on the core of the load generator. Ends it if the machine has no two cores to measure with. */
+export const pinToLoadCore = () => {
+  if (
+    process.platform === 'linux' &&
+    spawnSync('taskset', ['-a', '-cp', String(LOAD_CORE), String(process.pid)]).status === 0
+  ) return
+  console.error('This reads the accounts of the Linux kernel and needs taskset and two cores.')
+  process.exit(2)
+}

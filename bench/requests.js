@@ -1,6 +1,6 @@
 import { createEventKinds } from './events.js'
 import { HOST } from './provider.js'
-import { createClient, createMint, createOtherMint, hashOf, tamper, unique } from './tokens.js'
+import { createClient, createMint, createOtherMint, hashOf, nested, seconds, tamper, unique } from './tokens.js'
 
 const CLIENTS = 8
 /** Of each sort of key one algorithm. */
@@ -30,9 +30,6 @@ const post = (path, authorization = '') =>
       `Content-Type: application/json\r\nContent-Length: ${CALL.length}\r\n\r\n${CALL}`
   )
 
-/** JSON as deep as it is long. */
-const nested = bytes => Buffer.from('['.repeat(bytes / 2) + ']'.repeat(bytes / 2)).toString('base64url')
-
 /**
  * The kinds of request that a run can send. Each has the status and, where Holdfast names one, the error that its
  * answer must have; `fresh` ones are built for each sending and never sent twice, the others are sent over and over;
@@ -58,7 +55,6 @@ export const createKinds = provider => {
     return http(`DPoP ${holder.token}`, proofOf(holder, typeof claims === 'function' ? claims() : claims))
   }
   const bearer = make => () => http(`Bearer ${make()}`)
-  const now = () => Math.floor(Date.now() / 1000)
   let nonce
 
   const accepted = (make, more) => ({ status: 200, error: null, fresh: true, make, ...more })
@@ -114,7 +110,7 @@ export const createKinds = provider => {
       'invalid_token',
       bearer(() => mint({ aud: 'https://other.example.test/' }))
     ),
-    'token expired': refused('bearer-new', 'invalid_token', bearer(() => mint({ exp: now() - 600 }))),
+    'token expired': refused('bearer-new', 'invalid_token', bearer(() => mint({ exp: seconds() - 600 }))),
     'token of an unknown key': refused('bearer-new', 'invalid_token', bearer(() => mint({}, { kid: unique() }))),
     'token signature wrong': refused('bearer-new', 'invalid_token', bearer(() => tamper(mint()))),
     'unbound token as DPoP': refused('dpop', 'invalid_token', i => {
@@ -129,7 +125,7 @@ export const createKinds = provider => {
     ),
     'htm wrong': refused('dpop', 'invalid_dpop_proof', dpop({ htm: 'POST' })),
     'htu wrong': refused('dpop', 'invalid_dpop_proof', dpop({ htu: `${HTU}/other` })),
-    'iat too old': refused('dpop', 'invalid_dpop_proof', dpop(() => ({ iat: now() - 3_600 }))),
+    'iat too old': refused('dpop', 'invalid_dpop_proof', dpop(() => ({ iat: seconds() - 3_600 }))),
     'ath wrong': refused('dpop', 'invalid_dpop_proof', dpop(() => ({ ath: hashOf(unique()) }))),
     'proof of another key': refused('dpop', 'invalid_token', i => {
       const holder = of(holders, i)

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expectKnown, readOptions } from './options.js'
 import { AUDIENCE, startProvider } from './provider.js'
-import { LOAD_CORE, ROOT, startLoad } from './processes.js'
+import { pinToLoadCore, ROOT, startLoad } from './processes.js'
 
 const PARTS = ['compare', 'gate', 'refusals', 'mixed', 'start', 'growth', 'revocation']
 const PLANS = {
@@ -42,13 +42,7 @@ if (args.hostile) {
   const { status } = spawnSync(process.execPath, [join(ROOT, 'bench/hostile.js')], { stdio: 'inherit' })
   process.exit(status ?? 1)
 }
-if (
-  process.platform !== 'linux' ||
-  spawnSync('taskset', ['-a', '-cp', String(LOAD_CORE), String(process.pid)]).status !== 0
-) {
-  console.error('The benchmark reads the accounts of the Linux kernel and needs taskset and two cores.')
-  process.exit(2)
-}
+pinToLoadCore()
 // The yardsticks of a check need only what the service needs.
 if (!args.check && !existsSync(join(ROOT, 'bench/node_modules'))) {
   console.error('Installing the contenders (bench/package.json)')

@@ -1,26 +1,43 @@
 import { constants, createHash, createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto'
 import { AUDIENCE } from './provider.js'
 
-const part = value => Buffer.from(JSON.stringify(value)).toString('base64url')
-const seconds = () => Math.floor(Date.now() / 1000)
+export const part = value => Buffer.from(JSON.stringify(value)).toString('base64url')
+export const seconds = () => Math.floor(Date.now() / 1000)
+/** A part of a JWT that is JSON as deep as it is long. */
+export const nested = bytes => Buffer.from('['.repeat(bytes / 2) + ']'.repeat(bytes / 2)).toString('base64url')
 let serial = 0
 
 /** A text that this run has not used before, always of the same length. */
 export const unique = () => (++serial).toString(36).padStart(22, '0')
+
+const claimsOf = (issuer, claims) => {
+  const iat = seconds()
+  return {
+    iss: issuer,
+    sub: 'bench|00000000',
+    aud: AUDIENCE,
+    iat,
+    exp: iat + 86_400,
+    jti: unique(),
+    client_id: 'bench',
+    scope: 'openid read:messages',
+    ...claims
+  }
+}
 
 /** Signs access tokens as the provider would; `claims` and `header` override single members. */
 export const createMint = ({ issuer, kid, privateJwk }) => {
   const key = createPrivateKey({ key: privateJwk, format: 'jwk' })
   const usual = part({ alg: 'RS256', typ: 'at+jwt', kid })
   return (claims = {}, header = undefined) => {
-    const iat = seconds()
-    const signed = `${header === undefined ? usual : part({ alg: 'RS256', typ: 'at+jwt', kid, ...header })}.${part({ iss: issuer, sub: 'bench|00000000', aud: AUDIENCE, iat, exp: iat + 86_400, jti: unique(), client_id: 'bench', scope: 'openid read:messages', ...claims })}`
+    const first = header === undefined ? usual : part({ alg: 'RS256', typ: 'at+jwt', kid, ...header })
+    const signed = `${first}.${part(claimsOf(issuer, claims))}`
     return `${signed}.${sign('sha256', Buffer.from(signed), key).toString('base64url')}`
   }
 }
 
 /** The rest of what a JWS signature by `alg` needs (RFC 7518 section 3.1, RFC 8037). */
-export const signerOf = (alg, key) => {
+const signerOf = (alg, key) => {
   if (alg.startsWith('Ed')) return [null, key]
   const hash = `sha${alg.slice(2)}`
   if (alg.startsWith('PS')) {
@@ -29,20 +46,25 @@ export const signerOf = (alg, key) => {
   return [hash, alg.startsWith('ES') ? { key, dsaEncoding: 'ieee-p1363' } : key]
 }
 
-/** The same token by each of the other algorithms: a function of its name. `header` overrides single members. */
-export const createOtherMint = ({ issuer, others }) => {
+/** Signs any JWT by each of the algorithms, as the provider would; `header` overrides single members. */
+export const createSigner = ({ kid, privateJwk, others }) => {
   const keys = new Map(
-    others.flatMap(({ algs, kid, privateJwk }) =>
+    [...others, { algs: ['RS256'], kid, privateJwk }].flatMap(({ algs, kid, privateJwk }) =>
       algs.map(alg => [alg, { kid, key: createPrivateKey({ key: privateJwk, format: 'jwk' }) }])
     )
   )
-  return (alg, header = {}) => {
+  return (alg, header, claims) => {
     const { kid, key } = keys.get(alg)
-    const iat = seconds()
-    const signed = `${part({ alg, typ: 'at+jwt', kid, ...header })}.${part({ iss: issuer, sub: 'bench|00000000', aud: AUDIENCE, iat, exp: iat + 86_400, jti: unique(), client_id: 'bench', scope: 'openid read:messages' })}`
+    const signed = `${part({ alg, kid, ...header })}.${part(claims)}`
     const [hash, signer] = signerOf(alg, key)
     return `${signed}.${sign(hash, Buffer.from(signed), signer).toString('base64url')}`
   }
+}
+
+/** The same access token by each of the algorithms: a function of its name. `header` overrides single members. */
+export const createOtherMint = provider => {
+  const signAs = createSigner(provider)
+  return (alg, header = {}) => signAs(alg, { typ: 'at+jwt', ...header }, claimsOf(provider.issuer))
 }
 
 /**

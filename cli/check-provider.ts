@@ -6,9 +6,10 @@ import { createKeySetFinder, fetchKeySet, readKeySet } from '../lib/provider/fet
 import type { KeySet } from '../lib/provider/key-set.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
 import { createTransport } from '../lib/provider/transport.ts'
-import type { ProviderAnswer, ProviderSession } from '../lib/provider/transport.ts'
+import type { ProviderSession } from '../lib/provider/transport.ts'
 import type { IssuerSettings, Settings } from '../lib/settings/settings.ts'
-import { failureText, fault, fine, warning } from './findings.ts'
+import { judgeClock, timedSession } from './compare-clocks.ts'
+import { failedCall, failureText, fault, fine, warning } from './findings.ts'
 import type { Finding } from './findings.ts'
 
 type ProviderSettings = Pick<Settings, 'idp' | 'proxies'>
@@ -35,15 +36,14 @@ export async function checkProvider (
   const findings: Finding[] = []
   const offsets: number[] = []
   const session = createTransport(settings.proxies).open()
+  const timed = timedSession(session, offsets, nowMs)
   let asked = ''
   const watched: ProviderSession = {
     close: session.close,
     async send (url) {
       asked = url
-      const sentMs = nowMs()
-      const answer = await session.send(url)
+      const answer = await timed.send(url)
       findings.push(fine(`GET ${url} answered ${answer.status}.`))
-      offsets.push(...clockOffset(answer, sentMs, nowMs()))
       return answer
     }
   }
@@ -52,13 +52,7 @@ export async function checkProvider (
     findings.push(...judgeKeys(await fetchKeySet(address, watched, new Map(), algs), algs, mayHaveNone))
   } catch (error) {
     if (!(error instanceof ProviderFailure)) throw error
-    const { meaning, cure } = PROVIDER_FAULTS[error.word]
-    findings.push(
-      fault(
-        `The keys could not be fetched: GET ${asked}: ${failureText(error)} (${meaning}).`,
-        `Look at this: ${cure}.`
-      )
-    )
+    findings.push(failedCall(error.word, `The keys could not be fetched: GET ${asked}: ${failureText(error)}`))
   } finally {
     session.close()
   }
@@ -96,36 +90,5 @@ function judgeKeys ({ keys, passedOver }: KeySet, algs: readonly JwsAlg[], mayHa
     ...passedOver.private_key === undefined
       ? []
       : [warning('It publishes a private key: whoever reads the set can sign with it.', 'Replace that key.')]
-  ]
-}
-
-/**
- * By how many seconds the clock of the provider is surely ahead (or, below zero, behind), whatever the way took. `Date`
- * has whole seconds, and an answer out of a cache is as old as its `Age`.
- */
-export function clockOffset ({ headers = {} }: ProviderAnswer, sentMs: number, receivedMs: number): number[] {
-  const age = headers['age'] === undefined ? 0 : Number(headers['age'])
-  const madeAt = Date.parse(String(headers['date'])) / 1000 + age
-  if (Number.isNaN(madeAt)) return []
-  const ahead = madeAt - receivedMs / 1000
-  const behind = sentMs / 1000 - (madeAt + (age > 0 ? 2 : 1))
-  return [ahead > 0 ? ahead : behind > 0 ? -behind : 0]
-}
-
-export function judgeClock (offsets: readonly number[], tolerance: number): Finding[] {
-  if (offsets.length === 0) return [warning('No answer of the provider has a date, so the clocks were not compared.')]
-  // A cache may be wrong about one answer; a clock is wrong about all of them.
-  const nearest = offsets.toSorted((a, b) => Math.abs(a) - Math.abs(b))[0]!
-  if (Math.abs(nearest) < 1) return [fine('Its clock and the one of this machine agree.')]
-  const says =
-    `Its clock is ${Math.ceil(Math.abs(nearest))} s ${nearest > 0 ? 'ahead of' : 'behind'} the one of this ` +
-    `machine; IDP_CLOCK_TOLERANCE_SECONDS is ${tolerance}.`
-  if (Math.abs(nearest) <= tolerance) return [fine(says)]
-  return [
-    fault(
-      says,
-      'Set the clock of this machine by NTP (timedatectl status). If it is right, the one of the provider is ' +
-        'not: until that is set, raise IDP_CLOCK_TOLERANCE_SECONDS.'
-    )
   ]
 }

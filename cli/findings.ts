@@ -1,4 +1,6 @@
-import type { ProviderFailure } from '../lib/provider/provider-failure.ts'
+import { PROVIDER_FAULTS } from '../explain/faults.ts'
+import { printable } from '../lib/printable.ts'
+import type { ProviderFailure, ProviderFailureWord } from '../lib/provider/provider-failure.ts'
 
 /** One thing that was looked at. A warning is worth knowing; only a fault makes the check fail. */
 export interface Finding {
@@ -7,6 +9,9 @@ export interface Finding {
   /** What to do about it. */
   readonly cure?: string
 }
+
+/** What others have said, as a line may hold it. */
+export const quoted = (value: unknown): string => printable([value].flat().map(String))
 
 export const fine = (says: string): Finding => ({ kind: 'fine', says })
 export const warning = (says: string, cure?: string): Finding => ({
@@ -24,4 +29,14 @@ const plain = (text: string): string => text.replaceAll('`', '').replace(/\[([^[
  */
 export function failureText ({ message, detail, facts: { expected, found } }: ProviderFailure): string {
   return detail !== undefined || found === undefined ? message : `${message}: expected ${expected}, found ${found}`
+}
+
+/**
+ * A call to a provider that failed.
+ * @param says what was tried, and how it failed
+ * @param consequence a sentence of what that leads to
+ */
+export function failedCall (word: ProviderFailureWord, says: string, consequence = ''): Finding {
+  const { meaning, cure } = PROVIDER_FAULTS[word]
+  return fault(`${says} (${meaning}).${consequence}`, `Look at this: ${cure}.`)
 }

@@ -1,10 +1,8 @@
 import { networkOf } from '../lib/assembly/create-issuers.ts'
-import { transmitterAuthentication } from '../lib/assembly/client-credentials.ts'
 import type { JsonObject } from '../lib/json.ts'
 import { isJsonObject } from '../lib/json.ts'
 import { withoutTrailingSlash } from '../lib/provider/provider-url.ts'
-import { chooseStream, DELIVERY_METHODS, destinationOf, isDelivered } from '../lib/revocation/managed-stream.ts'
-import { createTransmitterClient } from '../lib/revocation/transmitter-client.ts'
+import { DELIVERY_METHODS, destinationOf, isDelivered } from '../lib/revocation/managed-stream.ts'
 import type { TransmitterClient } from '../lib/revocation/transmitter-client.ts'
 import { withSession } from '../lib/provider/transport.ts'
 import { fetchTransmitterConfiguration } from '../lib/revocation/transmitter-configuration.ts'
@@ -16,10 +14,10 @@ import { processSurroundings } from '../server/surroundings.ts'
 import { BadUsage, flag, runTool } from './arguments.ts'
 import type { Tool } from './arguments.ts'
 import type { CheckWorld } from './check.ts'
-import { failed, wantedOf } from './check-revocation.ts'
 import { fault, fine } from './findings.ts'
 import type { Finding } from './findings.ts'
 import { indent, terminalText, terminalLine, title } from './show.ts'
+import { readStreams, statusOf, transmitterFault, wantedOf } from './transmitter-streams.ts'
 
 const TOOL = {
   name: 'stream',
@@ -97,14 +95,7 @@ async function look (given: TransmitterSettings, path: string, settings: Setting
   const calls = networkOf(settings.proxies)
   try {
     const configuration = await withSession(calls, session => fetchTransmitterConfiguration(given, session))
-    const client = createTransmitterClient({
-      ...given,
-      authenticate: await transmitterAuthentication(given, path, processSurroundings),
-      configuration: () => configuration,
-      calls
-    })
-    const streams = await client.readStreams(given.streamId)
-    const own = chooseStream(streams, wantedOf(given, settings))
+    const { client, streams, own } = await readStreams(given, settings, { path, configuration, calls })
     if (own) return isEnd ? await end(own, client, given, settings) : await show(own, streams, client)
     if (streams.length === 0) {
       return {
@@ -119,14 +110,14 @@ async function look (given: TransmitterSettings, path: string, settings: Setting
       shown: streams.map(withoutSecret)
     }
   } catch (error) {
-    return { finding: failed(error, isEnd ? 'Its stream cannot be ended' : 'Its stream cannot be read') }
+    return { finding: transmitterFault(error, isEnd ? 'Its stream cannot be ended' : 'Its stream cannot be read') }
   } finally {
     calls.close()
   }
 }
 
 async function show (own: JsonObject, streams: readonly JsonObject[], client: TransmitterClient): Promise<Seen> {
-  const status = await client.readStatus(idOf(own)) ?? 'of unknown status'
+  const status = await statusOf(client, own)
   const others = streams.filter(stream => stream !== own).map(idOf)
   return {
     finding: fine(

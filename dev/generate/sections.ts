@@ -4,10 +4,11 @@ import type { SettingName } from '../../lib/settings/specs.ts'
 /** The keys of the configuration file as they are nested, in the order of the settings. */
 export type Section = Map<string, Section | SettingName>
 
-export function readSections (): Section {
+/** Nests settings by their keys, such as `dpop.nonce`. */
+export function nested (settings: ReadonlyArray<readonly [key: string, name: SettingName]>): Section {
   const root: Section = new Map()
-  for (const name of settingNames.filter(name => settingSpec(name).from !== 'environment')) {
-    const keys = name.split('.')
+  for (const [path, name] of settings) {
+    const keys = path.split('.')
     let section = root
     for (const key of keys.slice(0, -1)) {
       if (!section.has(key)) section.set(key, new Map())
@@ -17,3 +18,6 @@ export function readSections (): Section {
   }
   return root
 }
+
+export const readSections = (): Section =>
+  nested(settingNames.filter(name => settingSpec(name).from !== 'environment').map(name => [name, name]))

@@ -38,11 +38,16 @@ export async function call (log, url, token, dpop) {
 
 /** The same without the second try. Returns what went wrong, if anything; all of it is in the log. */
 export function callOnce (log, url, token, dpop) {
+  return getBound(recorder(log), url, token, dpop).then(() => undefined, error => error)
+}
+
+/** A GET request with the token and a fresh proof, sent by `fetchAs`. Rejects if the service asks for its nonce. */
+export function getBound (fetchAs, url, token, dpop) {
   return oauth.protectedResourceRequest(token, 'GET', new URL(url), undefined, undefined, {
     DPoP: dpop,
-    [oauth.customFetch]: recorder(log),
+    [oauth.customFetch]: fetchAs,
     [oauth.allowInsecureRequests]: true
-  }).then(() => undefined, error => error)
+  })
 }
 
 export const last = log => log[log.length - 1]

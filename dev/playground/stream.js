@@ -1,5 +1,6 @@
 // An answer that stays open. It is not noted like other requests, because its body has no end.
 import * as oauth from '/vendor/oauth4webapi.js'
+import { getBound } from './exchange.js'
 
 /**
  * Opens a stream of server-sent events with the token. `onEvents` is called with the number of events so far. Resolves
@@ -14,12 +15,7 @@ export async function openStream (url, token, dpop, onEvents) {
 async function request (url, token, dpop) {
   const plain = (address, { method, headers }) => fetch(address, { method, headers, cache: 'no-store' })
   if (dpop === undefined) return plain(url, { method: 'GET', headers: { authorization: `Bearer ${token}` } })
-  const once = () =>
-    oauth.protectedResourceRequest(token, 'GET', new URL(url), undefined, undefined, {
-      DPoP: dpop,
-      [oauth.customFetch]: plain,
-      [oauth.allowInsecureRequests]: true
-    })
+  const once = () => getBound(plain, url, token, dpop)
   return once().catch(error => {
     if (oauth.isDPoPNonceError(error)) return once()
     throw error

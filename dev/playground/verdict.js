@@ -1,4 +1,4 @@
-const TERMINAL = 'Look at the terminal in which npm run dev runs.'
+export const TERMINAL = 'Look at the terminal in which npm run dev runs.'
 
 /**
  * What an answer means for what was tried: `tone` is good, bad or neutral. A refusal stops an attack only if it has a

@@ -1,0 +1,79 @@
+import { commonRulesOf, createIntrospection, createKeys, rulesOfIssuer } from '../lib/assembly/create-issuers.ts'
+import { decodeJsonObject } from '../lib/jose/signed-jwt.ts'
+import type { ProviderFailureWord } from '../lib/provider/provider-failure.ts'
+import type { Refusal } from '../lib/refusal.ts'
+import type { IntrospectionSettings, IssuerSettings, Settings } from '../lib/settings/settings.ts'
+import { isJwt } from '../lib/token/inquiry.ts'
+import { closeIssuer } from '../lib/token/issuer-table.ts'
+import type { TokenIntrospection } from '../lib/token/issuer-table.ts'
+import type { TokenClaims } from '../lib/token/jwt-checks.ts'
+import { processSurroundings } from '../server/surroundings.ts'
+import { failedCall, fault } from './findings.ts'
+import type { Finding } from './findings.ts'
+
+/** An issuer that has introspection. */
+export type AskedIssuer = IssuerSettings & { readonly introspection: IntrospectionSettings }
+
+/** What each question needs. */
+export interface Asking {
+  readonly issuer: AskedIssuer
+  readonly settings: Settings
+  readonly introspection: TokenIntrospection
+  ask (token: string): Promise<Refusal | null>
+}
+
+/** What the service asks an issuer with. */
+export interface OpenIntrospection {
+  readonly introspection: TokenIntrospection
+  close (): Promise<void>
+}
+
+/**
+ * Opens it as the service does. Only for an issuer that has introspection.
+ * @throws SettingsError, ProviderFailure
+ */
+export async function openIntrospection (
+  issuer: IssuerSettings,
+  settings: Settings
+): Promise<OpenIntrospection> {
+  const { proxies, idp: { clockToleranceSeconds } } = settings
+  const parts = { surroundings: processSurroundings, proxies, clockToleranceSeconds }
+  const keys = await createKeys(issuer, { ...parts, onEvent: () => {} })
+  const introspection = (await createIntrospection(issuer, keys, parts))!
+  return { introspection, close: () => closeIssuer({ introspection, keys }) }
+}
+
+/** Why the answer refuses a request with that token; null if it does not. The token's own checks do not matter here. */
+export async function askAboutToken (
+  { inquiry }: TokenIntrospection,
+  token: string,
+  issuer: IssuerSettings,
+  settings: Settings
+): Promise<Refusal | null> {
+  const rules = rulesOfIssuer(issuer, commonRulesOf(settings))
+  const claims = isJwt(token) ? decodeJsonObject(token.split('.')[1]!) : undefined
+  const answer = claims
+    ? inquiry.confirm(token, rules, claims as unknown as TokenClaims)
+    : inquiry.claimsOf(token, true, rules, Date.now() / 1000)
+  return answer.then(() => null, error => error as Refusal)
+}
+
+/** What the answers to a client mean where the word does not distinguish them from other faults. */
+const REFUSED = /^status: (?:400|401|403)$/
+
+/** No answer could be had, or none of use. */
+export function unavailable ({ detail }: Refusal): Finding {
+  const { failure, detail: more } = detail!
+  return introspectionFault(failure as ProviderFailureWord, more === undefined ? String(failure) : `${failure}: ${more}`)
+}
+
+/** @param says how it failed */
+export function introspectionFault (word: ProviderFailureWord, says: string): Finding {
+  const finding = failedCall(word, `Introspection failed: ${says}`, ' Tokens that need it would get 503.')
+  if (!REFUSED.test(says)) return finding
+  return fault(
+    finding.says,
+    'Check the client: `IDP_CLIENT_ID`, its secret or key, `IDP_CLIENT_AUTH`, and whether the provider allows ' +
+      'it to introspect tokens.'
+  )
+}

@@ -1,0 +1,97 @@
+import { networkOf } from '../lib/assembly/create-issuers.ts'
+import { fetchKeySet } from '../lib/provider/fetch-key-set.ts'
+import { DELIVERY_METHODS } from '../lib/revocation/managed-stream.ts'
+import { EVENT_ALGS } from '../lib/revocation/security-event-token.ts'
+import { isUnderstood } from '../lib/revocation/subject.ts'
+import { configurationUrlOf, fetchTransmitterConfiguration } from '../lib/revocation/transmitter-configuration.ts'
+import type { TransmitterConfiguration } from '../lib/revocation/transmitter-configuration.ts'
+import type { TransmitterSettings } from '../lib/settings/revocation-settings.ts'
+import type { Settings } from '../lib/settings/settings.ts'
+import { checkStream } from './check-stream.ts'
+import { fault, fine, quoted, warning } from './findings.ts'
+import type { Finding } from './findings.ts'
+import { transmitterFault } from './transmitter-streams.ts'
+
+/**
+ * Fetches the configuration and the keys of a transmitter as the service does, and looks at its stream.
+ * @param path of the transmitter in the settings
+ */
+export async function checkTransmitter (
+  given: TransmitterSettings,
+  settings: Settings,
+  path: string
+): Promise<Finding[]> {
+  const network = networkOf(settings.proxies)
+  const url = configurationUrlOf(given)
+  const session = network.open()
+  try {
+    const configuration = await fetchTransmitterConfiguration(given, session)
+    const { keys } = await fetchKeySet(configuration.jwksUri, session, new Map(), EVENT_ALGS)
+    const { size } = keys
+    return [
+      fine(`GET ${url} names the issuer ${quoted(configuration.issuer)}.`),
+      size > 0
+        ? fine(`It publishes ${size} usable ${size === 1 ? 'key' : 'keys'} for events.`)
+        : fault(
+          `It publishes no key that can be used for ${EVENT_ALGS.join(', ')}, so every event is refused.`,
+          'Have the transmitter sign with RS256 and a key of 2048 to 4096 bits.'
+        ),
+      ...judgeConfiguration(configuration, given),
+      ...await checkStream(configuration, given, settings, path)
+    ]
+  } catch (error) {
+    return [transmitterFault(error, `Its configuration at ${url}, or its keys, cannot be used`)]
+  } finally {
+    session.close()
+  }
+}
+
+function judgeConfiguration (found: TransmitterConfiguration, given: TransmitterSettings): Finding[] {
+  const { delivery, endpoint, manage, clientId, subjectClaims } = given
+  const { deliveryMethods, configurationEndpoint, statusEndpoint, verificationEndpoint, criticalMembers } = found
+  const unmapped = criticalMembers.filter(member => !isUnderstood(member, { subjectClaims }))
+  return [
+    ...deliveryMethods !== undefined && !DELIVERY_METHODS[delivery].some(method => deliveryMethods.includes(method))
+      ? [
+          warning(
+          `It does not offer delivery by ${delivery}, only ${quoted(deliveryMethods)}.`,
+          `Set delivery to ${delivery === 'push' ? 'poll' : 'push'}, if that is offered.`
+          )
+        ]
+      : [],
+    ...configurationEndpoint === undefined && manage
+      ? [
+          fault(
+            'It has no configuration_endpoint, so its stream cannot be managed.',
+            'Leave out manage, create the stream at the transmitter, and name its audience here.'
+          )
+        ]
+      : [],
+    ...configurationEndpoint === undefined && !manage && delivery === 'poll' && endpoint === undefined
+      ? [fault('It has no configuration_endpoint, and the settings do not say where to poll.', 'Name the endpoint.')]
+      : [],
+    ...delivery === 'poll' && endpoint === undefined && clientId === undefined
+      ? [
+          fault(
+            'Nothing says where to poll: without clientId the stream cannot be read.',
+            'Name the endpoint, or clientId and clientSecret.'
+          )
+        ]
+      : [],
+    ...verificationEndpoint === undefined
+      ? [warning('It has no verification_endpoint: a broken stream cannot be distinguished from one without events.')]
+      : [],
+    ...statusEndpoint === undefined && clientId !== undefined
+      ? [warning('It has no status_endpoint: that a stream was paused is known only if the transmitter says so.')]
+      : [],
+    ...unmapped.length > 0
+      ? [
+          warning(
+          `Events about ${unmapped.join(', ')} are discarded: the transmitter says that these members must be ` +
+            'understood.',
+          'Map them to claims of access tokens in subjectClaims.'
+          )
+        ]
+      : []
+  ]
+}

@@ -1,0 +1,82 @@
+import { JWS_ALGS } from '../../lib/jose/signature.ts'
+import { LOGOUT, RULE, SECRET, SECRET_PLACE, TRANSMITTER } from '../../lib/settings/section-specs.ts'
+import type { Part } from '../../lib/settings/setting-spec.ts'
+import { SETTINGS } from '../../lib/settings/specs.ts'
+import { defaultOf, sentence } from './docstrings.ts'
+
+/** A section, and a type used in several places, has a name, so that applications can name it too. */
+const PARTS: ReadonlyArray<readonly [about: string, name: string, part: Part]> = [
+  ['One entry of `gate.rules`: the requests that it is for, and what they need.', 'GateRuleOptions', RULE],
+  ['`mcp` of a rule.', 'McpTargetOptions', RULE.properties.mcp],
+  ['The section `gate`.', 'GateOptions', SETTINGS.gate],
+  ['The section `audit`.', 'AuditOptions', SETTINGS.audit],
+  [
+    'A secret as text, or where it is: a file (its last line break does not count), or a variable of the environment.',
+    'SecretOption',
+    SECRET
+  ],
+  ['Where a secret is.', 'SecretPlace', SECRET_PLACE],
+  ['A transmitter of the Shared Signals Framework.', 'TransmitterOptions', TRANSMITTER],
+  ['A client of a provider that sends logout tokens.', 'LogoutOptions', LOGOUT],
+  ['The section `revocation`.', 'RevocationOptions', SETTINGS.revocation]
+]
+
+const NAMES: ReadonlyMap<unknown, string> = new Map(
+  PARTS.map(([, name, part]) => [part.properties ?? part.anyOf, name])
+)
+
+/** The declarations of the types with a name. */
+export function namedTypes (): string {
+  return PARTS.map(([about, name, part]) =>
+    part.anyOf
+      ? `/** ${about} */\nexport type ${name} = ${bareType(part, '')}`
+      : `/** ${about} */\nexport interface ${name} ` +
+        `{\n${partMembers(part.properties!, part.required, /^(?:Gate|Mcp)/.test(name) ? ' | undefined' : '')}\n}`
+  ).join('\n\n')
+}
+
+/** The type of a part, as its schema says it. */
+export function partType (part: Part, indent = ''): string {
+  return part.placed ? 'SecretOption' : NAMES.get(part.properties ?? part.anyOf) ?? bareType(part, indent)
+}
+
+function bareType (
+  { written, type, enum: words, const: value, anyOf, items, alone, properties, required, additionalProperties }: Part,
+  indent = ''
+): string {
+  if (written !== undefined) return written
+  if (words === JWS_ALGS) return 'JwsAlg'
+  if (words) return quoted(words)
+  if (value !== undefined) return String(value)
+  if (anyOf) return anyOf.map(form => partType(form, indent)).join(' | ')
+  if (items) {
+    return `${alone && (items.properties ?? items.anyOf) ? `${partType(items)} | ` : ''}${listOf(partType(items))}`
+  }
+  if (properties) return `{\n${partMembers(properties, required, '', `${indent}  `)}\n${indent}}`
+  if (additionalProperties) return `Readonly<Record<string, ${partType(additionalProperties)}>>`
+  return type === 'integer' ? 'number' : type!
+}
+
+/**
+ * The members of a section with parts.
+ * @param orUnset what a member that may be left out may be as well
+ */
+function partMembers (
+  properties: Readonly<Record<string, Part>>,
+  required: readonly string[] = [],
+  orUnset = ' | undefined',
+  indent = '  '
+): string {
+  return Object.entries(properties).flatMap(([key, part]) => {
+    // The reader of paths says itself that one is missing.
+    const isNeeded = required.includes(key) || part === RULE.properties.path
+    const byDefault = part.default === undefined ? '' : ` Default: ${defaultOf(part.default)}.`
+    return [
+      `${indent}/** ${sentence(part.about!)}.${byDefault} */`,
+      `${indent}readonly ${key}${isNeeded ? '' : '?'}: ${partType(part, indent)}${isNeeded ? '' : orUnset}`
+    ]
+  }).join('\n')
+}
+
+const quoted = (words: readonly string[]): string => words.map(word => `'${word}'`).join(' | ')
+export const listOf = (type: string): string => type.includes('|') ? `ReadonlyArray<${type}>` : `readonly ${type}[]`

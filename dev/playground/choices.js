@@ -1,0 +1,115 @@
+/* global location */
+// What a visitor can choose: a user, permissions, an endpoint, an attack.
+import { attempt, callEndpoint } from './attempt.js'
+import { ATTACKS } from './attacks.js'
+import { byId, element } from './dom.js'
+import { config } from './running.js'
+import { dpop, keys, session } from './session.js'
+
+/** A button in a list. */
+export const choice = (describedBy, data, title, hint, click) =>
+  element(
+    'li',
+    {},
+    element(
+      'button',
+      { type: 'button', 'aria-describedby': describedBy, ...data, click },
+      element('span', { className: 'title' }, title),
+      element('span', { className: 'hint' }, hint)
+    )
+  )
+
+/** What is the same for as long as the page is open. */
+export function showChoices () {
+  showAddresses()
+  byId('users').append(...config.users.map(userCard))
+  byId('permissions').append(
+    ...config.permissions.map(name =>
+      element(
+        'label',
+        {},
+        element('input', { type: 'checkbox', name: 'permission', value: name, checked: name === 'read:messages' }),
+        ' ',
+        element('code', {}, name)
+      )
+    )
+  )
+  byId('attacks').append(
+    ...ATTACKS.map(attack =>
+      choice(
+        'attack-note',
+        { 'data-attack': attack.id },
+        attack.title,
+        attack.story,
+        () => attempt(attack, log => attack.run(world(), log))
+      )
+    )
+  )
+}
+
+function showAddresses () {
+  const rows = [['API', config.api], ['Identity provider', config.issuer], ['This page', location.origin]]
+  byId('addresses').append(
+    ...rows.map(([name, url]) =>
+      element('div', {}, element('dt', {}, name), element('dd', {}, element('code', {}, url)))
+    )
+  )
+  byId('reference').href = `${config.api}/docs`
+  byId('reference').hidden = false
+}
+
+function userCard ({ id, name, permissions }, index) {
+  return element(
+    'label',
+    { className: 'card' },
+    element('input', { type: 'radio', name: 'user', value: id, checked: index === 0 }),
+    element(
+      'span',
+      {},
+      name,
+      element(
+        'span',
+        { className: 'hint' },
+        permissions.length === 0
+          ? 'no permissions'
+          : permissions.length === config.permissions.length
+            ? 'all permissions'
+            : permissions.join(', ')
+      )
+    )
+  )
+}
+
+/** The values of what is ticked. */
+export const chosen = name =>
+  [...document.querySelectorAll(`input[name="${name}"]:checked`)].map(({ value }) => value)
+
+/** One button for each endpoint. They are made anew when the API has others. */
+export function showEndpoints () {
+  if (config === undefined) return
+  const list = byId('endpoints')
+  const now = JSON.stringify(config.samples.endpoints)
+  if (list.dataset.shown === now) return
+  list.dataset.shown = now
+  list.replaceChildren(
+    ...config.samples.endpoints.map(([path, guard]) =>
+      choice(
+        'call-note',
+        { 'data-path': path },
+        element('code', {}, `GET ${path}`),
+        guard,
+        () => attempt({ title: `GET ${path}`, story: `Needs: ${guard}.` }, log => callEndpoint(log, path, guard))
+      )
+    )
+  )
+}
+
+/** What an attack works with: the token as stolen, and the good client for comparison. */
+const world = () => ({
+  client: { client_id: config.clientId },
+  keys,
+  dpop,
+  token: session.token,
+  target: config.api + config.samples.anyToken,
+  elsewhere: config.api + config.samples.elsewhere
+})

@@ -1,0 +1,24 @@
+// The part of the page that shows a result, and what is said to a screen reader.
+import { byId, element } from './dom.js'
+import { TERMINAL } from './verdict.js'
+import { verdictView } from './view.js'
+
+export function display (nodes) {
+  byId('result').classList.remove('empty')
+  byId('result-body').replaceChildren(...nodes)
+  byId('result').scrollTop = 0
+  // On a narrow screen the result has grown, and must not cover the button.
+  document.activeElement.scrollIntoView({ block: 'nearest' })
+}
+
+export function showMessage ({ title, ...verdict }) {
+  display([title && element('h3', {}, title), verdictView(verdict)].filter(Boolean))
+  announce(`${title ? `${title}: ` : ''}${verdict.word}. ${verdict.says}`)
+}
+
+export const fail = (word, error) =>
+  showMessage({ tone: 'bad', word, says: `${error.message ?? error}. ${TERMINAL}` })
+
+export function announce (text) {
+  byId('announcer').textContent = text
+}
