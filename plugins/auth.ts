@@ -11,7 +11,7 @@ import { kJwtTools } from '../lib/assembly/jwt-tools.ts'
 import type { MayHaveJwtTools } from '../lib/assembly/jwt-tools.ts'
 import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../lib/requirement/requirement.ts'
 import type { Requirement } from '../lib/requirement/requirement.ts'
-import { kRouteGuard } from '../lib/requirement/route-guard.ts'
+import { asGuard, kRouteGuard } from '../lib/requirement/route-guard.ts'
 import type { MayHaveGuard } from '../lib/requirement/route-guard.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { schemeOf } from '../lib/credentials.ts'
@@ -45,10 +45,6 @@ declare module 'fastify' {
 }
 
 const WARM_UP_DELAY_MS = 10
-
-const AWAITED =
-  'A guard of the app was awaited, and that checks no request. Name the guard in the route, as { onRequest: ' +
-  'app.authenticate() }, or in a handler await request.authenticate()'
 
 const TWICE = 'Holdfast is registered already, in this scope or around it. Register each one in a scope of its own: ' +
   'app.register(async scope => { await scope.register(holdfast, options) })'
@@ -236,15 +232,6 @@ function keepUser (app: FastifyInstance): void {
 function stand ({ [kReply]: reply }: FastifyRequest, refusal: Refusal): Refusal {
   if (reply) putRefusalHeaders(reply, refusal.headers!)
   return refusal
-}
-
-/**
- * Makes a function a guard: it carries its requirement, and it cannot be awaited. `await app.authenticate()` makes a
- * guard and checks nothing. Without a `then` of its own, a hook or handler with that line would let every request pass.
- */
-function asGuard (hook: (...args: never[]) => unknown, requirement: Requirement): object {
-  const then = (_resolve: unknown, reject: (error: Error) => void): void => reject(new TypeError(AWAITED))
-  return Object.defineProperty(Object.assign(hook, { requirement }), 'then', { value: then })
 }
 
 function logEvent (app: FastifyInstance, event: GuardEvent): void {
