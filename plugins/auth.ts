@@ -3,7 +3,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { createAdmission, nextNonceOf, verifiedTokenOf } from '../lib/guard/admission.ts'
 import type { Decisions } from '../lib/guard/decisions.ts'
-import type { Challenges } from '../lib/guard/challenge.ts'
 import { createGuardParts } from '../lib/assembly/create-guard.ts'
 import { describeEvent } from '../lib/assembly/guard-events.ts'
 import type { GuardEvent } from '../lib/assembly/guard-events.ts'
@@ -11,13 +10,9 @@ import { kJwtTools } from '../lib/assembly/jwt-tools.ts'
 import type { MayHaveJwtTools } from '../lib/assembly/jwt-tools.ts'
 import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../lib/requirement/requirement.ts'
 import type { Requirement } from '../lib/requirement/requirement.ts'
-import { asGuard, kRouteGuard } from '../lib/requirement/route-guard.ts'
-import type { MayHaveGuard } from '../lib/requirement/route-guard.ts'
-import { Refusal } from '../lib/refusal.ts'
-import { schemeOf } from '../lib/credentials.ts'
+import { asGuard } from '../lib/requirement/route-guard.ts'
 import { isUserOfPassport } from '../server/request-user.ts'
 import { checkRuntime } from '../server/runtime.ts'
-import { putRefusalHeaders } from '../server/refusal-headers.ts'
 import { kTestDoubles, processSurroundings } from '../server/surroundings.ts'
 import type { MayHaveTestDoubles } from '../server/surroundings.ts'
 import { NO_TLS_SOCKET, SettingsError } from '../lib/settings/problems.ts'
@@ -29,20 +24,12 @@ import { replayPromise, reportStart, startWarnings } from '../lib/settings/start
 import { validateSettings } from '../lib/settings/validation.ts'
 import type { AccessTokenClaims } from '../lib/token/access-token-claims.ts'
 import type { GuardHook } from './auth/augmentation.ts'
+import { createRefuser, keepReplies } from './auth/refuser.ts'
 
 export type { RequestAuth } from '../lib/guard/request-auth.ts'
 export type { RequirementOptions } from '../lib/requirement/requirement.ts'
 export type { IssuerLookup } from '../lib/settings/option-types.ts'
 export type { AccessTokenClaims, GuardHook, Requirement }
-
-const kReply = Symbol('holdfast.reply')
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** @internal */
-    [kReply]: FastifyReply | null
-  }
-}
 
 const WARM_UP_DELAY_MS = 10
 
@@ -96,31 +83,23 @@ export default fp<HoldfastOptions>(async (app, options) => {
     listener: undefined,
     routeOf: ({ method, routeOptions: { url: route } }) => ({ method, route, call: undefined })
   }
-  const refuse = refuser(challengesFor())
-  const { admit, admitOnce } = createAdmission<FastifyRequest>({ guard, judge, signals, decisions, refuse, onAdmitted })
+  const common = { judge, signals, decisions }
+  const refuserFor = (audience?: string): ReturnType<typeof createRefuser> =>
+    createRefuser({ challenges: challengesFor(audience), decisions, tally, nonces, now: surroundings.now })
+  const own = { ...common, guard, refuse: refuserFor() }
+  const { admit, admitOnce } = createAdmission<FastifyRequest>({ ...own, onAdmitted })
   app.decorate('guardDecisions', decisions)
   app.decorate('guardSettings', guardSettings)
   app.decorate('guardState', { issuers, replay, verified, clientKeys, revocation })
   app.decorate('guardTally', tally)
   app.decorate('guardRevocation', revocation)
   app.decorate('admissionOf', (guarded, audience) =>
-    audience === undefined
-      ? createAdmission({ guard, judge, signals, decisions, refuse, guarded })
-      : createAdmission({
-        guard: guardFor(audience),
-        judge,
-        signals,
-        decisions,
-        refuse: refuser(challengesFor(audience)),
-        guarded
-      }))
+    createAdmission({
+      ...(audience === undefined ? own : { ...common, guard: guardFor(audience), refuse: refuserFor(audience) }),
+      guarded
+    }))
 
-  app.decorateRequest(kReply, null)
-  // A guard in a handler has no reply at hand.
-  app.addHook('onRequest', (request, reply, done) => {
-    request[kReply] = reply
-    done()
-  })
+  keepReplies(app)
   if (isUserOfPassport(app)) keepUser(app)
   if (!app.hasRequestDecorator('user')) app.decorateRequest('user', null as unknown as AccessTokenClaims)
   app.decorateRequest('auth', null)
@@ -174,40 +153,6 @@ export default fp<HoldfastOptions>(async (app, options) => {
       requirement
     ) as GuardHook
   }
-
-  /**
-   * Makes the function that gives a refusal its headers and its log line. Any other error is a fault and becomes a 500.
-   */
-  function refuser (challenges: Challenges) {
-    /**
-     * Each refusal with its headers. The calls of one handler share a check and its refusal, which is logged and
-     * counted once.
-     */
-    const prepared = new WeakMap<Refusal, Refusal>()
-
-    return function refuse (request: FastifyRequest, error: Error, requirement: Requirement): Error {
-      if (!(error instanceof Refusal)) {
-        decisions.listener?.refused(request, { reason: 'fault', status: 500 })
-        return error
-      }
-      const known = prepared.get(error)
-      if (known) return stand(request, known)
-      const { reason, detail, retryAfterSeconds, issuer } = error
-      tally?.refused(reason, issuer)
-      request.log.info({ reason, route: decisions.routeOf(request).route, issuer, ...detail }, 'request refused')
-      const headers = challenges(reason, {
-        scheme: schemeOf(request.headers.authorization),
-        requirement,
-        guard: (request.routeOptions.config as MayHaveGuard)[kRouteGuard],
-        nonce: nonces?.current(surroundings.now()),
-        retryAfterSeconds
-      })
-      const refusal = error.with({ headers })
-      prepared.set(error, refusal)
-      decisions.listener?.refused(request, { reason, status: error.statusCode })
-      return stand(request, refusal)
-    }
-  }
 }, { name: 'holdfast-auth', fastify: '>=5 <7' })
 
 /**
@@ -226,12 +171,6 @@ function keepUser (app: FastifyInstance): void {
   app.addHook('onRoute', route => {
     route.preHandler = [route.preHandler ?? [], keep].flat()
   })
-}
-
-/** Fastify sends the headers of an error with its own answer only. */
-function stand ({ [kReply]: reply }: FastifyRequest, refusal: Refusal): Refusal {
-  if (reply) putRefusalHeaders(reply, refusal.headers!)
-  return refusal
 }
 
 function logEvent (app: FastifyInstance, event: GuardEvent): void {
