@@ -8,9 +8,6 @@ import { describeEvent } from '../lib/assembly/guard-events.ts'
 import type { GuardEvent } from '../lib/assembly/guard-events.ts'
 import { kJwtTools } from '../lib/assembly/jwt-tools.ts'
 import type { MayHaveJwtTools } from '../lib/assembly/jwt-tools.ts'
-import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../lib/requirement/requirement.ts'
-import type { Requirement } from '../lib/requirement/requirement.ts'
-import { asGuard } from '../lib/requirement/route-guard.ts'
 import { isUserOfPassport } from '../server/request-user.ts'
 import { checkRuntime } from '../server/runtime.ts'
 import { kTestDoubles, processSurroundings } from '../server/surroundings.ts'
@@ -23,13 +20,14 @@ import type { AppFunctions } from '../lib/settings/options.ts'
 import { replayPromise, reportStart, startWarnings } from '../lib/settings/start-report.ts'
 import { validateSettings } from '../lib/settings/validation.ts'
 import type { AccessTokenClaims } from '../lib/token/access-token-claims.ts'
-import type { GuardHook } from './auth/augmentation.ts'
+import { decorateGuards } from './auth/guards.ts'
 import { createRefuser, keepReplies } from './auth/refuser.ts'
 
 export type { RequestAuth } from '../lib/guard/request-auth.ts'
-export type { RequirementOptions } from '../lib/requirement/requirement.ts'
+export type { Requirement, RequirementOptions } from '../lib/requirement/requirement.ts'
 export type { IssuerLookup } from '../lib/settings/option-types.ts'
-export type { AccessTokenClaims, GuardHook, Requirement }
+export type { GuardHook } from './auth/augmentation.ts'
+export type { AccessTokenClaims }
 
 const WARM_UP_DELAY_MS = 10
 
@@ -87,7 +85,6 @@ export default fp<HoldfastOptions>(async (app, options) => {
   const refuserFor = (audience?: string): ReturnType<typeof createRefuser> =>
     createRefuser({ challenges: challengesFor(audience), decisions, tally, nonces, now: surroundings.now })
   const own = { ...common, guard, refuse: refuserFor() }
-  const { admit, admitOnce } = createAdmission<FastifyRequest>({ ...own, onAdmitted })
   app.decorate('guardDecisions', decisions)
   app.decorate('guardSettings', guardSettings)
   app.decorate('guardState', { issuers, replay, verified, clientKeys, revocation })
@@ -103,29 +100,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
   if (isUserOfPassport(app)) keepUser(app)
   if (!app.hasRequestDecorator('user')) app.decorateRequest('user', null as unknown as AccessTokenClaims)
   app.decorateRequest('auth', null)
-  app.decorateRequest('authenticate', function () {
-    return admitOnce(this, ANY_TOKEN)
-  })
-  app.decorateRequest('require', function (options) {
-    return admitOnce(this, parseRequirement(options))
-  })
-  app.decorateRequest('requireScope', function (...scopes) {
-    return admitOnce(this, parseRequiredScopes(...scopes))
-  })
-
-  const anyToken = guardHook(ANY_TOKEN)
-  app.decorate(
-    'authenticate',
-    asGuard(function (...args: unknown[]) {
-      if (args.length === 0) return anyToken
-      if (typeof args[2] !== 'function') {
-        throw new TypeError('authenticate takes no arguments; require and requireScope say what a token needs')
-      }
-      return Reflect.apply(anyToken, app, args)
-    }, ANY_TOKEN) as FastifyInstance['authenticate']
-  )
-  app.decorate('require', options => guardHook(parseRequirement(options)))
-  app.decorate('requireScope', (...scopes) => guardHook(parseRequiredScopes(...scopes)))
+  decorateGuards(app, createAdmission<FastifyRequest>({ ...own, onAdmitted }))
 
   if (nonces) {
     app.addHook('onSend', (request, reply, payload, done) => {
@@ -145,14 +120,6 @@ export default fp<HoldfastOptions>(async (app, options) => {
     if (revocation) doubles?.revocations.delete(revocation.revocations)
     await parts.close()
   })
-
-  function guardHook (requirement: Requirement): GuardHook {
-    return asGuard(
-      (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void) =>
-        admit(request, requirement, done),
-      requirement
-    ) as GuardHook
-  }
 }, { name: 'holdfast-auth', fastify: '>=5 <7' })
 
 /**

@@ -52,6 +52,7 @@ t.test('Every TypeScript snippet satisfies the compiler.', async t => {
     'packages/holdfast/app-document.ts',
     'plugins/auth.ts',
     'plugins/auth/augmentation.ts',
+    'plugins/auth/guards.ts',
     'plugins/auth/refuser.ts',
     'plugins/audit.ts',
     'plugins/token-end.ts',
