@@ -1,25 +1,25 @@
 import { Server as TlsServer } from 'node:tls'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { createAdmission, nextNonceOf, verifiedTokenOf } from '../lib/guard/admission.ts'
-import type { Decisions } from '../lib/guard/decisions.ts'
 import { createGuardParts } from '../lib/assembly/create-guard.ts'
 import { describeEvent } from '../lib/assembly/guard-events.ts'
 import type { GuardEvent } from '../lib/assembly/guard-events.ts'
 import { kJwtTools } from '../lib/assembly/jwt-tools.ts'
 import type { MayHaveJwtTools } from '../lib/assembly/jwt-tools.ts'
+import { createAdmission, nextNonceOf, verifiedTokenOf } from '../lib/guard/admission.ts'
+import type { Decisions } from '../lib/guard/decisions.ts'
+import type { HoldfastOptions } from '../lib/settings/option-types.ts'
+import { ownOptions } from '../lib/settings/options.ts'
+import { NO_TLS_SOCKET, SettingsError } from '../lib/settings/problems.ts'
+import type { Settings } from '../lib/settings/settings.ts'
+import { replayPromise, reportStart, startWarnings } from '../lib/settings/start-report.ts'
+import { readPluginSettings } from '../lib/settings/validation.ts'
+import type { PluginSettings } from '../lib/settings/validation.ts'
+import type { AccessTokenClaims } from '../lib/token/access-token-claims.ts'
 import { isUserOfPassport } from '../server/request-user.ts'
 import { checkRuntime } from '../server/runtime.ts'
 import { kTestDoubles, processSurroundings } from '../server/surroundings.ts'
 import type { MayHaveTestDoubles } from '../server/surroundings.ts'
-import { NO_TLS_SOCKET, SettingsError } from '../lib/settings/problems.ts'
-import type { Settings } from '../lib/settings/settings.ts'
-import type { HoldfastOptions } from '../lib/settings/option-types.ts'
-import { ownOptions, settingsFromOptions, takeIssuerLookup, withTrustOf } from '../lib/settings/options.ts'
-import type { AppFunctions } from '../lib/settings/options.ts'
-import { replayPromise, reportStart, startWarnings } from '../lib/settings/start-report.ts'
-import { validateSettings } from '../lib/settings/validation.ts'
-import type { AccessTokenClaims } from '../lib/token/access-token-claims.ts'
 import { decorateGuards } from './auth/guards.ts'
 import { createRefuser, keepReplies } from './auth/refuser.ts'
 
@@ -38,7 +38,9 @@ export default fp<HoldfastOptions>(async (app, options) => {
   if (app.hasDecorator('guardState')) throw new Error(TWICE)
   checkRuntime(process.versions)
   const given = settingsOf(app, options)
-  const { settings, ...functions }: OwnSettings = given ? { settings: given } : await readOwnSettings(app, options)
+  const { settings, ...functions }: PluginSettings = given
+    ? { settings: given }
+    : await readPluginSettings(app, options, processSurroundings)
   // Secure servers of HTTP/1.1 and of HTTP/2 are both TLS servers.
   if (settings.server.clientCertificate === 'socket' && !((app.server as unknown) instanceof TlsServer)) {
     throw new SettingsError([NO_TLS_SOCKET])
@@ -159,15 +161,4 @@ function logStart (app: FastifyInstance, settings: Settings, areIssuersAsked: bo
  */
 function settingsOf (app: FastifyInstance & { settings?: Settings }, options: HoldfastOptions): Settings | undefined {
   return Object.keys(ownOptions(options)).length === 0 ? app.settings : undefined
-}
-
-interface OwnSettings extends AppFunctions {
-  readonly settings: Settings
-}
-
-async function readOwnSettings (app: FastifyInstance, given: HoldfastOptions): Promise<OwnSettings> {
-  const { written, ...lookup } = takeIssuerLookup(ownOptions(given))
-  const { options, trustPeer } = withTrustOf(app, settingsFromOptions(written))
-  const functions = { ...lookup, trustPeer }
-  return { ...functions, settings: await validateSettings(options, processSurroundings, functions) }
 }
