@@ -72,14 +72,12 @@ const routes: FastifyPluginAsync = async app => {
       request,
       { readOriginal: () => readOriginal(request), readBody: () => readBody(request, reply) },
       (error, body) => {
-        if (error instanceof GateError && error.statusCode === 404) {
-          gate!.refused(request, error, 404, 'no_rule')
-          // A client of the protocol of messages takes another answer for the end of its session.
-          if (request.mcpBody) done(error)
-          else reply.callNotFound()
-        } else if (error) done(refused(request, error))
         // Fastify would go on after an async hook whose answer is still being sent.
-        else passOn(request, reply, body).catch(error => done(noteFailure(request, error)))
+        if (!error) return passOn(request, reply, body).catch(error => done(noteFailure(request, error)))
+        const answered = refused(request, error)
+        // A client of the protocol of messages takes another answer for the end of its session.
+        if (error instanceof GateError && error.statusCode === 404 && !request.mcpBody) reply.callNotFound()
+        else done(answered)
       }
     )
   }
