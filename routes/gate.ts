@@ -19,7 +19,7 @@ import { createRequestUrlResolver } from '../lib/url/request-url.ts'
 import { silenceMs } from '../server/stalled-answers.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 import { noteFailure, sendAnswer, sendInterim } from './gate/answer.ts'
-import { closeWithToken, switchingProtocols } from './gate/upgraded.ts'
+import { followUpgraded, switchingProtocols } from './gate/upgraded.ts'
 
 /**
  * Every path that is not the service's own: the rules of the gate decide, and what passes goes to the upstream.
@@ -191,22 +191,16 @@ const routes: FastifyPluginAsync = async app => {
     }
     reply.hijack()
     reply.raw.detachSocket(socket)
-    socket.write(switchingProtocols(answer, nextNonceOf(request)), 'latin1')
+    socket.write(switchingProtocols(answer.headers, nextNonceOf(request)), 'latin1')
     socket.write(answer.head)
     answer.socket.write(head)
     answer.socket.write(early!)
     joinConnections(socket, answer.socket)
-    const closing = closeWithToken(request, socket)
-    for (const [side, name] of [[socket, 'client'], [answer.socket, 'upstream']] as const) {
-      const note = (): void => {
-        closing.by ??= app.closing.hasBegun ? 'shutdown' : name
-      }
-      side.once('end', note).once('close', note)
-    }
-    socket.once(
-      'close',
-      () =>
-        app.endRequest(request, reply, { closedBy: closing.by!, received: socket.bytesRead, sent: socket.bytesWritten })
+    followUpgraded(
+      request,
+      socket,
+      answer.socket,
+      closedBy => app.endRequest(request, reply, { closedBy, received: socket.bytesRead, sent: socket.bytesWritten })
     )
   }
 
