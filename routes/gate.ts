@@ -10,7 +10,7 @@ import { originForm } from '../lib/gate/path.ts'
 import { cutTools } from '../lib/gate/tool-list.ts'
 import { nextNonceOf } from '../lib/guard/admission.ts'
 import { readMessage } from '../lib/message.ts'
-import { UpstreamError } from '../lib/upstream/answer.ts'
+import { clientGone } from '../lib/upstream/answer.ts'
 import type { UpstreamAnswer } from '../lib/upstream/answer.ts'
 import { dropRest, joinConnections, protocolsOf, requestUpgrade, watchClient } from '../lib/upstream/upgrade.ts'
 import type { UpgradedConnection, UpgradeRequest } from '../lib/upstream/upgrade.ts'
@@ -222,8 +222,4 @@ export default routes
 
 function withoutLines (headers: readonly string[], name: string): string[] {
   return headers.filter((_, i) => headers[i - i % 2]!.toLowerCase() !== name)
-}
-
-function clientGone (): UpstreamError {
-  return new UpstreamError(499, 'The client has gone')
 }
