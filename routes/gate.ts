@@ -153,7 +153,7 @@ const routes: FastifyPluginAsync = async app => {
       headers,
       body: body ?? (hasBody(raw) ? raw : undefined),
       timeoutSeconds,
-      onInterim: (status, headers) => sendInterim(request, reply, status, headers)
+      onInterim: (status, headers) => sendInterim(reply, status, headers)
     })
     reply.raw.on('close', () => {
       if (!reply.raw.writableFinished) exchange.end(clientGone())
