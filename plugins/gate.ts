@@ -10,13 +10,7 @@ import type { GateSettings } from '../lib/gate/gate-settings.ts'
 import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/identity-headers.ts'
 import type { IdentityHeaders } from '../lib/gate/identity-headers.ts'
 import type { GateRule } from '../lib/gate/rule.ts'
-import {
-  bodyTooLarge,
-  createBodyReader,
-  MAX_ADDRESS_BYTES,
-  MAX_MESSAGE_BYTES,
-  MAX_TOKEN_BYTES
-} from '../lib/gate/message-body.ts'
+import { bodyTooLarge, createBodyReader, MAX_MESSAGE_BYTES, sendersOf } from '../lib/gate/message-body.ts'
 import { findWiderRules, nameMatches } from '../lib/gate/rules.ts'
 import { openStatementKeys } from '../lib/gate/statement-keys.ts'
 import type { StatementKeyError, StatementKeys, StatementKeySource } from '../lib/gate/statement-keys.ts'
@@ -144,11 +138,7 @@ export default fp(async (app: FastifyInstance) => {
         if (Number(request.raw.headers['content-length']) > maxBytes) throw bodyTooLarge()
         this.goAhead(request, reply)
         const { ip, raw } = request
-        const senders = [{ name: ip, maxBytes: MAX_ADDRESS_BYTES }, {
-          name: raw.headers.authorization ?? '',
-          maxBytes: MAX_TOKEN_BYTES
-        }]
-        return readWhole(raw, reply.raw, senders.filter(({ name }) => name))
+        return readWhole(raw, reply.raw, sendersOf(ip, raw.headers.authorization))
       },
       goAhead ({ raw }, reply) {
         if (expecting.delete(raw)) reply.raw.writeContinue()
