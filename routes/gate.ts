@@ -38,8 +38,7 @@ const routes: FastifyPluginAsync = async app => {
   } = gate.settings
   const host = gate.settings.host === 'upstream' ? new URL(origin).host : undefined
   const headersFor = createUpstreamHeaders({ passCredentials, host })
-  const { trustProxy, publicUrl } = app.settings.server
-  const urlOf = createRequestUrlResolver({ trustProxy, publicUrl })
+  const urlOf = createRequestUrlResolver(app.settings.server)
   const ownPaths = ownPathsOf(ownPrefix)
   const upstream = createUpstream({
     origin,
@@ -70,7 +69,13 @@ const routes: FastifyPluginAsync = async app => {
   function judge (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
     gate!.execute(
       request,
-      { readOriginal: () => readOriginal(request), readBody: () => readBody(request, reply) },
+      {
+        readOriginal: () => readOriginal(request),
+        async readBody () {
+          verifyFraming(request)
+          return gate!.readBody(request, reply)
+        }
+      },
       (error, body) => {
         // Fastify would go on after an async hook whose answer is still being sent.
         if (!error) return passOn(request, reply, body).catch(error => done(noteFailure(request, error)))
@@ -90,12 +95,6 @@ const routes: FastifyPluginAsync = async app => {
     }
     // The proof is compared with the URL that the rule was chosen by.
     return { message, method: message.method, target: originForm(raw.url!), url }
-  }
-
-  /** @throws an error with a status */
-  async function readBody (request: FastifyRequest, reply: FastifyReply): Promise<Buffer> {
-    verifyFraming(request)
-    return gate!.readBody(request, reply)
   }
 
   /** No credentials were asked for, so the status is not 401. */
