@@ -3,22 +3,15 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { metadataOfAudience } from '../lib/assembly/resource-metadata.ts'
 import { createExecutor } from '../lib/gate/executor.ts'
-import type { ExecutedRequest, Executor } from '../lib/gate/executor.ts'
+import type { Executor, Findings } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
 import type { GateReason } from '../lib/gate/gate-error.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
 import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/identity-headers.ts'
-import { nameMatches } from '../lib/gate/rules.ts'
 import type { IdentityHeaders } from '../lib/gate/identity-headers.ts'
 import type { GateRule } from '../lib/gate/rule.ts'
-import {
-  bodyTooLarge,
-  createBodyReader,
-  MAX_ADDRESS_BYTES,
-  MAX_MESSAGE_BYTES,
-  MAX_TOKEN_BYTES
-} from '../lib/gate/message-body.ts'
-import { findWiderRules } from '../lib/gate/rules.ts'
+import { bodyTooLarge, createBodyReader, MAX_MESSAGE_BYTES, sendersOf } from '../lib/gate/message-body.ts'
+import { findWiderRules, nameMatches } from '../lib/gate/rules.ts'
 import { openStatementKeys } from '../lib/gate/statement-keys.ts'
 import type { StatementKeyError, StatementKeys, StatementKeySource } from '../lib/gate/statement-keys.ts'
 import { Refusal } from '../lib/refusal.ts'
@@ -59,12 +52,7 @@ declare module 'fastify' {
     /** Undefined if the service is no gate. */
     gate: Gate | undefined
   }
-  interface FastifyRequest {
-    gated: ExecutedRequest['gated']
-    mcpMatches: ExecutedRequest['mcpMatches']
-    mcpBody: ExecutedRequest['mcpBody']
-    isRuledTool: ExecutedRequest['isRuledTool']
-  }
+  interface FastifyRequest extends Findings {}
 }
 
 /** Decorates `app.gate`: the rules, and what the upstream learns. The doors are routes/gate.ts and routes/verify.ts. */
@@ -117,10 +105,10 @@ export default fp(async (app: FastifyInstance) => {
         'there, tools included, needs no more than they ask for'
     )
   }
-  if (settings.upstream !== undefined && settings.rules.some(({ upgrade }) => upgrade)) {
-    takeUpgrades(app.server, app.routing, upgrades)
+  if (settings.upstream !== undefined) {
+    if (settings.rules.some(({ upgrade }) => upgrade)) takeUpgrades(app.server, app.routing, upgrades)
+    takeExpectations(app.server, app.routing, expecting)
   }
-  if (settings.upstream !== undefined) takeExpectations(app.server, app.routing, expecting)
 
   app.decorate(
     'gate',
@@ -150,11 +138,7 @@ export default fp(async (app: FastifyInstance) => {
         if (Number(request.raw.headers['content-length']) > maxBytes) throw bodyTooLarge()
         this.goAhead(request, reply)
         const { ip, raw } = request
-        const senders = [{ name: ip, maxBytes: MAX_ADDRESS_BYTES }, {
-          name: raw.headers.authorization ?? '',
-          maxBytes: MAX_TOKEN_BYTES
-        }]
-        return readWhole(raw, reply.raw, senders.filter(({ name }) => name))
+        return readWhole(raw, reply.raw, sendersOf(ip, raw.headers.authorization))
       },
       goAhead ({ raw }, reply) {
         if (expecting.delete(raw)) reply.raw.writeContinue()

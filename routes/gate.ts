@@ -10,7 +10,7 @@ import { originForm } from '../lib/gate/path.ts'
 import { cutTools } from '../lib/gate/tool-list.ts'
 import { nextNonceOf } from '../lib/guard/admission.ts'
 import { readMessage } from '../lib/message.ts'
-import { UpstreamError } from '../lib/upstream/answer.ts'
+import { clientGone } from '../lib/upstream/answer.ts'
 import type { UpstreamAnswer } from '../lib/upstream/answer.ts'
 import { dropRest, joinConnections, protocolsOf, requestUpgrade, watchClient } from '../lib/upstream/upgrade.ts'
 import type { UpgradedConnection, UpgradeRequest } from '../lib/upstream/upgrade.ts'
@@ -19,7 +19,7 @@ import { createRequestUrlResolver } from '../lib/url/request-url.ts'
 import { silenceMs } from '../server/stalled-answers.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 import { noteFailure, sendAnswer, sendInterim } from './gate/answer.ts'
-import { closeWithToken, switchingProtocols } from './gate/upgraded.ts'
+import { followUpgraded, switchingProtocols } from './gate/upgraded.ts'
 
 /**
  * Every path that is not the service's own: the rules of the gate decide, and what passes goes to the upstream.
@@ -38,8 +38,7 @@ const routes: FastifyPluginAsync = async app => {
   } = gate.settings
   const host = gate.settings.host === 'upstream' ? new URL(origin).host : undefined
   const headersFor = createUpstreamHeaders({ passCredentials, host })
-  const { trustProxy, publicUrl } = app.settings.server
-  const urlOf = createRequestUrlResolver({ trustProxy, publicUrl })
+  const urlOf = createRequestUrlResolver(app.settings.server)
   const ownPaths = ownPathsOf(ownPrefix)
   const upstream = createUpstream({
     origin,
@@ -70,16 +69,20 @@ const routes: FastifyPluginAsync = async app => {
   function judge (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
     gate!.execute(
       request,
-      { readOriginal: () => readOriginal(request), readBody: () => readBody(request, reply) },
+      {
+        readOriginal: () => readOriginal(request),
+        async readBody () {
+          verifyFraming(request)
+          return gate!.readBody(request, reply)
+        }
+      },
       (error, body) => {
-        if (error instanceof GateError && error.statusCode === 404) {
-          gate!.refused(request, error, 404, 'no_rule')
-          // A client of the protocol of messages takes another answer for the end of its session.
-          if (request.mcpBody) done(error)
-          else reply.callNotFound()
-        } else if (error) done(refused(request, error))
         // Fastify would go on after an async hook whose answer is still being sent.
-        else passOn(request, reply, body).catch(error => done(noteFailure(request, error)))
+        if (!error) return passOn(request, reply, body).catch(error => done(noteFailure(request, error)))
+        const answered = refused(request, error)
+        // A client of the protocol of messages takes another answer for the end of its session.
+        if (error instanceof GateError && error.statusCode === 404 && !request.mcpBody) reply.callNotFound()
+        else done(answered)
       }
     )
   }
@@ -92,12 +95,6 @@ const routes: FastifyPluginAsync = async app => {
     }
     // The proof is compared with the URL that the rule was chosen by.
     return { message, method: message.method, target: originForm(raw.url!), url }
-  }
-
-  /** @throws an error with a status */
-  async function readBody (request: FastifyRequest, reply: FastifyReply): Promise<Buffer> {
-    verifyFraming(request)
-    return gate!.readBody(request, reply)
   }
 
   /** No credentials were asked for, so the status is not 401. */
@@ -155,7 +152,7 @@ const routes: FastifyPluginAsync = async app => {
       headers,
       body: body ?? (hasBody(raw) ? raw : undefined),
       timeoutSeconds,
-      onInterim: (status, headers) => sendInterim(request, reply, status, headers)
+      onInterim: (status, headers) => sendInterim(reply, status, headers)
     })
     reply.raw.on('close', () => {
       if (!reply.raw.writableFinished) exchange.end(clientGone())
@@ -193,22 +190,16 @@ const routes: FastifyPluginAsync = async app => {
     }
     reply.hijack()
     reply.raw.detachSocket(socket)
-    socket.write(switchingProtocols(answer, nextNonceOf(request)), 'latin1')
+    socket.write(switchingProtocols(answer.headers, nextNonceOf(request)), 'latin1')
     socket.write(answer.head)
     answer.socket.write(head)
     answer.socket.write(early!)
     joinConnections(socket, answer.socket)
-    const closing = closeWithToken(request, socket)
-    for (const [side, name] of [[socket, 'client'], [answer.socket, 'upstream']] as const) {
-      const note = (): void => {
-        closing.by ??= app.closing.hasBegun ? 'shutdown' : name
-      }
-      side.once('end', note).once('close', note)
-    }
-    socket.once(
-      'close',
-      () =>
-        app.endRequest(request, reply, { closedBy: closing.by!, received: socket.bytesRead, sent: socket.bytesWritten })
+    followUpgraded(
+      request,
+      socket,
+      answer.socket,
+      closedBy => app.endRequest(request, reply, { closedBy, received: socket.bytesRead, sent: socket.bytesWritten })
     )
   }
 
@@ -230,8 +221,4 @@ export default routes
 
 function withoutLines (headers: readonly string[], name: string): string[] {
   return headers.filter((_, i) => headers[i - i % 2]!.toLowerCase() !== name)
-}
-
-function clientGone (): UpstreamError {
-  return new UpstreamError(499, 'The client has gone')
 }

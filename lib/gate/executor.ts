@@ -26,8 +26,8 @@ export interface GatedRequest extends OriginalRequest {
   readonly pathRules: PathRules
 }
 
-/** A request on its way through the gate, and what the executor has found for it. */
-export interface ExecutedRequest extends AdmissibleRequest {
+/** What the executor has found for a request. */
+export interface Findings {
   gated: GatedRequest | null
   /** The rules for its messages of the Model Context Protocol, one for each. */
   mcpMatches: readonly McpMatch[] | null
@@ -40,9 +40,12 @@ export interface ExecutedRequest extends AdmissibleRequest {
   isRuledTool: ToolTest | null
 }
 
+/** A request on its way through the gate. */
+export type ExecutedRequest = AdmissibleRequest & Findings
+
 /** The time limit of a request that has passed: that of its rule. Of several messages, the longest. */
 export function timeoutSecondsOf (
-  { gated, mcpMatches }: Pick<ExecutedRequest, 'gated' | 'mcpMatches'>,
+  { gated, mcpMatches }: Pick<Findings, 'gated' | 'mcpMatches'>,
   ofGate: number
 ): number {
   const rules = mcpMatches?.map(({ rule }) => rule) ?? [gated!.pathRules.rules[0]]

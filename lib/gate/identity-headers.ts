@@ -82,7 +82,7 @@ export function createIdentityHeaders (
   }
 }
 
-const ENCODED = /[^\u0021-\u0024\u0026-\u007e]/
+const ENCODED = /[^\u0021-\u0024\u0026-\u007e]+/g
 
 /**
  * A claim as the value of a header: text, numbers and booleans as they are, anything else as JSON. Whatever is not
@@ -92,9 +92,9 @@ const ENCODED = /[^\u0021-\u0024\u0026-\u007e]/
 export function encodeValue (value: unknown): string {
   if (value === undefined || value === null) return ''
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
-  if (!ENCODED.test(text)) return text
+  if (text.search(ENCODED) === -1) return text
   return text.toWellFormed().replace(
-    /[^\u0021-\u0024\u0026-\u007e]+/g,
+    ENCODED,
     part => Buffer.from(part).toString('hex').toUpperCase().replace(/../g, '%$&')
   )
 }

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { CLOSE, createBoundedReader } from '../bounded-reader.ts'
-import type { BodyReader, BoundedReaderOptions } from '../bounded-reader.ts'
+import type { BodyReader, BodySender, BoundedReaderOptions } from '../bounded-reader.ts'
 import { GateError } from './gate-error.ts'
 
 /** Bytes of a body that is judged before it is sent on. */
@@ -25,6 +25,12 @@ export function createTurns (): (body: Buffer) => Promise<void> | undefined {
     last = last.then(() => setImmediate())
     return last
   }
+}
+
+/** Who sends a body, if it is known: the address, and the token by its line of `Authorization`. */
+export function sendersOf (address: string, authorization = ''): readonly BodySender[] {
+  return [{ name: address, maxBytes: MAX_ADDRESS_BYTES }, { name: authorization, maxBytes: MAX_TOKEN_BYTES }]
+    .filter(({ name }) => name)
 }
 
 /** The body has more bytes than are judged. */

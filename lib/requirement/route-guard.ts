@@ -47,6 +47,19 @@ export function hooksAround (scope: object): RouteHooks {
   return {}
 }
 
+const AWAITED =
+  'A guard of the app was awaited, and that checks no request. Name the guard in the route, as { onRequest: ' +
+  'app.authenticate() }, or in a handler await request.authenticate()'
+
+/**
+ * Makes a function a guard: it carries its requirement, and it cannot be awaited. `await app.authenticate()` makes a
+ * guard and checks nothing. Without a `then` of its own, a hook or handler with that line would let every request pass.
+ */
+export function asGuard (hook: (...args: never[]) => unknown, requirement: Requirement): object {
+  const then = (_resolve: unknown, reject: (error: Error) => void): void => reject(new TypeError(AWAITED))
+  return Object.defineProperty(Object.assign(hook, { requirement }), 'then', { value: then })
+}
+
 /** Whether a hook is a guard. */
 export function isGuard (hook: unknown): hook is { readonly requirement: Requirement } {
   return typeof hook === 'function' && typeof (hook as { readonly requirement?: unknown }).requirement === 'object'

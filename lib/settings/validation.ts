@@ -19,8 +19,9 @@ import { SettingsError } from './problems.ts'
 import type { SchemaError } from './problems.ts'
 import { issuersOf, resolveIssuer, resolveSettings } from './settings.ts'
 import type { IssuerSettings, IssuerValues, Settings } from './settings.ts'
-import { settingsFromOptions } from './options.ts'
+import { ownOptions, settingsFromOptions, takeIssuerLookup, withTrustOf } from './options.ts'
 import type { AppFunctions } from './options.ts'
+import type { HoldfastOptions } from './option-types.ts'
 import { valuesOf } from './given.ts'
 import type { Givens } from './given.ts'
 import type { RawSettings, SettingName, SettingValues } from './specs.ts'
@@ -129,6 +130,27 @@ export async function validateSettings (
   if (!tellRefusals(section => section === 'revocation')) tellRevocationContradictions(data, issuers, judgement)
   if (lines.length > 0) throw new SettingsError(lines)
   return resolveSettings(data, { issuers: issuers!, gate, unknownVariables: found.unknownVariables })
+}
+
+/** What an app gives the plugin. */
+export interface PluginSettings extends AppFunctions {
+  readonly settings: Settings
+}
+
+/**
+ * Reads the options that an app gives the plugin, and what the app itself says of proxies if they do not.
+ * @param sources where secrets are read that the settings name a place of
+ * @throws SettingsError
+ */
+export async function readPluginSettings (
+  app: object,
+  given: HoldfastOptions,
+  sources: SecretSources
+): Promise<PluginSettings> {
+  const { written, ...lookup } = takeIssuerLookup(ownOptions(given))
+  const { options, trustPeer } = withTrustOf(app, settingsFromOptions(written))
+  const functions = { ...lookup, trustPeer }
+  return { ...functions, settings: await validateSettings(options, sources, functions) }
 }
 
 /** Reads the section `gate`, and tells what is wrong with it. */

@@ -19,6 +19,11 @@ export class UpstreamError extends Error {
   }
 }
 
+/** Why an exchange ends whose answer has no reader any more. */
+export function clientGone (): UpstreamError {
+  return new UpstreamError(499, 'The client has gone')
+}
+
 /**
  * The headers of an answer by name in lower case, a character for each byte. Several lines with one name are several
  * values.
@@ -110,7 +115,7 @@ export class AnswerBody extends Readable {
   }
 
   override _destroy (error: Error | null, done: (error: Error | null) => void): void {
-    if (!this.#isFinished) this.#controller.abort(new UpstreamError(499, 'The client has gone'))
+    if (!this.#isFinished) this.#controller.abort(clientGone())
     done(error)
   }
 }

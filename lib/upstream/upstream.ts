@@ -82,9 +82,7 @@ export function createUpstream (
 }
 
 /** An upstream that names a shorter time in its answers (`Keep-Alive: timeout`) has its way. undici takes no 0. */
-function keepAlive (
-  idleSeconds: number
-): Pick<Pool.Options, 'pipelining' | 'keepAliveTimeout' | 'keepAliveMaxTimeout'> {
+function keepAlive (idleSeconds: number): Pool.Options {
   if (idleSeconds === 0) return { pipelining: 0 }
   return { pipelining: 1, keepAliveTimeout: idleSeconds * 1000, keepAliveMaxTimeout: idleSeconds * 1000 }
 }

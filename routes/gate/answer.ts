@@ -70,23 +70,18 @@ function isPlainType (type: unknown): boolean {
 }
 
 /** Passes an interim answer on (RFC 9110 section 15.2). Node can write only those that it knows. */
-export function sendInterim (
-  { raw }: FastifyRequest,
-  reply: FastifyReply,
-  status: number,
-  headers: AnswerHeaders
-): void {
+export function sendInterim ({ raw, request }: FastifyReply, status: number, headers: AnswerHeaders): void {
   // RFC 9110 section 15.2: a client of HTTP/1.0 knows none.
-  if (raw.httpVersion === '1.0') return
+  if (request.raw.httpVersion === '1.0') return
   // A client that does not take them is not to fill the memory with them.
-  if (reply.raw.socket?.writableNeedDrain) return
-  if (status === 102) return reply.raw.writeProcessing()
+  if (raw.socket?.writableNeedDrain) return
+  if (status === 102) return raw.writeProcessing()
   // RFC 9110 section 8.6: an interim answer has no length.
   const names = namesForClient(headers).filter(name => name !== 'content-length')
   const { link, ...hints } = Object.fromEntries(names.map(name => [name, headers[name]!]))
   if (status !== 103 || !link) return
   try {
-    reply.raw.writeEarlyHints({ ...hints, link })
+    raw.writeEarlyHints({ ...hints, link })
   } catch {
     // Node refuses links that are not well-formed. They are only hints.
   }

@@ -1,36 +1,42 @@
+import type { Socket } from 'node:net'
 import type { FastifyRequest } from 'fastify'
 import { namesForClient } from '../../lib/gate/headers.ts'
 import { valuesOf } from '../../lib/upstream/answer.ts'
-import type { UpgradeAnswer, UpgradedConnection } from '../../lib/upstream/upgrade.ts'
+import type { AnswerHeaders } from '../../lib/upstream/answer.ts'
 
 /**
- * A connection that has changed its protocol lives no longer than the token that opened it. Each end of it takes the
- * other with it.
- * @returns says who closed it, once it is known
+ * Follows a connection that has changed its protocol. It lives no longer than the token that opened it. Each end of it
+ * takes the other with it.
+ * @param onClosed gets who closed it
  */
-export function closeWithToken (
-  request: FastifyRequest,
-  socket: UpgradedConnection['socket']
-): { by: string | undefined } {
-  const { auth } = request
-  const closing = { by: undefined as string | undefined }
-  if (!auth) return closing
-  const end = (): void => {
-    closing.by = auth.signal.reason.code
-    request.log.info({ reason: closing.by, issuer: auth.issuer }, 'open connection ended')
-    socket.destroy()
+export function followUpgraded (
+  { auth, log, server }: FastifyRequest,
+  client: Socket,
+  upstream: Socket,
+  onClosed: (closedBy: string) => void
+): void {
+  let closedBy: string | undefined
+  if (auth) {
+    const end = (): void => {
+      closedBy = auth.signal.reason.code
+      log.info({ reason: closedBy, issuer: auth.issuer }, 'open connection ended')
+      client.destroy()
+    }
+    auth.signal.addEventListener('abort', end, { once: true })
+    // It also keeps `auth`, and with it the signal, for as long as the connection is open.
+    client.once('close', () => auth.signal.removeEventListener('abort', end))
   }
-  auth.signal.addEventListener('abort', end, { once: true })
-  // It also keeps `auth`, and with it the signal, for as long as the connection is open.
-  socket.once('close', () => auth.signal.removeEventListener('abort', end))
-  return closing
+  for (const [side, name] of [[client, 'client'], [upstream, 'upstream']] as const) {
+    const note = (): void => {
+      closedBy ??= server.closing.hasBegun ? 'shutdown' : name
+    }
+    side.once('end', note).once('close', note)
+  }
+  client.once('close', () => onClosed(closedBy!))
 }
 
 /** The answer with which the connection of the client changes its protocol. */
-export function switchingProtocols (
-  { headers }: Extract<UpgradeAnswer, { kind: 'upgraded' }>,
-  nonce: string | undefined
-): string {
+export function switchingProtocols (headers: AnswerHeaders, nonce: string | undefined): string {
   const lines = [
     'HTTP/1.1 101 Switching Protocols',
     'connection: Upgrade',

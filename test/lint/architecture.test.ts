@@ -78,8 +78,21 @@ t.test('An arrow that is not allowed is refused in each form, and one that is al
     },
     {
       file: 'plugins/made-up.ts',
-      refused: ['./auth.ts', '../plugins/auth.ts', '../routes/health.ts', '../explain/explain.ts', '../holdfast.ts'],
+      refused: [
+        './auth.ts',
+        '../plugins/auth.ts',
+        './auth/made-up.ts',
+        '../routes/health.ts',
+        '../explain/explain.ts',
+        '../holdfast.ts'
+      ],
       allowed: '../server/build.ts'
+    },
+    { file: 'plugins/auth.ts', refused: ['./audit.ts', './audit/made-up.ts'], allowed: './auth/made-up.ts' },
+    {
+      file: 'plugins/auth/made-up.ts',
+      refused: ['../auth.ts', '../audit.ts', '../audit/made-up.ts', '../../routes/health.ts'],
+      allowed: './another.ts'
     },
     {
       file: 'routes/made-up.ts',

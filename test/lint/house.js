@@ -9,7 +9,7 @@ export const ARROWS = {
   '.': ['lib', 'server', 'plugins', 'routes', '.'],
   lib: ['lib'],
   server: ['server', 'lib'],
-  // A plugin reaches another through its decorator.
+  // A plugin reaches another through its decorator. `isOwnPart` has the exception.
   plugins: ['lib', 'server'],
   routes: ['routes', 'lib', 'server', 'schemas'],
   schemas: ['schemas', 'lib'],
@@ -54,6 +54,10 @@ const textOf = node =>
         ? node.value
         : undefined
 
+/** The parts of a plugin that needs more than one file are in a folder of its name. */
+const isOwnPart = ([from, plugin], [to, part, ...rest]) =>
+  from === 'plugins' && to === 'plugins' && rest.length > 0 && plugin.replace(/\.ts$/, '') === part
+
 const isRequire = ({ type, name, object, property, callee }) =>
   (type === 'Identifier' && name === 'require') ||
   (type === 'MemberExpression' && property.name === 'resolve' &&
@@ -92,7 +96,7 @@ const arrows = {
       if (name.endsWith('.json')) return undefined
       const target = relative(context.cwd, join(dirname(context.filename), name)).split(sep)
       const to = target.length === 1 ? '.' : target[0]
-      if (!allowed.includes(to) && !allowed.includes(target[0])) {
+      if (!allowed.includes(to) && !allowed.includes(target[0]) && !isOwnPart(path, target)) {
         return `${from === '.' ? 'The service' : `${from}/`} may import from ` +
           `${allowed.filter(other => other !== from).join(', ') || 'only itself'}; reach a plugin through its ` +
           'decorator.'

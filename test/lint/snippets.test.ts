@@ -51,6 +51,9 @@ t.test('Every TypeScript snippet satisfies the compiler.', async t => {
     'packages/holdfast/index.ts',
     'packages/holdfast/app-document.ts',
     'plugins/auth.ts',
+    'plugins/auth/augmentation.ts',
+    'plugins/auth/guards.ts',
+    'plugins/auth/refuser.ts',
     'plugins/audit.ts',
     'plugins/token-end.ts',
     'routes/revocation.ts',
@@ -70,7 +73,7 @@ t.test('Every TypeScript snippet satisfies the compiler.', async t => {
   t.strictSame(
     others,
     [],
-    'the guard in an app of its own needs lib/, three plugins and their files of server/, routes/revocation.ts ' +
+    'the guard in an app of its own needs lib/, three plugins with their parts and files of server/, routes/revocation.ts ' +
       'with its schemas, and the document of the app'
   )
   // lib/ knows no Fastify, so nothing there can miss what the rest declares for it.

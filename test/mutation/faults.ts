@@ -412,7 +412,7 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'RFC 9700 4.3.2',
     fault: 'the log has the query',
-    file: 'plugins/auth.ts',
+    file: 'plugins/auth/refuser.ts',
     text: 'route: decisions.routeOf(request).route, issuer',
     replacement: 'route: request.url, issuer',
     seenBy: [REQUEST_LOG]
@@ -427,7 +427,7 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'RFC 9700 4.9.2',
     fault: 'the log has the token',
-    file: 'plugins/auth.ts',
+    file: 'plugins/auth/refuser.ts',
     text: '{ reason, route: decisions.routeOf(request).route, issuer, ...detail }',
     replacement: '{ reason, route: decisions.routeOf(request).route, issuer, ...detail, authorization: ' +
       'request.headers.authorization }',

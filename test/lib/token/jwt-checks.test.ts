@@ -4,7 +4,8 @@ import { createScopeGranters, findScopeCircle } from '../../../lib/requirement/i
 import type { Introspector } from '../../../lib/introspection/introspector.ts'
 import { createInquiry, isJwt } from '../../../lib/token/inquiry.ts'
 import type { Inquired, InquiryOptions } from '../../../lib/token/inquiry.ts'
-import { createDynamicIssuers, createIssuerTable } from '../../../lib/token/issuer-table.ts'
+import { createDynamicIssuers } from '../../../lib/token/dynamic-issuers.ts'
+import { createIssuerTable } from '../../../lib/token/issuer-table.ts'
 import type { TokenIssuer } from '../../../lib/token/issuer-table.ts'
 import {
   checkByRules,

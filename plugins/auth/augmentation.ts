@@ -1,0 +1,131 @@
+import type { FastifyRequest } from 'fastify'
+import type { RevocationParts } from '../../lib/assembly/create-revocation.ts'
+import type { Admission } from '../../lib/guard/admission.ts'
+import type { Decisions } from '../../lib/guard/decisions.ts'
+import type { GuardedRequest } from '../../lib/guard/guard.ts'
+import type { RequestAuth } from '../../lib/guard/request-auth.ts'
+import type { GuardState } from '../../lib/metrics/catalog.ts'
+import type { GuardTally } from '../../lib/metrics/tallies.ts'
+import type { RequiredScopes, Requirement, RequirementOptions } from '../../lib/requirement/requirement.ts'
+import type { Settings } from '../../lib/settings/settings.ts'
+import type { AccessTokenClaims } from '../../lib/token/access-token-claims.ts'
+
+/**
+ * A guard of a route: a hook for onRequest, or for a later phase before the handler. It says nothing of the kind of
+ * server, logger or schema, so it fits into every app.
+ */
+export interface GuardHook {
+  (request: { readonly raw: object }, reply: object, done: (error?: Error) => void): void
+  /** What the route asks for, for the API description. */
+  readonly requirement: Requirement
+}
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /**
+     * Makes the guard that lets a request pass if it carries a valid access token, and a valid proof if the token is
+     * bound. `authenticate` is also such a guard itself, but it is safer to call it: before this plugin has loaded, the
+     * call throws, while the bare name is undefined, and an undefined hook leaves the route open.
+     * @example app.get('/me', { onRequest: app.authenticate() }, request => request.user.sub)
+     */
+    authenticate: GuardHook & (() => GuardHook)
+    /**
+     * Makes the same guard, and the token must also meet all that is given: `scope`, `anyScope`, `claims`, `acr`,
+     * `maxAgeSeconds`, `authorizationDetails`. With `optional`, a request without credentials passes too;
+     * `request.auth` is then null.
+     * @example
+     * const onRequest = app.require({ scope: 'pay', maxAgeSeconds: 300 })
+     * app.post('/payments', { onRequest }, request => request.user.sub)
+     */
+    require (requirement: RequirementOptions): GuardHook
+    /**
+     * Short for `require({ scope: [...] })`, or with `{ any: [...] }` for `require({ anyScope: [...] })`.
+     * @example
+     * const onRequest = app.requireScope({ any: ['read:orders', 'admin'] })
+     * app.get('/orders', { onRequest }, request => request.user.sub)
+     */
+    requireScope (...scopes: RequiredScopes): GuardHook
+    /**
+     * Makes a guard for the rules of a gate.
+     * @param guarded the request that is judged, such as that of the client in forward auth
+     * @param audience replaces the configured one
+     * @internal
+     */
+    admissionOf (
+      guarded: (request: FastifyRequest) => GuardedRequest,
+      audience: string | undefined
+    ): Admission<FastifyRequest>
+    /** The settings that the guard was built from. @internal */
+    guardSettings: Settings
+    /** The state of the parts behind the guard, for health and metrics. @internal */
+    guardState: GuardState
+    /** Counts what the guard does. Undefined if metrics are off. @internal */
+    guardTally: GuardTally | undefined
+    /** Where each decision of the guard is known. @internal */
+    guardDecisions: Decisions<FastifyRequest>
+    /** Receives revocations. Undefined if nothing can be revoked. @internal */
+    guardRevocation: RevocationParts | undefined
+  }
+  interface FastifyRequest {
+    /**
+     * How the request proved its sender. Null until its token and proof have passed, and if they are refused. `user` is
+     * then null too.
+     */
+    auth: RequestAuth | null
+    /**
+     * Does in a handler what the guard `app.authenticate()` does before it. Rejects with a `Refusal`. However often a
+     * handler asks, token and proof are checked once.
+     * @example
+     * app.get('/me', async request => {
+     *   await request.authenticate()
+     *   return request.user.sub
+     * })
+     */
+    authenticate (): Promise<void>
+    /**
+     * Does in a handler what the guard `app.require(requirement)` does before it. Rejects with a `Refusal`.
+     * @example await request.require({ claims: { 'realm_access.roles': 'editor' } })
+     */
+    require (requirement: RequirementOptions): Promise<void>
+    /**
+     * Short for `require({ scope: [...] })`, or with `{ any: [...] }` for `require({ anyScope: [...] })`.
+     * @example if (request.method === 'DELETE') await request.requireScope('admin')
+     */
+    requireScope (...scopes: RequiredScopes): Promise<void>
+  }
+}
+
+/**
+ * Gives `request.user` its type. An app may declare that member itself, or its @fastify/jwt does. Two declarations of
+ * one member must be equal, but a member may replace an inherited one. So this one is inherited, and it gives way to
+ * any type as soon as the member is no longer read-only, which means that it is the app's.
+ */
+export interface DefaultUser {
+  /** The verified claims of the access token. Null until token and proof have passed. */
+  readonly user: IsSame<Pick<{ [Member in keyof FastifyRequest]: Member }, 'user'>, ReadOnlyUser> extends true
+    ? AccessTokenClaims
+    : unknown
+}
+
+interface ReadOnlyUser {
+  readonly user: 'user'
+}
+type IsSame<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false
+
+declare module 'fastify' {
+  interface FastifyRequest extends DefaultUser {}
+}
+
+/**
+ * An @fastify/jwt of the app declares `request.user` by this member. Most apps have none.
+ * @ts-ignore */
+declare module '@fastify/jwt' {
+  /** As above. */
+  interface DefaultJwtUser {
+    /** The verified claims of the access token. */
+    readonly user: IsSame<Pick<{ [Member in keyof FastifyJWT]: Member }, 'user'>, ReadOnlyUser> extends true
+      ? AccessTokenClaims
+      : unknown
+  }
+  interface FastifyJWT extends DefaultJwtUser {}
+}

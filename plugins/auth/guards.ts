@@ -1,0 +1,41 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Admission } from '../../lib/guard/admission.ts'
+import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../../lib/requirement/requirement.ts'
+import type { Requirement } from '../../lib/requirement/requirement.ts'
+import { asGuard } from '../../lib/requirement/route-guard.ts'
+import type { GuardHook } from './augmentation.ts'
+
+/** Puts the makers of guards on the app, and on its requests what does the same in a handler. */
+export function decorateGuards (app: FastifyInstance, { admit, admitOnce }: Admission<FastifyRequest>): void {
+  app.decorateRequest('authenticate', function () {
+    return admitOnce(this, ANY_TOKEN)
+  })
+  app.decorateRequest('require', function (options) {
+    return admitOnce(this, parseRequirement(options))
+  })
+  app.decorateRequest('requireScope', function (...scopes) {
+    return admitOnce(this, parseRequiredScopes(...scopes))
+  })
+
+  const anyToken = guardHook(ANY_TOKEN)
+  app.decorate(
+    'authenticate',
+    asGuard(function (...args: unknown[]) {
+      if (args.length === 0) return anyToken
+      if (typeof args[2] !== 'function') {
+        throw new TypeError('authenticate takes no arguments; require and requireScope say what a token needs')
+      }
+      return Reflect.apply(anyToken, app, args)
+    }, ANY_TOKEN) as FastifyInstance['authenticate']
+  )
+  app.decorate('require', options => guardHook(parseRequirement(options)))
+  app.decorate('requireScope', (...scopes) => guardHook(parseRequiredScopes(...scopes)))
+
+  function guardHook (requirement: Requirement): GuardHook {
+    return asGuard(
+      (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void) =>
+        admit(request, requirement, done),
+      requirement
+    ) as GuardHook
+  }
+}
