@@ -161,12 +161,14 @@ export function isGate ({ gate, gateUpstream }: RawSettings): boolean {
 /**
  * Makes the reader of what a function answers that names issuers: an object as an entry of `idp.issuers`. It throws
  * SettingsError.
- * @param defaults what the entry leaves out
+ * @param beside what the entry leaves out
  */
-export function createIssuerReader (defaults: Settings): (record: object) => IssuerSettings {
+export function createIssuerReader (
+  beside: Settings['idp'],
+  { securityProfile, clientCertificate }: Pick<Settings['server'], 'securityProfile' | 'clientCertificate'>
+): (record: object) => IssuerSettings {
   const { ajv, schema } = checkOf(['idp.issuers'], noSettings())
-  const { audience, introspection } = defaults.idp
-  const { securityProfile, clientCertificate } = defaults.server
+  const { audience, introspection } = beside
 
   return record => {
     const found = settingsFromOptions({ idp: { issuers: [record] } })
@@ -184,6 +186,6 @@ export function createIssuerReader (defaults: Settings): (record: object) => Iss
     judgement.tellRefusals(() => true)
     tellContradictions(judgement)
     if (judgement.lines.length > 0) throw new SettingsError(judgement.lines)
-    return resolveIssuer((issuers as IssuerValues[])[0]!, defaults.idp, 'idp.issuers[0]')
+    return resolveIssuer((issuers as IssuerValues[])[0]!, beside, 'idp.issuers[0]')
   }
 }
