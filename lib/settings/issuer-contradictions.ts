@@ -19,7 +19,7 @@ interface Written {
   readonly path: string
   readonly own: RawIssuer
   /** With what it leaves out, which is taken from beside the list. */
-  readonly whole: RawIssuer
+  readonly whole: RawSettings['idp']
 }
 
 const SECTION = 'idp'
@@ -69,7 +69,7 @@ function tellMissing ({ tell }: Judgement, { path }: Written, name: SettingName)
 
 /** The settings that introspection needs and that are not set. */
 function tellIntrospectionLacks (judgement: Judgement, written: Written): void {
-  const { introspection = {} } = written.whole
+  const { introspection } = written.whole
   if ((introspection.for ?? 'off') === 'off') return
   const secret = introspection.auth === 'private_key_jwt' ? 'keyFile' : 'clientSecret'
   for (const member of ['clientId', secret] as const) {
@@ -83,7 +83,7 @@ function tellIntrospectionLacks (judgement: Judgement, written: Written): void {
  */
 function tellMereName ({ tellHeld }: Judgement, { path, own: { issuer }, whole }: Written): void {
   if (typeof issuer !== 'string' || !isIssuerName(issuer) || isFetchableIssuer(issuer)) return
-  const { jwksUri, keysFile, introspection: { for: covers = 'off', endpoint } = {} } = whole
+  const { jwksUri, keysFile, introspection: { for: covers = 'off', endpoint } } = whole
   const hasKeys = typeof keysFile === 'string' ||
     (typeof jwksUri === 'string' && /^https:/i.test(jwksUri) && FORMATS['provider-url'](jwksUri))
   if (!hasKeys) tellHeld(`${path}.issuer`, `; allowed: ${settingSpec('idp.issuer').allowed}`)
@@ -112,11 +112,11 @@ function tellEntries (judgement: Judgement, entries: readonly Written[]): void {
     if (domain !== undefined && issuer !== undefined) {
       tellHeld(`${path}.domain`, `, but ${path}.issuer is set too; allowed: one of them`)
     }
-    if (coversOpaque(introspection!.for)) {
+    if (coversOpaque(introspection.for)) {
       if (opaque) {
         tell(
           path,
-          ` and ${opaque} both have introspection for opaque tokens (${quoteSetting(introspection!.for)}): an ` +
+          ` and ${opaque} both have introspection for opaque tokens (${quoteSetting(introspection.for)}): an ` +
             'opaque token does not name its issuer; allowed: opaque or all for one issuer'
         )
       }

@@ -126,7 +126,7 @@ export async function validateSettings (
   tellContradictions(judgement)
   const gate = isGate(values) ? await resolveGate(judgement) : undefined
   const issuers = areOthersRefused ? undefined : issuersOf(data.idp)
-  if (!tellRefusals(section => section === 'revocation')) tellRevocationContradictions(data, issuers, judgement)
+  if (!tellRefusals(section => section === 'revocation')) tellRevocationContradictions(issuers, judgement)
   if (lines.length > 0) throw new SettingsError(lines)
   return resolveSettings(data, { issuers: issuers!, gate, unknownVariables: found.unknownVariables })
 }
