@@ -43,7 +43,7 @@ export interface IssuerPartOptions {
   /** Takes the place of the network to providers, which follows from the proxies. */
   readonly transport?: Transport | undefined
   /** That of the issuer, if its parts share it. */
-  readonly discovery?: Discovery
+  readonly discovery?: Discovery | undefined
 }
 
 /** What holds for the tokens of every issuer. */
@@ -158,7 +158,7 @@ export async function createKeys (
   return createKeySource({
     ...common,
     locate: createKeySetFinder(issuer, jwksUri, {
-      ...discovery && { discovery },
+      discovery,
       reader: keyReader,
       mayHaveNone: needsNoKeys(introspection)
     }),
