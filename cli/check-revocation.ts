@@ -1,12 +1,12 @@
 import { PROVIDER_FAULTS } from '../explain/faults.ts'
 import { pushUrlOf } from '../lib/assembly/create-revocation.ts'
-import { networkOf } from '../lib/assembly/create-issuers.ts'
 import { transmitterAuthentication } from '../lib/assembly/client-credentials.ts'
 import type { JsonObject } from '../lib/json.ts'
 import { isJsonObject } from '../lib/json.ts'
 import { printable } from '../lib/printable.ts'
 import { fetchKeySet } from '../lib/provider/fetch-key-set.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
+import { createTransport } from '../lib/provider/transport.ts'
 import { hostsOf, parseRedisUrl } from '../lib/redis/redis-url.ts'
 import type { RevocationEntry } from '../lib/revocation/log.ts'
 import { KNOWN_EVENT_TYPES } from '../lib/revocation/effects.ts'
@@ -104,7 +104,7 @@ function lastVerification ({ store }: RevocationSettings, verifications: readonl
 }
 
 async function checkTransmitter (given: TransmitterSettings, settings: Settings, path: string): Promise<Finding[]> {
-  const network = networkOf(settings.proxies)
+  const network = createTransport(settings.proxies)
   const url = configurationUrlOf(given)
   const session = network.open()
   try {
@@ -190,7 +190,7 @@ async function checkStream (
   const unread = judgeSubjects(defaultSubjects)
   if (clientId === undefined) return [fine('Without clientId its stream cannot be read.'), ...unread]
   if (configurationEndpoint === undefined) return unread
-  const calls = networkOf(settings.proxies)
+  const calls = createTransport(settings.proxies)
   try {
     const authenticate = await transmitterAuthentication(given, path, processSurroundings)
     const client = createTransmitterClient({ ...given, authenticate, configuration: () => configuration, calls })

@@ -57,11 +57,6 @@ export interface IssuersOptions extends IssuerPartOptions {
   readonly onEvent: (event: IssuerEvent) => void
 }
 
-/** The way to providers. @param keepAlive whether calls share connections */
-export function networkOf (proxies: TransportOptions, keepAlive = false): Transport {
-  return createTransport({ ...proxies, keepAlive })
-}
-
 /**
  * Makes the issuers of the settings, each with keys of its own. Undefined if there is none, because the only domain has
  * a scheme.
@@ -149,9 +144,14 @@ export async function createKeys (
   { issuer, jwksUri, keysFile, algs, introspection }:
     & Pick<IssuerSettings, 'issuer' | 'jwksUri' | 'keysFile' | 'algs'>
     & Partial<Pick<IssuerSettings, 'introspection'>>,
-  { surroundings, proxies, transport = networkOf(proxies), jwtTools: { keyReader } = NODE_CRYPTO, discovery, onEvent }:
-    & IssuerPartOptions
-    & { readonly onEvent: (event: IssuerKeyEvent) => void }
+  {
+    surroundings,
+    proxies,
+    transport = createTransport(proxies),
+    jwtTools: { keyReader } = NODE_CRYPTO,
+    discovery,
+    onEvent
+  }: IssuerPartOptions & { readonly onEvent: (event: IssuerKeyEvent) => void }
 ): Promise<KeySource> {
   const common = { ...surroundings, algs, keyReader, onEvent: (event: KeySourceEvent) => onEvent({ ...event, issuer }) }
   if (keysFile !== undefined) return openKeyFile({ ...common, path: keysFile })
@@ -177,7 +177,7 @@ export async function createIntrospection (
   {
     surroundings,
     proxies,
-    transport = networkOf(proxies, true),
+    transport = createTransport({ ...proxies, keepAlive: true }),
     jwtTools = NODE_CRYPTO,
     discovery = createDiscovery(issuerSettings.issuer),
     clockToleranceSeconds

@@ -1,7 +1,7 @@
 import { quoteSetting } from '../printable.ts'
 import { isJsonObject } from '../json.ts'
 import { isVerifiable } from '../jose/public-key.ts'
-import { isFetchableIssuer, isIssuerName } from '../provider/provider-url.ts'
+import { isFetchableIssuer, isIssuerName, withoutTrailingSlash } from '../provider/provider-url.ts'
 import { FORMATS, hasScheme } from './formats.ts'
 import { nameOf } from './problems.ts'
 import type { Judgement } from './judgement.ts'
@@ -140,7 +140,7 @@ function coversOpaque (covers: unknown): boolean {
 function comparable ({ issuer, domain }: RawIssuer): string | undefined {
   if (issuer === undefined && domain === undefined) return undefined
   const text = String(issuer ?? `https://${String(domain)}/`)
-  return URL.canParse(text) ? new URL(text).href.replace(/\/$/, '') : undefined
+  return URL.canParse(text) ? withoutTrailingSlash(new URL(text).href) : undefined
 }
 
 /** An opaque token names no issuer that the function could look up. */
