@@ -1,6 +1,6 @@
-import { networkOf } from '../lib/assembly/create-issuers.ts'
 import type { JsonObject } from '../lib/json.ts'
 import { isJsonObject } from '../lib/json.ts'
+import { createTransport } from '../lib/provider/transport.ts'
 import { KNOWN_EVENT_TYPES } from '../lib/revocation/effects.ts'
 import { destinationOf, isDelivered } from '../lib/revocation/managed-stream.ts'
 import type { TransmitterConfiguration } from '../lib/revocation/transmitter-configuration.ts'
@@ -22,7 +22,7 @@ export async function checkStream (
   const unread = judgeSubjects(defaultSubjects)
   if (clientId === undefined) return [fine('Without clientId its stream cannot be read.'), ...unread]
   if (configurationEndpoint === undefined) return unread
-  const calls = networkOf(settings.proxies)
+  const calls = createTransport(settings.proxies)
   try {
     const { client, streams, own } = await readStreams(given, settings, { path, configuration, calls })
     // The stream may say something else of itself.

@@ -1,5 +1,5 @@
-import { networkOf } from '../lib/assembly/create-issuers.ts'
 import { fetchKeySet } from '../lib/provider/fetch-key-set.ts'
+import { createTransport } from '../lib/provider/transport.ts'
 import { DELIVERY_METHODS } from '../lib/revocation/managed-stream.ts'
 import { EVENT_ALGS } from '../lib/revocation/security-event-token.ts'
 import { isUnderstood } from '../lib/revocation/subject.ts'
@@ -21,7 +21,7 @@ export async function checkTransmitter (
   settings: Settings,
   path: string
 ): Promise<Finding[]> {
-  const network = networkOf(settings.proxies)
+  const network = createTransport(settings.proxies)
   const url = configurationUrlOf(given)
   const session = network.open()
   try {

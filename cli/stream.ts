@@ -1,10 +1,9 @@
-import { networkOf } from '../lib/assembly/create-issuers.ts'
 import type { JsonObject } from '../lib/json.ts'
 import { isJsonObject } from '../lib/json.ts'
 import { withoutTrailingSlash } from '../lib/provider/provider-url.ts'
 import { DELIVERY_METHODS, destinationOf, isDelivered } from '../lib/revocation/managed-stream.ts'
 import type { TransmitterClient } from '../lib/revocation/transmitter-client.ts'
-import { withSession } from '../lib/provider/transport.ts'
+import { createTransport, withSession } from '../lib/provider/transport.ts'
 import { fetchTransmitterConfiguration } from '../lib/revocation/transmitter-configuration.ts'
 import type { TransmitterSettings } from '../lib/settings/revocation-settings.ts'
 import type { Settings } from '../lib/settings/settings.ts'
@@ -92,7 +91,7 @@ async function look (given: TransmitterSettings, path: string, settings: Setting
       finding: fault('Without clientId its stream cannot be read.', 'Set clientId, and clientSecret or keyFile.')
     }
   }
-  const calls = networkOf(settings.proxies)
+  const calls = createTransport(settings.proxies)
   try {
     const configuration = await withSession(calls, session => fetchTransmitterConfiguration(given, session))
     const { client, streams, own } = await readStreams(given, settings, { path, configuration, calls })

@@ -21,7 +21,7 @@ import { createRevocation, pushUrlOf } from './create-revocation.ts'
 import type { GuardEvent } from './guard-events.ts'
 import { createTokenSignals } from '../guard/request-auth.ts'
 import { createReplayStore } from '../replay/create-store.ts'
-import { metadataLocation, metadataOfAudience, metadataUrlOf } from './resource-metadata.ts'
+import { metadataUrlOf } from './resource-metadata.ts'
 import type { AppFunctions } from '../settings/options.ts'
 import type { Settings } from '../settings/settings.ts'
 import { createIssuerReader } from '../settings/validation.ts'
@@ -62,7 +62,7 @@ export async function createGuardParts (
     maxIssuers,
     onEvent,
     metadataMount,
-    mount = '',
+    mount,
     transport,
     trustPeer,
     readCertificate
@@ -74,7 +74,7 @@ export async function createGuardParts (
   const issuerParts = { ...parts, rules: commonRulesOf(settings) }
   const issuers = lookUpIssuer
     ? createIssuersOfFunction(
-      { lookUp: lookUpIssuer, maxIssuers, readIssuer: createIssuerReader(settings) },
+      { lookUp: lookUpIssuer, maxIssuers, readIssuer: createIssuerReader(idp, server) },
       issuerParts
     )
     : await createIssuers(idp.issuers, issuerParts)
@@ -136,15 +136,6 @@ export async function createGuardParts (
       })
     )
 
-  const metadataFor = (audience: string | undefined, metadataMount: string): string | undefined => {
-    const metadata = metadataOfAudience(audience, settings)
-    return metadata === 'own'
-      ? metadataLocation(audience!)
-      : metadata === 'default'
-        ? metadataUrlOf(settings, metadataMount)
-        : undefined
-  }
-
   return {
     guard: guardOf({ verified }),
     /**
@@ -162,7 +153,7 @@ export async function createGuardParts (
       createChallenges({
         mode: idp.dpopMode,
         algs: dpop.algs,
-        resourceMetadataUrl: metadataMount === undefined ? undefined : metadataFor(audience, metadataMount)
+        resourceMetadataUrl: metadataMount === undefined ? undefined : metadataUrlOf(settings, metadataMount, audience)
       }),
     /** Undefined if the configured domain is unusable. */
     issuers,

@@ -43,7 +43,7 @@ export interface IssuerPartOptions {
   /** Takes the place of the network to providers, which follows from the proxies. */
   readonly transport?: Transport | undefined
   /** That of the issuer, if its parts share it. */
-  readonly discovery?: Discovery
+  readonly discovery?: Discovery | undefined
 }
 
 /** What holds for the tokens of every issuer. */
@@ -55,11 +55,6 @@ export interface CommonRules extends Pick<TokenRules, 'resource' | 'clockToleran
 export interface IssuersOptions extends IssuerPartOptions {
   readonly rules: CommonRules
   readonly onEvent: (event: IssuerEvent) => void
-}
-
-/** The way to providers. @param keepAlive whether calls share connections */
-export function networkOf (proxies: TransportOptions, keepAlive = false): Transport {
-  return createTransport({ ...proxies, keepAlive })
 }
 
 /**
@@ -149,16 +144,21 @@ export async function createKeys (
   { issuer, jwksUri, keysFile, algs, introspection }:
     & Pick<IssuerSettings, 'issuer' | 'jwksUri' | 'keysFile' | 'algs'>
     & Partial<Pick<IssuerSettings, 'introspection'>>,
-  { surroundings, proxies, transport = networkOf(proxies), jwtTools: { keyReader } = NODE_CRYPTO, discovery, onEvent }:
-    & IssuerPartOptions
-    & { readonly onEvent: (event: IssuerKeyEvent) => void }
+  {
+    surroundings,
+    proxies,
+    transport = createTransport(proxies),
+    jwtTools: { keyReader } = NODE_CRYPTO,
+    discovery,
+    onEvent
+  }: IssuerPartOptions & { readonly onEvent: (event: IssuerKeyEvent) => void }
 ): Promise<KeySource> {
   const common = { ...surroundings, algs, keyReader, onEvent: (event: KeySourceEvent) => onEvent({ ...event, issuer }) }
   if (keysFile !== undefined) return openKeyFile({ ...common, path: keysFile })
   return createKeySource({
     ...common,
     locate: createKeySetFinder(issuer, jwksUri, {
-      ...discovery && { discovery },
+      discovery,
       reader: keyReader,
       mayHaveNone: needsNoKeys(introspection)
     }),
@@ -177,7 +177,7 @@ export async function createIntrospection (
   {
     surroundings,
     proxies,
-    transport = networkOf(proxies, true),
+    transport = createTransport({ ...proxies, keepAlive: true }),
     jwtTools = NODE_CRYPTO,
     discovery = createDiscovery(issuerSettings.issuer),
     clockToleranceSeconds

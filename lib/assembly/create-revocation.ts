@@ -14,7 +14,8 @@ import type { LogoutSettings, RevocationSettings, TransmitterSettings } from '..
 import type { IssuerSettings } from '../settings/settings.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { issuerSpellings, withoutTrailingSlash } from '../provider/provider-url.ts'
-import { createKeys, networkOf } from './create-issuers.ts'
+import { createTransport } from '../provider/transport.ts'
+import { createKeys } from './create-issuers.ts'
 import { transmitterAuthentication } from './client-credentials.ts'
 import { readSecret } from '../settings/secret.ts'
 import type { IssuerPartOptions } from './create-issuers.ts'
@@ -49,7 +50,7 @@ export type RevocationParts = NonNullable<Awaited<ReturnType<typeof createRevoca
 /** Builds what the section `revocation` describes. Undefined if there is none. */
 export async function createRevocation (revocation: RevocationSettings | undefined, options: RevocationPartsOptions) {
   if (!revocation) return undefined
-  const { surroundings, proxies, transport = networkOf(proxies), jwtTools = NODE_CRYPTO, onEvent } = options
+  const { surroundings, proxies, transport = createTransport(proxies), jwtTools = NODE_CRYPTO, onEvent } = options
   const { now } = surroundings
   const { cutoffs, judge } = createRevocationView(revocation, { ...options, ...surroundings })
   // First, because a secret may be missing: nothing is open then.
@@ -142,14 +143,15 @@ export async function createRevocation (revocation: RevocationSettings | undefin
   }
 
   async function makeTransmitter (given: TransmitterSettings, index: number): Promise<Transmitter> {
+    const path = `revocation.transmitters[${index}]`
     return createTransmitter({
       ...given,
-      authenticate: await transmitterAuthentication(given, `revocation.transmitters[${index}]`, surroundings),
+      authenticate: await transmitterAuthentication(given, path, surroundings),
       pushAuthorization: given.pushAuthorization &&
-        await readSecret(given.pushAuthorization, `revocation.transmitters[${index}].pushAuthorization`, surroundings),
+        await readSecret(given.pushAuthorization, `${path}.pushAuthorization`, surroundings),
       pushUrl: options.pushUrl,
       transport,
-      calls: networkOf(proxies),
+      calls: createTransport(proxies),
       surroundings,
       take: takePolled,
       announce: news => log.append([news]),
@@ -227,5 +229,5 @@ export function createRevocationView (
  * @param mount the prefix of the plugin in another app, or the empty text
  */
 export function pushUrlOf (publicUrl: string | undefined, mount = ''): string | undefined {
-  return publicUrl === undefined ? undefined : `${publicUrl.replace(/\/$/, '')}${mount}/revocation/events`
+  return publicUrl === undefined ? undefined : `${withoutTrailingSlash(publicUrl)}${mount}/revocation/events`
 }

@@ -3,7 +3,6 @@ import type { IssuerLookup } from '../settings/option-types.ts'
 import type { IssuerSettings } from '../settings/settings.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { createDynamicIssuers, DEFAULT_MAX_ISSUERS } from '../token/dynamic-issuers.ts'
-import type { DynamicIssuersOptions } from '../token/dynamic-issuers.ts'
 import type { IssuerTable, TokenIssuer } from '../token/issuer-table.ts'
 import { createTokenIssuer } from './create-issuers.ts'
 import type { IssuersOptions } from './create-issuers.ts'
@@ -16,27 +15,19 @@ export interface IssuerLookupOptions extends Pick<AppFunctions, 'maxIssuers'> {
   readonly readIssuer: (record: object) => IssuerSettings
 }
 
-/** Makes the issuers that a function of the application names, when their tokens come. */
+/**
+ * Makes the issuers that a function of the application names, when their tokens come. An issuer is made anew only if
+ * its settings have changed.
+ */
 export function createIssuersOfFunction (
-  { maxIssuers = DEFAULT_MAX_ISSUERS, ...lookup }: IssuerLookupOptions,
+  { lookUp, readIssuer, maxIssuers = DEFAULT_MAX_ISSUERS }: IssuerLookupOptions,
   options: IssuersOptions
 ): IssuerTable {
-  return createDynamicIssuers({
-    ask: createQuestion(lookup, options),
-    maxIssuers,
-    nowMs: options.surroundings.steadyMs
-  })
-}
-
-/** Calls the function, and makes a new issuer only if the settings of the issuer have changed. */
-function createQuestion (
-  { lookUp, readIssuer }: IssuerLookupOptions,
-  options: IssuersOptions
-): DynamicIssuersOptions['ask'] {
   const recordOf = new WeakMap<TokenIssuer, string>()
   let hasFailed = false
+  return createDynamicIssuers({ ask, maxIssuers, nowMs: options.surroundings.steadyMs })
 
-  return async (iss, known) => {
+  async function ask (iss: string, known: TokenIssuer | undefined): Promise<TokenIssuer | undefined> {
     try {
       const found = await find(iss, known)
       hasFailed = false

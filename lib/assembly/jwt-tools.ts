@@ -13,7 +13,7 @@ export interface JwtTools {
 
 /** By node:crypto alone. */
 export const NODE_CRYPTO: JwtTools = {
-  createSignerFinder: () => createSignerFinder(),
+  createSignerFinder,
   keyReader: NODE_KEY_READER,
   load () {}
 }

@@ -127,11 +127,14 @@ export function metadataLocation (resource: string): string {
 
 /**
  * The `resource_metadata` of challenges (RFC 9728 section 5.1). It follows only from settings, since no byte of a
- * request goes into a header. Undefined if neither PUBLIC_URL nor RESOURCE is set. The service certainly answers under
- * PUBLIC_URL. If that is the origin of the resource too, the location is that of the resource, where a client looks for
- * metadata with this identifier.
+ * request goes into a header. Undefined if neither PUBLIC_URL nor RESOURCE is set, or if the audience is no identifier
+ * of a resource. The service certainly answers under PUBLIC_URL. If that is the origin of the resource too, the
+ * location is that of the resource, where a client looks for metadata with this identifier.
+ * @param audience the one that a token needs, if it is not the configured one
  */
-export function metadataUrlOf (settings: ResourceSettings, mount: string): string | undefined {
+export function metadataUrlOf (settings: ResourceSettings, mount: string, audience?: string): string | undefined {
+  const metadata = metadataOfAudience(audience, settings)
+  if (metadata !== 'default') return metadata === 'own' ? metadataLocation(audience!) : undefined
   const { resource: named, publicUrl } = settings.server
   if (publicUrl === undefined) return named && metadataLocation(named)
   const address = mountedAt(parsePublicUrl(publicUrl)!, mount).href

@@ -29,7 +29,7 @@ export type KeySetFinder = (session: ProviderSession) => Promise<string | undefi
 
 export interface KeySetFinderOptions {
   /** That of the issuer, if others read it too. */
-  readonly discovery?: Discovery
+  readonly discovery?: Discovery | undefined
   /** Whether the issuer may be without keys, because all of its tokens are opaque. */
   readonly mayHaveNone?: boolean
   readonly reader?: KeyReader

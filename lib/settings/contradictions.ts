@@ -10,7 +10,7 @@ import { nameOf, shownAt } from './problems.ts'
 import type { Judgement } from './judgement.ts'
 import type { TransmitterSettings } from './revocation-settings.ts'
 import type { IssuerSettings } from './settings.ts'
-import type { SettingName, SettingValues } from './specs.ts'
+import type { SettingName } from './specs.ts'
 import { valueAt } from './tree.ts'
 
 /**
@@ -110,9 +110,8 @@ export function tellGateContradictions (
  * @param issuers undefined if they are not usable
  */
 export function tellRevocationContradictions (
-  { revocation, server: { publicUrl } }: SettingValues,
   issuers: readonly IssuerSettings[] | undefined,
-  { values, tell }: Judgement
+  { values, data: { revocation, server: { publicUrl } }, tell }: Judgement
 ): void {
   if (!revocation) return
   const { transmitters = [], logout = [] } = revocation

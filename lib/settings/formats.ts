@@ -23,13 +23,21 @@ function parseUrl (text: string): URL | undefined {
   return ABSOLUTE_URL.test(text) && URL.canParse(text) ? new URL(text) : undefined
 }
 
-function isAccepted (parse: (text: string) => unknown, text: string): boolean {
-  try {
-    parse(text)
-    return true
-  } catch {
-    return false
+/** The texts that a parser takes. */
+function acceptedBy (parse: (text: string) => unknown): Format {
+  return text => {
+    try {
+      parse(text)
+      return true
+    } catch {
+      return false
+    }
   }
+}
+
+/** The URLs among the texts of a format. */
+function urlIn (isFormed: Format): Format {
+  return text => parseUrl(text) !== undefined && isFormed(text)
 }
 
 /** True for a domain such as `https://tenant.example`. It is the only bad value that does not stop the start. */
@@ -45,15 +53,11 @@ function isDomain (text: string): boolean {
   return !hasEmptyLabel && URL.canParse(`https://${text}/`)
 }
 
-function isIssuer (text: string): boolean {
-  return parseUrl(text) !== undefined && isAccepted(parseIssuer, text)
-}
-
 function isTrustedPeer (text: string): boolean {
   if (['true', 'false', 'loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
   // A bare number would be read as an address, so a hop count is refused. A netmask is refused too.
   const [address, bits = '0'] = text.split('/') as [string, string?]
-  return isIP(address) !== 0 && /^\d+$/.test(bits) && isAccepted(entry => createPeerTrust([entry]), text)
+  return isIP(address) !== 0 && /^\d+$/.test(bits) && acceptedBy(entry => createPeerTrust([entry]))(text)
 }
 
 function isOrigin (text: string): boolean {
@@ -73,14 +77,15 @@ export function decodeSecret (text: string): Buffer | undefined {
   return bytes.length >= MIN_SECRET_BYTES ? bytes : undefined
 }
 
-const isReplayStore: Format = text => text === 'memory' || text === 'off' || isAccepted(parseRedisUrl, text)
+const isReplayStore: Format = text => text === 'memory' || text === 'off' || acceptedBy(parseRedisUrl)(text)
+const isName = urlIn(isIssuerName)
 
 export const FORMATS = {
   domain: isDomain,
-  'issuer-url': isIssuer,
-  'issuer-name-or-any': text => text === '*' || (parseUrl(text) !== undefined && isIssuerName(text)),
-  'issuer-name': text => parseUrl(text) !== undefined && isIssuerName(text),
-  'provider-url': text => parseUrl(text) !== undefined && isAccepted(parseConfiguredJwksUri, text),
+  'issuer-url': urlIn(acceptedBy(parseIssuer)),
+  'issuer-name-or-any': text => text === '*' || isName(text),
+  'issuer-name': isName,
+  'provider-url': urlIn(acceptedBy(parseConfiguredJwksUri)),
   'namespaced-claim': text => /^[a-z][a-z0-9+.-]*:\S+$/i.test(text) && URL.canParse(text),
   'replay-store': isReplayStore,
   'revocation-store': text => text !== 'off' && isReplayStore(text),

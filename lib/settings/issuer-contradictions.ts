@@ -1,7 +1,7 @@
 import { quoteSetting } from '../printable.ts'
 import { isJsonObject } from '../json.ts'
 import { isVerifiable } from '../jose/public-key.ts'
-import { isFetchableIssuer, isIssuerName } from '../provider/provider-url.ts'
+import { isFetchableIssuer, isIssuerName, withoutTrailingSlash } from '../provider/provider-url.ts'
 import { FORMATS, hasScheme } from './formats.ts'
 import { nameOf } from './problems.ts'
 import type { Judgement } from './judgement.ts'
@@ -19,7 +19,7 @@ interface Written {
   readonly path: string
   readonly own: RawIssuer
   /** With what it leaves out, which is taken from beside the list. */
-  readonly whole: RawIssuer
+  readonly whole: RawSettings['idp']
 }
 
 const SECTION = 'idp'
@@ -69,7 +69,7 @@ function tellMissing ({ tell }: Judgement, { path }: Written, name: SettingName)
 
 /** The settings that introspection needs and that are not set. */
 function tellIntrospectionLacks (judgement: Judgement, written: Written): void {
-  const { introspection = {} } = written.whole
+  const { introspection } = written.whole
   if ((introspection.for ?? 'off') === 'off') return
   const secret = introspection.auth === 'private_key_jwt' ? 'keyFile' : 'clientSecret'
   for (const member of ['clientId', secret] as const) {
@@ -83,7 +83,7 @@ function tellIntrospectionLacks (judgement: Judgement, written: Written): void {
  */
 function tellMereName ({ tellHeld }: Judgement, { path, own: { issuer }, whole }: Written): void {
   if (typeof issuer !== 'string' || !isIssuerName(issuer) || isFetchableIssuer(issuer)) return
-  const { jwksUri, keysFile, introspection: { for: covers = 'off', endpoint } = {} } = whole
+  const { jwksUri, keysFile, introspection: { for: covers = 'off', endpoint } } = whole
   const hasKeys = typeof keysFile === 'string' ||
     (typeof jwksUri === 'string' && /^https:/i.test(jwksUri) && FORMATS['provider-url'](jwksUri))
   if (!hasKeys) tellHeld(`${path}.issuer`, `; allowed: ${settingSpec('idp.issuer').allowed}`)
@@ -112,11 +112,11 @@ function tellEntries (judgement: Judgement, entries: readonly Written[]): void {
     if (domain !== undefined && issuer !== undefined) {
       tellHeld(`${path}.domain`, `, but ${path}.issuer is set too; allowed: one of them`)
     }
-    if (coversOpaque(introspection!.for)) {
+    if (coversOpaque(introspection.for)) {
       if (opaque) {
         tell(
           path,
-          ` and ${opaque} both have introspection for opaque tokens (${quoteSetting(introspection!.for)}): an ` +
+          ` and ${opaque} both have introspection for opaque tokens (${quoteSetting(introspection.for)}): an ` +
             'opaque token does not name its issuer; allowed: opaque or all for one issuer'
         )
       }
@@ -140,7 +140,7 @@ function coversOpaque (covers: unknown): boolean {
 function comparable ({ issuer, domain }: RawIssuer): string | undefined {
   if (issuer === undefined && domain === undefined) return undefined
   const text = String(issuer ?? `https://${String(domain)}/`)
-  return URL.canParse(text) ? new URL(text).href.replace(/\/$/, '') : undefined
+  return URL.canParse(text) ? withoutTrailingSlash(new URL(text).href) : undefined
 }
 
 /** An opaque token names no issuer that the function could look up. */

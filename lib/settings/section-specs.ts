@@ -2,16 +2,14 @@ import { CLIENT_AUTH_METHODS } from '../provider/client-authentication.ts'
 import { JWS_ALGS } from '../jose/signature.ts'
 import { FLAG, integer, ISSUER_NAME, ISSUER_URL, listOf, oneOf, PROVIDER_URL, TEXT, UPSTREAM } from './setting-spec.ts'
 
-const MAX_TIMEOUT_SECONDS = 86_400
 const WORDS = { written: 'string | readonly string[]' } as const
-const TIMEOUT = {
-  type: 'integer',
-  minimum: 1,
-  maximum: MAX_TIMEOUT_SECONDS,
-  digits: true,
-  allowed: `1 to ${MAX_TIMEOUT_SECONDS}`
-} as const
+const TIMEOUT = digits(1, 86_400)
 const flag = { ...FLAG, allowed: 'true, false' } as const
+
+/** An integer that may be written as a text, too. */
+function digits (minimum: number, maximum: number) {
+  return { ...integer(minimum, maximum), digits: true, allowed: `${minimum} to ${maximum}` } as const
+}
 
 const filled = { type: 'string', minLength: 1 } as const
 
@@ -68,8 +66,7 @@ export const RULE = {
     },
     allow: {
       about: 'with `anyone`, no token is looked at',
-      type: 'string',
-      enum: ['anyone', 'token'],
+      ...oneOf('anyone', 'token'),
       default: 'token',
       allowed: 'anyone, token'
     },
@@ -133,12 +130,8 @@ export const GATE = {
       about:
         'how long connections to the upstream are kept without a request; less than the upstream keeps them. With ' +
         '0, each request has its own',
-      type: 'integer',
-      minimum: 0,
-      maximum: 600,
-      digits: true,
-      default: 4,
-      allowed: '0 to 600'
+      ...digits(0, 600),
+      default: 4
     },
     host: {
       about: 'the `Host` that the upstream gets: that of the client, or its own',
@@ -147,10 +140,7 @@ export const GATE = {
     },
     bodyLimit: {
       about: 'most bytes of the body of a request; any number unless given',
-      type: 'integer',
-      minimum: 0,
-      maximum: Number.MAX_SAFE_INTEGER,
-      digits: true,
+      ...digits(0, Number.MAX_SAFE_INTEGER),
       allowed: 'a whole number of bytes'
     },
     claims: {
@@ -174,14 +164,7 @@ export const GATE = {
       pattern: '^(?:/[A-Za-z0-9_~-]+)+$',
       allowed: 'a path of plain segments, such as /-'
     },
-    grpcPort: {
-      about: "port for Envoy's gRPC service",
-      type: 'integer',
-      minimum: 0,
-      maximum: 65_535,
-      digits: true,
-      allowed: '0 to 65535'
-    }
+    grpcPort: { about: "port for Envoy's gRPC service", ...digits(0, 65_535) }
   }
 } as const
 

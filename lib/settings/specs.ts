@@ -49,11 +49,6 @@ export const ISSUER_MEMBERS = [
   'idp.introspection.assertionAudience'
 ] as const
 
-const SCOPE_MAP = {
-  type: 'object',
-  propertyNames: { format: 'scope' },
-  additionalProperties: list('scope', 'list of scopes')
-} as const
 const PROXY = text('proxy-url', 'http or https URL')
 
 /**
@@ -197,7 +192,9 @@ export const SETTINGS = {
     about: 'scopes that bring others along: a token with the first one is judged as if it had the others too',
     variable: 'IDP_SCOPE_IMPLIES',
     from: 'file',
-    ...SCOPE_MAP,
+    type: 'object',
+    propertyNames: { format: 'scope' },
+    additionalProperties: list('scope', 'list of scopes'),
     allowed: 'map from a scope to a list of scopes, without circles',
     example: { admin: ['read:users', 'write:users'] },
     unset: 'none'

@@ -127,7 +127,7 @@ export async function validateSettings (
   tellContradictions(judgement)
   const gate = isGate(values) ? await resolveGate(judgement) : undefined
   const issuers = areOthersRefused ? undefined : issuersOf(data.idp)
-  if (!tellRefusals(section => section === 'revocation')) tellRevocationContradictions(data, issuers, judgement)
+  if (!tellRefusals(section => section === 'revocation')) tellRevocationContradictions(issuers, judgement)
   if (lines.length > 0) throw new SettingsError(lines)
   return resolveSettings(data, { issuers: issuers!, gate, unknownVariables: found.unknownVariables })
 }
@@ -183,12 +183,14 @@ export function isGate ({ gate, gateUpstream }: RawSettings): boolean {
 /**
  * Makes the reader of what a function answers that names issuers: an object as an entry of `idp.issuers`. It throws
  * SettingsError.
- * @param defaults what the entry leaves out
+ * @param beside what the entry leaves out
  */
-export function createIssuerReader (defaults: Settings): (record: object) => IssuerSettings {
+export function createIssuerReader (
+  beside: Settings['idp'],
+  { securityProfile, clientCertificate }: Pick<Settings['server'], 'securityProfile' | 'clientCertificate'>
+): (record: object) => IssuerSettings {
   const { ajv, schema } = checkOf(['idp.issuers'], noSettings())
-  const { audience, introspection } = defaults.idp
-  const { securityProfile, clientCertificate } = defaults.server
+  const { audience, introspection } = beside
 
   return record => {
     const found = settingsFromOptions({ idp: { issuers: [record] } })
@@ -206,6 +208,6 @@ export function createIssuerReader (defaults: Settings): (record: object) => Iss
     judgement.tellRefusals(() => true)
     tellContradictions(judgement)
     if (judgement.lines.length > 0) throw new SettingsError(judgement.lines)
-    return resolveIssuer((issuers as IssuerValues[])[0]!, defaults.idp, 'idp.issuers[0]')
+    return resolveIssuer((issuers as IssuerValues[])[0]!, beside, 'idp.issuers[0]')
   }
 }

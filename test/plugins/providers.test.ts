@@ -127,6 +127,12 @@ t.test('A client assertion names the issuer as the provider spells it, or what t
       audience: ({ url }) => `${url}/token`
     },
     {
+      title: 'only the keys are found by the document',
+      spelling: issuer => issuer.slice(0, -1),
+      values: ({ url }) => ({ IDP_INTROSPECTION_ENDPOINT: `${url}/introspect` }),
+      audience: ({ url }) => url
+    },
+    {
       title: 'no document is read',
       spelling: issuer => issuer.slice(0, -1),
       values: ({ url, jwksUri }) => ({ IDP_INTROSPECTION_ENDPOINT: `${url}/introspect`, IDP_JWKS_URI: jwksUri }),
@@ -155,6 +161,7 @@ t.test('A client assertion names the issuer as the provider spells it, or what t
       IDP_CLIENT_KEY_FILE,
       ...values?.(provider)
     })
+    await readiness(running, word => word === 'ok')
     t.equal((await call(running, { lines: bearerLines('opaque') })).status, 200, title)
     const [header, payload, signature] = assertion.split('.') as [string, string, string]
     t.equal(

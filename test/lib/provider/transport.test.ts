@@ -6,7 +6,6 @@ import { createServer } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import t from 'tap'
-import { networkOf } from '../../../lib/assembly/create-issuers.ts'
 import { parseNoProxy } from '../../../lib/provider/proxies.ts'
 import { createTransport, type ProviderAnswer, type TransportOptions } from '../../../lib/provider/transport.ts'
 import { startConnectProxy } from '../../helpers/connect-proxy.ts'
@@ -332,7 +331,7 @@ t.test('The proxies of the settings are those of the calls', async t => {
       noProxy: 'localhost'
     }]
   ) {
-    const session = networkOf({ ...none, ...proxies }).open()
+    const session = createTransport({ ...none, ...proxies }).open()
     t.teardown(() => session.close())
     await t.rejects(session.send('https://localhost:1/keys'), { name: 'ProviderFailure' })
   }

@@ -158,6 +158,10 @@ t.test('A problem of an entry is reported with its line and its path.', async t 
       'config.yaml, line 5: idp.issuers[1].issuer is "https://a.example", the same issuer as idp.issuers[0]; ' +
       'allowed: each issuer once'
     ]],
+    [list('- issuer: https://a.example/x', '- issuer: https://a.example/x/'), [
+      'config.yaml, line 5: idp.issuers[1].issuer is "https://a.example/x/", the same issuer as idp.issuers[0]; ' +
+      'allowed: each issuer once'
+    ]],
     [list(a, '- issuer: https://A.example:443/'), [
       'config.yaml, line 5: idp.issuers[1].issuer is "https://A.example:443/", the same issuer as ' +
       'idp.issuers[0]; allowed: each issuer once'
