@@ -1,4 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { cpSync, existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { validate } from 'dockerfile-utils'
 import t from 'tap'
 import { containing } from '../helpers/containing.ts'
@@ -9,6 +11,14 @@ const text = readFileSync('Dockerfile', 'utf8')
 const scripts = JSON.parse(readFileSync('package.json', 'utf8')).scripts as Record<string, string>
 const lineOf = (instruction: string): string =>
   text.split('\n').findLast(line => line.startsWith(`${instruction} `)) ?? ''
+
+/** The files that a Dockerfile copies out of its build context, and where to. */
+function copiedBy (dockerfile: string): Array<{ files: readonly string[], to: string }> {
+  return [...dockerfile.matchAll(/^COPY (?!--from)(.+) (\S+)$/gm)].map(([, files, to]) => ({
+    files: files!.split(' '),
+    to: to!
+  }))
+}
 
 t.test('The Dockerfile passes its linter', async t => {
   for (const file of ['Dockerfile', 'deploy/provider.Dockerfile']) {
@@ -32,8 +42,44 @@ t.test('The image starts what npm start starts', async t => {
 t.test('The build context holds what the build copies', async t => {
   const ignored = readFileSync('.dockerignore', 'utf8').split('\n')
   t.equal(ignored[0], '*')
-  const copied = [...text.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, files]) => files!.split(' '))
-  for (const file of copied) t.ok(ignored.includes(`!${file}`), file)
+  for (const file of copiedBy(text).flatMap(({ files }) => files)) t.ok(ignored.includes(`!${file}`), file)
+})
+
+t.test('The local provider starts from the files that its image has, and no others', async t => {
+  const ignored = readFileSync('deploy/provider.Dockerfile.dockerignore', 'utf8').trim().split('\n')
+  t.equal(ignored[0], '*')
+  const dockerfile = readFileSync('deploy/provider.Dockerfile', 'utf8')
+  const folder = t.testdir()
+  for (const { files, to } of copiedBy(dockerfile)) {
+    for (const file of files) {
+      t.ok(ignored.includes(`!${file}`), `${file} is in the build context`)
+      cpSync(file, join(folder, to, to.endsWith('/') ? file.split('/').at(-1)! : ''), { recursive: true })
+    }
+  }
+  const [program, ...words] = JSON.parse(/^ENTRYPOINT (.+)$/m.exec(dockerfile)![1]!) as string[]
+  t.equal(program, 'node')
+  // The loader of the commands stands in for a Node that runs TypeScript itself. Packages are found further up.
+  const child = spawn(process.execPath, ['--import', join(process.cwd(), 'cli/strip-types.js'), ...words, '--port', '0'], {
+    cwd: folder,
+    stdio: ['ignore', 'pipe', 'pipe']
+  })
+  t.teardown(() => child.kill('SIGKILL'))
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', chunk => {
+      output += chunk
+    })
+  }
+  const closed = new Promise(resolve => child.on('close', resolve))
+  const started = new Promise<void>(resolve =>
+    child.stdout.on('data', () => {
+      if (output.includes('npm run call')) resolve()
+    })
+  )
+  await Promise.race([started, closed])
+  t.match(output, /^The local tenant is at http:\/\/localhost:\d+\n/)
+  child.kill('SIGTERM')
+  t.equal(await closed, 0, 'and ends when it is asked to')
 })
 
 t.test('The manual builds this image and runs it with no more than it needs', async t => {
