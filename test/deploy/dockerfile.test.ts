@@ -1,6 +1,10 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { cpSync, existsSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { validate } from 'dockerfile-utils'
 import t from 'tap'
 import { containing } from '../helpers/containing.ts'
@@ -43,6 +47,34 @@ t.test('The build context holds what the build copies', async t => {
   const ignored = readFileSync('.dockerignore', 'utf8').split('\n')
   t.equal(ignored[0], '*')
   for (const file of copiedBy(text).flatMap(({ files }) => files)) t.ok(ignored.includes(`!${file}`), file)
+})
+
+t.test('The health check of the image asks where this service says that it lives', async t => {
+  const [command, ...words] = JSON.parse(/^HEALTHCHECK .*\n +CMD (.+)$/m.exec(text)![1]!) as string[]
+  t.equal(command, 'node')
+  const compiled = '/app/dist/start-options.js'
+  t.ok(words.at(-1)!.includes(`'${compiled}'`))
+  const source = pathToFileURL(join(process.cwd(), 'start-options.ts')).href
+  const answering: { path?: string } = {}
+  const server = createServer((request, response) => {
+    response.writeHead(request.url === answering.path ? 200 : 404).end()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const { port } = server.address() as AddressInfo
+  const CONFIG_FILE = join(t.testdir({ 'gate.yaml': 'gate:\n  ownPrefix: /_gate\n' }), 'gate.yaml')
+  const code = async (path: string, env: NodeJS.ProcessEnv): Promise<number> => {
+    answering.path = path
+    const child = spawn(
+      process.execPath,
+      ['--import', join(process.cwd(), 'cli/strip-types.js'), ...words.map(word => word.replace(compiled, source))],
+      { env: { ...process.env, PORT: String(port), ...env }, stdio: 'ignore' }
+    )
+    return (await once(child, 'exit'))[0] as number
+  }
+  t.equal(await code('/_gate/health/live', { CONFIG_FILE }), 0, 'a gate with a prefix for its own paths')
+  t.equal(await code('/health/live', { CONFIG_FILE }), 1, 'what its upstream answers does not count')
+  t.equal(await code('/health/live', {}), 0, 'the service')
 })
 
 t.test('The local provider starts from the files that its image has, and no others', async t => {
