@@ -63,6 +63,11 @@ export function startWarnings ({ idp, server, proxies, unknownVariables, isNonce
       'IDP_DOMAIN starts with a scheme, so there is no issuer and every token will be refused. Write only the ' +
         'host, without https://'
     )
+  } else if (idp.domain !== undefined && idp.issuer !== undefined && idp.issuer !== `https://${idp.domain}/`) {
+    warnings.push(
+      'IDP_DOMAIN (idp.domain) is not used, because IDP_ISSUER (idp.issuer) is set too, from whichever source. Remove ' +
+        'the one that is wrong'
+    )
   }
   if (unknownVariables.length > 0) {
     warnings.push(`These variables look like settings but are not, and have no effect: ${unknownVariables.join(', ')}`)

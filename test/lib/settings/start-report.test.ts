@@ -123,7 +123,19 @@ t.test(
       {
         values: { PUBLIC_URL: 'https://api.example', IDP_DOMAIN: 'https://tenant.example' },
         patterns: [/^IDP_DOMAIN starts with a scheme, so there is no issuer .* without https:\/\/$/]
-      }
+      },
+      {
+        values: { PUBLIC_URL: 'https://api.example', IDP_DOMAIN: 'tenant.example', IDP_ISSUER: 'https://login.example/' },
+        patterns: [/^IDP_DOMAIN \(idp\.domain\) is not used, because IDP_ISSUER \(idp\.issuer\) is set too/]
+      },
+      {
+        values: {
+          PUBLIC_URL: 'https://api.example',
+          IDP_DOMAIN: 'tenant.example',
+          IDP_ISSUER: 'https://tenant.example/'
+        }
+      },
+      { values: { PUBLIC_URL: 'https://api.example', IDP_DOMAIN: undefined, IDP_ISSUER: 'https://login.example/' } }
     ]
     for (const { values, unknownVariables = [], patterns = [] } of cases) {
       const warnings = startWarnings(
