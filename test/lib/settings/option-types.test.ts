@@ -120,6 +120,8 @@ const REFUSED: ReadonlyArray<{ options: object, problem: string | RegExp }> = [
     problem: 'options: unknown key "idp.domian"; did you mean idp.domain?'
   },
   { options: { idpp: {} }, problem: 'options: unknown key "idpp"; did you mean idp?' },
+  { options: { ipd: {} }, problem: 'options: unknown key "ipd"; did you mean idp?' },
+  { options: { IDP: {} }, problem: 'options: unknown key "IDP"; did you mean idp?' },
   { options: { domain: 'tenant.example' }, problem: 'options: unknown key "domain"; did you mean idp.domain?' },
   {
     options: { IDP_ISUER: 'https://tenant.example/' },
