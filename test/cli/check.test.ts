@@ -269,7 +269,7 @@ t.test('A questionable setting is a warning, not a fault.', async t => {
   t.equal(code, 0)
   t.match(
     text,
-    /! These variables look like settings but are not, and have no effect: IDP_NONSENSE\n[^]*! Neither PUBLIC_URL nor TRUST_PROXY[^]*! DPOP_REPLAY is off/
+    /! These variables look like settings but are not, and have no effect: IDP_NONSENSE\n[^]*! Neither PUBLIC_URL \(server\.publicUrl\) nor TRUST_PROXY[^]*! DPOP_REPLAY is off/
   )
   t.match((await run({ ...good, DPOP_ENABLED: 'false' })).text, /It is not used: DPoP is switched off/)
   const schemed = await run({
