@@ -97,6 +97,9 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
     'test/system/guarded-application.test.ts',
     'here(startGate)'
   ],
+  'cd examples/mcp': ['test/programs/mcp-gated.test.ts', 'commandOf('],
+  'npm run gated': ['test/programs/mcp-gated.test.ts', "commandOf('gated')"],
+  'npm run gated-client': ['test/programs/mcp-gated.test.ts', "commandOf('gated-client')"],
   'npm run gate -- --explain GET /orders/7': ['test/system/guarded-application.test.ts', 'here(explain)'],
   'npm run gate -- --explain POST /mcp --mcp tools/call delete_order': [
     'test/cli/gate.test.ts',
@@ -136,7 +139,8 @@ const OTHER_VARIABLES = new Set([
 ])
 
 const blocks = manuals.flatMap(readBlocks)
-const scripts = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).scripts as Record<string, string>
+const scriptsOf = (folder: string): Record<string, string> =>
+  JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')).scripts
 const isOurs = (block: Block): boolean => !(`${block.file} ${block.text.split('\n', 1)[0]}` in OF_OTHER_PROGRAMS)
 const withLanguage = (...languages: string[]): Block[] => blocks.filter(({ language }) => languages.includes(language))
 
@@ -199,8 +203,10 @@ t.test('Every heading is between blank lines.', async t => {
 t.test('Every named npm script and test file exists.', async t => {
   for (const page of pages) {
     const text = readProse(page) + readBlocks(page).map(block => block.text).join('\n')
-    const named = [...text.matchAll(/\bnpm (?:run ([\w:-]+)|(start|test)\b)/g)].map(([, run, own]) => run ?? own!)
-    t.strictSame(named.filter(name => !(name in scripts)), [], `${page}: scripts`)
+    const named = [...text.matchAll(/(?:\bcd (\S+) && )?\bnpm (?:run ([\w:-]+)|(start|test)\b)/g)].map(
+      ([, folder = '', run, own]) => [folder, run ?? own!] as const
+    )
+    t.strictSame(named.filter(([folder, name]) => !(name in scriptsOf(folder))), [], `${page}: scripts`)
     const files = [...text.matchAll(/\bnpx tap [^`\n]*?(test\/\S+\.ts)/g)].map(([, file]) => file!)
     t.strictSame(
       files.filter(file => !file.startsWith('test/own/') && !existsSync(join(root, file))),
