@@ -19,6 +19,9 @@ import { collectSettings } from '../../lib/settings/sources.ts'
 import { validateSettings } from '../../lib/settings/validation.ts'
 import { variables as SETTINGS } from '../../lib/settings/specs.ts'
 import holdfast from '../../packages/holdfast/index.ts'
+import type { FileOptions } from '../../packages/holdfast/index.ts'
+import { createTestIssuer } from '../../packages/holdfast/testing.ts'
+import type { TestIssuer } from '../../packages/holdfast/testing.ts'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
 import {
@@ -450,6 +453,24 @@ const RUNS: Readonly<Record<string, (t: Test, block: Block) => Promise<void>>> =
     const answer = await app.inject('/orders')
     t.hasStrict(answer.json(), { reason: 'credentials_missing' })
     t.match(answer.headers['www-authenticate'], /^Bearer/)
+  },
+  async 'joined.ts' (t, block) {
+    const { forTests } = await load<{ forTests: (mine: FileOptions, issuer: TestIssuer) => FileOptions }>(
+      t,
+    block
+    )
+    const mine: FileOptions = { idp: { domain: 'tenant.example', dpopMode: 'REQUIRED' } }
+    const issuer = await createTestIssuer({ audience: 'https://api.example' })
+    const ask = async (options: FileOptions): Promise<number> => {
+      const app = Fastify()
+      t.teardown(() => app.close())
+      await app.register(holdfast, options)
+      app.get('/orders', { onRequest: app.authenticate() }, () => 'ok')
+      const authorization = `Bearer ${await issuer.token({ aud: 'https://api.example' })}`
+      return (await app.inject({ url: '/orders', headers: { authorization } })).statusCode
+    }
+    t.equal(await ask(forTests(mine, issuer)), 401, 'DPoP is still required')
+    t.equal(await ask({ ...mine, ...issuer.options }), 200, 'and is not after a plain spread')
   },
   async 'orders.test.ts' (t, { file }) {
     t.match(
