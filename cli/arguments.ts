@@ -2,12 +2,12 @@ import { parseArgs } from 'node:util'
 import type { ParseArgsOptionDescriptor } from 'node:util'
 import { nameThatWasMeant } from '../lib/suggestion.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
+import { BadUsage } from './bad-usage.ts'
 import { NoAnswer } from './exchange.ts'
 import { createPaint, terminalText } from './show.ts'
 import type { Output, Paint } from './show.ts'
 
-/** What was asked cannot be done as it was asked. The message says what to change. */
-export class BadUsage extends Error {}
+export { BadUsage }
 
 /** The options of a tool, by name, as they are read and as `--help` shows them. */
 export type Options = Readonly<

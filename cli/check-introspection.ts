@@ -1,3 +1,4 @@
+import { createAuthentication } from '../lib/assembly/client-credentials.ts'
 import { basicCredentials } from '../lib/provider/client-authentication.ts'
 import { createEndpoint } from '../lib/introspection/endpoint.ts'
 import { createIntrospector } from '../lib/introspection/introspector.ts'
@@ -5,13 +6,13 @@ import { createDiscovery } from '../lib/provider/provider-document.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
 import { createTransport } from '../lib/provider/transport.ts'
 import type { Refusal } from '../lib/refusal.ts'
-import { SettingsError } from '../lib/settings/problems.ts'
 import { readSecret } from '../lib/settings/secret.ts'
 import type { IntrospectionSettings, IssuerSettings, Settings } from '../lib/settings/settings.ts'
 import type { TokenIntrospection } from '../lib/token/issuer-table.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 import { askAboutToken, introspectionFault, openIntrospection, unavailable } from './ask-about-token.ts'
 import type { AskedIssuer, Asking } from './ask-about-token.ts'
+import { faultsOf } from './check-files.ts'
 import { askAboutOwn } from './check-own-token.ts'
 import { judgeClock, timedSession } from './compare-clocks.ts'
 import { failureText, fault, fine } from './findings.ts'
@@ -29,21 +30,19 @@ export async function checkIntrospection (
   env: NodeJS.ProcessEnv
 ): Promise<Finding[]> {
   if (!isAsked(issuer)) return []
+  const faults = await faultsOf(() =>
+    createAuthentication(() => issuer.issuer, issuer.introspection, processSurroundings)
+  )
   try {
     const { endpoint, offsets } = await findEndpoint(issuer, issuer.introspection, settings)
     const { covers, clientId } = issuer.introspection
     return [
       fine(`Introspects ${COVERS[covers]}, at ${endpoint}, as the client ${clientId}.`),
       ...offsets.length > 0 ? judgeClock(offsets, settings.idp.clockToleranceSeconds) : [],
-      ...await askAboutTokens(issuer, settings, env)
+      ...faults.length > 0 ? faults : await askAboutTokens(issuer, settings, env)
     ]
   } catch (error) {
-    if (error instanceof SettingsError) {
-      return error.problems.map(problem =>
-        fault(problem, 'docs/reference/settings.md lists every setting with its allowed values.')
-      )
-    }
-    if (error instanceof ProviderFailure) return [introspectionFault(error.word, failureText(error))]
+    if (error instanceof ProviderFailure) return [...faults, introspectionFault(error.word, failureText(error))]
     throw error
   }
 }

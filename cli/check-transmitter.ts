@@ -1,3 +1,4 @@
+import { transmitterAuthentication } from '../lib/assembly/client-credentials.ts'
 import { fetchKeySet } from '../lib/provider/fetch-key-set.ts'
 import { createTransport } from '../lib/provider/transport.ts'
 import { DELIVERY_METHODS } from '../lib/revocation/managed-stream.ts'
@@ -6,7 +7,10 @@ import { isUnderstood } from '../lib/revocation/subject.ts'
 import { configurationUrlOf, fetchTransmitterConfiguration } from '../lib/revocation/transmitter-configuration.ts'
 import type { TransmitterConfiguration } from '../lib/revocation/transmitter-configuration.ts'
 import type { TransmitterSettings } from '../lib/settings/revocation-settings.ts'
+import { readSecret } from '../lib/settings/secret.ts'
 import type { Settings } from '../lib/settings/settings.ts'
+import { processSurroundings } from '../server/surroundings.ts'
+import { faultsOf } from './check-files.ts'
 import { checkStream } from './check-stream.ts'
 import { fault, fine, quoted, warning } from './findings.ts'
 import type { Finding } from './findings.ts'
@@ -21,9 +25,16 @@ export async function checkTransmitter (
   settings: Settings,
   path: string
 ): Promise<Finding[]> {
+  const { pushAuthorization } = given
   const network = createTransport(settings.proxies)
   const url = configurationUrlOf(given)
   const session = network.open()
+  const faults = [
+    ...await faultsOf(() => transmitterAuthentication(given, path, processSurroundings)),
+    ...await faultsOf(() =>
+      pushAuthorization && readSecret(pushAuthorization, `${path}.pushAuthorization`, processSurroundings)
+    )
+  ]
   try {
     const configuration = await fetchTransmitterConfiguration(given, session)
     const { keys } = await fetchKeySet(configuration.jwksUri, session, new Map(), EVENT_ALGS)
@@ -37,10 +48,10 @@ export async function checkTransmitter (
           'Have the transmitter sign with RS256 and a key of 2048 to 4096 bits.'
         ),
       ...judgeConfiguration(configuration, given),
-      ...await checkStream(configuration, given, settings, path)
+      ...faults.length > 0 ? faults : await checkStream(configuration, given, settings, path)
     ]
   } catch (error) {
-    return [transmitterFault(error, `Its configuration at ${url}, or its keys, cannot be used`)]
+    return [...faults, transmitterFault(error, `Its configuration at ${url}, or its keys, cannot be used`)]
   } finally {
     session.close()
   }

@@ -13,6 +13,7 @@ import { startWarnings } from '../lib/settings/start-report.ts'
 import { BadUsage, flag, runTool } from './arguments.ts'
 import type { Tool, World } from './arguments.ts'
 import { checkCertificates } from './check-certificates.ts'
+import { checkFiles } from './check-files.ts'
 import { checkIntrospection } from './check-introspection.ts'
 import { checkProvider, DOMAIN_WITH_SCHEME } from './check-provider.ts'
 import { checkRevocation } from './check-revocation.ts'
@@ -36,7 +37,8 @@ const TOOL = {
   help: run =>
     `Says whether the service could work with its settings: reads them as the service does, says where each one
 comes from, asks the identity provider for its keys and about tokens (if introspection is on), compares the
-clocks, tries the replay store, and looks at the store of revocations and at each transmitter.
+clocks, opens the files that are named, tries the replay store, and looks at the store of revocations and at
+each transmitter.
 
   ${run.replace(/ --$/, '')}
 
@@ -78,6 +80,8 @@ export function check (argv: readonly string[], world: CheckWorld): Promise<numb
         ])
       }
       if (settings.server.clientCertificate !== 'off') report('Certificates of clients', checkCertificates(settings))
+      const files = await checkFiles(settings)
+      if (files.length > 0) report('Files', files)
       report('Replay store', await checkStore(settings))
       for (const [name, findings] of await checkRevocation(settings)) report(name, findings)
     }

@@ -5,7 +5,7 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts && npm cache clean --force
 COPY dev/provider dev/provider
-COPY cli/input.ts cli/
+COPY cli/bad-usage.ts cli/input.ts cli/
 USER node
 EXPOSE 9000
 # This version of Node runs TypeScript directly.

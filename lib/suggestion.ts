@@ -2,9 +2,9 @@ const MAX_EDITS = 2
 
 /**
  * Returns the known name that was probably meant by an unknown name: the nearest one within two edits (a character
- * added, removed or replaced). If there is none, a known name that ends with the unknown one, by whole words:
- * `IDP_DPOP_MODE` for `DPOP_MODE`. Case and separators make no difference, so the name of a variable also matches a key
- * of the file. Undefined if no name is near.
+ * added, removed or replaced, or two that changed places). If there is none, a known name that ends with the unknown
+ * one, by whole words: `IDP_DPOP_MODE` for `DPOP_MODE`. Case and separators make no difference, so the name of a
+ * variable also matches a key of the file. Undefined if no name is near.
  */
 export function nameThatWasMeant (text: string, names: readonly string[]): string | undefined {
   const given = wordsOf(text)
@@ -22,15 +22,23 @@ function wordsOf (name: string): string[] {
   return name.split(/[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])/).filter(Boolean).map(word => word.toLowerCase())
 }
 
-/** Levenshtein's distance, or Infinity if the lengths already differ too much. */
+/** The distance of Damerau and Levenshtein, or Infinity if the lengths already differ too much. */
 function editsBetween (a: string, b: string): number {
   if (Math.abs(a.length - b.length) > MAX_EDITS) return Infinity
   let row = Array.from({ length: b.length + 1 }, (_, column) => column)
+  let above: readonly number[] = row
   for (let i = 0; i < a.length; i++) {
-    const above = row
+    const before = above
+    above = row
     row = [i + 1]
     for (let j = 0; j < b.length; j++) {
-      row.push(Math.min(above[j + 1]! + 1, row[j]! + 1, above[j]! + (a[i] === b[j] ? 0 : 1)))
+      const isSwap = i > 0 && j > 0 && a[i] === b[j - 1] && a[i - 1] === b[j]
+      row.push(Math.min(
+        above[j + 1]! + 1,
+        row[j]! + 1,
+        above[j]! + (a[i] === b[j] ? 0 : 1),
+        isSwap ? before[j - 1]! + 1 : Infinity
+      ))
     }
   }
   return row[b.length]!

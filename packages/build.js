@@ -8,7 +8,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 
 const root = join(import.meta.dirname, '..')
-const compiler = createRequire(import.meta.url).resolve('typescript/bin/tsc')
+const compiler = findCompiler()
 
 rmSync('dist', { recursive: true, force: true })
 // `npm run lint` judges the types, in CI and before a release.
@@ -23,4 +23,13 @@ for (const file of readdirSync('dist', { recursive: true, encoding: 'utf8' }).fi
 for (const file of ['LICENSE', 'CHANGELOG.md', ...process.argv.slice(2)]) {
   mkdirSync(dirname(file), { recursive: true })
   copyFileSync(join(root, file), file)
+}
+
+function findCompiler () {
+  try {
+    return createRequire(import.meta.url).resolve('typescript/bin/tsc')
+  } catch {
+    console.error('Not packed: the compiler is not installed. npm ci --include=dev installs it.')
+    process.exit(1)
+  }
 }

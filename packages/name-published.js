@@ -11,7 +11,7 @@ export const PAGES = ['README.md', 'docs/guide/plugin.md', 'docs/guide/gate.md',
 /** The page as it stands once the packages are on npm. */
 export function namePublished (text) {
   return text
-    .replaceAll(/^npm run package +# in a clone.*\n/gm, '')
+    .replaceAll(/^npm ci +# in a clone.*\nnpm run package\n/gm, '')
     .replaceAll(/npm i (?:\.\.?\/)*(?:holdfast\/)?holdfast-\d+\.\d+\.\d+\.tgz/g, 'npm i holdfast')
     .replaceAll(/(fastify) +# in your app.*$/gm, '$1')
     .replaceAll(/npx -p \.\/holdfast-cli-\d+\.\d+\.\d+\.tgz holdfast/g, 'npx holdfast-cli')

@@ -5,8 +5,7 @@ import { verifiedTokenOf } from '../lib/guard/admission.ts'
 import { schemeOf } from '../lib/credentials.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { readPseudonymKey } from '../lib/settings/secret.ts'
-import { SettingsError } from '../lib/settings/problems.ts'
-import { openAuditFile } from '../server/audit-file.ts'
+import { openAuditFile, unwritable } from '../server/audit-file.ts'
 import type { AuditSink } from '../server/audit-file.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
@@ -90,11 +89,7 @@ async function openFile (app: FastifyInstance, path: string): Promise<AuditSink>
       onRecovered: lost => app.log.info({ event: 'audit_writable', path, lost }, 'audit writable')
     })
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    throw new SettingsError([
-      `AUDIT (audit.to) is ${JSON.stringify(path)}, which cannot be written (${code}); allowed: off, log, or the ` +
-      'path of a file'
-    ])
+    throw unwritable(path, error as NodeJS.ErrnoException)
   }
   reopenOnHangup(app, sink)
   return sink

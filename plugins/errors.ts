@@ -6,6 +6,7 @@ import { GateError } from '../lib/gate/gate-error.ts'
 import { rpcErrorBody } from '../lib/gate/rpc-error.ts'
 import { errorBody, Refusal, refusalBodies } from '../lib/refusal.ts'
 import type { ErrorBodyForm } from '../lib/refusal.ts'
+import { UpstreamError } from '../lib/upstream/answer.ts'
 import { statusOfClientError } from '../server/client-error.ts'
 import type { ClientError } from '../server/client-error.ts'
 import { UNROUTABLE } from '../server/request-ends.ts'
@@ -35,6 +36,9 @@ export default fp(async (app: FastifyInstance) => {
     // What a client sends may be more than is carried, or than is held at once. That is no fault of the service.
     if (status === 501 || (status === 503 && error instanceof GateError)) {
       request.log.info({ fault: error.message }, 'request refused')
+    } else if (error instanceof UpstreamError && status >= 500) {
+      const { message: fault, cause } = error
+      request.log.warn({ status, fault, cause: (cause as NodeJS.ErrnoException | undefined)?.code }, 'request failed')
     } else if (status >= 500 && !(error instanceof Refusal)) request.log.error({ err: error }, 'request failed')
     if (request.mcpBody) return send(reply, status, rpcErrorBody(error, status, request.mcpBody))
     if (error instanceof Refusal) return send(reply, status, bodies[error.reason])

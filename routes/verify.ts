@@ -18,12 +18,13 @@ const routes: FastifyPluginAsync = async app => {
   const { gate } = app
   if (!gate) return
   const { upstream, statementAudience = upstream, claims } = gate.settings
-  const isTrusted = createPeerTrust(app.settings.server.trustProxy)
+  const { trustProxy } = app.settings.server
+  const isTrusted = createPeerTrust(trustProxy)
   const options = {
     publicUrl: app.settings.server.publicUrl === undefined ? undefined : parsePublicUrl(app.settings.server.publicUrl),
     claimHeaders: new Set(claims.map(({ header }) => header))
   }
-  if (app.settings.server.trustProxy === false && upstream === undefined) {
+  if (trustProxy === false && upstream === undefined) {
     app.log.warn(
       'The gate is asked by proxies, but TRUST_PROXY trusts no peer, so each authorization request gets 403. Set ' +
         'TRUST_PROXY to the addresses of the proxies'
@@ -32,7 +33,8 @@ const routes: FastifyPluginAsync = async app => {
 
   const withoutBody = PROXY_FAMILIES.filter(family => family !== 'envoy').map(family => `/verify/${family}`)
   const reading = [...new Set(gate.settings.rules.filter(({ mcp }) => mcp).map(({ path }) => path))]
-  if (reading.length > 0) {
+  // Without a peer that is trusted, nobody can ask.
+  if (reading.length > 0 && (trustProxy !== false || upstream === undefined)) {
     app.log.info(
       { event: 'message_rules', paths: reading },
       'The body of a POST decides for these paths. Of the proxies that ask, only Envoy can send it ' +

@@ -1,7 +1,9 @@
-import { closeSync, fchmodSync, fstatSync, openSync, readSync, statfsSync, statSync, writeSync } from 'node:fs'
+import { accessSync, closeSync, constants, fchmodSync, fstatSync, openSync, readSync, statfsSync, statSync, writeSync } from 'node:fs'
 import type { Stats } from 'node:fs'
 import { stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import pino from 'pino'
+import { SettingsError } from '../lib/settings/problems.ts'
 import type { Surroundings } from '../lib/surroundings.ts'
 
 /** How often the path is looked at, and a file that failed is tried again. */
@@ -39,11 +41,7 @@ export async function openAuditFile (
   { every, onFault, onRecovered }: AuditFileOptions
 ): Promise<AuditSink> {
   const open = (): AuditFile => {
-    const known = statSync(path, { throwIfNoEntry: false })
-    // To open a pipe would wait for its reader.
-    if (known && !known.isFile() && !known.isCharacterDevice()) {
-      throw failure(known.isDirectory() ? 'EISDIR' : 'NOT_A_FILE')
-    }
+    isThere(path)
     return new AuditFile(path, pino.destination({ dest: path, append: true, sync: true, mode: MODE }))
   }
   let file: AuditFile | undefined = open()
@@ -133,6 +131,41 @@ export async function openAuditFile (
       await file?.close()
     }
   }
+}
+
+/**
+ * Whether there is a file at the path.
+ * @throws Error with a `code` if there is something else
+ */
+function isThere (path: string): boolean {
+  const known = statSync(path, { throwIfNoEntry: false })
+  // To open a pipe would wait for its reader.
+  if (known && !known.isFile() && !known.isCharacterDevice()) {
+    throw failure(known.isDirectory() ? 'EISDIR' : 'NOT_A_FILE')
+  }
+  return known !== undefined
+}
+
+/**
+ * Whether this process could open the file. It is not made, and nothing is written.
+ * @throws SettingsError
+ */
+export function tryAuditFile (path: string): void {
+  try {
+    // With the dot, what is no folder is refused.
+    if (isThere(path)) accessSync(path, constants.W_OK)
+    else accessSync(`${dirname(path)}/.`, constants.W_OK)
+  } catch (error) {
+    throw unwritable(path, error as NodeJS.ErrnoException)
+  }
+}
+
+/** Why the service does not start with that path. */
+export function unwritable (path: string, { code }: NodeJS.ErrnoException): SettingsError {
+  return new SettingsError([
+    `AUDIT (audit.to) is ${JSON.stringify(path)}, which cannot be written (${code}); allowed: off, log, or the ` +
+    'path of a file'
+  ])
 }
 
 const failure = (code: string): Error => Object.assign(new Error(code), { code })

@@ -1,4 +1,4 @@
-import { BadUsage } from '../../cli/arguments.ts'
+import { BadUsage } from '../../cli/bad-usage.ts'
 
 export const MACHINE_CLIENT = 'holdfast-cli'
 export const BROWSER_CLIENT = 'holdfast-playground'

@@ -10,6 +10,11 @@ const text = { type: 'string' } as const
 const { values } = parseArgs({ options: { port: text, address: text, audience: text, url: text } })
 const { port = '9000', address, audience = 'https://holdfast.example/api', url = 'http://localhost:8000' } = values
 const provider = await startProvider({ port: Number(port), address, audience, ownClient: readOwnClient(process.env) })
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    provider.close().then(() => process.exit(0))
+  })
+}
 const call = `--url ${url} --issuer ${provider.issuer} --audience ${audience} --client-id ${provider.clientId}`
 process.stdout.write([
   `The local tenant is at ${provider.issuer}`,
@@ -17,8 +22,3 @@ process.stdout.write([
   `CALL_CLIENT_SECRET=${provider.clientSecret} npm run call -- ${call} --dpop GET /api/private`,
   ''
 ].join('\n'))
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(signal, () => {
-    provider.close().then(() => process.exit(0))
-  })
-}

@@ -13,8 +13,8 @@ export const AFFINITY_MISSING =
   'the instance by the first segment of the DPoP header. ' +
   'For nginx: map $http_dpop $holdfast_client { default $http_authorization; "~^(?<key>[A-Za-z0-9_-]+)\\." $key; ' +
   '} and, first in the upstream, hash $holdfast_client consistent; ' +
-  'deploy/ has the lines for HAProxy, Caddy and Envoy (docs/guide/instances.md). If it cannot, set DPOP_REPLAY ' +
-  'to a Redis that all instances share'
+  'https://github.com/holdfast/holdfast/blob/main/docs/guide/instances.md leads to the lines for HAProxy, Caddy and ' +
+  'Envoy. If it cannot, set DPOP_REPLAY (dpop.replay) to a Redis that all instances share'
 
 /** The counts of ten minutes. */
 export interface MissingAffinity {

@@ -69,7 +69,7 @@ export function settingsFromOptions (options: object): Givens {
     const { key, place, written } = member
     const name = NAMES.get(key)
     if (!name && /[a-z]/.test(key)) readMembers([member], reading)
-    else if (!name) tell(reading, place, unknown('key', key, [...NAMES.keys()]))
+    else if (!name) tell(reading, place, unknown('key', key, [...NAMES.keys(), ...SECTIONS]))
     else if (!written.isUnset && written.value !== '') give(written, reading, key, name, place)
   }
   const section = members.find(({ key }) => SECTIONS.has(key) || TREE_SETTINGS.has(key))?.key

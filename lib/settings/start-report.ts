@@ -32,6 +32,9 @@ function replayOf (text: string): { readonly kind: string, readonly hosts?: read
   return text === 'memory' || text === 'off' ? { kind: text } : { kind: 'redis', hosts: hostsOf(parseRedisUrl(text)) }
 }
 
+/** With its address: the npm package has no docs. */
+const INSTANCES_PAGE = 'https://github.com/holdfast/holdfast/blob/main/docs/guide/instances.md'
+
 /** Where a proof is accepted at most once, in one sentence. Undefined if there are no proofs. */
 export function replayPromise ({ idp, dpop: { replay, nonce } }: Settings): string | undefined {
   if (idp.dpopMode === 'DISABLED') return undefined
@@ -39,18 +42,18 @@ export function replayPromise ({ idp, dpop: { replay, nonce } }: Settings): stri
   if (replay !== 'memory') return 'A proof is accepted at most once by all instances that share the replay store'
   if (nonce === 'required') {
     return 'A proof is accepted at most once by all instances together, because a nonce is good only at the process ' +
-      'that made it. The balancer must keep clients at their instance (docs/guide/instances.md)'
+      `that made it. The balancer must keep clients at their instance (${INSTANCES_PAGE})`
   }
   return 'A proof is accepted at most once by one instance: each further instance would accept it once more. For ' +
-    'several, set DPOP_NONCE=required everywhere, or DPOP_REPLAY to a Redis that all of them share ' +
-    '(docs/guide/instances.md)'
+    'several, set DPOP_NONCE (dpop.nonce) to required everywhere, or DPOP_REPLAY (dpop.replay) to a Redis that all of ' +
+    `them share (${INSTANCES_PAGE})`
 }
 
 export const HOST_BELIEVED =
-  'Neither PUBLIC_URL nor TRUST_PROXY is set, so Host is believed: a DPoP proof that was made for another name ' +
-  'is accepted if the request has that name as its Host. ' +
+  'Neither PUBLIC_URL (server.publicUrl) nor TRUST_PROXY (server.trustProxy) is set, so Host is believed: a DPoP ' +
+  'proof that was made for another name is accepted if the request has that name as its Host. ' +
   'An attacker who gets a client to call http://evil.example can use its token and its unused proofs here. Set ' +
-  'PUBLIC_URL to the address that clients use'
+  'PUBLIC_URL (server.publicUrl) to the address that clients use'
 
 /**
  * Returns one warning for each setting that can be used but that an operator should reconsider. Of values they hold
@@ -62,6 +65,11 @@ export function startWarnings ({ idp, server, proxies, unknownVariables, isNonce
     warnings.push(
       'IDP_DOMAIN starts with a scheme, so there is no issuer and every token will be refused. Write only the ' +
         'host, without https://'
+    )
+  } else if (idp.domain !== undefined && idp.issuer !== undefined && idp.issuer !== `https://${idp.domain}/`) {
+    warnings.push(
+      'IDP_DOMAIN (idp.domain) is not used, because IDP_ISSUER (idp.issuer) is set too, from whichever source. Remove ' +
+        'the one that is wrong'
     )
   }
   if (unknownVariables.length > 0) {

@@ -75,7 +75,10 @@ export interface JoinedPluginOptions {
 
 /** An identity provider in memory: it opens no port and asks no network. */
 export interface TestIssuer<Options = TestPluginOptions> {
-  /** Options for `holdfast` and `holdfast/service`. For more: `{ ...idp.options, dpop: { nonce: 'required' } }`. */
+  /**
+   * Options for `holdfast` and `holdfast/service`. For more: `{ ...idp.options, dpop: { nonce: 'required' } }`. Options
+   * of your own under `idp` or `server` are joined section by section: `idp: { ...mine.idp, ...idp.options.idp }`.
+   */
   readonly options: Options
   /**
    * A Bearer token that passes for 10 minutes, with these claims beside `iss`, `aud`, `sub`, `iat` and `exp`.

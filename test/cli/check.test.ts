@@ -1,7 +1,9 @@
 import { generateKeyPairSync } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { containing } from '../helpers/containing.ts'
 import { freePort } from '../helpers/free-port.ts'
 import t from 'tap'
@@ -138,6 +140,105 @@ t.test('What to do about a setting is a line to paste, for the place where it st
   ], 'a secret has no example')
 })
 
+t.test('What the service opens at its start is opened, and a setting that names a file wrongly is a fault.', async t => {
+  const secret = 'c2VjcmV0'.repeat(6)
+  const folder = t.testdir({
+    'statement.pem': generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({
+      type: 'pkcs8',
+      format: 'pem'
+    }) as string,
+    secret,
+    empty: ''
+  })
+  const gate = (statementKey: object): object => ({
+    upstream: 'http://127.0.0.1:1',
+    statementAudience: 'https://app.example',
+    statementKey,
+    rules: []
+  })
+  const found = async (section: object, env: NodeJS.ProcessEnv = {}) => {
+    const { code, text, result } = await run({ ...good, ...env }, { 'config.yaml': JSON.stringify(section) })
+    return [code, result, text] as const
+  }
+  const usable = await found({
+    audit: { to: join(folder, 'audit.log'), pseudonymKey: { file: join(folder, 'secret') } },
+    gate: gate({ file: join(folder, 'statement.pem') })
+  })
+  t.equal(usable[0], 0)
+  t.match(usable[2], /Files\n.*audit\.log can be written\.\n.*pseudonymKey can be used\.\n.*statementKey can be used\.\n/)
+  t.notOk(existsSync(join(folder, 'audit.log')), 'no file is made')
+  t.notMatch((await found({ audit: 'log' }))[2], containing('Files\n'))
+
+  const CREATE = 'Create the file, and its folder if there is none, or correct its path.'
+  const rows: Array<[section: object, env: NodeJS.ProcessEnv, says: string, cure: string]> = [
+    [{}, { AUDIT: '/nonexistent/audit.log' }, 'AUDIT (audit.to) is "/nonexistent/audit.log", which cannot be', CREATE],
+    [{ audit: folder }, {}, 'which cannot be written (EISDIR)', 'Name a file: that path leads to a folder.'],
+    [
+      { audit: join(folder, 'empty/audit.log') },
+      {},
+      'which cannot be written (ENOTDIR)',
+      'Correct the path: a part of it is no folder.'
+    ],
+    [
+      { audit: { to: 'log', pseudonymKey: { file: join(folder, 'none') } } },
+      {},
+      'audit.pseudonymKey is not usable: ENOENT',
+      CREATE
+    ],
+    [
+      { audit: { to: 'log', pseudonymKey: { env: 'TEST_UNSET' } } },
+      {},
+      'audit.pseudonymKey is not usable: the variable TEST_UNSET is not set',
+      'Set the variable TEST_UNSET, or correct its name.'
+    ],
+    [
+      { gate: gate({ file: join(folder, 'none.pem') }) },
+      {},
+      `gate.statementKey is "${join(folder, 'none.pem')}": the file cannot be read (ENOENT)`,
+      CREATE
+    ],
+    [
+      { gate: gate({ file: join(folder, 'secret') }) },
+      {},
+      `gate.statementKey is "${join(folder, 'secret')}": `,
+      'docs/reference/settings.md lists'
+    ],
+    [
+      { dpop: { replay: { file: join(folder, 'none') } } },
+      {},
+      'DPOP_REPLAY (dpop.replay) is not usable: ENOENT',
+      CREATE
+    ],
+    [
+      { dpop: { replay: { file: join(folder, 'empty') } } },
+      {},
+      'DPOP_REPLAY (dpop.replay) is not usable: the file ',
+      'Write the value into the file, or correct its path.'
+    ],
+    [
+      { dpop: { replay: { env: 'TEST_UNSET' } } },
+      {},
+      'DPOP_REPLAY (dpop.replay) is not usable: the variable TEST_UNSET is not set',
+      'Set the variable TEST_UNSET, or correct its name.'
+    ]
+  ]
+  for (const [section, env, says, cure] of rows) {
+    const [code, result] = await found(section, env)
+    t.equal(code, 1, says)
+    t.match(result, containing('One thing is wrong.'))
+    t.match(result, containing(says))
+    t.match(result, containing(`What to do  ${cure}`))
+  }
+
+  const byKey = { IDP_INTROSPECTION: 'opaque', IDP_CLIENT_ID: 'a', IDP_CLIENT_AUTH: 'private_key_jwt' }
+  const keyless = { ...byKey, IDP_CLIENT_KEY_FILE: join(folder, 'none.pem') }
+  t.match(
+    (await found({}, { ...keyless, IDP_ISSUER: await startProvider(t) }))[1],
+    /2 things are wrong\.\n\n *1\. IDP_CLIENT_KEY_FILE .*\(ENOENT\)[^]* 2\. Introspection failed: introspection_endpoint/
+  )
+  t.match((await found({}, keyless))[1], /One thing is wrong\.\n\n *1\. IDP_CLIENT_KEY_FILE .*\(ENOENT\)/)
+})
+
 t.test('Each unusable setting is reported, and no provider is called.', async t => {
   const asked = issuer.requests.length
   const { code, text, result } = await run({
@@ -168,7 +269,7 @@ t.test('A questionable setting is a warning, not a fault.', async t => {
   t.equal(code, 0)
   t.match(
     text,
-    /! These variables look like settings but are not, and have no effect: IDP_NONSENSE\n[^]*! Neither PUBLIC_URL nor TRUST_PROXY[^]*! DPOP_REPLAY is off/
+    /! These variables look like settings but are not, and have no effect: IDP_NONSENSE\n[^]*! Neither PUBLIC_URL \(server\.publicUrl\) nor TRUST_PROXY[^]*! DPOP_REPLAY is off/
   )
   t.match((await run({ ...good, DPOP_ENABLED: 'false' })).text, /It is not used: DPoP is switched off/)
   const schemed = await run({
@@ -962,12 +1063,25 @@ t.test('For a transmitter the events that would be missed are reported.', async 
     [
       { transmitter: { ...CLIENT, clientSecret: { env: 'TEST_UNSET' } } },
       1,
-      /^. Its stream cannot be read: revocation\.transmitters\[0\]\.clientSecret is not usable: the variable TEST_UNSET is not set; allowed: /m
+      /^. revocation\.transmitters\[0\]\.clientSecret is not usable: the variable TEST_UNSET is not set; allowed: /m
     ],
     [
       { transmitter: { ...CLIENT, clientAuth: 'private_key_jwt', keyFile: '/nowhere' } },
       1,
-      /^. Its stream cannot be read: revocation\.transmitters\[0\]\.keyFile is "\/nowhere", which is not usable \(ENOENT\); allowed: path of a file with a private key\.$/m
+      /^. revocation\.transmitters\[0\]\.keyFile is "\/nowhere", which is not usable \(ENOENT\); allowed: path of a file with a private key$/m
+    ],
+    [
+      {
+        transmitter: { ...CLIENT, clientSecret: { env: 'TEST_UNSET' } },
+        prepare: answering('GET /.well-known/ssf-configuration', 500, {})
+      },
+      1,
+      /^. revocation\.transmitters\[0\]\.clientSecret is not usable: .*\n. Its configuration at .* status: 500/m
+    ],
+    [
+      { transmitter: { pushAuthorization: { env: 'TEST_UNSET' } } },
+      1,
+      /^. revocation\.transmitters\[0\]\.pushAuthorization is not usable: the variable TEST_UNSET is not set; allowed: /m
     ],
     [
       { transmitter: { ...CLIENT, streamId: 's9' }, prepare: answering('GET /stream', 404, {}) },

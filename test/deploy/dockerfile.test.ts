@@ -1,4 +1,10 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, existsSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { validate } from 'dockerfile-utils'
 import t from 'tap'
 import { containing } from '../helpers/containing.ts'
@@ -9,6 +15,14 @@ const text = readFileSync('Dockerfile', 'utf8')
 const scripts = JSON.parse(readFileSync('package.json', 'utf8')).scripts as Record<string, string>
 const lineOf = (instruction: string): string =>
   text.split('\n').findLast(line => line.startsWith(`${instruction} `)) ?? ''
+
+/** The files that a Dockerfile copies out of its build context, and where to. */
+function copiedBy (dockerfile: string): Array<{ files: readonly string[], to: string }> {
+  return [...dockerfile.matchAll(/^COPY (?!--from)(.+) (\S+)$/gm)].map(([, files, to]) => ({
+    files: files!.split(' '),
+    to: to!
+  }))
+}
 
 t.test('The Dockerfile passes its linter', async t => {
   for (const file of ['Dockerfile', 'deploy/provider.Dockerfile']) {
@@ -32,8 +46,72 @@ t.test('The image starts what npm start starts', async t => {
 t.test('The build context holds what the build copies', async t => {
   const ignored = readFileSync('.dockerignore', 'utf8').split('\n')
   t.equal(ignored[0], '*')
-  const copied = [...text.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, files]) => files!.split(' '))
-  for (const file of copied) t.ok(ignored.includes(`!${file}`), file)
+  for (const file of copiedBy(text).flatMap(({ files }) => files)) t.ok(ignored.includes(`!${file}`), file)
+})
+
+t.test('The health check of the image asks where this service says that it lives', async t => {
+  const [command, ...words] = JSON.parse(/^HEALTHCHECK .*\n +CMD (.+)$/m.exec(text)![1]!) as string[]
+  t.equal(command, 'node')
+  const compiled = '/app/dist/start-options.js'
+  t.ok(words.at(-1)!.includes(`'${compiled}'`))
+  const source = pathToFileURL(join(process.cwd(), 'start-options.ts')).href
+  const answering: { path?: string } = {}
+  const server = createServer((request, response) => {
+    response.writeHead(request.url === answering.path ? 200 : 404).end()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const { port } = server.address() as AddressInfo
+  const CONFIG_FILE = join(t.testdir({ 'gate.yaml': 'gate:\n  ownPrefix: /_gate\n' }), 'gate.yaml')
+  const code = async (path: string, env: NodeJS.ProcessEnv): Promise<number> => {
+    answering.path = path
+    const child = spawn(
+      process.execPath,
+      ['--import', join(process.cwd(), 'cli/strip-types.js'), ...words.map(word => word.replace(compiled, source))],
+      { env: { ...process.env, PORT: String(port), ...env }, stdio: 'ignore' }
+    )
+    return (await once(child, 'exit'))[0] as number
+  }
+  t.equal(await code('/_gate/health/live', { CONFIG_FILE }), 0, 'a gate with a prefix for its own paths')
+  t.equal(await code('/health/live', { CONFIG_FILE }), 1, 'what its upstream answers does not count')
+  t.equal(await code('/health/live', {}), 0, 'the service')
+})
+
+t.test('The local provider starts from the files that its image has, and no others', async t => {
+  const ignored = readFileSync('deploy/provider.Dockerfile.dockerignore', 'utf8').trim().split('\n')
+  t.equal(ignored[0], '*')
+  const dockerfile = readFileSync('deploy/provider.Dockerfile', 'utf8')
+  const folder = t.testdir()
+  for (const { files, to } of copiedBy(dockerfile)) {
+    for (const file of files) {
+      t.ok(ignored.includes(`!${file}`), `${file} is in the build context`)
+      cpSync(file, join(folder, to, to.endsWith('/') ? file.split('/').at(-1)! : ''), { recursive: true })
+    }
+  }
+  const [program, ...words] = JSON.parse(/^ENTRYPOINT (.+)$/m.exec(dockerfile)![1]!) as string[]
+  t.equal(program, 'node')
+  // The loader of the commands stands in for a Node that runs TypeScript itself. Packages are found further up.
+  const child = spawn(process.execPath, ['--import', join(process.cwd(), 'cli/strip-types.js'), ...words, '--port', '0'], {
+    cwd: folder,
+    stdio: ['ignore', 'pipe', 'pipe']
+  })
+  t.teardown(() => child.kill('SIGKILL'))
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', chunk => {
+      output += chunk
+    })
+  }
+  const closed = new Promise(resolve => child.on('close', resolve))
+  const started = new Promise<void>(resolve =>
+    child.stdout.on('data', () => {
+      if (output.includes('npm run call')) resolve()
+    })
+  )
+  await Promise.race([started, closed])
+  t.match(output, /^The local tenant is at http:\/\/localhost:\d+\n/)
+  child.kill('SIGTERM')
+  t.equal(await closed, 0, 'and ends when it is asked to')
 })
 
 t.test('The manual builds this image and runs it with no more than it needs', async t => {

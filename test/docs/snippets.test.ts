@@ -19,6 +19,9 @@ import { collectSettings } from '../../lib/settings/sources.ts'
 import { validateSettings } from '../../lib/settings/validation.ts'
 import { variables as SETTINGS } from '../../lib/settings/specs.ts'
 import holdfast from '../../packages/holdfast/index.ts'
+import type { FileOptions } from '../../packages/holdfast/index.ts'
+import { createTestIssuer } from '../../packages/holdfast/testing.ts'
+import type { TestIssuer } from '../../packages/holdfast/testing.ts'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
 import {
@@ -97,6 +100,9 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
     'test/system/guarded-application.test.ts',
     'here(startGate)'
   ],
+  'cd examples/mcp': ['test/programs/mcp-gated.test.ts', 'commandOf('],
+  'npm run gated': ['test/programs/mcp-gated.test.ts', "commandOf('gated')"],
+  'npm run gated-client': ['test/programs/mcp-gated.test.ts', "commandOf('gated-client')"],
   'npm run gate -- --explain GET /orders/7': ['test/system/guarded-application.test.ts', 'here(explain)'],
   'npm run gate -- --explain POST /mcp --mcp tools/call delete_order': [
     'test/cli/gate.test.ts',
@@ -136,7 +142,8 @@ const OTHER_VARIABLES = new Set([
 ])
 
 const blocks = manuals.flatMap(readBlocks)
-const scripts = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).scripts as Record<string, string>
+const scriptsOf = (folder: string): Record<string, string> =>
+  JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')).scripts
 const isOurs = (block: Block): boolean => !(`${block.file} ${block.text.split('\n', 1)[0]}` in OF_OTHER_PROGRAMS)
 const withLanguage = (...languages: string[]): Block[] => blocks.filter(({ language }) => languages.includes(language))
 
@@ -199,8 +206,10 @@ t.test('Every heading is between blank lines.', async t => {
 t.test('Every named npm script and test file exists.', async t => {
   for (const page of pages) {
     const text = readProse(page) + readBlocks(page).map(block => block.text).join('\n')
-    const named = [...text.matchAll(/\bnpm (?:run ([\w:-]+)|(start|test)\b)/g)].map(([, run, own]) => run ?? own!)
-    t.strictSame(named.filter(name => !(name in scripts)), [], `${page}: scripts`)
+    const named = [...text.matchAll(/(?:\bcd (\S+) && )?\bnpm (?:run ([\w:-]+)|(start|test)\b)/g)].map(
+      ([, folder = '', run, own]) => [folder, run ?? own!] as const
+    )
+    t.strictSame(named.filter(([folder, name]) => !(name in scriptsOf(folder))), [], `${page}: scripts`)
     const files = [...text.matchAll(/\bnpx tap [^`\n]*?(test\/\S+\.ts)/g)].map(([, file]) => file!)
     t.strictSame(
       files.filter(file => !file.startsWith('test/own/') && !existsSync(join(root, file))),
@@ -444,6 +453,24 @@ const RUNS: Readonly<Record<string, (t: Test, block: Block) => Promise<void>>> =
     const answer = await app.inject('/orders')
     t.hasStrict(answer.json(), { reason: 'credentials_missing' })
     t.match(answer.headers['www-authenticate'], /^Bearer/)
+  },
+  async 'joined.ts' (t, block) {
+    const { forTests } = await load<{ forTests: (mine: FileOptions, issuer: TestIssuer) => FileOptions }>(
+      t,
+    block
+    )
+    const mine: FileOptions = { idp: { domain: 'tenant.example', dpopMode: 'REQUIRED' } }
+    const issuer = await createTestIssuer({ audience: 'https://api.example' })
+    const ask = async (options: FileOptions): Promise<number> => {
+      const app = Fastify()
+      t.teardown(() => app.close())
+      await app.register(holdfast, options)
+      app.get('/orders', { onRequest: app.authenticate() }, () => 'ok')
+      const authorization = `Bearer ${await issuer.token({ aud: 'https://api.example' })}`
+      return (await app.inject({ url: '/orders', headers: { authorization } })).statusCode
+    }
+    t.equal(await ask(forTests(mine, issuer)), 401, 'DPoP is still required')
+    t.equal(await ask({ ...mine, ...issuer.options }), 200, 'and is not after a plain spread')
   },
   async 'orders.test.ts' (t, { file }) {
     t.match(

@@ -1,4 +1,6 @@
-import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { parse } from 'yaml'
@@ -136,12 +138,23 @@ t.test('No page tells people to run a package that is not published.', t => {
   }
   for (const page of PAGES) {
     const after = namePublished(textOf(page))
-    t.notMatch(after, /\.tgz|npm run package/, `${page} after the release`)
+    t.notMatch(after, /\.tgz|npm run package|npm ci # in a clone/, `${page} after the release`)
     t.match(after, /npx holdfast-cli (?:start|gate)|npm i holdfast fastify$/m, page)
   }
   t.match(
     textOf('.github/workflows/release.yml'),
     /- run: node packages\/name-published\.js\n[^]*- run: npm publish [^]*needs: publish[^]*node packages\/name-published\.js/
   )
+  t.end()
+})
+
+t.test('Without the compiler, packing says in a sentence what to install.', t => {
+  // Outside of the clone, where no package is found further up.
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-pack-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  copyFileSync(join(root, 'packages/build.js'), join(folder, 'build.mjs'))
+  const { status, stderr } = spawnSync(process.execPath, ['build.mjs'], { cwd: folder, encoding: 'utf8' })
+  t.equal(status, 1)
+  t.equal(stderr, 'Not packed: the compiler is not installed. npm ci --include=dev installs it.\n')
   t.end()
 })

@@ -377,6 +377,8 @@ t.test('Of the forward-auth proxies only Envoy sends the body, and a refused mes
     '/free',
     '/upgrades'
   ]])
+  const { log: unasked } = await startSite(t)
+  t.notOk(unasked.some(({ event }) => event === 'message_rules'), 'a reverse proxy that trusts no peer is not asked')
   const WHOLE = 'X-Envoy-Auth-Partial-Body: false'
   const ask = async (body: string, lines: string[], path = '/mcp'): Promise<number> =>
     (await send('POST', `/verify/envoy${path}`, [

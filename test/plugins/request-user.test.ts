@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import Fastify from 'fastify'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
@@ -114,6 +115,15 @@ t.test('Beside @fastify/passport, scopes and user are of one person.', async t =
       `the twin: ${url} without a token is for the user of the session`
     )
   }
+})
+
+t.test('@fastify/passport is registered first: afterwards its decorator stops the start.', async t => {
+  const { app } = await start(t, () => {})
+  await t.rejects(Promise.resolve(app.register(passport)), {
+    code: 'FST_ERR_DEC_ALREADY_PRESENT',
+    message: "The decorator 'user' has already been added!"
+  })
+  t.match(readFileSync('docs/reference/plugin.md', 'utf8'), /^\| @fastify\/passport \| register it first;/m)
 })
 
 t.test('An app may put an object of its own in the place of request.auth: then its user stands too.', async t => {

@@ -7,6 +7,8 @@ import auth from '../../plugins/auth.ts'
 import type { Variables } from '../helpers/variables.ts'
 import { startApp } from '../helpers/app.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
+import plugin from '../../packages/holdfast/index.ts'
+import { createTestIssuer } from '../../packages/holdfast/testing.ts'
 
 const PATH = '/.well-known/oauth-protected-resource'
 
@@ -304,6 +306,17 @@ t.test('Every challenge points to the metadata of PUBLIC_URL, at the address tha
         `resource_metadata="${url}"`
     )
   )
+})
+
+t.test('The plugin in another app serves no metadata, so no challenge points to any.', async t => {
+  const { options } = await createTestIssuer({ publicUrl: 'https://api.example' })
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(plugin, options)
+  app.get('/', { onRequest: app.authenticate() }, () => 'ok')
+  const { statusCode, headers } = await app.inject('/')
+  t.strictSame([statusCode, pointersOf(headers['www-authenticate'])], [401, []])
+  t.equal((await app.inject(PATH)).statusCode, 404)
 })
 
 t.test('Without PUBLIC_URL no challenge points anywhere: no byte of a request goes into a header', async t => {

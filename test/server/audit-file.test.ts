@@ -19,7 +19,7 @@ import { join } from 'node:path'
 import pino from 'pino'
 import t from 'tap'
 import type { Test } from 'tap'
-import { openAuditFile } from '../../server/audit-file.ts'
+import { openAuditFile, tryAuditFile } from '../../server/audit-file.ts'
 import { until } from '../helpers/until.ts'
 
 /** A file whose next look is taken by the test. */
@@ -293,4 +293,15 @@ t.test('A directory in the place of the file is a fault until it is gone', async
   t.ok(file.write({ n: 2 }))
   t.strictSame([textOf(path), file.events], ['{"n":2}\n', ['EISDIR', 1]])
   await file.close()
+})
+
+t.test('A file is tried without making it or writing to it.', async t => {
+  const folder = t.testdir({ cut: 'half a line' })
+  tryAuditFile(join(folder, 'cut'))
+  t.equal(textOf(join(folder, 'cut')), 'half a line')
+  tryAuditFile(join(folder, 'new'))
+  t.notOk(isThere(join(folder, 'new'))())
+  for (const [path, code] of [['no/new', 'ENOENT'], ['cut/new', 'ENOTDIR'], ['', 'EISDIR']] as const) {
+    t.throws(() => tryAuditFile(join(folder, path)), { name: 'SettingsError', message: new RegExp(code) })
+  }
 })

@@ -4,7 +4,7 @@ import t from 'tap'
 import type { GateOptions, GateRuleOptions, McpTargetOptions } from '../../../lib/settings/option-types.ts'
 import { ownOptions, settingsFromOptions } from '../../../lib/settings/options.ts'
 import { valuesOf } from '../../../lib/settings/given.ts'
-import { OF_THE_SERVICE } from '../../../lib/settings/specs.ts'
+import { OF_THE_SERVICE, settingSpec } from '../../../lib/settings/specs.ts'
 import type { RawSettings } from '../../../lib/settings/specs.ts'
 import { noSettings } from '../../../lib/settings/tree.ts'
 import { containing } from '../../helpers/containing.ts'
@@ -17,7 +17,10 @@ const settingsOf = (options: object): RawSettings => valuesOf(settingsFromOption
 t.test('The page of the plugin names each setting that has no effect in another app.', t => {
   const page = readFileSync(join(root, 'docs/reference/plugin.md'), 'utf8')
   for (const name of OF_THE_SERVICE) {
-    t.match(page, containing(`\`${name === 'gateUpstream' ? 'GATE_UPSTREAM' : name}\``))
+    const { variable, from } = settingSpec(name)
+    const written = from === 'environment' ? variable : name
+    t.match(page, containing(`\`${written}\``))
+    t.doesNotThrow(() => settingsFromOptions({ [written]: 'x' }), `${written} is an option`)
   }
   t.end()
 })
@@ -120,6 +123,8 @@ const REFUSED: ReadonlyArray<{ options: object, problem: string | RegExp }> = [
     problem: 'options: unknown key "idp.domian"; did you mean idp.domain?'
   },
   { options: { idpp: {} }, problem: 'options: unknown key "idpp"; did you mean idp?' },
+  { options: { ipd: {} }, problem: 'options: unknown key "ipd"; did you mean idp?' },
+  { options: { IDP: {} }, problem: 'options: unknown key "IDP"; did you mean idp?' },
   { options: { domain: 'tenant.example' }, problem: 'options: unknown key "domain"; did you mean idp.domain?' },
   {
     options: { IDP_ISUER: 'https://tenant.example/' },

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import t from 'tap'
 import { readSettings } from '../../../holdfast.ts'
 import type { Variables } from '../../helpers/variables.ts'
@@ -49,13 +50,15 @@ t.test('Settings in force are reported with their values, and others are left ou
 })
 
 t.test('The report says where a proof is accepted at most once, for each store, with nonces and without.', async t => {
+  const page = 'https://github.com/holdfast/holdfast/blob/main/docs/guide/instances.md'
+  t.ok(existsSync(page.slice(page.indexOf('docs/'))), 'the page is there')
   const perInstance =
     'A proof is accepted at most once by one instance: each further instance would accept it once more. For ' +
-    'several, set DPOP_NONCE=required everywhere, or DPOP_REPLAY to a Redis that all of them share ' +
-    '(docs/guide/instances.md)'
+    'several, set DPOP_NONCE (dpop.nonce) to required everywhere, or DPOP_REPLAY (dpop.replay) to a Redis that all of ' +
+    `them share (${page})`
   const apart =
     'A proof is accepted at most once by all instances together, because a nonce is good only at the process ' +
-    'that made it. The balancer must keep clients at their instance (docs/guide/instances.md)'
+    `that made it. The balancer must keep clients at their instance (${page})`
   const shared = 'A proof is accepted at most once by all instances that share the replay store'
   const rows: Array<[Variables, string | undefined]> = [
     [{}, perInstance],
@@ -86,7 +89,7 @@ t.test(
     'unused secret.',
   async t => {
     const host =
-      /^Neither PUBLIC_URL nor TRUST_PROXY is set, so Host is believed: .* for another name .* http:\/\/evil\.example .* Set PUBLIC_URL/
+      /^Neither PUBLIC_URL \(server\.publicUrl\) nor TRUST_PROXY \(server\.trustProxy\) is set, so Host is believed: .* for another name .* http:\/\/evil\.example .* Set PUBLIC_URL \(server\.publicUrl\)/
     const cases: Array<{ values: Variables, unknownVariables?: string[], patterns?: RegExp[] }> = [
       { values: {}, patterns: [host] },
       { values: { IDP_DPOP_MODE: 'REQUIRED' }, patterns: [host] },
@@ -123,7 +126,19 @@ t.test(
       {
         values: { PUBLIC_URL: 'https://api.example', IDP_DOMAIN: 'https://tenant.example' },
         patterns: [/^IDP_DOMAIN starts with a scheme, so there is no issuer .* without https:\/\/$/]
-      }
+      },
+      {
+        values: { PUBLIC_URL: 'https://api.example', IDP_DOMAIN: 'tenant.example', IDP_ISSUER: 'https://login.example/' },
+        patterns: [/^IDP_DOMAIN \(idp\.domain\) is not used, because IDP_ISSUER \(idp\.issuer\) is set too/]
+      },
+      {
+        values: {
+          PUBLIC_URL: 'https://api.example',
+          IDP_DOMAIN: 'tenant.example',
+          IDP_ISSUER: 'https://tenant.example/'
+        }
+      },
+      { values: { PUBLIC_URL: 'https://api.example', IDP_DOMAIN: undefined, IDP_ISSUER: 'https://login.example/' } }
     ]
     for (const { values, unknownVariables = [], patterns = [] } of cases) {
       const warnings = startWarnings(

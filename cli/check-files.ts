@@ -1,0 +1,53 @@
+import { openStatementKeys } from '../lib/gate/statement-keys.ts'
+import type { StatementKeyError, StatementKeySource } from '../lib/gate/statement-keys.ts'
+import { SettingsError } from '../lib/settings/problems.ts'
+import { readPseudonymKey } from '../lib/settings/secret.ts'
+import type { Settings } from '../lib/settings/settings.ts'
+import { tryAuditFile } from '../server/audit-file.ts'
+import { processSurroundings } from '../server/surroundings.ts'
+import { fault, fine } from './findings.ts'
+import type { Finding } from './findings.ts'
+import { cureOfPlace, SETTINGS_PAGE } from './setting-cures.ts'
+
+/**
+ * Opens what the service opens at its start beside the files of issuers and transmitters. Empty if there is nothing. It
+ * makes no file, and writes to none.
+ */
+export async function checkFiles ({ audit, gate }: Pick<Settings, 'audit' | 'gate'>): Promise<Finding[]> {
+  const findings: Finding[] = []
+  const look = async (what: string, open: () => unknown): Promise<void> => {
+    const faults = await faultsOf(open)
+    findings.push(...faults.length > 0 ? faults : [fine(what)])
+  }
+  if (audit && audit.to !== 'log') await look(`${audit.to} can be written.`, () => tryAuditFile(audit.to))
+  if (audit?.pseudonymKey) {
+    const { pseudonymKey } = audit
+    await look('The key of audit.pseudonymKey can be used.', () => readPseudonymKey(pseudonymKey, processSurroundings))
+  }
+  if (gate?.statementKeys) {
+    const { statementKeys } = gate
+    await look('The keys of gate.statementKey can be used.', () => tryStatementKeys(statementKeys))
+  }
+  return findings
+}
+
+/** What the settings name and cannot be opened, each with its cure. Empty if it can be. */
+export async function faultsOf (open: () => unknown): Promise<Finding[]> {
+  try {
+    await open()
+    return []
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error
+    return error.problems.map(problem => fault(problem, cureOfPlace(problem) ?? SETTINGS_PAGE))
+  }
+}
+
+async function tryStatementKeys (sources: readonly StatementKeySource[]): Promise<void> {
+  try {
+    const keys = await openStatementKeys({ ...processSurroundings, sources, onChange: () => {} })
+    keys.close()
+  } catch (error) {
+    const { source, message } = error as StatementKeyError
+    throw new SettingsError([`gate.statementKey is ${JSON.stringify(source)}: ${message}`])
+  }
+}
