@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { calculateThumbprint, generateKeyPair } from 'dpop'
 import type { KeyPair } from 'dpop'
@@ -182,6 +182,18 @@ t.test('Every fenced block is of a kind that is tested.', async t => {
   }
   for (const { place, text } of withLanguage('text')) {
     t.notMatch(text, /^(?:\$ |npm |node )/m, `${place}: a command is marked as sh`)
+  }
+})
+
+t.test('A page that is linked for a name has that name.', async t => {
+  const found = pages.flatMap(page =>
+    [...readProse(page).matchAll(/`([a-z_]+?)(?:\.{3})?`(?: are listed in|,) \[[^\]]*\]\(([^)#]+)\)/g)].map(
+      ([, name, target]) => ({ page, name: name!, target: target! })
+    )
+  )
+  t.ok(found.length >= 2, `${found.length} names`)
+  for (const { page, name, target } of found) {
+    t.ok(readFileSync(join(root, dirname(page), target), 'utf8').includes(name), `${page}: ${name} is in ${target}`)
   }
 })
 
