@@ -14,6 +14,7 @@ import { parse as parseYaml } from 'yaml'
 import { containing } from '../helpers/containing.ts'
 import { call as runCall } from '../../cli/call.ts'
 import { startProvider } from '../../dev/provider/provider.ts'
+import { PERMISSIONS } from '../../dev/provider/users.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
 import { validateSettings } from '../../lib/settings/validation.ts'
@@ -530,6 +531,17 @@ async function startPrefixProxy (t: Test, target: string): Promise<string> {
   })
   return `http://localhost:${(server.address() as AddressInfo).port}/svc`
 }
+
+t.test('The routes that a reader adds first ask for what the local provider grants.', async t => {
+  const granted: readonly string[] = PERMISSIONS
+  for (const page of ['README.md', 'docs/guide/start.md']) {
+    const blocks = routeSnippets.filter(({ file }) => file === page)
+    t.ok(blocks.length > 0, page)
+    for (const { text } of blocks) {
+      for (const [, scope] of text.matchAll(/requireScope\('([^']+)'\)/g)) t.ok(granted.includes(scope!), scope)
+    }
+  }
+})
 
 t.test('Every shown call ends as its remark says.', async t => {
   const provider = await startProvider({ audience })
