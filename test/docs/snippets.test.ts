@@ -76,18 +76,18 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   ],
   'npm run package': ['test/system/package.test.ts', 'linesOf('],
   'npm i ../holdfast/holdfast-0.1.0.tgz fastify': ['test/system/package.test.ts', "linesOf('docs/guide/plugin.md')"],
-  'npx -p ./holdfast-cli-0.1.0.tgz holdfast start': [
+  'npx -y -p ./holdfast-cli-0.1.0.tgz holdfast start': [
     'test/system/package.test.ts',
     "linesOf('packages/holdfast-cli/README.md')"
   ],
-  'npx -p ./holdfast-cli-0.1.0.tgz holdfast gate --upstream http://127.0.0.1:3000': [
+  'npx -y -p ./holdfast-cli-0.1.0.tgz holdfast gate --upstream http://127.0.0.1:3000': [
     'test/system/package.test.ts',
     "linesOf('docs/guide/gate.md')"
   ],
   // What the release makes of these lines.
   'npm i holdfast fastify': ['test/system/package.test.ts', "linesOf('docs/guide/plugin.md')"],
-  'npx holdfast-cli start': ['test/system/package.test.ts', "linesOf('packages/holdfast-cli/README.md')"],
-  'npx holdfast-cli gate --upstream http://127.0.0.1:3000': [
+  'npx -y holdfast-cli start': ['test/system/package.test.ts', "linesOf('packages/holdfast-cli/README.md')"],
+  'npx -y holdfast-cli gate --upstream http://127.0.0.1:3000': [
     'test/system/package.test.ts',
     "linesOf('docs/guide/gate.md')"
   ],
