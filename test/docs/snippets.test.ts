@@ -202,6 +202,12 @@ t.test('Every relative link leads to an existing file and heading.', async t => 
   for (const page of pages) t.strictSame(findDeadLinks(page), [], page)
 })
 
+t.test('The guide names a profile by its setting.', async t => {
+  for (const page of pages.filter(page => page.startsWith('docs/guide/'))) {
+    t.notMatch(readProse(page), /\bprofile [12]\b/i, page)
+  }
+})
+
 t.test('Every heading is between blank lines.', async t => {
   const crowded = (text: string): string[] =>
     [...text.matchAll(/[^\n]\n#{1,6} .*|^#{1,6} .*\n[^\n].*/gm)].map(([lines]) => lines)
