@@ -76,6 +76,8 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   ],
   'npm run package': ['test/system/package.test.ts', 'linesOf('],
   'npm i ../holdfast/holdfast-0.1.0.tgz fastify': ['test/system/package.test.ts', "linesOf('docs/guide/plugin.md')"],
+  'node --test orders.test.ts': ['test/system/consumers.test.ts', 'TEST_COMMANDS'],
+  'npx -y tsx --test orders.test.ts': ['test/system/consumers.test.ts', 'TEST_COMMANDS'],
   'npx -y -p ./holdfast-cli-0.1.0.tgz holdfast start': [
     'test/system/package.test.ts',
     "linesOf('packages/holdfast-cli/README.md')"
