@@ -351,6 +351,8 @@ t.test('It judges at the time of the capture, or at the time of --at.', async t 
     new RegExp(`"judgedAt": ${now},`),
     'header lines are of now'
   )
+  const given = await run([...OFFLINE, '--at', '2026-11-28'], { input })
+  t.match(given.text, /judged at +1795824000 \(2026-11-28T00:00:00\.000Z\)\n/, 'a time that is given is not now')
 })
 
 t.test('The reason in the answer is compared with the result of the checks.', async t => {
