@@ -126,12 +126,16 @@ function withoutSignatures (report: Report): Report {
   return { ...report, request: { ...report.request, headers } }
 }
 
-function noteAnswer ({ status, notes }: Capture, { reason }: Answer, { foundHere }: Explanation): void {
+function noteAnswer (
+  { status, notes }: Capture,
+  { reason }: Answer,
+  { foundHere, isContradicted }: Explanation
+): void {
   if (status === undefined) return
   notes.push(
     `The capture says that the answer was ${status}${reason === undefined ? '' : `, with the reason ${reason}`}.`
   )
-  if (reason !== undefined && reason !== foundHere) {
+  if (isContradicted) {
     notes.push(
       `The checks here come to ${foundHere ?? 'no refusal'}. The service may have other settings (--set) or ` +
         'another clock, or it got a different request.'

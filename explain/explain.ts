@@ -45,6 +45,8 @@ export interface Explanation {
    * one.
    */
   readonly foundHere: RefusalReason | undefined
+  /** Whether the checks here come to another result than the service. False for what only the service can know. */
+  readonly isContradicted: boolean
 }
 
 /**
@@ -80,7 +82,9 @@ export async function explainRequest (request: CapturedRequest, options: Explain
     if (examination.isGuest) break
   }
   const foundHere = refusal?.reason
-  const refuser = answer?.reason && answer.reason !== foundHere ? REFUSED_BY[answer.reason] : undefined
+  const isOther = answer?.reason !== undefined && answer.reason !== foundHere
+  const refuser = isOther ? REFUSED_BY[answer.reason!] : undefined
+  const isUnknown = steps.some(({ name, outcome }) => name === refuser && outcome === 'not checked')
   const shown = (refuser ? overrule(steps, refuser) : steps).map(step =>
     step.outcome === 'passed' && assumed.includes(step.name)
       ? { ...step, outcome: 'not checked' as const, note: ASSUMED }
@@ -92,7 +96,8 @@ export async function explainRequest (request: CapturedRequest, options: Explain
     refusal: final && explainRefusal(final),
     notChecked: shown.filter(({ outcome }) => outcome === 'not checked').map(({ name }) => name),
     steps: shown,
-    foundHere
+    foundHere,
+    isContradicted: isOther && (foundHere !== undefined || (refuser !== undefined && !isUnknown))
   }
 }
 

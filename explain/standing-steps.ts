@@ -41,7 +41,8 @@ export const STANDING_STEPS = [
   },
   {
     name: 'token.revocation',
-    applies: canBeRevoked,
+    // An answer that says so shows that the service has revocations, although the settings here do not.
+    applies: e => canBeRevoked(e) || e.options.answer?.reason === 'token_revoked',
     run: judgeRevocation,
     title: 'Nothing has revoked it: not itself, its session, its user, its client, its key or its issuer',
     failed: 'It has been revoked: itself, its session, its user, its client, its key or its issuer',

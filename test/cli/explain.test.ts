@@ -374,6 +374,27 @@ t.test('The reason in the answer is compared with the result of the checks.', as
   }
 })
 
+t.test('What only the service can know is no contradiction of the checks.', async t => {
+  const nonces = ['--set', 'DPOP_NONCE=required']
+  const rows: Array<[RefusalReason, number, string[]]> = [
+    ['proof_replayed', 401, []],
+    ['token_revoked', 401, []],
+    ['nonce_stale', 401, nonces],
+    ['rate_limited', 429, []],
+    ['revocation_unknown', 503, []]
+  ]
+  const current = createNonces([Buffer.alloc(32, 1)], 'shared').current(now)
+  for (const [expected, status, argv] of rows) {
+    const challenge = `DPoP error="e", error_description="${REFUSALS[expected].description}", algs="ES256"`
+    const parts = dpop(argv === nonces ? { nonce: current } : {})
+    const { text } = await run([...OFFLINE, ...argv], { input: curl('1.1', { ...parts, answered: [status, challenge] }) })
+    t.match(text, containing(`with the reason ${expected}.`))
+    t.notMatch(text, containing('The checks here come to'), expected)
+    t.notMatch(text, containing('seen from here it passes'), expected)
+    t.equal(reason(text), status === 401 ? expected : undefined)
+  }
+})
+
 t.test('A nonce of another instance is recognised in a capture that holds the nonce of the answer.', async t => {
   const [asked, other] = [1, 2].map(byte => createNonces([Buffer.alloc(32, byte)], 'process')) as [Nonces, Nonces]
   const challenge =

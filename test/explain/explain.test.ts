@@ -218,6 +218,7 @@ t.test('The answer of the service wins: its check counts as failed, and never as
   const plain = await explainAnswer()
   t.hasStrict(plain, { verdict: 'accepted', foundHere: undefined })
   const aud = await explainAnswer('token_audience')
+  t.ok(aud.isContradicted)
   t.hasStrict(aud, {
     verdict: 'refused',
     foundHere: undefined,
@@ -237,18 +238,19 @@ t.test('The answer of the service wins: its check counts as failed, and never as
   const revoked = await explainAnswer('token_revoked')
   t.hasStrict(
     step(revoked, 'token.revocation'),
-    { outcome: 'failed', compared: [] },
+    { outcome: 'failed', note: 'Only the running service knows what has been revoked: its store is the memory of the process.' },
     'also a check that the settings here do not have'
   )
+  t.notOk(revoked.isContradicted)
   t.hasStrict(
     await explainAnswer('rate_limited'),
-    { verdict: 'accepted', refusal: undefined },
+    { verdict: 'accepted', refusal: undefined, isContradicted: false },
     'a reason that is no fault of the request'
   )
   const same = await bench.explain(linesOf(bench.good(), { path: '/api/./private' }), {
     answer: { reason: 'target_path' }
   })
-  t.hasStrict(same, { foundHere: 'target_path', refusal: { reason: 'target_path' } })
+  t.hasStrict(same, { foundHere: 'target_path', isContradicted: false, refusal: { reason: 'target_path' } })
   t.notMatch(step(same, 'proof.htu').note, /seen from here/)
 })
 
