@@ -1,11 +1,10 @@
 import type { Answer } from '../explain/answer.ts'
-import type { ExplainedStep, Explanation } from '../explain/explain.ts'
 import type { RefusalReason } from '../lib/refusal.ts'
 import type { CallOptions, CallWorld } from './call-options.ts'
 import { checkCall } from './call-judgement.ts'
 import type { CallExplanation } from './call-judgement.ts'
 import type { Exchange } from './exchange.ts'
-import { showAdvice, showStep } from './explain-report.ts'
+import { failedSteps, showAdvice, showOthers, showStep } from './explain-report.ts'
 import { indent, title } from './show.ts'
 import type { Paint } from './show.ts'
 
@@ -21,7 +20,9 @@ export async function explainCall (
 ): Promise<string> {
   const judged = await checkCall(exchange, options, world)
   return showWhy(exchange.status, judged, paint) +
-    (judged.explanation === undefined ? '' : showChecks(judged.explanation, options.full, paint))
+    (judged.explanation === undefined
+      ? ''
+      : showOthers('The other checks, as seen from here', judged.explanation, options.full, paint))
 }
 
 /** Which option of the call has to do with a reason. What the reason means is in explain/advice.ts. */
@@ -70,13 +71,10 @@ function showWhy (
     showAdvice(refusal, paint),
     ...option === undefined ? [] : [`${paint('cyan', 'Option')}          ${option}`]
   ]
-  const failed = explanation?.steps.filter(hasFailed) ?? []
-  // The last one is that of the answer. One that fails before it fails only here.
-  return title(paint, `Why: ${refusal.reason}`) + failed.reverse().map(step => showStep(step, paint)).join('') +
+  const failed = explanation === undefined ? [] : failedSteps(explanation)
+  return title(paint, `Why: ${refusal.reason}`) + failed.map(step => showStep(step, paint)).join('') +
     indent(lines.join('\n')) + '\n'
 }
-
-const hasFailed = ({ outcome }: ExplainedStep): boolean => outcome === 'failed'
 
 /** Of a `Date` in whole seconds, and of a call that took its time, a few say nothing. */
 const NOTABLE_SECONDS = 10
@@ -108,17 +106,4 @@ function loginLines ({ error, acrValues, maxAgeSeconds }: Answer, paint: Paint):
     : [
       `${paint('cyan', 'Asked for')}       a login ${says.join(', ')}; in the authorization request: ${asked.join('&')}`
       ]
-}
-
-/** What is not obvious: checks that could not be made. The others are counted, or with \`full\` have a line each. */
-function showChecks ({ steps }: Explanation, full: boolean, paint: Paint): string {
-  const others = steps.filter(step => !hasFailed(step))
-  const count = (wanted: string): number => others.filter(({ outcome }) => outcome === wanted).length
-  const shown = others.filter(({ outcome }) => outcome === 'not checked' || (full && outcome === 'passed'))
-  const counted = [
-    ...full || count('passed') === 0 ? [] : [`${paint('green', '\u2713')} ${count('passed')} passed`],
-    ...count('not reached') === 0 ? [] : [paint('dim', `\u2013 ${count('not reached')} not reached`)]
-  ]
-  return title(paint, 'The other checks, as seen from here') +
-    shown.map(step => showStep({ ...step, compared: [] }, paint)).join('') + indent(counted.join('\n')) + '\n'
 }

@@ -51,7 +51,7 @@ export function explain (argv: readonly string[], world: ExplainWorld): Promise<
       if (capture === undefined) throw new BadUsage(NO_REQUEST)
       const report = await makeReport(capture, options, world)
       world.out.write(
-        options.json ? `${JSON.stringify(withoutSignatures(report), null, 2)}\n` : showReport(report, paint)
+        options.json ? `${JSON.stringify(withoutSignatures(report), null, 2)}\n` : showReport(report, options.full, paint)
       )
       return report.explanation.verdict === 'refused' ? 1 : 0
     }
