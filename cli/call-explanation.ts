@@ -5,6 +5,7 @@ import { checkCall } from './call-judgement.ts'
 import type { CallExplanation } from './call-judgement.ts'
 import type { Exchange } from './exchange.ts'
 import { failedSteps, showAdvice, showOthers, showStep } from './explain-report.ts'
+import { leftOutLines } from './left-out.ts'
 import { indent, title } from './show.ts'
 import type { Paint } from './show.ts'
 
@@ -19,7 +20,7 @@ export async function explainCall (
   paint: Paint
 ): Promise<string> {
   const judged = await checkCall(exchange, options, world)
-  return showWhy(exchange.status, judged, paint) +
+  return showWhy(exchange, judged, options, paint) +
     (judged.explanation === undefined
       ? ''
       : showOthers('The other checks, as seen from here', judged.explanation, options.full, paint))
@@ -52,24 +53,27 @@ const BY_STATUS: Readonly<Record<number, string>> = {
 }
 
 function showWhy (
-  status: number,
+  exchange: Exchange,
   { answer, explanation, refusal, otherMethods, clockAhead }: CallExplanation,
+  options: CallOptions,
   paint: Paint
 ): string {
   const clock = clockLines(clockAhead)
   if (refusal === undefined) {
     const why = otherMethods === undefined
-      ? BY_STATUS[status]
+      ? BY_STATUS[exchange.status]
       : `The path is there, but not with this method. It takes ${otherMethods.join(', ')}.`
     return why === undefined ? '' : title(paint, 'Why') + indent([why, ...clock].join('\n')) + '\n'
   }
   const option = OPTIONS[refusal.reason]
+  const leftOut = refusal.reason === 'scope_missing' ? leftOutLines(exchange, answer, options, paint) : []
   const lines = [
     ...answer.reason === undefined ? ['The answer names no reason. This is what the checks here say.'] : [],
     ...clock,
     ...loginLines(answer, paint),
+    ...leftOut,
     showAdvice(refusal, paint),
-    ...option === undefined ? [] : [`${paint('cyan', 'Option')}          ${option}`]
+    ...option === undefined || leftOut.length > 0 ? [] : [`${paint('cyan', 'Option')}          ${option}`]
   ]
   const failed = explanation === undefined ? [] : failedSteps(explanation)
   return title(paint, `Why: ${refusal.reason}`) + failed.map(step => showStep(step, paint)).join('') +

@@ -10,10 +10,15 @@ import { freePort } from '../helpers/free-port.ts'
 import t from 'tap'
 import { banner } from '../../dev/serve/banner.ts'
 import { call } from '../../cli/call.ts'
+import type { CallOptions } from '../../cli/call-options.ts'
+import type { Exchange } from '../../cli/exchange.ts'
+import { leftOutLines } from '../../cli/left-out.ts'
+import type { Paint } from '../../cli/show.ts'
 import type { Tenant } from '../../cli/tenants.ts'
 import { startProvider } from '../../dev/provider/provider.ts'
 import type { LocalProvider } from '../../dev/provider/provider.ts'
 import { ADVICE } from '../../explain/advice.ts'
+import type { Answer } from '../../explain/answer.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import { HTU_ADVICE } from '../../explain/htu-advice.ts'
 import { startApp } from '../helpers/app.ts'
@@ -244,6 +249,38 @@ t.test('A refusal gives exit code 1, the checks, the reason and what to do about
   t.equal(missing.code, 1)
   t.match(missing.text, /\n {2}404 [\s\S]*Why\n.*prefix/)
   t.notMatch(missing.text, /Checks/)
+})
+
+t.test('A permission that was asked for and not granted is said to be left out by the provider.', async t => {
+  const rows: Array<[argv: string[], says: RegExp | undefined]> = [
+    [[], undefined],
+    [['--scope', 'read:users'], undefined],
+    [
+      ['--scope', 'read:users read:nonsense'],
+      /Left out {8}The call asked for read:nonsense, and the provider left it out\. The route needs read:messages\.\n/
+    ],
+    [
+      ['--scope', 'read:messages', '--user', 'linus'],
+      /asked for read:messages, and the provider left it out\. Have it grant that to linus, or log another user in/
+    ]
+  ]
+  for (const [argv, says] of rows) {
+    const { code, text } = await run(local, ['/api/private-scoped', ...argv])
+    t.equal(code, 1)
+    t.match(text, /\nWhy: scope_missing\n/)
+    t.equal(text.includes('Left out'), says !== undefined, argv.join(' '))
+    t.equal(text.includes('--scope asks for permissions.'), says === undefined, argv.join(' '))
+    if (says) t.match(text, says)
+    t.notMatch(text, /Token and proof/, 'a Bearer call has no proof')
+  }
+  const exchange = { requestHeaders: { Authorization: `Bearer ${unsignedToken}` } } as unknown as Exchange
+  const asked = { scope: 'a', token: undefined } as unknown as CallOptions
+  const answer = { scopes: ['a'] } as unknown as Answer
+  const plain: Paint = (_style, text) => text
+  t.match(leftOutLines(exchange, answer, asked, plain), [/Have it grant that to this client\.$/])
+  t.strictSame(leftOutLines(exchange, answer, { ...asked, token: unsignedToken }, plain), [], 'not asked for by the call')
+  const opaque = { requestHeaders: { Authorization: 'Bearer opaque' } } as unknown as Exchange
+  t.strictSame(leftOutLines(opaque, answer, asked, plain), [], 'what it grants cannot be read')
 })
 
 t.test('For a service with unknown settings the checks say what is known, and its answer wins.', async t => {
