@@ -3,6 +3,7 @@ import type { RefusalReason } from '../lib/refusal.ts'
 import type { CallOptions, CallWorld } from './call-options.ts'
 import { checkCall } from './call-judgement.ts'
 import type { CallExplanation } from './call-judgement.ts'
+import { sayClock } from './compare-clocks.ts'
 import type { Exchange } from './exchange.ts'
 import { failedSteps, showAdvice, showOthers, showStep } from './explain-report.ts'
 import { leftOutLines } from './left-out.ts'
@@ -58,7 +59,7 @@ function showWhy (
   options: CallOptions,
   paint: Paint
 ): string {
-  const clock = clockLines(clockAhead)
+  const clock = sayClock(clockAhead, 'service').map(sentence => `${sentence} The checks here go by that one.`)
   if (refusal === undefined) {
     const why = otherMethods === undefined
       ? BY_STATUS[exchange.status]
@@ -78,20 +79,6 @@ function showWhy (
   const failed = explanation === undefined ? [] : failedSteps(explanation)
   return title(paint, `Why: ${refusal.reason}`) + failed.map(step => showStep(step, paint)).join('') +
     indent(lines.join('\n')) + '\n'
-}
-
-/** Of a `Date` in whole seconds, and of a call that took its time, a few say nothing. */
-const NOTABLE_SECONDS = 10
-
-function clockLines (ahead = 0): string[] {
-  if (Math.abs(ahead) < NOTABLE_SECONDS) return []
-  const seconds = Math.round(Math.abs(ahead))
-  return [
-    'The clock of this machine is ' +
-    `${seconds < 120 ? `${seconds} seconds` : `${Math.round(seconds / 60)} minutes`} ` +
-    `${ahead > 0 ? 'ahead of' : 'behind'} that of the service, by the Date of its answer. The checks here go by ` +
-    'that one.'
-  ]
 }
 
 /** What the challenge asks for (RFC 9470 section 3), and the same as parameters of an authorization request. */

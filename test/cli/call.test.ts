@@ -251,6 +251,50 @@ t.test('A refusal gives exit code 1, the checks, the reason and what to do about
   t.notMatch(missing.text, /Checks/)
 })
 
+t.test('If the provider gives no token, its error is explained, and clocks that differ are named.', async t => {
+  const other = await run(local, ['/api/private', '--audience', 'https://x.example'])
+  t.equal(other.code, 1)
+  t.match(
+    other.text,
+    containing('What to do      --audience must name an API that the provider knows, as it is registered there. The ' +
+      `local tenant knows ${audience}.`)
+  )
+  let ahead = 0
+  let error = ''
+  const server = createServer((request, response) => {
+    if (request.url === '/.well-known/openid-configuration') {
+      const lists = { scopes_supported: ['a', 'b\u001b[2J'], dpop_signing_alg_values_supported: ['RS256'] }
+      return response.end(JSON.stringify({ token_endpoint: `http://${request.headers.host}/token`, ...lists }))
+    }
+    response.setHeader('Date', new Date(Date.now() - ahead * 1000).toUTCString())
+    response.writeHead(400).end(JSON.stringify(error === '' ? {} : { error }))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const env = {
+    CALL_ISSUER: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    CALL_CLIENT_ID: 'c',
+    CALL_CLIENT_SECRET: 's'
+  }
+  const rows: Array<[error: string, ahead: number, says: RegExp | undefined]> = [
+    ['invalid_dpop_proof', 600, /\nWhy: invalid_dpop_proof\n {2}The clock of this machine is 10 minutes ahead of that of the provider, by the Date of its answer\.\n[^]*signed with ES256 \(--alg\)\. The provider lists RS256\.\n/],
+    ['invalid_dpop_proof', 0, /\nWhy: invalid_dpop_proof\n {2}What to do/],
+    ['', -600, /\nWhy\n {2}The clock of this machine is 10 minutes behind that of the provider/],
+    ['invalid_target', 0, /Some providers need --param resource=URI instead\.\n/],
+    ['invalid_scope', 0, /The provider lists a, b\ufffd\[2J\./],
+    ['invalid_client', 0, /Compare --client-id/],
+    ['unauthorized_client', 0, /the grant client_credentials/],
+    ['unsupported_grant_type', 0, /the grant client_credentials/],
+    ['server_error', 0, undefined]
+  ]
+  for (const [name, seconds, says] of rows) {
+    [error, ahead] = [name, seconds]
+    const { code, text } = await run(undefined, ['--dpop', `${local.url}/api/private`], env)
+    t.equal(code, 1)
+    t.match(text, says ?? /\n {2}\}\n$/, name)
+  }
+})
+
 t.test('A permission that was asked for and not granted is said to be left out by the provider.', async t => {
   const rows: Array<[argv: string[], says: RegExp | undefined]> = [
     [[], undefined],
