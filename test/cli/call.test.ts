@@ -362,7 +362,7 @@ t.test('For a service with unknown settings the checks say what is known, and it
       argv: ['--dpop'],
       failed: ['proof.htu'],
       expected: `htu_mismatch: ${ADVICE.htu_mismatch.cure}`,
-      says: /seen from here it passes/
+      says: /\[proof\.htu\] failed\n {6}htu .*\n {6}The service saw another URL, which its log line holds; /
     },
     {
       title: 'the proof is for another URL',

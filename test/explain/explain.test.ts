@@ -241,6 +241,9 @@ t.test('The answer of the service wins: its check counts as failed, and never as
     { outcome: 'failed', note: 'Only the running service knows what has been revoked: its store is the memory of the process.' },
     'also a check that the settings here do not have'
   )
+  const htu = step(await explainAnswer('htu_mismatch'), 'proof.htu')
+  t.match(htu, { outcome: exactly('failed'), note: /^The service saw another URL, which its log line holds/ })
+  t.strictSame(htu.compared.map(([label]) => label), ['htu'], 'the URL seen from here is not shown as that of the service')
   t.notOk(revoked.isContradicted)
   t.hasStrict(
     await explainAnswer('rate_limited'),
