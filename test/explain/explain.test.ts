@@ -851,7 +851,26 @@ t.test('A revoked token is shown with the event, and a token that is not revoked
   t.strictSame(compared.slice(-2), [['revoked by', 'operator from ann'], [
     'at',
     `${at} (${new Date(at * 1000).toISOString()}, 7 s ago)`
-  ]])
+  ]], 'a session that has ended has no tokens that pass again')
+
+  const early = at - 20
+  const ofUser = (sub: string): Lines =>
+    linesFor(bench.issuer.token({ iat: early - 5, auth_time: early - 5, sub, sid: undefined }))
+  for (
+    const [sub, standing, effect, upTo] of [
+      ['by-operator', 'operator', 'cutoff', early + 5],
+      ['by-another', 'other', 'login', early + 5],
+      ['by-issuer', 'issuer', 'cutoff', early]
+    ] as const
+  ) {
+    const key = keyOf(['sub', bench.issuer.url, sub])
+    await revocations.append([{ key, effect, at: early, recordedAt: at, event: 'e', source: 's', sender: 's', standing }])
+    const until = step(await bench.explain(ofUser(sub), { settings, revocations, now: at }), 'token.revocation').compared
+    t.strictSame(until.at(-1), [
+      'refuses what was issued up to',
+      `${upTo} (${new Date(upTo * 1000).toISOString()}, ${at - upTo} s ago)`
+    ], sub)
+  }
 
   const unknown = 'Only the running service knows what has been revoked: its store is the memory of the process.'
   t.strictSame(await outcomeOf(lines, {}), [undefined, 'passed', 'not checked', unknown])
