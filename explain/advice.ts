@@ -203,8 +203,9 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
       'line names the event, its source and its time.',
     cause: 'The user has logged out or changed a password, the provider has ended the session, or an operator has ' +
       'revoked it.',
-    cure: 'Log in again and fetch a new token: the service accepts a token whose `iat` is later than the event, in ' +
-      'whole seconds. If the event was a mistake, an operator can undo it: docs/reference/revocation.md.'
+    cure: 'Log in again and fetch a new token, whose `iat` is later than the second of the event: by more than ' +
+      '`IDP_CLOCK_TOLERANCE_SECONDS` (5) if an operator or another transmitter than the issuer of the token sent it. ' +
+      'If it was a mistake, an operator can undo it: docs/reference/revocation.md.'
   },
   token_too_long: {
     meaning:
@@ -430,7 +431,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   },
 
   scope_missing: {
-    meaning: 'The token is good, but the token lacks a permission that the route needs. The `scope` of the ' +
+    meaning: 'The token is good, but it lacks a permission that the route needs. The `scope` of the ' +
       'challenge names the permission.',
     cause: 'The client did not ask for the permission, did not get it, or the provider writes permissions into ' +
       'another claim.',
