@@ -239,7 +239,12 @@ t.test('The answer of the service wins: its check counts as failed, and never as
   t.hasStrict(
     step(revoked, 'token.revocation'),
     { outcome: 'failed', note: 'Only the running service knows what has been revoked: its store is the memory of the process.' },
-    'also a check that the settings here do not have'
+    'also a check that the settings here do not have, and that only the service can make'
+  )
+  t.match(
+    step(await explainAnswer('certificate_missing'), 'certificate'),
+    { outcome: exactly('failed'), compared: [], note: /seen from here it passes/ },
+    'also a check that does not apply here'
   )
   const htu = step(await explainAnswer('htu_mismatch'), 'proof.htu')
   t.match(htu, { outcome: exactly('failed'), note: /^The service saw another URL, which its log line holds/ })
