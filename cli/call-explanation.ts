@@ -1,11 +1,12 @@
 import type { Answer } from '../explain/answer.ts'
-import type { ExplainedStep, Explanation } from '../explain/explain.ts'
 import type { RefusalReason } from '../lib/refusal.ts'
 import type { CallOptions, CallWorld } from './call-options.ts'
 import { checkCall } from './call-judgement.ts'
 import type { CallExplanation } from './call-judgement.ts'
+import { sayClock } from './compare-clocks.ts'
 import type { Exchange } from './exchange.ts'
-import { showAdvice, showStep } from './explain-report.ts'
+import { failedSteps, showAdvice, showOthers, showStep } from './explain-report.ts'
+import { leftOutLines } from './left-out.ts'
 import { indent, title } from './show.ts'
 import type { Paint } from './show.ts'
 
@@ -20,8 +21,10 @@ export async function explainCall (
   paint: Paint
 ): Promise<string> {
   const judged = await checkCall(exchange, options, world)
-  return showWhy(exchange.status, judged, paint) +
-    (judged.explanation === undefined ? '' : showChecks(judged.explanation, options.full, paint))
+  return showWhy(exchange, judged, options, paint) +
+    (judged.explanation === undefined
+      ? ''
+      : showOthers('The other checks, as seen from here', judged.explanation, options.full, paint))
 }
 
 /** Which option of the call has to do with a reason. What the reason means is in explain/advice.ts. */
@@ -51,45 +54,31 @@ const BY_STATUS: Readonly<Record<number, string>> = {
 }
 
 function showWhy (
-  status: number,
+  exchange: Exchange,
   { answer, explanation, refusal, otherMethods, clockAhead }: CallExplanation,
+  options: CallOptions,
   paint: Paint
 ): string {
-  const clock = clockLines(clockAhead)
+  const clock = sayClock(clockAhead, 'service').map(sentence => `${sentence} The checks here go by that one.`)
   if (refusal === undefined) {
     const why = otherMethods === undefined
-      ? BY_STATUS[status]
+      ? BY_STATUS[exchange.status]
       : `The path is there, but not with this method. It takes ${otherMethods.join(', ')}.`
     return why === undefined ? '' : title(paint, 'Why') + indent([why, ...clock].join('\n')) + '\n'
   }
   const option = OPTIONS[refusal.reason]
+  const leftOut = refusal.reason === 'scope_missing' ? leftOutLines(exchange, answer, options, paint) : []
   const lines = [
     ...answer.reason === undefined ? ['The answer names no reason. This is what the checks here say.'] : [],
     ...clock,
     ...loginLines(answer, paint),
+    ...leftOut,
     showAdvice(refusal, paint),
-    ...option === undefined ? [] : [`${paint('cyan', 'Option')}          ${option}`]
+    ...option === undefined || leftOut.length > 0 ? [] : [`${paint('cyan', 'Option')}          ${option}`]
   ]
-  const failed = explanation?.steps.filter(hasFailed) ?? []
-  // The last one is that of the answer. One that fails before it fails only here.
-  return title(paint, `Why: ${refusal.reason}`) + failed.reverse().map(step => showStep(step, paint)).join('') +
+  const failed = explanation === undefined ? [] : failedSteps(explanation)
+  return title(paint, `Why: ${refusal.reason}`) + failed.map(step => showStep(step, paint)).join('') +
     indent(lines.join('\n')) + '\n'
-}
-
-const hasFailed = ({ outcome }: ExplainedStep): boolean => outcome === 'failed'
-
-/** Of a `Date` in whole seconds, and of a call that took its time, a few say nothing. */
-const NOTABLE_SECONDS = 10
-
-function clockLines (ahead = 0): string[] {
-  if (Math.abs(ahead) < NOTABLE_SECONDS) return []
-  const seconds = Math.round(Math.abs(ahead))
-  return [
-    'The clock of this machine is ' +
-    `${seconds < 120 ? `${seconds} seconds` : `${Math.round(seconds / 60)} minutes`} ` +
-    `${ahead > 0 ? 'ahead of' : 'behind'} that of the service, by the Date of its answer. The checks here go by ` +
-    'that one.'
-  ]
 }
 
 /** What the challenge asks for (RFC 9470 section 3), and the same as parameters of an authorization request. */
@@ -108,17 +97,4 @@ function loginLines ({ error, acrValues, maxAgeSeconds }: Answer, paint: Paint):
     : [
       `${paint('cyan', 'Asked for')}       a login ${says.join(', ')}; in the authorization request: ${asked.join('&')}`
       ]
-}
-
-/** What is not obvious: checks that could not be made. The others are counted, or with \`full\` have a line each. */
-function showChecks ({ steps }: Explanation, full: boolean, paint: Paint): string {
-  const others = steps.filter(step => !hasFailed(step))
-  const count = (wanted: string): number => others.filter(({ outcome }) => outcome === wanted).length
-  const shown = others.filter(({ outcome }) => outcome === 'not checked' || (full && outcome === 'passed'))
-  const counted = [
-    ...full || count('passed') === 0 ? [] : [`${paint('green', '\u2713')} ${count('passed')} passed`],
-    ...count('not reached') === 0 ? [] : [paint('dim', `\u2013 ${count('not reached')} not reached`)]
-  ]
-  return title(paint, 'The other checks, as seen from here') +
-    shown.map(step => showStep({ ...step, compared: [] }, paint)).join('') + indent(counted.join('\n')) + '\n'
 }

@@ -9,6 +9,7 @@ import type { DpopMode } from '../lib/credentials.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import type { CallOptions, CallWorld } from './call-options.ts'
+import { clockAheadOf } from './compare-clocks.ts'
 import type { Exchange } from './exchange.ts'
 import { NOT_KNOWN, readKnownSettings, withoutPublicPrefix } from './known-settings.ts'
 import { isAt } from './tenants.ts'
@@ -61,9 +62,8 @@ export async function checkCall (exchange: Exchange, options: CallOptions, world
   const named = reason && explainRefusal({ reason, detail: undefined })
   // With 429 and 503 nothing is wrong with the request.
   if (named && named.status > 403) return { answer, refusal: named }
-  const here = Date.now() / 1000
-  const there = Date.parse(headers.get('date') ?? '') / 1000
-  const clock = Number.isNaN(there) ? { now: here } : { now: there, clockAhead: here - there }
+  const nowMs = Date.now()
+  const clockAhead = clockAheadOf(headers, nowMs)
   const view = local
     ? await localView(request, local, answer)
     : await settingsView(request, answer, world) ?? await foreignView(request, options, answer)
@@ -71,11 +71,11 @@ export async function checkCall (exchange: Exchange, options: CallOptions, world
   try {
     const explanation = await explainRequest(view.request, {
       ...view,
-      now: clock.now,
+      now: nowMs / 1000 - (clockAhead ?? 0),
       keys: view.unknown?.includes('token.iss') ? undefined : keys,
       answer
     })
-    return { answer, explanation, refusal: explanation.refusal, clockAhead: clock.clockAhead }
+    return { answer, explanation, refusal: explanation.refusal, clockAhead }
   } finally {
     await close()
   }

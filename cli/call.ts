@@ -4,6 +4,7 @@ import { readCallOptions, TOOL } from './call-options.ts'
 import type { CallOptions, CallWorld } from './call-options.ts'
 import { exchange, exchangeWithNonce } from './exchange.ts'
 import type { Exchange } from './exchange.ts'
+import { explainNoToken } from './no-token.ts'
 import { createProof, createProofKey, requestToken } from './token.ts'
 import type { ProofKey } from './token.ts'
 import { indent, showAnswer, showJwt, showRequest, title } from './show.ts'
@@ -81,7 +82,8 @@ async function obtainToken (
     story.push(title(paint, 'Access token, from CALL_TOKEN') + showJwt(paint, options.token, seconds()))
     return options.token
   }
-  const { exchange: answer, parameters, token } = await requestToken({ ...options, key }, env)
+  const requested = await requestToken({ ...options, key }, env)
+  const { exchange: answer, parameters, token } = requested
   const sent = Object.entries(parameters).map(([name, value]) => `${paint('cyan', name)}=${value}`).join('\n')
   const proof = key === undefined ? '' : `, with a proof of the key ${key.thumbprint}`
   story.push(
@@ -90,6 +92,7 @@ async function obtainToken (
   )
   if (token === undefined) {
     story.push(title(paint, 'The provider gave no token') + showAnswer(paint, answer))
+    story.push(explainNoToken(requested, options, Date.now(), paint))
     return undefined
   }
   story.push(title(paint, 'Access token') + showJwt(paint, token, seconds()))

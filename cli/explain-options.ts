@@ -25,6 +25,7 @@ const options = {
   url: { ...text, value: 'URL', says: 'the URL of the request, if the capture lacks it' },
   method: { ...text, value: 'METHOD', says: 'the method of the request, if the capture lacks it' },
   peer: { ...text, value: 'ADDRESS', says: 'the peer that connected to the service, for TRUST_PROXY' },
+  full: { ...flag, says: 'every check with the values compared, in the order of the service' },
   json: { ...flag, says: 'the report as JSON' }
 } as const
 
@@ -32,7 +33,7 @@ export const TOOL = {
   name: 'explain',
   options,
   help: run =>
-    `Explains a request: what each check of the service says to it, what was compared, and what to do.
+    `Explains a request: whether the service accepts it, the check that fails, what was compared, and what to do.
 
   ${run} [options] FILE                   from a file
   ${run} [options] -                      from standard input
@@ -57,8 +58,8 @@ export type ExplainArguments = ReturnType<typeof readExplainArguments>
 
 /** @param now Unix seconds @throws BadUsage */
 export function readExplainArguments ({ values, positionals }: Arguments<typeof options>, now: number) {
-  const { keys: keysFile, offline = false, introspect = false, at, set = [], scope, url, method, peer, json = false } =
-    values
+  const { keys: keysFile, offline = false, introspect = false, at, set = [], scope, url, method, peer } = values
+  const { full = false, json = false } = values
   if (introspect && offline) throw new BadUsage('--introspect asks the issuer, and --offline makes no calls.')
   if (positionals.length > 1) {
     throw new BadUsage('Give only one file. Put a request that is written here between quotes.')
@@ -79,6 +80,7 @@ export function readExplainArguments ({ values, positionals }: Arguments<typeof 
     url,
     method,
     peer,
+    full,
     json
   }
 }

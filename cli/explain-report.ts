@@ -23,7 +23,12 @@ const MARKS = {
   'not checked': ['yellow', '?']
 } as const
 
-export function showReport ({ request, only, judgedAt, notes, explanation }: Report, paint: Paint): string {
+/** @param full whether each check is shown with its values, in the order of the service */
+export function showReport (
+  { request, only, judgedAt, notes, explanation }: Report,
+  full: boolean,
+  paint: Paint
+): string {
   const { method, target, headers, encrypted } = request
   const host = headers.find(([name]) => name.toLowerCase() === 'host')?.[1]
   const whole = [
@@ -39,9 +44,41 @@ export function showReport ({ request, only, judgedAt, notes, explanation }: Rep
     notes.length === 0
       ? ''
       : title(paint, 'Notes') + indent(notes.map(note => `- ${terminalLine(note)}`).join('\n')) + '\n',
-    title(paint, 'Checks, in the order of the service') + explanation.steps.map(step => showStep(step, paint)).join(''),
-    title(paint, 'Verdict') + indent(showVerdict(explanation, paint)) + '\n'
+    title(paint, 'Verdict') + indent(showVerdict(explanation, paint)) + '\n',
+    ...full
+      ? [title(paint, 'Checks, in the order of the service'), ...explanation.steps.map(step => showStep(step, paint))]
+      : [showFailed(explanation, paint), showOthers('The other checks', explanation, false, paint), hint(paint)]
   ].join('')
+}
+
+const hint = (paint: Paint): string => `\n${paint('dim', '--full shows each check, with the values compared.')}\n`
+
+const hasFailed = ({ outcome }: ExplainedStep): boolean => outcome === 'failed'
+
+/** The last one is that of the answer. One that fails before it fails only here. */
+export const failedSteps = ({ steps }: Explanation): ExplainedStep[] => steps.filter(hasFailed).reverse()
+
+function showFailed (explanation: Explanation, paint: Paint): string {
+  const failed = failedSteps(explanation)
+  return failed.length === 0
+    ? ''
+    : title(paint, 'The check that failed') + failed.map(step => showStep(step, paint)).join('')
+}
+
+/**
+ * The checks that have not failed: those that could not be made. What passed is counted, or with `full` has a line
+ * each, and what was not reached is counted.
+ */
+export function showOthers (heading: string, { steps }: Explanation, full: boolean, paint: Paint): string {
+  const others = steps.filter(step => !hasFailed(step))
+  const count = (wanted: string): number => others.filter(({ outcome }) => outcome === wanted).length
+  const shown = others.filter(({ outcome }) => outcome === 'not checked' || (full && outcome === 'passed'))
+  const counted = [
+    ...full || count('passed') === 0 ? [] : [`${paint('green', '\u2713')} ${count('passed')} passed`],
+    ...count('not reached') === 0 ? [] : [paint('dim', `\u2013 ${count('not reached')} not reached`)]
+  ]
+  return title(paint, heading) +
+    shown.map(step => showStep({ ...step, compared: [] }, paint)).join('') + indent(counted.join('\n')) + '\n'
 }
 
 export function showStep ({ name, title, outcome, compared, note }: ExplainedStep, paint: Paint): string {

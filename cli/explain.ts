@@ -51,7 +51,7 @@ export function explain (argv: readonly string[], world: ExplainWorld): Promise<
       if (capture === undefined) throw new BadUsage(NO_REQUEST)
       const report = await makeReport(capture, options, world)
       world.out.write(
-        options.json ? `${JSON.stringify(withoutSignatures(report), null, 2)}\n` : showReport(report, paint)
+        options.json ? `${JSON.stringify(withoutSignatures(report), null, 2)}\n` : showReport(report, options.full, paint)
       )
       return report.explanation.verdict === 'refused' ? 1 : 0
     }
@@ -126,12 +126,16 @@ function withoutSignatures (report: Report): Report {
   return { ...report, request: { ...report.request, headers } }
 }
 
-function noteAnswer ({ status, notes }: Capture, { reason }: Answer, { foundHere }: Explanation): void {
+function noteAnswer (
+  { status, notes }: Capture,
+  { reason }: Answer,
+  { foundHere, isContradicted }: Explanation
+): void {
   if (status === undefined) return
   notes.push(
     `The capture says that the answer was ${status}${reason === undefined ? '' : `, with the reason ${reason}`}.`
   )
-  if (reason !== undefined && reason !== foundHere) {
+  if (isContradicted) {
     notes.push(
       `The checks here come to ${foundHere ?? 'no refusal'}. The service may have other settings (--set) or ` +
         'another clock, or it got a different request.'

@@ -1,9 +1,10 @@
 import { decodeJwt } from 'jose'
+import { SETTINGS } from '../lib/settings/specs.ts'
 import { BadUsage, flag, hasTenants, runTool, text } from './arguments.ts'
 import type { Arguments, Tool } from './arguments.ts'
 import { call } from './call.ts'
 import type { CallWorld } from './call-options.ts'
-import { tenantAt } from './tenants.ts'
+import { isAt, tenantAt } from './tenants.ts'
 
 const options = {
   sub: { ...text, value: 'SUB', says: 'the user' },
@@ -22,7 +23,8 @@ const TOOL = {
   name: 'revoke',
   options,
   help: run =>
-    `Revokes what is named: every token that was issued up to now is refused.
+    `Revokes what is named: every token is refused that was issued up to now, or within the clock tolerance of the service
+after that. A session and a token (--sid, --jti) end for good.
 
   ${run} --sub user-1 --issuer https://tenant.example/
   ${run} --sid 8c1f5a --undo`,
@@ -54,7 +56,7 @@ export function revoke (argv: readonly string[], world: CallWorld): Promise<numb
         isTTY: world.out.isTTY === true
       }
     })
-    world.out.write(code === 0 ? `${sentenceAbout(body.sub_id, values.undo === true)}\n` : story)
+    world.out.write(code === 0 ? `${sentenceAbout(body.sub_id, values.undo === true, toleranceOf(values.url, world))}\n` : story)
     return code
   })
 }
@@ -62,14 +64,34 @@ export function revoke (argv: readonly string[], world: CallWorld): Promise<numb
 /** What the service has stored, in words. */
 function sentenceAbout (
   { format, iss, ...named }: Readonly<Record<string, string | undefined>>,
-  isUndone: boolean
+  isUndone: boolean,
+  tolerance: string
 ): string {
   const [kind, value] = [KINDS[format!]!, Object.values(named)[0]]
   const of = [kind, value, iss === undefined || value === undefined ? iss : `of ${iss}`].filter(Boolean).join(' ')
-  return isUndone
-    ? `Undone: what was revoked of ${of} counts no longer.`
-    : `Revoked: the service refuses every token of ${of} that was issued up to now.`
+  if (isUndone) return `Undone: what was revoked of ${of} counts no longer.`
+  const tokens = `Revoked: the service refuses every token of ${of}`
+  return ENDING.has(format!)
+    ? `${tokens} from now on.`
+    : `${tokens} that was issued up to now, or in the next ${tolerance}. Log in again after that.`
 }
+
+/** A session and a token have no life after their end. */
+const ENDING: ReadonlySet<string> = new Set(['opaque', 'jwt_id'])
+
+/**
+ * What the service adds to the moment of a revocation, since an operator is not the issuer of the tokens. Only the
+ * settings of a local tenant are known here.
+ */
+function toleranceOf (url: string | undefined, world: CallWorld): string {
+  const at = url ?? (world.env['CALL_URL'] || undefined)
+  const tenant = hasTenants(world) ? tenantAt(world.tenants ?? [], at) : undefined
+  return tenant !== undefined && (at === undefined || isAt(tenant, at))
+    ? `${tenant.settings['IDP_CLOCK_TOLERANCE_SECONDS'] ?? USUAL_TOLERANCE} s`
+    : `seconds (IDP_CLOCK_TOLERANCE_SECONDS of the service, ${USUAL_TOLERANCE} by default)`
+}
+
+const USUAL_TOLERANCE = SETTINGS['idp.clockToleranceSeconds'].default
 
 const KINDS: Readonly<Record<string, string>> = {
   iss_sub: 'the user',

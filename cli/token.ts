@@ -65,10 +65,12 @@ interface TokenInput {
   login?: Login | undefined
 }
 
-interface TokenAnswer {
+export interface TokenAnswer {
   readonly exchange: Exchange
   /** What was sent, without the secret. */
   readonly parameters: Readonly<Record<string, string>>
+  /** What the provider says of itself. */
+  readonly discovery: Readonly<Record<string, unknown>>
   readonly token?: string
 }
 
@@ -110,7 +112,7 @@ export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv): 
   const token = readObject(answer)['access_token']
   delete parameters['client_secret']
   delete parameters['code_verifier']
-  return { exchange: answer, parameters, ...answer.status === 200 && typeof token === 'string' && { token } }
+  return { exchange: answer, parameters, discovery: { ...discovery }, ...answer.status === 200 && typeof token === 'string' && { token } }
 }
 
 /** RFC 8705 section 5: some providers ask for certificates only at other addresses. */

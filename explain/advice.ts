@@ -203,8 +203,9 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
       'line names the event, its source and its time.',
     cause: 'The user has logged out or changed a password, the provider has ended the session, or an operator has ' +
       'revoked it.',
-    cure: 'Log in again and fetch a new token: the service accepts a token whose `iat` is later than the event, in ' +
-      'whole seconds. If the event was a mistake, an operator can undo it: docs/reference/revocation.md.'
+    cure: 'Log in again and fetch a new token, whose `iat` is later than the second of the event: by more than ' +
+      '`IDP_CLOCK_TOLERANCE_SECONDS` (5) if an operator or another transmitter than the issuer of the token sent it. ' +
+      'If it was a mistake, an operator can undo it: docs/reference/revocation.md.'
   },
   token_too_long: {
     meaning:
@@ -411,7 +412,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   },
 
   acr_missing: {
-    meaning: 'Token and proof are good, but the route needs a login of another kind: the `acr` claim of the token is ' +
+    meaning: 'The token is good, but the route needs a login of another kind: the `acr` claim of the token is ' +
       'none of those in `acr_values` of the challenge.',
     cause: 'The user logged in without the second factor (or whatever the route asks for), or the provider does not ' +
       'write `acr` into access tokens.',
@@ -420,7 +421,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
       'provider write it.'
   },
   authentication_too_old: {
-    meaning: 'Token and proof are good, but the login behind the token is older than the route allows, or the token ' +
+    meaning: 'The token is good, but the login behind the token is older than the route allows, or the token ' +
       'does not have its time: `auth_time` must be a number, and not in the future.',
     cause: 'The user logged in some time ago, and new tokens were got with a refresh token or a session. Or the ' +
       'provider does not write `auth_time` into access tokens.',
@@ -430,7 +431,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   },
 
   scope_missing: {
-    meaning: 'Token and proof are good, but the token lacks a permission that the route needs. The `scope` of the ' +
+    meaning: 'The token is good, but it lacks a permission that the route needs. The `scope` of the ' +
       'challenge names the permission.',
     cause: 'The client did not ask for the permission, did not get it, or the provider writes permissions into ' +
       'another claim.',
@@ -439,7 +440,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   },
 
   claim_mismatch: {
-    meaning: 'Token and proof are good, but a claim that the route asks for is missing in the token or has another ' +
+    meaning: 'The token is good, but a claim that the route asks for is missing in the token or has another ' +
       'value. The log line names the claim.',
     cause:
       'The user belongs to another tenant or group, or the provider does not write the claim into access tokens. ' +
@@ -449,7 +450,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   },
   authorization_details_missing: {
     meaning:
-      'Token and proof are good, but no element of the claim `authorization_details` has the type that the route ' +
+      'The token is good, but no element of the claim `authorization_details` has the type that the route ' +
       'asks for, or the route does not accept its content. The log line names the type.',
     cause: 'The client did not ask for the detail, the user did not grant it, it was granted for something else ' +
       '(another account, another amount), or the provider does not write details into access tokens.',
@@ -457,7 +458,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   },
 
   rate_limited: {
-    meaning: 'Token and proof are good, but the client has already sent as many requests this minute as `RATE_LIMIT` ' +
+    meaning: 'The token is good, but the client has already sent as many requests this minute as `RATE_LIMIT` ' +
       'allows. A client is counted by the key that its token is bound to, or by `sub` if the token is unbound.',
     cause: 'A program loops or retries without a pause, several users or programs share one `sub`, or the limit is ' +
       'too low for an honest client.',

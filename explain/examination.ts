@@ -86,6 +86,8 @@ export interface Examination {
   verified?: VerifiedToken
   /** What has revoked the token. */
   revokedBy?: Revocation
+  /** The last second, in Unix seconds, at which a token like this one is refused if it is issued then. */
+  refusedUpTo?: number | undefined
   proof?: PresentedProof
 }
 

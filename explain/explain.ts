@@ -45,6 +45,8 @@ export interface Explanation {
    * one.
    */
   readonly foundHere: RefusalReason | undefined
+  /** Whether the checks here come to another result than the service. False for what only the service can know. */
+  readonly isContradicted: boolean
 }
 
 /**
@@ -80,7 +82,9 @@ export async function explainRequest (request: CapturedRequest, options: Explain
     if (examination.isGuest) break
   }
   const foundHere = refusal?.reason
-  const refuser = answer?.reason && answer.reason !== foundHere ? REFUSED_BY[answer.reason] : undefined
+  const isOther = answer?.reason !== undefined && answer.reason !== foundHere
+  const refuser = isOther ? REFUSED_BY[answer.reason!] : undefined
+  const isUnknown = steps.some(({ name, outcome }) => name === refuser && outcome === 'not checked')
   const shown = (refuser ? overrule(steps, refuser) : steps).map(step =>
     step.outcome === 'passed' && assumed.includes(step.name)
       ? { ...step, outcome: 'not checked' as const, note: ASSUMED }
@@ -92,7 +96,8 @@ export async function explainRequest (request: CapturedRequest, options: Explain
     refusal: final && explainRefusal(final),
     notChecked: shown.filter(({ outcome }) => outcome === 'not checked').map(({ name }) => name),
     steps: shown,
-    foundHere
+    foundHere,
+    isContradicted: isOther && (foundHere !== undefined || (refuser !== undefined && !isUnknown))
   }
 }
 
@@ -102,6 +107,16 @@ const ASSUMED =
 const NOT_HERE =
   'The service refused it here, and seen from here it passes. The service has other settings or another clock, ' +
   'or it got a different request.'
+
+const OTHER_URL = 'The service saw another URL, which its log line holds; seen from here it is that of the proof. Often a ' +
+  'proxy changes it, and the service is not configured for that.'
+
+/** Of a check that passes here: what the service compared is not known, so it is not shown as if it were equal. */
+function seenFromHere ({ name, outcome, compared, note }: ExplainedStep): Pick<ExplainedStep, 'compared' | 'note'> {
+  return name === 'proof.htu' && outcome === 'passed'
+    ? { compared: compared.slice(0, 1), note: OTHER_URL }
+    : { compared, note: note ?? NOT_HERE }
+}
 
 const notReached = ({ name, title }: Pick<Step, 'title'> & { readonly name: StepName }): ExplainedStep => ({
   name,
@@ -119,8 +134,8 @@ function overrule (steps: readonly ExplainedStep[], refuser: StepName): Explaine
   return STEPS.flatMap((step, position): readonly ExplainedStep[] => {
     const found = steps.find(({ name }) => name === step.name)
     if (position !== at) return found ? [position < at ? found : notReached(step)] : []
-    const { compared = [], note = NOT_HERE } = found ?? {}
-    return [{ name: refuser, title: step.failed, outcome: 'failed', compared, note }]
+    const shown = found ? seenFromHere(found) : { compared: [], note: NOT_HERE }
+    return [{ name: refuser, title: step.failed, outcome: 'failed', ...shown }]
   })
 }
 

@@ -1,5 +1,6 @@
 import type { Revocation } from '../lib/revocation/cutoffs.ts'
 import { lifetimeRefusal } from '../lib/revocation/revocations.ts'
+import type { Revocations } from '../lib/revocation/revocations.ts'
 import type { TokenClaims } from '../lib/token/jwt-checks.ts'
 import { rulesOf } from './examination.ts'
 import type { Examination } from './examination.ts'
@@ -41,7 +42,8 @@ export const STANDING_STEPS = [
   },
   {
     name: 'token.revocation',
-    applies: canBeRevoked,
+    // An answer that says so shows that the service has revocations, although the settings here do not.
+    applies: e => canBeRevoked(e) || e.options.answer?.reason === 'token_revoked',
     run: judgeRevocation,
     title: 'Nothing has revoked it: not itself, its session, its user, its client, its key or its issuer',
     failed: 'It has been revoked: itself, its session, its user, its client, its key or its issuer',
@@ -51,7 +53,8 @@ export const STANDING_STEPS = [
       ...e.revokedBy
         ? [
             ['revoked by', `${e.revokedBy.event} from ${e.revokedBy.source}`],
-            ['at', showTime(e.revokedBy.at, e)]
+            ['at', showTime(e.revokedBy.at, e)],
+            ...e.refusedUpTo === undefined ? [] : [['refuses what was issued up to', showTime(e.refusedUpTo, e)] as const]
           ] as const
         : []
     ]
@@ -96,5 +99,26 @@ function judgeRevocation (e: Examination): void {
   const refusal = revocations.refusalOf(e.verified!)
   if (!refusal) return
   e.revokedBy = refusal.detail as unknown as Revocation
+  e.refusedUpTo = lastRefused(e, e.revokedBy.at, revocations)
   throw refusal
+}
+
+/**
+ * Asks about the same token as if it were issued later, since the tolerance is added to the moment of some senders.
+ * Undefined if no later one would pass either (a session has ended), or if that cannot be said yet.
+ */
+function lastRefused (
+  { verified, options: { settings, now } }: Examination,
+  at: number,
+  { refusalOf }: Pick<Revocations, 'refusalOf'>
+): number | undefined {
+  const { clockToleranceSeconds } = settings.idp
+  const { claims } = verified!
+  // Beyond the tolerance a token is refused because it is dated ahead.
+  const latest = Math.min(at + clockToleranceSeconds + 1, now + clockToleranceSeconds)
+  for (let iat = Math.floor(at) + 1; iat <= latest; iat++) {
+    const login = claims['auth_time'] === undefined ? {} : { auth_time: iat }
+    if (!refusalOf({ ...verified!, claims: { ...claims, iat, ...login } })) return iat - 1
+  }
+  return undefined
 }

@@ -44,13 +44,14 @@ export function showMembers (object: JsonObject | undefined, names: readonly str
   return names.map(name => [name, show(object?.[name])])
 }
 
-/** Unix seconds as a date, with the distance from the time of judging. */
+/** Unix seconds as a date, with the distance from the time of judging, which need not be now. */
 export function showTime (value: unknown, { options: { now } }: Examination): string {
   if (typeof value !== 'number' || Math.abs(value) > 8.64e12) return show(value)
   const distance = Math.round(value - now)
-  const relation = distance === 0 ? 'now' : distance > 0 ? `${distance} s ahead` : `${-distance} s ago`
-  return `${value} (${new Date(value * 1000).toISOString()}, ${relation})`
+  return `${value} (${dateOf(value)}, ${distance > 0 ? `${distance} s ahead` : `${Math.abs(distance)} s ago`})`
 }
+
+const dateOf = (seconds: number): string => new Date(seconds * 1000).toISOString()
 
 /** Members that hold times. */
 export function showTimes (object: JsonObject | undefined, names: readonly string[], e: Examination): Compared {
@@ -60,7 +61,7 @@ export function showTimes (object: JsonObject | undefined, names: readonly strin
 export const tokenClaims = ({ token }: Examination, ...names: string[]): Compared => showMembers(token?.claims, names)
 export const tokenTimes = (e: Examination, ...names: string[]): Compared => showTimes(e.token?.claims, names, e)
 
-export const judgedAt = (e: Examination): Compared[number] => ['judged at', showTime(e.options.now, e)]
+export const judgedAt = (e: Examination): Compared[number] => ['judged at', `${e.options.now} (${dateOf(e.options.now)})`]
 
 /** Whether a text has the form of a JWT. */
 export const showForm = (text: string | undefined): Compared => [

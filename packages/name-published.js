@@ -14,7 +14,7 @@ export function namePublished (text) {
     .replaceAll(/^npm ci +# in a clone.*\nnpm run package\n/gm, '')
     .replaceAll(/npm i (?:\.\.?\/)*(?:holdfast\/)?holdfast-\d+\.\d+\.\d+\.tgz/g, 'npm i holdfast')
     .replaceAll(/(fastify) +# in your app.*$/gm, '$1')
-    .replaceAll(/npx -p \.\/holdfast-cli-\d+\.\d+\.\d+\.tgz holdfast/g, 'npx holdfast-cli')
+    .replaceAll(/npx -y -p \.\/holdfast-cli-\d+\.\d+\.\d+\.tgz holdfast/g, 'npx -y holdfast-cli')
     .replaceAll('`npm run package`, then ', '')
 }
 

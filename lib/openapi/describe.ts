@@ -109,10 +109,16 @@ export function describeRoute (
   }
 }
 
-/** Adds to an operation the answers that the guard may give first, and the proof that belongs to a token. */
+/** The parts of a schema by which Fastify refuses a request with 400. */
+const JUDGED = ['body', 'querystring', 'query', 'params', 'headers']
+
+/**
+ * Adds to an operation the answers that the guard may give first, that of a request that does not fit the route's
+ * schema, and the proof that belongs to a token.
+ */
 export function addGuardAnswers (
   operation: Operation,
-  { guard, essential }: Pick<DescribedRoute, 'guard' | 'essential'>,
+  { guard, essential, schema }: Pick<DescribedRoute, 'guard' | 'essential' | 'schema'>,
   settings: Settings
 ): void {
   for (const [status, response] of Object.entries(operation.responses as Record<string, Response>)) {
@@ -120,6 +126,12 @@ export function addGuardAnswers (
   }
   for (const status of guard ? guardStatuses(guard, settings) : essential ? [] : [503] as const) {
     operation.responses[status] = { $ref: `#/components/responses/${REFUSED[status].name}` }
+  }
+  if (JUDGED.some(part => schema[part] !== undefined)) {
+    operation.responses[400] ??= {
+      description: 'The request does not fit the schema of this operation.',
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/Failure' } } }
+    }
   }
   if (guard && settings.idp.dpopMode !== 'DISABLED') {
     operation.parameters = [...operation.parameters ?? [], { $ref: '#/components/parameters/DPoP' }]

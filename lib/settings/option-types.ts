@@ -330,7 +330,10 @@ export interface FileOptions {
      * https://example.com/team. Default: none: custom_claim is null.
      */
     readonly customClaim?: string | undefined
-    /** Tolerance for exp and nbf of tokens. Values: integer, 0 to 300. Default: `5`. */
+    /**
+     * Tolerance for exp and nbf of tokens, and for revocations not by their issuer. Values: integer, 0 to 300. Default:
+     * `5`.
+     */
     readonly clockToleranceSeconds?: number | undefined
     /** false means mode DISABLED. Values: true or false. Default: true. */
     readonly dpopEnabled?: boolean | undefined
@@ -528,7 +531,10 @@ export interface EnvironmentOptions {
    * https://example.com/team. Default: none: custom_claim is null.
    */
   readonly IDP_CUSTOM_CLAIM?: string | undefined
-  /** Tolerance for exp and nbf of tokens. Values: integer, 0 to 300. Default: `5`. */
+  /**
+   * Tolerance for exp and nbf of tokens, and for revocations not by their issuer. Values: integer, 0 to 300. Default:
+   * `5`.
+   */
   readonly IDP_CLOCK_TOLERANCE_SECONDS?: number | Text | undefined
   /** Which answers are given and which port is the default (only the service). Values: 1 or 2. Default: `1`. */
   readonly API_PROFILE?: '1' | '2' | 1 | 2 | Text | undefined

@@ -225,7 +225,7 @@ export const SETTINGS = {
     unset: 'none: custom_claim is null'
   },
   'idp.clockToleranceSeconds': {
-    about: 'tolerance for exp and nbf of tokens',
+    about: 'tolerance for exp and nbf of tokens, and for revocations not by their issuer',
     variable: 'IDP_CLOCK_TOLERANCE_SECONDS',
     ...integer(0, 300),
     default: 5

@@ -10,10 +10,15 @@ import { freePort } from '../helpers/free-port.ts'
 import t from 'tap'
 import { banner } from '../../dev/serve/banner.ts'
 import { call } from '../../cli/call.ts'
+import type { CallOptions } from '../../cli/call-options.ts'
+import type { Exchange } from '../../cli/exchange.ts'
+import { leftOutLines } from '../../cli/left-out.ts'
+import type { Paint } from '../../cli/show.ts'
 import type { Tenant } from '../../cli/tenants.ts'
 import { startProvider } from '../../dev/provider/provider.ts'
 import type { LocalProvider } from '../../dev/provider/provider.ts'
 import { ADVICE } from '../../explain/advice.ts'
+import type { Answer } from '../../explain/answer.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import { HTU_ADVICE } from '../../explain/htu-advice.ts'
 import { startApp } from '../helpers/app.ts'
@@ -246,6 +251,82 @@ t.test('A refusal gives exit code 1, the checks, the reason and what to do about
   t.notMatch(missing.text, /Checks/)
 })
 
+t.test('If the provider gives no token, its error is explained, and clocks that differ are named.', async t => {
+  const other = await run(local, ['/api/private', '--audience', 'https://x.example'])
+  t.equal(other.code, 1)
+  t.match(
+    other.text,
+    containing('What to do      --audience must name an API that the provider knows, as it is registered there. The ' +
+      `local tenant knows ${audience}.`)
+  )
+  let ahead = 0
+  let error = ''
+  const server = createServer((request, response) => {
+    if (request.url === '/.well-known/openid-configuration') {
+      const lists = { scopes_supported: ['a', 'b\u001b[2J'], dpop_signing_alg_values_supported: ['RS256'] }
+      return response.end(JSON.stringify({ token_endpoint: `http://${request.headers.host}/token`, ...lists }))
+    }
+    response.setHeader('Date', new Date(Date.now() - ahead * 1000).toUTCString())
+    response.writeHead(400).end(JSON.stringify(error === '' ? {} : { error }))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const env = {
+    CALL_ISSUER: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    CALL_CLIENT_ID: 'c',
+    CALL_CLIENT_SECRET: 's'
+  }
+  const rows: Array<[error: string, ahead: number, says: RegExp | undefined]> = [
+    ['invalid_dpop_proof', 600, /\nWhy: invalid_dpop_proof\n {2}The clock of this machine is 10 minutes ahead of that of the provider, by the Date of its answer\.\n[^]*signed with ES256 \(--alg\)\. The provider lists RS256\.\n/],
+    ['invalid_dpop_proof', 0, /\nWhy: invalid_dpop_proof\n {2}What to do/],
+    ['', -600, /\nWhy\n {2}The clock of this machine is 10 minutes behind that of the provider/],
+    ['invalid_target', 0, /Some providers need --param resource=URI instead\.\n/],
+    ['invalid_scope', 0, /The provider lists a, b\ufffd\[2J\./],
+    ['invalid_client', 0, /Compare --client-id/],
+    ['unauthorized_client', 0, /the grant client_credentials/],
+    ['unsupported_grant_type', 0, /the grant client_credentials/],
+    ['server_error', 0, undefined]
+  ]
+  for (const [name, seconds, says] of rows) {
+    [error, ahead] = [name, seconds]
+    const { code, text } = await run(undefined, ['--dpop', `${local.url}/api/private`], env)
+    t.equal(code, 1)
+    t.match(text, says ?? /\n {2}\}\n$/, name)
+  }
+})
+
+t.test('A permission that was asked for and not granted is said to be left out by the provider.', async t => {
+  const rows: Array<[argv: string[], says: RegExp | undefined]> = [
+    [[], undefined],
+    [['--scope', 'read:users'], undefined],
+    [
+      ['--scope', 'read:users read:nonsense'],
+      /Left out {8}The call asked for read:nonsense, and the provider left it out\. The route needs read:messages\.\n/
+    ],
+    [
+      ['--scope', 'read:messages', '--user', 'linus'],
+      /asked for read:messages, and the provider left it out\. Have it grant that to linus, or log another user in/
+    ]
+  ]
+  for (const [argv, says] of rows) {
+    const { code, text } = await run(local, ['/api/private-scoped', ...argv])
+    t.equal(code, 1)
+    t.match(text, /\nWhy: scope_missing\n/)
+    t.equal(text.includes('Left out'), says !== undefined, argv.join(' '))
+    t.equal(text.includes('--scope asks for permissions.'), says === undefined, argv.join(' '))
+    if (says) t.match(text, says)
+    t.notMatch(text, /Token and proof/, 'a Bearer call has no proof')
+  }
+  const exchange = { requestHeaders: { Authorization: `Bearer ${unsignedToken}` } } as unknown as Exchange
+  const asked = { scope: 'a', token: undefined } as unknown as CallOptions
+  const answer = { scopes: ['a'] } as unknown as Answer
+  const plain: Paint = (_style, text) => text
+  t.match(leftOutLines(exchange, answer, asked, plain), [/Have it grant that to this client\.$/])
+  t.strictSame(leftOutLines(exchange, answer, { ...asked, token: unsignedToken }, plain), [], 'not asked for by the call')
+  const opaque = { requestHeaders: { Authorization: 'Bearer opaque' } } as unknown as Exchange
+  t.strictSame(leftOutLines(opaque, answer, asked, plain), [], 'what it grants cannot be read')
+})
+
 t.test('For a service with unknown settings the checks say what is known, and its answer wins.', async t => {
   const { issuer, clientId, clientSecret } = provider
   const env = {
@@ -281,7 +362,7 @@ t.test('For a service with unknown settings the checks say what is known, and it
       argv: ['--dpop'],
       failed: ['proof.htu'],
       expected: `htu_mismatch: ${ADVICE.htu_mismatch.cure}`,
-      says: /seen from here it passes/
+      says: /\[proof\.htu\] failed\n {6}htu .*\n {6}The service saw another URL, which its log line holds; /
     },
     {
       title: 'the proof is for another URL',

@@ -64,19 +64,22 @@ interface World {
   tenant?: Tenant
   isTTY?: boolean
   program?: string
+  /** Without --full. */
+  isShort?: boolean
 }
 interface Shown {
   code: number
   text: string
 }
 
+/** With --full, unless it is to be short or has no arguments. */
 async function run (
   argv: string[],
-  { input = '', files = {}, env = provider, tenant, isTTY = false, program }: World = {}
+  { input = '', files = {}, env = provider, tenant, isTTY = false, program, isShort = argv.length === 0 }: World = {}
 ): Promise<Shown> {
   let text = ''
   const readFile = (path: string): string | undefined => path === 'jwks.json' ? keySet : files[path]
-  const code = await explain(argv, {
+  const code = await explain(isShort ? argv : ['--full', ...argv], {
     env,
     out: {
       write: part => {
@@ -109,7 +112,7 @@ t.test('For an accepted request every check is shown as passed, from a file and 
   const { code, text } = await run([...OFFLINE, 'captured.txt'], { files: { 'captured.txt': curl('1.1', bearer()) } })
   t.equal(code, 0)
   t.strictSame([...new Set(Object.values(outcomes(text)))], ['passed'])
-  t.match(text, /\nVerdict\n {2}Accepted\.\n$/)
+  t.match(text, /\nVerdict\n {2}Accepted\.\n\nChecks, /)
   const bound = await run(OFFLINE, { input: curl('1.1', dpop()) })
   t.equal(bound.code, 0)
   t.hasStrict(outcomes(bound.text), {
@@ -120,11 +123,30 @@ t.test('For an accepted request every check is shown as passed, from a file and 
   })
   t.match(
     bound.text,
-    /No check failed\.\n {2}Not checked: proof\.replay\.\n$/,
+    /No check failed\.\n {2}Not checked: proof\.replay\.\n\nChecks, /,
     'what only the service can know is not claimed'
   )
   t.match(bound.text, /URL of the request +https:\/\/api\.example\/api\/private\n/)
   t.equal(issuer.requests.length, asked, 'nothing was fetched')
+})
+
+t.test('The verdict comes first, then the check that failed; those that passed are counted unless --full is given.', async t => {
+  const input = curl('1.1', dpop({ htu: 'http://api.example/api/private' }))
+  const short = (await run(OFFLINE, { input, isShort: true })).text
+  t.match(
+    short,
+    /\nVerdict\n {2}Refused: htu_mismatch,[^]*\nThe check that failed\n {2}\u2717 .*\[proof\.htu\] failed\n[^]*\nThe other checks\n/
+  )
+  t.match(short, /\n {2}\u2713 \d+ passed\n {2}\u2013 \d+ not reached\n\n--full shows each check/)
+  t.match(short, /URL of the request +https:\/\/api\.example\/api\/private\n/)
+  t.strictSame(Object.values(outcomes(short)), ['failed'])
+  const full = (await run(OFFLINE, { input })).text
+  t.ok(full.length > short.length)
+  t.ok(Object.keys(outcomes(full)).length > 15)
+  t.notMatch(full, /--full/)
+  const good = (await run(OFFLINE, { input: curl('1.1', dpop()), isShort: true })).text
+  t.notMatch(good, containing('The check that failed'))
+  t.strictSame(outcomes(good), { 'proof.replay': 'not checked' })
 })
 
 t.test('Every form of a capture gives the same result, for a good request and for a bad one.', async t => {
@@ -292,7 +314,7 @@ t.test('Keys come from the provider if none are given, and from the local tenant
       await createProof(key, { method: 'GET', url: to, token: token!, nonce: 'n', iat: now })
     ]]
   }
-  const real = await run([], { input: curl('1.1', captured), env: {}, tenant })
+  const real = await run([], { input: curl('1.1', captured), env: {}, tenant, isShort: false })
   t.hasStrict(outcomes(real.text), {
     'token.signature': 'passed',
     'proof.signature': 'passed',
@@ -351,6 +373,8 @@ t.test('It judges at the time of the capture, or at the time of --at.', async t 
     new RegExp(`"judgedAt": ${now},`),
     'header lines are of now'
   )
+  const given = await run([...OFFLINE, '--at', '2026-11-28'], { input })
+  t.match(given.text, /judged at +1795824000 \(2026-11-28T00:00:00\.000Z\)\n/, 'a time that is given is not now')
 })
 
 t.test('The reason in the answer is compared with the result of the checks.', async t => {
@@ -369,6 +393,27 @@ t.test('The reason in the answer is compared with the result of the checks.', as
       ['token.aud', 'token.aud'],
       'the check that the service refused is never ticked'
     )
+  }
+})
+
+t.test('What only the service can know is no contradiction of the checks.', async t => {
+  const nonces = ['--set', 'DPOP_NONCE=required']
+  const rows: Array<[RefusalReason, number, string[]]> = [
+    ['proof_replayed', 401, []],
+    ['token_revoked', 401, []],
+    ['nonce_stale', 401, nonces],
+    ['rate_limited', 429, []],
+    ['revocation_unknown', 503, []]
+  ]
+  const current = createNonces([Buffer.alloc(32, 1)], 'shared').current(now)
+  for (const [expected, status, argv] of rows) {
+    const challenge = `DPoP error="e", error_description="${REFUSALS[expected].description}", algs="ES256"`
+    const parts = dpop(argv === nonces ? { nonce: current } : {})
+    const { text } = await run([...OFFLINE, ...argv], { input: curl('1.1', { ...parts, answered: [status, challenge] }) })
+    t.match(text, containing(`with the reason ${expected}.`))
+    t.notMatch(text, containing('The checks here come to'), expected)
+    t.notMatch(text, containing('seen from here it passes'), expected)
+    t.equal(reason(text), status === 401 ? expected : undefined)
   }
 })
 
@@ -457,7 +502,7 @@ t.test('Other input is read too: a token, a proof, a curl line as arguments, sta
         title: 'a proof',
         input: bound,
         shown:
-          /only a proof[^]*\[proof\.signature\] passed[^]*Not checked: proof\.htm, proof\.htu, proof\.ath, proof\.jkt, proof\.replay/,
+          /only a proof[^]*Not checked: proof\.htm, proof\.htu, proof\.ath, proof\.jkt, proof\.replay[^]*\[proof\.signature\] passed/,
         not: /\[token/
       },
       {
@@ -683,7 +728,7 @@ t.test('A failure is reported in one line, without a stack.', async t => {
     t.match(text, says, argv.join(' '))
     t.match(text, /--help tells more\.\n$/)
   }
-  const help = await run(['--', '--help'])
+  const help = await run(['--', '--help'], { isShort: true })
   t.equal(help.code, 0)
   t.match(help.text, /curl -v[^]* 2>&1 \| npm run explain -- -\n[^]*the local tenant of `npm run dev` is used\.\n/)
   const packaged = await run(['--help'], { program: 'holdfast' })

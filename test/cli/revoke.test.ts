@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { revoke } from '../../cli/revoke.ts'
+import type { Tenant } from '../../cli/tenants.ts'
 import { showTools, TOOLS } from '../../cli/tools.ts'
 import { startApp } from '../helpers/app.ts'
 import { atAnotherTime } from '../helpers/clock.ts'
@@ -11,7 +12,13 @@ interface Shown {
   readonly text: string
 }
 
-async function run (argv: readonly string[], env: NodeJS.ProcessEnv = {}, program = 'holdfast'): Promise<Shown> {
+/** With local tenants the command is that of a clone. */
+async function run (
+  argv: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+  program = 'holdfast',
+  tenants?: readonly Tenant[]
+): Promise<Shown> {
   let text = ''
   const code = await revoke(argv, {
     env,
@@ -21,7 +28,8 @@ async function run (argv: readonly string[], env: NodeJS.ProcessEnv = {}, progra
       },
       isTTY: false
     },
-    program
+    program: tenants ? undefined : program,
+    tenants
   })
   return { code, text }
 }
@@ -99,6 +107,8 @@ t.test('Without an operator or an address it says what is missing, in its own wo
   }
 })
 
+const NEXT = 'or in the next seconds (IDP_CLOCK_TOLERANCE_SECONDS of the service, 5 by default). Log in again after that.\n'
+
 t.test('A success is a sentence, and a refusal is explained.', async t => {
   const issuer = await startIssuer(t)
   const { url } = await startApp(t, issuer, { REVOCATION: { operators: { scope: 'revoke:tokens' } } })
@@ -106,15 +116,22 @@ t.test('A success is a sentence, and a refusal is explained.', async t => {
   const rows = [
     {
       argv: ['--sub', 'u', '--issuer', issuer.url],
-      says: `Revoked: the service refuses every token of the user u of ${issuer.url} that was issued up to now.\n`
+      says: `Revoked: the service refuses every token of the user u of ${issuer.url} that was issued up to now, ${NEXT}`
     },
+    { argv: ['--sid', 's'], says: 'Revoked: the service refuses every token of the session s from now on.\n' },
     { argv: ['--sid', 's', '--undo'], says: 'Undone: what was revoked of the session s counts no longer.\n' },
     {
       argv: ['--client', 'app'],
-      says: `Revoked: the service refuses every token of the client app of ${issuer.url} that was issued up to now.\n`
+      says: `Revoked: the service refuses every token of the client app of ${issuer.url} that was issued up to now, ${NEXT}`
     }
   ]
   for (const { argv, says } of rows) t.strictSame(await run(argv, env), { code: 0, text: says })
+  const settings = { IDP_CLOCK_TOLERANCE_SECONDS: '2' }
+  const local = { pid: 1, url, issuer: issuer.url, audience: 'a', clientId: 'c', clientSecret: 's' }
+  for (const [tenant, seconds] of [[{ ...local, settings }, 2], [{ ...local, settings: {} }, 5]] as const) {
+    const { text } = await run(['--sub', 'u', '--url', url], { ...env, CALL_URL: '' }, undefined, [tenant])
+    t.match(text, new RegExp(`up to now, or in the next ${seconds} s\\. Log in again after that\\.\\n$`))
+  }
   const refused = await run(['--sub', 'u'], { ...env, CALL_TOKEN: issuer.token({ scope: 'other' }) })
   t.match(refused, { code: 1, text: /Why: scope_missing/ })
 })

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { calculateThumbprint, generateKeyPair } from 'dpop'
 import type { KeyPair } from 'dpop'
@@ -14,6 +14,7 @@ import { parse as parseYaml } from 'yaml'
 import { containing } from '../helpers/containing.ts'
 import { call as runCall } from '../../cli/call.ts'
 import { startProvider } from '../../dev/provider/provider.ts'
+import { PERMISSIONS } from '../../dev/provider/users.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
 import { validateSettings } from '../../lib/settings/validation.ts'
@@ -78,18 +79,20 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   ],
   'npm run package': ['test/system/package.test.ts', 'linesOf('],
   'npm i ../holdfast/holdfast-0.1.0.tgz fastify': ['test/system/package.test.ts', "linesOf('docs/guide/plugin.md')"],
-  'npx -p ./holdfast-cli-0.1.0.tgz holdfast start': [
+  'node --test orders.test.ts': ['test/system/consumers.test.ts', 'TEST_COMMANDS'],
+  'npx -y tsx --test orders.test.ts': ['test/system/consumers.test.ts', 'TEST_COMMANDS'],
+  'npx -y -p ./holdfast-cli-0.1.0.tgz holdfast start': [
     'test/system/package.test.ts',
     "linesOf('packages/holdfast-cli/README.md')"
   ],
-  'npx -p ./holdfast-cli-0.1.0.tgz holdfast gate --upstream http://127.0.0.1:3000': [
+  'npx -y -p ./holdfast-cli-0.1.0.tgz holdfast gate --upstream http://127.0.0.1:3000': [
     'test/system/package.test.ts',
     "linesOf('docs/guide/gate.md')"
   ],
   // What the release makes of these lines.
   'npm i holdfast fastify': ['test/system/package.test.ts', "linesOf('docs/guide/plugin.md')"],
-  'npx holdfast-cli start': ['test/system/package.test.ts', "linesOf('packages/holdfast-cli/README.md')"],
-  'npx holdfast-cli gate --upstream http://127.0.0.1:3000': [
+  'npx -y holdfast-cli start': ['test/system/package.test.ts', "linesOf('packages/holdfast-cli/README.md')"],
+  'npx -y holdfast-cli gate --upstream http://127.0.0.1:3000': [
     'test/system/package.test.ts',
     "linesOf('docs/guide/gate.md')"
   ],
@@ -192,8 +195,26 @@ t.test('Every fenced block is of a kind that is tested.', async t => {
   }
 })
 
+t.test('A page that is linked for a name has that name.', async t => {
+  const found = pages.flatMap(page =>
+    [...readProse(page).matchAll(/`([a-z_]+?)(?:\.{3})?`(?: are listed in|,) \[[^\]]*\]\(([^)#]+)\)/g)].map(
+      ([, name, target]) => ({ page, name: name!, target: target! })
+    )
+  )
+  t.ok(found.length >= 2, `${found.length} names`)
+  for (const { page, name, target } of found) {
+    t.ok(readFileSync(join(root, dirname(page), target), 'utf8').includes(name), `${page}: ${name} is in ${target}`)
+  }
+})
+
 t.test('Every relative link leads to an existing file and heading.', async t => {
   for (const page of pages) t.strictSame(findDeadLinks(page), [], page)
+})
+
+t.test('The guide names a profile by its setting.', async t => {
+  for (const page of pages.filter(page => page.startsWith('docs/guide/'))) {
+    t.notMatch(readProse(page), /\bprofile [12]\b/i, page)
+  }
 })
 
 t.test('Every heading is between blank lines.', async t => {
@@ -545,6 +566,17 @@ async function startPrefixProxy (t: Test, target: string): Promise<string> {
   })
   return `http://localhost:${(server.address() as AddressInfo).port}/svc`
 }
+
+t.test('The routes that a reader adds first ask for what the local provider grants.', async t => {
+  const granted: readonly string[] = PERMISSIONS
+  for (const page of ['README.md', 'docs/guide/start.md']) {
+    const blocks = routeSnippets.filter(({ file }) => file === page)
+    t.ok(blocks.length > 0, page)
+    for (const { text } of blocks) {
+      for (const [, scope = ''] of text.matchAll(/requireScope\('([^']+)'\)/g)) t.ok(granted.includes(scope), scope)
+    }
+  }
+})
 
 t.test('Every shown call ends as its remark says.', async t => {
   const provider = await startProvider({ audience })

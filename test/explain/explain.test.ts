@@ -218,6 +218,7 @@ t.test('The answer of the service wins: its check counts as failed, and never as
   const plain = await explainAnswer()
   t.hasStrict(plain, { verdict: 'accepted', foundHere: undefined })
   const aud = await explainAnswer('token_audience')
+  t.ok(aud.isContradicted)
   t.hasStrict(aud, {
     verdict: 'refused',
     foundHere: undefined,
@@ -237,18 +238,27 @@ t.test('The answer of the service wins: its check counts as failed, and never as
   const revoked = await explainAnswer('token_revoked')
   t.hasStrict(
     step(revoked, 'token.revocation'),
-    { outcome: 'failed', compared: [] },
-    'also a check that the settings here do not have'
+    { outcome: 'failed', note: 'Only the running service knows what has been revoked: its store is the memory of the process.' },
+    'also a check that the settings here do not have, and that only the service can make'
   )
+  t.match(
+    step(await explainAnswer('certificate_missing'), 'certificate'),
+    { outcome: exactly('failed'), compared: [], note: /seen from here it passes/ },
+    'also a check that does not apply here'
+  )
+  const htu = step(await explainAnswer('htu_mismatch'), 'proof.htu')
+  t.match(htu, { outcome: exactly('failed'), note: /^The service saw another URL, which its log line holds/ })
+  t.strictSame(htu.compared.map(([label]) => label), ['htu'], 'the URL seen from here is not shown as that of the service')
+  t.notOk(revoked.isContradicted)
   t.hasStrict(
     await explainAnswer('rate_limited'),
-    { verdict: 'accepted', refusal: undefined },
+    { verdict: 'accepted', refusal: undefined, isContradicted: false },
     'a reason that is no fault of the request'
   )
   const same = await bench.explain(linesOf(bench.good(), { path: '/api/./private' }), {
     answer: { reason: 'target_path' }
   })
-  t.hasStrict(same, { foundHere: 'target_path', refusal: { reason: 'target_path' } })
+  t.hasStrict(same, { foundHere: 'target_path', isContradicted: false, refusal: { reason: 'target_path' } })
   t.notMatch(step(same, 'proof.htu').note, /seen from here/)
 })
 
@@ -659,7 +669,7 @@ t.test('What is shown is bounded, and any value can be shown', async t => {
   const exact = await bench.explain(linesOf(good, { dpop: [good.remake(good.token, {}, { iat: justNow })] }), {
     now: justNow
   })
-  t.match(new Map(step(exact, 'proof.iat').compared).get('iat'), /, now\)$/)
+  t.match(new Map(step(exact, 'proof.iat').compared).get('iat'), /, 0 s ago\)$/)
 })
 
 t.test('Every step has a title and says what it compares, even by itself', async t => {
@@ -846,7 +856,26 @@ t.test('A revoked token is shown with the event, and a token that is not revoked
   t.strictSame(compared.slice(-2), [['revoked by', 'operator from ann'], [
     'at',
     `${at} (${new Date(at * 1000).toISOString()}, 7 s ago)`
-  ]])
+  ]], 'a session that has ended has no tokens that pass again')
+
+  const early = at - 20
+  const ofUser = (sub: string): Lines =>
+    linesFor(bench.issuer.token({ iat: early - 5, auth_time: early - 5, sub, sid: undefined }))
+  for (
+    const [sub, standing, effect, upTo] of [
+      ['by-operator', 'operator', 'cutoff', early + 5],
+      ['by-another', 'other', 'login', early + 5],
+      ['by-issuer', 'issuer', 'cutoff', early]
+    ] as const
+  ) {
+    const key = keyOf(['sub', bench.issuer.url, sub])
+    await revocations.append([{ key, effect, at: early, recordedAt: at, event: 'e', source: 's', sender: 's', standing }])
+    const until = step(await bench.explain(ofUser(sub), { settings, revocations, now: at }), 'token.revocation').compared
+    t.strictSame(until.at(-1), [
+      'refuses what was issued up to',
+      `${upTo} (${new Date(upTo * 1000).toISOString()}, ${at - upTo} s ago)`
+    ], sub)
+  }
 
   const unknown = 'Only the running service knows what has been revoked: its store is the memory of the process.'
   t.strictSame(await outcomeOf(lines, {}), [undefined, 'passed', 'not checked', unknown])

@@ -139,7 +139,7 @@ t.test('No page tells people to run a package that is not published.', t => {
   for (const page of PAGES) {
     const after = namePublished(textOf(page))
     t.notMatch(after, /\.tgz|npm run package|npm ci # in a clone/, `${page} after the release`)
-    t.match(after, /npx holdfast-cli (?:start|gate)|npm i holdfast fastify$/m, page)
+    t.match(after, /npx -y holdfast-cli (?:start|gate)|npm i holdfast fastify$/m, page)
   }
   t.match(
     textOf('.github/workflows/release.yml'),

@@ -88,6 +88,33 @@ t.test('Each operation requires what the guard of its route requires', async t =
   t.equal(operationAt(document, '/api/private').description, 'Needs a valid access token.')
 })
 
+t.test('A route that judges its input by a schema has 400 in the document, in the form of its body', async t => {
+  const text = { type: 'object', required: ['text'], properties: { text: { type: 'string' } } } as const
+  const own = { description: 'Our own.', type: 'object', properties: {} } as const
+  for (const form of ['default', 'detailed']) {
+    const { app, document } = await start(t, { ERROR_BODY: form }, app => {
+      app.register(async scope => {
+        scope.post('/api/body', { schema: { body: text } }, () => 'ok')
+        scope.get('/api/query', { schema: { querystring: text } }, () => 'ok')
+        scope.get('/api/params/:text', { schema: { params: text } }, () => 'ok')
+        scope.get('/api/none/:text', () => 'ok')
+        scope.get('/api/own', { schema: { querystring: text, response: { 200: own, 400: own } } }, () => 'ok')
+      })
+    })
+    const answer = (path: string, method = 'get') => document.paths[path]![method]!.responses['400'] as Response
+    for (const [path, method] of [['/api/body', 'post'], ['/api/query'], ['/api/params/{text}']] as const) {
+      t.equal(answer(path, method).description, 'The request does not fit the schema of this operation.', path)
+    }
+    t.equal(answer('/api/none/{text}'), undefined)
+    t.equal(answer('/api/private'), undefined)
+    t.equal(answer('/api/own').description, 'Our own.')
+    t.strictSame(await lint(document), [])
+    const { statusCode, ...real } = await app.inject({ method: 'POST', url: '/api/body', payload: {} })
+    t.equal(statusCode, 400)
+    t.strictSame(Object.keys(document.components.schemas['Failure']!.properties!), Object.keys(JSON.parse(real.payload)))
+  }
+})
+
 t.test('The endpoints of revocations are described, and each answer that they give', async t => {
   const REVOCATION = {
     operators: { scope: 'revoke' },

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { freePort } from '../helpers/free-port.ts'
+import { satisfies } from 'semver'
 import t from 'tap'
 import { readBlocks, root } from '../helpers/documents.ts'
 import { startIssuer } from '../helpers/issuer.ts'
@@ -52,6 +53,7 @@ const TOOLS = {
   publint: '*',
   '@arethetypeswrong/cli': '*',
   vitest: '*',
+  tsx: '*',
   pino: '*',
   typebox: '*',
   '@fastify/type-provider-typebox': '*',
@@ -66,6 +68,11 @@ const GUIDE = Object.fromEntries(
     { text }
   ) => [/^\/\/ (\S+): /.exec(text)![1]!, text])
 )
+/** How the guide runs its tests, each line with the Nodes that can. */
+const TEST_COMMANDS = readBlocks('docs/guide/plugin.md').flatMap(({ text }) => text.split('\n')).flatMap(line => {
+  const [, command, since = '0'] = /^(.* --test \S+) # (?:any Node|Node (\d+\.\d+) or newer)$/.exec(line) ?? []
+  return command === undefined ? [] : [{ command, isMeant: satisfies(process.versions.node, `>=${since}`) }]
+})
 const TSCONFIG = JSON.stringify({
   compilerOptions: {
     strict: true,
@@ -172,6 +179,10 @@ t.test('A project in ES modules, with TypeScript 6 and 5, follows the guide.', a
     await expectSuccess(cwd, process.execPath, ['--test', 'out/orders.test.js', 'out/issuers.test.js']),
     /pass 2\b/
   )
+  t.equal(TEST_COMMANDS.length, 2)
+  for (const { command, isMeant } of TEST_COMMANDS) {
+    if (isMeant) t.match(await expectSuccess(cwd, 'sh', ['-c', command]), /pass 1\b/, command)
+  }
   t.ok(ownModulesOf(join(cwd, 'node_modules/holdfast/index.mjs')).size <= 3, 'an app waits for few files at its start')
   const script =
     "import { app } from './out/server.js'; const url = await app.listen({ port: 0 }); const answer = await " +

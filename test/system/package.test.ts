@@ -33,7 +33,7 @@ t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 const project = projectsIn(folder)
 const linesOf = (page: string): string[] =>
   readBlocks(page).filter(({ language }) => language === 'sh').flatMap(({ text }) => text.split('\n')).filter(line =>
-    /\.tgz|npm run package|npm i holdfast|npx holdfast-cli/.test(line)
+    /\.tgz|npm run package|npm i holdfast|npx -y holdfast-cli/.test(line)
   )
 let clone = ''
 
@@ -64,7 +64,7 @@ t.test('Each line of the pages that installs or runs a package works as it is pr
       const port = String(await freePort())
       const service = spawn('sh', ['-c', `exec ${line.replace(/^(\S+=\S+ )+/, 'env $&')}`], {
         cwd: clone,
-        env: { ...outsideEnv, PORT: port, npm_config_yes: 'true' },
+        env: { ...outsideEnv, PORT: port },
         stdio: ['ignore', 'pipe', 'inherit'],
         detached: true
       })
