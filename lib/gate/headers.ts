@@ -149,8 +149,8 @@ function pushForwarded (headers: string[], { url, addresses }: OwnHeaders['origi
 }
 
 /**
- * The names of those headers of the upstream's answer that the client gets. Fastify keeps the headers of an answer in an
- * object, whose prototype `__proto__` would be.
+ * The names of those headers of the upstream's answer that the client gets. Fastify keeps the headers of an answer in
+ * an object, whose prototype `__proto__` would be.
  */
 export function namesForClient (headers: AnswerHeaders): string[] {
   const ofConnection = connectionNames(valuesOf(headers, 'connection'))
