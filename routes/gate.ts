@@ -131,7 +131,8 @@ const routes: FastifyPluginAsync = async app => {
     const { raw } = request
     verifyFraming(request)
     const connection = gate!.upgradeOf(raw)
-    const protocols = connection && request.gated!.pathRules.rules[0].upgrade
+    // RFC 9110 section 7.8: a client of HTTP/1.0 cannot ask for another protocol.
+    const protocols = connection && raw.httpVersion !== '1.0' && request.gated!.pathRules.rules[0].upgrade
       ? protocolsOf(raw.headers.upgrade)
       : undefined
     // To judge a request may take time, and nothing says later that its client went meanwhile.

@@ -375,7 +375,9 @@ t.test('The answer that changes the protocol has the next nonce.', async t => {
   const client = await createDpopClient()
   const { url, head, issuer, upstream, send } = await startSite(t, {}, undefined, { DPOP_NONCE: 'required' })
   upstream.server.on('upgrade', (_request, socket) => {
-    socket.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')
+    socket.end(
+      'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nDPoP-Nonce: theirs\r\n\r\n'
+    )
   })
   const token = issuer.token({ cnf: { jkt: client.jkt } })
   const proven = (nonce?: string): string[] =>
@@ -386,7 +388,9 @@ t.test('The answer that changes the protocol has the next nonce.', async t => {
     url,
     head('/socket', ['Connection: Upgrade', 'Upgrade: websocket', ...proven(older.headers['dpop-nonce'])])
   )
-  t.match(String((await once(socket, 'data'))[0]), /^HTTP\/1.1 101 [^]*dpop-nonce: \S+/)
+  const changed = String((await once(socket, 'data'))[0])
+  t.match(changed, /^HTTP\/1.1 101 [^]*dpop-nonce: \S+/)
+  t.notMatch(changed, /theirs/, 'and no other')
 })
 
 t.test('An answer that cannot be passed on is 502, and the next request is answered.', async t => {
@@ -892,6 +896,13 @@ t.test('Without a rule that allows another protocol, a request for one is like a
   t.equal(text.split('HTTP/1.1 200 ').length - 1, 2)
 })
 
+t.test('A client of HTTP/1.0 cannot ask for another protocol.', async t => {
+  const { url, upstream, issuer } = await startSite(t, {})
+  const lines = ['Host: api.example', 'Connection: Upgrade', 'Upgrade: x', ...bearerLines(issuer.token())]
+  t.hasStrict(await sendRaw(url, ['GET /socket HTTP/1.0', ...lines]), { status: 200, body: '{"ok":true}' })
+  t.equal(upstream.arrived[0]!.headers['upgrade'], undefined)
+})
+
 t.test('The bytes of a change of protocol arrive as they are.', async t => {
   const { url, head, upstream, issuer } = await startSite(t, {})
   upstream.server.on('upgrade', (_request, socket: Socket) => {
@@ -899,7 +910,7 @@ t.test('The bytes of a change of protocol arrive as they are.', async t => {
     socket.write(
       Buffer.from(
         'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\nX-Name: caf\u00e9\r\nX-Two: ' +
-          'a\r\nX-Two: b\r\n\r\n',
+          'a\r\nX-Two: b\r\nDPoP-Nonce: c\r\nContent-Length: 2\r\n\r\n',
         'latin1'
       )
     )
@@ -909,7 +920,7 @@ t.test('The bytes of a change of protocol arrive as they are.', async t => {
   t.equal(
     chunk.toString('latin1'),
     'HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: x\r\nx-name: caf\u00e9\r\nx-two: ' +
-      'a\r\nx-two: b\r\n\r\n'
+      'a\r\nx-two: b\r\ndpop-nonce: c\r\n\r\n'
   )
 })
 
@@ -1013,7 +1024,8 @@ t.test('A small answer passes unchanged, whatever it lacks.', async t => {
       response.writeHead(200, ['content-type', 'text/html', 'content-type', 'text/plain', 'content-length', '2'])
     } else if (url === '/open/hints') {
       response.socket!.write(
-        'HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\nContent-Length: 5\r\nX-Hint: a\r\n\r\n'
+        'HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\nContent-Length: 5\r\nX-Hint: a\r\nSet-Cookie: a=1' +
+          '\r\nSet-Cookie: b=2\r\n\r\n'
       )
       response.writeHead(200, { 'content-type': 'text/plain', 'content-length': '2' })
     } else if (url === '/open/chunked') {
@@ -1027,7 +1039,7 @@ t.test('A small answer passes unchanged, whatever it lacks.', async t => {
     return text
   }
   const linesOf = async (path: string): Promise<string[]> =>
-    (await textOf(path)).split('\r\n').filter(line => /^(?:content-type|content-length|link|x-hint):/i.test(line))
+    (await textOf(path)).split('\r\n').filter(line => /^(?:content-type|content-length|link|x-hint|set-cookie):/i.test(line))
   t.strictSame(await linesOf('/open/malformed'), ['content-type: nonsense;;', 'content-length: 2'])
   t.strictSame(await linesOf('/open/json'), ['content-type: application/json', 'content-length: 2'], 'no charset')
   t.strictSame(await linesOf('/open/doubled'), [
@@ -1040,7 +1052,7 @@ t.test('A small answer passes unchanged, whatever it lacks.', async t => {
     'content-length: 2',
     'content-type: text/plain',
     'x-hint: a'
-  ], 'hints have no length')
+  ], 'hints have no length and no cookies')
   for (const path of ['/open/typed', '/open/untyped', '/open/chunked']) {
     const { status, headers, body } = await send(path)
     t.equal(status, 200, path)
