@@ -896,6 +896,28 @@ t.test('Without a rule that allows another protocol, a request for one is like a
   t.equal(text.split('HTTP/1.1 200 ').length - 1, 2)
 })
 
+t.test('A transfer coding in HTTP/1.0 ends the connection.', async t => {
+  const { url, upstream } = await startSite(t, {})
+  const lines = (version: string): string[] => [
+    `POST /open/x HTTP/${version}`,
+    'Host: api.example',
+    'Connection: keep-alive',
+    'Transfer-Encoding: chunked',
+    '',
+    '0',
+    '',
+    'GET /open/next HTTP/1.1',
+    'Host: api.example',
+    'Connection: close'
+  ]
+  const { status, headers, body } = await sendRaw(url, lines('1.0'))
+  t.strictSame([status, headers['connection']], [400, 'close'])
+  t.match(body, /A request of HTTP\/1\.0 has no transfer coding\."\}$/)
+  t.equal(upstream.arrived.length, 0)
+  t.match((await sendRaw(url, lines('1.1'))).status, 200)
+  t.strictSame(upstream.arrived.map(({ target }) => target), ['/open/x', '/open/next'])
+})
+
 t.test('A client of HTTP/1.0 cannot ask for another protocol.', async t => {
   const { url, upstream, issuer } = await startSite(t, {})
   const lines = ['Host: api.example', 'Connection: Upgrade', 'Upgrade: x', ...bearerLines(issuer.token())]
