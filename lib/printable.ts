@@ -19,6 +19,13 @@ function escaped (character: string): string {
 }
 
 const MAX_QUOTED_CHARS = 200
+/** A key in PEM form, or a JWK. */
+const KEY = /-----BEGIN|"kty"/
+
+/** Where a key is, as a message to the operator quotes it. One that was written in place of its path is left out. */
+export function quoteKeyPlace (place: string | { readonly env: string }): string {
+  return typeof place === 'string' && KEY.test(place) ? 'a key itself (not shown)' : JSON.stringify(place)
+}
 
 /**
  * The value of a setting as a message to the operator quotes it, as JSON. What may be a password is left out: the text

@@ -113,9 +113,13 @@ const routes: FastifyPluginAsync = async app => {
    */
   function verifyFraming ({ raw }: FastifyRequest): void {
     if (Number(raw.headers['content-length']) > bodyLimit) throw bodyTooLarge()
+    const coding = raw.headers['transfer-encoding']
     // RFC 9112 section 6.1: the upstream would not learn of another coding, which holds for one connection only.
-    if (!/^(?:chunked)?$/i.test(raw.headers['transfer-encoding'] ?? '')) {
-      throw app.httpErrors.notImplemented('The transfer coding is unknown.')
+    if (!/^(?:chunked)?$/i.test(coding ?? '')) throw app.httpErrors.notImplemented('The transfer coding is unknown.')
+    // The same section: who forwarded it may have taken what follows for the next request.
+    if (coding !== undefined && raw.httpVersion === '1.0') {
+      const headers = { connection: 'close' }
+      throw app.httpErrors.createError(400, 'A request of HTTP/1.0 has no transfer coding.', { headers })
     }
     // Node has stopped reading such a request, so its body would never end.
     if (gate!.upgradeOf(raw) && hasBody(raw)) {
@@ -131,7 +135,8 @@ const routes: FastifyPluginAsync = async app => {
     const { raw } = request
     verifyFraming(request)
     const connection = gate!.upgradeOf(raw)
-    const protocols = connection && request.gated!.pathRules.rules[0].upgrade
+    // RFC 9110 section 7.8: a client of HTTP/1.0 cannot ask for another protocol.
+    const protocols = connection && raw.httpVersion !== '1.0' && request.gated!.pathRules.rules[0].upgrade
       ? protocolsOf(raw.headers.upgrade)
       : undefined
     // To judge a request may take time, and nothing says later that its client went meanwhile.

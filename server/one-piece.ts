@@ -33,8 +33,8 @@ export function joinHeadAndBody (response: ServerResponse, body: unknown, encodi
 
 /** A character for each byte, as Node writes the head. Undefined if it is not short, or would have to be coded anew. */
 function textOf (body: unknown, encoding: unknown): string | undefined {
-  if (typeof body === 'string') {
-    return body.length > MAX_JOINED_BYTES || encoding || NOT_ASCII.test(body) ? undefined : body
-  }
+  // Node takes a function in its place.
+  if (encoding) return undefined
+  if (typeof body === 'string') return body.length > MAX_JOINED_BYTES || NOT_ASCII.test(body) ? undefined : body
   return Buffer.isBuffer(body) && body.length <= MAX_JOINED_BYTES ? body.toString('latin1') : undefined
 }

@@ -10,6 +10,9 @@ type Line = [fields: unknown, message?: string, ...values: unknown[]]
 /** The logger of the server: pino's. */
 type ServerLogger = FastifyBaseLogger & { isLevelEnabled (level: string): boolean }
 
+/** What Fastify calls the id of a request in its lines. */
+const REQUEST_ID = 'reqId'
+
 /**
  * The logger of one request. Most requests write no line at the level in force, so the child that names the request is
  * made when the first line is written.
@@ -27,15 +30,15 @@ class RequestLogger implements FastifyBaseLogger {
   }
 
   get level (): string {
-    return this.#make().level
+    return this.made().level
   }
 
   set level (level: string) {
-    this.#make().level = level
+    this.made().level = level
   }
 
   child (...given: ChildArguments): FastifyBaseLogger {
-    return this.#make().child(...given)
+    return this.made().child(...given)
   }
 
   fatal (...line: Line): void {
@@ -64,29 +67,47 @@ class RequestLogger implements FastifyBaseLogger {
 
   silent (): void {}
 
-  #make (): FastifyBaseLogger {
+  made (): FastifyBaseLogger {
     this.#own ??= this.#makeChild.apply(this.#parent, this.#arguments)
     return this.#own
   }
 
   #writer (level: string): FastifyBaseLogger | undefined {
-    return this.#own ?? (this.#parent.isLevelEnabled(level) ? this.#make() : undefined)
+    return this.#own ?? (this.#parent.isLevelEnabled(level) ? this.made() : undefined)
   }
 }
 
 /**
  * Has the logger of a server make the child for a request when its first line is written. A `childLoggerFactory` would
  * do that too, but Fastify looks for seven methods in each child that such a factory makes, in every request. A route
- * with a level of its own gets a child at once, and a server that logs nothing has no children.
+ * with a level of its own gets a child at once, and so does everybody but a request. A server that logs nothing has no
+ * children.
  */
 export function makeChildrenLate (log: FastifyBaseLogger): void {
   if (!isServerLogger(log)) return
   const { child } = log
+  const Logger = withMembersOf(log)
   log.child = function (bindings, options) {
-    return this === log && options?.level === undefined
-      ? new RequestLogger(log, child, [bindings, options])
+    return this === log && options?.level === undefined && bindings?.[REQUEST_ID] !== undefined
+      ? new Logger(log, child, [bindings, options])
       : child.call(this, bindings, options)
   }
+}
+
+/** Adds what pino's loggers have beyond the types of Fastify, such as `setBindings`: plugins use it in requests. */
+function withMembersOf (log: ServerLogger): typeof RequestLogger {
+  class PinoRequestLogger extends RequestLogger {}
+  for (const name in log) {
+    if (name in RequestLogger.prototype) continue
+    Object.defineProperty(PinoRequestLogger.prototype, name, {
+      get (this: RequestLogger): unknown {
+        const own = this.made()
+        const member: unknown = Reflect.get(own, name)
+        return typeof member === 'function' ? member.bind(own) : member
+      }
+    })
+  }
+  return PinoRequestLogger
 }
 
 function isServerLogger (log: FastifyBaseLogger): log is ServerLogger {

@@ -21,17 +21,24 @@ export const processSurroundings: Surroundings = {
     return () => clearInterval(timer)
   },
   readFile: readRegularFile,
-  environment: name => process.env[name]
+  // Others are members of each object.
+  environment: name => Object.hasOwn(process.env, name) ? process.env[name] : undefined
 }
 
-/** Never waits for the other end of a pipe, and never reads without end. */
+/** Never waits for the other end of a pipe, and never reads without end: a file of /proc may state the size 0. */
 async function readRegularFile (path: string, maxBytes: number): Promise<Uint8Array> {
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
-    const stats = await file.stat()
-    if (!stats.isFile()) throw fault('NOT_A_FILE')
-    if (stats.size > maxBytes) throw fault('TOO_LARGE')
-    return await file.readFile()
+    if (!(await file.stat()).isFile()) throw fault('NOT_A_FILE')
+    const bytes = Buffer.alloc(maxBytes + 1)
+    let size = 0
+    for (let isMore = true; isMore && size <= maxBytes;) {
+      const { bytesRead } = await file.read(bytes, size, bytes.length - size)
+      size += bytesRead
+      isMore = bytesRead > 0
+    }
+    if (size > maxBytes) throw fault('TOO_LARGE')
+    return bytes.subarray(0, size)
   } finally {
     await file.close()
   }

@@ -148,10 +148,15 @@ function pushForwarded (headers: string[], { url, addresses }: OwnHeaders['origi
   headers.push('forwarded', `for=${node};host="${host}";proto=${scheme}`)
 }
 
-/** The names of those headers of the upstream's answer that the client gets. */
+/**
+ * The names of those headers of the upstream's answer that the client gets. Fastify keeps the headers of an answer in
+ * an object, whose prototype `__proto__` would be.
+ */
 export function namesForClient (headers: AnswerHeaders): string[] {
   const ofConnection = connectionNames(valuesOf(headers, 'connection'))
-  return Object.keys(headers).filter(name => !HOP_BY_HOP.has(name) && !isOfConnection(name, ofConnection))
+  return Object.keys(headers).filter(name =>
+    !HOP_BY_HOP.has(name) && !isOfConnection(name, ofConnection) && name !== '__proto__'
+  )
 }
 
 /** Whether a request has a body (RFC 9112 section 6.3). */

@@ -13,15 +13,20 @@ export function noteFailure (request: FastifyRequest, error: Error): Error {
 }
 
 const NOTHING = Buffer.alloc(0)
+
+/** Names of an answer that the client gets. What web pages may read is for CORS_ORIGINS to say, and not for both. */
+function namesOf ({ server }: FastifyReply, headers: AnswerHeaders): string[] {
+  const names = namesForClient(headers)
+  if (server.settings.server.corsOrigins === undefined) return names
+  return names.filter(name => !name.startsWith('access-control-'))
+}
+
 const PLAIN_TYPE = /^[a-z]+\/[a-z0-9.+-]+(?:; ?charset=[a-z0-9-]+)?$/i
 
 /** Sends an answer of the upstream to the client. */
 export function sendAnswer (reply: FastifyReply, { status, headers, body }: UpstreamAnswer): void {
   reply.code(status)
-  const hasCors = reply.server.settings.server.corsOrigins !== undefined
-  for (const name of namesForClient(headers)) {
-    // What web pages may read is for CORS_ORIGINS to say, and not for both.
-    if (hasCors && name.startsWith('access-control-')) continue
+  for (const name of namesOf(reply, headers)) {
     if (name === 'vary') reply.header(name, joinVary(reply.getHeader(name), valuesOf(headers, name)))
     else reply.header(name, headers[name])
   }
@@ -70,14 +75,16 @@ function isPlainType (type: unknown): boolean {
 }
 
 /** Passes an interim answer on (RFC 9110 section 15.2). Node can write only those that it knows. */
-export function sendInterim ({ raw, request }: FastifyReply, status: number, headers: AnswerHeaders): void {
+export function sendInterim (reply: FastifyReply, status: number, headers: AnswerHeaders): void {
+  const { raw, request } = reply
   // RFC 9110 section 15.2: a client of HTTP/1.0 knows none.
   if (request.raw.httpVersion === '1.0') return
   // A client that does not take them is not to fill the memory with them.
   if (raw.socket?.writableNeedDrain) return
   if (status === 102) return raw.writeProcessing()
-  // RFC 9110 section 8.6: an interim answer has no length.
-  const names = namesForClient(headers).filter(name => name !== 'content-length')
+  // RFC 9110 section 8.6: an interim answer has no length. Section 5.3: lines of Set-Cookie cannot be joined, as Node
+  // does here, where RFC 6265 section 3 lets clients ignore them.
+  const names = namesOf(reply, headers).filter(name => name !== 'content-length' && name !== 'set-cookie')
   const { link, ...hints } = Object.fromEntries(names.map(name => [name, headers[name]!]))
   if (status !== 103 || !link) return
   try {

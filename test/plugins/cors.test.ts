@@ -3,6 +3,7 @@ import { exactly } from '../helpers/containing.ts'
 import { startApp } from '../helpers/app.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { startUpstream } from '../helpers/upstream.ts'
+import { sendRaw } from '../helpers/wire.ts'
 
 const ORIGIN = 'https://app.example'
 const EXPOSED = 'WWW-Authenticate, DPoP-Nonce, Retry-After'
@@ -158,9 +159,10 @@ t.test("At a gate the lines of CORS_ORIGINS take the place of the upstream's, an
   }
   const upstream = await startUpstream(t, (request, response) => {
     const vary = { '/none': [], '/two': ['Accept-Encoding', 'accept, ORIGIN'] }[request.url!] ?? ['Accept-Encoding']
+    if (request.url === '/hints') response.writeEarlyHints({ link: '</a>; rel=preload', ...theirs })
     response.writeHead(200, [...Object.entries(theirs).flat(), ...vary.flatMap(line => ['vary', line])]).end('{}')
   })
-  const gate = { upstream: upstream.origin, rules: [{ path: '/*' }] }
+  const gate = { upstream: upstream.origin, rules: [{ path: '/*' }, { path: '/hints', allow: 'anyone' }] }
   const ask = async (path: string, cors: Readonly<Record<string, unknown>>, origin = ORIGIN) => {
     const { url } = await startApp(t, issuer, { GATE: gate, ...cors })
     const { headers } = await fetch(url + path, { headers: { origin, authorization: `Bearer ${issuer.token()}` } })
@@ -186,4 +188,7 @@ t.test("At a gate the lines of CORS_ORIGINS take the place of the upstream's, an
     { cors: theirs, vary: 'Accept-Encoding' },
     'without CORS_ORIGINS the upstream speaks for itself'
   )
+  const { url } = await startApp(t, issuer, { GATE: gate, CORS_ORIGINS: [ORIGIN] })
+  const hints = await sendRaw(url, ['GET /hints HTTP/1.1', 'Host: api.example', 'Connection: close'])
+  t.hasStrict(hints, { status: 103, lines: [['link', '</a>; rel=preload']] }, 'hints have none of them')
 })

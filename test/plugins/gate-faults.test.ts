@@ -376,7 +376,9 @@ t.test('The answer that changes the protocol has the next nonce.', async t => {
   const client = await createDpopClient()
   const { url, head, issuer, upstream, send } = await startSite(t, {}, undefined, { DPOP_NONCE: 'required' })
   upstream.server.on('upgrade', (_request, socket) => {
-    socket.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')
+    socket.end(
+      'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nDPoP-Nonce: theirs\r\n\r\n'
+    )
   })
   const token = issuer.token({ cnf: { jkt: client.jkt } })
   const proven = (nonce?: string): string[] =>
@@ -387,7 +389,9 @@ t.test('The answer that changes the protocol has the next nonce.', async t => {
     url,
     head('/socket', ['Connection: Upgrade', 'Upgrade: websocket', ...proven(older.headers['dpop-nonce'])])
   )
-  t.match(String((await once(socket, 'data'))[0]), /^HTTP\/1.1 101 [^]*dpop-nonce: \S+/)
+  const changed = String((await once(socket, 'data'))[0])
+  t.match(changed, /^HTTP\/1.1 101 [^]*dpop-nonce: \S+/)
+  t.notMatch(changed, /theirs/, 'and no other')
 })
 
 t.test('An answer that cannot be passed on is 502, and the next request is answered.', async t => {
@@ -472,6 +476,13 @@ t.test('An answer that cannot be passed on is 502, and the next request is answe
     t.equal(answer.status, status, name)
     if (body !== undefined) t.equal(answer.body, body)
     else t.strictSame(JSON.parse(answer.body), { statusCode: 502, error: 'Bad Gateway', message: 'Bad Gateway' })
+    if (name === 'names that are members of each object') {
+      t.strictSame(
+        answer.lines.map(([name]) => name).filter(name => name !== 'date' && name !== 'connection'),
+        ['constructor', 'tostring', 'content-length'],
+        'no header is made up'
+      )
+    }
     if (name === 'bytes above ASCII') {
       t.equal(answer.headers['x-name'], '"\u00e3\u0081\u0082"', 'they arrive as they were')
     }
@@ -886,6 +897,35 @@ t.test('Without a rule that allows another protocol, a request for one is like a
   t.equal(text.split('HTTP/1.1 200 ').length - 1, 2)
 })
 
+t.test('A transfer coding in HTTP/1.0 ends the connection.', async t => {
+  const { url, upstream } = await startSite(t, {})
+  const lines = (version: string): string[] => [
+    `POST /open/x HTTP/${version}`,
+    'Host: api.example',
+    'Connection: keep-alive',
+    'Transfer-Encoding: chunked',
+    '',
+    '0',
+    '',
+    'GET /open/next HTTP/1.1',
+    'Host: api.example',
+    'Connection: close'
+  ]
+  const { status, headers, body } = await sendRaw(url, lines('1.0'))
+  t.strictSame([status, headers['connection']], [400, 'close'])
+  t.match(body, /A request of HTTP\/1\.0 has no transfer coding\."\}$/)
+  t.equal(upstream.arrived.length, 0)
+  t.match((await sendRaw(url, lines('1.1'))).status, 200)
+  t.strictSame(upstream.arrived.map(({ target }) => target), ['/open/x', '/open/next'])
+})
+
+t.test('A client of HTTP/1.0 cannot ask for another protocol.', async t => {
+  const { url, upstream, issuer } = await startSite(t, {})
+  const lines = ['Host: api.example', 'Connection: Upgrade', 'Upgrade: x', ...bearerLines(issuer.token())]
+  t.hasStrict(await sendRaw(url, ['GET /socket HTTP/1.0', ...lines]), { status: 200, body: '{"ok":true}' })
+  t.equal(upstream.arrived[0]!.headers['upgrade'], undefined)
+})
+
 t.test('The bytes of a change of protocol arrive as they are.', async t => {
   const { url, head, upstream, issuer } = await startSite(t, {})
   upstream.server.on('upgrade', (_request, socket: Socket) => {
@@ -893,7 +933,7 @@ t.test('The bytes of a change of protocol arrive as they are.', async t => {
     socket.write(
       Buffer.from(
         'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\nX-Name: caf\u00e9\r\nX-Two: ' +
-          'a\r\nX-Two: b\r\n\r\n',
+          'a\r\nX-Two: b\r\nDPoP-Nonce: c\r\nContent-Length: 2\r\n\r\n',
         'latin1'
       )
     )
@@ -903,7 +943,7 @@ t.test('The bytes of a change of protocol arrive as they are.', async t => {
   t.equal(
     chunk.toString('latin1'),
     'HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: x\r\nx-name: caf\u00e9\r\nx-two: ' +
-      'a\r\nx-two: b\r\n\r\n'
+      'a\r\nx-two: b\r\ndpop-nonce: c\r\n\r\n'
   )
 })
 
@@ -1007,7 +1047,8 @@ t.test('A small answer passes unchanged, whatever it lacks.', async t => {
       response.writeHead(200, ['content-type', 'text/html', 'content-type', 'text/plain', 'content-length', '2'])
     } else if (url === '/open/hints') {
       response.socket!.write(
-        'HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\nContent-Length: 5\r\nX-Hint: a\r\n\r\n'
+        'HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\nContent-Length: 5\r\nX-Hint: a\r\nSet-Cookie: a=1' +
+          '\r\nSet-Cookie: b=2\r\n\r\n'
       )
       response.writeHead(200, { 'content-type': 'text/plain', 'content-length': '2' })
     } else if (url === '/open/chunked') {
@@ -1021,7 +1062,7 @@ t.test('A small answer passes unchanged, whatever it lacks.', async t => {
     return text
   }
   const linesOf = async (path: string): Promise<string[]> =>
-    (await textOf(path)).split('\r\n').filter(line => /^(?:content-type|content-length|link|x-hint):/i.test(line))
+    (await textOf(path)).split('\r\n').filter(line => /^(?:content-type|content-length|link|x-hint|set-cookie):/i.test(line))
   t.strictSame(await linesOf('/open/malformed'), ['content-type: nonsense;;', 'content-length: 2'])
   t.strictSame(await linesOf('/open/json'), ['content-type: application/json', 'content-length: 2'], 'no charset')
   t.strictSame(await linesOf('/open/doubled'), [
@@ -1034,7 +1075,7 @@ t.test('A small answer passes unchanged, whatever it lacks.', async t => {
     'content-length: 2',
     'content-type: text/plain',
     'x-hint: a'
-  ], 'hints have no length')
+  ], 'hints have no length and no cookies')
   for (const path of ['/open/typed', '/open/untyped', '/open/chunked']) {
     const { status, headers, body } = await send(path)
     t.equal(status, 200, path)

@@ -565,6 +565,12 @@ t.test('A statement key that cannot be used stops the start.', async t => {
     t.match(error, { name: exactly('SettingsError'), problems: [fault] }, file)
     t.ok(error.problems[0].startsWith(`gate.statementKey is ${JSON.stringify(statementKey)}: `), file)
   }
+  const written = await startSite(t, { statementKey: '-----BEGIN PRIVATE KEY-----\nAAAA' }).catch(error => error)
+  t.equal(
+    written.problems[0],
+    'gate.statementKey is a key itself (not shown): the file cannot be read (ENOENT)',
+    'in place of its path'
+  )
 })
 
 t.test('A new statement key is published before it signs, and the file is read again.', async t => {

@@ -644,6 +644,16 @@ t.test('This service authenticates with a private key', async t => {
       ]
     }, file)
   }
+  const written = startApp(t, asked.issuer, {
+    ...CLIENT,
+    IDP_INTROSPECTION: 'opaque',
+    IDP_CLIENT_AUTH: 'private_key_jwt',
+    IDP_CLIENT_KEY_FILE: '{"kty":"OKP","d":"AAAA"}'
+  })
+  await t.rejects(written, {
+    name: 'SettingsError',
+    message: /IDP_CLIENT_KEY_FILE \(idp\.introspection\.keyFile\) is a key itself \(not shown\), which [^A]+$/
+  }, 'in place of its path')
 })
 
 t.test('Incomplete or contradictory settings of introspection stop the start', async t => {

@@ -128,13 +128,19 @@ t.test('A head before a text keeps its bytes above 7F, which Node would write as
 })
 
 t.test('Who ends an answer is told when it has been sent', async t => {
-  let isTold = false
-  const { bytes } = await exchange(response => {
-    response.writeHead(200, { 'content-length': 2 })
-    response.end('ok', undefined as never, () => {
-      isTold = true
-    })
-  }, true)
-  t.match(bytes, /\r\n\r\nok$/)
-  t.ok(isTold)
+  for (const body of ['ok', Buffer.from('ok')]) {
+    for (const hasEncoding of [true, false]) {
+      let isTold = false
+      const tell = (): void => {
+        isTold = true
+      }
+      const { bytes } = await exchange(response => {
+        response.writeHead(200, { 'content-length': 2 })
+        if (hasEncoding) response.end(body, undefined as never, tell)
+        else response.end(body, tell)
+      }, true)
+      t.match(bytes, /\r\n\r\nok$/)
+      t.ok(isTold)
+    }
+  }
 })

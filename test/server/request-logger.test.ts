@@ -72,6 +72,32 @@ t.test('A level can be read and set for one request, and children name the reque
   ]])
 })
 
+/** What pino's loggers have beyond the types of Fastify. */
+interface PinoMembers {
+  setBindings (bindings: object): void
+  isLevelEnabled (level: string): boolean
+  readonly levelVal: number
+}
+
+t.test('The logger of a request has all members of pino', async t => {
+  const written = await write(t, 'warn', ({ log }) => {
+    const pino = log as typeof log & PinoMembers
+    pino.setBindings({ a: 3 })
+    log.warn(`${pino.levelVal} ${pino.isLevelEnabled('info')}`)
+  })
+  t.strictSame(written, { lines: [[40, 'r1', '40 false', 3]], children: 1 })
+})
+
+t.test('The children of all others are as pino makes them', async t => {
+  const { log } = Fastify({ logger: { level: 'warn', stream: { write () {} } } })
+  const { child } = log
+  makeChildrenLate(log)
+  const own = log.child({ a: 1 }, { msgPrefix: '[plugin] ' })
+  t.equal(Object.getPrototypeOf(own), log)
+  t.throws(() => log.child(undefined as never), { message: 'missing bindings for child Pino' })
+  t.not(log.child, child)
+})
+
 t.test('A level of the route holds', async t => {
   const { lines } = await write(t, 'warn', ({ log }) => {
     log.debug('here')

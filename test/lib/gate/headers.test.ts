@@ -103,6 +103,7 @@ t.test('Hop-by-hop headers are removed, and all others are passed on unchanged.'
     ['content-length']
   )
   t.strictSame(namesForClient({ connection: ['close', 'x-one'], 'x-one': 'a' }), [], 'in two lines')
+  t.strictSame(namesForClient({ ['__proto__']: ['a', 'b'], constructor: 'c' }), ['constructor'])
   t.end()
 })
 
