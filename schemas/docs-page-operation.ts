@@ -1,6 +1,6 @@
 import type { JsonSchema, OpenapiDocument, Operation, Parameter, Response } from '../lib/openapi/document.ts'
 import { resolveReference } from '../lib/openapi/document.ts'
-import { curlExample } from './curl-example.ts'
+import { curlExample, exampleRequest } from './curl-example.ts'
 import { quote } from './curl-line.ts'
 import { code, escape, link, prose, table } from './html.ts'
 
@@ -40,7 +40,7 @@ ${
       : `<p>Credentials: ${security.map(renderSecurity).join(', or ')}.</p>`
   }
 <pre><code>${escape(call)}</code></pre>
-${ofDpop ? `<pre><code>${escape(dpopLine(method, path, ofDpop))}</code></pre>\n` : ''}${
+${ofDpop ? `<pre><code>${escape(dpopLine(document, { method, path, operation }, ofDpop))}</code></pre>\n` : ''}${
     parameters.length === 0
       ? ''
       : table(
@@ -80,9 +80,17 @@ export function guardOf ({ security = [], 'x-requirements': further = [], 'x-bod
 }
 
 /** The call with DPoP: a tool makes the proof. */
-function dpopLine (method: string, path: string, scopes: readonly string[]): string {
-  return `npm run call -- --url '${ADDRESS_MARK}' --dpop ${method.toUpperCase()} ` +
-    quote(path).replace(/\{\w+\}/g, '7') + (scopes.length > 0 ? ` --scope ${quote(scopes.join(' '))}` : '')
+function dpopLine (document: OpenapiDocument, entry: Entry, scopes: readonly string[]): string {
+  const { target, body } = exampleRequest(document, entry)
+  return [
+    `npm run call -- --url '${ADDRESS_MARK}' --dpop ${entry.method.toUpperCase()} ${quote(target)}`,
+    ...scopes.length > 0 ? [`--scope ${quote(scopes.join(' '))}`] : [],
+    ...body === undefined
+      ? []
+      : body.type === 'application/json'
+        ? [`--json ${quote(body.text)}`]
+        : [`--header ${quote(`Content-Type: ${body.type}`)} --data ${quote(body.text)}`]
+  ].join(' ')
 }
 
 function renderSecurity (requirement: Readonly<Record<string, readonly string[]>>): string {
