@@ -85,12 +85,20 @@ function dpopLine (document: OpenapiDocument, entry: Entry, scopes: readonly str
   return [
     `npm run call -- --url '${ADDRESS_MARK}' --dpop ${entry.method.toUpperCase()} ${quote(target)}`,
     ...scopes.length > 0 ? [`--scope ${quote(scopes.join(' '))}`] : [],
+    ...loginWords(entry.operation),
     ...body === undefined
       ? []
       : body.type === 'application/json'
         ? [`--json ${quote(body.text)}`]
         : [`--header ${quote(`Content-Type: ${body.type}`)} --data ${quote(body.text)}`]
   ].join(' ')
+}
+
+/** A token without a user has no login, so a route that asks for one gets a user of the local provider. */
+function loginWords ({ 'x-requirements': further = [] }: Operation): string[] {
+  const acr = further.flatMap(requirement => (requirement as { acr?: readonly string[] }).acr?.[0] ?? [])
+  const isAsked = acr.length > 0 || further.some(requirement => 'maxAgeSeconds' in requirement)
+  return [...isAsked ? ['--user ada'] : [], ...acr.slice(0, 1).map(value => `--param ${quote(`acr_values=${value}`)}`)]
 }
 
 function renderSecurity (requirement: Readonly<Record<string, readonly string[]>>): string {

@@ -61,6 +61,14 @@ t.test('The line for DPoP has the parameters and the body of the example', async
   t.equal(dpopLineOf({ security: [{ Bearer: [] }] }), undefined)
 })
 
+t.test('The line for DPoP logs in a user where the route asks for a login', async t => {
+  const line = (requirement: object): string | undefined =>
+    dpopLineOf({ security: [{ DPoP: [] }], 'x-requirements': [requirement] }, 'get')
+  t.equal(line({ maxAgeSeconds: 60 }), "--dpop GET '/x/text' --user ada")
+  t.equal(line({ acr: ['high', 'higher'] }), "--dpop GET '/x/text' --user ada --param 'acr_values=high'")
+  t.equal(line({ claims: { a: ['b'] } }), "--dpop GET '/x/text'", 'the twin without a login')
+})
+
 t.test('Every kind of schema is described in words', async t => {
   const bodyOf = (schema: object): string => {
     const page = renderPage({
