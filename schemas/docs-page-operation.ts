@@ -1,5 +1,6 @@
 import type { JsonSchema, OpenapiDocument, Operation, Parameter, Response } from '../lib/openapi/document.ts'
 import { resolveReference } from '../lib/openapi/document.ts'
+import type { Requirement } from '../lib/requirement/requirement.ts'
 import { curlExample, exampleRequest } from './curl-example.ts'
 import { quote } from './curl-line.ts'
 import { code, escape, link, prose, table } from './html.ts'
@@ -56,6 +57,14 @@ ${refusals.length === 0 ? '' : `<p>Refusals: ${refusals.join(', ')}.</p>`}
 </article>`
 }
 
+/** What a route asks for beside scopes. */
+const FURTHER: Readonly<Partial<Record<keyof Requirement, string>>> = {
+  claims: 'claims',
+  acr: 'kind of login',
+  maxAgeSeconds: 'recent login',
+  authorizationDetails: 'authorization details'
+}
+
 /** Who may call, in a few words: what the eye looks for. */
 export function guardOf ({ security = [], 'x-requirements': further = [], 'x-body-credentials': signed }: Operation): string {
   if (signed !== undefined) return '<span class="guard">signed body</span>'
@@ -70,11 +79,11 @@ export function guardOf ({ security = [], 'x-requirements': further = [], 'x-bod
   const words = [
     security.some(requirement => Object.keys(requirement).length === 0) ? 'token, optional' : 'token',
     ...sets.length > 0 ? [sets.join(' or ')] : [],
-    ...further.some(requirement =>
-      Object.keys(requirement).some(member => !['scope', 'anyScope', 'optional'].includes(member))
+    ...new Set(
+      further.flatMap(requirement =>
+        Object.keys(requirement).flatMap(member => FURTHER[member as keyof Requirement] ?? [])
+      )
     )
-      ? ['more']
-      : []
   ]
   return words.map(word => `<span class="guard">${escape(word)}</span>`).join(' ')
 }

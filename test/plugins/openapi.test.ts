@@ -240,6 +240,15 @@ t.test('All that a route requires is in its description, and for programs in an 
   const page = (await app.inject('/docs')).body
   t.ok(page.includes('the claim <code>tenant</code> with <code>blue</code> or <code>2</code>'))
   t.ok(page.includes('Credentials: none, or <code>Bearer</code> with <code>a</code>'))
+  const guardsOf = (path: string): string[] =>
+    [...page.split(`">GET ${path}</a> `)[1]!.split('</li>')[0]!.matchAll(/>([^<]+)<\/span>/g)].map(([, word]) => word!)
+  t.strictSame(
+    guardsOf('/all'),
+    ['token', 'pay', 'kind of login', 'recent login', 'claims', 'authorization details'],
+    'what a route asks for is named in the contents'
+  )
+  t.strictSame(guardsOf('/worded'), ['token', 'claims'])
+  t.strictSame(guardsOf('/optional'), ['token, optional', 'a or b'])
 })
 
 t.test('The hooks around a route are described with its own, wherever they are added', async t => {
