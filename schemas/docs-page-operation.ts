@@ -21,7 +21,10 @@ export interface Entry {
 /** One operation on the page of `/docs`. */
 export function renderOperation (document: OpenapiDocument, { method, path, operation }: Entry): string {
   const { operationId, summary, description, security = [], requestBody, 'x-body-credentials': signed } = operation
-  const parameters = (operation.parameters ?? []).map(parameter => resolveReference<Parameter>(document, parameter))
+  // The header of guards is the same everywhere: it stands once, under Credentials.
+  const parameters = (operation.parameters ?? []).filter((parameter): parameter is Parameter =>
+    !('$ref' in parameter)
+  )
   // The answers of guards are the same everywhere: they stand once, at the end.
   const answers = Object.entries(operation.responses).filter(([, response]) => !('$ref' in response)).map((
     [status, response]
@@ -42,19 +45,23 @@ ${
   }
 <pre><code>${escape(call)}</code></pre>
 ${ofDpop ? `<pre><code>${escape(dpopLine(document, { method, path, operation }, ofDpop))}</code></pre>\n` : ''}${
-    parameters.length === 0
-      ? ''
-      : table(
-        ['Parameter', 'Where', 'Meaning'],
-        parameters.map((
-          { name, in: place, required, description }
-        ) => [code(name), escape(required ? `${place}, required` : place), prose(description)])
-      )
+    parameterTable(parameters)
   }
 ${requestBody === undefined ? '' : table(['Body', 'Members'], Object.entries(requestBody.content).map(([type, { schema }]) => [code(type), renderSchema(document, schema)]))}
 ${answers.length === 0 ? '' : table(['Status', 'Answer', 'Body'], answers)}
 ${refusals.length === 0 ? '' : `<p>Refusals: ${refusals.join(', ')}.</p>`}
 </article>`
+}
+
+/** Parameters as a table; nothing if there are none. */
+export function parameterTable (parameters: readonly Parameter[]): string {
+  if (parameters.length === 0) return ''
+  return table(
+    ['Parameter', 'Where', 'Meaning'],
+    parameters.map((
+      { name, in: place, required, description }
+    ) => [code(name), escape(required ? `${place}, required` : place), prose(description)])
+  )
 }
 
 /** What a route asks for beside scopes. */

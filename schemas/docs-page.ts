@@ -1,6 +1,13 @@
 import type { OpenapiDocument, Response } from '../lib/openapi/document.ts'
 import { withinQuotes } from './curl-line.ts'
-import { ADDRESS_MARK, anchor, guardOf, renderOperation, titleOf } from './docs-page-operation.ts'
+import {
+  ADDRESS_MARK,
+  anchor,
+  guardOf,
+  parameterTable,
+  renderOperation,
+  titleOf
+} from './docs-page-operation.ts'
 import type { Entry } from './docs-page-operation.ts'
 import { code, escape, heading, link, prose, table } from './html.ts'
 
@@ -25,6 +32,15 @@ summary { cursor: pointer }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; width: 100% }
 th, td { text-align: left; vertical-align: top; padding: .35rem .75rem .35rem 0; border-top: 1px solid var(--line) }
+@media (max-width: 40rem) {
+body { padding: .75rem .75rem 3rem }
+article { padding: 0 .75rem .75rem }
+thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%) }
+tr, td { display: block }
+tr { border-top: 1px solid var(--line); padding: .3rem 0 }
+td { border: 0; padding: .05rem 0 }
+td:empty { display: none }
+}
 `
 
 /** The page for one client, made of a rendered one. The address is always within single quotes of a shell. */
@@ -71,6 +87,7 @@ ${Object.keys(components.responses).map(name => `<li>${link(anchor(name), name)}
 <main>
 ${heading(2, 'credentials', 'Credentials')}
 ${table(['Scheme', 'Meaning'], schemes.map(([name, { description }]) => [code(name), prose(description)]))}
+${parameterTable(Object.values(components.parameters))}
 <p>The calls on this page take the access token from the variable <code>TOKEN</code> of the shell${schemes.some(([name]) => name === 'Bearer') ? '' : ', and the proof from <code>PROOF</code>. Each call needs a fresh one'}. One click selects a whole call.</p>
 ${schemes.some(([name]) => name === 'DPoP') ? '<p>In a clone of the service, <code>npm run call</code> gets a token that is bound to a key, makes the proof, ' + 'and explains a refusal.</p>' : ''}
 ${sections.map(section => renderSection(document, section)).join('\n')}

@@ -482,6 +482,7 @@ t.test('The reference is one page without scripts, whose policy allows only its 
   )
   t.ok(answer.body.includes('GET /api/public</a> <span class="guard open">open</span></li>'))
   t.equal(answer.body.split('&quot;statusCode&quot;:401').length, 2, 'the body of a refusal stands once')
+  t.equal(answer.body.split('<td><code>DPoP</code></td><td>header').length, 2, 'and so does the header of a proof')
   t.match(
     answer.body,
     /<article id="getApiPrivateScoped">[^]*?npm run call -- --url '[^']+' --dpop GET '\/api\/private-scoped' --scope 'read:messages'<\/code>[^]*?Refusals: <a href="#refusal-unauthorized">401<\/a>, <a href="#refusal-forbidden">403<\/a>/,
