@@ -125,13 +125,15 @@ function checksView ({ checks = [], notes = [] } = {}, isProviderUp) {
       listOf([...failed, ...unmade]),
       fold(
         passed,
-        `${isProviderUp && passed.length === checks.length ? 'All ' : ''}${passed.length} checks ` +
+        `${isProviderUp && passed.length === checks.length ? 'All ' : ''}${numberOf(passed)} ` +
           `passed${failed.length > 0 ? ' before it' : ''}${isProviderUp ? '' : ', with keys that were fetched before the provider went down'}`
       ),
-      fold(rest, `${rest.length} checks were not reached`)
+      fold(rest, `${numberOf(rest)} ${rest.length === 1 ? 'was' : 'were'} not reached`)
     )
   ]
 }
+
+const numberOf = ({ length }) => `${length} ${length === 1 ? 'check' : 'checks'}`
 
 const listOf = checks => checks.length > 0 && element('ol', {}, checks.map(checkView))
 

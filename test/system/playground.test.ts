@@ -495,6 +495,9 @@ t.test('Each attack is stopped by a check of its own, which is shown by name.', 
       t.match(shown.verdict, /Stopped\.\s*401/, id)
       t.equal(shown.reason, stop.reason, id)
       t.strictSame(shown.checks.other, [`${stop.check} failed`], id)
+      const numbers = (await page.locator('#checks summary').allInnerTexts()).join('. ')
+      t.notMatch(numbers, /\b1 checks|\b[02-9] check |1 check were/, `${id}: ${numbers}`)
+      if (id === 'bearer') t.match(numbers, containing('1 check was not reached'))
       if (id === 'key') await look(t, page, 'stopped', 'section[aria-labelledby="attack-title"]')
     }
   }
