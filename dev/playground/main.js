@@ -4,7 +4,7 @@ import { byId } from './dom.js'
 import { showEnds } from './ends.js'
 import { finishLogin } from './login.js'
 import { refresh, render, whenChanged } from './refresh.js'
-import { announce, fail } from './result.js'
+import { announce, clearResult, fail } from './result.js'
 import { config, faultOfParties, RETRY_MS } from './running.js'
 import { end, expiresIn, logIn, use } from './session.js'
 import { showState } from './state.js'
@@ -24,6 +24,8 @@ async function begin () {
   byId('logout').addEventListener('click', async () => {
     await end('')
     render()
+    // It shows the token that is deleted.
+    clearResult()
     byId('login').focus()
     announce('The token and the key are deleted.')
   })

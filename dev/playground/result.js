@@ -3,6 +3,15 @@ import { byId, element } from './dom.js'
 import { TERMINAL } from './verdict.js'
 import { verdictView } from './view.js'
 
+/** What the page says before there is a result. */
+const BEFORE_ANY = [...byId('result-body').children]
+
+/** Takes the result away. */
+export function clearResult () {
+  byId('result').classList.add('empty')
+  byId('result-body').replaceChildren(...BEFORE_ANY)
+}
+
 export function display (nodes) {
   byId('result').classList.remove('empty')
   byId('result-body').replaceChildren(...nodes)

@@ -451,6 +451,9 @@ t.test(
     t.equal(exported, 'InvalidAccessError')
     await page.click('#logout')
     await page.waitForSelector('#logout', { state: 'hidden' })
+    await page.waitForSelector('#result.empty')
+    t.notMatch(await page.innerText('#result'), /Accepted/, 'what the token got goes with it')
+    t.match(await page.innerText('#result'), containing('Here you see what was sent'))
     t.equal((await press(page, call('/api/private'))).reason, 'credentials_missing')
     t.strictSame(faults, [])
   }
