@@ -4,7 +4,7 @@ import { byId } from './dom.js'
 import { showEnds } from './ends.js'
 import { finishLogin } from './login.js'
 import { refresh, render, whenChanged } from './refresh.js'
-import { announce, clearResult, fail } from './result.js'
+import { announce, clearResult, closeResult, fail } from './result.js'
 import { config, faultOfParties, RETRY_MS } from './running.js'
 import { end, expiresIn, logIn, use } from './session.js'
 import { showState } from './state.js'
@@ -34,6 +34,7 @@ async function begin () {
     target.setAttribute('aria-expanded', isLarge)
     target.textContent = isLarge ? 'Smaller' : 'Larger'
   })
+  byId('close').addEventListener('click', closeResult)
   try {
     await use(await finishLogin(config))
   } catch (error) {

@@ -12,8 +12,14 @@ export function clearResult () {
   byId('result-body').replaceChildren(...BEFORE_ANY)
 }
 
+/** On a narrow screen the result covers what is below it. The next one opens it again. */
+export function closeResult () {
+  byId('result').classList.add('closed')
+  document.querySelector('button[data-shown]')?.focus()
+}
+
 export function display (nodes) {
-  byId('result').classList.remove('empty')
+  byId('result').classList.remove('empty', 'closed')
   byId('result-body').replaceChildren(...nodes)
   byId('result').scrollTop = 0
   // On a narrow screen the result has grown, and must not cover the button.

@@ -350,6 +350,11 @@ t.test('On a phone the empty result covers nothing, and the button of a 403 lead
     true,
     'the body of the answer is in the window'
   )
+  await page.click('#close')
+  t.equal(await page.isVisible('#result'), false, 'a result can be closed')
+  t.equal(await focused(page), '/api/admin', 'and the focus goes back to what it was the result of')
+  await press(page, call('/api/private'))
+  t.equal(await page.isVisible('#result'), true, 'the next one opens it')
   t.strictSame(faults, [])
 })
 
