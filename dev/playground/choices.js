@@ -19,16 +19,19 @@ export const choice = (describedBy, data, title, hint, click) =>
     )
   )
 
-/** What is the same for as long as the page is open. */
-export function showChoices () {
+/**
+ * What is the same for as long as the page is open. The form has what the last login asked for: "Log in again" is for
+ * the same user.
+ */
+export function showChoices ({ user = config.users[0].id, permissions = ['read:messages'] } = {}) {
   showAddresses()
-  byId('users').append(...config.users.map(userCard))
+  byId('users').append(...config.users.map(one => userCard(one, one.id === user)))
   byId('permissions').append(
     ...config.permissions.map(name =>
       element(
         'label',
         {},
-        element('input', { type: 'checkbox', name: 'permission', value: name, checked: name === 'read:messages' }),
+        element('input', { type: 'checkbox', name: 'permission', value: name, checked: permissions.includes(name) }),
         ' ',
         element('code', {}, name)
       )
@@ -58,11 +61,11 @@ function showAddresses () {
   byId('reference').hidden = false
 }
 
-function userCard ({ id, name, permissions }, index) {
+function userCard ({ id, name, permissions }, isChosen) {
   return element(
     'label',
     { className: 'card' },
-    element('input', { type: 'radio', name: 'user', value: id, checked: index === 0 }),
+    element('input', { type: 'radio', name: 'user', value: id, checked: isChosen }),
     element(
       'span',
       {},

@@ -2,7 +2,7 @@
 import { chosen, showChoices, showEndpoints } from './choices.js'
 import { byId } from './dom.js'
 import { showEnds } from './ends.js'
-import { finishLogin } from './login.js'
+import { finishLogin, lastChoice } from './login.js'
 import { refresh, render, whenChanged } from './refresh.js'
 import { announce, clearResult, closeResult, fail } from './result.js'
 import { config, faultOfParties, RETRY_MS } from './running.js'
@@ -15,7 +15,7 @@ async function begin () {
     if (config !== undefined) break
     await new Promise(resolve => setTimeout(resolve, RETRY_MS))
   }
-  showChoices()
+  showChoices(await lastChoice())
   if (config.canEnd) showEnds()
   byId('login-form').addEventListener('submit', event => {
     event.preventDefault()

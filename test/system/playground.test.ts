@@ -295,6 +295,11 @@ t.test('A visitor logs in, and each endpoint answers as its guard says.', { skip
     await page.innerText('#login-state'),
     /Logged in as Grace [^]*Permissions: read:messages\. Grace does not have admin/
   )
+  t.strictSame(
+    await page.locator('#login-form input:checked').evaluateAll(all => all.map(one => one.getAttribute('value'))),
+    ['grace', 'read:messages', 'admin'],
+    'the form has what was asked for, so that "Log in again" is for the same user'
+  )
   t.equal((await press(page, call('/api/admin'))).reason, 'scope_missing')
   t.match((await press(page, call('/api/private-scoped'))).verdict, /Accepted/)
   await page.clock.setFixedTime(Date.now() + 2 * 86_400_000)
