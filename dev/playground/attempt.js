@@ -1,7 +1,7 @@
 // A call or an attack, from the click to the result.
 import { call, last, send } from './exchange.js'
 import { refresh } from './refresh.js'
-import { announce, display, fail, showMessage } from './result.js'
+import { announce, display, dropStreamLine, fail, showMessage } from './result.js'
 import { config, faultOfParties, parties } from './running.js'
 import { dpop, expiresIn, logInAsAsked, session, widerLogin } from './session.js'
 import { judge } from './verdict.js'
@@ -14,6 +14,7 @@ export async function attempt (what, run) {
   for (const button of document.querySelectorAll('.buttons button')) {
     button.toggleAttribute('data-shown', button === document.activeElement)
   }
+  dropStreamLine()
   try {
     await refresh()
     const fault = whyNot(what)

@@ -1,8 +1,8 @@
 // Every request to the API goes through here, so that the page shows what was sent.
 import * as oauth from '/vendor/oauth4webapi.js'
 
-/** A fetch that notes each request with its answer in `log`. */
-export function recorder (log) {
+/** A fetch that notes each request with its answer in `log`. `bodyOf` reads the body that is noted. */
+export function recorder (log, bodyOf = response => response.clone().text()) {
   return async (url, { method, headers, body, signal } = {}) => {
     const sent = Object.fromEntries(new Headers(headers))
     let response
@@ -19,7 +19,7 @@ export function recorder (log) {
       status: response.status,
       statusText: response.statusText,
       received: Object.fromEntries(response.headers),
-      body: await response.clone().text()
+      body: await bodyOf(response)
     })
     return response
   }

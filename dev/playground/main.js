@@ -8,6 +8,7 @@ import { announce, clearResult, closeResult, fail } from './result.js'
 import { config, faultOfParties, RETRY_MS } from './running.js'
 import { end, expiresIn, logIn, use } from './session.js'
 import { showState } from './state.js'
+import { closeStream } from './watch.js'
 
 async function begin () {
   for (;;) {
@@ -24,6 +25,7 @@ async function begin () {
   byId('logout').addEventListener('click', async () => {
     await end('')
     render()
+    closeStream()
     // It shows the token that is deleted.
     clearResult()
     byId('login').focus()

@@ -18,6 +18,19 @@ export function closeResult () {
   document.querySelector('button[data-shown]')?.focus()
 }
 
+/** What becomes of the stream stands above each result while it is open, and above the one in which it ends. */
+export function tellStream (text, isOpen) {
+  const line = byId('stream-line')
+  line.hidden = text === ''
+  line.textContent = text
+  line.classList.toggle('open', isOpen)
+}
+
+/** Drops the line of a stream that is over. */
+export function dropStreamLine () {
+  if (!byId('stream-line').classList.contains('open')) tellStream('', false)
+}
+
 export function display (nodes) {
   byId('result').classList.remove('empty', 'closed')
   byId('result-body').replaceChildren(...nodes)

@@ -421,7 +421,15 @@ t.test(
       t.match(accepted.verdict, /Accepted\.\s*200/, `${end}: a new login passes`)
       t.strictSame(accepted.checks, { passed: CHECKS + 2, other: [] })
       await page.click('[data-end="stream"]')
-      await page.waitForSelector('text=/The stream is open: [1-9]/')
+      await page.waitForSelector('#verdict:has-text("Accepted. 200 OK")')
+      await page.waitForSelector('#stream-line:text-matches("The stream is open: [1-9]")')
+      t.equal(await page.innerText('#result h3'), 'Open a stream')
+      t.match(await page.innerText('#stream-state'), /The stream is open: [1-9]/, 'beside the button too')
+      await page.setViewportSize(WIDTHS.phone)
+      t.equal(await isOnTop(page, '#stream-line'), true, 'on a phone nothing covers it')
+      await page.setViewportSize(WIDTHS.wide)
+      await page.waitForSelector('body:not([aria-busy])')
+      t.match((await press(page, '[data-end="stream"]')).verdict, /Already open/)
       if (end === 'everywhere') await look(t, page, 'stream', '#end')
       const ended = await press(page, `[data-end="${end}"]`)
       t.match(ended.verdict, /Ended\.\s*401/)
@@ -432,12 +440,19 @@ t.test(
         await page.innerText('[data-check="token.revocation"] dl'),
         new RegExp(`revoked by\\s+${event} from ${end === 'session' ? provider.issuer : 'http://localhost:'}`)
       )
-      await page.waitForSelector('text=/The API has ended the stream. Events received: [1-9]/')
+      const line = await page.innerText('#stream-line')
+      t.match(line, /The API has ended the stream. Events received: [1-9]/, 'above the result of the logout')
+      t.equal(await page.innerText('#stream-state'), line)
       if (end === 'everywhere') await look(t, page, 'ended', '#end')
       const next = await press(page, call('/api/private'))
       t.match(next.verdict, /Refused\.\s*401/)
       t.equal(next.reason, 'token_revoked')
       t.match(await page.innerText('#advice'), containing('has been revoked'))
+      t.equal(await page.isVisible('#stream-line'), false, 'the line of the stream that is over is gone')
+      const again = await press(page, '[data-end="stream"]')
+      t.match(again.verdict, /Refused\.\s*401[^]*The access token has been revoked/)
+      t.equal(again.reason, 'token_revoked', 'a stream that does not open says why')
+      t.match(await page.innerText('#advice'), containing('Log in again'))
     }
     t.strictSame(faults, [])
   }
@@ -789,6 +804,7 @@ t.test('Everything works by keyboard, and the result is announced.', { skip }, a
 t.test('The result stays in view beside the buttons at every width.', { skip }, async t => {
   const { page, faults } = await openPlayground(t)
   await logIn(page)
+  t.equal(await page.isVisible('#close'), false, 'what lies beside the buttons covers nothing')
   for (const [width, height] of [[1600, 900], [1024, 700], [740, 360], [360, 740]] as const) {
     await page.setViewportSize({ width, height })
     const shown = await press(page, attack('ath'))
@@ -815,6 +831,13 @@ t.test('The result stays in view beside the buttons at every width.', { skip }, 
   t.equal(await page.evaluate('getComputedStyle(document.documentElement).scrollBehavior'), 'auto')
   t.strictSame(faults, [])
 })
+
+/** Whether the middle of an element is in view, and not behind another one. */
+const isOnTop = (page: Page, selector: string): Promise<boolean> =>
+  page.evaluate(
+    `(({ x, y, width, height }) => document.elementFromPoint(x + width / 2, y + height / 2)?.closest('${selector}') ` +
+      `!= null)(document.querySelector('${selector}').getBoundingClientRect())`
+  )
 
 const focused = (page: Page): Promise<string> =>
   page.evaluate(
