@@ -44,6 +44,8 @@ export async function startLogin ({ issuer, clientId, audience, redirectUri }, u
     scope: ['openid', ...permissions].join(' '),
     audience,
     login_hint: user,
+    // A login from before a revocation would be refused for as long as the provider remembers it.
+    prompt: 'login',
     ...asked,
     state,
     code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
