@@ -1,3 +1,4 @@
+import { isTooEarly, newLoginView } from './countdown.js'
 import { element, prose } from './dom.js'
 import { row } from './members.js'
 import { exchangeView, pretty } from './transcript.js'
@@ -22,6 +23,7 @@ export function resultView (
     element('pre', { tabindex: '0', id: 'answer', 'aria-label': 'Body of the answer' }, pretty(final.body)),
     lesson && verdict.tone === 'good' && element('p', { className: 'lesson' }, lesson),
     advice && element('p', { className: 'lesson', id: 'advice' }, element('strong', {}, 'What to do: '), prose(advice)),
+    isTooEarly(explanation?.newLoginAt) && newLoginView(explanation.newLoginAt),
     asked &&
     element(
       'p',

@@ -6,12 +6,12 @@ import { explainRefusal, explainRequest } from '../../explain/explain.ts'
 import type { ExplainedStep, Explanation, ExplainOptions } from '../../explain/explain.ts'
 import { Refusal } from '../../lib/refusal.ts'
 import { createMemoryStore } from '../../lib/replay/memory-store.ts'
-import type { Revocation } from '../../lib/revocation/cutoffs.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import type { ProviderKeys } from '../../cli/provider-keys.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import { asObject } from '../../cli/input.ts'
 import { lookUpRoute } from '../../cli/route-lookup.ts'
+import type { ShownRevocation } from './open-stream.ts'
 import { curlLine, headerWords, quote } from '../../schemas/curl-line.ts'
 
 /** What the playground shows beside an exchange. */
@@ -24,6 +24,8 @@ export interface PageExplanation {
    * answer.
    */
   readonly checks: readonly ExplainedStep[]
+  /** Unix seconds: from when on a new login counts, if the token is revoked and one does not count at once. */
+  readonly newLoginAt?: number | undefined
   /** What could not be read, and why checks are missing. */
   readonly notes: readonly string[]
   /** Each request for a shell, in the order of the page. */
@@ -46,7 +48,7 @@ const MAX_EARLIER = 20
 const MAX_RECORDS = (MAX_EARLIER + 1) * 4
 
 /** What has revoked the token of an Authorization line: null for nothing, undefined if that is not known. */
-export type AskService = (authorization: string) => Promise<Revocation | null | undefined>
+export type AskService = (authorization: string) => Promise<ShownRevocation | null | undefined>
 
 /**
  * Explains the last exchange of the page with the checks and settings of the service. It notes what it cannot read, and
@@ -70,12 +72,13 @@ export async function explainExchange (
   const curl = [...earlier, exchange].map(one => one?.curl)
   const route = await lookUpRoute(request.method, request.target, settings)
   if (route.kind === 'open') notes.push('This endpoint has no guard: nothing is checked.')
+  const revokedBy = await askAbout(exchange, settings, askService)
   const explained = route.kind === 'open'
     ? undefined
     : await check([...earlier.flatMap(one => one ? [one.request] : []), request], {
       settings,
       keys: providers.keys,
-      revocations: await revocationsOf(exchange, settings, askService),
+      revocations: revokedBy === undefined ? undefined : revocationsBy(revokedBy),
       // A route that is not in routes/api is judged by its answer.
       requirements: route.kind === 'guarded' ? route.requirements : requirementsIn(answer)
     })
@@ -88,17 +91,20 @@ export async function explainExchange (
   const checks = isTrue ? explained?.steps ?? [] : []
   if (reason === undefined) return { checks, notes, curl }
   const { description, cure } = explainRefusal({ reason, detail: isTrue ? explained?.refusal?.detail : undefined })
-  return { reason, description, advice: cure, checks, notes, curl }
+  const newLoginAt = reason === 'token_revoked' ? revokedBy?.newLoginAt : undefined
+  return { reason, description, advice: cure, newLoginAt, checks, notes, curl }
 }
 
 /** Only the service knows what has been revoked: its store is its memory. */
-async function revocationsOf (
+async function askAbout (
   { authorization }: CapturedExchange,
   { revocation }: Settings,
   askService: AskService
-): Promise<ExplainOptions['revocations']> {
-  const revokedBy = revocation && authorization !== undefined ? await askService(authorization) : undefined
-  if (revokedBy === undefined) return undefined
+): ReturnType<AskService> {
+  return revocation && authorization !== undefined ? await askService(authorization) : undefined
+}
+
+function revocationsBy (revokedBy: ShownRevocation | null): ExplainOptions['revocations'] {
   return {
     refusalOf: () => revokedBy === null ? undefined : new Refusal('token_revoked', { detail: { ...revokedBy } })
   }

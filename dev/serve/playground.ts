@@ -6,12 +6,12 @@ import type { FastifyError } from 'fastify'
 import { parseJson } from '../../cli/input.ts'
 import { root } from '../../cli/tenants.ts'
 import { openProviderKeys } from '../../cli/provider-keys.ts'
-import type { Revocation } from '../../lib/revocation/cutoffs.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import type { LocalProvider } from '../provider/provider.ts'
 import type { LocalTransmitter } from '../provider/transmitter.ts'
 import { PERMISSIONS, USERS } from '../provider/users.ts'
 import { explainExchange } from './explanation.ts'
+import type { AskService } from './explanation.ts'
 import { OF_THE_SERVICE } from './samples.ts'
 import type { Samples } from './samples.ts'
 
@@ -96,9 +96,9 @@ export async function startPlayground (
 }
 
 /** What the API says has revoked the token: null for nothing, undefined if it does not say. */
-async function whatRevoked (api: string, authorization: string): Promise<Revocation | null | undefined> {
+async function whatRevoked (api: string, authorization: string): ReturnType<AskService> {
   const answer = await fetch(`${api}/dev/revocation`, { headers: { authorization } }).catch(() => undefined)
-  return answer?.ok ? await answer.json() as Revocation | null : undefined
+  return answer?.ok ? await answer.json() as Awaited<ReturnType<AskService>> : undefined
 }
 
 /** Only these few files are served. The library is the file in node_modules. */

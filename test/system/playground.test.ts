@@ -402,7 +402,10 @@ async function openWithRevocation (t: Test): Promise<Opened> {
   t.teardown(() => transmitter.close())
   return openPlayground(
     t,
-    ({ issuer }) => ({ REVOCATION: revocationBy(transmitter.issuer, [issuer], audience) }),
+    ({ issuer }) => ({
+      REVOCATION: revocationBy(transmitter.issuer, [issuer], audience),
+      IDP_CLOCK_TOLERANCE_SECONDS: '4'
+    }),
     undefined,
     { transmitter, apiPort }
   )
@@ -420,8 +423,7 @@ t.test(
       const accepted = await press(page, call('/api/private'))
       t.match(accepted.verdict, /Accepted\.\s*200/, `${end}: a new login passes`)
       t.strictSame(accepted.checks, { passed: CHECKS + 2, other: [] })
-      await page.click('[data-end="stream"]')
-      await page.waitForSelector('#verdict:has-text("Accepted. 200 OK")')
+      t.match((await press(page, '[data-end="stream"]')).verdict, /Accepted\.\s*200/)
       await page.waitForSelector('#stream-line:text-matches("The stream is open: [1-9]")')
       t.equal(await page.innerText('#result h3'), 'Open a stream')
       t.match(await page.innerText('#stream-state'), /The stream is open: [1-9]/, 'beside the button too')
@@ -436,6 +438,10 @@ t.test(
       t.equal(ended.reason, 'token_revoked')
       t.match(await page.innerText('#login-state'), containing('Ada is logged out.'), `${end}: card 1 says so`)
       t.strictSame(ended.checks.other, ['token.revocation failed'])
+      if (end === 'session') t.equal(await page.locator('#new-login').count(), 0, 'a new session counts at once')
+      else {
+        t.match(await page.innerText('#new-login'), /A new login counts from \d\d:\d\d:\d\d on\. Wait [1-5] s\./)
+      }
       t.match(
         await page.innerText('[data-check="token.revocation"] dl'),
         new RegExp(`revoked by\\s+${event} from ${end === 'session' ? provider.issuer : 'http://localhost:'}`)
@@ -454,6 +460,13 @@ t.test(
       t.equal(again.reason, 'token_revoked', 'a stream that does not open says why')
       t.match(await page.innerText('#advice'), containing('Log in again'))
     }
+    // The event came from another sender than the token, so a login within the tolerance is refused.
+    await logIn(page)
+    const early = await press(page, call('/api/private'))
+    t.equal(early.reason, 'token_revoked')
+    await until('a new login counts', async () => !/Wait/.test(await page.innerText('#result')))
+    await logIn(page)
+    t.match((await press(page, call('/api/private'))).verdict, /Accepted/, 'a login after it counts')
     t.strictSame(faults, [])
   }
 )
