@@ -11,6 +11,7 @@ import type { ProviderKeys } from '../../cli/provider-keys.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import { asObject } from '../../cli/input.ts'
 import { lookUpRoute } from '../../cli/route-lookup.ts'
+import type { FoundRoute } from '../../cli/route-lookup.ts'
 import type { ShownRevocation } from './open-stream.ts'
 import { curlLine, headerWords, quote } from '../../schemas/curl-line.ts'
 
@@ -47,8 +48,13 @@ const MAX_EARLIER = 20
 /** One key may have a quarter of the replay store, and a page has one key. */
 const MAX_RECORDS = (MAX_EARLIER + 1) * 4
 
-/** What has revoked the token of an Authorization line: null for nothing, undefined if that is not known. */
-export type AskService = (authorization: string) => Promise<ShownRevocation | null | undefined>
+/** What only the running service can say; undefined if it does not. */
+export interface AskService {
+  /** What has revoked the token of an Authorization line: null for nothing. */
+  readonly revocation?: (authorization: string) => Promise<ShownRevocation | null | undefined>
+  /** The guard of a route outside routes/api. */
+  readonly route?: (method: string, target: string) => Promise<FoundRoute | undefined>
+}
 
 /**
  * Explains the last exchange of the page with the checks and settings of the service. It notes what it cannot read, and
@@ -58,7 +64,7 @@ export async function explainExchange (
   input: unknown,
   settings: Settings,
   providers: ProviderKeys,
-  askService: AskService = async () => undefined
+  askService: AskService = {}
 ): Promise<PageExplanation> {
   const notes: string[] = []
   const { exchange: last, before } = asObject(input) ?? {}
@@ -70,7 +76,9 @@ export async function explainExchange (
   const { request, answer, status } = exchange
   const { reason } = answer
   const curl = [...earlier, exchange].map(one => one?.curl)
-  const route = await lookUpRoute(request.method, request.target, settings)
+  const { method, target } = request
+  const known = await lookUpRoute(method, target, settings)
+  const route = known.kind === 'none' ? await askService.route?.(method, target) ?? known : known
   if (route.kind === 'open') notes.push('This endpoint has no guard: nothing is checked.')
   const revokedBy = await askAbout(exchange, settings, askService)
   const explained = route.kind === 'open'
@@ -79,7 +87,7 @@ export async function explainExchange (
       settings,
       keys: providers.keys,
       revocations: revokedBy === undefined ? undefined : revocationsBy(revokedBy),
-      // A route that is not in routes/api is judged by its answer.
+      // A route of which nothing is known is judged by its answer.
       requirements: route.kind === 'guarded' ? route.requirements : requirementsIn(answer)
     })
   // The checks are made again here, at another time and with keys of our own. If they contradict the answer, they would
@@ -100,8 +108,8 @@ async function askAbout (
   { authorization }: CapturedExchange,
   { revocation }: Settings,
   askService: AskService
-): ReturnType<AskService> {
-  return revocation && authorization !== undefined ? await askService(authorization) : undefined
+): Promise<ShownRevocation | null | undefined> {
+  return revocation && authorization !== undefined ? askService.revocation?.(authorization) : undefined
 }
 
 function revocationsBy (revokedBy: ShownRevocation | null): ExplainOptions['revocations'] {

@@ -6,12 +6,16 @@ import type { FastifyError } from 'fastify'
 import { parseJson } from '../../cli/input.ts'
 import { root } from '../../cli/tenants.ts'
 import { openProviderKeys } from '../../cli/provider-keys.ts'
+import type { OpenapiDocument } from '../../lib/openapi/document.ts'
+import { ANY_TOKEN } from '../../lib/requirement/requirement.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import type { LocalProvider } from '../provider/provider.ts'
 import type { LocalTransmitter } from '../provider/transmitter.ts'
 import { PERMISSIONS, USERS } from '../provider/users.ts'
+import { describedRoute } from './described-route.ts'
 import { explainExchange } from './explanation.ts'
 import type { AskService } from './explanation.ts'
+import type { ShownRevocation } from './open-stream.ts'
 import { OF_THE_SERVICE } from './samples.ts'
 import type { Samples } from './samples.ts'
 
@@ -77,7 +81,7 @@ export async function startPlayground (
   }))
   server.post(
     '/explain',
-    request => explainExchange(request.body, settings, keys, authorization => whatRevoked(api, authorization))
+    request => explainExchange(request.body, settings, keys, askApi(api, samples))
   )
   server.post('/log-out-everywhere', async (request, reply) => {
     const status = await transmitter!.push(`${api}/revocation/events`, 'session-revoked', {
@@ -95,10 +99,21 @@ export async function startPlayground (
   return { url, close: () => server.close() }
 }
 
-/** What the API says has revoked the token: null for nothing, undefined if it does not say. */
-async function whatRevoked (api: string, authorization: string): ReturnType<AskService> {
-  const answer = await fetch(`${api}/dev/revocation`, { headers: { authorization } }).catch(() => undefined)
-  return answer?.ok ? await answer.json() as Awaited<ReturnType<AskService>> : undefined
+/** Asks the API of `npm run dev`. */
+function askApi (api: string, { stream }: Samples): AskService {
+  const get = async <Answer>(path: string, headers: Record<string, string> = {}): Promise<Answer | undefined> => {
+    const answer = await fetch(api + path, { headers }).catch(() => undefined)
+    return answer?.ok ? await answer.json() as Answer : undefined
+  }
+  return {
+    revocation: authorization => get<ShownRevocation | null>('/dev/revocation', { authorization }),
+    async route (method, target) {
+      // The document does not have it: a call of it has no end.
+      if (target === stream) return { kind: 'guarded', requirements: [ANY_TOKEN] }
+      const document = await get<OpenapiDocument>('/docs/json')
+      return document && describedRoute(document, method, target)
+    }
+  }
 }
 
 /** Only these few files are served. The library is the file in node_modules. */

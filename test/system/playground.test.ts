@@ -332,7 +332,9 @@ t.test('A route that requires a login of the last minute refuses an older one, a
     'the same user, with the same permissions'
   )
   t.equal(await page.innerText('#thumbprint'), thumbprint)
-  t.match((await press(page, call('/dev/recent-login'))).verdict, /Accepted\.\s*200/)
+  const recent = await press(page, call('/dev/recent-login'))
+  t.match(recent.verdict, /Accepted\.\s*200/)
+  t.strictSame(recent.checks, { passed: CHECKS, other: [] }, 'the page knows what the route needs')
   t.strictSame(faults, [])
 })
 
@@ -423,7 +425,9 @@ t.test(
       const accepted = await press(page, call('/api/private'))
       t.match(accepted.verdict, /Accepted\.\s*200/, `${end}: a new login passes`)
       t.strictSame(accepted.checks, { passed: CHECKS + 2, other: [] })
-      t.match((await press(page, '[data-end="stream"]')).verdict, /Accepted\.\s*200/)
+      const opened = await press(page, '[data-end="stream"]')
+      t.match(opened.verdict, /Accepted\.\s*200/)
+      t.strictSame(opened.checks, { passed: CHECKS + 2, other: [] })
       await page.waitForSelector('#stream-line:text-matches("The stream is open: [1-9]")')
       t.equal(await page.innerText('#result h3'), 'Open a stream')
       t.match(await page.innerText('#stream-state'), /The stream is open: [1-9]/, 'beside the button too')
