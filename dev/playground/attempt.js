@@ -3,7 +3,7 @@ import { call, last, send } from './exchange.js'
 import { refresh } from './refresh.js'
 import { announce, display, dropStreamLine, fail, showMessage } from './result.js'
 import { config, faultOfParties, parties } from './running.js'
-import { dpop, expiresIn, logInAsAsked, session, widerLogin } from './session.js'
+import { dpop, expiresIn, logInAsAsked, session, ungrantableScopes, widerLogin } from './session.js'
 import { judge } from './verdict.js'
 import { resultView } from './view.js'
 
@@ -28,7 +28,8 @@ export async function attempt (what, run) {
         isProviderUp: parties.keyIds !== undefined,
         announce,
         logInAsAsked,
-        wider: widerLogin(last(log))
+        wider: widerLogin(last(log)),
+        ungrantable: ungrantableScopes(last(log))
       })
     )
     announce(

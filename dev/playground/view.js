@@ -10,11 +10,11 @@ export function resultView (
   verdict,
   exchanges,
   explanation,
-  { isProviderUp, announce, logInAsAsked, wider }
+  { isProviderUp, announce, logInAsAsked, wider, ungrantable }
 ) {
   const final = exchanges.at(-1)
   const asked = loginAskedFor(final)
-  const advice = verdict.tone === 'good' || verdict.word === 'Not stopped' ? undefined : adviceFor(explanation)
+  const advice = verdict.tone === 'good' || verdict.word === 'Not stopped' ? undefined : adviceFor(explanation, ungrantable)
   return [
     element('h3', {}, title),
     element('p', { className: 'quiet' }, story),
