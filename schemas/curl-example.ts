@@ -39,8 +39,8 @@ export function exampleRequest (
   { path, operation }: Place
 ): { target: string, body: { type: string, text: string } | undefined } {
   const parameters = (operation.parameters ?? []).map(parameter => resolveReference<Parameter>(document, parameter))
-  const valueOf = ({ example, schema }: Parameter): string =>
-    encodeURIComponent(String(example ?? sampleOf(document, schema)))
+  const valueOf = ({ example, in: place, schema }: Parameter): string =>
+    encodeURIComponent(String(example ?? sampleOf(document, schema, place === 'path' ? '7' : undefined)))
   const target = path.replace(
     /\{(\w+)\}/g,
     (_match, name) =>
@@ -63,8 +63,12 @@ function exampleBody (document: OpenapiDocument, content: Content = {}): { type:
   return { type, text: typeof value === 'string' ? value : JSON.stringify(value) }
 }
 
-/** A value that fits a schema, as far as its types say. */
-function sampleOf (document: OpenapiDocument, schema: JsonSchema | { readonly $ref: string }): unknown {
+/** A value that fits a schema, as far as its types say. @param text what stands for any text */
+function sampleOf (
+  document: OpenapiDocument,
+  schema: JsonSchema | { readonly $ref: string },
+  text = 'text'
+): unknown {
   const { examples, enum: choices, anyOf, type, properties = {}, required = [], minimum = 1 } = resolveReference<
     JsonSchema
   >(document, schema as JsonSchema)
@@ -82,6 +86,6 @@ function sampleOf (document: OpenapiDocument, schema: JsonSchema | { readonly $r
     case 'boolean':
       return true
     default:
-      return 'text'
+      return text
   }
 }

@@ -57,11 +57,11 @@ export function whyNoAttack () {
 }
 
 /** The call of the user who is logged in, if any. */
-export async function callEndpoint (log, path, guard) {
+export async function callEndpoint (log, path, guard, request = {}) {
   const url = config.api + path
-  if (session === undefined || guard === 'open to everyone') return send(log, url, {})
-  if (config.mode === 'DISABLED') return send(log, url, { authorization: `Bearer ${session.token}` })
-  return call(log, url, session.token, dpop)
+  if (session === undefined || guard === 'open to everyone') return send(log, url, {}, request)
+  if (config.mode === 'DISABLED') return send(log, url, { authorization: `Bearer ${session.token}` }, request)
+  return call(log, url, session.token, dpop, request)
 }
 
 /** The dev server explains why. Without it, the page still shows all that it sent and got. */

@@ -95,13 +95,17 @@ export function showEndpoints () {
   if (list.dataset.shown === now) return
   list.dataset.shown = now
   list.replaceChildren(
-    ...config.samples.endpoints.map(([path, guard]) =>
+    ...config.samples.endpoints.map(([path, guard, method = 'GET', body]) =>
       choice(
         'call-note',
-        { 'data-path': path },
-        element('code', {}, `GET ${path}`),
+        { 'data-path': path, 'data-method': method },
+        element('code', {}, `${method} ${path}`),
         guard,
-        () => attempt({ title: `GET ${path}`, story: `Needs: ${guard}.` }, log => callEndpoint(log, path, guard))
+        () =>
+          attempt(
+            { title: `${method} ${path}`, story: `Needs: ${guard}.` },
+            log => callEndpoint(log, path, guard, { method, body })
+          )
       )
     )
   )

@@ -1,6 +1,6 @@
 // An answer that stays open.
 import * as oauth from '/vendor/oauth4webapi.js'
-import { getBound, recorder } from './exchange.js'
+import { sendBound, recorder } from './exchange.js'
 
 /** The body of a stream has no end, so only that of a refusal is noted. */
 const bodyOfRefusal = response => response.ok ? '' : response.clone().text()
@@ -18,7 +18,7 @@ export async function openStream (log, url, token, dpop) {
 
 async function request (fetchAs, url, token, dpop) {
   if (dpop === undefined) return fetchAs(url, { method: 'GET', headers: { authorization: `Bearer ${token}` } })
-  const once = () => getBound(fetchAs, url, token, dpop)
+  const once = () => sendBound(fetchAs, url, token, dpop)
   return once().catch(error => {
     if (oauth.isDPoPNonceError(error)) return once()
     throw error

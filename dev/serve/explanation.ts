@@ -135,7 +135,7 @@ async function check (
 }
 
 function readExchange (value: unknown, name: string, notes: string[]): CapturedExchange | undefined {
-  const { method, url, status, sent, received, body } = asObject(value) ?? {}
+  const { method, url, status, sent, sentBody, received, body } = asObject(value) ?? {}
   if (typeof method !== 'string' || typeof url !== 'string' || !URL.canParse(url)) {
     notes.push(`${name} cannot be read: it has no method or no URL.`)
     return undefined
@@ -150,7 +150,12 @@ function readExchange (value: unknown, name: string, notes: string[]): CapturedE
       challenge: valueOf(answered, 'www-authenticate'),
       ...typeof body === 'string' && { body }
     }),
-    curl: curlLine(method, quote(url), ...headerWords(headers))
+    curl: curlLine(
+      method,
+      quote(url),
+      ...headerWords(headers),
+      ...typeof sentBody === 'string' ? [`--data-raw ${quote(sentBody)}`] : []
+    )
   }
 }
 

@@ -13,6 +13,7 @@ import type { LocalProvider } from '../provider/provider.ts'
 import type { LocalTransmitter } from '../provider/transmitter.ts'
 import { PERMISSIONS, USERS } from '../provider/users.ts'
 import { describedRoute } from './described-route.ts'
+import { endpointsOf } from './endpoints.ts'
 import { explainExchange } from './explanation.ts'
 import type { AskService } from './explanation.ts'
 import type { ShownRevocation } from './open-stream.ts'
@@ -41,6 +42,7 @@ export async function startPlayground (
   const { issuer, audience, browserClientId: clientId } = provider
   const url = `http://localhost:${port}`
   const keys = openProviderKeys(settings)
+  const ask = askApi(api, samples)
   const headers = {
     'content-security-policy':
       `default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self' ${api} ` +
@@ -79,9 +81,13 @@ export async function startPlayground (
     canEnd: transmitter !== undefined && settings.revocation !== undefined,
     asksForNonces: settings.dpop.nonce === 'required'
   }))
+  server.get('/endpoints.json', async (_request, reply) => {
+    const document = await ask.document()
+    return document ? endpointsOf(document) : reply.callNotFound()
+  })
   server.post(
     '/explain',
-    request => explainExchange(request.body, settings, keys, askApi(api, samples))
+    request => explainExchange(request.body, settings, keys, ask)
   )
   server.post('/log-out-everywhere', async (request, reply) => {
     const status = await transmitter!.push(`${api}/revocation/events`, 'session-revoked', {
@@ -100,18 +106,23 @@ export async function startPlayground (
 }
 
 /** Asks the API of `npm run dev`. */
-function askApi (api: string, { stream }: Samples): AskService {
+function askApi (
+  api: string,
+  { stream }: Samples
+): Required<AskService> & { document (): Promise<OpenapiDocument | undefined> } {
   const get = async <Answer>(path: string, headers: Record<string, string> = {}): Promise<Answer | undefined> => {
     const answer = await fetch(api + path, { headers }).catch(() => undefined)
     return answer?.ok ? await answer.json() as Answer : undefined
   }
+  const document = (): Promise<OpenapiDocument | undefined> => get('/docs/json')
   return {
+    document,
     revocation: authorization => get<ShownRevocation | null>('/dev/revocation', { authorization }),
     async route (method, target) {
       // The document does not have it: a call of it has no end.
       if (target === stream) return { kind: 'guarded', requirements: [ANY_TOKEN] }
-      const document = await get<OpenapiDocument>('/docs/json')
-      return document && describedRoute(document, method, target)
+      const described = await document()
+      return described && describedRoute(described, method, target)
     }
   }
 }

@@ -47,11 +47,11 @@ t.test('The line for DPoP has the parameters and the body of the example', async
   const schema = { type: 'object', required: ['text'], properties: { text: { type: 'string', examples: ["it's"] } } }
   t.equal(
     dpopLineOf({ requestBody: { content: { 'application/json': { schema } } } }),
-    "--dpop POST '/x/text' --scope 'a b' --json '{&quot;text&quot;:&quot;it'\\''s&quot;}'"
+    "--dpop POST '/x/7' --scope 'a b' --json '{&quot;text&quot;:&quot;it'\\''s&quot;}'"
   )
   t.equal(
     dpopLineOf({ requestBody: { content: { 'text/plain': { schema: { type: 'string' } } } } }),
-    "--dpop POST '/x/text' --scope 'a b' --header 'Content-Type: text/plain' --data 'text'"
+    "--dpop POST '/x/7' --scope 'a b' --header 'Content-Type: text/plain' --data 'text'"
   )
   t.equal(
     dpopLineOf({ parameters: [{ name: 'id', in: 'path', schema: { type: 'integer', minimum: 3 } }] }, 'get'),
@@ -64,9 +64,9 @@ t.test('The line for DPoP has the parameters and the body of the example', async
 t.test('The line for DPoP logs in a user where the route asks for a login', async t => {
   const line = (requirement: object): string | undefined =>
     dpopLineOf({ security: [{ DPoP: [] }], 'x-requirements': [requirement] }, 'get')
-  t.equal(line({ maxAgeSeconds: 60 }), "--dpop GET '/x/text' --user ada")
-  t.equal(line({ acr: ['high', 'higher'] }), "--dpop GET '/x/text' --user ada --param 'acr_values=high'")
-  t.equal(line({ claims: { a: ['b'] } }), "--dpop GET '/x/text'", 'the twin without a login')
+  t.equal(line({ maxAgeSeconds: 60 }), "--dpop GET '/x/7' --user ada")
+  t.equal(line({ acr: ['high', 'higher'] }), "--dpop GET '/x/7' --user ada --param 'acr_values=high'")
+  t.equal(line({ claims: { a: ['b'] } }), "--dpop GET '/x/7'", 'the twin without a login')
 })
 
 t.test('Every kind of schema is described in words', async t => {

@@ -647,12 +647,12 @@ t.test('A call with parameters and a body can be copied too', async t => {
   const results = await Promise.all(lines.map(async words => JSON.parse((await runCurl(words)).text)))
   t.strictSame(results, [
     {
-      params: { id: 'a b/c', part: 'text' },
+      params: { id: 'a b/c', part: '7' },
       query: { id: 1, q: 'text' },
       body: { text, kind: 'note', count: 3, price: 1, open: true, tags: [], either: 'one', ghost: 'text' }
     },
     { params: {}, query: {}, body: { text } },
-    { params: { name: 'text' }, query: {}, body: text }
+    { params: { name: '7' }, query: {}, body: text }
   ])
   const { body } = await running.app.inject('/docs')
   for (const name of ['Things', 'Other']) {
