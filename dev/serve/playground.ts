@@ -17,6 +17,7 @@ import { endpointsOf } from './endpoints.ts'
 import { explainExchange } from './explanation.ts'
 import type { AskService } from './explanation.ts'
 import type { ShownRevocation } from './open-stream.ts'
+import { OWN_CALL } from './own-calls.ts'
 import { OF_THE_SERVICE } from './samples.ts'
 import type { Samples } from './samples.ts'
 
@@ -111,7 +112,7 @@ function askApi (
   { stream }: Samples
 ): Required<AskService> & { document (): Promise<OpenapiDocument | undefined> } {
   const get = async <Answer>(path: string, headers: Record<string, string> = {}): Promise<Answer | undefined> => {
-    const answer = await fetch(api + path, { headers }).catch(() => undefined)
+    const answer = await fetch(api + path, { headers: { ...headers, ...OWN_CALL } }).catch(() => undefined)
     return answer?.ok ? await answer.json() as Answer : undefined
   }
   const document = (): Promise<OpenapiDocument | undefined> => get('/docs/json')
