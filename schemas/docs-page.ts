@@ -1,7 +1,14 @@
-import type { JsonSchema, OpenapiDocument, Operation, Parameter, Response } from '../lib/openapi/document.ts'
-import { resolveReference } from '../lib/openapi/document.ts'
-import { curlExample } from './curl-example.ts'
-import { quote, withinQuotes } from './curl-line.ts'
+import type { OpenapiDocument, Response } from '../lib/openapi/document.ts'
+import { withinQuotes } from './curl-line.ts'
+import {
+  ADDRESS_MARK,
+  anchor,
+  guardOf,
+  parameterTable,
+  renderOperation,
+  titleOf
+} from './docs-page-operation.ts'
+import type { Entry } from './docs-page-operation.ts'
 import { code, escape, heading, link, prose, table } from './html.ts'
 
 /** The whole style of the page, so that a Content-Security-Policy can name its hash. */
@@ -25,13 +32,16 @@ summary { cursor: pointer }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; width: 100% }
 th, td { text-align: left; vertical-align: top; padding: .35rem .75rem .35rem 0; border-top: 1px solid var(--line) }
+@media (max-width: 40rem) {
+body { padding: .75rem .75rem 3rem }
+article { padding: 0 .75rem .75rem }
+thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%) }
+tr, td { display: block }
+tr { border-top: 1px solid var(--line); padding: .3rem 0 }
+td { border: 0; padding: .05rem 0 }
+td:empty { display: none }
+}
 `
-
-/**
- * Where the page has the address of the service. Only the address differs between clients. The rest is the same for
- * everyone and is made once. No text of a document holds this character.
- */
-export const ADDRESS_MARK = '\u0000'
 
 /** The page for one client, made of a rendered one. The address is always within single quotes of a shell. */
 export function placeAddress (page: string, address: string): string {
@@ -77,6 +87,7 @@ ${Object.keys(components.responses).map(name => `<li>${link(anchor(name), name)}
 <main>
 ${heading(2, 'credentials', 'Credentials')}
 ${table(['Scheme', 'Meaning'], schemes.map(([name, { description }]) => [code(name), prose(description)]))}
+${parameterTable(Object.values(components.parameters))}
 <p>The calls on this page take the access token from the variable <code>TOKEN</code> of the shell${schemes.some(([name]) => name === 'Bearer') ? '' : ', and the proof from <code>PROOF</code>. Each call needs a fresh one'}. One click selects a whole call.</p>
 ${schemes.some(([name]) => name === 'DPoP') ? '<p>In a clone of the service, <code>npm run call</code> gets a token that is bound to a key, makes the proof, ' + 'and explains a refusal.</p>' : ''}
 ${sections.map(section => renderSection(document, section)).join('\n')}
@@ -88,11 +99,6 @@ ${Object.entries(components.responses).map(([name, response]) => renderRefusal(n
 `
 }
 
-interface Entry {
-  readonly method: string
-  readonly path: string
-  readonly operation: Operation
-}
 interface Section {
   readonly name: string
   readonly description?: string
@@ -112,89 +118,6 @@ function sectionsOf ({ tags = [], paths }: OpenapiDocument): Section[] {
 
 function renderSection (document: OpenapiDocument, { name, description, entries }: Section): string {
   return `${heading(2, `tag-${name}`, name)}\n<p>${prose(description)}</p>\n${entries.map(entry => renderOperation(document, entry)).join('\n')}`
-}
-
-function renderOperation (document: OpenapiDocument, { method, path, operation }: Entry): string {
-  const { operationId, summary, description, security = [], requestBody, 'x-body-credentials': signed } = operation
-  const parameters = (operation.parameters ?? []).map(parameter => resolveReference<Parameter>(document, parameter))
-  // The answers of guards are the same everywhere: they stand once, at the end.
-  const answers = Object.entries(operation.responses).filter(([, response]) => !('$ref' in response)).map((
-    [status, response]
-  ) => renderAnswer(document, status, response))
-  const refusals = Object.entries(operation.responses).flatMap(([status, response]) =>
-    '$ref' in response ? [link(anchor(String(response.$ref)), status)] : []
-  )
-  const ofDpop = security.find(requirement => 'DPoP' in requirement)?.['DPoP']
-  const call = curlExample(document, { method, path, operation, address: ADDRESS_MARK })
-  return `<article id="${escape(operationId)}">
-<h3>${link(operationId, titleOf(method, path))}</h3>
-<p>${guardOf(operation)}</p>
-${[summary, description].filter(text => text !== undefined).map(text => `<p>${prose(text)}</p>`).join('\n')}
-${
-    security.length === 0
-      ? `<p>${signed === undefined ? 'Open to everyone' : `Credentials: in the body, ${escape(signed)}`}.</p>`
-      : `<p>Credentials: ${security.map(renderSecurity).join(', or ')}.</p>`
-  }
-<pre><code>${escape(call)}</code></pre>
-${ofDpop ? `<pre><code>${escape(dpopLine(method, path, ofDpop))}</code></pre>\n` : ''}${
-    parameters.length === 0
-      ? ''
-      : table(
-        ['Parameter', 'Where', 'Meaning'],
-        parameters.map((
-          { name, in: place, required, description }
-        ) => [code(name), escape(required ? `${place}, required` : place), prose(description)])
-      )
-  }
-${requestBody === undefined ? '' : table(['Body', 'Members'], Object.entries(requestBody.content).map(([type, { schema }]) => [code(type), renderSchema(document, schema)]))}
-${answers.length === 0 ? '' : table(['Status', 'Answer', 'Body'], answers)}
-${refusals.length === 0 ? '' : `<p>Refusals: ${refusals.join(', ')}.</p>`}
-</article>`
-}
-
-/** Who may call, in a few words: what the eye looks for. */
-function guardOf ({ security = [], 'x-requirements': further = [], 'x-body-credentials': signed }: Operation): string {
-  if (signed !== undefined) return '<span class="guard">signed body</span>'
-  if (security.length === 0) return '<span class="guard open">open</span>'
-  const sets = [
-    ...new Set(
-      security.flatMap(requirement => Object.values(requirement)).filter(scopes => scopes.length > 0).map(scopes =>
-        scopes.join(' and ')
-      )
-    )
-  ]
-  const words = [
-    security.some(requirement => Object.keys(requirement).length === 0) ? 'token, optional' : 'token',
-    ...sets.length > 0 ? [sets.join(' or ')] : [],
-    ...further.some(requirement =>
-      Object.keys(requirement).some(member => !['scope', 'anyScope', 'optional'].includes(member))
-    )
-      ? ['more']
-      : []
-  ]
-  return words.map(word => `<span class="guard">${escape(word)}</span>`).join(' ')
-}
-
-/** The call with DPoP: a tool makes the proof. */
-function dpopLine (method: string, path: string, scopes: readonly string[]): string {
-  return `npm run call -- --url '${ADDRESS_MARK}' --dpop ${method.toUpperCase()} ` +
-    quote(path).replace(/\{\w+\}/g, '7') + (scopes.length > 0 ? ` --scope ${quote(scopes.join(' '))}` : '')
-}
-
-function renderSecurity (requirement: Readonly<Record<string, readonly string[]>>): string {
-  if (Object.keys(requirement).length === 0) return 'none'
-  return Object.entries(requirement).map(([scheme, scopes]) =>
-    code(scheme) + (scopes.length === 0 ? '' : ` with ${scopes.map(code).join(' and ')}`)
-  ).join(' and ')
-}
-
-function renderAnswer (document: OpenapiDocument, status: string, response: Operation['responses'][string]): string[] {
-  const { description, content = {} } = resolveReference<Response>(document, response)
-  const [body] = Object.values(content)
-  const example = body?.example === undefined
-    ? ''
-    : `<br>for example ${code(typeof body.example === 'string' ? body.example : JSON.stringify(body.example))}`
-  return [code(status), prose(description), body ? renderSchema(document, body.schema) + example : '']
 }
 
 /** The bodies differ only in their sentence, so one stands for all. */
@@ -217,22 +140,3 @@ function sentenceOf (value: unknown): string {
   const { message, detail } = value as { message?: string, detail?: string }
   return String(message ?? detail)
 }
-
-/** A schema in one line: an object with its members and their types. */
-function renderSchema (document: OpenapiDocument, schema: JsonSchema): string {
-  const { type, properties, additionalProperties, items, anyOf } = schema.$ref
-    ? resolveReference<JsonSchema>(document, schema as { $ref: string })
-    : schema
-  if (anyOf) return anyOf.map(choice => renderSchema(document, choice)).join(' or ')
-  if (items) return `list of ${renderSchema(document, items)}`
-  if (additionalProperties) return `object of ${renderSchema(document, additionalProperties)}`
-  if (properties) {
-    return Object.entries(properties).map(([name, member]) => `${code(name)} ${renderSchema(document, member)}`).join(
-      '<br>'
-    )
-  }
-  return escape([type ?? 'anything'].flat().join(' or '))
-}
-
-const titleOf = (method: string, path: string): string => `${method.toUpperCase()} ${path}`
-const anchor = (reference: string): string => `refusal-${reference.slice(reference.lastIndexOf('/') + 1).toLowerCase()}`

@@ -1,9 +1,9 @@
 // A call or an attack, from the click to the result.
 import { call, last, send } from './exchange.js'
 import { refresh } from './refresh.js'
-import { announce, display, fail, showMessage } from './result.js'
+import { announce, display, dropStreamLine, fail, showMessage } from './result.js'
 import { config, faultOfParties, parties } from './running.js'
-import { dpop, expiresIn, logInAsAsked, session, widerLogin } from './session.js'
+import { dpop, expiresIn, logInAsAsked, session, ungrantableScopes, widerLogin } from './session.js'
 import { judge } from './verdict.js'
 import { resultView } from './view.js'
 
@@ -14,6 +14,7 @@ export async function attempt (what, run) {
   for (const button of document.querySelectorAll('.buttons button')) {
     button.toggleAttribute('data-shown', button === document.activeElement)
   }
+  dropStreamLine()
   try {
     await refresh()
     const fault = whyNot(what)
@@ -27,7 +28,8 @@ export async function attempt (what, run) {
         isProviderUp: parties.keyIds !== undefined,
         announce,
         logInAsAsked,
-        wider: widerLogin(last(log))
+        wider: widerLogin(last(log)),
+        ungrantable: ungrantableScopes(last(log))
       })
     )
     announce(
@@ -55,11 +57,11 @@ export function whyNoAttack () {
 }
 
 /** The call of the user who is logged in, if any. */
-export async function callEndpoint (log, path, guard) {
+export async function callEndpoint (log, path, guard, request = {}) {
   const url = config.api + path
-  if (session === undefined || guard === 'open to everyone') return send(log, url, {})
-  if (config.mode === 'DISABLED') return send(log, url, { authorization: `Bearer ${session.token}` })
-  return call(log, url, session.token, dpop)
+  if (session === undefined || guard === 'open to everyone') return send(log, url, {}, request)
+  if (config.mode === 'DISABLED') return send(log, url, { authorization: `Bearer ${session.token}` }, request)
+  return call(log, url, session.token, dpop, request)
 }
 
 /** The dev server explains why. Without it, the page still shows all that it sent and got. */

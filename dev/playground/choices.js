@@ -19,16 +19,19 @@ export const choice = (describedBy, data, title, hint, click) =>
     )
   )
 
-/** What is the same for as long as the page is open. */
-export function showChoices () {
+/**
+ * What is the same for as long as the page is open. The form has what the last login asked for: "Log in again" is for
+ * the same user.
+ */
+export function showChoices ({ user = config.users[0].id, permissions = ['read:messages'] } = {}) {
   showAddresses()
-  byId('users').append(...config.users.map(userCard))
+  byId('users').append(...config.users.map(one => userCard(one, one.id === user)))
   byId('permissions').append(
     ...config.permissions.map(name =>
       element(
         'label',
         {},
-        element('input', { type: 'checkbox', name: 'permission', value: name, checked: name === 'read:messages' }),
+        element('input', { type: 'checkbox', name: 'permission', value: name, checked: permissions.includes(name) }),
         ' ',
         element('code', {}, name)
       )
@@ -58,11 +61,11 @@ function showAddresses () {
   byId('reference').hidden = false
 }
 
-function userCard ({ id, name, permissions }, index) {
+function userCard ({ id, name, permissions }, isChosen) {
   return element(
     'label',
     { className: 'card' },
-    element('input', { type: 'radio', name: 'user', value: id, checked: index === 0 }),
+    element('input', { type: 'radio', name: 'user', value: id, checked: isChosen }),
     element(
       'span',
       {},
@@ -92,13 +95,17 @@ export function showEndpoints () {
   if (list.dataset.shown === now) return
   list.dataset.shown = now
   list.replaceChildren(
-    ...config.samples.endpoints.map(([path, guard]) =>
+    ...config.samples.endpoints.map(([path, guard, method = 'GET', body]) =>
       choice(
         'call-note',
-        { 'data-path': path },
-        element('code', {}, `GET ${path}`),
+        { 'data-path': path, 'data-method': method },
+        element('code', {}, `${method} ${path}`),
         guard,
-        () => attempt({ title: `GET ${path}`, story: `Needs: ${guard}.` }, log => callEndpoint(log, path, guard))
+        () =>
+          attempt(
+            { title: `${method} ${path}`, story: `Needs: ${guard}.` },
+            log => callEndpoint(log, path, guard, { method, body })
+          )
       )
     )
   )

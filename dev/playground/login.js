@@ -35,6 +35,7 @@ export async function startLogin ({ issuer, clientId, audience, redirectUri }, u
   const verifier = oauth.generateRandomCodeVerifier()
   const state = oauth.generateRandomState()
   await write('pending', { verifier, state, asked: permissions })
+  await write('choice', { user, permissions })
   const url = new URL(server.authorization_endpoint)
   url.search = new URLSearchParams({
     client_id: clientId,
@@ -43,6 +44,8 @@ export async function startLogin ({ issuer, clientId, audience, redirectUri }, u
     scope: ['openid', ...permissions].join(' '),
     audience,
     login_hint: user,
+    // A login from before a revocation would be refused for as long as the provider remembers it.
+    prompt: 'login',
     ...asked,
     state,
     code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
@@ -50,6 +53,9 @@ export async function startLogin ({ issuer, clientId, audience, redirectUri }, u
   }).toString()
   location.assign(url)
 }
+
+/** The user and the permissions of the last login, also of one that failed; undefined if there was none. */
+export const lastChoice = () => read('choice')
 
 /** The session, or undefined without a login. Throws if a login in progress failed. */
 export async function finishLogin (config) {

@@ -2,12 +2,13 @@
 import { chosen, showChoices, showEndpoints } from './choices.js'
 import { byId } from './dom.js'
 import { showEnds } from './ends.js'
-import { finishLogin } from './login.js'
+import { finishLogin, lastChoice } from './login.js'
 import { refresh, render, whenChanged } from './refresh.js'
-import { announce, fail } from './result.js'
+import { announce, clearResult, closeResult, fail } from './result.js'
 import { config, faultOfParties, RETRY_MS } from './running.js'
 import { end, expiresIn, logIn, use } from './session.js'
 import { showState } from './state.js'
+import { closeStream } from './watch.js'
 
 async function begin () {
   for (;;) {
@@ -15,7 +16,7 @@ async function begin () {
     if (config !== undefined) break
     await new Promise(resolve => setTimeout(resolve, RETRY_MS))
   }
-  showChoices()
+  showChoices(await lastChoice())
   if (config.canEnd) showEnds()
   byId('login-form').addEventListener('submit', event => {
     event.preventDefault()
@@ -24,6 +25,9 @@ async function begin () {
   byId('logout').addEventListener('click', async () => {
     await end('')
     render()
+    closeStream()
+    // It shows the token that is deleted.
+    clearResult()
     byId('login').focus()
     announce('The token and the key are deleted.')
   })
@@ -32,6 +36,7 @@ async function begin () {
     target.setAttribute('aria-expanded', isLarge)
     target.textContent = isLarge ? 'Smaller' : 'Larger'
   })
+  byId('close').addEventListener('click', closeResult)
   try {
     await use(await finishLogin(config))
   } catch (error) {

@@ -1,5 +1,3 @@
-import { endpointsOf } from './endpoints.js'
-
 /**
  * What runs at this moment: the settings from the server of this page, whether the API answers, and the ids of the keys
  * that the provider publishes. What does not answer is undefined or false.
@@ -13,12 +11,12 @@ export async function look () {
   ])
   const keys = document && await getJson(document.jwks_uri)
   // Every path of a gate is for its rules, which no document lists.
-  const api = config.isGate ? undefined : await getJson(`${config.api}/docs/json`)
+  const endpoints = config.isGate ? undefined : await getJson('/endpoints.json')
   return {
     config,
     isApiUp: health !== undefined,
     keyIds: keys?.keys.map(({ kid }) => kid),
-    endpoints: api && endpointsOf(api)
+    endpoints
   }
 }
 

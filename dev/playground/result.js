@@ -3,8 +3,36 @@ import { byId, element } from './dom.js'
 import { TERMINAL } from './verdict.js'
 import { verdictView } from './view.js'
 
+/** What the page says before there is a result. */
+const BEFORE_ANY = [...byId('result-body').children]
+
+/** Takes the result away. */
+export function clearResult () {
+  byId('result').classList.add('empty')
+  byId('result-body').replaceChildren(...BEFORE_ANY)
+}
+
+/** On a narrow screen the result covers what is below it. The next one opens it again. */
+export function closeResult () {
+  byId('result').classList.add('closed')
+  document.querySelector('button[data-shown]')?.focus()
+}
+
+/** What becomes of the stream stands above each result while it is open, and above the one in which it ends. */
+export function tellStream (text, isOpen) {
+  const line = byId('stream-line')
+  line.hidden = text === ''
+  line.textContent = text
+  line.classList.toggle('open', isOpen)
+}
+
+/** Drops the line of a stream that is over. */
+export function dropStreamLine () {
+  if (!byId('stream-line').classList.contains('open')) tellStream('', false)
+}
+
 export function display (nodes) {
-  byId('result').classList.remove('empty')
+  byId('result').classList.remove('empty', 'closed')
   byId('result-body').replaceChildren(...nodes)
   byId('result').scrollTop = 0
   // On a narrow screen the result has grown, and must not cover the button.

@@ -1,10 +1,10 @@
 // What runs, who is logged in, and what can be done now.
 import { whyNoAttack } from './attempt.js'
 import { byId, element } from './dom.js'
+import { jwtView } from './members.js'
 import { announce } from './result.js'
 import { config, faultOfParties, parties } from './running.js'
 import { claimsOfToken, expiresIn, farewell, session } from './session.js'
-import { jwtView } from './view.js'
 
 /** Shows what runs, who is logged in, and what can be done now. */
 export function showState () {

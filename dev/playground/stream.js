@@ -1,39 +1,41 @@
-// An answer that stays open. It is not noted like other requests, because its body has no end.
+// An answer that stays open.
 import * as oauth from '/vendor/oauth4webapi.js'
-import { getBound } from './exchange.js'
+import { sendBound, recorder } from './exchange.js'
+
+/** The body of a stream has no end, so only that of a refusal is noted. */
+const bodyOfRefusal = response => response.ok ? '' : response.clone().text()
 
 /**
- * Opens a stream of server-sent events with the token. `onEvents` is called with the number of events so far. Resolves
- * when it has begun, with `ended`: a promise that settles when the stream is over.
+ * Opens a stream of server-sent events with the token. Resolves when it has begun, with `counts`, the numbers of events
+ * so far until the stream is over, and `close`. Undefined if it did not begin; the log says why.
  */
-export async function openStream (url, token, dpop, onEvents) {
-  const response = await request(url, token, dpop)
-  if (!response.ok) throw new Error(`The API answered ${response.status}`)
-  return { ended: read(response.body.getReader(), onEvents) }
+export async function openStream (log, url, token, dpop) {
+  const response = await request(recorder(log, bodyOfRefusal), url, token, dpop).catch(() => undefined)
+  if (!response?.ok) return undefined
+  const reader = response.body.getReader()
+  return { counts: countsOf(reader), close: () => reader.cancel() }
 }
 
-async function request (url, token, dpop) {
-  const plain = (address, { method, headers }) => fetch(address, { method, headers, cache: 'no-store' })
-  if (dpop === undefined) return plain(url, { method: 'GET', headers: { authorization: `Bearer ${token}` } })
-  const once = () => getBound(plain, url, token, dpop)
+async function request (fetchAs, url, token, dpop) {
+  if (dpop === undefined) return fetchAs(url, { method: 'GET', headers: { authorization: `Bearer ${token}` } })
+  const once = () => sendBound(fetchAs, url, token, dpop)
   return once().catch(error => {
     if (oauth.isDPoPNonceError(error)) return once()
     throw error
   })
 }
 
-async function read (reader, onEvents) {
+async function * countsOf (reader) {
   const decoder = new TextDecoder()
   let events = 0
   try {
     for (;;) {
       const { done, value } = await reader.read()
-      if (done) return events
+      if (done) return
       events += decoder.decode(value, { stream: true }).split('\n\n').length - 1
-      onEvents(events)
+      yield events
     }
   } catch {
     // The service cuts it off, so that a part is not mistaken for the whole.
-    return events
   }
 }

@@ -1,41 +1,8 @@
-/* global navigator */
+import { isTooEarly, newLoginView } from './countdown.js'
 import { element, prose } from './dom.js'
-import { decodeJwt, describeTime } from './jwt.js'
+import { row } from './members.js'
+import { exchangeView, pretty } from './transcript.js'
 import { adviceFor, loginAskedFor } from './verdict.js'
-
-/** A JWT as two lists, header and claims; those named in `marked` are highlighted. */
-export function jwtView (text, marked = []) {
-  const jwt = decodeJwt(text)
-  if (jwt === undefined) return element('p', { className: 'quiet' }, 'Not a JWT, so there is nothing to decode.')
-  return element(
-    'div',
-    { className: 'jwt' },
-    members('Header', jwt.header, marked),
-    members('Claims', jwt.claims, marked)
-  )
-}
-
-function members (title, object, marked) {
-  const rows = Object.entries(object).map(([name, value]) => {
-    const isMarked = marked.includes(name)
-    const time = describeTime(name, value)
-    return row(
-      [name, isMarked && element('span', { className: 'visually-hidden' }, ' (this is what counts here)')],
-      [typeof value === 'string' ? value : JSON.stringify(value, null, 1)],
-      time && element('span', { className: 'note' }, ` ${time}`),
-      isMarked && 'marked'
-    )
-  })
-  return element('div', {}, element('h5', {}, title), element('dl', { className: 'members' }, rows))
-}
-
-const row = (label, value, more, className) =>
-  element(
-    'div',
-    { className: className || undefined },
-    element('dt', {}, label),
-    element('dd', {}, element('code', {}, value), more)
-  )
 
 /** The whole story of a call or an attack: verdict, why, and every request that was made. */
 export function resultView (
@@ -43,11 +10,11 @@ export function resultView (
   verdict,
   exchanges,
   explanation,
-  { isProviderUp, announce, logInAsAsked, wider }
+  { isProviderUp, announce, logInAsAsked, wider, ungrantable }
 ) {
   const final = exchanges.at(-1)
   const asked = loginAskedFor(final)
-  const advice = verdict.tone === 'good' || verdict.word === 'Not stopped' ? undefined : adviceFor(explanation)
+  const advice = verdict.tone === 'good' || verdict.word === 'Not stopped' ? undefined : adviceFor(explanation, ungrantable)
   return [
     element('h3', {}, title),
     element('p', { className: 'quiet' }, story),
@@ -56,6 +23,7 @@ export function resultView (
     element('pre', { tabindex: '0', id: 'answer', 'aria-label': 'Body of the answer' }, pretty(final.body)),
     lesson && verdict.tone === 'good' && element('p', { className: 'lesson' }, lesson),
     advice && element('p', { className: 'lesson', id: 'advice' }, element('strong', {}, 'What to do: '), prose(advice)),
+    isTooEarly(explanation?.newLoginAt) && newLoginView(explanation.newLoginAt),
     asked &&
     element(
       'p',
@@ -125,13 +93,15 @@ function checksView ({ checks = [], notes = [] } = {}, isProviderUp) {
       listOf([...failed, ...unmade]),
       fold(
         passed,
-        `${isProviderUp && passed.length === checks.length ? 'All ' : ''}${passed.length} checks ` +
+        `${isProviderUp && passed.length === checks.length ? 'All ' : ''}${numberOf(passed)} ` +
           `passed${failed.length > 0 ? ' before it' : ''}${isProviderUp ? '' : ', with keys that were fetched before the provider went down'}`
       ),
-      fold(rest, `${rest.length} checks were not reached`)
+      fold(rest, `${numberOf(rest)} ${rest.length === 1 ? 'was' : 'were'} not reached`)
     )
   ]
 }
+
+const numberOf = ({ length }) => `${length} ${length === 1 ? 'check' : 'checks'}`
 
 const listOf = checks => checks.length > 0 && element('ol', {}, checks.map(checkView))
 
@@ -155,75 +125,4 @@ function checkView ({ name, title, outcome, compared, note }) {
       outcome === 'not checked' && element('p', { className: 'why' }, note)
     )
   )
-}
-
-function exchangeView (exchange, claims, number, isOpen, announce) {
-  const { method, url, status, statusText, sent, received, body } = exchange
-  const token = sent.authorization?.split(' ')[1]
-  return element(
-    'details',
-    { className: 'exchange', open: isOpen },
-    element(
-      'summary',
-      {},
-      element('span', { className: 'number' }, `Request ${number}`),
-      ' ',
-      element('code', {}, `${method} ${new URL(url).pathname}`),
-      ' ',
-      element('span', { className: status < 300 && status > 0 ? 'ok' : 'refused' }, `${status || ''} ${statusText}`)
-    ),
-    element('div', { className: 'part' }, element('h4', {}, 'Sent'), exchange.curl && copyButton(exchange, announce)),
-    headersView(`${method} ${url}`, sent),
-    sent.dpop && [element('h4', {}, 'Proof'), jwtView(sent.dpop, claims)],
-    token &&
-      element(
-        'details',
-        { open: claims.includes('cnf') },
-        element('summary', {}, 'Access token'),
-        jwtView(token, claims)
-      ),
-    status > 0 && [element('h4', {}, 'Answer'), headersView(`${status} ${statusText}`, received)],
-    body && element('pre', { tabindex: '0', 'aria-label': 'Body of the answer' }, pretty(body))
-  )
-}
-
-function copyButton (exchange, announce) {
-  return element('button', {
-    type: 'button',
-    className: 'small',
-    click: async ({ target }) => {
-      const isCopied = await navigator.clipboard.writeText(exchange.curl).then(() => true, () => false)
-      target.textContent = isCopied ? 'Copied' : 'The browser did not allow it'
-      announce(
-        isCopied
-          ? 'The request is copied as a curl ' +
-            `command.${exchange.sent.dpop ? ' A proof is good for one request, so the API refuses the copy of an accepted request as a replay.' : ''}`
-          : 'The browser did not allow the page to copy.'
-      )
-    }
-  }, 'Copy as curl')
-}
-
-function headersView (firstLine, headers) {
-  const rows = Object.entries(headers).map(([name, value]) => row([name], [shorten(value)]))
-  return element(
-    'div',
-    { className: 'message' },
-    element('p', {}, element('code', {}, firstLine)),
-    element('dl', { className: 'members' }, rows)
-  )
-}
-
-function shorten (text) {
-  const [scheme, token] = text.split(' ')
-  if (text.startsWith('ey')) return `${text.slice(0, 24)}\u2026 (${text.length} characters)`
-  return token?.startsWith('ey') === true ? `${scheme} ${shorten(token)}` : text
-}
-
-function pretty (body) {
-  try {
-    return JSON.stringify(JSON.parse(body), null, 2)
-  } catch {
-    return body
-  }
 }

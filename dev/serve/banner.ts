@@ -6,6 +6,7 @@ import type { Paint } from '../../cli/show.ts'
 import type { OwnClient } from '../provider/own-client.ts'
 import { USERS } from '../provider/users.ts'
 import { curlLine, headerWords } from '../../schemas/curl-line.ts'
+import { OWN_CALL } from './own-calls.ts'
 import { OF_THE_SERVICE } from './samples.ts'
 import type { Samples } from './samples.ts'
 
@@ -30,7 +31,7 @@ export async function banner (
   } = {}
 ): Promise<string> {
   const docs = `${tenant.url}/docs`
-  const hasDocs = (await exchange({ method: 'GET', url: docs }, {})).status < 400
+  const hasDocs = await statusOf(docs) < 400
   const rows: Array<[string, string | undefined]> = [
     [upstream === undefined ? 'API' : 'Gate', tenant.url],
     ['before', upstream && `${upstream}  (the application behind it)`],
@@ -45,15 +46,16 @@ export async function banner (
   const addresses = rows.flatMap(([name, text]) =>
     text === undefined ? [] : [`  ${name.padEnd(12)}${paint('cyan', text)}`]
   )
+  // The lines with tokens fill the screen, so what is read first comes last.
   return [
     '',
+    ...(await Promise.all(others.map(other => otherLines({ ...tenant, ...other }, paint, samples)))).flat(),
+    ...await bearerLines(tenant, paint, samples),
+    '',
+    ...await dpopLines(tenant, paint, to, samples),
     `${paint('green', 'Holdfast is running.')} It reloads when you change the code; Ctrl-C stops everything.`,
     '',
     ...addresses,
-    '',
-    ...await dpopLines(tenant, paint, to, samples),
-    ...await bearerLines(tenant, paint, samples),
-    ...(await Promise.all(others.map(other => otherLines({ ...tenant, ...other }, paint, samples)))).flat(),
     ''
   ].join('\n')
 }
@@ -76,19 +78,20 @@ async function dpopLines (tenant: Tenant, paint: Paint, to: string, { anyToken, 
     DPoP: await createProof(key, { method: 'GET', url, token, nonce })
   })
   const { answer, nonce } = await exchangeWithNonce(async nonce =>
-    exchange({ method: 'GET', url, headers: await headersWith(nonce) }, {})
+    exchange({ method: 'GET', url, headers: { ...await headersWith(nonce), ...OWN_CALL } }, {})
   )
   if (answer.status !== 200) return [paint('dim', '  DPoP is switched off.'), '']
   // The proof that was tried is spent: the line needs one of its own.
   return [
     paint('bold', 'With DPoP: a token that is useless without its key'),
-    `  npm run call --${to} --dpop GET ${anyToken}`,
-    `  npm run call --${to} --dpop GET ${scoped} --scope read:messages`,
     paint(
       'dim',
       '  By hand. A proof is valid for one request: if you paste this twice, the second request is refused as a replay.'
     ),
     `  ${curl(url, await headersWith(nonce))}`,
+    paint('dim', '  By a tool, which makes the proof and explains a refusal:'),
+    `  npm run call --${to} --dpop GET ${anyToken}`,
+    `  npm run call --${to} --dpop GET ${scoped} --scope read:messages`,
     ''
   ]
 }
@@ -101,8 +104,7 @@ async function bearerLines (tenant: Tenant, paint: Paint, { open, anyToken, scop
   for (const [path, scope] of [[anyToken, undefined], [scoped, 'read:messages']] as const) {
     const url = tenant.url + path
     const headers = { Authorization: `Bearer ${await tokenFor(tenant, scope)}` }
-    const { status } = await exchange({ method: 'GET', url, headers }, {})
-    if (status !== 200) return [`  ${curl(tenant.url + open, {})}`, paint('dim', '  Bearer tokens are not accepted.')]
+    if (await statusOf(url, headers) !== 200) return [`  ${curl(tenant.url + open, {})}`, paint('dim', '  Bearer tokens are not accepted.')]
     lines.push(`  ${curl(url, headers)}`)
   }
   return lines
@@ -112,12 +114,16 @@ async function bearerLines (tenant: Tenant, paint: Paint, { open, anyToken, scop
 async function otherLines (tenant: Tenant, paint: Paint, { anyToken }: Samples): Promise<string[]> {
   const url = tenant.url + anyToken
   const headers = { Authorization: `Bearer ${await tokenFor(tenant, undefined)}` }
-  const { status } = await exchange({ method: 'GET', url, headers }, {})
   return [
-    '',
     paint('bold', `With a token of ${tenant.issuer}`),
-    status === 200 ? `  ${curl(url, headers)}` : paint('dim', '  Bearer tokens are not accepted.')
+    await statusOf(url, headers) === 200 ? `  ${curl(url, headers)}` : paint('dim', '  Bearer tokens are not accepted.'),
+    ''
   ]
+}
+
+async function statusOf (url: string, headers: Record<string, string> = {}): Promise<number> {
+  const { status } = await exchange({ method: 'GET', url, headers: { ...headers, ...OWN_CALL } }, {})
+  return status
 }
 
 async function tokenFor (

@@ -6,12 +6,13 @@ import { explainRefusal, explainRequest } from '../../explain/explain.ts'
 import type { ExplainedStep, Explanation, ExplainOptions } from '../../explain/explain.ts'
 import { Refusal } from '../../lib/refusal.ts'
 import { createMemoryStore } from '../../lib/replay/memory-store.ts'
-import type { Revocation } from '../../lib/revocation/cutoffs.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import type { ProviderKeys } from '../../cli/provider-keys.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import { asObject } from '../../cli/input.ts'
 import { lookUpRoute } from '../../cli/route-lookup.ts'
+import type { FoundRoute } from '../../cli/route-lookup.ts'
+import type { ShownRevocation } from './open-stream.ts'
 import { curlLine, headerWords, quote } from '../../schemas/curl-line.ts'
 
 /** What the playground shows beside an exchange. */
@@ -24,6 +25,8 @@ export interface PageExplanation {
    * answer.
    */
   readonly checks: readonly ExplainedStep[]
+  /** Unix seconds: from when on a new login counts, if the token is revoked and one does not count at once. */
+  readonly newLoginAt?: number | undefined
   /** What could not be read, and why checks are missing. */
   readonly notes: readonly string[]
   /** Each request for a shell, in the order of the page. */
@@ -45,8 +48,13 @@ const MAX_EARLIER = 20
 /** One key may have a quarter of the replay store, and a page has one key. */
 const MAX_RECORDS = (MAX_EARLIER + 1) * 4
 
-/** What has revoked the token of an Authorization line: null for nothing, undefined if that is not known. */
-export type AskService = (authorization: string) => Promise<Revocation | null | undefined>
+/** What only the running service can say; undefined if it does not. */
+export interface AskService {
+  /** What has revoked the token of an Authorization line: null for nothing. */
+  readonly revocation?: (authorization: string) => Promise<ShownRevocation | null | undefined>
+  /** The guard of a route outside routes/api. */
+  readonly route?: (method: string, target: string) => Promise<FoundRoute | undefined>
+}
 
 /**
  * Explains the last exchange of the page with the checks and settings of the service. It notes what it cannot read, and
@@ -56,7 +64,7 @@ export async function explainExchange (
   input: unknown,
   settings: Settings,
   providers: ProviderKeys,
-  askService: AskService = async () => undefined
+  askService: AskService = {}
 ): Promise<PageExplanation> {
   const notes: string[] = []
   const { exchange: last, before } = asObject(input) ?? {}
@@ -68,15 +76,18 @@ export async function explainExchange (
   const { request, answer, status } = exchange
   const { reason } = answer
   const curl = [...earlier, exchange].map(one => one?.curl)
-  const route = await lookUpRoute(request.method, request.target, settings)
+  const { method, target } = request
+  const known = await lookUpRoute(method, target, settings)
+  const route = known.kind === 'none' ? await askService.route?.(method, target) ?? known : known
   if (route.kind === 'open') notes.push('This endpoint has no guard: nothing is checked.')
+  const revokedBy = await askAbout(exchange, settings, askService)
   const explained = route.kind === 'open'
     ? undefined
     : await check([...earlier.flatMap(one => one ? [one.request] : []), request], {
       settings,
       keys: providers.keys,
-      revocations: await revocationsOf(exchange, settings, askService),
-      // A route that is not in routes/api is judged by its answer.
+      revocations: revokedBy === undefined ? undefined : revocationsBy(revokedBy),
+      // A route of which nothing is known is judged by its answer.
       requirements: route.kind === 'guarded' ? route.requirements : requirementsIn(answer)
     })
   // The checks are made again here, at another time and with keys of our own. If they contradict the answer, they would
@@ -88,17 +99,20 @@ export async function explainExchange (
   const checks = isTrue ? explained?.steps ?? [] : []
   if (reason === undefined) return { checks, notes, curl }
   const { description, cure } = explainRefusal({ reason, detail: isTrue ? explained?.refusal?.detail : undefined })
-  return { reason, description, advice: cure, checks, notes, curl }
+  const newLoginAt = reason === 'token_revoked' ? revokedBy?.newLoginAt : undefined
+  return { reason, description, advice: cure, newLoginAt, checks, notes, curl }
 }
 
 /** Only the service knows what has been revoked: its store is its memory. */
-async function revocationsOf (
+async function askAbout (
   { authorization }: CapturedExchange,
   { revocation }: Settings,
   askService: AskService
-): Promise<ExplainOptions['revocations']> {
-  const revokedBy = revocation && authorization !== undefined ? await askService(authorization) : undefined
-  if (revokedBy === undefined) return undefined
+): Promise<ShownRevocation | null | undefined> {
+  return revocation && authorization !== undefined ? askService.revocation?.(authorization) : undefined
+}
+
+function revocationsBy (revokedBy: ShownRevocation | null): ExplainOptions['revocations'] {
   return {
     refusalOf: () => revokedBy === null ? undefined : new Refusal('token_revoked', { detail: { ...revokedBy } })
   }
@@ -121,7 +135,7 @@ async function check (
 }
 
 function readExchange (value: unknown, name: string, notes: string[]): CapturedExchange | undefined {
-  const { method, url, status, sent, received, body } = asObject(value) ?? {}
+  const { method, url, status, sent, sentBody, received, body } = asObject(value) ?? {}
   if (typeof method !== 'string' || typeof url !== 'string' || !URL.canParse(url)) {
     notes.push(`${name} cannot be read: it has no method or no URL.`)
     return undefined
@@ -136,7 +150,12 @@ function readExchange (value: unknown, name: string, notes: string[]): CapturedE
       challenge: valueOf(answered, 'www-authenticate'),
       ...typeof body === 'string' && { body }
     }),
-    curl: curlLine(method, quote(url), ...headerWords(headers))
+    curl: curlLine(
+      method,
+      quote(url),
+      ...headerWords(headers),
+      ...typeof sentBody === 'string' ? [`--data-raw ${quote(sentBody)}`] : []
+    )
   }
 }
 

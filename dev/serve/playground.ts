@@ -6,12 +6,18 @@ import type { FastifyError } from 'fastify'
 import { parseJson } from '../../cli/input.ts'
 import { root } from '../../cli/tenants.ts'
 import { openProviderKeys } from '../../cli/provider-keys.ts'
-import type { Revocation } from '../../lib/revocation/cutoffs.ts'
+import type { OpenapiDocument } from '../../lib/openapi/document.ts'
+import { ANY_TOKEN } from '../../lib/requirement/requirement.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import type { LocalProvider } from '../provider/provider.ts'
 import type { LocalTransmitter } from '../provider/transmitter.ts'
 import { PERMISSIONS, USERS } from '../provider/users.ts'
+import { describedRoute } from './described-route.ts'
+import { endpointsOf } from './endpoints.ts'
 import { explainExchange } from './explanation.ts'
+import type { AskService } from './explanation.ts'
+import type { ShownRevocation } from './open-stream.ts'
+import { OWN_CALL } from './own-calls.ts'
 import { OF_THE_SERVICE } from './samples.ts'
 import type { Samples } from './samples.ts'
 
@@ -37,6 +43,7 @@ export async function startPlayground (
   const { issuer, audience, browserClientId: clientId } = provider
   const url = `http://localhost:${port}`
   const keys = openProviderKeys(settings)
+  const ask = askApi(api, samples)
   const headers = {
     'content-security-policy':
       `default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self' ${api} ` +
@@ -75,9 +82,13 @@ export async function startPlayground (
     canEnd: transmitter !== undefined && settings.revocation !== undefined,
     asksForNonces: settings.dpop.nonce === 'required'
   }))
+  server.get('/endpoints.json', async (_request, reply) => {
+    const document = await ask.document()
+    return document ? endpointsOf(document) : reply.callNotFound()
+  })
   server.post(
     '/explain',
-    request => explainExchange(request.body, settings, keys, authorization => whatRevoked(api, authorization))
+    request => explainExchange(request.body, settings, keys, ask)
   )
   server.post('/log-out-everywhere', async (request, reply) => {
     const status = await transmitter!.push(`${api}/revocation/events`, 'session-revoked', {
@@ -95,10 +106,26 @@ export async function startPlayground (
   return { url, close: () => server.close() }
 }
 
-/** What the API says has revoked the token: null for nothing, undefined if it does not say. */
-async function whatRevoked (api: string, authorization: string): Promise<Revocation | null | undefined> {
-  const answer = await fetch(`${api}/dev/revocation`, { headers: { authorization } }).catch(() => undefined)
-  return answer?.ok ? await answer.json() as Revocation | null : undefined
+/** Asks the API of `npm run dev`. */
+function askApi (
+  api: string,
+  { stream }: Samples
+): Required<AskService> & { document (): Promise<OpenapiDocument | undefined> } {
+  const get = async <Answer>(path: string, headers: Record<string, string> = {}): Promise<Answer | undefined> => {
+    const answer = await fetch(api + path, { headers: { ...headers, ...OWN_CALL } }).catch(() => undefined)
+    return answer?.ok ? await answer.json() as Answer : undefined
+  }
+  const document = (): Promise<OpenapiDocument | undefined> => get('/docs/json')
+  return {
+    document,
+    revocation: authorization => get<ShownRevocation | null>('/dev/revocation', { authorization }),
+    async route (method, target) {
+      // The document does not have it: a call of it has no end.
+      if (target === stream) return { kind: 'guarded', requirements: [ANY_TOKEN] }
+      const described = await document()
+      return described && describedRoute(described, method, target)
+    }
+  }
 }
 
 /** Only these few files are served. The library is the file in node_modules. */

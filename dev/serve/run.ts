@@ -10,6 +10,7 @@ import { startTransmitter } from '../provider/transmitter.ts'
 import { originsOf } from '../provider/tenant-configuration.ts'
 import type { LocalProvider } from '../provider/provider.ts'
 import { gateBefore, OF_THE_SERVICE, OF_THE_UPSTREAM, revocationBy } from './samples.ts'
+import { OWN_CALL } from './own-calls.ts'
 import { startUpstream } from './upstream.ts'
 import { chooseServiceSettings } from './service-settings.ts'
 import { createPaint } from '../../cli/show.ts'
@@ -157,7 +158,7 @@ function portFrom (first: number): Promise<number> {
 }
 
 function answers (url: string): Promise<boolean> {
-  return fetch(url, { signal: AbortSignal.timeout(2000) }).then(({ ok }) => ok, () => false)
+  return fetch(url, { headers: OWN_CALL, signal: AbortSignal.timeout(2000) }).then(({ ok }) => ok, () => false)
 }
 
 /** Starts last, so that the API has the processor to itself when it starts. */

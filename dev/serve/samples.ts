@@ -1,5 +1,8 @@
 import { BROWSER_CLIENT } from '../provider/own-client.ts'
 
+/** A button of the playground: where it leads, what that needs in words, by default with GET, and a body in JSON. */
+export type Endpoint = readonly [path: string, need: string, method?: string, body?: string]
+
 /** The paths shown under `npm run dev`, by requirement. */
 export interface Samples {
   /** Public. */
@@ -7,8 +10,8 @@ export interface Samples {
   readonly anyToken: string
   /** `read:messages`. */
   readonly scoped: string
-  /** The list of the playground, each with its requirement in words. */
-  readonly endpoints: ReadonlyArray<readonly [path: string, need: string]>
+  /** The list of the playground, unless the API has a document. */
+  readonly endpoints: readonly Endpoint[]
   /** Server-sent events, for any token. */
   readonly stream: string
   /** Another path for any token, to which the playground sends a proof for `anyToken`. */

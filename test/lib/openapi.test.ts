@@ -34,6 +34,41 @@ t.test('An address stays one shell word and text on the page', async t => {
   )
 })
 
+/** The lines that the page has for `npm run call`, of an operation with DPoP. */
+function dpopLineOf (operation: object, method = 'post'): string | undefined {
+  const page = renderPage({
+    ...base,
+    paths: { '/x/{id}': { [method]: { security: [{ DPoP: ['a', 'b'] }], responses: {}, ...operation } } }
+  })
+  return /npm run call -- --url '\0' (.*)<\/code>/.exec(page)?.[1]
+}
+
+t.test('The line for DPoP has the parameters and the body of the example', async t => {
+  const schema = { type: 'object', required: ['text'], properties: { text: { type: 'string', examples: ["it's"] } } }
+  t.equal(
+    dpopLineOf({ requestBody: { content: { 'application/json': { schema } } } }),
+    "--dpop POST '/x/7' --scope 'a b' --json '{&quot;text&quot;:&quot;it'\\''s&quot;}'"
+  )
+  t.equal(
+    dpopLineOf({ requestBody: { content: { 'text/plain': { schema: { type: 'string' } } } } }),
+    "--dpop POST '/x/7' --scope 'a b' --header 'Content-Type: text/plain' --data 'text'"
+  )
+  t.equal(
+    dpopLineOf({ parameters: [{ name: 'id', in: 'path', schema: { type: 'integer', minimum: 3 } }] }, 'get'),
+    "--dpop GET '/x/3' --scope 'a b'",
+    'the twin without a body'
+  )
+  t.equal(dpopLineOf({ security: [{ Bearer: [] }] }), undefined)
+})
+
+t.test('The line for DPoP logs in a user where the route asks for a login', async t => {
+  const line = (requirement: object): string | undefined =>
+    dpopLineOf({ security: [{ DPoP: [] }], 'x-requirements': [requirement] }, 'get')
+  t.equal(line({ maxAgeSeconds: 60 }), "--dpop GET '/x/7' --user ada")
+  t.equal(line({ acr: ['high', 'higher'] }), "--dpop GET '/x/7' --user ada --param 'acr_values=high'")
+  t.equal(line({ claims: { a: ['b'] } }), "--dpop GET '/x/7'", 'the twin without a login')
+})
+
 t.test('Every kind of schema is described in words', async t => {
   const bodyOf = (schema: object): string => {
     const page = renderPage({

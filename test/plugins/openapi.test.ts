@@ -267,6 +267,15 @@ t.test('All that a route requires is in its description, and for programs in an 
   const page = (await app.inject('/docs')).body
   t.ok(page.includes('the claim <code>tenant</code> with <code>blue</code> or <code>2</code>'))
   t.ok(page.includes('Credentials: none, or <code>Bearer</code> with <code>a</code>'))
+  const guardsOf = (path: string): string[] =>
+    [...page.split(`">GET ${path}</a> `)[1]!.split('</li>')[0]!.matchAll(/>([^<]+)<\/span>/g)].map(([, word]) => word!)
+  t.strictSame(
+    guardsOf('/all'),
+    ['token', 'pay', 'kind of login', 'recent login', 'claims', 'authorization details'],
+    'what a route asks for is named in the contents'
+  )
+  t.strictSame(guardsOf('/worded'), ['token', 'claims'])
+  t.strictSame(guardsOf('/optional'), ['token, optional', 'a or b'])
 })
 
 t.test('The hooks around a route are described with its own, wherever they are added', async t => {
@@ -500,6 +509,7 @@ t.test('The reference is one page without scripts, whose policy allows only its 
   )
   t.ok(answer.body.includes('GET /api/public</a> <span class="guard open">open</span></li>'))
   t.equal(answer.body.split('&quot;statusCode&quot;:401').length, 2, 'the body of a refusal stands once')
+  t.equal(answer.body.split('<td><code>DPoP</code></td><td>header').length, 2, 'and so does the header of a proof')
   t.match(
     answer.body,
     /<article id="getApiPrivateScoped">[^]*?npm run call -- --url '[^']+' --dpop GET '\/api\/private-scoped' --scope 'read:messages'<\/code>[^]*?Refusals: <a href="#refusal-unauthorized">401<\/a>, <a href="#refusal-forbidden">403<\/a>/,
@@ -664,12 +674,12 @@ t.test('A call with parameters and a body can be copied too', async t => {
   const results = await Promise.all(lines.map(async words => JSON.parse((await runCurl(words)).text)))
   t.strictSame(results, [
     {
-      params: { id: 'a b/c', part: 'text' },
+      params: { id: 'a b/c', part: '7' },
       query: { id: 1, q: 'text' },
       body: { text, kind: 'note', count: 3, price: 1, open: true, tags: [], either: 'one', ghost: 'text' }
     },
     { params: {}, query: {}, body: { text } },
-    { params: { name: 'text' }, query: {}, body: text }
+    { params: { name: '7' }, query: {}, body: text }
   ])
   const { body } = await running.app.inject('/docs')
   for (const name of ['Things', 'Other']) {

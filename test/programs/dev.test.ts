@@ -174,7 +174,10 @@ t.test('npm run dev starts all of it, prints lines that work, and stops clean.',
   })
   t.teardown(() => dev.child.kill('SIGKILL'))
 
-  await dev.says(/Bearer token[\s\S]*private-scoped[^\n]*\n/)
+  await dev.says(/Bearer token[\s\S]*private-scoped[^\n]*\n[\s\S]*Your client[^\n]*\n/)
+  t.notMatch(dev.output(), /request answered/, 'its own calls leave no line in the log')
+  const shownLast = dev.output().slice(dev.output().lastIndexOf('curl -i'))
+  t.match(shownLast, /\n {2}npm run call [^]*\n {2}API +http/, 'the addresses come behind the long lines')
   const [, api] = await dev.says(/API +(http:\/\/localhost:\d+)/)
   t.match(dev.output(), containing(`Port ${port} is in use`))
   t.not(api, `http://localhost:${port}`)
@@ -325,7 +328,7 @@ t.test('npm run dev -- --gate puts the gate before an application, with lines th
   const gate = start(directory, ['dev/serve/run.ts', '--gate'], { PORT: String(port) })
   t.teardown(() => gate.child.kill('SIGKILL'))
   const [, at, page] = await gate.says(
-    /Gate +(http:\S+)\n +before +http:\S+ [^\n]+\n +Playground +(http:\S+)\n[^]*With a Bearer token[^\n]*\n[^]*orders\/7[^\n]*\n/
+    /With a Bearer token[^\n]*\n[^]*orders\/7[^\n]*\n[^]*Gate +(http:\S+)\n +before +http:\S+ [^\n]+\n +Playground +(http:\S+)\n/
   )
   const linesOfGate = gate.output().split('\n').filter(line => line.includes('curl -i'))
   t.equal(linesOfGate.length, 4)

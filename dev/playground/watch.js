@@ -1,0 +1,57 @@
+// One open stream of events, and what becomes of it.
+import { attempt } from './attempt.js'
+import { byId } from './dom.js'
+import { announce, showMessage, tellStream } from './result.js'
+import { config } from './running.js'
+import { dpop, session } from './session.js'
+import { openStream } from './stream.js'
+
+/** The open stream, if any. */
+let stream
+
+const TITLE = 'Open a stream'
+
+export const storyOfStream = () => `GET ${config.samples.stream}: events, for as long as the token lives`
+
+/** Settles when the open stream is over; undefined if there is none. */
+export const streamEnd = () => stream?.ended
+
+export function watchStream () {
+  if (stream === undefined) return attempt({ title: TITLE, story: `${storyOfStream()}.` }, open)
+  showMessage({ title: TITLE, tone: 'neutral', word: 'Already open', says: 'Log out, and it ends.' })
+}
+
+async function open (log) {
+  const proofs = config.mode === 'DISABLED' ? undefined : dpop
+  const opened = await openStream(log, config.api + config.samples.stream, session.token, proofs)
+  if (opened === undefined) return
+  stream = { close: opened.close }
+  stream.ended = watch(stream, opened.counts)
+}
+
+async function watch (mine, counts) {
+  const began = Date.now()
+  let events = 0
+  tell('The stream is open.', true)
+  for await (events of counts) if (stream === mine) tell(`The stream is open: ${events} so far.`, true)
+  // The page may have closed it.
+  if (stream !== mine) return
+  stream = undefined
+  const seconds = Math.round((Date.now() - began) / 1000)
+  tell(`The API has ended the stream. Events received: ${events}. Seconds since it was opened: ${seconds}.`, false)
+  announce('The stream has ended.')
+}
+
+/** Closes the stream together with the session to which it belongs. */
+export function closeStream () {
+  stream?.close()
+  stream = undefined
+  tell('', false)
+}
+
+/** Beside the button and in the result, which may cover the button. */
+function tell (text, isOpen) {
+  byId('stream-state').hidden = text === ''
+  byId('stream-state').textContent = text
+  tellStream(text, isOpen)
+}
