@@ -132,7 +132,7 @@ t.test('Without a guard or a place on the public list, a route fails one test.',
   const test = 'npx tap test/routes/endpoints.test.ts'
   const refused = await shell(test)
   t.equal(refused.code, 1)
-  t.match(refused.output, /"\/api\/prices"/)
+  t.match(refused.output, /"GET \/api\/prices"/)
   writeFileSync(list, PUBLIC_PRICES)
   passes(t, test, await shell(test))
   rmSync(route)
