@@ -7,6 +7,7 @@ import fp from 'fastify-plugin'
 import { CLIENT_ERROR_STATUSES, statusOfClientError } from '../server/client-error.ts'
 import type { ClientError, ClientErrorStatus } from '../server/client-error.ts'
 import { inTurn } from '../server/queued-response.ts'
+import { endSilent, LOOK_MS, watchSilence } from '../server/silent-connections.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -32,7 +33,7 @@ const CHANNEL = 'net.server.socket'
 
 /**
  * Sets the limits that server options cannot express, for every server of the app: the number of all connections
- * together.
+ * together. It also watches the connections for silence.
  */
 export default fp(async (app: FastifyInstance) => {
   const main = app.server
@@ -51,9 +52,12 @@ export default fp(async (app: FastifyInstance) => {
   // The answer ends the connection, so it comes after.
   main.prependListener('clientError', noteUnreadable)
   adopt(main)
+  const looks = setInterval(() => endSilent(open), LOOK_MS).unref()
   app.addHook('onReady', async () => subscribe(CHANNEL, take))
+  // What is open then has less time than this: plugins/closing.ts ends it.
   app.addHook('onClose', async () => {
     unsubscribe(CHANNEL, take)
+    clearInterval(looks)
   })
 
   function take (message: unknown): void {
@@ -70,6 +74,7 @@ export default fp(async (app: FastifyInstance) => {
     }
     open.add(socket)
     socket.once('close', forget)
+    watchSilence(socket)
   }
 
   /** Applies the limits of the main server to a further server, at the first connection of that server. */
