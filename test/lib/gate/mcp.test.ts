@@ -9,6 +9,7 @@ import { readMcpMessages } from '../../../lib/gate/mcp-message.ts'
 import type { McpMessage } from '../../../lib/gate/mcp-message.ts'
 import { createBodyReader, MAX_HELD_BYTES, MAX_MESSAGE_BYTES } from '../../../lib/gate/message-body.ts'
 import type { GateRule } from '../../../lib/gate/rule.ts'
+import { rpcErrorBody } from '../../../lib/gate/rpc-error.ts'
 import { createMessageMatcher } from '../../../lib/gate/rules.ts'
 
 const JSON_LINE = ['Content-Type', 'application/json']
@@ -508,4 +509,18 @@ t.test('Large bodies are judged one after the other, each in a turn of the event
   next()
   t.strictSame([await turnsOf(16 * 1024), await turnsOf(16 * 1024 + 1), await turnsOf(MAX_MESSAGE_BYTES)], [1, 4, 4])
   isOver = true
+})
+
+t.test('A fault of the service is told by its status alone, from 500 on', t => {
+  const body = { bytes: Buffer.from('{"jsonrpc":"2.0","id":1,"method":"ping"}'), json: undefined }
+  const answered = (status: number): unknown => JSON.parse(rpcErrorBody(new Error('words of its own'), status, body))
+  const rows: ReadonlyArray<readonly [status: number, code: number, message: string]> = [
+    [499, -32600, 'words of its own'],
+    [500, -32603, 'Internal Server Error'],
+    [502, -32603, 'Bad Gateway']
+  ]
+  for (const [status, code, message] of rows) {
+    t.strictSame(answered(status), { jsonrpc: '2.0', id: 1, error: { code, message } }, String(status))
+  }
+  t.end()
 })

@@ -509,6 +509,21 @@ t.test('The default subjects of a stream win over those of its transmitter', asy
   }
 })
 
+t.test('A stream that is paused or disabled is said to be so, whatever its subjects are', async t => {
+  for (const status of ['paused', 'disabled', 'enabled']) {
+    const { remote, stream } = await start(t, {
+      prepare ({ answers }) {
+        answers['GET /stream'] = [200, { ...(answers['GET /stream'] as [number, object])[1], default_subjects: 'NONE' }]
+        answers['GET /status'] = [200, { status }]
+      }
+    })
+    await until('it is polled', () => remote.bodies('POST /poll').length > 0)
+    const expected = status === 'enabled' ? 'no_subjects' : status
+    await until(expected, () => stream.state().status === expected)
+    t.equal(stream.state().status, expected)
+  }
+})
+
 t.test('An instance that does not lead needs the managed stream, too', async t => {
   const { statuses } = await start(t, {
     isLeader: false,
