@@ -3,8 +3,7 @@
  * honest requests are answered while many connections send such bodies. Run: `npm run build && node bench/bodies.js
  * [--kind NAME]... [--at-once N]...`
  */
-import { once } from 'node:events'
-import { Agent, createServer, request } from 'node:http'
+import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { keep, settingsFor } from './holdfast.js'
 import { cpuTime } from './kernel.js'
@@ -12,6 +11,7 @@ import { expectKnown, readOptions } from './options.js'
 import { holdfast, startServer } from './processes.js'
 import { startProvider } from './provider.js'
 import { createMint } from './tokens.js'
+import { startUpstream } from './upstream.js'
 
 const MAX_BYTES = 1024 * 1024
 const MAX_VALUES = 20_000
@@ -104,23 +104,13 @@ const ask = (options, body) =>
       done(0)).end(body)
   })
 
-const startUpstream = async () => {
-  const server = createServer((request, response) => {
-    request.resume().once('end', () => response.end('{}'))
-  })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  return {
-    origin: `http://127.0.0.1:${server.address().port}`,
-    close: () => {
-      server.closeAllConnections()
-      server.close()
-    }
-  }
+const answer = (request, response) => {
+  request.resume().once('end', () => response.end('{}'))
 }
 
 /** Sends one body over and over, by as many tokens as connections. */
 const floods = async () => {
-  const [provider, upstream] = [await startProvider(), await startUpstream()]
+  const [provider, upstream] = [await startProvider(), await startUpstream(answer)]
   const mint = createMint(provider)
   const rules = [{ path: '/mcp', mcp: { tools: ['read_*'] } }, { path: '/good' }]
   const server = await startServer(holdfast(), settingsFor(provider, {

@@ -1,9 +1,8 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
 import getPort from 'get-port'
 import { keep } from './holdfast.js'
 import { openHostileGrpc, TRUSTED } from './hostile-grpc.js'
 import { openHostile } from './hostile-kinds.js'
+import { startUpstream } from './upstream.js'
 
 const LARGE_TURNS = 30
 const LARGE_AT_ONCE = 32
@@ -23,32 +22,23 @@ const readLarge = async port => {
   }
 }
 
+const large = Buffer.alloc(400_000)
+
 /** What answers behind the gate. */
-const startUpstream = async () => {
-  const large = Buffer.alloc(400_000)
-  const server = createServer((request, response) => {
-    response.on('error', () => {})
-    if (request.url === '/open/body') return request.resume()
-    if (request.url === '/open/large') return response.end(large)
-    if (request.url !== '/open/endless') return response.end('{}')
-    const more = () => {
-      while (response.write(large));
-    }
-    response.on('drain', more)
-    more()
-  })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  return {
-    origin: `http://127.0.0.1:${server.address().port}`,
-    close: () => {
-      server.closeAllConnections()
-      server.close()
-    }
+const answer = (request, response) => {
+  response.on('error', () => {})
+  if (request.url === '/open/body') return request.resume()
+  if (request.url === '/open/large') return response.end(large)
+  if (request.url !== '/open/endless') return response.end('{}')
+  const more = () => {
+    while (response.write(large));
   }
+  response.on('drain', more)
+  more()
 }
 
 const startGate = async settings => {
-  const { origin, close } = await startUpstream()
+  const { origin, close } = await startUpstream(answer)
   const config = {
     gate: { upstream: origin, rules: [{ path: '/open/*', allow: 'anyone' }, { path: '/*' }], ...settings }
   }

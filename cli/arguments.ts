@@ -7,8 +7,6 @@ import { NoAnswer } from './exchange.ts'
 import { createPaint, terminalText } from './show.ts'
 import type { Output, Paint } from './show.ts'
 
-export { BadUsage }
-
 /** The options of a tool, by name, as they are read and as `--help` shows them. */
 export type Options = Readonly<
   Record<

@@ -1,5 +1,6 @@
 import { hash, X509Certificate } from 'node:crypto'
-import { BadUsage, hasTenants, runTool } from './arguments.ts'
+import { hasTenants, runTool } from './arguments.ts'
+import { BadUsage } from './bad-usage.ts'
 import { readCallOptions, TOOL } from './call-options.ts'
 import type { CallOptions, CallWorld } from './call-options.ts'
 import { exchange, exchangeWithNonce } from './exchange.ts'

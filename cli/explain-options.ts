@@ -1,6 +1,7 @@
 import { variables } from '../lib/settings/specs.ts'
-import { BadUsage, flag, list, splitPair, text, unknownName } from './arguments.ts'
+import { flag, list, splitPair, text, unknownName } from './arguments.ts'
 import type { Arguments, Tool } from './arguments.ts'
+import { BadUsage } from './bad-usage.ts'
 
 const options = {
   keys: { ...text, value: 'FILE', says: 'the key set of the provider (JWKS): nothing is fetched then' },

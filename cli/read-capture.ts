@@ -1,6 +1,6 @@
 import { withoutBlanks } from '../explain/captured-request.ts'
 import { decodeJsonObject } from '../lib/jose/signed-jwt.ts'
-import { BadUsage } from './arguments.ts'
+import { BadUsage } from './bad-usage.ts'
 import { addHeader, blank, bounded, has, quote, readUrl } from './capture.ts'
 import type { Capture } from './capture.ts'
 import { readCurlLine } from './read-curl.ts'

@@ -1,5 +1,6 @@
-import { BadUsage, runTool, text } from './arguments.ts'
+import { runTool, text } from './arguments.ts'
 import type { Tool, World } from './arguments.ts'
+import { BadUsage } from './bad-usage.ts'
 import type { Listening } from './start-service.ts'
 
 export interface StartWorld extends World {

@@ -72,17 +72,18 @@ const FURTHER: Readonly<Partial<Record<keyof Requirement, string>>> = {
   authorizationDetails: 'authorization details'
 }
 
+/** The scopes that pass, each set in words. */
+export function scopeSets (security: NonNullable<Operation['security']>): readonly string[] {
+  return [
+    ...new Set(security.flatMap(Object.values).filter(scopes => scopes.length > 0).map(scopes => scopes.join(' and ')))
+  ]
+}
+
 /** Who may call, in a few words: what the eye looks for. */
 export function guardOf ({ security = [], 'x-requirements': further = [], 'x-body-credentials': signed }: Operation): string {
   if (signed !== undefined) return '<span class="guard">signed body</span>'
   if (security.length === 0) return '<span class="guard open">open</span>'
-  const sets = [
-    ...new Set(
-      security.flatMap(requirement => Object.values(requirement)).filter(scopes => scopes.length > 0).map(scopes =>
-        scopes.join(' and ')
-      )
-    )
-  ]
+  const sets = scopeSets(security)
   const words = [
     security.some(requirement => Object.keys(requirement).length === 0) ? 'token, optional' : 'token',
     ...sets.length > 0 ? [sets.join(' or ')] : [],

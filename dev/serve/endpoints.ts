@@ -1,5 +1,6 @@
 import type { OpenapiDocument, Operation } from '../../lib/openapi/document.ts'
 import { exampleRequest } from '../../schemas/curl-example.ts'
+import { scopeSets } from '../../schemas/docs-page-operation.ts'
 import type { Endpoint } from './samples.ts'
 
 const OPEN = 'open to everyone'
@@ -27,9 +28,7 @@ export function endpointsOf (document: OpenapiDocument): readonly Endpoint[] {
 
 function needOf ({ security = [], 'x-requirements': further = [] }: Operation): string {
   if (security.length === 0) return OPEN
-  const sets = [
-    ...new Set(security.flatMap(Object.values).filter(scopes => scopes.length > 0).map(scopes => scopes.join(' and ')))
-  ]
+  const sets = scopeSets(security)
   const ages = (further as ReadonlyArray<{ maxAgeSeconds?: number }>).flatMap(({ maxAgeSeconds }) =>
     maxAgeSeconds === undefined ? [] : [`a login of the last ${maxAgeSeconds} seconds`]
   )

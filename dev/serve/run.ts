@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import getPort, { portNumbers } from 'get-port'
-import { BadUsage, flag, runTool, text } from '../../cli/arguments.ts'
+import { flag, runTool, text } from '../../cli/arguments.ts'
+import { BadUsage } from '../../cli/bad-usage.ts'
 import { startApi, startTypeChecker } from './children.ts'
 import { readTenants, removeTenant, writeTenant } from '../../cli/tenants.ts'
 import type { Tenant } from '../../cli/tenants.ts'

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { BadUsage } from '../../cli/arguments.ts'
+import { BadUsage } from '../../cli/bad-usage.ts'
 import { root } from '../../cli/tenants.ts'
 import type { Running } from './children.ts'
 
