@@ -1,7 +1,6 @@
 import type { GateSection } from './lib/gate/gate-settings.ts'
 import { tuneEngine } from './server/engine.ts'
 import { readTextIfThere, collectSettings } from './lib/settings/sources.ts'
-import { valuesOf } from './lib/settings/given.ts'
 import { defaultPort } from './lib/settings/settings.ts'
 
 tuneEngine()
@@ -9,7 +8,7 @@ tuneEngine()
 // The options that `fastify start -c` reads before it loads the app. The command line fixes the port at that time, and
 // the default port depends on the profile. Settings are not judged here: the app judges them, with one message for all
 // of them.
-const { server, api, gate } = valuesOf(collectSettings({ environment: process.env, readFile: readTextIfThere }))
+const { values: { server, api, gate } } = collectSettings({ environment: process.env, readFile: readTextIfThere })
 
 /** The port is text, because the command line takes the number 0, which means any free port, as no port. */
 export const port = String(server.port ?? defaultPort(api.profile))

@@ -1,6 +1,5 @@
 import { SettingsError, withoutSecrets } from '../lib/settings/problems.ts'
 import type { Settings } from '../lib/settings/settings.ts'
-import { originsOf, valuesOf } from '../lib/settings/given.ts'
 import type { Givens } from '../lib/settings/given.ts'
 import { collectSettings } from '../lib/settings/sources.ts'
 import type { SettingsSources } from '../lib/settings/sources.ts'
@@ -106,23 +105,22 @@ async function tryToRead (found: Givens): Promise<Settings | SettingsError> {
  * the service goes by it, or as it was found if the settings are not usable.
  */
 function showSettings (
-  found: Givens,
+  { values, places }: Givens,
   { isUsable, all, paint }: { isUsable: boolean, all: boolean, paint: Paint }
 ): string {
-  const values = valuesOf(found)
-  const origins = originsOf(found)
   const shown = isUsable ? typedSettings(values) : values
-  const listed = settingNames.filter(name => all || origins[name] !== undefined)
+  const listed = settingNames.filter(name => all || valueAt(values, name) !== undefined)
   const width = Math.max(...listed.map(name => writtenAs(name).length))
   const lines = listed.map(name => {
     const { secret, unset, default: byDefault } = settingSpec(name)
-    const { [name]: origin = byDefault === undefined ? 'not set' : 'default' } = origins
+    const isSet = valueAt(values, name) !== undefined
+    const origin = isSet ? places.get(name)! : byDefault === undefined ? 'not set' : 'default'
     const value = valueAt(shown, name) ?? byDefault ?? unset
     const text = textOf(name, value)
     // Before an @ there may be a password, in a value that is not usable too.
-    const isHidden = origins[name] !== undefined && (secret === true || text.includes('@'))
+    const isHidden = isSet && (secret === true || text.includes('@'))
     const line = `${writtenAs(name).padEnd(width)}  ${origin.padEnd(20)}  ${isHidden ? '(not shown)' : terminalLine(text)}`
-    return `  ${origins[name] === undefined ? paint('dim', line) : line}\n`
+    return `  ${isSet ? line : paint('dim', line)}\n`
   })
   return lines.join('') +
     (all

@@ -1,7 +1,6 @@
 import { METHODS } from 'node:http'
 import { TOOL_CALL } from '../lib/gate/mcp-methods.ts'
 import type { McpMessage } from '../lib/gate/mcp-message.ts'
-import { valuesOf } from '../lib/settings/given.ts'
 import { collectSettings } from '../lib/settings/sources.ts'
 import type { SettingsSources } from '../lib/settings/sources.ts'
 import { isGate, readGate } from '../lib/settings/validation.ts'
@@ -60,7 +59,7 @@ export function gate (argv: readonly string[], world: GateWorld): Promise<number
       // The option is the variable: the service reads it with all others.
       if (upstream !== undefined) env['GATE_UPSTREAM'] = upstream
       const collected = collectSettings({ environment: env, readFile })
-      const given = valuesOf(collected)
+      const given = collected.values
       if (!isGate(given) && !collected.isUnread) {
         throw new BadUsage(
           'Which service is to be guarded? Say --upstream URL, or write a section gate into the configuration file'

@@ -1,8 +1,9 @@
-import { valuesOf } from '../lib/settings/given.ts'
 import { settingsFromOptions } from '../lib/settings/options.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { collectSettings } from '../lib/settings/sources.ts'
 import type { SettingsSources } from '../lib/settings/sources.ts'
+import { settingNames } from '../lib/settings/specs.ts'
+import { put, valueAt } from '../lib/settings/tree.ts'
 import { validateSettings } from '../lib/settings/validation.ts'
 import type { Tenant } from './tenants.ts'
 import { processSurroundings } from '../server/surroundings.ts'
@@ -25,14 +26,15 @@ export async function readKnownSettings (
   tenant?: Tenant
 ): Promise<KnownSettings> {
   const found = collectSettings({ environment: env, readFile })
-  const { domain, issuer, issuers } = valuesOf(found).idp
+  const { domain, issuer, issuers } = found.values.idp
   const isNamed = domain !== undefined || issuer !== undefined || issuers !== undefined
   const isKnown = isNamed || tenant !== undefined
-  const standIn = settingsFromOptions(isNamed ? {} : tenant?.settings ?? UNKNOWN_PROVIDER)
-  const read = await validateSettings(
-    { ...found, givens: [...standIn.givens, ...found.givens] },
-    processSurroundings
-  )
+  const { values } = settingsFromOptions(isNamed ? {} : tenant?.settings ?? UNKNOWN_PROVIDER)
+  for (const name of settingNames) {
+    const given = valueAt(found.values, name)
+    if (given !== undefined) put(values, name, given)
+  }
+  const read = await validateSettings({ ...found, values }, processSurroundings)
   return {
     settings: isKnown
       ? read

@@ -1,5 +1,4 @@
 import { nameOf } from '../lib/settings/problems.ts'
-import { originsOf } from '../lib/settings/given.ts'
 import type { Givens } from '../lib/settings/given.ts'
 import { settingNames, settingSpec } from '../lib/settings/specs.ts'
 import type { SettingName } from '../lib/settings/specs.ts'
@@ -11,7 +10,7 @@ export const SETTINGS_PAGE = 'docs/reference/settings.md lists every setting wit
  */
 export function cureOf (
   problem: string,
-  found: Pick<Givens, 'givens'>,
+  found: Pick<Givens, 'places'>,
   env: NodeJS.ProcessEnv
 ): string {
   const [, wrong, meant] = /^unknown variable "(\w+)"; did you mean (\w+)\?$/.exec(problem) ?? []
@@ -26,7 +25,7 @@ export function cureOf (
   const value = name && exampleOf(name)
   if (name === undefined || value === undefined) return SETTINGS_PAGE
   const { variable } = settingSpec(name)
-  const { [name]: origin = 'environment' } = originsOf(found)
+  const origin = found.places.get(name) ?? 'environment'
   if (origin === 'environment') return `export ${variable}=${quoted(value)}`
   if (origin === '.env') return `${variable}=${quoted(value)}, in .env`
   return `${name.slice(name.lastIndexOf('.') + 1)}: ${value}, in ${origin}`

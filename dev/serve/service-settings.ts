@@ -1,10 +1,9 @@
 import { resolve } from 'node:path'
-import { valuesOf } from '../../lib/settings/given.ts'
 import { collectSettings, readTextIfThere } from '../../lib/settings/sources.ts'
 import { validateSettings } from '../../lib/settings/validation.ts'
 import { settingNames, settingSpec, variables } from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'
-import { valueAt } from '../../lib/settings/tree.ts'
+import { put, valueAt } from '../../lib/settings/tree.ts'
 import { root, writeConfiguration } from '../../cli/tenants.ts'
 import { CUSTOM_CLAIM } from '../provider/tenant-configuration.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
@@ -27,7 +26,7 @@ export async function chooseServiceSettings (
     environment: env,
     readFile: path => readTextIfThere(resolve(root, path))
   })
-  const given = valuesOf(found)
+  const { values } = found
   const loopback = 'localhost,127.0.0.1,::1'
   const several = issuers.length > 1 ? issuers.map(issuer => ({ issuer })) : undefined
   const chosen: Partial<Record<SettingName, unknown>> = {
@@ -41,23 +40,15 @@ export async function chooseServiceSettings (
     gate,
     revocation,
     gateUpstream: undefined,
-    'idp.customClaim': given.idp.customClaim ?? CUSTOM_CLAIM,
+    'idp.customClaim': values.idp.customClaim ?? CUSTOM_CLAIM,
     // A configuration file holds those of the real service.
     'server.publicUrl': env['PUBLIC_URL'] || undefined,
     // By default the pages that the provider knows.
     'server.corsOrigins': env['CORS_ORIGINS'] || origins.join(' '),
-    'proxies.noProxy': given.proxies.noProxy === undefined ? loopback : `${given.proxies.noProxy},${loopback}`
+    'proxies.noProxy': values.proxies.noProxy === undefined ? loopback : `${values.proxies.noProxy},${loopback}`
   }
-  const givens = [
-    ...found.givens.filter(({ key }) => !Object.hasOwn(chosen, key)),
-    ...settingNames.filter(key => chosen[key] !== undefined).map(key => ({
-      key,
-      value: chosen[key],
-      place: 'npm run dev'
-    }))
-  ]
-  const values = valuesOf({ givens })
-  const settings = await validateSettings({ ...found, givens }, processSurroundings)
+  for (const name of settingNames.filter(name => Object.hasOwn(chosen, name))) put(values, name, chosen[name])
+  const settings = await validateSettings(found, processSurroundings)
   const textOf = (name: SettingName): string => [valueAt(values, name)].flat().join(' ')
   const held = [...variables].filter(([, name]) => valueAt(values, name) !== undefined).map(([variable, name]) => ({
     name,

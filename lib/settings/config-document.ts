@@ -1,25 +1,27 @@
 import { createRequire } from 'node:module'
-import type { Document, Node, YAMLMap } from 'yaml'
+import type { Document, Node } from 'yaml'
 import { readMembers } from './given.ts'
-import type { Givens, Member, Reading, Written } from './given.ts'
+import type { Givens } from './given.ts'
+import { noSettings } from './tree.ts'
 
 const require = createRequire(import.meta.url)
 /** The YAML parser is loaded only if there is a file to read. */
 const yaml = (): typeof import('yaml') => require('yaml')
 
-/** What a configuration file gives. */
-export type ConfigDocument = Omit<Givens, 'unknownVariables'>
+/** What a configuration file gives. Other sources may put their settings over these. */
+export interface ConfigDocument extends Omit<Givens, 'unknownVariables'> {
+  readonly places: Map<string, string>
+}
 
 /** What a file gives that is not there, or that could not be read for these reasons. */
 export function emptyDocument (problems: readonly string[] = []): ConfigDocument {
-  return { givens: [], places: new Map(), problems, isUnread: problems.length > 0 }
+  return { values: noSettings(), places: new Map(), problems, isUnread: problems.length > 0 }
 }
 
 /**
  * Reads the text of a configuration file. YAML and JSON are both read as YAML, so that problems of both have line
- * numbers. Numbers stay as they were written, because an audience may look like a number. A key without a value counts
- * as unset. Problems name line and key. They never hold a value, because it may be a secret. If the text cannot be read
- * at all, `isUnread` is true.
+ * numbers. A number without quotes stays text if digits would be lost, because an audience may look like a number.
+ * Problems name line and key. They never hold a value, because it may be a secret.
  * @param place the file and a line of it (from 1), in words
  */
 export function parseConfigDocument (text: string, place: (line: number) => string): ConfigDocument {
@@ -35,36 +37,39 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
   }
   const at = (offset: number): string => place(lineCounter.linePos(offset).line)
   const problems = syntaxProblems(document, at)
-  if (problems.length > 0 || isEmpty(document.contents)) return emptyDocument(problems)
+  if (problems.length > 0) return emptyDocument(problems)
+  const places = new Map<string, string>()
+  const tree = dataOf(document.contents, '')
+  if (tree === null) return emptyDocument()
   if (!isMap(document.contents)) return emptyDocument([`${at(0)}: expected sections such as idp and server`])
 
-  const reading: Reading = { givens: [], places: new Map(), problems: [], seen: new Set() }
-  readMembers(membersOf(document.contents), reading)
-  return { ...reading, isUnread: false }
+  const values = noSettings()
+  // Of a key that appears twice, only one value is read.
+  const isUnread = problems.length > 0
+  readMembers(tree as object, { values, tell })
+  return { values, places, problems, isUnread }
 
-  function membersOf (map: YAMLMap): Member[] {
-    return map.items.map(({ key, value }) => {
-      const place = placeOf(key)
-      return { key: String(isScalar(key) ? key.value : key), place, written: writtenOf(value, place) }
-    })
+  function tell (path: string, problem: string): void {
+    problems.push(`${places.get(path)}: ${problem}`)
   }
 
-  /** @param place if there is no node */
-  function writtenOf (node: unknown, place?: string): Written {
-    return {
-      place: node === null ? place! : placeOf(node),
-      isUnset: isEmpty(node),
-      get value () {
-        return (node as Node).toJS(document)
-      },
-      number: numberOf(node),
-      get members () {
-        return isMap(node) ? membersOf(node) : undefined
-      },
-      get items () {
-        return isSeq(node) ? node.items.map(item => writtenOf(item)) : undefined
-      }
+  function dataOf (node: unknown, path: string): unknown {
+    if (isSeq(node)) {
+      return node.items.map((item, index) => {
+        const entry = `${path}[${index}]`
+        places.set(entry, placeOf(item))
+        return dataOf(item, entry)
+      })
     }
+    if (!isMap(node)) return isScalar(node) ? numberOf(node) ?? node.value : null
+    return Object.fromEntries(node.items.map(({ key, value }) => {
+      const word = String(isScalar(key) ? key.value : key)
+      const member = path === '' ? word : `${path}.${word}`
+      const isTwice = places.has(member)
+      places.set(member, placeOf(key))
+      if (isTwice) tell(member, `the key ${JSON.stringify(member)} appears twice`)
+      return [word, dataOf(value, member)]
+    }))
   }
 
   function placeOf (node: unknown): string {
@@ -72,10 +77,11 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
   }
 }
 
-function numberOf (node: unknown): number | undefined {
-  if (!yaml().isScalar(node) || node.type !== 'PLAIN' || typeof node.value !== 'string') return undefined
-  const number = Number(node.value)
-  return Number.isFinite(number) && String(number) === node.value ? number : undefined
+/** The number that a text without quotes is, if no digit is lost. */
+function numberOf ({ type, value }: { readonly type?: string, readonly value: unknown }): number | undefined {
+  if (type !== 'PLAIN' || typeof value !== 'string') return undefined
+  const number = Number(value)
+  return Number.isFinite(number) && String(number) === value ? number : undefined
 }
 
 function syntaxProblems (document: Document.Parsed, at: (offset: number) => string): string[] {
@@ -90,8 +96,4 @@ function syntaxProblems (document: Document.Parsed, at: (offset: number) => stri
     }
   })
   return problems
-}
-
-function isEmpty (node: unknown): boolean {
-  return node === null || (yaml().isScalar(node) && node.value === null)
 }

@@ -1,22 +1,17 @@
+import { isJsonObject } from '../json.ts'
 import { nameThatWasMeant } from '../suggestion.ts'
 import { ISSUER_MEMBERS, memberKey, settingNames, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
-import { noSettings, put } from './tree.ts'
-
-/** A setting as a source gives it. */
-export interface Given {
-  readonly key: SettingName
-  /** As it was written, not judged yet. */
-  readonly value: unknown
-  /** Where it was found: `config.yaml, line 3`, `.env`, `environment` or `options`. */
-  readonly place: string
-}
+import { put } from './tree.ts'
 
 /** What the sources give. */
 export interface Givens {
-  /** Of two with the same key, the later one holds. */
-  readonly givens: readonly Given[]
-  /** Where a file holds the parts of lists and sections, such as `idp.issuers[1].audience`. */
+  /** As they were written, not judged yet. */
+  readonly values: RawSettings
+  /**
+   * Where each setting was found: `config.yaml, line 3`, `.env` or `environment`. Of a file, the parts of lists and
+   * sections have places too, such as `idp.issuers[1].audience`. Options have none.
+   */
   readonly places: ReadonlyMap<string, string>
   /** What is wrong with the sources themselves, reported together with problems of values. */
   readonly problems: readonly string[]
@@ -26,35 +21,12 @@ export interface Givens {
   readonly unknownVariables: readonly string[]
 }
 
-/** A value as it is written: in a YAML document, or in options. */
-export interface Written {
-  /** Where it begins. */
-  readonly place: string
-  /** It leaves its setting or section unset. */
-  readonly isUnset: boolean
-  readonly value: unknown
-  /** The number that a text of a file without quotes is, if no digit is lost. */
-  readonly number?: number | undefined
-  /** The members in their order, if it is a section. */
-  readonly members: readonly Member[] | undefined
-  /** The items, if it is a list. */
-  readonly items: readonly Written[] | undefined
-}
-
-/** One member of a section. Its place is that of its key. */
-export interface Member {
-  readonly key: string
-  readonly place: string
-  readonly written: Written
-}
-
-/** What has been read so far. */
+/** What becomes of what is read from a file or from options. */
 export interface Reading {
-  readonly givens: Given[]
-  readonly places: Map<string, string>
-  readonly problems: string[]
-  /** The keys of a file, which must not appear twice. */
-  readonly seen?: Set<string>
+  /** Gets the settings. */
+  readonly values: object
+  /** Gets what is wrong with the part at a path. */
+  readonly tell: (path: string, problem: string) => void
 }
 
 type Known = ReadonlyMap<string, SettingName>
@@ -68,110 +40,50 @@ export const SECTIONS: ReadonlySet<string> = new Set(
   [...TREE_SETTINGS.keys()].flatMap(key => [...key.matchAll(/\./g)].map(({ index }) => key.slice(0, index)))
 )
 
-/** The values that hold, as a tree. */
-export function valuesOf ({ givens }: Pick<Givens, 'givens'>): RawSettings {
-  const values = noSettings()
-  for (const { key, value } of givens) put(values, key, value)
-  return values
-}
-
-/** Where each setting that is given was found. */
-export function originsOf ({ givens }: Pick<Givens, 'givens'>): Partial<Record<SettingName, string>> {
-  return Object.fromEntries(givens.map(({ key, place }) => [key, place]))
-}
-
-export function tell ({ problems }: Reading, place: string, problem: string): void {
-  problems.push(`${place}: ${problem}`)
-}
-
 /**
  * Reads the members of a section with all that is below. A key may be written with those of its sections before it:
- * `idp.domain`. Unknown keys are reported.
- * @param entry what the section gives to, if it is an entry of a list
+ * `idp.domain`. A key without a value counts as unset. Unknown keys are told.
  */
-export function readMembers (
-  members: readonly Member[],
-  reading: Reading,
-  known = TREE_SETTINGS,
-  path = '',
-  entry?: object
-): void {
-  for (const { key: word, place, written } of members) {
+export function readMembers (section: object, reading: Reading, known = TREE_SETTINGS, path = ''): void {
+  for (const [word, value] of Object.entries(section)) {
     const key = path + word
     const name = known.get(key)
     const isSection = [...known.keys()].some(other => other.startsWith(`${key}.`))
-    const isUnset = (name !== undefined || isSection) && written.isUnset
-    if (isLeftOut(key, place, isUnset, reading, entry !== undefined) || isUnset) continue
-    if (name && entry) put(entry, memberKey(name), valueOf(written, reading, key, name))
-    else if (name) give(written, reading, key, name, place)
-    else if (isSection && written.members) readMembers(written.members, reading, known, `${key}.`, entry)
-    else if (isSection && !(entry && reading.seen)) tell(reading, place, `${key} is a section: expected keys under it`)
-    else tell(reading, place, unknown('key', key, [...path === '' ? SECTIONS : [], ...known.keys()]))
+    if (name === undefined && !isSection) {
+      reading.tell(key, unknown('key', key, [...path === '' ? SECTIONS : [], ...known.keys()]))
+    } else if (value === undefined || value === null) continue
+    else if (name !== undefined) readSetting(value, reading, key, name)
+    else if (isJsonObject(value)) readMembers(value, reading, known, `${key}.`)
+    else reading.tell(key, `${key} is a section: expected keys under it`)
   }
 }
 
-/** Notes a key of a file, and reports one that appears twice. The second one in an entry of a list is left out. */
-function isLeftOut (key: string, place: string, isUnset: boolean, reading: Reading, isInEntry: boolean): boolean {
-  const { seen, places } = reading
-  if (!seen) return false
-  const isTwice = seen.has(key)
-  if (isTwice) tell(reading, place, `the key ${JSON.stringify(key)} appears twice`)
-  if (isInEntry && isUnset && !isTwice) return false
-  seen.add(key)
-  if (isInEntry) places.set(key, place)
-  return isTwice && isInEntry
+/** @param path how the source names the setting */
+export function readSetting (value: unknown, { values, tell }: Reading, path: string, name: SettingName): void {
+  if (name === 'idp.issuers' && Array.isArray(value)) {
+    put(values, name, value.map((entry, index) => readEntry(entry, `${path}[${index}]`, tell)))
+  } else if (isData(value)) put(values, name, settingSpec(name).properties ? withoutUnset(value) : value)
+  else tell(path, `${path} is not a text, a number, a boolean or a list; allowed: ${settingSpec(name).allowed}`)
 }
 
-/** Reads one setting. */
-export function give (written: Written, reading: Reading, path: string, name: SettingName, place: string): void {
-  const isTree = reading.seen && settingSpec(name).properties
-  const value = isTree
-    ? readTree(written, reading, path)
-    : name === 'idp.issuers' && written.items
-      ? written.items.map((item, index) => readEntry(item, reading, `${path}[${index}]`))
-      : valueOf(written, reading, path, name)
-  if (value !== undefined) reading.givens.push({ key: name, value, place })
-}
-
-function readEntry (written: Written, reading: Reading, path: string): unknown {
-  if (reading.seen) reading.places.set(path, written.place)
-  if (!written.members) return valueOf(written, reading, path)
-  const entry = {}
+/** The members of an entry are settings of `idp`. */
+function readEntry (entry: unknown, path: string, tell: Reading['tell']): unknown {
+  if (!isJsonObject(entry)) {
+    if (isData(entry)) return entry
+    return tell(path, `${path} is no section: expected keys under it`)
+  }
+  const values = { idp: {} }
   const known = new Map(ISSUER_MEMBERS.map(name => [`${path}.${memberKey(name)}`, name]))
-  readMembers(written.members, reading, known, `${path}.`, entry)
-  return entry
+  readMembers(entry, { values, tell }, known, `${path}.`)
+  return values.idp
 }
 
-/**
- * Reads a section of a file whose own schema judges what is in it. A number without quotes becomes a number. Other
- * values stay as they were written. A key without a value counts as unset.
- */
-function readTree (written: Written, reading: Reading, path: string): unknown {
-  const { place, members, items } = written
-  reading.places.set(path, place)
-  if (items) return items.map((item, index) => readTree(item, reading, `${path}[${index}]`))
-  if (!members) return written.number ?? written.value
-  const read = new Map<string, unknown>()
-  for (const { key, place, written } of members) {
-    const member = `${path}.${key}`
-    if (read.has(key)) tell(reading, place, `the key ${JSON.stringify(member)} appears twice`)
-    if (!written.isUnset) read.set(key, readTree(written, reading, member))
-    reading.places.set(member, place)
-  }
-  return Object.fromEntries(read)
-}
-
-/** The value of a setting or, without a name, of an entry of a list. Undefined if it can be none, which is reported. */
-function valueOf ({ value, place }: Written, reading: Reading, path: string, name?: SettingName): unknown {
-  if (isData(value)) return value
-  tell(
-    reading,
-    place,
-    name === undefined
-      ? `${path} is no section: expected keys under it`
-      : `${path} is not a text, a number, a boolean or a list; allowed: ${settingSpec(name).allowed}`
-  )
-  return undefined
+/** A section whose own schema judges what is in it. A member without a value counts as unset. */
+function withoutUnset (value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutUnset)
+  if (!isJsonObject(value)) return value
+  const members = Object.entries(value).filter(([, member]) => member !== undefined && member !== null)
+  return Object.fromEntries(members.map(([key, member]) => [key, withoutUnset(member)]))
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Givens } from './given.ts'
 import { describeRefusals, partName, shownAt } from './problems.ts'
 import type { SchemaError } from './problems.ts'
+import { isSetting, settingSpec } from './specs.ts'
 import type { RawSettings, SettingValues } from './specs.ts'
 
 /** What the schema has made of settings, and what is known beside them. */
@@ -28,7 +29,8 @@ export function judgementOf ({ problems, places, isUnread }: Givens, findings: F
   /** What is wrong so far. */
   const lines = [...problems]
   const tellSentence = (path: string, sentence: string): void => {
-    const place = places.get(path)
+    // A setting that any source can hold is named by its variable.
+    const place = isSetting(path) && !settingSpec(path).properties ? undefined : places.get(path)
     lines.push(place === undefined ? sentence : `${place}: ${sentence}`)
   }
   return {

@@ -1,15 +1,14 @@
 import type { AppTrust } from '../url/base-url.ts'
 import { SettingsError } from './problems.ts'
 import type { HoldfastOptions, IssuerLookup } from './option-types.ts'
-import { give, readMembers, SECTIONS, tell, TREE_SETTINGS, unknown } from './given.ts'
-import type { Givens, Member, Reading, Written } from './given.ts'
+import { readMembers, readSetting, SECTIONS, TREE_SETTINGS, unknown } from './given.ts'
+import type { Givens } from './given.ts'
 import { settingNames, settingSpec } from './specs.ts'
 import type { SettingName } from './specs.ts'
+import { noSettings } from './tree.ts'
 
 /** The settings by their variables, those too that no variable can hold. */
 const NAMES: ReadonlyMap<string, SettingName> = new Map(settingNames.map(name => [settingSpec(name).variable, name]))
-/** Options have no lines. */
-const PLACE = 'options'
 
 /**
  * What an application gives a plugin of ours, without what Fastify reads itself. Every other option is ours, so a
@@ -63,45 +62,29 @@ export function takeIssuerLookup (
  * @throws SettingsError with the name of each unknown key, or if both forms are mixed
  */
 export function settingsFromOptions (options: object): Givens {
-  const reading: Reading = { givens: [], places: new Map(), problems: [] }
-  const members = membersOf(options)
-  for (const member of members) {
-    const { key, place, written } = member
-    const name = NAMES.get(key)
-    if (!name && /[a-z]/.test(key)) readMembers([member], reading)
-    else if (!name) tell(reading, place, unknown('key', key, [...NAMES.keys(), ...SECTIONS]))
-    else if (!written.isUnset && written.value !== '') give(written, reading, key, name, place)
+  const values = noSettings()
+  const problems: string[] = []
+  const tell = (_path: string, problem: string): void => {
+    problems.push(`options: ${problem}`)
   }
-  const section = members.find(({ key }) => SECTIONS.has(key) || TREE_SETTINGS.has(key))?.key
-  const name = members.find(({ key }) => NAMES.has(key))?.key
-  if (section !== undefined && name !== undefined) {
+  for (const [key, value] of Object.entries(options)) {
+    const name = NAMES.get(key)
+    if (!name && /[a-z]/.test(key)) readMembers({ [key]: value }, { values, tell })
+    else if (!name) tell(key, unknown('key', key, [...NAMES.keys(), ...SECTIONS]))
+    else if (value !== undefined && value !== null && value !== '') readSetting(value, { values, tell }, key, name)
+  }
+  const keys = Object.keys(options)
+  const section = keys.find(key => SECTIONS.has(key) || TREE_SETTINGS.has(key))
+  const variable = keys.find(key => NAMES.has(key))
+  if (section !== undefined && variable !== undefined) {
     tell(
-      reading,
-      PLACE,
-      `${section} is a section of the configuration file, and ${name} is a name of the environment: use one form for ` +
-        'all options'
+      section,
+      `${section} is a section of the configuration file, and ${variable} is a name of the environment: use one form ` +
+        'for all options'
     )
   }
-  if (reading.problems.length > 0) throw new SettingsError(reading.problems)
-  return { ...reading, isUnread: false, unknownVariables: [] }
-}
-
-function membersOf (section: object): Member[] {
-  return Object.entries(section).map(([key, value]) => ({ key, place: PLACE, written: writtenOf(value) }))
-}
-
-function writtenOf (value: unknown): Written {
-  return {
-    place: PLACE,
-    isUnset: value === undefined || value === null,
-    value,
-    get members () {
-      return typeof value === 'object' && value !== null && !Array.isArray(value) ? membersOf(value) : undefined
-    },
-    get items () {
-      return Array.isArray(value) ? value.map(writtenOf) : undefined
-    }
-  }
+  if (problems.length > 0) throw new SettingsError(problems)
+  return { values, places: new Map(), problems, isUnread: false, unknownVariables: [] }
 }
 
 /** What `Fastify({ trustProxy })` takes. */
@@ -116,12 +99,12 @@ export function withTrustOf (
   app: object,
   options: Givens
 ): Pick<AppFunctions, 'trustPeer'> & { readonly options: Givens } {
-  const key = 'server.trustProxy'
-  const trust = options.givens.some(given => given.key === key) ? undefined : trustOf(app)
+  const { values } = options
+  const trust = values.server.trustProxy === undefined ? trustOf(app) : undefined
   if (typeof trust === 'function') return { options, trustPeer: trust }
   const isSaid = trust !== undefined && typeof trust !== 'number'
   return {
-    options: isSaid ? { ...options, givens: [...options.givens, { key, value: trust, place: PLACE }] } : options,
+    options: isSaid ? { ...options, values: { ...values, server: { ...values.server, trustProxy: trust } } } : options,
     trustPeer: undefined
   }
 }

@@ -5,7 +5,8 @@ import type { ConfigDocument } from './config-document.ts'
 import { nameThatWasMeant } from '../suggestion.ts'
 import { variables as SETTINGS } from './specs.ts'
 import { unknown } from './given.ts'
-import type { Given, Givens } from './given.ts'
+import type { Givens } from './given.ts'
+import { put } from './tree.ts'
 
 export interface SettingsSources {
   /** The environment, `process.env`. */
@@ -30,25 +31,27 @@ export function collectSettings ({ environment, readFile }: SettingsSources): Gi
   const dotenv = readSource('.env', readFile)
   const exported = withoutEmpty(environment)
   const variables = { ...withoutEmpty(parseEnv(dotenv.text ?? '')), ...exported }
-  const file = readConfigFile(variables.CONFIG_FILE, readFile)
-  const given = [...SETTINGS].flatMap(([known, key]): Given[] => {
+  const { values, places, problems, isUnread } = readConfigFile(variables.CONFIG_FILE, readFile)
+  for (const [known, name] of SETTINGS) {
     // Programs spell the proxy variables in upper or lower case.
     const variable = variables[known] === undefined && known.endsWith('_PROXY') ? known.toLowerCase() : known
     const { [variable]: value } = variables
-    return value === undefined ? [] : [{ key, value, place: variable in exported ? 'environment' : '.env' }]
-  })
+    if (value === undefined) continue
+    put(values, name, value)
+    places.set(name, variable in exported ? 'environment' : '.env')
+  }
   const known = [...SETTINGS.keys()]
   const strange = Object.keys(variables).filter(name => LOOKS_LIKE_SETTING.test(name) && !known.includes(name)).sort()
   const isMisspelt = (name: string): boolean => nameThatWasMeant(name, known) !== undefined
   return {
-    givens: [...file.givens, ...given],
-    places: file.places,
+    values,
+    places,
     problems: [
       ...dotenv.problem === undefined ? [] : [dotenv.problem],
-      ...file.problems,
+      ...problems,
       ...strange.filter(isMisspelt).map(name => unknown('variable', name, known))
     ],
-    isUnread: file.isUnread || dotenv.problem !== undefined,
+    isUnread: isUnread || dotenv.problem !== undefined,
     unknownVariables: strange.filter(name => !isMisspelt(name))
   }
 }

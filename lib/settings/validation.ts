@@ -22,7 +22,6 @@ import type { IssuerSettings, IssuerValues, Settings } from './settings.ts'
 import { ownOptions, settingsFromOptions, takeIssuerLookup, withTrustOf } from './options.ts'
 import type { AppFunctions } from './options.ts'
 import type { HoldfastOptions } from './option-types.ts'
-import { valuesOf } from './given.ts'
 import type { Givens } from './given.ts'
 import type { RawSettings, SettingName, SettingValues } from './specs.ts'
 import { readPlaced } from './secret.ts'
@@ -84,7 +83,7 @@ async function judge (
   { lookUpIssuer, trustPeer }: AppFunctions = {},
   sources?: SecretSources
 ): Promise<Judgement> {
-  const raw = valuesOf(found)
+  const raw = found.values
   const values = typedSettings(raw)
   const unread = sources && await readPlaced(values, sources)
   // An upstream is a gate without a section, too.
@@ -194,7 +193,7 @@ export function createIssuerReader (
 
   return record => {
     const found = settingsFromOptions({ idp: { issuers: [record] } })
-    const { issuers } = typedSettings(valuesOf(found)).idp
+    const { issuers } = typedSettings(found.values).idp
     // It compiles the schema once.
     ajv.validate(schema, { idp: { issuers } })
     const data = {

@@ -10,7 +10,6 @@ import type { Test } from 'tap'
 import { exactly } from '../helpers/containing.ts'
 import { readSettings } from '../../holdfast.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
-import { valuesOf } from '../../lib/settings/given.ts'
 import { settingsFromOptions } from '../../lib/settings/options.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
 import type { Variables } from '../helpers/variables.ts'
@@ -737,7 +736,7 @@ t.test('Incomplete or contradictory settings of introspection stop the start', a
 
 t.test('Introspection is a section of the file or the options, or of an issuer', async t => {
   const section = { for: 'jwt', clientId: 'api', clientSecret: 'secret' }
-  const options = (given: object) => valuesOf(settingsFromOptions(given))
+  const options = (given: object) => settingsFromOptions(given).values
   t.strictSame(options({ idp: { introspection: section } }).idp, { introspection: section })
   const entry = { domain: 'a.example', introspection: section }
   t.strictSame(
@@ -766,10 +765,10 @@ t.test('Introspection is a section of the file or the options, or of an issuer',
   const file = (text: string) =>
     collectSettings({ environment: {}, readFile: path => path === 'config.yaml' ? text : undefined })
   t.strictSame(
-    valuesOf(file(
+    file(
       'idp:\n  issuers:\n    - domain: a.example\n      audience:\n      introspection:\n        for: jwt\n ' +
         '       clientId: api\n        clientSecret: secret\n'
-    )).idp.issuers,
+    ).values.idp.issuers,
     [entry]
   )
   t.strictSame(
@@ -777,9 +776,9 @@ t.test('Introspection is a section of the file or the options, or of an issuer',
       'idp:\n  issuers:\n    - introspection:\n        fr: jwt\n        for: jwt\n        for: off\n      colour: red\n'
     ).problems,
     [
+      'config.yaml, line 6: the key "idp.issuers[0].introspection.for" appears twice',
       'config.yaml, line 4: unknown key "idp.issuers[0].introspection.fr"; did you mean ' +
       'idp.issuers[0].introspection.for?',
-      'config.yaml, line 6: the key "idp.issuers[0].introspection.for" appears twice',
       'config.yaml, line 7: unknown key "idp.issuers[0].colour"'
     ]
   )

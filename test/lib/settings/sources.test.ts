@@ -6,8 +6,7 @@ import { parseConfigDocument } from '../../../lib/settings/config-document.ts'
 import { readTextIfThere, collectSettings } from '../../../lib/settings/sources.ts'
 import { validateSettings } from '../../../lib/settings/validation.ts'
 import { SettingsError } from '../../../lib/settings/problems.ts'
-import { variables } from '../../../lib/settings/specs.ts'
-import { originsOf, valuesOf } from '../../../lib/settings/given.ts'
+import { isSetting, variables } from '../../../lib/settings/specs.ts'
 import { noSettings } from '../../../lib/settings/tree.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 
@@ -75,14 +74,14 @@ t.test('A later source wins over an earlier one, and an empty variable is no sou
     }
   ]
   for (const { title, files, environment = {}, expected } of cases) {
-    t.equal(valuesOf(collect(files, environment)).server.logLevel, expected, title)
+    t.equal(collect(files, environment).values.server.logLevel, expected, title)
   }
   const found = collect({ 'config.yaml': 'idp:\n  audience: a\n' + file, '.env': 'METRICS=off\nDPOP_NONCE=' }, {
     PORT: '1',
     DPOP_NONCE: 'off',
     https_proxy: 'http://proxy.example'
   })
-  t.strictSame(originsOf(found), {
+  t.strictSame(Object.fromEntries([...found.places].filter(([path]) => isSetting(path))), {
     'idp.audience': 'config.yaml, line 2',
     'server.logLevel': 'config.yaml, line 3',
     'server.metrics': '.env',
@@ -112,13 +111,13 @@ t.test('The configuration file is the one that CONFIG_FILE names, else the first
   ]
   for (const { present, environment = {}, domain } of cases) {
     const found = collect(present, environment)
-    t.strictSame({ domain: valuesOf(found).idp.domain, problems: found.problems }, { domain, problems: [] })
+    t.strictSame({ domain: found.values.idp.domain, problems: found.problems }, { domain, problems: [] })
   }
   t.end()
 })
 
-t.test('A value of the file keeps the text that was written, and a key without a value is unset.', t => {
-  const { problems, ...found } = collect({
+t.test('A value of the file is a boolean, a number or a text, and a key without a value is unset.', t => {
+  const { problems, values } = collect({
     'config.yaml': [
       'idp:',
       '  audience: 1e3',
@@ -135,15 +134,15 @@ t.test('A value of the file keeps the text that was written, and a key without a
     ].join('\n')
   })
   t.strictSame(problems, [])
-  t.strictSame(valuesOf(found), {
+  t.strictSame(values, {
     ...noSettings(),
     idp: { introspection: {}, audience: '1e3', dpopRequired: true, scopeClaims: ['scope', 'scp'] },
-    api: { profile: '2' },
+    api: { profile: 2 },
     server: { trustProxy: false, metrics: 'off', logLevel: 'null' }
   })
   for (const empty of ['', '# nothing yet\n', '~', '{}']) {
     t.strictSame(collect({ 'config.yaml': empty }), {
-      givens: [],
+      values: noSettings(),
       places: new Map(),
       problems: [],
       isUnread: false,
@@ -153,14 +152,14 @@ t.test('A value of the file keeps the text that was written, and a key without a
   t.end()
 })
 
-t.test('A section with a module of its own has numbers if no digit is lost, and otherwise the text that was written.', t => {
-  const { problems, ...found } = collect({
+t.test('A value of the file is a number if no digit is lost, and otherwise the text that was written.', t => {
+  const { problems, values } = collect({
     'config.yaml':
       'gate: { a: 12, b: "12", c: 012, d: 1e3, e: 1.50, f: 9007199254740993, g: NaN, h: Infinity, i: -1.5, j: ' +
       '0x10, k: [3, 03] }'
   })
   t.strictSame(problems, [])
-  t.strictSame(valuesOf(found).gate, {
+  t.strictSame(values.gate, {
     a: 12,
     b: '12',
     c: '012',
@@ -244,17 +243,17 @@ t.test('A mistake in the file is reported with its line and key, never with a va
     {
       text: 'idp:\n  domain: a\n  domain: b',
       problems: ['line 3: the key "idp.domain" appears twice'],
-      isUnread: false
+      isUnread: true
     },
     {
       text: 'idp:\n  domain: a\nidp:\n  audience: b',
       problems: ['line 3: the key "idp" appears twice'],
-      isUnread: false
+      isUnread: true
     },
     {
       text: 'idp:\n  domain: a\nidp.domain: b',
       problems: ['line 3: the key "idp.domain" appears twice'],
-      isUnread: false
+      isUnread: true
     },
     { text: '- s3cret', problems: ['line 1: expected sections such as idp and server'], isUnread: true },
     { text: 's3cret', problems: ['line 1: expected sections such as idp and server'], isUnread: true },
@@ -419,7 +418,7 @@ t.test('A variable that begins as settings do, and is like none, is kept for a w
   const strangers = { IDP_SERVICE_HOST: 's3cret', IDP_PORT: 's3cret', DPOP_COLOUR: 's3cret', IDP_: 's3cret' }
   const found = collect({ '.env': 'IDP_TEAM=s3cret\nDPOP_COLOUR=s3cret' }, { ...others, ...strangers })
   t.strictSame(found, {
-    givens: [],
+    values: noSettings(),
     places: new Map(),
     problems: [],
     isUnread: false,
@@ -430,17 +429,16 @@ t.test('A variable that begins as settings do, and is like none, is kept for a w
 })
 
 t.test('Variables of proxies are read in either case, the upper one first.', t => {
-  t.equal(valuesOf(collect({}, { https_proxy: 'http://lower.example' })).proxies.httpsProxy, 'http://lower.example')
+  t.equal(collect({}, { https_proxy: 'http://lower.example' }).values.proxies.httpsProxy, 'http://lower.example')
   t.equal(
-    valuesOf(collect({}, { https_proxy: 'http://lower.example', HTTPS_PROXY: 'http://upper.example' })).proxies
-      .httpsProxy,
+    collect({}, { https_proxy: 'http://lower.example', HTTPS_PROXY: 'http://upper.example' }).values.proxies.httpsProxy,
     'http://upper.example'
   )
   t.equal(
-    valuesOf(collect({}, { https_proxy: 'http://lower.example', HTTPS_PROXY: '' })).proxies.httpsProxy,
+    collect({}, { https_proxy: 'http://lower.example', HTTPS_PROXY: '' }).values.proxies.httpsProxy,
     'http://lower.example'
   )
-  t.strictSame(valuesOf(collect({}, { http_proxy: 'http://p', no_proxy: '*' })).proxies, {
+  t.strictSame(collect({}, { http_proxy: 'http://p', no_proxy: '*' }).values.proxies, {
     httpProxy: 'http://p',
     noProxy: '*'
   })

@@ -831,8 +831,8 @@ t.test('A place is written in YAML as in options.', async t => {
   const file = 'dpop: { replay: { env: REDIS }, nonceSecret: [{ file: NONCE }, { env: NEXT }] }'
   const sources = { environment: {}, readFile: (path: string) => path === 'config.yaml' ? file : undefined }
   const options = { dpop: { replay: { env: 'REDIS' }, nonceSecret: [{ file: 'NONCE' }, { env: 'NEXT' }] } }
-  for (const { givens } of [collectSettings(sources), settingsFromOptions(options)]) {
-    const { dpop } = await readPlaced(Object.fromEntries(givens.map(({ key, value }) => [key, value])))
+  for (const { values: { dpop: given } } of [collectSettings(sources), settingsFromOptions(options)]) {
+    const { dpop } = await readPlaced({ 'dpop.replay': given.replay, 'dpop.nonceSecret': given.nonceSecret })
     t.strictSame([dpop.replay, dpop.nonceSecret], [SECRETS['REDIS'], [SECRETS['NONCE'], SECRETS['NEXT']]])
   }
 })
