@@ -22,7 +22,7 @@ export interface Findings {
 /** Settings that their schema has judged, with what takes down what is wrong with them. */
 export type Judgement = ReturnType<typeof judgementOf>
 
-/** What their schema says of settings, and what takes down the rest. */
+/** Takes down what their schema says of settings, and then what is told. */
 export function judgementOf ({ problems, places, isUnread }: Givens, findings: Findings) {
   const { values, errors, unread } = findings
   const refusals = describeRefusals(values, errors, unread)
@@ -33,6 +33,7 @@ export function judgementOf ({ problems, places, isUnread }: Givens, findings: F
     const place = isSetting(path) && !settingSpec(path).properties ? undefined : places.get(path)
     lines.push(place === undefined ? sentence : `${place}: ${sentence}`)
   }
+  for (const [path, sentence] of refusals) tellSentence(path, sentence)
   return {
     ...findings,
     places,
@@ -47,12 +48,6 @@ export function judgementOf ({ problems, places, isUnread }: Givens, findings: F
     /** The same, with what the part holds after its name. */
     tellHeld (path: string, problem: string): void {
       tellSentence(path, shownAt(values, path) + problem)
-    },
-    /** Tells what the schema has refused of the sections that are meant. Returns whether there was anything. */
-    tellRefusals (isMeant: (section: string) => boolean): boolean {
-      const meant = [...refusals].filter(([path]) => isMeant(/^\w*/.exec(path)![0]))
-      for (const [path, sentence] of meant) tellSentence(path, sentence)
-      return meant.length > 0
     }
   }
 }

@@ -440,13 +440,13 @@ export interface FileOptions {
    */
   readonly audit?: string | AuditOptions | undefined
   /**
-   * Makes the service the guard of other services; the sample routes under /api are then not served (only the service).
-   * Values: section with upstream, rules and more: docs/guide/gate.md. Default: no gate.
+   * Makes the service the guard of other services (docs/guide/gate.md); the sample routes under /api are then not
+   * served (only the service). Values: a section with members such as upstream and rules. Default: no gate.
    */
   readonly gate?: GateOptions | undefined
   /**
    * Refuses tokens that their provider, their user or an operator has taken back, from the moment at which any instance
-   * learns of it. Values: section with transmitters, logout or operators: docs/reference/revocation.md. Default: off.
+   * learns of it. Values: a section with transmitters, logout or operators: docs/reference/revocation.md. Default: off.
    */
   readonly revocation?: RevocationOptions | undefined
 }

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { isJsonObject } from '../json.ts'
-import { SECRET_PLACE } from './section-specs.ts'
+import type { JsonObject } from '../json.ts'
 import type { Part } from './setting-spec.ts'
 import { isSetting, settingNames, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
@@ -65,7 +65,7 @@ export function describeRefusals (
     settingNames.findIndex(name => `${instancePath}/`.startsWith(`/${name.replaceAll('.', '/')}/`))
   for (const { instancePath, keyword, params } of errors.toSorted((a, b) => rank(a) - rank(b))) {
     const held = partAt(values, instancePath.split('/').slice(1))
-    const { path, part: { allowed, whole = allowed, properties } } = held
+    const { path, part: { allowed, properties } } = held
     const unknown = keyword === 'additionalProperties' ? params.additionalProperty! : undefined
     // Of a secret, each form that does not fit says so.
     if (unknown !== undefined && !properties) continue
@@ -76,10 +76,10 @@ export function describeRefusals (
       unknown !== undefined
         ? unknownMember(path, unknown, Object.keys(properties!))
         : keyword === 'required'
-          ? `${path} lacks ${params.missingProperty}; allowed: ${whole}`
+          ? `${path} lacks ${params.missingProperty}; allowed: ${allowed}`
           : unread.has(path)
-            ? `${partName(path)} is not usable: ${unread.get(path)}; allowed: ${whole}`
-            : `${shown(held)}; allowed: ${whole}`
+            ? `${partName(path)} is not usable: ${unread.get(path)}; allowed: ${allowed}`
+            : `${shown(held)}; allowed: ${allowed}`
     )
   }
   return refusals
@@ -129,21 +129,21 @@ function shown ({ path, value, part }: HeldPart): string {
  * @param mark what stands in place of a secret. Where it is (a file, a variable) is shown then
  */
 export function withoutSecrets (part: Part, value: unknown, mark?: string): unknown {
-  const { secret, placed, items, properties, anyOf = [] } = part
-  const forms = [...anyOf, ...placed ? [SECRET_PLACE] : []].flatMap(form => form.anyOf ?? form) as readonly Part[]
-  const place = isJsonObject(value)
-    ? forms.find(({ required: [name] = [] }) => name !== undefined && Object.hasOwn(value, name))
-    : undefined
-  if (secret) return place && mark !== undefined ? withoutSecrets(place, value, mark) : mark
+  const { secret, items, properties, anyOf } = part
+  if (secret) return mark === undefined ? undefined : placeIn(value) ?? mark
   if (Array.isArray(value)) return value.map(item => withoutSecrets(items ?? part, item, mark))
   if (items) return withoutSecrets(items, value, mark)
-  const known = properties ?? place?.properties ?? (forms.some(form => form.properties) ? {} : undefined)
-  if (!known || !isJsonObject(value)) return value
-  return Object.fromEntries(
-    Object.entries(known).filter(([name]) => Object.hasOwn(value, name)).map((
-      [name, part]
-    ) => [name, withoutSecrets(part, value[name], mark)])
-  )
+  if (!isJsonObject(value)) return value
+  if (anyOf) return placeIn(value) ?? {}
+  if (!properties) return value
+  const known = Object.entries(properties).filter(([name]) => Object.hasOwn(value, name))
+  return Object.fromEntries(known.map(([name, part]) => [name, withoutSecrets(part, value[name], mark)]))
+}
+
+/** Where a secret is, and nothing that stands beside it. Undefined for what names no place. */
+function placeIn (value: unknown): object | undefined {
+  const name = isJsonObject(value) && ['file', 'env'].find(name => Object.hasOwn(value, name))
+  return name ? { [name]: (value as JsonObject)[name] } : undefined
 }
 
 /** The same for the part at a path such as `idp.issuers[0].algs`. */

@@ -102,14 +102,12 @@ const KEY_FILE = 'path of a file with a private key (PKCS#8 in PEM form, EC P-25
 /** The section `gate`. What JSON schema cannot say of it is in lib/gate. */
 export const GATE = {
   type: 'object',
-  whole: 'a section with members such as upstream and rules',
   additionalProperties: false,
   properties: {
     upstream: { about: 'http or https URL of a host; without it, the gate is only asked by proxies', ...UPSTREAM },
     rules: {
       about: 'a request without a rule does not pass',
       type: 'array',
-      nullable: true,
       items: RULE,
       allowed: 'a list of entries such as { path: /orders/*, scope: read:orders }'
     },
@@ -314,7 +312,6 @@ export const OPERATORS = {
 /** The section `revocation`. */
 export const REVOCATION = {
   type: 'object',
-  whole: 'a section with transmitters, logout or operators: docs/reference/revocation.md',
   additionalProperties: false,
   properties: {
     transmitters: {

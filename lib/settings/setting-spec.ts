@@ -19,7 +19,6 @@ export interface Part {
   /** The values of a map. False in an object with `properties`: it has no others. */
   readonly additionalProperties?: Part | false
   readonly anyOf?: readonly Part[]
-  readonly nullable?: true
   readonly default?: unknown
   /**
    * The settings that describe the members of an object, by their names without the first word: `audience` belongs to
@@ -42,8 +41,6 @@ export interface Part {
   readonly about?: string
   /** The allowed values, in words: for the documentation and for the message about a bad value. */
   readonly allowed?: string
-  /** The same of a section as a whole, for the message, if `allowed` is for the documentation. */
-  readonly whole?: string
   /** Its value is never shown. */
   readonly secret?: true
 }

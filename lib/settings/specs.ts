@@ -407,11 +407,12 @@ export const SETTINGS = {
     unset: '8000 in profile 1, 8080 in profile 2'
   },
   gate: {
-    about: 'makes the service the guard of other services; the sample routes under /api are then not served',
+    about: 'makes the service the guard of other services (docs/guide/gate.md); the sample routes under /api are then ' +
+      'not served',
     variable: 'GATE',
     from: 'file',
     ...GATE,
-    allowed: 'section with upstream, rules and more: docs/guide/gate.md',
+    allowed: 'a section with members such as upstream and rules',
     example: { upstream: 'http://127.0.0.1:3000', rules: [{ path: '/*', allow: 'token' }] },
     unset: 'no gate'
   },
@@ -422,7 +423,7 @@ export const SETTINGS = {
     variable: 'REVOCATION',
     from: 'file',
     ...REVOCATION,
-    allowed: 'section with transmitters, logout or operators: docs/reference/revocation.md',
+    allowed: 'a section with transmitters, logout or operators: docs/reference/revocation.md',
     example: { logout: { clientId: 'orders-app' } },
     unset: 'off'
   },

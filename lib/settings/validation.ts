@@ -121,12 +121,11 @@ export async function validateSettings (
   check = checkOptions
 ): Promise<Settings> {
   const judgement = await judge(found, check, functions, sources)
-  const { values, data, lines, tellRefusals } = judgement
-  const areOthersRefused = tellRefusals(section => section !== 'gate' && section !== 'revocation')
+  const { values, data, lines, isRefused } = judgement
   tellContradictions(judgement)
   const gate = isGate(values) ? await resolveGate(judgement) : undefined
-  const issuers = areOthersRefused ? undefined : issuersOf(data.idp)
-  if (!tellRefusals(section => section === 'revocation')) tellRevocationContradictions(issuers, judgement)
+  const issuers = isRefused('idp') ? undefined : issuersOf(data.idp)
+  if (!isRefused('revocation')) tellRevocationContradictions(issuers, judgement)
   if (lines.length > 0) throw new SettingsError(lines)
   return resolveSettings(data, { issuers: issuers!, gate, unknownVariables: found.unknownVariables })
 }
@@ -154,7 +153,6 @@ export async function readPluginSettings (
 
 /** Reads the section `gate`, and tells what is wrong with it. */
 async function resolveGate (judgement: Judgement): Promise<GateSettings> {
-  judgement.tellRefusals(section => section === 'gate')
   // Only a gate needs it, and it loads a router: every app with the plugin waits for what is loaded here.
   const { parseGate } = await import('../gate/gate-settings.ts')
   const parsed = parseGate(judgement)
@@ -167,8 +165,8 @@ async function resolveGate (judgement: Judgement): Promise<GateSettings> {
  * @throws SettingsError
  */
 export async function readGate (found: Givens): Promise<GateSettings> {
-  const judgement = await judge(found, checkOptions)
-  judgement.tellRefusals(section => section === 'gateUpstream')
+  const { gate, gateUpstream } = found.values
+  const judgement = await judge({ ...found, values: { ...noSettings(), gate, gateUpstream } }, checkOptions)
   const settings = await resolveGate(judgement)
   if (judgement.lines.length > 0) throw new SettingsError(judgement.lines)
   return settings
@@ -204,7 +202,6 @@ export function createIssuerReader (
     const errors = ajv.errors ?? []
     // Which peers are trusted was judged at the start.
     const judgement = judgementOf(found, { values: data, data, errors, areIssuersAsked: true, arePeersAsked: true })
-    judgement.tellRefusals(() => true)
     tellContradictions(judgement)
     if (judgement.lines.length > 0) throw new SettingsError(judgement.lines)
     return resolveIssuer((issuers as IssuerValues[])[0]!, beside, 'idp.issuers[0]')
