@@ -39,41 +39,41 @@ function writtenIssuers ({ idp }: RawSettings): readonly [section: Written, ...e
 
 /** What is wrong with the issuers, each by itself and together. */
 export function tellIssuers (judgement: Judgement): void {
-  const { values, isUnread, areIssuersAsked, tellHeld } = judgement
-  const issuers = writtenIssuers(values)
-  const [section, ...entries] = issuers
-  const { issuers: list, domain, issuer, audience } = section.own
-  if (list === undefined && !areIssuersAsked) {
-    if (domain === undefined && issuer === undefined && !isUnread) tellMissing(judgement, section, 'idp.domain')
-    if (audience === undefined && !isUnread) tellMissing(judgement, section, 'idp.audience')
-    tellIntrospectionLacks(judgement, section)
-  } else {
-    for (const name of ['idp.domain', 'idp.issuer'] as const) {
-      if (valueAt(values, name) === undefined) continue
-      tellHeld(name, ', but idp.issuers is set too: only one of them can say who issues tokens')
-    }
+  const { values, areIssuersAsked, tellHeld } = judgement
+  const [section, ...entries] = writtenIssuers(values)
+  const isSingle = values.idp.issuers === undefined && !areIssuersAsked
+  for (const name of ['idp.domain', 'idp.issuer'] as const) {
+    if (isSingle || valueAt(values, name) === undefined) continue
+    tellHeld(name, ', but idp.issuers is set too: only one of them can say who issues tokens')
   }
-  for (const written of list === undefined ? [section] : entries) tellMereName(judgement, written)
+  for (const written of isSingle ? [section] : entries) {
+    tellMissing(judgement, written)
+    tellMereName(judgement, written)
+  }
   tellEntries(judgement, entries)
-  if (areIssuersAsked) tellOpaqueOfFunction(judgement, issuers)
+  if (areIssuersAsked) tellOpaqueOfFunction(judgement)
   tellUnverifiable(judgement)
 }
 
-/** What is missing has the place of its entry. */
-function tellMissing ({ tell }: Judgement, { path }: Written, name: SettingName): void {
-  const { allowed, unset } = settingSpec(name)
-  const lack = ` is not set; ${name.startsWith('idp.introspection.') ? unset : `allowed: ${allowed}`}`
-  if (path === SECTION) tell(name, lack)
-  else tell(path, `.${memberKey(name)}${lack}`)
-}
-
-/** The settings that introspection needs and that are not set. */
-function tellIntrospectionLacks (judgement: Judgement, written: Written): void {
-  const { introspection } = written.whole
-  if ((introspection.for ?? 'off') === 'off') return
-  const secret = introspection.auth === 'private_key_jwt' ? 'keyFile' : 'clientSecret'
-  for (const member of ['clientId', secret] as const) {
-    if (introspection[member] === undefined) tellMissing(judgement, written, `idp.introspection.${member}`)
+/** What an issuer needs and that is not set. Of an entry it has the place of the entry. */
+function tellMissing ({ isUnread, tell }: Judgement, { path, own, whole: { audience, introspection } }: Written): void {
+  if (isUnread) return
+  const isSection = path === SECTION
+  const isIntrospected = (introspection.for ?? 'off') !== 'off'
+  const isByKey = introspection.auth === 'private_key_jwt'
+  const needs: ReadonlyArray<readonly [SettingName, isNeeded: boolean, value: unknown]> = [
+    [isSection ? 'idp.domain' : 'idp.issuer', true, own.domain ?? own.issuer],
+    ['idp.audience', true, audience],
+    ['idp.introspection.clientId', isIntrospected, introspection.clientId],
+    ['idp.introspection.keyFile', isIntrospected && isByKey, introspection.keyFile],
+    ['idp.introspection.clientSecret', isIntrospected && !isByKey, introspection.clientSecret]
+  ]
+  for (const [name, isNeeded, value] of needs) {
+    if (!isNeeded || value !== undefined) continue
+    const { allowed, unset } = settingSpec(name)
+    const lack = ` is not set; ${name.startsWith('idp.introspection.') ? unset : `allowed: ${allowed}`}`
+    if (isSection) tell(name, lack)
+    else tell(path, `.${memberKey(name)}${lack}`)
   }
 }
 
@@ -97,15 +97,10 @@ function tellMereName ({ tellHeld }: Judgement, { path, own: { issuer }, whole }
 }
 
 /** What is wrong with the entries as a whole. */
-function tellEntries (judgement: Judgement, entries: readonly Written[]): void {
-  const { tell, tellHeld } = judgement
+function tellEntries ({ tell, tellHeld }: Judgement, entries: readonly Written[]): void {
   const seen = new Map<string, string>()
   let opaque: string | undefined
-  for (const written of entries) {
-    const { path, own: { domain, issuer }, whole: { audience, introspection } } = written
-    tellIntrospectionLacks(judgement, written)
-    if (issuer === undefined && domain === undefined) tellMissing(judgement, written, 'idp.issuer')
-    if (audience === undefined) tellMissing(judgement, written, 'idp.audience')
+  for (const { path, own: { domain, issuer }, whole: { introspection } } of entries) {
     if (hasScheme(String(domain))) {
       tellHeld(`${path}.domain`, ', which starts with a scheme; allowed: only the host')
     }
@@ -122,7 +117,7 @@ function tellEntries (judgement: Judgement, entries: readonly Written[]): void {
       }
       opaque ??= path
     }
-    const name = comparable(written.own)
+    const name = comparable(issuer, domain)
     const first = name && seen.get(name)
     if (first) {
       const member = issuer === undefined ? 'domain' : 'issuer'
@@ -137,43 +132,36 @@ function coversOpaque (covers: unknown): boolean {
 }
 
 /** The issuer in the form in which two are compared: as a URL and without its last slash. Undefined if it is none. */
-function comparable ({ issuer, domain }: RawIssuer): string | undefined {
+function comparable (issuer: unknown, domain: unknown): string | undefined {
   if (issuer === undefined && domain === undefined) return undefined
   const text = String(issuer ?? `https://${String(domain)}/`)
   return URL.canParse(text) ? withoutTrailingSlash(new URL(text).href) : undefined
 }
 
 /** An opaque token names no issuer that the function could look up. */
-function tellOpaqueOfFunction ({ tell }: Judgement, issuers: readonly Written[]): void {
-  for (const { path, own: { introspection } } of issuers) {
-    if (!coversOpaque(introspection?.for)) continue
-    tell(
-      path === SECTION ? 'idp.introspection.for' : 'introspection.for',
-      ` is ${quoteSetting(introspection!.for)}; allowed if a function names the issuers: off or jwt, because an ` +
-        'opaque token names no issuer'
-    )
+function tellOpaqueOfFunction ({ values, tellHeld }: Judgement): void {
+  for (const { path, value } of said(values, 'idp.introspection.for')) {
+    if (coversOpaque(value)) {
+      tellHeld(path, '; allowed if a function names the issuers: off or jwt, because an opaque token names no issuer')
+    }
   }
 }
 
 const NEWEST = 'ML-DSA-44'
 
 function tellUnverifiable ({ values, tell }: Judgement): void {
-  for (const { path, value } of said(values, ['idp.algs', 'dpop.algs'])) {
+  for (const { path, value } of [...said(values, 'idp.algs'), ...said(values, 'dpop.algs')]) {
     if (Array.isArray(value) && value.includes(NEWEST) && !isVerifiable(NEWEST)) {
       tell(path, `: ${NEWEST} needs Node 24.7 or newer, and this Node cannot verify it`)
     }
   }
 }
 
-/** What is said of these settings, with their paths. Only the section says something of others than its own. */
-function said (values: RawSettings, names: readonly SettingName[]) {
-  return writtenIssuers(values).flatMap(({ path, own }) =>
-    names.flatMap(name => {
-      const key = memberKey(name)
-      if (name.startsWith('idp.')) return [{ name, path: `${path}.${key}`, value: valueAt(own, key) }]
-      return path === SECTION ? [{ name, path: name, value: valueAt(values, name) }] : []
-    })
-  )
+/** What is said of a setting, with its path: in its section and, of an issuer, in the entries. */
+function said (values: RawSettings, name: SettingName) {
+  if (!name.startsWith('idp.')) return [{ path: name, value: valueAt(values, name) }]
+  const key = memberKey(name)
+  return writtenIssuers(values).map(({ path, own }) => ({ path: `${path}.${key}`, value: valueAt(own, key) }))
 }
 
 /** Settings that say what the security profile rules out. */
@@ -184,14 +172,15 @@ export function tellProfile ({ values, tellHeld }: Judgement): void {
   const hasOther = (algs: unknown): boolean => Array.isArray(algs) && algs.some(alg => !FAPI_ALGS.includes(alg))
   const algs = `list of ${FAPI_ALGS.join(', ')}`
   const unless = 'unless CLIENT_CERTIFICATE is set'
-  const rules = new Map<SettingName, readonly [allowed: string, isBreach: (value: unknown) => boolean]>([
-    ['idp.algs', [algs, hasOther]],
-    ['dpop.algs', [algs, hasOther]],
-    ['idp.dpopMode', [`ALLOWED or REQUIRED, ${unless}`, mode => isKeyNeeded && mode === 'DISABLED']],
-    ['idp.dpopEnabled', [`true, ${unless}`, enabled => isKeyNeeded && enabled === false]]
-  ])
-  for (const { name, path, value } of said(values, [...rules.keys()])) {
-    const [allowed, isBreach] = rules.get(name)!
-    if (isBreach(value)) tellHeld(path, `, but ${nameOf('server.securityProfile')} is fapi2; allowed: ${allowed}`)
+  const rules: ReadonlyArray<readonly [SettingName, allowed: string, isBreach: (value: unknown) => boolean]> = [
+    ['idp.algs', algs, hasOther],
+    ['dpop.algs', algs, hasOther],
+    ['idp.dpopMode', `ALLOWED or REQUIRED, ${unless}`, mode => isKeyNeeded && mode === 'DISABLED'],
+    ['idp.dpopEnabled', `true, ${unless}`, enabled => isKeyNeeded && enabled === false]
+  ]
+  for (const [name, allowed, isBreach] of rules) {
+    for (const { path, value } of said(values, name)) {
+      if (isBreach(value)) tellHeld(path, `, but ${nameOf('server.securityProfile')} is fapi2; allowed: ${allowed}`)
+    }
   }
 }

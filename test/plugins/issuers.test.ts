@@ -736,7 +736,7 @@ t.test('A function cannot name the issuer of opaque tokens, because they name no
     )
     t.hasStrict(await ask(makeToken(provider.issuer, a)), { status: 503, retryAfter: '1' }, covers)
     t.strictSame(log.filter(({ event }) => event === 'issuers_unavailable').map(({ failure }) => failure), [
-      `The settings are not usable:\n  - introspection.for is "${covers}"; ${allowed}`
+      `The settings are not usable:\n  - idp.issuers[0].introspection.for is "${covers}"; ${allowed}`
     ])
     await t.rejects(startWithFunction(t, async () => undefined, { introspection: { for: covers, ...client } }), {
       name: 'SettingsError',
