@@ -1,4 +1,5 @@
-import { commonRulesOf, createIntrospection, createKeys, rulesOfIssuer } from '../lib/assembly/create-issuers.ts'
+import { createIntrospection, createKeys, rulesOfIssuer } from '../lib/assembly/create-issuers.ts'
+import { NODE_CRYPTO } from '../lib/assembly/jwt-tools.ts'
 import { decodeJsonObject } from '../lib/jose/signed-jwt.ts'
 import type { ProviderFailureWord } from '../lib/provider/provider-failure.ts'
 import type { Refusal } from '../lib/refusal.ts'
@@ -36,8 +37,7 @@ export async function openIntrospection (
   issuer: IssuerSettings,
   settings: Settings
 ): Promise<OpenIntrospection> {
-  const { proxies, idp: { clockToleranceSeconds } } = settings
-  const parts = { surroundings: processSurroundings, proxies, clockToleranceSeconds }
+  const parts = { surroundings: processSurroundings, settings, jwtTools: NODE_CRYPTO }
   const keys = await createKeys(issuer, { ...parts, onEvent: () => {} })
   const introspection = (await createIntrospection(issuer, keys, parts))!
   return { introspection, close: () => closeIssuer({ introspection, keys }) }
@@ -50,7 +50,7 @@ export async function askAboutToken (
   issuer: IssuerSettings,
   settings: Settings
 ): Promise<Refusal | null> {
-  const rules = rulesOfIssuer(issuer, commonRulesOf(settings))
+  const rules = rulesOfIssuer(issuer, settings)
   const claims = isJwt(token) ? decodeJsonObject(token.split('.')[1]!) : undefined
   const answer = claims
     ? inquiry.confirm(token, rules, claims as unknown as TokenClaims)

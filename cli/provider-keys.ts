@@ -1,6 +1,7 @@
 import { processSurroundings } from '../server/surroundings.ts'
 import type { ExplainOptions } from '../explain/explain.ts'
 import { createKeys } from '../lib/assembly/create-issuers.ts'
+import { NODE_CRYPTO } from '../lib/assembly/jwt-tools.ts'
 import type { SignerKeys } from '../lib/jose/signed-jwt.ts'
 import { JWS_ALGS } from '../lib/jose/signature.ts'
 import { readKeySet } from '../lib/provider/fetch-key-set.ts'
@@ -18,7 +19,7 @@ export interface ProviderKeys {
 
 /** Fetches them when asked for, as the service does. `onFailure` gets the reason of a failed fetch. */
 export function openProviderKeys (
-  settings: Pick<Settings, 'proxies'>,
+  settings: Settings,
   onFailure: (sentence: string) => void = () => {}
 ): ProviderKeys {
   const sources = new Map<IssuerSettings, Promise<KeySource | undefined>>()
@@ -28,7 +29,8 @@ export function openProviderKeys (
       onFailure(`The keys of ${issuer.issuer} could not be fetched: ${failure}.`)
     try {
       return await createKeys(issuer, {
-        proxies: settings.proxies,
+        settings,
+        jwtTools: NODE_CRYPTO,
         surroundings: processSurroundings,
         onEvent: event => {
           if (event.name !== 'keys_fetch_failed') return

@@ -9,7 +9,7 @@ import type { ReplayStore } from '../lib/replay/replay-store.ts'
 import type { Revocation } from '../lib/revocation/cutoffs.ts'
 import type { Revocations } from '../lib/revocation/revocations.ts'
 import type { IssuerSettings, Settings } from '../lib/settings/settings.ts'
-import { commonRulesOf, rulesOfIssuer } from '../lib/assembly/create-issuers.ts'
+import { rulesOfIssuer } from '../lib/assembly/create-issuers.ts'
 import type { Inquiry } from '../lib/token/inquiry.ts'
 import type { PresentedToken, TokenRules } from '../lib/token/jwt-checks.ts'
 import { createJudge } from '../lib/requirement/judge.ts'
@@ -126,7 +126,7 @@ export function createExamination (request: CapturedRequest, options: ExplainOpt
 
 /** The rules for tokens of the issuer. */
 export function rulesOf ({ issuer, options }: Examination): TokenRules {
-  return rulesOfIssuer(issuer!, commonRulesOf(options.settings))
+  return rulesOfIssuer(issuer!, options.settings)
 }
 
 function noncesOf ({ settings: { dpop: { nonce, nonceSecret } }, answer }: ExplainOptions): Nonces | undefined {

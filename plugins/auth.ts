@@ -4,7 +4,7 @@ import fp from 'fastify-plugin'
 import { createGuardParts } from '../lib/assembly/create-guard.ts'
 import { describeEvent } from '../lib/assembly/guard-events.ts'
 import type { GuardEvent } from '../lib/assembly/guard-events.ts'
-import { kJwtTools } from '../lib/assembly/jwt-tools.ts'
+import { kJwtTools, NODE_CRYPTO } from '../lib/assembly/jwt-tools.ts'
 import type { MayHaveJwtTools } from '../lib/assembly/jwt-tools.ts'
 import { createAdmission, nextNonceOf, verifiedTokenOf } from '../lib/guard/admission.ts'
 import type { Decisions } from '../lib/guard/decisions.ts'
@@ -55,7 +55,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
     : settings
   const parts = await createGuardParts(guardSettings, {
     surroundings,
-    jwtTools: (app as MayHaveJwtTools)[kJwtTools],
+    jwtTools: (app as MayHaveJwtTools)[kJwtTools] ?? NODE_CRYPTO,
     transport: doubles?.transport,
     readCertificate: certificates,
     ...functions,

@@ -8,10 +8,9 @@ import { createNonces } from '../dpop/nonces.ts'
 import { createAffinityWatch } from '../guard/affinity.ts'
 import { createGuard } from '../guard/guard.ts'
 import type { Guard, GuardOptions } from '../guard/guard.ts'
-import { commonRulesOf, createIssuers } from './create-issuers.ts'
+import { createIssuers } from './create-issuers.ts'
 import type { IssuerPartOptions } from './create-issuers.ts'
 import { createIssuersOfFunction } from './issuers-of-function.ts'
-import { NODE_CRYPTO } from './jwt-tools.ts'
 import { createJudge } from '../requirement/judge.ts'
 import { createGuardTally } from '../metrics/tallies.ts'
 import { timeProofs, timeRecords, timeSignatures } from '../metrics/timings.ts'
@@ -24,7 +23,6 @@ import { createReplayStore } from '../replay/create-store.ts'
 import { metadataUrlOf } from './resource-metadata.ts'
 import type { AppFunctions } from '../settings/options.ts'
 import type { Settings } from '../settings/settings.ts'
-import { createIssuerReader } from '../settings/validation.ts'
 import { createScopeGranters } from '../requirement/implied-scopes.ts'
 import { createJwtVerifier } from '../token/jwt-verifier.ts'
 import type { JwtVerifierOptions } from '../token/jwt-verifier.ts'
@@ -35,7 +33,7 @@ import { createRequestUrlResolver } from '../url/request-url.ts'
 /** The guard and the parts behind it. Each process makes them once. */
 export type GuardParts = Awaited<ReturnType<typeof createGuardParts>>
 
-export interface GuardPartsOptions extends Omit<IssuerPartOptions, 'proxies'>, AppFunctions {
+export interface GuardPartsOptions extends Omit<IssuerPartOptions, 'settings'>, AppFunctions {
   /** Called once for each change of state, for the log. */
   readonly onEvent: (event: GuardEvent) => void
   /**
@@ -57,7 +55,7 @@ export async function createGuardParts (
   settings: Settings,
   {
     surroundings,
-    jwtTools = NODE_CRYPTO,
+    jwtTools,
     lookUpIssuer,
     maxIssuers,
     onEvent,
@@ -68,16 +66,12 @@ export async function createGuardParts (
     readCertificate
   }: GuardPartsOptions
 ) {
-  const { idp, dpop, server, proxies } = settings
+  const { idp, dpop, server } = settings
   const { now, steadyMs: nowMs } = surroundings
-  const parts = { surroundings, jwtTools, proxies, transport, onEvent }
-  const issuerParts = { ...parts, rules: commonRulesOf(settings) }
+  const parts = { surroundings, settings, jwtTools, transport, onEvent }
   const issuers = lookUpIssuer
-    ? createIssuersOfFunction(
-      { lookUp: lookUpIssuer, maxIssuers, readIssuer: createIssuerReader(idp, server) },
-      issuerParts
-    )
-    : await createIssuers(idp.issuers, issuerParts)
+    ? createIssuersOfFunction(lookUpIssuer, { maxIssuers }, parts)
+    : await createIssuers(parts)
   const replay = await createReplayStore({ store: dpop.replay, maxRecords: dpop.replayMax, surroundings, onEvent })
   const nonces = dpop.nonce === 'required'
     ? createNonces(
@@ -93,11 +87,9 @@ export async function createGuardParts (
   const tally = server.metrics === 'on' ? createGuardTally() : undefined
   const clockToleranceSeconds = idp.clockToleranceSeconds
 
-  const revocation = await createRevocation(settings.revocation, {
+  const revocation = await createRevocation({
     ...parts,
-    issuers: idp.issuers,
     isOpen: lookUpIssuer !== undefined,
-    clockToleranceSeconds,
     pushUrl: pushUrlOf(server.publicUrl, mount)
   })
   const revocationOf = revocation?.revocations.refusalOf

@@ -1,4 +1,3 @@
-import type { CertificateSource } from '../certificate/client-certificate.ts'
 import { createEndpoint } from '../introspection/endpoint.ts'
 import { createIntrospector } from '../introspection/introspector.ts'
 import { createSignedAnswerReader } from '../introspection/signed-answer.ts'
@@ -10,7 +9,7 @@ import { createDiscovery } from '../provider/provider-document.ts'
 import type { Discovery } from '../provider/provider-document.ts'
 import type { ProviderFailure } from '../provider/provider-failure.ts'
 import { createTransport } from '../provider/transport.ts'
-import type { Transport, TransportOptions } from '../provider/transport.ts'
+import type { Transport } from '../provider/transport.ts'
 import { partName, SettingsError } from '../settings/problems.ts'
 import type { IntrospectionSettings, IssuerSettings, Settings } from '../settings/settings.ts'
 import type { Surroundings } from '../surroundings.ts'
@@ -21,7 +20,6 @@ import { issuerSpellings } from '../provider/provider-url.ts'
 import { TOKEN_BINDINGS } from '../token/jwt-checks.ts'
 import type { TokenRules } from '../token/jwt-checks.ts'
 import { createAuthentication } from './client-credentials.ts'
-import { NODE_CRYPTO } from './jwt-tools.ts'
 import type { JwtTools } from './jwt-tools.ts'
 
 /** What happened to the keys of one issuer. It is named as the settings name it. */
@@ -37,23 +35,15 @@ export type IssuerEvent =
 /** What the parts of issuers are made with. */
 export interface IssuerPartOptions {
   readonly surroundings: Surroundings
-  /** node:crypto unless given. */
-  readonly jwtTools?: JwtTools | undefined
-  readonly proxies: TransportOptions
+  readonly settings: Pick<Settings, 'idp' | 'server' | 'proxies'>
+  readonly jwtTools: JwtTools
   /** Takes the place of the network to providers, which follows from the proxies. */
   readonly transport?: Transport | undefined
   /** That of the issuer, if its parts share it. */
   readonly discovery?: Discovery | undefined
 }
 
-/** What holds for the tokens of every issuer. */
-export interface CommonRules extends Pick<TokenRules, 'resource' | 'clockToleranceSeconds'> {
-  readonly clientCertificate: CertificateSource
-  readonly securityProfile: 'none' | 'fapi2'
-}
-
 export interface IssuersOptions extends IssuerPartOptions {
-  readonly rules: CommonRules
   readonly onEvent: (event: IssuerEvent) => void
 }
 
@@ -61,10 +51,8 @@ export interface IssuersOptions extends IssuerPartOptions {
  * Makes the issuers of the settings, each with keys of its own. Undefined if there is none, because the only domain has
  * a scheme.
  */
-export async function createIssuers (
-  issuers: readonly IssuerSettings[],
-  options: IssuersOptions
-): Promise<IssuerTable | undefined> {
+export async function createIssuers (options: IssuersOptions): Promise<IssuerTable | undefined> {
+  const { issuers } = options.settings.idp
   if (issuers.length === 0) return undefined
   const outcomes = await Promise.allSettled(issuers.map(issuer => createTokenIssuer(issuer, options)))
   const problems = outcomes.flatMap((outcome, index) =>
@@ -87,23 +75,25 @@ function problemsOf ({ path, keysFile }: IssuerSettings, error: Error): readonly
 /** @throws ProviderFailure, SettingsError if a file of it is missing or broken */
 export async function createTokenIssuer (given: IssuerSettings, options: IssuersOptions): Promise<TokenIssuer> {
   const { issuer, scopeClaims, dpopMode } = given
-  const { clockToleranceSeconds } = options.rules
-  const discovery = createDiscovery(issuer)
-  const keys = await createKeys(given, { ...options, discovery })
+  const shared = { ...options, discovery: createDiscovery(issuer) }
+  const keys = await createKeys(given, shared)
   return {
     issuer,
     keys,
-    rules: rulesOfIssuer(given, options.rules),
+    rules: rulesOfIssuer(given, options.settings),
     scopeClaims,
     dpopMode,
-    introspection: await createIntrospection(given, keys, { ...options, discovery, clockToleranceSeconds })
+    introspection: await createIntrospection(given, keys, shared)
   }
 }
 
 /** Returns what holds for the tokens of an issuer. */
 export function rulesOfIssuer (
   { issuer, audience, audienceClaim, algs, dpopMode }: IssuerSettings,
-  { resource, clockToleranceSeconds, clientCertificate, securityProfile }: CommonRules
+  { idp: { clockToleranceSeconds }, server: { resource, clientCertificate, securityProfile } }: Pick<
+    Settings,
+    'idp' | 'server'
+  >
 ): TokenRules {
   const bindings = TOKEN_BINDINGS.filter(member => member === 'jkt' || clientCertificate !== 'off')
   return {
@@ -121,16 +111,6 @@ export function rulesOfIssuer (
   }
 }
 
-/** What holds for the tokens of every issuer, from settings. */
-export function commonRulesOf (
-  { idp: { clockToleranceSeconds }, server: { resource, clientCertificate, securityProfile } }: Pick<
-    Settings,
-    'idp' | 'server'
-  >
-): CommonRules {
-  return { resource, clockToleranceSeconds, clientCertificate, securityProfile }
-}
-
 /** Whether an issuer is whole without keys. */
 export function needsNoKeys (introspection: IntrospectionSettings | undefined): boolean {
   return introspection?.covers === 'opaque' && !introspection.signed
@@ -146,9 +126,9 @@ export async function createKeys (
     & Partial<Pick<IssuerSettings, 'introspection'>>,
   {
     surroundings,
-    proxies,
-    transport = createTransport(proxies),
-    jwtTools: { keyReader } = NODE_CRYPTO,
+    settings,
+    transport = createTransport(settings.proxies),
+    jwtTools: { keyReader },
     discovery,
     onEvent
   }: IssuerPartOptions & { readonly onEvent: (event: IssuerKeyEvent) => void }
@@ -176,12 +156,11 @@ export async function createIntrospection (
   keys: KeySource,
   {
     surroundings,
-    proxies,
-    transport = createTransport({ ...proxies, keepAlive: true }),
-    jwtTools = NODE_CRYPTO,
-    discovery = createDiscovery(issuerSettings.issuer),
-    clockToleranceSeconds
-  }: IssuerPartOptions & Pick<CommonRules, 'clockToleranceSeconds'>
+    settings,
+    transport = createTransport({ ...settings.proxies, keepAlive: true }),
+    jwtTools,
+    discovery = createDiscovery(issuerSettings.issuer)
+  }: IssuerPartOptions
 ): Promise<TokenIntrospection | undefined> {
   const { issuer, introspection, algs } = issuerSettings
   if (!introspection) return undefined
@@ -199,7 +178,7 @@ export async function createIntrospection (
         clientId,
         keys,
         findSigner: jwtTools.createSignerFinder(),
-        clockToleranceSeconds,
+        clockToleranceSeconds: settings.idp.clockToleranceSeconds,
         now
       })
       : undefined

@@ -11,7 +11,7 @@ import { claimNamesOf } from '../revocation/target.ts'
 import { createTransmitter } from '../revocation/transmitter.ts'
 import type { Transmitter, TransmitterEvent } from '../revocation/transmitter.ts'
 import type { LogoutSettings, RevocationSettings, TransmitterSettings } from '../settings/revocation-settings.ts'
-import type { IssuerSettings } from '../settings/settings.ts'
+import type { Settings } from '../settings/settings.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { issuerSpellings, withoutTrailingSlash } from '../provider/provider-url.ts'
 import { createTransport } from '../provider/transport.ts'
@@ -19,7 +19,6 @@ import { createKeys } from './create-issuers.ts'
 import { transmitterAuthentication } from './client-credentials.ts'
 import { readSecret } from '../settings/secret.ts'
 import type { IssuerPartOptions } from './create-issuers.ts'
-import { NODE_CRYPTO } from './jwt-tools.ts'
 
 export type RevocationEvent =
   | TransmitterEvent
@@ -38,7 +37,8 @@ const MAX_AHEAD_SECONDS = 60
 /** Between two warnings about one sender. */
 const WARNING_MS = 60_000
 
-export interface RevocationPartsOptions extends IssuerPartOptions, TokenIssuers {
+export interface RevocationPartsOptions extends IssuerPartOptions, Openness {
+  readonly settings: Settings
   /** Where transmitters push events to. Undefined if the address of the service is not known. */
   readonly pushUrl: string | undefined
   readonly onEvent: (event: RevocationEvent) => void
@@ -48,11 +48,12 @@ export interface RevocationPartsOptions extends IssuerPartOptions, TokenIssuers 
 export type RevocationParts = NonNullable<Awaited<ReturnType<typeof createRevocation>>>
 
 /** Builds what the section `revocation` describes. Undefined if there is none. */
-export async function createRevocation (revocation: RevocationSettings | undefined, options: RevocationPartsOptions) {
+export async function createRevocation (options: RevocationPartsOptions) {
+  const { surroundings, settings, isOpen, transport = createTransport(settings.proxies), jwtTools, onEvent } = options
+  const { revocation, proxies, idp } = settings
   if (!revocation) return undefined
-  const { surroundings, proxies, transport = createTransport(proxies), jwtTools = NODE_CRYPTO, onEvent } = options
   const { now } = surroundings
-  const { cutoffs, judge } = createRevocationView(revocation, { ...options, ...surroundings })
+  const { cutoffs, judge } = createRevocationView(revocation, { ...idp, ...surroundings, isOpen })
   // First, because a secret may be missing: nothing is open then.
   const transmitters = await Promise.all(revocation.transmitters.map(makeTransmitter))
   const logoutSenders = await Promise.all(revocation.logout.map(makeLogoutSender))
@@ -76,7 +77,7 @@ export async function createRevocation (revocation: RevocationSettings | undefin
     readBody: createEventBodies(surroundings.after),
     transmitters,
     /** The issuers about whose tokens operators may speak. */
-    issuers: options.issuers.map(({ issuer }) => issuer) as readonly string[],
+    issuers: idp.issuers.map(({ issuer }) => issuer) as readonly string[],
     /** Counts what became of an event. Both words are ours, so their number is bounded. */
     count,
     /** What was counted, by `type outcome`. */
@@ -161,14 +162,14 @@ export async function createRevocation (revocation: RevocationSettings | undefin
   }
 
   async function makeLogoutSender ({ issuer, clientId, sessionClaim, algs }: LogoutSettings) {
-    const { jwksUri } = options.issuers.find(known => known.issuer === issuer) ?? {}
+    const { jwksUri } = idp.issuers.find(known => known.issuer === issuer) ?? {}
     return {
       // Of its own, because the algorithms of access tokens are another setting.
       keys: await createKeys({ issuer, jwksUri, keysFile: undefined, algs }, options),
       setRules: { issuers: issuerSpellings(issuer), audience: clientId, algs, type: 'logout+jwt', isUntyped: true },
       issuer,
       sessionClaim,
-      clockToleranceSeconds: options.clockToleranceSeconds
+      clockToleranceSeconds: idp.clockToleranceSeconds
     } satisfies LogoutSender
   }
 }
@@ -176,19 +177,17 @@ export async function createRevocation (revocation: RevocationSettings | undefin
 /** Maximum number of users, sessions and other keys with a cutoff or an end, and of those with a block. */
 const MAX_KEYS = 1_000_000
 
-/** The issuers whose tokens are judged. */
-export interface TokenIssuers {
-  readonly issuers: readonly IssuerSettings[]
-  readonly clockToleranceSeconds: number
+interface Openness {
   /** Whether the application decides which issuers there are. */
-  readonly isOpen?: boolean
+  readonly isOpen?: boolean | undefined
 }
 
 /** What a process knows of the log of revocations, and how it judges tokens by it. */
 export function createRevocationView (
   revocation: RevocationSettings,
   { issuers, clockToleranceSeconds, isOpen = false, now, steadyMs }:
-    & TokenIssuers
+    & Openness
+    & Pick<Settings['idp'], 'issuers' | 'clockToleranceSeconds'>
     & Pick<Surroundings, 'now' | 'steadyMs'>
 ) {
   const names = new Set(issuers.map(({ issuer }) => withoutTrailingSlash(issuer)))

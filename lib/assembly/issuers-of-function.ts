@@ -1,6 +1,6 @@
 import type { AppFunctions } from '../settings/options.ts'
 import type { IssuerLookup } from '../settings/option-types.ts'
-import type { IssuerSettings } from '../settings/settings.ts'
+import { createIssuerReader } from '../settings/validation.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { createDynamicIssuers, DEFAULT_MAX_ISSUERS } from '../token/dynamic-issuers.ts'
 import type { IssuerTable, TokenIssuer } from '../token/issuer-table.ts'
@@ -9,20 +9,16 @@ import type { IssuersOptions } from './create-issuers.ts'
 
 const DEADLINE_MS = 5000
 
-export interface IssuerLookupOptions extends Pick<AppFunctions, 'maxIssuers'> {
-  readonly lookUp: IssuerLookup
-  /** Reads what the function answers. It throws SettingsError. */
-  readonly readIssuer: (record: object) => IssuerSettings
-}
-
 /**
  * Makes the issuers that a function of the application names, when their tokens come. An issuer is made anew only if
  * its settings have changed.
  */
 export function createIssuersOfFunction (
-  { lookUp, readIssuer, maxIssuers = DEFAULT_MAX_ISSUERS }: IssuerLookupOptions,
+  lookUp: IssuerLookup,
+  { maxIssuers = DEFAULT_MAX_ISSUERS }: Pick<AppFunctions, 'maxIssuers'>,
   options: IssuersOptions
 ): IssuerTable {
+  const readIssuer = createIssuerReader(options.settings)
   const recordOf = new WeakMap<TokenIssuer, string>()
   let hasFailed = false
   return createDynamicIssuers({ ask, maxIssuers, nowMs: options.surroundings.steadyMs })

@@ -180,13 +180,12 @@ export function isGate ({ gate, gateUpstream }: RawSettings): boolean {
 /**
  * Makes the reader of what a function answers that names issuers: an object as an entry of `idp.issuers`. It throws
  * SettingsError.
- * @param beside what the entry leaves out
  */
 export function createIssuerReader (
-  beside: Settings['idp'],
-  { securityProfile, clientCertificate }: Pick<Settings['server'], 'securityProfile' | 'clientCertificate'>
+  { idp: beside, server: { securityProfile, clientCertificate } }: Pick<Settings, 'idp' | 'server'>
 ): (record: object) => IssuerSettings {
   const { ajv, schema } = checkOf(['idp.issuers'], noSettings())
+  // What an entry leaves out.
   const { audience, introspection } = beside
 
   return record => {

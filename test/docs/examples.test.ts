@@ -5,7 +5,7 @@ import t from 'tap'
 import { createCertificateReader } from '../../lib/certificate/client-certificate.ts'
 import { createClientKeys } from '../../lib/dpop/client-keys.ts'
 import { verifyProof } from '../../lib/dpop/proof.ts'
-import { commonRulesOf, rulesOfIssuer } from '../../lib/assembly/create-issuers.ts'
+import { rulesOfIssuer } from '../../lib/assembly/create-issuers.ts'
 import { arrivedRequest, createGuard } from '../../lib/guard/guard.ts'
 import type { Guard } from '../../lib/guard/guard.ts'
 import type { SigningKey } from '../../lib/jose/signed-jwt.ts'
@@ -199,7 +199,7 @@ t.test('The token of each provider passes under the settings beside it, and gran
       readFile: () => undefined
     })
     const settings = await validateSettings(found, processSurroundings)
-    const rules = rulesOfIssuer(settings.idp.issuers[0]!, commonRulesOf(settings))
+    const rules = rulesOfIssuer(settings.idp.issuers[0]!, settings)
     const { header, claims } = JSON.parse(example) as { header: object, claims: Record<string, unknown> }
     const scopes = readScopes(claims, settings.idp.scopeClaims)
     t.ok(scopes.some(scope => scope.endsWith('read:messages')), `${provider}: ${scopes.join(' ')}`)

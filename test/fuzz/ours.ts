@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { readSettings } from '../../holdfast.ts'
 import { createGuardParts } from '../../lib/assembly/create-guard.ts'
 import type { GuardParts } from '../../lib/assembly/create-guard.ts'
+import { NODE_CRYPTO } from '../../lib/assembly/jwt-tools.ts'
 import { arrivedRequest } from '../../lib/guard/guard.ts'
 import { Refusal } from '../../lib/refusal.ts'
 import type { Variables } from '../helpers/variables.ts'
@@ -44,7 +45,10 @@ export async function openOurs (): Promise<
       METRICS: 'off',
       ...SETTINGS[site]
     })
-    guards.set(site, await createGuardParts(settings, { surroundings, onEvent () {}, metadataMount: undefined }))
+    guards.set(
+      site,
+      await createGuardParts(settings, { surroundings, jwtTools: NODE_CRYPTO, onEvent () {}, metadataMount: undefined })
+    )
   }
 
   return {

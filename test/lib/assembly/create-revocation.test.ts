@@ -5,6 +5,7 @@ import t from 'tap'
 import { readSettings } from '../../../holdfast.ts'
 import { createRevocation, pushUrlOf } from '../../../lib/assembly/create-revocation.ts'
 import type { RevocationEvent, RevocationParts } from '../../../lib/assembly/create-revocation.ts'
+import { NODE_CRYPTO } from '../../../lib/assembly/jwt-tools.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../lib/revocation/effects.ts'
 import { claimTarget, keyOf } from '../../../lib/revocation/target.ts'
 import type { RevocableToken } from '../../../lib/revocation/target.ts'
@@ -32,12 +33,10 @@ async function create (
     ...revocation && { REVOCATION: revocation },
     ...values
   })
-  const { proxies, idp: { issuers, clockToleranceSeconds } } = settings
-  const parts = await createRevocation(settings.revocation, {
+  const parts = await createRevocation({
     surroundings,
-    proxies,
-    issuers,
-    clockToleranceSeconds,
+    settings,
+    jwtTools: NODE_CRYPTO,
     isOpen,
     transport: createTransport(),
     pushUrl: pushUrlOf(settings.server.publicUrl, '/v1'),
