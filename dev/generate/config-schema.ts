@@ -1,7 +1,7 @@
 import { parse } from 'yaml'
 import { SECRET_PLACE } from '../../lib/settings/section-specs.ts'
 import type { Part, SettingSpec } from '../../lib/settings/setting-spec.ts'
-import { memberKey, settingSpec } from '../../lib/settings/specs.ts'
+import { ISSUER_MEMBERS, memberKey, settingSpec } from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'
 import { readSections } from './sections.ts'
 import type { Section } from './sections.ts'
@@ -67,12 +67,12 @@ function formsOf (schema: Part): JsonSchema[] {
         ...schema.additionalProperties && { additionalProperties: { anyOf: formsOf(schema.additionalProperties) } }
       }]
     case 'array':
-      return schema.items!.members
+      return schema.items!.type === 'object'
         ? [{
             type: 'array',
             minItems: schema.minItems,
             maxItems: schema.maxItems,
-            items: entrySchema(schema.items!.members as SettingName[])
+            items: entrySchema(ISSUER_MEMBERS)
           }]
         : [
             {

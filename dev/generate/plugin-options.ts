@@ -18,7 +18,7 @@ function purposeOf (name: SettingName): { about: string, allowed: string, byDefa
 /** The type of a setting in the shape of the file. Digits of a text may be written as a number there. */
 function typeOf (name: SettingName): string {
   const { type, items, enum: words, format, properties, placed } = settingSpec(name)
-  if (items?.members) return 'readonly IssuerOptions[] | IssuerLookup'
+  if (items?.type === 'object') return 'readonly IssuerOptions[] | IssuerLookup'
   if (items && placed) return `SecretOption | ${listOf('SecretOption')}`
   if (items) {
     return `${items.format === 'trusted-peer' ? 'boolean | string' : partType(items)} | ${listOf(partType(items))}`

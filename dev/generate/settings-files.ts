@@ -63,7 +63,7 @@ function sectionLines (section: Section, indent: string): string[] {
   return [...section].flatMap(([key, entry]) => {
     if (typeof entry !== 'string') return ['', `${indent}${key}:`, ...sectionLines(entry, `${indent}  `).slice(1)]
     const spec = settingSpec(entry)
-    if (spec.items?.members) {
+    if (spec.items?.type === 'object') {
       return [
         '',
         ...remarks(spec, 'in the configuration file only').map(text => indent + text),

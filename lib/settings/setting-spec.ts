@@ -20,11 +20,6 @@ export interface Part {
   readonly additionalProperties?: Part | false
   readonly anyOf?: readonly Part[]
   readonly default?: unknown
-  /**
-   * The settings that describe the members of an object, by their names without the first word: `audience` belongs to
-   * `idp.audience`.
-   */
-  readonly members?: readonly string[]
   /** In TypeScript, the type of a part that no schema judges. */
   readonly written?: string
   /** A text, or each of a list of texts, may also be where it is: `{ file }` or `{ env }`. Then it is read first. */
@@ -121,9 +116,8 @@ export type ValueOf<S> = S extends { enum: readonly (infer E)[] } ? E
           : S extends { type: 'string' } ? string
             : S extends { type: 'array', items: infer I } ? ReadonlyArray<ValueOf<I>>
               : S extends { properties: infer P } ? MembersOf<P, S>
-                : S extends { members: unknown } ? Readonly<Record<string, unknown>>
-                  : S extends { additionalProperties: infer V } ? Readonly<Record<string, ValueOf<V>>>
-                    : unknown
+                : S extends { additionalProperties: infer V } ? Readonly<Record<string, ValueOf<V>>>
+                  : unknown
 
 type NamesOfSet<P, S> = {
   [Name in keyof P]: P[Name] extends { default: unknown } ? Name

@@ -99,7 +99,9 @@ function trustProxyOf (peers: readonly string[]): boolean | readonly string[] {
 /** Resolves the issuers from validated values. None if the only domain has a scheme. */
 export function issuersOf (idp: Idp): IssuerSettings[] {
   const { issuers, domain, issuer } = idp
-  if (issuers) return issuers.map((entry, index) => resolveIssuer(entry, idp, `idp.issuers[${index}]`))
+  if (issuers) {
+    return (issuers as readonly IssuerValues[]).map((entry, index) => resolveIssuer(entry, idp, `idp.issuers[${index}]`))
+  }
   // A domain with a scheme yields 401 for every token, whatever else is set. The operator must correct it.
   if (domain === undefined ? issuer === undefined : hasScheme(domain)) return []
   return [resolveIssuer(idp, idp, 'idp')]

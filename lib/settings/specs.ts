@@ -208,7 +208,7 @@ export const SETTINGS = {
     type: 'array',
     minItems: 1,
     maxItems: 50,
-    items: { type: 'object', members: ISSUER_MEMBERS, allowed: 'an object' },
+    items: { type: 'object', allowed: 'an object' },
     allowed: 'list of 1 to 50 objects with issuer or domain, and with audience, audienceClaim, jwksUri, keysFile, ' +
       'algs, scopeClaims, dpopMode or introspection where they differ; not beside idp.domain or idp.issuer',
     example: [{ issuer: 'https://staff.example/' }, {

@@ -209,7 +209,7 @@ async function keysThatTake (value: string): Promise<string[]> {
 t.test('The schema accepts whatever the service accepts.', async t => {
   const words = settingNames.flatMap(name => {
     const { enum: own = [], items } = settingSpec(name)
-    if (items?.members) return []
+    if (items?.type === 'object') return []
     const list = items?.enum ?? []
     return [...own, ...list, list.join(' '), list.join(','), `[${list.join(', ')}]`]
   })
