@@ -50,7 +50,7 @@ function tellUntrusted ({ values: { server }, arePeersAsked, tellHeld }: Judgeme
   if (arePeersAsked) return
   const { clientCertificate: source, trustProxy: peers } = server
   const isHeader = certificateHeaders(source as CertificateSource).length > 0
-  if (isHeader && (peers === undefined || (Array.isArray(peers) && peers[0] === 'false'))) {
+  if (isHeader && Array.isArray(peers) && peers[0] === 'false') {
     tellHeld(
       'server.clientCertificate',
       `, but ${nameOf('server.trustProxy')} trusts no peer: a certificate in a header counts only if a trusted ` +

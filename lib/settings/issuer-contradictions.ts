@@ -59,7 +59,7 @@ export function tellIssuers (judgement: Judgement): void {
 function tellMissing ({ isUnread, tell }: Judgement, { path, own, whole: { audience, introspection } }: Written): void {
   if (isUnread) return
   const isSection = path === SECTION
-  const isIntrospected = (introspection.for ?? 'off') !== 'off'
+  const isIntrospected = introspection.for !== 'off'
   const isByKey = introspection.auth === 'private_key_jwt'
   const needs: ReadonlyArray<readonly [SettingName, isNeeded: boolean, value: unknown]> = [
     [isSection ? 'idp.domain' : 'idp.issuer', true, own.domain ?? own.issuer],
@@ -83,7 +83,7 @@ function tellMissing ({ isUnread, tell }: Judgement, { path, own, whole: { audie
  */
 function tellMereName ({ tellHeld }: Judgement, { path, own: { issuer }, whole }: Written): void {
   if (typeof issuer !== 'string' || !isIssuerName(issuer) || isFetchableIssuer(issuer)) return
-  const { jwksUri, keysFile, introspection: { for: covers = 'off', endpoint } } = whole
+  const { jwksUri, keysFile, introspection: { for: covers, endpoint } } = whole
   const hasKeys = typeof keysFile === 'string' ||
     (typeof jwksUri === 'string' && /^https:/i.test(jwksUri) && FORMATS['provider-url'](jwksUri))
   if (!hasKeys) tellHeld(`${path}.issuer`, `; allowed: ${settingSpec('idp.issuer').allowed}`)
@@ -166,7 +166,7 @@ function said (values: RawSettings, name: SettingName) {
 
 /** Settings that say what the security profile rules out. */
 export function tellProfile ({ values, tellHeld }: Judgement): void {
-  const { securityProfile, clientCertificate = 'off' } = values.server
+  const { securityProfile, clientCertificate } = values.server
   if (securityProfile !== 'fapi2') return
   const isKeyNeeded = clientCertificate === 'off'
   const hasOther = (algs: unknown): boolean => Array.isArray(algs) && algs.some(alg => !FAPI_ALGS.includes(alg))

@@ -6,9 +6,9 @@ import type { RawSettings, SettingValues } from './specs.ts'
 
 /** What the schema has made of settings, and what is known beside them. */
 export interface Findings {
-  /** With the types that their texts have. The sections `gate` and `revocation` are as they were written. */
+  /** As in `data`. Only the sections `gate` and `revocation` are as they were written. */
   readonly values: RawSettings
-  /** The same with all defaults. What is refused is in it as it was. */
+  /** With the types that their texts have, and with all defaults. What is refused is in it as it was. */
   readonly data: SettingValues
   readonly errors: readonly SchemaError[]
   /** Why secrets could not be read, by the paths of their parts. */

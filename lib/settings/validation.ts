@@ -100,7 +100,7 @@ async function judge (
     if (byDefault !== undefined && valueAt(data, name) === undefined) put(data, name, structuredClone(byDefault))
   }
   return judgementOf(found, {
-    values: { ...values, gate: raw.gate, revocation: raw.revocation },
+    values: { ...data, gate: raw.gate, revocation: raw.revocation },
     data,
     errors,
     unread,
