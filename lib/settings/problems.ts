@@ -66,23 +66,21 @@ export function describeRefusals (
   for (const { instancePath, keyword, params } of errors.toSorted((a, b) => rank(a) - rank(b))) {
     const held = partAt(values, instancePath.split('/').slice(1))
     const { path, part: { allowed, properties } } = held
-    const unknown = keyword === 'additionalProperties' ? params.additionalProperty! : undefined
-    // Of a secret, each form that does not fit says so.
-    if (unknown !== undefined && !properties) continue
-    const key = unknown === undefined ? path : `${path}.${unknown}`
-    if (refusals.has(key)) continue
-    refusals.set(
-      key,
-      unknown !== undefined
-        ? unknownMember(path, unknown, Object.keys(properties!))
-        : keyword === 'required'
-          ? `${path} lacks ${params.missingProperty}; allowed: ${allowed}`
-          : unread.has(path)
-            ? `${partName(path)} is not usable: ${unread.get(path)}; allowed: ${allowed}`
-            : `${shown(held)}; allowed: ${allowed}`
-    )
+    const reason = unread.get(path)
+    if (keyword === 'additionalProperties') {
+      const name = params.additionalProperty!
+      // Of a secret, each form that does not fit says so.
+      if (properties) tell(`${path}.${name}`, unknownMember(path, name, Object.keys(properties)))
+    } else if (keyword === 'required') tell(path, `${path} lacks ${params.missingProperty}; allowed: ${allowed}`)
+    else if (reason === undefined) tell(path, `${shown(held)}; allowed: ${allowed}`)
+    else tell(path, `${partName(path)} is not usable: ${reason}; allowed: ${allowed}`)
   }
   return refusals
+
+  /** The first error of a part says enough. */
+  function tell (path: string, sentence: string): void {
+    if (!refusals.has(path)) refusals.set(path, sentence)
+  }
 }
 
 /** The deepest part on the way of these words that has words for what it allows. */
