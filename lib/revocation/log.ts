@@ -68,13 +68,13 @@ export interface RevocationLog {
    */
   append (entries: readonly RevocationEntry[]): Promise<void>
   /**
-   * Resolves when this process applies all that the log holds now: what it knows then, the log has.
-   * @throws RevocationLogError
+   * Whether this process has read all that the log holds now, and the log has lost nothing of it: then each of them
+   * knows what the other does. False if that cannot be said.
    */
-  sync (): Promise<void>
+  isInStep (): Promise<boolean>
   /**
-   * Whether it has lost anything that this process has read, such as that something was undone: others may then read
-   * what this process no longer knows.
+   * Whether it has ever lost anything that this process has read, such as that something was undone: others may then
+   * read what this process no longer knows.
    */
   hasLost (): boolean
   /**
@@ -99,7 +99,7 @@ export function createMemoryLog (onEntry: OnRevocationEntry): RevocationLog {
     async append (entries) {
       for (const entry of entries) onEntry(entry, 0, ++place)
     },
-    async sync () {},
+    isInStep: async () => true,
     hasLost: () => false,
     lead: async () => true,
     ageMs: () => 0,

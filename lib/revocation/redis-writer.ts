@@ -51,7 +51,6 @@ export function createLogWriter ({ call, clock, after, randomText }: LogWriterOp
 
   return {
     append,
-    inTime,
     /** The id of the last entry of the log. Undefined without an answer in time. */
     async lastId (): Promise<string | undefined> {
       const rows = await inTime(call('xrevrange', LOG, '+', '-', 'COUNT', 1) as Promise<ReadonlyArray<[id: string]>>)

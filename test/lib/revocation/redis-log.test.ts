@@ -436,10 +436,9 @@ t.test('The in-memory log is always loaded, and always leads', async t => {
     seen.push([key, age, place])
   })
   await log.append([entry(), entry({ key: OTHER })])
-  await log.sync()
   t.strictSame(seen, [[KEY, 0, 1], [OTHER, 0, 2]])
   t.equal(await log.lead('task'), true)
-  t.strictSame([log.ageMs(), log.fault(), log.hasLost()], [0, undefined, false])
+  t.strictSame([log.ageMs(), log.fault(), await log.isInStep(), log.hasLost()], [0, undefined, true, false])
   log.close()
 })
 
@@ -699,24 +698,28 @@ t.test(
   }
 )
 
-t.test('What an instance knows is in the log once they agree, and not while the log has lost it or cannot be read', async t => {
+t.test('An instance is in step with the log once it has read all, and not while the log has lost it or cannot be read', async t => {
   const store = startRevocationStore()
   const one = startInstance(t, store)
-  const error = new RevocationLogError('the log of revocations cannot be read')
-  await t.rejects(one.sync(), error, 'before it has read all')
+  t.equal(await one.isInStep(), false, 'before it has read all')
   await one.loaded()
-  await one.sync()
+  t.equal(await one.isInStep(), true)
   await one.append([entry()])
+  t.equal(await one.isInStep(), true)
   store.add(JSON.stringify(entry({ key: OTHER })))
-  await one.sync()
-  t.equal(one.isRevoked(OTHER), true)
+  t.equal(await one.isInStep(), false, 'another has written')
+  await until('it is read', () => one.isRevoked(OTHER))
+  t.equal(await one.isInStep(), true)
   store.rows.pop()
-  await t.rejects(one.sync(), error, 'the store has lost what was read')
+  t.equal(await one.isInStep(), false, 'the store has lost what was read')
+  store.isRestoring = true
   await until('it has restored it', () => store.rows.length === 2)
+  t.equal(await one.isInStep(), false, 'others may be restoring')
+  store.isRestoring = false
   await one.loaded()
-  await one.sync()
+  t.equal(await one.isInStep(), true)
   store.fault = new Error('Connection is closed.')
-  await t.rejects(one.sync(), error)
+  t.equal(await one.isInStep(), false)
 })
 
 t.test("Nothing is forgotten when a clock leaps, ours or the store's", async t => {
