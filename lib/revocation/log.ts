@@ -50,11 +50,11 @@ export interface RevocationEntry {
 export type OnRevocationEntry = (entry: RevocationEntry, ageSeconds: number, place: number) => void
 
 /**
- * Thrown if entries could not be stored: the log does not answer, or has no room. They may have been stored, so they
- * are to be sent again: entries merge.
+ * Thrown while nothing can be said for or against a revocation, or while it cannot be stored: the log does not answer,
+ * or has no room. It may have been stored. It is to be sent again: entries merge.
  */
-export class RevocationLogError extends Error {
-  override readonly name = 'RevocationLogError'
+export class UndecidedError extends Error {
+  override readonly name = 'UndecidedError'
 }
 
 /**
@@ -64,7 +64,7 @@ export class RevocationLogError extends Error {
 export interface RevocationLog {
   /**
    * Resolves when the log has the entries and this process applies them.
-   * @throws RevocationLogError
+   * @throws UndecidedError
    */
   append (entries: readonly RevocationEntry[]): Promise<void>
   /**

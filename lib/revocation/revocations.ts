@@ -1,6 +1,6 @@
 import { Refusal } from '../refusal.ts'
 import type { Cutoffs, Revocation } from './cutoffs.ts'
-import { RevocationLogError } from './log.ts'
+import { UndecidedError } from './log.ts'
 import type { RevocationEntry, RevocationLog } from './log.ts'
 import { MAX_CLAIM_VALUES, revocationFactsOf } from './target.ts'
 import type { ClaimNamesOf, RevocableToken, RevocationFacts } from './target.ts'
@@ -88,7 +88,7 @@ export function createRevocations (
     /**
      * Resolves when the log has the entries and this process applies them. What no token can match is not stored, nor
      * what changes nothing, if the log is known to have it.
-     * @throws RevocationLogError, also if there is no room for one more cutoff of their sender: none is ever dropped
+     * @throws UndecidedError, also if there is no room for one more cutoff of their sender: none is ever dropped
      * for a new one
      */
     async append (entries: readonly RevocationEntry[]): Promise<void> {
@@ -100,7 +100,7 @@ export function createRevocations (
       const changes = isSure ? matched.filter(isChange) : matched
       if (changes.length === 0) return
       const release = cutoffs.reserve(changes)
-      if (!release) throw new RevocationLogError('there is no room for another cutoff of this sender')
+      if (!release) throw new UndecidedError('there is no room for another cutoff of this sender')
       try {
         await log.append(changes)
       } finally {

@@ -4,7 +4,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { keyOf } from '../../../lib/revocation/target.ts'
 import type { RevocationEntry } from '../../../lib/revocation/log.ts'
-import { createMemoryLog, RevocationLogError } from '../../../lib/revocation/log.ts'
+import { createMemoryLog, UndecidedError } from '../../../lib/revocation/log.ts'
 import type { RedisLogOptions } from '../../../lib/revocation/redis-log.ts'
 import { writeEntry } from '../../../lib/revocation/redis-entries.ts'
 import * as scripts from '../../../lib/revocation/redis-scripts.ts'
@@ -237,7 +237,7 @@ t.test('An entry is acknowledged only once the instance that has written it has 
   // The reader is away, and the writer is not.
   store.drop()
   store.isUp = true
-  await t.rejects(one.append([entry()]), new RevocationLogError('the log of revocations cannot be written'))
+  await t.rejects(one.append([entry()]), new UndecidedError('the log of revocations cannot be written'))
   t.equal(one.isRevoked(), false)
   store.rise()
   await until('it is read all the same', () => one.isRevoked())
@@ -307,7 +307,7 @@ t.test('A store that cannot be written is an error, at once or after a second, a
   await one.loaded()
   for (const fault of [new Error('READONLY You cannot write'), 'hang' as const]) {
     store.fault = fault
-    await t.rejects(one.append([entry()]), new RevocationLogError('the log of revocations cannot be written'))
+    await t.rejects(one.append([entry()]), new UndecidedError('the log of revocations cannot be written'))
     t.equal(one.isRevoked(), false)
   }
 })

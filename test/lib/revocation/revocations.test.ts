@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createCutoffs } from '../../../lib/revocation/cutoffs.ts'
-import { createMemoryLog, RevocationLogError } from '../../../lib/revocation/log.ts'
+import { createMemoryLog, UndecidedError } from '../../../lib/revocation/log.ts'
 import type { RevocationEntry } from '../../../lib/revocation/log.ts'
 import { createRevocations } from '../../../lib/revocation/revocations.ts'
 import type { RevocableToken } from '../../../lib/revocation/target.ts'
@@ -48,7 +48,7 @@ function start ({ outage = 'refuse' as 'refuse' | 'serve', max = 10 } = {}) {
     /** It takes its time, and fails for a session of this name. */
     async append (entries: readonly RevocationEntry[]) {
       await Promise.resolve()
-      if (entries[0]!.key.includes('lost')) throw new RevocationLogError('lost')
+      if (entries[0]!.key.includes('lost')) throw new UndecidedError('lost')
       await memory.append(entries)
     }
   }
@@ -120,7 +120,7 @@ t.test('Without room nothing is stored, and an undo needs none', async t => {
   await revocations.append([ending('s1')])
   await t.rejects(
     revocations.append([ending('s2')]),
-    new RevocationLogError('there is no room for another cutoff of this sender')
+    new UndecidedError('there is no room for another cutoff of this sender')
   )
   t.equal(revocations.refusalOf(token({ sid: 's2' })), undefined)
   await revocations.append([{ ...ending('s1'), effect: 'undo' }])
