@@ -1,12 +1,12 @@
 import { Readable } from 'node:stream'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../lib/refusal.ts'
-import { RevocationLogError } from '../lib/revocation/log.ts'
-import { OperatorError, operatorEntries } from '../lib/revocation/operator.ts'
+import { UndecidedError } from '../lib/revocation/log.ts'
+import { operatorEntries } from '../lib/revocation/operator.ts'
 import type { Received } from '../lib/revocation/receiver.ts'
 import { MAX_EVENT_BYTES_OF_ADDRESS } from '../lib/revocation/event-body.ts'
-import { isBeyondEvents, MAX_SET_BYTES, SetError, UndecidedError } from '../lib/revocation/security-event-token.ts'
-import { SubjectError } from '../lib/revocation/subject.ts'
+import { isBeyondEvents, MAX_SET_BYTES, SetError } from '../lib/revocation/security-event-token.ts'
+import { ForbiddenSubjectError, SubjectError } from '../lib/revocation/subject.ts'
 import { eventsSchema, logoutSchema, subjectsSchema } from '../schemas/revocation.ts'
 
 /** A logout token has a few short claims. */
@@ -163,14 +163,12 @@ const routes: FastifyPluginAsync = async app => {
       if (isUnauthorized) reply.header('www-authenticate', 'Bearer')
       return reply.code(isUnauthorized ? 401 : 400).header('content-language', 'en').send(bodyOf({ err, message }))
     }
-    if (error instanceof OperatorError) {
+    if (error instanceof ForbiddenSubjectError) {
       count('refused', 'unauthorized')
       request.log.info({ event: 'revocation_refused', reason: error.message }, 'revocation refused')
       return reply.code(403).send(bodyOf({ err: 'access_denied', message: error.message }))
     }
-    if (!(error instanceof Refusal || error instanceof UndecidedError || error instanceof RevocationLogError)) {
-      throw error
-    }
+    if (!(error instanceof Refusal || error instanceof UndecidedError)) throw error
     count('refused', 'unavailable')
     request.log.warn({
       event: 'revocation_refused',

@@ -25,11 +25,16 @@ export interface FetchLoopOptions<Fetched> extends Pick<Surroundings, 'now' | 'a
   readonly attempt: () => Promise<Fetched>
   /** `previous`: why the attempt before failed. Undefined if it did not fail. */
   readonly onSuccess?: (fetched: Fetched, previous: ProviderFailureWord | undefined) => void
-  readonly onFailure?: (failure: ProviderFailure, previous: ProviderFailureWord | undefined) => void
+  readonly onFailure?: (
+    failure: ProviderFailure,
+    previous: ProviderFailureWord | undefined,
+    error: Error
+  ) => void
   /**
-   * Milliseconds from the end of an attempt to the next one. Unless given: those of `refreshAfterMs` and `backOffMs`.
+   * Milliseconds from the end of an attempt to the next one. `fetched` is undefined after a failure. Where nothing is
+   * given: those of `refreshAfterMs` and `backOffMs`.
    */
-  readonly pauseMs?: number
+  readonly pauseMs?: (fetched: Fetched | undefined) => number | undefined
 }
 
 /**
@@ -74,7 +79,7 @@ export function createFetchLoop<Fetched> (
       if (loop.closed) return
       loop.lastFailure = undefined
       failuresInRow = 0
-      plan()
+      plan(fetched)
       onSuccess?.(fetched, previous)
     } catch (error) {
       if (loop.closed) return
@@ -86,13 +91,14 @@ export function createFetchLoop<Fetched> (
       loop.failures++
       failuresInRow++
       plan()
-      onFailure?.(failure, previous)
+      onFailure?.(failure, previous, error as Error)
     }
   }
 
-  function plan (): void {
+  function plan (fetched?: Fetched): void {
     cancelNext()
-    const delayMs = pauseMs ?? (failuresInRow === 0 ? refreshAfterMs(random()) : backOffMs(failuresInRow, random()))
+    const delayMs = pauseMs?.(fetched) ??
+      (failuresInRow === 0 ? refreshAfterMs(random()) : backOffMs(failuresInRow, random()))
     loop.nextAt = now() + delayMs / 1000
     cancelNext = after(delayMs, run)
   }

@@ -35,7 +35,7 @@ export async function openKeyFile (
     attempt: readAgain,
     onSuccess: adopt,
     onFailure: endure,
-    pauseMs: READ_AGAIN_MS,
+    pauseMs: () => READ_AGAIN_MS,
     now,
     after,
     random

@@ -2,10 +2,9 @@ import type { JsonObject } from '../json.ts'
 import { withoutTrailingSlash } from '../provider/provider-url.ts'
 import type { RevocationEffect, RevocationEntry } from './log.ts'
 import { isStreamStatus, newsEntry, VERIFIED } from './stream-news.ts'
-import { readSubject, SubjectError, targetsIn } from './subject.ts'
+import { readSubject, SubjectError } from './subject.ts'
 import type { Subject, SubjectPart, SubjectRules } from './subject.ts'
 import { issuerOf, keyOf } from './target.ts'
-import type { RevocationTarget } from './target.ts'
 
 /** An event of a security event token that was verified. */
 export interface SecurityEvent {
@@ -63,7 +62,7 @@ export function eventName (type: string): string {
   return Object.hasOwn(MEANINGS, type) ? type.slice(type.lastIndexOf('/') + 1) : 'unknown'
 }
 
-type Choice = readonly [effect: RevocationEffect, kind: SubjectPart['kind']]
+type Choice = readonly [effect: RevocationEffect, ...kinds: ReadonlyArray<SubjectPart['kind']>]
 
 /** Without a user, what is named most closely. A token and a session have no life of their own, so they end. */
 const narrowest = (
@@ -71,15 +70,16 @@ const narrowest = (
 ): readonly Choice[] => [['end', 'token'], ['end', 'session'], [effect, 'device'], [effect, 'other']]
 const ALL_SESSIONS: readonly Choice[] = [['login', 'user'], ...narrowest('login')]
 
-/**
- * What an event does to which part of its subject, by what it asks for. The first part that the subject names counts.
- */
+/** What is done to which parts of a subject, by what is asked for. The first choice of which it names a part counts. */
 const CHOICES = {
   session: [['end', 'session'], ...ALL_SESSIONS],
   user: [['cutoff', 'user'], ...narrowest('cutoff')],
   device: [['cutoff', 'device'], ['cutoff', 'user'], ...narrowest('cutoff')],
   block: [['block', 'user'], ...narrowest('block')],
-  enable: [['enable', 'user']]
+  enable: [['enable', 'user']],
+  // Of operators. A session or a token of a user is less than the user.
+  revoke: [['end', 'session', 'token'], ['cutoff', 'user', 'other']],
+  undo: [['undo', 'user', 'session', 'token', 'other']]
 } satisfies Readonly<Record<string, readonly Choice[]>>
 
 /**
@@ -91,7 +91,7 @@ const CHOICES = {
  */
 export function effectsOf (
   { type, event, claims }: SecurityEvent,
-  rules: SubjectRules,
+  rules: SubjectRules & { readonly sender: string },
   now: number
 ): { readonly outcome: EventOutcome, readonly entries: readonly RevocationEntry[] } {
   const { sender } = rules
@@ -107,20 +107,20 @@ export function effectsOf (
   const at = momentOf(event, claims)
   const subject = readSubject(claims.sub_id ?? event.subject, rules, meaning === 'session')
   if (!subject) return { outcome: 'foreign', entries: [] }
-  const entries = entriesAbout(subject, meaning, {
-    at,
-    now,
-    event: eventName(type),
-    sender
-  })
+  const entries = entriesAbout(subject, meaning, { at, now, event: eventName(type), sender })
   return { outcome: entries.length === 0 ? 'unmapped' : 'applied', entries }
 }
 
-function entriesAbout (subject: Subject, meaning: keyof typeof CHOICES, facts: EntryFacts): readonly RevocationEntry[] {
-  const isAllSessions = meaning === 'session' && subject.some(({ kind, target }) => kind === 'session' && !target)
-  for (const [effect, kind] of isAllSessions ? ALL_SESSIONS : CHOICES[meaning]) {
-    const targets = targetsIn(subject, kind)
-    if (targets.length > 0) return entriesOf(effect, targets, facts)
+/** What an event, a logout or an operator changes. Empty if the subject names nothing that can be changed so. */
+export function entriesAbout (
+  subject: Subject,
+  asked: keyof typeof CHOICES,
+  facts: EntryFacts
+): readonly RevocationEntry[] {
+  const isAllSessions = asked === 'session' && subject.some(({ kind, target }) => kind === 'session' && !target)
+  for (const [effect, ...kinds] of isAllSessions ? ALL_SESSIONS : CHOICES[asked]) {
+    const entries = entriesOf(effect, subject.filter(({ kind }) => kinds.includes(kind)), facts)
+    if (entries.length > 0) return entries
   }
   return []
 }
@@ -150,13 +150,14 @@ export interface EntryFacts extends Pick<RevocationEntry, 'at' | 'event'> {
   readonly now: number
 }
 
-/** The entries that do the same to each target. Targets with the same key make one. */
-export function entriesOf (
+/** The entries that do the same to each part. Targets with the same key make one. */
+function entriesOf (
   effect: RevocationEffect,
-  targets: readonly RevocationTarget[],
+  parts: Subject,
   { at, now, event, sender: name, operator }: EntryFacts
 ): readonly RevocationEntry[] {
   const sender = withoutTrailingSlash(name)
+  const targets = parts.flatMap(({ target }) => target ? [target] : [])
   const byKey = new Map(targets.map(target => [keyOf(target), issuerOf(target)]))
   return [...byKey].map(([key, issuer]) => {
     const isOwn = issuer === undefined || issuer === sender

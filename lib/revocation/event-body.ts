@@ -1,7 +1,8 @@
 import { createBoundedReader } from '../bounded-reader.ts'
 import type { BodyReader } from '../bounded-reader.ts'
 import type { Surroundings } from '../surroundings.ts'
-import { MAX_SET_BYTES, UndecidedError } from './security-event-token.ts'
+import { UndecidedError } from './log.ts'
+import { MAX_SET_BYTES } from './security-event-token.ts'
 
 /** Of all bodies that are held at once. Who sends them is not known yet. */
 export const MAX_EVENT_BYTES = 16 * 1024 * 1024

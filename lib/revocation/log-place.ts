@@ -1,5 +1,3 @@
-import { isBefore } from './redis-entries.ts'
-
 /** Before the first entry. */
 export const START = '0-0'
 
@@ -14,8 +12,6 @@ export function createLogPlace () {
   let count = 0
   /** Earlier values of the two, the newest last. */
   let checkpoints: Array<readonly [id: string, count: number]> = []
-  /** Called when the place is another. */
-  const waiting = new Set<() => void>()
 
   return {
     id: (): string => id,
@@ -29,7 +25,6 @@ export function createLogPlace () {
       if (checkpoints.length > MAX_CHECKPOINTS) {
         checkpoints = checkpoints.filter((_, index) => index % 2 === 0 || index > MAX_CHECKPOINTS / 2)
       }
-      for (const look of waiting) look()
     },
     /** Earlier ids, the newest first. */
     earlier: (): readonly string[] => checkpoints.map(([id]) => id).reverse(),
@@ -42,27 +37,6 @@ export function createLogPlace () {
       checkpoints = to === 0 ? [] : checkpoints.slice(0, checkpoints.length - to + 1)
       id = common
       return at
-    },
-    /**
-     * Resolves with true when the process has read up to an id.
-     * @param inTime ends the wait
-     */
-    async reaches (
-      wanted: string,
-      inTime: (isReached: Promise<true>) => Promise<true | undefined>
-    ): Promise<true | undefined> {
-      let look!: () => void
-      const isReached = await inTime(
-        new Promise<true>(resolve => {
-          look = () => {
-            if (!isBefore(id, wanted)) resolve(true)
-          }
-          waiting.add(look)
-          look()
-        })
-      )
-      waiting.delete(look)
-      return isReached
     }
   }
 }

@@ -50,11 +50,11 @@ export interface RevocationEntry {
 export type OnRevocationEntry = (entry: RevocationEntry, ageSeconds: number, place: number) => void
 
 /**
- * Thrown if entries could not be stored: the log does not answer, or has no room. They may have been stored, so they
- * are to be sent again: entries merge.
+ * Thrown while nothing can be said for or against a revocation, or while it cannot be stored: the log does not answer,
+ * or has no room. It may have been stored. It is to be sent again: entries merge.
  */
-export class RevocationLogError extends Error {
-  override readonly name = 'RevocationLogError'
+export class UndecidedError extends Error {
+  override readonly name = 'UndecidedError'
 }
 
 /**
@@ -64,17 +64,17 @@ export class RevocationLogError extends Error {
 export interface RevocationLog {
   /**
    * Resolves when the log has the entries and this process applies them.
-   * @throws RevocationLogError
+   * @throws UndecidedError
    */
   append (entries: readonly RevocationEntry[]): Promise<void>
   /**
-   * Resolves when this process applies all that the log holds now: what it knows then, the log has.
-   * @throws RevocationLogError
+   * Whether this process has read all that the log holds now, and the log has lost nothing of it: then each of them
+   * knows what the other does. False if that cannot be said.
    */
-  sync (): Promise<void>
+  isInStep (): Promise<boolean>
   /**
-   * Whether it has lost anything that this process has read, such as that something was undone: others may then read
-   * what this process no longer knows.
+   * Whether it has ever lost anything that this process has read, such as that something was undone: others may then
+   * read what this process no longer knows.
    */
   hasLost (): boolean
   /**
@@ -99,7 +99,7 @@ export function createMemoryLog (onEntry: OnRevocationEntry): RevocationLog {
     async append (entries) {
       for (const entry of entries) onEntry(entry, 0, ++place)
     },
-    async sync () {},
+    isInStep: async () => true,
     hasLost: () => false,
     lead: async () => true,
     ageMs: () => 0,

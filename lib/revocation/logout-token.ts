@@ -1,9 +1,10 @@
 import { isJsonObject } from '../json.ts'
 import { timeFault } from '../jose/signed-jwt.ts'
-import { entriesOf, momentOf } from './effects.ts'
+import { entriesAbout, momentOf } from './effects.ts'
 import type { RevocationEntry } from './log.ts'
 import { SetError } from './security-event-token.ts'
 import type { UnverifiedSet } from './security-event-token.ts'
+import type { Subject } from './subject.ts'
 import { claimTarget } from './target.ts'
 
 const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout'
@@ -56,10 +57,13 @@ export function logoutEntries (
   if ([sub, sid].some(value => value !== undefined && (typeof value !== 'string' || value === ''))) {
     throw new SetError('invalid_request', 'A sub or sid of the logout token is not a text.')
   }
-  const session = sid !== undefined && sessionClaim !== false
-    ? claimTarget(sessionClaim, issuer, sid as string)
-    : undefined
-  if (!session && sub === undefined) {
+  const subject: Subject = [
+    ...sid !== undefined && sessionClaim !== false
+      ? [{ kind: 'session', target: claimTarget(sessionClaim, issuer, sid as string) }] as const
+      : [],
+    ...sub !== undefined ? [{ kind: 'user', target: ['sub', issuer, sub as string] }] as const : []
+  ]
+  if (subject.length === 0) {
     throw new SetError(
       'invalid_request',
       sid === undefined
@@ -67,6 +71,5 @@ export function logoutEntries (
         : 'The logout token has only a sid, and access tokens have none here.'
     )
   }
-  const facts = { at: momentOf({}, claims), now, event: 'logout', sender: issuer }
-  return session ? entriesOf('end', [session], facts) : entriesOf('login', [['sub', issuer, sub as string]], facts)
+  return entriesAbout(subject, 'session', { at: momentOf({}, claims), now, event: 'logout', sender: issuer })
 }

@@ -8,13 +8,12 @@ import type { LogoutRules } from './logout-token.ts'
 import { checkSet, eventIn, MAX_SET_BYTES, readSet, SetError, verifySetSignature } from './security-event-token.ts'
 import type { SetRules, UnverifiedSet } from './security-event-token.ts'
 import { SubjectError } from './subject.ts'
-import type { SubjectRules } from './subject.ts'
 
 /** A sender of security event tokens. */
 export interface EventSender {
   readonly name: string
   readonly setRules: SetRules
-  readonly subjectRules: SubjectRules
+  readonly subjectRules: Parameters<typeof effectsOf>[1]
   readonly keys: SignerKeys
   /** The whole value of the Authorization header of a push. Undefined if none is needed. */
   readonly pushAuthorization: string | undefined

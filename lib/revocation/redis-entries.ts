@@ -1,3 +1,4 @@
+import { isJsonObject } from '../json.ts'
 import { EFFECTS, STANDINGS } from './log.ts'
 import type { RevocationEntry } from './log.ts'
 import { isStreamNews } from './stream-news.ts'
@@ -9,22 +10,8 @@ export const PAGE = 1000
 export type StoredEntry = RevocationEntry & { readonly t: number }
 
 /** @param writtenMs milliseconds of the clock of the log */
-export function writeEntry (
-  { key, effect, at, also, recordedAt, event, source, sender, standing }: RevocationEntry,
-  writtenMs: number
-): string {
-  return JSON.stringify({
-    key,
-    effect,
-    at,
-    also,
-    recordedAt,
-    t: Math.floor(writtenMs),
-    event,
-    source: source.slice(0, MAX_CHARACTERS),
-    sender,
-    standing
-  })
+export function writeEntry ({ issuer, source, ...entry }: RevocationEntry, writtenMs: number): string {
+  return JSON.stringify({ ...entry, source: source.slice(0, MAX_CHARACTERS), t: Math.floor(writtenMs) })
 }
 
 const MAX_KEY_CHARACTERS = 1000
@@ -37,24 +24,20 @@ const EVENT = /^[a-z][a-z-]{0,63}$/
  * through it.
  */
 export function readEntry (text: string): StoredEntry | undefined {
-  let given: Partial<Record<keyof StoredEntry, unknown>> | null
+  let given: unknown
   try {
     given = JSON.parse(text)
   } catch {
     return undefined
   }
-  if (typeof given !== 'object' || given === null) return undefined
-  // Entries of version 1 have no sender, and no time of the log: theirs is that of its first clock.
-  given.sender ??= given.source
-  given.standing ??= 'other'
-  given.t ??= Number(given.recordedAt) * 1000
+  if (!isJsonObject(given)) return undefined
   const { key, effect, at, also, recordedAt, t, event, source, sender, standing } = given
   const isRead = isText(key, MAX_KEY_CHARACTERS) && isOneOf(EFFECTS, effect) && isTime(at) && isTime(recordedAt) &&
     isTime(t) && (also === undefined || isTime(also)) &&
     isText(event, MAX_CHARACTERS) && (effect === 'state' ? isStreamNews(event) : EVENT.test(event)) &&
     isText(source, MAX_CHARACTERS) &&
     isText(sender, MAX_CHARACTERS) && isOneOf(STANDINGS, standing)
-  return isRead ? given as StoredEntry : undefined
+  return isRead ? given as unknown as StoredEntry : undefined
 }
 
 function isOneOf (words: readonly unknown[], value: unknown): boolean {

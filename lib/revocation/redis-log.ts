@@ -2,7 +2,6 @@ import { faultOf } from '../redis/redis-faults.ts'
 import type { LinkListeners, RedisLink } from '../redis/redis-link.ts'
 import type { Surroundings } from '../surroundings.ts'
 import type { Cutoffs } from './cutoffs.ts'
-import { RevocationLogError } from './log.ts'
 import type { OnRevocationEntry, RevocationLog } from './log.ts'
 import { createLogClock } from './log-clock.ts'
 import { createLogPlace } from './log-place.ts'
@@ -56,8 +55,7 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
   let fault: string | null = null
   /** Of the data that is read. Empty until it was found. */
   let epoch = ''
-  /** Counts the losses of data that this process has seen. */
-  let losses = 0
+  let hasLost = false
   /** Whether instances had the time to restore what the log may have lost before this one has started. */
   let isSettled = false
   /** What was last changed up to this place is no longer in the log, and is to be forgotten. */
@@ -81,7 +79,7 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
     }
   })
   const { call } = reader
-  const { append, inTime, lastId, lead, took } = createLogWriter({ call: writer.call, clock, after, randomText })
+  const { append, lastId, lead, took } = createLogWriter({ call: writer.call, clock, after, randomText })
   const rewriter = createRewriter({
     call,
     kept,
@@ -189,7 +187,7 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
    */
   async function recover (own: number, foundEpoch: string, isCleaned: boolean): Promise<void> {
     heardMs = -Infinity
-    losses++
+    hasLost = true
     const upTo = place.count()
     const isOvertaken = isCleaned && !rewriter.isRestoring()
     const ids = isOvertaken ? [] : place.earlier()
@@ -217,15 +215,8 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
 
   return {
     append,
-    async sync () {
-      const before = losses
-      const last = await lastId()
-      // What this process has read, the log may have lost.
-      const isWhole = last !== undefined && !isBefore(last, place.id()) && await place.reaches(last, inTime) &&
-        losses === before && heardMs !== -Infinity
-      if (!isWhole) throw new RevocationLogError('the log of revocations cannot be read')
-    },
-    hasLost: () => losses > 0,
+    isInStep: async () => await lastId() === place.id() && heardMs !== -Infinity,
+    hasLost: () => hasLost,
     lead,
     ageMs: () => steadyMs() - heardMs,
     fault: () => fault ?? undefined,

@@ -1,6 +1,6 @@
 import type { RedisCall } from '../redis/redis-link.ts'
 import type { Surroundings } from '../surroundings.ts'
-import { RevocationLogError } from './log.ts'
+import { UndecidedError } from './log.ts'
 import type { RevocationLog } from './log.ts'
 import type { LogClock } from './log-clock.ts'
 import { START } from './log-place.ts'
@@ -46,12 +46,11 @@ export function createLogWriter ({ call, clock, after, randomText }: LogWriterOp
     )
     const isStored = id !== undefined && await isRead
     written.delete(last)
-    if (!isStored) throw new RevocationLogError('the log of revocations cannot be written')
+    if (!isStored) throw new UndecidedError('the log of revocations cannot be written')
   }
 
   return {
     append,
-    inTime,
     /** The id of the last entry of the log. Undefined without an answer in time. */
     async lastId (): Promise<string | undefined> {
       const rows = await inTime(call('xrevrange', LOG, '+', '-', 'COUNT', 1) as Promise<ReadonlyArray<[id: string]>>)

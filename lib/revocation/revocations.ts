@@ -1,6 +1,6 @@
 import { Refusal } from '../refusal.ts'
 import type { Cutoffs, Revocation } from './cutoffs.ts'
-import { RevocationLogError } from './log.ts'
+import { UndecidedError } from './log.ts'
 import type { RevocationEntry, RevocationLog } from './log.ts'
 import { MAX_CLAIM_VALUES, revocationFactsOf } from './target.ts'
 import type { ClaimNamesOf, RevocableToken, RevocationFacts } from './target.ts'
@@ -86,20 +86,21 @@ export function createRevocations (
     revocationOf: (token: RevocableToken): Revocation | undefined =>
       cutoffs.revocationOf((tokens.get(token) ?? learn(token)).facts),
     /**
-     * Resolves when the log has the entries and this process applies them. What no token can match, and what changes
-     * nothing, is not stored.
-     * @throws RevocationLogError, also if there is no room for one more cutoff of their sender: none is ever dropped
+     * Resolves when the log has the entries and this process applies them. What no token can match is not stored, nor
+     * what changes nothing, if the log is known to have it.
+     * @throws UndecidedError, also if there is no room for one more cutoff of their sender: none is ever dropped
      * for a new one
      */
     async append (entries: readonly RevocationEntry[]): Promise<void> {
       const matched = entries.filter(({ issuer }) => issuer === undefined || issuer === '*' || isIssuer(issuer))
       const isChange = (entry: RevocationEntry): boolean =>
         cutoffs.isChange(entry) || (entry.effect === 'undo' && log.hasLost())
-      if (!matched.every(isChange)) await log.sync()
-      const changes = matched.filter(isChange)
+      // The log may have lost what this process knows, or another may have undone it.
+      const isSure = !matched.every(isChange) && await log.isInStep()
+      const changes = isSure ? matched.filter(isChange) : matched
       if (changes.length === 0) return
       const release = cutoffs.reserve(changes)
-      if (!release) throw new RevocationLogError('there is no room for another cutoff of this sender')
+      if (!release) throw new UndecidedError('there is no room for another cutoff of this sender')
       try {
         await log.append(changes)
       } finally {

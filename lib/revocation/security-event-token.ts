@@ -4,6 +4,7 @@ import { countMembers, isJsonObject } from '../json.ts'
 import type { JsonBounds, JsonObject } from '../json.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import type { SecurityEvent } from './effects.ts'
+import { UndecidedError } from './log.ts'
 
 /** The signatures of security event tokens: SSF has them apart from those of access tokens. */
 export const EVENT_ALGS: readonly JwsAlg[] = Object.freeze(['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'])
@@ -26,11 +27,6 @@ export class SetError extends Error {
     super(description)
     this.err = err
   }
-}
-
-/** Thrown while nothing can be said for or against a token: it is to be sent again. */
-export class UndecidedError extends Error {
-  override readonly name = 'UndecidedError'
 }
 
 /** Of one token. */

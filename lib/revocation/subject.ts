@@ -6,8 +6,8 @@ import type { RevocationTarget } from './target.ts'
 
 /** How the subjects of one sender of events are found in access tokens. */
 export interface SubjectRules {
-  /** The sender itself. Its `iss` in a subject means each of `tokenIssuers`. */
-  readonly sender: string
+  /** The sender itself, if its `iss` in a subject means each of `tokenIssuers`. */
+  readonly sender?: string
   /** The issuers about whose tokens it may speak. `*` means all. */
   readonly tokenIssuers: readonly string[]
   /** The claims that hold the session in the tokens of an issuer. None if no token has one: then it means its user. */
@@ -16,7 +16,10 @@ export interface SubjectRules {
   readonly subjectClaims: Readonly<Record<string, string>>
   /** Members of complex subjects that must be understood (SSF 1.0, `critical_subject_members`). */
   readonly criticalMembers: readonly string[]
-  /** Whether a format that is not known is a fault. Otherwise it names nothing here. */
+  /**
+   * Whether a format that is not known, and an issuer that it may not speak for, are faults. Otherwise they have no
+   * effect.
+   */
   readonly isStrict?: boolean
 }
 
@@ -34,17 +37,14 @@ export interface SubjectPart {
 /** The subject of an event: all names that it gives. */
 export type Subject = readonly SubjectPart[]
 
-/** The targets of these kinds. */
-export function targetsIn (
-  subject: Subject,
-  ...kinds: ReadonlyArray<SubjectPart['kind']>
-): readonly RevocationTarget[] {
-  return subject.flatMap(({ kind, target }) => kinds.includes(kind) && target ? [target] : [])
-}
-
 /** Thrown if a subject cannot be read. The event is at fault (RFC 8935 section 2.4, `invalid_request`). */
 export class SubjectError extends Error {
   override readonly name = 'SubjectError'
+}
+
+/** Thrown if a sender names what it may not act for, and is to know it. */
+export class ForbiddenSubjectError extends Error {
+  override readonly name = 'ForbiddenSubjectError'
 }
 
 /** Members of complex subjects (SSF 1.0 section 3.2). */
@@ -71,7 +71,7 @@ const FORMATS: Readonly<Record<string, readonly [member: string, claim?: string]
  * an issuer that this sender may not speak for, or has a critical member that is not understood, or no member at all.
  * @param ofSession whether the event is about sessions: then an opaque subject is one, unless the settings map it to a
  * claim
- * @throws SubjectError
+ * @throws SubjectError, ForbiddenSubjectError
  */
 export function readSubject (given: unknown, rules: SubjectRules, ofSession = false): Subject | undefined {
   const subject = objectOf(given, 'the subject')
@@ -168,13 +168,21 @@ function verifyIdentifierCount (subjects: readonly unknown[]): void {
   }
 }
 
-/** Undefined if the sender may not speak for this issuer. */
-function issuersOf (iss: string, { sender, tokenIssuers }: SubjectRules): readonly string[] | undefined {
+/**
+ * The issuers that an `iss` in a subject means. Undefined if the sender may not speak for this one.
+ * @throws ForbiddenSubjectError in place of undefined, if the rules are strict
+ */
+export function issuersOf (
+  iss: string,
+  { sender, tokenIssuers, isStrict }: Pick<SubjectRules, 'sender' | 'tokenIssuers' | 'isStrict'>
+): readonly string[] | undefined {
   const named = withoutTrailingSlash(iss)
   const spelled = tokenIssuers.filter(issuer => withoutTrailingSlash(issuer) === named)
-  if (named === withoutTrailingSlash(sender)) return tokenIssuers
+  if (sender !== undefined && named === withoutTrailingSlash(sender)) return tokenIssuers
   if (tokenIssuers.includes('*')) return [iss]
-  return spelled.length > 0 ? spelled : undefined
+  if (spelled.length > 0) return spelled
+  if (isStrict) throw new ForbiddenSubjectError('This operator may not act for the issuer of the subject.')
+  return undefined
 }
 
 function own<Value> (map: Readonly<Record<string, Value>>, name: string): Value | undefined {

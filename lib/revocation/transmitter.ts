@@ -1,7 +1,6 @@
-import { backOffMs } from '../provider/fetch-loop.ts'
+import { createFetchLoop } from '../provider/fetch-loop.ts'
 import { createKeySource } from '../provider/key-source.ts'
 import type { KeySourceEvent } from '../provider/key-source.ts'
-import type { ProviderFailure } from '../provider/provider-failure.ts'
 import { issuerSpellings } from '../provider/provider-url.ts'
 import { withSession } from '../provider/transport.ts'
 import type { ProviderSession, Transport } from '../provider/transport.ts'
@@ -67,7 +66,7 @@ export type Transmitter = ReturnType<typeof createTransmitter>
  */
 export function createTransmitter (given: TransmitterOptions) {
   const { issuer: name, authenticate, delivery, transport, surroundings, onEvent } = given
-  const { now, random, randomBytes, after } = surroundings
+  const { now, randomBytes } = surroundings
   let configuration: TransmitterConfiguration | undefined
   let learning: Promise<string> | undefined
   let stream: FoundStream | undefined
@@ -76,14 +75,10 @@ export function createTransmitter (given: TransmitterOptions) {
   let status = 'unknown'
   /** When it was so, in Unix seconds. */
   let statusAt = -Infinity
-  /** Rounds that have failed since the last good one. */
-  let failures = 0
   /** The status that was last told. */
   let reported = 'unknown'
   /** When the stream is verified next, in Unix seconds. */
   let verifyAt = 0
-  let isClosed = false
-  let cancelTick: (() => void) | undefined
 
   const keys = createKeySource({
     locate: learn,
@@ -122,6 +117,17 @@ export function createTransmitter (given: TransmitterOptions) {
   }
   const client = createTransmitterClient({ ...given, configuration: () => configuration })
   const poll = createPoll({ ...given, client, sender })
+  const rounds = createFetchLoop({
+    attempt: round,
+    pauseMs: pauseMs => pauseMs,
+    onSuccess: () => report(),
+    onFailure ({ detail }, _previous, { message }) {
+      // It was deleted at the transmitter.
+      if (detail === NOT_FOUND) isFound = false
+      report(message)
+    },
+    ...surroundings
+  })
 
   /** @returns the address of the keys. @throws ProviderFailure */
   function learn (session: ProviderSession): Promise<string> {
@@ -136,7 +142,7 @@ export function createTransmitter (given: TransmitterOptions) {
   }
 
   function statusWord (): string {
-    if (failures > 0) return 'failing'
+    if (rounds.lastFailure !== undefined) return 'failing'
     // What the stream says of its subjects goes before the configuration, so until it was read nothing is said of them.
     const isRead = !authenticate || isFound
     const isPaused = status === 'paused' || status === 'disabled'
@@ -162,23 +168,6 @@ export function createTransmitter (given: TransmitterOptions) {
     report()
   }
 
-  /** One round after the other. */
-  function tick (ms: number): void {
-    if (!isClosed) {
-      cancelTick = after(ms, () => {
-        round().then(tick, error => tick(backOff(error)))
-      })
-    }
-  }
-
-  function backOff (error: unknown): number {
-    // It was deleted at the transmitter.
-    if ((error as Partial<ProviderFailure>).detail === NOT_FOUND) isFound = false
-    failures++
-    report((error as Error).message)
-    return backOffMs(failures, random())
-  }
-
   /** @returns milliseconds until the next round */
   async function round (): Promise<number> {
     const isLeader = await given.lead(name)
@@ -191,8 +180,6 @@ export function createTransmitter (given: TransmitterOptions) {
     }
     if (isLeader && stream?.id) await verify(stream)
     const isMore = isLeader && delivery === 'poll' && await poll(pollUrlOf(given, stream))
-    failures = 0
-    report()
     return isMore ? NEXT_BATCH_MS : isLeader ? TICK_MS : TICK_MS * 2
   }
 
@@ -217,7 +204,7 @@ export function createTransmitter (given: TransmitterOptions) {
      */
     start (): void {
       keys.start()
-      if (delivery === 'poll' || authenticate) tick(0)
+      if (delivery === 'poll' || authenticate) rounds.run()
     },
     /** Takes news of the stream from the log, so that all instances have them. */
     note (news: Pick<RevocationEntry, 'event' | 'at'>): void {
@@ -228,10 +215,8 @@ export function createTransmitter (given: TransmitterOptions) {
     /** What readiness and metrics may know of it. The status is one of `STREAM_STATUSES`. */
     state: () => ({ transmitter: name, status: statusWord(), verifiedAt: verification.verifiedAt() }),
     async close (): Promise<void> {
-      isClosed = true
-      cancelTick?.()
       given.calls.close()
-      await keys.close()
+      await Promise.all([rounds.close(), keys.close()])
     }
   }
 }

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { LightMyRequestResponse } from 'fastify'
-import { entriesOf, KNOWN_EVENT_TYPES } from '../../lib/revocation/effects.ts'
+import { entriesAbout, KNOWN_EVENT_TYPES } from '../../lib/revocation/effects.ts'
 import type { RevocationEntry } from '../../lib/revocation/log.ts'
+import type { Subject } from '../../lib/revocation/subject.ts'
 import { configurationUrlOf } from '../../lib/revocation/transmitter-configuration.ts'
 import { claimTarget } from '../../lib/revocation/target.ts'
 import type { ClaimNamesOf } from '../../lib/revocation/target.ts'
@@ -36,15 +37,10 @@ export function readRevocation (
     throw new TypeError("Say one of sub, sid and jti, as a text: idp.revoke({ sub: 'ann' })")
   }
   return ({ issuer, now, namesOf }) => {
-    const targets = kind === 'sid'
-      ? namesOf(issuer).session.map(claim => claimTarget(claim, issuer, value))
-      : [[kind, issuer, value] as const]
-    return entriesOf(kind === 'sub' ? 'login' : 'end', targets, {
-      at: now,
-      now,
-      event: 'test',
-      sender: issuer
-    })
+    const subject: Subject = kind === 'sid'
+      ? namesOf(issuer).session.map(claim => ({ kind: 'session', target: claimTarget(claim, issuer, value) }))
+      : [{ kind: kind === 'sub' ? 'user' : 'token', target: [kind, issuer, value] }]
+    return entriesAbout(subject, 'session', { at: now, now, event: 'test', sender: issuer })
   }
 }
 

@@ -14,6 +14,8 @@ import { PROVIDER_FAULTS, STORE_FAULTS } from '../../explain/faults.ts'
 import { bulk, startFakeRedis } from '../helpers/fake-redis.ts'
 import { settingNames, settingSpec, variables } from '../../lib/settings/specs.ts'
 import { KNOWN_EVENT_TYPES } from '../../lib/revocation/effects.ts'
+import { writeEntry } from '../../lib/revocation/redis-entries.ts'
+import { newsEntry } from '../../lib/revocation/stream-news.ts'
 import { startEventTransmitter } from '../helpers/event-transmitter.ts'
 import type { EventTransmitter } from '../helpers/event-transmitter.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
@@ -1198,7 +1200,7 @@ t.test(
         '{holdfast:revocation}:log',
         '*',
         'e',
-        JSON.stringify({ key: `stream ${remote.url}`, effect: 'state', at, recordedAt: at, event, source: remote.url })
+        writeEntry(newsEntry({ sender: remote.url, event, at, recordedAt: at }), at * 1000)
       )
     await add('verification', 1_800_000_000)
     await add('verification', 1_800_000_600)

@@ -2,7 +2,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { atAnotherTime } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
-import { RevocationLogError } from '../../lib/revocation/log.ts'
+import { UndecidedError } from '../../lib/revocation/log.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 import { startRevocation } from '../helpers/revocation-site.ts'
@@ -296,7 +296,7 @@ t.test('A revocation that cannot be stored is 503, and a fault of our own is 500
   const { append } = revocations
   const body = { sub_id: { format: 'opaque', id: 's' } }
   revocations.append = async () => {
-    throw new RevocationLogError('there is no room for another cutoff')
+    throw new UndecidedError('there is no room for another cutoff')
   }
   const full = await operate(body)
   t.strictSame([full.status, full.headers.get('retry-after')], [503, '1'])

@@ -62,7 +62,7 @@ t.test('A Redis that is killed after an append and comes back empty gets all bac
   await until('the other has read it', () => two.isRevoked('u1') && !two.isRevoked('u3'))
   await server.kill()
   t.equal(one.isRevoked('u1'), true)
-  await t.rejects(one.append([entry('u4')]), { name: 'RevocationLogError' })
+  await t.rejects(one.append([entry('u4')]), { name: 'UndecidedError' })
   await server.start()
   await until('the other has all', () => two.isRevoked('u1') && two.isRevoked('u2'))
   const late = startInstance(t, server.port)

@@ -1,14 +1,13 @@
 import t from 'tap'
-import { effectsOf, entriesOf, eventName, KNOWN_EVENT_TYPES } from '../../../lib/revocation/effects.ts'
+import { effectsOf, entriesAbout, eventName, KNOWN_EVENT_TYPES } from '../../../lib/revocation/effects.ts'
 import { keyOf } from '../../../lib/revocation/target.ts'
 import type { RevocationTarget } from '../../../lib/revocation/target.ts'
 import { SubjectError } from '../../../lib/revocation/subject.ts'
-import type { SubjectRules } from '../../../lib/revocation/subject.ts'
 
 const NOW = 1_800_000_000
 const SENDER = 'https://transmitter.example'
 const TOKENS = 'https://tokens.example/'
-const RULES: SubjectRules = {
+const RULES: Parameters<typeof effectsOf>[1] = {
   sender: SENDER,
   tokenIssuers: [TOKENS],
   sessionClaimsOf: () => ['sid'],
@@ -30,7 +29,7 @@ interface Row {
   readonly type?: string
   readonly event?: object
   readonly claims?: object
-  readonly rules?: Partial<SubjectRules>
+  readonly rules?: Partial<typeof RULES>
   /** `applied` with what it changes, or another outcome, or the fault. */
   readonly expected: ReadonlyArray<readonly [string, RevocationTarget]> | string
 }
@@ -473,7 +472,7 @@ t.test('An entry says whose part of the room it takes, and what its sender is to
     { target: ['sub', 'https://b.example', 'u1'], isOperator: false, issuer: 'https://b.example', standing: 'other' }
   ] as const
   for (const { target, isOperator, issuer, standing } of rows) {
-    t.hasStrict(entriesOf('cutoff', [target], { ...facts, ...isOperator && { operator: 'x' } })[0], {
+    t.hasStrict(entriesAbout([{ kind: 'other', target }], 'revoke', { ...facts, ...isOperator && { operator: 'x' } })[0], {
       source: isOperator ? 'x' : facts.sender,
       sender: 'https://a.example',
       issuer,

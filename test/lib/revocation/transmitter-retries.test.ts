@@ -28,9 +28,10 @@ t.test('A transmitter that cannot be reached is retried less and less often, at 
     }
   } as unknown as TransmitterOptions)
   transmitter.start()
-  for (let n = 0; n < 8; n++) {
+  await setImmediate()
+  for (let n = 0; n < 7; n++) {
     later!()
     await setImmediate()
   }
-  t.strictSame(waits, [0, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000])
+  t.strictSame(waits, [2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000])
 })
