@@ -197,8 +197,7 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
     ],
     [
       'gate:\n  rules:\n    - path: /a\n    - path: /b\n    - methods: [PUT, GET]\n      path: /a',
-      'config.yaml, line 8: gate.rules[2] ("/a") is unreachable: all its requests belong to gate.rules[0] ' +
-      '(config.yaml, line 6)'
+      'config.yaml, line 8: gate.rules[2] ("/a") overlaps gate.rules[0] (config.yaml, line 6): both hold for PUT /a'
     ],
     [
       'gate:\n  rules:\n    - path: /a\n      methods: [GET]\n    - path: /a\n      methods: [GET, PUT]',
@@ -207,8 +206,7 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
     [
       'gate:\n  rules:\n    - { path: /a, methods: PUT }\n    - { path: /a, methods: [POST] }\n    - { path: ' +
       '/%61, methods: [PUT, POST] }',
-      'config.yaml, line 8: gate.rules[2] ("/%61") is unreachable: all its requests belong to gate.rules[0] ' +
-      '(config.yaml, line 6) and gate.rules[1] (config.yaml, line 7)'
+      'config.yaml, line 8: gate.rules[2] ("/%61") overlaps gate.rules[0] (config.yaml, line 6): both hold for PUT /%61'
     ],
     [
       'gate:\n  rules:\n    - { path: "/a/:x(^\\\\d+$)" }\n    - { path: "/a/:y(^1.*$)" }',
@@ -239,18 +237,17 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
     ['gate:\n  rules:\n    - path: /a\n      anyScope: []', 'config.yaml, line 7: gate.rules[0].anyScope is []: '],
     [
       'gate:\n  rules:\n    - path: /x\n    - path: /a\n    - path: /a',
-      'config.yaml, line 8: gate.rules[2] ("/a") is unreachable: all its requests belong to gate.rules[1] ' +
-      '(config.yaml, line 7)'
+      'config.yaml, line 8: gate.rules[2] ("/a") overlaps gate.rules[1] (config.yaml, line 7): both hold for GET /a'
     ],
     [
       'gate:\n  rules:\n    - { path: "/a/:id", methods: GET }\n    - { path: "/a/:name", methods: [HEAD] }',
-      'config.yaml, line 7: gate.rules[1] ("/a/:name") is unreachable: all its requests belong to gate.rules[0] ' +
-      '(config.yaml, line 6)'
+      'config.yaml, line 7: gate.rules[1] ("/a/:name") overlaps gate.rules[0] (config.yaml, line 6): ' +
+      'both hold for HEAD /a/:name'
     ],
     [
       'gate:\n  rules:\n    - path: "/a/:id1"\n    - path: "/a/:id2"',
-      'config.yaml, line 7: gate.rules[1] ("/a/:id2") is unreachable: all its requests belong to gate.rules[0] ' +
-      '(config.yaml, line 6)'
+      'config.yaml, line 7: gate.rules[1] ("/a/:id2") overlaps gate.rules[0] (config.yaml, line 6): ' +
+      'both hold for GET /a/:id2'
     ],
     [
       'gate:\n  rules:\n    - path: /a\n    - path: /a/:id?',
@@ -344,7 +341,7 @@ t.test('Options have no lines, so a problem has only the path.', async t => {
     'gate.rules[0].path is "/\\ud800", which is unreachable: such paths are refused before any rule (escape)'
   ])
   t.strictSame((await parseGate({ rules: [{ path: '/a' }, { path: '/a' }] })).problems, [
-    'gate.rules[1] ("/a") is unreachable: all its requests belong to gate.rules[0]'
+    'gate.rules[1] ("/a") overlaps gate.rules[0]: both hold for GET /a'
   ])
   t.strictSame((await parseGate({ rules: [{ path: '/a', scop: 'b' }] })).problems, [
     'gate.rules[0].scop is unknown; did you mean scope?'
@@ -638,7 +635,7 @@ t.test('Two rules for the same requests are distinguished from two that only loo
     ]
   )
   t.strictSame(await problemsOf({ path: '/a/:x' }, { path: '/a/:y' }), [
-    'gate.rules[1] ("/a/:y") is unreachable: all its requests belong to gate.rules[0]'
+    'gate.rules[1] ("/a/:y") overlaps gate.rules[0]: both hold for GET /a/:y'
   ])
   t.strictSame(
     await problemsOf({ path: '/a/:x' }, { path: '/a/*' }, { path: '/a/b' }, { path: '/a/:x/c' }, { path: '/A/b' }, {
@@ -647,7 +644,7 @@ t.test('Two rules for the same requests are distinguished from two that only loo
     []
   )
   t.strictSame(await problemsOf({ path: '/a', methods: 'GET' }, { path: '/a', methods: 'HEAD' }), [
-    'gate.rules[1] ("/a") is unreachable: all its requests belong to gate.rules[0]'
+    'gate.rules[1] ("/a") overlaps gate.rules[0]: both hold for HEAD /a'
   ], 'HEAD goes with GET')
   t.strictSame(
     (await parseGate({

@@ -386,10 +386,10 @@ t.test('What a rule says about messages is checked at the start.', async t => {
       [{ mcp: { tools: ['x'] } }, { mcp: { methods: ['tools/list'] } }, { mcp: { methods: ['tools/list'] } }],
       'gate.rules[2] ("/mcp") overlaps gate.rules[1]: both hold for POST /mcp, tools/list'
     ],
-    [[{ mcp: {} }, { mcp: {} }], 'gate.rules[1] ("/mcp") is unreachable: all its requests belong to gate.rules[0]'],
+    [[{ mcp: {} }, { mcp: {} }], 'gate.rules[1] ("/mcp") overlaps gate.rules[0]: both hold for GET /mcp'],
     [
       [{ mcp: {} }, { mcp: { tools: ['a'] } }, { methods: ['POST', 'GET'] }],
-      'gate.rules[2] ("/mcp") is unreachable: all its requests belong to gate.rules[0]'
+      'gate.rules[2] ("/mcp") overlaps gate.rules[0]: both hold for POST /mcp'
     ],
     [
       [{ path: '/mcp/:a?', mcp: { tools: ['a'] } }, { mcp: { tools: ['b'] } }],
