@@ -1,4 +1,4 @@
-import { finished, pipeline } from 'node:stream'
+import { pipeline } from 'node:stream'
 import type { Readable } from 'node:stream'
 import { isJsonObject } from '../json.ts'
 import type { JsonBounds } from '../json.ts'
@@ -52,17 +52,15 @@ function withoutBodyHeaders (headers: AnswerHeaders): AnswerHeaders {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !OF_THE_BODY.has(name)))
 }
 
-function readBytes (body: Readable): Promise<Buffer> {
+async function readBytes (body: Readable): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0
-  return new Promise((resolve, reject) => {
-    body.on('data', (chunk: Buffer) => {
-      size += chunk.length
-      if (size > MAX_LIST_BYTES) return reject(unreadable())
-      chunks.push(chunk)
-    })
-    finished(body, error => error ? reject(error) : resolve(Buffer.concat(chunks)))
-  })
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size > MAX_LIST_BYTES) throw unreadable()
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
 }
 
 function cutEvents (body: Readable, isRuled: ToolTest): Readable {
