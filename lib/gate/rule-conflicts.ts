@@ -1,5 +1,5 @@
 import { quoteSetting } from '../printable.ts'
-import { isSamePath, routerForm, shapeOf } from './path.ts'
+import { isSamePath, routerForm, shapeOf } from './rule-path.ts'
 import { KNOWN_METHODS, sharedTarget } from './rule.ts'
 import type { GateRule } from './rule.ts'
 

@@ -4,7 +4,7 @@ import { quoteSetting } from '../printable.ts'
 import { ANY_TOKEN, parseRequirement } from '../requirement/requirement.ts'
 import type { Requirement, RequirementOptions } from '../requirement/requirement.ts'
 import { TOOL_CALL, TOOL_LIST } from './mcp-methods.ts'
-import { problemOfPath } from './path.ts'
+import { problemOfPath } from './rule-path.ts'
 
 /**
  * The messages of the Model Context Protocol that a rule is for. Without both members they are all those that no other

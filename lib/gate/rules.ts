@@ -1,10 +1,10 @@
-import { Refusal } from '../refusal.ts'
 import { createLenientRouter, isWide, specificityOf } from './lenient-path.ts'
 import type { McpMessage } from './mcp-message.ts'
 import { TOOL_CALL } from './mcp-methods.ts'
-import { createPathRouter, shapeOf, verifyOneReading, withoutParameters } from './path.ts'
+import { refusePath, verifyOneReading, withoutParameters } from './path.ts'
 import { isTargeted, KNOWN_METHODS, MESSAGE_METHOD } from './rule.ts'
 import type { GateRule } from './rule.ts'
+import { createPathRouter, shapeOf } from './rule-path.ts'
 
 /** A rule that was found for a message, with the method and the tool by which it was found, as it names them. */
 export interface McpMatch {
@@ -84,6 +84,7 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
   const lenient = createLenientRouter<PathRules>()
   for (const { method, rules } of byPath.values()) {
     const { path } = rules[0]
+    const specificity = specificityOf(path)
     const matchMessage = method === MESSAGE_METHOD && rules.some(({ mcp }) => mcp)
       ? createMessageMatcher(rules)
       : undefined
@@ -94,8 +95,8 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
       rules,
       matchMessage,
       isRuledTool,
-      specificity: specificityOf(path),
-      isWide: !exactPaths && isWide(path)
+      specificity,
+      isWide: !exactPaths && isWide(specificity)
     }
     if (!router.add(method, path, pathRules)) throw new TypeError(`rules for ${method} ${path} overlap`)
     lenient.add(method, path, pathRules)
@@ -110,9 +111,7 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
       verifyOneReading(path)
       const found = find(method, path)
       const others = withoutParameters(path)
-      if (others.some(reading => find(method, reading) !== found)) {
-        throw new Refusal('target_path', { detail: { cause: 'path_parameter' } })
-      }
+      if (others.some(reading => find(method, reading) !== found)) refusePath('path_parameter')
       if (found?.isWide) { for (const reading of [path, ...others]) verifyNoCloser(method, reading, found) }
       return found
     }
@@ -124,7 +123,7 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
    */
   function verifyNoCloser (method: string, path: string, chosen: PathRules): void {
     const closer = lenient.find(method, path).find(({ specificity }) => specificity > chosen.specificity)
-    if (closer) throw new Refusal('target_path', { detail: { cause: 'other_spelling', rule: closer.rules[0].path } })
+    if (closer) refusePath('other_spelling', { rule: closer.rules[0].path })
   }
 }
 
