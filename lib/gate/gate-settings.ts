@@ -49,10 +49,10 @@ export type GateSection = Partial<Record<Exclude<keyof GateSettings, 'statementK
 /** Settings with a section `gate` that its schema has judged. */
 export interface JudgedGate {
   /**
-   * The section as it was written, and the upstream that is given beside it and takes the place of its `upstream`.
-   * Whether that one is well-formed is judged elsewhere.
+   * The upstream that is given beside the section and takes the place of its `upstream`. Whether it is well-formed is
+   * judged elsewhere.
    */
-  readonly values: { readonly gate: unknown, readonly gateUpstream: unknown }
+  readonly values: { readonly gateUpstream: unknown }
   /** The section as its schema has left it. It may be anything. */
   readonly data: { readonly gate: unknown }
   /** Where parts are, in words. */
@@ -93,7 +93,7 @@ export interface ParsedGate {
 
 /** Reads the section `gate`, and tells what is wrong with a rule that its schema cannot say. It never throws. */
 export function parseGate (
-  { values: { gate: given, gateUpstream: upstreamBeside }, data, places, isRefused, tell }: JudgedGate
+  { values: { gateUpstream: upstreamBeside }, data, places, isRefused, tell }: JudgedGate
 ): ParsedGate {
   const section: GateSection = isJsonObject(data.gate) ? data.gate : {}
   const { statementKey: statementKeys, ...typed } = section as GateSettings & {
@@ -129,7 +129,6 @@ export function parseGate (
     for (const [index, entry] of (list as readonly unknown[]).entries()) {
       const path = `gate.rules[${index}]`
       const rule = parseRule(entry, {
-        methods: (given as { rules?: ReadonlyArray<{ methods?: unknown }> } | undefined)?.rules?.[index]?.methods,
         isRefused: member => isRefused(member === undefined ? path : `${path}.${member}`),
         tell: (member, problem) => tell(member === undefined ? path : `${path}.${member}`, problem)
       })
