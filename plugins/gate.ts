@@ -95,7 +95,7 @@ export default fp(async (app: FastifyInstance) => {
   const maxBytes = Math.min(bodyLimit, MAX_MESSAGE_BYTES)
   const readWhole = createBodyReader({ maxBytes, timeoutMs: timeoutSeconds * 1000, after: processSurroundings.after })
   const identityHeaders = createIdentityHeaders(settings.claims)
-  const signing = settings.statementKeys && await openSigner(app, settings.statementKeys)
+  const signing = settings.statementKey && await openSigner(app, settings.statementKey)
   const upgrades = new WeakMap<IncomingMessage, UpgradedConnection>()
   const expecting = new WeakSet<IncomingMessage>()
   if (settings.rules.length === 0) app.log.warn('The gate has no rules, so nothing passes it')

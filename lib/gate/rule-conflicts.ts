@@ -4,33 +4,36 @@ import { KNOWN_METHODS, sharedTarget } from './rule.ts'
 import type { GateRule } from './rule.ts'
 
 /**
- * Finds rules that hold for the same requests, and rules for paths that the service answers itself.
- * @param nameOf names a rule for people
- * @param tell gets what is wrong with a rule, to be put after its name
+ * Tells of rules that hold for the same requests, and of rules for paths that the service answers itself.
+ * @param rules each with its path in the settings
+ * @param nameOf names such a path for people
+ * @param tell gets such a path, and what is wrong with its rule, to be put after its name
  */
-export function findRuleConflicts (
-  rules: readonly GateRule[],
+export function tellRuleConflicts (
+  rules: ReadonlyMap<GateRule, string>,
   ownPaths: readonly string[],
-  nameOf: (rule: GateRule) => string,
-  tell: (rule: GateRule, problem: string) => void
+  nameOf: (path: string) => string,
+  tell: (path: string, problem: string) => void
 ): void {
-  for (const [index, rule] of rules.entries()) {
-    const problem = problemOf(rule, rules.slice(0, index))
-    if (problem !== undefined) tell(rule, ` (${quoteSetting(rule.path)}) ${problem}`)
+  for (const [rule, path] of rules) {
+    const problem = problemOf(rule)
+    if (problem !== undefined) tell(path, ` (${quoteSetting(rule.path)}) ${problem}`)
   }
 
-  function problemOf (rule: GateRule, before: readonly GateRule[]): string | undefined {
+  function problemOf (rule: GateRule): string | undefined {
     const path = routerForm(rule.path)
     const own = ownPaths.find(own => path === own || path.startsWith(`${own}/`))
     if (own !== undefined) return `is unreachable: the service itself answers under ${own}`
-    for (const other of before) {
+    for (const [other, otherPath] of rules) {
+      // Of two rules, the later one is told.
+      if (other === rule) break
       const method = methodsOf(rule).find(method => methodsOf(other).includes(method))
       if (method === undefined || !isSamePath(other.path, rule.path)) continue
       const shared = sharedWith(other, rule)
-      if (shared !== undefined) return `overlaps ${nameOf(other)}: both hold for ${method} ${rule.path}${shared}`
+      if (shared !== undefined) return `overlaps ${nameOf(otherPath)}: both hold for ${method} ${rule.path}${shared}`
       // Credentials are looked at before the message chooses among the rules, and a token is verified for one audience.
       if (isOtherAudience(other, rule)) {
-        return `has another audience than ${nameOf(other)}: rules for the messages of one path share it`
+        return `has another audience than ${nameOf(otherPath)}: rules for the messages of one path share it`
       }
     }
     return undefined

@@ -39,7 +39,7 @@ t.test('A gate has defaults, and takes values from the file.', async t => {
     bodyLimit: undefined,
     claims: [],
     passCredentials: false,
-    statementKeys: undefined,
+    statementKey: undefined,
     statementAudience: undefined,
     ownPrefix: '',
     grpcPort: undefined
@@ -73,7 +73,7 @@ t.test('A gate has defaults, and takes values from the file.', async t => {
       claim: 'https://id.example/team'
     }, { header: 'x-auth-claim-level-2', claim: 'level_2' }],
     passCredentials: true,
-    statementKeys: ['key.pem'],
+    statementKey: ['key.pem'],
     statementAudience: '17',
     ownPrefix: '/-/own',
     grpcPort: 9000,
@@ -408,7 +408,7 @@ t.test('Each value of a gate is matched from the first character to the last.', 
   const places = [{ file: 'key.pem' }, { env: 'KEY' }]
   for (const statementKey of [...places, places]) {
     const { settings, problems } = await parseGate({ statementKey, upstream: 'http://a' })
-    t.strictSame([settings!.statementKeys, problems], [[statementKey].flat(), []])
+    t.strictSame([settings!.statementKey, problems], [[statementKey].flat(), []])
   }
   for (
     const [statementKey, shown] of [
