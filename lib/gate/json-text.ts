@@ -56,15 +56,12 @@ function membersIn (value: object): number {
 
 const isNested = (value: unknown): value is object => typeof value === 'object' && value !== null
 
-/** A value in the bytes of JSON: from its first byte to behind its last. */
-export interface JsonSpan {
+/** An element of a list, or a member of an object: its value from the first byte to behind the last. */
+export interface JsonChild {
+  /** Empty in a list. */
+  readonly name: string
   readonly start: number
   readonly end: number
-}
-
-/** An element of a list, or a member of an object: its value, and in an object its name. */
-export interface JsonChild extends JsonSpan {
-  readonly name: string
 }
 
 const [QUOTE, COLON, COMMA] = Buffer.from('":,')
@@ -103,7 +100,7 @@ export function childrenAt (json: Buffer, at: number): JsonChild[] {
 }
 
 /** The value of a member of the object that begins at `at`. Undefined if it has none of that name. */
-export function memberAt (json: Buffer, at: number, name: string): JsonSpan | undefined {
+export function memberAt (json: Buffer, at: number, name: string): JsonChild | undefined {
   return childrenAt(json, at).find(child => child.name === name)
 }
 

@@ -49,25 +49,20 @@ function inAnyCase (text: string, name: string): string {
 const SUFFIX = /(?<=[^/])\.[^/.]*\/?$/
 
 /**
- * Finds what the most lenient router would: it decodes escapes, takes letters of any case for the same, and a suffix or
- * a slash at the end for none. Of two paths that it takes for one, it knows the first.
+ * Makes a router that finds what the most lenient one would: it decodes escapes, takes letters of any case for the
+ * same, and a suffix or a slash at the end for none. Of two paths that it takes for one, it knows the first.
  */
-export interface LenientRouter<Store> {
-  add (method: string, path: string, store: Store): void
-  /**
-   * What it finds for a path in normal form, with a slash at its end left out or added, and for the same without its
-   * suffix.
-   */
-  find (method: string, path: string): readonly Store[]
-}
-
-export function createLenientRouter<Store> (): LenientRouter<Store> {
+export function createLenientRouter<Store> () {
   const router = createTextRouter<Store>({ caseSensitive: false })
   return {
-    add (method, path, store) {
+    add (method: string, path: string, store: Store): void {
       router.add(method, lenientForm(path), store)
     },
-    find (method, path) {
+    /**
+     * What it finds for a path in normal form, with a slash at its end left out or added, and for the same without its
+     * suffix.
+     */
+    find (method: string, path: string): readonly Store[] {
       const text = decoded(path)
       const found: Store[] = []
       for (const read of SUFFIX.test(text) ? [text, text.replace(SUFFIX, '')] : [text]) {

@@ -38,26 +38,6 @@ export interface PathRules {
 
 export type ToolTest = (tool: string) => boolean
 
-/**
- * Finds the rules for a request: of the rules with its method, those with the most specific path. Undefined if there
- * are none.
- */
-export interface Rules {
-  /** @param path in normal form, and read in one way only */
-  find (method: string, path: string): PathRules | undefined
-  /**
-   * The same for a path that a client has sent.
-   * @param path in normal form
-   * @throws Refusal target_path if two parties could read it differently, and would not both find these rules
-   */
-  choose (method: string, path: string): PathRules | undefined
-  /**
-   * Whether the tools in a stream of events that this request opens must be ruled: it may repeat answers to messages
-   * for this path.
-   */
-  ruledToolsOfStream (method: string, path: string): ToolTest | undefined
-}
-
 export interface RulesOptions {
   /**
    * Whether the upstream tells paths apart that differ in case, in escapes, in a suffix or in a slash at the end.
@@ -67,10 +47,11 @@ export interface RulesOptions {
 }
 
 /**
- * Makes the table of rules.
+ * Makes the table of rules. Of the rules with the method of a request, those with the most specific path hold for it.
+ * What it finds is undefined if there are none.
  * @throws TypeError if they overlap
  */
-export function createRules (rules: readonly GateRule[], { exactPaths = false }: RulesOptions = {}): Rules {
+export function createRules (rules: readonly GateRule[], { exactPaths = false }: RulesOptions = {}) {
   const byPath = new Map<string, { method: string, rules: [GateRule, ...GateRule[]] }>()
   for (const rule of rules) {
     for (const method of rule.methods ?? KNOWN_METHODS) {
@@ -104,10 +85,20 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
   const { find } = router
   const areListsCut = rules.some(({ mcp }) => mcp?.onlyRuled)
   return {
+    /** The path is in normal form, and read in one way only. */
     find,
-    ruledToolsOfStream: (method, path) =>
+    /**
+     * Whether the tools in a stream of events that this request opens must be ruled: it may repeat answers to messages
+     * for this path.
+     */
+    ruledToolsOfStream: (method: string, path: string): ToolTest | undefined =>
       areListsCut && method === 'GET' ? find(MESSAGE_METHOD, path)?.isRuledTool : undefined,
-    choose (method, path) {
+    /**
+     * What `find` gives, for a path that a client has sent.
+     * @param path in normal form
+     * @throws Refusal target_path if two parties could read it differently, and would not both find these rules
+     */
+    choose (method: string, path: string): PathRules | undefined {
       verifyOneReading(path)
       const found = find(method, path)
       const others = withoutParameters(path)
