@@ -88,8 +88,8 @@ export default fp(async (app: FastifyInstance) => {
     rules: settings.rules,
     exactPaths: settings.exactPaths,
     admissionOf: audience => app.admissionOf(({ gated }) => gated!, audience),
-    onMessagesJudged: ({ mcpMatches }, { pathRules }, hasPassed) =>
-      app.guardTally?.judged(pathRules.rules[0].path, mcpMatches ?? undefined, hasPassed)
+    onMessagesJudged: ({ gated, mcpMatches }, hasPassed) =>
+      app.guardTally?.judged(gated!.pathRules.rules[0].path, mcpMatches ?? undefined, hasPassed)
   })
   const { timeoutSeconds, bodyLimit = MAX_MESSAGE_BYTES } = settings
   const maxBytes = Math.min(bodyLimit, MAX_MESSAGE_BYTES)
