@@ -1,6 +1,6 @@
 import { isJsonObject } from '../json.ts'
 import { quoteSetting } from '../printable.ts'
-import { parseClaimNames } from './identity-headers.ts'
+import { forwardedClaims } from './identity-headers.ts'
 import type { ForwardedClaim } from './identity-headers.ts'
 import { parseRule } from './rule.ts'
 import type { GateRule } from './rule.ts'
@@ -73,10 +73,6 @@ const FIXED_PATHS: readonly string[] = [
   '/revocation'
 ]
 
-const CLAIMS_ALLOWED =
-  'a list of claims, or a map from the end of a header name (letters, digits and -) to a claim; no two of them ' +
-  'may share a header'
-
 /** The rules of an upstream beside a section without rules: any valid token passes for every path. */
 const ANY_TOKEN_EVERYWHERE = [{ path: '/*' }]
 
@@ -99,9 +95,13 @@ export function parseGate (
     }
   }
   tellRuleConflicts(rulePaths, hasUpstream ? ownPathsOf(ownPrefix) : [], nameOf, tell)
-  const claims = section.claims === undefined ? [] : parseClaimNames(section.claims)
-  if (!claims) tell('gate.claims', ` is ${quoteSetting(section.claims)}; allowed: ${CLAIMS_ALLOWED}`)
-  return { ...section as GateSettings, upstream, rules: [...rulePaths.keys()], claims: claims ?? [], ownPrefix }
+  const claims = isRefused('gate.claims')
+    ? []
+    : forwardedClaims(section.claims as Parameters<typeof forwardedClaims>[0] | undefined ?? [])
+  if (new Set(claims.map(({ header }) => header)).size < claims.length) {
+    tell('gate.claims', ` is ${quoteSetting(section.claims)}, and two of them share a header`)
+  }
+  return { ...section as GateSettings, upstream, rules: [...rulePaths.keys()], claims, ownPrefix }
 
   /** The rules that could be read, each with its path in the settings. */
   function readRules (): ReadonlyMap<GateRule, string> {

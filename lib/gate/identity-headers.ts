@@ -35,16 +35,12 @@ export function isIdentityName (name: string): boolean {
   return FIXED_NAMES.includes(read) || read === STATEMENT_HEADER || read.startsWith(CLAIM_PREFIX)
 }
 
-/** Reads `gate.claims`. Undefined if it is not a list or map of claims, or if two claims share a header. */
-export function parseClaimNames (given: unknown): readonly ForwardedClaim[] | undefined {
-  if (typeof given !== 'object' || given === null) return undefined
-  const claims = Array.isArray(given)
-    ? given.map(claim => ({ end: String(claim).replace(/[^A-Za-z0-9]/g, '-'), claim }))
-    : Object.entries(given).map(([end, claim]) => ({ end, claim }))
-  const forwarded = claims.map(({ end, claim }) => ({ header: CLAIM_PREFIX + end.toLowerCase(), claim }))
-  const isUsable = claims.every(({ end, claim }) => /^[A-Za-z0-9-]+$/.test(end) && typeof claim === 'string') &&
-    new Set(forwarded.map(({ header }) => header)).size === forwarded.length
-  return isUsable ? forwarded : undefined
+/** The claims that `gate.claims` names: a list of them, or a map to them from the end of a header's name. */
+export function forwardedClaims (
+  given: readonly string[] | Readonly<Record<string, string>>
+): readonly ForwardedClaim[] {
+  const claims = Array.isArray(given) ? given.map(claim => [claim, claim]) : Object.entries(given)
+  return claims.map(([end, claim]) => ({ header: CLAIM_PREFIX + plainName(end), claim }))
 }
 
 /** Names in lower case. */

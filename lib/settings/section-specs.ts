@@ -163,7 +163,17 @@ export const GATE = {
     },
     claims: {
       about: "claims that the upstream gets: their names, or a map from the end of a header's name to a claim",
-      written: 'readonly string[] | Readonly<Record<string, string>>'
+      written: 'readonly string[] | Readonly<Record<string, string>>',
+      anyOf: [
+        { type: 'array', items: filled },
+        {
+          type: 'object',
+          propertyNames: { type: 'string', pattern: '^[A-Za-z0-9-]+$' },
+          additionalProperties: { type: 'string' }
+        }
+      ],
+      allowed: 'a list of claims, or a map from the end of a header name (letters, digits and -) to a claim; no two ' +
+        'of them may share a header'
     },
     passCredentials: { about: 'whether `Authorization` and `DPoP` go to the upstream', ...flag, default: false },
     statementKey: {

@@ -366,6 +366,26 @@ t.test('Options have no lines, so a problem has only the path.', async t => {
     'gate.claims is 7; allowed: a list of claims, or a map from the end of a header name (letters, digits and -) ' +
     'to a claim; no two of them may share a header'
   ])
+  const SHARED = ', and two of them share a header'
+  const bad: ReadonlyArray<readonly [claims: unknown, problem?: string]> = [
+    [null],
+    ['email'],
+    [['']],
+    [[7]],
+    [['a', 'A'], SHARED],
+    [['a.b', 'a_b'], SHARED],
+    [{ a: 7 }],
+    [{ '': 'a' }],
+    [{ 'a b': 'a' }],
+    [{ ' a': 'a' }],
+    [{ 'a ': 'a' }],
+    [{ a: 'x', A: 'y' }, SHARED]
+  ]
+  for (const [claims, problem = '; allowed: a list of claims, or a map '] of bad) {
+    const { problems: [found, ...more] } = await parseGate({ claims })
+    t.ok(found?.startsWith(`gate.claims is ${JSON.stringify(claims)}${problem}`), String(found))
+    t.strictSame(more, [])
+  }
   t.strictSame((await parseGate({ bodyLimit: -1, statementKey: '' })).problems, [
     'gate.bodyLimit is -1; allowed: a whole number of bytes',
     'gate.statementKey is ""; allowed: path of a file with a private key (PKCS#8 in PEM form, EC P-256), or a ' +
