@@ -24,9 +24,9 @@ export async function checkFiles ({ audit, gate }: Pick<Settings, 'audit' | 'gat
     const { pseudonymKey } = audit
     await look('The key of audit.pseudonymKey can be used.', () => readPseudonymKey(pseudonymKey, processSurroundings))
   }
-  if (gate?.statementKeys) {
-    const { statementKeys } = gate
-    await look('The keys of gate.statementKey can be used.', () => tryStatementKeys(statementKeys))
+  if (gate?.statementKey) {
+    const { statementKey } = gate
+    await look('The keys of gate.statementKey can be used.', () => tryStatementKeys(statementKey))
   }
   return findings
 }

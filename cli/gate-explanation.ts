@@ -175,12 +175,12 @@ const SAYS: Readonly<Record<string, string>> = {
 function giftsOf (
   { requirement, upgrade }: GateRule,
   { method, target }: GateRequest,
-  { upstream, claims, statementKeys, passCredentials }: GateSettings
+  { upstream, claims, statementKey, passCredentials }: GateSettings
 ): string[] {
   const claimOf = new Map(claims.map(({ header, claim }) => [header, `the claim ${claim}`]))
   const names = [
     ...Object.keys(createIdentityHeaders(claims)(undefined)),
-    ...statementKeys === undefined ? [] : [STATEMENT_HEADER]
+    ...statementKey === undefined ? [] : [STATEMENT_HEADER]
   ]
   const headers = names.map(name =>
     `${properCase(name)}: ` +

@@ -51,17 +51,19 @@ interface Share {
 }
 
 const EMPTY = Buffer.alloc(0)
-const newShare = (): Share => ({ bytes: 0, unfinished: new Set() })
 
 export function createBoundedReader (
   { maxBytes, maxPieces = Infinity, maxHeldBytes, timeoutMs, givesWay, errorOf, after }: BoundedReaderOptions
 ): BodyReader {
-  const all = newShare()
+  const everyone: BodySender = { name: '', maxBytes: maxHeldBytes }
   /** Of each sender of whom anything is held. */
   const shareOf = new Map<string, Share>()
+  const shareNamed = (name: string): Share => shareOf.get(name) ?? { bytes: 0, unfinished: new Set() }
 
   return (source, answer, senders = []) =>
     new Promise<Buffer>((resolve, reject) => {
+      // Its own share first, so that a sender takes no room of others that its own bodies have.
+      const limits = [...senders, everyone]
       // One buffer that grows: a client may send each byte in a chunk of its own.
       let bytes = EMPTY
       let size = 0
@@ -86,16 +88,13 @@ export function createBoundedReader (
       function grow (needed: number): boolean {
         const length = Math.min(maxBytes, Math.max(needed, 2 * bytes.length, FIRST_BYTES))
         const more = length - bytes.length
-        // Its own share first, so that a sender takes no room of others that its own bodies have.
-        if (
-          !senders.every(({ name, maxBytes }) => makeRoom(shareOf.get(name) ?? newShare(), maxBytes, more)) ||
-          !makeRoom(all, maxHeldBytes, more)
-        ) return false
+        if (!limits.every(limit => makeRoom(limit, more))) return false
         count(more)
         bytes = Buffer.concat([bytes], length)
         return true
       }
-      function makeRoom (share: Share, maxBytes: number, more: number): boolean {
+      function makeRoom ({ name, maxBytes }: BodySender, more: number): boolean {
+        const share = shareNamed(name)
         while (share.bytes + more > maxBytes) {
           const [oldest] = share.unfinished
           if (givesWay === 'newest' || !oldest || oldest === giveWay) return false
@@ -104,10 +103,8 @@ export function createBoundedReader (
         return true
       }
       function count (more: number): void {
-        all.bytes += more
-        if (more > 0) all.unfinished.add(giveWay)
-        for (const { name } of senders) {
-          const share = shareOf.get(name) ?? newShare()
+        for (const { name } of limits) {
+          const share = shareNamed(name)
           share.bytes += more
           if (more > 0) share.unfinished.add(giveWay)
           if (share.bytes > 0) shareOf.set(name, share)
@@ -132,9 +129,7 @@ export function createBoundedReader (
         isEnded = true
         stop()
         source.off('data', take).resume()
-        for (const { unfinished } of [all, ...senders.flatMap(({ name }) => shareOf.get(name) ?? [])]) {
-          unfinished.delete(giveWay)
-        }
+        for (const { name } of limits) shareOf.get(name)?.unfinished.delete(giveWay)
         resolve(bytes.subarray(0, size))
       }
       function release (): void {

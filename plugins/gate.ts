@@ -88,14 +88,14 @@ export default fp(async (app: FastifyInstance) => {
     rules: settings.rules,
     exactPaths: settings.exactPaths,
     admissionOf: audience => app.admissionOf(({ gated }) => gated!, audience),
-    onMessagesJudged: ({ mcpMatches }, { pathRules }, hasPassed) =>
-      app.guardTally?.judged(pathRules.rules[0].path, mcpMatches ?? undefined, hasPassed)
+    onMessagesJudged: ({ gated, mcpMatches }, hasPassed) =>
+      app.guardTally?.judged(gated!.pathRules.rules[0].path, mcpMatches ?? undefined, hasPassed)
   })
   const { timeoutSeconds, bodyLimit = MAX_MESSAGE_BYTES } = settings
   const maxBytes = Math.min(bodyLimit, MAX_MESSAGE_BYTES)
   const readWhole = createBodyReader({ maxBytes, timeoutMs: timeoutSeconds * 1000, after: processSurroundings.after })
   const identityHeaders = createIdentityHeaders(settings.claims)
-  const signing = settings.statementKeys && await openSigner(app, settings.statementKeys)
+  const signing = settings.statementKey && await openSigner(app, settings.statementKey)
   const upgrades = new WeakMap<IncomingMessage, UpgradedConnection>()
   const expecting = new WeakSet<IncomingMessage>()
   if (settings.rules.length === 0) app.log.warn('The gate has no rules, so nothing passes it')

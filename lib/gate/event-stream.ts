@@ -12,28 +12,21 @@ export interface EventCutterOptions {
   readonly cut: (data: Buffer, isMessage: boolean) => Buffer
 }
 
-interface HeldLine {
-  /** As it came, with its end. */
-  readonly text: string
-  readonly end: string
-  /** Undefined if the line is of another field. */
-  readonly data: string | undefined
-}
-
 /**
  * Reads a stream of server-sent events (HTML, section 9.2), and writes it with other data. Bytes are passed on as soon
  * as they can be: all lines but those from the first data of an event to its end. An event whose data stay the same
  * passes as it came. Each byte is a character.
  */
 export function createEventCutter ({ maxBytes, tooLarge, cut }: EventCutterOptions): Transform {
-  /** The beginning of a line. */
-  let parts: string[] = []
-  let held: HeldLine[] = []
-  /** Of both. */
-  let heldBytes = 0
-  let type = ''
+  /** The beginning of a line, without a carriage return at its end: a line feed may follow. */
+  let begun = ''
+  let carriageReturn = ''
   let isFirst = true
-  let isAfterReturn = false
+  /** Of an event, from its first data on: all lines as they came, its data, and its other lines. */
+  let held = ''
+  let data: string[] = []
+  let others = ''
+  let type = ''
 
   return new Transform({
     transform (chunk: Buffer, _encoding, done) {
@@ -41,7 +34,7 @@ export function createEventCutter ({ maxBytes, tooLarge, cut }: EventCutterOptio
     },
     // Some readers take an event that the end of the stream cuts off.
     flush (done) {
-      run(() => (parts.length === 0 ? '' : endLine('', '')) + release(), done)
+      run(() => endLine(carriageReturn) + release(), done)
     }
   })
 
@@ -56,40 +49,31 @@ export function createEventCutter ({ maxBytes, tooLarge, cut }: EventCutterOptio
   }
 
   function read (chunk: string): string {
-    // CRLF in two chunks is one end.
-    let at = isAfterReturn && chunk.startsWith('\n') ? 1 : 0
-    let out = at === 1 ? completeEnd() : ''
-    isAfterReturn = chunk.endsWith('\r')
-    const ends = /\r\n|\n|\r/g
-    ends.lastIndex = at
-    for (let found = ends.exec(chunk); found; found = ends.exec(chunk)) {
-      out += endLine(chunk.slice(at, found.index), found[0])
-      at = ends.lastIndex
+    let out = ''
+    let at = 0
+    const text = carriageReturn + chunk
+    carriageReturn = text.endsWith('\r') ? '\r' : ''
+    const whole = text.slice(0, text.length - carriageReturn.length)
+    for (const { 0: end, index } of whole.matchAll(/\r\n?|\n/g)) {
+      begun += whole.slice(at, index)
+      out += endLine(end)
+      at = index + end.length
     }
-    if (at < chunk.length) hold(parts, chunk.slice(at), chunk.length - at)
+    begun += whole.slice(at)
+    verifySize()
     return out
   }
 
-  function completeEnd (): string {
-    const last = held.pop()
-    if (!last) return '\n'
-    hold(held, { ...last, text: `${last.text}\n`, end: '\r\n' }, 1)
-    return ''
-  }
-
-  function hold<Part> (list: Part[], part: Part, bytes: number): void {
-    heldBytes += bytes
-    if (heldBytes > maxBytes) throw tooLarge()
-    list.push(part)
+  function verifySize (): void {
+    if (held.length + begun.length > maxBytes) throw tooLarge()
   }
 
   /** What is passed on when a line has come to its end. */
-  function endLine (last: string, end: string): string {
-    const line = parts.join('') + last
-    heldBytes -= line.length - last.length
-    parts = []
+  function endLine (end: string): string {
+    const line = begun
+    begun = ''
     // The stream may begin with a byte order mark.
-    const [name = '', value = ''] = splitField(isFirst ? line.replace(/^\u00ef\u00bb\u00bf/, '') : line)
+    const [name, value = ''] = splitField(isFirst ? line.replace(/^\u00ef\u00bb\u00bf/, '') : line)
     isFirst = false
     if (line === '') {
       const out = release() + end
@@ -97,23 +81,26 @@ export function createEventCutter ({ maxBytes, tooLarge, cut }: EventCutterOptio
       return out
     }
     if (name === 'event') type = value
-    if (held.length === 0 && name !== 'data') return line + end
-    hold(held, { text: line + end, end, data: name === 'data' ? value : undefined }, line.length + end.length)
+    if (name === 'data') data.push(value)
+    else if (held === '') return line + end
+    else others += line + end
+    held += line + end
+    verifySize()
     return ''
   }
 
   /** The lines that are held, with the data that take the place of theirs. */
   function release (): string {
-    const lines = held
-    const [first] = lines
-    if (!first) return ''
-    held = []
-    heldBytes = 0
-    const data = lines.flatMap(({ data }) => data ?? []).join('\n')
-    const kept = cut(Buffer.from(data, 'latin1'), type === '' || type === 'message').toString('latin1')
-    if (kept === data) return lines.map(({ text }) => text).join('')
-    return kept.split('\n').map(part => `data: ${part}${first.end || '\n'}`).join('') +
-      lines.map(({ text, data }) => data === undefined ? text : '').join('')
+    if (held === '') return ''
+    const given = data.join('\n')
+    const kept = cut(Buffer.from(given, 'latin1'), type === '' || type === 'message').toString('latin1')
+    const [end = '\n'] = /\r\n?|\n/.exec(held) ?? []
+    const out = kept === given
+      ? held
+      : kept.split('\n').map(part => `data: ${part}${end}`).join('') + others
+    held = others = ''
+    data = []
+    return out
   }
 }
 

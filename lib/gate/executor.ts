@@ -57,7 +57,7 @@ export interface ExecutorOptions<Request extends ExecutedRequest> extends RulesO
   /** @param audience takes the place of the configured one */
   readonly admissionOf: (audience: string | undefined) => Admission<Request>
   /** Called for each request whose messages decide, when they have been judged. */
-  readonly onMessagesJudged: (request: Request, gated: GatedRequest, hasPassed: boolean) => void
+  readonly onMessagesJudged: (request: Request, hasPassed: boolean) => void
 }
 
 /** What differs from door to door. */
@@ -102,17 +102,13 @@ export function createExecutor<Request extends ExecutedRequest> (
       return done(error as Error)
     }
     const { rules: [rule], matchMessage } = gated.pathRules
-    if (matchMessage) return judgeMessages(request, gated, readBody).then(passed, judged)
+    if (matchMessage) return judgeMessages(request, gated, readBody).then(body => judged(undefined, body), judged)
     request.isRuledTool = table.ruledToolsOfStream(gated.method, gated.url.ownPath) ?? null
     if (rule.requirement === undefined) done()
     else byAudience.get(rule.audience)!.admit(request, rule.requirement, done)
 
-    function passed (body: JsonBody): void {
-      body.json = undefined
-      judged(undefined, body.bytes)
-    }
     function judged (error?: Error, body?: Buffer): void {
-      onMessagesJudged(request, gated, error === undefined)
+      onMessagesJudged(request, error === undefined)
       done(error, body)
     }
   }
@@ -125,7 +121,7 @@ export function createExecutor<Request extends ExecutedRequest> (
     request: Request,
     { message, pathRules }: GatedRequest,
     readBody: Door['readBody']
-  ): Promise<JsonBody> {
+  ): Promise<Buffer> {
     if (!readBody) {
       throw new GateError(403, 'The body of the request decides, and it is not part of this authorization request.')
     }
@@ -135,9 +131,9 @@ export function createExecutor<Request extends ExecutedRequest> (
     const { rawHeaders } = message.received
     const hint = (): Requirement => hintFor(pathRules, rawHeaders)
     if (!isOpen) await admission!.identify(request, hint)
+    let body = request.mcpBody = UNREAD
     try {
-      request.mcpBody = UNREAD
-      const body = request.mcpBody = { bytes: await readBody(), json: undefined }
+      body = request.mcpBody = { bytes: await readBody(), json: undefined }
       await turnOf(body.bytes)
       request.mcpMatches = matchAll(pathRules, readMcpMessages(body, rawHeaders))
     } catch (error) {
@@ -147,13 +143,13 @@ export function createExecutor<Request extends ExecutedRequest> (
     if (request.mcpMatches.some(({ rule, method }) => rule.mcp?.onlyRuled && method === TOOL_LIST)) {
       request.isRuledTool = pathRules.isRuledTool!
     }
-    const requirements = [...new Set(request.mcpMatches.map(({ rule }) => rule.requirement))].filter(requirement =>
-      requirement !== undefined
-    )
-    if (requirements.length === 0) return request.mcpBody
-    if (isOpen) await admission!.identify(request, () => requirements[0]!)
-    await admission!.judgeAll(request, requirements)
-    return request.mcpBody
+    const requirements = [...new Set(request.mcpMatches.flatMap(({ rule }) => rule.requirement ?? []))]
+    if (requirements.length > 0) {
+      if (isOpen) await admission!.identify(request, () => requirements[0]!)
+      await admission!.judgeAll(request, requirements)
+    }
+    body.json = undefined
+    return body.bytes
   }
 }
 

@@ -1,10 +1,10 @@
 import { isJsonObject } from '../json.ts'
 import { quoteSetting } from '../printable.ts'
-import { parseClaimNames } from './identity-headers.ts'
+import { forwardedClaims } from './identity-headers.ts'
 import type { ForwardedClaim } from './identity-headers.ts'
 import { parseRule } from './rule.ts'
 import type { GateRule } from './rule.ts'
-import { findRuleConflicts } from './rule-conflicts.ts'
+import { tellRuleConflicts } from './rule-conflicts.ts'
 import type { StatementKeySource } from './statement-keys.ts'
 import { parseUpstream } from '../upstream/origin.ts'
 
@@ -31,7 +31,7 @@ export interface GateSettings {
   /** Whether the upstream gets the lines `Authorization` and `DPoP` of the client. */
   readonly passCredentials: boolean
   /** Where the private keys of statements are: the first signs. Undefined if nothing is signed. */
-  readonly statementKeys: readonly StatementKeySource[] | undefined
+  readonly statementKey: readonly StatementKeySource[] | undefined
   /** The `aud` of statements if a proxy asks. */
   readonly statementAudience: string | undefined
   /** The path before `/health`, `/metrics` and `/docs`. Empty, or plain segments, each after a slash. */
@@ -44,15 +44,15 @@ export interface GateSettings {
  * The section after its schema has judged it: typed, and with its defaults. A part that was refused is as it was
  * written.
  */
-export type GateSection = Partial<Record<Exclude<keyof GateSettings, 'statementKeys'> | 'statementKey', unknown>>
+export type GateSection = Partial<Record<keyof GateSettings, unknown>>
 
 /** Settings with a section `gate` that its schema has judged. */
 export interface JudgedGate {
   /**
-   * The section as it was written, and the upstream that is given beside it and takes the place of its `upstream`.
-   * Whether that one is well-formed is judged elsewhere.
+   * The upstream that is given beside the section and takes the place of its `upstream`. Whether it is well-formed is
+   * judged elsewhere.
    */
-  readonly values: { readonly gate: unknown, readonly gateUpstream: unknown }
+  readonly values: { readonly gateUpstream: unknown }
   /** The section as its schema has left it. It may be anything. */
   readonly data: { readonly gate: unknown }
   /** Where parts are, in words. */
@@ -73,55 +73,37 @@ const FIXED_PATHS: readonly string[] = [
   '/revocation'
 ]
 
-const CLAIMS_ALLOWED =
-  'a list of claims, or a map from the end of a header name (letters, digits and -) to a claim; no two of them ' +
-  'may share a header'
-
 /** The rules of an upstream beside a section without rules: any valid token passes for every path. */
 const ANY_TOKEN_EVERYWHERE = [{ path: '/*' }]
 
-/** What has been read of a section. */
-export interface ParsedGate {
-  readonly settings: GateSettings
-  /** The rules that could be read, each with its path in the settings. */
-  readonly rulePaths: ReadonlyMap<GateRule, string>
-  /** Whether an upstream is named, even if it cannot be used. */
-  readonly hasUpstream: boolean
-  /** The rules and the claims that cannot stand beside each other: the path of each, and what is wrong with it. */
-  readonly clashes: ReadonlyArray<readonly [path: string, problem: string]>
-}
-
-/** Reads the section `gate`, and tells what is wrong with a rule that its schema cannot say. It never throws. */
+/** Reads the section `gate`, and tells what is wrong with it that its schema cannot say. It never throws. */
 export function parseGate (
-  { values: { gate: given, gateUpstream: upstreamBeside }, data, places, isRefused, tell }: JudgedGate
-): ParsedGate {
+  { values: { gateUpstream: upstreamBeside }, data, places, isRefused, tell }: JudgedGate
+): GateSettings {
   const section: GateSection = isJsonObject(data.gate) ? data.gate : {}
-  const { statementKey: statementKeys, ...typed } = section as GateSettings & {
-    readonly statementKey: GateSettings['statementKeys']
-  }
   const ownPrefix = typeof section.ownPrefix === 'string' ? section.ownPrefix : ''
   const upstream = parseUpstream(upstreamBeside) ?? parseUpstream(section.upstream)
+  // Even one that cannot be used.
   const hasUpstream = section.upstream !== undefined || upstreamBeside !== undefined
   const rulePaths = readRules()
-  const rules = [...rulePaths.keys()]
-  const clashes: Array<readonly [string, string]> = []
-  findRuleConflicts(
-    rules,
-    hasUpstream ? ownPathsOf(ownPrefix) : [],
-    rule => nameOf(rulePaths.get(rule)!),
-    (rule, problem) => {
-      clashes.push([rulePaths.get(rule)!, problem])
+  for (const [rule, path] of rulePaths) {
+    if (rule.mcp?.onlyRuled && !hasUpstream) {
+      tell(
+        `${path}.mcp.onlyRuled`,
+        ' is true, which needs gate.upstream: a proxy that asks does not show the answers'
+      )
     }
-  )
-  const claims = section.claims === undefined ? [] : parseClaimNames(section.claims)
-  if (!claims) clashes.push(['gate.claims', ` is ${quoteSetting(section.claims)}; allowed: ${CLAIMS_ALLOWED}`])
-  return {
-    settings: { ...typed, upstream, rules, claims: claims ?? [], statementKeys, ownPrefix },
-    rulePaths,
-    hasUpstream,
-    clashes
   }
+  tellRuleConflicts(rulePaths, hasUpstream ? ownPathsOf(ownPrefix) : [], nameOf, tell)
+  const claims = isRefused('gate.claims')
+    ? []
+    : forwardedClaims(section.claims as Parameters<typeof forwardedClaims>[0] | undefined ?? [])
+  if (new Set(claims.map(({ header }) => header)).size < claims.length) {
+    tell('gate.claims', ` is ${quoteSetting(section.claims)}, and two of them share a header`)
+  }
+  return { ...section as GateSettings, upstream, rules: [...rulePaths.keys()], claims, ownPrefix }
 
+  /** The rules that could be read, each with its path in the settings. */
   function readRules (): ReadonlyMap<GateRule, string> {
     const paths = new Map<GateRule, string>()
     if (isRefused('gate.rules')) return paths
@@ -129,7 +111,6 @@ export function parseGate (
     for (const [index, entry] of (list as readonly unknown[]).entries()) {
       const path = `gate.rules[${index}]`
       const rule = parseRule(entry, {
-        methods: (given as { rules?: ReadonlyArray<{ methods?: unknown }> } | undefined)?.rules?.[index]?.methods,
         isRefused: member => isRefused(member === undefined ? path : `${path}.${member}`),
         tell: (member, problem) => tell(member === undefined ? path : `${path}.${member}`, problem)
       })

@@ -24,30 +24,20 @@ export function frameMessage (message: Buffer): Buffer {
   return Buffer.concat([head, message])
 }
 
-/** Collects the only message of a call. */
-export interface MessageReader {
-  /** @throws MessageError, MessageSizeError */
-  push (chunk: Buffer): void
-  /**
-   * The whole message.
-   * @throws MessageError
-   */
-  end (): Buffer
-}
-
 /**
- * Makes a reader for one call. The memory is allocated by the length that the peer states: a peer that sends one byte
- * in each frame costs no more than one that sends all of them together.
+ * Makes what collects the only message of a call. The memory is allocated by the length that the peer states: a peer
+ * that sends one byte in each frame costs no more than one that sends all of them together.
  * @param allocate memory for a message of so many bytes, undefined if there is no room
  */
-export function createMessageReader (allocate: (bytes: number) => Buffer | undefined): MessageReader {
+export function createMessageReader (allocate: (bytes: number) => Buffer | undefined) {
   const head = Buffer.alloc(HEAD_BYTES)
   let message: Buffer | undefined
   /** Of the message: less than 0 while the head is not complete. */
   let size = -HEAD_BYTES
 
   return {
-    push (chunk) {
+    /** @throws MessageError, MessageSizeError */
+    push (chunk: Buffer): void {
       const ofHead = chunk.copy(head, Math.min(size, 0) + HEAD_BYTES)
       const start = size + ofHead
       size += chunk.length
@@ -56,7 +46,11 @@ export function createMessageReader (allocate: (bytes: number) => Buffer | undef
       if (size > message.length) throw new MessageError('The message is longer than stated')
       chunk.copy(message, start, ofHead)
     },
-    end () {
+    /**
+     * The whole message.
+     * @throws MessageError
+     */
+    end (): Buffer {
       if (!message || size < message.length) throw new MessageError('The message is cut off')
       return message
     }

@@ -25,26 +25,29 @@ export interface ForwardedClaim {
 
 /** What the headers of claims begin with. */
 export const CLAIM_PREFIX = 'x-auth-claim-'
-const FIXED_NAMES: readonly string[] = ['x-auth-subject', 'x-auth-issuer', 'x-auth-scope', 'x-auth-client']
+type ValueOf = (caller: Caller) => unknown
+const FIXED: ReadonlyMap<string, ValueOf> = new Map<string, ValueOf>([
+  ['x-auth-subject', ({ claims }) => claims.sub],
+  ['x-auth-issuer', ({ issuer }) => issuer],
+  ['x-auth-scope', ({ scopes }) => scopes.join(' ')],
+  // RFC 9068 section 2.2. Some providers write `azp`, which OpenID Connect has for the same.
+  ['x-auth-client', caller => namedClaims(caller)['client_id'] ?? namedClaims(caller)['azp']]
+])
 /** Holds the signed statement. */
 export const STATEMENT_HEADER = 'x-auth-statement'
 
 /** Whether an upstream could read a header of this name as one of ours. */
 export function isIdentityName (name: string): boolean {
   const read = plainName(name)
-  return FIXED_NAMES.includes(read) || read === STATEMENT_HEADER || read.startsWith(CLAIM_PREFIX)
+  return FIXED.has(read) || read === STATEMENT_HEADER || read.startsWith(CLAIM_PREFIX)
 }
 
-/** Reads `gate.claims`. Undefined if it is not a list or map of claims, or if two claims share a header. */
-export function parseClaimNames (given: unknown): readonly ForwardedClaim[] | undefined {
-  if (typeof given !== 'object' || given === null) return undefined
-  const claims = Array.isArray(given)
-    ? given.map(claim => ({ end: String(claim).replace(/[^A-Za-z0-9]/g, '-'), claim }))
-    : Object.entries(given).map(([end, claim]) => ({ end, claim }))
-  const forwarded = claims.map(({ end, claim }) => ({ header: CLAIM_PREFIX + end.toLowerCase(), claim }))
-  const isUsable = claims.every(({ end, claim }) => /^[A-Za-z0-9-]+$/.test(end) && typeof claim === 'string') &&
-    new Set(forwarded.map(({ header }) => header)).size === forwarded.length
-  return isUsable ? forwarded : undefined
+/** The claims that `gate.claims` names: a list of them, or a map to them from the end of a header's name. */
+export function forwardedClaims (
+  given: readonly string[] | Readonly<Record<string, string>>
+): readonly ForwardedClaim[] {
+  const claims = Array.isArray(given) ? given.map(claim => [claim, claim]) : Object.entries(given)
+  return claims.map(([end, claim]) => ({ header: CLAIM_PREFIX + plainName(end), claim }))
 }
 
 /** Names in lower case. */
@@ -58,28 +61,25 @@ export type IdentityHeaders = Readonly<Record<string, string>>
 export function createIdentityHeaders (
   claims: readonly ForwardedClaim[]
 ): (caller: Caller | undefined) => IdentityHeaders {
-  const anonymous = Object.freeze(
-    Object.fromEntries([...FIXED_NAMES, ...claims.map(({ header }) => header)].map(name => [name, '']))
-  )
-
+  const values: ReadonlyArray<readonly [name: string, valueOf: ValueOf]> = [
+    ...FIXED,
+    ...claims.map(({ header, claim }) => [header, (caller: Caller) => findClaim(namedClaims(caller), claim)] as const)
+  ]
+  const anonymous = Object.freeze(Object.fromEntries(values.map(([name]) => [name, ''])))
   const known = new WeakMap<AccessTokenClaims, IdentityHeaders>()
 
   return caller => {
     if (!caller) return anonymous
     const written = known.get(caller.claims)
     if (written) return written
-    const claimsByName = caller.claims as unknown as Readonly<Record<string, unknown>>
-    const headers: Record<string, string> = {
-      'x-auth-subject': encodeValue(caller.claims.sub),
-      'x-auth-issuer': encodeValue(caller.issuer),
-      'x-auth-scope': encodeValue(caller.scopes.join(' ')),
-      // RFC 9068 section 2.2. Some providers write `azp`, which OpenID Connect has for the same.
-      'x-auth-client': encodeValue(claimsByName['client_id'] ?? claimsByName['azp'])
-    }
-    for (const { header, claim } of claims) headers[header] = encodeValue(findClaim(claimsByName, claim))
+    const headers = Object.fromEntries(values.map(([name, valueOf]) => [name, encodeValue(valueOf(caller))]))
     known.set(caller.claims, headers)
     return headers
   }
+}
+
+function namedClaims ({ claims }: Caller): Readonly<Record<string, unknown>> {
+  return claims as unknown as Readonly<Record<string, unknown>>
 }
 
 const ENCODED = /[^\u0021-\u0024\u0026-\u007e]+/g

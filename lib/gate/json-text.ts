@@ -56,15 +56,12 @@ function membersIn (value: object): number {
 
 const isNested = (value: unknown): value is object => typeof value === 'object' && value !== null
 
-/** A value in the bytes of JSON: from its first byte to behind its last. */
-export interface JsonSpan {
+/** An element of a list, or a member of an object: its value from the first byte to behind the last. */
+export interface JsonChild {
+  /** Empty in a list. */
+  readonly name: string
   readonly start: number
   readonly end: number
-}
-
-/** An element of a list, or a member of an object: its value, and in an object its name. */
-export interface JsonChild extends JsonSpan {
-  readonly name: string
 }
 
 const [QUOTE, COLON, COMMA] = Buffer.from('":,')
@@ -74,29 +71,36 @@ const [SPACE] = Buffer.from(' ')
 /**
  * The members of the object, or the elements of the list, that begins at `at`, in their order. JSON.parse loses how a
  * value is written: `1.0` becomes `1`, and `1e400` Infinity. So who passes a value on as it came takes it from the
- * bytes.
+ * bytes. No recursion: a value may nest more deeply than the stack.
  * @param json what JSON.parse has read
  */
 export function childrenAt (json: Buffer, at: number): JsonChild[] {
-  const isObject = json[at] === OBJECT_START
   const children: JsonChild[] = []
-  for (let start = pastSpace(json, at + 1); json[start] !== OBJECT_END && json[start] !== LIST_END;) {
-    let name = ''
-    if (isObject) {
-      const nameEnd = endOf(json, start)
-      name = JSON.parse(json.toString('utf8', start, nameEnd))
-      start = pastSpace(json, pastSpace(json, nameEnd) + 1)
+  let name = ''
+  let start: number | undefined
+  let end = at
+  for (let i = at + 1, depth = 0; depth >= 0; i++) {
+    const first = i
+    const byte = json[i]!
+    if (byte === QUOTE) i = quoteAfter(json, i + 1)
+    else if (byte === LIST_START || byte === OBJECT_START) depth++
+    else if (byte === LIST_END || byte === OBJECT_END) depth--
+    if (depth < 0 || (depth === 0 && byte === COMMA)) {
+      if (start !== undefined) children.push({ name, start, end })
+      start = undefined
+    } else if (depth === 0 && byte === COLON) {
+      name = JSON.parse(json.toString('utf8', start, end))
+      start = undefined
+    } else if (byte > SPACE!) {
+      start ??= first
+      end = i + 1
     }
-    const end = endOf(json, start)
-    children.push({ name, start, end })
-    const next = pastSpace(json, end)
-    start = json[next] === COMMA ? pastSpace(json, next + 1) : next
   }
   return children
 }
 
 /** The value of a member of the object that begins at `at`. Undefined if it has none of that name. */
-export function memberAt (json: Buffer, at: number, name: string): JsonSpan | undefined {
+export function memberAt (json: Buffer, at: number, name: string): JsonChild | undefined {
   return childrenAt(json, at).find(child => child.name === name)
 }
 
@@ -104,24 +108,4 @@ export function memberAt (json: Buffer, at: number, name: string): JsonSpan | un
 export function pastSpace (json: Buffer, at: number): number {
   while (json[at]! <= SPACE!) at++
   return at
-}
-
-/** Behind the value that begins at `at`. No recursion: a value may nest more deeply than the stack. */
-function endOf (json: Buffer, at: number): number {
-  let depth = 0
-  let end = at
-  do {
-    const byte = json[end]
-    if (byte === QUOTE) end = quoteAfter(json, end + 1)
-    else if (byte === LIST_START || byte === OBJECT_START) depth++
-    else if (byte === LIST_END || byte === OBJECT_END) depth--
-    else if (depth === 0) { while (end + 1 < json.length && !endsValue(json[end + 1]!)) end++ }
-    end++
-  } while (depth > 0)
-  return end
-}
-
-/** Whether a byte is behind a number or a literal. */
-function endsValue (byte: number): boolean {
-  return byte <= SPACE! || byte === COMMA || byte === COLON || byte === LIST_END || byte === OBJECT_END
 }

@@ -1,22 +1,5 @@
 import { decodeEscapes, escapeNonAscii } from '../url/http-url.ts'
-import { createTextRouter } from './path.ts'
-
-/** A piece of a rule's path: fixed text, as a program reads it that decodes escapes, or what fits many. */
-interface Part {
-  readonly kind: 'fixed' | 'parameter' | 'expression' | 'wildcard'
-  readonly text: string
-}
-
-/** A colon that is written twice, a parameter with its expression, or fixed text. */
-const PARTS = /::|(:[^/().-]+)(\((?:[^()]|\([^()]*\))*\))?\??|[^:]+/g
-
-function partsOf (path: string): readonly Part[] {
-  const end: readonly Part[] = path.endsWith('*') ? [{ kind: 'wildcard', text: '*' }] : []
-  return [...path.slice(0, path.length - end.length).matchAll(PARTS)].map(([text, parameter, expression]): Part => {
-    if (parameter === undefined) return { kind: 'fixed', text: text === '::' ? ':' : decoded(escapeNonAscii(text)!) }
-    return { kind: expression === undefined ? 'parameter' : 'expression', text }
-  }).concat(end)
-}
+import { createTextRouter, partsOf } from './rule-path.ts'
 
 /**
  * What a path means to a program that decodes it. Signs that the router would read as its own become others, which no
@@ -32,15 +15,20 @@ function decoded (path: string): string {
   )
 }
 
+/** Fixed text of a rule's path, to such a program. */
+function decodedPart (text: string): string {
+  return text === '::' ? ':' : decoded(escapeNonAscii(text)!)
+}
+
 /** The path of a rule as the lenient router gets it. */
 function lenientForm (path: string): string {
   let isBehindParameter = false
-  return partsOf(path).map(({ kind, text }, index) => {
+  return partsOf(path).map(({ kind, text, rest }, index) => {
     if (kind !== 'fixed') {
       isBehindParameter = true
-      return text
+      return text + rest
     }
-    const fixed = text.replaceAll(':', '::')
+    const fixed = decodedPart(text).replaceAll(':', '::')
     const slash = fixed.indexOf('/')
     const end = !isBehindParameter ? 0 : slash === -1 ? fixed.length : slash
     if (slash !== -1) isBehindParameter = false
@@ -61,25 +49,20 @@ function inAnyCase (text: string, name: string): string {
 const SUFFIX = /(?<=[^/])\.[^/.]*\/?$/
 
 /**
- * Finds what the most lenient router would: it decodes escapes, takes letters of any case for the same, and a suffix or
- * a slash at the end for none. Of two paths that it takes for one, it knows the first.
+ * Makes a router that finds what the most lenient one would: it decodes escapes, takes letters of any case for the
+ * same, and a suffix or a slash at the end for none. Of two paths that it takes for one, it knows the first.
  */
-export interface LenientRouter<Store> {
-  add (method: string, path: string, store: Store): void
-  /**
-   * What it finds for a path in normal form, with a slash at its end left out or added, and for the same without its
-   * suffix.
-   */
-  find (method: string, path: string): readonly Store[]
-}
-
-export function createLenientRouter<Store> (): LenientRouter<Store> {
+export function createLenientRouter<Store> () {
   const router = createTextRouter<Store>({ caseSensitive: false })
   return {
-    add (method, path, store) {
+    add (method: string, path: string, store: Store): void {
       router.add(method, lenientForm(path), store)
     },
-    find (method, path) {
+    /**
+     * What it finds for a path in normal form, with a slash at its end left out or added, and for the same without its
+     * suffix.
+     */
+    find (method: string, path: string): readonly Store[] {
       const text = decoded(path)
       const found: Store[] = []
       for (const read of SUFFIX.test(text) ? [text, text.replace(SUFFIX, '')] : [text]) {
@@ -108,12 +91,12 @@ const ORDER = { wildcard: '0', parameter: '1', expression: '2', slash: '3', end:
  */
 export function specificityOf (path: string): string {
   const parts = partsOf(path).map(({ kind, text }) =>
-    kind === 'fixed' ? text.replace(/[^/]/g, ORDER.sign).replaceAll('/', ORDER.slash) : ORDER[kind]
+    kind === 'fixed' ? decodedPart(text).replace(/[^/]/g, ORDER.sign).replaceAll('/', ORDER.slash) : ORDER[kind]
   ).join('')
   return (parts.endsWith(ORDER.slash) ? parts.slice(0, -1) : parts) + ORDER.end
 }
 
-/** Whether a path has parts that fit many: only beside such a rule may another be more specific. */
-export function isWide (path: string): boolean {
-  return partsOf(path).some(({ kind }) => kind !== 'fixed')
+/** Whether a path of this kind has parts that fit many: only beside such a rule may another be more specific. */
+export function isWide (specificity: string): boolean {
+  return [ORDER.wildcard, ORDER.parameter, ORDER.expression].some(sign => specificity.includes(sign))
 }

@@ -29,7 +29,6 @@ export interface McpBody {
 
 const MESSAGE_MEMBERS = ['jsonrpc', 'id', 'method', 'params', 'result', 'error']
 const PARAMS_MEMBERS = ['name', 'uri', 'taskId']
-const LONGEST_MEMBER = 'jsonrpc'.length
 const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion'
 
 const JSON_TYPE = /^application\/json[ \t]*(?:;[ \t]*charset=(?:utf-8|"utf-8")[ \t]*)?$/i
@@ -140,16 +139,10 @@ function verifyCharacters (text: string): void {
 function verifySpelling (object: JsonObject, expected: readonly string[]): void {
   for (const name of Object.keys(object)) {
     verifyCharacters(name)
-    // No letter becomes shorter in another case.
-    if (name.length <= LONGEST_MEMBER && !expected.includes(name) && isCaseOf(name, expected)) {
-      refuse('A member differs from a known one by case alone.')
-    }
+    if (expected.includes(name)) continue
+    const lower = name.toUpperCase().toLowerCase()
+    if (expected.some(member => member.toLowerCase() === lower)) refuse('A member differs from a known one by case alone.')
   }
-}
-
-function isCaseOf (name: string, expected: readonly string[]): boolean {
-  const lower = name.toUpperCase().toLowerCase()
-  return expected.some(member => member.toLowerCase() === lower)
 }
 
 /** Whether a header that holds a name, if there is one, has this text. */

@@ -28,18 +28,20 @@ export const RPC_CODES = Object.freeze({
  * @param status of the answer
  * @param body in which the message came. Empty if it was not read to its end.
  */
-export function rpcErrorBody (error: Error & { readonly rpcCode?: number }, status: number, body: JsonBody): string {
-  const isFault = status >= 500
-  const isRefusal = error instanceof Refusal && !isFault
-  const code = isRefusal
-    ? RPC_CODES.refused
-    : isFault
-      ? RPC_CODES.internalError
-      : error.rpcCode ?? RPC_CODES.invalidRequest
-  // What has failed is for the log only, unless the sentence is one of ours.
-  const message = isFault && !(error instanceof Refusal) ? STATUS_CODES[status]! : error.message
-  const fault = JSON.stringify({ code, message, ...isRefusal && { data: { reason: error.reason } } })
-  return `{"jsonrpc":"2.0","id":${requestId(body) ?? 'null'},"error":${fault}}`
+export function rpcErrorBody (error: GateFault, status: number, body: JsonBody): string {
+  return `{"jsonrpc":"2.0","id":${requestId(body) ?? 'null'},"error":${JSON.stringify(rpcErrorOf(error, status))}}`
+}
+
+type GateFault = Error & { readonly rpcCode?: number }
+
+function rpcErrorOf (error: GateFault, status: number): object {
+  const { message } = error
+  if (status >= 500) {
+    // What has failed is for the log only, unless the sentence is one of ours.
+    return { code: RPC_CODES.internalError, message: error instanceof Refusal ? message : STATUS_CODES[status]! }
+  }
+  if (error instanceof Refusal) return { code: RPC_CODES.refused, message, data: { reason: error.reason } }
+  return { code: error.rpcCode ?? RPC_CODES.invalidRequest, message }
 }
 
 /**

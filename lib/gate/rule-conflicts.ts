@@ -1,57 +1,52 @@
 import { quoteSetting } from '../printable.ts'
-import { createPathRouter, isSamePath, routerForm, shapeOf } from './path.ts'
-import { isTargeted, KNOWN_METHODS, sharedTarget } from './rule.ts'
+import { isSamePath, routerForm, shapeOf } from './rule-path.ts'
+import { KNOWN_METHODS, sharedTarget } from './rule.ts'
 import type { GateRule } from './rule.ts'
 
 /**
- * Finds rules that hold for the same requests, and rules for paths that the service answers itself.
- * @param nameOf names a rule for people
- * @param tell gets what is wrong with a rule, to be put after its name
+ * Tells of rules that hold for the same requests, and of rules for paths that the service answers itself.
+ * @param rules each with its path in the settings
+ * @param nameOf names such a path for people
+ * @param tell gets such a path, and what is wrong with its rule, to be put after its name
  */
-export function findRuleConflicts (
-  rules: readonly GateRule[],
+export function tellRuleConflicts (
+  rules: ReadonlyMap<GateRule, string>,
   ownPaths: readonly string[],
-  nameOf: (rule: GateRule) => string,
-  tell: (rule: GateRule, problem: string) => void
+  nameOf: (path: string) => string,
+  tell: (path: string, problem: string) => void
 ): void {
-  const router = createPathRouter()
-  for (const [index, rule] of rules.entries()) {
-    const problem = problemOf(rule, rules.slice(0, index))
-    if (problem !== undefined) tell(rule, ` (${quoteSetting(rule.path)}) ${problem}`)
+  for (const [rule, path] of rules) {
+    const problem = problemOf(rule)
+    if (problem !== undefined) tell(path, ` (${quoteSetting(rule.path)}) ${problem}`)
   }
 
-  function problemOf (rule: GateRule, before: readonly GateRule[]): string | undefined {
+  function problemOf (rule: GateRule): string | undefined {
     const path = routerForm(rule.path)
     const own = ownPaths.find(own => path === own || path.startsWith(`${own}/`))
     if (own !== undefined) return `is unreachable: the service itself answers under ${own}`
-    const methods = rule.methods ?? [...KNOWN_METHODS]
-    const taken = methods.filter(method => !router.add(method, rule.path, undefined))
-    const earlier = before.filter(other => isSamePath(other.path, rule.path))
-    const rivals = taken.flatMap(method => {
-      const other = earlier.find(other => isFor(other, method) && overlapOf(other, rule) !== undefined)
-      return other ? [{ method, other }] : []
-    })
-    const [first] = rivals
-    if (first) {
-      const names = [...new Set(rivals.map(({ other }) => nameOf(other)))].join(' and ')
-      const isCovered = rivals.length === methods.length &&
-        rivals.every(({ other }) => shapeOf(other.path) === shapeOf(rule.path)) && !isTargeted(rule.mcp)
-      return isCovered
-        ? `is unreachable: all its requests belong to ${names}`
-        : `overlaps ${names}: both hold for ${first.method} ${rule.path}${overlapOf(first.other, rule)}`
+    for (const [other, otherPath] of rules) {
+      // Of two rules, the later one is told.
+      if (other === rule) break
+      const method = methodsOf(rule).find(method => methodsOf(other).includes(method))
+      if (method === undefined || !isSamePath(other.path, rule.path)) continue
+      const shared = sharedWith(other, rule)
+      if (shared !== undefined) return `overlaps ${nameOf(otherPath)}: both hold for ${method} ${rule.path}${shared}`
+      // Credentials are looked at before the message chooses among the rules, and a token is verified for one audience.
+      if (isOtherAudience(other, rule)) {
+        return `has another audience than ${nameOf(otherPath)}: rules for the messages of one path share it`
+      }
     }
-    // Credentials are looked at before the message chooses among the rules, and a token is verified for one audience.
-    const other = earlier.find(other => taken.some(method => isFor(other, method)) && isOtherAudience(other, rule))
-    return other && `has another audience than ${nameOf(other)}: rules for the messages of one path share it`
+    return undefined
   }
 }
 
-function isFor ({ methods }: GateRule, method: string): boolean {
-  return methods?.includes(method) ?? true
+/** A rule for all methods is known best by GET. */
+function methodsOf ({ methods = ['GET', ...KNOWN_METHODS] }: GateRule): readonly string[] {
+  return methods
 }
 
 /** What two rules for one path and method both hold for, beyond these. Undefined if messages choose between them. */
-function overlapOf (a: GateRule, b: GateRule): string | undefined {
+function sharedWith (a: GateRule, b: GateRule): string | undefined {
   return shapeOf(a.path) === shapeOf(b.path) ? sharedTarget(a.mcp, b.mcp) : ''
 }
 

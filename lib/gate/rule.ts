@@ -4,7 +4,7 @@ import { quoteSetting } from '../printable.ts'
 import { ANY_TOKEN, parseRequirement } from '../requirement/requirement.ts'
 import type { Requirement, RequirementOptions } from '../requirement/requirement.ts'
 import { TOOL_CALL, TOOL_LIST } from './mcp-methods.ts'
-import { problemOfPath } from './path.ts'
+import { problemOfPath } from './rule-path.ts'
 
 /**
  * The messages of the Model Context Protocol that a rule is for. Without both members they are all those that no other
@@ -16,7 +16,7 @@ export interface McpTarget {
   /** Names of tools, with `*` at the end for all that begin so. */
   readonly tools: readonly string[] | undefined
   /** Whether the answer to `tools/list` holds only tools that a rule of the path names. */
-  readonly onlyRuled?: boolean
+  readonly onlyRuled: boolean
 }
 
 /** One rule of the gate: the requests that it is for, and what they need. */
@@ -37,10 +37,8 @@ export interface GateRule {
   readonly mcp: McpTarget | undefined
 }
 
-/** What belongs to an entry that its schema has judged. */
+/** What its schema says of an entry, and what takes down the rest. */
 export interface JudgedRule {
-  /** Its `methods` as they were written. */
-  readonly methods: unknown
   /** Whether a member, or the rule with any member, has been refused. */
   isRefused (member?: string): boolean
   /** Tells what is wrong with a member, or with the whole rule. */
@@ -54,10 +52,7 @@ export const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS.filter(method 
 /**
  * Reads one entry of `gate.rules`. Undefined if something is wrong with it, which is then reported. It never throws.
  */
-export function parseRule (
-  entry: unknown,
-  { methods: written, isRefused, tell: tellMember }: JudgedRule
-): GateRule | undefined {
+export function parseRule (entry: unknown, { isRefused, tell: tellMember }: JudgedRule): GateRule | undefined {
   if (!isJsonObject(entry)) return undefined
   let isBad = isRefused()
   const tell: JudgedRule['tell'] = (member, problem) => {
@@ -67,12 +62,12 @@ export function parseRule (
   const { path, audience, timeoutSeconds, upgrade = false } = entry
   const pathProblem = problemOfPath(path)
   if (pathProblem !== undefined) tell(path === undefined ? undefined : 'path', pathProblem)
-  const mcp = entry.mcp === undefined ? undefined : parseMcp(entry.mcp, tell)
+  const mcp = isRefused('mcp') ? undefined : readMcp(entry.mcp as McpTarget | undefined, tell)
   const methods = entry.methods === undefined || isRefused('methods')
     ? undefined
     : withHead(entry.methods as readonly string[])
   if (isTargeted(mcp) && methods && methods.join() !== MESSAGE_METHOD) {
-    tell('methods', ` is ${quoteSetting(written)}, but only POST carries the messages that mcp names`)
+    tell('methods', ` is ${quoteSetting(entry.methods)}, but only POST carries the messages that mcp names`)
   }
   const requirement = readRequirement(entry, tell)
   if (isBad) return undefined
@@ -114,64 +109,23 @@ function readRequirement (entry: Readonly<Record<string, unknown>>, tell: Judged
   return requirement
 }
 
-const MCP_MEMBERS: readonly string[] = ['methods', 'tools', 'onlyRuled']
-
-/** Reads `mcp` of a rule, which is given. Undefined if something is wrong with it, which `tell` then gets. */
-function parseMcp (given: unknown, tell: JudgedRule['tell']): McpTarget | undefined {
-  if (!isJsonObject(given)) {
-    tell('mcp', ` is ${quoteSetting(given)}; allowed: a section with methods or tools, or an empty one, {}`)
-    return undefined
-  }
-  for (const name of Object.keys(given).filter(name => !MCP_MEMBERS.includes(name))) {
-    tell(`mcp.${name}`, ` is unknown; allowed: ${MCP_MEMBERS.join(', ')}`)
-  }
-  const methods = readMcpNames(
-    'mcp.methods',
-    given['methods'],
-    'a list of methods such as tools/list, without *',
-    name => !/[\s*]/.test(name),
-    tell
-  )
-  const tools = readMcpNames(
-    'mcp.tools',
-    given['tools'],
-    'a list of names of tools, with * at the end for all that begin so',
-    name => !name.slice(0, -1).includes('*'),
-    tell
-  )
-  const onlyRuled = given['onlyRuled'] ?? false
-  if (typeof onlyRuled !== 'boolean') tell('mcp.onlyRuled', ` is ${quoteSetting(onlyRuled)}; allowed: true, false`)
-  else if (onlyRuled && !methods?.includes(TOOL_LIST)) {
+/** Reads `mcp` of a rule. What is wrong with it, `tell` gets. */
+function readMcp (given: McpTarget | undefined, tell: JudgedRule['tell']): McpTarget | undefined {
+  if (!given) return undefined
+  const { methods, tools, onlyRuled } = given
+  if (onlyRuled && !methods?.includes(TOOL_LIST)) {
     tell('mcp.onlyRuled', ` is true, which is for the answers to ${TOOL_LIST}, and mcp.methods does not name it`)
   }
-  if (tools === undefined) return { methods, tools, ...onlyRuled === true && { onlyRuled } }
+  if (tools === undefined) return { methods, tools, onlyRuled }
   const other = methods?.find(method => method !== TOOL_CALL)
   if (other !== undefined) {
     tell(
       'mcp.tools',
-      ` is ${quoteSetting(given['tools'])}, which is for ${TOOL_CALL} only, and that contradicts mcp.methods, ` +
+      ` is ${quoteSetting(tools)}, which is for ${TOOL_CALL} only, and that contradicts mcp.methods, ` +
         `which names ${quoteSetting(other)}`
     )
   }
-  return { methods: undefined, tools }
-}
-
-function readMcpNames (
-  member: string,
-  given: unknown,
-  allowed: string,
-  isAllowed: (name: string) => boolean,
-  tell: JudgedRule['tell']
-): readonly string[] | undefined {
-  if (given === undefined) return undefined
-  const names: unknown[] = [given].flat()
-  if (names.length === 0 || !names.every(name => typeof name === 'string' && name !== '' && isAllowed(name))) {
-    tell(member, ` is ${quoteSetting(given)}; allowed: ${allowed}`)
-    return undefined
-  }
-  const twice = names.find((name, index) => names.indexOf(name) < index)
-  if (twice !== undefined) tell(member, ` is ${quoteSetting(given)}, which names ${quoteSetting(twice)} twice`)
-  return names as string[]
+  return { methods: undefined, tools, onlyRuled }
 }
 
 /** Whether a rule is for some messages only. All others of its path are for the rules without such a target. */

@@ -1,10 +1,10 @@
-import { Refusal } from '../refusal.ts'
 import { createLenientRouter, isWide, specificityOf } from './lenient-path.ts'
 import type { McpMessage } from './mcp-message.ts'
 import { TOOL_CALL } from './mcp-methods.ts'
-import { createPathRouter, shapeOf, verifyOneReading, withoutParameters } from './path.ts'
+import { refusePath, verifyOneReading, withoutParameters } from './path.ts'
 import { isTargeted, KNOWN_METHODS, MESSAGE_METHOD } from './rule.ts'
 import type { GateRule } from './rule.ts'
+import { createPathRouter, shapeOf } from './rule-path.ts'
 
 /** A rule that was found for a message, with the method and the tool by which it was found, as it names them. */
 export interface McpMatch {
@@ -38,26 +38,6 @@ export interface PathRules {
 
 export type ToolTest = (tool: string) => boolean
 
-/**
- * Finds the rules for a request: of the rules with its method, those with the most specific path. Undefined if there
- * are none.
- */
-export interface Rules {
-  /** @param path in normal form, and read in one way only */
-  find (method: string, path: string): PathRules | undefined
-  /**
-   * The same for a path that a client has sent.
-   * @param path in normal form
-   * @throws Refusal target_path if two parties could read it differently, and would not both find these rules
-   */
-  choose (method: string, path: string): PathRules | undefined
-  /**
-   * Whether the tools in a stream of events that this request opens must be ruled: it may repeat answers to messages
-   * for this path.
-   */
-  ruledToolsOfStream (method: string, path: string): ToolTest | undefined
-}
-
 export interface RulesOptions {
   /**
    * Whether the upstream tells paths apart that differ in case, in escapes, in a suffix or in a slash at the end.
@@ -67,10 +47,11 @@ export interface RulesOptions {
 }
 
 /**
- * Makes the table of rules.
+ * Makes the table of rules. Of the rules with the method of a request, those with the most specific path hold for it.
+ * What it finds is undefined if there are none.
  * @throws TypeError if they overlap
  */
-export function createRules (rules: readonly GateRule[], { exactPaths = false }: RulesOptions = {}): Rules {
+export function createRules (rules: readonly GateRule[], { exactPaths = false }: RulesOptions = {}) {
   const byPath = new Map<string, { method: string, rules: [GateRule, ...GateRule[]] }>()
   for (const rule of rules) {
     for (const method of rule.methods ?? KNOWN_METHODS) {
@@ -84,6 +65,7 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
   const lenient = createLenientRouter<PathRules>()
   for (const { method, rules } of byPath.values()) {
     const { path } = rules[0]
+    const specificity = specificityOf(path)
     const matchMessage = method === MESSAGE_METHOD && rules.some(({ mcp }) => mcp)
       ? createMessageMatcher(rules)
       : undefined
@@ -94,8 +76,8 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
       rules,
       matchMessage,
       isRuledTool,
-      specificity: specificityOf(path),
-      isWide: !exactPaths && isWide(path)
+      specificity,
+      isWide: !exactPaths && isWide(specificity)
     }
     if (!router.add(method, path, pathRules)) throw new TypeError(`rules for ${method} ${path} overlap`)
     lenient.add(method, path, pathRules)
@@ -103,16 +85,24 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
   const { find } = router
   const areListsCut = rules.some(({ mcp }) => mcp?.onlyRuled)
   return {
+    /** The path is in normal form, and read in one way only. */
     find,
-    ruledToolsOfStream: (method, path) =>
+    /**
+     * Whether the tools in a stream of events that this request opens must be ruled: it may repeat answers to messages
+     * for this path.
+     */
+    ruledToolsOfStream: (method: string, path: string): ToolTest | undefined =>
       areListsCut && method === 'GET' ? find(MESSAGE_METHOD, path)?.isRuledTool : undefined,
-    choose (method, path) {
+    /**
+     * What `find` gives, for a path that a client has sent.
+     * @param path in normal form
+     * @throws Refusal target_path if two parties could read it differently, and would not both find these rules
+     */
+    choose (method: string, path: string): PathRules | undefined {
       verifyOneReading(path)
       const found = find(method, path)
       const others = withoutParameters(path)
-      if (others.some(reading => find(method, reading) !== found)) {
-        throw new Refusal('target_path', { detail: { cause: 'path_parameter' } })
-      }
+      if (others.some(reading => find(method, reading) !== found)) refusePath('path_parameter')
       if (found?.isWide) { for (const reading of [path, ...others]) verifyNoCloser(method, reading, found) }
       return found
     }
@@ -124,7 +114,7 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
    */
   function verifyNoCloser (method: string, path: string, chosen: PathRules): void {
     const closer = lenient.find(method, path).find(({ specificity }) => specificity > chosen.specificity)
-    if (closer) throw new Refusal('target_path', { detail: { cause: 'other_spelling', rule: closer.rules[0].path } })
+    if (closer) refusePath('other_spelling', { rule: closer.rules[0].path })
   }
 }
 

@@ -2,7 +2,7 @@ import { readPlace } from '../secret-place.ts'
 import type { SecretPlace, SecretSources } from '../secret-place.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { createStatementSigner, readStatementKey } from './statement.ts'
-import type { StatementSigner } from './statement.ts'
+import type { StatementKey } from './statement.ts'
 
 /** A change is noticed within this time. */
 const READ_AGAIN_MS = 5000
@@ -33,51 +33,41 @@ export interface StatementKeysOptions extends SecretSources, Pick<Surroundings, 
   readonly onChange: (error?: StatementKeyError) => void
 }
 
-/** The signer of the keys as they are now. */
-export interface StatementKeys {
-  readonly current: StatementSigner
-  close (): void
-}
+export type StatementKeys = Awaited<ReturnType<typeof openStatementKeys>>
 
 /**
  * Opens the keys of statements, and reads them again and again.
  * @throws StatementKeyError
  */
-export async function openStatementKeys (
-  { sources, onChange, every, ...surroundings }: StatementKeysOptions
-): Promise<StatementKeys> {
-  let texts = await readTexts()
-  let current = signerOf(texts)
+export async function openStatementKeys ({ sources, onChange, every, ...surroundings }: StatementKeysOptions) {
+  let keys = await readKeys()
+  let current = createStatementSigner(keys, surroundings)
   let fault = ''
 
-  async function readTexts (): Promise<readonly string[]> {
-    return Promise.all(sources.map(async source => {
-      const place = typeof source === 'string' ? { file: source } : source
-      const text = await readPlace(place, MAX_BYTES, surroundings).catch((error: NodeJS.ErrnoException) => {
-        throw new StatementKeyError(source, `the file cannot be read (${error.code})`)
-      })
-      if (text === undefined) throw new StatementKeyError(source, 'the variable is not set')
-      return text
-    }))
+  /** One after the other: of several faults, the same one is found each time. */
+  async function readKeys (): Promise<readonly StatementKey[]> {
+    const keys: StatementKey[] = []
+    for (const source of sources) keys.push(await readKey(source))
+    return keys
   }
 
-  function signerOf (texts: readonly string[]): StatementSigner {
-    const keys = texts.map((text, index) => {
-      try {
-        return readStatementKey(text)
-      } catch (error) {
-        throw new StatementKeyError(sources[index]!, (error as TypeError).message)
-      }
+  async function readKey (source: StatementKeySource): Promise<StatementKey> {
+    const place = typeof source === 'string' ? { file: source } : source
+    const text = await readPlace(place, MAX_BYTES, surroundings).catch((error: NodeJS.ErrnoException) => {
+      throw new StatementKeyError(source, `the file cannot be read (${error.code})`)
     })
-    return createStatementSigner(keys, surroundings)
+    if (text === undefined) throw new StatementKeyError(source, 'the variable is not set')
+    const key = readStatementKey(text)
+    if (!key) throw new StatementKeyError(source, 'it is no private key in PKCS#8 and PEM form, EC P-256')
+    return key
   }
 
   async function readAgain (): Promise<void> {
     try {
-      const read = await readTexts()
-      if (read.some((text, index) => text !== texts[index])) {
-        current = signerOf(read)
-        texts = read
+      const read = await readKeys()
+      if (read.some(({ jwk }, index) => jwk.kid !== keys[index]!.jwk.kid)) {
+        keys = read
+        current = createStatementSigner(keys, surroundings)
         onChange()
       }
       fault = ''
@@ -93,6 +83,7 @@ export async function openStatementKeys (
     readAgain()
   })
   return {
+    /** The signer of the keys as they are now. */
     get current () {
       return current
     },

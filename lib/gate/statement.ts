@@ -20,34 +20,33 @@ export interface StatedRequest {
   readonly path: string
 }
 
-/** Signs who sends a request, so that an upstream need not trust the network between. */
-export interface StatementSigner {
-  /** An ES256 JWT (RFC 7519). It expires after 60 s. */
-  sign (caller: Caller, request: StatedRequest): string
-  /** The key set with which it is verified (RFC 7517). */
-  readonly keySet: { readonly keys: readonly object[] }
-}
-
 /** A key that signs, and as it is published. */
 export interface StatementKey {
   readonly key: KeyObject
   readonly jwk: { readonly kid: string }
 }
 
+export type StatementSigner = ReturnType<typeof createStatementSigner>
+
 /**
- * Makes the signer.
+ * Makes what signs who sends a request, so that an upstream need not trust the network between.
  * @param keys the first signs, all are published
  */
 export function createStatementSigner (
   keys: readonly StatementKey[],
   { now, randomBytes }: Pick<Surroundings, 'now' | 'randomBytes'>
-): StatementSigner {
+) {
   const { key, jwk: { kid } } = keys[0]!
   const header = encodeJson({ alg: 'ES256', typ: 'JWT', kid })
 
   return {
+    /** The key set with which a statement is verified (RFC 7517). */
     keySet: { keys: [...new Map(keys.map(({ jwk }) => [jwk.kid, jwk])).values()] },
-    sign ({ claims: { sub }, scopes, issuer }, { issuer: iss, audience: aud, method, path }) {
+    /** An ES256 JWT (RFC 7519). It expires after 60 s. */
+    sign (
+      { claims: { sub }, scopes, issuer }: Caller,
+      { issuer: iss, audience: aud, method, path }: StatedRequest
+    ): string {
       const iat = Math.floor(now())
       const jti = randomBytes(JTI_BYTES).toString('base64url')
       // Two issuers may have the same `sub` for different people (RFC 9493 section 3.2.3).
@@ -69,20 +68,16 @@ export function createStatementSigner (
   }
 }
 
-/**
- * Reads a private key in PKCS#8 and PEM form, EC P-256.
- * @throws TypeError if it is anything else. The message holds no part of it.
- */
-export function readStatementKey (pem: string): StatementKey {
-  const refusal = new TypeError('it is no private key in PKCS#8 and PEM form, EC P-256')
-  if (!pem.includes('-----BEGIN PRIVATE KEY-----')) throw refusal
+/** Reads a private key in PKCS#8 and PEM form, EC P-256. Undefined if it is anything else. */
+export function readStatementKey (pem: string): StatementKey | undefined {
+  if (!pem.includes('-----BEGIN PRIVATE KEY-----')) return undefined
   let key: KeyObject
   try {
     key = createPrivateKey(pem)
   } catch {
-    throw refusal
+    return undefined
   }
-  if (key.asymmetricKeyType !== 'ec' || key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') throw refusal
+  if (key.asymmetricKeyType !== 'ec' || key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') return undefined
   const { kty, crv, x, y } = createPublicKey(key).export({ format: 'jwk' })
   const kid = thumbprint({ crv, kty, x, y } as PublicJwk)
   return { key, jwk: { kty, crv, x, y, kid, alg: 'ES256', use: 'sig' } as StatementKey['jwk'] }

@@ -1,4 +1,4 @@
-import { finished, pipeline } from 'node:stream'
+import { pipeline } from 'node:stream'
 import type { Readable } from 'node:stream'
 import { isJsonObject } from '../json.ts'
 import type { JsonBounds } from '../json.ts'
@@ -52,17 +52,15 @@ function withoutBodyHeaders (headers: AnswerHeaders): AnswerHeaders {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !OF_THE_BODY.has(name)))
 }
 
-function readBytes (body: Readable): Promise<Buffer> {
+async function readBytes (body: Readable): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0
-  return new Promise((resolve, reject) => {
-    body.on('data', (chunk: Buffer) => {
-      size += chunk.length
-      if (size > MAX_LIST_BYTES) return reject(unreadable())
-      chunks.push(chunk)
-    })
-    finished(body, error => error ? reject(error) : resolve(Buffer.concat(chunks)))
-  })
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size > MAX_LIST_BYTES) throw unreadable()
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
 }
 
 function cutEvents (body: Readable, isRuled: ToolTest): Readable {
@@ -100,24 +98,22 @@ export function ruledToolsOnly (bytes: Buffer, isRuled: ToolTest): Buffer {
   })
   const start = pastSpace(bytes, 0)
   const messages = Array.isArray(json)
-    ? childrenAt(bytes, start).map((span, i) => ({ message: (json as unknown[])[i], start: span.start }))
+    ? childrenAt(bytes, start).map((child, i) => ({ message: (json as unknown[])[i], start: child.start }))
     : [{ message: json, start }]
-  const kept: Buffer[] = []
+  // Each byte is a character.
+  const text = bytes.toString('latin1')
+  let kept = ''
   let at = 0
   for (const { message, start } of messages) {
     const tools = toolsOf(message)
     if (!tools || tools.every(isRuled)) continue
     const list = memberAt(bytes, memberAt(bytes, start, 'result')!.start, 'tools')!
-    const spans = childrenAt(bytes, list.start).filter((_, i) => isRuled(tools[i]!))
-    kept.push(bytes.subarray(at, list.start + 1))
-    for (const [i, { start, end }] of spans.entries()) kept.push(i === 0 ? NOTHING : COMMA, bytes.subarray(start, end))
+    const ruled = childrenAt(bytes, list.start).filter((_, i) => isRuled(tools[i]!))
+    kept += text.slice(at, list.start + 1) + ruled.map(({ start, end }) => text.slice(start, end)).join()
     at = list.end - 1
   }
-  return Buffer.concat([...kept, bytes.subarray(at)])
+  return Buffer.from(kept + text.slice(at), 'latin1')
 }
-
-const COMMA = Buffer.from(',')
-const NOTHING = Buffer.alloc(0)
 
 /** The names of the tools in a message. Undefined if it holds no list of tools. */
 function toolsOf (message: unknown): string[] | undefined {

@@ -1,7 +1,7 @@
 import { quoteSetting } from '../printable.ts'
 import { certificateHeaders } from '../certificate/client-certificate.ts'
 import type { CertificateSource } from '../certificate/client-certificate.ts'
-import type { ParsedGate } from '../gate/gate-settings.ts'
+import type { GateSettings } from '../gate/gate-settings.ts'
 import { withoutTrailingSlash } from '../provider/provider-url.ts'
 import { findScopeCircle } from '../requirement/implied-scopes.ts'
 import type { ScopeImplications } from '../requirement/implied-scopes.ts'
@@ -82,22 +82,12 @@ function tellMixedWords ({ values, tellHeld }: Judgement): void {
 
 /** Of the section `gate`. */
 export function tellGateContradictions (
-  { settings, rulePaths, hasUpstream, clashes }: ParsedGate,
-  { isRefused, tell, tellHeld }: Judgement
+  { upstream, statementKey, statementAudience }: GateSettings,
+  { isRefused, tellHeld }: Judgement
 ): void {
-  for (const [rule, path] of rulePaths) {
-    if (rule.mcp?.onlyRuled && !hasUpstream) {
-      tell(
-        `${path}.mcp.onlyRuled`,
-        ' is true, which needs gate.upstream: a proxy that asks does not show the answers'
-      )
-    }
-  }
-  for (const [path, problem] of clashes) tell(path, problem)
-  const { upstream, statementKeys, statementAudience } = settings
   const isAudienceKnown = upstream !== undefined ||
     (statementAudience !== undefined && !isRefused('gate.statementAudience'))
-  if (statementKeys !== undefined && !isRefused('gate.statementKey') && !isAudienceKnown) {
+  if (statementKey !== undefined && !isRefused('gate.statementKey') && !isAudienceKnown) {
     tellHeld(
       'gate.statementKey',
       ', which needs gate.statementAudience (or gate.upstream), because each statement names its reader'

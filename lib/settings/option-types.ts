@@ -156,7 +156,7 @@ export interface McpTargetOptions {
   readonly tools?: string | readonly string[] | undefined
   /**
    * Whether the answers to `tools/list`, which `methods` must name, hold only tools that a rule of the path is for;
-   * reverse proxy only.
+   * reverse proxy only. Default: `false`.
    */
   readonly onlyRuled?: boolean | undefined
 }

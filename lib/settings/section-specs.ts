@@ -31,21 +31,39 @@ export const SECRET_PLACE = {
   ]
 } as const
 
-/** Without a schema: lib/gate reads it, in words of its own. */
 const MCP = {
+  type: 'object',
+  allowed: 'a section with methods or tools, or an empty one, {}',
+  additionalProperties: false,
   properties: {
-    methods: { about: 'methods, such as `initialize` or `resources/read`; no `*`', ...WORDS },
+    methods: {
+      about: 'methods, such as `initialize` or `resources/read`; no `*`',
+      ...WORDS,
+      type: 'array',
+      alone: true,
+      minItems: 1,
+      uniqueItems: true,
+      items: { type: 'string', pattern: '^[^\\s*]+$' },
+      allowed: 'a list of methods such as tools/list, each once and without *'
+    },
     tools: {
       about:
         'names of tools, such as `delete_order`, or `read_*` for all that begin so; they imply `tools/call`, and ' +
         'contradict any other method',
-      ...WORDS
+      ...WORDS,
+      type: 'array',
+      alone: true,
+      minItems: 1,
+      uniqueItems: true,
+      items: { type: 'string', pattern: '^[^*]*.$' },
+      allowed: 'a list of names of tools, each once, with * at the end for all that begin so'
     },
     onlyRuled: {
       about:
         'whether the answers to `tools/list`, which `methods` must name, hold only tools that a rule of the path ' +
         'is for; reverse proxy only',
-      written: 'boolean'
+      ...flag,
+      default: false
     }
   }
 } as const
@@ -143,7 +161,17 @@ export const GATE = {
     },
     claims: {
       about: "claims that the upstream gets: their names, or a map from the end of a header's name to a claim",
-      written: 'readonly string[] | Readonly<Record<string, string>>'
+      written: 'readonly string[] | Readonly<Record<string, string>>',
+      anyOf: [
+        { type: 'array', items: filled },
+        {
+          type: 'object',
+          propertyNames: { type: 'string', pattern: '^[A-Za-z0-9-]+$' },
+          additionalProperties: { type: 'string' }
+        }
+      ],
+      allowed: 'a list of claims, or a map from the end of a header name (letters, digits and -) to a claim; no two ' +
+        'of them may share a header'
     },
     passCredentials: { about: 'whether `Authorization` and `DPoP` go to the upstream', ...flag, default: false },
     statementKey: {

@@ -13,6 +13,7 @@ export interface Part {
   readonly items?: Part
   readonly minItems?: number
   readonly maxItems?: number
+  readonly uniqueItems?: true
   readonly properties?: Readonly<Record<string, Part>>
   readonly required?: readonly string[]
   readonly propertyNames?: Part

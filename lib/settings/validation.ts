@@ -155,9 +155,9 @@ export async function readPluginSettings (
 async function resolveGate (judgement: Judgement): Promise<GateSettings> {
   // Only a gate needs it, and it loads a router: every app with the plugin waits for what is loaded here.
   const { parseGate } = await import('../gate/gate-settings.ts')
-  const parsed = parseGate(judgement)
-  tellGateContradictions(parsed, judgement)
-  return parsed.settings
+  const settings = parseGate(judgement)
+  tellGateContradictions(settings, judgement)
+  return settings
 }
 
 /**

@@ -106,7 +106,7 @@ t.test('A failure is reported in one sentence, and nothing is started.', async t
     {
       code: 1,
       text:
-        /config\.yaml, line 7: unknown key "idp\.domian"[^]*config\.yaml, line 3: gate\.rules\[0\]\.pth is unknown; did you mean path\?[^]*gate\.rules\[0\] has no path[^]*config\.yaml, line 5: gate\.rules\[2\] \("[^"]*"\) is unreachable: all its requests belong to gate\.rules\[1\] \(config\.yaml, line 4\)/
+        /config\.yaml, line 7: unknown key "idp\.domian"[^]*config\.yaml, line 3: gate\.rules\[0\]\.pth is unknown; did you mean path\?[^]*gate\.rules\[0\] has no path[^]*config\.yaml, line 5: gate\.rules\[2\] \("[^"]*"\) overlaps gate\.rules\[1\] \(config\.yaml, line 4\): both hold for GET \/b/
     }
   )
   const { code, text } = await run(['--help'])

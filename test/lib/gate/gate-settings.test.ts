@@ -2,7 +2,7 @@ import t from 'tap'
 import { containing } from '../../helpers/containing.ts'
 import { parseGate } from '../../helpers/gate-section.ts'
 import { ownPathsOf } from '../../../lib/gate/gate-settings.ts'
-import { isSamePath } from '../../../lib/gate/path.ts'
+import { isSamePath } from '../../../lib/gate/rule-path.ts'
 import type { GateRule } from '../../../lib/gate/rule.ts'
 import { createRules } from '../../../lib/gate/rules.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
@@ -39,7 +39,7 @@ t.test('A gate has defaults, and takes values from the file.', async t => {
     bodyLimit: undefined,
     claims: [],
     passCredentials: false,
-    statementKeys: undefined,
+    statementKey: undefined,
     statementAudience: undefined,
     ownPrefix: '',
     grpcPort: undefined
@@ -73,7 +73,7 @@ t.test('A gate has defaults, and takes values from the file.', async t => {
       claim: 'https://id.example/team'
     }, { header: 'x-auth-claim-level-2', claim: 'level_2' }],
     passCredentials: true,
-    statementKeys: ['key.pem'],
+    statementKey: ['key.pem'],
     statementAudience: '17',
     ownPrefix: '/-/own',
     grpcPort: 9000,
@@ -197,8 +197,7 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
     ],
     [
       'gate:\n  rules:\n    - path: /a\n    - path: /b\n    - methods: [PUT, GET]\n      path: /a',
-      'config.yaml, line 8: gate.rules[2] ("/a") is unreachable: all its requests belong to gate.rules[0] ' +
-      '(config.yaml, line 6)'
+      'config.yaml, line 8: gate.rules[2] ("/a") overlaps gate.rules[0] (config.yaml, line 6): both hold for PUT /a'
     ],
     [
       'gate:\n  rules:\n    - path: /a\n      methods: [GET]\n    - path: /a\n      methods: [GET, PUT]',
@@ -207,8 +206,7 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
     [
       'gate:\n  rules:\n    - { path: /a, methods: PUT }\n    - { path: /a, methods: [POST] }\n    - { path: ' +
       '/%61, methods: [PUT, POST] }',
-      'config.yaml, line 8: gate.rules[2] ("/%61") is unreachable: all its requests belong to gate.rules[0] ' +
-      '(config.yaml, line 6) and gate.rules[1] (config.yaml, line 7)'
+      'config.yaml, line 8: gate.rules[2] ("/%61") overlaps gate.rules[0] (config.yaml, line 6): both hold for PUT /%61'
     ],
     [
       'gate:\n  rules:\n    - { path: "/a/:x(^\\\\d+$)" }\n    - { path: "/a/:y(^1.*$)" }',
@@ -239,18 +237,17 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
     ['gate:\n  rules:\n    - path: /a\n      anyScope: []', 'config.yaml, line 7: gate.rules[0].anyScope is []: '],
     [
       'gate:\n  rules:\n    - path: /x\n    - path: /a\n    - path: /a',
-      'config.yaml, line 8: gate.rules[2] ("/a") is unreachable: all its requests belong to gate.rules[1] ' +
-      '(config.yaml, line 7)'
+      'config.yaml, line 8: gate.rules[2] ("/a") overlaps gate.rules[1] (config.yaml, line 7): both hold for GET /a'
     ],
     [
       'gate:\n  rules:\n    - { path: "/a/:id", methods: GET }\n    - { path: "/a/:name", methods: [HEAD] }',
-      'config.yaml, line 7: gate.rules[1] ("/a/:name") is unreachable: all its requests belong to gate.rules[0] ' +
-      '(config.yaml, line 6)'
+      'config.yaml, line 7: gate.rules[1] ("/a/:name") overlaps gate.rules[0] (config.yaml, line 6): ' +
+      'both hold for HEAD /a/:name'
     ],
     [
       'gate:\n  rules:\n    - path: "/a/:id1"\n    - path: "/a/:id2"',
-      'config.yaml, line 7: gate.rules[1] ("/a/:id2") is unreachable: all its requests belong to gate.rules[0] ' +
-      '(config.yaml, line 6)'
+      'config.yaml, line 7: gate.rules[1] ("/a/:id2") overlaps gate.rules[0] (config.yaml, line 6): ' +
+      'both hold for GET /a/:id2'
     ],
     [
       'gate:\n  rules:\n    - path: /a\n    - path: /a/:id?',
@@ -344,7 +341,7 @@ t.test('Options have no lines, so a problem has only the path.', async t => {
     'gate.rules[0].path is "/\\ud800", which is unreachable: such paths are refused before any rule (escape)'
   ])
   t.strictSame((await parseGate({ rules: [{ path: '/a' }, { path: '/a' }] })).problems, [
-    'gate.rules[1] ("/a") is unreachable: all its requests belong to gate.rules[0]'
+    'gate.rules[1] ("/a") overlaps gate.rules[0]: both hold for GET /a'
   ])
   t.strictSame((await parseGate({ rules: [{ path: '/a', scop: 'b' }] })).problems, [
     'gate.rules[0].scop is unknown; did you mean scope?'
@@ -369,6 +366,26 @@ t.test('Options have no lines, so a problem has only the path.', async t => {
     'gate.claims is 7; allowed: a list of claims, or a map from the end of a header name (letters, digits and -) ' +
     'to a claim; no two of them may share a header'
   ])
+  const SHARED = ', and two of them share a header'
+  const bad: ReadonlyArray<readonly [claims: unknown, problem?: string]> = [
+    [null],
+    ['email'],
+    [['']],
+    [[7]],
+    [['a', 'A'], SHARED],
+    [['a.b', 'a_b'], SHARED],
+    [{ a: 7 }],
+    [{ '': 'a' }],
+    [{ 'a b': 'a' }],
+    [{ ' a': 'a' }],
+    [{ 'a ': 'a' }],
+    [{ a: 'x', A: 'y' }, SHARED]
+  ]
+  for (const [claims, problem = '; allowed: a list of claims, or a map '] of bad) {
+    const { problems: [found, ...more] } = await parseGate({ claims })
+    t.ok(found?.startsWith(`gate.claims is ${JSON.stringify(claims)}${problem}`), String(found))
+    t.strictSame(more, [])
+  }
   t.strictSame((await parseGate({ bodyLimit: -1, statementKey: '' })).problems, [
     'gate.bodyLimit is -1; allowed: a whole number of bytes',
     'gate.statementKey is ""; allowed: path of a file with a private key (PKCS#8 in PEM form, EC P-256), or a ' +
@@ -411,7 +428,7 @@ t.test('Each value of a gate is matched from the first character to the last.', 
   const places = [{ file: 'key.pem' }, { env: 'KEY' }]
   for (const statementKey of [...places, places]) {
     const { settings, problems } = await parseGate({ statementKey, upstream: 'http://a' })
-    t.strictSame([settings!.statementKeys, problems], [[statementKey].flat(), []])
+    t.strictSame([settings!.statementKey, problems], [[statementKey].flat(), []])
   }
   for (
     const [statementKey, shown] of [
@@ -526,7 +543,7 @@ t.test('A rule is read as a whole: each member that cannot be used is reported, 
       '/a/:x(^\\d+$)/b/:y(^z$)?'
     ]
   ) t.equal(await problemOf(path), undefined, path)
-  for (const path of ['/a?', '/a?b', '/:a/b?', '/:a?/b']) {
+  for (const path of ['/a?', '/a?b', '/:a/b?']) {
     t.equal(
       await problemOf(path),
       `path is ${JSON.stringify(path)}, which is unreachable: a rule is chosen by the path, and the query is no ` +
@@ -553,7 +570,7 @@ t.test('A rule is read as a whole: each member that cannot be used is reported, 
       path
     )
   }
-  for (const path of ['/*/a', '/:x(a', '/:x((a+)+)']) {
+  for (const path of ['/*/a', '/:x(a', '/:x((a+)+)', '/:a?/b']) {
     t.equal(
       await problemOf(path),
       `path is ${JSON.stringify(path)}, which the router cannot read; allowed: a path in the syntax of the ` +
@@ -638,7 +655,7 @@ t.test('Two rules for the same requests are distinguished from two that only loo
     ]
   )
   t.strictSame(await problemsOf({ path: '/a/:x' }, { path: '/a/:y' }), [
-    'gate.rules[1] ("/a/:y") is unreachable: all its requests belong to gate.rules[0]'
+    'gate.rules[1] ("/a/:y") overlaps gate.rules[0]: both hold for GET /a/:y'
   ])
   t.strictSame(
     await problemsOf({ path: '/a/:x' }, { path: '/a/*' }, { path: '/a/b' }, { path: '/a/:x/c' }, { path: '/A/b' }, {
@@ -647,7 +664,7 @@ t.test('Two rules for the same requests are distinguished from two that only loo
     []
   )
   t.strictSame(await problemsOf({ path: '/a', methods: 'GET' }, { path: '/a', methods: 'HEAD' }), [
-    'gate.rules[1] ("/a") is unreachable: all its requests belong to gate.rules[0]'
+    'gate.rules[1] ("/a") overlaps gate.rules[0]: both hold for HEAD /a'
   ], 'HEAD goes with GET')
   t.strictSame(
     (await parseGate({

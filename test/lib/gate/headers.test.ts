@@ -4,7 +4,7 @@ import {
   createIdentityHeaders,
   encodeValue,
   isIdentityName,
-  parseClaimNames
+  forwardedClaims
 } from '../../../lib/gate/identity-headers.ts'
 
 const URL_OF_CLIENT = {
@@ -258,30 +258,12 @@ t.test('A name that a program could take for one of ours is one of ours.', t => 
     ]
   ) t.equal(isIdentityName(name), false, name)
 
-  t.strictSame(parseClaimNames([]), [])
-  t.strictSame(parseClaimNames(['A.b']), [{ header: 'x-auth-claim-a-b', claim: 'A.b' }])
-  t.strictSame(parseClaimNames({ Team: 'https://id.example/team' }), [{
+  t.strictSame(forwardedClaims([]), [])
+  t.strictSame(forwardedClaims(['A.b']), [{ header: 'x-auth-claim-a-b', claim: 'A.b' }])
+  t.strictSame(forwardedClaims({ Team: 'https://id.example/team' }), [{
     header: 'x-auth-claim-team',
     claim: 'https://id.example/team'
   }])
-  for (
-    const bad of [
-      undefined,
-      null,
-      'email',
-      7,
-      [''],
-      [7],
-      ['a', 'A'],
-      ['a.b', 'a_b'],
-      { a: 7 },
-      { '': 'a' },
-      { 'a b': 'a' },
-      { ' a': 'a' },
-      { 'a ': 'a' },
-      { a: 'x', A: 'y' }
-    ]
-  ) t.equal(parseClaimNames(bad), undefined, JSON.stringify(bad))
   t.end()
 })
 

@@ -273,7 +273,7 @@ t.test('Of the rules for one path, the one that names a message most closely is 
     audience: undefined,
     timeoutSeconds: undefined,
     upgrade: false,
-    mcp: { methods, tools }
+    mcp: { methods, tools, onlyRuled: false }
   })
   const rules = [
     target(undefined, ['read_*', 'delete']),
@@ -339,28 +339,31 @@ t.test('What a rule says about messages is checked at the start.', async t => {
   const bad: ReadonlyArray<readonly [rules: object[], ...problems: string[]]> = [
     [[{ mcp: 5 }], 'gate.rules[0].mcp is 5; allowed: a section with methods or tools, or an empty one, {}'],
     [[{ mcp: [] }], 'gate.rules[0].mcp is []; allowed: a section with methods or tools, or an empty one, {}'],
-    [[{ mcp: { tool: 'a' } }], 'gate.rules[0].mcp.tool is unknown; allowed: methods, tools, onlyRuled'],
+    [[{ mcp: { tool: 'a' } }], 'gate.rules[0].mcp.tool is unknown; did you mean tools?'],
     [
       [{ mcp: { methods: ['tools/*'] } }],
-      'gate.rules[0].mcp.methods is ["tools/*"]; allowed: a list of methods such as tools/list, without *'
+      'gate.rules[0].mcp.methods is ["tools/*"]; allowed: a list of methods such as tools/list, each once and without *'
     ],
     [
       [{ mcp: { methods: [] } }],
-      'gate.rules[0].mcp.methods is []; allowed: a list of methods such as tools/list, without *'
+      'gate.rules[0].mcp.methods is []; allowed: a list of methods such as tools/list, each once and without *'
     ],
     [
       [{ mcp: { tools: ['a*b'] } }],
-      'gate.rules[0].mcp.tools is ["a*b"]; allowed: a list of names of tools, with * at the end for all that begin so'
+      'gate.rules[0].mcp.tools is ["a*b"]; allowed: a list of names of tools, each once, with * at the end for all that begin so'
     ],
     [
       [{ mcp: { tools: ['a', 5] } }],
-      'gate.rules[0].mcp.tools is ["a",5]; allowed: a list of names of tools, with * at the end for all that begin so'
+      'gate.rules[0].mcp.tools is ["a",5]; allowed: a list of names of tools, each once, with * at the end for all that begin so'
     ],
     [
       [{ mcp: { tools: [''] } }],
-      'gate.rules[0].mcp.tools is [""]; allowed: a list of names of tools, with * at the end for all that begin so'
+      'gate.rules[0].mcp.tools is [""]; allowed: a list of names of tools, each once, with * at the end for all that begin so'
     ],
-    [[{ mcp: { tools: ['a', 'b', 'a'] } }], 'gate.rules[0].mcp.tools is ["a","b","a"], which names "a" twice'],
+    [
+      [{ mcp: { tools: ['a', 'b', 'a'] } }],
+      'gate.rules[0].mcp.tools is ["a","b","a"]; allowed: a list of names of tools, each once, with * at the end for all that begin so'
+    ],
     [
       [{ mcp: { tools: ['a'], methods: ['tools/list'] } }],
       'gate.rules[0].mcp.tools is ["a"], which is for tools/call only, and that contradicts mcp.methods, which ' +
@@ -386,10 +389,10 @@ t.test('What a rule says about messages is checked at the start.', async t => {
       [{ mcp: { tools: ['x'] } }, { mcp: { methods: ['tools/list'] } }, { mcp: { methods: ['tools/list'] } }],
       'gate.rules[2] ("/mcp") overlaps gate.rules[1]: both hold for POST /mcp, tools/list'
     ],
-    [[{ mcp: {} }, { mcp: {} }], 'gate.rules[1] ("/mcp") is unreachable: all its requests belong to gate.rules[0]'],
+    [[{ mcp: {} }, { mcp: {} }], 'gate.rules[1] ("/mcp") overlaps gate.rules[0]: both hold for GET /mcp'],
     [
       [{ mcp: {} }, { mcp: { tools: ['a'] } }, { methods: ['POST', 'GET'] }],
-      'gate.rules[2] ("/mcp") is unreachable: all its requests belong to gate.rules[0]'
+      'gate.rules[2] ("/mcp") overlaps gate.rules[0]: both hold for POST /mcp'
     ],
     [
       [{ path: '/mcp/:a?', mcp: { tools: ['a'] } }, { mcp: { tools: ['b'] } }],

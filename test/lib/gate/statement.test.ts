@@ -10,7 +10,7 @@ import type { StatementKeySource } from '../../../lib/gate/statement-keys.ts'
 t.test('A statement is signed by the key that is published, for a minute.', t => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
-  const signer = createStatementSigner([readStatementKey(pem)], {
+  const signer = createStatementSigner([readStatementKey(pem)!], {
     now: () => 1_700_000_000.999,
     randomBytes: size => Buffer.alloc(size, 7)
   })
@@ -22,7 +22,7 @@ t.test('A statement is signed by the key that is published, for a minute.', t =>
     path: '/x'
   })
   const [header, payload, signature] = statement.split('.') as [string, string, string]
-  const { keys: [jwk, ...others] } = signer.keySet as { keys: [Record<string, string>] }
+  const { keys: [jwk, ...others] } = signer.keySet as unknown as { keys: [Record<string, string>] }
   t.strictSame(others, [])
   t.ok(
     verify('sha256', Buffer.from(`${header}.${payload}`), {
@@ -55,7 +55,6 @@ t.test('A statement is signed by the key that is published, for a minute.', t =>
 
   const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey
   const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
-  const message = 'it is no private key in PKCS#8 and PEM form, EC P-256'
   const sec1 = privateKey.export({ type: 'sec1', format: 'pem' }) as string
   for (
     const bad of [
@@ -66,10 +65,7 @@ t.test('A statement is signed by the key that is published, for a minute.', t =>
       rsa.export({ type: 'pkcs8', format: 'pem' }) as string
     ]
   ) {
-    t.throws(() => readStatementKey(bad), {
-      name: 'TypeError',
-      message
-    })
+    t.equal(readStatementKey(bad), undefined)
   }
   t.end()
 })
@@ -88,7 +84,7 @@ const request = { issuer: 'https://gate.example', audience: 'http://up', method:
 t.test('Of several keys the first signs, and each is published once.', t => {
   const [a, b] = [makePem(), makePem()]
   const signerOf = (...pems: string[]): StatementSigner =>
-    createStatementSigner(pems.map(readStatementKey), { now: () => 0, randomBytes: Buffer.alloc })
+    createStatementSigner(pems.map(pem => readStatementKey(pem)!), { now: () => 0, randomBytes: Buffer.alloc })
   const [first, second] = kidsOf(signerOf(a, b))
   t.not(first, second)
   t.strictSame([kidsOf(signerOf(b, a)), kidsOf(signerOf(a, a))], [[second, first], [first]])
