@@ -1,5 +1,5 @@
 import { verifyOffered } from '../lib/credentials.ts'
-import { createSignerFinder, signerOf } from '../lib/jose/signed-jwt.ts'
+import { findSignerByCrypto, signerOf } from '../lib/jose/signed-jwt.ts'
 import type { JwsAlg } from '../lib/jose/signature.ts'
 import { isSameIssuer } from '../lib/token/claims.ts'
 import { Refusal } from '../lib/refusal.ts'
@@ -159,7 +159,7 @@ async function findSigner (e: Examination): Promise<void> {
   if (!e.options.keys) throw new NotChecked(NO_KEYS)
   const { text, header = {} } = e.token!
   const keys = await e.options.keys(e.issuer!)
-  const signer = await signerOf(text, header, keys, createSignerFinder())
+  const signer = await signerOf(text, header, keys, findSignerByCrypto)
   e.candidates = keys.candidates(header.kid as string | undefined, header.alg as JwsAlg).length
   if (signer === 'key_unknown') throw new Refusal('token_key_unknown')
   e.signer = signer

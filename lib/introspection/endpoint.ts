@@ -66,7 +66,7 @@ export function createEndpoint ({ issuer, discovery, configured, transport, surr
   }
 
   // A request that needs the address says why it cannot be had.
-  const loop = createFetchLoop({ attempt: () => withSession(transport, find), ...surroundings })
+  const loop = createFetchLoop({ attempt: signal => withSession(transport, find, signal), ...surroundings })
 
   return {
     find,

@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer'
-import { createPublicKey } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import { isJsonObject } from '../json.ts'
 import type { JsonObject } from '../json.ts'
@@ -139,7 +138,8 @@ export function timeFault (
  */
 export interface SigningKey {
   readonly kid: string | undefined
-  /** SPKI in PEM. */
+  readonly key: KeyObject
+  /** The same key as SPKI in PEM. */
   readonly pem: string
   /** The algorithms that the key may verify. No other is ever tried with it. */
   readonly algs: readonly JwsAlg[]
@@ -148,8 +148,8 @@ export interface SigningKey {
 /** The keys of those who sign JWTs. */
 export interface SignerKeys {
   /**
-   * The keys at hand that may have signed a token with this `kid`, or without one, by this algorithm: at most 8. The
-   * array stays the same for as long as the set does. Never waits.
+   * The keys at hand that may have signed a token with this `kid`, or without one, by this algorithm: at most 8. Never
+   * waits.
    */
   candidates (kid: string | undefined, alg: JwsAlg): readonly SigningKey[]
   /**
@@ -167,25 +167,11 @@ export interface SignerKeys {
  */
 export type SignerFinder = (token: string, keys: readonly SigningKey[], alg: JwsAlg) => SigningKey | undefined
 
-/** Makes the function that parses keys, each once. */
-export function createKeyParser (): (key: SigningKey) => KeyObject {
-  const objects = new WeakMap<SigningKey, KeyObject>()
-  return key => {
-    const object = objects.get(key) ?? createPublicKey(key.pem)
-    objects.set(key, object)
-    return object
-  }
-}
-
-/**
- * Makes the function that finds the signer of a token by node:crypto. It parses each key once, and decodes a token once
- * however many keys are possible.
- */
-export function createSignerFinder (parseKey = createKeyParser()): SignerFinder {
-  return (token, keys, alg) => {
-    const end = token.lastIndexOf('.')
-    return keys[indexOfSigner(ALGORITHMS[alg], keys.map(parseKey), token.slice(0, end), token.slice(end + 1))]
-  }
+/** Finds the signer of a token by node:crypto. A token is decoded once, however many keys are possible. */
+export const findSignerByCrypto: SignerFinder = (token, keys, alg) => {
+  const end = token.lastIndexOf('.')
+  const candidates = keys.map(({ key }) => key)
+  return keys[indexOfSigner(ALGORITHMS[alg], candidates, token.slice(0, end), token.slice(end + 1))]
 }
 
 /**

@@ -20,9 +20,11 @@ export function backOffMs (failures: number, random: number): number {
   return stepMs * (1 - random / 2)
 }
 
-export interface FetchLoopOptions<Fetched> extends Pick<Surroundings, 'now' | 'after' | 'random'> {
-  /** Rejects with ProviderFailure. Any other error counts as `unexpected`. */
-  readonly attempt: () => Promise<Fetched>
+export interface FetchLoopOptions<Fetched> extends Pick<Surroundings, 'steadyMs' | 'after' | 'random'> {
+  /**
+   * Rejects with ProviderFailure. Any other error counts as `unexpected`. The signal aborts when the loop is closed.
+   */
+  readonly attempt: (signal: AbortSignal) => Promise<Fetched>
   /** `previous`: why the attempt before failed. Undefined if it did not fail. */
   readonly onSuccess?: (fetched: Fetched, previous: ProviderFailureWord | undefined) => void
   readonly onFailure?: (failure: ProviderFailure, previous: ProviderFailureWord | undefined) => void
@@ -37,21 +39,23 @@ export interface FetchLoopOptions<Fetched> extends Pick<Surroundings, 'now' | 'a
  * next one.
  */
 export function createFetchLoop<Fetched> (
-  { attempt, onSuccess, onFailure, pauseMs, now, after, random }: FetchLoopOptions<Fetched>
+  { attempt, onSuccess, onFailure, pauseMs, steadyMs, after, random }: FetchLoopOptions<Fetched>
 ) {
+  const closing = new AbortController()
   let cancelNext = (): void => {}
   let failuresInRow = 0
   const loop = {
+    /** Aborts when the loop is closed. */
+    signal: closing.signal,
     /** The attempt that is running. It never rejects. */
     running: undefined as Promise<void> | undefined,
-    closed: false,
     /** Why the last attempt failed. Undefined if it did not fail. */
     lastFailure: undefined as ProviderFailureWord | undefined,
     /** The numbers of attempts begun and failed since the start. */
     fetches: 0,
     failures: 0,
-    /** When the next attempt is due, in Unix seconds. */
-    nextAt: 0,
+    /** When the next attempt is due, by the clock that is never set back. */
+    nextAtMs: 0,
     run,
     plan,
     close
@@ -59,7 +63,7 @@ export function createFetchLoop<Fetched> (
 
   /** Starts an attempt now instead of the planned one, unless an attempt is running. */
   function run (): void {
-    if (loop.running !== undefined || loop.closed) return
+    if (loop.running !== undefined || loop.signal.aborted) return
     cancelNext()
     loop.fetches++
     loop.running = fetchOnce().finally(() => {
@@ -70,14 +74,14 @@ export function createFetchLoop<Fetched> (
   async function fetchOnce (): Promise<void> {
     const previous = loop.lastFailure
     try {
-      const fetched = await attempt()
-      if (loop.closed) return
+      const fetched = await attempt(loop.signal)
+      if (loop.signal.aborted) return
       loop.lastFailure = undefined
       failuresInRow = 0
       plan()
       onSuccess?.(fetched, previous)
     } catch (error) {
-      if (loop.closed) return
+      if (loop.signal.aborted) return
       // No fault may end the loop. Requests may only see that keys are unavailable.
       const failure = error instanceof ProviderFailure
         ? error
@@ -93,12 +97,12 @@ export function createFetchLoop<Fetched> (
   function plan (): void {
     cancelNext()
     const delayMs = pauseMs ?? (failuresInRow === 0 ? refreshAfterMs(random()) : backOffMs(failuresInRow, random()))
-    loop.nextAt = now() + delayMs / 1000
+    loop.nextAtMs = steadyMs() + delayMs
     cancelNext = after(delayMs, run)
   }
 
   async function close (): Promise<void> {
-    loop.closed = true
+    closing.abort()
     cancelNext()
     await loop.running
   }

@@ -222,15 +222,18 @@ export function createTransport (options: TransportOptions = {}): Transport {
   }
 }
 
-/** Runs something with a session of its own. */
+/** Runs something with a session of its own. @param signal closes the session early */
 export async function withSession<Result> (
   transport: Pick<Transport, 'open'>,
-  run: (session: ProviderSession) => Promise<Result>
+  run: (session: ProviderSession) => Promise<Result>,
+  signal?: AbortSignal
 ): Promise<Result> {
   const session = transport.open()
+  signal?.addEventListener('abort', session.close)
   try {
     return await run(session)
   } finally {
+    signal?.removeEventListener('abort', session.close)
     session.close()
   }
 }

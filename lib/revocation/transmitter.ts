@@ -1,4 +1,5 @@
 import { backOffMs } from '../provider/fetch-loop.ts'
+import { createKeySetFetch } from '../provider/fetch-key-set.ts'
 import { createKeySource } from '../provider/key-source.ts'
 import type { KeySourceEvent } from '../provider/key-source.ts'
 import type { ProviderFailure } from '../provider/provider-failure.ts'
@@ -86,9 +87,7 @@ export function createTransmitter (given: TransmitterOptions) {
   let cancelTick: (() => void) | undefined
 
   const keys = createKeySource({
-    locate: learn,
-    algs: EVENT_ALGS,
-    transport,
+    fetch: createKeySetFetch({ transport, locate: learn, algs: EVENT_ALGS }),
     ...surroundings,
     onEvent: event => onEvent({ ...event, issuer: name })
   })

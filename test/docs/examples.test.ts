@@ -8,7 +8,6 @@ import { verifyProof } from '../../lib/dpop/proof.ts'
 import { commonRulesOf, rulesOfIssuer } from '../../lib/assembly/create-issuers.ts'
 import { arrivedRequest, createGuard } from '../../lib/guard/guard.ts'
 import type { Guard } from '../../lib/guard/guard.ts'
-import type { SigningKey } from '../../lib/jose/signed-jwt.ts'
 import type { KeySource } from '../../lib/provider/key-source.ts'
 import { Refusal } from '../../lib/refusal.ts'
 import { createMemoryStore } from '../../lib/replay/memory-store.ts'
@@ -18,7 +17,7 @@ import { validateSettings } from '../../lib/settings/validation.ts'
 import { createIssuerTable } from '../../lib/token/issuer-table.ts'
 import { checkByRules, readPresentedToken } from '../../lib/token/jwt-checks.ts'
 import { readScopes, createVerifiedTokens } from '../../lib/token/verified-tokens.ts'
-import { createSignerFinder } from '../../lib/jose/signed-jwt.ts'
+import { findSignerByCrypto } from '../../lib/jose/signed-jwt.ts'
 import { createJwtVerifier } from '../../lib/token/jwt-verifier.ts'
 import { createRequestUrlResolver } from '../../lib/url/request-url.ts'
 import { startApp } from '../helpers/app.ts'
@@ -27,6 +26,7 @@ import { parseCommand, readBlocks, readSection, readTable, root } from '../helpe
 import { createDpopClient, hashOf } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
+import { signingKeyOf } from '../helpers/signing-key.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 
 /** The provider's public key of the request in docs/guide/dpop.md. Its private half, and the client's, are gone. */
@@ -59,11 +59,7 @@ const madeAt = (decode(proofClaims) as { iat: number }).iat
 /** The service at the time of the example, with its defaults. */
 function createService (publicUrl = 'https://api.example') {
   const clock = { now: madeAt + 2 }
-  const key: SigningKey = {
-    kid: '2026-11',
-    pem: PROVIDER_KEY.export({ format: 'pem', type: 'spki' }) as string,
-    algs: ['RS256']
-  }
+  const key = signingKeyOf(PROVIDER_KEY, '2026-11')
   const keys = { candidates: () => [key], isTrusted: () => true } as unknown as KeySource
   const tokens = createJwtVerifier({
     clockToleranceSeconds: 5,
@@ -81,7 +77,7 @@ function createService (publicUrl = 'https://api.example') {
       dpopMode: 'ALLOWED',
       introspection: undefined
     }]),
-    findSigner: createSignerFinder(),
+    findSigner: findSignerByCrypto,
     verified: createVerifiedTokens()
   })
   const guard: Guard = createGuard({
