@@ -153,7 +153,7 @@ function opaqueClaims (
   // RFC 7662 section 2.2: `sub` may be missing, for example for a client that acts for itself.
   const claims = { iss: rules.issuer, ...answer, sub: answer.sub ?? answer.client_id }
   // The rules are those for JWTs, where these two are required.
-  const { audienceClaim = 'aud', audience } = rules
+  const { audienceClaim, audience } = rules
   const { [audienceClaim]: forWhom = audienceOptional ? audience : undefined, exp = Number.MAX_SAFE_INTEGER } = answer
   checkClaimsByRules({ ...claims, [audienceClaim]: forWhom, exp }, now, rules)
   return claims as unknown as TokenClaims

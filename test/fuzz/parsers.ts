@@ -72,6 +72,7 @@ const rules: TokenRules = {
   issuer: ISSUER,
   audience: AUDIENCE,
   algs: ALGS as JwsAlg[],
+  audienceClaim: 'aud',
   clockToleranceSeconds: 5,
   bindings: ['jkt', 'x5t#S256']
 }
@@ -119,7 +120,6 @@ export const PARSERS: readonly Parser[] = [
     seeds: [textOf(tokenClaims), '{"iss":"https://issuer.example/","aud":["a"],"cnf":{"jkt":1}}'],
     run: text =>
       checkByRules({
-        text: '',
         now: 1_767_225_600,
         header: JSON.parse(textOf(tokenHeader)) as Record<string, unknown>,
         claims: decodeJsonObject(bytesOf(text).toString('base64url')) ?? {}

@@ -889,9 +889,9 @@ export const FAULTS: readonly Fault[] = [
     point: 'OWASP API API7',
     fault: 'a token that its claims refuse causes a call',
     file: 'lib/token/jwt-verifier.ts',
-    text: '  readPresentedToken(presented)\n  return',
-    replacement: "  issuers.all()[0]!.keys.fetchCandidates('unknown', 'RS256').catch(() => {})\n " +
-      ' readPresentedToken(presented)\n  return',
+    text: '  const iss = readIssuer(claims)',
+    replacement: "  issuers.all()[0]!.keys.fetchCandidates('unknown', 'RS256').catch(() => {})\n" +
+      '  const iss = readIssuer(claims)',
     seenBy: [TOKENS]
   },
   {

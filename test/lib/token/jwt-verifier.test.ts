@@ -23,6 +23,7 @@ t.test('Another audience replaces the one of each issuer, and the resource of th
       audience: 'one',
       resource: 'two',
       algs: ['RS256'],
+      audienceClaim: 'aud',
       clockToleranceSeconds: 5,
       bindings: ['jkt']
     },
