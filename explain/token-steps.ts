@@ -1,9 +1,9 @@
 import { verifyOffered } from '../lib/credentials.ts'
-import { findSignerByCrypto, signerOf } from '../lib/jose/signed-jwt.ts'
+import { findSignerByCrypto } from '../lib/jose/signature.ts'
+import { isJwt, signerOf } from '../lib/jose/signed-jwt.ts'
 import type { JwsAlg } from '../lib/jose/signature.ts'
 import { isSameIssuer } from '../lib/token/claims.ts'
 import { Refusal } from '../lib/refusal.ts'
-import { isJwt } from '../lib/token/inquiry.ts'
 import {
   AUDIENCE_CLAIMS,
   issuerRefusal,

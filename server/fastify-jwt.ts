@@ -13,9 +13,8 @@
 
 import type { FastifyInstance } from 'fastify'
 import { createRequire } from 'node:module'
-import { ALGORITHMS, isOfLength } from '../lib/jose/signature.ts'
+import { ALGORITHMS, findSignerByCrypto, isOfLength } from '../lib/jose/signature.ts'
 import type { JwsAlg } from '../lib/jose/signature.ts'
-import { findSignerByCrypto } from '../lib/jose/signed-jwt.ts'
 import type { SignerFinder } from '../lib/jose/signed-jwt.ts'
 
 const require = createRequire(import.meta.url)

@@ -2,7 +2,6 @@ import { isUtf8 } from 'node:buffer'
 import type { KeyObject } from 'node:crypto'
 import { isJsonObject } from '../json.ts'
 import type { JsonObject } from '../json.ts'
-import { ALGORITHMS, indexOfSigner } from './signature.ts'
 import type { JwsAlg } from './signature.ts'
 
 /** The three segments of a JWS in compact form (RFC 7515 section 3.1), still encoded. */
@@ -46,12 +45,35 @@ export function encodeJson (value: object): string {
 export function decodeJsonObject (segment: string): JsonObject | undefined {
   const bytes = Buffer.from(segment, 'base64url')
   if (!isUtf8(bytes)) return undefined
+  return parseObject(bytes.toString('utf8'))
+}
+
+function parseObject (text: string): JsonObject | undefined {
   try {
-    const value: unknown = JSON.parse(bytes.toString('utf8'))
+    const value: unknown = JSON.parse(text)
     return isJsonObject(value) ? value : undefined
   } catch {
     return undefined
   }
+}
+
+// It replaces bytes that are no UTF-8, and drops a byte order mark.
+const LENIENT_UTF8 = new TextDecoder()
+
+/**
+ * Whether a text is a JWT, well-formed or not: its first segment decodes to a JSON object with `alg`. Any other token
+ * is opaque, and so is an encrypted JWT, which only its issuer can read: five segments whose header has `enc` (RFC 7516
+ * section 9). The decoding is as lenient as that of any provider. If it were not, one changed character would send a
+ * JWT to the provider as an opaque token, past the accepted algorithms, and with the binding that the answer happens to
+ * name.
+ */
+export function isJwt (text: string): boolean {
+  const segments = text.split('.')
+  // Both alphabets, padding, spare bits and other characters in between are accepted.
+  const bytes = Buffer.from(segments.find(segment => segment !== '') ?? '', 'base64')
+  const header = parseObject(LENIENT_UTF8.decode(bytes))
+  if (!header || !Object.hasOwn(header, 'alg')) return false
+  return segments.length !== 5 || !Object.hasOwn(header, 'enc')
 }
 
 /**
@@ -166,13 +188,6 @@ export interface SignerKeys {
  * the token names the algorithm and that the keys are made for it.
  */
 export type SignerFinder = (token: string, keys: readonly SigningKey[], alg: JwsAlg) => SigningKey | undefined
-
-/** Finds the signer of a token by node:crypto. A token is decoded once, however many keys are possible. */
-export const findSignerByCrypto: SignerFinder = (token, keys, alg) => {
-  const end = token.lastIndexOf('.')
-  const candidates = keys.map(({ key }) => key)
-  return keys[indexOfSigner(ALGORITHMS[alg], candidates, token.slice(0, end), token.slice(end + 1))]
-}
 
 /**
  * Finds the key that has signed a JWT: among those at hand at once, else after a fetch. Keys that were tried are not

@@ -200,21 +200,13 @@ export function misfitAudience (
   claims: JsonObject,
   { audience, audienceClaim, resource }: TokenRules
 ): AudienceClaim | undefined {
-  if (claims.aud !== undefined && !isAudienceMet(claims.aud, { audience, resource })) return 'aud'
-  const claim = claims[audienceClaim]
+  if (!isForOneOf(claims.aud, [audience, resource])) return 'aud'
   // The resource is an audience, and no client.
-  const isMet = audienceClaim === 'aud' || claim === undefined ||
-    isAudienceMet(claim, { audience, resource: undefined })
-  return isMet ? undefined : audienceClaim
+  return audienceClaim === 'aud' || isForOneOf(claims[audienceClaim], [audience]) ? undefined : audienceClaim
 }
 
-/** Whether an `aud` names this API. */
-export function isAudienceMet (
-  aud: unknown,
-  { audience, resource }: Pick<TokenRules, 'audience' | 'resource'>
-): boolean {
-  const isFor = (name: string): boolean => aud === name || (Array.isArray(aud) && aud.includes(name))
-  return isFor(audience) || (resource !== undefined && isFor(resource))
+function isForOneOf (named: unknown, accepted: readonly unknown[]): boolean {
+  return named === undefined || [named].flat().some(name => accepted.includes(name))
 }
 
 function checkTimes ({ claims, now }: PresentedToken, { clockToleranceSeconds }: TokenRules): void {

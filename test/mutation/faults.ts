@@ -553,15 +553,15 @@ export const FAULTS: readonly Fault[] = [
     point: 'RFC 9728 7.4',
     fault: 'a token for the resource is refused',
     file: CHECKS,
-    text: 'return isFor(audience) || (resource !== undefined && isFor(resource))',
-    replacement: 'return isFor(audience)'
+    text: 'isForOneOf(claims.aud, [audience, resource])',
+    replacement: 'isForOneOf(claims.aud, [audience])'
   },
   {
     point: 'RFC 9728 7.4',
     fault: 'a token for any resource passes',
     file: CHECKS,
-    text: 'return isFor(audience) || (resource !== undefined && isFor(resource))',
-    replacement: 'return isFor(audience) || resource !== undefined'
+    text: 'isForOneOf(claims.aud, [audience, resource])',
+    replacement: '(resource !== undefined || isForOneOf(claims.aud, [audience]))'
   },
   {
     point: 'RFC 9728 7.5',
