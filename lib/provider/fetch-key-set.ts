@@ -1,5 +1,4 @@
 import type { KeyObject } from 'node:crypto'
-import type { JsonObject } from '../json.ts'
 import type { SigningKey } from '../jose/signed-jwt.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { isSameKey, parseKeySet } from './key-set.ts'
@@ -52,23 +51,17 @@ export function createKeySetFinder (
   }
   const usual = `${parseIssuer(issuer)}.well-known/jwks.json`
   return async session => {
-    const named = await discovery.read(session, document => readJwksUri(document, issuer, { mayHaveNone, reader }))
-    if (named) return named.uri
+    const found = await discovery.read(session, async ({ jwks_uri: named }) => {
+      // RFC 8414 section 2 lets it be left out.
+      if (named === undefined && mayHaveNone) return { address: undefined }
+      if (typeof named !== 'string' || named === '') {
+        throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer and jwks_uri as texts' })
+      }
+      return { address: parseDiscoveredUri(await reader.readJwksUri(named), issuer, 'jwks_uri_refused') }
+    })
+    if (found) return found.address
     return mayHaveNone && (await session.send(usual)).status === 404 ? undefined : usual
   }
-}
-
-/** The address in a document. RFC 8414 section 2 lets it be left out. @throws ProviderFailure */
-async function readJwksUri (
-  { jwks_uri: named }: JsonObject,
-  issuer: string,
-  { mayHaveNone, reader }: Required<Pick<KeySetFinderOptions, 'mayHaveNone' | 'reader'>>
-): Promise<{ readonly uri: string | undefined }> {
-  if (named === undefined && mayHaveNone) return { uri: undefined }
-  if (typeof named !== 'string' || named === '') {
-    throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer and jwks_uri as texts' })
-  }
-  return { uri: parseDiscoveredUri(await reader.readJwksUri(named), issuer, 'jwks_uri_refused') }
 }
 
 /**

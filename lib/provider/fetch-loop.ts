@@ -35,8 +35,7 @@ export interface FetchLoopOptions<Fetched> extends Pick<Surroundings, 'steadyMs'
 }
 
 /**
- * Fetches again and again, one attempt at a time, from the first `run` or `plan` on. The end of an attempt plans the
- * next one.
+ * Fetches again and again, one attempt at a time, from the first `run` on. The end of an attempt plans the next one.
  */
 export function createFetchLoop<Fetched> (
   { attempt, onSuccess, onFailure, pauseMs, steadyMs, after, random }: FetchLoopOptions<Fetched>
@@ -57,7 +56,6 @@ export function createFetchLoop<Fetched> (
     /** When the next attempt is due, by the clock that is never set back. */
     nextAtMs: 0,
     run,
-    plan,
     close
   }
 

@@ -108,7 +108,7 @@ const ignore = (): void => {}
  * @throws TypeError for a proxy that is not a URL
  */
 export function createTransport (options: TransportOptions = {}): Transport {
-  const { ca, noProxy = '', deadlineMs = 5000, maxBytes = 1024 * 1024, keepAlive = false } = options
+  const { ca, noProxy = '', deadlineMs = 5000, maxBytes: maxResponseSize = 1024 * 1024, keepAlive = false } = options
   const bypass = parseNoProxy(noProxy)
   const proxy = proxyUrl(options.httpsProxy) ?? proxyUrl(options.httpProxy)
   // This is set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED=0 does not switch the check off for the keys.
@@ -117,9 +117,10 @@ export function createTransport (options: TransportOptions = {}): Transport {
   let kept: ReturnType<typeof openAgents> | undefined
   function openAgents () {
     const { Agent, ProxyAgent } = undici()
+    const tunnel = { requestTls: tls, proxyTls: tls, maxResponseSize }
     return {
-      direct: new Agent({ connect: tls }),
-      proxied: proxy === undefined ? undefined : new ProxyAgent({ uri: proxy, requestTls: tls, proxyTls: tls })
+      direct: new Agent({ connect: tls, maxResponseSize }),
+      proxied: proxy === undefined ? undefined : new ProxyAgent({ uri: proxy, ...tunnel })
     }
   }
 
@@ -180,18 +181,10 @@ export function createTransport (options: TransportOptions = {}): Transport {
       if (codings !== '') {
         throw new ProviderFailure('content_encoding', undefined, { expected: 'identity', found: printable(codings) })
       }
-      if (Number(headers['content-length']) > maxBytes) throw new ProviderFailure('too_large')
-      const chunks: Buffer[] = []
-      let bytes = 0
-      for await (const chunk of body as AsyncIterable<Buffer>) {
-        bytes += chunk.length
-        if (bytes > maxBytes) throw new ProviderFailure('too_large')
-        chunks.push(chunk)
-      }
       const contentType = headers['content-type']
       return {
         status,
-        body: Buffer.concat(chunks),
+        body: Buffer.from(await body.arrayBuffer()),
         headers,
         facts: { ...factsOf(url), status, contentType: contentType === undefined ? undefined : printable(contentType) }
       }
