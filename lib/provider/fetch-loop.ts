@@ -26,8 +26,8 @@ export interface FetchLoopOptions<Fetched> extends Pick<Surroundings, 'steadyMs'
    */
   readonly attempt: (signal: AbortSignal) => Promise<Fetched>
   /** `previous`: why the attempt before failed. Undefined if it did not fail. */
-  readonly onSuccess?: (fetched: Fetched, previous: ProviderFailureWord | undefined) => void
-  readonly onFailure?: (failure: ProviderFailure, previous: ProviderFailureWord | undefined) => void
+  readonly onSuccess: (fetched: Fetched, previous: ProviderFailureWord | undefined) => void
+  readonly onFailure: (failure: ProviderFailure, previous: ProviderFailureWord | undefined) => void
   /**
    * Milliseconds from the end of an attempt to the next one. Unless given: those of `refreshAfterMs` and `backOffMs`.
    */
@@ -77,7 +77,7 @@ export function createFetchLoop<Fetched> (
       loop.lastFailure = undefined
       failuresInRow = 0
       plan()
-      onSuccess?.(fetched, previous)
+      onSuccess(fetched, previous)
     } catch (error) {
       if (loop.signal.aborted) return
       // No fault may end the loop. Requests may only see that keys are unavailable.
@@ -88,7 +88,7 @@ export function createFetchLoop<Fetched> (
       loop.failures++
       failuresInRow++
       plan()
-      onFailure?.(failure, previous)
+      onFailure(failure, previous)
     }
   }
 
