@@ -55,8 +55,7 @@ async function findEndpoint (
   { endpoint }: IntrospectionSettings,
   { proxies }: Settings
 ): Promise<{ readonly endpoint: string, readonly offsets: readonly number[] }> {
-  const transport = createTransport(proxies)
-  const session = transport.open()
+  const session = createTransport(proxies).open()
   const offsets: number[] = []
   try {
     return {
@@ -64,9 +63,9 @@ async function findEndpoint (
         issuer,
         discovery: createDiscovery(issuer),
         configured: endpoint,
-        transport,
+        transport: { open: () => keysFile === undefined ? session : timedSession(session, offsets, Date.now) },
         surroundings: processSurroundings
-      }).find(keysFile === undefined ? session : timedSession(session, offsets, Date.now)),
+      }).find(),
       offsets
     }
   } finally {

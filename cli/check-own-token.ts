@@ -1,7 +1,6 @@
-import { decodeJsonObject } from '../lib/jose/signed-jwt.ts'
+import { decodeJsonObject, isJwt } from '../lib/jose/signed-jwt.ts'
 import { printable } from '../lib/printable.ts'
 import type { Refusal } from '../lib/refusal.ts'
-import { isJwt } from '../lib/token/inquiry.ts'
 import { unavailable } from './ask-about-token.ts'
 import type { Asking } from './ask-about-token.ts'
 import { fault, fine, warning } from './findings.ts'

@@ -49,7 +49,7 @@ export async function checkProvider (
   }
   try {
     const address = await createKeySetFinder(issuer, jwksUri, { mayHaveNone })(watched)
-    findings.push(...judgeKeys(await fetchKeySet(address, watched, new Map(), algs), algs, mayHaveNone))
+    findings.push(...judgeKeys(await fetchKeySet(address, watched, [], algs), algs, mayHaveNone))
   } catch (error) {
     if (!(error instanceof ProviderFailure)) throw error
     findings.push(failedCall(error.word, `The keys could not be fetched: GET ${asked}: ${failureText(error)}`))
@@ -61,7 +61,7 @@ export async function checkProvider (
 
 async function checkKeyFile (path: string, algs: readonly JwsAlg[], mayHaveNone: boolean): Promise<Finding[]> {
   try {
-    return judgeKeys(await readKeySet(await readFile(path), new Map(), algs), algs, mayHaveNone)
+    return judgeKeys(await readKeySet(await readFile(path), [], algs), algs, mayHaveNone)
   } catch (error) {
     return [
       fault(
@@ -73,15 +73,15 @@ async function checkKeyFile (path: string, algs: readonly JwsAlg[], mayHaveNone:
 }
 
 function judgeKeys ({ keys, passedOver }: KeySet, algs: readonly JwsAlg[], mayHaveNone: boolean): Finding[] {
-  if (mayHaveNone && keys.size === 0 && Object.keys(passedOver).length === 0) {
+  if (mayHaveNone && keys.length === 0 && Object.keys(passedOver).length === 0) {
     return [fine('It publishes no keys, and needs none: all of its tokens are opaque.')]
   }
   const entries = Object.entries(passedOver).map(([reason, count]) => `${count} ${reason}`).join(', ')
   const others = entries === '' ? '' : ` Passed over: ${entries}.`
   const names = algs.join(', ')
   return [
-    keys.size > 0
-      ? fine(`It publishes ${keys.size} usable ${keys.size === 1 ? 'key' : 'keys'} for ${names}.${others}`)
+    keys.length > 0
+      ? fine(`It publishes ${keys.length} usable ${keys.length === 1 ? 'key' : 'keys'} for ${names}.${others}`)
       : fault(
         `It publishes no key that can be used for ${names}, so every token is refused.${others}`,
         `Have the provider sign with ${algs.join(' or ')}; an RSA key must have 2048 to 4096 bits. ` +

@@ -37,12 +37,11 @@ export async function checkTransmitter (
   ]
   try {
     const configuration = await fetchTransmitterConfiguration(given, session)
-    const { keys } = await fetchKeySet(configuration.jwksUri, session, new Map(), EVENT_ALGS)
-    const { size } = keys
+    const { keys: { length } } = await fetchKeySet(configuration.jwksUri, session, [], EVENT_ALGS)
     return [
       fine(`GET ${url} names the issuer ${quoted(configuration.issuer)}.`),
-      size > 0
-        ? fine(`It publishes ${size} usable ${size === 1 ? 'key' : 'keys'} for events.`)
+      length > 0
+        ? fine(`It publishes ${length} usable ${length === 1 ? 'key' : 'keys'} for events.`)
         : fault(
           `It publishes no key that can be used for ${EVENT_ALGS.join(', ')}, so every event is refused.`,
           'Have the transmitter sign with RS256 and a key of 2048 to 4096 bits.'

@@ -5,7 +5,6 @@ import { NODE_CRYPTO } from '../lib/assembly/jwt-tools.ts'
 import type { SignerKeys } from '../lib/jose/signed-jwt.ts'
 import { JWS_ALGS } from '../lib/jose/signature.ts'
 import { readKeySet } from '../lib/provider/fetch-key-set.ts'
-import { createKeyRing } from '../lib/provider/key-set.ts'
 import { candidatesIn } from '../lib/provider/key-set.ts'
 import type { KeySource } from '../lib/provider/key-source.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
@@ -62,8 +61,8 @@ export function openProviderKeys (
 /** The same judgement of keys as in the service, on the text of a set. Undefined where that is none. */
 export async function readProviderKeys (text: string): Promise<ExplainOptions['keys']> {
   try {
-    const ring = createKeyRing(await readKeySet(Buffer.from(text), new Map(), JWS_ALGS))
-    return () => signerKeys((kid, alg) => candidatesIn(ring, kid, alg))
+    const set = await readKeySet(Buffer.from(text), [], JWS_ALGS)
+    return () => signerKeys((kid, alg) => candidatesIn(set, kid, alg))
   } catch (error) {
     if (error instanceof ProviderFailure) return undefined
     throw error

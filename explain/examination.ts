@@ -3,6 +3,7 @@ import { createClientKeys } from '../lib/dpop/client-keys.ts'
 import { createNonces, NONCE_LIFETIME_SECONDS, processOfNonce } from '../lib/dpop/nonces.ts'
 import type { Nonces } from '../lib/dpop/nonces.ts'
 import type { PresentedProof, ProofPolicy } from '../lib/dpop/proof.ts'
+import type { JsonObject } from '../lib/json.ts'
 import { Message } from '../lib/message.ts'
 import type { SignerKeys, SigningKey } from '../lib/jose/signed-jwt.ts'
 import type { ReplayStore } from '../lib/replay/replay-store.ts'
@@ -11,7 +12,7 @@ import type { Revocations } from '../lib/revocation/revocations.ts'
 import type { IssuerSettings, Settings } from '../lib/settings/settings.ts'
 import { rulesOfIssuer } from '../lib/assembly/create-issuers.ts'
 import type { Inquiry } from '../lib/token/inquiry.ts'
-import type { PresentedToken, TokenRules } from '../lib/token/jwt-checks.ts'
+import type { TokenRules } from '../lib/token/jwt-checks.ts'
 import { createJudge } from '../lib/requirement/judge.ts'
 import type { Judge } from '../lib/requirement/judge.ts'
 import type { Requirement } from '../lib/requirement/requirement.ts'
@@ -74,7 +75,7 @@ export interface Examination {
   /** The route lets a request without credentials pass, and this is one. There is nothing else to check. */
   isGuest?: true
   credentials?: Credentials
-  token?: PresentedToken
+  token?: { readonly text: string, readonly now: number, header?: JsonObject, claims?: JsonObject }
   /** The token is no JWT, and an issuer has such tokens. */
   isOpaque?: true
   /** The opaque token was not introspected, so `verified` has none of its claims. */

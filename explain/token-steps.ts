@@ -1,17 +1,17 @@
 import { verifyOffered } from '../lib/credentials.ts'
-import { createSignerFinder, signerOf } from '../lib/jose/signed-jwt.ts'
+import { findSignerByCrypto } from '../lib/jose/signature.ts'
+import { isJwt, signerOf } from '../lib/jose/signed-jwt.ts'
 import type { JwsAlg } from '../lib/jose/signature.ts'
 import { isSameIssuer } from '../lib/token/claims.ts'
 import { Refusal } from '../lib/refusal.ts'
-import { isJwt } from '../lib/token/inquiry.ts'
 import {
   AUDIENCE_CLAIMS,
   issuerRefusal,
   readIssuer,
-  readPresentedToken,
+  readToken,
   TOKEN_CHECKS
 } from '../lib/token/jwt-checks.ts'
-import type { TokenClaims } from '../lib/token/jwt-checks.ts'
+import type { PresentedToken, TokenClaims } from '../lib/token/jwt-checks.ts'
 import { createVerifiedToken } from '../lib/token/verified-tokens.ts'
 import { rulesOf } from './examination.ts'
 import type { Examination } from './examination.ts'
@@ -34,7 +34,7 @@ const audienceClaims = ({ issuer }: Examination): string[] =>
   AUDIENCE_CLAIMS.filter(claim => claim === 'aud' || claim === issuer?.audienceClaim)
 
 /** What is said of the checks that need no key. */
-const TEXTS: Readonly<Record<(typeof TOKEN_CHECKS)[number]['name'], StepText>> = {
+const TEXTS: Readonly<Record<'form' | (typeof TOKEN_CHECKS)[number]['name'], StepText>> = {
   form: {
     title: 'The token is a signed JWT, or an opaque one if an issuer has those',
     failed: 'The token is not a signed JWT, and no issuer has opaque ones',
@@ -109,10 +109,10 @@ const TEXTS: Readonly<Record<(typeof TOKEN_CHECKS)[number]['name'], StepText>> =
 /** The checks of the token, in the guard's order. */
 export const TOKEN_STEPS = [
   { name: 'token.form', run: readForm, ...TEXTS.form },
-  ...TOKEN_CHECKS.slice(1).map(({ name, run }) => ({
+  ...TOKEN_CHECKS.map(({ name, run }) => ({
     name: `token.${name}` as const,
     applies: isJwtToken,
-    run: name === 'iss' ? chooseIssuer : (e: Examination) => run(e.token!, rulesOf(e)),
+    run: name === 'iss' ? chooseIssuer : (e: Examination) => run(e.token as PresentedToken, rulesOf(e)),
     ...TEXTS[name]
   })),
   {
@@ -138,7 +138,10 @@ function readForm (e: Examination): void {
   const ofOpaque = e.options.settings.idp.issuers.find(({ introspection }) =>
     introspection && introspection.covers !== 'jwt'
   )
-  if (!ofOpaque || isJwt(text)) return readPresentedToken(e.token!)
+  if (!ofOpaque || isJwt(text)) {
+    Object.assign(e.token!, readToken(text))
+    return
+  }
   e.isOpaque = true
   e.issuer = ofOpaque
   verifyOffered(e.credentials!, ofOpaque.dpopMode)
@@ -146,7 +149,7 @@ function readForm (e: Examination): void {
 
 function chooseIssuer (e: Examination): void {
   const { issuers } = e.options.settings.idp
-  const iss = readIssuer(e.token!)
+  const iss = readIssuer(e.token!.claims!)
   const chosen = issuers.find(({ issuer }) => isSameIssuer(iss, issuer))
   if (!chosen) throw issuerRefusal(iss, issuers.map(({ issuer }) => issuer))
   e.issuer = chosen
@@ -159,7 +162,7 @@ async function findSigner (e: Examination): Promise<void> {
   if (!e.options.keys) throw new NotChecked(NO_KEYS)
   const { text, header = {} } = e.token!
   const keys = await e.options.keys(e.issuer!)
-  const signer = await signerOf(text, header, keys, createSignerFinder())
+  const signer = await signerOf(text, header, keys, findSignerByCrypto)
   e.candidates = keys.candidates(header.kid as string | undefined, header.alg as JwsAlg).length
   if (signer === 'key_unknown') throw new Refusal('token_key_unknown')
   e.signer = signer

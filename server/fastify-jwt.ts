@@ -13,9 +13,8 @@
 
 import type { FastifyInstance } from 'fastify'
 import { createRequire } from 'node:module'
-import { ALGORITHMS, isOfLength } from '../lib/jose/signature.ts'
+import { ALGORITHMS, findSignerByCrypto, isOfLength } from '../lib/jose/signature.ts'
 import type { JwsAlg } from '../lib/jose/signature.ts'
-import { createKeyParser, createSignerFinder } from '../lib/jose/signed-jwt.ts'
 import type { SignerFinder } from '../lib/jose/signed-jwt.ts'
 
 const require = createRequire(import.meta.url)
@@ -46,13 +45,11 @@ interface Verifiers {
 
 /**
  * Makes the function that finds the signer of a token. If several keys are possible, node:crypto finds the one, and the
- * package confirms it: node:crypto parses each key once and decodes a token once. A forged token fails under all of
+ * package confirms it: node:crypto decodes a token once. A forged token fails under all of
  * them, and must not cost as much as that many accepted ones. For each algorithm it keeps the verifiers of at most
  * `MAX_VERIFIERS` keys.
  */
 export function createFastifyJwtFinder (): SignerFinder {
-  const parseKey = createKeyParser()
-  const findByCrypto = createSignerFinder(parseKey)
   const verifiersOf = new Map<JwsAlg, Verifiers>()
 
   function isSigner (token: string, pem: string, alg: FastJwtAlg): boolean {
@@ -79,10 +76,10 @@ export function createFastifyJwtFinder (): SignerFinder {
   }
 
   return (token, keys, alg) => {
-    if (alg === 'Ed25519' || alg === 'ML-DSA-44') return findByCrypto(token, keys, alg)
-    const key = keys.length < 2 ? keys[0] : findByCrypto(token, keys, alg)
+    if (alg === 'Ed25519' || alg === 'ML-DSA-44') return findSignerByCrypto(token, keys, alg)
+    const key = keys.length < 2 ? keys[0] : findSignerByCrypto(token, keys, alg)
     return key && isSigner(token, key.pem, alg) &&
-        isOfLength(ALGORITHMS[alg], parseKey(key), token.slice(token.lastIndexOf('.') + 1))
+        isOfLength(ALGORITHMS[alg], key.key, token.slice(token.lastIndexOf('.') + 1))
       ? key
       : undefined
   }

@@ -27,11 +27,11 @@ function domainOf (document: object): string {
 }
 
 export const GET_JWKS_READER: KeyReader = {
-  readPem (key) {
-    const { material, algs: [alg] } = key
-    if (material.kty !== 'RSA') return NODE_KEY_READER.readPem(key)
+  readPem (key, alg) {
+    if (key.asymmetricKeyType !== 'rsa') return NODE_KEY_READER.readPem(key, alg)
     const kid = '0'
-    return createReader().getPublicKey({ domain: domainOf({ keys: [{ ...material, alg, kid }] }), alg: alg!, kid })
+    const domain = domainOf({ keys: [{ ...key.export({ format: 'jwk' }), alg, kid }] })
+    return createReader().getPublicKey({ domain, alg, kid })
   },
   // The rest of the document is left out, because JSON.stringify throws on a deeply nested document.
   readJwksUri: named => createReader().getJwksUri(domainOf({ jwks_uri: named }))

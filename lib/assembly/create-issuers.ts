@@ -1,7 +1,7 @@
 import { createEndpoint } from '../introspection/endpoint.ts'
 import { createIntrospector } from '../introspection/introspector.ts'
 import { createSignedAnswerReader } from '../introspection/signed-answer.ts'
-import { createKeySetFinder } from '../provider/fetch-key-set.ts'
+import { createKeySetFetch, createKeySetFinder } from '../provider/fetch-key-set.ts'
 import { createKeySource } from '../provider/key-source.ts'
 import type { KeySource, KeySourceEvent } from '../provider/key-source.ts'
 import { openKeyFile } from '../provider/key-file.ts'
@@ -133,17 +133,14 @@ export async function createKeys (
     onEvent
   }: IssuerPartOptions & { readonly onEvent: (event: IssuerKeyEvent) => void }
 ): Promise<KeySource> {
-  const common = { ...surroundings, algs, keyReader, onEvent: (event: KeySourceEvent) => onEvent({ ...event, issuer }) }
-  if (keysFile !== undefined) return openKeyFile({ ...common, path: keysFile })
-  return createKeySource({
-    ...common,
-    locate: createKeySetFinder(issuer, jwksUri, {
-      discovery,
-      reader: keyReader,
-      mayHaveNone: needsNoKeys(introspection)
-    }),
-    transport
+  const common = { ...surroundings, onEvent: (event: KeySourceEvent) => onEvent({ ...event, issuer }) }
+  if (keysFile !== undefined) return openKeyFile({ ...common, algs, keyReader, path: keysFile })
+  const locate = createKeySetFinder(issuer, jwksUri, {
+    discovery,
+    reader: keyReader,
+    mayHaveNone: needsNoKeys(introspection)
   })
+  return createKeySource({ ...common, fetch: createKeySetFetch({ transport, locate, algs, keyReader }) })
 }
 
 /**

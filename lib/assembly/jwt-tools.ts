@@ -1,6 +1,6 @@
 import { NODE_KEY_READER } from '../provider/fetch-key-set.ts'
 import type { KeyReader } from '../provider/fetch-key-set.ts'
-import { createSignerFinder } from '../jose/signed-jwt.ts'
+import { findSignerByCrypto } from '../jose/signature.ts'
 import type { SignerFinder } from '../jose/signed-jwt.ts'
 
 /** How keys are read and signatures verified. Every pair gives the same verdicts. */
@@ -13,7 +13,7 @@ export interface JwtTools {
 
 /** By node:crypto alone. */
 export const NODE_CRYPTO: JwtTools = {
-  createSignerFinder,
+  createSignerFinder: () => findSignerByCrypto,
   keyReader: NODE_KEY_READER,
   load () {}
 }

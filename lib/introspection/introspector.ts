@@ -1,6 +1,5 @@
 import type { JsonObject } from '../json.ts'
 import { parseDocument } from '../provider/provider-document.ts'
-import type { AddressFinder } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
 import type { ProviderSession, Transport } from '../provider/transport.ts'
 import { Refusal } from '../refusal.ts'
@@ -27,8 +26,8 @@ export type IntrospectorState = ReturnType<Introspector['state']>
 
 export interface IntrospectorOptions {
   readonly transport: Transport
-  /** Finds the address of the calls. */
-  readonly endpoint: AddressFinder
+  /** Finds the address of the calls. Rejects with ProviderFailure. */
+  readonly endpoint: () => Promise<string>
   readonly authenticate: ClientAuthentication
   /**
    * Reads an answer that is a JWT (RFC 9701 section 5): the members are its `token_introspection`. Undefined if answers
@@ -90,7 +89,7 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
   }
 
   async function post (token: string, session: ProviderSession): Promise<IntrospectionAnswer> {
-    const url = await endpoint(session)
+    const url = await endpoint()
     const request = await authenticate({ token, token_type_hint: 'access_token' })
     const accept = readSigned ? 'application/token-introspection+jwt' : 'application/json'
     const { status, body } = await session.send(url, { ...request, headers: { ...request.headers, accept } })

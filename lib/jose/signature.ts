@@ -86,21 +86,21 @@ export function verifySignature (
 }
 
 /**
- * Tries a JWS signature under several keys, on the thread of the caller (RFC 7515 section 5.2). It is decoded once for
- * all of them.
- * @param signature base64url
- * @returns the position of the first key that the signature belongs to, or -1
+ * Finds the key that has signed a compact JWS, on the thread of the caller (RFC 7515 section 5.2). It is decoded once,
+ * however many keys are possible. Undefined if none of them has.
  */
-export function indexOfSigner (
-  algorithm: AlgorithmSpec,
-  keys: readonly KeyObject[],
-  input: string,
-  signature: string
-): number {
+export function findSignerByCrypto<Key extends { readonly key: KeyObject }> (
+  jws: string,
+  keys: readonly Key[],
+  alg: JwsAlg
+): Key | undefined {
+  const algorithm = ALGORITHMS[alg]
+  const end = jws.lastIndexOf('.')
+  const signature = jws.slice(end + 1)
   const bytes = decodeSignature(algorithm, signature)
-  if (!bytes) return -1
-  const signed = Buffer.from(input, 'latin1')
-  return keys.findIndex(key =>
+  if (!bytes) return undefined
+  const signed = Buffer.from(jws.slice(0, end), 'latin1')
+  return keys.find(({ key }) =>
     isOfLength(algorithm, key, signature) && verify(algorithm.digest, signed, materialOf(algorithm, key), bytes)
   )
 }

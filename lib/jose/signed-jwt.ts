@@ -1,9 +1,7 @@
 import { isUtf8 } from 'node:buffer'
-import { createPublicKey } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import { isJsonObject } from '../json.ts'
 import type { JsonObject } from '../json.ts'
-import { ALGORITHMS, indexOfSigner } from './signature.ts'
 import type { JwsAlg } from './signature.ts'
 
 /** The three segments of a JWS in compact form (RFC 7515 section 3.1), still encoded. */
@@ -47,12 +45,35 @@ export function encodeJson (value: object): string {
 export function decodeJsonObject (segment: string): JsonObject | undefined {
   const bytes = Buffer.from(segment, 'base64url')
   if (!isUtf8(bytes)) return undefined
+  return parseObject(bytes.toString('utf8'))
+}
+
+function parseObject (text: string): JsonObject | undefined {
   try {
-    const value: unknown = JSON.parse(bytes.toString('utf8'))
+    const value: unknown = JSON.parse(text)
     return isJsonObject(value) ? value : undefined
   } catch {
     return undefined
   }
+}
+
+// It replaces bytes that are no UTF-8, and drops a byte order mark.
+const LENIENT_UTF8 = new TextDecoder()
+
+/**
+ * Whether a text is a JWT, well-formed or not: its first segment decodes to a JSON object with `alg`. Any other token
+ * is opaque, and so is an encrypted JWT, which only its issuer can read: five segments whose header has `enc` (RFC 7516
+ * section 9). The decoding is as lenient as that of any provider. If it were not, one changed character would send a
+ * JWT to the provider as an opaque token, past the accepted algorithms, and with the binding that the answer happens to
+ * name.
+ */
+export function isJwt (text: string): boolean {
+  const segments = text.split('.')
+  // Both alphabets, padding, spare bits and other characters in between are accepted.
+  const bytes = Buffer.from(segments.find(segment => segment !== '') ?? '', 'base64')
+  const header = parseObject(LENIENT_UTF8.decode(bytes))
+  if (!header || !Object.hasOwn(header, 'alg')) return false
+  return segments.length !== 5 || !Object.hasOwn(header, 'enc')
 }
 
 /**
@@ -139,7 +160,8 @@ export function timeFault (
  */
 export interface SigningKey {
   readonly kid: string | undefined
-  /** SPKI in PEM. */
+  readonly key: KeyObject
+  /** The same key as SPKI in PEM. */
   readonly pem: string
   /** The algorithms that the key may verify. No other is ever tried with it. */
   readonly algs: readonly JwsAlg[]
@@ -148,8 +170,8 @@ export interface SigningKey {
 /** The keys of those who sign JWTs. */
 export interface SignerKeys {
   /**
-   * The keys at hand that may have signed a token with this `kid`, or without one, by this algorithm: at most 8. The
-   * array stays the same for as long as the set does. Never waits.
+   * The keys at hand that may have signed a token with this `kid`, or without one, by this algorithm: at most 8. Never
+   * waits.
    */
   candidates (kid: string | undefined, alg: JwsAlg): readonly SigningKey[]
   /**
@@ -166,27 +188,6 @@ export interface SignerKeys {
  * the token names the algorithm and that the keys are made for it.
  */
 export type SignerFinder = (token: string, keys: readonly SigningKey[], alg: JwsAlg) => SigningKey | undefined
-
-/** Makes the function that parses keys, each once. */
-export function createKeyParser (): (key: SigningKey) => KeyObject {
-  const objects = new WeakMap<SigningKey, KeyObject>()
-  return key => {
-    const object = objects.get(key) ?? createPublicKey(key.pem)
-    objects.set(key, object)
-    return object
-  }
-}
-
-/**
- * Makes the function that finds the signer of a token by node:crypto. It parses each key once, and decodes a token once
- * however many keys are possible.
- */
-export function createSignerFinder (parseKey = createKeyParser()): SignerFinder {
-  return (token, keys, alg) => {
-    const end = token.lastIndexOf('.')
-    return keys[indexOfSigner(ALGORITHMS[alg], keys.map(parseKey), token.slice(0, end), token.slice(end + 1))]
-  }
-}
 
 /**
  * Finds the key that has signed a JWT: among those at hand at once, else after a fetch. Keys that were tried are not

@@ -1,26 +1,26 @@
-import { importPublicJwk } from '../jose/public-key.ts'
-import type { JsonObject } from '../json.ts'
+import type { KeyObject } from 'node:crypto'
 import type { SigningKey } from '../jose/signed-jwt.ts'
 import type { JwsAlg } from '../jose/signature.ts'
-import { parseKeySet } from './key-set.ts'
-import type { KeySet, SigningKeys, UsableKey } from './key-set.ts'
+import { isSameKey, parseKeySet } from './key-set.ts'
+import type { KeySet } from './key-set.ts'
 import { createDiscovery, readAnswer } from './provider-document.ts'
 import type { Discovery } from './provider-document.ts'
 import { ProviderFailure } from './provider-failure.ts'
 import { parseConfiguredJwksUri, parseDiscoveredUri, parseIssuer } from './provider-url.ts'
-import type { ProviderSession } from './transport.ts'
+import { withSession } from './transport.ts'
+import type { ProviderSession, Transport } from './transport.ts'
 
 /** Reads what was fetched already. It never asks the network. */
 export interface KeyReader {
-  /** The key as PEM (SPKI). */
-  readonly readPem: (key: UsableKey) => string | Promise<string>
+  /** The key as PEM (SPKI). `alg` is one that it is for. */
+  readonly readPem: (key: KeyObject, alg: JwsAlg) => string | Promise<string>
   /** The address of the keys, as a discovery document names it. */
   readonly readJwksUri: (named: string) => string | Promise<string>
 }
 
 /** Reads keys by node:crypto. */
 export const NODE_KEY_READER: KeyReader = {
-  readPem: ({ material }) => importPublicJwk(material)!.export({ format: 'pem', type: 'spki' }) as string,
+  readPem: key => key.export({ format: 'pem', type: 'spki' }) as string,
   readJwksUri: named => named
 }
 
@@ -51,40 +51,61 @@ export function createKeySetFinder (
   }
   const usual = `${parseIssuer(issuer)}.well-known/jwks.json`
   return async session => {
-    const named = await discovery.read(session, document => readJwksUri(document, issuer, { mayHaveNone, reader }))
-    if (named) return named.uri
+    const found = await discovery.read(session, async ({ jwks_uri: named }) => {
+      // RFC 8414 section 2 lets it be left out.
+      if (named === undefined && mayHaveNone) return { address: undefined }
+      if (typeof named !== 'string' || named === '') {
+        throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer and jwks_uri as texts' })
+      }
+      return { address: parseDiscoveredUri(await reader.readJwksUri(named), issuer, 'jwks_uri_refused') }
+    })
+    if (found) return found.address
     return mayHaveNone && (await session.send(usual)).status === 404 ? undefined : usual
   }
 }
 
-/** The address in a document. RFC 8414 section 2 lets it be left out. @throws ProviderFailure */
-async function readJwksUri (
-  { jwks_uri: named }: JsonObject,
-  issuer: string,
-  { mayHaveNone, reader }: Required<Pick<KeySetFinderOptions, 'mayHaveNone' | 'reader'>>
-): Promise<{ readonly uri: string | undefined }> {
-  if (named === undefined && mayHaveNone) return { uri: undefined }
-  if (typeof named !== 'string' || named === '') {
-    throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer and jwks_uri as texts' })
-  }
-  return { uri: parseDiscoveredUri(await reader.readJwksUri(named), issuer, 'jwks_uri_refused') }
+/**
+ * Brings a key set, from wherever it is. Rejects with ProviderFailure.
+ * @param known the keys at hand, so that a key that stays is the same object as before
+ * @param signal aborts if the set is not needed any more
+ */
+export type KeySetFetch = (known: readonly SigningKey[], signal: AbortSignal) => Promise<KeySet>
+
+export interface ProviderKeysOptions {
+  readonly transport: Pick<Transport, 'open'>
+  /** Finds the address of the set. */
+  readonly locate: KeySetFinder
+  /** The accepted algorithms of tokens. */
+  readonly algs: readonly JwsAlg[]
+  /** Node's own unless given. */
+  readonly keyReader?: KeyReader | undefined
+}
+
+/** Brings the keys of a provider. */
+export function createKeySetFetch ({ transport, locate, algs, keyReader }: ProviderKeysOptions): KeySetFetch {
+  return (known, signal) =>
+    withSession(
+      transport,
+      async session => fetchKeySet(await locate(session), session, known, algs, keyReader),
+      signal
+    )
 }
 
 /**
  * Fetches a key set.
  * @param address undefined for a set without keys
- * @param known the keys at hand, so that a key that stays is the same object as before
+ * @param known as for `KeySetFetch`
  * @param algs the accepted algorithms of tokens: only keys for one of them are used
  * @throws ProviderFailure
  */
 export async function fetchKeySet (
   address: string | undefined,
   session: ProviderSession,
-  known: SigningKeys,
+  known: readonly SigningKey[],
   algs: readonly JwsAlg[],
   reader?: KeyReader
 ): Promise<KeySet> {
-  if (address === undefined) return { keys: new Map(), passedOver: {} }
+  if (address === undefined) return { keys: [], passedOver: {} }
   return readAnswer(await session.send(address), body => readKeySet(body, known, algs, reader))
 }
 
@@ -94,21 +115,13 @@ export async function fetchKeySet (
  */
 export async function readKeySet (
   document: Uint8Array,
-  known: SigningKeys,
+  known: readonly SigningKey[],
   algs: readonly JwsAlg[],
   { readPem }: KeyReader = NODE_KEY_READER
 ): Promise<KeySet> {
   const { usable, passedOver } = parseKeySet(document, algs)
-  const keys = await Promise.all(
-    Array.from(
-      usable,
-      async (
-        [identity, key]
-      ): Promise<[string, SigningKey]> => [
-        identity,
-        known.get(identity) ?? Object.freeze({ kid: key.kid, pem: await readPem(key), algs: key.algs })
-      ]
-    )
+  const keys = usable.map(async key =>
+    known.find(one => isSameKey(one, key)) ?? Object.freeze({ ...key, pem: await readPem(key.key, key.algs[0]!) })
   )
-  return { keys: new Map(keys), passedOver }
+  return { keys: await Promise.all(keys), passedOver }
 }

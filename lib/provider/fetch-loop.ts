@@ -20,12 +20,14 @@ export function backOffMs (failures: number, random: number): number {
   return stepMs * (1 - random / 2)
 }
 
-export interface FetchLoopOptions<Fetched> extends Pick<Surroundings, 'now' | 'after' | 'random'> {
-  /** Rejects with ProviderFailure. Any other error counts as `unexpected`. */
-  readonly attempt: () => Promise<Fetched>
+export interface FetchLoopOptions<Fetched> extends Pick<Surroundings, 'steadyMs' | 'after' | 'random'> {
+  /**
+   * Rejects with ProviderFailure. Any other error counts as `unexpected`. The signal aborts when the loop is closed.
+   */
+  readonly attempt: (signal: AbortSignal) => Promise<Fetched>
   /** `previous`: why the attempt before failed. Undefined if it did not fail. */
-  readonly onSuccess?: (fetched: Fetched, previous: ProviderFailureWord | undefined) => void
-  readonly onFailure?: (
+  readonly onSuccess: (fetched: Fetched, previous: ProviderFailureWord | undefined) => void
+  readonly onFailure: (
     failure: ProviderFailure,
     previous: ProviderFailureWord | undefined,
     error: Error
@@ -38,33 +40,33 @@ export interface FetchLoopOptions<Fetched> extends Pick<Surroundings, 'now' | 'a
 }
 
 /**
- * Fetches again and again, one attempt at a time, from the first `run` or `plan` on. The end of an attempt plans the
- * next one.
+ * Fetches again and again, one attempt at a time, from the first `run` on. The end of an attempt plans the next one.
  */
 export function createFetchLoop<Fetched> (
-  { attempt, onSuccess, onFailure, pauseMs, now, after, random }: FetchLoopOptions<Fetched>
+  { attempt, onSuccess, onFailure, pauseMs, steadyMs, after, random }: FetchLoopOptions<Fetched>
 ) {
+  const closing = new AbortController()
   let cancelNext = (): void => {}
   let failuresInRow = 0
   const loop = {
+    /** Aborts when the loop is closed. */
+    signal: closing.signal,
     /** The attempt that is running. It never rejects. */
     running: undefined as Promise<void> | undefined,
-    closed: false,
     /** Why the last attempt failed. Undefined if it did not fail. */
     lastFailure: undefined as ProviderFailureWord | undefined,
     /** The numbers of attempts begun and failed since the start. */
     fetches: 0,
     failures: 0,
-    /** When the next attempt is due, in Unix seconds. */
-    nextAt: 0,
+    /** When the next attempt is due, by the clock that is never set back. */
+    nextAtMs: 0,
     run,
-    plan,
     close
   }
 
   /** Starts an attempt now instead of the planned one, unless an attempt is running. */
   function run (): void {
-    if (loop.running !== undefined || loop.closed) return
+    if (loop.running !== undefined || loop.signal.aborted) return
     cancelNext()
     loop.fetches++
     loop.running = fetchOnce().finally(() => {
@@ -75,14 +77,14 @@ export function createFetchLoop<Fetched> (
   async function fetchOnce (): Promise<void> {
     const previous = loop.lastFailure
     try {
-      const fetched = await attempt()
-      if (loop.closed) return
+      const fetched = await attempt(loop.signal)
+      if (loop.signal.aborted) return
       loop.lastFailure = undefined
       failuresInRow = 0
       plan(fetched)
-      onSuccess?.(fetched, previous)
+      onSuccess(fetched, previous)
     } catch (error) {
-      if (loop.closed) return
+      if (loop.signal.aborted) return
       // No fault may end the loop. Requests may only see that keys are unavailable.
       const failure = error instanceof ProviderFailure
         ? error
@@ -91,7 +93,7 @@ export function createFetchLoop<Fetched> (
       loop.failures++
       failuresInRow++
       plan()
-      onFailure?.(failure, previous, error as Error)
+      onFailure(failure, previous, error as Error)
     }
   }
 
@@ -99,12 +101,12 @@ export function createFetchLoop<Fetched> (
     cancelNext()
     const delayMs = pauseMs?.(fetched) ??
       (failuresInRow === 0 ? refreshAfterMs(random()) : backOffMs(failuresInRow, random()))
-    loop.nextAt = now() + delayMs / 1000
+    loop.nextAtMs = steadyMs() + delayMs
     cancelNext = after(delayMs, run)
   }
 
   async function close (): Promise<void> {
-    loop.closed = true
+    closing.abort()
     cancelNext()
     await loop.running
   }

@@ -1,17 +1,12 @@
 import { importPublicJwk, JWK_FAULTS, readPublicJwk } from '../jose/public-key.ts'
-import type { JwkFault, PublicJwk } from '../jose/public-key.ts'
+import type { JwkFault } from '../jose/public-key.ts'
 import type { SigningKey } from '../jose/signed-jwt.ts'
-import { JWS_ALGS } from '../jose/signature.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { parseDocument } from './provider-document.ts'
 import { ProviderFailure } from './provider-failure.ts'
 
 /** A key of the provider that may verify access tokens. */
-export interface UsableKey {
-  readonly kid: string | undefined
-  readonly material: PublicJwk
-  readonly algs: readonly JwsAlg[]
-}
+export type UsableKey = Omit<SigningKey, 'pem'>
 
 /**
  * Decides whether one entry of a JWK Set may verify access tokens, and by which of the accepted algorithms. Returns the
@@ -23,10 +18,14 @@ export function usableKey (jwk: unknown, accepted: readonly JwsAlg[] = ['RS256']
   if (material === undefined) {
     return JWK_FAULTS[Math.max(...verdicts.map(fault => JWK_FAULTS.indexOf(fault as JwkFault)))]!
   }
+  const key = importPublicJwk(material)
   const { kid } = jwk as { readonly kid?: string }
-  return importPublicJwk(material)
-    ? { kid, material, algs: accepted.filter((_alg, at) => typeof verdicts[at] !== 'string') }
-    : 'point'
+  return key ? { kid, key, algs: accepted.filter((_alg, at) => typeof verdicts[at] !== 'string') } : 'point'
+}
+
+/** Whether two entries say the same: the same key, under the same name, for the same algorithms. */
+export function isSameKey (one: UsableKey, other: UsableKey): boolean {
+  return one.kid === other.kid && String(one.algs) === String(other.algs) && one.key.equals(other.key)
 }
 
 /**
@@ -46,13 +45,13 @@ export type PassedOver = Readonly<Partial<Record<JwkFault, number>>>
  * provider and say nothing about its keys.
  *
  * Several keys may have the same `kid` (RFC 7517 section 4.5 only says that they should not). A key that appears twice
- * counts once: each is listed under its identity. A number that is written in two ways makes two keys.
+ * counts once.
  * @throws ProviderFailure `not_json`, `set_malformed`, `set_too_many_keys`
  */
 export function parseKeySet (
   body: Uint8Array,
   accepted?: readonly JwsAlg[]
-): { readonly usable: ReadonlyMap<string, UsableKey>, readonly passedOver: PassedOver } {
+): { readonly usable: readonly UsableKey[], readonly passedOver: PassedOver } {
   const { keys } = parseDocument(body, 'set_malformed')
   if (!Array.isArray(keys)) throw new ProviderFailure('set_malformed')
   if (keys.length > MAX_ENTRIES) throw new ProviderFailure('set_too_many_keys', keys.length)
@@ -60,20 +59,18 @@ export function parseKeySet (
   const judged = keys.map(key => usableKey(key, accepted))
   if (keys.length > 0 && judged.every(verdict => verdict === 'not_a_key')) throw new ProviderFailure('set_malformed')
   const passedOver: Partial<Record<JwkFault, number>> = {}
-  const usable = new Map<string, UsableKey>()
+  const usable: UsableKey[] = []
   for (const verdict of judged) {
     if (typeof verdict === 'string') passedOver[verdict] = (passedOver[verdict] ?? 0) + 1
-    else usable.set(JSON.stringify([verdict.material, verdict.algs, verdict.kid]), verdict)
+    else if (!usable.some(key => isSameKey(key, verdict))) usable.push(verdict)
   }
   return { usable, passedOver }
 }
 
-/** The usable keys of one set, by identity. */
-export type SigningKeys = ReadonlyMap<string, SigningKey>
-
-/** A set that was fetched. */
+/** A set that was fetched. It never changes. */
 export interface KeySet {
-  readonly keys: SigningKeys
+  /** Its usable keys. */
+  readonly keys: readonly SigningKey[]
   readonly passedOver: PassedOver
 }
 
@@ -85,49 +82,16 @@ const MAX_CANDIDATES = 8
 const MAX_SLOW_CANDIDATES = 4
 const SLOW_ALGS: readonly JwsAlg[] = ['ES384', 'ES512']
 
-/** A set, arranged for requests. It never changes: the next set gets a new one. */
-export interface KeyRing extends KeySet {
-  /** The objects of its keys: another object is no member, whatever it says. */
-  readonly members: ReadonlySet<SigningKey>
-  /**
-   * The keys that may have signed a token by an algorithm: the first 8 (ES384, ES512: the first 4) of those with a
-   * `kid`, or of all for a token without one.
-   */
-  readonly byAlg: ReadonlyMap<JwsAlg, ReadonlyMap<string | undefined, readonly SigningKey[]>>
-}
-
-/** Arranges a set. */
-export function createKeyRing ({ keys, passedOver }: KeySet): KeyRing {
-  const all = [...keys.values()]
-  const byAlg = new Map<JwsAlg, ReadonlyMap<string | undefined, readonly SigningKey[]>>()
-  for (const alg of JWS_ALGS) {
-    const able = all.filter(({ algs }) => algs.includes(alg))
-    if (able.length > 0) byAlg.set(alg, keysByKid(able, SLOW_ALGS.includes(alg) ? MAX_SLOW_CANDIDATES : MAX_CANDIDATES))
-  }
-  return { keys, passedOver, members: new Set(all), byAlg }
-}
-
-export const NO_KEYS: readonly SigningKey[] = Object.freeze([])
-
-/** The keys of a set that may have signed a token with this `kid`, or without one, by this algorithm. */
-export function candidatesIn ({ byAlg }: KeyRing, kid: string | undefined, alg: JwsAlg): readonly SigningKey[] {
-  return byAlg.get(alg)?.get(kid) ?? NO_KEYS
-}
-
-/** If a token names no key, any key may have signed it, else only the keys with that name (RFC 7515 section 4.1.4). */
-function keysByKid (keys: readonly SigningKey[], max: number): ReadonlyMap<string | undefined, readonly SigningKey[]> {
-  const byKid = new Map<string | undefined, readonly SigningKey[]>([[undefined, Object.freeze(keys.slice(0, max))]])
-  for (const key of keys) {
-    if (key.kid === undefined) continue
-    const namesakes = byKid.get(key.kid) ?? []
-    if (namesakes.length < max) byKid.set(key.kid, Object.freeze([...namesakes, key]))
-  }
-  return byKid
-}
-
-/** The number of keys that only the newer set has, and the number of keys that only the older set has. */
-export function keyChanges (older: SigningKeys, newer: SigningKeys): { added: number, removed: number } {
-  let stayed = 0
-  for (const identity of newer.keys()) if (older.has(identity)) stayed++
-  return { added: newer.size - stayed, removed: older.size - stayed }
+/**
+ * The keys of a set that may have signed a token by an algorithm: the first 8 (ES384, ES512: the first 4) of those with
+ * its `kid`. If a token names no key, any key may have signed it (RFC 7515 section 4.1.4).
+ */
+export function candidatesIn (
+  { keys }: KeySet,
+  kid: string | undefined,
+  alg: JwsAlg
+): readonly SigningKey[] {
+  return keys
+    .filter(key => (kid === undefined || key.kid === kid) && key.algs.includes(alg))
+    .slice(0, SLOW_ALGS.includes(alg) ? MAX_SLOW_CANDIDATES : MAX_CANDIDATES)
 }

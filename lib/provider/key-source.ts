@@ -1,13 +1,9 @@
-import { isDeepStrictEqual } from 'node:util'
 import { Refusal } from '../refusal.ts'
-import { fetchKeySet } from './fetch-key-set.ts'
-import type { KeyReader, KeySetFinder } from './fetch-key-set.ts'
+import type { KeySetFetch } from './fetch-key-set.ts'
 import { createFetchLoop, LONGEST_BACK_OFF_MS } from './fetch-loop.ts'
-import { candidatesIn, createKeyRing, keyChanges, NO_KEYS } from './key-set.ts'
+import { candidatesIn } from './key-set.ts'
 import type { KeySet, PassedOver } from './key-set.ts'
 import type { FailureFacts, ProviderFailure, ProviderFailureWord } from './provider-failure.ts'
-import { withSession } from './transport.ts'
-import type { ProviderSession, Transport } from './transport.ts'
 import type { SignerKeys, SigningKey } from '../jose/signed-jwt.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import type { Surroundings } from '../surroundings.ts'
@@ -62,17 +58,15 @@ export type KeySourceEvent =
 const MAX_AGE_SECONDS = 10 * 60
 const GRACE_SECONDS = 24 * 60 * 60
 /** How often requests may cause a fetch: on average, and how many fetches may follow each other at once. */
-const REFETCH_GAP_SECONDS = 30
+const REFETCH_GAP_MS = 30_000
 const REFETCH_RESERVE = 3
 
-export interface KeySourceOptions extends Pick<Surroundings, 'now' | 'after' | 'random'> {
-  readonly transport: Pick<Transport, 'open'>
-  /** Finds the address of the set. */
-  readonly locate: KeySetFinder
-  /** The accepted algorithms of tokens. */
-  readonly algs: readonly JwsAlg[]
-  /** Node's own unless given. */
-  readonly keyReader?: KeyReader | undefined
+export interface KeySourceOptions extends Pick<Surroundings, 'now' | 'steadyMs' | 'after' | 'random'> {
+  readonly fetch: KeySetFetch
+  /** Milliseconds between fetches. Unless given, those of `createFetchLoop`. */
+  readonly pauseMs?: number
+  /** Seconds for which a set is used without another fetch. 24 h unless given. */
+  readonly graceSeconds?: number
   readonly onEvent: (event: KeySourceEvent) => void
 }
 
@@ -96,47 +90,37 @@ export interface KeySource extends SignerKeys {
  * clock causes a fetch.
  */
 export function createKeySource (
-  { transport, locate, algs, keyReader, now, after, random, onEvent }: KeySourceOptions
+  { fetch, pauseMs, graceSeconds = GRACE_SECONDS, now, onEvent, ...timing }: KeySourceOptions
 ): KeySource {
-  let ring = createKeyRing({ keys: new Map(), passedOver: {} })
+  const { steadyMs } = timing
+  let set: KeySet = { keys: [], passedOver: {} }
   let fetchedAt: number | undefined
   let trustedUntil = -Infinity
   let overdueAt = Infinity
-  /** The fetches that requests may cause now. It grows by one every 30 s, since `reserveAt`. */
-  let reserve = REFETCH_RESERVE
-  let reserveAt = now()
+  /** Each fetch for a request moves it by 30 s. It may be so far ahead that three follow each other at once. */
+  let reservedUntilMs = -Infinity
   let reportedExpired = false
-  let session: ProviderSession | undefined
 
   const loop = createFetchLoop({
-    attempt: fetchKeys,
+    attempt: signal => fetch(set.keys, signal),
     onSuccess: adopt,
     onFailure: endure,
-    now,
-    after,
-    random
+    pauseMs: () => pauseMs,
+    ...timing
   })
 
-  function fetchKeys (): Promise<KeySet> {
-    return withSession(transport, async opened => {
-      session = opened
-      return fetchKeySet(await locate(session), session, ring.keys, algs, keyReader)
-    })
-  }
-
   function adopt (fetched: KeySet, previous: ProviderFailureWord | undefined): void {
-    const { added, removed } = keyChanges(ring.keys, fetched.keys)
+    const added = fetched.keys.filter(key => !set.keys.includes(key)).length
+    const removed = set.keys.filter(key => !fetched.keys.includes(key)).length
     const news = fetchedAt === undefined || previous !== undefined || added + removed > 0 ||
-      JSON.stringify(ring.passedOver) !== JSON.stringify(fetched.passedOver)
-    const isSame = isDeepStrictEqual([...ring.keys.keys()], [...fetched.keys.keys()])
-    // The same keys in the same order stay as they are, so that a token that none of them has signed is not tried
-    // against them again.
-    ring = isSame ? { ...ring, passedOver: fetched.passedOver } : createKeyRing(fetched)
+      JSON.stringify(set.passedOver) !== JSON.stringify(fetched.passedOver)
+    set = fetched
     fetchedAt = now()
-    trustedUntil = fetchedAt + GRACE_SECONDS
+    trustedUntil = fetchedAt + graceSeconds
     overdueAt = fetchedAt + MAX_AGE_SECONDS
     reportedExpired = false
-    if (news) onEvent({ name: 'keys_fetched', keys: ring.keys.size, added, removed, passedOver: ring.passedOver })
+    const { keys, passedOver } = set
+    if (news) onEvent({ name: 'keys_fetched', keys: keys.length, added, removed, passedOver })
   }
 
   function endure ({ word, detail, facts }: ProviderFailure, previous: ProviderFailureWord | undefined): void {
@@ -160,23 +144,20 @@ export function createKeySource (
   }
 
   function candidates (kid: string | undefined, alg: JwsAlg): readonly SigningKey[] {
-    return refreshTime() < trustedUntil ? candidatesIn(ring, kid, alg) : NO_KEYS
+    return refreshTime() < trustedUntil ? candidatesIn(set, kid, alg) : []
   }
 
   /**
-   * Takes a fetch out of the reserve. False if there is none. Refreshes by the clock do not count: they must not delay
-   * a key that is published just after them. A clock that was set back does not lengthen the wait.
+   * Whether a request may cause a fetch now. Refreshes by the clock do not count: they must not delay a key that is
+   * published just after them.
    */
   function takeFetch (): boolean {
-    if (loop.closed || loop.running !== undefined || loop.lastFailure !== undefined) return false
-    const at = now()
+    if (loop.running !== undefined || loop.lastFailure !== undefined) return false
     // The first fetch, and one after 24 h without keys, would happen anyway.
-    if (at >= trustedUntil) return true
-    const grown = Math.floor((at - reserveAt) / REFETCH_GAP_SECONDS)
-    if (at < reserveAt || reserve + grown >= REFETCH_RESERVE) [reserve, reserveAt] = [REFETCH_RESERVE, at]
-    else [reserve, reserveAt] = [reserve + grown, reserveAt + grown * REFETCH_GAP_SECONDS]
-    if (reserve === 0) return false
-    reserve--
+    if (now() >= trustedUntil) return true
+    const until = Math.max(reservedUntilMs, steadyMs()) + REFETCH_GAP_MS
+    if (until > steadyMs() + REFETCH_RESERVE * REFETCH_GAP_MS) return false
+    reservedUntilMs = until
     return true
   }
 
@@ -190,11 +171,11 @@ export function createKeySource (
     if (takeFetch()) loop.run()
     await loop.running
     const found = candidates(kid, alg)
-    if (found.length === 0 && (loop.closed || loop.lastFailure !== undefined || now() >= trustedUntil)) {
+    if (found.length === 0 && (loop.signal.aborted || loop.lastFailure !== undefined || now() >= trustedUntil)) {
       throw new Refusal('keys_unavailable', {
         detail: { failure: loop.lastFailure ?? 'closed' },
-        // 1 to 60. If the clock was set back, the next attempt seems further away than it is.
-        retryAfterSeconds: Math.max(1, Math.ceil(Math.min(loop.nextAt - now(), LONGEST_BACK_OFF_MS / 1000)))
+        // 1 to 60: a loop that is closed has no next attempt.
+        retryAfterSeconds: Math.max(1, Math.ceil(Math.min(loop.nextAtMs - steadyMs(), LONGEST_BACK_OFF_MS) / 1000))
       })
     }
     return found
@@ -208,9 +189,9 @@ export function createKeySource (
 
   function state (): KeySourceState {
     const { fetches, failures, lastFailure } = loop
-    const { passedOver, keys: { size } } = ring
+    const { passedOver, keys: { length } } = set
     const current = status()
-    const keys = current === 'expired' ? 0 : size
+    const keys = current === 'expired' ? 0 : length
     return { status: current, keys, passedOver, fetchedAt, fetches, failures, lastFailure }
   }
 
@@ -220,12 +201,8 @@ export function createKeySource (
     },
     candidates,
     fetchCandidates,
-    isTrusted: key => refreshTime() < trustedUntil && ring.members.has(key),
+    isTrusted: key => refreshTime() < trustedUntil && set.keys.includes(key),
     state,
-    close () {
-      const closed = loop.close()
-      session?.close()
-      return closed
-    }
+    close: loop.close
   }
 }

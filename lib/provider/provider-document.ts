@@ -42,9 +42,6 @@ export async function readAnswer<Result> (
   }
 }
 
-/** Finds an address of the provider, over the connection of a session. Rejects with ProviderFailure. */
-export type AddressFinder = (session: ProviderSession) => Promise<string>
-
 /** The metadata of an issuer, as it publishes them. */
 export interface Discovery {
   /**

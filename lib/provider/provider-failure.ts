@@ -89,6 +89,7 @@ export function failureOf (error: unknown): ProviderFailure {
   const code = given ?? name
   // If we did not abort the request, only a proxy that refuses the tunnel can have aborted it.
   if (code === 'UND_ERR_ABORTED') return new ProviderFailure('proxy')
+  if (code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') return new ProviderFailure('too_large')
   if (isTlsCode(code)) return new ProviderFailure('tls', code)
   return new ProviderFailure('unreachable', code)
 }

@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module'
-import type { Agent, Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 import { printable } from '../printable.ts'
 import { failureOf, ProviderFailure } from './provider-failure.ts'
 import type { FailureFacts } from './provider-failure.ts'
@@ -108,33 +108,26 @@ const ignore = (): void => {}
  * @throws TypeError for a proxy that is not a URL
  */
 export function createTransport (options: TransportOptions = {}): Transport {
-  const { ca, noProxy = '', deadlineMs = 5000, maxBytes = 1024 * 1024, keepAlive = false } = options
+  const { ca, noProxy = '', deadlineMs = 5000, maxBytes: maxResponseSize = 1024 * 1024, keepAlive = false } = options
   const bypass = parseNoProxy(noProxy)
-  const proxies = {
-    httpProxy: proxyUrl(options.httpProxy),
-    httpsProxy: proxyUrl(options.httpsProxy),
-    noProxy: bypass.hosts
-  }
-  const httpsProxy = proxies.httpsProxy || proxies.httpProxy
-  const proxyHost = httpsProxy === '' ? undefined : new URL(httpsProxy).host
+  const proxy = proxyUrl(options.httpsProxy) ?? proxyUrl(options.httpProxy)
   // This is set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED=0 does not switch the check off for the keys.
   const tls = { rejectUnauthorized: true, timeout: deadlineMs, autoSelectFamilyAttemptTimeout: CONNECT_ATTEMPT_MS, ca }
 
   let kept: ReturnType<typeof openAgents> | undefined
   function openAgents () {
-    const { Agent: DirectAgent, EnvHttpProxyAgent, Pool } = undici()
-    // The origins that NO_PROXY takes past the proxy: undici passes a tunnel to the pool as a function, and nothing
-    // else.
-    const unproxied = new Set<string>()
-    const factory: NonNullable<Agent.Options['factory']> = (origin, options) => {
-      if (typeof (options as Agent.Options).connect !== 'function') unproxied.add(new URL(origin).origin)
-      return new Pool(origin, options)
-    }
+    const { Agent, ProxyAgent } = undici()
+    const tunnel = { requestTls: tls, proxyTls: tls, maxResponseSize }
     return {
-      proxied: new EnvHttpProxyAgent({ ...proxies, connect: tls, requestTls: tls, proxyTls: tls, factory }),
-      direct: new DirectAgent({ connect: tls }),
-      unproxied
+      direct: new Agent({ connect: tls, maxResponseSize }),
+      proxied: proxy === undefined ? undefined : new ProxyAgent({ uri: proxy, ...tunnel })
     }
+  }
+
+  /** The proxy that is called for a URL. */
+  function proxyOf (url: URL): string | undefined {
+    // Without TLS a proxy could answer with its own keys, and the loopback of a proxy is another machine.
+    return isLoopbackHttp(url) || bypass.includes(url) ? undefined : proxy
   }
 
   function open (): ProviderSession {
@@ -163,18 +156,13 @@ export function createTransport (options: TransportOptions = {}): Transport {
     }
 
     function factsOf (text: string): FailureFacts {
-      const url = new URL(text)
-      return { url: printable(text), proxy: isDirect(url) || agents.unproxied.has(url.origin) ? undefined : proxyHost }
-    }
-
-    // Without TLS a proxy could answer with its own keys, and the loopback of a proxy is another machine.
-    function isDirect (url: URL): boolean {
-      return isLoopbackHttp(url) || bypass.includes(url)
+      const proxy = proxyOf(new URL(text))
+      return { url: printable(text), proxy: proxy && new URL(proxy).host }
     }
 
     async function read (url: string, request: ProviderRequest | undefined): Promise<ProviderAnswer> {
       const { statusCode: status, headers, body } = await undici().request(url, {
-        dispatcher: isDirect(new URL(url)) ? agents.direct : agents.proxied,
+        dispatcher: proxyOf(new URL(url)) === undefined ? agents.direct : agents.proxied,
         signal: abort.signal,
         headers: {
           accept: ANY_JSON,
@@ -193,18 +181,10 @@ export function createTransport (options: TransportOptions = {}): Transport {
       if (codings !== '') {
         throw new ProviderFailure('content_encoding', undefined, { expected: 'identity', found: printable(codings) })
       }
-      if (Number(headers['content-length']) > maxBytes) throw new ProviderFailure('too_large')
-      const chunks: Buffer[] = []
-      let bytes = 0
-      for await (const chunk of body as AsyncIterable<Buffer>) {
-        bytes += chunk.length
-        if (bytes > maxBytes) throw new ProviderFailure('too_large')
-        chunks.push(chunk)
-      }
       const contentType = headers['content-type']
       return {
         status,
-        body: Buffer.concat(chunks),
+        body: Buffer.from(await body.arrayBuffer()),
         headers,
         facts: { ...factsOf(url), status, contentType: contentType === undefined ? undefined : printable(contentType) }
       }
@@ -222,19 +202,22 @@ export function createTransport (options: TransportOptions = {}): Transport {
   }
 }
 
-/** Runs something with a session of its own. */
+/** Runs something with a session of its own. @param signal closes the session early */
 export async function withSession<Result> (
   transport: Pick<Transport, 'open'>,
-  run: (session: ProviderSession) => Promise<Result>
+  run: (session: ProviderSession) => Promise<Result>,
+  signal?: AbortSignal
 ): Promise<Result> {
   const session = transport.open()
+  signal?.addEventListener('abort', session.close)
   try {
     return await run(session)
   } finally {
+    signal?.removeEventListener('abort', session.close)
     session.close()
   }
 }
 
-function destroy ({ proxied, direct }: Readonly<Record<'proxied' | 'direct', Dispatcher>>): void {
-  for (const agent of [proxied, direct]) agent.destroy().catch(ignore)
+function destroy (agents: Readonly<Record<'direct' | 'proxied', Dispatcher | undefined>>): void {
+  for (const agent of Object.values(agents)) agent?.destroy().catch(ignore)
 }

@@ -1,3 +1,4 @@
+import { createKeySetFetch } from '../provider/fetch-key-set.ts'
 import { createFetchLoop } from '../provider/fetch-loop.ts'
 import { createKeySource } from '../provider/key-source.ts'
 import type { KeySourceEvent } from '../provider/key-source.ts'
@@ -81,9 +82,7 @@ export function createTransmitter (given: TransmitterOptions) {
   let verifyAt = 0
 
   const keys = createKeySource({
-    locate: learn,
-    algs: EVENT_ALGS,
-    transport,
+    fetch: createKeySetFetch({ transport, locate: learn, algs: EVENT_ALGS }),
     ...surroundings,
     onEvent: event => onEvent({ ...event, issuer: name })
   })

@@ -11,33 +11,6 @@ import type { TokenClaims, TokenRules } from './jwt-checks.ts'
 /** Which tokens of an issuer are introspected: opaque ones, JWTs after their own checks, or all. */
 export type IntrospectedTokens = 'opaque' | 'jwt' | 'all'
 
-// It replaces bytes that are no UTF-8, and drops a byte order mark.
-const UTF8 = new TextDecoder()
-
-/**
- * Whether a text is a JWT, well-formed or not: its first segment decodes to a JSON object with `alg`. Any other token
- * is opaque, and so is an encrypted JWT, which only its issuer can read: five segments whose header has `enc` (RFC 7516
- * section 9). The decoding is as lenient as that of any provider. If it were not, one changed character would send a
- * JWT to the provider as an opaque token, past the accepted algorithms, and with the binding that the answer happens to
- * name.
- */
-export function isJwt (text: string): boolean {
-  const segments = text.split('.')
-  const header = decodeLeniently(segments.find(segment => segment !== '') ?? '')
-  if (!header || !Object.hasOwn(header, 'alg')) return false
-  return segments.length !== 5 || !Object.hasOwn(header, 'enc')
-}
-
-/** Accepts both alphabets, padding, spare bits and other characters in between. */
-function decodeLeniently (segment: string): object | undefined {
-  try {
-    const value: unknown = JSON.parse(UTF8.decode(Buffer.from(segment, 'base64')))
-    return isJsonObject(value) ? value : undefined
-  } catch {
-    return undefined
-  }
-}
-
 /** What the issuer's answer about a token has settled. */
 export interface Inquired {
   /** The claims of the token: those of the answer if it is opaque, otherwise its own. */
@@ -153,7 +126,7 @@ function opaqueClaims (
   // RFC 7662 section 2.2: `sub` may be missing, for example for a client that acts for itself.
   const claims = { iss: rules.issuer, ...answer, sub: answer.sub ?? answer.client_id }
   // The rules are those for JWTs, where these two are required.
-  const { audienceClaim = 'aud', audience } = rules
+  const { audienceClaim, audience } = rules
   const { [audienceClaim]: forWhom = audienceOptional ? audience : undefined, exp = Number.MAX_SAFE_INTEGER } = answer
   checkClaimsByRules({ ...claims, [audienceClaim]: forWhom, exp }, now, rules)
   return claims as unknown as TokenClaims

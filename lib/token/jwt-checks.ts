@@ -22,11 +22,8 @@ export interface TokenRules {
   /** As the settings name it. In a token a last slash makes no difference. */
   readonly issuer: string
   readonly audience: string
-  /**
-   * The claim that must hold the audience. Default: `aud`. Beside another claim `aud` may be missing, and must fit if
-   * it is there.
-   */
-  readonly audienceClaim?: AudienceClaim
+  /** The claim that must hold the audience. Beside another claim `aud` may be missing, and must fit if it is there. */
+  readonly audienceClaim: AudienceClaim
   /** The identifier that the metadata of the service names (RFC 9728). A token may be meant for it too (RFC 8707). */
   readonly resource?: string | undefined
   /** Accepted values of `alg`, literally. */
@@ -47,11 +44,8 @@ export const TOKEN_BINDINGS = ['jkt', 'x5t#S256'] as const
 
 export type TokenBinding = (typeof TOKEN_BINDINGS)[number]
 
-/**
- * A token during the checks that need no key. Each check reads what earlier ones have found, and adds what it finds.
- */
-export interface PresentedToken extends Partial<{ -readonly [Part in keyof JwtContent]: JwtContent[Part] }> {
-  readonly text: string
+/** A token that was read. An opaque one has the claims of its issuer's answer, and a header without members. */
+export interface PresentedToken extends JwtContent {
   /** Unix seconds. */
   readonly now: number
 }
@@ -61,7 +55,7 @@ export interface TokenCheck {
   /** Whether it holds for an opaque token too, whose claims its issuer's answer brings. */
   readonly holdsForOpaque: boolean
   /** @throws Refusal token_* */
-  readonly run: (presented: PresentedToken, rules: TokenRules) => void
+  readonly run: (token: PresentedToken, rules: TokenRules) => void
 }
 
 /**
@@ -69,26 +63,23 @@ export interface TokenCheck {
  * issuer comes first, because the rules for all that follows are its own.
  */
 export const TOKEN_CHECKS = [
-  { name: 'form', holdsForOpaque: false, run: readPresentedToken },
   { name: 'iss', holdsForOpaque: true, run: checkIssuer },
   headerCheck('alg', 'token_algorithm'),
   headerCheck('typ', 'token_type'),
   headerCheck('crit', 'token_critical'),
   headerCheck('kid', 'token_malformed'),
-  { name: 'kind', holdsForOpaque: true, run: ({ claims }) => verifyKind(claims!) },
+  { name: 'kind', holdsForOpaque: true, run: ({ claims }) => verifyKind(claims) },
   { name: 'claims', holdsForOpaque: true, run: checkClaims },
   { name: 'cnf', holdsForOpaque: true, run: checkConfirmation },
   { name: 'aud', holdsForOpaque: true, run: checkAudience },
   { name: 'time', holdsForOpaque: true, run: checkTimes }
 ] as const satisfies readonly TokenCheck[]
 
-const CHECKS_AFTER_FORM = TOKEN_CHECKS.slice(1)
 const CHECKS_OF_OPAQUE = TOKEN_CHECKS.filter(({ holdsForOpaque }) => holdsForOpaque)
 
 /** Runs the checks that hold for the claims of an opaque token. @throws Refusal token_* */
 export function checkClaimsByRules (claims: JsonObject, now: number, rules: TokenRules): void {
-  const presented: PresentedToken = { text: '', now, claims }
-  for (const check of CHECKS_OF_OPAQUE) check.run(presented, rules)
+  for (const check of CHECKS_OF_OPAQUE) check.run({ header: {}, claims, now }, rules)
 }
 
 /**
@@ -96,9 +87,9 @@ export function checkClaimsByRules (claims: JsonObject, now: number, rules: Toke
  * call.
  * @throws Refusal token_*
  */
-export function checkByRules (presented: PresentedToken, rules: TokenRules): TokenClaims {
-  for (const check of CHECKS_AFTER_FORM) check.run(presented, rules)
-  return presented.claims as TokenClaims
+export function checkByRules (token: PresentedToken, rules: TokenRules): TokenClaims {
+  for (const check of TOKEN_CHECKS) check.run(token, rules)
+  return token.claims as TokenClaims
 }
 
 /**
@@ -111,11 +102,10 @@ export function timeRefusal (claims: AccessTokenClaims, now: number, toleranceSe
 }
 
 /** Decodes a token. @throws Refusal token_malformed */
-export function readPresentedToken (presented: PresentedToken): void {
-  const content = readJwt(presented.text)
+export function readToken (text: string): JwtContent {
+  const content = readJwt(text)
   if (!content) throw new Refusal('token_malformed')
-  presented.header = content.header
-  presented.claims = content.claims
+  return content
 }
 
 /** RFC 9068 section 2.1. A plain JWT is accepted too, because many providers issue no other. */
@@ -130,7 +120,7 @@ function headerCheck<Name extends HeaderCheck> (name: Name, reason: RefusalReaso
     name,
     holdsForOpaque: false,
     run ({ header }, { algs }) {
-      if (!isMet(header!, algs, isTokenType)) throw new Refusal(reason)
+      if (!isMet(header, algs, isTokenType)) throw new Refusal(reason)
     }
   } as const satisfies TokenCheck
 }
@@ -154,18 +144,18 @@ function isOtherKind (name: unknown): boolean {
 }
 
 /** The required claims and their types, and those of `nbf` and `iat` (RFC 7519 section 4.1). */
-function checkClaims ({ claims }: PresentedToken, { audienceClaim = 'aud' }: TokenRules): void {
-  verifyForm(claims!, 'iss', TEXT)
-  verifyForm(claims!, 'sub', NON_EMPTY_TEXT)
-  if (claims!.aud !== undefined) verifyForm(claims!, 'aud', TEXTS)
-  verifyForm(claims!, audienceClaim, TEXTS)
-  verifyForm(claims!, 'exp', NUMBER)
-  for (const claim of ['nbf', 'iat']) if (claims![claim] !== undefined) verifyForm(claims!, claim, NUMBER)
-  verifyDepth(claims!)
+function checkClaims ({ claims }: PresentedToken, { audienceClaim }: TokenRules): void {
+  verifyForm(claims, 'iss', TEXT)
+  verifyForm(claims, 'sub', NON_EMPTY_TEXT)
+  if (claims.aud !== undefined) verifyForm(claims, 'aud', TEXTS)
+  verifyForm(claims, audienceClaim, TEXTS)
+  verifyForm(claims, 'exp', NUMBER)
+  for (const claim of ['nbf', 'iat']) if (claims[claim] !== undefined) verifyForm(claims, claim, NUMBER)
+  verifyDepth(claims)
 }
 
 function checkConfirmation ({ claims }: PresentedToken, { bindings, neededBindings }: TokenRules): void {
-  const { cnf } = claims!
+  const { cnf } = claims
   if (cnf === undefined) {
     if (neededBindings) throw new Refusal('token_not_sender_constrained')
     return
@@ -179,15 +169,15 @@ function checkConfirmation ({ claims }: PresentedToken, { bindings, neededBindin
   }
 }
 
-function checkIssuer (presented: PresentedToken, { issuer }: TokenRules): void {
-  const iss = readIssuer(presented)
+function checkIssuer ({ claims }: PresentedToken, { issuer }: TokenRules): void {
+  const iss = readIssuer(claims)
   if (!isSameIssuer(iss, issuer)) throw issuerRefusal(iss, [issuer])
 }
 
 /** The `iss` of a token, which is not verified yet. @throws Refusal token_claim_invalid */
-export function readIssuer ({ claims }: PresentedToken): string {
-  verifyForm(claims!, 'iss', TEXT)
-  return claims!.iss as string
+export function readIssuer (claims: JsonObject): string {
+  verifyForm(claims, 'iss', TEXT)
+  return claims.iss as string
 }
 
 /** @param issuers the accepted ones, as the settings name them */
@@ -196,11 +186,11 @@ export function issuerRefusal (iss: string, issuers: readonly string[]): Refusal
 }
 
 function checkAudience ({ claims }: PresentedToken, rules: TokenRules): void {
-  const claim = misfitAudience(claims!, rules)
+  const claim = misfitAudience(claims, rules)
   // The claims were checked to hold a string or strings.
   if (claim !== undefined) {
     throw new Refusal('token_audience', {
-      detail: { claim, expected: rules.audience, found: printable(claims![claim] as string | string[]) }
+      detail: { claim, expected: rules.audience, found: printable(claims[claim] as string | string[]) }
     })
   }
 }
@@ -208,23 +198,15 @@ function checkAudience ({ claims }: PresentedToken, rules: TokenRules): void {
 /** The claim by which claims are not for this API: `aud`, or the one in its place. One that is missing is none. */
 export function misfitAudience (
   claims: JsonObject,
-  { audience, audienceClaim = 'aud', resource }: TokenRules
+  { audience, audienceClaim, resource }: TokenRules
 ): AudienceClaim | undefined {
-  if (claims.aud !== undefined && !isAudienceMet(claims.aud, { audience, resource })) return 'aud'
-  const claim = claims[audienceClaim]
+  if (!isForOneOf(claims.aud, [audience, resource])) return 'aud'
   // The resource is an audience, and no client.
-  const isMet = audienceClaim === 'aud' || claim === undefined ||
-    isAudienceMet(claim, { audience, resource: undefined })
-  return isMet ? undefined : audienceClaim
+  return audienceClaim === 'aud' || isForOneOf(claims[audienceClaim], [audience]) ? undefined : audienceClaim
 }
 
-/** Whether an `aud` names this API. */
-export function isAudienceMet (
-  aud: unknown,
-  { audience, resource }: Pick<TokenRules, 'audience' | 'resource'>
-): boolean {
-  const isFor = (name: string): boolean => aud === name || (Array.isArray(aud) && aud.includes(name))
-  return isFor(audience) || (resource !== undefined && isFor(resource))
+function isForOneOf (named: unknown, accepted: readonly unknown[]): boolean {
+  return named === undefined || [named].flat().some(name => accepted.includes(name))
 }
 
 function checkTimes ({ claims, now }: PresentedToken, { clockToleranceSeconds }: TokenRules): void {

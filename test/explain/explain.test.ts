@@ -35,6 +35,7 @@ import type { Issuer } from '../helpers/issuer.ts'
 import { linesOf, signedMutations, textMutations } from '../helpers/mutations.ts'
 import type { Good, Lines } from '../helpers/mutations.ts'
 import { sendRaw } from '../helpers/wire.ts'
+import { signingKeyOf } from '../helpers/signing-key.ts'
 
 interface Bench {
   readonly issuer: Issuer
@@ -59,11 +60,7 @@ async function prepare (t: Test, values: Variables = {}): Promise<Bench> {
   const bound = issuer.token({ cnf: { jkt: client.jkt } })
   const remake: Good['remake'] = (token, header = {}, claims = {}) =>
     client.proof({ token, url: `http://${host}${path}`, header, claims })
-  const keys: SigningKey[] = issuer.keys.map(({ kid, privateKey }) => ({
-    kid,
-    pem: createPublicKey(privateKey).export({ type: 'spki', format: 'pem' }) as string,
-    algs: ['RS256']
-  }))
+  const keys = issuer.keys.map(({ kid, privateKey }) => signingKeyOf(createPublicKey(privateKey), kid))
   const candidates = (kid?: string): SigningKey[] => keys.filter(key => kid === undefined || key.kid === kid)
   return {
     issuer,

@@ -92,11 +92,15 @@ export function stopClock (t: Test): (ms: number) => void {
 
 /** A clock that the test moves, and that runs the timers that come due on the way. */
 export class Clock {
-  /** Milliseconds since the epoch. */
+  /** Milliseconds. It is never set back. */
   at = Date.UTC(2030, 0, 1)
+  /** By how much the wall clock was set back. */
+  setBackMs = 0
   timers = new Set<{ due: number, callback: () => void }>()
 
-  now = (): number => this.at / 1000
+  now = (): number => (this.at - this.setBackMs) / 1000
+
+  steadyMs = (): number => this.at
 
   after = (delayMs: number, callback: () => void): () => void => {
     const timer = { due: this.at + delayMs, callback }

@@ -400,7 +400,7 @@ t.test('An answer that is a JWT is read by the function that knows the keys', as
   )
 })
 
-t.test('The endpoint is the configured one, or that of the metadata, which are read again after ten minutes', async t => {
+t.test('The endpoint is the configured one, or that of the metadata, which are read again within ten minutes', async t => {
   const base = 'https://idp.example/'
   const asked: string[] = []
   const clock = new Clock()
@@ -418,26 +418,29 @@ t.test('The endpoint is the configured one, or that of the metadata, which are r
       discovery: createDiscovery(ISSUER),
       configured,
       transport: { open: () => session },
-      surroundings: { now: clock.now, after: clock.after, random: () => 0, steadyMs: () => clock.at }
+      surroundings: { after: clock.after, random: () => 0, steadyMs: clock.steadyMs }
     })
   const configured = open('https://asked.example/x')
   configured.start()
-  t.equal(await configured.find(session), 'https://asked.example/x')
+  t.equal(await configured.find(), 'https://asked.example/x')
   t.ok(configured.isKnown())
   t.strictSame(asked, [], 'nothing is looked up')
 
-  const { find, isKnown } = open()
-  t.notOk(isKnown())
-  t.equal(await find(session), `${base}one`, 'a document without jwks_uri is whole')
-  t.ok(isKnown())
+  const found = open()
+  t.notOk(found.isKnown())
+  t.equal(await found.find(), `${base}one`, 'a document without jwks_uri is whole')
+  t.ok(found.isKnown())
   document = { ...document, introspection_endpoint: `${base}two` }
-  clock.at += 10 * 60_000 - 1
-  t.equal(await find(session), `${base}one`)
-  clock.at++
-  t.equal(await find(session), `${base}two`)
+  t.equal(await found.find(), `${base}one`)
+  const later = async (): Promise<void> => {
+    t.ok(clock.nextMs < 10 * 60_000)
+    clock.advance(clock.nextMs)
+    while (clock.timers.size === 0) await new Promise(setImmediate)
+  }
+  await later()
+  t.equal(await found.find(), `${base}two`)
   t.strictSame(asked, Array(2).fill(`${base}.well-known/openid-configuration`))
 
-  clock.at += 10 * 60_000
   const bad: ReadonlyArray<readonly [title: string, document: object | undefined]> = [
     ['no document', undefined],
     ['no endpoint', { ...document, introspection_endpoint: undefined }],
@@ -447,9 +450,16 @@ t.test('The endpoint is the configured one, or that of the metadata, which are r
   ]
   for (const [title, given] of bad) {
     document = given
-    clock.at += 1000
-    await t.rejects(find(session), { name: 'ProviderFailure', word: 'introspection_endpoint' } as never, title)
+    await later()
+    t.equal(await found.find(), `${base}two`, `${title}: the last one stays`)
+    const other = open()
+    await t.rejects(other.find(), { name: 'ProviderFailure', word: 'introspection_endpoint' } as never, title)
+    await other.close()
   }
+  await found.close()
+  const closed = open()
+  await closed.close()
+  await t.rejects(closed.find(), { name: 'ProviderFailure', word: 'deadline' } as never)
 
   document = undefined
   const watched = open()
@@ -482,15 +492,15 @@ t.test(
       },
       close () {}
     }
-    const { find } = createEndpoint({
+    const { find, close } = createEndpoint({
       issuer: ISSUER,
       discovery: createDiscovery(ISSUER),
       configured: undefined,
       transport: { open: () => session },
-      surroundings: { now: clock.now, after: clock.after, random: () => 0, steadyMs: () => clock.at }
+      surroundings: { after: clock.after, random: () => 0, steadyMs: clock.steadyMs }
     })
     const flood = async (): Promise<unknown[]> => {
-      const found = Promise.all(Array.from({ length: 64 }, () => find(session).catch(({ word }) => word)))
+      const found = Promise.all(Array.from({ length: 64 }, () => find().catch(({ word }) => word)))
       for (const answer of held.splice(0)) answer()
       return [...new Set(await found)]
     }
@@ -500,8 +510,9 @@ t.test(
     clock.at++
     status = 200
     t.strictSame([await flood(), looked], [['https://idp.example/x'], 2], 'and then again')
-    clock.at += 10 * 60_000
+    clock.advance(clock.nextMs)
     t.strictSame([await flood(), looked], [['https://idp.example/x'], 3], 'when the address is old')
+    await close()
   }
 )
 

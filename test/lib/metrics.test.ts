@@ -10,6 +10,7 @@ import { createOffStore } from '../../lib/replay/create-store.ts'
 import type { ReplayStore } from '../../lib/replay/replay-store.ts'
 import { createVerifiedTokens } from '../../lib/token/verified-tokens.ts'
 import type { KeySourceState } from '../../lib/provider/key-source.ts'
+import { untriedKey } from '../helpers/signing-key.ts'
 
 /** A clock that shows the given milliseconds, one after the other. */
 const clockOf = (...times: number[]) => () => times.shift()!
@@ -78,7 +79,7 @@ t.test('Every reason is in the tally from the start, and is counted', async t =>
 })
 
 t.test('The time of a signature is measured whatever its outcome', async t => {
-  const key = { kid: undefined, pem: '', algs: [] }
+  const key = untriedKey()
   for (const outcome of [key, undefined]) {
     const times = createHistogram([])
     const findSigner = timeSignatures(() => outcome, times, clockOf(100, 350))

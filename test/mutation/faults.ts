@@ -298,8 +298,8 @@ export const FAULTS: readonly Fault[] = [
     point: 'RFC 8725 3.10',
     fault: 'a kid that is not published is left out',
     file: 'lib/provider/key-set.ts',
-    text: 'byAlg.get(alg)?.get(kid) ?? NO_KEYS',
-    replacement: 'byAlg.get(alg)?.get(kid) ?? byAlg.get(alg)?.get(undefined) ?? NO_KEYS',
+    text: '(kid === undefined || key.kid === kid) && ',
+    replacement: '',
     seenBy: [TOKENS]
   },
   {
@@ -314,7 +314,7 @@ export const FAULTS: readonly Fault[] = [
     point: 'RFC 8725 3.10',
     fault: 'each unknown kid causes a fetch',
     file: 'lib/provider/key-source.ts',
-    text: 'if (reserve === 0) return false',
+    text: 'if (until > steadyMs() + REFETCH_RESERVE * REFETCH_GAP_MS) return false',
     replacement: '',
     seenBy: ['test/plugins/keys.test.ts']
   },
@@ -553,15 +553,15 @@ export const FAULTS: readonly Fault[] = [
     point: 'RFC 9728 7.4',
     fault: 'a token for the resource is refused',
     file: CHECKS,
-    text: 'return isFor(audience) || (resource !== undefined && isFor(resource))',
-    replacement: 'return isFor(audience)'
+    text: 'isForOneOf(claims.aud, [audience, resource])',
+    replacement: 'isForOneOf(claims.aud, [audience])'
   },
   {
     point: 'RFC 9728 7.4',
     fault: 'a token for any resource passes',
     file: CHECKS,
-    text: 'return isFor(audience) || (resource !== undefined && isFor(resource))',
-    replacement: 'return isFor(audience) || resource !== undefined'
+    text: 'isForOneOf(claims.aud, [audience, resource])',
+    replacement: '(resource !== undefined || isForOneOf(claims.aud, [audience]))'
   },
   {
     point: 'RFC 9728 7.5',
@@ -710,7 +710,7 @@ export const FAULTS: readonly Fault[] = [
     point: 'RFC 8935 5.4',
     fault: 'each unknown kid causes a fetch',
     file: 'lib/provider/key-source.ts',
-    text: 'if (reserve === 0) return false',
+    text: 'if (until > steadyMs() + REFETCH_RESERVE * REFETCH_GAP_MS) return false',
     replacement: '',
     seenBy: ['test/plugins/keys.test.ts']
   },
@@ -889,9 +889,9 @@ export const FAULTS: readonly Fault[] = [
     point: 'OWASP API API7',
     fault: 'a token that its claims refuse causes a call',
     file: 'lib/token/jwt-verifier.ts',
-    text: '  readPresentedToken(presented)\n  return',
-    replacement: "  issuers.all()[0]!.keys.fetchCandidates('unknown', 'RS256').catch(() => {})\n " +
-      ' readPresentedToken(presented)\n  return',
+    text: '  const iss = readIssuer(claims)',
+    replacement: "  issuers.all()[0]!.keys.fetchCandidates('unknown', 'RS256').catch(() => {})\n" +
+      '  const iss = readIssuer(claims)',
     seenBy: [TOKENS]
   },
   {

@@ -5,7 +5,7 @@ import t from 'tap'
 import {
   ALGORITHMS,
   encodeDer,
-  indexOfSigner,
+  findSignerByCrypto,
   isSameAlg,
   verifySignature,
   JWS_ALGS
@@ -306,14 +306,14 @@ t.test('An RSASSA-PSS signature has each of its leading zero bytes, in proofs an
       new Promise(resolve => {
         const text = bytes.toString('base64url')
         verifySignature(ALGORITHMS[alg], key, 'a.b', text, isValid =>
-          resolve([isValid, indexOfSigner(ALGORITHMS[alg], [key], 'a.b', text)]))
+          resolve([isValid, findSignerByCrypto(`a.b.${text}`, [{ key }], alg) !== undefined]))
       })
     let signature: Buffer
     do signature = client.sign(Buffer.from('a.b'))
     while (signature[0] !== 0)
-    t.strictSame(await outcomes(signature), [true, 0], alg)
-    t.strictSame(await outcomes(signature.subarray(1)), [false, -1], `${alg}, without its zero`)
-    t.strictSame(await outcomes(Buffer.concat([Buffer.alloc(1), signature])), [false, -1], `${alg}, with one more`)
+    t.strictSame(await outcomes(signature), [true, true], alg)
+    t.strictSame(await outcomes(signature.subarray(1)), [false, false], `${alg}, without its zero`)
+    t.strictSame(await outcomes(Buffer.concat([Buffer.alloc(1), signature])), [false, false], `${alg}, with one more`)
   }
 })
 

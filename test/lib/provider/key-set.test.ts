@@ -2,8 +2,9 @@ import { generateKeyPairSync } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { JWK_FAULTS } from '../../../lib/jose/public-key.ts'
-import { candidatesIn, createKeyRing, keyChanges, parseKeySet, usableKey } from '../../../lib/provider/key-set.ts'
-import type { SigningKeys } from '../../../lib/provider/key-set.ts'
+import { candidatesIn, parseKeySet, usableKey } from '../../../lib/provider/key-set.ts'
+import type { KeySet, UsableKey } from '../../../lib/provider/key-set.ts'
+import type { JwsAlg } from '../../../lib/jose/signature.ts'
 import type { SigningKey } from '../../../lib/jose/signed-jwt.ts'
 import { parseDocument } from '../../../lib/provider/provider-document.ts'
 import { KEY_SOURCE_STATUSES } from '../../../lib/provider/key-source.ts'
@@ -17,10 +18,16 @@ import {
 } from '../../../lib/provider/provider-url.ts'
 import { backOffMs, refreshAfterMs } from '../../../lib/provider/fetch-loop.ts'
 import { oddNumber } from '../../helpers/rsa-jwk.ts'
+import { untriedKey } from '../../helpers/signing-key.ts'
 
 const n = oddNumber(2048)
 const evenNumber = Buffer.from(n, 'base64url').fill(0xfe, 255).toString('base64url')
 const good = { kty: 'RSA', kid: 'a', n, e: 'AQAB' }
+/** Its numbers as Node writes them. */
+const withoutLeadingZeros = ({ n, ...rest }: typeof good): typeof good => {
+  const bytes = Buffer.from(n, 'base64url')
+  return { ...rest, n: bytes.subarray(bytes.findIndex(byte => byte !== 0)).toString('base64url') }
+}
 /** What a set gives for an RSA key when only RS256 is accepted. */
 const ofSet = ({ kid, n, e }: { kid?: string, n: string, e: string }) => ({
   kid,
@@ -28,10 +35,16 @@ const ofSet = ({ kid, n, e }: { kid?: string, n: string, e: string }) => ({
   algs: ['RS256']
 })
 const asBytes = (document: unknown): Buffer => Buffer.from(JSON.stringify(document))
+/** What a verdict says, with the material of its key. */
+const shown = (verdict: UsableKey | string): unknown => {
+  if (typeof verdict === 'string') return verdict
+  const { key, ...rest } = verdict
+  return { ...rest, material: { ...key.export({ format: 'jwk' }) } }
+}
 /** What a set says, its usable keys in order. */
 const readSet = (body: Uint8Array) => {
   const { usable, passedOver } = parseKeySet(body)
-  return { usable: [...usable.values()], passedOver }
+  return { usable: usable.map(shown), passedOver }
 }
 const without = (member: string): object => Object.fromEntries(Object.entries(good).filter(([name]) => name !== member))
 
@@ -52,9 +65,7 @@ t.test('a key is usable when it can verify RS256 and is not set aside for anythi
     ['with the largest exponent of 32 bits', { ...good, e: '_____w' }]
   ]
   for (const [title, jwk] of accepted) {
-    const verdict = usableKey(jwk)
-    t.type(verdict, 'object', title)
-    t.strictSame(verdict, ofSet(jwk as typeof good), title)
+    t.strictSame(shown(usableKey(jwk)), ofSet(withoutLeadingZeros(jwk as typeof good)), title)
   }
 })
 
@@ -382,12 +393,12 @@ t.test('a key on a curve is usable for the algorithms of its curve', async t => 
     [],
     'each word is listed'
   )
-  t.strictSame(usableKey({ ...p256, extra: 1, kid: 'a' }, all) as object, {
+  t.strictSame(shown(usableKey({ ...p256, extra: 1, kid: 'a' }, all)), {
     kid: 'a',
     material: { kty: 'EC', crv: 'P-256', x: p256.x, y: p256.y },
     algs: ['ES256']
   }, 'the material is no more than the key')
-  t.strictSame(usableKey(edwards, all) as object, {
+  t.strictSame(shown(usableKey(edwards, all)), {
     kid: undefined,
     material: { kty: 'OKP', crv: 'Ed25519', x: edwards.x },
     algs: ['EdDSA', 'Ed25519']
@@ -429,38 +440,26 @@ t.test('docs/reference/monitoring.md explains each state, failure and reason', a
   }, 'the first fact stays')
 })
 
-t.test('A ring gives each key that may have signed a token once, and eight at most', async t => {
-  const key = (
-    name: string,
-    kid: string | undefined,
-    algs: SigningKey['algs'] = ['RS256']
-  ): [string, SigningKey] => [name, { kid, pem: name, algs }]
+t.test('Each key that may have signed a token is tried once, and eight at most', async t => {
+  const key = (name: string, kid: string | undefined, algs: SigningKey['algs'] = ['RS256']): SigningKey =>
+    untriedKey(name, kid, algs)
   const names = (found: readonly SigningKey[]): string => found.map(({ pem }) => pem).join(' ')
-  const ringOf = (keys: SigningKeys) => createKeyRing({ keys, passedOver: {} })
-  const ring = ringOf(
-    new Map([key('a', 'k1'), key('b', undefined), key('c', 'k1', ['RS256', 'PS256']), key('d', 'k2', ['ES256'])])
-  )
-  t.equal(names(candidatesIn(ring, undefined, 'RS256')), 'a b c')
-  t.equal(names(candidatesIn(ring, 'k1', 'RS256')), 'a c')
-  t.equal(names(candidatesIn(ring, 'k1', 'PS256')), 'c')
-  t.equal(names(candidatesIn(ring, 'k2', 'RS256')), '')
-  t.equal(names(candidatesIn(ring, 'k1', 'RS512')), '')
-  const many = ringOf(new Map(Array.from({ length: 10 }, (_, index) => key(String(index), 'k'))))
-  t.equal(names(candidatesIn(many, 'k', 'RS256')), '0 1 2 3 4 5 6 7')
-  t.equal(names(candidatesIn(many, undefined, 'RS256')), '0 1 2 3 4 5 6 7')
+  const set = (...keys: SigningKey[]): KeySet => ({ keys, passedOver: {} })
+  const mixed = set(key('a', 'k1'), key('b', undefined), key('c', 'k1', ['RS256', 'PS256']), key('d', 'k2', ['ES256']))
+  t.equal(names(candidatesIn(mixed, undefined, 'RS256')), 'a b c')
+  t.equal(names(candidatesIn(mixed, 'k1', 'RS256')), 'a c')
+  t.equal(names(candidatesIn(mixed, 'k1', 'PS256')), 'c')
+  t.equal(names(candidatesIn(mixed, 'k2', 'RS256')), '')
+  t.equal(names(candidatesIn(mixed, 'k1', 'RS512')), '')
+  const many = (alg: JwsAlg): KeySet => set(...Array.from({ length: 10 }, (_, index) => key(String(index), 'k', [alg])))
+  const eight = '0 1 2 3 4 5 6 7'
   for (
-    const [alg, first] of [['ES256', '0 1 2 3 4 5 6 7'], ['EdDSA', '0 1 2 3 4 5 6 7'], ['ES384', '0 1 2 3'], [
+    const [alg, first] of [['RS256', eight], ['ES256', eight], ['EdDSA', eight], ['ES384', '0 1 2 3'], [
       'ES512',
       '0 1 2 3'
     ]] as const
   ) {
-    const ring = ringOf(new Map(Array.from({ length: 10 }, (_, index) => key(String(index), 'k', [alg]))))
-    t.equal(names(candidatesIn(ring, undefined, alg)), first, `${alg} without kid`)
-    t.equal(names(candidatesIn(ring, 'k', alg)), first, `${alg} with kid`)
+    t.equal(names(candidatesIn(many(alg), undefined, alg)), first, `${alg} without kid`)
+    t.equal(names(candidatesIn(many(alg), 'k', alg)), first, `${alg} with kid`)
   }
-})
-
-t.test('What a newer set adds and removes is counted', async t => {
-  const set = (...names: string[]) => new Map(names.map(name => [name, { kid: name, pem: name, algs: [] }]))
-  t.strictSame(keyChanges(set('a', 'b', 'c'), set('c', 'd')), { added: 1, removed: 2 })
 })

@@ -3,7 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { containing } from '../../helpers/containing.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
-import { createKeySetFinder } from '../../../lib/provider/fetch-key-set.ts'
+import { createKeySetFetch, createKeySetFinder } from '../../../lib/provider/fetch-key-set.ts'
+import type { ProviderKeysOptions } from '../../../lib/provider/fetch-key-set.ts'
 import { openKeyFile } from '../../../lib/provider/key-file.ts'
 import {
   createKeySource,
@@ -60,24 +61,29 @@ interface Bench {
 const ofProcess = processSurroundings
 
 /** What differs from one source to the next: where its keys are, and parts of it. */
-interface SourceOptions extends Partial<KeySourceOptions> {
+interface SourceOptions extends Partial<KeySourceOptions & ProviderKeysOptions> {
   readonly issuer?: string
   readonly jwksUri?: string
 }
 
 async function setUp (
   t: { teardown (callback: () => unknown): unknown },
-  { issuer, jwksUri, ...options }: SourceOptions = {},
+  { issuer, jwksUri, transport, locate, ...options }: SourceOptions = {},
   where: HostileProviderOptions = {}
 ): Promise<Bench> {
   const provider = await startHostileProvider(where)
   const clock = new Clock()
   const events: KeySourceEvent[] = []
   const source = createKeySource({
-    locate: createKeySetFinder(issuer ?? provider.issuer, jwksUri),
-    algs: ['RS256'],
-    transport: { open: () => createTransport({ deadlineMs: bench.impatient ? 200 : 5000 }).open() },
+    fetch: createKeySetFetch({
+      locate: locate ?? createKeySetFinder(issuer ?? provider.issuer, jwksUri),
+      algs: ['RS256'],
+      transport: transport ?? {
+        open: () => createTransport({ deadlineMs: bench.impatient ? 200 : 5000 }).open()
+      }
+    }),
     now: clock.now,
+    steadyMs: clock.steadyMs,
     after: clock.after,
     random: () => 0.5,
     onEvent: event => events.push(event),
@@ -177,13 +183,14 @@ t.test('of several keys under one kid each is trusted for itself', async t => {
   t.hasStrict(events.slice(1), [{ keys: 1, added: 0, removed: 1 }])
 })
 
-t.test('an unchanged set gives the same candidates, so none is tried twice', async t => {
+t.test('an unchanged set gives the same keys, so none is tried twice', async t => {
   const { provider, source, settled, next } = await setUp(t)
   provider.publish(a, b)
   source.start()
   await settled(1)
   const before = source.candidates(undefined, 'RS256')
-  t.equal(await source.fetchCandidates(undefined, 'RS256'), before)
+  const again = await source.fetchCandidates(undefined, 'RS256')
+  t.ok(again.every((key, index) => key === before[index]))
   t.equal(provider.fetches, 2, 'it did fetch')
   provider.publish(b, a)
   await next()
@@ -866,7 +873,8 @@ t.test('any number of unknown kids causes one fetch each 30 s on average, with t
   for (let round = 0; round < 5; round++) await flood()
   t.equal(provider.fetches, 7 + 3 + 1, 'beside the refresh by the clock')
 
-  clock.at -= HOUR
+  clock.setBackMs = HOUR
+  clock.advance(30_000)
   await flood()
   t.equal(provider.fetches, 12, 'a clock that was set back does not shut new keys out')
 })
@@ -947,8 +955,8 @@ t.test('a clock that was set back does not send clients away for longer', async 
   source.start()
   await settled(1)
   await t.rejects(source.fetchCandidates('a', 'RS256'), { name: 'Refusal', retryAfterSeconds: 2 })
-  clock.at -= HOUR
-  await t.rejects(source.fetchCandidates('a', 'RS256'), { name: 'Refusal', retryAfterSeconds: 60 })
+  clock.setBackMs = HOUR
+  await t.rejects(source.fetchCandidates('a', 'RS256'), { name: 'Refusal', retryAfterSeconds: 2 })
 })
 
 t.test('once the source is closed, a fetch for an unknown kid fails as unavailable', async t => {
@@ -1135,11 +1143,15 @@ t.test('a key file is read again every 5 s, reports each change once, and is not
     algs: ['RS256'],
     readFile,
     now: clock.now,
+    steadyMs: clock.steadyMs,
     after: clock.after,
     random: () => 0,
     onEvent: event => events.push(event)
   })
   t.strictSame(reads, [['keys.json', 1024 * 1024]])
+  t.equal(clock.timers.size, 0, 'nothing runs before the start')
+  source.start()
+  t.equal((await source.fetchCandidates('a', 'RS256')).length, 1, 'a token that comes at once waits for it')
   t.strictSame(source.state(), {
     status: 'fresh',
     keys: 1,
@@ -1149,8 +1161,6 @@ t.test('a key file is read again every 5 s, reports each change once, and is not
     failures: 0,
     lastFailure: undefined
   })
-  t.equal(clock.timers.size, 0, 'nothing runs before the start')
-  source.start()
   t.strictSame(events.splice(0), [{ name: 'keys_fetched', keys: 1, added: 1, removed: 0, passedOver: {} }])
   const [first] = source.candidates('a', 'RS256')
 
@@ -1178,17 +1188,13 @@ t.test('a key file is read again every 5 s, reports each change once, and is not
   const [second] = source.candidates('b', 'RS256')
   t.strictSame([source.isTrusted(first!), source.isTrusted(second!)], [true, true])
   t.strictSame(await source.fetchCandidates('b', 'RS256'), [second])
-  t.strictSame(await source.fetchCandidates('c', 'RS256'), [], 'the file says all that there is to know')
+  t.strictSame(await source.fetchCandidates('c', 'RS256'), [], 'the file does not have it')
 
-  t.strictSame(await later('{'), [{ name: 'keys_fetch_failed', failure: 'not_json', detail: undefined, keys: 2 }])
-  t.strictSame(await later('['), [], 'the same failure is no news')
+  t.hasStrict(await later('{'), [{ name: 'keys_fetch_failed', failure: 'not_json', detail: undefined, keys: 2 }])
+  t.strictSame(await later('['), [], 'another failure is no news')
   t.hasStrict(source.state(), { status: 'stale', keys: 2, failures: 2, lastFailure: 'not_json' })
-  t.strictSame(await later(undefined), [{
-    name: 'keys_fetch_failed',
-    failure: 'file_unreadable',
-    detail: 'ENOENT',
-    keys: 2
-  }])
+  t.strictSame(await later(undefined), [], 'whatever it is')
+  t.hasStrict(source.state(), { status: 'stale', failures: 3, lastFailure: 'file_unreadable' })
   t.equal(source.isTrusted(second!), true, 'the keys stay in use')
   t.strictSame(await later(JSON.stringify({ keys: [a, b] })), [{
     name: 'keys_fetched',
@@ -1220,6 +1226,7 @@ t.test('a key file is read again every 5 s, reports each change once, and is not
     algs: ['RS256'],
     readFile,
     now: clock.now,
+    steadyMs: clock.steadyMs,
     after: clock.after,
     random: () => 0,
     onEvent: () => {}
@@ -1235,6 +1242,7 @@ t.test('a key file is read again every 5 s, reports each change once, and is not
       algs: ['RS256'],
       readFile,
       now: clock.now,
+      steadyMs: clock.steadyMs,
       after: clock.after,
       random: () => 0,
       onEvent: () => {}
@@ -1248,9 +1256,11 @@ t.test('with the clock and timers of the process it works as well', async t => {
   t.teardown(provider.close)
   provider.publish(a)
   const source = createKeySource({
-    locate: createKeySetFinder(provider.issuer, undefined),
-    algs: ['RS256'],
-    transport: createTransport(),
+    fetch: createKeySetFetch({
+      locate: createKeySetFinder(provider.issuer, undefined),
+      algs: ['RS256'],
+      transport: createTransport()
+    }),
     ...ofProcess,
     onEvent: () => {}
   })

@@ -8,7 +8,7 @@ import { createReceiver } from '../../../lib/revocation/receiver.ts'
 import { createTransmitter } from '../../../lib/revocation/transmitter.ts'
 import type { PolledEvents } from '../../../lib/revocation/stream-poll.ts'
 import type { TransmitterEvent, TransmitterOptions } from '../../../lib/revocation/transmitter.ts'
-import { createSignerFinder } from '../../../lib/jose/signed-jwt.ts'
+import { findSignerByCrypto } from '../../../lib/jose/signature.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 import { startEventTransmitter } from '../../helpers/event-transmitter.ts'
 import type { EventTransmitter } from '../../helpers/event-transmitter.ts'
@@ -81,7 +81,7 @@ async function start (t: Test, { isLeader = true, prepare, onKeyEvent, ...given 
   const receiver = createReceiver({
     senders: [stream.sender],
     logoutSenders: [],
-    findSigner: createSignerFinder(),
+    findSigner: findSignerByCrypto,
     now: () => Date.now() / 1000,
     append: async entries => {
       if (store.fault) throw store.fault

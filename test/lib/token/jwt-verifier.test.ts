@@ -5,10 +5,11 @@ import type { IssuerTable, TokenIssuer } from '../../../lib/token/issuer-table.t
 import { createJwtVerifier } from '../../../lib/token/jwt-verifier.ts'
 import { createVerifiedTokens } from '../../../lib/token/verified-tokens.ts'
 import { encodeJws } from '../../helpers/jws.ts'
+import { untriedKey } from '../../helpers/signing-key.ts'
 
 const NOW = 1_800_000_000
 const ISSUER = 'https://idp.example/'
-const KEY = { kid: undefined, pem: '', algs: [] }
+const KEY = untriedKey()
 
 t.test('Another audience replaces the one of each issuer, and the resource of the service', async t => {
   const asked: unknown[] = []
@@ -22,6 +23,7 @@ t.test('Another audience replaces the one of each issuer, and the resource of th
       audience: 'one',
       resource: 'two',
       algs: ['RS256'],
+      audienceClaim: 'aud',
       clockToleranceSeconds: 5,
       bindings: ['jkt']
     },
