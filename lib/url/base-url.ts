@@ -3,17 +3,17 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
 import {
-  baseOf,
   escapeNonAscii,
+  httpUrlOf,
   normalizeEscapes,
-  parseHttpUrl,
+  parseAuthority,
   parsePort,
   parseScheme,
   parseWireAuthority,
   removeDotSegments,
   splitHttpUrl
 } from './http-url.ts'
-import type { Authority, BaseUrl, HttpScheme } from './http-url.ts'
+import type { Authority, HttpScheme, HttpUrl } from './http-url.ts'
 
 /**
  * `true` for every peer, `false` for none, or addresses, CIDRs and the names `loopback`, `linklocal`, `uniquelocal`.
@@ -71,18 +71,6 @@ export function createPeerTrust (trustProxy: TrustProxy | AppTrust): (remoteAddr
   const matches = compile([...trustProxy])
   const verdictOn = memoize(address => ({ trusted: matches(address, 0) }), MAX_ADDRESSES)
   return remoteAddress => remoteAddress !== undefined && verdictOn(remoteAddress)!.trusted
-}
-
-/** A host with its two possible base URLs. They are made once. */
-interface HostEntry {
-  readonly authority: Authority
-  readonly http: BaseUrl
-  readonly https: BaseUrl
-}
-
-function parseHost (text: string): HostEntry | undefined {
-  const authority = parseWireAuthority(text)
-  return authority && { authority, http: baseOf('http', authority), https: baseOf('https', authority) }
 }
 
 // Non-empty segments of pchar (RFC 3986 section 3.3) without the comma, which separates entries.
@@ -177,8 +165,7 @@ function readForwarded (
  * there is neither X-Forwarded-Proto nor X-Forwarded-Host. The connection and Host say what the proxy does not name. It
  * throws Refusal forwarded_invalid, with the name of the header, if a part that is used is not valid; host_invalid.
  */
-function createProxyReader (readHost: Parse<HostEntry>): (message: Message) => BaseUrl {
-  const readAuthority = (text: string): Authority | undefined => readHost(text)?.authority
+function createProxyReader (readAuthority: Parse<Authority>): (message: Message) => HttpUrl {
   const readPrefixes = memoize(parsePrefixList, MAX_PREFIXES)
   return ({ headers, host, encrypted }) => {
     // A proxy that writes one of the two X- headers seldom touches Forwarded, so a Forwarded header beside them may be
@@ -195,7 +182,7 @@ function createProxyReader (readHost: Parse<HostEntry>): (message: Message) => B
     const port = authority?.port ?? readLast(headers, 'x-forwarded-port', parsePort)
     const prefix = readWith(headers, 'x-forwarded-prefix', readPrefixes)
     if (authority === undefined) refuseHost()
-    return baseOf(forwarded.scheme ?? (encrypted ? 'https' : 'http'), { host: authority.host, port }, prefix)
+    return httpUrlOf(forwarded.scheme ?? (encrypted ? 'https' : 'http'), { host: authority.host, port }, prefix)
   }
 }
 
@@ -203,14 +190,20 @@ function createProxyReader (readHost: Parse<HostEntry>): (message: Message) => B
  * Reads PUBLIC_URL: an absolute http or https URL, with an optional prefix that a proxy strips. Undefined for any other
  * text.
  */
-export function parsePublicUrl (text: string): BaseUrl | undefined {
-  if (text.includes('?') || text.includes('#')) return undefined
-  const url = parseHttpUrl(text)
-  if (typeof url === 'string') return undefined
-  // The prefix is checked as it was written: parseHttpUrl, which accepted the text, has resolved dot segments.
-  const { rest } = splitHttpUrl(text)!
-  const prefix = rest === '' ? '' : parsePrefix(escapeNonAscii(rest)!)
-  return prefix === undefined ? undefined : baseOf(url.scheme, url, prefix)
+export function parsePublicUrl (text: string): HttpUrl | undefined {
+  const parts = splitHttpUrl(text)
+  if (parts === undefined) return undefined
+  const authority = parseAuthority(parts.authority)
+  const path = escapeNonAscii(parts.rest)
+  const prefix = path && parsePrefix(path)
+  return authority && prefix !== undefined ? httpUrlOf(parts.scheme, authority, prefix) : undefined
+}
+
+function createHostReader (scheme: HttpScheme): Parse<HttpUrl> {
+  return memoize(text => {
+    const authority = parseWireAuthority(text)
+    return authority && httpUrlOf(scheme, authority)
+  }, MAX_HOSTS)
 }
 
 /**
@@ -219,22 +212,21 @@ export function parsePublicUrl (text: string): BaseUrl | undefined {
  * or forwarded_invalid if that is uncertain.
  * @throws TypeError for a bad setting
  */
-export function createBaseUrlResolver (settings: UrlSettings): (message: Message) => BaseUrl {
+export function createBaseUrlResolver (settings: UrlSettings): (message: Message) => HttpUrl {
   const publicBase = settings.publicUrl === undefined ? undefined : parsePublicUrl(settings.publicUrl)
   if (settings.publicUrl !== undefined && publicBase === undefined) {
     throw new TypeError('publicUrl is not an absolute http or https URL with a plain path')
   }
   const isTrusted = createPeerTrust(settings.trustProxy)
-  // A valid host is kept for the next request.
-  const readHost = memoize(parseHost, MAX_HOSTS)
-  const readBehindProxy = createProxyReader(readHost)
+  // What a valid host makes is kept for the next request.
+  const readBehindProxy = createProxyReader(memoize(parseWireAuthority, MAX_HOSTS))
+  const [readHttp, readHttps] = [createHostReader('http'), createHostReader('https')]
   return message => {
     // Hops disagree on which of two Host lines counts (RFC 9112 section 3.2), so two lines are refused wherever the
     // host comes from.
     if (message.hostCount > 1) throw new Refusal('host_repeated')
     if (publicBase !== undefined) return publicBase
     if (isTrusted(message.remoteAddress)) return readBehindProxy(message)
-    const entry = readHost(message.host ?? '') ?? refuseHost()
-    return message.encrypted ? entry.https : entry.http
+    return (message.encrypted ? readHttps : readHttp)(message.host ?? '') ?? refuseHost()
   }
 }

@@ -561,19 +561,19 @@ t.test('The base URL is that of the request without its path', async t => {
   t.strictSame(createBaseUrlResolver(TRUSTING)(wireOf({ headers, target: '/a/../b' })), {
     scheme: 'https',
     host: 'pub:8443',
-    prefix: '/a/b',
+    path: '/a/b',
     href: 'https://pub:8443/a/b'
   })
   t.strictSame(createBaseUrlResolver(PLAIN)(wireOf({ headers })), {
     scheme: 'http',
     host: 'inner:8000',
-    prefix: '',
+    path: '',
     href: 'http://inner:8000'
   })
   t.strictSame(createBaseUrlResolver({ trustProxy: false, publicUrl: 'https://pub/svc' })(wireOf()), {
     scheme: 'https',
     host: 'pub',
-    prefix: '/svc',
+    path: '/svc',
     href: 'https://pub/svc'
   })
   t.throws(
