@@ -14,6 +14,7 @@ import {
   splitHttpUrl
 } from './http-url.ts'
 import type { Authority, HttpScheme, HttpUrl } from './http-url.ts'
+import { lastElement } from './last-element.ts'
 
 /**
  * `true` for every peer, `false` for none, or addresses, CIDRs and the names `loopback`, `linklocal`, `uniquelocal`.
@@ -112,25 +113,6 @@ function refuseForwarded (header: string): never {
 // meaning.
 const PARAMETER = /[ \t]*(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)=(?:"((?:[^"\\]|\\.)*)"|([^ \t,;="]+))[ \t]*)?([,;]|$)/gsy
 
-/**
- * Reads the last element of a Forwarded header (RFC 7239 section 4), which the nearest proxy wrote: its parameters,
- * unquoted and not yet validated. Undefined if any part of the value is malformed (an open quote would swallow the next
- * element), if an element has a parameter twice, or if the last element is empty.
- */
-function parseForwarded (text: string): ReadonlyMap<string, string> | undefined {
-  const element = new Map<string, string>()
-  let separator: string | undefined
-  for (const [, name, quoted, bare, next] of text.matchAll(PARAMETER)) {
-    separator = next
-    if (name !== undefined) {
-      if (element.has(name.toLowerCase())) return undefined
-      element.set(name.toLowerCase(), bare ?? quoted!.replace(/\\(.)/gs, '$1'))
-    }
-    if (separator === ',') element.clear()
-  }
-  return separator === '' && element.size > 0 ? element : undefined
-}
-
 type Parse<Piece> = (text: string) => Piece | undefined
 
 // An empty header is refused like any other text that is no scheme, host, port or prefix: the proxy meant to name one
@@ -150,7 +132,8 @@ function readForwarded (
   headers: IncomingHttpHeaders,
   readAuthority: Parse<Authority>
 ): { scheme: HttpScheme | undefined, authority: Authority | undefined } {
-  const element = readWith(headers, 'forwarded', parseForwarded)
+  // RFC 7239 section 4: no parameter may be there twice.
+  const element = readWith(headers, 'forwarded', text => lastElement(text, PARAMETER, () => true))
   const proto = element?.get('proto')
   const host = element?.get('host')
   return {
