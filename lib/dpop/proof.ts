@@ -103,7 +103,7 @@ export const CHECKS_AFTER_SIGNATURE = [
 /** Called exactly once, and never inside a `try`. Errors are of the type Refusal. */
 type ProofDone = (error: Error | null) => void
 
-export type ProofVerifier = (presented: PresentedProof, policy: ProofPolicy, done: ProofDone) => void
+export type ProofVerifier = typeof verifyProof
 
 /**
  * Runs every check of a proof except the replay check: those before the signature, the signature on the thread pool,

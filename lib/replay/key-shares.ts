@@ -15,8 +15,10 @@ export class ExpiryCounts {
     this.horizon = horizon
   }
 
+  /** A record of a second before the horizon, as after a clock has gone back, is live until the next move. */
   add (second: number): void {
     this.live++
+    if (second <= this.horizon) this.horizon = second - 1
     this.#counts.set(second, (this.#counts.get(second) ?? 0) + 1)
   }
 
@@ -26,15 +28,22 @@ export class ExpiryCounts {
     this.#counts.set(second, this.#counts.get(second)! - 1)
   }
 
-  /** Forgets the records that have expired at `horizon`. It looks at the seconds that have records, once a second. */
+  /**
+   * Forgets the records that have expired at `horizon`. It looks at no more seconds than have passed, and at no more
+   * than have records.
+   */
   moveTo (horizon: number): void {
-    if (horizon === this.horizon) return
-    this.horizon = horizon
-    for (const [second, count] of this.#counts) {
-      if (second > horizon) continue
-      this.live -= count
-      this.#counts.delete(second)
+    if (horizon - this.horizon > this.#counts.size) {
+      for (const second of this.#counts.keys()) if (second <= horizon) this.#forget(second)
+    } else {
+      for (let second = this.horizon + 1; second <= horizon; second++) this.#forget(second)
     }
+    this.horizon = horizon
+  }
+
+  #forget (second: number): void {
+    this.live -= this.#counts.get(second) ?? 0
+    this.#counts.delete(second)
   }
 }
 

@@ -23,18 +23,18 @@ export interface JudgeOptions {
   readonly now: () => number
 }
 
-/**
- * Decides whether a token meets a requirement. Returns a promise only if the requirement holds a predicate.
- * @throws Refusal acr_missing, authentication_too_old, scope_missing, claim_mismatch, authorization_details_missing
- */
-export type Judge = (grant: Grant, requirement: Requirement) => Promise<void> | undefined
+export type Judge = ReturnType<typeof createJudge>
 
 /**
  * Step-up (401, RFC 9470) takes precedence over 403. Predicates are called last, in the order in which they are
  * written.
  */
-export function createJudge (options: JudgeOptions): Judge {
-  return function judge (grant, requirement) {
+export function createJudge (options: JudgeOptions) {
+  /**
+   * Decides whether a token meets a requirement. Returns a promise only if the requirement holds a predicate.
+   * @throws Refusal acr_missing, authentication_too_old, scope_missing, claim_mismatch, authorization_details_missing
+   */
+  return function judge (grant: Grant, requirement: Requirement): Promise<void> | undefined {
     const { acr, maxAgeSeconds, scope, anyScope, claims, authorizationDetails } = requirement
     if (acr) verifyAcr(grant, acr)
     if (maxAgeSeconds !== undefined) verifyAge(grant, maxAgeSeconds, options)
