@@ -132,9 +132,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
   async function admitOnce (request: Request, requirement: Requirement): Promise<void> {
     const known = identities.get(request)
     const outcome = known ? { identity: known } : await checkOnce(request)
-    await new Promise<void>((resolve, reject) => {
-      settle(request, requirement, outcome, error => error ? reject(error) : resolve())
-    })
+    await promised(done => settle(request, requirement, outcome, done))
   }
 
   /**
@@ -162,9 +160,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
     }
     const refusal = refusals.find(({ error }) => (error as Partial<Refusal>).statusCode === 403) ?? refusals[0]
     if (refusal) throw refuse(request, refusal.error, refusal.requirement)
-    await new Promise<void>((resolve, reject) =>
-      pass(request, requirements[0]!, error => error ? reject(error) : resolve())
-    )
+    await promised(done => pass(request, requirements[0]!, done))
   }
 
   function checkOnce (request: Request): Promise<Outcome> {
@@ -177,6 +173,10 @@ export function createAdmission<Request extends AdmissibleRequest> (
   }
 
   return { admit, admitOnce, identify, judgeAll }
+}
+
+function promised (run: (done: AdmissionDone) => void): Promise<void> {
+  return new Promise((resolve, reject) => run(error => error ? reject(error) : resolve()))
 }
 
 /** The token that a request was admitted with. Undefined if none was verified. */

@@ -30,28 +30,25 @@ export interface UrlSettings {
   readonly publicUrl: string | undefined
 }
 
-const MAX_ADDRESSES = 256
-const MAX_HOSTS = 64
-const MAX_PREFIXES = 64
+const MAX_KEPT = 256
 const MAX_PREFIX_CHARS = 2048
 const MAX_PREFIX_ENTRIES = 16
+
+type Parse<Piece> = (text: string) => Piece | undefined
 
 /**
  * Keeps the results of a pure function for the last few texts, so that a host that every request carries is parsed
  * once. Refused texts (undefined) are not kept: they would push out good ones. A full memo starts over, so its memory
  * is bounded however many texts arrive.
  */
-export function memoize<Result> (
-  parse: (text: string) => Result | undefined,
-  maxEntries: number
-): (text: string) => Result | undefined {
+export function memoize<Result> (parse: Parse<Result>): Parse<Result> {
   const results = new Map<string, Result>()
   return text => {
     const kept = results.get(text)
     if (kept !== undefined) return kept
     const result = parse(text)
     if (result === undefined) return undefined
-    if (results.size >= maxEntries) results.clear()
+    if (results.size >= MAX_KEPT) results.clear()
     results.set(text, result)
     return result
   }
@@ -70,8 +67,8 @@ export function createPeerTrust (trustProxy: TrustProxy | AppTrust): (remoteAddr
     return remoteAddress => remoteAddress !== undefined && trustProxy(remoteAddress, 0) === true
   }
   const matches = compile([...trustProxy])
-  const verdictOn = memoize(address => ({ trusted: matches(address, 0) }), MAX_ADDRESSES)
-  return remoteAddress => remoteAddress !== undefined && verdictOn(remoteAddress)!.trusted
+  const verdictOn = memoize(address => matches(address, 0))
+  return remoteAddress => remoteAddress !== undefined && verdictOn(remoteAddress)!
 }
 
 // Non-empty segments of pchar (RFC 3986 section 3.3) without the comma, which separates entries.
@@ -113,8 +110,6 @@ function refuseForwarded (header: string): never {
 // meaning.
 const PARAMETER = /[ \t]*(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)=(?:"((?:[^"\\]|\\.)*)"|([^ \t,;="]+))[ \t]*)?([,;]|$)/gsy
 
-type Parse<Piece> = (text: string) => Piece | undefined
-
 // An empty header is refused like any other text that is no scheme, host, port or prefix: the proxy meant to name one
 // and failed.
 function readWith<Piece> (headers: IncomingHttpHeaders, name: string, parse: Parse<Piece>): Piece | undefined {
@@ -149,7 +144,7 @@ function readForwarded (
  * throws Refusal forwarded_invalid, with the name of the header, if a part that is used is not valid; host_invalid.
  */
 function createProxyReader (readAuthority: Parse<Authority>): (message: Message) => HttpUrl {
-  const readPrefixes = memoize(parsePrefixList, MAX_PREFIXES)
+  const readPrefixes = memoize(parsePrefixList)
   return ({ headers, host, encrypted }) => {
     // A proxy that writes one of the two X- headers seldom touches Forwarded, so a Forwarded header beside them may be
     // the client's.
@@ -186,7 +181,7 @@ function createHostReader (scheme: HttpScheme): Parse<HttpUrl> {
   return memoize(text => {
     const authority = parseWireAuthority(text)
     return authority && httpUrlOf(scheme, authority)
-  }, MAX_HOSTS)
+  })
 }
 
 /**
@@ -202,7 +197,7 @@ export function createBaseUrlResolver (settings: UrlSettings): (message: Message
   }
   const isTrusted = createPeerTrust(settings.trustProxy)
   // What a valid host makes is kept for the next request.
-  const readBehindProxy = createProxyReader(memoize(parseWireAuthority, MAX_HOSTS))
+  const readBehindProxy = createProxyReader(memoize(parseWireAuthority))
   const [readHttp, readHttps] = [createHostReader('http'), createHostReader('https')]
   return message => {
     // Hops disagree on which of two Host lines counts (RFC 9112 section 3.2), so two lines are refused wherever the
