@@ -37,8 +37,8 @@ const kinds = <Reason extends string>(
 }
 
 /**
- * Every reason, with its status, its error code and its public sentence. docs/reference/errors.md says what to do about
- * each.
+ * Every reason, with its status, its error code and its public sentence, in the order of docs/reference/errors.md,
+ * which says what to do about each.
  */
 export const REFUSALS = Object.freeze({
   // Credentials: RFC 6750 section 3.1, RFC 9110 section 11.
@@ -103,17 +103,21 @@ export const REFUSALS = Object.freeze({
     htu_mismatch: 'The htu of the DPoP proof is not the URL of the request.',
     iat_too_old: 'The iat of the DPoP proof is too far in the past.',
     iat_in_future: 'The iat of the DPoP proof is too far in the future.',
-    ath_mismatch: 'The ath of the DPoP proof is not the hash of the access token.',
-    proof_signature: 'The signature of the DPoP proof is wrong.',
-    proof_replayed: 'The DPoP proof has been used before.'
+    ath_mismatch: 'The ath of the DPoP proof is not the hash of the access token.'
   }),
   ...kinds(401, 'invalid_token', {
     jkt_mismatch: 'The access token is not bound to the key of the DPoP proof.'
+  }),
+  ...kinds(401, 'invalid_dpop_proof', {
+    proof_signature: 'The signature of the DPoP proof is wrong.'
   }),
   ...kinds(401, 'use_dpop_nonce', {
     nonce_missing: 'The DPoP proof needs a nonce from this server.',
     nonce_stale: 'The nonce of the DPoP proof is not a recent one from this server.',
     nonce_of_another_instance: 'The nonce of the DPoP proof was made by another instance of this server.'
+  }),
+  ...kinds(401, 'invalid_dpop_proof', {
+    proof_replayed: 'The DPoP proof has been used before.'
   }),
   // The URL that the client used is uncertain (RFC 9110 section 7.1).
   ...kinds(401, 'invalid_request', {
