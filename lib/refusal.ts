@@ -25,175 +25,136 @@ export interface RefusalKind {
   readonly description: string
 }
 
-const kind = (status: RefusalKind['status'], error: RefusalKind['error'], description: string): RefusalKind =>
-  Object.freeze({ status, error, description })
+/** Reasons with one status and one error code, each with its public sentence. */
+const kinds = <Reason extends string>(
+  status: RefusalKind['status'],
+  error: RefusalKind['error'],
+  sentences: Readonly<Record<Reason, string>>
+): Readonly<Record<Reason, RefusalKind>> => {
+  const all = Object.entries<string>(sentences).map(([reason, description]) =>
+    [reason, Object.freeze({ status, error, description })] as const)
+  return Object.fromEntries(all) as Record<Reason, RefusalKind>
+}
 
 /**
- * Every reason, with its status, its error code and its public sentence. docs/reference/errors.md says what to do about
- * each.
+ * Every reason, with its status, its error code and its public sentence, in the order of docs/reference/errors.md,
+ * which says what to do about each.
  */
 export const REFUSALS = Object.freeze({
   // Credentials: RFC 6750 section 3.1, RFC 9110 section 11.
-  credentials_missing: kind(401, null, 'This resource needs an access token.'),
-  scheme_not_offered: kind(401, null, 'This authorization scheme is not accepted here.'),
-  headers_uncounted: kind(401, 'invalid_request', 'The request has too many header lines.'),
-  authorization_repeated: kind(401, 'invalid_request', 'The request has more than one Authorization header.'),
-  authorization_malformed: kind(
-    401,
-    'invalid_request',
-    'The Authorization header is not a scheme followed by one token.'
-  ),
-
+  ...kinds(401, null, {
+    credentials_missing: 'This resource needs an access token.',
+    scheme_not_offered: 'This authorization scheme is not accepted here.'
+  }),
+  ...kinds(401, 'invalid_request', {
+    headers_uncounted: 'The request has too many header lines.',
+    authorization_repeated: 'The request has more than one Authorization header.',
+    authorization_malformed: 'The Authorization header is not a scheme followed by one token.'
+  }),
   // Access tokens: RFC 7519, RFC 9068, RFC 9449 section 6.
-  token_malformed: kind(401, 'invalid_token', 'The access token is not a well-formed JWT.'),
-  token_algorithm: kind(
-    401,
-    'invalid_token',
-    'The access token is signed with an algorithm that is not accepted here.'
-  ),
-  token_type: kind(401, 'invalid_token', 'The access token has a typ that is not accepted here.'),
-  token_kind: kind(401, 'invalid_token', 'The token is not an access token.'),
-  token_critical: kind(401, 'invalid_token', 'The access token names a critical header that is not understood here.'),
-  token_claim_invalid: kind(401, 'invalid_token', 'A claim of the access token is missing or of the wrong type.'),
-  token_issuer: kind(401, 'invalid_token', 'The access token was issued by another issuer.'),
-  token_audience: kind(401, 'invalid_token', 'The access token is meant for another audience.'),
-  token_expired: kind(401, 'invalid_token', 'The access token has expired.'),
-  token_not_yet_valid: kind(401, 'invalid_token', 'The access token is not valid yet.'),
-  token_binding_unusable: kind(401, 'invalid_token', 'The access token is bound in a way that cannot be checked here.'),
-  token_key_unknown: kind(
-    401,
-    'invalid_token',
-    'The access token is signed with a key that its issuer does not publish.'
-  ),
-  token_signature: kind(401, 'invalid_token', 'The signature of the access token is wrong.'),
-  token_bound: kind(401, 'invalid_token', 'The access token is bound to a key and must be sent with the DPoP scheme.'),
-  token_unbound: kind(
-    401,
-    'invalid_token',
-    'The access token is not bound to a key and must be sent with the Bearer scheme.'
-  ),
-  token_not_sender_constrained: kind(
-    401,
-    'invalid_token',
-    'The access token is bound to neither a key nor a certificate, and only bound tokens are accepted here.'
-  ),
-
-  // The certificate that a token is bound to: RFC 8705 section 3.
-  certificate_missing: kind(
-    401,
-    'invalid_token',
-    'The access token is bound to a certificate, and the client has shown none.'
-  ),
-  certificate_unreadable: kind(
-    401,
-    'invalid_token',
-    'The access token is bound to a certificate, and the one that was passed on cannot be read.'
-  ),
-  certificate_mismatch: kind(401, 'invalid_token', 'The access token is bound to another certificate.'),
-
-  // What the provider says about the token: RFC 7662 section 2.2.
-  token_inactive: kind(401, 'invalid_token', 'The issuer says that the access token is not active.'),
-  token_contradicted: kind(401, 'invalid_token', 'What the issuer says about the access token contradicts its claims.'),
-  // Taken back before its time.
-  token_revoked: kind(401, 'invalid_token', 'The access token has been revoked.'),
-  token_too_long: kind(
-    401,
-    'invalid_token',
-    'The access token is valid for longer than revocations are remembered here.'
-  ),
-  domain_has_scheme: kind(
-    401,
-    'invalid_token',
-    'No access token can be verified, because the configured domain starts with a scheme.'
-  ),
-
+  ...kinds(401, 'invalid_token', {
+    token_malformed: 'The access token is not a well-formed JWT.',
+    token_algorithm: 'The access token is signed with an algorithm that is not accepted here.',
+    token_type: 'The access token has a typ that is not accepted here.',
+    token_kind: 'The token is not an access token.',
+    token_critical: 'The access token names a critical header that is not understood here.',
+    token_claim_invalid: 'A claim of the access token is missing or of the wrong type.',
+    token_issuer: 'The access token was issued by another issuer.',
+    token_audience: 'The access token is meant for another audience.',
+    token_expired: 'The access token has expired.',
+    token_not_yet_valid: 'The access token is not valid yet.',
+    token_binding_unusable: 'The access token is bound in a way that cannot be checked here.',
+    token_key_unknown: 'The access token is signed with a key that its issuer does not publish.',
+    token_signature: 'The signature of the access token is wrong.',
+    token_bound: 'The access token is bound to a key and must be sent with the DPoP scheme.',
+    token_unbound: 'The access token is not bound to a key and must be sent with the Bearer scheme.',
+    token_not_sender_constrained:
+      'The access token is bound to neither a key nor a certificate, and only bound tokens are accepted here.',
+    // The certificate that a token is bound to: RFC 8705 section 3.
+    certificate_missing: 'The access token is bound to a certificate, and the client has shown none.',
+    certificate_unreadable: 'The access token is bound to a certificate, and the one that was passed on cannot be read.',
+    certificate_mismatch: 'The access token is bound to another certificate.',
+    // What the provider says about the token: RFC 7662 section 2.2.
+    token_inactive: 'The issuer says that the access token is not active.',
+    token_contradicted: 'What the issuer says about the access token contradicts its claims.',
+    // Taken back before its time.
+    token_revoked: 'The access token has been revoked.',
+    token_too_long: 'The access token is valid for longer than revocations are remembered here.',
+    domain_has_scheme: 'No access token can be verified, because the configured domain starts with a scheme.'
+  }),
   // The proof that belongs to the token: RFC 9449 sections 4.3 and 7.
-  proof_beside_bearer: kind(401, 'invalid_request', 'A DPoP proof cannot be used with the Bearer scheme.'),
-  proof_missing: kind(401, 'invalid_request', 'The DPoP scheme needs a DPoP header with a proof.'),
-  proof_repeated: kind(401, 'invalid_request', 'The request has more than one DPoP header.'),
-  proof_malformed: kind(401, 'invalid_dpop_proof', 'The DPoP proof is not a well-formed JWT.'),
-  proof_too_large: kind(401, 'invalid_dpop_proof', 'The DPoP proof is larger than 8 KiB.'),
-  proof_type: kind(401, 'invalid_dpop_proof', 'The typ of the DPoP proof is not dpop+jwt.'),
-  proof_algorithm: kind(
-    401,
-    'invalid_dpop_proof',
-    'The DPoP proof is signed with an algorithm that is not accepted here.'
-  ),
-  proof_critical: kind(401, 'invalid_dpop_proof', 'The DPoP proof names critical headers, and none is accepted here.'),
-  proof_key: kind(
-    401,
-    'invalid_dpop_proof',
-    'The jwk of the DPoP proof is not a public key of the kind that its algorithm needs.'
-  ),
-  proof_claim_invalid: kind(401, 'invalid_dpop_proof', 'A claim of the DPoP proof is missing or of the wrong type.'),
-  proof_expired: kind(401, 'invalid_dpop_proof', 'The DPoP proof has expired.'),
-  proof_not_yet_valid: kind(401, 'invalid_dpop_proof', 'The DPoP proof is not valid yet.'),
-  htm_mismatch: kind(401, 'invalid_dpop_proof', 'The htm of the DPoP proof is not the method of the request.'),
-  htu_invalid: kind(401, 'invalid_dpop_proof', 'The htu of the DPoP proof is not an absolute http or https URL.'),
-  htu_mismatch: kind(401, 'invalid_dpop_proof', 'The htu of the DPoP proof is not the URL of the request.'),
-  iat_too_old: kind(401, 'invalid_dpop_proof', 'The iat of the DPoP proof is too far in the past.'),
-  iat_in_future: kind(401, 'invalid_dpop_proof', 'The iat of the DPoP proof is too far in the future.'),
-  ath_mismatch: kind(401, 'invalid_dpop_proof', 'The ath of the DPoP proof is not the hash of the access token.'),
-  jkt_mismatch: kind(401, 'invalid_token', 'The access token is not bound to the key of the DPoP proof.'),
-  proof_signature: kind(401, 'invalid_dpop_proof', 'The signature of the DPoP proof is wrong.'),
-  nonce_missing: kind(401, 'use_dpop_nonce', 'The DPoP proof needs a nonce from this server.'),
-  nonce_stale: kind(401, 'use_dpop_nonce', 'The nonce of the DPoP proof is not a recent one from this server.'),
-  nonce_of_another_instance: kind(
-    401,
-    'use_dpop_nonce',
-    'The nonce of the DPoP proof was made by another instance of this server.'
-  ),
-  proof_replayed: kind(401, 'invalid_dpop_proof', 'The DPoP proof has been used before.'),
-
+  ...kinds(401, 'invalid_request', {
+    proof_beside_bearer: 'A DPoP proof cannot be used with the Bearer scheme.',
+    proof_missing: 'The DPoP scheme needs a DPoP header with a proof.',
+    proof_repeated: 'The request has more than one DPoP header.'
+  }),
+  ...kinds(401, 'invalid_dpop_proof', {
+    proof_malformed: 'The DPoP proof is not a well-formed JWT.',
+    proof_too_large: 'The DPoP proof is larger than 8 KiB.',
+    proof_type: 'The typ of the DPoP proof is not dpop+jwt.',
+    proof_algorithm: 'The DPoP proof is signed with an algorithm that is not accepted here.',
+    proof_critical: 'The DPoP proof names critical headers, and none is accepted here.',
+    proof_key: 'The jwk of the DPoP proof is not a public key of the kind that its algorithm needs.',
+    proof_claim_invalid: 'A claim of the DPoP proof is missing or of the wrong type.',
+    proof_expired: 'The DPoP proof has expired.',
+    proof_not_yet_valid: 'The DPoP proof is not valid yet.',
+    htm_mismatch: 'The htm of the DPoP proof is not the method of the request.',
+    htu_invalid: 'The htu of the DPoP proof is not an absolute http or https URL.',
+    htu_mismatch: 'The htu of the DPoP proof is not the URL of the request.',
+    iat_too_old: 'The iat of the DPoP proof is too far in the past.',
+    iat_in_future: 'The iat of the DPoP proof is too far in the future.',
+    ath_mismatch: 'The ath of the DPoP proof is not the hash of the access token.'
+  }),
+  ...kinds(401, 'invalid_token', {
+    jkt_mismatch: 'The access token is not bound to the key of the DPoP proof.'
+  }),
+  ...kinds(401, 'invalid_dpop_proof', {
+    proof_signature: 'The signature of the DPoP proof is wrong.'
+  }),
+  ...kinds(401, 'use_dpop_nonce', {
+    nonce_missing: 'The DPoP proof needs a nonce from this server.',
+    nonce_stale: 'The nonce of the DPoP proof is not a recent one from this server.',
+    nonce_of_another_instance: 'The nonce of the DPoP proof was made by another instance of this server.'
+  }),
+  ...kinds(401, 'invalid_dpop_proof', {
+    proof_replayed: 'The DPoP proof has been used before.'
+  }),
   // The URL that the client used is uncertain (RFC 9110 section 7.1).
-  host_invalid: kind(401, 'invalid_request', 'The host of the request is not valid.'),
-  host_repeated: kind(401, 'invalid_request', 'The request has more than one Host header.'),
-  target_authority: kind(
-    401,
-    'invalid_request',
-    'The request target does not agree with the Host header and the connection.'
-  ),
-  target_path: kind(401, 'invalid_request', 'The path of the request cannot be compared with a DPoP proof.'),
-  forwarded_invalid: kind(401, 'invalid_request', 'A forwarded header of the request is not valid.'),
-
+  ...kinds(401, 'invalid_request', {
+    host_invalid: 'The host of the request is not valid.',
+    host_repeated: 'The request has more than one Host header.',
+    target_authority: 'The request target does not agree with the Host header and the connection.',
+    target_path: 'The path of the request cannot be compared with a DPoP proof.',
+    forwarded_invalid: 'A forwarded header of the request is not valid.'
+  }),
   // The login behind the token: RFC 9470 section 3.
-  acr_missing: kind(401, 'insufficient_user_authentication', 'This resource needs a login of another kind.'),
-  authentication_too_old: kind(401, 'insufficient_user_authentication', 'This resource needs a more recent login.'),
-
+  ...kinds(401, 'insufficient_user_authentication', {
+    acr_missing: 'This resource needs a login of another kind.',
+    authentication_too_old: 'This resource needs a more recent login.'
+  }),
   // Authorization: RFC 6750 section 3.1.
-  scope_missing: kind(403, 'insufficient_scope', 'The access token lacks a permission that this resource needs.'),
-  claim_mismatch: kind(
-    403,
-    'insufficient_scope',
-    'A claim of the access token does not have a value that this resource needs.'
-  ),
-  authorization_details_missing: kind(
-    403,
-    'insufficient_scope',
-    'The access token lacks an authorization detail that this resource needs.'
-  ),
-
+  ...kinds(403, 'insufficient_scope', {
+    scope_missing: 'The access token lacks a permission that this resource needs.',
+    claim_mismatch: 'A claim of the access token does not have a value that this resource needs.',
+    authorization_details_missing: 'The access token lacks an authorization detail that this resource needs.'
+  }),
   // Too many requests from one client: RFC 6585 section 4.
-  rate_limited: kind(
-    429,
-    null,
-    'This client has sent too many requests. It may continue after the time in Retry-After.'
-  ),
-  replay_share_exceeded: kind(
-    429,
-    null,
-    'This client has more recent proofs than its share of the replay store. It may continue when the oldest have ' +
+  ...kinds(429, null, {
+    rate_limited: 'This client has sent too many requests. It may continue after the time in Retry-After.',
+    replay_share_exceeded:
+      'This client has more recent proofs than its share of the replay store. It may continue when the oldest have ' +
       'expired.'
-  ),
-
+  }),
   // We could not decide; the client may try again.
-  revocation_unknown: kind(503, null, 'Cannot currently determine whether the access token has been revoked.'),
-  issuers_unavailable: kind(503, null, 'Cannot currently determine whether this issuer is trusted.'),
-  keys_unavailable: kind(503, null, 'The keys of the identity provider cannot be reached.'),
-  introspection_unavailable: kind(503, null, 'Token introspection is unavailable.'),
-  replay_unavailable: kind(503, null, 'The replay store cannot be reached.'),
-  replay_full: kind(503, null, 'The replay store is full.'),
-  audit_unavailable: kind(503, null, 'Decisions cannot be recorded now.')
+  ...kinds(503, null, {
+    revocation_unknown: 'Cannot currently determine whether the access token has been revoked.',
+    issuers_unavailable: 'Cannot currently determine whether this issuer is trusted.',
+    keys_unavailable: 'The keys of the identity provider cannot be reached.',
+    introspection_unavailable: 'Token introspection is unavailable.',
+    replay_unavailable: 'The replay store cannot be reached.',
+    replay_full: 'The replay store is full.',
+    audit_unavailable: 'Decisions cannot be recorded now.'
+  })
 })
 
 /** Why a request was refused: a stable word, for logs, metrics and error handlers. */

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { createBaseUrlResolver } from '../lib/url/base-url.ts'
-import type { BaseUrl } from '../lib/url/http-url.ts'
+import type { HttpUrl } from '../lib/url/http-url.ts'
 import { readMessage } from '../lib/message.ts'
 
 declare module 'fastify' {
@@ -10,7 +10,7 @@ declare module 'fastify' {
      * The address under which the client of a request reaches the service. DPoP proofs are compared with it.
      * @throws Refusal
      */
-    baseUrlOf (request: FastifyRequest): BaseUrl
+    baseUrlOf (request: FastifyRequest): HttpUrl
   }
 }
 

@@ -4,11 +4,11 @@ import {
   describeResource,
   insertedPath,
   METADATA_PATH,
-  mountedAt,
   resourceWarning
 } from '../lib/assembly/resource-metadata.ts'
 import { parsePublicUrl } from '../lib/url/base-url.ts'
-import type { BaseUrl } from '../lib/url/http-url.ts'
+import { urlUnder } from '../lib/url/http-url.ts'
+import type { HttpUrl } from '../lib/url/http-url.ts'
 import { withExample } from '../schemas/answers.ts'
 import { resourceMetadataSchema } from '../schemas/operation.ts'
 
@@ -70,19 +70,19 @@ const routes: FastifyPluginAsync = async app => {
    * identifier of the resource, or by the address under which it reaches the service. Rules of a gate may have
    * resources of their own, also on other hosts.
    */
-  function metadataAt (prefix: string | undefined, base: BaseUrl, host: string | undefined) {
+  function metadataAt (prefix: string | undefined, base: HttpUrl, host: string | undefined) {
     const own = [...ownResources].filter(([resource]) => insertedPath(resource) === (prefix ?? ''))
     const [resource, scopes] = own.find(([resource]) => [base.host, host].includes(new URL(resource).host)) ?? []
     if (resource !== undefined) return describeResource(base, [...scopes!].sort(), settings, resource)
     const metadata = describeResource(base, [...guardedScopes].sort(), settings)
-    if (prefix === undefined || prefix === insertedPath(metadata.resource) || prefix === base.prefix) return metadata
+    if (prefix === undefined || prefix === insertedPath(metadata.resource) || prefix === base.path) return metadata
     const [first] = own
     return first && describeResource(base, [...first[1]].sort(), settings, first[0])
   }
 
   function baseUrlOf (request: FastifyRequest) {
     try {
-      return mountedAt(app.baseUrlOf(request), app.prefix)
+      return urlUnder(app.baseUrlOf(request), app.prefix)
     } catch (error) {
       // No credentials were asked for here, so the status is not 401.
       throw error instanceof Refusal ? app.httpErrors.badRequest(error.message) : error

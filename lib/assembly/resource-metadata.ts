@@ -1,6 +1,7 @@
 import { isFetchableIssuer } from '../provider/provider-url.ts'
 import { parsePublicUrl } from '../url/base-url.ts'
-import type { BaseUrl } from '../url/http-url.ts'
+import { urlUnder } from '../url/http-url.ts'
+import type { HttpUrl } from '../url/http-url.ts'
 import type { Settings } from '../settings/settings.ts'
 
 /** RFC 9728 section 3. */
@@ -53,7 +54,7 @@ export function metadataOfAudience (
 export function resourceWarning (settings: ResourceSettings, mount = ''): string | undefined {
   const { idp: { issuers }, server: { publicUrl } } = settings
   if (configuredResource(settings) !== undefined) return undefined
-  const address = publicUrl === undefined ? undefined : mountedAt(parsePublicUrl(publicUrl)!, mount).href
+  const address = publicUrl === undefined ? undefined : urlUnder(parsePublicUrl(publicUrl)!, mount).href
   const common = commonAudience(settings)
   if (address !== undefined && [common, ...issuers.map(({ audience }) => audience)].includes(address)) return undefined
   const lack = common === undefined ? 'The issuers have no audience in common' : 'The audience is not an https URL'
@@ -84,7 +85,7 @@ function issuersFor (
  * @param base the address under which the client reaches the service
  * @param own the audience of a rule that is a resource of its own. Tokens of all issuers pass there.
  */
-export function describeResource (base: BaseUrl, scopes: readonly string[], settings: Settings, own?: string) {
+export function describeResource (base: HttpUrl, scopes: readonly string[], settings: Settings, own?: string) {
   const { idp: { dpopMode }, dpop, server: { clientCertificate, securityProfile }, gate } = settings
   const resource = own ?? configuredResource(settings) ?? base.href
   const servers = issuersFor(resource, own !== undefined, settings)
@@ -112,11 +113,6 @@ export function insertedPath (resource: string): string {
   return pathname === '/' ? '' : pathname
 }
 
-/** The address of an application that is mounted under `mount`, which is empty if it is not mounted. */
-export function mountedAt (base: BaseUrl, mount: string): BaseUrl {
-  return { ...base, prefix: base.prefix + mount, href: base.href + mount }
-}
-
 /**
  * Where the metadata of a resource stands: the well-known path goes between host and path of its identifier (RFC 9728
  * section 3.1).
@@ -137,7 +133,7 @@ export function metadataUrlOf (settings: ResourceSettings, mount: string, audien
   if (metadata !== 'default') return metadata === 'own' ? metadataLocation(audience!) : undefined
   const { resource: named, publicUrl } = settings.server
   if (publicUrl === undefined) return named && metadataLocation(named)
-  const address = mountedAt(parsePublicUrl(publicUrl)!, mount).href
+  const address = urlUnder(parsePublicUrl(publicUrl)!, mount).href
   const resource = configuredResource(settings)
   return metadataLocation(
     resource !== undefined && new URL(resource).origin === new URL(address).origin ? resource : address

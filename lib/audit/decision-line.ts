@@ -1,18 +1,13 @@
 import { createHmac } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { AuthScheme } from '../credentials.ts'
-import type { RefusedBecause } from '../guard/decisions.ts'
+import type { DecidedRoute, RefusedBecause } from '../guard/decisions.ts'
 import { actorOf, clientOf } from '../token/claims.ts'
 import type { VerifiedToken } from '../token/verified-tokens.ts'
 
 /** A request that was decided about. */
-export interface DecidedRequest {
+export interface DecidedRequest extends DecidedRoute {
   readonly id: string
-  readonly method: string
-  /** The pattern of its route, or of the rule at a gate. Undefined if none was found. */
-  readonly route: string | undefined
-  /** The method or tool of the Model Context Protocol, as the rule names it. */
-  readonly call: string | undefined
   /** The address of its client as a trusted proxy says it, which may be any text. */
   readonly ip: string | undefined
   /** The address of the peer. A unix socket has none. */

@@ -3,6 +3,7 @@ import { linesOf } from '../message.ts'
 import type { ReceivedRequest } from '../message.ts'
 import { Refusal } from '../refusal.ts'
 import { decodeEscapes } from '../url/http-url.ts'
+import { lastElement } from '../url/last-element.ts'
 
 /**
  * Where the certificate of a client is found. `socket`: TLS ends in this process. The others name the header in which a
@@ -136,42 +137,19 @@ function leafOfList (text: string | undefined): Buffer | undefined {
     : undefined
 }
 
-/** `Hash` decides. A `Cert` beside it must be the certificate of that hash. */
+// One key and its value: a quoted text with escapes, or a text without any of the separators.
+const PAIR = /([A-Za-z]+)=(?:"((?:[^"\\]|\\.)*)"|([^",;\\]*))(;|,|$)/gy
+
+/**
+ * Reads Envoy's `X-Forwarded-Client-Cert`, of which only the last element is of our own proxy. `Hash` decides. A `Cert`
+ * beside it must be the certificate of that hash. Other keys may be repeated, but a second one of these two would leave
+ * open which one counts.
+ */
 function forwardedThumbprint (value: string): string | undefined {
-  const element = lastForwardedElement(value)
+  const element = lastElement(value, PAIR, key => key === 'hash' || key === 'cert')
   const hex = element?.get('hash')
   const cert = element?.get('cert')
   if (hex === undefined || !/^[0-9a-f]{64}$/i.test(hex)) return undefined
   const thumbprint = Buffer.from(hex, 'hex').toString('base64url')
   return cert === undefined || thumbprintOf(pemBody(decodeEscapes(cert))) === thumbprint ? thumbprint : undefined
-}
-
-// One key and its value: a quoted text with escapes, or a text without any of the separators. The sticky flag makes a
-// gap a failure.
-const PAIR = /([A-Za-z]+)=(?:"((?:[^"\\]|\\.)*)"|([^",;\\]*))(;|,|$)/y
-
-/**
- * The pairs of the last element of Envoy's `X-Forwarded-Client-Cert`, by their keys in lower case: elements are
- * separated by commas, their pairs by semicolons. Each proxy appends an element, so only the last one is of our own.
- * Undefined if any part of the value cannot be read: an element before the last may be the client's own, made to hide
- * where the last one begins.
- */
-function lastForwardedElement (value: string): ReadonlyMap<string, string> | undefined {
-  let element = new Map<string, string>()
-  let separator: string | undefined
-  let end = 0
-  while (separator !== '') {
-    PAIR.lastIndex = end
-    const pair = PAIR.exec(value)
-    if (!pair) return undefined
-    const [, key, quoted, plain, next] = pair as unknown as [string, string, string | undefined, string, string]
-    const name = key.toLowerCase()
-    // URI and DNS may be repeated. A second Hash or Cert would leave open which one counts.
-    if (element.has(name) && (name === 'hash' || name === 'cert')) return undefined
-    element.set(name, quoted ?? plain)
-    end = PAIR.lastIndex
-    separator = next
-    if (separator === ',') element = new Map()
-  }
-  return element
 }

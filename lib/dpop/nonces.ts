@@ -7,19 +7,7 @@ export const NONCE_LIFETIME_SECONDS = 300
 const MAC_CHARACTERS = 22
 const OF_ONE_PROCESS = /^([A-Za-z0-9_-]{4})[A-Za-z0-9_-]{22}$/
 
-export interface Nonces {
-  /** The newest nonce. @param now Unix seconds. */
-  current (now: number): string
-  /**
-   * The time at which a nonce will be refused, in Unix seconds. Undefined for a nonce that is not ours or not recent.
-   */
-  expiryOf (nonce: string, now: number): number | undefined
-  /**
-   * Whether a nonce that is not accepted looks like one of another process. Only for advice: any client can write such
-   * a text.
-   */
-  isOfAnotherProcess (nonce: string): boolean
-}
+export type Nonces = ReturnType<typeof createNonces>
 
 /**
  * Server-provided nonces (RFC 9449 sections 8 and 9) without state. Each nonce is a keyed hash of the minute in which
@@ -31,7 +19,7 @@ export interface Nonces {
  * @param secrets the first one makes nonces, and all of them verify, so that a secret can be replaced without refusing
  * a client
  */
-export function createNonces (secrets: readonly Buffer[], scope: 'shared' | 'process'): Nonces {
+export function createNonces (secrets: readonly Buffer[], scope: 'shared' | 'process') {
   const own = scope === 'shared' ? '' : macOf(secrets[0]!, 'dpop-nonce process').slice(0, 4)
   let newestSlot = NaN
   let newest!: string
@@ -52,15 +40,23 @@ export function createNonces (secrets: readonly Buffer[], scope: 'shared' | 'pro
   }
 
   return {
-    current (now) {
+    /** The newest nonce. @param now Unix seconds. */
+    current (now: number): string {
       turn(now)
       return newest
     },
-    expiryOf (nonce, now) {
+    /**
+     * The time at which a nonce will be refused, in Unix seconds. Undefined for a nonce that is not ours or not recent.
+     */
+    expiryOf (nonce: string, now: number): number | undefined {
       turn(now)
       return expiries.get(nonce)
     },
-    isOfAnotherProcess (nonce) {
+    /**
+     * Whether a nonce that is not accepted looks like one of another process. Only for advice: any client can write
+     * such a text.
+     */
+    isOfAnotherProcess (nonce: string): boolean {
       const process = processOfNonce(nonce)
       return own !== '' && process !== undefined && process !== own
     }

@@ -103,7 +103,7 @@ export const CHECKS_AFTER_SIGNATURE = [
 /** Called exactly once, and never inside a `try`. Errors are of the type Refusal. */
 type ProofDone = (error: Error | null) => void
 
-export type ProofVerifier = (presented: PresentedProof, policy: ProofPolicy, done: ProofDone) => void
+export type ProofVerifier = typeof verifyProof
 
 /**
  * Runs every check of a proof except the replay check: those before the signature, the signature on the thread pool,
@@ -167,12 +167,10 @@ function verifyWindow ({ claims, now }: PresentedProof, { iatOffsetSeconds, iatL
   // Clients write whole seconds. The last second counts to its end, or an offset of 0 would refuse all proofs.
   const oldest = Math.floor(now) - iatOffsetSeconds
   const newest = now + iatLeewaySeconds
-  if (iat < oldest) {
-    throw new Refusal('iat_too_old', { detail: { expected: `from ${oldest} to ${Math.floor(newest)}`, found: iat } })
-  }
-  if (iat > newest) {
-    throw new Refusal('iat_in_future', { detail: { expected: `from ${oldest} to ${Math.floor(newest)}`, found: iat } })
-  }
+  if (iat >= oldest && iat <= newest) return
+  throw new Refusal(iat < oldest ? 'iat_too_old' : 'iat_in_future', {
+    detail: { expected: `from ${oldest} to ${Math.floor(newest)}`, found: iat }
+  })
 }
 
 /** Checks the signature under the proof's own key. An earlier check has tied this key to the token. */

@@ -3,7 +3,7 @@ import { linesByName } from '../message.ts'
 import type { Message, ReceivedRequest } from '../message.ts'
 import { Refusal } from '../refusal.ts'
 import { parseScheme, parseWireAuthority, splitHttpUrl } from '../url/http-url.ts'
-import type { BaseUrl, HttpScheme } from '../url/http-url.ts'
+import type { HttpUrl, HttpScheme } from '../url/http-url.ts'
 import { joinRequestUrl } from '../url/request-url.ts'
 import type { OriginalRequest } from './executor.ts'
 import { GateError } from './gate-error.ts'
@@ -27,7 +27,7 @@ export const PROXY_FAMILIES = Object.keys(NAMES) as ProxyFamily[]
 
 export interface OriginalOptions {
   /** An original request to another scheme and authority is refused. */
-  readonly publicUrl: BaseUrl | undefined
+  readonly publicUrl: HttpUrl | undefined
   /**
    * The headers of claims that the upstream gets, in lower case, which nginx replaces. An authorization request of
    * nginx with another one is refused: nginx passes on all headers that its configuration does not name, and it cannot

@@ -51,24 +51,7 @@ export interface AdmissionOptions<Request extends AdmissibleRequest> {
 
 type AdmissionDone = (error?: Error) => void
 
-export interface Admission<Request extends AdmissibleRequest> {
-  /** Admits a request that meets the requirement. `done` is called exactly once, and never inside a `try`. */
-  admit (request: Request, requirement: Requirement, done: AdmissionDone): void
-  /**
-   * The same for a handler. A handler may call it several times at once. The proof of a request passes only once, so
-   * all calls share one check.
-   */
-  admitOnce (request: Request, requirement: Requirement): Promise<void>
-  /**
-   * Identifies the sender of a request, and judges nothing yet.
-   * @param hint the requirement for the challenge to a client without credentials. It is called only for a refusal.
-   */
-  identify (request: Request, hint: () => Requirement): Promise<void>
-  /**
-   * Judges an identified request by each of these requirements. Of several refusals, 403 takes precedence over step-up.
-   */
-  judgeAll (request: Request, requirements: readonly Requirement[]): Promise<void>
-}
+export type Admission<Request extends AdmissibleRequest> = ReturnType<typeof createAdmission<Request>>
 
 /**
  * Decides whether a request is admitted: first the guard identifies its sender, then the requirement is judged. A
@@ -78,11 +61,12 @@ export interface Admission<Request extends AdmissibleRequest> {
 export function createAdmission<Request extends AdmissibleRequest> (
   { guard, judge, signals, decisions, refuse, guarded = ({ raw }) => arrivedRequest(raw), onAdmitted }:
   AdmissionOptions<Request>
-): Admission<Request> {
+) {
   const identities = createPrivateNote<Identity>()
   /** The checks that handlers have started and that are under way. */
   const ongoing = new WeakMap<Request, Promise<Outcome>>()
 
+  /** Admits a request that meets the requirement. `done` is called exactly once, and never inside a `try`. */
   function admit (request: Request, requirement: Requirement, done: AdmissionDone): void {
     const known = identities.get(request)
     if (known) return judgeCaller(request, known, requirement, done)
@@ -141,20 +125,29 @@ export function createAdmission<Request extends AdmissibleRequest> (
     done(refuse(request, new Refusal('audit_unavailable'), requirement))
   }
 
+  /**
+   * The same for a handler. A handler may call it several times at once. The proof of a request passes only once, so
+   * all calls share one check.
+   */
   async function admitOnce (request: Request, requirement: Requirement): Promise<void> {
     const known = identities.get(request)
     const outcome = known ? { identity: known } : await checkOnce(request)
-    await new Promise<void>((resolve, reject) => {
-      settle(request, requirement, outcome, error => error ? reject(error) : resolve())
-    })
+    await promised(done => settle(request, requirement, outcome, done))
   }
 
+  /**
+   * Identifies the sender of a request, and judges nothing yet.
+   * @param hint the requirement for the challenge to a client without credentials. It is called only for a refusal.
+   */
   function identify (request: Request, hint: () => Requirement): Promise<void> {
     return new Promise((resolve, reject) => {
       check(request, outcome => outcome.identity ? resolve() : reject(refuse(request, outcome.error, hint())))
     })
   }
 
+  /**
+   * Judges an identified request by each of these requirements. Of several refusals, 403 takes precedence over step-up.
+   */
   async function judgeAll (request: Request, requirements: readonly Requirement[]): Promise<void> {
     const { token } = identities.get(request)!
     const refusals: Array<{ error: Error, requirement: Requirement }> = []
@@ -167,9 +160,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
     }
     const refusal = refusals.find(({ error }) => (error as Partial<Refusal>).statusCode === 403) ?? refusals[0]
     if (refusal) throw refuse(request, refusal.error, refusal.requirement)
-    await new Promise<void>((resolve, reject) =>
-      pass(request, requirements[0]!, error => error ? reject(error) : resolve())
-    )
+    await promised(done => pass(request, requirements[0]!, done))
   }
 
   function checkOnce (request: Request): Promise<Outcome> {
@@ -182,6 +173,10 @@ export function createAdmission<Request extends AdmissibleRequest> (
   }
 
   return { admit, admitOnce, identify, judgeAll }
+}
+
+function promised (run: (done: AdmissionDone) => void): Promise<void> {
+  return new Promise((resolve, reject) => run(error => error ? reject(error) : resolve()))
 }
 
 /** The token that a request was admitted with. Undefined if none was verified. */

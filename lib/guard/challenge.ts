@@ -13,9 +13,6 @@ export interface ChallengePolicy {
   readonly resourceMetadataUrl: string | undefined
 }
 
-/** The headers of the answer to a refused request, beside its status and body. */
-export type RefusalHeaders = Readonly<Record<string, string>>
-
 export interface RefusalContext {
   /** The scheme that the client used, if it is one of ours. */
   readonly scheme: AuthScheme | undefined
@@ -30,14 +27,10 @@ export interface RefusalContext {
 
 type Parameters = ReadonlyArray<readonly [name: string, value: string]>
 
-/**
- * Returns the headers for a refusal: one WWW-Authenticate line with the challenges of the mode, or Retry-After if the
- * client may send the request again.
- */
-export type Challenges = (reason: RefusalReason, context: RefusalContext) => RefusalHeaders
+export type Challenges = ReturnType<typeof createChallenges>
 
 /** Each text is made once and kept: one for each reason and scheme, and one for each requirement and route. */
-export function createChallenges (policy: ChallengePolicy): Challenges {
+export function createChallenges (policy: ChallengePolicy) {
   const made = new WeakMap<Requirement, WeakMap<object, Map<string, string>>>()
 
   const textOf = (reason: RefusalReason, context: RefusalContext): string => {
@@ -52,7 +45,11 @@ export function createChallenges (policy: ChallengePolicy): Challenges {
     return text
   }
 
-  return function challenges (reason, context): RefusalHeaders {
+  /**
+   * Returns the headers for a refusal: one WWW-Authenticate line with the challenges of the mode, or Retry-After if the
+   * client may send the request again.
+   */
+  return function challenges (reason: RefusalReason, context: RefusalContext): Readonly<Record<string, string>> {
     const { status, error } = REFUSALS[reason]
     if (status === 429 || status === 503) {
       return { 'retry-after': String(Math.max(1, Math.ceil(context.retryAfterSeconds ?? 1))) }

@@ -92,7 +92,7 @@ export function createGuard (options: GuardOptions): Guard {
 /** The checks that tie the request to what the token is bound to, if it is. */
 function verifyBinding (
   options: GuardOptions,
-  request: GuardedRequest,
+  { message, method, url }: GuardedRequest,
   { scheme }: Credentials,
   token: VerifiedToken,
   now: number,
@@ -100,9 +100,18 @@ function verifyBinding (
 ): void {
   let proof: PresentedProof | undefined
   try {
-    verifyCertificate(token.binding, request.message, options.readCertificate)
-    verifySchemeFits(scheme, token.binding, request.message, token.dpopMode)
-    if (scheme === 'DPoP') proof = presentProof(options, request, token, now)
+    verifyCertificate(token.binding, message, options.readCertificate)
+    verifySchemeFits(scheme, token.binding, message, token.dpopMode)
+    if (scheme === 'DPoP') {
+      proof = {
+        proof: readProofLine(message),
+        method,
+        tokenHash: token.tokenHash,
+        tokenJkt: token.binding.jkt!,
+        requestUrl: () => url ?? options.resolveUrl(message),
+        now
+      }
+    }
   } catch (error) {
     return done(error as Error)
   }
@@ -147,23 +156,6 @@ export function readProofLine ({ dpop, dpopCount }: Message): string {
   // RFC 9110 section 5.3: an intermediary may have joined two lines with a comma.
   if (dpopCount > 1 || dpop.includes(',')) throw new Refusal('proof_repeated')
   return dpop
-}
-
-/** @throws Refusal proof_missing, proof_repeated */
-function presentProof (
-  options: GuardOptions,
-  { message, method, url }: GuardedRequest,
-  token: VerifiedToken,
-  now: number
-): PresentedProof {
-  return {
-    proof: readProofLine(message),
-    method,
-    tokenHash: token.tokenHash,
-    tokenJkt: token.binding.jkt!,
-    requestUrl: () => url ?? options.resolveUrl(message),
-    now
-  }
 }
 
 /**

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { VerifiedToken } from '../token/verified-tokens.ts'
 
@@ -65,5 +65,5 @@ export function createRateLimit ({ max, nowMs, maxClients = MAX_CLIENTS }: RateL
 export function clientKey ({ binding: { jkt }, issuer, claims: { sub } }: VerifiedToken): string {
   // An issuer is a URL, which has no space.
   const name = `${jkt === undefined ? 'sub' : 'jkt'}:${issuer} ${jkt ?? sub}`
-  return name.length <= MAX_NAME_CHARS ? name : createHash('sha256').update(name).digest('base64url')
+  return name.length <= MAX_NAME_CHARS ? name : hash('sha256', name, 'base64url')
 }

@@ -56,17 +56,15 @@ export class IdTable {
     return -1 - (free < 0 ? at : free)
   }
 
-  /** Writes a record to a position that `find` returned as free. Returns whether that slot held no dead record. */
-  put (at: number, a: number, b: number, c: number, d: number, second: number): boolean {
+  /** Writes a record to a position that `find` returned as free. */
+  put (at: number, a: number, b: number, c: number, d: number, second: number): void {
     const words = this.#words
-    const isUnused = words[at + 4] === 0
-    if (isUnused) this.used++
+    if (words[at + 4] === 0) this.used++
     words[at] = a
     words[at + 1] = b
     words[at + 2] = c
     words[at + 3] = d
     words[at + 4] = second
-    return isUnused
   }
 
   secondAt (at: number): number {
@@ -77,12 +75,12 @@ export class IdTable {
     this.#words[at + 4] = second
   }
 
-  /** Passes the last two words of each live record's id, and its second. */
-  forEachLive (horizon: number, visit: (c: number, d: number, second: number) => void): void {
+  /** Passes the second of each live record whose id ends with these two words. */
+  forEachOf (c: number, d: number, horizon: number, visit: (second: number) => void): void {
     const words = this.#words
     for (let at = 0; at < words.length; at += WORDS) {
       const second = words[at + 4]! >>> 0
-      if (second > horizon) visit(words[at + 2]!, words[at + 3]!, second)
+      if (words[at + 2] === c && words[at + 3] === d && second > horizon) visit(second)
     }
   }
 

@@ -48,20 +48,18 @@ export class ExpiryCounts {
 }
 
 const BUCKET_BITS = 12
+const BUCKETS = 2 ** BUCKET_BITS
 
 // Two words of a hash that no client knows stand for a key. Its name leaves out some of their bits, so that it is a
 // safe integer: two keys get the same name only by chance.
 const nameOf = (c: number, d: number): number => (c >>> 0) * 2 ** 21 + (d >>> 11)
-const firstWordOf = (name: number): number => name / 2 ** 21 >>> 0
-const bucketOf = (c: number): number => c >>> (32 - BUCKET_BITS)
 
-/** A pass over the tables. The tables before `next` have been read. */
+/** A key whose records are read from the tables. Those before `next` have been read. */
 interface Reading {
+  readonly c: number
+  readonly d: number
+  readonly count: ExpiryCounts
   next: number
-  /** 1 for a bucket that is counted. */
-  readonly isWatched: Uint8Array
-  /** The records of each key of these buckets, by its name. */
-  readonly counts: Map<number, ExpiryCounts>
 }
 
 export interface KeySharesOptions {
@@ -77,106 +75,77 @@ export interface KeySharesOptions {
 /**
  * Limits each key to its share of the records. It counts exactly only the few keys that come near their share.
  *
- * Every key belongs to one of 4096 buckets. A bucket counts the records of its keys, so its count is at least as high
- * as the live records of any one key. If the count reaches half of a share, the tables are read, one for each later
- * record, and the keys of the bucket are counted exactly. A key with a quarter of a share or more is heavy and is
- * counted separately from then on, until a reading finds no live record. Only few keys can be heavy. The many keys with
- * few records cost nothing but the number of their bucket.
+ * A sketch (count-min, two rows of 4096 buckets) finds these. Each key has one bucket in each row, which counts the
+ * records of all its keys, so the smaller of the two is at least as high as the live records of any one key. If it
+ * reaches half of a share, the records of that key are read from the tables, one table for each later record, and from
+ * then on the key is counted by itself, as long as it has live records. Both buckets of a light key are that full only
+ * by chance. The many keys with few records cost nothing but the numbers of their buckets.
  */
 export function createKeyShares ({ share, tables }: KeySharesOptions) {
   const watchAt = Math.max(1, Math.floor(share / 2))
-  const heavy = new Map<number, ExpiryCounts>()
+  const exact = new Map<number, ExpiryCounts>()
   // New records are counted in `young`. When all records in `old` are dead, the two change places.
-  let young = new Uint32Array(2 ** BUCKET_BITS)
-  let old = new Uint32Array(2 ** BUCKET_BITS)
+  let young = new Uint32Array(2 * BUCKETS)
+  let old = new Uint32Array(2 * BUCKETS)
   let youngLatest = 0
   let oldLatest = 0
   let reading: Reading | undefined
 
-  const heavyOf = (c: number, d: number): ExpiryCounts | undefined =>
-    heavy.size === 0 ? undefined : heavy.get(nameOf(c, d))
+  function turn (horizon: number): void {
+    ;[young, old] = [old.fill(0), young]
+    oldLatest = youngLatest
+    youngLatest = 0
+    for (const [name, count] of exact) {
+      count.moveTo(horizon)
+      if (count.live === 0) exact.delete(name)
+    }
+  }
 
-  function countInBucket (bucket: number, second: number): void {
-    young[bucket]!++
+  /** The exact count that holds the records of a key in the table with that number. */
+  function countOf (c: number, d: number, table: number): ExpiryCounts | undefined {
+    const isRead = reading !== undefined && table < reading.next && reading.c === c && reading.d === d
+    return isRead ? reading!.count : exact.get(nameOf(c, d))
+  }
+
+  function sketch (c: number, d: number, second: number, horizon: number): void {
+    if (exact.has(nameOf(c, d))) return
+    const first = c >>> (32 - BUCKET_BITS)
+    const other = BUCKETS + (d >>> (32 - BUCKET_BITS))
+    young[first]!++
+    young[other]!++
     youngLatest = Math.max(youngLatest, second)
-    if (reading || young[bucket]! + old[bucket]! < watchAt) return
-    const isWatched = Uint8Array.from(young, (count, bucket) => count + old[bucket]! >= watchAt ? 1 : 0)
-    reading = { next: 0, isWatched, counts: new Map() }
+    const most = Math.min(young[first]! + old[first]!, young[other]! + old[other]!)
+    if (!reading && most >= watchAt) reading = { c, d, count: new ExpiryCounts(horizon), next: 0 }
   }
 
-  /**
-   * Reads one table. A key is found to be heavy long before its share is used up: two readings take fewer records than
-   * half a share.
-   */
-  function readNext ({ next, isWatched, counts }: Reading, horizon: number): void {
-    tables[next]!.forEachLive(horizon, (c, d, second) => {
-      if (isWatched[bucketOf(c)] === 1 && !heavyOf(c, d)) countIn(counts, nameOf(c, d), second, horizon)
-    })
-  }
-
-  /**
-   * Separates heavy keys from light ones. A bucket then counts the heaviest of its light keys and all later records.
-   */
-  function conclude ({ isWatched, counts }: Reading, horizon: number): void {
-    for (const [name, seconds] of heavy) {
-      seconds.moveTo(horizon)
-      if (seconds.live === 0) heavy.delete(name)
-    }
-    isWatched.forEach((watched, bucket) => {
-      if (watched === 1) young[bucket] = old[bucket] = 0
-    })
-    youngLatest = Math.max(youngLatest, oldLatest)
-    for (const [name, seconds] of counts) {
-      const bucket = bucketOf(firstWordOf(name))
-      seconds.moveTo(horizon)
-      if (seconds.live >= watchAt / 2) heavy.set(name, seconds)
-      else young[bucket] = Math.max(young[bucket]!, seconds.live)
-    }
+  /** Reads one table. Many readings take fewer records than half of a share, so none ends too late. */
+  function readNext (reader: Reading, horizon: number): void {
+    tables[reader.next++]!.forEachOf(reader.c, reader.d, horizon, second => reader.count.add(second))
+    if (reader.next < tables.length) return
+    exact.set(nameOf(reader.c, reader.d), reader.count)
+    reading = undefined
   }
 
   return {
     /** Whether a key has used up its share. */
     isSpent (c: number, d: number, horizon: number): boolean {
-      const count = heavyOf(c, d)
-      if (!count) return false
-      count.moveTo(horizon)
-      return count.live >= share
+      const count = exact.size === 0 ? undefined : exact.get(nameOf(c, d))
+      count?.moveTo(horizon)
+      return count !== undefined && count.live >= share
     },
     /** Counts a record that was put into the table with that number. */
     add (c: number, d: number, table: number, second: number, horizon: number): void {
-      if (oldLatest <= horizon) {
-        ;[young, old] = [old.fill(0), young]
-        oldLatest = youngLatest
-        youngLatest = 0
-      }
-      const count = heavyOf(c, d)
-      if (count) count.add(second)
-      else {
-        const bucket = bucketOf(c)
-        if (reading?.isWatched[bucket] === 1 && table < reading.next) {
-          countIn(reading.counts, nameOf(c, d), second, horizon)
-        }
-        countInBucket(bucket, second)
-      }
-      if (!reading) return
-      readNext(reading, horizon)
-      if (++reading.next < tables.length) return
-      conclude(reading, horizon)
-      reading = undefined
+      if (oldLatest <= horizon) turn(horizon)
+      countOf(c, d, table)?.add(second)
+      sketch(c, d, second, horizon)
+      if (reading) readNext(reading, horizon)
     },
     /** Updates the count for a live record that now dies later. */
-    move (c: number, d: number, table: number, before: number, second: number): void {
-      const count = heavyOf(c, d)
-      const seconds = count ?? (reading && table < reading.next ? reading.counts.get(nameOf(c, d)) : undefined)
-      seconds?.remove(before)
-      seconds?.add(second)
-      if (!count) countInBucket(bucketOf(c), second)
+    move (c: number, d: number, table: number, before: number, second: number, horizon: number): void {
+      const count = countOf(c, d, table)
+      count?.remove(before)
+      count?.add(second)
+      sketch(c, d, second, horizon)
     }
   }
-}
-
-function countIn (counts: Map<number, ExpiryCounts>, name: number, second: number, horizon: number): void {
-  let count = counts.get(name)
-  if (!count) counts.set(name, count = new ExpiryCounts(horizon))
-  count.add(second)
 }

@@ -14,13 +14,8 @@ const TABLE_RECORDS = 4096
 const MOST_TABLE_BITS = 16
 /** One key may hold this part of the store, so no single client can fill it for others. */
 const SHARES = 4
-/**
- * Seconds from which on an expiry is rounded up to a multiple of twice as many: 18 hours. So any window has few seconds
- * to count, even if a client spreads its proofs over it.
- */
-const FAR = 2 ** 16
 /** The tables hold seconds as Uint32: until the year 2106. */
-const LAST_SECOND = 2 ** 32 - 2 * FAR
+const LAST_SECOND = 2 ** 32 - 1
 /** A clock that is ahead by fewer seconds than this has drifted, not leapt. */
 const DRIFT = 1
 
@@ -45,7 +40,6 @@ export function createMemoryStore ({ max, randomBytes, ...clocks }: MemoryStoreO
   const tableBits = Math.min(MOST_TABLE_BITS, Math.max(0, Math.ceil(Math.log2(max / TABLE_RECORDS))))
   const tables = Array.from({ length: 2 ** tableBits }, () => new IdTable(key, tableBits))
   const shares = createKeyShares({ share: Math.max(1, Math.floor(max / SHARES)), tables })
-  let used = 0
   let sweeper = 0
   let window = 0
   let lastExpiry = 0
@@ -60,28 +54,21 @@ export function createMemoryStore ({ max, randomBytes, ...clocks }: MemoryStoreO
    */
   function moveHorizon (): void {
     const { live } = counts
-    counts.moveTo(Math.max(Math.min(clock.passed(window), LAST_SECOND - 1), lastExpiry))
+    counts.moveTo(Math.max(clock.passed(window), lastExpiry))
     if (counts.live !== live) lastExpiry = counts.horizon
   }
 
-  function rebuild (table: IdTable): void {
-    used -= table.used
-    table.rebuild(counts.horizon)
-    used += table.used
-  }
-
-  /** Gives memory back, one table for each record, if more than half of the records are dead. */
+  /** Gives memory back. Each record looks at one table, and rebuilds it if more than half of its records are dead. */
   function sweep (): void {
-    if (used <= counts.live * 2 + tables.length * 8) return
-    rebuild(tables[sweeper]!)
+    const table = tables[sweeper]!
+    if (table.used > counts.live / tables.length * 2 + 8) table.rebuild(counts.horizon)
     sweeper = (sweeper + 1) % tables.length
   }
 
   function record (id: string, jkt: string, expiresAt: number): Outcome {
     if (closed || Number.isNaN(expiresAt)) return 'replay_unavailable'
     moveHorizon()
-    const expiry = Math.floor(expiresAt) + 1 + LATE_RECORD_SECONDS
-    const second = expiry - counts.horizon < FAR ? expiry : Math.min(Math.ceil(expiry / FAR / 2) * FAR * 2, LAST_SECOND)
+    const second = Math.min(Math.floor(expiresAt) + 1 + LATE_RECORD_SECONDS, LAST_SECOND)
     // Records that died at the horizon are forgotten. If the clock has gone back, copies of their proofs look young
     // again, so they are refused.
     if (second <= counts.horizon) return 'replay_unavailable'
@@ -96,7 +83,7 @@ export function createMemoryStore ({ max, randomBytes, ...clocks }: MemoryStoreO
     const hash = hashWords(key, a, b, c, d)
     const number = hash >>> 1 >>> (31 - tableBits)
     const table = tables[number]!
-    if (table.crowded) rebuild(table)
+    if (table.crowded) table.rebuild(counts.horizon)
     const found = table.find(hash, a, b, c, d, counts.horizon)
     if (found >= 0) {
       const before = table.secondAt(found)
@@ -104,13 +91,13 @@ export function createMemoryStore ({ max, randomBytes, ...clocks }: MemoryStoreO
         counts.remove(before)
         counts.add(second)
         table.setSecond(found, second)
-        shares.move(c, d, number, before, second)
+        shares.move(c, d, number, before, second, counts.horizon)
       }
       return 'seen'
     }
     if (shares.isSpent(c, d, counts.horizon)) return 'replay_share_exceeded'
     if (counts.live >= max) return 'replay_full'
-    if (table.put(-1 - found, a, b, c, d, second)) used++
+    table.put(-1 - found, a, b, c, d, second)
     counts.add(second)
     shares.add(c, d, number, second, counts.horizon)
     if (second - clock.wall > window) window = second - clock.wall

@@ -12,11 +12,9 @@ const RECORD_MS = 200
 const FIRST_RECORD_MS = 250
 const GRACE_MS = 20
 const MAX_WAITING = 10_000
-/** How often a store that is down is tested. A store that is up and idle is tested every fourth time. */
-const PROBE_MS = 250
-const IDLE_BEATS = 4
-/** The eviction policy can change while the server runs, so the store asks for it once a second, idle or not. */
-const POLICY_BEATS = 4
+/** How often a store that is down is tested. A store that is up is tested every fourth time, idle or not. */
+const BEAT_MS = 250
+const BEATS_WHILE_UP = 4
 /**
  * If a server refuses some records and accepts others, it counts as available again after it has refused none for this
  * long.
@@ -65,17 +63,15 @@ export function createRedisStore (
   /** Until the very first connection is usable or has failed, this is `connecting`. Only then do records wait. */
   let fault: RedisFault | 'connecting' | 'closed' | null = 'connecting'
   let faultAt = -Infinity
-  /** Beats since the last answer. It may have come just before the first of them. */
-  let idleBeats = 0
+  let beats = 0
   let isAsking = false
-  let beatsSinceAsked = 0
   let isPolicyUnknown = false
   let records = 0
   let seen = 0
   let refused = 0
 
   const link = open({ ready: askPolicy, error: error => fail(faultOf(error)), close: lose })
-  const stopHeart = every(PROBE_MS, beat)
+  const stopHeart = every(BEAT_MS, beat)
 
   /** Starts the time limit of a command, and sends it, unless it waits for the first connection. */
   function begin (command: Command): void {
@@ -108,10 +104,7 @@ export function createRedisStore (
 
   function send (command: Command): void {
     link.set(command.key, command.ttlSeconds, command.ifAbsent, (error, reply) => {
-      if (!error && (reply === 'OK' || reply === null)) {
-        idleBeats = 0
-        return conclude(command, reply === 'OK')
-      }
+      if (!error && (reply === 'OK' || reply === null)) return conclude(command, reply === 'OK')
       // A late answer is ignored here: its timeout was reported. A broken connection reports its own reason.
       if (pending.has(command) && link.ready) fail(error ? faultOf(error) ?? 'unreachable' : 'not_redis')
       conclude(command, undefined)
@@ -133,7 +126,6 @@ export function createRedisStore (
   function askPolicy (): void {
     if (isAsking) return
     isAsking = true
-    beatsSinceAsked = 0
     link.memoryInfo(answers => {
       isAsking = false
       if (link.ready && fault !== 'closed') judgePolicy(answers)
@@ -178,11 +170,12 @@ export function createRedisStore (
     onChange(null)
   }
 
+  /** The server may refuse to write, and its policy may change, while it runs. */
   function beat (): void {
-    idleBeats++
-    if (!link.ready) return
-    if (!usable || ++beatsSinceAsked >= POLICY_BEATS) askPolicy()
-    if (usable && (fault !== null || idleBeats > IDLE_BEATS)) probe()
+    beats++
+    if (!link.ready || (fault === null && beats % BEATS_WHILE_UP !== 0)) return
+    askPolicy()
+    if (usable) probe()
   }
 
   function fail (reason: RedisFault | null): void {

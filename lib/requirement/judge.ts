@@ -23,25 +23,28 @@ export interface JudgeOptions {
   readonly now: () => number
 }
 
-/**
- * Decides whether a token meets a requirement. Returns a promise only if the requirement holds a predicate.
- * @throws Refusal acr_missing, authentication_too_old, scope_missing, claim_mismatch, authorization_details_missing
- */
-export type Judge = (grant: Grant, requirement: Requirement) => Promise<void> | undefined
+export type Judge = ReturnType<typeof createJudge>
 
 /**
  * Step-up (401, RFC 9470) takes precedence over 403. Predicates are called last, in the order in which they are
  * written.
  */
-export function createJudge (options: JudgeOptions): Judge {
-  return function judge (grant, requirement) {
+export function createJudge (options: JudgeOptions) {
+  /**
+   * Decides whether a token meets a requirement. Returns a promise only if the requirement holds a predicate.
+   * @throws Refusal acr_missing, authentication_too_old, scope_missing, claim_mismatch, authorization_details_missing
+   */
+  return function judge (grant: Grant, requirement: Requirement): Promise<void> | undefined {
     const { acr, maxAgeSeconds, scope, anyScope, claims, authorizationDetails } = requirement
     if (acr) verifyAcr(grant, acr)
     if (maxAgeSeconds !== undefined) verifyAge(grant, maxAgeSeconds, options)
     if (scope ?? anyScope) verifyScopes(grant, requirement, options)
-    if (claims) { for (const rule of claims) verifyClaim(grant, rule) }
-    if (authorizationDetails) { for (const detail of authorizationDetails) verifyDetail(grant, detail) }
-    return needsPredicates(requirement) ? callPredicates(grant, requirement) : undefined
+    if (!claims && !authorizationDetails) return undefined
+    const questions = [
+      ...(claims ?? []).map(rule => verifyClaim(grant, rule)),
+      ...(authorizationDetails ?? []).map(detail => verifyDetail(grant, detail))
+    ].filter(question => question !== undefined)
+    return questions.length === 0 ? undefined : ask(questions)
   }
 }
 
@@ -69,10 +72,21 @@ export function isScopeGranted (name: string, scopes: readonly string[], granter
   return scopes.includes(name) || granters(name).some(granter => scopes.includes(granter))
 }
 
-function verifyClaim ({ claims }: Grant, { name, allowed }: ClaimRule): void {
+/** A predicate, which must accept one of these parts of a token. */
+interface Question {
+  /** For the log. */
+  readonly about: string
+  readonly predicate: Predicate<never>
+  readonly parts: readonly unknown[]
+  readonly refusal: () => Refusal
+}
+
+function verifyClaim ({ claims }: Grant, { name, allowed, isAllowed }: ClaimRule): Question | undefined {
   const claim = findClaim(claims, name)
+  const refusal = (): Refusal => new Refusal('claim_mismatch', { detail: { claim: name } })
   const isMet = claim !== undefined && (!allowed || [claim].flat().some(value => allowed.includes(value as ClaimValue)))
-  if (!isMet) throw new Refusal('claim_mismatch', { detail: { claim: name } })
+  if (!isMet) throw refusal()
+  return isAllowed && { about: `claim ${name}`, predicate: isAllowed, parts: [claim], refusal }
 }
 
 /**
@@ -100,8 +114,11 @@ function longestMember (object: JsonObject, name: string): string | undefined {
   return end === -1 ? undefined : name.slice(0, end)
 }
 
-function verifyDetail ({ claims }: Grant, { type }: DetailRequirement): void {
-  if (detailsOf(claims, type).length === 0) throw new Refusal('authorization_details_missing', { detail: { type } })
+function verifyDetail ({ claims }: Grant, { type, check }: DetailRequirement): Question | undefined {
+  const parts = detailsOf(claims, type)
+  const refusal = (): Refusal => new Refusal('authorization_details_missing', { detail: { type } })
+  if (parts.length === 0) throw refusal()
+  return check && { about: `authorization detail ${type}`, predicate: check, parts, refusal }
 }
 
 /** The elements of that type (RFC 9396 section 2). A claim or an element of another form grants nothing. */
@@ -111,41 +128,19 @@ function detailsOf ({ authorization_details: details }: Grant['claims'], type: s
     : []
 }
 
-function needsPredicates ({ claims, authorizationDetails }: Requirement): boolean {
-  return claims?.some(({ isAllowed }) => isAllowed) === true ||
-    authorizationDetails?.some(({ check }) => check) === true
-}
-
-async function callPredicates ({ claims }: Grant, requirement: Requirement): Promise<void> {
-  for (const { name, isAllowed } of requirement.claims ?? []) {
-    if (isAllowed && !await accepts(`claim ${name}`, isAllowed, findClaim(claims, name))) {
-      throw new Refusal('claim_mismatch', { detail: { claim: name } })
-    }
-  }
-  for (const { type, check } of requirement.authorizationDetails ?? []) {
-    if (check && !await anyPasses(check, type, detailsOf(claims, type))) {
-      throw new Refusal('authorization_details_missing', { detail: { type } })
-    }
-  }
-}
-
-async function anyPasses (
-  check: Predicate<AuthorizationDetail>,
-  type: string,
-  details: readonly AuthorizationDetail[]
-): Promise<boolean> {
-  for (const detail of details) if (await accepts(`authorization detail ${type}`, check, detail)) return true
-  return false
+async function ask (questions: readonly Question[]): Promise<void> {
+  for (const question of questions) if (!await isAccepted(question)) throw question.refusal()
 }
 
 /**
  * Any value other than `true` refuses: a truthy one may be an unchecked object. An error of a predicate is wrapped,
  * because it may have a status of its own, or be undefined.
  */
-async function accepts<Part> (name: string, predicate: Predicate<Part>, part: Part): Promise<boolean> {
+async function isAccepted ({ about, predicate, parts }: Question): Promise<boolean> {
   try {
-    return await predicate(part) === true
+    for (const part of parts) if (await predicate(part as never) === true) return true
+    return false
   } catch (cause) {
-    throw new Error(`The predicate for the ${name} failed`, { cause })
+    throw new Error(`The predicate for the ${about} failed`, { cause })
   }
 }

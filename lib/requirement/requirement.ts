@@ -1,5 +1,3 @@
-import { isPlainList, isPlainObject } from './plain-value.ts'
-
 /** A value that a claim may be compared with. */
 export type ClaimValue = string | number | boolean
 
@@ -109,7 +107,7 @@ export function parseRequiredScopes (...args: RequiredScopes): Requirement {
   const [first] = args
   const isAny = isPlainObject(first) && args.length === 1 && Object.keys(first).join() === 'any'
   const scopes: unknown = isAny ? first.any : args
-  if (!isPlainList(scopes) || scopes.length === 0 || !scopes.every(isWord)) {
+  if (!Array.isArray(scopes) || scopes.length === 0 || ![...scopes].every(isWord)) {
     throw new TypeError(
       "requireScope takes one or more scopes, as requireScope('a', 'b') for all of them or requireScope({ any: " +
         "['a', 'b'] }) for any one"
@@ -210,14 +208,20 @@ function parseOptional (given: unknown): true | undefined {
   return given || undefined
 }
 
+/** An instance of a class may inherit members, which nobody would read. */
+function isPlainObject (value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === Object.prototype || prototype === null
+}
+
 /**
- * The entries of a list, or the one value that may stand in its place. A list of any other make is one value, and fits
- * nowhere.
+ * The entries of a list, or the one value that may stand in its place. A gap in a list is an entry, and fits nowhere.
  * @param takes what the member takes, behind its name
  * @throws TypeError if there is no entry, or one of another form
  */
 function entriesOf<Entry> (given: unknown, isEntry: (entry: unknown) => boolean, takes: string): readonly Entry[] {
-  const entries: readonly unknown[] = isPlainList(given) ? given : [given]
+  const entries: unknown[] = Array.isArray(given) ? [...given] : [given]
   if (entries.length === 0 || !entries.every(isEntry)) throw new TypeError(`require: ${takes}`)
-  return Object.freeze([...entries] as Entry[])
+  return Object.freeze(entries as Entry[])
 }

@@ -3,17 +3,18 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
 import {
-  baseOf,
   escapeNonAscii,
+  httpUrlOf,
   normalizeEscapes,
-  parseHttpUrl,
+  parseAuthority,
   parsePort,
   parseScheme,
   parseWireAuthority,
   removeDotSegments,
   splitHttpUrl
 } from './http-url.ts'
-import type { Authority, BaseUrl, HttpScheme } from './http-url.ts'
+import type { Authority, HttpScheme, HttpUrl } from './http-url.ts'
+import { lastElement } from './last-element.ts'
 
 /**
  * `true` for every peer, `false` for none, or addresses, CIDRs and the names `loopback`, `linklocal`, `uniquelocal`.
@@ -29,28 +30,25 @@ export interface UrlSettings {
   readonly publicUrl: string | undefined
 }
 
-const MAX_ADDRESSES = 256
-const MAX_HOSTS = 64
-const MAX_PREFIXES = 64
+const MAX_KEPT = 256
 const MAX_PREFIX_CHARS = 2048
 const MAX_PREFIX_ENTRIES = 16
+
+type Parse<Piece> = (text: string) => Piece | undefined
 
 /**
  * Keeps the results of a pure function for the last few texts, so that a host that every request carries is parsed
  * once. Refused texts (undefined) are not kept: they would push out good ones. A full memo starts over, so its memory
  * is bounded however many texts arrive.
  */
-export function memoize<Result> (
-  parse: (text: string) => Result | undefined,
-  maxEntries: number
-): (text: string) => Result | undefined {
+export function memoize<Result> (parse: Parse<Result>): Parse<Result> {
   const results = new Map<string, Result>()
   return text => {
     const kept = results.get(text)
     if (kept !== undefined) return kept
     const result = parse(text)
     if (result === undefined) return undefined
-    if (results.size >= maxEntries) results.clear()
+    if (results.size >= MAX_KEPT) results.clear()
     results.set(text, result)
     return result
   }
@@ -69,20 +67,8 @@ export function createPeerTrust (trustProxy: TrustProxy | AppTrust): (remoteAddr
     return remoteAddress => remoteAddress !== undefined && trustProxy(remoteAddress, 0) === true
   }
   const matches = compile([...trustProxy])
-  const verdictOn = memoize(address => ({ trusted: matches(address, 0) }), MAX_ADDRESSES)
-  return remoteAddress => remoteAddress !== undefined && verdictOn(remoteAddress)!.trusted
-}
-
-/** A host with its two possible base URLs. They are made once. */
-interface HostEntry {
-  readonly authority: Authority
-  readonly http: BaseUrl
-  readonly https: BaseUrl
-}
-
-function parseHost (text: string): HostEntry | undefined {
-  const authority = parseWireAuthority(text)
-  return authority && { authority, http: baseOf('http', authority), https: baseOf('https', authority) }
+  const verdictOn = memoize(address => matches(address, 0))
+  return remoteAddress => remoteAddress !== undefined && verdictOn(remoteAddress)!
 }
 
 // Non-empty segments of pchar (RFC 3986 section 3.3) without the comma, which separates entries.
@@ -124,27 +110,6 @@ function refuseForwarded (header: string): never {
 // meaning.
 const PARAMETER = /[ \t]*(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)=(?:"((?:[^"\\]|\\.)*)"|([^ \t,;="]+))[ \t]*)?([,;]|$)/gsy
 
-/**
- * Reads the last element of a Forwarded header (RFC 7239 section 4), which the nearest proxy wrote: its parameters,
- * unquoted and not yet validated. Undefined if any part of the value is malformed (an open quote would swallow the next
- * element), if an element has a parameter twice, or if the last element is empty.
- */
-function parseForwarded (text: string): ReadonlyMap<string, string> | undefined {
-  const element = new Map<string, string>()
-  let separator: string | undefined
-  for (const [, name, quoted, bare, next] of text.matchAll(PARAMETER)) {
-    separator = next
-    if (name !== undefined) {
-      if (element.has(name.toLowerCase())) return undefined
-      element.set(name.toLowerCase(), bare ?? quoted!.replace(/\\(.)/gs, '$1'))
-    }
-    if (separator === ',') element.clear()
-  }
-  return separator === '' && element.size > 0 ? element : undefined
-}
-
-type Parse<Piece> = (text: string) => Piece | undefined
-
 // An empty header is refused like any other text that is no scheme, host, port or prefix: the proxy meant to name one
 // and failed.
 function readWith<Piece> (headers: IncomingHttpHeaders, name: string, parse: Parse<Piece>): Piece | undefined {
@@ -162,7 +127,8 @@ function readForwarded (
   headers: IncomingHttpHeaders,
   readAuthority: Parse<Authority>
 ): { scheme: HttpScheme | undefined, authority: Authority | undefined } {
-  const element = readWith(headers, 'forwarded', parseForwarded)
+  // RFC 7239 section 4: no parameter may be there twice.
+  const element = readWith(headers, 'forwarded', text => lastElement(text, PARAMETER, () => true))
   const proto = element?.get('proto')
   const host = element?.get('host')
   return {
@@ -177,9 +143,8 @@ function readForwarded (
  * there is neither X-Forwarded-Proto nor X-Forwarded-Host. The connection and Host say what the proxy does not name. It
  * throws Refusal forwarded_invalid, with the name of the header, if a part that is used is not valid; host_invalid.
  */
-function createProxyReader (readHost: Parse<HostEntry>): (message: Message) => BaseUrl {
-  const readAuthority = (text: string): Authority | undefined => readHost(text)?.authority
-  const readPrefixes = memoize(parsePrefixList, MAX_PREFIXES)
+function createProxyReader (readAuthority: Parse<Authority>): (message: Message) => HttpUrl {
+  const readPrefixes = memoize(parsePrefixList)
   return ({ headers, host, encrypted }) => {
     // A proxy that writes one of the two X- headers seldom touches Forwarded, so a Forwarded header beside them may be
     // the client's.
@@ -195,7 +160,7 @@ function createProxyReader (readHost: Parse<HostEntry>): (message: Message) => B
     const port = authority?.port ?? readLast(headers, 'x-forwarded-port', parsePort)
     const prefix = readWith(headers, 'x-forwarded-prefix', readPrefixes)
     if (authority === undefined) refuseHost()
-    return baseOf(forwarded.scheme ?? (encrypted ? 'https' : 'http'), { host: authority.host, port }, prefix)
+    return httpUrlOf(forwarded.scheme ?? (encrypted ? 'https' : 'http'), { host: authority.host, port }, prefix)
   }
 }
 
@@ -203,14 +168,20 @@ function createProxyReader (readHost: Parse<HostEntry>): (message: Message) => B
  * Reads PUBLIC_URL: an absolute http or https URL, with an optional prefix that a proxy strips. Undefined for any other
  * text.
  */
-export function parsePublicUrl (text: string): BaseUrl | undefined {
-  if (text.includes('?') || text.includes('#')) return undefined
-  const url = parseHttpUrl(text)
-  if (typeof url === 'string') return undefined
-  // The prefix is checked as it was written: parseHttpUrl, which accepted the text, has resolved dot segments.
-  const { rest } = splitHttpUrl(text)!
-  const prefix = rest === '' ? '' : parsePrefix(escapeNonAscii(rest)!)
-  return prefix === undefined ? undefined : baseOf(url.scheme, url, prefix)
+export function parsePublicUrl (text: string): HttpUrl | undefined {
+  const parts = splitHttpUrl(text)
+  if (parts === undefined) return undefined
+  const authority = parseAuthority(parts.authority)
+  const path = escapeNonAscii(parts.rest)
+  const prefix = path && parsePrefix(path)
+  return authority && prefix !== undefined ? httpUrlOf(parts.scheme, authority, prefix) : undefined
+}
+
+function createHostReader (scheme: HttpScheme): Parse<HttpUrl> {
+  return memoize(text => {
+    const authority = parseWireAuthority(text)
+    return authority && httpUrlOf(scheme, authority)
+  })
 }
 
 /**
@@ -219,22 +190,21 @@ export function parsePublicUrl (text: string): BaseUrl | undefined {
  * or forwarded_invalid if that is uncertain.
  * @throws TypeError for a bad setting
  */
-export function createBaseUrlResolver (settings: UrlSettings): (message: Message) => BaseUrl {
+export function createBaseUrlResolver (settings: UrlSettings): (message: Message) => HttpUrl {
   const publicBase = settings.publicUrl === undefined ? undefined : parsePublicUrl(settings.publicUrl)
   if (settings.publicUrl !== undefined && publicBase === undefined) {
     throw new TypeError('publicUrl is not an absolute http or https URL with a plain path')
   }
   const isTrusted = createPeerTrust(settings.trustProxy)
-  // A valid host is kept for the next request.
-  const readHost = memoize(parseHost, MAX_HOSTS)
-  const readBehindProxy = createProxyReader(readHost)
+  // What a valid host makes is kept for the next request.
+  const readBehindProxy = createProxyReader(memoize(parseWireAuthority))
+  const [readHttp, readHttps] = [createHostReader('http'), createHostReader('https')]
   return message => {
     // Hops disagree on which of two Host lines counts (RFC 9112 section 3.2), so two lines are refused wherever the
     // host comes from.
     if (message.hostCount > 1) throw new Refusal('host_repeated')
     if (publicBase !== undefined) return publicBase
     if (isTrusted(message.remoteAddress)) return readBehindProxy(message)
-    const entry = readHost(message.host ?? '') ?? refuseHost()
-    return message.encrypted ? entry.https : entry.http
+    return (message.encrypted ? readHttps : readHttp)(message.host ?? '') ?? refuseHost()
   }
 }

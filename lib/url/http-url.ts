@@ -13,14 +13,14 @@ export interface Authority {
   readonly port: number | undefined
 }
 
-/** The address of a service as its client sees it: the part of a URL before the service's own path. */
-export interface BaseUrl {
+/** An absolute http or https URL without query and fragment, in normal form. */
+export interface HttpUrl {
   readonly scheme: HttpScheme
   /** Holds the port if it is not the scheme's default. */
   readonly host: string
-  /** Empty, or plain path segments, each after a slash. */
-  readonly prefix: string
-  /** scheme://host and prefix, without a slash at the end. */
+  /** Of the address of a service: empty, or plain path segments, each after a slash. */
+  readonly path: string
+  /** scheme://host and path. */
   readonly href: string
 }
 
@@ -85,11 +85,16 @@ export function parseWireAuthority (text: string): Authority | undefined {
   return isUtf8(bytes) ? parseAuthority(bytes.toString()) : undefined
 }
 
-/** Puts scheme, authority and prefix together, without a default port (RFC 3986 section 6.2.3). */
-export function baseOf (scheme: HttpScheme, authority: Authority, prefix = ''): BaseUrl {
+/** Puts scheme, authority and path together, without a default port (RFC 3986 section 6.2.3). */
+export function httpUrlOf (scheme: HttpScheme, authority: Authority, path = ''): HttpUrl {
   const { port = DEFAULT_PORTS[scheme] } = authority
   const host = port === DEFAULT_PORTS[scheme] ? authority.host : `${authority.host}:${port}`
-  return { scheme, host, prefix, href: `${scheme}://${host}${prefix}` }
+  return { scheme, host, path, href: `${scheme}://${host}${path}` }
+}
+
+/** The URL of a path under the address of a service. */
+export function urlUnder (base: HttpUrl, path: string): HttpUrl {
+  return { scheme: base.scheme, host: base.host, path: base.path + path, href: base.href + path }
 }
 
 const UNRESERVED = /[A-Za-z0-9._~-]/
@@ -138,13 +143,7 @@ export function removeDotSegments (path: string): string {
   return kept.join('/')
 }
 
-/** An absolute http or https URL without query and fragment, in normal form. */
-export interface HttpUrl extends Authority {
-  readonly scheme: HttpScheme
-  readonly path: string
-}
-
-/** Why a text is not such a URL. */
+/** Why a text is not an absolute http or https URL. */
 export type HttpUrlFault = 'not_absolute' | 'user_info' | 'authority' | 'path'
 
 /**
@@ -167,8 +166,7 @@ function normalizePath (path: string): string | undefined {
 
 /**
  * Reads an absolute URL into normal form by syntax and scheme (RFC 3986 sections 6.2.2 and 6.2.3), without query and
- * fragment: dot segments are resolved, and an empty path becomes `/`. The scheme's default port is kept. Returns the
- * fault of any other text. Never throws.
+ * fragment: dot segments are resolved, and an empty path becomes `/`. Returns the fault of any other text.
  */
 export function parseHttpUrl (text: string): HttpUrl | HttpUrlFault {
   const parts = splitHttpUrl(text)
@@ -178,5 +176,5 @@ export function parseHttpUrl (text: string): HttpUrl | HttpUrlFault {
   if (authority === undefined) return 'authority'
   const path = normalizePath(parts.rest.split(/[?#]/, 1)[0] || '/')
   if (path === undefined) return 'path'
-  return { scheme: parts.scheme, ...authority, path }
+  return httpUrlOf(parts.scheme, authority, path)
 }

@@ -2,19 +2,19 @@ import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
 import { createBaseUrlResolver } from './base-url.ts'
 import type { UrlSettings } from './base-url.ts'
-import { baseOf, decodeEscapes, normalizeEscapes, parseHttpUrl, parseWireAuthority, splitHttpUrl } from './http-url.ts'
-import type { Authority, BaseUrl, HttpUrl, HttpScheme } from './http-url.ts'
+import {
+  decodeEscapes,
+  httpUrlOf,
+  normalizeEscapes,
+  parseHttpUrl,
+  parseWireAuthority,
+  splitHttpUrl
+} from './http-url.ts'
+import type { Authority, HttpScheme, HttpUrl } from './http-url.ts'
 
-/** The URL that the client used, without query and fragment, in normal form. */
-export interface RequestUrl {
-  readonly scheme: HttpScheme
-  /** Holds the port if it is not the scheme's default. */
-  readonly host: string
-  /** Includes the prefix that a proxy took away. */
-  readonly path: string
-  /** scheme://host and path. */
-  readonly href: string
-  /** The path without the prefix that a proxy took away. */
+/** The URL that the client used. Its path includes the prefix that a proxy took away. */
+export interface RequestUrl extends HttpUrl {
+  /** The path without that prefix. */
   readonly ownPath: string
 }
 
@@ -52,9 +52,9 @@ function findPathCause (htu: string, path: string): HtuCause {
   return 'path'
 }
 
-function findCause (htu: HttpUrl, htuHost: string, url: RequestUrl): HtuCause {
+function findCause (htu: HttpUrl, url: RequestUrl): HtuCause {
   if (htu.scheme !== url.scheme) return 'scheme'
-  if (htuHost !== url.host) return htu.host === withoutPort(url.host) ? 'port' : 'host'
+  if (htu.host !== url.host) return withoutPort(htu.host) === withoutPort(url.host) ? 'port' : 'host'
   return findPathCause(htu.path, url.path)
 }
 
@@ -69,10 +69,9 @@ export function verifyHtu (htu: string, url: RequestUrl): void {
   if (htu === url.href) return
   const parsed = parseHttpUrl(htu)
   if (typeof parsed === 'string') throw new Refusal('htu_invalid', { detail: { cause: parsed } })
-  const { host, href } = baseOf(parsed.scheme, parsed)
-  if (href + parsed.path === url.href) return
+  if (parsed.href === url.href) return
   throw new Refusal('htu_mismatch', {
-    detail: { htu: shorten(href + parsed.path), url: shorten(url.href), cause: findCause(parsed, host, url) }
+    detail: { htu: shorten(parsed.href), url: shorten(url.href), cause: findCause(parsed, url) }
   })
 }
 
@@ -110,11 +109,11 @@ function isHostOf (message: Message, scheme: HttpScheme, authorityText: string):
   const target = parseWireAuthority(authorityText)
   const host = parseWireAuthority(message.host ?? '')
   if (target === undefined || host === undefined) return false
-  return baseOf(scheme, target).host === baseOf(scheme, host).host
+  return httpUrlOf(scheme, target).host === httpUrlOf(scheme, host).host
 }
 
 // `http://host/path`, RFC 9112 section 3.2.2. The asterisk and a bare authority do not name a resource of this service.
-function readAbsoluteTarget (message: Message, base: BaseUrl, isFixedBase: boolean): string {
+function readAbsoluteTarget (message: Message, base: HttpUrl, isFixedBase: boolean): string {
   const target = splitHttpUrl(message.target)
   if (target === undefined) throw new Refusal('target_path', { detail: { cause: 'form' } })
   if (!isHostOf(message, target.scheme, target.authority)) {
@@ -140,15 +139,15 @@ export function createRequestUrlResolver (settings: UrlSettings): (message: Mess
   const isFixedBase = settings.publicUrl !== undefined
   return message => {
     const base = resolveBase(message)
-    const path = message.target.startsWith('/')
+    const ownPath = message.target.startsWith('/')
       ? readTargetPath(message.target)
       : readAbsoluteTarget(message, base, isFixedBase)
-    return urlUnder(base, path)
+    return requestUrlOf(base, ownPath)
   }
 }
 
-function urlUnder (base: BaseUrl, path: string): RequestUrl {
-  return { scheme: base.scheme, host: base.host, path: base.prefix + path, href: base.href + path, ownPath: path }
+function requestUrlOf ({ scheme, host, path, href }: HttpUrl, ownPath: string): RequestUrl {
+  return { scheme, host, path: path + ownPath, href: href + ownPath, ownPath }
 }
 
 /**
@@ -158,5 +157,5 @@ function urlUnder (base: BaseUrl, path: string): RequestUrl {
  * @throws Refusal target_path
  */
 export function joinRequestUrl (scheme: HttpScheme, authority: Authority, target: string): RequestUrl {
-  return urlUnder(baseOf(scheme, authority), readTargetPath(target))
+  return requestUrlOf(httpUrlOf(scheme, authority), readTargetPath(target))
 }

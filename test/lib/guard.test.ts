@@ -7,13 +7,13 @@ import type { AuthScheme, DpopMode } from '../../lib/credentials.ts'
 import { parseCredentials, splitCredentials } from '../../lib/credentials.ts'
 import { readProofLine, verifyCertificate, verifySchemeFits } from '../../lib/guard/guard.ts'
 import { createJudge, isScopeGranted } from '../../lib/requirement/judge.ts'
+import { urlUnder } from '../../lib/url/http-url.ts'
 import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../../lib/requirement/requirement.ts'
 import type { AuthorizationDetail, Requirement } from '../../lib/requirement/requirement.ts'
 import {
   describeResource,
   insertedPath,
   metadataUrlOf,
-  mountedAt,
   resourceWarning
 } from '../../lib/assembly/resource-metadata.ts'
 import type { RouteHooks } from '../../lib/requirement/route-guard.ts'
@@ -520,10 +520,10 @@ t.test('The metadata and its address follow from the settings.', t => {
   ) t.equal(resourceWarning(made), undefined)
 
   t.strictSame(['https://a', 'https://a/', 'https://a/b/'].map(insertedPath), ['', '', '/b/'])
-  t.strictSame(mountedAt(base, '/m'), {
+  t.strictSame(urlUnder(base, '/m'), {
     scheme: 'https',
     host: 'api.example',
-    prefix: '/svc/m',
+    path: '/svc/m',
     href: 'https://api.example/svc/m'
   })
   const well = '/.well-known/oauth-protected-resource'

