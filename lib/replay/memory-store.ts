@@ -14,8 +14,13 @@ const TABLE_RECORDS = 4096
 const MOST_TABLE_BITS = 16
 /** One key may hold this part of the store, so no single client can fill it for others. */
 const SHARES = 4
+/**
+ * Seconds from which on an expiry is rounded up to a multiple of twice as many: 18 hours. So any window has few seconds
+ * to count, even if a client spreads its proofs over it.
+ */
+const FAR = 2 ** 16
 /** The tables hold seconds as Uint32: until the year 2106. */
-const LAST_SECOND = 2 ** 32 - 1
+const LAST_SECOND = 2 ** 32 - 2 * FAR
 /** A clock that is ahead by fewer seconds than this has drifted, not leapt. */
 const DRIFT = 1
 
@@ -68,7 +73,8 @@ export function createMemoryStore ({ max, randomBytes, ...clocks }: MemoryStoreO
   function record (id: string, jkt: string, expiresAt: number): Outcome {
     if (closed || Number.isNaN(expiresAt)) return 'replay_unavailable'
     moveHorizon()
-    const second = Math.min(Math.floor(expiresAt) + 1 + LATE_RECORD_SECONDS, LAST_SECOND)
+    const expiry = Math.floor(expiresAt) + 1 + LATE_RECORD_SECONDS
+    const second = expiry - counts.horizon < FAR ? expiry : Math.min(Math.ceil(expiry / FAR / 2) * FAR * 2, LAST_SECOND)
     // Records that died at the horizon are forgotten. If the clock has gone back, copies of their proofs look young
     // again, so they are refused.
     if (second <= counts.horizon) return 'replay_unavailable'
