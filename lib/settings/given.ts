@@ -116,9 +116,8 @@ function isLeftOut (key: string, place: string, isUnset: boolean, reading: Readi
   if (!seen) return false
   const isTwice = seen.has(key)
   if (isTwice) tell(reading, place, `the key ${JSON.stringify(key)} appears twice`)
-  if (isInEntry && isUnset && !isTwice) return false
   seen.add(key)
-  if (isInEntry) places.set(key, place)
+  if (isInEntry && !isUnset) places.set(key, place)
   return isTwice && isInEntry
 }
 
@@ -154,7 +153,7 @@ function readTree (written: Written, reading: Reading, path: string): unknown {
   const read = new Map<string, unknown>()
   for (const { key, place, written } of members) {
     const member = `${path}.${key}`
-    if (read.has(key)) tell(reading, place, `the key ${JSON.stringify(member)} appears twice`)
+    if (reading.places.has(member)) tell(reading, place, `the key ${JSON.stringify(member)} appears twice`)
     if (!written.isUnset) read.set(key, readTree(written, reading, member))
     reading.places.set(member, place)
   }

@@ -131,6 +131,7 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
     ['gate: { colour, rules: on }', 'config.yaml, line 4: gate.rules is "on"; allowed: a list'],
     ['gate:\n  colour: red', 'config.yaml, line 5: gate.colour is unknown; allowed: upstream, '],
     ['gate:\n  grpcPort: 1\n  grpcPort: 2', 'config.yaml, line 6: the key "gate.grpcPort" appears twice'],
+    ['gate:\n  grpcPort:\n  grpcPort: 2', 'config.yaml, line 6: the key "gate.grpcPort" appears twice'],
     ...['-1', '65536', '80.5', 'on', 'true', '"0x50"', '[9000]', '""'].map((
       port
     ): [string, string] => [
