@@ -1,3 +1,4 @@
+import { holdsKey } from '../lib/printable.ts'
 import { SettingsError, withoutSecrets } from '../lib/settings/problems.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { originsOf, valuesOf } from '../lib/settings/given.ts'
@@ -119,8 +120,8 @@ function showSettings (
     const { [name]: origin = byDefault === undefined ? 'not set' : 'default' } = origins
     const value = valueAt(shown, name) ?? byDefault ?? unset
     const text = textOf(name, value)
-    // Before an @ there may be a password, in a value that is not usable too.
-    const isHidden = origins[name] !== undefined && (secret === true || text.includes('@'))
+    // Before an @ there may be a password, in a value that is not usable too, and a key in place of its path.
+    const isHidden = origins[name] !== undefined && (secret === true || text.includes('@') || holdsKey(text))
     const line = `${writtenAs(name).padEnd(width)}  ${origin.padEnd(20)}  ${isHidden ? '(not shown)' : terminalLine(text)}`
     return `  ${origins[name] === undefined ? paint('dim', line) : line}\n`
   })

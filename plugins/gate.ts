@@ -14,7 +14,7 @@ import { bodyTooLarge, createBodyReader, MAX_MESSAGE_BYTES, sendersOf } from '..
 import { findWiderRules, nameMatches } from '../lib/gate/rules.ts'
 import { openStatementKeys } from '../lib/gate/statement-keys.ts'
 import type { StatementKeyError, StatementKeys, StatementKeySource } from '../lib/gate/statement-keys.ts'
-import { quoteKeyPlace } from '../lib/printable.ts'
+import { quoteSetting } from '../lib/printable.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { scopesOf } from '../lib/requirement/route-guard.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
@@ -211,6 +211,6 @@ async function openSigner (app: FastifyInstance, sources: readonly StatementKeyS
     return keys
   } catch (error) {
     const { source, message } = error as StatementKeyError
-    throw new SettingsError([`gate.statementKey is ${quoteKeyPlace(source)}: ${message}`])
+    throw new SettingsError([`gate.statementKey is ${quoteSetting(source)}: ${message}`])
   }
 }

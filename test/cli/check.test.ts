@@ -925,6 +925,13 @@ t.test('A secret under a misspelt name is not shown, in a section and in an entr
   t.notMatch(text, containing('hunter'))
 })
 
+t.test('A key that was written in place of its path is not shown', async t => {
+  const { code, text } = await run({ IDP_CLIENT_KEY_FILE: '{"kty":"OKP","d":"hunter2"}' })
+  t.equal(code, 1)
+  t.match(text, /IDP_CLIENT_KEY_FILE +environment +\(not shown\)\n/)
+  t.notMatch(text, containing('hunter'))
+})
+
 t.test('A transmitter whose stream works is reported as well, and no secret is shown.', async t => {
   const { code, text, lines, remote } = await checkTransmitter(t, {
     transmitter: { ...CLIENT, manage: true, delivery: 'poll', pushAuthorization: 'hunter3' }
