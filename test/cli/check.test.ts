@@ -150,7 +150,7 @@ t.test('What the service opens at its start is opened, and a setting that names 
     secret,
     empty: ''
   })
-  const gate = (statementKey: object): object => ({
+  const gate = (statementKey: object | string): object => ({
     upstream: 'http://127.0.0.1:1',
     statementAudience: 'https://app.example',
     statementKey,
@@ -195,6 +195,12 @@ t.test('What the service opens at its start is opened, and a setting that names 
       { gate: gate({ file: join(folder, 'none.pem') }) },
       {},
       `gate.statementKey is "${join(folder, 'none.pem')}": the file cannot be read (ENOENT)`,
+      CREATE
+    ],
+    [
+      { gate: gate('-----BEGIN PRIVATE KEY-----\nAAAA') },
+      {},
+      'gate.statementKey is a key itself (not shown): the file cannot be read (ENOENT)',
       CREATE
     ],
     [
