@@ -1,6 +1,3 @@
-import { isJsonObject } from '../lib/json.ts'
-import type { JsonObject } from '../lib/json.ts'
-
 /** The text of a stream, or undefined when it has more bytes than that; it is not read to its end then. */
 export async function readAtMost (stream: AsyncIterable<Buffer>, maxBytes: number): Promise<string | undefined> {
   const chunks: Buffer[] = []
@@ -22,7 +19,9 @@ export function parseJson (text: string): unknown {
   }
 }
 
-/** The value if it is an object. */
-export function asObject (value: unknown): JsonObject | undefined {
-  return isJsonObject(value) ? value : undefined
+/** The value if it is an object that is no list. The image of the local provider has no file of lib. */
+export function asObject (value: unknown): Record<string, unknown> | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? value as Record<string, unknown>
+    : undefined
 }
