@@ -1,5 +1,4 @@
-import { openStatementKeys } from '../lib/gate/statement-keys.ts'
-import type { StatementKeyError, StatementKeySource } from '../lib/gate/statement-keys.ts'
+import { openKeysOfGate } from '../lib/assembly/open-statement-keys.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
 import { readPseudonymKey } from '../lib/settings/secret.ts'
 import type { Settings } from '../lib/settings/settings.ts'
@@ -25,8 +24,11 @@ export async function checkFiles ({ audit, gate }: Pick<Settings, 'audit' | 'gat
     await look('The key of audit.pseudonymKey can be used.', () => readPseudonymKey(pseudonymKey, processSurroundings))
   }
   if (gate?.statementKey) {
-    const { statementKey } = gate
-    await look('The keys of gate.statementKey can be used.', () => tryStatementKeys(statementKey))
+    const { statementKey: sources } = gate
+    await look('The keys of gate.statementKey can be used.', async () => {
+      const keys = await openKeysOfGate({ ...processSurroundings, sources, onChange: () => {} })
+      keys.close()
+    })
   }
   return findings
 }
@@ -39,15 +41,5 @@ export async function faultsOf (open: () => unknown): Promise<Finding[]> {
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error
     return error.problems.map(problem => fault(problem, cureOfPlace(problem) ?? SETTINGS_PAGE))
-  }
-}
-
-async function tryStatementKeys (sources: readonly StatementKeySource[]): Promise<void> {
-  try {
-    const keys = await openStatementKeys({ ...processSurroundings, sources, onChange: () => {} })
-    keys.close()
-  } catch (error) {
-    const { source, message } = error as StatementKeyError
-    throw new SettingsError([`gate.statementKey is ${JSON.stringify(source)}: ${message}`])
   }
 }

@@ -1,3 +1,4 @@
+import { holdsKey } from '../lib/printable.ts'
 import { SettingsError, withoutSecrets } from '../lib/settings/problems.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import type { Givens } from '../lib/settings/given.ts'
@@ -117,8 +118,8 @@ function showSettings (
     const origin = isSet ? places.get(name)! : byDefault === undefined ? 'not set' : 'default'
     const value = valueAt(shown, name) ?? byDefault ?? unset
     const text = textOf(name, value)
-    // Before an @ there may be a password, in a value that is not usable too.
-    const isHidden = isSet && (secret === true || text.includes('@'))
+    // Before an @ there may be a password, in a value that is not usable too, and a key in place of its path.
+    const isHidden = isSet && (secret === true || text.includes('@') || holdsKey(text))
     const line = `${writtenAs(name).padEnd(width)}  ${origin.padEnd(20)}  ${isHidden ? '(not shown)' : terminalLine(text)}`
     return `  ${isSet ? line : paint('dim', line)}\n`
   })

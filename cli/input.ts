@@ -19,7 +19,7 @@ export function parseJson (text: string): unknown {
   }
 }
 
-/** The value if it is an object that is no list. */
+/** The value if it is an object that is no list. The image of the local provider has no file of lib. */
 export function asObject (value: unknown): Record<string, unknown> | undefined {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
     ? value as Record<string, unknown>

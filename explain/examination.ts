@@ -87,8 +87,8 @@ export interface Examination {
   verified?: VerifiedToken
   /** What has revoked the token. */
   revokedBy?: Revocation
-  /** The last second, in Unix seconds, at which a token like this one is refused if it is issued then. */
-  refusedUpTo?: number | undefined
+  /** Unix seconds: from when on a new login counts, unless one counts at once, or not at all. */
+  newLoginAt?: number | undefined
   proof?: PresentedProof
 }
 

@@ -1,9 +1,9 @@
 import type { Revocation } from '../lib/revocation/cutoffs.ts'
 import { lifetimeRefusal } from '../lib/revocation/revocations.ts'
-import type { Revocations } from '../lib/revocation/revocations.ts'
 import type { TokenClaims } from '../lib/token/jwt-checks.ts'
 import { rulesOf } from './examination.ts'
 import type { Examination } from './examination.ts'
+import { newLoginAt } from './new-login.ts'
 import { NotChecked, requireClaims, show, showTime, tokenClaims as claims, tokenTimes as times } from './step.ts'
 import type { Step } from './step.ts'
 import { know } from './token-steps.ts'
@@ -54,7 +54,9 @@ export const STANDING_STEPS = [
         ? [
             ['revoked by', `${e.revokedBy.event} from ${e.revokedBy.source}`],
             ['at', showTime(e.revokedBy.at, e)],
-            ...e.refusedUpTo === undefined ? [] : [['refuses what was issued up to', showTime(e.refusedUpTo, e)] as const]
+            ...e.newLoginAt === undefined
+              ? []
+              : [['refuses what was issued up to', showTime(e.newLoginAt - 1, e)] as const]
           ] as const
         : []
     ]
@@ -99,26 +101,12 @@ function judgeRevocation (e: Examination): void {
   const refusal = revocations.refusalOf(e.verified!)
   if (!refusal) return
   e.revokedBy = refusal.detail as unknown as Revocation
-  e.refusedUpTo = lastRefused(e, e.revokedBy.at, revocations)
+  const { verified, options: { settings: { idp }, now } } = e
+  e.newLoginAt = newLoginAt(e.revokedBy, {
+    claims: verified!.claims,
+    isRefused: claims => revocations.refusalOf({ ...verified!, claims }) !== undefined,
+    clockToleranceSeconds: idp.clockToleranceSeconds,
+    now
+  })
   throw refusal
-}
-
-/**
- * Asks about the same token as if it were issued later, since the tolerance is added to the moment of some senders.
- * Undefined if no later one would pass either (a session has ended), or if that cannot be said yet.
- */
-function lastRefused (
-  { verified, options: { settings, now } }: Examination,
-  at: number,
-  { refusalOf }: Pick<Revocations, 'refusalOf'>
-): number | undefined {
-  const { clockToleranceSeconds } = settings.idp
-  const { claims } = verified!
-  // Beyond the tolerance a token is refused because it is dated ahead.
-  const latest = Math.min(at + clockToleranceSeconds + 1, now + clockToleranceSeconds)
-  for (let iat = Math.floor(at) + 1; iat <= latest; iat++) {
-    const login = claims['auth_time'] === undefined ? {} : { auth_time: iat }
-    if (!refusalOf({ ...verified!, claims: { ...claims, iat, ...login } })) return iat - 1
-  }
-  return undefined
 }

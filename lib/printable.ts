@@ -19,17 +19,14 @@ function escaped (character: string): string {
 }
 
 const MAX_QUOTED_CHARS = 200
-/** A key in PEM form, or a JWK. */
-const KEY = /-----BEGIN|"kty"/
-
-/** Where a key is, as a message to the operator quotes it. One that was written in place of its path is left out. */
-export function quoteKeyPlace (place: string | { readonly env: string }): string {
-  return typeof place === 'string' && KEY.test(place) ? 'a key itself (not shown)' : JSON.stringify(place)
+/** Whether a text holds a key in PEM form, or a JWK. In the JSON of a text, its quotes are escaped. */
+export function holdsKey (text: string): boolean {
+  return /-----BEGIN|"kty\\*"/.test(text)
 }
 
 /**
- * The value of a setting as a message to the operator quotes it, as JSON. What may be a password is left out: the text
- * before an `@`.
+ * The value of a setting as a message to the operator quotes it, as JSON. What may be secret is left out: the text
+ * before an `@`, and a key that was written in place of its path.
  * @param mayBeList whether the setting takes a list. Then a list of texts is shown as in a variable. Otherwise a list
  * is the fault, and is shown as one.
  */
@@ -37,6 +34,7 @@ export function quoteSetting (value: unknown, mayBeList = false): string {
   const isTextList = mayBeList && Array.isArray(value) && value.length > 0 &&
     value.every(entry => typeof entry === 'string')
   const text = JSON.stringify(isTextList ? value.join(' ') : value) ?? typeof value
+  if (holdsKey(text)) return 'a key itself (not shown)'
   const at = text.lastIndexOf('@')
   const safe = at === -1 ? text : `"…${text.slice(at)}`
   return safe.length > MAX_QUOTED_CHARS ? `${safe.slice(0, MAX_QUOTED_CHARS)}…` : safe

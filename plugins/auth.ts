@@ -63,20 +63,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
     metadataMount: given && app.prefix,
     mount: app.prefix
   })
-  const {
-    guard,
-    guardFor,
-    judge,
-    signals,
-    challengesFor,
-    tally,
-    nonces,
-    revocation,
-    issuers,
-    replay,
-    verified,
-    clientKeys
-  } = parts
+  const { guard, guardFor, judge, signals, challengesFor, tally, nonces, revocation } = parts
   // Without revocation nothing ends by itself.
   const onAdmitted = revocation && ((request: FastifyRequest): void => app.endWithToken!(request))
   const decisions: Decisions<FastifyRequest> = {
@@ -89,7 +76,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
   const own = { ...common, guard, refuse: refuserFor() }
   app.decorate('guardDecisions', decisions)
   app.decorate('guardSettings', guardSettings)
-  app.decorate('guardState', { issuers, replay, verified, clientKeys, revocation })
+  app.decorate('guardState', parts)
   app.decorate('guardTally', tally)
   app.decorate('guardRevocation', revocation)
   app.decorate('admissionOf', (guarded, audience) =>

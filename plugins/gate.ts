@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import { openKeysOfGate } from '../lib/assembly/open-statement-keys.ts'
 import { metadataOfAudience } from '../lib/assembly/resource-metadata.ts'
 import { createExecutor } from '../lib/gate/executor.ts'
 import type { Executor, Findings } from '../lib/gate/executor.ts'
@@ -12,12 +13,9 @@ import type { IdentityHeaders } from '../lib/gate/identity-headers.ts'
 import type { GateRule } from '../lib/gate/rule.ts'
 import { bodyTooLarge, createBodyReader, MAX_MESSAGE_BYTES, sendersOf } from '../lib/gate/message-body.ts'
 import { findWiderRules, nameMatches } from '../lib/gate/rules.ts'
-import { openStatementKeys } from '../lib/gate/statement-keys.ts'
-import type { StatementKeyError, StatementKeys, StatementKeySource } from '../lib/gate/statement-keys.ts'
-import { quoteKeyPlace } from '../lib/printable.ts'
+import type { StatementKeys, StatementKeySource } from '../lib/gate/statement-keys.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { scopesOf } from '../lib/requirement/route-guard.ts'
-import { SettingsError } from '../lib/settings/problems.ts'
 import type { UpgradedConnection } from '../lib/upstream/upgrade.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 import { takeExpectations, takeUpgrades } from '../server/upgrades.ts'
@@ -194,23 +192,18 @@ function readResources (app: FastifyInstance, rules: readonly GateRule[]): Map<s
 
 /** @throws SettingsError */
 async function openSigner (app: FastifyInstance, sources: readonly StatementKeySource[]): Promise<StatementKeys> {
-  try {
-    const keys = await openStatementKeys({
-      ...processSurroundings,
-      sources,
-      onChange (error) {
-        if (error) {
-          app.log.warn(
-            { event: 'statement_key_unusable', path: error.source, fault: error.message },
-            'A file of gate.statementKey cannot be used. The keys stay as they were'
-          )
-        } else app.log.info({ event: 'statement_keys_read' }, 'statement keys read')
-      }
-    })
-    app.addHook('onClose', async () => keys.close())
-    return keys
-  } catch (error) {
-    const { source, message } = error as StatementKeyError
-    throw new SettingsError([`gate.statementKey is ${quoteKeyPlace(source)}: ${message}`])
-  }
+  const keys = await openKeysOfGate({
+    ...processSurroundings,
+    sources,
+    onChange (error) {
+      if (error) {
+        app.log.warn(
+          { event: 'statement_key_unusable', path: error.source, fault: error.message },
+          'A file of gate.statementKey cannot be used. The keys stay as they were'
+        )
+      } else app.log.info({ event: 'statement_keys_read' }, 'statement keys read')
+    }
+  })
+  app.addHook('onClose', async () => keys.close())
+  return keys
 }

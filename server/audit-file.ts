@@ -2,7 +2,6 @@ import { accessSync, closeSync, constants, fchmodSync, fstatSync, openSync, read
 import type { Stats } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import pino from 'pino'
 import { SettingsError } from '../lib/settings/problems.ts'
 import type { Surroundings } from '../lib/surroundings.ts'
 
@@ -31,20 +30,17 @@ export interface AuditSink {
 }
 
 /**
- * Appends lines to a file of its own, by the destination of pino. Each line is one call of the system, made before the
- * request goes on: the lines of several processes do not mix, and none waits in memory. The path may lead to another
- * file at any time, as after logrotate.
+ * Appends lines to a file of its own. Each line is one call of the system, made before the request goes on: the lines
+ * of several processes do not mix, and none waits in memory. The path may lead to another file at any time, as after
+ * logrotate.
  * @throws Error with a `code` if the file cannot be opened
  */
 export async function openAuditFile (
   path: string,
   { every, onFault, onRecovered }: AuditFileOptions
 ): Promise<AuditSink> {
-  const open = (): AuditFile => {
-    isThere(path)
-    return new AuditFile(path, pino.destination({ dest: path, append: true, sync: true, mode: MODE }))
-  }
-  let file: AuditFile | undefined = open()
+  /** Undefined if there is none to write to. One with a fault may be there, for the rest of its last line. */
+  let file: AuditFile | undefined = new AuditFile(path)
   let written = 0
   let lost = 0
   let fault: string | undefined
@@ -79,7 +75,7 @@ export async function openAuditFile (
   function renew (): void {
     let next: AuditFile | undefined
     try {
-      next = open()
+      next = new AuditFile(path)
       next.probe()
     } catch (error) {
       next?.close()
@@ -98,26 +94,27 @@ export async function openAuditFile (
     if (!isLooking) return
     isLooking = false
     const isHere = file?.isAt(found) === true
-    if (!isHere || !file!.isCut) {
-      if (isAsked || !isHere || fault !== undefined) renew()
-    } else if (file!.finish() === undefined) {
+    if (isHere && file!.isCut) {
+      if (file!.finish()) return
       fault = undefined
       succeed()
-    }
+    } else if (isAsked || !isHere || fault !== undefined) renew()
   }
 
   return {
     write (record) {
-      const error = fault === undefined ? file!.write(`${JSON.stringify(record)}\n`) : undefined
-      if (fault === undefined && error === undefined) {
-        succeed()
-        return true
+      if (file && fault === undefined) {
+        const error = file.write(`${JSON.stringify(record)}\n`)
+        if (!error) {
+          succeed()
+          return true
+        }
+        fail(error)
+        // What has begun gets its end when there is room.
+        if (file.isCut) return false
+        drop()
       }
-      if (error) fail(error)
-      // What has begun gets its end when there is room.
-      if (error && file!.isCut) return false
       lost++
-      if (error) drop()
       return false
     },
     reopen: () => {
@@ -127,8 +124,9 @@ export async function openAuditFile (
     async close () {
       stop()
       isLooking = false
-      if (file?.isCut) file.finish()
-      await file?.close()
+      file?.finish()
+      file?.close()
+      file = undefined
     }
   }
 }
@@ -170,29 +168,26 @@ export function unwritable (path: string, { code }: NodeJS.ErrnoException): Sett
 
 const failure = (code: string): Error => Object.assign(new Error(code), { code })
 
-/** Its types do not say that it has the number of its file. */
-type Destination = ReturnType<typeof pino.destination> & { readonly fd?: number }
-
 /** One open file. A line that was written in part is kept until its rest can be written. */
 class AuditFile {
   readonly #path: string
-  readonly #destination: Destination
+  readonly #fd: number
   readonly #stats: Stats
-  #hasBegun = false
-  #error: Error | undefined
-  /** Whether its last line has no end yet. */
-  isCut = false
+  #rest = Buffer.alloc(0)
 
-  constructor (path: string, destination: Destination) {
+  /** @throws Error with a `code` */
+  constructor (path: string) {
+    isThere(path)
     this.#path = path
-    this.#destination = destination.on('write', () => {
-      this.#hasBegun = true
-    }).on('error', (error: Error) => {
-      this.#error = error
-    })
-    this.#stats = fstatSync(destination.fd!)
+    this.#fd = openSync(path, 'a', MODE)
+    this.#stats = fstatSync(this.#fd)
     // A process that was cut off may have left a part of a line.
     if (this.#stats.isFile() && !endsWithLine(path)) this.write('\n')
+  }
+
+  /** Whether its last line has no end yet. */
+  get isCut (): boolean {
+    return this.#rest.length > 0
   }
 
   isAt (found: Stats | undefined): boolean {
@@ -200,20 +195,23 @@ class AuditFile {
   }
 
   /** Why it failed. Undefined if it was written. */
-  write (text: string): Error | undefined {
-    this.#hasBegun = false
-    this.#error = undefined
-    this.#destination.write(text)
-    this.isCut = this.#error !== undefined && this.#hasBegun
-    return this.#error
+  write (text: string): unknown {
+    const line = Buffer.from(text)
+    this.#rest = line
+    const error = this.finish()
+    // Nothing has begun that would need an end.
+    if (this.#rest.length === line.length) this.#rest = line.subarray(line.length)
+    return error
   }
 
   /** Writes the rest of a line that is cut. */
-  finish (): Error | undefined {
-    this.#error = undefined
-    this.#destination.write('')
-    this.isCut = this.#error !== undefined
-    return this.#error
+  finish (): unknown {
+    try {
+      while (this.isCut) this.#rest = this.#rest.subarray(writeSync(this.#fd, this.#rest))
+      return undefined
+    } catch (error) {
+      return error
+    }
   }
 
   /**
@@ -221,15 +219,12 @@ class AuditFile {
    * @throws Error with a `code`
    */
   probe (): void {
-    if (!this.#stats.isFile()) writeSync(this.#destination.fd!, '')
+    if (!this.#stats.isFile()) writeSync(this.#fd, '')
     else if (statfsSync(this.#path).bavail === 0) throw failure('ENOSPC')
   }
 
-  close (): Promise<void> {
-    return new Promise(resolve => {
-      this.#destination.once('close', resolve)
-      this.#destination.destroy()
-    })
+  close (): void {
+    closeSync(this.#fd)
   }
 }
 

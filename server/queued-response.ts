@@ -29,11 +29,6 @@ const SLOW_BYTES = MAX_WAITING_BYTES / 2
  */
 export const QUEUE_KEEP_ALIVE_MS = 5_000
 
-/** Milliseconds for which a connection may take nothing if its server sets no limit. */
-const SILENCE_MS = 30_000
-/** How often a connection with waiting requests is looked at within the limit for a silent one. */
-const LOOKS = 4
-
 /**
  * What a connection carries here if requests of it have ever waited. Every answer asks for it, and a property is the
  * cheapest place.
@@ -54,6 +49,11 @@ type Connection = Socket & {
 /** The answer that a connection owes now. */
 export function owedAnswer (connection: Socket): Pick<ServerResponse, 'headersSent'> | undefined {
   return (connection as Connection)._httpMessage ?? undefined
+}
+
+/** Whether requests of a connection wait behind its answer now. */
+export function hasWaiting (connection: Socket): boolean {
+  return ((connection as Connection)[kQueue]?.count ?? 0) > 0
 }
 
 /** The requests of one connection that wait behind its answer. */
@@ -195,36 +195,19 @@ function createQueue (socket: Socket, all: Waiting): Queue {
   peers.set(address, peer)
   peer.connections++
   const queue = { count: 0, bytes: 0, peer, all, isSlowed: false }
-  const timer = setInterval(createLook(socket, queue), (socket.timeout || SILENCE_MS) / LOOKS).unref()
   socket.once('close', () => {
-    clearInterval(timer)
     count(queue, 0, -queue.bytes)
     if (--peer.connections === 0) peers.delete(address)
   })
   return queue
 }
 
-/**
- * Ends a connection that takes nothing while requests wait. Each request that it sends would be activity for Node, so
- * the limit of the server for a silent connection would never end it.
- */
-function createLook (socket: Socket, queue: Queue): () => void {
-  let taken = 0
-  let idle = 0
-  return () => {
-    // What the system has taken, not what was written.
-    const now = socket.bytesWritten - socket.writableLength
-    idle = queue.count > 0 && now === taken ? idle + 1 : 0
-    taken = now
-    if (idle === LOOKS) endNow(socket)
-  }
-}
-
 function keepBriefly (socket: Socket): void {
   if (!socket.destroyed && !owedAnswer(socket)) socket.setTimeout(QUEUE_KEEP_ALIVE_MS)
 }
 
-function endNow (socket: Socket): void {
+/** Ends a connection with all that it owes and all that it still sends. */
+export function endNow (socket: Socket): void {
   socket.destroy()
   const { parser } = socket as Connection
   // The parser still reads the rest of the same piece to its end. Its answers would be lost, so they are not made.

@@ -1,4 +1,6 @@
 import type { Socket } from 'node:net'
+import { endNow, hasWaiting } from './queued-response.ts'
+import { SILENCE_MS } from './stalled-answers.ts'
 
 /** How often the connections are looked at. A silent one is ended up to twice as much too late. */
 export const LOOK_MS = 1000
@@ -34,18 +36,26 @@ function setSilence (this: Watched, ms: number, callback?: () => void): Watched 
   return this
 }
 
-/** Has Node end each connection that has been silent for its `timeout`, in both directions. */
+/**
+ * Has Node end each connection that has been silent for its `timeout`, in both directions. While requests wait behind
+ * an answer, only what the client takes counts, also without a `timeout`: each request that it sends would be a sign of
+ * life.
+ */
 export function endSilent (sockets: Iterable<Socket>): void {
   const nowMs = performance.now()
   for (const socket of sockets as Iterable<Watched>) {
+    const isWaiting = hasWaiting(socket)
+    const limitMs = socket.timeout || (isWaiting ? SILENCE_MS : 0)
     // What the system has taken, not what was written.
-    const moved = socket.bytesRead + socket.bytesWritten - socket.writableLength
+    const taken = socket.bytesWritten - socket.writableLength
+    const moved = isWaiting ? taken : taken + socket.bytesRead
     if (moved !== socket[kMoved]) {
       socket[kMoved] = moved
       socket[kSinceMs] = nowMs
-    } else if (socket.timeout! > 0 && nowMs - socket[kSinceMs] >= socket.timeout!) {
+    } else if (limitMs > 0 && nowMs - socket[kSinceMs] >= limitMs) {
       socket[kSinceMs] = nowMs
-      if (socket._onTimeout) socket._onTimeout()
+      if (isWaiting) endNow(socket)
+      else if (socket._onTimeout) socket._onTimeout()
       else socket.emit('timeout')
     }
   }

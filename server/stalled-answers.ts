@@ -8,7 +8,8 @@ export const MAX_STALLED = 64
 /** If there are more, milliseconds for which a client may take nothing. */
 export const STALL_MS = 5_000
 
-const SILENCE_MS = 30_000
+/** Milliseconds for which a connection may be silent. */
+export const SILENCE_MS = 30_000
 /** By then whoever waits for something else has given up. */
 const MARGIN_MS = 5_000
 

@@ -4,6 +4,7 @@ import { HOST_BELIEVED } from '../../lib/settings/start-report.ts'
 import openStream from './open-stream.ts'
 import { logOwnCallsQuietly } from './own-calls.ts'
 import recentLogin from './recent-login.ts'
+import { tellGuard } from './tell-guard.ts'
 import welcome from './welcome.ts'
 
 /** Whether only this machine reaches the API. Then no one gets it called by another name. */
@@ -34,6 +35,7 @@ export const options = {
  */
 const api: FastifyPluginAsync = async (fastify: FastifyInstance, given: object) => {
   fastify.addHook('onRequest', logOwnCallsQuietly)
+  fastify.addHook('onRequest', tellGuard)
   // Called, not registered: in a scope of its own the guards would not reach the route.
   await app(fastify, given)
   await fastify.register(recentLogin)

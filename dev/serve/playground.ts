@@ -4,15 +4,14 @@ import { fileURLToPath } from 'node:url'
 import Fastify from 'fastify'
 import type { FastifyError } from 'fastify'
 import { parseJson } from '../../cli/input.ts'
+import type { FoundRoute } from '../../cli/route-lookup.ts'
 import { root } from '../../cli/tenants.ts'
 import { openProviderKeys } from '../../cli/provider-keys.ts'
 import type { OpenapiDocument } from '../../lib/openapi/document.ts'
-import { ANY_TOKEN } from '../../lib/requirement/requirement.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import type { LocalProvider } from '../provider/provider.ts'
 import type { LocalTransmitter } from '../provider/transmitter.ts'
 import { PERMISSIONS, USERS } from '../provider/users.ts'
-import { describedRoute } from './described-route.ts'
 import { endpointsOf } from './endpoints.ts'
 import { explainExchange } from './explanation.ts'
 import type { AskService } from './explanation.ts'
@@ -20,6 +19,7 @@ import type { ShownRevocation } from './open-stream.ts'
 import { OWN_CALL } from './own-calls.ts'
 import { OF_THE_SERVICE } from './samples.ts'
 import type { Samples } from './samples.ts'
+import { ASK_GUARD } from './tell-guard.ts'
 
 const TYPES: Readonly<Record<string, string>> = { html: 'text/html', css: 'text/css', js: 'text/javascript' }
 
@@ -43,7 +43,7 @@ export async function startPlayground (
   const { issuer, audience, browserClientId: clientId } = provider
   const url = `http://localhost:${port}`
   const keys = openProviderKeys(settings)
-  const ask = askApi(api, samples)
+  const ask = askApi(api)
   const headers = {
     'content-security-policy':
       `default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self' ${api} ` +
@@ -107,24 +107,19 @@ export async function startPlayground (
 }
 
 /** Asks the API of `npm run dev`. */
-function askApi (
-  api: string,
-  { stream }: Samples
-): Required<AskService> & { document (): Promise<OpenapiDocument | undefined> } {
-  const get = async <Answer>(path: string, headers: Record<string, string> = {}): Promise<Answer | undefined> => {
-    const answer = await fetch(api + path, { headers: { ...headers, ...OWN_CALL } }).catch(() => undefined)
+function askApi (api: string): Required<AskService> & { document (): Promise<OpenapiDocument | undefined> } {
+  const ask = async <Answer>(
+    path: string,
+    headers: Readonly<Record<string, string>> = {},
+    method = 'GET'
+  ): Promise<Answer | undefined> => {
+    const answer = await fetch(api + path, { method, headers: { ...headers, ...OWN_CALL } }).catch(() => undefined)
     return answer?.ok ? await answer.json() as Answer : undefined
   }
-  const document = (): Promise<OpenapiDocument | undefined> => get('/docs/json')
   return {
-    document,
-    revocation: authorization => get<ShownRevocation | null>('/dev/revocation', { authorization }),
-    async route (method, target) {
-      // The document does not have it: a call of it has no end.
-      if (target === stream) return { kind: 'guarded', requirements: [ANY_TOKEN] }
-      const described = await document()
-      return described && describedRoute(described, method, target)
-    }
+    document: () => ask('/docs/json'),
+    revocation: authorization => ask<ShownRevocation | null>('/dev/revocation', { authorization }),
+    route: (method, target) => ask<FoundRoute>(target, ASK_GUARD, method)
   }
 }
 

@@ -12,6 +12,9 @@ export interface Sample {
   readonly metricName?: string
 }
 
+/** A sample whose value is counted up. */
+type Counted = Sample & { value: number }
+
 export type Histogram = ReturnType<typeof createHistogram>
 
 /**
@@ -66,7 +69,7 @@ export function createGuardTally () {
     number
   >
   const ofIssuers = new Map<string, Map<CountedReason, number>>()
-  const messages = new Map<string, Sample & { value: number }>()
+  const messages = new Map<string, Counted>()
 
   /** Every text comes from the settings. JSON leaves out the labels that are undefined. */
   function count (labels: Readonly<Record<string, string | undefined>>): void {
@@ -166,14 +169,14 @@ export function createRequestTally () {
      * set.
      */
     ofUnknown: (method: string) => ofRoute(METHODS.has(method) ? method : 'other', 'unknown'),
-    counts: (): Sample[] => all().flatMap(tally => tally.counts()),
+    counts: (): Sample[] => all().flatMap(tally => [...tally.counts()]),
     durations: (name: string): Sample[] => all().flatMap(tally => tally.durations(name))
   }
 }
 
 function createRouteTally (labels: { readonly method: string, readonly route: string }) {
   // The key is one small integer for each status, scheme and end.
-  const counts = new Map<number, number>()
+  const counts = new Map<number, Counted>()
   const times = createHistogram(DURATION_BOUNDS)
 
   return {
@@ -183,25 +186,16 @@ function createRouteTally (labels: { readonly method: string, readonly route: st
      * @param durationMs from the first byte read to the last one sent
      */
     ended (end: RequestEnd, status: number, scheme: AuthScheme | undefined, durationMs: number): void {
-      const key = (status * SCHEMES.length + SCHEMES.indexOf(scheme ?? 'none')) * REQUEST_ENDS.length +
+      const schemeOrNone = scheme ?? 'none'
+      const key = (status * SCHEMES.length + SCHEMES.indexOf(schemeOrNone)) * REQUEST_ENDS.length +
         REQUEST_ENDS.indexOf(end)
-      counts.set(key, (counts.get(key) ?? 0) + 1)
+      const counted = counts.get(key)
+      if (counted) counted.value++
+      else counts.set(key, { labels: { ...labels, status, scheme: schemeOrNone.toLowerCase(), end }, value: 1 })
       // Upgraded connections may be open for days.
       if (end !== 'upgraded') times.observe(durationMs)
     },
-    counts: (): Sample[] =>
-      [...counts].map(([key, value]) => {
-        const rest = Math.floor(key / REQUEST_ENDS.length)
-        return {
-          labels: {
-            ...labels,
-            status: Math.floor(rest / SCHEMES.length),
-            scheme: SCHEMES[rest % SCHEMES.length]!.toLowerCase(),
-            end: REQUEST_ENDS[key % REQUEST_ENDS.length]!
-          },
-          value
-        }
-      }),
+    counts: (): Iterable<Sample> => counts.values(),
     durations: (name: string): Sample[] => counts.size === 0 ? [] : times.samples(name, labels)
   }
 }

@@ -1,6 +1,6 @@
 import { offeredSchemes } from '../credentials.ts'
 import type { AuthScheme } from '../credentials.ts'
-import { isOptional, phrasesOf, requirementJson, scopeAlternatives } from '../requirement/route-guard.ts'
+import { isOptional } from '../requirement/route-guard.ts'
 import type { RouteGuard } from '../requirement/route-guard.ts'
 import type { Settings } from '../settings/settings.ts'
 import { describeGuard, PROOF_HEADER, SCHEMES, securityOf } from './describe.ts'
@@ -63,11 +63,9 @@ function describeOperation (
   document: AppDocument,
   settings: Settings
 ): void {
-  Object.assign(
-    operation,
-    namesScopes(document) ? describeGuard(guard, operation.description) : describeAll(guard, operation.description)
-  )
-  operation.security ??= securityOf(namesScopes(document) ? guard : withoutScopes(guard), settings.idp.dpopMode)
+  const areScopesNamed = namesScopes(document)
+  Object.assign(operation, describeGuard(guard, operation.description, areScopesNamed))
+  operation.security ??= securityOf(guard, settings.idp.dpopMode, areScopesNamed)
   operation.responses = { ...operation.responses }
   for (const status of guardStatuses(guard, settings)) {
     operation.responses[status] ??= { description: REFUSED[status].description, headers: headersOf(status, document) }
@@ -82,20 +80,6 @@ function describeOperation (
     required: settings.idp.dpopMode === 'REQUIRED' && !isOptional(guard),
     ...typed('string', document)
   }]
-}
-
-/** Security cannot name the scopes, so `x-requirements` has each requirement. */
-function describeAll (guard: RouteGuard, description: unknown): object {
-  const asksForMore = scopeAlternatives(guard).some(set => set.length > 0) ||
-    guard.some(requirement => phrasesOf(requirement).length > 0)
-  return {
-    ...describeGuard(guard, description),
-    ...(asksForMore && { 'x-requirements': guard.map(requirementJson) })
-  }
-}
-
-function withoutScopes (guard: RouteGuard): RouteGuard {
-  return guard.map(({ scope, anyScope, ...others }) => others)
 }
 
 function headersOf (status: keyof typeof REFUSED, document: AppDocument): NonNullable<Response['headers']> {

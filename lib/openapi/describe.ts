@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import { offeredSchemes } from '../credentials.ts'
-import { isOptional, phrasesOf, requirementJson, scopeAlternatives } from '../requirement/route-guard.ts'
+import { isOptional, phrasesOf, requirementJson, scopeAlternatives, scopesOf } from '../requirement/route-guard.ts'
 import type { RouteGuard } from '../requirement/route-guard.ts'
 import type { AuthScheme, DpopMode } from '../credentials.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -142,25 +142,39 @@ function describedAs ({ description }: Response, status: string): string {
   return description === UNDESCRIBED ? STATUS_CODES[status]! : description
 }
 
-/** Any one entry is enough. The empty entry stands for a request without credentials. */
-export function securityOf (guard: RouteGuard, mode: DpopMode): NonNullable<Operation['security']> {
-  const needed = offeredSchemes(mode).flatMap(scheme => scopeAlternatives(guard).map(scopes => ({ [scheme]: scopes })))
+/**
+ * Any one entry is enough. The empty entry stands for a request without credentials.
+ * @param areScopesNamed whether the document can name scopes there
+ */
+export function securityOf (
+  guard: RouteGuard,
+  mode: DpopMode,
+  areScopesNamed = true
+): NonNullable<Operation['security']> {
+  const sets = areScopesNamed ? scopeAlternatives(guard) : [[]]
+  const needed = offeredSchemes(mode).flatMap(scheme => sets.map(scopes => ({ [scheme]: scopes })))
   return isOptional(guard) ? [{}, ...needed] : needed
 }
 
 /**
  * `security` cannot express all requirements. The description has the others for people, and `x-requirements` has them
  * for programs.
+ * @param areScopesNamed whether `security` names the scopes
  */
-export function describeGuard (guard: RouteGuard, description: unknown): object {
-  const further = guard.filter(requirement => requirement.optional || phrasesOf(requirement).length > 0)
-  if (further.length === 0) return description === undefined ? { description: describeScopes(guard) } : {}
+export function describeGuard (guard: RouteGuard, description: unknown, areScopesNamed = true): object {
+  const further = guard.filter(requirement =>
+    requirement.optional || phrasesOf(requirement).length > 0 ||
+    (!areScopesNamed && scopesOf(requirement).length > 0)
+  )
   const words = [
     description ?? describeScopes(guard),
     isOptional(guard) ? 'A request without credentials passes too.' : '',
     furtherNeeds(guard)
   ]
-  return { description: words.filter(Boolean).join(' '), 'x-requirements': further.map(requirementJson) }
+  return {
+    description: words.filter(Boolean).join(' '),
+    ...(further.length > 0 && { 'x-requirements': further.map(requirementJson) })
+  }
 }
 
 function describeScopes (guard: RouteGuard): string {

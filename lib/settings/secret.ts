@@ -1,7 +1,7 @@
 import { parseClientKey } from '../provider/client-authentication.ts'
 import type { ClientKey } from '../provider/client-authentication.ts'
 import { isJsonObject } from '../json.ts'
-import { quoteKeyPlace } from '../printable.ts'
+import { quoteSetting } from '../printable.ts'
 import { readPlace } from '../secret-place.ts'
 import type { SecretPlace, SecretSources } from '../secret-place.ts'
 import { decodeSecret } from './formats.ts'
@@ -82,7 +82,7 @@ export async function readClientKey (file: string, name: string, sources: Secret
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? 'not a private key'
     throw new SettingsError([
-      `${name} is ${quoteKeyPlace(file)}, which is not usable (${code}); allowed: path of a file with a private key`
+      `${name} is ${quoteSetting(file)}, which is not usable (${code}); allowed: path of a file with a private key`
     ])
   }
 }

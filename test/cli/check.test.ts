@@ -152,7 +152,7 @@ t.test('What the service opens at its start is opened, and a setting that names 
     secret,
     empty: ''
   })
-  const gate = (statementKey: object): object => ({
+  const gate = (statementKey: object | string): object => ({
     upstream: 'http://127.0.0.1:1',
     statementAudience: 'https://app.example',
     statementKey,
@@ -197,6 +197,12 @@ t.test('What the service opens at its start is opened, and a setting that names 
       { gate: gate({ file: join(folder, 'none.pem') }) },
       {},
       `gate.statementKey is "${join(folder, 'none.pem')}": the file cannot be read (ENOENT)`,
+      CREATE
+    ],
+    [
+      { gate: gate('-----BEGIN PRIVATE KEY-----\nAAAA') },
+      {},
+      'gate.statementKey is a key itself (not shown): the file cannot be read (ENOENT)',
       CREATE
     ],
     [
@@ -924,6 +930,13 @@ t.test('A secret under a misspelt name is not shown, in a section and in an entr
     )
   )
   t.match(text, containing('"introspection":{"for":"jwt","clientId":"c","clientSecret":"(not shown)"}'))
+  t.notMatch(text, containing('hunter'))
+})
+
+t.test('A key that was written in place of its path is not shown', async t => {
+  const { code, text } = await run({ IDP_CLIENT_KEY_FILE: '{"kty":"OKP","d":"hunter2"}' })
+  t.equal(code, 1)
+  t.match(text, /IDP_CLIENT_KEY_FILE +environment +\(not shown\)\n/)
   t.notMatch(text, containing('hunter'))
 })
 

@@ -83,6 +83,29 @@ t.test('A body that needs more than the share of its sender gives way itself', a
   t.equal(await body.outcome, 503)
 })
 
+t.test('What was answered does not give way any more, and the shortest body does', async t => {
+  const open = openReader({ maxHeldBytes: 64 * KIB })
+  const sender = [{ name: 'one', maxBytes: 7 * KIB }]
+  const [whole, empty, short] = [open(sender), open(sender), open(sender)]
+  whole.source.end(Buffer.alloc(4 * KIB))
+  empty.source.end()
+  await short.send(1)
+  short.source.end()
+  t.strictSame(await Promise.all([whole.outcome, empty.outcome, short.outcome]), [4 * KIB, 0, 1])
+  for (const { answered } of [empty, short]) await answered()
+  const more = open(sender)
+  await more.send(4 * KIB)
+  t.equal(await more.outcome, 503)
+
+  const openTiny = openReader({ maxBytes: 1 })
+  const [first, second] = [openTiny([{ name: 'one', maxBytes: 1 }]), openTiny([{ name: 'one', maxBytes: 1 }])]
+  await first.send(1)
+  await second.send(1)
+  t.equal(await first.outcome, 503)
+  second.source.end()
+  t.equal(await second.outcome, 1)
+})
+
 t.test('The newest gives way where it is to', async t => {
   const open = openReader({ givesWay: 'newest' })
   const [first, second, third] = [open(), open(), open()]

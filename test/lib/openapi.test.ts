@@ -1,6 +1,8 @@
 import t from 'tap'
 import { containing } from '../helpers/containing.ts'
-import type { OpenapiDocument } from '../../lib/openapi/document.ts'
+import { readSettings } from '../../holdfast.ts'
+import { describeGuards } from '../../lib/openapi/app-document.ts'
+import type { OpenapiDocument, Parameter, Reference } from '../../lib/openapi/document.ts'
 import { placeAddress, renderPage } from '../../schemas/docs-page.ts'
 import { ANY_TOKEN } from '../../lib/requirement/requirement.ts'
 import { hooksAround, requirementsOf, scopeAlternatives, scopesOf } from '../../lib/requirement/route-guard.ts'
@@ -107,6 +109,22 @@ t.test('A document without tags and operations is a page all the same', async t 
     renderPage({ ...base, components: { ...base.components, responses: { R: { description: 'none' } } } }),
     /<h3 id="refusal-r"><a href="#refusal-r">R<\/a><\/h3>/
   )
+})
+
+t.test('The proof is added to the parameters of an app, unless one of them has that name in any case', async t => {
+  const settings = await readSettings({ IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example' })
+  const parametersBeside = (...own: Array<Parameter | Reference>): unknown[] => {
+    const document = { openapi: '3.1.0', paths: { '/x': { get: { parameters: own, 'x-holdfast-guard': 'g' } } } }
+    describeGuards(document, new Map([['g', [ANY_TOKEN]]]), settings)
+    return document.paths['/x'].get.parameters.map(parameter => 'name' in parameter ? parameter.name : parameter.$ref)
+  }
+  const named = (name: string): Parameter => ({ name, in: 'header', schema: {} })
+  t.strictSame(parametersBeside(), ['DPoP'])
+  t.strictSame(parametersBeside(named('tenant')), ['tenant', 'DPoP'])
+  t.strictSame(parametersBeside(named('tenant'), named('dpop')), ['tenant', 'dpop'])
+  t.strictSame(parametersBeside(named('dpop')), ['dpop'])
+  t.strictSame(parametersBeside(named('DPoP')), ['DPoP'])
+  t.strictSame(parametersBeside({ $ref: '#/parameters/tenant' }), ['#/parameters/tenant', 'DPoP'])
 })
 
 t.test('The guards of a route are read from its hooks', async t => {

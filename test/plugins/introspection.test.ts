@@ -620,12 +620,14 @@ t.test('This service authenticates with a private key', async t => {
     seconds: 60
   })
   writeFileSync(join(directory, 'empty'), '')
+  writeFileSync(join(directory, 'key.der'), privateKey.export({ type: 'pkcs8', format: 'der' }))
   for (
     const [file, code] of [
       ['missing', 'ENOENT'],
       ['broken', 'ERR_OSSL_UNSUPPORTED'],
       ['empty', 'ERR_OSSL_UNSUPPORTED'],
-      ['other', 'not a private key']
+      ['other', 'not a private key'],
+      ['key.der', 'NOT_UTF8']
     ] as const
   ) {
     const path = join(directory, file)

@@ -1,12 +1,15 @@
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
+import type { IncomingMessage } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import t from 'tap'
 import type { Test } from 'tap'
+import { createQueuedResponse } from '../../server/queued-response.ts'
 import { endSilent, watchSilence } from '../../server/silent-connections.ts'
 import { stopClock } from '../helpers/clock.ts'
 
 const LIMIT_MS = 30_000
+const QueuedResponse = createQueuedResponse()
 
 /** A watched connection, its client, and the number of times that it has been silent for too long. */
 async function open (t: Test) {
@@ -92,4 +95,22 @@ t.test('Without what is private to Node, the event comes all the same', async t 
   Object.assign(socket, { _onTimeout: undefined })
   look()
   t.equal(look(LIMIT_MS), 1)
+})
+
+t.test('While a request waits behind an answer, only what the client takes counts, also without a limit', async t => {
+  const { socket, client, look } = await open(t)
+  Object.assign(socket, { _httpMessage: {} })
+  const waiting = new QueuedResponse({ socket, url: '/', rawHeaders: [], headers: {} } as unknown as IncomingMessage)
+  socket.setTimeout(0)
+  look()
+  socket.write('x')
+  await once(client, 'data')
+  t.equal(look(LIMIT_MS - 1), 0)
+  client.write('x')
+  await once(socket, 'data')
+  look(LIMIT_MS - 1)
+  t.notOk(socket.destroyed)
+  look(1)
+  t.ok(socket.destroyed)
+  t.equal(waiting.writableEnded, false)
 })

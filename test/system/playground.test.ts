@@ -13,6 +13,7 @@ import openStream from '../../dev/serve/open-stream.ts'
 import recentLogin from '../../dev/serve/recent-login.ts'
 import { revocationBy } from '../../dev/serve/samples.ts'
 import { startPlayground } from '../../dev/serve/playground.ts'
+import { tellGuard } from '../../dev/serve/tell-guard.ts'
 import { startProvider } from '../../dev/provider/provider.ts'
 import type { LocalProvider } from '../../dev/provider/provider.ts'
 import { startTransmitter } from '../../dev/provider/transmitter.ts'
@@ -100,6 +101,7 @@ async function openPlayground (
     { url: provider.issuer } as Issuer,
     raw,
     app => {
+      app.addHook('onRequest', tellGuard)
       app.register(recentLogin).register(openStream)
       own?.(app)
     },

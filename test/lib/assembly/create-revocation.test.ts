@@ -3,10 +3,11 @@ import { writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { readSettings } from '../../../holdfast.ts'
-import { createRevocation, pushUrlOf } from '../../../lib/assembly/create-revocation.ts'
+import { createRevocation, createRevocationView, pushUrlOf } from '../../../lib/assembly/create-revocation.ts'
 import type { RevocationEvent, RevocationParts } from '../../../lib/assembly/create-revocation.ts'
 import { NODE_CRYPTO } from '../../../lib/assembly/jwt-tools.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../lib/revocation/effects.ts'
+import type { RevocationEntry } from '../../../lib/revocation/log.ts'
 import { claimTarget, keyOf } from '../../../lib/revocation/target.ts'
 import type { RevocableToken } from '../../../lib/revocation/target.ts'
 import { createTransport } from '../../../lib/provider/transport.ts'
@@ -151,6 +152,22 @@ t.test('An event that is dated more than a minute ahead is a warning, one a minu
     [],
     'an event without effect'
   )
+})
+
+t.test('An issuer has room for a million keys, and for no more', async t => {
+  const { idp, revocation } = await readSettings({
+    IDP_ISSUER: ISSUER,
+    IDP_AUDIENCE: 'https://api.example',
+    REVOCATION: { operators: { scope: 'revoke' } }
+  })
+  const { cutoffs } = createRevocationView(revocation!, { ...idp, ...processSurroundings })
+  const said = { effect: 'cutoff', at: 1, recordedAt: 1, event: 'e', source: 's', sender: ISSUER, standing: 'issuer' } as const
+  const entries = Array.from({ length: 1_000_000 }, (_, index): RevocationEntry => ({ ...said, key: String(index) }))
+  const release = cutoffs.reserve(entries)
+  t.type(release, 'function')
+  t.equal(cutoffs.reserve([{ ...said, key: 'more' }]), undefined)
+  release!()
+  t.type(cutoffs.reserve([{ ...said, key: 'more' }]), 'function')
 })
 
 t.test('A secret is a text, a file or a variable', async t => {

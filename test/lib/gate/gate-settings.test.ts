@@ -131,6 +131,7 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
     ['gate: { colour, rules: on }', 'config.yaml, line 4: gate.rules is "on"; allowed: a list'],
     ['gate:\n  colour: red', 'config.yaml, line 5: gate.colour is unknown; allowed: upstream, '],
     ['gate:\n  grpcPort: 1\n  grpcPort: 2', 'config.yaml, line 6: the key "gate.grpcPort" appears twice'],
+    ['gate:\n  grpcPort:\n  grpcPort: 2', 'config.yaml, line 6: the key "gate.grpcPort" appears twice'],
     ...['-1', '65536', '80.5', 'on', 'true', '"0x50"', '[9000]', '""'].map((
       port
     ): [string, string] => [
@@ -516,6 +517,17 @@ t.test('A rule is read as a whole: each member that cannot be used is reported, 
       problems: ['allow is anyone, and that contradicts scope and acr and audience']
     },
     {
+      given: { path: '/a', methods: [7], mcp: { methods: ['initialize'] } },
+      problems: ['methods is [7]; allowed: a list of HTTP methods in upper case']
+    },
+    {
+      given: { path: '/a', methods: ['GET'], mcp: { methods: ['initialize'] }, upgrade: 1 },
+      problems: [
+        'upgrade is 1; allowed: true, false',
+        'methods is ["GET"], but only POST carries the messages that mcp names'
+      ]
+    },
+    {
       given: { path: '/a', scope: 'a b', acr: [] },
       problems: [
         'scope is "a b": scope takes a word, or a list of one or more words, without spaces, quotes and backslashes',
@@ -526,6 +538,10 @@ t.test('A rule is read as a whole: each member that cannot be used is reported, 
   for (const { given, problems } of bad) {
     t.strictSame(await read(given), { rule: undefined, problems }, JSON.stringify(given))
   }
+
+  t.strictSame((await parseGate({ rules: [{ path: '/a', upgrade: 1 }, { path: '/a' }] })).problems, [
+    'gate.rules[0].upgrade is 1; allowed: true, false'
+  ], 'it clashes with no other')
 
   const problemOf = async (path: string): Promise<string | undefined> => (await read({ path })).problems[0]
   for (

@@ -168,6 +168,18 @@ t.test('One path: a spelling for which a lenient router would find a closer rule
       passes: { '/n/ABC/': '/n/:id(^[A-C]+$)/', '/n/abc': '/n/:id' }
     },
     {
+      rules: ['/p/:id-::x', '/*'],
+      refused: ['/p/1-:X', '/P/1-%3Ax'],
+      as: '/p/:id-::x',
+      passes: { '/p/1-:x': '/p/:id-::x', '/p/1-:y': '/*' }
+    },
+    {
+      rules: ['/:id/p::x', '/*'],
+      refused: ['/1/p:X', '/1/P%3Ax'],
+      as: '/:id/p::x',
+      passes: { '/1/p:x': '/:id/p::x', '/1/p:y': '/*' }
+    },
+    {
       rules: ['/f/:name.json', '/f/:name', '/*'],
       refused: ['/f/x.JSON', '/F/x.json', '/f/x.Json/'],
       as: '/f/:name.json',
@@ -259,6 +271,8 @@ t.test('The upstream gets path and query unchanged.', t => {
     ['http://a/b?c', '/b?c'],
     ['HTTPS://a?b', '/?b'],
     ['http://a', '/'],
+    ['http://a/', '/'],
+    ['http://a/b/', '/b/'],
     ['/http://a/b', '/http://a/b'],
     ['/a#b', { cause: 'fragment' }],
     ['/a b', { cause: 'control_character' }],

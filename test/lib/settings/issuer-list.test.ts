@@ -139,6 +139,9 @@ t.test('A problem of an entry is reported with its line and its path.', async t 
       'config.yaml, line 5: unknown key "idp.issuers[0].clockToleranceSeconds"'
     ]],
     [list(a, '  issuer: https://b.example/'), ['config.yaml, line 5: the key "idp.issuers[0].issuer" appears twice']],
+    [list(a, '  audience:', '  audience: z'), [
+      'config.yaml, line 6: the key "idp.issuers[0].audience" appears twice'
+    ]],
     [list(a, '  introspect:'), [/^config\.yaml, line 5: unknown key "idp\.issuers\[0\]\.introspect"/]],
     [list(a, '  introspection: jwt'), [
       'config.yaml, line 5: idp.issuers[0].introspection is a section: expected keys under it'

@@ -345,14 +345,19 @@ t.test('All problems are reported at once, each with its place', async t => {
   ])
 })
 
-t.test('A secret is a text, a file without its last line end, or a variable, and is never empty', async t => {
-  const files: Record<string, string> = { good: 'hush\r\n', empty: '\n' }
+t.test('A secret is a text, a file without its BOM and its last line end, or a variable, and is never empty', async t => {
+  const files = { good: 'hush\r\n', marked: '\ufeffhush', empty: '\n', latin: Buffer.from('schl\u00fcssel', 'latin1') }
   const sources = {
-    readFile: async (name: string) => Buffer.from(files[name]!),
+    readFile: async (name: string) => Buffer.from(files[name as keyof typeof files] as string),
     environment: (name: string) => ({ GOOD: 'hush', EMPTY: '' })[name]
   }
   t.equal(await readSecret('hush', 'it', sources), 'hush')
   t.equal(await readSecret({ file: 'good' }, 'it', sources), 'hush')
+  t.equal(await readSecret({ file: 'marked' }, 'it', sources), 'hush')
+  await t.rejects(readSecret({ file: 'latin' }, 'it', sources), {
+    name: 'SettingsError',
+    problems: ['it is not usable: the file latin is not UTF-8; allowed: a text, { file: PATH } or { env: NAME }']
+  })
   t.equal(await readSecret({ env: 'GOOD' }, 'it', sources), 'hush')
   await t.rejects(readSecret({ file: 'empty' }, 'it', sources), {
     name: 'SettingsError',

@@ -543,12 +543,15 @@ t.test('A message shows the value of a setting unless it is a secret.', async t 
     { IDP_JWKS_URI: `https://u:${password}@tenant.example` },
     { PUBLIC_URL: `https://u:${password}@api.example` },
     { CORS_ORIGINS: `https://u:${password}@app.example https://b@app.example` },
-    { TRUST_PROXY: `${password}@10.0.0.1` }
+    { TRUST_PROXY: `${password}@10.0.0.1` },
+    { IDP_CLIENT_KEY_FILE: [`-----BEGIN PRIVATE KEY-----\n${password}`] },
+    { IDP_CLIENT_KEY_FILE: [JSON.stringify({ kty: 'OKP', d: password })] },
+    { IDP_CLIENT_KEY_FILE: { kty: 'OKP', d: password } }
   ]
   for (const values of hidden) {
     const [problem, ...more] = await problemsOf(values)
     t.equal(more.length, 0)
-    t.match(problem, /is (not usable \(its value is not shown\)|"…@.*"); allowed/)
+    t.match(problem, /is (not usable \(its value is not shown\)|"…@.*"|a key itself \(not shown\)); allowed/)
     t.notMatch(problem, password)
   }
 })

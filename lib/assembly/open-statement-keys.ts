@@ -1,0 +1,17 @@
+import { openStatementKeys } from '../gate/statement-keys.ts'
+import type { StatementKeyError, StatementKeys, StatementKeysOptions } from '../gate/statement-keys.ts'
+import { quoteSetting } from '../printable.ts'
+import { SettingsError } from '../settings/problems.ts'
+
+/**
+ * Opens the keys of statements that the settings name, and reads them again and again.
+ * @throws SettingsError
+ */
+export async function openKeysOfGate (options: StatementKeysOptions): Promise<StatementKeys> {
+  try {
+    return await openStatementKeys(options)
+  } catch (error) {
+    const { source, message } = error as StatementKeyError
+    throw new SettingsError([`gate.statementKey is ${quoteSetting(source)}: ${message}`])
+  }
+}
