@@ -132,7 +132,9 @@ export function withoutSecrets (part: Part, value: unknown, mark?: string): unkn
   if (Array.isArray(value)) return value.map(item => withoutSecrets(items ?? part, item, mark))
   if (items) return withoutSecrets(items, value, mark)
   if (!isJsonObject(value)) return value
-  if (anyOf) return placeIn(value) ?? {}
+  // The members of a map have names of their own.
+  const isMap = anyOf?.some(({ additionalProperties }) => additionalProperties)
+  if (anyOf && !isMap) return placeIn(value) ?? {}
   if (!properties) return value
   const known = Object.entries(properties).filter(([name]) => Object.hasOwn(value, name))
   return Object.fromEntries(known.map(([name, part]) => [name, withoutSecrets(part, value[name], mark)]))
