@@ -29,6 +29,7 @@ export interface McpBody {
 
 const MESSAGE_MEMBERS = ['jsonrpc', 'id', 'method', 'params', 'result', 'error']
 const PARAMS_MEMBERS = ['name', 'uri', 'taskId']
+const LONGEST_MEMBER = 'jsonrpc'.length
 const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion'
 
 const JSON_TYPE = /^application\/json[ \t]*(?:;[ \t]*charset=(?:utf-8|"utf-8")[ \t]*)?$/i
@@ -139,7 +140,8 @@ function verifyCharacters (text: string): void {
 function verifySpelling (object: JsonObject, expected: readonly string[]): void {
   for (const name of Object.keys(object)) {
     verifyCharacters(name)
-    if (expected.includes(name)) continue
+    // No letter becomes shorter in another case.
+    if (name.length > LONGEST_MEMBER || expected.includes(name)) continue
     const lower = name.toUpperCase().toLowerCase()
     if (expected.some(member => member.toLowerCase() === lower)) refuse('A member differs from a known one by case alone.')
   }
