@@ -181,6 +181,8 @@ export function createTransport (options: TransportOptions = {}): Transport {
       if (codings !== '') {
         throw new ProviderFailure('content_encoding', undefined, { expected: 'identity', found: printable(codings) })
       }
+      // A body that is announced as too long is not waited for.
+      if (Number(headers['content-length']) > maxResponseSize) throw new ProviderFailure('too_large')
       const contentType = headers['content-type']
       return {
         status,

@@ -55,11 +55,11 @@ export function createMemoryStore ({ max, randomBytes, ...clocks }: MemoryStoreO
 
   /**
    * Moves the horizon to the present. If the clock has gone back, it goes back too, but not behind a moment at which
-   * records expired.
+   * records expired. It stays before the last second that the tables hold, or records would be dead at once.
    */
   function moveHorizon (): void {
     const { live } = counts
-    counts.moveTo(Math.max(clock.passed(window), lastExpiry))
+    counts.moveTo(Math.max(Math.min(clock.passed(window), LAST_SECOND - 1), lastExpiry))
     if (counts.live !== live) lastExpiry = counts.horizon
   }
 

@@ -208,11 +208,12 @@ function parseOptional (given: unknown): true | undefined {
   return given || undefined
 }
 
-/** An instance of a class may inherit members, which nobody would read. */
+/** An instance of a class may inherit members, and others may be hidden: nobody would read them. */
 function isPlainObject (value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null) return false
   const prototype: unknown = Object.getPrototypeOf(value)
-  return prototype === Object.prototype || prototype === null
+  return (prototype === Object.prototype || prototype === null) &&
+    Reflect.ownKeys(value).length === Object.keys(value).length
 }
 
 /**

@@ -821,7 +821,7 @@ t.test('The requirement of a route is checked when the route is made', async t =
   t.equal(early, undefined, 'before the plugin has loaded there is nothing to call')
 })
 
-t.test('A requirement with inherited or missing parts throws when the route is made, at any depth', async t => {
+t.test('A requirement with inherited, hidden or missing parts throws when the route is made, at any depth', async t => {
   const { app } = await start(t)
   const good: Readonly<Record<string, unknown>> = { scope: 'a' }
   class Asked {
@@ -830,6 +830,8 @@ t.test('A requirement with inherited or missing parts throws when the route is m
   const objects: Readonly<Record<string, unknown>> = {
     'an instance of a class': new Asked(),
     'an inherited member': Object.create(good),
+    'a hidden member': Object.defineProperty({ acr: 'x' }, 'scope', { value: 'a', enumerable: false }),
+    'a member under a symbol': { ...good, [Symbol('scope')]: 'a' },
     'an inherited member beside an own one': Object.assign(Object.create(good), { acr: 'x' }),
     'a list': Object.assign([], { scope: 'b' }),
     'a map': new Map([['scope', 'a']])

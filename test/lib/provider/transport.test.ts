@@ -169,6 +169,13 @@ t.test('a hostile answer is a failure with a stable word', async t => {
     },
     { title: 'a body without end', behaviour: endless(), failure: { word: 'too_large' } },
     { title: 'a body that says it is 1 GB', behaviour: endless(2 ** 30), failure: { word: 'too_large' } },
+    {
+      title: 'a body that says it is 1 GB, and does not come',
+      behaviour: (_request, response) => {
+        response.writeHead(200, { 'content-length': 2 ** 30 }).write(' ')
+      },
+      failure: { word: 'too_large' }
+    },
     { title: 'a body of one byte too many', behaviour: text(' '.repeat(mebibyte + 1)), failure: { word: 'too_large' } },
     { title: 'a gzip bomb', behaviour: gzipBomb(), failure: { word: 'content_encoding' } },
     { title: 'a redirect', behaviour: redirect('/.well-known/jwks.json'), failure: { word: 'redirect', detail: 302 } },

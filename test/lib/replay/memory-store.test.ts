@@ -604,6 +604,15 @@ t.test('seconds count without a sign, until the year 2106', t => {
   t.end()
 })
 
+t.test('a proof passes only once, even if the clock is set behind the year 2106', t => {
+  for (const start of [2 ** 32 - 200_000, 2 ** 32 - 100, 2 ** 32 + 5000, 2 ** 33]) {
+    const world = createWorld(10, start)
+    const outcomes = [1, 2, 3].map(() => world.record('a', start + 60))
+    t.strictSame(outcomes, ['first', 'seen', 'seen'], `started at ${start}`)
+  }
+  t.end()
+})
+
 t.test('a table is rebuilt to twice of what lives in it, also in the year 2106', t => {
   for (const second of [START, 2 ** 32 - 1000]) {
     const table = new IdTable(KEY, 0)
