@@ -1,14 +1,14 @@
 import type { ClientAuthentication } from '../provider/client-authentication.ts'
 import { isJsonObject } from '../json.ts'
 import type { JsonObject } from '../json.ts'
-import { createDiscovery, parseDocument } from '../provider/provider-document.ts'
+import { parseDocument, readAnswer, verifyNamedIssuer } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
-import { parseOwnUri } from '../provider/provider-url.ts'
+import { parseIssuer, parseOwnUri } from '../provider/provider-url.ts'
 import { withSession } from '../provider/transport.ts'
 import type { ProviderAnswer, ProviderRequest, ProviderSession, Transport } from '../provider/transport.ts'
 import { isStreamStatus } from './stream-news.ts'
 import { isBeyondEvents } from './security-event-token.ts'
-import { originsOf } from './transmitter-configuration.ts'
+import { originsOf, wellKnownUrlOf } from './transmitter-configuration.ts'
 import type { TransmitterAddress, TransmitterConfiguration } from './transmitter-configuration.ts'
 
 export interface TransmitterClientOptions extends TransmitterAddress {
@@ -50,14 +50,25 @@ export function createTransmitterClient (
 
   /** By OpenID Connect Discovery 1.0, else by RFC 8414. The client's secret goes there. */
   async function discoverTokenEndpoint (session: ProviderSession): Promise<string> {
-    const origins = originsOf({ issuer, metadata })
-    const found = await createDiscovery(issuer).read(session, ({ token_endpoint: endpoint }) =>
-      typeof endpoint === 'string' ? parseOwnUri(endpoint, origins) : undefined
-    )
-    if (found === undefined) {
-      throw new ProviderFailure('discovery_malformed', undefined, { expected: 'a token_endpoint' })
+    for (
+      const url of [
+        `${parseIssuer(issuer)}.well-known/openid-configuration`,
+        wellKnownUrlOf(issuer, 'oauth-authorization-server')
+      ]
+    ) {
+      const answer = await session.send(url)
+      // Some servers forbid what they do not have.
+      if (answer.status >= 400 && answer.status < 500) continue
+      const found = await readAnswer(answer, readTokenEndpoint)
+      if (found !== undefined) return found
     }
-    return found
+    throw new ProviderFailure('discovery_malformed', undefined, { expected: 'a token_endpoint' })
+  }
+
+  function readTokenEndpoint (body: Buffer): string | undefined {
+    const { issuer: named, token_endpoint: endpoint } = documentOf({ body })
+    verifyNamedIssuer(named, issuer)
+    return typeof endpoint === 'string' ? parseOwnUri(endpoint, originsOf({ issuer, metadata })) : undefined
   }
 
   /** @param passing statuses that are no failure, beside those of success */

@@ -182,7 +182,7 @@ t.test('A client gets its token at the discovered endpoint, with the scopes of s
   t.equal(transmitter.requests.at(-1)!.authorization, 'Bearer token-2')
 })
 
-t.test('The token endpoint is found by RFC 8414 where there is no OpenID discovery', async t => {
+t.test('The token endpoint is found by RFC 8414 where there is no OpenID discovery, or none that names it', async t => {
   const transmitter = await startEventTransmitter(t)
   const { url } = transmitter
   const issuer = `${url}/tenant/1`
@@ -192,10 +192,12 @@ t.test('The token endpoint is found by RFC 8414 where there is no OpenID discove
   const rows: Array<[string, [number, object], [number, object], unknown]> = [
     ['OpenID discovery alone', [200, token], [404, {}], 's1'],
     ['RFC 8414 alone', [404, {}], [200, token], 's1'],
-    ['a discovery without the endpoint', [200, { issuer }], [200, token], 'discovery_malformed'],
+    ['a discovery that is forbidden', [403, {}], [200, token], 's1'],
+    ['a discovery that asks for a login', [401, {}], [200, token], 's1'],
+    ['a discovery without the endpoint', [200, { issuer }], [200, token], 's1'],
     ['neither', [404, {}], [404, {}], 'discovery_malformed'],
     ['of another issuer', [404, {}], [200, { ...token, issuer: url }], 'discovery_issuer'],
-    ['of no issuer', [404, {}], [200, { ...token, issuer: undefined }], 'discovery_malformed'],
+    ['of no issuer', [404, {}], [200, { ...token, issuer: undefined }], 'discovery_issuer'],
     ['a discovery that is away', [500, {}], [200, token], 'status: 500']
   ]
   for (const [name, openid, oauth, outcome] of rows) {
