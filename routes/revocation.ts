@@ -2,11 +2,11 @@ import { Readable } from 'node:stream'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../lib/refusal.ts'
 import { UndecidedError } from '../lib/revocation/log.ts'
-import { operatorEntries } from '../lib/revocation/operator.ts'
+import { ForbiddenSubjectError, operatorEntries } from '../lib/revocation/operator.ts'
 import type { Received } from '../lib/revocation/receiver.ts'
 import { MAX_EVENT_BYTES_OF_ADDRESS } from '../lib/revocation/event-body.ts'
 import { isBeyondEvents, MAX_SET_BYTES, SetError } from '../lib/revocation/security-event-token.ts'
-import { ForbiddenSubjectError, SubjectError } from '../lib/revocation/subject.ts'
+import { SubjectError } from '../lib/revocation/subject.ts'
 import { eventsSchema, logoutSchema, subjectsSchema } from '../schemas/revocation.ts'
 
 /** A logout token has a few short claims. */

@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import { offeredSchemes } from '../credentials.ts'
+import type { Requirement } from '../requirement/requirement.ts'
 import { isOptional, phrasesOf, requirementJson, scopeAlternatives, scopesOf } from '../requirement/route-guard.ts'
 import type { RouteGuard } from '../requirement/route-guard.ts'
 import type { AuthScheme, DpopMode } from '../credentials.ts'
@@ -162,10 +163,12 @@ export function securityOf (
  * @param areScopesNamed whether `security` names the scopes
  */
 export function describeGuard (guard: RouteGuard, description: unknown, areScopesNamed = true): object {
-  const further = guard.filter(requirement =>
-    requirement.optional || phrasesOf(requirement).length > 0 ||
-    (!areScopesNamed && scopesOf(requirement).length > 0)
-  )
+  const asksForMore = (requirement: Requirement): boolean =>
+    phrasesOf(requirement).length > 0 || (!areScopesNamed && scopesOf(requirement).length > 0)
+  // A guard that is told as a whole has its plain requirements too: beside one, no other is optional.
+  const further = !areScopesNamed && guard.some(asksForMore)
+    ? guard
+    : guard.filter(requirement => requirement.optional || asksForMore(requirement))
   const words = [
     description ?? describeScopes(guard),
     isOptional(guard) ? 'A request without credentials passes too.' : '',

@@ -1,8 +1,9 @@
 import { isJsonObject } from '../json.ts'
 import type { JsonObject } from '../json.ts'
+import { withoutTrailingSlash } from '../provider/provider-url.ts'
 import { entriesAbout } from './effects.ts'
 import type { RevocationEntry } from './log.ts'
-import { ForbiddenSubjectError, issuersOf, objectOf, readSubject, SubjectError, textOf } from './subject.ts'
+import { objectOf, readSubject, SubjectError, textOf } from './subject.ts'
 import type { Subject, SubjectRules } from './subject.ts'
 import type { ClaimNamesOf, RevocationTarget } from './target.ts'
 
@@ -23,6 +24,11 @@ export interface OperatorRequest {
   readonly now: number
 }
 
+/** Thrown if an operator names what it may not act for. */
+export class ForbiddenSubjectError extends Error {
+  override readonly name = 'ForbiddenSubjectError'
+}
+
 /**
  * What an operator revokes, or gives back. Empty for a subject that no token can have. A subject that names no issuer,
  * such as an address, is one at each issuer that the operator acts for.
@@ -35,14 +41,16 @@ export function operatorEntries (
   const { sub_id: subject = request.subject, undo = false } = request
   if (typeof undo !== 'boolean') throw new SubjectError('undo is neither true nor false')
   if (!isJsonObject(subject)) throw new SubjectError('the body has no sub_id')
+  // Entries of event senders have an issuer in their keys, so an undo names each issuer too.
+  const tokenIssuers = others.includes('*') ? ['*', ...undo ? known : []] : [issuer, ...others]
   const named = readNamed(subject, {
-    // Entries of event senders have an issuer in their keys, so an undo names each issuer too.
-    tokenIssuers: others.includes('*') ? ['*', ...undo ? known : []] : [issuer, ...others],
+    tokenIssuers,
     sessionClaimsOf: issuer => namesOf(issuer).session,
     subjectClaims: {},
     criticalMembers: [],
     isStrict: true
   })
+  verifyRight(subject, tokenIssuers)
   return entriesAbout(named, undo ? 'undo' : 'revoke', { at: now, now, event: 'operator', sender: issuer, operator })
 }
 
@@ -50,20 +58,38 @@ function readNamed (subject: JsonObject, rules: SubjectRules): Subject {
   const other = (target: RevocationTarget): Subject => [{ kind: 'other', target }]
   // The formats beside those of RFC 9493: a client, a key, an issuer as a whole.
   switch (subject.format) {
-    case 'client': {
-      const [iss, client] = [textOf(subject, 'iss'), textOf(subject, 'client_id')]
-      return issuersOf(iss, rules)!.flatMap(issuer => other(['client', issuer, client]))
-    }
+    case 'client':
+      return other(['client', textOf(subject, 'iss'), textOf(subject, 'client_id')])
+    case 'jkt':
+      return other(['jkt', textOf(subject, 'jkt')])
     case 'issuer':
-      return issuersOf(textOf(subject, 'iss'), rules)!.flatMap(issuer => other(['issuer', issuer]))
-    case 'jkt': {
-      const jkt = textOf(subject, 'jkt')
-      if (rules.tokenIssuers.includes('*')) return other(['jkt', jkt])
-      throw new ForbiddenSubjectError(
-        'A key may have tokens of any issuer, and this operator may not act for all of them.'
-      )
-    }
-    default:
-      return readSubject(subject, rules, true) ?? []
+      return other(['issuer', textOf(subject, 'iss')])
   }
+  return readSubject(subject, rules, true) ?? []
+}
+
+/**
+ * An issuer that stands anywhere in a subject is meant, also beside a name that is looked for at each issuer.
+ * @throws ForbiddenSubjectError
+ */
+function verifyRight (subject: JsonObject, issuers: readonly string[]): void {
+  if (issuers.includes('*')) return
+  if (subject.format === 'jkt') {
+    throw new ForbiddenSubjectError(
+      'A key may have tokens of any issuer, and this operator may not act for all of them.'
+    )
+  }
+  const spelled = new Set(issuers.map(withoutTrailingSlash))
+  if (issuersIn(subject).some(iss => !spelled.has(withoutTrailingSlash(iss)))) {
+    throw new ForbiddenSubjectError('This operator may not act for the issuer of the subject.')
+  }
+}
+
+/** All issuers that a subject names, at any depth. */
+function issuersIn (value: unknown): string[] {
+  if (Array.isArray(value)) return value.flatMap(issuersIn)
+  if (!isJsonObject(value)) return []
+  return Object.entries(value).flatMap(([name, member]) =>
+    name === 'iss' && typeof member === 'string' ? [member] : issuersIn(member)
+  )
 }

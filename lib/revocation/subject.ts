@@ -16,10 +16,7 @@ export interface SubjectRules {
   readonly subjectClaims: Readonly<Record<string, string>>
   /** Members of complex subjects that must be understood (SSF 1.0, `critical_subject_members`). */
   readonly criticalMembers: readonly string[]
-  /**
-   * Whether a format that is not known, and an issuer that it may not speak for, are faults. Otherwise they have no
-   * effect.
-   */
+  /** Whether a format that is not known is a fault. Otherwise it names nothing here. */
   readonly isStrict?: boolean
 }
 
@@ -40,11 +37,6 @@ export type Subject = readonly SubjectPart[]
 /** Thrown if a subject cannot be read. The event is at fault (RFC 8935 section 2.4, `invalid_request`). */
 export class SubjectError extends Error {
   override readonly name = 'SubjectError'
-}
-
-/** Thrown if a sender names what it may not act for, and is to know it. */
-export class ForbiddenSubjectError extends Error {
-  override readonly name = 'ForbiddenSubjectError'
 }
 
 /** Members of complex subjects (SSF 1.0 section 3.2). */
@@ -71,7 +63,7 @@ const FORMATS: Readonly<Record<string, readonly [member: string, claim?: string]
  * an issuer that this sender may not speak for, or has a critical member that is not understood, or no member at all.
  * @param ofSession whether the event is about sessions: then an opaque subject is one, unless the settings map it to a
  * claim
- * @throws SubjectError, ForbiddenSubjectError
+ * @throws SubjectError
  */
 export function readSubject (given: unknown, rules: SubjectRules, ofSession = false): Subject | undefined {
   const subject = objectOf(given, 'the subject')
@@ -168,21 +160,13 @@ function verifyIdentifierCount (subjects: readonly unknown[]): void {
   }
 }
 
-/**
- * The issuers that an `iss` in a subject means. Undefined if the sender may not speak for this one.
- * @throws ForbiddenSubjectError in place of undefined, if the rules are strict
- */
-export function issuersOf (
-  iss: string,
-  { sender, tokenIssuers, isStrict }: Pick<SubjectRules, 'sender' | 'tokenIssuers' | 'isStrict'>
-): readonly string[] | undefined {
+/** The issuers that an `iss` in a subject means. Undefined if the sender may not speak for this one. */
+function issuersOf (iss: string, { sender, tokenIssuers }: SubjectRules): readonly string[] | undefined {
   const named = withoutTrailingSlash(iss)
   const spelled = tokenIssuers.filter(issuer => withoutTrailingSlash(issuer) === named)
   if (sender !== undefined && named === withoutTrailingSlash(sender)) return tokenIssuers
   if (tokenIssuers.includes('*')) return [iss]
-  if (spelled.length > 0) return spelled
-  if (isStrict) throw new ForbiddenSubjectError('This operator may not act for the issuer of the subject.')
-  return undefined
+  return spelled.length > 0 ? spelled : undefined
 }
 
 function own<Value> (map: Readonly<Record<string, Value>>, name: string): Value | undefined {

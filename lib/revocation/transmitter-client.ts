@@ -57,6 +57,7 @@ export function createTransmitterClient (
       ]
     ) {
       const answer = await session.send(url)
+      // Some servers forbid what they do not have.
       if (answer.status >= 400 && answer.status < 500) continue
       const found = await readAnswer(answer, readTokenEndpoint)
       if (found !== undefined) return found

@@ -168,10 +168,10 @@ export function createTransmitter (given: TransmitterOptions) {
   }
 
   /** @returns milliseconds until the next round */
-  async function round (): Promise<number> {
+  async function round (closing: AbortSignal): Promise<number> {
     const isLeader = await given.lead(name)
     // The keys may be fetching it now.
-    if (!configuration) await (learning ?? withSession(transport, learn))
+    if (!configuration) await (learning ?? withSession(transport, learn, closing))
     if (authenticate && !isFound) {
       stream = await findStream(client, given, isLeader, onEvent)
       isFound = true

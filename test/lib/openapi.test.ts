@@ -2,11 +2,12 @@ import t from 'tap'
 import { containing } from '../helpers/containing.ts'
 import { readSettings } from '../../holdfast.ts'
 import { describeGuards } from '../../lib/openapi/app-document.ts'
+import { describeGuard } from '../../lib/openapi/describe.ts'
 import type { OpenapiDocument, Parameter, Reference } from '../../lib/openapi/document.ts'
 import { placeAddress, renderPage } from '../../schemas/docs-page.ts'
 import { ANY_TOKEN } from '../../lib/requirement/requirement.ts'
 import { hooksAround, requirementsOf, scopeAlternatives, scopesOf } from '../../lib/requirement/route-guard.ts'
-import type { RouteHooks } from '../../lib/requirement/route-guard.ts'
+import type { RouteGuard, RouteHooks } from '../../lib/requirement/route-guard.ts'
 
 const base: OpenapiDocument = {
   openapi: '3.1.0',
@@ -148,4 +149,15 @@ t.test('The guards of a route are read from its hooks', async t => {
   )
   t.strictSame(alternativesOf({ onRequest: guard({ scope: ['a'], anyScope: ['b', 'c'] }) }), [['a', 'b'], ['a', 'c']])
   t.strictSame(requirementsOf({ onRequest: [all, any] }).flatMap(scopesOf), ['a', 'b', 'b', 'c'])
+})
+
+t.test('Where security names no scopes, the requirements are told as a whole', t => {
+  const login: RouteGuard[number] = { optional: true, scope: ['a'] }
+  const told = (guard: RouteGuard, areScopesNamed: boolean): unknown =>
+    Object.entries(describeGuard(guard, undefined, areScopesNamed)).find(([name]) => name === 'x-requirements')?.[1]
+  t.strictSame(told([{}, login], false), [{}, login], 'a plain one beside it means that a token is needed')
+  t.strictSame(told([{}, login], true), [login])
+  t.strictSame(told([{}, { optional: true }], false), [{ optional: true }])
+  t.equal(told([{}], false), undefined)
+  t.end()
 })

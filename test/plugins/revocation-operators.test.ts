@@ -144,7 +144,10 @@ t.test('An operator acts for the issuer of its own token, in undo too, and for n
       identifiers: [{ format: 'email', email: 'a@a.example' }, { format: 'iss_sub', iss, sub: 'user-9' }]
     },
     { user: { format: 'iss_sub', iss, sub: 'user-9' }, session: { format: 'opaque', id: 's9' } },
-    { user: { format: 'iss_sub', iss: a.url, sub: 'user-9' }, device: { format: 'iss_sub', iss, sub: 'd9' } }
+    { user: { format: 'iss_sub', iss: a.url, sub: 'user-9' }, device: { format: 'iss_sub', iss, sub: 'd9' } },
+    // Such names have no issuer, but this one does not speak of its own.
+    { format: 'email', email: 'a@a.example', iss },
+    { format: 'complex', user: { format: 'iss_sub', iss: a.url, sub: 'user-9' }, place: { iss } }
   ]
   for (const subject of subjects) {
     for (const undo of [{}, { undo: true }]) {

@@ -193,6 +193,7 @@ t.test('The token endpoint is found by RFC 8414 where there is no OpenID discove
     ['OpenID discovery alone', [200, token], [404, {}], 's1'],
     ['RFC 8414 alone', [404, {}], [200, token], 's1'],
     ['a discovery that is forbidden', [403, {}], [200, token], 's1'],
+    ['a discovery that asks for a login', [401, {}], [200, token], 's1'],
     ['a discovery without the endpoint', [200, { issuer }], [200, token], 's1'],
     ['neither', [404, {}], [404, {}], 'discovery_malformed'],
     ['of another issuer', [404, {}], [200, { ...token, issuer: url }], 'discovery_issuer'],

@@ -1,5 +1,6 @@
-import { setImmediate } from 'node:timers/promises'
+import { setImmediate, setTimeout } from 'node:timers/promises'
 import t from 'tap'
+import { ProviderFailure } from '../../../lib/provider/provider-failure.ts'
 import { createTransmitter } from '../../../lib/revocation/transmitter.ts'
 import type { TransmitterOptions } from '../../../lib/revocation/transmitter.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
@@ -34,4 +35,49 @@ t.test('A transmitter that cannot be reached is retried less and less often, at 
     await setImmediate()
   }
   t.strictSame(waits, [2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000])
+})
+
+t.test('A round that fetches the configuration itself is cut when the stream is closed', async t => {
+  const planned: Array<() => void> = []
+  let opened = 0
+  const transmitter = createTransmitter({
+    issuer: 'https://a.example',
+    delivery: 'poll',
+    manage: false,
+    authenticate: undefined,
+    // The keys get a failure, and the round that comes then gets nothing.
+    transport: {
+      open () {
+        const isFirst = ++opened === 1
+        let cut = (): void => {}
+        return {
+          send: () =>
+            new Promise((_, reject) => {
+              cut = () => reject(new ProviderFailure('unreachable'))
+              if (isFirst) cut()
+            }),
+          close: () => cut()
+        }
+      },
+      close () {}
+    },
+    calls: { close () {} },
+    lead: async () => true,
+    onEvent: () => {},
+    surroundings: {
+      ...processSurroundings,
+      after: (_: number, run: () => void) => {
+        planned.push(run)
+        return () => {}
+      }
+    }
+  } as unknown as TransmitterOptions)
+  transmitter.start()
+  await setImmediate()
+  t.equal(opened, 1, 'the first round takes what the keys fetch')
+  // It fails before the keys do, and is planned first.
+  planned[0]!()
+  await setImmediate()
+  t.equal(opened, 2)
+  t.equal(await Promise.race([transmitter.close(), setTimeout(1000, 'waits')]), undefined)
 })
