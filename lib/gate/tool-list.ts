@@ -98,24 +98,22 @@ export function ruledToolsOnly (bytes: Buffer, isRuled: ToolTest): Buffer {
   })
   const start = pastSpace(bytes, 0)
   const messages = Array.isArray(json)
-    ? childrenAt(bytes, start).map((span, i) => ({ message: (json as unknown[])[i], start: span.start }))
+    ? childrenAt(bytes, start).map((child, i) => ({ message: (json as unknown[])[i], start: child.start }))
     : [{ message: json, start }]
-  const kept: Buffer[] = []
+  // Each byte is a character.
+  const text = bytes.toString('latin1')
+  let kept = ''
   let at = 0
   for (const { message, start } of messages) {
     const tools = toolsOf(message)
     if (!tools || tools.every(isRuled)) continue
     const list = memberAt(bytes, memberAt(bytes, start, 'result')!.start, 'tools')!
-    const spans = childrenAt(bytes, list.start).filter((_, i) => isRuled(tools[i]!))
-    kept.push(bytes.subarray(at, list.start + 1))
-    for (const [i, { start, end }] of spans.entries()) kept.push(i === 0 ? NOTHING : COMMA, bytes.subarray(start, end))
+    const ruled = childrenAt(bytes, list.start).filter((_, i) => isRuled(tools[i]!))
+    kept += text.slice(at, list.start + 1) + ruled.map(({ start, end }) => text.slice(start, end)).join()
     at = list.end - 1
   }
-  return Buffer.concat([...kept, bytes.subarray(at)])
+  return Buffer.from(kept + text.slice(at), 'latin1')
 }
-
-const COMMA = Buffer.from(',')
-const NOTHING = Buffer.alloc(0)
 
 /** The names of the tools in a message. Undefined if it holds no list of tools. */
 function toolsOf (message: unknown): string[] | undefined {
