@@ -49,8 +49,9 @@ export function createFetchLoop<Fetched> (
   let cancelNext = (): void => {}
   let failuresInRow = 0
   const loop = {
-    /** Aborts when the loop is closed. */
-    signal: closing.signal,
+    get closed (): boolean {
+      return closing.signal.aborted
+    },
     /** The attempt that is running. It never rejects. */
     running: undefined as Promise<void> | undefined,
     /** Why the last attempt failed. Undefined if it did not fail. */
@@ -66,7 +67,7 @@ export function createFetchLoop<Fetched> (
 
   /** Starts an attempt now instead of the planned one, unless an attempt is running. */
   function run (): void {
-    if (loop.running !== undefined || loop.signal.aborted) return
+    if (loop.running !== undefined || loop.closed) return
     cancelNext()
     loop.fetches++
     loop.running = fetchOnce().finally(() => {
@@ -77,14 +78,14 @@ export function createFetchLoop<Fetched> (
   async function fetchOnce (): Promise<void> {
     const previous = loop.lastFailure
     try {
-      const fetched = await attempt(loop.signal)
-      if (loop.signal.aborted) return
+      const fetched = await attempt(closing.signal)
+      if (loop.closed) return
       loop.lastFailure = undefined
       failuresInRow = 0
       plan(fetched)
       onSuccess(fetched, previous)
     } catch (error) {
-      if (loop.signal.aborted) return
+      if (loop.closed) return
       // No fault may end the loop. Requests may only see that keys are unavailable.
       const failure = error instanceof ProviderFailure
         ? error

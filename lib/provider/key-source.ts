@@ -171,7 +171,7 @@ export function createKeySource (
     if (takeFetch()) loop.run()
     await loop.running
     const found = candidates(kid, alg)
-    if (found.length === 0 && (loop.signal.aborted || loop.lastFailure !== undefined || now() >= trustedUntil)) {
+    if (found.length === 0 && (loop.closed || loop.lastFailure !== undefined || now() >= trustedUntil)) {
       throw new Refusal('keys_unavailable', {
         detail: { failure: loop.lastFailure ?? 'closed' },
         // 1 to 60: a loop that is closed has no next attempt.
