@@ -119,7 +119,11 @@ export function createCutoffs (
       const { key, effect } = entry
       const table = tableOf(effect)
       if (effect === 'undo') { for (const each of tables) version += Number(each.remove(key)) } else if (!table) {
-        if (news.has(key) || news.size < MAX_NEWS) news.set(key, { entry, ageSeconds: 0, merged: { place } })
+        const known = news.get(key)?.entry
+        // What came late is in the log too, if this process was not in step with it.
+        if (known ? entry.at >= known.at : news.size < MAX_NEWS) {
+          news.set(key, { entry, ageSeconds: 0, merged: { place } })
+        }
       } else if (table === blocks || ageSeconds < lifeSeconds) {
         version += Number(table.merge(entry, momentsOf(entry), Math.ceil(steadyMs() / 1000 - ageSeconds), place))
       }

@@ -150,6 +150,15 @@ t.test('1,000 states are held, and each of them can change', async t => {
   ], []])
 })
 
+t.test('A state that comes late does not replace a later one', async t => {
+  const { take, heldOf } = view()
+  const state = (event: string, at: number): RevocationEntry => entry({ key: 's', effect: 'state', event, at })
+  take(state('enabled', NOW), state('paused', NOW - 1))
+  t.strictSame(heldOf('s').map(held => held.entry.event), ['enabled'])
+  take(state('disabled', NOW))
+  t.strictSame(heldOf('s').map(held => held.entry.event), ['disabled'])
+})
+
 t.test('What has been changed at some places of the log is known, and can be forgotten', async t => {
   const { take, apply, kept, heldOf, dropUpTo, size, isChange } = view()
   take(
