@@ -37,7 +37,7 @@ function memory () {
 
 const before = memory()
 const pausesMs = []
-const store = createMemoryStore({ max: records, now: () => time, random: randomBytes })
+const store = createMemoryStore({ max: records, randomBytes, now: () => time, steadyMs: () => time * 1000 })
 let made = 0
 
 /**
