@@ -303,6 +303,7 @@ t.test(
         [{ file: '/run/secret' }, { file: '/run/secret' }],
         [{ env: 'SECRET', text: 'hush' }, { env: 'SECRET' }],
         [{ text: 'hush' }, '(not shown)'],
+        [{ file: { text: 'hush' } }, '(not shown)'],
         [['hush'], '(not shown)']
       ]
     ) {
