@@ -1,5 +1,6 @@
 import { isJsonObject } from '../json.ts'
 import { nameThatWasMeant } from '../suggestion.ts'
+import type { Part } from './setting-spec.ts'
 import { ISSUER_MEMBERS, memberKey, settingNames, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 import { put } from './tree.ts'
@@ -62,8 +63,10 @@ export function readMembers (section: object, reading: Reading, known = TREE_SET
 export function readSetting (value: unknown, { values, tell }: Reading, path: string, name: SettingName): void {
   if (name === 'idp.issuers' && Array.isArray(value)) {
     put(values, name, value.map((entry, index) => readEntry(entry, `${path}[${index}]`, tell)))
-  } else if (isData(value)) put(values, name, settingSpec(name).properties ? withoutUnset(value) : value)
-  else tell(path, `${path} is not a text, a number, a boolean or a list; allowed: ${settingSpec(name).allowed}`)
+  } else if (isData(value)) {
+    const spec: Part = settingSpec(name)
+    put(values, name, spec.properties ? withoutUnset(spec, value) : value)
+  } else tell(path, `${path} is not a text, a number, a boolean or a list; allowed: ${settingSpec(name).allowed}`)
 }
 
 /** The members of an entry are settings of `idp`. */
@@ -78,12 +81,26 @@ function readEntry (entry: unknown, path: string, tell: Reading['tell']): unknow
   return values.idp
 }
 
-/** A section whose own schema judges what is in it. A member without a value counts as unset. */
-function withoutUnset (value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutUnset)
-  if (!isJsonObject(value)) return value
+/**
+ * A section whose own schema judges what is in it. A member without a value counts as unset. In a map, such as `claims`
+ * of a rule, it stays and is refused: left out, the rule would ask for less than was written.
+ */
+function withoutUnset (part: Part, value: unknown): unknown {
+  const { items, properties = {} } = part
+  if (Array.isArray(value)) return value.map(item => withoutUnset(items ?? part, item))
+  if (items) return withoutUnset(items, value)
+  if (!isJsonObject(value) || !isSection(part)) return value
   const members = Object.entries(value).filter(([, member]) => member !== undefined && member !== null)
-  return Object.fromEntries(members.map(([key, member]) => [key, withoutUnset(member)]))
+  return Object.fromEntries(
+    members.map((
+      [key, member]
+    ) => [key, Object.hasOwn(properties, key) ? withoutUnset(properties[key]!, member) : member])
+  )
+}
+
+/** Whether the names of its members are ours. That is so where a secret is, too. */
+function isSection ({ properties, placed, anyOf = [] }: Part): boolean {
+  return properties !== undefined || placed === true || anyOf.some(isSection)
 }
 
 /**

@@ -167,6 +167,12 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
       'config.yaml, line 7: gate.rules[0].maxAgeSeconds is "soon": maxAgeSeconds takes a whole number of ' +
       'seconds, 0 or more'
     ],
+    // Such as a template leaves. Without it, the rule would ask for less.
+    [
+      'gate:\n  rules:\n    - path: /a\n      claims: { role: admin, tenant: }',
+      'config.yaml, line 7: gate.rules[0].claims is {"role":"admin","tenant":null}: the claim "tenant" takes a ' +
+      'string, a number, a boolean, a list of one or more of these, or a function'
+    ],
     [
       'gate:\n  rules:\n    - path: /a\n      claims: { a: [] }',
       'config.yaml, line 7: gate.rules[0].claims is {"a":[]}: the claim "a" takes a string, a number, a boolean, ' +
