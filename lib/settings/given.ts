@@ -1,5 +1,6 @@
 import { isJsonObject } from '../json.ts'
 import { nameThatWasMeant } from '../suggestion.ts'
+import { SECRET_PLACE } from './section-specs.ts'
 import type { Part } from './setting-spec.ts'
 import { ISSUER_MEMBERS, memberKey, settingNames, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
@@ -82,25 +83,26 @@ function readEntry (entry: unknown, path: string, tell: Reading['tell']): unknow
 }
 
 /**
- * A section whose own schema judges what is in it. A member without a value counts as unset. In a map, such as `claims`
- * of a rule, it stays and is refused: left out, the rule would ask for less than was written.
+ * A section whose own schema judges what is in it. A known member without a value counts as unset. Any other stays and
+ * is refused, in a map such as `claims` of a rule too: left out, the rule would ask for less than was written.
  */
 function withoutUnset (part: Part, value: unknown): unknown {
-  const { items, properties = {} } = part
+  const { items } = part
   if (Array.isArray(value)) return value.map(item => withoutUnset(items ?? part, item))
   if (items) return withoutUnset(items, value)
-  if (!isJsonObject(value) || !isSection(part)) return value
-  const members = Object.entries(value).filter(([, member]) => member !== undefined && member !== null)
-  return Object.fromEntries(
-    members.map((
-      [key, member]
-    ) => [key, Object.hasOwn(properties, key) ? withoutUnset(properties[key]!, member) : member])
-  )
+  if (!isJsonObject(value)) return value
+  const known = membersOf(part)
+  const members = Object.entries(value).flatMap(([key, member]) => {
+    if (!Object.hasOwn(known, key)) return [[key, member]]
+    return member === undefined || member === null ? [] : [[key, withoutUnset(known[key]!, member)]]
+  })
+  return Object.fromEntries(members)
 }
 
-/** Whether the names of its members are ours. That is so where a secret is, too. */
-function isSection ({ properties, placed, anyOf = [] }: Part): boolean {
-  return properties !== undefined || placed === true || anyOf.some(isSection)
+/** The members that a part may have, also as the place of a secret. Those of a map have names of their own. */
+function membersOf ({ properties, placed, anyOf = [] }: Part): Readonly<Record<string, Part>> {
+  if (properties) return properties
+  return Object.assign({}, ...[...anyOf, ...placed ? [SECRET_PLACE] : []].map(membersOf))
 }
 
 /**
