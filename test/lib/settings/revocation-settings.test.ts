@@ -361,6 +361,7 @@ t.test('A secret is a text, a file without its BOM and its last line end, or a v
   })
   for (const place of [{ file: '-----BEGIN PRIVATE KEY-----\nhush' }, { env: '{"kty":"OKP","d":"hush"}' }]) {
     await t.rejects(readSecret(place, 'it', sources), {
+      name: 'SettingsError',
       problems: [
         'it is not usable: a key itself (not shown) is no path and no variable; allowed: a text, { file: PATH } or ' +
         '{ env: NAME }'
