@@ -4,6 +4,7 @@ import type { JwsAlg } from '../lib/jose/signature.ts'
 import { needsNoKeys } from '../lib/assembly/create-issuers.ts'
 import { createKeySetFinder, fetchKeySet, readKeySet } from '../lib/provider/fetch-key-set.ts'
 import type { KeySet } from '../lib/provider/key-set.ts'
+import { holdsKey } from '../lib/printable.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
 import { createTransport } from '../lib/provider/transport.ts'
 import type { ProviderSession } from '../lib/provider/transport.ts'
@@ -65,7 +66,10 @@ async function checkKeyFile (path: string, algs: readonly JwsAlg[], mayHaveNone:
   } catch (error) {
     return [
       fault(
-        `${path} holds no keys: ${(error as Error).message}.`,
+        // The message of a file that is not there has its path.
+        holdsKey(path)
+          ? 'idp.keysFile is a key itself (not shown), not the path of one.'
+          : `${path} holds no keys: ${(error as Error).message}.`,
         `Look at this: ${PROVIDER_FAULTS.file_unreadable.cure}.`
       )
     ]

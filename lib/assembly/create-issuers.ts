@@ -10,6 +10,7 @@ import type { Discovery } from '../provider/provider-document.ts'
 import type { ProviderFailure } from '../provider/provider-failure.ts'
 import { createTransport } from '../provider/transport.ts'
 import type { Transport } from '../provider/transport.ts'
+import { quoteSetting } from '../printable.ts'
 import { partName, SettingsError } from '../settings/problems.ts'
 import type { IntrospectionSettings, IssuerSettings, Settings } from '../settings/settings.ts'
 import type { Surroundings } from '../surroundings.ts'
@@ -67,7 +68,7 @@ function problemsOf ({ path, keysFile }: IssuerSettings, error: Error): readonly
   if (error instanceof SettingsError) return error.problems
   const { word, detail = word } = error as ProviderFailure
   return [
-    `${partName(`${path}.keysFile`)} is ${JSON.stringify(keysFile)}, which is not usable (${detail}); allowed: path ` +
+    `${partName(`${path}.keysFile`)} is ${quoteSetting(keysFile)}, which is not usable (${detail}); allowed: path ` +
     'of a file with a JWK set of public keys'
   ]
 }

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import type { Document, Node } from 'yaml'
+import { isJsonObject } from '../json.ts'
 import { readMembers } from './given.ts'
 import type { Givens } from './given.ts'
 import { noSettings } from './tree.ts'
@@ -44,10 +45,8 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
   if (!isMap(document.contents)) return emptyDocument([`${at(0)}: expected sections such as idp and server`])
 
   const values = noSettings()
-  // Of a key that appears twice, only one value is read.
-  const isUnread = problems.length > 0
   readMembers(tree as object, { values, tell })
-  return { values, places, problems, isUnread }
+  return { values, places, problems, isUnread: false }
 
   function tell (path: string, problem: string): void {
     problems.push(`${places.get(path)}: ${problem}`)
@@ -62,19 +61,29 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
       })
     }
     if (!isMap(node)) return isScalar(node) ? numberOf(node) ?? node.value : null
-    return Object.fromEntries(node.items.map(({ key, value }) => {
+    const members = new Map<string, unknown>()
+    for (const { key, value } of node.items) {
       const word = String(isScalar(key) ? key.value : key)
       const member = path === '' ? word : `${path}.${word}`
       const isTwice = places.has(member)
       places.set(member, placeOf(key))
       if (isTwice) tell(member, `the key ${JSON.stringify(member)} appears twice`)
-      return [word, dataOf(value, member)]
-    }))
+      members.set(word, joined(members.get(word), dataOf(value, member)))
+    }
+    return Object.fromEntries(members)
   }
 
   function placeOf (node: unknown): string {
     return at((node as Node).range![0])
   }
+}
+
+/** The values of a key that appears twice: of both sections all members are judged, and else the later value. */
+function joined (first: unknown, second: unknown): unknown {
+  if (!isJsonObject(first) || !isJsonObject(second)) return second ?? first ?? null
+  const members = new Map(Object.entries(first))
+  for (const [name, value] of Object.entries(second)) members.set(name, joined(members.get(name), value))
+  return Object.fromEntries(members)
 }
 
 /** The number that a text without quotes is, if no digit is lost. */

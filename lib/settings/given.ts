@@ -1,5 +1,7 @@
 import { isJsonObject } from '../json.ts'
 import { nameThatWasMeant } from '../suggestion.ts'
+import { SECRET_PLACE } from './section-specs.ts'
+import type { Part } from './setting-spec.ts'
 import { ISSUER_MEMBERS, memberKey, settingNames, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 import { put } from './tree.ts'
@@ -62,8 +64,10 @@ export function readMembers (section: object, reading: Reading, known = TREE_SET
 export function readSetting (value: unknown, { values, tell }: Reading, path: string, name: SettingName): void {
   if (name === 'idp.issuers' && Array.isArray(value)) {
     put(values, name, value.map((entry, index) => readEntry(entry, `${path}[${index}]`, tell)))
-  } else if (isData(value)) put(values, name, settingSpec(name).properties ? withoutUnset(value) : value)
-  else tell(path, `${path} is not a text, a number, a boolean or a list; allowed: ${settingSpec(name).allowed}`)
+  } else if (isData(value)) {
+    const spec: Part = settingSpec(name)
+    put(values, name, spec.properties ? withoutUnset(spec, value) : value)
+  } else tell(path, `${path} is not a text, a number, a boolean or a list; allowed: ${settingSpec(name).allowed}`)
 }
 
 /** The members of an entry are settings of `idp`. */
@@ -78,12 +82,27 @@ function readEntry (entry: unknown, path: string, tell: Reading['tell']): unknow
   return values.idp
 }
 
-/** A section whose own schema judges what is in it. A member without a value counts as unset. */
-function withoutUnset (value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutUnset)
+/**
+ * A section whose own schema judges what is in it. A known member without a value counts as unset. Any other stays and
+ * is refused, in a map such as `claims` of a rule too: left out, the rule would ask for less than was written.
+ */
+function withoutUnset (part: Part, value: unknown): unknown {
+  const { items } = part
+  if (Array.isArray(value)) return value.map(item => withoutUnset(items ?? part, item))
+  if (items) return withoutUnset(items, value)
   if (!isJsonObject(value)) return value
-  const members = Object.entries(value).filter(([, member]) => member !== undefined && member !== null)
-  return Object.fromEntries(members.map(([key, member]) => [key, withoutUnset(member)]))
+  const known = membersOf(part)
+  const members = Object.entries(value).flatMap(([key, member]) => {
+    if (!Object.hasOwn(known, key)) return [[key, member]]
+    return member === undefined || member === null ? [] : [[key, withoutUnset(known[key]!, member)]]
+  })
+  return Object.fromEntries(members)
+}
+
+/** The members that a part may have, also as the place of a secret. Those of a map have names of their own. */
+function membersOf ({ properties, placed, anyOf = [] }: Part): Readonly<Record<string, Part>> {
+  if (properties) return properties
+  return Object.assign({}, ...[...anyOf, ...placed ? [SECRET_PLACE] : []].map(membersOf))
 }
 
 /**

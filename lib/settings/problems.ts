@@ -66,21 +66,25 @@ export function describeRefusals (
   for (const { instancePath, keyword, params } of errors.toSorted((a, b) => rank(a) - rank(b))) {
     const held = partAt(values, instancePath.split('/').slice(1))
     const { path, part: { allowed, properties } } = held
-    const reason = unread.get(path)
     if (keyword === 'additionalProperties') {
       const name = params.additionalProperty!
       // Of a secret, each form that does not fit says so.
-      if (properties) tell(`${path}.${name}`, unknownMember(path, name, Object.keys(properties)))
-    } else if (keyword === 'required') tell(path, `${path} lacks ${params.missingProperty}; allowed: ${allowed}`)
-    else if (reason === undefined) tell(path, `${shown(held)}; allowed: ${allowed}`)
-    else tell(path, `${partName(path)} is not usable: ${reason}; allowed: ${allowed}`)
+      if (properties) refusals.set(`${path}.${name}`, unknownMember(path, name, Object.keys(properties)))
+      continue
+    }
+    // The first error of a part says enough. To show a long list once for each of its entries would take minutes.
+    if (refusals.has(path)) continue
+    const reason = unread.get(path)
+    refusals.set(
+      path,
+      keyword === 'required'
+        ? `${path} lacks ${params.missingProperty}; allowed: ${allowed}`
+        : reason === undefined
+          ? `${shown(held)}; allowed: ${allowed}`
+          : `${partName(path)} is not usable: ${reason}; allowed: ${allowed}`
+    )
   }
   return refusals
-
-  /** The first error of a part says enough. */
-  function tell (path: string, sentence: string): void {
-    if (!refusals.has(path)) refusals.set(path, sentence)
-  }
 }
 
 /** The deepest part on the way of these words that has words for what it allows. */
@@ -142,7 +146,7 @@ export function withoutSecrets (part: Part, value: unknown, mark?: string): unkn
 
 /** Where a secret is, and nothing that stands beside it. Undefined for what names no place. */
 function placeIn (value: unknown): object | undefined {
-  const name = isJsonObject(value) && ['file', 'env'].find(name => Object.hasOwn(value, name))
+  const name = isJsonObject(value) && ['file', 'env'].find(name => typeof value[name] === 'string')
   return name ? { [name]: (value as JsonObject)[name] } : undefined
 }
 

@@ -1,7 +1,7 @@
 import { parseClientKey } from '../provider/client-authentication.ts'
 import type { ClientKey } from '../provider/client-authentication.ts'
 import { isJsonObject } from '../json.ts'
-import { quoteSetting } from '../printable.ts'
+import { holdsKey, quoteSetting } from '../printable.ts'
 import { readPlace } from '../secret-place.ts'
 import type { SecretPlace, SecretSources } from '../secret-place.ts'
 import { decodeSecret } from './formats.ts'
@@ -32,6 +32,7 @@ export async function readSecret (secret: SecretOption, name: string, sources: S
 
 async function textOf (secret: SecretOption, sources: SecretSources): Promise<string> {
   if (typeof secret === 'string') return secret
+  if (holdsKey(JSON.stringify(secret))) fail('a key itself (not shown) is no path and no variable')
   const text = await readPlace(secret, MAX_SECRET_BYTES, sources)
   if ('env' in secret) return text || fail(`the variable ${secret.env} is not set`)
   return text!.replace(/\r?\n$/, '') || fail(`the file ${secret.file} is empty`)

@@ -342,6 +342,13 @@ t.test('A provider whose keys cannot be fetched or used is a fault, with its URL
   t.match(leaky.text, /! It publishes a private key.*\n {4}Replace that key/)
 })
 
+t.test('A key that was written in place of the path of the key file is not shown.', async t => {
+  const { code, text } = await run({ ...good, IDP_KEYS_FILE: '-----BEGIN PRIVATE KEY-----\nhush' }, {})
+  t.equal(code, 1)
+  t.match(text, containing('idp.keysFile is a key itself (not shown), not the path of one.'))
+  t.notMatch(text, containing('hush'))
+})
+
 t.test('A provider of opaque tokens alone needs no keys: none at its address or in a file, or no jwks_uri.', async t => {
   const directory = t.testdir({ 'none.json': '{"keys":[]}', 'other.json': '{"keys":[{"kty":"oct","k":"AAAA"}]}' })
   const rows: Array<

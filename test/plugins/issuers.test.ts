@@ -554,6 +554,10 @@ t.test('A key file that is missing or broken stops the start, and each is named'
     startList(t, [{ issuer: 'https://a.example/' }, { issuer: 'https://b.example/', keysFile: 'nowhere' }]),
     { message: /idp\.issuers\[1\]\.keysFile is "nowhere"/ }
   )
+  await t.rejects(
+    startList(t, [{ issuer: 'https://a.example/', keysFile: '-----BEGIN PRIVATE KEY-----' }]),
+    { message: /idp\.issuers\[0\]\.keysFile is a key itself \(not shown\), which is not usable/ }
+  )
 })
 
 /** Another app, with a function instead of the list. */

@@ -128,7 +128,7 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
     ['gate: on', 'config.yaml, line 4: gate is "on"; allowed: a section with members such as upstream and rules'],
     ['gate:\n  upsteam: http://a', 'config.yaml, line 5: gate.upsteam is unknown; did you mean gate.upstream?'],
     ['gate:\n  ? [a]\n  : b', 'config.yaml, line 5: gate.'],
-    ['gate: { colour, rules: on }', 'config.yaml, line 4: gate.rules is "on"; allowed: a list'],
+    ['gate: { host, rules: on }', 'config.yaml, line 4: gate.rules is "on"; allowed: a list'],
     ['gate:\n  colour: red', 'config.yaml, line 5: gate.colour is unknown; allowed: upstream, '],
     ['gate:\n  grpcPort: 1\n  grpcPort: 2', 'config.yaml, line 6: the key "gate.grpcPort" appears twice'],
     ['gate:\n  grpcPort:\n  grpcPort: 2', 'config.yaml, line 6: the key "gate.grpcPort" appears twice'],
@@ -166,6 +166,13 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
       'gate:\n  rules:\n    - path: /a\n      maxAgeSeconds: soon',
       'config.yaml, line 7: gate.rules[0].maxAgeSeconds is "soon": maxAgeSeconds takes a whole number of ' +
       'seconds, 0 or more'
+    ],
+    ['gate:\n  exactPath:', 'config.yaml, line 5: gate.exactPath is unknown; did you mean gate.exactPaths?'],
+    // Such as a template leaves. Without it, the rule would ask for less.
+    [
+      'gate:\n  rules:\n    - path: /a\n      claims: { role: admin, tenant: }',
+      'config.yaml, line 7: gate.rules[0].claims is {"role":"admin","tenant":null}: the claim "tenant" takes a ' +
+      'string, a number, a boolean, a list of one or more of these, or a function'
     ],
     [
       'gate:\n  rules:\n    - path: /a\n      claims: { a: [] }',

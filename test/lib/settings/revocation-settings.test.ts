@@ -303,6 +303,7 @@ t.test(
         [{ file: '/run/secret' }, { file: '/run/secret' }],
         [{ env: 'SECRET', text: 'hush' }, { env: 'SECRET' }],
         [{ text: 'hush' }, '(not shown)'],
+        [{ file: { text: 'hush' } }, '(not shown)'],
         [['hush'], '(not shown)']
       ]
     ) {
@@ -358,6 +359,15 @@ t.test('A secret is a text, a file without its BOM and its last line end, or a v
     name: 'SettingsError',
     problems: ['it is not usable: the file latin is not UTF-8; allowed: a text, { file: PATH } or { env: NAME }']
   })
+  for (const place of [{ file: '-----BEGIN PRIVATE KEY-----\nhush' }, { env: '{"kty":"OKP","d":"hush"}' }]) {
+    await t.rejects(readSecret(place, 'it', sources), {
+      name: 'SettingsError',
+      problems: [
+        'it is not usable: a key itself (not shown) is no path and no variable; allowed: a text, { file: PATH } or ' +
+        '{ env: NAME }'
+      ]
+    })
+  }
   t.equal(await readSecret({ env: 'GOOD' }, 'it', sources), 'hush')
   await t.rejects(readSecret({ file: 'empty' }, 'it', sources), {
     name: 'SettingsError',

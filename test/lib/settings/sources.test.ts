@@ -243,17 +243,17 @@ t.test('A mistake in the file is reported with its line and key, never with a va
     {
       text: 'idp:\n  domain: a\n  domain: b',
       problems: ['line 3: the key "idp.domain" appears twice'],
-      isUnread: true
+      isUnread: false
     },
     {
       text: 'idp:\n  domain: a\nidp:\n  audience: b',
       problems: ['line 3: the key "idp" appears twice'],
-      isUnread: true
+      isUnread: false
     },
     {
       text: 'idp:\n  domain: a\nidp.domain: b',
       problems: ['line 3: the key "idp.domain" appears twice'],
-      isUnread: true
+      isUnread: false
     },
     { text: '- s3cret', problems: ['line 1: expected sections such as idp and server'], isUnread: true },
     { text: 's3cret', problems: ['line 1: expected sections such as idp and server'], isUnread: true },
@@ -292,6 +292,15 @@ t.test('A mistake in the file is reported with its line and key, never with a va
     t.equal(found.isUnread, isUnread, text)
     t.notMatch(found.problems.join(), containing('s3cret'))
   }
+  t.end()
+})
+
+t.test('Of a section that appears twice all members are judged, and of a setting the later value that is one.', t => {
+  const { values } = collect({
+    'config.yaml': 'idp:\n  domain: a\n  introspection:\n    for: jwt\nidp:\n  domain: b\n  domain:\n  introspection:\n' +
+      '    clientId: c\n'
+  })
+  t.strictSame(values.idp, { domain: 'b', introspection: { for: 'jwt', clientId: 'c' } })
   t.end()
 })
 

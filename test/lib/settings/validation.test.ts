@@ -556,6 +556,12 @@ t.test('A message shows the value of a setting unless it is a secret.', async t 
   }
 })
 
+t.test('A long list of wrong values is shown once, at once.', async t => {
+  const started = performance.now()
+  t.match(await problemsOf({ IDP_ALGS: Array.from({ length: 4000 }, () => 'a') }), [/^IDP_ALGS .* is "a a a .*…; allowed/])
+  t.ok(performance.now() - started < 2000)
+})
+
 t.test('The problems of a start are in the order of the settings, however they were given.', async t => {
   const order = [
     'IDP_ALGS',
