@@ -75,7 +75,9 @@ const routes: FastifyPluginAsync = async app => {
     const [resource, scopes] = own.find(([resource]) => [base.host, host].includes(new URL(resource).host)) ?? []
     if (resource !== undefined) return describeResource(base, [...scopes!].sort(), settings, resource)
     const metadata = describeResource(base, [...guardedScopes].sort(), settings)
-    if (prefix === undefined || prefix === insertedPath(metadata.resource) || prefix === base.path) return metadata
+    if (prefix === undefined || prefix === base.path) return metadata
+    // The address that the client used has the path of the base, and may have a host that is in no URL of Node.
+    if (metadata.resource !== base.href && prefix === insertedPath(metadata.resource)) return metadata
     const [first] = own
     return first && describeResource(base, [...first[1]].sort(), settings, first[0])
   }

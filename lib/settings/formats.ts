@@ -91,7 +91,7 @@ export const FORMATS = {
   'revocation-store': text => text !== 'off' && isReplayStore(text),
   'nonce-secret': text => decodeSecret(text) !== undefined,
   'trusted-peer': isTrustedPeer,
-  'public-url': text => parsePublicUrl(text) !== undefined,
+  'public-url': text => URL.canParse(parsePublicUrl(text)?.href ?? ''),
   'proxy-url' (text) {
     // A proxy without a scheme is reached over http, as in other programs.
     const url = parseUrl(text.includes('://') ? text : `http://${text}`)

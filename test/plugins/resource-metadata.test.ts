@@ -247,6 +247,16 @@ t.test('Without PUBLIC_URL the resource is the address that the client used, and
   t.equal(answer.headers['cache-control'], 'no-store')
 })
 
+t.test('An address whose host is in no URL of Node has metadata as any other', async t => {
+  const { ask } = await start(t, { TRUST_PROXY: 'loopback', IDP_AUDIENCE: 'api' })
+  for (const host of ['xn--a.test', '1.2.3.999', 'www.holdfast.test']) {
+    const headers = { host, 'x-forwarded-prefix': '/svc' }
+    t.equal((await ask(`${PATH}/svc`, headers)).json().resource, `http://${host}/svc`)
+    t.equal((await ask(PATH, headers)).json().resource, `http://${host}/svc`)
+    t.equal((await ask(`${PATH}/other`, headers)).statusCode, 404, host)
+  }
+})
+
 t.test('With PUBLIC_URL a request cannot change the resource, and the answer may be cached', async t => {
   const { ask } = await start(t, {
     TRUST_PROXY: 'loopback',
