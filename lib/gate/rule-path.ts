@@ -58,7 +58,8 @@ export function problemOfPath (path: unknown): string | undefined {
   if (path === undefined) return ' has no path'
   const held = ` is ${quoteSetting(path)}`
   if (typeof path !== 'string' || !path.startsWith('/')) return `${held}; allowed: ${ROUTER_PATH}`
-  const plain = partsOf(path).map(({ text }) => text).join('')
+  const parts = partsOf(path)
+  const plain = parts.map(({ text }) => text).join('')
   const query = plain.indexOf('?')
   // At the end it is that of a parameter that may be missing.
   const isOptional = query === plain.length - 1 && plain.lastIndexOf(':') > plain.lastIndexOf('/')
@@ -70,7 +71,9 @@ export function problemOfPath (path: unknown): string | undefined {
     verifyOneReading(read)
     // Without the parameter, no such path belongs to this rule.
     if (withoutParameters(read).length > 0) refusePath('path_parameter')
-    if (createPathRouter().add('GET', path, undefined)) return undefined
+    // Behind other text than a slash, the router takes the sign for a part of the name.
+    const isMissingInside = parts.slice(0, -1).some(({ rest }) => rest.endsWith('?'))
+    if (!isMissingInside && createPathRouter().add('GET', path, undefined)) return undefined
   } catch (error) {
     if (error instanceof Refusal) {
       return `${held}, which is unreachable: such paths are refused before any rule (${error.detail!.cause})`
