@@ -58,8 +58,7 @@ export function problemOfPath (path: unknown): string | undefined {
   if (path === undefined) return ' has no path'
   const held = ` is ${quoteSetting(path)}`
   if (typeof path !== 'string' || !path.startsWith('/')) return `${held}; allowed: ${ROUTER_PATH}`
-  const parts = partsOf(path)
-  const plain = parts.map(({ text }) => text).join('')
+  const plain = partsOf(path).map(({ text }) => text).join('')
   const query = plain.indexOf('?')
   // At the end it is that of a parameter that may be missing.
   const isOptional = query === plain.length - 1 && plain.lastIndexOf(':') > plain.lastIndexOf('/')
@@ -71,8 +70,9 @@ export function problemOfPath (path: unknown): string | undefined {
     verifyOneReading(read)
     // Without the parameter, no such path belongs to this rule.
     if (withoutParameters(read).length > 0) refusePath('path_parameter')
-    // Behind other text than a slash, the router takes the sign for a part of the name.
-    const isMissingInside = parts.slice(0, -1).some(({ rest }) => rest.endsWith('?'))
+    // Only the last parameter may be missing. Behind other text than a slash the router takes the sign for a part of
+    // the name, and before a slash at the end for two paths.
+    const isMissingInside = partsOf(path).slice(0, -1).some(({ rest }) => rest.endsWith('?'))
     if (!isMissingInside && createPathRouter().add('GET', path, undefined)) return undefined
   } catch (error) {
     if (error instanceof Refusal) {
