@@ -27,10 +27,15 @@ export function createTurns (): (body: Buffer) => Promise<void> | undefined {
   }
 }
 
-/** Who sends a body, if it is known: the address, and the token by its line of `Authorization`. */
+/**
+ * Who sends a body, if it is known: the address, and the token by its line of `Authorization`, which may be any text
+ * where a rule asks for no token.
+ */
 export function sendersOf (address: string, authorization = ''): readonly BodySender[] {
-  return [{ name: address, maxBytes: MAX_ADDRESS_BYTES }, { name: authorization, maxBytes: MAX_TOKEN_BYTES }]
-    .filter(({ name }) => name)
+  return [
+    { name: address && `address ${address}`, maxBytes: MAX_ADDRESS_BYTES },
+    { name: authorization && `token ${authorization}`, maxBytes: MAX_TOKEN_BYTES }
+  ].filter(({ name }) => name)
 }
 
 /** The body has more bytes than are judged. */

@@ -70,7 +70,10 @@ export function problemOfPath (path: unknown): string | undefined {
     verifyOneReading(read)
     // Without the parameter, no such path belongs to this rule.
     if (withoutParameters(read).length > 0) refusePath('path_parameter')
-    if (createPathRouter().add('GET', path, undefined)) return undefined
+    // Only the last parameter may be missing. Behind other text than a slash the router takes the sign for a part of
+    // the name, and before a slash at the end for two paths.
+    const isMissingInside = partsOf(path).slice(0, -1).some(({ rest }) => rest.endsWith('?'))
+    if (!isMissingInside && createPathRouter().add('GET', path, undefined)) return undefined
   } catch (error) {
     if (error instanceof Refusal) {
       return `${held}, which is unreachable: such paths are refused before any rule (${error.detail!.cause})`

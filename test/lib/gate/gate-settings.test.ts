@@ -593,7 +593,7 @@ t.test('A rule is read as a whole: each member that cannot be used is reported, 
       path
     )
   }
-  for (const path of ['/*/a', '/:x(a', '/:x((a+)+)', '/:a?/b']) {
+  for (const path of ['/*/a', '/:x(a', '/:x((a+)+)', '/:a?/b', '/:a?/', '/a:b?/c', '/a:b?-c']) {
     t.equal(
       await problemOf(path),
       `path is ${JSON.stringify(path)}, which the router cannot read; allowed: a path in the syntax of the ` +

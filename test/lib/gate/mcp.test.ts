@@ -7,7 +7,7 @@ import { GateError } from '../../../lib/gate/gate-error.ts'
 import { parseGate } from '../../helpers/gate-section.ts'
 import { readMcpMessages } from '../../../lib/gate/mcp-message.ts'
 import type { McpMessage } from '../../../lib/gate/mcp-message.ts'
-import { createBodyReader, MAX_HELD_BYTES, MAX_MESSAGE_BYTES } from '../../../lib/gate/message-body.ts'
+import { createBodyReader, MAX_HELD_BYTES, MAX_MESSAGE_BYTES, sendersOf } from '../../../lib/gate/message-body.ts'
 import type { GateRule } from '../../../lib/gate/rule.ts'
 import { rpcErrorBody } from '../../../lib/gate/rpc-error.ts'
 import { createMessageMatcher } from '../../../lib/gate/rules.ts'
@@ -467,6 +467,14 @@ t.test('A body has a maximum size and a time limit, and all bodies together have
   const short = (): Promise<Buffer> => readLarge(Readable.from([Buffer.from('x')]), new PassThrough())
   for (let n = 0; n < MAX_MESSAGE_BYTES / 2048; n++) await short()
   await t.rejects(short(), { name: 'GateError', statusCode: 503 }, 'a short one counts for 2 KiB')
+})
+
+t.test('A line of Authorization that is the address of another sender takes nothing of the share of that address.', t => {
+  const [victim] = sendersOf('192.0.2.1')
+  const others = sendersOf('192.0.2.2', '192.0.2.1')
+  t.equal(others.length, 2)
+  t.notOk(others.some(({ name }) => name === victim!.name))
+  t.end()
 })
 
 t.test('Large bodies are judged one after the other, each in a turn of the event loop of its own; small ones at once.', async t => {
