@@ -25,15 +25,15 @@ export interface RefusalContext {
   readonly retryAfterSeconds?: number | undefined
 }
 
-type Parameters = ReadonlyArray<readonly [name: string, value: string]>
-
 export type Challenges = ReturnType<typeof createChallenges>
 
 /** Each text is made once and kept: one for each reason and scheme, and one for each requirement and route. */
-export function createChallenges (policy: ChallengePolicy) {
+export function createChallenges ({ mode, algs, resourceMetadataUrl }: ChallengePolicy) {
+  const accepted = parameter('algs', algs.join(' '))
+  const metadata = resourceMetadataUrl ? [parameter('resource_metadata', resourceMetadataUrl)] : []
   const made = new WeakMap<Requirement, WeakMap<object, Map<string, string>>>()
 
-  const textOf = (reason: RefusalReason, context: RefusalContext): string => {
+  function textOf (reason: RefusalReason, context: RefusalContext): string {
     const { requirement, guard = requirement } = context
     let routes = made.get(requirement)
     if (!routes) made.set(requirement, routes = new WeakMap())
@@ -41,8 +41,22 @@ export function createChallenges (policy: ChallengePolicy) {
     if (!texts) routes.set(guard, texts = new Map())
     const name = `${reason} ${context.scheme}`
     let text = texts.get(name)
-    if (text === undefined) texts.set(name, text = challengesFor(reason, policy, context))
+    if (text === undefined) texts.set(name, text = challengesFor(reason, context))
     return text
+  }
+
+  function challengesFor (reason: RefusalReason, context: RefusalContext): string {
+    const { error } = REFUSALS[reason]
+    const told = toldTo(reason, context)
+    // Clients of today find this error only in a header that holds one challenge.
+    if (error === 'use_dpop_nonce') return challenge('DPoP', [...told, accepted])
+    return offeredSchemes(mode).map(scheme =>
+      challenge(scheme, [
+        ...(error && scheme !== context.scheme ? [] : told),
+        ...metadata,
+        ...(scheme === 'DPoP' ? [accepted] : [])
+      ])
+    ).join(', ')
   }
 
   /**
@@ -61,56 +75,36 @@ export function createChallenges (policy: ChallengePolicy) {
   }
 }
 
-function challengesFor (reason: RefusalReason, policy: ChallengePolicy, context: RefusalContext): string {
-  const { error } = REFUSALS[reason]
-  // Clients of today find this error only in a header that holds one challenge.
-  if (error === 'use_dpop_nonce') return challenge('DPoP', [...errorParameters(reason, context), algsOf(policy)])
-  return offeredSchemes(policy.mode).map(scheme =>
-    challenge(scheme, [
-      ...(error && scheme === context.scheme ? errorParameters(reason, context) : []),
-      ...(error ? [] : scopeParameter(context)),
-      ...(policy.resourceMetadataUrl ? [['resource_metadata', policy.resourceMetadataUrl] as const] : []),
-      ...(scheme === 'DPoP' ? [algsOf(policy)] : [])
-    ])
-  ).join(', ')
-}
-
-function errorParameters (reason: RefusalReason, context: RefusalContext): Parameters {
+/**
+ * What a challenge says of the request: its error, and what the client must request. A missing claim has no parameter,
+ * and the scopes would mislead the client. One without a token gets the scopes too, so that it requests all at once.
+ */
+function toldTo (reason: RefusalReason, context: RefusalContext): string[] {
   const { error, description } = REFUSALS[reason]
-  return [['error', error!], ['error_description', description], ...neededParameters(reason, context)]
+  if (!error) return scopeParameter(context)
+  const parameters = [parameter('error', error), parameter('error_description', description)]
+  if (reason === 'scope_missing') parameters.push(...scopeParameter(context))
+  if (error === 'insufficient_user_authentication') {
+    // RFC 9470 section 3: the whole login that the route needs, whatever was missing, so that one login is enough.
+    const { acr, maxAgeSeconds } = context.requirement
+    if (acr) parameters.push(parameter('acr_values', acr.join(' ')))
+    if (maxAgeSeconds !== undefined) parameters.push(parameter('max_age', maxAgeSeconds))
+  }
+  return parameters
 }
 
-/** What the client must request. A missing claim has no parameter, and the scopes would mislead the client. */
-function neededParameters (reason: RefusalReason, context: RefusalContext): Parameters {
-  if (reason === 'scope_missing') return scopeParameter(context)
-  if (REFUSALS[reason].error !== 'insufficient_user_authentication') return []
-  const { acr, maxAgeSeconds } = context.requirement
-  // RFC 9470 section 3: the whole login that the route needs, whatever was missing, so that one login is enough.
-  return [
-    ...(acr ? [['acr_values', acr.join(' ')] as const] : []),
-    ...(maxAgeSeconds === undefined ? [] : [['max_age', String(maxAgeSeconds)] as const])
-  ]
+/** The scopes of the route (RFC 6750 section 3). */
+function scopeParameter ({ requirement, guard = [] }: RefusalContext): string[] {
+  const scopes = new Set([...guard, requirement].flatMap(scopesOf))
+  return scopes.size === 0 ? [] : [parameter('scope', [...scopes].join(' '))]
 }
 
-/**
- * The scopes of the route (RFC 6750 section 3). A client without a token gets them too, so that it requests all of them
- * at once.
- */
-function scopeParameter ({ requirement, guard }: RefusalContext): Parameters {
-  const scopes = new Set([...guard ?? [], requirement].flatMap(scopesOf))
-  return scopes.size === 0 ? [] : [['scope', [...scopes].join(' ')]]
+/** No value holds a quote or a back-slash: each is a fixed text or a setting that was checked before. */
+function parameter (name: string, value: string | number): string {
+  return `${name}="${value}"`
 }
 
-function algsOf ({ algs }: ChallengePolicy): Parameters[number] {
-  return ['algs', algs.join(' ')]
-}
-
-/**
- * One challenge (RFC 9110 section 11.3). No value holds a quote or a back-slash: each is a fixed text or a setting that
- * was checked before.
- */
-function challenge (scheme: AuthScheme, parameters: Parameters): string {
-  return parameters.length === 0
-    ? scheme
-    : `${scheme} ${parameters.map(([name, value]) => `${name}="${value}"`).join(', ')}`
+/** One challenge (RFC 9110 section 11.3). */
+function challenge (scheme: AuthScheme, parameters: readonly string[]): string {
+  return parameters.length === 0 ? scheme : `${scheme} ${parameters.join(', ')}`
 }

@@ -62,21 +62,23 @@ export type Guard = (request: GuardedRequest, done: GuardDone) => void
 
 export function createGuard (options: GuardOptions): Guard {
   return function authenticate (request, done) {
+    const { tokens, mode } = options
     const now = options.now()
     let credentials: Credentials
-    let known: VerifiedToken | undefined
+    let verified: VerifiedToken | Promise<VerifiedToken>
     try {
       verifyLinesCounted(request.message.received)
       credentials = splitCredentials(request.message)
-      known = options.tokens.known(credentials.token)
+      const { token: text, scheme } = credentials
+      const known = tokens.known(text)
       // The text of a verified token is a token68.
       if (!known) verifyToken68(credentials)
-      verifyOffered(credentials, options.mode)
+      verifyOffered(credentials, mode)
+      verified = tokens.verify(text, scheme, known, now)
     } catch (error) {
       return done(error as Error)
     }
-    options.tokens.verify(credentials.token, credentials.scheme, known, now, (error, token) => {
-      if (!token) return done(error)
+    const proceed = (token: VerifiedToken): void =>
       verifyBinding(
         options,
         request,
@@ -85,7 +87,8 @@ export function createGuard (options: GuardOptions): Guard {
         now,
         (error, identity) => done(error && refusalOfIssuer(error, token.issuer), identity)
       )
-    })
+    if (verified instanceof Promise) verified.then(proceed, done)
+    else proceed(verified)
   }
 }
 

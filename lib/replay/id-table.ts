@@ -42,21 +42,21 @@ export class IdTable {
     return this.#words.byteLength
   }
 
-  /** @returns the position of the live record of this id. If there is none, `-1 - position` of a slot for it. */
-  find (hash: number, a: number, b: number, c: number, d: number, horizon: number): number {
+  /** @returns the position of a slot for this id, or -1 if there is a live record of it */
+  slotFor (hash: number, a: number, b: number, c: number, d: number, horizon: number): number {
     const words = this.#words
     let free = -1
     let at = this.#start(hash)
     while (words[at + 4] !== 0) {
       if (words[at + 4]! >>> 0 <= horizon) {
         if (free < 0) free = at
-      } else if (words[at] === a && words[at + 1] === b && words[at + 2] === c && words[at + 3] === d) return at
+      } else if (words[at] === a && words[at + 1] === b && words[at + 2] === c && words[at + 3] === d) return -1
       at = at + WORDS === words.length ? 0 : at + WORDS
     }
-    return -1 - (free < 0 ? at : free)
+    return free < 0 ? at : free
   }
 
-  /** Writes a record to a position that `find` returned as free. */
+  /** Writes a record to a position that `slotFor` returned. */
   put (at: number, a: number, b: number, c: number, d: number, second: number): void {
     const words = this.#words
     if (words[at + 4] === 0) this.used++
@@ -67,20 +67,12 @@ export class IdTable {
     words[at + 4] = second
   }
 
-  secondAt (at: number): number {
-    return this.#words[at + 4]! >>> 0
-  }
-
-  setSecond (at: number, second: number): void {
-    this.#words[at + 4] = second
-  }
-
-  /** Passes the second of each live record whose id ends with these two words. */
-  forEachOf (c: number, d: number, horizon: number, visit: (second: number) => void): void {
+  /** Adds the second of each live record whose id ends with these two words to `counts`. */
+  countEachOf (c: number, d: number, horizon: number, counts: { add (second: number): void }): void {
     const words = this.#words
     for (let at = 0; at < words.length; at += WORDS) {
       const second = words[at + 4]! >>> 0
-      if (words[at + 2] === c && words[at + 3] === d && second > horizon) visit(second)
+      if (words[at + 2] === c && words[at + 3] === d && second > horizon) counts.add(second)
     }
   }
 
@@ -98,7 +90,7 @@ export class IdTable {
   }
 
   #insert (a: number, b: number, c: number, d: number, second: number): void {
-    this.put(-1 - this.find(hashWords(this.#key, a, b, c, d), a, b, c, d, 0), a, b, c, d, second)
+    this.put(this.slotFor(hashWords(this.#key, a, b, c, d), a, b, c, d, 0), a, b, c, d, second)
   }
 
   #start (hash: number): number {

@@ -90,20 +90,11 @@ export function createMemoryStore ({ max, randomBytes, ...clocks }: MemoryStoreO
     const number = hash >>> 1 >>> (31 - tableBits)
     const table = tables[number]!
     if (table.crowded) table.rebuild(counts.horizon)
-    const found = table.find(hash, a, b, c, d, counts.horizon)
-    if (found >= 0) {
-      const before = table.secondAt(found)
-      if (second > before) {
-        counts.remove(before)
-        counts.add(second)
-        table.setSecond(found, second)
-        shares.move(c, d, number, before, second, counts.horizon)
-      }
-      return 'seen'
-    }
+    const slot = table.slotFor(hash, a, b, c, d, counts.horizon)
+    if (slot < 0) return 'seen'
     if (shares.isSpent(c, d, counts.horizon)) return 'replay_share_exceeded'
     if (counts.live >= max) return 'replay_full'
-    table.put(-1 - found, a, b, c, d, second)
+    table.put(slot, a, b, c, d, second)
     counts.add(second)
     shares.add(c, d, number, second, counts.horizon)
     if (second - clock.wall > window) window = second - clock.wall

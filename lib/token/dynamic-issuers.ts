@@ -30,8 +30,8 @@ export interface DynamicIssuersOptions {
   readonly nowMs: () => number
 }
 
-interface Listed {
-  readonly issuer: TokenIssuer
+/** An issuer, whose keys are trusted for as long as it is known to be listed, and what the application has said. */
+interface Listed extends TokenIssuer {
   readonly source: TokenIssuer
   untilMs: number
 }
@@ -75,13 +75,13 @@ export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuers
     unproven.delete(iss)
   }
 
-  function find (iss: string): TokenIssuer | undefined | Promise<TokenIssuer | undefined> {
+  async function find (iss: string): Promise<TokenIssuer | undefined> {
     const entry = entryOf(iss)
-    if (entry && nowMs() < entry.untilMs) return entry.issuer
+    if (entry && nowMs() < entry.untilMs) return entry
     if (iss.length > MAX_NAME_CHARACTERS || nowMs() < (unlisted.get(iss) ?? -Infinity)) return undefined
     const running = lookups.get(iss)
     if (running) return running
-    if (!entry && unlistedLookups >= MAX_LOOKUPS) return Promise.reject(unavailable())
+    if (!entry && unlistedLookups >= MAX_LOOKUPS) throw unavailable()
     if (!entry) unlistedLookups++
     const lookup = lookUp(iss, entry).finally(() => {
       lookups.delete(iss)
@@ -105,20 +105,18 @@ export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuers
     if (source === entry?.source) {
       if (entryOf(iss) !== entry) throw unavailable()
       entry.untilMs = nowMs() + ANSWER_MS
-      return entry.issuer
+      return entry
     }
     const fresh: Listed = {
+      ...source,
+      keys: { ...source.keys, isTrusted: key => nowMs() < fresh.untilMs && source.keys.isTrusted(key) },
       source,
-      issuer: {
-        ...source,
-        keys: { ...source.keys, isTrusted: key => nowMs() < fresh.untilMs && source.keys.isTrusted(key) }
-      },
       untilMs: nowMs() + ANSWER_MS
     }
     const store = proven.has(iss) ? proven : unproven
     store.set(iss, fresh)
     source.keys.start()
-    return fresh.issuer
+    return fresh
   }
 
   /**
@@ -133,7 +131,7 @@ export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuers
     find,
     ofOpaque: undefined,
     isComplete: false,
-    all: () => listed().slice(0, MAX_SHOWN).map(({ issuer }) => issuer),
+    all: () => listed().slice(0, MAX_SHOWN),
     recordUse,
     // Keys are fetched when the first token of an issuer comes.
     start () {},

@@ -5,7 +5,7 @@ import type { JsonObject } from '../json.ts'
 import type { Introspector, IntrospectorState } from '../introspection/introspector.ts'
 import { isSameIssuer } from './claims.ts'
 import { Refusal } from '../refusal.ts'
-import { checkClaimsByRules, misfitAudience, TOKEN_BINDINGS, verifyKind } from './jwt-checks.ts'
+import { checkByRules, misfitAudience, TOKEN_BINDINGS, verifyKind } from './jwt-checks.ts'
 import type { TokenClaims, TokenRules } from './jwt-checks.ts'
 
 /** Which tokens of an issuer are introspected: opaque ones, JWTs after their own checks, or all. */
@@ -128,7 +128,7 @@ function opaqueClaims (
   // The rules are those for JWTs, where these two are required.
   const { audienceClaim, audience } = rules
   const { [audienceClaim]: forWhom = audienceOptional ? audience : undefined, exp = Number.MAX_SAFE_INTEGER } = answer
-  checkClaimsByRules({ ...claims, [audienceClaim]: forWhom, exp }, now, rules)
+  checkByRules({ header: undefined, claims: { ...claims, [audienceClaim]: forWhom, exp }, now }, rules)
   return claims as unknown as TokenClaims
 }
 

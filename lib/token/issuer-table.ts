@@ -28,8 +28,8 @@ export interface TokenIntrospection {
 
 /** The accepted issuers. It chooses by the `iss` of a token, which is not verified yet. */
 export interface IssuerTable {
-  /** The issuer with exactly this name, a last slash aside, or undefined. A promise if the application decides. */
-  find (iss: string): TokenIssuer | undefined | Promise<TokenIssuer | undefined>
+  /** The issuer with exactly this name, a last slash aside, or undefined. */
+  find (iss: string): Promise<TokenIssuer | undefined>
   /** The one issuer of opaque tokens, if any. */
   readonly ofOpaque: TokenIssuer | undefined
   /** False if there may be issuers that are not loaded yet. */
@@ -78,7 +78,7 @@ export function createIssuerTable (issuers: readonly TokenIssuer[]): IssuerTable
     issuers.flatMap(issuer => issuerSpellings(issuer.issuer).map(spelling => [spelling, issuer] as const))
   )
   return {
-    find: iss => bySpelling.get(iss),
+    find: async iss => bySpelling.get(iss),
     ofOpaque: issuers.find(({ introspection }) => introspection && introspection.covers !== 'jwt'),
     isComplete: true,
     all: () => issuers,

@@ -44,16 +44,17 @@ export const TOKEN_BINDINGS = ['jkt', 'x5t#S256'] as const
 
 export type TokenBinding = (typeof TOKEN_BINDINGS)[number]
 
-/** A token that was read. An opaque one has the claims of its issuer's answer, and a header without members. */
-export interface PresentedToken extends JwtContent {
+/** A token that was read. */
+export interface PresentedToken {
+  /** Undefined for an opaque token. Its claims are those of its issuer's answer. */
+  readonly header: JsonObject | undefined
+  readonly claims: JsonObject
   /** Unix seconds. */
   readonly now: number
 }
 
 export interface TokenCheck {
   readonly name: string
-  /** Whether it holds for an opaque token too, whose claims its issuer's answer brings. */
-  readonly holdsForOpaque: boolean
   /** @throws Refusal token_* */
   readonly run: (token: PresentedToken, rules: TokenRules) => void
 }
@@ -63,24 +64,17 @@ export interface TokenCheck {
  * issuer comes first, because the rules for all that follows are its own.
  */
 export const TOKEN_CHECKS = [
-  { name: 'iss', holdsForOpaque: true, run: checkIssuer },
+  { name: 'iss', run: checkIssuer },
   headerCheck('alg', 'token_algorithm'),
   headerCheck('typ', 'token_type'),
   headerCheck('crit', 'token_critical'),
   headerCheck('kid', 'token_malformed'),
-  { name: 'kind', holdsForOpaque: true, run: ({ claims }) => verifyKind(claims) },
-  { name: 'claims', holdsForOpaque: true, run: checkClaims },
-  { name: 'cnf', holdsForOpaque: true, run: checkConfirmation },
-  { name: 'aud', holdsForOpaque: true, run: checkAudience },
-  { name: 'time', holdsForOpaque: true, run: checkTimes }
+  { name: 'kind', run: ({ claims }) => verifyKind(claims) },
+  { name: 'claims', run: checkClaims },
+  { name: 'cnf', run: checkConfirmation },
+  { name: 'aud', run: checkAudience },
+  { name: 'time', run: checkTimes }
 ] as const satisfies readonly TokenCheck[]
-
-const CHECKS_OF_OPAQUE = TOKEN_CHECKS.filter(({ holdsForOpaque }) => holdsForOpaque)
-
-/** Runs the checks that hold for the claims of an opaque token. @throws Refusal token_* */
-export function checkClaimsByRules (claims: JsonObject, now: number, rules: TokenRules): void {
-  for (const check of CHECKS_OF_OPAQUE) check.run({ header: {}, claims, now }, rules)
-}
 
 /**
  * Runs the checks that follow once the issuer has been chosen, so that a token that cannot pass causes no outgoing
@@ -113,14 +107,13 @@ function isTokenType (typ: unknown): boolean {
   return typ === undefined || isMediaType(typ, 'at+jwt') || (typeof typ === 'string' && typ.toLowerCase() === 'jwt')
 }
 
-/** A rule for the header, which an opaque token does not have. */
+/** A rule for the header, if the token has one. */
 function headerCheck<Name extends HeaderCheck> (name: Name, reason: RefusalReason) {
   const isMet = HEADER_CHECKS[name]
   return {
     name,
-    holdsForOpaque: false,
     run ({ header }, { algs }) {
-      if (!isMet(header, algs, isTokenType)) throw new Refusal(reason)
+      if (header && !isMet(header, algs, isTokenType)) throw new Refusal(reason)
     }
   } as const satisfies TokenCheck
 }

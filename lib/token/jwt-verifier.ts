@@ -8,7 +8,7 @@ import type { IssuerTable, TokenIssuer } from './issuer-table.ts'
 import { checkByRules, issuerRefusal, readIssuer, readToken, timeRefusal } from './jwt-checks.ts'
 import type { TokenRules } from './jwt-checks.ts'
 import { createVerifiedToken } from './verified-tokens.ts'
-import type { TokenDone, TokenVerifier, VerifiedToken, VerifiedTokens } from './verified-tokens.ts'
+import type { TokenVerifier, VerifiedToken, VerifiedTokens } from './verified-tokens.ts'
 
 export interface JwtVerifierOptions {
   /** Undefined if no provider is usable. Then every token is refused, and no call is made. */
@@ -39,7 +39,7 @@ export function createJwtVerifier (
    * @param isStranger false for a token that was verified before
    * @throws Refusal
    */
-  async function verifyAnew (
+  async function read (
     issuers: IssuerTable,
     text: string,
     scheme: AuthScheme,
@@ -94,35 +94,46 @@ export function createJwtVerifier (
     return createVerifiedToken({ text, claims, issuer, isTrusted, expiresAt })
   }
 
-  /** The last step for every token: JWTs, opaque ones, and those that were verified before. */
-  function pass (token: VerifiedToken, done: TokenDone): void {
+  /** The last step for every token: JWTs, opaque ones, and those that were verified before. @throws Refusal */
+  function pass (issuers: IssuerTable, token: VerifiedToken): VerifiedToken {
     const refusal = revocationOf?.(token)
-    if (refusal) return done(refusalOfIssuer(refusal, token.issuer))
-    issuers!.recordUse?.(token.claims.iss)
-    done(null, token)
+    if (refusal) throw refusalOfIssuer(refusal, token.issuer)
+    issuers.recordUse?.(token.claims.iss)
+    return token
+  }
+
+  /** @param known the token if it was verified before, and is not trusted any more. @throws Refusal */
+  async function verifyAnew (
+    issuers: IssuerTable,
+    text: string,
+    scheme: AuthScheme,
+    known: VerifiedToken | undefined,
+    now: number
+  ): Promise<VerifiedToken> {
+    let token: VerifiedToken
+    try {
+      token = await read(issuers, text, scheme, known === undefined, now)
+    } catch (error) {
+      // If the issuer does not answer now, the token stays: only this memory sets it apart from a made-up one.
+      if (known && (error as Refusal).statusCode !== 503) verified.forget(known)
+      throw error
+    }
+    verified.keep(token)
+    return pass(issuers, token)
   }
 
   return {
     known: verified.get,
-    verify (text, scheme, known, now, done) {
-      if (!issuers) return done(new Refusal('domain_has_scheme'))
+    verify (text, scheme, known, now) {
+      if (!issuers) throw new Refusal('domain_has_scheme')
       if (known && !isOffered(scheme, known.dpopMode)) {
-        return done(refusalOfIssuer(new Refusal('scheme_not_offered'), known.issuer))
+        throw new Refusal('scheme_not_offered', { issuer: known.issuer })
       }
-      if (known?.isTrusted()) {
-        const refusal = timeRefusal(known.claims, now, clockToleranceSeconds)
-        if (!refusal) return pass(known, done)
-        verified.forget(known)
-        return done(refusalOfIssuer(refusal, known.issuer))
-      }
-      verifyAnew(issuers, text, scheme, known === undefined, now).then(token => {
-        verified.keep(token)
-        pass(token, done)
-      }, error => {
-        // If the issuer does not answer now, the token stays: only this memory sets it apart from a made-up one.
-        if (known && (error as Refusal).statusCode !== 503) verified.forget(known)
-        done(error)
-      })
+      if (!known?.isTrusted()) return verifyAnew(issuers, text, scheme, known, now)
+      const refusal = timeRefusal(known.claims, now, clockToleranceSeconds)
+      if (!refusal) return pass(issuers, known)
+      verified.forget(known)
+      throw refusalOfIssuer(refusal, known.issuer)
     }
   }
 }
@@ -130,12 +141,10 @@ export function createJwtVerifier (
 /** @throws Refusal token_issuer, token_claim_invalid, issuers_unavailable */
 async function findIssuer (issuers: IssuerTable, claims: JsonObject): Promise<TokenIssuer> {
   const iss = readIssuer(claims)
-  let issuer: TokenIssuer | undefined
-  try {
-    issuer = await issuers.find(iss)
-  } catch (error) {
-    throw refusalOfIssuer(error as Error, undefined)
-  }
+  const issuer = await issuers.find(iss).catch((error: Error) => {
+    // A copy, because requests share a look-up.
+    throw refusalOfIssuer(error, undefined)
+  })
   if (!issuer) throw issuerRefusal(iss, issuers.all().map(({ issuer }) => issuer))
   return issuer
 }

@@ -35,9 +35,6 @@ export interface VerifiedToken {
   readonly isTrusted: () => boolean
 }
 
-/** Called exactly once, and never inside a `try`. Errors are of the type Refusal. */
-export type TokenDone = (error: Error | null, token?: VerifiedToken) => void
-
 /** The boundary between the guard and the kinds of tokens: it turns the text of a token into a verified token. */
 export interface TokenVerifier {
   /** A token of exactly this text that was verified before. `verify` decides whether it still passes. */
@@ -47,8 +44,15 @@ export interface TokenVerifier {
    * @param scheme how the token was sent
    * @param known the result of `known` for this text
    * @param now Unix seconds
+   * @returns a promise unless the token is still trusted
+   * @throws Refusal, or rejects with it
    */
-  verify (text: string, scheme: AuthScheme, known: VerifiedToken | undefined, now: number, done: TokenDone): void
+  verify (
+    text: string,
+    scheme: AuthScheme,
+    known: VerifiedToken | undefined,
+    now: number
+  ): VerifiedToken | Promise<VerifiedToken>
 }
 
 /** What becomes a verified token. */

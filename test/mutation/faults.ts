@@ -283,8 +283,8 @@ export const FAULTS: readonly Fault[] = [
     point: 'RFC 8725 3.8',
     fault: 'the first issuer has all tokens',
     file: 'lib/token/issuer-table.ts',
-    text: 'find: iss => bySpelling.get(iss),',
-    replacement: 'find: iss => bySpelling.get(iss) && issuers[0],',
+    text: 'find: async iss => bySpelling.get(iss),',
+    replacement: 'find: async iss => bySpelling.get(iss) && issuers[0],',
     seenBy: ['test/plugins/issuers.test.ts']
   },
   {

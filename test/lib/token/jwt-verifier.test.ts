@@ -38,7 +38,7 @@ t.test('Another audience replaces the one of each issuer, and the resource of th
     }
   } as unknown as TokenIssuer
   const table = createIssuerTable([issuer])
-  const asking: IssuerTable = { ...table, ofOpaque: undefined, find: async iss => table.find(iss) }
+  const asking: IssuerTable = { ...table, ofOpaque: undefined }
   const outcomesAt = (issuers: IssuerTable, audience: object) => {
     const verifier = createJwtVerifier({
       issuers,
@@ -47,11 +47,14 @@ t.test('Another audience replaces the one of each issuer, and the resource of th
       verified: createVerifiedTokens(),
       clockToleranceSeconds: 5
     })
-    const outcomeOf = (text: string): Promise<string> =>
-      new Promise(resolve => {
-        verifier.verify(text, 'Bearer', undefined, NOW, (error, token) =>
-          resolve(token ? 'accepted' : (error as Refusal).reason))
-      })
+    const outcomeOf = async (text: string): Promise<string> => {
+      try {
+        await verifier.verify(text, 'Bearer', undefined, NOW)
+        return 'accepted'
+      } catch (error) {
+        return (error as Refusal).reason
+      }
+    }
     return Promise.all(
       ['one', 'two', 'three'].map(aud =>
         outcomeOf(encodeJws({ alg: 'RS256' }, { iss: ISSUER, sub: 'u', aud, exp: NOW + 60 }, () => Buffer.from('x')))
@@ -67,4 +70,30 @@ t.test('Another audience replaces the one of each issuer, and the resource of th
     [issuer.rules, { ...issuer.rules, audience: 'three', resource: undefined }],
     'an opaque token is held to it too'
   )
+})
+
+t.test('A fault of the revocations is thrown, or rejects, whether the token is known or not', async t => {
+  const issuer = {
+    issuer: ISSUER,
+    dpopMode: 'ALLOWED',
+    scopeClaims: ['scope'],
+    keys: { candidates: () => [KEY], isTrusted: () => true },
+    rules: { issuer: ISSUER, audience: 'one', algs: ['RS256'], audienceClaim: 'aud', clockToleranceSeconds: 5 }
+  } as unknown as TokenIssuer
+  const verifier = createJwtVerifier({
+    issuers: createIssuerTable([issuer]),
+    findSigner: () => KEY,
+    verified: createVerifiedTokens(),
+    clockToleranceSeconds: 5,
+    revocationOf () {
+      throw new Error('a fault')
+    }
+  })
+  const claims = { iss: ISSUER, sub: 'u', aud: 'one', exp: NOW + 60 }
+  const text = encodeJws({ alg: 'RS256' }, claims, () => Buffer.from('x'))
+  const verify = async (): Promise<unknown> => verifier.verify(text, 'Bearer', verifier.known(text), NOW)
+  t.equal(verifier.known(text), undefined)
+  await t.rejects(verify(), { message: 'a fault' })
+  t.hasStrict(verifier.known(text), { text })
+  await t.rejects(verify(), { message: 'a fault' })
 })
