@@ -38,15 +38,21 @@ export function createLogWriter ({ call, clock, after, randomText }: LogWriterOp
     // Whatever becomes of the log meanwhile: what this process has read, it restores.
     const isRead = inTime(
       new Promise<true>(resolve => {
-        written.set(last, () => resolve(true))
+        // Others may have written the same within the millisecond.
+        const before = written.get(last)
+        written.set(last, () => {
+          before?.()
+          resolve(true)
+        })
       })
     )
     const id = await inTime(
       call('eval', APPEND, 3, LOG, EPOCH, SETTLING, randomText(), SETTLE_MS, ...texts)
     )
     const isStored = id !== undefined && await isRead
+    if (isStored) return
     written.delete(last)
-    if (!isStored) throw new UndecidedError('the log of revocations cannot be written')
+    throw new UndecidedError('the log of revocations cannot be written')
   }
 
   return {
@@ -62,7 +68,9 @@ export function createLogWriter ({ call, clock, after, randomText }: LogWriterOp
     /** To be called for each text that was read. */
     took (text: string): void {
       // To look up a text, all of it is hashed: of a million entries at start nobody waits for one.
-      if (written.size > 0) written.get(text)?.()
+      if (written.size === 0) return
+      written.get(text)?.()
+      written.delete(text)
     }
   }
 }

@@ -67,6 +67,15 @@ t.test('An entry takes effect at once at the instance that appended it, and soon
   t.strictSame(store.asked.at(-1)!.slice(0, 6), ['COUNT', '1', 'BLOCK', '200', 'STREAMS', '{holdfast:revocation}:log'])
 })
 
+t.test('Senders that append the same at one moment are all told that it is stored', async t => {
+  const store = startRevocationStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  await Promise.all([one.append([entry()]), one.append([entry()]), one.append([entry()])])
+  t.equal(one.isRevoked(), true)
+  t.equal(store.rows.length, 3)
+})
+
 t.test('An instance reads all of the log before it counts as loaded, many entries and blocks too', async t => {
   const store = startRevocationStore()
   const first = startInstance(t, store)
