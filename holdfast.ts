@@ -15,7 +15,6 @@ import { silenceMs } from './server/stalled-answers.ts'
 import type { Givens } from './lib/settings/given.ts'
 import { settingsFromOptions } from './lib/settings/options.ts'
 import type { Settings } from './lib/settings/settings.ts'
-import type { SettingValues } from './lib/settings/specs.ts'
 import { validateSettings } from './lib/settings/validation.ts'
 import { processSurroundings } from './server/surroundings.ts'
 
@@ -41,8 +40,7 @@ export function judgeSettings (found: Givens): Promise<Settings> {
     // The package refuses what the schema does not name: the sections in which nothing is set.
     const named = Object.entries(data).filter(([section]) => section in properties)
     const reader = Fastify({ pluginTimeout: NO_TIMEOUT })
-    await reader.register(fastifyEnv, { ...check, env: false, data: Object.fromEntries(named), confKey: 'values' })
-    return { ...data, ...(reader as unknown as { readonly values: SettingValues }).values }
+    await reader.register(fastifyEnv, { ...check, env: false, data: Object.fromEntries(named) })
   })
 }
 

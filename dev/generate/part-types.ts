@@ -27,12 +27,12 @@ const NAMES: ReadonlyMap<unknown, string> = new Map(
 
 /** The declarations of the types with a name. */
 export function namedTypes (): string {
-  return PARTS.map(([about, name, part]) =>
-    part.anyOf
-      ? `/** ${about} */\nexport type ${name} = ${bareType(part, '')}`
-      : `/** ${about} */\nexport interface ${name} ` +
-        `{\n${partMembers(part.properties!, part.required, /^(?:Gate|Mcp)/.test(name) ? ' | undefined' : '')}\n}`
-  ).join('\n\n')
+  return PARTS.map(([about, name, part]) => {
+    if (part.anyOf) return `/** ${about} */\nexport type ${name} = ${bareType(part)}`
+    const { optional, needed } = partMembers(part)
+    const base = optional && ` extends Optional<{\n${optional}\n}>`
+    return `/** ${about} */\nexport interface ${name}${base} {${needed && `\n${needed}\n`}}`
+  }).join('\n\n')
 }
 
 /** The type of a part, as its schema says it. */
@@ -40,10 +40,8 @@ export function partType (part: Part, indent = ''): string {
   return part.placed ? 'SecretOption' : NAMES.get(part.properties ?? part.anyOf) ?? bareType(part, indent)
 }
 
-function bareType (
-  { written, type, enum: words, const: value, anyOf, items, alone, properties, required, additionalProperties }: Part,
-  indent = ''
-): string {
+function bareType (part: Part, indent = ''): string {
+  const { written, type, enum: words, const: value, anyOf, items, alone, properties, additionalProperties } = part
   if (written !== undefined) return written
   if (words === JWS_ALGS) return 'JwsAlg'
   if (words) return quoted(words)
@@ -52,30 +50,34 @@ function bareType (
   if (items) {
     return `${alone && (items.properties ?? items.anyOf) ? `${partType(items)} | ` : ''}${listOf(partType(items))}`
   }
-  if (properties) return `{\n${partMembers(properties, required, '', `${indent}  `)}\n${indent}}`
+  if (properties) {
+    const { optional, needed } = partMembers(part, `${indent}  `)
+    const forms = [needed && `{\n${needed}\n${indent}}`, optional && `Optional<{\n${optional}\n${indent}}>`]
+    return forms.filter(Boolean).join(' & ')
+  }
   if (additionalProperties) return `Readonly<Record<string, ${partType(additionalProperties)}>>`
   return type === 'integer' ? 'number' : type!
 }
 
-/**
- * The members of a section with parts.
- * @param orUnset what a member that may be left out may be as well
- */
+/** The members of a section with parts: those that may be left out, as `Optional` takes them, and the others. */
 function partMembers (
-  properties: Readonly<Record<string, Part>>,
-  required: readonly string[] = [],
-  orUnset = ' | undefined',
+  { properties = {}, required = [] }: Part,
   indent = '  '
-): string {
-  return Object.entries(properties).flatMap(([key, part]) => {
-    // The reader of paths says itself that one is missing.
-    const isNeeded = required.includes(key) || part === RULE.properties.path
+): { readonly optional: string, readonly needed: string } {
+  // The reader of paths says itself that one is missing.
+  const isNeeded = ([key, part]: readonly [string, Part]): boolean =>
+    required.includes(key) || part === RULE.properties.path
+  const written = (member: readonly [string, Part], modifier: string): string => {
+    const [key, part] = member
     const byDefault = part.default === undefined ? '' : ` Default: ${defaultOf(part.default)}.`
-    return [
-      `${indent}/** ${sentence(part.about!)}.${byDefault} */`,
-      `${indent}readonly ${key}${isNeeded ? '' : '?'}: ${partType(part, indent)}${isNeeded ? '' : orUnset}`
-    ]
-  }).join('\n')
+    return `${indent}/** ${sentence(part.about!)}.${byDefault} */\n` +
+      `${indent}${modifier}${key}: ${partType(part, indent)}`
+  }
+  const members = Object.entries(properties)
+  return {
+    optional: members.filter(member => !isNeeded(member)).map(member => written(member, '')).join('\n'),
+    needed: members.filter(isNeeded).map(member => written(member, 'readonly ')).join('\n')
+  }
 }
 
 const quoted = (words: readonly string[]): string => words.map(word => `'${word}'`).join(' | ')

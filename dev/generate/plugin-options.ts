@@ -37,9 +37,12 @@ function member (name: SettingName, key: string, type: string, indent: string): 
   const { about, allowed, byDefault } = purposeOf(name)
   return [
     `/** ${sentence(about)}. Values: ${allowed}. Default: ${byDefault}. */`,
-    `readonly ${key}?: ${type} | undefined`
+    `${key}: ${type}`
   ].map(line => indent + line).join('\n')
 }
+
+/** A variable is text. What is written as text in code may be written as the value too. */
+const orText = (type: string): string => type === 'string' ? type : `${type} | Text`
 
 /** The members of an issuer, as they are nested. */
 const ISSUER = nested(ISSUER_MEMBERS.map(name => [memberKey(name), name]))
@@ -57,37 +60,28 @@ function membersOf (section: Section, indent: string): string[] {
   return [...section].map(([key, entry]) => {
     if (typeof entry === 'string') return member(entry, key, typeOf(entry), indent)
     const about = `${indent}/** ${SECTIONS[key]} */\n`
-    if (key === 'idp') {
-      return [
-        `${about}${indent}readonly idp?: IssuerOptions & {`,
-        ...membersOf(new Map([...entry].filter(([key]) => !ISSUER.has(key))), `${indent}  `),
-        `${indent}} | undefined`
-      ].join('\n')
-    }
-    if (key === 'introspection') return `${about}${indent}readonly introspection?: IntrospectionOptions | undefined`
-    return [`${about}${indent}readonly ${key}?: {`, ...membersOf(entry, `${indent}  `), `${indent}} | undefined`].join(
-      '\n'
-    )
+    if (key === 'introspection') return `${about}${indent}introspection: IntrospectionOptions`
+    const [base, own] = key === 'idp'
+      ? ['IssuerOptions & ', new Map([...entry].filter(([member]) => !ISSUER.has(member)))]
+      : ['', entry]
+    return [`${about}${indent}${key}: ${base}Optional<{`, ...membersOf(own, `${indent}  `), `${indent}}>`].join('\n')
   })
 }
 
 /** What goes with a function is no setting: a file cannot hold a function. */
 function withMaxIssuers (members: string): string {
   return members.replace(
-    /^( +)readonly issuers\?: .*IssuerLookup.*$/m,
+    /^( +)issuers: .*IssuerLookup.*$/m,
     `$&
 $1/** The most issuers of a function in \`issuers\` that are kept; each has keys of its own. Values: integer, 1 to 100000. Default: \`5000\`. */
-$1readonly maxIssuers?: number | undefined`
+$1maxIssuers: number`
   )
 }
 
 /** The source of lib/settings/option-types.ts. */
 export function makeOptionTypes (): string {
-  // A variable is text. What is written as text in code may be written as the value too.
-  const environment = [...variables].map(([variable, name]) => {
-    const { type, enum: words } = settingSpec(name)
-    return member(name, variable, type === 'string' && !words ? typeOf(name) : `${typeOf(name)} | Text`, '  ')
-  })
+  const ofFile = [...variables].filter(([, name]) => settingSpec(name).from !== 'environment')
+  const others = [...variables].filter(([, name]) => settingSpec(name).from === 'environment')
   return wrapDocstrings(`// Made from specs.ts and section-specs.ts by npm run generate.
 
 import type { JwsAlg } from '../jose/signature.ts'
@@ -96,15 +90,18 @@ import type { ClaimValue } from '../requirement/requirement.ts'
 /** Any text, as a variable holds it. An editor still proposes the words beside it. */
 type Text = string & {}
 
+/** Each member may be left out, or be undefined. */
+type Optional<T> = { readonly [K in keyof T]?: T[K] | undefined }
+
 /** How tokens are introspected at the provider (RFC 7662). */
-export interface IntrospectionOptions {
+export interface IntrospectionOptions extends Optional<{
 ${membersOf(ISSUER.get('introspection') as Section, '  ').join('\n')}
-}
+}> {}
 
 /** One issuer of several. What it leaves out is taken from the option of that name beside the list. */
-export interface IssuerOptions {
+export interface IssuerOptions extends Optional<{
 ${membersOf(ISSUER, '  ').join('\n')}
-}
+}> {}
 
 /**
  * A function of the application that names the issuers, for example one for each tenant. It gets the \`iss\` of a token
@@ -116,14 +113,23 @@ export type IssuerLookup = (iss: string) => Promise<IssuerOptions | undefined> |
 ${namedTypes()}
 
 /** Options in the shape of the configuration file. */
-export interface FileOptions {
+export interface FileOptions extends Optional<{
 ${withMaxIssuers(membersOf(readSections(), '  ').join('\n'))}
-}
+}> {}
+
+type OptionAt<Path, Options = FileOptions> = Path extends \`\${infer Word}.\${infer Rest}\`
+  ? OptionAt<Rest, NonNullable<Options[Word & keyof Options]>>
+  : Options[Path & keyof Options]
+
+/** Options under other names. What is written as text there may be written as the value too. */
+type AsVariables<Paths> = { readonly [K in keyof Paths]?: OptionAt<Paths[K]> | Text | undefined }
 
 /** Options under the names of the environment. */
-export interface EnvironmentOptions {
-${environment.join('\n')}
-}
+export interface EnvironmentOptions extends AsVariables<{
+${ofFile.map(([variable, name]) => member(name, variable, `'${name}'`, '  ')).join('\n')}
+}>, Optional<{
+${others.map(([variable, name]) => member(name, variable, orText(typeOf(name)), '  ')).join('\n')}
+}> {}
 
 type None<T> = { readonly [K in keyof T]?: never }
 

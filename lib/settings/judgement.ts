@@ -6,8 +6,6 @@ import type { RawSettings, SettingValues } from './specs.ts'
 
 /** What the schema has made of settings, and what is known beside them. */
 export interface Findings {
-  /** As in `data`. Only the sections `gate` and `revocation` are as they were written. */
-  readonly values: RawSettings
   /** With the types that their texts have, and with all defaults. What is refused is in it as it was. */
   readonly data: SettingValues
   readonly errors: readonly SchemaError[]
@@ -23,8 +21,9 @@ export interface Findings {
 export type Judgement = ReturnType<typeof judgementOf>
 
 /** Takes down what their schema says of settings, and then what is told. */
-export function judgementOf ({ problems, places, isUnread }: Givens, findings: Findings) {
-  const { values, errors, unread } = findings
+export function judgementOf ({ values: written, problems, places, isUnread }: Givens, findings: Findings) {
+  const { data, errors, unread } = findings
+  const values: RawSettings = { ...data, gate: written.gate, revocation: written.revocation }
   const refusals = describeRefusals(values, errors, unread)
   /** What is wrong so far. */
   const lines = [...problems]
@@ -36,6 +35,8 @@ export function judgementOf ({ problems, places, isUnread }: Givens, findings: F
   for (const [path, sentence] of refusals) tellSentence(path, sentence)
   return {
     ...findings,
+    /** As in `data`. Only the sections `gate` and `revocation` are as they were written. */
+    values,
     places,
     isUnread,
     lines,

@@ -16,7 +16,6 @@ import { tellContradictions, tellGateContradictions, tellRevocationContradiction
 import { judgementOf } from './judgement.ts'
 import type { Judgement } from './judgement.ts'
 import { SettingsError } from './problems.ts'
-import type { SchemaError } from './problems.ts'
 import { issuersOf, resolveIssuer, resolveSettings } from './settings.ts'
 import type { IssuerSettings, IssuerValues, Settings } from './settings.ts'
 import { ownOptions, settingsFromOptions, takeIssuerLookup, withTrustOf } from './options.ts'
@@ -55,10 +54,10 @@ export interface Check {
 }
 
 /**
- * Checks settings and fills in the defaults. An error with `errors` says what is wrong with them. The service passes in
- * one that registers @fastify/env, since this code does not know Fastify.
+ * Checks settings and fills in the defaults where they are. The validator has what is wrong with them then; a check may
+ * reject for it, too. The service passes in one that registers @fastify/env, since this code does not know Fastify.
  */
-export type CheckValues = (check: Check) => Promise<SettingValues>
+export type CheckValues = (check: Check) => unknown
 
 /** What is to be checked of these settings. What is not given is not compiled: each app waits for this at its start. */
 function checkOf (names: readonly SettingName[], data: RawSettings): Check {
@@ -70,12 +69,7 @@ function checkOf (names: readonly SettingName[], data: RawSettings): Check {
  * Checks the options of the plugin, which are no environment, as @fastify/env does: loading that package would take
  * longer than all the rest of its start.
  */
-const checkOptions: CheckValues = async ({ ajv, schema, data }) => {
-  if (!ajv.validate(schema, data)) {
-    throw Object.assign(new Error('The options are not valid'), { errors: ajv.errors })
-  }
-  return data as SettingValues
-}
+const checkOptions: CheckValues = ({ ajv, schema, data }) => ajv.validate(schema, data)
 
 async function judge (
   found: Givens,
@@ -83,26 +77,23 @@ async function judge (
   { lookUpIssuer, trustPeer }: AppFunctions = {},
   sources?: SecretSources
 ): Promise<Judgement> {
-  const raw = found.values
-  const values = typedSettings(raw)
+  const values = typedSettings(found.values)
   const unread = sources && await readPlaced(values, sources)
   // An upstream is a gate without a section, too.
-  const given = structuredClone(isGate(values) && values.gate === undefined ? { ...values, gate: {} } : values)
-  let errors: readonly SchemaError[] | undefined = []
-  const names = settingNames.filter(name => valueAt(given, name) !== undefined)
-  const data = await check(checkOf(names, given)).catch((error: unknown) => {
-    errors = (error as { errors?: readonly SchemaError[] }).errors
-    if (!errors) throw error
-    return given as SettingValues
-  })
+  const data = structuredClone(isGate(values) && values.gate === undefined ? { ...values, gate: {} } : values)
+  const given = checkOf(settingNames.filter(name => valueAt(data, name) !== undefined), data)
+  try {
+    await check(given)
+  } catch (error) {
+    if (!given.ajv.errors) throw error
+  }
   for (const name of settingNames) {
     const { default: byDefault } = settingSpec(name)
     if (byDefault !== undefined && valueAt(data, name) === undefined) put(data, name, structuredClone(byDefault))
   }
   return judgementOf(found, {
-    values: { ...data, gate: raw.gate, revocation: raw.revocation },
-    data,
-    errors,
+    data: data as SettingValues,
+    errors: given.ajv.errors ?? [],
     unread,
     areIssuersAsked: lookUpIssuer !== undefined,
     arePeersAsked: trustPeer !== undefined
@@ -200,7 +191,7 @@ export function createIssuerReader (
     } as unknown as SettingValues
     const errors = ajv.errors ?? []
     // Which peers are trusted was judged at the start.
-    const judgement = judgementOf(found, { values: data, data, errors, areIssuersAsked: true, arePeersAsked: true })
+    const judgement = judgementOf(found, { data, errors, areIssuersAsked: true, arePeersAsked: true })
     tellContradictions(judgement)
     if (judgement.lines.length > 0) throw new SettingsError(judgement.lines)
     return resolveIssuer((issuers as IssuerValues[])[0]!, beside, 'idp.issuers[0]')
