@@ -2,8 +2,8 @@ import createRouter from 'find-my-way'
 import { quoteSetting } from '../printable.ts'
 import { Refusal } from '../refusal.ts'
 import { escapeNonAscii, normalizeEscapes } from '../url/http-url.ts'
-import { readTargetPath } from '../url/request-url.ts'
-import { refusePath, verifyOneReading, withoutParameters } from './path.ts'
+import { readTargetPath, refusePath } from '../url/request-url.ts'
+import { verifyOneReading, withoutParameters } from './path.ts'
 
 /** A piece of a rule's path, as it is written: fixed text, or what fits many. */
 export interface PathPart {
@@ -26,6 +26,11 @@ export function partsOf (path: string): readonly PathPart[] {
     if (name === undefined) return { kind: 'fixed', text, rest: '' }
     return { kind: expression === '' ? 'parameter' : 'expression', text: name, rest: expression + optional }
   }).concat(end)
+}
+
+/** Whether a path has parts that fit many: only beside such a rule may another be more specific. */
+export function isWide (path: string): boolean {
+  return partsOf(path).some(({ kind }) => kind !== 'fixed')
 }
 
 /**
