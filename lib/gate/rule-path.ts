@@ -64,10 +64,7 @@ export function problemOfPath (path: unknown): string | undefined {
   const held = ` is ${quoteSetting(path)}`
   if (typeof path !== 'string' || !path.startsWith('/')) return `${held}; allowed: ${ROUTER_PATH}`
   const plain = partsOf(path).map(({ text }) => text).join('')
-  const query = plain.indexOf('?')
-  // At the end it is that of a parameter that may be missing.
-  const isOptional = query === plain.length - 1 && plain.lastIndexOf(':') > plain.lastIndexOf('/')
-  if (query !== -1 && !isOptional) {
+  if (plain.includes('?')) {
     return `${held}, which is unreachable: a rule is chosen by the path, and the query is no part of it`
   }
   try {
