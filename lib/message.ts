@@ -17,21 +17,16 @@ export type ReceivedRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'
 }
 
 /**
- * The values of the lines with a name.
+ * The values of the lines with a name, which is in lower case.
  * @param rawHeaders names and values in turn
- * @param read how the name of a line is read, which keeps its length. Default: in lower case
  */
-export function linesOf (rawHeaders: readonly string[], name: string, read = inLowerCase): string[] {
+export function linesOf (rawHeaders: readonly string[], name: string): string[] {
   const values: string[] = []
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const other = rawHeaders[i]!
-    if (other.length === name.length && read(other) === name) values.push(rawHeaders[i + 1]!)
+    if (other.length === name.length && other.toLowerCase() === name) values.push(rawHeaders[i + 1]!)
   }
   return values
-}
-
-function inLowerCase (name: string): string {
-  return name.toLowerCase()
 }
 
 /**

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { countMembers, isJsonObject, quoteAfter } from '../json.ts'
-import type { JsonBounds } from '../json.ts'
+import { countMembers, quoteAfter } from '../json.ts'
+import type { JsonBounds, JsonObject } from '../json.ts'
 
 /**
  * Why bytes are no JSON that all parsers read alike: no UTF-8, beyond the bounds, not well-formed, two members of one
@@ -34,13 +34,11 @@ export function readJson (bytes: Buffer, bounds: JsonBounds): JsonRead {
 
 /** The members of all objects in a value from JSON, at any depth. */
 function membersIn (value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
   let members = 0
-  if (Array.isArray(value)) {
-    for (const child of value) members += membersIn(child)
-  } else if (isJsonObject(value)) {
-    // No list of the names is made. What JSON.parse has made inherits no name that `for in` finds.
-    for (const name in value) members += 1 + membersIn(value[name])
-  }
+  if (Array.isArray(value)) for (const child of value) members += membersIn(child)
+  // No list of the names is made. What JSON.parse has made inherits no name that `for in` finds.
+  else for (const name in value) members += 1 + membersIn((value as JsonObject)[name])
   return members
 }
 

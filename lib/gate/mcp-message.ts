@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { isJsonObject } from '../json.ts'
 import type { JsonObject } from '../json.ts'
-import { linesOf } from '../message.ts'
 import { GateError } from './gate-error.ts'
 import { plainName } from './identity-headers.ts'
 import type { JsonFault, JsonRead } from './json-text.ts'
@@ -65,9 +64,17 @@ export function readHint (rawHeaders: readonly string[]): McpMessage {
 
 function headerReader (rawHeaders: readonly string[]): (name: string) => string | undefined {
   return name => {
-    // Some programs take Mcp_Name for Mcp-Name.
-    const lines = linesOf(rawHeaders, name, plainName)
-    return lines.length === 0 ? undefined : lines.join(', ')
+    let value: string | undefined
+    for (let i = 0; i < rawHeaders.length; i += 2) {
+      const other = rawHeaders[i]!
+      // Some programs take Mcp_Name for Mcp-Name. Its length stays.
+      if (other.length === name.length && plainName(other) === name) {
+        value = value === undefined
+          ? rawHeaders[i + 1]!
+          : `${value}, ${rawHeaders[i + 1]!}`
+      }
+    }
+    return value
   }
 }
 
