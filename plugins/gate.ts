@@ -59,7 +59,7 @@ export default fp(async (app: FastifyInstance) => {
   const settings = app.settings.gate
   app.decorateRequest('gated', null)
   app.decorateRequest('mcpMatches', null)
-  app.decorateRequest('mcpBody', null)
+  app.decorateRequest('mcpRequest', null)
   app.decorateRequest('isRuledTool', null)
   if (!settings) {
     app.decorate('gate', undefined)

@@ -81,7 +81,7 @@ const routes: FastifyPluginAsync = async app => {
         if (!error) return passOn(request, reply, body).catch(error => done(noteFailure(request, error)))
         const answered = refused(request, error)
         // A client of the protocol of messages takes another answer for the end of its session.
-        if (error instanceof GateError && error.statusCode === 404 && !request.mcpBody) reply.callNotFound()
+        if (error instanceof GateError && error.statusCode === 404 && !request.mcpRequest) reply.callNotFound()
         else done(answered)
       }
     )

@@ -1,7 +1,7 @@
 import { Transform } from 'node:stream'
 
 export interface EventCutterOptions {
-  /** Of one event, without what comes before its data. */
+  /** Of one event. */
   readonly maxBytes: number
   readonly tooLarge: () => Error
   /**
@@ -12,29 +12,29 @@ export interface EventCutterOptions {
   readonly cut: (data: Buffer, isMessage: boolean) => Buffer
 }
 
+// Each byte is a character, so no other character ends a line for `^`, `.` and `$`.
+const LINE_ENDS = /(?<=[\r\n])/
+const FIELD = /^(data|event)(?:: ?(.*))?$/gm
+const DATA_LINE = /^data(?::.*)?(?:\r\n?|\n|$)/gm
+const BYTE_ORDER_MARK = /^\u00ef\u00bb\u00bf/
+
 /**
- * Reads a stream of server-sent events (HTML, section 9.2), and writes it with other data. Bytes are passed on as soon
- * as they can be: all lines but those from the first data of an event to its end. An event whose data stay the same
- * passes as it came. Each byte is a character.
+ * Reads a stream of server-sent events (HTML, section 9.2), and writes it with other data. An event is passed on when
+ * all of it has come, and a comment before it at once. An event whose data stay the same passes as it came.
  */
 export function createEventCutter ({ maxBytes, tooLarge, cut }: EventCutterOptions): Transform {
-  /** The beginning of a line, without a carriage return at its end: a line feed may follow. */
-  let begun = ''
-  let carriageReturn = ''
-  let isFirst = true
-  /** Of an event, from its first data on: all lines as they came, its data, and its other lines. */
+  /** The whole lines of an event, and the line that has begun. */
   let held = ''
-  let data: string[] = []
-  let others = ''
-  let type = ''
+  let begun = ''
+  let isBehindReturn = false
 
   return new Transform({
     transform (chunk: Buffer, _encoding, done) {
-      run(() => read(chunk.toString('latin1')), done)
+      run(() => chunk.toString('latin1').split(LINE_ENDS).map(take).join(''), done)
     },
     // Some readers take an event that the end of the stream cuts off.
     flush (done) {
-      run(() => endLine(carriageReturn) + release(), done)
+      run(() => cutEvent(held + begun, cut), done)
     }
   })
 
@@ -48,63 +48,46 @@ export function createEventCutter ({ maxBytes, tooLarge, cut }: EventCutterOptio
     done(null, out)
   }
 
-  function read (chunk: string): string {
-    let out = ''
-    let at = 0
-    const text = carriageReturn + chunk
-    carriageReturn = text.endsWith('\r') ? '\r' : ''
-    const whole = text.slice(0, text.length - carriageReturn.length)
-    for (const { 0: end, index } of whole.matchAll(/\r\n?|\n/g)) {
-      begun += whole.slice(at, index)
-      out += endLine(end)
-      at = index + end.length
+  /**
+   * Gives what is passed on.
+   * @param piece up to the end of a line, or of what has come
+   */
+  function take (piece: string): string {
+    // A line feed behind a carriage return belongs to it, and may come in another chunk.
+    const isRest = isBehindReturn && piece === '\n'
+    isBehindReturn = piece.endsWith('\r')
+    const line = begun + piece
+    if (!isRest && (line === '\n' || line === '\r')) {
+      const event = held
+      held = ''
+      return cutEvent(event, cut) + line
     }
-    begun += whole.slice(at)
-    verifySize()
-    return out
-  }
-
-  function verifySize (): void {
-    if (held.length + begun.length > maxBytes) throw tooLarge()
-  }
-
-  /** What is passed on when a line has come to its end. */
-  function endLine (end: string): string {
-    const line = begun
-    begun = ''
-    // The stream may begin with a byte order mark.
-    const [name, value = ''] = splitField(isFirst ? line.replace(/^\u00ef\u00bb\u00bf/, '') : line)
-    isFirst = false
-    if (line === '') {
-      const out = release() + end
-      type = ''
-      return out
-    }
-    if (name === 'event') type = value
-    if (name === 'data') data.push(value)
-    else if (held === '') return line + end
-    else others += line + end
-    held += line + end
-    verifySize()
+    if (held.length + line.length > maxBytes) throw tooLarge()
+    begun = isBehindReturn || piece.endsWith('\n') ? '' : line
+    if (begun !== '') return ''
+    if (held === '' && (isRest || line.startsWith(':'))) return line
+    held += line
     return ''
-  }
-
-  /** The lines that are held, with the data that take the place of theirs. */
-  function release (): string {
-    if (held === '') return ''
-    const given = data.join('\n')
-    const kept = cut(Buffer.from(given, 'latin1'), type === '' || type === 'message').toString('latin1')
-    const [end = '\n'] = /\r\n?|\n/.exec(held) ?? []
-    const out = kept === given
-      ? held
-      : kept.split('\n').map(part => `data: ${part}${end}`).join('') + others
-    held = others = ''
-    data = []
-    return out
   }
 }
 
-function splitField (line: string): [name: string, value?: string] {
-  const colon = line.indexOf(':')
-  return colon === -1 ? [line] : [line.slice(0, colon), line.slice(colon + 1).replace(/^ /, '')]
+function cutEvent (event: string, cut: EventCutterOptions['cut']): string {
+  // The stream may begin with it.
+  const lines = event.replace(BYTE_ORDER_MARK, '')
+  const fields = [...lines.matchAll(FIELD)].map(([, name, value = '']) => ({ name, value }))
+  const data = fields.filter(({ name }) => name === 'data').map(({ value }) => value)
+  if (data.length === 0) return event
+  const type = fields.findLast(({ name }) => name === 'event')?.value ?? ''
+  const given = data.join('\n')
+  const kept = cut(Buffer.from(given, 'latin1'), type === '' || type === 'message').toString('latin1')
+  if (kept === given) return event
+  // The one that stands before the end of the event makes no pair with it.
+  const [end = '\n'] = /(?:\r\n?|\n)$/.exec(lines) ?? []
+  let written = kept.split('\n').map(part => `data: ${part}${end}`).join('')
+  // It takes the place of the first line. The others go.
+  return lines.replace(DATA_LINE, () => {
+    const first = written
+    written = ''
+    return first
+  })
 }

@@ -1,12 +1,13 @@
 import type { Admission, AdmissibleRequest } from '../guard/admission.ts'
 import type { GuardedRequest } from '../guard/guard.ts'
+import { isJsonObject } from '../json.ts'
 import { ANY_TOKEN } from '../requirement/requirement.ts'
 import type { Requirement } from '../requirement/requirement.ts'
 import type { RequestUrl } from '../url/request-url.ts'
 import { GateError } from './gate-error.ts'
-import type { JsonBody } from './json-text.ts'
+import { MESSAGE_BOUNDS, readJson } from './json-text.ts'
 import { readHint, readMcpMessages } from './mcp-message.ts'
-import type { McpBody, McpMessage } from './mcp-message.ts'
+import type { McpMessage } from './mcp-message.ts'
 import { createTurns } from './message-body.ts'
 import { FIRST_METHODS, TOOL_LIST } from './mcp-methods.ts'
 import { RPC_CODES } from './rpc-error.ts'
@@ -32,10 +33,10 @@ export interface Findings {
   /** The rules for its messages of the Model Context Protocol, one for each. */
   mcpMatches: readonly McpMatch[] | null
   /**
-   * The body that holds these messages: from when it is read on, answers are of the form that clients of that protocol
-   * understand. Empty if it could not be read.
+   * The JSON of the request in the body, empty if it holds none: a batch, a response, or what could not be read. From
+   * when the body is read on, answers are of the form that clients of that protocol understand.
    */
-  mcpBody: JsonBody | null
+  mcpRequest: Buffer | null
   /** The tools that lists in the answer may hold. */
   isRuledTool: ToolTest | null
 }
@@ -131,32 +132,45 @@ export function createExecutor<Request extends ExecutedRequest> (
     const { rawHeaders } = message.received
     const hint = (): Requirement => hintFor(pathRules, rawHeaders)
     if (!isOpen) await admission!.identify(request, hint)
-    let body = request.mcpBody = UNREAD
+    request.mcpRequest = NONE
+    let body: Buffer
+    let matches: readonly McpMatch[]
     try {
-      body = request.mcpBody = { bytes: await readBody(), json: undefined }
-      await turnOf(body.bytes)
-      request.mcpMatches = matchAll(pathRules, readMcpMessages(body, rawHeaders))
+      body = await readBody()
+      await turnOf(body)
+      matches = request.mcpMatches = findRules(request, pathRules, body, rawHeaders)
     } catch (error) {
       if (isOpen && admission) await admission.identify(request, hint)
       throw error
     }
-    if (request.mcpMatches.some(({ rule, method }) => rule.mcp?.onlyRuled && method === TOOL_LIST)) {
+    if (matches.some(({ rule, method }) => rule.mcp?.onlyRuled && method === TOOL_LIST)) {
       request.isRuledTool = pathRules.isRuledTool!
     }
-    const requirements = [...new Set(request.mcpMatches.flatMap(({ rule }) => rule.requirement ?? []))]
+    const requirements = [...new Set(matches.flatMap(({ rule }) => rule.requirement ?? []))]
     if (requirements.length > 0) {
       if (isOpen) await admission!.identify(request, () => requirements[0]!)
       await admission!.judgeAll(request, requirements)
     }
-    body.json = undefined
-    return body.bytes
+    return body
   }
 }
 
-const UNREAD: JsonBody = Object.freeze({ bytes: Buffer.alloc(0), json: null })
+const NONE = Buffer.alloc(0)
 
-/** The rule for each message. @throws GateError 400, 404 */
-function matchAll ({ matchMessage, isRuledTool }: PathRules, { messages, isBatch }: McpBody): McpMatch[] {
+/**
+ * Finds the rule for each message of a body. What the JSON holds takes several times the memory of its bytes, and is
+ * not kept for longer.
+ * @throws GateError 400, 404
+ */
+function findRules (
+  request: Findings,
+  { matchMessage, isRuledTool }: PathRules,
+  body: Buffer,
+  rawHeaders: readonly string[]
+): readonly McpMatch[] {
+  const read = readJson(body, MESSAGE_BOUNDS)
+  if (isJsonObject(read.json) && Object.hasOwn(read.json, 'method')) request.mcpRequest = body
+  const { messages, isBatch } = readMcpMessages(read, rawHeaders)
   // The answers to a batch come as one.
   if (isBatch && isRuledTool) throw new GateError(400, 'A batch is not accepted here.')
   return messages.map(message => matchMessage!(message) ?? refuseMessage(message))

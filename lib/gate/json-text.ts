@@ -11,50 +11,36 @@ export type JsonFault = 'encoding' | 'bounds' | 'syntax' | 'duplicates'
 /** Of a message of a client. Real ones have some hundred values. */
 export const MESSAGE_BOUNDS: JsonBounds = { maxDepth: 64, maxValues: 20_000 }
 
-/** Reads JSON. What is wrong with it is told to `refuse`, which throws. */
-export function readJson (bytes: Buffer, bounds: JsonBounds, refuse: (fault: JsonFault) => never): unknown {
-  if (!isUtf8(bytes)) refuse('encoding')
+/** What bytes hold, or why they cannot be read. */
+export type JsonRead =
+  | { readonly json: unknown, readonly fault?: undefined }
+  | { readonly json?: undefined, readonly fault: JsonFault }
+
+/** Reads JSON. */
+export function readJson (bytes: Buffer, bounds: JsonBounds): JsonRead {
+  if (!isUtf8(bytes)) return { fault: 'encoding' }
   const members = countMembers(bytes, bounds)
-  if (members === undefined) refuse('bounds')
+  if (members === undefined) return { fault: 'bounds' }
   let json: unknown
   try {
     // JSON.parse refuses a byte order mark, which `toString` keeps.
     json = JSON.parse(bytes.toString('utf8'))
   } catch {
-    refuse('syntax')
+    return { fault: 'syntax' }
   }
   // Parsers differ in which of two members of one name counts (RFC 8259 section 4). JSON.parse keeps only one.
-  if (members !== (isNested(json) ? membersIn(json) : 0)) refuse('duplicates')
-  return json
+  return members === membersIn(json) ? { json } : { fault: 'duplicates' }
 }
 
-/** The body of messages, and what it holds once it has been read: null if it is no JSON. */
-export interface JsonBody {
-  readonly bytes: Buffer
-  /**
-   * Undefined before it is read, and after: it takes several times the memory of the bytes, so it is kept only until
-   * the messages have been judged.
-   */
-  json: unknown
-}
-
-/** The members of all objects in a list or object from JSON, at any depth. */
-function membersIn (value: object): number {
+/** The members of all objects in a value from JSON, at any depth. */
+function membersIn (value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
   let members = 0
-  if (Array.isArray(value)) {
-    for (const child of value) if (isNested(child)) members += membersIn(child)
-    return members
-  }
+  if (Array.isArray(value)) for (const child of value) members += membersIn(child)
   // No list of the names is made. What JSON.parse has made inherits no name that `for in` finds.
-  for (const name in value) {
-    members++
-    const child = (value as JsonObject)[name]
-    if (isNested(child)) members += membersIn(child)
-  }
+  else for (const name in value) members += 1 + membersIn((value as JsonObject)[name])
   return members
 }
-
-const isNested = (value: unknown): value is object => typeof value === 'object' && value !== null
 
 /** An element of a list, or a member of an object: its value from the first byte to behind the last. */
 export interface JsonChild {
@@ -69,9 +55,9 @@ const [LIST_START, LIST_END, OBJECT_START, OBJECT_END] = Buffer.from('[]{}')
 const [SPACE] = Buffer.from(' ')
 
 /**
- * The members of the object, or the elements of the list, that begins at `at`, in their order. JSON.parse loses how a
- * value is written: `1.0` becomes `1`, and `1e400` Infinity. So who passes a value on as it came takes it from the
- * bytes. No recursion: a value may nest more deeply than the stack.
+ * The members of the object, or the elements of the list, that begins at `at` or behind white space there, in their
+ * order. JSON.parse loses how a value is written: `1.0` becomes `1`, and `1e400` Infinity. So who passes a value on as
+ * it came takes it from the bytes. No recursion: a value may nest more deeply than the stack.
  * @param json what JSON.parse has read
  */
 export function childrenAt (json: Buffer, at: number): JsonChild[] {
@@ -79,8 +65,10 @@ export function childrenAt (json: Buffer, at: number): JsonChild[] {
   let name = ''
   let start: number | undefined
   let end = at
-  for (let i = at + 1, depth = 0; depth >= 0; i++) {
-    const first = i
+  let i = at
+  while (json[i]! <= SPACE!) i++
+  for (let depth = 0; depth >= 0;) {
+    const first = ++i
     const byte = json[i]!
     if (byte === QUOTE) i = quoteAfter(json, i + 1)
     else if (byte === LIST_START || byte === OBJECT_START) depth++
@@ -102,10 +90,4 @@ export function childrenAt (json: Buffer, at: number): JsonChild[] {
 /** The value of a member of the object that begins at `at`. Undefined if it has none of that name. */
 export function memberAt (json: Buffer, at: number, name: string): JsonChild | undefined {
   return childrenAt(json, at).find(child => child.name === name)
-}
-
-/** The first byte that is no white space. */
-export function pastSpace (json: Buffer, at: number): number {
-  while (json[at]! <= SPACE!) at++
-  return at
 }

@@ -95,8 +95,3 @@ export function specificityOf (path: string): string {
   ).join('')
   return (parts.endsWith(ORDER.slash) ? parts.slice(0, -1) : parts) + ORDER.end
 }
-
-/** Whether a path of this kind has parts that fit many: only beside such a rule may another be more specific. */
-export function isWide (specificity: string): boolean {
-  return [ORDER.wildcard, ORDER.parameter, ORDER.expression].some(sign => specificity.includes(sign))
-}

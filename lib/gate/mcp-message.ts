@@ -3,8 +3,7 @@ import { isJsonObject } from '../json.ts'
 import type { JsonObject } from '../json.ts'
 import { GateError } from './gate-error.ts'
 import { plainName } from './identity-headers.ts'
-import { MESSAGE_BOUNDS, readJson } from './json-text.ts'
-import type { JsonBody, JsonFault } from './json-text.ts'
+import type { JsonFault, JsonRead } from './json-text.ts'
 import { NAMED_BY, PROTOCOL_METHODS } from './mcp-methods.ts'
 import { RPC_CODES } from './rpc-error.ts'
 
@@ -40,12 +39,11 @@ const JSON_TYPE = /^application\/json[ \t]*(?:;[ \t]*charset=(?:utf-8|"utf-8")[ 
  * @param rawHeaders names and values in turn
  * @throws GateError 400
  */
-export function readMcpMessages (body: JsonBody, rawHeaders: readonly string[]): McpBody {
+export function readMcpMessages ({ json, fault }: JsonRead, rawHeaders: readonly string[]): McpBody {
   const valueOf = headerReader(rawHeaders)
   if (!JSON_TYPE.test(valueOf('content-type') ?? '')) refuse('The content type is not application/json.')
   if (valueOf('content-encoding') !== undefined) refuse('The body has a content coding.')
-  body.json = null
-  const json = body.json = readJson(body.bytes, MESSAGE_BOUNDS, fault => refuse(...FAULTS[fault]))
+  if (fault) refuse(...FAULTS[fault])
   const stated: Stated = {
     method: valueOf('mcp-method'),
     name: valueOf('mcp-name'),

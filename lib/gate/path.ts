@@ -1,6 +1,5 @@
-import { Refusal } from '../refusal.ts'
-import type { RefusalDetail } from '../refusal.ts'
 import { decodeEscapes } from '../url/http-url.ts'
+import { refusePath } from '../url/request-url.ts'
 
 /**
  * What two parties could read in two ways, although it stands in the normal form of a path (RFC 3986 section 6.2.2).
@@ -29,11 +28,6 @@ export function verifyOneReading (path: string): void {
   if (!SUSPECT.test(path)) return
   for (const [cause, form] of UNCLEAR) if (form.test(path)) refusePath(cause)
   if (decodeEscapes(path) === undefined) refusePath('encoding')
-}
-
-/** @throws Refusal target_path */
-export function refusePath (cause: string, more: RefusalDetail = {}): never {
-  throw new Refusal('target_path', { detail: { cause, ...more } })
 }
 
 /** What a program may take for a parameter of a segment. Some decode the path first, so that `%3B` begins one too. */

@@ -1,8 +1,6 @@
 import { STATUS_CODES } from 'node:http'
-import { isJsonObject } from '../json.ts'
 import { Refusal } from '../refusal.ts'
-import { memberAt, MESSAGE_BOUNDS, pastSpace, readJson } from './json-text.ts'
-import type { JsonBody } from './json-text.ts'
+import { memberAt } from './json-text.ts'
 
 /** JSON-RPC 2.0 section 5.1, and the codes of the Model Context Protocol. */
 export const RPC_CODES = Object.freeze({
@@ -26,10 +24,10 @@ export const RPC_CODES = Object.freeze({
  * The answer to a message of the Model Context Protocol that does not pass, as a client of the protocol understands it:
  * a refusal in another form ends its session.
  * @param status of the answer
- * @param body in which the message came. Empty if it was not read to its end.
+ * @param request the JSON of the request. Empty if the body that was read is none
  */
-export function rpcErrorBody (error: GateFault, status: number, body: JsonBody): string {
-  return `{"jsonrpc":"2.0","id":${requestId(body) ?? 'null'},"error":${JSON.stringify(rpcErrorOf(error, status))}}`
+export function rpcErrorBody (error: GateFault, status: number, request: Buffer): string {
+  return `{"jsonrpc":"2.0","id":${idOf(request)},"error":${JSON.stringify(rpcErrorOf(error, status))}}`
 }
 
 type GateFault = Error & { readonly rpcCode?: number }
@@ -44,22 +42,8 @@ function rpcErrorOf (error: GateFault, status: number): object {
   return { code: error.rpcCode ?? RPC_CODES.invalidRequest, message }
 }
 
-/**
- * The id of the request in a body, as it is written there: a client compares it with its own. Undefined for a
- * notification, a batch, a response (the server chose that id), and what cannot be read.
- */
-export function requestId (body: JsonBody): string | undefined {
-  const { bytes } = body
-  try {
-    const json = body.json === undefined ? readJson(bytes, MESSAGE_BOUNDS, unreadable) : body.json
-    if (!isJsonObject(json) || !Object.hasOwn(json, 'method')) return undefined
-    const id = memberAt(bytes, pastSpace(bytes, 0), 'id')
-    return id && bytes.toString('utf8', id.start, id.end)
-  } catch {
-    return undefined
-  }
-}
-
-function unreadable (fault: string): never {
-  throw new Error(fault)
+/** The id of a request as it is written there: a client compares it with its own. A notification has none. */
+function idOf (request: Buffer): string {
+  const id = request.length === 0 ? undefined : memberAt(request, 0, 'id')
+  return id ? request.toString('utf8', id.start, id.end) : 'null'
 }

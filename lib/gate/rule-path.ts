@@ -2,8 +2,8 @@ import createRouter from 'find-my-way'
 import { quoteSetting } from '../printable.ts'
 import { Refusal } from '../refusal.ts'
 import { escapeNonAscii, normalizeEscapes } from '../url/http-url.ts'
-import { readTargetPath } from '../url/request-url.ts'
-import { refusePath, verifyOneReading, withoutParameters } from './path.ts'
+import { readTargetPath, refusePath } from '../url/request-url.ts'
+import { verifyOneReading, withoutParameters } from './path.ts'
 
 /** A piece of a rule's path, as it is written: fixed text, or what fits many. */
 export interface PathPart {
@@ -26,6 +26,11 @@ export function partsOf (path: string): readonly PathPart[] {
     if (name === undefined) return { kind: 'fixed', text, rest: '' }
     return { kind: expression === '' ? 'parameter' : 'expression', text: name, rest: expression + optional }
   }).concat(end)
+}
+
+/** Whether a path has parts that fit many: only beside such a rule may another be more specific. */
+export function isWide (path: string): boolean {
+  return partsOf(path).some(({ kind }) => kind !== 'fixed')
 }
 
 /**
@@ -59,10 +64,7 @@ export function problemOfPath (path: unknown): string | undefined {
   const held = ` is ${quoteSetting(path)}`
   if (typeof path !== 'string' || !path.startsWith('/')) return `${held}; allowed: ${ROUTER_PATH}`
   const plain = partsOf(path).map(({ text }) => text).join('')
-  const query = plain.indexOf('?')
-  // At the end it is that of a parameter that may be missing.
-  const isOptional = query === plain.length - 1 && plain.lastIndexOf(':') > plain.lastIndexOf('/')
-  if (query !== -1 && !isOptional) {
+  if (plain.includes('?')) {
     return `${held}, which is unreachable: a rule is chosen by the path, and the query is no part of it`
   }
   try {

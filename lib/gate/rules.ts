@@ -1,10 +1,11 @@
-import { createLenientRouter, isWide, specificityOf } from './lenient-path.ts'
+import { refusePath } from '../url/request-url.ts'
+import { createLenientRouter, specificityOf } from './lenient-path.ts'
 import type { McpMessage } from './mcp-message.ts'
 import { TOOL_CALL } from './mcp-methods.ts'
-import { refusePath, verifyOneReading, withoutParameters } from './path.ts'
+import { verifyOneReading, withoutParameters } from './path.ts'
 import { isTargeted, KNOWN_METHODS, MESSAGE_METHOD } from './rule.ts'
 import type { GateRule } from './rule.ts'
-import { createPathRouter, shapeOf } from './rule-path.ts'
+import { createPathRouter, isWide, shapeOf } from './rule-path.ts'
 
 /** A rule that was found for a message, with the method and the tool by which it was found, as it names them. */
 export interface McpMatch {
@@ -77,7 +78,7 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
       matchMessage,
       isRuledTool,
       specificity,
-      isWide: !exactPaths && isWide(specificity)
+      isWide: !exactPaths && isWide(path)
     }
     if (!router.add(method, path, pathRules)) throw new TypeError(`rules for ${method} ${path} overlap`)
     lenient.add(method, path, pathRules)

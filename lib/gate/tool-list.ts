@@ -5,7 +5,7 @@ import type { JsonBounds } from '../json.ts'
 import { streamOf, UpstreamError, valuesOf } from '../upstream/answer.ts'
 import type { AnswerHeaders, UpstreamAnswer } from '../upstream/answer.ts'
 import { createEventCutter } from './event-stream.ts'
-import { childrenAt, memberAt, pastSpace, readJson } from './json-text.ts'
+import { childrenAt, memberAt, readJson } from './json-text.ts'
 import type { ToolTest } from './rules.ts'
 
 /** Bytes of an answer, or of one event of a stream, that is read to be cut. */
@@ -69,19 +69,10 @@ function cutEvents (body: Readable, isRuled: ToolTest): Readable {
     tooLarge: unreadable,
     // Only what is marked as another event may be no message: `endpoint`, of a transport before this one, holds an
     // address.
-    cut: (data, isMessage) => data.length === 0 || (!isMessage && !isJson(data)) ? data : ruledToolsOnly(data, isRuled)
+    cut: (data, isMessage) => ruledToolsOnly(data, isRuled, data.length > 0 && isMessage)
   })
   // The reader of the cut stream sees an error of either.
   return pipeline(body, cutter, () => {})
-}
-
-function isJson (data: Buffer): boolean {
-  try {
-    JSON.parse(data.toString())
-    return true
-  } catch {
-    return false
-  }
 }
 
 /** Descriptions of tools may hold many values. Their number is that of their bytes at most. */
@@ -90,16 +81,16 @@ const BOUNDS: JsonBounds = { maxDepth: 1000, maxValues: MAX_LIST_BYTES }
 /**
  * Takes the tools that are not ruled out of the results in JSON: one message or a batch. Everything else stays as it is
  * written.
+ * @param isMessage whether it must be JSON
  * @throws UpstreamError 502
  */
-export function ruledToolsOnly (bytes: Buffer, isRuled: ToolTest): Buffer {
-  const json = readJson(bytes, BOUNDS, () => {
-    throw unreadable()
-  })
-  const start = pastSpace(bytes, 0)
+export function ruledToolsOnly (bytes: Buffer, isRuled: ToolTest, isMessage = true): Buffer {
+  const { json, fault } = readJson(bytes, BOUNDS)
+  if (fault === 'syntax' && !isMessage) return bytes
+  if (fault) throw unreadable()
   const messages = Array.isArray(json)
-    ? childrenAt(bytes, start).map((child, i) => ({ message: (json as unknown[])[i], start: child.start }))
-    : [{ message: json, start }]
+    ? childrenAt(bytes, 0).map(({ start }, i) => ({ message: json[i] as unknown, start }))
+    : [{ message: json, start: 0 }]
   // Each byte is a character.
   const text = bytes.toString('latin1')
   let kept = ''

@@ -35,27 +35,24 @@ function reachable (scope: string, direct: ReadonlyMap<string, readonly string[]
  * is followed once.
  */
 export function findScopeCircle (implications: ScopeImplications): readonly string[] | undefined {
-  const granters = directGranters(implications)
-  const implied = new Map(Object.entries(implications))
-  // How many of the scopes that a scope implies may still lead to a circle.
-  const open = new Map([...implied].map(([scope, scopes]) => [scope, scopes.length]))
-  const cleared = [...new Set([...granters.keys(), ...open.keys()])].filter(scope => !open.get(scope))
-  // The loop also visits what is added to the list meanwhile.
-  for (const scope of cleared) {
-    for (const granter of granters.get(scope) ?? NONE) {
-      const left = open.get(granter)! - 1
-      open.set(granter, left)
-      if (left === 0) cleared.push(granter)
+  // What is left to follow. The empty text is no scope, and stands before all of them.
+  const links = new Map(Object.entries({ ...implications, '': Object.keys(implications) }).map(([scope, implied]) =>
+    [scope, implied.values()]
+  ))
+  const path = ['']
+  const onPath = new Set<string>()
+  for (let scope: string | undefined = ''; scope !== undefined; scope = path.at(-1)) {
+    const next = links.get(scope)?.next().value
+    if (next === undefined) {
+      onPath.delete(scope)
+      path.pop()
+    } else {
+      if (onPath.has(next)) return [...path.slice(path.indexOf(next)), next]
+      onPath.add(next)
+      path.push(next)
     }
   }
-  const isOpen = (scope: string): boolean => open.get(scope)! > 0
-  const path = new Set<string>()
-  let scope = [...open.keys()].find(isOpen)
-  if (scope === undefined) return undefined
-  // Every open scope implies another one, so the path comes back to one that is on it.
-  for (; !path.has(scope); scope = implied.get(scope)!.find(isOpen)!) path.add(scope)
-  const scopes = [...path]
-  return [...scopes.slice(scopes.indexOf(scope)), scope]
+  return undefined
 }
 
 /** The scopes that imply a scope directly, by scope. */

@@ -10,7 +10,6 @@ import {
   parsePort,
   parseScheme,
   parseWireAuthority,
-  removeDotSegments,
   splitHttpUrl
 } from './http-url.ts'
 import type { Authority, HttpScheme, HttpUrl } from './http-url.ts'
@@ -71,10 +70,9 @@ export function createPeerTrust (trustProxy: TrustProxy | AppTrust): (remoteAddr
   return remoteAddress => remoteAddress !== undefined && verdictOn(remoteAddress)!
 }
 
-// Non-empty segments of pchar (RFC 3986 section 3.3) without the comma, which separates entries.
-const SEGMENTS = /^(?:\/(?:[A-Za-z0-9._~!$&'()*+;=:@-]|%[0-9A-Fa-f]{2})+)*$/
-// Escapes that one hop may decode while the next one does not: dot, slash, back-slash, control characters.
-const UNCLEAR_ESCAPE = /%(?:2[ef]|5c|[01][0-9a-f]|7f)/i
+// Non-empty segments of pchar (RFC 3986 section 3.3) without the comma, which separates entries. None is a dot segment,
+// or has an escape that one hop may decode while the next one does not: dot, slash, back-slash, control character.
+const PLAIN_SEGMENTS = /^(?:\/(?!\.\.?(?:\/|$))(?:[a-z0-9._~!$&'()*+;=:@-]|%(?!2[ef]|5c|[01]|7f)[0-9a-f]{2})+)*$/i
 
 /**
  * Reads a path under which the service is mounted: plain segments, each after a slash. One slash at the end is dropped,
@@ -83,10 +81,7 @@ const UNCLEAR_ESCAPE = /%(?:2[ef]|5c|[01][0-9a-f]|7f)/i
 function parsePrefix (text: string): string | undefined {
   if (text.length > MAX_PREFIX_CHARS || !text.startsWith('/')) return undefined
   const path = text.endsWith('/') ? text.slice(0, -1) : text
-  if (!SEGMENTS.test(path) || UNCLEAR_ESCAPE.test(path)) return undefined
-  // Its escapes are whole, so there is a normal form.
-  const prefix = normalizeEscapes(path)!
-  return removeDotSegments(prefix) === prefix ? prefix : undefined
+  return PLAIN_SEGMENTS.test(path) ? normalizeEscapes(path) : undefined
 }
 
 /** Reads the entries of X-Forwarded-Prefix and joins them in order. Undefined if one of them is not a prefix. */

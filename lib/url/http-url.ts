@@ -130,7 +130,7 @@ export function decodeEscapes (text: string): string | undefined {
 }
 
 /** Resolves the dot segments of an absolute path (RFC 3986 section 5.2.4). `%2e` must be decoded before. */
-export function removeDotSegments (path: string): string {
+function removeDotSegments (path: string): string {
   const kept: string[] = []
   const segments = path.split('/')
   segments.forEach((segment, index) => {

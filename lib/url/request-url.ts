@@ -1,5 +1,6 @@
 import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
+import type { RefusalDetail } from '../refusal.ts'
 import { createBaseUrlResolver } from './base-url.ts'
 import type { UrlSettings } from './base-url.ts'
 import {
@@ -97,11 +98,14 @@ export function readTargetPath (target: string): string {
   // Nearly every path is in normal form: no escape, and no segment that begins with a dot.
   if (!/[^\u0021-\u007e]|[#%\\]|\/\./.test(path)) return path
   const char = /[^\u0021-\u007e]|[#\\]/.exec(path)?.[0]
-  if (char !== undefined) throw new Refusal('target_path', { detail: { cause: causeOf(char) } })
-  const normalized = normalizeEscapes(path)
-  if (normalized === undefined) throw new Refusal('target_path', { detail: { cause: 'escape' } })
-  if (DOT_SEGMENT.test(normalized)) throw new Refusal('target_path', { detail: { cause: 'dot_segment' } })
-  return normalized
+  if (char !== undefined) refusePath(causeOf(char))
+  const normalized = normalizeEscapes(path) ?? refusePath('escape')
+  return DOT_SEGMENT.test(normalized) ? refusePath('dot_segment') : normalized
+}
+
+/** @throws Refusal target_path */
+export function refusePath (cause: string, more: RefusalDetail = {}): never {
+  throw new Refusal('target_path', { detail: { cause, ...more } })
 }
 
 // Both are read under the scheme of the target, so either may leave out a default port.
@@ -114,8 +118,7 @@ function isHostOf (message: Message, scheme: HttpScheme, authorityText: string):
 
 // `http://host/path`, RFC 9112 section 3.2.2. The asterisk and a bare authority do not name a resource of this service.
 function readAbsoluteTarget (message: Message, base: HttpUrl, isFixedBase: boolean): string {
-  const target = splitHttpUrl(message.target)
-  if (target === undefined) throw new Refusal('target_path', { detail: { cause: 'form' } })
+  const target = splitHttpUrl(message.target) ?? refusePath('form')
   if (!isHostOf(message, target.scheme, target.authority)) {
     throw new Refusal('target_authority', { detail: { cause: 'host' } })
   }

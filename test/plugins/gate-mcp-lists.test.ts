@@ -315,6 +315,8 @@ t.test('A byte order mark, an end of line in two chunks and an event without an 
     [['\ufeffdata: a\n\ufeffdata: b\n\n'], '\ufeffdata: a\n\ufeffdata: b\n\n', ['a', true]],
     [['data: x\r', '\n\r', '\n', 'data: a\r\r'], 'data: 1\r\ndata: 2\r\n\r\ndata: a\r\r', ['x', true], ['a', true]],
     [['data:x'], 'data: 1\ndata: 2\n', ['x', true]],
+    [['id: 1\rdata: x\ndata: x\n\n'], 'id: 1\rdata: 1\ndata: 2\n\n', ['x\nx', true]],
+    [['id: 1\ndata: x\r\r'], 'id: 1\ndata: 1\rdata: 2\r\r', ['x', true]],
     [['data: a\ndata:  b\nid: 1'], 'data: a\ndata:  b\nid: 1', ['a\n b', true]],
     [
       ['event: message\ndata: a\n\nevent: y\ndata: a\n\ndata: a\n\n'],

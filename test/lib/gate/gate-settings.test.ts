@@ -566,7 +566,7 @@ t.test('A rule is read as a whole: each member that cannot be used is reported, 
       '/a/:x(^\\d+$)/b/:y(^z$)?'
     ]
   ) t.equal(await problemOf(path), undefined, path)
-  for (const path of ['/a?', '/a?b', '/:a/b?']) {
+  for (const path of ['/a?', '/a?b', '/:a/b?', '/:a.b?']) {
     t.equal(
       await problemOf(path),
       `path is ${JSON.stringify(path)}, which is unreachable: a rule is chosen by the path, and the query is no ` +

@@ -5,6 +5,7 @@ import { createExecutor } from '../../../lib/gate/executor.ts'
 import type { ExecutedRequest, OriginalRequest } from '../../../lib/gate/executor.ts'
 import { GateError } from '../../../lib/gate/gate-error.ts'
 import { parseGate } from '../../helpers/gate-section.ts'
+import { MESSAGE_BOUNDS, readJson } from '../../../lib/gate/json-text.ts'
 import { readMcpMessages } from '../../../lib/gate/mcp-message.ts'
 import type { McpMessage } from '../../../lib/gate/mcp-message.ts'
 import { createBodyReader, MAX_HELD_BYTES, MAX_MESSAGE_BYTES, sendersOf } from '../../../lib/gate/message-body.ts'
@@ -17,7 +18,7 @@ const JSON_LINE = ['Content-Type', 'application/json']
 /** The messages, or the sentence of the refusal. */
 function read (body: string | Uint8Array, lines: readonly string[] = JSON_LINE): readonly McpMessage[] | string {
   try {
-    return readMcpMessages({ bytes: Buffer.from(body), json: undefined }, lines).messages
+    return readMcpMessages(readJson(Buffer.from(body), MESSAGE_BOUNDS), lines).messages
   } catch (error) {
     return error instanceof GateError && error.statusCode === 400 ? error.message : String(error)
   }
@@ -523,7 +524,7 @@ t.test('Large bodies are judged one after the other, each in a turn of the event
 })
 
 t.test('A fault of the service is told by its status alone, from 500 on', t => {
-  const body = { bytes: Buffer.from('{"jsonrpc":"2.0","id":1,"method":"ping"}'), json: undefined }
+  const body = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"ping"}')
   const answered = (status: number): unknown => JSON.parse(rpcErrorBody(new Error('words of its own'), status, body))
   const rows: ReadonlyArray<readonly [status: number, code: number, message: string]> = [
     [499, -32600, 'words of its own'],
