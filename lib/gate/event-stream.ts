@@ -58,9 +58,10 @@ export function createEventCutter ({ maxBytes, tooLarge, cut }: EventCutterOptio
     isBehindReturn = piece.endsWith('\r')
     const line = begun + piece
     if (!isRest && (line === '\n' || line === '\r')) {
-      const event = held
+      const event = cutEvent(held, cut)
       held = ''
-      return cutEvent(event, cut) + line
+      // Both would be one end of a line, and no end of the event.
+      return event.endsWith('\r') && line === '\n' ? `${event}\n\n` : event + line
     }
     if (held.length + line.length > maxBytes) throw tooLarge()
     begun = isBehindReturn || piece.endsWith('\n') ? '' : line

@@ -317,6 +317,7 @@ t.test('A byte order mark, an end of line in two chunks and an event without an 
     [['data:x'], 'data: 1\ndata: 2\n', ['x', true]],
     [['id: 1\rdata: x\ndata: x\n\n'], 'id: 1\rdata: 1\ndata: 2\n\n', ['x\nx', true]],
     [['id: 1\ndata: x\r\r'], 'id: 1\ndata: 1\rdata: 2\r\r', ['x', true]],
+    [['data: x\nid: 1\rdata: y\n\n'], 'data: 1\ndata: 2\nid: 1\r\n\n', ['x\ny', true]],
     [['data: a\ndata:  b\nid: 1'], 'data: a\ndata:  b\nid: 1', ['a\n b', true]],
     [
       ['event: message\ndata: a\n\nevent: y\ndata: a\n\ndata: a\n\n'],
