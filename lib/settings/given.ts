@@ -1,6 +1,6 @@
 import { isJsonObject } from '../json.ts'
 import { nameThatWasMeant } from '../suggestion.ts'
-import { SECRET_PLACE } from './section-specs.ts'
+import { RULE, SECRET_PLACE } from './section-specs.ts'
 import type { Part } from './setting-spec.ts'
 import { ISSUER_MEMBERS, memberKey, settingNames, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
@@ -84,7 +84,8 @@ function readEntry (entry: unknown, path: string, tell: Reading['tell']): unknow
 
 /**
  * A section whose own schema judges what is in it. A known member without a value counts as unset. Any other stays and
- * is refused, in a map such as `claims` of a rule too: left out, the rule would ask for less than was written.
+ * is refused, and so does one of a rule, or of a map such as its `claims`: left out, the rule would ask for less than
+ * was written.
  */
 function withoutUnset (part: Part, value: unknown): unknown {
   const { items } = part
@@ -94,7 +95,8 @@ function withoutUnset (part: Part, value: unknown): unknown {
   const known = membersOf(part)
   const members = Object.entries(value).flatMap(([key, member]) => {
     if (!Object.hasOwn(known, key)) return [[key, member]]
-    return member === undefined || member === null ? [] : [[key, withoutUnset(known[key]!, member)]]
+    const isUnset = member === undefined || (member === null && part !== RULE)
+    return isUnset ? [] : [[key, withoutUnset(known[key]!, member)]]
   })
   return Object.fromEntries(members)
 }

@@ -60,7 +60,6 @@ t.test('A gate has defaults, and takes values from the file.', async t => {
     - { path: /c, audience: 12 }
     - path: /d
       allow: anyone
-      methods:
       upgrade: true
     - { path: "/users/:id(^\\\\d+$)/:tail?", allow: token }
 `)
@@ -169,6 +168,12 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
     ],
     ['gate:\n  exactPath:', 'config.yaml, line 5: gate.exactPath is unknown; did you mean gate.exactPaths?'],
     // Such as a template leaves. Without it, the rule would ask for less.
+    ...['allow', 'scope', 'anyScope', 'claims', 'acr', 'maxAgeSeconds', 'audience', 'methods', 'mcp'].map(
+      (member): [gate: string, problem: string] => [
+        `gate:\n  rules:\n    - path: /a\n      ${member}:`,
+        `config.yaml, line 7: gate.rules[0].${member} is null`
+      ]
+    ),
     [
       'gate:\n  rules:\n    - path: /a\n      claims: { role: admin, tenant: }',
       'config.yaml, line 7: gate.rules[0].claims is {"role":"admin","tenant":null}: the claim "tenant" takes a ' +
