@@ -1,5 +1,5 @@
 import { quoteSetting } from '../printable.ts'
-import { isSamePath, routerForm, shapeOf } from './rule-path.ts'
+import { createPathRouter, isSamePath, routerForm, shapeOf } from './rule-path.ts'
 import { KNOWN_METHODS, sharedTarget } from './rule.ts'
 import type { GateRule } from './rule.ts'
 
@@ -15,16 +15,23 @@ export function tellRuleConflicts (
   nameOf: (path: string) => string,
   tell: (path: string, problem: string) => void
 ): void {
+  const router = createPathRouter<undefined>()
   for (const [rule, path] of rules) {
-    const problem = problemOf(rule)
+    // A router for each two of a thousand rules would take half a minute, and most rules share their path with none.
+    const sharers = isNew(rule) ? new Map<GateRule, string>() : rules
+    const problem = problemOf(rule, sharers)
     if (problem !== undefined) tell(path, ` (${quoteSetting(rule.path)}) ${problem}`)
   }
 
-  function problemOf (rule: GateRule): string | undefined {
+  function isNew (rule: GateRule): boolean {
+    return [...new Set(methodsOf(rule))].map(method => router.add(method, rule.path, undefined)).every(Boolean)
+  }
+
+  function problemOf (rule: GateRule, sharers: ReadonlyMap<GateRule, string>): string | undefined {
     const path = routerForm(rule.path)
     const own = ownPaths.find(own => path === own || path.startsWith(`${own}/`))
     if (own !== undefined) return `is unreachable: the service itself answers under ${own}`
-    for (const [other, otherPath] of rules) {
+    for (const [other, otherPath] of sharers) {
       // Of two rules, the later one is told.
       if (other === rule) break
       const method = methodsOf(rule).find(method => methodsOf(other).includes(method))

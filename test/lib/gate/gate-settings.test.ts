@@ -343,6 +343,14 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
   }
 })
 
+t.test('Of a thousand rules, only the one that overlaps is told.', async t => {
+  const rules = Array.from({ length: 1000 }, (_, index) => ({ path: `/r${index}/:id`, methods: ['GET'] }))
+  t.strictSame((await parseGate({ rules })).problems, [])
+  t.strictSame((await parseGate({ rules: [...rules, { path: '/r500/:name' }] })).problems, [
+    'gate.rules[1000] ("/r500/:name") overlaps gate.rules[500]: both hold for GET /r500/:name'
+  ])
+})
+
 t.test('The minimum and the maximum of a number are accepted.', async t => {
   for (const [given, expected] of [['1', 1], ['86400', 86400], ['"86400"', 86400]] as const) {
     t.equal((await read(`gate:\n  timeoutSeconds: ${given}`)).gate!.timeoutSeconds, expected)
