@@ -159,7 +159,6 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
   /** An answer counts from the moment of its request: it may have waited until this process had time for it. */
   async function readPage (from: string) {
     const askedMs = steadyMs()
-    const isBehind = rewriter.isRestoring() || overtaken !== undefined
     const page = await call(
       'eval',
       READ,
@@ -171,7 +170,8 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
       from,
       PAGE,
       randomText(),
-      isBehind ? 1 : 0,
+      // Who reads the log anew has nothing that others wait for.
+      rewriter.isRestoring() ? 1 : 0,
       ...clock.offer()
     ) as Page
     return { askedMs, page }
