@@ -20,7 +20,6 @@ export const COMMANDS = [
   'GET',
   'PTTL',
   'SET',
-  'TIME',
   'XADD',
   'XDEL',
   'XLEN',
@@ -41,7 +40,6 @@ local function try(name, ...)
   if type(reply) == 'table' and reply.err then refused[#refused + 1] = { name, reply.err } end
 end
 local key = KEYS[1]
-try('TIME')
 try('SET', key, '1', 'PX', '1000')
 try('GET', key)
 try('PTTL', key)

@@ -151,13 +151,11 @@ export function createCutoffs (
     /**
      * Keeps room for new keys of these entries until what is returned is called: many may be on their way to the log at
      * once. Undefined if they do not fit.
+     * @param entries of one event: their effect is the same
      */
     reserve (entries: readonly RevocationEntry[]): (() => void) | undefined {
-      const releases = tables.map(table => table.reserve(entries.filter(({ effect }) => tableOf(effect) === table)))
-      const release = (): void => releases.forEach(each => each?.())
-      if (releases.every(each => each !== undefined)) return release
-      release()
-      return undefined
+      const table = tableOf(entries[0]!.effect)
+      return table ? table.reserve(entries) : () => {}
     },
     /** What refuses a token. Undefined if nothing does. Times of tokens are compared in whole seconds. */
     revocationOf (facts: RevocationFacts): Revocation | undefined {

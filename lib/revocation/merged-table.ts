@@ -86,14 +86,14 @@ export function createMergedTable ({ max, issuers, isOver }: MergedTableOptions)
       ended: false
     }
     byKey.set(entry.key, merged)
-    shares.add(merged.holder)
+    shares.change(merged.holder, 1)
     return merged
   }
 
   function remove (key: string): boolean {
     const merged = byKey.get(key)
     if (!merged) return false
-    shares.remove(merged.holder)
+    shares.change(merged.holder, -1)
     // Whoever was about to write it again finds it at no place.
     merged.place = Infinity
     return byKey.delete(key)
@@ -149,21 +149,15 @@ export function createMergedTable ({ max, issuers, isOver }: MergedTableOptions)
      * is called. Undefined if they do not fit.
      */
     reserve (entries: readonly RevocationEntry[]): (() => void) | undefined {
-      const wanted = new Map<Holder, Set<string>>()
-      for (const entry of entries) {
-        if (byKey.has(entry.key)) continue
-        const holder = holderOf(entry)
-        wanted.set(holder, (wanted.get(holder) ?? new Set()).add(entry.key))
-      }
-      const isRoom = (): boolean => [...wanted].every(([holder, keys]) => shares.hasRoom(holder, keys.size))
-      if (!isRoom()) {
-        sweep(FULL_SWEEP)
-        if (!isRoom()) return undefined
-      }
-      for (const [holder, keys] of wanted) shares.add(holder, keys.size)
-      return () => {
-        for (const [holder, keys] of wanted) shares.remove(holder, keys.size)
-      }
+      const holders = entries.filter(({ key }) => !byKey.has(key)).map(holderOf)
+      const release = (): void => holders.forEach(holder => shares.change(holder, -1))
+      const isRoom = (): boolean => [...new Set(holders)].every(shares.isWithin)
+      holders.forEach(holder => shares.change(holder, 1))
+      if (isRoom()) return release
+      sweep(FULL_SWEEP)
+      if (isRoom()) return release
+      release()
+      return undefined
     },
     entries: (): IterableIterator<[string, Merged]> => byKey.entries(),
     size: (): number => byKey.size
@@ -186,42 +180,28 @@ function holderOf ({ sender, standing }: Pick<RevocationEntry, 'sender' | 'stand
  * the table, out of that other half.
  */
 function createShares ({ max, issuers }: SharesOptions) {
+  /** The number of keys of each. */
   const counts = new Map<Holder, number>()
   const known = issuers && new Set(issuers)
   /** Of an issuer that was taken out of the settings, keys may be left. */
-  const isOther = (holder: Holder): boolean => holder.startsWith(OTHER) || known?.has(holder) === false
+  const isIssuer = (holder: Holder): boolean => known ? known.has(holder) : !holder.startsWith(OTHER)
   const half = max / 2
 
-  /** The part that is kept for each issuer. @param asking an issuer that may hold no key yet */
-  function partOf (asking: Holder): number {
-    if (known) return half / Math.max(known.size, 1)
-    let holding = counts.has(asking) || isOther(asking) ? 0 : 1
-    for (const holder of counts.keys()) if (!isOther(holder)) holding++
-    return half / Math.max(holding, 1)
-  }
-
-  function beyond (holder: Holder, count: number, part: number): number {
-    return isOther(holder) ? count : Math.max(0, count - part)
-  }
-
   return {
-    add (holder: Holder, more = 1): void {
-      counts.set(holder, (counts.get(holder) ?? 0) + more)
+    change (holder: Holder, by: number): void {
+      const count = (counts.get(holder) ?? 0) + by
+      if (count === 0) counts.delete(holder)
+      else counts.set(holder, count)
     },
-    remove (holder: Holder, less = 1): void {
-      const left = counts.get(holder)! - less
-      if (left === 0) counts.delete(holder)
-      else counts.set(holder, left)
-    },
-    /** Whether a holder may have so many keys more. */
-    hasRoom (holder: Holder, more: number): boolean {
-      const part = partOf(holder)
-      const wanted = (counts.get(holder) ?? 0) + more
-      if (isOther(holder) && wanted > max / 4) return false
-      let taken = 0
-      for (const [other, count] of counts) if (other !== holder) taken += beyond(other, count, part)
-      const own = beyond(holder, wanted, part)
-      return own === 0 || taken + own <= half
+    /** Whether what a holder has is within its part, or there is room for the rest of it. */
+    isWithin (holder: Holder): boolean {
+      const own = counts.get(holder)!
+      const part = half / (known?.size ?? [...counts.keys()].filter(isIssuer).length)
+      if (isIssuer(holder) && own <= part) return true
+      if (!isIssuer(holder) && own > max / 4) return false
+      let beyond = 0
+      for (const [other, count] of counts) beyond += isIssuer(other) ? Math.max(0, count - part) : count
+      return beyond <= half
     }
   }
 }

@@ -52,13 +52,10 @@ function isTime (value: unknown): value is number {
   return Number.isFinite(value)
 }
 
-/** An id of Redis, `milliseconds-sequence`, as a text that sorts like it. */
-function sortable (id: string): string {
-  const [ms, sequence] = id.split('-')
-  return `${ms!.padStart(20, '0')}-${sequence!.padStart(20, '0')}`
-}
+/** Orders ids of Redis, which are two numbers: `milliseconds-sequence`. */
+const idOrder = new Intl.Collator('en', { numeric: true })
 
 /** Whether one id stands before another in the log. */
 export function isBefore (id: string, other: string): boolean {
-  return sortable(id) < sortable(other)
+  return idOrder.compare(id, other) < 0
 }

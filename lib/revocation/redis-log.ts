@@ -7,7 +7,7 @@ import { createLogClock } from './log-clock.ts'
 import { createLogPlace } from './log-place.ts'
 import { isBefore, PAGE, readEntry } from './redis-entries.ts'
 import { createRewriter } from './redis-rewriter.ts'
-import { BLOCK_MS, CLEANED, CLOCK, EPOCH, FIND, LOG, READ, SETTLE_MS, SETTLING } from './redis-scripts.ts'
+import { BLOCK_MS, CLEANED, CLOCK, EPOCH, FIND, LOG, READ, SETTLE_MS } from './redis-scripts.ts'
 import { createLogWriter } from './redis-writer.ts'
 
 const RETRY_MS = 100
@@ -18,7 +18,7 @@ const CLEAN_STEP_MS = 20
 export interface RedisLogOptions {
   /** Opens a connection; see `reachRedis`. */
   readonly open: (listeners: LinkListeners) => Pick<RedisLink, 'call' | 'close'>
-  readonly surroundings: Pick<Surroundings, 'now' | 'steadyMs' | 'after' | 'randomBytes'>
+  readonly surroundings: Pick<Surroundings, 'steadyMs' | 'after' | 'randomBytes'>
   readonly onEntry: OnRevocationEntry
   /**
    * What this process knows, for a server that has lost it, and so that what no longer counts can go out of the log.
@@ -30,7 +30,6 @@ export interface RedisLogOptions {
 
 type Page = readonly [
   epoch: string,
-  isSettling: number,
   clock: string,
   cleaned: string,
   length: number,
@@ -53,11 +52,11 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
   let heardMs = -Infinity
   /** Why the log cannot be read. */
   let fault: string | null = null
-  /** Of the data that is read. Empty until it was found. */
+  /** The one that was seen last. */
   let epoch = ''
+  /** The last one that had stayed for long enough: while it is the current one, nobody is restoring anything. */
+  let settledEpoch: string | undefined
   let hasLost = false
-  /** Whether instances had the time to restore what the log may have lost before this one has started. */
-  let isSettled = false
   /** What was last changed up to this place is no longer in the log, and is to be forgotten. */
   let overtaken: number | undefined
   /** The next page, asked for while the one before it is applied. */
@@ -79,14 +78,20 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
     }
   })
   const { call } = reader
-  const { append, lastId, lead, took } = createLogWriter({ call: writer.call, clock, after, randomText })
+  const { append, lastId, lead, took } = createLogWriter({
+    call: writer.call,
+    clock,
+    after,
+    instance: randomText()
+  })
   const rewriter = createRewriter({
     call,
     kept,
     place,
     lead,
     clock,
-    take: takeNext
+    take: takeNext,
+    randomText
   })
 
   /** An error that only says that there is no connection hides no reason that is known. */
@@ -104,11 +109,6 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
   async function follow (own: number): Promise<void> {
     nextPage = undefined
     try {
-      if (!isSettled) {
-        after(SETTLE_MS, () => {
-          isSettled = true
-        })
-      }
       while (isCurrent(own)) await step(own)
     } catch (error) {
       if (!isCurrent(own)) return
@@ -124,12 +124,15 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
     const { askedMs, page } = await (nextPage ?? readPage(place.id()))
     nextPage = undefined
     if (!isCurrent(own)) return
-    const [foundEpoch, isSettling, time, cleaned, length, isThere, last, texts] = page
+    const [foundEpoch, time, cleaned, length, isThere, last, texts] = page
     clock.see(time)
-    epoch ||= foundEpoch
-    if (foundEpoch !== epoch || isThere === 0) {
-      return await recover(own, foundEpoch, foundEpoch === epoch && isBefore(place.id(), cleaned))
+    if (foundEpoch !== epoch) {
+      epoch = foundEpoch
+      after(SETTLE_MS, () => {
+        settledEpoch = foundEpoch
+      })
     }
+    if (isThere === 0) return await recover(own, isBefore(place.id(), cleaned))
     const isWhole = texts.length < PAGE
     if (!isWhole) {
       nextPage = readPage(last)
@@ -144,7 +147,7 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
     } else if (rewriter.isRestoring()) {
       await rewriter.restoreSome()
     } else {
-      heardMs = isSettling === 1 || !isSettled ? -Infinity : askedMs
+      heardMs = epoch === settledEpoch ? askedMs : -Infinity
       kept.sweep()
       const isCleaning = await rewriter.cleanSome(length)
       await waitForEntries(isCleaning ? CLEAN_STEP_MS : heardMs === -Infinity ? SETTLE_STEP_MS : BLOCK_MS)
@@ -156,21 +159,19 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
   /** An answer counts from the moment of its request: it may have waited until this process had time for it. */
   async function readPage (from: string) {
     const askedMs = steadyMs()
-    const isBehind = rewriter.isRestoring() || overtaken !== undefined
     const page = await call(
       'eval',
       READ,
-      5,
+      4,
       LOG,
       EPOCH,
-      SETTLING,
       CLOCK,
       CLEANED,
       from,
       PAGE,
       randomText(),
-      SETTLE_MS,
-      isBehind ? 1 : 0,
+      // Who reads the log anew has nothing that others wait for.
+      rewriter.isRestoring() ? 1 : 0,
       ...clock.offer()
     ) as Page
     return { askedMs, page }
@@ -185,7 +186,7 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
    * only this process knows is then written again. If the log was cleaned beyond the place of this process, it is read
    * anew, and what it no longer has goes.
    */
-  async function recover (own: number, foundEpoch: string, isCleaned: boolean): Promise<void> {
+  async function recover (own: number, isCleaned: boolean): Promise<void> {
     heardMs = -Infinity
     hasLost = true
     const upTo = place.count()
@@ -193,7 +194,6 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
     const ids = isOvertaken ? [] : place.earlier()
     const at = ids.length === 0 ? 0 : await call('eval', FIND, 1, LOG, ...ids) as number
     if (!isCurrent(own)) return
-    epoch = foundEpoch
     const common = place.goBack(at)
     overtaken = isOvertaken ? upTo : undefined
     if (!isOvertaken) rewriter.restore(common, upTo)

@@ -4,7 +4,7 @@ import type { LogClock } from './log-clock.ts'
 import type { LogPlace } from './log-place.ts'
 import type { RevocationLog } from './log.ts'
 import { PAGE, readEntry, writeEntry } from './redis-entries.ts'
-import { CLEANED, LOG, REWRITE, SETTLE_MS, SETTLING } from './redis-scripts.ts'
+import { CLEANED, EPOCH, LOG, REWRITE } from './redis-scripts.ts'
 
 /** Entries that are written again at once: a step must let requests through. */
 const CHUNK = 500
@@ -19,6 +19,7 @@ export interface RewriterOptions {
   /** Applies what came meanwhile. */
   readonly take: (texts: readonly string[]) => void
   readonly lead: RevocationLog['lead']
+  readonly randomText: () => string
 }
 
 /**
@@ -26,7 +27,7 @@ export interface RewriterOptions {
  * it stays about as long as what stands. No clock decides what goes. Both are done in small steps, and what others have
  * written meanwhile is not written twice.
  */
-export function createRewriter ({ call, kept, place, clock, take, lead }: RewriterOptions) {
+export function createRewriter ({ call, kept, place, clock, take, lead, randomText }: RewriterOptions) {
   let restoring: {
     readonly after: number,
     readonly upTo: number,
@@ -36,11 +37,11 @@ export function createRewriter ({ call, kept, place, clock, take, lead }: Rewrit
   /** What was last changed up to a place is written again, while the log is cleaned up to an id. */
   let cleaning: { readonly upTo: number, readonly lastId: string } | undefined
 
-  /** Returns whether it was written. */
+  /** Returns whether it was written. @param epoch a new one, so that others wait, or the empty text */
   async function rewrite (
     held: readonly Held[],
     gone: readonly string[],
-    keepWaitingMs: number,
+    epoch: string,
     mostCame: number
   ): Promise<boolean> {
     const [isWritten, last, texts] = await call(
@@ -48,11 +49,11 @@ export function createRewriter ({ call, kept, place, clock, take, lead }: Rewrit
       REWRITE,
       3,
       LOG,
-      SETTLING,
+      EPOCH,
       CLEANED,
       place.id(),
       mostCame,
-      keepWaitingMs,
+      epoch,
       gone.length,
       ...gone,
       ...held.map(({ entry, ageSeconds }) => writeEntry(entry, clock.nowMs() - ageSeconds * 1000))
@@ -88,7 +89,7 @@ export function createRewriter ({ call, kept, place, clock, take, lead }: Rewrit
       }
       restoring!.pending = pending
       if (pending.length === 0) restoring = undefined
-      else if (await rewrite(pending, [], SETTLE_MS, CHUNK / 10)) restoring!.pending = []
+      else if (await rewrite(pending, [], randomText(), CHUNK / 10)) restoring!.pending = []
     },
     /** Cleans some of the front of the log, if it is this instance's turn. Returns whether there may be more. */
     async cleanSome (length: number): Promise<boolean> {
@@ -106,7 +107,7 @@ export function createRewriter ({ call, kept, place, clock, take, lead }: Rewrit
       const held = [...keys].flatMap(key => key === undefined ? [] : kept.heldOf(key)).filter(({ merged }) =>
         merged.place <= upTo
       )
-      if (rows.length > 0) await rewrite(held, rows.map(([id]) => id), 0, PAGE)
+      if (rows.length > 0) await rewrite(held, rows.map(([id]) => id), '', PAGE)
       if (rows.length < CHUNK) cleaning = undefined
       return cleaning !== undefined
     }

@@ -1,14 +1,13 @@
 /** The stream of entries. All names share a slot of a cluster. */
 export const LOG = '{holdfast:revocation}:log'
 /**
- * A random text that is lost with the data, and never written twice: that it changes shows that a server was emptied.
+ * A random text, which is lost with the data and changed by each step of an instance that restores what a server has
+ * lost. Until it has stayed the same for a while, nobody knows all. No clock but those of the instances takes part.
  */
 export const EPOCH = '{holdfast:revocation}:epoch'
-/** Exists while instances may still be restoring what a server has lost. */
-export const SETTLING = '{holdfast:revocation}:settling'
 /**
  * Milliseconds that have passed for the log, counted by the steady clocks of the instances. No clock that is set takes
- * part once it runs.
+ * part.
  */
 export const CLOCK = '{holdfast:revocation}:clock'
 /** Up to which entry the log was cleaned: whoever has not read that far reads it anew. */
@@ -33,61 +32,43 @@ const isThere = (log: string, cleaned: string, id: string): string =>
   `${id} == '0-0' or #redis.call('XRANGE', ${log}, ${id}, ${id}) > 0 or redis.call('GET', ${cleaned}) == ${id}`
 
 /**
- * Sets `left` to the milliseconds that a key lives: -2 if it does not exist, Infinity if it lives for longer than it
- * was ever given, because the clock of the server has leapt since.
- */
-const timeLeft = (key: string, givenMs: string): string => `
-local left = redis.call('PTTL', ${key})
-if left == -1 or left > tonumber(${givenMs}) then left = math.huge end`
-
-/**
  * Reads a page of the log after a place, and the state of all. The clock goes on only from the value that the instance
- * has seen, by the time that has passed there since: so it never runs faster than time. KEYS: log, epoch, settling,
- * clock, cleaned. ARGV: after, count, a new epoch, milliseconds to settle, whether to keep others waiting, the clock as
- * it was seen (empty: never), the clock as it is now. Returns: epoch, whether others are to wait, clock, up to where
- * the log was cleaned, its length, whether `after` is still there, the last id of the page, and its entries.
+ * has seen, by the time that has passed there since: so it never runs faster than time. KEYS: log, epoch, clock,
+ * cleaned. ARGV: after, count, a new epoch, whether to keep others waiting, the clock as it was seen, the clock as it
+ * is now. Returns: epoch, clock, up to where the log was cleaned, its length, whether `after` is still there, the last
+ * id of the page, and its entries.
  */
 export const READ = `
 local rows = redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[2])
-local there = ${isThere('KEYS[1]', 'KEYS[5]', 'ARGV[1]')}
-local begun = redis.call('SET', KEYS[2], ARGV[3], 'NX')
-if begun or not there or ARGV[5] == '1' then redis.call('SET', KEYS[3], '1', 'PX', ARGV[4]) end
-${timeLeft('KEYS[3]', 'ARGV[4]')}
-if left == math.huge then redis.call('SET', KEYS[3], '1', 'PX', ARGV[4]) end
-local clock = redis.call('GET', KEYS[4])
-if not clock or (clock == ARGV[6] and tonumber(ARGV[7]) >= tonumber(clock) + 500) then
-  clock = ARGV[7]
-  if ARGV[6] == '' then
-    clock = string.format('%.0f', math.min(tonumber(clock), tonumber(redis.call('TIME')[1]) * 1000))
-  end
-  redis.call('SET', KEYS[4], clock)
+local there = ${isThere('KEYS[1]', 'KEYS[4]', 'ARGV[1]')}
+-- Tried each time: a server that is no longer the master says so.
+redis.call('SET', KEYS[2], ARGV[3], 'NX')
+if not there or ARGV[4] == '1' then redis.call('SET', KEYS[2], ARGV[3]) end
+local clock = redis.call('GET', KEYS[3])
+if not clock or (clock == ARGV[5] and tonumber(ARGV[6]) >= tonumber(clock) + 500) then
+  clock = ARGV[6]
+  redis.call('SET', KEYS[3], clock)
 end
 local texts = {}
 for i, row in ipairs(rows) do texts[i] = row[2][2] end
-local epoch, cleaned = redis.call('GET', KEYS[2]), redis.call('GET', KEYS[5]) or '0-0'
+local epoch, cleaned = redis.call('GET', KEYS[2]), redis.call('GET', KEYS[4]) or '0-0'
 local length = redis.call('XLEN', KEYS[1])
 local last = #rows > 0 and rows[#rows][1] or ARGV[1]
-return {epoch, left == -2 and 0 or 1, clock, cleaned, length, there and 1 or 0, last, texts}`
+return {epoch, clock, cleaned, length, there and 1 or 0, last, texts}`
 
-/**
- * Appends entries. The first ones of a server without an epoch keep all waiting: it may have been emptied.
- * KEYS: log, epoch, settling. ARGV: a new epoch, milliseconds to settle, entries. Returns the last id.
- */
+/** KEYS: log. ARGV: entries. */
 export const APPEND = `
-local id
-for i = 3, #ARGV do id = redis.call('XADD', KEYS[1], '*', 'e', ARGV[i]) end
-if redis.call('SET', KEYS[2], ARGV[1], 'NX') then redis.call('SET', KEYS[3], '1', 'PX', ARGV[2]) end
-return id`
+for _, text in ipairs(ARGV) do redis.call('XADD', KEYS[1], '*', 'e', text) end`
 
 /**
  * Writes entries again that were written before, as an instance knows them that has read up to a place: not if that is
  * no longer there, if an entry was undone after it, or if much came. What came is in the answer, so that nobody reads
- * again what it has written. KEYS: log, settling, cleaned. ARGV: the place, the most that may have come, milliseconds
- * to settle (0: none has to wait), the number of ids that go out of the log for it, these ids, entries. Returns:
- * whether they were written, the id up to which the instance has read then, and what came.
+ * again what it has written. KEYS: log, epoch, cleaned. ARGV: the place, the most that may have come, a new epoch
+ * (empty: none has to wait), the number of ids that go out of the log for it, these ids, entries. Returns: whether they
+ * were written, the id up to which the instance has read then, and what came.
  */
 export const REWRITE = `
-if ARGV[3] ~= '0' then redis.call('SET', KEYS[2], '1', 'PX', ARGV[3]) end
+if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[3]) end
 local rows = redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[2])
 local last = #rows > 0 and rows[#rows][1] or ARGV[1]
 local texts = {}
@@ -112,10 +93,12 @@ export const FIND = `
 for i, id in ipairs(ARGV) do if #redis.call('XRANGE', KEYS[1], id, id) > 0 then return i end end
 return 0`
 
-/** KEYS: leader. ARGV: this instance, milliseconds. */
+/**
+ * A key that lives for longer than it was ever given does not count: the clock of the server has leapt since.
+ * KEYS: leader. ARGV: this instance, milliseconds.
+ */
 export const LEAD = `
-local leader = redis.call('GET', KEYS[1])
-${timeLeft('KEYS[1]', 'ARGV[2]')}
-if leader and leader ~= ARGV[1] and left < math.huge then return 0 end
+local leader, left = redis.call('GET', KEYS[1]), redis.call('PTTL', KEYS[1])
+if leader and leader ~= ARGV[1] and left >= 0 and left <= tonumber(ARGV[2]) then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1`

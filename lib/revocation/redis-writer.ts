@@ -5,7 +5,7 @@ import type { RevocationLog } from './log.ts'
 import type { LogClock } from './log-clock.ts'
 import { START } from './log-place.ts'
 import { writeEntry } from './redis-entries.ts'
-import { APPEND, EPOCH, LEAD, LEADER, LOG, SETTLE_MS, SETTLING } from './redis-scripts.ts'
+import { APPEND, LEAD, LEADER, LOG } from './redis-scripts.ts'
 
 /** For so long senders wait. */
 const PATIENCE_MS = 1000
@@ -15,12 +15,12 @@ export interface LogWriterOptions {
   readonly call: RedisCall
   readonly clock: LogClock
   readonly after: Surroundings['after']
-  readonly randomText: () => string
+  /** A text that no other instance has. */
+  readonly instance: string
 }
 
 /** What instances write to the log in Redis, by a connection of its own: the one of the reader waits for news. */
-export function createLogWriter ({ call, clock, after, randomText }: LogWriterOptions) {
-  const instance = randomText()
+export function createLogWriter ({ call, clock, after, instance }: LogWriterOptions) {
   /** Senders that wait until this process has read what they have written, by the last text of it. */
   const written = new Map<string, () => void>()
 
@@ -36,21 +36,15 @@ export function createLogWriter ({ call, clock, after, randomText }: LogWriterOp
     const texts = entries.map(entry => writeEntry(entry, clock.nowMs()))
     const last = texts.at(-1)!
     // Whatever becomes of the log meanwhile: what this process has read, it restores.
-    const isRead = inTime(
-      new Promise<true>(resolve => {
-        // Others may have written the same within the millisecond.
-        const before = written.get(last)
-        written.set(last, () => {
-          before?.()
-          resolve(true)
-        })
+    const isRead = new Promise<true>(resolve => {
+      // Others may have written the same within the millisecond.
+      const before = written.get(last)
+      written.set(last, () => {
+        before?.()
+        resolve(true)
       })
-    )
-    const id = await inTime(
-      call('eval', APPEND, 3, LOG, EPOCH, SETTLING, randomText(), SETTLE_MS, ...texts)
-    )
-    const isStored = id !== undefined && await isRead
-    if (isStored) return
+    })
+    if (await inTime(call('eval', APPEND, 1, LOG, ...texts).then(() => isRead))) return
     written.delete(last)
     throw new UndecidedError('the log of revocations cannot be written')
   }

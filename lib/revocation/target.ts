@@ -63,19 +63,17 @@ export interface NamingSender {
  * `sid`; they name addresses by `email` anywhere. A session of no issuer in particular (`*`) may be in each of them.
  */
 export function claimNamesOf (senders: readonly NamingSender[]): ClaimNamesOf {
-  const named = (sessions: readonly string[], others: readonly string[]): ClaimNames => ({
-    session: [...new Set(sessions.length > 0 ? sessions : ['sid'])],
-    other: [...new Set(['email', ...others.filter(name => name !== 'sub')])]
-  })
-  const byIssuer = new Map<string, ClaimNames>()
-  for (const issuer of senders.flatMap(({ about }) => about).map(withoutTrailingSlash)) {
-    const own = senders.filter(({ about }) => about.map(withoutTrailingSlash).includes(issuer))
+  const spelled = senders.map(sender => ({ ...sender, about: sender.about.map(withoutTrailingSlash) }))
+  return given => {
+    const issuer = withoutTrailingSlash(given)
+    const own = spelled.filter(({ about }) => issuer === '*' || about.includes(issuer))
     const sessions = own.flatMap(({ sessionClaim }) => sessionClaim === false ? [] : [sessionClaim])
-    byIssuer.set(issuer, named(sessions, own.flatMap(({ others }) => others)))
+    const others = issuer === '*' ? [] : own.flatMap(({ others }) => others)
+    return {
+      session: [...new Set(issuer === '*' || sessions.length === 0 ? ['sid', ...sessions] : sessions)],
+      other: [...new Set(['email', ...others.filter(name => name !== 'sub')])]
+    }
   }
-  byIssuer.set('*', named(['sid', ...[...byIssuer.values()].flatMap(({ session }) => session)], []))
-  const usual = named([], [])
-  return issuer => byIssuer.get(withoutTrailingSlash(issuer)) ?? usual
 }
 
 /** The parts of a token that revocations use. */

@@ -17,8 +17,6 @@ export function startRevocationStore () {
     epoch: null as string | null,
     clock: null as string | null,
     cleaned: null as string | null,
-    /** Until when instances may be restoring what was lost. */
-    settlingUntil: 0,
     /** Whether others are restoring for as long as the test says. */
     isRestoring: false,
     /** Called before each command and script, with the name of it. */
@@ -38,7 +36,7 @@ export function startRevocationStore () {
     /** Entries that were sent to a reader. */
     sent: 0,
     empty () {
-      Object.assign(store, { rows: [], epoch: null, clock: null, cleaned: null, settlingUntil: 0 })
+      Object.assign(store, { rows: [], epoch: null, clock: null, cleaned: null })
     },
     drop () {
       store.isUp = false
@@ -71,9 +69,6 @@ export function startRevocationStore () {
   const rowsAfter = (id: string, limit: string): Row[] =>
     store.rows.filter(row => numberOf(row[0]) > numberOf(id)).slice(0, Number(limit))
   const isThere = (id: string): boolean => id === '0-0' || store.cleaned === id || store.rows.some(row => row[0] === id)
-  const settle = (ms: string): void => {
-    store.settlingUntil = performance.now() + Number(ms) / HASTE
-  }
 
   /** Ids never go back, whatever the clock does. */
   function add (
@@ -117,16 +112,13 @@ export function startRevocationStore () {
   }
 
   const SCRIPTS: Record<string, (...args: string[]) => unknown> = {
-    READ (after, limit, epoch, settleMs, isBehind, seen, now) {
+    READ (after, limit, epoch, isBehind, seen, now) {
       const rows = rowsAfter(after!, limit!)
       store.sent += rows.length
-      if (store.epoch === null || !isThere(after!) || isBehind === '1') settle(settleMs!)
-      store.epoch ??= epoch!
+      if (store.epoch === null || !isThere(after!) || isBehind === '1' || store.isRestoring) store.epoch = epoch!
       if (store.clock === null || (store.clock === seen && Number(now) >= Number(store.clock) + 500)) store.clock = now!
-      const isSettling = store.isRestoring || performance.now() < store.settlingUntil
       return [
         store.epoch,
-        Number(isSettling),
         store.clock,
         store.cleaned ?? '0-0',
         store.rows.length,
@@ -135,15 +127,13 @@ export function startRevocationStore () {
         rows.map(([, [, text]]) => text)
       ]
     },
-    async APPEND (epoch, settleMs, ...texts) {
-      const ids = texts.map(text => add(text))
-      if (store.epoch === null) settle(settleMs!)
-      store.epoch ??= epoch!
+    async APPEND (...texts) {
+      for (const text of texts) add(text)
       await store.written
-      return ids.at(-1)
+      return null
     },
-    REWRITE (after, limit, settleMs, gone, ...rest) {
-      if (settleMs !== '0') settle(settleMs!)
+    REWRITE (after, limit, epoch, gone, ...rest) {
+      if (epoch !== '') store.epoch = epoch!
       const rows = rowsAfter(after!, limit!)
       const came = rows.map(([, [, text]]) => text!)
       if (rows.length === Number(limit) || !isThere(after!) || came.some(text => text.includes('"undo"'))) {

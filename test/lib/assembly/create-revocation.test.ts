@@ -75,7 +75,7 @@ t.test('The store is the Redis of proofs, or one of its own, and its faults are 
   t.strictSame(events, [{ name: 'revocation_unavailable', reason: 'loading', hosts }])
   t.equal(parts!.revocations.state().fault, 'loading')
   const answers: Record<string, string> = {
-    EVAL: '*8\r\n$1\r\ne\r\n:0\r\n$1\r\n1\r\n$3\r\n0-0\r\n:0\r\n:1\r\n$3\r\n0-0\r\n*0\r\n',
+    EVAL: '*7\r\n$1\r\ne\r\n$1\r\n1\r\n$3\r\n0-0\r\n:0\r\n:1\r\n$3\r\n0-0\r\n*0\r\n',
     XREAD: '*-1\r\n'
   }
   redis.override = ([name]) => answers[name!]
