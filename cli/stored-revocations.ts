@@ -20,6 +20,7 @@ export const COMMANDS = [
   'GET',
   'PTTL',
   'SET',
+  'TIME',
   'XADD',
   'XDEL',
   'XLEN',
@@ -40,6 +41,7 @@ local function try(name, ...)
   if type(reply) == 'table' and reply.err then refused[#refused + 1] = { name, reply.err } end
 end
 local key = KEYS[1]
+try('TIME')
 try('SET', key, '1', 'PX', '1000')
 try('GET', key)
 try('PTTL', key)

@@ -12,13 +12,14 @@ import { createLogWriter } from './redis-writer.ts'
 
 const RETRY_MS = 100
 const SETTLE_STEP_MS = 50
-/** Between two steps of cleaning: requests come first. */
-const CLEAN_STEP_MS = 20
+/** Between two steps of cleaning, or of waiting for entries of others: requests come first. */
+const STEP_MS = 20
+const CATCH_UP_STEPS = 25
 
 export interface RedisLogOptions {
   /** Opens a connection; see `reachRedis`. */
   readonly open: (listeners: LinkListeners) => Pick<RedisLink, 'call' | 'close'>
-  readonly surroundings: Pick<Surroundings, 'steadyMs' | 'after' | 'randomBytes'>
+  readonly surroundings: Pick<Surroundings, 'now' | 'steadyMs' | 'after' | 'randomBytes'>
   readonly onEntry: OnRevocationEntry
   /**
    * What this process knows, for a server that has lost it, and so that what no longer counts can go out of the log.
@@ -150,7 +151,7 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
       heardMs = epoch === settledEpoch ? askedMs : -Infinity
       kept.sweep()
       const isCleaning = await rewriter.cleanSome(length)
-      await waitForEntries(isCleaning ? CLEAN_STEP_MS : heardMs === -Infinity ? SETTLE_STEP_MS : BLOCK_MS)
+      await waitForEntries(isCleaning ? STEP_MS : heardMs === -Infinity ? SETTLE_STEP_MS : BLOCK_MS)
       // Only then: a server that reads the log may still refuse a command of this step, and says so each time.
       if (heardMs !== -Infinity) report(null)
     }
@@ -215,7 +216,18 @@ export function createRedisLog ({ open, surroundings, onEntry, kept, onChange }:
 
   return {
     append,
-    isInStep: async () => await lastId() === place.id() && heardMs !== -Infinity,
+    async isInStep () {
+      const last = await lastId()
+      // What this process has read, the log may have lost.
+      if (last === undefined || isBefore(last, place.id())) return false
+      // What another has just written, this process is about to read.
+      for (let step = 0; step < CATCH_UP_STEPS && isBefore(place.id(), last); step++) {
+        await new Promise<void>(resolve => {
+          after(STEP_MS, resolve)
+        })
+      }
+      return !isBefore(place.id(), last) && heardMs !== -Infinity
+    },
     hasLost: () => hasLost,
     lead,
     ageMs: () => steadyMs() - heardMs,

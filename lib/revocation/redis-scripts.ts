@@ -7,7 +7,7 @@ export const LOG = '{holdfast:revocation}:log'
 export const EPOCH = '{holdfast:revocation}:epoch'
 /**
  * Milliseconds that have passed for the log, counted by the steady clocks of the instances. No clock that is set takes
- * part.
+ * part once it runs.
  */
 export const CLOCK = '{holdfast:revocation}:clock'
 /** Up to which entry the log was cleaned: whoever has not read that far reads it anew. */
@@ -34,9 +34,9 @@ const isThere = (log: string, cleaned: string, id: string): string =>
 /**
  * Reads a page of the log after a place, and the state of all. The clock goes on only from the value that the instance
  * has seen, by the time that has passed there since: so it never runs faster than time. KEYS: log, epoch, clock,
- * cleaned. ARGV: after, count, a new epoch, whether to keep others waiting, the clock as it was seen, the clock as it
- * is now. Returns: epoch, clock, up to where the log was cleaned, its length, whether `after` is still there, the last
- * id of the page, and its entries.
+ * cleaned. ARGV: after, count, a new epoch, whether to keep others waiting, the clock as it was seen (empty: never),
+ * the clock as it is now. Returns: epoch, clock, up to where the log was cleaned, its length, whether `after` is still
+ * there, the last id of the page, and its entries.
  */
 export const READ = `
 local rows = redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[2])
@@ -47,6 +47,9 @@ if not there or ARGV[4] == '1' then redis.call('SET', KEYS[2], ARGV[3]) end
 local clock = redis.call('GET', KEYS[3])
 if not clock or (clock == ARGV[5] and tonumber(ARGV[6]) >= tonumber(clock) + 500) then
   clock = ARGV[6]
+  if ARGV[5] == '' then
+    clock = string.format('%.0f', math.min(tonumber(clock), tonumber(redis.call('TIME')[1]) * 1000))
+  end
   redis.call('SET', KEYS[3], clock)
 end
 local texts = {}

@@ -1,17 +1,13 @@
 import { createCutoffs } from '../../lib/revocation/cutoffs.ts'
 import { createRedisLog } from '../../lib/revocation/redis-log.ts'
 import type { RedisLogOptions } from '../../lib/revocation/redis-log.ts'
-import type { Surroundings } from '../../lib/surroundings.ts'
 import type { Owner } from './owner.ts'
 import { until } from './until.ts'
 
 /** A process with its view of the log in a Redis. */
 export function startLogReader (
   t: Owner,
-  { retentionSeconds, ...given }: Pick<RedisLogOptions, 'open'> & {
-    readonly surroundings: RedisLogOptions['surroundings'] & Pick<Surroundings, 'now'>
-    readonly retentionSeconds: number
-  }
+  { retentionSeconds, ...given }: Pick<RedisLogOptions, 'open' | 'surroundings'> & { readonly retentionSeconds: number }
 ) {
   const { now } = given.surroundings
   const cutoffs = createCutoffs({

@@ -1,32 +1,37 @@
 import t from 'tap'
 import { createLogClock } from '../../../lib/revocation/log-clock.ts'
 
-/** A clock of a log, of an instance whose steady clock the test moves. */
+/** A clock of a log, of an instance whose steady clock the test moves and whose system clock leaps. */
 function open () {
-  const at = { steadyMs: 5_000 }
-  const clock = createLogClock({ steadyMs: () => at.steadyMs })
+  const at = { steadyMs: 5_000, seconds: 1_000_000 }
+  const clock = createLogClock({ now: () => at.seconds, steadyMs: () => at.steadyMs })
   return { at, clock }
 }
 
-t.test('Until a value was seen, nothing that is written will look older than it is', t => {
+t.test('Until the store has a value, the clock is that of the system', t => {
   const { at, clock } = open()
-  t.equal(clock.nowMs(), Number.MAX_SAFE_INTEGER)
+  t.equal(clock.nowMs(), 1_000_000_000)
+  at.seconds = 2_000_000
+  t.strictSame(clock.offer(), ['', '2000000000'])
+  t.end()
+})
+
+t.test('A value that this instance has offered counts from its offer, and leaps of the system change nothing', t => {
+  const { at, clock } = open()
+  const [, offered] = clock.offer()
   at.steadyMs += 300
-  t.strictSame(clock.offer(), ['', '300'])
-  t.end()
-})
-
-t.test('Whole milliseconds are offered', t => {
-  const { at, clock } = open()
-  clock.see('7000')
+  clock.see(offered)
+  at.seconds = 1
+  t.equal(clock.nowMs(), 1_000_000_300, 'the way to the store counts')
   at.steadyMs += 700.5
-  t.equal(clock.nowMs(), 7_700.5)
-  t.strictSame(clock.offer(), ['7000', '7700'])
+  t.equal(clock.nowMs(), 1_000_001_000.5)
+  t.strictSame(clock.offer(), [offered, '1000001000'], 'whole milliseconds are offered')
   t.end()
 })
 
-t.test('A value counts from when it is seen, and once', t => {
+t.test('A value of another instance counts from when it is seen, and once', t => {
   const { at, clock } = open()
+  clock.offer()
   at.steadyMs += 300
   clock.see('7000')
   t.equal(clock.nowMs(), 7_000)

@@ -712,9 +712,7 @@ t.test('An instance is in step with the log once it has read all, and not while 
   await one.append([entry()])
   t.equal(await one.isInStep(), true)
   store.add(written({ key: OTHER }))
-  t.equal(await one.isInStep(), false, 'another has written')
-  await until('it is read', () => one.isRevoked(OTHER))
-  t.equal(await one.isInStep(), true)
+  t.strictSame([await one.isInStep(), one.isRevoked(OTHER)], [true, true], 'what another has written is read first')
   store.rows.pop()
   t.equal(await one.isInStep(), false, 'the store has lost what was read')
   store.isRestoring = true
@@ -748,7 +746,7 @@ t.test("Nothing is forgotten when a clock leaps, ours or the store's", async t =
   // The twin: time that has passed.
   for (const instance of [one, ...rest, late]) instance.clock.ms += 111_000
   t.strictSame([KEY, OTHER, 'third'].map(key => late.isRevoked(key)), [false, false, false])
-  await until('the clock of the log has gone on', () => Number(store.clock) > 100_000)
+  await until('the clock of the log has gone on', () => Number(store.clock) > (NOW + 100) * 1000)
   const last = startInstance(t, store)
   await last.loaded()
   t.equal(last.cutoffs.size(), 0, 'what was over is not taken in')
