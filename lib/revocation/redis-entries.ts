@@ -10,8 +10,12 @@ export const PAGE = 1000
 export type StoredEntry = RevocationEntry & { readonly t: number }
 
 /** @param writtenMs milliseconds of the clock of the log */
-export function writeEntry ({ issuer, source, ...entry }: RevocationEntry, writtenMs: number): string {
-  return JSON.stringify({ ...entry, source: source.slice(0, MAX_CHARACTERS), t: Math.floor(writtenMs) })
+export function writeEntry (entry: RevocationEntry, writtenMs: number): string {
+  // A million are written again for an emptied server: to spread them takes twice the time and memory.
+  const { key, effect, at, also, recordedAt, event, sender, standing } = entry
+  const source = entry.source.slice(0, MAX_CHARACTERS)
+  const t = Math.floor(writtenMs)
+  return JSON.stringify({ key, effect, at, also, recordedAt, event, source, sender, standing, t })
 }
 
 const MAX_KEY_CHARACTERS = 1000
