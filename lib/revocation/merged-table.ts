@@ -74,11 +74,13 @@ export function createMergedTable ({ max, issuers, isOver }: MergedTableOptions)
   }
 
   function create (entry: RevocationEntry): Merged {
+    const origin = originOf(entry)
     // In one literal: one that began with a spread would take twice the memory.
     const merged: Merged = {
-      origin: originOf(entry),
+      origin,
       at: NEVER,
-      holder: holderOf(entry),
+      // Of the origin: each entry of the log has texts of its own.
+      holder: holderOf(origin),
       learnedAt: NEVER,
       place: NEVER,
       first: NEVER,
