@@ -12,7 +12,7 @@ import { createLogWriter } from './redis-writer.ts'
 
 const RETRY_MS = 100
 const SETTLE_STEP_MS = 50
-/** Between two steps of cleaning, or of waiting for entries of others: requests come first. */
+/** Between steps of cleaning, and of waiting for entries of others. */
 const STEP_MS = 20
 const CATCH_UP_STEPS = 25
 
