@@ -130,12 +130,14 @@ t.test('A value of the file is a boolean, a number or a text, and a key without 
       'server:',
       '  trustProxy: false',
       '  metrics: off',
-      '  logLevel: "null"'
+      '  logLevel: "null"',
+      'revocation: { store: { file: , env: STORE }, outage: }'
     ].join('\n')
   })
   t.strictSame(problems, [])
   t.strictSame(values, {
     ...noSettings(),
+    revocation: { store: { env: 'STORE' } },
     idp: { introspection: {}, audience: '1e3', dpopRequired: true, scopeClaims: ['scope', 'scp'] },
     api: { profile: 2 },
     server: { trustProxy: false, metrics: 'off', logLevel: 'null' }
