@@ -1,7 +1,7 @@
 import type { JsonObject } from '../json.ts'
 import { withoutTrailingSlash } from '../provider/provider-url.ts'
 import type { RevocationEffect, RevocationEntry } from './log.ts'
-import { isStreamStatus, newsEntry, VERIFIED } from './stream-news.ts'
+import { isStreamStatus, newsEntry, VERIFIED } from './transmitter/stream-news.ts'
 import { readSubject, SubjectError } from './subject.ts'
 import type { Subject, SubjectPart, SubjectRules } from './subject.ts'
 import { issuerOf, keyOf } from './target.ts'

@@ -1,7 +1,7 @@
 import { isJsonObject } from '../json.ts'
 import { EFFECTS, STANDINGS } from './log.ts'
 import type { RevocationEntry } from './log.ts'
-import { isStreamNews } from './stream-news.ts'
+import { isStreamNews } from './transmitter/stream-news.ts'
 
 /** Entries of one answer. */
 export const PAGE = 1000

@@ -34,7 +34,7 @@ const WELL_KNOWN = 'routes/well-known.ts'
 
 const SET = 'lib/revocation/security-event-token.ts'
 const RECEIVER = 'lib/revocation/receiver.ts'
-const CONFIGURATION = 'lib/revocation/transmitter-configuration.ts'
+const CONFIGURATION = 'lib/revocation/transmitter/configuration.ts'
 
 const PROOFS = 'test/plugins/proofs.test.ts'
 const TOKENS = 'test/plugins/tokens.test.ts'
@@ -43,7 +43,7 @@ const CERTIFICATES = 'test/plugins/certificates.test.ts'
 const DIFFERENTIAL = 'test/fuzz/differential.test.ts'
 const GATE = 'test/plugins/gate.test.ts'
 const EVENTS = 'test/plugins/revocation-events.test.ts'
-const CONFIGURATION_TEST = 'test/lib/revocation/transmitter-client.test.ts'
+const CONFIGURATION_TEST = 'test/lib/revocation/transmitter/client.test.ts'
 const REQUEST_LOG = 'test/plugins/request-log.test.ts'
 
 /** At least one fault for each test that a point of test/reports/reviews.md names. */
@@ -617,7 +617,7 @@ export const FAULTS: readonly Fault[] = [
     file: RECEIVER,
     text: 'await append(entries)\n    return { sender: sender.name',
     replacement: 'await append(entries).catch(() => {})\n    return { sender: sender.name',
-    seenBy: ['test/lib/revocation/transmitter.test.ts']
+    seenBy: ['test/lib/revocation/transmitter/transmitter.test.ts']
   },
   {
     point: 'RFC 8417 5.3',
@@ -733,7 +733,7 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'Shared Signals Information harvesting, malicious subject removal',
     fault: 'the transmitter gets more than it must know',
-    file: 'lib/revocation/stream-poll.ts',
+    file: 'lib/revocation/transmitter/poll.ts',
     text: 'ack: acknowledged,',
     replacement: "ack: [...acknowledged, 'subject'],"
   },
@@ -747,18 +747,18 @@ export const FAULTS: readonly Fault[] = [
   {
     point: 'Shared Signals Silence of a stream',
     fault: 'a stream is verified once an hour',
-    file: 'lib/revocation/transmitter.ts',
+    file: 'lib/revocation/transmitter/transmitter.ts',
     text: 'const VERIFICATION_SECONDS = 600',
     replacement: 'const VERIFICATION_SECONDS = 3600',
-    seenBy: ['test/lib/revocation/transmitter.test.ts: A stream']
+    seenBy: ['test/lib/revocation/transmitter/transmitter.test.ts: A stream']
   },
   {
     point: 'Shared Signals Silence of a stream',
     fault: 'events about the stream are ignored',
-    file: 'lib/revocation/transmitter.ts',
+    file: 'lib/revocation/transmitter/transmitter.ts',
     text: 'if (isStreamStatus(news.event)) setStatus(news.event, news.at)',
     replacement: 'if (isStreamStatus(news.event)) return',
-    seenBy: ['test/lib/revocation/transmitter.test.ts: Events about']
+    seenBy: ['test/lib/revocation/transmitter/transmitter.test.ts: Events about']
   },
   {
     point: 'Shared Signals Silence of a stream',

@@ -1,12 +1,12 @@
-import { isJsonObject } from '../json.ts'
-import type { JsonObject } from '../json.ts'
-import { printable } from '../printable.ts'
-import { ProviderFailure } from '../provider/provider-failure.ts'
-import { parseOwnUri, withoutTrailingSlash } from '../provider/provider-url.ts'
-import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from './effects.ts'
-import type { TransmitterClient } from './transmitter-client.ts'
-import { originsOf } from './transmitter-configuration.ts'
-import type { TransmitterAddress } from './transmitter-configuration.ts'
+import { isJsonObject } from '../../json.ts'
+import type { JsonObject } from '../../json.ts'
+import { printable } from '../../printable.ts'
+import { ProviderFailure } from '../../provider/provider-failure.ts'
+import { parseOwnUri, withoutTrailingSlash } from '../../provider/provider-url.ts'
+import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../effects.ts'
+import type { TransmitterClient } from './client.ts'
+import { originsOf } from './configuration.ts'
+import type { TransmitterAddress } from './configuration.ts'
 
 /** How events come, by the names of RFC 8935 and RFC 8936, and of the drafts before them. */
 export const DELIVERY_METHODS = Object.freeze(

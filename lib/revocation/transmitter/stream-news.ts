@@ -1,5 +1,5 @@
-import type { Surroundings } from '../surroundings.ts'
-import type { RevocationEntry } from './log.ts'
+import type { Surroundings } from '../../surroundings.ts'
+import type { RevocationEntry } from '../log.ts'
 
 const SSF_STATUSES = ['enabled', 'paused', 'disabled'] as const
 

@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises'
-import { isJsonObject } from '../json.ts'
-import type { EventSender, Received } from './receiver.ts'
-import { SetError } from './security-event-token.ts'
-import type { TransmitterClient } from './transmitter-client.ts'
+import { isJsonObject } from '../../json.ts'
+import type { EventSender, Received } from '../receiver.ts'
+import { SetError } from '../security-event-token.ts'
+import type { TransmitterClient } from './client.ts'
 
 /** What became of an event that was polled. For those that are pushed, the log lines of the requests say it. */
 type PolledEvent =
