@@ -3,11 +3,12 @@
  * The arguments are files of the repository that the package also holds.
  */
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 
 const root = join(import.meta.dirname, '..')
+const OPTION_TYPES = 'dist/lib/settings/option-types.d.ts'
 const compiler = findCompiler()
 
 rmSync('dist', { recursive: true, force: true })
@@ -15,6 +16,11 @@ rmSync('dist', { recursive: true, force: true })
 const { status } = spawnSync(process.execPath, [compiler, '-p', 'tsconfig.json', '--noCheck'], { stdio: 'inherit' })
 if (status !== 0) process.exit(1)
 
+// What the source derives from the tables of settings, an editor shows with a docstring for each option.
+if (existsSync(OPTION_TYPES)) {
+  const { makeOptionTypes } = await import('../dev/generate/plugin-options.ts')
+  writeFileSync(OPTION_TYPES, makeOptionTypes())
+}
 // The compiler writes `.js` into the imports of code only. Compilers before 5.7 do not find a declaration by `.ts`.
 for (const file of readdirSync('dist', { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.d.ts'))) {
   const path = join('dist', file)

@@ -1,7 +1,7 @@
 import { parse } from 'yaml'
 import { SECRET_PLACE } from '../../lib/settings/section-specs.ts'
 import type { Part, SettingSpec } from '../../lib/settings/setting-spec.ts'
-import { ISSUER_MEMBERS, memberKey, settingSpec } from '../../lib/settings/specs.ts'
+import { issuerMembers, memberKey, settingSpec } from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'
 import { readSections } from './sections.ts'
 import type { Section } from './sections.ts'
@@ -72,7 +72,7 @@ function formsOf (schema: Part): JsonSchema[] {
             type: 'array',
             minItems: schema.minItems,
             maxItems: schema.maxItems,
-            items: entrySchema(ISSUER_MEMBERS)
+            items: entrySchema(issuerMembers)
           }]
         : [
             {

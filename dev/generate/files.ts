@@ -1,12 +1,10 @@
 import { makeConfigSchema } from './config-schema.ts'
 import { makeErrorSections } from './error-sections.ts'
-import { makeOptionTypes } from './plugin-options.ts'
 import { makeConfigExample, makeEnvExample } from './settings-files.ts'
 import { makeSettingsTable } from './settings-table.ts'
 
 /** Each generated file with what makes it, or a part of it, anew. */
 export const GENERATED: Readonly<Record<string, (text: string) => string>> = {
-  'lib/settings/option-types.ts': makeOptionTypes,
   'examples/settings/.env.example': makeEnvExample,
   'examples/settings/config.example.yaml': makeConfigExample,
   'examples/settings/config.schema.json': makeConfigSchema,

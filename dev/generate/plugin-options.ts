@@ -1,4 +1,4 @@
-import { ISSUER_MEMBERS, memberKey, OF_THE_SERVICE, settingSpec, variables } from '../../lib/settings/specs.ts'
+import { issuerMembers, memberKey, settingSpec, variables } from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'
 import { defaultOf, sentence, wrapDocstrings } from './docstrings.ts'
 import { listOf, namedTypes, partType } from './part-types.ts'
@@ -7,9 +7,9 @@ import type { Section } from './sections.ts'
 
 /** What each option is for, as the docstring in the editor says it. */
 function purposeOf (name: SettingName): { about: string, allowed: string, byDefault: string } {
-  const { about, allowed, unset, default: given } = settingSpec(name)
+  const { about, allowed, unset, serviceOnly, default: given } = settingSpec(name)
   return {
-    about: OF_THE_SERVICE.has(name) ? `${about} (only the service)` : about,
+    about: serviceOnly ? `${about} (only the service)` : about,
     allowed,
     byDefault: given === undefined ? unset! : defaultOf(given)
   }
@@ -45,7 +45,7 @@ function member (name: SettingName, key: string, type: string, indent: string): 
 const orText = (type: string): string => type === 'string' ? type : `${type} | Text`
 
 /** The members of an issuer, as they are nested. */
-const ISSUER = nested(ISSUER_MEMBERS.map(name => [memberKey(name), name]))
+const ISSUER = nested(issuerMembers.map(name => [memberKey(name), name]))
 
 /** What a section is about, for the editor. */
 const SECTIONS: Readonly<Record<string, string>> = {
@@ -78,13 +78,11 @@ $1maxIssuers: number`
   )
 }
 
-/** The source of lib/settings/option-types.ts. */
+/** The declarations of lib/settings/option-types.ts as the package ships them. */
 export function makeOptionTypes (): string {
   const ofFile = [...variables].filter(([, name]) => settingSpec(name).from !== 'environment')
   const others = [...variables].filter(([, name]) => settingSpec(name).from === 'environment')
-  return wrapDocstrings(`// Made from specs.ts and section-specs.ts by npm run generate.
-
-import type { JwsAlg } from '../jose/signature.ts'
+  return wrapDocstrings(`import type { JwsAlg } from '../jose/signature.ts'
 import type { ClaimValue } from '../requirement/requirement.ts'
 
 /** Any text, as a variable holds it. An editor still proposes the words beside it. */

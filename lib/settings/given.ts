@@ -2,7 +2,7 @@ import { isJsonObject } from '../json.ts'
 import { nameThatWasMeant } from '../suggestion.ts'
 import { RULE, SECRET_PLACE } from './section-specs.ts'
 import type { Part } from './setting-spec.ts'
-import { ISSUER_MEMBERS, memberKey, settingNames, settingSpec } from './specs.ts'
+import { issuerMembers, memberKey, settingNames, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 import { put } from './tree.ts'
 
@@ -77,7 +77,7 @@ function readEntry (entry: unknown, path: string, tell: Reading['tell']): unknow
     return tell(path, `${path} is no section: expected keys under it`)
   }
   const values = { idp: {} }
-  const known = new Map(ISSUER_MEMBERS.map(name => [`${path}.${memberKey(name)}`, name]))
+  const known = new Map(issuerMembers.map(name => [`${path}.${memberKey(name)}`, name]))
   readMembers(entry, { values, tell }, known, `${path}.`)
   return values.idp
 }

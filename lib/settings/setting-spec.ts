@@ -51,6 +51,10 @@ export interface SettingSpec extends Part {
   readonly from?: 'file' | 'environment'
   readonly about: string
   readonly allowed: string
+  /** An entry of `idp.issuers` may have it too. */
+  readonly perIssuer?: true
+  /** Only the whole service reads it. The plugin takes it, so that one object fits both. */
+  readonly serviceOnly?: true
   /**
    * An example value to show if the schema has no default. A secret has none, because everybody who copied it would
    * share it.
@@ -96,12 +100,12 @@ export function listOf<const Words extends readonly string[]> (words: Words) {
 }
 
 /** A text in a format, with the allowed values in words. */
-export function text (format: FormatName, allowed: string) {
+export function text<Format extends FormatName> (format: Format, allowed: string) {
   return { type: 'string', format, allowed } as const
 }
 
 /** A list of texts in a format. */
-export function list (format: FormatName, allowed: string) {
+export function list<Format extends FormatName> (format: Format, allowed: string) {
   return { type: 'array', minItems: 1, items: { type: 'string', format }, allowed } as const
 }
 

@@ -26,29 +26,6 @@ import type { Presence, SettingSpec, ValueOf } from './setting-spec.ts'
  */
 export const FAPI_ALGS: readonly JwsAlg[] = ['PS256', 'ES256', 'EdDSA', 'Ed25519']
 
-/** What an entry of `idp.issuers` may hold. Each member takes what the setting beside the list takes. */
-export const ISSUER_MEMBERS = [
-  'idp.issuer',
-  'idp.domain',
-  'idp.audience',
-  'idp.audienceClaim',
-  'idp.jwksUri',
-  'idp.keysFile',
-  'idp.algs',
-  'idp.scopeClaims',
-  'idp.dpopMode',
-  'idp.introspection.for',
-  'idp.introspection.endpoint',
-  'idp.introspection.cacheSeconds',
-  'idp.introspection.signed',
-  'idp.introspection.audienceOptional',
-  'idp.introspection.clientId',
-  'idp.introspection.clientSecret',
-  'idp.introspection.auth',
-  'idp.introspection.keyFile',
-  'idp.introspection.assertionAudience'
-] as const
-
 const PROXY = text('proxy-url', 'http or https URL')
 
 /**
@@ -58,6 +35,7 @@ const PROXY = text('proxy-url', 'http or https URL')
  */
 export const SETTINGS = {
   'idp.domain': {
+    perIssuer: true,
     about: 'host of the identity provider; it issues the tokens and publishes the keys',
     variable: 'IDP_DOMAIN',
     ...text('domain', 'host, optionally with :port; no scheme, path or user info'),
@@ -65,6 +43,7 @@ export const SETTINGS = {
     unset: 'required, unless IDP_ISSUER is set'
   },
   'idp.audience': {
+    perIssuer: true,
     about: 'identifier of this API at the provider; the `aud` of a token must match it exactly',
     variable: 'IDP_AUDIENCE',
     ...TEXT,
@@ -72,6 +51,7 @@ export const SETTINGS = {
     unset: 'required'
   },
   'idp.issuer': {
+    perIssuer: true,
     about: 'issuer of the tokens, if it is not https://{domain}/',
     variable: 'IDP_ISSUER',
     ...ISSUER_NAME,
@@ -79,6 +59,7 @@ export const SETTINGS = {
     unset: 'https://{domain}/'
   },
   'idp.audienceClaim': {
+    perIssuer: true,
     about: 'the claim that must hold the audience, for a provider whose access tokens have no `aud`; such a token is ' +
       'meant for a client, not for this API',
     variable: 'IDP_AUDIENCE_CLAIM',
@@ -86,6 +67,7 @@ export const SETTINGS = {
     default: 'aud'
   },
   'idp.jwksUri': {
+    perIssuer: true,
     about: 'address of the signing keys; if it is set, there is no discovery',
     variable: 'IDP_JWKS_URI',
     ...PROVIDER_URL,
@@ -93,12 +75,14 @@ export const SETTINGS = {
     unset: 'found by discovery'
   },
   'idp.algs': {
+    perIssuer: true,
     about: 'accepted signature algorithms of access tokens',
     variable: 'IDP_ALGS',
     ...listOf(JWS_ALGS),
     default: ['RS256']
   },
   'idp.keysFile': {
+    perIssuer: true,
     about:
       'file with the public keys (a JWK set) in place of those of the provider, which is then never called; it is ' +
       'read again when it changes',
@@ -108,12 +92,14 @@ export const SETTINGS = {
     unset: 'none: the keys come from the provider'
   },
   'idp.scopeClaims': {
+    perIssuer: true,
     about: 'claims that grant scopes',
     variable: 'IDP_SCOPE_CLAIMS',
     ...listOf(['scope', 'scp', 'permissions']),
     default: ['scope']
   },
   'idp.introspection.for': {
+    perIssuer: true,
     about:
       'which tokens are introspected at the provider: opaque ones, JWTs after their own checks (so that a revoked ' +
       'one is refused), or all',
@@ -123,6 +109,7 @@ export const SETTINGS = {
     allowed: 'off, opaque, jwt or all; of several issuers, only one can have opaque or all'
   },
   'idp.introspection.endpoint': {
+    perIssuer: true,
     about: 'the introspection endpoint of the provider',
     variable: 'IDP_INTROSPECTION_ENDPOINT',
     ...PROVIDER_URL,
@@ -130,12 +117,14 @@ export const SETTINGS = {
     unset: 'found by discovery'
   },
   'idp.introspection.cacheSeconds': {
+    perIssuer: true,
     about: 'how long an answer about an active token is used; a revoked token passes for at most this time',
     variable: 'IDP_INTROSPECTION_CACHE_SECONDS',
     ...integer(0, 300),
     default: 10
   },
   'idp.introspection.signed': {
+    perIssuer: true,
     about: 'whether answers are signed JWTs (RFC 9701)',
     variable: 'IDP_INTROSPECTION_SIGNED',
     from: 'file',
@@ -143,6 +132,7 @@ export const SETTINGS = {
     default: false
   },
   'idp.introspection.audienceOptional': {
+    perIssuer: true,
     about:
       'whether an answer about an opaque token may leave out `aud`; then only the provider ensures that a token is ' +
       'for this API',
@@ -152,6 +142,7 @@ export const SETTINGS = {
     default: false
   },
   'idp.introspection.clientId': {
+    perIssuer: true,
     about: 'the client as which this service asks about tokens',
     variable: 'IDP_CLIENT_ID',
     ...TEXT,
@@ -159,6 +150,7 @@ export const SETTINGS = {
     unset: 'required for introspection'
   },
   'idp.introspection.clientSecret': {
+    perIssuer: true,
     about: 'secret of that client',
     variable: 'IDP_CLIENT_SECRET',
     ...SECRET,
@@ -166,12 +158,14 @@ export const SETTINGS = {
     unset: 'required for client_secret_basic and client_secret_post'
   },
   'idp.introspection.auth': {
+    perIssuer: true,
     about: 'how that client proves itself',
     variable: 'IDP_CLIENT_AUTH',
     ...oneOf(...CLIENT_AUTH_METHODS),
     default: 'client_secret_basic'
   },
   'idp.introspection.keyFile': {
+    perIssuer: true,
     about: 'private key of that client for private_key_jwt: PEM, or a JWK whose alg and kid are used',
     variable: 'IDP_CLIENT_KEY_FILE',
     ...FILE,
@@ -179,6 +173,7 @@ export const SETTINGS = {
     unset: 'required for private_key_jwt'
   },
   'idp.introspection.assertionAudience': {
+    perIssuer: true,
     about:
       'the `aud` of the assertions of private_key_jwt, for a provider that wants another one than its issuer: WSO2 ' +
       'wants its token endpoint',
@@ -218,6 +213,7 @@ export const SETTINGS = {
     unset: 'none: one issuer, by idp.domain or idp.issuer'
   },
   'idp.customClaim': {
+    serviceOnly: true,
     about: 'claim that the profile endpoint returns',
     variable: 'IDP_CUSTOM_CLAIM',
     ...text('namespaced-claim', 'name with a namespace, such as https://example.com/team'),
@@ -231,12 +227,14 @@ export const SETTINGS = {
     default: 5
   },
   'api.profile': {
+    serviceOnly: true,
     about: 'which answers are given and which port is the default',
     variable: 'API_PROFILE',
     ...oneOf('1', '2'),
     default: '1'
   },
   'api.errorBody': {
+    serviceOnly: true,
     about: 'form of the bodies of errors',
     variable: 'ERROR_BODY',
     ...oneOf('default', 'detailed'),
@@ -257,6 +255,7 @@ export const SETTINGS = {
     unset: 'false'
   },
   'idp.dpopMode': {
+    perIssuer: true,
     about: 'whether DPoP is switched off, accepted or required',
     variable: 'IDP_DPOP_MODE',
     ...oneOf('DISABLED', 'ALLOWED', 'REQUIRED'),
@@ -370,6 +369,7 @@ export const SETTINGS = {
     unset: 'none: taken from each request'
   },
   'server.corsOrigins': {
+    serviceOnly: true,
     about: 'origins of browser applications that may call this API',
     variable: 'CORS_ORIGINS',
     ...list('origin', 'list of origins (scheme://host[:port], no path), or *'),
@@ -377,6 +377,7 @@ export const SETTINGS = {
     unset: 'none: CORS is off'
   },
   'server.corsHeaders': {
+    serviceOnly: true,
     about: 'headers that those applications may send beside Authorization, DPoP and Content-Type, and read beside ' +
       'WWW-Authenticate, DPoP-Nonce and Retry-After',
     variable: 'CORS_HEADERS',
@@ -390,14 +391,16 @@ export const SETTINGS = {
     ...text('rate-limit', 'off, or an integer, 1 or more'),
     default: 'off'
   },
-  'server.metrics': { about: 'the /metrics endpoint', variable: 'METRICS', ...oneOf('on', 'off'), default: 'on' },
+  'server.metrics': { serviceOnly: true, about: 'the /metrics endpoint', variable: 'METRICS', ...oneOf('on', 'off'), default: 'on' },
   'server.logLevel': {
+    serviceOnly: true,
     about: 'lowest level that is logged',
     variable: 'LOG_LEVEL',
     ...oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
     default: 'info'
   },
   'server.port': {
+    serviceOnly: true,
     about: 'port to listen on',
     variable: 'PORT',
     from: 'environment',
@@ -407,6 +410,7 @@ export const SETTINGS = {
     unset: '8000 in profile 1, 8080 in profile 2'
   },
   gate: {
+    serviceOnly: true,
     about: 'makes the service the guard of other services (docs/guide/gate.md); the sample routes under /api are then ' +
       'not served',
     variable: 'GATE',
@@ -428,6 +432,7 @@ export const SETTINGS = {
     unset: 'off'
   },
   gateUpstream: {
+    serviceOnly: true,
     about:
       'the service that the gate guards, in place of gate.upstream; without gate.rules, any valid token passes for ' +
       'every path',
@@ -469,20 +474,6 @@ export const SETTINGS = {
 
 export type SettingName = keyof typeof SETTINGS
 
-/** The settings that only the whole service reads. The plugin takes them, so that one object fits both. */
-export const OF_THE_SERVICE: ReadonlySet<SettingName> = new Set([
-  'idp.customClaim',
-  'api.profile',
-  'api.errorBody',
-  'server.corsOrigins',
-  'server.corsHeaders',
-  'server.metrics',
-  'server.logLevel',
-  'server.port',
-  'gate',
-  'gateUpstream'
-])
-
 type FirstWord<Name> = Name extends `${infer Word}.${string}` ? Word : Name
 type AfterWord<Name, Word extends string> = Name extends `${Word}.${infer Rest}` ? Rest : never
 type ValueAt<Name> = Name extends SettingName ? ValueOf<(typeof SETTINGS)[Name]> | Presence<(typeof SETTINGS)[Name]>
@@ -504,6 +495,9 @@ export type SettingValues = Nested<SettingName, true>
 export type RawSettings = Nested<SettingName, false>
 
 export const settingNames = Object.keys(SETTINGS) as SettingName[]
+
+/** What an entry of `idp.issuers` may hold. Each member takes what the setting beside the list takes. */
+export const issuerMembers: readonly SettingName[] = settingNames.filter(name => settingSpec(name).perIssuer)
 
 /** The settings that a variable of the environment can hold, by their variables. */
 export const variables: ReadonlyMap<string, SettingName> = new Map(

@@ -1,5 +1,5 @@
 import type { Part } from './setting-spec.ts'
-import { ISSUER_MEMBERS, memberKey, settingNames, settingSpec } from './specs.ts'
+import { issuerMembers, memberKey, settingNames, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 
 /** Settings of which none is set. */
@@ -39,7 +39,7 @@ export function partOf (name: SettingName): Part {
 function issuerSchema (): Part {
   const entry = { ...settingSpec('idp.issuers').items }
   // What an entry leaves out is taken from the setting beside the list, not from a default of its own.
-  for (const name of ISSUER_MEMBERS) {
+  for (const name of issuerMembers) {
     put(entry, schemaPath(memberKey(name)), { ...settingSpec(name), default: undefined })
   }
   return entry

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import ts from 'typescript'
+import { makeOptionTypes } from '../../dev/generate/plugin-options.ts'
 import { root } from './documents.ts'
 
 /** What others get from npm, file by file, against the files here. */
@@ -26,7 +27,8 @@ export function compilePackage (folder: string, scratch: string): Map<string, st
   ts.createProgram(fileNames, options).emit(undefined, (path, text) => {
     const file = join(dist, relative(options.outDir!, path))
     mkdirSync(dirname(file), { recursive: true })
-    writeFileSync(file, file.endsWith('.d.ts') ? withJs(text) : text)
+    const declared = file.endsWith('/settings/option-types.d.ts') ? makeOptionTypes() : text
+    writeFileSync(file, file.endsWith('.d.ts') ? withJs(declared) : text)
   })
   const manifest = readFileSync(join(root, folder, 'package.json'), 'utf8')
   const { scripts } = JSON.parse(manifest) as { scripts: { prepack: string } }

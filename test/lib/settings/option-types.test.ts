@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { GateOptions, GateRuleOptions, McpTargetOptions } from '../../../lib/settings/option-types.ts'
 import { ownOptions, settingsFromOptions } from '../../../lib/settings/options.ts'
-import { OF_THE_SERVICE, settingSpec } from '../../../lib/settings/specs.ts'
+import { settingNames, settingSpec } from '../../../lib/settings/specs.ts'
 import type { RawSettings } from '../../../lib/settings/specs.ts'
 import { noSettings } from '../../../lib/settings/tree.ts'
 import { containing } from '../../helpers/containing.ts'
@@ -15,8 +15,9 @@ const settingsOf = (options: object): RawSettings => settingsFromOptions(options
 
 t.test('The page of the plugin names each setting that has no effect in another app.', t => {
   const page = readFileSync(join(root, 'docs/reference/plugin.md'), 'utf8')
-  for (const name of OF_THE_SERVICE) {
-    const { variable, from } = settingSpec(name)
+  for (const name of settingNames) {
+    const { variable, from, serviceOnly } = settingSpec(name)
+    if (!serviceOnly) continue
     const written = from === 'environment' ? variable : name
     t.match(page, containing(`\`${written}\``))
     t.doesNotThrow(() => settingsFromOptions({ [written]: 'x' }), `${written} is an option`)
