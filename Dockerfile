@@ -4,6 +4,7 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json app.ts holdfast.ts start-options.ts ./
+COPY cli/check-node.cjs cli/compile.cjs cli/
 COPY lib lib
 COPY plugins plugins
 COPY routes routes

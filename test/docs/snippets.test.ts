@@ -58,7 +58,6 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   'npm ci': ['.ci/run', 'npm cit'],
   'npm cit': ['.ci/run', 'npm cit'],
   'npm run check': ['test/programs/dev.test.ts', "['cli/main.ts', ['check']"],
-  'npm run build': ['.ci/run', 'npm run build'],
   'npm run explain -- captured.txt': ['test/programs/dev.test.ts', "['cli/main.ts', ['explain', '--', 'captured.txt']"],
   'npm run dev': ['test/system/first-hour.test.ts', "'npm run dev'"],
   'npm test': ['test/system/first-hour.test.ts', 'npm test'],

@@ -1,5 +1,5 @@
 import { execFile, spawn } from 'node:child_process'
-import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { AUDIENCE } from './issuer.ts'
@@ -86,34 +86,8 @@ export function startService (t: Test, env: Environment, args: string[] = []): P
   })
 }
 
-/** Whether dist/ holds what a build would make now, as it does right after `npm ci`. */
-function isBuilt (): boolean {
-  const { include } = JSON.parse(readFileSync(join(root, 'tsconfig.build.json'), 'utf8')) as { include: string[] }
-  const made = (folder: string): string[] =>
-    readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.js')).sort()
-  const top = readdirSync(root).filter(name => name.endsWith('.ts'))
-  const sources = include.flatMap(entry =>
-    entry === '*.ts'
-      ? top
-      : readdirSync(join(root, entry), { recursive: true, encoding: 'utf8' }).map(name => join(entry, name))
-  )
-    .filter(name => name.endsWith('.ts')).map(name => name.replace(/ts$/, 'js')).sort()
-  if (!existsSync(join(root, 'dist')) || made(join(root, 'dist')).join() !== sources.join()) return false
-  const changed = Math.max(
-    ...[
-      'package.json',
-      'package-lock.json',
-      'tsconfig.json',
-      'tsconfig.build.json',
-      ...sources.map(name => name.replace(/js$/, 'ts'))
-    ].map(name => statSync(join(root, name)).mtimeMs)
-  )
-  return sources.every(name => statSync(join(root, 'dist', name)).mtimeMs > changed)
-}
-
-/** Builds if need be. Two tests at once must not: a build empties dist/ first. */
+/** Compiles if need be, as `npm start` does. */
 export async function build (): Promise<void> {
-  if (isBuilt()) return
-  const { code, stdout, stderr } = await run('npm', ['run', 'build'], {}, root)
+  const { code, stdout, stderr } = await run(process.execPath, ['cli/compile.cjs'], {}, root)
   if (code !== 0) throw new Error(`the build failed: ${stdout}${stderr}`)
 }

@@ -1,11 +1,23 @@
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync
+} from 'node:fs'
 import { sign } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
@@ -293,47 +305,92 @@ function copyInstall (t: Test, { compiler, built }: { compiler: boolean, built: 
   for (const name of [...packages, ...programs].filter(name => compiler || !/typescript$|tsc$/.test(name))) {
     symlinkSync(join(root, 'node_modules', name), join(directory, 'node_modules', name))
   }
-  for (const file of ['package.json', 'cli/check-node.cjs']) cpSync(join(root, file), join(directory, file))
+  for (const file of ['package.json', 'cli/check-node.cjs', 'cli/compile.cjs', ...built ? ['dist'] : []]) {
+    cpSync(join(root, file), join(directory, file), { recursive: true })
+  }
   writeFileSync(
     join(directory, 'tsconfig.build.json'),
-    '{ "files": ["app.ts"], "compilerOptions": { "outDir": "dist", "noCheck": true } }'
+    JSON.stringify({ include: ['*.ts', 'routes'], compilerOptions: { rewriteRelativeImportExtensions: true } })
   )
-  writeFileSync(join(directory, 'app.ts'), '')
-  if (built) cpSync(join(root, 'dist'), join(directory, 'dist'), { recursive: true })
   return directory
 }
 
-t.test('An install without the compiler keeps the existing build, builds nothing, and says how to.', async t => {
-  const ADVICE = 'Not built: the compiler is not installed. npm ci --include=dev installs it and builds.\n'
-  const npm = (cwd: string, ...args: string[]): Promise<Outcome> =>
-    run('npm', args, { IDP_DOMAIN: 'tenant.example/' }, cwd)
-  const isBuilt = (directory: string): boolean => existsSync(join(directory, 'dist/app.js'))
+const WITHOUT_COMPILER =
+  'dist/ was not compiled from these sources, and the compiler is not installed: run npm ci --include=dev.\n'
+const npm = (cwd: string, ...args: string[]): Promise<Outcome> =>
+  run('npm', [...args, '--loglevel=error'], { IDP_DOMAIN: 'tenant.example/' }, cwd)
 
-  const built = copyInstall(t, { compiler: false, built: true })
-  t.hasStrict(await npm(built, 'run', 'prepare'), { code: 0 }, 'what npm ci runs')
-  t.match(await npm(built, 'run', 'build'), { code: 1, stderr: containing(ADVICE) })
-  t.match(
-    await npm(built, 'start'),
-    { code: 1, stderr: /The settings are not usable:\n/ },
-    'the service itself has started'
-  )
-  t.ok(isBuilt(built))
+t.test('An install without the compiler starts what is compiled, and says what is missing if it is not.', async t => {
+  const image = copyInstall(t, { compiler: false, built: true })
+  t.hasStrict(await npm(image, 'run', 'prepare'), { code: 0 }, 'what npm ci runs')
+  t.match(await npm(image, 'start'), { code: 1, stderr: /The settings are not usable:\n/ }, 'without any source')
+  writeFileSync(join(image, 'app.ts'), '')
+  for (const script of ['start', 'run gate', 'run build']) {
+    t.strictSame(await npm(image, ...script.split(' ')).then(({ code, stderr }) => ({ code, stderr })), {
+      code: 1,
+      stderr: WITHOUT_COMPILER
+    }, script)
+  }
+  t.ok(existsSync(join(image, 'dist/holdfast.js')), 'what there is stays')
+})
 
-  const bare = copyInstall(t, { compiler: false, built: false })
-  t.hasStrict(await npm(bare, 'run', 'prepare'), { code: 0 })
-  t.match(await npm(bare, 'start'), { code: 1, stderr: containing(ADVICE) })
-  t.notOk(isBuilt(bare))
+t.test('What starts is what the sources say now, whatever the times of files.', async t => {
+  const clone = copyInstall(t, { compiler: true, built: false })
+  const write = (file: string, text: string): void => {
+    mkdirSync(dirname(join(clone, file)), { recursive: true })
+    writeFileSync(join(clone, file), text)
+    utimesSync(join(clone, file), 1e9, 1e9)
+  }
+  const compiled = (): string[] =>
+    readdirSync(join(clone, 'dist'), { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.js')).sort()
+  const prestart = (): Promise<Outcome> => run(process.execPath, ['cli/compile.cjs'], {}, clone)
+  const compiles = async (title: string, files: string[]): Promise<void> => {
+    t.strictSame(await prestart(), { code: 0, stdout: '', stderr: '' }, title)
+    t.strictSame(compiled(), files.sort(), title)
+  }
+  write('app.ts', 'export const guard = 1')
+  write('routes/api/one.ts', 'export default 1')
+  t.equal((await npm(clone, 'run', 'prepare')).code, 0)
+  await compiles('a new clone', ['app.js', 'routes/api/one.js'])
+  const { ino } = statSync(join(clone, 'dist'))
+  await compiles('nothing has changed', ['app.js', 'routes/api/one.js'])
+  t.equal(statSync(join(clone, 'dist')).ino, ino, 'and nothing is compiled')
 
-  const whole = copyInstall(t, { compiler: true, built: false })
-  t.equal((await npm(whole, 'run', 'prepare')).code, 0)
-  t.ok(isBuilt(whole), 'with the compiler, it builds')
+  write('app.ts', 'export const guard = 2')
+  await compiles('a source is another one, with the time and the size of before', ['app.js', 'routes/api/one.js'])
+  t.match(readFileSync(join(clone, 'dist/app.js'), 'utf8'), /guard = 2/)
+  write('routes/api/deep/two.ts', 'export default 2')
+  await compiles('a new source', ['app.js', 'routes/api/one.js', 'routes/api/deep/two.js'])
+  rmSync(join(clone, 'routes/api/one.ts'))
+  await compiles('a source is gone', ['app.js', 'routes/api/deep/two.js'])
+  write('dist/routes/api/three.js', '')
+  await compiles('a compiled file has no source', ['app.js', 'routes/api/deep/two.js'])
+  rmSync(join(clone, 'dist/routes'), { recursive: true })
+  await compiles('a compiled file is missing', ['app.js', 'routes/api/deep/two.js'])
+  write('dist/app.js', 'export const guard = 0')
+  await compiles('a compiled file is another one', ['app.js', 'routes/api/deep/two.js'])
+  t.match(readFileSync(join(clone, 'dist/app.js'), 'utf8'), /guard = 2/)
+
+  write('app.ts', 'export const guard = (')
+  for (const title of ['a source does not compile', 'nor the next time']) {
+    t.match(await prestart(), { code: 1, stdout: /app\.ts\(1,/, stderr: /^The sources do not compile\.\n$/ }, title)
+  }
+  write('app.ts', 'export const guard = 2')
+  t.equal((await prestart()).code, 0)
+  t.strictSame(readdirSync(clone).filter(name => name.startsWith('.dist')), [], 'nothing is left behind')
+  write('app.ts', 'export const guard = 3')
+  const codes = await Promise.all([prestart(), prestart()]).then(both => both.map(({ code }) => code))
+  t.strictSame(codes, [0, 0], 'two may start at once')
+  t.match(readFileSync(join(clone, 'dist/app.js'), 'utf8'), /guard = 3/)
 })
 
 t.test('A clone without its packages, or without those for development, gets one sentence.', async t => {
   const clone = (...packages: string[]): string => {
     const directory = mkdtempSync(join(tmpdir(), 'holdfast-'))
     t.teardown(() => rmSync(directory, { recursive: true }))
-    for (const file of ['package.json', 'cli/check-node.cjs']) cpSync(join(root, file), join(directory, file))
+    for (const file of ['package.json', ...['check-node', 'compile', 'run'].map(name => `cli/${name}.cjs`)]) {
+      cpSync(join(root, file), join(directory, file))
+    }
     for (const name of packages) mkdirSync(join(directory, 'node_modules', name), { recursive: true })
     return directory
   }

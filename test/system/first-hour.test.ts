@@ -164,11 +164,11 @@ t.test('Sample routes go, and a later version comes in, as the page says.', asyn
   )
 })
 
-t.test('The sample routes that stay can be left out of production.', async t => {
+t.test('The sample routes that stay can be left out of an image, which starts what is compiled.', async t => {
   passes(t, 'npm run build', await shell('npm run build'))
   for (const name of ['public', 'private', 'private-scoped']) rmSync(join(clone, `dist/routes/api/${name}.js`))
   const port = String(await freePort())
-  await startLine(t, clone, 'npm start', {
+  await startLine(t, clone, 'npx fastify start -c dist/start-options.js dist/app.js', {
     PORT: port,
     IDP_ISSUER: 'http://127.0.0.1:9/',
     IDP_AUDIENCE: 'https://api.example'
