@@ -522,13 +522,5 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
       'There were more DPoP requests within `IDP_DPOP_IAT_OFFSET_SECONDS` than `DPOP_REPLAY_MAX` allows entries. ' +
       'In an attack, they come from a client that has a token.',
     cure: 'Raise `DPOP_REPLAY_MAX` (about 50 bytes each), shorten the offset, or use a Redis.'
-  },
-  audit_unavailable: {
-    meaning:
-      'Decisions must be recorded (`audit.required`), and the record cannot be written. The request may be good.',
-    cause: 'The disk of the file is full, its path leads elsewhere, or the service may no longer write it. The log ' +
-      'line `audit_unwritable` names the code.',
-    cure: 'Make the file writable again: it is tried every half second. The client can try again after `Retry-After` ' +
-      'seconds.'
   }
 })

@@ -73,6 +73,5 @@ export const REFUSED_BY: Readonly<Record<RefusalReason, StepName | undefined>> =
   keys_unavailable: undefined,
   introspection_unavailable: undefined,
   replay_unavailable: undefined,
-  replay_full: undefined,
-  audit_unavailable: undefined
+  replay_full: undefined
 }

@@ -152,8 +152,7 @@ export const REFUSALS = Object.freeze({
     keys_unavailable: 'The keys of the identity provider cannot be reached.',
     introspection_unavailable: 'Token introspection is unavailable.',
     replay_unavailable: 'The replay store cannot be reached.',
-    replay_full: 'The replay store is full.',
-    audit_unavailable: 'Decisions cannot be recorded now.'
+    replay_full: 'The replay store is full.'
   })
 })
 

@@ -2,8 +2,8 @@ import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify
 import fp from 'fastify-plugin'
 import { createDecisionLine } from '../lib/audit/decision-line.ts'
 import { verifiedTokenOf } from '../lib/guard/admission.ts'
+import type { RefusedBecause } from '../lib/guard/decisions.ts'
 import { schemeOf } from '../lib/credentials.ts'
-import { Refusal } from '../lib/refusal.ts'
 import { readPseudonymKey } from '../lib/settings/secret.ts'
 import { openAuditFile, unwritable } from '../server/audit-file.ts'
 import type { AuditSink } from '../server/audit-file.ts'
@@ -14,21 +14,13 @@ const kAdmissionNoted = Symbol('holdfast.admissionNoted')
 declare module 'fastify' {
   interface FastifyInstance {
     /** The state of the record of decisions. Undefined if there is none. @internal */
-    guardAudit: AuditState | undefined
+    guardAudit: Pick<AuditSink, 'state'> | undefined
   }
   interface FastifyRequest {
     /** Whether its admission has been recorded, or was lost. @internal */
     [kAdmissionNoted]: boolean
   }
 }
-
-export interface AuditState extends Pick<AuditSink, 'state'> {
-  /** Whether requests with credentials are refused while no line can be written. */
-  readonly isRequired: boolean
-}
-
-/** Seconds after which a client may try again. The file is tried more often. */
-const RETRY_AFTER_SECONDS = 5
 
 /** Writes down each decision of the guard, and of the doors of a gate. Without the setting it does nothing. */
 export default fp(async (app: FastifyInstance) => {
@@ -39,38 +31,32 @@ export default fp(async (app: FastifyInstance) => {
     pseudonymKey: audit.pseudonymKey && await readPseudonymKey(audit.pseudonymKey, processSurroundings)
   })
   const sink = audit.to === 'log' ? createLogSink(app.log) : await openFile(app, audit.to)
-  app.decorate('guardAudit', { isRequired: audit.required, state: sink.state })
+  app.decorate('guardAudit', { state: sink.state })
   app.decorateRequest(kAdmissionNoted, false)
   app.addHook('onClose', () => sink.close())
 
-  const write = (request: FastifyRequest, because?: { readonly reason: string, readonly status: number }): boolean =>
+  const write = (request: FastifyRequest, because?: RefusedBecause): void =>
     sink.write(describe({
       ...decisions.routeOf(request),
       id: request.id,
       ip: request.ip,
       peer: request.socket.remoteAddress,
       scheme: request.auth?.scheme ?? schemeOf(request.headers.authorization),
-      token: verifiedTokenOf(request)
+      token: verifiedTokenOf(request) ?? because?.token
     }, because))
 
   decisions.listener = {
-    blockage: () =>
-      audit.required && sink.state().fault !== undefined
-        ? new Refusal('audit_unavailable', { retryAfterSeconds: RETRY_AFTER_SECONDS })
-        : undefined,
     admitted (request) {
       // One request may pass several guards.
-      if (request[kAdmissionNoted]) return true
+      if (request[kAdmissionNoted]) return
       request[kAdmissionNoted] = true
-      return write(request) || !audit.required
+      write(request)
     },
     refused (request, because) {
       // Nobody was asked for anything.
       if (
         because.status === 404 && request.headers.authorization === undefined && request.headers['dpop'] === undefined
       ) return
-      // The line that was lost is that of its admission.
-      if (because.reason === 'audit_unavailable' && request[kAdmissionNoted]) return
       write(request, because)
     }
   }
@@ -123,7 +109,6 @@ function createLogSink (log: FastifyBaseLogger): Omit<AuditSink, 'reopen'> {
       const { time, ...rest } = record as { readonly time: string }
       own.info(timeKey ? rest : record, 'decision')
       written++
-      return true
     },
     state: () => ({ written, lost: 0, fault: undefined }),
     close: async () => {}

@@ -49,7 +49,7 @@ const routes: FastifyPluginAsync<{ ownPrefix: string }> = async (app, { ownPrefi
       keys: keysCheck(),
       replay: replayCheck(),
       ...revocation && { revocation: revocationCheck() },
-      ...audit && { audit: auditCheck() }
+      ...audit && { audit: audit.state().fault === undefined ? 'ok' : 'losing_lines' }
     }
     const ready = Object.values(checks).every(check => PASSING.has(check))
     reply.code(ready ? 200 : 503).header('cache-control', 'no-store')
@@ -71,12 +71,6 @@ const routes: FastifyPluginAsync<{ ownPrefix: string }> = async (app, { ownPrefi
   function revocationCheck (): string {
     const { isCurrent, isLoaded, fault } = revocation!.revocations.state()
     return isCurrent ? 'ok' : fault ?? (isLoaded ? 'stale_view' : 'loading')
-  }
-
-  /** Lines are lost either way. Only if they are required are requests refused. */
-  function auditCheck (): string {
-    if (audit!.state().fault === undefined) return 'ok'
-    return audit!.isRequired ? 'unwritable' : 'losing_lines'
   }
 
   /** What a stream has become is for people: no instance can do better than another. */

@@ -5,7 +5,7 @@ import type { DecidedRoute, RefusedBecause } from '../guard/decisions.ts'
 import { actorOf, clientOf } from '../token/claims.ts'
 import type { VerifiedToken } from '../token/verified-tokens.ts'
 
-/** A request that was decided about. */
+/** A request that was decided about. Its token may have been verified although it was refused. */
 export interface DecidedRequest extends DecidedRoute {
   readonly id: string
   /** The address of its client as a trusted proxy says it, which may be any text. */

@@ -80,11 +80,6 @@ export function createAdmission<Request extends AdmissibleRequest> (
   function check (request: Request, done: (outcome: Outcome) => void): void {
     request.user = request.auth = null
     const looked = guarded(request)
-    const blockage = decisions.listener && carriesCredentials(looked.message)
-      ? decisions.listener.blockage()
-      : undefined
-    // Before the guard, which would record the proof.
-    if (blockage) return done({ error: blockage, message: looked.message })
     guard(looked, (error, identity) => {
       if (!identity) return done({ error: error!, message: looked.message })
       const { token, scheme, nextNonce } = identity
@@ -105,7 +100,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
   }
 
   function judgeCaller (request: Request, { token }: Identity, requirement: Requirement, done: AdmissionDone): void {
-    if (requirement === ANY_TOKEN) return pass(request, requirement, done)
+    if (requirement === ANY_TOKEN) return pass(request, done)
     const forbid = (error: unknown): void =>
       done(refuse(request, refusalOfIssuer(error as Error, token.issuer), requirement))
     let predicates: Promise<void> | undefined
@@ -114,15 +109,13 @@ export function createAdmission<Request extends AdmissibleRequest> (
     } catch (error) {
       return forbid(error)
     }
-    if (!predicates) return pass(request, requirement, done)
-    predicates.then(() => pass(request, requirement, done), forbid)
+    if (!predicates) return pass(request, done)
+    predicates.then(() => pass(request, done), forbid)
   }
 
-  /** What has to be on record and is not does not pass. */
-  function pass (request: Request, requirement: Requirement, done: AdmissionDone): void {
-    const { listener } = decisions
-    if (!listener || listener.admitted(request)) return done()
-    done(refuse(request, new Refusal('audit_unavailable'), requirement))
+  function pass (request: Request, done: AdmissionDone): void {
+    decisions.listener?.admitted(request)
+    done()
   }
 
   /**
@@ -160,7 +153,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
     }
     const refusal = refusals.find(({ error }) => (error as Partial<Refusal>).statusCode === 403) ?? refusals[0]
     if (refusal) throw refuse(request, refusal.error, refusal.requirement)
-    await promised(done => pass(request, requirements[0]!, done))
+    decisions.listener?.admitted(request)
   }
 
   function checkOnce (request: Request): Promise<Outcome> {
@@ -182,10 +175,6 @@ function promised (run: (done: AdmissionDone) => void): Promise<void> {
 /** The token that a request was admitted with. Undefined if none was verified. */
 export function verifiedTokenOf ({ auth }: Pick<AdmissibleRequest, 'auth'>): VerifiedToken | undefined {
   return auth ? AdmittedAuth.tokenOf(auth) : undefined
-}
-
-function carriesCredentials ({ authorizationCount, dpopCount }: Message): boolean {
-  return authorizationCount > 0 || dpopCount > 0
 }
 
 /**

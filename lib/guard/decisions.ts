@@ -1,9 +1,11 @@
-import type { Refusal } from '../refusal.ts'
+import type { VerifiedToken } from '../token/verified-tokens.ts'
 
 /** Why a request was refused, and the status of its answer. */
 export interface RefusedBecause {
   readonly reason: string
   readonly status: number
+  /** That of the request, if it was verified before something else was refused. */
+  readonly token?: VerifiedToken | undefined
 }
 
 /** Where a request went, as the app or the gate knows it. */
@@ -17,10 +19,7 @@ export interface DecidedRoute {
 
 /** Learns what the guard, and the doors of a gate, decide. */
 export interface DecisionListener<Request> {
-  /** Why no request with credentials can be decided about now. Undefined if they can. */
-  blockage (): Refusal | undefined
-  /** @returns false if the admission must not stand, because it is not on record */
-  admitted (request: Request): boolean
+  admitted (request: Request): void
   refused (request: Request, because: RefusedBecause): void
 }
 

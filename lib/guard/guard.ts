@@ -7,7 +7,8 @@ import { Message, receivedFrom, verifyLinesCounted } from '../message.ts'
 import type { ReceivedRequest } from '../message.ts'
 import { clientKey } from './rate-limit.ts'
 import type { RateLimit } from './rate-limit.ts'
-import { Refusal, refusalOfIssuer } from '../refusal.ts'
+import { Refusal } from '../refusal.ts'
+import { refusalOfToken } from '../token/verified-tokens.ts'
 import type { Binding, TokenVerifier, VerifiedToken } from '../token/verified-tokens.ts'
 import type { RequestUrl } from '../url/request-url.ts'
 
@@ -85,7 +86,7 @@ export function createGuard (options: GuardOptions): Guard {
         credentials,
         token,
         now,
-        (error, identity) => done(error && refusalOfIssuer(error, token.issuer), identity)
+        (error, identity) => done(error && refusalOfToken(error, token), identity)
       )
     if (verified instanceof Promise) verified.then(proceed, done)
     else proceed(verified)

@@ -228,11 +228,6 @@ export const AUDIT = {
       ...SECRET_PLACE,
       secret: true,
       allowed: '{ file: PATH } or { env: NAME }'
-    },
-    required: {
-      about: 'whether requests with credentials get 503 while no line can be written',
-      ...FLAG,
-      default: false
     }
   }
 } as const

@@ -341,7 +341,7 @@ export const SETTINGS = {
     about: 'writes one line of JSON for each decision about a request with credentials, and for each refusal',
     variable: 'AUDIT',
     ...AUDIT,
-    allowed: 'off, log, the path of a file, or a section with to, pseudonymKey and required',
+    allowed: 'off, log, the path of a file, or a section with to and pseudonymKey',
     example: 'log',
     unset: 'off'
   },

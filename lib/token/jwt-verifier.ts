@@ -7,7 +7,7 @@ import { Refusal, refusalOfIssuer } from '../refusal.ts'
 import type { IssuerTable, TokenIssuer } from './issuer-table.ts'
 import { checkByRules, issuerRefusal, readIssuer, readToken, timeRefusal } from './jwt-checks.ts'
 import type { TokenRules } from './jwt-checks.ts'
-import { createVerifiedToken } from './verified-tokens.ts'
+import { createVerifiedToken, refusalOfToken } from './verified-tokens.ts'
 import type { TokenVerifier, VerifiedToken, VerifiedTokens } from './verified-tokens.ts'
 
 export interface JwtVerifierOptions {
@@ -97,7 +97,7 @@ export function createJwtVerifier (
   /** The last step for every token: JWTs, opaque ones, and those that were verified before. @throws Refusal */
   function pass (issuers: IssuerTable, token: VerifiedToken): VerifiedToken {
     const refusal = revocationOf?.(token)
-    if (refusal) throw refusalOfIssuer(refusal, token.issuer)
+    if (refusal) throw refusalOfToken(refusal, token)
     issuers.recordUse?.(token.claims.iss)
     return token
   }

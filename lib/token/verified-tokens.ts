@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { hash } from 'node:crypto'
 import type { JsonObject } from '../json.ts'
 import type { AuthScheme, DpopMode } from '../credentials.ts'
+import { refusalOfIssuer } from '../refusal.ts'
 import type { TokenClaims } from './jwt-checks.ts'
 
 /** What a token is bound to (RFC 7800): nothing, a key of the client, its certificate, or both. */
@@ -77,6 +78,20 @@ export function createVerifiedToken (
     expiresAt,
     isTrusted
   })
+}
+
+const refusedTokens = new WeakMap<Error, VerifiedToken>()
+
+/** The refusal of a request whose token was verified. It names the issuer, and `refusedTokenOf` knows the token. */
+export function refusalOfToken (error: Error, token: VerifiedToken): Error {
+  const refusal = refusalOfIssuer(error, token.issuer)
+  refusedTokens.set(refusal, token)
+  return refusal
+}
+
+/** The verified token of the request that was refused so. Undefined if none was verified. */
+export function refusedTokenOf (error: Error): VerifiedToken | undefined {
+  return refusedTokens.get(error)
 }
 
 const MAX_TOKENS = 50_000

@@ -9,6 +9,7 @@ import { Refusal } from '../../lib/refusal.ts'
 import { kRouteGuard } from '../../lib/requirement/route-guard.ts'
 import type { MayHaveGuard } from '../../lib/requirement/route-guard.ts'
 import type { Surroundings } from '../../lib/surroundings.ts'
+import { refusedTokenOf } from '../../lib/token/verified-tokens.ts'
 import { putRefusalHeaders } from '../../server/refusal-headers.ts'
 import type { AnswerInWaiting } from '../../server/refusal-headers.ts'
 
@@ -51,7 +52,7 @@ export function createRefuser (
 
   return function refuse (request, error, requirement) {
     if (!(error instanceof Refusal)) {
-      decisions.listener?.refused(request, { reason: 'fault', status: 500 })
+      decisions.listener?.refused(request, { reason: 'fault', status: 500, token: refusedTokenOf(error) })
       return error
     }
     const known = prepared.get(error)
@@ -68,7 +69,7 @@ export function createRefuser (
     })
     const refusal = error.with({ headers })
     prepared.set(error, refusal)
-    decisions.listener?.refused(request, { reason, status: error.statusCode })
+    decisions.listener?.refused(request, { reason, status: error.statusCode, token: refusedTokenOf(error) })
     return stand(request, refusal)
   }
 }

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { get } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -18,7 +18,6 @@ import { checkRequest } from '../helpers/check-request.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { callGrpc, openGrpc } from '../helpers/grpc-client.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
-import { message, startSite } from '../helpers/mcp-site.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 import { until } from '../helpers/until.ts'
 
@@ -78,10 +77,11 @@ t.test('Audit: each decision about a request with credentials, and each refusal,
         decision: 'refused',
         reason: 'proof_replayed',
         status: 401,
-        ...NOBODY,
-        method: 'GET',
+        ...known,
         route: '/api/private',
-        scheme: 'DPoP'
+        scheme: 'DPoP',
+        client: 'app-2',
+        jkt: client.jkt
       },
       {
         decision: 'refused',
@@ -513,16 +513,18 @@ t.test('Audit: settings that cannot be used stop the start', async t => {
       problem: 'audit.pseudonymKey is not usable (its value is not shown); allowed: { file: PATH } or { env: NAME }'
     },
     {
-      audit: { required: true },
-      problem: 'audit lacks to; allowed: off, log, the path of a file, or a section with to, pseudonymKey and required'
+      audit: {},
+      problem: 'audit lacks to; allowed: off, log, the path of a file, or a section with to and pseudonymKey'
     },
-    { audit: { to: 'log', requird: true }, problem: 'audit.requird is unknown; did you mean audit.required?' },
+    {
+      audit: { to: 'log', pseudonymkey: KEY },
+      problem: 'audit.pseudonymkey is unknown; did you mean audit.pseudonymKey?'
+    },
     { audit: true, problem: 'audit.to is true; allowed: off, log, or the path of a file' },
     {
       audit: ['log'],
       problem:
-        'AUDIT (audit) is ["log"]; allowed: off, log, the path of a file, or a section with to, pseudonymKey and ' +
-        'required'
+        'AUDIT (audit) is ["log"]; allowed: off, log, the path of a file, or a section with to and pseudonymKey'
     }
   ]
   for (const { audit, problem } of rows) {
@@ -537,10 +539,7 @@ t.test('Audit: settings that cannot be used stop the start', async t => {
     )
   }
   for (
-    const [given, expected] of [['off', undefined], ['', undefined], [undefined, undefined], ['log', {
-      to: 'log',
-      required: false
-    }], [7, { to: '7', required: false }]] as const
+    const [given, expected] of [['off', undefined], ['', undefined], [undefined, undefined], ['log', { to: 'log' }], [7, { to: '7' }]] as const
   ) {
     t.strictSame(
       (await readSettings({ IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, AUDIT: given })).audit,
@@ -550,71 +549,75 @@ t.test('Audit: settings that cannot be used stop the start', async t => {
   }
 })
 
-t.test(
-  'Audit: while no line can be written it is counted, logged once, named in readiness and tried again; required: ' +
-    'requests with credentials are 503',
-  async t => {
-    for (const required of [false, true]) {
-      const { path, lines } = auditFile(t, `audit-${required}.log`)
-      const issuer = await startIssuer(t)
-      const site = await startApp(t, issuer, { AUDIT: { to: path, required } })
-      const ask = async () => (await call(site, { lines: bearerLines(issuer.token()) })).status
-      const readiness = async () => {
-        const answer = await fetch(`${site.url}/health/ready`)
-        return [answer.status, (await answer.json() as { checks: { audit: string } }).checks.audit]
-      }
-      await until('ready', async () => (await readiness())[0] === 200)
-      t.strictSame(await readiness(), [200, 'ok'])
-      t.equal(await ask(), 200)
-      renameSync(path, `${path}.1`)
-      mkdirSync(path)
-      await until('the fault is seen', async () => (await readiness())[1] !== 'ok')
-      t.strictSame(await readiness(), required ? [503, 'unwritable'] : [200, 'losing_lines'])
-      t.equal(await ask(), required ? 503 : 200)
-      t.equal((await call(site, { lines: bearerLines('forged') })).status, required ? 503 : 401, 'whatever they are')
-      t.equal((await call(site)).status, 401, 'a request without credentials')
-      t.equal((await call(site, { path: '/api/public' })).status, 200)
-      await untilMetric(site, 'holdfast_audit_lines_total{outcome="lost"} 3')
-      await untilMetric(site, 'holdfast_audit_writable 0')
-      rmSync(path, { recursive: true })
-      await until('it is tried again', async () => (await readiness())[1] === 'ok')
-      t.equal(await ask(), 200)
-      t.strictSame([linesOf(`${path}.1`).length, lines().length], [1, 1])
-      const events = site.log.filter(({ event }) => String(event).startsWith('audit_')).map((
-        { event, code, lost }
-      ) => [event, code, lost])
-      t.strictSame(events, [['audit_unwritable', 'EISDIR', undefined], ['audit_writable', undefined, 3]])
-      if (required) t.strictSame(site.reasons(), ['audit_unavailable', 'audit_unavailable', 'credentials_missing'])
-    }
-  }
-)
-
-t.test('Audit: an admission whose own line is the first that cannot be written does not stand if lines are required', async t => {
+t.test('Audit: while no line can be written it is counted, logged once, named in readiness and tried again', async t => {
+  const { path, lines } = auditFile(t)
   const issuer = await startIssuer(t)
-  for (const required of [false, true]) {
-    const site = await startApp(t, issuer, { AUDIT: { to: '/dev/full', required } })
-    const outcome = await call(site, { lines: bearerLines(issuer.token()) })
-    t.strictSame([outcome.status, outcome.reason], required ? [503, 'audit_unavailable'] : [200, undefined])
-    if (required) t.match(outcome.headers['retry-after'], /^\d+$/)
-    await call(site, { lines: bearerLines(issuer.token()) })
-    // One for each decision.
-    await untilMetric(site, 'holdfast_audit_lines_total{outcome="lost"} 2')
+  const site = await startApp(t, issuer, { AUDIT: path })
+  const ask = async () => (await call(site, { lines: bearerLines(issuer.token()) })).status
+  const readiness = async () => {
+    const answer = await fetch(`${site.url}/health/ready`)
+    return [answer.status, (await answer.json() as { checks: { audit: string } }).checks.audit]
   }
+  await until('ready', async () => (await readiness())[0] === 200)
+  t.strictSame(await readiness(), [200, 'ok'])
+  t.equal(await ask(), 200)
+  renameSync(path, `${path}.1`)
+  mkdirSync(path)
+  await until('the fault is seen', async () => (await readiness())[1] !== 'ok')
+  t.strictSame(await readiness(), [200, 'losing_lines'])
+  t.equal(await ask(), 200)
+  t.equal((await call(site, { lines: bearerLines('forged') })).status, 401)
+  t.equal((await call(site)).status, 401)
+  t.equal((await call(site, { path: '/api/public' })).status, 200)
+  await untilMetric(site, 'holdfast_audit_lines_total{outcome="lost"} 3')
+  await untilMetric(site, 'holdfast_audit_writable 0')
+  rmSync(path, { recursive: true })
+  await until('it is opened again', () => existsSync(path))
+  t.strictSame(await readiness(), [200, 'losing_lines'], 'no line has been written yet')
+  t.equal(await ask(), 200)
+  t.strictSame(await readiness(), [200, 'ok'])
+  t.strictSame([linesOf(`${path}.1`).length, lines().length], [1, 1])
+  const events = site.log.filter(({ event }) => String(event).startsWith('audit_')).map(({ event, code, lost }) => [
+    event,
+    code,
+    lost
+  ])
+  t.strictSame(events, [['audit_unwritable', 'EISDIR', undefined], ['audit_writable', undefined, 3]])
 })
 
-t.test(
-  'Audit: a message of the Model Context Protocol does not pass either while its line is required and cannot be ' +
-    'written',
-  async t => {
-    for (const required of [false, true]) {
-      const { post, issuer, upstream } = await startSite(t, {}, { AUDIT: { to: '/dev/full', required } })
-      const { status, body } = await post(message('tools/list'), bearerLines(issuer.token({ scope: 'use' })))
-      t.equal(status, required ? 503 : 200)
-      t.equal(body.includes('Decisions cannot be recorded now.'), required, body)
-      t.equal(upstream.arrived.length, required ? 0 : 1)
-    }
+t.test('Audit: a refused request has the names of its token if that was verified, and none of any other', async t => {
+  const { path, lines } = auditFile(t)
+  const issuer = await startIssuer(t)
+  const site = await startApp(t, issuer, { AUDIT: path, REVOCATION: { operators: { scope: 'revoke' } } })
+  const client = await createDpopClient()
+  const token = issuer.token({ jti: 'j1', client_id: 'app-1', cnf: { jkt: client.jkt } })
+  const url = `${site.url}/api/private`
+  const plainProof = client.proof({ token, url })
+  const rows: ReadonlyArray<{ reason: string, lines: readonly string[], isVerified: boolean }> = [
+    { reason: 'htu_mismatch', lines: dpopLines(token, client.proof({ token, url: `${url}/x` })), isVerified: true },
+    { reason: 'proof_malformed', lines: dpopLines(token, 'x'), isVerified: true },
+    { reason: 'proof_missing', lines: [`Authorization: DPoP ${token}`], isVerified: true },
+    { reason: 'token_bound', lines: bearerLines(token), isVerified: true },
+    { reason: 'token_signature', lines: dpopLines(`${token.slice(0, -4)}AAAA`, plainProof), isVerified: false },
+    { reason: 'token_audience', lines: bearerLines(issuer.token({ aud: 'another' })), isVerified: false }
+  ]
+  const named = (line: Line): unknown[] => ['issuer', 'subject', 'client', 'jti', 'jkt'].map(name => line[name])
+  const names = [issuer.url, 'user-1', 'app-1', 'j1', client.jkt]
+  for (const { reason, lines: sent, isVerified } of rows) {
+    await call(site, { lines: sent })
+    const line = lines().at(-1)!
+    t.equal(line['reason'], reason)
+    t.strictSame(named(line), isVerified ? names : names.map(() => undefined), reason)
   }
-)
+  await fetch(`${site.url}/revocation/subjects`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${issuer.token({ scope: 'revoke' })}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ sub_id: { format: 'jwt_id', iss: issuer.url, jti: 'j1' } })
+  })
+  const answer = await call(site, { lines: dpopLines(token, plainProof) })
+  t.equal(answer.reason, 'token_revoked')
+  t.strictSame(named(lines().at(-1)!), names, 'a revoked one')
+})
 
 t.test('Audit: SIGHUP opens the file anew, and ends neither the service nor what others listen to', async t => {
   const { path, lines } = auditFile(t)

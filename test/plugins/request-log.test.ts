@@ -227,7 +227,6 @@ const CASES: ReadonlyArray<{ reason: RefusalReason, build: Build, settings?: Var
   { reason: 'replay_unavailable', build: accepted, settings: { DPOP_REPLAY: `redis://user:${MARK}@127.0.0.1:1` } },
   { reason: 'replay_share_exceeded', build: accepted, settings: { DPOP_REPLAY_MAX: '4' } },
   { reason: 'replay_full', build: accepted, settings: { DPOP_REPLAY_MAX: '1' } },
-  { reason: 'audit_unavailable', build: accepted, settings: { AUDIT: { to: '/dev/full', required: true } } },
   { reason: 'proof_replayed', build: accepted }
 ]
 
