@@ -27,6 +27,6 @@ t.test('The time of a line is that of the decision, in milliseconds', async t =>
 
 t.test('A jti that is the token itself is left out: the line would be as good as the token', async t => {
   t.equal(describe(requestWith('opaque', 'j1'), undefined).jti, 'j1')
-  t.notMatch(JSON.stringify(describe(requestWith('opaque', 'opaque'), undefined)), 'opaque')
+  t.equal(describe(requestWith('opaque', 'opaque'), undefined).jti, undefined)
   t.equal(describe(requestWith('opaque', 5), undefined).jti, undefined)
 })
