@@ -1,9 +1,11 @@
 import type { GateSection } from './lib/gate/gate-settings.ts'
 import { tuneEngine } from './server/engine.ts'
-import { readTextIfThere, collectSettings } from './lib/settings/sources.ts'
+import { collectSettings, readDotenvInto, readTextIfThere } from './lib/settings/sources.ts'
 import { defaultPort } from './lib/settings/settings.ts'
 
 tuneEngine()
+
+readDotenvInto(process.env, readTextIfThere)
 
 // The options that `fastify start -c` reads before it loads the app. The command line fixes the port at that time, and
 // the default port depends on the profile. Settings are not judged here: the app judges them, with one message for all

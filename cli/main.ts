@@ -1,4 +1,4 @@
-import { readTextIfThere } from '../lib/settings/sources.ts'
+import { readDotenvInto, readTextIfThere } from '../lib/settings/sources.ts'
 import { unknownName } from './arguments.ts'
 import { readTenants } from './tenants.ts'
 import { startService } from './start-service.ts'
@@ -11,6 +11,7 @@ const isHelp = name === '--help' || name === '-h'
 const program = import.meta.filename.endsWith('.ts') ? undefined : 'holdfast'
 
 if (Object.hasOwn(TOOLS, name)) {
+  readDotenvInto(process.env, readTextIfThere)
   const run = await TOOLS[name as keyof typeof TOOLS][1]()
   process.exitCode = await run(argv, {
     env: process.env,

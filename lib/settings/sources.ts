@@ -1,7 +1,8 @@
+import { isUtf8 } from 'node:buffer'
 import { readFileSync } from 'node:fs'
-import { parseEnv } from 'node:util'
 import { emptyDocument, parseConfigDocument } from './config-document.ts'
 import type { ConfigDocument } from './config-document.ts'
+import { applyDotenv, parseDotenv } from './dotenv.ts'
 import { nameThatWasMeant } from '../suggestion.ts'
 import { variables as SETTINGS } from './specs.ts'
 import { unknown } from './given.ts'
@@ -30,7 +31,9 @@ const CONFIG_FILES = ['config.yaml', 'config.yml', 'config.json'] as const
 export function collectSettings ({ environment, readFile }: SettingsSources): Givens {
   const dotenv = readSource('.env', readFile)
   const exported = withoutEmpty(environment)
-  const variables = { ...withoutEmpty(parseEnv(dotenv.text ?? '')), ...exported }
+  const written = parseDotenv(dotenv.text ?? '')
+  const variables = { ...withoutEmpty(written.variables), ...exported }
+  const unread = [...dotenv.problem === undefined ? [] : [dotenv.problem], ...written.problems]
   const { values, places, problems, isUnread } = readConfigFile(variables.CONFIG_FILE, readFile)
   for (const [known, name] of SETTINGS) {
     // Programs spell the proxy variables in upper or lower case.
@@ -38,7 +41,7 @@ export function collectSettings ({ environment, readFile }: SettingsSources): Gi
     const { [variable]: value } = variables
     if (value === undefined) continue
     put(values, name, value)
-    places.set(name, variable in exported ? 'environment' : '.env')
+    places.set(name, value === written.variables[variable] ? '.env' : 'environment')
   }
   const known = [...SETTINGS.keys()]
   const strange = Object.keys(variables).filter(name => LOOKS_LIKE_SETTING.test(name) && !known.includes(name)).sort()
@@ -47,11 +50,11 @@ export function collectSettings ({ environment, readFile }: SettingsSources): Gi
     values,
     places,
     problems: [
-      ...dotenv.problem === undefined ? [] : [dotenv.problem],
+      ...unread,
       ...problems,
       ...strange.filter(isMisspelt).map(name => unknown('variable', name, known))
     ],
-    isUnread: isUnread || dotenv.problem !== undefined,
+    isUnread: isUnread || unread.length > 0,
     unknownVariables: strange.filter(name => !isMisspelt(name))
   }
 }
@@ -80,12 +83,22 @@ function withoutEmpty (variables: Readonly<Record<string, string | undefined>>):
   return Object.fromEntries(Object.entries(variables).filter((entry): entry is [string, string] => Boolean(entry[1])))
 }
 
-/** The text of a file, or undefined if there is no file. Any other fault is thrown. */
+/** The text of a file, or undefined if there is no file. Throws for any other fault, and for text that is not UTF-8. */
 export function readTextIfThere (path: string): string | undefined {
+  let bytes: Buffer
   try {
-    return readFileSync(path, 'utf8')
+    bytes = readFileSync(path)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
   }
+  // UTF-16 without a mark is UTF-8 too, with a NUL in each character.
+  if (!isUtf8(bytes) || bytes.includes(0)) throw Object.assign(new Error(`${path} is not UTF-8`), { code: 'NOT_UTF8' })
+  return new TextDecoder().decode(bytes)
+}
+
+/** Has a process go by `.env` as settings do, in what it reads of its environment without them. */
+export function readDotenvInto (environment: NodeJS.ProcessEnv, readFile: SettingsSources['readFile']): void {
+  // What is wrong with the file is told with the settings.
+  applyDotenv(environment, readSource('.env', readFile).text ?? '')
 }

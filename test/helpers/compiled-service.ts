@@ -48,14 +48,14 @@ export interface Service {
 }
 
 /** Starts the service and waits until it listens. It ends with the test, at the latest. */
-export function startService (t: Test, env: Environment, args: string[] = []): Promise<Service> {
+export function startService (t: Test, env: Environment, args: string[] = [], cwd = t.testdir()): Promise<Service> {
   const child = spawn(process.execPath, [
     join(root, 'node_modules/.bin/fastify'),
     ...START,
     '--address',
     '127.0.0.1',
     ...args
-  ], { cwd: t.testdir(), env: { ...PLAIN, ...env } })
+  ], { cwd, env: { ...PLAIN, ...env } })
   t.teardown(() => {
     child.kill('SIGKILL')
   })

@@ -173,6 +173,26 @@ t.test('A start with unusable settings says why and nothing else.', async t => {
   for (const [index, { lines }] of others.entries()) expectLines(messages[index]!, lines)
 })
 
+t.test('The service starts with what .env says, whatever Node has made of it, or does not start.', async t => {
+  const directory = t.testdir({ taken: {}, secret: {}, wide: {} })
+  const write = (folder: string, bytes: string | Buffer): void =>
+    writeFileSync(join(directory, folder, '.env'), bytes)
+  write('taken', '\uFEFF# mine\nIDP_DPOP_MODE=REQUIRED\nIDP_CUSTOM_CLAIM= \nPORT=0\n')
+  const { log } = await startService(t, GOOD, [], join(directory, 'taken'))
+  t.hasStrict(log().filter(({ event }) => event === 'settings_in_force'), [{ dpopMode: 'REQUIRED' }])
+  write('secret', 'IDP_DPOP_MODE: s3cret\n')
+  write('wide', Buffer.from('\uFEFFIDP_DPOP_MODE=REQUIRED\n', 'utf16le'))
+  for (
+    const [folder, problem] of [
+      ['secret', '.env, line 1: expected NAME=value, a comment or a blank line'],
+      ['wide', '.env cannot be read (NOT_UTF8)']
+    ] as const
+  ) {
+    const { code, stderr } = await fastify(START, GOOD, join(directory, folder))
+    t.strictSame({ code, stderr }, { code: 1, stderr: `The settings are not usable:\n  - ${problem}\n` }, folder)
+  }
+})
+
 t.test('The port follows from PORT, and without it from the profile, wherever that is set.', async t => {
   const directory = t.testdir({
     empty: {},

@@ -332,6 +332,10 @@ t.test('A file that cannot be read is reported, and nothing about what may be in
     {
       files: { '.env': withCode('EACCES'), 'config.yml': '[]' },
       problems: ['.env cannot be read (EACCES)', 'config.yml, line 1: expected sections such as idp and server']
+    },
+    {
+      files: { '.env': 'IDP_DPOP_MODE: s3cret' },
+      problems: ['.env, line 1: expected NAME=value, a comment or a blank line']
     }
   ]
   for (const { files, environment = {}, problems } of cases) {
@@ -464,5 +468,19 @@ t.test('A missing file has no text, and one that cannot be read throws.', t => {
   t.equal(readTextIfThere(join(directory, 'empty')), '')
   t.equal(readTextIfThere(join(directory, 'none')), undefined)
   t.throws(() => readTextIfThere(join(directory, 'folder')), { code: 'EISDIR' })
+  const encodings: Array<[title: string, bytes: Buffer, text?: string]> = [
+    ['UTF-8', Buffer.from('A=ü'), 'A=ü'],
+    ['UTF-8 with a mark', Buffer.from('\uFEFFA=1'), 'A=1'],
+    ['UTF-16', Buffer.from('A=1', 'utf16le')],
+    ['UTF-16 with a mark', Buffer.from('\uFEFFA=1', 'utf16le')],
+    ['UTF-16, the other end first', Buffer.from('\uFEFFA=1', 'utf16le').swap16()],
+    ['Latin-1', Buffer.from('A=ü', 'latin1')]
+  ]
+  for (const [title, bytes, text] of encodings) {
+    writeFileSync(join(directory, 'encoded'), bytes)
+    const read = (): string | undefined => readTextIfThere(join(directory, 'encoded'))
+    if (text === undefined) t.throws(read, { code: 'NOT_UTF8' }, title)
+    else t.equal(read(), text, title)
+  }
   t.end()
 })
