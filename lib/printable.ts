@@ -14,6 +14,11 @@ export function printable (value: string | readonly string[]): string {
   return plain.length > MAX_CHARS ? `${plain.slice(0, MAX_CHARS - 3)}...` : plain
 }
 
+/** A word of a client, if it is plain and short enough for a log line. Undefined for any other text. */
+export function plainWord (text: string | undefined): string | undefined {
+  return text !== undefined && /^[\w./-]{1,64}$/.test(text) ? text : undefined
+}
+
 function escaped (character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 }

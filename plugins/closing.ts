@@ -7,7 +7,11 @@ import { owedAnswer } from '../server/queued-response.ts'
 declare module 'fastify' {
   interface FastifyInstance {
     /** Whether the process is about to end. Readiness then answers 503. */
-    closing: { readonly hasBegun: boolean }
+    closing: {
+      readonly hasBegun: boolean,
+      /** The number of answers that were cut off at the end. Undefined before. */
+      readonly cut: number | undefined
+    }
   }
 }
 
@@ -28,7 +32,7 @@ const ANSWER_MS = 9000
  */
 export default fp(async (app: FastifyInstance) => {
   const { servers, open } = app.connections
-  const closing = { hasBegun: false }
+  const closing: { hasBegun: boolean, cut: number | undefined } = { hasBegun: false, cut: undefined }
   const closed: Array<Promise<unknown>> = []
   let quietTimer: NodeJS.Timeout | undefined
   let answerTimer: NodeJS.Timeout | undefined
@@ -48,17 +52,26 @@ export default fp(async (app: FastifyInstance) => {
     // This runs again and again, since a connection may begin another request after its answer. Neither timer keeps the
     // process alive.
     quietTimer = setInterval(end, QUIET_MS, isQuiet).unref()
-    answerTimer = setTimeout(end, ANSWER_MS, () => true).unref()
+    answerTimer = setTimeout(() => {
+      closing.cut = [...open].filter(owedAnswer).length
+      end(() => true)
+    }, ANSWER_MS).unref()
   })
 
   app.addHook('onClose', async () => {
     await Promise.all(closed)
     clearInterval(quietTimer)
     clearTimeout(answerTimer)
+    app.log.info({ event: 'closed', cut: closing.cut ?? 0 }, 'closed')
   })
 
   function end (isDue: (connection: Socket) => boolean): void {
-    for (const connection of open) if (isDue(connection)) connection.destroy()
+    for (const connection of open) {
+      if (connection.destroyed || !isDue(connection)) continue
+      // The process must not end before the line of its request is written.
+      closed.push(new Promise(resolve => connection.once('close', resolve)))
+      connection.destroy()
+    }
   }
 }, { name: 'closing', dependencies: ['connections'] })
 

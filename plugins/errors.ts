@@ -40,7 +40,9 @@ export default fp(async (app: FastifyInstance) => {
       const { message: fault, cause } = error
       request.log.warn({ status, fault, cause: (cause as NodeJS.ErrnoException | undefined)?.code }, 'request failed')
     } else if (status >= 500 && !(error instanceof Refusal)) request.log.error({ err: error }, 'request failed')
-    if (request.mcpRequest) return send(reply, status, rpcErrorBody(error, status, request.mcpRequest))
+    if (request.mcpRequest) {
+      return send(reply, status, rpcErrorBody(error, status, request.mcpRequest, request.mcpMatches))
+    }
     if (error instanceof Refusal) return send(reply, status, bodies[error.reason])
     answer(reply, form, status, status >= 500 ? undefined : error.message)
   })

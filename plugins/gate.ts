@@ -6,7 +6,6 @@ import { metadataOfAudience } from '../lib/assembly/resource-metadata.ts'
 import { createExecutor } from '../lib/gate/executor.ts'
 import type { Executor, Findings } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
-import type { GateReason } from '../lib/gate/gate-error.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
 import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/identity-headers.ts'
 import type { IdentityHeaders } from '../lib/gate/identity-headers.ts'
@@ -27,9 +26,8 @@ export interface Gate {
    * Logs and counts why a request does not pass, and gives the error to answer with. What the guard has refused is
    * logged and has its status.
    * @param status for every other refusal
-   * @param reason for a GateError
    */
-  refused (request: FastifyRequest, error: Error, status: GateError['statusCode'], reason: GateReason): Error
+  refused (request: FastifyRequest, error: Error, status: GateError['statusCode']): Error
   /** Maximum number of bytes of a body that is judged. */
   readonly maxBodyBytes: number
   /** Reads the body of a request that is to be judged by it, and has the client send it if it waits. */
@@ -96,6 +94,8 @@ export default fp(async (app: FastifyInstance) => {
   const signing = settings.statementKey && await openSigner(app, settings.statementKey)
   const upgrades = new WeakMap<IncomingMessage, UpgradedConnection>()
   const expecting = new WeakSet<IncomingMessage>()
+  // It may hold a secret.
+  const isPathLogged = ['debug', 'trace'].includes(app.settings.server.logLevel)
   if (settings.rules.length === 0) app.log.warn('The gate has no rules, so nothing passes it')
   for (const [path, wider] of findWiderRules(settings.rules)) {
     app.log.warn(
@@ -118,19 +118,21 @@ export default fp(async (app: FastifyInstance) => {
       keySet: signing && (() => signing.current.keySet),
       maxBodyBytes: maxBytes,
       upgradeOf: request => upgrades.get(request),
-      refused (request, error, status, reason) {
-        const why = error instanceof GateError
-          ? { reason: reasonOf(error, reason), fault: error.message }
-          : error instanceof Refusal && !error.headers
-            ? { reason: error.reason, ...error.detail }
-            : undefined
-        if (!why) return error
-        request.log.info({ ...why, route: decisions.routeOf(request).route }, 'request refused')
-        app.guardTally?.refused(why.reason)
-        decisions.listener?.refused(request, { reason: why.reason, status })
-        return app.httpErrors.createError(status, error.message, {
-          rpcCode: error instanceof GateError ? error.rpcCode : undefined
-        })
+      refused (request, error, status) {
+        const isGateError = error instanceof GateError
+        if (!isGateError && !(error instanceof Refusal && !error.headers)) return error
+        const { message, detail: { path, ...detail } = {} } = error
+        const reason = status === 403 && error.reason === 'message_refused' ? 'question_refused' : error.reason
+        request.log.info({
+          reason,
+          ...isGateError && { fault: message },
+          ...detail,
+          ...isPathLogged && { path },
+          route: decisions.routeOf(request).route
+        }, 'request refused')
+        app.guardTally?.refused(reason)
+        decisions.listener?.refused(request, { reason, status })
+        return app.httpErrors.createError(status, message, isGateError ? { rpcCode: error.rpcCode, reason } : {})
       },
       async readBody (request, reply) {
         // The client need not send what is not read.
@@ -162,11 +164,6 @@ export default fp(async (app: FastifyInstance) => {
 /** Whether the route of a request is one under which requests are judged by the rules. */
 function isDoor ({ routeOptions: { url = '' } }: FastifyRequest): boolean {
   return url === '/*' || url.startsWith('/verify/')
-}
-
-/** A request without a rule is no fault of its form. */
-function reasonOf ({ statusCode }: GateError, reason: GateReason): GateReason {
-  return statusCode === 404 ? 'no_rule' : reason
 }
 
 /** Puts the scope of each rule to the resource that it guards: the service, or that of its audience. */

@@ -71,7 +71,15 @@ export default fp(async (app: FastifyInstance) => {
     const { route, call } = app.guardDecisions.routeOf(request)
     const { raw, elapsedTime: ms } = reply
     const status = upgrade ? 101 : raw.headersSent ? raw.statusCode : 499
-    const ended = { end: upgrade ? 'upgraded' : endOf(request, isAnswered), status, ms, route, call, upgrade } as const
+    const isCut = app.closing.cut !== undefined
+    const ended = {
+      end: upgrade ? 'upgraded' : endOf(request, isAnswered, isCut),
+      status,
+      ms,
+      route,
+      call,
+      upgrade
+    } as const
     for (const listener of listeners) listener(request, ended)
   }
-}, { name: 'request-end', dependencies: ['holdfast-auth', 'gate'] })
+}, { name: 'request-end', dependencies: ['holdfast-auth', 'gate', 'closing'] })

@@ -61,7 +61,7 @@ export default fp(async (app: FastifyInstance) => {
 }, { name: 'holdfast-token-end', dependencies: ['holdfast-auth'] })
 
 function openAnswerOf (request: FastifyRequest): OpenAnswer {
-  const { [kAdmitted]: admitted, raw, log, routeOptions: { url: route } } = request
+  const { [kAdmitted]: admitted, raw, log, server } = request
   const auth = admitted!
   return {
     request: raw,
@@ -70,6 +70,7 @@ function openAnswerOf (request: FastifyRequest): OpenAnswer {
     isWebSocket: () => 'ws' in request && request.ws === true,
     onEnd ({ code }) {
       markEnd(request, 'token_ended')
+      const { route } = server.guardDecisions.routeOf(request)
       log.info({ reason: code, route, issuer: auth.issuer }, 'open answer ended')
     }
   }

@@ -101,10 +101,10 @@ const routes: FastifyPluginAsync = async app => {
   function refused (request: FastifyRequest, error: Error): Error {
     // A body that could not be read has its own status.
     if (error instanceof GateError && error.statusCode !== 400) {
-      if (error.statusCode !== 499) gate!.refused(request, error, error.statusCode, 'message_refused')
+      if (error.statusCode !== 499) gate!.refused(request, error, error.statusCode)
       return error
     }
-    return gate!.refused(request, error, 400, 'message_refused')
+    return gate!.refused(request, error, 400)
   }
 
   /**

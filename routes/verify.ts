@@ -73,14 +73,18 @@ const routes: FastifyPluginAsync = async app => {
     }, error => {
       // That too many bodies are held says nothing about the request.
       const isOurs = error instanceof GateError && error.statusCode === 503
-      done(error && !isOurs ? gate!.refused(request, error, 403, 'question_refused') : error)
+      done(error && !isOurs ? gate!.refused(request, error, 403) : error)
     })
   }
 
   /** @throws GateError, Refusal */
   function readAsked ({ raw }: FastifyRequest, family: ProxyFamily): OriginalRequest {
     // What an untrusted peer states about a request of a client proves nothing.
-    if (!isTrusted(raw.socket.remoteAddress)) throw new GateError(403, 'Only trusted proxies may ask.')
+    if (!isTrusted(raw.socket.remoteAddress)) {
+      throw new GateError(403, 'Only trusted proxies may ask.', {
+        detail: { peer: raw.socket.remoteAddress ?? 'a unix socket' }
+      })
+    }
     // A path of the endpoint that is written in another way would hide where the original begins.
     const rest = raw.url!.startsWith(`${ENVOY}/`) ? raw.url!.slice(ENVOY.length) : ''
     return readOriginal(family, readMessage(raw), rest, options)

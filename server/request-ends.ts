@@ -11,7 +11,10 @@ export function markEnd (request: object, end: RequestEnd): void {
   marks.set(request, end)
 }
 
-/** @param isAnswered whether the whole answer was sent */
-export function endOf (request: object, isAnswered: boolean): RequestEnd {
-  return marks.get(request) ?? (isAnswered ? 'answered' : 'client_gone')
+/**
+ * @param isAnswered whether the whole answer was sent
+ * @param isCut whether the process ends, and has ended all connections
+ */
+export function endOf (request: object, isAnswered: boolean, isCut: boolean): RequestEnd {
+  return marks.get(request) ?? (isAnswered ? 'answered' : isCut ? 'shutdown' : 'client_gone')
 }

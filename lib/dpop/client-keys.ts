@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { Refusal } from '../refusal.ts'
-import { decodeJsonObject, headerFault, isMediaType } from '../jose/signed-jwt.ts'
+import { algDetail, decodeJsonObject, headerFault, isMediaType } from '../jose/signed-jwt.ts'
 import { ALGORITHMS } from '../jose/signature.ts'
 import type { AlgorithmSpec, JwsAlg } from '../jose/signature.ts'
 import { importPublicJwk, readPublicJwk, thumbprint } from '../jose/public-key.ts'
@@ -103,7 +103,9 @@ export function parseProofHeader (encoded: string, algs: readonly JwsAlg[]): Pro
   if (!header) throw new Refusal('proof_malformed')
   const fault = headerFault(header, algs, isProofType)
   // The key is in the header: a `kid` says nothing.
-  if (fault && fault !== 'kid') throw new Refusal(HEADER_REASONS[fault])
+  if (fault && fault !== 'kid') {
+    throw new Refusal(HEADER_REASONS[fault], { detail: fault === 'alg' ? algDetail(header, algs) : undefined })
+  }
   const alg = header.alg as JwsAlg
   const jwk = readPublicJwk(header.jwk, alg, 'proof')
   if (typeof jwk === 'string') throw new Refusal('proof_key')

@@ -3,13 +3,15 @@ import type { GuardedRequest } from '../guard/guard.ts'
 import { isJsonObject } from '../json.ts'
 import { ANY_TOKEN } from '../requirement/requirement.ts'
 import type { Requirement } from '../requirement/requirement.ts'
+import { plainWord, printable } from '../printable.ts'
+import type { RefusalDetail } from '../refusal.ts'
 import type { RequestUrl } from '../url/request-url.ts'
 import { GateError } from './gate-error.ts'
 import { MESSAGE_BOUNDS, readJson } from './json-text.ts'
-import { readHint, readMcpMessages } from './mcp-message.ts'
+import { isResponse, readHint, readMcpMessages } from './mcp-message.ts'
 import type { McpMessage } from './mcp-message.ts'
 import { createTurns } from './message-body.ts'
-import { FIRST_METHODS, TOOL_LIST } from './mcp-methods.ts'
+import { FIRST_METHODS, TOOL_CALL, TOOL_LIST } from './mcp-methods.ts'
 import { RPC_CODES } from './rpc-error.ts'
 import type { GateRule } from './rule.ts'
 import { createRules } from './rules.ts'
@@ -97,7 +99,7 @@ export function createExecutor<Request extends ExecutedRequest> (
     try {
       const { message, method, target, url } = readOriginal()
       const pathRules = table.choose(method, url.ownPath)
-      if (!pathRules) throw new GateError(404, 'No rule holds for the original request.')
+      if (!pathRules) throw new GateError(404, 'No rule holds for the original request.', { detail: detailOf({ method, url }) })
       gated = request.gated = { message, method, target, url, pathRules }
     } catch (error) {
       return done(error as Error)
@@ -169,18 +171,31 @@ function findRules (
   rawHeaders: readonly string[]
 ): readonly McpMatch[] {
   const read = readJson(body, MESSAGE_BOUNDS)
-  if (isJsonObject(read.json) && Object.hasOwn(read.json, 'method')) request.mcpRequest = body
+  if (isJsonObject(read.json) && (Object.hasOwn(read.json, 'method') || !isResponse(read.json))) request.mcpRequest = body
   const { messages, isBatch } = readMcpMessages(read, rawHeaders)
   // The answers to a batch come as one.
   if (isBatch && isRuledTool) throw new GateError(400, 'A batch is not accepted here.')
-  return messages.map(message => matchMessage!(message) ?? refuseMessage(message))
+  return messages.map(message => matchMessage!(message) ?? refuseMessage(message, request.gated!))
 }
 
-function refuseMessage ({ name }: McpMessage): never {
-  if (name === undefined) {
-    throw new GateError(404, 'No rule holds for the method of the message.', { rpcCode: RPC_CODES.methodNotFound })
+function refuseMessage (message: McpMessage, request: OriginalRequest): never {
+  const detail = detailOf(request, message)
+  if (message.name === undefined) {
+    const rpcCode = RPC_CODES.methodNotFound
+    throw new GateError(404, 'No rule holds for the method of the message.', { rpcCode, detail })
   }
-  throw new GateError(404, 'No rule holds for what the message names.', { rpcCode: RPC_CODES.invalidParams })
+  throw new GateError(404, 'No rule holds for what the message names.', { rpcCode: RPC_CODES.invalidParams, detail })
+}
+
+/** What lacks a rule, for the log: of a message only plain words. */
+function detailOf ({ method, url }: Pick<OriginalRequest, 'method' | 'url'>, message?: McpMessage): RefusalDetail {
+  const called = plainWord(message?.method)
+  const tool = called === TOOL_CALL ? plainWord(message!.name) : undefined
+  return {
+    method,
+    path: printable(url.ownPath.replace(/[^\w./~%-]/g, encodeURIComponent)),
+    ...called !== undefined && { mcp: tool === undefined ? called : `${called} ${tool}` }
+  }
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { RefusalDetail } from '../refusal.ts'
 import { RPC_CODES } from './rpc-error.ts'
 
 /**
@@ -20,15 +21,21 @@ export class GateError extends Error {
   readonly headers: Readonly<Record<string, string>> | undefined
   /** The code of JSON-RPC, for an answer in that form. */
   readonly rpcCode: number
+  /** Of what a proxy asks, another reason than `no_rule` is `question_refused` in the log. */
+  readonly reason: GateReason
+  /** For the log. Its `path` is only for the log at `debug`: it may hold a secret. */
+  readonly detail: RefusalDetail | undefined
 
   constructor (
     statusCode: GateError['statusCode'],
     message: string,
-    { headers, rpcCode = RPC_CODES.invalidRequest }: Partial<Pick<GateError, 'headers' | 'rpcCode'>> = {}
+    { headers, rpcCode = RPC_CODES.invalidRequest, detail }: Partial<Pick<GateError, 'headers' | 'rpcCode' | 'detail'>> = {}
   ) {
     super(message)
     this.statusCode = statusCode
     this.headers = headers
     this.rpcCode = rpcCode
+    this.detail = detail
+    this.reason = statusCode === 404 ? 'no_rule' : 'message_refused'
   }
 }

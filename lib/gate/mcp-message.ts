@@ -85,15 +85,20 @@ const FAULTS: Readonly<Record<JsonFault, readonly [sentence: string, rpcCode?: n
   duplicates: ['An object in the body has two members of one name.']
 }
 
+/** Whether a message answers one of the server: its `id` is the server's. */
+export function isResponse (message: JsonObject): boolean {
+  return Object.hasOwn(message, 'result') || Object.hasOwn(message, 'error')
+}
+
 function readMessage (message: unknown, stated: Stated): McpMessage {
   if (!isJsonObject(message)) refuse('A message is not an object.')
   verifySpelling(message, MESSAGE_MEMBERS)
   const { method, params = {} } = message
-  const isResponse = Object.hasOwn(message, 'result') || Object.hasOwn(message, 'error')
-  if (Object.hasOwn(message, 'method') === isResponse) refuse('A message is neither a request nor a response.')
+  const isAnswer = isResponse(message)
+  if (Object.hasOwn(message, 'method') === isAnswer) refuse('A message is neither a request nor a response.')
   if (!isJsonObject(params)) refuse('The params of a message are not an object.')
   verifySpelling(params, PARAMS_MEMBERS)
-  if (isResponse) return verifyStated({ method: undefined, name: undefined }, params, stated)
+  if (isAnswer) return verifyStated({ method: undefined, name: undefined }, params, stated)
   if (typeof method !== 'string') refuse('The method of a message is not a text.')
   verifyCharacters(method)
   const member = NAMED_BY.get(method)

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http'
-import { Refusal } from '../refusal.ts'
+import { Refusal, REFUSALS } from '../refusal.ts'
 import { memberAt } from './json-text.ts'
 
 /** JSON-RPC 2.0 section 5.1, and the codes of the Model Context Protocol. */
@@ -25,25 +25,54 @@ export const RPC_CODES = Object.freeze({
  * a refusal in another form ends its session.
  * @param status of the answer
  * @param request the JSON of the request. Empty if the body that was read is none
+ * @param matches what its messages call, as the rules name it. Null if that is unknown
  */
-export function rpcErrorBody (error: GateFault, status: number, request: Buffer): string {
-  return `{"jsonrpc":"2.0","id":${idOf(request)},"error":${JSON.stringify(rpcErrorOf(error, status))}}`
+export function rpcErrorBody (
+  error: GateFault,
+  status: number,
+  request: Buffer,
+  matches: readonly RuledCall[] | null
+): string {
+  return `{"jsonrpc":"2.0","id":${idOf(request)},"error":${JSON.stringify(rpcErrorOf(error, status, matches ?? []))}}`
 }
 
-type GateFault = Error & { readonly rpcCode?: number }
+type GateFault = Error & { readonly rpcCode?: number, readonly reason?: string }
 
-function rpcErrorOf (error: GateFault, status: number): object {
+/** A method and a tool by which a rule was found, as it names them. */
+interface RuledCall {
+  readonly method: string | undefined
+  readonly tool: string | undefined
+}
+
+/** Some clients show their users the message alone, so it says what `data` does. */
+function rpcErrorOf (error: GateFault, status: number, matches: readonly RuledCall[]): object {
   const { message } = error
-  if (status >= 500) {
-    // What has failed is for the log only, unless the sentence is one of ours.
-    return { code: RPC_CODES.internalError, message: error instanceof Refusal ? message : STATUS_CODES[status]! }
+  if (!(error instanceof Refusal)) {
+    // What has failed is for the log only.
+    if (status >= 500) return { code: RPC_CODES.internalError, message: STATUS_CODES[status]! }
+    const { rpcCode: code = RPC_CODES.invalidRequest, reason } = error
+    return { code, message, ...reason !== undefined && { data: { reason } } }
   }
-  if (error instanceof Refusal) return { code: RPC_CODES.refused, message, data: { reason: error.reason } }
-  return { code: error.rpcCode ?? RPC_CODES.invalidRequest, message }
+  const code = status >= 500 ? RPC_CODES.internalError : RPC_CODES.refused
+  const scope = error.detail?.['missing']
+  const isByRule = REFUSALS[error.reason].error?.startsWith('insufficient_') ?? false
+  // Of a batch, its client could not tell which message is meant.
+  const [{ method, tool } = {}] = isByRule && matches.length === 1 ? matches : []
+  const call = tool !== undefined ? { tool } : method !== undefined ? { method } : {}
+  return {
+    code,
+    message: [message, scope && `Missing: ${scope}.`, ...Object.entries(call).map(([kind, name]) => `(${kind} ${name})`)]
+      .filter(Boolean).join(' '),
+    data: { reason: error.reason, ...scope !== undefined && { scope }, ...call }
+  }
 }
+
+/** JSON-RPC 2.0 section 4: any other value can be no id. */
+const ID = /^(?:"|-?\d)/
 
 /** The id of a request as it is written there: a client compares it with its own. A notification has none. */
 function idOf (request: Buffer): string {
   const id = request.length === 0 ? undefined : memberAt(request, 0, 'id')
-  return id ? request.toString('utf8', id.start, id.end) : 'null'
+  const text = id ? request.toString('utf8', id.start, id.end) : ''
+  return ID.test(text) ? text : 'null'
 }

@@ -120,6 +120,14 @@ export const HEADER_CHECKS = {
 
 export type HeaderCheck = keyof typeof HEADER_CHECKS
 
+/** The names of algorithms that exist, so that nothing else of a header comes into a log. */
+const ALG_NAME = /^(?:none|(?:[EHPR]S)(?:256|384|512)|ES256K|EdDSA|Ed25519|Ed448|ML-DSA-\d\d)$/
+
+/** For the log: the accepted algorithms, and the one that a header names. */
+export function algDetail ({ alg }: JsonObject, algs: readonly JwsAlg[]) {
+  return { expected: algs.join(' '), found: typeof alg === 'string' && ALG_NAME.test(alg) ? alg : 'no known name' }
+}
+
 /** The first check that a header fails. Undefined if it passes all. @param algs the accepted algorithms */
 export function headerFault (header: JsonObject, algs: readonly JwsAlg[], isType: TypeRule): HeaderCheck | undefined {
   for (const name of Object.keys(HEADER_CHECKS) as HeaderCheck[]) {

@@ -140,7 +140,7 @@ export const METRICS: readonly MetricSpec[] = [
   counter(
     'holdfast_requests_total',
     'Requests by method, route pattern (at a gate that of the rule), status, scheme of the credentials and end ' +
-      '(answered, client_gone, upstream_failed, upgraded, token_ended).',
+      '(answered, client_gone, upstream_failed, upgraded, token_ended, shutdown).',
     ({ requests }) => requests.counts()
   ),
   histogram(

@@ -132,9 +132,16 @@ export function createGuardTally () {
 /**
  * How a request ended. `answered`: the whole answer was sent. `client_gone`: its client went before. `upstream_failed`:
  * the upstream of a gate gave no answer, or not all of it. `upgraded`: its connection changed its protocol, and has
- * closed. `token_ended`: its open answer was ended with its token.
+ * closed. `token_ended`: its open answer was ended with its token. `shutdown`: it was open when the process ended.
  */
-export const REQUEST_ENDS = ['answered', 'client_gone', 'upstream_failed', 'upgraded', 'token_ended'] as const
+export const REQUEST_ENDS = [
+  'answered',
+  'client_gone',
+  'upstream_failed',
+  'upgraded',
+  'token_ended',
+  'shutdown'
+] as const
 export type RequestEnd = typeof REQUEST_ENDS[number]
 
 const DURATION_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]

@@ -62,9 +62,10 @@ function verifyAge ({ claims }: Grant, maxAgeSeconds: number, { clockToleranceSe
 }
 
 function verifyScopes ({ scopes }: Grant, { scope, anyScope }: Requirement, { granters }: JudgeOptions): void {
-  const isGranted = (name: string): boolean => isScopeGranted(name, scopes, granters)
-  if (scope && !scope.every(isGranted)) throw new Refusal('scope_missing')
-  if (anyScope && !anyScope.some(isGranted)) throw new Refusal('scope_missing')
+  const isMissing = (name: string): boolean => !isScopeGranted(name, scopes, granters)
+  const missing = scope?.filter(isMissing) ?? []
+  if (anyScope?.every(isMissing)) missing.push(...anyScope)
+  if (missing.length > 0) throw new Refusal('scope_missing', { detail: { missing: missing.join(' ') } })
 }
 
 /** Whether a token with these scopes counts as having the scope: it has the scope itself, or one that implies it. */

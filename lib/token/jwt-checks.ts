@@ -1,4 +1,4 @@
-import { HEADER_CHECKS, isMediaType, readJwt, timeFault } from '../jose/signed-jwt.ts'
+import { algDetail, HEADER_CHECKS, isMediaType, readJwt, timeFault } from '../jose/signed-jwt.ts'
 import type { HeaderCheck, JwtContent } from '../jose/signed-jwt.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { isJsonObject } from '../json.ts'
@@ -113,7 +113,9 @@ function headerCheck<Name extends HeaderCheck> (name: Name, reason: RefusalReaso
   return {
     name,
     run ({ header }, { algs }) {
-      if (header && !isMet(header, algs, isTokenType)) throw new Refusal(reason)
+      if (header && !isMet(header, algs, isTokenType)) {
+        throw new Refusal(reason, { detail: name === 'alg' ? algDetail(header, algs) : undefined })
+      }
     }
   } as const satisfies TokenCheck
 }

@@ -10,16 +10,18 @@ import type { AnswerHeaders } from '../../lib/upstream/answer.ts'
  * @param onClosed gets who closed it
  */
 export function followUpgraded (
-  { auth, log, server }: FastifyRequest,
+  request: FastifyRequest,
   client: Socket,
   upstream: Socket,
   onClosed: (closedBy: string) => void
 ): void {
+  const { auth, log, server } = request
   let closedBy: string | undefined
   if (auth) {
     const end = (): void => {
       closedBy = auth.signal.reason.code
-      log.info({ reason: closedBy, issuer: auth.issuer }, 'open connection ended')
+      const { route } = server.guardDecisions.routeOf(request)
+      log.info({ reason: closedBy, route, issuer: auth.issuer }, 'open connection ended')
       client.destroy()
     }
     auth.signal.addEventListener('abort', end, { once: true })

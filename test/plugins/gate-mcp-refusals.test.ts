@@ -43,6 +43,7 @@ t.test('A refusal after the body was read is a JSON-RPC error with the id of the
   const { post, issuer, upstream } = await startSite(t, {}, { RESOURCE: 'https://mcp.example' })
   const user = bearerLines(issuer.token({ scope: 'use read' }))
   const sentence = (reason: keyof typeof REFUSALS): string => REFUSALS[reason].description
+  const lacking = `${sentence('scope_missing')} Missing: delete. (tool delete_order)`
   const rows: Array<
     [
       title: string,
@@ -104,8 +105,10 @@ t.test('A refusal after the body was read is a JSON-RPC error with the id of the
       -32601,
       'No rule holds for the method of the message.'
     ],
-    ['a missing scope', legacy('tools/call', { name: 'delete_order' }), 403, 7, -32000, sentence('scope_missing'), {
-      reason: 'scope_missing'
+    ['a missing scope', legacy('tools/call', { name: 'delete_order' }), 403, 7, -32000, lacking, {
+      reason: 'scope_missing',
+      scope: 'delete',
+      tool: 'delete_order'
     }],
     [
       'the same in the newer form',
@@ -113,12 +116,18 @@ t.test('A refusal after the body was read is a JSON-RPC error with the id of the
       403,
       'a-7',
       -32000,
-      sentence('scope_missing'),
-      { reason: 'scope_missing' }
+      lacking,
+      { reason: 'scope_missing', scope: 'delete', tool: 'delete_order' }
     ],
-    ['an old login', legacy('tools/call', { name: 'pay' }), 401, 7, -32000, sentence('authentication_too_old'), {
-      reason: 'authentication_too_old'
-    }],
+    [
+      'an old login',
+      legacy('tools/call', { name: 'pay' }),
+      401,
+      7,
+      -32000,
+      `${sentence('authentication_too_old')} (tool pay)`,
+      { reason: 'authentication_too_old', tool: 'pay' }
+    ],
     ['no JSON', '{"id":7,', 400, null, -32700, 'The body is not JSON.'],
     ['no body', '', 400, null, -32700, 'The body is not JSON.'],
     ['a byte order mark', '\ufeff{"id":7,"method":"tools/list"}', 400, null, -32700, 'The body is not JSON.'],
@@ -126,7 +135,7 @@ t.test('A refusal after the body was read is a JSON-RPC error with the id of the
       'neither a request nor a response',
       { id: 7 },
       400,
-      null,
+      7,
       -32600,
       'A message is neither a request nor a response.'
     ],
@@ -253,20 +262,21 @@ t.test('A refusal after the body was read is a JSON-RPC error with the id of the
       403,
       null,
       -32000,
-      sentence('scope_missing'),
-      { reason: 'scope_missing' }
+      `${sentence('scope_missing')} Missing: delete.`,
+      { reason: 'scope_missing', scope: 'delete' }
     ],
     ['an empty batch', [], 400, null, -32600, 'The batch is empty.'],
     ['too large', 'x'.repeat(MAX_MESSAGE_BYTES + 1), 413, null, -32600, 'The body of the request is too large.']
   ]
-  for (const [title, body, status, id, code, text, data, lines = []] of rows) {
+  for (const [title, body, status, id, code, text, given, lines = []] of rows) {
+    const data = given ?? { reason: status === 404 ? 'no_rule' : 'message_refused' }
     const answer = await post(body, [...user, ...lines])
     t.equal(answer.status, status, title)
     t.match(answer.headers['content-type'], /^application\/json/, title)
     t.equal(answer.headers['cache-control'], 'no-store', title)
     t.strictSame(
       JSON.parse(answer.body),
-      { jsonrpc: '2.0', id, error: { code, message: text, ...data && { data } } },
+      { jsonrpc: '2.0', id, error: { code, message: text, data } },
       title
     )
   }
@@ -300,11 +310,10 @@ t.test('The id of a refusal is written as the request wrote it, and as long.', a
     '"1"',
     '"\\u0061\\/"',
     '"caf\u00e9"',
-    'null',
-    '{"a":[1,{"b":"}]"}],"method":2}',
     long
   ]
-  for (const id of ids) {
+  const none = ['null', 'true', '[1]', '{"a":[1,{"b":"}]"}],"method":2}']
+  for (const id of [...ids, ...none]) {
     for (
       const body of [
         `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"id":9,"name":"drop"}}`,
@@ -314,7 +323,7 @@ t.test('The id of a refusal is written as the request wrote it, and as long.', a
       const answer = await post(body, user)
       t.equal(answer.status, 404)
       t.ok(
-        Buffer.from(answer.body, 'latin1').toString().startsWith(`{"jsonrpc":"2.0","id":${id},"error":{"code":-32602,`),
+        Buffer.from(answer.body, 'latin1').toString().startsWith(`{"jsonrpc":"2.0","id":${none.includes(id) ? null : id},"error":{"code":-32602,`),
         id.slice(0, 50)
       )
     }

@@ -337,20 +337,32 @@ t.test('A request for another protocol has no message to judge, and is refused.'
   t.strictSame(upstream.arrived, [])
 })
 
-t.test('Log and metrics name the rule, never the words of the client.', async t => {
+t.test('Log and metrics name the rule, and of the words of a client plain ones that lack a rule, in the log alone.', async t => {
   const { post, send, issuer, log } = await startSite(t)
   const lines = bearerLines(issuer.token({ scope: 'use read' }))
   await post([message('tools/list'), call('read_secret'), call('read_other')], lines)
   await post(call('delete_order'), lines)
-  await post(message('secret/word'), lines)
+  await post(message('plain/word'), lines)
+  await post(call('drop_order.v2'), lines)
+  for (const odd of ['x'.repeat(65), 'secret word', 's:ecret']) {
+    await post(call(odd), lines)
+    await post(message(odd), lines)
+  }
+  await post(message('tasks/get', { taskId: 'secret' }), lines)
   await post('{', lines)
   await post(call('secret'), lines, '/all')
   t.strictSame(log.filter(({ msg }) => msg === 'request answered').map(({ status, mcp }) => [status, mcp]), [
     [200, 'tools/list, tools/call read_*'],
     [403, 'tools/call delete_order'],
-    [404, undefined],
+    ...Array(9).fill([404, undefined]),
     [400, undefined],
     [200, 'any']
+  ])
+  t.strictSame(log.filter(({ reason }) => reason === 'no_rule').map(({ method, mcp, route, path }) => [method, mcp, route, path]), [
+    ['POST', 'plain/word', '/mcp', undefined],
+    ['POST', 'tools/call drop_order.v2', '/mcp', undefined],
+    ...Array(3).fill([['POST', 'tools/call', '/mcp', undefined], ['POST', undefined, '/mcp', undefined]]).flat(),
+    ['POST', 'tasks/get', '/mcp', undefined]
   ])
   t.strictSame(log.filter(({ reason }) => reason === 'message_refused').map(({ fault, route }) => [fault, route]), [[
     'The body is not JSON.',
@@ -362,9 +374,10 @@ t.test('Log and metrics name the rule, never the words of the client.', async t 
     'holdfast_mcp_messages_total{path="/mcp",method="tools/call",tool="delete_order",result="refused"} 1',
     'holdfast_mcp_messages_total{path="/mcp",method="tools/call",tool="read_*",result="passed"} 2',
     'holdfast_mcp_messages_total{path="/mcp",method="tools/list",result="passed"} 1',
-    'holdfast_mcp_messages_total{path="/mcp",result="unjudged"} 2'
+    'holdfast_mcp_messages_total{path="/mcp",result="unjudged"} 10'
   ])
-  t.notMatch(JSON.stringify(log) + body, /secret/)
+  t.notMatch(JSON.stringify(log) + body, /secret|ecret|xxx/)
+  t.notMatch(body, /drop_order|plain/)
 })
 
 t.test('Of the forward-auth proxies only Envoy sends the body, and a refused message is 403 for it.', async t => {

@@ -63,8 +63,8 @@ t.test(
       `Authorization: Bearer ${issuer.token({ exp: Math.floor(Date.now() / 1000) + 2 })}\r\n`
     )
     await Promise.all([once(guarded, 'close'), once(atUpstream[1]!, 'end')])
-    t.strictSame(log.filter(({ msg }) => msg === 'open connection ended').map(({ reason }) => reason), [
-      'token_expired'
+    t.strictSame(log.filter(({ msg }) => msg === 'open connection ended').map(({ reason, route }) => [reason, route]), [
+      ['token_expired', '/guarded']
     ])
     t.equal(free.destroyed, false)
     t.equal(atUpstream[0]!.readableEnded, false)
@@ -108,7 +108,9 @@ t.test(
     )
     await once(socket, 'close')
     t.match(text, /\ndata: {"id":1,"result":{"tools":\[\]}}\n/)
-    t.strictSame(log.filter(({ msg }) => msg === 'open answer ended').map(({ reason }) => reason), ['token_expired'])
+    t.strictSame(log.filter(({ msg }) => msg === 'open answer ended').map(({ reason, route }) => [reason, route]), [
+      ['token_expired', '/mcp']
+    ])
     await until('it is logged', () => log.some(({ msg }) => msg === 'request ended'))
     t.strictSame(log.filter(({ msg }) => msg === 'request ended').map(({ end }) => end), ['token_ended'])
   }

@@ -18,7 +18,7 @@ const HEAD = 'GET /slow HTTP/1.1\r\nHost: x\r\n\r\n'
 /** The service with a route that answers when it may, and connections to it. The clock is stopped from here on. */
 async function start (t: Parameters<typeof startApp>[0]) {
   const entered: Array<() => void> = []
-  const { app, url } = await startApp(t, await startIssuer(t), {}, app => {
+  const { app, url, log } = await startApp(t, await startIssuer(t), { LOG_LEVEL: 'info' }, app => {
     app.get('/slow', async () => {
       await new Promise<void>(resolve => {
         entered.push(resolve)
@@ -61,14 +61,14 @@ async function start (t: Parameters<typeof startApp>[0]) {
     for (let turns = 20; turns > 0; turns--) await turn()
   }
 
-  return { app, port, open, until, pass, entered }
+  return { app, port, open, until, pass, entered, log }
 }
 
 t.test(
   'Closing ends connections that owe no answer, answers what is in flight, and finally ends requests that never ' +
     'became complete',
   async t => {
-    const { app, port, open, until, pass, entered } = await start(t)
+    const { app, port, open, until, pass, entered, log } = await start(t)
     const silent = await open('')
     const half = await open('GET /slow HTTP/1.1\r\nHo')
     const next = await open('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\nGET /slow')
@@ -112,6 +112,8 @@ t.test(
     await bodiless.ended
     await closed
     t.pass('closed a second before the process would be ended with an error')
+    t.hasStrict(log.at(-2), { method: 'POST', end: 'shutdown', status: 499 })
+    t.hasStrict(log.at(-1), { event: 'closed', cut: 1 })
   }
 )
 

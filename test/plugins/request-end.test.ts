@@ -61,7 +61,8 @@ t.test('At a gate each request ends in one line and one count, with how it ended
   const issuer = await startIssuer(t)
   const upstream = await startUpstream(t, answer)
   const site = await startApp(t, issuer, {
-    GATE: { upstream: upstream.origin, rules: [{ path: '/api/*' }], timeoutSeconds: 1 }
+    GATE: { upstream: upstream.origin, rules: [{ path: '/api/*' }], timeoutSeconds: 1 },
+    LOG_LEVEL: 'debug'
   })
   const of = (end: string, status: number) => ({
     method: 'GET',
@@ -103,11 +104,13 @@ t.test('At a gate each request ends in one line and one count, with how it ended
     await expectEnd(t, site, before, of('client_gone', status))
   }
   const before = endsOf(site).length
-  await call(site, { path: '/none' })
+  await call(site, { path: '/none/a%20b;c@d?e=f' })
   await call(site, { path: '/%zz' })
   await until('they have ended', () => endsOf(site).length === before + 2)
   t.equal(site.reasons().at(-1), 'no_rule', 'a refusal for want of a rule says so')
-  t.notOk('route' in site.log.findLast(({ msg }) => msg === 'request refused')!, 'and names none')
+  const line = site.log.findLast(({ msg }) => msg === 'request refused')!
+  t.notOk('route' in line, 'and names none')
+  t.strictSame([line['method'], line['path']], ['GET', '/none/a%20b%3Bc%40d'], 'but what has none')
   t.ok((await (await fetch(`${site.url}/metrics`)).text()).includes('holdfast_refusals_total{reason="no_rule"} 1'))
   t.strictSame(
     endsOf(site).slice(before),

@@ -388,6 +388,18 @@ t.test('The line of a refusal names the route, and for issuer, audience and time
       line: { reason: 'token_audience', expected: world.issuer.audience, found: 'https://a.example b' }
     },
     {
+      build: ofToken({}, { alg: 'HS256' }),
+      line: { reason: 'token_algorithm', expected: 'RS256', found: 'HS256' }
+    },
+    {
+      build: ofToken({}, { alg: 'RS256 ' }),
+      line: { reason: 'token_algorithm', expected: 'RS256', found: 'no known name' }
+    },
+    {
+      build: ofProof({ header: { alg: 'none' } }),
+      line: { reason: 'proof_algorithm', expected: 'ES256 ES384 EdDSA Ed25519 PS256 RS256', found: 'none' }
+    },
+    {
       build: ofToken({ exp: at - far }),
       line: { reason: 'token_expired', expected: /^exp after \d{10}$/, found: at - far }
     },

@@ -597,6 +597,8 @@ t.test('Only trusted peers get a verdict.', async t => {
     t.equal((await ask('/verify/nginx', nginx)).status, status, trust)
     t.equal((await ask('/verify/envoy/open/x', [ENVOY])).status, status, trust)
     t.equal(log.some(({ msg }) => /TRUST_PROXY trusts no peer/.test(msg)), trust === 'false')
+    const peers = log.filter(({ reason }) => reason === 'question_refused').map(({ peer }) => peer)
+    t.strictSame(peers, status === 200 ? [] : ['127.0.0.1', '127.0.0.1'], 'the line names whom TRUST_PROXY lacks')
   }
 })
 

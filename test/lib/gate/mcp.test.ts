@@ -525,7 +525,7 @@ t.test('Large bodies are judged one after the other, each in a turn of the event
 
 t.test('A fault of the service is told by its status alone, from 500 on', t => {
   const body = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"ping"}')
-  const answered = (status: number): unknown => JSON.parse(rpcErrorBody(new Error('words of its own'), status, body))
+  const answered = (status: number): unknown => JSON.parse(rpcErrorBody(new Error('words of its own'), status, body, null))
   const rows: ReadonlyArray<readonly [status: number, code: number, message: string]> = [
     [499, -32600, 'words of its own'],
     [500, -32603, 'Internal Server Error'],
