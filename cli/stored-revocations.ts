@@ -9,7 +9,9 @@ import { PAGE, readEntry } from '../lib/revocation/redis-entries.ts'
 import type { RevocationEntry } from '../lib/revocation/log.ts'
 import { LOG } from '../lib/revocation/redis-scripts.ts'
 import type { Revocations } from '../lib/revocation/revocations.ts'
+import type { RedisPlace } from '../lib/redis/redis-url.ts'
 import type { Settings } from '../lib/settings/settings.ts'
+import { processSurroundings } from '../server/surroundings.ts'
 
 const LONGEST_MS = 2000
 const STEP_MS = 25
@@ -80,7 +82,7 @@ export async function readStoredRevocations (
 
 /** Reads the log of a Redis once. Returns what stood in the way. */
 export function readStore (
-  store: string,
+  store: RedisPlace,
   onEntry: (entry: RevocationEntry) => void
 ): Promise<string | undefined> {
   return using(
@@ -114,7 +116,7 @@ export interface TriedStore {
 }
 
 /** Tries whether a Redis keeps what is written, and whether its user has the right to all that instances do there. */
-export function tryStore (store: string): Promise<TriedStore> {
+export function tryStore (store: RedisPlace): Promise<TriedStore> {
   return using(store, async link => {
     const policy = policyOf(await new Promise<readonly MemoryAnswer[]>(resolve => link.memoryInfo(resolve)))
     const replies = await link.call('eval', TRY_COMMANDS, 1, '{holdfast:revocation}:probe') as ReadonlyArray<
@@ -134,11 +136,11 @@ export function tryStore (store: string): Promise<TriedStore> {
 
 /** @param failing says what it means that there is no connection, or that `work` rejects */
 async function using<Found> (
-  store: string,
+  store: RedisPlace,
   work: (link: RedisLink) => Promise<Found>,
   failing: (error: Error, hosts: readonly string[]) => Found
 ): Promise<Found> {
-  const { hosts, open } = await reachRedis(store, 'revocation.store', () => performance.now())
+  const { hosts, open } = await reachRedis(store, 'revocation.store', processSurroundings)
   let last = new Error('no answer')
   const link = open({
     ready () {},

@@ -118,7 +118,7 @@ export const STORE_FAULTS: Readonly<Record<RedisFault | 'connecting', Fault>> = 
   },
   unreachable: {
     meaning: 'no connection, or it broke',
-    cure: 'check host and port, DNS and firewall, and whether the server is running'
+    cure: 'check host and port, DNS and firewall, the certificates of a cluster, and whether the server is running'
   },
   timeout: {
     meaning: 'connected, and no answer within 200 ms',

@@ -37,7 +37,11 @@ export function namedTypes (): string {
 
 /** The type of a part, as its schema says it. */
 export function partType (part: Part, indent = ''): string {
-  return part.placed ? 'SecretOption' : NAMES.get(part.properties ?? part.anyOf) ?? bareType(part, indent)
+  if (part.placed) {
+    return ['SecretOption', ...(part.anyOf ?? []).filter(({ properties }) => properties).map(form => bareType(form, indent))]
+      .join(' | ')
+  }
+  return NAMES.get(part.properties ?? part.anyOf) ?? bareType(part, indent)
 }
 
 function bareType (part: Part, indent = ''): string {

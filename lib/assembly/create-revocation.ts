@@ -128,7 +128,7 @@ export async function createRevocation (options: RevocationPartsOptions) {
       onEvent({ name: 'revocation_in_memory' })
       return createMemoryLog(applyEntry)
     }
-    const { hosts, open } = await reachRedis(store, 'revocation.store', surroundings.steadyMs)
+    const { hosts, open } = await reachRedis(store, 'revocation.store', surroundings)
     // Loaded only if a Redis is configured.
     const { createRedisLog } = await import('../revocation/redis-log.ts')
     return createRedisLog({

@@ -32,7 +32,8 @@ const BEGINNINGS: ReadonlyArray<readonly [RedisFault, RegExp]> = [
   ['cluster', /^(?:CLUSTERDOWN|MOVED|ASK|CROSSSLOT|ERR This instance has cluster support disabled)/],
   ['database', /^ERR (?:DB index|SELECT is not allowed)/],
   ['max_clients', /^ERR max number of clients/],
-  ['unreachable', /^All sentinels are unreachable/],
+  // Without a last error, they were reached: the server that they named was not, which has said why.
+  ['unreachable', /^All sentinels are unreachable.* Last error: /],
   ['timeout', /^Socket timeout/],
   ['not_redis', /^Unknown RESP type/]
 ]

@@ -97,11 +97,11 @@ export function openRedisLink (target: RedisTarget, listeners: LinkListeners, st
 }
 
 /** The options of each connection to a server, in a cluster or not. */
-function connectionOptions ({ tls, username, password }: RedisTarget): RedisOptions {
+function connectionOptions ({ tls, files, username, password }: RedisTarget): RedisOptions {
   return {
     username,
     password,
-    tls: tls ? {} : undefined,
+    tls: tls ? { ...files } : undefined,
     // Every server and proxy supports RESP2. Only its answers to SET are read here.
     protocol: 2,
     disableClientInfo: true,
@@ -135,7 +135,7 @@ function clientOptions (target: RedisTarget, steadyMs: () => number): RedisOptio
     sentinels: [...target.hosts],
     sentinelUsername: target.sentinelUsername,
     sentinelPassword: target.sentinelPassword,
-    sentinelTLS: target.tls ? {} : undefined,
+    sentinelTLS: target.tls ? { ...target.files } : undefined,
     enableTLSForSentinelMode: target.tls,
     sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
     sentinelRetryStrategy: retryAfterMs,
@@ -147,6 +147,8 @@ function clientOptions (target: RedisTarget, steadyMs: () => number): RedisOptio
 function clusterOptions (target: RedisTarget): ClusterOptions {
   return {
     redisOptions: connectionOptions(target),
+    // A certificate is for a name: the client would ask a node by the address of its name.
+    dnsLookup: (name, done) => done(null, name),
     enableOfflineQueue: false,
     clusterRetryStrategy: retryAfterMs,
     slotsRefreshTimeout: CONNECT_TIMEOUT_MS,

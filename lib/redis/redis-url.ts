@@ -1,7 +1,16 @@
 import { decodeEscapes } from '../url/http-url.ts'
 
-/** Where a Redis is. */
-export type RedisTarget = ReturnType<typeof parseRedisUrl>
+/** A Redis as settings name it: its URL, or that with the files of TLS, which are in PEM form. */
+export type RedisPlace = string | { readonly url: string } & { readonly [Name in TlsFile]?: { readonly file: string } }
+
+/** What the client shows and trusts in place of its defaults. */
+export const TLS_FILES = ['cert', 'key', 'ca'] as const
+type TlsFile = (typeof TLS_FILES)[number]
+
+/** Where a Redis is, and the texts of its files. */
+export interface RedisTarget extends ReturnType<typeof parseRedisUrl> {
+  readonly files?: { readonly [Name in TlsFile]?: string }
+}
 
 const PARAMETERS = ['sentinel', 'sentinelUsername', 'sentinelPassword', 'cluster']
 const SHAPE = 'redis[s]://[[user]:password@]host[:port][,host[:port]...][/database][?sentinel=name | ?cluster=true]'
@@ -13,7 +22,8 @@ const SHAPE = 'redis[s]://[[user]:password@]host[:port][,host[:port]...][/databa
  *
  * @throws Error whose message says what is wrong. It holds no part of the URL except the names of parameters.
  */
-export function parseRedisUrl (text: string) {
+export function parseRedisUrl (place: RedisPlace) {
+  const text = typeof place === 'string' ? place : place.url
   const [, scheme, userInfo, authority, path, query] =
     /^(rediss?):\/\/(?:([^/?#\s]*)@)?([^/?#@\s]+)(\/[^?#\s]*)?(\?[^#\s]*)?$/.exec(text) ??
       refuse('it is not a URL of that form')

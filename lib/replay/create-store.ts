@@ -2,6 +2,7 @@ import type { Surroundings } from '../surroundings.ts'
 import { createMemoryStore } from './memory-store.ts'
 import type { RedisFault } from '../redis/redis-faults.ts'
 import { reachRedis } from '../redis/reach-redis.ts'
+import type { RedisPlace } from '../redis/redis-url.ts'
 import type { ReplayStore } from './replay-store.ts'
 
 /** Reports that a store stopped or started to be usable. */
@@ -12,8 +13,8 @@ export type ReplayStoreEvent =
   | { readonly name: 'replay_policy_unknown', readonly hosts: readonly string[] }
 
 export interface ReplayStoreOptions {
-  /** `memory`, `off`, or the URL of a Redis: see `parseRedisUrl`. */
-  readonly store: string
+  /** `memory`, `off`, or a Redis: see `parseRedisUrl`. */
+  readonly store: RedisPlace
   /** Maximum number of live records in the memory store. */
   readonly maxRecords: number
   readonly onEvent: (event: ReplayStoreEvent) => void
@@ -30,7 +31,7 @@ export async function createReplayStore (
 ): Promise<ReplayStore> {
   if (store === 'off') return createOffStore()
   if (store === 'memory') return createMemoryStore({ max: maxRecords, ...surroundings })
-  const { hosts, open } = await reachRedis(store, 'DPOP_REPLAY (dpop.replay)', surroundings.steadyMs)
+  const { hosts, open } = await reachRedis(store, 'DPOP_REPLAY (dpop.replay)', surroundings)
   // Loaded only if a Redis is configured.
   const { createRedisStore } = await import('./redis-store.ts')
   return createRedisStore({

@@ -89,6 +89,7 @@ export const FORMATS = {
   'namespaced-claim': text => /^[a-z][a-z0-9+.-]*:\S+$/i.test(text) && URL.canParse(text),
   'replay-store': isReplayStore,
   'revocation-store': text => text !== 'off' && isReplayStore(text),
+  'tls-redis': text => text.startsWith('rediss:') && isReplayStore(text),
   'nonce-secret': text => decodeSecret(text) !== undefined,
   'trusted-peer': isTrustedPeer,
   'public-url': text => URL.canParse(parsePublicUrl(text)?.href ?? ''),

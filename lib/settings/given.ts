@@ -66,7 +66,7 @@ export function readSetting (value: unknown, { values, tell }: Reading, path: st
     put(values, name, value.map((entry, index) => readEntry(entry, `${path}[${index}]`, tell)))
   } else if (isData(value)) {
     const spec: Part = settingSpec(name)
-    put(values, name, spec.properties ? withoutUnset(spec, value) : value)
+    put(values, name, spec.properties ?? spec.anyOf ? withoutUnset(spec, value) : value)
   } else tell(path, `${path} is not a text, a number, a boolean or a list; allowed: ${settingSpec(name).allowed}`)
 }
 

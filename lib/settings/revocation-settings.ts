@@ -1,4 +1,5 @@
 import type { LOGOUT, OPERATORS, TRANSMITTER } from './section-specs.ts'
+import type { RedisPlace } from '../redis/redis-url.ts'
 import type { ValueOf } from './setting-spec.ts'
 import type { SettingValues } from './specs.ts'
 import type { JwsAlg } from '../jose/signature.ts'
@@ -17,8 +18,8 @@ export interface RevocationSettings extends Pick<RevocationSection, 'retentionSe
   readonly logout: readonly LogoutSettings[]
   /** Undefined if there are none. */
   readonly operators: ValueOf<typeof OPERATORS> | undefined
-  /** `memory`, or the URL of a Redis. */
-  readonly store: string
+  /** `memory`, or a Redis. */
+  readonly store: RedisPlace
 }
 
 /** Completes a section that its schema lets pass. Undefined if there is none. */

@@ -58,6 +58,7 @@ export async function readPlaced (values: RawSettings, sources: SecretSources): 
     const given = valueAt(values, path)
     if (given === undefined) continue
     const read = async (secret: unknown): Promise<unknown> => {
+      if (isJsonObject(secret) && 'url' in secret) return { ...secret, url: await read(secret.url) }
       if (!isPlace(secret)) return secret
       return textOf(secret, sources).catch((error: Error) => {
         unread.set(path, error.message)

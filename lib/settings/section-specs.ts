@@ -1,5 +1,6 @@
 import { CLIENT_AUTH_METHODS } from '../provider/client-authentication.ts'
 import { JWS_ALGS } from '../jose/signature.ts'
+import type { FormatName } from './formats.ts'
 import { FLAG, integer, ISSUER_NAME, ISSUER_URL, listOf, oneOf, PROVIDER_URL, TEXT, UPSTREAM } from './setting-spec.ts'
 
 const WORDS = { written: 'string | readonly string[]' } as const
@@ -30,6 +31,32 @@ export const SECRET_PLACE = {
     }
   ]
 } as const
+
+const pem = (about: string) => ({ about: `${about}, in PEM form`, ...SECRET_PLACE.anyOf[0] } as const)
+
+/** A store as one text, or as a Redis with files of its own for TLS. */
+export function store (format: FormatName, words: string) {
+  return {
+    anyOf: [
+      { type: 'string', format },
+      {
+        type: 'object',
+        required: ['url'],
+        additionalProperties: false,
+        properties: {
+          url: { about: 'a `rediss:` URL', type: 'string', format: 'tls-redis', placed: true },
+          cert: pem('the certificate that the Redis wants'),
+          key: pem('its private key'),
+          ca: pem("what the Redis's certificate must be signed by, in place of the authorities of Node")
+        }
+      }
+    ],
+    secret: true,
+    placed: true,
+    allowed: `${words}, or a redis:// or rediss:// URL; in the file also { file: PATH }, { env: NAME } or ` +
+      '{ url, cert, key, ca }'
+  } as const
+}
 
 const MCP = {
   type: 'object',
@@ -364,11 +391,7 @@ export const REVOCATION = {
     outage: { about: 'what holds while the store is silent', ...oneOf('refuse', 'serve'), default: 'refuse' },
     store: {
       about: '`memory`, or the URL of a Redis; the one of `dpop.replay` unless given',
-      type: 'string',
-      format: 'revocation-store',
-      secret: true,
-      placed: true,
-      allowed: 'memory, or a redis:// or rediss:// URL; also { file: PATH } or { env: NAME }'
+      ...store('revocation-store', 'memory')
     }
   }
 } as const

@@ -3,7 +3,7 @@ import { CLIENT_AUTH_METHODS } from '../provider/client-authentication.ts'
 import { JWS_ALGS } from '../jose/signature.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { AUDIENCE_CLAIMS } from '../token/jwt-checks.ts'
-import { AUDIT, GATE, REVOCATION, SECRET } from './section-specs.ts'
+import { AUDIT, GATE, REVOCATION, SECRET, store } from './section-specs.ts'
 import {
   FILE,
   FLAG,
@@ -283,10 +283,8 @@ export const SETTINGS = {
   'dpop.replay': {
     about: 'where used proofs are recorded; several instances must share a Redis',
     variable: 'DPOP_REPLAY',
-    ...text('replay-store', `memory, off, or a redis:// or rediss:// URL; ${OR_PLACE}`),
-    default: 'memory',
-    secret: true,
-    placed: true
+    ...store('replay-store', 'memory, off'),
+    default: 'memory'
   },
   'dpop.replayMax': {
     about: 'maximum number of stored proofs; if it is full, requests get 503; if one key has a quarter of them, its ' +

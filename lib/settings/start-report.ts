@@ -1,6 +1,7 @@
 import { printable } from '../printable.ts'
 import { parseNoProxy } from '../provider/proxies.ts'
 import { hostsOf, parseRedisUrl } from '../redis/redis-url.ts'
+import type { RedisPlace } from '../redis/redis-url.ts'
 import { hasScheme } from './formats.ts'
 import type { Settings } from './settings.ts'
 
@@ -28,8 +29,10 @@ export function reportStart ({ idp, dpop, server }: Settings, areIssuersAsked = 
   }
 }
 
-function replayOf (text: string): { readonly kind: string, readonly hosts?: readonly string[] } {
-  return text === 'memory' || text === 'off' ? { kind: text } : { kind: 'redis', hosts: hostsOf(parseRedisUrl(text)) }
+function replayOf (place: RedisPlace): { readonly kind: string, readonly hosts?: readonly string[] } {
+  return place === 'memory' || place === 'off'
+    ? { kind: place }
+    : { kind: 'redis', hosts: hostsOf(parseRedisUrl(place)) }
 }
 
 /** With its address: the npm package has no docs. */

@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { containing } from '../helpers/containing.ts'
+import { textOf } from '../helpers/documents.ts'
 import { freePort } from '../helpers/free-port.ts'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -1239,6 +1240,8 @@ t.test(
       '+info',
       ...COMMANDS.map(name => `+${name.toLowerCase()}`)
     )
+    const rights = COMMANDS.map(name => `+${name.toLowerCase()}`).join(' ')
+    t.ok(textOf('docs/reference/store.md').includes(`~{holdfast:revocation}:* +info ${rights}\n`))
     t.match(await run(good, config(`redis://revoker:hunter2@127.0.0.1:${server.port}`)), {
       code: 0,
       text: /Its log can be read: 3 entries\./

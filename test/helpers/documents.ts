@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 
 export const root = join(import.meta.dirname, '..', '..')
 
-const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
+export const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
 
 /** Whether a test file has a test of that title, which may be broken over lines. */
 export const holdsTest = (file: string, title: string): boolean =>

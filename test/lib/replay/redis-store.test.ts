@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import tls from 'node:tls'
+import { fileURLToPath } from 'node:url'
 import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import t from 'tap'
@@ -19,6 +20,7 @@ import { createRedisStore } from '../../../lib/replay/redis-store.ts'
 import { LATE_RECORD_SECONDS } from '../../../lib/replay/replay-store.ts'
 import type { ReplayStore } from '../../../lib/replay/replay-store.ts'
 import { parseRedisUrl } from '../../../lib/redis/redis-url.ts'
+import type { RedisPlace } from '../../../lib/redis/redis-url.ts'
 import { bulk, startFakeRedis } from '../../helpers/fake-redis.ts'
 import type { FakeRedis, Reply } from '../../helpers/fake-redis.ts'
 import { patientSurroundings } from '../../helpers/patient-surroundings.ts'
@@ -45,10 +47,10 @@ interface Opened {
   reasons: () => string[]
 }
 
-async function open (t: Test, url: string, surroundings = patientSurroundings): Promise<Opened> {
+async function open (t: Test, place: RedisPlace, surroundings = patientSurroundings): Promise<Opened> {
   const events: ReplayStoreEvent[] = []
   const store = await createReplayStore({
-    store: url,
+    store: place,
     maxRecords: 1,
     onEvent: event => {
       events.push(event)
@@ -81,7 +83,9 @@ async function openOnFake (
   return { ...opened, fake }
 }
 
-const fixture = (name: string): Buffer => readFileSync(new URL(`../../fixtures/${name}`, import.meta.url))
+const fixturePath = (name: string): string => fileURLToPath(new URL(`../../fixtures/${name}`, import.meta.url))
+const fixture = (name: string): Buffer => readFileSync(fixturePath(name))
+const CLIENT_TLS = { cert: fixture('client-a.cert.pem'), key: fixture('client-a.key.pem') }
 const PROVIDER_TLS = { cert: fixture('provider.cert.pem'), key: fixture('provider.key.pem') }
 
 /**
@@ -1228,6 +1232,74 @@ t.test('With rediss: Sentinels and master are reached by TLS, each under a name 
   t.strictSame(plain.commands, [], 'a master without TLS gets no command')
 })
 
+t.test('A master whose certificate is not trusted is the only reason, although Sentinels are asked again.', async t => {
+  trustProvider(t)
+  const [sentinel, master] = [await startFake(t, PROVIDER_TLS), await startFake(t, CLIENT_TLS)]
+  sentinel.override = ([name, word]) =>
+    name === 'SENTINEL' && word === 'get-master-addr-by-name'
+      ? `*2\r\n${bulk('127.0.0.1')}${bulk(String(master.port))}`
+      : undefined
+  const asked = (): number => sentinel.commands.filter(([name]) => name === 'SENTINEL').length
+  const { store, reasons } = await open(t, `rediss://localhost:${sentinel.port}?sentinel=main`)
+  await until('the Sentinel was asked often', () => asked() > 12)
+  t.strictSame(reasons(), ['tls'])
+  await sentinel.stop()
+  await until('no Sentinel is reached', () => store.state().reason === 'unreachable')
+})
+
+t.test('With rediss: a cluster is reached by the names of its nodes, from the first connection on.', async t => {
+  trustProvider(t)
+  const connect = t.capture(tls, 'connect', tls.connect)
+  const fake = await startFake(t, PROVIDER_TLS)
+  fake.override = ([name, word]) =>
+    name === 'CLUSTER' && word!.toUpperCase() === 'SLOTS'
+      ? `*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n${bulk('localhost')}:${fake.port}\r\n${bulk('a'.repeat(40))}`
+      : undefined
+  const { store } = await open(t, `rediss://localhost:${fake.port}?cluster=true`)
+  t.equal(await record(store, 'a'), 'first')
+  t.strictSame(new Set(connect().map(({ args: [options] }) => (options as tls.ConnectionOptions).host)), new Set(['localhost']))
+})
+
+t.test('A server, Sentinels and a cluster get the certificate of the client, and are trusted by its ca alone.', async t => {
+  const tls = { ...PROVIDER_TLS, requestCert: true, ca: CLIENT_TLS.cert }
+  const place = (path: string): { file: string } => ({ file: fixturePath(path) })
+  const files = {
+    cert: place('client-a.cert.pem'),
+    key: place('client-a.key.pem'),
+    ca: place('provider.cert.pem')
+  }
+  for (const parameters of ['', '?cluster=true', '?sentinel=main']) {
+    const fake = await startFake(t, tls)
+    const url = `rediss://localhost:${fake.port}${parameters}`
+    const { store } = await open(t, { url, ...files })
+    t.equal(await record(store, 'a'), 'first', parameters)
+    const { cert, key, ca } = files
+    for (const others of [{ ca }, { cert, key }]) {
+      const { store } = await open(t, { url, ...others })
+      t.equal(await record(store, 'b'), 'replay_unavailable', `${parameters} ${Object.keys(others)}`)
+    }
+  }
+})
+
+t.test('A file for TLS that cannot be used is told before anything is connected, and nothing of it.', async t => {
+  const url = 'rediss://127.0.0.1:1'
+  const place = (path: string): { file: string } => ({ file: fixturePath(path) })
+  for (
+    const [given, problem] of [
+      [{ url, cert: place('client-a.cert.pem') }, 'DPOP_REPLAY (dpop.replay) has one of cert and key: they belong together'],
+      [{ url, ca: place('absent.pem') }, 'cert, key or ca of DPOP_REPLAY (dpop.replay) cannot be used: ENOENT'],
+      [
+        { url, cert: place('client-a.cert.pem'), key: place('client-b.key.pem') },
+        'cert, key or ca of DPOP_REPLAY (dpop.replay) cannot be used: ERR_OSSL_X509_KEY_VALUES_MISMATCH'
+      ],
+      [
+        { url, ca: place('ecdsa.json') },
+        'cert, key or ca of DPOP_REPLAY (dpop.replay) cannot be used: ca holds no certificate'
+      ]
+    ] as const
+  ) await t.rejects(open(t, given), { message: problem })
+})
+
 t.test('A Sentinel that hangs is left for the next one', async t => {
   const [hanging, good] = [await startFake(t), await startFake(t)]
   hanging.override = ([name]) => name === 'SENTINEL' ? null : undefined
@@ -1287,7 +1359,7 @@ t.test('errors of the client have stable names', async t => {
     ['ERR max number of clients', 'max_clients'],
     ['Unknown RESP type: 72', 'not_redis'],
     ['Socket timeout. x', 'timeout'],
-    ['All sentinels are unreachable. Retrying from scratch after 10ms.', 'unreachable']
+    ['All sentinels are unreachable. Retrying from scratch after 10ms. Last error: x', 'unreachable']
   ]
   for (const [reply, fault] of replies) {
     t.equal(faultOf(error(reply, { name: 'ReplyError' })), fault, reply)
@@ -1299,7 +1371,7 @@ t.test('errors of the client have stable names', async t => {
   }
   t.equal(faultOf(error('Socket timeout. x')), 'timeout')
   t.equal(faultOf(error('Unknown RESP type: 72')), 'not_redis')
-  t.equal(faultOf(error('All sentinels are unreachable. Retrying from scratch after 10ms.')), 'unreachable')
+  t.equal(faultOf(error('All sentinels are unreachable. Retrying from scratch after 10ms.')), null)
   t.equal(faultOf(error('Connection is closed.')), null)
   t.equal(
     faultOf(error('Failed to refresh slots cache.', { lastNodeError: error('NOAUTH Authentication required.') })),
@@ -1309,7 +1381,7 @@ t.test('errors of the client have stable names', async t => {
 
 t.test('A Redis client that is not installed is named in one sentence.', async t => {
   const failing = (code: string) =>
-    reachRedis('redis://127.0.0.1:1', 'DPOP_REPLAY (dpop.replay)', processSurroundings.steadyMs, async () => {
+    reachRedis('redis://127.0.0.1:1', 'DPOP_REPLAY (dpop.replay)', processSurroundings, async () => {
       throw Object.assign(new Error('Cannot load'), { code })
     })
   await t.rejects(failing('ERR_MODULE_NOT_FOUND'), {

@@ -71,7 +71,7 @@ t.test('A missing member gets its default, and a given one is unchanged', async 
 })
 
 t.test('The store is its own, else the Redis of the replay store, else memory', async t => {
-  const store = async (given: object, replay?: string): Promise<string> =>
+  const store = async (given: object, replay?: string): Promise<unknown> =>
     (await read(given, { ...replay && { replay } })).store
   t.equal(await store({}, 'redis://r.example'), 'redis://r.example')
   t.equal(await store({ store: 'memory' }, 'redis://r.example'), 'memory')
@@ -138,7 +138,7 @@ const ROWS: ReadonlyArray<readonly [title: string, given: unknown, ...problems: 
     'store',
     { store: 'https://user:hush@s.example' },
     'revocation.store is not usable (its value is not shown); allowed: memory, or a redis:// or rediss:// URL; ' +
-    'also { file: PATH } or { env: NAME }'
+    'in the file also { file: PATH }, { env: NAME } or { url, cert, key, ca }'
   ],
   ['operators', { operators: {} }, 'revocation.operators lacks scope; allowed: an object with scope'],
   ['a scope', { operators: { scope: 'a b' } }, 'revocation.operators.scope is "a b"; allowed: a scope'],

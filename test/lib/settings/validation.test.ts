@@ -755,7 +755,8 @@ const SECRETS: Readonly<Record<string, string>> = {
   REDIS: 'rediss://u:hush@cache.example:6379/2',
   NONCE: 'A'.repeat(43),
   NEXT: 'B'.repeat(43),
-  WRONG: 'hush'
+  WRONG: 'hush',
+  TLS_REDIS: 'rediss://u:hush@cache.example'
 }
 
 function readPlaced (values: Partial<Record<SettingName, unknown>>): Promise<Settings> {
@@ -795,7 +796,9 @@ t.test('A store, and a secret of nonces, is read where the settings say that it 
 
 t.test('A secret that cannot be read, or is none, is named without its text, beside all other problems.', async t => {
   const place = 'in the file also { file: PATH } or { env: NAME }'
-  const replay = `allowed: memory, off, or a redis:// or rediss:// URL; ${place}`
+  const redis = 'or a redis:// or rediss:// URL; in the file also { file: PATH }, { env: NAME } or ' +
+    '{ url, cert, key, ca }'
+  const replay = `allowed: memory, off, ${redis}`
   const nonces = `allowed: list of one or more secrets, each at least 32 bytes in base64url; ${place}`
   const hidden = 'is not usable (its value is not shown)'
   const rows: ReadonlyArray<{ replay: unknown, secret: unknown, says: readonly [string, string] }> = [
@@ -826,8 +829,41 @@ t.test('A secret that cannot be read, or is none, is named without its text, bes
   }
   for (const [store, says] of [[{ env: 'NONE' }, 'is not usable: the variable NONE is not set'], ['hush', hidden]]) {
     t.strictSame(await refused({ revocation: { store, logout: { clientId: 'c' } } }), [
-      `revocation.store ${says}; allowed: memory, or a redis:// or rediss:// URL; also { file: PATH } or { env: NAME }`
+      `revocation.store ${says}; allowed: memory, ${redis}`
     ])
+  }
+})
+
+t.test('A Redis with TLS has its URL, and files that are read when it is reached.', async t => {
+  const url = 'rediss://cache.example'
+  const pem = { file: 'pem' }
+  const logout = { clientId: 'c' }
+  const read = async (redis: unknown): Promise<unknown[]> => [
+    (await readPlaced({ 'dpop.replay': redis })).dpop.replay,
+    (await readPlaced({ revocation: { store: redis, logout } })).revocation!.store
+  ]
+  for (const files of [{}, { ca: pem }, { cert: pem, key: pem, ca: pem }]) {
+    t.strictSame(await read({ url, ...files }), [{ url, ...files }, { url, ...files }])
+  }
+  t.strictSame(await read({ url: { env: 'TLS_REDIS' }, ca: pem }), [{ url: SECRETS['TLS_REDIS'], ca: pem }, {
+    url: SECRETS['TLS_REDIS'],
+    ca: pem
+  }])
+  for (
+    const given of [
+      { url: 'redis://cache.example', ca: pem },
+      { url: 'memory' },
+      { ca: pem },
+      { url, ca: 'hush' },
+      { url, ca: { env: 'NONCE' } },
+      { url, password: 'hush' }
+    ]
+  ) {
+    for (const values of [{ 'dpop.replay': given }, { revocation: { store: given, logout } }]) {
+      const [problem, ...others] = await refused(values)
+      t.match(problem, /^(?:DPOP_REPLAY \(dpop\.replay\)|revocation\.store) is not usable \(its value is not shown\); allowed: /)
+      t.strictSame(others, [])
+    }
   }
 })
 
