@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { PROVIDER_FAULTS } from '../explain/faults.ts'
 import type { JwsAlg } from '../lib/jose/signature.ts'
 import { needsNoKeys } from '../lib/assembly/create-issuers.ts'
+import { createDiscovery } from '../lib/provider/provider-document.ts'
 import { createKeySetFinder, fetchKeySet, readKeySet } from '../lib/provider/fetch-key-set.ts'
 import type { KeySet } from '../lib/provider/key-set.ts'
 import { holdsKey } from '../lib/printable.ts'
@@ -12,6 +13,7 @@ import type { IssuerSettings, Settings } from '../lib/settings/settings.ts'
 import { judgeClock, timedSession } from './compare-clocks.ts'
 import { failedCall, failureText, fault, fine, warning } from './findings.ts'
 import type { Finding } from './findings.ts'
+import { terminalLine } from './show.ts'
 
 type ProviderSettings = Pick<Settings, 'idp' | 'proxies'>
 
@@ -30,7 +32,7 @@ export async function checkProvider (
   settings: ProviderSettings,
   nowMs: () => number
 ): Promise<Finding[]> {
-  const { issuer, jwksUri, keysFile, algs } = provider
+  const { issuer, jwksUri, keysFile, algs, tokenProfile } = provider
   const mayHaveNone = needsNoKeys(provider.introspection)
   // The file was read when the settings were, and a broken one stops the start.
   if (keysFile !== undefined) return checkKeyFile(keysFile, algs, mayHaveNone)
@@ -49,7 +51,16 @@ export async function checkProvider (
     }
   }
   try {
-    const address = await createKeySetFinder(issuer, jwksUri, { mayHaveNone })(watched)
+    const discovery = createDiscovery(issuer)
+    const address = await createKeySetFinder(issuer, jwksUri, { discovery, mayHaveNone })(watched)
+    if (tokenProfile === 'rfc9068' && discovery.spelling() !== issuer) {
+      findings.push(
+        warning(
+          `It spells its issuer ${terminalLine(discovery.spelling())}, so under IDP_TOKEN_PROFILE=rfc9068 its tokens are refused.`,
+          'Write the issuer as it does.'
+        )
+      )
+    }
     findings.push(...judgeKeys(await fetchKeySet(address, watched, [], algs), algs, mayHaveNone))
   } catch (error) {
     if (!(error instanceof ProviderFailure)) throw error

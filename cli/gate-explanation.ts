@@ -15,8 +15,8 @@ export interface GateView {
   readonly settings: GateSettings
   /** Where the rules are, in words, by their paths. */
   readonly places: ReadonlyMap<string, string>
-  /** The configured one, if it is known. */
-  readonly audience: string | undefined
+  /** The configured ones, if they are known. */
+  readonly audience: unknown
 }
 
 /** What makes a path one that two programs could read differently. */
@@ -149,10 +149,12 @@ function whyOf (
     } this path and this method too. The most specific path wins, and that is ${rule.path}.`
 }
 
-function demandsOf ({ requirement, audience }: GateRule, view: GateView): string[] {
+function demandsOf ({ requirement, audiences }: GateRule, view: GateView): string[] {
   if (requirement === undefined) return ['nothing: no token is looked at (allow: anyone)']
-  const aud = audience ?? view.audience
-  return [`a valid token${aud === undefined ? '' : ` for the audience ${aud}`}`, ...describeRequirement(requirement)]
+  const names = [audiences ?? view.audience ?? []].flat()
+  const token = `a valid token${names.length === 0 ? '' : ` for the audience ${names.join(' or ')}`}`
+  const lines = [token, ...describeRequirement(requirement)]
+  return requirement.optional ? ['nothing of a request without credentials', ...lines.map(line => `else ${line}`)] : lines
 }
 
 function describeRequirement ({ scope, anyScope, claims = [], acr, maxAgeSeconds }: Requirement): string[] {

@@ -74,7 +74,7 @@ export function gate (argv: readonly string[], world: GateWorld): Promise<number
       const { text, holds } = explainRule(readRequest(positionals, mcp), {
         settings: await readGate(collected),
         places: collected.places,
-        audience: audience === undefined ? undefined : String(audience)
+        audience
       }, paint)
       out.write(text)
       return holds ? 0 : 1

@@ -55,7 +55,7 @@ function isMeant (
  * Client credentials (RFC 6749 section 4.4). `audience` is for the providers that choose the API by it. @throws NoToken
  */
 async function requestToken (
-  { issuer, audience, introspection }: IssuerSettings & { readonly introspection: IntrospectionSettings },
+  { issuer, audiences: [audience], introspection }: IssuerSettings & { readonly introspection: IntrospectionSettings },
   { proxies }: Settings
 ): Promise<string> {
   if (!isFetchableIssuer(issuer)) {
@@ -73,7 +73,7 @@ async function requestToken (
     )
     if (endpoint === undefined) throw new NoToken('its discovery document names no token_endpoint')
     const authenticate = await createAuthentication(discovery.spelling, introspection, processSurroundings)
-    const request = await authenticate({ grant_type: 'client_credentials', audience })
+    const request = await authenticate({ grant_type: 'client_credentials', audience: audience! })
     const headers = { ...request.headers, accept: 'application/json' }
     const { status, body } = await session.send(endpoint, { ...request, headers })
     const { access_token: token, error } = asObject(parseJson(body.toString('utf8'))) ?? {}

@@ -78,6 +78,21 @@ const TEXTS: Readonly<Record<'form' | (typeof TOKEN_CHECKS)[number]['name'], Ste
     failed: 'One of its claims is missing or of the wrong type',
     compared: e => claims(e, 'iss', 'sub', ...audienceClaims(e), 'exp', 'nbf', 'iat')
   },
+  profile: {
+    title: 'If the profile of RFC 9068 is asked for, it has what that needs',
+    failed: 'It lacks what the profile of RFC 9068 needs',
+    compared: e => [
+      ['IDP_TOKEN_PROFILE', show(e.issuer?.tokenProfile)],
+      ...e.issuer?.tokenProfile === 'rfc9068'
+        ? [...header(e, 'typ'), ...claims(e, 'iss'), ['issuer as set', show(e.issuer.issuer)] as const, ...claims(
+            e,
+            'client_id',
+            'jti',
+            'iat'
+          )]
+        : []
+    ]
+  },
   cnf: {
     title: 'If it is bound, the service can check the binding',
     failed: 'It is bound in a way that the service cannot check',
@@ -90,7 +105,7 @@ const TEXTS: Readonly<Record<'form' | (typeof TOKEN_CHECKS)[number]['name'], Ste
       const { resource } = e.options.settings.server
       return [
         ...claims(e, ...audienceClaims(e)),
-        ['configured audience', show(e.issuer?.audience)],
+        ['configured audience', show(e.issuer?.audiences.join(' '))],
         ...resource === undefined ? [] : [['configured resource', resource] as const]
       ]
     }

@@ -79,9 +79,9 @@ export default fp<HoldfastOptions>(async (app, options) => {
   app.decorate('guardState', parts)
   app.decorate('guardTally', tally)
   app.decorate('guardRevocation', revocation)
-  app.decorate('admissionOf', (guarded, audience) =>
+  app.decorate('admissionOf', (guarded, audiences) =>
     createAdmission({
-      ...(audience === undefined ? own : { ...common, guard: guardFor(audience), refuse: refuserFor(audience) }),
+      ...(audiences === undefined ? own : { ...common, guard: guardFor(audiences), refuse: refuserFor(audiences[0]) }),
       guarded
     }))
 

@@ -83,7 +83,7 @@ export default fp(async (app: FastifyInstance) => {
   const execute = createExecutor<FastifyRequest>({
     rules: settings.rules,
     exactPaths: settings.exactPaths,
-    admissionOf: audience => app.admissionOf(({ gated }) => gated!, audience),
+    admissionOf: audiences => app.admissionOf(({ gated }) => gated!, audiences),
     onMessagesJudged: ({ gated, mcpMatches }, hasPassed) =>
       app.guardTally?.judged(gated!.pathRules.rules[0].path, mcpMatches ?? undefined, hasPassed)
   })
@@ -170,7 +170,7 @@ function isDoor ({ routeOptions: { url = '' } }: FastifyRequest): boolean {
 function readResources (app: FastifyInstance, rules: readonly GateRule[]): Map<string, Set<string>> {
   const resources = new Map<string, Set<string>>()
   const unreachable = new Set<string>()
-  for (const { requirement, audience } of rules) {
+  for (const { requirement, audiences: [audience] = [] } of rules) {
     const metadata = metadataOfAudience(audience, app.settings)
     if (metadata === 'none') unreachable.add(audience!)
     if (metadata === 'own' && !resources.has(audience!)) resources.set(audience!, new Set())

@@ -120,7 +120,7 @@ export async function createGuardParts (
       }),
     now
   }
-  const guardOf = (parts: Pick<JwtVerifierOptions, 'audience' | 'verified'>): Guard =>
+  const guardOf = (parts: Pick<JwtVerifierOptions, 'audiences' | 'verified'>): Guard =>
     watch(
       createGuard({
         ...common,
@@ -131,11 +131,11 @@ export async function createGuardParts (
   return {
     guard: guardOf({ verified }),
     /**
-     * Makes the same guard for tokens that are meant for another audience. It shares everything but the memory of
+     * Makes the same guard for tokens that are meant for other audiences. It shares everything but the memory of
      * verified tokens: a token that was verified for one audience must not pass for another.
      */
-    guardFor: (audience: string): Guard =>
-      guardOf({ audience, verified: createVerifiedTokens(MAX_TOKENS_OF_AUDIENCE) }),
+    guardFor: (audiences: readonly string[]): Guard =>
+      guardOf({ audiences, verified: createVerifiedTokens(MAX_TOKENS_OF_AUDIENCE) }),
     judge: createJudge({ granters: createScopeGranters(idp.scopeImplies ?? {}), clockToleranceSeconds, now }),
     /**
      * @param audience the one that a token needs, if it is not the configured one. Challenges lead to metadata by which

@@ -28,6 +28,8 @@ export type IssuerKeyEvent = KeySourceEvent & { readonly issuer: string }
 
 export type IssuerEvent =
   | IssuerKeyEvent
+  /** Under `rfc9068` none of its tokens passes then. */
+  | { readonly name: 'issuer_spelled_otherwise', readonly issuer: string, readonly spelled: string }
   | /**
    * The first answer after a success that cannot be used: the function has failed, or was too slow, or named no usable
    * settings.
@@ -75,8 +77,12 @@ function problemsOf ({ path, keysFile }: IssuerSettings, error: Error): readonly
 
 /** @throws ProviderFailure, SettingsError if a file of it is missing or broken */
 export async function createTokenIssuer (given: IssuerSettings, options: IssuersOptions): Promise<TokenIssuer> {
-  const { issuer, scopeClaims, dpopMode } = given
-  const shared = { ...options, discovery: createDiscovery(issuer) }
+  const { issuer, scopeClaims, dpopMode, tokenProfile } = given
+  const { onEvent } = options
+  const discovery = createDiscovery(issuer, spelled => {
+    if (tokenProfile === 'rfc9068') onEvent({ name: 'issuer_spelled_otherwise', issuer, spelled })
+  })
+  const shared = { ...options, discovery }
   const keys = await createKeys(given, shared)
   return {
     issuer,
@@ -90,7 +96,7 @@ export async function createTokenIssuer (given: IssuerSettings, options: Issuers
 
 /** Returns what holds for the tokens of an issuer. */
 export function rulesOfIssuer (
-  { issuer, audience, audienceClaim, algs, dpopMode }: IssuerSettings,
+  { issuer, audiences, audienceClaim, algs, dpopMode, tokenProfile: profile }: IssuerSettings,
   { idp: { clockToleranceSeconds }, server: { resource, clientCertificate, securityProfile } }: Pick<
     Settings,
     'idp' | 'server'
@@ -99,9 +105,10 @@ export function rulesOfIssuer (
   const bindings = TOKEN_BINDINGS.filter(member => member === 'jkt' || clientCertificate !== 'off')
   return {
     issuer,
-    audience,
+    audiences,
     audienceClaim,
     resource,
+    profile,
     algs,
     clockToleranceSeconds,
     bindings,

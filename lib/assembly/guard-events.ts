@@ -18,6 +18,7 @@ const WARNINGS: ReadonlySet<GuardEvent['name']> = new Set([
   'keys_expired',
   'keys_private',
   'issuers_unavailable',
+  'issuer_spelled_otherwise',
   'replay_unavailable',
   'replay_policy_unknown',
   'nonce_secret_random',
@@ -34,6 +35,9 @@ const WARNINGS: ReadonlySet<GuardEvent['name']> = new Set([
 /** What the name of an event does not say. */
 const SENTENCES: { readonly [Name in GuardEvent['name']]?: string } = {
   affinity_missing: AFFINITY_MISSING,
+  issuer_spelled_otherwise:
+    'The provider spells its issuer otherwise, and idp.tokenProfile is rfc9068: set the issuer as it is spelled, or ' +
+    'its tokens are refused',
   stream_without_subjects:
     'The transmitter sends nothing until subjects are added to its stream: its default_subjects is NONE',
   stream_unchangeable:

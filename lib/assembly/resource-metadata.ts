@@ -13,9 +13,10 @@ type ResourceSettings = Pick<Settings, 'idp' | 'server'>
  * The default audience if any issuer has it, else the one that all issuers have. Undefined if they have none in common.
  */
 function commonAudience ({ idp: { audience, issuers } }: ResourceSettings): string | undefined {
-  const audiences = new Set(issuers.map(({ audience }) => audience))
-  if (audiences.size === 0 || (audience !== undefined && audiences.has(audience))) return audience
-  return audiences.size === 1 ? issuers[0]!.audience : undefined
+  const names = new Set(issuers.map(({ audiences: [name] }) => name))
+  const common = audience?.[0]
+  if (names.size === 0 || (common !== undefined && names.has(common))) return common
+  return names.size === 1 ? issuers[0]!.audiences[0] : undefined
 }
 
 /**
@@ -56,7 +57,8 @@ export function resourceWarning (settings: ResourceSettings, mount = ''): string
   if (configuredResource(settings) !== undefined) return undefined
   const address = publicUrl === undefined ? undefined : urlUnder(parsePublicUrl(publicUrl)!, mount).href
   const common = commonAudience(settings)
-  if (address !== undefined && [common, ...issuers.map(({ audience }) => audience)].includes(address)) return undefined
+  const accepted = [common, ...issuers.flatMap(({ audiences }) => audiences)]
+  if (address !== undefined && accepted.includes(address)) return undefined
   const lack = common === undefined ? 'The issuers have no audience in common' : 'The audience is not an https URL'
   return `${lack} and RESOURCE is not set, so the metadata names ` +
     `${address === undefined ? 'the address that the client used' : 'PUBLIC_URL'} as the resource. ` +
@@ -73,7 +75,7 @@ function issuersFor (
   isOwn: boolean,
   { idp: { issuers }, server }: ResourceSettings
 ): readonly string[] {
-  const fitting = issuers.filter(({ audience }) => audience === resource)
+  const fitting = issuers.filter(({ audiences }) => audiences.includes(resource))
   // A client could ask nothing of an issuer that is a mere name.
   return (isOwn || server.resource !== undefined || fitting.length === 0 ? issuers : fitting).map(({ issuer }) =>
     issuer

@@ -1,3 +1,4 @@
+import { carriesCredentials } from '../guard/admission.ts'
 import type { Admission, AdmissibleRequest } from '../guard/admission.ts'
 import type { GuardedRequest } from '../guard/guard.ts'
 import { isJsonObject } from '../json.ts'
@@ -13,6 +14,7 @@ import type { McpMessage } from './mcp-message.ts'
 import { createTurns } from './message-body.ts'
 import { FIRST_METHODS, TOOL_CALL, TOOL_LIST } from './mcp-methods.ts'
 import { RPC_CODES } from './rpc-error.ts'
+import { audienceKey } from './rule.ts'
 import type { GateRule } from './rule.ts'
 import { createRules } from './rules.ts'
 import type { McpMatch, PathRules, RulesOptions, ToolTest } from './rules.ts'
@@ -57,8 +59,8 @@ export function timeoutSecondsOf (
 
 export interface ExecutorOptions<Request extends ExecutedRequest> extends RulesOptions {
   readonly rules: readonly GateRule[]
-  /** @param audience takes the place of the configured one */
-  readonly admissionOf: (audience: string | undefined) => Admission<Request>
+  /** @param audiences take the place of the configured ones */
+  readonly admissionOf: (audiences: readonly string[] | undefined) => Admission<Request>
   /** Called for each request whose messages decide, when they have been judged. */
   readonly onMessagesJudged: (request: Request, hasPassed: boolean) => void
 }
@@ -88,10 +90,12 @@ export function createExecutor<Request extends ExecutedRequest> (
 ): Executor<Request> {
   const turnOf = createTurns()
   const table = createRules(rules, { exactPaths })
-  /** Rules with the same audience share a guard. */
-  const byAudience = new Map<string | undefined, Admission<Request>>()
-  for (const { requirement, audience } of rules) {
-    if (requirement && !byAudience.has(audience)) byAudience.set(audience, admissionOf(audience))
+  const admissions = new Map<GateRule, Admission<Request>>()
+  for (const rule of rules) {
+    if (!rule.requirement) continue
+    // Rules with the same audiences share a guard.
+    const sharer = [...admissions.keys()].find(other => audienceKey(other) === audienceKey(rule))
+    admissions.set(rule, sharer ? admissions.get(sharer)! : admissionOf(rule.audiences))
   }
 
   return (request, { readOriginal, readBody }, done) => {
@@ -108,7 +112,7 @@ export function createExecutor<Request extends ExecutedRequest> (
     if (matchMessage) return judgeMessages(request, gated, readBody).then(body => judged(undefined, body), judged)
     request.isRuledTool = table.ruledToolsOfStream(gated.method, gated.url.ownPath) ?? null
     if (rule.requirement === undefined) done()
-    else byAudience.get(rule.audience)!.admit(request, rule.requirement, done)
+    else admissions.get(rule)!.admit(request, rule.requirement, done)
 
     function judged (error?: Error, body?: Buffer): void {
       onMessagesJudged(request, error === undefined)
@@ -128,9 +132,11 @@ export function createExecutor<Request extends ExecutedRequest> (
     if (!readBody) {
       throw new GateError(403, 'The body of the request decides, and it is not part of this authorization request.')
     }
-    const asking = pathRules.rules.find(({ requirement }) => requirement)
-    const admission = asking && byAudience.get(asking.audience)!
-    const isOpen = pathRules.rules.some(({ requirement }) => !requirement)
+    const isGuest = !carriesCredentials(message)
+    const asks = ({ requirement }: GateRule): boolean => requirement !== undefined && !(isGuest && requirement.optional)
+    const asking = pathRules.rules.find(asks)
+    const admission = asking && admissions.get(asking)!
+    const isOpen = !pathRules.rules.every(asks)
     const { rawHeaders } = message.received
     const hint = (): Requirement => hintFor(pathRules, rawHeaders)
     if (!isOpen) await admission!.identify(request, hint)
@@ -148,7 +154,7 @@ export function createExecutor<Request extends ExecutedRequest> (
     if (matches.some(({ rule, method }) => rule.mcp?.onlyRuled && method === TOOL_LIST)) {
       request.isRuledTool = pathRules.isRuledTool!
     }
-    const requirements = [...new Set(matches.flatMap(({ rule }) => rule.requirement ?? []))]
+    const requirements = [...new Set(matches.flatMap(({ rule }) => asks(rule) ? rule.requirement! : []))]
     if (requirements.length > 0) {
       if (isOpen) await admission!.identify(request, () => requirements[0]!)
       await admission!.judgeAll(request, requirements)

@@ -1,6 +1,7 @@
 import { quoteSetting } from '../printable.ts'
 import { createPathRouter, isSamePath, routerForm, shapeOf } from './rule-path.ts'
 import { KNOWN_METHODS, sharedTarget } from './rule.ts'
+import { audienceKey } from './rule.ts'
 import type { GateRule } from './rule.ts'
 
 /**
@@ -58,5 +59,5 @@ function sharedWith (a: GateRule, b: GateRule): string | undefined {
 }
 
 function isOtherAudience (a: GateRule, b: GateRule): boolean {
-  return a.requirement !== undefined && b.requirement !== undefined && a.audience !== b.audience
+  return a.requirement !== undefined && b.requirement !== undefined && audienceKey(a) !== audienceKey(b)
 }

@@ -27,14 +27,19 @@ export interface GateRule {
   readonly methods: readonly string[] | undefined
   /** What the token must meet. Undefined if anyone passes: then no token is looked at. */
   readonly requirement: Requirement | undefined
-  /** Takes the place of the configured audience. */
-  readonly audience: string | undefined
+  /** Take the place of the configured ones. */
+  readonly audiences: readonly string[] | undefined
   /** Takes the place of that of the gate. */
   readonly timeoutSeconds: number | undefined
   /** Whether a connection may become another protocol, such as WebSocket. */
   readonly upgrade: boolean
   /** The messages of the Model Context Protocol that it is for. Undefined if the body is not read for it. */
   readonly mcp: McpTarget | undefined
+}
+
+/** Rules with the same key are for the same audiences. */
+export function audienceKey ({ audiences }: Pick<GateRule, 'audiences'>): string | undefined {
+  return audiences && JSON.stringify(audiences)
 }
 
 /** What its schema says of an entry, and what takes down the rest. */
@@ -45,7 +50,7 @@ export interface JudgedRule {
   tell (member: string | undefined, problem: string): void
 }
 
-const REQUIREMENTS = ['scope', 'anyScope', 'claims', 'acr', 'maxAgeSeconds'] as const
+const REQUIREMENTS = ['scope', 'anyScope', 'claims', 'acr', 'maxAgeSeconds', 'optional'] as const
 /** CONNECT never passes the gate: it names no path, and what follows it would be for no rule. */
 export const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS.filter(method => method !== 'CONNECT'))
 
@@ -75,7 +80,7 @@ export function parseRule (entry: unknown, { isRefused, tell: tellMember }: Judg
     path: path as string,
     methods: methods ?? (isTargeted(mcp) ? [MESSAGE_METHOD] : undefined),
     requirement,
-    audience: audience as string | undefined,
+    audiences: audience as readonly string[] | undefined,
     timeoutSeconds: timeoutSeconds as number | undefined,
     upgrade: upgrade as boolean,
     mcp
@@ -91,7 +96,7 @@ function withHead (methods: readonly string[]): readonly string[] {
 }
 
 function readRequirement (entry: Readonly<Record<string, unknown>>, tell: JudgedRule['tell']): Requirement | undefined {
-  const asked = REQUIREMENTS.filter(name => entry[name] !== undefined)
+  const asked = REQUIREMENTS.filter(name => entry[name] !== undefined && entry[name] !== false)
   const askers = entry.audience === undefined ? asked : [...asked, 'audience']
   if (entry.allow === 'anyone') {
     if (askers.length > 0) tell('allow', ` is anyone, and that contradicts ${askers.join(' and ')}`)

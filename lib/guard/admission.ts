@@ -177,13 +177,17 @@ export function verifiedTokenOf ({ auth }: Pick<AdmissibleRequest, 'auth'>): Ver
   return auth ? AdmittedAuth.tokenOf(auth) : undefined
 }
 
+/** Whether a request has any line of credentials. */
+export function carriesCredentials ({ authorizationCount, dpopCount }: Message): boolean {
+  return authorizationCount > 0 || dpopCount > 0
+}
+
 /**
  * Whether the guard refused a request only because it has no credentials at all: no empty line, no other scheme and no
  * proof.
  */
-export function isGuest (error: unknown, { authorizationCount, dpopCount }: Message): boolean {
-  return error instanceof Refusal && error.reason === 'credentials_missing' && authorizationCount === 0 &&
-    dpopCount === 0
+export function isGuest (error: unknown, message: Message): boolean {
+  return error instanceof Refusal && error.reason === 'credentials_missing' && !carriesCredentials(message)
 }
 
 /** The nonce that the next proof of the client should contain. Undefined if the client has the newest one. */

@@ -66,8 +66,11 @@ export function verifyNamedIssuer (named: unknown, issuer: string): void {
   }
 }
 
-/** @param issuer as it is set */
-export function createDiscovery (issuer: string): Discovery {
+/**
+ * @param issuer as it is set
+ * @param onSpelling called when a document spells it in another way than before
+ */
+export function createDiscovery (issuer: string, onSpelling: (spelled: string) => void = () => {}): Discovery {
   let spelling = issuer
 
   function readIssuer (body: Uint8Array): JsonObject {
@@ -76,6 +79,7 @@ export function createDiscovery (issuer: string): Discovery {
       throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer as a text' })
     }
     verifyNamedIssuer(document.issuer, issuer)
+    if (document.issuer !== spelling) onSpelling(document.issuer)
     spelling = document.issuer
     return document
   }

@@ -60,6 +60,13 @@ export function readMembers (section: object, reading: Reading, known = TREE_SET
   }
 }
 
+/**
+ * The value that a text of the environment stands for. Where blanks alone separate a list, a comma is part of a text.
+ */
+export function ofVariable (name: SettingName, value: unknown): unknown {
+  return settingSpec(name).blanks && typeof value === 'string' ? value.split(/\s+/).filter(Boolean) : value
+}
+
 /** @param path how the source names the setting */
 export function readSetting (value: unknown, { values, tell }: Reading, path: string, name: SettingName): void {
   if (name === 'idp.issuers' && Array.isArray(value)) {

@@ -1,7 +1,7 @@
 import type { AppTrust } from '../url/base-url.ts'
 import { SettingsError } from './problems.ts'
 import type { HoldfastOptions, IssuerLookup } from './option-types.ts'
-import { readMembers, readSetting, SECTIONS, TREE_SETTINGS, unknown } from './given.ts'
+import { ofVariable, readMembers, readSetting, SECTIONS, TREE_SETTINGS, unknown } from './given.ts'
 import type { Givens } from './given.ts'
 import { settingNames, settingSpec } from './specs.ts'
 import type { SettingName } from './specs.ts'
@@ -71,7 +71,7 @@ export function settingsFromOptions (options: object): Givens {
     const name = NAMES.get(key)
     if (!name && /[a-z]/.test(key)) readMembers({ [key]: value }, { values, tell })
     else if (!name) tell(key, unknown('key', key, [...NAMES.keys(), ...SECTIONS]))
-    else if (value !== undefined && value !== null && value !== '') readSetting(value, { values, tell }, key, name)
+    else if (value !== undefined && value !== null && value !== '') readSetting(ofVariable(name, value), { values, tell }, key, name)
   }
   const keys = Object.keys(options)
   const section = keys.find(key => SECTIONS.has(key) || TREE_SETTINGS.has(key))

@@ -128,7 +128,21 @@ export const RULE = {
       about: 'the user must have logged in at most this many seconds ago (RFC 9470)',
       written: 'number'
     },
-    audience: { about: 'takes the place of the configured audience', ...TEXT, digits: true },
+    audience: {
+      about: 'takes the place of the configured audience: a token for it, or for one of a list, passes',
+      type: 'array',
+      alone: true,
+      minItems: 1,
+      maxItems: 20,
+      uniqueItems: true,
+      items: { ...filled, digits: true },
+      allowed: 'any non-empty string, or a list of 1 to 20, each once'
+    },
+    optional: {
+      about: 'whether a request without credentials passes too, as nobody; all others are judged',
+      ...flag,
+      default: false
+    },
     timeoutSeconds: { about: 'takes the place of `gate.timeoutSeconds`', ...TIMEOUT },
     upgrade: { about: 'whether a connection may become another protocol, such as WebSocket', ...flag, default: false },
     mcp: {

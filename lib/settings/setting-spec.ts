@@ -27,6 +27,8 @@ export interface Part {
   readonly placed?: true
   /** A list of one may be written as that one. */
   readonly alone?: true
+  /** In the environment, a list is separated by blanks alone. In the file, a text with blanks is one. */
+  readonly blanks?: true
   /** The member as which a section may be written that has no other. */
   readonly short?: string
   /** In a section with parts: a text of digits counts as a number, and a number as a text. Elsewhere they always do. */

@@ -36,12 +36,16 @@ export interface Settings extends Pick<SettingValues, 'api' | 'dpop' | 'proxies'
 }
 
 /** What holds for the tokens of one issuer. */
-export interface IssuerSettings extends Pick<Idp, 'audienceClaim' | 'jwksUri' | 'keysFile' | 'algs' | 'scopeClaims'> {
+export interface IssuerSettings extends Pick<
+  Idp,
+  'audienceClaim' | 'jwksUri' | 'keysFile' | 'algs' | 'scopeClaims' | 'tokenProfile'
+> {
   /** Where its own settings stand: `idp`, or its entry, such as `idp.issuers[1]`. */
   readonly path: string
   /** Issuer URL. It names the issuer in logs, metrics and answers. */
   readonly issuer: string
-  readonly audience: string
+  /** A token is for this API if it is for one of them. The first is the name of this API. */
+  readonly audiences: readonly string[]
   readonly dpopMode: DpopMode
   /** Undefined if no token is introspected. */
   readonly introspection: IntrospectionSettings | undefined
@@ -110,19 +114,20 @@ export function issuersOf (idp: Idp): IssuerSettings[] {
 /** @param entry validated. What it leaves out is taken from `beside`. */
 export function resolveIssuer (entry: IssuerValues, beside: Omit<Idp, 'issuers'>, path: string): IssuerSettings {
   const idp = { ...beside, ...entry }
-  const { audience, audienceClaim, jwksUri, keysFile, algs, scopeClaims } = idp
+  const { audience, audienceClaim, jwksUri, keysFile, algs, scopeClaims, tokenProfile } = idp
   const { for: covers, clientId, ...introspection } = { ...beside.introspection, ...entry.introspection }
   return Object.freeze({
     path,
     // As a URL, the issuer has lower case, IDN as punycode and no default port. Providers write themselves in this
     // form.
     issuer: entry.issuer ?? new URL(`https://${entry.domain}/`).href,
-    audience: audience!,
+    audiences: audience!,
     audienceClaim,
     jwksUri,
     keysFile,
     algs,
     scopeClaims,
+    tokenProfile,
     dpopMode: dpopModeOf(idp),
     introspection: covers === 'off' ? undefined : Object.freeze({ ...introspection, covers, clientId: clientId! })
   })

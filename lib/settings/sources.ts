@@ -5,7 +5,7 @@ import type { ConfigDocument } from './config-document.ts'
 import { applyDotenv, parseDotenv } from './dotenv.ts'
 import { nameThatWasMeant } from '../suggestion.ts'
 import { variables as SETTINGS } from './specs.ts'
-import { unknown } from './given.ts'
+import { ofVariable, unknown } from './given.ts'
 import type { Givens } from './given.ts'
 import { put } from './tree.ts'
 
@@ -40,7 +40,7 @@ export function collectSettings ({ environment, readFile }: SettingsSources): Gi
     const variable = variables[known] === undefined && known.endsWith('_PROXY') ? known.toLowerCase() : known
     const { [variable]: value } = variables
     if (value === undefined) continue
-    put(values, name, value)
+    put(values, name, ofVariable(name, value))
     places.set(name, value === written.variables[variable] ? '.env' : 'environment')
   }
   const known = [...SETTINGS.keys()]

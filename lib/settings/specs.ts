@@ -2,7 +2,7 @@ import { CERTIFICATE_SOURCES } from '../certificate/client-certificate.ts'
 import { CLIENT_AUTH_METHODS } from '../provider/client-authentication.ts'
 import { JWS_ALGS } from '../jose/signature.ts'
 import type { JwsAlg } from '../jose/signature.ts'
-import { AUDIENCE_CLAIMS } from '../token/jwt-checks.ts'
+import { AUDIENCE_CLAIMS, TOKEN_PROFILES } from '../token/jwt-checks.ts'
 import { AUDIT, GATE, REVOCATION, SECRET, store } from './section-specs.ts'
 import {
   FILE,
@@ -44,9 +44,16 @@ export const SETTINGS = {
   },
   'idp.audience': {
     perIssuer: true,
-    about: 'identifier of this API at the provider; the `aud` of a token must match it exactly',
+    about: 'identifier of this API at the provider; the `aud` of a token must match it, or one of a list, exactly',
     variable: 'IDP_AUDIENCE',
-    ...TEXT,
+    type: 'array',
+    minItems: 1,
+    maxItems: 20,
+    uniqueItems: true,
+    items: { type: 'string', minLength: 1, digits: true },
+    alone: true,
+    blanks: true,
+    allowed: 'any non-empty string, or a list of 1 to 20, each once; the first is the name of this API',
     example: 'https://api.example',
     unset: 'required'
   },
@@ -80,6 +87,14 @@ export const SETTINGS = {
     variable: 'IDP_ALGS',
     ...listOf(JWS_ALGS),
     default: ['RS256']
+  },
+  'idp.tokenProfile': {
+    perIssuer: true,
+    about:
+      'rfc9068: a JWT also needs `typ` at+jwt, `iss` exactly as set, `client_id`, `iat` and `jti`: no ID token passes',
+    variable: 'IDP_TOKEN_PROFILE',
+    ...oneOf(...TOKEN_PROFILES),
+    default: 'any'
   },
   'idp.keysFile': {
     perIssuer: true,
@@ -204,8 +219,8 @@ export const SETTINGS = {
     minItems: 1,
     maxItems: 50,
     items: { type: 'object', allowed: 'an object' },
-    allowed: 'list of 1 to 50 objects with issuer or domain, and with audience, audienceClaim, jwksUri, keysFile, ' +
-      'algs, scopeClaims, dpopMode or introspection where they differ; not beside idp.domain or idp.issuer',
+    allowed: 'list of 1 to 50 objects with issuer or domain, and what differs; not beside idp.domain or ' +
+      'idp.issuer',
     example: [{ issuer: 'https://staff.example/' }, {
       domain: 'partners.example',
       audience: 'https://partners.api.example'

@@ -13,12 +13,12 @@ import type { Settings } from './settings.ts'
 export function reportStart ({ idp, dpop, server }: Settings, areIssuersAsked = false) {
   const { issuers, dpopMode } = idp
   const { trustProxy, publicUrl, clientCertificate, securityProfile } = server
-  const audiences = [...new Set(issuers.map(({ audience }) => audience))]
+  const audiences = [...new Set(issuers.length === 0 ? idp.audience : issuers.flatMap(({ audiences }) => audiences))]
   return {
     // Empty if the domain has a scheme: then every token is refused.
     issuers: areIssuersAsked ? 'function' : issuers.map(({ issuer }) => issuer),
-    // A list if the issuers differ in it. Undefined if only the function names it.
-    audience: audiences.length > 1 ? audiences : audiences[0] ?? idp.audience,
+    // A list if there are several. Undefined if only the function names it.
+    audience: audiences.length > 1 ? audiences : audiences[0],
     dpopMode,
     tokenAlgs: [...new Set(issuers.length === 0 ? idp.algs : issuers.flatMap(({ algs }) => algs))],
     ...dpopMode !== 'DISABLED' && { proofAlgs: dpop.algs, replay: replayOf(dpop.replay) },

@@ -57,11 +57,11 @@ export function createInquiry (options: InquiryOptions) {
   async function ask (
     text: string,
     isStranger: boolean,
-    { audience }: TokenRules,
+    { audiences }: TokenRules,
     settle: (answer: JsonObject) => TokenClaims
   ): Promise<Inquired> {
     // What one audience refuses, another may accept.
-    const key = hash('sha256', `${audience} ${text}`, 'base64url')
+    const key = hash('sha256', `${audiences.join(' ')} ${text}`, 'base64url')
     const kept = refusals.get(key)
     if (kept && nowMs() < kept.untilMs) {
       hits++
@@ -126,7 +126,7 @@ function opaqueClaims (
   // RFC 7662 section 2.2: `sub` may be missing, for example for a client that acts for itself.
   const claims = { iss: rules.issuer, ...answer, sub: answer.sub ?? answer.client_id }
   // The rules are those for JWTs, where these two are required.
-  const { audienceClaim, audience } = rules
+  const { audienceClaim, audiences: [audience] } = rules
   const { [audienceClaim]: forWhom = audienceOptional ? audience : undefined, exp = Number.MAX_SAFE_INTEGER } = answer
   checkByRules({ header: undefined, claims: { ...claims, [audienceClaim]: forWhom, exp }, now }, rules)
   return claims as unknown as TokenClaims

@@ -17,15 +17,23 @@ export const AUDIENCE_CLAIMS = ['aud', 'client_id', 'azp'] as const
 
 export type AudienceClaim = (typeof AUDIENCE_CLAIMS)[number]
 
+/** What is asked of a JWT beyond what holds for all. */
+export const TOKEN_PROFILES = ['any', 'rfc9068'] as const
+
+export type TokenProfile = (typeof TOKEN_PROFILES)[number]
+
 /** What holds for the tokens of an issuer. */
 export interface TokenRules {
   /** As the settings name it. In a token a last slash makes no difference. */
   readonly issuer: string
-  readonly audience: string
+  /** A token is for this API if it is for one of them. The first is the name of this API. */
+  readonly audiences: readonly string[]
   /** The claim that must hold the audience. Beside another claim `aud` may be missing, and must fit if it is there. */
   readonly audienceClaim: AudienceClaim
   /** The identifier that the metadata of the service names (RFC 9728). A token may be meant for it too (RFC 8707). */
   readonly resource?: string | undefined
+  /** `rfc9068`: a JWT is held to the whole of RFC 9068. */
+  readonly profile: TokenProfile
   /** Accepted values of `alg`, literally. */
   readonly algs: readonly JwsAlg[]
   /** Seconds by which clocks may differ. */
@@ -71,6 +79,7 @@ export const TOKEN_CHECKS = [
   headerCheck('kid', 'token_malformed'),
   { name: 'kind', run: ({ claims }) => verifyKind(claims) },
   { name: 'claims', run: checkClaims },
+  { name: 'profile', run: checkProfile },
   { name: 'cnf', run: checkConfirmation },
   { name: 'aud', run: checkAudience },
   { name: 'time', run: checkTimes }
@@ -149,6 +158,22 @@ function checkClaims ({ claims }: PresentedToken, { audienceClaim }: TokenRules)
   verifyDepth(claims)
 }
 
+/** What RFC 9068 asks for beyond the rest (sections 2.1, 2.2 and 4): an ID token never passes. */
+function checkProfile ({ header, claims, now }: PresentedToken, rules: TokenRules): void {
+  if (!header || rules.profile === 'any') return
+  if (!isMediaType(header.typ, 'at+jwt')) throw new Refusal('token_type')
+  if (claims.iss !== rules.issuer) throw issuerRefusal(claims.iss as string, [rules.issuer])
+  verifyForm(claims, 'client_id', NON_EMPTY_TEXT)
+  verifyForm(claims, 'jti', NON_EMPTY_TEXT)
+  verifyForm(claims, 'iat', NUMBER)
+  const latest = now + rules.clockToleranceSeconds
+  if (claims.iat as number > latest) {
+    throw new Refusal('token_not_yet_valid', {
+      detail: { claim: 'iat', expected: `at most ${Math.floor(latest)}`, found: claims.iat as number }
+    })
+  }
+}
+
 function checkConfirmation ({ claims }: PresentedToken, { bindings, neededBindings }: TokenRules): void {
   const { cnf } = claims
   if (cnf === undefined) {
@@ -185,7 +210,7 @@ function checkAudience ({ claims }: PresentedToken, rules: TokenRules): void {
   // The claims were checked to hold a string or strings.
   if (claim !== undefined) {
     throw new Refusal('token_audience', {
-      detail: { claim, expected: rules.audience, found: printable(claims[claim] as string | string[]) }
+      detail: { claim, expected: rules.audiences.join(' '), found: printable(claims[claim] as string | string[]) }
     })
   }
 }
@@ -193,11 +218,11 @@ function checkAudience ({ claims }: PresentedToken, rules: TokenRules): void {
 /** The claim by which claims are not for this API: `aud`, or the one in its place. One that is missing is none. */
 export function misfitAudience (
   claims: JsonObject,
-  { audience, audienceClaim, resource }: TokenRules
+  { audiences, audienceClaim, resource }: TokenRules
 ): AudienceClaim | undefined {
-  if (!isForOneOf(claims.aud, [audience, resource])) return 'aud'
+  if (!isForOneOf(claims.aud, audiences) && !isForOneOf(claims.aud, [resource])) return 'aud'
   // The resource is an audience, and no client.
-  return audienceClaim === 'aud' || isForOneOf(claims[audienceClaim], [audience]) ? undefined : audienceClaim
+  return audienceClaim === 'aud' || isForOneOf(claims[audienceClaim], audiences) ? undefined : audienceClaim
 }
 
 function isForOneOf (named: unknown, accepted: readonly unknown[]): boolean {

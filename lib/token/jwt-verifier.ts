@@ -13,8 +13,8 @@ import type { TokenVerifier, VerifiedToken, VerifiedTokens } from './verified-to
 export interface JwtVerifierOptions {
   /** Undefined if no provider is usable. Then every token is refused, and no call is made. */
   readonly issuers: IssuerTable | undefined
-  /** Replaces the audience of every issuer. */
-  readonly audience?: string
+  /** Replaces the audiences of every issuer. */
+  readonly audiences?: readonly string[] | undefined
   readonly findSigner: SignerFinder
   readonly verified: VerifiedTokens
   /** Why a token that is valid by itself is refused all the same. Undefined if nothing can be revoked. */
@@ -28,10 +28,10 @@ export interface JwtVerifierOptions {
  * the one issuer with opaque tokens (RFC 7662), if there is one.
  */
 export function createJwtVerifier (
-  { issuers, audience, findSigner, verified, revocationOf, clockToleranceSeconds }: JwtVerifierOptions
+  { issuers, audiences, findSigner, verified, revocationOf, clockToleranceSeconds }: JwtVerifierOptions
 ): TokenVerifier {
   function rulesOf ({ rules }: TokenIssuer): TokenRules {
-    return audience === undefined ? rules : { ...rules, audience, resource: undefined }
+    return audiences === undefined ? rules : { ...rules, audiences, resource: undefined }
   }
 
   /**

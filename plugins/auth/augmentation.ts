@@ -48,12 +48,12 @@ declare module 'fastify' {
     /**
      * Makes a guard for the rules of a gate.
      * @param guarded the request that is judged, such as that of the client in forward auth
-     * @param audience replaces the configured one
+     * @param audiences replace the configured ones
      * @internal
      */
     admissionOf (
       guarded: (request: FastifyRequest) => GuardedRequest,
-      audience: string | undefined
+      audiences: readonly string[] | undefined
     ): Admission<FastifyRequest>
     /** The settings that the guard was built from. @internal */
     guardSettings: Settings

@@ -281,6 +281,10 @@ t.test('A questionable setting is a warning, not a fault.', async t => {
     /! These variables look like settings but are not, and have no effect: IDP_NONSENSE\n[^]*! Neither PUBLIC_URL \(server\.publicUrl\) nor TRUST_PROXY[^]*! DPOP_REPLAY is off/
   )
   t.match((await run({ ...good, DPOP_ENABLED: 'false' })).text, /It is not used: DPoP is switched off/)
+  const strict = { ...good, IDP_TOKEN_PROFILE: 'rfc9068' }
+  const otherwise = /! It spells its issuer \S+, so under IDP_TOKEN_PROFILE=rfc9068 its tokens are refused\./
+  t.notMatch((await run(strict)).text, otherwise)
+  t.match((await run({ ...strict, IDP_ISSUER: issuer.url.replace(/\/$/, '') })).text, otherwise)
   const schemed = await run({
     IDP_DOMAIN: 'https://tenant.example',
     IDP_AUDIENCE: AUDIENCE,

@@ -177,7 +177,7 @@ for (const [folder, isSidecar] of [['gate', false], ['gate-sidecar', true]] as c
         t.strictSame([open, container.restartPolicy], [undefined, 'Always'])
       } else {
         t.strictSame([settings.gate!.upstream, settings.gate!.grpcPort, ports.get('grpc')], [undefined, 9001, 9001])
-        t.ok(new Set(settings.gate!.rules.map(({ audience }) => audience)).size > 1, 'an audience for each upstream')
+        t.ok(new Set(settings.gate!.rules.map(({ audiences }) => String(audiences))).size > 1, 'an audience for each upstream')
         const policy = objects.get('NetworkPolicy').spec.ingress[0]
         t.strictSame(policy.ports.map(({ port }: { port: string }) => port), ['http', 'grpc'])
         t.strictSame(policy.from[0].namespaceSelector.matchLabels, {

@@ -68,7 +68,8 @@ function createService (publicUrl = 'https://api.example') {
       keys,
       rules: {
         issuer: 'https://tenant.example/',
-        audience: 'https://api.example',
+        audiences: ['https://api.example'],
+        profile: 'any',
         algs: ['RS256'],
         audienceClaim: 'aud',
         clockToleranceSeconds: 5,

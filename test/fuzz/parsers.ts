@@ -70,7 +70,8 @@ const proofHeader = Buffer.from(JSON.stringify({ typ: 'dpop+jwt', alg: 'ES256', 
 const textOf = (segment: string): string => Buffer.from(segment, 'base64url').toString()
 const rules: TokenRules = {
   issuer: ISSUER,
-  audience: AUDIENCE,
+  audiences: [AUDIENCE],
+  profile: 'any',
   algs: ALGS as JwsAlg[],
   audienceClaim: 'aud',
   clockToleranceSeconds: 5,

@@ -18,6 +18,9 @@ export const RULES = [
   { path: '/mixed', mcp: { methods: ['tools/list'] }, allow: 'anyone' },
   { path: '/mixed', mcp: { tools: ['read_*'] }, scope: 'read' },
   { path: '/free', mcp: { tools: ['read_*'] }, allow: 'anyone' },
+  { path: '/guests', mcp: { tools: ['read_*'] }, optional: true },
+  { path: '/guests', mcp: { tools: ['write'] }, optional: true, scope: 'delete' },
+  { path: '/guests', mcp: { tools: ['drop'] } },
   { path: '/upgrades', mcp: {}, upgrade: true },
   { path: '/*', scope: 'other' }
 ]

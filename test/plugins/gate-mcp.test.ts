@@ -190,6 +190,14 @@ t.test('If some messages are open to anyone, the message decides whether credent
     ['a message without a rule', '/mixed', call('drop'), reader, 404],
     ['an unreadable body without a token', '/mixed', '{', [], 401],
     ['an unreadable body', '/mixed', '{', reader, 400],
+    ['a guest where credentials are optional', '/guests', call('read_a'), [], 200],
+    ['a guest and a tool that needs a token', '/guests', call('drop'), [], 401],
+    ['a guest and a message without a rule', '/guests', message('x/y'), [], 401],
+    ['a guest, both in a batch', '/guests', [call('read_a'), call('drop')], [], 401],
+    ['an invalid token where it is optional', '/guests', call('read_a'), bearerLines('x'), 401],
+    ['a token where it is optional', '/guests', call('read_a'), reader, 200],
+    ['a token without an optional scope', '/guests', call('write'), reader, 403],
+    ['a guest beside an optional scope', '/guests', call('write'), [], 200],
     ['a path where nothing needs a token', '/free', call('read_a'), [], 200],
     ['a path where nothing needs a token, and no rule holds', '/free', call('drop'), [], 404],
     ['a path where nothing needs a token, and an unreadable body', '/free', '{', [], 400]
@@ -388,6 +396,7 @@ t.test('Of the forward-auth proxies only Envoy sends the body, and a refused mes
     '/all',
     '/mixed',
     '/free',
+    '/guests',
     '/upgrades'
   ]])
   const { log: unasked } = await startSite(t)

@@ -35,6 +35,9 @@ const RULES = [
   { path: '/graph', claims: { 'https://hasura.io/jwt/claims.x-hasura-role': 'editor' } },
   { path: '/client', claims: { 'resource_access.my.client.roles': 'writer' } },
   { path: '/other', audience: 'https://other.example' },
+  { path: '/both', audience: ['https://first.example', 'https://other.example'] },
+  { path: '/maybe', optional: true },
+  { path: '/maybe/admin', optional: true, scope: 'admin' },
   { path: '/caf\u00e9/*' },
   { path: '/any/*' }
 ]
@@ -119,6 +122,13 @@ t.test('A rule decides, and nothing passes without one.', async t => {
       bearerLines(issuer.token({ realm_access: { roles: ['user'] } })),
       403
     ],
+    ['no credentials where they are optional', 'GET', '/maybe', [], 200],
+    ['a token where it is optional', 'GET', '/maybe', plain, 200],
+    ['an invalid token where it is optional', 'GET', '/maybe', bearerLines('x'), 401],
+    ['another scheme where credentials are optional', 'GET', '/maybe', ['Authorization: Basic eA=='], 401],
+    ['a proof alone where credentials are optional', 'GET', '/maybe', ['DPoP: x'], 401],
+    ['a guest beside an optional scope', 'GET', '/maybe/admin', [], 200],
+    ['a token without an optional scope', 'GET', '/maybe/admin', plain, 403],
     ['a rule in another script', 'GET', '/caf%c3%a9/x', plain, 200],
     ['a method of another protocol', 'PROPFIND', '/any/x', plain, 200],
     ['a long parameter', 'GET', `/orders/${'7'.repeat(5000)}`, reader, 200],
@@ -158,6 +168,9 @@ t.test('The audience of a rule takes the place of the configured one, in both di
     t.equal((await send('/other', here)).status, 401)
     t.equal((await send('/any/x', here)).status, 200)
     t.equal((await send('/any/x', other)).status, 401)
+    t.equal((await send('/both', other)).status, 200, 'one of several')
+    t.equal((await send('/both', bearerLines(issuer.token({ aud: 'https://first.example' })))).status, 200)
+    t.equal((await send('/both', here)).status, 401)
   }
 })
 

@@ -71,6 +71,26 @@ async function until (isTrue: () => boolean | Promise<boolean>): Promise<void> {
   for (let left = 1500; left > 0 && !await isTrue(); left--) await delay(10)
 }
 
+t.test('Under rfc9068 an ID token does not pass, and an issuer that is spelled otherwise is a warning', async t => {
+  const provider = await startTokenProvider(t, a.jwk)
+  const { issuer } = provider
+  const claims = { client_id: 'c', iat: Math.floor(Date.now() / 1000) }
+  const token = (iss: string, typ = 'at+jwt'): string => makeToken(iss, a, { header: { typ }, claims })
+  const ask = async (running: RunningApp, text: string): Promise<unknown> =>
+    (await call(running, { path: '/api/private', lines: bearerLines(text) })).status
+  const spelled = (running: RunningApp): unknown[] =>
+    running.log.filter(({ event }) => event === 'issuer_spelled_otherwise')
+  const exact = await startList(t, [{ issuer, tokenProfile: 'rfc9068' }])
+  t.strictSame([await ask(exact, token(issuer)), await ask(exact, token(issuer, 'JWT'))], [200, 401])
+  t.strictSame(spelled(exact), [])
+  const other = await startList(t, [{ issuer: issuer.slice(0, -1), tokenProfile: 'rfc9068' }])
+  t.equal(await ask(other, token(issuer)), 401)
+  await until(() => spelled(other).length > 0)
+  t.hasStrict(spelled(other), [{ issuer: issuer.slice(0, -1), spelled: issuer, level: 40 }])
+  const any = await startList(t, [{ issuer: issuer.slice(0, -1) }])
+  t.strictSame([await ask(any, token(issuer, 'JWT')), spelled(any)], [200, []])
+})
+
 t.test('The tokens of each issuer are held to its own keys, audience, algorithms and claims', async t => {
   const { first, second, running } = await startTwo(t, {}, {
     audience: 'https://b.example',

@@ -88,7 +88,7 @@ t.test('A gate has defaults, and takes values from the file.', async t => {
           acr: ['gold']
         }
       },
-      { audience: '12', requirement: {} },
+      { audiences: ['12'], requirement: {} },
       { requirement: undefined, methods: undefined, upgrade: true },
       { requirement: {} }
     ]
@@ -154,7 +154,7 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
     [
       'gate:\n  rules:\n    - path: /a\n      colour: a',
       'config.yaml, line 7: gate.rules[0].colour is unknown; allowed: path, methods, allow, scope, anyScope, ' +
-      'claims, acr, maxAgeSeconds, audience, timeoutSeconds, upgrade, mcp'
+      'claims, acr, maxAgeSeconds, audience, optional, timeoutSeconds, upgrade, mcp'
     ],
     [
       'gate:\n  rules:\n    - path: /a\n      scope: [a, "b c"]',
@@ -371,7 +371,7 @@ t.test('Options have no lines, so a problem has only the path.', async t => {
     'gate.colour is unknown; allowed: upstream, rules, exactPaths, timeoutSeconds, idleSeconds, host, bodyLimit, ' +
     'claims, passCredentials, statementKey, statementAudience, ownPrefix, grpcPort',
     'gate.rules[0].colour is unknown; allowed: path, methods, allow, scope, anyScope, claims, acr, ' +
-    'maxAgeSeconds, audience, timeoutSeconds, upgrade, mcp'
+    'maxAgeSeconds, audience, optional, timeoutSeconds, upgrade, mcp'
   ])
   t.strictSame((await parseGate({ rules: 7 })).problems, [
     'gate.rules is 7; allowed: a list of entries such as { path: /orders/*, scope: read:orders }'
@@ -485,7 +485,7 @@ t.test('A rule is read as a whole: each member that cannot be used is reported, 
       path: '/a',
       methods: undefined,
       requirement: {},
-      audience: undefined,
+      audiences: undefined,
       timeoutSeconds: undefined,
       upgrade: false,
       mcp: undefined
@@ -505,7 +505,7 @@ t.test('A rule is read as a whole: each member that cannot be used is reported, 
       path: '/a',
       methods: ['GET', 'PUT', 'HEAD'],
       requirement: { scope: ['x', 'y'], acr: ['gold'] },
-      audience: '0',
+      audiences: ['0'],
       timeoutSeconds: undefined,
       upgrade: true,
       mcp: undefined
@@ -528,7 +528,7 @@ t.test('A rule is read as a whole: each member that cannot be used is reported, 
       problems: [
         'methods is [7]; allowed: a list of HTTP methods in upper case',
         'allow is "x"; allowed: anyone, token',
-        'audience is false; allowed: any non-empty string',
+        'audience is false; allowed: any non-empty string, or a list of 1 to 20, each once',
         'upgrade is 1; allowed: true, false'
       ]
     },

@@ -271,7 +271,7 @@ t.test('Of the rules for one path, the one that names a message most closely is 
     path: '/mcp',
     methods: ['POST'],
     requirement: undefined,
-    audience: undefined,
+    audiences: undefined,
     timeoutSeconds: undefined,
     upgrade: false,
     mcp: { methods, tools, onlyRuled: false }

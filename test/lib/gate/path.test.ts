@@ -48,7 +48,7 @@ t.test('Without its parameters, a path is what programs may make of it.', t => {
       path,
       methods: undefined,
       requirement: undefined,
-      audience: undefined,
+      audiences: undefined,
       timeoutSeconds: undefined,
       upgrade: false,
       mcp: undefined
@@ -82,7 +82,7 @@ t.test('One path: a spelling for which a lenient router would find a closer rule
           path,
           methods: undefined,
           requirement: undefined,
-          audience: undefined,
+          audiences: undefined,
           timeoutSeconds: undefined,
           upgrade: false,
           mcp: undefined
@@ -228,7 +228,7 @@ t.test('The wider rules beside a path of messages are found.', t => {
     path,
     methods: undefined,
     requirement: undefined,
-    audience: undefined,
+    audiences: undefined,
     timeoutSeconds: undefined,
     upgrade: false,
     mcp: undefined,

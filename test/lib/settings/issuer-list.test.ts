@@ -30,16 +30,18 @@ idp:
       jwksUri: https://keys.example/b
       algs: PS256, EdDSA
       scopeClaims: scp
+      tokenProfile: rfc9068
       dpopMode: DISABLED
     - { issuer: 'http://localhost:1/', keysFile: keys.json, audience: ~ }
 `)
   const common = {
-    audience: 'https://api.example',
+    audiences: ['https://api.example'],
     audienceClaim: 'aud',
     jwksUri: undefined,
     keysFile: undefined,
     algs: ['ES256'],
     scopeClaims: ['scope'],
+    tokenProfile: 'any',
     dpopMode: 'REQUIRED',
     introspection: undefined
   }
@@ -48,12 +50,13 @@ idp:
     {
       path: 'idp.issuers[1]',
       issuer: 'https://b.example:8443/',
-      audience: '12',
+      audiences: ['12'],
       audienceClaim: 'azp',
       jwksUri: 'https://keys.example/b',
       keysFile: undefined,
       algs: ['PS256', 'EdDSA'],
       scopeClaims: ['scp'],
+      tokenProfile: 'rfc9068',
       dpopMode: 'DISABLED',
       introspection: undefined
     },
@@ -122,7 +125,7 @@ t.test('A problem of an entry is reported with its line and its path.', async t 
   const a = '- issuer: https://a.example/'
   const cases: Array<[text: string, problems: Array<string | RegExp>]> = [
     [list(a, '  audience: ""'), [
-      /^config\.yaml, line 5: idp\.issuers\[0\]\.audience is ""; allowed: any non-empty string$/
+      /^config\.yaml, line 5: idp\.issuers\[0\]\.audience is ""; allowed: any non-empty string, or a list/
     ]],
     [list(a, '- domain: b/c'), [/^config\.yaml, line 5: idp\.issuers\[1\]\.domain is "b\/c"; allowed: host/]],
     [list(a, '  algs: [RS256, HS256]'), [

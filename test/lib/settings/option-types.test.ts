@@ -73,6 +73,7 @@ t.test('Each member that the types of the gate have is one that the gate knows.'
     maxAgeSeconds: 60,
     audience: 'https://other.example',
     timeoutSeconds: 60,
+    optional: true,
     upgrade: true,
     mcp: {}
   }

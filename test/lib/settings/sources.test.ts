@@ -373,7 +373,8 @@ t.test('All faults of one start are reported in one message without a stack.', a
     '  - IDP_DPOP_MODE (idp.dpopMode) is "MAYBE"; allowed: DISABLED, ALLOWED or REQUIRED',
     '  - PORT is 70000; allowed: integer, 0 (any free port) to 65535',
     '  - IDP_DOMAIN (idp.domain) is not set; allowed: host, optionally with :port; no scheme, path or user info',
-    '  - IDP_AUDIENCE (idp.audience) is not set; allowed: any non-empty string',
+    '  - IDP_AUDIENCE (idp.audience) is not set; allowed: any non-empty string, or a list of 1 to 20, each once; the ' +
+    'first is the name of this API',
     '  - DPOP_ENABLED (idp.dpopEnabled) is false and DPOP_REQUIRED (idp.dpopRequired) is true: they contradict ' +
     'each other'
   ])

@@ -14,6 +14,8 @@ import { valueAt } from '../../../lib/settings/tree.ts'
 import { validateSettings } from '../../../lib/settings/validation.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 
+/** As many as may be. */
+const AUDIENCES = Array.from({ length: 20 }, (_, n) => `urn:${n}`)
 const ENOUGH: Variables = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example' }
 
 const NAMES: ReadonlyMap<string, SettingName> = new Map(settingNames.map(name => [settingSpec(name).variable, name]))
@@ -44,8 +46,9 @@ t.test('Two settings are enough, and the rest have defaults.', async t => {
   t.strictSame(await read({}), {
     idp: {
       domain: 'tenant.example',
-      audience: 'https://api.example',
+      audience: ['https://api.example'],
       audienceClaim: 'aud',
+      tokenProfile: 'any',
       algs: ['RS256'],
       introspection: {
         for: 'off',
@@ -61,12 +64,13 @@ t.test('Two settings are enough, and the rest have defaults.', async t => {
       issuers: [{
         path: 'idp',
         issuer: 'https://tenant.example/',
-        audience: 'https://api.example',
+        audiences: ['https://api.example'],
         audienceClaim: 'aud',
         jwksUri: undefined,
         keysFile: undefined,
         algs: ['RS256'],
         scopeClaims: ['scope'],
+        tokenProfile: 'any',
         dpopMode: 'ALLOWED',
         introspection: undefined
       }],
@@ -181,9 +185,10 @@ const FORMS: Array<{ name: string, passes: unknown[], fails: unknown[] }> = [
   },
   {
     name: 'IDP_AUDIENCE',
-    passes: ['https://api.example', 'x', ' ', 'urn:api', 12],
-    fails: ['', ['https://api.example'], {}, false]
+    passes: ['https://api.example', 'x', ' ', 'urn:api', 12, ['api://id', 'id', 7], AUDIENCES],
+    fails: ['', {}, false, [], ['a', 'a'], [...AUDIENCES, 'x'], [''], [['a']]]
   },
+  { name: 'IDP_TOKEN_PROFILE', passes: ['any', 'rfc9068'], fails: ['RFC9068', 'none', true, ['any'], ''] },
   {
     name: 'IDP_ISSUER',
     passes: [
@@ -525,7 +530,7 @@ t.test('A message shows the value of a setting unless it is a secret.', async t 
     [{ DPOP_ALGS: 'ES256,HS256' }, /is "ES256 HS256"/],
     [{ DPOP_ALGS: [{ alg: 'ES256' }] }, /is \[\{"alg":"ES256"\}\]/],
     [{ DPOP_ALGS: [] }, /is \[\]; allowed: list/],
-    [{ IDP_AUDIENCE: ['a', 'b'] }, /is \["a","b"\]/],
+    [{ IDP_AUDIENCE: ['a', 'a'] }, /is "a a"/],
     [{ LOG_LEVEL: 'a\nb' }, /is "a\\nb"/],
     [{ LOG_LEVEL: 'x'.repeat(5000) }, /is "x{199}…; allowed/]
   ]

@@ -20,7 +20,8 @@ import { encodeJws } from '../../helpers/jws.ts'
 const NOW = 1_800_000_000
 const POLICY: TokenRules = {
   issuer: 'https://idp.example/',
-  audience: 'api',
+  audiences: ['api'],
+  profile: 'any',
   algs: ['RS256', 'ES256'],
   audienceClaim: 'aud',
   clockToleranceSeconds: 5,
@@ -28,6 +29,13 @@ const POLICY: TokenRules = {
 }
 const CLAIMS = { iss: 'https://idp.example/', sub: 'user-1', aud: 'api', exp: NOW + 60 }
 const deep = (levels: number): unknown => levels === 0 ? 'x' : [deep(levels - 1)]
+
+/** A token that RFC 9068 describes, where only such ones pass. */
+const OF_RFC_9068 = {
+  header: { typ: 'at+jwt' },
+  claims: { client_id: 'c', jti: 'j', iat: NOW },
+  policy: { profile: 'rfc9068' }
+} as const satisfies Row
 
 /** `accepted`, or the reason with what the log says about it. */
 function outcome (act: () => unknown): unknown {
@@ -95,6 +103,45 @@ t.test('Header and claims of a token are checked against the rules, each row bes
     ...[undefined, null, 1, '', ['user-1']].map(sub => nameless('sub', 'a text that is not empty', sub)),
 
     { claims: { aud: ['other', 'api'] } },
+    { claims: { aud: 'id' }, policy: { audiences: ['api', 'id'] } },
+    { claims: { aud: ['other', 'id'] }, policy: { audiences: ['api', 'id'] } },
+    {
+      claims: { aud: 'api id' },
+      policy: { audiences: ['api', 'id'] },
+      expected: ['token_audience', { claim: 'aud', expected: 'api id', found: 'api id' }]
+    },
+    { claims: { aud: undefined, azp: 'id' }, policy: { audienceClaim: 'azp', audiences: ['api', 'id'] } },
+
+    { ...OF_RFC_9068 },
+    { ...OF_RFC_9068, header: { typ: 'Application/AT+JWT' } },
+    ...['JWT', undefined].map(typ => ({ ...OF_RFC_9068, header: { typ }, expected: 'token_type' })),
+    ...['client_id', 'jti', 'iat'].flatMap(claim =>
+      [undefined, null, [], claim === 'iat' ? '1' : 1].map(value => ({
+        ...OF_RFC_9068,
+        claims: { ...OF_RFC_9068.claims, [claim]: value },
+        expected: [
+          'token_claim_invalid',
+          {
+            ...(nameless(
+              claim,
+              claim === 'iat' ? 'a number' : 'a text that is not empty',
+              value
+            ).expected[1] as object)
+          }
+        ]
+      }))
+    ),
+    { ...OF_RFC_9068, claims: { ...OF_RFC_9068.claims, iat: NOW + 5 } },
+    {
+      ...OF_RFC_9068,
+      claims: { ...OF_RFC_9068.claims, iat: NOW + 6 },
+      expected: ['token_not_yet_valid', { claim: 'iat', expected: `at most ${NOW + 5}`, found: NOW + 6 }]
+    },
+    {
+      ...OF_RFC_9068,
+      claims: { ...OF_RFC_9068.claims, iss: 'https://idp.example' },
+      expected: ['token_issuer', { expected: 'https://idp.example/', found: 'https://idp.example' }]
+    },
     { claims: { aud: 'https://api.example' }, policy: { resource: 'https://api.example' } },
     { claims: { aud: ['https://api.example'] }, policy: { resource: 'https://api.example' } },
     {
@@ -237,13 +284,15 @@ t.test('Each check of a token has decided whether it holds for opaque tokens, an
     iss: [{ iss: 'other' }, 'token_issuer'],
     kind: [{ events: {} }, 'token_kind'],
     claims: [{ iat: 'now' }, 'token_claim_invalid'],
+    profile: [{}, 'accepted'],
     cnf: [{ cnf: {} }, 'token_binding_unusable'],
     aud: [{ aud: 'other' }, 'token_audience'],
     time: [{ nbf: NOW + 6 }, 'token_not_yet_valid']
   }
   t.strictSame(TOKEN_CHECKS.map(({ name }) => name), ['iss', ...ofHeader, ...Object.keys(refused).slice(1)])
   for (const [name, [claims, reason]] of Object.entries(refused)) {
-    const found = outcome(() => checkByRules({ header: undefined, claims: { ...CLAIMS, ...claims }, now: NOW }, POLICY))
+    const rules = name === 'profile' ? { ...POLICY, profile: 'rfc9068' as const } : POLICY
+    const found = outcome(() => checkByRules({ header: undefined, claims: { ...CLAIMS, ...claims }, now: NOW }, rules))
     t.equal([found].flat()[0], reason, name)
   }
 })
@@ -871,7 +920,7 @@ t.test('An answer is used for as long as is set, and a refusal for 5 s', async t
   t.equal((await confirm('bad')).reason, 'token_inactive', 'for both kinds')
   t.equal(asked.length, 2)
   t.strictSame(inquiry.state(), { active: 1, cache: { entries: 1, hits: 2, misses: 2 } })
-  t.equal((await claimsOf('bad', { more: { audience: 'other' } })).reason, 'token_inactive')
+  t.equal((await claimsOf('bad', { more: { audiences: ['other'] } })).reason, 'token_inactive')
   t.equal(asked.length, 3, 'what one audience refuses, another may accept')
   clock.nowMs = 15_000
   await claimsOf('bad', { isStranger: false })
