@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { kRouteGuard } from '../lib/requirement/route-guard.ts'
 import type { MayHaveGuard } from '../lib/requirement/route-guard.ts'
-import { addGuardAnswers, describeRoute, describeService } from '../lib/openapi/describe.ts'
+import { addGuardAnswers, describeRoute, describeRules, describeService } from '../lib/openapi/describe.ts'
 import type { DescribedRoute } from '../lib/openapi/describe.ts'
 import type { OpenapiDocument, Operation } from '../lib/openapi/document.ts'
 import { readTextIfThere } from '../lib/settings/sources.ts'
@@ -46,6 +46,7 @@ export default fp(async (app: FastifyInstance) => {
       }
       // Plugins load in no fixed order. The document has a fixed order.
       openapiObject.paths = Object.fromEntries(Object.entries(openapiObject.paths).sort())
+      if (settings.gate) openapiObject['x-rules'] = describeRules(settings.gate.rules)
       return openapiObject as SwaggerDocument
     }
   }

@@ -1,4 +1,4 @@
-import type { OpenapiDocument, Response } from '../lib/openapi/document.ts'
+import type { DescribedRule, OpenapiDocument, Response } from '../lib/openapi/document.ts'
 import { withinQuotes } from './curl-line.ts'
 import {
   ADDRESS_MARK,
@@ -50,7 +50,7 @@ export function placeAddress (page: string, address: string): string {
 
 /** The page of `/docs` as HTML, without scripts and without anything to fetch. Links are relative to `/docs`. */
 export function renderPage (document: OpenapiDocument): string {
-  const { info, components } = document
+  const { info, components, 'x-rules': rules } = document
   const schemes = Object.entries(components.securitySchemes)
   const sections = sectionsOf(document)
   return `<!doctype html>
@@ -70,7 +70,7 @@ export function renderPage (document: OpenapiDocument): string {
 <nav aria-label="Contents">
 <ul>
 <li><a href="#credentials">Credentials</a></li>
-${
+${rules ? `<li>${link('rules', 'Rules')}</li>\n` : ''}${
     sections.map(({ name, entries }) =>
       `<li>${link(`tag-${name}`, name)}<ul>\n${
         entries.map(({ method, path, operation }) =>
@@ -90,6 +90,7 @@ ${table(['Scheme', 'Meaning'], schemes.map(([name, { description }]) => [code(na
 ${parameterTable(Object.values(components.parameters))}
 <p>The calls on this page take the access token from the variable <code>TOKEN</code> of the shell${schemes.some(([name]) => name === 'Bearer') ? '' : ', and the proof from <code>PROOF</code>. Each call needs a fresh one'}. One click selects a whole call.</p>
 ${schemes.some(([name]) => name === 'DPoP') ? '<p>In a clone of the service, <code>npm run call</code> gets a token that is bound to a key, makes the proof, ' + 'and explains a refusal.</p>' : ''}
+${rules ? renderRules(rules) : ''}
 ${sections.map(section => renderSection(document, section)).join('\n')}
 ${heading(2, 'refusals', 'Refusals')}
 ${Object.entries(components.responses).map(([name, response]) => renderRefusal(name, response)).join('\n')}
@@ -97,6 +98,20 @@ ${Object.entries(components.responses).map(([name, response]) => renderRefusal(n
 </body>
 </html>
 `
+}
+
+/** A gate has no operations of its own that its clients ask for. */
+function renderRules (rules: readonly DescribedRule[]): string {
+  const list = (words: readonly string[] | undefined, none: string): string => words?.map(code).join(', ') ?? none
+  const rows = rules.map(({ path, methods, messages, needs }) => [
+    code(path),
+    list(methods, 'all'),
+    list(messages, ''),
+    prose(needs)
+  ])
+  return `${heading(2, 'rules', 'Rules')}
+<p>Of the rules for a method, the one with the most specific path holds. Nothing passes without a rule.</p>
+${table(['Path', 'Methods', 'Messages', 'Needs'], rows)}`
 }
 
 interface Section {

@@ -88,7 +88,8 @@ function issuersFor (
  * @param own the audience of a rule that is a resource of its own. Tokens of all issuers pass there.
  */
 export function describeResource (base: HttpUrl, scopes: readonly string[], settings: Settings, own?: string) {
-  const { idp: { dpopMode }, dpop, server: { clientCertificate, securityProfile }, gate } = settings
+  const { idp: { dpopMode }, dpop, server, gate } = settings
+  const { clientCertificate, securityProfile, resourceName } = server
   const resource = own ?? configuredResource(settings) ?? base.href
   const servers = issuersFor(resource, own !== undefined, settings)
   return {
@@ -97,7 +98,7 @@ export function describeResource (base: HttpUrl, scopes: readonly string[], sett
     ...(servers.length === 0 ? {} : { authorization_servers: servers }),
     scopes_supported: scopes,
     bearer_methods_supported: ['header'],
-    resource_name: 'Holdfast',
+    resource_name: resourceName ?? (resource === base.href ? base.host : new URL(resource).host),
     resource_documentation: `${base.href}${gate?.ownPrefix ?? ''}/docs`,
     dpop_bound_access_tokens_required: dpopMode === 'REQUIRED' ||
       (securityProfile === 'fapi2' && clientCertificate === 'off'),

@@ -1,11 +1,13 @@
 import { STATUS_CODES } from 'node:http'
 import { offeredSchemes } from '../credentials.ts'
+import { TOOL_CALL } from '../gate/mcp-methods.ts'
+import type { GateRule } from '../gate/rule.ts'
 import type { Requirement } from '../requirement/requirement.ts'
 import { isOptional, phrasesOf, requirementJson, scopeAlternatives, scopesOf } from '../requirement/route-guard.ts'
 import type { RouteGuard } from '../requirement/route-guard.ts'
 import type { AuthScheme, DpopMode } from '../credentials.ts'
 import type { Settings } from '../settings/settings.ts'
-import type { Components, OpenapiDocument, Operation, Response } from './document.ts'
+import type { Components, DescribedRule, OpenapiDocument, Operation, Response } from './document.ts'
 import { errorSchemas, guardStatuses, REFUSED, refusalResponses } from './refused.ts'
 
 /** A route as it was registered. */
@@ -81,6 +83,19 @@ export function describeService (version: string, settings: Settings): OpenapiDo
       schemas: errorSchemas(settings.api.errorBody)
     }
   }
+}
+
+/** Describes the rules of a gate for its clients, in their order. */
+export function describeRules (rules: readonly GateRule[]): readonly DescribedRule[] {
+  return rules.map(({ path, methods, mcp, requirement, audience }) => ({
+    path,
+    methods,
+    messages: mcp?.tools?.map(tool => `${TOOL_CALL} ${tool}`) ?? mcp?.methods ?? (mcp && ['all others']),
+    needs: requirement
+      ? describeGuard([requirement], undefined).description +
+        (audience === undefined ? '' : ` The token is for the audience \`${audience}\`.`)
+      : 'Nothing: no token is looked at.'
+  }))
 }
 
 /** What the route's guard, method and path add to an operation, beside its own schema. */
@@ -162,7 +177,11 @@ export function securityOf (
  * for programs.
  * @param areScopesNamed whether `security` names the scopes
  */
-export function describeGuard (guard: RouteGuard, description: unknown, areScopesNamed = true): object {
+export function describeGuard (
+  guard: RouteGuard,
+  description: unknown,
+  areScopesNamed = true
+): { description: string, 'x-requirements'?: object[] } {
   const asksForMore = (requirement: Requirement): boolean =>
     phrasesOf(requirement).length > 0 || (!areScopesNamed && scopesOf(requirement).length > 0)
   // A guard that is told as a whole has its plain requirements too: beside one, no other is optional.

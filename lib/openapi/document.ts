@@ -11,6 +11,17 @@ export interface OpenapiDocument {
   servers?: ReadonlyArray<{ readonly url: string }>
   paths: Record<string, Record<string, Operation>>
   components: Components
+  /** The rules of a gate. */
+  'x-rules'?: readonly DescribedRule[]
+}
+
+/** A rule of a gate: the requests that it is for, and in a sentence what they need. */
+export interface DescribedRule {
+  readonly path: string
+  readonly methods: readonly string[] | undefined
+  /** Of the Model Context Protocol: methods, or `tools/call` and a tool. */
+  readonly messages: readonly string[] | undefined
+  readonly needs: string
 }
 
 export interface Components {

@@ -339,6 +339,14 @@ export const SETTINGS = {
     example: 'https://api.example',
     unset: 'the audience if it is an https URL, else PUBLIC_URL, else the address that the client used'
   },
+  'server.resourceName': {
+    about: 'name of this API in its metadata, for people',
+    variable: 'RESOURCE_NAME',
+    ...TEXT,
+    allowed: 'any text',
+    example: 'Orders API',
+    unset: 'the host of the resource'
+  },
   'server.clientCertificate': {
     about:
       'where the certificate of a client is found, for tokens that are bound to one: on the TLS socket (only in an ' +

@@ -187,15 +187,16 @@ t.test('A login is recent enough to the very second, and a scope is granted by i
   t.equal(judged({ maxAgeSeconds: 60 }, { auth_time: -0.5 }), 'authentication_too_old')
 
   const read = { scope: ['read'] }
+  const lacking = (missing: string): unknown => ['scope_missing', { missing }]
   for (const scopes of [['read'], ['x', 'admin'], ['root']]) t.equal(judged(read, {}, scopes), undefined, scopes.join())
   for (const scopes of [[], ['x'], ['rea'], ['reader']]) {
-    t.equal(judged(read, {}, scopes), 'scope_missing', scopes.join())
+    t.strictSame(judged(read, {}, scopes), lacking('read'), scopes.join())
   }
   t.equal(isScopeGranted('other', ['admin'], () => []), false)
-  t.equal(judged({ scope: ['read', 'x'] }, {}, ['admin']), 'scope_missing', 'all of them')
+  t.strictSame(judged({ scope: ['read', 'x', 'y'] }, {}, ['admin']), lacking('x y'), 'all of them')
   t.equal(judged({ anyScope: ['x', 'read'] }, {}, ['admin']), undefined, 'any of them')
-  t.equal(judged({ scope: ['x'], anyScope: ['y', 'z'] }, {}, ['x']), 'scope_missing')
-  t.equal(judged({ scope: ['x'], anyScope: ['y', 'z'] }, {}, ['y']), 'scope_missing')
+  t.strictSame(judged({ scope: ['x'], anyScope: ['y', 'z'] }, {}, ['x']), lacking('y z'))
+  t.strictSame(judged({ scope: ['x'], anyScope: ['y', 'z'] }, {}, ['y']), lacking('x'))
 
   t.strictSame(judged({ claims: [{ name: 'a', allowed: [1] }, { name: 'b', allowed: [2, 3] }] }, { a: 1, b: [4] }), [
     'claim_mismatch',
@@ -474,11 +475,12 @@ t.test('The metadata and its address follow from the settings.', t => {
     authorization_servers: ['https://i.example/'],
     scopes_supported: ['a'],
     bearer_methods_supported: ['header'],
-    resource_name: 'Holdfast',
+    resource_name: 'api.example',
     resource_documentation: 'https://api.example/svc/docs',
     dpop_bound_access_tokens_required: false,
     dpop_signing_alg_values_supported: ['ES256']
   })
+  t.equal(describe({}, { resourceName: 'Orders API' }).resource_name, 'Orders API')
   t.equal(describe({}, {}, { ownPrefix: '/-' }).resource_documentation, 'https://api.example/svc/-/docs')
   t.notOk('authorization_servers' in describe({ issuers: [] }))
   t.notOk('dpop_signing_alg_values_supported' in describe({ dpopMode: 'DISABLED' }))

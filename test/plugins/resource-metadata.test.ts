@@ -36,7 +36,7 @@ t.test('The metadata names the issuers of tokens, the scopes and the requirement
     authorization_servers: [issuer.url],
     scopes_supported: ['admin', 'read:messages', 'read:users', 'write:users'],
     bearer_methods_supported: ['header'],
-    resource_name: 'Holdfast',
+    resource_name: new URL(AUDIENCE).host,
     resource_documentation: 'http://api.holdfast.test/docs',
     dpop_bound_access_tokens_required: false,
     dpop_signing_alg_values_supported: ['ES256', 'EdDSA']

@@ -428,9 +428,10 @@ const FORMS: Array<{ name: string, passes: unknown[], fails: unknown[] }> = [
     passes: ['socket', 'nginx', 'xfcc', 'off', 'client-cert', 'alb', 'traefik'],
     fails: ['on', 'Client-Cert', true, 'x-ssl-client-cert', '']
   },
-  { name: 'AUDIT', passes: ['off', 'log', '/var/log/audit.log', 7, { to: 'log', required: true }], fails: [['log']] },
+  { name: 'AUDIT', passes: ['off', 'log', '/var/log/audit.log', 7, { to: 'log', pseudonymKey: { env: 'KEY' } }], fails: [['log']] },
   { name: 'SECURITY_PROFILE', passes: ['none'], fails: ['fapi', 'FAPI2', 'fapi1', true] },
   { name: 'DPOP_NONCE_IAT', passes: ['ignored', 'checked'], fails: ['off', true] },
+  { name: 'RESOURCE_NAME', passes: ['Orders API'], fails: [true, ['a'], { a: 'b' }] },
   {
     name: 'RESOURCE',
     passes: ['https://api.example', 'https://api.example:8443/v1/'],
