@@ -87,13 +87,13 @@ export function describeService (version: string, settings: Settings): OpenapiDo
 
 /** Describes the rules of a gate for its clients, in their order. */
 export function describeRules (rules: readonly GateRule[]): readonly DescribedRule[] {
-  return rules.map(({ path, methods, mcp, requirement, audience }) => ({
+  return rules.map(({ path, methods, mcp, requirement, audiences }) => ({
     path,
     methods,
     messages: mcp?.tools?.map(tool => `${TOOL_CALL} ${tool}`) ?? mcp?.methods ?? (mcp && ['all others']),
     needs: requirement
       ? describeGuard([requirement], undefined).description +
-        (audience === undefined ? '' : ` The token is for the audience \`${audience}\`.`)
+        (audiences ? ` The token is for the audience ${audiences.map(name => `\`${name}\``).join(' or ')}.` : '')
       : 'Nothing: no token is looked at.'
   }))
 }
