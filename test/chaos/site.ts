@@ -170,7 +170,7 @@ export async function openSite (t: Owner, directory: string): Promise<Site> {
     file: 'instances.conf',
     port: sitePort,
     replacements: {
-      'listen 80;': `listen 127.0.0.1:${sitePort};`,
+      'listen 80 ': `listen 127.0.0.1:${sitePort} `,
       'localhost:8000 localhost:8000;': `localhost:${sitePort} localhost:${sitePort};`,
       '127.0.0.1:8001': addresses[0]!,
       '127.0.0.1:8002': addresses.slice(1).join(' max_fails=0; server ')

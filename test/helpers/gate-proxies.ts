@@ -18,6 +18,8 @@ interface Ports {
   readonly tlsPort: number
   /** Where the proxy sends authorization requests: to one gate, or several. */
   readonly gates: readonly [number, ...number[]]
+  /** Where a gate has its own addresses, if another port answers authorization requests. */
+  readonly own: number
   /** Free, for what a proxy needs for itself. */
   readonly spare: number
   readonly application: number
@@ -125,9 +127,9 @@ const nginx: GateProxy = {
     mkdirSync(join(folder, 'logs'))
     const text = configuration('nginx.conf', {
       'api.example api.example;': `127.0.0.1:${port} 127.0.0.1:${port}; localhost:${tlsPort} localhost:${tlsPort};`,
-      'listen 80;':
-        `listen 127.0.0.1:${port}; listen 127.0.0.1:${tlsPort} ssl http2; ssl_certificate ${CERTIFICATE}; ` +
-        `ssl_certificate_key ${KEY};`,
+      'listen 80 ':
+        `ssl_certificate ${CERTIFICATE}; ssl_certificate_key ${KEY}; listen 127.0.0.1:${tlsPort} ssl http2; ` +
+        `listen 127.0.0.1:${port} `,
       'server 127.0.0.1:8000;': gates.map(gate => `server 127.0.0.1:${gate};`).join(' '),
       '127.0.0.1:3000': `127.0.0.1:${application}`,
       ...claim !== undefined && {
@@ -190,7 +192,7 @@ function envoy (name: string, file: string, gatePort: number): GateProxy {
     passesBodies: true,
     ...USUAL,
     patience: ['timeout: 10s', 'timeout: 1s'],
-    prepare (folder, { port, tlsPort, gates, spare, application }, configuration) {
+    prepare (folder, { port, tlsPort, gates, own, spare, application }, configuration) {
       const [one, ...others] = gates
       const endpoint = (at: number): string =>
         `- endpoint: { address: { socket_address: { address: 127.0.0.1, port_value: ${at} } } }`
@@ -204,6 +206,7 @@ function envoy (name: string, file: string, gatePort: number): GateProxy {
         "domains: [api.example, 'api.example:80']": `domains: ['127.0.0.1:${port}', 'localhost:${tlsPort}']`,
         'address: 0.0.0.0, port_value: 80 ': `address: 127.0.0.1, port_value: ${port} `,
         [`port_value: ${gatePort} `]: `port_value: ${others.length > 0 ? spare : one} `,
+        ...gatePort !== 8000 && { 'port_value: 8000 ': `port_value: ${own} ` },
         'port_value: 3000 ': `port_value: ${application} `
       }))
       const { listeners } = bootstrap.static_resources
@@ -278,6 +281,8 @@ export const GATE_PROXIES: readonly GateProxy[] = traefik.program === undefined 
 
 export interface GateProxyParts {
   readonly gates: readonly [number, ...number[]]
+  /** Where the gate has its own addresses: by default the first of `gates`. */
+  readonly own?: number
   readonly application: number
   /** Whether the proxy waits only briefly for the gate. */
   readonly isImpatient?: boolean
@@ -295,13 +300,13 @@ export interface RunningProxy {
 export async function startGateProxy (
   t: Test,
   { name, program, patience: waiting, prepare }: GateProxy,
-  { gates, application, isImpatient = false, claim }: GateProxyParts
+  { gates, own = gates[0], application, isImpatient = false, claim }: GateProxyParts
 ): Promise<RunningProxy> {
   const folder = t.testdir()
   const [port, tlsPort, spare] = [await freePort(), await freePort(), await freePort()]
   const [patience, short] = waiting ?? ['', '']
   let isPatient = !isImpatient || waiting === undefined
-  const args = prepare(folder, { port, tlsPort, gates, spare, application, claim }, (file, replacements) => {
+  const args = prepare(folder, { port, tlsPort, gates, own, spare, application, claim }, (file, replacements) => {
     let text = readFileSync(join(deploy, file), 'utf8')
     for (const [from, to] of Object.entries(replacements)) {
       if (!text.includes(from)) throw new Error(`${file} no longer holds ${from}`)

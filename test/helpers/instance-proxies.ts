@@ -67,7 +67,7 @@ export const INSTANCE_PROXIES: readonly InstanceProxy[] = [
         file: 'instances.conf',
         port,
         replacements: {
-          'listen 80;': `listen 127.0.0.1:${port};`,
+          'listen 80 ': `listen 127.0.0.1:${port} `,
           'localhost:8000 localhost:8000;': `127.0.0.1:${port} 127.0.0.1:${port};`,
           'server 127.0.0.1:8001 max_fails=0;': addresses(
             instances,

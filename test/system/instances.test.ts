@@ -321,7 +321,7 @@ t.test('Instances that are replaced one by one behind nginx lose no request.', {
     file: 'instances.conf',
     port: site,
     replacements: {
-      'listen 80;': `listen 127.0.0.1:${site};`,
+      'listen 80 ': `listen 127.0.0.1:${site} `,
       'localhost:8000 localhost:8000;': `localhost:${site} localhost:${site};`,
       '127.0.0.1:8001': `127.0.0.1:${running[0]!.port}`,
       '127.0.0.1:8002': `127.0.0.1:${running[1]!.port}`

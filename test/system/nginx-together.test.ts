@@ -24,7 +24,7 @@ t.test('The files for the service under a prefix and for the gate stand in one n
   cpSync(join(deploy, 'nginx', 'snippets'), join(folder, 'snippets'), { recursive: true })
   const text = (file: string, url: string): string =>
     readFileSync(join(deploy, file), 'utf8')
-      .replace('listen 80;', `listen 127.0.0.1:${port};`).replace(
+      .replace(/listen 80\b/, `listen 127.0.0.1:${port}`).replace(
         'server 127.0.0.1:8000;',
         `server ${new URL(url).host};`
       ).replace('server 127.0.0.1:3000;', `server ${new URL(upstream.origin).host};`)
