@@ -28,10 +28,12 @@ COPY package.json ./
 ARG COMMIT=""
 ENV HOLDFAST_COMMIT=$COMMIT
 LABEL org.opencontainers.image.revision=$COMMIT
-USER node
+# The user node, by number: Kubernetes cannot check whether a name is root.
+USER 1000
 EXPOSE 8000 8080
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s \
   CMD ["node", "-e", "import('/app/dist/start-options.js').then(({ port, livePath }) => fetch(`http://127.0.0.1:${port}${livePath}`)).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+# :: takes connections over IPv4 too, and gate.grpcPort follows it.
 # tini as PID 1 reaps zombies and passes on SIGTERM to fastify-cli. npm is not started, because it would not pass it on.
 ENTRYPOINT ["tini", "--"]
-CMD ["node_modules/.bin/fastify", "start", "-a", "0.0.0.0", "-c", "dist/start-options.js", "dist/app.js"]
+CMD ["node_modules/.bin/fastify", "start", "-a", "::", "-c", "dist/start-options.js", "dist/app.js"]

@@ -6,7 +6,7 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts && npm cache clean --force
 COPY dev/provider dev/provider
 COPY cli/bad-usage.ts cli/input.ts cli/
-USER node
+USER 1000
 EXPOSE 9000
 # This version of Node runs TypeScript directly.
 ENTRYPOINT ["node", "dev/provider/tenant.ts"]

@@ -2,14 +2,17 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { connect } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { validate } from 'dockerfile-utils'
 import t from 'tap'
+import { startApp } from '../helpers/app.ts'
 import { containing } from '../helpers/containing.ts'
 import { closeGraceDelay } from '../../start-options.ts'
 import { parseCommand, readBlocks } from '../helpers/documents.ts'
+import { startIssuer } from '../helpers/issuer.ts'
 
 const text = readFileSync('Dockerfile', 'utf8')
 const scripts = JSON.parse(readFileSync('package.json', 'utf8')).scripts as Record<string, string>
@@ -31,16 +34,40 @@ t.test('The Dockerfile passes its linter', async t => {
   for (const [, tag] of text.matchAll(/^FROM (\S+)/gm)) {
     t.match(tag, /^node:24\.\d+\.\d+-bookworm-slim$/, 'a pinned slim base')
   }
-  t.equal(lineOf('USER'), 'USER node')
+  t.equal(lineOf('USER'), 'USER 1000', 'a number, so that runAsNonRoot holds')
   t.notMatch(text, /curl|wget/, 'nothing is downloaded and no client is left in the image')
 })
 
 t.test('The image starts what npm start starts', async t => {
   const command = JSON.parse(lineOf('CMD').slice(4)) as string[]
   t.equal(command[0], 'node_modules/.bin/fastify', 'fastify itself, so that SIGTERM arrives')
-  const words = command.slice(1).join(' ').replace('-a 0.0.0.0 ', '')
+  const words = command.slice(1).join(' ').replace('-a :: ', '')
   t.equal(`fastify ${words}`, scripts.start)
   t.equal(lineOf('ENTRYPOINT'), 'ENTRYPOINT ["tini", "--"]')
+})
+
+t.test('The address of the image takes connections over IPv4 and IPv6, and gate.grpcPort does', async t => {
+  const command = JSON.parse(lineOf('CMD').slice(4)) as string[]
+  const host = command[command.indexOf('-a') + 1]
+  const { app } = await startApp(
+    t,
+    await startIssuer(t),
+    { GATE: { rules: [{ path: '/open/*', allow: 'anyone' }], grpcPort: 0 }, TRUST_PROXY: 'loopback' },
+    undefined,
+    undefined,
+    host
+  )
+  while (!app.grpcAddress()) await new Promise(resolve => setImmediate(resolve))
+  const { port } = app.server.address() as AddressInfo
+  for (const address of ['127.0.0.1', '[::1]']) {
+    const { status } = await fetch(`http://${address}:${port}/verify/nginx`, {
+      headers: { 'x-original-method': 'GET', 'x-original-url': 'http://api.example/open/x' }
+    })
+    t.equal(status, 200, `${address} may ask`)
+    const socket = connect(app.grpcAddress()!.port, address.replace(/[[\]]/g, ''))
+    await once(socket, 'connect')
+    socket.destroy()
+  }
 })
 
 t.test('The build context holds what the build copies', async t => {

@@ -205,6 +205,15 @@ t.test('Gateway API asks the gate by its filter ExternalAuth, over HTTP and over
       document.toJS()
     )
     for (const object of [route, grant]) t.strictSame(complaintsOf('gateway', object), [], `${protocol} ${object.kind}`)
+    const [asked, own] = route.spec.rules
+    t.strictSame(asked.timeouts, { request: '0s' }, 'a stream has no end of its own')
+    t.strictSame(own.matches.map(({ path: { type, value } }: { path: Record<string, string> }) => [type, value]), [
+      ['PathPrefix', '/.well-known/oauth-protected-resource'],
+      ['Exact', '/.well-known/holdfast-jwks.json'],
+      ['Exact', '/revocation/events'],
+      ['Exact', '/revocation/logout']
+    ])
+    t.strictSame([own.filters, own.backendRefs], [undefined, [{ name: 'holdfast', namespace: 'holdfast', port: 8000 }]])
     const { externalAuth } = route.spec.rules[0].filters[0]
     const twin = structuredClone(route)
     twin.spec.rules[0].filters[0].externalAuth.backendRef.prot = 1

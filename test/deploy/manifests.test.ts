@@ -1,4 +1,5 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { BlockList, isIPv6 } from 'node:net'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { Ajv } from 'ajv'
@@ -102,7 +103,7 @@ async function composeTest (t: Test, file: string, hasStore: boolean): Promise<v
       t.equal(service.network_mode, 'service:provider', 'the loopback of all is one')
     }
     const published = provider.ports!.map(mapping => mapping.split(':').slice(1))
-    t.strictSame(published, [[new URL(PUBLIC_URL!).port, /^ {4}listen (\d+);$/m.exec(conf)![1]], [
+    t.strictSame(published, [[new URL(PUBLIC_URL!).port, /^ {4}listen (\d+)\b/m.exec(conf)![1]], [
       new URL(IDP_ISSUER!).port,
       new URL(IDP_ISSUER!).port
     ]])
@@ -130,7 +131,7 @@ async function composeTest (t: Test, file: string, hasStore: boolean): Promise<v
     t.equal(instances[0]!.build!.context, '..')
     const dockerfile = readFileSync(join(root, provider.build!.dockerfile!), 'utf8')
     t.strictSame(lintDockerfile(dockerfile), [])
-    t.match(dockerfile, /^USER node$/m)
+    t.match(dockerfile, /^USER 1000$/m)
     const [, ...words] = JSON.parse(/^ENTRYPOINT (.*)$/m.exec(dockerfile)![1]!) as string[]
     t.ok(words.length === 1 && existsSync(join(root, words[0]!)), 'it starts a tool of dev/')
     t.equal(
@@ -370,21 +371,46 @@ t.test('kubernetes/', async t => {
   t.test('The container has no more rights than it needs.', async t => {
     t.hasStrict(pod, {
       automountServiceAccountToken: false,
-      securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } }
+      securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } }
     })
-    t.match(
-      readFileSync(join(root, 'Dockerfile'), 'utf8'),
-      /^USER node$/m,
-      'whose number is 1000 in the images of Node.js'
+    t.strictSame(
+      [pod.securityContext.runAsUser, pod.securityContext.runAsGroup, pod.securityContext.fsGroup],
+      [undefined, undefined, undefined],
+      'OpenShift refuses a pod that chooses them, and the image has a number'
     )
     t.hasStrict(container.securityContext, {
       allowPrivilegeEscalation: false,
       readOnlyRootFilesystem: true,
       capabilities: { drop: ['ALL'] }
     })
-    t.equal(container.resources.requests.cpu, '1')
-    t.equal(container.resources.requests.memory, container.resources.limits.memory)
+    t.strictSame(container.resources, { requests: { cpu: '100m', memory: '192Mi' }, limits: { memory: '1Gi' } })
+    t.strictSame(
+      objects.get('HorizontalPodAutoscaler').spec.metrics[0].resource.target,
+      { type: 'AverageValue', averageValue: '600m' },
+      'not a part of what a pod asks for, which would be reached at once'
+    )
     for (const { newTag } of overlay.images) t.match(newTag, /^\d/, 'a pinned image')
+  })
+
+  t.test('The policy lets a pod reach every DNS of its cluster, and its provider over IPv4 and IPv6.', async t => {
+    const [dns, provider] = objects.get('NetworkPolicy').spec.egress
+    t.strictSame(dns.to, undefined, 'it may be pods of any namespace, or the node')
+    const blocks = provider.to.map(({ ipBlock }: { ipBlock: { cidr: string, except: string[] } }) => ipBlock)
+    t.strictSame(blocks.map(({ cidr }: { cidr: string }) => cidr), ['0.0.0.0/0', '::/0'])
+    const holds = (ranges: readonly string[], address: string): boolean => {
+      const list = new BlockList()
+      for (const range of ranges) {
+        const [start = '', bits] = range.split('/')
+        list.addSubnet(start, Number(bits), isIPv6(start) ? 'ipv6' : 'ipv4')
+      }
+      return list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
+    }
+    const allows = (address: string): boolean =>
+      blocks.some(({ cidr, except }: { cidr: string, except: string[] }) =>
+        isIPv6(address) === cidr.includes(':') && holds([cidr], address) && !holds(except, address)
+      )
+    t.strictSame(['203.0.113.9', '2001:db8::1'].map(allows), [true, true])
+    t.strictSame(['169.254.169.254', 'fe80::1', 'fd00:ec2::254'].map(allows), [false, false, false], 'of the cloud')
   })
 
   t.test('The settings are accepted, and secrets are named, not written.', async t => {
@@ -442,7 +468,7 @@ t.test('kubernetes/', async t => {
       patched.get('NetworkPolicy').spec.egress.flatMap(({ ports }: { ports: Array<{ port: number }> }) =>
         ports.map(({ port }) => port)
       ),
-      [53, 53, 443]
+      [53, 53, 5353, 5353, 443]
     )
     const { env } = patched.get('Deployment').spec.template.spec.containers[0]
     t.strictSame(env, [{ name: 'PORT', value: '8000' }])
