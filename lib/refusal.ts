@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { STATUS_CODES } from 'node:http'
 import { carries } from './kind.ts'
 
@@ -217,6 +218,14 @@ export class Refusal extends Error {
     this.headers = headers
     this.statusCode = this.status = REFUSALS[reason].status
     this.expose = this.status < 500
+  }
+
+  /**
+   * For a framework that logs what is thrown: a line.
+   * @internal
+   */
+  [inspect.custom] (): string {
+    return `${this.name} ${this.reason}: ${this.message}`
   }
 
   /**

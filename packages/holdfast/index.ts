@@ -1,3 +1,4 @@
+import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { HoldfastOptions } from '../../lib/settings/option-types.ts'
 import audit from '../../plugins/audit.ts'
@@ -12,7 +13,9 @@ import appDocument from './app-document.ts'
  * the guards.
  * @example await app.register(holdfast, { idp: { domain: 'tenant.example', audience: 'https://api.example' } })
  */
-export default fp<HoldfastOptions>(async (app, options) => {
+export default fp(async (given: object, options: HoldfastOptions): Promise<void> => {
+  // Frameworks bring a Fastify of their own, whose types are other types.
+  const app = given as FastifyInstance
   await app.register(auth, options)
   await app.register(audit)
   await app.register(tokenEnd)

@@ -1,4 +1,4 @@
-import type { FastifyPluginAsync } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { HoldfastOptions } from '../../lib/settings/option-types.ts'
 import { ownOptions, settingsFromOptions, withTrustOf } from '../../lib/settings/options.ts'
 import { kTestDoubles } from '../../server/surroundings.ts'
@@ -23,7 +23,9 @@ const SERVICE_PACKAGES = [
  * @example
  * await app.register(service, { prefix: '/svc', idp: { domain: 'tenant.example', audience: 'https://api.example' } })
  */
-const service: FastifyPluginAsync<HoldfastOptions> = async (app, options) => {
+export default async function service (given: object, options: HoldfastOptions): Promise<void> {
+  // As of the guard, any Fastify of the range has it.
+  const app = given as FastifyInstance
   const missing = SERVICE_PACKAGES.filter(name => !isInstalled(name))
   if (missing.length > 0) {
     throw new Error(`holdfast/service needs packages that are not installed: npm i ${missing.join(' ')}`)
@@ -35,7 +37,6 @@ const service: FastifyPluginAsync<HoldfastOptions> = async (app, options) => {
   if (doubles) app.decorate(kTestDoubles, doubles)
   await app.register(holdfast, { settings })
 }
-export default service
 
 function isInstalled (name: string): boolean {
   try {

@@ -50,6 +50,20 @@ for (const [name, isClass] of [['by a guard class', true], ['by a hook', false]]
 }
 `
 
+/** The same in TypeScript: Nest brings a Fastify of its own, with types of its own. */
+export const NEST_TYPED = `
+import { NestFactory } from '@nestjs/core'
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify'
+import holdfast from 'holdfast'
+import service from 'holdfast/service'
+const nest = await NestFactory.create<NestFastifyApplication>(class Root {}, new FastifyAdapter())
+const idp = { domain: 'tenant.example', audience: 'https://api.example' }
+await nest.register(holdfast, { idp })
+await nest.register(service, { prefix: '/svc', idp })
+// @ts-expect-error a misspelt option is none
+await nest.register(holdfast, { idp: { domains: 'tenant.example' } })
+`
+
 /** All the others: their packages can be installed beside each other. */
 export const FRAMEWORKS = `
 import { once } from 'node:events'

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import t from 'tap'
 import { Refusal } from '../../lib/refusal.ts'
 
@@ -25,4 +26,8 @@ t.test('A refusal with more fields keeps the others, and the first stays as it w
   t.equal(first.issuer, undefined)
   t.strictSame(fields(second.with({ headers: {} })), { ...fields(second), headers: {} })
   t.end()
+})
+
+t.test('A framework that logs a refusal writes a line.', async t => {
+  t.equal(inspect(new Refusal('token_expired', { detail: { expected: 'x' } })), 'Refusal token_expired: The access token has expired.')
 })

@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { readBlocks } from '../helpers/documents.ts'
-import { FRAMEWORKS, NEST } from '../helpers/framework-apps.ts'
+import { FRAMEWORKS, NEST, NEST_TYPED } from '../helpers/framework-apps.ts'
+import { root } from '../helpers/documents.ts'
 import { freePort } from '../helpers/free-port.ts'
 import {
   ANSWERS,
@@ -217,7 +218,7 @@ t.test('Refusals reach the client through frameworks, so that one that needs a n
 
 t.test('The same through Nest.', async t => {
   for (const version of isWhole ? ['11', '12'] : ['12']) {
-    const cwd = project(`nest-${version}`, { 'index.js': NEST })
+    const cwd = project(`nest-${version}`, { 'index.js': NEST, 'typed.ts': NEST_TYPED })
     await install(
       cwd,
       tarball(),
@@ -226,6 +227,8 @@ t.test('The same through Nest.', async t => {
       'reflect-metadata',
       'rxjs'
     )
+    const options = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext', '--target', 'es2022', 'typed.ts']
+    await expectSuccess(cwd, process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), ...options])
     compare(t, await expectSuccess(cwd, process.execPath, ['index.js']), [
       `Nest ${version}, by a guard class: ${GETS_IN}`,
       `Nest ${version}, by a hook: ${GETS_IN}`

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify'
+import holdfast from '../../packages/holdfast/index.ts'
 import type { Refusal, RefusalReason } from '../../lib/refusal.ts'
 import type { AuthScheme } from '../../lib/credentials.ts'
 import type { AccessTokenClaims, GuardHook, RequestAuth, Requirement } from '../../plugins/auth.ts'
@@ -9,6 +10,15 @@ import type { AccessTokenClaims, GuardHook, RequestAuth, Requirement } from '../
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false
 
 declare function holds<Statement extends true> (statement?: Statement): void
+
+/** Frameworks bring a Fastify of their own, whose types are other types. */
+interface OtherFastify {
+  readonly version: 'another'
+}
+export const inAnotherFastify: (
+  app: OtherFastify,
+  options: { readonly idp: { readonly domain: string } }
+) => Promise<void> = holdfast
 
 export function theCaller (request: FastifyRequest): void {
   holds<Equal<typeof request.user, AccessTokenClaims>>()
