@@ -1,3 +1,5 @@
+import { isJsonObject } from './json.ts'
+
 const MAX_CHARS = 256
 
 /**
@@ -30,17 +32,24 @@ export function holdsKey (text: string): boolean {
 }
 
 /**
- * The value of a setting as a message to the operator quotes it, as JSON. What may be secret is left out: the text
- * before an `@`, and a key that was written in place of its path.
- * @param mayBeList whether the setting takes a list. Then a list of texts is shown as in a variable. Otherwise a list
- * is the fault, and is shown as one.
+ * The text or list of a setting as a message to the operator quotes it. What may be secret is left out: as below, and
+ * whatever is in a mapping, or in a list in a list.
  */
-export function quoteSetting (value: unknown, mayBeList = false): string {
-  const isTextList = mayBeList && Array.isArray(value) && value.length > 0 &&
-    value.every(entry => typeof entry === 'string')
-  const text = JSON.stringify(isTextList ? value.join(' ') : value) ?? typeof value
+export function quoteSetting (value: unknown): string {
+  if (Array.isArray(value)) return quoteJson(value.map(entry => kindOf(entry) ?? entry))
+  return kindOf(value) ?? quoteJson(value)
+}
+
+/** A value as JSON, without the text before an `@`, and without a key that was written in place of its path. */
+export function quoteJson (value: unknown): string {
+  const text = JSON.stringify(value) ?? typeof value
   if (holdsKey(text)) return 'a key itself (not shown)'
   const at = text.lastIndexOf('@')
   const safe = at === -1 ? text : `"…${text.slice(at)}`
   return safe.length > MAX_QUOTED_CHARS ? `${safe.slice(0, MAX_QUOTED_CHARS)}…` : safe
+}
+
+/** What a value with members is, for a message that must not quote it. Undefined for any other. */
+export function kindOf (value: unknown): string | undefined {
+  return Array.isArray(value) ? 'a list' : isJsonObject(value) ? 'a mapping' : undefined
 }

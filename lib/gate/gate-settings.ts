@@ -1,5 +1,4 @@
 import { isJsonObject } from '../json.ts'
-import { quoteSetting } from '../printable.ts'
 import { forwardedClaims } from './identity-headers.ts'
 import type { ForwardedClaim } from './identity-headers.ts'
 import { parseRule } from './rule.ts'
@@ -98,9 +97,9 @@ export function parseGate (
   const claims = isRefused('gate.claims')
     ? []
     : forwardedClaims(section.claims as Parameters<typeof forwardedClaims>[0] | undefined ?? [])
-  if (new Set(claims.map(({ header }) => header)).size < claims.length) {
-    tell('gate.claims', ` is ${quoteSetting(section.claims)}, and two of them share a header`)
-  }
+  const headers = claims.map(({ header }) => header)
+  const shared = headers.find((header, at) => headers.indexOf(header) < at)
+  if (shared !== undefined) tell('gate.claims', ` has two entries for the header ${shared}`)
   return { ...section as GateSettings, upstream, rules: [...rulePaths.keys()], claims, ownPrefix }
 
   /** The rules that could be read, each with its path in the settings. */

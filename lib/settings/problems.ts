@@ -5,7 +5,7 @@ import type { Part } from './setting-spec.ts'
 import { isSetting, settingNames, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 import { SCHEMA } from './tree.ts'
-import { quoteSetting } from '../printable.ts'
+import { kindOf, quoteJson } from '../printable.ts'
 import { carries } from '../kind.ts'
 import { nameThatWasMeant } from '../suggestion.ts'
 
@@ -118,28 +118,36 @@ function unknownMember (path: string, name: string, known: readonly string[]): s
   return `${path}.${name} is unknown${path.startsWith('gate') ? `; allowed: ${known.join(', ')}` : ''}`
 }
 
-/** The words for a part and what it holds. What is in it may be a secret, too. */
+/** The words for a part and what it holds. */
 function shown ({ path, value, part }: HeldPart): string {
-  const isTextList = part.variable !== undefined && part.items?.type === 'string'
-  return `${partName(path)} is ` +
-    `${part.secret ? 'not usable (its value is not shown)' : quoteSetting(withoutSecrets(part, value), isTextList)}`
+  const { secret, items, variable } = part
+  if (secret) return `${partName(path)} is not usable (its value is not shown)`
+  // A list that a variable can hold is shown as there.
+  const isTextList = variable !== undefined && items?.type === 'string' && Array.isArray(value) && value.length > 0 &&
+    value.every(entry => typeof entry === 'string')
+  const held = isTextList ? value.join(' ') : withoutSecrets(part, value)
+  return `${partName(path)} is ${held === kindOf(value) ? held ?? 'undefined' : quoteJson(held)}`
 }
 
 /**
- * What a part holds, without the secrets in it, and without members of unknown name, which may be misspelt or misplaced
- * secrets. A list may be missing around its entries, or one too many.
- * @param mark what stands in place of a secret. Where it is (a file, a variable) is shown then
+ * What a part holds, without the secrets in it, and without what may be a misspelt or misplaced one: members of unknown
+ * name, and whatever is in a mapping or a list where a text belongs. A list may be missing around its entries, or one
+ * too many.
+ * @param mark what stands in place of a secret. Where it is (a file, a variable) is shown then, and so is a map, whose
+ * members have names of their own
  */
 export function withoutSecrets (part: Part, value: unknown, mark?: string): unknown {
-  const { secret, items, properties, anyOf } = part
+  const { secret, items, properties, anyOf, type } = part
   if (secret) return mark === undefined ? undefined : placeIn(value) ?? mark
-  if (Array.isArray(value)) return value.map(item => withoutSecrets(items ?? part, item, mark))
+  if (Array.isArray(value)) {
+    const isText = type !== undefined && type !== 'array' && type !== 'object'
+    return isText ? kindOf(value) : value.map(item => withoutSecrets(items ?? part, item, mark))
+  }
   if (items) return withoutSecrets(items, value, mark)
   if (!isJsonObject(value)) return value
-  // The members of a map have names of their own.
-  const isMap = anyOf?.some(({ additionalProperties }) => additionalProperties)
-  if (anyOf && !isMap) return placeIn(value) ?? {}
-  if (!properties) return value
+  const isMap = [part, ...anyOf ?? []].some(({ additionalProperties }) => additionalProperties)
+  if (isMap && mark !== undefined) return value
+  if (!properties) return anyOf && !isMap ? placeIn(value) ?? kindOf(value) : kindOf(value)
   const known = Object.entries(properties).filter(([name]) => Object.hasOwn(value, name))
   return Object.fromEntries(known.map(([name, part]) => [name, withoutSecrets(part, value[name], mark)]))
 }

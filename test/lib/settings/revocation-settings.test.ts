@@ -190,7 +190,7 @@ const ROWS: ReadonlyArray<readonly [title: string, given: unknown, ...problems: 
   [
     'subjectClaims',
     transmitter({ subjectClaims: { 'a/b': 1 } }),
-    'revocation.transmitters[0].subjectClaims is {"a/b":1}; allowed: map from a format or member of subjects to a claim'
+    'revocation.transmitters[0].subjectClaims is a mapping; allowed: map from a format or member of subjects to a claim'
   ],
   ['manage', transmitter({ manage: 1 }), 'revocation.transmitters[0].manage is 1; allowed: true or false'],
   [

@@ -529,9 +529,13 @@ t.test('A message shows the value of a setting unless it is a secret.', async t 
     [{ PORT: 'http' }, /^PORT is "http"; allowed: /],
     [{ TRUST_PROXY: 1 }, /^TRUST_PROXY .* is "1"; .* not a number of hops$/],
     [{ DPOP_ALGS: 'ES256,HS256' }, /is "ES256 HS256"/],
-    [{ DPOP_ALGS: [{ alg: 'ES256' }] }, /is \[\{"alg":"ES256"\}\]/],
+    [{ DPOP_ALGS: ['ES256', { s3cret: 's3cret' }, ['s3cret']] }, /is \["ES256","a mapping","a list"\]; allowed: list/],
+    [{ DPOP_ALGS: { s3cret: 's3cret' } }, /is a mapping; allowed: list/],
+    [{ IDP_CUSTOM_CLAIM: { s3cret: 's3cret' } }, /is a mapping; allowed: /],
+    [{ IDP_SCOPE_IMPLIES: { s3cret: { s3cret: 1 } } }, /is a mapping; allowed: /],
     [{ DPOP_ALGS: [] }, /is \[\]; allowed: list/],
     [{ IDP_AUDIENCE: ['a', 'a'] }, /is "a a"/],
+    [{ PUBLIC_URL: ['s3cret'] }, /is a list; allowed: http/],
     [{ LOG_LEVEL: 'a\nb' }, /is "a\\nb"/],
     [{ LOG_LEVEL: 'x'.repeat(5000) }, /is "x{199}…; allowed/]
   ]
@@ -551,14 +555,15 @@ t.test('A message shows the value of a setting unless it is a secret.', async t 
     { PUBLIC_URL: `https://u:${password}@api.example` },
     { CORS_ORIGINS: `https://u:${password}@app.example https://b@app.example` },
     { TRUST_PROXY: `${password}@10.0.0.1` },
-    { IDP_CLIENT_KEY_FILE: [`-----BEGIN PRIVATE KEY-----\n${password}`] },
-    { IDP_CLIENT_KEY_FILE: [JSON.stringify({ kty: 'OKP', d: password })] },
-    { IDP_CLIENT_KEY_FILE: { kty: 'OKP', d: password } }
+    { IDP_ALGS: `-----BEGIN PRIVATE KEY-----\n${password}` },
+    { IDP_ALGS: JSON.stringify({ kty: 'OKP', d: password }) },
+    { IDP_CLIENT_KEY_FILE: { kty: 'OKP', d: password } },
+    { IDP_CLIENT_ID: { clientSecret: password }, IDP_INTROSPECTION: 'off' }
   ]
   for (const values of hidden) {
     const [problem, ...more] = await problemsOf(values)
     t.equal(more.length, 0)
-    t.match(problem, /is (not usable \(its value is not shown\)|"…@.*"|a key itself \(not shown\)); allowed/)
+    t.match(problem, /is (not usable \(its value is not shown\)|"…@.*"|a key itself \(not shown\)|a mapping); allowed/)
     t.notMatch(problem, password)
   }
 })
