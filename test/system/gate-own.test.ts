@@ -56,12 +56,17 @@ async function tryAddresses (t: Test, proxy: GateProxy): Promise<void> {
   const { host } = new URL(site.url)
   const { app, url } = await startApp(t, issuer, {
     GATE: {
-      rules: [{ path: '/open/*', allow: 'anyone' }, { path: '/api/*', scope: 'read' }],
+      rules: [
+        { path: '/api/*', methods: ['GET'], scope: 'read' },
+        { path: '/all/*' },
+        { path: '/*', methods: ['OPTIONS'], allow: 'anyone' }
+      ],
       statementKey: join(t.testdir({ 'statement.pem': STATEMENT_KEY }), 'statement.pem'),
       statementAudience: 'https://app.example',
       ...proxy.grpc && { grpcPort: 0 }
     },
     IDP_AUDIENCE: NAME,
+    CORS_ORIGINS: 'https://page.example',
     TRUST_PROXY: 'loopback',
     REVOCATION: {
       transmitters: [{
@@ -82,6 +87,11 @@ async function tryAddresses (t: Test, proxy: GateProxy): Promise<void> {
     send(target, [`Content-Length: ${body.length}`, ...lines, '', body], 'POST')
   t.equal((await send('/api/x', bearerLines(issuer.token({ aud: NAME, scope: 'read' })))).status, 200)
   const seen = upstream.arrived.length
+
+  const ask = ['Origin: https://page.example', 'Access-Control-Request-Method: GET']
+  t.equal((await send('/api/x', ask, 'OPTIONS')).status, 200, 'the application answers preflights')
+  t.strictSame(upstream.arrived.splice(seen).map(({ method }) => method), ['OPTIONS'])
+  t.equal((await send('/all/x', ask, 'OPTIONS')).status, 401, 'its twin under a rule for all methods')
 
   const forged = [
     'X-Forwarded-Host: evil.example',
