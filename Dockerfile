@@ -4,7 +4,8 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json app.ts holdfast.ts start-options.ts ./
-COPY cli/check-node.cjs cli/compile.cjs cli/
+COPY cli cli
+COPY explain explain
 COPY lib lib
 COPY plugins plugins
 COPY routes routes

@@ -1,42 +1,33 @@
 import type { JsonObject } from '../lib/json.ts'
 import { isJsonObject } from '../lib/json.ts'
-import { createTransport } from '../lib/provider/transport.ts'
 import { KNOWN_EVENT_TYPES } from '../lib/revocation/effects.ts'
-import { destinationOf, isDelivered } from '../lib/revocation/transmitter/own-stream.ts'
-import type { TransmitterConfiguration } from '../lib/revocation/transmitter/configuration.ts'
+import { destinationOf, differencesOf, readOwnStream } from '../lib/revocation/transmitter/own-stream.ts'
+import type { WantedStream } from '../lib/revocation/transmitter/own-stream.ts'
 import type { TransmitterSettings } from '../lib/settings/revocation-settings.ts'
-import type { Settings } from '../lib/settings/settings.ts'
 import { fault, fine, quoted, warning } from './findings.ts'
 import type { Finding } from './findings.ts'
-import { readStreams, statusOf, transmitterFault, wantedOf } from './transmitter-streams.ts'
+import { askAboutStreams, statusOf, transmitterFault } from './transmitter-streams.ts'
+import type { StreamQuestion } from './transmitter-streams.ts'
 
 /** Reads the stream of a transmitter, and judges whether its events come to this service. */
-export async function checkStream (
-  configuration: TransmitterConfiguration,
-  given: TransmitterSettings,
-  settings: Settings,
-  path: string
-): Promise<Finding[]> {
-  const { clientId } = given
-  const { configurationEndpoint, defaultSubjects } = configuration
+export async function checkStream (question: StreamQuestion): Promise<Finding[]> {
+  const { given, configuration: { configurationEndpoint, defaultSubjects } } = question
   const unread = judgeSubjects(defaultSubjects)
-  if (clientId === undefined) return [fine('Without clientId its stream cannot be read.'), ...unread]
+  if (given.clientId === undefined) return [fine('Without clientId its stream cannot be read.'), ...unread]
   if (configurationEndpoint === undefined) return unread
-  const calls = createTransport(settings.proxies)
   try {
-    const { client, streams, own } = await readStreams(given, settings, { path, configuration, calls })
-    // The stream may say something else of itself.
-    if (own) {
+    return await askAboutStreams(question, async (client, wanted) => {
+      const { streams, own } = await readOwnStream(client, wanted)
+      if (!own) return [noStream(streams, given), ...unread]
       return [
-        ...judgeStream(own, await statusOf(client, own), given, settings),
+        judgeStatus(own, await statusOf(client, own)),
+        ...judgeStream(own, given, wanted),
+        // The stream may say something else of itself.
         ...judgeSubjects(own.default_subjects ?? defaultSubjects)
       ]
-    }
-    return [noStream(streams, given), ...unread]
+    })
   } catch (error) {
     return [transmitterFault(error, 'Its stream cannot be read'), ...unread]
-  } finally {
-    calls.close()
   }
 }
 
@@ -51,55 +42,49 @@ const judgeSubjects = (defaultSubjects: unknown): Finding[] =>
       ]
     : []
 
-function noStream (streams: readonly JsonObject[], { manage, streamId }: TransmitterSettings): Finding {
+/** That none of the streams is the one of this service. */
+export function noStream ({ length }: readonly JsonObject[], { streamId }: TransmitterSettings): Finding {
   if (streamId !== undefined) {
     return fault(
       `There is no stream ${quoted(streamId)} for this client.`,
       'Correct streamId, or leave it out. `holdfast stream` shows the streams that there are.'
     )
   }
-  if (manage) {
-    return fine(
-      streams.length > 0
-        ? `None of its ${streams.length} streams is delivered here: the service creates one.`
-        : 'There is no stream yet: the service creates it.'
-    )
-  }
-  if (streams.length > 0) {
-    return fault(
-      `None of its ${streams.length} streams is delivered here.`,
-      'Set streamId. `holdfast stream` shows them.'
-    )
-  }
-  return fault('There is no stream for this client.', 'Create it at the transmitter, or set manage: true.')
+  const cure = '`holdfast stream --ensure` creates it.'
+  return length > 0
+    ? fault(`None of its ${length} streams is delivered here.`, `Set streamId, if one is. Else ${cure}`)
+    : fault('There is no stream for this client.', cure)
 }
 
-function judgeStream (
-  stream: JsonObject,
-  status: string,
-  transmitter: TransmitterSettings,
-  settings: Settings
-): Finding[] {
-  const { audience, delivery, endpoint: given, manage } = transmitter
-  const { stream_id: id = '', aud, delivery: agreed, events_delivered: delivered } = stream
-  const { method, endpoint_url: endpoint } = isJsonObject(agreed) ? agreed : {}
+function judgeStatus ({ stream_id: id = '', aud, delivery }: JsonObject, status: string): Finding {
+  const { method } = isJsonObject(delivery) ? delivery : {}
   const says = `Its stream ${quoted(id)} is ${status}, for ${quoted(aud)}, by ${quoted(method)}.`
-  const wanted = wantedOf(transmitter, settings)
-  const { pushUrl } = wanted
+  return status === 'paused' || status === 'disabled'
+    ? fault(
+      says,
+      'Enable the stream at the transmitter. Events of a disabled stream are lost: revoke by hand what ended ' +
+        'meanwhile, by holdfast revoke.'
+    )
+    : fine(says)
+}
+
+/** What is not as it should be with a stream. */
+export function judgeStream (
+  stream: JsonObject,
+  { audience, delivery, endpoint }: TransmitterSettings,
+  wanted: WantedStream
+): Finding[] {
+  const { aud, delivery: agreed, events_delivered: delivered } = stream
+  const differs = differencesOf(stream, wanted)
   const missing = Array.isArray(delivered)
     ? KNOWN_EVENT_TYPES.filter(type =>
       /\/(?:session-revoked|credential-change|account-disabled)$/.test(type) && !delivered.includes(type)
-    )
+    ).map(type => type.slice(type.lastIndexOf('/') + 1))
     : []
+  const isPolledNowhere = delivery === 'poll' && endpoint === undefined && isJsonObject(agreed) &&
+    agreed.endpoint_url === undefined
   return [
-    status === 'paused' || status === 'disabled'
-      ? fault(
-        says,
-        'Enable the stream at the transmitter. Events of a disabled stream are lost: revoke by hand what ended ' +
-          'meanwhile, by holdfast revoke.'
-      )
-      : fine(says),
-    ...audience !== undefined && ![aud].flat().includes(audience)
+    ...differs.includes('audience')
       ? [
           fault(
           `Its events are for ${quoted(aud)}, and the settings say ${quoted(audience)}, so every event is refused.`,
@@ -107,37 +92,22 @@ function judgeStream (
           )
         ]
       : [],
-    ...delivery === 'poll' && given === undefined && endpoint === undefined
+    ...isPolledNowhere
+      ? [fault('It does not say where to poll.', 'Name the endpoint, or end the stream and have it created again.')]
+      : [],
+    ...differs.includes('delivery')
       ? [
-          fault(
-            'It does not say where to poll.',
-            'Name the endpoint, or delete the stream at the transmitter and have it created again (manage: true).'
+          warning(
+          `Its events go to ${destinationOf(stream)}.`,
+          '`holdfast stream --ensure` creates one that is delivered here, unless a proxy leads from there to here.'
           )
         ]
       : [],
-    ...!manage && delivery === 'push' && pushUrl !== undefined && endpoint !== pushUrl
+    ...missing.length > 0 || differs.includes('events')
       ? [
           warning(
-          `It pushes to ${quoted(endpoint)}, and this service takes events at ${pushUrl}.`,
-          'Correct the endpoint of the stream, unless a proxy leads from one to the other.'
-          )
-        ]
-      : [],
-    ...manage && !isDelivered(stream, wanted)
-      ? [
-          warning(
-          `Its events go to ${destinationOf(stream)}: at its start the service turns the stream to itself.`,
-          'If the stream is that of another service, use another client.'
-          )
-        ]
-      : [],
-    ...missing.length > 0
-      ? [
-          warning(
-          `It does not deliver ${missing.map(type => type.slice(type.lastIndexOf('/') + 1)).join(', ')}.`,
-          manage
-            ? 'The service asks for all known types at its start; what is missing then, the transmitter does not have.'
-            : 'Ask for them at the transmitter.'
+            missing.length > 0 ? `It does not deliver ${missing.join(', ')}.` : 'It does not ask for all event types.',
+            '`holdfast stream --ensure` asks for all known types; what is missing then, the transmitter does not have.'
           )
         ]
       : []

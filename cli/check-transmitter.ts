@@ -47,7 +47,7 @@ export async function checkTransmitter (
           'Have the transmitter sign with RS256 and a key of 2048 to 4096 bits.'
         ),
       ...judgeConfiguration(configuration, given),
-      ...faults.length > 0 ? faults : await checkStream(configuration, given, settings, path)
+      ...faults.length > 0 ? faults : await checkStream({ configuration, given, settings, path })
     ]
   } catch (error) {
     return [...faults, transmitterFault(error, `Its configuration at ${url}, or its keys, cannot be used`)]
@@ -57,7 +57,7 @@ export async function checkTransmitter (
 }
 
 function judgeConfiguration (found: TransmitterConfiguration, given: TransmitterSettings): Finding[] {
-  const { delivery, endpoint, manage, clientId, subjectClaims } = given
+  const { delivery, endpoint, clientId, subjectClaims } = given
   const { deliveryMethods, configurationEndpoint, statusEndpoint, verificationEndpoint, criticalMembers } = found
   const unmapped = criticalMembers.filter(member => !isUnderstood(member, { subjectClaims }))
   return [
@@ -69,15 +69,7 @@ function judgeConfiguration (found: TransmitterConfiguration, given: Transmitter
           )
         ]
       : [],
-    ...configurationEndpoint === undefined && manage
-      ? [
-          fault(
-            'It has no configuration_endpoint, so its stream cannot be managed.',
-            'Leave out manage, create the stream at the transmitter, and name its audience here.'
-          )
-        ]
-      : [],
-    ...configurationEndpoint === undefined && !manage && delivery === 'poll' && endpoint === undefined
+    ...configurationEndpoint === undefined && delivery === 'poll' && endpoint === undefined
       ? [fault('It has no configuration_endpoint, and the settings do not say where to poll.', 'Name the endpoint.')]
       : [],
     ...delivery === 'poll' && endpoint === undefined && clientId === undefined

@@ -18,7 +18,7 @@ export const TOOLS = {
   ],
   check: ['verifies settings, identity providers and stores', async () => (await import('./check.ts')).check],
   revoke: ['revokes access tokens, or undoes a revocation', async () => (await import('./revoke.ts')).revoke],
-  stream: ['shows the stream of each transmitter, or ends it', async () => (await import('./stream.ts')).stream]
+  stream: ['shows, creates, changes or ends the stream of a transmitter', async () => (await import('./stream.ts')).stream]
 } as const
 
 /** What `--help` says. `program` is the command that the tools are parts of; in a clone they are scripts of npm. */

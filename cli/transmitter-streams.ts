@@ -2,12 +2,11 @@ import { transmitterAuthentication } from '../lib/assembly/client-credentials.ts
 import { pushUrlOf } from '../lib/assembly/create-revocation.ts'
 import type { JsonObject } from '../lib/json.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
-import type { Transport } from '../lib/provider/transport.ts'
-import { chooseStream } from '../lib/revocation/transmitter/own-stream.ts'
-import type { WantedStream } from '../lib/revocation/transmitter/own-stream.ts'
+import { createTransport } from '../lib/provider/transport.ts'
 import { createTransmitterClient } from '../lib/revocation/transmitter/client.ts'
 import type { TransmitterClient } from '../lib/revocation/transmitter/client.ts'
 import type { TransmitterConfiguration } from '../lib/revocation/transmitter/configuration.ts'
+import type { WantedStream } from '../lib/revocation/transmitter/own-stream.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
 import type { TransmitterSettings } from '../lib/settings/revocation-settings.ts'
 import type { Settings } from '../lib/settings/settings.ts'
@@ -15,37 +14,31 @@ import { processSurroundings } from '../server/surroundings.ts'
 import { failedCall, failureText, fault } from './findings.ts'
 import type { Finding } from './findings.ts'
 
-/** What the settings want of a stream. */
-export function wantedOf ({ delivery, streamId }: TransmitterSettings, settings: Settings): WantedStream {
-  return { delivery, streamId, pushUrl: pushUrlOf(settings.server.publicUrl), pushAuthorization: undefined }
+/** What a transmitter is asked about, and how. */
+export interface StreamQuestion {
+  readonly given: TransmitterSettings
+  readonly settings: Settings
+  /** Of the transmitter in the settings. */
+  readonly path: string
+  readonly configuration: TransmitterConfiguration
 }
 
-/** The streams that a transmitter has for the client of the settings. */
-export interface TransmitterStreams {
-  readonly client: TransmitterClient
-  readonly streams: readonly JsonObject[]
-  /** The one that the service would take as its own. */
-  readonly own: JsonObject | undefined
-}
+/** However many streams there are, and however slow it is, a transmitter has this time. */
+const MAX_MS = 60_000
 
 /**
- * Reads the streams as the service does. It changes none.
- * @param path of the transmitter in the settings
+ * Asks about streams by the calls of the service.
  * @throws SettingsError, ProviderFailure
  */
-export async function readStreams (
-  given: TransmitterSettings,
-  settings: Settings,
-  { path, configuration, calls }: {
-    readonly path: string,
-    readonly configuration: TransmitterConfiguration,
-    readonly calls: Transport
-  }
-): Promise<TransmitterStreams> {
+export async function askAboutStreams<Answer> (
+  { given, settings, path, configuration }: StreamQuestion,
+  ask: (client: TransmitterClient, wanted: WantedStream) => Promise<Answer>
+): Promise<Answer> {
+  const calls = createTransport(settings.proxies)
   const authenticate = await transmitterAuthentication(given, path, processSurroundings)
-  const client = createTransmitterClient({ ...given, authenticate, configuration: () => configuration, calls })
-  const streams = await client.readStreams(given.streamId)
-  return { client, streams, own: chooseStream(streams, wantedOf(given, settings)) }
+  const closing = AbortSignal.timeout(MAX_MS)
+  const client = createTransmitterClient({ ...given, authenticate, configuration: () => configuration, calls, closing })
+  return ask(client, { ...given, pushUrl: pushUrlOf(settings.server.publicUrl) })
 }
 
 /** The status of a stream, as a sentence may hold it. */

@@ -101,8 +101,8 @@ export const PROVIDER_FAULTS: Readonly<Record<ProviderFailureWord, Fault>> = {
   },
   stream_missing: {
     meaning: 'the transmitter has no stream that is for this service',
-    cure: 'create it at the transmitter, or set `manage: true`. If the client has several streams, set `streamId`; ' +
-      '`holdfast stream` shows them'
+    cure: '`holdfast stream --ensure` creates it. If the client has several streams, set `streamId`; `holdfast stream` ' +
+      'shows them'
   },
   unexpected: {
     meaning: 'a fault in Holdfast; `detail` is the name of the error',

@@ -27,8 +27,7 @@ const WARNINGS: ReadonlySet<GuardEvent['name']> = new Set([
   'revocation_refused',
   'stream_changed',
   'stream_without_subjects',
-  'stream_unchangeable',
-  'stream_redirected',
+  'stream_differs',
   'event_ahead'
 ])
 
@@ -40,9 +39,7 @@ const SENTENCES: { readonly [Name in GuardEvent['name']]?: string } = {
     'its tokens are refused',
   stream_without_subjects:
     'The transmitter sends nothing until subjects are added to its stream: its default_subjects is NONE',
-  stream_unchangeable:
-    'The stream is not all that is wanted, and its transmitter cannot change it; it is used as it is',
-  stream_redirected: 'The stream went elsewhere until now; it was the only one, and is delivered here now',
+  stream_differs: 'The stream is not as the settings want it: `holdfast stream --ensure` mends it, or says what does',
   event_ahead: 'An event is dated ahead: until then it refuses tokens, unless an operator undoes it'
 }
 

@@ -101,7 +101,7 @@ export function createDiscovery (issuer: string, onSpelling: (spelled: string) =
  * then RFC 8414, whose name goes between host and path (section 3), and which some providers append all the same
  * (section 5).
  */
-function documentUrls (issuer: string): ReadonlySet<string> {
+export function documentUrls (issuer: string): ReadonlySet<string> {
   const base = parseIssuer(issuer)
   const { origin, pathname } = new URL(base)
   const name = '.well-known/oauth-authorization-server'

@@ -17,6 +17,8 @@ const undici = (): typeof import('undici') => require('undici')
 export interface ProviderAnswer {
   readonly status: number
   readonly body: Buffer
+  /** Whether the body is only the beginning of one that is too large. */
+  readonly isCut?: boolean
   /** By their names in lower case. */
   readonly headers?: Readonly<Record<string, string | string[] | undefined>>
   /** What a failure to use this answer says of it. */
@@ -33,6 +35,8 @@ export interface ProviderRequest {
   readonly headers: Readonly<Record<string, string>>
   /** Left out for GET and DELETE. */
   readonly body?: string
+  /** Whether an answer that is too large is cut, and no failure. */
+  readonly isCuttable?: boolean
 }
 
 /** One session with the provider: a few requests under one deadline. */
@@ -182,11 +186,12 @@ export function createTransport (options: TransportOptions = {}): Transport {
         throw new ProviderFailure('content_encoding', undefined, { expected: 'identity', found: printable(codings) })
       }
       // A body that is announced as too long is not waited for.
-      if (Number(headers['content-length']) > maxResponseSize) throw new ProviderFailure('too_large')
+      const isCuttable = request?.isCuttable === true
+      if (!isCuttable && Number(headers['content-length']) > maxResponseSize) throw new ProviderFailure('too_large')
       const contentType = headers['content-type']
       return {
         status,
-        body: Buffer.from(await body.arrayBuffer()),
+        ...isCuttable ? await readBeginning(body) : { body: Buffer.from(await body.arrayBuffer()) },
         headers,
         facts: { ...factsOf(url), status, contentType: contentType === undefined ? undefined : printable(contentType) }
       }
@@ -204,6 +209,19 @@ export function createTransport (options: TransportOptions = {}): Transport {
   }
 }
 
+/** A body, as far as it is not too large. */
+async function readBeginning (body: AsyncIterable<Buffer>): Promise<Pick<ProviderAnswer, 'body' | 'isCut'>> {
+  const chunks: Buffer[] = []
+  let isCut = false
+  try {
+    for await (const chunk of body) chunks.push(chunk)
+  } catch (error) {
+    isCut = failureOf(error).word === 'too_large'
+    if (!isCut) throw error
+  }
+  return { body: Buffer.concat(chunks), isCut }
+}
+
 /** Runs something with a session of its own. @param signal closes the session early */
 export async function withSession<Result> (
   transport: Pick<Transport, 'open'>,
@@ -212,6 +230,7 @@ export async function withSession<Result> (
 ): Promise<Result> {
   const session = transport.open()
   signal?.addEventListener('abort', session.close)
+  if (signal?.aborted) session.close()
   try {
     return await run(session)
   } finally {

@@ -101,7 +101,7 @@ export function tellGateContradictions (
  */
 export function tellRevocationContradictions (
   issuers: readonly IssuerSettings[] | undefined,
-  { values, data: { revocation, server: { publicUrl } }, tell }: Judgement
+  { values, data: { revocation }, tell }: Judgement
 ): void {
   if (!revocation) return
   const { transmitters = [], logout = [] } = revocation
@@ -117,7 +117,7 @@ export function tellRevocationContradictions (
   }
   const pathOf = (index: number): string => `revocation.transmitters[${index}]`
   for (const [index, transmitter] of transmitters.entries()) {
-    for (const lack of lacksOf(transmitter, publicUrl)) tell(pathOf(index), lack)
+    for (const lack of lacksOf(transmitter)) tell(pathOf(index), lack)
   }
   const names = transmitters.map(({ issuer }) => withoutTrailingSlash(issuer))
   for (const [index, name] of names.entries()) {
@@ -129,25 +129,19 @@ export function tellRevocationContradictions (
 }
 
 function lacksOf (
-  { audience, manage, delivery, clientId, clientSecret, clientAuth, keyFile }: TransmitterSettings,
-  publicUrl: string | undefined
+  { audience, clientId, clientSecret, clientAuth, keyFile }: TransmitterSettings
 ): string[] {
   const isClient = clientId !== undefined
   const isByKey = clientAuth === 'private_key_jwt'
   const lacks: ReadonlyArray<readonly [boolean, string]> = [
     [
-      audience === undefined && !manage,
-      ' has no audience; allowed: the aud of its events, which may be left out only with manage'
+      audience === undefined && !isClient,
+      ' has no audience; allowed: the aud of its events, which may be left out only with clientId'
     ],
-    [manage && !isClient, ' has manage, which needs clientId'],
     [isClient && isByKey && keyFile === undefined, ' has clientAuth private_key_jwt, which needs keyFile'],
     [
       isClient && !isByKey && clientSecret === undefined,
       ' has clientId, which needs clientSecret, or clientAuth private_key_jwt and keyFile'
-    ],
-    [
-      manage && delivery === 'push' && publicUrl === undefined,
-      ' has manage and push, which need PUBLIC_URL (server.publicUrl): it makes the address for pushes'
     ]
   ]
   return lacks.filter(([isLacking]) => isLacking).map(([, lack]) => lack)

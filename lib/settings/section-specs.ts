@@ -275,7 +275,7 @@ export const AUDIT = {
 
 export const TRANSMITTER = {
   type: 'object',
-  allowed: 'an object with issuer, delivery, and audience unless manage is true',
+  allowed: 'an object with issuer, delivery, and audience or clientId',
   required: ['issuer', 'delivery'],
   additionalProperties: false,
   properties: {
@@ -285,7 +285,7 @@ export const TRANSMITTER = {
       ...PROVIDER_URL
     },
     audience: {
-      about: 'the `aud` of its events; with `manage` it may be left out: then it is that of the stream',
+      about: 'the `aud` of its events; with `clientId` it may be left out: then it is that of the stream',
       ...text
     },
     delivery: {
@@ -312,7 +312,7 @@ export const TRANSMITTER = {
       default: {},
       allowed: 'map from a format or member of subjects to a claim'
     },
-    clientId: { about: 'the client as which the stream is managed and polled', ...text },
+    clientId: { about: 'the client as which the stream is read, polled and verified', ...text },
     clientSecret: { about: 'the secret of that client', ...SECRET },
     clientAuth: {
       about: 'how that client proves itself',
@@ -327,7 +327,11 @@ export const TRANSMITTER = {
       about: 'where the client gets its token for the transmitter; without it, by discovery under the issuer',
       ...PROVIDER_URL
     },
-    manage: { about: 'whether the stream is created, or found, at the start', ...FLAG, default: false },
+    verify: {
+      about: 'whether the stream is verified every 10 minutes, where the transmitter can do that',
+      ...FLAG,
+      default: true
+    },
     streamId: { about: 'the stream, if the client has several', ...text },
     pushAuthorization: { about: 'the whole value of the Authorization header that each push must have', ...SECRET },
     untyped: { about: 'whether its events may come without `typ`', ...FLAG, default: false }

@@ -60,6 +60,7 @@ t.test('The stream is shown with its configuration and its status, and other str
   })
   const { code, text } = await run([], [remote.settings])
   t.equal(code, 0)
+  t.strictSame(remote.bodies('GET /stream'), ['', '?stream_id=b'], 'it is read once by its id')
   t.match(text, containing('"stream_id": "b"'))
   t.match(text, containing('"authorization_header": "(not shown)"'))
   t.match(text, containing('  Stream b is enabled. Other streams of this client: a.\n'))
@@ -104,6 +105,131 @@ t.test("With --delete the stream is ended, and another service's is not", async 
   }
 })
 
+t.test('With --ensure the stream is made what the settings want, and what was done is said', async t => {
+  const OURS = { stream_id: 'b', aud: 'receiver', events_requested: KNOWN_EVENT_TYPES, delivery: PUSHED }
+  const authorized = { pushAuthorization: { env: 'TEST_PUSH' } }
+  process.env['TEST_PUSH'] = 'Bearer hunter3'
+  t.teardown(() => delete process.env['TEST_PUSH'])
+  const others = { ...OURS, stream_id: 'a', delivery: OTHERS }
+  const rows: ReadonlyArray<
+    readonly [
+      string,
+      readonly object[],
+      { argv?: readonly string[], settings?: object, answers?: EventTransmitter['answers'], env?: NodeJS.ProcessEnv },
+      number,
+      RegExp,
+      readonly string[]
+    ]
+  > = [
+    ['as it is wanted', [OURS], {}, 0, /^ {2}Stream b is as it was\.$/m, []],
+    ['none', [], {}, 0, /^ {2}Stream s1 was created\.$/m, ['POST']],
+    ['one elsewhere', [others], {}, 0, /^ {2}Stream s1 was created\.$/m, ['POST']],
+    ['other events', [{ ...OURS, events_requested: [] }], {}, 0, /^ {2}Stream b was changed\.$/m, ['PATCH']],
+    [
+      'events that cannot be changed',
+      [{ ...OURS, events_requested: [] }],
+      { answers: { 'PATCH /stream': [405, {}] } },
+      0,
+      /Its transmitter cannot change it \(status 405\)\.\n {2}It does not ask for all event types\./,
+      ['PATCH']
+    ],
+    [
+      'no second one',
+      [others],
+      { answers: { 'POST /stream': [409, {}] } },
+      1,
+      /^ {2}Its streams go elsewhere \(a to https:\/\/other\.example\/events\), and it allows no further one\.\n.*--ensure --take/m,
+      ['POST']
+    ],
+    [
+      'the only one, with --take',
+      [others],
+      { argv: ['--ensure', '--take'], answers: { 'POST /stream': [409, {}] } },
+      0,
+      /^ {2}Stream a went to https:\/\/other\.example\/events until now, and is delivered here now\.$/m,
+      ['POST', 'PATCH']
+    ],
+    [
+      'the one that is named',
+      [others, OURS],
+      { settings: { streamId: 'a' } },
+      0,
+      /^ {2}Stream a went to https:\/\/other\.example\/events until now/m,
+      ['PATCH']
+    ],
+    [
+      'two that are alike',
+      [OURS, { ...OURS, stream_id: 'c' }],
+      {},
+      0,
+      /^ {2}Stream b is as it was\. What was like it was ended: c\.$/m,
+      ['DELETE']
+    ],
+    ['one for another audience', [{ ...OURS, aud: 'x' }], {}, 1, /Its events are for x, and the settings say receiver/, []],
+    ['no PUBLIC_URL', [], { env: {} }, 1, /PUBLIC_URL \(server\.publicUrl\) is not set/, []],
+    ['no client', [], { settings: { clientId: undefined, clientSecret: undefined } }, 0, /Without clientId/, []],
+    ['a transmitter that is away', [], { answers: { 'GET /stream': [503, {}] } }, 1, /cannot be created or changed: status: 503/, []]
+  ]
+  for (const [name, streams, given, code, says, expected] of rows) {
+    const remote = await start(t, ...streams)
+    Object.assign(remote.answers, {
+      'POST /stream': () => {
+        remote.answers['GET /stream'] = [200, { ...OURS, stream_id: 's1' }]
+        return [201, { stream_id: 's1' }]
+      },
+      'PATCH /stream': ({ body }: { body: object }) => {
+        const { stream_id: id } = body as { stream_id: string }
+        const stream = { ...streams.find(({ stream_id: own }: { stream_id?: string }) => own === id), ...body }
+        remote.answers['GET /stream'] = [200, stream]
+        return [200, stream]
+      },
+      ...given.answers
+    })
+    const transmitter = { ...remote.settings, ...authorized, ...given.settings }
+    const found = await run(given.argv ?? ['--ensure'], [transmitter], given.env)
+    t.match(found.text, says, name)
+    t.notMatch(found.text, containing('hunter'), name)
+    t.strictSame([
+      found.code,
+      remote.requests.filter(({ what }) => what.endsWith('/stream')).map(({ what }) => what.split(' ')[0])
+        .filter(method => method !== 'GET')
+    ], [code, expected], name)
+    const sent = [...remote.bodies('POST /stream'), ...remote.bodies('PATCH /stream')] as Array<{ delivery?: unknown }>
+    const others = sent.filter(({ delivery = PUSHED }) => JSON.stringify(delivery) !== JSON.stringify(PUSHED))
+    t.strictSame(others, [], name)
+  }
+  t.strictSame(await run(['--ensure'], undefined), { code: 0, text: '' }, 'without transmitters there is nothing to do')
+  t.match(await run(['--ensure', '--delete'], []), { code: 1, text: /^--delete goes with no other option/ })
+  const [one, other] = [await start(t, OURS), await start(t, OURS)]
+  t.match(await run(['--ensure'], [one, other].map(({ settings }) => ({ ...settings, ...authorized }))), {
+    code: 0,
+    text: /is as it was[^]*is as it was/
+  })
+})
+
+t.test('A hostile transmitter takes bounded time, and gets the secret nowhere else', async t => {
+  const [remote, elsewhere] = [await start(t), await startEventTransmitter(t)]
+  const list = Array.from({ length: 1000 }, (_, n) => ({ stream_id: `s${n}`, delivery: OTHERS }))
+  const rows: ReadonlyArray<readonly [string, [number, unknown], RegExp]> = [
+    ['a thousand streams', [200, list], /Its streams go elsewhere \(s0 to [^)]*s19 to [^,)]*\)/],
+    ['a list without end', [200, `[${'{},'.repeat(400_000)}`], /too_large/],
+    ['a page', [200, '<html>'], /not_json/],
+    ['a redirect', [302, {}], /redirect/]
+  ]
+  remote.answers['POST /stream'] = [409, {}]
+  for (const [name, answer, says] of rows) {
+    remote.answers['GET /stream'] = answer
+    t.match(await run(['--ensure'], [remote.settings]), { code: 1, text: says }, name)
+  }
+  const [, usual] = remote.answers['GET /.well-known/ssf-configuration'] as [number, object]
+  remote.answers['GET /.well-known/ssf-configuration'] = [200, {
+    ...usual,
+    configuration_endpoint: `${elsewhere.url}/stream`
+  }]
+  t.match(await run(['--ensure'], [remote.settings]), { code: 1, text: /foreign_address/ })
+  t.strictSame(elsewhere.requests, [])
+})
+
 t.test('What stands in the way is said in a sentence', async t => {
   const [a, b] = [
     await start(t, { stream_id: 's', delivery: PUSHED }),
@@ -120,10 +246,12 @@ t.test('What stands in the way is said in a sentence', async t => {
   t.strictSame([a.deleted(), b.deleted()], [[], ['/stream?stream_id=s']])
   t.match(await run([], [a.settings, { ...b.settings, clientId: undefined, clientSecret: undefined }]), {
     code: 1,
-    text: /Stream s is enabled[^]*Without clientId its stream cannot be read\./
+    text: /Stream s is enabled[^]*Without clientId its stream can be neither read nor changed\./
   })
   a.answers['DELETE /stream'] = [403, {}]
   t.match(await run(['--delete'], [a.settings]), { code: 1, text: /Its stream cannot be ended: status: 403/ })
+  a.answers['DELETE /stream'] = [405, {}]
+  t.match(await run(['--delete'], [a.settings]), { code: 1, text: /Stream s cannot be ended by this client/ })
   a.answers['POST /token'] = [401, {}]
   t.match(await run([], [a.settings]), { code: 1, text: /Its stream cannot be read: status: 401/ })
   t.match(await run([], [{ ...a.settings, delivery: 'mail' }]), {

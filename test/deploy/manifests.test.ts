@@ -281,6 +281,25 @@ t.test('kubernetes/', async t => {
     t.match(read('README.md'), /^kubectl apply -k deploy\/kubernetes\/overlays\/example$/m)
   })
 
+  t.test('An init container ensures the streams of transmitters, as the service is set, and lets the pod start.', t => {
+    const { kind, patches } = parse(read('kubernetes/stream/kustomization.yaml')) as Kustomization & { kind: string }
+    t.equal(kind, 'Component')
+    const [{ op, path, value }] = parse(patches[0]!.patch) as [{ op: string, path: string, value: any[] }]
+    t.strictSame([patches.length, op, path], [1, 'add', '/spec/template/spec/initContainers'])
+    const patched = structuredClone(deployment)
+    patched.spec.template.spec.initContainers = value
+    t.strictSame(complaintsOf(patched), [])
+    const [{ image, envFrom, env, securityContext, command }] = value
+    t.strictSame([image, envFrom, securityContext], [container.image, container.envFrom, container.securityContext])
+    const secrets = container.env.filter(({ valueFrom }: { valueFrom?: object }) => valueFrom)
+    t.strictSame(
+      env.map(({ name, valueFrom }: any) => [name, valueFrom.secretKeyRef.key]),
+      secrets.map(({ name, valueFrom }: any) => [name, valueFrom.secretKeyRef.key])
+    )
+    t.strictSame(command, ['sh', '-c', 'node dist/cli/main.js stream --ensure || true'])
+    t.end()
+  })
+
   t.test('Ports, labels and probes fit together and the service.', async t => {
     const { PORT } = Object.fromEntries(
       container.env.map(({ name, value }: { name: string, value?: string }) => [name, value])

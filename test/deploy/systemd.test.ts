@@ -31,6 +31,14 @@ t.test('The unit for several instances differs only in its port, which the servi
   t.end()
 })
 
+t.test('Before a start the streams of transmitters are ensured, and the start does not depend on it.', async t => {
+  const text = readFileSync(join(root, 'deploy/systemd/stream.conf'), 'utf8')
+  t.strictSame(valuesOf('ExecStartPre', text), ['-/usr/bin/node dist/cli/main.js stream --ensure'])
+  t.ok(existsSync(join(root, 'cli/main.ts')), 'which the build compiles')
+  t.match(readFileSync(join(root, 'tsconfig.build.json'), 'utf8'), containing('"cli"'))
+  t.match(text, containing(' /etc/systemd/system/holdfast.service.d/'))
+})
+
 t.test('The process has the time that it needs to end, and is started again.', async t => {
   const [seconds = ''] = valuesOf('TimeoutStopSec')
   t.match(seconds, /^\d+$/)

@@ -20,7 +20,7 @@ export interface EventTransmitter {
   readonly url: string
   readonly requests: TransmitterRequest[]
   /** By `METHOD /path`: what is answered. Texts go as they are, all else as JSON. */
-  readonly answers: Record<string, Reply | ((request: TransmitterRequest) => Reply)>
+  readonly answers: Record<string, Reply | ((request: TransmitterRequest) => Reply | Promise<Reply>)>
   /** The bodies of all requests for this, in order. */
   bodies (what: string): unknown[]
   /** A signed security event token. */
@@ -44,7 +44,7 @@ export async function startEventTransmitter (t: Test): Promise<EventTransmitter>
     }
     transmitter.requests.push(seen)
     const given = transmitter.answers[what] ?? [404, {}]
-    const [status, body] = typeof given === 'function' ? given(seen) : given
+    const [status, body] = typeof given === 'function' ? await given(seen) : given
     response.writeHead(status, { 'content-type': 'application/json' }).end(
       typeof body === 'string' ? body : JSON.stringify(body)
     )

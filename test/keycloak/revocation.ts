@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
+import { stream } from '../../cli/stream.ts'
 import { decodeJsonObject, splitCompactJws } from '../../lib/jose/signed-jwt.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { until } from '../helpers/until.ts'
@@ -156,6 +157,7 @@ async function runWay (keycloak: Keycloak, way: Way, rows: Row[]): Promise<void>
   const atKeycloak = await startRecorder(() => keycloak.url)
   const site = await makeSite(way, atKeycloak, atService)
   const start = async (): Promise<Service> => {
+    if (way !== 'logout token') await ensureStream(site)
     const service = await startService(site.issuer, { PUBLIC_URL: atService.url, REVOCATION: settingsFor(site) })
     serviceUrl = service.url
     return service
@@ -170,7 +172,7 @@ async function runWay (keycloak: Keycloak, way: Way, rows: Row[]): Promise<void>
     if (way !== 'logout token') {
       await row(
         'the service starts',
-        'POST 201: verified, `enabled`',
+        'GET 200, POST 201, GET 200, GET 200: verified, `enabled`',
         () => watchStream(site, service, 0, at => at !== undefined)
       )
     }
@@ -187,7 +189,7 @@ async function runWay (keycloak: Keycloak, way: Way, rows: Row[]): Promise<void>
     if (way !== 'logout token') {
       await row(
         'the service starts again, and the user logs out',
-        `POST 409, GET 200, PATCH 200: \`enabled\`; ${SESSION}`,
+        `${way === 'push' ? 'GET 200, PATCH 200, GET 200' : 'GET 200'}, GET 200: \`enabled\`; ${SESSION}`,
         async () => {
           const stream = await watchStream(site, second, since, () => true)
           return `${stream}; ${await act(site, second, (await logIn(site, 'bob')).token, ACTS[0]!.run)}`
@@ -248,9 +250,24 @@ async function makeSite (way: Way, atKeycloak: Recorder, atService: Recorder): P
   }
 }
 
+/** What runs before each start. */
+async function ensureStream (site: Site): Promise<void> {
+  let text = ''
+  const code = await stream(['--ensure'], {
+    env: { IDP_ISSUER: site.issuer, IDP_AUDIENCE: 'api', PUBLIC_URL: site.atService.url },
+    out: {
+      write: part => {
+        text += part
+      }
+    },
+    readFile: path => path === 'config.yaml' ? JSON.stringify({ revocation: settingsFor(site) }) : undefined
+  })
+  if (code !== 0) throw new Error(text)
+}
+
 function settingsFor ({ way, issuer }: Site): object {
   if (way === 'logout token') return { logout: { clientId: 'app' } }
-  const client = { clientId: RECEIVER.clientId, clientSecret: RECEIVER.secret, manage: true }
+  const client = { clientId: RECEIVER.clientId, clientSecret: RECEIVER.secret }
   return {
     transmitters: [
       way === 'push'

@@ -311,13 +311,12 @@ t.test('While the keys cannot be fetched, the answer is 503 with Retry-After', a
   ])
 })
 
-t.test('While the audience of a managed stream is not known, an event is 503', async t => {
+t.test('While the audience of a stream is not known, an event is 503', async t => {
   const { transmitter, push, log } = await startRevocation(t, {
     revocation: transmitter => ({
       transmitters: [{
         issuer: transmitter.url,
         delivery: 'push',
-        manage: true,
         clientId: 'receiver',
         clientSecret: 's3cret'
       }]

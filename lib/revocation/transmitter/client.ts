@@ -1,14 +1,14 @@
 import type { ClientAuthentication } from '../../provider/client-authentication.ts'
 import { isJsonObject } from '../../json.ts'
 import type { JsonObject } from '../../json.ts'
-import { parseDocument, readAnswer, verifyNamedIssuer } from '../../provider/provider-document.ts'
+import { documentUrls, parseDocument, readAnswer, verifyNamedIssuer } from '../../provider/provider-document.ts'
 import { ProviderFailure } from '../../provider/provider-failure.ts'
-import { parseIssuer, parseOwnUri } from '../../provider/provider-url.ts'
+import { parseOwnUri } from '../../provider/provider-url.ts'
 import { withSession } from '../../provider/transport.ts'
-import type { ProviderAnswer, ProviderRequest, ProviderSession, Transport } from '../../provider/transport.ts'
+import type { ProviderAnswer, ProviderRequest, Transport } from '../../provider/transport.ts'
 import { isStreamStatus } from './stream-news.ts'
 import { isBeyondEvents } from '../security-event-token.ts'
-import { originsOf, wellKnownUrlOf } from './configuration.ts'
+import { originsOf } from './configuration.ts'
 import type { TransmitterAddress, TransmitterConfiguration } from './configuration.ts'
 
 export interface TransmitterClientOptions extends TransmitterAddress {
@@ -19,80 +19,105 @@ export interface TransmitterClientOptions extends TransmitterAddress {
   readonly calls: Transport
   /** The newest one. It must be known before the first call. */
   readonly configuration: () => TransmitterConfiguration | undefined
+  /** Ends every call. */
+  readonly closing?: AbortSignal
 }
 
 export type TransmitterClient = ReturnType<typeof createTransmitterClient>
 
+/** The streams of a client, as their transmitter says. */
+export interface StreamList {
+  readonly streams: readonly JsonObject[]
+  /** Whether it answered with a list, in which a stream may be shortened. */
+  readonly isList: boolean
+  /** Not if there is no endpoint for them, or if it cannot be read: none are known then. */
+  readonly isRead: boolean
+}
+
 const SCOPES = 'ssf.manage ssf.read'
-const CONFLICT = 409
 const TOO_MANY = 429
 /** Of an endpoint that does not know the method, or that is not there. */
 export const CANNOT: readonly number[] = Object.freeze([404, 405, 501])
+/** The beginning of the first event in the answer to a poll, up to its text. The next quotation mark ends that. */
+const FIRST_SET = /"sets"\s*:\s*\{\s*("(?:[^"\\]|\\.){1,1000}")\s*:\s*"/
 
-/** Calls of a receiver to the endpoints of its stream (SSF 1.0 section 8). All of them reject with ProviderFailure. */
+/**
+ * Calls of a receiver to the endpoints of its stream (SSF 1.0 section 8). All of them reject with ProviderFailure. Each
+ * request has its own deadline. Those that change a stream are in `ensure-stream.ts`.
+ */
 export function createTransmitterClient (
-  { issuer, metadata, authenticate, tokenEndpoint, configuration, calls }: TransmitterClientOptions
+  { issuer, metadata, authenticate, tokenEndpoint, configuration, calls, closing }: TransmitterClientOptions
 ) {
   let token: string | undefined
 
-  async function fetchToken (session: ProviderSession, prove: ClientAuthentication): Promise<string> {
-    const url = tokenEndpoint ?? await discoverTokenEndpoint(session)
+  const send = (url: string, request?: ProviderRequest): Promise<ProviderAnswer> =>
+    withSession(calls, session => session.send(url, request), closing)
+
+  async function fetchToken (prove: ClientAuthentication): Promise<string> {
+    const url = tokenEndpoint ?? await discoverTokenEndpoint()
     const ask = async (scope: object): Promise<ProviderAnswer> =>
-      session.send(url, await prove({ grant_type: 'client_credentials', ...scope }))
+      send(url, await prove({ grant_type: 'client_credentials', ...scope }))
     let answer = await ask({ scope: SCOPES })
     // Not every provider has scopes for its streams.
     if (answer.status === 400) answer = await ask({})
-    if (answer.status !== 200) throw new ProviderFailure('status', answer.status)
-    const { access_token: text } = documentOf(answer)
+    const { access_token: text } = await readAnswer(answer, parse)
     if (typeof text !== 'string') throw new ProviderFailure('discovery_malformed')
     return text
   }
 
-  /** By OpenID Connect Discovery 1.0, else by RFC 8414. The client's secret goes there. */
-  async function discoverTokenEndpoint (session: ProviderSession): Promise<string> {
-    for (
-      const url of [
-        `${parseIssuer(issuer)}.well-known/openid-configuration`,
-        wellKnownUrlOf(issuer, 'oauth-authorization-server')
-      ]
-    ) {
-      const answer = await session.send(url)
-      // Some servers forbid what they do not have.
-      if (answer.status >= 400 && answer.status < 500) continue
-      const found = await readAnswer(answer, readTokenEndpoint)
-      if (found !== undefined) return found
+  /**
+   * By OpenID Connect Discovery 1.0, else by RFC 8414: an address that fails does not end the search. The client's
+   * secret goes there.
+   */
+  async function discoverTokenEndpoint (): Promise<string> {
+    let failure: ProviderFailure | undefined
+    for (const url of documentUrls(issuer)) {
+      try {
+        const answer = await send(url)
+        // Some servers forbid what they do not have.
+        if (answer.status >= 400 && answer.status < 500) continue
+        const found = await readAnswer(answer, readTokenEndpoint)
+        if (found !== undefined) return found
+      } catch (error) {
+        failure ??= error as ProviderFailure
+      }
     }
-    throw new ProviderFailure('discovery_malformed', undefined, { expected: 'a token_endpoint' })
+    throw failure ?? new ProviderFailure('discovery_malformed', undefined, { expected: 'a token_endpoint' })
   }
 
   function readTokenEndpoint (body: Buffer): string | undefined {
-    const { issuer: named, token_endpoint: endpoint } = documentOf({ body })
+    const { issuer: named, token_endpoint: endpoint } = parse(body)
     verifyNamedIssuer(named, issuer)
     return typeof endpoint === 'string' ? parseOwnUri(endpoint, originsOf({ issuer, metadata })) : undefined
   }
 
-  /** @param passing statuses that are no failure, beside those of success */
-  function call (
-    url: string,
+  /**
+   * One call with the token of the client.
+   * @param passing statuses that are no failure, beside those of success
+   */
+  async function call (
     method: NonNullable<ProviderRequest['method']>,
-    body?: object,
-    passing: readonly number[] = []
+    url: string,
+    { body, passing = [], ...more }: {
+      readonly body?: object,
+      readonly passing?: readonly number[],
+      readonly isCuttable?: boolean
+    } = {}
   ): Promise<ProviderAnswer> {
-    return withSession(calls, async session => {
-      const isNew = token === undefined
-      let answer = await send(session)
-      if (answer.status === 401 && !isNew && authenticate) {
-        token = undefined
-        answer = await send(session)
-      }
-      const { status } = answer
-      if ((status < 200 || status > 299) && !passing.includes(status)) throw new ProviderFailure('status', status)
-      return answer
-    })
+    const isNew = token === undefined
+    let answer = await attempt()
+    if (answer.status === 401 && !isNew && authenticate) {
+      token = undefined
+      answer = await attempt()
+    }
+    const { status } = answer
+    if ((status < 200 || status > 299) && !passing.includes(status)) throw new ProviderFailure('status', status)
+    return answer
 
-    async function send (session: ProviderSession): Promise<ProviderAnswer> {
-      if (authenticate) token ??= await fetchToken(session, authenticate)
-      return session.send(url, {
+    async function attempt (): Promise<ProviderAnswer> {
+      if (authenticate) token ??= await fetchToken(authenticate)
+      return send(url, {
+        ...more,
         method,
         headers: {
           ...token !== undefined && { authorization: `Bearer ${token}` },
@@ -103,70 +128,69 @@ export function createTransmitterClient (
     }
   }
 
-  const streamsUrl = (): string => configuration()!.configurationEndpoint ?? malformed()
-
   return {
-    /** One poll (RFC 8936 section 2). Resolves with what the transmitter says. */
-    async poll (url: string, request: object): Promise<JsonObject> {
-      const answer = await call(url, 'POST', request)
+    call,
+    /**
+     * One poll (RFC 8936 section 2). Resolves with the events by their `jti`. Of an answer that is too large it is only
+     * the first, as far as it was read.
+     */
+    async poll (url: string, body: object): Promise<{ sets: ReadonlyArray<[string, unknown]>, isWhole: boolean }> {
+      const answer = await call('POST', url, { body, isCuttable: true })
       // More entries than could be events take long to parse.
-      if (isBeyondEvents(answer.body)) throw new ProviderFailure('too_large')
-      return documentOf(answer)
+      if (answer.isCut || isBeyondEvents(answer.body)) return { sets: [firstSetIn(answer.body)], isWhole: false }
+      const { sets } = parse(answer.body)
+      return { sets: isJsonObject(sets) ? Object.entries(sets) : [], isWhole: true }
     },
-    /** The streams of this client, or the one with an ID. None if the transmitter has no endpoint for them. */
-    async readStreams (streamId?: string): Promise<readonly JsonObject[]> {
+    /** The streams of this client, or the one with an ID. */
+    async readStreams (streamId?: string): Promise<StreamList> {
       const url = configuration()!.configurationEndpoint
-      if (url === undefined) return []
-      const answer = await call(streamId === undefined ? url : withStreamId(url, streamId), 'GET', undefined, CANNOT)
-      const text = answer.body.toString('utf8').trim()
-      if (CANNOT.includes(answer.status) || text === '') return []
+      if (url === undefined) return { streams: [], isList: false, isRead: false }
+      const { status, body } = await call('GET', withStreamId(url, streamId), { passing: CANNOT })
+      const text = body.toString('utf8').trim()
+      // No stream has this ID.
+      const isAbsent = status === 404 && streamId !== undefined
+      if (CANNOT.includes(status) || text === '') {
+        return { streams: [], isList: false, isRead: isAbsent || !CANNOT.includes(status) }
+      }
       // A transmitter may answer with one stream, or with the list of all.
-      const streams = text.startsWith('[')
-        ? documentOf({ body: Buffer.from(`{"streams":${text}}`) }).streams as unknown[]
-        : [documentOf(answer)]
-      return streams.filter(isJsonObject)
-    },
-    /** Creates a stream. Undefined if the transmitter says that there is one already. */
-    async createStream (wanted: object): Promise<JsonObject | undefined> {
-      const answer = await call(streamsUrl(), 'POST', wanted, [CONFLICT])
-      return answer.status === CONFLICT ? undefined : documentOf(answer)
-    },
-    /** Changes a stream. Resolves with the status of the answer if the transmitter cannot. */
-    async changeStream (changes: object): Promise<number | undefined> {
-      const { status } = await call(streamsUrl(), 'PATCH', changes, CANNOT)
-      return CANNOT.includes(status) ? status : undefined
-    },
-    /** Ends a stream. */
-    async deleteStream (streamId: string): Promise<void> {
-      await call(withStreamId(streamsUrl(), streamId), 'DELETE')
+      const isList = text.startsWith('[')
+      const streams = isList ? parse(Buffer.from(`{"streams":${text}}`)).streams as unknown[] : [parse(body)]
+      return { streams: streams.filter(isJsonObject), isList, isRead: true }
     },
     /** `enabled`, `paused` or `disabled`. Undefined if there is no endpoint for it, or another word. */
     async readStatus (streamId: string): Promise<string | undefined> {
       const endpoint = configuration()!.statusEndpoint
       if (endpoint === undefined) return undefined
-      const { status } = documentOf(await call(withStreamId(endpoint, streamId), 'GET'))
+      const { status } = parse((await call('GET', withStreamId(endpoint, streamId))).body)
       return isStreamStatus(status) ? status : undefined
     },
     /** Has a verification event sent, if there is an endpoint for it. */
     async requestVerification (streamId: string, state: string): Promise<void> {
       const url = configuration()!.verificationEndpoint
       // If it was verified lately, the next time will do.
-      if (url !== undefined) await call(url, 'POST', { stream_id: streamId, state }, [TOO_MANY])
+      if (url !== undefined) await call('POST', url, { body: { stream_id: streamId, state }, passing: [TOO_MANY] })
     }
   }
 }
 
-function withStreamId (endpoint: string, streamId: string): string {
+/** The address of one stream, or of all. */
+export function withStreamId (endpoint: string, streamId: string | undefined): string {
   const url = new URL(endpoint)
-  url.searchParams.set('stream_id', streamId)
+  if (streamId !== undefined) url.searchParams.set('stream_id', streamId)
   return url.href
 }
 
 /** @throws ProviderFailure not_json, discovery_malformed */
-function documentOf ({ body }: Pick<ProviderAnswer, 'body'>): JsonObject {
+function parse (body: Buffer): JsonObject {
   return parseDocument(body, 'discovery_malformed')
 }
 
-function malformed (): never {
-  throw new ProviderFailure('discovery_malformed', undefined, { expected: 'a configuration_endpoint' })
+/** @throws ProviderFailure too_large if there is none */
+function firstSetIn (body: Buffer): [jti: string, text: string] {
+  const text = body.toString('utf8')
+  const found = FIRST_SET.exec(text)
+  if (!found) throw new ProviderFailure('too_large')
+  const start = found.index + found[0].length
+  const end = text.indexOf('"', start)
+  return [(parse(Buffer.from(`{"jti":${found[1]}}`)).jti) as string, text.slice(start, end < 0 ? undefined : end)]
 }

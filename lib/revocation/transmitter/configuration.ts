@@ -14,13 +14,8 @@ export interface TransmitterAddress {
  * 7.2).
  */
 export function configurationUrlOf ({ issuer, metadata }: TransmitterAddress): string {
-  return metadata ?? wellKnownUrlOf(issuer, 'ssf-configuration')
-}
-
-/** Where RFC 8615 has a document of an issuer: `https://host/.well-known/NAME/path`. */
-export function wellKnownUrlOf (issuer: string, name: string): string {
   const { origin, pathname } = new URL(issuer)
-  return `${origin}/.well-known/${name}${withoutTrailingSlash(pathname)}`
+  return metadata ?? `${origin}/.well-known/ssf-configuration${withoutTrailingSlash(pathname)}`
 }
 
 /**

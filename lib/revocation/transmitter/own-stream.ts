@@ -4,7 +4,7 @@ import { printable } from '../../printable.ts'
 import { ProviderFailure } from '../../provider/provider-failure.ts'
 import { parseOwnUri, withoutTrailingSlash } from '../../provider/provider-url.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../effects.ts'
-import type { TransmitterClient } from './client.ts'
+import type { StreamList, TransmitterClient } from './client.ts'
 import { originsOf } from './configuration.ts'
 import type { TransmitterAddress } from './configuration.ts'
 
@@ -19,38 +19,17 @@ export const DELIVERY_METHODS = Object.freeze(
 /** What the settings want of a stream. */
 export interface WantedStream {
   readonly delivery: 'push' | 'poll'
-  /** Where events are pushed. */
+  /** Where events are pushed. Undefined if the address of the service is not known. */
   readonly pushUrl: string | undefined
-  readonly pushAuthorization: string | undefined
+  readonly audience?: string | undefined
   /** Which of several streams it is. */
   readonly streamId?: string | undefined
 }
 
 /** What the settings say of the stream of a transmitter. */
 export interface StreamOptions extends WantedStream, TransmitterAddress {
-  /** Whether it is created and changed. */
-  readonly manage: boolean
   /** Where it is polled, unless it says that itself. */
   readonly endpoint?: string | undefined
-}
-
-/** What people are told of. */
-export type StreamChange =
-  /**
-   * It is delivered here, but not all is as it is wanted, and its transmitter cannot change it: the status of its
-   * answer.
-   */
-  | { readonly name: 'stream_unchangeable', readonly transmitter: string, readonly status: number }
-  /** Its events went elsewhere until now. */
-  | { readonly name: 'stream_redirected', readonly transmitter: string, readonly from: string }
-
-/**
- * Which stream is the one of this service: the one that the settings name, else the one that is delivered here, else
- * the only one. Undefined if there is none: the others may be those of other services.
- */
-export function chooseStream (streams: readonly JsonObject[], wanted: WantedStream): JsonObject | undefined {
-  if (wanted.streamId !== undefined) return streams.find(({ stream_id: id }) => id === wanted.streamId)
-  return streams.find(stream => isDelivered(stream, wanted)) ?? (streams.length === 1 ? streams[0] : undefined)
 }
 
 /** Whether a stream is delivered as it is wanted. The address for polls is the transmitter's own. */
@@ -59,121 +38,70 @@ export function isDelivered ({ delivery: found }: JsonObject, { delivery, pushUr
   return delivery === 'poll' || found.endpoint_url === pushUrl
 }
 
-/** A stream, as far as it matters here. */
-export type FoundStream = Awaited<ReturnType<typeof findStream>>
+/** The streams of a client, and which of them is the one of this service. */
+export interface OwnStream extends StreamList {
+  /**
+   * The one that the settings name, else the one that is delivered here, else the only one. Undefined if there is none:
+   * the others may be those of other services.
+   */
+  readonly own: JsonObject | undefined
+}
 
-/**
- * Finds the stream, which the instance that leads creates or changes first if it is to.
- * @throws ProviderFailure
- */
-export async function findStream (
-  client: TransmitterClient,
-  options: StreamOptions,
-  isLeader: boolean,
-  onEvent: (event: StreamChange) => void
-) {
-  const { issuer, manage, delivery, endpoint, streamId } = options
-  const stream = manage && isLeader
-    ? await ensureStream(client, options, onEvent)
-    : chooseStream(await client.readStreams(streamId), options)
-  // Without a stream to read, polling and pushes need only what the settings say.
-  if (!stream && (manage || (delivery === 'poll' && endpoint === undefined))) {
-    throw new ProviderFailure('stream_missing')
-  }
+/** Reads the streams of this client. What is found in a list is then read by its ID. @throws ProviderFailure */
+export async function readOwnStream (client: TransmitterClient, wanted: WantedStream): Promise<OwnStream> {
+  const { streamId } = wanted
+  const found = await client.readStreams(streamId)
+  const { streams } = found
+  const own = streamId === undefined
+    ? streams.find(stream => isDelivered(stream, wanted)) ?? (streams.length === 1 ? streams[0] : undefined)
+    : streams.find(({ stream_id: id }) => id === streamId)
+  return { ...found, own: own && found.isList && streamId === undefined ? await readAgain(client, own) : own }
+}
+
+/** What a stream is now, else what was known of it. @throws ProviderFailure */
+export async function readAgain (client: TransmitterClient, stream: JsonObject): Promise<JsonObject> {
+  const { stream_id: id } = stream
+  return (await client.readStreams(String(id))).streams.find(({ stream_id: other }) => other === id) ?? stream
+}
+
+/** What can be other than it is wanted: there is none, or where it goes, what it sends, for whom. */
+export type StreamDifference = 'missing' | 'delivery' | 'events' | 'audience'
+
+/** In what a stream is not as it is wanted. */
+export function differencesOf (stream: JsonObject, wanted: WantedStream): StreamDifference[] {
+  const { audience, delivery, pushUrl } = wanted
+  // Without PUBLIC_URL nothing says where pushes would come.
+  const isUnknown = delivery === 'push' && pushUrl === undefined
+  const isAmong = audience === undefined || stream.aud === undefined || [stream.aud].flat().includes(audience)
+  return [
+    ...isUnknown || isDelivered(stream, wanted) ? [] : ['delivery' as const],
+    ...hasEvents(stream) ? [] : ['events' as const],
+    ...isAmong ? [] : ['audience' as const]
+  ]
+}
+
+/** What the service needs to know of its stream. @throws ProviderFailure for one that is not its own, or not polled */
+export function factsOf (stream: JsonObject | undefined, { issuer, metadata, delivery, endpoint }: StreamOptions) {
   const { stream_id: id = '', aud, default_subjects: subjects, min_verification_interval: interval, iss } = stream ?? {}
   if (typeof iss === 'string' && withoutTrailingSlash(iss) !== withoutTrailingSlash(issuer)) {
     throw new ProviderFailure('discovery_issuer')
   }
   const { method = DELIVERY_METHODS.poll[0], endpoint_url: url } = isJsonObject(stream?.delivery) ? stream.delivery : {}
-  const isPolled = endpoint === undefined && DELIVERY_METHODS.poll.some(name => name === method)
-  const found = {
+  const isPolled = typeof url === 'string' && DELIVERY_METHODS.poll.some(name => name === method)
+  if (delivery === 'poll' && endpoint === undefined && !isPolled) {
+    throw new ProviderFailure('discovery_malformed', undefined, { expected: 'an address for polls' })
+  }
+  return {
     /** Empty if there is none. */
     id: String(id),
     /** The `aud` of its events. */
     audience: [aud].flat().find(value => typeof value === 'string'),
-    /** Where it says that it is polled. The token of the client is sent there. */
-    pollUrl: isPolled && typeof url === 'string' ? parseOwnUri(url, originsOf(options)) : undefined,
+    /** Where it is polled. The token of the client is sent there. */
+    pollUrl: endpoint ?? (isPolled ? parseOwnUri(url, originsOf({ issuer, metadata })) : undefined),
     defaultSubjects: typeof subjects === 'string' ? subjects : undefined,
     /** The shortest time between two verifications that its transmitter allows. */
     minimumSeconds: typeof interval === 'number' ? interval : 0
   }
-  if (delivery === 'poll') pollUrlOf(options, found)
-  return { ...found, status: stream && (await client.readStatus(found.id) ?? 'enabled') }
-}
-
-/** @throws ProviderFailure if nothing says where to poll */
-export function pollUrlOf (
-  { endpoint }: Pick<StreamOptions, 'endpoint'>,
-  stream: { readonly pollUrl: string | undefined } | undefined
-): string {
-  const url = endpoint ?? stream?.pollUrl
-  if (url !== undefined) return url
-  throw new ProviderFailure('discovery_malformed', undefined, { expected: 'an address for polls' })
-}
-
-/** What is asked of a stream that is created or changed. */
-const WISHES = { events_requested: KNOWN_EVENT_TYPES, description: 'Holdfast' } as const
-
-/**
- * Finds the stream, creates it where there is none, and changes it where it is not as it is wanted (SSF 1.0 section
- * 8.1.1).
- * @throws ProviderFailure
- */
-export async function ensureStream (
-  client: TransmitterClient,
-  wanted: WantedStream & { readonly issuer: string },
-  onEvent: (event: StreamChange) => void
-): Promise<JsonObject> {
-  const { streamId } = wanted
-  const read = async (): Promise<JsonObject | undefined> => chooseStream(await client.readStreams(streamId), wanted)
-  let found = await read()
-  if (!found && streamId === undefined) {
-    const made = await client.createStream({ ...WISHES, delivery: deliveryOf(wanted) })
-    if (made) return readAgain(client, made)
-    // Another instance may have created it.
-    found = await read()
-  }
-  if (!found) throw new ProviderFailure('stream_missing')
-  return adjustStream(client, found, wanted, onEvent)
-}
-
-async function adjustStream (
-  client: TransmitterClient,
-  found: JsonObject,
-  wanted: Parameters<typeof ensureStream>[1],
-  onEvent: (event: StreamChange) => void
-): Promise<JsonObject> {
-  const isElsewhere = !isDelivered(found, wanted)
-  // Most transmitters keep the header to themselves. Then it may be an old one.
-  const isDeliveryChanged = isElsewhere ||
-    (wanted.delivery === 'push' && (found.delivery as JsonObject).authorization_header !== wanted.pushAuthorization)
-  if (!isDeliveryChanged && hasEvents(found)) return found
-  // Keycloak forgets the address for polls for good if it is sent a delivery without one.
-  const status = await client.changeStream({
-    stream_id: found.stream_id,
-    ...WISHES,
-    ...isDeliveryChanged && { delivery: deliveryOf(wanted) }
-  })
-  if (status === undefined) {
-    if (isElsewhere) onEvent({ name: 'stream_redirected', transmitter: wanted.issuer, from: destinationOf(found) })
-    return readAgain(client, found)
-  }
-  if (isElsewhere) throw new ProviderFailure('status', status)
-  onEvent({ name: 'stream_unchangeable', transmitter: wanted.issuer, status })
-  return found
-}
-
-/** What a stream is now, else what was known of it. */
-async function readAgain (client: TransmitterClient, stream: JsonObject): Promise<JsonObject> {
-  const { stream_id: id } = stream
-  return (await client.readStreams(String(id))).find(({ stream_id: other }) => other === id) ?? stream
-}
-
-function deliveryOf ({ delivery, pushUrl, pushAuthorization }: WantedStream): JsonObject {
-  const [method] = DELIVERY_METHODS[delivery]
-  return delivery === 'poll'
-    ? { method }
-    : { method, endpoint_url: pushUrl, authorization_header: pushAuthorization }
 }
 
 /** Transmitters send these two whether they were asked for or not. */

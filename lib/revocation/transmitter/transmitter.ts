@@ -2,13 +2,14 @@ import { createKeySetFetch } from '../../provider/fetch-key-set.ts'
 import { createFetchLoop } from '../../provider/fetch-loop.ts'
 import { createKeySource } from '../../provider/key-source.ts'
 import type { KeySourceEvent } from '../../provider/key-source.ts'
+import { ProviderFailure } from '../../provider/provider-failure.ts'
 import { issuerSpellings } from '../../provider/provider-url.ts'
 import { withSession } from '../../provider/transport.ts'
 import type { ProviderSession, Transport } from '../../provider/transport.ts'
 import type { Surroundings } from '../../surroundings.ts'
 import type { RevocationEntry, RevocationLog } from '../log.ts'
-import { findStream, pollUrlOf } from './own-stream.ts'
-import type { FoundStream, StreamChange, StreamOptions } from './own-stream.ts'
+import { destinationOf, differencesOf, factsOf, readOwnStream } from './own-stream.ts'
+import type { StreamDifference, StreamOptions } from './own-stream.ts'
 import type { EventSender } from '../receiver.ts'
 import { EVENT_ALGS } from '../security-event-token.ts'
 import { createPoll } from './poll.ts'
@@ -22,12 +23,18 @@ import type { TransmitterConfiguration } from './configuration.ts'
 
 /** What people are told of a transmitter and its stream. */
 export type TransmitterEvent =
-  | StreamChange
   | PolledEvents
   | KeySourceEvent & { readonly issuer: string }
   /** Its status, unless one of the next two says it, and why it is failing. */
   | { readonly name: 'stream_changed', readonly transmitter: string, readonly status: string, readonly reason?: string }
   | { readonly name: 'stream_enabled', readonly transmitter: string }
+  /** In what it is not as the settings want it, and where it goes. `holdfast stream --ensure` mends it. */
+  | {
+    readonly name: 'stream_differs',
+    readonly transmitter: string,
+    readonly differs: readonly StreamDifference[],
+    readonly goesTo?: string
+  }
   /** Its transmitter sends nothing until subjects are added. */
   | { readonly name: 'stream_without_subjects', readonly transmitter: string }
 
@@ -36,11 +43,13 @@ export type TransmitterEvent =
  */
 export interface TransmitterOptions
   extends
-  Omit<TransmitterClientOptions, 'configuration'>,
+  Omit<TransmitterClientOptions, 'configuration' | 'closing'>,
   StreamOptions,
   Pick<SubjectRules, 'subjectClaims'>,
   Pick<PollOptions, 'take'> {
-  readonly audience?: string | undefined
+  readonly pushAuthorization: string | undefined
+  /** Whether its stream is verified, if it has an endpoint for that. */
+  readonly verify: boolean
   readonly tokenIssuers?: readonly string[] | undefined
   /** The claim of access tokens that holds the session. False if they have none. */
   readonly sessionClaim: string | false
@@ -62,17 +71,21 @@ const NOT_FOUND = 404
 export type Transmitter = ReturnType<typeof createTransmitter>
 
 /**
- * A transmitter of the Shared Signals Framework: its keys, and its stream, which is created or found, verified, and
- * polled. All instances read the stream; only the one that leads changes and polls it.
+ * A transmitter of the Shared Signals Framework: its keys, and its stream, which is found, verified, and polled, and
+ * never changed. All instances read the stream; only the one that leads has it verified, and polls it.
  */
 export function createTransmitter (given: TransmitterOptions) {
   const { issuer: name, authenticate, delivery, transport, surroundings, onEvent } = given
   const { now, randomBytes } = surroundings
   let configuration: TransmitterConfiguration | undefined
   let learning: Promise<string> | undefined
-  let stream: FoundStream | undefined
+  let stream: ReturnType<typeof factsOf> | undefined
   /** Not any more once it was deleted at the transmitter. */
   let isFound = false
+  /** What was last told of its differences. */
+  let told = ''
+  /** Why events that were polled last could not be stored. */
+  let unstored: Error | undefined
   let status = 'unknown'
   /** When it was so, in Unix seconds. */
   let statusAt = -Infinity
@@ -92,7 +105,7 @@ export function createTransmitter (given: TransmitterOptions) {
     keys,
     pushAuthorization: given.pushAuthorization,
     // Without a state, the transmitter has begun it. If this service never asks, others may have.
-    isStateKnown: async state => state === undefined || !authenticate || await verification.isStateKnown(state),
+    isStateKnown: async state => state === undefined || !isVerified() || await verification.isStateKnown(state),
     get setRules () {
       return {
         issuers: issuerSpellings(name),
@@ -114,12 +127,13 @@ export function createTransmitter (given: TransmitterOptions) {
       }
     }
   }
-  const client = createTransmitterClient({ ...given, configuration: () => configuration })
-  const poll = createPoll({ ...given, client, sender })
+  const closing = new AbortController()
+  const client = createTransmitterClient({ ...given, configuration: () => configuration, closing: closing.signal })
+  const poll = createPoll({ ...given, ...surroundings, client, sender })
   const rounds = createFetchLoop({
     attempt: round,
     pauseMs: pauseMs => pauseMs,
-    onSuccess: () => report(),
+    onSuccess: () => report(unstored?.message),
     onFailure ({ detail }, _previous, { message }) {
       // It was deleted at the transmitter.
       if (detail === NOT_FOUND) isFound = false
@@ -140,8 +154,12 @@ export function createTransmitter (given: TransmitterOptions) {
     return learning
   }
 
+  /** Whether a state of verifications can only be one that was asked for. */
+  const isVerified = (): boolean =>
+    given.verify && authenticate !== undefined && configuration?.verificationEndpoint !== undefined && stream?.id !== ''
+
   function statusWord (): string {
-    if (rounds.lastFailure !== undefined) return 'failing'
+    if (rounds.lastFailure !== undefined || unstored) return 'failing'
     // What the stream says of its subjects goes before the configuration, so until it was read nothing is said of them.
     const isRead = !authenticate || isFound
     const isPaused = status === 'paused' || status === 'disabled'
@@ -167,30 +185,46 @@ export function createTransmitter (given: TransmitterOptions) {
     report()
   }
 
+  /** @throws ProviderFailure stream_missing, and those of `factsOf` */
+  async function readStream (): Promise<void> {
+    const { own, isRead } = authenticate ? await readOwnStream(client, given) : { own: undefined, isRead: false }
+    const isThere = authenticate && configuration!.configurationEndpoint !== undefined
+    const differs = own ? differencesOf(own, given) : isThere ? ['missing' as const] : []
+    if (differs.length > 0 && told !== differs.join()) {
+      onEvent({ name: 'stream_differs', transmitter: name, differs, ...own && { goesTo: destinationOf(own) } })
+    }
+    told = differs.join()
+    // Where it cannot be read, polling and pushes need only what the settings say.
+    const isEnough = given.audience !== undefined && (delivery === 'push' || given.endpoint !== undefined)
+    if (!own && (isRead || !isEnough)) throw new ProviderFailure('stream_missing')
+    stream = factsOf(own, given)
+    const read = own && (await client.readStatus(stream.id) ?? 'enabled')
+    isFound = true
+    setStatus(read, now())
+  }
+
   /** @returns milliseconds until the next round */
-  async function round (closing: AbortSignal): Promise<number> {
+  async function round (): Promise<number> {
     const isLeader = await given.lead(name)
     // The keys may be fetching it now.
-    if (!configuration) await (learning ?? withSession(transport, learn, closing))
-    if (authenticate && !isFound) {
-      stream = await findStream(client, given, isLeader, onEvent)
-      isFound = true
-      setStatus(stream.status, now())
-    }
+    if (!configuration) await (learning ?? withSession(transport, learn, closing.signal))
+    if (!isFound) await readStream()
     if (isLeader && stream?.id) await verify(stream)
-    const isMore = isLeader && delivery === 'poll' && await poll(pollUrlOf(given, stream))
-    return isMore ? NEXT_BATCH_MS : isLeader ? TICK_MS : TICK_MS * 2
+    const polled = isLeader && delivery === 'poll' ? await poll(stream!.pollUrl!) : undefined
+    unstored = polled?.failure
+    return polled?.isMore ? NEXT_BATCH_MS : isLeader ? TICK_MS : TICK_MS * 2
   }
 
   /**
    * Has the stream verified (SSF 1.0 section 8.1.4). It also shows the transmitter that there is still a receiver, and
    * what has become of the stream in silence.
    */
-  async function verify ({ id, minimumSeconds }: FoundStream): Promise<void> {
+  async function verify ({ id, minimumSeconds }: ReturnType<typeof factsOf>): Promise<void> {
     if (now() < verifyAt) return
     if (verifyAt > 0) setStatus(await client.readStatus(id), now())
     const at = now()
     verifyAt = at + Math.max(VERIFICATION_SECONDS, minimumSeconds)
+    if (!isVerified()) return
     const state = randomBytes(12).toString('base64url')
     await given.announce(verification.asking(name, state, at))
     await client.requestVerification(id, state)
@@ -199,7 +233,8 @@ export function createTransmitter (given: TransmitterOptions) {
   return {
     sender,
     /**
-     * Fetches the configuration and the keys, and begins what the settings ask for: a stream, polling, verification.
+     * Fetches the configuration and the keys, and begins what the settings ask for: reading the stream, polling,
+     * verification.
      */
     start (): void {
       keys.start()
@@ -214,6 +249,7 @@ export function createTransmitter (given: TransmitterOptions) {
     /** What readiness and metrics may know of it. The status is one of `STREAM_STATUSES`. */
     state: () => ({ transmitter: name, status: statusWord(), verifiedAt: verification.verifiedAt() }),
     async close (): Promise<void> {
+      closing.abort()
       given.calls.close()
       await Promise.all([rounds.close(), keys.close()])
     }

@@ -214,68 +214,41 @@ t.test('A missing secret stops the start, and the problem names its place', asyn
   }
 })
 
-t.test('The push URL of a stream is under PUBLIC_URL, and its events carry its name', async t => {
-  const remote = await startEventTransmitter(t)
-  remote.answers['GET /stream'] = [404, {}]
-  const metadata = `${remote.url}/.well-known/ssf-configuration`
-  const { parts, events } = await create({
-    transmitters: [{
-      issuer: remote.url,
-      metadata,
-      delivery: 'push',
-      manage: true,
-      clientId: 'c',
-      clientSecret: 's',
-      subjectClaims: { device: 'device_id', iss_sub: 'sub' },
-      sessionClaim: false
-    }],
-    logout: [{ clientId: 'app', sessionClaim: 'session' }]
-  }, { PUBLIC_URL: 'https://api.example/' })
-  t.teardown(() => parts!.close())
-  parts!.start()
-  await until('the stream exists', () => events.some(({ name }) => name === 'stream_enabled'))
-  t.strictSame(events.filter(({ name }) => name.startsWith('stream_')), [{
-    name: 'stream_enabled',
-    transmitter: remote.url
-  }])
-  t.equal(
-    (remote.bodies('POST /stream')[0] as { delivery: { endpoint_url: string } }).delivery.endpoint_url,
-    'https://api.example/v1/revocation/events'
-  )
-})
-
-t.test('A stream that its transmitter cannot change, or that went elsewhere, is reported, and so is why it is failing', async t => {
+t.test('A stream that is not pushed to the address under PUBLIC_URL is named, with where it goes', async t => {
   const remote = await startEventTransmitter(t)
   const client = { clientId: 'c', clientSecret: 's' }
-  const delivery = { method: 'urn:ietf:rfc:8936', endpoint_url: `${remote.url}/poll` }
-  const start = async (given: object) => {
+  const start = async (url: string) => {
+    remote.answers['GET /stream'] = [200, {
+      stream_id: 's1',
+      aud: 'receiver',
+      events_requested: KNOWN_EVENT_TYPES,
+      delivery: { method: 'urn:ietf:rfc:8935', endpoint_url: url }
+    }]
     const { parts, events } = await create({
-      transmitters: [{ issuer: remote.url, ...client, manage: true, ...given }]
+      transmitters: [{ issuer: remote.url, ...client, delivery: 'push' }]
     }, { PUBLIC_URL: 'https://api.example/' })
     t.teardown(() => parts!.close())
     parts!.start()
-    await until('it is reported', () => events.some(({ name }) => name.startsWith('stream_')))
-    // Its status may be reported already, too.
-    return events.filter(({ name }) => name.startsWith('stream_')).slice(0, 1)
+    await until('the stream is read', () => events.some(({ name }) => name === 'stream_enabled'))
+    return events.filter(({ name }) => name.startsWith('stream_'))
   }
-  remote.answers['PATCH /stream'] = [405, {}]
-  t.strictSame(await start({ delivery: 'poll' }), [{
-    name: 'stream_unchangeable',
-    transmitter: remote.url,
-    status: 405
-  }])
-  t.strictSame(await start({ delivery: 'push' }), [{
-    name: 'stream_changed',
-    transmitter: remote.url,
-    status: 'failing',
-    reason: 'status: 405'
-  }])
-  remote.answers['PATCH /stream'] = [200, { stream_id: 's1', aud: 'receiver', delivery }]
-  t.strictSame(await start({ delivery: 'push' }), [{
-    name: 'stream_redirected',
-    transmitter: remote.url,
-    from: `${remote.url}/poll`
-  }])
+  const transmitter = remote.url
+  t.strictSame(await start('https://api.example/v1/revocation/events'), [{ name: 'stream_enabled', transmitter }])
+  t.strictSame(await start('https://other.example/v1/revocation/events'), [
+    {
+      name: 'stream_differs',
+      transmitter,
+      differs: ['delivery'],
+      goesTo: 'https://other.example/v1/revocation/events'
+    },
+    { name: 'stream_enabled', transmitter }
+  ])
+  remote.answers['GET /status'] = [405, {}]
+  const { parts, events } = await create({ transmitters: [{ issuer: remote.url, ...client, delivery: 'push' }] })
+  t.teardown(() => parts!.close())
+  parts!.start()
+  await until('it is failing', () => events.some(({ name }) => name === 'stream_changed'))
+  t.hasStrict(events.find(({ name }) => name === 'stream_changed'), { status: 'failing', reason: 'status: 405' })
 })
 
 t.test('The client of a transmitter proves itself by the key of a file', async t => {

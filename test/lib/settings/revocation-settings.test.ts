@@ -47,7 +47,7 @@ t.test('A missing member gets its default, and a given one is unchanged', async 
       sessionClaim: 'sid',
       subjectClaims: {},
       clientAuth: 'client_secret_basic',
-      manage: false,
+      verify: true,
       untyped: false
     }],
     logout: [{ clientId: 'c', sessionClaim: 'sid', issuer: ISSUER, algs: ['RS256'] }],
@@ -157,8 +157,8 @@ const ROWS: ReadonlyArray<readonly [title: string, given: unknown, ...problems: 
   [
     'delivery missing',
     { transmitters: [{ issuer: ISSUER, audience: 'r' }] },
-    'revocation.transmitters[0] lacks delivery; allowed: an object with issuer, delivery, and audience unless ' +
-    'manage is true'
+    'revocation.transmitters[0] lacks delivery; allowed: an object with issuer, delivery, and audience or ' +
+    'clientId'
   ],
   [
     'delivery',
@@ -192,7 +192,14 @@ const ROWS: ReadonlyArray<readonly [title: string, given: unknown, ...problems: 
     transmitter({ subjectClaims: { 'a/b': 1 } }),
     'revocation.transmitters[0].subjectClaims is a mapping; allowed: map from a format or member of subjects to a claim'
   ],
-  ['manage', transmitter({ manage: 1 }), 'revocation.transmitters[0].manage is 1; allowed: true or false'],
+  ...[true, false, 1].map(manage =>
+    [
+      `manage: ${manage}`,
+      transmitter({ manage }),
+      'revocation.transmitters[0].manage is no setting: `holdfast stream --ensure` creates and changes the stream'
+    ] as const
+  ),
+  ['verify', transmitter({ verify: 1 }), 'revocation.transmitters[0].verify is 1; allowed: true or false'],
   [
     'a secret that is no text',
     transmitter({ clientSecret: 12345 }),
@@ -216,8 +223,8 @@ const ROWS: ReadonlyArray<readonly [title: string, given: unknown, ...problems: 
   [
     'no issuer, only metadata',
     { transmitters: [{ metadata: `${ISSUER}/c`, audience: 'r', delivery: 'push' }] },
-    'revocation.transmitters[0] lacks issuer; allowed: an object with issuer, delivery, and audience unless ' +
-    'manage is true'
+    'revocation.transmitters[0] lacks issuer; allowed: an object with issuer, delivery, and audience or ' +
+    'clientId'
   ],
   [
     'clientAuth',
@@ -234,28 +241,17 @@ const ROWS: ReadonlyArray<readonly [title: string, given: unknown, ...problems: 
   [
     'no audience',
     { transmitters: [{ issuer: ISSUER, delivery: 'push' }] },
-    'revocation.transmitters[0] has no audience; allowed: the aud of its events, which may be left out only with manage'
+    'revocation.transmitters[0] has no audience; allowed: the aud of its events, which may be left out only with clientId'
   ],
   [
-    'manage without a secret',
-    transmitter({ delivery: 'poll', manage: true, clientId: 'c' }),
+    'a client without a secret',
+    transmitter({ delivery: 'poll', clientId: 'c' }),
     'revocation.transmitters[0] has clientId, which needs clientSecret, or clientAuth private_key_jwt and keyFile'
-  ],
-  [
-    'manage without a client',
-    transmitter({ delivery: 'poll', manage: true }),
-    'revocation.transmitters[0] has manage, which needs clientId'
   ],
   [
     'a client without its key',
     transmitter({ clientId: 'c', clientSecret: 's', clientAuth: 'private_key_jwt' }),
     'revocation.transmitters[0] has clientAuth private_key_jwt, which needs keyFile'
-  ],
-  [
-    'manage without an address',
-    transmitter({ manage: true, clientId: 'c', clientSecret: 's' }),
-    'revocation.transmitters[0] has manage and push, which need PUBLIC_URL (server.publicUrl): it makes the ' +
-    'address for pushes'
   ],
   [
     'the same twice, with a slash more',
@@ -315,7 +311,7 @@ t.test(
 )
 
 t.test('An incomplete transmitter passes with the missing part or an alternative', async t => {
-  const managed = { manage: true, clientId: 'c', clientSecret: { env: 'S' } }
+  const managed = { clientId: 'c', clientSecret: { env: 'S' } }
   t.strictSame(
     await problems({ transmitters: [{ issuer: ISSUER, metadata: `${ISSUER}/c`, delivery: 'poll', ...managed }] }),
     []
@@ -334,7 +330,7 @@ t.test('An incomplete transmitter passes with the missing part or an alternative
     }),
     []
   )
-  t.strictSame(await problems(transmitter(managed), { publicUrl: 'https://h.example' }), [])
+  t.strictSame(await problems(transmitter(managed)), [])
   t.strictSame(await problems({ transmitters: [SENDER, { ...SENDER, issuer: 'https://b.example' }] }), [])
 })
 

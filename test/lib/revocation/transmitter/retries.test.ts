@@ -11,7 +11,7 @@ t.test('A transmitter that cannot be reached is retried less and less often, at 
   const transmitter = createTransmitter({
     issuer: 'https://a.example',
     delivery: 'poll',
-    manage: false,
+    verify: true,
     authenticate: undefined,
     // Of the keys nothing is ever heard.
     transport: { open: () => ({ send: () => new Promise(() => {}), close () {} }), close () {} },
@@ -43,7 +43,7 @@ t.test('A round that fetches the configuration itself is cut when the stream is 
   const transmitter = createTransmitter({
     issuer: 'https://a.example',
     delivery: 'poll',
-    manage: false,
+    verify: true,
     authenticate: undefined,
     // The keys get a failure, and the round that comes then gets nothing.
     transport: {

@@ -4,6 +4,7 @@ import type { Test } from 'tap'
 import { createTransport } from '../../../../lib/provider/transport.ts'
 import type { RevocationEntry } from '../../../../lib/revocation/log.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../../lib/revocation/effects.ts'
+import { UndecidedError } from '../../../../lib/revocation/log.ts'
 import { createReceiver } from '../../../../lib/revocation/receiver.ts'
 import { createTransmitter } from '../../../../lib/revocation/transmitter/transmitter.ts'
 import type { PolledEvents } from '../../../../lib/revocation/transmitter/poll.ts'
@@ -32,6 +33,7 @@ async function start (t: Test, { isLeader = true, prepare, onKeyEvent, ...given 
   prepare?.(remote)
   const statuses: string[] = []
   const reasons: string[] = []
+  const differences: unknown[] = []
   const polled: PolledEvents[] = []
   const stored: RevocationEntry[] = []
   const news: RevocationEntry[] = []
@@ -43,7 +45,7 @@ async function start (t: Test, { isLeader = true, prepare, onKeyEvent, ...given 
     sessionClaim: 'sid',
     subjectClaims: {},
     authenticate: async form => ({ headers: {}, body: String(new URLSearchParams({ ...form, client_id: 'c' })) }),
-    manage: false,
+    verify: true,
     pushAuthorization: undefined,
     untyped: false,
     pushUrl: undefined,
@@ -69,6 +71,8 @@ async function start (t: Test, { isLeader = true, prepare, onKeyEvent, ...given 
         case 'stream_changed':
           if (event.reason !== undefined) reasons.push(event.reason)
           return statuses.push(event.status)
+        case 'stream_differs':
+          return differences.push([event.differs.join(), event.goesTo?.replace(remote.url, 'URL')])
         default:
           return onKeyEvent?.(event)
       }
@@ -90,17 +94,7 @@ async function start (t: Test, { isLeader = true, prepare, onKeyEvent, ...given 
     }
   })
   stream.start()
-  return { remote, stream, receiver, statuses, reasons, polled, stored, store, clock }
-}
-
-/** There is no stream until it is created. */
-function withoutStream ({ answers }: EventTransmitter): void {
-  const { 'GET /stream': stream, 'POST /stream': created } = answers
-  answers['GET /stream'] = [404, {}]
-  answers['POST /stream'] = request => {
-    answers['GET /stream'] = stream!
-    return typeof created === 'function' ? created(request) : created!
-  }
+  return { remote, stream, receiver, statuses, reasons, differences, polled, stored, store, clock }
 }
 
 /** A poll that gives these sets once each, in batches. */
@@ -113,9 +107,7 @@ const revoked = (remote: EventTransmitter, jti: string, claims: object = {}): st
 
 t.test('Each batch acknowledges the last, and says what was wrong in it', async t => {
   const { remote, stored, statuses, stream } = await start(t, {
-    manage: true,
     prepare (remote) {
-      withoutStream(remote)
       serving(remote, {
         j1: revoked(remote, 'j1'),
         j2: revoked(remote, 'j2', { aud: 'another' }),
@@ -140,11 +132,6 @@ t.test('Each batch acknowledges the last, and says what was wrong in it', async 
   ])
   t.equal(stored.length, 2)
   t.equal(remote.requests.find(({ what }) => what === 'POST /poll')!.authorization, 'Bearer token-1')
-  t.strictSame(remote.bodies('POST /stream'), [{
-    events_requested: KNOWN_EVENT_TYPES,
-    description: 'Holdfast',
-    delivery: { method: 'urn:ietf:rfc:8936' }
-  }])
   t.strictSame(statuses, ['enabled'])
   t.strictSame(stream.state(), { transmitter: remote.url, status: 'enabled', verifiedAt: undefined })
 })
@@ -329,6 +316,175 @@ t.test('What could not be stored is not acknowledged, and comes again', async t 
   t.strictSame(statuses, ['enabled', 'failing', 'enabled'])
 })
 
+t.test('An event that cannot be stored keeps none behind it, even beside a hundred of its kind', async t => {
+  const waiting = new Map<string, string>()
+  const unstorable = 120
+  const { remote, stored, statuses, stream } = await start(t, {
+    take: async (text, sender) => {
+      const { jti } = JSON.parse(Buffer.from(text.split('.')[1]!, 'base64url').toString()) as { jti: string }
+      if (jti.startsWith('full')) throw new UndecidedError('there is no room')
+      return receiver.take(text, sender)
+    },
+    prepare: remote => {
+      for (let n = 0; n < unstorable; n++) waiting.set(`full${n}`, revoked(remote, `full${n}`))
+      for (const jti of ['j1', 'j2']) waiting.set(jti, revoked(remote, jti))
+      remote.answers['POST /poll'] = ({ body }) => {
+        const { ack, maxEvents, setErrs } = body as { ack: string[], maxEvents: number, setErrs: object }
+        for (const jti of [...ack, ...Object.keys(setErrs)]) waiting.delete(jti)
+        return [200, { sets: Object.fromEntries([...waiting].slice(0, maxEvents)) }]
+      }
+    }
+  })
+  const receiver = createReceiver({
+    senders: [stream.sender],
+    logoutSenders: [],
+    findSigner: findSignerByCrypto,
+    now: () => Date.now() / 1000,
+    append: async entries => {
+      stored.push(...entries)
+    }
+  })
+  await until('those behind are stored', () => stored.length === 2)
+  await until('they are acknowledged', () => waiting.size === unstorable)
+  t.equal(stream.state().status, 'failing', 'and it is told')
+  const { length } = remote.bodies('POST /poll')
+  await until('it polls on', () => remote.bodies('POST /poll').length > length)
+  t.ok(statuses.includes('failing'))
+})
+
+t.test('An answer above 1 MiB halves the events that are asked for, down to one, which is then refused', async t => {
+  const waiting = new Map<string, string>()
+  const { remote, stored, statuses } = await start(t, {
+    prepare: remote => {
+      const pad = { x: 'x'.repeat(8500) }
+      for (let n = 0; n < 60; n++) waiting.set(`a${n}`, revoked(remote, `a${n}`, pad))
+      waiting.set('huge', 'x'.repeat(2 * 1024 * 1024))
+      for (let n = 0; n < 60; n++) waiting.set(`b${n}`, revoked(remote, `b${n}`, pad))
+      remote.answers['POST /poll'] = ({ body }) => {
+        const { ack, maxEvents, setErrs } = body as { ack: string[], maxEvents: number, setErrs: object }
+        for (const jti of [...ack, ...Object.keys(setErrs)]) waiting.delete(jti)
+        return [200, { sets: Object.fromEntries([...waiting].slice(0, maxEvents)) }]
+      }
+    }
+  })
+  await until('all others are stored', () => stored.length === 120)
+  await until('all are told of', () => waiting.size === 0)
+  const polls = remote.bodies('POST /poll') as Array<{ maxEvents: number, setErrs: Record<string, unknown> }>
+  t.strictSame(polls.map(({ maxEvents }) => maxEvents).slice(0, 2), [100, 50])
+  t.ok(polls.some(({ maxEvents }) => maxEvents === 1))
+  t.strictSame(polls.flatMap(({ setErrs }) => Object.entries(setErrs)), [['huge', {
+    err: 'invalid_request',
+    description: 'The token is larger than 64 KiB.'
+  }]])
+  t.notOk(statuses.includes('failing'))
+})
+
+t.test('A transmitter that sends all that it has, whatever is asked for, is taken at its first event', async t => {
+  const waiting = new Map<string, string>()
+  const { stored } = await start(t, {
+    prepare: remote => {
+      for (let n = 0; n < 92; n++) waiting.set(`a${n}`, revoked(remote, `a${n}`, { x: 'x'.repeat(8500) }))
+      remote.answers['POST /poll'] = ({ body }) => {
+        const { ack, setErrs } = body as { ack: string[], setErrs: object }
+        t.strictSame(setErrs, {})
+        for (const jti of ack) waiting.delete(jti)
+        return [200, { sets: Object.fromEntries(waiting) }]
+      }
+    }
+  })
+  await until('all are stored', () => stored.length >= 92)
+  await until('all are acknowledged', () => waiting.size === 0)
+})
+
+t.test('A poll that is not answered in time asks for fewer the next time', async t => {
+  const { remote } = await start(t, {
+    prepare: remote => {
+      const answers: Array<[number, unknown]> = [[500, {}], [500, {}]]
+      remote.answers['POST /poll'] = () => answers.shift() ?? [200, { sets: {} }]
+    }
+  })
+  await until('it polls on', () => remote.bodies('POST /poll').length >= 4)
+  t.strictSame(
+    remote.bodies('POST /poll').slice(0, 4).map(body => (body as { maxEvents: number }).maxEvents),
+    [100, 50, 25, 35]
+  )
+})
+
+t.test('The service sends nothing that would change a stream, and says what differs', async t => {
+  const at = (method: string, url: string) => ({ method: `urn:ietf:rfc:${method}`, endpoint_url: url })
+  const pushUrl = 'https://api.example/revocation/events'
+  const whole = { stream_id: 's1', aud: 'receiver', events_requested: KNOWN_EVENT_TYPES, delivery: at('8935', pushUrl) }
+  const elsewhere = at('8935', 'https://other.example/x')
+  const rows: ReadonlyArray<readonly [string, [number, unknown], object, unknown[], statuses: string[]]> = [
+    ['as wanted', [200, whole], {}, [], ['enabled']],
+    ['other events', [200, { ...whole, events_requested: [] }], {}, [['events', pushUrl]], ['enabled']],
+    ['another address', [200, { ...whole, delivery: elsewhere }], {}, [['delivery', elsewhere.endpoint_url]], ['enabled']],
+    ['no known address', [200, { ...whole, delivery: elsewhere }], { pushUrl: undefined }, [], ['enabled']],
+    ['another audience', [200, { ...whole, aud: ['b', 'c'] }], {}, [['audience', pushUrl]], ['enabled']],
+    ['none', [200, []], {}, [['missing', undefined]], ['failing']],
+    ['none with that id', [404, {}], { streamId: 's1' }, [['missing', undefined]], ['failing']],
+    ['none of two', [200, [{ ...whole, delivery: elsewhere }, { ...whole, stream_id: 's2', delivery: elsewhere }]], {}, [[
+      'missing',
+      undefined
+    ]], ['failing']],
+    ...[404, 405, 501].map(status =>
+      [`one that cannot be read, ${status}`, [status, {}], {}, [['missing', undefined]], []] as (typeof rows)[number]
+    )
+  ]
+  for (const [name, answer, given, expected, words] of rows) {
+    const { remote, differences, statuses } = await start(t, {
+      delivery: 'push',
+      audience: 'receiver',
+      pushUrl,
+      ...given,
+      prepare: remote => {
+        remote.answers['GET /stream'] = answer as [number, unknown]
+      }
+    })
+    await until('it is read', () => remote.bodies('GET /stream').length > 0)
+    await until('its status is told', () => statuses.length >= words.length)
+    await delay(300)
+    t.strictSame([differences, statuses], [expected, words], name)
+    t.strictSame(
+      remote.requests.filter(({ what }) => /^(?:POST|PATCH|DELETE|PUT) \/(?!token|verify)/.test(what)),
+      [],
+      name
+    )
+  }
+})
+
+t.test('A stream that is found in a list is read once by its id', async t => {
+  const { remote, stream } = await start(t, {
+    prepare: ({ answers, url }) => {
+      const whole = { stream_id: 's 2', delivery: { method: 'urn:ietf:rfc:8936', endpoint_url: `${url}/poll` } }
+      answers['GET /stream'] = ({ path }) =>
+        [200, path === '/stream' ? [{ stream_id: 's1' }, whole] : { ...whole, aud: 'receiver' }]
+    }
+  })
+  await until('it is polled', () => remote.bodies('POST /poll').length > 2)
+  t.strictSame(remote.bodies('GET /stream'), ['', '?stream_id=s+2'])
+  t.equal(stream.sender.setRules.audience, 'receiver')
+})
+
+t.test('Without verify, or an endpoint for it, nothing is asked for, and any state is taken', async t => {
+  for (const verify of [false, true]) {
+    const { remote, receiver, stream } = await start(t, {
+      delivery: 'push',
+      audience: 'receiver',
+      verify,
+      prepare: ({ answers }) => {
+        if (!verify) return
+        const [, usual] = answers[CONFIGURATION] as [number, object]
+        answers[CONFIGURATION] = [200, { ...usual, verification_endpoint: undefined }]
+      }
+    })
+    await until('it is found', () => stream.state().status === 'enabled')
+    t.equal((await receiver.push(remote.set(VERIFICATION, { state: 'x' }), undefined)).outcome, 'state')
+    t.equal(typeof stream.state().verifiedAt, 'number')
+    t.strictSame(remote.bodies('POST /verify'), [])
+  }
+})
+
 t.test('A transmitter that sends the same without end is polled at a bounded rate', async t => {
   const { remote } = await start(t, {
     prepare: remote => {
@@ -342,34 +498,13 @@ t.test('A transmitter that sends the same without end is polled at a bounded rat
   t.ok(remote.bodies('POST /poll').length - before <= (performance.now() - begun) * HASTE / 50 + 1)
 })
 
-t.test('An instance that does not lead reads the stream, and changes and fetches nothing', async t => {
-  const { remote, stream, statuses } = await start(t, { manage: true, isLeader: false })
+t.test('An instance that does not lead reads the stream, and fetches nothing', async t => {
+  const { remote, stream, statuses } = await start(t, { isLeader: false })
   await until('it knows the status', () => statuses.length > 0)
   await delay(200)
   t.equal(stream.sender.setRules.audience, 'receiver')
   t.strictSame(remote.requests.filter(({ what }) => /^(?:POST|PATCH) \/(?!token)/.test(what)), [])
   t.strictSame(statuses, ['enabled'])
-})
-
-t.test('A managed push stream gets the URL to push to', async t => {
-  for (const pushAuthorization of ['Bearer secret', undefined]) {
-    const { remote } = await start(t, {
-      delivery: 'push',
-      manage: true,
-      pushUrl: 'https://api.example/revocation/events',
-      pushAuthorization,
-      prepare: withoutStream
-    })
-    await until('it is created', () => remote.bodies('POST /stream').length > 0)
-    await until('it is verified', () => remote.bodies('POST /verify').length > 0)
-    const [{ delivery }] = remote.bodies('POST /stream') as [{ delivery: object }]
-    t.strictSame(delivery, {
-      method: 'urn:ietf:rfc:8935',
-      endpoint_url: 'https://api.example/revocation/events',
-      ...pushAuthorization && { authorization_header: pushAuthorization }
-    })
-    t.strictSame(remote.bodies('POST /poll'), [])
-  }
 })
 
 t.test('A stream is verified at the start and after ten minutes, or its own minimum', async t => {
@@ -396,16 +531,18 @@ t.test('A stream is verified at the start and after ten minutes, or its own mini
   }
 })
 
-t.test('The status is read again with each verification, and a stream that was deleted is created again', async t => {
-  const { remote, clock, stream } = await start(t, { manage: true, prepare: withoutStream })
+t.test('The status is read again with each verification, and a stream that was deleted is looked for', async t => {
+  const { remote, clock, stream } = await start(t)
   await until('it is verified', () => remote.bodies('POST /verify').length === 1)
   remote.answers['GET /status'] = [200, { status: 'paused' }]
   clock.ms += 601_000
   await until('it is known', () => stream.state().status === 'paused')
-  remote.answers['GET /status'] = [404, {}]
-  withoutStream(remote)
+  const found = remote.answers['GET /stream']!
+  Object.assign(remote.answers, { 'GET /status': [404, {}], 'GET /stream': [200, []] })
   clock.ms += 601_000
-  await until('it is looked for', () => remote.bodies('POST /stream').length === 2)
+  await until('it is looked for', () => remote.bodies('GET /stream').length === 2)
+  t.equal(stream.state().status, 'failing')
+  remote.answers['GET /stream'] = found
   remote.answers['GET /status'] = [200, { status: 'enabled' }]
   await until('it is known', () => stream.state().status === 'enabled')
 })
@@ -452,33 +589,6 @@ t.test('The status of a push without a client names a transmitter that sends not
   t.strictSame(remote.requests.map(({ what }) => what), [CONFIGURATION, 'GET /keys'], 'nothing else is requested')
 })
 
-t.test(
-  'An existing stream keeps its polling endpoint, even at a transmitter that drops it when a delivery is sent ' +
-    'without it',
-  async t => {
-    // Keycloak 26.7.3.
-    const { remote } = await start(t, {
-      manage: true,
-      prepare ({ answers }) {
-        const stream = (answers['GET /stream'] as [number, object])[1]
-        answers['POST /stream'] = [409, {
-          error: 'stream_error',
-          error_description: 'Only one stream per receiver is allowed'
-        }]
-        answers['GET /stream'] = [200, [stream]]
-        answers['PATCH /stream'] = (
-          { body }
-        ) => [200, {
-          ...stream,
-          ...(body as { delivery?: object }).delivery && { delivery: (body as { delivery: object }).delivery }
-        }]
-      }
-    })
-    await until('it is polled', () => remote.bodies('POST /poll').length > 0)
-    t.equal(remote.bodies('PATCH /stream').length, 1)
-  }
-)
-
 t.test('The default subjects of a stream win over those of its transmitter', async t => {
   // Keycloak 26.7.3: ALL for one client is in its stream, and the configuration says NONE.
   const rows: Array<[ofTransmitter: string, ofStream: unknown, expected: string[]]> = [
@@ -488,24 +598,22 @@ t.test('The default subjects of a stream win over those of its transmitter', asy
     ['NONE', 1, ['no_subjects']]
   ]
   for (const [ofTransmitter, ofStream, expected] of rows) {
-    for (const manage of [true, false]) {
-      const { remote, statuses, clock } = await start(t, {
-        manage,
-        prepare ({ answers }) {
-          answers[CONFIGURATION] = [200, {
-            ...(answers[CONFIGURATION] as [number, object])[1],
-            default_subjects: ofTransmitter
-          }]
-          for (const what of ['POST /stream', 'GET /stream']) {
-            answers[what] = [200, { ...(answers[what] as [number, object])[1], default_subjects: ofStream }]
-          }
-        }
-      })
-      await until('it is verified', () => remote.bodies('POST /verify').length === 1)
-      clock.ms += 601_000
-      await until('its status is read again', () => remote.bodies('POST /verify').length === 2)
-      t.strictSame(statuses, expected, `${ofTransmitter}, ${ofStream}, ${manage ? 'made' : 'read'}`)
-    }
+    const { remote, statuses, clock } = await start(t, {
+      prepare ({ answers }) {
+        answers[CONFIGURATION] = [200, {
+          ...(answers[CONFIGURATION] as [number, object])[1],
+          default_subjects: ofTransmitter
+        }]
+        answers['GET /stream'] = [200, {
+          ...(answers['GET /stream'] as [number, object])[1],
+          default_subjects: ofStream
+        }]
+      }
+    })
+    await until('it is verified', () => remote.bodies('POST /verify').length === 1)
+    clock.ms += 601_000
+    await until('its status is read again', () => remote.bodies('POST /verify').length === 2)
+    t.strictSame(statuses, expected, `${ofTransmitter}, ${ofStream}`)
   }
 })
 
@@ -522,20 +630,6 @@ t.test('A stream that is paused or disabled is said to be so, whatever its subje
     await until(expected, () => stream.state().status === expected)
     t.equal(stream.state().status, expected)
   }
-})
-
-t.test('An instance that does not lead needs the managed stream, too', async t => {
-  const { statuses } = await start(t, {
-    isLeader: false,
-    manage: true,
-    delivery: 'push',
-    audience: 'receiver',
-    prepare: remote => {
-      remote.answers[CONFIGURATION] = [200, { issuer: remote.url, jwks_uri: `${remote.url}/keys` }]
-    }
-  })
-  await until('it is reported', () => statuses.length > 0)
-  t.strictSame(statuses, ['failing'])
 })
 
 t.test('A stream that cannot be trusted or used is refused', async t => {
@@ -610,9 +704,8 @@ t.test('Until the stream is known, an event is neither accepted nor rejected for
   const { remote, stream, receiver, stored } = await start(t, {
     metadata: '/.well-known/ssf-configuration',
     delivery: 'push',
-    manage: true,
     prepare: ({ answers }) => {
-      Object.assign(answers, { 'POST /stream': [500, {}], 'GET /stream': [404, {}] })
+      answers['GET /stream'] = [500, {}]
     }
   })
   t.equal(stream.state().status, 'unknown')
@@ -620,7 +713,7 @@ t.test('Until the stream is known, an event is neither accepted nor rejected for
     name: 'UndecidedError',
     message: 'the stream of the sender, which names the audience, is not known yet'
   })
-  remote.answers['POST /stream'] = [201, { stream_id: 's1', aud: 'receiver' }]
+  remote.answers['GET /stream'] = [200, { stream_id: 's1', aud: 'receiver' }]
   await until('the stream is known', () => stream.sender.setRules.audience === 'receiver')
   await receiver.push(revoked(remote, 'j1'), undefined)
   t.equal(stored.length, 1)
