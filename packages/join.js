@@ -76,7 +76,7 @@ const service = await build({
   ...common,
   entryPoints: compiled.filter(file => /^dist\/(?:plugins|routes)\/|^dist\/holdfast\.js$|\/service\.js$/.test(file)),
   // Each of them loads what the guard loads, so all of that is in the same file.
-  inject: ['dist/plugins/auth.js', 'dist/plugins/token-end.js', 'dist/routes/revocation.js'],
+  inject: ['dist/plugins/auth.js', 'dist/routes/revocation.js'],
   outbase: 'dist',
   outdir: 'dist',
   chunkNames: 'shared/[hash]',

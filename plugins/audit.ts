@@ -24,7 +24,7 @@ declare module 'fastify' {
 
 /** Writes down each decision of the guard, and of the doors of a gate. Without the setting it does nothing. */
 export default fp(async (app: FastifyInstance) => {
-  const { guardDecisions: decisions, guardSettings: { audit } } = app
+  const { decisions, settings: { audit } } = app.holdfastGuard
   if (!audit) return
   const describe = createDecisionLine({
     now: processSurroundings.now,
@@ -45,7 +45,7 @@ export default fp(async (app: FastifyInstance) => {
       token: verifiedTokenOf(request) ?? because?.token
     }, because))
 
-  decisions.listener = {
+  decisions.listeners.push({
     admitted (request) {
       // One request may pass several guards.
       if (request[kAdmissionNoted]) return
@@ -59,7 +59,7 @@ export default fp(async (app: FastifyInstance) => {
       ) return
       write(request, because)
     }
-  }
+  })
 }, { name: 'holdfast-audit', dependencies: ['holdfast-auth'] })
 
 async function openFile (app: FastifyInstance, path: string): Promise<AuditSink> {

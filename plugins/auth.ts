@@ -7,7 +7,7 @@ import type { GuardEvent } from '../lib/assembly/guard-events.ts'
 import { kJwtTools, NODE_CRYPTO } from '../lib/assembly/jwt-tools.ts'
 import type { MayHaveJwtTools } from '../lib/assembly/jwt-tools.ts'
 import { createAdmission, nextNonceOf, verifiedTokenOf } from '../lib/guard/admission.ts'
-import type { Decisions } from '../lib/guard/decisions.ts'
+import { createDecisions } from '../lib/guard/decisions.ts'
 import type { HoldfastOptions } from '../lib/settings/option-types.ts'
 import { ownOptions } from '../lib/settings/options.ts'
 import { NO_TLS_SOCKET, SettingsError } from '../lib/settings/problems.ts'
@@ -22,6 +22,7 @@ import { kTestDoubles, processSurroundings } from '../server/surroundings.ts'
 import type { MayHaveTestDoubles } from '../server/surroundings.ts'
 import { decorateGuards } from './auth/guards.ts'
 import { createRefuser, keepReplies } from './auth/refuser.ts'
+import { endWithTokens } from './auth/token-end.ts'
 
 export type { RequestAuth } from '../lib/guard/request-auth.ts'
 export type { Requirement, RequirementOptions } from '../lib/requirement/requirement.ts'
@@ -35,7 +36,7 @@ const TWICE = 'Holdfast is registered already, in this scope or around it. Regis
   'app.register(async scope => { await scope.register(holdfast, options) })'
 
 export default fp<HoldfastOptions>(async (app, options) => {
-  if (app.hasDecorator('guardState')) throw new Error(TWICE)
+  if (app.hasDecorator('holdfastGuard')) throw new Error(TWICE)
   checkRuntime(process.versions)
   const given = settingsOf(app, options)
   const { settings, ...functions }: PluginSettings = given
@@ -64,32 +65,33 @@ export default fp<HoldfastOptions>(async (app, options) => {
     mount: app.prefix
   })
   const { guard, guardFor, judge, signals, challengesFor, tally, nonces, revocation } = parts
-  // Without revocation nothing ends by itself.
-  const onAdmitted = revocation && ((request: FastifyRequest): void => app.endWithToken!(request))
-  const decisions: Decisions<FastifyRequest> = {
-    listener: undefined,
-    routeOf: ({ method, routeOptions: { url: route } }) => ({ method, route, call: undefined })
-  }
+  const decisions = createDecisions<FastifyRequest>(
+    ({ method, routeOptions: { url: route } }) => ({ method, route, call: undefined })
+  )
+  const { openAnswers, endWithToken } = endWithTokens(app, decisions, revocation !== undefined)
   const common = { judge, signals, decisions }
   const refuserFor = (audience?: string): ReturnType<typeof createRefuser> =>
     createRefuser({ challenges: challengesFor(audience), decisions, tally, nonces, now: surroundings.now })
   const own = { ...common, guard, refuse: refuserFor() }
-  app.decorate('guardDecisions', decisions)
-  app.decorate('guardSettings', guardSettings)
-  app.decorate('guardState', parts)
-  app.decorate('guardTally', tally)
-  app.decorate('guardRevocation', revocation)
-  app.decorate('admissionOf', (guarded, audiences) =>
-    createAdmission({
-      ...(audiences === undefined ? own : { ...common, guard: guardFor(audiences), refuse: refuserFor(audiences[0]) }),
-      guarded
-    }))
+  app.decorate('holdfastGuard', {
+    settings: guardSettings,
+    parts,
+    tally,
+    decisions,
+    openAnswers,
+    endWithToken,
+    admissionOf: (guarded, audiences) =>
+      createAdmission({
+        ...audiences ? { ...common, guard: guardFor(audiences), refuse: refuserFor(audiences[0]) } : own,
+        guarded
+      })
+  })
 
   keepReplies(app)
   if (isUserOfPassport(app)) keepUser(app)
   if (!app.hasRequestDecorator('user')) app.decorateRequest('user', null as unknown as AccessTokenClaims)
   app.decorateRequest('auth', null)
-  decorateGuards(app, createAdmission<FastifyRequest>({ ...own, onAdmitted }))
+  decorateGuards(app, createAdmission<FastifyRequest>({ ...own, onAdmitted: endWithToken }))
 
   if (nonces) {
     app.addHook('onSend', (request, reply, payload, done) => {

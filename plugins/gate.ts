@@ -64,28 +64,23 @@ export default fp(async (app: FastifyInstance) => {
     return
   }
   const resources = readResources(app, settings.rules)
-  const { guardDecisions: decisions } = app
-  const { routeOf } = decisions
+  const { decisions, tally } = app.holdfastGuard
   // The service's own paths have routes of their own.
-  decisions.routeOf = request => {
+  decisions.namers.push(request => {
     const { gated, mcpMatches } = request
-    if (!gated) {
-      return isDoor(request)
-        ? { method: request.method, route: undefined, call: undefined }
-        : routeOf(request)
-    }
+    if (!gated) return isDoor(request) ? { method: request.method, route: undefined, call: undefined } : undefined
     return {
       method: gated.method,
       route: gated.pathRules.rules[0].path,
       call: mcpMatches ? nameMatches(mcpMatches) : undefined
     }
-  }
+  })
   const execute = createExecutor<FastifyRequest>({
     rules: settings.rules,
     exactPaths: settings.exactPaths,
-    admissionOf: audiences => app.admissionOf(({ gated }) => gated!, audiences),
+    admissionOf: audiences => app.holdfastGuard.admissionOf(({ gated }) => gated!, audiences),
     onMessagesJudged: ({ gated, mcpMatches }, hasPassed) =>
-      app.guardTally?.judged(gated!.pathRules.rules[0].path, mcpMatches ?? undefined, hasPassed)
+      tally?.judged(gated!.pathRules.rules[0].path, mcpMatches ?? undefined, hasPassed)
   })
   const { timeoutSeconds, bodyLimit = MAX_MESSAGE_BYTES } = settings
   const maxBytes = Math.min(bodyLimit, MAX_MESSAGE_BYTES)
@@ -130,8 +125,8 @@ export default fp(async (app: FastifyInstance) => {
           ...isPathLogged && { path },
           route: decisions.routeOf(request).route
         }, 'request refused')
-        app.guardTally?.refused(reason)
-        decisions.listener?.refused(request, { reason, status })
+        tally?.refused(reason)
+        decisions.refused(request, { reason, status })
         return app.httpErrors.createError(status, message, isGateError ? { rpcCode: error.rpcCode, reason } : {})
       },
       async readBody (request, reply) {

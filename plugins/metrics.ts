@@ -27,7 +27,7 @@ export interface MetricsText {
 
 /** Counts requests in plain numbers. Labels and text are made only on request. routes/metrics.ts serves them. */
 export default fp(async (app: FastifyInstance) => {
-  const { guardTally: guard, guardState: parts } = app
+  const { tally: guard, parts, openAnswers } = app.holdfastGuard
   if (!guard) return
 
   const requests = createRequestTally()
@@ -57,14 +57,14 @@ export default fp(async (app: FastifyInstance) => {
       parts,
       audit: app.guardAudit,
       connections: { open: open.size, dropped, unreadable },
-      answersEnded: app.openAnswers.state().ended,
+      answersEnded: openAnswers.state().ended,
       shed,
       now: Date.now() / 1000
     }
   }
 }, {
   name: 'metrics',
-  dependencies: ['holdfast-auth', 'holdfast-audit', 'holdfast-token-end', 'pressure', 'connections', 'request-end']
+  dependencies: ['holdfast-auth', 'holdfast-audit', 'pressure', 'connections', 'request-end']
 })
 
 /** The registry is made at the first request for metrics: a service that is never scraped starts without it. */

@@ -68,7 +68,7 @@ export default fp(async (app: FastifyInstance) => {
   function end (request: FastifyRequest, reply: FastifyReply, isAnswered: boolean, upgrade?: UpgradeEnd): void {
     if (request[kEnded]) return
     request[kEnded] = true
-    const { route, call } = app.guardDecisions.routeOf(request)
+    const { route, call } = app.holdfastGuard.decisions.routeOf(request)
     const { raw, elapsedTime: ms } = reply
     const status = upgrade ? 101 : raw.headersSent ? raw.statusCode : 499
     const isCut = app.closing.cut !== undefined

@@ -148,7 +148,7 @@ const routes: FastifyPluginAsync = async app => {
       return passUpgrade(request, reply, { ...connection, protocols, timeoutSeconds })
     }
     if (connection) dropRest(connection.socket)
-    app.endWithToken?.(request)
+    app.holdfastGuard.endWithToken?.(request)
     const { method, target, headers } = requestOf(request)
     gate!.goAhead(request, reply)
     const exchange = upstream.send({
@@ -190,7 +190,7 @@ const routes: FastifyPluginAsync = async app => {
     if (answer.kind === 'refused') {
       dropRest(socket)
       // It may be a stream like any other: the upstream need not know the protocol.
-      app.endWithToken?.(request)
+      app.holdfastGuard.endWithToken?.(request)
       return answerWith(request, reply, answer, true)
     }
     reply.hijack()

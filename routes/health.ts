@@ -19,7 +19,7 @@ const NOT_READY = { status: 'unavailable', checks: { ...READY.checks, keys: 'emp
 
 /** `/health/live`: the process answers. `/health/ready`: it can decide about tokens and proofs. */
 const routes: FastifyPluginAsync<{ ownPrefix: string }> = async (app, { ownPrefix }) => {
-  const { issuers, replay, revocation } = app.guardState
+  const { issuers, replay, revocation } = app.holdfastGuard.parts
   const { guardAudit: audit } = app
   const config = { essential: true }
   const alive = { status: 'ok', ...readBuild(import.meta.dirname, readTextIfThere, process.env.HOLDFAST_COMMIT) }

@@ -27,7 +27,7 @@ const oauthBody: BodyOfRefusal = ({ err, message }) => ({
  * served.
  */
 const routes: FastifyPluginAsync = async app => {
-  const { guardRevocation: revocation } = app
+  const { revocation } = app.holdfastGuard.parts
   if (!revocation) return
   const { receiver, readBody, revocations, settings, issuers: known, count } = revocation
 

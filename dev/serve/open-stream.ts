@@ -21,7 +21,7 @@ export interface ShownRevocation extends Revocation {
  * adds them.
  */
 const routes: FastifyPluginAsync = async app => {
-  const { guardRevocation: revocation } = app
+  const { revocation } = app.holdfastGuard.parts
   // Every path of a gate is for its rules.
   if (app.gate || !revocation) return
   app.get(

@@ -39,7 +39,7 @@ export interface AdmissionOptions<Request extends AdmissibleRequest> {
    * The request that the guard looks at, if it is not the one that arrived: in forward auth it is that of the client.
    */
   readonly guarded?: (request: Request) => GuardedRequest
-  readonly decisions: Pick<Decisions<Request>, 'listener'>
+  readonly decisions: Pick<Decisions<Request>, 'admitted'>
   /**
    * Prepares a refusal for its answer, its log line and the listener of decisions. Any other error is a fault, and is
    * returned as it is.
@@ -114,7 +114,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
   }
 
   function pass (request: Request, done: AdmissionDone): void {
-    decisions.listener?.admitted(request)
+    decisions.admitted(request)
     done()
   }
 
@@ -153,7 +153,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
     }
     const refusal = refusals.find(({ error }) => (error as Partial<Refusal>).statusCode === 403) ?? refusals[0]
     if (refusal) throw refuse(request, refusal.error, refusal.requirement)
-    decisions.listener?.admitted(request)
+    decisions.admitted(request)
   }
 
   function checkOnce (request: Request): Promise<Outcome> {

@@ -23,11 +23,34 @@ export interface DecisionListener<Request> {
   refused (request: Request, because: RefusedBecause): void
 }
 
+/** Where a request went. Undefined if this does not know it. */
+export type RouteNamer<Request> = (request: Request) => DecidedRoute | undefined
+
+export type Decisions<Request> = ReturnType<typeof createDecisions<Request>>
+
 /**
  * Where each decision is known, whatever door of a gate the request came through. Without a listener it costs nothing.
+ * Listeners and namers are appended before the app is ready.
+ * @param byRoute the namer that knows each request
  */
-export interface Decisions<Request> {
-  listener: DecisionListener<Request> | undefined
-  /** Where a request went. A gate has its own answer. */
-  routeOf (request: Request): DecidedRoute
+export function createDecisions<Request> (byRoute: (request: Request) => DecidedRoute) {
+  const listeners: Array<DecisionListener<Request>> = []
+  const namers: Array<RouteNamer<Request>> = []
+  return {
+    listeners,
+    namers,
+    routeOf (request: Request): DecidedRoute {
+      for (const namer of namers) {
+        const named = namer(request)
+        if (named) return named
+      }
+      return byRoute(request)
+    },
+    admitted (request: Request): void {
+      for (const listener of listeners) listener.admitted(request)
+    },
+    refused (request: Request, because: RefusedBecause): void {
+      for (const listener of listeners) listener.refused(request, because)
+    }
+  }
 }

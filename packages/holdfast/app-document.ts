@@ -46,7 +46,8 @@ export default fp(async (app: FastifyInstance) => {
       const make = owner.swagger
       owner.swagger = options => {
         const document = make() as AppDocument
-        if (!describeGuards(document, guards, app.guardSettings) && !described.has(document)) return make(options)
+        const isDescribed = describeGuards(document, guards, app.holdfastGuard.settings)
+        if (!isDescribed && !described.has(document)) return make(options)
         described.add(document)
         return options?.yaml ? yamlOf(document) : document
       }

@@ -3,7 +3,6 @@ import fp from 'fastify-plugin'
 import type { HoldfastOptions } from '../../lib/settings/option-types.ts'
 import audit from '../../plugins/audit.ts'
 import auth from '../../plugins/auth.ts'
-import tokenEnd from '../../plugins/token-end.ts'
 import revocation from '../../routes/revocation.ts'
 import appDocument from './app-document.ts'
 
@@ -18,7 +17,6 @@ export default fp(async (given: object, options: HoldfastOptions): Promise<void>
   const app = given as FastifyInstance
   await app.register(auth, options)
   await app.register(audit)
-  await app.register(tokenEnd)
   await app.register(appDocument)
   await app.register(revocation)
 }, { name: 'holdfast-guard', fastify: '>=5 <7' })

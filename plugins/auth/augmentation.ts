@@ -1,14 +1,13 @@
 import type { FastifyRequest } from 'fastify'
-import type { RevocationParts } from '../../lib/assembly/create-revocation.ts'
+import type { GuardParts } from '../../lib/assembly/create-guard.ts'
 import type { Admission } from '../../lib/guard/admission.ts'
 import type { Decisions } from '../../lib/guard/decisions.ts'
 import type { GuardedRequest } from '../../lib/guard/guard.ts'
 import type { RequestAuth } from '../../lib/guard/request-auth.ts'
-import type { GuardState } from '../../lib/metrics/catalog.ts'
-import type { GuardTally } from '../../lib/metrics/tallies.ts'
 import type { RequiredScopes, Requirement, RequirementOptions } from '../../lib/requirement/requirement.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import type { AccessTokenClaims } from '../../lib/token/access-token-claims.ts'
+import type { OpenAnswers } from '../../server/open-answers.ts'
 
 /**
  * A guard of a route: a hook for onRequest, or for a later phase before the handler. It says nothing of the kind of
@@ -18,6 +17,31 @@ export interface GuardHook {
   (request: { readonly raw: object }, reply: object, done: (error?: Error) => void): void
   /** What the route asks for, for the API description. */
   readonly requirement: Requirement
+}
+
+/** What the guard shares with the plugins that report on it, and with the doors of a gate. */
+export interface SharedGuard {
+  /** The settings that it was built from. */
+  readonly settings: Settings
+  /** The parts behind it, for health, metrics and the endpoints of revocation. */
+  readonly parts: GuardParts
+  /** Counts what it does. Undefined if metrics are off. */
+  readonly tally: GuardParts['tally']
+  /** Where each decision is known. */
+  readonly decisions: Decisions<FastifyRequest>
+  /**
+   * Makes a guard for the rules of a gate.
+   * @param guarded the request that is judged, such as that of the client in forward auth
+   * @param audiences replace the configured ones
+   */
+  readonly admissionOf: (
+    guarded: (request: FastifyRequest) => GuardedRequest,
+    audiences: readonly string[] | undefined
+  ) => Admission<FastifyRequest>
+  /** What is open and ends with its token: nothing without revocation. */
+  readonly openAnswers: Pick<OpenAnswers<FastifyRequest>, 'state'>
+  /** Ends what an admitted request has opened when its token ends. Undefined without revocation. */
+  readonly endWithToken: ((request: FastifyRequest) => void) | undefined
 }
 
 declare module 'fastify' {
@@ -45,26 +69,8 @@ declare module 'fastify' {
      * app.get('/orders', { onRequest }, request => request.user.sub)
      */
     requireScope (...scopes: RequiredScopes): GuardHook
-    /**
-     * Makes a guard for the rules of a gate.
-     * @param guarded the request that is judged, such as that of the client in forward auth
-     * @param audiences replace the configured ones
-     * @internal
-     */
-    admissionOf (
-      guarded: (request: FastifyRequest) => GuardedRequest,
-      audiences: readonly string[] | undefined
-    ): Admission<FastifyRequest>
-    /** The settings that the guard was built from. @internal */
-    guardSettings: Settings
-    /** The state of the parts behind the guard, for health and metrics. @internal */
-    guardState: GuardState
-    /** Counts what the guard does. Undefined if metrics are off. @internal */
-    guardTally: GuardTally | undefined
-    /** Where each decision of the guard is known. @internal */
-    guardDecisions: Decisions<FastifyRequest>
-    /** Receives revocations. Undefined if nothing can be revoked. @internal */
-    guardRevocation: RevocationParts | undefined
+    /** What other plugins and routes share with the guard. @internal */
+    holdfastGuard: SharedGuard
   }
   interface FastifyRequest {
     /**

@@ -52,7 +52,7 @@ export function createRefuser (
 
   return function refuse (request, error, requirement) {
     if (!(error instanceof Refusal)) {
-      decisions.listener?.refused(request, { reason: 'fault', status: 500, token: refusedTokenOf(error) })
+      decisions.refused(request, { reason: 'fault', status: 500, token: refusedTokenOf(error) })
       return error
     }
     const known = prepared.get(error)
@@ -69,7 +69,7 @@ export function createRefuser (
     })
     const refusal = error.with({ headers })
     prepared.set(error, refusal)
-    decisions.listener?.refused(request, { reason, status: error.statusCode, token: refusedTokenOf(error) })
+    decisions.refused(request, { reason, status: error.statusCode, token: refusedTokenOf(error) })
     return stand(request, refusal)
   }
 }

@@ -20,7 +20,7 @@ export function followUpgraded (
   if (auth) {
     const end = (): void => {
       closedBy = auth.signal.reason.code
-      const { route } = server.guardDecisions.routeOf(request)
+      const { route } = server.holdfastGuard.decisions.routeOf(request)
       log.info({ reason: closedBy, route, issuer: auth.issuer }, 'open connection ended')
       client.destroy()
     }

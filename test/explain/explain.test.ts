@@ -812,7 +812,7 @@ t.test('A revoked token is shown with the event, and a token that is not revoked
   const values = { REVOCATION: { operators: { scope: 'revoke' }, retentionSeconds: 3600 } }
   const bench = await prepare(t, values)
   const settings = await readSettings({ IDP_ISSUER: bench.issuer.url, IDP_AUDIENCE: AUDIENCE, ...values })
-  const { revocations } = bench.running.app.guardRevocation!
+  const { revocations } = bench.running.app.holdfastGuard.parts.revocation!
   const iat = Math.floor(now()) - 5
   const linesFor = (token: string): Lines => linesOf(bench.good(), { authorization: [`Bearer ${token}`], dpop: [] })
   const [lines, other] = [

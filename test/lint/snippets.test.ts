@@ -55,7 +55,6 @@ t.test('Every TypeScript snippet satisfies the compiler.', async t => {
     'plugins/auth/guards.ts',
     'plugins/auth/refuser.ts',
     'plugins/audit.ts',
-    'plugins/token-end.ts',
     'routes/revocation.ts',
     'schemas/revocation.ts',
     'server/audit-file.ts',

@@ -360,7 +360,7 @@ t.test('A handler that calls the guard again after a refusal gets a new check; c
     guard: (_received, done) => setImmediate(() => answers[asked++]!(done)),
     judge: () => undefined,
     signals: { signalFor: () => AbortSignal.abort(), close () {} },
-    decisions: { listener: undefined },
+    decisions: { admitted () {} },
     refuse: (_request, error) => error
   })
   const reasonOf = (request: AdmissibleRequest) =>
@@ -392,10 +392,10 @@ t.test('When an app closes, what its guard has opened closes with it', async t =
   const issuer = await startIssuer(t)
   const app = await startOther(t, issuer)
   await app.ready()
-  t.equal(app.guardState.replay.state().reason, undefined)
+  t.equal(app.holdfastGuard.parts.replay.state().reason, undefined)
   await app.close()
-  t.equal(app.guardState.replay.state().reason, 'closed')
-  const [{ keys }] = app.guardState.issuers!.all() as unknown as [TokenIssuer]
+  t.equal(app.holdfastGuard.parts.replay.state().reason, 'closed')
+  const [{ keys }] = app.holdfastGuard.parts.issuers!.all() as unknown as [TokenIssuer]
   await t.rejects(keys.fetchCandidates('k1', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable' })
 })
 

@@ -654,7 +654,7 @@ t.test('Audit: SIGHUP opens the file anew, and ends neither the service nor what
 t.test('Audit: off, nobody listens to decisions', async t => {
   const issuer = await startIssuer(t)
   const { app, log, ...site } = await startApp(t, issuer, { AUDIT: 'off' })
-  t.strictSame([app.guardAudit, app.guardDecisions.listener], [undefined, undefined])
+  t.strictSame([app.guardAudit, app.holdfastGuard.decisions.listeners], [undefined, []])
   t.equal((await call({ app, log, ...site }, { lines: bearerLines(issuer.token()) })).status, 200)
   t.notOk(log.some(({ event }) => event === 'decision'))
   t.notOk((await (await fetch(`${site.url}/metrics`)).text()).includes('\nholdfast_audit_'))

@@ -59,16 +59,15 @@ const NEEDED: Readonly<Record<string, readonly string[]>> = {
   'holdfast-audit': ['holdfast-auth'],
   gate: ['holdfast-auth', 'route-guard'],
   'gate-grpc': ['gate', 'closing'],
-  metrics: ['holdfast-auth', 'holdfast-audit', 'holdfast-token-end', 'pressure', 'connections', 'request-end'],
+  metrics: ['holdfast-auth', 'holdfast-audit', 'pressure', 'connections', 'request-end'],
   openapi: ['route-guard'],
   'request-end': ['holdfast-auth', 'gate'],
   'request-log': ['request-end'],
-  'holdfast-token-end': ['holdfast-auth'],
   tracing: ['route-guard']
 }
 
 /** These come with the npm package too. An app may have a plugin of its own with such a name. */
-const OF_THE_GUARD = ['auth', 'audit', 'token-end']
+const OF_THE_GUARD = ['auth', 'audit']
 
 t.test('Each plugin has the name of its file, and does not load without those that it needs', async t => {
   const issuer = await startIssuer(t)

@@ -182,7 +182,7 @@ t.test('A token that was verified under one rule is known under the others with 
   const token = bearerLines(issuer.token({ aud: [audience, 'https://third.example'] }))
   const verified = async (target: string): Promise<number | undefined> => {
     t.equal((await send(target, token)).status, 200)
-    return app.guardTally!.tokens.samples('tokens').at(-1)!.value
+    return app.holdfastGuard.tally!.tokens.samples('tokens').at(-1)!.value
   }
   t.strictSame([await verified('/a'), await verified('/b'), await verified('/c')], [1, 1, 2])
 })

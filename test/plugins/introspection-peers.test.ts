@@ -267,7 +267,7 @@ async function reasonOf ({ app }: RunningApp, token: string): Promise<string | u
     socket: {}
   })
   const request = { headers, routeOptions: { config: {} }, log: { info () {} } } as unknown as FastifyRequest
-  return app.admissionOf(() => arrived, undefined).identify(request, () => ANY_TOKEN).then(
+  return app.holdfastGuard.admissionOf(() => arrived, undefined).identify(request, () => ANY_TOKEN).then(
     () => undefined,
     ({ reason }: Refusal) => reason
   )
@@ -293,7 +293,7 @@ t.test('A flood of made-up tokens costs few calls, and good tokens go on being a
     await answer.arrayBuffer()
     return answer.status
   }
-  const introspection = () => hostile.app.guardState.issuers!.all()[0]!.introspection!.inquiry.state()
+  const introspection = () => hostile.app.holdfastGuard.parts.issuers!.all()[0]!.introspection!.inquiry.state()
   const good = ['good-1', 'good-2']
   for (const token of good) t.equal(await statusOf(token), 200)
   isHeld = true
@@ -363,7 +363,7 @@ t.test('Requests that wait for one answer each have a log line and an answer of 
 
 t.test('A token that was active stays cached while the endpoint is down, and is forgotten when it is refused', async t => {
   const hostile = await startHostile(t, { IDP_INTROSPECTION: 'opaque' })
-  const { verified } = hostile.app.guardState
+  const { verified } = hostile.app.holdfastGuard.parts
   hostile.behaviour = json(active)
   t.equal((await call(hostile, { lines: bearerLines('good') })).status, 200)
   advanceClock(t, 10_000)

@@ -475,7 +475,7 @@ t.test('A change of the key file is seen, also when a link is swapped; a broken 
     fiveSecondsMs = 5000
   })
   const { file, running, status, changed } = await startWithFile(t, setOf(a.jwk))
-  const keys = (): KeySourceState => running.app.guardState.issuers!.all()[0]!.keys.state()
+  const keys = (): KeySourceState => running.app.holdfastGuard.parts.issuers!.all()[0]!.keys.state()
   t.strictSame([await status(a), await status(b)], [200, 401])
 
   mkdirSync(join(file, 'data2'))
@@ -656,7 +656,7 @@ t.test('A function may name the issuers: it is called once, and again after 5 s'
     'the function is not called with a name of that length'
   )
   t.strictSame(asked, [provider.issuer, 'https://other.example/'])
-  t.strictSame(app.guardState.issuers!.all().map(({ issuer }) => issuer), [provider.issuer])
+  t.strictSame(app.holdfastGuard.parts.issuers!.all().map(({ issuer }) => issuer), [provider.issuer])
   t.hasStrict(
     (await app.inject('/health/ready')).json(),
     { status: 'ok', checks: { keys: 'ok' } },
@@ -677,7 +677,7 @@ t.test('A function may name the issuers: it is called once, and again after 5 s'
     401,
     'and so does the end of an issuer'
   )
-  t.strictSame(app.guardState.issuers!.all(), [])
+  t.strictSame(app.holdfastGuard.parts.issuers!.all(), [])
 })
 
 t.test('A function may name a key file, which is logged and read again like any other', async t => {

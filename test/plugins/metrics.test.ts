@@ -201,7 +201,7 @@ t.test('METRICS=off leaves neither the route nor a count', async t => {
   const { app, url } = await start(t, { METRICS: 'off' })
   t.equal((await fetch(`${url}/metrics`)).status, 404)
   t.equal((await fetch(`${url}/api/private`)).status, 401)
-  t.equal(app.guardTally, undefined)
+  t.equal(app.holdfastGuard.tally, undefined)
 })
 
 t.test('docs/reference/monitoring.md lists every metric of our own, with its type, and no other', async t => {

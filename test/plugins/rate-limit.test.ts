@@ -131,7 +131,7 @@ t.test('A request that is refused for its rate leaves no record: a limited clien
     const token = issuer.token({ cnf: { jkt: client.jkt } })
     return call(running, { lines: dpopLines(token, client.proof({ token, url: `${running.url}/api/private` })) })
   }
-  const recorded = () => running.app.guardState.replay.state().entries
+  const recorded = () => running.app.holdfastGuard.parts.replay.state().entries
   t.strictSame([(await send(greedy)).status, (await send(greedy)).status, recorded()], [200, 200, 2])
   for (let i = 0; i < 50; i++) t.equal((await send(greedy)).reason, 'rate_limited')
   t.equal(recorded(), 2)

@@ -148,6 +148,6 @@ t.test('Where Fastify keeps its requests elsewhere, nothing is said of the gette
 
 t.test('The guard leaves the names of plugins to the app.', async t => {
   const { app } = await start(t, () => {})
-  for (const name of ['auth', 'audit', 'token-end', 'revocation']) t.notOk(app.hasPlugin(name), name)
+  for (const name of ['auth', 'audit', 'revocation']) t.notOk(app.hasPlugin(name), name)
   t.ok(app.hasPlugin('holdfast-guard'))
 })

@@ -343,6 +343,12 @@ const ROWS: ReadonlyArray<
   }
 ]
 
+t.test('The plugin alone takes the section revocation: a good token passes', async t => {
+  const { app, ask } = await start(t, { revocation: { logout: { clientId: 'app' } } })
+  app.get('/me', { onRequest: app.authenticate() }, ({ user }) => user.sub)
+  t.equal((await ask('/me')).status, 200)
+})
+
 t.test('Each requirement admits the tokens that meet it, and no others', async t => {
   const { app, ask } = await start(t)
   for (const [at, { requirement }] of ROWS.entries()) {

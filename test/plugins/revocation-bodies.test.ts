@@ -26,7 +26,7 @@ function startHolding (t: Test, { url, app }: Site) {
       )
     }
   }
-  return { answers, hold, refused: () => app.guardRevocation!.counts.get('refused unavailable') ?? 0 }
+  return { answers, hold, refused: () => app.holdfastGuard.parts.revocation!.counts.get('refused unavailable') ?? 0 }
 }
 
 async function startSite (t: Test): Promise<Site> {

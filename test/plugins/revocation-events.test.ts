@@ -176,7 +176,7 @@ t.test('A security event token is answered as RFC 8935 has it, and revokes only 
       title
     )
   }
-  const { counts } = site.app.guardRevocation!
+  const { counts } = site.app.holdfastGuard.parts.revocation!
   t.strictSame(Object.fromEntries(counts), {
     'session-revoked applied': ROWS.filter(({ err }) => err === undefined).length - 1,
     'unknown unknown': 1,

@@ -95,7 +95,7 @@ t.test(
     ]
     t.equal((await site.operate(SESSION)).status, 204)
     await Promise.all([byHook, byHandler].map(reader => t.rejects(reader.read(), { name: 'TypeError' })))
-    t.strictSame([ended(site), site.app.openAnswers.state()], [['token_revoked', 'token_revoked'], {
+    t.strictSame([ended(site), site.app.holdfastGuard.openAnswers.state()], [['token_revoked', 'token_revoked'], {
       open: 1,
       ended: 2
     }])
@@ -105,9 +105,9 @@ t.test(
 
 t.test('An answer that passes a gate without a token ends with no token', async t => {
   const { app } = await startRevocation(t, { revocation: () => OPERATORS })
-  app.endWithToken!({ auth: null } as unknown as FastifyRequest)
+  app.holdfastGuard.endWithToken!({ auth: null } as unknown as FastifyRequest)
   await delay(600)
-  t.strictSame(app.openAnswers.state(), { open: 0, ended: 0 })
+  t.strictSame(app.holdfastGuard.openAnswers.state(), { open: 0, ended: 0 })
 })
 
 t.test('A WebSocket client that ignores its close is not heard any more, and is destroyed soon after', async t => {
@@ -180,7 +180,8 @@ t.test('A finished answer and its connection are not touched, whatever its heade
   const length = text.length
   t.equal((await site.operate(SESSION)).status, 204)
   await delay(1200)
-  t.strictSame([text.length, socket.closed, ended(site), site.app.openAnswers!.state()], [length, false, [], {
+  const { openAnswers } = site.app.holdfastGuard
+  t.strictSame([text.length, socket.closed, ended(site), openAnswers.state()], [length, false, [], {
     open: 0,
     ended: 0
   }])

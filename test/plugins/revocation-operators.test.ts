@@ -227,7 +227,7 @@ t.test('The session ALL of a user is the user, and that of nobody names nothing'
   const token = issuer.token({ iat: Math.floor(Date.now() / 1000) - 5, sub: 'user-9', sid: 'ALL' })
   const session = { format: 'opaque', id: 'ALL' }
   t.equal((await operate({ sub_id: session })).status, 204)
-  t.strictSame([await ask(token), app.guardRevocation!.counts.get('operator unmapped')], [200, 1])
+  t.strictSame([await ask(token), app.holdfastGuard.parts.revocation!.counts.get('operator unmapped')], [200, 1])
   t.equal(
     (await operate({ sub_id: { user: { format: 'iss_sub', iss: issuer.url, sub: 'user-9' }, session } })).status,
     204
@@ -267,7 +267,7 @@ t.test('An unknown subject is 204 too', async t => {
     { format: 'complex' }
   ]
   for (const subject of subjects) t.equal((await operate({ subject })).status, 204, subject.format)
-  t.strictSame(Object.fromEntries(app.guardRevocation!.counts), { 'operator applied': 1, 'operator unmapped': 3 })
+  t.strictSame(Object.fromEntries(app.holdfastGuard.parts.revocation!.counts), { 'operator applied': 1, 'operator unmapped': 3 })
 })
 
 t.test('A body that cannot be understood is refused', async t => {
@@ -295,7 +295,7 @@ t.test('A body that cannot be understood is refused', async t => {
 
 t.test('A revocation that cannot be stored is 503, and a fault of our own is 500', async t => {
   const { operate, app, log } = await start(t)
-  const { revocations } = app.guardRevocation!
+  const { revocations } = app.holdfastGuard.parts.revocation!
   const { append } = revocations
   const body = { sub_id: { format: 'opaque', id: 's' } }
   revocations.append = async () => {

@@ -13,14 +13,9 @@ t.test('Readiness says why revocations are unknown', async t => {
     const app = Fastify()
     t.teardown(() => app.close())
     const issuers = { isComplete: false, all: () => [] }
-    app.decorate(
-      'guardState',
-      {
-        issuers,
-        replay: { state: () => ({ ready: true }) },
-        revocation: { revocations: { state: () => state }, transmitters: [] }
-      } as never
-    )
+    const replay = { state: () => ({ ready: true }) }
+    const revocation = { revocations: { state: () => state }, transmitters: [] }
+    app.decorate('holdfastGuard', { parts: { issuers, replay, revocation } } as never)
     app.decorate('closing', { hasBegun: false } as never)
     await app.register(routes, { ownPrefix: '' })
     const answer = await app.inject('/health/ready')
@@ -42,12 +37,14 @@ t.test('Readiness names the stream of each transmitter, and none of them takes a
     status: 'no_subjects',
     verifiedAt: undefined
   }]
-  app.decorate('guardState', {
-    issuers: { isComplete: false, all: () => [] },
-    replay: { state: () => ({ ready: true }) },
-    revocation: {
-      revocations: { state: () => ({ isCurrent: true }) },
-      transmitters: states.map(state => ({ state: () => state }))
+  app.decorate('holdfastGuard', {
+    parts: {
+      issuers: { isComplete: false, all: () => [] },
+      replay: { state: () => ({ ready: true }) },
+      revocation: {
+        revocations: { state: () => ({ isCurrent: true }) },
+        transmitters: states.map(state => ({ state: () => state }))
+      }
     }
   } as never)
   app.decorate('closing', { hasBegun: false } as never)

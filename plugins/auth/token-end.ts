@@ -1,23 +1,18 @@
 import type { ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import fp from 'fastify-plugin'
-import type { RequestAuth } from '../lib/guard/request-auth.ts'
-import { createOpenAnswers } from '../server/open-answers.ts'
-import type { OpenAnswer, OpenAnswers, Link } from '../server/open-answers.ts'
-import { markEnd } from '../server/request-ends.ts'
-import { processSurroundings } from '../server/surroundings.ts'
+import type { Decisions } from '../../lib/guard/decisions.ts'
+import type { RequestAuth } from '../../lib/guard/request-auth.ts'
+import { createOpenAnswers } from '../../server/open-answers.ts'
+import type { OpenAnswer, Link } from '../../server/open-answers.ts'
+import { markEnd } from '../../server/request-ends.ts'
+import { processSurroundings } from '../../server/surroundings.ts'
+import type { SharedGuard } from './augmentation.ts'
 
 const kResponse = Symbol('holdfast.response')
 const kLink = Symbol('holdfast.link')
 const kAdmitted = Symbol('holdfast.admitted')
 
 declare module 'fastify' {
-  interface FastifyInstance {
-    /** Ends what an admitted request has opened when its token ends. Undefined without revocation. @internal */
-    endWithToken: ((request: FastifyRequest) => void) | undefined
-    /** What is open and ends with its token: nothing without revocation. @internal */
-    openAnswers: OpenAnswers<FastifyRequest>
-  }
   interface FastifyRequest {
     /** @internal */
     [kResponse]: ServerResponse | null
@@ -32,15 +27,17 @@ declare module 'fastify' {
  * Ends answers that still stream, and WebSockets, when the token ends that has opened them. Without revocation nothing
  * ends by itself.
  */
-export default fp(async (app: FastifyInstance) => {
-  const openAnswers = createOpenAnswers(processSurroundings, openAnswerOf)
-  app.decorate('openAnswers', openAnswers)
+export function endWithTokens (
+  app: FastifyInstance,
+  decisions: Decisions<FastifyRequest>,
+  isRevocable: boolean
+): Pick<SharedGuard, 'openAnswers' | 'endWithToken'> {
+  const openAnswers = createOpenAnswers<FastifyRequest>(
+    processSurroundings,
+    request => openAnswerOf(request, decisions)
+  )
+  if (!isRevocable) return { openAnswers, endWithToken: undefined }
   app.addHook('onClose', async () => openAnswers.close())
-
-  if (!app.guardRevocation) {
-    app.decorate('endWithToken', undefined)
-    return
-  }
   // A guard in a handler has no reply at hand.
   app.decorateRequest(kResponse, null)
   app.decorateRequest(kLink, null)
@@ -53,15 +50,18 @@ export default fp(async (app: FastifyInstance) => {
     if (request[kLink]) openAnswers.leave(request[kLink])
     done()
   })
-  app.decorate('endWithToken', request => {
-    if (!request.auth || request[kLink]) return
-    request[kAdmitted] = request.auth
-    request[kLink] = openAnswers.add(request)
-  })
-}, { name: 'holdfast-token-end', dependencies: ['holdfast-auth'] })
+  return {
+    openAnswers,
+    endWithToken (request) {
+      if (!request.auth || request[kLink]) return
+      request[kAdmitted] = request.auth
+      request[kLink] = openAnswers.add(request)
+    }
+  }
+}
 
-function openAnswerOf (request: FastifyRequest): OpenAnswer {
-  const { [kAdmitted]: admitted, raw, log, server } = request
+function openAnswerOf (request: FastifyRequest, { routeOf }: Decisions<FastifyRequest>): OpenAnswer {
+  const { [kAdmitted]: admitted, raw, log } = request
   const auth = admitted!
   return {
     request: raw,
@@ -70,7 +70,7 @@ function openAnswerOf (request: FastifyRequest): OpenAnswer {
     isWebSocket: () => 'ws' in request && request.ws === true,
     onEnd ({ code }) {
       markEnd(request, 'token_ended')
-      const { route } = server.guardDecisions.routeOf(request)
+      const { route } = routeOf(request)
       log.info({ reason: code, route, issuer: auth.issuer }, 'open answer ended')
     }
   }
