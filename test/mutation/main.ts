@@ -7,7 +7,6 @@ import type { Journal, Verdict } from './journal.ts'
 import { openCourt, testsOf } from './judge.ts'
 import { findMutants, readProgram } from './mutants.ts'
 import type { Mutant, Program } from './mutants.ts'
-import { judgePlanted } from './planted.ts'
 import { findCandidate, readReach } from './reach.ts'
 import type { Candidate, Reach } from './reach.ts'
 import { isListed, readListed, report } from './report.ts'
@@ -20,7 +19,6 @@ const USAGE = `npm run test:mutation -- [options]
   --changed       only lines that differ from main (on main: from the commit before)
   --survivors     only those that have survived so far
   --listed        only those of survivors.json: tries each, and the code is 1 if a test kills one
-  --planted       no mutants: the faults of faults.ts, each with the tests that must see it; --only takes a point too
   --sample N      only so many mutants, chosen by the seed
   --seed N        1
   --jobs N        processes at once: 2
@@ -28,14 +26,13 @@ const USAGE = `npm run test:mutation -- [options]
   --list          lists the mutants and runs nothing
 
 Ctrl-C shows the figures so far. What is judged already is kept in node_modules/.cache/mutation until the file, or for a survivor a test, changes.
-The code is 1 if a folder is below its target, or a planted fault is not seen.`
+The code is 1 if a folder is below its target.`
 
 const values = readOptions({
   only: { type: 'string', multiple: true, default: [''] },
   changed: { type: 'boolean', default: false },
   survivors: { type: 'boolean', default: false },
   listed: { type: 'boolean', default: false },
-  planted: { type: 'boolean', default: false },
   sample: { type: 'string' },
   seed: { type: 'string', default: '1' },
   jobs: { type: 'string', default: '2' },
@@ -51,13 +48,15 @@ const values = readOptions({
 const LEFT_OUT =
   /^test\/(?:deploy|dev|docs|examples|fuzz|history|mutation|own|batches|types)\/|^test\/system\/(?!revocation-redis\.)|^test\/(?:start|node-versions|supply-chain)\./
 
+const SOURCES = ['lib', 'plugins', 'routes', 'server', 'cli', 'explain']
+
 const filesIn = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).map(file => join(folder, file)).sort()
 const clock = (): number => performance.now()
 
 async function main (): Promise<boolean> {
   const programs = new Map(
-    ['lib', 'plugins'].flatMap(filesIn).filter(file => file.endsWith('.ts')).map(file => [file, readProgram(file)])
+    SOURCES.flatMap(filesIn).filter(file => file.endsWith('.ts')).map(file => [file, readProgram(file)])
   )
   const isChanged = values.changed ? changedLines() : () => true
   const isMeant = ({ file, lineNumber }: Mutant): boolean =>
@@ -67,7 +66,10 @@ async function main (): Promise<boolean> {
   const listed = readListed()
   const isChosen = (mutant: Mutant): boolean =>
     (!values.survivors || alive.has(mutant.id)) && (!values.listed || isListed(mutant, listed))
-  const chosen = [...programs.values()].flatMap(findMutants).filter(mutant =>
+  const all = [...programs.values()].flatMap(findMutants)
+  const stale = listed.filter(entry => !all.some(mutant => isListed(mutant, [entry])))
+  for (const { file, line } of stale) console.error(`survivors.json lists what is no mutant: ${file}: ${line}`)
+  const chosen = all.filter(mutant =>
     isMeant(mutant) && isChanged(mutant) && isChosen(mutant)
   )
   const mutants = sample(
@@ -92,7 +94,7 @@ async function main (): Promise<boolean> {
   if (values.listed) return reportListed(judged)
   const { text, isEnough } = report(judged, listed)
   console.log(text)
-  return isEnough
+  return isEnough && stale.length === 0
 }
 
 /** A listed mutant that a test kills has no excuse. */
@@ -180,7 +182,7 @@ function changedLines (): (mutant: Mutant) => boolean {
   const from = base === git('rev-parse', 'HEAD') ? 'HEAD~' : base
   const lines = new Map<string, Set<number>>()
   let file = ''
-  for (const line of git('diff', '--unified=0', from, '--', 'lib', 'plugins').split('\n')) {
+  for (const line of git('diff', '--unified=0', from, '--', ...SOURCES).split('\n')) {
     const [, path] = /^\+\+\+ b\/(.*)$/.exec(line) ?? []
     if (path) lines.set(file = path, new Set())
     const [, start, count = '1'] = /^@@ \S+ \+(\d+)(?:,(\d+))?/.exec(line) ?? []
@@ -204,5 +206,5 @@ function progress (text: string): void {
 if (values.help) {
   console.log(USAGE)
 } else {
-  process.exitCode = await (values.planted ? judgePlanted(values.only) : main()) ? 0 : 1
+  process.exitCode = await main() ? 0 : 1
 }
