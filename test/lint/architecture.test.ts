@@ -289,6 +289,19 @@ t.test('No files import each other in a circle, and no folders do, types and imp
   t.end()
 })
 
+t.test('Only the command changes streams of transmitters: no file of the service reaches what does.', t => {
+  const CHANGES = 'lib/revocation/transmitter/ensure-stream.ts'
+  const reach = (...starts: string[]): Set<string> => {
+    const found = new Set(starts)
+    for (const file of found) for (const name of imports.get(file) ?? []) found.add(name)
+    return found
+  }
+  t.ok(reach('cli/stream.ts').has(CHANGES), 'it is found')
+  const loaded = files.filter(file => /^(?:plugins|routes)\//.test(file))
+  t.notOk(reach('app.ts', 'holdfast.ts', ...loaded).has(CHANGES))
+  t.end()
+})
+
 t.test('The modules of the built service that the benchmark imports have a source.', t => {
   const named = readdirSync(join(root, 'bench')).filter(file => file.endsWith('.js'))
     .flatMap(file =>
