@@ -1,9 +1,10 @@
+import { existsSync } from 'node:fs'
 import type { ServerOptions as HttpOptions } from 'node:http'
 import { join } from 'node:path'
 import autoload from '@fastify/autoload'
 import fastifyEnv from '@fastify/env'
 import Fastify from 'fastify'
-import type { FastifyHttpOptions, RawServerDefault } from 'fastify'
+import type { FastifyHttpOptions, FastifyInstance, RawServerDefault } from 'fastify'
 import fp from 'fastify-plugin'
 import { kJwtTools } from './lib/assembly/jwt-tools.ts'
 import type { JwtTools } from './lib/assembly/jwt-tools.ts'
@@ -113,10 +114,22 @@ export const holdfast = fp<HoldfastOptions>(async (app, { settings, isServed, jw
       )
     }
   })
-  await app.register(autoload, { dir: join(directory, 'plugins') })
+  await app.register(autoload, { dir: join(directory, 'plugins'), matchFilter: path => !path.startsWith('/own/') })
   arePluginsLoaded = true
+  // In a scope, so that an error handler of one's own is not the second one of the same scope.
+  await app.register(async scope => {
+    const dir = join(directory, 'plugins', 'own')
+    if (!isServed && existsSync(dir)) await scope.register(autoload, { dir, encapsulate: false })
+    await registerRoutes(scope, settings.gate, isServed)
+  })
+}, { name: 'holdfast', fastify: '5.x' })
 
-  const { gate } = settings
+async function registerRoutes (
+  app: FastifyInstance,
+  gate: Settings['gate'],
+  isServed: HoldfastOptions['isServed']
+): Promise<void> {
+  const directory = import.meta.dirname
   // Routes that can be out of the way of an upstream put it before their paths.
   const options = { ownPrefix: gate?.ownPrefix ?? '' }
   await app.register(autoload, { dir: join(directory, 'routes'), maxDepth: 0, options })
@@ -129,4 +142,4 @@ export const holdfast = fp<HoldfastOptions>(async (app, { settings, isServed, jw
     })
     await api.register(autoload, { dir: join(directory, 'routes', 'api'), matchFilter: isServed })
   }, { prefix: '/api' })
-}, { name: 'holdfast', fastify: '5.x' })
+}

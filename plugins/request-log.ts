@@ -6,7 +6,8 @@ export default fp(async (app: FastifyInstance) => {
   if (!['info', 'debug', 'trace'].includes(app.settings.server.logLevel)) return
 
   app.onRequestEnd((request, { end, status, ms, route, call, upgrade }) => {
-    request.log.info({
+    // Balancers and collectors ask all the time.
+    request.log[request.routeOptions.config.essential ? 'debug' : 'info']({
       method: request.method,
       route,
       status,

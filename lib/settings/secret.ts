@@ -34,8 +34,11 @@ async function textOf (secret: SecretOption, sources: SecretSources): Promise<st
   if (typeof secret === 'string') return secret
   if (holdsKey(JSON.stringify(secret))) fail('a key itself (not shown) is no path and no variable')
   const text = await readPlace(secret, MAX_SECRET_BYTES, sources)
-  if ('env' in secret) return text || fail(`the variable ${secret.env} is not set`)
-  return text!.replace(/\r?\n$/, '') || fail(`the file ${secret.file} is empty`)
+  const [what, read] = 'env' in secret
+    ? [`the variable ${secret.env}`, text]
+    : [`the file ${secret.file}`, text!.replace(/\r?\n$/, '')]
+  if (!read) fail(`${what} is ${'env' in secret ? 'not set' : 'empty'}`)
+  return /\p{Cc}/u.test(read) ? fail(`${what} holds a control character`) : read
 }
 
 function fail (why: string): never {

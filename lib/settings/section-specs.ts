@@ -1,7 +1,7 @@
 import { CLIENT_AUTH_METHODS } from '../provider/client-authentication.ts'
 import { JWS_ALGS } from '../jose/signature.ts'
 import type { FormatName } from './formats.ts'
-import { FLAG, integer, ISSUER_NAME, ISSUER_URL, listOf, oneOf, PROVIDER_URL, TEXT, UPSTREAM } from './setting-spec.ts'
+import { FLAG, integer, ISSUER_NAME, ISSUER_URL, listOf, oneOf, PLAIN, PROVIDER_URL, TEXT, UPSTREAM } from './setting-spec.ts'
 
 const WORDS = { written: 'string | readonly string[]' } as const
 const TIMEOUT = digits(1, 86_400)
@@ -12,21 +12,19 @@ function digits (minimum: number, maximum: number) {
   return { ...integer(minimum, maximum), digits: true, allowed: `${minimum} to ${maximum}` } as const
 }
 
-const filled = { type: 'string', minLength: 1 } as const
-
 /** Where a secret may be in place of its text. */
 export const SECRET_PLACE = {
   anyOf: [
     {
       type: 'object',
       required: ['file'],
-      properties: { file: { about: 'path of the file that holds it', ...filled } },
+      properties: { file: { about: 'path of the file that holds it', ...PLAIN } },
       additionalProperties: false
     },
     {
       type: 'object',
       required: ['env'],
-      properties: { env: { about: 'name of the variable that holds it', ...filled } },
+      properties: { env: { about: 'name of the variable that holds it', ...PLAIN } },
       additionalProperties: false
     }
   ]
@@ -135,7 +133,7 @@ export const RULE = {
       minItems: 1,
       maxItems: 20,
       uniqueItems: true,
-      items: { ...filled, digits: true },
+      items: { ...PLAIN, digits: true },
       allowed: 'any non-empty string, or a list of 1 to 20, each once'
     },
     optional: {
@@ -204,7 +202,7 @@ export const GATE = {
       about: "claims that the upstream gets: their names, or a map from the end of a header's name to a claim",
       written: 'readonly string[] | Readonly<Record<string, string>>',
       anyOf: [
-        { type: 'array', items: filled },
+        { type: 'array', items: PLAIN },
         {
           type: 'object',
           propertyNames: { type: 'string', pattern: '^[A-Za-z0-9-]+$' },
@@ -221,7 +219,7 @@ export const GATE = {
       type: 'array',
       alone: true,
       minItems: 1,
-      items: { anyOf: [filled, SECRET_PLACE], digits: true, allowed: KEY_FILE },
+      items: { anyOf: [PLAIN, SECRET_PLACE], digits: true, allowed: KEY_FILE },
       allowed: KEY_FILE
     },
     statementAudience: { about: 'the `aud` of statements if a proxy asks', ...TEXT, digits: true },
@@ -237,7 +235,7 @@ export const GATE = {
 
 const text = { ...TEXT, allowed: 'any non-empty text' } as const
 const sessionClaim = {
-  anyOf: [filled, { const: false }],
+  anyOf: [PLAIN, { const: false }],
   default: 'sid',
   allowed: 'name of a claim, or false'
 } as const
@@ -246,7 +244,7 @@ const sessionClaim = {
 export const SECRET = {
   allowed: 'a text, { file: PATH } or { env: NAME }',
   secret: true,
-  anyOf: [filled, SECRET_PLACE]
+  anyOf: [PLAIN, SECRET_PLACE]
 } as const
 
 /** The section `audit`. */
@@ -308,7 +306,7 @@ export const TRANSMITTER = {
       about:
         'the claim of access tokens that a subject of a format, or a member of a complex subject, is compared with',
       type: 'object',
-      additionalProperties: filled,
+      additionalProperties: PLAIN,
       default: {},
       allowed: 'map from a format or member of subjects to a claim'
     },

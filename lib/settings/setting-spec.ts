@@ -66,7 +66,9 @@ export interface SettingSpec extends Part {
   readonly unset?: string
 }
 
-export const TEXT = { type: 'string', minLength: 1, allowed: 'any non-empty string' } as const
+/** No character that an editor or a second line of a file has left: nothing would fit it. */
+export const PLAIN = { type: 'string', minLength: 1, pattern: '^\\P{Cc}*$' } as const
+export const TEXT = { ...PLAIN, allowed: 'any non-empty string' } as const
 export const FILE = { ...TEXT, allowed: 'path of a file' } as const
 export const FLAG = { type: 'boolean', allowed: 'true or false' } as const
 export const PROVIDER_URL = text('provider-url', 'https URL (http for a loopback host) without user info')

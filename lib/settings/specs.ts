@@ -14,6 +14,7 @@ import {
   oneOf,
   OR_PLACE,
   PROVIDER_URL,
+  PLAIN,
   TEXT,
   text,
   UPSTREAM
@@ -50,7 +51,7 @@ export const SETTINGS = {
     minItems: 1,
     maxItems: 20,
     uniqueItems: true,
-    items: { type: 'string', minLength: 1, digits: true },
+    items: { ...PLAIN, digits: true },
     alone: true,
     blanks: true,
     allowed: 'any non-empty string, or a list of 1 to 20, each once; the first is the name of this API',

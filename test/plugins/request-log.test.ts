@@ -537,6 +537,18 @@ t.test('Above info nothing is written for a request', async t => {
   t.strictSame(log, [])
 })
 
+t.test('A request for health or metrics is a line at debug, and any other one at info.', async t => {
+  for (const [LOG_LEVEL, expected] of [['info', [30]], ['debug', [20, 20, 20, 30]]] as const) {
+    const { app, log } = await startApp(t, await startIssuer(t), { LOG_LEVEL })
+    for (const url of ['/health/live', '/health/ready', '/metrics', '/api/public']) await app.inject(url)
+    t.strictSame(
+      log.filter(({ msg }) => msg === 'request answered').map(({ level }) => level),
+      expected,
+      LOG_LEVEL
+    )
+  }
+})
+
 t.test('The line of a request is written at info and below, with its time in hundredths of a millisecond', async t => {
   for (const [LOG_LEVEL, isWritten] of [['trace', true], ['debug', true], ['info', true], ['warn', false]] as const) {
     const { app, log } = await startApp(t, await startIssuer(t), { LOG_LEVEL }, undefined, app => {

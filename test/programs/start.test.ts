@@ -20,6 +20,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
+import Fastify from 'fastify'
 import t from 'tap'
 import type { Test } from 'tap'
 import { APP, GOOD, START, build, fastify, root, run, startService } from '../helpers/compiled-service.ts'
@@ -231,6 +232,40 @@ t.test('The port follows from PORT, and without it from the profile, wherever th
 t.test('The port of the command line beats PORT.', async t => {
   const port = await freePort()
   t.equal((await startService(t, { ...GOOD, PORT: '9' }, ['-p', String(port)])).port, port)
+})
+
+t.test('What is in plugins/own holds for every route, whatever the names of files, and is there before them.', async t => {
+  const directory = t.testdir()
+  cpSync(join(root, 'dist'), directory, { recursive: true })
+  mkdirSync(join(directory, 'plugins/own/deep'), { recursive: true })
+  writeFileSync(join(directory, 'plugins/own/zz.js'), `export default async app => {
+    app.decorate('pool', 'a pool')
+    app.addHook('onRequest', async (_request, reply) => { reply.header('x-own', '1') })
+    app.setErrorHandler((error, _request, reply) => reply.code(error.statusCode ?? 500).send({ mine: true }))
+  }`)
+  writeFileSync(
+    join(directory, 'plugins/own/deep/a.js'),
+    "export default async app => { app.addHook('onRoute', route => { route.bodyLimit ??= 10 }) }"
+  )
+  writeFileSync(join(directory, 'routes/api/aa.js'), `export default async app => {
+    const { pool } = app
+    app.post('/aa', () => ({ pool }))
+  }`)
+  const { holdfast, readSettings, serverOptions } =
+    await import(pathToFileURL(join(directory, 'holdfast.js')).href) as typeof import('../../holdfast.ts')
+  const settings = await readSettings({ ...GOOD, LOG_LEVEL: 'silent' })
+  const app = Fastify(serverOptions(settings))
+  t.teardown(() => app.close())
+  await app.register(holdfast, { settings })
+  const post = (payload: object) => app.inject({ method: 'POST', url: '/api/aa', payload })
+  t.hasStrict(await post({}).then(answer => answer.json()), { pool: 'a pool' })
+  t.equal((await post({ text: '0123456789' })).statusCode, 413)
+  for (const path of ['private', 'private-scoped', 'admin', 'users']) {
+    const { statusCode, headers, body } = await app.inject(`/api/${path}`)
+    t.strictSame([statusCode, headers['x-own'], body], [401, '1', '{"mine":true}'], path)
+    t.ok(headers['www-authenticate'], 'the challenge stays')
+  }
+  t.equal((await app.inject('/health/live')).headers['x-own'], '1')
 })
 
 /** Stands before the keys of an issuer, counts connections and answers only when it may. */

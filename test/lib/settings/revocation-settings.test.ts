@@ -343,7 +343,7 @@ t.test('All problems are reported at once, each with its place', async t => {
 })
 
 t.test('A secret is a text, a file without its BOM and its last line end, or a variable, and is never empty', async t => {
-  const files = { good: 'hush\r\n', marked: '\ufeffhush', empty: '\n', latin: Buffer.from('schl\u00fcssel', 'latin1') }
+  const files = { good: 'hush\r\n', marked: '\ufeffhush', empty: '\n', twice: 'hush\n\n', latin: Buffer.from('schl\u00fcssel', 'latin1') }
   const sources = {
     readFile: async (name: string) => Buffer.from(files[name as keyof typeof files] as string),
     environment: (name: string) => ({ GOOD: 'hush', EMPTY: '' })[name]
@@ -365,6 +365,12 @@ t.test('A secret is a text, a file without its BOM and its last line end, or a v
     })
   }
   t.equal(await readSecret({ env: 'GOOD' }, 'it', sources), 'hush')
+  await t.rejects(readSecret({ file: 'twice' }, 'it', sources), {
+    name: 'SettingsError',
+    problems: [
+      'it is not usable: the file twice holds a control character; allowed: a text, { file: PATH } or { env: NAME }'
+    ]
+  })
   await t.rejects(readSecret({ file: 'empty' }, 'it', sources), {
     name: 'SettingsError',
     problems: ['it is not usable: the file empty is empty; allowed: a text, { file: PATH } or { env: NAME }']

@@ -186,7 +186,7 @@ const FORMS: Array<{ name: string, passes: unknown[], fails: unknown[] }> = [
   {
     name: 'IDP_AUDIENCE',
     passes: ['https://api.example', 'x', ' ', 'urn:api', 12, ['api://id', 'id', 7], AUDIENCES],
-    fails: ['', {}, false, [], ['a', 'a'], [...AUDIENCES, 'x'], [''], [['a']]]
+    fails: ['', {}, false, [], ['a', 'a'], [...AUDIENCES, 'x'], [''], [['a']], ['a\n'], ['a\u007f']]
   },
   { name: 'IDP_TOKEN_PROFILE', passes: ['any', 'rfc9068'], fails: ['RFC9068', 'none', true, ['any'], ''] },
   {
@@ -242,11 +242,11 @@ const FORMS: Array<{ name: string, passes: unknown[], fails: unknown[] }> = [
     fails: ['/introspect', 'http://tenant.example/introspect', '']
   },
   { name: 'IDP_INTROSPECTION_CACHE_SECONDS', passes: ['0', 300], fails: ['-1', '301', '1.5'] },
-  { name: 'IDP_CLIENT_ID', passes: ['api', 12], fails: ['', ['api'], true] },
+  { name: 'IDP_CLIENT_ID', passes: ['api', 12, 'ä é'], fails: ['', ['api'], true, 'api\n', '\tapi', 'a\u0085'] },
   {
     name: 'IDP_CLIENT_SECRET',
     passes: ['s', 12, { file: '/run/secrets/idp' }, { env: 'IDP_SECRET' }],
-    fails: ['', ['s'], {}, { fil: 's3cret' }]
+    fails: ['', ['s'], {}, { fil: 's3cret' }, 's\n', 's\0']
   },
   {
     name: 'IDP_CLIENT_AUTH',
