@@ -3,8 +3,9 @@
  * && node --expose-gc bench/cutoffs.js [number]`. As a child process of the benchmark it sends `{ number, bytesEach,
  * sessionBytesEach }`.
  */
-import { createCutoffs } from '../dist/lib/revocation/cutoffs.js'
+import { readRecord, recordOf, writeRecord } from '../dist/lib/revocation/store/record.js'
 import { keyOf } from '../dist/lib/revocation/target.js'
+import { createView } from '../dist/lib/revocation/view.js'
 
 const number = Number(process.argv[2] ?? 1_000_000)
 if (!globalThis.gc) {
@@ -16,32 +17,27 @@ const now = 1_800_000_000
 const ISSUER = 'https://tenant.example'
 
 function measure (kind, effect) {
-  const cutoffs = createCutoffs({
+  const view = createView({
     max: number,
     issuers: [ISSUER],
-    retentionSeconds: 86_400,
+    lifeSeconds: 86_410,
     clockToleranceSeconds: 5,
     now: () => now,
-    steadyMs: () => 0
+    steadyMs: () => 0,
+    seconds: () => now
   })
   globalThis.gc()
   const before = process.memoryUsage().heapUsed
   for (let n = 0; n < number; n++) {
-    // As it comes from the log: each text is new.
-    const { key, ...origin } = JSON.parse(
-      JSON.stringify({
-        key: keyOf([kind, ISSUER, `f81d4fae-7dec-11d0-a765-${String(n).padStart(12, '0')}`]),
-        event: 'session-revoked',
-        source: ISSUER,
-        sender: ISSUER,
-        standing: 'issuer'
-      })
-    )
-    cutoffs.apply({ key, effect, at: now, recordedAt: now, ...origin }, 0, n)
+    const key = keyOf([kind, ISSUER, `f81d4fae-7dec-11d0-a765-${String(n).padStart(12, '0')}`])
+    const entry = { key, effect, at: now, event: 'session-revoked', source: ISSUER, sender: ISSUER, standing: 'issuer' }
+    // As it comes from the store: each text is new.
+    const text = Buffer.from(writeRecord(recordOf(entry, { heard: now, life: 86_410, now }))).toString()
+    view.take(Buffer.from(key).toString(), readRecord(text), n, true)
   }
   globalThis.gc()
   const bytes = (process.memoryUsage().heapUsed - before) / number
-  if (cutoffs.size() !== number) throw new Error(`${cutoffs.size()} are kept`)
+  if (view.size() !== number) throw new Error(`${view.size()} are kept`)
   return bytes
 }
 

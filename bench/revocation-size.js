@@ -9,7 +9,7 @@ import { startHoldfast } from './holdfast.js'
 import { cpuTime, residentBytes } from './kernel.js'
 import { hasRedis, startRedis } from './processes.js'
 import { startRelay } from './relay.js'
-import { connectRedis, logSize, writeEntries } from './revocation-log.js'
+import { connectRedis, storeSize, writeRecords } from './revocation-store.js'
 import { createMint } from './tokens.js'
 import { watchAnswers } from './watch.js'
 
@@ -46,15 +46,15 @@ const startFull = async (bench, cutoffs, blocks) => {
     spare.disconnect()
   })
   const { issuer } = bench.provider
-  await writeEntries(redis, issuer, 0, cutoffs, 'cutoff')
-  await writeEntries(redis, issuer, cutoffs, blocks, 'block')
-  bench.say(`${cutoffs + blocks} entries are in the log`)
+  await writeRecords(redis, issuer, 0, cutoffs, 'cutoff')
+  await writeRecords(redis, issuer, cutoffs, blocks, 'block')
+  bench.say(`${cutoffs + blocks} records are in the store`)
   relay.to(first.url)
   return { first, second, redis, spare, relay, size: cutoffs + blocks }
 }
 
 const untilFull = async (redis, size) => {
-  while (await logSize(redis) < size) await sleep(50)
+  while (await storeSize(redis) < size) await sleep(50)
 }
 
 /** Each of what may happen to the Redis of a service, with the longest time between two good answers meanwhile. */
@@ -85,11 +85,11 @@ const watchOutages = async (bench, server, ask, { first, second, redis, spare, r
   })
 
   await spare.call('REPLICAOF', '127.0.0.1', new URL(first.url).port)
-  while (!/master_link_status:up/.test(await spare.info('replication')) || await logSize(spare) < size) {
+  while (!/master_link_status:up/.test(await spare.info('replication')) || await storeSize(spare) < size) {
     await sleep(100)
   }
   await spare.call('REPLICAOF', 'NO', 'ONE')
-  await writeEntries(redis, bench.provider.issuer, size, LOST, 'cutoff')
+  await writeRecords(redis, bench.provider.issuer, size, LOST, 'cutoff')
   await sleep(1000)
   await watch('promotion', async () => {
     relay.to(second.url)

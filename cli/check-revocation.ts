@@ -1,5 +1,6 @@
 import { hostsOf, parseRedisUrl } from '../lib/redis/redis-url.ts'
-import type { RevocationEntry } from '../lib/revocation/log.ts'
+import type { RevocationEntry } from '../lib/revocation/entry.ts'
+import { originOf } from '../lib/revocation/store/record.ts'
 import type { RevocationSettings } from '../lib/settings/revocation-settings.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { judgeRedis } from './check-store.ts'
@@ -8,6 +9,8 @@ import { fault, fine, warning } from './findings.ts'
 import type { Finding } from './findings.ts'
 import { COMMANDS, readStore, tryStore } from './stored-revocations.ts'
 
+type News = Pick<RevocationEntry, 'source' | 'event' | 'at'>
+
 /** What was found of one part, by its title. */
 export type Section = readonly [title: string, findings: readonly Finding[]]
 
@@ -15,7 +18,7 @@ export type Section = readonly [title: string, findings: readonly Finding[]]
 export async function checkRevocation (settings: Settings): Promise<Section[]> {
   const { revocation } = settings
   if (!revocation) return []
-  const news: RevocationEntry[] = []
+  const news: News[] = []
   const store = await checkRevocationStore(revocation, news)
   const sections: Section[] = [['Store of revocations', store]]
   for (const [index, transmitter] of revocation.transmitters.entries()) {
@@ -32,7 +35,7 @@ const RIGHTS = `Check the URL, and the rights of the user: it needs ${COMMANDS.s
   `${COMMANDS.at(-1)} for the keys {holdfast:revocation}:*.`
 
 /** @param news gets what the store knows of streams */
-async function checkRevocationStore ({ store }: RevocationSettings, news: RevocationEntry[]): Promise<Finding[]> {
+async function checkRevocationStore ({ store }: RevocationSettings, news: News[]): Promise<Finding[]> {
   if (store === 'memory') {
     return [
       fine(
@@ -53,26 +56,26 @@ async function checkRevocationStore ({ store }: RevocationSettings, news: Revoca
     const wrong = `Redis at ${hosts.join(', ')}: the user has no right to ${lacking.join(', ')}`
     return [...findings, fault(`It cannot be used: ${wrong}.`, RIGHTS)]
   }
-  let entries = 0
-  const problem = await readStore(store, entry => {
-    entries++
-    if (entry.effect === 'state') news.push(entry)
+  let records = 0
+  const problem = await readStore(store, (key, { parts }) => {
+    records++
+    for (const part of parts) if (part.kind === 's') news.push({ ...originOf(part, key), at: part.at / 1000 })
   })
   return [
     ...findings,
     problem === undefined
-      ? fine(`Its log can be read: ${entries} entries.`)
-      : fault(`Its log cannot be read: ${problem}.`, RIGHTS)
+      ? fine(`It can be read: ${records} records.`)
+      : fault(`It cannot be read: ${problem}.`, RIGHTS)
   ]
 }
 
-function lastVerification ({ store }: RevocationSettings, verifications: readonly RevocationEntry[]): Finding {
+function lastVerification ({ store }: RevocationSettings, verifications: readonly News[]): Finding {
   if (store === 'memory') {
     return fine('When its stream was last verified, only the running service knows: /health/ready says it.')
   }
   if (verifications.length === 0) {
     return warning(
-      'Its stream has not been verified since the log begins.',
+      'Its stream has not been verified for as long as the store remembers.',
       'The service has it verified at its start and every 10 minutes. If it runs, see what it logs as ' +
         'revocation_refused and stream_changed.'
     )

@@ -3,38 +3,47 @@ import { createRevocationView } from '../lib/assembly/create-revocation.ts'
 import { reachRedis } from '../lib/redis/reach-redis.ts'
 import { faultOf, policyOf } from '../lib/redis/redis-faults.ts'
 import type { MemoryAnswer, RedisFault } from '../lib/redis/redis-faults.ts'
-import type { RedisCall, RedisLink } from '../lib/redis/redis-link.ts'
-import { createMemoryLog } from '../lib/revocation/log.ts'
-import { PAGE, readEntry } from '../lib/revocation/redis-entries.ts'
-import type { RevocationEntry } from '../lib/revocation/log.ts'
-import { LOG } from '../lib/revocation/redis-scripts.ts'
+import type { RedisLink } from '../lib/redis/redis-link.ts'
 import type { Revocations } from '../lib/revocation/revocations.ts'
 import type { RedisPlace } from '../lib/redis/redis-url.ts'
+import { createMemoryStore } from '../lib/revocation/store/memory-store.ts'
+import { readRecord } from '../lib/revocation/store/record.ts'
+import type { RevocationRecord } from '../lib/revocation/store/record.ts'
+import { PREFIX, RECORDS, STATE } from '../lib/revocation/store/scripts.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
 const LONGEST_MS = 2000
+const PROBES = ['text', 'hash', 'stream'].map(type => `${PREFIX}probe:${type}`)
 const STEP_MS = 25
+const PAGE = 1000
 
 /** The commands that instances send, in scripts and beside them. A user of Redis needs the right to each. */
 export const COMMANDS = [
   'EVAL',
+  'EXISTS',
   'GET',
+  'HDEL',
+  'HGET',
+  'HGETALL',
+  'HMGET',
+  'HSCAN',
+  'HSET',
   'PTTL',
   'SET',
   'TIME',
+  'UNLINK',
   'XADD',
-  'XDEL',
   'XLEN',
   'XRANGE',
   'XREAD',
-  'XREVRANGE'
+  'XREVRANGE',
+  'XTRIM'
 ] as const
 
 /**
- * Tries each command at a key of its own, which is gone after a second. That it holds no stream is an error too, and
- * one that says nothing of rights.
- * KEYS: the key. Returns what was refused: pairs of a name and its error.
+ * Tries each command at keys of its own, which are gone at the end. KEYS: a text, a hash, a stream. Returns what was
+ * refused: pairs of a name and its error.
  */
 const TRY_COMMANDS = `
 local refused = {}
@@ -42,17 +51,25 @@ local function try(name, ...)
   local reply = redis.pcall(name, ...)
   if type(reply) == 'table' and reply.err then refused[#refused + 1] = { name, reply.err } end
 end
-local key = KEYS[1]
+local text, hash, stream = KEYS[1], KEYS[2], KEYS[3]
 try('TIME')
-try('SET', key, '1', 'PX', '1000')
-try('GET', key)
-try('PTTL', key)
-try('XADD', key, '1-1', 'e', '1')
-try('XLEN', key)
-try('XRANGE', key, '-', '+')
-try('XREVRANGE', key, '+', '-')
-try('XREAD', 'STREAMS', key, '0')
-try('XDEL', key, '1-1')
+try('SET', text, '1', 'PX', '1000')
+try('GET', text)
+try('PTTL', text)
+try('EXISTS', text)
+try('HSET', hash, 'f', '1')
+try('HGET', hash, 'f')
+try('HMGET', hash, 'f')
+try('HGETALL', hash)
+try('HSCAN', hash, '0')
+try('HDEL', hash, 'f')
+try('XADD', stream, '1-1', 'e', '1')
+try('XLEN', stream)
+try('XRANGE', stream, '-', '+')
+try('XREVRANGE', stream, '+', '-')
+try('XREAD', 'STREAMS', stream, '0')
+try('XTRIM', stream, 'MAXLEN', '0')
+try('UNLINK', text, hash, stream)
 return refused`
 
 /**
@@ -66,45 +83,48 @@ export async function readStoredRevocations (
 ): Promise<Pick<Revocations, 'refusalOf'> | string | undefined> {
   const { revocation } = settings
   if (!revocation || revocation.store === 'memory') return undefined
-  const { cutoffs, judge } = createRevocationView({ ...revocation, outage: 'serve' }, {
+  const earlier = Date.now() / 1000 - now
+  let seconds = 0
+  const { view, judge } = createRevocationView({ ...revocation, outage: 'serve' }, {
     ...settings.idp,
     now: () => now,
-    steadyMs: () => now * 1000
+    steadyMs: () => 0,
+    seconds: () => seconds
   })
-  // What was recorded later, the service did not know then.
-  const fault = await readStore(revocation.store, entry => {
-    if (entry.recordedAt <= now) cutoffs.apply(entry, now - entry.recordedAt, 0)
+  const fault = await readStore(revocation.store, (key, record, clockSeconds) => {
+    seconds = clockSeconds - earlier
+    // What arrived later, the service did not know then.
+    view.take(key, { ...record, parts: record.parts.filter(({ heard }) => heard <= Math.ceil(seconds)) }, 0, false)
   })
   return fault === undefined
-    ? judge(createMemoryLog(cutoffs.apply))
+    ? judge(createMemoryStore(view, { now: () => now }))
     : `The store of revocations cannot be read: ${fault}.`
 }
 
-/** Reads the log of a Redis once. Returns what stood in the way. */
+/**
+ * Reads the records of a Redis once. Returns what stood in the way.
+ * @param onRecord gets the seconds of the clock of the store too
+ */
 export function readStore (
   store: RedisPlace,
-  onEntry: (entry: RevocationEntry) => void
+  onRecord: (key: string, record: RevocationRecord, clockSeconds: number) => void
 ): Promise<string | undefined> {
   return using(
     store,
-    ({ call }) => readLog(call, onEntry),
+    async ({ call }) => {
+      const [clockMs] = await call('hmget', STATE, 'clock') as [string | null]
+      for (let cursor = ''; cursor !== '0';) {
+        const [next, found] = await call('hscan', RECORDS, cursor || '0', 'COUNT', PAGE) as [string, string[]]
+        for (let n = 0; n < found.length; n += 2) {
+          const record = readRecord(found[n + 1]!)
+          if (record) onRecord(found[n]!, record, Number(clockMs) / 1000)
+        }
+        cursor = next
+      }
+      return undefined
+    },
     ({ message }, hosts) => `Redis at ${hosts.join(', ')}: ${message}`
   )
-}
-
-/** Reads all of the log by commands that change nothing, oldest first. */
-async function readLog (call: RedisCall, onEntry: (entry: RevocationEntry) => void): Promise<undefined> {
-  for (let from = '-'; ;) {
-    const rows = await call('xrange', LOG, from, '+', 'COUNT', PAGE) as ReadonlyArray<
-      readonly [id: string, fields: readonly string[]]
-    >
-    for (const [, [, text]] of rows) {
-      const stored = readEntry(text ?? '')
-      if (stored) onEntry(stored)
-    }
-    if (rows.length < PAGE) return
-    from = `(${rows.at(-1)![0]}`
-  }
 }
 
 /** What was found of a Redis that is to hold revocations. */
@@ -119,7 +139,7 @@ export interface TriedStore {
 export function tryStore (store: RedisPlace): Promise<TriedStore> {
   return using(store, async link => {
     const policy = policyOf(await new Promise<readonly MemoryAnswer[]>(resolve => link.memoryInfo(resolve)))
-    const replies = await link.call('eval', TRY_COMMANDS, 1, '{holdfast:revocation}:probe') as ReadonlyArray<
+    const replies = await link.call('eval', TRY_COMMANDS, 3, ...PROBES) as ReadonlyArray<
       readonly [name: string, error: string]
     >
     const refused = replies.map(([command, message]) => ({

@@ -1,4 +1,4 @@
-import type { Revocation } from '../lib/revocation/cutoffs.ts'
+import type { Revocation } from '../lib/revocation/view.ts'
 
 /** The members of a token's claims that a new login changes. */
 export interface LoginClaims {

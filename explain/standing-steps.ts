@@ -1,4 +1,4 @@
-import type { Revocation } from '../lib/revocation/cutoffs.ts'
+import type { Revocation } from '../lib/revocation/view.ts'
 import { lifetimeRefusal } from '../lib/revocation/revocations.ts'
 import type { TokenClaims } from '../lib/token/jwt-checks.ts'
 import { rulesOf } from './examination.ts'

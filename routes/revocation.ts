@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../lib/refusal.ts'
-import { UndecidedError } from '../lib/revocation/log.ts'
+import { UndecidedError } from '../lib/revocation/store/store.ts'
 import { ForbiddenSubjectError, operatorEntries } from '../lib/revocation/operator.ts'
 import type { Received } from '../lib/revocation/receiver.ts'
 import { MAX_EVENT_BYTES_OF_ADDRESS } from '../lib/revocation/event-body.ts'
@@ -118,7 +118,7 @@ const routes: FastifyPluginAsync = async app => {
         onRequest: app.requireScope(needed),
         schema: described('What an operator takes back', 'application/json', subjectsSchema)
       },
-      receiving(204, async ({ body, user, auth }) => {
+      receiving(204, async ({ body, user, auth }, reply) => {
         const entries = operatorEntries({
           body,
           operator: user.sub,
@@ -128,17 +128,23 @@ const routes: FastifyPluginAsync = async app => {
           namesOf: revocations.namesOf,
           now: revocations.now()
         })
-        await revocations.append(entries)
-        return { sender: 'operator', type: 'operator', outcome: entries.length === 0 ? 'unmapped' : 'applied' }
+        const isMatched = await revocations.append(entries)
+        if (!isMatched) reply.header('holdfast-revocation', 'unmatched')
+        const outcome = entries.length === 0 ? 'unmapped' : isMatched ? 'applied' : 'unmatched'
+        return { sender: 'operator', type: 'operator', outcome }
       }, oauthBody)
     )
   }
 
   /** Answers with the status once `receive` has stored what came. */
-  function receiving (status: number, receive: (request: FastifyRequest) => Promise<Received>, bodyOf: BodyOfRefusal) {
+  function receiving (
+    status: number,
+    receive: (request: FastifyRequest, reply: FastifyReply) => Promise<Received>,
+    bodyOf: BodyOfRefusal
+  ) {
     return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
       try {
-        const received = await receive(request)
+        const received = await receive(request, reply)
         count(received.type, received.outcome)
         request.log.info({ event: 'revocation_received', ...received }, 'revocation received')
         return await reply.code(status).send()

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyPluginAsync } from 'fastify'
 import { decodeJwt } from 'jose'
 import { newLoginAt } from '../../explain/new-login.ts'
-import type { Revocation } from '../../lib/revocation/cutoffs.ts'
+import type { Revocation } from '../../lib/revocation/view.ts'
 import type { RevocableToken } from '../../lib/revocation/target.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 

@@ -1,18 +1,20 @@
 import { reachRedis } from '../redis/reach-redis.ts'
-import { createCutoffs } from '../revocation/cutoffs.ts'
-import { createMemoryLog } from '../revocation/log.ts'
-import type { RevocationEntry, RevocationLog } from '../revocation/log.ts'
+import type { RevocationEntry } from '../revocation/entry.ts'
 import { createEventBodies } from '../revocation/event-body.ts'
 import { createReceiver } from '../revocation/receiver.ts'
 import type { EventSender, LogoutSender, Received } from '../revocation/receiver.ts'
 import { createRevocations } from '../revocation/revocations.ts'
 import { SetError } from '../revocation/security-event-token.ts'
+import { createStoreClock } from '../revocation/store/clock.ts'
+import { createMemoryStore } from '../revocation/store/memory-store.ts'
+import type { RevocationStore } from '../revocation/store/store.ts'
 import { claimNamesOf } from '../revocation/target.ts'
+import { createView } from '../revocation/view.ts'
+import type { ViewOptions } from '../revocation/view.ts'
 import { createTransmitter } from '../revocation/transmitter/transmitter.ts'
 import type { Transmitter, TransmitterEvent } from '../revocation/transmitter/transmitter.ts'
 import type { LogoutSettings, RevocationSettings, TransmitterSettings } from '../settings/revocation-settings.ts'
 import type { Settings } from '../settings/settings.ts'
-import type { Surroundings } from '../surroundings.ts'
 import { issuerSpellings, withoutTrailingSlash } from '../provider/provider-url.ts'
 import { createTransport } from '../provider/transport.ts'
 import { createKeys } from './create-issuers.ts'
@@ -26,6 +28,8 @@ export type RevocationEvent =
   | { readonly name: 'revocation_available', readonly hosts: readonly string[] }
   /** The store is the memory of the process. */
   | { readonly name: 'revocation_in_memory' }
+  /** The log of an earlier version has become records. */
+  | { readonly name: 'revocation_taken_over', readonly hosts: readonly string[] }
   /**
    * Tokens of its subjects are refused until then, or until an operator undoes it. Its sender may have sent others in
    * the last minute.
@@ -53,12 +57,19 @@ export async function createRevocation (options: RevocationPartsOptions) {
   const { revocation, proxies, idp } = settings
   if (!revocation) return undefined
   const { now } = surroundings
-  const { cutoffs, judge } = createRevocationView(revocation, { ...idp, ...surroundings, isOpen })
+  const clock = createStoreClock(surroundings)
+  const { view, judge } = createRevocationView(revocation, {
+    ...idp,
+    ...surroundings,
+    isOpen,
+    seconds: clock.seconds,
+    onNews: news => transmitters.find(({ sender }) => sender.name === news.source)?.note(news)
+  })
   // First, because a secret may be missing: nothing is open then.
   const transmitters = await Promise.all(revocation.transmitters.map(makeTransmitter))
   const logoutSenders = await Promise.all(revocation.logout.map(makeLogoutSender))
-  const log = await openLog(revocation)
-  const revocations = judge(log)
+  const store = await openStore(revocation)
+  const revocations = judge(store)
   const counts = new Map<string, number>()
   /** When it was last said of a sender that its events are ahead. */
   const warnedMs = new Map<string, number>()
@@ -86,7 +97,7 @@ export async function createRevocation (options: RevocationPartsOptions) {
       for (const transmitter of transmitters) transmitter.start()
     },
     async close (): Promise<void> {
-      log.close()
+      store.close()
       await Promise.all([...transmitters, ...logoutSenders.map(({ keys }) => keys)].map(part => part.close()))
     }
   }
@@ -95,16 +106,19 @@ export async function createRevocation (options: RevocationPartsOptions) {
     counts.set(`${type} ${outcome}`, (counts.get(`${type} ${outcome}`) ?? 0) + 1)
   }
 
-  async function append (entries: readonly RevocationEntry[]): Promise<void> {
-    await revocations.append(entries)
+  async function append (entries: readonly RevocationEntry[]): Promise<boolean> {
+    const isMatched = await revocations.append(entries)
     // All entries of one event have its moment.
     const [entry] = entries
-    if (!entry || entry.at - now() <= MAX_AHEAD_SECONDS) return
-    const { at, source } = entry
     const nowMs = surroundings.steadyMs()
-    if (nowMs < (warnedMs.get(source) ?? -Infinity) + WARNING_MS) return
-    warnedMs.set(source, nowMs)
-    onEvent({ name: 'event_ahead', sender: source, seconds: Math.round(at - now()) })
+    if (
+      entry && entry.at - now() > MAX_AHEAD_SECONDS &&
+      nowMs >= (warnedMs.get(entry.source) ?? -Infinity) + WARNING_MS
+    ) {
+      warnedMs.set(entry.source, nowMs)
+      onEvent({ name: 'event_ahead', sender: entry.source, seconds: Math.round(entry.at - now()) })
+    }
+    return isMatched
   }
 
   async function takePolled (text: string, sender: EventSender): Promise<Received> {
@@ -118,28 +132,25 @@ export async function createRevocation (options: RevocationPartsOptions) {
     }
   }
 
-  function applyEntry (entry: RevocationEntry, ageSeconds: number, place: number): void {
-    if (entry.effect === 'state') transmitters.find(({ sender }) => sender.name === entry.source)?.note(entry)
-    cutoffs.apply(entry, ageSeconds, place)
-  }
-
-  async function openLog ({ store }: RevocationSettings): Promise<RevocationLog> {
+  async function openStore ({ store, staleSeconds }: RevocationSettings): Promise<RevocationStore> {
     if (store === 'memory') {
       onEvent({ name: 'revocation_in_memory' })
-      return createMemoryLog(applyEntry)
+      return createMemoryStore(view, surroundings)
     }
     const { hosts, open } = await reachRedis(store, 'revocation.store', surroundings)
     // Loaded only if a Redis is configured.
-    const { createRedisLog } = await import('../revocation/redis-log.ts')
-    return createRedisLog({
+    const { createRedisStore } = await import('../revocation/store/redis-store.ts')
+    return createRedisStore({
       open,
       surroundings,
-      onEntry: applyEntry,
-      kept: cutoffs,
+      clock,
+      view,
+      staleSeconds,
       onChange: reason =>
         onEvent(
           reason === null ? { name: 'revocation_available', hosts } : { name: 'revocation_unavailable', reason, hosts }
-        )
+        ),
+      onTakeOver: () => onEvent({ name: 'revocation_taken_over', hosts })
     })
   }
 
@@ -155,8 +166,8 @@ export async function createRevocation (options: RevocationPartsOptions) {
       calls: createTransport(proxies),
       surroundings,
       take: takePolled,
-      announce: news => log.append([news]),
-      lead: task => log.lead(task),
+      announce: news => store.append([news]),
+      lead: task => store.lead(task),
       onEvent
     })
   }
@@ -182,32 +193,35 @@ interface Openness {
   readonly isOpen?: boolean | undefined
 }
 
-/** What a process knows of the log of revocations, and how it judges tokens by it. */
+/** What a process knows of the store of revocations, and how it judges tokens by it. */
 export function createRevocationView (
   revocation: RevocationSettings,
-  { issuers, clockToleranceSeconds, isOpen = false, now, steadyMs }:
+  { issuers, clockToleranceSeconds, isOpen = false, now, steadyMs, seconds, onNews }:
     & Openness
     & Pick<Settings['idp'], 'issuers' | 'clockToleranceSeconds'>
-    & Pick<Surroundings, 'now' | 'steadyMs'>
+    & Pick<ViewOptions, 'now' | 'steadyMs' | 'seconds' | 'onNews'>
 ) {
   const names = new Set(issuers.map(({ issuer }) => withoutTrailingSlash(issuer)))
-  const cutoffs = createCutoffs({
+  const view = createView({
     max: MAX_KEYS,
     issuers: isOpen ? undefined : [...names],
-    // A token passes until the clock tolerance after its `exp`, and its cutoff counts as long.
-    retentionSeconds: revocation.retentionSeconds + clockToleranceSeconds,
+    transmitters: revocation.transmitters.map(({ issuer }) => issuer),
+    // A token passes until the clock tolerance after its `exp`, and its provider's clock may be as much ahead.
+    lifeSeconds: revocation.retentionSeconds + 2 * clockToleranceSeconds,
     clockToleranceSeconds,
     now,
-    steadyMs
+    steadyMs,
+    seconds,
+    onNews
   })
   return {
-    cutoffs,
-    /** Judges by a log whose entries `cutoffs` gets. */
-    judge: (log: RevocationLog) =>
+    view,
+    /** Judges by a store whose records `view` gets. */
+    judge: (store: RevocationStore) =>
       createRevocations({
         ...revocation,
-        cutoffs,
-        log,
+        view,
+        store,
         namesOf: claimNamesOf([
           ...revocation.transmitters.map(({ issuer, tokenIssuers = [issuer], sessionClaim, subjectClaims }) => ({
             about: tokenIssuers,

@@ -296,8 +296,8 @@ export const METRICS: readonly MetricSpec[] = [
   ),
   counter(
     'holdfast_revocation_events_total',
-    'Revocations that came in, by event and outcome (applied, unmapped, foreign, none, unknown, state, invalid, ' +
-      'unauthorized, unavailable).',
+    'Revocations that came in, by event and outcome (applied, unmapped, unmatched, foreign, none, unknown, state, ' +
+      'invalid, unauthorized, unavailable).',
     ofRevocation(({ counts }) =>
       [...counts].map(([words, value]) => {
         const [event, outcome] = words.split(' ') as [string, string]

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../json.ts'
 import { withoutTrailingSlash } from '../provider/provider-url.ts'
-import type { RevocationEffect, RevocationEntry } from './log.ts'
+import type { RevocationEffect, RevocationEntry } from './entry.ts'
 import { isStreamStatus, newsEntry, VERIFIED } from './transmitter/stream-news.ts'
 import { readSubject, SubjectError } from './subject.ts'
 import type { Subject, SubjectPart, SubjectRules } from './subject.ts'
@@ -17,10 +17,10 @@ export interface SecurityEvent {
 
 /**
  * What became of an event: `applied`, or why it has no effect. `unmapped`: nothing in an access token can be compared
- * with its subject. `foreign`: its sender may not speak for its subject, or a critical member is not understood.
- * `none`: the event asks for nothing.
+ * with its subject. `unmatched`: its subject is of an issuer that this service does not have. `foreign`: its sender may
+ * not speak for its subject, or a critical member is not understood. `none`: the event asks for nothing.
  */
-export type EventOutcome = 'applied' | 'unmapped' | 'foreign' | 'none' | 'unknown' | 'state'
+export type EventOutcome = 'applied' | 'unmapped' | 'unmatched' | 'foreign' | 'none' | 'unknown' | 'state'
 
 const CAEP = 'https://schemas.openid.net/secevent/caep/event-type/'
 const RISC = 'https://schemas.openid.net/secevent/risc/event-type/'
@@ -101,13 +101,15 @@ export function effectsOf (
   if (meaning === 'state') {
     const news = type === VERIFICATION ? VERIFIED : isStreamStatus(event.status) ? event.status : undefined
     if (news === undefined) return { outcome: meaning, entries: [] }
-    const at = Math.min(momentOf(event, claims), now)
-    return { outcome: meaning, entries: [newsEntry({ sender, event: news, at, recordedAt: now })] }
+    const moment = momentOf(event, claims)
+    // Of two in one second, the later to arrive counts.
+    const at = moment >= Math.floor(now) ? now : moment
+    return { outcome: meaning, entries: [newsEntry({ sender, event: news, at })] }
   }
   const at = momentOf(event, claims)
   const subject = readSubject(claims.sub_id ?? event.subject, rules, meaning === 'session')
   if (!subject) return { outcome: 'foreign', entries: [] }
-  const entries = entriesAbout(subject, meaning, { at, now, event: eventName(type), sender })
+  const entries = entriesAbout(subject, meaning, { at, event: eventName(type), sender })
   return { outcome: entries.length === 0 ? 'unmapped' : 'applied', entries }
 }
 
@@ -147,14 +149,13 @@ export interface EntryFacts extends Pick<RevocationEntry, 'at' | 'event'> {
   readonly sender: string
   /** The `sub` of the operator, if one has sent it. */
   readonly operator?: string
-  readonly now: number
 }
 
 /** The entries that do the same to each part. Targets with the same key make one. */
 function entriesOf (
   effect: RevocationEffect,
   parts: Subject,
-  { at, now, event, sender: name, operator }: EntryFacts
+  { at, event, sender: name, operator }: EntryFacts
 ): readonly RevocationEntry[] {
   const sender = withoutTrailingSlash(name)
   const targets = parts.flatMap(({ target }) => target ? [target] : [])
@@ -162,6 +163,6 @@ function entriesOf (
   return [...byKey].map(([key, issuer]) => {
     const isOwn = issuer === undefined || issuer === sender
     const standing = !isOwn ? 'other' : operator === undefined ? 'issuer' : 'operator'
-    return { key, effect, at, recordedAt: now, event, source: operator ?? name, sender, issuer, standing }
+    return { key, effect, at, event, source: operator ?? name, sender, issuer, standing }
   })
 }

@@ -1,7 +1,7 @@
 import { createBoundedReader } from '../bounded-reader.ts'
 import type { BodyReader } from '../bounded-reader.ts'
 import type { Surroundings } from '../surroundings.ts'
-import { UndecidedError } from './log.ts'
+import { UndecidedError } from './store/store.ts'
 import { MAX_SET_BYTES } from './security-event-token.ts'
 
 /** Of all bodies that are held at once. Who sends them is not known yet. */

@@ -1,7 +1,7 @@
 import { isJsonObject } from '../json.ts'
 import { timeFault } from '../jose/signed-jwt.ts'
 import { entriesAbout, momentOf } from './effects.ts'
-import type { RevocationEntry } from './log.ts'
+import type { RevocationEntry } from './entry.ts'
 import { SetError } from './security-event-token.ts'
 import type { UnverifiedSet } from './security-event-token.ts'
 import type { Subject } from './subject.ts'
@@ -71,5 +71,5 @@ export function logoutEntries (
         : 'The logout token has only a sid, and access tokens have none here.'
     )
   }
-  return entriesAbout(subject, 'session', { at: momentOf({}, claims), now, event: 'logout', sender: issuer })
+  return entriesAbout(subject, 'session', { at: momentOf({}, claims), event: 'logout', sender: issuer })
 }

@@ -2,7 +2,7 @@ import { isJsonObject } from '../json.ts'
 import type { JsonObject } from '../json.ts'
 import { withoutTrailingSlash } from '../provider/provider-url.ts'
 import { entriesAbout } from './effects.ts'
-import type { RevocationEntry } from './log.ts'
+import type { RevocationEntry } from './entry.ts'
 import { objectOf, readSubject, SubjectError, textOf } from './subject.ts'
 import type { Subject, SubjectRules } from './subject.ts'
 import type { ClaimNamesOf, RevocationTarget } from './target.ts'
@@ -51,7 +51,7 @@ export function operatorEntries (
     isStrict: true
   })
   verifyRight(subject, tokenIssuers)
-  return entriesAbout(named, undo ? 'undo' : 'revoke', { at: now, now, event: 'operator', sender: issuer, operator })
+  return entriesAbout(named, undo ? 'undo' : 'revoke', { at: now, event: 'operator', sender: issuer, operator })
 }
 
 function readNamed (subject: JsonObject, rules: SubjectRules): Subject {

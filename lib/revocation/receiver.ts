@@ -2,7 +2,7 @@ import { timingSafeEqual, hash } from 'node:crypto'
 import type { SignerFinder, SignerKeys } from '../jose/signed-jwt.ts'
 import { effectsOf, eventName, VERIFICATION } from './effects.ts'
 import type { EventOutcome } from './effects.ts'
-import type { RevocationEntry } from './log.ts'
+import type { RevocationEntry } from './entry.ts'
 import { logoutEntries, readLogoutForm } from './logout-token.ts'
 import type { LogoutRules } from './logout-token.ts'
 import { checkSet, eventIn, MAX_SET_BYTES, readSet, SetError, verifySetSignature } from './security-event-token.ts'
@@ -35,8 +35,8 @@ export interface Received {
 export interface ReceiverOptions {
   readonly senders: readonly EventSender[]
   readonly logoutSenders: readonly LogoutSender[]
-  /** Resolves when the entries are stored. */
-  readonly append: (entries: readonly RevocationEntry[]) => Promise<void>
+  /** Resolves when the entries are stored. Returns whether any of them can match a token. */
+  readonly append: (entries: readonly RevocationEntry[]) => Promise<boolean>
   readonly findSigner: SignerFinder
   /** Unix seconds. */
   readonly now: () => number
@@ -56,8 +56,8 @@ export function createReceiver ({ senders, logoutSenders, append, findSigner, no
       throw new SetError('invalid_state', 'The state of the verification is not one that was asked for.')
     }
     const { outcome, entries } = readingSubject(() => effectsOf(event, sender.subjectRules, now()))
-    await append(entries)
-    return { sender: sender.name, type: eventName(event.type), outcome }
+    const isMatched = await append(entries)
+    return { sender: sender.name, type: eventName(event.type), outcome: isMatched ? outcome : 'unmatched' }
   }
 
   return {
@@ -89,8 +89,8 @@ export function createReceiver ({ senders, logoutSenders, append, findSigner, no
       checkSet(set, sender.setRules)
       const entries = readingSubject(() => logoutEntries(set, sender, now()))
       await verifySetSignature(set, sender.keys, findSigner)
-      await append(entries)
-      return { sender: sender.issuer, type: 'logout', outcome: 'applied' }
+      const isMatched = await append(entries)
+      return { sender: sender.issuer, type: 'logout', outcome: isMatched ? 'applied' : 'unmatched' }
     }
   }
 }

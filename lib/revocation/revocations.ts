@@ -1,18 +1,19 @@
 import { Refusal } from '../refusal.ts'
-import type { Cutoffs, Revocation } from './cutoffs.ts'
-import { UndecidedError } from './log.ts'
-import type { RevocationEntry, RevocationLog } from './log.ts'
+import type { RevocationEntry } from './entry.ts'
+import { UndecidedError } from './store/store.ts'
+import type { RevocationStore } from './store/store.ts'
 import { MAX_CLAIM_VALUES, revocationFactsOf } from './target.ts'
 import type { ClaimNamesOf, RevocableToken, RevocationFacts } from './target.ts'
+import type { Revocation, View } from './view.ts'
 
 export interface RevocationsOptions {
-  readonly cutoffs: Cutoffs
-  /** The log whose entries `cutoffs` gets. */
-  readonly log: RevocationLog
+  readonly view: View
+  /** The store whose records `view` gets. */
+  readonly store: RevocationStore
   readonly namesOf: ClaimNamesOf
-  /** Seconds for which a token may be valid: a cutoff is kept for as long. */
+  /** Seconds for which a token may be valid: a cutoff is kept for as long, and twice the tolerance. */
   readonly retentionSeconds: number
-  /** Seconds for which the log may be silent. */
+  /** Seconds for which the store may be silent. */
   readonly staleSeconds: number
   /** While this process does not know all: `refuse` every token, or judge tokens by what is known. */
   readonly outage: 'refuse' | 'serve'
@@ -30,20 +31,24 @@ export type Revocations = ReturnType<typeof createRevocations>
 /** What is known of a token: it is worked out once. */
 interface Known {
   readonly facts: RevocationFacts
-  /** The version of the cutoffs by which the token was last found good. */
+  /** The version of the view by which the token was last found good. */
   version: number
 }
 
 /** What has been revoked, and whether a token is. */
 export function createRevocations (
-  { cutoffs, log, namesOf, retentionSeconds, staleSeconds, outage, isIssuer, clockToleranceSeconds, now }:
+  { view, store, namesOf, retentionSeconds, staleSeconds, outage, isIssuer, clockToleranceSeconds, now }:
   RevocationsOptions
 ) {
   const tokens = new WeakMap<object, Known>()
   const isStrict = outage === 'refuse'
   const staleMs = staleSeconds * 1000
-  /** Whether tokens can be judged: all of the log has been read, and it has answered lately. */
-  const isCurrent = (): boolean => log.ageMs() <= staleMs
+  /** Whether tokens can be judged: all of the store has been read, and it has answered lately. */
+  const isCurrent = (): boolean => store.ageMs() <= staleMs
+
+  /** Only sessions and other claims are looked for at any issuer. */
+  const canMatch = ({ key, issuer }: RevocationEntry): boolean =>
+    issuer === undefined || (issuer === '*' ? /^(?:\["|)(?:sid|claim)\W/.test(key) : isIssuer(issuer))
 
   function learn (token: RevocableToken): Known {
     const known = { facts: revocationFactsOf(token, namesOf(token.issuer)), version: -1 }
@@ -65,9 +70,9 @@ export function createRevocations (
       now() + clockToleranceSeconds
     )
     if (tooLong) return tooLong
-    const revocation = cutoffs.revocationOf(known.facts)
+    const revocation = view.revocationOf(known.facts)
     if (revocation) return new Refusal('token_revoked', { detail: { ...revocation } })
-    known.version = cutoffs.version()
+    known.version = view.version()
     return undefined
   }
 
@@ -80,32 +85,28 @@ export function createRevocations (
     refusalOf (token: RevocableToken): Refusal | undefined {
       if (isStrict && !isCurrent()) return new Refusal('revocation_unknown', { retryAfterSeconds: RETRY_AFTER_SECONDS })
       const known = tokens.get(token) ?? learn(token)
-      return known.version === cutoffs.version() ? undefined : judge(token, known)
+      return known.version === view.version() ? undefined : judge(token, known)
     },
     /** What has revoked a token, for people. */
     revocationOf: (token: RevocableToken): Revocation | undefined =>
-      cutoffs.revocationOf((tokens.get(token) ?? learn(token)).facts),
+      view.revocationOf((tokens.get(token) ?? learn(token)).facts),
     /**
-     * Resolves when the log has the entries and this process applies them. What no token can match is not stored, nor
-     * what changes nothing, if the log is known to have it.
-     * @throws UndecidedError, also if there is no room for one more cutoff of their sender: none is ever dropped
-     * for a new one
+     * Resolves when the store has the entries and this process applies them. What no token can match is not stored.
+     * @returns whether any of them can match a token, or there were none
+     * @throws UndecidedError, also if there is no room for one more key of their sender: none is ever dropped for a new
+     * one
      */
-    async append (entries: readonly RevocationEntry[]): Promise<void> {
-      const matched = entries.filter(({ issuer }) => issuer === undefined || issuer === '*' || isIssuer(issuer))
-      const isChange = (entry: RevocationEntry): boolean =>
-        cutoffs.isChange(entry) || (entry.effect === 'undo' && log.hasLost())
-      // The log may have lost what this process knows, or another may have undone it.
-      const isSure = !matched.every(isChange) && await log.isInStep()
-      const changes = isSure ? matched.filter(isChange) : matched
-      if (changes.length === 0) return
-      const release = cutoffs.reserve(changes)
+    async append (entries: readonly RevocationEntry[]): Promise<boolean> {
+      const matched = entries.filter(canMatch)
+      if (matched.length === 0) return entries.length === 0
+      const release = view.reserve(matched)
       if (!release) throw new UndecidedError('there is no room for another cutoff of this sender')
       try {
-        await log.append(changes)
+        await store.append(matched)
       } finally {
         release()
       }
+      return true
     },
     /** What revocations name in the tokens of an issuer. */
     namesOf,
@@ -114,13 +115,13 @@ export function createRevocations (
     /** What readiness and metrics may know. It holds no secret. */
     state: () => ({
       isCurrent: isCurrent(),
-      /** Whether this process has read all of the log. */
-      isLoaded: log.ageMs() !== Infinity,
-      /** Seconds since the last answer of the log. Infinity until all of it was read. */
-      ageSeconds: log.ageMs() / 1000,
-      /** Why the log cannot be reached, as a stable word. */
-      fault: log.fault(),
-      entries: cutoffs.size()
+      /** Whether this process has read all of the store. */
+      isLoaded: store.ageMs() !== Infinity,
+      /** Seconds since the last answer of the store. Infinity until all of it was read. */
+      ageSeconds: store.ageMs() / 1000,
+      /** Why the store cannot be reached, as a stable word. */
+      fault: store.fault(),
+      entries: view.size()
     })
   }
 }

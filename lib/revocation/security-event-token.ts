@@ -4,7 +4,7 @@ import { countMembers, isJsonObject } from '../json.ts'
 import type { JsonBounds, JsonObject } from '../json.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import type { SecurityEvent } from './effects.ts'
-import { UndecidedError } from './log.ts'
+import { UndecidedError } from './store/store.ts'
 
 /** The signatures of security event tokens: SSF has them apart from those of access tokens. */
 export const EVENT_ALGS: readonly JwsAlg[] = Object.freeze(['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'])

@@ -13,11 +13,13 @@ const MAX_KEY_CHARACTERS = 200
 
 /**
  * The key of a target: short, whatever the length of its parts. The trailing slash of an issuer makes no difference.
+ * The issuer can be read in it (see `issuerOfKey`).
  */
 export function keyOf (target: RevocationTarget): string {
   const [kind, first, ...rest] = target
-  const key = JSON.stringify([kind, issuerOf(target) ?? first, ...rest])
-  return key.length <= MAX_KEY_CHARACTERS ? key : `${kind} ${hash('sha256', key, 'base64url')}`
+  const issuer = issuerOf(target)
+  const key = JSON.stringify([kind, issuer ?? first, ...rest])
+  return key.length <= MAX_KEY_CHARACTERS ? key : `${kind} ${hash('sha256', key, 'base64url')} ${issuer ?? ''}`
 }
 
 /**
@@ -85,7 +87,7 @@ export interface RevocationFacts {
   readonly keys: readonly string[]
   /** `iat`, in Unix seconds. */
   readonly issuedAt: number | undefined
-  /** `auth_time`, in Unix seconds. */
+  /** `auth_time`, in Unix seconds. Infinity if it is no time. Undefined if there is none. */
   readonly loginAt: number | undefined
   /** A claim that has more values than are compared: whether it was revoked by one of them cannot be said. */
   readonly overfull?: string | undefined
@@ -97,8 +99,8 @@ export const MAX_CLAIM_VALUES = 1000
 const CLIENT_CLAIMS = ['client_id', 'azp', 'cid', 'appid']
 
 /**
- * Reads what a token is judged by. Numbers count as their text, and a time that is a text as its number. Any other time
- * counts as missing.
+ * Reads what a token is judged by. Numbers count as their text, and a time that is a text as its number. Any other
+ * `iat` counts as missing.
  */
 export function revocationFactsOf (
   { claims, issuer, binding: { jkt } }: RevocableToken,
@@ -123,7 +125,8 @@ export function revocationFactsOf (
   const overfull = ['jti', ...CLIENT_CLAIMS, ...named].find(name =>
     Array.isArray(byName[name]) && byName[name].length > MAX_CLAIM_VALUES
   )
-  return { keys: targets.map(keyOf), issuedAt: asTime(byName.iat), loginAt: asTime(byName.auth_time), overfull }
+  const loginAt = byName.auth_time === undefined ? undefined : asTime(byName.auth_time) ?? Infinity
+  return { keys: targets.map(keyOf), issuedAt: asTime(byName.iat), loginAt, overfull }
 }
 
 function valuesOf (claims: Readonly<Record<string, unknown>>, name: string): string[] {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { LightMyRequestResponse } from 'fastify'
 import { entriesAbout, KNOWN_EVENT_TYPES } from '../../lib/revocation/effects.ts'
-import type { RevocationEntry } from '../../lib/revocation/log.ts'
+import type { RevocationEntry } from '../../lib/revocation/entry.ts'
 import type { Subject } from '../../lib/revocation/subject.ts'
 import { configurationUrlOf } from '../../lib/revocation/transmitter/configuration.ts'
 import { claimTarget } from '../../lib/revocation/target.ts'
@@ -40,7 +40,7 @@ export function readRevocation (
     const subject: Subject = kind === 'sid'
       ? namesOf(issuer).session.map(claim => ({ kind: 'session', target: claimTarget(claim, issuer, value) }))
       : [{ kind: kind === 'sub' ? 'user' : 'token', target: [kind, issuer, value] }]
-    return entriesAbout(subject, 'session', { at: now, now, event: 'test', sender: issuer })
+    return entriesAbout(subject, 'session', { at: now, event: 'test', sender: issuer })
   }
 }
 

@@ -15,7 +15,8 @@ import { PROVIDER_FAULTS, STORE_FAULTS } from '../../explain/faults.ts'
 import { bulk, startFakeRedis } from '../helpers/fake-redis.ts'
 import { settingNames, settingSpec, variables } from '../../lib/settings/specs.ts'
 import { KNOWN_EVENT_TYPES } from '../../lib/revocation/effects.ts'
-import { writeEntry } from '../../lib/revocation/redis-entries.ts'
+import { recordOf, writeRecord } from '../../lib/revocation/store/record.ts'
+import { RECORDS } from '../../lib/revocation/store/scripts.ts'
 import { newsEntry } from '../../lib/revocation/transmitter/stream-news.ts'
 import { startEventTransmitter } from '../helpers/event-transmitter.ts'
 import type { EventTransmitter } from '../helpers/event-transmitter.ts'
@@ -1198,22 +1199,17 @@ t.test(
     t.match(fresh, {
       code: 0,
       text:
-        /Store of revocations\n.*can hold revocations\.\n.*Its policy keeps[^]*Its log can be read: 0 entries\.[^]*! Its stream has not been verified since the log begins\.\n/
+        /Store of revocations\n.*can hold revocations\.\n.*Its policy keeps[^]*It can be read: 0 records\.[^]*! Its stream has not been verified for as long as the store remembers\.\n/
     })
-    const add = (event: string, at: number) =>
-      server.command(
-        'XADD',
-        '{holdfast:revocation}:log',
-        '*',
-        'e',
-        writeEntry(newsEntry({ sender: remote.url, event, at, recordedAt: at }), at * 1000)
-      )
-    await add('verification', 1_800_000_000)
+    const add = (event: string, at: number) => {
+      const news = newsEntry({ sender: remote.url, event, at })
+      return server.command('HSET', RECORDS, news.key, writeRecord(recordOf(news, { heard: at, life: 1, now: at })))
+    }
     await add('verification', 1_800_000_600)
     await add('enabled', 1_800_000_700)
     t.match(await run(good, config(store)), {
       code: 0,
-      text: /Its log can be read: 3 entries\.[^]*Its stream was last verified at 2027-01-15T08:10:00\.000Z\.\n/
+      text: /It can be read: 2 records\.[^]*Its stream was last verified at 2027-01-15T08:10:00\.000Z\.\n/
     })
     await server.command(
       'ACL',
@@ -1229,7 +1225,7 @@ t.test(
     t.ok(textOf('docs/reference/store.md').includes(`~{holdfast:revocation}:* +info ${rights}\n`))
     t.match(await run(good, config(`redis://revoker:hunter2@127.0.0.1:${server.port}`)), {
       code: 0,
-      text: /Its log can be read: 3 entries\./
+      text: /It can be read: 2 records\./
     }, 'a user with the rights for this store alone')
     for (const name of COMMANDS.filter(name => name !== 'EVAL')) {
       await server.command('ACL', 'SETUSER', 'revoker', `-${name.toLowerCase()}`)
@@ -1242,13 +1238,13 @@ t.test(
     await server.command('ACL', 'SETUSER', 'revoker', '-eval')
     t.match(await run(good, config(`redis://revoker:hunter2@127.0.0.1:${server.port}`)), {
       code: 1,
-      result: /cannot be used: auth \([^]*it needs\s+EVAL, GET/
+      result: /cannot be used: auth \([^]*it needs\s+EVAL, EXISTS/
     })
-    await server.command('DEL', '{holdfast:revocation}:log')
-    await server.command('SET', '{holdfast:revocation}:log', 'x')
+    await server.command('DEL', RECORDS)
+    await server.command('SET', RECORDS, 'x')
     t.match(await run(good, config(store)), {
       code: 1,
-      result: /Its log cannot be read: Redis at 127\.0\.0\.1:\d+: WRONGTYPE/
+      result: /It cannot be read: Redis at 127\.0\.0\.1:\d+: WRONGTYPE/
     })
     t.match(await run(good, config(`redis://127.0.0.1:${await freePort()}`)), {
       code: 1,

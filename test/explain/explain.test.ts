@@ -834,7 +834,6 @@ t.test('A revoked token is shown with the event, and a token that is not revoked
     key: keyOf(['sid', '*', 's1']),
     effect: 'end',
     at,
-    recordedAt: at,
     event: 'operator',
     source: 'ann',
     sender: 'https://operators.example',
@@ -866,7 +865,7 @@ t.test('A revoked token is shown with the event, and a token that is not revoked
     ] as const
   ) {
     const key = keyOf(['sub', bench.issuer.url, sub])
-    await revocations.append([{ key, effect, at: early, recordedAt: at, event: 'e', source: 's', sender: 's', standing }])
+    await revocations.append([{ key, effect, at: early, event: 'e', source: 's', sender: 's', standing }])
     const until = step(await bench.explain(ofUser(sub), { settings, revocations, now: at }), 'token.revocation').compared
     t.strictSame(until.at(-1), [
       'refuses what was issued up to',

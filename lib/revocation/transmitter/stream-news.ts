@@ -1,5 +1,5 @@
 import type { Surroundings } from '../../surroundings.ts'
-import type { RevocationEntry } from '../log.ts'
+import type { RevocationEntry } from '../entry.ts'
 
 const SSF_STATUSES = ['enabled', 'paused', 'disabled'] as const
 
@@ -26,7 +26,7 @@ export function isStreamNews (event: string): boolean {
 
 /** News of the stream of a transmitter, as the log has them: of each kind the newest counts. */
 export function newsEntry (
-  news: Pick<RevocationEntry, 'sender' | 'event' | 'at' | 'recordedAt'>
+  news: Pick<RevocationEntry, 'sender' | 'event' | 'at'>
 ): RevocationEntry {
   const { sender, event } = news
   const kind = isStreamStatus(event) ? 'stream' : event.split(' ', 1)[0]!
@@ -50,7 +50,7 @@ export function createStreamVerification ({ after }: Pick<Surroundings, 'after'>
   return {
     /** The news that a verification with this state is asked for. */
     asking: (sender: string, state: string, now: number): RevocationEntry =>
-      newsEntry({ sender, event: ASKED + state, at: now, recordedAt: now }),
+      newsEntry({ sender, event: ASKED + state, at: now }),
     /** Takes news of the stream from the log. */
     note ({ event, at }: Pick<RevocationEntry, 'event' | 'at'>): void {
       if (event === VERIFIED) verifiedAt = Math.max(verifiedAt ?? 0, at)

@@ -7,7 +7,8 @@ import { issuerSpellings } from '../../provider/provider-url.ts'
 import { withSession } from '../../provider/transport.ts'
 import type { ProviderSession, Transport } from '../../provider/transport.ts'
 import type { Surroundings } from '../../surroundings.ts'
-import type { RevocationEntry, RevocationLog } from '../log.ts'
+import type { RevocationEntry } from '../entry.ts'
+import type { RevocationStore } from '../store/store.ts'
 import { destinationOf, differencesOf, factsOf, readOwnStream } from './own-stream.ts'
 import type { StreamDifference, StreamOptions } from './own-stream.ts'
 import type { EventSender } from '../receiver.ts'
@@ -56,7 +57,7 @@ export interface TransmitterOptions
   readonly untyped: boolean
   readonly transport: Transport
   readonly surroundings: Surroundings
-  readonly lead: RevocationLog['lead']
+  readonly lead: RevocationStore['lead']
   /** Stores news of the stream, so that all instances have them. */
   readonly announce: (news: RevocationEntry) => Promise<void>
   readonly onEvent: (event: TransmitterEvent) => void

@@ -435,7 +435,7 @@ t.test(
 t.test('News of a stream are a status of SSF, or that it was verified, whatever an update says', async t => {
   const news = (type: string, event: Record<string, unknown>) =>
     effectsOf({ type: `${SSF}${type}`, event, claims: { iat: NOW - 3 } }, RULES, NOW).entries
-  const common = { effect: 'state', at: NOW - 3, recordedAt: NOW, source: SENDER, sender: SENDER, standing: 'other' }
+  const common = { effect: 'state', at: NOW - 3, source: SENDER, sender: SENDER, standing: 'other' }
   for (const status of ['enabled', 'paused', 'disabled']) {
     t.strictSame(news('stream-updated', { status }), [{ ...common, event: status, key: `stream ${SENDER}` }])
   }

@@ -15,7 +15,6 @@ t.test('An entry of a logout token names its issuer as the source, and the sessi
     }, NOW)
   const common = {
     at: NOW - 5,
-    recordedAt: NOW,
     event: 'logout',
     source: ISSUER,
     sender: ISSUER.slice(0, -1),

@@ -2,9 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import { createTransport } from '../../../../lib/provider/transport.ts'
-import type { RevocationEntry } from '../../../../lib/revocation/log.ts'
+import type { RevocationEntry } from '../../../../lib/revocation/entry.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../../lib/revocation/effects.ts'
-import { UndecidedError } from '../../../../lib/revocation/log.ts'
+import { UndecidedError } from '../../../../lib/revocation/store/store.ts'
 import { createReceiver } from '../../../../lib/revocation/receiver.ts'
 import { createTransmitter } from '../../../../lib/revocation/transmitter/transmitter.ts'
 import type { PolledEvents } from '../../../../lib/revocation/transmitter/poll.ts'
@@ -91,6 +91,7 @@ async function start (t: Test, { isLeader = true, prepare, onKeyEvent, ...given 
       if (store.fault) throw store.fault
       for (const entry of entries) (entry.effect === 'state' ? news : stored).push(entry)
       for (const entry of news.splice(0)) stream.note(entry)
+      return true
     }
   })
   stream.start()
@@ -342,6 +343,7 @@ t.test('An event that cannot be stored keeps none behind it, even beside a hundr
     now: () => Date.now() / 1000,
     append: async entries => {
       stored.push(...entries)
+      return true
     }
   })
   await until('those behind are stored', () => stored.length === 2)

@@ -1,0 +1,38 @@
+import type { Surroundings } from '../../surroundings.ts'
+
+export type StoreClock = ReturnType<typeof createStoreClock>
+
+/**
+ * The clock of a store, as this instance counts it on: seconds that have passed while any instance ran, by their steady
+ * clocks. No clock that can be set takes part. Each store that was emptied begins another count, by a name of its own;
+ * what this instance holds keeps its age, and one count never stands where another instance has seen it later.
+ */
+export function createStoreClock ({ now, steadyMs }: Pick<Surroundings, 'now' | 'steadyMs'>) {
+  /** What is added to our steady clock. */
+  let shiftMs = now() * 1000 - steadyMs()
+  /** Seconds that are added to each count, for times as this instance has them. */
+  const offsets = new Map<string, number>()
+
+  const readMs = (): number => steadyMs() + shiftMs
+
+  return {
+    seconds: (): number => readMs() / 1000,
+    offsetOf: (count: string): number => offsets.get(count) ?? 0,
+    /** What the clock shows by a count. */
+    offer: (count: string): number => Math.floor(readMs() - (offsets.get(count) ?? 0) * 1000),
+    /** Takes what the store has. */
+    see (count: string, ms: number): void {
+      const offset = offsets.get(count)
+      if (offsets.size === 0) {
+        shiftMs = ms - steadyMs()
+        offsets.set(count, 0)
+      } else if (offset === undefined) {
+        const differenceMs = readMs() - ms
+        const seconds = Math.floor(differenceMs / 1000)
+        // Rather a moment late than early.
+        shiftMs -= differenceMs - seconds * 1000
+        offsets.set(count, seconds)
+      } else shiftMs += Math.max(0, ms + offset * 1000 - readMs())
+    }
+  }
+}

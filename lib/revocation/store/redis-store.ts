@@ -1,0 +1,213 @@
+import { faultOf } from '../../redis/redis-faults.ts'
+import type { LinkListeners, RedisLink } from '../../redis/redis-link.ts'
+import type { Surroundings } from '../../surroundings.ts'
+import type { View } from '../view.ts'
+import type { StoreClock } from './clock.ts'
+import { isRecordOver, readRecord } from './record.ts'
+import { createRedisCalls } from './redis-calls.ts'
+import { createRedisWriter } from './redis-writer.ts'
+import { CHANGES, RECORDS } from './scripts.ts'
+import type { RevocationStore } from './store.ts'
+import { takeOverLog } from './take-over.ts'
+
+const RETRY_MS = 100
+/** A wait for news. It is shorter than the time after which a connection counts as dead. */
+const BLOCK_MS = 200
+/**
+ * What was lost is restored by then: an instance that is connected looks at the store each 200 ms at least, and one
+ * that is not tries to connect each 500 ms.
+ */
+const SETTLE_MS = 3 * BLOCK_MS
+const STEP_MS = 50
+/** Changes and records of one answer. A step must let requests through, and the store serve others. */
+const PAGE = 1000
+/** Records that are merged at once. */
+const CHUNK = 500
+/** Between two looks at the changes while the records are read, and two pages that are looked at for what is over. */
+const LOOK_MS = 250
+const CLEAN_MS = 1000
+
+export interface RedisStoreOptions {
+  /** Opens a connection; see `reachRedis`. */
+  readonly open: (listeners: LinkListeners) => Pick<RedisLink, 'call' | 'close'>
+  readonly surroundings: Pick<Surroundings, 'now' | 'steadyMs' | 'after' | 'randomBytes'>
+  readonly clock: StoreClock
+  readonly view: View
+  /** For so long others wait for an instance that was stopped while it restored what it knows. */
+  readonly staleSeconds: number
+  /** Called once for each change: with the fault if the store cannot be read, with null if it can. */
+  readonly onChange: (fault: string | null) => void
+  /** Called once the log of an earlier version has become records. */
+  readonly onTakeOver?: (() => void) | undefined
+}
+
+/**
+ * A store that instances share: records in Redis, which each instance reads once, and then hears of each change. It
+ * notices what the store has lost, and gives back what it knows.
+ */
+export function createRedisStore (options: RedisStoreOptions): RevocationStore {
+  const { open, surroundings, clock, view, staleSeconds, onChange } = options
+  const { steadyMs, after, randomBytes } = surroundings
+  const randomText = (): string => randomBytes(12).toString('base64url')
+  const instance = randomText()
+  const calls = createRedisCalls({ view, clock, instance, randomText })
+  /** When the store last answered. Negative infinity until all of it was read, and while what was lost is restored. */
+  let heardMs = -Infinity
+  /** Why the store cannot be read. */
+  let fault: string | null = null
+  /** Up to where the changes were read. */
+  let place = '$'
+  /** The next page of the records. Undefined once all were read. */
+  let cursor: string | undefined = '0'
+  let isTakenOver = false
+  let isRestoring = false
+  /** The epoch that was seen last, and the last one that had stayed for long enough: then nobody is restoring. */
+  let epoch = ''
+  let settledEpoch: string | undefined
+  let cleanAt = { cursor: '0', ms: 0 }
+  let isClosed = false
+  /** Counts the connections of the reader. Work of an earlier one must not go on. */
+  let turn = 0
+  const isCurrent = (own: number): boolean => own === turn && !isClosed
+
+  const writing = open({ ready () {}, error () {}, close () {} })
+  const reader = open({
+    ready () {
+      follow(++turn)
+    },
+    error: fail,
+    close () {
+      turn++
+      report(fault ?? 'unreachable')
+    }
+  })
+  const { call } = reader
+  const writer = createRedisWriter({
+    call: writing.call,
+    calls,
+    view,
+    surroundings,
+    isCurrent: () => heardMs !== -Infinity,
+    instance
+  })
+
+  /** An error that only says that there is no connection hides no reason that is known. */
+  function fail (error: Error): void {
+    report(faultOf(error) ?? fault ?? 'unreachable')
+  }
+
+  function report (now: string | null): void {
+    if (isClosed || now === fault) return
+    fault = now
+    onChange(now)
+  }
+
+  async function follow (own: number): Promise<void> {
+    try {
+      while (isCurrent(own)) await step(own)
+    } catch (error) {
+      if (!isCurrent(own)) return
+      fail(error as Error)
+      after(RETRY_MS, () => {
+        if (isCurrent(own)) follow(++turn)
+      })
+    }
+  }
+
+  /** Looks at what has changed, and then does some of what is to be done. Requests come between two steps. */
+  async function step (own: number): Promise<void> {
+    const askedMs = steadyMs()
+    const isRestored = isRestoring && !view.hasUnsaid()
+    const page = await calls.read(call, place, PAGE, isRestored)
+    if (!isCurrent(own)) return
+    if (page.epoch !== epoch) {
+      epoch = page.epoch
+      after(SETTLE_MS, () => {
+        settledEpoch = page.epoch
+      })
+    }
+    if (page.isLost) {
+      heardMs = -Infinity
+      isRestoring = true
+      // What was written instead of what was lost stands behind the place that the store knows.
+      place = page.knownPlace || '0-0'
+      return
+    }
+    if (isRestored) isRestoring = false
+    // Others have read on, and what this instance has missed is gone.
+    if (place !== '$' && isBefore(place, page.floor)) {
+      place = '$'
+      cursor = '0'
+      return
+    }
+    place = page.last
+    isTakenOver ||= await takeOverLog({ call, calls, view }, options.onTakeOver)
+    if (view.hasUnsaid()) await say()
+    if (isRestoring || page.isWaited || page.epoch !== settledEpoch) heardMs = -Infinity
+    if (cursor !== undefined) return await scan(own)
+    if (!page.isWhole || view.hasUnsaid() || isRestoring) return
+    heardMs = page.isWaited || page.epoch !== settledEpoch ? -Infinity : askedMs
+    view.sweep()
+    await clean()
+    await call('xread', 'COUNT', 1, 'BLOCK', heardMs === -Infinity ? STEP_MS : BLOCK_MS, 'STREAMS', CHANGES, place)
+    // Only then: a server that reads may still refuse a command of this step, and says so each time.
+    if (heardMs !== -Infinity) report(null)
+  }
+
+  /** Says some of what the store may not know. */
+  async function say (): Promise<void> {
+    const records = view.unsaid(CHUNK)
+    if (records.length === 0) return
+    const length = await calls.merge(
+      call,
+      records.map(([key, record]) => ['restore', key, record] as const),
+      isRestoring ? staleSeconds * 1000 : undefined
+    ).catch((error: Error) => {
+      view.said(records.map(([key]) => key), undefined)
+      throw error
+    })
+    if (length === undefined) view.said(records.map(([key]) => key), undefined)
+  }
+
+  /** Reads the records for a while. */
+  async function scan (own: number): Promise<void> {
+    const startedMs = steadyMs()
+    while (cursor !== undefined && isCurrent(own) && steadyMs() - startedMs < LOOK_MS) {
+      const { next } = await calls.scan(call, cursor, PAGE)
+      if (!isCurrent(own)) return
+      cursor = next === '0' ? undefined : next
+    }
+  }
+
+  /** One instance looks for what is over, a page at a time, of issuers that none of them has too. */
+  async function clean (): Promise<void> {
+    if (steadyMs() < cleanAt.ms || heardMs === -Infinity || !await writer.lead('clean')) return
+    const [next, found] = await call('hscan', RECORDS, cleanAt.cursor, 'COUNT', PAGE) as [string, string[]]
+    const keys = found.filter((_, n) => n % 2 === 0).filter((_, n) => {
+      const record = readRecord(found[2 * n + 1]!, calls.offset())
+      return record && isRecordOver(record, view.seconds(), view.earliestNow())
+    })
+    if (keys.length > 0) await calls.remove(call, keys)
+    cleanAt = { cursor: next, ms: steadyMs() + (keys.length > PAGE / 10 ? 0 : CLEAN_MS) }
+  }
+
+  return {
+    append: writer.append,
+    lead: writer.lead,
+    ageMs: () => steadyMs() - heardMs,
+    fault: () => fault ?? undefined,
+    close () {
+      isClosed = true
+      writing.close()
+      reader.close()
+    }
+  }
+}
+
+/** Orders ids of Redis, which are two numbers: `milliseconds-sequence`. */
+const idOrder = new Intl.Collator('en', { numeric: true })
+
+/** Whether one id stands before another. */
+export function isBefore (id: string, other: string): boolean {
+  return idOrder.compare(id, other) < 0
+}

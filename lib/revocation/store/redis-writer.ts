@@ -1,0 +1,155 @@
+import type { RedisCall } from '../../redis/redis-link.ts'
+import type { Surroundings } from '../../surroundings.ts'
+import type { RevocationEntry } from '../entry.ts'
+import type { View } from '../view.ts'
+import { modeOf } from './memory-store.ts'
+import { recordOf } from './record.ts'
+import type { Part, RevocationRecord } from './record.ts'
+import type { Given, RedisCalls } from './redis-calls.ts'
+import { LEAD, LEADER } from './scripts.ts'
+import { UndecidedError } from './store.ts'
+import type { RevocationStore } from './store.ts'
+
+/** For so long senders wait. */
+const PATIENCE_MS = 1000
+const LEAD_MS = 10_000
+/** Entries of one sender that are merged at once, and of all. */
+const MAX_OF_SENDER = 100
+const MAX_AT_ONCE = 500
+/** Where more changes are kept, instances are behind, and writers slow down. */
+const MANY_CHANGES = 10_000
+const PAUSE_MS = 20
+
+export interface WriterOptions {
+  readonly call: RedisCall
+  readonly calls: RedisCalls
+  readonly view: View
+  readonly surroundings: Pick<Surroundings, 'now' | 'after'>
+  /** Whether this process knows all that stands. */
+  readonly isCurrent: () => boolean
+  readonly instance: string
+}
+
+interface Job {
+  readonly entries: readonly RevocationEntry[]
+  isWaiting: boolean
+  readonly done: () => void
+}
+
+/** What instances write to the store in Redis, by a connection of its own: the one of the reader waits for news. */
+export function createRedisWriter ({ call, calls, view, surroundings, isCurrent, instance }: WriterOptions) {
+  const { now, after } = surroundings
+  /** What senders wait for. Each has its turn, so that one that sends much delays nobody else. */
+  const bySender = new Map<string, Job[]>()
+  let isBusy = false
+
+  const pause = (ms: number): Promise<void> => new Promise(resolve => { after(ms, resolve) })
+
+  function given (entry: RevocationEntry): Given {
+    const heard = Math.ceil(view.seconds())
+    const record = recordOf(entry, { heard, life: view.lifeSeconds, now: now() })
+    const undone = undoneIn(view.recordOf(entry.key))
+    const mode = modeOf(entry)
+    if (!undone) return [mode, entry.key, record]
+    const [part] = record.parts as readonly [Part]
+    // The store may have lost what was undone.
+    return [mode, entry.key, {
+      ...record,
+      parts: mode === 'undo'
+        ? [{ ...part, at: Math.max(part.at, undone.at + 1) }]
+        : [part, undone].sort((a, b) => a.kind < b.kind ? -1 : 1)
+    }]
+  }
+
+  function nextJobs (): Job[] {
+    const jobs: Job[] = []
+    let size = 0
+    for (const [sender, waiting] of bySender) {
+      let own = 0
+      while (waiting.length > 0 && size < MAX_AT_ONCE && own < MAX_OF_SENDER) {
+        const job = waiting.shift()!
+        if (!job.isWaiting) continue
+        jobs.push(job)
+        size += job.entries.length
+        own += job.entries.length
+      }
+      bySender.delete(sender)
+      // Behind the others.
+      if (waiting.length > 0) bySender.set(sender, waiting)
+      if (size >= MAX_AT_ONCE) break
+    }
+    return jobs
+  }
+
+  async function work (): Promise<void> {
+    if (isBusy) return
+    isBusy = true
+    while (bySender.size > 0) {
+      const jobs = nextJobs()
+      const length = jobs.length === 0
+        ? 0
+        : await calls.merge(
+          call,
+          jobs.flatMap(({ entries }) => entries.map(given))
+        ).catch(() => undefined)
+      if (length === undefined) for (const job of jobs) wait(job)
+      else for (const job of jobs) job.done()
+      if (length === undefined || length > MANY_CHANGES) await pause(PAUSE_MS)
+    }
+    isBusy = false
+  }
+
+  function wait (job: Job): void {
+    const { sender } = job.entries[0]!
+    const waiting = bySender.get(sender) ?? []
+    waiting.push(job)
+    bySender.set(sender, waiting)
+  }
+
+  /** Whether what was said of a key counts, as far as this process knows. */
+  function stands ({ key, effect }: RevocationEntry, [, , { parts }]: Given): boolean {
+    const known = view.recordOf(key)
+    if (!known) return false
+    const [said] = parts.filter(({ kind }) => effect === 'undo' || kind !== 'u')
+    return known.parts.some(({ kind, at }) => kind === said!.kind && at >= said!.at)
+  }
+
+  return {
+    /**
+     * Resolves when the entries stand. While others may be restoring what was lost, that is not known: what they have
+     * undone since would take these with it.
+     */
+    async append (entries: readonly RevocationEntry[]): Promise<void> {
+      const end = { isOver: false }
+      const cancel = after(PATIENCE_MS, () => { end.isOver = true })
+      const asked = entries.map(given)
+      try {
+        do {
+          const job: Job = { entries, isWaiting: true, done: () => {} }
+          const isWritten = await new Promise<boolean>(resolve => {
+            Object.assign(job, { done: () => resolve(true) })
+            after(PATIENCE_MS, () => resolve(false))
+            wait(job)
+            work()
+          })
+          job.isWaiting = false
+          if (!isWritten) break
+          while (!isCurrent() && !end.isOver) await pause(PAUSE_MS)
+          if (isCurrent() && entries.every((entry, n) => stands(entry, asked[n]!))) return
+        } while (!end.isOver)
+      } finally {
+        cancel()
+      }
+      throw new UndecidedError('the store of revocations cannot be written')
+    },
+    lead: (async task =>
+      await Promise.race([
+        call('eval', LEAD, 1, LEADER + task, instance, LEAD_MS).catch(() => 0),
+        pause(PATIENCE_MS)
+      ]) === 1) satisfies RevocationStore['lead']
+  }
+}
+
+function undoneIn (record: RevocationRecord | undefined): Part | undefined {
+  return record?.parts.find(({ kind }) => kind === 'u')
+}

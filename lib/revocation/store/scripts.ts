@@ -1,0 +1,237 @@
+import { KINDS } from './record.ts'
+
+/** All names share a slot of a cluster. */
+export const PREFIX = '{holdfast:revocation}:'
+/** A hash of the records, as `record.ts` writes them. */
+export const RECORDS = `${PREFIX}records`
+/** A stream of the records that were changed, of bounded length. */
+export const CHANGES = `${PREFIX}changes`
+/**
+ * A hash. `count` and `clock`: see `clock.ts`. `epoch`: a random text, which is changed by each step of an instance
+ * that restores what was lost. `floor`: whoever has not read the changes up to here has missed some.
+ */
+export const STATE = `${PREFIX}state`
+/** A hash of the instances: the number of their last call, up to where they have read the changes, and when. */
+export const INSTANCES = `${PREFIX}instances`
+/** A hash of the instances that restore: when they last did, and for how long others wait then. */
+export const RESTORING = `${PREFIX}restoring`
+/** Before the name of a task: the instance that does it. */
+export const LEADER = `${PREFIX}leader:`
+
+/** Changes that are kept for an instance that is slow to read them. */
+const MAX_CHANGES = 100_000
+/** An instance that has said nothing for so long has to read the records again. */
+const PATIENCE_MS = 15_000
+const FORGET_MS = 3_600_000
+
+/** Takes the clock on, by what an instance says that has counted it. ARGV: count, clock. */
+const clockOf = (count: string, offered: string): string => `
+local count, clock = unpack(redis.call('HMGET', KEYS[1], 'count', 'clock'))
+clock = tonumber(clock)
+if count and count == ${count} and tonumber(${offered}) > clock then clock = tonumber(${offered}) end`
+
+/** Reads and writes records, as `record.ts` does. */
+const RECORD_FUNCTIONS = `
+local function parse(text)
+  local record = { parts = {}, undone = -1 }
+  for line in string.gmatch(text or '', '[^\\n]+') do
+    if not record.since then
+      local holder, since = string.match(line, '^([^\\t]*)\\t(%d+)$')
+      if not since then return nil end
+      record.holder, record.since = holder, tonumber(since)
+    else
+      local kind, at, heard, life, origin = string.match(line, '^(%a)\\t(%d+)\\t(%d+)\\t(%d+)\\t(.*)$')
+      if not kind then return nil end
+      record.parts[kind] = { at = tonumber(at), heard = tonumber(heard), life = tonumber(life), origin = origin }
+      if kind == 'u' then record.undone = tonumber(at) end
+    end
+  end
+  return record.since and record
+end`
+
+/**
+ * Merges records into the store. KEYS: state, instances, restoring, changes, records. ARGV: instance, the last call of
+ * it that was answered, this call, count, clock, a new epoch, milliseconds for which others wait for it, then for each
+ * record: the mode, the key, the record. Returns an empty list to an instance that does not know yet that the store has
+ * lost something; else the number of changes that are kept, and for each record what stands, or the empty text if it is
+ * what was sent.
+ */
+export const MERGE = `${clockOf('ARGV[4]', 'ARGV[5]')}
+local call, place = string.match(redis.call('HGET', KEYS[2], ARGV[1]) or '', '^(%d+) (%S+)')
+if count ~= ARGV[4] or not call or tonumber(call) < tonumber(ARGV[2]) then return {} end
+local time = redis.call('TIME')
+local unixMs = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+${RECORD_FUNCTIONS}
+local function write(record)
+  local lines = { string.format('%s\\t%.0f', record.holder, record.since) }
+  for kind in string.gmatch('${KINDS}', '.') do
+    local part = record.parts[kind]
+    if part then
+      lines[#lines + 1] = string.format('%s\\t%.0f\\t%.0f\\t%.0f\\t', kind, part.at, part.heard, part.life) .. part.origin
+    end
+  end
+  return table.concat(lines, '\\n')
+end
+local function add(parts, kind, part)
+  local known = parts[kind]
+  if not known then parts[kind] = part return end
+  local isLater = part.at > known.at or (part.at == known.at and part.origin > known.origin)
+  local newest = isLater and part or known
+  parts[kind] = {
+    at = newest.at,
+    heard = math.max(known.heard, part.heard),
+    life = math.max(known.life, part.life),
+    origin = newest.origin
+  }
+end
+local function merge(stored, given, mode)
+  local isAfter = mode == 'event' or mode == 'operator'
+  local least = mode == 'operator' and unixMs or 0
+  if mode == 'undo' then least = math.max(unixMs, stored and stored.undone + 1 or 0) end
+  for kind, part in pairs(given.parts) do
+    if kind ~= 'u' or mode == 'undo' then part.at = math.max(part.at, least) end
+  end
+  if given.parts.u then given.undone = given.parts.u.at end
+  if not stored then return given end
+  local parts, undone = {}, math.max(stored.undone, given.undone)
+  for kind, part in pairs(stored.parts) do
+    if kind == 'u' or stored.undone == undone then add(parts, kind, part) end
+  end
+  for kind, part in pairs(given.parts) do
+    local known = stored.parts[kind]
+    local isRepeat = isAfter and given.undone <= stored.undone and known and known.at == part.at and
+      known.life >= part.life and (known.heard + known.life) * 1000 > clock
+    if not isRepeat and (kind == 'u' or isAfter or given.undone == undone) then add(parts, kind, part) end
+  end
+  local isFirst = isAfter or stored.since < given.since or
+    (stored.since == given.since and stored.holder <= given.holder)
+  local first = isFirst and stored or given
+  return { holder = first.holder, since = first.since, parts = parts }
+end
+local answers, changed = { 0 }, 0
+for i = 8, #ARGV, 3 do
+  local mode, key, text = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  local stored = redis.call('HGET', KEYS[5], key)
+  local stands = text
+  if stored ~= text and (stored or mode == 'undo' or mode == 'operator') then
+    stands = write(merge(parse(stored), parse(text), mode))
+  end
+  if stands ~= stored then
+    redis.call('HSET', KEYS[5], key, stands)
+    redis.call('XADD', KEYS[4], '*', 'w', ARGV[1], 'k', key, 'v', stands)
+    if mode == 'restore' then changed = changed + 1 end
+  end
+  answers[#answers + 1] = stands == text and '' or stands
+end
+answers[1] = redis.call('XLEN', KEYS[4])
+if answers[1] > ${MAX_CHANGES} then
+  redis.call('XTRIM', KEYS[4], 'MAXLEN', ${MAX_CHANGES})
+  redis.call('HSET', KEYS[1], 'floor', redis.call('XRANGE', KEYS[4], '-', '+', 'COUNT', 1)[1][1])
+end
+local at = string.format('%.0f', clock)
+redis.call('HSET', KEYS[1], 'clock', at)
+redis.call('HSET', KEYS[2], ARGV[1], math.max(tonumber(call), tonumber(ARGV[3])) .. ' ' .. place .. ' ' .. at)
+if changed > 0 and ARGV[7] ~= '' then
+  redis.call('HSET', KEYS[1], 'epoch', ARGV[6])
+  redis.call('HSET', KEYS[3], ARGV[1], at .. ' ' .. ARGV[7])
+end
+return answers`
+
+/**
+ * Reads what has changed after a place. KEYS: state, instances, restoring, changes. ARGV: instance, the last call of it
+ * that was answered (-1: none), this call, count, clock, a new count and epoch, the place (`$`: the last change), how
+ * many, and `restored` once the instance has restored what it knows. Returns: count, clock, epoch, floor, the last call
+ * of the instance that the store knows (-1: none), its place then, whether others restore, the place of the last change
+ * that was read, how many these were, and key and record of each that is of another instance.
+ */
+export const READ = `${clockOf('ARGV[4]', 'ARGV[5]')}
+if not count then
+  count, clock = ARGV[6], tonumber(ARGV[5])
+  redis.call('HSET', KEYS[1], 'count', count, 'clock', ARGV[5], 'epoch', ARGV[6], 'floor', '0-0')
+end
+local written, epoch, floor = unpack(redis.call('HMGET', KEYS[1], 'clock', 'epoch', 'floor'))
+local at = string.format('%.0f', clock)
+local known, knownPlace = string.match(redis.call('HGET', KEYS[2], ARGV[1]) or '', '^(%d+) (%S+)')
+known = tonumber(known or '-1')
+if known < tonumber(ARGV[2]) then return { count, at, epoch, floor, known, knownPlace or '', 1, ARGV[7], 0 } end
+local place, rows, news = ARGV[7], {}, {}
+if place == '$' then
+  local last = redis.call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', 1)
+  place = last[1] and last[1][1] or floor
+end
+if ARGV[8] ~= '0' then rows = redis.call('XRANGE', KEYS[4], '(' .. place, '+', 'COUNT', ARGV[8]) end
+for _, row in ipairs(rows) do
+  place = row[1]
+  if row[2][2] ~= ARGV[1] then
+    news[#news + 1] = row[2][4]
+    news[#news + 1] = row[2][6]
+  end
+end
+if ARGV[9] == 'restored' and redis.call('HDEL', KEYS[3], ARGV[1]) == 1 then
+  epoch = ARGV[6]
+  redis.call('HSET', KEYS[1], 'epoch', epoch)
+end
+local isWaited = 0
+local restoring = redis.call('HGETALL', KEYS[3])
+for i = 1, #restoring, 2 do
+  local since, patience = string.match(restoring[i + 1], '^(%d+) (%d+)$')
+  if restoring[i] == ARGV[1] then
+    redis.call('HSET', KEYS[3], ARGV[1], at .. ' ' .. patience)
+    isWaited = 1
+  elseif clock - tonumber(since) > tonumber(patience) then redis.call('HDEL', KEYS[3], restoring[i])
+  else isWaited = 1 end
+end
+-- A server that is no longer the master says so.
+if #rows > 0 or known == -1 or ARGV[9] ~= '' or clock >= tonumber(written) + 400 then
+  redis.call('HSET', KEYS[1], 'clock', at)
+  redis.call('HSET', KEYS[2], ARGV[1], math.max(known, tonumber(ARGV[3])) .. ' ' .. place .. ' ' .. at)
+  known = math.max(known, tonumber(ARGV[3]))
+  local function isBefore(id, other)
+    local ms, n = string.match(id, '^(%d+)-(%d+)$')
+    local otherMs, m = string.match(other, '^(%d+)-(%d+)$')
+    if ms == otherMs then return tonumber(n) < tonumber(m) end
+    return tonumber(ms) < tonumber(otherMs)
+  end
+  local low = place
+  local instances = redis.call('HGETALL', KEYS[2])
+  for i = 1, #instances, 2 do
+    local readTo, last = string.match(instances[i + 1], '^%d+ (%S+) (%d+)$')
+    local silence = clock - tonumber(last)
+    if silence > ${FORGET_MS} then redis.call('HDEL', KEYS[2], instances[i])
+    elseif silence < ${PATIENCE_MS} and isBefore(readTo, low) then low = readTo end
+  end
+  if isBefore(floor, low) then
+    redis.call('XTRIM', KEYS[4], 'MINID', low)
+    redis.call('HSET', KEYS[1], 'floor', low)
+  end
+end
+local answer = { count, at, epoch, floor, known, '', isWaited, place, #rows }
+for _, text in ipairs(news) do answer[#answer + 1] = text end
+return answer`
+
+/**
+ * Removes records that are over by the clock of the store too. KEYS: state, records. ARGV: count, clock, Unix seconds,
+ * keys.
+ */
+export const REMOVE = `${clockOf('ARGV[1]', 'ARGV[2]')}
+${RECORD_FUNCTIONS}
+for i = 4, #ARGV do
+  local record = parse(redis.call('HGET', KEYS[2], ARGV[i]))
+  local isOver = record ~= nil and count == ARGV[1]
+  for kind, part in pairs(record and record.parts or {}) do
+    local n = record.parts.n
+    if (part.heard + part.life) * 1000 > clock or part.at / 1000 + part.life > tonumber(ARGV[3]) or
+      (kind == 'b' and not (n and n.at > part.at)) then isOver = false end
+  end
+  if isOver then redis.call('HDEL', KEYS[2], ARGV[i]) end
+end`
+
+/**
+ * A key that lives for longer than it was ever given does not count: the clock of the server has leapt since.
+ * KEYS: leader. ARGV: this instance, milliseconds.
+ */
+export const LEAD = `
+local leader, left = redis.call('GET', KEYS[1]), redis.call('PTTL', KEYS[1])
+if leader and leader ~= ARGV[1] and left >= 0 and left <= tonumber(ARGV[2]) then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1`

@@ -1,0 +1,81 @@
+import type { RedisCall } from '../../redis/redis-link.ts'
+import { isJsonObject } from '../../json.ts'
+import type { RevocationEntry } from '../entry.ts'
+import type { View } from '../view.ts'
+import { mergeRecords, recordOf } from './record.ts'
+import type { Part, RevocationRecord } from './record.ts'
+import type { RedisCalls } from './redis-calls.ts'
+import { PREFIX } from './scripts.ts'
+
+const [LOG, ...OTHERS] = ['log', 'clock', 'cleaned', 'epoch'].map(name => PREFIX + name) as [string, string]
+const [CLOCK] = OTHERS as [string]
+const PAGE = 500
+
+/** A row of the log. `also`: the moment of the logins that a cutoff ends too, or at which a block was lifted. */
+type Row = RevocationEntry & { readonly also?: number, readonly t: number }
+
+/**
+ * Makes records of the log of the version before, in which each event was a row, and then removes it. It may be done
+ * again, and by many instances at once: records merge. Returns true.
+ * @param onTakeOver called if there was one
+ */
+export async function takeOverLog (
+  { call, calls, view }: { readonly call: RedisCall, readonly calls: RedisCalls, readonly view: View },
+  onTakeOver: (() => void) | undefined
+): Promise<true> {
+  if (await call('exists', LOG) === 0) return true
+  const clockMs = Number(await call('get', CLOCK))
+  /** What an undo leaves of a key, for the rows after it. */
+  const undone = new Map<string, Part>()
+  for (let from = '-'; ;) {
+    const rows = await call('xrange', LOG, from, '+', 'COUNT', PAGE) as ReadonlyArray<
+      readonly [id: string, fields: readonly string[]]
+    >
+    const records = new Map<string, RevocationRecord>()
+    for (const row of rows.flatMap(([, [, text = '']]) => readRow(text))) {
+      const heard = Math.ceil(view.seconds() - Math.max(0, clockMs - row.t) / 1000)
+      for (const entry of entriesOf(row, view.issuers)) {
+        const { key, effect } = entry
+        const record = recordOf(entry, { heard, life: view.lifeSeconds, now: row.t / 1000 })
+        if (effect === 'undo') undone.set(key, record.parts[0]!)
+        const undo = undone.get(key)
+        const own = undo && effect !== 'undo'
+          ? mergeRecords({ ...record, parts: [undo] }, record, true)
+          : record
+        const known = records.get(key)
+        records.set(key, known ? mergeRecords(known, own) : own)
+      }
+    }
+    const given = [...records].map(([key, record]) => ['restore', key, record] as const)
+    if (given.length > 0 && await calls.merge(call, given) === undefined) throw new Error('the store was emptied')
+    if (rows.length < PAGE) break
+    from = `(${rows.at(-1)![0]}`
+  }
+  await call('unlink', LOG, ...OTHERS)
+  onTakeOver?.()
+  return true
+}
+
+function readRow (text: string): Row[] {
+  try {
+    const row: unknown = JSON.parse(text)
+    return isJsonObject(row) && typeof row.key === 'string' && Number.isFinite(row.at) && Number.isFinite(row.t)
+      ? [row as unknown as Row]
+      : []
+  } catch {
+    return []
+  }
+}
+
+/** What a row says, one thing at a time. */
+function entriesOf (row: Row, issuers: readonly string[]): RevocationEntry[] {
+  const { also, effect } = row
+  // A long key did not say its issuer.
+  const keys = row.key.startsWith('[') || effect === 'state' ? [row.key] : issuers.map(name => `${row.key} ${name}`)
+  return keys.flatMap(key => [
+    { ...row, key },
+    ...also === undefined
+      ? []
+      : [{ ...row, key, effect: effect === 'block' ? 'enable' : 'login', at: also } as const]
+  ])
+}

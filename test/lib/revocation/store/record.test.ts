@@ -1,0 +1,120 @@
+import fc from 'fast-check'
+import { Redis } from 'ioredis'
+import t from 'tap'
+import { isRecordOver, KINDS, mergeInto, mergeRecords, readRecord, writeRecord } from '../../../../lib/revocation/store/record.ts'
+import type { MergeMode, RevocationRecord } from '../../../../lib/revocation/store/record.ts'
+import * as scripts from '../../../../lib/revocation/store/scripts.ts'
+import { skipRedis, startRedis } from '../../../helpers/redis.ts'
+
+/** Later than the clock of any server, which takes part in what operators say. */
+const LATER_MS = 9_000_000_000_000
+const CLOCK = 1000
+
+const part = fc.record({
+  kind: fc.constantFrom(...KINDS),
+  at: fc.integer({ min: LATER_MS, max: LATER_MS + 3 }),
+  heard: fc.integer({ min: CLOCK - 3, max: CLOCK }),
+  life: fc.constantFrom(1, 100),
+  origin: fc.constantFrom('logout\thttps://t.example', 'logout\té\u{1F600}', 'operator\t', 'operator\t/')
+}, { noNullPrototype: true })
+const someRecord: fc.Arbitrary<RevocationRecord> = fc.record({
+  holder: fc.constantFrom('', '* https://t.example', 'https://u.example'),
+  since: fc.integer({ min: 1, max: 2 }),
+  parts: fc.uniqueArray(part, { selector: ({ kind }) => kind, minLength: 1, maxLength: 4 }).map(parts =>
+    [...parts].sort((a, b) => a.kind < b.kind ? -1 : 1)
+  )
+}, { noNullPrototype: true })
+
+t.test('Records merge to the same in any order, and a repeat changes nothing', t => {
+  fc.assert(fc.property(someRecord, someRecord, someRecord, (a, b, c) => {
+    t.strictSame(mergeRecords(a, b), mergeRecords(b, a))
+    t.strictSame(mergeRecords(mergeRecords(a, b), c), mergeRecords(a, mergeRecords(b, c)))
+    t.strictSame(mergeRecords(mergeRecords(a, b), b), mergeRecords(a, b))
+    t.strictSame(readRecord(writeRecord(a)), a)
+    t.strictSame(readRecord(writeRecord(a, 7), 7), a)
+  }), { numRuns: 500 })
+  t.end()
+})
+
+t.test('The script that runs in Redis merges as the process does', { skip: skipRedis }, async t => {
+  const { port } = await startRedis(t)
+  const redis = new Redis(port)
+  t.teardown(() => redis.disconnect())
+  const { CHANGES, INSTANCES, MERGE, RECORDS, RESTORING, STATE } = scripts
+  await redis.hset(STATE, { count: 'c', clock: String(CLOCK * 1000), epoch: 'e', floor: '0-0' })
+  await redis.hset(INSTANCES, 'me', '0 0-0 0')
+  const modes = fc.constantFrom<MergeMode>('event', 'operator', 'undo', 'restore')
+  await fc.assert(
+    fc.asyncProperty(fc.option(someRecord, { nil: undefined }), someRecord, modes, async (stored, given, mode) => {
+      if (stored) await redis.hset(RECORDS, 'k', writeRecord(stored))
+      else await redis.hdel(RECORDS, 'k')
+      const text = writeRecord(given)
+      const changes = await redis.xlen(CHANGES)
+      const [length, answer] = await redis.eval(
+        MERGE,
+        5,
+        STATE,
+        INSTANCES,
+        RESTORING,
+        CHANGES,
+        RECORDS,
+        ...['me', 0, 1, 'c', 0, 'new', '', mode, 'k', text]
+      ) as [number, string]
+      const merged = writeRecord(mergeInto(stored, given, mode, { seconds: CLOCK, unixMs: 0 }))
+      const stands = await redis.hget(RECORDS, 'k')
+      t.equal(stands, merged)
+      t.equal(answer || text, merged)
+      t.equal(length - changes, stored && merged === writeRecord(stored) ? 0 : 1, 'a change is heard')
+    }),
+    { numRuns: 500 }
+  )
+})
+
+const record = (...parts: Array<Partial<RevocationRecord['parts'][0]>>): RevocationRecord => ({
+  holder: '',
+  since: 1,
+  parts: parts.map(given => ({ kind: 'c', at: 5000, heard: CLOCK, life: 10, origin: 'logout\t', ...given }))
+})
+
+t.test('A record is over with its last part; a block lives until it is lifted', t => {
+  const rows: ReadonlyArray<readonly [RevocationRecord, number, number, boolean]> = [
+    [record({}), CLOCK + 10, 2000, true],
+    [record({}), CLOCK + 9, 2000, false],
+    [record({}), CLOCK + 10, 14, false],
+    [record({}), CLOCK + 10, 15, true],
+    [record({}, { kind: 'e', heard: CLOCK + 1 }), CLOCK + 10, 2000, false],
+    [record({ kind: 'b' }), CLOCK + 99, 2000, false],
+    [record({ kind: 'b' }, { kind: 'n' }), CLOCK + 99, 2000, false],
+    [record({ kind: 'b' }, { kind: 'n', at: 5001 }), CLOCK + 99, 2000, true],
+    [record({ kind: 'b' }, { kind: 'n', at: 5001, heard: CLOCK + 90 }), CLOCK + 99, 2000, false],
+    [record({ kind: 'n' }), CLOCK + 99, 2000, true]
+  ]
+  for (const [given, seconds, now, isOver] of rows) {
+    t.equal(isRecordOver(given, seconds, now), isOver, JSON.stringify([given.parts, seconds, now]))
+  }
+  t.end()
+})
+
+t.test('A record that no instance can have written puts nothing before people', t => {
+  const text = writeRecord(record({}, { kind: 'e' }))
+  t.ok(readRecord(text))
+  const news = writeRecord(record({ kind: 's', origin: `asked ${'aZ_-'.repeat(4)}\thttps://t.example` }))
+  t.ok(readRecord(news))
+  const wrong = [
+    '',
+    '{}',
+    'x',
+    `${'h'.repeat(601)}\t1`,
+    text.replace('logout', '<b>'),
+    text.replace('logout', 'a'.repeat(65)),
+    text.replace('5000', '1e999'),
+    text.replace('5000', '-1'),
+    text.replace('\t10\t', '\tx\t'),
+    text.replace('\ne', '\nc'),
+    text.replace('\ne', '\nx'),
+    `${text}s`.repeat(2),
+    text + 's'.repeat(601)
+  ]
+  for (const each of wrong) t.equal(readRecord(each), undefined, each.slice(0, 80))
+  t.end()
+})
