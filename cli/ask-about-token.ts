@@ -60,6 +60,10 @@ export async function askAboutToken (
 /** What the answers to a client mean where the word does not distinguish them from other faults. */
 const REFUSED = /^status: (?:400|401|403)$/
 
+/** Whether the issuer may have refused the credentials of the client. */
+export const isCredentialFault = ({ detail }: Refusal): boolean =>
+  REFUSED.test(`${detail!['failure']}: ${detail!['detail']}`)
+
 /** No answer could be had, or none of use. */
 export function unavailable ({ detail }: Refusal): Finding {
   const { failure, detail: more } = detail!

@@ -9,6 +9,8 @@ export interface Capture {
   /** Of HTTP/2 and HTTP/3, where it replaces the Host header. */
   authority?: string
   headers: Array<readonly [name: string, value: string]>
+  /** Undefined if it is not part of the capture. */
+  body?: string
   /** Taken at the client, in front of any proxy. */
   byClient: boolean
   /** What the request was answered with. */

@@ -10,7 +10,7 @@ import { readSecret } from '../lib/settings/secret.ts'
 import type { IntrospectionSettings, IssuerSettings, Settings } from '../lib/settings/settings.ts'
 import type { TokenIntrospection } from '../lib/token/issuer-table.ts'
 import { processSurroundings } from '../server/surroundings.ts'
-import { askAboutToken, introspectionFault, openIntrospection, unavailable } from './ask-about-token.ts'
+import { askAboutToken, introspectionFault, isCredentialFault, openIntrospection, unavailable } from './ask-about-token.ts'
 import type { AskedIssuer, Asking } from './ask-about-token.ts'
 import { faultsOf } from './check-files.ts'
 import { askAboutOwn } from './check-own-token.ts'
@@ -102,39 +102,47 @@ async function askAboutNothing ({ issuer, settings, introspection, ask }: Asking
       'Check the endpoint: it must validate the token that it gets.'
     )
   }
-  return await readsUndecoded(issuer.introspection, introspection, token, settings)
-    ? fault(
-      "It reads the client's credentials without decoding them (RFC 6749 section 2.3.1): as they are written " +
-        'there, it refuses them, and without encoding it accepts them.',
-      'Set IDP_CLIENT_AUTH=client_secret_post, which sends them in another way, or give the client an id and a ' +
-        'secret of letters and digits.'
-    )
-    : unavailable(refusal)
+  const faultHere = isCredentialFault(refusal) && await faultOfBasic(issuer.introspection, introspection, token, settings)
+  return faultHere || unavailable(refusal)
 }
 
 /**
- * Whether a provider that refuses the credentials accepts the same without the encoding that RFC 6749 section 2.3.1
- * asks for.
+ * What a provider that refuses the credentials by `client_secret_basic` makes of them: it may accept the same without
+ * the encoding that RFC 6749 section 2.3.1 asks for, or in the body. Undefined if neither helps.
  */
-async function readsUndecoded (
+async function faultOfBasic (
   { auth, clientId, clientSecret: secret }: IntrospectionSettings,
   { endpoint }: TokenIntrospection,
   token: string,
   settings: Settings
-): Promise<boolean> {
-  if (auth !== 'client_secret_basic') return false
+): Promise<Finding | undefined> {
+  if (auth !== 'client_secret_basic') return undefined
   const clientSecret = await readSecret(secret!, 'the secret', processSurroundings)
+  const accepts = (headers: Record<string, string>, more: Record<string, string>): Promise<boolean> => {
+    const introspector = createIntrospector({
+      transport: createTransport(settings.proxies),
+      endpoint: endpoint.find,
+      authenticate: async form => ({ headers, body: new URLSearchParams({ ...form, ...more }).toString() }),
+      readSigned: undefined
+    })
+    // Any answer of status 200 will do: it may be a signed one.
+    return introspector.ask(token, true).then(
+      () => true,
+      ({ detail }: Refusal) => ['not_json', 'introspection_malformed'].includes(String(detail!.failure))
+    )
+  }
   const authorization = `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString('base64')}`
-  if (basicCredentials(clientId, clientSecret) === authorization) return false
-  const introspector = createIntrospector({
-    transport: createTransport(settings.proxies),
-    endpoint: endpoint.find,
-    authenticate: async form => ({ headers: { authorization }, body: new URLSearchParams(form).toString() }),
-    readSigned: undefined
-  })
-  // Any answer of status 200 will do: it may be a signed one.
-  return introspector.ask(token, true).then(
-    () => true,
-    ({ detail }: Refusal) => ['not_json', 'introspection_malformed'].includes(String(detail!.failure))
+  const isCoded = basicCredentials(clientId, clientSecret) !== authorization
+  // Without encoding, the id would end at its first colon.
+  const isRaw = isCoded && !clientId.includes(':') && await accepts({ authorization }, {})
+  if (!isRaw && !await accepts({}, { client_id: clientId, client_secret: clientSecret })) return undefined
+  const says = isRaw
+    ? "It reads the client's credentials without decoding them (RFC 6749 section 2.3.1): as they are written " +
+      'there, it refuses them, and without encoding it accepts them.'
+    : `It refuses the client's credentials by client_secret_basic, and accepts them by client_secret_post.${isCoded ? ' The id or the secret holds characters that are encoded there (RFC 6749 section 2.3.1), such as a colon, and it may not decode them.' : ''}`
+  return fault(
+    says,
+    'Set IDP_CLIENT_AUTH=client_secret_post, which sends them in another way, or give the client an id and a ' +
+      'secret of letters and digits.'
   )
 }

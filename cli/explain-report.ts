@@ -1,6 +1,7 @@
 import type { Advice } from '../explain/advice.ts'
 import type { CapturedRequest } from '../explain/captured-request.ts'
 import type { ExplainedStep, Explanation } from '../explain/explain.ts'
+import type { ToldExplanation } from './gate-judgement.ts'
 import { indent, terminalLine, title } from './show.ts'
 import type { Paint } from './show.ts'
 
@@ -13,7 +14,7 @@ export interface Report {
   readonly judgedAt: number
   /** What could not be read, and what was assumed. */
   readonly notes: readonly string[]
-  readonly explanation: Explanation
+  readonly explanation: ToldExplanation
 }
 
 const MARKS = {
@@ -56,9 +57,9 @@ const hint = (paint: Paint): string => `\n${paint('dim', '--full shows each chec
 const hasFailed = ({ outcome }: ExplainedStep): boolean => outcome === 'failed'
 
 /** The last one is that of the answer. One that fails before it fails only here. */
-export const failedSteps = ({ steps }: Explanation): ExplainedStep[] => steps.filter(hasFailed).reverse()
+export const failedSteps = ({ steps }: Pick<Explanation, 'steps'>): ExplainedStep[] => steps.filter(hasFailed).reverse()
 
-function showFailed (explanation: Explanation, paint: Paint): string {
+function showFailed (explanation: ToldExplanation, paint: Paint): string {
   const failed = failedSteps(explanation)
   return failed.length === 0
     ? ''
@@ -69,7 +70,7 @@ function showFailed (explanation: Explanation, paint: Paint): string {
  * The checks that have not failed: those that could not be made. What passed is counted, or with `full` has a line
  * each, and what was not reached is counted.
  */
-export function showOthers (heading: string, { steps }: Explanation, full: boolean, paint: Paint): string {
+export function showOthers (heading: string, { steps }: Pick<Explanation, 'steps'>, full: boolean, paint: Paint): string {
   const others = steps.filter(step => !hasFailed(step))
   const count = (wanted: string): number => others.filter(({ outcome }) => outcome === wanted).length
   const shown = others.filter(({ outcome }) => outcome === 'not checked' || (full && outcome === 'passed'))
@@ -94,7 +95,7 @@ export function showStep ({ name, title, outcome, compared, note }: ExplainedSte
   return head + values + (note === undefined ? '' : `      ${paint(style, note)}\n`)
 }
 
-function showVerdict ({ refusal, notChecked }: Explanation, paint: Paint): string {
+function showVerdict ({ refusal, notChecked }: ToldExplanation, paint: Paint): string {
   const unchecked = notChecked.length === 0 ? [] : [`Not checked: ${notChecked.join(', ')}.`]
   if (refusal === undefined) {
     return [paint('green', notChecked.length === 0 ? 'Accepted.' : 'No check failed.'), ...unchecked].join('\n')

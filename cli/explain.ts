@@ -24,6 +24,9 @@ import type { Tenant } from './tenants.ts'
 import { openProviderKeys, readProviderKeys } from './provider-keys.ts'
 import type { ProviderKeys } from './provider-keys.ts'
 import { NO_REQUEST, readCapture } from './read-capture.ts'
+import { judgeAtGate } from './gate-judgement.ts'
+import type { GateJudgement, ToldExplanation } from './gate-judgement.ts'
+import { explainPreflight, unreached } from './preflight.ts'
 import { lookUpRoute } from './route-lookup.ts'
 import { readStoredRevocations } from './stored-revocations.ts'
 
@@ -98,6 +101,8 @@ async function makeReport (capture: Capture, options: ExplainArguments, world: E
   try {
     const keys = isKnown && only !== 'proof' ? await keysOf(options, providers, world, notes) : undefined
     const answer = readAnswer(capture)
+    const asksRoute = only === undefined || options.scopes !== undefined
+    const judgement = asksRoute ? await judgeRoute(request, capture.body, options, settings, notes) : undefined
     const explanation = part.select(
       await explainRequest(request, {
         settings: { ...settings, idp: { ...settings.idp, ...part.idp } },
@@ -105,15 +110,14 @@ async function makeReport (capture: Capture, options: ExplainArguments, world: E
         keys,
         introspect: options.introspect ? introspect : undefined,
         revocations: options.offline || only === 'proof' ? undefined : await readStoredRevocations(settings, judgedAt),
-        requirements: only === undefined || options.scopes !== undefined
-          ? await requirementsOf(request, options, settings, notes)
-          : undefined,
+        requirements: judgement?.kind === 'guarded' ? judgement.requirements : undefined,
         unknown: [...part.unknown, ...isKnown ? [] : ['token.iss', 'token.aud']],
         answer
       })
     )
     noteAnswer(capture, answer, explanation)
-    return { request, only, judgedAt, notes, explanation }
+    const ruled = byRules(explanation, judgement)
+    return { request, only, judgedAt, notes, explanation: explainPreflight(ruled, request, settings) }
   } finally {
     for (const each of opened) await each.close()
   }
@@ -199,22 +203,36 @@ function withoutPrefix (capture: Capture, settings: Settings): string {
   return rest
 }
 
-async function requirementsOf (
-  { method, target }: CapturedRequest,
+/** What the route asks for, if it is known. */
+async function judgeRoute (
+  request: CapturedRequest,
+  body: string | undefined,
   { scopes }: ExplainArguments,
   settings: Settings,
   notes: string[]
-): Promise<ExplainOptions['requirements']> {
-  if (scopes !== undefined) return scopes.length === 0 ? [] : [{ scope: scopes }]
-  const route = await lookUpRoute(method, target, settings)
-  if (route.kind === 'guarded') return route.requirements
+): Promise<GateJudgement | undefined> {
+  if (scopes !== undefined) return { kind: 'guarded', requirements: scopes.length === 0 ? [] : [{ scope: scopes }] }
+  const { method, target } = request
+  const route = settings.gate
+    ? judgeAtGate(request, body, settings.gate)
+    : await lookUpRoute(method, target, settings)
+  if (route.kind === 'unjudged') {
+    notes.push('The message in the body decides here, and the capture has none: what its rule asks for is not checked.')
+  }
+  if (route.kind === 'open') notes.push('This route has no guard. It answers whatever the checks below say.')
+  if (route.kind !== 'none') return route
   notes.push(
-    route.kind === 'open'
-      ? 'This route has no guard. It answers whatever the checks below say.'
-      : 'The service has no such route and answers 404. The checks below are those of a guarded route (--scope ' +
-        'sets what it requires).'
+    'The service has no such route and answers 404. The checks below are those of a guarded route (--scope sets ' +
+      'what it requires).'
   )
   return undefined
+}
+
+/** A rule that is missing refuses, whatever the checks say: before the credentials are looked at, or after. */
+function byRules (explanation: Explanation, judgement: GateJudgement | undefined): ToldExplanation {
+  if (judgement?.kind !== 'refused' || (!judgement.isFirst && explanation.refusal?.status === 401)) return explanation
+  const { refusal, isFirst } = judgement
+  return { ...(isFirst ? unreached(explanation) : explanation), verdict: 'refused', refusal }
 }
 
 async function keysOf (

@@ -52,6 +52,7 @@ interface HarRequest {
   method?: unknown
   url?: unknown
   headers?: unknown
+  postData?: { text?: unknown }
 }
 interface HarEntry {
   request?: HarRequest
@@ -72,9 +73,10 @@ function readHar (json: any): Capture | undefined {
         `${guarded === undefined ? '' : 'with credentials, or answered 401, '}is explained.`
     )
   }
-  const { method, url, headers } = entry.request ?? entry as HarRequest
+  const { method, url, headers, postData } = entry.request ?? entry as HarRequest
   if (typeof url !== 'string' || !/^https?:/i.test(url) || !URL.canParse(url)) return undefined
   if (typeof method === 'string') capture.method = method
+  if (typeof postData?.text === 'string') capture.body = postData.text
   readUrl(capture, url)
   for (const header of Array.isArray(headers) ? headers : []) {
     if (typeof header?.name === 'string' && typeof header.value === 'string') {
@@ -137,13 +139,15 @@ function readAnswerLine (capture: Capture, line: string): void {
   if (!Number.isNaN(atMs)) capture.at = atMs / 1000
 }
 
-/** The text of a request. Its body is left out; if the answer follows, that is read. */
+/** The text of a request, with its body; if the answer follows, that is read. */
 function readLines (lines: readonly string[]): Capture | undefined {
   const capture = blank(false)
   const isWhole = isRequestLine(lines[0] ?? '')
   const end = isWhole ? lines.findIndex(line => line.trim() === '') : -1
   for (const line of end < 0 ? lines : lines.slice(0, end)) if (line.trim() !== '') readLine(capture, line)
   const answer = end < 0 ? -1 : lines.findIndex((line, at) => at > end && /^HTTP\/[\d.]+ \d{3}/.test(line))
+  const body = end < 0 ? '' : lines.slice(end + 1, answer < 0 ? undefined : answer).join('\n').trim()
+  if (body !== '') capture.body = body
   if (answer >= 0) { for (const line of lines.slice(answer)) readAnswerLine(capture, line) }
   return capture.method !== undefined || has(capture, 'authorization') || has(capture, 'dpop') ? capture : undefined
 }

@@ -111,6 +111,9 @@ export function readCurlWords (words: readonly string[]): Capture | undefined {
   for (const token of all('oauth2-bearer').slice(-1)) addHeader(capture, 'Authorization', `Bearer ${token}`)
   if (all('user').length > 0 && !has(capture, 'authorization')) addHeader(capture, 'Authorization', 'Basic hidden')
   if (!has(capture, 'host')) capture.headers.unshift(['Host', new URL(url).host])
+  if (all('json').length > 0 && !has(capture, 'content-type')) addHeader(capture, 'Content-Type', 'application/json')
+  // curl would read what begins with @ from a file.
+  if (data.length > 0 && values['get'] !== true && !data.some(text => text.startsWith('@'))) capture.body = data.join('&')
   return capture
 }
 

@@ -76,7 +76,7 @@ export async function explainRequest (request: CapturedRequest, options: Explain
       name,
       title: refusal ? step.failed : step.title,
       outcome,
-      compared: step.compared(examination),
+      compared: comparedClaim(step.compared(examination), error),
       ...(error && { note: error.message })
     })
     if (examination.isGuest) break
@@ -99,6 +99,14 @@ export async function explainRequest (request: CapturedRequest, options: Explain
     foundHere,
     isContradicted: isOther && (foundHere !== undefined || (refuser !== undefined && !isUnknown))
   }
+}
+
+/** Where a claim is missing or misshapen, that one alone, and what it must be. */
+function comparedClaim (compared: Compared, error: Refusal | NotChecked | undefined): Compared {
+  if (!(error instanceof Refusal) || error.reason !== 'token_claim_invalid') return compared
+  const { claim, expected, found } = error.detail!
+  const [value = [String(claim), String(found)]] = compared.filter(([label]) => label === claim)
+  return [value, ['expected', String(expected)]]
 }
 
 const ASSUMED =
@@ -153,5 +161,8 @@ async function errorOf (run: () => void | Promise<void>): Promise<Refusal | NotC
 /** All advice for a reason. For a wrong `htu`, the cure depends on the cause. */
 export function explainRefusal ({ reason, detail }: Pick<Refusal, 'reason' | 'detail'>): ExplainedRefusal {
   const htuCure = reason === 'htu_mismatch' ? HTU_ADVICE[detail?.cause as HtuCause] : undefined
-  return { reason, detail, ...REFUSALS[reason], ...ADVICE[reason], ...(htuCure && { cure: htuCure }) }
+  const meaning = reason === 'token_claim_invalid' && detail
+    ? `The claim \`${detail['claim']}\` is not as expected: ${detail['expected']}. Found: ${detail['found']}.`
+    : ADVICE[reason].meaning
+  return { reason, detail, ...REFUSALS[reason], ...ADVICE[reason], meaning, ...(htuCure && { cure: htuCure }) }
 }

@@ -4,6 +4,7 @@ import { isJsonObject } from '../json.ts'
 import type { JsonObject } from '../json.ts'
 import type { Introspector, IntrospectorState } from '../introspection/introspector.ts'
 import { isSameIssuer } from './claims.ts'
+import { plainWord } from '../printable.ts'
 import { Refusal } from '../refusal.ts'
 import { checkByRules, misfitAudience, TOKEN_BINDINGS, verifyKind } from './jwt-checks.ts'
 import type { TokenClaims, TokenRules } from './jwt-checks.ts'
@@ -156,7 +157,10 @@ function verifyAnsweredKind (answer: JsonObject, cnf: unknown, isTypeNeeded: boo
   const { token_type: type } = answer
   if (type === undefined && !isTypeNeeded) return
   const scheme = typeof type === 'string' ? type.toLowerCase() : undefined
-  if (scheme !== 'bearer' && scheme !== 'dpop') throw new Refusal('token_kind')
+  if (scheme !== 'bearer' && scheme !== 'dpop') {
+    const found = scheme === undefined ? 'no text' : plainWord(scheme) ?? 'another text'
+    throw new Refusal('token_kind', { detail: { claim: 'token_type', expected: 'Bearer or DPoP', found } })
+  }
   if (scheme === 'dpop' && (cnf as JsonObject | null | undefined)?.jkt === undefined) {
     throw new Refusal('token_binding_unusable')
   }

@@ -710,8 +710,15 @@ t.test('A provider that reads Basic credentials without decoding them is told fr
   const asking = { ...good, IDP_INTROSPECTION: 'all', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'p%ss w+rd' }
   const accepts = async (credentials: string): Promise<string> => {
     const asked = createServer((request, response) => {
-      const isRight = Buffer.from(request.headers.authorization!.slice(6), 'base64').toString() === credentials
-      response.writeHead(isRight ? 200 : 401).end('{"active":false}')
+      const { authorization = '' } = request.headers
+      const body: Buffer[] = []
+      request.on('data', chunk => body.push(chunk)).on('end', () => {
+        const form = new URLSearchParams(Buffer.concat(body).toString())
+        const given = authorization === ''
+          ? `post ${form.get('client_id')}:${form.get('client_secret')}`
+          : Buffer.from(authorization.slice(6), 'base64').toString()
+        response.writeHead(given === credentials ? 200 : 401).end('{"active":false}')
+      })
     }).listen(0, '127.0.0.1')
     await once(asked, 'listening')
     t.teardown(() => {
@@ -730,6 +737,16 @@ t.test('A provider that reads Basic credentials without decoding them is told fr
     code: 1,
     result: /status: 401[^]*Check the client: IDP_CLIENT_ID/
   })
+  const named = { ...asking, IDP_CLIENT_ID: 'urn:api', IDP_CLIENT_SECRET: 'plain' }
+  t.match(await run({ ...named, IDP_INTROSPECTION_ENDPOINT: await accepts('post urn:api:plain') }), {
+    code: 1,
+    result: /accepts them by client_secret_post\. The id or the secret holds .* such as a colon/
+  })
+  t.match(await run({ ...named, IDP_INTROSPECTION_ENDPOINT: await accepts('urn:api:plain') }), {
+    code: 1,
+    result: /Check the client: IDP_CLIENT_ID/
+  }, 'an id with a colon cannot be sent without encoding')
+  t.match(await run({ ...named, IDP_INTROSPECTION_ENDPOINT: await accepts('urn%3Aapi:plain') }), { code: 0 })
   t.match(await run({ ...asking, IDP_CLIENT_SECRET: 'plain', IDP_INTROSPECTION_ENDPOINT: undecoded }), {
     code: 1,
     result: /Check the client: IDP_CLIENT_ID/

@@ -834,3 +834,96 @@ t.test(
     t.match(broken.text, /The store of revocations cannot be read: Redis at 127\.0\.0\.1:\d+: WRONGTYPE/)
   }
 )
+
+t.test('At a gate the rules judge a captured request, and the message in its body.', async t => {
+  const config = {
+    gate: {
+      upstream: 'http://127.0.0.1:9',
+      rules: [
+        { path: '/orders/*', methods: ['GET'], scope: 'read' },
+        { path: '/open', allow: 'anyone' },
+        { path: '/mcp', mcp: { methods: ['initialize', 'tools/list'] } },
+        { path: '/mcp', mcp: { tools: ['drop_*'] }, scope: 'drop' }
+      ]
+    }
+  }
+  const files = { 'config.json': JSON.stringify(config) }
+  const token = issuer.token({ scope: 'read' })
+  const ask = async (words: string[]): Promise<Shown> =>
+    run([...OFFLINE, 'curl', '-H', `Authorization: Bearer ${token}`, ...words], { files })
+  const post = (body: object | string): Promise<Shown> =>
+    ask(['http://gate.example/mcp', '--json', typeof body === 'string' ? body : JSON.stringify(body)])
+  const calling = (name: string): object => ({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name } })
+  const rows: ReadonlyArray<{ title: string, shown: Promise<Shown>, code: number, reason?: string, says?: RegExp }> = [
+    { title: 'a rule', shown: ask(['http://gate.example/orders/7']), code: 0 },
+    {
+      title: 'no rule',
+      shown: ask(['http://gate.example/other']),
+      code: 1,
+      reason: 'no_rule',
+      says: /answered 404: [^]*No rule of the gate is for GET \/other/
+    },
+    {
+      title: 'no rule for the method',
+      shown: ask(['http://gate.example/orders/7', '-X', 'PUT']),
+      code: 1,
+      reason: 'no_rule'
+    },
+    { title: 'two readings', shown: ask(['http://gate.example/orders/a%2Fb']), code: 1, reason: 'target_path', says: /answered 400/ },
+    { title: 'a message', shown: post({ jsonrpc: '2.0', id: 1, method: 'tools/list' }), code: 0 },
+    { title: 'a tool that needs more', shown: post(calling('drop_all')), code: 1, reason: 'scope_missing' },
+    {
+      title: 'a tool without a rule',
+      shown: post(calling('other')),
+      code: 1,
+      reason: 'no_rule',
+      says: /is for the message tools\/call other/
+    },
+    { title: 'no message', shown: post('{'), code: 1, reason: 'message_refused', says: /answered 400: "The body is not JSON/ },
+    {
+      title: 'a form',
+      shown: ask(['http://gate.example/mcp', '-d', '{}', '-H', 'Content-Type: text/plain']),
+      code: 1,
+      reason: 'message_refused'
+    },
+    {
+      title: 'a body that the capture lacks',
+      shown: ask(['http://gate.example/mcp', '-X', 'POST']),
+      code: 0,
+      says: /the capture has none: what its rule asks for is not checked[^]*Not checked: .*requirement/
+    }
+  ]
+  for (const { title, shown, code, reason: expected, says = /./ } of rows) {
+    const { code: found, text } = await shown
+    t.strictSame([found, reason(text)], [code, expected], title)
+    t.match(text, says, title)
+  }
+  const stranger = await run([...OFFLINE, 'curl', 'http://gate.example/mcp', '--json', JSON.stringify(calling('other'))], { files })
+  t.equal(reason(stranger.text), 'credentials_missing', 'a stranger gets 401, as at the gate')
+  const har = JSON.stringify({
+    request: {
+      method: 'POST',
+      url: 'http://gate.example/mcp',
+      headers: [{ name: 'Authorization', value: `Bearer ${token}` }, { name: 'Content-Type', value: 'application/json' }],
+      postData: { text: JSON.stringify(calling('drop_all')) }
+    }
+  })
+  t.equal(reason((await run(OFFLINE, { files, input: har })).text), 'scope_missing')
+  const raw = `POST /mcp HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\n\r\n` +
+    JSON.stringify(calling('drop_all'))
+  t.equal(reason((await run(OFFLINE, { files, input: raw })).text), 'scope_missing')
+})
+
+t.test('A CORS preflight is told from a request that lacks credentials, and what answers it is named.', async t => {
+  const preflight = ['-X', 'OPTIONS', '-H', 'Origin: https://app.example', '-H', 'Access-Control-Request-Method: GET']
+  const ask = (env: NodeJS.ProcessEnv, more: string[] = preflight): Promise<Shown> =>
+    run([...OFFLINE, 'curl', 'https://api.example/api/private', ...more], { env: { ...provider, ...env } })
+  const unset = await ask({})
+  t.equal(unset.code, 1)
+  t.match(unset.text, /This is a CORS preflight[^]*CORS_ORIGINS is not set[^]*Add https:\/\/app\.example to CORS_ORIGINS/)
+  t.match((await ask({ CORS_ORIGINS: 'https://other.example' })).text, /CORS_ORIGINS does not name the origin/)
+  const answered = await ask({ CORS_ORIGINS: 'https://app.example' })
+  t.equal(answered.code, 0)
+  t.match(answered.text, /Accepted/)
+  t.equal((await ask({ CORS_ORIGINS: 'https://app.example' }, preflight.slice(0, 4))).code, 1, 'no preflight')
+})

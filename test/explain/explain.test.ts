@@ -205,7 +205,8 @@ t.test('Where another claim holds the audience, it is shown beside aud', async t
   t.strictSame([other.refusal?.reason, step(other, 'token.aud').compared], ['token_audience', compared('other')])
   const none = await explainToken({})
   t.equal(none.refusal?.reason, 'token_claim_invalid')
-  t.strictSame(step(none, 'token.claims').compared.find(([label]) => label === 'client_id'), ['client_id', '(none)'])
+  t.strictSame(step(none, 'token.claims').compared, [['client_id', '(none)'], ['expected', 'a text or a list of texts']])
+  t.equal(none.refusal?.meaning, 'The claim `client_id` is not as expected: a text or a list of texts. Found: nothing.')
 })
 
 t.test('The answer of the service wins: its check counts as failed, and never as passed.', async t => {

@@ -1,0 +1,107 @@
+import { ADVICE } from '../explain/advice.ts'
+import { readHeaders } from '../explain/captured-request.ts'
+import type { CapturedRequest } from '../explain/captured-request.ts'
+import type { ExplainedRefusal, Explanation } from '../explain/explain.ts'
+import { findRule } from '../explain/rule.ts'
+import { GateError } from '../lib/gate/gate-error.ts'
+import type { GateReason } from '../lib/gate/gate-error.ts'
+import type { GateSettings } from '../lib/gate/gate-settings.ts'
+import { MESSAGE_BOUNDS, readJson } from '../lib/gate/json-text.ts'
+import { readMcpMessages } from '../lib/gate/mcp-message.ts'
+import type { McpMessage } from '../lib/gate/mcp-message.ts'
+import { REFUSALS } from '../lib/refusal.ts'
+import type { RefusalReason } from '../lib/refusal.ts'
+import type { Requirement } from '../lib/requirement/requirement.ts'
+
+/** A refusal of the guard, or of the door of a gate. */
+export interface ToldRefusal extends Omit<ExplainedRefusal, 'reason' | 'status'> {
+  readonly reason: RefusalReason | GateReason
+  readonly status: number
+}
+
+export interface ToldExplanation extends Omit<Explanation, 'refusal'> {
+  readonly refusal: ToldRefusal | undefined
+}
+
+/** What the rules of a gate say of a request. */
+export type GateJudgement =
+  | { readonly kind: 'open' }
+  | { readonly kind: 'guarded', readonly requirements: readonly Requirement[] }
+  /** Its message decides, and the capture does not hold it. */
+  | { readonly kind: 'unjudged' }
+  /** `isFirst`: before the credentials are looked at. */
+  | { readonly kind: 'refused', readonly refusal: ToldRefusal, readonly isFirst: boolean }
+
+/**
+ * Judges a captured request by the rules, with the functions of the gate itself.
+ * @param body undefined if the capture does not hold it
+ */
+export function judgeAtGate (request: CapturedRequest, body: string | undefined, gate: GateSettings): GateJudgement {
+  const { method, target } = request
+  const found = findRule({ method, target }, gate)
+  switch (found.kind) {
+    case 'refused':
+      return {
+        kind: 'refused',
+        isFirst: true,
+        refusal: { ...REFUSALS.target_path, ...ADVICE.target_path, reason: 'target_path', status: 400, detail: found.detail }
+      }
+    case 'own':
+      return { kind: 'open' }
+    case 'none':
+      return { kind: 'refused', isFirst: true, refusal: noRule(`${method} ${found.path}`) }
+    case 'rule':
+      return found.rule.requirement
+        ? { kind: 'guarded', requirements: [found.rule.requirement] }
+        : { kind: 'open' }
+    case 'message':
+      return body === undefined ? { kind: 'unjudged' } : judgeMessages(request, body, gate)
+  }
+}
+
+function judgeMessages (request: CapturedRequest, body: string, gate: GateSettings): GateJudgement {
+  const { method, target } = request
+  let messages: readonly McpMessage[]
+  try {
+    messages = readMcpMessages(readJson(Buffer.from(body), MESSAGE_BOUNDS), readHeaders(request).rawHeaders).messages
+  } catch (error) {
+    if (!(error instanceof GateError)) throw error
+    return { kind: 'refused', isFirst: false, refusal: unreadable(error.message) }
+  }
+  const requirements = new Set<Requirement>()
+  for (const message of messages) {
+    const found = findRule({ method, target, message }, gate)
+    if (found.kind !== 'rule') {
+      const name = [message.method ?? 'a response', message.name].filter(Boolean).join(' ')
+      return { kind: 'refused', isFirst: false, refusal: noRule(`the message ${name}`) }
+    }
+    if (found.rule.requirement) requirements.add(found.rule.requirement)
+  }
+  return requirements.size === 0 ? { kind: 'open' } : { kind: 'guarded', requirements: [...requirements] }
+}
+
+const ofGate = { error: null, detail: undefined }
+
+function noRule (what: string): ToldRefusal {
+  return {
+    ...ofGate,
+    reason: 'no_rule',
+    status: 404,
+    description: 'No rule holds for the request.',
+    meaning: `No rule of the gate is for ${what}, and nothing passes without one. A proxy that asks gets 403.`,
+    cause: 'The rule is missing, is for other methods or messages, or its path is written in another way.',
+    cure: 'Write the rule. holdfast gate --explain METHOD PATH says which rules there are, and why none holds.'
+  }
+}
+
+function unreadable (description: string): ToldRefusal {
+  return {
+    ...ofGate,
+    reason: 'message_refused',
+    status: 400,
+    description,
+    meaning: 'The body of the request decides here, and it is no message that all programs read alike.',
+    cause: 'The client sends another content type, or something else than one JSON-RPC message.',
+    cure: 'Send one message of the Model Context Protocol as application/json, and headers that say the same.'
+  }
+}
