@@ -158,7 +158,7 @@ function verifyAnsweredKind (answer: JsonObject, cnf: unknown, isTypeNeeded: boo
   if (type === undefined && !isTypeNeeded) return
   const scheme = typeof type === 'string' ? type.toLowerCase() : undefined
   if (scheme !== 'bearer' && scheme !== 'dpop') {
-    const found = scheme === undefined ? 'no text' : plainWord(scheme) ?? 'another text'
+    const found = type === undefined ? 'nothing' : plainWord(scheme) ?? 'no plain word'
     throw new Refusal('token_kind', { detail: { claim: 'token_type', expected: 'Bearer or DPoP', found } })
   }
   if (scheme === 'dpop' && (cnf as JsonObject | null | undefined)?.jkt === undefined) {

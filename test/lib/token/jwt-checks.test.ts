@@ -792,6 +792,17 @@ t.test('The claims of an opaque token are those of the answer, checked against t
   }
 })
 
+t.test('An answer whose token_type is missing or another is refused with that name, and what was found if it is plain', async t => {
+  const rows = [[undefined, 'nothing'], ['N_A', 'n_a'], ['a b', 'no plain word'], [5, 'no plain word']] as const
+  for (const [type, found] of rows) {
+    const { inquiry } = createIssuerThatAnswers(() => ({ sub: 'a', token_type: type }), { audienceOptional: true })
+    await t.rejects(inquiry.claimsOf('t', true, POLICY, NOW), {
+      reason: 'token_kind',
+      detail: { claim: 'token_type', expected: 'Bearer or DPoP', found }
+    })
+  }
+})
+
 t.test('A token whose claims name another kind of token is refused, and an access token is not', async t => {
   for (const name of ['token_use', 'typ', 'token_type']) {
     for (
