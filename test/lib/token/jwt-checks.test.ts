@@ -76,13 +76,12 @@ t.test('Header and claims of a token are checked against the rules, each row bes
             : `a ${typeof value}`
     return { claims: { [claim]: value }, expected: ['token_claim_invalid', { claim, expected, found }] }
   }
+  const otherAlg = (found: string): Row['expected'] => ['token_algorithm', { expected: 'RS256 ES256', found }]
   const rows: readonly Row[] = [
     { expected: 'accepted' },
     { header: { alg: 'ES256' } },
-    { header: { alg: 'ES384' }, expected: 'token_algorithm' },
-    { header: { alg: 'rs256' }, expected: 'token_algorithm' },
-    { header: { alg: ['RS256'] }, expected: 'token_algorithm' },
-    { header: { alg: undefined }, expected: 'token_algorithm' },
+    { header: { alg: 'ES384' }, expected: otherAlg('ES384') },
+    ...['rs256', ['RS256'], undefined].map(alg => ({ header: { alg }, expected: otherAlg('no known name') })),
     ...['JWT', 'jwt', 'at+jwt', 'AT+JWT', 'application/at+jwt'].map(typ => ({ header: { typ } })),
     ...['application/jwt', 'dpop+jwt', '', null, 1, ['JWT']].map(typ => ({ header: { typ }, expected: 'token_type' })),
     ...[[], ['exp'], null, false].map(crit => ({ header: { crit }, expected: 'token_critical' })),
@@ -796,7 +795,8 @@ t.test('An answer whose token_type is missing or another is refused with that na
   const rows = [[undefined, 'nothing'], ['N_A', 'n_a'], ['a b', 'no plain word'], [5, 'no plain word']] as const
   for (const [type, found] of rows) {
     const { inquiry } = createIssuerThatAnswers(() => ({ sub: 'a', token_type: type }), { audienceOptional: true })
-    await t.rejects(inquiry.claimsOf('t', true, POLICY, NOW), {
+    const error = await inquiry.claimsOf('t', true, POLICY, NOW).catch((error: Refusal) => error)
+    t.hasStrict(error, {
       reason: 'token_kind',
       detail: { claim: 'token_type', expected: 'Bearer or DPoP', found }
     })
