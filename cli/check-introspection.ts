@@ -102,8 +102,10 @@ async function askAboutNothing ({ issuer, settings, introspection, ask }: Asking
       'Check the endpoint: it must validate the token that it gets.'
     )
   }
-  const faultHere = isCredentialFault(refusal) && await faultOfBasic(issuer.introspection, introspection, token, settings)
-  return faultHere || unavailable(refusal)
+  const ofBasic = isCredentialFault(refusal)
+    ? await faultOfBasic(issuer.introspection, introspection, token, settings)
+    : undefined
+  return ofBasic ?? unavailable(refusal)
 }
 
 /**
