@@ -9,10 +9,11 @@ import fp from 'fastify-plugin'
 import { kJwtTools } from './lib/assembly/jwt-tools.ts'
 import type { JwtTools } from './lib/assembly/jwt-tools.ts'
 import { requirementsOf } from './lib/requirement/route-guard.ts'
+import { createUpgradeTest } from './lib/gate/upgrade-rule.ts'
 import { answerBadTarget, answerClientError } from './plugins/errors.ts'
-import { createQueuedResponse } from './server/queued-response.ts'
-import { createRequestIds, makeChildrenLate } from './server/request-logger.ts'
-import { silenceMs } from './server/stalled-answers.ts'
+import { silenceMs } from './server/connections.ts'
+import { createUpgradableMessage, OnePieceResponse } from './server/node-members.ts'
+import { createRequestIds } from './server/request-ids.ts'
 import type { Givens } from './lib/settings/given.ts'
 import { settingsFromOptions } from './lib/settings/options.ts'
 import type { Settings } from './lib/settings/settings.ts'
@@ -58,6 +59,7 @@ export type ServerOptions = FastifyHttpOptions<RawServerDefault> & { readonly ht
  * example the one for `::1` on `localhost`.
  */
 export function serverOptions (settings: Settings): ServerOptions {
+  const isUpgraded = settings.gate && createUpgradeTest(settings.gate, settings.server)
   return {
     logger: { level: settings.server.logLevel },
     pluginTimeout: NO_TIMEOUT,
@@ -80,7 +82,8 @@ export function serverOptions (settings: Settings): ServerOptions {
       headersTimeout: 10_000,
       // Node checks the two time limits for requests only at this interval.
       connectionsCheckingInterval: 1000,
-      ServerResponse: createQueuedResponse()
+      ServerResponse: OnePieceResponse,
+      ...(isUpgraded && { IncomingMessage: createUpgradableMessage(isUpgraded) })
     },
     routerOptions: { maxParamLength: 512 },
     frameworkErrors: answerBadTarget(settings.api.errorBody, settings.gate !== undefined),
@@ -103,7 +106,6 @@ export interface HoldfastOptions {
 export const holdfast = fp<HoldfastOptions>(async (app, { settings, isServed, jwtTools }) => {
   const directory = import.meta.dirname
   app.decorate('settings', settings)
-  makeChildrenLate(app.log)
   if (jwtTools) app.decorate(kJwtTools, jwtTools)
   let arePluginsLoaded = false
   app.addHook('onRoute', ({ method, url, ...hooks }) => {

@@ -1,11 +1,12 @@
+import { isIPv6 } from 'node:net'
 import { finished } from 'node:stream'
 import type { Readable, Writable } from 'node:stream'
 import type { Surroundings } from './surroundings.ts'
 
-/** Most bodies are shorter. Less than half of the pool of Node, so that it needs no memory of its own. */
-const FIRST_BYTES = 2048
 /** The client may go on sending a body that is not read. */
 export const CLOSE = Object.freeze({ connection: 'close' })
+/** Most bodies are shorter. Less than half of the pool of Node, so that it needs no memory of its own. */
+const FIRST_BYTES = 2048
 
 export type BodyStatus = 408 | 413 | 499 | 503
 
@@ -19,11 +20,6 @@ export interface BoundedReaderOptions {
   /** Milliseconds for a whole body. */
   readonly timeoutMs: number
   /**
-   * Who gives way where there is no room. `newest`: who needs it. `oldest`: the body that has been unfinished for
-   * longest, so that nobody can keep the room from others by sending slowly, not even from those with the same address.
-   */
-  readonly givesWay: 'newest' | 'oldest'
-  /**
    * 408: too slow. 413: too large. 499: its client has gone. 503: too many are held. The message is a fixed sentence.
    */
   readonly errorOf: (status: BodyStatus, message: string, headers: Readonly<Record<string, string>>) => Error
@@ -32,12 +28,13 @@ export interface BoundedReaderOptions {
 
 /**
  * Reads a whole body. Its bytes are counted as they arrive and until the answer has ended: for all, and for each of
- * those who send it.
+ * those who send it. Where there is no room, the body that has been unfinished for longest gives way: so nobody keeps
+ * the room from others by sending slowly.
  * @throws what `errorOf` makes. What a client still sends is then dropped, and nothing of it is held.
  */
 export type BodyReader = (source: Readable, answer: Writable, senders?: readonly BodySender[]) => Promise<Buffer>
 
-/** An address or a token, and the bytes that it may have. */
+/** An address or a caller, and the bytes that it may have. */
 export interface BodySender {
   readonly name: string
   readonly maxBytes: number
@@ -52,8 +49,23 @@ interface Share {
 
 const EMPTY = Buffer.alloc(0)
 
+/** The sender at an address. One host has all the addresses of its /64. */
+export function senderAt (address: string, maxBytes: number): BodySender {
+  return { name: `address ${networkOf(address)}`, maxBytes }
+}
+
+function networkOf (address: string): string {
+  if (!isIPv6(address)) return address
+  const ipv4 = /^::ffff:([\d.]+)$/i.exec(address)?.[1]
+  if (ipv4 !== undefined) return ipv4
+  const [front, back] = new URL(`http://[${address.replace(/%.*/, '')}]`).hostname.slice(1, -1).split('::')
+  const groups = (part = ''): string[] => part.split(':').filter(group => group !== '')
+  const missing = back === undefined ? 0 : 8 - groups(front).length - groups(back).length
+  return [...groups(front), ...Array(missing).fill('0'), ...groups(back)].slice(0, 4).join(':')
+}
+
 export function createBoundedReader (
-  { maxBytes, maxPieces = Infinity, maxHeldBytes, timeoutMs, givesWay, errorOf, after }: BoundedReaderOptions
+  { maxBytes, maxPieces = Infinity, maxHeldBytes, timeoutMs, errorOf, after }: BoundedReaderOptions
 ): BodyReader {
   const everyone: BodySender = { name: '', maxBytes: maxHeldBytes }
   /** Of each sender of whom anything is held. */
@@ -97,7 +109,7 @@ export function createBoundedReader (
         const share = shareNamed(name)
         while (share.bytes + more > maxBytes) {
           const [oldest] = share.unfinished
-          if (givesWay === 'newest' || !oldest || oldest === giveWay) return false
+          if (!oldest || oldest === giveWay) return false
           oldest()
         }
         return true

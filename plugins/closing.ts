@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { owedAnswer } from '../server/queued-response.ts'
+import { owedAnswer } from '../server/node-members.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

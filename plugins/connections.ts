@@ -6,8 +6,9 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { CLIENT_ERROR_STATUSES, statusOfClientError } from '../server/client-error.ts'
 import type { ClientError, ClientErrorStatus } from '../server/client-error.ts'
-import { inTurn } from '../server/queued-response.ts'
-import { endSilent, LOOK_MS, watchSilence } from '../server/silent-connections.ts'
+import { createTurns, noticeGone } from '../server/connections.ts'
+import type { InTurn } from '../server/connections.ts'
+import { answerHalfClosed, endSilent, watchSilence } from '../server/node-members.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -21,23 +22,28 @@ declare module 'fastify' {
       /** Connections refused since the start because there were too many. */
       readonly dropped: number,
       /** Requests refused since the start before they could be read, by their status. */
-      readonly unreadable: Readonly<Record<ClientErrorStatus, number>>
+      readonly unreadable: Readonly<Record<ClientErrorStatus, number>>,
+      /** Has a handler of requests called at their turn. */
+      readonly inTurn: InTurn
     }
   }
 }
 
 export const MAX_CONNECTIONS = 10_000
+/** How often silent connections are looked for. One is ended up to twice as much too late. */
+const LOOK_MS = 1000
 
 /** Node publishes every connection that any server of the process has accepted. */
 const CHANNEL = 'net.server.socket'
 
 /**
  * Sets the limits that server options cannot express, for every server of the app: the number of all connections
- * together. It also watches the connections for silence.
+ * together, and what waits on them.
  */
 export default fp(async (app: FastifyInstance) => {
   const main = app.server
   const handler = main.listeners('request')[0] as RequestListener
+  const inTurn = createTurns()
   const handleInTurn = inTurn(handler)
   const servers = new Set<Server>()
   const open = new Set<Socket>()
@@ -45,7 +51,7 @@ export default fp(async (app: FastifyInstance) => {
     ClientErrorStatus,
     number
   >
-  const connections = { servers, open, dropped: 0, unreadable }
+  const connections = { servers, open, dropped: 0, unreadable, inTurn }
   app.decorate('connections', connections)
 
   main.maxConnections = MAX_CONNECTIONS
@@ -73,7 +79,7 @@ export default fp(async (app: FastifyInstance) => {
       return
     }
     open.add(socket)
-    socket.once('close', forget)
+    socket.once('close', forget).once('end', noticeHalfClosed)
     watchSilence(socket)
   }
 
@@ -84,6 +90,7 @@ export default fp(async (app: FastifyInstance) => {
       connections.dropped++
     })
     server.off('request', handler).on('request', handleInTurn)
+    answerHalfClosed(server)
     if (server === main) return
     server.maxConnections = main.maxConnections
     server.maxHeadersCount = main.maxHeadersCount
@@ -108,5 +115,9 @@ export default fp(async (app: FastifyInstance) => {
 
   function forget (this: Socket): void {
     open.delete(this)
+  }
+
+  function noticeHalfClosed (this: Socket): void {
+    noticeGone(this)
   }
 }, { name: 'connections' })

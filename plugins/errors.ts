@@ -7,6 +7,7 @@ import { rpcErrorBody } from '../lib/gate/rpc-error.ts'
 import { errorBody, Refusal, refusalBodies } from '../lib/refusal.ts'
 import type { ErrorBodyForm } from '../lib/refusal.ts'
 import { UpstreamError } from '../lib/upstream/answer.ts'
+import { endGently } from '../server/connections.ts'
 import { statusOfClientError } from '../server/client-error.ts'
 import type { ClientError } from '../server/client-error.ts'
 import { UNROUTABLE } from '../server/request-ends.ts'
@@ -33,6 +34,7 @@ export default fp(async (app: FastifyInstance) => {
     // that is too large keeps its own error.
     if (request.is404 && status < 500 && status !== 413) return answer(reply, form, 404, UNKNOWN)
     if (error.headers) reply.headers(error.headers)
+    if (request.raw.complete === false) endGently(request.raw)
     // What a client sends may be more than is carried, or than is held at once. That is no fault of the service.
     if (status === 501 || (status === 503 && error instanceof GateError)) {
       request.log.info({ fault: error.message }, 'request refused')

@@ -78,7 +78,11 @@ export default fp(async (app: FastifyInstance) => {
   const execute = createExecutor<FastifyRequest>({
     rules: settings.rules,
     exactPaths: settings.exactPaths,
-    admissionOf: audiences => app.holdfastGuard.admissionOf(({ gated }) => gated!, audiences),
+    admissionOf: audiences =>
+      app.holdfastGuard.admissionOf(
+        ({ gated }) => gated!.url.host === '' ? { ...gated!, url: undefined } : gated!,
+        audiences
+      ),
     onMessagesJudged: ({ gated, mcpMatches }, hasPassed) =>
       tally?.judged(gated!.pathRules.rules[0].path, mcpMatches ?? undefined, hasPassed)
   })
@@ -87,6 +91,10 @@ export default fp(async (app: FastifyInstance) => {
   const readWhole = createBodyReader({ maxBytes, timeoutMs: timeoutSeconds * 1000, after: processSurroundings.after })
   const identityHeaders = createIdentityHeaders(settings.claims)
   const signing = settings.statementKey && await openSigner(app, settings.statementKey)
+  // Under `true` the client itself may have written the first of the addresses: the nearest proxy's word counts.
+  const addressOf = app.settings.server.trustProxy === true
+    ? ({ ips, ip }: FastifyRequest) => ips?.[1] ?? ip
+    : ({ ip }: FastifyRequest) => ip
   const upgrades = new WeakMap<IncomingMessage, UpgradedConnection>()
   const expecting = new WeakSet<IncomingMessage>()
   // It may hold a secret.
@@ -101,7 +109,7 @@ export default fp(async (app: FastifyInstance) => {
   }
   if (settings.upstream !== undefined) {
     if (settings.rules.some(({ upgrade }) => upgrade)) takeUpgrades(app.server, app.routing, upgrades)
-    takeExpectations(app.server, app.routing, expecting)
+    takeExpectations(app.server, app.connections.inTurn(app.routing), expecting)
   }
 
   app.decorate(
@@ -133,8 +141,9 @@ export default fp(async (app: FastifyInstance) => {
         // The client need not send what is not read.
         if (Number(request.raw.headers['content-length']) > maxBytes) throw bodyTooLarge()
         this.goAhead(request, reply)
-        const { ip, raw } = request
-        return readWhole(raw, reply.raw, sendersOf(ip, raw.headers.authorization))
+        const { auth, raw } = request
+        const caller = auth ? { issuer: auth.issuer, subject: request.user!.sub } : undefined
+        return readWhole(raw, reply.raw, sendersOf(addressOf(request), caller))
       },
       goAhead ({ raw }, reply) {
         if (expecting.delete(raw)) reply.raw.writeContinue()
@@ -154,7 +163,7 @@ export default fp(async (app: FastifyInstance) => {
       }
     } satisfies Gate
   )
-}, { name: 'gate', dependencies: ['holdfast-auth', 'route-guard', 'sensible'] })
+}, { name: 'gate', dependencies: ['connections', 'holdfast-auth', 'route-guard', 'sensible'] })
 
 /** Whether the route of a request is one under which requests are judged by the rules. */
 function isDoor ({ routeOptions: { url = '' } }: FastifyRequest): boolean {

@@ -10,13 +10,16 @@ import { originForm } from '../lib/gate/path.ts'
 import { cutTools } from '../lib/gate/tool-list.ts'
 import { nextNonceOf } from '../lib/guard/admission.ts'
 import { readMessage } from '../lib/message.ts'
+import type { Message } from '../lib/message.ts'
+import { Refusal } from '../lib/refusal.ts'
 import { clientGone } from '../lib/upstream/answer.ts'
 import type { UpstreamAnswer } from '../lib/upstream/answer.ts'
-import { dropRest, joinConnections, protocolsOf, requestUpgrade, watchClient } from '../lib/upstream/upgrade.ts'
+import { joinConnections, protocolsOf, requestUpgrade, watchClient } from '../lib/upstream/upgrade.ts'
 import type { UpgradedConnection, UpgradeRequest } from '../lib/upstream/upgrade.ts'
 import { createUpstream } from '../lib/upstream/upstream.ts'
-import { createRequestUrlResolver } from '../lib/url/request-url.ts'
-import { silenceMs } from '../server/stalled-answers.ts'
+import type { RequestUrl } from '../lib/url/request-url.ts'
+import { createRequestUrlResolver, hostlessUrl } from '../lib/url/request-url.ts'
+import { silenceMs } from '../server/connections.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 import { noteFailure, sendAnswer, sendInterim } from './gate/answer.ts'
 import { followUpgraded, switchingProtocols } from './gate/upgraded.ts'
@@ -89,12 +92,22 @@ const routes: FastifyPluginAsync = async app => {
 
   function readOriginal ({ raw }: FastifyRequest): OriginalRequest {
     const message = readMessage(raw)
-    const url = urlOf(message)
+    const url = urlOfAny(message)
     if (ownPaths.some(path => url.ownPath === path || url.ownPath.startsWith(`${path}/`))) {
       throw new GateError(404, 'The service itself answers under this path.')
     }
     // The proof is compared with the URL that the rule was chosen by.
     return { message, method: message.method, target: originForm(raw.url!), url }
+  }
+
+  function urlOfAny (message: Message): RequestUrl {
+    try {
+      return urlOf(message)
+    } catch (error) {
+      // Node requires a Host from HTTP/1.1 on.
+      if (message.hostCount > 0 || !(error instanceof Refusal) || error.reason !== 'host_invalid') throw error
+      return hostlessUrl(message)
+    }
   }
 
   /** No credentials were asked for, so the status is not 401. */
@@ -121,10 +134,6 @@ const routes: FastifyPluginAsync = async app => {
       const headers = { connection: 'close' }
       throw app.httpErrors.createError(400, 'A request of HTTP/1.0 has no transfer coding.', { headers })
     }
-    // Node has stopped reading such a request, so its body would never end.
-    if (gate!.upgradeOf(raw) && hasBody(raw)) {
-      throw app.httpErrors.badRequest('A request that asks for another protocol has no body here.')
-    }
   }
 
   /**
@@ -135,19 +144,15 @@ const routes: FastifyPluginAsync = async app => {
     const { raw } = request
     verifyFraming(request)
     const connection = gate!.upgradeOf(raw)
-    // RFC 9110 section 7.8: a client of HTTP/1.0 cannot ask for another protocol.
-    const protocols = connection && raw.httpVersion !== '1.0' && request.gated!.pathRules.rules[0].upgrade
-      ? protocolsOf(raw.headers.upgrade)
-      : undefined
     // To judge a request may take time, and nothing says later that its client went meanwhile.
     if (reply.raw.destroyed) throw clientGone()
     const timeoutSeconds = timeoutSecondsOf(request, usualSeconds)
     // The server itself ends connections that are silent for longer than most requests may take.
     if (timeoutSeconds > usualSeconds) raw.socket.setTimeout(silenceMs(timeoutSeconds))
-    if (connection && protocols !== undefined) {
+    if (connection) {
+      const protocols = protocolsOf(raw.headers.upgrade)!
       return passUpgrade(request, reply, { ...connection, protocols, timeoutSeconds })
     }
-    if (connection) dropRest(connection.socket)
     app.holdfastGuard.endWithToken?.(request)
     const { method, target, headers } = requestOf(request)
     gate!.goAhead(request, reply)
@@ -188,7 +193,7 @@ const routes: FastifyPluginAsync = async app => {
       early = stopWatching()
     })
     if (answer.kind === 'refused') {
-      dropRest(socket)
+      socket.resume()
       // It may be a stream like any other: the upstream need not know the protocol.
       app.holdfastGuard.endWithToken?.(request)
       return answerWith(request, reply, answer, true)

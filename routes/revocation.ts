@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import { senderAt } from '../lib/bounded-reader.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { UndecidedError } from '../lib/revocation/store/store.ts'
 import { ForbiddenSubjectError, operatorEntries } from '../lib/revocation/operator.ts'
@@ -48,7 +49,7 @@ const routes: FastifyPluginAsync = async app => {
       gate?.goAhead(request, reply)
       try {
         return Readable.from([
-          await readBody(payload, reply.raw, [{ name: request.ip, maxBytes: MAX_EVENT_BYTES_OF_ADDRESS }])
+          await readBody(payload, reply.raw, [senderAt(request.ip, MAX_EVENT_BYTES_OF_ADDRESS)])
         ], { objectMode: false })
       } catch (error) {
         if (!(error instanceof UndecidedError)) throw error

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { owedAnswer } from './queued-response.ts'
+import { owedAnswer } from './node-members.ts'
 
 /** The statuses for what Node's parser refuses before there is a request. */
 export const CLIENT_ERROR_STATUSES = [400, 408, 431] as const

@@ -1,14 +1,13 @@
 import { ServerResponse } from 'node:http'
 import type { IncomingMessage, RequestListener, Server } from 'node:http'
 import type { Socket } from 'node:net'
-import { dropRest } from '../lib/upstream/upgrade.ts'
 import type { UpgradedConnection } from '../lib/upstream/upgrade.ts'
-import { inTurn, owedAnswer } from './queued-response.ts'
-import { LINGER_MS } from './unread-body.ts'
+import { LINGER_MS } from './connections.ts'
+import { owedAnswer } from './node-members.ts'
 
 /**
- * Handles requests for another protocol like all others, so that the same rules and the same guard hold for them.
- * Node hands over their connection and reads it no further. So an answer is the last thing on such a connection.
+ * Handles requests for another protocol like all others, so that the same rules and the same guard hold for them. Node
+ * hands over their connection, with none of its limits, and reads it no further. So an answer is the last thing on it.
  */
 export function takeUpgrades (
   server: Server,
@@ -16,22 +15,22 @@ export function takeUpgrades (
   upgrades: WeakMap<IncomingMessage, UpgradedConnection>
 ): void {
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+    const end = (): void => {
+      socket.destroy()
+    }
     // Without a listener an error would throw; 'close' follows.
     socket.on('error', () => {})
     // The answers to earlier requests would come too late: a connection has one answer at a time.
-    if (owedAnswer(socket)) {
-      socket.destroy()
-      return
-    }
+    if (owedAnswer(socket)) return end()
     upgrades.set(request, { socket, head })
     const response = new ServerResponse(request)
     response.shouldKeepAlive = false
     response.assignSocket(socket)
+    socket.on('timeout', end).on('drain', () => response.emit('drain'))
     response.on('finish', () => {
-      socket.end()
-      dropRest(socket)
       // The client may go on sending.
-      setTimeout(() => socket.destroy(), LINGER_MS).unref()
+      socket.end().resume()
+      setTimeout(end, LINGER_MS).unref()
     })
     handle(request, response)
   })
@@ -39,11 +38,8 @@ export function takeUpgrades (
 
 /** By itself, Node answers 100 before the request is judged. A client that is refused need not send its body. */
 export function takeExpectations (server: Server, handle: RequestListener, expecting: WeakSet<IncomingMessage>): void {
-  server.on(
-    'checkContinue',
-    inTurn((request, response) => {
-      expecting.add(request)
-      handle(request, response)
-    })
-  )
+  server.on('checkContinue', (request, response) => {
+    expecting.add(request)
+    handle(request, response)
+  })
 }

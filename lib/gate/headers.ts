@@ -143,9 +143,12 @@ function pushForwarded (headers: string[], { url, addresses }: OwnHeaders['origi
   const client = addresses[0] ?? ''
   const version = isIP(client)
   const node = version === 0 ? 'unknown' : version === 6 ? `"[${client}]"` : client
-  headers.push('x-forwarded-for', addresses.join(', '), 'x-forwarded-host', host, 'x-forwarded-proto', scheme)
+  headers.push('x-forwarded-for', addresses.join(', '))
+  // A client of HTTP/1.0 need not name it.
+  if (host !== '') headers.push('x-forwarded-host', host)
+  headers.push('x-forwarded-proto', scheme)
   if (path !== ownPath) headers.push('x-forwarded-prefix', path.slice(0, path.length - ownPath.length))
-  headers.push('forwarded', `for=${node};host="${host}";proto=${scheme}`)
+  headers.push('forwarded', `for=${node};${host && `host="${host}";`}proto=${scheme}`)
 }
 
 /**

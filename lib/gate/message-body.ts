@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import { CLOSE, createBoundedReader } from '../bounded-reader.ts'
+import { CLOSE, createBoundedReader, senderAt } from '../bounded-reader.ts'
 import type { BodyReader, BodySender, BoundedReaderOptions } from '../bounded-reader.ts'
 import { GateError } from './gate-error.ts'
 
@@ -7,9 +7,9 @@ import { GateError } from './gate-error.ts'
 export const MAX_MESSAGE_BYTES = 1024 * 1024
 /** Of all bodies that are held at once. */
 export const MAX_HELD_BYTES = 64 * 1024 * 1024
-/** Of those, what one address and one token may have, so that nobody takes the room of all. */
+/** Of those, what one address and one caller may have, so that nobody takes the room of all. */
 export const MAX_ADDRESS_BYTES = MAX_HELD_BYTES / 4
-export const MAX_TOKEN_BYTES = MAX_HELD_BYTES / 8
+export const MAX_CALLER_BYTES = MAX_HELD_BYTES / 8
 
 /**
  * Bodies of more bytes are judged one after the other, each in a turn of the event loop of its own. The worst take some
@@ -28,14 +28,17 @@ export function createTurns (): (body: Buffer) => Promise<void> | undefined {
 }
 
 /**
- * Who sends a body, if it is known: the address, and the token by its line of `Authorization`, which may be any text
- * where a rule asks for no token.
+ * Who sends a body, if it is known: the address, and the subject at its issuer.
+ * @param address undefined behind a unix socket
  */
-export function sendersOf (address: string, authorization = ''): readonly BodySender[] {
+export function sendersOf (
+  address: string | undefined,
+  caller: { readonly issuer: string, readonly subject: string } | undefined
+): readonly BodySender[] {
   return [
-    { name: address && `address ${address}`, maxBytes: MAX_ADDRESS_BYTES },
-    { name: authorization && `token ${authorization}`, maxBytes: MAX_TOKEN_BYTES }
-  ].filter(({ name }) => name)
+    ...(address ? [senderAt(address, MAX_ADDRESS_BYTES)] : []),
+    ...(caller ? [{ name: `caller ${caller.issuer} ${caller.subject}`, maxBytes: MAX_CALLER_BYTES }] : [])
+  ]
 }
 
 /** The body has more bytes than are judged. */
@@ -48,7 +51,6 @@ export function createBodyReader (options: Pick<BoundedReaderOptions, 'maxBytes'
   return createBoundedReader({
     ...options,
     maxHeldBytes: MAX_HELD_BYTES,
-    givesWay: 'newest',
     errorOf: (status, message, headers) => new GateError(status, message, { headers })
   })
 }

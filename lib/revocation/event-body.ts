@@ -14,8 +14,7 @@ const MAX_PIECES = 256
 const TIMEOUT_MS = 30_000
 
 /**
- * Reads what senders of events send. Where there is no room the oldest unfinished body gives way: a sender may have the
- * address of an attacker, behind a proxy that is not trusted, and its own bodies are soon whole.
+ * Reads what senders of events send. A sender may have the address of an attacker, behind a proxy that is not trusted.
  * @returns a reader whose errors have a `statusCode`; for want of room, UndecidedError
  */
 export function createEventBodies (after: Surroundings['after']): BodyReader {
@@ -24,7 +23,6 @@ export function createEventBodies (after: Surroundings['after']): BodyReader {
     maxPieces: MAX_PIECES,
     maxHeldBytes: MAX_EVENT_BYTES,
     timeoutMs: TIMEOUT_MS,
-    givesWay: 'oldest',
     errorOf: (statusCode, message, headers) =>
       statusCode === 503
         ? new UndecidedError('too many bodies are being read')

@@ -91,8 +91,8 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart (controller: Dispatcher.DispatchController, status: number, headers: AnswerHeaders): void {
-    // RFC 9110 sections 15.2.1 and 15.2.2: neither a go-ahead nor another protocol was requested.
-    if (status < 200 && status !== 100 && status !== 101) {
+    // RFC 9110 section 15.2.2: no other protocol was requested.
+    if (status < 200 && status !== 101) {
       this.#noteLife()
       return this.#options.onInterim(status, headers)
     }

@@ -29,6 +29,8 @@ export interface UpgradeRequest
   readonly protocols: string
 }
 
+/** RFC 9110 section 7.8. */
+const PROTOCOL = /^[\w!#$%&'*+.^`|~-]+(?:\/[\w!#$%&'*+.^`|~-]+)?$/
 /** Protocols that carry further requests. No rule would see them. */
 const CARRIES_REQUESTS = /^(?:h2c?|https?|tls)(?:\/|$)/i
 /** Bytes that a client may send before its connection has changed. More are read later. */
@@ -36,11 +38,14 @@ const MAX_EARLY_BYTES = 64 * 1024
 /** Milliseconds of silence after which the system probes whether the other side is alive. */
 export const KEEP_ALIVE_MS = 60_000
 
-/** The protocols of an `Upgrade` header that the upstream may be asked for. Undefined if there are none. */
+/**
+ * The protocols of an `Upgrade` header that the upstream may be asked for. Undefined if there are none, or if it is no
+ * list of protocols: another reader could find `h2c` in it.
+ */
 export function protocolsOf (upgrade: string | undefined): string | undefined {
-  const protocols = (upgrade ?? '').split(',').map(protocol => protocol.trim()).filter(protocol =>
-    protocol !== '' && !CARRIES_REQUESTS.test(protocol)
-  )
+  const asked = (upgrade ?? '').split(',').map(protocol => protocol.trim()).filter(protocol => protocol !== '')
+  if (!asked.every(protocol => PROTOCOL.test(protocol))) return undefined
+  const protocols = asked.filter(protocol => !CARRIES_REQUESTS.test(protocol))
   return protocols.length === 0 ? undefined : protocols.join(', ')
 }
 
@@ -109,14 +114,6 @@ export function watchClient (socket: Socket, onGone: () => void): () => Buffer {
     socket.off('data', take).off('end', onGone).off('close', onGone).pause()
     return Buffer.concat(early)
   }
-}
-
-/**
- * Goes on reading a connection that keeps its protocol and has no further requests, for the same reason. What comes is
- * dropped.
- */
-export function dropRest (socket: Socket): void {
-  socket.once('end', () => socket.end()).resume()
 }
 
 /**

@@ -1,7 +1,11 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { buildConnector, Pool } from 'undici'
 import type { Dispatcher } from 'undici'
 import type { Surroundings } from '../surroundings.ts'
+import { adaptConnection } from './connection.ts'
+import type { UpstreamConnection } from './connection.ts'
 import { UpstreamExchange } from './exchange.ts'
 import type { ExchangeOptions } from './exchange.ts'
 import { tlsNameOf } from './origin.ts'
@@ -39,6 +43,8 @@ const MAX_CONNECTIONS = 10_000
  * KiB at once.
  */
 const READ_AHEAD_BYTES = 16 * 1024
+/** undici publishes each head of a request that it sends. */
+const SENT = 'undici:client:sendHeaders'
 
 /**
  * Sends requests to the upstream over HTTP/1.1. One connection carries one request at a time, so that a request never
@@ -51,10 +57,17 @@ export function createUpstream (
     { timeout: connectSeconds * 1000, allowH2: false, highWaterMark: READ_AHEAD_BYTES } as buildConnector.BuildOptions
   )
   const tlsName = tlsNameOf(origin)
+  const connections = new WeakMap<Socket, UpstreamConnection>()
+  const awaitHead = (sent: unknown): void => connections.get((sent as { socket: Socket }).socket)?.awaitHead()
+  subscribe(SENT, awaitHead)
   const pool = new Pool(origin, {
     connections: MAX_CONNECTIONS,
     ...keepAlive(idleSeconds),
-    connect: (options, done) => connect({ ...options, servername: tlsName }, done),
+    connect: (options, done) =>
+      connect({ ...options, servername: tlsName }, (...result) => {
+        if (result[1]) connections.set(result[1], adaptConnection(result[1]))
+        done(...result)
+      }),
     // The exchange limits the times: undici would count the time that the body of the request takes, and has one limit
     // for all requests.
     headersTimeout: 0,
@@ -77,7 +90,10 @@ export function createUpstream (
       return exchange
     },
     // What is still on its way has had its time while the process drained.
-    close: (): Promise<void> => pool.destroy()
+    close (): Promise<void> {
+      unsubscribe(SENT, awaitHead)
+      return pool.destroy()
+    }
   }
 }
 

@@ -149,6 +149,16 @@ export function createRequestUrlResolver (settings: UrlSettings): (message: Mess
   }
 }
 
+/**
+ * The URL of a request of HTTP/1.0 without Host (RFC 9112 section 3.3): it has no host, and no proof is compared with
+ * it.
+ * @throws Refusal target_path
+ */
+export function hostlessUrl (message: Message): RequestUrl {
+  const path = message.target.startsWith('/') ? readTargetPath(message.target) : refusePath('form')
+  return { scheme: message.encrypted ? 'https' : 'http', host: '', path, href: path, ownPath: path }
+}
+
 function requestUrlOf ({ scheme, host, path, href }: HttpUrl, ownPath: string): RequestUrl {
   return { scheme, host, path: path + ownPath, href: href + ownPath, ownPath }
 }

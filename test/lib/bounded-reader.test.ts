@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { PassThrough, Readable } from 'node:stream'
 import t from 'tap'
-import { createBoundedReader } from '../../lib/bounded-reader.ts'
+import { createBoundedReader, senderAt } from '../../lib/bounded-reader.ts'
 import type { BodySender, BoundedReaderOptions } from '../../lib/bounded-reader.ts'
 
 const KIB = 1024
@@ -12,7 +12,6 @@ function openReader (given: Partial<BoundedReaderOptions> = {}) {
     maxBytes: 4 * KIB,
     maxHeldBytes: 8 * KIB,
     timeoutMs: 5,
-    givesWay: 'oldest',
     after: () => () => {},
     errorOf: (status, message, headers) => Object.assign(new Error(message), { status, headers }),
     ...given
@@ -106,19 +105,8 @@ t.test('What was answered does not give way any more, and the shortest body does
   t.equal(await second.outcome, 1)
 })
 
-t.test('The newest gives way where it is to', async t => {
-  const open = openReader({ givesWay: 'newest' })
-  const [first, second, third] = [open(), open(), open()]
-  await first.send(4 * KIB)
-  await second.send(4 * KIB)
-  await third.send(1)
-  t.equal(await third.outcome, 503)
-  for (const { source } of [first, second]) source.end()
-  t.strictSame(await Promise.all([first.outcome, second.outcome]), [4 * KIB, 4 * KIB])
-})
-
 t.test('Nothing is held of what was refused, or of a client that has gone', async t => {
-  const open = openReader({ givesWay: 'newest' })
+  const open = openReader()
   for (let n = 0; n < 5; n++) {
     const [large, gone, answered] = [open(), open(), open()]
     await large.send(4 * KIB)
@@ -148,7 +136,6 @@ t.test('The connection of a refused body is closed, and who had no room is told 
     maxBytes: 1,
     maxHeldBytes: 0,
     timeoutMs: 5,
-    givesWay: 'newest',
     after: () => () => {},
     errorOf: (status, message, headers) => Object.assign(new Error(message), { status, headers })
   })
@@ -156,4 +143,22 @@ t.test('The connection of a refused body is closed, and who had no room is told 
     read(Readable.from([Buffer.alloc(bytes)]), new PassThrough()).catch(({ status, headers }) => [status, headers])
   t.strictSame(await refusalOf(2), [413, { connection: 'close' }])
   t.strictSame(await refusalOf(1), [503, { connection: 'close', 'retry-after': '1' }])
+})
+
+t.test('An address of IPv6 is that of its /64, and one of IPv4 in IPv6 is that of IPv4', t => {
+  const rows: ReadonlyArray<readonly [address: string, other: string, isSame: boolean]> = [
+    ['192.0.2.1', '::ffff:192.0.2.1', true],
+    ['192.0.2.1', '192.0.2.2', false],
+    ['2001:db8::1', '2001:db8:0:0:ffff:ffff:ffff:ffff', true],
+    ['2001:db8::1', '2001:DB8:0:0::2', true],
+    ['2001:db8:0:1::1', '2001:db8::1', false],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::', true],
+    ['fe80::1%eth0', 'fe80::2', true],
+    ['::1', '::2', true],
+    ['::1', '1::', false]
+  ]
+  for (const [address, other, isSame] of rows) {
+    t.equal(senderAt(address, 1).name === senderAt(other, 1).name, isSame, `${address} ${other}`)
+  }
+  t.end()
 })

@@ -1,10 +1,8 @@
 import { channel } from 'node:diagnostics_channel'
 import dns from 'node:dns'
 import { once } from 'node:events'
-import { createServer, ServerResponse } from 'node:http'
-import type { IncomingMessage } from 'node:http'
-import { connect, Socket } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import { connect } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { mock } from 'node:test'
 import type { FastifyInstance } from 'fastify'
@@ -12,15 +10,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { holdTimers } from '../helpers/clock.ts'
 import { containing } from '../helpers/containing.ts'
-import {
-  owedAnswer,
-  inTurn,
-  MAX_UNANSWERED,
-  QUEUE_KEEP_ALIVE_MS,
-  createQueuedResponse
-} from '../../server/queued-response.ts'
-import { LINGER_MS } from '../../server/unread-body.ts'
-import { MAX_STALLED, STALL_MS } from '../../server/stalled-answers.ts'
+import { LINGER_MS, MAX_WAITING, MAX_WAITING_BYTES } from '../../server/connections.ts'
 import { MAX_CONNECTIONS } from '../../plugins/connections.ts'
 import { startApp } from '../helpers/app.ts'
 import type { Variables } from '../helpers/variables.ts'
@@ -73,214 +63,92 @@ async function start (t: Test, before?: Prepare) {
   return { app, entered, port: Number(new URL(url).port) }
 }
 
-t.test('A connection has a maximum number of unanswered requests, and is ended with one more', async t => {
+t.test('Pipelined requests are answered one after the other, and one too many ends the connection', async t => {
   const { port, entered } = await start(t)
-  const patient = open(t, port, SLOW.repeat(MAX_UNANSWERED))
-  for (let turn = 0; turn < MAX_UNANSWERED; turn++) {
+  const patient = open(t, port, SLOW.repeat(MAX_WAITING + 1))
+  for (let turn = 0; turn <= MAX_WAITING; turn++) {
     await until(() => entered.length > turn)
     t.equal(entered.length, turn + 1, 'nothing is done for a request before its turn')
     entered[turn]!()
   }
-  await until(() => patient.answers() === MAX_UNANSWERED)
-  patient.socket.write(LIVE.repeat(MAX_UNANSWERED))
-  await until(() => patient.answers() === MAX_UNANSWERED * 2)
+  await until(() => patient.answers() === MAX_WAITING + 1)
+  patient.socket.write(LIVE.repeat(MAX_WAITING + 1))
+  await until(() => patient.answers() === (MAX_WAITING + 1) * 2)
 
-  const rows: ReadonlyArray<readonly [title: string, text: string]> = [
-    ['of a route', SLOW.repeat(MAX_UNANSWERED + 20)],
-    ['that Fastify refuses', SLOW + 'GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(MAX_UNANSWERED)],
-    ['that Node answers by itself', SLOW + 'GET / HTTP/1.1\r\n\r\n'.repeat(MAX_UNANSWERED)]
-  ]
-  for (const [title, text] of rows) {
+  for (const text of [SLOW.repeat(MAX_WAITING + 2), SLOW + 'GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(MAX_WAITING + 1)]) {
+    const before = entered.length
     const greedy = open(t, port, text)
     await greedy.ended
-    t.equal(greedy.text, '', title)
+    t.equal(greedy.text, '')
+    t.equal(entered.length, before + 1, 'only the first came to a handler')
   }
-  t.equal(entered.length, MAX_UNANSWERED + rows.length, 'of each only the first came to a handler')
 })
 
-const QueuedResponse = createQueuedResponse()
-
-t.test('A connection is ended also if Node should come to keep its parser elsewhere', async t => {
-  const socket = Object.assign(new Socket(), { _httpMessage: {} })
-  for (let count = 0; count < MAX_UNANSWERED; count++) {
-    t.notOk(socket.destroyed)
-    t.type(new QueuedResponse(messageOn(socket)), ServerResponse)
+t.test('A client that pipelines a few at a time behind a slow answer is answered, with large cookies too', async t => {
+  const { port, entered } = await start(t)
+  const large = LIVE.replace('\r\n\r\n', `\r\nCookie: ${'c'.repeat(12_000)}\r\n\r\n`)
+  const client = open(t, port, SLOW)
+  for (let turn = 0; turn < 7; turn++) {
+    client.socket.write(large.repeat(4))
+    await delay(10)
   }
-  t.ok(socket.destroyed)
+  await until(() => entered.length === 1)
+  entered[0]!()
+  await until(() => client.answers() === 29)
 })
 
-/** A request of a connection that owes an answer. */
-function messageOn (socket: Socket, headers: Record<string, string> = {}): IncomingMessage {
-  return {
-    socket,
-    method: 'GET',
-    url: '/',
-    rawHeaders: Object.entries(headers).flat(),
-    headers
-  } as unknown as IncomingMessage
-}
-
-t.test('The bytes waiting on one connection are limited, and so are those of one address, and those on all', async t => {
-  const rows: ReadonlyArray<readonly [title: string, headers: Record<string, string>, taken: number]> = [
-    ['header lines', { 'x-a': 'a'.repeat(4_000) }, 5],
-    ['bodies with a length', { 'content-length': '16000' }, 5],
-    ['a body larger than what Node reads of it', { 'content-length': '99999999' }, 1],
-    ['a body without a length', { 'transfer-encoding': 'chunked' }, 1]
-  ]
-  const used: Socket[] = []
-  const busy = (remoteAddress?: string): Socket => {
-    const socket = Object.defineProperty(Object.assign(new Socket(), { _httpMessage: {} }), 'remoteAddress', {
-      value: remoteAddress
-    })
-    used.push(socket)
-    return socket
-  }
-  for (const [title, headers, taken] of rows) {
-    const socket = busy()
-    let count = 0
-    for (; !socket.destroyed; count++) new QueuedResponse(messageOn(socket, headers)).removeAllListeners()
-    t.equal(count, taken + 1, title)
-  }
-  const closed = used.map(socket => once(socket, 'close'))
-  await Promise.all(closed)
-  const many = (addressOf: (count: number) => string): number => {
-    for (let count = 0; ; count++) {
-      const socket = busy(addressOf(count))
-      for (let turn = 0; turn < 5; turn++) {
-        new QueuedResponse(messageOn(socket, { 'x-a': 'a'.repeat(4_000) })).removeAllListeners()
-      }
-      if (socket.destroyed) return count
+t.test('What waits on all connections is limited, and the end of a connection gives back what it held', async t => {
+  const { app, port, entered } = await start(t)
+  const large = LIVE.replace('\r\n\r\n', `\r\nCookie: ${'c'.repeat(15_000)}\r\n\r\n`)
+  const fill = async (): Promise<ReturnType<typeof open>> => {
+    for (;;) {
+      const [client, before] = [open(t, port, SLOW), entered.length]
+      await until(() => entered.length > before)
+      client.socket.write(large.repeat(MAX_WAITING))
+      if (await Promise.race([client.ended.then(() => true), delay(100, false)])) return client
+      held.add(client)
     }
   }
-  const end = (sockets: Socket[]) =>
-    Promise.all(sockets.map(socket => socket.destroyed && socket.closed ? undefined : once(socket.destroy(), 'close')))
-  const bytes = 5 * (4 * (4_000 + 3 + 1) + 2_560)
-  const most = Math.floor(2 * 1024 * 1024 / bytes)
-  const mostOfAddress = Math.floor(512 * 1024 / bytes)
-  const anyOf = (count: number): string => `192.0.2.${count % 20}`
-  t.equal(many(anyOf), most, 'the connection of the one too many is ended')
-  await end(used.splice(0))
-  t.equal(many(anyOf), most, 'the end of a connection gives back what it held')
-  await end(used.splice(0))
-  t.equal(many(() => '192.0.2.1'), mostOfAddress, 'one address has a quarter')
-  const other = busy('192.0.2.2')
-  new QueuedResponse(messageOn(other, { 'x-a': 'a'.repeat(4_000) })).removeAllListeners()
-  t.notOk(other.destroyed, 'and another one has room')
-  await Promise.all(used.map(socket => once(socket.destroy(), 'close')))
+  const held = new Set<ReturnType<typeof open>>()
+  t.equal((await fill()).text, '', 'the one too many is ended')
+  const most = MAX_WAITING_BYTES / (MAX_WAITING * 15_000)
+  t.ok(held.size > most / 2 && held.size <= most, `${held.size} of ${most}`)
+  t.equal((await fetch(`http://127.0.0.1:${port}/health/live`)).status, 200, 'who does not pipeline is served')
+  for (const { socket } of held) socket.destroy()
+  for (const enter of entered) enter()
+  await until(() => app.connections.open.size < 3)
+  const next = open(t, port, large.repeat(4))
+  await until(() => next.answers() === 4)
 })
 
-t.test('A pipeline that waits is not read until some of it is answered, and then all of it is', async t => {
+t.test('A client that has gone with requests that wait is noticed, and none of them begins', async t => {
   const { app, port, entered } = await start(t)
-  const client = open(t, port, SLOW + LIVE.repeat(MAX_UNANSWERED / 2))
+  const gone = open(t, port, SLOW.repeat(20))
   await until(() => entered.length === 1)
   const [connection] = app.connections.open
-  await until(() => connection!.isPaused())
-  // Together with the others they would be too many. They wait outside.
-  client.socket.write(LIVE.repeat(MAX_UNANSWERED - 4))
-  await delay(50)
-  t.equal(connection!.destroyed, false)
+  gone.socket.destroy()
+  // It ends with the error of the second probe.
+  await new Promise(resolve => connection!.once('close', resolve))
   entered[0]!()
-  await until(() => client.answers() === 1 + MAX_UNANSWERED * 1.5 - 4)
-  t.equal(connection!.isPaused(), false)
-})
-
-t.test('A pipeline whose connection is ended at the turn of a request is not read any more', async t => {
-  const answers: ServerResponse[] = []
-  const server = createServer(
-    { ServerResponse: QueuedResponse },
-    inTurn(({ socket }, response) => {
-      if (answers.push(response) === 2) socket.destroy()
-    })
-  ).listen(0, '127.0.0.1')
-  t.teardown(() => server.close())
-  await once(server, 'listening')
-  const client = open(t, (server.address() as AddressInfo).port, LIVE.repeat(1 + MAX_UNANSWERED / 2))
-  const [connection] = await once(server, 'connection') as [Socket]
-  await until(() => connection.isPaused())
-  answers[0]!.end()
-  await client.ended
   await delay(10)
-  t.strictSame([answers.length, connection.isPaused()], [2, true])
+  t.equal(entered.length, 1)
 })
 
-t.test('A connection that sends requests and reads nothing of their answers is ended, whatever it sends', async t => {
-  const { app, port } = await start(t, app => {
-    app.server.setTimeout(1500)
-  })
-  const deaf = open(t, port, 'GET /big HTTP/1.1\r\nHost: x\r\n\r\n')
-  deaf.socket.pause()
-  const [connection] = await once(app.server, 'connection') as [Socket]
-  const sending = setInterval(() => deaf.socket.write(LIVE), 200)
-  t.teardown(() => clearInterval(sending))
-  await once(connection, 'close')
-  t.ok(deaf.bytes < BIG_BYTES, 'Node itself would take each request for a sign of life')
-})
-
-t.test('A connection whose limit a route has removed keeps its requests', async t => {
-  const { app, port, entered } = await start(t, app => {
-    app.server.setTimeout(0)
-  })
-  const patient = open(t, port, SLOW + LIVE)
-  const [connection] = await once(app.server, 'connection') as [Socket]
-  await until(() => entered.length === 1)
-  t.equal(connection.timeout ?? 0, 0)
-  await delay(100)
+t.test('A client that has shut its sending side gets its answers, after it was asked whether it is there', async t => {
+  const { port, entered } = await start(t)
+  const client = open(t, port, SLOW + LIVE)
+  client.socket.end()
+  await until(() => entered.length === 1 && client.text.split('HTTP/1.1 100 Continue\r\n\r\n').length === 3)
   entered[0]!()
-  await until(() => patient.answers() === 2)
-})
-
-t.test('A connection without waiting requests is not treated as a slow client', async t => {
-  const { port } = await start(t, app => {
-    app.server.setTimeout(1000)
-  })
-  const pipelined = open(t, port, LIVE.repeat(2))
-  await until(() => pipelined.answers() === 2)
-  await delay(600)
-  pipelined.socket.write(LIVE.repeat(2))
-  await until(() => pipelined.answers() === 4)
-})
-
-t.test(
-  'A connection whose requests have waited is kept for a short time, and one that sends the next request after ' +
-    'its answer for long',
-  async t => {
-    const { app, port } = await start(t)
-    const [patient, pipelined] = [open(t, port, LIVE), open(t, port, LIVE.repeat(2))]
-    await until(() => patient.answers() === 1 && pipelined.answers() === 2)
-    await until(() => [...app.connections.open].some(({ timeout }) => timeout === QUEUE_KEEP_ALIVE_MS))
-    t.strictSame([...app.connections.open].map(({ timeout }) => timeout! <= QUEUE_KEEP_ALIVE_MS).sort(), [false, true])
-    pipelined.socket.write(LIVE.repeat(2))
-    await until(() => pipelined.answers() === 4)
-    t.notOk(pipelined.socket.destroyed)
-    pipelined.socket.write(LIVE)
-    await until(() => pipelined.answers() === 5)
-    await until(() => [...app.connections.open].every(({ timeout }) => timeout !== app.server.timeout))
-    t.strictSame(
-      [...app.connections.open].map(({ timeout }) => timeout! <= QUEUE_KEEP_ALIVE_MS).sort(),
-      [false, true],
-      'a single request does not change that'
-    )
-  }
-)
-
-t.test('An answer whose last piece is not read counts as stalled', async t => {
-  const big = Buffer.alloc(16 * 1024 * 1024)
-  const { app, port } = await start(t, app => {
-    app.server.setTimeout(0)
-    app.get('/whole', () => big)
-  })
-  const passTime = holdTimers(t, STALL_MS)
-  const deaf = Array.from({ length: MAX_STALLED + 1 }, () => {
-    const client = open(t, port, 'GET /whole HTTP/1.1\r\nHost: x\r\n\r\n')
-    client.socket.pause()
-    return client
-  })
-  await until(() => app.connections.open.size === deaf.length)
-  await until(() => {
-    passTime()
-    return app.connections.open.size === MAX_STALLED
-  })
-  t.equal((await fetch(`http://127.0.0.1:${port}/health/live`)).status, 200)
+  await client.ended
+  t.equal(client.answers(), 2)
+  const old = open(t, port, 'GET /slow HTTP/1.0\r\n\r\n')
+  old.socket.end()
+  await until(() => entered.length === 2)
+  await delay(1_200)
+  entered[1]!()
+  await old.ended
+  t.match(old.text, /^HTTP\/1\.1 200 /, 'HTTP/1.0 knows no interim answers')
 })
 
 t.test('A body that goes on after its answer must end soon, and then its connection goes on', async t => {
@@ -304,26 +172,6 @@ t.test('A body that goes on after its answer must end soon, and then its connect
   t.equal(dribbling.text.split('HTTP/1.1 ').length, 2, 'no second answer')
   ending.socket.write(LIVE)
   await until(() => ending.answers() === 2)
-})
-
-t.test('Private members of Node lead from a connection to its answer and to its parser', async t => {
-  const { app, port, entered } = await start(t)
-  const client = open(t, port, SLOW)
-  await until(() => entered.length === 1)
-  const [connection] = app.connections.open as unknown as Iterable<Socket & { parser: { onIncoming: unknown } }>
-  t.equal(
-    owedAnswer(connection!)!.constructor.name,
-    QueuedResponse.name,
-    'without it nothing would be bounded, and closing would end requests in flight'
-  )
-  t.type(
-    connection!.parser.onIncoming,
-    'function',
-    'without it the rest of a piece with too many requests would be parsed in vain'
-  )
-  entered[0]!()
-  await until(() => client.answers() === 1)
-  t.equal(owedAnswer(connection!), undefined)
 })
 
 t.test('A connection that reads nothing of its answers is ended; one that reads a little now and then gets all of it', async t => {
@@ -473,7 +321,7 @@ t.test('Each limit holds on a second server as on the first', async t => {
   const metrics = await app.inject('/metrics')
   t.match(metrics.body, /^holdfast_connections 2$/m)
 
-  t.equal(await ask(SLOW.repeat(MAX_UNANSWERED + 1)), '')
+  t.equal(await ask(SLOW.repeat(MAX_WAITING + 2)), '')
   for (const enter of entered) enter()
   const upgrading = open(
     t,

@@ -57,7 +57,7 @@ t.test('A refusal because the service cannot decide has its own sentence, in eit
 const NEEDED: Readonly<Record<string, readonly string[]>> = {
   closing: ['connections'],
   'holdfast-audit': ['holdfast-auth'],
-  gate: ['holdfast-auth', 'route-guard'],
+  gate: ['connections', 'holdfast-auth', 'route-guard'],
   'gate-grpc': ['gate', 'closing'],
   metrics: ['holdfast-auth', 'holdfast-audit', 'pressure', 'connections', 'request-end'],
   openapi: ['route-guard'],

@@ -1,8 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import type { Socket } from 'node:net'
 import t from 'tap'
-import { MAX_ADDRESS_BYTES, MAX_MESSAGE_BYTES, MAX_TOKEN_BYTES } from '../../lib/gate/message-body.ts'
+import { MAX_ADDRESS_BYTES, MAX_MESSAGE_BYTES, MAX_CALLER_BYTES } from '../../lib/gate/message-body.ts'
 import { bearerLines, dpopLines } from '../helpers/call.ts'
 import { parseChallenges } from '../helpers/challenges.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
@@ -333,16 +332,17 @@ t.test('A client that goes while its body is read leaves nothing behind.', async
   t.strictSame(upstream.arrived, [])
 })
 
-t.test('A request for another protocol has no message to judge, and is refused.', async t => {
+t.test('A request for another protocol has no message to judge, and is refused; with a body it is a plain one.', async t => {
   const { send, issuer, upstream } = await startSite(t)
   const upgrade = ['Connection: Upgrade', 'Upgrade: websocket', 'Content-Type: application/json']
   const user = bearerLines(issuer.token())
   const body = bytesOf(message('tools/list'))
   for (const lines of [[`Content-Length: ${body.length}`, '', body], []]) {
     t.equal((await send('POST', '/upgrades', [...upgrade, ...lines])).status, 401)
-    t.equal((await send('POST', '/upgrades', [...upgrade, ...user, ...lines])).status, 400)
+    const isPlain = lines.length > 0
+    t.equal((await send('POST', '/upgrades', [...upgrade, ...user, ...lines])).status, isPlain ? 200 : 400)
   }
-  t.strictSame(upstream.arrived, [])
+  t.strictSame(upstream.arrived.map(({ body, headers }) => [body, headers['upgrade']]), [[body, undefined]])
 })
 
 t.test('Log and metrics name the rule, and of the words of a client plain ones that lack a rule, in the log alone.', async t => {
@@ -466,28 +466,22 @@ t.test('Of the forward-auth proxies only Envoy sends the body, and a refused mes
   ])
 })
 
-t.test('Bodies that one token holds leave room for others; beyond its share one more is 503, and no error.', async t => {
-  const { post, send, issuer, url, upstream, log } = await startSite(t, { timeoutSeconds: 60 }, {
-    TRUST_PROXY: 'loopback'
-  })
-  const user = bearerLines(issuer.token({ scope: 'use' }))
+t.test('Unfinished bodies of one caller, whatever its tokens, give way to its next one, and take no room of others.', async t => {
+  const { post, send, issuer, url, upstream, log } = await startSite(t, { timeoutSeconds: 60 }, { TRUST_PROXY: true })
+  let tokens = 0
+  const user = (): string[] => bearerLines(issuer.token({ scope: 'use', jti: `${tokens++}` }))
   const body = bytesOf({ method: 'tools/list', params: { x: 'x'.repeat(MAX_MESSAGE_BYTES - 100) } })
-  const holding = new Set<Socket>()
-  const hold = (): void => {
+  const evicted: string[] = []
+  const hold = (address: string, lines = user()): void => {
     const socket = connect(Number(new URL(url).port), '127.0.0.1')
     t.teardown(() => socket.destroy())
-    holding.add(socket)
-    socket.on('error', () => {})
-    // The requests below may take the room that it needs: then it is refused, and another one takes its place.
-    socket.once('data', () => {
-      holding.delete(socket)
-      hold()
-    })
+    socket.on('error', () => {}).on('data', text => evicted.push(String(text)))
     socket.write(
       [
         'POST /mcp HTTP/1.1',
         'Host: a',
-        ...user,
+        `X-Forwarded-For: 192.0.2.9, ${address}`,
+        ...lines,
         'Content-Type: application/json',
         `Content-Length: ${body.length}`,
         '',
@@ -495,29 +489,38 @@ t.test('Bodies that one token holds leave room for others; beyond its share one 
       ].join('\r\n')
     )
   }
-  for (let count = 0; count < MAX_TOKEN_BYTES / MAX_MESSAGE_BYTES; count++) hold()
-  let answer: WireAnswer
-  do answer = await post(body, user)
-  while (answer.status === 200)
-  t.strictSame([answer.status, answer.headers['retry-after'], answer.headers['connection']], [503, '1', 'close'])
-  t.equal(
-    (await send('POST', '/verify/envoy/mcp', [
+  const most = MAX_CALLER_BYTES / MAX_MESSAGE_BYTES
+  for (let count = 0; count < most; count++) hold(`2001:db8:0:${count}::1`)
+  const other = bearerLines(issuer.token({ scope: 'use', sub: 'other' }))
+  t.equal((await post(body, other)).status, 200, 'another caller')
+  t.strictSame(evicted, [])
+  // They may still be on their way.
+  while (evicted.length === 0) {
+    const asked = await send('POST', '/verify/envoy/mcp', [
       'X-Forwarded-Proto: http',
       'X-Envoy-Auth-Partial-Body: false',
       'Content-Type: application/json',
       `Content-Length: ${body.length}`,
-      ...user,
+      ...user(),
       '',
       body
-    ])).status,
-    503
-  )
-  t.equal((await post(body, bearerLines(issuer.token({ scope: 'use', jti: 'other' })))).status, 200, 'another token')
-  for (const socket of holding) socket.removeAllListeners('data').destroy()
-  do answer = await post(body, user)
-  while (answer.status === 503)
-  t.equal(answer.status, 200, 'there is room again')
+    ])
+    t.equal(asked.status, 200, 'the caller itself')
+  }
+  t.match(evicted[0]!, /^HTTP\/1.1 503 [^]*\r\nretry-after: 1\r\n/i)
+  t.match(evicted[0]!, /\r\nconnection: close\r\n/i)
+  t.equal((await post(body, user())).status, 200)
   t.equal(upstream.arrived.at(-1)!.body, body)
+
+  const mostOfAddress = MAX_ADDRESS_BYTES / MAX_MESSAGE_BYTES
+  for (let count = 0; count < mostOfAddress; count++) {
+    hold(`2001:db8:1:1::${count + 1}`, bearerLines(issuer.token({ scope: 'use', sub: `of-${count}` })))
+  }
+  const before = evicted.length
+  const from = (addresses: string): string[] => [...other, `X-Forwarded-For: ${addresses}`]
+  t.equal((await post(body, from('2001:db8:1:1::1, 2001:db8:2::1'))).status, 200)
+  t.equal(evicted.length, before, 'what a client writes before the word of the nearest proxy names nobody')
+  while (evicted.length === before) t.equal((await post(body, from('2001:db8:1:1:ffff::1'))).status, 200, 'of that /64')
   t.strictSame(log.filter(({ level }) => level >= 50), [])
   t.ok(log.some(({ msg, fault }) => msg === 'request refused' && fault === 'Too many bodies are being read.'))
 })
@@ -540,7 +543,7 @@ t.test(
         [
           'POST /mcp HTTP/1.1',
           'Host: a',
-          ...bearerLines(issuer.token({ scope: 'use', jti: `of-${n}` })),
+          ...bearerLines(issuer.token({ scope: 'use', sub: `of-${n}` })),
           'Content-Type: application/json',
           `Content-Length: ${body.length}`,
           '',
@@ -549,7 +552,7 @@ t.test(
       )
     }
     await until('the share is taken', () => refused >= CONNECTIONS - Math.floor(MAX_ADDRESS_BYTES / SENT))
-    const users = Array.from({ length: 16 }, (_, n) => bearerLines(issuer.token({ scope: 'use', jti: `good-${n}` })))
+    const users = Array.from({ length: 16 }, (_, n) => bearerLines(issuer.token({ scope: 'use', sub: `good-${n}` })))
     t.strictSame(
       (await Promise.all(users.map(user => post(body, user)))).map(({ status }) => status),
       users.map(() => 200),

@@ -5,7 +5,7 @@ import t from 'tap'
 import { serverOptions } from '../../holdfast.ts'
 import { MAX_CONNECTIONS } from '../../plugins/connections.ts'
 import { MAX_EVENT_LOOP_DELAY_MS, RETRY_AFTER_SECONDS, SAMPLE_MS } from '../../plugins/pressure.ts'
-import { MAX_UNANSWERED } from '../../server/queued-response.ts'
+import { MAX_WAITING } from '../../server/connections.ts'
 import { TEXT_MAX_AGE_MS } from '../../plugins/metrics.ts'
 import { startApp } from '../helpers/app.ts'
 import { advanceClock } from '../helpers/clock.ts'
@@ -88,7 +88,7 @@ t.test('docs/reference/monitoring.md states the limits that hold', async t => {
     ['time to send the whole request', `${requestTimeout! / 1000} s`],
     ['idle connection', `${keepAliveTimeout! / 1000} s`],
     ['time without a byte taken of an answer', `${connectionTimeout! / 1000} s`],
-    ['unanswered requests on one connection', `${MAX_UNANSWERED}`],
+    ['unanswered requests on one connection', `${MAX_WAITING + 1}`],
     ['open connections', '10 000'],
     ['delay of the event loop', `${MAX_EVENT_LOOP_DELAY_MS} ms on average over ${SAMPLE_MS / 1000} s`]
   ]

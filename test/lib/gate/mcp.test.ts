@@ -470,10 +470,11 @@ t.test('A body has a maximum size and a time limit, and all bodies together have
   await t.rejects(short(), { name: 'GateError', statusCode: 503 }, 'a short one counts for 2 KiB')
 })
 
-t.test('A line of Authorization that is the address of another sender takes nothing of the share of that address.', t => {
-  const [victim] = sendersOf('192.0.2.1')
-  const others = sendersOf('192.0.2.2', '192.0.2.1')
+t.test('A subject that is the address of another sender takes nothing of the share of that address.', t => {
+  const [victim] = sendersOf('192.0.2.1', undefined)
+  const others = sendersOf('192.0.2.2', { issuer: 'address', subject: '192.0.2.1' })
   t.equal(others.length, 2)
+  t.equal(sendersOf(undefined, undefined).length, 0, 'behind a unix socket')
   t.notOk(others.some(({ name }) => name === victim!.name))
   t.end()
 })

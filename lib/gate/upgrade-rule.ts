@@ -1,0 +1,31 @@
+import type { IncomingMessage } from 'node:http'
+import { readMessage } from '../message.ts'
+import { protocolsOf } from '../upstream/upgrade.ts'
+import type { UrlSettings } from '../url/base-url.ts'
+import { createRequestUrlResolver } from '../url/request-url.ts'
+import type { GateSettings } from './gate-settings.ts'
+import { hasBody } from './headers.ts'
+import { createRules } from './rules.ts'
+
+/**
+ * Decides whether a request is for another protocol (RFC 9110 section 7.8): its rule allows it, and it names one that
+ * is changed to here. Any other is a plain request, whatever it asks for. Undefined if no rule allows it.
+ */
+export function createUpgradeTest (
+  { rules, exactPaths, upstream }: GateSettings,
+  urlSettings: UrlSettings
+): ((message: IncomingMessage) => boolean) | undefined {
+  if (upstream === undefined || !rules.some(({ upgrade }) => upgrade)) return undefined
+  const table = createRules(rules, { exactPaths })
+  const urlOf = createRequestUrlResolver(urlSettings)
+  return message => {
+    const { headers, httpVersion, method } = message
+    if (httpVersion === '1.0' || hasBody(message) || protocolsOf(headers.upgrade) === undefined) return false
+    try {
+      return table.choose(method!, urlOf(readMessage(message)).ownPath)?.rules[0].upgrade === true
+    } catch {
+      // It is refused like any other.
+      return false
+    }
+  }
+}
