@@ -38,7 +38,8 @@ cpSync(join(import.meta.dirname, 'go'), go, { recursive: true })
 run(go, 'go', 'build', '-o', 'agent', '.')
 
 const table = join(folder, 'table.md')
-const tap = spawn(join(root, 'node_modules', '.bin', 'tap'), ['--timeout=900', 'test/programs/mcp-clients.test.ts'], {
+const files = ['test/programs/mcp-clients.test.ts', 'test/system/gate-clients.test.ts']
+const tap = spawn(join(root, 'node_modules', '.bin', 'tap'), ['--timeout=900', ...files], {
   cwd: root,
   env: { ...process.env, MCP_PROGRAMS: folder, MCP_TABLE: table },
   stdio: 'inherit'

@@ -3,47 +3,17 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
-import { here, inspector, mcpRemote, program, typescript1, typescript2 } from '../mcp/agents.ts'
 import type { Agent, AgentSite } from '../mcp/agents.ts'
+import { CLIENTS, PROGRAMS } from '../mcp/clients.ts'
 import { startServer } from '../mcp/servers.ts'
 import type { ServerForm } from '../mcp/servers.ts'
 import { startApp } from '../helpers/app.ts'
 import { readProse, readTable } from '../helpers/documents.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 
-// With MCP_PROGRAMS, a folder that test/mcp/main.ts fills, clients in other languages too.
-const PROGRAMS = process.env['MCP_PROGRAMS']
-
 const LATE = 'No answer'
 const ACTS = ['begin', 'list', 'call', 'refused tool', 'step-up', 'long call', 'stream', 'revoked'] as const
 const SERVERS: readonly ServerForm[] = ['old', 'new', 'both']
-
-const ofPrograms = (folder: string): Array<[client: string, make: (site: AgentSite) => Agent]> => {
-  const python = join(folder, 'py', 'bin', 'python')
-  const packages = join(folder, 'npm', 'node_modules')
-  return [
-    ['Python `mcp`, `legacy`', program(python, [here('agent.py'), 'mcp', 'legacy'])],
-    ['Python `mcp`, `auto`', program(python, [here('agent.py'), 'mcp', 'auto'])],
-    ['Python `fastmcp`', program(python, [here('agent.py'), 'fastmcp'])],
-    ['Go SDK', program(join(folder, 'go', 'agent'), [])],
-    ['mcp-remote', mcpRemote(join(packages, 'mcp-remote', 'dist', 'proxy.js'))],
-    [
-      'Inspector CLI',
-      inspector(
-        join(packages, `node-${process.platform}-${process.arch}`, 'bin', 'node'),
-        join(packages, '.bin', 'mcp-inspector')
-      )
-    ]
-  ]
-}
-
-const CLIENTS: ReadonlyArray<[client: string, make: (site: AgentSite) => Agent]> = [
-  ['TypeScript 1', typescript1],
-  ['TypeScript 2, `legacy`', typescript2('legacy')],
-  ['TypeScript 2, `auto`', typescript2('auto')],
-  ['TypeScript 2, `pin`', typescript2({ pin: '2026-07-28' })],
-  ...PROGRAMS === undefined ? [] : ofPrograms(PROGRAMS)
-]
 
 const RULES = [
   {
