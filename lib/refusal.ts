@@ -125,7 +125,7 @@ export const REFUSALS = Object.freeze({
     host_invalid: 'The host of the request is not valid.',
     host_repeated: 'The request has more than one Host header.',
     target_authority: 'The request target does not agree with the Host header and the connection.',
-    target_path: 'The path of the request cannot be compared with a DPoP proof.',
+    target_path: 'The path of the request is not in its normal form, or can be read as another one.',
     forwarded_invalid: 'A forwarded header of the request is not valid.'
   }),
   // The login behind the token: RFC 9470 section 3.

@@ -53,8 +53,12 @@ export async function startPlayground (
     'cache-control': 'no-store'
   }
   const server = Fastify({ forceCloseConnections: true })
-  server.addHook('onRequest', async (_request, reply) => {
+  server.addHook('onRequest', async (request, reply) => {
     reply.headers(headers)
+    const { host = '', origin = url } = request.headers
+    // A page of another site could reach it by a name of its own, or send it a form.
+    if (![`localhost:${port}`, `127.0.0.1:${port}`].includes(host)) return reply.code(421).send()
+    if (request.method === 'POST' && origin !== url) return reply.code(403).send()
   })
   server.addHook('onClose', keys.close)
   // Any body is taken. The explanation says what it cannot read.
