@@ -20,6 +20,6 @@ const counted = [...sources.filter(file => !isOwnRoute(file)), 'holdfast.ts']
  * and the processes they start a third slower.
  */
 const uncounted =
-  /^test\/(?:batches\/(?:files|tools)|lint\/|programs\/|bench\/|chaos\/|cli\/|deploy\/|dev\/|docs\/|examples\/|fuzz\/|history\/|packages\/manifests|start\.|node-versions\.|supply-chain\.)/
+  /^test\/(?:batches\/(?:files|tools)|lint\/|programs\/|bench\/|cli\/|deploy\/|dev\/|docs\/|examples\/|fuzz\/|history\/|packages\/manifests|start\.|node-versions\.|supply-chain\.)/
 
 export default file => uncounted.test(file) ? null : counted

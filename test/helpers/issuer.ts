@@ -2,9 +2,9 @@ import { sign } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Test } from 'tap'
 import { encodeJws } from './jws.ts'
 import { takeRsaKey } from './rsa-keys.ts'
+import type { Owner } from './owner.ts'
 
 export const AUDIENCE = 'https://api.test.example'
 
@@ -45,7 +45,7 @@ export interface Issuer {
 }
 
 /** An identity provider on loopback: discovery, key set, and tokens signed with a real key. It ends with the test. */
-export async function startIssuer (t: Test): Promise<Issuer> {
+export async function startIssuer (t: Owner): Promise<Issuer> {
   const requests: string[] = []
   const server = createServer((request, response) => {
     requests.push(request.url!)

@@ -1,6 +1,6 @@
 import { connect, createServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
-import type { Test } from 'tap'
+import type { Owner } from './owner.ts'
 
 /** What happens to a connection. */
 export type Behaviour = (socket: Socket) => void
@@ -22,7 +22,8 @@ export interface Relay {
 
 function join (socket: Socket, port: number, onAnswer: (chunk: Buffer) => void): void {
   const far = connect({ port, host: '127.0.0.1', noDelay: true })
-  far.on('error', () => socket.destroy()).on('close', () => socket.end())
+  // What comes after that is read, or its end would not be seen.
+  far.on('error', () => socket.destroy()).on('close', () => socket.end().resume())
   socket.on('error', () => far.destroy()).on('close', () => far.end())
   socket.pipe(far)
   far.on('data', onAnswer)
@@ -44,7 +45,7 @@ export const cutAfter = (bytes: number, port: number): Behaviour => socket =>
   })
 
 /** A relay on a free port of loopback. It ends with the test. */
-export async function startRelay (t: Test): Promise<Relay> {
+export async function startRelay (t: Owner): Promise<Relay> {
   const sockets = new Set<Socket>()
   let behaviour: Behaviour = hung
   const server = createServer({ noDelay: true }, socket => {

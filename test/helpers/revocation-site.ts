@@ -9,6 +9,7 @@ import type { Variables } from './variables.ts'
 import { startIssuer, makeIssuerKey } from './issuer.ts'
 import type { Issuer, IssuerKey } from './issuer.ts'
 import { encodeJws } from './jws.ts'
+import type { Owner } from './owner.ts'
 
 export const CAEP = 'https://schemas.openid.net/secevent/caep/event-type/'
 /** The `aud` of what it sends. */
@@ -26,7 +27,7 @@ export interface Transmitter {
 }
 
 /** A transmitter on loopback: its configuration, its keys, and tokens signed with them. */
-export async function startTransmitter (t: Test): Promise<Transmitter> {
+export async function startTransmitter (t: Owner): Promise<Transmitter> {
   const server = createServer((request, response) => {
     const documents: Record<string, object> = {
       '/.well-known/ssf-configuration': { issuer: transmitter.url, jwks_uri: `${transmitter.url}/keys` },

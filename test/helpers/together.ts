@@ -24,7 +24,7 @@ const QUICK = /^(?:own|routes)\/|^plugins\/(?:errors|openapi|resource-metadata|v
 const TOOLS =
   /^(?:examples|history)\/|^cli\/(?:call|explain)\.|^deploy\/(?:gated|manifests|observability)\.|^dev\/(?:clients|provider|step-up)\.|^docs\/snippets\.|^fuzz\/(?:differential|parsers)\.|^supply-chain\./
 /** Other tests of files and commands: they run beside what is counted. */
-const FILES = /^(?:bench|chaos|cli|deploy|dev|docs|fuzz|packages)\/|^(?:node-versions|start)\./
+const FILES = /^(?:bench|cli|deploy|dev|docs|fuzz|packages)\/|^(?:node-versions|start)\./
 /**
  * It counts for itself, and V8 counts only what is compiled from then on: nothing of the sources may be loaded before.
  */

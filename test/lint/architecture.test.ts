@@ -72,7 +72,8 @@ t.test('An arrow that is not allowed is refused in each form, and one that is al
         './cli/main.ts',
         './dev/serve/run.ts',
         './test/helpers/app.ts',
-        './bench/run.js'
+        './bench/run.js',
+        './lab/history/main.ts'
       ],
       allowed: './lib/refusal.ts'
     },

@@ -13,7 +13,7 @@ import type { Claim } from '../history/model.ts'
 import { claimAll, createRecorder, nowSeconds } from '../history/recorder.ts'
 import type { Recorder } from '../history/recorder.ts'
 
-/** `npm run test:history` takes longer than the other tests do. */
+/** lab/README.md says how to run longer ones. */
 const SECONDS = Number(process.env.HISTORY_SECONDS ?? 6)
 const SEED = Number(process.env.HISTORY_SEED ?? 21)
 const INSTANCES = 4

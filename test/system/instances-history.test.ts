@@ -10,7 +10,7 @@ import { findViolations } from '../history/model.ts'
 import { API, createBook, visitAll } from '../history/visitors.ts'
 import type { Book } from '../history/visitors.ts'
 
-/** `npm run test:history` sends a million replays. */
+/** lab/README.md says how to send a million. */
 const REPLAYS = Number(process.env['HISTORY_REPLAYS'] ?? 2000)
 const SEED = Number(process.env['HISTORY_SEED'] ?? 21)
 /** Long enough for each kind of trouble. */

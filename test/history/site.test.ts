@@ -1,9 +1,9 @@
 import t from 'tap'
 import { createRandom } from '../fuzz/random.ts'
-import { excuse, sumUp } from './ledger.ts'
-import type { Entry, Ledger, Window } from './ledger.ts'
-import { plan } from './plan.ts'
-import { findGrown, MAY_GROW } from './vitals.ts'
+import { excuse, sumUp } from '../../lab/history/site/ledger.ts'
+import type { Entry, Ledger, Window } from '../../lab/history/site/ledger.ts'
+import { plan } from '../../lab/history/site/plan.ts'
+import { findGrown, MAY_GROW } from '../../lab/history/site/vitals.ts'
 
 const GOOD: Entry = {
   kind: 'DPoP',

@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Owner } from '../helpers/owner.ts'
+import type { Owner } from '../../../test/helpers/owner.ts'
 
 export interface TroubledServer {
   readonly origin: string

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { makeIssuerKey } from '../helpers/issuer.ts'
-import type { IssuerKey } from '../helpers/issuer.ts'
+import { makeIssuerKey } from '../../../test/helpers/issuer.ts'
+import type { IssuerKey } from '../../../test/helpers/issuer.ts'
 import { nowMs } from './site.ts'
 import type { Site } from './site.ts'
 

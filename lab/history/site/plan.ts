@@ -1,4 +1,4 @@
-import type { Random } from '../fuzz/random.ts'
+import type { Random } from '../../../test/fuzz/random.ts'
 
 /** A fault as the plan sees it. */
 export interface Planned {

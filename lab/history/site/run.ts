@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { createRandom } from '../fuzz/random.ts'
-import type { Random } from '../fuzz/random.ts'
-import type { Owner } from '../helpers/owner.ts'
+import { createRandom } from '../../../test/fuzz/random.ts'
+import type { Random } from '../../../test/fuzz/random.ts'
+import type { Owner } from '../../../test/helpers/owner.ts'
 import { gather, startLoad } from './actors.ts'
 import { INNER_FAULTS, OUTER_FAULTS } from './faults.ts'
 import type { Fault } from './faults.ts'
@@ -20,7 +20,6 @@ export interface Order {
   readonly seed: number
   /** Of trouble. Start, warm-up and calm come on top. */
   readonly seconds: number
-  say (line: string): void
 }
 
 export interface Report extends Sums {
@@ -40,19 +39,17 @@ const CALM_MS = 5000
 const SETTLES_MS = 1000
 
 /** An hour of trouble in a short time. All that is started ends with its owner. */
-export async function runChaos (t: Owner, { directory, seed, seconds, say }: Order): Promise<Report> {
+export async function runSite (t: Owner, { directory, seed, seconds }: Order): Promise<Report> {
   const site = await openSite(t, directory)
   const crowd = await gather(site, createRandom(seed, 1))
   const faults = new Map<string, number>()
   const windows: Window[] = []
   const violations: string[] = []
   const load = startLoad(crowd, AT_ONCE)
-  say('all is well, and there is load')
   await delay(WARM_UP_MS)
   const before = await takeVitals(site)
 
   const startMs = nowMs()
-  const stamp = (): string => `${String(Math.round((nowMs() - startMs) / 1000)).padStart(4)} s`
   const goesOn = (): boolean => nowMs() < startMs + seconds * 1000
   async function makeTrouble (from: readonly Fault[], random: Random): Promise<void> {
     for (const step of plan(from, random)) {
@@ -60,7 +57,6 @@ export async function runChaos (t: Owner, { directory, seed, seconds, say }: Ord
       if (!goesOn()) return
       const { fault } = step
       faults.set(fault.name, (faults.get(fault.name) ?? 0) + 1)
-      say(`${stamp()}  ${fault.name}`)
       const window = { fault: fault.name, part: fault.part, excuses: fault.excuses, startMs: nowMs() }
       const cure = await fault.begin(site, step)
       await delay(step.lastsMs)
@@ -69,13 +65,6 @@ export async function runChaos (t: Owner, { directory, seed, seconds, say }: Ord
       windows.push({ ...window, endMs: nowMs() })
     }
   }
-  const tally = setInterval(() => {
-    say(
-      `${stamp()}  ${load.entries.length} requests, ` +
-        `${load.entries.filter(({ outcome }) => outcome === '200').length} of them accepted`
-    )
-  }, 10_000)
-  t.teardown(() => clearInterval(tally))
   const [, , rotations] = await Promise.all([
     makeTrouble(INNER_FAULTS, createRandom(seed, 2)),
     makeTrouble(OUTER_FAULTS, createRandom(seed, 3)),
@@ -83,8 +72,6 @@ export async function runChaos (t: Owner, { directory, seed, seconds, say }: Ord
       violations.push(violation)
     })
   ])
-  clearInterval(tally)
-  say(`${stamp()}  the trouble is over`)
   await delay(CALM_MS)
   await load.stop()
   const after = await takeVitals(site)

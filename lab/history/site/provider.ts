@@ -1,9 +1,9 @@
 import { sign } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { AUDIENCE, makeIssuerKey } from '../helpers/issuer.ts'
-import type { IssuerKey, Overrides } from '../helpers/issuer.ts'
-import { encodeJws } from '../helpers/jws.ts'
-import type { Owner } from '../helpers/owner.ts'
+import { AUDIENCE, makeIssuerKey } from '../../../test/helpers/issuer.ts'
+import type { IssuerKey, Overrides } from '../../../test/helpers/issuer.ts'
+import { encodeJws } from '../../../test/helpers/jws.ts'
+import type { Owner } from '../../../test/helpers/owner.ts'
 import { startTroubled } from './troubled-server.ts'
 import type { TroubledServer } from './troubled-server.ts'
 
