@@ -1,6 +1,14 @@
 import type { FastifyInstance, FastifyPluginCallback, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import { ownPathsOf } from '../lib/gate/gate-settings.ts'
 import { isTracingAsked, TRACING_PACKAGES } from '../server/tracing.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Of @fastify/otel: puts the context of the span of the request into headers. Undefined without traces. */
+    opentelemetry?: () => { inject: (headers: Record<string, string>) => void }
+  }
+}
 
 /** The used part of the optional packages. They are installed only if traces are wanted. */
 interface Span {
@@ -48,13 +56,16 @@ export default fp<TracingOptions>(
       return
     }
     const [{ FastifyOtelInstrumentation }, { NodeSDK }] = packages
+    const { gate } = app.settings
+    const ownPaths = ownPathsOf(gate?.ownPrefix ?? '')
+    const isOwn = (url: string): boolean => ownPaths.some(path => `${url.split('?', 1)[0]}/`.startsWith(`${path}/`))
     const instrumentation = new FastifyOtelInstrumentation({
       // A refusal is an answer, not an exception. Faults are in the log.
       recordExceptions: false,
       // One span covers the request and one covers its handler. The time between them is the guard's.
       instrumentHooks: false,
       // Balancers and operators ask for these routes all the time. Their spans would hide the rest.
-      ignorePaths: ({ url }) => !url.startsWith(`${app.prefix}/api/`),
+      ignorePaths: ({ url }) => gate ? isOwn(url) : !url.startsWith(`${app.prefix}/api/`),
       // A query may hold secrets.
       requestHook: (span, request) => span.setAttribute('url.path', request.url.split('?', 1)[0]!)
     })

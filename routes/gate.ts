@@ -220,15 +220,17 @@ const routes: FastifyPluginAsync = async app => {
       origin: { url, addresses },
       identity: gate!.identify(request, origin)
     })
+    // With traces on, the upstream continues the span of the gate, not that of the client.
+    const lines: Record<string, string> = {}
+    request.opentelemetry?.().inject(lines)
     // An answer that is read must not be coded.
-    if (request.isRuledTool) {
-      return { method, target, headers: [...withoutLines(headers, 'accept-encoding'), 'accept-encoding', 'identity'] }
-    }
-    return { method, target, headers }
+    if (request.isRuledTool) lines['accept-encoding'] = 'identity'
+    const own = Object.entries(lines)
+    return { method, target, headers: own.reduce((rest, [name]) => withoutLines(rest, name), headers).concat(...own) }
   }
 }
 export default routes
 
-function withoutLines (headers: readonly string[], name: string): string[] {
+function withoutLines (headers: string[], name: string): string[] {
   return headers.filter((_, i) => headers[i - i % 2]!.toLowerCase() !== name)
 }

@@ -7,6 +7,8 @@ import tracing from '../../plugins/tracing.ts'
 import type { LoadPackage, TracingOptions } from '../../plugins/tracing.ts'
 import { startApp } from '../helpers/app.ts'
 import { startIssuer } from '../helpers/issuer.ts'
+import type { Settings } from '../../lib/settings/settings.ts'
+import { startUpstream } from '../helpers/upstream.ts'
 
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' }
 
@@ -26,7 +28,11 @@ t.test('Only the standard variables switch traces on', async t => {
 })
 
 /** The plugin on an app of its own, with the packages that `load` gives. */
-async function register (t: { teardown: (end: () => unknown) => void }, options: TracingOptions) {
+async function register (
+  t: { teardown: (end: () => unknown) => void },
+  options: TracingOptions,
+  gate?: { ownPrefix: string }
+) {
   const log: Array<Record<string, unknown>> = []
   const app = Fastify({
     logger: {
@@ -38,6 +44,7 @@ async function register (t: { teardown: (end: () => unknown) => void }, options:
     }
   })
   t.teardown(() => app.close())
+  app.decorate('settings', { gate } as unknown as Settings)
   for (const name of ['route-guard']) app.register(fp(async () => {}, { name }))
   await app.register(tracing, options)
   await app.ready()
@@ -116,6 +123,41 @@ t.test('Traces begin with the service, end with it, and hold no query and no ref
   t.strictSame(attributes, [['url.path', '/api/private']])
   await app.close()
   t.equal(seen.stopped, 1)
+})
+
+t.test('Of a gate, what it passes on is traced, and none of its own paths.', async t => {
+  const { seen, load } = fakePackages()
+  await register(t, { environment: ENDPOINT, load }, { ownPrefix: '' })
+  const ignores = seen.instrumentation.ignorePaths as (route: object) => boolean
+  t.strictSame(
+    ['/orders?a=/docs', '/*', '/', '/healthy', '/health/live?x', '/metrics', '/docs/json'].filter(url => !ignores({ url })),
+    ['/orders?a=/docs', '/*', '/', '/healthy']
+  )
+})
+
+t.test('The upstream of a gate gets the trace of the gate in place of the client\'s.', async t => {
+  const issuer = await startIssuer(t)
+  const upstream = await startUpstream(t)
+  const span = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+  for (const isTraced of [true, false]) {
+    const { url } = await startApp(
+      t,
+      issuer,
+      { GATE: { upstream: upstream.origin, rules: [{ path: '/*', allow: 'anyone' }] } },
+      undefined,
+      app => {
+        if (!isTraced) return
+        app.decorateRequest('opentelemetry', () => ({
+          inject (headers) {
+            headers.traceparent = span
+          }
+        }))
+      }
+    )
+    const theirs = span.replace(/-01$/, '-00')
+    await fetch(`${url}/orders`, { headers: { traceparent: theirs } })
+    t.equal(upstream.arrived.at(-1)!.headers['traceparent'], isTraced ? span : theirs)
+  }
 })
 
 t.test('The service has a name in traces, unless the variables give it one', async t => {
