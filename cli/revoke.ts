@@ -57,10 +57,20 @@ export function revoke (argv: readonly string[], world: CallWorld): Promise<numb
         isTTY: world.out.isTTY === true
       }
     })
+    if (code === 0 && UNMATCHED.test(story)) {
+      world.out.write(`Nothing is revoked: the service has no such issuer${
+        body.sub_id.iss === undefined ? '' : ` as ${body.sub_id.iss}`
+      }. Spell it as its settings do.\n`)
+      return 1
+    }
     world.out.write(code === 0 ? `${sentenceAbout(body.sub_id, values.undo === true, toleranceOf(values.url, world))}\n` : story)
     return code
   })
 }
+
+/** The header of an answer that says that no token of the service can match. It may be in color. */
+// eslint-disable-next-line no-control-regex
+const UNMATCHED = /^ *(?:\x1b\[\d+m)?holdfast-revocation(?:\x1b\[\d+m)?: unmatched/m
 
 /** What the service has stored, in words. */
 function sentenceAbout (

@@ -66,6 +66,7 @@ const SHOWN = new Set([
   'cache-control',
   'location',
   'x-request-id',
+  'holdfast-revocation',
   'date'
 ])
 

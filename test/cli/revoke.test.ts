@@ -64,6 +64,10 @@ t.test('An operator revokes each kind of subject, and can undo it.', async t => 
     t.equal(await atAnotherTime(60, async () => (await run([...option, '--undo'], env)).code), 0)
     t.equal(await ask(), 200)
   }
+  for (const name of [issuer.url.toUpperCase(), `${issuer.url}//`, '*']) {
+    const { code, text } = await run(['--sub', 'user-2', '--issuer', name], env)
+    t.strictSame([code, text.includes(`the service has no such issuer as ${name}.`)], [1, true], name)
+  }
   t.equal(
     (await run(['--jkt', 'thumbprint', '--url', url], { CALL_TOKEN: operator })).code,
     0,
