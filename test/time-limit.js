@@ -1,14 +1,23 @@
+import { relative } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import t from 'tap'
 
 const LOOK_MS = 1000
 const LIMIT_MS = t.options.timeout
 
-/** What the watch sees of this thread: how often progress was made, and then the name of the test. */
-const shared = new SharedArrayBuffer(1024)
-const progress = new Int32Array(shared, 0, 2)
-const nameBytes = new Uint8Array(shared, progress.byteLength)
+/** What the watch sees of this thread: how often progress was made, the name of the test, and what its end means. */
+const shared = new SharedArrayBuffer(65_536)
+const progress = new Int32Array(shared, 0, 4)
+const nameBytes = new Uint8Array(shared, 16, 1008)
+const lossBytes = new Uint8Array(shared, 1024)
 const encoder = new TextEncoder()
+
+/** What is said if the process is ended. `unrun` are the files that would have run after it. */
+export function nameLoss (file, unrun = []) {
+  const others = unrun.length === 0 ? '' : `; not run for it: ${unrun.join(', ')}`
+  progress[2] = encoder.encodeInto(`not ok ${file}: it hangs${others}`, lossBytes).written
+}
+nameLoss(relative(process.cwd(), process.argv[1] ?? ''))
 
 /**
  * Names a test even if it blocks its process, and then ends the process: tap itself can do neither unless the test lets
@@ -17,7 +26,8 @@ const encoder = new TextEncoder()
 const watch = new Worker(
   `
   const { workerData: { shared, ms } } = require('node:worker_threads')
-  const [progress, nameBytes] = [new Int32Array(shared, 0, 2), new Uint8Array(shared, 8)]
+  const [progress, nameBytes, lossBytes] = [new Int32Array(shared, 0, 4), new Uint8Array(shared, 16), new Uint8Array(shared, 1024)]
+  const say = (text, bytes, size) => require('node:fs').writeSync(2, text + Buffer.from(bytes.subarray(0, size)) + '\\n')
   let [last, since, isNamed] = [-1, 0, false]
   setInterval(() => {
     const count = Atomics.load(progress, 0)
@@ -26,10 +36,11 @@ const watch = new Worker(
     const silentMs = performance.now() - since
     if (silentMs >= ms * 0.8 && !isNamed) {
       isNamed = true
-      const name = Buffer.from(nameBytes.subarray(0, progress[1]))
-      require('node:fs').writeSync(2, 'No progress within ' + ms * 0.8 / 1000 + ' s: ' + name + '\\n')
+      say('No progress within ' + ms * 0.8 / 1000 + ' s: ', nameBytes, progress[1])
     }
-    if (silentMs >= ms * 1.5) process.kill(process.pid, 'SIGKILL')
+    if (silentMs < ms * 1.5) return
+    say('', lossBytes, progress[2])
+    process.kill(process.pid, 'SIGKILL')
   }, ms / 40)
 `,
   { eval: true, execArgv: [], env: {}, workerData: { shared, ms: LIMIT_MS } }

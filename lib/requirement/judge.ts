@@ -8,7 +8,6 @@ import type {
   ClaimRule,
   ClaimValue,
   DetailRequirement,
-  Predicate,
   Requirement
 } from './requirement.ts'
 
@@ -77,8 +76,7 @@ export function isScopeGranted (name: string, scopes: readonly string[], granter
 interface Question {
   /** For the log. */
   readonly about: string
-  readonly predicate: Predicate<never>
-  readonly parts: readonly unknown[]
+  readonly answers: ReadonlyArray<() => unknown>
   readonly refusal: () => Refusal
 }
 
@@ -87,7 +85,7 @@ function verifyClaim ({ claims }: Grant, { name, allowed, isAllowed }: ClaimRule
   const refusal = (): Refusal => new Refusal('claim_mismatch', { detail: { claim: name } })
   const isMet = claim !== undefined && (!allowed || [claim].flat().some(value => allowed.includes(value as ClaimValue)))
   if (!isMet) throw refusal()
-  return isAllowed && { about: `claim ${name}`, predicate: isAllowed, parts: [claim], refusal }
+  return isAllowed && { about: `claim ${name}`, answers: [() => isAllowed(claim)], refusal }
 }
 
 /**
@@ -119,7 +117,7 @@ function verifyDetail ({ claims }: Grant, { type, check }: DetailRequirement): Q
   const parts = detailsOf(claims, type)
   const refusal = (): Refusal => new Refusal('authorization_details_missing', { detail: { type } })
   if (parts.length === 0) throw refusal()
-  return check && { about: `authorization detail ${type}`, predicate: check, parts, refusal }
+  return check && { about: `authorization detail ${type}`, answers: parts.map(part => () => check(part)), refusal }
 }
 
 /** The elements of that type (RFC 9396 section 2). A claim or an element of another form grants nothing. */
@@ -137,9 +135,9 @@ async function ask (questions: readonly Question[]): Promise<void> {
  * Any value other than `true` refuses: a truthy one may be an unchecked object. An error of a predicate is wrapped,
  * because it may have a status of its own, or be undefined.
  */
-async function isAccepted ({ about, predicate, parts }: Question): Promise<boolean> {
+async function isAccepted ({ about, answers }: Question): Promise<boolean> {
   try {
-    for (const part of parts) if (await predicate(part as never) === true) return true
+    for (const answer of answers) if (await answer() === true) return true
     return false
   } catch (cause) {
     throw new Error(`The predicate for the ${about} failed`, { cause })

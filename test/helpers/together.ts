@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { sayEnded } from '../progress.ts'
+import { nameLoss } from '../time-limit.js'
 
 const root = join(import.meta.dirname, '..')
 
@@ -58,9 +59,12 @@ const PARTS = {
 export async function runTogether (part: keyof typeof PARTS): Promise<void> {
   // To wait for a module does not keep Node 20 alive, and tap ends when Node would.
   const alive = setInterval(() => {}, 2 ** 30)
-  for (const file of PARTS[part]) {
+  for (const [index, file] of PARTS[part].entries()) {
     // Its tests are queued behind this one, and before the next.
-    await t.test(file, t => t.resolves(import(join(root, file)), 'the file is loaded; its tests follow'))
+    await t.test(file, t => {
+      nameLoss(`test/${file}`, PARTS[part].slice(index + 1))
+      return t.resolves(import(join(root, file)), 'the file is loaded; its tests follow')
+    })
     await t.test(`${file} has ended`, async () => sayEnded(`test/${file}`))
   }
   clearInterval(alive)

@@ -203,6 +203,12 @@ t.test('One path: a spelling for which a lenient router would find a closer rule
       as: '/u/:id/keys',
       passes: { '/.env': '/:any', '/u/7.5/keys': '/u/:id/keys', '/u/.json': '/*', '/app.js': '/:any' }
     },
+    {
+      rules: ['/a/%2A', '/*'],
+      refused: ['/A/%2A', '/a/*', '/a/%2A/'],
+      as: '/a/%2A',
+      passes: { '/a/%2A': '/a/%2A', '/a/x': '/*', '/a/': '/*' }
+    },
     { rules: ['/mcp', '/mcp.json', '/*'], refused: ['/mcp.xml'], as: '/mcp', passes: { '/mcp.json': '/mcp.json' } },
     {
       rules: ['/o/:id?', '/o*', '/*'],

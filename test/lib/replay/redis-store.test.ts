@@ -222,6 +222,8 @@ t.test('a URL that cannot be meant is refused, and not repeated', async t => {
     ['redis://a,,b?cluster=true', /host is malformed/],
     ['redis://cache/secret', /database is not a number/],
     ['redis://cache/-1', /database is not a number/],
+    ['redis://cache/a/1', /database is not a number/],
+    ['redis://cache/1/a', /database is not a number/],
     [
       'redis://cache?password=secret',
       /there is an unknown parameter; the known ones are sentinel, sentinelUsername, sentinelPassword, cluster; it looks like redis/

@@ -1,0 +1,1 @@
+export function nameLoss (file: string, unrun?: readonly string[]): void
