@@ -170,8 +170,8 @@ export function createView (
     const [blocked, enabled] = [find(held, BLOCKED), find(held, ENABLED)]
     return !blocked || (enabled !== undefined && momentOf(enabled) > momentOf(blocked))
   }
-  const isOver = ({ heard, life, second }: Segment, unixSeconds: number): boolean =>
-    heard + life <= seconds() && second + life <= unixSeconds
+  const isOver = (part: Segment, unixSeconds: number): boolean =>
+    part.heard + part.life <= seconds() && momentOf(part) / 1000 + part.life <= unixSeconds
 
   /**
    * Looks at some of the keys, each time at the next: what is over is found in time that does not depend on how much is
@@ -214,7 +214,8 @@ export function createView (
         if (!enabled || momentOf(enabled) <= momentOf(part) || momentOf(enabled) / 1000 > latest) return part
       }
       const isLogin = kind === LOGIN || kind === OTHERS_LOGIN
-      if ((kind !== ENDED && kind !== CUTOFF && kind !== OTHERS_CUTOFF && !isLogin) || isOver(part, now())) continue
+      if (kind !== ENDED && kind !== CUTOFF && kind !== OTHERS_CUTOFF && !isLogin) continue
+      if (isOver(part, earliestNow())) continue
       if (kind === ENDED) return part
       const moment = part.second + (kind === OTHERS_CUTOFF || kind === OTHERS_LOGIN ? clockToleranceSeconds : 0)
       // Nothing says that a token without `iat`, or with one in the future, is newer.
