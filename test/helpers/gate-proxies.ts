@@ -261,6 +261,7 @@ const traefik: GateProxy = {
       `--entrypoints.plain.address=127.0.0.1:${port}`,
       `--entrypoints.tls.address=127.0.0.1:${tlsPort}`,
       '--entrypoints.tls.http.tls=true',
+      '--entrypoints.plain.transport.respondingtimeouts.readtimeout=86400s',
       '--global.checknewversion=false',
       '--global.sendanonymoususage=false',
       '--log.level=ERROR'

@@ -4,7 +4,9 @@ import { readOptions } from '../../bench/options.js'
 import { buildTraefik } from './build.ts'
 
 const root = join(import.meta.dirname, '..', '..')
-const FILES = ['test/system/gate.test.ts', 'test/system/gate-faults.test.ts', 'test/system/certificates.test.ts']
+const FILES = ['gate', 'gate-faults', 'gate-own', 'certificates'].map(name =>
+  `test/system/${name}.test.ts`
+)
 
 const { 'only-build': onlyBuild } = readOptions({ 'only-build': { type: 'boolean', default: false } })
 
