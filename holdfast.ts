@@ -10,6 +10,7 @@ import { kJwtTools } from './lib/assembly/jwt-tools.ts'
 import type { JwtTools } from './lib/assembly/jwt-tools.ts'
 import { requirementsOf } from './lib/requirement/route-guard.ts'
 import { createUpgradeTest } from './lib/gate/upgrade-rule.ts'
+import { endOfDay } from './lib/guard/observing.ts'
 import { answerBadTarget, answerClientError } from './plugins/errors.ts'
 import { silenceMs } from './server/connections.ts'
 import { createUpgradableMessage, OnePieceResponse } from './server/node-members.ts'
@@ -37,7 +38,7 @@ const NO_TIMEOUT = 0
  * @throws SettingsError
  */
 export function judgeSettings (found: Givens): Promise<Settings> {
-  return validateSettings(found, processSurroundings, {}, async ({ data, ...check }) => {
+  return validateSettings(found, processSurroundings, undefined, async ({ data, ...check }) => {
     const { properties = {} } = check.schema
     // The package refuses what the schema does not name: the sections in which nothing is set.
     const named = Object.entries(data).filter(([section]) => section in properties)
@@ -59,7 +60,9 @@ export type ServerOptions = FastifyHttpOptions<RawServerDefault> & { readonly ht
  * example the one for `::1` on `localhost`.
  */
 export function serverOptions (settings: Settings): ServerOptions {
-  const isUpgraded = settings.gate && createUpgradeTest(settings.gate, settings.server)
+  const { gate, server: { observe } } = settings
+  const isUpgraded = gate &&
+    createUpgradeTest(gate, settings.server, () => processSurroundings.now() < endOfDay(observe))
   return {
     logger: { level: settings.server.logLevel },
     pluginTimeout: NO_TIMEOUT,

@@ -72,7 +72,7 @@ export function check (argv: readonly string[], world: CheckWorld): Promise<numb
       report('', settings.problems.map(problem => fault(problem, cureOf(problem, collected, env))))
     } else {
       // A domain with a scheme is reported as a fault of the provider below.
-      report('', startWarnings(settings).slice(settings.idp.issuers.length === 0 ? 1 : 0).map(text => warning(text)))
+      report('', startWarnings(settings, processSurroundings.now).slice(settings.idp.issuers.length === 0 ? 1 : 0).map(text => warning(text)))
       if (settings.idp.issuers.length === 0) report('Identity provider', [DOMAIN_WITH_SCHEME])
       for (const issuer of settings.idp.issuers) {
         report(`Identity provider ${issuer.issuer}`, [

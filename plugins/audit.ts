@@ -55,7 +55,7 @@ export default fp(async (app: FastifyInstance) => {
     refused (request, because) {
       // Nobody was asked for anything.
       if (
-        because.status === 404 && request.headers.authorization === undefined && request.headers['dpop'] === undefined
+        because.status === 404 && !because.isObserved && request.headers.authorization === undefined && request.headers['dpop'] === undefined
       ) return
       write(request, because)
     }

@@ -12,7 +12,7 @@ import type { HoldfastOptions } from '../lib/settings/option-types.ts'
 import { ownOptions } from '../lib/settings/options.ts'
 import { NO_TLS_SOCKET, SettingsError } from '../lib/settings/problems.ts'
 import type { Settings } from '../lib/settings/settings.ts'
-import { replayPromise, reportStart, startWarnings } from '../lib/settings/start-report.ts'
+import { observingWarning, replayPromise, reportStart, startWarnings } from '../lib/settings/start-report.ts'
 import { readPluginSettings } from '../lib/settings/validation.ts'
 import type { PluginSettings } from '../lib/settings/validation.ts'
 import type { AccessTokenClaims } from '../lib/token/access-token-claims.ts'
@@ -24,6 +24,7 @@ import { decorateGuards } from './auth/guards.ts'
 import { createRefuser, keepReplies } from './auth/refuser.ts'
 import { endWithTokens } from './auth/token-end.ts'
 
+export type { Observed } from '../lib/guard/observing.ts'
 export type { RequestAuth } from '../lib/guard/request-auth.ts'
 export type { Requirement, RequirementOptions } from '../lib/requirement/requirement.ts'
 export type { IssuerLookup } from '../lib/settings/option-types.ts'
@@ -31,6 +32,7 @@ export type { GuardHook } from './auth/augmentation.ts'
 export type { AccessTokenClaims }
 
 const WARM_UP_DELAY_MS = 10
+const HOUR_MS = 3_600_000
 
 const TWICE = 'Holdfast is registered already, in this scope or around it. Register each one in a scope of its own: ' +
   'app.register(async scope => { await scope.register(holdfast, options) })'
@@ -46,10 +48,10 @@ export default fp<HoldfastOptions>(async (app, options) => {
   if (settings.server.clientCertificate === 'socket' && !((app.server as unknown) instanceof TlsServer)) {
     throw new SettingsError([NO_TLS_SOCKET])
   }
-  logStart(app, settings, functions.lookUpIssuer !== undefined)
   const doubles = (options as MayHaveTestDoubles)[kTestDoubles] ?? (app as MayHaveTestDoubles)[kTestDoubles]
-  if (doubles) app.log.warn('The keys and the clock are those of a test issuer: only for tests')
   const surroundings = doubles?.surroundings ?? processSurroundings
+  logStart(app, settings, functions.lookUpIssuer !== undefined, surroundings.now)
+  if (doubles) app.log.warn('The keys and the clock are those of a test issuer: only for tests')
   const certificates = settings.server.clientCertificate === 'off' ? doubles?.readCertificate : undefined
   const guardSettings = certificates
     ? { ...settings, server: { ...settings.server, clientCertificate: 'client-cert' as const } }
@@ -64,14 +66,14 @@ export default fp<HoldfastOptions>(async (app, options) => {
     metadataMount: given && app.prefix,
     mount: app.prefix
   })
-  const { guard, guardFor, judge, signals, challengesFor, tally, nonces, revocation } = parts
+  const { guard, guardFor, judge, signals, challengesFor, tally, nonces, observing, revocation } = parts
   const decisions = createDecisions<FastifyRequest>(
     ({ method, routeOptions: { url: route } }) => ({ method, route, call: undefined })
   )
   const { openAnswers, endWithToken } = endWithTokens(app, decisions, revocation !== undefined)
   const common = { judge, signals, decisions }
   const refuserFor = (audience?: string): ReturnType<typeof createRefuser> =>
-    createRefuser({ challenges: challengesFor(audience), decisions, tally, nonces, now: surroundings.now })
+    createRefuser({ challenges: challengesFor(audience), decisions, tally, nonces, observing, now: surroundings.now })
   const own = { ...common, guard, refuse: refuserFor() }
   app.decorate('holdfastGuard', {
     settings: guardSettings,
@@ -87,10 +89,14 @@ export default fp<HoldfastOptions>(async (app, options) => {
       })
   })
 
+  const stopWarning = observing && surroundings.every(HOUR_MS, () => {
+    if (observing.isOn()) app.log.warn(observingWarning(settings))
+  })
   keepReplies(app)
   if (isUserOfPassport(app)) keepUser(app)
   if (!app.hasRequestDecorator('user')) app.decorateRequest('user', null as unknown as AccessTokenClaims)
   app.decorateRequest('auth', null)
+  if (!app.hasRequestDecorator('observed')) app.decorateRequest('observed', null)
   decorateGuards(app, createAdmission<FastifyRequest>({ ...own, onAdmitted: endWithToken }))
 
   if (nonces) {
@@ -108,6 +114,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
   if (revocation) doubles?.revocations.add(revocation.revocations)
   app.addHook('onClose', async () => {
     clearTimeout(warmUp)
+    stopWarning?.()
     if (revocation) doubles?.revocations.delete(revocation.revocations)
     await parts.close()
   })
@@ -120,7 +127,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
 function keepUser (app: FastifyInstance): void {
   const keep = (request: FastifyRequest, _reply: FastifyReply, done: () => void): void => {
     const token = verifiedTokenOf(request)
-    if (token) (request as { user: unknown }).user = token.claims
+    if (token || request.observed) (request as { user: unknown }).user = token?.claims ?? null
     done()
   }
   app.addHook('preValidation', keep)
@@ -137,8 +144,8 @@ function logEvent (app: FastifyInstance, event: GuardEvent): void {
   app.log[level]({ event: name, ...detail }, sentence)
 }
 
-function logStart (app: FastifyInstance, settings: Settings, areIssuersAsked: boolean): void {
-  for (const warning of startWarnings(settings)) app.log.warn(warning)
+function logStart (app: FastifyInstance, settings: Settings, areIssuersAsked: boolean, now: () => number): void {
+  for (const warning of startWarnings(settings, now)) app.log.warn(warning)
   app.log.info({ event: 'settings_in_force', ...reportStart(settings, areIssuersAsked) }, 'settings in force')
   const promise = replayPromise(settings)
   if (promise !== undefined) app.log.info({ event: 'replay_promise' }, promise)

@@ -120,7 +120,7 @@ export default fp(async (app: FastifyInstance) => {
     return writePassed({
       set: answered.filter(([name]) => isIdentityName(name)),
       remove: [
-        ...settings!.passCredentials ? [] : ['authorization', 'dpop'],
+        ...settings!.passCredentials || app.holdfastGuard.parts.observing?.isOn() ? [] : ['authorization', 'dpop'],
         // A client may not write what the upstream could take for the word of the gate or of Envoy.
         ...[...headers.keys()].filter(name => isWithheldName(name) && !OF_ENVOY.has(name) && !(name in verdict.headers))
       ],

@@ -7,12 +7,15 @@ import { createExecutor } from '../lib/gate/executor.ts'
 import type { Executor, Findings } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
-import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/identity-headers.ts'
+import { createIdentityHeaders, OBSERVED_HEADER, STATEMENT_HEADER } from '../lib/gate/identity-headers.ts'
 import type { IdentityHeaders } from '../lib/gate/identity-headers.ts'
 import type { GateRule } from '../lib/gate/rule.ts'
 import { bodyTooLarge, createBodyReader, MAX_MESSAGE_BYTES, sendersOf } from '../lib/gate/message-body.ts'
 import { findWiderRules, nameMatches } from '../lib/gate/rules.ts'
 import type { StatementKeys, StatementKeySource } from '../lib/gate/statement-keys.ts'
+import { spare } from '../lib/guard/admission.ts'
+import type { RefusedBecause } from '../lib/guard/decisions.ts'
+import type { CountedReason } from '../lib/metrics/tallies.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { scopesOf } from '../lib/requirement/route-guard.ts'
 import type { UpgradedConnection } from '../lib/upstream/upgrade.ts'
@@ -64,14 +67,14 @@ export default fp(async (app: FastifyInstance) => {
     return
   }
   const resources = readResources(app, settings.rules)
-  const { decisions, tally } = app.holdfastGuard
+  const { decisions, tally, parts: { observing } } = app.holdfastGuard
   // The service's own paths have routes of their own.
   decisions.namers.push(request => {
     const { gated, mcpMatches } = request
     if (!gated) return isDoor(request) ? { method: request.method, route: undefined, call: undefined } : undefined
     return {
       method: gated.method,
-      route: gated.pathRules.rules[0].path,
+      route: gated.pathRules.rules[0].path || undefined,
       call: mcpMatches ? nameMatches(mcpMatches) : undefined
     }
   })
@@ -83,6 +86,12 @@ export default fp(async (app: FastifyInstance) => {
         ({ gated }) => gated!.url.host === '' ? { ...gated!, url: undefined } : gated!,
         audiences
       ),
+    isObserved: request => observing?.spares(request) === true,
+    passUnruled (request, error) {
+      const { reason, statusCode: status } = error
+      report(request, error, { reason, status, isObserved: true })
+      spare(request, { reason, status })
+    },
     onMessagesJudged: ({ gated, mcpMatches }, hasPassed) =>
       tally?.judged(gated!.pathRules.rules[0].path, mcpMatches ?? undefined, hasPassed)
   })
@@ -108,7 +117,7 @@ export default fp(async (app: FastifyInstance) => {
     )
   }
   if (settings.upstream !== undefined) {
-    if (settings.rules.some(({ upgrade }) => upgrade)) takeUpgrades(app.server, app.routing, upgrades)
+    if (observing || settings.rules.some(({ upgrade }) => upgrade)) takeUpgrades(app.server, app.routing, upgrades)
     takeExpectations(app.server, app.connections.inTurn(app.routing), expecting)
   }
 
@@ -124,17 +133,9 @@ export default fp(async (app: FastifyInstance) => {
       refused (request, error, status) {
         const isGateError = error instanceof GateError
         if (!isGateError && !(error instanceof Refusal && !error.headers)) return error
-        const { message, detail: { path, ...detail } = {} } = error
+        const { message } = error
         const reason = status === 403 && error.reason === 'message_refused' ? 'question_refused' : error.reason
-        request.log.info({
-          reason,
-          ...isGateError && { fault: message },
-          ...detail,
-          ...isPathLogged && { path },
-          route: decisions.routeOf(request).route
-        }, 'request refused')
-        tally?.refused(reason)
-        decisions.refused(request, { reason, status })
+        report(request, error, { reason, status })
         return app.httpErrors.createError(status, message, isGateError ? { rpcCode: error.rpcCode, reason } : {})
       },
       async readBody (request, reply) {
@@ -149,9 +150,12 @@ export default fp(async (app: FastifyInstance) => {
         if (expecting.delete(raw)) reply.raw.writeContinue()
       },
       identify (request, audience) {
-        const { user, auth } = request
+        const { user, auth, observed } = request
         const caller = auth ? { claims: user!, scopes: auth.scopes, issuer: auth.issuer } : undefined
-        const headers = identityHeaders(caller)
+        // Always told, as all others are: one that is missing could come from the client.
+        const headers = observing?.isOn() || observed
+          ? { ...identityHeaders(caller), [OBSERVED_HEADER]: observed?.reason ?? '' }
+          : identityHeaders(caller)
         if (!signing) return headers
         const { method, target, url } = request.gated!
         const issuer = app.settings.server.publicUrl ?? url.href.slice(0, -url.ownPath.length)
@@ -163,6 +167,25 @@ export default fp(async (app: FastifyInstance) => {
       }
     } satisfies Gate
   )
+
+  function report (
+    request: FastifyRequest,
+    error: GateError | Refusal,
+    because: RefusedBecause & { readonly reason: CountedReason }
+  ): void {
+    const { reason, status, isObserved = false } = because
+    const { message, detail: { path, ...detail } = {} } = error
+    request.log.info({
+      reason,
+      ...isObserved && { enforced: false, status },
+      ...error instanceof GateError && { fault: message },
+      ...detail,
+      ...isPathLogged && { path },
+      route: decisions.routeOf(request).route
+    }, isObserved ? 'request would be refused' : 'request refused')
+    tally?.refused(reason, undefined, isObserved)
+    decisions.refused(request, because)
+  }
 }, { name: 'gate', dependencies: ['connections', 'holdfast-auth', 'route-guard', 'sensible'] })
 
 /** Whether the route of a request is one under which requests are judged by the rules. */

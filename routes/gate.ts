@@ -40,7 +40,10 @@ const routes: FastifyPluginAsync = async app => {
     ownPrefix
   } = gate.settings
   const host = gate.settings.host === 'upstream' ? new URL(origin).host : undefined
-  const headersFor = createUpstreamHeaders({ passCredentials, host })
+  const { observing } = app.holdfastGuard.parts
+  // While the gate only observes, the upstream may still judge by itself.
+  const arePassed = (): boolean => passCredentials || observing?.isOn() === true
+  const headersFor = createUpstreamHeaders({ passCredentials: arePassed, host })
   const urlOf = createRequestUrlResolver(app.settings.server)
   const ownPaths = ownPathsOf(ownPrefix)
   const upstream = createUpstream({

@@ -19,7 +19,7 @@ const NOT_READY = { status: 'unavailable', checks: { ...READY.checks, keys: 'emp
 
 /** `/health/live`: the process answers. `/health/ready`: it can decide about tokens and proofs. */
 const routes: FastifyPluginAsync<{ ownPrefix: string }> = async (app, { ownPrefix }) => {
-  const { issuers, replay, revocation } = app.holdfastGuard.parts
+  const { issuers, replay, revocation, observing } = app.holdfastGuard.parts
   const { guardAudit: audit } = app
   const config = { essential: true }
   const alive = { status: 'ok', ...readBuild(import.meta.dirname, readTextIfThere, process.env.HOLDFAST_COMMIT) }
@@ -51,12 +51,16 @@ const routes: FastifyPluginAsync<{ ownPrefix: string }> = async (app, { ownPrefi
       ...revocation && { revocation: revocationCheck() },
       ...audit && { audit: audit.state().fault === undefined ? 'ok' : 'losing_lines' }
     }
-    const ready = Object.values(checks).every(check => PASSING.has(check))
+    const isObserving = observing?.isOn() === true
+    // Nothing that is away keeps a request out.
+    const isOpen = isObserving && checks.process === 'ok'
+    const ready = isOpen || Object.values(checks).every(check => PASSING.has(check))
     reply.code(ready ? 200 : 503).header('cache-control', 'no-store')
     const all = issuers?.all() ?? []
     return {
       status: ready ? 'ok' : 'unavailable',
       checks,
+      ...isObserving && { observing: { until: observing.lastDay } },
       ...revocation && streamsOf(revocation),
       ...all.length > 1 && { issuers: Object.fromEntries(all.map(issuer => [issuer.issuer, checkKeys(issuer)])) }
     }

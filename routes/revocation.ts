@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { senderAt } from '../lib/bounded-reader.ts'
+import { enforce } from '../lib/guard/observing.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { UndecidedError } from '../lib/revocation/store/store.ts'
 import { ForbiddenSubjectError, operatorEntries } from '../lib/revocation/operator.ts'
@@ -33,7 +34,9 @@ const routes: FastifyPluginAsync = async app => {
   const { receiver, readBody, revocations, settings, issuers: known, count } = revocation
 
   await app.register(async scope => {
-    scope.addHook('onRequest', (_request, reply, done) => {
+    scope.addHook('onRequest', (request, reply, done) => {
+      // Whoever may revoke is not only observed.
+      enforce(request, true)
       reply.header('cache-control', 'no-store')
       done()
     })

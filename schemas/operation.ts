@@ -16,6 +16,11 @@ export const readySchema = {
   properties: {
     status: string,
     checks: { type: 'object', additionalProperties: string },
+    observing: {
+      type: 'object',
+      description: 'Nothing is guarded until the end of this day (UTC).',
+      properties: { until: string }
+    },
     streams: {
       type: 'object',
       description: 'The stream of each transmitter of security events.',

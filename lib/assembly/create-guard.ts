@@ -14,12 +14,16 @@ import { createIssuersOfFunction } from './issuers-of-function.ts'
 import { createJudge } from '../requirement/judge.ts'
 import { createGuardTally } from '../metrics/tallies.ts'
 import { timeProofs, timeRecords, timeSignatures } from '../metrics/timings.ts'
+import { createObserving } from '../guard/observing.ts'
+import type { Observing } from '../guard/observing.ts'
 import { createRateLimit } from '../guard/rate-limit.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { createRevocation, pushUrlOf } from './create-revocation.ts'
 import type { GuardEvent } from './guard-events.ts'
 import { createTokenSignals } from '../guard/request-auth.ts'
+import { Refusal } from '../refusal.ts'
 import { createReplayStore } from '../replay/create-store.ts'
+import type { ReplayStore } from '../replay/replay-store.ts'
 import { metadataUrlOf } from './resource-metadata.ts'
 import type { AppFunctions } from '../settings/options.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -68,11 +72,13 @@ export async function createGuardParts (
 ) {
   const { idp, dpop, server } = settings
   const { now, steadyMs: nowMs } = surroundings
-  const parts = { surroundings, settings, jwtTools, transport, onEvent }
+  const observing = server.observe === 'off' ? undefined : createObserving(server.observe, surroundings)
+  const parts = { surroundings, settings, jwtTools, transport, onEvent, observing }
   const issuers = lookUpIssuer
     ? createIssuersOfFunction(lookUpIssuer, { maxIssuers }, parts)
     : await createIssuers(parts)
-  const replay = await createReplayStore({ store: dpop.replay, maxRecords: dpop.replayMax, surroundings, onEvent })
+  const store = await createReplayStore({ store: dpop.replay, maxRecords: dpop.replayMax, surroundings, onEvent })
+  const replay = observing ? withoutWaiting(store, observing) : store
   const nonces = dpop.nonce === 'required'
     ? createNonces(
       nonceSecrets(dpop, surroundings, onEvent),
@@ -96,7 +102,7 @@ export async function createGuardParts (
 
   const plainFinder = jwtTools.createSignerFinder()
   const findSigner = tally ? timeSignatures(plainFinder, tally.tokens, nowMs) : plainFinder
-  const signals = createTokenSignals({ revocationOf, clockToleranceSeconds, now, every: surroundings.every })
+  const signals = createTokenSignals({ revocationOf, clockToleranceSeconds, observing, now, every: surroundings.every })
   const trustProxy = trustPeer ?? server.trustProxy
   const common: Omit<GuardOptions, 'tokens'> = {
     mode: idp.dpopMode,
@@ -150,6 +156,8 @@ export async function createGuardParts (
     /** Undefined if the configured domain is unusable. */
     issuers,
     replay,
+    /** Undefined if each refusal is enforced from the start. */
+    observing,
     nonces,
     verified,
     clientKeys,
@@ -167,6 +175,18 @@ export async function createGuardParts (
     async close (): Promise<void> {
       signals.close()
       await Promise.all([issuers?.close(), replay.close(), revocation?.close()])
+    }
+  }
+}
+
+/** While a store is known to fail and requests are only observed, none waits for it. The store itself tries on. */
+function withoutWaiting (store: ReplayStore, { isOn }: Observing): ReplayStore {
+  return {
+    ...store,
+    record (...args) {
+      const { ready, reason } = store.state()
+      if (ready || reason === 'connecting' || !isOn()) return store.record(...args)
+      args[3](new Refusal('replay_unavailable'))
     }
   }
 }

@@ -18,6 +18,8 @@ import { createInquiry } from '../token/inquiry.ts'
 import { createIssuerTable } from '../token/issuer-table.ts'
 import type { IssuerTable, TokenIntrospection, TokenIssuer } from '../token/issuer-table.ts'
 import { issuerSpellings } from '../provider/provider-url.ts'
+import type { Observing } from '../guard/observing.ts'
+import { Refusal } from '../refusal.ts'
 import { TOKEN_BINDINGS } from '../token/jwt-checks.ts'
 import type { TokenRules } from '../token/jwt-checks.ts'
 import { createAuthentication } from './client-credentials.ts'
@@ -44,6 +46,8 @@ export interface IssuerPartOptions {
   readonly transport?: Transport | undefined
   /** That of the issuer, if its parts share it. */
   readonly discovery?: Discovery | undefined
+  /** While it is on, no request waits long for a provider. */
+  readonly observing?: Observing | undefined
 }
 
 export interface IssuersOptions extends IssuerPartOptions {
@@ -138,6 +142,7 @@ export async function createKeys (
     transport = createTransport(settings.proxies),
     jwtTools: { keyReader },
     discovery,
+    observing,
     onEvent
   }: IssuerPartOptions & { readonly onEvent: (event: IssuerKeyEvent) => void }
 ): Promise<KeySource> {
@@ -148,7 +153,9 @@ export async function createKeys (
     reader: keyReader,
     mayHaveNone: needsNoKeys(introspection)
   })
-  return createKeySource({ ...common, fetch: createKeySetFetch({ transport, locate, algs, keyReader }) })
+  const keys = createKeySource({ ...common, fetch: createKeySetFetch({ transport, locate, algs, keyReader }) })
+  if (!observing) return keys
+  return { ...keys, fetchCandidates: observing.patient(keys.fetchCandidates, () => new Refusal('keys_unavailable')) }
 }
 
 /**
@@ -164,6 +171,7 @@ export async function createIntrospection (
     settings,
     transport = createTransport({ ...settings.proxies, keepAlive: true }),
     jwtTools,
+    observing,
     discovery = createDiscovery(issuerSettings.issuer)
   }: IssuerPartOptions
 ): Promise<TokenIntrospection | undefined> {
@@ -172,7 +180,7 @@ export async function createIntrospection (
   const { covers, cacheSeconds, audienceOptional, signed, clientId } = introspection
   const { now, steadyMs: nowMs } = surroundings
   const endpoint = createEndpoint({ issuer, discovery, configured: introspection.endpoint, transport, surroundings })
-  const introspector = createIntrospector({
+  const asker = createIntrospector({
     transport,
     endpoint: endpoint.find,
     authenticate: await createAuthentication(discovery.spelling, introspection, surroundings),
@@ -188,6 +196,9 @@ export async function createIntrospection (
       })
       : undefined
   })
+  const introspector = observing
+    ? { ...asker, ask: observing.patient(asker.ask, () => new Refusal('introspection_unavailable')) }
+    : asker
   return {
     covers,
     endpoint,

@@ -1,6 +1,7 @@
 import type { AppFunctions } from '../settings/options.ts'
 import type { IssuerLookup } from '../settings/option-types.ts'
 import { createIssuerReader } from '../settings/validation.ts'
+import { Refusal } from '../refusal.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { createDynamicIssuers, DEFAULT_MAX_ISSUERS } from '../token/dynamic-issuers.ts'
 import type { IssuerTable, TokenIssuer } from '../token/issuer-table.ts'
@@ -21,7 +22,10 @@ export function createIssuersOfFunction (
   const readIssuer = createIssuerReader(options.settings)
   const recordOf = new WeakMap<TokenIssuer, string>()
   let hasFailed = false
-  return createDynamicIssuers({ ask, maxIssuers, nowMs: options.surroundings.steadyMs })
+  const { observing } = options
+  const issuers = createDynamicIssuers({ ask, maxIssuers, nowMs: options.surroundings.steadyMs })
+  if (!observing) return issuers
+  return { ...issuers, find: observing.patient(issuers.find, () => new Refusal('issuers_unavailable')) }
 
   async function ask (iss: string, known: TokenIssuer | undefined): Promise<TokenIssuer | undefined> {
     try {

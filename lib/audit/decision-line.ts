@@ -43,7 +43,7 @@ export function createDecisionLine (
     event: 'decision',
     // An application may take ids from its clients.
     id: PLAIN_ID.test(id) ? id : undefined,
-    decision: refused ? 'refused' : 'admitted',
+    decision: refused ? refused.isObserved ? 'observed' : 'refused' : 'admitted',
     reason: refused?.reason,
     status: refused?.status,
     method,

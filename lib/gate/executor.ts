@@ -1,6 +1,7 @@
 import { carriesCredentials } from '../guard/admission.ts'
 import type { Admission, AdmissibleRequest } from '../guard/admission.ts'
 import type { GuardedRequest } from '../guard/guard.ts'
+import { enforce } from '../guard/observing.ts'
 import { isJsonObject } from '../json.ts'
 import { ANY_TOKEN } from '../requirement/requirement.ts'
 import type { Requirement } from '../requirement/requirement.ts'
@@ -16,7 +17,7 @@ import { FIRST_METHODS, TOOL_CALL, TOOL_LIST } from './mcp-methods.ts'
 import { RPC_CODES } from './rpc-error.ts'
 import { audienceKey } from './rule.ts'
 import type { GateRule } from './rule.ts'
-import { createRules } from './rules.ts'
+import { createRules, NO_RULES } from './rules.ts'
 import type { McpMatch, PathRules, RulesOptions, ToolTest } from './rules.ts'
 
 /** A request before the gate: the one that arrived, or the one that a proxy asks about. */
@@ -63,6 +64,10 @@ export interface ExecutorOptions<Request extends ExecutedRequest> extends RulesO
   readonly admissionOf: (audiences: readonly string[] | undefined) => Admission<Request>
   /** Called for each request whose messages decide, when they have been judged. */
   readonly onMessagesJudged: (request: Request, hasPassed: boolean) => void
+  /** Whether refusals of this request are only observed. */
+  readonly isObserved: (request: Request) => boolean
+  /** Lets a request without a rule pass as nobody's. */
+  readonly passUnruled: (request: Request, error: GateError) => void
 }
 
 /** What differs from door to door. */
@@ -86,7 +91,7 @@ export type ExecutorDone = (error?: Error, body?: Buffer) => void
 export type Executor<Request extends ExecutedRequest> = (request: Request, door: Door, done: ExecutorDone) => void
 
 export function createExecutor<Request extends ExecutedRequest> (
-  { rules, exactPaths, admissionOf, onMessagesJudged }: ExecutorOptions<Request>
+  { rules, exactPaths, admissionOf, onMessagesJudged, isObserved, passUnruled }: ExecutorOptions<Request>
 ): Executor<Request> {
   const turnOf = createTurns()
   const table = createRules(rules, { exactPaths })
@@ -103,14 +108,19 @@ export function createExecutor<Request extends ExecutedRequest> (
     try {
       const { message, method, target, url } = readOriginal()
       const pathRules = table.choose(method, url.ownPath)
-      if (!pathRules) throw new GateError(404, 'No rule holds for the original request.', { detail: detailOf({ method, url }) })
-      gated = request.gated = { message, method, target, url, pathRules }
+      if (!pathRules) {
+        const error = new GateError(404, 'No rule holds for the original request.', { detail: detailOf({ method, url }) })
+        if (!isObserved(request)) throw error
+        passUnruled(request, error)
+      }
+      gated = request.gated = { message, method, target, url, pathRules: pathRules ?? NO_RULES }
     } catch (error) {
       return done(error as Error)
     }
     const { rules: [rule], matchMessage } = gated.pathRules
+    enforce(request, isEnforced(gated.pathRules.rules))
     if (matchMessage) return judgeMessages(request, gated, readBody).then(body => judged(undefined, body), judged)
-    request.isRuledTool = table.ruledToolsOfStream(gated.method, gated.url.ownPath) ?? null
+    if (!isObserved(request)) request.isRuledTool = table.ruledToolsOfStream(gated.method, gated.url.ownPath) ?? null
     if (rule.requirement === undefined) done()
     else admissions.get(rule)!.admit(request, rule.requirement, done)
 
@@ -122,13 +132,14 @@ export function createExecutor<Request extends ExecutedRequest> (
 
   /**
    * Credentials are looked at before the body, so that a client without them learns nothing of the rules. A path at
-   * which anyone may say something is the exception: there the body says whether they are needed.
+   * which anyone may say something is the exception: there the body says whether they are needed. So is one with rules
+   * that are enforced beside others that are only observed: the body says which of them hold.
    */
   async function judgeMessages (
     request: Request,
     { message, pathRules }: GatedRequest,
     readBody: Door['readBody']
-  ): Promise<Buffer> {
+  ): Promise<Buffer | undefined> {
     if (!readBody) {
       throw new GateError(403, 'The body of the request decides, and it is not part of this authorization request.')
     }
@@ -136,27 +147,34 @@ export function createExecutor<Request extends ExecutedRequest> (
     const asks = ({ requirement }: GateRule): boolean => requirement !== undefined && !(isGuest && requirement.optional)
     const asking = pathRules.rules.find(asks)
     const admission = asking && admissions.get(asking)!
-    const isOpen = !pathRules.rules.every(asks)
+    const isMixed = isObserved(request) && pathRules.rules.some(({ observe }) => !observe)
+    const isOpen = isMixed || !pathRules.rules.every(asks)
     const { rawHeaders } = message.received
     const hint = (): Requirement => hintFor(pathRules, rawHeaders)
-    if (!isOpen) await admission!.identify(request, hint)
+    if (!isOpen && !await admission!.identify(request, hint)) return undefined
     request.mcpRequest = NONE
     let body: Buffer
     let matches: readonly McpMatch[]
     try {
       body = await readBody()
       await turnOf(body)
-      matches = request.mcpMatches = findRules(request, pathRules, body, rawHeaders)
+      const { messages, found } = findRules(request, pathRules, body, rawHeaders)
+      const ruled = found.filter(match => match !== undefined)
+      if (ruled.some(({ rule }) => !rule.observe)) enforce(request, true)
+      if (ruled.length < found.length) throw unruledMessage(messages[found.indexOf(undefined)]!, request.gated!)
+      matches = request.mcpMatches = ruled
     } catch (error) {
-      if (isOpen && admission) await admission.identify(request, hint)
-      throw error
+      const isNobody = isOpen && admission && !await admission.identify(request, hint)
+      if ((error as Partial<GateError>).reason !== 'no_rule' || !isObserved(request)) throw error
+      if (!isNobody) passUnruled(request, error as GateError)
+      return body!
     }
-    if (matches.some(({ rule, method }) => rule.mcp?.onlyRuled && method === TOOL_LIST)) {
+    if (!isObserved(request) && matches.some(({ rule, method }) => rule.mcp?.onlyRuled && method === TOOL_LIST)) {
       request.isRuledTool = pathRules.isRuledTool!
     }
     const requirements = [...new Set(matches.flatMap(({ rule }) => asks(rule) ? rule.requirement! : []))]
     if (requirements.length > 0) {
-      if (isOpen) await admission!.identify(request, () => requirements[0]!)
+      if (isOpen && !await admission!.identify(request, () => requirements[0]!)) return body
       await admission!.judgeAll(request, requirements)
     }
     return body
@@ -165,32 +183,34 @@ export function createExecutor<Request extends ExecutedRequest> (
 
 const NONE = Buffer.alloc(0)
 
+const isEnforced = (rules: readonly GateRule[]): boolean => rules.every(({ observe }) => !observe)
+
 /**
  * Finds the rule for each message of a body. What the JSON holds takes several times the memory of its bytes, and is
  * not kept for longer.
- * @throws GateError 400, 404
+ * @throws GateError 400
  */
 function findRules (
   request: Findings,
   { matchMessage, isRuledTool }: PathRules,
   body: Buffer,
   rawHeaders: readonly string[]
-): readonly McpMatch[] {
+): { readonly messages: readonly McpMessage[], readonly found: ReadonlyArray<McpMatch | undefined> } {
   const read = readJson(body, MESSAGE_BOUNDS)
   if (isJsonObject(read.json) && (Object.hasOwn(read.json, 'method') || !isResponse(read.json))) request.mcpRequest = body
   const { messages, isBatch } = readMcpMessages(read, rawHeaders)
   // The answers to a batch come as one.
   if (isBatch && isRuledTool) throw new GateError(400, 'A batch is not accepted here.')
-  return messages.map(message => matchMessage!(message) ?? refuseMessage(message, request.gated!))
+  return { messages, found: messages.map(message => matchMessage!(message)) }
 }
 
-function refuseMessage (message: McpMessage, request: OriginalRequest): never {
+function unruledMessage (message: McpMessage, request: OriginalRequest): GateError {
   const detail = detailOf(request, message)
   if (message.name === undefined) {
     const rpcCode = RPC_CODES.methodNotFound
-    throw new GateError(404, 'No rule holds for the method of the message.', { rpcCode, detail })
+    return new GateError(404, 'No rule holds for the method of the message.', { rpcCode, detail })
   }
-  throw new GateError(404, 'No rule holds for what the message names.', { rpcCode: RPC_CODES.invalidParams, detail })
+  return new GateError(404, 'No rule holds for what the message names.', { rpcCode: RPC_CODES.invalidParams, detail })
 }
 
 /** What lacks a rule, for the log: of a message only plain words. */

@@ -80,7 +80,8 @@ function connectionNames (values: readonly string[]): ReadonlySet<string> {
 }
 
 export interface PassedHeadersOptions {
-  readonly passCredentials: boolean
+  /** Whether the lines `Authorization` and `DPoP` go on now. */
+  readonly passCredentials: () => boolean
   /** Of the upstream. Undefined if it gets that of the client. */
   readonly host: string | undefined
 }
@@ -110,10 +111,10 @@ export function createUpstreamHeaders (
     const known = verdicts.get(written)
     if (known !== undefined) return known
     const name = written.toLowerCase()
-    const isCredential = name === 'authorization' || name === 'dpop'
+    if (name === 'authorization' || name === 'dpop') return passCredentials()
     // This service itself answers `Expect`.
     const verdict = !HOP_BY_HOP.has(name) && name !== 'expect' && (name !== 'host' || host === undefined) &&
-      (isCredential ? passCredentials : !isWithheldName(name))
+      !isWithheldName(name)
     if (verdicts.size === MAX_NAMES) verdicts.clear()
     if (name.length <= MAX_NAME_BYTES) verdicts.set(written, verdict)
     return verdict

@@ -33,13 +33,15 @@ const FIXED: ReadonlyMap<string, ValueOf> = new Map<string, ValueOf>([
   // RFC 9068 section 2.2. Some providers write `azp`, which OpenID Connect has for the same.
   ['x-auth-client', caller => namedClaims(caller)['client_id'] ?? namedClaims(caller)['azp']]
 ])
+/** Says why the request would be refused. Empty if it was admitted. Told only while requests are observed. */
+export const OBSERVED_HEADER = 'x-auth-observed'
 /** Holds the signed statement. */
 export const STATEMENT_HEADER = 'x-auth-statement'
 
 /** Whether an upstream could read a header of this name as one of ours. */
 export function isIdentityName (name: string): boolean {
   const read = plainName(name)
-  return FIXED.has(read) || read === STATEMENT_HEADER || read.startsWith(CLAIM_PREFIX)
+  return FIXED.has(read) || read === STATEMENT_HEADER || read === OBSERVED_HEADER || read.startsWith(CLAIM_PREFIX)
 }
 
 /** The claims that `gate.claims` names: a list of them, or a map to them from the end of a header's name. */

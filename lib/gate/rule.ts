@@ -33,6 +33,8 @@ export interface GateRule {
   readonly timeoutSeconds: number | undefined
   /** Whether a connection may become another protocol, such as WebSocket. */
   readonly upgrade: boolean
+  /** Whether its refusals are only observed while others are. */
+  readonly observe: boolean
   /** The messages of the Model Context Protocol that it is for. Undefined if the body is not read for it. */
   readonly mcp: McpTarget | undefined
 }
@@ -64,7 +66,7 @@ export function parseRule (entry: unknown, { isRefused, tell: tellMember }: Judg
     isBad = true
     tellMember(member, problem)
   }
-  const { path, audience, timeoutSeconds, upgrade = false } = entry
+  const { path, audience, timeoutSeconds, upgrade = false, observe = true } = entry
   const pathProblem = problemOfPath(path)
   if (pathProblem !== undefined) tell(path === undefined ? undefined : 'path', pathProblem)
   const mcp = isRefused('mcp') ? undefined : readMcp(entry.mcp as McpTarget | undefined, tell)
@@ -83,8 +85,21 @@ export function parseRule (entry: unknown, { isRefused, tell: tellMember }: Judg
     audiences: audience as readonly string[] | undefined,
     timeoutSeconds: timeoutSeconds as number | undefined,
     upgrade: upgrade as boolean,
+    observe: observe as boolean,
     mcp
   }
+}
+
+/** What holds for a request that passes without a rule, because the lack of one is only observed. */
+export const UNRULED: GateRule = {
+  path: '',
+  methods: undefined,
+  requirement: undefined,
+  audiences: undefined,
+  timeoutSeconds: undefined,
+  upgrade: true,
+  observe: true,
+  mcp: undefined
 }
 
 /** The only method whose requests carry messages of the Model Context Protocol. */

@@ -3,7 +3,7 @@ import { createLenientRouter, specificityOf } from './lenient-path.ts'
 import type { McpMessage } from './mcp-message.ts'
 import { TOOL_CALL } from './mcp-methods.ts'
 import { verifyOneReading, withoutParameters } from './path.ts'
-import { isTargeted, KNOWN_METHODS, MESSAGE_METHOD } from './rule.ts'
+import { isTargeted, KNOWN_METHODS, MESSAGE_METHOD, UNRULED } from './rule.ts'
 import type { GateRule } from './rule.ts'
 import { createPathRouter, isWide, shapeOf } from './rule-path.ts'
 
@@ -35,6 +35,15 @@ export interface PathRules {
   readonly specificity: string
   /** Whether another path may be more specific where theirs fits, and the upstream may read it so. */
   readonly isWide: boolean
+}
+
+/** The rules of a request that has none, and passes all the same. */
+export const NO_RULES: PathRules = {
+  rules: [UNRULED],
+  matchMessage: undefined,
+  isRuledTool: undefined,
+  specificity: '',
+  isWide: false
 }
 
 export type ToolTest = (tool: string) => boolean

@@ -7,22 +7,28 @@ import type { GateSettings } from './gate-settings.ts'
 import { hasBody } from './headers.ts'
 import { createRules } from './rules.ts'
 
+/** Without a rule nothing passes, and so no upgrade, unless that is only observed. */
+const LACK = { upgrade: false, observe: true }
+
 /**
  * Decides whether a request is for another protocol (RFC 9110 section 7.8): its rule allows it, and it names one that
  * is changed to here. Any other is a plain request, whatever it asks for. Undefined if no rule allows it.
+ * @param isObserving whether upgrades pass without a rule that allows them
  */
 export function createUpgradeTest (
   { rules, exactPaths, upstream }: GateSettings,
-  urlSettings: UrlSettings
+  urlSettings: UrlSettings,
+  isObserving: () => boolean
 ): ((message: IncomingMessage) => boolean) | undefined {
-  if (upstream === undefined || !rules.some(({ upgrade }) => upgrade)) return undefined
+  if (upstream === undefined || !(isObserving() || rules.some(({ upgrade }) => upgrade))) return undefined
   const table = createRules(rules, { exactPaths })
   const urlOf = createRequestUrlResolver(urlSettings)
   return message => {
     const { headers, httpVersion, method } = message
     if (httpVersion === '1.0' || hasBody(message) || protocolsOf(headers.upgrade) === undefined) return false
     try {
-      return table.choose(method!, urlOf(readMessage(message)).ownPath)?.rules[0].upgrade === true
+      const { upgrade, observe } = table.choose(method!, urlOf(readMessage(message)).ownPath)?.rules[0] ?? LACK
+      return upgrade || (observe && isObserving())
     } catch {
       // It is refused like any other.
       return false

@@ -7,6 +7,7 @@ import type { Guard, GuardedRequest, Identity } from './guard.ts'
 import type { Judge } from '../requirement/judge.ts'
 import { ANY_TOKEN } from '../requirement/requirement.ts'
 import type { Requirement } from '../requirement/requirement.ts'
+import type { ObservableRequest, Observed } from './observing.ts'
 import { AdmittedAuth } from './request-auth.ts'
 import type { RequestAuth, TokenSignals } from './request-auth.ts'
 import type { VerifiedToken } from '../token/verified-tokens.ts'
@@ -17,7 +18,7 @@ const kNextNonce = Symbol('holdfast.nextNonce')
  * A request that may be admitted. `user` and `auth` are null until its token and proof have passed. The app reads them;
  * the guard never does, because others can write them.
  */
-export interface AdmissibleRequest {
+export interface AdmissibleRequest extends ObservableRequest {
   readonly raw: ReceivedRequest
   user: AccessTokenClaims | null
   auth: RequestAuth | null
@@ -42,9 +43,9 @@ export interface AdmissionOptions<Request extends AdmissibleRequest> {
   readonly decisions: Pick<Decisions<Request>, 'admitted'>
   /**
    * Prepares a refusal for its answer, its log line and the listener of decisions. Any other error is a fault, and is
-   * returned as it is.
+   * returned as it is. Undefined if the refusal is only observed: then the request passes as nobody's.
    */
-  readonly refuse: (request: Request, error: Error, requirement: Requirement) => Error
+  readonly refuse: (request: Request, error: Error, requirement: Requirement) => Error | undefined
   /** Called once for each request whose token and proof have passed, before a requirement is judged. */
   readonly onAdmitted?: ((request: Request) => void) | undefined
 }
@@ -63,11 +64,14 @@ export function createAdmission<Request extends AdmissibleRequest> (
   AdmissionOptions<Request>
 ) {
   const identities = createPrivateNote<Identity>()
+  /** Those that pass although they are refused. No guard looks at them again: they are nobody's. */
+  const spared = createPrivateNote<true>()
   /** The checks that handlers have started and that are under way. */
   const ongoing = new WeakMap<Request, Promise<Outcome>>()
 
   /** Admits a request that meets the requirement. `done` is called exactly once, and never inside a `try`. */
   function admit (request: Request, requirement: Requirement, done: AdmissionDone): void {
+    if (spared.get(request)) return done()
     const known = identities.get(request)
     if (known) return judgeCaller(request, known, requirement, done)
     check(request, outcome => settle(request, requirement, outcome, done))
@@ -78,7 +82,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
    * the app has written.
    */
   function check (request: Request, done: (outcome: Outcome) => void): void {
-    request.user = request.auth = null
+    request.user = request.auth = request.observed = null
     const looked = guarded(request)
     guard(looked, (error, identity) => {
       if (!identity) return done({ error: error!, message: looked.message })
@@ -96,13 +100,19 @@ export function createAdmission<Request extends AdmissibleRequest> (
   function settle (request: Request, requirement: Requirement, outcome: Outcome, done: AdmissionDone): void {
     if (outcome.identity) return judgeCaller(request, outcome.identity, requirement, done)
     if (requirement.optional && isGuest(outcome.error, outcome.message)) return done()
-    done(refuse(request, outcome.error, requirement))
+    done(refusal(request, outcome.error, requirement))
+  }
+
+  function refusal (request: Request, error: Error, requirement: Requirement): Error | undefined {
+    const refused = refuse(request, error, requirement)
+    if (!refused) spared.set(request, true)
+    return refused
   }
 
   function judgeCaller (request: Request, { token }: Identity, requirement: Requirement, done: AdmissionDone): void {
     if (requirement === ANY_TOKEN) return pass(request, done)
     const forbid = (error: unknown): void =>
-      done(refuse(request, refusalOfIssuer(error as Error, token.issuer), requirement))
+      done(refusal(request, refusalOfIssuer(error as Error, token.issuer), requirement))
     let predicates: Promise<void> | undefined
     try {
       predicates = judge(token, requirement)
@@ -123,18 +133,24 @@ export function createAdmission<Request extends AdmissibleRequest> (
    * all calls share one check.
    */
   async function admitOnce (request: Request, requirement: Requirement): Promise<void> {
+    if (spared.get(request)) return
     const known = identities.get(request)
     const outcome = known ? { identity: known } : await checkOnce(request)
     await promised(done => settle(request, requirement, outcome, done))
   }
 
   /**
-   * Identifies the sender of a request, and judges nothing yet.
+   * Identifies the sender of a request, and judges nothing yet. False if the request passes although its sender is
+   * refused.
    * @param hint the requirement for the challenge to a client without credentials. It is called only for a refusal.
    */
-  function identify (request: Request, hint: () => Requirement): Promise<void> {
+  function identify (request: Request, hint: () => Requirement): Promise<boolean> {
     return new Promise((resolve, reject) => {
-      check(request, outcome => outcome.identity ? resolve() : reject(refuse(request, outcome.error, hint())))
+      check(request, outcome => {
+        const refused = outcome.identity ? undefined : refusal(request, outcome.error, hint())
+        if (refused) reject(refused)
+        else resolve(outcome.identity !== undefined)
+      })
     })
   }
 
@@ -151,9 +167,10 @@ export function createAdmission<Request extends AdmissibleRequest> (
         refusals.push({ error: refusalOfIssuer(error as Error, token.issuer), requirement })
       }
     }
-    const refusal = refusals.find(({ error }) => (error as Partial<Refusal>).statusCode === 403) ?? refusals[0]
-    if (refusal) throw refuse(request, refusal.error, refusal.requirement)
-    decisions.admitted(request)
+    const first = refusals.find(({ error }) => (error as Partial<Refusal>).statusCode === 403) ?? refusals[0]
+    if (!first) return decisions.admitted(request)
+    const refused = refusal(request, first.error, first.requirement)
+    if (refused) throw refused
   }
 
   function checkOnce (request: Request): Promise<Outcome> {
@@ -170,6 +187,16 @@ export function createAdmission<Request extends AdmissibleRequest> (
 
 function promised (run: (done: AdmissionDone) => void): Promise<void> {
   return new Promise((resolve, reject) => run(error => error ? reject(error) : resolve()))
+}
+
+/**
+ * Lets a request pass although it is refused. It is nobody's from now on.
+ * @param nonce for the next proof of its client, if the refusal tells one
+ */
+export function spare (request: AdmissibleRequest, observed: Observed, nonce?: string): void {
+  request.user = request.auth = null
+  request.observed = observed
+  if (nonce !== undefined) request[kNextNonce] = nonce
 }
 
 /** The token that a request was admitted with. Undefined if none was verified. */

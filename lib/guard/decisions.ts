@@ -4,6 +4,8 @@ import type { VerifiedToken } from '../token/verified-tokens.ts'
 export interface RefusedBecause {
   readonly reason: string
   readonly status: number
+  /** Whether the request passes all the same. */
+  readonly isObserved?: boolean
   /** That of the request, if it was verified before something else was refused. */
   readonly token?: VerifiedToken | undefined
 }

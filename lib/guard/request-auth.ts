@@ -1,6 +1,7 @@
 import type { Refusal } from '../refusal.ts'
 import type { AuthScheme } from '../credentials.ts'
 import { actorOf } from '../token/claims.ts'
+import type { Observing } from './observing.ts'
 import type { VerifiedToken } from '../token/verified-tokens.ts'
 
 /** How a request proved its sender. */
@@ -49,6 +50,8 @@ export interface TokenSignalsOptions {
   /** Why a token that is valid by itself is refused. Undefined if nothing can be revoked. */
   readonly revocationOf: ((token: VerifiedToken) => Refusal | undefined) | undefined
   readonly clockToleranceSeconds: number
+  /** While it is on, nothing that is open ends. */
+  readonly observing?: Pick<Observing, 'isOn'> | undefined
   /** Unix seconds. */
   readonly now: () => number
   /** Runs a function again and again. Returns what ends that. */
@@ -61,7 +64,9 @@ const LOOK_MS = 250
 export type TokenSignals = ReturnType<typeof createTokenSignals>
 
 /** Ends signals when their token has been revoked or has expired. */
-export function createTokenSignals ({ revocationOf, clockToleranceSeconds, now, every }: TokenSignalsOptions) {
+export function createTokenSignals (
+  { revocationOf, clockToleranceSeconds, observing, now, every }: TokenSignalsOptions
+) {
   /**
    * Keeps the controller of a signal alive as long as the signal: a `fetch` holds only the signal, and outlives the
    * request.
@@ -76,7 +81,7 @@ export function createTokenSignals ({ revocationOf, clockToleranceSeconds, now, 
       const reason = controller && endOf(token)
       if (controller && reason === undefined) continue
       watched.delete(reference)
-      controller?.abort(new TokenEndedError(reason!))
+      if (!observing?.isOn()) controller?.abort(new TokenEndedError(reason!))
     }
     if (watched.size > 0) return
     stop!()

@@ -1,6 +1,7 @@
 import { KEY_SOURCE_STATUSES } from '../provider/key-source.ts'
 import type { KeySourceState } from '../provider/key-source.ts'
 import type { ClientKeys } from '../dpop/client-keys.ts'
+import type { Observing } from '../guard/observing.ts'
 import type { ReplayState, ReplayStore } from '../replay/replay-store.ts'
 import type { InquiryState } from '../token/inquiry.ts'
 import { isWithoutKeys } from '../token/issuer-table.ts'
@@ -18,6 +19,8 @@ export interface GuardState {
   readonly replay: Pick<ReplayStore, 'state'>
   readonly verified: Pick<VerifiedTokens, 'state'>
   readonly clientKeys: Pick<ClientKeys, 'state'>
+  /** Undefined if each refusal is enforced from the start. */
+  readonly observing?: Pick<Observing, 'secondsLeft'> | undefined
   /** Undefined if nothing can be revoked. */
   readonly revocation: {
     readonly counts: ReadonlyMap<string, number>,
@@ -167,8 +170,17 @@ export const METRICS: readonly MetricSpec[] = [
   ),
   counter(
     'holdfast_refusals_total',
-    'Refused requests by reason, and if there are several issuers, by that of the token.',
-    ({ guard, parts }) => hasSeveral(parts) ? guard.refusalsByIssuer() : by('reason', guard.refusals)
+    'Refused requests by reason, and if there are several issuers, by that of the token; with enforced="false" those ' +
+      'that passed because of OBSERVE.',
+    ({ guard, parts }) => [
+      ...hasSeveral(parts) ? guard.refusalsByIssuer() : by('reason', guard.refusals),
+      ...guard.observed()
+    ]
+  ),
+  gauge(
+    'holdfast_observing_seconds_left',
+    'Time until refusals are enforced; 0 once they are, absent without OBSERVE.',
+    ({ parts: { observing } }) => observing?.secondsLeft()
   ),
   counter(
     'holdfast_mcp_messages_total',

@@ -70,13 +70,14 @@ export function createGuardTally () {
   >
   const ofIssuers = new Map<string, Map<CountedReason, number>>()
   const messages = new Map<string, Counted>()
+  const observed = new Map<string, Counted>()
 
-  /** Every text comes from the settings. JSON leaves out the labels that are undefined. */
-  function count (labels: Readonly<Record<string, string | undefined>>): void {
+  /** Every text is ours or comes from the settings. JSON leaves out the labels that are undefined. */
+  function count (labels: Readonly<Record<string, string | undefined>>, counts = messages): void {
     const key = JSON.stringify(labels)
-    const sample = messages.get(key)
+    const sample = counts.get(key)
     if (sample) sample.value++
-    else messages.set(key, { labels: JSON.parse(key), value: 1 })
+    else counts.set(key, { labels: JSON.parse(key), value: 1 })
   }
 
   return {
@@ -90,8 +91,12 @@ export function createGuardTally () {
      * Durations of records at a shared replay store. A record in memory takes about a microsecond and is not measured.
      */
     records: createHistogram(RECORD_BOUNDS),
-    /** @param issuer of the token, as the settings name it. Undefined if it was not known. */
-    refused (reason: CountedReason, issuer?: string): void {
+    /**
+     * @param issuer of the token, as the settings name it. Undefined if it was not known.
+     * @param isObserved whether the request passes all the same
+     */
+    refused (reason: CountedReason, issuer?: string, isObserved = false): void {
+      if (isObserved) return count({ reason, enforced: 'false' }, observed)
       refusals[reason]++
       if (issuer === undefined || (ofIssuers.size >= MAX_ISSUERS && !ofIssuers.has(issuer))) return
       const own = ofIssuers.get(issuer) ?? new Map<CountedReason, number>()
@@ -111,6 +116,8 @@ export function createGuardTally () {
       if (!matches) return count({ path, result: 'unjudged' })
       for (const { method, tool } of matches) count({ path, method, tool, result: isPassed ? 'passed' : 'refused' })
     },
+    /** Refusals by reason that were not enforced. */
+    observed: (): readonly Sample[] => [...observed.values()],
     /** Messages by path, method and tool of their rule, and what became of their request. */
     messages: (): readonly Sample[] => [...messages.values()],
     /**

@@ -2,6 +2,7 @@ import { quoteSetting } from '../printable.ts'
 import { certificateHeaders } from '../certificate/client-certificate.ts'
 import type { CertificateSource } from '../certificate/client-certificate.ts'
 import type { GateSettings } from '../gate/gate-settings.ts'
+import { endOfDay } from '../guard/observing.ts'
 import { withoutTrailingSlash } from '../provider/provider-url.ts'
 import { findScopeCircle } from '../requirement/implied-scopes.ts'
 import type { ScopeImplications } from '../requirement/implied-scopes.ts'
@@ -77,6 +78,24 @@ function tellMixedWords ({ values, tellHeld }: Judgement): void {
     if (Array.isArray(list) && list.length > 1 && list.some(entry => words.includes(entry))) {
       tellHeld(name, `; ${words.join(' and ')} cannot be combined with other values`)
     }
+  }
+}
+
+const DAYS_AHEAD = 90
+const DAY_SECONDS = 86_400
+
+/**
+ * Of `server.observe`.
+ * @param now Unix seconds
+ * @param isGuarded whether something is observed: a gate, or the app of the plugin
+ */
+export function tellObserving ({ values, isRefused, tellHeld }: Judgement, now: number, isGuarded: boolean): void {
+  const day = values.server.observe as string
+  if (day === 'off' || isRefused('server.observe')) return
+  const secondsLeft = endOfDay(day) - now
+  if (secondsLeft > (DAYS_AHEAD + 1) * DAY_SECONDS) tellHeld('server.observe', `, which is more than ${DAYS_AHEAD} days ahead`)
+  else if (secondsLeft > 0 && !isGuarded) {
+    tellHeld('server.observe', ', which is for a gate (section gate, or GATE_UPSTREAM), and for the plugin in an app')
   }
 }
 

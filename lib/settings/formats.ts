@@ -1,5 +1,6 @@
 import { METHODS } from 'node:http'
 import { isIP } from 'node:net'
+import { endOfDay } from '../guard/observing.ts'
 import { parseUpstream } from '../upstream/origin.ts'
 import { isIssuerName, parseConfiguredJwksUri, parseIssuer } from '../provider/provider-url.ts'
 import { parseRedisUrl } from '../redis/redis-url.ts'
@@ -98,6 +99,7 @@ export const FORMATS = {
     const url = parseUrl(text.includes('://') ? text : `http://${text}`)
     return url !== undefined && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.search + url.hash === ''
   },
+  'observe-day': text => text === 'off' || endOfDay(text) > 0,
   'rate-limit': text => /^(?:off|[1-9]\d{0,14})$/.test(text),
   'resource-url' (text) {
     const url = parseUrl(text)

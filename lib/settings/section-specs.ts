@@ -142,6 +142,7 @@ export const RULE = {
       default: false
     },
     timeoutSeconds: { about: 'takes the place of `gate.timeoutSeconds`', ...TIMEOUT },
+    observe: { about: 'false enforces this rule at once, whatever `OBSERVE` says', ...flag, default: true },
     upgrade: { about: 'whether a connection may become another protocol, such as WebSocket', ...flag, default: false },
     mcp: {
       about:

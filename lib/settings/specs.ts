@@ -413,6 +413,12 @@ export const SETTINGS = {
     ...text('rate-limit', 'off, or an integer, 1 or more'),
     default: 'off'
   },
+  'server.observe': {
+    about: 'last day (UTC) on which nothing is refused for its credentials or for want of a rule; later all is enforced',
+    variable: 'OBSERVE',
+    ...text('observe-day', 'off, or the last day, such as 2027-01-15 (UTC), at most 90 days ahead'),
+    default: 'off'
+  },
   'server.metrics': { serviceOnly: true, about: 'the /metrics endpoint', variable: 'METRICS', ...oneOf('on', 'off'), default: 'on' },
   'server.logLevel': {
     serviceOnly: true,

@@ -1,3 +1,4 @@
+import { endOfDay } from '../guard/observing.ts'
 import { printable } from '../printable.ts'
 import { parseNoProxy } from '../provider/proxies.ts'
 import { hostsOf, parseRedisUrl } from '../redis/redis-url.ts'
@@ -58,11 +59,20 @@ export const HOST_BELIEVED =
   'An attacker who gets a client to call http://evil.example can use its token and its unused proofs here. Set ' +
   'PUBLIC_URL (server.publicUrl) to the address that clients use'
 
+/** That nothing is guarded, and until when. */
+export function observingWarning ({ server: { observe }, gate }: Pick<Settings, 'server' | 'gate'>): string {
+  return `Nothing is guarded until the end of ${observe} (UTC): OBSERVE (server.observe) lets pass what would be refused` +
+    (gate?.upstream !== undefined && !gate.passCredentials
+      ? '. Until then Authorization and DPoP reach the upstream, and afterwards not: gate.passCredentials is false'
+      : '')
+}
+
 /**
  * Returns one warning for each setting that can be used but that an operator should reconsider. Of values they hold
  * only hosts and issuers.
  */
-export function startWarnings ({ idp, server, proxies, unknownVariables, isNonceSecretUnused }: Settings): string[] {
+export function startWarnings (settings: Settings, now: () => number): string[] {
+  const { idp, server, proxies, unknownVariables, isNonceSecretUnused } = settings
   const warnings: string[] = []
   if (idp.domain !== undefined && hasScheme(idp.domain)) {
     warnings.push(
@@ -96,6 +106,13 @@ export function startWarnings ({ idp, server, proxies, unknownVariables, isNonce
       'DPOP_NONCE_SECRET (dpop.nonceSecret) is set beside DPOP_REPLAY=memory and is not used: every instance ' +
         'that has it would accept the same proof once more. ' +
         'Remove it, or set DPOP_REPLAY to a Redis that all instances share'
+    )
+  }
+  if (server.observe !== 'off') {
+    warnings.push(
+      now() < endOfDay(server.observe)
+        ? observingWarning(settings)
+        : `OBSERVE (server.observe) is ${server.observe}, which is past: everything is enforced. Remove it`
     )
   }
   const { unusable } = parseNoProxy(proxies.noProxy ?? '')

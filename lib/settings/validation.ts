@@ -11,8 +11,14 @@ import type { GateSettings } from '../gate/gate-settings.ts'
 import type { Ajv, Options } from 'ajv'
 import { createRequire } from 'node:module'
 import type { SecretSources } from '../secret-place.ts'
+import type { Surroundings } from '../surroundings.ts'
 import { FORMATS } from './formats.ts'
-import { tellContradictions, tellGateContradictions, tellRevocationContradictions } from './contradictions.ts'
+import {
+  tellContradictions,
+  tellGateContradictions,
+  tellObserving,
+  tellRevocationContradictions
+} from './contradictions.ts'
 import { judgementOf } from './judgement.ts'
 import type { Judgement } from './judgement.ts'
 import { SettingsError } from './problems.ts'
@@ -103,17 +109,19 @@ async function judge (
 /**
  * Validates settings and works out what follows from them.
  * @param sources where secrets are read that the settings name a place of
+ * @param functions those of the app that has the plugin. Undefined for the service
  * @throws SettingsError with a line for each bad key, with what it held and what is allowed
  */
 export async function validateSettings (
   found: Givens,
-  sources: SecretSources,
-  functions: AppFunctions = {},
+  sources: SecretSources & Pick<Surroundings, 'now'>,
+  functions?: AppFunctions,
   check = checkOptions
 ): Promise<Settings> {
   const judgement = await judge(found, check, functions, sources)
   const { values, data, lines, isRefused } = judgement
   tellContradictions(judgement)
+  tellObserving(judgement, sources.now(), functions !== undefined || isGate(values))
   const gate = isGate(values) ? await resolveGate(judgement) : undefined
   const issuers = isRefused('idp') ? undefined : issuersOf(data.idp)
   if (!isRefused('revocation')) tellRevocationContradictions(issuers, judgement)
@@ -134,7 +142,7 @@ export interface PluginSettings extends AppFunctions {
 export async function readPluginSettings (
   app: object,
   given: HoldfastOptions,
-  sources: SecretSources
+  sources: SecretSources & Pick<Surroundings, 'now'>
 ): Promise<PluginSettings> {
   const { written, ...lookup } = takeIssuerLookup(ownOptions(given))
   const { options, trustPeer } = withTrustOf(app, settingsFromOptions(written))

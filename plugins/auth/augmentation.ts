@@ -3,6 +3,7 @@ import type { GuardParts } from '../../lib/assembly/create-guard.ts'
 import type { Admission } from '../../lib/guard/admission.ts'
 import type { Decisions } from '../../lib/guard/decisions.ts'
 import type { GuardedRequest } from '../../lib/guard/guard.ts'
+import type { Observed } from '../../lib/guard/observing.ts'
 import type { RequestAuth } from '../../lib/guard/request-auth.ts'
 import type { RequiredScopes, Requirement, RequirementOptions } from '../../lib/requirement/requirement.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
@@ -78,6 +79,11 @@ declare module 'fastify' {
      * then null too.
      */
     auth: RequestAuth | null
+    /**
+     * What would have been answered, if the request was refused and passes because of `server.observe`. `user` and
+     * `auth` are then null. Otherwise null.
+     */
+    observed: Observed | null
     /**
      * Does in a handler what the guard `app.authenticate()` does before it. Rejects with a `Refusal`. However often a
      * handler asks, token and proof are checked once.

@@ -1,9 +1,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { schemeOf } from '../../lib/credentials.ts'
 import type { Nonces } from '../../lib/dpop/nonces.ts'
+import { spare } from '../../lib/guard/admission.ts'
 import type { AdmissionOptions } from '../../lib/guard/admission.ts'
 import type { Challenges } from '../../lib/guard/challenge.ts'
 import type { Decisions } from '../../lib/guard/decisions.ts'
+import type { Observing } from '../../lib/guard/observing.ts'
 import type { GuardTally } from '../../lib/metrics/tallies.ts'
 import { Refusal } from '../../lib/refusal.ts'
 import { kRouteGuard } from '../../lib/requirement/route-guard.ts'
@@ -36,30 +38,37 @@ export interface RefuserOptions extends Pick<Surroundings, 'now'> {
   readonly decisions: Decisions<FastifyRequest>
   readonly tally: GuardTally | undefined
   readonly nonces: Nonces | undefined
+  /** Undefined if each refusal is enforced. */
+  readonly observing: Observing | undefined
 }
 
 /**
  * Makes the function that gives a refusal its headers and its log line. Any other error is a fault and becomes a 500.
  */
 export function createRefuser (
-  { challenges, decisions, tally, nonces, now }: RefuserOptions
+  { challenges, decisions, tally, nonces, observing, now }: RefuserOptions
 ): AdmissionOptions<FastifyRequest>['refuse'] {
   /**
    * Each refusal with its headers. The calls of one handler share a check and its refusal, which is logged and counted
    * once.
    */
-  const prepared = new WeakMap<Refusal, Refusal>()
+  const prepared = new WeakMap<Refusal, Refusal | undefined>()
 
   return function refuse (request, error, requirement) {
     if (!(error instanceof Refusal)) {
       decisions.refused(request, { reason: 'fault', status: 500, token: refusedTokenOf(error) })
       return error
     }
-    const known = prepared.get(error)
-    if (known) return stand(request, known)
-    const { reason, detail, retryAfterSeconds, issuer } = error
-    tally?.refused(reason, issuer)
-    request.log.info({ reason, route: decisions.routeOf(request).route, issuer, ...detail }, 'request refused')
+    if (prepared.has(error)) return stand(request, prepared.get(error))
+    const { reason, detail, retryAfterSeconds, issuer, statusCode: status } = error
+    const isObserved = observing?.spares(request) === true
+    tally?.refused(reason, issuer, isObserved)
+    const { route } = decisions.routeOf(request)
+    request.log.info(
+      { reason, ...isObserved && { enforced: false, status }, route, issuer, ...detail },
+      isObserved ? 'request would be refused' : 'request refused'
+    )
+    decisions.refused(request, { reason, status, isObserved, token: refusedTokenOf(error) })
     const headers = challenges(reason, {
       scheme: schemeOf(request.headers.authorization),
       requirement,
@@ -67,15 +76,15 @@ export function createRefuser (
       nonce: nonces?.current(now()),
       retryAfterSeconds
     })
-    const refusal = error.with({ headers })
+    const refusal = isObserved ? undefined : error.with({ headers })
+    if (isObserved) spare(request, { status, reason }, headers['dpop-nonce'])
     prepared.set(error, refusal)
-    decisions.refused(request, { reason, status: error.statusCode, token: refusedTokenOf(error) })
     return stand(request, refusal)
   }
 }
 
 /** Fastify sends the headers of an error with its own answer only. */
-function stand ({ [kReply]: reply }: FastifyRequest, refusal: Refusal): Refusal {
-  if (reply) putRefusalHeaders(reply, refusal.headers!)
+function stand ({ [kReply]: reply }: FastifyRequest, refusal: Refusal | undefined): Refusal | undefined {
+  if (reply && refusal) putRefusalHeaders(reply, refusal.headers!)
   return refusal
 }

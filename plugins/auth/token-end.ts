@@ -50,6 +50,13 @@ export function endWithTokens (
     if (request[kLink]) openAnswers.leave(request[kLink])
     done()
   })
+  decisions.listeners.push({
+    admitted () {},
+    // It is nobody's from now on, and nothing ends it.
+    refused (request, { isObserved }) {
+      if (isObserved && request[kLink]) openAnswers.leave(request[kLink])
+    }
+  })
   return {
     openAnswers,
     endWithToken (request) {

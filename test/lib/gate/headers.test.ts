@@ -17,7 +17,7 @@ const URL_OF_CLIENT = {
 
 t.test('The upstream learns where a request came from.', t => {
   const forwarded = (addresses: string[], url: typeof URL_OF_CLIENT | object = URL_OF_CLIENT): string[] =>
-    createUpstreamHeaders({ passCredentials: false, host: undefined })({ rawHeaders: [] }, {
+    createUpstreamHeaders({ passCredentials: () => false, host: undefined })({ rawHeaders: [] }, {
       origin: { url: { ...URL_OF_CLIENT, ...url }, addresses },
       identity: {}
     })
@@ -41,7 +41,7 @@ t.test('The upstream learns where a request came from.', t => {
 })
 
 t.test('Hop-by-hop headers are removed, and all others are passed on unchanged.', t => {
-  const headersFor = createUpstreamHeaders({ passCredentials: false, host: undefined })
+  const headersFor = createUpstreamHeaders({ passCredentials: () => false, host: undefined })
   const own = { origin: { url: URL_OF_CLIENT, addresses: [] }, identity: {} }
   const passed = (...rawHeaders: string[]): string[] => headersFor({ rawHeaders }, own).slice(0, -10)
   const kept = ['Host', 'a', 'X-One', 'X-Two', 'X-Two', 'x-one', 'Content-Length', '1', 'TE2', 'b']
@@ -71,7 +71,7 @@ t.test('Hop-by-hop headers are removed, and all others are passed on unchanged.'
     judged,
     'what the body was judged by'
   )
-  const ofUpstream = createUpstreamHeaders({ passCredentials: false, host: 'up.example:3000' })({
+  const ofUpstream = createUpstreamHeaders({ passCredentials: () => false, host: 'up.example:3000' })({
     rawHeaders: ['Host', 'a', 'Connection', 'host']
   }, own)
   t.strictSame(ofUpstream.slice(0, -10), ['host', 'up.example:3000'])
@@ -268,7 +268,7 @@ t.test('A name that a program could take for one of ours is one of ours.', t => 
 })
 
 t.test('What is remembered of the names of headers is bounded, and changes no verdict.', t => {
-  const headersFor = createUpstreamHeaders({ passCredentials: false, host: undefined })
+  const headersFor = createUpstreamHeaders({ passCredentials: () => false, host: undefined })
   const own = { origin: { url: URL_OF_CLIENT, addresses: [] }, identity: {} }
   const kept = Array.from({ length: 1200 }, (_, i) => [`X-${i}`, 'a']).flat()
   for (let round = 0; round < 2; round++) {

@@ -274,6 +274,7 @@ t.test('Of the rules for one path, the one that names a message most closely is 
     audiences: undefined,
     timeoutSeconds: undefined,
     upgrade: false,
+    observe: true,
     mcp: { methods, tools, onlyRuled: false }
   })
   const rules = [
@@ -491,6 +492,8 @@ t.test('Large bodies are judged one after the other, each in a turn of the event
     admissionOf: () => {
       throw new Error('nobody is asked')
     },
+    isObserved: () => false,
+    passUnruled () {},
     onMessagesJudged: () => {
       turns.push(turn)
     }

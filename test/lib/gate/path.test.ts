@@ -51,6 +51,7 @@ t.test('Without its parameters, a path is what programs may make of it.', t => {
       audiences: undefined,
       timeoutSeconds: undefined,
       upgrade: false,
+      observe: true,
       mcp: undefined
     }))
   )
@@ -85,6 +86,7 @@ t.test('One path: a spelling for which a lenient router would find a closer rule
           audiences: undefined,
           timeoutSeconds: undefined,
           upgrade: false,
+          observe: true,
           mcp: undefined
         })),
         { exactPaths }
@@ -237,6 +239,7 @@ t.test('The wider rules beside a path of messages are found.', t => {
     audiences: undefined,
     timeoutSeconds: undefined,
     upgrade: false,
+    observe: true,
     mcp: undefined,
     ...more
   })

@@ -74,6 +74,7 @@ t.test('Each member that the types of the gate have is one that the gate knows.'
     audience: 'https://other.example',
     timeoutSeconds: 60,
     optional: true,
+    observe: false,
     upgrade: true,
     mcp: {}
   }

@@ -145,7 +145,8 @@ t.test(
         await validateSettings(
           { ...settingsFromOptions({ ...ENOUGH, ...values }), unknownVariables },
           processSurroundings
-        )
+        ),
+        processSurroundings.now
       )
       t.equal(warnings.length, patterns.length, JSON.stringify(values))
       warnings.forEach((warning, index) => t.match(warning, patterns[index]))

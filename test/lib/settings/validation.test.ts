@@ -773,7 +773,8 @@ const SECRETS: Readonly<Record<string, string>> = {
 function readPlaced (values: Partial<Record<SettingName, unknown>>): Promise<Settings> {
   return validateSettings(givensOf({ 'idp.domain': 'tenant.example', 'idp.audience': 'a', ...values }), {
     readFile: async path => Buffer.from(`${SECRETS[path] ?? (path === 'EMPTY' ? '' : raise(`no file ${path}`))}\n`),
-    environment: name => SECRETS[name]
+    environment: name => SECRETS[name],
+    now: () => 0
   })
 }
 

@@ -1,0 +1,78 @@
+import type { Surroundings } from '../surroundings.ts'
+
+/** What would have been answered to a request that passes all the same. */
+export interface Observed {
+  readonly status: number
+  readonly reason: string
+}
+
+const kEnforced = Symbol('holdfast.enforced')
+
+/** A request that may only be observed. */
+export interface ObservableRequest {
+  /** Undefined or null if it was admitted, or is not decided about yet. */
+  observed?: Observed | null
+  [kEnforced]?: boolean
+}
+
+/** Has each refusal of a request enforced, or not, whatever the day is: the rule of a gate that is enforced at once. */
+export function enforce (request: ObservableRequest, isEnforced: boolean): void {
+  request[kEnforced] = isEnforced
+}
+
+export type Observing = ReturnType<typeof createObserving>
+
+const DAY_SECONDS = 86_400
+
+/** The first moment after a day (`YYYY-MM-DD`, UTC), in Unix seconds. NaN if there is no such day. */
+export function endOfDay (day: string): number {
+  const start = Date.parse(`${day}T00:00:00Z`)
+  return new Date(start).toJSON()?.slice(0, 10) === day ? start / 1000 + DAY_SECONDS : NaN
+}
+
+/**
+ * Decides whether refusals are enforced, or only observed: before a live API, the guard first tells whom it would
+ * refuse. What is no decision about credentials or rules is always enforced.
+ * @param lastDay on which requests are observed: `YYYY-MM-DD`, UTC
+ */
+export function createObserving (lastDay: string, { now, after }: Pick<Surroundings, 'now' | 'after'>) {
+  const endsAt = endOfDay(lastDay)
+  const isOn = (): boolean => now() < endsAt
+  return {
+    lastDay,
+    isOn,
+    secondsLeft: (): number => Math.max(0, endsAt - now()),
+    /** Whether this request passes although it is refused. */
+    spares: (request: ObservableRequest): boolean => request[kEnforced] !== true && isOn(),
+    /**
+     * Makes a look-up that delays a request by at most 1 s if its answer does not come, and by nothing while it is
+     * known to fail. The look-up itself goes on: its answer says whether the next one waits.
+     * @param unavailable the refusal if there is no answer
+     */
+    patient<Args extends unknown[], Found> (
+      lookUp: (...args: Args) => Promise<Found>,
+      unavailable: () => Error
+    ): (...args: Args) => Promise<Found> {
+      let isFailing = false
+      const failed = (error: unknown): void => {
+        if ((error as { statusCode?: number }).statusCode === 503) isFailing = true
+      }
+      return (...args) => {
+        const found = lookUp(...args)
+        found.then(() => {
+          isFailing = false
+        }, failed)
+        if (!isOn()) return found
+        return new Promise((resolve, reject) => {
+          const cancel = after(isFailing ? 0 : LOOK_UP_MS, () => {
+            isFailing = true
+            reject(unavailable())
+          })
+          found.then(resolve, reject).finally(cancel)
+        })
+      }
+    }
+  }
+}
+
+const LOOK_UP_MS = 1000
