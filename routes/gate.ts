@@ -5,6 +5,7 @@ import type { OriginalRequest } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
 import { ownPathsOf } from '../lib/gate/gate-settings.ts'
 import { createUpstreamHeaders, hasBody } from '../lib/gate/headers.ts'
+import { keepAlive } from '../lib/gate/keep-alive.ts'
 import { bodyTooLarge } from '../lib/gate/message-body.ts'
 import { originForm } from '../lib/gate/path.ts'
 import { cutTools } from '../lib/gate/tool-list.ts'
@@ -35,6 +36,7 @@ const routes: FastifyPluginAsync = async app => {
     upstream: origin,
     timeoutSeconds: usualSeconds,
     idleSeconds,
+    keepAliveSeconds,
     bodyLimit = Infinity,
     passCredentials,
     ownPrefix
@@ -175,11 +177,12 @@ const routes: FastifyPluginAsync = async app => {
 
   /** @param isStream whether the request may have opened a stream of events */
   function answerWith (
-    { isRuledTool }: FastifyRequest,
+    { method, isRuledTool }: FastifyRequest,
     reply: FastifyReply,
-    answer: UpstreamAnswer,
+    given: UpstreamAnswer,
     isStream: boolean
   ): void | Promise<void> {
+    const answer = keepAlive(given, method, { ...processSurroundings, everyMs: keepAliveSeconds * 1000 })
     if (!isRuledTool) return sendAnswer(reply, answer)
     return cutTools(answer, isRuledTool, isStream).then(cut => sendAnswer(reply, cut))
   }

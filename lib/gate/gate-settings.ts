@@ -21,6 +21,8 @@ export interface GateSettings {
   readonly timeoutSeconds: number
   /** Seconds for which a connection to the upstream is kept without a request. */
   readonly idleSeconds: number
+  /** Seconds of silence after which a stream of events gets a comment. 0: it gets none. */
+  readonly keepAliveSeconds: number
   /** Whose `Host` the upstream gets. */
   readonly host: 'client' | 'upstream'
   /** Bytes that the body of a request may have. Undefined means any number. */

@@ -2,7 +2,7 @@ import { pipeline } from 'node:stream'
 import type { Readable } from 'node:stream'
 import { isJsonObject } from '../json.ts'
 import type { JsonBounds } from '../json.ts'
-import { streamOf, UpstreamError, valuesOf } from '../upstream/answer.ts'
+import { isCoded, streamOf, UpstreamError, valuesOf } from '../upstream/answer.ts'
 import type { AnswerHeaders, UpstreamAnswer } from '../upstream/answer.ts'
 import { createEventCutter } from './event-stream.ts'
 import { childrenAt, memberAt, readJson } from './json-text.ts'
@@ -31,8 +31,7 @@ export async function cutTools (answer: UpstreamAnswer, isRuled: ToolTest, isStr
   const type = valuesOf(headers, 'content-type').join().split(';', 1)[0]!.trim().toLowerCase()
   const isEvents = type === 'text/event-stream'
   if (status !== 200 || (isStream && !isEvents)) return answer
-  const isCoded = valuesOf(headers, 'content-encoding').some(coding => !/^(?:identity)?$/i.test(coding))
-  const isReadable = !isCoded && (isEvents || type === 'application/json')
+  const isReadable = !isCoded(headers) && (isEvents || type === 'application/json')
   const body = streamOf(answer.body)
   try {
     if (!isReadable) throw unreadable()

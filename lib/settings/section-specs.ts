@@ -189,6 +189,11 @@ export const GATE = {
       ...digits(0, 600),
       default: 4
     },
+    keepAliveSeconds: {
+      about: 'after how much silence an event stream gets a comment, so that no proxy or client ends it; with 0, none',
+      ...digits(0, 600),
+      default: 15
+    },
     host: {
       about: 'the `Host` that the upstream gets: that of the client, or its own',
       ...oneOf('client', 'upstream'),

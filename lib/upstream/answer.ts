@@ -79,6 +79,11 @@ export function isEventStream (headers: AnswerHeaders): boolean {
   return valuesOf(headers, 'content-type').some(type => EVENT_STREAM.test(type))
 }
 
+/** Whether the bytes of an answer are coded, so that nothing can read them. */
+export function isCoded (headers: AnswerHeaders): boolean {
+  return valuesOf(headers, 'content-encoding').some(coding => !/^(?:identity)?$/i.test(coding))
+}
+
 /** The body of an answer. It asks for more only when its reader has room. */
 export class AnswerBody extends Readable {
   readonly #controller: Dispatcher.DispatchController

@@ -17,7 +17,7 @@ import type { Test } from 'tap'
 import { exactly } from '../helpers/containing.ts'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines, dpopLines } from '../helpers/call.ts'
-import { atAnotherTime } from '../helpers/clock.ts'
+import { atAnotherTime, holdTimers } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { startUpstream } from '../helpers/upstream.ts'
@@ -609,8 +609,24 @@ t.test('The head of an answer arrives before its body begins.', async t => {
   const [start] = await once(socket, 'data')
   t.match(
     start.toString('latin1'),
-    /^HTTP\/1.1 200 OK\r\n[^]*content-type: text\/event-stream\r\nx-name: \u00fc\r\n[^]*\r\n\r\n$/
+    /^HTTP\/1.1 200 OK\r\n[^]*content-type: text\/event-stream\r\nx-name: \u00fc\r\n[^]*\r\n\r\n3\r\n:\n\n\r\n$/
   )
+})
+
+t.test('A silent stream of events gets comments, whatever its upstream says of buffers.', async t => {
+  const pass = holdTimers(t, 7000)
+  const { url, head } = await startSite(t, { keepAliveSeconds: 7 }, (_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'x-accel-buffering': 'yes' }).flushHeaders()
+  })
+  const socket = open(t, url, head('/open/events'))
+  const next = async (): Promise<string> => String((await once(socket, 'data'))[0])
+  const start = await next()
+  t.match(start, /\r\nx-accel-buffering: no\r\n[^]*\r\n\r\n3\r\n:\n\n\r\n$/)
+  t.notMatch(start, /buffering: yes/)
+  for (let i = 0; i < 2; i++) {
+    pass()
+    t.equal(await next(), '3\r\n:\n\n\r\n')
+  }
 })
 
 t.test('A client that is silent in its body gets 408, and an upstream that does not take the body is 504.', async t => {

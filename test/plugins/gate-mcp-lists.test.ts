@@ -171,7 +171,7 @@ t.test('Beside such a rule a batch is refused, and without it a batch passes.', 
   t.strictSame([refused.status, JSON.parse(refused.body)], [400, {
     jsonrpc: '2.0',
     id: null,
-    error: { code: -32600, message: 'A batch is not accepted here.' }
+    error: { code: -32600, message: 'A batch is not accepted here.', data: { reason: 'message_refused' } }
   }])
   t.equal(arrived.length, 0)
   t.equal((await post([message('tools/list')], user, '/plain')).status, 200)

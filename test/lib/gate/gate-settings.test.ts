@@ -36,6 +36,7 @@ t.test('A gate has defaults, and takes values from the file.', async t => {
     exactPaths: false,
     timeoutSeconds: 30,
     idleSeconds: 4,
+    keepAliveSeconds: 15,
     host: 'client',
     bodyLimit: undefined,
     claims: [],
@@ -370,8 +371,8 @@ t.test('Options have no lines, so a problem has only the path.', async t => {
     'gate.rules[0].scop is unknown; did you mean scope?'
   ])
   t.strictSame((await parseGate({ colour: 1, rules: [{ path: '/a', colour: 1 }] })).problems, [
-    'gate.colour is unknown; allowed: upstream, rules, exactPaths, timeoutSeconds, idleSeconds, host, bodyLimit, ' +
-    'claims, passCredentials, statementKey, statementAudience, ownPrefix, grpcPort',
+    'gate.colour is unknown; allowed: upstream, rules, exactPaths, timeoutSeconds, idleSeconds, keepAliveSeconds, ' +
+    'host, bodyLimit, claims, passCredentials, statementKey, statementAudience, ownPrefix, grpcPort',
     'gate.rules[0].colour is unknown; allowed: path, methods, allow, scope, anyScope, claims, acr, ' +
     'maxAgeSeconds, audience, optional, timeoutSeconds, upgrade, mcp'
   ])

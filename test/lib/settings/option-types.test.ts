@@ -86,6 +86,7 @@ t.test('Each member that the types of the gate have is one that the gate knows.'
     }],
     timeoutSeconds: 5,
     idleSeconds: 3,
+    keepAliveSeconds: 7,
     host: 'upstream',
     bodyLimit: 1024,
     claims: { team: 'https://api.example/team' },
