@@ -160,7 +160,7 @@ function checkClaims ({ claims }: PresentedToken, { audienceClaim }: TokenRules)
 
 /** What RFC 9068 asks for beyond the rest (sections 2.1, 2.2 and 4): an ID token never passes. */
 function checkProfile ({ header, claims, now }: PresentedToken, rules: TokenRules): void {
-  if (!header || rules.profile === 'any') return
+  if (!header || rules.profile !== 'rfc9068') return
   if (!isMediaType(header.typ, 'at+jwt')) throw new Refusal('token_type')
   if (claims.iss !== rules.issuer) throw issuerRefusal(claims.iss as string, [rules.issuer])
   verifyForm(claims, 'client_id', NON_EMPTY_TEXT)

@@ -460,10 +460,10 @@ t.test('The metadata and its address follow from the settings.', t => {
     gate?: object
   ): Settings => ({
     idp: {
-      audience: 'api',
-      issuers: [{ issuer: 'https://i.example/', audience: idp.audience ?? 'api' }],
+      issuers: [{ issuer: 'https://i.example/', audiences: [idp.audience ?? 'api'] }],
       dpopMode: 'ALLOWED',
-      ...idp
+      ...idp,
+      audience: [idp.audience ?? 'api']
     },
     dpop: { algs: ['ES256'] },
     server: { clientCertificate: 'off', securityProfile: 'none', ...server },

@@ -20,7 +20,8 @@ t.test('Another audience replaces the one of each issuer, and the resource of th
     keys: { candidates: () => [KEY], isTrusted: () => true },
     rules: {
       issuer: ISSUER,
-      audience: 'one',
+      audiences: ['one'],
+      profile: 'any',
       resource: 'two',
       algs: ['RS256'],
       audienceClaim: 'aud',
@@ -63,11 +64,11 @@ t.test('Another audience replaces the one of each issuer, and the resource of th
   }
   const refused = 'token_audience'
   t.strictSame(await outcomesAt(table, {}), ['accepted', 'accepted', refused, 'accepted'])
-  t.strictSame(await outcomesAt(table, { audience: 'three' }), [refused, refused, 'accepted', 'accepted'])
-  t.strictSame(await outcomesAt(asking, { audience: 'three' }), [refused, refused, 'accepted', 'token_malformed'])
+  t.strictSame(await outcomesAt(table, { audiences: ['three'] }), [refused, refused, 'accepted', 'accepted'])
+  t.strictSame(await outcomesAt(asking, { audiences: ['three'] }), [refused, refused, 'accepted', 'token_malformed'])
   t.strictSame(
     asked,
-    [issuer.rules, { ...issuer.rules, audience: 'three', resource: undefined }],
+    [issuer.rules, { ...issuer.rules, audiences: ['three'], resource: undefined }],
     'an opaque token is held to it too'
   )
 })
@@ -78,7 +79,7 @@ t.test('A fault of the revocations is thrown, or rejects, whether the token is k
     dpopMode: 'ALLOWED',
     scopeClaims: ['scope'],
     keys: { candidates: () => [KEY], isTrusted: () => true },
-    rules: { issuer: ISSUER, audience: 'one', algs: ['RS256'], audienceClaim: 'aud', clockToleranceSeconds: 5 }
+    rules: { issuer: ISSUER, audiences: ['one'], algs: ['RS256'], audienceClaim: 'aud', clockToleranceSeconds: 5 }
   } as unknown as TokenIssuer
   const verifier = createJwtVerifier({
     issuers: createIssuerTable([issuer]),
