@@ -15,6 +15,7 @@ const values = readOptions({
   store: { type: 'string', default: 'nothing' },
   clock: { type: 'boolean', default: false },
   forget: { type: 'boolean', default: false },
+  burst: { type: 'string', default: '9' },
   dist: { type: 'string', default: join(import.meta.dirname, '..', '..', 'dist') }
 })
 expectKnown('of', [values.of], ['records', 'site'])
@@ -48,7 +49,8 @@ try {
       ...common,
       keeping: values.store as Keeping,
       hasOwnClock: values.clock,
-      isForgetting: values.forget
+      isForgetting: values.forget,
+      burst: Number(values.burst)
     })
   console.log(JSON.stringify({ ...values, ...rest, faults: Object.fromEntries(faults) }, null, 2))
   for (const violation of violations) console.log(violation)

@@ -8,7 +8,10 @@ import type { Place } from './world.ts'
 /** Trouble of the store, which may make every instance wait. */
 export interface Trouble {
   readonly fault: string
+  /** Until every instance that ran was ready again. */
   readonly span: Span
+  /** When each of them was. */
+  readonly readyMs: ReadonlyMap<string, number>
   /** What was written in this time may be gone from the store. */
   readonly lost: Span | undefined
 }
@@ -16,6 +19,8 @@ export interface Trouble {
 export interface Scene {
   readonly book: Book
   readonly random: Random
+  /** How often the store is killed in a row, at most. */
+  readonly burst: number
   readonly troubles: Trouble[]
   /** Times in which no instance ran. */
   readonly pauses: Span[]
@@ -29,21 +34,29 @@ interface Fault {
 }
 
 const SETTLES_MS = 700
+/** Those that restore one after the other make all wait again. */
+const AGAIN_MS = 1000
 const ALL_LOST = (): Span => [0, Date.now()]
 
-/** Those that start meanwhile have their own time. */
-const ready = ({ book }: Scene): Promise<unknown> =>
-  Promise.all(book.world.places.filter(({ lives }) => lives.at(-1)?.[1] === Infinity).map(place => place.untilReady()))
+/** When each is ready. Those that start meanwhile have their own time. */
+async function untilReady ({ book }: Scene): Promise<Map<string, number>> {
+  const ready = new Map<string, number>()
+  const running = book.world.places.filter(({ lives }) => lives.at(-1)?.[1] === Infinity)
+  await Promise.all(running.map(async place => {
+    await place.untilReady()
+    ready.set(place.name, Date.now())
+  }))
+  return ready
+}
 
 /** Trouble of the store, and some more meanwhile. It lasts until every instance is ready again. */
 async function trouble (scene: Scene, fault: string, work: () => Promise<Span | undefined>): Promise<void> {
   const start = Date.now()
-  const one = { fault, span: [start, Infinity] as const, lost: undefined }
-  const at = scene.troubles.push(one) - 1
+  const at = scene.troubles.push({ fault, span: [start, Infinity], readyMs: new Map(), lost: undefined }) - 1
   const lost = await work()
   await delay(SETTLES_MS)
-  await ready(scene)
-  scene.troubles[at] = { fault, span: [start, Date.now() + 300], lost }
+  const ready = await untilReady(scene)
+  scene.troubles[at] = { fault, span: [start, Date.now() + AGAIN_MS], readyMs: ready, lost }
 }
 
 const running = ({ book }: Scene): Place[] => book.world.places.filter(({ process }) => process)
@@ -85,7 +98,7 @@ export const STORE_FAULTS: readonly Fault[] = [
     run: scene =>
       trouble(scene, 'killed', async () => {
         const { store } = scene.book.world
-        for (let times = 1 + scene.random.below(9); times > 0; times--) {
+        for (let times = 1 + scene.random.below(scene.burst); times > 0; times--) {
           for (const place of running(scene)) speak(scene, place, 1)
           await delay(scene.random.below(6))
           await store.kill()

@@ -56,7 +56,12 @@ export function findViolations (scene: Scene): string[] {
   for (const call of book.calls) {
     const place = places.get(call.place)!
     const stops = place.absences.filter(({ isStop }) => isStop).map(({ span }) => span)
-    const deaf = [...troubles, ...place.absences].map(({ span }) => span)
+    const excused = [...troubles, ...place.absences].map(({ span }) => span)
+    // From when it is ready, it knows what the others do: also what one that is stopped has yet to restore.
+    const deaf = [
+      ...place.absences.map(({ span }) => span),
+      ...troubles.map(({ span: [start], readyMs }): Span => [start, readyMs.get(place.name) ?? start])
+    ]
     const hasHeard = (ackMs: number): boolean => {
       const time: Span = [ackMs, call.time[0]]
       const stoppedMs = stops.reduce((sum, span) => sum + overlapMs(span, time), 0)
@@ -65,7 +70,7 @@ export function findViolations (scene: Scene): string[] {
     }
     const { words, life } = known.get(call.name)!
     if (call.outcome === 'unknown') {
-      if (!deaf.some(span => touches(span, call.time))) {
+      if (!excused.some(span => touches(span, call.time))) {
         const others = book.world.places.flatMap(({ name, absences }) =>
           absences.map(({ span, isStop }) => ({ fault: `${name} ${isStop ? 'stopped' : 'starting'}`, span }))
         )

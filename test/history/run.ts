@@ -21,6 +21,8 @@ export interface Order {
   readonly keeping: Keeping
   readonly hasOwnClock: boolean
   readonly isForgetting: boolean
+  /** How often the store is killed in a row, at most. */
+  readonly burst: number
 }
 
 export interface Report {
@@ -37,7 +39,7 @@ export async function runHistory (t: Owner, order: Order): Promise<Report> {
   const { seed, seconds } = order
   const world = await openWorld(t, order)
   const book = createBook(world)
-  const scene: Scene = { book, random: createRandom(seed, 1), troubles: [], pauses: [] }
+  const scene: Scene = { book, random: createRandom(seed, 1), burst: order.burst, troubles: [], pauses: [] }
   const faults = new Map<string, number>()
   const endMs = Date.now() + seconds * 1000
   const isOver = (): boolean => Date.now() > endMs
@@ -49,7 +51,7 @@ export async function runHistory (t: Owner, order: Order): Promise<Report> {
       await delay(random.below(longestPauseMs))
       if (isOver()) return
       // Each once, then any, and the first of them more often.
-      const fault = possible[number] ?? (random.oneIn(3) ? possible[0]! : random.among(possible))
+      const fault = possible[number] ?? (random.oneIn(2) ? possible[0]! : random.among(possible))
       faults.set(fault.name, (faults.get(fault.name) ?? 0) + 1)
       await fault.run(own)
     }

@@ -28,7 +28,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
 /** Of tokens. They may not live longer than the shortest retention. */
 export const LIFE_SECONDS = 5
 const ISSUERS = 3
-const PATIENCE_MS = 60_000
+const PATIENCE_MS = 180_000
 /** One that is ready may have been asked just before. */
 const SETTLES_MS = 500
 
@@ -155,7 +155,7 @@ export async function openWorld (t: Owner, { directory, keeping, hasOwnClock }: 
             const said = await fetch(`${place.url}/health/ready`).then(answer => answer.text(), String)
             throw new Error(`${name} is not ready: ${exitCode}, ${said}, ${process.output().slice(-2000)}`)
           }
-          await delay(20)
+          await delay(50)
         }
       },
       async kill () {

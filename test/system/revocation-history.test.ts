@@ -19,7 +19,8 @@ t.test(
       seconds: SECONDS,
       keeping: 'everysec',
       hasOwnClock: true,
-      isForgetting: false
+      isForgetting: false,
+      burst: 5
     })
     t.comment(`seed ${SEED}: ${kills} kills; ${JSON.stringify({ ...counts, ...Object.fromEntries(faults) })}`)
     t.strictSame(violations, [])
