@@ -35,6 +35,12 @@ export function sendAnswer (reply: FastifyReply, { status, headers, body }: Upst
     return
   }
   const stream = streamOf(body)
+  if (status === 204) {
+    // With a body, Fastify would take the content type away. There is none, and no length (RFC 9110 section 8.6).
+    stream.on('error', () => {}).resume()
+    reply.removeHeader('content-length').send()
+    return
+  }
   if (stream === body) {
     if (isEventStream(headers)) allowSilence(reply, stream)
     stream.once('error', error => {

@@ -1,9 +1,7 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { holdsTest, root } from '../helpers/documents.ts'
-
-const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
+import { holdsTest, root, textOf } from '../helpers/documents.ts'
 
 /** The tests that a page names by title and file. */
 const namedIn = (page: string): Array<{ title: string, file: string }> =>

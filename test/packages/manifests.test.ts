@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { parse } from 'yaml'
-import { pages, root } from '../helpers/documents.ts'
+import { pages, root, textOf } from '../helpers/documents.ts'
 
 type Ranges = Readonly<Record<string, string>>
 
@@ -24,7 +24,6 @@ const { PAGES, namePublished } = await import('../../packages/name-published.js'
   namePublished: (text: string) => string
 }
 
-const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
 const manifestOf = (folder: string): Manifest => JSON.parse(textOf(join(folder, 'package.json'))) as Manifest
 
 t.test('The packages require the versions that the repository is tested with.', t => {

@@ -1169,6 +1169,8 @@ t.test('A small answer passes unchanged, whatever it lacks.', async t => {
     if (url === '/open/untyped') response.writeHead(200, { 'content-length': '2' })
     else if (url === '/open/json') {
       response.writeHead(200, { 'content-type': 'application/json', 'content-length': '2' })
+    } else if (url === '/open/none') {
+      response.writeHead(204, { 'content-type': 'text/plain' })
     } else if (url === '/open/malformed') {
       response.writeHead(200, { 'content-type': 'nonsense;;', 'content-length': '2' })
     } else if (url === '/open/doubled') {
@@ -1191,6 +1193,7 @@ t.test('A small answer passes unchanged, whatever it lacks.', async t => {
   }
   const linesOf = async (path: string): Promise<string[]> =>
     (await textOf(path)).split('\r\n').filter(line => /^(?:content-type|content-length|link|x-hint|set-cookie):/i.test(line))
+  t.strictSame(await linesOf('/open/none'), ['content-type: text/plain'], 'without a body too')
   t.strictSame(await linesOf('/open/malformed'), ['content-type: nonsense;;', 'content-length: 2'])
   t.strictSame(await linesOf('/open/json'), ['content-type: application/json', 'content-length: 2'], 'no charset')
   t.strictSame(await linesOf('/open/doubled'), [

@@ -6,10 +6,10 @@ import t from 'tap'
 import { root } from '../helpers/documents.ts'
 
 /** A start of tap must be over in a fifth of it, also on a busy machine. All waiting is at once. */
-const SECONDS = 30
+const SECONDS = 60
 
 /** Runs one file of tests by tap, with our settings of it, in a project of its own. */
-function runTests (text: string): Promise<{ code: number | null, output: string }> {
+function runTests (text: string, reporter = 'tap'): Promise<{ code: number | null, output: string }> {
   const project = mkdtempSync(join(tmpdir(), 'time-limit-'))
   t.teardown(() => rmSync(project, { recursive: true, force: true }))
   for (
@@ -36,7 +36,7 @@ function runTests (text: string): Promise<{ code: number | null, output: string 
       [
         'node_modules/@tapjs/run/dist/esm/index.js',
         '--disable-coverage',
-        '--reporter=tap',
+        `--reporter=${reporter}`,
         `--timeout=${SECONDS}`,
         'test/plugins/hanging.test.ts'
       ],
@@ -66,6 +66,11 @@ const runs = rows.map(({ title, test }) => ({
   title,
   run: runTests(`${QUICK}t.test('The one that hangs', ${test})\n${QUICK}`)
 }))
+const lossRun = runTests(
+  "import { nameLoss } from '../time-limit.js'\nnameLoss('test/a.test.ts', ['b.test.ts', 'c.test.ts'])\n" +
+    `${QUICK}t.test('The one that hangs', ${rows[1]!.test})\n`,
+  './test/reporter.js'
+)
 
 /** What happens while the test waits. */
 const uncaught: ReadonlyArray<{ title: string, cause: string }> = [
@@ -80,7 +85,7 @@ const uncaught: ReadonlyArray<{ title: string, cause: string }> = [
 const lost = uncaught.map(({ title, cause }) => ({
   title,
   run: runTests(
-    "import fs from 'node:fs'\nconst wait = () => new Promise(resolve => setTimeout(resolve, 100))\n" +
+    "import fs from 'node:fs'\nconst wait = () => new Promise(resolve => setTimeout(resolve, 2000))\n" +
       `${QUICK}t.test('The one that fails', async t => { t.pass(); ${cause}; await wait() })\n${QUICK}`
   )
 }))
@@ -93,8 +98,17 @@ for (const { title, run } of runs) {
       `No progress within ${SECONDS * 0.8} s: The one that hangs`
     ])
     t.match(output, /^ +ok 1 - A quick one/m, 'the twin')
+    t.match(output, /^not ok test\/plugins\/hanging\.test\.ts: it hangs$/m)
   })
 }
+
+t.test('A file that hangs is a failure of the run, with the files that do not run for it', async t => {
+  const { code, output } = await lossRun
+  t.equal(code, 1)
+  t.match(output, /^not ok test\/a\.test\.ts: it hangs; not run for it: b\.test\.ts, c\.test\.ts$/m)
+  t.match(output, /^not ok - test\/plugins\/hanging\.test\.ts: its process was ended by SIGKILL$/m)
+  t.match(output, /^# \{ total: 2, pass: 1, fail: 1 \}$/m)
+})
 
 t.test('The limit begins anew with each test, and with each result', async t => {
   const { code, output } = await slowRun

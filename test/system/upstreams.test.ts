@@ -16,8 +16,8 @@ import { root } from '../helpers/documents.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { isListening } from '../helpers/programs.ts'
-import { FOLDER, pathIn, services } from '../upstreams/services.ts'
-import type { Service } from '../upstreams/services.ts'
+import { FOLDER, pathIn, services } from '../../lab/upstreams/services.ts'
+import type { Service } from '../../lab/upstreams/services.ts'
 
 /**
  * The services of examples/upstreams behind a gate, by the command lines at their tops. Those that CI does not install:
@@ -27,7 +27,7 @@ import type { Service } from '../upstreams/services.ts'
 t.setTimeout(600_000)
 // They mostly wait for the pause between two readings of the keys.
 t.jobs = 4
-/** Where test/upstreams/main.ts has installed all of them. */
+/** Where lab/upstreams/main.ts has installed all of them. */
 const installed = process.env['UPSTREAM_PROGRAMS']
 const ISSUER = 'https://gate.example'
 const BURST = 40

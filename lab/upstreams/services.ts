@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { root } from '../helpers/documents.ts'
+import { root } from '../../test/helpers/documents.ts'
 
 export const FOLDER = join(root, 'examples', 'upstreams')
 
