@@ -15,6 +15,8 @@ export interface GateView {
   readonly settings: GateSettings
   /** Where the rules are, in words, by their paths. */
   readonly places: ReadonlyMap<string, string>
+  /** The last day on which nothing is refused, if that is not over. */
+  readonly observedUntil?: string | undefined
   /** The configured ones, if they are known. */
   readonly audience: unknown
 }
@@ -47,7 +49,14 @@ export function explainRule (request: GateRequest, view: GateView, paint: Paint)
   const found = findRule(request, view.settings)
   const [verdict, why, ...more] = storyOf(found, request, view, paint)
   const asked = [`${method} ${target}`, ...message ? [[message.method, message.name].filter(Boolean).join(' ')] : []]
-  const sections: Section[] = [[asked.join(', '), verdict], ['Why', why], ...more]
+  const { observedUntil } = view
+  const isEnforced = found.kind === 'rule' && !found.rule.observe
+  const observing: Section[] = observedUntil === undefined
+    ? []
+    : [['OBSERVE', isEnforced
+        ? 'This rule is enforced at once: observe: false'
+        : `Until the end of ${observedUntil} (UTC) nothing is refused for its credentials or for want of a rule.`]]
+  const sections: Section[] = [[asked.join(', '), verdict], ...observing, ['Why', why], ...more]
   return {
     holds: found.kind === 'rule',
     text: sections.map(([head, ...lines]) => `${title(paint, head)}${indent(lines.join('\n'))}\n`).join('')

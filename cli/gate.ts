@@ -1,6 +1,7 @@
 import { METHODS } from 'node:http'
 import { TOOL_CALL } from '../lib/gate/mcp-methods.ts'
 import type { McpMessage } from '../lib/gate/mcp-message.ts'
+import { endOfDay } from '../lib/guard/observing.ts'
 import { collectSettings } from '../lib/settings/sources.ts'
 import type { SettingsSources } from '../lib/settings/sources.ts'
 import { isGate, readGate } from '../lib/settings/validation.ts'
@@ -69,11 +70,12 @@ export function gate (argv: readonly string[], world: GateWorld): Promise<number
         await startService(readListening(where))
         return 0
       }
-      const { audience } = given.idp
+      const { idp: { audience }, server: { observe } } = given
       // A rule can be looked at before there is a provider.
       const { text, holds } = explainRule(readRequest(positionals, mcp), {
         settings: await readGate(collected),
         places: collected.places,
+        observedUntil: Date.now() / 1000 < endOfDay(String(observe)) ? String(observe) : undefined,
         audience
       }, paint)
       out.write(text)

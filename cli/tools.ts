@@ -17,6 +17,10 @@ export const TOOLS = {
     async () => (await import('./explain.ts')).explain
   ],
   check: ['verifies settings, identity providers and stores', async () => (await import('./check.ts')).check],
+  observed: [
+    'says who would have been refused while OBSERVE was on',
+    async () => (await import('./observed.ts')).observed
+  ],
   revoke: ['revokes access tokens, or undoes a revocation', async () => (await import('./revoke.ts')).revoke],
   stream: ['shows, creates, changes or ends the stream of a transmitter', async () => (await import('./stream.ts')).stream]
 } as const

@@ -58,6 +58,7 @@ core.register_action("holdfast", { "http-req" }, function(txn)
   for name in pairs(received) do
     if is_identity(name) then txn.http:req_del_header(name) end
   end
+  -- While OBSERVE is set, take this line away: the application may still judge by itself.
   for _, name in ipairs(SENT) do txn.http:req_del_header(name) end
   for name, lines in pairs(answer.headers) do
     if is_identity(name) then txn.http:req_set_header(name, values(lines)[1] or "") end

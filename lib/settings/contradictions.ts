@@ -82,18 +82,18 @@ function tellMixedWords ({ values, tellHeld }: Judgement): void {
 }
 
 const DAYS_AHEAD = 90
-const DAY_SECONDS = 86_400
+/** Of the last of these days, to its end. */
+const LONGEST_SECONDS = (DAYS_AHEAD + 1) * 86_400
 
 /**
  * Of `server.observe`.
  * @param now Unix seconds
  * @param isGuarded whether something is observed: a gate, or the app of the plugin
  */
-export function tellObserving ({ values, isRefused, tellHeld }: Judgement, now: number, isGuarded: boolean): void {
-  const day = values.server.observe as string
-  if (day === 'off' || isRefused('server.observe')) return
-  const secondsLeft = endOfDay(day) - now
-  if (secondsLeft > (DAYS_AHEAD + 1) * DAY_SECONDS) tellHeld('server.observe', `, which is more than ${DAYS_AHEAD} days ahead`)
+export function tellObserving ({ values, tellHeld }: Judgement, now: number, isGuarded: boolean): void {
+  // What is no day has no end: then neither is true.
+  const secondsLeft = endOfDay(values.server.observe as string) - now
+  if (secondsLeft > LONGEST_SECONDS) tellHeld('server.observe', `, which is more than ${DAYS_AHEAD} days ahead`)
   else if (secondsLeft > 0 && !isGuarded) {
     tellHeld('server.observe', ', which is for a gate (section gate, or GATE_UPSTREAM), and for the plugin in an app')
   }

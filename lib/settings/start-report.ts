@@ -108,12 +108,10 @@ export function startWarnings (settings: Settings, now: () => number): string[] 
         'Remove it, or set DPOP_REPLAY to a Redis that all instances share'
     )
   }
-  if (server.observe !== 'off') {
-    warnings.push(
-      now() < endOfDay(server.observe)
-        ? observingWarning(settings)
-        : `OBSERVE (server.observe) is ${server.observe}, which is past: everything is enforced. Remove it`
-    )
+  const endsAt = endOfDay(server.observe)
+  if (now() < endsAt) warnings.push(observingWarning(settings))
+  if (now() >= endsAt) {
+    warnings.push(`OBSERVE (server.observe) is ${server.observe}, which is past: everything is enforced. Remove it`)
   }
   const { unusable } = parseNoProxy(proxies.noProxy ?? '')
   if (unusable.length > 0) {

@@ -242,6 +242,18 @@ t.test('If no rule holds, the reason is shown.', async t => {
   }, 'without an upstream, that path is another one')
 })
 
+t.test('While requests are observed, the explanation says so', async t => {
+  const day = new Date().toISOString().slice(0, 10)
+  const file = `${FILE}    - { path: /now, observe: false }\nserver:\n  observe: ${day}\n`
+  const until = new RegExp(`\\nOBSERVE\\n {2}Until the end of ${day} \\(UTC\\) nothing is refused`)
+  t.match(await run(['--explain', '/orders/7'], file), { code: 0, text: until })
+  t.match(await run(['--explain', '/nothing'], file), { code: 1, text: until })
+  t.match((await run(['--explain', '/now'], file)).text, /\nOBSERVE\n {2}This rule is enforced at once/)
+  for (const other of ['2020-01-01', 'off']) {
+    t.notMatch((await run(['--explain', '/now'], file.replace(day, other))).text, /OBSERVE/)
+  }
+})
+
 t.test('A path that a lenient router takes for that of another rule is explained.', async t => {
   const file = (more = ''): string =>
     `gate:\n${more}  rules:\n    - path: /*\n    - path: /mcp\n      mcp: { tools: [pay] }\n`

@@ -157,7 +157,7 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
     [
       'gate:\n  rules:\n    - path: /a\n      colour: a',
       'config.yaml, line 7: gate.rules[0].colour is unknown; allowed: path, methods, allow, scope, anyScope, ' +
-      'claims, acr, maxAgeSeconds, audience, optional, timeoutSeconds, upgrade, mcp'
+      'claims, acr, maxAgeSeconds, audience, optional, timeoutSeconds, observe, upgrade, mcp'
     ],
     [
       'gate:\n  rules:\n    - path: /a\n      scope: [a, "b c"]',
@@ -374,7 +374,7 @@ t.test('Options have no lines, so a problem has only the path.', async t => {
     'gate.colour is unknown; allowed: upstream, rules, exactPaths, timeoutSeconds, idleSeconds, keepAliveSeconds, ' +
     'host, bodyLimit, claims, passCredentials, statementKey, statementAudience, ownPrefix, grpcPort',
     'gate.rules[0].colour is unknown; allowed: path, methods, allow, scope, anyScope, claims, acr, ' +
-    'maxAgeSeconds, audience, optional, timeoutSeconds, upgrade, mcp'
+    'maxAgeSeconds, audience, optional, timeoutSeconds, observe, upgrade, mcp'
   ])
   t.strictSame((await parseGate({ rules: 7 })).problems, [
     'gate.rules is 7; allowed: a list of entries such as { path: /orders/*, scope: read:orders }'
@@ -491,6 +491,7 @@ t.test('A rule is read as a whole: each member that cannot be used is reported, 
       audiences: undefined,
       timeoutSeconds: undefined,
       upgrade: false,
+      observe: true,
       mcp: undefined
     },
     problems: []
@@ -501,6 +502,7 @@ t.test('A rule is read as a whole: each member that cannot be used is reported, 
       methods: ['GET', 'GET', 'PUT'],
       audience: 0,
       upgrade: true,
+      observe: false,
       scope: ['x', 'y'],
       acr: 'gold'
     })).rule,
@@ -511,6 +513,7 @@ t.test('A rule is read as a whole: each member that cannot be used is reported, 
       audiences: ['0'],
       timeoutSeconds: undefined,
       upgrade: true,
+      observe: false,
       mcp: undefined
     }
   )

@@ -6,6 +6,7 @@ import type { Settings } from '../../../lib/settings/settings.ts'
 import { givensOf } from '../../helpers/givens.ts'
 import type { Variables } from '../../helpers/variables.ts'
 import type { Givens } from '../../../lib/settings/given.ts'
+import { startWarnings } from '../../../lib/settings/start-report.ts'
 import { settingsFromOptions } from '../../../lib/settings/options.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
 import type { SettingName } from '../../../lib/settings/specs.ts'
@@ -89,6 +90,7 @@ t.test('Two settings are enough, and the rest have defaults.', async t => {
       securityProfile: 'none',
       trustProxy: false,
       rateLimit: undefined,
+      observe: 'off',
       metrics: 'on',
       logLevel: 'info',
       port: 8000
@@ -453,6 +455,11 @@ const FORMS: Array<{ name: string, passes: unknown[], fails: unknown[] }> = [
     fails: ['admin', null, ['admin'], { admin: [] }, { admin: { a: 'b' } }, { 'a b': ['c'] }, { a: ['b"'] }]
   },
   {
+    name: 'OBSERVE',
+    passes: ['off', '2020-02-29'],
+    fails: ['on', '2021-02-29', '2020-1-1', '2020-01-01T00:00', '2020-01-01Z', '2020-01-01+02:00', '01.01.2020']
+  },
+  {
     name: 'RATE_LIMIT',
     passes: ['off', '1', 60, '999999999999999'],
     fails: ['0', 0, -1, '-1', '1.5', '01', 'on', '60/min', true]
@@ -751,6 +758,24 @@ t.test('The security profile sets the algorithms, and settings that contradict i
     t.match(problems, patterns)
     t.strictSame(await problemsOf({ ...values, SECURITY_PROFILE: 'none' }), [], 'without the profile it is fine')
   }
+})
+
+t.test('The last day of observing is at most 90 days ahead, and of a gate or of the plugin.', async t => {
+  const now = Date.UTC(2026, 10, 28, 12) / 1000
+  const judge = async (OBSERVE: string, more: Variables, functions?: object): Promise<readonly string[]> => {
+    const found = given({ ...ENOUGH, OBSERVE, ...more })
+    const outcome = await validateSettings(found, { ...processSurroundings, now: () => now }, functions).catch(e => e)
+    return outcome instanceof SettingsError ? outcome.problems : startWarnings(outcome, () => now).slice(1)
+  }
+  const gate = { GATE_UPSTREAM: 'http://127.0.0.1:3000' }
+  for (const day of ['2026-11-28', '2027-02-26']) {
+    const says = new RegExp(`^Nothing is guarded until the end of ${day} \\(UTC\\)`)
+    t.match(await judge(day, gate), [says])
+    t.match(await judge(day, {}, {}), [says], 'in an app')
+    t.match(await judge(day, {}), [new RegExp(`^OBSERVE \\(server.observe\\) is "${day}", which is for a gate`)])
+  }
+  t.match(await judge('2027-02-27', gate), [/ is "2027-02-27", which is more than 90 days ahead$/])
+  for (const more of [gate, {}]) t.match(await judge('2026-11-27', more), [/ is 2026-11-27, which is past: everything is/])
 })
 
 t.test('Trust and port follow from the settings.', async t => {
