@@ -142,7 +142,7 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
     }
     place = page.last
     isTakenOver ||= await takeOverLog({ call, calls, view }, options.onTakeOver)
-    if (view.hasUnsaid()) await say()
+    while (view.hasUnsaid() && isCurrent(own) && steadyMs() - askedMs < STEP_MS) await say()
     if (isRestoring || page.isWaited || page.epoch !== settledEpoch) heardMs = -Infinity
     if (cursor !== undefined) return await scan(own)
     if (!page.isWhole || view.hasUnsaid() || isRestoring) return
