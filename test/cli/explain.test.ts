@@ -783,7 +783,7 @@ t.test(
       open: listeners => openRedisLink(target, listeners, processSurroundings.steadyMs),
       surroundings: processSurroundings,
       lifeSeconds: 86_400,
-      issuers: [issuer.url]
+      issuers: [issuer.url.replace(/\/$/, '')]
     })
     await stored.loaded()
     const common = {

@@ -57,7 +57,7 @@ const MIN_NEWS_SECONDS = 3600
 
 /** The issuer of the tokens that a key names, `*` for all. Of news: the transmitter. Undefined for a `jkt`. */
 export function issuerOfKey (key: string): string | undefined {
-  if (!key.startsWith('[')) return key.slice(key.lastIndexOf(' ') + 1)
+  if (!key.startsWith('[')) return key.slice(key.lastIndexOf(' ') + 1) || undefined
   if (key.startsWith('["jkt"')) return undefined
   const start = key.indexOf('","') + 3
   return key.slice(start, key.indexOf('"', start))
