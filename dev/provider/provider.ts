@@ -41,6 +41,11 @@ export async function startProvider (options: ProviderOptions): Promise<LocalPro
     ...options
   }
   const server = createServer(async (request, response) => {
+    // A page of another site could reach it by a name of its own.
+    if (![`localhost:${port}`, `127.0.0.1:${port}`].includes(request.headers.host ?? '')) {
+      response.writeHead(421).end()
+      return
+    }
     try {
       await (await handler)(request, response)
     } catch (error) {

@@ -68,7 +68,8 @@ export function createEndpoint ({ issuer, discovery, configured, transport, surr
     isKnown: () => known !== undefined,
     /** Looks the address up in the background, unless it is configured: readiness needs it where there are no keys. */
     start (): void {
-      if (configured === undefined) loop.run()
+      // A request may have looked it up.
+      if (known === undefined) loop.run()
     },
     close: loop.close
   }

@@ -204,8 +204,8 @@ t.test('What the service opens at its start is opened, and a setting that names 
     [
       { gate: gate('-----BEGIN PRIVATE KEY-----\nAAAA') },
       {},
-      'gate.statementKey is a key itself (not shown): the file cannot be read (ENOENT)',
-      CREATE
+      'gate.statementKey is a key itself (not shown); allowed: path of a file with a private key',
+      'docs/reference/settings.md lists every setting with its allowed values.'
     ],
     [
       { gate: gate({ file: join(folder, 'secret') }) },
@@ -295,6 +295,17 @@ t.test('A questionable setting is a warning, not a fault.', async t => {
   t.match(schemed.result, /One thing is wrong\.\n\n {2}1\. IDP_DOMAIN starts with a scheme[^]*Write only the host/)
 })
 
+t.test('A key set that names EdDSA otherwise than IDP_ALGS does is a warning', async t => {
+  const { publicKey } = generateKeyPairSync('ed25519')
+  for (const [named, other] of [['Ed25519', 'EdDSA'], ['EdDSA', 'Ed25519']] as const) {
+    const IDP_ISSUER = await startProvider(t, { keys: [{ ...publicKey.export({ format: 'jwk' }), alg: named }] })
+    const said = containing(`IDP_ALGS names ${other} alone: a token whose header says ${named} is refused.`)
+    t.match((await run({ ...good, IDP_ISSUER, IDP_ALGS: other })).text, said)
+    t.notMatch((await run({ ...good, IDP_ISSUER, IDP_ALGS: `${other} ${named}` })).text, said)
+    t.notMatch((await run({ ...good, IDP_ISSUER, IDP_ALGS: named })).text, said)
+  }
+})
+
 t.test('A provider whose keys cannot be fetched or used is a fault, with its URL and its cure.', async t => {
   const unreachable = `http://127.0.0.1:${await freePort()}/`
   const small = generateKeyPairSync('rsa', { modulusLength: 1024 }).publicKey.export({ format: 'jwk' })
@@ -351,7 +362,7 @@ t.test('A provider whose keys cannot be fetched or used is a fault, with its URL
 t.test('A key that was written in place of the path of the key file is not shown.', async t => {
   const { code, text } = await run({ ...good, IDP_KEYS_FILE: '-----BEGIN PRIVATE KEY-----\nhush' }, {})
   t.equal(code, 1)
-  t.match(text, containing('idp.keysFile is a key itself (not shown), not the path of one.'))
+  t.match(text, containing('IDP_KEYS_FILE (idp.keysFile) is a key itself (not shown); allowed: path of a file'))
   t.notMatch(text, containing('hush'))
 })
 

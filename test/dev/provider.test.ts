@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { get } from 'node:http'
 import { createRemoteJWKSet, decodeJwt, jwtVerify } from 'jose'
 import * as oauth from 'oauth4webapi'
 import * as openid from 'openid-client'
@@ -44,6 +45,16 @@ async function post (body: string, type: string, headers: Record<string, string>
 const json = (body: unknown): Promise<Answer> => post(JSON.stringify(body), 'application/json')
 const form = (body: Record<string, string>): Promise<Answer> =>
   post(String(new URLSearchParams(body)), 'application/x-www-form-urlencoded')
+
+t.test('The provider answers only to its own host', async t => {
+  const statusFor = (host: string): Promise<number> =>
+    new Promise((resolve, reject) => {
+      get({ port: provider.port, path: '/.well-known/openid-configuration', headers: { host } }, ({ statusCode }) =>
+        resolve(statusCode!)).once('error', reject)
+    })
+  t.equal(await statusFor(`localhost:${provider.port}`), 200)
+  t.equal(await statusFor(`evil.example:${provider.port}`), 421)
+})
 
 t.test('The discovery document names the endpoints that clients of hosted tenants know.', async t => {
   const document = await (await fetch(`${provider.issuer}/.well-known/openid-configuration`)).json() as Record<
