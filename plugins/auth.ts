@@ -1,27 +1,28 @@
 import { Server as TlsServer } from 'node:tls'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { createGuardParts } from '../lib/assembly/create-guard.ts'
-import { describeEvent } from '../lib/assembly/guard-events.ts'
-import type { GuardEvent } from '../lib/assembly/guard-events.ts'
 import { kJwtTools, NODE_CRYPTO } from '../lib/assembly/jwt-tools.ts'
 import type { MayHaveJwtTools } from '../lib/assembly/jwt-tools.ts'
 import { createAdmission, nextNonceOf, verifiedTokenOf } from '../lib/guard/admission.ts'
+import type { AdmissionOptions } from '../lib/guard/admission.ts'
 import { createDecisions } from '../lib/guard/decisions.ts'
+import { createRefuser } from '../lib/guard/refuser.ts'
+import { kRouteGuard } from '../lib/requirement/route-guard.ts'
+import type { MayHaveGuard } from '../lib/requirement/route-guard.ts'
 import type { HoldfastOptions } from '../lib/settings/option-types.ts'
 import { ownOptions } from '../lib/settings/options.ts'
 import { NO_TLS_SOCKET, SettingsError } from '../lib/settings/problems.ts'
 import type { Settings } from '../lib/settings/settings.ts'
-import { observingWarning, replayPromise, reportStart, startWarnings } from '../lib/settings/start-report.ts'
 import { readPluginSettings } from '../lib/settings/validation.ts'
 import type { PluginSettings } from '../lib/settings/validation.ts'
 import type { AccessTokenClaims } from '../lib/token/access-token-claims.ts'
 import { isUserOfPassport } from '../server/request-user.ts'
+import { runGuard } from '../server/running-guard.ts'
 import { checkRuntime } from '../server/runtime.ts'
 import { kTestDoubles, processSurroundings } from '../server/surroundings.ts'
 import type { MayHaveTestDoubles } from '../server/surroundings.ts'
 import { decorateGuards } from './auth/guards.ts'
-import { createRefuser, keepReplies } from './auth/refuser.ts'
+import { keepReplies, onReplies } from './auth/replies.ts'
 import { endWithTokens } from './auth/token-end.ts'
 
 export type { Observed } from '../lib/guard/observing.ts'
@@ -32,7 +33,6 @@ export type { GuardHook } from './auth/augmentation.ts'
 export type { AccessTokenClaims }
 
 const WARM_UP_DELAY_MS = 10
-const HOUR_MS = 3_600_000
 
 const TWICE = 'Holdfast is registered already, in this scope or around it. Register each one in a scope of its own: ' +
   'app.register(async scope => { await scope.register(holdfast, options) })'
@@ -48,21 +48,10 @@ export default fp<HoldfastOptions>(async (app, options) => {
   if (settings.server.clientCertificate === 'socket' && !((app.server as unknown) instanceof TlsServer)) {
     throw new SettingsError([NO_TLS_SOCKET])
   }
-  const doubles = (options as MayHaveTestDoubles)[kTestDoubles] ?? (app as MayHaveTestDoubles)[kTestDoubles]
-  const surroundings = doubles?.surroundings ?? processSurroundings
-  logStart(app, settings, functions.lookUpIssuer !== undefined, surroundings.now)
-  if (doubles) app.log.warn('The keys and the clock are those of a test issuer: only for tests')
-  const certificates = settings.server.clientCertificate === 'off' ? doubles?.readCertificate : undefined
-  const guardSettings = certificates
-    ? { ...settings, server: { ...settings.server, clientCertificate: 'client-cert' as const } }
-    : settings
-  const parts = await createGuardParts(guardSettings, {
-    surroundings,
+  const { settings: guardSettings, parts, surroundings, close } = await runGuard({ settings, ...functions }, {
+    log: app.log,
+    doubles: (options as MayHaveTestDoubles)[kTestDoubles] ?? (app as MayHaveTestDoubles)[kTestDoubles],
     jwtTools: (app as MayHaveJwtTools)[kJwtTools] ?? NODE_CRYPTO,
-    transport: doubles?.transport,
-    readCertificate: certificates,
-    ...functions,
-    onEvent: event => logEvent(app, event),
     metadataMount: given && app.prefix,
     mount: app.prefix
   })
@@ -72,8 +61,16 @@ export default fp<HoldfastOptions>(async (app, options) => {
   )
   const { openAnswers, endWithToken } = endWithTokens(app, decisions, revocation !== undefined)
   const common = { judge, signals, decisions }
-  const refuserFor = (audience?: string): ReturnType<typeof createRefuser> =>
-    createRefuser({ challenges: challengesFor(audience), decisions, tally, nonces, observing, now: surroundings.now })
+  const refuserFor = (audience?: string): AdmissionOptions<FastifyRequest>['refuse'] =>
+    onReplies(createRefuser({
+      challenges: challengesFor(audience),
+      decisions,
+      tally,
+      nonces,
+      observing,
+      now: surroundings.now,
+      guardOf: ({ routeOptions: { config } }) => (config as MayHaveGuard)[kRouteGuard]
+    }))
   const own = { ...common, guard, refuse: refuserFor() }
   app.decorate('holdfastGuard', {
     settings: guardSettings,
@@ -89,9 +86,6 @@ export default fp<HoldfastOptions>(async (app, options) => {
       })
   })
 
-  const stopWarning = observing && surroundings.every(HOUR_MS, () => {
-    if (observing.isOn()) app.log.warn(observingWarning(settings))
-  })
   keepReplies(app)
   if (isUserOfPassport(app)) keepUser(app)
   if (!app.hasRequestDecorator('user')) app.decorateRequest('user', null as unknown as AccessTokenClaims)
@@ -111,12 +105,9 @@ export default fp<HoldfastOptions>(async (app, options) => {
     // The first fetch loads packages, which would delay the first requests.
     warmUp = setTimeout(() => parts.start(), WARM_UP_DELAY_MS).unref()
   })
-  if (revocation) doubles?.revocations.add(revocation.revocations)
   app.addHook('onClose', async () => {
     clearTimeout(warmUp)
-    stopWarning?.()
-    if (revocation) doubles?.revocations.delete(revocation.revocations)
-    await parts.close()
+    await close()
   })
 }, { name: 'holdfast-auth', fastify: '>=5 <7' })
 
@@ -136,19 +127,6 @@ function keepUser (app: FastifyInstance): void {
   app.addHook('onRoute', route => {
     route.preHandler = [route.preHandler ?? [], keep].flat()
   })
-}
-
-function logEvent (app: FastifyInstance, event: GuardEvent): void {
-  const { name, ...detail } = event
-  const { level, sentence } = describeEvent(event)
-  app.log[level]({ event: name, ...detail }, sentence)
-}
-
-function logStart (app: FastifyInstance, settings: Settings, areIssuersAsked: boolean, now: () => number): void {
-  for (const warning of startWarnings(settings, now)) app.log.warn(warning)
-  app.log.info({ event: 'settings_in_force', ...reportStart(settings, areIssuersAsked) }, 'settings in force')
-  const promise = replayPromise(settings)
-  if (promise !== undefined) app.log.info({ event: 'replay_promise' }, promise)
 }
 
 /**

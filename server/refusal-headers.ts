@@ -2,11 +2,15 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
 const kRefused = Symbol('holdfast.refused')
 
+/** An answer to a refused request is for this request only. */
+export const NO_STORE = { 'cache-control': 'no-store' }
+
 /** What is needed of a Fastify reply. */
 export interface AnswerInWaiting {
   readonly raw: Pick<ServerResponse, 'headersSent' | 'removeHeader' | 'writeHead'> & {
     [kRefused]?: Record<string, string>
   }
+  hasHeader (name: string): boolean
   headers (values: Readonly<Record<string, string>>): unknown
 }
 
@@ -16,10 +20,12 @@ export interface AnswerInWaiting {
  * request was not refused after all, and the headers are taken off (a client must not find a challenge in an answer of
  * success).
  */
-export function putRefusalHeaders (reply: AnswerInWaiting, values: Readonly<Record<string, string>>): void {
+export function putRefusalHeaders (reply: AnswerInWaiting, given: Readonly<Record<string, string>>): void {
   const { raw } = reply
   if (raw.headersSent) return
-  reply.headers(values)
+  // What keeps each answer of an app out of caches must stay.
+  const values = reply.hasHeader('cache-control') ? given : { ...given, ...NO_STORE }
+  reply.headers({ ...given, ...NO_STORE })
   if (raw[kRefused]) {
     Object.assign(raw[kRefused], values)
     return

@@ -92,7 +92,9 @@ t.test('The headers of a refusal stand on the answer, whoever handles the error,
   })
   for (const [index, [title, , expected]] of HANDLERS.entries()) {
     const headers = client.headers('GET', `http://localhost/${index}`)
-    t.equal(seen(await app.inject({ url: `/${index}`, headers })), expected, title)
+    const answer = await app.inject({ url: `/${index}`, headers })
+    t.equal(seen(answer), expected, title)
+    t.equal(answer.headers['cache-control'], answer.statusCode < 400 ? undefined : 'no-store', title)
   }
   t.equal(seen(await client.inject(app, '/0')), '200 no challenge no nonce', 'the twin: with the nonce')
 })
@@ -155,7 +157,7 @@ t.test('A refusal has the form of http-errors.', t => {
 t.test('Nothing is put on an answer that is on its way.', t => {
   const values: object[] = []
   const raw = { headersSent: true, removeHeader () {}, writeHead: () => raw } as unknown as AnswerInWaiting['raw']
-  putRefusalHeaders({ raw, headers: value => values.push(value) }, { 'www-authenticate': 'Bearer' })
+  putRefusalHeaders({ raw, hasHeader: () => false, headers: value => values.push(value) }, { 'www-authenticate': 'Bearer' })
   t.strictSame(values, [])
   t.end()
 })
