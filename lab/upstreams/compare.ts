@@ -1,6 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { mkdirSync } from 'node:fs'
+import { generateKeyPairSync, sign } from 'node:crypto'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
@@ -10,14 +11,39 @@ import { holdfast, readSettings, serverOptions } from '../../holdfast.ts'
 import { freePort } from '../../test/helpers/free-port.ts'
 
 // Sends the same seeded requests to six servers directly and through a gate, and compares every answer: its status, its
-// headers and its bytes, which say what of the request has arrived. Usage: compare.ts [requests] [seed]
+// headers and its bytes, which say what of the request has arrived. With `observe` the gate would refuse most of them
+// and only observes, and what it says is compared with what a gate refuses that enforces the same.
+// Usage: compare.ts [requests] [seed] [observe]
 
 const FOLDER = join(import.meta.dirname, 'servers')
 const PACKAGES = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'holdfast', 'compare')
 const AT_ONCE = 8
 const PATIENCE_MS = 60_000
 
-const [count = 20_000, seed = 1] = process.argv.slice(2).map(Number)
+const [count = 20_000, seed = 1] = process.argv.slice(2, 4).map(Number)
+const isObserving = process.argv[4] === 'observe'
+
+const ISSUER = 'https://issuer.example/'
+const AUDIENCE = 'https://api.example/'
+const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+function tokenFor (claims: object): string {
+  const input = `${encode({ alg: 'RS256', kid: 'k' })}.${encode({ iss: ISSUER, aud: AUDIENCE, sub: 'u', exp: 4e9, ...claims })}`
+  return `${input}.${sign('sha256', Buffer.from(input), privateKey).toString('base64url')}`
+}
+const GOOD = tokenFor({ scope: 'use' })
+const CREDENTIALS = [GOOD, tokenFor({}), tokenFor({ exp: 1 }), tokenFor({ aud: 'other' }), `${GOOD}x`].map(token => `Bearer ${token}`)
+  .concat(['Basic eDp5', `DPoP ${GOOD}`, 'Bearer', ''])
+
+const OPEN = [{ path: '/*', allow: 'anyone' }, { path: '/socket', allow: 'anyone', upgrade: true }]
+/** Some paths have no rule. */
+const GUARDED = [
+  { path: '/orders/*', scope: 'use' },
+  { path: '/a/*' },
+  { path: '/v1/*', methods: ['GET', 'POST'], optional: true },
+  { path: '/0/*', allow: 'anyone' },
+  { path: '/%25/*', scope: 'other' }
+]
 
 const GO = process.env['GO'] ?? 'go'
 const SERVERS: Readonly<Record<string, readonly string[]>> = {
@@ -88,6 +114,7 @@ function requestOf (random: () => number): Buffer[] {
     upgrades ? 'Connection: Upgrade, HTTP2-Settings, close' : 'Connection: close',
     ...(upgrades ? [`Upgrade: ${pick(['h2c', 'h2 c'])}`, 'HTTP2-Settings: AAMAAABk'] : []),
     `Accept: ${pick(VALUES)}`,
+    ...(isObserving && isLikely(0.8) ? [`Authorization: ${pick(CREDENTIALS)}`] : []),
     ...(isLikely(0.3) ? [`X-Own: ${pick(VALUES)}`] : []),
     ...(isLikely(0.2) ? [`Cookie: ${pick(VALUES)}`] : [])
   ]
@@ -168,24 +195,47 @@ function unchunk (text: string): string {
   }
 }
 
-async function compare (name: string, port: number, requests: number, random: () => number): Promise<number> {
+/** A gate, and the reasons that it has logged, with their numbers. */
+async function openGate (upstream: number, observe: string) {
+  const keys = join(PACKAGES, 'keys.json')
+  writeFileSync(keys, JSON.stringify({ keys: [{ ...publicKey.export({ format: 'jwk' }), kid: 'k' }] }))
   const settings = await readSettings({
-    IDP_ISSUER: 'https://issuer.example/',
-    IDP_AUDIENCE: 'https://api.example/',
-    LOG_LEVEL: 'silent',
-    GATE: { upstream: `http://127.0.0.1:${port}`, rules: [{ path: '/*', allow: 'anyone' }, { path: '/socket', allow: 'anyone', upgrade: true }] }
+    IDP_ISSUER: ISSUER,
+    IDP_AUDIENCE: AUDIENCE,
+    IDP_KEYS_FILE: keys,
+    OBSERVE: observe,
+    GATE: { upstream: `http://127.0.0.1:${upstream}`, rules: isObserving ? GUARDED : OPEN }
   })
-  const gate = Fastify({ ...serverOptions(settings), logger: false })
+  const reasons = new Map<string, number>()
+  const stream = {
+    write (line: string) {
+      const { reason, route, msg } = JSON.parse(line) as Record<string, string>
+      if (!msg?.startsWith('request ') || reason === undefined) return
+      const key = `${reason} ${route}`
+      reasons.set(key, (reasons.get(key) ?? 0) + 1)
+    }
+  }
+  const gate = Fastify({ ...serverOptions(settings), logger: { level: 'info', stream } })
   await gate.register(holdfast, { settings })
   gate.memoryUsage = () => ({ eventLoopDelay: 0, rssBytes: 0, heapUsed: 0, eventLoopUtilized: 0 })
   await gate.listen({ port: 0, host: '127.0.0.1' })
-  const gatePort = (gate.server.address() as { port: number }).port
+  const close = async (): Promise<void> => {
+    gate.server.closeAllConnections()
+    await gate.close()
+  }
+  return { port: (gate.server.address() as { port: number }).port, reasons, close }
+}
+
+async function compare (name: string, port: number, requests: number, random: () => number): Promise<number> {
+  const gate = await openGate(port, isObserving ? new Date(Date.now() + 86_400_000).toISOString().slice(0, 10) : 'off')
+  const enforcing = isObserving ? await openGate(port, 'off') : undefined
   let [sent, different, statuses] = [0, 0, new Map<string, number>()]
   await Promise.all(Array.from({ length: AT_ONCE }, async () => {
     while (sent++ < requests) {
       const pieces = requestOf(random)
       const method = String(pieces[0]).split(' ', 1)[0]!
-      const [directly, through] = (await Promise.all([port, gatePort].map(to =>
+      const ports = [port, gate.port, ...enforcing ? [enforcing.port] : []]
+      const [directly, through] = (await Promise.all(ports.map(to =>
         send(to, pieces).then(wire => readAnswer(wire, method), (error: Error) => `failed: ${error.message}`)
       ))) as [string, string]
       const status = directly.slice(0, 3)
@@ -195,8 +245,14 @@ async function compare (name: string, port: number, requests: number, random: ()
       process.stdout.write(`${name}: ${String(pieces[0]).slice(0, 600)}\n  directly: ${directly.slice(0, 500)}\n  through: ${through.slice(0, 500)}\n`)
     }
   }))
-  gate.server.closeAllConnections()
   await gate.close()
+  await enforcing?.close()
+  if (enforcing) {
+    const [observed, refused] = [gate, enforcing].map(({ reasons }) => JSON.stringify([...reasons].sort(), null, 1))
+    const total = [...gate.reasons.values()].reduce((sum, value) => sum + value, 0)
+    if (observed !== refused) different++
+    process.stdout.write(`${name}: observed ${total}, ${observed === refused ? 'as the other gate refuses' : `${observed}\nrefused ${refused}`}\n`)
+  }
   process.stdout.write(`${name}: ${requests} requests, ${different} answers differ; ${[...statuses].sort().map(entry => entry.join(' x ')).join(', ')}\n`)
   return different
 }

@@ -47,6 +47,7 @@ export function createObserving (lastDay: string, { now, after }: Pick<Surroundi
     /**
      * Makes a look-up that delays a request by at most 1 s if its answer does not come, and by nothing while it is
      * known to fail. The look-up itself goes on: its answer says whether the next one waits.
+     * @param lookUp rejects only if there is no answer
      * @param unavailable the refusal if there is no answer
      */
     patient<Args extends unknown[], Found> (
@@ -54,14 +55,12 @@ export function createObserving (lastDay: string, { now, after }: Pick<Surroundi
       unavailable: () => Error
     ): (...args: Args) => Promise<Found> {
       let isFailing = false
-      const failed = (error: unknown): void => {
-        if ((error as { statusCode?: number }).statusCode === 503) isFailing = true
+      const note = (hasFailed: boolean) => (): void => {
+        isFailing = hasFailed
       }
       return (...args) => {
         const found = lookUp(...args)
-        found.then(() => {
-          isFailing = false
-        }, failed)
+        found.then(note(false), note(true))
         if (!isOn()) return found
         return new Promise((resolve, reject) => {
           const cancel = after(isFailing ? 0 : LOOK_UP_MS, () => {

@@ -255,13 +255,16 @@ t.test('Upgrades pass as such, without a rule too, and outlive the last day', as
     socket.pipe(socket)
   })
   const { hostname, port, host } = new URL(running.url)
-  for (const path of ['/nowhere', '/any/1', '/open/1']) {
+  const [good] = bearerLines(running.issuer.token({ exp: Math.floor(Date.now() / 1000) + 60 }))
+  for (const [path, line] of [['/nowhere', 'A: b'], ['/any/1', 'A: b'], ['/open/1', 'A: b'], ['/any/1', good]]) {
     const socket = connect(Number(port), hostname).setEncoding('latin1')
     let text = ''
     socket.on('data', part => { text += part })
-    socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`)
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${line}\r\n\r\n`)
     await until('an answer', () => text.includes('\r\n\r\n'))
     t.match(text, / 101 /)
+    // Tokens are looked at each 250 ms. Each that has expired is noticed while requests are observed.
+    if (line === good) await atAnotherTime(86_400, () => new Promise(resolve => setTimeout(resolve, 600)))
     await atAnotherTime(4 * 86_400, async () => {
       socket.write('still here')
       await until('an echo', () => text.includes('still here'))
@@ -270,6 +273,14 @@ t.test('Upgrades pass as such, without a rule too, and outlive the last day', as
   }
   const { status } = await running.send('/closed', ['Connection: Upgrade', 'Upgrade: websocket'])
   t.equal(status, 401)
+})
+
+t.test('Who may not revoke is refused all the same', async t => {
+  const { post, issuer } = await startGate(t, { values: { REVOCATION: { operators: { scope: 'revoke' } } } })
+  const body = { sub_id: { format: 'opaque', id: 's1' } }
+  t.equal((await post('/revocation/subjects', body)).status, 401)
+  t.equal((await post('/revocation/subjects', body, bearerLines(issuer.token()))).status, 403)
+  t.equal((await post('/revocation/subjects', body, bearerLines(issuer.token({ scope: 'revoke' })))).status, 204)
 })
 
 t.test('The service says that nothing is guarded, and is ready whatever is away', async t => {

@@ -62,6 +62,27 @@ t.test('In an app, who would be refused is nobody, and is told about once', asyn
   t.equal((await get('/me', 'user-1')).status, 200)
 })
 
+t.test('Each hour, one warning says that nothing is guarded, until something is.', async t => {
+  const { setInterval: set } = globalThis
+  const hourly: Array<() => void> = []
+  const put = (run: () => void, ms?: number): NodeJS.Timeout => {
+    if (ms === 3_600_000) hourly.push(run)
+    return set(run, ms)
+  }
+  globalThis.setInterval = Object.assign(put, set) as typeof set
+  t.teardown(() => {
+    globalThis.setInterval = set
+  })
+  const { issuer, log } = await startApp(t)
+  const warnings = (): number => log.filter(({ msg }) => msg.startsWith('Nothing is guarded')).length
+  t.equal(hourly.length, 1)
+  hourly[0]!()
+  t.equal(warnings(), 2)
+  issuer.clock.advance(2 * 86_400)
+  hourly[0]!()
+  t.equal(warnings(), 2)
+})
+
 t.test('The name of another stays', async t => {
   const issuer = await createTestIssuer()
   const app = Fastify()

@@ -40,8 +40,8 @@ t.test('A look-up without an answer delays one request by a second, and none whi
   await t.rejects(fourth)
   const fifth = find()
   t.equal(clock.nextMs, 0)
-  answers[4]!(new Refusal('token_inactive'))
-  await t.rejects(fifth, new Refusal('token_inactive'), 'an answer in time counts')
+  answers[4]!(5)
+  t.equal(await fifth, 5, 'an answer in time counts')
 
   clock.advance(2 * 86_400_000)
   t.notOk(observing.isOn())
