@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import getPort from 'get-port'
 import { cpuTime } from './kernel.js'
 
-export const ROOT = new URL('../', import.meta.url).pathname
+export const ROOT = `${join(import.meta.dirname, '..')}/`
 export const SERVER_CORE = 0
 export const LOAD_CORE = 1
 

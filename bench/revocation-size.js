@@ -154,7 +154,7 @@ export const atFullSize = async (bench, { cutoffs = 1_000_000, blocks = 300_000 
   return { cutoffs, blocks, ...start, ...outages, ...await weigh(bench, server, asking, full.spare) }
 }
 
-if (process.argv[1] === new URL(import.meta.url).pathname) {
+if (process.argv[1] === import.meta.filename) {
   const { AUDIENCE, startProvider } = await import('./provider.js')
   const cleanUps = []
   const started = performance.now()

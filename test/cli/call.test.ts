@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import type { TLSSocket } from 'node:tls'
 import { containing } from '../helpers/containing.ts'
 import { freePort } from '../helpers/free-port.ts'
@@ -652,7 +653,7 @@ t.test('A provider that takes the secret only in a header gets it there, and it 
 })
 
 t.test('A client certificate is presented to the provider and to the API.', async t => {
-  const fixture = (name: string): string => new URL(`../fixtures/${name}.pem`, import.meta.url).pathname
+  const fixture = (name: string): string => join(import.meta.dirname, `../fixtures/${name}.pem`)
   const [cert, key, cacert] = ['client-a.cert', 'client-a.key', 'provider.cert'].map(fixture)
   const seen: string[] = []
   const server = createSecureServer({

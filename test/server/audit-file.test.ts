@@ -75,9 +75,9 @@ function smallDisk (t: Test): { room: number, fault: string } {
 }
 
 t.test('Lines are appended, whole, to what the file holds, and only its owner writes it', async t => {
-  const path = join(t.testdir({ kept: '{"a":1}\n', cut: '{"a":', empty: '' }), 'new')
+  const folder = t.testdir({ kept: '{"a":1}\n', cut: '{"a":', empty: '' })
   for (const [name, before] of [['new', ''], ['kept', '{"a":1}\n'], ['cut', '{"a":\n'], ['empty', '']] as const) {
-    const own = path.replace('new', name)
+    const own = join(folder, name)
     const file = await open(own)
     file.write({ b: 'ü\n' })
     file.write({ b: 'x'.repeat(40_000) })
@@ -85,7 +85,7 @@ t.test('Lines are appended, whole, to what the file holds, and only its owner wr
     t.equal(textOf(own), `${before}{"b":"ü\\n"}\n{"b":"${'x'.repeat(40_000)}"}\n`, name)
     t.strictSame(file.state(), { written: 2, lost: 0, fault: undefined })
   }
-  t.equal(statSync(path).mode & 0o777, 0o640)
+  t.equal(statSync(join(folder, 'new')).mode & 0o777, 0o640)
 })
 
 t.test('The path may lead to another file at any time: renamed, deleted, truncated, or another target of a link', async t => {
