@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join, relative } from 'node:path'
-import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { watch } from 'chokidar'
@@ -47,10 +46,13 @@ async function stopChild (child: ChildProcess): Promise<void> {
 const programOf = (name: string): string => fileURLToPath(import.meta.resolve(name))
 
 /**
- * Starts the real service, with three extra routes: fastify-cli on the sources. Every change restarts it and calls
- * `onChange`. `isPretty`: logs for people instead of JSON lines.
+ * Starts the real service, with three extra routes: fastify-cli on the sources. Every change calls `onChange` and
+ * restarts it, and then `onRestart`. `isPretty`: logs for people instead of JSON lines.
  */
-export function startApi (env: NodeJS.ProcessEnv, isPretty: boolean, onChange: (file: string) => void): Running {
+export function startApi (
+  env: NodeJS.ProcessEnv,
+  { isPretty, onChange, onRestart }: { isPretty: boolean, onChange: (file: string) => void, onRestart: () => void }
+): Running {
   // In a container, fastify-cli listens on all addresses by default.
   const address = env['FASTIFY_ADDRESS'] || 'localhost'
   const args = [
@@ -80,6 +82,7 @@ export function startApi (env: NodeJS.ProcessEnv, isPretty: boolean, onChange: (
     restart ??= delay(100).then(() => stopChild(child)).then(() => {
       restart = undefined
       child = start()
+      onRestart()
     })
   })
   return {
@@ -92,29 +95,36 @@ export function startApi (env: NodeJS.ProcessEnv, isPretty: boolean, onChange: (
 }
 
 /**
- * Checks the types of the service on every change. The API runs in any case. `onChecked` gets the lines of the
- * compiler, none if all is well.
+ * Checks the types of the service, as its files are at each `check`. The API runs in any case. `onChecked` gets the
+ * lines of the compiler, none if all is well.
  */
-export function startTypeChecker (onChecked: (complaints: string[]) => void): Running {
+export function createTypeChecker (onChecked: (complaints: string[]) => void): Running & { check (): void } {
   const args = [
     programOf('typescript/bin/tsc'),
     '-p',
     'tsconfig.build.json',
     '--noEmit',
-    '--watch',
-    '--preserveWatchOutput',
+    '--incremental',
+    '--tsBuildInfoFile',
+    'node_modules/.cache/dev.json',
     '--pretty',
     'false'
   ]
-  const child = startChild(args, root, process.env, 'pipe')
-  let complaints: string[] = []
-  createInterface({ input: child.stdout! }).on('line', line => {
-    if (/Found \d+ errors?\. Watching/.test(line)) {
-      onChecked(complaints)
-      complaints = []
-    } else if (/^\S.*\(\d+,\d+\): error |^error TS|^\s+\S/.test(line)) {
-      complaints.push(line)
+  let child: ChildProcess | undefined
+  return {
+    check () {
+      child?.kill()
+      const own = child = startChild(args, root, process.env, 'pipe')
+      let text = ''
+      own.stdout!.setEncoding('utf8').on('data', (part: string) => {
+        text += part
+      })
+      own.once('close', code => {
+        if (own === child && code !== null) onChecked(code === 0 ? [] : text.trimEnd().split('\n'))
+      })
+    },
+    async stop () {
+      if (child?.exitCode === null) await stopChild(child)
     }
-  })
-  return { stop: () => stopChild(child) }
+  }
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import getPort, { portNumbers } from 'get-port'
 import { flag, runTool, text } from '../../cli/arguments.ts'
 import { BadUsage } from '../../cli/bad-usage.ts'
-import { startApi, startTypeChecker } from './children.ts'
+import { createTypeChecker, startApi } from './children.ts'
 import { readTenants, removeTenant, writeTenant } from '../../cli/tenants.ts'
 import type { Tenant } from '../../cli/tenants.ts'
 import { readOwnClient } from '../provider/own-client.ts'
@@ -45,6 +45,16 @@ const say = (text: string): void => {
 }
 const stops: Array<() => Promise<void> | void> = []
 let isStopping = false
+let isWatching = false
+let hasComplaints = false
+const types = createTypeChecker(complaints => {
+  if (!isWatching) say(paint('dim', 'Watching the code for changes.'))
+  isWatching = true
+  if (complaints.length > 0) say(`\n${paint('yellow', 'The compiler reports:')}\n${complaints.join('\n')}\n`)
+  else if (hasComplaints) say(paint('green', 'The compiler has nothing more to report.'))
+  hasComplaints = complaints.length > 0
+})
+stops.push(() => types.stop())
 
 stopOnSignals()
 const code = await runTool(TOOL, process.argv.slice(2), { env, out: stdout }, async ({ values, positionals }) => {
@@ -106,8 +116,11 @@ async function run (wanted: number, tenants: number, isGate: boolean): Promise<v
   }
   const api = startApi(
     { ...service.environment, PORT: String(port), DEV_PLAYGROUND: playground },
-    stdout.isTTY,
-    file => say(paint('dim', `${file} has changed: the API starts anew.`))
+    {
+      isPretty: stdout.isTTY,
+      onChange: file => say(paint('dim', `${file} has changed: the API starts anew.`)),
+      onRestart: () => isWatching && types.check()
+    }
   )
   stops.push(() => api.stop())
   const provider = await startProvider({
@@ -150,7 +163,8 @@ async function run (wanted: number, tenants: number, isGate: boolean): Promise<v
       transmitter: transmitter.issuer
     })
   )
-  watchTypes()
+  // Last, so that the API has the processor to itself when it starts.
+  types.check()
 }
 
 /** The first free one of 200. */
@@ -160,17 +174,6 @@ function portFrom (first: number): Promise<number> {
 
 function answers (url: string): Promise<boolean> {
   return fetch(url, { headers: OWN_CALL, signal: AbortSignal.timeout(2000) }).then(({ ok }) => ok, () => false)
-}
-
-/** Starts last, so that the API has the processor to itself when it starts. */
-function watchTypes (): void {
-  let isWatching = false
-  const checker = startTypeChecker(complaints => {
-    if (!isWatching) say(paint('dim', 'Watching the code for changes.'))
-    isWatching = true
-    if (complaints.length > 0) say(`\n${paint('yellow', 'The compiler reports:')}\n${complaints.join('\n')}\n`)
-  })
-  stops.push(() => checker.stop())
 }
 
 /**
