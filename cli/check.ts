@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { holdsKey } from '../lib/printable.ts'
 import { SettingsError, withoutSecrets } from '../lib/settings/problems.ts'
 import type { Settings } from '../lib/settings/settings.ts'
@@ -15,6 +16,7 @@ import type { Tool, World } from './arguments.ts'
 import { BadUsage } from './bad-usage.ts'
 import { checkCertificates } from './check-certificates.ts'
 import { checkFiles } from './check-files.ts'
+import { checkImports } from './check-imports.ts'
 import { checkIntrospection } from './check-introspection.ts'
 import { checkProvider, DOMAIN_WITH_SCHEME } from './check-provider.ts'
 import { checkRevocation } from './check-revocation.ts'
@@ -86,6 +88,8 @@ export function check (argv: readonly string[], world: CheckWorld): Promise<numb
       report('Replay store', await checkStore(settings))
       for (const [name, findings] of await checkRevocation(settings)) report(name, findings)
     }
+    const imports = checkImports(join(import.meta.dirname, '..'))
+    if (imports.length > 0) report('Packages', imports)
     const faults = found.filter(({ kind }) => kind === 'fault')
     out.write(title(paint, 'Result') + showResult(faults, paint))
     return faults.length === 0 ? 0 : 1

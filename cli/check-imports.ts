@@ -1,0 +1,36 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fault } from './findings.ts'
+import type { Finding } from './findings.ts'
+
+/** Where users put code of their own that the service loads. */
+const FOLDERS = ['routes', 'plugins/own']
+/** What is imported at run time, static or not. */
+const IMPORTS = /^\s*(?:import|export)\s+(?!type\b)(?:[^'";]*\bfrom\s*)?['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/gm
+
+/**
+ * Names the packages that are devDependencies, and that a route or an own plugin imports: an installation for production
+ * lacks them.
+ * @param root of a clone. A build and the packages have no devDependencies.
+ */
+export function checkImports (root: string): Finding[] {
+  const manifest = join(root, 'package.json')
+  if (!existsSync(manifest)) return []
+  const { dependencies = {}, devDependencies = {} } = JSON.parse(readFileSync(manifest, 'utf8')) as Record<
+    string,
+    object | undefined
+  >
+  const files = FOLDERS.filter(folder => existsSync(join(root, folder))).flatMap(folder =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map(name => `${folder}/${name}`)
+  ).filter(name => /\.[cm]?[jt]s$/.test(name))
+  return files.flatMap(file => {
+    const named = [...readFileSync(join(root, file), 'utf8').matchAll(IMPORTS)].map(([, name, loaded]) => name ?? loaded!)
+    const packages = new Set(named.map(name => name.split('/', name.startsWith('@') ? 2 : 1).join('/')))
+    return [...packages].filter(name => name in devDependencies && !(name in dependencies)).map(name =>
+      fault(
+        `${file} imports ${name}, which production does not install: it is a devDependency.`,
+        `Make it a dependency: npm i -P ${name}`
+      )
+    )
+  })
+}
