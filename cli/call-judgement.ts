@@ -129,7 +129,7 @@ async function foreignView (
   const { idp, dpop, ...usual } = await readSettings()
   const dpopMode = modeOf(answer)
   // The algorithms are not known either: the service accepts the one of its provider.
-  const own = { issuer: issuer || NOT_KNOWN, audience: audience ?? NOT_KNOWN, algs: JWS_ALGS, dpopMode }
+  const own = { issuer: issuer || NOT_KNOWN, audiences: [audience ?? NOT_KNOWN], algs: JWS_ALGS, dpopMode }
   return {
     request,
     settings: {

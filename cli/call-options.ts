@@ -1,10 +1,11 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
 import type { SettingsSources } from '../lib/settings/sources.ts'
 import { flag, list, splitPair, text } from './arguments.ts'
 import type { Arguments, Tool, World } from './arguments.ts'
 import { BadUsage } from './bad-usage.ts'
-import type { ClientTls } from './exchange.ts'
+import type { ClientConnection } from './exchange.ts'
 import { parseJson } from './input.ts'
 import type { Login } from './login.ts'
 import { tenantAt } from './tenants.ts'
@@ -37,6 +38,7 @@ const options = {
   cert: { ...text, value: 'FILE', says: 'the client certificate, in PEM, for the API and the provider (RFC 8705)' },
   key: { ...text, value: 'FILE', says: 'its private key, unless the same file has it' },
   cacert: { ...text, value: 'FILE', says: 'trust only these CAs, in PEM' },
+  resolve: { ...list, value: 'HOST:PORT:ADDRESS', says: 'connect to this address for that host and port, as curl does' },
   header: { ...list, value: '"NAME: VALUE"', says: 'one more header of the call' },
   data: {
     ...text,
@@ -89,7 +91,8 @@ export function readCallOptions (
   const local = issuer === undefined ? tenant : undefined
   const payload = readPayload(values)
   const headers = Object.fromEntries((values.header ?? []).map(line => splitPair('--header', line, ':')))
-  const isTyped = Object.keys(headers).some(name => name.toLowerCase() === 'content-type')
+  const isGiven = (header: string): boolean => Object.keys(headers).some(name => name.toLowerCase() === header)
+  if (isGiven('host')) throw new BadUsage('--header sends no Host: --url sets it, and --resolve the address to connect to')
   const call = {
     method: rest.method ?? (payload === undefined ? 'GET' : 'POST'),
     url: join(pick('url') ?? tenant?.url, path, noTenant),
@@ -98,9 +101,9 @@ export function readCallOptions (
     dpop: values.dpop === true,
     alg: values.alg ?? 'ES256',
     htu: values.htu,
-    headers: { ...payload !== undefined && !isTyped && { 'Content-Type': payload.type }, ...headers },
+    headers: { ...payload !== undefined && !isGiven('content-type') && { 'Content-Type': payload.type }, ...headers },
     full: values.full === true,
-    tls: readTls(values),
+    connection: readConnection(values),
     /** An existing one; null for a call without one. */
     token: values['no-token'] === true ? null : env['CALL_TOKEN'] || undefined,
     issuer: issuer ?? local?.issuer ?? '',
@@ -146,19 +149,30 @@ function readLogin (user: string, tenant: Tenant | undefined): Login {
 }
 
 /** @throws BadUsage */
-function readTls (
-  { cert, key, cacert }: {
+function readConnection (
+  { cert, key, cacert, resolve }: {
     readonly cert?: string | undefined,
     readonly key?: string | undefined,
-    readonly cacert?: string | undefined
+    readonly cacert?: string | undefined,
+    readonly resolve?: readonly string[] | undefined
   }
-): ClientTls | undefined {
+): ClientConnection | undefined {
   if (key !== undefined && cert === undefined) {
     throw new BadUsage('--key is the key of a certificate: --cert names that')
   }
-  if (cert === undefined && cacert === undefined) return undefined
+  if (cert === undefined && cacert === undefined && resolve === undefined) return undefined
   const shown = cert === undefined ? {} : { cert: readPem('--cert', cert), key: readPem('--key', key ?? cert) }
-  return { ...shown, ...cacert !== undefined && { ca: readPem('--cacert', cacert) } }
+  return {
+    ...shown,
+    ...cacert !== undefined && { ca: readPem('--cacert', cacert) },
+    ...resolve && { addresses: new Map(resolve.map(readAddress)) }
+  }
+}
+
+function readAddress (given: string): [authority: string, address: string] {
+  const [, authority = '', address = ''] = /^([^:]+:\d+):\[?([^\]]+)\]?$/.exec(given) ?? []
+  if (isIP(address) === 0) throw new BadUsage(`--resolve ${given} is not HOST:PORT:ADDRESS`)
+  return [authority.toLowerCase(), address]
 }
 
 function readPem (option: string, file: string): string {
@@ -207,8 +221,8 @@ function checkedUrl (url: string): string {
 }
 
 function requireProvider (
-  { issuer, clientId, clientSecret, tls }: Readonly<Record<'issuer' | 'clientId' | 'clientSecret', string>> & {
-    readonly tls: ClientTls | undefined
+  { issuer, clientId, clientSecret, connection }: Readonly<Record<'issuer' | 'clientId' | 'clientSecret', string>> & {
+    readonly connection: ClientConnection | undefined
   },
   noTenant: string
 ): void {
@@ -219,7 +233,7 @@ function requireProvider (
   checkedUrl(issuer)
   if (clientId === '') throw new BadUsage('which client asks for the token? --client-id or CALL_CLIENT_ID')
   // A certificate may be all that proves the client (RFC 8705 section 2).
-  if (clientSecret === '' && tls?.cert === undefined) {
+  if (clientSecret === '' && connection?.cert === undefined) {
     throw new BadUsage('what is the secret of the client? CALL_CLIENT_SECRET')
   }
 }

@@ -28,9 +28,9 @@ export function call (argv: readonly string[], world: CallWorld): Promise<number
 async function run (options: CallOptions, world: CallWorld, paint: Paint): Promise<number> {
   const { env, out } = world
   const sent: string[] = []
-  if (options.tls?.cert !== undefined) {
+  if (options.connection?.cert !== undefined) {
     sent.push(
-      title(paint, 'Certificate') + indent(`${paint('cyan', 'x5t#S256')} ${thumbprintOf(options.tls.cert)}`) + '\n'
+      title(paint, 'Certificate') + indent(`${paint('cyan', 'x5t#S256')} ${thumbprintOf(options.connection.cert)}`) + '\n'
     )
   }
   const key = options.dpop ? await proofKey(options.alg) : undefined
@@ -107,7 +107,7 @@ async function callApi (
   nonce: string | undefined,
   env: NodeJS.ProcessEnv
 ): Promise<Exchange> {
-  const { method, url, htu = url, headers, payload, tls } = options
+  const { method, url, htu = url, headers, payload, connection } = options
   const credentials: Record<string, string> = {}
   if (token !== null) credentials['Authorization'] = `${key === undefined ? 'Bearer' : 'DPoP'} ${token}`
   if (token !== null && key !== undefined) {
@@ -117,7 +117,7 @@ async function callApi (
     method,
     url,
     headers: { ...credentials, ...headers },
-    tls,
+    connection,
     ...payload !== undefined && { body: payload }
   }, env)
 }

@@ -1,3 +1,5 @@
+import { isIP } from 'node:net'
+import type { LookupFunction } from 'node:net'
 import type { Dispatcher } from 'undici'
 import { asObject, parseJson } from './input.ts'
 
@@ -15,11 +17,13 @@ export interface Exchange {
 /** The other side gave no answer that could be used; the message says which side and why. */
 export class NoAnswer extends Error {}
 
-/** What a client shows of itself, and whom it believes, in TLS. In PEM. */
-export interface ClientTls {
+/** What a client shows of itself, and whom it believes, in TLS, in PEM; and where it connects to. */
+export interface ClientConnection {
   readonly cert?: string | undefined
   readonly key?: string | undefined
   readonly ca?: string | undefined
+  /** The IP address of a host with its port, such as `api.example:443`, in the place of that of DNS. */
+  readonly addresses?: ReadonlyMap<string, string>
 }
 
 const DEADLINE_MS = 15_000
@@ -27,16 +31,16 @@ const MAX_CHARACTERS = 1_000_000
 
 /** Follows no redirect: the proof is for one URL, and the token for one API. */
 export async function exchange (
-  { method, url, headers = {}, body, tls }: {
+  { method, url, headers = {}, body, connection }: {
     method: string,
     url: string,
     headers?: Record<string, string>,
     body?: string,
-    tls?: ClientTls | undefined
+    connection?: ClientConnection | undefined
   },
   env: NodeJS.ProcessEnv
 ): Promise<Exchange> {
-  const dispatcher = await wayTo(url, env, tls)
+  const dispatcher = await wayTo(url, env, connection)
   try {
     const response = await fetch(url, {
       method,
@@ -89,14 +93,18 @@ export function readObject ({ body }: Exchange): Record<string, unknown> {
 async function wayTo (
   url: string,
   env: NodeJS.ProcessEnv,
-  tls: ClientTls | undefined
+  connection: ClientConnection | undefined
 ): Promise<Dispatcher | undefined> {
   const proxy = env['HTTPS_PROXY'] ?? env['https_proxy'] ?? env['HTTP_PROXY'] ?? env['http_proxy']
-  const isDirect = proxy === undefined || proxy === '' || isLoopback(url)
-  if (isDirect && tls === undefined) return undefined
+  const { addresses, ...tls } = connection ?? {}
+  const { hostname, port, protocol } = new URL(url)
+  const address = addresses?.get(`${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`)
+  const isDirect = proxy === undefined || proxy === '' || isLoopback(url) || address !== undefined
+  if (isDirect && connection === undefined) return undefined
   const { Agent, EnvHttpProxyAgent } = await import('undici')
-  if (isDirect) return new Agent({ connect: { ...tls } })
-  return new EnvHttpProxyAgent({ connect: { ...tls }, requestTls: { ...tls } })
+  if (!isDirect) return new EnvHttpProxyAgent({ connect: tls, requestTls: tls })
+  const lookup: LookupFunction = (_hostname, _options, done) => done(null, [{ address: address!, family: isIP(address!) }])
+  return new Agent({ connect: { ...tls, ...address !== undefined && { lookup } } })
 }
 
 function isLoopback (url: string): boolean {

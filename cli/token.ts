@@ -3,7 +3,7 @@ import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT } from 'jos
 import type { CryptoKey, JWK } from 'jose'
 import { basicCredentials } from '../lib/provider/client-authentication.ts'
 import { exchange, exchangeWithNonce, NoAnswer, readObject } from './exchange.ts'
-import type { ClientTls, Exchange } from './exchange.ts'
+import type { ClientConnection, Exchange } from './exchange.ts'
 import { asObject } from './input.ts'
 import { logIn } from './login.ts'
 import type { Login } from './login.ts'
@@ -60,7 +60,7 @@ interface TokenInput {
   /** Asks for a token bound to this key. */
   key?: ProofKey | undefined
   /** Asks for a token bound to the certificate that is shown. */
-  tls?: ClientTls | undefined
+  connection?: ClientConnection | undefined
   /** Asks for a token of a user, who logs in now. */
   login?: Login | undefined
 }
@@ -86,9 +86,9 @@ interface Discovery {
  * asked for.
  */
 export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv): Promise<TokenAnswer> {
-  const { issuer, clientId, clientSecret, audience, scope, key, login, tls } = input
-  const discovery = await discover(issuer, env, tls)
-  const url = tokenEndpoint(discovery, tls)
+  const { issuer, clientId, clientSecret, audience, scope, key, login, connection } = input
+  const discovery = await discover(issuer, env, connection)
+  const url = tokenEndpoint(discovery, connection)
   const asked = {
     ...audience !== undefined && { audience },
     ...scope !== undefined && { scope },
@@ -107,7 +107,7 @@ export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv): 
   const body = isJson ? JSON.stringify(parameters) : String(new URLSearchParams(parameters))
   const { answer } = await exchangeWithNonce(async nonce => {
     if (key !== undefined) headers['dpop'] = await createProof(key, { method: 'POST', url, nonce })
-    return exchange({ method: 'POST', url, headers: { ...headers }, body, tls }, env)
+    return exchange({ method: 'POST', url, headers: { ...headers }, body, connection }, env)
   })
   const token = readObject(answer)['access_token']
   delete parameters['client_secret']
@@ -118,15 +118,15 @@ export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv): 
 /** RFC 8705 section 5: some providers ask for certificates only at other addresses. */
 function tokenEndpoint (
   { token_endpoint: endpoint, mtls_endpoint_aliases: aliases }: Discovery,
-  tls: ClientTls | undefined
+  connection: ClientConnection | undefined
 ): string {
-  const alias = tls?.cert === undefined ? undefined : asObject(aliases)?.['token_endpoint']
+  const alias = connection?.cert === undefined ? undefined : asObject(aliases)?.['token_endpoint']
   return typeof alias === 'string' && URL.canParse(alias) ? alias : endpoint
 }
 
-async function discover (issuer: string, env: NodeJS.ProcessEnv, tls: ClientTls | undefined): Promise<Discovery> {
+async function discover (issuer: string, env: NodeJS.ProcessEnv, connection: ClientConnection | undefined): Promise<Discovery> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
-  const answer = await exchange({ method: 'GET', url, tls }, env)
+  const answer = await exchange({ method: 'GET', url, connection }, env)
   const { token_endpoint: endpoint, ...rest } = readObject(answer)
   if (answer.status === 200 && typeof endpoint === 'string' && URL.canParse(endpoint)) {
     return { token_endpoint: endpoint, ...rest }

@@ -76,7 +76,10 @@ export async function explainRequest (request: CapturedRequest, options: Explain
       name,
       title: refusal ? step.failed : step.title,
       outcome,
-      compared: comparedClaim(step.compared(examination), error),
+      compared: comparedClaim(step.compared(examination), error).map(([label, value]) => [
+        assumed.includes(name) && label.startsWith('configured') ? 'asked for' : label,
+        value
+      ]),
       ...(error && { note: error.message })
     })
     if (examination.isGuest) break

@@ -355,7 +355,7 @@ t.test('For a service with unknown settings the checks say what is known, and it
       service: elsewhere,
       failed: ['token.aud'],
       expected: `token_audience: ${ADVICE.token_audience.cure}`,
-      says: /It is what the call asked for/
+      says: /\[token\.aud\] failed\n +aud +https:\/\/holdfast\.example\/api\n +asked for +https:\/\/holdfast\.example\/api\n[^]*It is what the call asked for/
     },
     {
       title: 'its URL is another',
@@ -711,6 +711,22 @@ t.test('A client certificate is presented to the provider and to the API.', asyn
     code: 1,
     text: /--cacert \/nowhere is not a file/
   })
+})
+
+t.test('--resolve names the address of a host, and a Host line is refused.', async t => {
+  const { port } = new URL(local.url)
+  const env = { CALL_TOKEN: 'opaque', HTTP_PROXY: 'http://127.0.0.1:1' }
+  const ask = (...argv: string[]): Promise<Shown> => run(undefined, [`http://api.example:${port}/api/public`, ...argv], env)
+  t.match(await ask('--resolve', `other.example:${port}:127.0.0.2`, '--resolve', `API.example:${port}:127.0.0.1`), {
+    code: 0,
+    text: containing('200 OK')
+  })
+  t.match(await ask('--resolve', 'api.example:1:127.0.0.1'), { code: 1, text: /No answer/ }, 'of another port')
+  t.match(await ask('--resolve', `api.example:${port}:localhost`), {
+    code: 1,
+    text: /--resolve api\.example:\d+:localhost is not HOST:PORT:ADDRESS/
+  })
+  t.match(await ask('--header', 'host: other.example'), { code: 1, text: /--header sends no Host: --url sets it/ })
 })
 
 t.test('A token that exists already is used as it is.', async t => {
