@@ -5,12 +5,12 @@ import type { Finding } from './findings.ts'
 
 /** Where users put code of their own that the service loads. */
 const FOLDERS = ['routes', 'plugins/own']
-/** What is imported at run time, static or not. */
-const IMPORTS = /^\s*(?:import|export)\s+(?!type\b)(?:[^'";]*\bfrom\s*)?['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/gm
+/** What is imported. Types are not, at run time. */
+const IMPORTS = /\b(?:from|import|import\() ?['"]([^'"]+)['"]/g
+const TYPES = /^(?:import|export) type [^'"]*['"][^'"]*['"]/gm
 
 /**
- * Names the packages that are devDependencies, and that a route or an own plugin imports: an installation for production
- * lacks them.
+ * Names the devDependencies that a route or an own plugin imports: an installation for production lacks them.
  * @param root of a clone. A build and the packages have no devDependencies.
  */
 export function checkImports (root: string): Finding[] {
@@ -24,8 +24,10 @@ export function checkImports (root: string): Finding[] {
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map(name => `${folder}/${name}`)
   ).filter(name => /\.[cm]?[jt]s$/.test(name))
   return files.flatMap(file => {
-    const named = [...readFileSync(join(root, file), 'utf8').matchAll(IMPORTS)].map(([, name, loaded]) => name ?? loaded!)
-    const packages = new Set(named.map(name => name.split('/', name.startsWith('@') ? 2 : 1).join('/')))
+    const text = readFileSync(join(root, file), 'utf8').replace(TYPES, '')
+    const packages = new Set(
+      [...text.matchAll(IMPORTS)].map(([, name]) => name!.split('/', name!.startsWith('@') ? 2 : 1).join('/'))
+    )
     return [...packages].filter(name => name in devDependencies && !(name in dependencies)).map(name =>
       fault(
         `${file} imports ${name}, which production does not install: it is a devDependency.`,

@@ -103,7 +103,7 @@ async function wayTo (
   if (isDirect && connection === undefined) return undefined
   const { Agent, EnvHttpProxyAgent } = await import('undici')
   if (!isDirect) return new EnvHttpProxyAgent({ connect: tls, requestTls: tls })
-  const lookup: LookupFunction = (_hostname, _options, done) => done(null, [{ address: address!, family: isIP(address!) }])
+  const lookup: LookupFunction = (_host, _options, done) => done(null, [{ address: address!, family: isIP(address!) }])
   return new Agent({ connect: { ...tls, ...address !== undefined && { lookup } } })
 }
 

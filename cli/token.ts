@@ -124,7 +124,11 @@ function tokenEndpoint (
   return typeof alias === 'string' && URL.canParse(alias) ? alias : endpoint
 }
 
-async function discover (issuer: string, env: NodeJS.ProcessEnv, connection: ClientConnection | undefined): Promise<Discovery> {
+async function discover (
+  issuer: string,
+  env: NodeJS.ProcessEnv,
+  connection: ClientConnection | undefined
+): Promise<Discovery> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
   const answer = await exchange({ method: 'GET', url, connection }, env)
   const { token_endpoint: endpoint, ...rest } = readObject(answer)
