@@ -3,7 +3,7 @@
  * && node --expose-gc bench/cutoffs.js [number]`. As a child process of the benchmark it sends `{ number, bytesEach,
  * sessionBytesEach }`.
  */
-import { readRecord, recordOf, writeRecord } from '../dist/lib/revocation/store/record.js'
+import { recordOf, writeRecord } from '../dist/lib/revocation/store/record.js'
 import { keyOf } from '../dist/lib/revocation/target.js'
 import { createView } from '../dist/lib/revocation/view.js'
 
@@ -33,7 +33,7 @@ function measure (kind, effect) {
     const entry = { key, effect, at: now, event: 'session-revoked', source: ISSUER, sender: ISSUER, standing: 'issuer' }
     // As it comes from the store: each text is new.
     const text = Buffer.from(writeRecord(recordOf(entry, { heard: now, life: 86_410, now }))).toString()
-    view.take(Buffer.from(key).toString(), readRecord(text), n, true)
+    view.take(Buffer.from(key).toString(), text, n, true)
   }
   globalThis.gc()
   const bytes = (process.memoryUsage().heapUsed - before) / number

@@ -136,7 +136,7 @@ const weigh = async (bench, server, asking, spare) => {
   return { rssBytes, redisBytes, costUs, bareCostUs, emptyCostUs, bareRssBytes }
 }
 
-export const atFullSize = async (bench, { cutoffs = 1_000_000, blocks = 300_000 } = {}) => {
+export const atFullSize = async (bench, { cutoffs = 1_000_000, blocks = 1_000_000 } = {}) => {
   if (!hasRedis()) return bench.skip('revocation at full size', 'redis-server is not installed')
   const asking = createAsk(bench)
   const full = await startFull(bench, cutoffs, blocks)
@@ -168,7 +168,7 @@ if (process.argv[1] === import.meta.filename) {
     },
     cleanUp: work => cleanUps.push(work)
   }
-  const [cutoffs = 1_000_000, blocks = 300_000] = process.argv.slice(2).map(Number)
+  const [cutoffs = 1_000_000, blocks = 1_000_000] = process.argv.slice(2).map(Number)
   console.log(JSON.stringify(await atFullSize(bench, { cutoffs, blocks }), null, 2))
   for (const work of cleanUps.reverse()) await work()
   process.exit()

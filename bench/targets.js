@@ -31,7 +31,7 @@ const TARGETS = [
   // Those that are accepted come from a sender with a key of its own. What is as small as the accepted one counts as a
   // whole. The bytes of what is larger are Node's.
   [
-    'start with 1,000,000 cutoffs and 300,000 blocks, s',
+    'start with 1,000,000 cutoffs and as many blocks, s',
     'most',
     10,
     r => r.revocation?.size && r.revocation.size.startMs / 1000

@@ -7,7 +7,7 @@ import type { RedisLink } from '../lib/redis/redis-link.ts'
 import type { Revocations } from '../lib/revocation/revocations.ts'
 import type { RedisPlace } from '../lib/redis/redis-url.ts'
 import { createMemoryStore } from '../lib/revocation/store/memory-store.ts'
-import { readRecord } from '../lib/revocation/store/record.ts'
+import { readRecord, writeRecord } from '../lib/revocation/store/record.ts'
 import type { RevocationRecord } from '../lib/revocation/store/record.ts'
 import { PREFIX, RECORDS, STATE } from '../lib/revocation/store/scripts.ts'
 import type { Settings } from '../lib/settings/settings.ts'
@@ -94,7 +94,8 @@ export async function readStoredRevocations (
   const fault = await readStore(revocation.store, (key, record, clockSeconds) => {
     seconds = clockSeconds - earlier
     // What arrived later, the service did not know then.
-    view.take(key, { ...record, parts: record.parts.filter(({ heard }) => heard <= Math.ceil(seconds)) }, 0, false)
+    const parts = record.parts.filter(({ heard }) => heard <= Math.ceil(seconds))
+    view.take(key, writeRecord({ ...record, parts }), 0, false)
   })
   return fault === undefined
     ? judge(createMemoryStore(view, { now: () => now }))

@@ -1,7 +1,16 @@
 import type { RevocationEntry } from './entry.ts'
 import { createShares } from './shares.ts'
 import type { SharesOptions } from './shares.ts'
-import { fullName, holderOf, issuerOfKey, KINDS, mergeRecords, originOf } from './store/record.ts'
+import {
+  fullName,
+  holderOf,
+  isRecordOver,
+  issuerOfKey,
+  mergeRecords,
+  originOf,
+  readRecord,
+  writeRecord
+} from './store/record.ts'
 import type { Part, RevocationRecord } from './store/record.ts'
 import type { RevocationFacts } from './target.ts'
 
@@ -32,48 +41,20 @@ export interface ViewOptions extends SharesOptions {
   readonly onNews?: (news: Pick<RevocationEntry, 'source' | 'event' | 'at'>) => void
 }
 
-/**
- * A part of a record. There may be two million, so its fields are small integers, which need no objects of their own:
- * the number of its kind and the milliseconds of its moment are one.
- */
-interface Segment {
-  readonly code: number
-  readonly second: number
-  readonly heard: number
-  readonly life: number
-  readonly origin: string
-  readonly next: Segment | undefined
-}
-
-/** A record, with its first part. */
-interface Held extends Segment {
-  readonly holder: string
-  readonly since: number
-  /** The call by which the store is known to have it. */
-  call: number
-}
-
-/** That the store is not known to have it. */
-const UNSAID = 2 ** 30
-const numberOf = (kind: string): number => KINDS.indexOf(kind)
-const [OTHERS_CUTOFF, OTHERS_LOGIN, CUTOFF, LOGIN] = ['C', 'L', 'c', 'l'].map(numberOf) as
-  [number, number, number, number]
-const [BLOCKED, ENABLED, ENDED, UNDONE, NEWS] = ['b', 'n', 'e', 'u', 's'].map(numberOf) as
-  [number, number, number, number, number]
-const SPAN = 16
 /** Keys that are looked at for each record that comes, and while there is no room. */
 const SWEEP = 4
-const FULL_SWEEP = 10_000
-const MAX_ORIGINS = 1000
-/** The tables: of cutoffs and ends, of blocks, and of what was undone. */
-const isIn = [
-  (kind: number) => kind !== BLOCKED && kind !== ENABLED && kind !== UNDONE && kind !== NEWS,
-  (kind: number) => kind === BLOCKED || kind === ENABLED,
-  (kind: number) => kind === UNDONE
-] as const
+const FULL_SWEEP = 1000
+/** Keys of which it is known by which call the store had them. It is asked for when the store has lost something. */
+const MAX_RECENT = 100_000
+/** The kinds in each table: of cutoffs and ends, of blocks, and of what was undone. */
+const TABLES = ['CLcel', 'bn', 'u']
 const TABLE_OF: Readonly<Record<string, number>> = { block: 1, enable: 1, undo: 2 }
 
 export type View = ReturnType<typeof createView>
+
+const find = ({ parts }: RevocationRecord, kind: string): Part | undefined => parts.find(part => part.kind === kind)
+const has = (record: RevocationRecord | undefined, table: number): boolean =>
+  record !== undefined && record.parts.some(({ kind }) => TABLES[table]!.includes(kind))
 
 /**
  * The view of one process of what has been revoked: the records of its issuers. It forgets one only when it is over, by
@@ -82,120 +63,76 @@ export type View = ReturnType<typeof createView>
 export function createView (
   { max, issuers, transmitters = [], lifeSeconds, clockToleranceSeconds, now, steadyMs, seconds, onNews }: ViewOptions
 ) {
-  const byKey = new Map<string, Held>()
-  const shares = isIn.map(() => createShares({ max, issuers }))
+  /** The records as they are written: there may be two million, and few of them are ever asked for. */
+  const byKey = new Map<string, string>()
+  const shares = TABLES.map(() => createShares({ max, issuers }))
   const names = issuers && new Set([...issuers, ...transmitters, '*'])
-  const interned = new Map<string, string>()
-  /** Keys of which the store may know less, the newest last. */
+  /** Keys that the store has, in the order of the calls that have shown it, and the last call that is forgotten. */
+  const recent: { readonly keys: string[], readonly calls: number[] } = { keys: [], calls: [] }
+  let forgotten = -1
+  /** Keys of which the store may know less, the newest last, and those of them that it has since. */
   let unsaid: string[] = []
+  let confirmed = new Set<string>()
   let swept = byKey.entries()
   let version = 0
   /** What the system's clock showed first: while it leaps ahead, nothing is forgotten. */
   const first = { now: now(), steadyMs: steadyMs() }
   const earliestNow = (): number => Math.min(now(), first.now + (steadyMs() - first.steadyMs) / 1000)
 
-  /** Each record of the store has texts of its own. */
-  function intern (text: string): string {
-    const known = interned.get(text)
-    if (known !== undefined) return known
-    if (interned.size >= MAX_ORIGINS) interned.clear()
-    interned.set(text, text)
-    return text
+  function recordOf (key: string): RevocationRecord | undefined {
+    const text = byKey.get(key)
+    return text === undefined ? undefined : readRecord(text)
   }
 
-  function recordOf (held: Held): RevocationRecord {
-    const parts: Part[] = []
-    for (let part: Segment | undefined = held; part; part = part.next) {
-      const { code, second, heard, life, origin } = part
-      parts.push({
-        kind: KINDS[code % SPAN]!,
-        at: second * 1000 + Math.floor(code / SPAN),
-        heard,
-        life,
-        origin
-      })
-    }
-    return { holder: held.holder, since: held.since, parts }
-  }
-
-  function segmentOf ({ kind, at, heard, life, origin }: Part, next: Segment | undefined): Segment {
-    const second = Math.floor(at / 1000)
-    return {
-      code: numberOf(kind) + (at - second * 1000) * SPAN,
-      second,
-      heard,
-      life,
-      origin: intern(origin),
-      next
-    }
-  }
-
-  function heldOf ({ holder, since, parts }: RevocationRecord, call: number): Held {
-    let next: Segment | undefined
-    for (let n = parts.length - 1; n > 0; n--) next = segmentOf(parts[n]!, next)
-    const { code, second, heard, life, origin } = segmentOf(parts[0]!, next)
-    // In one literal: one that began with a spread would take twice the memory.
-    return { code, second, heard, life, origin, next, holder: intern(holder), since, call }
-  }
-
-  function has (held: Held | undefined, table: number): boolean {
-    for (let part: Segment | undefined = held; part; part = part.next) if (isIn[table]!(part.code % SPAN)) return true
-    return false
-  }
-
-  function count (key: string, held: Held | undefined, by: number): void {
-    if (!held) return
+  function count (key: string, record: RevocationRecord | undefined, by: number): void {
+    if (!record) return
     shares.forEach((each, table) => {
-      if (has(held, table)) each.change(fullName(held.holder, key), by)
+      if (has(record, table)) each.change(fullName(record.holder, key), by)
     })
   }
 
-  function set (key: string, held: Held | undefined): void {
-    const known = byKey.get(key)
-    if (!known || !held || known.holder !== held.holder || known.next || held.next || known.code !== held.code) {
-      count(key, known, -1)
-      count(key, held, 1)
-    }
-    // What was changed last stands last.
-    if (known) byKey.delete(key)
-    if (held) byKey.set(key, held)
+  /** The store has what is known of a key, or had it by this call. 0: there is no store. */
+  function confirm (key: string, call: number): void {
+    if (call === 0) return
+    recent.keys.push(key)
+    recent.calls.push(call)
+    if (recent.calls.length <= MAX_RECENT) return
+    recent.keys.splice(0, MAX_RECENT / 2)
+    forgotten = recent.calls.splice(0, MAX_RECENT / 2).at(-1)!
   }
 
-  const find = (held: Segment | undefined, kind: number): Segment | undefined => {
-    for (let part = held; part; part = part.next) if (part.code % SPAN === kind) return part
-    return undefined
+  function doubt (key: string): void {
+    confirmed.delete(key)
+    unsaid.push(key)
   }
-  const momentOf = ({ second, code }: Segment): number => second * 1000 + Math.floor(code / SPAN)
-  const isLifted = (held: Held): boolean => {
-    const [blocked, enabled] = [find(held, BLOCKED), find(held, ENABLED)]
-    return !blocked || (enabled !== undefined && momentOf(enabled) > momentOf(blocked))
-  }
-  const isOver = (part: Segment, unixSeconds: number): boolean =>
-    part.heard + part.life <= seconds() && momentOf(part) / 1000 + part.life <= unixSeconds
+
+  const isOver = ({ heard, life, at }: Part, unixSeconds: number): boolean =>
+    heard + life <= seconds() && at / 1000 + life <= unixSeconds
 
   /**
    * Looks at some of the keys, each time at the next: what is over is found in time that does not depend on how much is
    * kept.
    */
   function sweep (steps: number): void {
-    const unixSeconds = earliestNow()
+    const [unixSeconds, ownSeconds] = [earliestNow(), seconds()]
     for (let n = 0; n < steps; n++) {
       const { done, value } = swept.next()
       if (done) {
         swept = byKey.entries()
         return
       }
-      const [key, held] = value
-      let part: Segment | undefined = held
-      while (part && isOver(part, unixSeconds)) part = part.next
-      if (!part && isLifted(held)) set(key, undefined)
+      const [key, text] = value
+      const record = readRecord(text)!
+      if (!isRecordOver(record, ownSeconds, unixSeconds)) continue
+      count(key, record, -1)
+      byKey.delete(key)
     }
   }
 
   /** What is new of a record, for tokens and for people. */
   function note (key: string, known: RevocationRecord | undefined, merged: RevocationRecord): void {
     for (const part of merged.parts) {
-      const before = known?.parts.find(({ kind }) => kind === part.kind)
+      const before = known && find(known, part.kind)
       const isNew = !before || part.at > before.at ||
         (part.heard > before.heard && before.heard + before.life <= seconds())
       if (!isNew && before.origin === part.origin) continue
@@ -205,24 +142,23 @@ export function createView (
   }
 
   /** What refuses a token. @param latest the last `iat` or `auth_time` that a right clock can have given */
-  function refusing (held: Held, { issuedAt, loginAt }: RevocationFacts, latest: number): Segment | undefined {
-    for (let part: Segment | undefined = held; part; part = part.next) {
-      const kind = part.code % SPAN
-      if (kind === BLOCKED) {
-        const enabled = find(held, ENABLED)
-        // What lifts a block has no effect before its time: the clock of its sender may be wrong.
-        if (!enabled || momentOf(enabled) <= momentOf(part) || momentOf(enabled) / 1000 > latest) return part
-      }
-      const isLogin = kind === LOGIN || kind === OTHERS_LOGIN
-      if (kind !== ENDED && kind !== CUTOFF && kind !== OTHERS_CUTOFF && !isLogin) continue
-      if (isOver(part, earliestNow())) continue
-      if (kind === ENDED) return part
-      const moment = part.second + (kind === OTHERS_CUTOFF || kind === OTHERS_LOGIN ? clockToleranceSeconds : 0)
+  function refusing (
+    record: RevocationRecord,
+    { issuedAt, loginAt }: RevocationFacts,
+    latest: number
+  ): Part | undefined {
+    const enabledAt = find(record, 'n')?.at ?? -1
+    return record.parts.find(part => {
+      const { kind, at } = part
+      // What lifts a block has no effect before its time: the clock of its sender may be wrong.
+      if (kind === 'b') return enabledAt <= at || enabledAt / 1000 > latest
+      if (!TABLES[0]!.includes(kind) || isOver(part, earliestNow())) return false
+      const moment = Math.floor(at / 1000) + (kind === 'C' || kind === 'L' ? clockToleranceSeconds : 0)
+      const isLater = (time: number): boolean => time <= latest && Math.floor(time) > moment
       // Nothing says that a token without `iat`, or with one in the future, is newer.
-      if (issuedAt === undefined || issuedAt > latest || Math.floor(issuedAt) <= moment) return part
-      if (isLogin && loginAt !== undefined && (loginAt > latest || Math.floor(loginAt) <= moment)) return part
-    }
-    return undefined
+      return kind === 'e' || issuedAt === undefined || !isLater(issuedAt) ||
+        ((kind === 'l' || kind === 'L') && loginAt !== undefined && !isLater(loginAt))
+    })
   }
 
   return {
@@ -231,64 +167,74 @@ export function createView (
     seconds,
     /**
      * Merges what the store says of a key, if any of this service's tokens can have it.
+     * @param text the record, as it is written
      * @param call the call that it came by
      * @param isWhole whether it is all that the store has now
      */
-    take (key: string, stored: RevocationRecord, call: number, isWhole: boolean): void {
-      const issuer = issuerOfKey(key)
-      if (stored.parts.length === 0 || (names && issuer !== undefined && !names.has(issuer))) return
-      const known = byKey.get(key)
-      if (!known && stored.parts.every(part => part.life >= lifeSeconds)) {
-        note(key, undefined, stored)
-        set(key, heldOf(stored, call))
+    take (key: string, text: string, call: number, isWhole: boolean): void {
+      const knownText = byKey.get(key)
+      if (knownText === text) {
+        confirm(key, call)
+        if (unsaid.length > 0) confirmed.add(key)
         return
       }
-      const before = known && recordOf(known)
+      const issuer = issuerOfKey(key)
+      if (names && issuer !== undefined && !names.has(issuer)) return
+      const stored = readRecord(text)
+      if (!stored || stored.parts.length === 0) return
+      const known = knownText === undefined ? undefined : readRecord(knownText)
       // What is over by what others ask for stays over.
-      const longer = stored.parts.map(part =>
+      const parts = stored.parts.map(part =>
         part.life >= lifeSeconds || part.heard + part.life <= seconds() ? part : { ...part, life: lifeSeconds }
       )
-      const isLonger = longer.some((part, n) => part !== stored.parts[n])
-      const merged = before
-        ? mergeRecords(before, { ...stored, parts: longer })
-        : isLonger ? { ...stored, parts: longer } : stored
-      const isMore = isLonger || (isWhole && before !== undefined && !isSame(merged, stored))
-      const held = heldOf(merged, isMore ? UNSAID : call)
-      if (!isMore && known && !isSame(merged, stored)) held.call = known.call
-      note(key, before, merged)
-      set(key, held)
-      if (isMore) unsaid.push(key)
-      sweep(SWEEP)
+      const isLonger = parts.some((part, n) => part !== stored.parts[n])
+      const wanted = isLonger ? { ...stored, parts } : stored
+      const merged = known ? mergeRecords(known, wanted) : wanted
+      const written = merged === stored ? text : writeRecord(merged)
+      note(key, known, merged)
+      count(key, known, -1)
+      count(key, merged, 1)
+      // What was changed last stands last.
+      if (known) byKey.delete(key)
+      byKey.set(key, written)
+      if (isLonger || (isWhole && written !== text)) doubt(key)
+      else if (written === text) {
+        confirm(key, call)
+        if (unsaid.length > 0) confirmed.add(key)
+      }
+      if (known || call === 0) sweep(SWEEP)
     },
     /** What this process knows of a key. */
-    recordOf: (key: string): RevocationRecord | undefined => {
-      const held = byKey.get(key)
-      return held && recordOf(held)
-    },
+    recordOf,
     /** From now on, what came by later calls than this one is said to the store. */
     lose (call: number): void {
-      unsaid = []
-      for (const [key, held] of byKey) {
-        if (held.call <= call) continue
-        held.call = UNSAID
-        unsaid.push(key)
+      if (call < forgotten) {
+        confirmed.clear()
+        unsaid = [...byKey.keys()]
+        return
       }
+      const last = recent.calls.findLastIndex(number => number <= call)
+      recent.calls.length = last + 1
+      recent.keys.splice(last + 1).forEach(doubt)
     },
     hasUnsaid: (): boolean => unsaid.length > 0,
     /** What the store may not know, the newest first. It is taken to know it once it has answered. */
-    unsaid (limit: number): Array<readonly [key: string, record: RevocationRecord]> {
-      const found: Array<readonly [string, RevocationRecord]> = []
+    unsaid (limit: number): Array<readonly [key: string, text: string]> {
+      const found: Array<readonly [string, string]> = []
       while (found.length < limit && unsaid.length > 0) {
         const key = unsaid.pop()!
-        const held = byKey.get(key)
-        if (held?.call === UNSAID) found.push([key, recordOf(held)])
+        const text = confirmed.has(key) ? undefined : byKey.get(key)
+        if (text !== undefined) found.push([key, text])
       }
+      if (unsaid.length === 0) confirmed = new Set()
       return found
     },
     /** The store has what was said, or has not. */
     said (keys: readonly string[], call: number | undefined): void {
-      if (call === undefined) unsaid.push(...keys)
-      else for (const key of keys) { const held = byKey.get(key); if (held) held.call = call }
+      for (const key of keys) {
+        if (call === undefined) doubt(key)
+        else confirm(key, call)
+      }
     },
     /**
      * Changes with each record that changes something. A token that was not revoked at one version is not revoked for
@@ -305,7 +251,7 @@ export function createView (
       if (effect === 'state') return () => {}
       const table = TABLE_OF[effect] ?? 0
       const share = shares[table]!
-      const holders = entries.filter(({ key }) => !has(byKey.get(key), table)).map(holderOf)
+      const holders = entries.filter(({ key }) => !has(recordOf(key), table)).map(holderOf)
       const release = (): void => holders.forEach(holder => share.change(holder, -1))
       const isRoom = (): boolean => [...new Set(holders)].every(share.isWithin)
       holders.forEach(holder => share.change(holder, 1))
@@ -320,26 +266,17 @@ export function createView (
       if (byKey.size === 0) return undefined
       const latest = now() + clockToleranceSeconds
       for (const key of facts.keys) {
-        const held = byKey.get(key)
-        const part = held && refusing(held, facts, latest)
-        if (part) return { ...originOf(part, key), at: part.second }
+        const record = recordOf(key)
+        const part = record && refusing(record, facts, latest)
+        if (part) return { ...originOf(part, key), at: Math.floor(part.at / 1000) }
       }
       return undefined
     },
     /** Forgets some of what is over. It is called now and then, so that what is over goes although nothing comes. */
-    sweep: (): void => sweep(FULL_SWEEP / 10),
+    sweep: (): void => sweep(FULL_SWEEP),
     /** A time that is not ahead of the right one, though the system's clock leaps. Unix seconds. */
     earliestNow,
     /** The number of keys with a cutoff or an end, and of those with a block. */
     size: (): number => shares[0]!.size() + shares[1]!.size()
   }
-}
-
-function isSame (one: RevocationRecord, other: RevocationRecord): boolean {
-  return one.holder === other.holder && one.since === other.since && one.parts.length === other.parts.length &&
-    one.parts.every((part, n) => {
-      const { kind, at, heard, life, origin } = other.parts[n]!
-      return part.kind === kind && part.at === at && part.heard === heard && part.life === life &&
-        part.origin === origin
-    })
 }

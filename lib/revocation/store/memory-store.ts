@@ -1,6 +1,6 @@
 import type { Surroundings } from '../../surroundings.ts'
 import type { View } from '../view.ts'
-import { mergeInto, recordOf } from './record.ts'
+import { mergeInto, recordOf, writeRecord } from './record.ts'
 import type { MergeMode } from './record.ts'
 import type { RevocationStore } from './store.ts'
 import type { RevocationEntry } from '../entry.ts'
@@ -18,7 +18,8 @@ export function createMemoryStore (view: View, { now }: Pick<Surroundings, 'now'
         const seconds = view.seconds()
         const given = recordOf(entry, { heard: Math.ceil(seconds), life: view.lifeSeconds, now: now() })
         const clocks = { seconds, unixMs: Math.floor(now() * 1000) }
-        view.take(entry.key, mergeInto(view.recordOf(entry.key), given, modeOf(entry), clocks), 0, true)
+        const stands = mergeInto(view.recordOf(entry.key), given, modeOf(entry), clocks)
+        view.take(entry.key, writeRecord(stands), 0, true)
       }
     },
     lead: async () => true,

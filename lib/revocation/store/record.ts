@@ -111,7 +111,8 @@ export function recordOf (
   }
 }
 
-const undoneAt = ({ parts }: RevocationRecord): number => parts.find(({ kind }) => kind === 'u')?.at ?? -1
+const undoneIn = ({ parts }: RevocationRecord): Part | undefined => parts.find(({ kind }) => kind === 'u')
+const undoneAt = (record: RevocationRecord): number => undoneIn(record)?.at ?? -1
 const isBefore = (text: string, other: string): boolean => Buffer.compare(Buffer.from(text), Buffer.from(other)) < 0
 
 /** Of two parts of a kind. */
@@ -125,16 +126,17 @@ function latest (one: Part, other: Part): Part {
 }
 
 /**
- * What two records say together. What was undone in one of them does not count in the other.
+ * What two records say together. What was undone in one of them does not count in the other, unless it arrived later.
  * @param isAfter whether the second one counts after each undo
  */
 export function mergeRecords (one: RevocationRecord, other: RevocationRecord, isAfter = false): RevocationRecord {
   const undone = Math.max(undoneAt(one), undoneAt(other))
+  const undoneHeard = Math.max(...[one, other].map(record => undoneIn(record)?.heard ?? -1))
   const byKind = new Map<string, Part>()
   for (const record of [one, other]) {
     const isUndone = undoneAt(record) < undone && !(isAfter && record === other)
     for (const part of record.parts) {
-      if (isUndone && part.kind !== 'u') continue
+      if (isUndone && part.kind !== 'u' && part.heard <= undoneHeard) continue
       const known = byKind.get(part.kind)
       byKind.set(part.kind, known ? latest(known, part) : part)
     }
@@ -156,8 +158,12 @@ export function mergeInto (
   { seconds, unixMs }: MergeClocks
 ): RevocationRecord {
   const least = mode === 'undo' ? Math.max(unixMs, stored ? undoneAt(stored) + 1 : 0) : mode === 'operator' ? unixMs : 0
+  // What is undone has arrived before.
+  const heard = mode === 'undo' && stored ? Math.max(...stored.parts.map(part => part.heard)) : 0
   const parts = given.parts.map(part =>
-    part.kind === 'u' && mode !== 'undo' ? part : { ...part, at: Math.max(part.at, least) }
+    part.kind === 'u' && mode !== 'undo'
+      ? part
+      : { ...part, at: Math.max(part.at, least), heard: Math.max(part.heard, heard) }
   )
   if (!stored) return { ...given, parts }
   const isAfter = mode === 'event' || mode === 'operator'
@@ -170,9 +176,9 @@ export function mergeInto (
 }
 
 /** As the store has it. */
-export function writeRecord ({ holder, since, parts }: RevocationRecord, offset = 0): string {
+export function writeRecord ({ holder, since, parts }: RevocationRecord): string {
   let text = `${holder}\t${since}`
-  for (const { kind, at, heard, life, origin } of parts) text += `\n${kind}\t${at}\t${heard - offset}\t${life}\t${origin}`
+  for (const { kind, at, heard, life, origin } of parts) text += `\n${kind}\t${at}\t${heard}\t${life}\t${origin}`
   return text
 }
 

@@ -2,11 +2,11 @@ import type { RedisCall } from '../../redis/redis-link.ts'
 import type { View } from '../view.ts'
 import type { StoreClock } from './clock.ts'
 import { readRecord, writeRecord } from './record.ts'
-import type { MergeMode, RevocationRecord } from './record.ts'
+import type { MergeMode } from './record.ts'
 import { CHANGES, INSTANCES, MERGE, READ, RECORDS, REMOVE, RESTORING, STATE } from './scripts.ts'
 
-/** What is merged: how, where, what. */
-export type Given = readonly [mode: MergeMode, key: string, record: RevocationRecord]
+/** What is merged: how, where, and the record as it is written. */
+export type Given = readonly [mode: MergeMode, key: string, text: string]
 
 export type RedisCalls = ReturnType<typeof createRedisCalls>
 
@@ -27,6 +27,8 @@ export function createRedisCalls (
   let calls = 0
   let answered = -1
   let count = ''
+  /** Up to where the changes were read. `$`: the next read finds that out. */
+  let place = '$'
 
   function inTurn<Value> (work: () => Promise<Value>): Promise<Value> {
     const done = turn.then(work)
@@ -34,17 +36,22 @@ export function createRedisCalls (
     return done
   }
 
+  /** A record of this store as others have it, and the reverse. */
+  function shift (text: string, offset: number): string {
+    const record = offset === 0 ? undefined : readRecord(text, offset)
+    return record ? writeRecord(record) : text
+  }
+
   function take (key: string, text: string, isWhole: boolean, number = calls): void {
-    const record = readRecord(text, clock.offsetOf(count))
-    if (record) view.take(key, record, number, isWhole)
+    view.take(key, shift(text, clock.offsetOf(count)), number, isWhole)
   }
 
   return {
     inTurn,
-    /** What this instance has not heard of, the store may have. @param place see `READ` */
-    read: (call: RedisCall, place: string, limit: number, isRestored = false) =>
+    /** Reads the changes from the place on. */
+    read: (call: RedisCall, limit: number, isRestored = false) =>
       inTurn(async () => {
-        const [given, ms, epoch, floor, known, knownPlace, isWaited, last, read, ...news] = await call(
+        const [given, ms, epoch, floor, known, knownPlace, isWaited, last, hasMore, ...news] = await call(
           'eval',
           READ,
           4,
@@ -67,19 +74,24 @@ export function createRedisCalls (
         const isLost = known < answered
         answered = known
         if (isLost) view.lose(known)
+        // Others have read on, and what this instance has missed is gone.
+        const isBehind = !isLost && place !== '$' && isBefore(place, floor)
+        // What was written instead of what was lost stands behind the place that the store knows.
+        place = isLost ? knownPlace || '0-0' : isBehind ? '$' : last
         for (let n = 0; n < news.length; n += 2) take(news[n]!, news[n + 1]!, false)
-        return { count, epoch, floor, isLost, knownPlace, isWaited: isWaited === 1, last, isWhole: read < limit }
+        return { epoch, isLost, isBehind, isWaited: isWaited === 1, isWhole: hasMore === 0 }
       }),
     /**
-     * Merges records, and applies what stands then. Returns the number of changes that the store keeps. Undefined if
+     * Merges records, and applies what stands then. Returns the number of rows that the store keeps. Undefined if
      * this instance does not know yet what the store has lost.
      * @param restoring milliseconds for which others wait for this instance
      */
     merge: (call: RedisCall, given: readonly Given[], restoring?: number): Promise<number | undefined> =>
       inTurn(async () => {
         const offset = clock.offsetOf(count)
-        const texts = given.map(([, , record]) => writeRecord(record, offset))
-        const [length, ...stand] = await call(
+        const sent: string[] = []
+        for (const [mode, key, text] of given) sent.push(mode, key, shift(text, -offset))
+        const [length, passed, ...others] = await call(
           'eval',
           MERGE,
           5,
@@ -95,15 +107,23 @@ export function createRedisCalls (
           clock.offer(count),
           randomText(),
           restoring ?? '',
-          ...given.flatMap(([mode, key], n) => [mode, key, texts[n]!])
-        ) as [number | undefined, ...string[]]
+          place,
+          ...sent
+        ) as [length: number | undefined, passed: string, ...others: Array<string | number>]
         if (length === undefined) return undefined
         answered = calls
-        stand.forEach((text, n) => {
-          const [mode, key] = given[n]!
-          if (text !== '' || mode !== 'restore') take(key, text || texts[n]!, true)
+        // Nobody else has written since this instance has read.
+        if (passed !== '' && place !== '$') place = passed
+        const stand = new Map<number, string>()
+        for (let n = 0; n < others.length; n += 2) stand.set(others[n] as number, others[n + 1] as string)
+        const known: string[] = []
+        given.forEach(([mode, key, text], n) => {
+          const other = stand.get(n)
+          if (mode === 'restore' && other === undefined) known.push(key)
+          else if (other === undefined) view.take(key, text, calls, true)
+          else take(key, other, true)
         })
-        view.said(given.map(([, key]) => key), calls)
+        view.said(known, calls)
         return length
       }),
     /** Reads a page of the records. */
@@ -118,7 +138,16 @@ export function createRedisCalls (
       inTurn(() =>
         call('eval', REMOVE, 2, STATE, RECORDS, count, clock.offer(count), Math.floor(view.earliestNow()), ...keys)
       ),
+    place: (): string => place,
     /** The seconds that are added to times of the store. */
     offset: (): number => clock.offsetOf(count)
   }
+}
+
+/** Orders ids of Redis, which are two numbers: `milliseconds-sequence`. */
+const idOrder = new Intl.Collator('en', { numeric: true })
+
+/** Whether one id stands before another. */
+export function isBefore (id: string, other: string): boolean {
+  return idOrder.compare(id, other) < 0
 }

@@ -19,10 +19,8 @@ const BLOCK_MS = 200
  */
 const SETTLE_MS = 3 * BLOCK_MS
 const STEP_MS = 50
-/** Changes and records of one answer. A step must let requests through, and the store serve others. */
+/** Records of one answer, and that are merged at once. A step must let requests through, and the store serve others. */
 const PAGE = 1000
-/** Records that are merged at once. */
-const CHUNK = 500
 /** Between two looks at the changes while the records are read, and two pages that are looked at for what is over. */
 const LOOK_MS = 250
 const CLEAN_MS = 1000
@@ -55,8 +53,6 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
   let heardMs = -Infinity
   /** Why the store cannot be read. */
   let fault: string | null = null
-  /** Up to where the changes were read. */
-  let place = '$'
   /** The next page of the records. Undefined once all were read. */
   let cursor: string | undefined = '0'
   let isTakenOver = false
@@ -118,7 +114,7 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
   async function step (own: number): Promise<void> {
     const askedMs = steadyMs()
     const isRestored = isRestoring && !view.hasUnsaid()
-    const page = await calls.read(call, place, PAGE, isRestored)
+    const page = await calls.read(call, PAGE, isRestored)
     if (!isCurrent(own)) return
     if (page.epoch !== epoch) {
       epoch = page.epoch
@@ -129,38 +125,34 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
     if (page.isLost) {
       heardMs = -Infinity
       isRestoring = true
-      // What was written instead of what was lost stands behind the place that the store knows.
-      place = page.knownPlace || '0-0'
       return
     }
     if (isRestored) isRestoring = false
-    // Others have read on, and what this instance has missed is gone.
-    if (place !== '$' && isBefore(place, page.floor)) {
-      place = '$'
+    if (page.isBehind) {
       cursor = '0'
       return
     }
-    place = page.last
     isTakenOver ||= await takeOverLog({ call, calls, view }, options.onTakeOver)
-    while (view.hasUnsaid() && isCurrent(own) && steadyMs() - askedMs < STEP_MS) await say()
+    // What others say meanwhile need not be said.
+    while (page.isWhole && view.hasUnsaid() && isCurrent(own) && steadyMs() - askedMs < STEP_MS) await say()
     if (isRestoring || page.isWaited || page.epoch !== settledEpoch) heardMs = -Infinity
     if (cursor !== undefined) return await scan(own)
     if (!page.isWhole || view.hasUnsaid() || isRestoring) return
     heardMs = page.isWaited || page.epoch !== settledEpoch ? -Infinity : askedMs
     view.sweep()
     await clean()
-    await call('xread', 'COUNT', 1, 'BLOCK', heardMs === -Infinity ? STEP_MS : BLOCK_MS, 'STREAMS', CHANGES, place)
+    await call('xread', 'COUNT', 1, 'BLOCK', heardMs === -Infinity ? STEP_MS : BLOCK_MS, 'STREAMS', CHANGES, calls.place())
     // Only then: a server that reads may still refuse a command of this step, and says so each time.
     if (heardMs !== -Infinity) report(null)
   }
 
   /** Says some of what the store may not know. */
   async function say (): Promise<void> {
-    const records = view.unsaid(CHUNK)
+    const records = view.unsaid(PAGE)
     if (records.length === 0) return
     const length = await calls.merge(
       call,
-      records.map(([key, record]) => ['restore', key, record] as const),
+      records.map(([key, text]) => ['restore', key, text] as const),
       isRestoring ? staleSeconds * 1000 : undefined
     ).catch((error: Error) => {
       view.said(records.map(([key]) => key), undefined)
@@ -202,12 +194,4 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
       reader.close()
     }
   }
-}
-
-/** Orders ids of Redis, which are two numbers: `milliseconds-sequence`. */
-const idOrder = new Intl.Collator('en', { numeric: true })
-
-/** Whether one id stands before another. */
-export function isBefore (id: string, other: string): boolean {
-  return idOrder.compare(id, other) < 0
 }

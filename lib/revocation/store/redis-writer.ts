@@ -3,9 +3,9 @@ import type { Surroundings } from '../../surroundings.ts'
 import type { RevocationEntry } from '../entry.ts'
 import type { View } from '../view.ts'
 import { modeOf } from './memory-store.ts'
-import { recordOf } from './record.ts'
-import type { Part, RevocationRecord } from './record.ts'
-import type { Given, RedisCalls } from './redis-calls.ts'
+import { recordOf, writeRecord } from './record.ts'
+import type { MergeMode, Part, RevocationRecord } from './record.ts'
+import type { RedisCalls } from './redis-calls.ts'
 import { LEAD, LEADER } from './scripts.ts'
 import { UndecidedError } from './store.ts'
 import type { RevocationStore } from './store.ts'
@@ -17,7 +17,7 @@ const LEAD_MS = 10_000
 const MAX_OF_SENDER = 100
 const MAX_AT_ONCE = 500
 /** Where more changes are kept, instances are behind, and writers slow down. */
-const MANY_CHANGES = 10_000
+const MANY_CHANGES = 5000
 const PAUSE_MS = 20
 
 export interface WriterOptions {
@@ -45,7 +45,7 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
 
   const pause = (ms: number): Promise<void> => new Promise(resolve => { after(ms, resolve) })
 
-  function given (entry: RevocationEntry): Given {
+  function given (entry: RevocationEntry): readonly [MergeMode, string, RevocationRecord] {
     const heard = Math.ceil(view.seconds())
     const record = recordOf(entry, { heard, life: view.lifeSeconds, now: now() })
     const undone = undoneIn(view.recordOf(entry.key))
@@ -90,7 +90,9 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
         ? 0
         : await calls.merge(
           call,
-          jobs.flatMap(({ entries }) => entries.map(given))
+          jobs.flatMap(({ entries }) => entries.map(given)).map(([mode, key, record]) =>
+            [mode, key, writeRecord(record)] as const
+          )
         ).catch(() => undefined)
       if (length === undefined) for (const job of jobs) wait(job)
       else for (const job of jobs) job.done()
@@ -107,7 +109,7 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
   }
 
   /** Whether what was said of a key counts, as far as this process knows. */
-  function stands ({ key, effect }: RevocationEntry, [, , { parts }]: Given): boolean {
+  function stands ({ key, effect }: RevocationEntry, [, , { parts }]: ReturnType<typeof given>): boolean {
     const known = view.recordOf(key)
     if (!known) return false
     const [said] = parts.filter(({ kind }) => effect === 'undo' || kind !== 'u')

@@ -4,11 +4,12 @@ import { KINDS } from './record.ts'
 export const PREFIX = '{holdfast:revocation}:'
 /** A hash of the records, as `record.ts` writes them. */
 export const RECORDS = `${PREFIX}records`
-/** A stream of the records that were changed, of bounded length. */
+/** A stream of changes, of bounded length: each row has an instance, and keys with their records. */
 export const CHANGES = `${PREFIX}changes`
 /**
  * A hash. `count` and `clock`: see `clock.ts`. `epoch`: a random text, which is changed by each step of an instance
- * that restores what was lost. `floor`: whoever has not read the changes up to here has missed some.
+ * that restores what was lost. `floor`: whoever has not read the changes up to here has missed some. `last`: the place
+ * of the last change.
  */
 export const STATE = `${PREFIX}state`
 /** A hash of the instances: the number of their last call, up to where they have read the changes, and when. */
@@ -18,8 +19,11 @@ export const RESTORING = `${PREFIX}restoring`
 /** Before the name of a task: the instance that does it. */
 export const LEADER = `${PREFIX}leader:`
 
-/** Changes that are kept for an instance that is slow to read them. */
-const MAX_CHANGES = 100_000
+/** Records in a row of the changes, and rows that are kept for an instance that is slow to read them. */
+const ROW = 50
+const MAX_ROWS = 10_000
+/** Records that are read from the hash and written to it by one command: a script has room for so many texts. */
+const GROUP = 500
 /** An instance that has said nothing for so long has to read the records again. */
 const PATIENCE_MS = 15_000
 const FORGET_MS = 3_600_000
@@ -51,10 +55,11 @@ end`
 
 /**
  * Merges records into the store. KEYS: state, instances, restoring, changes, records. ARGV: instance, the last call of
- * it that was answered, this call, count, clock, a new epoch, milliseconds for which others wait for it, then for each
- * record: the mode, the key, the record. Returns an empty list to an instance that does not know yet that the store has
- * lost something; else the number of changes that are kept, and for each record what stands, or the empty text if it is
- * what was sent.
+ * it that was answered, this call, count, clock, a new epoch, milliseconds for which others wait for it, its place in
+ * the changes, then for each record: the mode, the key, the record. Returns an empty list to an instance that does not
+ * know yet that the store has lost something; else the number of rows that are kept, the place up to where the instance
+ * has read if that is its own row now, and for each record that does not stand as it was sent, its number and what
+ * stands.
  */
 export const MERGE = `${clockOf('ARGV[4]', 'ARGV[5]')}
 local call, place = string.match(redis.call('HGET', KEYS[2], ARGV[1]) or '', '^(%d+) (%S+)')
@@ -87,51 +92,85 @@ end
 local function merge(stored, given, mode)
   local isAfter = mode == 'event' or mode == 'operator'
   local least = mode == 'operator' and unixMs or 0
-  if mode == 'undo' then least = math.max(unixMs, stored and stored.undone + 1 or 0) end
+  local heard, undoneHeard = 0, -1
+  if mode == 'undo' then
+    least = math.max(unixMs, stored and stored.undone + 1 or 0)
+    for _, part in pairs(stored and stored.parts or {}) do heard = math.max(heard, part.heard) end
+  end
   for kind, part in pairs(given.parts) do
-    if kind ~= 'u' or mode == 'undo' then part.at = math.max(part.at, least) end
+    if kind ~= 'u' or mode == 'undo' then
+      part.at = math.max(part.at, least)
+      part.heard = math.max(part.heard, heard)
+    end
   end
   if given.parts.u then given.undone = given.parts.u.at end
   if not stored then return given end
   local parts, undone = {}, math.max(stored.undone, given.undone)
+  for _, record in ipairs({ stored, given }) do
+    if record.parts.u then undoneHeard = math.max(undoneHeard, record.parts.u.heard) end
+  end
   for kind, part in pairs(stored.parts) do
-    if kind == 'u' or stored.undone == undone then add(parts, kind, part) end
+    if kind == 'u' or stored.undone == undone or part.heard > undoneHeard then add(parts, kind, part) end
   end
   for kind, part in pairs(given.parts) do
     local known = stored.parts[kind]
     local isRepeat = isAfter and given.undone <= stored.undone and known and known.at == part.at and
       known.life >= part.life and (known.heard + known.life) * 1000 > clock
-    if not isRepeat and (kind == 'u' or isAfter or given.undone == undone) then add(parts, kind, part) end
+    local counts = kind == 'u' or isAfter or given.undone == undone or part.heard > undoneHeard
+    if counts and not isRepeat then add(parts, kind, part) end
   end
   local isFirst = isAfter or stored.since < given.since or
     (stored.since == given.since and stored.holder <= given.holder)
   local first = isFirst and stored or given
   return { holder = first.holder, since = first.since, parts = parts }
 end
-local answers, changed = { 0 }, 0
-for i = 8, #ARGV, 3 do
-  local mode, key, text = ARGV[i], ARGV[i + 1], ARGV[i + 2]
-  local stored = redis.call('HGET', KEYS[5], key)
-  local stands = text
-  if stored ~= text and (stored or mode == 'undo' or mode == 'operator') then
-    stands = write(merge(parse(stored), parse(text), mode))
+local last = redis.call('HGET', KEYS[1], 'last')
+local answers, isRestored, isNext = { 0, '' }, false, ARGV[8] == last
+for first = 9, #ARGV, ${3 * GROUP} do
+  local keys, known, changed, isChanged = {}, {}, {}, {}
+  local final = math.min(#ARGV, first + ${3 * GROUP} - 1)
+  for i = first, final, 3 do keys[#keys + 1] = ARGV[i + 1] end
+  for n, text in ipairs(redis.call('HMGET', KEYS[5], unpack(keys))) do known[keys[n]] = text end
+  for i = first, final, 3 do
+    local mode, key, text = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+    local stored = known[key]
+    local stands = text
+    if stored ~= text and (stored or mode == 'undo' or mode == 'operator') then
+      stands = write(merge(parse(stored or nil), parse(text), mode))
+    end
+    if stands ~= stored then
+      known[key] = stands
+      if not isChanged[key] then changed[#changed + 1] = key end
+      isChanged[key] = true
+      isRestored = isRestored or mode == 'restore'
+    end
+    if stands ~= text then
+      answers[#answers + 1] = (i - 9) / 3
+      answers[#answers + 1] = stands
+    end
   end
-  if stands ~= stored then
-    redis.call('HSET', KEYS[5], key, stands)
-    redis.call('XADD', KEYS[4], '*', 'w', ARGV[1], 'k', key, 'v', stands)
-    if mode == 'restore' then changed = changed + 1 end
+  for n = 1, #changed, ${ROW} do
+    local row = {}
+    for m = n, math.min(#changed, n + ${ROW} - 1) do
+      row[#row + 1] = changed[m]
+      row[#row + 1] = known[changed[m]]
+    end
+    redis.call('HSET', KEYS[5], unpack(row))
+    last = redis.call('XADD', KEYS[4], '*', 'w', ARGV[1], unpack(row))
+    if isNext then answers[2] = last end
   end
-  answers[#answers + 1] = stands == text and '' or stands
 end
+if last then redis.call('HSET', KEYS[1], 'last', last) end
+if answers[2] ~= '' then place = answers[2] end
 answers[1] = redis.call('XLEN', KEYS[4])
-if answers[1] > ${MAX_CHANGES} then
-  redis.call('XTRIM', KEYS[4], 'MAXLEN', ${MAX_CHANGES})
+if answers[1] > ${MAX_ROWS} then
+  redis.call('XTRIM', KEYS[4], 'MAXLEN', ${MAX_ROWS})
   redis.call('HSET', KEYS[1], 'floor', redis.call('XRANGE', KEYS[4], '-', '+', 'COUNT', 1)[1][1])
 end
 local at = string.format('%.0f', clock)
 redis.call('HSET', KEYS[1], 'clock', at)
 redis.call('HSET', KEYS[2], ARGV[1], math.max(tonumber(call), tonumber(ARGV[3])) .. ' ' .. place .. ' ' .. at)
-if changed > 0 and ARGV[7] ~= '' then
+if isRestored and ARGV[7] ~= '' then
   redis.call('HSET', KEYS[1], 'epoch', ARGV[6])
   redis.call('HSET', KEYS[3], ARGV[1], at .. ' ' .. ARGV[7])
 end
@@ -139,32 +178,34 @@ return answers`
 
 /**
  * Reads what has changed after a place. KEYS: state, instances, restoring, changes. ARGV: instance, the last call of it
- * that was answered (-1: none), this call, count, clock, a new count and epoch, the place (`$`: the last change), how
- * many, and `restored` once the instance has restored what it knows. Returns: count, clock, epoch, floor, the last call
- * of the instance that the store knows (-1: none), its place then, whether others restore, the place of the last change
- * that was read, how many these were, and key and record of each that is of another instance.
+ * that was answered (-1: none), this call, count, clock, a new count and epoch, the place (`$`: the last change),
+ * about how many records, and `restored` once the instance has restored what it knows. Returns: count, clock, epoch,
+ * floor, the last call of the instance that the store knows (-1: none), its place then, whether others restore, the
+ * place of the last change that was read, whether there are more, and key and record of each that is of another
+ * instance.
  */
 export const READ = `${clockOf('ARGV[4]', 'ARGV[5]')}
 if not count then
   count, clock = ARGV[6], tonumber(ARGV[5])
   redis.call('HSET', KEYS[1], 'count', count, 'clock', ARGV[5], 'epoch', ARGV[6], 'floor', '0-0')
 end
-local written, epoch, floor = unpack(redis.call('HMGET', KEYS[1], 'clock', 'epoch', 'floor'))
+local written, epoch, floor, last = unpack(redis.call('HMGET', KEYS[1], 'clock', 'epoch', 'floor', 'last'))
 local at = string.format('%.0f', clock)
 local known, knownPlace = string.match(redis.call('HGET', KEYS[2], ARGV[1]) or '', '^(%d+) (%S+)')
 known = tonumber(known or '-1')
 if known < tonumber(ARGV[2]) then return { count, at, epoch, floor, known, knownPlace or '', 1, ARGV[7], 0 } end
-local place, rows, news = ARGV[7], {}, {}
-if place == '$' then
-  local last = redis.call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', 1)
-  place = last[1] and last[1][1] or floor
-end
-if ARGV[8] ~= '0' then rows = redis.call('XRANGE', KEYS[4], '(' .. place, '+', 'COUNT', ARGV[8]) end
-for _, row in ipairs(rows) do
-  place = row[1]
-  if row[2][2] ~= ARGV[1] then
-    news[#news + 1] = row[2][4]
-    news[#news + 1] = row[2][6]
+local place, hasMore, news, size, reads = ARGV[7], 1, {}, 0, 0
+if place == '$' then place = last or floor end
+while hasMore == 1 and size < 2 * tonumber(ARGV[8]) do
+  local rows = redis.call('XRANGE', KEYS[4], '(' .. place, '+', 'COUNT', 20)
+  if #rows < 20 then hasMore = 0 end
+  reads = reads + #rows
+  for _, row in ipairs(rows) do
+    place = row[1]
+    size = size + #row[2]
+    if row[2][2] ~= ARGV[1] then
+      for n = 3, #row[2] do news[#news + 1] = row[2][n] end
+    end
   end
 end
 if ARGV[9] == 'restored' and redis.call('HDEL', KEYS[3], ARGV[1]) == 1 then
@@ -182,7 +223,7 @@ for i = 1, #restoring, 2 do
   else isWaited = 1 end
 end
 -- A server that is no longer the master says so.
-if #rows > 0 or known == -1 or ARGV[9] ~= '' or clock >= tonumber(written) + 400 then
+if reads > 0 or known == -1 or ARGV[9] ~= '' or clock >= tonumber(written) + 400 then
   redis.call('HSET', KEYS[1], 'clock', at)
   redis.call('HSET', KEYS[2], ARGV[1], math.max(known, tonumber(ARGV[3])) .. ' ' .. place .. ' ' .. at)
   known = math.max(known, tonumber(ARGV[3]))
@@ -205,7 +246,7 @@ if #rows > 0 or known == -1 or ARGV[9] ~= '' or clock >= tonumber(written) + 400
     redis.call('HSET', KEYS[1], 'floor', low)
   end
 end
-local answer = { count, at, epoch, floor, known, '', isWaited, place, #rows }
+local answer = { count, at, epoch, floor, known, '', isWaited, place, hasMore }
 for _, text in ipairs(news) do answer[#answer + 1] = text end
 return answer`
 

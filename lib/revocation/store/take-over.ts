@@ -2,7 +2,7 @@ import type { RedisCall } from '../../redis/redis-link.ts'
 import { isJsonObject } from '../../json.ts'
 import type { RevocationEntry } from '../entry.ts'
 import type { View } from '../view.ts'
-import { mergeRecords, recordOf } from './record.ts'
+import { mergeRecords, recordOf, writeRecord } from './record.ts'
 import type { Part, RevocationRecord } from './record.ts'
 import type { RedisCalls } from './redis-calls.ts'
 import { PREFIX } from './scripts.ts'
@@ -46,7 +46,7 @@ export async function takeOverLog (
         records.set(key, known ? mergeRecords(known, own) : own)
       }
     }
-    const given = [...records].map(([key, record]) => ['restore', key, record] as const)
+    const given = [...records].map(([key, record]) => ['restore', key, writeRecord(record)] as const)
     if (given.length > 0 && await calls.merge(call, given) === undefined) throw new Error('the store was emptied')
     if (rows.length < PAGE) break
     from = `(${rows.at(-1)![0]}`

@@ -58,7 +58,8 @@ function start (given: Partial<ViewOptions> = {}) {
     news,
     // It does all that it does at once.
     take: (...entries: RevocationEntry[]) => { store.append(entries) },
-    hear: (key: string, record: RevocationRecord, call = 1, isWhole = true) => view.take(key, record, call, isWhole),
+    hear: (key: string, record: RevocationRecord, call = 1, isWhole = true) =>
+      view.take(key, writeRecord(record), call, isWhole),
     hasRoom (entries: readonly RevocationEntry[]): boolean {
       const release = view.reserve(entries)
       release?.()
@@ -439,11 +440,21 @@ t.test('What the store may not know is said to it, the newest first', t => {
   hear(k(2), record({ at: NOW - 1 }), 8, false)
   t.strictSame(keysOf(), [], 'an older change says nothing of what the store has now')
   hear(k(5), record({}, { life: 50 }), 9)
-  const [[key, { parts }]] = unsaid(9) as [ReturnType<typeof unsaid>[0]]
-  t.strictSame([key, parts[0]!.life], [k(5), 110], 'the longest retention of the services that share it counts')
+  const [[key, text]] = unsaid(9) as [ReturnType<typeof unsaid>[0]]
+  t.strictSame([key, readRecord(text)!.parts[0]!.life], [k(5), 110], 'the longest retention of the services that share it counts')
   pass(60)
   hear(k(6), record({}, { life: 50 }), 9)
   t.strictSame(keysOf(), [], 'what is over stays over')
+  t.end()
+})
+
+t.test('What was heard before the last of many calls is said again once the store has lost more than these', t => {
+  const { hear, lose, unsaid } = start({ issuers: [A], max: 1_000_000 })
+  for (let n = 1; n <= 150_000; n++) hear(k(n % 1000), record(), n)
+  lose(149_999)
+  t.strictSame(unsaid(9).map(([key]) => key), [k(0)])
+  lose(10)
+  t.equal(unsaid(9999).length, 1000)
   t.end()
 })
 

@@ -28,11 +28,31 @@ const someRecord: fc.Arbitrary<RevocationRecord> = fc.record({
 t.test('Records merge to the same in any order, and a repeat changes nothing', t => {
   fc.assert(fc.property(someRecord, someRecord, someRecord, (a, b, c) => {
     t.strictSame(mergeRecords(a, b), mergeRecords(b, a))
-    t.strictSame(mergeRecords(mergeRecords(a, b), c), mergeRecords(a, mergeRecords(b, c)))
+    const undone = Math.max(...[a, b, c].flatMap(({ parts }) => parts.map(({ kind, heard }) => kind === 'u' ? heard : 0)))
+    const orders = [mergeRecords(mergeRecords(a, b), c), mergeRecords(a, mergeRecords(b, c))] as const
+    if (undone === 0) t.strictSame(...orders)
+    for (const { kind, at, heard } of [a, b, c].flatMap(({ parts }) => parts)) {
+      const isKept = orders.every(({ parts }) => parts.some(part => part.kind === kind && part.at >= at))
+      t.ok(isKept || heard <= undone, 'what arrived after each undo stands')
+    }
     t.strictSame(mergeRecords(mergeRecords(a, b), b), mergeRecords(a, b))
     t.strictSame(readRecord(writeRecord(a)), a)
-    t.strictSame(readRecord(writeRecord(a, 7), 7), a)
+    t.strictSame(readRecord(writeRecord(readRecord(writeRecord(a), -7)!), 7), a)
   }), { numRuns: 500 })
+  t.end()
+})
+
+t.test('An undo ends what arrived before, and what arrived after it stands, whoever knows of them', t => {
+  const cutoff = { kind: 'c', at: LATER_MS, heard: CLOCK, life: 100, origin: 'logout\t' }
+  const stored: RevocationRecord = { holder: '', since: 1, parts: [cutoff] }
+  const undo: RevocationRecord = { holder: '', since: 1, parts: [{ ...cutoff, kind: 'u', heard: CLOCK - 2 }] }
+  const undone = mergeInto(stored, undo, 'undo', { seconds: CLOCK, unixMs: LATER_MS })
+  t.strictSame(undone.parts, [{ ...cutoff, kind: 'u' }])
+  t.strictSame(mergeRecords(undone, stored), undone)
+  const later = { ...stored, parts: [{ ...cutoff, at: 1, heard: CLOCK + 1 }] }
+  for (const merged of [mergeRecords(undone, later), mergeRecords(later, undone)]) {
+    t.strictSame(merged.parts, [...later.parts, ...undone.parts])
+  }
   t.end()
 })
 
@@ -50,7 +70,7 @@ t.test('The script that runs in Redis merges as the process does', { skip: skipR
       else await redis.hdel(RECORDS, 'k')
       const text = writeRecord(given)
       const changes = await redis.xlen(CHANGES)
-      const [length, answer] = await redis.eval(
+      const [length, , , answer] = await redis.eval(
         MERGE,
         5,
         STATE,
@@ -58,12 +78,12 @@ t.test('The script that runs in Redis merges as the process does', { skip: skipR
         RESTORING,
         CHANGES,
         RECORDS,
-        ...['me', 0, 1, 'c', 0, 'new', '', mode, 'k', text]
-      ) as [number, string]
+        ...['me', 0, 1, 'c', 0, 'new', '', '0-0', mode, 'k', text]
+      ) as [number, string, number, string | undefined]
       const merged = writeRecord(mergeInto(stored, given, mode, { seconds: CLOCK, unixMs: 0 }))
       const stands = await redis.hget(RECORDS, 'k')
       t.equal(stands, merged)
-      t.equal(answer || text, merged)
+      t.equal(answer ?? text, merged)
       t.equal(length - changes, stored && merged === writeRecord(stored) ? 0 : 1, 'a change is heard')
     }),
     { numRuns: 500 }
