@@ -19,27 +19,18 @@ the audit. Where both are read, those of the audit count: only they name clients
   ending: () => 'Lines that are no JSON are counted, and passed over.'
 } as const satisfies Tool
 
-interface Row extends Readonly<Record<'route' | 'reason' | 'client' | 'status', unknown>> {
-  readonly count: number
-  /** ISO 8601. Null if no line says when. */
-  readonly first: string | null
-  readonly last: string | null
-}
+type Row = ReturnType<typeof rowOf>
 
 /** Reports what lines of log and audit say of requests that were only observed. Returns the exit code. */
-export function observed (
-  argv: readonly string[],
-  world: World & { readonly input: Readable }
-): Promise<number> {
-  return runTool(TOOL, argv, world, async ({ values: { json = false }, positionals }) => {
-    const ofLog = new Map<string, Row>()
-    const ofAudit = new Map<string, Row>()
+export function observed (argv: readonly string[], world: World & { readonly input: Readable }): Promise<number> {
+  return runTool(TOOL, argv, world, async ({ values: { json }, positionals }) => {
+    const [ofLog, ofAudit] = [new Map<string, Row>(), new Map<string, Row>()]
     let unreadable = 0
     const read = (line: string): void => {
       const entry = asObject(parseJson(line))
-      if (!entry) unreadable += line.trim() === '' ? 0 : 1
-      else if (entry['decision'] === 'observed') add(ofAudit, entry)
-      else if (entry['enforced'] === false) add(ofLog, entry)
+      if (!entry && line.trim() !== '') unreadable++
+      if (entry?.['decision'] === 'observed') add(ofAudit, entry)
+      else if (entry?.['enforced'] === false) add(ofLog, entry)
     }
     if (positionals.length === 0) await readLines(world.input, read)
     for (const path of positionals) {
@@ -48,18 +39,16 @@ export function observed (
       })
     }
     const rows = [...(ofAudit.size > 0 ? ofAudit : ofLog).values()].sort((a, b) => b.count - a.count)
+    const texts = rows.map(({ count, status, reason, route, client, first, last }) =>
+      terminalLine(`${count} x ${status} ${reason}, rule ${route}, client ${client}, ${first} to ${last}`)
+    )
     const lines = json
       ? [JSON.stringify({ rows, unreadable }, null, 2)]
-      : [...rows.map(describe), `${rows.length === 0 ? 'Nobody would have been refused. ' : ''}Lines that could not be read: ${unreadable}`]
+      : [`Would have been refused:${rows.length === 0 ? ' nobody' : ''}`, ...texts, `Lines that could not be read: ${unreadable}`]
     world.out.write(`${lines.join('\n')}\n`)
     return 0
   })
 }
-
-const describe = ({ count, status, reason, route, client, first, last }: Row): string =>
-  terminalLine(
-    `${count} x ${status} ${reason}, ${route ?? 'no rule'}${client === null ? '' : `, client ${client}`}, ${first} to ${last}`
-  )
 
 function readLines (input: Readable, read: (line: string) => void): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -67,19 +56,23 @@ function readLines (input: Readable, read: (line: string) => void): Promise<void
   })
 }
 
+function rowOf ({ route = null, reason, client = null, status, time }: Record<string, unknown>) {
+  // ISO 8601, whose texts are in the order of time. Null if the line does not say when.
+  const at = new Date(time as string).toJSON() as string | null
+  return { route, reason, client, status, count: 1, first: at, last: at }
+}
+
 function add (rows: Map<string, Row>, entry: Record<string, unknown>): void {
-  const { route = null, reason, client = null, status, time } = entry
+  const row = rowOf(entry)
+  const { route, reason, client, status, first: at } = row
   const key = JSON.stringify([route, reason, client, status])
-  const before = rows.get(key)
-  // In this form, texts are in the order of time.
-  const times = [before?.first, before?.last, new Date(time as string).toJSON()].filter(at => typeof at === 'string').sort()
-  rows.set(key, {
-    route,
-    reason,
-    client,
-    status,
-    count: (before?.count ?? 0) + 1,
-    first: times[0] ?? null,
-    last: times.at(-1) ?? null
-  })
+  const known = rows.get(key)
+  if (!known) {
+    rows.set(key, row)
+    return
+  }
+  known.count++
+  if (at === null) return
+  if (known.first === null || at < known.first) known.first = at
+  if (known.last === null || at > known.last) known.last = at
 }

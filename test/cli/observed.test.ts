@@ -54,11 +54,12 @@ t.test('Who would have been refused is told by rule, reason and client', async t
   t.strictSame(JSON.parse(text), { rows: [MISSING, NO_RULE], unreadable: 2 })
   t.strictSame(await run([], LOG), {
     code: 0,
-    text: '2 x 401 credentials_missing, /orders/:id, 2026-09-21T14:13:20.000Z to 2026-09-21T14:13:21.000Z\n' +
-      '1 x 404 no_rule, no rule, 2026-09-21T14:13:22.000Z to 2026-09-21T14:13:22.000Z\n' +
+    text: 'Would have been refused:\n' +
+      '2 x 401 credentials_missing, rule /orders/:id, client null, 2026-09-21T14:13:20.000Z to 2026-09-21T14:13:21.000Z\n' +
+      '1 x 404 no_rule, rule null, client null, 2026-09-21T14:13:22.000Z to 2026-09-21T14:13:22.000Z\n' +
       'Lines that could not be read: 2\n'
   })
-  t.strictSame(await run([]), { code: 0, text: 'Nobody would have been refused. Lines that could not be read: 0\n' })
+  t.strictSame(await run([]), { code: 0, text: 'Would have been refused: nobody\nLines that could not be read: 0\n' })
 })
 
 t.test('Several files are one report, and lines of the audit count before those of the log', async t => {

@@ -850,6 +850,30 @@ async function tryMessages (t: Test, site: GatedSite): Promise<void> {
   )
 }
 
+/** What would be refused passes as a request of nobody, and no client can say otherwise. */
+async function tryObserving (t: Test, site: GatedSite): Promise<void> {
+  const { send, upstream, issuer, proxy } = site
+  await site.replaceGate({ OBSERVE: new Date(Date.now() + 86_400_000).toISOString().slice(0, 10) })
+  // Caddy may copy only what the gate always says, so its file leaves this name to the operator. nginx cannot tell an
+  // empty header from none.
+  const told = (reason: string): string | undefined =>
+    proxy.name === 'caddy' || (proxy.name === 'nginx' && reason === '') ? undefined : reason
+  for (const [target, lines, reason, subject] of [
+    ['/api/x', [], 'credentials_missing', ''],
+    ['/nowhere', [], 'no_rule', ''],
+    ['/orders/7', bearerLines(issuer.token()), 'scope_missing', ''],
+    ['/api/x', bearerLines(issuer.token()), '', 'user-1']
+  ] as const) {
+    const answer = await send(target, [...lines, 'X-Auth-Observed: root', 'X_Auth-Observed: root', 'X-Auth-Subject: root'])
+    t.equal(answer.status, 200, `${target} ${reason}`)
+    t.equal(answer.headers['www-authenticate'], undefined)
+    const { headers, rawHeaders } = upstream.arrived.at(-1)!
+    t.equal(headers['x-auth-subject'], subject)
+    t.equal(headers['x-auth-observed'], told(reason))
+    t.notOk(rawHeaders.includes('root'))
+  }
+}
+
 for (const proxy of GATE_PROXIES) {
   t.test(`Behind ${proxy.name} the guard's answers reach the client, and the identity headers the application.`, {
     skip: proxy.program === undefined && `${proxy.name} is not installed`
@@ -871,6 +895,7 @@ for (const proxy of GATE_PROXIES) {
     await t.test('Hosts that would move the border between host and path', t => tryHosts(t, site))
     await t.test('Pseudo-headers of HTTP/2', t => tryHttp2(t, site))
     await t.test('Messages that the body decides', t => tryMessages(t, site))
+    await t.test('Requests that are only observed', t => tryObserving(t, site))
     await t.test('TLS, bodies and WebSockets', t => tryTransport(t, site))
   })
 }
