@@ -19,7 +19,7 @@ export interface Service {
   close (): Promise<void>
 }
 
-/** The service with its sample routes, and one that requires a role: `GET /role`. */
+/** The service, with routes of its own: `GET /private`, `/admin` for that scope, and `/role` for a role. */
 export async function startService (issuer: string, values: Variables = {}): Promise<Service> {
   const settings = await readSettings({ IDP_ISSUER: issuer, IDP_AUDIENCE: AUDIENCE, ...values })
   const reasons: string[] = []
@@ -33,6 +33,8 @@ export async function startService (issuer: string, values: Variables = {}): Pro
   const app = Fastify({ ...serverOptions(settings), logger: { level: 'info', stream } })
   await app.register(holdfast, { settings })
   app.register(async app => {
+    app.get('/private', { onRequest: app.authenticate() }, () => ({}))
+    app.get('/admin', { onRequest: app.requireScope('admin') }, () => ({}))
     app.get('/role', { onRequest: app.require({ claims: { 'realm_access.roles': 'admin' } }) }, () => ({}))
   })
   const url = await app.listen({ port: 0, host: '127.0.0.1' })

@@ -310,7 +310,7 @@ async function act (site: Site, service: Service, bob: string, run: Act['run']):
   const tokens = [...user.sessions.map(({ token }) => token), bob]
   const ask = async (): Promise<string> => {
     const answers = []
-    for (const token of tokens) answers.push(await service.call('/api/private', token))
+    for (const token of tokens) answers.push(await service.call('/private', token))
     return answers.join(', ')
   }
   const before = await ask()

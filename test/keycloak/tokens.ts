@@ -48,11 +48,11 @@ export async function tokens (keycloak: Keycloak): Promise<Row[]> {
   }
 
   await realm('as below, both mappers', {}, async ({ issuer, machine, user, call, withService }, row) => {
-    await row('a token of a service account', '200', async () => call('/api/private', await machine()))
+    await row('a token of a service account', '200', async () => call('/private', await machine()))
     await row(
       'the same, with introspection',
       '200',
-      async () => call('/api/private', await machine(), undefined, INTROSPECTION)
+      async () => call('/private', await machine(), undefined, INTROSPECTION)
     )
     await row('a token that was revoked at Keycloak, with introspection', '401 `token_inactive`', async () => {
       const token = await machine()
@@ -60,7 +60,7 @@ export async function tokens (keycloak: Keycloak): Promise<Row[]> {
         method: 'POST',
         body: new URLSearchParams({ token, client_id: MACHINE.clientId, client_secret: MACHINE.secret })
       })
-      return call('/api/private', token, undefined, INTROSPECTION)
+      return call('/private', token, undefined, INTROSPECTION)
     })
     await row(
       '`npm run check`, a client of whom it may get a token',
@@ -81,12 +81,12 @@ export async function tokens (keycloak: Keycloak): Promise<Row[]> {
     await row(
       'Ada has the role, and asks for `admin`',
       '200',
-      async () => call('/api/admin', await user('ada', 'admin'))
+      async () => call('/admin', await user('ada', 'admin'))
     )
     await row(
       'Bob has not, and asks for `admin`',
       '403 `scope_missing`',
-      async () => call('/api/admin', await user('bob', 'admin'))
+      async () => call('/admin', await user('bob', 'admin'))
     )
     await row(
       'Ada, a route that asks for the role in `realm_access.roles`',
@@ -96,19 +96,19 @@ export async function tokens (keycloak: Keycloak): Promise<Row[]> {
     await row('Bob, the same route', '403 `claim_mismatch`', async () => call('/role', await user('bob')))
     await row('DPoP: a bound token with a proof', '200', async () => {
       const key = await createProofKey()
-      return call('/api/private', await machine(key), key)
+      return call('/private', await machine(key), key)
     })
     await row('DPoP: the same with introspection', '200', async () => {
       const key = await createProofKey()
-      return call('/api/private', await machine(key), key, INTROSPECTION)
+      return call('/private', await machine(key), key, INTROSPECTION)
     })
     await row('DPoP: the same proof twice', '200, then 401 `proof_replayed`', () =>
       withService({}, async service => {
         const key = await createProofKey()
         const token = await machine(key)
-        const proof = await service.proof('/api/private', token, key)
-        return `${await service.call('/api/private', token, proof)}, then ${await service.call(
-          '/api/private',
+        const proof = await service.proof('/private', token, key)
+        return `${await service.call('/private', token, proof)}, then ${await service.call(
+          '/private',
           token,
           proof
         )}`
@@ -116,18 +116,18 @@ export async function tokens (keycloak: Keycloak): Promise<Row[]> {
     await row(
       'DPoP: the bound token as Bearer',
       '401 `token_bound`',
-      async () => call('/api/private', await machine(await createProofKey()))
+      async () => call('/private', await machine(await createProofKey()))
     )
   })
   await realm('no audience mapper', { audience: false, service: false }, async ({ machine, call }, row) => {
-    await row('a token of a service account', '401 `token_audience`', async () => call('/api/private', await machine()))
+    await row('a token of a service account', '401 `token_audience`', async () => call('/private', await machine()))
   })
   await realm('only the mapper of the API', { service: false }, async ({ issuer, machine, call }, row) => {
-    await row('a token of a service account', '200', async () => call('/api/private', await machine()))
+    await row('a token of a service account', '200', async () => call('/private', await machine()))
     await row(
       'the same, with introspection',
       '401 `token_inactive`',
-      async () => call('/api/private', await machine(), undefined, INTROSPECTION)
+      async () => call('/private', await machine(), undefined, INTROSPECTION)
     )
     await row(
       '`npm run check`, a client of whom it may get a token',
@@ -151,7 +151,7 @@ export async function tokens (keycloak: Keycloak): Promise<Row[]> {
     await row(
       'Bob has not the role, and asks for `admin`',
       '200',
-      async () => call('/api/admin', await user('bob', 'admin'))
+      async () => call('/admin', await user('bob', 'admin'))
     )
   })
   await realm('*Require DPoP bound tokens*', { dpopRequired: true }, async ({ machine }, row) => {
@@ -161,37 +161,37 @@ export async function tokens (keycloak: Keycloak): Promise<Row[]> {
     await row(
       'a token of a service account',
       '401 `token_claim_invalid`',
-      async () => call('/api/private', await machine())
+      async () => call('/private', await machine())
     )
   })
   await realm(
     'lightweight, *Add to lightweight access token* in both audience mappers',
     { lightweight: 'with aud' },
     async ({ machine, user, call }, row) => {
-      await row('a token of a service account', '200', async () => call('/api/private', await machine()))
+      await row('a token of a service account', '200', async () => call('/private', await machine()))
       await row(
         'the same, with introspection',
         '200',
-        async () => call('/api/private', await machine(), undefined, INTROSPECTION)
+        async () => call('/private', await machine(), undefined, INTROSPECTION)
       )
-      await row('a token of Ada', '401 `token_claim_invalid`', async () => call('/api/private', await user('ada')))
+      await row('a token of Ada', '401 `token_claim_invalid`', async () => call('/private', await user('ada')))
     }
   )
   await realm(
     'lightweight, the same in the mapper `sub` of `basic` too',
     { lightweight: 'with aud and sub' },
     async ({ user, call }, row) => {
-      await row('a token of Ada', '200', async () => call('/api/private', await user('ada')))
+      await row('a token of Ada', '200', async () => call('/private', await user('ada')))
       await row(
         'the same, with introspection',
         '200',
-        async () => call('/api/private', await user('ada'), undefined, INTROSPECTION)
+        async () => call('/private', await user('ada'), undefined, INTROSPECTION)
       )
     }
   )
   await realm('no client scope `basic`', { basic: false }, async ({ machine, user, call }, row) => {
-    await row('a token of Ada', '401 `token_claim_invalid`', async () => call('/api/private', await user('ada')))
-    await row('a token of a service account', '200', async () => call('/api/private', await machine()))
+    await row('a token of Ada', '401 `token_claim_invalid`', async () => call('/private', await user('ada')))
+    await row('a token of a service account', '200', async () => call('/private', await machine()))
   })
   return rows
 }
