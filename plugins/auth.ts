@@ -9,6 +9,7 @@ import { createDecisions } from '../lib/guard/decisions.ts'
 import { createRefuser } from '../lib/guard/refuser.ts'
 import { kRouteGuard } from '../lib/requirement/route-guard.ts'
 import type { MayHaveGuard } from '../lib/requirement/route-guard.ts'
+import type { Message } from '../lib/message.ts'
 import type { HoldfastOptions } from '../lib/settings/option-types.ts'
 import { ownOptions } from '../lib/settings/options.ts'
 import { NO_TLS_SOCKET, SettingsError } from '../lib/settings/problems.ts'
@@ -91,7 +92,11 @@ export default fp<HoldfastOptions>(async (app, options) => {
   if (!app.hasRequestDecorator('user')) app.decorateRequest('user', null as unknown as AccessTokenClaims)
   app.decorateRequest('auth', null)
   if (!app.hasRequestDecorator('observed')) app.decorateRequest('observed', null)
-  decorateGuards(app, createAdmission<FastifyRequest>({ ...own, onAdmitted: endWithToken }))
+  decorateGuards(app, createAdmission<FastifyRequest>({
+    ...own,
+    onAdmitted: endWithToken,
+    onUnidentified: warnOfChanged(app)
+  }))
 
   if (nonces) {
     app.addHook('onSend', (request, reply, payload, done) => {
@@ -127,6 +132,19 @@ function keepUser (app: FastifyInstance): void {
   app.addHook('onRoute', route => {
     route.preHandler = [route.preHandler ?? [], keep].flat()
   })
+}
+
+/** Hooks often set the header by `request.headers`, such as from a cookie. It is not the line that the guard reads. */
+function warnOfChanged (app: FastifyInstance): (request: FastifyRequest, message: Message) => void {
+  let isWarned = false
+  return ({ headers }, { authorization }) => {
+    if (isWarned || headers.authorization === authorization) return
+    isWarned = true
+    app.log.warn(
+      'A hook has changed request.headers.authorization, which the guard does not read: it reads raw lines. To add ' +
+        "one: request.raw.rawHeaders.push('Authorization', value)"
+    )
+  }
 }
 
 /**

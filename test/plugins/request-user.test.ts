@@ -151,3 +151,38 @@ t.test('The guard leaves the names of plugins to the app.', async t => {
   for (const name of ['auth', 'audit', 'revocation']) t.notOk(app.hasPlugin(name), name)
   t.ok(app.hasPlugin('holdfast-guard'))
 })
+
+t.test('A token of a cookie is read from the raw line that a hook adds, and a changed header is warned of once.', async t => {
+  const idp = await createTestIssuer()
+  const cookie = `Bearer ${await idp.token({ sub: 'ann' })}`
+  for (const isRaw of [true, false]) {
+    const warnings: string[] = []
+    const app = Fastify({
+      logger: {
+        level: 'warn',
+        stream: { write: (line: string) => warnings.push((JSON.parse(line) as { msg: string }).msg) }
+      }
+    })
+    t.teardown(() => app.close())
+    app.addHook('onRequest', async request => {
+      if (isRaw) request.raw.rawHeaders.push('Authorization', cookie)
+      else request.headers.authorization = cookie
+    })
+    await app.register(holdfast, idp.options)
+    app.get('/me', { onRequest: app.authenticate() }, seen)
+    app.get('/guest', { onRequest: app.require({ optional: true }) }, seen)
+    warnings.length = 0
+    const url = await app.listen({ port: 0, host: '127.0.0.1' })
+    const answers = []
+    for (const path of ['/me', '/guest', '/me']) answers.push(await fetch(url + path))
+    t.strictSame(answers.map(({ status }) => status), isRaw ? [200, 200, 200] : [401, 200, 401])
+    const guest = await answers[1]!.json() as { sub: string | null }
+    t.equal(guest.sub, isRaw ? 'ann' : null)
+    t.strictSame(
+      warnings.map(text => text.split(',')[0]),
+      isRaw ? [] : ['A hook has changed request.headers.authorization']
+    )
+    const twice = await fetch(`${url}/me`, { headers: { authorization: cookie } })
+    t.equal(twice.status, isRaw ? 401 : 200, 'two lines are refused')
+  }
+})
