@@ -3,6 +3,7 @@ import type { Answer } from '../explain/answer.ts'
 import type { CapturedRequest } from '../explain/captured-request.ts'
 import { explainRequest } from '../explain/explain.ts'
 import type { ExplainOptions, Explanation } from '../explain/explain.ts'
+import type { JsonObject } from '../lib/json.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import type { SettingsSources } from '../lib/settings/sources.ts'
 import { runTool } from './arguments.ts'
@@ -24,7 +25,7 @@ import type { Tenant } from './tenants.ts'
 import { openProviderKeys, readProviderKeys } from './provider-keys.ts'
 import type { ProviderKeys } from './provider-keys.ts'
 import { NO_REQUEST, readCapture } from './read-capture.ts'
-import { judgeAtGate } from './gate-judgement.ts'
+import { judgeArguments, judgeAtGate } from './gate-judgement.ts'
 import type { GateJudgement, ToldExplanation } from './gate-judgement.ts'
 import { explainPreflight, unreached } from './preflight.ts'
 import { lookUpRoute } from './route-lookup.ts'
@@ -103,6 +104,7 @@ async function makeReport (capture: Capture, options: ExplainArguments, world: E
     const answer = readAnswer(capture)
     const asksRoute = only === undefined || options.scopes !== undefined
     const judgement = asksRoute ? await judgeRoute(request, capture.body, options, settings, notes) : undefined
+    let claims: JsonObject | undefined
     const explanation = part.select(
       await explainRequest(request, {
         settings: { ...settings, idp: { ...settings.idp, ...part.idp } },
@@ -111,12 +113,15 @@ async function makeReport (capture: Capture, options: ExplainArguments, world: E
         introspect: options.introspect ? introspect : undefined,
         revocations: options.offline || only === 'proof' ? undefined : await readStoredRevocations(settings, judgedAt),
         requirements: judgement?.kind === 'guarded' ? judgement.requirements : undefined,
+        onClaims (read) {
+          claims = read
+        },
         unknown: [...part.unknown, ...isKnown ? [] : ['token.iss', 'token.aud']],
         answer
       })
     )
     noteAnswer(capture, answer, explanation)
-    const ruled = byRules(explanation, judgement)
+    const ruled = byRules(explanation, judgement, claims)
     return { request, only, judgedAt, notes, explanation: explainPreflight(ruled, request, settings) }
   } finally {
     for (const each of opened) await each.close()
@@ -229,7 +234,17 @@ async function judgeRoute (
 }
 
 /** A rule that is missing refuses, whatever the checks say: before the credentials are looked at, or after. */
-function byRules (explanation: Explanation, judgement: GateJudgement | undefined): ToldExplanation {
+function byRules (
+  explanation: Explanation,
+  judgement: GateJudgement | undefined,
+  claims: JsonObject | undefined
+): ToldExplanation {
+  if (judgement && 'asked' in judgement) {
+    const isOpen = judgement.kind === 'open'
+    if (!isOpen && explanation.refusal) return explanation
+    const refusal = judgeArguments(judgement.asked ?? [], isOpen ? {} : claims)
+    return refusal ? { ...explanation, verdict: 'refused', refusal } : explanation
+  }
   if (judgement?.kind !== 'refused' || (!judgement.isFirst && explanation.refusal?.status === 401)) return explanation
   const { refusal, isFirst } = judgement
   return { ...(isFirst ? unreached(explanation) : explanation), verdict: 'refused', refusal }

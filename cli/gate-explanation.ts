@@ -2,8 +2,9 @@ import { findRule } from '../explain/rule.ts'
 import type { FoundRule, GateRequest } from '../explain/rule.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
 import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/identity-headers.ts'
-import { TOOL_CALL } from '../lib/gate/mcp-methods.ts'
+import { TOOL_CALL, TOOL_LIST } from '../lib/gate/mcp-methods.ts'
 import { originForm } from '../lib/gate/path.ts'
+import type { ArgumentRule } from '../lib/gate/arguments.ts'
 import { isTargeted } from '../lib/gate/rule.ts'
 import type { GateRule } from '../lib/gate/rule.ts'
 import { createRules } from '../lib/gate/rules.ts'
@@ -125,10 +126,11 @@ function nameOf (rule: GateRule, { settings, places }: GateView): string {
 }
 
 function formOf ({ path, methods, mcp }: GateRule): string {
+  const listed = mcp?.onlyCallable ? ' (tools that the caller may call)' : mcp?.onlyRuled ? ' (tools with a rule)' : ''
   const messages = mcp?.tools
     ? `, ${TOOL_CALL} of ${mcp.tools.join(', ')}`
     : mcp?.methods
-      ? `, messages ${mcp.methods.join(', ')}`
+      ? `, messages ${mcp.methods.map(method => method === TOOL_LIST ? method + listed : method).join(', ')}`
       : mcp
         ? ', messages'
         : ''
@@ -158,12 +160,23 @@ function whyOf (
     } this path and this method too. The most specific path wins, and that is ${rule.path}.`
 }
 
-function demandsOf ({ requirement, audiences }: GateRule, view: GateView): string[] {
-  if (requirement === undefined) return ['nothing: no token is looked at (allow: anyone)']
+function demandsOf ({ requirement, audiences, mcp }: GateRule, view: GateView): string[] {
+  const said = (mcp?.arguments ?? []).map(describeArgument)
+  if (requirement === undefined) return ['nothing: no token is looked at (allow: anyone)', ...said]
   const names = [audiences ?? view.audience ?? []].flat()
   const token = `a valid token${names.length === 0 ? '' : ` for the audience ${names.join(' or ')}`}`
   const lines = [token, ...describeRequirement(requirement)]
-  return requirement.optional ? ['nothing of a request without credentials', ...lines.map(line => `else ${line}`)] : lines
+  const asked = requirement.optional
+    ? ['nothing of a request without credentials', ...lines.map(line => `else ${line}`)]
+    : lines
+  return [...asked, ...said]
+}
+
+function describeArgument ({ name, allowed, startsWith, claim }: ArgumentRule): string {
+  const what = claim === undefined
+    ? startsWith === undefined ? allowed!.map(value => JSON.stringify(value)).join(' or ') : `begins with ${JSON.stringify(startsWith)}`
+    : `the caller's claim ${claim}`
+  return `the argument ${name}: ${what}`
 }
 
 function describeRequirement ({ scope, anyScope, claims = [], acr, maxAgeSeconds }: Requirement): string[] {

@@ -3,12 +3,15 @@ import { readHeaders } from '../explain/captured-request.ts'
 import type { CapturedRequest } from '../explain/captured-request.ts'
 import type { ExplainedRefusal, Explanation } from '../explain/explain.ts'
 import { findRule } from '../explain/rule.ts'
+import { doesFit, pickArguments } from '../lib/gate/arguments.ts'
+import type { AskedArgument } from '../lib/gate/arguments.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
 import type { GateReason } from '../lib/gate/gate-error.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
 import { MESSAGE_BOUNDS, readJson } from '../lib/gate/json-text.ts'
 import { readMcpMessages } from '../lib/gate/mcp-message.ts'
 import type { McpMessage } from '../lib/gate/mcp-message.ts'
+import type { JsonObject } from '../lib/json.ts'
 import { REFUSALS } from '../lib/refusal.ts'
 import type { RefusalReason } from '../lib/refusal.ts'
 import type { Requirement } from '../lib/requirement/requirement.ts'
@@ -25,8 +28,9 @@ export interface ToldExplanation extends Omit<Explanation, 'refusal'> {
 
 /** What the rules of a gate say of a request. */
 export type GateJudgement =
-  | { readonly kind: 'open' }
-  | { readonly kind: 'guarded', readonly requirements: readonly Requirement[] }
+  | { readonly kind: 'open', readonly asked?: readonly AskedArgument[] }
+  /** `asked`: the arguments of its calls, which are judged last. */
+  | { readonly kind: 'guarded', readonly requirements: readonly Requirement[], readonly asked?: readonly AskedArgument[] }
   /** Its message decides, and the capture does not hold it. */
   | { readonly kind: 'unjudged' }
   /** `isFirst`: before the credentials are looked at. */
@@ -69,6 +73,7 @@ function judgeMessages (request: CapturedRequest, body: string, gate: GateSettin
     return { kind: 'refused', isFirst: false, refusal: unreadable(error.message) }
   }
   const requirements = new Set<Requirement>()
+  const asked: AskedArgument[] = []
   for (const message of messages) {
     const found = findRule({ method, target, message }, gate)
     if (found.kind !== 'rule') {
@@ -76,8 +81,23 @@ function judgeMessages (request: CapturedRequest, body: string, gate: GateSettin
       return { kind: 'refused', isFirst: false, refusal: noRule(`the message ${name}`) }
     }
     if (found.rule.requirement) requirements.add(found.rule.requirement)
+    asked.push(...pickArguments(found.rule.mcp?.arguments ?? [], message.args))
   }
-  return requirements.size === 0 ? { kind: 'open' } : { kind: 'guarded', requirements: [...requirements] }
+  return requirements.size === 0 ? { kind: 'open', asked } : { kind: 'guarded', requirements: [...requirements], asked }
+}
+
+/** What is wrong with the arguments of its calls, where nothing else is. @param claims of the token, if it is known */
+export function judgeArguments (asked: readonly AskedArgument[], claims: JsonObject = {}): ToldRefusal | undefined {
+  const unfit = asked.find(argument => !doesFit(argument, claims))
+  return unfit && {
+    ...ofGate,
+    reason: 'argument_refused',
+    status: 403,
+    description: 'An argument of the call is not one that its rule allows.',
+    meaning: `The rule of the tool asks for the argument ${unfit.rule.name}, and the call has another one or none.`,
+    cause: 'The value differs, if only by a character or its type (7, "7"); or the token lacks the claim that it must be.',
+    cure: 'Send an argument that fits. holdfast gate --explain POST PATH --mcp tools/call NAME says what the rule asks for.'
+  }
 }
 
 const ofGate = { error: null, detail: undefined }

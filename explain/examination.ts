@@ -55,6 +55,8 @@ export interface ExplainOptions {
    * unknown.
    */
   readonly unknown?: readonly string[] | undefined
+  /** Gets the claims of the token, once they are read. */
+  readonly onClaims?: (claims: JsonObject | undefined) => void
   /** The names of checks whose settings are guessed. That they pass here says nothing about the service. */
   readonly assumed?: readonly string[] | undefined
 }

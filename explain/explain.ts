@@ -84,6 +84,7 @@ export async function explainRequest (request: CapturedRequest, options: Explain
     })
     if (examination.isGuest) break
   }
+  options.onClaims?.(examination.token?.claims)
   const foundHere = refusal?.reason
   const isOther = answer?.reason !== undefined && answer.reason !== foundHere
   const refuser = isOther ? REFUSED_BY[answer.reason!] : undefined

@@ -61,7 +61,7 @@ export default fp(async (app: FastifyInstance) => {
   app.decorateRequest('gated', null)
   app.decorateRequest('mcpMatches', null)
   app.decorateRequest('mcpRequest', null)
-  app.decorateRequest('isRuledTool', null)
+  app.decorateRequest('listCut', null)
   if (!settings) {
     app.decorate('gate', undefined)
     return
@@ -87,7 +87,7 @@ export default fp(async (app: FastifyInstance) => {
         audiences
       ),
     isObserved: request => observing?.spares(request) === true,
-    passUnruled (request, error) {
+    passRefused (request, error) {
       const { reason, statusCode: status } = error
       report(request, error, { reason, status, isObserved: true })
       spare(request, { reason, status })

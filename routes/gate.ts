@@ -177,14 +177,14 @@ const routes: FastifyPluginAsync = async app => {
 
   /** @param isStream whether the request may have opened a stream of events */
   function answerWith (
-    { method, isRuledTool }: FastifyRequest,
+    { method, listCut }: FastifyRequest,
     reply: FastifyReply,
     given: UpstreamAnswer,
     isStream: boolean
   ): void | Promise<void> {
     const answer = keepAlive(given, method, { ...processSurroundings, everyMs: keepAliveSeconds * 1000 })
-    if (!isRuledTool) return sendAnswer(reply, answer)
-    return cutTools(answer, isRuledTool, isStream).then(cut => sendAnswer(reply, cut))
+    if (!listCut) return sendAnswer(reply, answer)
+    return cutTools(answer, listCut, isStream).then(cut => sendAnswer(reply, cut))
   }
 
   async function passUpgrade (
@@ -230,7 +230,7 @@ const routes: FastifyPluginAsync = async app => {
     const lines: Record<string, string> = {}
     request.opentelemetry?.().inject(lines)
     // An answer that is read must not be coded.
-    if (request.isRuledTool) lines['accept-encoding'] = 'identity'
+    if (request.listCut) lines['accept-encoding'] = 'identity'
     const own = Object.entries(lines)
     return { method, target, headers: own.reduce((rest, [name]) => withoutLines(rest, name), headers).concat(...own) }
   }

@@ -83,6 +83,7 @@ export function makeOptionTypes (): string {
   const ofFile = [...variables].filter(([, name]) => settingSpec(name).from !== 'environment')
   const others = [...variables].filter(([, name]) => settingSpec(name).from === 'environment')
   return wrapDocstrings(`import type { JwsAlg } from '../jose/signature.ts'
+import type { ArgumentOption } from '../gate/arguments.ts'
 import type { ClaimValue } from '../requirement/requirement.ts'
 
 /** Any text, as a variable holds it. An editor still proposes the words beside it. */

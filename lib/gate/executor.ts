@@ -3,11 +3,14 @@ import type { Admission, AdmissibleRequest } from '../guard/admission.ts'
 import type { GuardedRequest } from '../guard/guard.ts'
 import { enforce } from '../guard/observing.ts'
 import { isJsonObject } from '../json.ts'
+import type { JsonObject } from '../json.ts'
 import { ANY_TOKEN } from '../requirement/requirement.ts'
 import type { Requirement } from '../requirement/requirement.ts'
 import { plainWord, printable } from '../printable.ts'
 import type { RefusalDetail } from '../refusal.ts'
 import type { RequestUrl } from '../url/request-url.ts'
+import { doesFit, pickArguments } from './arguments.ts'
+import type { AskedArgument } from './arguments.ts'
 import { GateError } from './gate-error.ts'
 import { MESSAGE_BOUNDS, readJson } from './json-text.ts'
 import { isResponse, readHint, readMcpMessages } from './mcp-message.ts'
@@ -18,7 +21,8 @@ import { RPC_CODES } from './rpc-error.ts'
 import { audienceKey } from './rule.ts'
 import type { GateRule } from './rule.ts'
 import { createRules, NO_RULES } from './rules.ts'
-import type { McpMatch, PathRules, RulesOptions, ToolTest } from './rules.ts'
+import type { McpMatch, PathRules, RulesOptions, ToolList } from './rules.ts'
+import type { ListCut } from './tool-list.ts'
 
 /** A request before the gate: the one that arrived, or the one that a proxy asks about. */
 export interface OriginalRequest extends GuardedRequest {
@@ -42,8 +46,8 @@ export interface Findings {
    * when the body is read on, answers are of the form that clients of that protocol understand.
    */
   mcpRequest: Buffer | null
-  /** The tools that lists in the answer may hold. */
-  isRuledTool: ToolTest | null
+  /** What is taken out of lists of tools in the answer. */
+  listCut: ListCut | null
 }
 
 /** A request on its way through the gate. */
@@ -66,8 +70,8 @@ export interface ExecutorOptions<Request extends ExecutedRequest> extends RulesO
   readonly onMessagesJudged: (request: Request, hasPassed: boolean) => void
   /** Whether refusals of this request are only observed. */
   readonly isObserved: (request: Request) => boolean
-  /** Lets a request without a rule pass as nobody's. */
-  readonly passUnruled: (request: Request, error: GateError) => void
+  /** Lets a request that the gate refuses pass as nobody's. */
+  readonly passRefused: (request: Request, error: GateError) => void
 }
 
 /** What differs from door to door. */
@@ -91,7 +95,7 @@ export type ExecutorDone = (error?: Error, body?: Buffer) => void
 export type Executor<Request extends ExecutedRequest> = (request: Request, door: Door, done: ExecutorDone) => void
 
 export function createExecutor<Request extends ExecutedRequest> (
-  { rules, exactPaths, admissionOf, onMessagesJudged, isObserved, passUnruled }: ExecutorOptions<Request>
+  { rules, exactPaths, admissionOf, onMessagesJudged, isObserved, passRefused }: ExecutorOptions<Request>
 ): Executor<Request> {
   const turnOf = createTurns()
   const table = createRules(rules, { exactPaths })
@@ -111,7 +115,7 @@ export function createExecutor<Request extends ExecutedRequest> (
       if (!pathRules) {
         const error = new GateError(404, 'No rule holds for the original request.', { detail: detailOf({ method, url }) })
         if (!isObserved(request)) throw error
-        passUnruled(request, error)
+        passRefused(request, error)
       }
       gated = request.gated = { message, method, target, url, pathRules: pathRules ?? NO_RULES }
     } catch (error) {
@@ -120,7 +124,7 @@ export function createExecutor<Request extends ExecutedRequest> (
     const { rules: [rule], matchMessage } = gated.pathRules
     enforce(request, isEnforced(gated.pathRules.rules))
     if (matchMessage) return judgeMessages(request, gated, readBody).then(body => judged(undefined, body), judged)
-    if (!isObserved(request)) request.isRuledTool = table.ruledToolsOfStream(gated.method, gated.url.ownPath) ?? null
+    if (!isObserved(request)) request.listCut = cutFor(request, table.listOfStream(gated.method, gated.url.ownPath))
     if (rule.requirement === undefined) done()
     else admissions.get(rule)!.admit(request, rule.requirement, done)
 
@@ -155,35 +159,77 @@ export function createExecutor<Request extends ExecutedRequest> (
     request.mcpRequest = NONE
     let body: Buffer
     let matches: readonly McpMatch[]
+    let asked: readonly AskedArgument[]
     try {
       body = await readBody()
       await turnOf(body)
-      const { messages, found } = findRules(request, pathRules, body, rawHeaders)
-      const ruled = found.filter(match => match !== undefined)
-      if (ruled.some(({ rule }) => !rule.observe)) enforce(request, true)
-      if (ruled.length < found.length) throw unruledMessage(messages[found.indexOf(undefined)]!, request.gated!)
-      matches = request.mcpMatches = ruled
+      const found = findRules(request, pathRules, body, rawHeaders)
+      if (found.ruled.some(({ rule }) => !rule.observe)) enforce(request, true)
+      if (found.error) throw found.error
+      matches = request.mcpMatches = found.ruled
+      asked = found.asked
     } catch (error) {
       const isNobody = isOpen && admission && !await admission.identify(request, hint)
       if ((error as Partial<GateError>).reason !== 'no_rule' || !isObserved(request)) throw error
-      if (!isNobody) passUnruled(request, error as GateError)
+      if (!isNobody) passRefused(request, error as GateError)
       return body!
     }
-    if (!isObserved(request) && matches.some(({ rule, method }) => rule.mcp?.onlyRuled && method === TOOL_LIST)) {
-      request.isRuledTool = pathRules.isRuledTool!
+    if (!isObserved(request) && matches.some(({ method }) => method === TOOL_LIST)) {
+      request.listCut = cutFor(request, pathRules.list)
     }
+    const fits = (claims: JsonObject): boolean => verifyArguments(request, asked, claims)
     const requirements = [...new Set(matches.flatMap(({ rule }) => asks(rule) ? rule.requirement! : []))]
     if (requirements.length > 0) {
       if (isOpen && !await admission!.identify(request, () => requirements[0]!)) return body
-      await admission!.judgeAll(request, requirements)
-    }
+      await admission!.judgeAll(request, requirements, fits)
+    } else fits({})
     return body
+  }
+
+  /**
+   * Whether the arguments of its calls are what the rules ask for. False if the request passes all the same.
+   * @throws GateError 403
+   */
+  function verifyArguments (request: Request, asked: readonly AskedArgument[], claims: JsonObject): boolean {
+    const unfit = asked.find(argument => !doesFit(argument, claims))
+    if (!unfit) return true
+    const error = new GateError(403, 'An argument of the call is not one that its rule allows.', {
+      reason: 'argument_refused',
+      rpcCode: RPC_CODES.refused,
+      headers: { 'cache-control': 'no-store' },
+      detail: { argument: unfit.rule.name }
+    })
+    if (!isObserved(request)) throw error
+    passRefused(request, error)
+    return false
+  }
+
+  /** Whoever has not been identified by the guard of a rule may call nothing of it, but where nobody needs to be. */
+  function cutFor (request: Request, list: ToolList | undefined): ListCut | null {
+    if (!list) return null
+    const { ruleOf, isOfCaller } = list
+    const mayCall = (rule: GateRule): boolean =>
+      rule.requirement === undefined || admissions.get(rule)!.meets(request, rule.requirement)
+    return {
+      isOfCaller,
+      isShown: name => {
+        const rule = ruleOf(name)
+        return rule !== undefined && (!isOfCaller || mayCall(rule))
+      }
+    }
   }
 }
 
 const NONE = Buffer.alloc(0)
 
 const isEnforced = (rules: readonly GateRule[]): boolean => rules.every(({ observe }) => !observe)
+
+/** @property error of the first message without a rule */
+interface FoundRules {
+  readonly ruled: readonly McpMatch[]
+  readonly asked: readonly AskedArgument[]
+  readonly error: GateError | undefined
+}
 
 /**
  * Finds the rule for each message of a body. What the JSON holds takes several times the memory of its bytes, and is
@@ -192,16 +238,26 @@ const isEnforced = (rules: readonly GateRule[]): boolean => rules.every(({ obser
  */
 function findRules (
   request: Findings,
-  { matchMessage, isRuledTool }: PathRules,
+  { matchMessage, list }: PathRules,
   body: Buffer,
   rawHeaders: readonly string[]
-): { readonly messages: readonly McpMessage[], readonly found: ReadonlyArray<McpMatch | undefined> } {
+): FoundRules {
   const read = readJson(body, MESSAGE_BOUNDS)
   if (isJsonObject(read.json) && (Object.hasOwn(read.json, 'method') || !isResponse(read.json))) request.mcpRequest = body
   const { messages, isBatch } = readMcpMessages(read, rawHeaders)
   // The answers to a batch come as one.
-  if (isBatch && isRuledTool) throw new GateError(400, 'A batch is not accepted here.')
-  return { messages, found: messages.map(message => matchMessage!(message)) }
+  if (isBatch && list) throw new GateError(400, 'A batch is not accepted here.')
+  const ruled: McpMatch[] = []
+  const asked: AskedArgument[] = []
+  let error: GateError | undefined
+  for (const message of messages) {
+    const match = matchMessage!(message)
+    if (match) {
+      ruled.push(match)
+      asked.push(...pickArguments(match.rule.mcp?.arguments ?? [], message.args))
+    } else error ??= unruledMessage(message, request.gated!)
+  }
+  return { ruled, asked, error }
 }
 
 function unruledMessage (message: McpMessage, request: OriginalRequest): GateError {

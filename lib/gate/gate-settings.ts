@@ -1,7 +1,7 @@
 import { isJsonObject } from '../json.ts'
 import { forwardedClaims } from './identity-headers.ts'
 import type { ForwardedClaim } from './identity-headers.ts'
-import { parseRule } from './rule.ts'
+import { LISTS, parseRule } from './rule.ts'
 import type { GateRule } from './rule.ts'
 import { tellRuleConflicts } from './rule-conflicts.ts'
 import type { StatementKeySource } from './statement-keys.ts'
@@ -88,11 +88,8 @@ export function parseGate (
   const hasUpstream = section.upstream !== undefined || upstreamBeside !== undefined
   const rulePaths = readRules()
   for (const [rule, path] of rulePaths) {
-    if (rule.mcp?.onlyRuled && !hasUpstream) {
-      tell(
-        `${path}.mcp.onlyRuled`,
-        ' is true, which needs gate.upstream: a proxy that asks does not show the answers'
-      )
+    for (const name of hasUpstream ? [] : LISTS.filter(name => rule.mcp?.[name])) {
+      tell(`${path}.mcp.${name}`, ' is true, which needs gate.upstream: a proxy that asks does not show the answers')
     }
   }
   tellRuleConflicts(rulePaths, hasUpstream ? ownPathsOf(ownPrefix) : [], nameOf, tell)

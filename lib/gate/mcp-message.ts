@@ -13,6 +13,8 @@ export interface McpMessage {
   readonly method: string | undefined
   /** What it is about, for a method that names something: `name`, `uri` or `taskId` of its `params`. */
   readonly name: string | undefined
+  /** `params.arguments`. It may be anything. */
+  readonly args?: unknown
 }
 
 /** What headers say that a message is. */
@@ -27,8 +29,8 @@ export interface McpBody {
 }
 
 const MESSAGE_MEMBERS = ['jsonrpc', 'id', 'method', 'params', 'result', 'error']
-const PARAMS_MEMBERS = ['name', 'uri', 'taskId']
-const LONGEST_MEMBER = 'jsonrpc'.length
+const PARAMS_MEMBERS = ['name', 'uri', 'taskId', 'arguments']
+const LONGEST_MEMBER = 'arguments'.length
 const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion'
 
 const JSON_TYPE = /^application\/json[ \t]*(?:;[ \t]*charset=(?:utf-8|"utf-8")[ \t]*)?$/i
@@ -106,7 +108,7 @@ function readMessage (message: unknown, stated: Stated): McpMessage {
   const subject = member === undefined ? '' : params[member]
   if (typeof name !== 'string' || typeof subject !== 'string') refuse('The name in a message is not a text.')
   verifyCharacters(subject)
-  return verifyStated({ method, name: member && subject }, params, stated)
+  return verifyStated({ method, name: member && subject, args: params['arguments'] }, params, stated)
 }
 
 /** Headers that repeat what the body says must agree with it. */

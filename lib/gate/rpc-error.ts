@@ -46,16 +46,15 @@ interface RuledCall {
 
 /** Some clients show their users the message alone, so it says what `data` does. */
 function rpcErrorOf (error: GateFault, status: number, matches: readonly RuledCall[]): object {
-  const { message } = error
-  if (!(error instanceof Refusal)) {
-    // What has failed is for the log only.
-    if (status >= 500) return { code: RPC_CODES.internalError, message: STATUS_CODES[status]! }
-    const { rpcCode: code = RPC_CODES.invalidRequest, reason } = error
-    return { code, message, ...reason !== undefined && { data: { reason } } }
-  }
-  const code = status >= 500 ? RPC_CODES.internalError : RPC_CODES.refused
-  const scope = error.detail?.['missing']
-  const isByRule = REFUSALS[error.reason].error?.startsWith('insufficient_') ?? false
+  const { message, reason } = error
+  const refusal = error instanceof Refusal ? error : undefined
+  // What has failed is for the log only.
+  if (!refusal && status >= 500) return { code: RPC_CODES.internalError, message: STATUS_CODES[status]! }
+  const code = !refusal
+    ? error.rpcCode ?? RPC_CODES.invalidRequest
+    : status >= 500 ? RPC_CODES.internalError : RPC_CODES.refused
+  const scope = refusal?.detail?.['missing']
+  const isByRule = refusal ? REFUSALS[refusal.reason].error?.startsWith('insufficient_') : reason === 'argument_refused'
   // Of a batch, its client could not tell which message is meant.
   const [{ method, tool } = {}] = isByRule && matches.length === 1 ? matches : []
   const call = tool !== undefined ? { tool } : method !== undefined ? { method } : {}
@@ -63,7 +62,7 @@ function rpcErrorOf (error: GateFault, status: number, matches: readonly RuledCa
     code,
     message: [message, scope && `Missing: ${scope}.`, ...Object.entries(call).map(([kind, name]) => `(${kind} ${name})`)]
       .filter(Boolean).join(' '),
-    data: { reason: error.reason, ...scope !== undefined && { scope }, ...call }
+    ...reason !== undefined && { data: { reason, ...scope !== undefined && { scope }, ...call } }
   }
 }
 

@@ -3,6 +3,8 @@ import { isJsonObject } from '../json.ts'
 import { quoteSetting } from '../printable.ts'
 import { ANY_TOKEN, parseRequirement } from '../requirement/requirement.ts'
 import type { Requirement, RequirementOptions } from '../requirement/requirement.ts'
+import { parseArguments } from './arguments.ts'
+import type { ArgumentRule } from './arguments.ts'
 import { TOOL_CALL, TOOL_LIST } from './mcp-methods.ts'
 import { problemOfPath } from './rule-path.ts'
 
@@ -15,8 +17,12 @@ export interface McpTarget {
   readonly methods: readonly string[] | undefined
   /** Names of tools, with `*` at the end for all that begin so. */
   readonly tools: readonly string[] | undefined
+  /** What calls of these tools must say. It does not choose the rule. */
+  readonly arguments?: readonly ArgumentRule[] | undefined
   /** Whether the answer to `tools/list` holds only tools that a rule of the path names. */
   readonly onlyRuled: boolean
+  /** Whether it holds only those that the token of the caller may call now. */
+  readonly onlyCallable?: boolean
 }
 
 /** One rule of the gate: the requests that it is for, and what they need. */
@@ -69,7 +75,7 @@ export function parseRule (entry: unknown, { isRefused, tell: tellMember }: Judg
   const { path, audience, timeoutSeconds, upgrade = false, observe = true } = entry
   const pathProblem = problemOfPath(path)
   if (pathProblem !== undefined) tell(path === undefined ? undefined : 'path', pathProblem)
-  const mcp = isRefused('mcp') ? undefined : readMcp(entry.mcp as McpTarget | undefined, tell)
+  const mcp = isRefused('mcp') ? undefined : readMcp(entry.mcp as McpTarget | undefined, entry.allow === 'anyone', tell)
   const methods = entry.methods === undefined || isRefused('methods')
     ? undefined
     : withHead(entry.methods as readonly string[])
@@ -129,15 +135,20 @@ function readRequirement (entry: Readonly<Record<string, unknown>>, tell: Judged
   return requirement
 }
 
-/** Reads `mcp` of a rule. What is wrong with it, `tell` gets. */
-function readMcp (given: McpTarget | undefined, tell: JudgedRule['tell']): McpTarget | undefined {
+/**
+ * Reads `mcp` of a rule. What is wrong with it, `tell` gets.
+ * @param isOpen whether anyone passes
+ */
+function readMcp (given: McpTarget | undefined, isOpen: boolean, tell: JudgedRule['tell']): McpTarget | undefined {
   if (!given) return undefined
-  const { methods, tools, onlyRuled } = given
-  if (onlyRuled && !methods?.includes(TOOL_LIST)) {
-    tell('mcp.onlyRuled', ` is true, which is for the answers to ${TOOL_LIST}, and mcp.methods does not name it`)
+  const { methods, tools } = given
+  const lists = LISTS.filter(name => given[name])
+  for (const name of lists) {
+    if (methods?.includes(TOOL_LIST)) continue
+    tell(`mcp.${name}`, ` is true, which is for the answers to ${TOOL_LIST}, and mcp.methods does not name it`)
   }
-  if (tools === undefined) return { methods, tools, onlyRuled }
-  const other = methods?.find(method => method !== TOOL_CALL)
+  if (lists.length > 1) tell('mcp.onlyCallable', ' is true, and so is mcp.onlyRuled: one of them says what the list holds')
+  const other = tools && methods?.find(method => method !== TOOL_CALL)
   if (other !== undefined) {
     tell(
       'mcp.tools',
@@ -145,7 +156,28 @@ function readMcp (given: McpTarget | undefined, tell: JudgedRule['tell']): McpTa
         `which names ${quoteSetting(other)}`
     )
   }
-  return { methods: undefined, tools, onlyRuled }
+  return { ...given, methods: tools ? undefined : methods, arguments: readArguments(given, isOpen, tell) }
+}
+
+/** Both say what the answers to `tools/list` hold. */
+export const LISTS = ['onlyRuled', 'onlyCallable'] as const
+
+function readArguments (
+  { arguments: given, tools }: McpTarget,
+  isOpen: boolean,
+  tell: JudgedRule['tell']
+): readonly ArgumentRule[] | undefined {
+  if (given === undefined) return undefined
+  const told = (problem: string): void => tell('mcp.arguments', problem)
+  if (tools === undefined) told(' is for the calls of tools, and mcp.tools names none')
+  try {
+    const rules = parseArguments(given)
+    if (isOpen && rules.some(({ claim }) => claim !== undefined)) told(' asks for a claim, and with allow: anyone nobody has one')
+    return rules
+  } catch (error) {
+    told(` is ${quoteSetting(given)}: ${(error as TypeError).message}`)
+    return undefined
+  }
 }
 
 /** Whether a rule is for some messages only. All others of its path are for the rules without such a target. */

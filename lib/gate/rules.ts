@@ -3,7 +3,7 @@ import { createLenientRouter, specificityOf } from './lenient-path.ts'
 import type { McpMessage } from './mcp-message.ts'
 import { TOOL_CALL } from './mcp-methods.ts'
 import { verifyOneReading, withoutParameters } from './path.ts'
-import { isTargeted, KNOWN_METHODS, MESSAGE_METHOD, UNRULED } from './rule.ts'
+import { isTargeted, KNOWN_METHODS, LISTS, MESSAGE_METHOD, UNRULED } from './rule.ts'
 import type { GateRule } from './rule.ts'
 import { createPathRouter, isWide, shapeOf } from './rule-path.ts'
 
@@ -29,8 +29,8 @@ export interface PathRules {
   readonly rules: readonly [GateRule, ...GateRule[]]
   /** Undefined if the body has no say. Then there is one rule. */
   readonly matchMessage: MessageMatcher | undefined
-  /** Whether a rule is for a tool. Undefined unless the answers to `tools/list` hold only such tools. */
-  readonly isRuledTool: ToolTest | undefined
+  /** Undefined unless something is taken out of the answers to `tools/list`. */
+  readonly list: ToolList | undefined
   /** How specific their path is. */
   readonly specificity: string
   /** Whether another path may be more specific where theirs fits, and the upstream may read it so. */
@@ -41,12 +41,16 @@ export interface PathRules {
 export const NO_RULES: PathRules = {
   rules: [UNRULED],
   matchMessage: undefined,
-  isRuledTool: undefined,
+  list: undefined,
   specificity: '',
   isWide: false
 }
 
-export type ToolTest = (tool: string) => boolean
+/** Which tools the answers to `tools/list` of a path hold: those with a rule, and maybe only those of the caller. */
+export interface ToolList {
+  readonly isOfCaller: boolean
+  readonly ruleOf: (tool: string) => GateRule | undefined
+}
 
 export interface RulesOptions {
   /**
@@ -79,13 +83,15 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
     const matchMessage = method === MESSAGE_METHOD && rules.some(({ mcp }) => mcp)
       ? createMessageMatcher(rules)
       : undefined
-    const isRuledTool = rules.some(({ mcp }) => mcp?.onlyRuled)
-      ? (name: string) => matchMessage!({ method: TOOL_CALL, name }) !== undefined
-      : undefined
+    const cutter = rules.find(({ mcp }) => LISTS.some(name => mcp?.[name]))
+    const list = cutter && {
+      isOfCaller: cutter.mcp!.onlyCallable === true,
+      ruleOf: (name: string) => matchMessage!({ method: TOOL_CALL, name })?.rule
+    }
     const pathRules = {
       rules,
       matchMessage,
-      isRuledTool,
+      list,
       specificity,
       isWide: !exactPaths && isWide(path)
     }
@@ -93,16 +99,15 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
     lenient.add(method, path, pathRules)
   }
   const { find } = router
-  const areListsCut = rules.some(({ mcp }) => mcp?.onlyRuled)
+  const areListsCut = rules.some(({ mcp }) => LISTS.some(name => mcp?.[name]))
   return {
     /** The path is in normal form, and read in one way only. */
     find,
     /**
-     * Whether the tools in a stream of events that this request opens must be ruled: it may repeat answers to messages
-     * for this path.
+     * The tools in a stream of events that this request opens: it may repeat answers to messages for this path.
      */
-    ruledToolsOfStream: (method: string, path: string): ToolTest | undefined =>
-      areListsCut && method === 'GET' ? find(MESSAGE_METHOD, path)?.isRuledTool : undefined,
+    listOfStream: (method: string, path: string): ToolList | undefined =>
+      areListsCut && method === 'GET' ? find(MESSAGE_METHOD, path)?.list : undefined,
     /**
      * What `find` gives, for a path that a client has sent.
      * @param path in normal form

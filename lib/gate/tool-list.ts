@@ -6,7 +6,15 @@ import { isCoded, streamOf, UpstreamError, valuesOf } from '../upstream/answer.t
 import type { AnswerHeaders, UpstreamAnswer } from '../upstream/answer.ts'
 import { createEventCutter } from './event-stream.ts'
 import { childrenAt, memberAt, readJson } from './json-text.ts'
-import type { ToolTest } from './rules.ts'
+
+export type ToolTest = (tool: string) => boolean
+
+/** What is taken out of an answer. */
+export interface ListCut {
+  readonly isShown: ToolTest
+  /** Whether the answer is for one caller only. */
+  readonly isOfCaller: boolean
+}
 
 /** Bytes of an answer, or of one event of a stream, that is read to be cut. */
 export const MAX_LIST_BYTES = 1024 * 1024
@@ -21,12 +29,15 @@ const OF_THE_BODY: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Takes the tools that are not ruled out of an answer: of lists in JSON, and in each event of a stream. All else passes
- * as it came.
+ * Takes tools out of an answer: of lists in JSON, and in each event of a stream. All else passes as it came.
  * @param isStream whether the request opened a stream, so that an answer of another type is no list
  * @throws UpstreamError 502 if it cannot be read
  */
-export async function cutTools (answer: UpstreamAnswer, isRuled: ToolTest, isStream: boolean): Promise<UpstreamAnswer> {
+export async function cutTools (
+  answer: UpstreamAnswer,
+  { isShown, isOfCaller }: ListCut,
+  isStream: boolean
+): Promise<UpstreamAnswer> {
   const { status, headers } = answer
   const type = valuesOf(headers, 'content-type').join().split(';', 1)[0]!.trim().toLowerCase()
   const isEvents = type === 'text/event-stream'
@@ -35,8 +46,9 @@ export async function cutTools (answer: UpstreamAnswer, isRuled: ToolTest, isStr
   const body = streamOf(answer.body)
   try {
     if (!isReadable) throw unreadable()
-    const cut = isEvents ? cutEvents(body, isRuled) : ruledToolsOnly(await readBytes(body), isRuled)
-    return { status, headers: withoutBodyHeaders(headers), body: cut }
+    const cut = isEvents ? cutEvents(body, isShown) : shownToolsOnly(await readBytes(body), isShown)
+    const kept = withoutBodyHeaders(headers)
+    return { status, headers: isOfCaller ? { ...kept, 'cache-control': 'private, no-store' } : kept, body: cut }
   } catch (error) {
     body.destroy()
     throw error
@@ -62,13 +74,13 @@ async function readBytes (body: Readable): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-function cutEvents (body: Readable, isRuled: ToolTest): Readable {
+function cutEvents (body: Readable, isShown: ToolTest): Readable {
   const cutter = createEventCutter({
     maxBytes: MAX_LIST_BYTES,
     tooLarge: unreadable,
     // Only what is marked as another event may be no message: `endpoint`, of a transport before this one, holds an
     // address.
-    cut: (data, isMessage) => ruledToolsOnly(data, isRuled, data.length > 0 && isMessage)
+    cut: (data, isMessage) => shownToolsOnly(data, isShown, data.length > 0 && isMessage)
   })
   // The reader of the cut stream sees an error of either.
   return pipeline(body, cutter, () => {})
@@ -78,12 +90,11 @@ function cutEvents (body: Readable, isRuled: ToolTest): Readable {
 const BOUNDS: JsonBounds = { maxDepth: 1000, maxValues: MAX_LIST_BYTES }
 
 /**
- * Takes the tools that are not ruled out of the results in JSON: one message or a batch. Everything else stays as it is
- * written.
+ * Takes tools out of the results in JSON: one message or a batch. Everything else stays as it is written.
  * @param isMessage whether it must be JSON
  * @throws UpstreamError 502
  */
-export function ruledToolsOnly (bytes: Buffer, isRuled: ToolTest, isMessage = true): Buffer {
+export function shownToolsOnly (bytes: Buffer, isShown: ToolTest, isMessage = true): Buffer {
   const { json, fault } = readJson(bytes, BOUNDS)
   if (fault === 'syntax' && !isMessage) return bytes
   if (fault) throw unreadable()
@@ -96,10 +107,10 @@ export function ruledToolsOnly (bytes: Buffer, isRuled: ToolTest, isMessage = tr
   let at = 0
   for (const { message, start } of messages) {
     const tools = toolsOf(message)
-    if (!tools || tools.every(isRuled)) continue
+    if (!tools || tools.every(isShown)) continue
     const list = memberAt(bytes, memberAt(bytes, start, 'result')!.start, 'tools')!
-    const ruled = childrenAt(bytes, list.start).filter((_, i) => isRuled(tools[i]!))
-    kept += text.slice(at, list.start + 1) + ruled.map(({ start, end }) => text.slice(start, end)).join()
+    const shown = childrenAt(bytes, list.start).filter((_, i) => isShown(tools[i]!))
+    kept += text.slice(at, list.start + 1) + shown.map(({ start, end }) => text.slice(start, end)).join()
     at = list.end - 1
   }
   return Buffer.from(kept + text.slice(at), 'latin1')

@@ -159,8 +159,13 @@ export function createAdmission<Request extends AdmissibleRequest> (
 
   /**
    * Judges an identified request by each of these requirements. Of several refusals, 403 takes precedence over step-up.
+   * @param passes judges the rest. It throws, or gives false if the request passes although it is refused
    */
-  async function judgeAll (request: Request, requirements: readonly Requirement[]): Promise<void> {
+  async function judgeAll (
+    request: Request,
+    requirements: readonly Requirement[],
+    passes: (claims: VerifiedToken['claims']) => boolean
+  ): Promise<void> {
     const { token } = identities.get(request)!
     const refusals: Array<{ error: Error, requirement: Requirement }> = []
     for (const requirement of requirements) {
@@ -171,7 +176,10 @@ export function createAdmission<Request extends AdmissibleRequest> (
       }
     }
     const first = refusals.find(({ error }) => (error as Partial<Refusal>).statusCode === 403) ?? refusals[0]
-    if (!first) return decisions.admitted(request)
+    if (!first) {
+      if (passes(token.claims)) decisions.admitted(request)
+      return
+    }
     const refused = refusal(request, first.error, first.requirement)
     if (refused) throw refused
   }
@@ -185,7 +193,20 @@ export function createAdmission<Request extends AdmissibleRequest> (
     return outcome
   }
 
-  return { admit, admitOnce, identify, judgeAll }
+  /** Whether a requirement would admit a request now. Without predicates: they are not asked. */
+  function meets (request: Request, requirement: Requirement): boolean {
+    const known = identities.get(request)
+    if (!known) return requirement.optional === true && !carriesCredentials(guarded(request).message)
+    try {
+      const predicates = judge(known.token, requirement)
+      predicates?.catch(() => {})
+      return predicates === undefined
+    } catch {
+      return false
+    }
+  }
+
+  return { admit, admitOnce, identify, judgeAll, meets }
 }
 
 function promised (run: (done: AdmissionDone) => void): Promise<void> {

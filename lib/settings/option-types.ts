@@ -1,3 +1,4 @@
+import type { ArgumentOption } from '../gate/arguments.ts'
 import type { ClaimValue } from '../requirement/requirement.ts'
 import type { AUDIT, GATE, LOGOUT, REVOCATION, RULE, SECRET, SECRET_PLACE, TRANSMITTER } from './section-specs.ts'
 import type { SettingName, SETTINGS } from './specs.ts'
@@ -17,6 +18,7 @@ interface Written {
   readonly 'Readonly<Record<string, ClaimValue | readonly ClaimValue[]>>': Readonly<
     Record<string, ClaimValue | readonly ClaimValue[]>
   >
+  readonly 'Readonly<Record<string, ArgumentOption>>': Readonly<Record<string, ArgumentOption>>
 }
 
 /** What a part of the settings may be given as in code. */

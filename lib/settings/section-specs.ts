@@ -83,6 +83,17 @@ const MCP = {
       items: { type: 'string', pattern: '^[^*]*.$' },
       allowed: 'a list of names of tools, each once, with * at the end for all that begin so'
     },
+    arguments: {
+      about:
+        'what calls of `tools` must say: arguments by name, each with a value, a list of values, ' +
+        '`{ startsWith: TEXT }` or `{ claim: NAME }`',
+      written: 'Readonly<Record<string, ArgumentOption>>'
+    },
+    onlyCallable: {
+      about: 'in place of `onlyRuled`: whether they hold only tools that the token of the caller may call now',
+      ...flag,
+      default: false
+    },
     onlyRuled: {
       about:
         'whether the answers to `tools/list`, which `methods` must name, hold only tools that a rule of the path ' +

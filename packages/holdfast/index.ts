@@ -57,5 +57,6 @@ export type {
   Requirement,
   RequirementOptions
 } from '../../lib/requirement/requirement.ts'
+export type { ArgumentOption } from '../../lib/gate/arguments.ts'
 export type { AuthScheme } from '../../lib/credentials.ts'
 export type { GuardHook, RequestAuth } from '../../plugins/auth.ts'

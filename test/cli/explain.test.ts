@@ -843,7 +843,8 @@ t.test('At a gate the rules judge a captured request, and the message in its bod
         { path: '/orders/*', methods: ['GET'], scope: 'read' },
         { path: '/open', allow: 'anyone' },
         { path: '/mcp', mcp: { methods: ['initialize', 'tools/list'] } },
-        { path: '/mcp', mcp: { tools: ['drop_*'] }, scope: 'drop' }
+        { path: '/mcp', mcp: { tools: ['drop_*'] }, scope: 'drop' },
+        { path: '/mcp', mcp: { tools: ['own'], arguments: { user: { claim: 'sub' } } } }
       ]
     }
   }
@@ -853,7 +854,13 @@ t.test('At a gate the rules judge a captured request, and the message in its bod
     run([...OFFLINE, 'curl', '-H', `Authorization: Bearer ${token}`, ...words], { files })
   const post = (body: object | string): Promise<Shown> =>
     ask(['http://gate.example/mcp', '--json', typeof body === 'string' ? body : JSON.stringify(body)])
-  const calling = (name: string): object => ({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name } })
+  const calling = (name: string, args?: object): object => ({
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'tools/call',
+    params: { name, arguments: args }
+  })
+  const { sub } = JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString())
   const rows: ReadonlyArray<{ title: string, shown: Promise<Shown>, code: number, reason?: string, says?: RegExp }> = [
     { title: 'a rule', shown: ask(['http://gate.example/orders/7']), code: 0 },
     {
@@ -872,6 +879,14 @@ t.test('At a gate the rules judge a captured request, and the message in its bod
     { title: 'two readings', shown: ask(['http://gate.example/orders/a%2Fb']), code: 1, reason: 'target_path', says: /answered 400/ },
     { title: 'a message', shown: post({ jsonrpc: '2.0', id: 1, method: 'tools/list' }), code: 0 },
     { title: 'a tool that needs more', shown: post(calling('drop_all')), code: 1, reason: 'scope_missing' },
+    { title: 'an argument that fits', shown: post(calling('own', { user: sub })), code: 0 },
+    {
+      title: 'an argument that does not',
+      shown: post(calling('own', { user: 'bob' })),
+      code: 1,
+      reason: 'argument_refused',
+      says: /answered 403: [^]*asks for the argument user/
+    },
     {
       title: 'a tool without a rule',
       shown: post(calling('other')),

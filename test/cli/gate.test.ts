@@ -293,6 +293,31 @@ const MCP_FILE = `gate:
       mcp: {}
 `
 
+t.test('What a rule asks of arguments is told, and whose tools a list holds.', async t => {
+  const file = `gate:
+  upstream: http://127.0.0.1:3000
+  rules:
+    - path: /mcp
+      mcp:
+        tools: [move]
+        arguments: { to: { startsWith: /data/ }, user: { claim: sub }, times: [1, once] }
+    - path: /mcp
+      mcp: { methods: [tools/list], onlyCallable: true }
+    - path: /open
+      mcp: { methods: [ping, tools/list], onlyRuled: true }
+`
+  const { text } = await run(['--explain', 'POST', '/mcp', '--mcp', 'tools/call', 'move'], file)
+  t.ok(text.includes(`
+It asks for
+  a valid token
+  the argument to: begins with "/data/"
+  the argument user: the caller's claim sub
+  the argument times: 1 or "once"
+`), text)
+  t.ok(text.includes('messages tools/list (tools that the caller may call)\n'), text)
+  t.ok(text.includes('messages ping, tools/list (tools with a rule)\n'), text)
+})
+
 t.test('The rule for a message of the Model Context Protocol is named, as the gate finds it.', async t => {
   const explain = (...argv: string[]): Promise<Ran> => run(['--explain', ...argv], MCP_FILE)
   const { code, text } = await explain('POST', '/mcp', '--mcp', 'tools/call', 'delete_order')

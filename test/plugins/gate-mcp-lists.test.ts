@@ -4,7 +4,7 @@ import { PassThrough } from 'node:stream'
 import t from 'tap'
 import type { Test } from 'tap'
 import { createEventCutter } from '../../lib/gate/event-stream.ts'
-import { MAX_LIST_BYTES, ruledToolsOnly } from '../../lib/gate/tool-list.ts'
+import { MAX_LIST_BYTES, shownToolsOnly } from '../../lib/gate/tool-list.ts'
 import { bearerLines } from '../helpers/call.ts'
 import { parseGate } from '../helpers/gate-section.ts'
 import { call, message, startSite } from '../helpers/mcp-site.ts'
@@ -339,23 +339,23 @@ t.test('A byte order mark, an end of line in two chunks and an event without an 
   await t.rejects(read(`data: ${'a'.repeat(100)}`), { message: 'too large' })
   await t.rejects(read(`data: ${'a'.repeat(93)}\r`, '\n\r\n'), { message: 'too large' })
   const deep = (levels: number): Buffer => Buffer.from('['.repeat(levels) + ']'.repeat(levels))
-  t.strictSame(ruledToolsOnly(deep(1000), () => false), deep(1000))
-  t.throws(() => ruledToolsOnly(deep(1001), () => false), {
+  t.strictSame(shownToolsOnly(deep(1000), () => false), deep(1000))
+  t.throws(() => shownToolsOnly(deep(1001), () => false), {
     message: 'The list of tools of the upstream cannot be read'
   })
-  t.equal(String(ruledToolsOnly(Buffer.from(' [ ] '), () => false)), ' [ ] ')
+  t.equal(String(shownToolsOnly(Buffer.from(' [ ] '), () => false)), ' [ ] ')
 })
 
 t.test('The lists of a batch are cut, however many there are.', async t => {
   const list = (...tools: string[]): string =>
     `{"result":{"tools":[${tools.map(name => `{"name":"${name}"}`).join(',')}]}}`
   t.equal(
-    String(ruledToolsOnly(Buffer.from(`[${list('a', 'b')}, 5,${list('a')} ,${list('b')}] `), name => name === 'a')),
+    String(shownToolsOnly(Buffer.from(`[${list('a', 'b')}, 5,${list('a')} ,${list('b')}] `), name => name === 'a')),
     `[${list('a')}, 5,${list('a')} ,${list()}] `
   )
   const many = Math.floor(MAX_LIST_BYTES / list('b').length) - 1000
   const of = (item: string): string => `[${Array(many).fill(item).join(',')}]`
-  t.ok(String(ruledToolsOnly(Buffer.from(of(list('b'))), () => false)) === of(list()))
+  t.ok(String(shownToolsOnly(Buffer.from(of(list('b'))), () => false)) === of(list()))
 })
 
 t.test('Which answers are cut is checked at the start.', async t => {
@@ -381,6 +381,65 @@ t.test('Which answers are cut is checked at the start.', async t => {
     'gate.rules[0].mcp.onlyRuled is true, which needs gate.upstream: a proxy that asks does not show the answers'
   ])
   t.strictSame((await parseGate({ rules: [LIST] }, upstream)).problems, [])
+  const callable = { methods: ['tools/list'], onlyCallable: true }
+  t.strictSame(await problemsOf(rules(callable)), [])
+  t.strictSame(await problemsOf(rules({ ...callable, onlyRuled: true })), [
+    'gate.rules[0].mcp.onlyCallable is true, and so is mcp.onlyRuled: one of them says what the list holds'
+  ])
+  t.strictSame(await problemsOf(rules({ tools: ['a'], onlyCallable: true })), [
+    `gate.rules[0].mcp.onlyCallable${elsewhere}`
+  ])
+  t.strictSame(await problemsOf({ rules: [{ path: '/mcp', mcp: callable }] }), [
+    'gate.rules[0].mcp.onlyCallable is true, which needs gate.upstream: a proxy that asks does not show the answers'
+  ])
+})
+
+t.test('A list of what the caller may call holds nothing else, and is for one caller.', async t => {
+  const of = (tool: string, rest: object): object => ({ path: '/mcp', mcp: { tools: [tool] }, ...rest })
+  const { post, send, issuer } = await startSite(t, {
+    rules: [
+      { path: '/mcp', mcp: { methods: ['tools/list'], onlyCallable: true }, optional: true },
+      of('scoped', { scope: 'pay' }),
+      of('fresh', { maxAgeSeconds: 60 }),
+      of('claimed', { claims: { team: 'red' } }),
+      of('guests', { optional: true }),
+      of('open', { allow: 'anyone' }),
+      { path: '/mcp', mcp: { tools: ['argued'], arguments: { a: 1 } } },
+      { path: '/mcp', methods: ['GET'], audience: 'https://other.example' },
+      { path: '/same', mcp: { methods: ['tools/list'], onlyCallable: true }, allow: 'anyone' },
+      { path: '/same', mcp: { tools: ['open'] }, allow: 'anyone' },
+      { path: '/same', mcp: { tools: ['guests'] }, optional: true },
+      { path: '/same', mcp: { tools: ['scoped'] } }
+    ]
+  }, {}, (request, response) => {
+    const isStream = request.method === 'GET'
+    request.resume()
+    const tools = ['scoped', 'fresh', 'claimed', 'guests', 'open', 'argued', 'unruled'].map(name => ({ name }))
+    const list = JSON.stringify({ jsonrpc: '2.0', id: 1, result: { tools } })
+    if (request.headers['x-fail']) return response.writeHead(500, { 'cache-control': 'no-cache' }).end(list)
+    response.writeHead(200, { 'cache-control': 'public', ...isStream ? EVENTS : JSON_TYPE })
+    response.end(isStream ? `data: ${list}\n\n` : list)
+  })
+  const shown = async (lines: string[], path?: string): Promise<string> => {
+    const { status, headers, body } = await post(message('tools/list'), lines, path)
+    t.strictSame([status, headers['cache-control']], [200, 'private, no-store'])
+    return JSON.parse(body).result.tools.map(({ name }: { name: string }) => name).join()
+  }
+  const token = (claims: Record<string, unknown>): string[] => bearerLines(issuer.token(claims))
+  const now = Math.floor(Date.now() / 1000)
+  t.equal(await shown([]), 'guests,open')
+  t.equal(await shown(token({})), 'guests,open,argued')
+  t.equal(await shown(token({ scope: 'pay' })), 'scoped,guests,open,argued')
+  t.equal(await shown(token({ team: ['red'], auth_time: now })), 'fresh,claimed,guests,open,argued')
+  t.equal(await shown(token({ auth_time: now - 120, team: 'blue' })), 'guests,open,argued')
+  t.equal(await shown([], '/same'), 'guests,open')
+  t.equal(await shown(token({}), '/same'), 'open', 'no token is looked at there, and so nobody may call')
+  t.equal((await post([message('tools/list')], token({}))).status, 400, 'a batch')
+  const failed = await post(message('tools/list'), [...token({}), 'X-Fail: 1'])
+  t.strictSame([failed.status, failed.headers['cache-control']], [500, 'no-cache'])
+  const stream = await send('GET', '/mcp', [...bearerLines(issuer.token({ aud: 'https://other.example' })), '', ''])
+  t.equal(stream.status, 200)
+  t.match(stream.body, /"tools":\[\{"name":"open"\}\]/, 'rules with another audience are for other tokens')
 })
 
 t.test('The gate hides a tool, and its rules guard it.', async t => {

@@ -493,7 +493,7 @@ t.test('Large bodies are judged one after the other, each in a turn of the event
       throw new Error('nobody is asked')
     },
     isObserved: () => false,
-    passUnruled () {},
+    passRefused () {},
     onMessagesJudged: () => {
       turns.push(turn)
     }

@@ -82,7 +82,7 @@ t.test('Each member that the types of the gate have is one that the gate knows.'
     upstream: 'http://127.0.0.1:3000',
     rules: [rule, { path: '/open', allow: 'anyone' }, {
       path: '/mcp',
-      mcp: { methods: ['tools/call'], tools: ['read_*'], onlyRuled: false } satisfies Required<McpTargetOptions>
+      mcp: { methods: ['tools/call'], tools: ['read_*'], arguments: { a: 1, b: [true], c: { startsWith: 'x' }, d: { claim: 'sub' } }, onlyRuled: false, onlyCallable: false } satisfies Required<McpTargetOptions>
     }],
     timeoutSeconds: 5,
     idleSeconds: 3,
