@@ -45,7 +45,7 @@ export function createObserving (lastDay: string, { now, after }: Pick<Surroundi
     /** Whether this request passes although it is refused. */
     spares: (request: ObservableRequest): boolean => request[kEnforced] !== true && isOn(),
     /**
-     * Makes a look-up that delays a request by at most 1 s if its answer does not come, and by nothing while it is
+     * Makes a look-up that delays a request by less than 1 s if its answer does not come, and by nothing while it is
      * known to fail. The look-up itself goes on: its answer says whether the next one waits.
      * @param lookUp rejects only if there is no answer
      * @param unavailable the refusal if there is no answer
@@ -74,4 +74,5 @@ export function createObserving (lastDay: string, { now, after }: Pick<Surroundi
   }
 }
 
-const LOOK_UP_MS = 1000
+/** With what else a request takes, less than a second. */
+const LOOK_UP_MS = 800
