@@ -7,18 +7,18 @@ import { root } from '../helpers/documents.ts'
 const READERS: Readonly<Record<string, string>> = {
   authenticate: 'routes/api/private routes/api/profile routes/api/protected',
   settings: 'plugins/audit plugins/auth plugins/base-url plugins/cors plugins/errors plugins/gate-grpc ' +
-    'plugins/gate plugins/openapi plugins/pressure plugins/request-log routes/api/private ' +
+    'plugins/gate plugins/openapi plugins/pressure plugins/request-log plugins/tracing routes/api/private ' +
     'routes/api/profile routes/gate routes/gate/answer routes/verify routes/well-known',
-  holdfastGuard: 'packages/holdfast/app-document plugins/audit plugins/gate plugins/metrics plugins/request-end ' +
+  holdfastGuard: 'packages/holdfast/app-document plugins/audit plugins/gate plugins/gate-grpc plugins/metrics plugins/request-end ' +
     'routes/gate routes/gate/upgraded routes/health routes/revocation',
   guardAudit: 'plugins/metrics routes/health',
   guardedScopes: 'plugins/gate routes/well-known',
-  gate: 'plugins/gate-grpc routes/gate routes/revocation routes/verify routes/well-known',
+  gate: 'plugins/gate-grpc plugins/tracing routes/gate routes/revocation routes/verify routes/well-known',
   checkRequestOf: 'routes/verify',
   grpcSessions: '',
   grpcAddress: '',
   baseUrlOf: 'routes/docs routes/well-known',
-  connections: 'plugins/closing plugins/metrics',
+  connections: 'plugins/closing plugins/gate plugins/metrics',
   closing: 'plugins/request-end routes/gate/upgraded routes/health',
   pressure: 'plugins/metrics',
   metricsText: 'routes/metrics',
