@@ -152,7 +152,7 @@ t.test('npm run dev starts nothing with unusable options and settings, and names
   t.match(help, { code: 0, output: /--port PORT/ })
   t.match(unknown, { code: 1, output: /^DEV_CLIENT_NAME is not a setting of the local provider/ })
   t.match(noPython, { code: 1, output: /^--gate needs Python 3 [^\n]+ python3 does not run here\n/m })
-  t.match(tools, { code: 0, output: /call .*\n.*explain .*\n.*check .*\n.*revoke / })
+  t.match(tools, { code: 0, output: /call .*\n.*explain .*\n.*check .*\n.*observed .*\n.*revoke / })
   t.match(noTool, { code: 1, output: /There is no tool chek; did you mean check\?/ })
 })
 
