@@ -1,13 +1,16 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Redis } from 'ioredis'
 import t from 'tap'
 import type { Test } from 'tap'
 import { openRedisLink } from '../../../../lib/redis/redis-link.ts'
 import { parseRedisUrl } from '../../../../lib/redis/redis-url.ts'
 import type { RevocationEntry } from '../../../../lib/revocation/entry.ts'
 import { readRecord, recordOf, writeRecord } from '../../../../lib/revocation/store/record.ts'
-import { CHANGES, INSTANCES, RECORDS, RESTORING, STATE } from '../../../../lib/revocation/store/scripts.ts'
+import { CHANGES, INSTANCES, MERGE, READ, RECORDS, RESTORING, STATE } from '../../../../lib/revocation/store/scripts.ts'
 import { keyOf } from '../../../../lib/revocation/target.ts'
 import { processSurroundings } from '../../../../server/surroundings.ts'
 import { skipRedis, startRedis } from '../../../helpers/redis.ts'
+import { startRelay, toPort } from '../../../helpers/relay.ts'
 import { startStoreReader } from '../../../helpers/store-reader.ts'
 import { until } from '../../../helpers/until.ts'
 
@@ -180,4 +183,53 @@ t.test('Known names with rising moments take one record each', { skip: skipRedis
   }
   t.equal(await server.command('HLEN', RECORDS), '100')
   await until('changes that all have read are gone', async () => Number(await server.command('XLEN', CHANGES)) < 200)
+})
+
+t.test('An event that is acknowledged stands when the one that alone knew of an undo comes back', {
+  skip: skipRedis
+}, async t => {
+  const server = await startRedis(t)
+  const relays = await Promise.all([startRelay(t), startRelay(t)])
+  await Promise.all(relays.map(relay => relay.use(toPort(server.port))))
+  const [one, two] = relays.map(({ port }) => startInstance(t, port)) as [
+    ReturnType<typeof startInstance>,
+    ReturnType<typeof startInstance>
+  ]
+  await Promise.all([one.loaded(), two.loaded()])
+  await one.append(['again', 'undone'].map(sub => entry(sub, { effect: 'block' })))
+  await until('both know it', () => two.isRevoked('again') && two.isRevoked('undone'))
+  await server.command('SAVE')
+  await relays[1]!.stop()
+  await one.append(['again', 'undone'].map(sub => entry(sub, { effect: 'undo', event: 'operator' })))
+  await relays[0]!.stop()
+  await server.kill()
+  await server.start()
+  await relays[1]!.restart()
+  // As long as an instance is waited for at least: the store counts in seconds.
+  await delay(2000)
+  await until('it is acknowledged', () => two.append([entry('again')]).then(() => true, () => false))
+  t.strictSame(['again', 'undone'].map(two.isRevoked), [true, true], 'nobody else knows of the undo')
+  await relays[0]!.restart()
+  await until('the undo is heard', () => !two.isRevoked('undone') && one.isRevoked('again'))
+  t.strictSame([one, two].map(({ isRevoked }) => ['again', 'undone'].map(isRevoked)), [[true, false], [true, false]])
+})
+
+t.test('An instance passes its own rows only if it has read all before them', { skip: skipRedis }, async t => {
+  const redis = new Redis((await startRedis(t)).port)
+  t.teardown(() => redis.disconnect())
+  const text = writeRecord(recordOf(entry('u'), { heard: 1, life: 100, now: 1 }))
+  const names = [STATE, INSTANCES, RESTORING, CHANGES]
+  const merge = async (who: string, sub: string, place: string): Promise<string> => {
+    const args = [who, 1, 2, 'c', 0, 'c', '', place, 'event', k(sub), text]
+    const [, passed] = await redis.eval(MERGE, 5, ...names, RECORDS, ...args) as [number, string]
+    return passed
+  }
+  for (const who of ['me', 'other']) await redis.eval(READ, 4, ...names, who, -1, 1, 'c', 0, 'c', '$', 1000, '')
+  await merge('other', 'u1', '0-0')
+  t.equal(await merge('me', 'u2', '0-0'), '', 'it has not read what the other has written')
+  const last = await redis.hget(STATE, 'last') as string
+  t.not(await merge('me', 'u3', last), '', 'the twin')
+  const [, , , , , , , place, , ...news] = await redis.eval(READ, 4, ...names, 'me', 2, 3, 'c', 0, 'c', '0-0', 9, '') as
+    string[]
+  t.strictSame([place, news], [await redis.hget(STATE, 'last'), [k('u1'), text]])
 })
