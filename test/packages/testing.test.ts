@@ -682,6 +682,23 @@ t.test('It guards a WebSocket that a test opens by injectWS.', async t => {
   }
 })
 
+t.test('With nonces, injectWS takes the one that a refused request has brought.', async t => {
+  const idp = await createTestIssuer()
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(fastifyWebsocket)
+  await app.register(holdfast, { ...idp.options, dpop: { nonce: 'required' } })
+  app.get('/live', { websocket: true, onRequest: app.authenticate() }, socket => socket.send('open'))
+  await app.ready()
+  const client = await idp.dpopClient()
+  const headers = (nonce?: string) => ({ host: 'localhost', ...client.headers('GET', 'http://localhost/live', nonce) })
+  await t.rejects(app.injectWS('/live', { headers: headers() }), { message: 'Unexpected server response: 401' })
+  const { headers: refused } = await app.inject({ url: '/live', headers: headers() })
+  const socket = await app.injectWS('/live', { headers: headers(refused['dpop-nonce'] as string) })
+  t.equal(socket.readyState, socket.OPEN)
+  socket.terminate()
+})
+
 t.test('It guards server-sent events, and gives the app the time to end them.', async t => {
   const idp = await createTestIssuer()
   const app = await appWith(t, idp.options)
