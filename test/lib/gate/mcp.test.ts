@@ -15,10 +15,11 @@ import { createMessageMatcher } from '../../../lib/gate/rules.ts'
 
 const JSON_LINE = ['Content-Type', 'application/json']
 
-/** The messages, or the sentence of the refusal. */
+/** What the messages call, or the sentence of the refusal. */
 function read (body: string | Uint8Array, lines: readonly string[] = JSON_LINE): readonly McpMessage[] | string {
   try {
-    return readMcpMessages(readJson(Buffer.from(body), MESSAGE_BOUNDS), lines).messages
+    const { messages } = readMcpMessages(readJson(Buffer.from(body), MESSAGE_BOUNDS), lines)
+    return messages.map(({ method, name }) => ({ method, name }))
   } catch (error) {
     return error instanceof GateError && error.statusCode === 400 ? error.message : String(error)
   }
