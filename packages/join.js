@@ -2,10 +2,10 @@
  * Joins the compiled files of the package in this folder. The `prepack` of a package runs this in its folder, after
  * build.js.
  *
- * The guard, and the tools for tests, become one file of CommonJS each: loading some ninety modules takes longer than
- * running them, every bundler and test runner takes CommonJS, and the packages that the guard needs later are loaded by
- * a `require` that bundlers see. The service stays in ES modules, because autoload finds its plugins and routes by
- * their paths.
+ * The plugin, the guard without Fastify, and the tools for tests, become one file of CommonJS each: loading some ninety
+ * modules takes longer than running them, every bundler and test runner takes CommonJS, and the packages that the guard
+ * needs later are loaded by a `require` that bundlers see. The service stays in ES modules, because autoload finds its
+ * plugins and routes by their paths.
  */
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -14,7 +14,11 @@ import { build } from 'esbuild-wasm'
 const compiled = readdirSync('dist', { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.js')).map(
   name => join('dist', name)
 )
-const ENTRIES = { guard: 'dist/packages/holdfast/index.js', testing: 'dist/packages/holdfast/testing.js' }
+const ENTRIES = Object.fromEntries(
+  [['plugin', 'index'], ['guard', 'guard'], ['testing', 'testing']].map((
+    [name, source]
+  ) => [name, `dist/packages/holdfast/${source}.js`])
+)
 
 const common = {
   bundle: true,

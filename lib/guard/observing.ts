@@ -2,7 +2,9 @@ import type { Surroundings } from '../surroundings.ts'
 
 /** What would have been answered to a request that passes all the same. */
 export interface Observed {
+  /** The status of the answer. */
   readonly status: number
+  /** Why: a stable word. */
   readonly reason: string
 }
 

@@ -1,5 +1,5 @@
 // For require(), and for compilers that see CommonJS.
-const door = require('./dist/guard.cjs')
+const door = require('./dist/plugin.cjs')
 
 Object.defineProperty(exports, '__esModule', { value: true })
 exports.default = door.default

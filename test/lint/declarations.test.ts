@@ -12,7 +12,7 @@ const { options } = ts.getParsedCommandLineOfConfigFile(join(root, 'packages/hol
   removeComments: true,
   outDir: root
 }, { ...ts.sys, onUnRecoverableConfigFileDiagnostic: () => {} })!
-const ENTRIES = ['index', 'service', 'testing'].map(name => join(root, `packages/holdfast/${name}.ts`))
+const ENTRIES = ['index', 'guard', 'service', 'testing'].map(name => join(root, `packages/holdfast/${name}.ts`))
 /** What the guard adds to Fastify. */
 const AUGMENTATION = join(root, 'plugins/auth/augmentation.ts')
 const compiler = ts.createCompilerHost(options)
@@ -69,6 +69,9 @@ const KNOWN: Readonly<Record<string, string>> = {
   client: "import('holdfast/testing').TestClient",
   certified: "import('holdfast/testing').CertificateClient",
   transmitter: "import('holdfast/testing').TestTransmitter",
+  guard: "import('holdfast/guard').RequestGuard",
+  req: "import('node:http').IncomingMessage",
+  res: "import('node:http').ServerResponse",
   service: "import('fastify').FastifyPluginAsync<import('holdfast').HoldfastOptions>"
 }
 
@@ -77,9 +80,10 @@ function programOf (example: string): string {
   const known = Object.entries(KNOWN).filter(([name]) => !example.includes(`const ${name} =`)).map(([name, type]) =>
     `declare const ${name}: ${type}\n`
   ).join('')
-  return 'import holdfast, { Refusal } from \'holdfast\'\nimport { createTestIssuer, createTestTransmitter } from ' +
+  return 'import holdfast, { Refusal } from \'holdfast\'\nimport { createGuard } from \'holdfast/guard\'\n' +
+    'import { createTestIssuer, createTestTransmitter } from ' +
     `'holdfast/testing'\n${known}export async function example (): Promise<unknown> {\n${example}\nreturn ` +
-    '[holdfast, Refusal, createTestIssuer, createTestTransmitter]\n}\n'
+    '[holdfast, createGuard, Refusal, createTestIssuer, createTestTransmitter]\n}\n'
 }
 
 t.test('Each function of the package has an example in its docstring, which satisfies the compiler.', t => {

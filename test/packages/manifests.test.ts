@@ -66,7 +66,7 @@ t.test('The packages require the versions that the repository is tested with.', 
     t.strictSame(Object.keys(scripts), ['prepack'], `${folder}: nothing runs when it is installed`)
     t.strictSame(
       Object.keys(peerDependencies).filter(name => !peerDependenciesMeta[name]?.optional),
-      folder.endsWith('cli') ? [] : ['fastify']
+      []
     )
   }
   const { dependencies } = manifestOf('packages/holdfast-cli')

@@ -1,0 +1,4 @@
+// See index.mjs.
+import door from './dist/guard.cjs'
+
+export const { createGuard, SettingsError } = door
