@@ -2,6 +2,9 @@ import type { Surroundings } from '../../surroundings.ts'
 
 export type StoreClock = ReturnType<typeof createStoreClock>
 
+/** The clock of another instance may be ahead of ours by so much. */
+const AHEAD_MS = 50
+
 /**
  * The clock of a store, as this instance counts it on: seconds that have passed while any instance ran, by their steady
  * clocks. No clock that can be set takes part. Each store that was emptied begins another count, by a name of its own;
@@ -13,13 +16,18 @@ export function createStoreClock ({ now, steadyMs }: Pick<Surroundings, 'now' | 
   /** Seconds that are added to each count, for times as this instance has them. */
   const offsets = new Map<string, number>()
 
+  /** Our clock at the last call. They are made one by one. */
+  let offeredMs = 0
   const readMs = (): number => steadyMs() + shiftMs
 
   return {
     seconds: (): number => readMs() / 1000,
     offsetOf: (count: string): number => offsets.get(count) ?? 0,
     /** What the clock shows by a count. */
-    offer: (count: string): number => Math.floor(readMs() - (offsets.get(count) ?? 0) * 1000),
+    offer (count: string): number {
+      offeredMs = readMs()
+      return Math.floor(offeredMs - (offsets.get(count) ?? 0) * 1000)
+    },
     /** Takes what the store has. */
     see (count: string, ms: number): void {
       const offset = offsets.get(count)
@@ -27,8 +35,8 @@ export function createStoreClock ({ now, steadyMs }: Pick<Surroundings, 'now' | 
         shiftMs = ms - steadyMs()
         offsets.set(count, 0)
       } else if (offset === undefined) {
-        const differenceMs = readMs() - ms
-        const seconds = Math.floor(differenceMs / 1000)
+        const differenceMs = offeredMs - ms
+        const seconds = Math.floor((differenceMs + AHEAD_MS) / 1000)
         // Rather a moment late than early.
         shiftMs -= differenceMs - seconds * 1000
         offsets.set(count, seconds)

@@ -1,0 +1,59 @@
+import t from 'tap'
+import { createStoreClock } from '../../../../lib/revocation/store/clock.ts'
+
+/** Instances by one steady clock, whose calls take a time. */
+function start () {
+  const time = { ms: 0 }
+  const join = (startedAt: number) => createStoreClock({ now: () => startedAt, steadyMs: () => time.ms })
+  return {
+    time,
+    join,
+    /** A call of an instance: what the store then shows, by this count. */
+    ask (clock: ReturnType<typeof join>, from: string, to: string, storedMs: number, tookMs: number): number {
+      const offered = clock.offer(from)
+      const shown = from === to ? Math.max(storedMs, offered) : storedMs
+      time.ms += tookMs
+      clock.see(to, shown)
+      return shown
+    }
+  }
+}
+
+t.test('A store that is emptied again and again makes nothing last longer', t => {
+  const { time, join, ask } = start()
+  const [one, two] = [join(1_700_000_000), join(1_600_000_000)]
+  let shown = ask(one, '', '0', one.offer(''), 100)
+  shown = ask(two, '', '0', shown, 100)
+  const [seconds, ms] = [one.seconds(), time.ms]
+  for (let n = 1; n <= 20; n++) {
+    const from = `${n - 1}`
+    time.ms += 1000
+    const [first, second] = n % 2 ? [one, two] : [two, one]
+    // Whoever is ahead begins the next count.
+    shown = ask(first, from, `${n}`, first.offer(from), 300)
+    shown = ask(second, from, `${n}`, shown, 300)
+    for (const clock of [first, second, first, second]) shown = ask(clock, `${n}`, `${n}`, shown, 5)
+  }
+  const passed = (time.ms - ms) / 1000
+  for (const clock of [one, two]) {
+    t.ok(Math.abs(clock.seconds() - seconds - passed) < 1, `${clock.seconds() - seconds} s after ${passed}`)
+  }
+  t.end()
+})
+
+t.test('Of two counts, ages are the same, and no clock goes ahead of the steady one', t => {
+  for (const difference of [0, 400, -400, 86_400_000, -86_400_700]) {
+    const { time, join, ask } = start()
+    const one = join(1_700_000_000)
+    ask(one, '', 'a', 1_700_000_000_000, 0)
+    const heard = Math.ceil(one.seconds())
+    time.ms += 10_000
+    ask(one, 'a', 'b', 1_700_000_000_000 + difference, 0)
+    const age = one.seconds() - heard
+    t.ok(age <= 10.05 && age > 9, `${difference}: ${age}`)
+    const written = heard - one.offsetOf('b')
+    t.ok(Math.abs(one.offer('b') / 1000 - written - age) < 0.001, 'so it is in the store')
+    t.ok(Number.isInteger(written))
+  }
+  t.end()
+})
