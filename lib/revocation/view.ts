@@ -73,7 +73,8 @@ export function createView (
   /** Keys of which the store may know less, the newest last, and those of them that it has since. */
   let unsaid: string[] = []
   let confirmed = new Set<string>()
-  let swept = byKey.entries()
+  /** Not of `byKey` yet: the engine keeps each table that the map has outgrown for an iterator that has not moved. */
+  let swept = new Map<string, string>().entries()
   let version = 0
   /** What the system's clock showed first: while it leaps ahead, nothing is forgotten. */
   const first = { now: now(), steadyMs: steadyMs() }

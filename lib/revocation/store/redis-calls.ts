@@ -47,7 +47,6 @@ export function createRedisCalls (
   }
 
   return {
-    inTurn,
     /** Reads the changes from the place on. */
     read: (call: RedisCall, limit: number, isRestored = false) =>
       inTurn(async () => {
