@@ -88,12 +88,26 @@ const ROWS = [
     quick: true
   },
   {
+    id: 'express-holdfast-bearer',
+    label: 'Express with holdfast/guard',
+    kind: 'bearer',
+    file: 'express-holdfast',
+    bad: ['no credentials', 'token signature wrong']
+  },
+  {
     id: 'express-bearer',
     label: 'express-oauth2-jwt-bearer',
     kind: 'bearer',
     file: 'express',
     peer: true,
     bad: ['no credentials', 'token signature wrong']
+  },
+  {
+    id: 'express-holdfast-dpop',
+    label: 'Express with holdfast/guard',
+    kind: 'dpop',
+    file: 'express-holdfast',
+    bad: ['no credentials', 'proof signature wrong']
   },
   {
     id: 'express-dpop',

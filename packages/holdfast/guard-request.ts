@@ -32,8 +32,8 @@ export interface CheckOptions {
 
 const OPTIONS = ['peer', 'method', 'url'] as const
 
-const TAKES = 'check takes a request of node:http, such as req of Express, ctx.req of Koa or c.req.raw of Hono, or a ' +
-  'Request of the Fetch standard'
+const TAKES = 'check takes a request of node:http, such as req of Express or ctx.req of Koa, or a Request of the ' +
+  'Fetch standard, such as c.req.raw of Hono'
 
 /**
  * The request as the guard reads it.
