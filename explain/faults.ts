@@ -23,8 +23,7 @@ export const PROVIDER_FAULTS: Readonly<Record<ProviderFailureWord, Fault>> = {
   tls: {
     meaning: 'the certificate is not trusted or not for that host',
     cure: 'the certificate chain of the provider. Behind an inspecting proxy, add its authority with ' +
-      '`NODE_EXTRA_CA_CERTS`. Node trusts its built-in authorities; with `NODE_OPTIONS=--use-openssl-ca` it ' +
-      'trusts those of the system instead'
+      '`NODE_EXTRA_CA_CERTS`. `NODE_OPTIONS=--use-openssl-ca` trusts those of the system'
   },
   proxy: {
     meaning: 'the proxy refused the tunnel',

@@ -158,7 +158,7 @@ t.test('The metadata of RFC 9728 is that of the service, without its pages.', as
   })
   t.throws(
     () => guard.metadata({ url: '/', method: 'GET', headers: new Headers() }),
-    { message: /Host/, status: 400 } as object as Error
+    { message: /host/, status: 400 } as object as Error
   )
 })
 

@@ -266,7 +266,8 @@ async function reasonOf ({ app }: RunningApp, token: string): Promise<string | u
     rawHeaders: Object.entries(headers).flat(),
     socket: {}
   })
-  const request = { headers, routeOptions: { config: {} }, log: { info () {} } } as unknown as FastifyRequest
+  const parts = { headers, raw: { headers }, routeOptions: { config: {} }, log: { info () {} } }
+  const request = parts as unknown as FastifyRequest
   return app.holdfastGuard.admissionOf(() => arrived, undefined).identify(request, () => ANY_TOKEN).then(
     () => undefined,
     ({ reason }: Refusal) => reason
