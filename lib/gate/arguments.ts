@@ -6,8 +6,14 @@ import type { ClaimValue } from '../requirement/requirement.ts'
 export type ArgumentOption =
   | ClaimValue
   | readonly ClaimValue[]
-  | { readonly startsWith: string }
-  | { readonly claim: string }
+  | {
+    /** The text that it begins with, code unit by code unit. */
+    readonly startsWith: string
+  }
+  | {
+    /** The claim of the caller that it equals, or one of whose list. */
+    readonly claim: string
+  }
 
 /** What a rule asks for one argument of a tool: one of these. */
 export interface ArgumentRule {

@@ -12,8 +12,8 @@ export interface TestIssuerOptions {
    * `https://issuer-2.test/`, and so on.
    */
   readonly issuer?: string | undefined
-  /** Default: that of the issuer beside it, or `https://api.test`. */
-  readonly audience?: string | undefined
+  /** Of a list, its tokens are for the first. Default: that of the issuer beside it, or `https://api.test`. */
+  readonly audience?: string | readonly string[] | undefined
   /**
    * The address under which clients reach the app, if it is not the host of the request. Default: that of the issuer
    * beside it.
@@ -40,8 +40,8 @@ export interface TestIntrospection {
 export interface TestIssuerEntry {
   /** The issuer's URL. */
   readonly issuer: string
-  /** Identifier of the API. */
-  readonly audience: string
+  /** Identifier of the API, or several. */
+  readonly audience: string | readonly string[]
   /** Only the issuer that was made first has opaque tokens. */
   readonly introspection?: TestIntrospection
 }

@@ -11,7 +11,7 @@ export interface Joint {
   readonly providers: ProvidersInMemory
   readonly doubles: TestDoubles
   readonly entries: readonly TestIssuerEntry[]
-  readonly audience: string
+  readonly audience: string | readonly string[]
   readonly publicUrl: string | undefined
 }
 

@@ -72,7 +72,7 @@ export async function createTestIssuer (
   providers.add(issuer, { keys: [key.jwk] })
   const claimsWith = (claims: TestClaims): TestClaims => ({
     iss: issuer,
-    aud: audience,
+    aud: [audience].flat()[0],
     sub: 'user-1',
     jti: randomUUID(),
     iat: now(),

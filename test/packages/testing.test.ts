@@ -87,6 +87,16 @@ t.test('The test issuer makes each kind of token with one call.', async t => {
   )
 })
 
+t.test('A test issuer may have several audiences: its tokens are for the first, and those for another pass', async t => {
+  const idp = await createTestIssuer({ audience: ['https://new.test', 'https://old.test'] })
+  const app = await appWith(t, idp.options)
+  const scope = 'read:orders'
+  t.equal(await bearer(app, await idp.token({ scope })), '200 user-1')
+  t.equal(await bearer(app, await idp.token({ scope, aud: 'https://old.test' })), '200 user-1')
+  t.equal(await bearer(app, await idp.token({ scope, aud: 'https://api.test' })), '401 token_audience')
+  t.equal(await bearer(app, await idp.wrongAudienceToken({ scope })), '401 token_audience')
+})
+
 t.test('A DPoP client of the test issuer passes once; a replay and a thief do not.', async t => {
   const idp = await createTestIssuer()
   const app = await appWith(t, { ...idp.options, idp: { ...idp.options.idp, dpopMode: 'REQUIRED' } })
