@@ -20,7 +20,7 @@ export interface GuardHook {
   readonly requirement: Requirement
 }
 
-/** What the guard shares with the plugins that report on it, and with the doors of a gate. */
+/** What the guard shares with the plugins that report on it, and with the doors of a gate. @internal */
 export interface SharedGuard {
   /** The settings that it was built from. */
   readonly settings: Settings
