@@ -86,10 +86,12 @@ function createKeeper ({ everyMs, after, steadyMs }: KeepAliveOptions, isSilent:
   /** One timer for all of a stream. What waits for its reader needs no comment. */
   function look (): void {
     const restMs = everyMs - (steadyMs() - aliveMs)
-    if (restMs <= 0) {
+    // Times are fractions: a rest below a millisecond is none.
+    const isDue = restMs < 1
+    if (isDue) {
       if (!isInEvent && !isInLine && keeper.readableLength === 0) keeper.push(COMMENT)
       aliveMs = steadyMs()
     }
-    stop = after(restMs > 0 ? restMs : everyMs, look)
+    stop = after(isDue ? everyMs : restMs, look)
   }
 }
