@@ -36,7 +36,8 @@ const HOLES: Readonly<Record<string, { readonly part: Part, readonly write: (key
     },
     mcp: {
       part: RULE.properties.mcp,
-      write: (key, value) => `gate: { rules: [{ path: /a, mcp: { ${key}: ${value} } }] }`
+      write: (key, value) =>
+        `gate: { rules: [{ path: /a, mcp: { ${key === 'arguments' ? 'tools: read_a, ' : ''}${key}: ${value} } }] }`
     },
     revocation: { part: REVOCATION, write: (key, value) => `revocation: { ${key}: ${value} }` },
     transmitter: {
