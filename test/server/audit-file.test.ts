@@ -249,3 +249,27 @@ t.test('A file is tried without making it or writing to it.', async t => {
     t.throws(() => tryAuditFile(join(folder, path)), { name: 'SettingsError', message: new RegExp(code) })
   }
 })
+
+t.test('A write that would have to wait is a lost line: requests do not wait for the file', async t => {
+  const path = join(mkdtempSync(join(tmpdir(), 'holdfast-audit-')), 'audit.log')
+  const file = await open(path)
+  t.teardown(file.close)
+  patch(t, {
+    writeSync () {
+      throw fault('EAGAIN')
+    }
+  })
+  file.write({ n: 1 })
+  t.strictSame(file.state(), { written: 0, lost: 1, fault: 'EAGAIN' })
+})
+
+t.test('The path is looked at once at a time', async t => {
+  const path = join(mkdtempSync(join(tmpdir(), 'holdfast-audit-')), 'audit.log')
+  const file = await open(path)
+  t.teardown(file.close)
+  renameSync(path, `${path}.1`)
+  file.run()
+  await file.look('the file is there again', isThere(path))
+  file.write({ n: 1 })
+  t.strictSame([textOf(`${path}.1`), textOf(path)], ['', '{"n":1}\n'])
+})
