@@ -42,7 +42,7 @@ export function quoteSetting (value: unknown): string {
 
 /** A value as JSON, without the text before an `@`, and without a key that was written in place of its path. */
 export function quoteJson (value: unknown): string {
-  const text = JSON.stringify(value) ?? typeof value
+  const text = JSON.stringify(value)
   if (holdsKey(text)) return 'a key itself (not shown)'
   const at = text.lastIndexOf('@')
   const safe = at === -1 ? text : `"…${text.slice(at)}`

@@ -19,11 +19,6 @@ export const VERIFIED = 'verification'
 /** The beginning of the news that a verification was asked for. Its `state` follows. */
 const ASKED = 'asked '
 
-/** Whether a text can be news of a stream. */
-export function isStreamNews (event: string): boolean {
-  return event === VERIFIED || isStreamStatus(event) || /^asked [\w-]{16}$/.test(event)
-}
-
 /** News of the stream of a transmitter, as the log has them: of each kind the newest counts. */
 export function newsEntry (
   news: Pick<RevocationEntry, 'sender' | 'event' | 'at'>

@@ -306,6 +306,9 @@ t.test(
       t.strictSame(show(secret), { transmitters: [{ issuer: ISSUER, clientSecret: shown }] })
       t.strictSame(withoutSecrets(partOf('revocation'), { store: secret }, '(not shown)'), { store: shown })
     }
+    const implied = { admin: ['read', 'write'] }
+    t.strictSame(withoutSecrets(partOf('idp.scopeImplies'), implied, '(not shown)'), implied, 'a map as a whole')
+    t.equal(withoutSecrets(partOf('idp.scopeImplies'), implied), 'a mapping', 'and not in a message')
     t.end()
   }
 )
