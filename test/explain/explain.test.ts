@@ -809,6 +809,37 @@ t.test('The explanation holds a token to the resource and to the security profil
   t.equal((await bench.explain(lines({}), { settings })).refusal?.reason, 'token_not_sender_constrained')
 })
 
+t.test('What the profile of RFC 9068 needs of a token is shown if that is asked for', async t => {
+  for (
+    const [profile, ...names] of [
+      ['rfc9068', 'typ', 'iss', 'issuer as set', 'client_id', 'jti', 'iat'],
+      ['any']
+    ] as const
+  ) {
+    const bench = await prepare(t, { IDP_TOKEN_PROFILE: profile })
+    const token = bench.issuer.token({ client_id: 'app', jti: 't1' }, { typ: 'at+jwt' })
+    const lines = linesOf(bench.good(), { authorization: [`Bearer ${token}`], dpop: [] })
+    const explanation = await bench.explain(lines)
+    t.equal(explanation.verdict, 'accepted')
+    const shown = step(explanation, 'token.profile').compared
+    t.strictSame(shown.map(([name]) => name), ['IDP_TOKEN_PROFILE', ...names])
+    t.equal(shown[0]![1], profile)
+    t.equal(new Map(shown).get('issuer as set'), profile === 'any' ? undefined : bench.issuer.url)
+  }
+})
+
+t.test('The claims of a token are passed on, whatever becomes of it, and none if there is no token', async t => {
+  const bench = await prepare(t)
+  const read: unknown[] = []
+  const onClaims: ExplainOptions['onClaims'] = claims => read.push(claims?.['sub'])
+  const bearer = (sub: string, iss: string): Lines =>
+    linesOf(bench.good(), { authorization: [`Bearer ${bench.issuer.token({ sub, iss })}`], dpop: [] })
+  await bench.explain(bearer('a', bench.issuer.url), { onClaims })
+  await bench.explain(bearer('b', 'https://other.example/'), { onClaims })
+  await bench.explain(linesOf(bench.good(), { authorization: [], dpop: [] }), { onClaims })
+  t.strictSame(read, ['a', 'b', undefined])
+})
+
 t.test('A revoked token is shown with the event, and a token that is not revoked is not', async t => {
   const values = { REVOCATION: { operators: { scope: 'revoke' }, retentionSeconds: 3600 } }
   const bench = await prepare(t, values)

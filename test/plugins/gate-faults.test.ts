@@ -303,6 +303,7 @@ t.test('A client of HTTP/1.0 need not name the host, unless it has a proof.', as
   t.notOk('x-forwarded-host' in upstream.arrived[0]!.headers)
   t.equal(upstream.arrived[0]!.headers['host'], new URL(upstream.origin).host)
   t.equal((await sendRaw(url, ['GET /none HTTP/1.0'])).status, 404)
+  t.equal((await sendRaw(url, ['GET http://a.example/open/x HTTP/1.0'])).status, 400, 'an absolute target')
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt } })
   const proof = dpopLines(token, client.proof({ token, url: `${url}/any/x` }))

@@ -7,7 +7,7 @@ import { createServer as createSecureServer } from 'node:https'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import t from 'tap'
 import { parseNoProxy } from '../../../lib/provider/proxies.ts'
-import { createTransport, type ProviderAnswer, type TransportOptions } from '../../../lib/provider/transport.ts'
+import { createTransport, withSession, type ProviderAnswer, type TransportOptions } from '../../../lib/provider/transport.ts'
 import { startConnectProxy } from '../../helpers/connect-proxy.ts'
 import {
   cutShort,
@@ -603,4 +603,30 @@ t.test('a session that is over ends its request, also on connections that are sh
     t.pass('the provider sees the connection close')
     transport.close()
   }
+})
+
+t.test('Nothing is sent in a session whose signal has aborted before', async t => {
+  const provider = await startHostileProvider()
+  t.teardown(provider.close)
+  let requests = 0
+  provider.jwks = (request, response) => {
+    requests++
+    json({ keys: [] })(request, response)
+  }
+  const ask = (signal: AbortSignal): Promise<ProviderAnswer> =>
+    withSession(createTransport(), session => session.send(provider.jwksUri), signal)
+  await t.rejects(ask(AbortSignal.abort()), { name: 'ProviderFailure', word: 'deadline' })
+  t.equal(requests, 0)
+  t.equal((await ask(new AbortController().signal)).status, 200)
+})
+
+t.test('Of an answer that may be cut, what is too large is left out, and one that breaks off is a failure', async t => {
+  const provider = await startHostileProvider()
+  t.teardown(provider.close)
+  const ask = (): Promise<ProviderAnswer> =>
+    withSession(createTransport(), session => session.send(provider.jwksUri, { method: 'GET', headers: {}, isCuttable: true }))
+  provider.jwks = endless()
+  t.hasStrict(await ask(), { status: 200, isCut: true })
+  provider.jwks = cutShort()
+  await t.rejects(ask(), { name: 'ProviderFailure', word: 'unreachable' })
 })

@@ -2,7 +2,7 @@ import t from 'tap'
 import { Refusal } from '../../../lib/refusal.ts'
 import { createBaseUrlResolver, createPeerTrust, memoize, parsePublicUrl } from '../../../lib/url/base-url.ts'
 import type { UrlSettings } from '../../../lib/url/base-url.ts'
-import { verifyHtu, createRequestUrlResolver, joinRequestUrl } from '../../../lib/url/request-url.ts'
+import { verifyHtu, createRequestUrlResolver, hostlessUrl, joinRequestUrl } from '../../../lib/url/request-url.ts'
 import type { Message } from '../../../lib/message.ts'
 
 type Headers = Record<string, string>
@@ -647,6 +647,23 @@ t.test('The parts that a trusted proxy forwards make the URL of the client', asy
     name: 'Refusal',
     reason: 'target_path',
     detail: { cause: 'dot_segment' }
+  })
+})
+
+t.test('Without Host the URL is a path alone, and an absolute target is refused', async t => {
+  for (const [encrypted, scheme] of [[false, 'http'], [true, 'https']] as const) {
+    t.strictSame(hostlessUrl(wireOf({ target: '/a?b', encrypted })), {
+      scheme,
+      host: '',
+      path: '/a',
+      href: '/a',
+      ownPath: '/a'
+    })
+  }
+  t.throws(() => hostlessUrl(wireOf({ target: 'http://a.example/a' })), {
+    name: 'Refusal',
+    reason: 'target_path',
+    detail: { cause: 'form' }
   })
 })
 

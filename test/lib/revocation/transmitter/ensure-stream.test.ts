@@ -277,6 +277,30 @@ t.test('Of two that are alike the younger is ended, and never one that may be of
   }
 })
 
+t.test('Of two that are polled, the one that was just created is ended, whatever it is described as', async t => {
+  for (const made of ['b', 'c']) {
+    let isMade = false
+    const { outcome, ensured } = await ensure(t, POLL, {
+      'GET /stream': () => [200, isMade ? ['a', 'b'].map(id => ({ ...WHOLE, stream_id: id, delivery: POLLED })) : []],
+      'POST /stream': () => {
+        isMade = true
+        return [201, { stream_id: made }]
+      }
+    })
+    t.equal(outcome, 'kept')
+    t.hasStrict(ensured, { stream: { stream_id: 'a' }, ended: made === 'b' ? ['b'] : [] }, made)
+  }
+})
+
+t.test('What a list says of a stream counts, if it cannot be read by its ID', async t => {
+  const listed = { ...WHOLE, delivery: OURS }
+  const { outcome, ensured } = await ensure(t, PUSH, {
+    'GET /stream': ({ path }) => path.includes('stream_id=') ? [404, {}] : [200, [listed]]
+  })
+  t.equal(outcome, 'kept')
+  t.hasStrict(ensured, { stream: listed })
+})
+
 t.test('A list without end is not worked through', async t => {
   const { outcome, calls } = await ensure(t, PUSH, {
     'GET /stream': [200, Array.from({ length: 1000 }, (_, n) => ({ stream_id: `s${n}`, delivery: OURS }))]

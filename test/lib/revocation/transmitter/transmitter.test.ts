@@ -6,7 +6,9 @@ import type { RevocationEntry } from '../../../../lib/revocation/entry.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../../lib/revocation/effects.ts'
 import { UndecidedError } from '../../../../lib/revocation/store/store.ts'
 import { createReceiver } from '../../../../lib/revocation/receiver.ts'
+import type { EventSender } from '../../../../lib/revocation/receiver.ts'
 import { createTransmitter } from '../../../../lib/revocation/transmitter/transmitter.ts'
+import { createPoll } from '../../../../lib/revocation/transmitter/poll.ts'
 import type { PolledEvents } from '../../../../lib/revocation/transmitter/poll.ts'
 import type { TransmitterEvent, TransmitterOptions } from '../../../../lib/revocation/transmitter/transmitter.ts'
 import { findSignerByCrypto } from '../../../../lib/jose/signature.ts'
@@ -352,6 +354,26 @@ t.test('An event that cannot be stored keeps none behind it, even beside a hundr
   const { length } = remote.bodies('POST /poll')
   await until('it polls on', () => remote.bodies('POST /poll').length > length)
   t.ok(statuses.includes('failing'))
+})
+
+t.test('A store that is slow to say that it is away is not asked about the rest of a batch', async t => {
+  for (const [slowMs, asked] of [[1000, 2], [500, 3], [100, 10]] as const) {
+    let atMs = 0
+    let takes = 0
+    const poll = createPoll({
+      client: { poll: async () => ({ sets: Array.from({ length: 10 }, (_, n) => [`j${n}`, 'x']), isWhole: true }) },
+      sender: { name: 'https://t.example' } as EventSender,
+      take: async () => {
+        takes++
+        atMs += slowMs
+        throw new UndecidedError('the store is away')
+      },
+      onEvent () {},
+      steadyMs: () => atMs
+    })
+    const { isMore, failure } = await poll('https://t.example/poll')
+    t.strictSame([isMore, failure?.message, takes], [false, 'the store is away', asked], `${slowMs} ms each`)
+  }
 })
 
 t.test('An answer above 1 MiB halves the events that are asked for, down to one, which is then refused', async t => {
