@@ -74,7 +74,6 @@ export function createTurns (): InTurn {
     }
     count(waiting, 1, bytes)
     response.once('socket', () => {
-      if (socket.destroyed) return
       count(waiting, -1, -bytes)
       // Node has more to do before the answer may begin.
       nextTick(() => {

@@ -93,7 +93,7 @@ type Watched = Socket & { [kMoved]: number, [kSinceMs]: number, _onTimeout?: () 
  */
 export function watchSilence (socket: Socket): void {
   const watched = socket as Watched
-  const ms = socket.timeout ?? 0
+  const ms = socket.timeout!
   socket.setTimeout(0)
   watched[kSinceMs] = 0
   watched.setTimeout = setSilence

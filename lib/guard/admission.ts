@@ -193,14 +193,12 @@ export function createAdmission<Request extends AdmissibleRequest> (
     return outcome
   }
 
-  /** Whether a requirement would admit a request now. Without predicates: they are not asked. */
+  /** Whether a requirement without predicates would admit a request now. */
   function meets (request: Request, requirement: Requirement): boolean {
     const known = identities.get(request)
     if (!known) return requirement.optional === true && !carriesCredentials(guarded(request).message)
     try {
-      const predicates = judge(known.token, requirement)
-      predicates?.catch(() => {})
-      return predicates === undefined
+      return judge(known.token, requirement) === undefined
     } catch {
       return false
     }

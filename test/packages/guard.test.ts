@@ -203,6 +203,14 @@ t.test('A revoked token is refused, and its signal aborts.', async t => {
   t.hasStrict(signal.reason, { code: 'token_revoked' })
 })
 
+t.test('The audit goes into a logger that makes no others, with its time.', async t => {
+  const lines: object[] = []
+  const { guard, request } = await start(t, { audit: 'log', logger: { ...silent, info: (line: object) => lines.push(line) } })
+  await guard.check(request())
+  const [line] = lines.filter(line => 'decision' in line)
+  t.match(line, { time: /^\d{4}-/, decision: /^admitted$/, subject: /^user-1$/ })
+})
+
 t.test('While refusals are only observed, a request passes as nobody.', async t => {
   const observe = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10)
   const { guard, request } = await start(t, { server: { observe } })

@@ -295,6 +295,36 @@ t.test('Interim answers 100 that nobody asked for are left out, however they are
   }
 })
 
+t.test('An interim answer that does not end is no answer.', async t => {
+  const { send, upstream } = await startSite(t, {}, (_request, response) => {
+    response.socket!.write(`HTTP/1.1 100 Continue\r\nX-A: ${'a'.repeat(20_000)}`)
+  })
+  t.equal((await send('/open/x')).status, 502)
+  t.equal(upstream.connections, 1)
+})
+
+t.test('A client that goes while its request is judged leads to no request to the upstream.', async t => {
+  const issuer = await startIssuer(t)
+  const upstream = await startUpstream(t)
+  const held = new EventEmitter()
+  const gate = { upstream: upstream.origin, rules: RULES }
+  const { url } = await startApp(t, issuer, { GATE: gate }, undefined, app => {
+    app.addHook('onRequest', async ({ raw: { socket, headers } }) => {
+      if (headers['x-hold'] === undefined) return
+      held.emit('request')
+      await new Promise(resolve => socket.once('close', resolve))
+      held.emit('gone')
+    })
+  })
+  const [socket, gone] = [open(t, url, ['GET /open/x HTTP/1.1', 'Host: localhost', 'X-Hold: 1']), once(held, 'gone')]
+  await once(held, 'request')
+  // After an orderly end it might wait for its answer.
+  socket.resetAndDestroy()
+  await gone
+  t.equal((await fetch(`${url}/open/y`)).status, 200)
+  t.strictSame(upstream.arrived.map(({ target }) => target), ['/open/y'])
+})
+
 t.test('A client of HTTP/1.0 need not name the host, unless it has a proof.', async t => {
   const { url, upstream, issuer } = await startSite(t, {})
   const bearer = bearerLines(issuer.token())
@@ -464,7 +494,9 @@ t.test('A connection is upgraded only under a rule that allows it, and only afte
     t.match(await answerTo(path, [...lines, ...body], 'POST'), /^HTTP\/1.1 200 [^]*plain$/, `${why}, with a body`)
     t.strictSame(seen.splice(0), [undefined, undefined], 'the upstream does not get it')
   }
-  t.match(await answerTo('/socket', ['Connection: close, Upgrade', 'Upgrade: x', ...token, ...body], 'POST'), /^HTTP\/1.1 200 /)
+  const upgrading = ['Connection: close, Upgrade', 'Upgrade: x', ...token]
+  t.match(await answerTo('/socket', [...upgrading, ...body], 'POST'), /^HTTP\/1.1 200 /)
+  t.match(await answerTo('/any/%2e%2e/x', upgrading), /^HTTP\/1.1 400 /, 'a path without one meaning')
   t.match(
     await answerTo('/socket', [...token, 'Connection: close']),
     /^HTTP\/1.1 200 /,
@@ -794,7 +826,8 @@ t.test('A client that hangs up is no fault of the service.', async t => {
   const gone = once(upstream.server, 'gone')
   const socket = open(t, url, head('/open/wait'))
   await begun
-  socket.destroy()
+  // After an orderly end it might wait for its answer.
+  socket.resetAndDestroy()
   await gone
   t.notOk(log.some(({ level }) => level >= 50))
 })
@@ -912,7 +945,8 @@ t.test('A client that hangs up before the upstream has answered an upgrade ends 
   const socket = open(t, url, head('/socket', [...wanted, 'X-Mode: refuse']))
   await once(socket, 'data')
   const gone = once(upstream.server, 'gone')
-  socket.destroy()
+  // After an orderly end it might wait for its answer.
+  socket.resetAndDestroy()
   await gone
   t.notOk(log.some(({ level }) => level >= 50))
 })

@@ -375,6 +375,9 @@ t.test('An upstream that fails is an error of the protocol too, and its own answ
   t.strictSame([gone.status, JSON.parse(gone.body)], [502, fault('Bad Gateway')])
   const silent = await post(message('ping'), user, '/all?silent')
   t.strictSame([silent.status, JSON.parse(silent.body)], [504, fault('Gateway Timeout')])
+  issuer.outage = 500
+  const unknown = await post(call('read_a'), bearerLines(issuer.token({}, { kid: 'k2' })), '/mixed')
+  t.strictSame([unknown.status, JSON.parse(unknown.body).error.code], [503, -32603], 'so is a provider that fails')
   answered = () => {}
   const own = await post(message('ping'), user, '/all')
   t.strictSame([own.status, own.body], [404, '{"its":"own"}'])

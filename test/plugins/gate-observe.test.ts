@@ -32,6 +32,7 @@ const RULES = [
   { path: '/mcp', mcp: { methods: ['tools/list'], onlyRuled: true }, scope: 'use' },
   { path: '/mcp', mcp: { tools: ['read_*'] }, scope: 'read' },
   { path: '/some', mcp: { tools: ['read_*'] }, scope: 'read' },
+  { path: '/some', mcp: { tools: ['pick'], arguments: { region: 'eu' } }, scope: 'read' },
   { path: '/some', mcp: { tools: ['drop'] }, scope: 'drop', observe: false }
 ]
 
@@ -191,6 +192,9 @@ t.test('Messages are judged and pass; a rule that is enforced stands beside othe
   await passes('/some', call('read_a'), holder('drop'), 'scope_missing')
   await passes('/some', call('other'), holder('read'), 'no_rule')
   await passes('/some', call('other'), [], 'credentials_missing')
+  const pick = (region: string): object => message('tools/call', { name: 'pick', arguments: { region } })
+  await passes('/some', pick('us'), holder('read'), 'argument_refused')
+  await passes('/some', pick('eu'), holder('read'), '')
   await passes('/some', call('drop'), holder('drop'), '')
   const count = bodies.length
   t.equal((await post('/some', call('drop'))).status, 401)
@@ -273,6 +277,21 @@ t.test('Upgrades pass as such, without a rule too, and outlive the last day', as
   }
   const { status } = await running.send('/closed', ['Connection: Upgrade', 'Upgrade: websocket'])
   t.equal(status, 401)
+})
+
+t.test('A stream of nobody outlives the token that was refused', async t => {
+  const { issuer, url } = await startGate(t, {
+    values: { REVOCATION: { operators: { scope: 'revoke' } } },
+    answer (_request, response) {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
+    }
+  })
+  const [authorization] = bearerLines(issuer.token({ exp: Math.floor(Date.now() / 1000) + 5 * 86_400 }))
+  const headers = { authorization: authorization!.slice(15) }
+  const [refused, admitted] = await Promise.all(['/orders/7', '/any/1'].map(path => fetch(url + path, { headers })))
+  const end = refused!.text().then(() => 'ended', () => 'ended')
+  await atAnotherTime(6 * 86_400, () => t.rejects(admitted!.text()))
+  t.equal(await Promise.race([end, new Promise(resolve => setTimeout(resolve, 100, 'open'))]), 'open')
 })
 
 t.test('Who may not revoke is refused all the same', async t => {

@@ -584,7 +584,8 @@ t.test('A key file that is missing or broken stops the start, and each is named'
 async function startWithFunction (
   t: Test,
   lookUp: IssuerLookup,
-  idp: object = {}
+  idp: object = {},
+  server: object = {}
 ): Promise<
   {
     app: FastifyInstance,
@@ -617,7 +618,8 @@ async function startWithFunction (
         return lookUp(iss)
       },
       ...idp
-    }
+    },
+    server
   })
   app.get('/', { onRequest: app.authenticate() }, ({ auth }) => auth)
   app.decorate('closing', { hasBegun: false } as never)
@@ -834,6 +836,26 @@ t.test(
     t.hasStrict(log.filter(({ event }) => event === 'issuers_unavailable'), [{ failure: 'no answer within 5 s' }])
   }
 )
+
+t.test('While requests are only observed, a function that does not answer holds none up for 5 s', async t => {
+  const waiting: Array<(record?: object) => void> = []
+  const { ask, log } = await startWithFunction(
+    t,
+    () =>
+      new Promise(resolve => {
+        waiting.push(resolve)
+      }),
+    {},
+    { observe: new Date(Date.now() + 86_400_000).toISOString().slice(0, 10) }
+  )
+  // The timers of the guard keep no process alive.
+  const alive = setInterval(() => {}, 1000)
+  t.teardown(() => clearInterval(alive))
+  t.equal((await ask(makeToken('https://a.example/', a))).status, 200)
+  t.hasStrict(log.filter(({ enforced }) => enforced === false), [{ reason: 'issuers_unavailable' }])
+  t.notOk(log.some(({ event }) => event === 'issuers_unavailable'), 'the function itself still has time')
+  for (const resolve of waiting) resolve()
+})
 
 t.test('120 tenants in turn cause one call each; forged tokens of others evict no tenant', async t => {
   const provider = await startTokenProvider(t, a.jwk)

@@ -18,7 +18,7 @@ async function startApp (t: Test) {
     ({ user: user?.sub ?? null, auth: auth && true, observed })
   app.get('/me', { onRequest: app.authenticate() }, show)
   app.get('/admin', { onRequest: app.requireScope('admin') }, show)
-  app.get('/twice', { onRequest: app.requireScope('admin') }, async request => {
+  app.get('/twice', { onRequest: [app.requireScope('admin'), app.authenticate()] }, async request => {
     await Promise.all([request.authenticate(), request.requireScope('admin')])
     return show(request)
   })

@@ -11,12 +11,12 @@ import { isUserOfPassport } from '../../server/request-user.ts'
 type Prepare = (app: FastifyInstance) => unknown
 
 /** An app that has made something of `request.user` before the guard came. */
-async function start (t: Test, prepare: Prepare) {
+async function start (t: Test, prepare: Prepare, more: object = {}) {
   const idp = await createTestIssuer()
   const app = Fastify()
   t.teardown(() => app.close())
   await prepare(app)
-  await app.register(holdfast, idp.options)
+  await app.register(holdfast, { ...idp.options, ...more })
   const bearer = async (url: string, claims: object) =>
     (await app.inject({ url, headers: { authorization: `Bearer ${await idp.token({ ...claims })}` } })).json()
   return { app, bearer }
@@ -115,6 +115,14 @@ t.test('Beside @fastify/passport, scopes and user are of one person.', async t =
       `the twin: ${url} without a token is for the user of the session`
     )
   }
+})
+
+t.test('Beside @fastify/passport too, who would be refused is nobody.', async t => {
+  const observe = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10)
+  const { app, bearer } = await start(t, app => app.register(passport), { server: { observe } })
+  app.get('/', { onRequest: app.requireScope('a') }, seen)
+  t.strictSame(await bearer('/', { sub: 'ann' }), { sub: null, scopes: null })
+  t.strictSame(await bearer('/', { sub: 'ann', scope: 'a' }), { sub: 'ann', scopes: ['a'] }, 'the twin')
 })
 
 t.test('@fastify/passport is registered first: afterwards its decorator stops the start.', async t => {

@@ -1,7 +1,7 @@
 import { generateKeyPairSync, sign } from 'node:crypto'
 import t from 'tap'
 import type { Test } from 'tap'
-import { makeIssuerKey } from '../helpers/issuer.ts'
+import { makeIssuerKey, startIssuer } from '../helpers/issuer.ts'
 import type { Overrides } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
 import { startRevocation } from '../helpers/revocation-site.ts'
@@ -51,6 +51,19 @@ t.test('A logout token ends its session, else every login of its user', async t 
       { sender, type, outcome }
     ) => [sender, type, outcome]),
     Array(2).fill([issuer.url, 'logout', 'applied'])
+  )
+})
+
+t.test('A logout at an issuer whose tokens are not taken here ends nothing, and is logged as unmatched', async t => {
+  const elsewhere = await startIssuer(t)
+  const { logout, log } = await startRevocation(t, {
+    revocation: () => ({ logout: { clientId: CLIENT, issuer: elsewhere.url } })
+  })
+  const token = elsewhere.token({ aud: CLIENT, jti: 'l1', events: EVENTS, sid: 's1' }, { typ: 'logout+jwt' })
+  t.equal((await logout(form(token))).status, 200)
+  t.strictSame(
+    log.filter(({ event }) => event === 'revocation_received').map(({ sender, outcome }) => [sender, outcome]),
+    [[elsewhere.url, 'unmatched']]
   )
 })
 

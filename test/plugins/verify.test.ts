@@ -1,7 +1,9 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { get } from 'node:http'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { decodeJwt } from 'jose'
 import t from 'tap'
@@ -10,6 +12,7 @@ import { startApp } from '../helpers/app.ts'
 import { bearerLines, dpopLines } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
+import { startScoped } from '../helpers/proxied-site.ts'
 import { sendRaw } from '../helpers/wire.ts'
 import type { WireAnswer } from '../helpers/wire.ts'
 
@@ -599,6 +602,23 @@ t.test('Only trusted peers get a verdict.', async t => {
     t.equal(log.some(({ msg }) => /TRUST_PROXY trusts no peer/.test(msg)), trust === 'false')
     const peers = log.filter(({ reason }) => reason === 'question_refused').map(({ peer }) => peer)
     t.strictSame(peers, status === 200 ? [] : ['127.0.0.1', '127.0.0.1'], 'the line names whom TRUST_PROXY lacks')
+  }
+})
+
+t.test('A peer on a unix socket is trusted only if every peer is.', async t => {
+  const issuer = await startIssuer(t)
+  // Such a name has at most 107 bytes, and a clone may be deep.
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-verify-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const headers = { 'x-original-method': 'GET', 'x-original-url': 'https://api.example/open/x' }
+  for (const [trust, status] of [['loopback', 403], ['true', 200]] as const) {
+    const socketPath = join(folder, trust)
+    const values = { GATE: { rules: RULES }, TRUST_PROXY: trust }
+    const { log } = await startScoped(t, issuer, values, { path: socketPath })
+    const [response] = await once(get({ socketPath, path: '/verify/nginx', headers }), 'response')
+    t.equal(response.resume().statusCode, status, trust)
+    const peers = log.filter(({ reason }) => reason === 'question_refused').map(({ peer }) => peer)
+    t.strictSame(peers, status === 200 ? [] : ['a unix socket'])
   }
 })
 

@@ -19,14 +19,15 @@ export function createStoreClock ({ now, steadyMs }: Pick<Surroundings, 'now' | 
   /** Our clock at the last call. They are made one by one. */
   let offeredMs = 0
   const readMs = (): number => steadyMs() + shiftMs
+  const offsetOf = (count: string): number => offsets.get(count) ?? 0
 
   return {
     seconds: (): number => readMs() / 1000,
-    offsetOf: (count: string): number => offsets.get(count) ?? 0,
+    offsetOf,
     /** What the clock shows by a count. */
     offer (count: string): number {
       offeredMs = readMs()
-      return Math.floor(offeredMs - (offsets.get(count) ?? 0) * 1000)
+      return Math.floor(offeredMs - offsetOf(count) * 1000)
     },
     /** Takes what the store has. */
     see (count: string, ms: number): void {

@@ -166,7 +166,6 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
     const startedMs = steadyMs()
     while (cursor !== undefined && isCurrent(own) && steadyMs() - startedMs < LOOK_MS) {
       const { next } = await calls.scan(call, cursor, PAGE)
-      if (!isCurrent(own)) return
       cursor = next === '0' ? undefined : next
     }
   }

@@ -57,7 +57,7 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
       ...record,
       parts: mode === 'undo'
         ? [{ ...part, at: Math.max(part.at, undone.at + 1) }]
-        : [part, undone].sort((a, b) => a.kind < b.kind ? -1 : 1)
+        : [part, undone]
     }]
   }
 
@@ -86,14 +86,12 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
     isBusy = true
     while (bySender.size > 0) {
       const jobs = nextJobs()
-      const length = jobs.length === 0
-        ? 0
-        : await calls.merge(
-          call,
-          jobs.flatMap(({ entries }) => entries.map(given)).map(([mode, key, record]) =>
-            [mode, key, writeRecord(record)] as const
-          )
-        ).catch(() => undefined)
+      const length = await calls.merge(
+        call,
+        jobs.flatMap(({ entries }) => entries.map(given)).map(([mode, key, record]) =>
+          [mode, key, writeRecord(record)] as const
+        )
+      ).catch(() => undefined)
       if (length === undefined) for (const job of jobs) wait(job)
       else for (const job of jobs) job.done()
       if (length === undefined || length > MANY_CHANGES) await pause(PAUSE_MS)
@@ -110,10 +108,8 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
 
   /** Whether what was said of a key counts, as far as this process knows. */
   function stands ({ key, effect }: RevocationEntry, [, , { parts }]: ReturnType<typeof given>): boolean {
-    const known = view.recordOf(key)
-    if (!known) return false
     const [said] = parts.filter(({ kind }) => effect === 'undo' || kind !== 'u')
-    return known.parts.some(({ kind, at }) => kind === said!.kind && at >= said!.at)
+    return view.recordOf(key)?.parts.some(({ kind, at }) => kind === said!.kind && at >= said!.at) === true
   }
 
   return {
@@ -127,14 +123,15 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
       const asked = entries.map(given)
       try {
         do {
-          const job: Job = { entries, isWaiting: true, done: () => {} }
           const isWritten = await new Promise<boolean>(resolve => {
-            Object.assign(job, { done: () => resolve(true) })
-            after(PATIENCE_MS, () => resolve(false))
+            const job: Job = { entries, isWaiting: true, done: () => resolve(true) }
+            after(PATIENCE_MS, () => {
+              job.isWaiting = false
+              resolve(false)
+            })
             wait(job)
             work()
           })
-          job.isWaiting = false
           if (!isWritten) break
           while (!isCurrent() && !end.isOver) await pause(PAUSE_MS)
           if (isCurrent() && entries.every((entry, n) => stands(entry, asked[n]!))) return

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { issuerOfKey } from '../../../lib/revocation/store/record.ts'
 import { claimTarget, keyOf, revocationFactsOf } from '../../../lib/revocation/target.ts'
 import type { RevocableToken } from '../../../lib/revocation/target.ts'
 
@@ -93,5 +94,7 @@ t.test('Keys are short, and say apart what differs', async t => {
   t.equal(keyOf(['jkt', 'abc/']), '["jkt","abc/"]', 'a thumbprint is no issuer')
   const long = keyOf(['sub', 'https://i.example', 'u'.repeat(60_000)])
   t.equal(long.length, 65)
+  t.equal(issuerOfKey(long), 'https://i.example')
+  t.equal(issuerOfKey(keyOf(['jkt', 'k'.repeat(60_000)])), undefined, 'no issuer has made a key')
   t.not(long, keyOf(['sub', 'https://i.example', 'u'.repeat(60_001)]))
 })

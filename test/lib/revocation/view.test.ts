@@ -141,6 +141,15 @@ t.test('A cutoff of logins refuses tokens of an earlier login, whenever they wer
   t.notOk(plain.revocationOf(facts({ issuedAt: NOW + 5, loginAt: NOW - 100 })), 'a plain cutoff requires no login')
 })
 
+t.test('What no instance can have written changes nothing', async t => {
+  const { hear, version, recordOf: known, revocationOf } = start()
+  const before = version()
+  for (const wrong of [{ since: NaN }, { parts: [] }]) hear(KEY, { ...record(), ...wrong })
+  t.strictSame([version(), known(KEY), revocationOf(facts())], [before, undefined, undefined])
+  hear(KEY, record())
+  t.ok(revocationOf(facts()), 'the twin')
+})
+
 t.test('Nothing is forgotten, and nothing is kept from being revoked, when our clock leaps', async t => {
   for (const leap of [2 * 86_400, -2 * 86_400]) {
     const { take, revocationOf, clock, size, sweep } = start()

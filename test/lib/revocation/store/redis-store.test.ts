@@ -3,6 +3,7 @@ import { Redis } from 'ioredis'
 import t from 'tap'
 import type { Test } from 'tap'
 import { openRedisLink } from '../../../../lib/redis/redis-link.ts'
+import type { LinkListeners, RedisCall } from '../../../../lib/redis/redis-link.ts'
 import { parseRedisUrl } from '../../../../lib/redis/redis-url.ts'
 import type { RevocationEntry } from '../../../../lib/revocation/entry.ts'
 import { readRecord, recordOf, writeRecord } from '../../../../lib/revocation/store/record.ts'
@@ -27,6 +28,26 @@ const entry = (sub: string, given: Partial<RevocationEntry> = {}): RevocationEnt
   standing: 'issuer',
   ...given
 })
+
+/** A link whose commands of the reader go through a function of the test, which may refuse, hold or precede them. */
+function interceptedLink (port: number) {
+  const listeners: LinkListeners[] = []
+  const intercepted = {
+    listeners,
+    /** Called before each command of the reader. */
+    before: async (_command: string, _script: string): Promise<void> => {},
+    open (given: LinkListeners) {
+      const isReader = listeners.push(given) === 2
+      const link = openRedisLink(parseRedisUrl(`redis://127.0.0.1:${port}`), given, processSurroundings.steadyMs)
+      const call: RedisCall = async (command, ...args) => {
+        if (isReader) await intercepted.before(command, String(args[0]))
+        return link.call(command, ...args)
+      }
+      return { call, close: () => link.close() }
+    }
+  }
+  return intercepted
+}
 
 function startInstance (t: Test, port: number, given: Partial<Parameters<typeof startStoreReader>[1]> = {}) {
   const reader = startStoreReader(t, {
@@ -71,7 +92,7 @@ t.test('A log of the version before becomes records, once, and is in force from 
   await row('other', 'cutoff', { standing: 'other', sender: 'https://t.example', at: at - 12 })
   await row('long', 'end', { key: keyOf(['sub', ISSUER, LONG]).split(' ').slice(0, 2).join(' ') })
   await row('stream', 'state', { key: `stream ${ISSUER}`, event: 'paused' })
-  await server.command('XADD', LOG, '*', 'e', '{')
+  for (const text of ['{', '{}']) await server.command('XADD', LOG, '*', 'e', text)
   for (const [name, text] of [['clock', clockMs], ['epoch', 'e'], ['cleaned', '0-0']]) {
     await server.command('SET', `{holdfast:revocation}:${name}`, String(text))
   }
@@ -232,4 +253,189 @@ t.test('An instance passes its own rows only if it has read all before them', { 
   const [, , , , , , , place, , ...news] = await redis.eval(READ, 4, ...names, 'me', 2, 3, 'c', 0, 'c', '0-0', 9, '') as
     string[]
   t.strictSame([place, news], [await redis.hget(STATE, 'last'), [k('u1'), text]])
+})
+
+t.test('A log of many rows is taken over whole, though the store is emptied meanwhile', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const redis = new Redis(server.port)
+  t.teardown(() => redis.disconnect())
+  const rows = redis.pipeline()
+  for (let n = 0; n < 501; n++) {
+    rows.xadd(LOG, '*', 'e', JSON.stringify({ ...entry(`u${n}`), effect: 'end', t: 1000 }))
+  }
+  await rows.set('{holdfast:revocation}:clock', '1000').exec()
+  const link = interceptedLink(server.port)
+  let readings = 0
+  link.before = async command => {
+    if (command === 'xrange' && readings++ === 0) await redis.del(INSTANCES)
+  }
+  const one = startInstance(t, server.port, { open: link.open })
+  await one.loaded()
+  t.strictSame(['u0', 'u499', 'u500'].map(one.isRevoked), [true, true, true])
+  t.strictSame([await redis.hlen(RECORDS), await redis.exists(LOG), one.takenOver.length], [501, 0, 1])
+  t.ok(readings > 2, 'the first attempt removed nothing')
+})
+
+t.test('What was lost is said again if the store refuses it or loses more meanwhile', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const link = interceptedLink(server.port)
+  const one = startInstance(t, server.port, { open: link.open })
+  await one.loaded()
+  await one.append([entry('u1')])
+  let merges = 0
+  link.before = async (_command, script) => {
+    if (script !== MERGE || ++merges > 2) return
+    if (merges === 1) throw Object.assign(new Error('OOM command not allowed'), { name: 'ReplyError' })
+    await server.command('DEL', INSTANCES)
+  }
+  await server.command('FLUSHALL')
+  await until('it is restored', async () => await server.command('HLEN', RECORDS) === '1')
+  await until('all is known again', one.isLoaded)
+  t.ok(merges > 2)
+  t.equal(one.changes[0], 'oom')
+})
+
+t.test('A reason that is known stays until the store answers, and an earlier connection says nothing about a later one', {
+  skip: skipRedis
+}, async t => {
+  const server = await startRedis(t)
+  const link = interceptedLink(server.port)
+  const { loaded, changes, isLoaded } = startInstance(t, server.port, { open: link.open })
+  await loaded()
+  const denied = Object.assign(new Error('NOPERM'), { name: 'ReplyError' })
+  const closed = new Error('Connection is closed.')
+  let refused = 0
+  const refuse = (error: Error): void => {
+    refused = 0
+    link.before = async () => {
+      refused++
+      throw error
+    }
+  }
+  const allow = (): void => { link.before = async () => {} }
+  refuse(denied)
+  await until('it is said', () => changes.length === 1)
+  refuse(closed)
+  await until('it has tried again', () => refused > 1)
+  allow()
+  await until('it can be read', () => changes.length === 2)
+  refuse(closed)
+  await until('it is said', () => changes.length === 3)
+  allow()
+  await until('it can be read', () => changes.length === 4)
+  t.strictSame(changes, ['auth', null, 'unreachable', null])
+
+  let fail: ((error: Error) => void) | undefined
+  link.before = () => new Promise((_resolve, reject) => { fail ??= reject })
+  await until('a command waits', () => fail !== undefined)
+  const { ready, close } = link.listeners[1]!
+  close()
+  ready()
+  allow()
+  fail!(denied)
+  await until('the later one reads', () => changes.length === 6)
+  t.strictSame([changes.slice(4), isLoaded()], [['unreachable', null], true])
+})
+
+t.test('Much that is over goes without a pause between pages', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const redis = new Redis(server.port)
+  t.teardown(() => redis.disconnect())
+  const over = writeRecord(recordOf(entry('u', { at: 1 }), { heard: 1, life: 1, now: 1 }))
+  await redis.hset(RECORDS, Object.fromEntries(Array.from({ length: 3000 }, (_, n) => [k(`u${n}`), over])))
+  const link = interceptedLink(server.port)
+  let waits = 0
+  const pages: number[] = []
+  link.before = async command => {
+    if (command === 'xread') waits++
+    if (command === 'hscan') pages.push(waits)
+  }
+  const one = startInstance(t, server.port, { open: link.open, issuers: [] })
+  await one.loaded()
+  await until('all is gone', async () => await redis.hlen(RECORDS) === 0)
+  const cleaned = pages.filter(waited => waited > 0)
+  t.ok(cleaned.length > 1)
+  t.equal(cleaned[1]! - cleaned[0]!, 1, 'it looked at the changes once in between')
+})
+
+t.test('What an emptied store gets back keeps its age by the count that another instance has begun', {
+  skip: skipRedis
+}, async t => {
+  const server = await startRedis(t)
+  const relay = await startRelay(t)
+  await relay.use(toPort(server.port))
+  const one = startInstance(t, relay.port)
+  await one.loaded()
+  await one.append([entry('u1', { effect: 'end' })])
+  await relay.stop()
+  await server.command('FLUSHALL')
+  const ahead = 86_400
+  const surroundings = { ...processSurroundings, now: () => processSurroundings.now() + ahead }
+  const other = startInstance(t, server.port, { surroundings })
+  await other.loaded()
+  await relay.restart()
+  await until('it is restored', () => other.view.recordOf(k('u1')) !== undefined)
+  const { heard } = readRecord(await server.command('HGET', RECORDS, k('u1')))!.parts[0]!
+  t.ok(Math.abs(other.clock.seconds() - heard) < 3600, 'it is not a day old')
+  await one.append([entry('u2', { effect: 'end' })])
+  await until('what is new is heard', () => other.view.recordOf(k('u2')) !== undefined)
+  const [mine, theirs] = [one, other].map(({ view, clock }) => clock.seconds() - view.recordOf(k('u1'))!.parts[0]!.heard)
+  t.ok(Math.abs(mine! - theirs!) < 2)
+})
+
+t.test('What is said of a key takes its last undo along, which the store may have lost', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const one = startInstance(t, server.port)
+  await one.loaded()
+  const undo = (sub: string) => entry(sub, { effect: 'undo', event: 'operator', at: now() + 50 })
+  const stored = async (sub: string) => readRecord(await server.command('HGET', RECORDS, k(sub)))!.parts
+  await one.append([entry('u1', { effect: 'block' }), entry('u2', { effect: 'block' })])
+  await one.append([undo('u1'), undo('u2')])
+  const [first] = await stored('u2')
+  await server.command('DEL', RECORDS)
+  await one.append([entry('u1'), { ...undo('u2'), at: now() }])
+  t.strictSame((await stored('u1')).map(({ kind }) => kind), ['c', 'u'])
+  t.strictSame((await stored('u2')).map(({ kind, at }) => [kind, at]), [['u', first!.at + 1]], 'an undo is the later one')
+})
+
+t.test('An entry that was not acknowledged in time is not written later', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const relay = await startRelay(t)
+  await relay.use(toPort(server.port))
+  const one = startInstance(t, relay.port)
+  await one.loaded()
+  await relay.stop()
+  t.equal(await one.lead('task'), false)
+  await t.rejects(one.append([entry('late')]), { name: 'UndecidedError' })
+  await relay.restart()
+  await until('the twin is', () => one.append([entry('u1')]).then(() => true, () => false))
+  t.strictSame([await server.command('HKEYS', RECORDS), one.isRevoked('late')], [k('u1'), false])
+  t.equal(await one.lead('task'), true)
+})
+
+t.test('While another may be restoring, what is written is not acknowledged', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const one = startInstance(t, server.port)
+  await one.loaded()
+  await server.command('HSET', RESTORING, 'other', `${await server.command('HGET', STATE, 'clock')} 100000`)
+  await until('it waits', () => !one.isLoaded())
+  await t.rejects(one.append([entry('u1')]), { name: 'UndecidedError' })
+  t.equal(await server.command('HEXISTS', RECORDS, k('u1')), '1')
+  await server.command('DEL', RESTORING)
+  await until('the twin is', () => one.append([entry('u1')]).then(() => true, () => false))
+})
+
+t.test('A sender of much delays no other', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const one = startInstance(t, server.port)
+  await one.loaded()
+  const written: string[] = []
+  const append = async (name: string, sender: string, size: number): Promise<void> => {
+    await one.append(Array.from({ length: size }, (_, n) => entry(`${name} ${n}`, { sender })))
+    written.push(name)
+  }
+  const many = Array.from({ length: 8 }, (_, n) => append(`a${n}`, ISSUER, 100))
+  await Promise.all([...many, append('b', 'https://other.example', 1)])
+  t.equal(written.length, 9)
+  t.ok(written.indexOf('b') < written.indexOf('a2'), written.join(' '))
 })
