@@ -281,16 +281,16 @@ t.test('Upgrades pass as such, without a rule too, and outlive the last day', as
 
 t.test('A stream of nobody outlives the token that was refused', async t => {
   const { issuer, url } = await startGate(t, {
-    values: { REVOCATION: { operators: { scope: 'revoke' } } },
+    values: { REVOCATION: { operators: { scope: 'revoke' } }, IDP_CLOCK_TOLERANCE_SECONDS: 0 },
     answer (_request, response) {
       response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
     }
   })
-  const [authorization] = bearerLines(issuer.token({ exp: Math.floor(Date.now() / 1000) + 5 * 86_400 }))
+  const [authorization] = bearerLines(issuer.token({ exp: Math.floor(Date.now() / 1000) + 2 }))
   const headers = { authorization: authorization!.slice(15) }
   const [refused, admitted] = await Promise.all(['/orders/7', '/any/1'].map(path => fetch(url + path, { headers })))
   const end = refused!.text().then(() => 'ended', () => 'ended')
-  await atAnotherTime(6 * 86_400, () => t.rejects(admitted!.text()))
+  await t.rejects(admitted!.text())
   t.equal(await Promise.race([end, new Promise(resolve => setTimeout(resolve, 100, 'open'))]), 'open')
 })
 
