@@ -13,7 +13,8 @@ async function startApp (t: Test) {
   const log: any[] = []
   const stream = { write: (line: string) => log.push(JSON.parse(line)) }
   const app = Fastify({ logger: { level: 'info', stream } })
-  await app.register(holdfast, { ...issuer.options, server: { observe: dayIn(1), rateLimit: 3 } } as object)
+  const revocation = { operators: { scope: 'revoke' } }
+  await app.register(holdfast, { ...issuer.options, revocation, server: { observe: dayIn(1), rateLimit: 3 } } as object)
   const show = ({ user, auth, observed }: FastifyRequest): object =>
     ({ user: user?.sub ?? null, auth: auth && true, observed })
   app.get('/me', { onRequest: app.authenticate() }, show)
@@ -30,6 +31,13 @@ async function startApp (t: Test) {
     throw new Error('mine')
   }
   app.get('/fault', { onRequest: app.require({ claims: { sub: fails } }) }, show)
+  const held = new Set<() => void>()
+  const hold = async (): Promise<object> => {
+    await new Promise<void>(resolve => held.add(resolve))
+    return {}
+  }
+  app.get('/held', { onRequest: app.authenticate() }, hold)
+  app.get('/held-admin', { onRequest: app.requireScope('admin') }, hold)
   t.teardown(() => app.close())
   const get = async (url: string, sub?: string): Promise<any> => {
     const headers = sub === undefined ? {} : { authorization: `Bearer ${sub === 'x' ? sub : await issuer.token({ sub })}` }
@@ -37,7 +45,7 @@ async function startApp (t: Test) {
     return { status: answer.statusCode, challenge: answer.headers['www-authenticate'], ...answer.json() }
   }
   const observed = (): string[] => log.filter(({ enforced }) => enforced === false).map(({ reason }) => reason)
-  return { issuer, get, observed, log }
+  return { issuer, get, observed, log, held }
 }
 
 const NOBODY = { status: 200, challenge: undefined, user: null, auth: null }
@@ -60,6 +68,19 @@ t.test('In an app, who would be refused is nobody, and is told about once', asyn
   issuer.clock.advance(2 * 86_400)
   t.equal((await get('/me')).status, 401, 'afterwards everything is enforced')
   t.equal((await get('/me', 'user-1')).status, 200)
+})
+
+t.test('An answer to nobody outlives its token and the last day, and an answer to a caller ends', async t => {
+  const { issuer, get, held } = await startApp(t)
+  const [caller, nobody] = [get('/held', 'user-1'), get('/held-admin', 'user-1')]
+  while (held.size < 2) await new Promise(resolve => setTimeout(resolve, 5))
+  issuer.clock.advance(2 * 86_400)
+  // The timers of the guard keep no process alive.
+  const alive = setInterval(() => {}, 1000)
+  await t.rejects(caller)
+  clearInterval(alive)
+  for (const release of held) release()
+  t.equal((await nobody).status, 200)
 })
 
 t.test('Each hour, one warning says that nothing is guarded, until something is.', async t => {
