@@ -23,7 +23,7 @@ export const manuals: readonly string[] = [
 export const pages: readonly string[] = [
   ...manuals,
   'docs/README.md',
-  ...['CONTRIBUTING', 'CODE_OF_CONDUCT', 'SECURITY'].map(name => `.github/${name}.md`),
+  ...['CONTRIBUTING', 'CODE_OF_CONDUCT', 'RELEASING', 'SECURITY'].map(name => `.github/${name}.md`),
   'CHANGELOG.md',
   ...readdirSync(join(root, 'test/reports')).map(name => `test/reports/${name}`),
   ...[

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
@@ -82,6 +82,27 @@ t.test('Each line of the pages that installs or runs a package works as it is pr
 })
 
 const tarball = (): string => join(clone, readdirSync(clone).find(file => /^holdfast-\d/.test(file))!)
+
+t.test('What a release does with the packed packages: a bill of materials each, and a publication that npm accepts.', async t => {
+  const packed = readdirSync(clone).filter(file => file.endsWith('.tgz'))
+  t.ok(packed.length >= 2, packed.join(' '))
+  await expectSuccess(clone, '.ci/release/bills', packed)
+  for (const file of packed) {
+    const bill = JSON.parse(readFileSync(join(clone, file.replace(/tgz$/, 'cdx.json')), 'utf8')) as {
+      bomFormat: string,
+      metadata: { component: { name: string, version: string } },
+      components: Array<{ name: string }>
+    }
+    t.equal(bill.bomFormat, 'CycloneDX')
+    t.equal(`${bill.metadata.component.name}-${bill.metadata.component.version}.tgz`, file)
+    const { dependencies = {} } = JSON.parse(
+      await expectSuccess(clone, 'tar', ['-xzOf', file, 'package/package.json'])
+    ) as { dependencies?: Readonly<Record<string, string>> }
+    const named = new Set(bill.components.map(({ name }) => name))
+    t.strictSame(Object.keys(dependencies).filter(name => !named.has(name)), [], file)
+    t.match(await expectSuccess(clone, 'npm', ['publish', `./${file}`, '--dry-run', '--access', 'public']), /^\+ \S+@/m)
+  }
+})
 
 t.test('Bundlers make one program of it, which starts and answers without ioredis.', async t => {
   const requireInModules =
