@@ -19,7 +19,7 @@ import type { PluginSettings } from '../lib/settings/validation.ts'
 import type { AccessTokenClaims } from '../lib/token/access-token-claims.ts'
 import { isUserOfPassport } from '../server/request-user.ts'
 import { runGuard } from '../server/running-guard.ts'
-import { checkRuntime } from '../server/runtime.ts'
+import { checkRuntime, fastifyWarning } from '../server/runtime.ts'
 import { kTestDoubles, processSurroundings } from '../server/surroundings.ts'
 import type { MayHaveTestDoubles } from '../server/surroundings.ts'
 import { decorateGuards } from './auth/guards.ts'
@@ -41,6 +41,8 @@ const TWICE = 'Holdfast is registered already, in this scope or around it. Regis
 export default fp<HoldfastOptions>(async (app, options) => {
   if (app.hasDecorator('holdfastGuard')) throw new Error(TWICE)
   checkRuntime(process.versions)
+  const warning = fastifyWarning(app.version)
+  if (warning !== undefined) app.log.warn(warning)
   const given = settingsOf(app, options)
   const { settings, ...functions }: PluginSettings = given
     ? { settings: given }
