@@ -126,10 +126,11 @@ const OF_OTHER_PROGRAMS: Readonly<Record<string, string>> = {
 }
 
 /**
- * The application of docs/guide/gate.md, which test/system/guarded-application.test.ts runs, and two lines of
- * docs/reference/fapi.md, which nothing runs.
+ * The application of docs/guide/gate.md, which test/system/guarded-application.test.ts runs. Of docs/guide/clients.md
+ * clients.test.ts runs the first diff, and test/system/clients.test.ts the Python. Nothing runs the other diff, Go, and
+ * two lines of docs/reference/fapi.md.
  */
-const OF_OTHER_LANGUAGES = ['python', 'js']
+const OF_OTHER_LANGUAGES = ['python', 'js', 'diff', 'go']
 
 /** Variables that are no settings of the service: those of the tools and of Node. */
 const OTHER_VARIABLES = new Set([

@@ -21,8 +21,8 @@ t.test('Words are counted outside code blocks', async t => {
 
 t.test('The docs stay short enough to be read', async t => {
   const guide = pages.filter(path => path.startsWith('docs/guide/'))
-  t.equal(guide.length, 9, 'the guide has nine pages')
+  t.equal(guide.length, 11, 'the guide has eleven pages')
   t.ok(sum(guide) < 10_000, 'the guide has less than 10,000 words')
   t.ok(sum(pages) < 26_000, `all docs have less than 26,000 words, and not ${sum(pages)}: cut what is said twice`)
-  t.ok(wordsOf('README.md') < 600, 'the README has some 550 words')
+  t.ok(wordsOf('README.md') <= 550, `the README has at most 550 words, and not ${wordsOf('README.md')}`)
 })

@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { makePromises } from '../../dev/generate/promises.ts'
+import { FIRST_SOUND_FASTIFY } from '../../server/runtime.ts'
+import { containing } from '../helpers/containing.ts'
+import { holdsTest, readTable, root, textOf } from '../helpers/documents.ts'
+
+const page = textOf('docs/reference/versions.md')
+const manifestOf = (folder: string) =>
+  JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')) as {
+    engines: { node: string },
+    exports: Record<string, unknown>,
+    peerDependencies: Record<string, string>
+  }
+
+t.test('The page says which Node and Fastify each package takes, and which are tested.', t => {
+  const { engines, peerDependencies, exports } = manifestOf('packages/holdfast')
+  t.equal(/^\*\*Node\*\* `(.+?)`/m.exec(page)?.[1], engines.node)
+  t.equal(/^\*\*Fastify\*\* `(.+?)`/m.exec(page)?.[1], peerDependencies['fastify'])
+  const tested = /tested with ([\d., and]+?)\. /.exec(page)![1]!.split(/, | and /)
+  t.match(textOf('.github/workflows/ci.yml'), containing(`node: ['${tested[0]}', ${tested.slice(1).join(', ')}]`))
+  t.equal(/Before ([\d.]+) it has/.exec(page)?.[1], FIRST_SOUND_FASTIFY)
+  const entries = Object.keys(exports).filter(name => !name.endsWith('.json')).map(name => `\`holdfast${name.slice(1)}\``)
+  t.match(page, containing(`entry points ${entries.join(', ')}, their types`))
+  t.end()
+})
+
+t.test('A name that is promised stays.', t => {
+  const promised = textOf('test/packages/promises.txt')
+  t.equal(makePromises(promised), promised, 'npm run generate adds new ones')
+  const [, ...others] = promised.split('\n')
+  t.equal(makePromises(others.join('\n')), promised, 'as it does with this one')
+  t.throws(() => makePromises(`${promised}reason token_vanished 401\n`), {
+    message: 'Only a major may change what is promised (docs/reference/versions.md): reason token_vanished 401'
+  })
+  t.end()
+})
+
+t.test('Each bypass of the comparison is refused by the test that the page names.', t => {
+  const rows = readTable(textOf('docs/reference/comparison.md').split('## Bypasses')[1]!)
+  t.ok(rows.length >= 5, `${rows.length} bypasses`)
+  for (const [bypass, , refused = ''] of rows) {
+    const [, file = '', title = ''] = /\]\(\.\.\/\.\.\/(\S+?)\): "(.+)"$/.exec(refused) ?? []
+    t.ok(file && holdsTest(file, title), `${bypass}: ${refused}`)
+  }
+  t.end()
+})
