@@ -6,7 +6,13 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 
 /** The pages that say how to install or run the packages. */
-export const PAGES = ['README.md', 'docs/guide/plugin.md', 'docs/guide/gate.md', 'packages/holdfast-cli/README.md']
+export const PAGES = [
+  'README.md',
+  'docs/guide/plugin.md',
+  'docs/guide/gate.md',
+  'docs/guide/your-own.md',
+  'packages/holdfast-cli/README.md'
+]
 
 /** The page as it stands once the packages are on npm. */
 export function namePublished (text) {
@@ -15,6 +21,8 @@ export function namePublished (text) {
     .replaceAll(/npm i (?:\.\.?\/)*(?:holdfast\/)?holdfast-\d+\.\d+\.\d+\.tgz/g, 'npm i holdfast')
     .replaceAll(/(fastify) +# in your app.*$/gm, '$1')
     .replaceAll(/npx -y -p \.\/holdfast-cli-\d+\.\d+\.\d+\.tgz holdfast/g, 'npx -y holdfast-cli')
+    .replaceAll(/npx -y -p \.\/create-holdfast-\d+\.\d+\.\d+\.tgz create-holdfast (?:\.\.\/)?(\S+) --packed \./g, 'npm create holdfast@latest $1')
+    .replaceAll(/^cd \.\.\/my-api$/gm, 'cd my-api')
     .replaceAll('`npm run package`, then ', '')
 }
 

@@ -77,6 +77,14 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
     "start(directory, ['dev/serve/run.ts', '--issuers', '2']"
   ],
   'npm run package': ['test/system/package.test.ts', 'linesOf('],
+  'npx -y -p ./create-holdfast-0.1.0.tgz create-holdfast ../my-api --packed .': [
+    'test/matrix/starter.test.ts',
+    'const PACKED ='
+  ],
+  'npm create holdfast@latest my-api': ['test/matrix/starter.test.ts', 'const PUBLISHED ='],
+  'cd ../my-api': ['test/matrix/starter.test.ts', 'join(folder, name)'],
+  'cd my-api': ['test/matrix/starter.test.ts', 'join(folder, name)'],
+  'npm install': ['test/matrix/starter.test.ts', 'lines.slice('],
   'npm i ../holdfast/holdfast-0.1.0.tgz fastify': ['test/system/package.test.ts', "linesOf('docs/guide/plugin.md')"],
   'node --test orders.test.ts': ['test/system/consumers.test.ts', 'TEST_COMMANDS'],
   'npx -y tsx --test orders.test.ts': ['test/system/consumers.test.ts', 'TEST_COMMANDS'],

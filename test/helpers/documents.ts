@@ -39,6 +39,7 @@ export const pages: readonly string[] = [
     'packages',
     'packages/holdfast',
     'packages/holdfast-cli',
+    'packages/create-holdfast',
     'test',
     'test/own',
     'bench',

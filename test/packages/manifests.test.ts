@@ -42,10 +42,9 @@ t.test('The packages require the versions that the repository is tested with.', 
   const own = manifestOf('.')
   const tested = { ...own.dependencies, ...own.devDependencies }
   t.notOk(own.peerDependencies, 'npm 11 installs no optional peer of package.json, even if it is named: tracing has some')
-  for (const folder of ['packages/holdfast', 'packages/holdfast-cli']) {
-    const { version, license, engines, scripts, dependencies, peerDependencies, peerDependenciesMeta } = manifestOf(
-      folder
-    )
+  for (const folder of ['packages/holdfast', 'packages/holdfast-cli', 'packages/create-holdfast']) {
+    const { version, license, engines, scripts, dependencies = {}, peerDependencies = {}, peerDependenciesMeta } =
+      manifestOf(folder)
     t.strictSame(
       { version, license, engines },
       { version: own.version, license: own.license, engines: own.engines },
@@ -88,7 +87,7 @@ t.test('The packages require the versions that the repository is tested with.', 
 })
 
 t.test('The links of the npm pages lead somewhere: they are absolute, and those to the repository name a file of it.', t => {
-  for (const folder of ['packages/holdfast', 'packages/holdfast-cli']) {
+  for (const folder of ['packages/holdfast', 'packages/holdfast-cli', 'packages/create-holdfast']) {
     const { repository } = JSON.parse(textOf(join(folder, 'package.json'))) as {
       repository: { url: string, directory: string }
     }
@@ -143,14 +142,14 @@ t.test('No page tells people to run a package that is not published.', t => {
   )
   const { version } = manifestOf('packages/holdfast')
   for (const page of unpublished) {
-    for (const [name, named] of textOf(page).matchAll(/holdfast(?:-cli)?-(\d+\.\d+\.\d+)\.tgz/g)) {
+    for (const [name, named] of textOf(page).matchAll(/(?:create-)?holdfast(?:-cli)?-(\d+\.\d+\.\d+)\.tgz/g)) {
       t.equal(named, version, `${page}: ${name}`)
     }
   }
   for (const page of PAGES) {
     const after = namePublished(textOf(page))
     t.notMatch(after, /\.tgz|npm run package|npm ci # in a clone/, `${page} after the release`)
-    t.match(after, /npx -y holdfast-cli (?:start|gate)|npm i holdfast fastify$/m, page)
+    t.match(after, /npx -y holdfast-cli (?:start|gate)|npm i holdfast fastify$|^npm create holdfast@latest my-api$/m, page)
   }
   t.match(
     textOf('.github/workflows/release.yml'),
