@@ -58,6 +58,8 @@ export async function startIssuer (t: Owner): Promise<Issuer> {
       '/introspect': issuer.introspection,
       '/keys': { keys: issuer.keys.map(({ jwk }) => jwk) }
     }
+    // Where the libraries for Auth0 look.
+    documents['/.well-known/jwks.json'] = documents['/keys']!
     const document = documents[request.url!]
     response.writeHead(issuer.outage ?? (document ? 200 : 404), { 'content-type': 'application/json' })
     response.end(JSON.stringify(document ?? {}))
