@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { readFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
@@ -57,7 +57,7 @@ for (const [name, { option, build }] of Object.entries(KINDS)) {
     if (build !== '') await expectSuccess(cwd, 'sh', ['-c', build])
     await startLine(t, cwd, 'exec npm start').says(/listening at/)
     const ask = async (path: string, token?: string) => {
-      const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
+      const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` }
       const answer = await fetch(`http://localhost:${port}${path}`, { headers })
       return { status: answer.status, challenge: answer.headers.get('www-authenticate') ?? '', text: await answer.text() }
     }
