@@ -53,8 +53,9 @@ const TABLE_OF: Readonly<Record<string, number>> = { block: 1, enable: 1, undo: 
 export type View = ReturnType<typeof createView>
 
 const find = ({ parts }: RevocationRecord, kind: string): Part | undefined => parts.find(part => part.kind === kind)
+const TABLE_OF_KIND = new Map(TABLES.flatMap((kinds, table) => [...kinds].map(kind => [kind, table] as const)))
 const has = (record: RevocationRecord | undefined, table: number): boolean =>
-  record !== undefined && record.parts.some(({ kind }) => TABLES[table]!.includes(kind))
+  record !== undefined && record.parts.some(({ kind }) => TABLE_OF_KIND.get(kind) === table)
 
 /**
  * The view of one process of what has been revoked: the records of its issuers. It forgets one only when it is over, by
@@ -87,9 +88,15 @@ export function createView (
 
   function count (key: string, record: RevocationRecord | undefined, by: number): void {
     if (!record) return
-    shares.forEach((each, table) => {
-      if (has(record, table)) each.change(fullName(record.holder, key), by)
-    })
+    const { parts } = record
+    const holder = fullName(record.holder, key)
+    let counted = 0
+    for (const { kind } of parts) {
+      const table = TABLE_OF_KIND.get(kind)
+      if (table === undefined || (counted & (1 << table)) !== 0) continue
+      counted |= 1 << table
+      shares[table]!.change(holder, by)
+    }
   }
 
   /** The store has what is known of a key, or had it by this call. 0: there is no store. */

@@ -8,6 +8,15 @@ import { CHANGES, INSTANCES, MERGE, READ, RECORDS, REMOVE, RESTORING, STATE } fr
 /** What is merged: how, where, and the record as it is written. */
 export type Given = readonly [mode: MergeMode, key: string, text: string]
 
+/** The answer of `MERGE`. */
+type Merged = [length: number | undefined, passed: string, ...others: Array<string | number>]
+
+interface Sent {
+  readonly given: readonly Given[]
+  readonly number: number
+  readonly answer: Promise<Merged>
+}
+
 export type RedisCalls = ReturnType<typeof createRedisCalls>
 
 /**
@@ -44,6 +53,52 @@ export function createRedisCalls (
 
   function take (key: string, text: string, isWhole: boolean, number = calls): void {
     view.take(key, shift(text, clock.offsetOf(count)), number, isWhole)
+  }
+
+  function send (call: RedisCall, given: readonly Given[], restoring?: number): Sent {
+    const offset = clock.offsetOf(count)
+    const records: string[] = []
+    for (const [mode, key, text] of given) records.push(mode, key, shift(text, -offset))
+    const answer = call(
+      'eval',
+      MERGE,
+      5,
+      STATE,
+      INSTANCES,
+      RESTORING,
+      CHANGES,
+      RECORDS,
+      instance,
+      answered,
+      ++calls,
+      count,
+      clock.offer(count),
+      randomText(),
+      restoring ?? '',
+      place,
+      ...records
+    ) as Promise<Merged>
+    // The one before it may fail first.
+    answer.catch(() => {})
+    return { given, number: calls, answer }
+  }
+
+  function takeMerged ({ given, number }: Sent, [length, passed, ...others]: Merged): number | undefined {
+    if (length === undefined) return undefined
+    answered = number
+    // Nobody else has written since this instance has read.
+    if (passed !== '' && place !== '$') place = passed
+    const stand = new Map<number, string>()
+    for (let n = 0; n < others.length; n += 2) stand.set(others[n] as number, others[n + 1] as string)
+    const known: string[] = []
+    given.forEach(([mode, key, text], n) => {
+      const other = stand.get(n)
+      if (mode === 'restore' && other === undefined) known.push(key)
+      else if (other === undefined) view.take(key, text, number, true)
+      else take(key, other, true, number)
+    })
+    view.said(known, number)
+    return length
   }
 
   return {
@@ -83,55 +138,52 @@ export function createRedisCalls (
     /**
      * Merges records, and applies what stands then. Returns the number of rows that the store keeps. Undefined if
      * this instance does not know yet what the store has lost.
+     */
+    merge: (call: RedisCall, given: readonly Given[]): Promise<number | undefined> =>
+      inTurn(async () => {
+        const sent = send(call, given)
+        return takeMerged(sent, await sent.answer)
+      }),
+    /**
+     * Merges what the view has not said yet, a page of records at a time: one is on its way while another is answered.
      * @param restoring milliseconds for which others wait for this instance
      */
-    merge: (call: RedisCall, given: readonly Given[], restoring?: number): Promise<number | undefined> =>
+    restore: (call: RedisCall, limit: number, goesOn: () => boolean, restoring?: number): Promise<void> =>
       inTurn(async () => {
-        const offset = clock.offsetOf(count)
-        const sent: string[] = []
-        for (const [mode, key, text] of given) sent.push(mode, key, shift(text, -offset))
-        const [length, passed, ...others] = await call(
-          'eval',
-          MERGE,
-          5,
-          STATE,
-          INSTANCES,
-          RESTORING,
-          CHANGES,
-          RECORDS,
-          instance,
-          answered,
-          ++calls,
-          count,
-          clock.offer(count),
-          randomText(),
-          restoring ?? '',
-          place,
-          ...sent
-        ) as [length: number | undefined, passed: string, ...others: Array<string | number>]
-        if (length === undefined) return undefined
-        answered = calls
-        // Nobody else has written since this instance has read.
-        if (passed !== '' && place !== '$') place = passed
-        const stand = new Map<number, string>()
-        for (let n = 0; n < others.length; n += 2) stand.set(others[n] as number, others[n + 1] as string)
-        const known: string[] = []
-        given.forEach(([mode, key, text], n) => {
-          const other = stand.get(n)
-          if (mode === 'restore' && other === undefined) known.push(key)
-          else if (other === undefined) view.take(key, text, calls, true)
-          else take(key, other, true)
-        })
-        view.said(known, calls)
-        return length
+        const waiting: Sent[] = []
+        const next = (): void => {
+          const records = goesOn() ? view.unsaid(limit) : []
+          if (records.length === 0) return
+          waiting.push(send(call, records.map(([key, text]) => ['restore', key, text] as const), restoring))
+        }
+        try {
+          next()
+          while (waiting.length > 0) {
+            next()
+            const [first] = waiting as [Sent]
+            if (takeMerged(first, await first.answer) === undefined) return
+            waiting.shift()
+          }
+        } finally {
+          for (const { given } of waiting) view.said(given.map(([, key]) => key), undefined)
+        }
       }),
-    /** Reads a page of the records. */
-    scan: (call: RedisCall, cursor: string, limit: number) =>
+    /**
+     * Reads the records from a cursor on, in pages of about so many: the next is on its way while one is taken. Returns
+     * the next cursor.
+     */
+    scan: (call: RedisCall, cursor: string, limit: number, goesOn: () => boolean) =>
       inTurn(async () => {
-        const [next, found] = await call('hscan', RECORDS, cursor, 'COUNT', limit) as [string, string[]]
-        // The store has it if it has the next call.
-        for (let n = 0; n < found.length; n += 2) take(found[n]!, found[n + 1]!, true, calls + 1)
-        return { next, found }
+        const ask = (at: string) => call('hscan', RECORDS, at, 'COUNT', limit) as Promise<[string, string[]]>
+        let asked = ask(cursor)
+        for (;;) {
+          const [next, found] = await asked
+          const isLast = next === '0' || !goesOn()
+          if (!isLast) asked = ask(next)
+          // The store has it if it has the next call.
+          for (let n = 0; n < found.length; n += 2) take(found[n]!, found[n + 1]!, true, calls + 1)
+          if (isLast) return next
+        }
       }),
     remove: (call: RedisCall, keys: readonly string[]) =>
       inTurn(() =>

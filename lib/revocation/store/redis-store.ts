@@ -134,7 +134,9 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
     }
     isTakenOver ||= await takeOverLog({ call, calls, view }, options.onTakeOver)
     // What others say meanwhile need not be said.
-    while (page.isWhole && view.hasUnsaid() && isCurrent(own) && steadyMs() - askedMs < STEP_MS) await say()
+    if (page.isWhole && view.hasUnsaid()) {
+      await calls.restore(call, PAGE, forMs(STEP_MS, own), isRestoring ? staleSeconds * 1000 : undefined)
+    }
     if (isRestoring || page.isWaited || page.epoch !== settledEpoch) heardMs = -Infinity
     if (cursor !== undefined) return await scan(own)
     if (!page.isWhole || view.hasUnsaid() || isRestoring) return
@@ -146,28 +148,16 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
     if (heardMs !== -Infinity) report(null)
   }
 
-  /** Says some of what the store may not know. */
-  async function say (): Promise<void> {
-    const records = view.unsaid(PAGE)
-    if (records.length === 0) return
-    const length = await calls.merge(
-      call,
-      records.map(([key, text]) => ['restore', key, text] as const),
-      isRestoring ? staleSeconds * 1000 : undefined
-    ).catch((error: Error) => {
-      view.said(records.map(([key]) => key), undefined)
-      throw error
-    })
-    if (length === undefined) view.said(records.map(([key]) => key), undefined)
+  /** Whether some work may go on: for so long from now, on this connection. */
+  function forMs (ms: number, own: number): () => boolean {
+    const startedMs = steadyMs()
+    return () => isCurrent(own) && steadyMs() - startedMs < ms
   }
 
   /** Reads the records for a while. */
   async function scan (own: number): Promise<void> {
-    const startedMs = steadyMs()
-    while (cursor !== undefined && isCurrent(own) && steadyMs() - startedMs < LOOK_MS) {
-      const { next } = await calls.scan(call, cursor, PAGE)
-      cursor = next === '0' ? undefined : next
-    }
+    const next = await calls.scan(call, cursor!, PAGE, forMs(LOOK_MS, own))
+    cursor = next === '0' ? undefined : next
   }
 
   /** One instance looks for what is over, a page at a time, of issuers that none of them has too. */
