@@ -22,6 +22,8 @@ export const LEADER = `${PREFIX}leader:`
 /** Records in a row of the changes, and rows that are kept for an instance that is slow to read them. */
 const ROW = 50
 const MAX_ROWS = 10_000
+/** Rows that one step removes: each may hold 50 records, and others wait meanwhile. */
+const TRIM = 200
 /** Records that are read from the hash and written to it by one command: a script has room for so many texts. */
 const GROUP = 500
 /** An instance that has said nothing for so long has to read the records again. */
@@ -164,7 +166,7 @@ if last then redis.call('HSET', KEYS[1], 'last', last) end
 if answers[2] ~= '' then place = answers[2] end
 answers[1] = redis.call('XLEN', KEYS[4])
 if answers[1] > ${MAX_ROWS} then
-  redis.call('XTRIM', KEYS[4], 'MAXLEN', ${MAX_ROWS})
+  redis.call('XTRIM', KEYS[4], 'MAXLEN', '~', ${MAX_ROWS}, 'LIMIT', ${TRIM})
   redis.call('HSET', KEYS[1], 'floor', redis.call('XRANGE', KEYS[4], '-', '+', 'COUNT', 1)[1][1])
 end
 local at = string.format('%.0f', clock)
@@ -242,7 +244,7 @@ if reads > 0 or known == -1 or ARGV[9] ~= '' or clock >= tonumber(written) + 400
     elseif silence < ${PATIENCE_MS} and isBefore(readTo, low) then low = readTo end
   end
   if isBefore(floor, low) then
-    redis.call('XTRIM', KEYS[4], 'MINID', low)
+    redis.call('XTRIM', KEYS[4], 'MINID', '~', low, 'LIMIT', ${TRIM})
     redis.call('HSET', KEYS[1], 'floor', low)
   end
 end
