@@ -103,7 +103,7 @@ export function createRedisCalls (
 
   return {
     /** Reads the changes from the place on. */
-    read: (call: RedisCall, limit: number, isRestored = false) =>
+    read: (call: RedisCall, limit: number, isRestoring = false) =>
       inTurn(async () => {
         const [given, ms, epoch, floor, known, knownPlace, isWaited, last, hasMore, ...news] = await call(
           'eval',
@@ -121,7 +121,7 @@ export function createRedisCalls (
           randomText(),
           place,
           limit,
-          isRestored ? 'restored' : ''
+          isRestoring ? 'restoring' : ''
         ) as [string, string, string, string, number, string, number, string, number, ...string[]]
         count = given
         clock.see(count, Number(ms))

@@ -114,7 +114,7 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
   async function step (own: number): Promise<void> {
     const askedMs = steadyMs()
     const isRestored = isRestoring && !view.hasUnsaid()
-    const page = await calls.read(call, PAGE, isRestored)
+    const page = await calls.read(call, PAGE, isRestoring && !isRestored)
     if (!isCurrent(own)) return
     if (page.epoch !== epoch) {
       epoch = page.epoch

@@ -181,7 +181,7 @@ return answers`
 /**
  * Reads what has changed after a place. KEYS: state, instances, restoring, changes. ARGV: instance, the last call of it
  * that was answered (-1: none), this call, count, clock, a new count and epoch, the place (`$`: the last change),
- * about how many records, and `restored` once the instance has restored what it knows. Returns: count, clock, epoch,
+ * about how many records, and `restoring` while the instance has something to restore. Returns: count, clock, epoch,
  * floor, the last call of the instance that the store knows (-1: none), its place then, whether others restore, the
  * place of the last change that was read, whether there are more, and key and record of each that is of another
  * instance.
@@ -210,22 +210,23 @@ while hasMore == 1 and size < 2 * tonumber(ARGV[8]) do
     end
   end
 end
-if ARGV[9] == 'restored' and redis.call('HDEL', KEYS[3], ARGV[1]) == 1 then
-  epoch = ARGV[6]
-  redis.call('HSET', KEYS[1], 'epoch', epoch)
-end
-local isWaited = 0
+local isWaited, isRestored = 0, false
 local restoring = redis.call('HGETALL', KEYS[3])
 for i = 1, #restoring, 2 do
   local since, patience = string.match(restoring[i + 1], '^(%d+) (%d+)$')
-  if restoring[i] == ARGV[1] then
+  if restoring[i] == ARGV[1] and ARGV[9] == 'restoring' then
     redis.call('HSET', KEYS[3], ARGV[1], at .. ' ' .. patience)
     isWaited = 1
+  elseif restoring[i] == ARGV[1] then
+    -- Also if a call of it came late, after it had restored all.
+    redis.call('HDEL', KEYS[3], ARGV[1])
+    epoch, isRestored = ARGV[6], true
+    redis.call('HSET', KEYS[1], 'epoch', epoch)
   elseif clock - tonumber(since) > tonumber(patience) then redis.call('HDEL', KEYS[3], restoring[i])
   else isWaited = 1 end
 end
 -- A server that is no longer the master says so.
-if reads > 0 or known == -1 or ARGV[9] ~= '' or clock >= tonumber(written) + 400 then
+if reads > 0 or known == -1 or isRestored or clock >= tonumber(written) + 400 then
   redis.call('HSET', KEYS[1], 'clock', at)
   redis.call('HSET', KEYS[2], ARGV[1], math.max(known, tonumber(ARGV[3])) .. ' ' .. place .. ' ' .. at)
   known = math.max(known, tonumber(ARGV[3]))

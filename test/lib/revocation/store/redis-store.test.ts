@@ -425,6 +425,16 @@ t.test('While another may be restoring, what is written is not acknowledged', { 
   await until('the twin is', () => one.append([entry('u1')]).then(() => true, () => false))
 })
 
+t.test('A late call of an instance that has restored all does not make others wait', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const one = startInstance(t, server.port)
+  await one.loaded()
+  const instance = await server.command('HKEYS', INSTANCES)
+  await server.command('HSET', RESTORING, instance, `${await server.command('HGET', STATE, 'clock')} 100000`)
+  await until('it has seen that', async () => await server.command('EXISTS', RESTORING) === '0')
+  await until('it goes on', one.isLoaded)
+})
+
 t.test('A sender of much delays no other', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
   const one = startInstance(t, server.port)
