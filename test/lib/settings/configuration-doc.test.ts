@@ -28,3 +28,12 @@ t.test('Every word in capitals that looks like a setting is one.', t => {
   t.strictSame(mentioned.filter(name => !known.includes(name)), [])
   t.end()
 })
+
+t.test('Each setting has one row, and the eight that most need come first.', t => {
+  const rows = [...page.matchAll(/^\| (?:`([A-Z_]+)`|-) \| (?:`([\w.]+)`|-) \|/gm)].map(([, variable, key]) => key ?? variable!)
+  const named = settingNames.map(name => settingSpec(name).from === 'environment' ? settingSpec(name).variable : name)
+  t.strictSame([...rows].sort(), [...named].sort())
+  const first = page.split('### ')[1]!
+  t.equal(rows.filter(name => first.includes(`\`${name}\` |`)).length, 8)
+  t.end()
+})
