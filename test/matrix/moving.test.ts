@@ -1,15 +1,20 @@
 import { createHmac, sign } from 'node:crypto'
-import { cpSync } from 'node:fs'
+import { cpSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
+import type { Test } from 'tap'
+import { parse } from 'yaml'
+import { startApp } from '../helpers/app.ts'
 import { startLine } from '../helpers/command-line.ts'
-import { readSection, readTable, root } from '../helpers/documents.ts'
+import { readSection, readTable, root, textOf } from '../helpers/documents.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { AUDIENCE, makeIssuerKey, startIssuer } from '../helpers/issuer.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
 import { install, packHoldfast } from '../helpers/package-apps.ts'
+import { programOf, startProgram } from '../helpers/programs.ts'
+import { startUpstream } from '../helpers/upstream.ts'
 
 /**
  * The set-ups of examples/migration, old and new side by side on the same 200 requests. Each difference stands in the
@@ -19,7 +24,8 @@ import { install, packHoldfast } from '../helpers/package-apps.ts'
 t.setTimeout(900_000)
 
 const PAGE = 'examples/migration/README.md'
-const LIBRARIES = ['fastify-jwt-jwks', 'fastify-auth0-verify', 'express-oauth2-jwt-bearer', 'passport-jwt'] as const
+const ENVOY = 'envoy-jwt-authn'
+const LIBRARIES = ['fastify-jwt-jwks', 'fastify-auth0-verify', 'express-oauth2-jwt-bearer', 'passport-jwt', ENVOY] as const
 const REQUESTS = 200
 const SEED = 59
 
@@ -135,12 +141,38 @@ const cwd = join(folder, 'migration')
 cpSync(join(root, 'examples/migration'), cwd, { recursive: true })
 await install(cwd, tarball)
 
-t.test('Old and new answer 200 requests alike, but for the rows of the table.', async t => {
+/** Envoy, and the gate in its place, before the same service. */
+async function startEnvoy (t: Test, issuer: Issuer, side: string): Promise<string> {
+  const upstream = await startUpstream(t)
+  const text = textOf(`examples/migration/${ENVOY}/${side}.yaml`).replaceAll('https://tenant.example/', issuer.url)
+  const config = parse(text.replaceAll('https://api.example', AUDIENCE))
+  if (side === 'after') return (await startApp(t, issuer, { GATE: { ...config.gate, upstream: upstream.origin } })).url
+  const { listeners: [listener], clusters: [tenant, application] } = config.static_resources
+  const port = await freePort()
+  listener.address.socket_address.port_value = port
+  for (const [cluster, origin] of [[tenant, issuer.url], [application, upstream.origin]] as const) {
+    const { hostname, port } = new URL(origin)
+    const [{ endpoint }] = cluster.load_assignment.endpoints[0].lb_endpoints
+    endpoint.address.socket_address = { address: hostname, port_value: Number(port) }
+  }
+  // The provider of the test has no certificate.
+  delete tenant.transport_socket
+  const file = join(folder, 'envoy.json')
+  writeFileSync(file, JSON.stringify(config))
+  const args = ['-c', file, '--disable-hot-restart', '--concurrency', '1', '-l', 'warn']
+  await startProgram(t, programOf('envoy')!, { args, folder, ports: [port] })
+  return `http://127.0.0.1:${port}`
+}
+
+t.test('Old and new answer 200 requests alike, but for the rows of the table.', {
+  skip: programOf('envoy') === undefined && 'envoy is not installed'
+}, async t => {
   const issuer = await startIssuer(t)
-  const start = async (file: string): Promise<string> => {
+  const start = async (library: string, side: string): Promise<string> => {
+    const file = `${library}/${side}`
     const port = String(await freePort())
-    startLine(t, cwd, `exec node ${file}.js`, { PORT: port, ISSUER: issuer.url, AUDIENCE })
-    const origin = `http://127.0.0.1:${port}`
+    if (library !== ENVOY) startLine(t, cwd, `exec node ${file}.js`, { PORT: port, ISSUER: issuer.url, AUDIENCE })
+    const origin = library === ENVOY ? await startEnvoy(t, issuer, side) : `http://127.0.0.1:${port}`
     // The first token has the keys of the provider fetched.
     const first = KINDS['a good token']!(issuer, { scope: 'read:orders' })
     for (let left = 200; ; left--) {
@@ -159,7 +191,7 @@ t.test('Old and new answer 200 requests alike, but for the rows of the table.', 
   const differences = new Map<string, Record<string, string>>()
   const counts: Record<string, number> = {}
   for (const library of LIBRARIES) {
-    const [before, after] = [await start(`${library}/before`), await start(`${library}/after`)]
+    const [before, after] = [await start(library, 'before'), await start(library, 'after')]
     for (const kind of kinds) {
       const claims = { scope: 'read:orders', sub: `user-${Math.floor(random() * 1000)}` }
       const sent = KINDS[kind]!(issuer, claims)
