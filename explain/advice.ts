@@ -191,7 +191,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
       'line names the event, its source and its time.',
     cause: 'The user has logged out or changed a password, or the provider or an operator has ended the ' +
       'session.',
-    cure: 'Fetch a new token by a new login. Its `iat` must be later than the second of the event, and by ' +
+    cure: 'Log in again and fetch a new token. Its `iat` must be later than the second of the event, and by ' +
       'more than `IDP_CLOCK_TOLERANCE_SECONDS` (5) unless the issuer of the token sent it. An operator can ' +
       'undo a mistake: docs/reference/revocation.md.'
   },
