@@ -38,6 +38,9 @@ export function createRedisCalls (
   let count = ''
   /** Up to where the changes were read. `$`: the next read finds that out. */
   let place = '$'
+  /** The other instances at the last look, and when each has last said something. */
+  let others: Array<readonly [instance: string, lastMs: number]> = []
+  const nowMs = (): number => clock.seconds() * 1000
 
   function inTurn<Value> (work: () => Promise<Value>): Promise<Value> {
     const done = turn.then(work)
@@ -103,9 +106,9 @@ export function createRedisCalls (
 
   return {
     /** Reads the changes from the place on. */
-    read: (call: RedisCall, limit: number, isRestoring = false) =>
+    read: (call: RedisCall, limit: number, isRestoring: boolean, patienceMs: number) =>
       inTurn(async () => {
-        const [given, ms, epoch, floor, known, knownPlace, isWaited, last, hasMore, ...news] = await call(
+        const [given, ms, epoch, floor, known, found, isWaited, last, hasMore, ...news] = await call(
           'eval',
           READ,
           4,
@@ -121,7 +124,9 @@ export function createRedisCalls (
           randomText(),
           place,
           limit,
-          isRestoring ? 'restoring' : ''
+          isRestoring ? 'restoring' : '',
+          patienceMs,
+          ...others.flatMap(([name, lastMs]) => [name, Math.max(0, Math.floor(nowMs() - lastMs))])
         ) as [string, string, string, string, number, string, number, string, number, ...string[]]
         count = given
         clock.see(count, Number(ms))
@@ -131,7 +136,11 @@ export function createRedisCalls (
         // Others have read on, and what this instance has missed is gone.
         const isBehind = !isLost && place !== '$' && isBefore(place, floor)
         // What was written instead of what was lost stands behind the place that the store knows.
-        place = isLost ? knownPlace || '0-0' : isBehind ? '$' : last
+        place = isLost ? found || '0-0' : isBehind ? '$' : last
+        if (!isLost && found !== '') {
+          const [, ...words] = found.split(' ')
+          others = words.flatMap((name, n) => n % 2 === 0 ? [[name, nowMs() - Number(words[n + 1])] as const] : [])
+        }
         for (let n = 0; n < news.length; n += 2) take(news[n]!, news[n + 1]!, false)
         return { epoch, isLost, isBehind, isWaited: isWaited === 1, isWhole: hasMore === 0 }
       }),

@@ -46,6 +46,7 @@ export interface RedisStoreOptions {
 export function createRedisStore (options: RedisStoreOptions): RevocationStore {
   const { open, surroundings, clock, view, staleSeconds, onChange } = options
   const { steadyMs, after, randomBytes } = surroundings
+  const patienceMs = staleSeconds * 1000
   const randomText = (): string => randomBytes(12).toString('base64url')
   const instance = randomText()
   const calls = createRedisCalls({ view, clock, instance, randomText })
@@ -114,7 +115,7 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
   async function step (own: number): Promise<void> {
     const askedMs = steadyMs()
     const isRestored = isRestoring && !view.hasUnsaid()
-    const page = await calls.read(call, PAGE, isRestoring && !isRestored)
+    const page = await calls.read(call, PAGE, isRestoring && !isRestored, patienceMs)
     if (!isCurrent(own)) return
     if (page.epoch !== epoch) {
       epoch = page.epoch
@@ -135,7 +136,7 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
     isTakenOver ||= await takeOverLog({ call, calls, view }, options.onTakeOver)
     // What others say meanwhile need not be said.
     if (page.isWhole && view.hasUnsaid()) {
-      await calls.restore(call, PAGE, forMs(STEP_MS, own), isRestoring ? staleSeconds * 1000 : undefined)
+      await calls.restore(call, PAGE, forMs(STEP_MS, own), isRestoring ? patienceMs : undefined)
     }
     if (isRestoring || page.isWaited || page.epoch !== settledEpoch) heardMs = -Infinity
     if (cursor !== undefined) return await scan(own)

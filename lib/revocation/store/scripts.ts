@@ -181,10 +181,11 @@ return answers`
 /**
  * Reads what has changed after a place. KEYS: state, instances, restoring, changes. ARGV: instance, the last call of it
  * that was answered (-1: none), this call, count, clock, a new count and epoch, the place (`$`: the last change),
- * about how many records, and `restoring` while the instance has something to restore. Returns: count, clock, epoch,
- * floor, the last call of the instance that the store knows (-1: none), its place then, whether others restore, the
- * place of the last change that was read, whether there are more, and key and record of each that is of another
- * instance.
+ * about how many records, `restoring` while the instance has something to restore, milliseconds for which one that says
+ * nothing counts, and the others that were there when it last looked, each with its silence. Returns: count, clock,
+ * epoch, floor, the last call of the instance that the store knows (-1: none); after a loss its place then, else the
+ * others with their silence if it has looked; whether others restore, the place of the last change that was read,
+ * whether there are more, and key and record of each that is of another instance.
  */
 export const READ = `${clockOf('ARGV[4]', 'ARGV[5]')}
 if not count then
@@ -195,8 +196,14 @@ local written, epoch, floor, last = unpack(redis.call('HMGET', KEYS[1], 'clock',
 local at = string.format('%.0f', clock)
 local known, knownPlace = string.match(redis.call('HGET', KEYS[2], ARGV[1]) or '', '^(%d+) (%S+)')
 known = tonumber(known or '-1')
-if known < tonumber(ARGV[2]) then return { count, at, epoch, floor, known, knownPlace or '', 1, ARGV[7], 0 } end
-local place, hasMore, news, size, reads = ARGV[7], 1, {}, 0, 0
+if known < tonumber(ARGV[2]) then
+  -- Each of them may hold what was lost, also one that is stopped now. Nothing is lost if this one was forgotten alone.
+  for i = 11, (count ~= ARGV[4] or known >= 0) and #ARGV or 0, 2 do
+    redis.call('HSETNX', KEYS[3], ARGV[i], string.format('%.0f', clock - tonumber(ARGV[i + 1])) .. ' ' .. ARGV[10])
+  end
+  return { count, at, epoch, floor, known, knownPlace or '', 1, ARGV[7], 0 }
+end
+local place, hasMore, news, others, size, reads = ARGV[7], 1, {}, '', 0, 0
 if place == '$' then place = last or floor end
 while hasMore == 1 and size < 2 * tonumber(ARGV[8]) do
   local rows = redis.call('XRANGE', KEYS[4], '(' .. place, '+', 'COUNT', 20)
@@ -237,19 +244,23 @@ if reads > 0 or known == -1 or isRestored or clock >= tonumber(written) + 400 th
     return tonumber(ms) < tonumber(otherMs)
   end
   local low = place
+  others = '-'
   local instances = redis.call('HGETALL', KEYS[2])
   for i = 1, #instances, 2 do
     local readTo, last = string.match(instances[i + 1], '^%d+ (%S+) (%d+)$')
     local silence = clock - tonumber(last)
     if silence > ${FORGET_MS} then redis.call('HDEL', KEYS[2], instances[i])
     elseif silence < ${PATIENCE_MS} and isBefore(readTo, low) then low = readTo end
+    if silence < tonumber(ARGV[10]) and instances[i] ~= ARGV[1] then
+      others = others .. ' ' .. instances[i] .. ' ' .. string.format('%.0f', silence)
+    end
   end
   if isBefore(floor, low) then
     redis.call('XTRIM', KEYS[4], 'MINID', '~', low, 'LIMIT', ${TRIM})
     redis.call('HSET', KEYS[1], 'floor', low)
   end
 end
-local answer = { count, at, epoch, floor, known, '', isWaited, place, hasMore }
+local answer = { count, at, epoch, floor, known, others, isWaited, place, hasMore }
 for _, text in ipairs(news) do answer[#answer + 1] = text end
 return answer`
 

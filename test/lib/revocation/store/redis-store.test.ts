@@ -245,12 +245,12 @@ t.test('An instance passes its own rows only if it has read all before them', { 
     const [, passed] = await redis.eval(MERGE, 5, ...names, RECORDS, ...args) as [number, string]
     return passed
   }
-  for (const who of ['me', 'other']) await redis.eval(READ, 4, ...names, who, -1, 1, 'c', 0, 'c', '$', 1000, '')
+  for (const who of ['me', 'other']) await redis.eval(READ, 4, ...names, who, -1, 1, 'c', 0, 'c', '$', 1000, '', 1)
   await merge('other', 'u1', '0-0')
   t.equal(await merge('me', 'u2', '0-0'), '', 'it has not read what the other has written')
   const last = await redis.hget(STATE, 'last') as string
   t.not(await merge('me', 'u3', last), '', 'the twin')
-  const [, , , , , , , place, , ...news] = await redis.eval(READ, 4, ...names, 'me', 2, 3, 'c', 0, 'c', '0-0', 9, '') as
+  const [, , , , , , , place, , ...news] = await redis.eval(READ, 4, ...names, 'me', 2, 3, 'c', 0, 'c', '0-0', 9, '', 1) as
     string[]
   t.strictSame([place, news], [await redis.hget(STATE, 'last'), [k('u1'), text]])
 })
@@ -423,6 +423,27 @@ t.test('While another may be restoring, what is written is not acknowledged', { 
   t.equal(await server.command('HEXISTS', RECORDS, k('u1')), '1')
   await server.command('DEL', RESTORING)
   await until('the twin is', () => one.append([entry('u1')]).then(() => true, () => false))
+})
+
+t.test('After a loss others wait for an instance that is stopped, until it has restored what it alone knows', {
+  skip: skipRedis
+}, async t => {
+  const server = await startRedis(t)
+  const relay = await startRelay(t)
+  await relay.use(toPort(server.port))
+  const [stopped, other] = [startInstance(t, relay.port), startInstance(t, server.port)]
+  await Promise.all([stopped.loaded(), other.loaded()])
+  const names = async (): Promise<number> => (await server.command('HKEYS', INSTANCES)).split(' ').length
+  await until('they know of each other', async () => await names() === 2)
+  await new Promise(resolve => setTimeout(resolve, 1000))
+  await relay.stop()
+  await server.command('FLUSHALL')
+  await until('it has seen that', () => !other.isLoaded())
+  await new Promise(resolve => setTimeout(resolve, 2000))
+  t.notOk(other.isLoaded(), 'it waits')
+  await relay.restart()
+  await Promise.all([stopped.loaded(), other.loaded()])
+  t.equal(await server.command('EXISTS', RESTORING), '0')
 })
 
 t.test('A late call of an instance that has restored all does not make others wait', { skip: skipRedis }, async t => {
