@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { makePromises } from '../../dev/generate/promises.ts'
@@ -44,5 +44,23 @@ t.test('Each bypass of the comparison is refused by the test that the page names
     const [, file = '', title = ''] = /\]\(\.\.\/\.\.\/(\S+?)\): "(.+)"$/.exec(refused) ?? []
     t.ok(file && holdsTest(file, title), `${bypass}: ${refused}`)
   }
+  t.end()
+})
+
+t.test('Each line of the log that a page lists is written under that name.', t => {
+  const sources = ['lib', 'plugins', 'server', 'routes'].flatMap(folder =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map(name => join(folder, name))
+  ).filter(file => file.endsWith('.ts')).map(textOf).join('\n')
+  const tables = [
+    textOf('docs/reference/monitoring.md').split('### Log lines\n')[1]!,
+    textOf('docs/reference/monitoring.md').split('## Logs\n')[1]!,
+    textOf('docs/reference/revocation.md').split('## Monitoring\n')[1]!
+  ]
+  const listed = tables.flatMap(readTable).flatMap(([name = '']) => [...name.matchAll(/`([a-z_ ]+)`/g)].map(([, word]) => word!))
+    .filter(word => word !== 'msg')
+  t.ok(listed.length > 30, `${listed.length} lines`)
+  const isWritten = (word: string): boolean => new RegExp(`['\`]${word}['\`]`).test(sources)
+  t.strictSame(listed.filter(word => !isWritten(word)), [])
+  t.notOk(isWritten('keys_vanished'), 'one that is not is found')
   t.end()
 })
