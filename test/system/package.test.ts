@@ -81,7 +81,7 @@ t.test('Each line of the pages that installs or runs a package works as it is pr
   }
 })
 
-const tarball = (): string => join(clone, readdirSync(clone).find(file => /^holdfast-\d/.test(file))!)
+const tarball = (): string => join(clone, readdirSync(clone).find(file => /^holdfast-\d.*\.tgz$/.test(file))!)
 
 t.test('What a release does with the packed packages: a bill of materials each, and a publication that npm accepts.', async t => {
   const packed = readdirSync(clone).filter(file => file.endsWith('.tgz'))
