@@ -2,8 +2,11 @@ import { Redis } from 'ioredis'
 import { recordOf, writeRecord } from '../dist/lib/revocation/store/record.js'
 import { RECORDS } from '../dist/lib/revocation/store/scripts.js'
 import { keyOf } from '../dist/lib/revocation/target.js'
+import { createMint } from './tokens.js'
 
 const BATCH = 2000
+/** Users in one request: as many as one subject may name. */
+const EACH = 100
 
 /** A connection that outlives a Redis that restarts. */
 export const connectRedis = url =>
@@ -24,5 +27,23 @@ export const writeRecords = async (redis, issuer, first, number, effect) => {
       pipeline.hset(RECORDS, key, writeRecord(recordOf(entry, { heard: now, life: 86_410, now })))
     }
     await pipeline.exec()
+  }
+}
+
+/** Has an operator revoke so many users, none of whom sends a request. */
+export const revoke = async (bench, { port }, number) => {
+  const authorization = `Bearer ${createMint(bench.provider)({ scope: 'revoke' })}`
+  const iss = bench.provider.issuer
+  for (let first = 0; first < number; first += EACH) {
+    const identifiers = Array.from(
+      { length: EACH },
+      (_, n) => ({ format: 'iss_sub', iss, sub: `revoked|${first + n}` })
+    )
+    const { status } = await fetch(`http://127.0.0.1:${port}/revocation/subjects`, {
+      method: 'POST',
+      headers: { authorization, 'content-type': 'application/json' },
+      body: JSON.stringify({ sub_id: { format: 'aliases', identifiers } })
+    })
+    if (status !== 204) throw new Error(`a revocation was answered ${status}`)
   }
 }

@@ -4,32 +4,11 @@ import { hostileEvents } from './hostile-events.js'
 import { startHoldfast } from './holdfast.js'
 import { hasRedis, startRedis } from './processes.js'
 import { atFullSize } from './revocation-size.js'
-import { createMint } from './tokens.js'
+import { revoke } from './revocation-store.js'
 
 const BAD = ['no credentials', 'token signature wrong']
 /** Processes of each row: the code that one of them compiles may be some percent faster than that of another. */
 const PROCESSES = 3
-/** Users in one request: as many as one subject may name. */
-const EACH = 100
-
-/** Has an operator revoke so many users, none of whom sends a request. */
-const revoke = async (bench, { port }, number) => {
-  const authorization = `Bearer ${createMint(bench.provider)({ scope: 'revoke' })}`
-  const iss = bench.provider.issuer
-  for (let first = 0; first < number; first += EACH) {
-    const identifiers = Array.from(
-      { length: EACH },
-      (_, n) => ({ format: 'iss_sub', iss, sub: `revoked|${first + n}` })
-    )
-    const { status } = await fetch(`http://127.0.0.1:${port}/revocation/subjects`, {
-      method: 'POST',
-      headers: { authorization, 'content-type': 'application/json' },
-      body: JSON.stringify({ sub_id: { format: 'aliases', identifiers } })
-    })
-    if (status !== 204) throw new Error(`a revocation was answered ${status}`)
-  }
-}
-
 /**
  * The service with so many cutoffs, which it reads from a Redis: another process has written them. What serves the
  * requests of operators itself has code that fits one kind of request less well, which costs more than the cutoffs do.
