@@ -58,7 +58,7 @@ function readLines (input: Readable, read: (line: string) => void): Promise<void
 
 function rowOf ({ route = null, reason, client = null, status, time }: Record<string, unknown>) {
   // ISO 8601, whose texts are in the order of time. Null if the line does not say when.
-  const at = new Date(time as string).toJSON() as string | null
+  const at = new Date((time ?? NaN) as string).toJSON() as string | null
   return { route, reason, client, status, count: 1, first: at, last: at }
 }
 

@@ -74,3 +74,10 @@ t.test('Several files are one report, and lines of the audit count before those 
     t.match(text, /cannot be read: E(?:NOENT|ISDIR)/)
   }
 })
+
+t.test('A line without a time counts, and says nothing of first and last', async t => {
+  for (const [time, at] of [[null, null], [0, '1970-01-01T00:00:00.000Z']] as const) {
+    const { text } = await run(['--json'], JSON.stringify({ time, reason: 'no_rule', enforced: false, status: 404 }))
+    t.strictSame(JSON.parse(text).rows, [{ ...NO_RULE, first: at, last: at }])
+  }
+})
