@@ -28,10 +28,29 @@ const STEERING: ReadonlySet<string> = new Set([
   'remote-user',
   'x-remote-user',
   'x-real-ip',
+  'true-client-ip',
+  'x-client-ip',
+  'x-client-cert',
+  'x-client-verify',
+  'x-tls-client-cert',
+  'x-arr-clientcert',
+  'x-original-uri',
+  'x-original-host',
+  'x-sendfile-type',
+  'x-accel-mapping',
   'forwarded'
 ])
-// The last two are those of ingress-nginx and of AWS.
-const STEERING_PREFIXES: readonly string[] = ['x-forwarded-', 'x-ssl-client-', 'ssl-client-', 'x-amzn-mtls-']
+// Those after `ssl-client-` are of AWS, Azure, oauth2-proxy and WebAuth.
+const STEERING_PREFIXES: readonly string[] = [
+  'x-forwarded-',
+  'x-ssl-client-',
+  'ssl-client-',
+  'x-amzn-mtls-',
+  'x-amzn-oidc-',
+  'x-ms-client-principal',
+  'x-auth-request-',
+  'x-webauth-'
+]
 
 /**
  * Whether a header of this name never goes from a client to the upstream, because it would be ours, or would lead the
