@@ -23,7 +23,7 @@ export default [
     rules: { 'house/arrows': 'error' }
   },
   {
-    files: ['lib/**/*.ts', 'explain/**/*.ts'],
+    files: ['lib/**/*.ts', 'cli/explain/**/*.ts'],
     plugins: { house },
     rules: { 'house/passed-in': 'error', 'no-console': 'error' }
   },

@@ -8,7 +8,7 @@ import type { FastifyHttpOptions, FastifyInstance, RawServerDefault } from 'fast
 import fp from 'fastify-plugin'
 import { kJwtTools } from './lib/assembly/jwt-tools.ts'
 import type { JwtTools } from './lib/assembly/jwt-tools.ts'
-import { requirementsOf } from './lib/requirement/route-guard.ts'
+import { requirementsOf } from './lib/guard/requirement/route-guard.ts'
 import { createUpgradeTest } from './lib/gate/upgrade-rule.ts'
 import { endOfDay } from './lib/guard/observing.ts'
 import { answerBadTarget, answerClientError } from './plugins/errors.ts'

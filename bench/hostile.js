@@ -2,7 +2,7 @@
  * What hostile connections cost the service as shipped: memory and CPU for each, whether honest requests are answered
  * meanwhile, and whether the connections are gone at the end. A service of its own for each kind, so that nothing of
  * one is taken for another's. Run: `npm run build && node bench/hostile.js [--kind NAME]... [--count N]`; whole, it
- * writes its table into test/reports/hostile.md. A kind beyond a bound gives exit code 1.
+ * writes its table into lab/reports/hostile.md. A kind beyond a bound gives exit code 1.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { settingsFor } from './holdfast.js'
@@ -124,8 +124,8 @@ for (const kind of [...KINDS, ...GRPC_KINDS].filter(({ name }) => args.kind?.inc
 }
 provider.close()
 console.log(`${report(results)}\n`)
-if (args.kind === undefined && COUNT === 1000 && !writeInto('test/reports/hostile.md', 'hostile', report(results))) {
-  throw new Error('test/reports/hostile.md has no place for the table')
+if (args.kind === undefined && COUNT === 1000 && !writeInto('lab/reports/hostile.md', 'hostile', report(results))) {
+  throw new Error('lab/reports/hostile.md has no place for the table')
 }
 for (const { name, mostBytes, longestMs } of results) {
   if (mostBytes <= MAX_BYTES && longestMs <= MAX_MS) continue

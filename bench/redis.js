@@ -9,7 +9,7 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { processSurroundings } from '../dist/server/surroundings.js'
-import { createReplayStore } from '../dist/lib/replay/create-store.js'
+import { createReplayStore } from '../dist/lib/guard/replay/create-store.js'
 
 const PORT = 7379
 const RECORDS = 1_000_000

@@ -4,7 +4,7 @@
  * [records] [keys]`. As a child process of the benchmark it sends `{ records, bytesEach, freeingMs, longestMs }`.
  */
 import { randomBytes } from 'node:crypto'
-import { createMemoryStore } from '../dist/lib/replay/memory-store.js'
+import { createMemoryStore } from '../dist/lib/guard/replay/memory-store.js'
 
 const records = Number(process.argv[2] ?? 1_000_000)
 const keyCount = Number(process.argv[3] ?? Math.max(5, records / 10))

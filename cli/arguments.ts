@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import type { ParseArgsOptionDescriptor } from 'node:util'
-import { nameThatWasMeant } from '../lib/suggestion.ts'
+import { nameThatWasMeant } from '../lib/base/suggestion.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
 import { BadUsage } from './bad-usage.ts'
 import { NoAnswer } from './exchange.ts'

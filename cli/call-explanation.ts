@@ -1,4 +1,4 @@
-import type { Answer } from '../explain/answer.ts'
+import type { Answer } from './explain/answer.ts'
 import type { RefusalReason } from '../lib/refusal.ts'
 import type { CallOptions, CallWorld } from './call-options.ts'
 import { checkCall } from './call-judgement.ts'
@@ -27,7 +27,7 @@ export async function explainCall (
       : showOthers('The other checks, as seen from here', judged.explanation, options.full, paint))
 }
 
-/** Which option of the call has to do with a reason. What the reason means is in explain/advice.ts. */
+/** Which option of the call has to do with a reason. What the reason means is in cli/explain/advice.ts. */
 const OPTIONS: Partial<Record<RefusalReason, string>> = {
   credentials_missing: '--no-token leaves the token out.',
   scheme_not_offered: '--dpop sends a bound token with a proof; without it a Bearer token is sent.',

@@ -1,4 +1,4 @@
-import { certificateHeaders } from '../lib/certificate/client-certificate.ts'
+import { certificateHeaders } from '../lib/guard/certificate/client-certificate.ts'
 import { NO_TLS_SOCKET } from '../lib/settings/problems.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { fault, fine } from './findings.ts'

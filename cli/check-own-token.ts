@@ -1,5 +1,5 @@
-import { decodeJsonObject, isJwt } from '../lib/jose/signed-jwt.ts'
-import { printable } from '../lib/printable.ts'
+import { decodeJsonObject, isJwt } from '../lib/guard/jose/signed-jwt.ts'
+import { printable } from '../lib/base/printable.ts'
 import type { Refusal } from '../lib/refusal.ts'
 import { unavailable } from './ask-about-token.ts'
 import type { Asking } from './ask-about-token.ts'

@@ -1,4 +1,4 @@
-import { hostsOf, parseRedisUrl } from '../lib/redis/redis-url.ts'
+import { hostsOf, parseRedisUrl } from '../lib/guard/redis/redis-url.ts'
 import type { RevocationEntry } from '../lib/revocation/entry.ts'
 import { originOf } from '../lib/revocation/store/record.ts'
 import type { RevocationSettings } from '../lib/settings/revocation-settings.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { STORE_FAULTS } from '../explain/faults.ts'
-import { createReplayStore } from '../lib/replay/create-store.ts'
+import { STORE_FAULTS } from './explain/faults.ts'
+import { createReplayStore } from '../lib/guard/replay/create-store.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { reportStart } from '../lib/settings/start-report.ts'
 import { processSurroundings } from '../server/surroundings.ts'

@@ -1,5 +1,5 @@
-import type { JsonObject } from '../lib/json.ts'
-import { isJsonObject } from '../lib/json.ts'
+import type { JsonObject } from '../lib/base/json.ts'
+import { isJsonObject } from '../lib/base/json.ts'
 import { KNOWN_EVENT_TYPES } from '../lib/revocation/effects.ts'
 import { destinationOf, differencesOf, readOwnStream } from '../lib/revocation/transmitter/own-stream.ts'
 import type { WantedStream } from '../lib/revocation/transmitter/own-stream.ts'

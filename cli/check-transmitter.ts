@@ -1,6 +1,6 @@
 import { transmitterAuthentication } from '../lib/assembly/client-credentials.ts'
-import { fetchKeySet } from '../lib/provider/fetch-key-set.ts'
-import { createTransport } from '../lib/provider/transport.ts'
+import { fetchKeySet } from '../lib/guard/provider/fetch-key-set.ts'
+import { createTransport } from '../lib/guard/provider/transport.ts'
 import { DELIVERY_METHODS } from '../lib/revocation/transmitter/own-stream.ts'
 import { EVENT_ALGS } from '../lib/revocation/security-event-token.ts'
 import { isUnderstood } from '../lib/revocation/subject.ts'

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { holdsKey } from '../lib/printable.ts'
+import { holdsKey } from '../lib/base/printable.ts'
 import { SettingsError, withoutSecrets } from '../lib/settings/problems.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import type { Givens } from '../lib/settings/given.ts'

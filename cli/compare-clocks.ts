@@ -1,4 +1,4 @@
-import type { ProviderAnswer, ProviderSession } from '../lib/provider/transport.ts'
+import type { ProviderAnswer, ProviderSession } from '../lib/guard/provider/transport.ts'
 import { fault, fine, warning } from './findings.ts'
 import type { Finding } from './findings.ts'
 

@@ -1,6 +1,6 @@
-import { PROVIDER_FAULTS } from '../explain/faults.ts'
-import { printable } from '../lib/printable.ts'
-import type { ProviderFailure, ProviderFailureWord } from '../lib/provider/provider-failure.ts'
+import { PROVIDER_FAULTS } from './explain/faults.ts'
+import { printable } from '../lib/base/printable.ts'
+import type { ProviderFailure, ProviderFailureWord } from '../lib/guard/provider/provider-failure.ts'
 
 /** One thing that was looked at. A warning is worth knowing; only a fault makes the check fail. */
 export interface Finding {

@@ -1,5 +1,5 @@
-import type { Answer } from '../explain/answer.ts'
-import { decodeJsonObject } from '../lib/jose/signed-jwt.ts'
+import type { Answer } from './explain/answer.ts'
+import { decodeJsonObject } from '../lib/guard/jose/signed-jwt.ts'
 import type { CallOptions } from './call-options.ts'
 import type { Exchange } from './exchange.ts'
 import type { Paint } from './show.ts'

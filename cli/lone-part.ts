@@ -1,5 +1,5 @@
-import { STEPS } from '../explain/steps.ts'
-import type { Explanation } from '../explain/explain.ts'
+import { STEPS } from './explain/steps.ts'
+import type { Explanation } from './explain/explain.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import type { Capture } from './capture.ts'
 import type { ExplainArguments } from './explain-options.ts'

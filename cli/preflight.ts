@@ -1,4 +1,4 @@
-import type { CapturedRequest } from '../explain/captured-request.ts'
+import type { CapturedRequest } from './explain/captured-request.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import type { ToldExplanation } from './gate-judgement.ts'
 

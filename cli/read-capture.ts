@@ -1,5 +1,5 @@
-import { withoutBlanks } from '../explain/captured-request.ts'
-import { decodeJsonObject } from '../lib/jose/signed-jwt.ts'
+import { withoutBlanks } from './explain/captured-request.ts'
+import { decodeJsonObject } from '../lib/guard/jose/signed-jwt.ts'
 import { BadUsage } from './bad-usage.ts'
 import { addHeader, blank, bounded, has, quote, readUrl } from './capture.ts'
 import type { Capture } from './capture.ts'

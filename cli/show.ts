@@ -1,5 +1,5 @@
 import { styleText } from 'node:util'
-import { decodeJsonObject } from '../lib/jose/signed-jwt.ts'
+import { decodeJsonObject } from '../lib/guard/jose/signed-jwt.ts'
 import type { Exchange } from './exchange.ts'
 import { parseJson } from './input.ts'
 

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT } from 'jose'
 import type { CryptoKey, JWK } from 'jose'
-import { basicCredentials } from '../lib/provider/client-authentication.ts'
+import { basicCredentials } from '../lib/guard/provider/client-authentication.ts'
 import { exchange, exchangeWithNonce, NoAnswer, readObject } from './exchange.ts'
 import type { ClientConnection, Exchange } from './exchange.ts'
 import { asObject } from './input.ts'

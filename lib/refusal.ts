@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { STATUS_CODES } from 'node:http'
-import { carries } from './kind.ts'
+import { carries } from './base/kind.ts'
 
 /**
  * Every reason to refuse a request, in one table: what the client gets (status, error code and one fixed sentence) and

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { openAudit } from '../server/audit.ts'
-import type { AuditSink } from '../server/audit-file.ts'
+import { openAudit } from './audit/audit.ts'
+import type { AuditSink } from './audit/audit-file.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

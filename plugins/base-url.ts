@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { createBaseUrlResolver } from '../lib/url/base-url.ts'
-import type { HttpUrl } from '../lib/url/http-url.ts'
-import { readMessage } from '../lib/message.ts'
+import { createBaseUrlResolver } from '../lib/guard/url/base-url.ts'
+import type { HttpUrl } from '../lib/guard/url/http-url.ts'
+import { readMessage } from '../lib/guard/message.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

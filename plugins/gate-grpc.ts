@@ -8,9 +8,9 @@ import type { CheckRequest } from '../lib/gate/ext-authz.ts'
 import { isWithheldName } from '../lib/gate/headers.ts'
 import { isIdentityName, plainName } from '../lib/gate/identity-headers.ts'
 import { PARTIAL_BODY } from '../lib/gate/original.ts'
-import { createPeerTrust } from '../lib/url/base-url.ts'
-import { createGrpcServer } from '../server/grpc-server.ts'
-import type { GrpcServer } from '../server/grpc-server.ts'
+import { createPeerTrust } from '../lib/guard/url/base-url.ts'
+import { createGrpcServer } from './gate-grpc/grpc-server.ts'
+import type { GrpcServer } from './gate-grpc/grpc-server.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
 declare module 'fastify' {

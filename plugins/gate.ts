@@ -15,12 +15,12 @@ import { findWiderRules, nameMatches } from '../lib/gate/rules.ts'
 import type { StatementKeys, StatementKeySource } from '../lib/gate/statement-keys.ts'
 import { spare } from '../lib/guard/admission.ts'
 import type { RefusedBecause } from '../lib/guard/decisions.ts'
-import type { CountedReason } from '../lib/metrics/tallies.ts'
+import type { CountedReason } from '../lib/report/metrics/tallies.ts'
 import { Refusal } from '../lib/refusal.ts'
-import { scopesOf } from '../lib/requirement/route-guard.ts'
-import type { UpgradedConnection } from '../lib/upstream/upgrade.ts'
+import { scopesOf } from '../lib/guard/requirement/route-guard.ts'
+import type { UpgradedConnection } from '../lib/gate/upstream/upgrade.ts'
 import { processSurroundings } from '../server/surroundings.ts'
-import { takeExpectations, takeUpgrades } from '../server/upgrades.ts'
+import { takeExpectations, takeUpgrades } from './gate/upgrades.ts'
 
 export interface Gate {
   readonly settings: GateSettings

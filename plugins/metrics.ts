@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Metric, Registry } from 'prom-client'
-import { schemeOf } from '../lib/credentials.ts'
-import type { AuthScheme } from '../lib/credentials.ts'
-import { METRICS } from '../lib/metrics/catalog.ts'
-import type { MetricSources, MetricSpec } from '../lib/metrics/catalog.ts'
-import { createRequestTally } from '../lib/metrics/tallies.ts'
+import { schemeOf } from '../lib/guard/credentials.ts'
+import type { AuthScheme } from '../lib/guard/credentials.ts'
+import { METRICS } from '../lib/report/metrics/catalog.ts'
+import type { MetricSources, MetricSpec } from '../lib/report/metrics/catalog.ts'
+import { createRequestTally } from '../lib/report/metrics/tallies.ts'
 
 /**
  * Making the text is expensive, and requests for it are not refused under overload: all of them within this time get

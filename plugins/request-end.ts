@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { endUnlessComplete } from '../server/connections.ts'
 import { endOf, UNROUTABLE } from '../server/request-ends.ts'
-import type { RequestEnd } from '../lib/metrics/tallies.ts'
+import type { RequestEnd } from '../lib/report/metrics/tallies.ts'
 
 const kEnded = Symbol('holdfast.ended')
 

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyPluginCallback, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { ownPathsOf } from '../lib/gate/gate-settings.ts'
-import { isTracingAsked, TRACING_PACKAGES } from '../server/tracing.ts'
+import { isTracingAsked, TRACING_PACKAGES } from './tracing/tracing.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import helmet from '@fastify/helmet'
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
-import type { OpenapiDocument } from '../lib/openapi/document.ts'
-import { PAGE_STYLE, placeAddress, renderPage } from '../schemas/docs-page.ts'
+import type { OpenapiDocument } from '../lib/report/openapi/document.ts'
+import { PAGE_STYLE, placeAddress, renderPage } from './docs/docs-page.ts'
 import { Refusal } from '../lib/refusal.ts'
 
 /** `/docs`: the reference as one page without scripts, and `/docs/json`: the OpenAPI document. */

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
-import { senderAt } from '../lib/bounded-reader.ts'
+import { senderAt } from '../lib/base/bounded-reader.ts'
 import { enforce } from '../lib/guard/observing.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { UndecidedError } from '../lib/revocation/store/store.ts'

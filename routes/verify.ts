@@ -5,8 +5,8 @@ import { GateError } from '../lib/gate/gate-error.ts'
 import { bodyTooLarge } from '../lib/gate/message-body.ts'
 import { PROXY_FAMILIES, readOriginal, verifyWholeBody } from '../lib/gate/original.ts'
 import type { ProxyFamily } from '../lib/gate/original.ts'
-import { readMessage } from '../lib/message.ts'
-import { createPeerTrust, parsePublicUrl } from '../lib/url/base-url.ts'
+import { readMessage } from '../lib/guard/message.ts'
+import { createPeerTrust, parsePublicUrl } from '../lib/guard/url/base-url.ts'
 
 const ENVOY = '/verify/envoy'
 

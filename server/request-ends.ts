@@ -1,4 +1,4 @@
-import type { RequestEnd } from '../lib/metrics/tallies.ts'
+import type { RequestEnd } from '../lib/report/metrics/tallies.ts'
 
 /** The event of the HTTP server for a request that Fastify cannot route, and its reply: no hook sees them. */
 export const UNROUTABLE: string = 'holdfast.unroutable'

@@ -4,7 +4,7 @@ import { describeEvent } from '../lib/assembly/guard-events.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { observingWarning, replayPromise, reportStart, startWarnings } from '../lib/settings/start-report.ts'
 import type { PluginSettings } from '../lib/settings/validation.ts'
-import type { Surroundings } from '../lib/surroundings.ts'
+import type { Surroundings } from '../lib/base/surroundings.ts'
 import { processSurroundings } from './surroundings.ts'
 import type { TestDoubles } from './surroundings.ts'
 

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
-import type { CertificateReader } from '../lib/certificate/client-certificate.ts'
-import type { Transport } from '../lib/provider/transport.ts'
+import type { CertificateReader } from '../lib/guard/certificate/client-certificate.ts'
+import type { Transport } from '../lib/guard/provider/transport.ts'
 import type { Revocations } from '../lib/revocation/revocations.ts'
-import type { Surroundings } from '../lib/surroundings.ts'
+import type { Surroundings } from '../lib/base/surroundings.ts'
 
 /** The clocks, random numbers and timers of this process. */
 export const processSurroundings: Surroundings = {

@@ -1,4 +1,4 @@
-import { ADVICE } from '../../explain/advice.ts'
+import { ADVICE } from '../../cli/explain/advice.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
 

@@ -1,4 +1,4 @@
-import { JWS_ALGS } from '../../lib/jose/signature.ts'
+import { JWS_ALGS } from '../../lib/guard/jose/signature.ts'
 import { LOGOUT, RULE, SECRET, SECRET_PLACE, TRANSMITTER } from '../../lib/settings/section-specs.ts'
 import type { Part } from '../../lib/settings/setting-spec.ts'
 import { SETTINGS } from '../../lib/settings/specs.ts'

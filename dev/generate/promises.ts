@@ -1,5 +1,5 @@
 import { TOOLS } from '../../cli/tools.ts'
-import { METRICS } from '../../lib/metrics/catalog.ts'
+import { METRICS } from '../../lib/report/metrics/catalog.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import { settingNames, settingSpec } from '../../lib/settings/specs.ts'
 

@@ -1,6 +1,6 @@
-import type { OpenapiDocument, Operation } from '../../lib/openapi/document.ts'
-import { exampleRequest } from '../../schemas/curl-example.ts'
-import { scopeSets } from '../../schemas/docs-page-operation.ts'
+import type { OpenapiDocument, Operation } from '../../lib/report/openapi/document.ts'
+import { exampleRequest } from '../../routes/docs/curl-example.ts'
+import { scopeSets } from '../../routes/docs/docs-page-operation.ts'
 import type { Endpoint } from './samples.ts'
 
 const OPEN = 'open to everyone'

@@ -1,10 +1,10 @@
-import { createClientAuthentication } from '../provider/client-authentication.ts'
-import type { ClientAuthentication } from '../provider/client-authentication.ts'
+import { createClientAuthentication } from '../guard/provider/client-authentication.ts'
+import type { ClientAuthentication } from '../guard/provider/client-authentication.ts'
 import { partName } from '../settings/problems.ts'
 import type { TransmitterSettings } from '../settings/revocation-settings.ts'
 import { readClientKey, readSecret } from '../settings/secret.ts'
 import type { IntrospectionSettings } from '../settings/settings.ts'
-import type { Surroundings } from '../surroundings.ts'
+import type { Surroundings } from '../base/surroundings.ts'
 
 interface Client extends Pick<TransmitterSettings, 'clientSecret' | 'keyFile'> {
   readonly method: TransmitterSettings['clientAuth']

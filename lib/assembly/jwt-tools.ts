@@ -1,7 +1,7 @@
-import { NODE_KEY_READER } from '../provider/fetch-key-set.ts'
-import type { KeyReader } from '../provider/fetch-key-set.ts'
-import { findSignerByCrypto } from '../jose/signature.ts'
-import type { SignerFinder } from '../jose/signed-jwt.ts'
+import { NODE_KEY_READER } from '../guard/provider/fetch-key-set.ts'
+import type { KeyReader } from '../guard/provider/fetch-key-set.ts'
+import { findSignerByCrypto } from '../guard/jose/signature.ts'
+import type { SignerFinder } from '../guard/jose/signed-jwt.ts'
 
 /** How keys are read and signatures verified. Every pair gives the same verdicts. */
 export interface JwtTools {

@@ -1,6 +1,6 @@
 import { openStatementKeys } from '../gate/statement-keys.ts'
 import type { StatementKeyError, StatementKeys, StatementKeysOptions } from '../gate/statement-keys.ts'
-import { quoteSetting } from '../printable.ts'
+import { quoteSetting } from '../base/printable.ts'
 import { SettingsError } from '../settings/problems.ts'
 
 /**

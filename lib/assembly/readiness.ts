@@ -1,5 +1,5 @@
-import { isWithoutKeys } from '../token/issuer-table.ts'
-import type { IssuerState } from '../token/issuer-table.ts'
+import { isWithoutKeys } from '../guard/token/issuer-table.ts'
+import type { IssuerState } from '../guard/token/issuer-table.ts'
 import type { GuardParts } from './create-guard.ts'
 
 /**

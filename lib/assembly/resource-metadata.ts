@@ -1,7 +1,7 @@
-import { isFetchableIssuer } from '../provider/provider-url.ts'
-import { parsePublicUrl } from '../url/base-url.ts'
-import { urlUnder } from '../url/http-url.ts'
-import type { HttpUrl } from '../url/http-url.ts'
+import { isFetchableIssuer } from '../guard/provider/provider-url.ts'
+import { parsePublicUrl } from '../guard/url/base-url.ts'
+import { urlUnder } from '../guard/url/http-url.ts'
+import type { HttpUrl } from '../guard/url/http-url.ts'
 import type { Settings } from '../settings/settings.ts'
 
 /** RFC 9728 section 3. */

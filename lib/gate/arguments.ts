@@ -1,6 +1,6 @@
-import { isJsonObject } from '../json.ts'
-import { findClaim } from '../requirement/judge.ts'
-import type { ClaimValue } from '../requirement/requirement.ts'
+import { isJsonObject } from '../base/json.ts'
+import { findClaim } from '../guard/requirement/judge.ts'
+import type { ClaimValue } from '../guard/requirement/requirement.ts'
 
 /** As the settings say what an argument of a tool must be. */
 export type ArgumentOption =

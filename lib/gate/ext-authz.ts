@@ -1,4 +1,4 @@
-import { linesByName } from '../message.ts'
+import { linesByName } from '../guard/message.ts'
 import { field, readFields } from './grpc-message.ts'
 import type { Fields } from './grpc-message.ts'
 

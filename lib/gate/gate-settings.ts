@@ -1,11 +1,11 @@
-import { isJsonObject } from '../json.ts'
+import { isJsonObject } from '../base/json.ts'
 import { forwardedClaims } from './identity-headers.ts'
 import type { ForwardedClaim } from './identity-headers.ts'
 import { LISTS, parseRule } from './rule.ts'
 import type { GateRule } from './rule.ts'
 import { tellRuleConflicts } from './rule-conflicts.ts'
 import type { StatementKeySource } from './statement-keys.ts'
-import { parseUpstream } from '../upstream/origin.ts'
+import { parseUpstream } from './upstream/origin.ts'
 
 /** What the section `gate` of the configuration says. */
 export interface GateSettings {

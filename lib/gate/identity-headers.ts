@@ -1,5 +1,5 @@
-import { findClaim } from '../requirement/judge.ts'
-import type { AccessTokenClaims } from '../token/access-token-claims.ts'
+import { findClaim } from '../guard/requirement/judge.ts'
+import type { AccessTokenClaims } from '../guard/token/access-token-claims.ts'
 
 /**
  * The name of a header as many programs read it. Those behind CGI, WSGI and PHP see no difference between `_` and `-`,

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { countMembers, quoteAfter } from '../json.ts'
-import type { JsonBounds, JsonObject } from '../json.ts'
+import { countMembers, quoteAfter } from '../base/json.ts'
+import type { JsonBounds, JsonObject } from '../base/json.ts'
 
 /**
  * Why bytes are no JSON that all parsers read alike: no UTF-8, beyond the bounds, not well-formed, two members of one

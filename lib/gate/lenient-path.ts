@@ -1,4 +1,4 @@
-import { decodeEscapes, escapeNonAscii } from '../url/http-url.ts'
+import { decodeEscapes, escapeNonAscii } from '../guard/url/http-url.ts'
 import { createTextRouter, partsOf } from './rule-path.ts'
 
 /**

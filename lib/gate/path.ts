@@ -1,5 +1,5 @@
-import { decodeEscapes } from '../url/http-url.ts'
-import { refusePath } from '../url/request-url.ts'
+import { decodeEscapes } from '../guard/url/http-url.ts'
+import { refusePath } from '../guard/url/request-url.ts'
 
 /**
  * What two parties could read in two ways, although it stands in the normal form of a path (RFC 3986 section 6.2.2).

@@ -1,4 +1,4 @@
-import { quoteSetting } from '../printable.ts'
+import { quoteSetting } from '../base/printable.ts'
 import { createPathRouter, isSamePath, routerForm, shapeOf } from './rule-path.ts'
 import { KNOWN_METHODS, sharedTarget } from './rule.ts'
 import { audienceKey } from './rule.ts'

@@ -1,8 +1,8 @@
 import createRouter from 'find-my-way'
-import { quoteSetting } from '../printable.ts'
+import { quoteSetting } from '../base/printable.ts'
 import { Refusal } from '../refusal.ts'
-import { escapeNonAscii, normalizeEscapes } from '../url/http-url.ts'
-import { readTargetPath, refusePath } from '../url/request-url.ts'
+import { escapeNonAscii, normalizeEscapes } from '../guard/url/http-url.ts'
+import { readTargetPath, refusePath } from '../guard/url/request-url.ts'
 import { verifyOneReading, withoutParameters } from './path.ts'
 
 /** A piece of a rule's path, as it is written: fixed text, or what fits many. */

@@ -1,4 +1,4 @@
-import { refusePath } from '../url/request-url.ts'
+import { refusePath } from '../guard/url/request-url.ts'
 import { createLenientRouter, specificityOf } from './lenient-path.ts'
 import type { McpMessage } from './mcp-message.ts'
 import { TOOL_CALL } from './mcp-methods.ts'

@@ -1,6 +1,6 @@
-import { readPlace } from '../secret-place.ts'
-import type { SecretPlace, SecretSources } from '../secret-place.ts'
-import type { Surroundings } from '../surroundings.ts'
+import { readPlace } from '../base/secret-place.ts'
+import type { SecretPlace, SecretSources } from '../base/secret-place.ts'
+import type { Surroundings } from '../base/surroundings.ts'
 import { createStatementSigner, readStatementKey } from './statement.ts'
 import type { StatementKey } from './statement.ts'
 

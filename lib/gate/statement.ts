@@ -1,9 +1,9 @@
 import { createPrivateKey, createPublicKey, sign } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
-import { encodeJson } from '../jose/signed-jwt.ts'
-import { thumbprint } from '../jose/public-key.ts'
-import type { PublicJwk } from '../jose/public-key.ts'
-import type { Surroundings } from '../surroundings.ts'
+import { encodeJson } from '../guard/jose/signed-jwt.ts'
+import { thumbprint } from '../guard/jose/public-key.ts'
+import type { PublicJwk } from '../guard/jose/public-key.ts'
+import type { Surroundings } from '../base/surroundings.ts'
 import type { Caller } from './identity-headers.ts'
 
 const LIFETIME_SECONDS = 60

@@ -1,9 +1,9 @@
 import { pipeline } from 'node:stream'
 import type { Readable } from 'node:stream'
-import { isJsonObject } from '../json.ts'
-import type { JsonBounds } from '../json.ts'
-import { isCoded, streamOf, UpstreamError, valuesOf } from '../upstream/answer.ts'
-import type { AnswerHeaders, UpstreamAnswer } from '../upstream/answer.ts'
+import { isJsonObject } from '../base/json.ts'
+import type { JsonBounds } from '../base/json.ts'
+import { isCoded, streamOf, UpstreamError, valuesOf } from './upstream/answer.ts'
+import type { AnswerHeaders, UpstreamAnswer } from './upstream/answer.ts'
 import { createEventCutter } from './event-stream.ts'
 import { childrenAt, memberAt, readJson } from './json-text.ts'
 

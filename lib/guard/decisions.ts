@@ -1,4 +1,4 @@
-import type { VerifiedToken } from '../token/verified-tokens.ts'
+import type { VerifiedToken } from './token/verified-tokens.ts'
 
 /** Why a request was refused, and the status of its answer. */
 export interface RefusedBecause {

@@ -1,4 +1,4 @@
-import type { Surroundings } from '../surroundings.ts'
+import type { Surroundings } from '../base/surroundings.ts'
 
 /** What would have been answered to a request that passes all the same. */
 export interface Observed {

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { VerifiedToken } from '../token/verified-tokens.ts'
+import type { VerifiedToken } from './token/verified-tokens.ts'
 
 /**
  * Maximum number of clients that are counted at a time. Beyond it, the client that was silent for longest is evicted.

@@ -1,8 +1,8 @@
 import type { Refusal } from '../refusal.ts'
-import type { AuthScheme } from '../credentials.ts'
-import { actorOf } from '../token/claims.ts'
+import type { AuthScheme } from './credentials.ts'
+import { actorOf } from './token/claims.ts'
 import type { Observing } from './observing.ts'
-import type { VerifiedToken } from '../token/verified-tokens.ts'
+import type { VerifiedToken } from './token/verified-tokens.ts'
 
 /** How a request proved its sender. */
 export interface RequestAuth {

@@ -1,5 +1,5 @@
-import type { JsonObject } from '../json.ts'
-import { withoutTrailingSlash } from '../provider/provider-url.ts'
+import type { JsonObject } from '../base/json.ts'
+import { withoutTrailingSlash } from '../guard/provider/provider-url.ts'
 import type { RevocationEffect, RevocationEntry } from './entry.ts'
 import { isStreamStatus, newsEntry, VERIFIED } from './transmitter/stream-news.ts'
 import { readSubject, SubjectError } from './subject.ts'

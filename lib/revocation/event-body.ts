@@ -1,6 +1,6 @@
-import { createBoundedReader } from '../bounded-reader.ts'
-import type { BodyReader } from '../bounded-reader.ts'
-import type { Surroundings } from '../surroundings.ts'
+import { createBoundedReader } from '../base/bounded-reader.ts'
+import type { BodyReader } from '../base/bounded-reader.ts'
+import type { Surroundings } from '../base/surroundings.ts'
 import { UndecidedError } from './store/store.ts'
 import { MAX_SET_BYTES } from './security-event-token.ts'
 

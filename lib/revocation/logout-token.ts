@@ -1,5 +1,5 @@
-import { isJsonObject } from '../json.ts'
-import { timeFault } from '../jose/signed-jwt.ts'
+import { isJsonObject } from '../base/json.ts'
+import { timeFault } from '../guard/jose/signed-jwt.ts'
 import { entriesAbout, momentOf } from './effects.ts'
 import type { RevocationEntry } from './entry.ts'
 import { SetError } from './security-event-token.ts'

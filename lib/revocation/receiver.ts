@@ -1,5 +1,5 @@
 import { timingSafeEqual, hash } from 'node:crypto'
-import type { SignerFinder, SignerKeys } from '../jose/signed-jwt.ts'
+import type { SignerFinder, SignerKeys } from '../guard/jose/signed-jwt.ts'
 import { effectsOf, eventName, VERIFICATION } from './effects.ts'
 import type { EventOutcome } from './effects.ts'
 import type { RevocationEntry } from './entry.ts'

@@ -1,8 +1,8 @@
-import { decodeJwt, headerFault, isMediaType, signerOf, splitCompactJws } from '../jose/signed-jwt.ts'
-import type { JwtContent, SignerFinder, SignerKeys } from '../jose/signed-jwt.ts'
-import { countMembers, isJsonObject } from '../json.ts'
-import type { JsonBounds, JsonObject } from '../json.ts'
-import type { JwsAlg } from '../jose/signature.ts'
+import { decodeJwt, headerFault, isMediaType, signerOf, splitCompactJws } from '../guard/jose/signed-jwt.ts'
+import type { JwtContent, SignerFinder, SignerKeys } from '../guard/jose/signed-jwt.ts'
+import { countMembers, isJsonObject } from '../base/json.ts'
+import type { JsonBounds, JsonObject } from '../base/json.ts'
+import type { JwsAlg } from '../guard/jose/signature.ts'
 import type { SecurityEvent } from './effects.ts'
 import { UndecidedError } from './store/store.ts'
 

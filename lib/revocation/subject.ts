@@ -1,6 +1,6 @@
-import { isJsonObject } from '../json.ts'
-import type { JsonObject } from '../json.ts'
-import { withoutTrailingSlash } from '../provider/provider-url.ts'
+import { isJsonObject } from '../base/json.ts'
+import type { JsonObject } from '../base/json.ts'
+import { withoutTrailingSlash } from '../guard/provider/provider-url.ts'
 import { claimTarget } from './target.ts'
 import type { RevocationTarget } from './target.ts'
 

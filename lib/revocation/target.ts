@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
-import { withoutTrailingSlash } from '../provider/provider-url.ts'
-import type { VerifiedToken } from '../token/verified-tokens.ts'
+import { withoutTrailingSlash } from '../guard/provider/provider-url.ts'
+import type { VerifiedToken } from '../guard/token/verified-tokens.ts'
 
 /** The parts of a token that a revocation can name. An issuer of `*` means all of them. */
 export type RevocationTarget =

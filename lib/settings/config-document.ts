@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import type { Document, Node } from 'yaml'
-import { isJsonObject } from '../json.ts'
+import { isJsonObject } from '../base/json.ts'
 import { readMembers } from './given.ts'
 import type { Givens } from './given.ts'
 import { noSettings } from './tree.ts'

@@ -1,11 +1,11 @@
 import { METHODS } from 'node:http'
 import { isIP } from 'node:net'
 import { endOfDay } from '../guard/observing.ts'
-import { parseUpstream } from '../upstream/origin.ts'
-import { isIssuerName, parseConfiguredJwksUri, parseIssuer } from '../provider/provider-url.ts'
-import { parseRedisUrl } from '../redis/redis-url.ts'
-import { parseAuthority } from '../url/http-url.ts'
-import { createPeerTrust, parsePublicUrl } from '../url/base-url.ts'
+import { parseUpstream } from '../gate/upstream/origin.ts'
+import { isIssuerName, parseConfiguredJwksUri, parseIssuer } from '../guard/provider/provider-url.ts'
+import { parseRedisUrl } from '../guard/redis/redis-url.ts'
+import { parseAuthority } from '../guard/url/http-url.ts'
+import { createPeerTrust, parsePublicUrl } from '../guard/url/base-url.ts'
 
 /**
  * What the values of settings must look like if the words of JSON schema are not enough. Each format takes the text of

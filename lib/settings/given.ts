@@ -1,5 +1,5 @@
-import { isJsonObject } from '../json.ts'
-import { nameThatWasMeant } from '../suggestion.ts'
+import { isJsonObject } from '../base/json.ts'
+import { nameThatWasMeant } from '../base/suggestion.ts'
 import { RULE, SECRET_PLACE } from './section-specs.ts'
 import type { Part } from './setting-spec.ts'
 import { issuerMembers, memberKey, settingNames, settingSpec } from './specs.ts'

@@ -1,5 +1,5 @@
 import type { ArgumentOption } from '../gate/arguments.ts'
-import type { ClaimValue } from '../requirement/requirement.ts'
+import type { ClaimValue } from '../guard/requirement/requirement.ts'
 import type { AUDIT, GATE, LOGOUT, REVOCATION, RULE, SECRET, SECRET_PLACE, TRANSMITTER } from './section-specs.ts'
 import type { SettingName, SETTINGS } from './specs.ts'
 

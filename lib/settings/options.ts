@@ -1,4 +1,4 @@
-import type { AppTrust } from '../url/base-url.ts'
+import type { AppTrust } from '../guard/url/base-url.ts'
 import { SettingsError } from './problems.ts'
 import type { HoldfastOptions, IssuerLookup } from './option-types.ts'
 import { ofVariable, readMembers, readSetting, SECTIONS, TREE_SETTINGS, unknown } from './given.ts'

@@ -1,13 +1,13 @@
 import { inspect } from 'node:util'
-import { isJsonObject } from '../json.ts'
-import type { JsonObject } from '../json.ts'
+import { isJsonObject } from '../base/json.ts'
+import type { JsonObject } from '../base/json.ts'
 import type { Part } from './setting-spec.ts'
 import { isSetting, settingNames, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 import { SCHEMA } from './tree.ts'
-import { kindOf, quoteJson } from '../printable.ts'
-import { carries } from '../kind.ts'
-import { nameThatWasMeant } from '../suggestion.ts'
+import { kindOf, quoteJson } from '../base/printable.ts'
+import { carries } from '../base/kind.ts'
+import { nameThatWasMeant } from '../base/suggestion.ts'
 
 const kSettingsError = Symbol.for('holdfast.SettingsError')
 

@@ -1,8 +1,8 @@
 import type { LOGOUT, OPERATORS, TRANSMITTER } from './section-specs.ts'
-import type { RedisPlace } from '../redis/redis-url.ts'
+import type { RedisPlace } from '../guard/redis/redis-url.ts'
 import type { ValueOf } from './setting-spec.ts'
 import type { SettingValues } from './specs.ts'
-import type { JwsAlg } from '../jose/signature.ts'
+import type { JwsAlg } from '../guard/jose/signature.ts'
 
 type RevocationSection = NonNullable<SettingValues['revocation']>
 

@@ -1,5 +1,5 @@
-import { CLIENT_AUTH_METHODS } from '../provider/client-authentication.ts'
-import { JWS_ALGS } from '../jose/signature.ts'
+import { CLIENT_AUTH_METHODS } from '../guard/provider/client-authentication.ts'
+import { JWS_ALGS } from '../guard/jose/signature.ts'
 import type { FormatName } from './formats.ts'
 import { FLAG, integer, ISSUER_NAME, ISSUER_URL, listOf, oneOf, PLAIN, PROVIDER_URL, TEXT, UPSTREAM } from './setting-spec.ts'
 

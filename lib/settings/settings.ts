@@ -1,6 +1,6 @@
 import type { GateSettings } from '../gate/gate-settings.ts'
-import type { DpopMode } from '../credentials.ts'
-import type { IntrospectedTokens } from '../token/inquiry.ts'
+import type { DpopMode } from '../guard/credentials.ts'
+import type { IntrospectedTokens } from '../guard/token/inquiry.ts'
 import { hasScheme } from './formats.ts'
 import { resolveRevocation } from './revocation-settings.ts'
 import type { RevocationSettings } from './revocation-settings.ts'

@@ -1,8 +1,8 @@
-import { CERTIFICATE_SOURCES } from '../certificate/client-certificate.ts'
-import { CLIENT_AUTH_METHODS } from '../provider/client-authentication.ts'
-import { JWS_ALGS } from '../jose/signature.ts'
-import type { JwsAlg } from '../jose/signature.ts'
-import { AUDIENCE_CLAIMS, TOKEN_PROFILES } from '../token/jwt-checks.ts'
+import { CERTIFICATE_SOURCES } from '../guard/certificate/client-certificate.ts'
+import { CLIENT_AUTH_METHODS } from '../guard/provider/client-authentication.ts'
+import { JWS_ALGS } from '../guard/jose/signature.ts'
+import type { JwsAlg } from '../guard/jose/signature.ts'
+import { AUDIENCE_CLAIMS, TOKEN_PROFILES } from '../guard/token/jwt-checks.ts'
 import { AUDIT, GATE, REVOCATION, SECRET, store } from './section-specs.ts'
 import {
   FILE,

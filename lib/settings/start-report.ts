@@ -1,8 +1,8 @@
 import { endOfDay } from '../guard/observing.ts'
-import { printable } from '../printable.ts'
-import { parseNoProxy } from '../provider/proxies.ts'
-import { hostsOf, parseRedisUrl } from '../redis/redis-url.ts'
-import type { RedisPlace } from '../redis/redis-url.ts'
+import { printable } from '../base/printable.ts'
+import { parseNoProxy } from '../guard/provider/proxies.ts'
+import { hostsOf, parseRedisUrl } from '../guard/redis/redis-url.ts'
+import type { RedisPlace } from '../guard/redis/redis-url.ts'
 import { hasScheme } from './formats.ts'
 import type { Settings } from './settings.ts'
 

@@ -1,4 +1,4 @@
-import { isJsonObject } from '../json.ts'
+import { isJsonObject } from '../base/json.ts'
 import type { Part } from './setting-spec.ts'
 import { FAPI_ALGS } from './specs.ts'
 import type { RawSettings } from './specs.ts'

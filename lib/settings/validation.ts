@@ -10,8 +10,8 @@
 import type { GateSettings } from '../gate/gate-settings.ts'
 import type { Ajv, Options } from 'ajv'
 import { createRequire } from 'node:module'
-import type { SecretSources } from '../secret-place.ts'
-import type { Surroundings } from '../surroundings.ts'
+import type { SecretSources } from '../base/secret-place.ts'
+import type { Surroundings } from '../base/surroundings.ts'
 import { FORMATS } from './formats.ts'
 import {
   tellContradictions,

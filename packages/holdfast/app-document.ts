@@ -1,9 +1,9 @@
 import { createRequire } from 'node:module'
 import type { FastifyInstance, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
-import type { AppDocument } from '../../lib/openapi/app-document.ts'
-import { hooksAround, isGuard, PHASES, requirementsOf } from '../../lib/requirement/route-guard.ts'
-import type { RouteGuard, RouteHooks } from '../../lib/requirement/route-guard.ts'
+import type { AppDocument } from '../../lib/report/openapi/app-document.ts'
+import { hooksAround, isGuard, PHASES, requirementsOf } from '../../lib/guard/requirement/route-guard.ts'
+import type { RouteGuard, RouteHooks } from '../../lib/guard/requirement/route-guard.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -79,8 +79,8 @@ function noteWrapped (app: FastifyInstance, note: (route: RouteOptions) => void)
 }
 
 /** Most apps have no document. */
-async function loadDescriptions (): Promise<typeof import('../../lib/openapi/app-document.ts')> {
-  return await import('../../lib/openapi/app-document.ts')
+async function loadDescriptions (): Promise<typeof import('../../lib/report/openapi/app-document.ts')> {
+  return await import('../../lib/report/openapi/app-document.ts')
 }
 
 /** Documents that have guards in them. @fastify/swagger makes each one once. */

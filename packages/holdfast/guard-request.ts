@@ -1,4 +1,4 @@
-import type { ReceivedRequest } from '../../lib/message.ts'
+import type { ReceivedRequest } from '../../lib/guard/message.ts'
 
 /**
  * A request of node:http, or of Node's HTTP/2: the members that are read. Frameworks such as Express add `originalUrl`.

@@ -24,7 +24,7 @@ export default fp(async (given: object, options: HoldfastOptions): Promise<void>
  * Its interfaces are exported as a whole, so that `declare module 'holdfast' { interface AccessTokenClaims { ... } }`
  * merges into it.
  */
-export * from '../../lib/token/access-token-claims.ts'
+export * from '../../lib/guard/token/access-token-claims.ts'
 export { Refusal, REFUSALS } from '../../lib/refusal.ts'
 export type { RefusalDetail, RefusalKind, RefusalReason } from '../../lib/refusal.ts'
 export { SettingsError } from '../../lib/settings/problems.ts'
@@ -56,7 +56,7 @@ export type {
   RequiredScopes,
   Requirement,
   RequirementOptions
-} from '../../lib/requirement/requirement.ts'
+} from '../../lib/guard/requirement/requirement.ts'
 export type { ArgumentOption } from '../../lib/gate/arguments.ts'
-export type { AuthScheme } from '../../lib/credentials.ts'
+export type { AuthScheme } from '../../lib/guard/credentials.ts'
 export type { GuardHook, RequestAuth } from '../../plugins/auth.ts'

@@ -1,4 +1,4 @@
-import { createCertificateReader } from '../../lib/certificate/client-certificate.ts'
+import { createCertificateReader } from '../../lib/guard/certificate/client-certificate.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import type { TestDoubles } from '../../server/surroundings.ts'
 import type { TestClock, TestIssuerEntry } from './testing-issuer.ts'

@@ -1,5 +1,5 @@
-import { basicCredentials } from '../../lib/provider/client-authentication.ts'
-import type { ProviderAnswer, Transport } from '../../lib/provider/transport.ts'
+import { basicCredentials } from '../../lib/guard/provider/client-authentication.ts'
+import type { ProviderAnswer, Transport } from '../../lib/guard/provider/transport.ts'
 
 /** Client of the app at the issuers in memory, for introspection. */
 export const ASKING_CLIENT = { clientId: 'api', clientSecret: 'the secret of a test' } as const

@@ -5,10 +5,10 @@ import type { Decisions } from '../../lib/guard/decisions.ts'
 import type { GuardedRequest } from '../../lib/guard/guard.ts'
 import type { Observed } from '../../lib/guard/observing.ts'
 import type { RequestAuth } from '../../lib/guard/request-auth.ts'
-import type { RequiredScopes, Requirement, RequirementOptions } from '../../lib/requirement/requirement.ts'
+import type { RequiredScopes, Requirement, RequirementOptions } from '../../lib/guard/requirement/requirement.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
-import type { AccessTokenClaims } from '../../lib/token/access-token-claims.ts'
-import type { OpenAnswers } from '../../server/open-answers.ts'
+import type { AccessTokenClaims } from '../../lib/guard/token/access-token-claims.ts'
+import type { OpenAnswers } from './open-answers.ts'
 
 /**
  * A guard of a route: a hook for onRequest, or for a later phase before the handler. It says nothing of the kind of

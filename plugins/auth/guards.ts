@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Admission } from '../../lib/guard/admission.ts'
-import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../../lib/requirement/requirement.ts'
-import type { Requirement } from '../../lib/requirement/requirement.ts'
-import { asGuard } from '../../lib/requirement/route-guard.ts'
+import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../../lib/guard/requirement/requirement.ts'
+import type { Requirement } from '../../lib/guard/requirement/requirement.ts'
+import { asGuard } from '../../lib/guard/requirement/route-guard.ts'
 import type { GuardHook } from './augmentation.ts'
 
 /** Puts the makers of guards on the app, and on its requests what does the same in a handler. */

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify'
-import type { TokenClaims } from '../../lib/token/jwt-checks.ts'
+import type { TokenClaims } from '../../lib/guard/token/jwt-checks.ts'
 import { claimsSchema, EXAMPLE_CLIENT, profileSchema, withExample } from '../../schemas/answers.ts'
 
 const summary = 'What the token says of who calls'

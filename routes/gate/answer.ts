@@ -1,9 +1,9 @@
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { namesForClient } from '../../lib/gate/headers.ts'
-import { isEventStream, streamOf, UpstreamError, valuesOf } from '../../lib/upstream/answer.ts'
-import type { AnswerHeaders, UpstreamAnswer } from '../../lib/upstream/answer.ts'
-import { KEEP_ALIVE_MS } from '../../lib/upstream/upgrade.ts'
+import { isEventStream, streamOf, UpstreamError, valuesOf } from '../../lib/gate/upstream/answer.ts'
+import type { AnswerHeaders, UpstreamAnswer } from '../../lib/gate/upstream/answer.ts'
+import { KEEP_ALIVE_MS } from '../../lib/gate/upstream/upgrade.ts'
 import { markEnd } from '../../server/request-ends.ts'
 
 /** The line of the request says whether its upstream failed. */

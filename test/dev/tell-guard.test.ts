@@ -1,9 +1,9 @@
 import Fastify from 'fastify'
 import t from 'tap'
 import { ASK_GUARD, tellGuard } from '../../dev/serve/tell-guard.ts'
-import { parseRequirement } from '../../lib/requirement/requirement.ts'
-import type { RequirementOptions } from '../../lib/requirement/requirement.ts'
-import { asGuard } from '../../lib/requirement/route-guard.ts'
+import { parseRequirement } from '../../lib/guard/requirement/requirement.ts'
+import type { RequirementOptions } from '../../lib/guard/requirement/requirement.ts'
+import { asGuard } from '../../lib/guard/requirement/route-guard.ts'
 import routeGuard from '../../plugins/route-guard.ts'
 
 const guard = (options: RequirementOptions) =>

@@ -11,10 +11,10 @@ const namedIn = (page: string): Array<{ title: string, file: string }> =>
 const isThere = ({ title, file }: { title: string, file: string }): boolean =>
   existsSync(join(root, file)) && holdsTest(file, title)
 
-t.test('Each test that test/reports/fapi.md and test/reports/reviews.md name exists, under that title.', t => {
+t.test('Each test that lab/reports/fapi.md and lab/reports/reviews.md name exists, under that title.', t => {
   for (
-    const { page, least } of [{ page: 'test/reports/fapi.md', least: 25 }, {
-      page: 'test/reports/reviews.md',
+    const { page, least } of [{ page: 'lab/reports/fapi.md', least: 25 }, {
+      page: 'lab/reports/reviews.md',
       least: 70
     }]
   ) {
@@ -52,10 +52,10 @@ const REVIEWED: ReadonlyArray<{ title: string, points: readonly string[] }> = [
 ]
 
 t.test(
-  'test/reports/reviews.md leaves no point of a review out, and each row names a test or says that there is ' +
+  'lab/reports/reviews.md leaves no point of a review out, and each row names a test or says that there is ' +
     'nothing to show.',
   t => {
-    const page = textOf('test/reports/reviews.md')
+    const page = textOf('lab/reports/reviews.md')
     for (const { title, points } of REVIEWED) {
       const section = page.split(`### ${title}\n`)[1]!.split(/\n##/)[0]!
       const rows = section.split('\n').filter(line => line.startsWith('| ')).slice(2).map(line => line.split(' | '))

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { NONCE_LIFETIME_SECONDS } from '../../lib/dpop/nonces.ts'
-import { LATE_RECORD_SECONDS } from '../../lib/replay/replay-store.ts'
+import { NONCE_LIFETIME_SECONDS } from '../../lib/guard/dpop/nonces.ts'
+import { LATE_RECORD_SECONDS } from '../../lib/guard/replay/replay-store.ts'
 import { settingSpec } from '../../lib/settings/specs.ts'
 import { readSection, readTable, root } from '../helpers/documents.ts'
 
@@ -64,7 +64,7 @@ t.test('The tables are computed from the figures of the page.', async t => {
 })
 
 t.test('Every reason for which the store cannot be used is explained, and no other.', async t => {
-  const source = readFileSync(join(root, 'lib/redis/redis-faults.ts'), 'utf8')
+  const source = readFileSync(join(root, 'lib/guard/redis/redis-faults.ts'), 'utf8')
   const union = /export type RedisFault =\n((?: .*\n)+)/.exec(source)![1]!
   const reasons = [...union.matchAll(/'(\w+)'/g)].map(([, reason]) => `\`${reason}\``)
   const explained = readTable(readSection('docs/reference/store.md', 'Reasons for an outage')).map(([reason]) => reason)

@@ -1,11 +1,11 @@
 import t from 'tap'
-import type { ScopeImplications } from '../../lib/requirement/implied-scopes.ts'
+import type { ScopeImplications } from '../../lib/guard/requirement/implied-scopes.ts'
 import { openMeter } from './coverage.ts'
 
 t.test('Twice as many links of implied scopes take twice the work.', async t => {
   const meter = await openMeter('/lib/requirement/implied-scopes.ts')
   t.teardown(meter.close)
-  const { createScopeGranters, findScopeCircle } = await import('../../lib/requirement/implied-scopes.ts')
+  const { createScopeGranters, findScopeCircle } = await import('../../lib/guard/requirement/implied-scopes.ts')
   const shapes: Record<string, (n: number) => readonly string[]> = {
     chain: n => [`s${n + 1}`],
     fan: n => ['all', `t${n}`]

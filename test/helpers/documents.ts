@@ -25,7 +25,7 @@ export const pages: readonly string[] = [
   'docs/README.md',
   ...['CONTRIBUTING', 'CODE_OF_CONDUCT', 'RELEASING', 'SECURITY'].map(name => `.github/${name}.md`),
   'CHANGELOG.md',
-  ...readdirSync(join(root, 'test/reports')).map(name => `test/reports/${name}`),
+  ...readdirSync(join(root, 'lab/reports')).map(name => `lab/reports/${name}`),
   ...[
     'lib',
     'lib/guard',

@@ -1,5 +1,5 @@
 import { NODE_CRYPTO } from '../../lib/assembly/jwt-tools.ts'
-import { JWT_PACKAGES } from '../../server/jwt-packages.ts'
+import { JWT_PACKAGES } from '../../plugins/auth/jwt-packages.ts'
 
 /** The two pairs that read keys and verify signatures: of the service, and of the npm package. */
 export const JWT_TOOLS = { packages: JWT_PACKAGES, 'node:crypto': NODE_CRYPTO } as const

@@ -1,5 +1,5 @@
 import { processSurroundings } from '../../server/surroundings.ts'
-import type { Surroundings } from '../../lib/surroundings.ts'
+import type { Surroundings } from '../../lib/base/surroundings.ts'
 
 /** How many times longer than in service a record may take, so that no test depends on the speed of the machine. */
 const PATIENCE = 20

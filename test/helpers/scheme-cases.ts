@@ -1,5 +1,5 @@
 import type { RefusalReason } from '../../lib/refusal.ts'
-import type { DpopMode } from '../../lib/credentials.ts'
+import type { DpopMode } from '../../lib/guard/credentials.ts'
 
 export const SCHEMES = ['none', 'Bearer', 'DPoP', 'Other'] as const
 export const TOKENS = ['unbound', 'bound', 'unusable', 'expired'] as const

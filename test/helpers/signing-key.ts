@@ -1,6 +1,6 @@
 import { createSecretKey } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
-import type { SigningKey } from '../../lib/jose/signed-jwt.ts'
+import type { SigningKey } from '../../lib/guard/jose/signed-jwt.ts'
 
 /** A public key as the service holds it. */
 export function signingKeyOf (

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { ReplayStore } from '../../lib/replay/replay-store.ts'
+import type { ReplayStore } from '../../lib/guard/replay/replay-store.ts'
 import type { Random } from '../fuzz/random.ts'
 import type { Operation } from './model.ts'
 

@@ -3,20 +3,20 @@ import t from 'tap'
 import { exactly } from '../helpers/containing.ts'
 import { isGuest } from '../../lib/guard/admission.ts'
 import { createChallenges } from '../../lib/guard/challenge.ts'
-import type { AuthScheme, DpopMode } from '../../lib/credentials.ts'
-import { parseCredentials, splitCredentials } from '../../lib/credentials.ts'
+import type { AuthScheme, DpopMode } from '../../lib/guard/credentials.ts'
+import { parseCredentials, splitCredentials } from '../../lib/guard/credentials.ts'
 import { readProofLine, verifyCertificate, verifySchemeFits } from '../../lib/guard/guard.ts'
-import { createJudge, isScopeGranted } from '../../lib/requirement/judge.ts'
-import { urlUnder } from '../../lib/url/http-url.ts'
-import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../../lib/requirement/requirement.ts'
-import type { AuthorizationDetail, Requirement } from '../../lib/requirement/requirement.ts'
+import { createJudge, isScopeGranted } from '../../lib/guard/requirement/judge.ts'
+import { urlUnder } from '../../lib/guard/url/http-url.ts'
+import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../../lib/guard/requirement/requirement.ts'
+import type { AuthorizationDetail, Requirement } from '../../lib/guard/requirement/requirement.ts'
 import {
   describeResource,
   insertedPath,
   metadataUrlOf,
   resourceWarning
 } from '../../lib/assembly/resource-metadata.ts'
-import type { RouteHooks } from '../../lib/requirement/route-guard.ts'
+import type { RouteHooks } from '../../lib/guard/requirement/route-guard.ts'
 import {
   hooksAround,
   isOptional,
@@ -24,12 +24,12 @@ import {
   requirementJson,
   requirementsOf,
   scopeAlternatives
-} from '../../lib/requirement/route-guard.ts'
+} from '../../lib/guard/requirement/route-guard.ts'
 import { createRateLimit } from '../../lib/guard/rate-limit.ts'
-import { Message } from '../../lib/message.ts'
+import { Message } from '../../lib/guard/message.ts'
 import { Refusal } from '../../lib/refusal.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
-import { parsePublicUrl } from '../../lib/url/base-url.ts'
+import { parsePublicUrl } from '../../lib/guard/url/base-url.ts'
 
 /** What an act gives, or the reason of its refusal with its detail. */
 function outcomeOf (act: () => unknown): unknown {

@@ -102,7 +102,7 @@ t.test('An arrow that is not allowed is refused in each form, and one that is al
     },
     {
       file: 'routes/api/made-up.ts',
-      refused: ['../../plugins/auth.ts', '../../explain/explain.ts'],
+      refused: ['../../plugins/auth.ts', '../../cli/explain/explain.ts'],
       allowed: '../../lib/refusal.ts'
     },
     {
@@ -277,7 +277,7 @@ function folderGraph (of: (file: string) => string): Map<string, Set<string>> {
 t.test('No files import each other in a circle, and no folders do, types and imports at run time included.', t => {
   t.ok(
     imports.get('app.ts')!.includes('holdfast.ts') &&
-      imports.get('lib/redis/reach-redis.ts')!.includes('lib/redis/redis-link.ts'),
+      imports.get('lib/guard/redis/reach-redis.ts')!.includes('lib/guard/redis/redis-link.ts'),
     'imports are found'
   )
   t.strictSame(
@@ -384,7 +384,7 @@ t.test('The page of lib/ names each of its folders, and the pages of its rooms e
     { name }
   ) => name)
   t.strictSame(folders.filter(name => !page('lib').includes(`${name}/`)), [])
-  for (const room of ['lib/assembly', 'lib/gate', 'lib/guard', 'lib/requirement', 'lib/revocation', 'lib/upstream']) {
+  for (const room of ['lib/assembly', 'lib/gate', 'lib/guard', 'lib/guard/requirement', 'lib/revocation', 'lib/gate/upstream']) {
     t.strictSame(
       readdirSync(join(root, room)).filter(file => file.endsWith('.ts') && !page(room).includes(file)),
       [],

@@ -15,7 +15,7 @@ import { sample } from './sample.ts'
 
 const USAGE = `npm run test:mutation -- [options]
 
-  --only PATH     only files whose path begins so, or one line (lib/message.ts:71); may be repeated
+  --only PATH     only files whose path begins so, or one line (lib/guard/message.ts:71); may be repeated
   --changed       only lines that differ from main (on main: from the commit before)
   --survivors     only those that have survived so far
   --listed        only those of survivors.json: tries each, and the code is 1 if a test kills one

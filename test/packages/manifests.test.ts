@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { parse } from 'yaml'
-import { TRACING_PACKAGES } from '../../server/tracing.ts'
+import { TRACING_PACKAGES } from '../../plugins/tracing/tracing.ts'
 import { pages, root, textOf } from '../helpers/documents.ts'
 
 type Ranges = Readonly<Record<string, string>>

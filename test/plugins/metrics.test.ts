@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import type { Test } from 'tap'
-import { METRICS } from '../../lib/metrics/catalog.ts'
+import { METRICS } from '../../lib/report/metrics/catalog.ts'
 import type { Variables } from '../helpers/variables.ts'
 import { shareResult, TEXT_MAX_AGE_MS } from '../../plugins/metrics.ts'
 import { startApp } from '../helpers/app.ts'

@@ -6,7 +6,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import holdfast from '../../packages/holdfast/index.ts'
 import { createTestIssuer } from '../../packages/holdfast/testing.ts'
-import { isUserOfPassport } from '../../server/request-user.ts'
+import { isUserOfPassport } from '../../plugins/auth/request-user.ts'
 
 type Prepare = (app: FastifyInstance) => unknown
 

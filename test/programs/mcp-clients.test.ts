@@ -136,7 +136,7 @@ function actsOf (site: Site, agent: Agent): Record<typeof ACTS[number], () => Pr
 
 /** The rows of the table in the reference: client and server, and what came of each act. */
 const expected = new Map(
-  readTable(readProse('test/reports/mcp-clients.md')).map((
+  readTable(readProse('lab/reports/mcp-clients.md')).map((
     [client, server, ...cells]
   ) => [`${client} ${server}`, cells])
 )

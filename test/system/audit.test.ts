@@ -98,7 +98,7 @@ t.test('Audit: 20 processes append to one file, and no line mixes with another',
   const folder = t.testdir({})
   const path = join(folder, 'audit.log')
   const program = `
-    import { openAuditFile } from ${JSON.stringify(join(root, 'server/audit-file.ts'))}
+    import { openAuditFile } from ${JSON.stringify(join(root, 'plugins/audit/audit-file.ts'))}
     const file = await openAuditFile(${JSON.stringify(path)}, { every: () => () => {}, onFault: code => { throw new Error(code) }, onRecovered () {} })
     for (let n = 0; n < 1000; n++) {
       file.write({ id: process.pid + '-' + n, text: 'x'.repeat(n * 7 % 6000) })

@@ -146,7 +146,7 @@ t.test('Sample routes go, and a later version comes in, as the page says.', asyn
   await shell('git add -A && git commit -q -m "My routes"')
   // What happens at Holdfast meanwhile: one of the sample routes that go has changed, and so has something else.
   appendFileSync(join(upstream, 'routes/api/users.ts'), '// A later version.\n')
-  appendFileSync(join(upstream, 'lib/message.ts'), '// A later version.\n')
+  appendFileSync(join(upstream, 'lib/guard/message.ts'), '// A later version.\n')
   await shell('git commit -q -a -m Later', upstream)
   await walk(t, 'docs/guide/your-own.md', ({ text }) => text.startsWith('git '), (t, line, outcome) => {
     if (line === 'git merge holdfast/main') {
@@ -156,7 +156,7 @@ t.test('Sample routes go, and a later version comes in, as the page says.', asyn
   // The whole suite, once, when all of it has been done: the samples are gone, and two routes are the reader's. Nothing
   // is installed anew, since the later version has the same packages.
   passes(t, 'npm test', await shell('npm test'))
-  t.match(readFileSync(join(clone, 'lib/message.ts'), 'utf8'), /A later version/)
+  t.match(readFileSync(join(clone, 'lib/guard/message.ts'), 'utf8'), /A later version/)
   t.equal((await shell('git status --porcelain')).output, '')
   t.equal(
     (await shell('git ls-files routes/api')).output.trim().split('\n').join(' '),

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify'
 import holdfast from '../../packages/holdfast/index.ts'
 import type { Refusal, RefusalReason } from '../../lib/refusal.ts'
-import type { AuthScheme } from '../../lib/credentials.ts'
+import type { AuthScheme } from '../../lib/guard/credentials.ts'
 import type { AccessTokenClaims, GuardHook, RequestAuth, Requirement } from '../../plugins/auth.ts'
 
 /** What a user of the plugin sees of its types. Nothing here runs: `npx tsc` judges it. */

@@ -1,4 +1,4 @@
-import type { Surroundings } from '../../surroundings.ts'
+import type { Surroundings } from '../../base/surroundings.ts'
 
 export type StoreClock = ReturnType<typeof createStoreClock>
 

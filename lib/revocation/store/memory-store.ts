@@ -1,4 +1,4 @@
-import type { Surroundings } from '../../surroundings.ts'
+import type { Surroundings } from '../../base/surroundings.ts'
 import type { View } from '../view.ts'
 import { mergeInto, recordOf, writeRecord } from './record.ts'
 import type { MergeMode } from './record.ts'

@@ -1,4 +1,4 @@
-import type { RedisCall } from '../../redis/redis-link.ts'
+import type { RedisCall } from '../../guard/redis/redis-link.ts'
 import type { View } from '../view.ts'
 import type { StoreClock } from './clock.ts'
 import { readRecord, writeRecord } from './record.ts'

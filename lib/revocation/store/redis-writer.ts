@@ -1,5 +1,5 @@
-import type { RedisCall } from '../../redis/redis-link.ts'
-import type { Surroundings } from '../../surroundings.ts'
+import type { RedisCall } from '../../guard/redis/redis-link.ts'
+import type { Surroundings } from '../../base/surroundings.ts'
 import type { RevocationEntry } from '../entry.ts'
 import type { View } from '../view.ts'
 import { modeOf } from './memory-store.ts'

@@ -1,5 +1,5 @@
-import type { RedisCall } from '../../redis/redis-link.ts'
-import { isJsonObject } from '../../json.ts'
+import type { RedisCall } from '../../guard/redis/redis-link.ts'
+import { isJsonObject } from '../../base/json.ts'
 import type { RevocationEntry } from '../entry.ts'
 import type { View } from '../view.ts'
 import { mergeRecords, recordOf, writeRecord } from './record.ts'

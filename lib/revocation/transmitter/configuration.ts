@@ -1,7 +1,7 @@
-import { parseDocument, readAnswer, verifyNamedIssuer } from '../../provider/provider-document.ts'
-import { ProviderFailure } from '../../provider/provider-failure.ts'
-import { parseOwnUri, withoutTrailingSlash } from '../../provider/provider-url.ts'
-import type { ProviderSession } from '../../provider/transport.ts'
+import { parseDocument, readAnswer, verifyNamedIssuer } from '../../guard/provider/provider-document.ts'
+import { ProviderFailure } from '../../guard/provider/provider-failure.ts'
+import { parseOwnUri, withoutTrailingSlash } from '../../guard/provider/provider-url.ts'
+import type { ProviderSession } from '../../guard/provider/transport.ts'
 
 /** Who a transmitter is, and where its configuration is, if that is not under its issuer. */
 export interface TransmitterAddress {

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import type { EventSender, Received } from '../receiver.ts'
 import { SetError } from '../security-event-token.ts'
-import type { Surroundings } from '../../surroundings.ts'
+import type { Surroundings } from '../../base/surroundings.ts'
 import type { TransmitterClient } from './client.ts'
 
 /** What became of an event that was polled. For those that are pushed, the log lines of the requests say it. */

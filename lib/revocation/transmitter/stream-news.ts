@@ -1,4 +1,4 @@
-import type { Surroundings } from '../../surroundings.ts'
+import type { Surroundings } from '../../base/surroundings.ts'
 import type { RevocationEntry } from '../entry.ts'
 
 const SSF_STATUSES = ['enabled', 'paused', 'disabled'] as const

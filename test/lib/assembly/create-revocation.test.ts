@@ -10,7 +10,7 @@ import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../lib/re
 import type { RevocationEntry } from '../../../lib/revocation/entry.ts'
 import { claimTarget, keyOf } from '../../../lib/revocation/target.ts'
 import type { RevocableToken } from '../../../lib/revocation/target.ts'
-import { createTransport } from '../../../lib/provider/transport.ts'
+import { createTransport } from '../../../lib/guard/provider/transport.ts'
 import { SettingsError } from '../../../lib/settings/problems.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 import { startEventTransmitter } from '../../helpers/event-transmitter.ts'

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { containing } from '../../helpers/containing.ts'
 import { parseGate } from '../../helpers/gate-section.ts'
-import { quoteSetting } from '../../../lib/printable.ts'
+import { quoteSetting } from '../../../lib/base/printable.ts'
 import { ownPathsOf } from '../../../lib/gate/gate-settings.ts'
 import { isSamePath } from '../../../lib/gate/rule-path.ts'
 import type { GateRule } from '../../../lib/gate/rule.ts'

@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream'
 import type { Readable } from 'node:stream'
 import t from 'tap'
 import { keepAlive } from '../../../lib/gate/keep-alive.ts'
-import type { AnswerHeaders, UpstreamAnswer } from '../../../lib/upstream/answer.ts'
+import type { AnswerHeaders, UpstreamAnswer } from '../../../lib/gate/upstream/answer.ts'
 import { Clock } from '../../helpers/clock.ts'
 
 const EVENTS = { 'content-type': 'text/event-stream', 'x-accel-buffering': 'yes' }

@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { createTokenSignals } from '../../../lib/guard/request-auth.ts'
 import { Refusal } from '../../../lib/refusal.ts'
-import type { VerifiedToken } from '../../../lib/token/verified-tokens.ts'
+import type { VerifiedToken } from '../../../lib/guard/token/verified-tokens.ts'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void

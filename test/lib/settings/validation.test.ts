@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { isVerifiable } from '../../../lib/jose/public-key.ts'
+import { isVerifiable } from '../../../lib/guard/jose/public-key.ts'
 import { SettingsError } from '../../../lib/settings/problems.ts'
 import type { Settings } from '../../../lib/settings/settings.ts'
 import { givensOf } from '../../helpers/givens.ts'

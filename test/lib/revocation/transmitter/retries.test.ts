@@ -1,6 +1,6 @@
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import t from 'tap'
-import { ProviderFailure } from '../../../../lib/provider/provider-failure.ts'
+import { ProviderFailure } from '../../../../lib/guard/provider/provider-failure.ts'
 import { createTransmitter } from '../../../../lib/revocation/transmitter/transmitter.ts'
 import type { TransmitterOptions } from '../../../../lib/revocation/transmitter/transmitter.ts'
 import { processSurroundings } from '../../../../server/surroundings.ts'

@@ -1,0 +1,155 @@
+import type { Credentials } from '../../lib/guard/credentials.ts'
+import { createClientKeys } from '../../lib/guard/dpop/client-keys.ts'
+import { createNonces, NONCE_LIFETIME_SECONDS, processOfNonce } from '../../lib/guard/dpop/nonces.ts'
+import type { Nonces } from '../../lib/guard/dpop/nonces.ts'
+import type { PresentedProof, ProofPolicy } from '../../lib/guard/dpop/proof.ts'
+import type { JsonObject } from '../../lib/base/json.ts'
+import { Message } from '../../lib/guard/message.ts'
+import type { SignerKeys, SigningKey } from '../../lib/guard/jose/signed-jwt.ts'
+import type { ReplayStore } from '../../lib/guard/replay/replay-store.ts'
+import type { Revocation } from '../../lib/revocation/view.ts'
+import type { Revocations } from '../../lib/revocation/revocations.ts'
+import type { IssuerSettings, Settings } from '../../lib/settings/settings.ts'
+import { rulesOfIssuer } from '../../lib/assembly/create-issuers.ts'
+import type { Inquiry } from '../../lib/guard/token/inquiry.ts'
+import type { TokenRules } from '../../lib/guard/token/jwt-checks.ts'
+import { createJudge } from '../../lib/guard/requirement/judge.ts'
+import type { Judge } from '../../lib/guard/requirement/judge.ts'
+import type { Requirement } from '../../lib/guard/requirement/requirement.ts'
+import { createScopeGranters } from '../../lib/guard/requirement/implied-scopes.ts'
+import type { ScopeGranters } from '../../lib/guard/requirement/implied-scopes.ts'
+import type { VerifiedToken } from '../../lib/guard/token/verified-tokens.ts'
+import { createRequestUrlResolver } from '../../lib/guard/url/request-url.ts'
+import type { RequestUrl } from '../../lib/guard/url/request-url.ts'
+import type { Answer } from './answer.ts'
+import { readHeaders } from './captured-request.ts'
+import type { CapturedRequest } from './captured-request.ts'
+
+/** The settings that decide about a request. */
+export type GuardSettings = Pick<Settings, 'idp' | 'dpop' | 'server' | 'revocation'>
+
+export interface ExplainOptions {
+  readonly settings: GuardSettings
+  /** The time to judge at. Unix seconds. */
+  readonly now: number
+  /** The keys of an issuer. Undefined if they are unknown: then signatures of tokens are not checked. */
+  readonly keys?: ((issuer: IssuerSettings) => Promise<SignerKeys> | SignerKeys) | undefined
+  /**
+   * Asks an issuer about tokens, for the issuers that have introspection. Undefined if no calls are allowed: then
+   * whether a token is active, and everything about an opaque token, is not checked.
+   */
+  readonly introspect?: ((issuer: IssuerSettings) => Promise<Pick<Inquiry, 'claimsOf' | 'confirm'>>) | undefined
+  /** What has been revoked, or in a sentence why that is not known. Undefined if only the running service knows it. */
+  readonly revocations?: Pick<Revocations, 'refusalOf'> | string | undefined
+  /** What the route needs. Empty for any valid token. Undefined if it is unknown. */
+  readonly requirements?: readonly Requirement[] | undefined
+  /** The proofs that have passed before. Undefined if they are unknown: then replays are not checked. */
+  readonly replay?: ReplayStore | undefined
+  /**
+   * What the service answered, if that is known. Its reason counts, since it knows best: the check that refuses for it
+   * has failed, whatever it finds here.
+   */
+  readonly answer?: Partial<Pick<Answer, 'reason' | 'nonce'>> | undefined
+  /**
+   * The names of checks on the token's claims that are left out, because the settings of the service for them are
+   * unknown.
+   */
+  readonly unknown?: readonly string[] | undefined
+  /** Gets the claims of the token, once they are read. */
+  readonly onClaims?: (claims: JsonObject | undefined) => void
+  /** The names of checks whose settings are guessed. That they pass here says nothing about the service. */
+  readonly assumed?: readonly string[] | undefined
+}
+
+/** A request during the explanation, with the findings of the checks so far. */
+export interface Examination {
+  readonly request: CapturedRequest
+  readonly options: ExplainOptions
+  readonly message: Message
+  /** The issuer of the token. If there are several, its `iss` chooses. Undefined until then. */
+  issuer: IssuerSettings | undefined
+  readonly policy: Omit<ProofPolicy, 'replay'>
+  readonly resolveUrl: () => RequestUrl
+  /** Nonces are required, but the secret that makes them is unknown here. */
+  readonly noncesAreUnknown: boolean
+  readonly judge: Judge
+  readonly granters: ScopeGranters
+  /** The route lets a request without credentials pass, and this is one. There is nothing else to check. */
+  isGuest?: true
+  credentials?: Credentials
+  token?: { readonly text: string, readonly now: number, header?: JsonObject, claims?: JsonObject }
+  /** The token is no JWT, and an issuer has such tokens. */
+  isOpaque?: true
+  /** The opaque token was not introspected, so `verified` has none of its claims. */
+  areClaimsUnknown?: boolean
+  /** How many keys may have signed the token. */
+  candidates?: number
+  /** The result of `signerOf`: the key that has signed it. Undefined if keys are unknown. */
+  signer?: SigningKey | 'signature'
+  verified?: VerifiedToken
+  /** What has revoked the token. */
+  revokedBy?: Revocation
+  /** Unix seconds: from when on a new login counts, unless one counts at once, or not at all. */
+  newLoginAt?: number | undefined
+  proof?: PresentedProof
+}
+
+export function createExamination (request: CapturedRequest, options: ExplainOptions): Examination {
+  const { settings } = options
+  const resolve = createRequestUrlResolver({
+    trustProxy: settings.server.trustProxy,
+    publicUrl: settings.server.publicUrl
+  })
+  const { method, target, encrypted, remoteAddress } = request
+  const message = new Message({
+    method,
+    url: target,
+    ...readHeaders(request),
+    socket: { encrypted, remoteAddress }
+  })
+  const granters = createScopeGranters(settings.idp.scopeImplies ?? {})
+  return {
+    request,
+    options,
+    message,
+    issuer: settings.idp.issuers.length === 1 ? settings.idp.issuers[0] : undefined,
+    policy: {
+      iatOffsetSeconds: settings.idp.dpopIatOffsetSeconds,
+      iatLeewaySeconds: settings.idp.dpopIatLeewaySeconds,
+      keys: createClientKeys(settings.dpop.algs, { nowMs: () => 0 }),
+      nonces: noncesOf(options),
+      nonceIat: settings.dpop.nonceIat
+    },
+    resolveUrl: () => resolve(message),
+    noncesAreUnknown: settings.dpop.nonce === 'required' && settings.dpop.nonceSecret === undefined,
+    judge: createJudge({ granters, clockToleranceSeconds: settings.idp.clockToleranceSeconds, now: () => options.now }),
+    granters
+  }
+}
+
+/** The rules for tokens of the issuer. */
+export function rulesOf ({ issuer, options }: Examination): TokenRules {
+  return rulesOfIssuer(issuer!, options.settings)
+}
+
+function noncesOf ({ settings: { dpop: { nonce, nonceSecret } }, answer }: ExplainOptions): Nonces | undefined {
+  if (nonce !== 'required') return undefined
+  return nonceSecret === undefined
+    ? unknownNonces(answer?.nonce)
+    : createNonces(nonceSecret.map(text => Buffer.from(text, 'base64url')), 'shared')
+}
+
+/**
+ * Accepts any nonce as a new one, unless the answer shows that another process made it. The step that needs it reports
+ * that the nonce could not be checked. The checks of a proof do not ask for the newest nonce.
+ */
+function unknownNonces (answeredNonce = ''): Nonces {
+  const answering = processOfNonce(answeredNonce)
+  const isOfAnotherProcess = (nonce: string): boolean => {
+    return answering !== undefined && ![undefined, answering].includes(processOfNonce(nonce))
+  }
+  return {
+    expiryOf: (nonce: string, now: number) => isOfAnotherProcess(nonce) ? undefined : now + NONCE_LIFETIME_SECONDS,
+    isOfAnotherProcess
+  } as Nonces
+}

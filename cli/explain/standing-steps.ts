@@ -1,0 +1,112 @@
+import type { Revocation } from '../../lib/revocation/view.ts'
+import { lifetimeRefusal } from '../../lib/revocation/revocations.ts'
+import type { TokenClaims } from '../../lib/guard/token/jwt-checks.ts'
+import { rulesOf } from './examination.ts'
+import type { Examination } from './examination.ts'
+import { newLoginAt } from './new-login.ts'
+import { NotChecked, requireClaims, show, showTime, tokenClaims as claims, tokenTimes as times } from './step.ts'
+import type { Step } from './step.ts'
+import { know } from './token-steps.ts'
+
+const canBeRevoked = ({ options }: Examination): boolean => options.settings.revocation !== undefined
+
+/** The service asks the issuer of the token about it. */
+function isIntrospected ({ issuer, isOpaque }: Examination): boolean {
+  const covers = issuer?.introspection?.covers
+  return isOpaque === true || (covers !== undefined && covers !== 'opaque')
+}
+
+/** Whether a token that was issued still holds, in the guard's order: by its issuer, and by what was revoked. */
+export const STANDING_STEPS = [
+  {
+    name: 'token.introspection',
+    applies: isIntrospected,
+    run: askIssuer,
+    title: 'Its issuer says that it is active, and says nothing else about it that does not fit',
+    failed: 'Its issuer says that it is not active, or something else about it that does not fit',
+    compared: e => [
+      ['introspecting issuer', show(e.issuer?.issuer)],
+      ...claims(e, 'sub', 'aud', 'exp', 'scope', 'cnf')
+    ]
+  },
+  {
+    name: 'token.lifetime',
+    applies: canBeRevoked,
+    run: fitLifetime,
+    title: 'It is not valid for longer than revocations are remembered',
+    failed: 'It is valid for longer than revocations are remembered',
+    compared: e => [
+      ...times(e, 'iat', 'exp'),
+      ['revocation.retentionSeconds', show(e.options.settings.revocation?.retentionSeconds)]
+    ]
+  },
+  {
+    name: 'token.revocation',
+    // An answer that says so shows that the service has revocations, although the settings here do not.
+    applies: e => canBeRevoked(e) || e.options.answer?.reason === 'token_revoked',
+    run: judgeRevocation,
+    title: 'Nothing has revoked it: not itself, its session, its user, its client, its key or its issuer',
+    failed: 'It has been revoked: itself, its session, its user, its client, its key or its issuer',
+    compared: e => [
+      ...claims(e, 'sub', 'sid', 'jti', 'client_id'),
+      ...times(e, 'iat'),
+      ...e.revokedBy
+        ? [
+            ['revoked by', `${e.revokedBy.event} from ${e.revokedBy.source}`],
+            ['at', showTime(e.revokedBy.at, e)],
+            ...e.newLoginAt === undefined
+              ? []
+              : [['refuses what was issued up to', showTime(e.newLoginAt - 1, e)] as const]
+          ] as const
+        : []
+    ]
+  }
+] as const satisfies readonly Step[]
+
+async function askIssuer (e: Examination): Promise<void> {
+  const { introspect } = e.options
+  const { text, now } = e.token!
+  if (e.isOpaque) {
+    know(e, {} as TokenClaims, true)
+    e.areClaimsUnknown = true
+  }
+  if (!introspect) {
+    throw new NotChecked('The service asks the issuer about the token. This tool asks only with --introspect.')
+  }
+  const inquiry = await introspect(e.issuer!)
+  if (!e.isOpaque) {
+    await inquiry.confirm(text, rulesOf(e), e.verified!.claims)
+    return
+  }
+  const { claims } = await inquiry.claimsOf(text, true, rulesOf(e), now)
+  e.token!.claims = claims
+  know(e, claims, true)
+  e.areClaimsUnknown = false
+}
+
+function fitLifetime (e: Examination): void {
+  requireClaims(e)
+  const { claims: { exp, iat } } = e.verified!
+  const { settings: { idp, revocation }, now } = e.options
+  const refusal = lifetimeRefusal(exp, iat, revocation!.retentionSeconds, now + idp.clockToleranceSeconds)
+  if (refusal) throw refusal
+}
+
+function judgeRevocation (e: Examination): void {
+  const {
+    revocations = 'Only the running service knows what has been revoked: its store is the memory of the process.'
+  } = e.options
+  requireClaims(e)
+  if (typeof revocations === 'string') throw new NotChecked(revocations)
+  const refusal = revocations.refusalOf(e.verified!)
+  if (!refusal) return
+  e.revokedBy = refusal.detail as unknown as Revocation
+  const { verified, options: { settings: { idp }, now } } = e
+  e.newLoginAt = newLoginAt(e.revokedBy, {
+    claims: verified!.claims,
+    isRefused: claims => revocations.refusalOf({ ...verified!, claims }) !== undefined,
+    clockToleranceSeconds: idp.clockToleranceSeconds,
+    now
+  })
+  throw refusal
+}

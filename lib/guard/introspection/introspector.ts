@@ -1,0 +1,140 @@
+import type { JsonObject } from '../../base/json.ts'
+import { parseDocument } from '../provider/provider-document.ts'
+import { ProviderFailure } from '../provider/provider-failure.ts'
+import type { ProviderSession, Transport } from '../provider/transport.ts'
+import { Refusal } from '../../refusal.ts'
+import type { RefusalDetail } from '../../refusal.ts'
+import type { ClientAuthentication } from '../provider/client-authentication.ts'
+
+/** What the provider says about a token (RFC 7662 section 2.2). */
+export interface IntrospectionAnswer {
+  /** The claims of the token. Undefined if it is not active. */
+  readonly claims: JsonObject | undefined
+  /** When the answer itself expires, in Unix seconds: the `exp` of a signed one, else infinity. */
+  readonly expiresAt: number
+}
+
+/** The members of an answer, with `active`. */
+export interface ReadAnswer extends Pick<IntrospectionAnswer, 'expiresAt'> {
+  readonly members: JsonObject
+}
+
+export type Introspector = ReturnType<typeof createIntrospector>
+
+/** The calls to the provider since the start, by their outcome, and those under way now. */
+export type IntrospectorState = ReturnType<Introspector['state']>
+
+export interface IntrospectorOptions {
+  readonly transport: Transport
+  /** Finds the address of the calls. Rejects with ProviderFailure. */
+  readonly endpoint: () => Promise<string>
+  readonly authenticate: ClientAuthentication
+  /**
+   * Reads an answer that is a JWT (RFC 9701 section 5): the members are its `token_introspection`. Undefined if answers
+   * are plain JSON. Rejects with ProviderFailure.
+   */
+  readonly readSigned: ((jwt: string) => Promise<ReadAnswer>) | undefined
+}
+
+/** Maximum number of calls at once, whatever is sent. */
+const MAX_IN_FLIGHT = 64
+/** Maximum number of tokens that wait for a call. Each gets its turn within the deadline of the calls under way. */
+const MAX_WAITING = 64
+
+const RETRY_AFTER_SECONDS = 1
+
+/** Asks the provider about tokens. */
+export function createIntrospector ({ transport, endpoint, authenticate, readSigned }: IntrospectorOptions) {
+  /** The calls by their tokens. The first `MAX_IN_FLIGHT` are under way, and the others wait. */
+  const running = new Map<
+    string,
+    { readonly session: ProviderSession, readonly answer: Promise<IntrospectionAnswer> }
+  >()
+  const waiting: Array<() => void> = []
+  /**
+   * `failures`: calls without an answer that could be used. `turnedAway`: tokens that caused no call, because too many
+   * were under way.
+   */
+  const counts = { active: 0, inactive: 0, failures: 0, turnedAway: 0 }
+
+  /** Resolves when the call may begin. Undefined if there is no place for it. */
+  function takePlace (isStranger: boolean): Promise<void> | undefined {
+    if (running.size < MAX_IN_FLIGHT) return Promise.resolve()
+    if (isStranger || waiting.length >= MAX_WAITING) return undefined
+    return new Promise(resolve => {
+      waiting.push(resolve)
+    })
+  }
+
+  async function call (token: string, session: ProviderSession, place: Promise<void>): Promise<IntrospectionAnswer> {
+    await place
+    return post(token, session).then(answer => {
+      counts[answer.claims ? 'active' : 'inactive']++
+      return answer
+    }, error => {
+      counts.failures++
+      const { word, detail, facts: { expected, found } } = error instanceof ProviderFailure
+        ? error
+        : new ProviderFailure('unexpected', (error as Error).name)
+      throw unavailable(word, {
+        ...detail !== undefined && { detail },
+        ...expected !== undefined && { expected },
+        ...found !== undefined && { found }
+      })
+    }).finally(() => {
+      session.close()
+      running.delete(token)
+      waiting.shift()?.()
+    })
+  }
+
+  async function post (token: string, session: ProviderSession): Promise<IntrospectionAnswer> {
+    const url = await endpoint()
+    const request = await authenticate({ token, token_type_hint: 'access_token' })
+    const accept = readSigned ? 'application/token-introspection+jwt' : 'application/json'
+    const { status, body } = await session.send(url, { ...request, headers: { ...request.headers, accept } })
+    if (status !== 200) throw new ProviderFailure('status', status)
+    const answer = readSigned
+      ? await readSigned(body.toString('latin1'))
+      : { members: parseDocument(body, 'introspection_malformed'), expiresAt: Infinity }
+    const { members: { active, ...claims }, expiresAt } = answer
+    // It says nothing unless it is one of the two booleans.
+    if (typeof active !== 'boolean') throw new ProviderFailure('introspection_malformed')
+    return { claims: active ? claims : undefined, expiresAt }
+  }
+
+  return {
+    /**
+     * One call for a token, however many callers wait for it. If all calls are under way, a stranger is turned away,
+     * and a token that is no stranger gets the next call that is free.
+     * @param isStranger whether the token may be made up: neither its signature nor an answer has vouched for it
+     * @throws Refusal introspection_unavailable
+     */
+    ask (token: string, isStranger: boolean): Promise<IntrospectionAnswer> {
+      const shared = running.get(token)
+      if (shared) return shared.answer
+      const place = takePlace(isStranger)
+      if (!place) {
+        counts.turnedAway++
+        return Promise.reject(unavailable('busy'))
+      }
+      // Opened now, so that the deadline counts the time in which the token waits.
+      const session = transport.open()
+      const answer = call(token, session, place)
+      running.set(token, { session, answer })
+      return answer
+    },
+    state: () => ({ ...counts, inFlight: Math.min(running.size, MAX_IN_FLIGHT) }),
+    close (): void {
+      for (const { session } of running.values()) session.close()
+      transport.close()
+    }
+  }
+}
+
+function unavailable (failure: string, more: RefusalDetail = {}): Refusal {
+  return new Refusal('introspection_unavailable', {
+    detail: { failure, ...more },
+    retryAfterSeconds: RETRY_AFTER_SECONDS
+  })
+}

@@ -1,0 +1,60 @@
+import { createSecureContext } from 'node:tls'
+import { readPlace } from '../../base/secret-place.ts'
+import type { Surroundings } from '../../base/surroundings.ts'
+import { hostsOf, parseRedisUrl, TLS_FILES } from './redis-url.ts'
+import type { LinkListeners, RedisLink } from './redis-link.ts'
+import type { RedisPlace, RedisTarget } from './redis-url.ts'
+
+const MAX_FILE_BYTES = 1024 * 1024
+
+/** A Redis that the settings name. */
+export interface ReachableRedis {
+  /** `host:port` of each server, for people. */
+  readonly hosts: readonly string[]
+  readonly open: (listeners: LinkListeners) => RedisLink
+}
+
+/**
+ * Loads the Redis client, which is a package of its own. Nothing is connected yet.
+ * @param setting the one that holds the URL, for people
+ * @throws Error if the URL or a file cannot be used, or if the client is not installed. Its message holds no part of
+ * the URL except the names of parameters, and nothing of a file.
+ */
+export async function reachRedis (
+  place: RedisPlace,
+  setting: string,
+  surroundings: Pick<Surroundings, 'steadyMs' | 'readFile' | 'environment'>,
+  load: () => Promise<Pick<typeof import('./redis-link.ts'), 'openRedisLink'>> = () => import('./redis-link.ts')
+): Promise<ReachableRedis> {
+  const target = { ...parseRedisUrl(place), files: await readFiles(place, setting, surroundings) }
+  const { openRedisLink } = await load().catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ERR_MODULE_NOT_FOUND' && error.code !== 'MODULE_NOT_FOUND') throw error
+    throw new Error(`${setting} names a Redis, and the package ioredis is not installed: npm i ioredis`)
+  })
+  return { hosts: hostsOf(target), open: listeners => openRedisLink(target, listeners, surroundings.steadyMs) }
+}
+
+async function readFiles (
+  place: RedisPlace,
+  setting: string,
+  surroundings: Pick<Surroundings, 'readFile' | 'environment'>
+): Promise<RedisTarget['files']> {
+  if (typeof place === 'string') return {}
+  if (!place.cert !== !place.key) throw new Error(`${setting} has one of cert and key: they belong together`)
+  try {
+    const files = Object.fromEntries(
+      await Promise.all(
+        TLS_FILES.filter(name => place[name]).map(async name =>
+          [name, await readPlace(place[name]!, MAX_FILE_BYTES, surroundings)] as const
+        )
+      )
+    )
+    createSecureContext(files)
+    // It takes any text for a ca.
+    if (files.ca?.includes('-----BEGIN CERTIFICATE-----') === false) throw new Error('ca holds no certificate')
+    return files
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    throw new Error(`cert, key or ca of ${setting} cannot be used: ${code ?? message}`)
+  }
+}

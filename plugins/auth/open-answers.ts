@@ -1,0 +1,129 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { TokenEndedError } from '../../lib/guard/request-auth.ts'
+import type { Surroundings } from '../../lib/base/surroundings.ts'
+
+/** A request that was admitted, and what may stay open for it. */
+export interface OpenAnswer {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  /** Aborts when the token ends. It is read only if the answer is still open after a while. */
+  readonly auth: { readonly signal: AbortSignal }
+  /**
+   * Whether the request has become a WebSocket. A header that asks for one says nothing: Node may answer it as any
+   * request.
+   */
+  isWebSocket (): boolean
+  /** Called with the reason of the signal when the answer was ended. */
+  onEnd (reason: TokenEndedError): void
+}
+
+/** A link of a list that is linked both ways. With a set, each request cost 0.4 µs more. */
+export interface Link<Admitted> {
+  readonly admitted: Admitted | undefined
+  newer: Link<Admitted>
+  older: Link<Admitted>
+}
+
+/**
+ * RFC 6455 section 7.4.1: the endpoint has received what violates its policy. A close frame of the server is not
+ * masked.
+ */
+const CLOSE_1008 = Buffer.from([0x88, 0x02, 0x03, 0xf0])
+const LOOK_MS = 250
+const LINGER_MS = 500
+
+export type OpenAnswers<Admitted extends object> = ReturnType<typeof createOpenAnswers<Admitted>>
+
+/**
+ * Ends what an admitted request has opened when its token ends: answers that still stream, and WebSockets. Most answers
+ * are whole before anybody looks, so a request costs one link of a list, which goes with its answer: what lived on
+ * would burden each small collection.
+ * @param openAnswerOf called for a request whose answer is still open after a while
+ */
+export function createOpenAnswers<Admitted extends object> (
+  { every, after }: Pick<Surroundings, 'every' | 'after'>,
+  openAnswerOf: (admitted: Admitted) => OpenAnswer
+) {
+  /** Both ends of the list of those that were admitted since the last look. */
+  const ends = {} as Link<Admitted>
+  ends.newer = ends.older = ends
+  const open = new Set<OpenAnswer>()
+  let ended = 0
+  let stop: (() => void) | undefined
+
+  function look (): void {
+    const isBusy = ends.older !== ends
+    while (ends.older !== ends) {
+      const answer = openAnswerOf(ends.older.admitted!)
+      leave(ends.older)
+      if (isOpen(answer)) watch(answer)
+    }
+    for (const answer of [...open].filter(answer => !isOpen(answer))) open.delete(answer)
+    if (isBusy || open.size > 0) return
+    stop!()
+    stop = undefined
+  }
+
+  /** May be called again. */
+  function leave (link: Link<Admitted>): void {
+    link.older.newer = link.newer
+    link.newer.older = link.older
+    link.older = link.newer = link
+  }
+
+  function watch (answer: OpenAnswer): void {
+    const { signal } = answer.auth
+    open.add(answer)
+    if (signal.aborted) end(answer, signal)
+    else {
+      signal.addEventListener('abort', () => {
+        if (open.has(answer)) end(answer, signal)
+      }, { once: true })
+    }
+  }
+
+  function end (answer: OpenAnswer, { reason }: Pick<AbortSignal, 'reason'>): void {
+    open.delete(answer)
+    // What has become whole is left alone.
+    if (!isOpen(answer)) return
+    ended++
+    answer.onEnd(reason)
+    const { request, response } = answer
+    if (answer.isWebSocket()) return closeSocket(request.socket)
+    // Cut off, so that no client takes a part for the whole. A handler that goes on writing would raise an unhandled
+    // error.
+    response.on('error', () => {})
+    response.destroy()
+  }
+
+  function closeSocket (socket: Socket): void {
+    // A client that ignores the close is not heard any more.
+    socket.removeAllListeners('data').resume()
+    socket.write(CLOSE_1008)
+    after(LINGER_MS, () => socket.destroy())
+  }
+
+  return {
+    /** Returns its link, to be taken out when its answer is whole. */
+    add (admitted: Admitted): Link<Admitted> {
+      const link = { admitted, newer: ends, older: ends.older }
+      ends.older.newer = link
+      ends.older = link
+      stop ??= every(LOOK_MS, look)
+      return link
+    },
+    leave,
+    /** The numbers of answers that are watched now, and of those that were ended. */
+    state: () => ({ open: open.size, ended }),
+    close (): void {
+      stop?.()
+      stop = undefined
+    }
+  }
+}
+
+function isOpen (answer: OpenAnswer): boolean {
+  const { request, response } = answer
+  return answer.isWebSocket() ? !request.socket.destroyed : !response.writableEnded && !response.destroyed
+}

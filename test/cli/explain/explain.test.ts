@@ -1,0 +1,941 @@
+import { createPublicKey, randomBytes, X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import t from 'tap'
+import type { Test } from 'tap'
+import { atOneTime } from '../../helpers/clock.ts'
+import { exactly } from '../../helpers/containing.ts'
+import { readSettings } from '../../../holdfast.ts'
+import { ADVICE } from '../../../cli/explain/advice.ts'
+import { createNonces } from '../../../lib/guard/dpop/nonces.ts'
+import { capturedRequest } from '../../../cli/explain/captured-request.ts'
+import type { CapturedRequest } from '../../../cli/explain/captured-request.ts'
+import { explainRefusal, explainRequest } from '../../../cli/explain/explain.ts'
+import type { Explanation, ExplainOptions } from '../../../cli/explain/explain.ts'
+import { REFUSED_BY } from '../../../cli/explain/refused-by.ts'
+import type { Step } from '../../../cli/explain/step.ts'
+import { STEPS } from '../../../cli/explain/steps.ts'
+import { keyOf } from '../../../lib/revocation/target.ts'
+import { parseRequirement } from '../../../lib/guard/requirement/requirement.ts'
+import type { SigningKey } from '../../../lib/guard/jose/signed-jwt.ts'
+import { Refusal, REFUSALS } from '../../../lib/refusal.ts'
+import type { Inquired } from '../../../lib/guard/token/inquiry.ts'
+import type { TokenClaims } from '../../../lib/guard/token/jwt-checks.ts'
+import type { RefusalReason } from '../../../lib/refusal.ts'
+import { createOffStore } from '../../../lib/guard/replay/create-store.ts'
+import { createMemoryStore } from '../../../lib/guard/replay/memory-store.ts'
+import type { Variables } from '../../helpers/variables.ts'
+import { startApp } from '../../helpers/app.ts'
+import type { RunningApp } from '../../helpers/app.ts'
+import { createDpopClient } from '../../helpers/dpop-client.ts'
+import type { DpopClient } from '../../helpers/dpop-client.ts'
+import { AUDIENCE, makeIssuerKey, startIssuer } from '../../helpers/issuer.ts'
+import type { Issuer } from '../../helpers/issuer.ts'
+import { linesOf, signedMutations, textMutations } from '../../helpers/mutations.ts'
+import type { Good, Lines } from '../../helpers/mutations.ts'
+import { sendRaw } from '../../helpers/wire.ts'
+import { signingKeyOf } from '../../helpers/signing-key.ts'
+
+interface Bench {
+  readonly issuer: Issuer
+  readonly client: DpopClient
+  readonly running: RunningApp
+  readonly bound: string
+  readonly good: () => Good
+  explain (lines: Lines, options?: Partial<ExplainOptions>): Promise<Explanation>
+  /** The reason for which the service refused the last request. */
+  reason (): unknown
+}
+
+const path = '/api/private'
+const now = (): number => Date.now() / 1000
+
+async function prepare (t: Test, values: Variables = {}): Promise<Bench> {
+  const issuer = await startIssuer(t)
+  const client = await createDpopClient()
+  const running = await startApp(t, issuer, values)
+  const settings = await readSettings({ IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, ...values })
+  const host = new URL(running.url).host
+  const bound = issuer.token({ cnf: { jkt: client.jkt } })
+  const remake: Good['remake'] = (token, header = {}, claims = {}) =>
+    client.proof({ token, url: `http://${host}${path}`, header, claims })
+  const keys = issuer.keys.map(({ kid, privateKey }) => signingKeyOf(createPublicKey(privateKey), kid))
+  const candidates = (kid?: string): SigningKey[] => keys.filter(key => kid === undefined || key.kid === kid)
+  return {
+    issuer,
+    client,
+    running,
+    bound,
+    good: () => ({ issuer, client, host, path, token: bound, proof: remake(bound), remake }),
+    explain: (lines, options) =>
+      explainRequest(captured(lines), {
+        settings,
+        now: now(),
+        keys: () => ({ candidates, fetchCandidates: async kid => candidates(kid) }),
+        requirements: [],
+        replay: createOffStore(),
+        ...options
+      }),
+    reason: () => running.reasons().at(-1)
+  }
+}
+
+function captured (lines: Lines): CapturedRequest {
+  const [method = '', target = ''] = lines[0]!.split(' ')
+  const headers = lines.slice(1).map(line =>
+    [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)] as const
+  )
+  return { method, target, headers, encrypted: false, remoteAddress: '127.0.0.1' }
+}
+
+const outcomes = ({ steps }: Explanation): Record<string, string> =>
+  Object.fromEntries(steps.map(({ name, outcome }) => [name, outcome]))
+const step = ({ steps }: Explanation, name: string) => steps.find(step => step.name === name)!
+
+t.test('It gives the same result as the service, whatever the request is', async t => {
+  const bench = await prepare(t)
+  let compared = 0
+  const mutations = fc.oneof({ weight: 9, arbitrary: fc.oneof(signedMutations, textMutations) }, {
+    weight: 1,
+    arbitrary: fc.constant(undefined)
+  })
+  const property = fc.asyncProperty(mutations, mutation =>
+    atOneTime(async () => {
+      const lines = mutation ? mutation.apply(bench.good()) : linesOf(bench.good())
+      // What HTTP itself or the router refuses never comes to the guard.
+      if (lines.some(line => /[\r\n]/.test(line))) return
+      const before = bench.running.reasons().length
+      const { status } = await sendRaw(bench.running.url, lines)
+      if (status !== 200 && bench.running.reasons().length === before) return
+      compared++
+      const { refusal, steps } = await bench.explain(lines)
+      const reason = status === 200 ? undefined : bench.reason()
+      // Three reasons have more than one check.
+      const refuser = steps.find(({ outcome }) => outcome === 'failed')?.name
+      if (
+        refusal && refuser !== REFUSED_BY[refusal.reason] &&
+        !/^(?:token_malformed|proof_malformed|token_claim_invalid)$/.test(refusal.reason)
+      ) throw new Error(`${refusal.reason} is of ${refuser}`)
+      if (refusal?.reason !== reason) throw new Error(`the service says ${reason}, the explanation ${refusal?.reason}`)
+    }))
+  const numRuns = Number(process.env['FC_RUNS'] ?? 30)
+  await t.resolves(fc.assert(property, { seed: Number(process.env['FC_SEED'] ?? 9449), numRuns }))
+  t.ok(compared > numRuns * 0.4)
+})
+
+t.test('For an accepted request every check passed, with what was compared', async t => {
+  const bench = await prepare(t)
+  const good = bench.good()
+  const explanation = await bench.explain(linesOf(good))
+  t.hasStrict(explanation, { verdict: 'accepted', refusal: undefined, notChecked: [] })
+  t.strictSame(
+    explanation.steps.map(({ name }) => name),
+    STEPS.filter(({ name }) =>
+      !['certificate', 'token.introspection', 'token.lifetime', 'token.revocation'].includes(name)
+    ).map(({ name }) => name)
+  )
+  t.strictSame([...new Set(Object.values(outcomes(explanation)))], ['passed'])
+  t.strictSame(step(explanation, 'proof.htu').compared, [['htu', `http://${good.host}${path}`], [
+    'URL of the request',
+    `http://${good.host}${path}`
+  ]])
+  t.strictSame(step(explanation, 'token.aud').compared, [['aud', AUDIENCE], ['configured audience', AUDIENCE]])
+  t.match(new Map(step(explanation, 'token.time').compared).get('exp'), /^\d+ \(\d{4}-.+Z, (?:59\d|600) s ahead\)$/)
+  t.match(new Map(step(explanation, 'proof.iat').compared), new Map([['accepted', 'from 300 s ago to 30 s ahead']]))
+  t.strictSame(step(explanation, 'proof.jkt').compared, [['thumbprint of jwk', bench.client.jkt], [
+    'cnf.jkt of the token',
+    bench.client.jkt
+  ]])
+})
+
+t.test('After a failed check nothing is reached, and there is advice', async t => {
+  const bench = await prepare(t)
+  const { proof, ...good } = bench.good()
+  const refused = await bench.explain(
+    linesOf({ ...good, proof: good.remake(good.token, {}, { htu: `https://${good.host}${path}` }) })
+  )
+  t.hasStrict(refused, {
+    verdict: 'refused',
+    refusal: {
+      reason: 'htu_mismatch',
+      status: 401,
+      error: 'invalid_dpop_proof',
+      detail: { cause: 'scheme' },
+      meaning: ADVICE.htu_mismatch.meaning
+    }
+  })
+  t.match(refused.refusal!.cure, /^The schemes differ/, 'the cure is that of the cause')
+  t.hasStrict(outcomes(refused), {
+    'proof.htm': 'passed',
+    'proof.htu': 'failed',
+    'proof.iat': 'not reached',
+    requirement: 'not reached'
+  })
+  t.equal(step(refused, 'proof.htu').note, REFUSALS.htu_mismatch.description)
+  t.strictSame(step(refused, 'proof.iat').compared, [])
+
+  const pathless = await bench.explain(linesOf({ ...good, proof }, { path: '/api/./private' }))
+  t.equal(pathless.refusal?.reason, 'target_path')
+  t.strictSame(step(pathless, 'proof.htu').compared.slice(1), [['request target', '/api/./private'], [
+    'Host',
+    good.host
+  ], ['PUBLIC_URL', '(none)']])
+  t.strictSame(
+    explainRefusal(new Refusal('htu_mismatch')).cure,
+    ADVICE.htu_mismatch.cure,
+    'without a cause the general advice'
+  )
+})
+
+t.test('Where another claim holds the audience, it is shown beside aud', async t => {
+  const bench = await prepare(t, { IDP_AUDIENCE_CLAIM: 'client_id' })
+  const explainToken = (claims: object): Promise<Explanation> =>
+    bench.explain(
+      linesOf(bench.good(), {
+        authorization: [`Bearer ${bench.issuer.token({ aud: undefined, ...claims })}`],
+        dpop: []
+      })
+    )
+  const compared = (
+    found: string
+  ): string[][] => [['aud', '(none)'], ['client_id', found], ['configured audience', AUDIENCE]]
+  t.strictSame(step(await explainToken({ client_id: AUDIENCE }), 'token.aud').compared, compared(AUDIENCE))
+  const other = await explainToken({ client_id: 'other' })
+  t.strictSame([other.refusal?.reason, step(other, 'token.aud').compared], ['token_audience', compared('other')])
+  const none = await explainToken({})
+  t.equal(none.refusal?.reason, 'token_claim_invalid')
+  t.strictSame(step(none, 'token.claims').compared, [['client_id', '(none)'], ['expected', 'a text or a list of texts']])
+  t.equal(none.refusal?.meaning, 'The claim `client_id` is not as expected: a text or a list of texts. Found: nothing.')
+})
+
+t.test('The answer of the service wins: its check counts as failed, and never as passed.', async t => {
+  const bench = await prepare(t)
+  const explainAnswer = (answered?: RefusalReason): Promise<Explanation> =>
+    bench.explain(linesOf(bench.good()), { answer: { reason: answered } })
+  const plain = await explainAnswer()
+  t.hasStrict(plain, { verdict: 'accepted', foundHere: undefined })
+  const aud = await explainAnswer('token_audience')
+  t.ok(aud.isContradicted)
+  t.hasStrict(aud, {
+    verdict: 'refused',
+    foundHere: undefined,
+    refusal: { reason: 'token_audience', detail: undefined }
+  })
+  t.hasStrict(outcomes(aud), {
+    'token.iss': 'passed',
+    'token.aud': 'failed',
+    'token.time': 'not reached',
+    'proof.jkt': 'not reached'
+  })
+  t.hasStrict(step(aud, 'token.aud'), {
+    title: 'It is meant for another API',
+    compared: [['aud', AUDIENCE], ['configured audience', AUDIENCE]]
+  })
+  t.match(step(aud, 'token.aud').note, /seen from here it passes/)
+  const revoked = await explainAnswer('token_revoked')
+  t.hasStrict(
+    step(revoked, 'token.revocation'),
+    { outcome: 'failed', note: 'Only the running service knows what has been revoked: its store is the memory of the process.' },
+    'also a check that the settings here do not have, and that only the service can make'
+  )
+  t.match(
+    step(await explainAnswer('certificate_missing'), 'certificate'),
+    { outcome: exactly('failed'), compared: [], note: /seen from here it passes/ },
+    'also a check that does not apply here'
+  )
+  const htu = step(await explainAnswer('htu_mismatch'), 'proof.htu')
+  t.match(htu, { outcome: exactly('failed'), note: /^The service saw another URL, which its log line holds/ })
+  t.strictSame(htu.compared.map(([label]) => label), ['htu'], 'the URL seen from here is not shown as that of the service')
+  t.notOk(revoked.isContradicted)
+  t.hasStrict(
+    await explainAnswer('rate_limited'),
+    { verdict: 'accepted', refusal: undefined, isContradicted: false },
+    'a reason that is no fault of the request'
+  )
+  const same = await bench.explain(linesOf(bench.good(), { path: '/api/./private' }), {
+    answer: { reason: 'target_path' }
+  })
+  t.hasStrict(same, { foundHere: 'target_path', isContradicted: false, refusal: { reason: 'target_path' } })
+  t.notMatch(step(same, 'proof.htu').note, /seen from here/)
+})
+
+t.test('Each check has a sentence for its failure, and one without does not compile.', async t => {
+  for (const { name, title, failed } of STEPS) t.ok(failed !== title && failed.length > 10, name)
+  const { failed: _failed, ...rest } = STEPS[1]!
+  // @ts-expect-error A new check would be such a one.
+  const lacking: Step = rest
+  t.ok(lacking)
+  for (const [reason, name] of Object.entries(REFUSED_BY)) {
+    t.equal(
+      name === undefined,
+      REFUSALS[reason as RefusalReason].status > 403,
+      `${reason} belongs to a check if the request is at fault`
+    )
+  }
+})
+
+t.test('Only requests with the DPoP scheme come to the checks of a proof', async t => {
+  const bench = await prepare(t)
+  const hasProofSteps = ({ steps }: Explanation): boolean => steps.some(({ name }) => name.startsWith('proof'))
+  const bearer = await bench.explain(['GET / HTTP/1.1', `Authorization:  Bearer ${bench.issuer.token()}\t`])
+  t.equal(bearer.verdict, 'accepted')
+  t.equal(hasProofSteps(bearer), false)
+  t.equal(hasProofSteps(await bench.explain(['GET / HTTP/1.1'])), true, 'the scheme is not known yet')
+  const disabled = await prepare(t, { IDP_DPOP_MODE: 'DISABLED' })
+  t.equal(hasProofSteps(await disabled.explain(['GET / HTTP/1.1'])), false)
+})
+
+t.test('Every mode, and the checks beyond token and proof', async t => {
+  const secret = Buffer.alloc(32, 7).toString('base64url')
+  const rows: Array<
+    {
+      title: string,
+      values?: Variables,
+      lines: (good: Good) => Lines,
+      options?: Partial<ExplainOptions>,
+      expected: RefusalReason | 'accepted'
+    }
+  > = [
+    {
+      title: 'Bearer where only DPoP is accepted',
+      values: { IDP_DPOP_MODE: 'REQUIRED' },
+      lines: good => linesOf(good, { authorization: [`Bearer ${good.issuer.token()}`], dpop: [] }),
+      expected: 'scheme_not_offered'
+    },
+    {
+      title: 'a bound token as Bearer',
+      lines: good => linesOf(good, { authorization: [`Bearer ${good.token}`], dpop: [] }),
+      expected: 'token_bound'
+    },
+    {
+      title: 'a bound token as Bearer with DPoP off',
+      values: { IDP_DPOP_MODE: 'DISABLED' },
+      lines: good => linesOf(good, { authorization: [`Bearer ${good.token}`], dpop: [] }),
+      expected: 'accepted'
+    },
+    {
+      title: 'an unbound token as DPoP',
+      lines: good => linesOf(good, { authorization: [`DPoP ${good.issuer.token()}`] }),
+      expected: 'token_unbound'
+    },
+    {
+      title: 'a proof beside Bearer',
+      lines: good => linesOf(good, { authorization: [`Bearer ${good.issuer.token()}`] }),
+      expected: 'proof_beside_bearer'
+    },
+    {
+      title: 'a domain with a scheme',
+      values: { IDP_DOMAIN: 'https://tenant.example' },
+      lines: good => linesOf(good),
+      expected: 'domain_has_scheme'
+    },
+    {
+      title: 'a granted permission',
+      lines: good => linesOf(good, { authorization: [`Bearer ${good.issuer.token({ scope: 'a b' })}`], dpop: [] }),
+      options: { requirements: [{ scope: ['a', 'b'] }] },
+      expected: 'accepted'
+    },
+    {
+      title: 'a permission that is missing',
+      lines: good => linesOf(good, { authorization: [`Bearer ${good.issuer.token({ scope: 'a' })}`], dpop: [] }),
+      options: { requirements: [{ scope: ['a', 'b'] }] },
+      expected: 'scope_missing'
+    },
+    {
+      title: 'one of several permissions',
+      lines: good => linesOf(good, { authorization: [`Bearer ${good.issuer.token({ scope: 'a' })}`], dpop: [] }),
+      options: { requirements: [{ anyScope: ['a', 'b'] }] },
+      expected: 'accepted'
+    },
+    {
+      title: 'no nonce',
+      values: { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: [secret], DPOP_REPLAY: 'redis://127.0.0.1:9' },
+      lines: good => linesOf(good),
+      expected: 'nonce_missing'
+    },
+    {
+      title: 'a nonce of another service',
+      values: { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: [secret], DPOP_REPLAY: 'redis://127.0.0.1:9' },
+      lines: good => linesOf(good, { dpop: [good.remake(good.token, {}, { nonce: 'other' })] }),
+      expected: 'nonce_stale'
+    },
+    {
+      title: 'a nonce of this service and a clock hours off',
+      values: { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: [secret], DPOP_REPLAY: 'redis://127.0.0.1:9' },
+      lines: good =>
+        linesOf(good, {
+          dpop: [
+            good.remake(good.token, {}, {
+              nonce: createNonces([Buffer.from(secret, 'base64url')], 'shared').current(now()),
+              iat: 1
+            })
+          ]
+        }),
+      expected: 'accepted'
+    },
+    {
+      title: 'a nonce of this service and a clock hours off, if the age is checked too',
+      values: {
+        DPOP_NONCE: 'required',
+        DPOP_NONCE_IAT: 'checked',
+        DPOP_NONCE_SECRET: [secret],
+        DPOP_REPLAY: 'redis://127.0.0.1:9'
+      },
+      lines: good =>
+        linesOf(good, {
+          dpop: [
+            good.remake(good.token, {}, {
+              nonce: createNonces([Buffer.from(secret, 'base64url')], 'shared').current(now()),
+              iat: 1
+            })
+          ]
+        }),
+      expected: 'iat_too_old'
+    },
+    {
+      title: 'a key that signed something else',
+      lines: good => linesOf(good, { authorization: [`DPoP ${good.issuer.token({}, {}, makeIssuerKey('k1'))}`] }),
+      expected: 'token_signature'
+    },
+    {
+      title: 'behind a proxy',
+      values: { TRUST_PROXY: ['loopback'] },
+      lines: good => [
+        ...linesOf(good, { hosts: ['inner'] }),
+        'X-Forwarded-Host: evil.example\t',
+        `x-forwarded-host: ${good.host}`
+      ],
+      expected: 'accepted'
+    },
+    {
+      title: 'under a public URL',
+      values: { PUBLIC_URL: 'https://api.example/svc' },
+      lines: good =>
+        linesOf(good, { hosts: [], dpop: [good.remake(good.token, {}, { htu: `https://api.example/svc${path}` })] }),
+      expected: 'accepted'
+    }
+  ]
+  for (const { title, values = {}, lines, options = {}, expected } of rows) {
+    const bench = await prepare(t, { ...values, METRICS: 'off' })
+    const explanation = await bench.explain(lines(bench.good()), options)
+    t.equal(explanation.refusal?.reason ?? 'accepted', expected, title)
+    t.strictSame(explanation.notChecked, [], `${title}: all of it was checked`)
+  }
+})
+
+t.test('A check that cannot be made is shown as not checked, and what comes after it is still checked', async t => {
+  const bench = await prepare(t, { DPOP_NONCE: 'required' })
+  const good = bench.good()
+  const blind = { keys: undefined, requirements: undefined, replay: undefined }
+  const accepted = await bench.explain(
+    linesOf(good, { dpop: [good.remake(good.token, {}, { nonce: 'whose' })] }),
+    blind
+  )
+  t.hasStrict(accepted, {
+    verdict: 'accepted',
+    notChecked: ['token.key', 'token.signature', 'proof.nonce', 'proof.replay', 'requirement']
+  })
+  t.match(step(accepted, 'proof.nonce').note, /DPOP_NONCE_SECRET/)
+  t.hasStrict(step(accepted, 'proof.iat').compared.at(-1), ['accepted', 'any time, because the nonce tells the age'])
+  const [asked, other] = [createNonces([randomBytes(32)], 'process'), createNonces([randomBytes(32)], 'process')]
+  for (const [nonces, expected] of [[asked, undefined], [other, 'nonce_of_another_instance']] as const) {
+    const moved = await bench.explain(
+      linesOf(good, { dpop: [good.remake(good.token, {}, { nonce: nonces.current(now()) })] }),
+      { ...blind, answer: { nonce: asked.current(now()) } }
+    )
+    t.equal(moved.refusal?.reason, expected)
+  }
+  t.equal((await bench.explain(linesOf(good), blind)).refusal?.reason, 'nonce_missing', 'a missing one is known')
+  t.equal((await bench.explain(linesOf(good, { dpop: [] }), blind)).refusal?.reason, 'proof_missing')
+
+  const down = await bench.explain(linesOf(good), {
+    keys: async () => {
+      throw new Refusal('keys_unavailable')
+    }
+  })
+  t.hasStrict(step(down, 'token.key'), { outcome: 'not checked', note: REFUSALS.keys_unavailable.description })
+  t.equal(step(down, 'token.signature').outcome, 'not checked')
+  await t.rejects(
+    bench.explain(linesOf(good), {
+      keys: async () => {
+        throw new Error('a fault')
+      }
+    }),
+    { message: 'a fault' },
+    'a fault stays a fault'
+  )
+})
+
+t.test(
+  'A token whose key the provider does not publish is refused for that, and the same token under its key is ' +
+    'accepted',
+  async t => {
+    const bench = await prepare(t)
+    for (const [kid, expected] of [['other', 'token_key_unknown'], [undefined, 'accepted']] as const) {
+      const token = bench.issuer.token({}, kid === undefined ? {} : { kid })
+      const { refusal, steps } = await bench.explain(
+        linesOf(bench.good(), { authorization: [`Bearer ${token}`], dpop: [] })
+      )
+      t.equal(refusal?.reason ?? 'accepted', expected)
+      t.equal(steps.find(({ outcome }) => outcome === 'failed')?.name, kid && 'token.key')
+    }
+  }
+)
+
+t.test('The explanation shows what the route requires, what the token has, and what is missing', async t => {
+  const bench = await prepare(t, { IDP_SCOPE_IMPLIES: { admin: ['read'] }, RESOURCE: 'https://api.example/v1' })
+  const explain = (claims: object, requirements: ExplainOptions['requirements']) =>
+    bench.explain(
+      linesOf(bench.good(), {
+        authorization: [`Bearer ${bench.issuer.token(claims as Record<string, unknown>)}`],
+        dpop: []
+      }),
+      { requirements }
+    )
+  const at = Math.floor(now())
+  const requirement = parseRequirement({
+    scope: ['read', 'write'],
+    acr: ['urn:mfa', 'urn:key'],
+    maxAgeSeconds: 60,
+    claims: { tenant: ['blue', 'red'], 'realm_access.roles': 'admin', constructor: () => true },
+    authorizationDetails: [{ type: 'payment', check: ({ amount }) => amount === 1 }, { type: 'account' }]
+  })
+  const met = {
+    scope: 'admin write',
+    acr: 'urn:mfa',
+    auth_time: at,
+    tenant: 'red',
+    realm_access: { roles: ['user', 'admin'] },
+    constructor: 1,
+    authorization_details: [{ type: 'account' }, { type: 'payment', amount: 1 }],
+    aud: 'https://api.example/v1'
+  }
+  const accepted = await explain(met, [requirement])
+  t.hasStrict(accepted, { verdict: 'accepted', notChecked: [] })
+  t.strictSame(new Map(step(accepted, 'token.aud').compared).get('configured resource'), 'https://api.example/v1')
+  const details = JSON.stringify(met.authorization_details)
+  t.match(step(accepted, 'requirement').compared, [
+    [exactly('granted'), exactly('admin write')],
+    [exactly('needed'), exactly('read and write')],
+    [exactly('missing'), exactly('(none)')],
+    [exactly('read from'), exactly('scope')],
+    [exactly('acr'), exactly('urn:mfa')],
+    [exactly('acr needed'), exactly('urn:mfa or urn:key')],
+    [exactly('auth_time'), new RegExp(`^${at} `)],
+    [exactly('login needed'), exactly('at most 60 s ago')],
+    [exactly('tenant'), exactly('red')],
+    [exactly('tenant needed'), exactly('blue or red')],
+    [exactly('realm_access.roles'), exactly('["user","admin"]')],
+    [exactly('realm_access.roles needed'), exactly('admin')],
+    [exactly('constructor'), exactly('1')],
+    [exactly('constructor needed'), exactly('what the route accepts')],
+    [exactly('authorization_details'), details],
+    [exactly('type needed'), exactly('payment, with what the route accepts')],
+    [exactly('authorization_details'), details],
+    [exactly('type needed'), exactly('account')]
+  ])
+  const rows: ReadonlyArray<readonly [lack: object, reason: RefusalReason]> = [
+    [{ acr: 'urn:pwd', scope: '' }, 'acr_missing'],
+    [{ auth_time: at - 70 }, 'authentication_too_old'],
+    [{ scope: 'write' }, 'scope_missing'],
+    [{ tenant: 'green' }, 'claim_mismatch'],
+    [{ realm_access: { roles: ['user'] } }, 'claim_mismatch'],
+    [{ constructor: undefined }, 'claim_mismatch'],
+    [{ authorization_details: [{ type: 'account' }] }, 'authorization_details_missing']
+  ]
+  for (const [lack, reason] of rows) {
+    const refused = await explain({ ...met, ...lack }, [{}, requirement])
+    t.hasStrict(refused, { verdict: 'refused', refusal: { reason, meaning: ADVICE[reason].meaning } })
+    if (reason === 'scope_missing') {
+      t.match(new Map(step(refused, 'requirement').compared), new Map([['granted', 'write'], ['missing', 'read']]))
+    }
+  }
+  t.equal(
+    (await explain({ scope: '' }, [{ scope: ['x'] }, { acr: ['y'] }])).refusal?.reason,
+    'scope_missing',
+    'in the order of the guards'
+  )
+
+  const broken = await explain({}, [parseRequirement({
+    claims: {
+      sub: () => {
+        throw new Error('no database')
+      }
+    }
+  })])
+  t.hasStrict(broken, { verdict: 'accepted', notChecked: ['requirement'] })
+  t.match(step(broken, 'requirement').note, /^The predicate for the claim sub failed here\. .* 500\.$/)
+})
+
+t.test('A guest of an optional route is accepted, and any credentials are checked', async t => {
+  const bench = await prepare(t)
+  const [optional, needed] = [{ optional: true }, {}] as const
+  const guest = await bench.explain(['GET / HTTP/1.1'], { requirements: [optional, optional] })
+  t.hasStrict(guest, { verdict: 'accepted', notChecked: [] })
+  t.strictSame(guest.steps.map(({ name }) => name), ['credentials'])
+  for (const requirements of [[optional, needed], [], undefined]) {
+    t.equal((await bench.explain(['GET / HTTP/1.1'], { requirements })).refusal?.reason, 'credentials_missing')
+  }
+  t.equal(
+    (await bench.explain(['GET / HTTP/1.1', 'DPoP: x'], { requirements: [optional] })).refusal?.reason,
+    'credentials_missing'
+  )
+  t.equal(
+    (await bench.explain(['GET / HTTP/1.1', 'Authorization: Bearer x'], { requirements: [optional] })).refusal?.reason,
+    'token_malformed'
+  )
+})
+
+t.test('Only a check whose settings are unknown is left out', async t => {
+  const bench = await prepare(t)
+  const elsewhere = linesOf(bench.good(), {
+    authorization: [`Bearer ${bench.issuer.token({ iss: 'https://other.example/' })}`],
+    dpop: []
+  })
+  t.equal((await bench.explain(elsewhere)).refusal?.reason, 'token_issuer')
+  const explanation = await bench.explain(elsewhere, { unknown: ['token.iss'] })
+  t.hasStrict(explanation, { verdict: 'accepted', notChecked: ['token.iss'] })
+  t.match(step(explanation, 'token.iss').note, /does not know/)
+  t.equal(
+    (await bench.explain(
+      linesOf(bench.good(), { authorization: [`Bearer ${bench.issuer.token({ aud: 'other' })}`], dpop: [] }),
+      { unknown: ['token.iss'] }
+    )).refusal?.reason,
+    'token_audience'
+  )
+})
+
+t.test('A check whose settings are guessed is not said to have passed, and its failure counts.', async t => {
+  const bench = await prepare(t)
+  const assumed = ['token.iss', 'token.aud']
+  const good = await bench.explain(linesOf(bench.good()), { assumed })
+  t.hasStrict([good.verdict, good.notChecked], ['accepted', assumed])
+  t.match(step(good, 'token.aud'), {
+    title: exactly('It is meant for this API'),
+    note: /what the call asked for/
+  })
+  const other = linesOf(bench.good(), { authorization: [`Bearer ${bench.issuer.token({ aud: 'other' })}`], dpop: [] })
+  t.equal((await bench.explain(other, { assumed })).refusal?.reason, 'token_audience')
+  const answered = await bench.explain(linesOf(bench.good()), { assumed, answer: { reason: 'token_audience' } })
+  t.match(step(answered, 'token.aud').note, /seen from here it passes/, 'the answer of the service wins')
+})
+
+t.test('A request of a client is what a service without a proxy gets.', async t => {
+  const headers = [['Authorization', 'Bearer x']] as const
+  t.strictSame(capturedRequest('GET', new URL('https://api.example:8443/a?b#c'), headers), {
+    method: 'GET',
+    target: '/a?b',
+    headers: [['Host', 'api.example:8443'], ...headers],
+    encrypted: true,
+    remoteAddress: '127.0.0.1'
+  })
+  t.equal(capturedRequest('GET', new URL('http://api.example'), []).encrypted, false)
+})
+
+t.test('With a store of used proofs, a replay is found', async t => {
+  const bench = await prepare(t)
+  const replay = createMemoryStore({ max: 10, now, steadyMs: () => now() * 1000, randomBytes })
+  t.teardown(() => replay.close())
+  const lines = linesOf(bench.good())
+  t.equal((await bench.explain(lines, { replay })).verdict, 'accepted')
+  t.equal((await bench.explain(lines, { replay })).refusal?.reason, 'proof_replayed')
+  t.equal((await bench.explain(linesOf(bench.good()), { replay })).verdict, 'accepted')
+})
+
+t.test('A request is judged at the given time', async t => {
+  const bench = await prepare(t)
+  const lines = linesOf(bench.good())
+  t.equal((await bench.explain(lines, { now: now() + 400 })).refusal?.reason, 'iat_too_old')
+  t.equal((await bench.explain(lines, { now: now() + 4000 })).refusal?.reason, 'token_expired')
+})
+
+t.test('What is shown is bounded, and any value can be shown', async t => {
+  const bench = await prepare(t)
+  const good = bench.good()
+  const long = await bench.explain(
+    linesOf(good, { dpop: [good.remake(good.token, {}, { jti: 'a'.repeat(700), iat: 1e300, exp: null })] })
+  )
+  t.equal(long.refusal?.reason, 'proof_claim_invalid')
+  t.match(
+    new Map(step(long, 'proof.claims').compared),
+    new Map([['jti', `${'a'.repeat(600)}\u2026 (700 characters)`], ['iat', '1e+300'], ['exp', 'null']])
+  )
+  const odd = await bench.explain(linesOf(good, { authorization: [`Odd ${good.token}`] }))
+  t.strictSame(new Map(step(odd, 'credentials').compared).get('scheme'), 'Odd')
+  const justNow = Math.floor(now())
+  const exact = await bench.explain(linesOf(good, { dpop: [good.remake(good.token, {}, { iat: justNow })] }), {
+    now: justNow
+  })
+  t.match(new Map(step(exact, 'proof.iat').compared).get('iat'), /, 0 s ago\)$/)
+})
+
+t.test('Every step has a title and says what it compares, even by itself', async t => {
+  t.strictSame([...new Set(STEPS.map(({ name }) => name))].length, STEPS.length)
+  const { settings } = (await prepare(t)).running.app
+  const { createExamination } = await import('../../../cli/explain/examination.ts')
+  const empty = createExamination({
+    method: 'GET',
+    target: '/',
+    headers: [],
+    encrypted: false,
+    remoteAddress: undefined
+  }, { settings, now: 0, requirements: [{ scope: ['a'], claims: [{ name: 'b', allowed: [1] }] }] })
+  for (const { name, title, compared } of STEPS) {
+    t.match(title, /^[A-Z].{10,}[^.]$/)
+    t.ok(compared(empty).every(([label, value]) => label !== '' && typeof value === 'string'), name)
+  }
+})
+
+t.test('For a certificate-bound token the certificate is checked if the capture has it', async t => {
+  const { fingerprint256, raw } = new X509Certificate(
+    readFileSync(join(import.meta.dirname, '../../fixtures/client-a.cert.pem'))
+  )
+  const thumbprint = Buffer.from(fingerprint256.replaceAll(':', ''), 'hex').toString('base64url')
+  const header = `Client-Cert: :${raw.toString('base64')}:`
+  const behind = await prepare(t, { CLIENT_CERTIFICATE: 'client-cert', TRUST_PROXY: ['loopback'] })
+  const lines = (
+    x5t: string,
+    ...more: string[]
+  ) => [
+    ...linesOf(behind.good(), {
+      authorization: [`Bearer ${behind.issuer.token({ cnf: { 'x5t#S256': x5t } })}`],
+      dpop: []
+    }),
+    ...more
+  ]
+  const good = await behind.explain(lines(thumbprint, header))
+  t.hasStrict([good.verdict, good.notChecked, step(good, 'certificate').outcome], ['accepted', [], 'passed'])
+  t.strictSame(step(good, 'certificate').compared[0], ['cnf["x5t#S256"]', thumbprint])
+  t.equal((await behind.explain(lines('other', header))).refusal?.reason, 'certificate_mismatch')
+  const bare = await behind.explain(lines(thumbprint))
+  t.match([bare.verdict, bare.notChecked, step(bare, 'certificate').note], [exactly('accepted'), [
+    exactly('certificate')
+  ], /no client-cert\. The proxy adds it/])
+
+  const settings = await readSettings({
+    IDP_ISSUER: behind.issuer.url,
+    IDP_AUDIENCE: AUDIENCE,
+    CLIENT_CERTIFICATE: 'socket'
+  })
+  const socket = await behind.explain(lines(thumbprint, header), { settings })
+  t.hasStrict([socket.verdict, socket.notChecked], ['accepted', ['certificate']])
+  const unbound = await behind.explain(linesOf(behind.good()))
+  t.notOk(unbound.steps.some(({ name }) => name === 'certificate'), 'another token needs none')
+})
+
+t.test('For an introspected token the answer is shown; without an answer, what depends on it is not checked', async t => {
+  const asking = { IDP_INTROSPECTION: 'all', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 's' }
+  const bench = await prepare(t, asking)
+  const settings = await readSettings({ IDP_ISSUER: bench.issuer.url, IDP_AUDIENCE: AUDIENCE, ...asking })
+  let answer: Error | Record<string, unknown> = {}
+  const answerNow = async (): Promise<Inquired> => {
+    if (answer instanceof Error) throw answer
+    return { claims: answer as TokenClaims, isCurrent: () => true }
+  }
+  const answering = async () => ({
+    claimsOf: answerNow,
+    confirm: answerNow
+  })
+  const { client } = bench
+  const bearerOf = (token: string) => linesOf(bench.good(), { authorization: [`Bearer ${token}`], dpop: [] })
+  const requirements = [parseRequirement({ scope: 'a' })]
+
+  const unasked = await bench.explain(bearerOf('opaque'), { settings, requirements })
+  t.strictSame([unasked.verdict, unasked.notChecked], ['accepted', ['token.introspection', 'scheme', 'requirement']])
+  t.notOk(unasked.steps.some(({ name }) => name === 'token.signature'), 'checks that only a JWT has are left out')
+  const proof = client.proof({ token: 'opaque', url: `http://${bench.good().host}${path}` })
+  const proven = await bench.explain(linesOf(bench.good(), { authorization: ['DPoP opaque'], dpop: [proof] }), {
+    settings
+  })
+  t.strictSame(
+    [proven.verdict, proven.notChecked],
+    ['accepted', ['token.introspection', 'scheme', 'proof.jkt']],
+    'the rest of a proof is checked'
+  )
+
+  const claims = { iss: bench.issuer.url, sub: 'u', aud: AUDIENCE, exp: now() + 60, scope: 'a' }
+  answer = claims
+  const asked = await bench.explain(bearerOf('opaque'), { settings, requirements, introspect: answering })
+  t.strictSame([asked.verdict, asked.notChecked], ['accepted', []])
+  t.strictSame(step(asked, 'token.introspection').compared.slice(0, 2), [['introspecting issuer', bench.issuer.url], [
+    'sub',
+    'u'
+  ]])
+  answer = { ...claims, scope: 'b' }
+  t.equal(
+    (await bench.explain(bearerOf('opaque'), { settings, requirements, introspect: answering })).refusal?.reason,
+    'scope_missing'
+  )
+  answer = { ...claims, cnf: { jkt: client.jkt } }
+  t.equal((await bench.explain(bearerOf('opaque'), { settings, introspect: answering })).refusal?.reason, 'token_bound')
+  answer = new Refusal('token_inactive')
+  t.equal(
+    (await bench.explain(bearerOf('opaque'), { settings, introspect: answering })).refusal?.reason,
+    'token_inactive'
+  )
+  answer = new Refusal('introspection_unavailable')
+  t.strictSame((await bench.explain(bearerOf('opaque'), { settings, introspect: answering })).notChecked, [
+    'token.introspection',
+    'scheme'
+  ])
+
+  const token = bench.issuer.token()
+  answer = {}
+  t.strictSame((await bench.explain(bearerOf(token), { settings })).notChecked, ['token.introspection'])
+  t.strictSame((await bench.explain(bearerOf(token), { settings, introspect: answering })).notChecked, [])
+  answer = new Refusal('token_contradicted')
+  t.equal(
+    (await bench.explain(bearerOf(token), { settings, introspect: answering })).refusal?.reason,
+    'token_contradicted'
+  )
+  const jwtOnly = await readSettings({
+    IDP_ISSUER: bench.issuer.url,
+    IDP_AUDIENCE: AUDIENCE,
+    ...asking,
+    IDP_INTROSPECTION: 'jwt'
+  })
+  t.equal((await bench.explain(bearerOf('opaque'), { settings: jwtOnly })).refusal?.reason, 'token_malformed')
+})
+
+t.test('The explanation holds a token to the resource and to the security profile, as the service does', async t => {
+  const bench = await prepare(t, { RESOURCE: 'https://api.holdfast.test' })
+  const lines = (claims: Record<string, unknown>) =>
+    linesOf(bench.good(), { authorization: [`Bearer ${bench.issuer.token(claims)}`], dpop: [] })
+  t.equal((await bench.explain(lines({ aud: 'https://api.holdfast.test' }))).verdict, 'accepted')
+  const fapi = await readSettings({ IDP_ISSUER: bench.issuer.url, IDP_AUDIENCE: AUDIENCE, SECURITY_PROFILE: 'fapi2' })
+  t.equal((await bench.explain(lines({}), { settings: fapi })).refusal?.reason, 'token_algorithm')
+  const settings = { ...fapi, idp: { ...fapi.idp, issuers: [{ ...fapi.idp.issuers[0]!, algs: ['RS256'] as const }] } }
+  t.equal((await bench.explain(lines({}), { settings })).refusal?.reason, 'token_not_sender_constrained')
+})
+
+t.test('What the profile of RFC 9068 needs of a token is shown if that is asked for', async t => {
+  for (
+    const [profile, ...names] of [
+      ['rfc9068', 'typ', 'iss', 'issuer as set', 'client_id', 'jti', 'iat'],
+      ['any']
+    ] as const
+  ) {
+    const bench = await prepare(t, { IDP_TOKEN_PROFILE: profile })
+    const token = bench.issuer.token({ client_id: 'app', jti: 't1' }, { typ: 'at+jwt' })
+    const lines = linesOf(bench.good(), { authorization: [`Bearer ${token}`], dpop: [] })
+    const explanation = await bench.explain(lines)
+    t.equal(explanation.verdict, 'accepted')
+    const shown = step(explanation, 'token.profile').compared
+    t.strictSame(shown.map(([name]) => name), ['IDP_TOKEN_PROFILE', ...names])
+    t.equal(shown[0]![1], profile)
+    t.equal(new Map(shown).get('issuer as set'), profile === 'any' ? undefined : bench.issuer.url)
+  }
+})
+
+t.test('The claims of a token are passed on, whatever becomes of it, and none if there is no token', async t => {
+  const bench = await prepare(t)
+  const read: unknown[] = []
+  const onClaims: ExplainOptions['onClaims'] = claims => read.push(claims?.['sub'])
+  const bearer = (sub: string, iss: string): Lines =>
+    linesOf(bench.good(), { authorization: [`Bearer ${bench.issuer.token({ sub, iss })}`], dpop: [] })
+  await bench.explain(bearer('a', bench.issuer.url), { onClaims })
+  await bench.explain(bearer('b', 'https://other.example/'), { onClaims })
+  await bench.explain(linesOf(bench.good(), { authorization: [], dpop: [] }), { onClaims })
+  t.strictSame(read, ['a', 'b', undefined])
+})
+
+t.test('A revoked token is shown with the event, and a token that is not revoked is not', async t => {
+  const values = { REVOCATION: { operators: { scope: 'revoke' }, retentionSeconds: 3600 } }
+  const bench = await prepare(t, values)
+  const settings = await readSettings({ IDP_ISSUER: bench.issuer.url, IDP_AUDIENCE: AUDIENCE, ...values })
+  const { revocations } = bench.running.app.holdfastGuard.parts.revocation!
+  const iat = Math.floor(now()) - 5
+  const linesFor = (token: string): Lines => linesOf(bench.good(), { authorization: [`Bearer ${token}`], dpop: [] })
+  const [lines, other] = [
+    linesFor(bench.issuer.token({ iat, sid: 's1' })),
+    linesFor(bench.issuer.token({ iat, sid: 's2' }))
+  ]
+  const outcomeOf = async (lines: Lines, options: Partial<ExplainOptions> = { revocations }): Promise<unknown> => {
+    const explanation = await bench.explain(lines, { settings, ...options })
+    return [
+      explanation.refusal?.reason,
+      outcomes(explanation)['token.lifetime'],
+      outcomes(explanation)['token.revocation'],
+      step(explanation, 'token.revocation').note
+    ]
+  }
+  t.strictSame(await outcomeOf(lines), [undefined, 'passed', 'passed', undefined])
+  const at = Math.floor(now())
+  await revocations.append([{
+    key: keyOf(['sid', '*', 's1']),
+    effect: 'end',
+    at,
+    event: 'operator',
+    source: 'ann',
+    sender: 'https://operators.example',
+    standing: 'other'
+  }])
+  t.strictSame([await outcomeOf(lines), await outcomeOf(other)], [
+    ['token_revoked', 'passed', 'failed', 'The access token has been revoked.'],
+    [undefined, 'passed', 'passed', undefined]
+  ])
+  await sendRaw(bench.running.url, lines)
+  t.equal(bench.reason(), 'token_revoked')
+  const { compared } = step(
+    await bench.explain(lines, { settings, revocations, now: Math.round(at) + 7 }),
+    'token.revocation'
+  )
+  t.strictSame(compared.slice(-2), [['revoked by', 'operator from ann'], [
+    'at',
+    `${at} (${new Date(at * 1000).toISOString()}, 7 s ago)`
+  ]], 'a session that has ended has no tokens that pass again')
+
+  const early = at - 20
+  const ofUser = (sub: string): Lines =>
+    linesFor(bench.issuer.token({ iat: early - 5, auth_time: early - 5, sub, sid: undefined }))
+  for (
+    const [sub, standing, effect, upTo] of [
+      ['by-operator', 'operator', 'cutoff', early + 5],
+      ['by-another', 'other', 'login', early + 5],
+      ['by-issuer', 'issuer', 'cutoff', early]
+    ] as const
+  ) {
+    const key = keyOf(['sub', bench.issuer.url, sub])
+    await revocations.append([{ key, effect, at: early, event: 'e', source: 's', sender: 's', standing }])
+    const until = step(await bench.explain(ofUser(sub), { settings, revocations, now: at }), 'token.revocation').compared
+    t.strictSame(until.at(-1), [
+      'refuses what was issued up to',
+      `${upTo} (${new Date(upTo * 1000).toISOString()}, ${at - upTo} s ago)`
+    ], sub)
+  }
+
+  const unknown = 'Only the running service knows what has been revoked: its store is the memory of the process.'
+  t.strictSame(await outcomeOf(lines, {}), [undefined, 'passed', 'not checked', unknown])
+  t.strictSame(await outcomeOf(lines, { revocations: 'It is away.' }), [
+    undefined,
+    'passed',
+    'not checked',
+    'It is away.'
+  ])
+  const long = linesFor(bench.issuer.token({ iat, exp: iat + 3601 }))
+  t.strictSame(await outcomeOf(long), ['token_too_long', 'failed', 'not reached', undefined])
+  await sendRaw(bench.running.url, long)
+  t.equal(bench.reason(), 'token_too_long')
+  t.strictSame(await outcomeOf(linesFor(bench.issuer.token({ iat: undefined, exp: iat + 3000 }))), [
+    'token_too_long',
+    'failed',
+    'not reached',
+    undefined
+  ])
+
+  const asking = await readSettings({
+    IDP_ISSUER: bench.issuer.url,
+    IDP_AUDIENCE: AUDIENCE,
+    ...values,
+    IDP_INTROSPECTION: 'all',
+    IDP_CLIENT_ID: 'api',
+    IDP_CLIENT_SECRET: 's'
+  })
+  t.strictSame((await bench.explain(linesFor('opaque'), { settings: asking, revocations })).notChecked, [
+    'token.introspection',
+    'token.lifetime',
+    'token.revocation',
+    'scheme'
+  ])
+})

@@ -1,0 +1,365 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { PassThrough } from 'node:stream'
+import type { Readable } from 'node:stream'
+import t from 'tap'
+import type { Dispatcher } from 'undici'
+import { streamOf, UpstreamError } from '../../../../lib/gate/upstream/answer.ts'
+import type { AnswerHeaders, UpstreamAnswer } from '../../../../lib/gate/upstream/answer.ts'
+import { UpstreamExchange } from '../../../../lib/gate/upstream/exchange.ts'
+import { createUpstream } from '../../../../lib/gate/upstream/upstream.ts'
+
+/** A clock and timers that go on when the test says so. */
+function createTimers () {
+  const waiting = new Set<{ atMs: number, run: () => void }>()
+  let nowMs = 0
+  const surroundings = {
+    steadyMs: () => nowMs,
+    after (ms: number, run: () => void): () => void {
+      const timer = { atMs: nowMs + ms, run }
+      waiting.add(timer)
+      return () => {
+        waiting.delete(timer)
+      }
+    }
+  }
+  const advance = (ms: number): void => {
+    nowMs += ms
+    for (const timer of waiting) if (timer.atMs <= nowMs && waiting.delete(timer)) timer.run()
+  }
+  return { surroundings, waiting, advance }
+}
+
+t.test('Whoever is silent for the whole time limit ends the request, and each sign of life begins it anew.', async t => {
+  let answering: ServerResponse
+  const server = createServer((_request, response) => {
+    answering = response
+    server.emit('arrived')
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { surroundings, waiting, advance } = createTimers()
+  const upstream = createUpstream({
+    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    timeoutSeconds: 7,
+    idleSeconds: 4,
+    bodyLimit: 4,
+    surroundings
+  })
+  t.teardown(() => upstream.close())
+  const send = (body?: PassThrough, onInterim = (): void => {}) =>
+    upstream.send({ method: 'POST', target: '/', headers: [], body, timeoutSeconds: 7, onInterim })
+  const read = async ({ body }: UpstreamAnswer): Promise<string> =>
+    String(Buffer.isBuffer(body) ? body : Buffer.concat(await body.toArray()))
+  const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
+
+  const source = new PassThrough()
+  const { answer } = send(source)
+  advance(6999)
+  source.write('a')
+  await once(server, 'arrived')
+  advance(6999)
+  t.equal(waiting.size, 1, 'the body has gone on')
+  answering!.writeHead(200)
+  answering!.write('x')
+  const answered = await answer
+  advance(6999)
+  t.equal(waiting.size, 1, 'the answer has begun')
+  source.end('bc')
+  while (!source.readableEnded) await turn()
+  const rest = read(answered)
+  advance(6999)
+  answering!.end('y')
+  t.equal(await rest, 'xy')
+  t.equal(waiting.size, 0, 'the end of the answer ends it')
+
+  const stalled = send()
+  await once(server, 'arrived')
+  answering!.writeHead(200)
+  answering!.write('half')
+  const half = await stalled.answer
+  const failed = read(half)
+  while (streamIn(half).readableLength > 0) await turn()
+  advance(7000)
+  await t.rejects(failed, { statusCode: 504, message: 'The upstream is too slow' }, 'silence between two bytes')
+
+  const unread = send()
+  await once(server, 'arrived')
+  answering!.writeHead(200)
+  answering!.write(Buffer.alloc(256 * 1024))
+  const kept = await unread.answer
+  while (streamIn(kept).readableLength < streamIn(kept).readableHighWaterMark) await turn()
+  advance(7000)
+  advance(7000)
+  t.equal(streamIn(kept).destroyed, false, 'a client that does not read is not the upstream')
+  answering!.end('y')
+  t.equal((await read(kept)).length, 256 * 1024 + 1)
+
+  for (const type of ['text/event-stream', 'Text/Event-Stream; charset=utf-8']) {
+    const events = send()
+    await once(server, 'arrived')
+    advance(6999)
+    answering!.writeHead(200, { 'content-type': type }).flushHeaders()
+    const stream = await events.answer
+    t.equal(waiting.size, 0, `${type} has no limit once its head has come`)
+    const all = read(stream)
+    advance(100_000)
+    answering!.end('data: 1')
+    t.equal(await all, 'data: 1')
+  }
+  const late = send()
+  advance(7000)
+  await t.rejects(late.answer, { statusCode: 504, message: 'The upstream is too slow' }, 'until then it has one')
+
+  let hinted: ReturnType<typeof send>
+  const hint = new Promise<void>(resolve => {
+    hinted = send(undefined, resolve)
+  })
+  await once(server, 'arrived')
+  advance(6999)
+  answering!.writeProcessing()
+  await hint
+  advance(6999)
+  t.equal(waiting.size, 1, 'an interim answer is a sign of life')
+  advance(1)
+  await t.rejects(hinted!.answer, { statusCode: 504, message: 'The upstream is too slow' })
+  t.equal(waiting.size, 0)
+
+  const silent = new PassThrough()
+  const { answer: unanswered } = send(silent)
+  silent.write('a')
+  await once(server, 'arrived')
+  await turn()
+  advance(7000)
+  await t.rejects(
+    unanswered,
+    { statusCode: 408, message: 'The body of the request is too slow.' },
+    'the client has not sent all of its body'
+  )
+
+  const large = new PassThrough()
+  const refused = send(large)
+  large.write('abcde')
+  await t.rejects(refused.answer, {
+    name: 'UpstreamError',
+    statusCode: 413,
+    message: 'The body of the request is too large.',
+    headers: { connection: 'close' }
+  })
+  t.equal(waiting.size, 0)
+  large.end('more than is read')
+  await once(large, 'end')
+  t.pass('the rest is read and dropped, so that the client can send it')
+
+  const broken = new PassThrough()
+  const cut = send(broken)
+  broken.write('a')
+  broken.destroy(new Error('gone'))
+  await t.rejects(cut.answer, { name: 'UpstreamError', statusCode: 502 }, 'a body that breaks off ends the request')
+})
+
+/** An exchange whose time does not run out. */
+function createExchange (onInterim: (status: number, headers: AnswerHeaders) => void = () => {}): UpstreamExchange {
+  return new UpstreamExchange({ timeoutMs: 1, after: () => () => {}, steadyMs: () => 0, onInterim })
+}
+
+t.test('A request that would be sent a second time fails.', async t => {
+  const aborted: unknown[] = []
+  const controller = () =>
+    ({
+      abort (reason: unknown) {
+        aborted.push(reason)
+      }
+    }) as unknown as Dispatcher.DispatchController
+  const sent = createExchange()
+  sent.onRequestStart(controller())
+  t.strictSame(aborted, [])
+  sent.onRequestStart(controller())
+  await t.rejects(sent.answer, { name: 'UpstreamError', statusCode: 502 })
+  t.equal(aborted.length, 2, 'neither goes on')
+
+  const ended = createExchange()
+  ended.end(new UpstreamError(504, 'late'))
+  await t.rejects(ended.answer, { name: 'UpstreamError', statusCode: 504 })
+  ended.onRequestStart(controller())
+  t.hasStrict(aborted[2], { statusCode: 504 }, 'one that has ended does not begin')
+
+  const unread = createExchange()
+  const upstream = Object.assign(controller(), { resume () {}, pause () {} })
+  unread.onRequestStart(upstream)
+  unread.onResponseStart(upstream, 200, {})
+  const body = streamIn(await unread.answer)
+  body.destroy()
+  await new Promise(resolve => body.once('close', resolve))
+  t.hasStrict(aborted[3], { statusCode: 499 }, 'the upstream need not go on if nobody reads')
+})
+
+t.test('The upstream is asked for no more while the reader of an answer has not taken what came.', async t => {
+  const told: string[] = []
+  const controller = {
+    resume () {
+      told.push('resume')
+    },
+    pause () {
+      told.push('pause')
+    }
+  } as unknown as Dispatcher.DispatchController
+  const exchange = createExchange()
+  exchange.onRequestStart(controller)
+  exchange.onResponseStart(controller, 200, {})
+  const body = streamIn(await exchange.answer)
+  const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
+  for (
+    const [reader, paused] of [[new PassThrough({ highWaterMark: 4 }), ['pause']], [
+      new PassThrough({ highWaterMark: 1024 }),
+      []
+    ]] as const
+  ) {
+    body.pipe(reader)
+    await turn()
+    told.length = 0
+    exchange.onResponseData(controller, Buffer.from('chunk'))
+    t.strictSame(told, paused)
+    t.equal(body.readableLength, 0, 'nothing waits on this side')
+    t.equal(String(reader.read()), 'chunk')
+    await turn()
+    t.equal(told.at(-1), 'resume', 'as soon as it is taken, more may come')
+    body.unpipe(reader)
+  }
+})
+
+/** The body of an answer that has not come at once. */
+function streamIn ({ body }: UpstreamAnswer): Readable {
+  if (Buffer.isBuffer(body)) throw new Error('all of it has come')
+  return body
+}
+
+/** An exchange that has begun, and what it has done to its connection. */
+function beginExchange () {
+  const done: unknown[] = []
+  const interim: unknown[] = []
+  const controller = {
+    abort: ({ statusCode, message }: UpstreamError) => {
+      done.push(`${statusCode} ${message}`)
+    },
+    pause: () => {
+      done.push('pause')
+    },
+    resume: () => {
+      done.push('resume')
+    }
+  } as unknown as Dispatcher.DispatchController
+  const exchange = createExchange((status, headers) => {
+    interim.push([status, headers])
+  })
+  exchange.onRequestStart(controller)
+  const outcome = exchange.answer.then(
+    ({ status }) => String(status),
+    ({ statusCode, message }: UpstreamError) => `failed with ${statusCode}: ${message}`
+  )
+  return { exchange, controller, outcome, done, interim }
+}
+
+t.test('Which answers are interim, which are final, and which are none.', async t => {
+  for (const status of [200, 304, 599]) {
+    const { exchange, controller, outcome, done, interim } = beginExchange()
+    exchange.onResponseStart(controller, status, {})
+    t.equal(await outcome, String(status))
+    t.strictSame([done, interim], [[], []])
+  }
+  for (const status of [101, 600, 999]) {
+    const { exchange, controller, outcome, done, interim } = beginExchange()
+    exchange.onResponseStart(controller, status, {})
+    t.equal(await outcome, `failed with 502: The upstream answered with status ${status}`)
+    t.strictSame(
+      [done, interim],
+      [[`502 The upstream answered with status ${status}`], []],
+      'the request does not go on'
+    )
+  }
+  for (const status of [102, 103, 199]) {
+    const { exchange, controller, outcome, interim } = beginExchange()
+    exchange.onResponseStart(controller, status, { link: 'a' })
+    t.strictSame(interim, [[status, { link: 'a' }]])
+    exchange.onResponseStart(controller, 204, {})
+    t.equal(await outcome, '204', 'the final answer is still to come')
+  }
+})
+
+t.test('The body of an answer is taken as fast as it is read, and ends once.', async t => {
+  const { exchange, controller, done } = beginExchange()
+  exchange.onResponseStart(controller, 200, {})
+  const body = streamIn(await exchange.answer)
+  exchange.onResponseData(controller, Buffer.from('a'))
+  t.strictSame(done, [], 'a small chunk does not stop the upstream')
+  exchange.onResponseData(controller, Buffer.alloc(1024 * 1024))
+  t.strictSame(done, ['pause'], 'a large one does')
+  t.equal(body.read(body.readableLength).length, 1024 * 1024 + 1)
+  t.equal(done.at(-1), 'resume')
+  exchange.onResponseEnd()
+  exchange.onResponseError(controller, new Error('closed'))
+  exchange.onResponseEnd()
+  await once(body.resume(), 'end')
+  body.destroy()
+  await new Promise(resolve => setImmediate(resolve))
+  t.notOk(done.includes('499 The client has gone'), 'what has ended is not broken off')
+})
+
+t.test('An answer that comes at once is no stream; one that comes in part, or fails at once, is one.', async t => {
+  for (const pieces of [[], ['a'], ['a', 'b']]) {
+    const { exchange, controller } = beginExchange()
+    exchange.onResponseStart(controller, 200, {})
+    for (const piece of pieces) exchange.onResponseData(controller, Buffer.from(piece))
+    exchange.onResponseEnd()
+    const { body } = await exchange.answer
+    t.ok(Buffer.isBuffer(body))
+    t.equal(String(body), pieces.join(''))
+    t.strictSame(String(Buffer.concat(await streamOf(body).toArray())), pieces.join(''), 'as a stream')
+  }
+  const part = beginExchange()
+  part.exchange.onResponseStart(part.controller, 200, {})
+  part.exchange.onResponseData(part.controller, Buffer.from('a'))
+  const body = streamIn(await part.exchange.answer)
+  t.equal(streamOf(body), body)
+  t.equal(String(body.read()), 'a')
+  part.exchange.onResponseEnd()
+  await once(body.resume(), 'end')
+
+  const broken = beginExchange()
+  broken.exchange.onResponseStart(broken.controller, 200, {})
+  broken.exchange.onResponseError(broken.controller, new Error('reset'))
+  const [error] = await once(streamIn(await broken.exchange.answer), 'error')
+  t.equal(error.statusCode, 502)
+})
+
+t.test('An answer that breaks off fails for its first reason.', async t => {
+  const { exchange, controller, done } = beginExchange()
+  exchange.onResponseStart(controller, 200, {})
+  const body = streamIn(await exchange.answer)
+  const failed = once(body, 'error')
+  const cause = new Error('reset')
+  exchange.onResponseError(controller, cause)
+  exchange.end(new UpstreamError(504, 'late'))
+  const [error] = await failed
+  t.strictSame([error.name, error.statusCode, error.message, error.cause], [
+    'UpstreamError',
+    502,
+    'The upstream failed',
+    cause
+  ])
+  t.strictSame(done, ['502 The upstream failed', '502 The upstream failed'], 'no other reason is given later')
+
+  const unmodified = beginExchange()
+  unmodified.exchange.onResponseStart(unmodified.controller, 304, {})
+  const answer = await unmodified.exchange.answer
+  t.strictSame(answer.body, Buffer.alloc(0), 'an answer of 304 has no body to wait for')
+
+  const again = beginExchange()
+  again.exchange.onRequestStart(again.controller)
+  t.equal(await again.outcome, 'failed with 502: The upstream failed', 'a second sending')
+})

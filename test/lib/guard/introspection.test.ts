@@ -1,0 +1,605 @@
+import { generateKeyPairSync, randomBytes, verify } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import t from 'tap'
+import type { Test } from 'tap'
+import { exactly } from '../../helpers/containing.ts'
+import { createClientAuthentication, parseClientKey } from '../../../lib/guard/provider/client-authentication.ts'
+import type { ClientCredentials } from '../../../lib/guard/provider/client-authentication.ts'
+import { createEndpoint } from '../../../lib/guard/introspection/endpoint.ts'
+import { createIntrospector } from '../../../lib/guard/introspection/introspector.ts'
+import { Clock } from '../../helpers/clock.ts'
+import { createDiscovery } from '../../../lib/guard/provider/provider-document.ts'
+import type { Introspector, IntrospectorOptions } from '../../../lib/guard/introspection/introspector.ts'
+import { createSignedAnswerReader } from '../../../lib/guard/introspection/signed-answer.ts'
+import { ALGORITHMS } from '../../../lib/guard/jose/signature.ts'
+import type { JwsAlg } from '../../../lib/guard/jose/signature.ts'
+import { takeRsaKey } from '../../helpers/rsa-keys.ts'
+import { createTransport } from '../../../lib/guard/provider/transport.ts'
+import type { TransportOptions } from '../../../lib/guard/provider/transport.ts'
+
+const NOW = 1_800_000_000
+const ISSUER = 'https://idp.example/'
+
+function authentication (given: Partial<ClientCredentials>) {
+  return createClientAuthentication({
+    method: 'client_secret_basic',
+    clientId: 'api',
+    clientSecret: 'secret',
+    key: undefined,
+    audience: () => ISSUER,
+    now: () => NOW,
+    randomBytes,
+    ...given
+  })
+}
+
+const pemOf = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }) as string
+const part = (jwt: string, index: number) => JSON.parse(Buffer.from(jwt.split('.')[index]!, 'base64url').toString())
+
+t.test('A secret is sent as Basic credentials, encoded as in a form, or in the form', async t => {
+  const secret = { clientId: 'my api:1', clientSecret: 's%c+ret/é' }
+  const { headers, body } = await authentication(secret)({ a: 'b c' })
+  t.equal(
+    Buffer.from(headers.authorization!.slice('Basic '.length), 'base64').toString(),
+    'my+api%3A1:s%25c%2Bret%2F%C3%A9'
+  )
+  t.equal(body, 'a=b+c')
+  t.strictSame(await authentication({ ...secret, method: 'client_secret_post' })({ a: 'b c' }), {
+    headers: {},
+    body: 'a=b+c&client_id=my+api%3A1&client_secret=s%25c%2Bret%2F%C3%A9'
+  })
+})
+
+t.test('A private key signs an assertion with the algorithm that fits it', async t => {
+  const rsa = takeRsaKey()
+  const p256 = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' })
+  const ed = generateKeyPairSync('ed25519')
+  const files: ReadonlyArray<{ title: string, text: string, publicKey: KeyObject, alg: JwsAlg, kid?: string }> = [
+    { title: 'RSA in PKCS#8', text: pemOf(rsa.privateKey), publicKey: rsa.publicKey, alg: 'RS256' },
+    {
+      title: 'RSA in PKCS#1',
+      text: rsa.privateKey.export({ type: 'pkcs1', format: 'pem' }) as string,
+      publicKey: rsa.publicKey,
+      alg: 'RS256'
+    },
+    { title: 'P-256', text: pemOf(p256.privateKey), publicKey: p256.publicKey, alg: 'ES256' },
+    { title: 'P-384', text: pemOf(p384.privateKey), publicKey: p384.publicKey, alg: 'ES384' },
+    { title: 'Ed25519', text: pemOf(ed.privateKey), publicKey: ed.publicKey, alg: 'EdDSA' },
+    {
+      title: 'a JWK with kid and algorithm',
+      text: JSON.stringify({ ...rsa.privateKey.export({ format: 'jwk' }), alg: 'PS384', kid: 'k1' }),
+      publicKey: rsa.publicKey,
+      alg: 'PS384',
+      kid: 'k1'
+    },
+    {
+      title: 'a JWK without them',
+      text: `\n${JSON.stringify(ed.privateKey.export({ format: 'jwk' }))}`,
+      publicKey: ed.publicKey,
+      alg: 'EdDSA'
+    },
+    {
+      title: 'a JWK whose algorithm is named Ed25519',
+      text: JSON.stringify({ ...ed.privateKey.export({ format: 'jwk' }), alg: 'Ed25519' }),
+      publicKey: ed.publicKey,
+      alg: 'Ed25519'
+    }
+  ]
+  for (const { title, text, publicKey, alg, kid } of files) {
+    const { headers, body } = await authentication({ method: 'private_key_jwt', key: parseClientKey(text) })({ a: 'b' })
+    const form = Object.fromEntries(new URLSearchParams(body))
+    t.strictSame([headers, form.a, form.client_id, form.client_assertion_type], [
+      {},
+      'b',
+      'api',
+      'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
+    ], title)
+    const jwt = form.client_assertion!
+    t.strictSame(part(jwt, 0), { alg, typ: 'JWT', ...(kid && { kid }) })
+    t.match(part(jwt, 1), {
+      iss: exactly('api'),
+      sub: exactly('api'),
+      aud: ISSUER,
+      iat: NOW,
+      exp: NOW + 60,
+      jti: /^[\w-]{22}$/
+    })
+    const { digest, signing } = ALGORITHMS[alg]
+    const [header, claims, signature] = jwt.split('.')
+    t.ok(
+      verify(
+        digest,
+        Buffer.from(`${header}.${claims}`),
+        { key: publicKey, dsaEncoding: 'ieee-p1363', ...signing },
+        Buffer.from(signature!, 'base64url')
+      )
+    )
+  }
+  const other = generateKeyPairSync('ec', { namedCurve: 'secp256k1' })
+  const refused = [
+    { title: 'a curve without an algorithm', text: pemOf(other.privateKey) },
+    { title: 'a key that can only agree on keys', text: pemOf(generateKeyPairSync('x25519').privateKey) },
+    {
+      title: 'the algorithm of another kind of key',
+      text: JSON.stringify({ ...p256.privateKey.export({ format: 'jwk' }), alg: 'RS256' })
+    },
+    {
+      title: 'the algorithm of another curve',
+      text: JSON.stringify({ ...p256.privateKey.export({ format: 'jwk' }), alg: 'ES384' })
+    },
+    {
+      title: 'an algorithm that does not exist',
+      text: JSON.stringify({ ...rsa.privateKey.export({ format: 'jwk' }), alg: 'none' })
+    },
+    {
+      title: 'an algorithm of RSA that does not sign',
+      text: JSON.stringify({ ...rsa.privateKey.export({ format: 'jwk' }), alg: 'ES256' })
+    },
+    {
+      title: 'the algorithm of Ed25519 for a key of RSA',
+      text: JSON.stringify({ ...rsa.privateKey.export({ format: 'jwk' }), alg: 'Ed25519' })
+    },
+    {
+      title: 'an algorithm of elliptic curves for a key of Ed25519',
+      text: JSON.stringify({ ...ed.privateKey.export({ format: 'jwk' }), alg: 'ES256' })
+    },
+    {
+      title: 'an algorithm that every object has',
+      text: JSON.stringify({ ...rsa.privateKey.export({ format: 'jwk' }), alg: 'toString' })
+    },
+    {
+      title: 'an algorithm that is no text',
+      text: JSON.stringify({ ...rsa.privateKey.export({ format: 'jwk' }), alg: ['RS256'] })
+    },
+    { title: 'a public key', text: p256.publicKey.export({ type: 'spki', format: 'pem' }) as string },
+    { title: 'no key', text: 'key' }
+  ]
+  for (const { title, text } of refused) t.throws(() => parseClientKey(text), title)
+  for (const { title, text } of refused.slice(0, -2)) {
+    t.throws(() => parseClientKey(text), { message: 'The key cannot sign an assertion.' }, title)
+  }
+  const small = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey.export({ format: 'jwk' })
+  await t.rejects(
+    authentication({ method: 'private_key_jwt', key: parseClientKey(JSON.stringify({ ...small, alg: 'PS512' })) })({}),
+    'a key that is too small for its algorithm'
+  )
+})
+
+interface Asked {
+  readonly introspector: Introspector
+  readonly bodies: string[]
+  /** The Accept header of each. */
+  readonly accepts: unknown[]
+  /** What the endpoint answers next. */
+  answer: { status?: number, body: string, hang?: boolean }
+  /** From now on the endpoint answers no request until it is released. */
+  hold (): { release (): void }
+  until (isTrue: () => boolean): Promise<void>
+}
+
+async function setUp (
+  t: Test,
+  options: Partial<IntrospectorOptions> = {},
+  transportOptions: TransportOptions = {}
+): Promise<Asked> {
+  const bodies: string[] = []
+  const accepts: unknown[] = []
+  const server = createServer(async (request, response) => {
+    let body = ''
+    for await (const chunk of request) body += chunk
+    bodies.push(body)
+    accepts.push(request.headers.accept)
+    if (asked.answer.hang) return
+    await held
+    response.writeHead(asked.answer.status ?? 200).end(asked.answer.body)
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const transport = createTransport({ keepAlive: true, ...transportOptions })
+  t.teardown(transport.close)
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/introspect`
+  const introspector = createIntrospector({
+    transport,
+    endpoint: async () => url,
+    authenticate: authentication({}),
+    readSigned: undefined,
+    ...options
+  })
+  t.teardown(() => introspector.close())
+  let held: Promise<void> | undefined
+  const asked: Asked = {
+    introspector,
+    bodies,
+    accepts,
+    answer: { body: '{"active":true,"sub":"u"}' },
+    hold () {
+      let release = (): void => {}
+      held = new Promise(resolve => {
+        release = resolve
+      })
+      return { release }
+    },
+    async until (isTrue) {
+      while (!isTrue()) await delay(5)
+    }
+  }
+  return asked
+}
+
+t.test('The provider gets one request, and its claims are returned', async t => {
+  const asked = await setUp(t)
+  const answers = await Promise.all([
+    asked.introspector.ask('a b', true),
+    asked.introspector.ask('a b', true),
+    asked.introspector.ask('c', true)
+  ])
+  t.strictSame(answers, Array(3).fill({ claims: { sub: 'u' }, expiresAt: Infinity }))
+  t.strictSame(
+    asked.bodies.sort(),
+    ['token=a+b&token_type_hint=access_token', 'token=c&token_type_hint=access_token'],
+    'concurrent callers with one token share a call'
+  )
+  t.strictSame(asked.accepts, ['application/json', 'application/json'])
+  asked.answer = { body: '{"active":false,"sub":"u"}' }
+  t.strictSame(
+    await asked.introspector.ask('a b', true),
+    { claims: undefined, expiresAt: Infinity },
+    'nothing is believed about a token that is not active'
+  )
+  t.strictSame(asked.introspector.state(), { active: 2, inactive: 1, failures: 0, turnedAway: 0, inFlight: 0 })
+})
+
+t.test('An answer that cannot be used is not taken for a refusal', async t => {
+  const asked = await setUp(t, {}, { deadlineMs: 2000 })
+  const answers: ReadonlyArray<{ title: string, answer: Asked['answer'], failure: string }> = [
+    { title: 'a text for a boolean', answer: { body: '{"active":"true"}' }, failure: 'introspection_malformed' },
+    { title: 'a number for a boolean', answer: { body: '{"active":1}' }, failure: 'introspection_malformed' },
+    { title: 'no member active', answer: { body: '{"sub":"u"}' }, failure: 'introspection_malformed' },
+    { title: 'a list', answer: { body: '[{"active":true}]' }, failure: 'introspection_malformed' },
+    { title: 'no JSON', answer: { body: 'active' }, failure: 'not_json' },
+    { title: 'our credentials are refused', answer: { status: 401, body: '{"active":false}' }, failure: 'status' },
+    { title: 'a fault of the provider', answer: { status: 500, body: '' }, failure: 'status' },
+    { title: 'a redirect', answer: { status: 302, body: '' }, failure: 'redirect' },
+    {
+      title: 'more than 1 MiB',
+      answer: { body: `{"active":true,"x":"${'x'.repeat(1024 * 1024)}"}` },
+      failure: 'too_large'
+    },
+    { title: 'no answer', answer: { body: '', hang: true }, failure: 'deadline' }
+  ]
+  for (const { title, answer, failure } of answers) {
+    asked.answer = answer
+    await t.rejects(asked.introspector.ask('t', true), {
+      name: 'Refusal',
+      reason: 'introspection_unavailable',
+      detail: { failure },
+      retryAfterSeconds: 1
+    }, title)
+  }
+  asked.answer = { body: '{"active":true}' }
+  t.strictSame(await asked.introspector.ask('t', true), { claims: {}, expiresAt: Infinity })
+  t.strictSame(asked.introspector.state(), {
+    active: 1,
+    inactive: 0,
+    failures: answers.length,
+    turnedAway: 0,
+    inFlight: 0
+  })
+})
+
+t.test('A fault of our own is unavailability too', async t => {
+  const asked = await setUp(t, { endpoint: () => Promise.reject(new TypeError('x')) })
+  await t.rejects(asked.introspector.ask('t', true), {
+    name: 'Refusal',
+    reason: 'introspection_unavailable',
+    detail: { failure: 'unexpected', detail: 'TypeError' }
+  })
+})
+
+t.test('At most 64 tokens are introspected at once', async t => {
+  const asked = await setUp(t, {}, { deadlineMs: 60_000 })
+  asked.answer = { body: '', hang: true }
+  const waiting = Array.from({ length: 64 }, (_, i) => asked.introspector.ask(`t${i}`, true).catch(error => error))
+  await t.rejects(asked.introspector.ask('one more', true), {
+    name: 'Refusal',
+    reason: 'introspection_unavailable',
+    detail: { failure: 'busy' }
+  })
+  t.strictSame(
+    Object.keys((await asked.introspector.ask('another', true).catch(error => error)).detail),
+    ['failure'],
+    'a detail that is not known is left out'
+  )
+  t.hasStrict(asked.introspector.state(), { inFlight: 64, turnedAway: 2 })
+  asked.introspector.close()
+  for (const error of await Promise.all(waiting)) t.hasStrict(error, { detail: { failure: 'deadline' } })
+  asked.answer = { body: '{"active":true}' }
+  t.strictSame(
+    await asked.introspector.ask('one more', true),
+    { claims: {}, expiresAt: Infinity },
+    'and afterwards there is room'
+  )
+})
+
+t.test('No connection to the provider is left after the close', async t => {
+  const open = new Set<object>()
+  const server = createServer((_request, response) => {
+    response.end('{"active":true}')
+  })
+  // The provider allows the connection to be kept for ten minutes.
+  server.keepAliveTimeout = 600_000
+  server.on('connection', socket => {
+    open.add(socket)
+    socket.once('close', () => open.delete(socket))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const endpoint = async () => `http://127.0.0.1:${(server.address() as AddressInfo).port}/introspect`
+  const introspector = createIntrospector({
+    transport: createTransport({ keepAlive: true }),
+    endpoint,
+    authenticate: authentication({}),
+    readSigned: undefined
+  })
+  t.strictSame(await introspector.ask('t', true), { claims: {}, expiresAt: Infinity })
+  t.equal(open.size, 1, 'it is kept for the next answer')
+  introspector.close()
+  while (open.size > 0) await delay(5)
+})
+
+t.test('A known token waits for its turn, and goes before every unknown one', async t => {
+  const asked = await setUp(t, {}, { deadlineMs: 60_000 })
+  const tokensAsked = (): unknown[] => asked.bodies.map(body => new URLSearchParams(body).get('token'))
+  const { release } = asked.hold()
+  const strangers = Array.from({ length: 64 }, (_, i) => asked.introspector.ask(`stranger-${i}`, true))
+  const known = Array.from({ length: 64 }, (_, i) => asked.introspector.ask(`known-${i}`, false))
+  const same = asked.introspector.ask('known-0', true)
+  await t.rejects(
+    asked.introspector.ask('known-64', false),
+    { name: 'Refusal', detail: { failure: 'busy' } },
+    'only so many may wait'
+  )
+  await t.rejects(asked.introspector.ask('stranger-64', true), { name: 'Refusal', detail: { failure: 'busy' } })
+  await asked.until(() => asked.bodies.length === 64)
+  t.notOk(tokensAsked().some(token => String(token).startsWith('known')), '64 calls, and no more')
+  release()
+  await Promise.all([...strangers, ...known, same])
+  t.equal(asked.bodies.length, 128)
+  t.hasStrict(asked.introspector.state(), { active: 128, turnedAway: 2, inFlight: 0 })
+})
+
+t.test('The waiting time of a token counts towards its deadline', async t => {
+  const asked = await setUp(t, {}, { deadlineMs: 500 })
+  asked.hold()
+  const outcomes = Array.from({ length: 128 }, (_, i) => asked.introspector.ask(`t${i}`, false).catch(error => error))
+  for (const error of await Promise.all(outcomes)) {
+    t.hasStrict(error, { reason: 'introspection_unavailable', detail: { failure: 'deadline' } })
+  }
+  t.hasStrict(asked.introspector.state(), { failures: 128, inFlight: 0 })
+})
+
+t.test('An answer that is a JWT is read by the function that knows the keys', async t => {
+  const asked = await setUp(t, {
+    readSigned: async jwt => ({ members: { active: jwt === 'a.b.c', sub: 'u' }, expiresAt: NOW })
+  })
+  asked.answer = { body: 'a.b.c' }
+  t.strictSame(
+    await asked.introspector.ask('t', true),
+    { claims: { sub: 'u' }, expiresAt: NOW },
+    'with the expiry of the answer'
+  )
+})
+
+t.test('The endpoint is the configured one, or that of the metadata, which are read again within ten minutes', async t => {
+  const base = 'https://idp.example/'
+  const asked: string[] = []
+  const clock = new Clock()
+  let document: object | undefined = { issuer: ISSUER, introspection_endpoint: `${base}one#x` }
+  const session = {
+    send: async (url: string) => {
+      asked.push(url)
+      return { status: document ? 200 : 404, body: Buffer.from(JSON.stringify(document ?? {})), facts: { url } }
+    },
+    close () {}
+  }
+  const open = (configured?: string) =>
+    createEndpoint({
+      issuer: ISSUER,
+      discovery: createDiscovery(ISSUER),
+      configured,
+      transport: { open: () => session },
+      surroundings: { after: clock.after, random: () => 0, steadyMs: clock.steadyMs }
+    })
+  const configured = open('https://asked.example/x')
+  configured.start()
+  t.equal(await configured.find(), 'https://asked.example/x')
+  t.ok(configured.isKnown())
+  t.strictSame(asked, [], 'nothing is looked up')
+
+  const found = open()
+  t.notOk(found.isKnown())
+  t.equal(await found.find(), `${base}one`, 'a document without jwks_uri is whole')
+  t.ok(found.isKnown())
+  document = { ...document, introspection_endpoint: `${base}two` }
+  t.equal(await found.find(), `${base}one`)
+  const later = async (): Promise<void> => {
+    t.ok(clock.nextMs < 10 * 60_000)
+    clock.advance(clock.nextMs)
+    while (clock.timers.size === 0) await new Promise(setImmediate)
+  }
+  await later()
+  t.equal(await found.find(), `${base}two`)
+  t.strictSame(asked, Array(2).fill(`${base}.well-known/openid-configuration`))
+
+  const bad: ReadonlyArray<readonly [title: string, document: object | undefined]> = [
+    ['no document', undefined],
+    ['no endpoint', { ...document, introspection_endpoint: undefined }],
+    ['an endpoint that is no text', { ...document, introspection_endpoint: [`${base}two`] }],
+    ['an endpoint without TLS', { ...document, introspection_endpoint: 'http://idp.example/two' }],
+    ['an endpoint that is no URL', { ...document, introspection_endpoint: 'two' }]
+  ]
+  for (const [title, given] of bad) {
+    document = given
+    await later()
+    t.equal(await found.find(), `${base}two`, `${title}: the last one stays`)
+    const other = open()
+    await t.rejects(other.find(), { name: 'ProviderFailure', word: 'introspection_endpoint' } as never, title)
+    await other.close()
+  }
+  await found.close()
+  const closed = open()
+  await closed.close()
+  await t.rejects(closed.find(), { name: 'ProviderFailure', word: 'deadline' } as never)
+
+  document = undefined
+  const watched = open()
+  watched.start()
+  while (clock.timers.size === 0) await new Promise(setImmediate)
+  t.notOk(watched.isKnown(), 'the provider does not name it yet')
+  document = { issuer: ISSUER, introspection_endpoint: `${base}one` }
+  clock.advance(clock.nextMs)
+  while (!watched.isKnown()) await new Promise(setImmediate)
+  t.pass('it is looked up again in the background')
+  await watched.close()
+})
+
+t.test(
+  'A flood of made-up tokens has the metadata read by one look-up at a time, and after a failure by one in a ' +
+    'second',
+  async t => {
+    const clock = new Clock()
+    const held: Array<() => void> = []
+    let [status, looked] = [500, 0]
+    const session = {
+      send: async (url: string) => {
+        looked++
+        await new Promise<void>(resolve => held.push(resolve))
+        return {
+          status,
+          body: Buffer.from(JSON.stringify({ issuer: ISSUER, introspection_endpoint: 'https://idp.example/x' })),
+          facts: { url }
+        }
+      },
+      close () {}
+    }
+    const { find, close } = createEndpoint({
+      issuer: ISSUER,
+      discovery: createDiscovery(ISSUER),
+      configured: undefined,
+      transport: { open: () => session },
+      surroundings: { after: clock.after, random: () => 0, steadyMs: clock.steadyMs }
+    })
+    const flood = async (): Promise<unknown[]> => {
+      const found = Promise.all(Array.from({ length: 64 }, () => find().catch(({ word }) => word)))
+      for (const answer of held.splice(0)) answer()
+      return [...new Set(await found)]
+    }
+    t.strictSame([await flood(), looked], [['status'], 1], 'together')
+    clock.at += 999
+    t.strictSame([await flood(), looked], [['status'], 1], 'within the second')
+    clock.at++
+    status = 200
+    t.strictSame([await flood(), looked], [['https://idp.example/x'], 2], 'and then again')
+    clock.advance(clock.nextMs)
+    t.strictSame([await flood(), looked], [['https://idp.example/x'], 3], 'when the address is old')
+    await close()
+  }
+)
+
+t.test('A signed answer counts only if it is one, of the issuer, for this client and with a signature that fits', async t => {
+  const encode = (value: unknown): string =>
+    Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
+  const HEADER = { alg: 'ES256', typ: 'token-introspection+jwt', kid: 'k' }
+  const CLAIMS = { iss: ISSUER, aud: 'api', token_introspection: { active: true, sub: 'u' } }
+  const jwt = (claims: unknown = {}, header: unknown = {}, signature = 'AAAA'): string =>
+    [
+      typeof header === 'string' ? header : { ...HEADER, ...header as object },
+      typeof claims === 'string' ? claims : { ...CLAIMS, ...claims as object }
+    ].map(encode).concat(signature).join('.')
+  const sought: unknown[] = []
+  const reader = (signer: 'kept' | 'fetched' | undefined) =>
+    createSignedAnswerReader({
+      issuers: [ISSUER, ISSUER.slice(0, -1)],
+      algs: ['ES256', 'PS256'],
+      clientId: 'api',
+      keys: {
+        candidates: (kid, alg) => {
+          sought.push(['kept', kid, alg])
+          return [{ pem: 'other' }, { pem: 'kept' }] as never
+        },
+        fetchCandidates: async (kid, alg) => {
+          sought.push(['fetched', kid, alg])
+          return [{ pem: 'other' }, { pem: 'fetched' }] as never
+        }
+      },
+      findSigner: (token, keys, alg) =>
+        /\s/.test(token) || alg !== 'ES256' ? undefined : keys.find(({ pem }) => pem === signer),
+      clockToleranceSeconds: 5,
+      now: () => NOW
+    })
+  const good: ReadonlyArray<readonly [title: string, token: string]> = [
+    ['as it should be', jwt()],
+    ['with white space around it', ` ${jwt()}\n`],
+    ['the long media type, in another case', jwt({}, { typ: 'application/Token-Introspection+JWT' })],
+    ['without a key id', jwt({}, { kid: undefined })],
+    ['the other spelling of the issuer', jwt({ iss: ISSUER.slice(0, -1) })],
+    ['for several clients', jwt({ aud: ['other', 'api'] })],
+    ['valid from now, with the tolerance', jwt({ nbf: NOW + 5 })]
+  ]
+  const read = { members: CLAIMS.token_introspection, expiresAt: Infinity }
+  for (const [title, token] of good) t.strictSame(await reader('kept')(token), read, title)
+  t.strictSame(
+    await reader('kept')(jwt({ exp: NOW - 4 })),
+    { ...read, expiresAt: NOW - 4 },
+    'expired within the tolerance'
+  )
+  t.notOk(sought.some(call => (call as string[])[0] === 'fetched'), 'a key at hand is enough')
+  t.strictSame(sought.slice(0, 1), [['kept', 'k', 'ES256']])
+  t.strictSame(await reader('fetched')(jwt()), read)
+  t.strictSame(sought.at(-1), ['fetched', 'k', 'ES256'], 'a key that is not known yet is fetched')
+  await t.rejects(reader(undefined)(jwt()), { name: 'ProviderFailure', word: 'introspection_signature' } as never)
+
+  const bad: ReadonlyArray<readonly [title: string, token: string]> = [
+    ['no JWS', 'x'],
+    ['two parts', jwt().split('.').slice(0, 2).join('.')],
+    ['a header that is no object', jwt({}, '[]')],
+    ['claims that are no object', jwt('[]')],
+    ['a token of the issuer', jwt({}, { typ: 'at+jwt' })],
+    ['no type', jwt({}, { typ: undefined })],
+    ['another algorithm', jwt({}, { alg: 'RS256' })],
+    ['no algorithm', jwt({}, { alg: undefined })],
+    ['a critical header', jwt({}, { crit: ['b64'] })],
+    ['another encoding of the payload', jwt({}, { b64: false })],
+    ['a key id that is no text', jwt({}, { kid: 7 })],
+    ['another issuer', jwt({ iss: 'https://other.example/' })],
+    ['no issuer', jwt({ iss: undefined })],
+    ['for another client', jwt({ aud: 'other' })],
+    ['for a client whose name holds ours', jwt({ aud: 'api2' })],
+    ['for other clients', jwt({ aud: ['other', 'api2'] })],
+    ['without an audience', jwt({ aud: undefined })],
+    ['an expiry that is a text', jwt({ exp: String(NOW + 60) })],
+    ['a start that is null', jwt({ nbf: null })],
+    ['no answer in it', jwt({ token_introspection: undefined })],
+    ['an answer that is null', jwt({ token_introspection: null })],
+    ['an answer that is a list', jwt({ token_introspection: [{ active: true }] })],
+    ['an answer that is a text', jwt({ token_introspection: 'active' })]
+  ]
+  for (const [title, token] of bad) {
+    await t.rejects(reader('kept')(token), { name: 'ProviderFailure', word: 'introspection_malformed' } as never, title)
+  }
+  for (
+    const [title, token] of [['expired', jwt({ exp: NOW - 5 })], ['not valid yet', jwt({ nbf: NOW + 6 })]] as const
+  ) {
+    await t.rejects(reader('kept')(token), { name: 'ProviderFailure', word: 'introspection_expired' } as never, title)
+  }
+})

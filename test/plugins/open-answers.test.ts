@@ -1,0 +1,79 @@
+import t from 'tap'
+import { TokenEndedError } from '../../lib/guard/request-auth.ts'
+import { createOpenAnswers } from '../../plugins/auth/open-answers.ts'
+import type { OpenAnswer } from '../../plugins/auth/open-answers.ts'
+
+function start () {
+  const clock = { look: undefined as (() => void) | undefined }
+  const answers = createOpenAnswers({
+    after: () => () => {},
+    every: (_ms, run) => {
+      clock.look = run
+      return () => {
+        clock.look = undefined
+      }
+    }
+  }, (answer: OpenAnswer) => answer)
+  const controller = new AbortController()
+  const codes: string[] = []
+  const response = {
+    writableEnded: false,
+    destroyed: false,
+    on () {},
+    destroy () {
+      response.destroyed = true
+    }
+  }
+  const answer = {
+    request: {},
+    response,
+    auth: { signal: controller.signal },
+    isWebSocket: () => false,
+    onEnd: ({ code }: TokenEndedError) => {
+      codes.push(code)
+    }
+  } as unknown as OpenAnswer
+  const place = answers.add(answer)
+  return { place, answers, clock, response, codes, end: () => controller.abort(new TokenEndedError('token_revoked')) }
+}
+
+t.test('An answer whose token ended before the first look ends at that look', t => {
+  const { clock, response, codes, end, answers } = start()
+  end()
+  t.strictSame([response.destroyed, codes], [false, []])
+  clock.look!()
+  t.strictSame([response.destroyed, codes, answers.state()], [true, ['token_revoked'], { open: 0, ended: 1 }])
+  t.end()
+})
+
+t.test('An answer that was completed since the last look is left as it is', t => {
+  const { clock, response, codes, end, answers } = start()
+  clock.look!()
+  t.equal(answers.state().open, 1)
+  response.writableEnded = true
+  end()
+  t.strictSame([response.destroyed, codes, answers.state()], [false, [], { open: 0, ended: 0 }])
+  clock.look!()
+  t.equal(clock.look, undefined, 'nothing is left to look at')
+  t.end()
+})
+
+t.test('A completed answer is no longer watched', t => {
+  const { answers, clock, response } = start()
+  clock.look!()
+  response.destroyed = true
+  clock.look!()
+  t.strictSame(answers.state(), { open: 0, ended: 0 })
+  t.equal(clock.look, undefined)
+  t.end()
+})
+
+t.test('An answer that is completed at once is never looked at', t => {
+  const { place, answers, clock, codes, end } = start()
+  answers.leave(place)
+  answers.leave(place)
+  end()
+  clock.look!()
+  t.strictSame([codes, answers.state(), clock.look], [[], { open: 0, ended: 0 }, undefined])
+  t.end()
+})
