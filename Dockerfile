@@ -5,7 +5,6 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json app.ts holdfast.ts start-options.ts ./
 COPY cli cli
-COPY explain explain
 COPY lib lib
 COPY plugins plugins
 COPY routes routes

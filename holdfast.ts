@@ -119,7 +119,7 @@ export const holdfast = fp<HoldfastOptions>(async (app, { settings, isServed, jw
       )
     }
   })
-  await app.register(autoload, { dir: join(directory, 'plugins'), matchFilter: path => !path.startsWith('/own/') })
+  await app.register(autoload, { dir: join(directory, 'plugins'), maxDepth: 0 })
   arePluginsLoaded = true
   // In a scope, so that an error handler of one's own is not the second one of the same scope.
   await app.register(async scope => {

@@ -3,7 +3,7 @@ import type { ScopeImplications } from '../../lib/guard/requirement/implied-scop
 import { openMeter } from './coverage.ts'
 
 t.test('Twice as many links of implied scopes take twice the work.', async t => {
-  const meter = await openMeter('/lib/requirement/implied-scopes.ts')
+  const meter = await openMeter('/lib/guard/requirement/implied-scopes.ts')
   t.teardown(meter.close)
   const { createScopeGranters, findScopeCircle } = await import('../../lib/guard/requirement/implied-scopes.ts')
   const shapes: Record<string, (n: number) => readonly string[]> = {

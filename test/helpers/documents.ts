@@ -33,7 +33,6 @@ export const pages: readonly string[] = [
     'plugins',
     'routes',
     'schemas',
-    'explain',
     'cli',
     'dev',
     'packages',

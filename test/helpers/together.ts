@@ -7,7 +7,7 @@ import { nameLoss } from '../time-limit.js'
 const root = join(import.meta.dirname, '..')
 
 /** V8 counts what these run of the sources. They leave their process as they found it, and so do the others here. */
-const COUNTED = /^(?:explain|lib|plugins|routes|server)\/|^packages\/(?:app-document|guard|testing)\./
+const COUNTED = /^cli\/explain\/|^(?:lib|plugins|routes|server)\/|^packages\/(?:app-document|guard|testing)\./
 /**
  * Of the counted: much of their time passes in waiting for connections and limits, so two processes have these. They
  * have a few more, to take as long as the others.

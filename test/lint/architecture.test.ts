@@ -5,6 +5,8 @@ import ts from 'typescript'
 import t from 'tap'
 import type { Test } from 'tap'
 
+const { WINGS } = await import(join(import.meta.dirname, 'house.js')) as { WINGS: Record<string, readonly string[]> }
+
 const root = join(import.meta.dirname, '../..')
 const FOLDERS = [
   'lib',
@@ -12,7 +14,6 @@ const FOLDERS = [
   'plugins',
   'routes',
   'schemas',
-  'explain',
   'cli',
   'packages',
   'dev',
@@ -68,7 +69,7 @@ t.test('An arrow that is not allowed is refused in each form, and one that is al
     {
       file: 'app.ts',
       refused: [
-        './explain/explain.ts',
+        './cli/explain/explain.ts',
         './cli/main.ts',
         './dev/serve/run.ts',
         './test/helpers/app.ts',
@@ -84,7 +85,7 @@ t.test('An arrow that is not allowed is refused in each form, and one that is al
         '../plugins/auth.ts',
         './auth/made-up.ts',
         '../routes/health.ts',
-        '../explain/explain.ts',
+        '../cli/explain/explain.ts',
         '../holdfast.ts'
       ],
       allowed: '../server/build.ts'
@@ -97,7 +98,7 @@ t.test('An arrow that is not allowed is refused in each form, and one that is al
     },
     {
       file: 'routes/made-up.ts',
-      refused: ['../plugins/auth.ts', '../explain/explain.ts', '../dev/serve/run.ts', '../app.ts'],
+      refused: ['../plugins/auth.ts', '../cli/explain/explain.ts', '../dev/serve/run.ts', '../app.ts'],
       allowed: '../schemas/answers.ts'
     },
     {
@@ -112,15 +113,19 @@ t.test('An arrow that is not allowed is refused in each form, and one that is al
     },
     { file: 'server/made-up.ts', refused: ['../plugins/auth.ts'], allowed: '../lib/refusal.ts' },
     {
-      file: 'lib/made-up.ts',
-      refused: ['../server/build.ts', '../plugins/auth.ts', '../holdfast.ts'],
-      allowed: './refusal.ts'
+      file: 'lib/guard/made-up.ts',
+      refused: ['../../server/build.ts', '../../plugins/auth.ts', '../../holdfast.ts'],
+      allowed: '../refusal.ts'
     },
-    { file: 'explain/made-up.ts', refused: ['../server/build.ts', '../cli/main.ts'], allowed: '../lib/refusal.ts' },
+    {
+      file: 'cli/explain/made-up.ts',
+      refused: ['../../server/build.ts', '../main.ts', '../../holdfast.ts'],
+      allowed: '../../lib/refusal.ts'
+    },
     {
       file: 'cli/made-up.ts',
-      refused: ['../dev/serve/run.ts', '../plugins/auth.ts', '../app.ts'],
-      allowed: '../explain/explain.ts'
+      refused: ['../dev/serve/run.ts', '../plugins/auth.ts', '../plugins/auth/guards.ts', '../app.ts'],
+      allowed: './explain/explain.ts'
     },
     { file: 'dev/made-up.ts', refused: ['../test/helpers/app.ts', '../bench/run.js'], allowed: '../cli/main.ts' }
   ]
@@ -128,7 +133,7 @@ t.test('An arrow that is not allowed is refused in each form, and one that is al
     await verify(t, file, refused.flatMap(naming), true)
     await verify(t, file, naming(allowed), false)
   }
-  for (const file of ['app.ts', 'lib/made-up.ts', 'plugins/made-up.ts', 'routes/made-up.ts']) {
+  for (const file of ['app.ts', 'lib/base/made-up.ts', 'plugins/made-up.ts', 'routes/made-up.ts']) {
     await verify(t, file, [
       "await import('../plu' + 'gins/auth.ts')",
       'await import(name)',
@@ -138,23 +143,22 @@ t.test('An arrow that is not allowed is refused in each form, and one that is al
   }
 })
 
-t.test('Every folder of lib/ but those above the topics is a topic, and knows no settings.', async t => {
-  const folders = readdirSync(join(root, 'lib'), { withFileTypes: true }).filter(entry => entry.isDirectory()).map((
-    { name }
-  ) => name)
-  for (const folder of folders) {
-    const isAbove = ['settings', 'assembly', 'metrics', 'openapi'].includes(folder)
-    await verify(
-      t,
-      `lib/${folder}/made-up.ts`,
-      ['settings', 'assembly', 'metrics', 'openapi'].flatMap(other => naming(`../${other}/made-up.ts`)),
-      !isAbove
-    )
+t.test('Without gate, revocation, settings, report and assembly, lib is the guard, and imports nothing else.', async t => {
+  const wings = Object.keys(WINGS)
+  t.strictSame(readdirSync(join(root, 'lib')).filter(name => name !== 'README.md').sort(), wings.sort())
+  t.strictSame(WINGS.guard, ['refusal.ts', 'base'])
+  const fileOf = (wing: string): string => wing.endsWith('.ts') ? wing : `${wing}/made-up.ts`
+  for (const wing of wings) {
+    const from = wing.endsWith('.ts') ? '.' : '..'
+    for (const other of wings.filter(name => name !== wing)) {
+      const isRefused = !WINGS[wing]!.includes(other)
+      await verify(t, `lib/${fileOf(wing)}`, naming(`${from}/${fileOf(other)}`), isRefused)
+    }
   }
 })
 
 t.test('Fastify is for plugins and routes; elsewhere only its types are.', async t => {
-  for (const file of ['lib/made-up.ts', 'explain/made-up.ts', 'server/made-up.ts']) {
+  for (const file of ['lib/base/made-up.ts', 'cli/explain/made-up.ts', 'server/made-up.ts']) {
     const pieces = ['fastify', 'fastify-plugin', '@fastify/env'].flatMap(naming)
     await verify(t, file, pieces.filter(piece => !isOfType(piece)), true)
     await verify(t, file, pieces.filter(isOfType), false)
@@ -216,7 +220,7 @@ t.test('The clock, random numbers and the environment of the process are refused
     'export const x = (surroundings: { randomBytes: (size: number) => Buffer }) => surroundings.randomBytes(1)',
     'export const x = Function.prototype'
   ]
-  for (const file of ['lib/made-up.ts', 'lib/token/made-up.ts', 'explain/made-up.ts']) {
+  for (const file of ['lib/base/made-up.ts', 'lib/guard/token/made-up.ts', 'cli/explain/made-up.ts']) {
     await verify(t, file, refused, true)
     await verify(t, file, passing, false)
   }
@@ -256,13 +260,12 @@ function circles (graph: ReadonlyMap<string, Iterable<string>>): string[] {
   ].sort()
 }
 
-/** A file of lib/ itself counts as a folder of its own. */
-const folderOf = (file: string): string =>
-  file.startsWith('lib/')
-    ? file.split('/').slice(0, file.split('/').length > 2 ? 2 : 3).join('/')
-    : file.includes('/')
-      ? file.split('/')[0]!
-      : '.'
+/** The topics of the guard count each, and a file beside them, or of lib/ itself, as a folder of its own. */
+const folderOf = (file: string): string => {
+  const parts = file.split('/')
+  if (file.startsWith('lib/guard/')) return parts.slice(0, 3).join('/')
+  return parts.length === 1 ? '.' : parts.slice(0, parts[0] === 'lib' ? 2 : 1).join('/')
+}
 
 function folderGraph (of: (file: string) => string): Map<string, Set<string>> {
   const graph = new Map<string, Set<string>>()
@@ -384,7 +387,9 @@ t.test('The page of lib/ names each of its folders, and the pages of its rooms e
     { name }
   ) => name)
   t.strictSame(folders.filter(name => !page('lib').includes(`${name}/`)), [])
-  for (const room of ['lib/assembly', 'lib/gate', 'lib/guard', 'lib/guard/requirement', 'lib/revocation', 'lib/gate/upstream']) {
+  for (
+    const room of ['assembly', 'gate', 'guard', 'guard/requirement', 'revocation', 'gate/upstream'].map(name => `lib/${name}`)
+  ) {
     t.strictSame(
       readdirSync(join(root, room)).filter(file => file.endsWith('.ts') && !page(room).includes(file)),
       [],

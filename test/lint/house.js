@@ -1,10 +1,6 @@
-import { readdirSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 
-/**
- * Who may import whom: the folder of a file, and the folders and files at the top that it may import from. A dot is a
- * file at the top.
- */
+/** Who may import whom: a folder, and the folders and files that it may import from. A dot is a file at the top. */
 export const ARROWS = {
   '.': ['lib', 'server', 'plugins', 'routes', '.'],
   lib: ['lib'],
@@ -13,24 +9,29 @@ export const ARROWS = {
   plugins: ['lib', 'server'],
   routes: ['routes', 'lib', 'server', 'schemas'],
   schemas: ['schemas', 'lib'],
-  explain: ['explain', 'lib'],
-  // It reads settings as the service does.
-  cli: ['cli', 'lib', 'server', 'explain', 'holdfast.ts'],
+  // The guard's own checks, shown to people.
+  'cli/explain': ['cli/explain', 'lib'],
+  // It reads settings, and opens the file of the audit, as the service does.
+  cli: ['cli', 'lib', 'server', 'holdfast.ts', 'plugins/audit'],
   packages: ['packages', 'lib', 'server', 'plugins', 'routes', 'cli', 'holdfast.ts'],
-  dev: ['dev', 'lib', 'server', 'schemas', 'explain', 'cli', 'holdfast.ts', 'app.ts'],
+  dev: ['dev', 'lib', 'server', 'routes/docs', 'cli', 'holdfast.ts', 'app.ts'],
   examples: ['examples', 'lib', 'server', 'dev', 'holdfast.ts']
 }
 
-/** The folders of lib/ that know the others, and that none of the others knows. */
-export const ABOVE_TOPICS = ['settings', 'assembly', 'metrics', 'openapi']
+/** The wings of lib/, and those that each may import from, beside itself. A file of lib/ is the one of refusals. */
+export const WINGS = {
+  base: [],
+  'refusal.ts': ['base'],
+  guard: ['refusal.ts', 'base'],
+  gate: ['guard', 'refusal.ts', 'base'],
+  revocation: ['guard', 'refusal.ts', 'base'],
+  settings: ['gate', 'guard', 'base'],
+  report: ['settings', 'gate', 'revocation', 'guard', 'refusal.ts', 'base'],
+  assembly: ['report', 'settings', 'gate', 'revocation', 'guard', 'refusal.ts', 'base']
+}
 
-/** The other folders of lib/, by their names. */
-export const topicsOf = root =>
-  readdirSync(join(root, 'lib'), { withFileTypes: true })
-    .filter(entry => entry.isDirectory() && !ABOVE_TOPICS.includes(entry.name)).map(({ name }) => name)
-
-const SERVICE = ['.', 'lib', 'server', 'plugins', 'routes', 'schemas', 'explain']
-const PLAIN = ['lib', 'explain', 'server']
+const SERVICE = ['.', 'lib', 'server', 'plugins', 'routes', 'schemas', 'cli/explain']
+const PLAIN = ['lib', 'cli/explain', 'server']
 const FASTIFY = /^(?:fastify|fastify-plugin|@fastify\/(?!proxy-addr$|jwt$).+)$/
 const RANDOM = [
   'randomBytes',
@@ -72,8 +73,8 @@ const arrows = {
   meta: { type: 'problem', schema: [] },
   create (context) {
     const path = relative(context.cwd, context.filename).split(sep)
-    const from = path.length === 1 ? '.' : path[0]
-    const topics = from === 'lib' ? topicsOf(context.cwd) : []
+    const [first, second] = path
+    const from = second === undefined ? '.' : ARROWS[`${first}/${second}`] ? `${first}/${second}` : first
     const allowed = ARROWS[from]
 
     function check (node, source, isType = false) {
@@ -88,7 +89,7 @@ const arrows = {
           : undefined
       }
       if (!name.startsWith('.')) {
-        if (['lib', 'explain'].includes(from) && /^(?:node:)?process$/.test(name)) return PASSED_IN
+        if (['lib', 'cli/explain'].includes(from) && /^(?:node:)?process$/.test(name)) return PASSED_IN
         return PLAIN.includes(from) && !isType && FASTIFY.test(name)
           ? 'This is plain TypeScript: Fastify belongs to plugins/ and routes/.'
           : undefined
@@ -96,14 +97,14 @@ const arrows = {
       if (name.endsWith('.json')) return undefined
       const target = relative(context.cwd, join(dirname(context.filename), name)).split(sep)
       const to = target.length === 1 ? '.' : target[0]
-      if (!allowed.includes(to) && !allowed.includes(target[0]) && !isOwnPart(path, target)) {
+      const isAllowed = [to, target[0], target.slice(0, 2).join('/')].some(part => allowed.includes(part))
+      if (!isAllowed && !isOwnPart(path, target)) {
         return `${from === '.' ? 'The service' : `${from}/`} may import from ` +
           `${allowed.filter(other => other !== from).join(', ') || 'only itself'}; reach a plugin through its ` +
           'decorator.'
       }
-      return topics.includes(path[1]) && ABOVE_TOPICS.includes(target[1])
-        ? 'A topic takes plain values and knows no settings.'
-        : undefined
+      if (from !== 'lib' || second === target[1]) return undefined
+      return WINGS[second]?.includes(target[1]) ? undefined : `lib/${second} may not import from lib/${target[1]}.`
     }
 
     return {

@@ -70,7 +70,7 @@ t.test('The packages require the versions that the repository is tested with.', 
   }
   const { dependencies } = manifestOf('packages/holdfast-cli')
   t.strictSame(
-    neededBy(['cli', 'explain', 'lib', 'plugins', 'routes', 'server']).filter(name => !(name in dependencies)),
+    neededBy(['cli', 'lib', 'plugins', 'routes', 'server']).filter(name => !(name in dependencies)),
     [],
     'the command brings all that the service needs'
   )

@@ -22,7 +22,7 @@ const READ_FRESH = '{ "extends": "./tsconfig.json", "files": ["nothing.ts"], "in
 async function copyProject (): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'holdfast-dev-'))
   const top = (await readdir(root)).filter(name => /\.ts$|^(?:package|tsconfig.*)\.json$/.test(name))
-  for (const name of [...top, 'lib', 'plugins', 'routes', 'schemas', 'server', 'explain', 'cli', 'dev']) {
+  for (const name of [...top, 'lib', 'plugins', 'routes', 'schemas', 'server', 'cli', 'dev']) {
     await cp(join(root, name), join(directory, name), { recursive: true })
   }
   await writeFile(join(directory, 'tsconfig.build.json'), READ_NOTHING)

@@ -8,7 +8,7 @@ import type { ReceivedRequest } from '../../../lib/guard/message.ts'
 import { Refusal } from '../../../lib/refusal.ts'
 
 const pemOf = (name: string): string =>
-  readFileSync(join(import.meta.dirname, '..', 'fixtures', `${name}.cert.pem`), 'utf8')
+  readFileSync(join(import.meta.dirname, '../../fixtures', `${name}.cert.pem`), 'utf8')
 const certificates = { a: new X509Certificate(pemOf('client-a')), b: new X509Certificate(pemOf('client-b')) }
 const thumbprint = ({ fingerprint256 }: X509Certificate): string =>
   Buffer.from(hexOf(fingerprint256), 'hex').toString('base64url')
@@ -484,7 +484,7 @@ t.test(
   async t => {
     const headers: ReadonlyArray<
       { proxy: string, source: CertificateSource, header: string, certificate: string, value: string }
-    > = JSON.parse(readFileSync(join(import.meta.dirname, '..', 'fixtures', 'certificate-headers.json'), 'utf8'))
+    > = JSON.parse(readFileSync(join(import.meta.dirname, '../../fixtures', 'certificate-headers.json'), 'utf8'))
     for (const { proxy, source, header, certificate, value } of headers) {
       t.equal(read(source, [header, value]), thumbprint(new X509Certificate(pemOf(certificate))), proxy)
       t.equal(

@@ -299,7 +299,7 @@ t.test('A proxy whose own certificate is refused is a fault of TLS, and not a pr
     detail: 'DEPTH_ZERO_SELF_SIGNED_CERT'
   })
   const [key, cert] = ['key', 'cert'].map(name =>
-    readFileSync(new URL(`../../fixtures/client-a.${name}.pem`, import.meta.url), 'utf8')
+    readFileSync(new URL(`../../../fixtures/client-a.${name}.pem`, import.meta.url), 'utf8')
   )
   const stranger = createSecureServer({ key, cert }).listen(0, 'localhost')
   t.teardown(() => stranger.close())

@@ -83,7 +83,7 @@ async function openOnFake (
   return { ...opened, fake }
 }
 
-const fixturePath = (name: string): string => fileURLToPath(new URL(`../../fixtures/${name}`, import.meta.url))
+const fixturePath = (name: string): string => fileURLToPath(new URL(`../../../fixtures/${name}`, import.meta.url))
 const fixture = (name: string): Buffer => readFileSync(fixturePath(name))
 const CLIENT_TLS = { cert: fixture('client-a.cert.pem'), key: fixture('client-a.key.pem') }
 const PROVIDER_TLS = { cert: fixture('provider.cert.pem'), key: fixture('provider.key.pem') }

@@ -328,7 +328,7 @@ t.test('Each cause has its advice, and every cause appears in a row above', asyn
 
 t.test('docs/reference/troubleshooting.md has a cure for every cause', async t => {
   const page = readFileSync(
-    join(import.meta.dirname, '..', '..', '..', 'docs', 'reference', 'troubleshooting.md'),
+    join(import.meta.dirname, '../../../../docs/reference/troubleshooting.md'),
     'utf8'
   )
   const rows = page.split('\n').filter(line => line.startsWith('| `'))
