@@ -462,10 +462,12 @@ t.test('A body is judged as it came, and only as a whole.', async t => {
   const rules = [
     { path: '/mcp', mcp: { methods: ['tools/list'] } },
     { path: '/mcp', mcp: { tools: ['read_*'] }, scope: 'read' },
-    { path: '/mcp', mcp: { tools: ['pay'] }, maxAgeSeconds: 60 }
+    { path: '/mcp', mcp: { tools: ['pay'] }, maxAgeSeconds: 60 },
+    { path: '/mcp', mcp: { tools: ['pick'], arguments: { region: 'eu' } }, scope: 'read' }
   ]
   const { call, issuer, log } = await startGate(t, { rules })
-  const read = (tool: string): string => JSON.stringify({ method: 'tools/call', params: { name: tool } })
+  const read = (tool: string, asked?: object): string =>
+    JSON.stringify({ method: 'tools/call', params: { name: tool, arguments: asked } })
   const inRevision = (revision: string): string =>
     JSON.stringify({
       method: 'tools/call',
@@ -482,6 +484,8 @@ t.test('A body is judged as it came, and only as a whole.', async t => {
     ['too large', '403', { body: pad(MAX_MESSAGE_BYTES + 1) }],
     ['a tool without a rule', '403', { body: read('drop') }],
     ['a tool that needs a new login', '401', { body: read('pay') }],
+    ['an argument that its rule allows', undefined, { body: read('pick', { region: 'eu' }) }],
+    ['an argument that it does not', '403', { body: read('pick', { region: 'us' }) }],
     ['no JSON', '403', { body: '{' }],
     ['no UTF-8', '403', { body: invalid }],
     ['as text', undefined, { text: read('read_a') }],
@@ -545,6 +549,7 @@ t.test('A body is judged as it came, and only as a whole.', async t => {
     const denied = readFields(message).get(2)
     t.equal(denied && String(statusIn(denied[0]!)), expected, title)
   }
+  t.equal(log.filter(({ reason }) => reason === 'argument_refused').length, 1)
   t.strictSame([...new Set(log.filter(({ reason }) => reason === 'question_refused').map(({ fault }) => fault))], [
     'The body of the request is too large.',
     'The body is not JSON.',
