@@ -425,6 +425,32 @@ t.test('While another may be restoring, what is written is not acknowledged', { 
   await until('the twin is', () => one.append([entry('u1')]).then(() => true, () => false))
 })
 
+t.test('What is read and restored for long is done in steps, with a look at the changes in between', {
+  skip: skipRedis
+}, async t => {
+  const server = await startRedis(t)
+  const redis = new Redis(server.port)
+  t.teardown(() => redis.disconnect())
+  const text = writeRecord(recordOf(entry('u'), { heard: Math.floor(now()), life: 86_400, now: now() }))
+  await redis.hset(RECORDS, Object.fromEntries(Array.from({ length: 3000 }, (_, n) => [k(`u${n}`), text])))
+  const link = interceptedLink(server.port)
+  const commands: string[] = []
+  let aheadMs = 0
+  link.before = async (command, script) => {
+    commands.push(script === READ ? 'read' : script === MERGE ? 'merge' : command)
+    if (command === 'hscan' || script === MERGE) aheadMs += 300
+  }
+  const surroundings = { ...processSurroundings, steadyMs: () => processSurroundings.steadyMs() + aheadMs }
+  const one = startInstance(t, server.port, { open: link.open, surroundings })
+  await one.loaded()
+  t.match(commands.join(' '), /hscan read hscan/)
+  await server.command('FLUSHALL')
+  await until('it has seen that', () => !one.isLoaded())
+  await one.loaded()
+  t.match(commands.join(' '), /merge read merge/)
+  t.equal(await redis.hlen(RECORDS), 3000)
+})
+
 t.test('After a loss others wait for an instance that is stopped, until it has restored what it alone knows', {
   skip: skipRedis
 }, async t => {
