@@ -7,6 +7,64 @@ import { root } from '../helpers/documents.ts'
 
 const read = (file: string): string => readFileSync(join(root, 'deploy', 'gate', file), 'utf8')
 
+/** As the contract of the gate has them, and one of each prefix. nginx can take away whole names only. */
+const WITHHELD = [
+  'x-original-url',
+  'x-original-uri',
+  'x-original-host',
+  'x-rewrite-url',
+  'x-http-method',
+  'x-http-method-override',
+  'x-method-override',
+  'proxy',
+  'client-cert',
+  'script-name',
+  'path-info',
+  'x-script-name',
+  'remote-user',
+  'x-remote-user',
+  'x-real-ip',
+  'true-client-ip',
+  'x-client-ip',
+  'x-client-cert',
+  'x-client-verify',
+  'x-tls-client-cert',
+  'x-arr-clientcert',
+  'x-sendfile-type',
+  'x-accel-mapping',
+  'x-ssl-client-cert',
+  'ssl-client-verify',
+  'x-amzn-mtls-clientcert',
+  'x-amzn-oidc-data',
+  'x-ms-client-principal',
+  'x-ms-client-principal-id',
+  'x-auth-request-user',
+  'x-webauth-user'
+]
+
+t.test('Each file that forwards by itself removes what the gate withholds.', async t => {
+  const nginx = new Set([...read('nginx.conf').matchAll(/^ *proxy_set_header (\S+) +"";/gm)].map(([, name]) => name!.toLowerCase()))
+  const patterns = (file: string, form: RegExp): RegExp[] =>
+    [...read(file).matchAll(form)].map(([, text]) => new RegExp(`^(?:${text})$`, 'i'))
+  const caddy = [...read('Caddyfile').matchAll(/^\s*request_header -([\w-]+)(\*?)$/gm)].map(([, name, star]) =>
+    new RegExp(`^${name}${star === '' ? '' : '.*'}$`, 'i')
+  )
+  const files: Readonly<Record<string, RegExp[]>> = {
+    Caddyfile: caddy,
+    'haproxy.cfg': patterns('haproxy.cfg', /del-header '\^(.*)\$' -m reg/g),
+    'envoy-http.yaml': patterns('envoy-http.yaml', /remove_on_match: .*regex: '(.*)' \} \} \}/g),
+    'envoy-grpc.yaml': patterns('envoy-grpc.yaml', /remove_on_match: .*regex: '(.*)' \} \} \}/g)
+  }
+  for (const name of WITHHELD) {
+    t.ok(isWithheldName(name), name)
+    t.ok(nginx.has(name), `nginx.conf: ${name}`)
+    for (const [file, removed] of Object.entries(files)) t.ok(removed.some(pattern => pattern.test(name)), `${file}: ${name}`)
+  }
+  for (const [file, removed] of Object.entries(files)) {
+    for (const name of ['accept', 'x-request-id', 'x-client-id']) t.notOk(removed.some(pattern => pattern.test(name)), `${file}: ${name}`)
+  }
+})
+
 /** Traefik writes these itself, in place of what a client sends. */
 const OF_TRAEFIK = ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip']
 
