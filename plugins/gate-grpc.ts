@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { CHECK_PATH, readCheckRequest, writeDenied, writePassed } from '../lib/gate/ext-authz.ts'
 import type { CheckRequest } from '../lib/gate/ext-authz.ts'
-import { isWithheldName } from '../lib/gate/headers.ts'
+import { createWithheld } from '../lib/gate/headers.ts'
 import { isIdentityName, plainName } from '../lib/gate/identity-headers.ts'
 import { PARTIAL_BODY } from '../lib/gate/original.ts'
 import { createPeerTrust } from '../lib/guard/url/base-url.ts'
@@ -57,6 +57,7 @@ const CHECK_NAME = 'x-holdfast-check'
 export default fp(async (app: FastifyInstance) => {
   const settings = app.gate?.settings
   const port = settings?.grpcPort
+  const isWithheld = createWithheld(settings?.withheldHeaders ?? [])
   let server: GrpcServer | undefined
   const checks = new Map<unknown, CheckRequest>()
   app.decorate('checkRequestOf', ({ headers }) => checks.get(headers[CHECK_NAME]))
@@ -122,7 +123,7 @@ export default fp(async (app: FastifyInstance) => {
       remove: [
         ...settings!.passCredentials || app.holdfastGuard.parts.observing?.isOn() ? [] : ['authorization', 'dpop'],
         // A client may not write what the upstream could take for the word of the gate or of Envoy.
-        ...[...headers.keys()].filter(name => isWithheldName(name) && !OF_ENVOY.has(name) && !(name in verdict.headers))
+        ...[...headers.keys()].filter(name => isWithheld(name) && !OF_ENVOY.has(name) && !(name in verdict.headers))
       ],
       answer: passedOn.filter(([name]) => name === 'dpop-nonce')
     })

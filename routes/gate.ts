@@ -39,13 +39,14 @@ const routes: FastifyPluginAsync = async app => {
     keepAliveSeconds,
     bodyLimit = Infinity,
     passCredentials,
+    withheldHeaders,
     ownPrefix
   } = gate.settings
   const host = gate.settings.host === 'upstream' ? new URL(origin).host : undefined
   const { observing } = app.holdfastGuard.parts
   // While the gate only observes, the upstream may still judge by itself.
   const arePassed = (): boolean => passCredentials || observing?.isOn() === true
-  const headersFor = createUpstreamHeaders({ passCredentials: arePassed, host })
+  const headersFor = createUpstreamHeaders({ passCredentials: arePassed, withheldHeaders, host })
   const urlOf = createRequestUrlResolver(app.settings.server)
   const ownPaths = ownPathsOf(ownPrefix)
   const upstream = createUpstream({

@@ -1,4 +1,5 @@
 import { isJsonObject } from '../base/json.ts'
+import { createWithheld, isWithheldName, OF_MESSAGE } from './headers.ts'
 import { forwardedClaims } from './identity-headers.ts'
 import type { ForwardedClaim } from './identity-headers.ts'
 import { LISTS, parseRule } from './rule.ts'
@@ -29,6 +30,8 @@ export interface GateSettings {
   readonly bodyLimit: number | undefined
   /** The claims that the upstream gets, each with its header. */
   readonly claims: readonly ForwardedClaim[]
+  /** Names of headers that no client may send to the upstream. A `*` at the end stands for any end. */
+  readonly withheldHeaders: readonly string[]
   /** Whether the upstream gets the lines `Authorization` and `DPoP` of the client. */
   readonly passCredentials: boolean
   /** Where the private keys of statements are: the first signs. Undefined if nothing is signed. */
@@ -99,6 +102,11 @@ export function parseGate (
   const headers = claims.map(({ header }) => header)
   const shared = headers.find((header, at) => headers.indexOf(header) < at)
   if (shared !== undefined) tell('gate.claims', ` has two entries for the header ${shared}`)
+  if (!isRefused('gate.withheldHeaders')) {
+    const isWithheld = createWithheld((section.withheldHeaders ?? []) as readonly string[])
+    const needed = [...OF_MESSAGE].find(name => !isWithheldName(name) && isWithheld(name))
+    if (needed !== undefined) tell('gate.withheldHeaders', ` names ${needed}, which the upstream needs to read the request`)
+  }
   return { ...section as GateSettings, upstream, rules: [...rulePaths.keys()], claims, ownPrefix }
 
   /** The rules that could be read, each with its path in the settings. */

@@ -61,6 +61,19 @@ export function isWithheldName (name: string): boolean {
   return STEERING.has(read) || STEERING_PREFIXES.some(prefix => read.startsWith(prefix)) || isIdentityName(read)
 }
 
+/**
+ * The same, with more names, or beginnings of names before a `*`.
+ * @param more as `gate.withheldHeaders` has them
+ */
+export function createWithheld (more: readonly string[]): (name: string) => boolean {
+  const names = new Set(more.filter(text => !text.endsWith('*')).map(plainName))
+  const beginnings = more.filter(text => text.endsWith('*')).map(text => plainName(text.slice(0, -1)))
+  return name => {
+    const read = plainName(name)
+    return isWithheldName(name) || names.has(read) || beginnings.some(beginning => read.startsWith(beginning))
+  }
+}
+
 /** Headers of one connection only (RFC 9110 section 7.6.1). */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
@@ -79,7 +92,7 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
  * A client that names these as headers of its connection would change what the upstream reads: whose message it is,
  * where it ends, and as what its body was judged.
  */
-const OF_MESSAGE: ReadonlySet<string> = new Set([
+export const OF_MESSAGE: ReadonlySet<string> = new Set([
   'host',
   'content-length',
   'content-type',
@@ -101,6 +114,8 @@ function connectionNames (values: readonly string[]): ReadonlySet<string> {
 export interface PassedHeadersOptions {
   /** Whether the lines `Authorization` and `DPoP` go on now. */
   readonly passCredentials: () => boolean
+  /** More names that never go on: see `createWithheld`. */
+  readonly withheldHeaders?: readonly string[]
   /** Of the upstream. Undefined if it gets that of the client. */
   readonly host: string | undefined
 }
@@ -118,11 +133,12 @@ const MAX_NAME_BYTES = 64
 
 /**
  * Makes the function that gives the headers that the upstream gets, names and values in turn: those of the client,
- * without those of its connection and without those that it may not write (`isWithheldName`), and then ours.
+ * without those of its connection and without those that it may not write, and then ours.
  */
 export function createUpstreamHeaders (
-  { passCredentials, host }: PassedHeadersOptions
+  { passCredentials, withheldHeaders = [], host }: PassedHeadersOptions
 ): (message: Pick<ReceivedRequest, 'rawHeaders'>, own: OwnHeaders) => string[] {
+  const isWithheld = createWithheld(withheldHeaders)
   const verdicts = new Map<string, boolean>()
 
   /** Whether a header of the client goes on, unless it belongs to its connection. */
@@ -133,7 +149,7 @@ export function createUpstreamHeaders (
     if (name === 'authorization' || name === 'dpop') return passCredentials()
     // This service itself answers `Expect`.
     const verdict = !HOP_BY_HOP.has(name) && name !== 'expect' && (name !== 'host' || host === undefined) &&
-      !isWithheldName(name)
+      !isWithheld(name)
     if (verdicts.size === MAX_NAMES) verdicts.clear()
     if (name.length <= MAX_NAME_BYTES) verdicts.set(written, verdict)
     return verdict

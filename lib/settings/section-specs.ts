@@ -229,6 +229,15 @@ export const GATE = {
       allowed: 'a list of claims, or a map from the end of a header name (letters, digits and -) to a claim; no two ' +
         'of them may share a header'
     },
+    withheldHeaders: {
+      about: 'headers of clients that never reach the upstream, besides those that could stand for the word of a ' +
+        'proxy or a caller: names, `*` at the end for all that begin so. Over HTTP, a proxy that asks removes them itself',
+      type: 'array',
+      maxItems: 100,
+      items: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}\\*?$' },
+      default: [],
+      allowed: 'a list of at most 100 names of headers (letters, digits, - and _), with or without * at the end'
+    },
     passCredentials: { about: 'whether `Authorization` and `DPoP` go to the upstream', ...flag, default: false },
     statementKey: {
       about: 'path of the private key that signs statements (PKCS#8 in PEM form, EC P-256), or a list of them: the ' +

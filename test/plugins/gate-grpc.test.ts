@@ -262,7 +262,7 @@ t.test(
   'The parts that Envoy sends are read by their own grammar, and Envoy must remove headers that would steer the ' +
     'upstream.',
   async t => {
-    const { call } = await startGate(t)
+    const { call } = await startGate(t, { withheldHeaders: ['X_Tenant'] })
     const isPassed = async (parts: Parameters<typeof checkRequest>[0]): Promise<boolean> =>
       read(await call(checkRequest(parts))).passed
     t.equal(await isPassed({ path: '/open/x' }), true)
@@ -286,6 +286,7 @@ t.test(
       'x-forwarded-for': '127.0.0.1',
       'x-forwarded-proto': 'https',
       x_forwarded_for: 'x',
+      'x-tenant': 'x',
       accept: '*/*'
     }
     t.strictSame(read(await call(checkRequest({ path: '/open/x', headers }))).removed, [
@@ -297,7 +298,8 @@ t.test(
       'client-cert',
       'x-ssl-client-verify',
       'x-forwarded-host',
-      'x_forwarded_for'
+      'x_forwarded_for',
+      'x-tenant'
     ])
   }
 )

@@ -40,6 +40,7 @@ t.test('A gate has defaults, and takes values from the file.', async t => {
     host: 'client',
     bodyLimit: undefined,
     claims: [],
+    withheldHeaders: [],
     passCredentials: false,
     statementKey: undefined,
     statementAudience: undefined,
@@ -370,9 +371,21 @@ t.test('Options have no lines, so a problem has only the path.', async t => {
   t.strictSame((await parseGate({ rules: [{ path: '/a', scop: 'b' }] })).problems, [
     'gate.rules[0].scop is unknown; did you mean scope?'
   ])
+  const withheld = async (...withheldHeaders: unknown[]) => (await parseGate({ rules: [], withheldHeaders })).problems
+  for (const wrong of ['X-*-A', '*', '', 'x.y', 7]) {
+    const [problem, ...others] = await withheld('X-Tenant', wrong)
+    t.match(problem, /^gate\.withheldHeaders.*; allowed: a list of at most 100 names of headers/, `${wrong}`)
+    t.strictSame(others, [])
+  }
+  for (const [name, needed] of [['Host', 'host'], ['content_length', 'content-length'], ['MCP-*', 'mcp-method']]) {
+    t.strictSame(await withheld('X-Tenant', name), [
+      `gate.withheldHeaders names ${needed}, which the upstream needs to read the request`
+    ])
+  }
+  t.strictSame(await withheld('X-Tenant', 'x_internal_*', 'Hosts', 'content-language'), [])
   t.strictSame((await parseGate({ colour: 1, rules: [{ path: '/a', colour: 1 }] })).problems, [
     'gate.colour is unknown; allowed: upstream, rules, exactPaths, timeoutSeconds, idleSeconds, keepAliveSeconds, ' +
-    'host, bodyLimit, claims, passCredentials, statementKey, statementAudience, ownPrefix, grpcPort',
+    'host, bodyLimit, claims, withheldHeaders, passCredentials, statementKey, statementAudience, ownPrefix, grpcPort',
     'gate.rules[0].colour is unknown; allowed: path, methods, allow, scope, anyScope, claims, acr, ' +
     'maxAgeSeconds, audience, optional, timeoutSeconds, observe, upgrade, mcp'
   ])

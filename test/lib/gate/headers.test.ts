@@ -288,6 +288,21 @@ t.test('A name that a program could take for one of ours is one of ours.', t => 
   t.end()
 })
 
+t.test('What the settings name does not go on, with any sign for the -, and what only begins so does.', t => {
+  const headersFor = createUpstreamHeaders({
+    passCredentials: () => false,
+    withheldHeaders: ['X-Tenant', 'x_internal_*'],
+    host: undefined
+  })
+  const own = { origin: { url: URL_OF_CLIENT, addresses: [] }, identity: {} }
+  const kept = ['X-Tenant-Id', 'a', 'X-Internal', 'b', 'Cookie', 'c']
+  const names = ['x-tenant', 'X_Tenant', 'x.tenant', 'X-Internal-User', 'X_INTERNAL_ROLE', 'x-internal-']
+  const given = { rawHeaders: [...kept, ...names.flatMap(name => [name, 'd'])] }
+  t.strictSame(headersFor(given, own).slice(0, kept.length), kept)
+  t.notOk(headersFor(given, own).includes('d'))
+  t.end()
+})
+
 t.test('What is remembered of the names of headers is bounded, and changes no verdict.', t => {
   const headersFor = createUpstreamHeaders({ passCredentials: () => false, host: undefined })
   const own = { origin: { url: URL_OF_CLIENT, addresses: [] }, identity: {} }

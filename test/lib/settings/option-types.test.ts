@@ -90,6 +90,7 @@ t.test('Each member that the types of the gate have is one that the gate knows.'
     host: 'upstream',
     bodyLimit: 1024,
     claims: { team: 'https://api.example/team' },
+    withheldHeaders: ['X-Tenant'],
     passCredentials: true,
     exactPaths: true,
     statementKey: ['key.pem'],
