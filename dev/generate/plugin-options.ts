@@ -82,9 +82,9 @@ $1maxIssuers: number`
 export function makeOptionTypes (): string {
   const ofFile = [...variables].filter(([, name]) => settingSpec(name).from !== 'environment')
   const others = [...variables].filter(([, name]) => settingSpec(name).from === 'environment')
-  return wrapDocstrings(`import type { JwsAlg } from '../jose/signature.ts'
+  return wrapDocstrings(`import type { JwsAlg } from '../guard/jose/signature.ts'
 import type { ArgumentOption } from '../gate/arguments.ts'
-import type { ClaimValue } from '../requirement/requirement.ts'
+import type { ClaimValue } from '../guard/requirement/requirement.ts'
 
 /** Any text, as a variable holds it. An editor still proposes the words beside it. */
 type Text = string & {}
