@@ -1,11 +1,9 @@
-import { parseArgs } from 'node:util'
-import type { ParseArgsOptionDescriptor } from 'node:util'
+import { parseArgs, type ParseArgsOptionDescriptor } from 'node:util'
 import { nameThatWasMeant } from '../lib/base/suggestion.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
 import { BadUsage } from './bad-usage.ts'
 import { NoAnswer } from './exchange.ts'
-import { createPaint, terminalText } from './show.ts'
-import type { Output, Paint } from './show.ts'
+import { createPaint, terminalText, type Output, type Paint } from './show.ts'
 
 /** The options of a tool, by name, as they are read and as `--help` shows them. */
 export type Options = Readonly<

@@ -4,12 +4,10 @@ import { decodeJsonObject, isJwt } from '../lib/guard/jose/signed-jwt.ts'
 import type { ProviderFailureWord } from '../lib/guard/provider/provider-failure.ts'
 import type { Refusal } from '../lib/refusal.ts'
 import type { IntrospectionSettings, IssuerSettings, Settings } from '../lib/settings/settings.ts'
-import { closeIssuer } from '../lib/guard/token/issuer-table.ts'
-import type { TokenIntrospection } from '../lib/guard/token/issuer-table.ts'
+import { closeIssuer, type TokenIntrospection } from '../lib/guard/token/issuer-table.ts'
 import type { TokenClaims } from '../lib/guard/token/jwt-checks.ts'
 import { processSurroundings } from '../server/surroundings.ts'
-import { failedCall, fault } from './findings.ts'
-import type { Finding } from './findings.ts'
+import { failedCall, fault, type Finding } from './findings.ts'
 
 /** An issuer that has introspection. */
 export type AskedIssuer = IssuerSettings & { readonly introspection: IntrospectionSettings }

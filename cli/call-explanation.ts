@@ -1,14 +1,12 @@
 import type { Answer } from './explain/answer.ts'
 import type { RefusalReason } from '../lib/refusal.ts'
 import type { CallOptions, CallWorld } from './call-options.ts'
-import { checkCall } from './call-judgement.ts'
-import type { CallExplanation } from './call-judgement.ts'
+import { checkCall, type CallExplanation } from './call-judgement.ts'
 import { sayClock } from './compare-clocks.ts'
 import type { Exchange } from './exchange.ts'
 import { failedSteps, showAdvice, showOthers, showStep } from './explain-report.ts'
 import { leftOutLines } from './left-out.ts'
-import { indent, title } from './show.ts'
-import type { Paint } from './show.ts'
+import { indent, title, type Paint } from './show.ts'
 
 /**
  * Why a call was refused and what to do: first the check that failed, then the others. Empty if there is nothing to

@@ -1,9 +1,12 @@
-import { readAnswer, requirementsIn } from './explain/answer.ts'
-import type { Answer } from './explain/answer.ts'
-import { capturedRequest } from './explain/captured-request.ts'
-import type { CapturedRequest } from './explain/captured-request.ts'
-import { explainRefusal, explainRequest } from './explain/explain.ts'
-import type { ExplainedRefusal, Explanation, ExplainOptions } from './explain/explain.ts'
+import { readAnswer, requirementsIn, type Answer } from './explain/answer.ts'
+import { capturedRequest, type CapturedRequest } from './explain/captured-request.ts'
+import {
+  explainRefusal,
+  explainRequest,
+  type ExplainedRefusal,
+  type Explanation,
+  type ExplainOptions
+} from './explain/explain.ts'
 import { JWS_ALGS } from '../lib/guard/jose/signature.ts'
 import type { DpopMode } from '../lib/guard/credentials.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
@@ -12,8 +15,7 @@ import type { CallOptions, CallWorld } from './call-options.ts'
 import { clockAheadOf } from './compare-clocks.ts'
 import type { Exchange } from './exchange.ts'
 import { NOT_KNOWN, readKnownSettings, withoutPublicPrefix } from './known-settings.ts'
-import { isAt } from './tenants.ts'
-import type { Tenant } from './tenants.ts'
+import { isAt, type Tenant } from './tenants.ts'
 import { openProviderKeys } from './provider-keys.ts'
 import { lookUpRoute } from './route-lookup.ts'
 

@@ -2,14 +2,12 @@ import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import type { SettingsSources } from '../lib/settings/sources.ts'
-import { flag, list, splitPair, text } from './arguments.ts'
-import type { Arguments, Tool, World } from './arguments.ts'
+import { flag, list, splitPair, text, type Arguments, type Tool, type World } from './arguments.ts'
 import { BadUsage } from './bad-usage.ts'
 import type { ClientConnection } from './exchange.ts'
 import { parseJson } from './input.ts'
 import type { Login } from './login.ts'
-import { tenantAt } from './tenants.ts'
-import type { Tenant } from './tenants.ts'
+import { tenantAt, type Tenant } from './tenants.ts'
 
 export interface CallWorld extends World {
   /** The local tenants that run: one of them answers if nothing else is named. */

@@ -1,15 +1,11 @@
 import { hash, X509Certificate } from 'node:crypto'
 import { hasTenants, runTool } from './arguments.ts'
 import { BadUsage } from './bad-usage.ts'
-import { readCallOptions, TOOL } from './call-options.ts'
-import type { CallOptions, CallWorld } from './call-options.ts'
-import { exchange, exchangeWithNonce } from './exchange.ts'
-import type { Exchange } from './exchange.ts'
+import { readCallOptions, TOOL, type CallOptions, type CallWorld } from './call-options.ts'
+import { exchange, exchangeWithNonce, type Exchange } from './exchange.ts'
 import { explainNoToken } from './no-token.ts'
-import { createProof, createProofKey, requestToken } from './token.ts'
-import type { ProofKey } from './token.ts'
-import { indent, showAnswer, showJwt, showRequest, title } from './show.ts'
-import type { Paint } from './show.ts'
+import { createProof, createProofKey, requestToken, type ProofKey } from './token.ts'
+import { indent, showAnswer, showJwt, showRequest, title, type Paint } from './show.ts'
 
 /**
  * Makes one call as the arguments say and shows all of it; of a refused one the reason, and all of it with --full.

@@ -1,8 +1,7 @@
 import { certificateHeaders } from '../lib/guard/certificate/client-certificate.ts'
 import { NO_TLS_SOCKET } from '../lib/settings/problems.ts'
 import type { Settings } from '../lib/settings/settings.ts'
-import { fault, fine } from './findings.ts'
-import type { Finding } from './findings.ts'
+import { fault, fine, type Finding } from './findings.ts'
 
 /** Shows where certificates of clients come from. Whether they come depends on the proxy in front. */
 export function checkCertificates ({ server: { clientCertificate, trustProxy } }: Pick<Settings, 'server'>): Finding[] {

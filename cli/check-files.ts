@@ -4,8 +4,7 @@ import { readPseudonymKey } from '../lib/settings/secret.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { tryAuditFile } from '../plugins/audit/audit-file.ts'
 import { processSurroundings } from '../server/surroundings.ts'
-import { fault, fine } from './findings.ts'
-import type { Finding } from './findings.ts'
+import { fault, fine, type Finding } from './findings.ts'
 import { cureOfPlace, SETTINGS_PAGE } from './setting-cures.ts'
 
 /**

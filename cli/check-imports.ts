@@ -1,7 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fault } from './findings.ts'
-import type { Finding } from './findings.ts'
+import { fault, type Finding } from './findings.ts'
 
 /** Where users put code of their own that the service loads. */
 const FOLDERS = ['routes', 'plugins/own']

@@ -10,13 +10,19 @@ import { readSecret } from '../lib/settings/secret.ts'
 import type { IntrospectionSettings, IssuerSettings, Settings } from '../lib/settings/settings.ts'
 import type { TokenIntrospection } from '../lib/guard/token/issuer-table.ts'
 import { processSurroundings } from '../server/surroundings.ts'
-import { askAboutToken, introspectionFault, isCredentialFault, openIntrospection, unavailable } from './ask-about-token.ts'
-import type { AskedIssuer, Asking } from './ask-about-token.ts'
+import {
+  askAboutToken,
+  introspectionFault,
+  isCredentialFault,
+  openIntrospection,
+  unavailable,
+  type AskedIssuer,
+  type Asking
+} from './ask-about-token.ts'
 import { faultsOf } from './check-files.ts'
 import { askAboutOwn } from './check-own-token.ts'
 import { judgeClock, timedSession } from './compare-clocks.ts'
-import { failureText, fault, fine } from './findings.ts'
-import type { Finding } from './findings.ts'
+import { failureText, fault, fine, type Finding } from './findings.ts'
 
 const COVERS = { opaque: 'tokens that are no JWTs', jwt: 'JWTs, after their own checks', all: 'all tokens' } as const
 

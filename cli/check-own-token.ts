@@ -1,10 +1,8 @@
 import { decodeJsonObject, isJwt } from '../lib/guard/jose/signed-jwt.ts'
 import { printable } from '../lib/base/printable.ts'
 import type { Refusal } from '../lib/refusal.ts'
-import { unavailable } from './ask-about-token.ts'
-import type { Asking } from './ask-about-token.ts'
-import { fault, fine, warning } from './findings.ts'
-import type { Finding } from './findings.ts'
+import { unavailable, type Asking } from './ask-about-token.ts'
+import { fault, fine, warning, type Finding } from './findings.ts'
 import { NoToken, obtainToken } from './obtain-token.ts'
 
 /**

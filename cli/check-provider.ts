@@ -7,12 +7,10 @@ import { createKeySetFinder, fetchKeySet, readKeySet } from '../lib/guard/provid
 import type { KeySet } from '../lib/guard/provider/key-set.ts'
 import { holdsKey } from '../lib/base/printable.ts'
 import { ProviderFailure } from '../lib/guard/provider/provider-failure.ts'
-import { createTransport } from '../lib/guard/provider/transport.ts'
-import type { ProviderSession } from '../lib/guard/provider/transport.ts'
+import { createTransport, type ProviderSession } from '../lib/guard/provider/transport.ts'
 import type { IssuerSettings, Settings } from '../lib/settings/settings.ts'
 import { judgeClock, timedSession } from './compare-clocks.ts'
-import { failedCall, failureText, fault, fine, warning } from './findings.ts'
-import type { Finding } from './findings.ts'
+import { failedCall, failureText, fault, fine, warning, type Finding } from './findings.ts'
 import { terminalLine } from './show.ts'
 
 type ProviderSettings = Pick<Settings, 'idp' | 'proxies'>

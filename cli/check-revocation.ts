@@ -5,8 +5,7 @@ import type { RevocationSettings } from '../lib/settings/revocation-settings.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { judgeRedis } from './check-store.ts'
 import { checkTransmitter } from './check-transmitter.ts'
-import { fault, fine, warning } from './findings.ts'
-import type { Finding } from './findings.ts'
+import { fault, fine, warning, type Finding } from './findings.ts'
 import { COMMANDS, readStore, tryStore } from './stored-revocations.ts'
 
 type News = Pick<RevocationEntry, 'source' | 'event' | 'at'>

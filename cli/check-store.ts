@@ -4,8 +4,7 @@ import { createReplayStore } from '../lib/guard/replay/create-store.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { reportStart } from '../lib/settings/start-report.ts'
 import { processSurroundings } from '../server/surroundings.ts'
-import { fault, fine, warning } from './findings.ts'
-import type { Finding } from './findings.ts'
+import { fault, fine, warning, type Finding } from './findings.ts'
 
 /** The store tries again four times a second. */
 const LONGEST_MS = 2000

@@ -1,13 +1,14 @@
-import type { JsonObject } from '../lib/base/json.ts'
-import { isJsonObject } from '../lib/base/json.ts'
+import { isJsonObject, type JsonObject } from '../lib/base/json.ts'
 import { KNOWN_EVENT_TYPES } from '../lib/revocation/effects.ts'
-import { destinationOf, differencesOf, readOwnStream } from '../lib/revocation/transmitter/own-stream.ts'
-import type { WantedStream } from '../lib/revocation/transmitter/own-stream.ts'
+import {
+  destinationOf,
+  differencesOf,
+  readOwnStream,
+  type WantedStream
+} from '../lib/revocation/transmitter/own-stream.ts'
 import type { TransmitterSettings } from '../lib/settings/revocation-settings.ts'
-import { fault, fine, quoted, warning } from './findings.ts'
-import type { Finding } from './findings.ts'
-import { askAboutStreams, statusOf, transmitterFault } from './transmitter-streams.ts'
-import type { StreamQuestion } from './transmitter-streams.ts'
+import { fault, fine, quoted, warning, type Finding } from './findings.ts'
+import { askAboutStreams, statusOf, transmitterFault, type StreamQuestion } from './transmitter-streams.ts'
 
 /** Reads the stream of a transmitter, and judges whether its events come to this service. */
 export async function checkStream (question: StreamQuestion): Promise<Finding[]> {

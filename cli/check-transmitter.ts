@@ -4,16 +4,18 @@ import { createTransport } from '../lib/guard/provider/transport.ts'
 import { DELIVERY_METHODS } from '../lib/revocation/transmitter/own-stream.ts'
 import { EVENT_ALGS } from '../lib/revocation/security-event-token.ts'
 import { isUnderstood } from '../lib/revocation/subject.ts'
-import { configurationUrlOf, fetchTransmitterConfiguration } from '../lib/revocation/transmitter/configuration.ts'
-import type { TransmitterConfiguration } from '../lib/revocation/transmitter/configuration.ts'
+import {
+  configurationUrlOf,
+  fetchTransmitterConfiguration,
+  type TransmitterConfiguration
+} from '../lib/revocation/transmitter/configuration.ts'
 import type { TransmitterSettings } from '../lib/settings/revocation-settings.ts'
 import { readSecret } from '../lib/settings/secret.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 import { faultsOf } from './check-files.ts'
 import { checkStream } from './check-stream.ts'
-import { fault, fine, quoted, warning } from './findings.ts'
-import type { Finding } from './findings.ts'
+import { fault, fine, quoted, warning, type Finding } from './findings.ts'
 import { transmitterFault } from './transmitter-streams.ts'
 
 /**

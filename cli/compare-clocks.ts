@@ -1,6 +1,5 @@
 import type { ProviderAnswer, ProviderSession } from '../lib/guard/provider/transport.ts'
-import { fault, fine, warning } from './findings.ts'
-import type { Finding } from './findings.ts'
+import { fault, fine, warning, type Finding } from './findings.ts'
 
 /**
  * A session that adds to `offsets` by how much the clock of each answer differs from that of this machine.

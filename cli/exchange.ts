@@ -1,5 +1,4 @@
-import { isIP } from 'node:net'
-import type { LookupFunction } from 'node:net'
+import { isIP, type LookupFunction } from 'node:net'
 import type { Dispatcher } from 'undici'
 import { asObject, parseJson } from './input.ts'
 

@@ -1,6 +1,5 @@
 import { variables } from '../lib/settings/specs.ts'
-import { flag, list, splitPair, text, unknownName } from './arguments.ts'
-import type { Arguments, Tool } from './arguments.ts'
+import { flag, list, splitPair, text, unknownName, type Arguments, type Tool } from './arguments.ts'
 import { BadUsage } from './bad-usage.ts'
 
 const options = {

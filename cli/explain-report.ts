@@ -2,8 +2,7 @@ import type { Advice } from './explain/advice.ts'
 import type { CapturedRequest } from './explain/captured-request.ts'
 import type { ExplainedStep, Explanation } from './explain/explain.ts'
 import type { ToldExplanation } from './gate-judgement.ts'
-import { indent, terminalLine, title } from './show.ts'
-import type { Paint } from './show.ts'
+import { indent, terminalLine, title, type Paint } from './show.ts'
 
 /** The report about one request. */
 export interface Report {

@@ -1,16 +1,13 @@
-import { findRule } from './explain/rule.ts'
-import type { FoundRule, GateRequest } from './explain/rule.ts'
+import { findRule, type FoundRule, type GateRequest } from './explain/rule.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
 import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/identity-headers.ts'
 import { TOOL_CALL, TOOL_LIST } from '../lib/gate/mcp-methods.ts'
 import { originForm } from '../lib/gate/path.ts'
 import type { ArgumentRule } from '../lib/gate/arguments.ts'
-import { isTargeted } from '../lib/gate/rule.ts'
-import type { GateRule } from '../lib/gate/rule.ts'
+import { isTargeted, type GateRule } from '../lib/gate/rule.ts'
 import { createRules } from '../lib/gate/rules.ts'
 import type { Requirement } from '../lib/guard/requirement/requirement.ts'
-import { indent, title } from './show.ts'
-import type { Paint } from './show.ts'
+import { indent, title, type Paint } from './show.ts'
 
 export interface GateView {
   readonly settings: GateSettings

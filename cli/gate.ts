@@ -2,15 +2,12 @@ import { METHODS } from 'node:http'
 import { TOOL_CALL } from '../lib/gate/mcp-methods.ts'
 import type { McpMessage } from '../lib/gate/mcp-message.ts'
 import { endOfDay } from '../lib/guard/observing.ts'
-import { collectSettings } from '../lib/settings/sources.ts'
-import type { SettingsSources } from '../lib/settings/sources.ts'
+import { collectSettings, type SettingsSources } from '../lib/settings/sources.ts'
 import { isGate, readGate } from '../lib/settings/validation.ts'
-import { flag, runTool, text, unknownName } from './arguments.ts'
-import type { Tool } from './arguments.ts'
+import { flag, runTool, text, unknownName, type Tool } from './arguments.ts'
 import { BadUsage } from './bad-usage.ts'
 import { explainRule } from './gate-explanation.ts'
-import { LISTENING, readListening } from './start.ts'
-import type { StartWorld } from './start.ts'
+import { LISTENING, readListening, type StartWorld } from './start.ts'
 
 export interface GateWorld extends StartWorld {
   readonly readFile: SettingsSources['readFile']

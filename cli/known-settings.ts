@@ -1,7 +1,6 @@
 import { settingsFromOptions } from '../lib/settings/options.ts'
 import type { Settings } from '../lib/settings/settings.ts'
-import { collectSettings } from '../lib/settings/sources.ts'
-import type { SettingsSources } from '../lib/settings/sources.ts'
+import { collectSettings, type SettingsSources } from '../lib/settings/sources.ts'
 import { settingNames } from '../lib/settings/specs.ts'
 import { put, valueAt } from '../lib/settings/tree.ts'
 import { validateSettings } from '../lib/settings/validation.ts'

@@ -1,8 +1,7 @@
 import type { CallOptions } from './call-options.ts'
 import { clockAheadOf, sayClock } from './compare-clocks.ts'
 import { readObject } from './exchange.ts'
-import { indent, terminalLine, title } from './show.ts'
-import type { Paint } from './show.ts'
+import { indent, terminalLine, title, type Paint } from './show.ts'
 import type { TokenAnswer } from './token.ts'
 
 interface Known extends Pick<TokenAnswer, 'discovery'> {

@@ -1,8 +1,7 @@
 import { withoutBlanks } from './explain/captured-request.ts'
 import { decodeJsonObject } from '../lib/guard/jose/signed-jwt.ts'
 import { BadUsage } from './bad-usage.ts'
-import { addHeader, blank, bounded, has, quote, readUrl } from './capture.ts'
-import type { Capture } from './capture.ts'
+import { addHeader, blank, bounded, has, quote, readUrl, type Capture } from './capture.ts'
 import { readCurlLine } from './read-curl.ts'
 import { asObject, parseJson } from './input.ts'
 

@@ -1,6 +1,5 @@
 import { parseArgs } from 'node:util'
-import { addHeader, blank, has, readUrl } from './capture.ts'
-import type { Capture } from './capture.ts'
+import { addHeader, blank, has, readUrl, type Capture } from './capture.ts'
 
 /** The options of curl that matter here, and every other one whose value would be taken for the URL. */
 const WITH_VALUE: Readonly<Record<string, string | null>> = {

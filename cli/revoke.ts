@@ -1,7 +1,6 @@
 import { decodeJwt } from 'jose'
 import { SETTINGS } from '../lib/settings/specs.ts'
-import { flag, hasTenants, runTool, text } from './arguments.ts'
-import type { Arguments, Tool } from './arguments.ts'
+import { flag, hasTenants, runTool, text, type Arguments, type Tool } from './arguments.ts'
 import { BadUsage } from './bad-usage.ts'
 import { call } from './call.ts'
 import type { CallWorld } from './call-options.ts'

@@ -1,10 +1,15 @@
 import { join } from 'node:path'
-import { findRule } from './explain/rule.ts'
-import type { FoundRule } from './explain/rule.ts'
+import { findRule, type FoundRule } from './explain/rule.ts'
 import type { FastifyInstance, HTTPMethods, RouteOptions } from 'fastify'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
-import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../lib/guard/requirement/requirement.ts'
-import type { RequiredScopes, Requirement, RequirementOptions } from '../lib/guard/requirement/requirement.ts'
+import {
+  ANY_TOKEN,
+  parseRequiredScopes,
+  parseRequirement,
+  type RequiredScopes,
+  type Requirement,
+  type RequirementOptions
+} from '../lib/guard/requirement/requirement.ts'
 import { hooksAround, requirementsOf } from '../lib/guard/requirement/route-guard.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 

@@ -1,7 +1,6 @@
 import { nameOf } from '../lib/settings/problems.ts'
 import type { Givens } from '../lib/settings/given.ts'
-import { settingNames, settingSpec } from '../lib/settings/specs.ts'
-import type { SettingName } from '../lib/settings/specs.ts'
+import { settingNames, settingSpec, type SettingName } from '../lib/settings/specs.ts'
 
 export const SETTINGS_PAGE = 'docs/reference/settings.md lists every setting with its allowed values.'
 

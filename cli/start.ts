@@ -1,5 +1,4 @@
-import { runTool, text } from './arguments.ts'
-import type { Tool, World } from './arguments.ts'
+import { runTool, text, type Tool, type World } from './arguments.ts'
 import { BadUsage } from './bad-usage.ts'
 import type { Listening } from './start-service.ts'
 

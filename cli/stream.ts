@@ -1,29 +1,29 @@
 import { withoutTrailingSlash } from '../lib/guard/provider/provider-url.ts'
-import type { JsonObject } from '../lib/base/json.ts'
-import { isJsonObject } from '../lib/base/json.ts'
+import { isJsonObject, type JsonObject } from '../lib/base/json.ts'
 import { createTransport, withSession } from '../lib/guard/provider/transport.ts'
 import type { TransmitterClient } from '../lib/revocation/transmitter/client.ts'
 import { fetchTransmitterConfiguration } from '../lib/revocation/transmitter/configuration.ts'
-import { endStream, ensureStream } from '../lib/revocation/transmitter/ensure-stream.ts'
-import type { Ensured } from '../lib/revocation/transmitter/ensure-stream.ts'
-import { DELIVERY_METHODS, destinationOf, isDelivered, readOwnStream } from '../lib/revocation/transmitter/own-stream.ts'
-import type { WantedStream } from '../lib/revocation/transmitter/own-stream.ts'
+import { endStream, ensureStream, type Ensured } from '../lib/revocation/transmitter/ensure-stream.ts'
+import {
+  DELIVERY_METHODS,
+  destinationOf,
+  isDelivered,
+  readOwnStream,
+  type WantedStream
+} from '../lib/revocation/transmitter/own-stream.ts'
 import type { TransmitterSettings } from '../lib/settings/revocation-settings.ts'
 import { readSecret } from '../lib/settings/secret.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { collectSettings } from '../lib/settings/sources.ts'
 import { validateSettings } from '../lib/settings/validation.ts'
 import { processSurroundings } from '../server/surroundings.ts'
-import { flag, runTool } from './arguments.ts'
-import type { Arguments, Tool } from './arguments.ts'
+import { flag, runTool, type Arguments, type Tool } from './arguments.ts'
 import { BadUsage } from './bad-usage.ts'
 import { judgeStream, noStream } from './check-stream.ts'
 import type { CheckWorld } from './check.ts'
-import { fault, fine, warning } from './findings.ts'
-import type { Finding } from './findings.ts'
+import { fault, fine, warning, type Finding } from './findings.ts'
 import { indent, terminalText, terminalLine, title } from './show.ts'
-import { askAboutStreams, statusOf, transmitterFault } from './transmitter-streams.ts'
-import type { StreamQuestion } from './transmitter-streams.ts'
+import { askAboutStreams, statusOf, transmitterFault, type StreamQuestion } from './transmitter-streams.ts'
 
 const TOOL = {
   name: 'stream',

@@ -1,12 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT } from 'jose'
-import type { CryptoKey, JWK } from 'jose'
+import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from 'jose'
 import { basicCredentials } from '../lib/guard/provider/client-authentication.ts'
-import { exchange, exchangeWithNonce, NoAnswer, readObject } from './exchange.ts'
-import type { ClientConnection, Exchange } from './exchange.ts'
+import { exchange, exchangeWithNonce, NoAnswer, readObject, type ClientConnection, type Exchange } from './exchange.ts'
 import { asObject } from './input.ts'
-import { logIn } from './login.ts'
-import type { Login } from './login.ts'
+import { logIn, type Login } from './login.ts'
 
 /** A key that lives as long as the process, and a proof signed with it (RFC 9449 section 4.2). */
 export interface ProofKey {

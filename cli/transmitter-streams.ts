@@ -3,16 +3,14 @@ import { pushUrlOf } from '../lib/assembly/create-revocation.ts'
 import type { JsonObject } from '../lib/base/json.ts'
 import { ProviderFailure } from '../lib/guard/provider/provider-failure.ts'
 import { createTransport } from '../lib/guard/provider/transport.ts'
-import { createTransmitterClient } from '../lib/revocation/transmitter/client.ts'
-import type { TransmitterClient } from '../lib/revocation/transmitter/client.ts'
+import { createTransmitterClient, type TransmitterClient } from '../lib/revocation/transmitter/client.ts'
 import type { TransmitterConfiguration } from '../lib/revocation/transmitter/configuration.ts'
 import type { WantedStream } from '../lib/revocation/transmitter/own-stream.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
 import type { TransmitterSettings } from '../lib/settings/revocation-settings.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { processSurroundings } from '../server/surroundings.ts'
-import { failedCall, failureText, fault } from './findings.ts'
-import type { Finding } from './findings.ts'
+import { failedCall, failureText, fault, type Finding } from './findings.ts'
 
 /** What a transmitter is asked about, and how. */
 export interface StreamQuestion {

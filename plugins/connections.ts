@@ -1,13 +1,15 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { RequestListener, Server } from 'node:http'
-import { Server as NetServer } from 'node:net'
-import type { Socket } from 'node:net'
+import { Server as NetServer, type Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { CLIENT_ERROR_STATUSES, statusOfClientError } from '../server/client-error.ts'
-import type { ClientError, ClientErrorStatus } from '../server/client-error.ts'
-import { createTurns, noticeGone } from '../server/connections.ts'
-import type { InTurn } from '../server/connections.ts'
+import {
+  CLIENT_ERROR_STATUSES,
+  statusOfClientError,
+  type ClientError,
+  type ClientErrorStatus
+} from '../server/client-error.ts'
+import { createTurns, noticeGone, type InTurn } from '../server/connections.ts'
 import { answerHalfClosed, endSilent, watchSilence } from '../server/node-members.ts'
 
 declare module 'fastify' {

@@ -4,12 +4,10 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import fp from 'fastify-plugin'
 import { GateError } from '../lib/gate/gate-error.ts'
 import { rpcErrorBody } from '../lib/gate/rpc-error.ts'
-import { errorBody, Refusal, refusalBodies } from '../lib/refusal.ts'
-import type { ErrorBodyForm } from '../lib/refusal.ts'
+import { errorBody, Refusal, refusalBodies, type ErrorBodyForm } from '../lib/refusal.ts'
 import { UpstreamError } from '../lib/gate/upstream/answer.ts'
 import { endGently } from '../server/connections.ts'
-import { statusOfClientError } from '../server/client-error.ts'
-import type { ClientError } from '../server/client-error.ts'
+import { statusOfClientError, type ClientError } from '../server/client-error.ts'
 import { UNROUTABLE } from '../server/request-ends.ts'
 
 /**

@@ -3,12 +3,15 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { openKeysOfGate } from '../lib/assembly/open-statement-keys.ts'
 import { metadataOfAudience } from '../lib/assembly/resource-metadata.ts'
-import { createExecutor } from '../lib/gate/executor.ts'
-import type { Executor, Findings } from '../lib/gate/executor.ts'
+import { createExecutor, type Executor, type Findings } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
-import { createIdentityHeaders, OBSERVED_HEADER, STATEMENT_HEADER } from '../lib/gate/identity-headers.ts'
-import type { IdentityHeaders } from '../lib/gate/identity-headers.ts'
+import {
+  createIdentityHeaders,
+  OBSERVED_HEADER,
+  STATEMENT_HEADER,
+  type IdentityHeaders
+} from '../lib/gate/identity-headers.ts'
 import type { GateRule } from '../lib/gate/rule.ts'
 import { bodyTooLarge, createBodyReader, MAX_MESSAGE_BYTES, sendersOf } from '../lib/gate/message-body.ts'
 import { findWiderRules, nameMatches } from '../lib/gate/rules.ts'

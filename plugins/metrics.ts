@@ -1,10 +1,8 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Metric, Registry } from 'prom-client'
-import { schemeOf } from '../lib/guard/credentials.ts'
-import type { AuthScheme } from '../lib/guard/credentials.ts'
-import { METRICS } from '../lib/report/metrics/catalog.ts'
-import type { MetricSources, MetricSpec } from '../lib/report/metrics/catalog.ts'
+import { schemeOf, type AuthScheme } from '../lib/guard/credentials.ts'
+import { METRICS, type MetricSources, type MetricSpec } from '../lib/report/metrics/catalog.ts'
 import { createRequestTally } from '../lib/report/metrics/tallies.ts'
 
 /**

@@ -1,11 +1,14 @@
-import swagger from '@fastify/swagger'
-import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
+import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { kRouteGuard } from '../lib/guard/requirement/route-guard.ts'
-import type { MayHaveGuard } from '../lib/guard/requirement/route-guard.ts'
-import { addGuardAnswers, describeRoute, describeRules, describeService } from '../lib/report/openapi/describe.ts'
-import type { DescribedRoute } from '../lib/report/openapi/describe.ts'
+import { kRouteGuard, type MayHaveGuard } from '../lib/guard/requirement/route-guard.ts'
+import {
+  addGuardAnswers,
+  describeRoute,
+  describeRules,
+  describeService,
+  type DescribedRoute
+} from '../lib/report/openapi/describe.ts'
 import type { OpenapiDocument, Operation } from '../lib/report/openapi/document.ts'
 import { readTextIfThere } from '../lib/settings/sources.ts'
 import { readBuild } from '../server/build.ts'

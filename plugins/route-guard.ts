@@ -1,7 +1,12 @@
 import type { FastifyInstance, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
-import { hooksAround, kRouteGuard, requirementsOf, scopesOf } from '../lib/guard/requirement/route-guard.ts'
-import type { MayHaveGuard } from '../lib/guard/requirement/route-guard.ts'
+import {
+  hooksAround,
+  kRouteGuard,
+  requirementsOf,
+  scopesOf,
+  type MayHaveGuard
+} from '../lib/guard/requirement/route-guard.ts'
 import type { Requirement } from '../lib/guard/requirement/requirement.ts'
 
 declare module 'fastify' {

@@ -1,7 +1,6 @@
 import { METHODS } from 'node:http'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest, HTTPMethods, RouteHandlerMethod } from 'fastify'
-import { timeoutSecondsOf } from '../lib/gate/executor.ts'
-import type { OriginalRequest } from '../lib/gate/executor.ts'
+import { timeoutSecondsOf, type OriginalRequest } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
 import { ownPathsOf } from '../lib/gate/gate-settings.ts'
 import { createUpstreamHeaders, hasBody } from '../lib/gate/headers.ts'
@@ -10,16 +9,19 @@ import { bodyTooLarge } from '../lib/gate/message-body.ts'
 import { originForm } from '../lib/gate/path.ts'
 import { cutTools } from '../lib/gate/tool-list.ts'
 import { nextNonceOf } from '../lib/guard/admission.ts'
-import { readMessage } from '../lib/guard/message.ts'
-import type { Message } from '../lib/guard/message.ts'
+import { readMessage, type Message } from '../lib/guard/message.ts'
 import { Refusal } from '../lib/refusal.ts'
-import { clientGone } from '../lib/gate/upstream/answer.ts'
-import type { UpstreamAnswer } from '../lib/gate/upstream/answer.ts'
-import { joinConnections, protocolsOf, requestUpgrade, watchClient } from '../lib/gate/upstream/upgrade.ts'
-import type { UpgradedConnection, UpgradeRequest } from '../lib/gate/upstream/upgrade.ts'
+import { clientGone, type UpstreamAnswer } from '../lib/gate/upstream/answer.ts'
+import {
+  joinConnections,
+  protocolsOf,
+  requestUpgrade,
+  watchClient,
+  type UpgradedConnection,
+  type UpgradeRequest
+} from '../lib/gate/upstream/upgrade.ts'
 import { createUpstream } from '../lib/gate/upstream/upstream.ts'
-import type { RequestUrl } from '../lib/guard/url/request-url.ts'
-import { createRequestUrlResolver, hostlessUrl } from '../lib/guard/url/request-url.ts'
+import { createRequestUrlResolver, hostlessUrl, type RequestUrl } from '../lib/guard/url/request-url.ts'
 import { silenceMs } from '../server/connections.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 import { noteFailure, sendAnswer, sendInterim } from './gate/answer.ts'

@@ -7,8 +7,7 @@ import {
   resourceWarning
 } from '../lib/assembly/resource-metadata.ts'
 import { parsePublicUrl } from '../lib/guard/url/base-url.ts'
-import { urlUnder } from '../lib/guard/url/http-url.ts'
-import type { HttpUrl } from '../lib/guard/url/http-url.ts'
+import { urlUnder, type HttpUrl } from '../lib/guard/url/http-url.ts'
 import { withExample } from '../schemas/answers.ts'
 import { resourceMetadataSchema } from '../schemas/operation.ts'
 

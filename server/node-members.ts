@@ -1,5 +1,4 @@
-import { IncomingMessage, ServerResponse } from 'node:http'
-import type { Server } from 'node:http'
+import { IncomingMessage, ServerResponse, type Server } from 'node:http'
 import type { Socket } from 'node:net'
 
 // What is used of Node and stands in none of its documents. test/server/node-members.test.ts names the release that

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { createPeerTrust } from '../lib/guard/url/base-url.ts'
-import type { TrustProxy } from '../lib/guard/url/base-url.ts'
+import { createPeerTrust, type TrustProxy } from '../lib/guard/url/base-url.ts'
 
 const ACCEPTED = /^[A-Za-z0-9._-]{1,128}$/
 

@@ -1,12 +1,10 @@
-import { createGuardParts } from '../lib/assembly/create-guard.ts'
-import type { GuardParts, GuardPartsOptions } from '../lib/assembly/create-guard.ts'
+import { createGuardParts, type GuardParts, type GuardPartsOptions } from '../lib/assembly/create-guard.ts'
 import { describeEvent } from '../lib/assembly/guard-events.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { observingWarning, replayPromise, reportStart, startWarnings } from '../lib/settings/start-report.ts'
 import type { PluginSettings } from '../lib/settings/validation.ts'
 import type { Surroundings } from '../lib/base/surroundings.ts'
-import { processSurroundings } from './surroundings.ts'
-import type { TestDoubles } from './surroundings.ts'
+import { processSurroundings, type TestDoubles } from './surroundings.ts'
 
 /** What is used of a log. */
 export interface GuardLog {

@@ -1,6 +1,5 @@
 import type { Requirement } from '../../lib/guard/requirement/requirement.ts'
-import { REFUSALS } from '../../lib/refusal.ts'
-import type { RefusalReason } from '../../lib/refusal.ts'
+import { REFUSALS, type RefusalReason } from '../../lib/refusal.ts'
 
 /** What the answer of a service says about why it refused, and what it accepts. */
 export interface Answer {

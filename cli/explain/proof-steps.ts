@@ -2,16 +2,27 @@ import {
   CHECKS_AFTER_SIGNATURE as AFTER,
   CHECKS_BEFORE_SIGNATURE as BEFORE,
   recordProof,
-  verifyProofSignature
+  verifyProofSignature,
+  type ProofCheck,
+  type ProofPolicy
 } from '../../lib/guard/dpop/proof.ts'
-import type { ProofCheck, ProofPolicy } from '../../lib/guard/dpop/proof.ts'
 import { readProofLine } from '../../lib/guard/guard.ts'
 import { decodeJsonObject } from '../../lib/guard/jose/signed-jwt.ts'
 import { thumbprint } from '../../lib/guard/jose/public-key.ts'
 import type { JsonObject } from '../../lib/base/json.ts'
 import type { Examination } from './examination.ts'
-import { judgedAt, NotChecked, requireClaims, show, showForm, showMembers, showTimes } from './step.ts'
-import type { Compared, Step, StepText } from './step.ts'
+import {
+  judgedAt,
+  NotChecked,
+  requireClaims,
+  show,
+  showForm,
+  showMembers,
+  showTimes,
+  type Compared,
+  type Step,
+  type StepText
+} from './step.ts'
 
 const mayNeedProof = ({ credentials, options }: Examination): boolean =>
   credentials ? credentials.scheme === 'DPoP' : options.settings.idp.dpopMode !== 'DISABLED'

@@ -1,12 +1,9 @@
-import { ownPathsOf } from '../../lib/gate/gate-settings.ts'
-import type { GateSettings } from '../../lib/gate/gate-settings.ts'
+import { ownPathsOf, type GateSettings } from '../../lib/gate/gate-settings.ts'
 import type { McpMessage } from '../../lib/gate/mcp-message.ts'
 import { originForm } from '../../lib/gate/path.ts'
 import type { GateRule } from '../../lib/gate/rule.ts'
-import { createRules } from '../../lib/gate/rules.ts'
-import type { PathRules } from '../../lib/gate/rules.ts'
-import { Refusal } from '../../lib/refusal.ts'
-import type { RefusalDetail } from '../../lib/refusal.ts'
+import { createRules, type PathRules } from '../../lib/gate/rules.ts'
+import { Refusal, type RefusalDetail } from '../../lib/refusal.ts'
 import { readTargetPath } from '../../lib/guard/url/request-url.ts'
 
 /** A request to a gate, as far as its rules go by it. */

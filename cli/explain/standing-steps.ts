@@ -1,11 +1,17 @@
 import type { Revocation } from '../../lib/revocation/view.ts'
 import { lifetimeRefusal } from '../../lib/revocation/revocations.ts'
 import type { TokenClaims } from '../../lib/guard/token/jwt-checks.ts'
-import { rulesOf } from './examination.ts'
-import type { Examination } from './examination.ts'
+import { rulesOf, type Examination } from './examination.ts'
 import { newLoginAt } from './new-login.ts'
-import { NotChecked, requireClaims, show, showTime, tokenClaims as claims, tokenTimes as times } from './step.ts'
-import type { Step } from './step.ts'
+import {
+  NotChecked,
+  requireClaims,
+  show,
+  showTime,
+  tokenClaims as claims,
+  tokenTimes as times,
+  type Step
+} from './step.ts'
 import { know } from './token-steps.ts'
 
 const canBeRevoked = ({ options }: Examination): boolean => options.settings.revocation !== undefined

@@ -11,8 +11,7 @@ import { createPeerTrust } from '../../lib/guard/url/base-url.ts'
 import type { Examination } from './examination.ts'
 import { PROOF_STEPS } from './proof-steps.ts'
 import { STANDING_STEPS } from './standing-steps.ts'
-import { NotChecked, requireClaims, show, showMembers, showTimes } from './step.ts'
-import type { Compared, Step } from './step.ts'
+import { NotChecked, requireClaims, show, showMembers, showTimes, type Compared, type Step } from './step.ts'
 import { TOKEN_STEPS } from './token-steps.ts'
 
 const LISTED = [

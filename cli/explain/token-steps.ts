@@ -1,7 +1,6 @@
 import { verifyOffered } from '../../lib/guard/credentials.ts'
-import { findSignerByCrypto } from '../../lib/guard/jose/signature.ts'
+import { findSignerByCrypto, type JwsAlg } from '../../lib/guard/jose/signature.ts'
 import { isJwt, signerOf } from '../../lib/guard/jose/signed-jwt.ts'
-import type { JwsAlg } from '../../lib/guard/jose/signature.ts'
 import { isSameIssuer } from '../../lib/guard/token/claims.ts'
 import { Refusal } from '../../lib/refusal.ts'
 import {
@@ -9,12 +8,12 @@ import {
   issuerRefusal,
   readIssuer,
   readToken,
-  TOKEN_CHECKS
+  TOKEN_CHECKS,
+  type PresentedToken,
+  type TokenClaims
 } from '../../lib/guard/token/jwt-checks.ts'
-import type { PresentedToken, TokenClaims } from '../../lib/guard/token/jwt-checks.ts'
 import { createVerifiedToken } from '../../lib/guard/token/verified-tokens.ts'
-import { rulesOf } from './examination.ts'
-import type { Examination } from './examination.ts'
+import { rulesOf, type Examination } from './examination.ts'
 import {
   judgedAt,
   NotChecked,
@@ -22,9 +21,11 @@ import {
   showForm,
   showMembers,
   tokenClaims as claims,
-  tokenTimes as times
+  tokenTimes as times,
+  type Compared,
+  type Step,
+  type StepText
 } from './step.ts'
-import type { Compared, Step, StepText } from './step.ts'
 
 const isJwtToken = ({ isOpaque }: Examination): boolean => !isOpaque
 

@@ -1,10 +1,8 @@
 import { parse } from 'yaml'
 import { SECRET_PLACE } from '../../lib/settings/section-specs.ts'
 import type { Part, SettingSpec } from '../../lib/settings/setting-spec.ts'
-import { issuerMembers, memberKey, settingSpec } from '../../lib/settings/specs.ts'
-import type { SettingName } from '../../lib/settings/specs.ts'
-import { readSections } from './sections.ts'
-import type { Section } from './sections.ts'
+import { issuerMembers, memberKey, settingSpec, type SettingName } from '../../lib/settings/specs.ts'
+import { readSections, type Section } from './sections.ts'
 import { byDefault } from './settings-files.ts'
 
 type JsonSchema = Readonly<Record<string, unknown>>

@@ -1,6 +1,5 @@
 import { ADVICE } from '../../cli/explain/advice.ts'
-import { REFUSALS } from '../../lib/refusal.ts'
-import type { RefusalReason } from '../../lib/refusal.ts'
+import { REFUSALS, type RefusalReason } from '../../lib/refusal.ts'
 
 /** A section of docs/reference/errors.md for each reason. */
 export function makeErrorSections (): string {

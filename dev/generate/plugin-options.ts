@@ -1,9 +1,7 @@
-import { issuerMembers, memberKey, settingSpec, variables } from '../../lib/settings/specs.ts'
-import type { SettingName } from '../../lib/settings/specs.ts'
+import { issuerMembers, memberKey, settingSpec, variables, type SettingName } from '../../lib/settings/specs.ts'
 import { defaultOf, sentence, wrapDocstrings } from './docstrings.ts'
 import { listOf, namedTypes, partType } from './part-types.ts'
-import { nested, readSections } from './sections.ts'
-import type { Section } from './sections.ts'
+import { nested, readSections, type Section } from './sections.ts'
 
 /** What each option is for, as the docstring in the editor says it. */
 function purposeOf (name: SettingName): { about: string, allowed: string, byDefault: string } {

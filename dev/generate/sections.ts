@@ -1,5 +1,4 @@
-import { settingNames, settingSpec } from '../../lib/settings/specs.ts'
-import type { SettingName } from '../../lib/settings/specs.ts'
+import { settingNames, settingSpec, type SettingName } from '../../lib/settings/specs.ts'
 
 /** The keys of the configuration file as they are nested, in the order of the settings. */
 export type Section = Map<string, Section | SettingName>

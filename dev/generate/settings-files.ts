@@ -1,9 +1,7 @@
 import { parse, stringify } from 'yaml'
 import type { SettingSpec } from '../../lib/settings/setting-spec.ts'
-import { settingSpec, variables } from '../../lib/settings/specs.ts'
-import type { SettingName } from '../../lib/settings/specs.ts'
-import { readSections } from './sections.ts'
-import type { Section } from './sections.ts'
+import { settingSpec, variables, type SettingName } from '../../lib/settings/specs.ts'
+import { readSections, type Section } from './sections.ts'
 
 /**
  * The files for people and editors that are made from the descriptions of the settings. The service reads none of them.

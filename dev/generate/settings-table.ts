@@ -1,5 +1,4 @@
-import { settingNames, settingSpec } from '../../lib/settings/specs.ts'
-import type { SettingName } from '../../lib/settings/specs.ts'
+import { settingNames, settingSpec, type SettingName } from '../../lib/settings/specs.ts'
 
 /** The settings by who needs them, the most needed first. A name that ends in a dot stands for all that begin so. */
 const READERS = `

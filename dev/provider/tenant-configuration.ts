@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { exportJWK, generateKeyPair } from 'jose'
 import type { Context, Policy } from 'oidc-provider'
-import { BROWSER_CLIENT, MACHINE_CLIENT } from './own-client.ts'
-import type { OwnClient } from './own-client.ts'
+import { BROWSER_CLIENT, MACHINE_CLIENT, type OwnClient } from './own-client.ts'
 import { emailOf, findUser, PERMISSIONS } from './users.ts'
 
 /** The namespaced claim of every token of the local tenant. */

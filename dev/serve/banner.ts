@@ -7,8 +7,7 @@ import type { OwnClient } from '../provider/own-client.ts'
 import { USERS } from '../provider/users.ts'
 import { curlLine, headerWords } from '../../routes/docs/curl-line.ts'
 import { OWN_CALL } from './own-calls.ts'
-import { OF_THE_SERVICE } from './samples.ts'
-import type { Samples } from './samples.ts'
+import { OF_THE_SERVICE, type Samples } from './samples.ts'
 
 /** Another provider with accepted tokens. */
 type Other = Pick<LocalProvider, 'issuer' | 'clientId' | 'clientSecret'>

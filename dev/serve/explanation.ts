@@ -1,17 +1,19 @@
-import { readAnswer, requirementsIn } from '../../cli/explain/answer.ts'
-import type { Answer } from '../../cli/explain/answer.ts'
-import { capturedRequest } from '../../cli/explain/captured-request.ts'
-import type { CapturedRequest } from '../../cli/explain/captured-request.ts'
-import { explainRefusal, explainRequest } from '../../cli/explain/explain.ts'
-import type { ExplainedStep, Explanation, ExplainOptions } from '../../cli/explain/explain.ts'
+import { readAnswer, requirementsIn, type Answer } from '../../cli/explain/answer.ts'
+import { capturedRequest, type CapturedRequest } from '../../cli/explain/captured-request.ts'
+import {
+  explainRefusal,
+  explainRequest,
+  type ExplainedStep,
+  type Explanation,
+  type ExplainOptions
+} from '../../cli/explain/explain.ts'
 import { Refusal } from '../../lib/refusal.ts'
 import { createMemoryStore } from '../../lib/guard/replay/memory-store.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import type { ProviderKeys } from '../../cli/provider-keys.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import { asObject } from '../../cli/input.ts'
-import { lookUpRoute } from '../../cli/route-lookup.ts'
-import type { FoundRoute } from '../../cli/route-lookup.ts'
+import { lookUpRoute, type FoundRoute } from '../../cli/route-lookup.ts'
 import type { ShownRevocation } from './open-stream.ts'
 import { curlLine, headerWords, quote } from '../../routes/docs/curl-line.ts'
 

@@ -1,7 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { FoundRoute } from '../../cli/route-lookup.ts'
-import { kRouteGuard, requirementJson } from '../../lib/guard/requirement/route-guard.ts'
-import type { MayHaveGuard } from '../../lib/guard/requirement/route-guard.ts'
+import { kRouteGuard, requirementJson, type MayHaveGuard } from '../../lib/guard/requirement/route-guard.ts'
 
 /** With this header, the API of `npm run dev` says what guards the route of a request, and does nothing else for it. */
 export const ASK_GUARD: Readonly<Record<string, string>> = { 'x-dev-guard': 'asked' }

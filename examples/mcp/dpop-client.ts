@@ -1,9 +1,12 @@
-import { Client, DpopSession, StreamableHTTPClientTransport, UnauthorizedError } from '@modelcontextprotocol/client'
-import type {
-  OAuthClientProvider,
-  OAuthDiscoveryState,
-  OAuthTokens,
-  VersionNegotiationMode
+import {
+  Client,
+  DpopSession,
+  StreamableHTTPClientTransport,
+  UnauthorizedError,
+  type OAuthClientProvider,
+  type OAuthDiscoveryState,
+  type OAuthTokens,
+  type VersionNegotiationMode
 } from '@modelcontextprotocol/client'
 import type { McpClient, McpClientOptions } from './client.ts'
 import { addAsked, askedOfLogin, listenForCode } from './login.ts'

@@ -1,5 +1,4 @@
-import Fastify from 'fastify'
-import type { FastifyInstance } from 'fastify'
+import Fastify, { type FastifyInstance } from 'fastify'
 import { startProvider } from '../../dev/provider/provider.ts'
 import { holdfast, readSettings, serverOptions } from '../../holdfast.ts'
 import type { Settings } from '../../lib/settings/settings.ts'

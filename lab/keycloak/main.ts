@@ -1,10 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { expectKnown, readOptions } from '../../bench/options.js'
-import { startKeycloak, useKeycloak } from './keycloak.ts'
-import type { Keycloak } from './keycloak.ts'
+import { startKeycloak, useKeycloak, type Keycloak } from './keycloak.ts'
 import { revocation } from './revocation.ts'
-import { differences, showBySetting, showRows } from './rows.ts'
-import type { Row } from './rows.ts'
+import { differences, showBySetting, showRows, type Row } from './rows.ts'
 import { tokens } from './tokens.ts'
 
 /** What is tried with a Keycloak of its own. */

@@ -1,6 +1,5 @@
 import { once } from 'node:events'
-import { createServer, request as open } from 'node:http'
-import type { IncomingMessage } from 'node:http'
+import { createServer, request as open, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 

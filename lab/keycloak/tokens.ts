@@ -1,12 +1,8 @@
-import { createProof, createProofKey } from '../../cli/token.ts'
-import type { ProofKey } from '../../cli/token.ts'
+import { createProof, createProofKey, type ProofKey } from '../../cli/token.ts'
 import type { Variables } from '../../test/helpers/variables.ts'
-import { runCheck, startService } from './holdfast.ts'
-import type { Service } from './holdfast.ts'
-import { requestToken } from './keycloak.ts'
-import type { Keycloak } from './keycloak.ts'
-import { AS_THE_PAGE_SAYS, MACHINE, makeRealm, PASSWORD, SERVICE } from './realm.ts'
-import type { Recipe } from './realm.ts'
+import { runCheck, startService, type Service } from './holdfast.ts'
+import { requestToken, type Keycloak } from './keycloak.ts'
+import { AS_THE_PAGE_SAYS, MACHINE, makeRealm, PASSWORD, SERVICE, type Recipe } from './realm.ts'
 import type { Row } from './rows.ts'
 
 const INTROSPECTION = {

@@ -1,5 +1,4 @@
-import { createClientAuthentication } from '../guard/provider/client-authentication.ts'
-import type { ClientAuthentication } from '../guard/provider/client-authentication.ts'
+import { createClientAuthentication, type ClientAuthentication } from '../guard/provider/client-authentication.ts'
 import { partName } from '../settings/problems.ts'
 import type { TransmitterSettings } from '../settings/revocation-settings.ts'
 import { readClientKey, readSecret } from '../settings/secret.ts'

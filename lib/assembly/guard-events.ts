@@ -1,5 +1,4 @@
-import { AFFINITY_MISSING } from '../guard/affinity.ts'
-import type { MissingAffinity } from '../guard/affinity.ts'
+import { AFFINITY_MISSING, type MissingAffinity } from '../guard/affinity.ts'
 import type { ReplayStoreEvent } from '../guard/replay/create-store.ts'
 import type { IssuerEvent } from './create-issuers.ts'
 import type { RevocationEvent } from './create-revocation.ts'

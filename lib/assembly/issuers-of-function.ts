@@ -5,8 +5,7 @@ import { Refusal } from '../refusal.ts'
 import type { Surroundings } from '../base/surroundings.ts'
 import { createDynamicIssuers, DEFAULT_MAX_ISSUERS } from '../guard/token/dynamic-issuers.ts'
 import type { IssuerTable, TokenIssuer } from '../guard/token/issuer-table.ts'
-import { createTokenIssuer } from './create-issuers.ts'
-import type { IssuersOptions } from './create-issuers.ts'
+import { createTokenIssuer, type IssuersOptions } from './create-issuers.ts'
 
 const DEADLINE_MS = 5000
 

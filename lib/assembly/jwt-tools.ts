@@ -1,5 +1,4 @@
-import { NODE_KEY_READER } from '../guard/provider/fetch-key-set.ts'
-import type { KeyReader } from '../guard/provider/fetch-key-set.ts'
+import { NODE_KEY_READER, type KeyReader } from '../guard/provider/fetch-key-set.ts'
 import { findSignerByCrypto } from '../guard/jose/signature.ts'
 import type { SignerFinder } from '../guard/jose/signed-jwt.ts'
 

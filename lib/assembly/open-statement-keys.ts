@@ -1,5 +1,9 @@
-import { openStatementKeys } from '../gate/statement-keys.ts'
-import type { StatementKeyError, StatementKeys, StatementKeysOptions } from '../gate/statement-keys.ts'
+import {
+  openStatementKeys,
+  type StatementKeyError,
+  type StatementKeys,
+  type StatementKeysOptions
+} from '../gate/statement-keys.ts'
 import { quoteSetting } from '../base/printable.ts'
 import { SettingsError } from '../settings/problems.ts'
 

@@ -1,5 +1,4 @@
-import { isWithoutKeys } from '../guard/token/issuer-table.ts'
-import type { IssuerState } from '../guard/token/issuer-table.ts'
+import { isWithoutKeys, type IssuerState } from '../guard/token/issuer-table.ts'
 import type { GuardParts } from './create-guard.ts'
 
 /**

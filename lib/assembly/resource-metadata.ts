@@ -1,7 +1,6 @@
 import { isFetchableIssuer } from '../guard/provider/provider-url.ts'
 import { parsePublicUrl } from '../guard/url/base-url.ts'
-import { urlUnder } from '../guard/url/http-url.ts'
-import type { HttpUrl } from '../guard/url/http-url.ts'
+import { urlUnder, type HttpUrl } from '../guard/url/http-url.ts'
 import type { Settings } from '../settings/settings.ts'
 
 /** RFC 9728 section 3. */

@@ -1,6 +1,5 @@
 import { isIPv6 } from 'node:net'
-import { finished } from 'node:stream'
-import type { Readable, Writable } from 'node:stream'
+import { finished, type Readable, type Writable } from 'node:stream'
 import type { Surroundings } from './surroundings.ts'
 
 /** The client may go on sending a body that is not read. */

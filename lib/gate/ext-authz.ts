@@ -1,6 +1,5 @@
 import { linesByName } from '../guard/message.ts'
-import { field, readFields } from './grpc-message.ts'
-import type { Fields } from './grpc-message.ts'
+import { field, readFields, type Fields } from './grpc-message.ts'
 
 /**
  * The messages of Envoy's external authorization over gRPC: `CheckRequest` and `CheckResponse` of

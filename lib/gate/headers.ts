@@ -1,11 +1,8 @@
 import { isIP } from 'node:net'
-import { linesOf } from '../guard/message.ts'
-import type { ReceivedRequest } from '../guard/message.ts'
-import { valuesOf } from './upstream/answer.ts'
-import type { AnswerHeaders } from './upstream/answer.ts'
+import { linesOf, type ReceivedRequest } from '../guard/message.ts'
+import { valuesOf, type AnswerHeaders } from './upstream/answer.ts'
 import type { RequestUrl } from '../guard/url/request-url.ts'
-import { isIdentityName, plainName } from './identity-headers.ts'
-import type { IdentityHeaders } from './identity-headers.ts'
+import { isIdentityName, plainName, type IdentityHeaders } from './identity-headers.ts'
 
 /**
  * Headers of a client that an upstream may take for the word of the proxy before it: another path or method than the

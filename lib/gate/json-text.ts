@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { countMembers, quoteAfter } from '../base/json.ts'
-import type { JsonBounds, JsonObject } from '../base/json.ts'
+import { countMembers, quoteAfter, type JsonBounds, type JsonObject } from '../base/json.ts'
 
 /**
  * Why bytes are no JSON that all parsers read alike: no UTF-8, beyond the bounds, not well-formed, two members of one

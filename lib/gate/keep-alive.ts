@@ -1,7 +1,6 @@
 import { pipeline, Transform } from 'node:stream'
 import type { Surroundings } from '../base/surroundings.ts'
-import { isCoded, isEventStream } from './upstream/answer.ts'
-import type { UpstreamAnswer } from './upstream/answer.ts'
+import { isCoded, isEventStream, type UpstreamAnswer } from './upstream/answer.ts'
 
 export interface KeepAliveOptions extends Pick<Surroundings, 'after' | 'steadyMs'> {
   /** Milliseconds of silence after which a stream gets a comment. 0: it gets none. */

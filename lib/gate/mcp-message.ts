@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { isJsonObject } from '../base/json.ts'
-import type { JsonObject } from '../base/json.ts'
+import { isJsonObject, type JsonObject } from '../base/json.ts'
 import { GateError } from './gate-error.ts'
 import { plainName } from './identity-headers.ts'
 import type { JsonFault, JsonRead } from './json-text.ts'

@@ -1,6 +1,12 @@
 import { setImmediate } from 'node:timers/promises'
-import { CLOSE, createBoundedReader, senderAt } from '../base/bounded-reader.ts'
-import type { BodyReader, BodySender, BoundedReaderOptions } from '../base/bounded-reader.ts'
+import {
+  CLOSE,
+  createBoundedReader,
+  senderAt,
+  type BodyReader,
+  type BodySender,
+  type BoundedReaderOptions
+} from '../base/bounded-reader.ts'
 import { GateError } from './gate-error.ts'
 
 /** Bytes of a body that is judged before it is sent on. */

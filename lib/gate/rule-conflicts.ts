@@ -1,8 +1,6 @@
 import { quoteSetting } from '../base/printable.ts'
 import { createPathRouter, isSamePath, routerForm, shapeOf } from './rule-path.ts'
-import { KNOWN_METHODS, sharedTarget } from './rule.ts'
-import { audienceKey } from './rule.ts'
-import type { GateRule } from './rule.ts'
+import { audienceKey, KNOWN_METHODS, sharedTarget, type GateRule } from './rule.ts'
 
 /**
  * Tells of rules that hold for the same requests, and of rules for paths that the service answers itself.

@@ -1,10 +1,13 @@
 import { METHODS } from 'node:http'
 import { isJsonObject } from '../base/json.ts'
 import { quoteSetting } from '../base/printable.ts'
-import { ANY_TOKEN, parseRequirement } from '../guard/requirement/requirement.ts'
-import type { Requirement, RequirementOptions } from '../guard/requirement/requirement.ts'
-import { parseArguments } from './arguments.ts'
-import type { ArgumentRule } from './arguments.ts'
+import {
+  ANY_TOKEN,
+  parseRequirement,
+  type Requirement,
+  type RequirementOptions
+} from '../guard/requirement/requirement.ts'
+import { parseArguments, type ArgumentRule } from './arguments.ts'
 import { TOOL_CALL, TOOL_LIST } from './mcp-methods.ts'
 import { problemOfPath } from './rule-path.ts'
 

@@ -3,8 +3,7 @@ import { createLenientRouter, specificityOf } from './lenient-path.ts'
 import type { McpMessage } from './mcp-message.ts'
 import { TOOL_CALL } from './mcp-methods.ts'
 import { verifyOneReading, withoutParameters } from './path.ts'
-import { isTargeted, KNOWN_METHODS, LISTS, MESSAGE_METHOD, UNRULED } from './rule.ts'
-import type { GateRule } from './rule.ts'
+import { isTargeted, KNOWN_METHODS, LISTS, MESSAGE_METHOD, UNRULED, type GateRule } from './rule.ts'
 import { createPathRouter, isWide, shapeOf } from './rule-path.ts'
 
 /** A rule that was found for a message, with the method and the tool by which it was found, as it names them. */

@@ -1,8 +1,6 @@
-import { readPlace } from '../base/secret-place.ts'
-import type { SecretPlace, SecretSources } from '../base/secret-place.ts'
+import { readPlace, type SecretPlace, type SecretSources } from '../base/secret-place.ts'
 import type { Surroundings } from '../base/surroundings.ts'
-import { createStatementSigner, readStatementKey } from './statement.ts'
-import type { StatementKey } from './statement.ts'
+import { createStatementSigner, readStatementKey, type StatementKey } from './statement.ts'
 
 /** A change is noticed within this time. */
 const READ_AGAIN_MS = 5000

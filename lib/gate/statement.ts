@@ -1,8 +1,6 @@
-import { createPrivateKey, createPublicKey, sign } from 'node:crypto'
-import type { KeyObject } from 'node:crypto'
+import { createPrivateKey, createPublicKey, sign, type KeyObject } from 'node:crypto'
 import { encodeJson } from '../guard/jose/signed-jwt.ts'
-import { thumbprint } from '../guard/jose/public-key.ts'
-import type { PublicJwk } from '../guard/jose/public-key.ts'
+import { thumbprint, type PublicJwk } from '../guard/jose/public-key.ts'
 import type { Surroundings } from '../base/surroundings.ts'
 import type { Caller } from './identity-headers.ts'
 

@@ -1,9 +1,13 @@
-import { pipeline } from 'node:stream'
-import type { Readable } from 'node:stream'
-import { isJsonObject } from '../base/json.ts'
-import type { JsonBounds } from '../base/json.ts'
-import { isCoded, streamOf, UpstreamError, valuesOf } from './upstream/answer.ts'
-import type { AnswerHeaders, UpstreamAnswer } from './upstream/answer.ts'
+import { pipeline, type Readable } from 'node:stream'
+import { isJsonObject, type JsonBounds } from '../base/json.ts'
+import {
+  isCoded,
+  streamOf,
+  UpstreamError,
+  valuesOf,
+  type AnswerHeaders,
+  type UpstreamAnswer
+} from './upstream/answer.ts'
 import { createEventCutter } from './event-stream.ts'
 import { childrenAt, memberAt, readJson } from './json-text.ts'
 

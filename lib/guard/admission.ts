@@ -1,15 +1,12 @@
 import type { Message, ReceivedRequest } from './message.ts'
 import { Refusal, refusalOfIssuer } from '../refusal.ts'
 import type { AccessTokenClaims } from './token/access-token-claims.ts'
-import { arrivedRequest } from './guard.ts'
+import { arrivedRequest, type Guard, type GuardedRequest, type Identity } from './guard.ts'
 import type { Decisions } from './decisions.ts'
-import type { Guard, GuardedRequest, Identity } from './guard.ts'
 import type { Judge } from './requirement/judge.ts'
-import { ANY_TOKEN } from './requirement/requirement.ts'
-import type { Requirement } from './requirement/requirement.ts'
+import { ANY_TOKEN, type Requirement } from './requirement/requirement.ts'
 import type { ObservableRequest, Observed } from './observing.ts'
-import { AdmittedAuth } from './request-auth.ts'
-import type { RequestAuth, TokenSignals } from './request-auth.ts'
+import { AdmittedAuth, type RequestAuth, type TokenSignals } from './request-auth.ts'
 import type { VerifiedToken } from './token/verified-tokens.ts'
 
 const kNextNonce = Symbol('holdfast.nextNonce')

@@ -1,10 +1,7 @@
-import { REFUSALS } from '../refusal.ts'
-import type { RefusalReason } from '../refusal.ts'
+import { REFUSALS, type RefusalReason } from '../refusal.ts'
 import type { Requirement } from './requirement/requirement.ts'
-import { scopesOf } from './requirement/route-guard.ts'
-import type { RouteGuard } from './requirement/route-guard.ts'
-import { offeredSchemes } from './credentials.ts'
-import type { AuthScheme, DpopMode } from './credentials.ts'
+import { scopesOf, type RouteGuard } from './requirement/route-guard.ts'
+import { offeredSchemes, type AuthScheme, type DpopMode } from './credentials.ts'
 
 export interface ChallengePolicy {
   readonly mode: DpopMode

@@ -1,15 +1,17 @@
 import type { CertificateReader } from './certificate/client-certificate.ts'
-import { splitCredentials, verifyOffered, verifyToken68 } from './credentials.ts'
-import type { AuthScheme, Credentials, DpopMode } from './credentials.ts'
-import { recordProof } from './dpop/proof.ts'
-import type { PresentedProof, ProofPolicy, ProofVerifier } from './dpop/proof.ts'
-import { Message, receivedFrom, verifyLinesCounted } from './message.ts'
-import type { ReceivedRequest } from './message.ts'
-import { clientKey } from './rate-limit.ts'
-import type { RateLimit } from './rate-limit.ts'
+import {
+  splitCredentials,
+  verifyOffered,
+  verifyToken68,
+  type AuthScheme,
+  type Credentials,
+  type DpopMode
+} from './credentials.ts'
+import { recordProof, type PresentedProof, type ProofPolicy, type ProofVerifier } from './dpop/proof.ts'
+import { Message, receivedFrom, verifyLinesCounted, type ReceivedRequest } from './message.ts'
+import { clientKey, type RateLimit } from './rate-limit.ts'
 import { Refusal } from '../refusal.ts'
-import { refusalOfToken } from './token/verified-tokens.ts'
-import type { Binding, TokenVerifier, VerifiedToken } from './token/verified-tokens.ts'
+import { refusalOfToken, type Binding, type TokenVerifier, type VerifiedToken } from './token/verified-tokens.ts'
 import type { RequestUrl } from './url/request-url.ts'
 
 /** The sender of a request, known once token and proof have passed. */

@@ -2,8 +2,7 @@ import type { JsonObject } from '../base/json.ts'
 import { withoutTrailingSlash } from '../guard/provider/provider-url.ts'
 import type { RevocationEffect, RevocationEntry } from './entry.ts'
 import { isStreamStatus, newsEntry, VERIFIED } from './transmitter/stream-news.ts'
-import { readSubject, SubjectError } from './subject.ts'
-import type { Subject, SubjectPart, SubjectRules } from './subject.ts'
+import { readSubject, SubjectError, type Subject, type SubjectPart, type SubjectRules } from './subject.ts'
 import { issuerOf, keyOf } from './target.ts'
 
 /** An event of a security event token that was verified. */

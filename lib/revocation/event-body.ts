@@ -1,5 +1,4 @@
-import { createBoundedReader } from '../base/bounded-reader.ts'
-import type { BodyReader } from '../base/bounded-reader.ts'
+import { createBoundedReader, type BodyReader } from '../base/bounded-reader.ts'
 import type { Surroundings } from '../base/surroundings.ts'
 import { UndecidedError } from './store/store.ts'
 import { MAX_SET_BYTES } from './security-event-token.ts'

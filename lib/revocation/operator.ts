@@ -1,10 +1,8 @@
-import { isJsonObject } from '../base/json.ts'
-import type { JsonObject } from '../base/json.ts'
+import { isJsonObject, type JsonObject } from '../base/json.ts'
 import { withoutTrailingSlash } from '../guard/provider/provider-url.ts'
 import { entriesAbout } from './effects.ts'
 import type { RevocationEntry } from './entry.ts'
-import { objectOf, readSubject, SubjectError, textOf } from './subject.ts'
-import type { Subject, SubjectRules } from './subject.ts'
+import { objectOf, readSubject, SubjectError, textOf, type Subject, type SubjectRules } from './subject.ts'
 import type { ClaimNamesOf, RevocationTarget } from './target.ts'
 
 export interface OperatorRequest {

@@ -1,12 +1,18 @@
 import { timingSafeEqual, hash } from 'node:crypto'
 import type { SignerFinder, SignerKeys } from '../guard/jose/signed-jwt.ts'
-import { effectsOf, eventName, VERIFICATION } from './effects.ts'
-import type { EventOutcome } from './effects.ts'
+import { effectsOf, eventName, VERIFICATION, type EventOutcome } from './effects.ts'
 import type { RevocationEntry } from './entry.ts'
-import { logoutEntries, readLogoutForm } from './logout-token.ts'
-import type { LogoutRules } from './logout-token.ts'
-import { checkSet, eventIn, MAX_SET_BYTES, readSet, SetError, verifySetSignature } from './security-event-token.ts'
-import type { SetRules, UnverifiedSet } from './security-event-token.ts'
+import { logoutEntries, readLogoutForm, type LogoutRules } from './logout-token.ts'
+import {
+  checkSet,
+  eventIn,
+  MAX_SET_BYTES,
+  readSet,
+  SetError,
+  verifySetSignature,
+  type SetRules,
+  type UnverifiedSet
+} from './security-event-token.ts'
 import { SubjectError } from './subject.ts'
 
 /** A sender of security event tokens. */

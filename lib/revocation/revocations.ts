@@ -1,9 +1,13 @@
 import { Refusal } from '../refusal.ts'
 import type { RevocationEntry } from './entry.ts'
-import { UndecidedError } from './store/store.ts'
-import type { RevocationStore } from './store/store.ts'
-import { MAX_CLAIM_VALUES, revocationFactsOf } from './target.ts'
-import type { ClaimNamesOf, RevocableToken, RevocationFacts } from './target.ts'
+import { UndecidedError, type RevocationStore } from './store/store.ts'
+import {
+  MAX_CLAIM_VALUES,
+  revocationFactsOf,
+  type ClaimNamesOf,
+  type RevocableToken,
+  type RevocationFacts
+} from './target.ts'
 import type { Revocation, View } from './view.ts'
 
 export interface RevocationsOptions {

@@ -1,7 +1,14 @@
-import { decodeJwt, headerFault, isMediaType, signerOf, splitCompactJws } from '../guard/jose/signed-jwt.ts'
-import type { JwtContent, SignerFinder, SignerKeys } from '../guard/jose/signed-jwt.ts'
-import { countMembers, isJsonObject } from '../base/json.ts'
-import type { JsonBounds, JsonObject } from '../base/json.ts'
+import {
+  decodeJwt,
+  headerFault,
+  isMediaType,
+  signerOf,
+  splitCompactJws,
+  type JwtContent,
+  type SignerFinder,
+  type SignerKeys
+} from '../guard/jose/signed-jwt.ts'
+import { countMembers, isJsonObject, type JsonBounds, type JsonObject } from '../base/json.ts'
 import type { JwsAlg } from '../guard/jose/signature.ts'
 import type { SecurityEvent } from './effects.ts'
 import { UndecidedError } from './store/store.ts'

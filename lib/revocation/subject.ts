@@ -1,8 +1,6 @@
-import { isJsonObject } from '../base/json.ts'
-import type { JsonObject } from '../base/json.ts'
+import { isJsonObject, type JsonObject } from '../base/json.ts'
 import { withoutTrailingSlash } from '../guard/provider/provider-url.ts'
-import { claimTarget } from './target.ts'
-import type { RevocationTarget } from './target.ts'
+import { claimTarget, type RevocationTarget } from './target.ts'
 
 /** How the subjects of one sender of events are found in access tokens. */
 export interface SubjectRules {

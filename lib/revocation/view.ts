@@ -1,6 +1,5 @@
 import type { RevocationEntry } from './entry.ts'
-import { createShares } from './shares.ts'
-import type { SharesOptions } from './shares.ts'
+import { createShares, type SharesOptions } from './shares.ts'
 import {
   fullName,
   holderOf,
@@ -9,9 +8,10 @@ import {
   mergeRecords,
   originOf,
   readRecord,
-  writeRecord
+  writeRecord,
+  type Part,
+  type RevocationRecord
 } from './store/record.ts'
-import type { Part, RevocationRecord } from './store/record.ts'
 import type { RevocationFacts } from './target.ts'
 
 /** What refuses a token, for people. */

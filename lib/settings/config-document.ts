@@ -1,8 +1,7 @@
 import { createRequire } from 'node:module'
 import type { Document, Node } from 'yaml'
 import { isJsonObject } from '../base/json.ts'
-import { readMembers } from './given.ts'
-import type { Givens } from './given.ts'
+import { readMembers, type Givens } from './given.ts'
 import { noSettings } from './tree.ts'
 
 const require = createRequire(import.meta.url)

@@ -2,8 +2,7 @@ import { isJsonObject } from '../base/json.ts'
 import { nameThatWasMeant } from '../base/suggestion.ts'
 import { RULE, SECRET_PLACE } from './section-specs.ts'
 import type { Part } from './setting-spec.ts'
-import { issuerMembers, memberKey, settingNames, settingSpec } from './specs.ts'
-import type { RawSettings, SettingName } from './specs.ts'
+import { issuerMembers, memberKey, settingNames, settingSpec, type RawSettings, type SettingName } from './specs.ts'
 import { put } from './tree.ts'
 
 /** What the sources give. */

@@ -5,8 +5,7 @@ import { isFetchableIssuer, isIssuerName, withoutTrailingSlash } from '../guard/
 import { FORMATS, hasScheme } from './formats.ts'
 import { nameOf } from './problems.ts'
 import type { Judgement } from './judgement.ts'
-import { FAPI_ALGS, memberKey, settingSpec } from './specs.ts'
-import type { RawSettings, SettingName } from './specs.ts'
+import { FAPI_ALGS, memberKey, settingSpec, type RawSettings, type SettingName } from './specs.ts'
 import { valueAt } from './tree.ts'
 
 /** An entry of the list, or the section beside it, as it was written. */

@@ -1,8 +1,6 @@
 import type { Givens } from './given.ts'
-import { describeRefusals, partName, shownAt } from './problems.ts'
-import type { SchemaError } from './problems.ts'
-import { isSetting, settingSpec } from './specs.ts'
-import type { RawSettings, SettingValues } from './specs.ts'
+import { describeRefusals, partName, shownAt, type SchemaError } from './problems.ts'
+import { isSetting, settingSpec, type RawSettings, type SettingValues } from './specs.ts'
 
 /** What the schema has made of settings, and what is known beside them. */
 export interface Findings {

@@ -1,10 +1,8 @@
 import type { AppTrust } from '../guard/url/base-url.ts'
 import { SettingsError } from './problems.ts'
 import type { HoldfastOptions, IssuerLookup } from './option-types.ts'
-import { ofVariable, readMembers, readSetting, SECTIONS, TREE_SETTINGS, unknown } from './given.ts'
-import type { Givens } from './given.ts'
-import { settingNames, settingSpec } from './specs.ts'
-import type { SettingName } from './specs.ts'
+import { ofVariable, readMembers, readSetting, SECTIONS, TREE_SETTINGS, unknown, type Givens } from './given.ts'
+import { settingNames, settingSpec, type SettingName } from './specs.ts'
 import { noSettings } from './tree.ts'
 
 /** The settings by their variables, those too that no variable can hold. */

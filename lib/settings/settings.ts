@@ -2,8 +2,7 @@ import type { GateSettings } from '../gate/gate-settings.ts'
 import type { DpopMode } from '../guard/credentials.ts'
 import type { IntrospectedTokens } from '../guard/token/inquiry.ts'
 import { hasScheme } from './formats.ts'
-import { resolveRevocation } from './revocation-settings.ts'
-import type { RevocationSettings } from './revocation-settings.ts'
+import { resolveRevocation, type RevocationSettings } from './revocation-settings.ts'
 import type { SettingValues } from './specs.ts'
 
 type Idp = SettingValues['idp']

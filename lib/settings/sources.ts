@@ -1,12 +1,10 @@
 import { isUtf8 } from 'node:buffer'
 import { readFileSync } from 'node:fs'
-import { emptyDocument, parseConfigDocument } from './config-document.ts'
-import type { ConfigDocument } from './config-document.ts'
+import { emptyDocument, parseConfigDocument, type ConfigDocument } from './config-document.ts'
 import { applyDotenv, parseDotenv } from './dotenv.ts'
 import { nameThatWasMeant } from '../base/suggestion.ts'
 import { variables as SETTINGS } from './specs.ts'
-import { ofVariable, unknown } from './given.ts'
-import type { Givens } from './given.ts'
+import { ofVariable, unknown, type Givens } from './given.ts'
 import { put } from './tree.ts'
 
 export interface SettingsSources {

@@ -1,7 +1,6 @@
 import { CERTIFICATE_SOURCES } from '../guard/certificate/client-certificate.ts'
 import { CLIENT_AUTH_METHODS } from '../guard/provider/client-authentication.ts'
-import { JWS_ALGS } from '../guard/jose/signature.ts'
-import type { JwsAlg } from '../guard/jose/signature.ts'
+import { JWS_ALGS, type JwsAlg } from '../guard/jose/signature.ts'
 import { AUDIENCE_CLAIMS, TOKEN_PROFILES } from '../guard/token/jwt-checks.ts'
 import { AUDIT, GATE, REVOCATION, SECRET, store } from './section-specs.ts'
 import {
@@ -17,9 +16,11 @@ import {
   PLAIN,
   TEXT,
   text,
-  UPSTREAM
+  UPSTREAM,
+  type Presence,
+  type SettingSpec,
+  type ValueOf
 } from './setting-spec.ts'
-import type { Presence, SettingSpec, ValueOf } from './setting-spec.ts'
 
 /**
  * The algorithms of the FAPI 2.0 Security Profile (section 5.4.1). `Ed25519` is the newer name of what `EdDSA` means

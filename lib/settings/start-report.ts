@@ -1,8 +1,7 @@
 import { endOfDay } from '../guard/observing.ts'
 import { printable } from '../base/printable.ts'
 import { parseNoProxy } from '../guard/provider/proxies.ts'
-import { hostsOf, parseRedisUrl } from '../guard/redis/redis-url.ts'
-import type { RedisPlace } from '../guard/redis/redis-url.ts'
+import { hostsOf, parseRedisUrl, type RedisPlace } from '../guard/redis/redis-url.ts'
 import { hasScheme } from './formats.ts'
 import type { Settings } from './settings.ts'
 

@@ -1,6 +1,5 @@
 import type { Part } from './setting-spec.ts'
-import { issuerMembers, memberKey, settingNames, settingSpec } from './specs.ts'
-import type { RawSettings, SettingName } from './specs.ts'
+import { issuerMembers, memberKey, settingNames, settingSpec, type RawSettings, type SettingName } from './specs.ts'
 
 /** Settings of which none is set. */
 export function noSettings (): RawSettings {

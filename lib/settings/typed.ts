@@ -1,7 +1,6 @@
 import { isJsonObject } from '../base/json.ts'
 import type { Part } from './setting-spec.ts'
-import { FAPI_ALGS } from './specs.ts'
-import type { RawSettings } from './specs.ts'
+import { FAPI_ALGS, type RawSettings } from './specs.ts'
 import { SCHEMA } from './tree.ts'
 
 /** Only these two words are accepted, in any case: YAML and environments also have `True` and `TRUE`. */

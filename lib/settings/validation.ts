@@ -19,18 +19,21 @@ import {
   tellObserving,
   tellRevocationContradictions
 } from './contradictions.ts'
-import { judgementOf } from './judgement.ts'
-import type { Judgement } from './judgement.ts'
+import { judgementOf, type Judgement } from './judgement.ts'
 import { SettingsError } from './problems.ts'
-import { issuersOf, resolveIssuer, resolveSettings } from './settings.ts'
-import type { IssuerSettings, IssuerValues, Settings } from './settings.ts'
-import { ownOptions, settingsFromOptions, takeIssuerLookup, withTrustOf } from './options.ts'
-import type { AppFunctions } from './options.ts'
+import {
+  issuersOf,
+  resolveIssuer,
+  resolveSettings,
+  type IssuerSettings,
+  type IssuerValues,
+  type Settings
+} from './settings.ts'
+import { ownOptions, settingsFromOptions, takeIssuerLookup, withTrustOf, type AppFunctions } from './options.ts'
 import type { HoldfastOptions } from './option-types.ts'
 import type { Givens } from './given.ts'
-import type { RawSettings, SettingName, SettingValues } from './specs.ts'
 import { readPlaced } from './secret.ts'
-import { settingNames, settingSpec } from './specs.ts'
+import { settingNames, settingSpec, type RawSettings, type SettingName, type SettingValues } from './specs.ts'
 import { noSettings, put, schemaOf, valueAt } from './tree.ts'
 import { typedSettings } from './typed.ts'
 

@@ -2,8 +2,14 @@ import { createRequire } from 'node:module'
 import type { FastifyInstance, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import type { AppDocument } from '../../lib/report/openapi/app-document.ts'
-import { hooksAround, isGuard, PHASES, requirementsOf } from '../../lib/guard/requirement/route-guard.ts'
-import type { RouteGuard, RouteHooks } from '../../lib/guard/requirement/route-guard.ts'
+import {
+  hooksAround,
+  isGuard,
+  PHASES,
+  requirementsOf,
+  type RouteGuard,
+  type RouteHooks
+} from '../../lib/guard/requirement/route-guard.ts'
 
 const require = createRequire(import.meta.url)
 

@@ -1,8 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { HoldfastOptions } from '../../lib/settings/option-types.ts'
 import { ownOptions, settingsFromOptions, withTrustOf } from '../../lib/settings/options.ts'
-import { kTestDoubles } from '../../server/surroundings.ts'
-import type { MayHaveTestDoubles } from '../../server/surroundings.ts'
+import { kTestDoubles, type MayHaveTestDoubles } from '../../server/surroundings.ts'
 
 /** The packages of the service beside those of the guard: optional peers of this package. */
 const SERVICE_PACKAGES = [

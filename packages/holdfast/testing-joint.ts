@@ -1,9 +1,7 @@
 import { createCertificateReader } from '../../lib/guard/certificate/client-certificate.ts'
-import { processSurroundings } from '../../server/surroundings.ts'
-import type { TestDoubles } from '../../server/surroundings.ts'
+import { processSurroundings, type TestDoubles } from '../../server/surroundings.ts'
 import type { TestClock, TestIssuerEntry } from './testing-issuer.ts'
-import { createProviders } from './testing-provider.ts'
-import type { ProvidersInMemory } from './testing-provider.ts'
+import { createProviders, type ProvidersInMemory } from './testing-provider.ts'
 
 /** What the issuers of one app share. */
 export interface Joint {

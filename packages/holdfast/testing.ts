@@ -6,8 +6,7 @@ import type { JoinedPluginOptions, TestClaims, TestIssuer, TestIssuerOptions, Te
 import { jointOf, startJoint, withJoint } from './testing-joint.ts'
 import { makeTestKey } from './testing-key.ts'
 import { ASKING_CLIENT } from './testing-provider.ts'
-import { makeTransmitter, readRevocation } from './testing-revocation.ts'
-import type { TestTransmitter } from './testing-revocation.ts'
+import { makeTransmitter, readRevocation, type TestTransmitter } from './testing-revocation.ts'
 
 export type { CertificateClient, CertificateHeaders } from './testing-certificate.ts'
 export type { InjectableApp, InjectedRequest, InjectedUrl, ProofHeaders, TestClient } from './testing-client.ts'

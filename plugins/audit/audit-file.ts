@@ -1,5 +1,4 @@
-import { accessSync, closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs'
-import type { Stats } from 'node:fs'
+import { accessSync, closeSync, constants, fstatSync, openSync, readSync, statSync, type Stats } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import sonic from 'sonic-boom'

@@ -13,8 +13,7 @@
 
 import type { FastifyInstance } from 'fastify'
 import { createRequire } from 'node:module'
-import { ALGORITHMS, findSignerByCrypto, isOfLength } from '../../lib/guard/jose/signature.ts'
-import type { JwsAlg } from '../../lib/guard/jose/signature.ts'
+import { ALGORITHMS, findSignerByCrypto, isOfLength, type JwsAlg } from '../../lib/guard/jose/signature.ts'
 import type { SignerFinder } from '../../lib/guard/jose/signed-jwt.ts'
 
 const require = createRequire(import.meta.url)

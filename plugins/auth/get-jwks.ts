@@ -11,8 +11,7 @@
  */
 
 import { createRequire } from 'node:module'
-import { NODE_KEY_READER } from '../../lib/guard/provider/fetch-key-set.ts'
-import type { KeyReader } from '../../lib/guard/provider/fetch-key-set.ts'
+import { NODE_KEY_READER, type KeyReader } from '../../lib/guard/provider/fetch-key-set.ts'
 
 const require = createRequire(import.meta.url)
 /**

@@ -1,7 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Admission } from '../../lib/guard/admission.ts'
-import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../../lib/guard/requirement/requirement.ts'
-import type { Requirement } from '../../lib/guard/requirement/requirement.ts'
+import {
+  ANY_TOKEN,
+  parseRequiredScopes,
+  parseRequirement,
+  type Requirement
+} from '../../lib/guard/requirement/requirement.ts'
 import { asGuard } from '../../lib/guard/requirement/route-guard.ts'
 import type { GuardHook } from './augmentation.ts'
 

@@ -1,8 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { AdmissionOptions } from '../../lib/guard/admission.ts'
 import { Refusal } from '../../lib/refusal.ts'
-import { putRefusalHeaders } from './refusal-headers.ts'
-import type { AnswerInWaiting } from './refusal-headers.ts'
+import { putRefusalHeaders, type AnswerInWaiting } from './refusal-headers.ts'
 
 const kReply = Symbol('holdfast.reply')
 

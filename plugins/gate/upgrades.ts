@@ -1,5 +1,4 @@
-import { ServerResponse } from 'node:http'
-import type { IncomingMessage, RequestListener, Server } from 'node:http'
+import { ServerResponse, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { UpgradedConnection } from '../../lib/gate/upstream/upgrade.ts'
 import { LINGER_MS } from '../../server/connections.ts'

@@ -1,5 +1,11 @@
-import { resolveReference } from '../../lib/report/openapi/document.ts'
-import type { Content, JsonSchema, OpenapiDocument, Operation, Parameter } from '../../lib/report/openapi/document.ts'
+import {
+  resolveReference,
+  type Content,
+  type JsonSchema,
+  type OpenapiDocument,
+  type Operation,
+  type Parameter
+} from '../../lib/report/openapi/document.ts'
 import { curlLine, headerWords, quote } from './curl-line.ts'
 
 /** An operation of a document, with its place. */

@@ -1,5 +1,11 @@
-import type { JsonSchema, OpenapiDocument, Operation, Parameter, Response } from '../../lib/report/openapi/document.ts'
-import { resolveReference } from '../../lib/report/openapi/document.ts'
+import {
+  resolveReference,
+  type JsonSchema,
+  type OpenapiDocument,
+  type Operation,
+  type Parameter,
+  type Response
+} from '../../lib/report/openapi/document.ts'
 import type { Requirement } from '../../lib/guard/requirement/requirement.ts'
 import { curlExample, exampleRequest } from './curl-example.ts'
 import { quote } from './curl-line.ts'

@@ -6,9 +6,9 @@ import {
   guardOf,
   parameterTable,
   renderOperation,
-  titleOf
+  titleOf,
+  type Entry
 } from './docs-page-operation.ts'
-import type { Entry } from './docs-page-operation.ts'
 import { code, escape, heading, link, prose, table } from './html.ts'
 
 /** The whole style of the page, so that a Content-Security-Policy can name its hash. */

@@ -1,8 +1,14 @@
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { namesForClient } from '../../lib/gate/headers.ts'
-import { isEventStream, streamOf, UpstreamError, valuesOf } from '../../lib/gate/upstream/answer.ts'
-import type { AnswerHeaders, UpstreamAnswer } from '../../lib/gate/upstream/answer.ts'
+import {
+  isEventStream,
+  streamOf,
+  UpstreamError,
+  valuesOf,
+  type AnswerHeaders,
+  type UpstreamAnswer
+} from '../../lib/gate/upstream/answer.ts'
 import { KEEP_ALIVE_MS } from '../../lib/gate/upstream/upgrade.ts'
 import { markEnd } from '../../server/request-ends.ts'
 

@@ -1,8 +1,7 @@
 import type { Socket } from 'node:net'
 import type { FastifyRequest } from 'fastify'
 import { namesForClient } from '../../lib/gate/headers.ts'
-import { valuesOf } from '../../lib/gate/upstream/answer.ts'
-import type { AnswerHeaders } from '../../lib/gate/upstream/answer.ts'
+import { valuesOf, type AnswerHeaders } from '../../lib/gate/upstream/answer.ts'
 
 /**
  * Follows a connection that has changed its protocol. It lives no longer than the token that opened it. Each end of it

@@ -1,10 +1,8 @@
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { stream } from '../../cli/stream.ts'
 import { KNOWN_EVENT_TYPES } from '../../lib/revocation/effects.ts'
 import { containing } from '../helpers/containing.ts'
-import { startEventTransmitter } from '../helpers/event-transmitter.ts'
-import type { EventTransmitter } from '../helpers/event-transmitter.ts'
+import { startEventTransmitter, type EventTransmitter } from '../helpers/event-transmitter.ts'
 
 const CLIENT = { clientId: 'c', clientSecret: 'hunter2' }
 const PUSHED = {

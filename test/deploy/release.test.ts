@@ -1,10 +1,8 @@
-import { execFile, execFileSync } from 'node:child_process'
-import type { ExecFileException } from 'node:child_process'
+import { execFile, execFileSync, type ExecFileException } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import { root, textOf } from '../helpers/documents.ts'
 

@@ -2,15 +2,12 @@ import { randomUUID } from 'node:crypto'
 import * as dpop from 'dpop'
 import * as oauth from 'oauth4webapi'
 import * as openid from 'openid-client'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { startProvider } from '../../dev/provider/provider.ts'
 import type { Variables } from '../helpers/variables.ts'
-import { startApp } from '../helpers/app.ts'
-import type { RunningApp } from '../helpers/app.ts'
+import { startApp, type RunningApp } from '../helpers/app.ts'
 import { atAnotherTime } from '../helpers/clock.ts'
-import { AUDIENCE } from '../helpers/issuer.ts'
-import type { Issuer } from '../helpers/issuer.ts'
+import { AUDIENCE, type Issuer } from '../helpers/issuer.ts'
 
 const provider = await startProvider({ audience: AUDIENCE })
 t.teardown(() => provider.close())

@@ -1,9 +1,7 @@
 import { once } from 'node:events'
-import { request } from 'node:http'
-import type { IncomingMessage } from 'node:http'
+import { request, type IncomingMessage } from 'node:http'
 import t from 'tap'
-import { startPlayground } from '../../dev/serve/playground.ts'
-import type { PlaygroundOptions } from '../../dev/serve/playground.ts'
+import { startPlayground, type PlaygroundOptions } from '../../dev/serve/playground.ts'
 import { readSettings } from '../../holdfast.ts'
 import { freePort } from '../helpers/free-port.ts'
 

@@ -1,8 +1,7 @@
 import Fastify from 'fastify'
 import t from 'tap'
 import { ASK_GUARD, tellGuard } from '../../dev/serve/tell-guard.ts'
-import { parseRequirement } from '../../lib/guard/requirement/requirement.ts'
-import type { RequirementOptions } from '../../lib/guard/requirement/requirement.ts'
+import { parseRequirement, type RequirementOptions } from '../../lib/guard/requirement/requirement.ts'
 import { asGuard } from '../../lib/guard/requirement/route-guard.ts'
 import routeGuard from '../../plugins/route-guard.ts'
 

@@ -3,12 +3,9 @@ import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { calculateThumbprint, generateKeyPair } from 'dpop'
-import type { KeyPair } from 'dpop'
-import Fastify from 'fastify'
-import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
-import t from 'tap'
-import type { Test } from 'tap'
+import { calculateThumbprint, generateKeyPair, type KeyPair } from 'dpop'
+import Fastify, { type FastifyInstance, type FastifyPluginAsync } from 'fastify'
+import t, { type Test } from 'tap'
 import ts from 'typescript'
 import { parse as parseYaml } from 'yaml'
 import { containing } from '../helpers/containing.ts'
@@ -19,10 +16,8 @@ import { REFUSALS } from '../../lib/refusal.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
 import { validateSettings } from '../../lib/settings/validation.ts'
 import { variables as SETTINGS } from '../../lib/settings/specs.ts'
-import holdfast from '../../packages/holdfast/index.ts'
-import type { FileOptions } from '../../packages/holdfast/index.ts'
-import { createTestIssuer } from '../../packages/holdfast/testing.ts'
-import type { TestIssuer } from '../../packages/holdfast/testing.ts'
+import holdfast, { type FileOptions } from '../../packages/holdfast/index.ts'
+import { createTestIssuer, type TestIssuer } from '../../packages/holdfast/testing.ts'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
 import {
@@ -34,12 +29,12 @@ import {
   readBlocks,
   readCodeSpans,
   readProse,
-  root
+  root,
+  type Block,
+  type Command
 } from '../helpers/documents.ts'
-import type { Block, Command } from '../helpers/documents.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
-import { startIssuer } from '../helpers/issuer.ts'
-import type { Issuer } from '../helpers/issuer.ts'
+import { startIssuer, type Issuer } from '../helpers/issuer.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 
 /**

@@ -1,9 +1,7 @@
 import { verify } from 'node:crypto'
-import { TOKEN_KEYS, thumbprintOf } from './keys.ts'
-import type { Jwk } from './keys.ts'
+import { TOKEN_KEYS, thumbprintOf, type Jwk } from './keys.ts'
 import type { Ours } from './ours.ts'
-import { ISSUER, urlOf } from './parts.ts'
-import type { Made } from './parts.ts'
+import { ISSUER, urlOf, type Made } from './parts.ts'
 import type { Theirs } from './theirs.ts'
 
 type Members = Record<string, any>

@@ -1,14 +1,9 @@
-import { factsOf, findDifference, findLost, recordOf } from './differences.ts'
-import type { Facts } from './differences.ts'
-import { MUTATIONS } from './mutations.ts'
-import type { Mutation } from './mutations.ts'
-import type { Ours } from './ours.ts'
-import { openOurs } from './ours.ts'
-import { goodParts, make } from './parts.ts'
-import type { Made } from './parts.ts'
+import { factsOf, findDifference, findLost, recordOf, type Facts } from './differences.ts'
+import { MUTATIONS, type Mutation } from './mutations.ts'
+import { openOurs, type Ours } from './ours.ts'
+import { goodParts, make, type Made } from './parts.ts'
 import { createRandom } from './random.ts'
-import { askTheirs, freezeClock } from './theirs.ts'
-import type { Theirs } from './theirs.ts'
+import { askTheirs, freezeClock, type Theirs } from './theirs.ts'
 
 export interface Case {
   readonly mutations: readonly string[]

@@ -1,20 +1,26 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, METHODS } from 'node:http'
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { connect } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import { createServer, METHODS, type IncomingMessage, type ServerResponse } from 'node:http'
+import { connect, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Fastify from 'fastify'
-import { createGuard } from '../../packages/holdfast/guard.ts'
-import type { RequestGuard } from '../../packages/holdfast/guard.ts'
+import { createGuard, type RequestGuard } from '../../packages/holdfast/guard.ts'
 import holdfast from '../../packages/holdfast/index.ts'
 import type { RequirementOptions } from '../../lib/guard/requirement/requirement.ts'
 import { kTestDoubles, processSurroundings } from '../../server/surroundings.ts'
 import { ALGS, KEY_SET } from './keys.ts'
 import { MUTATIONS } from './mutations.ts'
-import { AUDIENCE, currentNonce, goodParts, ISSUER, make, PUBLIC_URL, SITES } from './parts.ts'
-import type { Site, WireRequest } from './parts.ts'
+import {
+  AUDIENCE,
+  currentNonce,
+  goodParts,
+  ISSUER,
+  make,
+  PUBLIC_URL,
+  SITES,
+  type Site,
+  type WireRequest
+} from './parts.ts'
 import { createRandom } from './random.ts'
 
 /** The guard behind two doors: the plugin in Fastify, and `createGuard` in node:http. */

@@ -4,8 +4,7 @@
  * unexplained.
  */
 import { readOptions } from '../../bench/options.js'
-import { openDifferential } from './differential.ts'
-import type { Case } from './differential.ts'
+import { openDifferential, type Case } from './differential.ts'
 
 const values = readOptions({
   seconds: { type: 'string', default: '60' },

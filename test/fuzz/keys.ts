@@ -1,5 +1,14 @@
-import { constants, createECDH, createHash, createHmac, createPrivateKey, createPublicKey, sign } from 'node:crypto'
-import type { JsonWebKey, KeyObject } from 'node:crypto'
+import {
+  constants,
+  createECDH,
+  createHash,
+  createHmac,
+  createPrivateKey,
+  createPublicKey,
+  sign,
+  type JsonWebKey,
+  type KeyObject
+} from 'node:crypto'
 import { takeRsaKey } from '../helpers/rsa-keys.ts'
 
 export type Jwk = JsonWebKey & Record<string, unknown>

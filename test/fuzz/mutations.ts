@@ -1,7 +1,5 @@
-import { CLIENT_KEYS, STRANGER, TOKEN_KEYS, hmacOf, thumbprintOf } from './keys.ts'
-import type { Jwk } from './keys.ts'
-import { AUDIENCE, ISSUER } from './parts.ts'
-import type { JwsParts, Parts } from './parts.ts'
+import { CLIENT_KEYS, STRANGER, TOKEN_KEYS, hmacOf, thumbprintOf, type Jwk } from './keys.ts'
+import { AUDIENCE, ISSUER, type JwsParts, type Parts } from './parts.ts'
 import type { Random } from './random.ts'
 
 /** One change of a request. It may be good or bad: the two verifiers say which. */

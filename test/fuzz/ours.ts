@@ -2,16 +2,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { readSettings } from '../../holdfast.ts'
-import { createGuardParts } from '../../lib/assembly/create-guard.ts'
-import type { GuardParts } from '../../lib/assembly/create-guard.ts'
+import { createGuardParts, type GuardParts } from '../../lib/assembly/create-guard.ts'
 import { NODE_CRYPTO } from '../../lib/assembly/jwt-tools.ts'
 import { arrivedRequest } from '../../lib/guard/guard.ts'
 import { Refusal } from '../../lib/refusal.ts'
 import type { Variables } from '../helpers/variables.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import { ALGS, KEY_SET } from './keys.ts'
-import { AUDIENCE, ISSUER, PUBLIC_URL, SITES, currentNonce } from './parts.ts'
-import type { Site, WireRequest } from './parts.ts'
+import { AUDIENCE, ISSUER, PUBLIC_URL, SITES, currentNonce, type Site, type WireRequest } from './parts.ts'
 
 /** The reason of a refusal, or undefined for a request that passes. */
 export type Ours = string | undefined

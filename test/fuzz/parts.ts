@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
-import { CLIENT_KEYS, TOKEN_KEYS } from './keys.ts'
-import type { FuzzKey } from './keys.ts'
+import { CLIENT_KEYS, TOKEN_KEYS, type FuzzKey } from './keys.ts'
 import type { Random } from './random.ts'
 
 /** How a service is set up. Both verifiers judge the same one. */

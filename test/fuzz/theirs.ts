@@ -1,7 +1,6 @@
 import * as oauth from 'oauth4webapi'
 import { ALGS, KEY_SET } from './keys.ts'
-import { AUDIENCE, ISSUER, urlOf } from './parts.ts'
-import type { WireRequest } from './parts.ts'
+import { AUDIENCE, ISSUER, urlOf, type WireRequest } from './parts.ts'
 
 /** The message of a refusal, or undefined for a request that passes. */
 export type Theirs = string | undefined

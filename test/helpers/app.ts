@@ -1,12 +1,9 @@
-import Fastify from 'fastify'
-import type { FastifyInstance } from 'fastify'
+import Fastify, { type FastifyInstance } from 'fastify'
 import type { Test } from 'tap'
-import { holdfast, readSettings, serverOptions } from '../../holdfast.ts'
-import type { HoldfastOptions } from '../../holdfast.ts'
+import { holdfast, readSettings, serverOptions, type HoldfastOptions } from '../../holdfast.ts'
 import type { Variables } from './variables.ts'
 import { jwtToolsInUse } from './jwt-tools.ts'
-import { AUDIENCE } from './issuer.ts'
-import type { Issuer } from './issuer.ts'
+import { AUDIENCE, type Issuer } from './issuer.ts'
 import { addStandIns, isSample } from './samples.ts'
 
 export interface LogLine extends Record<string, unknown> {

@@ -1,9 +1,7 @@
 import type { Test } from 'tap'
-import { REFUSALS } from '../../lib/refusal.ts'
-import type { RefusalReason } from '../../lib/refusal.ts'
+import { REFUSALS, type RefusalReason } from '../../lib/refusal.ts'
 import type { RunningApp } from './app.ts'
-import { parseChallenges } from './challenges.ts'
-import type { Challenge } from './challenges.ts'
+import { parseChallenges, type Challenge } from './challenges.ts'
 import { sendRaw } from './wire.ts'
 
 export interface Outcome {

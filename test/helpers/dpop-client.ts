@@ -1,7 +1,13 @@
-import { createHash, constants, generateKeyPairSync, randomUUID, sign } from 'node:crypto'
-import type { KeyObject, SignKeyObjectInput } from 'node:crypto'
-import { calculateJwkThumbprint } from 'jose'
-import type { JWK } from 'jose'
+import {
+  createHash,
+  constants,
+  generateKeyPairSync,
+  randomUUID,
+  sign,
+  type KeyObject,
+  type SignKeyObjectInput
+} from 'node:crypto'
+import { calculateJwkThumbprint, type JWK } from 'jose'
 import type { Overrides } from './issuer.ts'
 import { encodeJws } from './jws.ts'
 import { takeRsaKey } from './rsa-keys.ts'

@@ -1,6 +1,5 @@
 import { once } from 'node:events'
-import { connect } from 'node:http2'
-import type { ClientHttp2Session, ClientHttp2Stream, ClientSessionOptions } from 'node:http2'
+import { connect, type ClientHttp2Session, type ClientHttp2Stream, type ClientSessionOptions } from 'node:http2'
 import type { Test } from 'tap'
 
 export interface GrpcAnswer {

@@ -3,8 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { AUDIENCE } from './issuer.ts'
-import type { Issuer } from './issuer.ts'
+import { AUDIENCE, type Issuer } from './issuer.ts'
 import type { Owner } from './owner.ts'
 
 const root = join(import.meta.dirname, '..', '..')

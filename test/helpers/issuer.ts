@@ -1,5 +1,4 @@
-import { sign } from 'node:crypto'
-import type { KeyObject } from 'node:crypto'
+import { sign, type KeyObject } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { encodeJws } from './jws.ts'

@@ -1,12 +1,8 @@
 import type { Test } from 'tap'
-import { startApp } from './app.ts'
-import type { RunningApp } from './app.ts'
-import { startIssuer } from './issuer.ts'
-import type { Issuer } from './issuer.ts'
-import { startUpstream } from './upstream.ts'
-import type { Answerer, TestUpstream } from './upstream.ts'
-import { sendRaw } from './wire.ts'
-import type { WireAnswer } from './wire.ts'
+import { startApp, type RunningApp } from './app.ts'
+import { startIssuer, type Issuer } from './issuer.ts'
+import { startUpstream, type Answerer, type TestUpstream } from './upstream.ts'
+import { sendRaw, type WireAnswer } from './wire.ts'
 
 export const RULES = [
   { path: '/mcp', mcp: { methods: ['initialize', 'tools/list'] }, scope: 'use' },

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { RefusalReason } from '../../lib/refusal.ts'
-import { hashOf } from './dpop-client.ts'
-import type { DpopClient, ProofParts } from './dpop-client.ts'
+import { hashOf, type DpopClient, type ProofParts } from './dpop-client.ts'
 import { encodeJws } from './jws.ts'
 import { oddNumber } from './rsa-jwk.ts'
 

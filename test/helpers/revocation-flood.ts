@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
-import { CAEP, RECEIVER, startRevocation, startTransmitter } from './revocation-site.ts'
-import type { Site, Transmitter } from './revocation-site.ts'
+import { CAEP, RECEIVER, startRevocation, startTransmitter, type Site, type Transmitter } from './revocation-site.ts'
 import { until } from './until.ts'
 import type { Variables } from './variables.ts'
 

@@ -1,5 +1,10 @@
-import crypto, { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto'
-import type { KeyObject, KeyPairKeyObjectResult } from 'node:crypto'
+import crypto, {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  type KeyPairKeyObjectResult
+} from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 

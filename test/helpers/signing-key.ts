@@ -1,5 +1,4 @@
-import { createSecretKey } from 'node:crypto'
-import type { KeyObject } from 'node:crypto'
+import { createSecretKey, type KeyObject } from 'node:crypto'
 import type { SigningKey } from '../../lib/guard/jose/signed-jwt.ts'
 
 /** A public key as the service holds it. */

@@ -1,8 +1,6 @@
 import { createStoreClock } from '../../lib/revocation/store/clock.ts'
-import { createRedisStore } from '../../lib/revocation/store/redis-store.ts'
-import type { RedisStoreOptions } from '../../lib/revocation/store/redis-store.ts'
-import { createView } from '../../lib/revocation/view.ts'
-import type { ViewOptions } from '../../lib/revocation/view.ts'
+import { createRedisStore, type RedisStoreOptions } from '../../lib/revocation/store/redis-store.ts'
+import { createView, type ViewOptions } from '../../lib/revocation/view.ts'
 import type { Owner } from './owner.ts'
 import { until } from './until.ts'
 

@@ -1,11 +1,8 @@
 import type { JWK } from 'jose'
 import type { Test } from 'tap'
-import { createDpopClient } from './dpop-client.ts'
-import type { DpopClient } from './dpop-client.ts'
-import { startHostileProvider } from './hostile-provider.ts'
-import type { HostileProvider } from './hostile-provider.ts'
-import { AUDIENCE } from './issuer.ts'
-import type { Overrides } from './issuer.ts'
+import { createDpopClient, type DpopClient } from './dpop-client.ts'
+import { startHostileProvider, type HostileProvider } from './hostile-provider.ts'
+import { AUDIENCE, type Overrides } from './issuer.ts'
 import { encodeJws } from './jws.ts'
 
 /** A key that tokens are signed with, by any algorithm. */

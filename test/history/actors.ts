@@ -1,10 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Random } from '../fuzz/random.ts'
-import { CAEP } from '../helpers/revocation-site.ts'
-import type { Transmitter } from '../helpers/revocation-site.ts'
+import { CAEP, type Transmitter } from '../helpers/revocation-site.ts'
 import type { Call, Probe, Span, Word } from './records.ts'
-import { LIFE_SECONDS } from './world.ts'
-import type { Place, World } from './world.ts'
+import { LIFE_SECONDS, type Place, type World } from './world.ts'
 
 const RISC = 'https://schemas.openid.net/secevent/risc/event-type/'
 const ANSWER_MS = 3000

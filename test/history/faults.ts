@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Random } from '../fuzz/random.ts'
-import { ask, flood, makeName, operate, report, WHICH } from './actors.ts'
-import type { Book } from './actors.ts'
+import { ask, flood, makeName, operate, report, WHICH, type Book } from './actors.ts'
 import type { Span } from './records.ts'
 import type { Place } from './world.ts'
 

@@ -5,10 +5,8 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { freePort } from '../helpers/free-port.ts'
-import { spawnInstance } from '../helpers/instance.ts'
-import type { Environment } from '../helpers/instance.ts'
-import { AUDIENCE } from '../helpers/issuer.ts'
-import type { Issuer } from '../helpers/issuer.ts'
+import { spawnInstance, type Environment } from '../helpers/instance.ts'
+import { AUDIENCE, type Issuer } from '../helpers/issuer.ts'
 
 const root = join(import.meta.dirname, '..', '..')
 

@@ -1,7 +1,6 @@
 import type { Book, Name } from './actors.ts'
 import type { Scene, Trouble } from './faults.ts'
-import { judge, overMs } from './records.ts'
-import type { Call, Life, Span, Word } from './records.ts'
+import { judge, overMs, type Call, type Life, type Span, type Word } from './records.ts'
 import type { Place } from './world.ts'
 
 /** Every instance refuses within that. */

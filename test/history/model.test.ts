@@ -3,8 +3,7 @@ import { processSurroundings } from '../../server/surroundings.ts'
 import { createMemoryStore } from '../../lib/guard/replay/memory-store.ts'
 import type { ReplayStore } from '../../lib/guard/replay/replay-store.ts'
 import { createRandom } from '../fuzz/random.ts'
-import { findViolations } from './model.ts'
-import type { Operation } from './model.ts'
+import { findViolations, type Operation } from './model.ts'
 import { claimAll, createRecorder, nowSeconds } from './recorder.ts'
 
 /** One claim as `outcome start-end`, of a record that lives until second 100 unless it says. */

@@ -1,6 +1,5 @@
 import t from 'tap'
-import { judge } from './records.ts'
-import type { Probe, Verdict, Word } from './records.ts'
+import { judge, type Probe, type Verdict, type Word } from './records.ts'
 
 /** Kept for 100 s. Words as `says moment start-end`, all in seconds; one that ends in `?` was not acknowledged. */
 function judged (asked: number, probe: Probe, ...texts: string[]): Verdict {

@@ -1,16 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { createRandom } from '../fuzz/random.ts'
-import type { Random } from '../fuzz/random.ts'
+import { createRandom, type Random } from '../fuzz/random.ts'
 import type { Owner } from '../helpers/owner.ts'
-import { ask, createBook, makeLoad, WHICH } from './actors.ts'
-import type { Name } from './actors.ts'
-import { forget, PLACE_FAULTS, STORE_FAULTS } from './faults.ts'
-import type { Scene } from './faults.ts'
+import { ask, createBook, makeLoad, WHICH, type Name } from './actors.ts'
+import { forget, PLACE_FAULTS, STORE_FAULTS, type Scene } from './faults.ts'
 import { entriesOf, findViolations } from './ledger.ts'
 import { overMs } from './records.ts'
 import type { Keeping } from './store.ts'
-import { openWorld } from './world.ts'
-import type { Place } from './world.ts'
+import { openWorld, type Place } from './world.ts'
 
 export interface Order {
   /** Where the compiled service is. */

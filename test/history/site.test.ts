@@ -1,7 +1,6 @@
 import t from 'tap'
 import { createRandom } from '../fuzz/random.ts'
-import { excuse, sumUp } from '../../lab/history/site/ledger.ts'
-import type { Entry, Ledger, Window } from '../../lab/history/site/ledger.ts'
+import { excuse, sumUp, type Entry, type Ledger, type Window } from '../../lab/history/site/ledger.ts'
 import { plan } from '../../lab/history/site/plan.ts'
 import { findGrown, MAY_GROW } from '../../lab/history/site/vitals.ts'
 

@@ -2,8 +2,7 @@ import { readdirSync, rmSync, statSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Owner } from '../helpers/owner.ts'
-import { startRedis } from '../helpers/redis.ts'
-import type { RedisServer } from '../helpers/redis.ts'
+import { startRedis, type RedisServer } from '../helpers/redis.ts'
 import { hung, startRelay, toPort } from '../helpers/relay.ts'
 
 /** What a Redis keeps through its own death. */

@@ -4,14 +4,11 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { freePort } from '../helpers/free-port.ts'
 import { spawnInstance } from '../helpers/instance.ts'
-import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
-import type { Issuer } from '../helpers/issuer.ts'
+import { AUDIENCE, startIssuer, type Issuer } from '../helpers/issuer.ts'
 import type { Owner } from '../helpers/owner.ts'
-import { RECEIVER, startTransmitter } from '../helpers/revocation-site.ts'
-import type { Transmitter } from '../helpers/revocation-site.ts'
+import { RECEIVER, startTransmitter, type Transmitter } from '../helpers/revocation-site.ts'
 import type { Life, Span } from './records.ts'
-import { startStore } from './store.ts'
-import type { Keeping, Store } from './store.ts'
+import { startStore, type Keeping, type Store } from './store.ts'
 
 /** Settings that services on one store may have differently. */
 interface Kind {

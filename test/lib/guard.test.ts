@@ -3,27 +3,31 @@ import t from 'tap'
 import { exactly } from '../helpers/containing.ts'
 import { isGuest } from '../../lib/guard/admission.ts'
 import { createChallenges } from '../../lib/guard/challenge.ts'
-import type { AuthScheme, DpopMode } from '../../lib/guard/credentials.ts'
-import { parseCredentials, splitCredentials } from '../../lib/guard/credentials.ts'
+import { parseCredentials, splitCredentials, type AuthScheme, type DpopMode } from '../../lib/guard/credentials.ts'
 import { readProofLine, verifyCertificate, verifySchemeFits } from '../../lib/guard/guard.ts'
 import { createJudge, isScopeGranted } from '../../lib/guard/requirement/judge.ts'
 import { urlUnder } from '../../lib/guard/url/http-url.ts'
-import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../../lib/guard/requirement/requirement.ts'
-import type { AuthorizationDetail, Requirement } from '../../lib/guard/requirement/requirement.ts'
+import {
+  ANY_TOKEN,
+  parseRequiredScopes,
+  parseRequirement,
+  type AuthorizationDetail,
+  type Requirement
+} from '../../lib/guard/requirement/requirement.ts'
 import {
   describeResource,
   insertedPath,
   metadataUrlOf,
   resourceWarning
 } from '../../lib/assembly/resource-metadata.ts'
-import type { RouteHooks } from '../../lib/guard/requirement/route-guard.ts'
 import {
   hooksAround,
   isOptional,
   phrasesOf,
   requirementJson,
   requirementsOf,
-  scopeAlternatives
+  scopeAlternatives,
+  type RouteHooks
 } from '../../lib/guard/requirement/route-guard.ts'
 import { createRateLimit } from '../../lib/guard/rate-limit.ts'
 import { Message } from '../../lib/guard/message.ts'

@@ -2,8 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 import { ESLint } from 'eslint'
 import ts from 'typescript'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 
 const { WINGS } = await import(join(import.meta.dirname, 'house.js')) as { WINGS: Record<string, readonly string[]> }
 

@@ -34,6 +34,7 @@ export const style = [
       }
     },
     rules: {
+      'no-duplicate-imports': 'error',
       'no-var': 'error',
       'object-shorthand': ['error', 'properties'],
 

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
-import { here, inspector, mcpRemote, program, typescript1, typescript2 } from './agents.ts'
-import type { Agent, AgentSite } from './agents.ts'
+import { here, inspector, mcpRemote, program, typescript1, typescript2, type Agent, type AgentSite } from './agents.ts'
 
 /** A folder that main.ts fills, with clients in other languages too. */
 export const PROGRAMS = process.env['MCP_PROGRAMS']

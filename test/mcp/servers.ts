@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createServer } from 'node:http'
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { toNodeHandler } from '@modelcontextprotocol/node'
 import { McpServer as OldServer } from '@modelcontextprotocol/sdk/server/mcp.js'

@@ -2,13 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Verdict } from './journal.ts'
-import { hashOf, mutate, shorten } from './mutants.ts'
-import type { Mutant, Program } from './mutants.ts'
+import { hashOf, mutate, shorten, type Mutant, type Program } from './mutants.ts'
 import { createOdds } from './odds.ts'
 import type { Candidate } from './reach.ts'
 import type { Run } from './trial.ts'
-import { openWarmProcess } from './warm.ts'
-import type { Swap, WarmProcess } from './warm.ts'
+import { openWarmProcess, type Swap, type WarmProcess } from './warm.ts'
 
 /**
  * If a test takes longer, the change is tried again in a new process instead of the test without the change in this

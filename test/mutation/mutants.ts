@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import blank from 'ts-blank-space'
-import { findChanges, placesIn } from './operators.ts'
-import type { Change } from './operators.ts'
+import { findChanges, placesIn, type Change } from './operators.ts'
 
 /** One change to one file, as it is run and as it is reported. */
 export interface Mutant extends Change {

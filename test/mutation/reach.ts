@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { CACHE } from './journal.ts'
-import { hashOf } from './mutants.ts'
-import type { Mutant, Program } from './mutants.ts'
+import { hashOf, type Mutant, type Program } from './mutants.ts'
 import { runTestFile } from './trial.ts'
 
 const HOOK = pathToFileURL(resolve('test/mutation/hooks/reach.js')).href

@@ -1,8 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { isDead } from './journal.ts'
-import type { Verdict } from './journal.ts'
-import type { Mutant } from './mutants.ts'
-import { shorten } from './mutants.ts'
+import { isDead, type Verdict } from './journal.ts'
+import { shorten, type Mutant } from './mutants.ts'
 
 /** A mutant that cannot be distinguished from the original. */
 export interface Listed {

@@ -2,8 +2,7 @@ import { fork } from 'node:child_process'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { join, resolve as resolvePath } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { endGroup, patternOf, SWAP, TAP_ENV, watchOutput } from './trial.ts'
-import type { Run, Start } from './trial.ts'
+import { endGroup, patternOf, SWAP, TAP_ENV, watchOutput, type Run, type Start } from './trial.ts'
 
 /** A file whose first test fails is given so long to end. */
 const LEAVE_MS = 5000

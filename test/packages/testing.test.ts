@@ -9,19 +9,20 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
-import Fastify from 'fastify'
-import type { FastifyInstance, FastifyRequest, FastifyServerOptions } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyRequest, type FastifyServerOptions } from 'fastify'
 import fastifyAuth from '@fastify/auth'
 import fastifyJwt from '@fastify/jwt'
 import fastifyWebsocket from '@fastify/websocket'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
-import holdfast, { Refusal } from '../../packages/holdfast/index.ts'
+import holdfast, { Refusal, type HoldfastOptions } from '../../packages/holdfast/index.ts'
 import service from '../../packages/holdfast/service.ts'
-import { createTestIssuer, createTestTransmitter } from '../../packages/holdfast/testing.ts'
-import type { ProofHeaders, TestRevocation } from '../../packages/holdfast/testing.ts'
-import type { HoldfastOptions } from '../../packages/holdfast/index.ts'
+import {
+  createTestIssuer,
+  createTestTransmitter,
+  type ProofHeaders,
+  type TestRevocation
+} from '../../packages/holdfast/testing.ts'
 import { withTrustOf } from '../../lib/settings/options.ts'
 import { givensOf } from '../helpers/givens.ts'
 import { root } from '../helpers/documents.ts'

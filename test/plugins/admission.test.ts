@@ -1,16 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import Fastify from 'fastify'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { createClientKeys } from '../../lib/guard/dpop/client-keys.ts'
-import { verifyProof } from '../../lib/guard/dpop/proof.ts'
-import type { PresentedProof, ProofPolicy } from '../../lib/guard/dpop/proof.ts'
-import { createAdmission } from '../../lib/guard/admission.ts'
-import type { AdmissibleRequest } from '../../lib/guard/admission.ts'
-import { arrivedRequest, createGuard } from '../../lib/guard/guard.ts'
-import type { GuardDone, GuardedRequest, Identity } from '../../lib/guard/guard.ts'
+import { verifyProof, type PresentedProof, type ProofPolicy } from '../../lib/guard/dpop/proof.ts'
+import { createAdmission, type AdmissibleRequest } from '../../lib/guard/admission.ts'
+import {
+  arrivedRequest,
+  createGuard,
+  type GuardDone,
+  type GuardedRequest,
+  type Identity
+} from '../../lib/guard/guard.ts'
 import { ANY_TOKEN } from '../../lib/guard/requirement/requirement.ts'
 import { Refusal, REFUSALS } from '../../lib/refusal.ts'
 import { createMemoryStore } from '../../lib/guard/replay/memory-store.ts'
@@ -20,8 +21,7 @@ import auth from '../../plugins/auth.ts'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
-import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
-import type { Issuer } from '../helpers/issuer.ts'
+import { AUDIENCE, startIssuer, type Issuer } from '../helpers/issuer.ts'
 
 async function startOther (t: Test, issuer: Issuer, more: { dpop?: object } = {}): Promise<FastifyInstance> {
   const app = Fastify()

@@ -8,8 +8,7 @@ import { startApp } from '../helpers/app.ts'
 import { bearerLines, call, expectRefusal } from '../helpers/call.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
-import { createTokenKey, makeToken, startTokenProvider } from '../helpers/token-issuer.ts'
-import type { TokenKey } from '../helpers/token-issuer.ts'
+import { createTokenKey, makeToken, startTokenProvider, type TokenKey } from '../helpers/token-issuer.ts'
 import { oddNumber } from '../helpers/rsa-jwk.ts'
 
 const keys = new Map<string, TokenKey>()

@@ -1,6 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import fs from 'node:fs'
-import {
+import fs, {
   chmodSync,
   mkdirSync,
   mkdtempSync,
@@ -15,8 +14,7 @@ import {
 import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { openAuditFile, tryAuditFile } from '../../plugins/audit/audit-file.ts'
 import { until } from '../helpers/until.ts'
 

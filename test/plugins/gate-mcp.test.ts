@@ -7,8 +7,7 @@ import { parseChallenges } from '../helpers/challenges.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { bytesOf, call, message, reply, startSite } from '../helpers/mcp-site.ts'
 import { until } from '../helpers/until.ts'
-import { sendRaw } from '../helpers/wire.ts'
-import type { WireAnswer } from '../helpers/wire.ts'
+import { sendRaw, type WireAnswer } from '../helpers/wire.ts'
 
 t.test('The message decides which rule holds, and what passes arrives byte for byte.', async t => {
   const { post, issuer, upstream, url } = await startSite(t)

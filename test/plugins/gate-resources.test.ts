@@ -1,5 +1,4 @@
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { startApp } from '../helpers/app.ts'
 import { parseChallenges } from '../helpers/challenges.ts'
 import { startIssuer } from '../helpers/issuer.ts'

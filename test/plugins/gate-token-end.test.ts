@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { connect } from 'node:net'
-import type { AddressInfo, Socket } from 'node:net'
+import { connect, type AddressInfo, type Socket } from 'node:net'
 import t from 'tap'
 import { startApp } from '../helpers/app.ts'
 import { startIssuer } from '../helpers/issuer.ts'

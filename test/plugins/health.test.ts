@@ -1,8 +1,7 @@
 import t from 'tap'
 import { containing } from '../helpers/containing.ts'
 import { startApp } from '../helpers/app.ts'
-import { bulk, startFakeRedis } from '../helpers/fake-redis.ts'
-import type { Reply } from '../helpers/fake-redis.ts'
+import { bulk, startFakeRedis, type Reply } from '../helpers/fake-redis.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 
 t.test('Readiness names a shared store that evicts, and one that is used without knowing whether it does', async t => {

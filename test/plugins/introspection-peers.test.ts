@@ -3,23 +3,28 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { arrivedRequest } from '../../lib/guard/guard.ts'
 import type { Refusal } from '../../lib/refusal.ts'
 import { ANY_TOKEN } from '../../lib/guard/requirement/requirement.ts'
 import type { Variables } from '../helpers/variables.ts'
-import { startApp } from '../helpers/app.ts'
-import type { RunningApp } from '../helpers/app.ts'
+import { startApp, type RunningApp } from '../helpers/app.ts'
 import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
 import { advanceClock, stopClock, stopTimers } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
-import { cutShort, endless, gzipBomb, html, json, redirect, reset, text } from '../helpers/hostile-provider.ts'
-import type { Behaviour } from '../helpers/hostile-provider.ts'
-import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
-import type { Issuer } from '../helpers/issuer.ts'
-import { startOpaqueTenant } from '../helpers/opaque-tenant.ts'
-import type { OpaqueTenant } from '../helpers/opaque-tenant.ts'
+import {
+  cutShort,
+  endless,
+  gzipBomb,
+  html,
+  json,
+  redirect,
+  reset,
+  text,
+  type Behaviour
+} from '../helpers/hostile-provider.ts'
+import { AUDIENCE, startIssuer, type Issuer } from '../helpers/issuer.ts'
+import { startOpaqueTenant, type OpaqueTenant } from '../helpers/opaque-tenant.ts'
 
 const tenant = await startOpaqueTenant(t)
 

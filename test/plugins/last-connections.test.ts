@@ -1,6 +1,5 @@
 import { once } from 'node:events'
-import { connect } from 'node:net'
-import type { Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import { mock } from 'node:test'
 import Fastify from 'fastify'

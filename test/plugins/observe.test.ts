@@ -1,7 +1,5 @@
-import Fastify from 'fastify'
-import type { FastifyRequest } from 'fastify'
-import t from 'tap'
-import type { Test } from 'tap'
+import Fastify, { type FastifyRequest } from 'fastify'
+import t, { type Test } from 'tap'
 import holdfast from '../../packages/holdfast/index.ts'
 import { createTestIssuer } from '../../packages/holdfast/testing.ts'
 

@@ -1,7 +1,6 @@
 import t from 'tap'
 import { TokenEndedError } from '../../lib/guard/request-auth.ts'
-import { createOpenAnswers } from '../../plugins/auth/open-answers.ts'
-import type { OpenAnswer } from '../../plugins/auth/open-answers.ts'
+import { createOpenAnswers, type OpenAnswer } from '../../plugins/auth/open-answers.ts'
 
 function start () {
   const clock = { look: undefined as (() => void) | undefined }

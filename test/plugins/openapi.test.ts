@@ -4,11 +4,14 @@ import { readFileSync } from 'node:fs'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Ajv } from 'ajv'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { containing, exactly } from '../helpers/containing.ts'
-import type { Operation, OpenapiDocument, Response } from '../../lib/report/openapi/document.ts'
-import { resolveReference } from '../../lib/report/openapi/document.ts'
+import {
+  resolveReference,
+  type Operation,
+  type OpenapiDocument,
+  type Response
+} from '../../lib/report/openapi/document.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import type { Variables } from '../helpers/variables.ts'
 import { EXAMPLE_CLIENT } from '../../schemas/answers.ts'

@@ -1,16 +1,12 @@
 import fc from 'fast-check'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { REFUSALS } from '../../lib/refusal.ts'
-import { startApp } from '../helpers/app.ts'
-import type { RunningApp } from '../helpers/app.ts'
+import { startApp, type RunningApp } from '../helpers/app.ts'
 import { parseChallenges } from '../helpers/challenges.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
-import { linesOf, signedMutations, textMutations } from '../helpers/mutations.ts'
-import type { Good, Mutation } from '../helpers/mutations.ts'
-import { sendRaw } from '../helpers/wire.ts'
-import type { WireAnswer } from '../helpers/wire.ts'
+import { linesOf, signedMutations, textMutations, type Good, type Mutation } from '../helpers/mutations.ts'
+import { sendRaw, type WireAnswer } from '../helpers/wire.ts'
 
 /** The same inputs in every run; another seed by the environment, to search further. */
 const SEED = Number(process.env['FC_SEED'] ?? 9449)

@@ -1,12 +1,9 @@
-import Fastify from 'fastify'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import t from 'tap'
-import type { Test } from 'tap'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import t, { type Test } from 'tap'
 import holdfast from '../../packages/holdfast/index.ts'
 import { createTestIssuer } from '../../packages/holdfast/testing.ts'
 import { Refusal } from '../../lib/refusal.ts'
-import { putRefusalHeaders } from '../../plugins/auth/refusal-headers.ts'
-import type { AnswerInWaiting } from '../../plugins/auth/refusal-headers.ts'
+import { putRefusalHeaders, type AnswerInWaiting } from '../../plugins/auth/refusal-headers.ts'
 
 /** An app of others with the guard, nonces required, and an error handler that knows nothing of headers. */
 async function start (t: Test, prepare: (app: FastifyInstance) => void) {

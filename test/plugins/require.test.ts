@@ -1,16 +1,11 @@
-import Fastify from 'fastify'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
-import t from 'tap'
-import type { Test } from 'tap'
-import auth from '../../plugins/auth.ts'
-import type { RequirementOptions } from '../../plugins/auth.ts'
+import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
+import t, { type Test } from 'tap'
+import auth, { type RequirementOptions } from '../../plugins/auth.ts'
 import type { FileOptions, HoldfastOptions } from '../../lib/settings/option-types.ts'
-import { REFUSALS } from '../../lib/refusal.ts'
-import type { RefusalReason } from '../../lib/refusal.ts'
+import { REFUSALS, type RefusalReason } from '../../lib/refusal.ts'
 import { parseChallenges } from '../helpers/challenges.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
-import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
-import type { Overrides } from '../helpers/issuer.ts'
+import { AUDIENCE, startIssuer, type Overrides } from '../helpers/issuer.ts'
 
 interface Asked {
   readonly status: number

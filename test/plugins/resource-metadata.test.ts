@@ -1,6 +1,5 @@
 import Fastify from 'fastify'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { containing } from '../helpers/containing.ts'
 import { holdfast, readSettings } from '../../holdfast.ts'
 import auth from '../../plugins/auth.ts'

@@ -1,10 +1,8 @@
 import { connect } from 'node:net'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { MAX_EVENT_BYTES_OF_ADDRESS, MAX_EVENT_BYTES } from '../../lib/revocation/event-body.ts'
 import { MAX_SET_BYTES } from '../../lib/revocation/security-event-token.ts'
-import { RECEIVER, startRevocation } from '../helpers/revocation-site.ts'
-import type { Site } from '../helpers/revocation-site.ts'
+import { RECEIVER, startRevocation, type Site } from '../helpers/revocation-site.ts'
 import { until } from '../helpers/until.ts'
 
 const OF_ADDRESS = MAX_EVENT_BYTES_OF_ADDRESS / MAX_SET_BYTES

@@ -2,10 +2,8 @@ import { countVerifications } from '../helpers/verifications.ts'
 import t from 'tap'
 import { makeIssuerKey } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
-import { RECEIVER, startRevocation } from '../helpers/revocation-site.ts'
-import type { Site } from '../helpers/revocation-site.ts'
-import { createTokenKey } from '../helpers/token-issuer.ts'
-import type { TokenKey } from '../helpers/token-issuer.ts'
+import { RECEIVER, startRevocation, type Site } from '../helpers/revocation-site.ts'
+import { createTokenKey, type TokenKey } from '../helpers/token-issuer.ts'
 import { sendRaw } from '../helpers/wire.ts'
 
 /** Members that make the claims hold so many values more: each a comma. */

@@ -3,8 +3,7 @@ import t from 'tap'
 import { startApp } from '../helpers/app.ts'
 import { makeIssuerKey, startIssuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
-import { CAEP, RECEIVER, startRevocation } from '../helpers/revocation-site.ts'
-import type { Site, Transmitter } from '../helpers/revocation-site.ts'
+import { CAEP, RECEIVER, startRevocation, type Site, type Transmitter } from '../helpers/revocation-site.ts'
 
 const SUBJECT = { format: 'iss_sub', sub: 'user-1' }
 const TYPE = `${CAEP}session-revoked`

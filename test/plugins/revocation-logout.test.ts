@@ -1,11 +1,8 @@
 import { generateKeyPairSync, sign } from 'node:crypto'
-import t from 'tap'
-import type { Test } from 'tap'
-import { makeIssuerKey, startIssuer } from '../helpers/issuer.ts'
-import type { Overrides } from '../helpers/issuer.ts'
+import t, { type Test } from 'tap'
+import { makeIssuerKey, startIssuer, type Overrides } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
-import { startRevocation } from '../helpers/revocation-site.ts'
-import type { Site } from '../helpers/revocation-site.ts'
+import { startRevocation, type Site } from '../helpers/revocation-site.ts'
 
 const CLIENT = 'orders-app'
 const EVENTS = { 'http://schemas.openid.net/event/backchannel-logout': {} }

@@ -3,14 +3,12 @@ import { connect } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import websocket from '@fastify/websocket'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
 import { startApp } from '../helpers/app.ts'
 import { atAnotherTime } from '../helpers/clock.ts'
 import { startIssuer } from '../helpers/issuer.ts'
-import { startRevocation } from '../helpers/revocation-site.ts'
-import type { Site } from '../helpers/revocation-site.ts'
+import { startRevocation, type Site } from '../helpers/revocation-site.ts'
 
 const OPERATORS = { operators: { scope: 'revoke' } }
 /** Of a token that expires in the test: longer than any start takes. The clock is moved by as much. */

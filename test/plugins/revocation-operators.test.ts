@@ -1,12 +1,9 @@
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { atAnotherTime } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { UndecidedError } from '../../lib/revocation/store/store.ts'
-import { startIssuer } from '../helpers/issuer.ts'
-import type { Issuer } from '../helpers/issuer.ts'
-import { startRevocation } from '../helpers/revocation-site.ts'
-import type { Site } from '../helpers/revocation-site.ts'
+import { startIssuer, type Issuer } from '../helpers/issuer.ts'
+import { startRevocation, type Site } from '../helpers/revocation-site.ts'
 
 const start = (t: Test, more: object = {}): Promise<Site> =>
   startRevocation(t, { revocation: () => ({ operators: { scope: 'revoke', ...more } }) })

@@ -3,8 +3,7 @@ import type { RefusalReason } from '../../lib/refusal.ts'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines, call, expectRefusal } from '../helpers/call.ts'
 import type { Issuer } from '../helpers/issuer.ts'
-import { createTokenKey, makeToken, startTokenProvider } from '../helpers/token-issuer.ts'
-import type { TokenKey } from '../helpers/token-issuer.ts'
+import { createTokenKey, makeToken, startTokenProvider, type TokenKey } from '../helpers/token-issuer.ts'
 import { countVerifications } from '../helpers/verifications.ts'
 
 /** The keys that one token is tried against. */

@@ -3,8 +3,7 @@ import t from 'tap'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines, call, expectRefusal } from '../helpers/call.ts'
-import { AUDIENCE, makeIssuerKey, startIssuer } from '../helpers/issuer.ts'
-import type { Overrides } from '../helpers/issuer.ts'
+import { AUDIENCE, makeIssuerKey, startIssuer, type Overrides } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
 
 type Row = { title: string, claims?: Overrides, header?: Overrides, expected: RefusalReason | 'accepted' }

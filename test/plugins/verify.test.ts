@@ -6,15 +6,13 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { decodeJwt } from 'jose'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines, dpopLines } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { startScoped } from '../helpers/proxied-site.ts'
-import { sendRaw } from '../helpers/wire.ts'
-import type { WireAnswer } from '../helpers/wire.ts'
+import { sendRaw, type WireAnswer } from '../helpers/wire.ts'
 
 const RULES = [
   { path: '/open/*', allow: 'anyone' },

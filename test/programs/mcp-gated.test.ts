@@ -1,19 +1,15 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { decodeJwt } from 'jose'
-import t from 'tap'
-import type { Test } from 'tap'
-import { createMcpClient } from '../../examples/mcp/client.ts'
-import type { McpClient } from '../../examples/mcp/client.ts'
-import { createDpopClient } from '../../examples/mcp/dpop-client.ts'
-import type { DpopClientOptions } from '../../examples/mcp/dpop-client.ts'
+import t, { type Test } from 'tap'
+import { createMcpClient, type McpClient } from '../../examples/mcp/client.ts'
+import { createDpopClient, type DpopClientOptions } from '../../examples/mcp/dpop-client.ts'
 import { CLIENT_ID } from '../../examples/mcp/site.ts'
 import { startGatedSite } from '../../examples/mcp/gated/site.ts'
 import { atAnotherTime } from '../helpers/clock.ts'
 import { readBlocks, root } from '../helpers/documents.ts'
 import { freePort } from '../helpers/free-port.ts'
-import { createVisitor, logInAs } from '../helpers/visitor.ts'
-import type { Visitor } from '../helpers/visitor.ts'
+import { createVisitor, logInAs, type Visitor } from '../helpers/visitor.ts'
 
 const redirectUrl = `http://localhost:${await freePort()}/callback`
 const answers: string[] = []

@@ -14,24 +14,32 @@ import {
 import { sign } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { connect } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import { connect, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import Fastify from 'fastify'
-import t from 'tap'
-import type { Test } from 'tap'
-import { APP, GOOD, START, build, fastify, root, run, startService } from '../helpers/compiled-service.ts'
-import type { Environment, Outcome, Service } from '../helpers/compiled-service.ts'
+import t, { type Test } from 'tap'
+import {
+  APP,
+  GOOD,
+  START,
+  build,
+  fastify,
+  root,
+  run,
+  startService,
+  type Environment,
+  type Outcome,
+  type Service
+} from '../helpers/compiled-service.ts'
 import { bearerLines } from '../helpers/call.ts'
 import { containing } from '../helpers/containing.ts'
 import { readProse } from '../helpers/documents.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { startHostileProvider } from '../helpers/hostile-provider.ts'
-import { AUDIENCE, makeIssuerKey, startIssuer } from '../helpers/issuer.ts'
-import type { Issuer } from '../helpers/issuer.ts'
+import { AUDIENCE, makeIssuerKey, startIssuer, type Issuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
 import { sendRaw } from '../helpers/wire.ts'
 

@@ -1,10 +1,7 @@
 import { once } from 'node:events'
-import { createServer as createHttpServer } from 'node:http'
-import type { ServerResponse } from 'node:http'
-import { connect, createServer } from 'node:net'
-import type { AddressInfo, Socket } from 'node:net'
-import t from 'tap'
-import type { Test } from 'tap'
+import { createServer as createHttpServer, type ServerResponse } from 'node:http'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import t, { type Test } from 'tap'
 import {
   answerHalfClosed,
   createUpgradableMessage,

@@ -1,14 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import t from 'tap'
-import type { Test } from 'tap'
-import { createDpopClient } from '../helpers/dpop-client.ts'
-import type { DpopClient } from '../helpers/dpop-client.ts'
+import t, { type Test } from 'tap'
+import { createDpopClient, type DpopClient } from '../helpers/dpop-client.ts'
 import { freePort } from '../helpers/free-port.ts'
-import { buildService, startInstance } from '../helpers/instance.ts'
-import type { Instance } from '../helpers/instance.ts'
+import { buildService, startInstance, type Instance } from '../helpers/instance.ts'
 import { INSTANCE_PROXIES } from '../helpers/instance-proxies.ts'
-import { startIssuer } from '../helpers/issuer.ts'
-import type { Issuer } from '../helpers/issuer.ts'
+import { startIssuer, type Issuer } from '../helpers/issuer.ts'
 
 /** Three instances without a common store, behind each proxy with its file of deploy/. */
 const API = 'https://api.test.example'

@@ -8,8 +8,7 @@ import { freePort } from '../helpers/free-port.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
 import { nginxProgram } from '../helpers/nginx.ts'
 import { programOf, startProgram } from '../helpers/programs.ts'
-import { openSite } from '../helpers/proxied-site.ts'
-import type { Site } from '../helpers/proxied-site.ts'
+import { openSite, type Site } from '../helpers/proxied-site.ts'
 
 const skip = nginxProgram === undefined && 'nginx is not installed'
 const fixture = (name: string): string => readFileSync(join(import.meta.dirname, '..', 'fixtures', name), 'utf8')

@@ -4,12 +4,9 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { freePort } from '../helpers/free-port.ts'
-import t from 'tap'
-import type { Test } from 'tap'
-import { runLine, startLine } from '../helpers/command-line.ts'
-import type { Outcome } from '../helpers/command-line.ts'
-import { readBlocks, root } from '../helpers/documents.ts'
-import type { Block } from '../helpers/documents.ts'
+import t, { type Test } from 'tap'
+import { runLine, startLine, type Outcome } from '../helpers/command-line.ts'
+import { readBlocks, root, type Block } from '../helpers/documents.ts'
 
 /**
  * The first hour of a newcomer: a clone, the commands of the guides as they are printed and in their order, their route

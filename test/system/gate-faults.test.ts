@@ -1,14 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { bearerLines } from '../helpers/call.ts'
 import { startFakeRedis } from '../helpers/fake-redis.ts'
 import { GATE_PROXIES } from '../helpers/gate-proxies.ts'
-import { openGatedSite } from '../helpers/gated-site.ts'
-import type { GatedSite } from '../helpers/gated-site.ts'
+import { openGatedSite, type GatedSite } from '../helpers/gated-site.ts'
 import { cutAfter, hung, toPort } from '../helpers/relay.ts'
-import { describe } from '../helpers/upstream.ts'
-import type { Arrived } from '../helpers/upstream.ts'
+import { describe, type Arrived } from '../helpers/upstream.ts'
 import type { WireAnswer } from '../helpers/wire.ts'
 
 /** Requests in the load, each with a proof of its own that is sent twice. */

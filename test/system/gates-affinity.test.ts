@@ -5,8 +5,7 @@ import { createDpopClient } from '../helpers/dpop-client.ts'
 import { GATE_PROXIES, startGateProxy } from '../helpers/gate-proxies.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { startUpstream } from '../helpers/upstream.ts'
-import { sendRaw } from '../helpers/wire.ts'
-import type { WireAnswer } from '../helpers/wire.ts'
+import { sendRaw, type WireAnswer } from '../helpers/wire.ts'
 
 const CLIENTS = 15
 const GATES = 3

@@ -1,17 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { createReplayStore } from '../../lib/guard/replay/create-store.ts'
 import type { ReplayStore } from '../../lib/guard/replay/replay-store.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
-import { createRandom } from '../fuzz/random.ts'
-import type { Random } from '../fuzz/random.ts'
-import { skipRedis, startRedis } from '../helpers/redis.ts'
-import type { RedisServer } from '../helpers/redis.ts'
-import { findViolations } from '../history/model.ts'
-import type { Claim } from '../history/model.ts'
-import { claimAll, createRecorder, nowSeconds } from '../history/recorder.ts'
-import type { Recorder } from '../history/recorder.ts'
+import { createRandom, type Random } from '../fuzz/random.ts'
+import { skipRedis, startRedis, type RedisServer } from '../helpers/redis.ts'
+import { findViolations, type Claim } from '../history/model.ts'
+import { claimAll, createRecorder, nowSeconds, type Recorder } from '../history/recorder.ts'
 
 /** lab/README.md says how to run longer ones. */
 const SECONDS = Number(process.env.HISTORY_SECONDS ?? 6)

@@ -1,14 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { createRandom } from '../fuzz/random.ts'
 import { buildService } from '../helpers/instance.ts'
-import { startIssuer } from '../helpers/issuer.ts'
-import type { Issuer } from '../helpers/issuer.ts'
+import { startIssuer, type Issuer } from '../helpers/issuer.ts'
 import { startCluster, startFleet } from '../history/fleet.ts'
 import { findViolations } from '../history/model.ts'
-import { API, createBook, visitAll } from '../history/visitors.ts'
-import type { Book } from '../history/visitors.ts'
+import { API, createBook, visitAll, type Book } from '../history/visitors.ts'
 
 /** lab/README.md says how to send a million. */
 const REPLAYS = Number(process.env['HISTORY_REPLAYS'] ?? 2000)

@@ -1,11 +1,20 @@
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { exactly } from '../helpers/containing.ts'
 import { nginxProgram } from '../helpers/nginx.ts'
-import { openSite, readPointers, readResource, send, sendHttp2, sendTls, startScoped } from '../helpers/proxied-site.ts'
-import type { Answer, Site, StartService } from '../helpers/proxied-site.ts'
+import {
+  openSite,
+  readPointers,
+  readResource,
+  send,
+  sendHttp2,
+  sendTls,
+  startScoped,
+  type Answer,
+  type Site,
+  type StartService
+} from '../helpers/proxied-site.ts'
 import { sendRaw } from '../helpers/wire.ts'
 
 const skip = nginxProgram === undefined && 'nginx is not installed'

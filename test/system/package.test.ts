@@ -2,11 +2,9 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import t from 'tap'
-import type { Test } from 'tap'
-import { readBlocks } from '../helpers/documents.ts'
+import t, { type Test } from 'tap'
+import { readBlocks, root } from '../helpers/documents.ts'
 import { FRAMEWORKS, NEST, NEST_TYPED } from '../helpers/framework-apps.ts'
-import { root } from '../helpers/documents.ts'
 import { freePort } from '../helpers/free-port.ts'
 import {
   ANSWERS,

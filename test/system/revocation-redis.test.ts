@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { COMMANDS } from '../../cli/stored-revocations.ts'
 import { openRedisLink } from '../../lib/guard/redis/redis-link.ts'
 import { parseRedisUrl } from '../../lib/guard/redis/redis-url.ts'

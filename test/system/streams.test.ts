@@ -3,10 +3,8 @@ import { readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import t from 'tap'
-import type { Test } from 'tap'
-import { SHIPPED_FILES } from '../helpers/shipped-files.ts'
-import type { ShippedFile, ShippedSite } from '../helpers/shipped-files.ts'
+import t, { type Test } from 'tap'
+import { SHIPPED_FILES, type ShippedFile, type ShippedSite } from '../helpers/shipped-files.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
 /** Longer than the minute after which each of these proxies ends what is silent, unless its file says otherwise. */

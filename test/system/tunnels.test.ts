@@ -1,9 +1,6 @@
-import { createServer } from 'node:http'
-import type { IncomingMessage } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
-import { connect } from 'node:net'
-import t from 'tap'
-import type { Test } from 'tap'
+import { createServer, type IncomingMessage } from 'node:http'
+import { connect, type AddressInfo, type Socket } from 'node:net'
+import t, { type Test } from 'tap'
 import { SHIPPED_FILES } from '../helpers/shipped-files.ts'
 
 /** Requests over HTTP/2, which come from no proxy that has asked the gate about them. */

@@ -1,8 +1,6 @@
-import { createServer } from 'node:http'
-import type { Server } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import { toNodeHandler } from '@modelcontextprotocol/node'
-import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
-import type { CreateMcpHandlerOptions } from '@modelcontextprotocol/server'
+import { createMcpHandler, McpServer, type CreateMcpHandlerOptions } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 
 /** The last messages, for as long as the process runs. */

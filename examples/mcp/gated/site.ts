@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import Fastify from 'fastify'
-import type { FastifyInstance } from 'fastify'
+import Fastify, { type FastifyInstance } from 'fastify'
 import { startProvider } from '../../../dev/provider/provider.ts'
 import { holdfast, judgeSettings, serverOptions } from '../../../holdfast.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'

@@ -2,13 +2,10 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 import type { Random } from '../../../test/fuzz/random.ts'
-import { createDpopClient } from '../../../test/helpers/dpop-client.ts'
-import type { DpopClient } from '../../../test/helpers/dpop-client.ts'
-import { makeIssuerKey } from '../../../test/helpers/issuer.ts'
-import type { IssuerKey } from '../../../test/helpers/issuer.ts'
+import { createDpopClient, type DpopClient } from '../../../test/helpers/dpop-client.ts'
+import { makeIssuerKey, type IssuerKey } from '../../../test/helpers/issuer.ts'
 import type { Entry, Part } from './ledger.ts'
-import { nowMs } from './site.ts'
-import type { Site } from './site.ts'
+import { nowMs, type Site } from './site.ts'
 
 /** A request that is to be sent. */
 interface Call {

@@ -1,11 +1,9 @@
 import { sign } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { AUDIENCE, makeIssuerKey } from '../../../test/helpers/issuer.ts'
-import type { IssuerKey, Overrides } from '../../../test/helpers/issuer.ts'
+import { AUDIENCE, makeIssuerKey, type IssuerKey, type Overrides } from '../../../test/helpers/issuer.ts'
 import { encodeJws } from '../../../test/helpers/jws.ts'
 import type { Owner } from '../../../test/helpers/owner.ts'
-import { startTroubled } from './troubled-server.ts'
-import type { TroubledServer } from './troubled-server.ts'
+import { startTroubled, type TroubledServer } from './troubled-server.ts'
 
 export const CLIENT = { id: 'api', secret: 'only-for-this-run' }
 

@@ -1,8 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { makeIssuerKey } from '../../../test/helpers/issuer.ts'
-import type { IssuerKey } from '../../../test/helpers/issuer.ts'
-import { nowMs } from './site.ts'
-import type { Site } from './site.ts'
+import { makeIssuerKey, type IssuerKey } from '../../../test/helpers/issuer.ts'
+import { nowMs, type Site } from './site.ts'
 
 /**
  * An unknown `kid` has the keys fetched again at most each 30 seconds. The rest is for a provider or an instance that

@@ -1,18 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { createRandom } from '../../../test/fuzz/random.ts'
-import type { Random } from '../../../test/fuzz/random.ts'
+import { createRandom, type Random } from '../../../test/fuzz/random.ts'
 import type { Owner } from '../../../test/helpers/owner.ts'
 import { gather, startLoad } from './actors.ts'
-import { INNER_FAULTS, OUTER_FAULTS } from './faults.ts'
-import type { Fault } from './faults.ts'
-import { sumUp } from './ledger.ts'
-import type { Sums, Window } from './ledger.ts'
+import { INNER_FAULTS, OUTER_FAULTS, type Fault } from './faults.ts'
+import { sumUp, type Sums, type Window } from './ledger.ts'
 import { plan } from './plan.ts'
 import { rotateKeys } from './rotation.ts'
-import { nowMs, openSite } from './site.ts'
-import type { Site } from './site.ts'
-import { findGrown, readVitals } from './vitals.ts'
-import type { Vitals } from './vitals.ts'
+import { nowMs, openSite, type Site } from './site.ts'
+import { findGrown, readVitals, type Vitals } from './vitals.ts'
 
 export interface Order {
   /** Where the compiled service is. */

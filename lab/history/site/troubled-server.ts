@@ -1,5 +1,4 @@
-import { createServer } from 'node:http'
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Owner } from '../../../test/helpers/owner.ts'

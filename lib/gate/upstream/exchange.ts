@@ -1,9 +1,7 @@
-import { Transform } from 'node:stream'
-import type { Readable } from 'node:stream'
+import { Transform, type Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import type { Surroundings } from '../../base/surroundings.ts'
-import { AnswerBody, faultOf, isEventStream, UpstreamError } from './answer.ts'
-import type { AnswerHeaders, UpstreamAnswer } from './answer.ts'
+import { AnswerBody, faultOf, isEventStream, UpstreamError, type AnswerHeaders, type UpstreamAnswer } from './answer.ts'
 
 export interface ExchangeOptions extends Pick<Surroundings, 'after' | 'steadyMs'> {
   /** Called for each interim answer (1xx) but 100 and 101. */

@@ -1,10 +1,8 @@
-import { request as httpRequest } from 'node:http'
-import type { IncomingMessage } from 'node:http'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 import { linesByName } from '../../guard/message.ts'
-import { faultOf, UpstreamError } from './answer.ts'
-import type { AnswerHeaders, UpstreamAnswer } from './answer.ts'
+import { faultOf, UpstreamError, type AnswerHeaders, type UpstreamAnswer } from './answer.ts'
 import { tlsNameOf } from './origin.ts'
 import type { UpstreamOptions, UpstreamRequest } from './upstream.ts'
 

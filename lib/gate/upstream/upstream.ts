@@ -1,13 +1,10 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
-import { buildConnector, Pool } from 'undici'
-import type { Dispatcher } from 'undici'
+import { buildConnector, Pool, type Dispatcher } from 'undici'
 import type { Surroundings } from '../../base/surroundings.ts'
-import { adaptConnection } from './connection.ts'
-import type { UpstreamConnection } from './connection.ts'
-import { UpstreamExchange } from './exchange.ts'
-import type { ExchangeOptions } from './exchange.ts'
+import { adaptConnection, type UpstreamConnection } from './connection.ts'
+import { UpstreamExchange, type ExchangeOptions } from './exchange.ts'
 import { tlsNameOf } from './origin.ts'
 
 export interface UpstreamRequest extends Pick<ExchangeOptions, 'onInterim'> {

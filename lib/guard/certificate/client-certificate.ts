@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto'
-import { linesOf } from '../message.ts'
-import type { ReceivedRequest } from '../message.ts'
+import { linesOf, type ReceivedRequest } from '../message.ts'
 import { Refusal } from '../../refusal.ts'
 import { decodeEscapes } from '../url/http-url.ts'
 import { lastElement } from '../url/last-element.ts'

@@ -2,10 +2,8 @@ import type { KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { Refusal } from '../../refusal.ts'
 import { algDetail, decodeJsonObject, headerFault, isMediaType } from '../jose/signed-jwt.ts'
-import { ALGORITHMS } from '../jose/signature.ts'
-import type { AlgorithmSpec, JwsAlg } from '../jose/signature.ts'
-import { importPublicJwk, readPublicJwk, thumbprint } from '../jose/public-key.ts'
-import type { PublicJwk } from '../jose/public-key.ts'
+import { ALGORITHMS, type AlgorithmSpec, type JwsAlg } from '../jose/signature.ts'
+import { importPublicJwk, readPublicJwk, thumbprint, type PublicJwk } from '../jose/public-key.ts'
 
 /** The header of a proof: its algorithm and its key (RFC 9449 section 4.2). */
 export interface ProofHeader {

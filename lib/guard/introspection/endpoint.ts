@@ -2,8 +2,7 @@ import { createFetchLoop } from '../provider/fetch-loop.ts'
 import type { Discovery } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
 import { parseDiscoveredUri } from '../provider/provider-url.ts'
-import { withSession } from '../provider/transport.ts'
-import type { ProviderSession, Transport } from '../provider/transport.ts'
+import { withSession, type ProviderSession, type Transport } from '../provider/transport.ts'
 import type { Surroundings } from '../../base/surroundings.ts'
 
 /**

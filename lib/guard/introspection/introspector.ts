@@ -2,8 +2,7 @@ import type { JsonObject } from '../../base/json.ts'
 import { parseDocument } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
 import type { ProviderSession, Transport } from '../provider/transport.ts'
-import { Refusal } from '../../refusal.ts'
-import type { RefusalDetail } from '../../refusal.ts'
+import { Refusal, type RefusalDetail } from '../../refusal.ts'
 import type { ClientAuthentication } from '../provider/client-authentication.ts'
 
 /** What the provider says about a token (RFC 7662 section 2.2). */

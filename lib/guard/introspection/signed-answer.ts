@@ -1,5 +1,12 @@
-import { headerFault, isMediaType, readJwt, signerOf, timeFault } from '../jose/signed-jwt.ts'
-import type { SignerFinder, SignerKeys } from '../jose/signed-jwt.ts'
+import {
+  headerFault,
+  isMediaType,
+  readJwt,
+  signerOf,
+  timeFault,
+  type SignerFinder,
+  type SignerKeys
+} from '../jose/signed-jwt.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'

@@ -1,10 +1,7 @@
-import { createPublicKey, hash } from 'node:crypto'
-import type { JsonWebKeyInput, KeyObject } from 'node:crypto'
+import { createPublicKey, hash, type JsonWebKeyInput, type KeyObject } from 'node:crypto'
 import { isCanonicalBase64url } from './signed-jwt.ts'
-import { isJsonObject } from '../../base/json.ts'
-import type { JsonObject } from '../../base/json.ts'
-import { ALGORITHMS, isSameAlg } from './signature.ts'
-import type { JwsAlg } from './signature.ts'
+import { isJsonObject, type JsonObject } from '../../base/json.ts'
+import { ALGORITHMS, isSameAlg, type JwsAlg } from './signature.ts'
 
 const MIN_MODULUS_BITS = 2048
 const MAX_MODULUS_BITS = 4096

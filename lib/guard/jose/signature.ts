@@ -1,5 +1,4 @@
-import { constants, verify } from 'node:crypto'
-import type { KeyObject, SigningOptions, VerifyKeyObjectInput } from 'node:crypto'
+import { constants, verify, type KeyObject, type SigningOptions, type VerifyKeyObjectInput } from 'node:crypto'
 
 /**
  * What a JWS algorithm requires of a key, and the options with which node:crypto verifies it (RFC 7518 section 3.1, RFC

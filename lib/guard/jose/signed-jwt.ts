@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { KeyObject } from 'node:crypto'
-import { isJsonObject } from '../../base/json.ts'
-import type { JsonObject } from '../../base/json.ts'
+import { isJsonObject, type JsonObject } from '../../base/json.ts'
 import type { JwsAlg } from './signature.ts'
 
 /** The three segments of a JWS in compact form (RFC 7515 section 3.1), still encoded. */

@@ -1,9 +1,7 @@
-import { createPrivateKey, sign } from 'node:crypto'
-import type { KeyObject } from 'node:crypto'
+import { createPrivateKey, sign, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { encodeJson } from '../jose/signed-jwt.ts'
-import { ALGORITHMS } from '../jose/signature.ts'
-import type { JwsAlg } from '../jose/signature.ts'
+import { ALGORITHMS, type JwsAlg } from '../jose/signature.ts'
 import type { ProviderRequest } from './transport.ts'
 
 /** How this service authenticates to the provider (OpenID Connect Core 1.0 section 9). */

@@ -1,14 +1,11 @@
 import type { KeyObject } from 'node:crypto'
 import type { SigningKey } from '../jose/signed-jwt.ts'
 import type { JwsAlg } from '../jose/signature.ts'
-import { isSameKey, parseKeySet } from './key-set.ts'
-import type { KeySet } from './key-set.ts'
-import { createDiscovery, readAnswer } from './provider-document.ts'
-import type { Discovery } from './provider-document.ts'
+import { isSameKey, parseKeySet, type KeySet } from './key-set.ts'
+import { createDiscovery, readAnswer, type Discovery } from './provider-document.ts'
 import { ProviderFailure } from './provider-failure.ts'
 import { parseConfiguredJwksUri, parseDiscoveredUri, parseIssuer } from './provider-url.ts'
-import { withSession } from './transport.ts'
-import type { ProviderSession, Transport } from './transport.ts'
+import { withSession, type ProviderSession, type Transport } from './transport.ts'
 
 /** Reads what was fetched already. It never asks the network. */
 export interface KeyReader {

@@ -1,6 +1,5 @@
 import type { Surroundings } from '../../base/surroundings.ts'
-import { ProviderFailure } from './provider-failure.ts'
-import type { ProviderFailureWord } from './provider-failure.ts'
+import { ProviderFailure, type ProviderFailureWord } from './provider-failure.ts'
 
 const MINUTE_MS = 60_000
 const FIRST_STEP_MS = 2000

@@ -1,7 +1,5 @@
-import { readKeySet } from './fetch-key-set.ts'
-import type { ProviderKeysOptions } from './fetch-key-set.ts'
-import { createKeySource } from './key-source.ts'
-import type { KeySource, KeySourceOptions } from './key-source.ts'
+import { readKeySet, type ProviderKeysOptions } from './fetch-key-set.ts'
+import { createKeySource, type KeySource, type KeySourceOptions } from './key-source.ts'
 import { ProviderFailure } from './provider-failure.ts'
 
 /**

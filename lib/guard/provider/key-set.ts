@@ -1,5 +1,4 @@
-import { importPublicJwk, JWK_FAULTS, readPublicJwk } from '../jose/public-key.ts'
-import type { JwkFault } from '../jose/public-key.ts'
+import { importPublicJwk, JWK_FAULTS, readPublicJwk, type JwkFault } from '../jose/public-key.ts'
 import type { SigningKey } from '../jose/signed-jwt.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { parseDocument } from './provider-document.ts'

@@ -1,5 +1,4 @@
-import { isJsonObject } from '../../base/json.ts'
-import type { JsonObject } from '../../base/json.ts'
+import { isJsonObject, type JsonObject } from '../../base/json.ts'
 import { printable } from '../../base/printable.ts'
 import { ProviderFailure } from './provider-failure.ts'
 import { parseIssuer, withoutTrailingSlash } from './provider-url.ts'

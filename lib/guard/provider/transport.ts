@@ -1,8 +1,7 @@
 import { createRequire } from 'node:module'
 import type { Dispatcher } from 'undici'
 import { printable } from '../../base/printable.ts'
-import { failureOf, ProviderFailure } from './provider-failure.ts'
-import type { FailureFacts } from './provider-failure.ts'
+import { failureOf, ProviderFailure, type FailureFacts } from './provider-failure.ts'
 import { parseNoProxy, proxyUrl } from './proxies.ts'
 import { isLoopbackHttp } from './provider-url.ts'
 

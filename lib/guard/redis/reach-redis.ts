@@ -1,9 +1,8 @@
 import { createSecureContext } from 'node:tls'
 import { readPlace } from '../../base/secret-place.ts'
 import type { Surroundings } from '../../base/surroundings.ts'
-import { hostsOf, parseRedisUrl, TLS_FILES } from './redis-url.ts'
+import { hostsOf, parseRedisUrl, TLS_FILES, type RedisPlace, type RedisTarget } from './redis-url.ts'
 import type { LinkListeners, RedisLink } from './redis-link.ts'
-import type { RedisPlace, RedisTarget } from './redis-url.ts'
 
 const MAX_FILE_BYTES = 1024 * 1024
 

@@ -1,7 +1,5 @@
-import { Cluster, Command, Redis } from 'ioredis'
-import type { ClusterOptions, RedisOptions } from 'ioredis'
-import { faultOf } from './redis-faults.ts'
-import type { MemoryAnswer } from './redis-faults.ts'
+import { Cluster, Command, Redis, type ClusterOptions, type RedisOptions } from 'ioredis'
+import { faultOf, type MemoryAnswer } from './redis-faults.ts'
 import type { RedisTarget } from './redis-url.ts'
 
 /** Receives the events of the connection. Errors are passed on as the client made them. */

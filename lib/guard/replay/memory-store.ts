@@ -1,9 +1,7 @@
 import { Refusal } from '../../refusal.ts'
-import { LATE_RECORD_SECONDS } from './replay-store.ts'
-import type { ReplayStore } from './replay-store.ts'
+import { LATE_RECORD_SECONDS, type ReplayStore } from './replay-store.ts'
 import type { Surroundings } from '../../base/surroundings.ts'
-import { hashWords, IdTable } from './id-table.ts'
-import type { HashKey } from './id-table.ts'
+import { hashWords, IdTable, type HashKey } from './id-table.ts'
 import { createKeyShares, ExpiryCounts } from './key-shares.ts'
 
 /**

@@ -1,10 +1,8 @@
 import { Refusal } from '../../refusal.ts'
 import type { Surroundings } from '../../base/surroundings.ts'
-import { faultOf, policyOf } from '../redis/redis-faults.ts'
-import type { RedisFault, MemoryAnswer } from '../redis/redis-faults.ts'
+import { faultOf, policyOf, type RedisFault, type MemoryAnswer } from '../redis/redis-faults.ts'
 import type { LinkListeners, RedisLink } from '../redis/redis-link.ts'
-import { LATE_RECORD_SECONDS } from './replay-store.ts'
-import type { RecordDone, ReplayStore } from './replay-store.ts'
+import { LATE_RECORD_SECONDS, type RecordDone, type ReplayStore } from './replay-store.ts'
 
 /** After this time a record is decided or refused, whatever the server does. */
 const RECORD_MS = 200

@@ -1,5 +1,4 @@
-import { isJsonObject } from '../../base/json.ts'
-import type { JsonObject } from '../../base/json.ts'
+import { isJsonObject, type JsonObject } from '../../base/json.ts'
 import { Refusal } from '../../refusal.ts'
 import type { VerifiedToken } from '../token/verified-tokens.ts'
 import type { ScopeGranters } from './implied-scopes.ts'

@@ -1,5 +1,4 @@
-import { isJsonObject } from '../../base/json.ts'
-import type { JsonObject } from '../../base/json.ts'
+import { isJsonObject, type JsonObject } from '../../base/json.ts'
 import { printable } from '../../base/printable.ts'
 import { issuerSpellings } from '../provider/provider-url.ts'
 import { Refusal } from '../../refusal.ts'

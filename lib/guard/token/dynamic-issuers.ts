@@ -1,8 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { Refusal } from '../../refusal.ts'
 import { isSameIssuer } from './claims.ts'
-import { closeIssuer } from './issuer-table.ts'
-import type { IssuerTable, TokenIssuer } from './issuer-table.ts'
+import { closeIssuer, type IssuerTable, type TokenIssuer } from './issuer-table.ts'
 
 /** How long an answer of the application is used. */
 const ANSWER_MS = 5000

@@ -1,13 +1,18 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { isJsonObject } from '../../base/json.ts'
-import type { JsonObject } from '../../base/json.ts'
+import { isJsonObject, type JsonObject } from '../../base/json.ts'
 import type { Introspector, IntrospectorState } from '../introspection/introspector.ts'
 import { isSameIssuer } from './claims.ts'
 import { plainWord } from '../../base/printable.ts'
 import { Refusal } from '../../refusal.ts'
-import { checkByRules, misfitAudience, TOKEN_BINDINGS, verifyKind } from './jwt-checks.ts'
-import type { TokenClaims, TokenRules } from './jwt-checks.ts'
+import {
+  checkByRules,
+  misfitAudience,
+  TOKEN_BINDINGS,
+  verifyKind,
+  type TokenClaims,
+  type TokenRules
+} from './jwt-checks.ts'
 
 /** Which tokens of an issuer are introspected: opaque ones, JWTs after their own checks, or all. */
 export type IntrospectedTokens = 'opaque' | 'jwt' | 'all'

@@ -1,10 +1,15 @@
-import { algDetail, HEADER_CHECKS, isMediaType, readJwt, timeFault } from '../jose/signed-jwt.ts'
-import type { HeaderCheck, JwtContent } from '../jose/signed-jwt.ts'
+import {
+  algDetail,
+  HEADER_CHECKS,
+  isMediaType,
+  readJwt,
+  timeFault,
+  type HeaderCheck,
+  type JwtContent
+} from '../jose/signed-jwt.ts'
 import type { JwsAlg } from '../jose/signature.ts'
-import { isJsonObject } from '../../base/json.ts'
-import type { JsonObject } from '../../base/json.ts'
-import { Refusal } from '../../refusal.ts'
-import type { RefusalReason } from '../../refusal.ts'
+import { isJsonObject, type JsonObject } from '../../base/json.ts'
+import { Refusal, type RefusalReason } from '../../refusal.ts'
 import { printable } from '../../base/printable.ts'
 import type { AccessTokenClaims } from './access-token-claims.ts'
 import { isSameIssuer, NON_EMPTY_TEXT, NUMBER, TEXT, TEXTS, verifyDepth, verifyForm } from './claims.ts'

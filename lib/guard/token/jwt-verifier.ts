@@ -1,14 +1,16 @@
-import { isOffered } from '../credentials.ts'
-import type { AuthScheme } from '../credentials.ts'
-import { isJwt, signerOf } from '../jose/signed-jwt.ts'
-import type { JwtContent, SignerFinder } from '../jose/signed-jwt.ts'
+import { isOffered, type AuthScheme } from '../credentials.ts'
+import { isJwt, signerOf, type JwtContent, type SignerFinder } from '../jose/signed-jwt.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { Refusal, refusalOfIssuer } from '../../refusal.ts'
 import type { IssuerTable, TokenIssuer } from './issuer-table.ts'
-import { checkByRules, issuerRefusal, readIssuer, readToken, timeRefusal } from './jwt-checks.ts'
-import type { TokenRules } from './jwt-checks.ts'
-import { createVerifiedToken, refusalOfToken } from './verified-tokens.ts'
-import type { TokenVerifier, VerifiedToken, VerifiedTokens } from './verified-tokens.ts'
+import { checkByRules, issuerRefusal, readIssuer, readToken, timeRefusal, type TokenRules } from './jwt-checks.ts'
+import {
+  createVerifiedToken,
+  refusalOfToken,
+  type TokenVerifier,
+  type VerifiedToken,
+  type VerifiedTokens
+} from './verified-tokens.ts'
 
 export interface JwtVerifierOptions {
   /** Undefined if no provider is usable. Then every token is refused, and no call is made. */

@@ -10,9 +10,11 @@ import {
   parsePort,
   parseScheme,
   parseWireAuthority,
-  splitHttpUrl
+  splitHttpUrl,
+  type Authority,
+  type HttpScheme,
+  type HttpUrl
 } from './http-url.ts'
-import type { Authority, HttpScheme, HttpUrl } from './http-url.ts'
 import { lastElement } from './last-element.ts'
 
 /**

@@ -1,17 +1,17 @@
 import type { Message } from '../message.ts'
-import { Refusal } from '../../refusal.ts'
-import type { RefusalDetail } from '../../refusal.ts'
-import { createBaseUrlResolver } from './base-url.ts'
-import type { UrlSettings } from './base-url.ts'
+import { Refusal, type RefusalDetail } from '../../refusal.ts'
+import { createBaseUrlResolver, type UrlSettings } from './base-url.ts'
 import {
   decodeEscapes,
   httpUrlOf,
   normalizeEscapes,
   parseHttpUrl,
   parseWireAuthority,
-  splitHttpUrl
+  splitHttpUrl,
+  type Authority,
+  type HttpScheme,
+  type HttpUrl
 } from './http-url.ts'
-import type { Authority, HttpScheme, HttpUrl } from './http-url.ts'
 
 /** The URL that the client used. Its path includes the prefix that a proxy took away. */
 export interface RequestUrl extends HttpUrl {

@@ -1,7 +1,5 @@
-import { GATE_REASONS } from '../../gate/gate-error.ts'
-import type { GateReason } from '../../gate/gate-error.ts'
-import { REFUSALS } from '../../refusal.ts'
-import type { RefusalReason } from '../../refusal.ts'
+import { GATE_REASONS, type GateReason } from '../../gate/gate-error.ts'
+import { REFUSALS, type RefusalReason } from '../../refusal.ts'
 import type { AuthScheme } from '../../guard/credentials.ts'
 
 /** One value of a metric, with the labels that distinguish it from the others. */

@@ -1,11 +1,16 @@
 import { STATUS_CODES } from 'node:http'
-import { offeredSchemes } from '../../guard/credentials.ts'
+import { offeredSchemes, type AuthScheme, type DpopMode } from '../../guard/credentials.ts'
 import { TOOL_CALL } from '../../gate/mcp-methods.ts'
 import type { GateRule } from '../../gate/rule.ts'
 import type { Requirement } from '../../guard/requirement/requirement.ts'
-import { isOptional, phrasesOf, requirementJson, scopeAlternatives, scopesOf } from '../../guard/requirement/route-guard.ts'
-import type { RouteGuard } from '../../guard/requirement/route-guard.ts'
-import type { AuthScheme, DpopMode } from '../../guard/credentials.ts'
+import {
+  isOptional,
+  phrasesOf,
+  requirementJson,
+  scopeAlternatives,
+  scopesOf,
+  type RouteGuard
+} from '../../guard/requirement/route-guard.ts'
 import type { Settings } from '../../settings/settings.ts'
 import type { Components, DescribedRule, OpenapiDocument, Operation, Response } from './document.ts'
 import { errorSchemas, guardStatuses, REFUSED, refusalResponses } from './refused.ts'

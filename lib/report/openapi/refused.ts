@@ -1,7 +1,6 @@
 import type { RouteGuard } from '../../guard/requirement/route-guard.ts'
 import type { Requirement } from '../../guard/requirement/requirement.ts'
-import { errorBody, REFUSALS } from '../../refusal.ts'
-import type { ErrorBodyForm, RefusalReason } from '../../refusal.ts'
+import { errorBody, REFUSALS, type ErrorBodyForm, type RefusalReason } from '../../refusal.ts'
 import type { Settings } from '../../settings/settings.ts'
 import type { JsonSchema, Response } from './document.ts'
 

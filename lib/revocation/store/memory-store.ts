@@ -1,7 +1,6 @@
 import type { Surroundings } from '../../base/surroundings.ts'
 import type { View } from '../view.ts'
-import { mergeInto, recordOf, writeRecord } from './record.ts'
-import type { MergeMode } from './record.ts'
+import { mergeInto, recordOf, writeRecord, type MergeMode } from './record.ts'
 import type { RevocationStore } from './store.ts'
 import type { RevocationEntry } from '../entry.ts'
 

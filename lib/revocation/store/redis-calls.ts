@@ -1,8 +1,7 @@
 import type { RedisCall } from '../../guard/redis/redis-link.ts'
 import type { View } from '../view.ts'
 import type { StoreClock } from './clock.ts'
-import { readRecord, writeRecord } from './record.ts'
-import type { MergeMode } from './record.ts'
+import { readRecord, writeRecord, type MergeMode } from './record.ts'
 import { CHANGES, INSTANCES, MERGE, READ, RECORDS, REMOVE, RESTORING, STATE } from './scripts.ts'
 
 /** What is merged: how, where, and the record as it is written. */

@@ -3,12 +3,10 @@ import type { Surroundings } from '../../base/surroundings.ts'
 import type { RevocationEntry } from '../entry.ts'
 import type { View } from '../view.ts'
 import { modeOf } from './memory-store.ts'
-import { recordOf, writeRecord } from './record.ts'
-import type { MergeMode, Part, RevocationRecord } from './record.ts'
+import { recordOf, writeRecord, type MergeMode, type Part, type RevocationRecord } from './record.ts'
 import type { RedisCalls } from './redis-calls.ts'
 import { LEAD, LEADER } from './scripts.ts'
-import { UndecidedError } from './store.ts'
-import type { RevocationStore } from './store.ts'
+import { UndecidedError, type RevocationStore } from './store.ts'
 
 /** For so long senders wait. */
 const PATIENCE_MS = 1000

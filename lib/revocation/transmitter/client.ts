@@ -1,15 +1,17 @@
 import type { ClientAuthentication } from '../../guard/provider/client-authentication.ts'
-import { isJsonObject } from '../../base/json.ts'
-import type { JsonObject } from '../../base/json.ts'
+import { isJsonObject, type JsonObject } from '../../base/json.ts'
 import { documentUrls, parseDocument, readAnswer, verifyNamedIssuer } from '../../guard/provider/provider-document.ts'
 import { ProviderFailure } from '../../guard/provider/provider-failure.ts'
 import { parseOwnUri } from '../../guard/provider/provider-url.ts'
-import { withSession } from '../../guard/provider/transport.ts'
-import type { ProviderAnswer, ProviderRequest, Transport } from '../../guard/provider/transport.ts'
+import {
+  withSession,
+  type ProviderAnswer,
+  type ProviderRequest,
+  type Transport
+} from '../../guard/provider/transport.ts'
 import { isStreamStatus } from './stream-news.ts'
 import { isBeyondEvents } from '../security-event-token.ts'
-import { originsOf } from './configuration.ts'
-import type { TransmitterAddress, TransmitterConfiguration } from './configuration.ts'
+import { originsOf, type TransmitterAddress, type TransmitterConfiguration } from './configuration.ts'
 
 export interface TransmitterClientOptions extends TransmitterAddress {
   /** Undefined if calls carry no token. */

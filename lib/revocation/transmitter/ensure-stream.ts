@@ -2,10 +2,16 @@ import type { JsonObject } from '../../base/json.ts'
 import { parseDocument } from '../../guard/provider/provider-document.ts'
 import { ProviderFailure } from '../../guard/provider/provider-failure.ts'
 import { KNOWN_EVENT_TYPES } from '../effects.ts'
-import { CANNOT, withStreamId } from './client.ts'
-import type { TransmitterClient } from './client.ts'
-import { DELIVERY_METHODS, destinationOf, differencesOf, isDelivered, readAgain, readOwnStream } from './own-stream.ts'
-import type { WantedStream } from './own-stream.ts'
+import { CANNOT, withStreamId, type TransmitterClient } from './client.ts'
+import {
+  DELIVERY_METHODS,
+  destinationOf,
+  differencesOf,
+  isDelivered,
+  readAgain,
+  readOwnStream,
+  type WantedStream
+} from './own-stream.ts'
 
 /** A stream as the settings want it, with what its transmitter keeps to itself. */
 export interface EnsuredStream extends WantedStream {

@@ -1,12 +1,10 @@
-import { isJsonObject } from '../../base/json.ts'
-import type { JsonObject } from '../../base/json.ts'
+import { isJsonObject, type JsonObject } from '../../base/json.ts'
 import { printable } from '../../base/printable.ts'
 import { ProviderFailure } from '../../guard/provider/provider-failure.ts'
 import { parseOwnUri, withoutTrailingSlash } from '../../guard/provider/provider-url.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../effects.ts'
 import type { StreamList, TransmitterClient } from './client.ts'
-import { originsOf } from './configuration.ts'
-import type { TransmitterAddress } from './configuration.ts'
+import { originsOf, type TransmitterAddress } from './configuration.ts'
 
 /** How events come, by the names of RFC 8935 and RFC 8936, and of the drafts before them. */
 export const DELIVERY_METHODS = Object.freeze(

@@ -1,26 +1,27 @@
 import { createKeySetFetch } from '../../guard/provider/fetch-key-set.ts'
 import { createFetchLoop } from '../../guard/provider/fetch-loop.ts'
-import { createKeySource } from '../../guard/provider/key-source.ts'
-import type { KeySourceEvent } from '../../guard/provider/key-source.ts'
+import { createKeySource, type KeySourceEvent } from '../../guard/provider/key-source.ts'
 import { ProviderFailure } from '../../guard/provider/provider-failure.ts'
 import { issuerSpellings } from '../../guard/provider/provider-url.ts'
-import { withSession } from '../../guard/provider/transport.ts'
-import type { ProviderSession, Transport } from '../../guard/provider/transport.ts'
+import { withSession, type ProviderSession, type Transport } from '../../guard/provider/transport.ts'
 import type { Surroundings } from '../../base/surroundings.ts'
 import type { RevocationEntry } from '../entry.ts'
 import type { RevocationStore } from '../store/store.ts'
-import { destinationOf, differencesOf, factsOf, readOwnStream } from './own-stream.ts'
-import type { StreamDifference, StreamOptions } from './own-stream.ts'
+import {
+  destinationOf,
+  differencesOf,
+  factsOf,
+  readOwnStream,
+  type StreamDifference,
+  type StreamOptions
+} from './own-stream.ts'
 import type { EventSender } from '../receiver.ts'
 import { EVENT_ALGS } from '../security-event-token.ts'
-import { createPoll } from './poll.ts'
-import type { PolledEvents, PollOptions } from './poll.ts'
+import { createPoll, type PolledEvents, type PollOptions } from './poll.ts'
 import { createStreamVerification, isStreamStatus } from './stream-news.ts'
 import type { SubjectRules } from '../subject.ts'
-import { createTransmitterClient } from './client.ts'
-import type { TransmitterClientOptions } from './client.ts'
-import { fetchTransmitterConfiguration } from './configuration.ts'
-import type { TransmitterConfiguration } from './configuration.ts'
+import { createTransmitterClient, type TransmitterClientOptions } from './client.ts'
+import { fetchTransmitterConfiguration, type TransmitterConfiguration } from './configuration.ts'
 
 /** What people are told of a transmitter and its stream. */
 export type TransmitterEvent =

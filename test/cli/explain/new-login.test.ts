@@ -1,6 +1,5 @@
 import t from 'tap'
-import { newLoginAt } from '../../../cli/explain/new-login.ts'
-import type { LoginClaims } from '../../../cli/explain/new-login.ts'
+import { newLoginAt, type LoginClaims } from '../../../cli/explain/new-login.ts'
 
 const AT = 1_000
 const TOLERANCE = 5

@@ -1,6 +1,5 @@
 import t from 'tap'
-import { findRule } from '../../../cli/explain/rule.ts'
-import type { FoundRule, GateRequest } from '../../../cli/explain/rule.ts'
+import { findRule, type FoundRule, type GateRequest } from '../../../cli/explain/rule.ts'
 import { settingsFromOptions } from '../../../lib/settings/options.ts'
 import { readGate } from '../../../lib/settings/validation.ts'
 

@@ -3,13 +3,17 @@ import { writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { readSettings } from '../../../holdfast.ts'
-import { createRevocation, createRevocationView, pushUrlOf } from '../../../lib/assembly/create-revocation.ts'
-import type { RevocationEvent, RevocationParts } from '../../../lib/assembly/create-revocation.ts'
+import {
+  createRevocation,
+  createRevocationView,
+  pushUrlOf,
+  type RevocationEvent,
+  type RevocationParts
+} from '../../../lib/assembly/create-revocation.ts'
 import { NODE_CRYPTO } from '../../../lib/assembly/jwt-tools.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../lib/revocation/effects.ts'
 import type { RevocationEntry } from '../../../lib/revocation/entry.ts'
-import { claimTarget, keyOf } from '../../../lib/revocation/target.ts'
-import type { RevocableToken } from '../../../lib/revocation/target.ts'
+import { claimTarget, keyOf, type RevocableToken } from '../../../lib/revocation/target.ts'
 import { createTransport } from '../../../lib/guard/provider/transport.ts'
 import { SettingsError } from '../../../lib/settings/problems.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'

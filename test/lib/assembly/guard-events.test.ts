@@ -1,6 +1,5 @@
 import t from 'tap'
-import { describeEvent } from '../../../lib/assembly/guard-events.ts'
-import type { GuardEvent } from '../../../lib/assembly/guard-events.ts'
+import { describeEvent, type GuardEvent } from '../../../lib/assembly/guard-events.ts'
 
 /** What an operator should look at is a warning. */
 const LEVELS = {

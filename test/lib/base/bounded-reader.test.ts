@@ -1,8 +1,12 @@
 import { once } from 'node:events'
 import { PassThrough, Readable } from 'node:stream'
 import t from 'tap'
-import { createBoundedReader, senderAt } from '../../../lib/base/bounded-reader.ts'
-import type { BodySender, BoundedReaderOptions } from '../../../lib/base/bounded-reader.ts'
+import {
+  createBoundedReader,
+  senderAt,
+  type BodySender,
+  type BoundedReaderOptions
+} from '../../../lib/base/bounded-reader.ts'
 
 const KIB = 1024
 

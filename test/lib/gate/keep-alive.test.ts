@@ -1,6 +1,5 @@
 import { once } from 'node:events'
-import { PassThrough } from 'node:stream'
-import type { Readable } from 'node:stream'
+import { PassThrough, type Readable } from 'node:stream'
 import t from 'tap'
 import { keepAlive } from '../../../lib/gate/keep-alive.ts'
 import type { AnswerHeaders, UpstreamAnswer } from '../../../lib/gate/upstream/answer.ts'

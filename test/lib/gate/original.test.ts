@@ -1,7 +1,6 @@
 import t from 'tap'
 import { readOriginal } from '../../../lib/gate/original.ts'
-import { Message } from '../../../lib/guard/message.ts'
-import type { ReceivedRequest } from '../../../lib/guard/message.ts'
+import { Message, type ReceivedRequest } from '../../../lib/guard/message.ts'
 
 t.test('If Envoy states no scheme, it is that of its own connection.', async t => {
   for (const [encrypted, scheme] of [[true, 'https'], [false, 'http']] as const) {

@@ -1,7 +1,6 @@
 import t from 'tap'
 import { timeoutSecondsOf } from '../../../lib/gate/executor.ts'
-import { parseRule } from '../../../lib/gate/rule.ts'
-import type { GateRule } from '../../../lib/gate/rule.ts'
+import { parseRule, type GateRule } from '../../../lib/gate/rule.ts'
 import { createRules } from '../../../lib/gate/rules.ts'
 
 t.test('Rules that overlap make no table, and neighbours do.', t => {

@@ -2,10 +2,8 @@ import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto'
 import t from 'tap'
 import { exactly } from '../../helpers/containing.ts'
 import type { Caller } from '../../../lib/gate/identity-headers.ts'
-import { createStatementSigner, readStatementKey } from '../../../lib/gate/statement.ts'
-import type { StatementSigner } from '../../../lib/gate/statement.ts'
-import { openStatementKeys } from '../../../lib/gate/statement-keys.ts'
-import type { StatementKeySource } from '../../../lib/gate/statement-keys.ts'
+import { createStatementSigner, readStatementKey, type StatementSigner } from '../../../lib/gate/statement.ts'
+import { openStatementKeys, type StatementKeySource } from '../../../lib/gate/statement-keys.ts'
 
 t.test('A statement is signed by the key that is published, for a minute.', t => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })

@@ -1,6 +1,5 @@
 import t from 'tap'
-import { createAffinityWatch } from '../../../lib/guard/affinity.ts'
-import type { MissingAffinity } from '../../../lib/guard/affinity.ts'
+import { createAffinityWatch, type MissingAffinity } from '../../../lib/guard/affinity.ts'
 import type { Guard, Identity } from '../../../lib/guard/guard.ts'
 import { Refusal } from '../../../lib/refusal.ts'
 import type { AuthScheme } from '../../../lib/guard/credentials.ts'

@@ -1,24 +1,26 @@
-import { generateKeyPairSync, randomBytes, verify } from 'node:crypto'
-import type { KeyObject } from 'node:crypto'
+import { generateKeyPairSync, randomBytes, verify, type KeyObject } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { exactly } from '../../helpers/containing.ts'
-import { createClientAuthentication, parseClientKey } from '../../../lib/guard/provider/client-authentication.ts'
-import type { ClientCredentials } from '../../../lib/guard/provider/client-authentication.ts'
+import {
+  createClientAuthentication,
+  parseClientKey,
+  type ClientCredentials
+} from '../../../lib/guard/provider/client-authentication.ts'
 import { createEndpoint } from '../../../lib/guard/introspection/endpoint.ts'
-import { createIntrospector } from '../../../lib/guard/introspection/introspector.ts'
+import {
+  createIntrospector,
+  type Introspector,
+  type IntrospectorOptions
+} from '../../../lib/guard/introspection/introspector.ts'
 import { Clock } from '../../helpers/clock.ts'
 import { createDiscovery } from '../../../lib/guard/provider/provider-document.ts'
-import type { Introspector, IntrospectorOptions } from '../../../lib/guard/introspection/introspector.ts'
 import { createSignedAnswerReader } from '../../../lib/guard/introspection/signed-answer.ts'
-import { ALGORITHMS } from '../../../lib/guard/jose/signature.ts'
-import type { JwsAlg } from '../../../lib/guard/jose/signature.ts'
+import { ALGORITHMS, type JwsAlg } from '../../../lib/guard/jose/signature.ts'
 import { takeRsaKey } from '../../helpers/rsa-keys.ts'
-import { createTransport } from '../../../lib/guard/provider/transport.ts'
-import type { TransportOptions } from '../../../lib/guard/provider/transport.ts'
+import { createTransport, type TransportOptions } from '../../../lib/guard/provider/transport.ts'
 
 const NOW = 1_800_000_000
 const ISSUER = 'https://idp.example/'

@@ -1,7 +1,6 @@
 import t from 'tap'
 import { GATE_REASONS } from '../../../lib/gate/gate-error.ts'
-import { METRICS } from '../../../lib/report/metrics/catalog.ts'
-import type { MetricSources } from '../../../lib/report/metrics/catalog.ts'
+import { METRICS, type MetricSources } from '../../../lib/report/metrics/catalog.ts'
 import { createGuardTally, createHistogram, createRequestTally } from '../../../lib/report/metrics/tallies.ts'
 import { timeProofs, timeRecords, timeSignatures } from '../../../lib/report/metrics/timings.ts'
 import { REFUSALS } from '../../../lib/refusal.ts'

@@ -6,8 +6,14 @@ import { describeGuard } from '../../../lib/report/openapi/describe.ts'
 import type { OpenapiDocument, Parameter, Reference } from '../../../lib/report/openapi/document.ts'
 import { placeAddress, renderPage } from '../../../routes/docs/docs-page.ts'
 import { ANY_TOKEN } from '../../../lib/guard/requirement/requirement.ts'
-import { hooksAround, requirementsOf, scopeAlternatives, scopesOf } from '../../../lib/guard/requirement/route-guard.ts'
-import type { RouteGuard, RouteHooks } from '../../../lib/guard/requirement/route-guard.ts'
+import {
+  hooksAround,
+  requirementsOf,
+  scopeAlternatives,
+  scopesOf,
+  type RouteGuard,
+  type RouteHooks
+} from '../../../lib/guard/requirement/route-guard.ts'
 
 const base: OpenapiDocument = {
   openapi: '3.1.0',

@@ -1,7 +1,6 @@
 import t from 'tap'
 import { effectsOf, entriesAbout, eventName, KNOWN_EVENT_TYPES } from '../../../lib/revocation/effects.ts'
-import { keyOf } from '../../../lib/revocation/target.ts'
-import type { RevocationTarget } from '../../../lib/revocation/target.ts'
+import { keyOf, type RevocationTarget } from '../../../lib/revocation/target.ts'
 import { SubjectError } from '../../../lib/revocation/subject.ts'
 
 const NOW = 1_800_000_000

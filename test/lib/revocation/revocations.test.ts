@@ -3,8 +3,7 @@ import type { RevocationEntry } from '../../../lib/revocation/entry.ts'
 import { createRevocations } from '../../../lib/revocation/revocations.ts'
 import { createMemoryStore } from '../../../lib/revocation/store/memory-store.ts'
 import { UndecidedError } from '../../../lib/revocation/store/store.ts'
-import { keyOf } from '../../../lib/revocation/target.ts'
-import type { RevocableToken } from '../../../lib/revocation/target.ts'
+import { keyOf, type RevocableToken } from '../../../lib/revocation/target.ts'
 import { createView } from '../../../lib/revocation/view.ts'
 
 const NOW = 1_800_000_000

@@ -1,7 +1,6 @@
 import t from 'tap'
 import { issuerOfKey } from '../../../lib/revocation/store/record.ts'
-import { claimTarget, keyOf, revocationFactsOf } from '../../../lib/revocation/target.ts'
-import type { RevocableToken } from '../../../lib/revocation/target.ts'
+import { claimTarget, keyOf, revocationFactsOf, type RevocableToken } from '../../../lib/revocation/target.ts'
 
 const ISSUER = 'https://issuer.example/'
 const factsOf = (claims: object, names = { session: ['sid'], other: ['uid'] }) =>

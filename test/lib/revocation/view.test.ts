@@ -2,12 +2,15 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { RevocationEntry } from '../../../lib/revocation/entry.ts'
 import { createMemoryStore } from '../../../lib/revocation/store/memory-store.ts'
-import { KINDS, readRecord, recordOf, writeRecord } from '../../../lib/revocation/store/record.ts'
-import type { RevocationRecord } from '../../../lib/revocation/store/record.ts'
-import type { RevocationFacts } from '../../../lib/revocation/target.ts'
-import { keyOf } from '../../../lib/revocation/target.ts'
-import { createView } from '../../../lib/revocation/view.ts'
-import type { ViewOptions } from '../../../lib/revocation/view.ts'
+import {
+  KINDS,
+  readRecord,
+  recordOf,
+  writeRecord,
+  type RevocationRecord
+} from '../../../lib/revocation/store/record.ts'
+import { keyOf, type RevocationFacts } from '../../../lib/revocation/target.ts'
+import { createView, type ViewOptions } from '../../../lib/revocation/view.ts'
 
 const NOW = 1_800_000_000
 const TOLERANCE = 5

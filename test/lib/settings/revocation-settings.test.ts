@@ -1,6 +1,5 @@
 import t from 'tap'
-import { withoutSecrets } from '../../../lib/settings/problems.ts'
-import type { SettingsError } from '../../../lib/settings/problems.ts'
+import { withoutSecrets, type SettingsError } from '../../../lib/settings/problems.ts'
 import { readSecret } from '../../../lib/settings/secret.ts'
 import type { RevocationSettings } from '../../../lib/settings/revocation-settings.ts'
 import { partOf } from '../../../lib/settings/tree.ts'

@@ -1,6 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify'
-import holdfast from 'holdfast'
-import type { HoldfastOptions } from 'holdfast'
+import holdfast, { type HoldfastOptions } from 'holdfast'
 import orders from './routes/orders.js'
 
 export interface AppOptions {

@@ -1,13 +1,15 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { ServerResponse } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { PassThrough } from 'node:stream'
-import type { Readable } from 'node:stream'
+import { PassThrough, type Readable } from 'node:stream'
 import t from 'tap'
 import type { Dispatcher } from 'undici'
-import { streamOf, UpstreamError } from '../../../../lib/gate/upstream/answer.ts'
-import type { AnswerHeaders, UpstreamAnswer } from '../../../../lib/gate/upstream/answer.ts'
+import {
+  streamOf,
+  UpstreamError,
+  type AnswerHeaders,
+  type UpstreamAnswer
+} from '../../../../lib/gate/upstream/answer.ts'
 import { UpstreamExchange } from '../../../../lib/gate/upstream/exchange.ts'
 import { createUpstream } from '../../../../lib/gate/upstream/upstream.ts'
 

@@ -1,5 +1,4 @@
-import { createHash, createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto'
-import type { JsonWebKey } from 'node:crypto'
+import { createHash, createPublicKey, generateKeyPairSync, sign, verify, type JsonWebKey } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import {
@@ -8,18 +7,20 @@ import {
   findSignerByCrypto,
   isSameAlg,
   verifySignature,
-  JWS_ALGS
+  JWS_ALGS,
+  type JwsAlg
 } from '../../../../lib/guard/jose/signature.ts'
-import type { JwsAlg } from '../../../../lib/guard/jose/signature.ts'
-import { createClientKeys, parseProofHeader } from '../../../../lib/guard/dpop/client-keys.ts'
-import type { ClientKeys } from '../../../../lib/guard/dpop/client-keys.ts'
-import { importPublicJwk, isVerifiable, thumbprint } from '../../../../lib/guard/jose/public-key.ts'
-import type { PublicJwk } from '../../../../lib/guard/jose/public-key.ts'
+import { createClientKeys, parseProofHeader, type ClientKeys } from '../../../../lib/guard/dpop/client-keys.ts'
+import { importPublicJwk, isVerifiable, thumbprint, type PublicJwk } from '../../../../lib/guard/jose/public-key.ts'
 import { decodeJsonObject, isCanonicalBase64url, isMediaType, splitCompactJws } from '../../../../lib/guard/jose/signed-jwt.ts'
-import { createNonces, processOfNonce } from '../../../../lib/guard/dpop/nonces.ts'
-import type { Nonces } from '../../../../lib/guard/dpop/nonces.ts'
-import { CHECKS_AFTER_SIGNATURE, CHECKS_BEFORE_SIGNATURE, verifyProof } from '../../../../lib/guard/dpop/proof.ts'
-import type { PresentedProof, ProofPolicy } from '../../../../lib/guard/dpop/proof.ts'
+import { createNonces, processOfNonce, type Nonces } from '../../../../lib/guard/dpop/nonces.ts'
+import {
+  CHECKS_AFTER_SIGNATURE,
+  CHECKS_BEFORE_SIGNATURE,
+  verifyProof,
+  type PresentedProof,
+  type ProofPolicy
+} from '../../../../lib/guard/dpop/proof.ts'
 import type { Refusal } from '../../../../lib/refusal.ts'
 import { usableKey } from '../../../../lib/guard/provider/key-set.ts'
 import { createOffStore } from '../../../../lib/guard/replay/create-store.ts'

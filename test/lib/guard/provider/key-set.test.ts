@@ -2,8 +2,13 @@ import { generateKeyPairSync } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { JWK_FAULTS } from '../../../../lib/guard/jose/public-key.ts'
-import { candidatesIn, parseKeySet, usableKey } from '../../../../lib/guard/provider/key-set.ts'
-import type { KeySet, UsableKey } from '../../../../lib/guard/provider/key-set.ts'
+import {
+  candidatesIn,
+  parseKeySet,
+  usableKey,
+  type KeySet,
+  type UsableKey
+} from '../../../../lib/guard/provider/key-set.ts'
 import type { JwsAlg } from '../../../../lib/guard/jose/signature.ts'
 import type { SigningKey } from '../../../../lib/guard/jose/signed-jwt.ts'
 import { parseDocument } from '../../../../lib/guard/provider/provider-document.ts'

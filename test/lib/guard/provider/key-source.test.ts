@@ -3,8 +3,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { containing } from '../../../helpers/containing.ts'
 import { processSurroundings } from '../../../../server/surroundings.ts'
-import { createKeySetFetch, createKeySetFinder } from '../../../../lib/guard/provider/fetch-key-set.ts'
-import type { ProviderKeysOptions } from '../../../../lib/guard/provider/fetch-key-set.ts'
+import {
+  createKeySetFetch,
+  createKeySetFinder,
+  type ProviderKeysOptions
+} from '../../../../lib/guard/provider/fetch-key-set.ts'
 import { openKeyFile } from '../../../../lib/guard/provider/key-file.ts'
 import {
   createKeySource,

@@ -1,14 +1,12 @@
 import { hash, randomBytes } from 'node:crypto'
 import fc from 'fast-check'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { Refusal } from '../../../../lib/refusal.ts'
 import { hashWords, IdTable } from '../../../../lib/guard/replay/id-table.ts'
 import { createKeyShares, ExpiryCounts } from '../../../../lib/guard/replay/key-shares.ts'
 import { createMemoryStore, createStoreClock } from '../../../../lib/guard/replay/memory-store.ts'
 import { createOffStore } from '../../../../lib/guard/replay/create-store.ts'
-import { LATE_RECORD_SECONDS } from '../../../../lib/guard/replay/replay-store.ts'
-import type { ReplayStore } from '../../../../lib/guard/replay/replay-store.ts'
+import { LATE_RECORD_SECONDS, type ReplayStore } from '../../../../lib/guard/replay/replay-store.ts'
 
 const START = 1_800_000_000
 const idOf = (name: string | number): string => hash('sha256', String(name), 'binary')

@@ -3,17 +3,16 @@ import { Refusal } from '../../../../lib/refusal.ts'
 import { createScopeGranters, findScopeCircle } from '../../../../lib/guard/requirement/implied-scopes.ts'
 import type { Introspector } from '../../../../lib/guard/introspection/introspector.ts'
 import { isJwt } from '../../../../lib/guard/jose/signed-jwt.ts'
-import { createInquiry } from '../../../../lib/guard/token/inquiry.ts'
-import type { Inquired, InquiryOptions } from '../../../../lib/guard/token/inquiry.ts'
+import { createInquiry, type Inquired, type InquiryOptions } from '../../../../lib/guard/token/inquiry.ts'
 import { createDynamicIssuers } from '../../../../lib/guard/token/dynamic-issuers.ts'
-import { createIssuerTable } from '../../../../lib/guard/token/issuer-table.ts'
-import type { TokenIssuer } from '../../../../lib/guard/token/issuer-table.ts'
+import { createIssuerTable, type TokenIssuer } from '../../../../lib/guard/token/issuer-table.ts'
 import {
   checkByRules,
   readToken,
-  TOKEN_CHECKS
+  TOKEN_CHECKS,
+  type TokenClaims,
+  type TokenRules
 } from '../../../../lib/guard/token/jwt-checks.ts'
-import type { TokenClaims, TokenRules } from '../../../../lib/guard/token/jwt-checks.ts'
 import { createVerifiedToken, createVerifiedTokens, readScopes } from '../../../../lib/guard/token/verified-tokens.ts'
 import { encodeJws } from '../../../helpers/jws.ts'
 

@@ -1,5 +1,4 @@
-import { sign } from 'node:crypto'
-import type { KeyObject } from 'node:crypto'
+import { sign, type KeyObject } from 'node:crypto'
 import t from 'tap'
 import type { JwsAlg } from '../../../../lib/guard/jose/signature.ts'
 import type { SignerFinder } from '../../../../lib/guard/jose/signed-jwt.ts'

@@ -1,7 +1,6 @@
 import t from 'tap'
 import type { Refusal } from '../../../../lib/refusal.ts'
-import { createIssuerTable } from '../../../../lib/guard/token/issuer-table.ts'
-import type { IssuerTable, TokenIssuer } from '../../../../lib/guard/token/issuer-table.ts'
+import { createIssuerTable, type IssuerTable, type TokenIssuer } from '../../../../lib/guard/token/issuer-table.ts'
 import { createJwtVerifier } from '../../../../lib/guard/token/jwt-verifier.ts'
 import { createVerifiedTokens } from '../../../../lib/guard/token/verified-tokens.ts'
 import { encodeJws } from '../../../helpers/jws.ts'

@@ -3,8 +3,12 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Message } from '../../../../lib/guard/message.ts'
 import { Refusal } from '../../../../lib/refusal.ts'
-import type { HtuCause, RequestUrl } from '../../../../lib/guard/url/request-url.ts'
-import { verifyHtu, createRequestUrlResolver } from '../../../../lib/guard/url/request-url.ts'
+import {
+  verifyHtu,
+  createRequestUrlResolver,
+  type HtuCause,
+  type RequestUrl
+} from '../../../../lib/guard/url/request-url.ts'
 import { HTU_ADVICE } from '../../../../cli/explain/htu-advice.ts'
 
 /** The URL of a request to `target` of `base`, as the service makes it. */

@@ -2,9 +2,8 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { Message } from '../../../../lib/guard/message.ts'
 import { Refusal } from '../../../../lib/refusal.ts'
-import { verifyHtu, createRequestUrlResolver } from '../../../../lib/guard/url/request-url.ts'
+import { verifyHtu, createRequestUrlResolver, type RequestUrl } from '../../../../lib/guard/url/request-url.ts'
 import { parseHttpUrl } from '../../../../lib/guard/url/http-url.ts'
-import type { RequestUrl } from '../../../../lib/guard/url/request-url.ts'
 import { anyText } from '../../../helpers/any-text.ts'
 
 const SEED = Number(process.env['FC_SEED'] ?? 9449)

@@ -1,7 +1,12 @@
 import t from 'tap'
 import { Refusal } from '../../../../lib/refusal.ts'
-import { createBaseUrlResolver, createPeerTrust, memoize, parsePublicUrl } from '../../../../lib/guard/url/base-url.ts'
-import type { UrlSettings } from '../../../../lib/guard/url/base-url.ts'
+import {
+  createBaseUrlResolver,
+  createPeerTrust,
+  memoize,
+  parsePublicUrl,
+  type UrlSettings
+} from '../../../../lib/guard/url/base-url.ts'
 import { verifyHtu, createRequestUrlResolver, hostlessUrl, joinRequestUrl } from '../../../../lib/guard/url/request-url.ts'
 import type { Message } from '../../../../lib/guard/message.ts'
 

@@ -1,8 +1,16 @@
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import t from 'tap'
-import { isRecordOver, KINDS, mergeInto, mergeRecords, readRecord, writeRecord } from '../../../../lib/revocation/store/record.ts'
-import type { MergeMode, RevocationRecord } from '../../../../lib/revocation/store/record.ts'
+import {
+  isRecordOver,
+  KINDS,
+  mergeInto,
+  mergeRecords,
+  readRecord,
+  writeRecord,
+  type MergeMode,
+  type RevocationRecord
+} from '../../../../lib/revocation/store/record.ts'
 import * as scripts from '../../../../lib/revocation/store/scripts.ts'
 import { skipRedis, startRedis } from '../../../helpers/redis.ts'
 

@@ -1,16 +1,25 @@
 import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
-import { createClientAuthentication, parseClientKey } from '../../../../lib/guard/provider/client-authentication.ts'
-import type { ClientCredentials } from '../../../../lib/guard/provider/client-authentication.ts'
+import {
+  createClientAuthentication,
+  parseClientKey,
+  type ClientCredentials
+} from '../../../../lib/guard/provider/client-authentication.ts'
 import { ProviderFailure } from '../../../../lib/guard/provider/provider-failure.ts'
 import { createTransport } from '../../../../lib/guard/provider/transport.ts'
-import { createTransmitterClient } from '../../../../lib/revocation/transmitter/client.ts'
-import type { TransmitterClient, TransmitterClientOptions } from '../../../../lib/revocation/transmitter/client.ts'
-import { configurationUrlOf, fetchTransmitterConfiguration } from '../../../../lib/revocation/transmitter/configuration.ts'
-import type { TransmitterAddress, TransmitterConfiguration } from '../../../../lib/revocation/transmitter/configuration.ts'
+import {
+  createTransmitterClient,
+  type TransmitterClient,
+  type TransmitterClientOptions
+} from '../../../../lib/revocation/transmitter/client.ts'
+import {
+  configurationUrlOf,
+  fetchTransmitterConfiguration,
+  type TransmitterAddress,
+  type TransmitterConfiguration
+} from '../../../../lib/revocation/transmitter/configuration.ts'
 import { processSurroundings } from '../../../../server/surroundings.ts'
-import { startEventTransmitter } from '../../../helpers/event-transmitter.ts'
-import type { EventTransmitter } from '../../../helpers/event-transmitter.ts'
+import { startEventTransmitter, type EventTransmitter } from '../../../helpers/event-transmitter.ts'
 
 const calls = createTransport()
 const CONFIGURATION = 'GET /.well-known/ssf-configuration'

@@ -1,8 +1,7 @@
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import { ProviderFailure } from '../../../../lib/guard/provider/provider-failure.ts'
-import { createTransmitter } from '../../../../lib/revocation/transmitter/transmitter.ts'
-import type { TransmitterOptions } from '../../../../lib/revocation/transmitter/transmitter.ts'
+import { createTransmitter, type TransmitterOptions } from '../../../../lib/revocation/transmitter/transmitter.ts'
 import { processSurroundings } from '../../../../server/surroundings.ts'
 
 t.test('A transmitter that cannot be reached is retried less and less often, at least once a minute', async t => {

@@ -1,20 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { createTransport } from '../../../../lib/guard/provider/transport.ts'
 import type { RevocationEntry } from '../../../../lib/revocation/entry.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../../lib/revocation/effects.ts'
 import { UndecidedError } from '../../../../lib/revocation/store/store.ts'
-import { createReceiver } from '../../../../lib/revocation/receiver.ts'
-import type { EventSender } from '../../../../lib/revocation/receiver.ts'
-import { createTransmitter } from '../../../../lib/revocation/transmitter/transmitter.ts'
-import { createPoll } from '../../../../lib/revocation/transmitter/poll.ts'
-import type { PolledEvents } from '../../../../lib/revocation/transmitter/poll.ts'
-import type { TransmitterEvent, TransmitterOptions } from '../../../../lib/revocation/transmitter/transmitter.ts'
+import { createReceiver, type EventSender } from '../../../../lib/revocation/receiver.ts'
+import {
+  createTransmitter,
+  type TransmitterEvent,
+  type TransmitterOptions
+} from '../../../../lib/revocation/transmitter/transmitter.ts'
+import { createPoll, type PolledEvents } from '../../../../lib/revocation/transmitter/poll.ts'
 import { findSignerByCrypto } from '../../../../lib/guard/jose/signature.ts'
 import { processSurroundings } from '../../../../server/surroundings.ts'
-import { startEventTransmitter } from '../../../helpers/event-transmitter.ts'
-import type { EventTransmitter } from '../../../helpers/event-transmitter.ts'
+import { startEventTransmitter, type EventTransmitter } from '../../../helpers/event-transmitter.ts'
 import { until } from '../../../helpers/until.ts'
 
 const SESSION_REVOKED = 'https://schemas.openid.net/secevent/caep/event-type/session-revoked'
