@@ -12,7 +12,7 @@ app.get('/api/public', (request, response) => {
 })
 app.get('/api/private', (request, response, next) => {
   guard.check(request).then(verdict => {
-    if (!verdict.admitted) return response.writeHead(verdict.status, verdict.headers).end(verdict.body)
+    if (!verdict.admitted) return response.status(verdict.status).set(verdict.headers).send(verdict.body)
     response.set(verdict.headers)
     request.user = verdict.user
     next()
