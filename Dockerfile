@@ -33,7 +33,8 @@ USER 1000
 EXPOSE 8000 8080
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s \
   CMD ["node", "-e", "import('/app/dist/start-options.js').then(({ port, livePath }) => fetch(`http://127.0.0.1:${port}${livePath}`)).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-# :: takes connections over IPv4 too, and gate.grpcPort follows it.
+# :: takes connections over IPv4 too, and gate.grpcPort follows it. A host without IPv6 needs 0.0.0.0.
+ENV FASTIFY_ADDRESS=::
 # tini as PID 1 reaps zombies and passes on SIGTERM to fastify-cli. npm is not started, because it would not pass it on.
 ENTRYPOINT ["tini", "--"]
-CMD ["node_modules/.bin/fastify", "start", "-a", "::", "-c", "dist/start-options.js", "dist/app.js"]
+CMD ["node_modules/.bin/fastify", "start", "-c", "dist/start-options.js", "dist/app.js"]

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import { listenFailure } from './server/listen-failure.ts'
 import { holdfast, judgeSettings, serverOptions, type ServerOptions } from './holdfast.ts'
 import { JWT_PACKAGES } from './plugins/auth/jwt-packages.ts'
-import { SettingsError } from './lib/settings/problems.ts'
+import { SettingsError } from './lib/base/settings-error.ts'
 import { readTextIfThere, collectSettings } from './lib/settings/sources.ts'
 
 /**

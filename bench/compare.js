@@ -87,6 +87,7 @@ const ROWS = [
     bad: ['no credentials', 'proof signature wrong'],
     quick: true
   },
+  { id: 'express-bare', label: 'Express, no guard', kind: 'bearer', file: 'express-bare' },
   {
     id: 'express-holdfast-bearer',
     label: 'Express with holdfast/guard',

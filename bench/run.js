@@ -15,7 +15,6 @@ const CHECK_TRIES = 4 // A run takes some 30 s.
 
 const args = readOptions({
   quick: { type: 'boolean', default: false },
-  hostile: { type: 'boolean', default: false },
   check: { type: 'boolean', default: false },
   gate: { type: 'boolean', default: false },
   'allow-busy': { type: 'boolean', default: false },
@@ -26,11 +25,10 @@ const args = readOptions({
 expectKnown('part', args.part ?? [], PARTS)
 
 if (args.help) {
-  console.log(`npm run bench -- [--quick] [--check] [--hostile] [--gate] [--part NAME]... [--only ROW]... [--allow-busy]
+  console.log(`npm run bench -- [--quick] [--check] [--gate] [--part NAME]... [--only ROW]... [--allow-busy]
 
   --quick       a minute: fewer contenders and rounds, the same checks; nothing is written
   --check       half a minute, or two: exit code 1 if Bearer or DPoP is slower than bench/recorded.json, four times in turn
-  --hostile     only what hostile connections cost (bench/hostile.js): some three minutes
   --gate        exit code 1 when a target is missed
   --part        only this part: ${PARTS.join(', ')}
   --only        only this row of the comparison; nothing is written to the README
@@ -38,10 +36,6 @@ if (args.help) {
   process.exit()
 }
 
-if (args.hostile) {
-  const { status } = spawnSync(process.execPath, [join(ROOT, 'bench/hostile.js')], { stdio: 'inherit' })
-  process.exit(status ?? 1)
-}
 pinToLoadCore()
 // The yardsticks of a check need only what the service needs.
 if (!args.check && !existsSync(join(ROOT, 'bench/node_modules'))) {

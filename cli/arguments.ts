@@ -1,12 +1,12 @@
 import { parseArgs, type ParseArgsOptionDescriptor } from 'node:util'
 import { nameThatWasMeant } from '../lib/base/suggestion.ts'
-import { SettingsError } from '../lib/settings/problems.ts'
+import { SettingsError } from '../lib/base/settings-error.ts'
 import { BadUsage } from './bad-usage.ts'
 import { NoAnswer } from './exchange.ts'
 import { createPaint, terminalText, type Output, type Paint } from './show.ts'
 
 /** The options of a tool, by name, as they are read and as `--help` shows them. */
-export type Options = Readonly<
+type Options = Readonly<
   Record<
     string,
     ParseArgsOptionDescriptor & {
@@ -105,11 +105,16 @@ function readArguments<const Known extends Options> (
   try {
     // Not every package manager removes the -- before the arguments of a script.
     const args = argv[0] === '--' ? argv.slice(1) : [...argv]
-    const { values, positionals } = parseArgs({
+    const { values, positionals, tokens } = parseArgs({
       args,
       options: { ...options, help: { type: 'boolean', short: 'h' } },
-      allowPositionals: true
+      allowPositionals: true,
+      tokens: true
     })
+    // The last one would count, and the others would seem to.
+    const said = tokens.flatMap(token => token.kind === 'option' && token.value !== undefined ? token.name : [])
+    const twice = said.find((name, n) => said.indexOf(name) < n && !options[name]!.multiple)
+    if (twice !== undefined) throw new BadUsage(`--${twice} is given more than once`)
     return (values as { help?: boolean }).help === true
       ? null
       : { values: values as Arguments<Known>['values'], positionals }

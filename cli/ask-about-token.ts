@@ -21,7 +21,7 @@ export interface Asking {
 }
 
 /** What the service asks an issuer with. */
-export interface OpenIntrospection {
+interface OpenIntrospection {
   readonly introspection: TokenIntrospection
   close (): Promise<void>
 }
@@ -65,7 +65,8 @@ export const isCredentialFault = ({ detail }: Refusal): boolean =>
 /** No answer could be had, or none of use. */
 export function unavailable ({ detail }: Refusal): Finding {
   const { failure, detail: more } = detail!
-  return introspectionFault(failure as ProviderFailureWord, more === undefined ? String(failure) : `${failure}: ${more}`)
+  const story = more === undefined ? String(failure) : `${failure}: ${more}`
+  return introspectionFault(failure as ProviderFailureWord, story)
 }
 
 /** @param says how it failed */

@@ -45,8 +45,8 @@ const OPTIONS: Partial<Record<RefusalReason, string>> = {
 const BY_STATUS: Readonly<Record<number, string>> = {
   401: 'The answer names no reason, and no check fails here. The service may have other settings or another clock, ' +
     'or it does not get the header.',
-  403: 'The service does not allow this. Is a permission missing? --scope asks for it. A proxy that asks a gate ' +
-    'answers 403 also if no rule is for this path and method.',
+  403: 'The service does not allow this. Unless the answer says why: --scope asks for a permission, and a proxy that ' +
+    'asks a gate answers 403 also if no rule is for this path and method.',
   404:
     'There is no such path, or no rule of a gate is for it and this method. Is the prefix of a proxy missing in --url?'
 }

@@ -9,7 +9,7 @@ import {
 } from './explain/explain.ts'
 import { JWS_ALGS } from '../lib/guard/jose/signature.ts'
 import type { DpopMode } from '../lib/guard/credentials.ts'
-import { SettingsError } from '../lib/settings/problems.ts'
+import { SettingsError } from '../lib/base/settings-error.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import type { CallOptions, CallWorld } from './call-options.ts'
 import { clockAheadOf } from './compare-clocks.ts'

@@ -36,7 +36,11 @@ const options = {
   cert: { ...text, value: 'FILE', says: 'the client certificate, in PEM, for the API and the provider (RFC 8705)' },
   key: { ...text, value: 'FILE', says: 'its private key, unless the same file has it' },
   cacert: { ...text, value: 'FILE', says: 'trust only these CAs, in PEM' },
-  resolve: { ...list, value: 'HOST:PORT:ADDRESS', says: 'connect to this address for that host and port, as curl does' },
+  resolve: {
+    ...list,
+    value: 'HOST:PORT:ADDRESS',
+    says: 'connect to this address for that host and port, as curl does'
+  },
   header: { ...list, value: '"NAME: VALUE"', says: 'one more header of the call' },
   data: {
     ...text,
@@ -90,7 +94,9 @@ export function readCallOptions (
   const payload = readPayload(values)
   const headers = Object.fromEntries((values.header ?? []).map(line => splitPair('--header', line, ':')))
   const isGiven = (header: string): boolean => Object.keys(headers).some(name => name.toLowerCase() === header)
-  if (isGiven('host')) throw new BadUsage('--header sends no Host: --url sets it, and --resolve the address to connect to')
+  if (isGiven('host')) {
+    throw new BadUsage('--header sends no Host: --url sets it, and --resolve the address to connect to')
+  }
   const call = {
     method: rest.method ?? (payload === undefined ? 'GET' : 'POST'),
     url: join(pick('url') ?? tenant?.url, path, noTenant),

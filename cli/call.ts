@@ -26,7 +26,8 @@ async function run (options: CallOptions, world: CallWorld, paint: Paint): Promi
   const sent: string[] = []
   if (options.connection?.cert !== undefined) {
     sent.push(
-      title(paint, 'Certificate') + indent(`${paint('cyan', 'x5t#S256')} ${thumbprintOf(options.connection.cert)}`) + '\n'
+      title(paint, 'Certificate') +
+        indent(`${paint('cyan', 'x5t#S256')} ${thumbprintOf(options.connection.cert)}`) + '\n'
     )
   }
   const key = options.dpop ? await proofKey(options.alg) : undefined

@@ -53,6 +53,16 @@ export function has ({ headers }: Capture, name: string): boolean {
   return headers.some(([known]) => known.toLowerCase() === name)
 }
 
+/** Of the request that was captured. */
+export function hostOf ({ headers }: { readonly headers: Readonly<Capture['headers']> }): string | undefined {
+  return headers.find(([name]) => name.toLowerCase() === 'host')?.[1]
+}
+
+/** A capture may lack what the URL says. */
+export function completeHost (capture: Capture, url: string): void {
+  if (hostOf(capture) === undefined) capture.headers.push(['Host', new URL(url).host])
+}
+
 export function quote (text: string): string {
   return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}\u2026` : text)
 }

@@ -1,5 +1,5 @@
 import { openKeysOfGate } from '../lib/assembly/open-statement-keys.ts'
-import { SettingsError } from '../lib/settings/problems.ts'
+import { SettingsError } from '../lib/base/settings-error.ts'
 import { readPseudonymKey } from '../lib/settings/secret.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { tryAuditFile } from '../plugins/audit/audit-file.ts'
@@ -33,10 +33,17 @@ export async function checkFiles ({ audit, gate }: Pick<Settings, 'audit' | 'gat
 }
 
 /** What the settings name and cannot be opened, each with its cure. Empty if it can be. */
-export async function faultsOf (open: () => unknown): Promise<Finding[]> {
-  try {
+export function faultsOf (open: () => unknown): Promise<Finding[]> {
+  return findingsOrFaults(async () => {
     await open()
     return []
+  })
+}
+
+/** What a check finds, or what the settings name and it cannot open. */
+export async function findingsOrFaults (check: () => Promise<Finding[]>): Promise<Finding[]> {
+  try {
+    return await check()
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error
     return error.problems.map(problem => fault(problem, cureOfPlace(problem) ?? SETTINGS_PAGE))

@@ -2,14 +2,14 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fault, type Finding } from './findings.ts'
 
-/** Where users put code of their own that the service loads. */
-const FOLDERS = ['routes', 'plugins/own']
+/** What the image and an installation for production run. */
+const FOLDERS = ['cli', 'lib', 'plugins', 'routes', 'schemas', 'server']
 /** What is imported. Types are not, at run time. */
 const IMPORTS = /\b(?:from|import|import\() ?['"]([^'"]+)['"]/g
 const TYPES = /^(?:import|export) type [^'"]*['"][^'"]*['"]/gm
 
 /**
- * Names the devDependencies that a route or an own plugin imports: an installation for production lacks them.
+ * Names the devDependencies that the service or its command imports: an installation for production lacks them.
  * @param root of a clone. A build and the packages have no devDependencies.
  */
 export function checkImports (root: string): Finding[] {
@@ -21,7 +21,7 @@ export function checkImports (root: string): Finding[] {
   >
   const files = FOLDERS.filter(folder => existsSync(join(root, folder))).flatMap(folder =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map(name => `${folder}/${name}`)
-  ).filter(name => /\.[cm]?[jt]s$/.test(name))
+  ).filter(name => /\.[cm]?ts$/.test(name))
   return files.flatMap(file => {
     const text = readFileSync(join(root, file), 'utf8').replace(TYPES, '')
     const packages = new Set(

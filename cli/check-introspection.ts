@@ -147,7 +147,12 @@ async function faultOfBasic (
   const says = isRaw
     ? "It reads the client's credentials without decoding them (RFC 6749 section 2.3.1): as they are written " +
       'there, it refuses them, and without encoding it accepts them.'
-    : `It refuses the client's credentials by client_secret_basic, and accepts them by client_secret_post.${isCoded ? ' The id or the secret holds characters that are encoded there (RFC 6749 section 2.3.1), such as a colon, and it may not decode them.' : ''}`
+    : `It refuses the client's credentials by client_secret_basic, and accepts them by client_secret_post.${
+      isCoded
+        ? ' The id or the secret holds characters that are encoded there (RFC 6749 section 2.3.1), such as a ' +
+          'colon, and it may not decode them.'
+        : ''
+    }`
   return fault(
     says,
     'Set IDP_CLIENT_AUTH=client_secret_post, which sends them in another way, or give the client an id and a ' +

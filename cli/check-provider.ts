@@ -56,7 +56,8 @@ export async function checkProvider (
     if (tokenProfile === 'rfc9068' && discovery.spelling() !== issuer) {
       findings.push(
         warning(
-          `It spells its issuer ${terminalLine(discovery.spelling())}, so under IDP_TOKEN_PROFILE=rfc9068 its tokens are refused.`,
+          `It spells its issuer ${terminalLine(discovery.spelling())}, so under IDP_TOKEN_PROFILE=rfc9068 its tokens ` +
+            'are refused.',
           'Write the issuer as it does.'
         )
       )
@@ -99,7 +100,8 @@ function judgeEdwards (document: Buffer, algs: readonly JwsAlg[]): Finding[] {
   return keys.some(key => key?.alg === named)
     ? [
         warning(
-          `A key of its set is for ${named}, and IDP_ALGS names ${other} alone: a token whose header says ${named} is refused.`,
+          `A key of its set is for ${named}, and IDP_ALGS names ${other} alone: a token whose header says ${named} ` +
+            'is refused.',
           `Add ${named} to IDP_ALGS.`
         )
       ]

@@ -3,6 +3,7 @@ import type { RevocationEntry } from '../lib/revocation/entry.ts'
 import { originOf } from '../lib/revocation/store/record.ts'
 import type { RevocationSettings } from '../lib/settings/revocation-settings.ts'
 import type { Settings } from '../lib/settings/settings.ts'
+import { findingsOrFaults } from './check-files.ts'
 import { judgeRedis } from './check-store.ts'
 import { checkTransmitter } from './check-transmitter.ts'
 import { fault, fine, warning, type Finding } from './findings.ts'
@@ -11,14 +12,14 @@ import { COMMANDS, readStore, tryStore } from './stored-revocations.ts'
 type News = Pick<RevocationEntry, 'source' | 'event' | 'at'>
 
 /** What was found of one part, by its title. */
-export type Section = readonly [title: string, findings: readonly Finding[]]
+type Section = readonly [title: string, findings: readonly Finding[]]
 
 /** Looks at the store of revocations, and at each transmitter as the service does. It changes no stream. */
 export async function checkRevocation (settings: Settings): Promise<Section[]> {
   const { revocation } = settings
   if (!revocation) return []
   const news: News[] = []
-  const store = await checkRevocationStore(revocation, news)
+  const store = await findingsOrFaults(() => checkRevocationStore(revocation, news))
   const sections: Section[] = [['Store of revocations', store]]
   for (const [index, transmitter] of revocation.transmitters.entries()) {
     const { issuer: name } = transmitter

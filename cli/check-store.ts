@@ -44,7 +44,7 @@ export async function checkStore (settings: Settings): Promise<Finding[]> {
 }
 
 /** Why a Redis cannot be used, or that it does not say whether it evicts. */
-export type RedisReason = keyof typeof STORE_FAULTS | 'policy_unknown'
+type RedisReason = keyof typeof STORE_FAULTS | 'policy_unknown'
 
 /** What to say of a Redis. @param rights what to do if the user lacks rights, unless what is usual */
 export function judgeRedis (

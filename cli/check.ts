@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { holdsKey } from '../lib/base/printable.ts'
-import { SettingsError, withoutSecrets } from '../lib/settings/problems.ts'
+import { withoutSecrets } from '../lib/settings/problems.ts'
+import { SettingsError } from '../lib/base/settings-error.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import type { Givens } from '../lib/settings/given.ts'
 import { collectSettings, type SettingsSources } from '../lib/settings/sources.ts'
@@ -12,7 +13,7 @@ import { startWarnings } from '../lib/settings/start-report.ts'
 import { flag, runTool, type Tool, type World } from './arguments.ts'
 import { BadUsage } from './bad-usage.ts'
 import { checkCertificates } from './check-certificates.ts'
-import { checkFiles } from './check-files.ts'
+import { checkFiles, findingsOrFaults } from './check-files.ts'
 import { checkImports } from './check-imports.ts'
 import { checkIntrospection } from './check-introspection.ts'
 import { checkProvider, DOMAIN_WITH_SCHEME } from './check-provider.ts'
@@ -55,6 +56,7 @@ export function check (argv: readonly string[], world: CheckWorld): Promise<numb
     const { env, out, readFile } = world
     const found: Finding[] = []
     const report = (name: string, findings: readonly Finding[]): void => {
+      if (findings.length === 0) return
       found.push(...findings)
       out.write(
         `${name === '' ? '' : title(paint, name)}${findings.map(finding => showFinding(finding, paint)).join('')}`
@@ -69,7 +71,8 @@ export function check (argv: readonly string[], world: CheckWorld): Promise<numb
       report('', settings.problems.map(problem => fault(problem, cureOf(problem, collected, env))))
     } else {
       // A domain with a scheme is reported as a fault of the provider below.
-      report('', startWarnings(settings, processSurroundings.now).slice(settings.idp.issuers.length === 0 ? 1 : 0).map(text => warning(text)))
+      const warnings = startWarnings(settings, processSurroundings.now)
+      report('', warnings.slice(settings.idp.issuers.length === 0 ? 1 : 0).map(text => warning(text)))
       if (settings.idp.issuers.length === 0) report('Identity provider', [DOMAIN_WITH_SCHEME])
       for (const issuer of settings.idp.issuers) {
         report(`Identity provider ${issuer.issuer}`, [
@@ -78,15 +81,13 @@ export function check (argv: readonly string[], world: CheckWorld): Promise<numb
         ])
       }
       if (settings.server.clientCertificate !== 'off') report('Certificates of clients', checkCertificates(settings))
-      const files = await checkFiles(settings)
-      if (files.length > 0) report('Files', files)
-      report('Replay store', await checkStore(settings))
+      report('Files', await checkFiles(settings))
+      report('Replay store', await findingsOrFaults(() => checkStore(settings)))
       for (const [name, findings] of await checkRevocation(settings)) report(name, findings)
     }
-    const imports = checkImports(join(import.meta.dirname, '..'))
-    if (imports.length > 0) report('Packages', imports)
+    report('Packages', checkImports(join(import.meta.dirname, '..')))
     const faults = found.filter(({ kind }) => kind === 'fault')
-    out.write(title(paint, 'Result') + showResult(faults, paint))
+    out.write(title(paint, 'Result') + showResult(faults, found.some(({ kind }) => kind === 'warning'), paint))
     return faults.length === 0 ? 0 : 1
   })
 }
@@ -119,7 +120,8 @@ function showSettings (
     const text = textOf(name, value)
     // Before an @ there may be a password, in a value that is not usable too, and a key in place of its path.
     const isHidden = isSet && (secret === true || text.includes('@') || holdsKey(text))
-    const line = `${writtenAs(name).padEnd(width)}  ${origin.padEnd(20)}  ${isHidden ? '(not shown)' : terminalLine(text)}`
+    const told = isHidden ? '(not shown)' : terminalLine(text)
+    const line = `${writtenAs(name).padEnd(width)}  ${origin.padEnd(20)}  ${told}`
     return `  ${isSet ? line : paint('dim', line)}\n`
   })
   return lines.join('') +
@@ -155,8 +157,13 @@ function showFinding ({ kind, says, cure }: Finding, paint: Paint): string {
   }`
 }
 
-function showResult (faults: readonly Finding[], paint: Paint): string {
-  if (faults.length === 0) return indent(paint('green', 'All is well.')) + '\n'
+function showResult (faults: readonly Finding[], isWarned: boolean, paint: Paint): string {
+  if (faults.length === 0) {
+    const sentence = isWarned
+      ? paint('yellow', 'All is well but for what stands behind "!".')
+      : paint('green', 'All is well.')
+    return indent(sentence) + '\n'
+  }
   const lines = faults.map(({ says, cure }, at) =>
     `\n${at + 1}. ${terminalLine(says)}\n   ${paint('cyan', 'What to do')}  ${cure}`
   )

@@ -25,8 +25,12 @@ if (sources.length > 0 && !isMade()) compile()
 
 /** Whether dist/ holds what was made of these sources, all of it and nothing more. */
 function isMade () {
-  const mark = join(dist, MARK)
-  return existsSync(mark) && readFileSync(mark, 'utf8') === markOf(dist)
+  try {
+    return readFileSync(join(dist, MARK), 'utf8') === markOf(dist)
+  } catch {
+    // It is not there, or another process replaces it at this moment.
+    return false
+  }
 }
 
 function markOf (folder) {
@@ -48,13 +52,25 @@ function compile () {
     [compiler, '-p', join(root, CONFIG), '--outDir', fresh, '--noCheck', '--noResolve'],
     { stdio: 'inherit' }
   )
-  if (status === 0 && !isMade()) {
-    writeFileSync(join(fresh, MARK), markOf(fresh))
-    rmSync(dist, { recursive: true, force: true })
-    renameSync(fresh, dist)
-  }
+  if (status === 0) replace(fresh)
   rmSync(fresh, { recursive: true, force: true })
   if (status !== 0) fail('The sources do not compile.')
+}
+
+/** Puts a folder in the place of dist/, which several processes may do at once. */
+function replace (fresh) {
+  writeFileSync(join(fresh, MARK), markOf(fresh))
+  const old = `${fresh}-old`
+  for (let left = 20; !isMade(); left--) {
+    try {
+      if (existsSync(dist)) renameSync(dist, old)
+      return renameSync(fresh, dist)
+    } catch (error) {
+      if (left === 0) throw error
+    } finally {
+      rmSync(old, { recursive: true, force: true })
+    }
+  }
 }
 
 /** Files below a folder, symbolic links included, as the compiler sees them. */

@@ -1,3 +1,4 @@
+import { validateHeaderValue } from 'node:http'
 import { isIP, type LookupFunction } from 'node:net'
 import type { Dispatcher } from 'undici'
 import { asObject, parseJson } from './input.ts'
@@ -41,6 +42,8 @@ export async function exchange (
 ): Promise<Exchange> {
   const dispatcher = await wayTo(url, env, connection)
   try {
+    // fetch would show the value of a header that cannot be sent, and it may be a token.
+    for (const [name, value] of Object.entries(headers)) validateHeaderValue(name, value.trim())
     const response = await fetch(url, {
       method,
       headers,
@@ -94,14 +97,15 @@ async function wayTo (
   env: NodeJS.ProcessEnv,
   connection: ClientConnection | undefined
 ): Promise<Dispatcher | undefined> {
-  const proxy = env['HTTPS_PROXY'] ?? env['https_proxy'] ?? env['HTTP_PROXY'] ?? env['http_proxy']
+  const [httpProxy, httpsProxy, noProxy] = ['http_proxy', 'https_proxy', 'no_proxy']
+    .map(name => env[name] ?? env[name.toUpperCase()] ?? '') as [string, string, string]
   const { addresses, ...tls } = connection ?? {}
   const { hostname, port, protocol } = new URL(url)
   const address = addresses?.get(`${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`)
-  const isDirect = proxy === undefined || proxy === '' || isLoopback(url) || address !== undefined
+  const isDirect = httpProxy + httpsProxy === '' || isLoopback(url) || address !== undefined
   if (isDirect && connection === undefined) return undefined
   const { Agent, EnvHttpProxyAgent } = await import('undici')
-  if (!isDirect) return new EnvHttpProxyAgent({ connect: tls, requestTls: tls })
+  if (!isDirect) return new EnvHttpProxyAgent({ httpProxy, httpsProxy, noProxy, connect: tls, requestTls: tls })
   const lookup: LookupFunction = (_host, _options, done) => done(null, [{ address: address!, family: isIP(address!) }])
   return new Agent({ connect: { ...tls, ...address !== undefined && { lookup } } })
 }

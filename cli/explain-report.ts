@@ -2,6 +2,7 @@ import type { Advice } from './explain/advice.ts'
 import type { CapturedRequest } from './explain/captured-request.ts'
 import type { ExplainedStep, Explanation } from './explain/explain.ts'
 import type { ToldExplanation } from './gate-judgement.ts'
+import { hostOf } from './capture.ts'
 import { indent, terminalLine, title, type Paint } from './show.ts'
 
 /** The report about one request. */
@@ -29,11 +30,10 @@ export function showReport (
   full: boolean,
   paint: Paint
 ): string {
-  const { method, target, headers, encrypted } = request
-  const host = headers.find(([name]) => name.toLowerCase() === 'host')?.[1]
+  const { method, target, encrypted } = request
   const whole = [
     paint('bold', terminalLine(`${method} ${target}`)),
-    `${encrypted ? 'https' : 'http'}, Host ${terminalLine(host ?? '(none)')}`
+    `${encrypted ? 'https' : 'http'}, Host ${terminalLine(hostOf(request) ?? '(none)')}`
   ]
   const lines = [
     ...only === undefined ? whole : [paint('bold', `only a ${only}`)],
@@ -69,10 +69,14 @@ function showFailed (explanation: ToldExplanation, paint: Paint): string {
  * The checks that have not failed: those that could not be made. What passed is counted, or with `full` has a line
  * each, and what was not reached is counted.
  */
-export function showOthers (heading: string, { steps }: Pick<Explanation, 'steps'>, full: boolean, paint: Paint): string {
-  const others = steps.filter(step => !hasFailed(step))
-  const count = (wanted: string): number => others.filter(({ outcome }) => outcome === wanted).length
-  const shown = others.filter(({ outcome }) => outcome === 'not checked' || (full && outcome === 'passed'))
+export function showOthers (
+  heading: string,
+  { steps }: Pick<Explanation, 'steps'>,
+  full: boolean,
+  paint: Paint
+): string {
+  const count = (wanted: string): number => steps.filter(({ outcome }) => outcome === wanted).length
+  const shown = steps.filter(({ outcome }) => outcome === 'not checked' || (full && outcome === 'passed'))
   const counted = [
     ...full || count('passed') === 0 ? [] : [`${paint('green', '\u2713')} ${count('passed')} passed`],
     ...count('not reached') === 0 ? [] : [paint('dim', `\u2013 ${count('not reached')} not reached`)]

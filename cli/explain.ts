@@ -6,7 +6,7 @@ import type { Settings } from '../lib/settings/settings.ts'
 import type { SettingsSources } from '../lib/settings/sources.ts'
 import { runTool, type World } from './arguments.ts'
 import { BadUsage } from './bad-usage.ts'
-import { has, readUrl, type Capture } from './capture.ts'
+import { completeHost, hostOf, readUrl, type Capture } from './capture.ts'
 import { openIntrospection } from './ask-about-token.ts'
 import { readCurlWords } from './read-curl.ts'
 import { readExplainArguments, TOOL, type ExplainArguments } from './explain-options.ts'
@@ -22,7 +22,7 @@ import { explainPreflight, unreached } from './preflight.ts'
 import { lookUpRoute } from './route-lookup.ts'
 import { readStoredRevocations } from './stored-revocations.ts'
 
-export interface ExplainWorld extends World {
+interface ExplainWorld extends World {
   /** The text of a file, or undefined if there is none. */
   readonly readFile: SettingsSources['readFile']
   readonly input: AsyncIterable<Buffer> & { readonly isTTY?: boolean }
@@ -47,7 +47,9 @@ export function explain (argv: readonly string[], world: ExplainWorld): Promise<
       if (capture === undefined) throw new BadUsage(NO_REQUEST)
       const report = await makeReport(capture, options, world)
       world.out.write(
-        options.json ? `${JSON.stringify(withoutSignatures(report), null, 2)}\n` : showReport(report, options.full, paint)
+        options.json
+          ? `${JSON.stringify(withoutSignatures(report), null, 2)}\n`
+          : showReport(report, options.full, paint)
       )
       return report.explanation.verdict === 'refused' ? 1 : 0
     }
@@ -159,7 +161,7 @@ function requestOf (capture: Capture, { url, method, peer }: ExplainArguments, s
     const { target } = capture
     readUrl(capture, url)
     if (target !== undefined) capture.target = target
-    if (!has(capture, 'host')) capture.headers.push(['Host', new URL(url).host])
+    completeHost(capture, url)
   }
   // A lone token or proof needs no other headers.
   if (capture.only === undefined) notes.push(...missingIn(capture, method, settings))
@@ -186,9 +188,6 @@ function missingIn (
       : []
   ]
 }
-
-const hostOf = ({ headers }: Capture): string | undefined =>
-  headers.find(([name]) => name.toLowerCase() === 'host')?.[1]
 
 /** A capture of the client holds the prefix of PUBLIC_URL. */
 function withoutPrefix (capture: Capture, settings: Settings): string {

@@ -9,7 +9,7 @@ import { createRules } from '../lib/gate/rules.ts'
 import type { Requirement } from '../lib/guard/requirement/requirement.ts'
 import { indent, title, type Paint } from './show.ts'
 
-export interface GateView {
+interface GateView {
   readonly settings: GateSettings
   /** Where the rules are, in words, by their paths. */
   readonly places: ReadonlyMap<string, string>
@@ -33,8 +33,7 @@ const CAUSES: Readonly<Record<string, string>> = {
     'the segment would be empty',
   other_spelling:
     'many frameworks take it for the path of another rule, because they decode escapes, take no note of case, of ' +
-    'a suffix (.json), or of a slash at the end. If the upstream tells them apart, gate.exactPaths: true lets it ' +
-    'pass',
+    'a suffix (.json), or of a slash at the end. If the upstream tells them apart, gate.exactPaths: true lets it pass',
   escape: 'it has a % without two hex digits',
   encoding: 'it has escapes that are not UTF-8'
 }
@@ -171,7 +170,9 @@ function demandsOf ({ requirement, audiences, mcp }: GateRule, view: GateView): 
 
 function describeArgument ({ name, allowed, startsWith, claim }: ArgumentRule): string {
   const what = claim === undefined
-    ? startsWith === undefined ? allowed!.map(value => JSON.stringify(value)).join(' or ') : `begins with ${JSON.stringify(startsWith)}`
+    ? startsWith === undefined
+      ? allowed!.map(value => JSON.stringify(value)).join(' or ')
+      : `begins with ${JSON.stringify(startsWith)}`
     : `the caller's claim ${claim}`
   return `the argument ${name}: ${what}`
 }
@@ -190,7 +191,7 @@ const SAYS: Readonly<Record<string, string>> = {
   'x-auth-subject': 'the claim sub',
   'x-auth-issuer': 'the issuer, as the settings name it',
   'x-auth-scope': 'the scopes of the token',
-  'x-auth-client': 'the claim client_id, or azp'
+  'x-auth-client': 'the claim client_id, azp, cid or appid'
 }
 
 function giftsOf (

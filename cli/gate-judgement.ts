@@ -12,7 +12,7 @@ import { REFUSALS, type RefusalReason } from '../lib/refusal.ts'
 import type { Requirement } from '../lib/guard/requirement/requirement.ts'
 
 /** A refusal of the guard, or of the door of a gate. */
-export interface ToldRefusal extends Omit<ExplainedRefusal, 'reason' | 'status'> {
+interface ToldRefusal extends Omit<ExplainedRefusal, 'reason' | 'status'> {
   readonly reason: RefusalReason | GateReason
   readonly status: number
 }
@@ -25,7 +25,11 @@ export interface ToldExplanation extends Omit<Explanation, 'refusal'> {
 export type GateJudgement =
   | { readonly kind: 'open', readonly asked?: readonly AskedArgument[] }
   /** `asked`: the arguments of its calls, which are judged last. */
-  | { readonly kind: 'guarded', readonly requirements: readonly Requirement[], readonly asked?: readonly AskedArgument[] }
+  | {
+    readonly kind: 'guarded',
+    readonly requirements: readonly Requirement[],
+    readonly asked?: readonly AskedArgument[]
+  }
   /** Its message decides, and the capture does not hold it. */
   | { readonly kind: 'unjudged' }
   /** `isFirst`: before the credentials are looked at. */
@@ -43,7 +47,13 @@ export function judgeAtGate (request: CapturedRequest, body: string | undefined,
       return {
         kind: 'refused',
         isFirst: true,
-        refusal: { ...REFUSALS.target_path, ...ADVICE.target_path, reason: 'target_path', status: 400, detail: found.detail }
+        refusal: {
+          ...REFUSALS.target_path,
+          ...ADVICE.target_path,
+          reason: 'target_path',
+          status: 400,
+          detail: found.detail
+        }
       }
     case 'own':
       return { kind: 'open' }
@@ -90,8 +100,10 @@ export function judgeArguments (asked: readonly AskedArgument[], claims: JsonObj
     status: 403,
     description: 'An argument of the call is not one that its rule allows.',
     meaning: `The rule of the tool asks for the argument ${unfit.rule.name}, and the call has another one or none.`,
-    cause: 'The value differs, if only by a character or its type (7, "7"); or the token lacks the claim that it must be.',
-    cure: 'Send an argument that fits. holdfast gate --explain POST PATH --mcp tools/call NAME says what the rule asks for.'
+    cause: 'The value differs, if only by a character or its type (7, "7"); or the token lacks the claim that it ' +
+      'must be.',
+    cure: 'Send an argument that fits. holdfast gate --explain POST PATH --mcp tools/call NAME says what the rule ' +
+      'asks for.'
   }
 }
 

@@ -9,7 +9,7 @@ import { BadUsage } from './bad-usage.ts'
 import { explainRule } from './gate-explanation.ts'
 import { LISTENING, readListening, type StartWorld } from './start.ts'
 
-export interface GateWorld extends StartWorld {
+interface GateWorld extends StartWorld {
   readonly readFile: SettingsSources['readFile']
 }
 

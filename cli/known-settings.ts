@@ -10,7 +10,7 @@ import { processSurroundings } from '../server/surroundings.ts'
 export const NOT_KNOWN = '(not known here)'
 const UNKNOWN_PROVIDER = { idp: { domain: 'provider.invalid', audience: NOT_KNOWN } }
 
-export interface KnownSettings {
+interface KnownSettings {
   readonly settings: Settings
   /** Whether they name a provider. Without one, issuer, audience and signature of a token cannot be checked. */
   readonly isKnown: boolean

@@ -35,19 +35,19 @@ const CURES: ReadonlyMap<string, (known: Known) => string> = new Map<string, (kn
     const own = tenant !== undefined && tenant.issuer === issuer && tenant.audience !== audience
       ? ` The local tenant knows ${tenant.audience}.`
       : ''
-    return `--audience must name an API that the provider knows, as it is registered there.${own} Some providers need ` +
-      '--param resource=URI instead.'
+    return `--audience must name an API that the provider knows, as it is registered there.${own} Some providers ` +
+      'need --param resource=URI instead.'
   }],
   ['invalid_scope', ({ discovery }) =>
     `--scope asks for what the provider does not grant to this client.${listed(discovery, 'scopes_supported')}`],
   ['invalid_client', () =>
-    'Compare --client-id and CALL_CLIENT_SECRET with the client at the provider, and how it authenticates: --body json ' +
-    'puts the secret into the body, --cert shows a certificate.'],
+    'Compare --client-id and CALL_CLIENT_SECRET with the client at the provider, and how it authenticates: --body ' +
+    'json puts the secret into the body, --cert shows a certificate.'],
   ['unauthorized_client', useOtherClient],
   ['unsupported_grant_type', useOtherClient],
   ['invalid_dpop_proof', ({ discovery, options: { alg } }) =>
-    'The provider refuses the proof of the token request. Its iat is the time of this machine: set the clock by NTP. It ' +
-    `is signed with ${alg} (--alg).${listed(discovery, 'dpop_signing_alg_values_supported')}`]
+    'The provider refuses the proof of the token request. Its iat is the time of this machine: set the clock by NTP. ' +
+    `It is signed with ${alg} (--alg).${listed(discovery, 'dpop_signing_alg_values_supported')}`]
 ])
 
 function useOtherClient (): string {

@@ -15,7 +15,7 @@ the audit. Where both are read, those of the audit count: only they name clients
 
   ${run} audit.log audit.log.1
   journalctl -u holdfast -o cat | ${run}`,
-  ending: () => 'Lines that are no JSON are counted, and passed over.'
+  ending: () => 'Lines that cannot be read are counted, and passed over.'
 } as const satisfies Tool
 
 type Row = ReturnType<typeof rowOf>
@@ -26,10 +26,11 @@ export function observed (argv: readonly string[], world: World & { readonly inp
     const [ofLog, ofAudit] = [new Map<string, Row>(), new Map<string, Row>()]
     let unreadable = 0
     const read = (line: string): void => {
+      if (line.trim() === '') return
       const entry = asObject(parseJson(line))
-      if (!entry && line.trim() !== '') unreadable++
-      if (entry?.['decision'] === 'observed') add(ofAudit, entry)
-      else if (entry?.['enforced'] === false) add(ofLog, entry)
+      const ofOne = entry?.['decision'] === 'observed' ? ofAudit : entry?.['enforced'] === false ? ofLog : undefined
+      if (!entry || (ofOne && !isRow(entry))) unreadable++
+      else if (ofOne) add(ofOne, entry)
     }
     if (positionals.length === 0) await readLines(world.input, read)
     for (const path of positionals) {
@@ -43,7 +44,11 @@ export function observed (argv: readonly string[], world: World & { readonly inp
     )
     const lines = json
       ? [JSON.stringify({ rows, unreadable }, null, 2)]
-      : [`Would have been refused:${rows.length === 0 ? ' nobody' : ''}`, ...texts, `Lines that could not be read: ${unreadable}`]
+      : [
+        `Would have been refused:${rows.length === 0 ? ' nobody' : ''}`,
+        ...texts,
+        `Lines that could not be read: ${unreadable}`
+        ]
     world.out.write(`${lines.join('\n')}\n`)
     return 0
   })
@@ -53,6 +58,10 @@ function readLines (input: Readable, read: (line: string) => void): Promise<void
   return new Promise((resolve, reject) => {
     createInterface({ input, crlfDelay: Infinity }).on('line', read).once('close', resolve).once('error', reject)
   })
+}
+
+function isRow ({ route, reason, client, status }: Record<string, unknown>): boolean {
+  return typeof status === 'number' && [reason, route ?? '', client ?? ''].every(text => typeof text === 'string')
 }
 
 function rowOf ({ route = null, reason, client = null, status, time }: Record<string, unknown>) {

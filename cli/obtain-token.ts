@@ -9,7 +9,7 @@ import { failureText } from './findings.ts'
 import { parseJson, asObject } from './input.ts'
 
 /** A token that the provider has issued, and for whom. */
-export interface ObtainedToken {
+interface ObtainedToken {
   readonly text: string
   readonly whose: string
   /** Whether the operator named it. */

@@ -1,7 +1,7 @@
 import { withoutBlanks } from './explain/captured-request.ts'
 import { decodeJsonObject } from '../lib/guard/jose/signed-jwt.ts'
 import { BadUsage } from './bad-usage.ts'
-import { addHeader, blank, bounded, has, quote, readUrl, type Capture } from './capture.ts'
+import { addHeader, blank, bounded, completeHost, has, quote, readUrl, type Capture } from './capture.ts'
 import { readCurlLine } from './read-curl.ts'
 import { asObject, parseJson } from './input.ts'
 
@@ -82,7 +82,7 @@ function readHar (json: any): Capture | undefined {
       addHeader(capture, header.name, header.value)
     } else capture.notes.push(`A header is not a name and a value: ${quote(JSON.stringify(header))}`)
   }
-  if (!has(capture, 'host')) capture.headers.push(['Host', new URL(url).host])
+  completeHost(capture, url)
   if (!has(capture, 'authorization')) {
     capture.notes.push(
       'No Authorization header: browsers leave it out of a HAR file unless they export sensitive data.'

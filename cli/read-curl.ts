@@ -112,7 +112,8 @@ export function readCurlWords (words: readonly string[]): Capture | undefined {
   if (!has(capture, 'host')) capture.headers.unshift(['Host', new URL(url).host])
   if (all('json').length > 0 && !has(capture, 'content-type')) addHeader(capture, 'Content-Type', 'application/json')
   // curl would read what begins with @ from a file.
-  if (data.length > 0 && values['get'] !== true && !data.some(text => text.startsWith('@'))) capture.body = data.join('&')
+  const isSent = data.length > 0 && values['get'] !== true
+  if (isSent && !data.some(text => text.startsWith('@'))) capture.body = data.join('&')
   return capture
 }
 

@@ -57,19 +57,20 @@ export function revoke (argv: readonly string[], world: CallWorld): Promise<numb
       }
     })
     if (code === 0 && UNMATCHED.test(story)) {
-      world.out.write(`Nothing is revoked: the service has no such issuer${
-        body.sub_id.iss === undefined ? '' : ` as ${body.sub_id.iss}`
-      }. Spell it as its settings do.\n`)
+      const { iss } = body.sub_id
+      world.out.write(`Nothing is revoked: the service has no ${
+        iss === undefined ? 'token with this name' : `such issuer as ${iss}. Spell it as its settings do`
+      }.\n`)
       return 1
     }
-    world.out.write(code === 0 ? `${sentenceAbout(body.sub_id, values.undo === true, toleranceOf(values.url, world))}\n` : story)
+    const isUndone = values.undo === true
+    world.out.write(code === 0 ? `${sentenceAbout(body.sub_id, isUndone, toleranceOf(values.url, world))}\n` : story)
     return code
   })
 }
 
 /** The header of an answer that says that no token of the service can match. It may be in color. */
-// eslint-disable-next-line no-control-regex
-const UNMATCHED = /^ *(?:\x1b\[\d+m)?holdfast-revocation(?:\x1b\[\d+m)?: unmatched/m
+const UNMATCHED = /^ *(?:\p{Cc}\[\d+m)?holdfast-revocation(?:\p{Cc}\[\d+m)?: unmatched/mu
 
 /** What the service has stored, in words. */
 function sentenceAbout (

@@ -21,11 +21,7 @@ export function createPaint (out: Output, env: NodeJS.ProcessEnv): Paint {
 
 /** An answer is shown on a terminal, so it may not steer it, nor turn the direction in which it is read. */
 export const terminalText = (text: string): string =>
-  text.replaceAll('\r\n', '\n').replace(
-    // eslint-disable-next-line no-control-regex
-    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
-    '\ufffd'
-  )
+  text.replaceAll('\r\n', '\n').replace(/[^\P{Cc}\t\n]|[\u2028-\u202e\u2066-\u2069]/gu, '\ufffd')
 
 /** The same for what has one line: it cannot pass for a line of ours. */
 export const terminalLine = (text: string): string => terminalText(text).replace(/[\t\n]/g, '\ufffd')
@@ -36,7 +32,7 @@ export function title (paint: Paint, text: string): string {
   return `\n${paint('bold', text)}\n`
 }
 
-export function shorten (text: string): string {
+function shorten (text: string): string {
   return text.length <= 72 ? text : `${text.slice(0, 48)}\u2026 (${text.length} characters)`
 }
 

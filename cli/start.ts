@@ -9,7 +9,7 @@ export interface StartWorld extends World {
 /** Where to listen, for each tool that starts the service. */
 export const LISTENING = {
   port: { ...text, value: 'NUMBER', says: 'the port to listen on', env: 'PORT' },
-  address: { ...text, value: 'ADDRESS', says: 'the address to listen on; default: localhost, in a container 0.0.0.0' }
+  address: { ...text, value: 'ADDRESS', says: 'default: FASTIFY_ADDRESS, else localhost, in Docker 0.0.0.0' }
 } as const
 
 /** @throws BadUsage */

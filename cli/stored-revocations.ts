@@ -127,7 +127,7 @@ export function readStore (
 }
 
 /** What was found of a Redis that is to hold revocations. */
-export interface TriedStore {
+interface TriedStore {
   /** Why instances cannot use it, or that it does not say whether it evicts. */
   readonly reason?: RedisFault | 'policy_unknown' | undefined
   /** Commands that the user has no right to. */

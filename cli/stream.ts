@@ -202,7 +202,8 @@ async function end (
   const isUnknown = wanted.pushUrl === undefined && isJsonObject(own.delivery) &&
     DELIVERY_METHODS.push.some(method => method === (own.delivery as JsonObject).method)
   if (given.streamId === undefined && !isUnknown && !isDelivered(own, wanted)) {
-    const says = `Stream ${idOf(own)} goes to ${destinationOf(own)}: it may be that of another service, and was not ended.`
+    const says = `Stream ${idOf(own)} goes to ${destinationOf(own)}: it may be that of another service, and was not ` +
+      'ended.'
     return { findings: [fault(says, `If it is meant, set streamId: ${idOf(own)}.`)], shown: withoutSecret(own) }
   }
   return {

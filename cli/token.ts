@@ -109,7 +109,12 @@ export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv): 
   const token = readObject(answer)['access_token']
   delete parameters['client_secret']
   delete parameters['code_verifier']
-  return { exchange: answer, parameters, discovery: { ...discovery }, ...answer.status === 200 && typeof token === 'string' && { token } }
+  return {
+    exchange: answer,
+    parameters,
+    discovery: { ...discovery },
+    ...answer.status === 200 && typeof token === 'string' && { token }
+  }
 }
 
 /** RFC 8705 section 5: some providers ask for certificates only at other addresses. */

@@ -22,7 +22,10 @@ export const TOOLS = {
     async () => (await import('./observed.ts')).observed
   ],
   revoke: ['revokes access tokens, or undoes a revocation', async () => (await import('./revoke.ts')).revoke],
-  stream: ['shows, creates, changes or ends the stream of a transmitter', async () => (await import('./stream.ts')).stream]
+  stream: [
+    'shows, creates, changes or ends the stream of a transmitter',
+    async () => (await import('./stream.ts')).stream
+  ]
 } as const
 
 /** What `--help` says. `program` is the command that the tools are parts of; in a clone they are scripts of npm. */

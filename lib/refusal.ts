@@ -73,7 +73,8 @@ export const REFUSALS = Object.freeze({
       'The access token is bound to neither a key nor a certificate, and only bound tokens are accepted here.',
     // The certificate that a token is bound to: RFC 8705 section 3.
     certificate_missing: 'The access token is bound to a certificate, and the client has shown none.',
-    certificate_unreadable: 'The access token is bound to a certificate, and the one that was passed on cannot be read.',
+    certificate_unreadable: 'The access token is bound to a certificate, and the one that was passed on cannot be ' +
+      'read.',
     certificate_mismatch: 'The access token is bound to another certificate.',
     // What the provider says about the token: RFC 7662 section 2.2.
     token_inactive: 'The issuer says that the access token is not active.',
@@ -164,7 +165,7 @@ export type RefusalReason = keyof typeof REFUSALS
 export type RefusalDetail = Readonly<Record<string, string | number>>
 
 /** What a refusal says beside its reason. */
-export type RefusalFields = Partial<Pick<Refusal, 'detail' | 'retryAfterSeconds' | 'issuer' | 'headers'>>
+type RefusalFields = Partial<Pick<Refusal, 'detail' | 'retryAfterSeconds' | 'issuer' | 'headers'>>
 
 const kRefusal = Symbol.for('holdfast.Refusal')
 

@@ -21,7 +21,10 @@ export function namePublished (text) {
     .replaceAll(/npm i (?:\.\.?\/)*(?:holdfast\/)?holdfast-\d+\.\d+\.\d+\.tgz/g, 'npm i holdfast')
     .replaceAll(/(fastify) +# in your app.*$/gm, '$1')
     .replaceAll(/npx -y -p \.\/holdfast-cli-\d+\.\d+\.\d+\.tgz holdfast/g, 'npx -y holdfast-cli')
-    .replaceAll(/npx -y -p \.\/create-holdfast-\d+\.\d+\.\d+\.tgz create-holdfast (?:\.\.\/)?(\S+) --packed \./g, 'npm create holdfast@latest $1')
+    .replaceAll(
+      /npx -y -p \.\/create-holdfast-\d+\.\d+\.\d+\.tgz create-holdfast (?:\.\.\/)?(\S+) --packed \./g,
+      'npm create holdfast@latest $1'
+    )
     .replaceAll(/^cd \.\.\/my-api$/gm, 'cd my-api')
     .replaceAll('`npm run package`, then ', '')
 }

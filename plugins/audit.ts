@@ -14,8 +14,16 @@ declare module 'fastify' {
 export default fp(async (app: FastifyInstance) => {
   const { decisions, settings: { audit } } = app.holdfastGuard
   if (!audit) return
-  const { state, close } = await openAudit(audit, { log: app.log, decisions, originOf: ({ id, ip }) => ({ id, ip }) })
+  const { meet, state, close } = await openAudit(audit, {
+    log: app.log,
+    decisions,
+    originOf: ({ id, ip }) => ({ id, ip })
+  })
   app.decorate('guardAudit', { state })
+  app.addHook('onRequest', (request, _reply, done) => {
+    meet(request)
+    done()
+  })
   app.addHook('onClose', close)
   if (audit.to === 'log') return
   // fastify-cli ends the service on SIGHUP too, and listens after the app has loaded.

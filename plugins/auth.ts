@@ -9,8 +9,9 @@ import { kRouteGuard, type MayHaveGuard } from '../lib/guard/requirement/route-g
 import type { Message } from '../lib/guard/message.ts'
 import type { HoldfastOptions } from '../lib/settings/option-types.ts'
 import { ownOptions } from '../lib/settings/options.ts'
-import { NO_TLS_SOCKET, SettingsError } from '../lib/settings/problems.ts'
-import type { Settings } from '../lib/settings/settings.ts'
+import { NO_TLS_SOCKET } from '../lib/settings/problems.ts'
+import { SettingsError } from '../lib/base/settings-error.ts'
+import { areResolved, type Settings } from '../lib/settings/settings.ts'
 import { readPluginSettings, type PluginSettings } from '../lib/settings/validation.ts'
 import type { AccessTokenClaims } from '../lib/guard/token/access-token-claims.ts'
 import { isUserOfPassport } from './auth/request-user.ts'
@@ -51,7 +52,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
     doubles: (options as MayHaveTestDoubles)[kTestDoubles] ?? (app as MayHaveTestDoubles)[kTestDoubles],
     jwtTools: (app as MayHaveJwtTools)[kJwtTools] ?? NODE_CRYPTO,
     metadataMount: given && app.prefix,
-    mount: app.prefix
+    mount: given ? app.prefix : app.prefix + ((options as { readonly prefix?: string }).prefix ?? '')
   })
   const { guard, guardFor, judge, signals, challengesFor, tally, nonces, observing, revocation } = parts
   const decisions = createDecisions<FastifyRequest>(
@@ -144,10 +145,7 @@ function warnOfChanged (app: FastifyInstance): (request: FastifyRequest, message
   }
 }
 
-/**
- * The settings that holdfast.ts has decorated. Options take precedence: an app may have its own settings under that
- * name.
- */
-function settingsOf (app: FastifyInstance & { settings?: Settings }, options: HoldfastOptions): Settings | undefined {
-  return Object.keys(ownOptions(options)).length === 0 ? app.settings : undefined
+/** The settings that holdfast.ts has decorated. Options take precedence. */
+function settingsOf (app: FastifyInstance & { settings?: object }, options: HoldfastOptions): Settings | undefined {
+  return Object.keys(ownOptions(options)).length === 0 && areResolved(app.settings) ? app.settings : undefined
 }

@@ -11,6 +11,8 @@ declare module 'fastify' {
       readonly hasBegun: boolean,
       /** The number of answers that were cut off at the end. Undefined before. */
       readonly cut: number | undefined
+      /** Resolves when the connections that were cut off are gone, and the lines of their requests are written. */
+      readonly ended: () => Promise<unknown>
     }
   }
 }
@@ -32,8 +34,9 @@ const ANSWER_MS = 9000
  */
 export default fp(async (app: FastifyInstance) => {
   const { servers, open } = app.connections
-  const closing: { hasBegun: boolean, cut: number | undefined } = { hasBegun: false, cut: undefined }
   const closed: Array<Promise<unknown>> = []
+  const ended = (): Promise<unknown> => Promise.all(closed)
+  const closing = { hasBegun: false, cut: undefined as number | undefined, ended }
   let quietTimer: NodeJS.Timeout | undefined
   let answerTimer: NodeJS.Timeout | undefined
   app.decorate('closing', closing)
@@ -59,7 +62,7 @@ export default fp(async (app: FastifyInstance) => {
   })
 
   app.addHook('onClose', async () => {
-    await Promise.all(closed)
+    await ended()
     clearInterval(quietTimer)
     clearTimeout(answerTimer)
     app.log.info({ event: 'closed', cut: closing.cut ?? 0 }, 'closed')

@@ -5,6 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import {
   CLIENT_ERROR_STATUSES,
+  refuseConnect,
   statusOfClientError,
   type ClientError,
   type ClientErrorStatus
@@ -31,7 +32,7 @@ declare module 'fastify' {
   }
 }
 
-export const MAX_CONNECTIONS = 10_000
+const MAX_CONNECTIONS = 10_000
 /** How often silent connections are looked for. One is ended up to twice as much too late. */
 const LOOK_MS = 1000
 
@@ -91,7 +92,7 @@ export default fp(async (app: FastifyInstance) => {
     server.on('drop', () => {
       connections.dropped++
     })
-    server.off('request', handler).on('request', handleInTurn)
+    server.off('request', handler).on('request', handleInTurn).on('connect', refuseConnect)
     answerHalfClosed(server)
     if (server === main) return
     server.maxConnections = main.maxConnections

@@ -1,6 +1,7 @@
 import cors from '@fastify/cors'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { isPreflight } from '../lib/guard/message.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -22,8 +23,7 @@ export default fp(async (app: FastifyInstance) => {
   // OPTIONS is answered only for preflight, and by routes that answer it themselves. Any other OPTIONS request is not
   // found.
   app.addHook('onRequest', (request, reply, done) => {
-    const { origin, 'access-control-request-method': method } = request.headers
-    const isAnswered = (origin !== undefined && method !== undefined) || request.routeOptions.config.cors !== undefined
+    const isAnswered = isPreflight(request.raw) || request.routeOptions.config.cors !== undefined
     if (request.method === 'OPTIONS' && !isAnswered) return reply.callNotFound()
     done()
   })

@@ -28,17 +28,16 @@ export default fp(async (app: FastifyInstance) => {
 
   app.setErrorHandler((error: (FastifyError & { headers?: Record<string, string> }) | Refusal, request, reply) => {
     const status = statusOf(error)
-    // A request without a route is answered as unknown, whatever is wrong with its body, which is not read. Only a body
-    // that is too large keeps its own error.
-    if (request.is404 && status < 500 && status !== 413) return answer(reply, form, 404, UNKNOWN)
-    if (error.headers) reply.headers(error.headers)
     if (request.raw.complete === false) endGently(request.raw)
+    // A request without a route is answered as unknown, whatever is wrong with its body.
+    if (request.is404 && status < 500) return answer(reply, form, 404, UNKNOWN)
+    if (error.headers) reply.headers(error.headers)
     // What a client sends may be more than is carried, or than is held at once. That is no fault of the service.
     if (status === 501 || (status === 503 && error instanceof GateError)) {
       request.log.info({ fault: error.message }, 'request refused')
     } else if (error instanceof UpstreamError && status >= 500) {
-      const { message: fault, cause } = error
-      request.log.warn({ status, fault, cause: (cause as NodeJS.ErrnoException | undefined)?.code }, 'request failed')
+      const { message: fault, code: cause } = error
+      request.log.warn({ status, fault, cause }, 'request failed')
     } else if (status >= 500 && !(error instanceof Refusal)) request.log.error({ err: error }, 'request failed')
     if (request.mcpRequest) {
       return send(reply, status, rpcErrorBody(error, status, request.mcpRequest, request.mcpMatches))
@@ -72,11 +71,11 @@ export function answerClientError (form: ErrorBodyForm) {
       socket.destroy()
       return
     }
-    const body = JSON.stringify(errorBody(form, status, 'The request is not valid HTTP, too large or too slow.'))
+    const sentence = status === 404 ? UNKNOWN : 'The request is not valid HTTP, too large or too slow.'
+    const body = JSON.stringify(errorBody(form, status, sentence))
     socket.end(
       `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json; ` +
-        `charset=utf-8\r\nContent-Length: ${body.length}\r\nCache-Control: no-store\r\nConnection: ` +
-        `close\r\n\r\n${body}`
+        `charset=utf-8\r\nContent-Length: ${body.length}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n${body}`
     )
     // Node's time limits no longer apply to the connection, and it is not idle as long as bytes arrive.
     setTimeout(() => socket.destroy(), LINGER_MS).unref()

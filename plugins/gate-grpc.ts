@@ -117,7 +117,7 @@ export default fp(async (app: FastifyInstance) => {
       return writeDenied({ status: verdict.statusCode, headers: passedOn, body: verdict.body })
     }
     return writePassed({
-      set: answered.filter(([name]) => isIdentityName(name)),
+      set: answered.filter(([name]) => isIdentityName(name) || name === 'x-request-id'),
       remove: [
         ...settings!.passCredentials || app.holdfastGuard.parts.observing?.isOn() ? [] : ['authorization', 'dpop'],
         // A client may not write what the upstream could take for the word of the gate or of Envoy.

@@ -25,7 +25,7 @@ import type { UpgradedConnection } from '../lib/gate/upstream/upgrade.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 import { takeExpectations, takeUpgrades } from './gate/upgrades.ts'
 
-export interface Gate {
+interface Gate {
   readonly settings: GateSettings
   execute: Executor<FastifyRequest>
   /**
@@ -210,7 +210,7 @@ function readResources (app: FastifyInstance, rules: readonly GateRule[]): Map<s
   for (const audience of unreachable) {
     app.log.warn(
       { event: 'audience_unreachable', audience },
-      'The audience of a rule is not an https URL, so no metadata leads a client to a token for it: clients of ' +
+      'The audience of a rule is a client, or not an https URL, so no metadata leads to a token for it: clients of ' +
         'that rule must know it beforehand'
     )
   }

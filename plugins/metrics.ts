@@ -9,7 +9,7 @@ import { createRequestTally } from '../lib/report/metrics/tallies.ts'
  * Making the text is expensive, and requests for it are not refused under overload: all of them within this time get
  * the same text.
  */
-export const TEXT_MAX_AGE_MS = 1000
+const TEXT_MAX_AGE_MS = 1000
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -18,7 +18,7 @@ declare module 'fastify' {
   }
 }
 
-export interface MetricsText {
+interface MetricsText {
   readonly contentType: string
   readonly bytes: Buffer
 }
@@ -110,6 +110,5 @@ export function shareResult<Result> (
 }
 
 function schemeUsed ({ auth, headers }: FastifyRequest, status: number): AuthScheme | undefined {
-  if (auth) return auth.scheme
-  return status === 401 || status === 503 ? schemeOf(headers.authorization) : undefined
+  return auth?.scheme ?? ([401, 429, 503].includes(status) ? schemeOf(headers.authorization) : undefined)
 }

@@ -18,10 +18,10 @@ declare module 'fastify' {
  * Mean delay of the event loop over one sample. A process that is only busy, with thousands of connections, stays well
  * below it.
  */
-export const MAX_EVENT_LOOP_DELAY_MS = 500
+const MAX_EVENT_LOOP_DELAY_MS = 500
 /** The sample is long enough for a burst of new connections to have little effect. */
-export const SAMPLE_MS = 3000
-export const RETRY_AFTER_SECONDS = 3
+const SAMPLE_MS = 3000
+const RETRY_AFTER_SECONDS = 3
 
 /** Answers 503 before the process collapses, so that a balancer goes elsewhere and requests in flight are finished. */
 export default fp(async (app: FastifyInstance) => {

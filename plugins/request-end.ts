@@ -7,7 +7,7 @@ import type { RequestEnd } from '../lib/report/metrics/tallies.ts'
 const kEnded = Symbol('holdfast.ended')
 
 /** How an upgraded connection ended, and how much it carried. */
-export interface UpgradeEnd {
+interface UpgradeEnd {
   readonly closedBy: string
   /** Bytes from the client, and to it. */
   readonly received: number
@@ -15,7 +15,7 @@ export interface UpgradeEnd {
 }
 
 /** What is known of a request when it has ended. */
-export interface EndedRequest {
+interface EndedRequest {
   readonly end: RequestEnd
   /** Of the answer, if its head was sent. 499, as with nginx, if the client was gone before. */
   readonly status: number

@@ -1,4 +1,4 @@
-import { METHODS } from 'node:http'
+import { METHODS, type IncomingMessage } from 'node:http'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest, HTTPMethods, RouteHandlerMethod } from 'fastify'
 import { timeoutSecondsOf, type OriginalRequest } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
@@ -9,7 +9,7 @@ import { bodyTooLarge } from '../lib/gate/message-body.ts'
 import { originForm } from '../lib/gate/path.ts'
 import { cutTools } from '../lib/gate/tool-list.ts'
 import { nextNonceOf } from '../lib/guard/admission.ts'
-import { readMessage, type Message } from '../lib/guard/message.ts'
+import { isPreflight, readMessage, type Message } from '../lib/guard/message.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { clientGone, type UpstreamAnswer } from '../lib/gate/upstream/answer.ts'
 import {
@@ -24,7 +24,7 @@ import { createUpstream } from '../lib/gate/upstream/upstream.ts'
 import { createRequestUrlResolver, hostlessUrl, type RequestUrl } from '../lib/guard/url/request-url.ts'
 import { silenceMs } from '../server/connections.ts'
 import { processSurroundings } from '../server/surroundings.ts'
-import { noteFailure, sendAnswer, sendInterim } from './gate/answer.ts'
+import { addVary, noteFailure, sendAnswer, sendInterim } from './gate/answer.ts'
 import { followUpgraded, switchingProtocols } from './gate/upgraded.ts'
 
 /**
@@ -58,16 +58,16 @@ const routes: FastifyPluginAsync = async app => {
     bodyLimit,
     surroundings: processSurroundings
   })
-  app.addHook('onClose', () => upstream.close())
+  app.addHook('onClose', async () => {
+    // An answer that is cut off at the end is no failure of the upstream.
+    await app.closing.ended()
+    await upstream.close()
+  })
   for (const method of METHODS) {
     if (method !== 'CONNECT' && !app.supportedMethods.includes(method)) app.addHttpMethod(method)
   }
 
-  // With CORS on, a preflight is answered before any rule, and no other OPTIONS request has an answer.
-  const isTaken = app.hasRoute({ method: 'OPTIONS', url: '/*' })
-
-  app.route({
-    method: app.supportedMethods.filter(method => !isTaken || method !== 'OPTIONS') as HTTPMethods[],
+  const route = {
     url: '/*',
     exposeHeadRoute: false,
     schema: { hide: true },
@@ -75,7 +75,22 @@ const routes: FastifyPluginAsync = async app => {
     // types that are known.
     onRequest: judge,
     handler: judge as RouteHandlerMethod
+  }
+  // With CORS on, a preflight has a route of its own, and is answered before any rule.
+  const isTaken = app.hasRoute({ method: 'OPTIONS', url: '/*' })
+  app.route({
+    ...route,
+    method: app.supportedMethods.filter(method => !isTaken || method !== 'OPTIONS') as HTTPMethods[]
   })
+  if (isTaken) {
+    app.addConstraintStrategy(NO_PREFLIGHT)
+    app.route({
+      ...route,
+      method: 'OPTIONS',
+      constraints: { [NO_PREFLIGHT.name]: true },
+      config: { cors: { preflight: false } }
+    })
+  }
 
   function judge (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
     gate!.execute(
@@ -88,6 +103,7 @@ const routes: FastifyPluginAsync = async app => {
         }
       },
       (error, body) => {
+        if (request.gated?.pathRules.rules.some(({ requirement }) => requirement)) addVary(reply, ['Authorization'])
         // Fastify would go on after an async hook whose answer is still being sent.
         if (!error) return passOn(request, reply, body).catch(error => done(noteFailure(request, error)))
         const answered = refused(request, error)
@@ -227,7 +243,8 @@ const routes: FastifyPluginAsync = async app => {
     const addresses = (request.ips?.toReversed() ?? [request.ip]).filter(address => address !== undefined)
     const headers = headersFor(request.raw, {
       origin: { url, addresses },
-      identity: gate!.identify(request, origin)
+      identity: gate!.identify(request, origin),
+      requestId: request.id
     })
     // With traces on, the upstream continues the span of the gate, not that of the client.
     const lines: Record<string, string> = {}
@@ -239,6 +256,15 @@ const routes: FastifyPluginAsync = async app => {
   }
 }
 export default routes
+
+/** By what the router knows a request that is for the rules although it asks for OPTIONS. */
+const NO_PREFLIGHT = {
+  name: 'holdfastNoPreflight',
+  storage: () => new Map() as never,
+  validate: () => {},
+  deriveConstraint: (message: IncomingMessage) =>
+    message.method === 'OPTIONS' && !isPreflight(message) ? true : undefined
+}
 
 function withoutLines (headers: string[], name: string): string[] {
   return headers.filter((_, i) => headers[i - i % 2]!.toLowerCase() !== name)

@@ -7,13 +7,14 @@ import { UndecidedError } from '../lib/revocation/store/store.ts'
 import { ForbiddenSubjectError, operatorEntries } from '../lib/revocation/operator.ts'
 import type { Received } from '../lib/revocation/receiver.ts'
 import { MAX_EVENT_BYTES_OF_ADDRESS } from '../lib/revocation/event-body.ts'
-import { isBeyondEvents, MAX_SET_BYTES, SetError } from '../lib/revocation/security-event-token.ts'
+import { MAX_SET_BYTES, SetError } from '../lib/revocation/security-event-token.ts'
 import { SubjectError } from '../lib/revocation/subject.ts'
 import { eventsSchema, logoutSchema, subjectsSchema } from '../schemas/revocation.ts'
 
 /** A logout token has a few short claims. */
 const MAX_LOGOUT_BYTES = 16 * 1024
 const RETRY_AFTER_SECONDS = 1
+const JSON_TYPE = /^application\/json *(?:;|$)/i
 /** Schemas of bodies are for the description. What cannot be read is refused in the words of each protocol. */
 const DESCRIBED_ONLY = { validatorCompiler: () => () => true } as const
 
@@ -29,7 +30,7 @@ const oauthBody: BodyOfRefusal = ({ err, message }) => ({
  * served.
  */
 const routes: FastifyPluginAsync = async app => {
-  const { revocation } = app.holdfastGuard.parts
+  const { decisions, parts: { revocation } } = app.holdfastGuard
   if (!revocation) return
   const { receiver, readBody, revocations, settings, issuers: known, count } = revocation
 
@@ -102,29 +103,23 @@ const routes: FastifyPluginAsync = async app => {
     scope: typeof app,
     { scope: needed, issuers: others }: NonNullable<typeof settings.operators>
   ): Promise<void> {
-    const parseJson = scope.getDefaultJsonParser('error', 'error')
-    scope.addContentTypeParser(
-      'application/json',
-      { parseAs: 'string', bodyLimit: MAX_SET_BYTES },
-      (request, body, done) => {
-        if (isBeyondEvents(Buffer.from(body))) {
-          done(
-            Object.assign(new Error('The body holds too many values.'), { statusCode: 400 })
-          )
-        } else parseJson(request, String(body), done)
-      }
-    )
+    const type = 'application/json'
+    scope.addHook('preParsing', (request, reply, payload, done) => {
+      if (JSON_TYPE.test(request.headers['content-type'] ?? '')) done(null, payload)
+      else refuse(request, reply, new SubjectError(`the body is not ${type}`), oauthBody)
+    })
+    takeText(scope, type, MAX_SET_BYTES)
     scope.post(
       '/revocation/subjects',
       {
         ...DESCRIBED_ONLY,
         bodyLimit: MAX_SET_BYTES,
         onRequest: app.requireScope(needed),
-        schema: described('What an operator takes back', 'application/json', subjectsSchema)
+        schema: described('What an operator takes back', type, subjectsSchema)
       },
       receiving(204, async ({ body, user, auth }, reply) => {
         const entries = operatorEntries({
-          body,
+          body: String(body),
           operator: user.sub,
           issuer: auth!.issuer,
           others,
@@ -133,8 +128,8 @@ const routes: FastifyPluginAsync = async app => {
           now: revocations.now()
         })
         const isMatched = await revocations.append(entries)
-        if (!isMatched) reply.header('holdfast-revocation', 'unmatched')
         const outcome = entries.length === 0 ? 'unmapped' : isMatched ? 'applied' : 'unmatched'
+        if (outcome !== 'applied') reply.header('holdfast-revocation', 'unmatched')
         return { sender: 'operator', type: 'operator', outcome }
       }, oauthBody)
     )
@@ -176,6 +171,7 @@ const routes: FastifyPluginAsync = async app => {
     if (error instanceof ForbiddenSubjectError) {
       count('refused', 'unauthorized')
       request.log.info({ event: 'revocation_refused', reason: error.message }, 'revocation refused')
+      decisions.refused(request, { reason: 'access_denied', status: 403 })
       return reply.code(403).send(bodyOf({ err: 'access_denied', message: error.message }))
     }
     if (!(error instanceof Refusal || error instanceof UndecidedError)) throw error

@@ -103,7 +103,8 @@ const routes: FastifyPluginAsync = async app => {
   }
 
   function answer (request: FastifyRequest, reply: FastifyReply): void {
-    reply.headers(gate!.identify(request, statementAudience)).header('cache-control', 'no-store').send()
+    const told = { ...gate!.identify(request, statementAudience), 'x-request-id': request.id }
+    reply.headers(told).header('cache-control', 'no-store').send()
   }
 }
 export default routes

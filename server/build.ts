@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path'
 
 /** The version of the running program. */
-export interface Build {
+interface Build {
   /** The version in package.json. `unknown` if there is no package.json, as in a bundle. */
   readonly version: string
   /** The commit that it was built from, if the build says so. */

@@ -1,12 +1,22 @@
+import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { owedAnswer } from './node-members.ts'
 
-/** The statuses for what Node's parser refuses before there is a request. */
-export const CLIENT_ERROR_STATUSES = [400, 408, 431] as const
+/** The statuses for what never becomes a request: what Node's parser refuses, and CONNECT. */
+export const CLIENT_ERROR_STATUSES = [400, 404, 408, 431] as const
 
 export type ClientErrorStatus = (typeof CLIENT_ERROR_STATUSES)[number]
 
 export type ClientError = Error & { readonly code?: string }
+
+/** Refuses a CONNECT, which names no path. By itself, Node ends the connection without an answer. */
+export function refuseConnect (this: Server, _request: IncomingMessage, socket: Socket): void {
+  // Node no longer listens to it.
+  socket.on('error', () => socket.destroy())
+  // The answer would be read as that to an earlier request.
+  if (owedAnswer(socket)) socket.destroy()
+  else this.emit('clientError', Object.assign(new Error('CONNECT'), { code: 'CONNECT' }), socket)
+}
 
 /**
  * The status for a request that Node's parser refuses. Undefined if there can be no answer: nobody takes it, or one has
@@ -14,5 +24,6 @@ export type ClientError = Error & { readonly code?: string }
  */
 export function statusOfClientError ({ code }: ClientError, socket: Socket): ClientErrorStatus | undefined {
   if (code === 'ECONNRESET' || !socket.writable || owedAnswer(socket)?.headersSent) return undefined
+  if (code === 'CONNECT') return 404
   return code === 'HPE_HEADER_OVERFLOW' ? 431 : code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400
 }

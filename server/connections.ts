@@ -4,12 +4,12 @@ import { nextTick } from 'node:process'
 import { owedAnswer } from './node-members.ts'
 
 /** The number of requests of one connection that may wait behind the answer that it owes. Node has no limit. */
-export const MAX_WAITING = 32
+const MAX_WAITING = 32
 /**
  * Bytes of heads and bodies that may wait on all connections together. 10,000 connections could otherwise have 5 GB
  * here.
  */
-export const MAX_WAITING_BYTES = 32 * 1024 * 1024
+const MAX_WAITING_BYTES = 32 * 1024 * 1024
 /** As much as Node reads of a body that is not taken. */
 const MAX_BODY_BYTES = 64 * 1024
 

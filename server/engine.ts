@@ -7,7 +7,7 @@ const kept: object[] = []
 
 /**
  * Prepares V8 for a service whose requests wait, here for the thread pool. It is called once, before the app is loaded:
- * no flag changes while requests are answered. bench/README.md has the figures of each step.
+ * no flag changes while requests are answered. lab/reports/performance.md has the figures of each step.
  */
 export function tuneEngine (cores = availableParallelism()): void {
   // If objects often outlive a small collection, V8 starts to make them in old space. There each of them keeps a whole

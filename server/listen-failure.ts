@@ -1,5 +1,5 @@
 /** A port or an address that cannot be had. `setting` names the port if it is not that of the service itself. */
-export type ListenError = NodeJS.ErrnoException & { address?: string, port?: number, setting?: string }
+type ListenError = NodeJS.ErrnoException & { address?: string, port?: number, setting?: string }
 
 /**
  * What an operator can do about a port or address that cannot be had, in one sentence, or undefined if the error is

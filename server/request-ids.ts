@@ -5,7 +5,7 @@ import { createPeerTrust, type TrustProxy } from '../lib/guard/url/base-url.ts'
 const ACCEPTED = /^[A-Za-z0-9._-]{1,128}$/
 
 /** The parts of a request that its id is made from. */
-export type IdentifiedMessage = Pick<IncomingMessage, 'headers'> & {
+type IdentifiedMessage = Pick<IncomingMessage, 'headers'> & {
   readonly socket: { readonly remoteAddress?: string | undefined }
 }
 

@@ -13,13 +13,13 @@ export interface GuardLog {
   warn (sentence: string): void
 }
 
-export interface RunningGuardOptions extends Pick<GuardPartsOptions, 'jwtTools' | 'metadataMount' | 'mount'> {
+interface RunningGuardOptions extends Pick<GuardPartsOptions, 'jwtTools' | 'metadataMount' | 'mount'> {
   readonly log: GuardLog
   /** What replaces the process and the network in a test. */
   readonly doubles: TestDoubles | undefined
 }
 
-export interface RunningGuard {
+interface RunningGuard {
   /** Those that it was built from. */
   readonly settings: Settings
   readonly parts: GuardParts

@@ -8,7 +8,7 @@ export function checkRuntime (versions: Readonly<Record<string, string | undefin
 }
 
 /** The first Fastify without weaknesses that are known. Before it, `npm audit` names CVE-2026-16732 and others. */
-export const FIRST_SOUND_FASTIFY = '5.12.2'
+const FIRST_SOUND_FASTIFY = '5.12.2'
 
 /** What the start says of a Fastify with known weaknesses. */
 export const fastifyWarning = (version: string): string | undefined =>

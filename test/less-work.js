@@ -30,15 +30,21 @@ asyncHooks.createHook = callbacks =>
   new Error().stack.includes('async-hook-domain') ? { enable () {}, disable () {} } : createHook(callbacks)
 syncBuiltinESMExports()
 
-// Hundreds of apps are started, each of which has the same plugins and nearly the same settings. autoload asks another
-// thread for the module of each plugin and looks for three files to learn its kind, and the validator makes code of the
-// schema of the settings: once is enough.
+// Hundreds of apps are started, each of which has the same plugins and nearly the same settings. autoload lists their
+// folders, asks another thread for the module of each plugin and looks for three files to learn its kind; the validator
+// makes code of the schema of the settings, and the serializer of each answer's: once is enough.
 const CHANGED = {
   '/@fastify/autoload/index.js': text =>
     text.replaceAll('import(pathToFileURL(file).href)', '(kept[file] ??= import(pathToFileURL(file).href))').replace(
       'await getPackageType(options.dir)',
       'await (types[options.dir] ??= getPackageType(options.dir))'
     ) + '\nconst kept = {}, types = {}',
+  '/@fastify/autoload/lib/find-plugins.js': text =>
+    text.replace('await readdir(dir, { withFileTypes: true })', 'await (kept[dir] ??= readdir(dir, { withFileTypes: true }))') +
+    '\nconst kept = {}',
+  '/@fastify/fast-json-stringify-compiler/standalone.js': text =>
+    text.replace('return fastJsonStringify(schema, fjsOpts)', 'return kept[JSON.stringify([schema, fjsOpts])] ??= fastJsonStringify(schema, fjsOpts)') +
+    '\nconst kept = {}',
   '/node_modules/ajv/dist/core.js': text => `${text}\n;(${keepValidators})(Ajv)`
 }
 const { _compile: compile } = Module.prototype

@@ -2,11 +2,11 @@ import { readdirSync } from 'node:fs'
 import { load } from '../cli/strip-types.js'
 
 /**
- * Blanks out the types of all files that tests load, once, while the compiler makes `dist/`: on a new clone each
+ * Blanks out the types of all files that `npm test` loads, once, while the compiler makes `dist/`: on a new clone each
  * process of the tests would load the compiler for it.
  */
 const root = new URL('../', import.meta.url)
-const NONE = /^(?:\.|node_modules|dist|bench\/)|\/(?:node_modules|dist)\/|\.d\.ts$/
+const NONE = /^(?:\.|node_modules|dist|bench\/|lab\/|test\/(?:m|programs|system|types))|\/(?:node_modules|dist)\/|\.d\.ts$/
 
 if (!process.features.typescript) {
   for (const folder of readdirSync(root, { withFileTypes: true })) {

@@ -75,7 +75,7 @@ t.test('The dependencies of package.json are locked, and come from the registry.
 /** Licences of what is installed with the service: they require no more than their own text. */
 const PERMISSIVE = ['MIT', 'ISC', 'BSD-2-Clause', 'BSD-3-Clause', 'Apache-2.0', 'BlueOak-1.0.0']
 /** Licences of what only developers install. */
-const OF_TOOLS = [...PERMISSIVE, '0BSD', 'CC0-1.0', 'CC-BY-3.0', 'Python-2.0', '(WTFPL OR MIT)', '(MIT OR CC0-1.0)']
+const OF_TOOLS = [...PERMISSIVE, '0BSD', 'CC0-1.0', 'CC-BY-3.0', 'Python-2.0', 'MPL-2.0', '(WTFPL OR MIT)', '(MIT OR CC0-1.0)']
 /** Packages whose package.json names no licence, with the file that does. */
 const ELSEWHERE: Readonly<Record<string, readonly [file: string, words: RegExp]>> = {
   'node_modules/jsonc-simple-parser': ['license', /Permission is hereby granted, free of charge/]

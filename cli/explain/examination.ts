@@ -21,7 +21,7 @@ import type { Answer } from './answer.ts'
 import { readHeaders, type CapturedRequest } from './captured-request.ts'
 
 /** The settings that decide about a request. */
-export type GuardSettings = Pick<Settings, 'idp' | 'dpop' | 'server' | 'revocation'>
+type GuardSettings = Pick<Settings, 'idp' | 'dpop' | 'server' | 'revocation'>
 
 export interface ExplainOptions {
   readonly settings: GuardSettings

@@ -115,8 +115,8 @@ const NOT_HERE =
   'The service refused it here, and seen from here it passes. The service has other settings or another clock, ' +
   'or it got a different request.'
 
-const OTHER_URL = 'The service saw another URL, which its log line holds; seen from here it is that of the proof. Often a ' +
-  'proxy changes it, and the service is not configured for that.'
+const OTHER_URL = 'The service saw another URL, which its log line holds; seen from here it is that of the proof. ' +
+  'Often a proxy changes it, and the service is not configured for that.'
 
 /** Of a check that passes here: what the service compared is not known, so it is not shown as if it were equal. */
 function seenFromHere ({ name, outcome, compared, note }: ExplainedStep): Pick<ExplainedStep, 'compared' | 'note'> {

@@ -2,7 +2,7 @@ import type { ProviderFailureWord } from '../../lib/guard/provider/provider-fail
 import type { RedisFault } from '../../lib/guard/redis/redis-faults.ts'
 
 /** What a fault of something that the service needs means, and what to do about it. */
-export interface Fault {
+interface Fault {
   readonly meaning: string
   readonly cure: string
 }
@@ -100,8 +100,8 @@ export const PROVIDER_FAULTS: Readonly<Record<ProviderFailureWord, Fault>> = {
   },
   stream_missing: {
     meaning: 'the transmitter has no stream that is for this service',
-    cure: '`holdfast stream --ensure` creates it. If the client has several streams, set `streamId`; `holdfast stream` ' +
-      'shows them'
+    cure: '`holdfast stream --ensure` creates it. If the client has several streams, set `streamId`; `holdfast ' +
+      'stream` shows them'
   },
   unexpected: {
     meaning: 'a fault in Holdfast; `detail` is the name of the error',

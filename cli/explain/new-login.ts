@@ -8,7 +8,7 @@ export interface LoginClaims {
   readonly auth_time?: unknown
 }
 
-export interface NewLoginOptions<Claims extends LoginClaims> {
+interface NewLoginOptions<Claims extends LoginClaims> {
   /** Of the token that was refused. */
   readonly claims: Claims
   /** Whether a token with these claims is refused now. */

@@ -61,7 +61,8 @@ export function showTimes (object: JsonObject | undefined, names: readonly strin
 export const tokenClaims = ({ token }: Examination, ...names: string[]): Compared => showMembers(token?.claims, names)
 export const tokenTimes = (e: Examination, ...names: string[]): Compared => showTimes(e.token?.claims, names, e)
 
-export const judgedAt = (e: Examination): Compared[number] => ['judged at', `${e.options.now} (${dateOf(e.options.now)})`]
+export const judgedAt = ({ options: { now } }: Examination): Compared[number] =>
+  ['judged at', `${now} (${dateOf(now)})`]
 
 /** Whether a text has the form of a JWT. */
 export const showForm = (text: string | undefined): Compared => [

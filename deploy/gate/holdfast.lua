@@ -35,7 +35,8 @@ core.register_action("holdfast", { "http-req" }, function(txn)
   local scheme = txn.f:ssl_fc() == 1 and "https" or "http"
   local question = {
     ["x-original-method"] = { txn.f:method() },
-    ["x-original-url"] = { scheme .. "://" .. (hosts[1] or "") .. txn.f:pathq() }
+    ["x-original-url"] = { scheme .. "://" .. (hosts[1] or "") .. txn.f:pathq() },
+    ["x-request-id"] = values(received["x-request-id"])
   }
   for _, name in ipairs(SENT) do
     local lines = values(received[name])

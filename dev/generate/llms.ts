@@ -6,12 +6,12 @@ const PAGES = 'https://raw.githubusercontent.com/holdfast/holdfast/main/docs/'
 
 /** docs/llms.txt: the table of docs/README.md for programs that read (https://llmstxt.org). */
 export function makeLlms (): string {
-  const [, guide = '', reference = ''] = readFileSync(join(root, 'docs/README.md'), 'utf8').split(/^\[[a-z]+\/\]/m)
+  const [, ...parts] = readFileSync(join(root, 'docs/README.md'), 'utf8').split(/^\[[a-z/]+\/\]/m)
   const links = (part: string): string =>
     [...part.matchAll(/^\| \[(.+?)\]\((.+?)\) \| (.+) \|$/gm)].map(([, name, path, about]) =>
       `- [${name}](${new URL(path!, PAGES).href}): ${about}`
     ).join('\n')
-  return '# Holdfast\n\n> Guards HTTP APIs with OAuth access tokens, Bearer and DPoP (RFC 9449): as a Fastify plugin, as a ' +
-    'guard in any Node framework, and as a gate before services in any language.\n\n' +
-    `## Guide\n\n${links(guide)}\n\n## Reference\n\n${links(reference)}\n`
+  return '# Holdfast\n\n> Guards HTTP APIs with OAuth access tokens, Bearer and DPoP (RFC 9449): as a Fastify ' +
+    'plugin, as a guard in any Node framework, and as a gate before services in any language.\n\n' +
+    ['Guide', 'Moving here', 'Reference'].map((title, at) => `## ${title}\n\n${links(parts[at]!)}\n`).join('\n')
 }

@@ -38,7 +38,8 @@ export function namedTypes (): string {
 /** The type of a part, as its schema says it. */
 export function partType (part: Part, indent = ''): string {
   if (part.placed) {
-    return ['SecretOption', ...(part.anyOf ?? []).filter(({ properties }) => properties).map(form => bareType(form, indent))]
+    const forms = (part.anyOf ?? []).filter(({ properties }) => properties)
+    return ['SecretOption', ...forms.map(form => bareType(form, indent))]
       .join(' | ')
   }
   return NAMES.get(part.properties ?? part.anyOf) ?? bareType(part, indent)

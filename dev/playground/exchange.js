@@ -9,7 +9,8 @@ export function recorder (log, bodyOf = response => response.clone().text()) {
     try {
       response = await fetch(url, { method, headers, body, signal, cache: 'no-store' })
     } catch {
-      log.push({ method, url: String(url), sent, sentBody: body, status: 0, statusText: 'No answer', received: {}, body: '' })
+      const none = { status: 0, statusText: 'No answer', received: {}, body: '' }
+      log.push({ method, url: String(url), sent, sentBody: body, ...none })
       throw new Error(`${url} did not answer, or did not let this page read its answer`)
     }
     log.push({

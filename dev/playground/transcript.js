@@ -2,6 +2,8 @@
 import { element } from './dom.js'
 import { jwtView, row } from './members.js'
 
+const ONCE = ' A proof is good for one request, so the API refuses the copy of an accepted request as a replay.'
+
 /** A request as it was sent, with its answer. */
 export function exchangeView (exchange, claims, number, isOpen, announce) {
   const { method, url, status, statusText, sent, sentBody, received, body } = exchange
@@ -43,8 +45,7 @@ function copyButton (exchange, announce) {
       target.textContent = isCopied ? 'Copied' : 'The browser did not allow it'
       announce(
         isCopied
-          ? 'The request is copied as a curl ' +
-            `command.${exchange.sent.dpop ? ' A proof is good for one request, so the API refuses the copy of an accepted request as a replay.' : ''}`
+          ? `The request is copied as a curl command.${exchange.sent.dpop ? ONCE : ''}`
           : 'The browser did not allow the page to copy.'
       )
     }

@@ -14,7 +14,8 @@ export function resultView (
 ) {
   const final = exchanges.at(-1)
   const asked = loginAskedFor(final)
-  const advice = verdict.tone === 'good' || verdict.word === 'Not stopped' ? undefined : adviceFor(explanation, ungrantable)
+  const needsNone = verdict.tone === 'good' || verdict.word === 'Not stopped'
+  const advice = needsNone ? undefined : adviceFor(explanation, ungrantable)
   return [
     element('h3', {}, title),
     element('p', { className: 'quiet' }, story),
@@ -94,7 +95,8 @@ function checksView ({ checks = [], notes = [] } = {}, isProviderUp) {
       fold(
         passed,
         `${isProviderUp && passed.length === checks.length ? 'All ' : ''}${numberOf(passed)} ` +
-          `passed${failed.length > 0 ? ' before it' : ''}${isProviderUp ? '' : ', with keys that were fetched before the provider went down'}`
+          `passed${failed.length > 0 ? ' before it' : ''}` +
+          (isProviderUp ? '' : ', with keys that were fetched before the provider went down')
       ),
       fold(rest, `${numberOf(rest)} ${rest.length === 1 ? 'was' : 'were'} not reached`)
     )

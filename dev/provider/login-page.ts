@@ -29,7 +29,7 @@ code { overflow-wrap: anywhere; font-size: .9em }`
 /** The page to choose a user. A choice is a link to `action`, because the content security policy allows no forms. */
 export function loginPage (action: string, clientId: string): string {
   const users = USERS.map(({ id, name, permissions }) =>
-    `<li><a href="${action}?user=${id}"><b>${name}</b><small>${permissions.length === 0 ? 'no permissions' : permissions.join(', ')}</small></a></li>`
+    `<li><a href="${action}?user=${id}"><b>${name}</b><small>${permissions.join(', ') || 'no permissions'}</small></a></li>`
   )
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">

@@ -38,11 +38,20 @@ declare module 'oidc-provider' {
   export class Provider {
     constructor (issuer: string, configuration: Record<string, unknown>)
     Session: { get (context: Context): Promise<Session> }
-    Client: { find (id: string): Promise<{ backchannelLogoutUri?: string, backchannelLogout (sub: string | undefined, sid: string): Promise<void> } | undefined> }
+    Client: {
+      find (id: string): Promise<{
+        backchannelLogoutUri?: string,
+        backchannelLogout (sub: string | undefined, sid: string): Promise<void>
+      } | undefined>
+    }
+
     Grant: new (owner: { clientId: string, accountId: string | undefined }) => Grant
     callback (): (request: IncomingMessage, response: ServerResponse) => Promise<void>
     use (middleware: (context: Context, next: () => Promise<void>) => Promise<void> | void): void
-    interactionDetails (request: IncomingMessage, response: ServerResponse): Promise<{ params: Record<string, unknown> }>
+    interactionDetails (
+      request: IncomingMessage,
+      response: ServerResponse
+    ): Promise<{ params: Record<string, unknown> }>
     interactionResult (request: IncomingMessage, response: ServerResponse, result: object): Promise<string>
   }
 

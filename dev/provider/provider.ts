@@ -9,7 +9,7 @@ import { ACR_VALUES, configuration, DAY, originsOf, TOKEN_PATH, type TenantSetti
 import { takeAudience } from './token-request.ts'
 import { findUser } from './users.ts'
 
-export type ProviderOptions = Pick<TenantSettings, 'audience'> & Partial<TenantSettings> & {
+type ProviderOptions = Pick<TenantSettings, 'audience'> & Partial<TenantSettings> & {
   /** 0, the default, takes any free port. */
   readonly port?: number,
   /** The address to listen on, loopback by default. The issuer stays on localhost. */

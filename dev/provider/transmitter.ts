@@ -4,7 +4,7 @@ import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { KNOWN_EVENT_TYPES } from '../../lib/revocation/effects.ts'
 import { listen, stop } from './listen.ts'
 
-export interface TransmitterOptions {
+interface TransmitterOptions {
   /** 0 takes any free port. */
   readonly port: number
   readonly audience: string

@@ -1,6 +1,6 @@
 export const PERMISSIONS = ['read:messages', 'write:messages', 'read:users', 'write:users', 'admin'] as const
 
-export interface User {
+interface User {
   /** `sub` of the tokens, and what `login_hint` names. */
   readonly id: string
   readonly name: string

@@ -103,7 +103,9 @@ async function bearerLines (tenant: Tenant, paint: Paint, { open, anyToken, scop
   for (const [path, scope] of [[anyToken, undefined], [scoped, 'read:messages']] as const) {
     const url = tenant.url + path
     const headers = { Authorization: `Bearer ${await tokenFor(tenant, scope)}` }
-    if (await statusOf(url, headers) !== 200) return [`  ${curl(tenant.url + open, {})}`, paint('dim', '  Bearer tokens are not accepted.')]
+    if (await statusOf(url, headers) !== 200) {
+      return [`  ${curl(tenant.url + open, {})}`, paint('dim', '  Bearer tokens are not accepted.')]
+    }
     lines.push(`  ${curl(url, headers)}`)
   }
   return lines
@@ -115,7 +117,9 @@ async function otherLines (tenant: Tenant, paint: Paint, { anyToken }: Samples):
   const headers = { Authorization: `Bearer ${await tokenFor(tenant, undefined)}` }
   return [
     paint('bold', `With a token of ${tenant.issuer}`),
-    await statusOf(url, headers) === 200 ? `  ${curl(url, headers)}` : paint('dim', '  Bearer tokens are not accepted.'),
+    await statusOf(url, headers) === 200
+      ? `  ${curl(url, headers)}`
+      : paint('dim', '  Bearer tokens are not accepted.'),
     ''
   ]
 }

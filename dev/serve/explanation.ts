@@ -18,7 +18,7 @@ import type { ShownRevocation } from './open-stream.ts'
 import { curlLine, headerWords, quote } from '../../routes/docs/curl-line.ts'
 
 /** What the playground shows beside an exchange. */
-export interface PageExplanation {
+interface PageExplanation {
   readonly reason?: string | undefined
   readonly description?: string | undefined
   readonly advice?: string | undefined

@@ -72,5 +72,6 @@ export async function runCheck (issuer: string, values: NodeJS.ProcessEnv, words
     readFile: () => undefined
   })
   const line = text.split('\n').find(line => line.includes(words))
-  return `code ${code}: ${line === undefined ? 'nothing of the kind' : line.replace(/^\s*[^\w]*\s*/, '').replaceAll(issuer, 'ISSUER').replaceAll('|', '\\|')}`
+  const said = line?.replace(/^\s*[^\w]*\s*/, '').replaceAll(issuer, 'ISSUER').replaceAll('|', '\\|')
+  return `code ${code}: ${said ?? 'nothing of the kind'}`
 }

@@ -17,7 +17,7 @@ export interface Keycloak {
   stop (): Promise<void>
 }
 
-export interface KeycloakOptions {
+interface KeycloakOptions {
   readonly version: string
   /** Those that are off by default, such as `ssf`. */
   readonly features: readonly string[]

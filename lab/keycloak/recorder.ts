@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 
 /** One request and its answer, as they went over the wire. */
-export interface Exchange {
+interface Exchange {
   /** Such as `POST /revocation/events`, without the query. */
   readonly what: string
   readonly sent: string

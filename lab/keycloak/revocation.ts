@@ -140,6 +140,9 @@ async function removeCredential ({ realm }: Site, { id }: User): Promise<void> {
   await realm('DELETE', `/users/${id}/credentials/${credential.id}`)
 }
 
+/** `holdfast stream --ensure` and the service read it, each in the list and by its ID. */
+const READ = 'GET 200, GET 200, GET 200, GET 200'
+
 /** Revocations of Keycloak: for each act what arrives, and what becomes of tokens that were accepted. */
 export async function revocation (keycloak: Keycloak): Promise<Row[]> {
   const rows: Row[] = []
@@ -169,7 +172,7 @@ async function runWay (keycloak: Keycloak, way: Way, rows: Row[]): Promise<void>
     if (way !== 'logout token') {
       await row(
         'the service starts',
-        'GET 200, POST 201, GET 200, GET 200: verified, `enabled`',
+        `GET 200, POST 201, ${READ}: verified, \`enabled\``,
         () => watchStream(site, service, 0, at => at !== undefined)
       )
     }
@@ -186,7 +189,7 @@ async function runWay (keycloak: Keycloak, way: Way, rows: Row[]): Promise<void>
     if (way !== 'logout token') {
       await row(
         'the service starts again, and the user logs out',
-        `${way === 'push' ? 'GET 200, PATCH 200, GET 200' : 'GET 200'}, GET 200: \`enabled\`; ${SESSION}`,
+        `${READ}: \`enabled\`; ${SESSION}`,
         async () => {
           const stream = await watchStream(site, second, since, () => true)
           return `${stream}; ${await act(site, second, (await logIn(site, 'bob')).token, ACTS[0]!.run)}`

@@ -61,13 +61,13 @@ export async function tokens (keycloak: Keycloak): Promise<Row[]> {
     await row(
       '`npm run check`, a client of whom it may get a token',
       `code 0: It reports a token that it has issued to the client ${MACHINE.clientId} as active.`,
-      () => runCheck(issuer, { ...INTROSPECTION, ...CALLER }, 'it is active')
+      () => runCheck(issuer, { ...INTROSPECTION, ...CALLER }, 'as active')
     )
     await row(
       '`npm run check` alone',
       `code 0: Introspection of a valid token was not tried: it gave the client ${SERVICE.clientId} none: POST ` +
         'ISSUER/protocol/openid-connect/token answered 401 unauthorized_client.',
-      () => runCheck(issuer, INTROSPECTION, 'token of its own')
+      () => runCheck(issuer, INTROSPECTION, 'of a valid token')
     )
     await row(
       '`npm run check`, the clocks',

@@ -27,11 +27,13 @@ const AUDIENCE = 'https://api.example/'
 const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 function tokenFor (claims: object): string {
-  const input = `${encode({ alg: 'RS256', kid: 'k' })}.${encode({ iss: ISSUER, aud: AUDIENCE, sub: 'u', exp: 4e9, ...claims })}`
+  const payload = { iss: ISSUER, aud: AUDIENCE, sub: 'u', exp: 4e9, ...claims }
+  const input = `${encode({ alg: 'RS256', kid: 'k' })}.${encode(payload)}`
   return `${input}.${sign('sha256', Buffer.from(input), privateKey).toString('base64url')}`
 }
 const GOOD = tokenFor({ scope: 'use' })
-const CREDENTIALS = [GOOD, tokenFor({}), tokenFor({ exp: 1 }), tokenFor({ aud: 'other' }), `${GOOD}x`].map(token => `Bearer ${token}`)
+const CREDENTIALS = [GOOD, tokenFor({}), tokenFor({ exp: 1 }), tokenFor({ aud: 'other' }), `${GOOD}x`]
+  .map(token => `Bearer ${token}`)
   .concat(['Basic eDp5', `DPoP ${GOOD}`, 'Bearer', ''])
 
 const OPEN = [{ path: '/*', allow: 'anyone' }, { path: '/socket', allow: 'anyone', upgrade: true }]
@@ -49,7 +51,9 @@ const SERVERS: Readonly<Record<string, readonly string[]>> = {
   'node:http': [process.execPath, 'node.mjs'],
   Express: [process.execPath, 'express.mjs'],
   Fastify: [process.execPath, 'fastify.mjs'],
-  'Flask under gunicorn': ['gunicorn', '-k', 'gthread', '--threads', '8', '-b', '127.0.0.1:$PORT', '--log-level', 'error', 'flask_app:app'],
+  'Flask under gunicorn': [
+    'gunicorn', '-k', 'gthread', '--threads', '8', '-b', '127.0.0.1:$PORT', '--log-level', 'error', 'flask_app:app'
+  ],
   'http.server of Python': ['/usr/bin/python3', 'plain.py'],
   'net/http of Go': [join(PACKAGES, 'go-upstream')]
 }
@@ -104,7 +108,8 @@ function requestOf (random: () => number): Buffer[] {
   const method = pick(METHODS)
   const path = Array.from({ length: 1 + Math.floor(random() * 4) }, () => `/${pick(SEGMENTS)}`).join('')
   const size = pick([0, 0, 10, 1_000, 20_000, 200_000])
-  const target = `${path}?status=${pick(STATUSES)}&size=${size}${isLikely(0.3) ? '&chunked' : ''}&q=%2F..%2f${Math.floor(random() * 1e6)}`
+  const form = isLikely(0.3) ? '&chunked' : ''
+  const target = `${path}?status=${pick(STATUSES)}&size=${size}${form}&q=%2F..%2f${Math.floor(random() * 1e6)}`
   const version = isLikely(0.05) ? '1.0' : '1.1'
   const upgrades = isLikely(0.15)
   const lines = [
@@ -129,7 +134,9 @@ function requestOf (random: () => number): Buffer[] {
   const parts = [body.subarray(0, half), body.subarray(half)].filter(({ length }) => length > 0)
   return [
     Buffer.from(`${lines.join('\r\n')}\r\n\r\n`),
-    ...parts.flatMap(part => isChunked ? [Buffer.from(`${part.length.toString(16)}\r\n`), part, Buffer.from('\r\n')] : [part]),
+    ...parts.flatMap(part =>
+      isChunked ? [Buffer.from(`${part.length.toString(16)}\r\n`), part, Buffer.from('\r\n')] : [part]
+    ),
     ...(isChunked ? [Buffer.from('0\r\n\r\n')] : [])
   ]
 }
@@ -152,7 +159,8 @@ function send (port: number, pieces: readonly Buffer[]): Promise<Buffer> {
 
 /** Without interim answers. */
 function finalOf (text: string): string {
-  return /^HTTP\/1\.1 1\d\d /.test(text) && text.includes('\r\n\r\n') ? finalOf(text.slice(text.indexOf('\r\n\r\n') + 4)) : text
+  const end = text.indexOf('\r\n\r\n')
+  return end >= 0 && /^HTTP\/1\.1 1\d\d /.test(text) ? finalOf(text.slice(end + 4)) : text
 }
 
 function isWhole (wire: string, method: string): boolean {
@@ -174,11 +182,16 @@ function readAnswer (wire: Buffer, method: string): string {
   const end = text.indexOf('\r\n\r\n')
   const [status = '', ...lines] = text.slice(0, end).split('\r\n')
   const code = status.split(' ')[1]
-  const headers = lines.map(line => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()] as const)
+  const headers = lines.map(line => {
+    const colon = line.indexOf(':')
+    return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()] as const
+  })
   const isChunked = headers.some(([name, value]) => name === 'transfer-encoding' && value === 'chunked')
   const hasBody = method !== 'HEAD' && code !== '204' && code !== '304'
   // A length that the server states for an answer without a body is its own affair.
-  const kept = headers.filter(([name]) => !OF_CONNECTION.test(name) && name !== STATED).map(header => header.join(': ')).sort()
+  const kept = headers.filter(([name]) => !OF_CONNECTION.test(name) && name !== STATED)
+    .map(header => header.join(': '))
+    .sort()
   const body = text.slice(end + 4)
   return [code, ...kept, hasBody && isChunked ? unchunk(body) : body].join('\n')
 }
@@ -241,7 +254,8 @@ async function compare (name: string, port: number, requests: number, random: ()
       statuses.set(status, (statuses.get(status) ?? 0) + 1)
       if (directly === through) continue
       if (++different > 3) continue
-      process.stdout.write(`${name}: ${String(pieces[0]).slice(0, 600)}\n  directly: ${directly.slice(0, 500)}\n  through: ${through.slice(0, 500)}\n`)
+      const [sent, ...answers] = [String(pieces[0]).slice(0, 600), directly.slice(0, 500), through.slice(0, 500)]
+      process.stdout.write(`${name}: ${sent}\n  directly: ${answers.join('\n  through: ')}\n`)
     }
   }))
   await gate.close()
@@ -250,9 +264,11 @@ async function compare (name: string, port: number, requests: number, random: ()
     const [observed, refused] = [gate, enforcing].map(({ reasons }) => JSON.stringify([...reasons].sort(), null, 1))
     const total = [...gate.reasons.values()].reduce((sum, value) => sum + value, 0)
     if (observed !== refused) different++
-    process.stdout.write(`${name}: observed ${total}, ${observed === refused ? 'as the other gate refuses' : `${observed}\nrefused ${refused}`}\n`)
+    const verdict = observed === refused ? 'as the other gate refuses' : `${observed}\nrefused ${refused}`
+    process.stdout.write(`${name}: observed ${total}, ${verdict}\n`)
   }
-  process.stdout.write(`${name}: ${requests} requests, ${different} answers differ; ${[...statuses].sort().map(entry => entry.join(' x ')).join(', ')}\n`)
+  const answers = [...statuses].sort().map(entry => entry.join(' x ')).join(', ')
+  process.stdout.write(`${name}: ${requests} requests, ${different} answers differ; ${answers}\n`)
   return different
 }
 

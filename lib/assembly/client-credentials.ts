@@ -18,11 +18,11 @@ interface Client extends Pick<TransmitterSettings, 'clientSecret' | 'keyFile'> {
  */
 export function createAuthentication (
   issuer: () => string,
-  { auth: method, clientId, clientSecret, keyFile, assertionAudience }: IntrospectionSettings,
+  { path, auth: method, clientId, clientSecret, keyFile, assertionAudience }: IntrospectionSettings,
   surroundings: Surroundings
 ): Promise<ClientAuthentication> {
   const audience = assertionAudience === undefined ? issuer : () => assertionAudience
-  return authenticationOf({ method, clientId, clientSecret, keyFile, audience }, 'idp.introspection', surroundings)
+  return authenticationOf({ method, clientId, clientSecret, keyFile, audience }, path, surroundings)
 }
 
 /**

@@ -5,10 +5,10 @@ import { createKeySetFetch, createKeySetFinder } from '../guard/provider/fetch-k
 import { createKeySource, type KeySource, type KeySourceEvent } from '../guard/provider/key-source.ts'
 import { openKeyFile } from '../guard/provider/key-file.ts'
 import { createDiscovery, type Discovery } from '../guard/provider/provider-document.ts'
-import type { ProviderFailure } from '../guard/provider/provider-failure.ts'
 import { createTransport, type Transport } from '../guard/provider/transport.ts'
 import { quoteSetting } from '../base/printable.ts'
-import { partName, SettingsError } from '../settings/problems.ts'
+import { partName } from '../settings/problems.ts'
+import { SettingsError } from '../base/settings-error.ts'
 import type { IntrospectionSettings, IssuerSettings, Settings } from '../settings/settings.ts'
 import type { Surroundings } from '../base/surroundings.ts'
 import { createInquiry } from '../guard/token/inquiry.ts'
@@ -26,7 +26,7 @@ import { createAuthentication } from './client-credentials.ts'
 import type { JwtTools } from './jwt-tools.ts'
 
 /** What happened to the keys of one issuer. It is named as the settings name it. */
-export type IssuerKeyEvent = KeySourceEvent & { readonly issuer: string }
+type IssuerKeyEvent = KeySourceEvent & { readonly issuer: string }
 
 export type IssuerEvent =
   | IssuerKeyEvent
@@ -72,10 +72,9 @@ export async function createIssuers (options: IssuersOptions): Promise<IssuerTab
 /** Only the files of an issuer can fail at the start. */
 function problemsOf ({ path, keysFile }: IssuerSettings, error: Error): readonly string[] {
   if (error instanceof SettingsError) return error.problems
-  const { word, detail = word } = error as ProviderFailure
   return [
-    `${partName(`${path}.keysFile`)} is ${quoteSetting(keysFile)}, which is not usable (${detail}); allowed: path ` +
-    'of a file with a JWK set of public keys'
+    `${partName(`${path}.keysFile`)} is ${quoteSetting(keysFile)}, which is not usable (${error.message}); allowed: ` +
+    'path of a file with a JWK set of public keys'
   ]
 }
 

@@ -37,7 +37,7 @@ const MAX_AHEAD_SECONDS = 60
 /** Between two warnings about one sender. */
 const WARNING_MS = 60_000
 
-export interface RevocationPartsOptions extends IssuerPartOptions, Openness {
+interface RevocationPartsOptions extends IssuerPartOptions, Openness {
   readonly settings: Settings
   /** Where transmitters push events to. Undefined if the address of the service is not known. */
   readonly pushUrl: string | undefined
@@ -169,10 +169,10 @@ export async function createRevocation (options: RevocationPartsOptions) {
   }
 
   async function makeLogoutSender ({ issuer, clientId, sessionClaim, algs }: LogoutSettings) {
-    const { jwksUri } = idp.issuers.find(known => known.issuer === issuer) ?? {}
+    const { jwksUri, keysFile } = idp.issuers.find(known => known.issuer === issuer) ?? {}
     return {
       // Of its own, because the algorithms of access tokens are another setting.
-      keys: await createKeys({ issuer, jwksUri, keysFile: undefined, algs }, options),
+      keys: await createKeys({ issuer, jwksUri, keysFile, algs }, options),
       setRules: { issuers: issuerSpellings(issuer), audience: clientId, algs, type: 'logout+jwt', isUntyped: true },
       issuer,
       sessionClaim,

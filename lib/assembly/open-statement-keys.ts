@@ -5,7 +5,8 @@ import {
   type StatementKeysOptions
 } from '../gate/statement-keys.ts'
 import { quoteSetting } from '../base/printable.ts'
-import { SettingsError } from '../settings/problems.ts'
+import { GATE } from '../settings/section-specs.ts'
+import { SettingsError } from '../base/settings-error.ts'
 
 /**
  * Opens the keys of statements that the settings name, and reads them again and again.
@@ -16,6 +17,7 @@ export async function openKeysOfGate (options: StatementKeysOptions): Promise<St
     return await openStatementKeys(options)
   } catch (error) {
     const { source, message } = error as StatementKeyError
-    throw new SettingsError([`gate.statementKey is ${quoteSetting(source)}: ${message}`])
+    const { allowed } = GATE.properties.statementKey
+    throw new SettingsError([`gate.statementKey is ${quoteSetting(source)}: ${message}; allowed: ${allowed}`])
   }
 }

@@ -8,7 +8,7 @@ import type { GuardParts } from './create-guard.ts'
  */
 const PASSING: ReadonlySet<string> = new Set(['ok', 'stale', 'partly', 'policy_unknown', 'losing_lines'])
 
-export interface ReadinessOptions {
+interface ReadinessOptions {
   readonly isClosing: boolean
   /** The state of the record of decisions. Undefined if there is none. */
   readonly audit: { state (): { readonly fault: string | undefined } } | undefined

@@ -1,21 +1,30 @@
 import { isFetchableIssuer } from '../guard/provider/provider-url.ts'
 import { parsePublicUrl } from '../guard/url/base-url.ts'
 import { urlUnder, type HttpUrl } from '../guard/url/http-url.ts'
-import type { Settings } from '../settings/settings.ts'
+import type { IssuerSettings, Settings } from '../settings/settings.ts'
 
 /** RFC 9728 section 3. */
 export const METADATA_PATH = '/.well-known/oauth-protected-resource'
 
 type ResourceSettings = Pick<Settings, 'idp' | 'server'>
 
+/** The issuers whose audiences can be resources. In another claim than `aud` they are clients. */
+function issuersByAud ({ idp: { issuers } }: ResourceSettings): readonly IssuerSettings[] {
+  return issuers.filter(({ audienceClaim }) => audienceClaim === 'aud')
+}
+
+function areClients (settings: ResourceSettings): boolean {
+  return settings.idp.issuers.length > 0 && issuersByAud(settings).length === 0
+}
+
 /**
  * The default audience if any issuer has it, else the one that all issuers have. Undefined if they have none in common.
  */
-function commonAudience ({ idp: { audience, issuers } }: ResourceSettings): string | undefined {
-  const names = new Set(issuers.map(({ audiences: [name] }) => name))
-  const common = audience?.[0]
-  if (names.size === 0 || (common !== undefined && names.has(common))) return common
-  return names.size === 1 ? issuers[0]!.audiences[0] : undefined
+function commonAudience (settings: ResourceSettings): string | undefined {
+  const names = new Set(issuersByAud(settings).map(({ audiences: [name] }) => name))
+  const common = settings.idp.audience?.[0]
+  if (settings.idp.issuers.length === 0 || (common !== undefined && names.has(common))) return common
+  return names.size === 1 ? [...names][0] : undefined
 }
 
 /**
@@ -43,7 +52,7 @@ export function metadataOfAudience (
   settings: ResourceSettings
 ): 'default' | 'own' | 'none' {
   if (audience === undefined || audience === configuredResource(settings)) return 'default'
-  return isIdentifier(audience) ? 'own' : 'none'
+  return isIdentifier(audience) && !areClients(settings) ? 'own' : 'none'
 }
 
 /**
@@ -52,13 +61,14 @@ export function metadataOfAudience (
  * @param mount the path under which the service is mounted; usually empty
  */
 export function resourceWarning (settings: ResourceSettings, mount = ''): string | undefined {
-  const { idp: { issuers }, server: { publicUrl } } = settings
+  const { publicUrl } = settings.server
   if (configuredResource(settings) !== undefined) return undefined
   const address = publicUrl === undefined ? undefined : urlUnder(parsePublicUrl(publicUrl)!, mount).href
   const common = commonAudience(settings)
-  const accepted = [common, ...issuers.flatMap(({ audiences }) => audiences)]
+  const accepted = [common, ...issuersByAud(settings).flatMap(({ audiences }) => audiences)]
   if (address !== undefined && accepted.includes(address)) return undefined
-  const lack = common === undefined ? 'The issuers have no audience in common' : 'The audience is not an https URL'
+  const differing = common === undefined ? 'The issuers have no audience in common' : 'The audience is not an https URL'
+  const lack = areClients(settings) ? 'The audience is a client' : differing
   return `${lack} and RESOURCE is not set, so the metadata names ` +
     `${address === undefined ? 'the address that the client used' : 'PUBLIC_URL'} as the resource. ` +
     'It differs from the audience: a client that asks for a token for this resource gets one that is refused ' +
@@ -66,19 +76,15 @@ export function resourceWarning (settings: ResourceSettings, mount = ''): string
 }
 
 /**
- * The issuers whose tokens for the resource pass. For a resource of its own, under RESOURCE, and under an address that
- * is no audience, these are all.
+ * The issuers whose tokens for the resource pass. Under RESOURCE, and under an address that is no audience, these are
+ * all.
  */
-function issuersFor (
-  resource: string,
-  isOwn: boolean,
-  { idp: { issuers }, server }: ResourceSettings
-): readonly string[] {
-  const fitting = issuers.filter(({ audiences }) => audiences.includes(resource))
+function issuersFor (resource: string, isOwn: boolean, settings: ResourceSettings): readonly string[] {
+  const fitting = issuersByAud(settings).filter(({ audiences }) => isOwn || audiences.includes(resource))
+  const areAll = !isOwn && settings.server.resource !== undefined
   // A client could ask nothing of an issuer that is a mere name.
-  return (isOwn || server.resource !== undefined || fitting.length === 0 ? issuers : fitting).map(({ issuer }) =>
-    issuer
-  ).filter(isFetchableIssuer)
+  return (areAll || fitting.length === 0 ? settings.idp.issuers : fitting).map(({ issuer }) => issuer)
+    .filter(isFetchableIssuer)
 }
 
 /**
@@ -119,7 +125,7 @@ export function insertedPath (resource: string): string {
  * Where the metadata of a resource stands: the well-known path goes between host and path of its identifier (RFC 9728
  * section 3.1).
  */
-export function metadataLocation (resource: string): string {
+function metadataLocation (resource: string): string {
   return new URL(resource).origin + METADATA_PATH + insertedPath(resource)
 }
 

@@ -7,7 +7,7 @@ export const CLOSE = Object.freeze({ connection: 'close' })
 /** Most bodies are shorter. Less than half of the pool of Node, so that it needs no memory of its own. */
 const FIRST_BYTES = 2048
 
-export type BodyStatus = 408 | 413 | 499 | 503
+type BodyStatus = 408 | 413 | 499 | 503
 
 export interface BoundedReaderOptions {
   /** Of one body. */

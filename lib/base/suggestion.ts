@@ -3,8 +3,9 @@ const MAX_EDITS = 2
 /**
  * Returns the known name that was probably meant by an unknown name: the nearest one within two edits (a character
  * added, removed or replaced, or two that changed places). If there is none, a known name that ends with the unknown
- * one, by whole words: `IDP_DPOP_MODE` for `DPOP_MODE`. Case and separators make no difference, so the name of a
- * variable also matches a key of the file. Undefined if no name is near.
+ * one, by whole words, or the reverse where it has several: `IDP_DPOP_MODE` for `DPOP_MODE`, `DPOP_REQUIRED` for
+ * `IDP_DPOP_REQUIRED`. Case and separators make no difference, so the name of a variable also matches a key of the
+ * file. Undefined if no name is near.
  */
 export function nameThatWasMeant (text: string, names: readonly string[]): string | undefined {
   const given = wordsOf(text)
@@ -15,8 +16,14 @@ export function nameThatWasMeant (text: string, names: readonly string[]): strin
     // In a short name two edits are most of the name.
     if (edits < fewest && edits * 2 < given.join('').length) [meant, fewest] = [name, edits]
   }
-  return meant ?? names.find(name => given.length > 0 && ` ${wordsOf(name).join(' ')}`.endsWith(` ${given.join(' ')}`))
+  return meant ?? names.find(name => {
+    const words = wordsOf(name)
+    return given.length > 0 && (isEnd(words, given) || (words.length > 1 && isEnd(given, words)))
+  })
 }
+
+const isEnd = (words: readonly string[], end: readonly string[]): boolean =>
+  ` ${words.join(' ')}`.endsWith(` ${end.join(' ')}`)
 
 function wordsOf (name: string): string[] {
   return name.split(/[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])/).filter(Boolean).map(word => word.toLowerCase())

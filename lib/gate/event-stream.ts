@@ -1,6 +1,6 @@
 import { Transform } from 'node:stream'
 
-export interface EventCutterOptions {
+interface EventCutterOptions {
   /** Of one event. */
   readonly maxBytes: number
   readonly tooLarge: () => Error

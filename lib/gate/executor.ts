@@ -25,7 +25,7 @@ export interface OriginalRequest extends GuardedRequest {
 }
 
 /** A request for which there are rules. */
-export interface GatedRequest extends OriginalRequest {
+interface GatedRequest extends OriginalRequest {
   readonly pathRules: PathRules
 }
 
@@ -55,7 +55,7 @@ export function timeoutSecondsOf (
   return rules.reduce((longest, { timeoutSeconds = ofGate }) => Math.max(longest, timeoutSeconds), 0)
 }
 
-export interface ExecutorOptions<Request extends ExecutedRequest> extends RulesOptions {
+interface ExecutorOptions<Request extends ExecutedRequest> extends RulesOptions {
   readonly rules: readonly GateRule[]
   /** @param audiences take the place of the configured ones */
   readonly admissionOf: (audiences: readonly string[] | undefined) => Admission<Request>
@@ -79,7 +79,7 @@ export interface Door {
 }
 
 /** @param body what was read to be judged. Undefined if the body has no say: then it has not been read. */
-export type ExecutorDone = (error?: Error, body?: Buffer) => void
+type ExecutorDone = (error?: Error, body?: Buffer) => void
 
 /**
  * Decides for every door of the gate: which rules hold for a request, and whether it meets them. The doors translate.
@@ -106,8 +106,9 @@ export function createExecutor<Request extends ExecutedRequest> (
       const { message, method, target, url } = readOriginal()
       const pathRules = table.choose(method, url.ownPath)
       if (!pathRules) {
-        const error = new GateError(404, 'No rule holds for the original request.', { detail: detailOf({ method, url }) })
-        if (!isObserved(request)) throw error
+        const detail = detailOf({ method, url })
+        const error = new GateError(404, 'No rule holds for the original request.', { detail })
+        if (!isObserved(request) || table.isNearEnforced(method, url.ownPath)) throw error
         passRefused(request, error)
       }
       gated = request.gated = { message, method, target, url, pathRules: pathRules ?? NO_RULES }
@@ -162,8 +163,10 @@ export function createExecutor<Request extends ExecutedRequest> (
       matches = request.mcpMatches = found.ruled
       asked = found.asked
     } catch (error) {
+      // It is refused whoever asks: that is one decision, and no second one about credentials.
+      if ((error as Partial<GateError>).reason !== 'no_rule' && isObserved(request)) throw error
       const isNobody = isOpen && admission && !await admission.identify(request, hint)
-      if ((error as Partial<GateError>).reason !== 'no_rule' || !isObserved(request)) throw error
+      if (!isObserved(request)) throw error
       if (!isNobody) passRefused(request, error as GateError)
       return body!
     }
@@ -236,7 +239,8 @@ function findRules (
   rawHeaders: readonly string[]
 ): FoundRules {
   const read = readJson(body, MESSAGE_BOUNDS)
-  if (isJsonObject(read.json) && (Object.hasOwn(read.json, 'method') || !isResponse(read.json))) request.mcpRequest = body
+  const { json } = read
+  if (isJsonObject(json) && (Object.hasOwn(json, 'method') || !isResponse(json))) request.mcpRequest = body
   const { messages, isBatch } = readMcpMessages(read, rawHeaders)
   // The answers to a batch come as one.
   if (isBatch && list) throw new GateError(400, 'A batch is not accepted here.')

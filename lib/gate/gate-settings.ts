@@ -49,7 +49,7 @@ export interface GateSettings {
 export type GateSection = Partial<Record<keyof GateSettings, unknown>>
 
 /** Settings with a section `gate` that its schema has judged. */
-export interface JudgedGate {
+interface JudgedGate {
   /**
    * The upstream that is given beside the section and takes the place of its `upstream`. Whether it is well-formed is
    * judged elsewhere.
@@ -66,7 +66,7 @@ export interface JudgedGate {
 }
 
 /** The own paths that `ownPrefix` moves. */
-export const MOVABLE_PATHS: readonly string[] = ['/health', '/metrics', '/docs']
+const MOVABLE_PATHS: readonly string[] = ['/health', '/metrics', '/docs']
 /** The own paths that stay where their readers look for them. */
 const FIXED_PATHS: readonly string[] = [
   '/.well-known/oauth-protected-resource',
@@ -103,7 +103,9 @@ export function parseGate (
   if (!isRefused('gate.withheldHeaders')) {
     const isWithheld = createWithheld((section.withheldHeaders ?? []) as readonly string[])
     const needed = [...OF_MESSAGE].find(name => !isWithheldName(name) && isWithheld(name))
-    if (needed !== undefined) tell('gate.withheldHeaders', ` names ${needed}, which the upstream needs to read the request`)
+    if (needed !== undefined) {
+      tell('gate.withheldHeaders', ` names ${needed}, which the upstream needs to read the request`)
+    }
   }
   return { ...section as GateSettings, upstream, rules: [...rulePaths.keys()], claims, ownPrefix }
 

@@ -35,6 +35,7 @@ const STEERING: ReadonlySet<string> = new Set([
   'x-original-host',
   'x-sendfile-type',
   'x-accel-mapping',
+  'x-request-id',
   'forwarded'
 ])
 // Those after `ssl-client-` are of AWS, Azure, oauth2-proxy and WebAuth.
@@ -108,7 +109,7 @@ function connectionNames (values: readonly string[]): ReadonlySet<string> {
   return new Set(values.flatMap(value => value.toLowerCase().split(',')).map(name => name.trim()))
 }
 
-export interface PassedHeadersOptions {
+interface PassedHeadersOptions {
   /** Whether the lines `Authorization` and `DPoP` go on now. */
   readonly passCredentials: () => boolean
   /** More names that never go on: see `createWithheld`. */
@@ -118,10 +119,12 @@ export interface PassedHeadersOptions {
 }
 
 /** What the gate itself says of a request. */
-export interface OwnHeaders {
+interface OwnHeaders {
   /** The URL that the client used, and the addresses on the way, the client's first. */
   readonly origin: { readonly url: RequestUrl, readonly addresses: readonly string[] }
   readonly identity: IdentityHeaders
+  /** As the log has it. */
+  readonly requestId: string
 }
 
 /** Names of headers, and their bytes, that are remembered. Clients send the same ones all the time. */
@@ -152,7 +155,7 @@ export function createUpstreamHeaders (
     return verdict
   }
 
-  return ({ rawHeaders }, { identity, origin }) => {
+  return ({ rawHeaders }, { identity, origin, requestId }) => {
     const ofConnection = connectionNames(linesOf(rawHeaders, 'connection'))
     const headers: string[] = host === undefined ? [] : ['host', host]
     for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -160,6 +163,7 @@ export function createUpstreamHeaders (
       if (isPassed(name) && !isOfConnection(name, ofConnection)) headers.push(name, rawHeaders[i + 1]!)
     }
     for (const name in identity) headers.push(name, identity[name]!)
+    headers.push('x-request-id', requestId)
     pushForwarded(headers, origin)
     return headers
   }
@@ -185,13 +189,13 @@ function pushForwarded (headers: string[], { url, addresses }: OwnHeaders['origi
 }
 
 /**
- * The names of those headers of the upstream's answer that the client gets. Fastify keeps the headers of an answer in
- * an object, whose prototype `__proto__` would be.
+ * The names of those headers of the upstream's answer that the client gets. A nonce is for proofs, which the gate
+ * judges. Fastify keeps the headers of an answer in an object, whose prototype `__proto__` would be.
  */
 export function namesForClient (headers: AnswerHeaders): string[] {
   const ofConnection = connectionNames(valuesOf(headers, 'connection'))
   return Object.keys(headers).filter(name =>
-    !HOP_BY_HOP.has(name) && !isOfConnection(name, ofConnection) && name !== '__proto__'
+    !HOP_BY_HOP.has(name) && !isOfConnection(name, ofConnection) && name !== 'dpop-nonce' && name !== '__proto__'
   )
 }
 

@@ -1,5 +1,6 @@
 import { findClaim } from '../guard/requirement/judge.ts'
 import type { AccessTokenClaims } from '../guard/token/access-token-claims.ts'
+import { clientOf } from '../guard/token/claims.ts'
 
 /**
  * The name of a header as many programs read it. Those behind CGI, WSGI and PHP see no difference between `_` and `-`,
@@ -30,8 +31,7 @@ const FIXED: ReadonlyMap<string, ValueOf> = new Map<string, ValueOf>([
   ['x-auth-subject', ({ claims }) => claims.sub],
   ['x-auth-issuer', ({ issuer }) => issuer],
   ['x-auth-scope', ({ scopes }) => scopes.join(' ')],
-  // RFC 9068 section 2.2. Some providers write `azp`, which OpenID Connect has for the same.
-  ['x-auth-client', caller => namedClaims(caller)['client_id'] ?? namedClaims(caller)['azp']]
+  ['x-auth-client', ({ claims }) => clientOf(claims)]
 ])
 /** Says why the request would be refused. Empty if it was admitted. Told only while requests are observed. */
 export const OBSERVED_HEADER = 'x-auth-observed'
@@ -91,7 +91,7 @@ const ENCODED = /[^\u0021-\u0024\u0026-\u007e]+/g
  * visible ASCII, and `%`, is percent-encoded as UTF-8, so that `decodeURIComponent` gives the claim back. Half a
  * surrogate pair becomes U+FFFD.
  */
-export function encodeValue (value: unknown): string {
+function encodeValue (value: unknown): string {
   if (value === undefined || value === null) return ''
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
   if (text.search(ENCODED) === -1) return text

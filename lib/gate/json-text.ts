@@ -42,7 +42,7 @@ function membersIn (value: unknown): number {
 }
 
 /** An element of a list, or a member of an object: its value from the first byte to behind the last. */
-export interface JsonChild {
+interface JsonChild {
   /** Empty in a list. */
   readonly name: string
   readonly start: number

@@ -2,7 +2,7 @@ import { pipeline, Transform } from 'node:stream'
 import type { Surroundings } from '../base/surroundings.ts'
 import { isCoded, isEventStream, type UpstreamAnswer } from './upstream/answer.ts'
 
-export interface KeepAliveOptions extends Pick<Surroundings, 'after' | 'steadyMs'> {
+interface KeepAliveOptions extends Pick<Surroundings, 'after' | 'steadyMs'> {
   /** Milliseconds of silence after which a stream gets a comment. 0: it gets none. */
   readonly everyMs: number
 }

@@ -45,8 +45,15 @@ function inAnyCase (text: string, name: string): string {
   )
 }
 
-/** What Rails and others take for the wanted format: `/orders.json` is `/orders`. A name may begin with a point. */
-const SUFFIX = /(?<=[^/])\.[^/.]*\/?$/
+/**
+ * The readings of a path for programs that take what follows a point for the wanted format: Rails drops the last suffix
+ * (`/orders.json`), others all from the first point on. A name may begin with a point.
+ */
+function readingsOf (text: string): readonly string[] {
+  const end = text.endsWith('/') ? text.length - 1 : text.length
+  const first = text.indexOf('.', text.lastIndexOf('/', end - 1) + 2)
+  return first === -1 ? [text] : [text, text.slice(0, text.lastIndexOf('.')), text.slice(0, first)]
+}
 
 /**
  * Makes a router that finds what the most lenient one would: it decodes escapes, takes letters of any case for the
@@ -60,12 +67,11 @@ export function createLenientRouter<Store> () {
     },
     /**
      * What it finds for a path in normal form, with a slash at its end left out or added, and for the same without its
-     * suffix.
+     * last suffix, or all of them.
      */
     find (method: string, path: string): readonly Store[] {
-      const text = decoded(path)
       const found: Store[] = []
-      for (const read of SUFFIX.test(text) ? [text, text.replace(SUFFIX, '')] : [text]) {
+      for (const read of readingsOf(decoded(path))) {
         for (const spelling of [read, otherEnd(read)]) {
           const store = router.find(method, spelling)
           if (store !== undefined) found.push(store)

@@ -22,7 +22,7 @@ interface Stated extends McpMessage {
   readonly version: string | undefined
 }
 
-export interface McpBody {
+interface McpBody {
   readonly messages: readonly McpMessage[]
   readonly isBatch: boolean
 }
@@ -147,7 +147,9 @@ function verifySpelling (object: JsonObject, expected: readonly string[]): void 
     // No letter becomes shorter in another case.
     if (name.length > LONGEST_MEMBER || expected.includes(name)) continue
     const lower = name.toUpperCase().toLowerCase()
-    if (expected.some(member => member.toLowerCase() === lower)) refuse('A member differs from a known one by case alone.')
+    if (expected.some(member => member.toLowerCase() === lower)) {
+      refuse('A member differs from a known one by case alone.')
+    }
   }
 }
 

@@ -7,7 +7,7 @@ export const TOOL_CALL = 'tools/call'
 export const TOOL_LIST = 'tools/list'
 
 /** The members of `params` that name what a message is about. */
-export type NamingMember = 'name' | 'uri' | 'taskId'
+type NamingMember = 'name' | 'uri' | 'taskId'
 
 /** The methods whose messages name what they are about, and the member of `params` that does. `Mcp-Name` repeats it. */
 export const NAMED_BY: ReadonlyMap<string, NamingMember> = new Map([

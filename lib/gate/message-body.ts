@@ -12,10 +12,10 @@ import { GateError } from './gate-error.ts'
 /** Bytes of a body that is judged before it is sent on. */
 export const MAX_MESSAGE_BYTES = 1024 * 1024
 /** Of all bodies that are held at once. */
-export const MAX_HELD_BYTES = 64 * 1024 * 1024
+const MAX_HELD_BYTES = 64 * 1024 * 1024
 /** Of those, what one address and one caller may have, so that nobody takes the room of all. */
-export const MAX_ADDRESS_BYTES = MAX_HELD_BYTES / 4
-export const MAX_CALLER_BYTES = MAX_HELD_BYTES / 8
+const MAX_ADDRESS_BYTES = MAX_HELD_BYTES / 4
+const MAX_CALLER_BYTES = MAX_HELD_BYTES / 8
 
 /**
  * Bodies of more bytes are judged one after the other, each in a turn of the event loop of its own. The worst take some

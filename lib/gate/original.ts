@@ -23,7 +23,7 @@ const NAMES = {
 export type ProxyFamily = keyof typeof NAMES
 export const PROXY_FAMILIES = Object.keys(NAMES) as ProxyFamily[]
 
-export interface OriginalOptions {
+interface OriginalOptions {
   /** An original request to another scheme and authority is refused. */
   readonly publicUrl: HttpUrl | undefined
   /**

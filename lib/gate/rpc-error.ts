@@ -60,7 +60,11 @@ function rpcErrorOf (error: GateFault, status: number, matches: readonly RuledCa
   const call = tool !== undefined ? { tool } : method !== undefined ? { method } : {}
   return {
     code,
-    message: [message, scope && `Missing: ${scope}.`, ...Object.entries(call).map(([kind, name]) => `(${kind} ${name})`)]
+    message: [
+      message,
+      scope && `Missing: ${scope}.`,
+      ...Object.entries(call).map(([kind, name]) => `(${kind} ${name})`)
+    ]
       .filter(Boolean).join(' '),
     ...reason !== undefined && { data: { reason, ...scope !== undefined && { scope }, ...call } }
   }

@@ -6,7 +6,7 @@ import { readTargetPath, refusePath } from '../guard/url/request-url.ts'
 import { verifyOneReading, withoutParameters } from './path.ts'
 
 /** A piece of a rule's path, as it is written: fixed text, or what fits many. */
-export interface PathPart {
+interface PathPart {
   readonly kind: 'fixed' | 'parameter' | 'expression' | 'wildcard'
   /** Of a parameter its name, with the colon before it. */
   readonly text: string
@@ -85,7 +85,7 @@ export function problemOfPath (path: unknown): string | undefined {
 }
 
 /** Finds what belongs to the most specific of the paths that fit. */
-export interface PathRouter<Store> {
+interface PathRouter<Store> {
   /** False if the router cannot read the path, or takes it for one that it has for this method. */
   add (method: string, path: string, store: Store): boolean
   /** @param path in normal form */

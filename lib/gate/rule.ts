@@ -15,7 +15,7 @@ import { problemOfPath } from './rule-path.ts'
  * The messages of the Model Context Protocol that a rule is for. Without both members they are all those that no other
  * rule names.
  */
-export interface McpTarget {
+interface McpTarget {
   /** Methods of the protocol. Undefined beside `tools`, which are for `tools/call` only. */
   readonly methods: readonly string[] | undefined
   /** Names of tools, with `*` at the end for all that begin so. */
@@ -54,7 +54,7 @@ export function audienceKey ({ audiences }: Pick<GateRule, 'audiences'>): string
 }
 
 /** What its schema says of an entry, and what takes down the rest. */
-export interface JudgedRule {
+interface JudgedRule {
   /** Whether a member, or the rule with any member, has been refused. */
   isRefused (member?: string): boolean
   /** Tells what is wrong with a member, or with the whole rule. */
@@ -150,7 +150,9 @@ function readMcp (given: McpTarget | undefined, isOpen: boolean, tell: JudgedRul
     if (methods?.includes(TOOL_LIST)) continue
     tell(`mcp.${name}`, ` is true, which is for the answers to ${TOOL_LIST}, and mcp.methods does not name it`)
   }
-  if (lists.length > 1) tell('mcp.onlyCallable', ' is true, and so is mcp.onlyRuled: one of them says what the list holds')
+  if (lists.length > 1) {
+    tell('mcp.onlyCallable', ' is true, and so is mcp.onlyRuled: one of them says what the list holds')
+  }
   const other = tools && methods?.find(method => method !== TOOL_CALL)
   if (other !== undefined) {
     tell(
@@ -175,7 +177,9 @@ function readArguments (
   if (tools === undefined) told(' is for the calls of tools, and mcp.tools names none')
   try {
     const rules = parseArguments(given)
-    if (isOpen && rules.some(({ claim }) => claim !== undefined)) told(' asks for a claim, and with allow: anyone nobody has one')
+    if (isOpen && rules.some(({ claim }) => claim !== undefined)) {
+      told(' asks for a claim, and with allow: anyone nobody has one')
+    }
     return rules
   } catch (error) {
     told(` is ${quoteSetting(given)}: ${(error as TypeError).message}`)

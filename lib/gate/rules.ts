@@ -119,7 +119,12 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
       if (others.some(reading => find(method, reading) !== found)) refusePath('path_parameter')
       if (found?.isWide) { for (const reading of [path, ...others]) verifyNoCloser(method, reading, found) }
       return found
-    }
+    },
+    /** Whether a path without rules may be read as one whose rules are enforced although others are only observed. */
+    isNearEnforced: (method: string, path: string): boolean =>
+      !exactPaths && [path, ...withoutParameters(path)].some(reading =>
+        lenient.find(method, reading).some(({ rules }) => rules.some(({ observe }) => !observe))
+      )
   }
 
   /**

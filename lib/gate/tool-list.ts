@@ -11,7 +11,7 @@ import {
 import { createEventCutter } from './event-stream.ts'
 import { childrenAt, memberAt, readJson } from './json-text.ts'
 
-export type ToolTest = (tool: string) => boolean
+type ToolTest = (tool: string) => boolean
 
 /** What is taken out of an answer. */
 export interface ListCut {
@@ -21,7 +21,7 @@ export interface ListCut {
 }
 
 /** Bytes of an answer, or of one event of a stream, that is read to be cut. */
-export const MAX_LIST_BYTES = 1024 * 1024
+const MAX_LIST_BYTES = 1024 * 1024
 /** What describes the bytes of a body that is cut. */
 const OF_THE_BODY: ReadonlySet<string> = new Set([
   'content-length',

@@ -7,9 +7,6 @@ import type { GateSettings } from './gate-settings.ts'
 import { hasBody } from './headers.ts'
 import { createRules } from './rules.ts'
 
-/** Without a rule nothing passes, and so no upgrade, unless that is only observed. */
-const LACK = { upgrade: false, observe: true }
-
 /**
  * Decides whether a request is for another protocol (RFC 9110 section 7.8): its rule allows it, and it names one that
  * is changed to here. Any other is a plain request, whatever it asks for. Undefined if no rule allows it.
@@ -27,8 +24,11 @@ export function createUpgradeTest (
     const { headers, httpVersion, method } = message
     if (httpVersion === '1.0' || hasBody(message) || protocolsOf(headers.upgrade) === undefined) return false
     try {
-      const { upgrade, observe } = table.choose(method!, urlOf(readMessage(message)).ownPath)?.rules[0] ?? LACK
-      return upgrade || (observe && isObserving())
+      const { ownPath } = urlOf(readMessage(message))
+      const rule = table.choose(method!, ownPath)?.rules[0]
+      if (rule?.upgrade) return true
+      // Without a rule nothing passes, and so no upgrade, unless that is only observed.
+      return (rule ? rule.observe : !table.isNearEnforced(method!, ownPath)) && isObserving()
     } catch {
       // It is refused like any other.
       return false

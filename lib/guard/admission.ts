@@ -88,7 +88,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
       const { token, scheme, nextNonce } = identity
       identities.set(request, identity)
       request.user = token.claims
-      request.auth = new AdmittedAuth(token, scheme, signals)
+      request.auth = new AdmittedAuth(token, scheme, signals, request)
       if (nextNonce !== undefined) request[kNextNonce] = nextNonce
       onAdmitted?.(request)
       done({ identity })

@@ -24,7 +24,7 @@ export interface MissingAffinity {
   readonly moved: number
 }
 
-export interface AffinityOptions {
+interface AffinityOptions {
   /** Milliseconds from any start. The clock is never set back. */
   readonly nowMs: () => number
   /** Called at most once. */

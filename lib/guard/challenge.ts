@@ -3,14 +3,14 @@ import type { Requirement } from './requirement/requirement.ts'
 import { scopesOf, type RouteGuard } from './requirement/route-guard.ts'
 import { offeredSchemes, type AuthScheme, type DpopMode } from './credentials.ts'
 
-export interface ChallengePolicy {
+interface ChallengePolicy {
   readonly mode: DpopMode
   readonly algs: readonly string[]
   /** RFC 9728 section 5.1. It is always a URL from the settings: no byte of a request goes into a header. */
   readonly resourceMetadataUrl: string | undefined
 }
 
-export interface RefusalContext {
+interface RefusalContext {
   /** The scheme that the client used, if it is one of ours. */
   readonly scheme: AuthScheme | undefined
   /** The requirement that was judged. */

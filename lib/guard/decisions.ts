@@ -20,13 +20,13 @@ export interface DecidedRoute {
 }
 
 /** Learns what the guard, and the doors of a gate, decide. */
-export interface DecisionListener<Request> {
+interface DecisionListener<Request> {
   admitted (request: Request): void
   refused (request: Request, because: RefusedBecause): void
 }
 
 /** Where a request went. Undefined if this does not know it. */
-export type RouteNamer<Request> = (request: Request) => DecidedRoute | undefined
+type RouteNamer<Request> = (request: Request) => DecidedRoute | undefined
 
 export type Decisions<Request> = ReturnType<typeof createDecisions<Request>>
 

@@ -44,6 +44,11 @@ export function linesByName (rawHeaders: readonly string[]): Map<string, string[
   return lines
 }
 
+/** Whether a browser asks whether a page may send another request (Fetch, section 3.2.2). */
+export function isPreflight ({ method, headers }: Pick<ReceivedRequest, 'method' | 'headers'>): boolean {
+  return method === 'OPTIONS' && headers.origin !== undefined && headers['access-control-request-method'] !== undefined
+}
+
 /**
  * A request that did not arrive: a test made it up, as `injectWS` of @fastify/websocket does. It has no raw lines, and
  * often no socket.
@@ -85,16 +90,21 @@ export class Message {
   constructor (received: ReceivedRequest) {
     this.received = received
     const { rawHeaders } = received
+    let authority: string | undefined
     for (let i = 0; i < rawHeaders.length; i += 2) {
       const name = rawHeaders[i]!
       // The length excludes nearly every other header, without a lower-case copy of its name.
       if (name.length === 4) {
         const lower = name.toLowerCase()
         if (lower === 'dpop' && this.dpopCount++ === 0) this.dpop = rawHeaders[i + 1]
-        else if (lower === 'host' && this.hostCount++ === 0) this.host = rawHeaders[i + 1]
+        else if (lower === 'host') {
+          if (rawHeaders[i + 1] === authority) authority = undefined
+          else if (this.hostCount++ === 0) this.host = rawHeaders[i + 1]
+        }
       } else if (name === ':authority') {
-        // RFC 9113 section 8.3.1: in HTTP/2 `:authority` replaces the Host line.
-        if (this.hostCount++ === 0) this.host = rawHeaders[i + 1]
+        // RFC 9113 section 8.3.1: in HTTP/2 it replaces the Host line, which a proxy may keep beside it.
+        authority = rawHeaders[i + 1]
+        if (this.hostCount++ === 0) this.host = authority
       } else if (name.length === 13 && name.toLowerCase() === 'authorization' && this.authorizationCount++ === 0) {
         this.authorization = rawHeaders[i + 1]
       }
@@ -105,9 +115,9 @@ export class Message {
     return this.received.method!
   }
 
-  /** The raw request target (RFC 9112 section 3.2). */
+  /** The raw request target (RFC 9112 section 3.2). Empty for a CONNECT of HTTP/2, which has none. */
   get target (): string {
-    return this.received.originalUrl ?? this.received.url!
+    return this.received.originalUrl ?? this.received.url ?? ''
   }
 
   /** Names in lower case. Several lines with one name are joined by ', '. */

@@ -22,6 +22,8 @@ export function enforce (request: ObservableRequest, isEnforced: boolean): void 
   request[kEnforced] = isEnforced
 }
 
+export const isEnforced = (request: ObservableRequest): boolean => request[kEnforced] === true
+
 export type Observing = ReturnType<typeof createObserving>
 
 const DAY_SECONDS = 86_400
@@ -45,7 +47,7 @@ export function createObserving (lastDay: string, { now, after }: Pick<Surroundi
     isOn,
     secondsLeft: (): number => Math.max(0, endsAt - now()),
     /** Whether this request passes although it is refused. */
-    spares: (request: ObservableRequest): boolean => request[kEnforced] !== true && isOn(),
+    spares: (request: ObservableRequest): boolean => !isEnforced(request) && isOn(),
     /**
      * Makes a look-up that delays a request by less than 1 s if its answer does not come, and by nothing while it is
      * known to fail. The look-up itself goes on: its answer says whether the next one waits.
@@ -77,4 +79,4 @@ export function createObserving (lastDay: string, { now, after }: Pick<Surroundi
 }
 
 /** With what else a request takes, less than a second. */
-const LOOK_UP_MS = 800
+const LOOK_UP_MS = 700

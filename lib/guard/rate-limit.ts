@@ -5,8 +5,8 @@ import type { VerifiedToken } from './token/verified-tokens.ts'
 /**
  * Maximum number of clients that are counted at a time. Beyond it, the client that was silent for longest is evicted.
  */
-export const MAX_CLIENTS = 50_000
-export const WINDOW_MS = 60_000
+const MAX_CLIENTS = 50_000
+const WINDOW_MS = 60_000
 
 /**
  * The longest name that is kept as it is. A subject may fill a whole token, and names of that length would fill the
@@ -14,7 +14,7 @@ export const WINDOW_MS = 60_000
  */
 const MAX_NAME_CHARS = 128
 
-export interface RateLimitOptions {
+interface RateLimitOptions {
   /** Requests per minute. */
   readonly max: number
   /** Milliseconds from any start. The clock is never set back. */

@@ -14,7 +14,7 @@ export interface RefusableRequest extends AdmissibleRequest {
   readonly log: { info (fields: object, sentence: string): void }
 }
 
-export interface RefuserOptions<Request extends RefusableRequest> extends Pick<Surroundings, 'now'> {
+interface RefuserOptions<Request extends RefusableRequest> extends Pick<Surroundings, 'now'> {
   readonly challenges: Challenges
   readonly decisions: Decisions<Request>
   /** Counts refusals. Undefined if metrics are off. */

@@ -1,7 +1,7 @@
 import type { Refusal } from '../refusal.ts'
 import type { AuthScheme } from './credentials.ts'
 import { actorOf } from './token/claims.ts'
-import type { Observing } from './observing.ts'
+import { isEnforced, type ObservableRequest, type Observing } from './observing.ts'
 import type { VerifiedToken } from './token/verified-tokens.ts'
 
 /** How a request proved its sender. */
@@ -33,7 +33,7 @@ export interface RequestAuth {
 }
 
 /** Why a token may no longer be used. */
-export type TokenEnd = 'token_revoked' | 'token_expired'
+type TokenEnd = 'token_revoked' | 'token_expired'
 
 /** The reason of a signal. */
 export class TokenEndedError extends Error {
@@ -46,11 +46,11 @@ export class TokenEndedError extends Error {
   }
 }
 
-export interface TokenSignalsOptions {
+interface TokenSignalsOptions {
   /** Why a token that is valid by itself is refused. Undefined if nothing can be revoked. */
   readonly revocationOf: ((token: VerifiedToken) => Refusal | undefined) | undefined
   readonly clockToleranceSeconds: number
-  /** While it is on, nothing that is open ends. */
+  /** While it is on, nothing that is open ends, but what a rule admitted that is enforced at once. */
   readonly observing?: Pick<Observing, 'isOn'> | undefined
   /** Unix seconds. */
   readonly now: () => number
@@ -72,16 +72,16 @@ export function createTokenSignals (
    * request.
    */
   const controllers = new WeakMap<AbortSignal, AbortController>()
-  const watched = new Map<WeakRef<AbortController>, VerifiedToken>()
+  const watched = new Map<WeakRef<AbortController>, { token: VerifiedToken, isEnforced: boolean }>()
   let stop: (() => void) | undefined
 
   function look (): void {
-    for (const [reference, token] of watched) {
+    for (const [reference, { token, isEnforced }] of watched) {
       const controller = reference.deref()
       const reason = controller && endOf(token)
       if (controller && reason === undefined) continue
       watched.delete(reference)
-      if (!observing?.isOn()) controller?.abort(new TokenEndedError(reason!))
+      if (isEnforced || !observing?.isOn()) controller?.abort(new TokenEndedError(reason!))
     }
     if (watched.size > 0) return
     stop!()
@@ -98,11 +98,12 @@ export function createTokenSignals (
     /**
      * A new signal, which is watched for as long as others hold it. Here it is held only weakly, so a forgotten one
      * costs nothing.
+     * @param isEnforced whether it ends while others are only observed
      */
-    signalFor (token: VerifiedToken): AbortSignal {
+    signalFor (token: VerifiedToken, isEnforced: boolean): AbortSignal {
       const controller = new AbortController()
       controllers.set(controller.signal, controller)
-      watched.set(new WeakRef(controller), token)
+      watched.set(new WeakRef(controller), { token, isEnforced })
       stop ??= every(LOOK_MS, look)
       return controller.signal
     },
@@ -123,9 +124,10 @@ export class AdmittedAuth implements RequestAuth {
   readonly expiresAt: number
   readonly #token: VerifiedToken
   readonly #signals: TokenSignals
+  readonly #request: ObservableRequest
   #signal: AbortSignal | undefined
 
-  constructor (token: VerifiedToken, scheme: AuthScheme, signals: TokenSignals) {
+  constructor (token: VerifiedToken, scheme: AuthScheme, signals: TokenSignals, request: ObservableRequest) {
     this.scheme = scheme
     this.scopes = token.scopes
     this.jkt = token.binding.jkt
@@ -134,10 +136,11 @@ export class AdmittedAuth implements RequestAuth {
     this.expiresAt = token.expiresAt
     this.#token = token
     this.#signals = signals
+    this.#request = request
   }
 
   get signal (): AbortSignal {
-    this.#signal ??= this.#signals.signalFor(this.#token)
+    this.#signal ??= this.#signals.signalFor(this.#token, isEnforced(this.#request))
     return this.#signal
   }
 

@@ -75,7 +75,7 @@ const CHOICES = {
   user: [['cutoff', 'user'], ...narrowest('cutoff')],
   device: [['cutoff', 'device'], ['cutoff', 'user'], ...narrowest('cutoff')],
   block: [['block', 'user'], ...narrowest('block')],
-  enable: [['enable', 'user']],
+  enable: [['enable', 'user'], ['enable', 'device'], ['enable', 'other']],
   // Of operators. A session or a token of a user is less than the user.
   revoke: [['end', 'session', 'token'], ['cutoff', 'user', 'other']],
   undo: [['undo', 'user', 'session', 'token', 'other']]
@@ -143,7 +143,7 @@ export function momentOf (event: JsonObject, { toe, iat }: JsonObject): number {
 }
 
 /** What the entries of one event have in common. */
-export interface EntryFacts extends Pick<RevocationEntry, 'at' | 'event'> {
+interface EntryFacts extends Pick<RevocationEntry, 'at' | 'event'> {
   /** The issuer of the event, or of the operator's token. */
   readonly sender: string
   /** The `sub` of the operator, if one has sent it. */

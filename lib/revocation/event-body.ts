@@ -4,7 +4,7 @@ import { UndecidedError } from './store/store.ts'
 import { MAX_SET_BYTES } from './security-event-token.ts'
 
 /** Of all bodies that are held at once. Who sends them is not known yet. */
-export const MAX_EVENT_BYTES = 16 * 1024 * 1024
+const MAX_EVENT_BYTES = 16 * 1024 * 1024
 /** Of those, what one address may have, so that one does not take the room of all. */
 export const MAX_EVENT_BYTES_OF_ADDRESS = MAX_EVENT_BYTES / 4
 /** 64 KiB come in 128 pieces of the shortest packets. */

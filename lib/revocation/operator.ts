@@ -2,12 +2,13 @@ import { isJsonObject, type JsonObject } from '../base/json.ts'
 import { withoutTrailingSlash } from '../guard/provider/provider-url.ts'
 import { entriesAbout } from './effects.ts'
 import type { RevocationEntry } from './entry.ts'
+import { isBeyondEvents } from './security-event-token.ts'
 import { objectOf, readSubject, SubjectError, textOf, type Subject, type SubjectRules } from './subject.ts'
 import type { ClaimNamesOf, RevocationTarget } from './target.ts'
 
-export interface OperatorRequest {
-  /** The body: `sub_id` or `subject`, and `undo`. */
-  readonly body: unknown
+interface OperatorRequest {
+  /** JSON: `sub_id` or `subject`, and `undo`. */
+  readonly body: string
   /** The `sub` of the operator. */
   readonly operator: string
   /** The issuer of the operator's own token. */
@@ -35,7 +36,7 @@ export class ForbiddenSubjectError extends Error {
 export function operatorEntries (
   { body, operator, issuer, others, known, namesOf, now }: OperatorRequest
 ): readonly RevocationEntry[] {
-  const request = objectOf(body, 'the body')
+  const request = objectOf(parse(body), 'the body')
   const { sub_id: subject = request.subject, undo = false } = request
   if (typeof undo !== 'boolean') throw new SubjectError('undo is neither true nor false')
   if (!isJsonObject(subject)) throw new SubjectError('the body has no sub_id')
@@ -50,6 +51,15 @@ export function operatorEntries (
   })
   verifyRight(subject, tokenIssuers)
   return entriesAbout(named, undo ? 'undo' : 'revoke', { at: now, event: 'operator', sender: issuer, operator })
+}
+
+function parse (json: string): unknown {
+  if (isBeyondEvents(Buffer.from(json))) throw new SubjectError('the body holds too many values')
+  try {
+    return JSON.parse(json)
+  } catch {
+    throw new SubjectError('the body is not JSON')
+  }
 }
 
 function readNamed (subject: JsonObject, rules: SubjectRules): Subject {

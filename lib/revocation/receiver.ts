@@ -5,6 +5,7 @@ import type { RevocationEntry } from './entry.ts'
 import { logoutEntries, readLogoutForm, type LogoutRules } from './logout-token.ts'
 import {
   checkSet,
+  isFor,
   eventIn,
   MAX_SET_BYTES,
   readSet,
@@ -38,7 +39,7 @@ export interface Received {
   readonly outcome: EventOutcome
 }
 
-export interface ReceiverOptions {
+interface ReceiverOptions {
   readonly senders: readonly EventSender[]
   readonly logoutSenders: readonly LogoutSender[]
   /** Resolves when the entries are stored. Returns whether any of them can match a token. */
@@ -89,9 +90,7 @@ export function createReceiver ({ senders, logoutSenders, append, findSigner, no
       // Several clients of one issuer may be listed.
       const ofIssuer = logoutSenders.filter(isOf(set))
       const sender =
-        ofIssuer.find(({ setRules: { audience } }) =>
-          audience !== undefined && [set.claims.aud].flat().includes(audience)
-        ) ?? ofIssuer[0] ?? unknownIssuer()
+        ofIssuer.find(({ setRules: { audience } }) => isFor(set, audience)) ?? ofIssuer[0] ?? unknownIssuer()
       checkSet(set, sender.setRules)
       const entries = readingSubject(() => logoutEntries(set, sender, now()))
       await verifySetSignature(set, sender.keys, findSigner)

@@ -10,7 +10,7 @@ import {
 } from './target.ts'
 import type { Revocation, View } from './view.ts'
 
-export interface RevocationsOptions {
+interface RevocationsOptions {
   readonly view: View
   /** The store whose records `view` gets. */
   readonly store: RevocationStore

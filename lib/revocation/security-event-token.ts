@@ -70,8 +70,8 @@ export function readSet (text: string): UnverifiedSet {
 export interface SetRules {
   /** Spellings of its issuer. */
   readonly issuers: readonly string[]
-  /** Undefined until the stream, which names it, is known. */
-  readonly audience: string | undefined
+  /** One of them is enough. Undefined until the stream, which names them, is known. */
+  readonly audience: string | readonly string[] | undefined
   /** Accepted values of `alg`. */
   readonly algs: readonly JwsAlg[]
   /** The media type in `typ`, such as `secevent+jwt`. */
@@ -80,15 +80,22 @@ export interface SetRules {
   readonly isUntyped: boolean
 }
 
+/** Whether a token is meant for one of these audiences. */
+export function isFor ({ claims: { aud } }: UnverifiedSet, audience: SetRules['audience']): boolean {
+  const named = [aud].flat()
+  return audience !== undefined && [audience].flat().some(name => named.includes(name))
+}
+
 /**
  * Checks all that needs no key, so that a token that cannot pass causes no call (RFC 8417 section 2, RFC 8935 section
  * 2.3).
  * @throws SetError, or UndecidedError if the audience is not known yet
  */
 export function checkSet (
-  { header, claims }: UnverifiedSet,
+  set: UnverifiedSet,
   { issuers, audience, algs, type, isUntyped }: SetRules
 ): void {
+  const { header, claims } = set
   const isType = (typ: unknown): boolean =>
     isMediaType(typ, type) || (isUntyped && (typ === undefined || isMediaType(typ, 'jwt')))
   const fault = headerFault(header, algs, isType)
@@ -97,13 +104,13 @@ export function checkSet (
     throw new SetError('invalid_key', 'The token is signed with an algorithm that is not accepted here.')
   }
   if (fault) throw new SetError('invalid_request', 'The header of the token cannot be understood.')
-  const { iss, aud, iat, jti } = claims
+  const { iss, iat, jti } = claims
   if (!issuers.includes(iss as string)) throw new SetError('invalid_issuer', 'The token was issued by another issuer.')
   // Until the stream is known, nothing can be said against the token.
   if (audience === undefined) {
     throw new UndecidedError('the stream of the sender, which names the audience, is not known yet')
   }
-  if (![aud].flat().includes(audience)) {
+  if (!isFor(set, audience)) {
     throw new SetError('invalid_audience', 'The token is meant for another audience.')
   }
   if (typeof iat !== 'number' || !Number.isFinite(iat)) throw new SetError('invalid_request', 'The token has no iat.')

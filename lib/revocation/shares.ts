@@ -11,8 +11,6 @@ export interface SharesOptions {
   readonly issuers: readonly string[] | undefined
 }
 
-export type Shares = ReturnType<typeof createShares>
-
 /**
  * Divides the room of a table among senders that do not trust each other: one half is kept for the issuers in equal
  * parts, the other is whoever's that needs it. A sender that is not the tokens' own issuer takes at most a quarter of

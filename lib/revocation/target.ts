@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { withoutTrailingSlash } from '../guard/provider/provider-url.ts'
+import { CLIENT_CLAIMS } from '../guard/token/claims.ts'
 import type { VerifiedToken } from '../guard/token/verified-tokens.ts'
 
 /** The parts of a token that a revocation can name. An issuer of `*` means all of them. */
@@ -41,7 +42,7 @@ export function claimTarget (claim: string, issuer: string, value: string): Revo
 }
 
 /** The claims that revocations name in the tokens of one issuer. */
-export interface ClaimNames {
+interface ClaimNames {
   /** Claims that hold a session. */
   readonly session: readonly string[]
   /** Claims that other subjects are compared with, such as `email`. */
@@ -52,7 +53,7 @@ export interface ClaimNames {
 export type ClaimNamesOf = (issuer: string) => ClaimNames
 
 /** What a sender of events means by sessions and subjects. */
-export interface NamingSender {
+interface NamingSender {
   /** The issuers about whose tokens it speaks. */
   readonly about: readonly string[]
   /** False if the tokens have none. */
@@ -95,8 +96,6 @@ export interface RevocationFacts {
 
 /** Values of one claim that are compared. */
 export const MAX_CLAIM_VALUES = 1000
-/** Where providers write the client: `cid` is Okta's, `appid` Entra's. */
-const CLIENT_CLAIMS = ['client_id', 'azp', 'cid', 'appid']
 
 /**
  * Reads what a token is judged by. Numbers count as their text, and a time that is a text as its number. Any other

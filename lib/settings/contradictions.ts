@@ -2,12 +2,12 @@ import { quoteSetting } from '../base/printable.ts'
 import { certificateHeaders, type CertificateSource } from '../guard/certificate/client-certificate.ts'
 import type { GateSettings } from '../gate/gate-settings.ts'
 import { endOfDay } from '../guard/observing.ts'
-import { withoutTrailingSlash } from '../guard/provider/provider-url.ts'
+import { isFetchableIssuer, withoutTrailingSlash } from '../guard/provider/provider-url.ts'
 import { findScopeCircle, type ScopeImplications } from '../guard/requirement/implied-scopes.ts'
 import { tellIssuers, tellProfile } from './issuer-contradictions.ts'
 import { nameOf, shownAt } from './problems.ts'
 import type { Judgement } from './judgement.ts'
-import type { TransmitterSettings } from './revocation-settings.ts'
+import { issuerOf, type TransmitterSettings } from './revocation-settings.ts'
 import type { IssuerSettings } from './settings.ts'
 import type { SettingName } from './specs.ts'
 import { valueAt } from './tree.ts'
@@ -118,17 +118,23 @@ export function tellGateContradictions (
  */
 export function tellRevocationContradictions (
   issuers: readonly IssuerSettings[] | undefined,
-  { values, data: { revocation }, tell }: Judgement
+  { values, data: { revocation }, areIssuersAsked, tell }: Judgement
 ): void {
   if (!revocation) return
   const { transmitters = [], logout = [] } = revocation
   // A single client may be written without a list.
   const isList = Array.isArray((values.revocation as { logout?: unknown }).logout)
-  for (const [index, { issuer }] of logout.entries()) {
-    if (issuer === undefined && issuers !== undefined && issuers.length !== 1) {
+  for (const [index, client] of issuers ? logout.entries() : []) {
+    const { issuer } = client
+    const path = isList ? `revocation.logout[${index}]` : 'revocation.logout'
+    if (issuer === undefined) {
+      // A domain with a scheme leaves none, and does not stop the start.
+      const isOne = issuers!.length < 2 && !areIssuersAsked
+      if (!isOne) tell(path, ' names no issuer, and there is not exactly one; set its issuer')
+    } else if (!isFetchableIssuer(issuer) && !issuerOf(client, issuers!)) {
       tell(
-        isList ? `revocation.logout[${index}]` : 'revocation.logout',
-        ' names no issuer, and there is not exactly one; set its issuer'
+        path,
+        `.issuer is ${quoteSetting(issuer)}, under which no keys can be fetched; allowed: https, or an issuer of idp`
       )
     }
   }

@@ -1,7 +1,7 @@
 import { parseEnv } from 'node:util'
 
 /** What `.env` gives: the last value of each name, and a sentence for each line that says nothing. */
-export interface Dotenv {
+interface Dotenv {
   readonly variables: Readonly<Record<string, string>>
   readonly problems: readonly string[]
 }
@@ -25,7 +25,8 @@ export function parseDotenv (written: string): Dotenv {
       const [, name, escaped, single, ticked, plain = ''] = entry
       if (name !== undefined) variables[name] = escaped?.replaceAll('\\n', '\n') ?? single ?? ticked ?? plain.trimEnd()
     } else {
-      problems.push(`.env, line ${text.slice(0, at).split('\n').length}: expected NAME=value, a comment or a blank line`)
+      problems.push(`.env, line ${text.slice(0, at).split('\n').length}: expected NAME=value, a comment or a blank ` +
+        'line')
     }
     const end = entry ? ENTRY.lastIndex : text.indexOf('\n', at) + 1
     at = end > at ? end : text.length

@@ -83,7 +83,7 @@ const isName = urlIn(isIssuerName)
 
 export const FORMATS = {
   domain: isDomain,
-  'issuer-url': urlIn(acceptedBy(parseIssuer)),
+  'safe-url': urlIn(acceptedBy(parseIssuer)),
   'issuer-name-or-any': text => text === '*' || isName(text),
   'issuer-name': isName,
   'provider-url': urlIn(acceptedBy(parseConfiguredJwksUri)),
@@ -101,10 +101,6 @@ export const FORMATS = {
   },
   'observe-day': text => text === 'off' || endOfDay(text) > 0,
   'rate-limit': text => /^(?:off|[1-9]\d{0,14})$/.test(text),
-  'resource-url' (text) {
-    const url = parseUrl(text)
-    return url?.protocol === 'https:' && url.username + url.password === '' && !/[?#]/.test(text)
-  },
   // RFC 6749 section 3.3.
   scope: text => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(text),
   'gate-upstream': text => parseUpstream(text) !== undefined,

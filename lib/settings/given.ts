@@ -23,7 +23,7 @@ export interface Givens {
 }
 
 /** What becomes of what is read from a file or from options. */
-export interface Reading {
+interface Reading {
   /** Gets the settings. */
   readonly values: object
   /** Gets what is wrong with the part at a path. */

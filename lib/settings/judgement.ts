@@ -3,7 +3,7 @@ import { describeRefusals, partName, shownAt, type SchemaError } from './problem
 import { isSetting, settingSpec, type RawSettings, type SettingValues } from './specs.ts'
 
 /** What the schema has made of settings, and what is known beside them. */
-export interface Findings {
+interface Findings {
   /** With the types that their texts have, and with all defaults. What is refused is in it as it was. */
   readonly data: SettingValues
   readonly errors: readonly SchemaError[]

@@ -38,7 +38,9 @@ type OptionOf<P> = P extends { written: infer W } ? Written[W & keyof Written]
 type ShortOf<P> = P extends { short: string } ? string : never
 
 /** The reader of paths says itself that one is missing. */
-type NeededOf<M, P> = keyof M & ((P extends { required: readonly (infer R)[] } ? R : never) | (M extends { mcp: unknown } ? 'path' : never))
+type NeededOf<M, P> =
+  & keyof M
+  & ((P extends { required: readonly (infer R)[] } ? R : never) | (M extends { mcp: unknown } ? 'path' : never))
 
 type MembersOf<M, P> =
   & { readonly [K in NeededOf<M, P>]: OptionOf<M[K]> }
@@ -86,7 +88,9 @@ export type RevocationOptions = OptionOf<typeof REVOCATION>
 type OfFile = Exclude<SettingName, NamesWith<{ from: 'environment' }>>
 
 /** Options in the shape of the configuration file. What goes with a function is no setting: a file cannot hold it. */
-export type FileOptions = Nested<OfFile, ''> & { readonly idp?: { readonly maxIssuers?: number | undefined } | undefined }
+export type FileOptions =
+  & Nested<OfFile, ''>
+  & { readonly idp?: { readonly maxIssuers?: number | undefined } | undefined }
 
 /** Options under the names of the environment. What is written as text there may be written as the value too. */
 export type EnvironmentOptions = {

@@ -1,5 +1,7 @@
+import { hiddenMember } from '../base/hidden-member.ts'
+import { isJsonObject } from '../base/json.ts'
 import type { AppTrust } from '../guard/url/base-url.ts'
-import { SettingsError } from './problems.ts'
+import { SettingsError } from '../base/settings-error.ts'
 import type { HoldfastOptions, IssuerLookup } from './option-types.ts'
 import { ofVariable, readMembers, readSetting, SECTIONS, TREE_SETTINGS, unknown, type Givens } from './given.ts'
 import { settingNames, settingSpec, type SettingName } from './specs.ts'
@@ -14,12 +16,10 @@ const NAMES: ReadonlyMap<string, SettingName> = new Map(settingNames.map(name =>
  * @throws SettingsError if it is no object
  */
 export function ownOptions (given: object): object {
-  if (typeof given !== 'object' || Array.isArray(given)) {
+  if (!isJsonObject(given)) {
     throw new SettingsError(['options: expected an object with sections such as idp, or with names of the environment'])
   }
-  const { prefix: _prefix, logLevel: _logLevel, logSerializers: _logSerializers, ...options } = given as Readonly<
-    Record<string, unknown>
-  >
+  const { prefix: _prefix, logLevel: _logLevel, logSerializers: _logSerializers, ...options } = given
   return options
 }
 
@@ -69,7 +69,9 @@ export function settingsFromOptions (options: object): Givens {
     const name = NAMES.get(key)
     if (!name && /[a-z]/.test(key)) readMembers({ [key]: value }, { values, tell })
     else if (!name) tell(key, unknown('key', key, [...NAMES.keys(), ...SECTIONS]))
-    else if (value !== undefined && value !== null && value !== '') readSetting(ofVariable(name, value), { values, tell }, key, name)
+    else if (value !== undefined && value !== null && value !== '') {
+      readSetting(ofVariable(name, value), { values, tell }, key, name)
+    }
   }
   const keys = Object.keys(options)
   const section = keys.find(key => SECTIONS.has(key) || TREE_SETTINGS.has(key))
@@ -107,14 +109,8 @@ export function withTrustOf (
   }
 }
 
-/**
- * The option of the app. Fastify has no public way to ask for it, so this looks at the property that keeps it.
- * Undefined if there is no such property: then no peer is trusted.
- */
+/** The option of the app. Undefined if Fastify keeps it elsewhere: then no peer is trusted. */
 function trustOf (app: object): TrustOption {
-  for (let owner: object | null = app; owner; owner = Object.getPrototypeOf(owner) as object | null) {
-    const key = Object.getOwnPropertySymbols(owner).find(({ description }) => description === 'fastify.options')
-    if (key) return (owner as Record<symbol, { readonly trustProxy?: TrustOption }>)[key]!.trustProxy
-  }
-  return undefined
+  const options = hiddenMember(app, 'fastify.options')?.value as { readonly trustProxy?: TrustOption } | undefined
+  return options?.trustProxy
 }

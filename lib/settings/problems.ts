@@ -1,37 +1,9 @@
-import { inspect } from 'node:util'
 import { isJsonObject, type JsonObject } from '../base/json.ts'
 import type { Part } from './setting-spec.ts'
 import { isSetting, settingNames, settingSpec, type RawSettings, type SettingName } from './specs.ts'
 import { SCHEMA } from './tree.ts'
 import { kindOf, quoteJson } from '../base/printable.ts'
-import { carries } from '../base/kind.ts'
 import { nameThatWasMeant } from '../base/suggestion.ts'
-
-const kSettingsError = Symbol.for('holdfast.SettingsError')
-
-/** Bad settings: one message with a line for each problem. */
-export class SettingsError extends Error {
-  /** @internal */
-  static override [Symbol.hasInstance] = carries(kSettingsError)
-  /** @internal */
-  readonly [kSettingsError] = true
-  /** For logs. */
-  override readonly name = 'SettingsError'
-  /** One sentence for each setting that cannot be used. */
-  readonly problems: readonly string[]
-
-  constructor (problems: readonly string[]) {
-    super(`The settings are not usable:\n${problems.map(problem => `  - ${problem}`).join('\n')}`)
-    this.problems = problems
-  }
-
-  /**
-   * fastify-cli prints the error as it is. An operator reads it, and the fault is not in the code, so it has no stack.
-   */
-  [inspect.custom] (): string {
-    return this.message
-  }
-}
 
 /** One error of the schema's validator: the members of Ajv's `ErrorObject` that are read. */
 export interface SchemaError {

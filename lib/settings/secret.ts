@@ -3,7 +3,7 @@ import { isJsonObject } from '../base/json.ts'
 import { holdsKey, quoteSetting } from '../base/printable.ts'
 import { readPlace, type SecretPlace, type SecretSources } from '../base/secret-place.ts'
 import { decodeSecret } from './formats.ts'
-import { SettingsError } from './problems.ts'
+import { SettingsError } from '../base/settings-error.ts'
 import { SECRET } from './section-specs.ts'
 import type { Part, ValueOf } from './setting-spec.ts'
 import type { RawSettings } from './specs.ts'
@@ -28,14 +28,22 @@ export async function readSecret (secret: SecretOption, name: string, sources: S
   }
 }
 
+/** Names that are shown. A template may have put the secret itself in the place of any other. */
+const VARIABLE = /^[A-Z_][A-Z\d_]*$/
+const PATH = /^(?!.*:\/\/)(?:\.{0,2}\/|[^@]*[./]|[A-Za-z_-]+$)/
+
 async function textOf (secret: SecretOption, sources: SecretSources): Promise<string> {
   if (typeof secret === 'string') return secret
   if (holdsKey(JSON.stringify(secret))) fail('a key itself (not shown) is no path and no variable')
-  const text = await readPlace(secret, MAX_SECRET_BYTES, sources)
-  const [what, read] = 'env' in secret
-    ? [`the variable ${secret.env}`, text]
-    : [`the file ${secret.file}`, text!.replace(/\r?\n$/, '')]
-  if (!read) fail(`${what} is ${'env' in secret ? 'not set' : 'empty'}`)
+  const isVariable = 'env' in secret
+  const name = isVariable ? secret.env : secret.file
+  const isShown = (isVariable ? VARIABLE : PATH).test(name)
+  const what = `the ${isVariable ? 'variable' : 'file'} ${isShown ? name : '(not shown: it may be the secret itself)'}`
+  const text = await readPlace(secret, MAX_SECRET_BYTES, sources).catch((error: NodeJS.ErrnoException) =>
+    fail(isShown ? error.message : `${what} cannot be read (${error.code})`)
+  )
+  const read = isVariable ? text : text!.replace(/\r?\n$/, '')
+  if (!read) fail(`${what} is ${isVariable ? 'not set' : 'empty'}`)
   return /\p{Cc}/u.test(read) ? fail(`${what} holds a control character`) : read
 }
 
@@ -92,14 +100,10 @@ export async function readClientKey (file: string, name: string, sources: Secret
 
 /** The key of pseudonyms: at least 32 bytes, in base64url. @throws SettingsError */
 export async function readPseudonymKey (secret: SecretOption, sources: SecretSources): Promise<Buffer> {
-  const name = 'audit.pseudonymKey'
-  const key = decodeSecret(
-    await textOf(secret, sources).catch((error: Error) => {
-      throw new SettingsError([`${name} is not usable: ${error.message}`])
-    })
-  )
-  if (key) return key
-  throw new SettingsError([
-    `${name} is not usable (its value is not shown); allowed: 32 bytes or more in base64url`
-  ])
+  const text = await textOf(secret, sources).catch((error: Error) => refusePseudonymKey(`: ${error.message}`))
+  return decodeSecret(text) ?? refusePseudonymKey(' (its value is not shown)')
+}
+
+function refusePseudonymKey (why: string): never {
+  throw new SettingsError([`audit.pseudonymKey is not usable${why}; allowed: 32 bytes or more in base64url`])
 }

@@ -1,7 +1,18 @@
 import { CLIENT_AUTH_METHODS } from '../guard/provider/client-authentication.ts'
 import { JWS_ALGS } from '../guard/jose/signature.ts'
 import type { FormatName } from './formats.ts'
-import { FLAG, integer, ISSUER_NAME, ISSUER_URL, listOf, oneOf, PLAIN, PROVIDER_URL, TEXT, UPSTREAM } from './setting-spec.ts'
+import {
+  FLAG,
+  integer,
+  ISSUER_NAME,
+  listOf,
+  oneOf,
+  PLAIN,
+  PROVIDER_URL,
+  SAFE_URL,
+  TEXT,
+  UPSTREAM
+} from './setting-spec.ts'
 
 const WORDS = { written: 'string | readonly string[]' } as const
 const TIMEOUT = digits(1, 86_400)
@@ -231,7 +242,8 @@ export const GATE = {
     },
     withheldHeaders: {
       about: 'headers of clients that never reach the upstream, besides those that could stand for the word of a ' +
-        'proxy or a caller: names, `*` at the end for all that begin so. Over HTTP, a proxy that asks removes them itself',
+        'proxy or a caller: names, `*` at the end for all that begin so. Over HTTP, a proxy that asks removes them ' +
+        'itself',
       type: 'array',
       maxItems: 100,
       items: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}\\*?$' },
@@ -303,7 +315,7 @@ export const TRANSMITTER = {
   required: ['issuer', 'delivery'],
   additionalProperties: false,
   properties: {
-    issuer: { about: 'its issuer, which its configuration must name', ...ISSUER_URL },
+    issuer: { about: 'its issuer, which its configuration must name', ...SAFE_URL },
     metadata: {
       about: 'the address of its configuration, if it is not under the issuer (SSF 1.0 section 7.2)',
       ...PROVIDER_URL

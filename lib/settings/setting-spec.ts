@@ -72,7 +72,8 @@ export const TEXT = { ...PLAIN, allowed: 'any non-empty string' } as const
 export const FILE = { ...TEXT, allowed: 'path of a file' } as const
 export const FLAG = { type: 'boolean', allowed: 'true or false' } as const
 export const PROVIDER_URL = text('provider-url', 'https URL (http for a loopback host) without user info')
-export const ISSUER_URL = text('issuer-url', `${PROVIDER_URL.allowed}, query or fragment`)
+/** The address of an issuer, or the identifier of a resource. */
+export const SAFE_URL = text('safe-url', `${PROVIDER_URL.allowed}, query or fragment`)
 export const ISSUER_NAME = text(
   'issuer-name',
   'https URL (http for a loopback host, or beside an https jwksUri or a keysFile) without user info, query or fragment'

@@ -52,6 +52,8 @@ export interface IssuerSettings extends Pick<
 
 /** How tokens are introspected (RFC 7662). */
 export interface IntrospectionSettings extends Omit<Idp['introspection'], 'for' | 'clientId'> {
+  /** Where the secret or the key of its client stands: `idp.introspection`, or that of an entry. */
+  readonly path: string
   readonly covers: IntrospectedTokens
   readonly clientId: string
 }
@@ -59,6 +61,14 @@ export interface IntrospectionSettings extends Omit<Idp['introspection'], 'for' 
 /** The settings of one issuer: those of an entry of the list, or the single ones. */
 export type IssuerValues = Partial<Omit<Idp, 'introspection'>> & {
   readonly introspection?: Partial<Idp['introspection']>
+}
+
+/** A copy has it too. */
+const kResolved = Symbol('holdfast.settings')
+
+/** Whether these are validated settings. An app may have some of its own under that name. */
+export function areResolved (settings: object | undefined): settings is Settings {
+  return settings !== undefined && kResolved in settings
 }
 
 /** Derives the settings from validated values that are complete and do not contradict each other. */
@@ -71,6 +81,7 @@ export function resolveSettings (
   // jti is recorded only here.
   const isNonceSecretUnused = dpop.replay === 'memory' && dpop.nonceSecret !== undefined
   return Object.freeze({
+    [kResolved]: true,
     idp: { ...idp, issuers, dpopMode: modeOfAll(issuers, idp) },
     api,
     dpop: isNonceSecretUnused ? { ...dpop, nonceSecret: undefined } : dpop,
@@ -103,7 +114,8 @@ function trustProxyOf (peers: readonly string[]): boolean | readonly string[] {
 export function issuersOf (idp: Idp): IssuerSettings[] {
   const { issuers, domain, issuer } = idp
   if (issuers) {
-    return (issuers as readonly IssuerValues[]).map((entry, index) => resolveIssuer(entry, idp, `idp.issuers[${index}]`))
+    const entries = issuers as readonly IssuerValues[]
+    return entries.map((entry, index) => resolveIssuer(entry, idp, `idp.issuers[${index}]`))
   }
   // A domain with a scheme yields 401 for every token, whatever else is set. The operator must correct it.
   if (domain === undefined ? issuer === undefined : hasScheme(domain)) return []
@@ -115,6 +127,7 @@ export function resolveIssuer (entry: IssuerValues, beside: Omit<Idp, 'issuers'>
   const idp = { ...beside, ...entry }
   const { audience, audienceClaim, jwksUri, keysFile, algs, scopeClaims, tokenProfile } = idp
   const { for: covers, clientId, ...introspection } = { ...beside.introspection, ...entry.introspection }
+  const { clientSecret, keyFile } = entry.introspection ?? {}
   return Object.freeze({
     path,
     // As a URL, the issuer has lower case, IDN as punycode and no default port. Providers write themselves in this
@@ -128,7 +141,14 @@ export function resolveIssuer (entry: IssuerValues, beside: Omit<Idp, 'issuers'>
     scopeClaims,
     tokenProfile,
     dpopMode: dpopModeOf(idp),
-    introspection: covers === 'off' ? undefined : Object.freeze({ ...introspection, covers, clientId: clientId! })
+    introspection: covers === 'off'
+      ? undefined
+      : Object.freeze({
+        ...introspection,
+        path: `${clientSecret === undefined && keyFile === undefined ? 'idp' : path}.introspection`,
+        covers,
+        clientId: clientId!
+      })
   })
 }
 

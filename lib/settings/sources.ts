@@ -3,9 +3,11 @@ import { readFileSync } from 'node:fs'
 import { emptyDocument, parseConfigDocument, type ConfigDocument } from './config-document.ts'
 import { applyDotenv, parseDotenv } from './dotenv.ts'
 import { nameThatWasMeant } from '../base/suggestion.ts'
-import { variables as SETTINGS } from './specs.ts'
+import { isJsonObject } from '../base/json.ts'
+import type { SettingSpec } from './setting-spec.ts'
+import { settingSpec, variables as SETTINGS } from './specs.ts'
 import { ofVariable, unknown, type Givens } from './given.ts'
-import { put } from './tree.ts'
+import { put, valueAt } from './tree.ts'
 
 export interface SettingsSources {
   /** The environment, `process.env`. */
@@ -28,9 +30,11 @@ const CONFIG_FILES = ['config.yaml', 'config.yml', 'config.json'] as const
  */
 export function collectSettings ({ environment, readFile }: SettingsSources): Givens {
   const dotenv = readSource('.env', readFile)
-  const exported = withoutEmpty(environment)
   const written = parseDotenv(dotenv.text ?? '')
-  const variables = { ...withoutEmpty(written.variables), ...exported }
+  const given = { ...environment }
+  // fastify-cli reads `.env` again after the first code of ours.
+  applyDotenv(given, dotenv.text ?? '')
+  const variables = withoutEmpty(given)
   const unread = [...dotenv.problem === undefined ? [] : [dotenv.problem], ...written.problems]
   const { values, places, problems, isUnread } = readConfigFile(variables.CONFIG_FILE, readFile)
   for (const [known, name] of SETTINGS) {
@@ -38,8 +42,11 @@ export function collectSettings ({ environment, readFile }: SettingsSources): Gi
     const variable = variables[known] === undefined && known.endsWith('_PROXY') ? known.toLowerCase() : known
     const { [variable]: value } = variables
     if (value === undefined) continue
-    put(values, name, ofVariable(name, value))
-    places.set(name, value === written.variables[variable] ? '.env' : 'environment')
+    const { short }: SettingSpec = settingSpec(name)
+    // What else the section of the file says still holds.
+    const path = short !== undefined && isJsonObject(valueAt(values, name)) ? `${name}.${short}` : name
+    put(values, path, ofVariable(name, value))
+    places.set(path, value === written.variables[variable] ? '.env' : 'environment')
   }
   const known = [...SETTINGS.keys()]
   const strange = Object.keys(variables).filter(name => LOOKS_LIKE_SETTING.test(name) && !known.includes(name)).sort()

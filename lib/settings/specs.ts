@@ -14,6 +14,7 @@ import {
   OR_PLACE,
   PROVIDER_URL,
   PLAIN,
+  SAFE_URL,
   TEXT,
   text,
   UPSTREAM,
@@ -221,8 +222,7 @@ export const SETTINGS = {
     minItems: 1,
     maxItems: 50,
     items: { type: 'object', allowed: 'an object' },
-    allowed: 'list of 1 to 50 objects with issuer or domain, and what differs; not beside idp.domain or ' +
-      'idp.issuer',
+    allowed: 'list of 1 to 50 objects with issuer or domain, and what differs; not beside idp.domain or idp.issuer',
     example: [{ issuer: 'https://staff.example/' }, {
       domain: 'partners.example',
       audience: 'https://partners.api.example'
@@ -337,7 +337,7 @@ export const SETTINGS = {
       'identifier of this API in its metadata; clients may name it in token requests, and it is accepted as `aud` ' +
       'beside the audience',
     variable: 'RESOURCE',
-    ...text('resource-url', 'https URL without user info, query or fragment'),
+    ...SAFE_URL,
     example: 'https://api.example',
     unset: 'the audience if it is an https URL, else PUBLIC_URL, else the address that the client used'
   },
@@ -415,12 +415,19 @@ export const SETTINGS = {
     default: 'off'
   },
   'server.observe': {
-    about: 'last day (UTC) on which nothing is refused for its credentials or for want of a rule; later all is enforced',
+    about: 'last day (UTC) on which nothing is refused for its credentials or for want of a rule; later all is ' +
+      'enforced',
     variable: 'OBSERVE',
     ...text('observe-day', 'off, or the last day, such as 2027-01-15 (UTC), at most 90 days ahead'),
     default: 'off'
   },
-  'server.metrics': { serviceOnly: true, about: 'the /metrics endpoint', variable: 'METRICS', ...oneOf('on', 'off'), default: 'on' },
+  'server.metrics': {
+    serviceOnly: true,
+    about: 'the /metrics endpoint',
+    variable: 'METRICS',
+    ...oneOf('on', 'off'),
+    default: 'on'
+  },
   'server.logLevel': {
     serviceOnly: true,
     about: 'lowest level that is logged',
@@ -440,8 +447,8 @@ export const SETTINGS = {
   },
   gate: {
     serviceOnly: true,
-    about: 'makes the service the guard of other services (docs/guide/gate.md); the sample routes under /api are then ' +
-      'not served',
+    about: 'makes the service the guard of other services (docs/guide/gate.md); the sample routes under /api are ' +
+      'then not served',
     variable: 'GATE',
     from: 'file',
     ...GATE,

@@ -1,6 +1,4 @@
 import { endOfDay } from '../guard/observing.ts'
-import { printable } from '../base/printable.ts'
-import { parseNoProxy } from '../guard/provider/proxies.ts'
 import { hostsOf, parseRedisUrl, type RedisPlace } from '../guard/redis/redis-url.ts'
 import { hasScheme } from './formats.ts'
 import type { Settings } from './settings.ts'
@@ -48,8 +46,8 @@ export function replayPromise ({ idp, dpop: { replay, nonce } }: Settings): stri
       `that made it. The balancer must keep clients at their instance (${INSTANCES_PAGE})`
   }
   return 'A proof is accepted at most once by one instance: each further instance would accept it once more. For ' +
-    'several, set DPOP_NONCE (dpop.nonce) to required everywhere, or DPOP_REPLAY (dpop.replay) to a Redis that all of ' +
-    `them share (${INSTANCES_PAGE})`
+    'several, set DPOP_NONCE (dpop.nonce) to required everywhere, or DPOP_REPLAY (dpop.replay) to a Redis that all ' +
+    `of them share (${INSTANCES_PAGE})`
 }
 
 export const HOST_BELIEVED =
@@ -60,7 +58,8 @@ export const HOST_BELIEVED =
 
 /** That nothing is guarded, and until when. */
 export function observingWarning ({ server: { observe }, gate }: Pick<Settings, 'server' | 'gate'>): string {
-  return `Nothing is guarded until the end of ${observe} (UTC): OBSERVE (server.observe) lets pass what would be refused` +
+  return `Nothing is guarded until the end of ${observe} (UTC): OBSERVE (server.observe) lets pass what would be ` +
+    'refused' +
     (gate?.upstream !== undefined && !gate.passCredentials
       ? '. Until then Authorization and DPoP reach the upstream, and afterwards not: gate.passCredentials is false'
       : '')
@@ -71,7 +70,7 @@ export function observingWarning ({ server: { observe }, gate }: Pick<Settings, 
  * only hosts and issuers.
  */
 export function startWarnings (settings: Settings, now: () => number): string[] {
-  const { idp, server, proxies, unknownVariables, isNonceSecretUnused } = settings
+  const { idp, server, unknownVariables, isNonceSecretUnused } = settings
   const warnings: string[] = []
   if (idp.domain !== undefined && hasScheme(idp.domain)) {
     warnings.push(
@@ -80,8 +79,8 @@ export function startWarnings (settings: Settings, now: () => number): string[] 
     )
   } else if (idp.domain !== undefined && idp.issuer !== undefined && idp.issuer !== `https://${idp.domain}/`) {
     warnings.push(
-      'IDP_DOMAIN (idp.domain) is not used, because IDP_ISSUER (idp.issuer) is set too, from whichever source. Remove ' +
-        'the one that is wrong'
+      'IDP_DOMAIN (idp.domain) is not used, because IDP_ISSUER (idp.issuer) is set too, from whichever source. ' +
+        'Remove the one that is wrong'
     )
   }
   if (unknownVariables.length > 0) {
@@ -93,8 +92,7 @@ export function startWarnings (settings: Settings, now: () => number): string[] 
   for (const { issuer, audienceClaim } of idp.issuers.filter(({ audienceClaim }) => audienceClaim !== 'aud')) {
     warnings.push(
       `Tokens of ${issuer} are accepted by ${audienceClaim} instead of aud: they are for a client, not for this ` +
-        'API, and each API that accepts that client takes them. ' +
-        'Have the provider write aud, if it can'
+        'API, and each API that accepts that client takes them. Have the provider write aud, if it can'
     )
   }
   if (server.corsHeaders && !server.corsOrigins) {
@@ -111,10 +109,6 @@ export function startWarnings (settings: Settings, now: () => number): string[] 
   if (now() < endsAt) warnings.push(observingWarning(settings))
   if (now() >= endsAt) {
     warnings.push(`OBSERVE (server.observe) is ${server.observe}, which is past: everything is enforced. Remove it`)
-  }
-  const { unusable } = parseNoProxy(proxies.noProxy ?? '')
-  if (unusable.length > 0) {
-    warnings.push(`NO_PROXY has entries that fit no host: ${printable(unusable)}. It takes hosts, addresses and CIDRs`)
   }
   return warnings
 }

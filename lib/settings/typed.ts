@@ -62,7 +62,8 @@ function typed (part: Part, value: unknown): unknown {
 // A boolean or a number may be an entry, or the whole list: `trustProxy: true`.
 function typedList (value: unknown): unknown {
   if (Array.isArray(value)) return value.map(entry => isPlain(entry) ? String(entry) : entry)
-  return isPlain(value) ? String(value).split(/[\s,]+/).filter(Boolean) : value
+  // A text without any entry stays, so that the message shows it.
+  return isPlain(value) ? String(value).match(/[^\s,]+/g) ?? value : value
 }
 
 const isPlain = (value: unknown): boolean => ['string', 'number', 'boolean'].includes(typeof value)

@@ -20,7 +20,7 @@ import {
   tellRevocationContradictions
 } from './contradictions.ts'
 import { judgementOf, type Judgement } from './judgement.ts'
-import { SettingsError } from './problems.ts'
+import { SettingsError } from '../base/settings-error.ts'
 import {
   issuersOf,
   resolveIssuer,
@@ -56,7 +56,7 @@ const JUDGEMENT: Options = {
 }
 
 /** What is checked, by which schema and validator: the options of @fastify/env. */
-export interface Check {
+interface Check {
   readonly schema: ReturnType<typeof schemaOf>
   readonly ajv: Ajv
   readonly data: RawSettings
@@ -66,7 +66,7 @@ export interface Check {
  * Checks settings and fills in the defaults where they are. The validator has what is wrong with them then; a check may
  * reject for it, too. The service passes in one that registers @fastify/env, since this code does not know Fastify.
  */
-export type CheckValues = (check: Check) => unknown
+type CheckValues = (check: Check) => unknown
 
 /** What is to be checked of these settings. What is not given is not compiled: each app waits for this at its start. */
 function checkOf (names: readonly SettingName[], data: RawSettings): Check {

@@ -3,7 +3,16 @@
  * Writes a project whose routes Holdfast guards: `npm create holdfast@latest my-api`. The files are those of template/,
  * with the name of the project for `my-api`.
  */
-import { copyFileSync, cpSync, existsSync, readFileSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  statSync,
+  writeFileSync
+} from 'node:fs'
 import { basename, join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 

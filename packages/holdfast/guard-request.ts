@@ -1,3 +1,4 @@
+import { isJsonObject } from '../../lib/base/json.ts'
 import type { ReceivedRequest } from '../../lib/guard/message.ts'
 
 /**
@@ -40,10 +41,13 @@ const TAKES = 'check takes a request of node:http, such as req of Express or ctx
  * @throws TypeError for another object, and for options of the wrong type
  */
 export function receivedOf (request: NodeRequest | FetchRequest, options: CheckOptions = {}): ReceivedRequest {
-  for (const [name, value] of Object.entries(options)) {
-    if (!OPTIONS.includes(name as 'url') || !(value === undefined || typeof value === 'string')) {
-      throw new TypeError(`check: ${name} is not an option, or no text; the options are ${OPTIONS.join(', ')}`)
-    }
+  const wrong = isJsonObject(options)
+    ? Object.entries(options).find(([name, value]) =>
+      !OPTIONS.includes(name as 'url') || !(value === undefined || typeof value === 'string')
+    )?.[0]
+    : String(options)
+  if (wrong !== undefined) {
+    throw new TypeError(`check: ${wrong} is not an option, or no text; the options are ${OPTIONS.join(', ')}`)
   }
   const { rawHeaders, url, headers } = (request ?? {}) as Partial<FetchRequest>
   if (Array.isArray(rawHeaders)) return ofNode(request as NodeRequest, options)

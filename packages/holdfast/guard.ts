@@ -12,7 +12,8 @@ import { readMessage, type ReceivedRequest } from '../../lib/guard/message.ts'
 import { Refusal, refusalBodies, type RefusalReason } from '../../lib/refusal.ts'
 import { ANY_TOKEN, parseRequirement, type RequirementOptions } from '../../lib/guard/requirement/requirement.ts'
 import type { HoldfastOptions } from '../../lib/settings/option-types.ts'
-import { SettingsError } from '../../lib/settings/problems.ts'
+import { ownOptions } from '../../lib/settings/options.ts'
+import { SettingsError } from '../../lib/base/settings-error.ts'
 import { readPluginSettings } from '../../lib/settings/validation.ts'
 import type { AccessTokenClaims } from '../../lib/guard/token/access-token-claims.ts'
 import { createBaseUrlResolver, createPeerTrust } from '../../lib/guard/url/base-url.ts'
@@ -25,7 +26,7 @@ import { kTestDoubles, processSurroundings, type MayHaveTestDoubles } from '../.
 import { receivedOf, type CheckOptions, type FetchRequest, type NodeRequest } from './guard-request.ts'
 
 export * from '../../lib/guard/token/access-token-claims.ts'
-export { SettingsError } from '../../lib/settings/problems.ts'
+export { SettingsError } from '../../lib/base/settings-error.ts'
 export type { CheckOptions, FetchRequest, NodeRequest, Observed, RefusalReason, RequestAuth, RequirementOptions }
 
 /** A log with these methods of pino. `console` has them, too. */
@@ -134,20 +135,23 @@ const NO_LOGGER: GuardLogger = {
 /**
  * Makes the guard without Fastify: for node:http, and for each framework that has its requests or those of the Fetch
  * standard.
- * @param options those of the plugin, and those of GuardOptions
+ * @param given those of the plugin, and those of GuardOptions
  * @throws SettingsError
  * @example
  * const guard = await createGuard({ idp: { domain: 'tenant.example', audience: 'https://api.example' } })
  * const verdict = await guard.check(req, { scope: 'read:orders' })
  * if (!verdict.admitted) return res.writeHead(verdict.status, verdict.headers).end(verdict.body)
  */
-export async function createGuard (
-  { logger: log = NO_LOGGER, scopes = [], route, ...options }: HoldfastOptions & GuardOptions
-): Promise<RequestGuard> {
+export async function createGuard (given: HoldfastOptions & GuardOptions): Promise<RequestGuard> {
   checkRuntime(process.versions)
+  const { logger: log = NO_LOGGER, scopes = [], route, ...options }: typeof given = ownOptions(given)
   verifyOwnOptions({ logger: log, scopes, route })
+  const read = await readPluginSettings({}, options, processSurroundings)
+  if (read.settings.audit?.to === 'log' && log === NO_LOGGER) {
+    throw new SettingsError(['AUDIT (audit) is "log", and there is no logger: no line would be written'])
+  }
   const { settings, parts, surroundings: { now }, close } = await runGuard(
-    await readPluginSettings({}, options as HoldfastOptions, processSurroundings),
+    read,
     {
       log,
       doubles: (options as MayHaveTestDoubles)[kTestDoubles],
@@ -192,6 +196,7 @@ export async function createGuard (
       observed: null
     }
     calls.set(request, call)
+    if (audit) audit.meet(call)
     return call
   }
 

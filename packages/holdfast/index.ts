@@ -8,8 +8,8 @@ import appDocument from './app-document.ts'
 
 /**
  * The guard as a Fastify plugin: `await app.register(holdfast, { idp: { domain, audience } })`. With the section
- * `revocation` it serves the endpoints under `/revocation`, too. If the app has @fastify/swagger, its document shows
- * the guards.
+ * `revocation` it serves the endpoints under `/revocation`, too, after the `prefix` of `register`. If the app has
+ * @fastify/swagger, its document shows the guards.
  * @example await app.register(holdfast, { idp: { domain: 'tenant.example', audience: 'https://api.example' } })
  */
 export default fp(async (given: object, options: HoldfastOptions): Promise<void> => {
@@ -18,7 +18,8 @@ export default fp(async (given: object, options: HoldfastOptions): Promise<void>
   await app.register(auth, options)
   await app.register(audit)
   await app.register(appDocument)
-  await app.register(revocation)
+  // Fastify gives no prefix of its own to a plugin that shares the app.
+  await app.register(revocation, { prefix: (options as { readonly prefix?: string }).prefix })
 }, { name: 'holdfast-guard', fastify: '>=5 <7' })
 /**
  * Its interfaces are exported as a whole, so that `declare module 'holdfast' { interface AccessTokenClaims { ... } }`
@@ -27,7 +28,7 @@ export default fp(async (given: object, options: HoldfastOptions): Promise<void>
 export * from '../../lib/guard/token/access-token-claims.ts'
 export { Refusal, REFUSALS } from '../../lib/refusal.ts'
 export type { RefusalDetail, RefusalKind, RefusalReason } from '../../lib/refusal.ts'
-export { SettingsError } from '../../lib/settings/problems.ts'
+export { SettingsError } from '../../lib/base/settings-error.ts'
 export type {
   AuditOptions,
   EnvironmentOptions,

@@ -138,7 +138,8 @@ function makeProofKey (): ProofKey {
     jkt: createHash('sha256').update(JSON.stringify(header.jwk)).digest('base64url'),
     sign (claims) {
       const input = [header, claims].map(part => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
-      return `${input}.${sign('sha256', Buffer.from(input), { key: privateKey, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`
+      const signature = sign('sha256', Buffer.from(input), { key: privateKey, dsaEncoding: 'ieee-p1363' })
+      return `${input}.${signature.toString('base64url')}`
     }
   }
 }

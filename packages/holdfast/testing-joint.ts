@@ -4,7 +4,7 @@ import type { TestClock, TestIssuerEntry } from './testing-issuer.ts'
 import { createProviders, type ProvidersInMemory } from './testing-provider.ts'
 
 /** What the issuers of one app share. */
-export interface Joint {
+interface Joint {
   readonly clock: TestClock
   readonly providers: ProvidersInMemory
   readonly doubles: TestDoubles

@@ -87,7 +87,7 @@ export interface TestTransmitter {
   push (app: InjectableApp, type: string, subject: object, more?: TestSecurityEvent): Promise<LightMyRequestResponse>
 }
 
-export interface TransmitterParts {
+interface TransmitterParts {
   readonly issuer: string
   readonly tokenIssuers: readonly string[]
   readonly clock: { now (): number }

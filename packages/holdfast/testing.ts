@@ -2,7 +2,13 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { kTestDoubles } from '../../server/surroundings.ts'
 import { createCertificateClient } from './testing-certificate.ts'
 import { createTestClient } from './testing-client.ts'
-import type { JoinedPluginOptions, TestClaims, TestIssuer, TestIssuerOptions, TestPluginOptions } from './testing-issuer.ts'
+import type {
+  JoinedPluginOptions,
+  TestClaims,
+  TestIssuer,
+  TestIssuerOptions,
+  TestPluginOptions
+} from './testing-issuer.ts'
 import { jointOf, startJoint, withJoint } from './testing-joint.ts'
 import { makeTestKey } from './testing-key.ts'
 import { ASKING_CLIENT } from './testing-provider.ts'

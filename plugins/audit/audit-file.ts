@@ -2,7 +2,7 @@ import { accessSync, closeSync, constants, fstatSync, openSync, readSync, statSy
 import { stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import sonic from 'sonic-boom'
-import { SettingsError } from '../../lib/settings/problems.ts'
+import { SettingsError } from '../../lib/base/settings-error.ts'
 import type { Surroundings } from '../../lib/base/surroundings.ts'
 
 /** How often the path is looked at, and a file that failed is tried again. */
@@ -10,7 +10,7 @@ const LOOK_MS = 500
 /** Its owner writes, and its group may read. */
 const MODE = 0o640
 
-export interface AuditFileOptions {
+interface AuditFileOptions {
   readonly every: Surroundings['every']
   /** Called for the first line that cannot be written after one that could. */
   readonly onFault: (code: string) => void

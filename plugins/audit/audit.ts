@@ -1,6 +1,7 @@
+import { hiddenMember } from '../../lib/base/hidden-member.ts'
 import { createDecisionLine } from '../../lib/report/audit/decision-line.ts'
 import { schemeOf } from '../../lib/guard/credentials.ts'
-import { verifiedTokenOf, type AdmissibleRequest } from '../../lib/guard/admission.ts'
+import { createPrivateNote, verifiedTokenOf, type AdmissibleRequest } from '../../lib/guard/admission.ts'
 import type { Decisions, RefusedBecause } from '../../lib/guard/decisions.ts'
 import { readPseudonymKey } from '../../lib/settings/secret.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
@@ -9,22 +10,28 @@ import type { GuardLog } from '../../server/running-guard.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 
 /** What is used of a log. */
-export interface AuditLog extends GuardLog {
+interface AuditLog extends GuardLog {
   child? (bindings: object, options: { readonly level: 'info' }): Pick<AuditLog, 'info'>
 }
 
-export interface AuditOptions<Request> {
+interface AuditOptions<Request> {
   readonly log: AuditLog
   readonly decisions: Decisions<Request>
   /** The id of a request, and the address of its client as a trusted proxy says it. */
   readonly originOf: (request: Request) => { readonly id: string, readonly ip: string | undefined }
 }
 
+/** The record of decisions. */
+export interface Audit<Request> extends Pick<AuditSink, 'state' | 'close'> {
+  /** Takes down who sends a request as soon as it is there: the address of a connection is lost with it. */
+  meet (request: Request): void
+}
+
 /** Writes down each decision, from now until it is closed. */
 export async function openAudit<Request extends AdmissibleRequest> (
   { to, pseudonymKey }: NonNullable<Settings['audit']>,
   { log, decisions, originOf }: AuditOptions<Request>
-): Promise<Pick<AuditSink, 'state' | 'close'>> {
+): Promise<Audit<Request>> {
   const describe = createDecisionLine({
     now: processSurroundings.now,
     pseudonymKey: pseudonymKey && await readPseudonymKey(pseudonymKey, processSurroundings)
@@ -32,13 +39,14 @@ export async function openAudit<Request extends AdmissibleRequest> (
   const sink = to === 'log' ? createLogSink(log) : await openFile(log, to)
   /** Those whose admission has been recorded, or was lost. */
   const admitted = new WeakSet<Request>()
+  const arrival = (request: Request) => ({ ...originOf(request), peer: request.raw.socket.remoteAddress })
+  const arrivals = createPrivateNote<ReturnType<typeof arrival>>()
 
   const write = (request: Request, because?: RefusedBecause): void => {
-    const { raw: { headers, socket }, auth } = request
+    const { raw: { headers }, auth } = request
     sink.write(describe({
       ...decisions.routeOf(request),
-      ...originOf(request),
-      peer: socket.remoteAddress,
+      ...arrivals.get(request)!,
       scheme: auth?.scheme ?? schemeOf(headers.authorization),
       token: verifiedTokenOf(request) ?? because?.token
     }, because))
@@ -58,7 +66,7 @@ export async function openAudit<Request extends AdmissibleRequest> (
       write(request, because)
     }
   })
-  return sink
+  return { ...sink, meet: request => arrivals.set(request, arrival(request)) }
 }
 
 async function openFile (log: AuditLog, path: string): Promise<Pick<AuditSink, 'write' | 'state' | 'close'>> {
@@ -94,7 +102,7 @@ const PINO_TIME = 'pino.time'
 function createLogSink (log: AuditLog): Omit<AuditSink, 'reopen'> {
   const own = log.child?.({}, { level: 'info' }) ?? log
   // Otherwise there would be two times in a line. Each copy of pino has a symbol of its own.
-  const timeKey = symbolOf(own, PINO_TIME)
+  const timeKey = hiddenMember(own, PINO_TIME)?.key
   if (timeKey) Object.defineProperty(own, timeKey, { value: () => `,"time":"${new Date().toISOString()}"` })
   let written = 0
   return {
@@ -106,12 +114,4 @@ function createLogSink (log: AuditLog): Omit<AuditSink, 'reopen'> {
     state: () => ({ written, lost: 0, fault: undefined }),
     close: async () => {}
   }
-}
-
-function symbolOf (object: object, description: string): symbol | undefined {
-  for (let owner: object | null = object; owner; owner = Object.getPrototypeOf(owner) as object | null) {
-    const key = Object.getOwnPropertySymbols(owner).find(symbol => symbol.description === description)
-    if (key) return key
-  }
-  return undefined
 }

@@ -11,8 +11,8 @@ import type { GuardHook } from './augmentation.ts'
 
 /** Puts the makers of guards on the app, and on its requests what does the same in a handler. */
 export function decorateGuards (app: FastifyInstance, { admit, admitOnce }: Admission<FastifyRequest>): void {
-  app.decorateRequest('authenticate', function () {
-    return admitOnce(this, ANY_TOKEN)
+  app.decorateRequest('authenticate', function (...args: unknown[]) {
+    return args.length === 0 ? admitOnce(this, ANY_TOKEN) : refuseArguments()
   })
   app.decorateRequest('require', function (options) {
     return admitOnce(this, parseRequirement(options))
@@ -26,9 +26,7 @@ export function decorateGuards (app: FastifyInstance, { admit, admitOnce }: Admi
     'authenticate',
     asGuard(function (...args: unknown[]) {
       if (args.length === 0) return anyToken
-      if (typeof args[2] !== 'function') {
-        throw new TypeError('authenticate takes no arguments; require and requireScope say what a token needs')
-      }
+      if (typeof args[2] !== 'function') refuseArguments()
       return Reflect.apply(anyToken, app, args)
     }, ANY_TOKEN) as FastifyInstance['authenticate']
   )
@@ -42,4 +40,9 @@ export function decorateGuards (app: FastifyInstance, { admit, admitOnce }: Admi
       requirement
     ) as GuardHook
   }
+}
+
+/** Whoever gives arguments asks for more than any token. */
+function refuseArguments (): never {
+  throw new TypeError('authenticate takes no arguments; require and requireScope say what a token needs')
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { constants, type ServerHttp2Stream } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { TokenEndedError } from '../../lib/guard/request-auth.ts'
 import type { Surroundings } from '../../lib/base/surroundings.ts'
@@ -94,7 +95,9 @@ export function createOpenAnswers<Admitted extends object> (
     // Cut off, so that no client takes a part for the whole. A handler that goes on writing would raise an unhandled
     // error.
     response.on('error', () => {})
-    response.destroy()
+    const stream = streamOf(response)
+    if (stream) stream.close(constants.NGHTTP2_CANCEL)
+    else response.destroy()
   }
 
   function closeSocket (socket: Socket): void {
@@ -125,5 +128,11 @@ export function createOpenAnswers<Admitted extends object> (
 
 function isOpen (answer: OpenAnswer): boolean {
   const { request, response } = answer
-  return answer.isWebSocket() ? !request.socket.destroyed : !response.writableEnded && !response.destroyed
+  if (answer.isWebSocket()) return !request.socket.destroyed
+  return !response.writableEnded && !(streamOf(response) ?? response).destroyed
+}
+
+/** That of an answer over HTTP/2, which does not say by itself that its client has gone. */
+function streamOf (response: object): ServerHttp2Stream | undefined {
+  return (response as { readonly stream?: ServerHttp2Stream }).stream
 }

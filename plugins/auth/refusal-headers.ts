@@ -18,7 +18,7 @@ export interface AnswerInWaiting {
  * Puts the headers of a refusal on the answer, so that they reach the client whoever handles the error. Only where the
  * status is written is it known for certain: a hook or a `Response` may still change it. If it is below 400, the
  * request was not refused after all, and the headers are taken off (a client must not find a challenge in an answer of
- * success).
+ * success). From 500 on the fault is ours, and the challenge is taken off: another token would not help.
  */
 export function putRefusalHeaders (reply: AnswerInWaiting, given: Readonly<Record<string, string>>): void {
   const { raw } = reply
@@ -34,7 +34,9 @@ export function putRefusalHeaders (reply: AnswerInWaiting, given: Readonly<Recor
   raw[kRefused] = refused
   const { writeHead } = raw
   raw.writeHead = function (this: ServerResponse, status: number, ...rest: unknown[]) {
+    const { 'www-authenticate': challenge = '' } = refused
     if (status < 400) withdraw(this, refused, rest.at(-1))
+    else if (status >= 500) withdraw(this, { 'www-authenticate': challenge }, rest.at(-1))
     return Reflect.apply(writeHead, this, [status, ...rest]) as ServerResponse
   } as typeof writeHead
 }

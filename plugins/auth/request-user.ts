@@ -1,3 +1,5 @@
+import { hiddenMember } from '../../lib/base/hidden-member.ts'
+
 /** What is needed of a Fastify app. */
 interface Decorated {
   hasRequestDecorator (name: string): boolean
@@ -19,17 +21,10 @@ export function isUserOfPassport (app: Decorated): boolean {
   return app.hasRequestDecorator('passport')
 }
 
-/**
- * How a member of requests is declared. Fastify has no public way to ask for it, so this looks at the class of the
- * requests of the scope. Undefined if Fastify keeps that elsewhere.
- */
+/** How a member of the requests of a scope is declared. Undefined if Fastify keeps their class elsewhere. */
 function descriptorOf (app: object, name: string): PropertyDescriptor | undefined {
-  for (let owner: object | null = app; owner; owner = Object.getPrototypeOf(owner) as object | null) {
-    const key = Object.getOwnPropertySymbols(owner).find(({ description }) => description === 'fastify.Request')
-    if (!key) continue
-    let holder: object | null = (owner as Record<symbol, { prototype: object }>)[key]!.prototype
-    while (holder && !Object.hasOwn(holder, name)) holder = Object.getPrototypeOf(holder) as object | null
-    return holder ? Object.getOwnPropertyDescriptor(holder, name) : undefined
-  }
-  return undefined
+  const requests = hiddenMember(app, 'fastify.Request')?.value as { readonly prototype: object } | undefined
+  let holder = requests?.prototype as object | null | undefined
+  while (holder && !Object.hasOwn(holder, name)) holder = Object.getPrototypeOf(holder) as object | null
+  return holder ? Object.getOwnPropertyDescriptor(holder, name) : undefined
 }

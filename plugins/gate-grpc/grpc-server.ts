@@ -29,7 +29,7 @@ const NOTICE_MS = 2000
 const LEAVE_MS = 10_000
 const SWEEP_MS = 1000
 /** Answers that are begun in one turn of the event loop, so that a flood of calls leaves turns to everything else. */
-export const ANSWERS_OF_TURN = 16
+const ANSWERS_OF_TURN = 16
 /** Milliseconds for the answers that are due when the server closes. */
 const CLOSING_MS = 5000
 /** Of a GOAWAY that still allows every stream (RFC 9113 section 6.8). */
@@ -44,7 +44,7 @@ const SESSION_OPTIONS = {
 /** Codes of gRPC. */
 const STATUS = { ok: '0', invalid: '3', unimplemented: '12', internal: '13' } as const
 
-export interface GrpcServerOptions {
+interface GrpcServerOptions {
   /** The only method that is served. */
   readonly path: string
   /** Whether a peer may connect. Others are disconnected before anything is read. */

@@ -1,7 +1,7 @@
 /** Messages up to this size have memory of their own. */
 const SMALL_BYTES = 16 * 1024
 
-export interface MessageMemoryLimits {
+interface MessageMemoryLimits {
   /** Of one message. */
   readonly messageBytes: number
   /** Of all messages of one connection, and of all. */
@@ -10,12 +10,12 @@ export interface MessageMemoryLimits {
 }
 
 /** A connection: the bytes that its messages take. */
-export interface MessageHolder {
+interface MessageHolder {
   bytes: number
 }
 
 /** Memory for messages. */
-export interface MessageMemory {
+interface MessageMemory {
   /** Memory for a message of so many bytes, at least. Undefined if there is no room. */
   take (holder: MessageHolder, bytes: number): Buffer | undefined
   free (holder: MessageHolder, memory: Buffer): void

@@ -7,7 +7,10 @@ const summary = 'What the token says of who calls'
 const routes: FastifyPluginAsync = async app => {
   const {
     customClaim,
-    issuers: [{ issuer, audiences: [audience] } = { issuer: 'https://idp.example/', audiences: ['https://api.example'] }]
+    issuers: [{ issuer, audiences: [audience] } = {
+      issuer: 'https://idp.example/',
+      audiences: ['https://api.example']
+    }]
   } = app.settings.idp
   const { sub, email, permissions, scope } = EXAMPLE_CLIENT
 

@@ -86,7 +86,9 @@ export function scopeSets (security: NonNullable<Operation['security']>): readon
 }
 
 /** Who may call, in a few words: what the eye looks for. */
-export function guardOf ({ security = [], 'x-requirements': further = [], 'x-body-credentials': signed }: Operation): string {
+export function guardOf (
+  { security = [], 'x-requirements': further = [], 'x-body-credentials': signed }: Operation
+): string {
   if (signed !== undefined) return '<span class="guard">signed body</span>'
   if (security.length === 0) return '<span class="guard open">open</span>'
   const sets = scopeSets(security)
@@ -157,4 +159,5 @@ function renderSchema (document: OpenapiDocument, schema: JsonSchema): string {
 }
 
 export const titleOf = (method: string, path: string): string => `${method.toUpperCase()} ${path}`
-export const anchor = (reference: string): string => `refusal-${reference.slice(reference.lastIndexOf('/') + 1).toLowerCase()}`
+export const anchor = (reference: string): string =>
+  `refusal-${reference.slice(reference.lastIndexOf('/') + 1).toLowerCase()}`

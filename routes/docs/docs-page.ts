@@ -89,7 +89,10 @@ ${heading(2, 'credentials', 'Credentials')}
 ${table(['Scheme', 'Meaning'], schemes.map(([name, { description }]) => [code(name), prose(description)]))}
 ${parameterTable(Object.values(components.parameters))}
 <p>The calls on this page take the access token from the variable <code>TOKEN</code> of the shell${schemes.some(([name]) => name === 'Bearer') ? '' : ', and the proof from <code>PROOF</code>. Each call needs a fresh one'}. One click selects a whole call.</p>
-${schemes.some(([name]) => name === 'DPoP') ? '<p>In a clone of the service, <code>npm run call</code> gets a token that is bound to a key, makes the proof, ' + 'and explains a refusal.</p>' : ''}
+${schemes.some(([name]) => name === 'DPoP')
+? '<p>In a clone of the service, <code>npm run call</code> gets a token ' +
+  'that is bound to a key, makes the proof, ' + 'and explains a refusal.</p>'
+: ''}
 ${rules ? renderRules(rules) : ''}
 ${sections.map(section => renderSection(document, section)).join('\n')}
 ${heading(2, 'refusals', 'Refusals')}
@@ -132,7 +135,8 @@ function sectionsOf ({ tags = [], paths }: OpenapiDocument): Section[] {
 }
 
 function renderSection (document: OpenapiDocument, { name, description, entries }: Section): string {
-  return `${heading(2, `tag-${name}`, name)}\n<p>${prose(description)}</p>\n${entries.map(entry => renderOperation(document, entry)).join('\n')}`
+  const operations = entries.map(entry => renderOperation(document, entry)).join('\n')
+  return `${heading(2, `tag-${name}`, name)}\n<p>${prose(description)}</p>\n${operations}`
 }
 
 /** The bodies differ only in their sentence, so one stands for all. */

@@ -2,7 +2,8 @@
 export function table (heads: readonly string[], rows: ReadonlyArray<readonly string[]>): string {
   const cells = (tag: string, texts: readonly string[]): string =>
     `<tr>${texts.map(text => `<${tag}>${text}</${tag}>`).join('')}</tr>`
-  return `<div class="wide"><table>\n<thead>${cells('th', heads)}</thead>\n<tbody>\n${rows.map(row => cells('td', row)).join('\n')}\n</tbody>\n</table></div>`
+  const body = rows.map(row => cells('td', row)).join('\n')
+  return `<div class="wide"><table>\n<thead>${cells('th', heads)}</thead>\n<tbody>\n${body}\n</tbody>\n</table></div>`
 }
 
 /** A link to a place on the same page. */

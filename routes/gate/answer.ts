@@ -33,7 +33,7 @@ const PLAIN_TYPE = /^[a-z]+\/[a-z0-9.+-]+(?:; ?charset=[a-z0-9-]+)?$/i
 export function sendAnswer (reply: FastifyReply, { status, headers, body }: UpstreamAnswer): void {
   reply.code(status)
   for (const name of namesOf(reply, headers)) {
-    if (name === 'vary') reply.header(name, joinVary(reply.getHeader(name), valuesOf(headers, name)))
+    if (name === 'vary') addVary(reply, valuesOf(headers, name))
     else reply.header(name, headers[name])
   }
   if (Buffer.isBuffer(body) && body.length > 0 && isPlainType(reply.getHeader('content-type'))) {
@@ -61,12 +61,12 @@ export function sendAnswer (reply: FastifyReply, { status, headers, body }: Upst
   reply.send(stream)
 }
 
-/** An answer depends on what the gate says it does, and on what the upstream says (RFC 9110 section 12.5.5). */
-function joinVary (ours: unknown, theirs: readonly string[]): string {
-  const names = [ours, ...theirs].flatMap(line => typeof line === 'string' ? line.split(',') : []).map(name =>
+/** Adds to the headers of a request that its answer depends on (RFC 9110 section 12.5.5). */
+export function addVary (reply: FastifyReply, lines: readonly string[]): void {
+  const names = [reply.getHeader('vary') ?? [], lines].flat().flatMap(line => String(line).split(',')).map(name =>
     name.trim()
   )
-  return [...new Map(names.map(name => [name.toLowerCase(), name])).values()].join(', ')
+  reply.header('vary', [...new Map(names.map(name => [name.toLowerCase(), name])).values()].join(', '))
 }
 
 /** A stream of events may be silent for any time. A client that takes nothing of it has as much time as every other. */

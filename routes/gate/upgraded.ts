@@ -44,8 +44,8 @@ export function switchingProtocols (headers: AnswerHeaders, nonce: string | unde
     `upgrade: ${valuesOf(headers, 'upgrade').join(', ')}`
   ]
   for (const name of namesForClient(headers)) {
-    // RFC 9110 section 8.6: such an answer has no length. The nonce for the gate's next proof is the gate's.
-    if (name === 'content-length' || (name === 'dpop-nonce' && nonce !== undefined)) continue
+    // RFC 9110 section 8.6: such an answer has no length.
+    if (name === 'content-length') continue
     lines.push(...valuesOf(headers, name).map(value => `${name}: ${value}`))
   }
   if (nonce !== undefined) lines.push(`dpop-nonce: ${nonce}`)

@@ -2,7 +2,7 @@ import t from 'tap'
 import { checkImports } from '../../cli/check-imports.ts'
 import { root } from '../helpers/documents.ts'
 
-t.test('A devDependency that a route or an own plugin imports at run time is a fault.', async t => {
+t.test('A devDependency that the service or its command imports at run time is a fault.', async t => {
   const manifest = { dependencies: { pg: '8' }, devDependencies: { ws: '8', zod: '4', '@fastify/auth': '5', jose: '6', pg: '8' } }
   const route = [
     "import type { WebSocket } from 'ws'",
@@ -13,20 +13,22 @@ t.test('A devDependency that a route or an own plugin imports at run time is a f
   ].join('\n')
   const folder = t.testdir({
     'package.json': JSON.stringify(manifest),
+    cli: { 'd.ts': "import { x } from 'ws'" },
     routes: { api: { 'a.ts': route, 'notes.md': "import 'ws'" } },
     plugins: {
-      'b.ts': "import 'ws'",
+      'b.js': "import 'ws'",
       own: { 'c.ts': "import \"@fastify/auth\"\nexport default async () => await import('jose')" }
     }
   })
   t.strictSame(
     checkImports(folder).map(({ kind, says, cure }) => [kind, says.split(',')[0], cure]),
     [
-      ['routes/api/a.ts', 'zod'],
+      ['cli/d.ts', 'ws'],
       ['plugins/own/c.ts', '@fastify/auth'],
-      ['plugins/own/c.ts', 'jose']
+      ['plugins/own/c.ts', 'jose'],
+      ['routes/api/a.ts', 'zod']
     ].map(([file, name]) => ['fault', `${file} imports ${name}`, `Make it a dependency: npm i -P ${name}`])
   )
   t.strictSame(checkImports(t.testdir({})), [], 'a build has no package.json')
-  t.strictSame(checkImports(root), [], 'no sample route needs one')
+  t.strictSame(checkImports(root), [], 'neither the service nor a sample route needs one')
 })

@@ -76,7 +76,8 @@ t.test('If all is well, it says so, with code 0, and shows each setting with its
     '.env': `IDP_AUDIENCE=${AUDIENCE}\nDPOP_NONCE=required\n`
   })
   t.equal(code, 0)
-  t.equal(result, '  All is well.\n')
+  t.match(text, / {2}! .*nonceSecret/)
+  t.equal(result, '  All is well but for what stands behind "!".\n')
   t.match(text, new RegExp(`IDP_ISSUER +environment +${issuer.url}\n`))
   t.match(text, new RegExp(`IDP_AUDIENCE +\\.env +${AUDIENCE}\n`))
   t.match(text, /IDP_SCOPE_CLAIMS +config\.yaml, line 3 +scope scp\n/)
@@ -95,8 +96,9 @@ t.test('If all is well, it says so, with code 0, and shows each setting with its
 })
 
 t.test('With --all it lists every setting, with the defaults.', async t => {
-  const { code, text } = await run(good, {}, ['--all'])
+  const { code, text, result } = await run({ ...good, PUBLIC_URL: 'https://api.example' }, {}, ['--all'])
   t.equal(code, 0)
+  t.equal(result, '  All is well.\n')
   t.match(text, /DPOP_REPLAY_MAX +default +2000000\n/)
   t.match(text, /IDP_DOMAIN +not set +required, unless IDP_ISSUER is set\n/)
   t.notMatch(text, containing('--all'))
@@ -228,6 +230,23 @@ t.test('What the service opens at its start is opened, and a setting that names 
       {},
       'DPOP_REPLAY (dpop.replay) is not usable: the variable TEST_UNSET is not set',
       'Set the variable TEST_UNSET, or correct its name.'
+    ],
+    [
+      { dpop: { replay: { url: 'rediss://localhost', ca: { file: join(folder, 'none') } } } },
+      {},
+      'DPOP_REPLAY (dpop.replay) has a cert, key or ca that is not usable (ENOENT)',
+      CREATE
+    ],
+    [
+      {
+        revocation: {
+          logout: { clientId: 'a' },
+          store: { url: 'rediss://localhost', ca: { file: join(folder, 'none') } }
+        }
+      },
+      {},
+      'revocation.store has a cert, key or ca that is not usable (ENOENT)',
+      CREATE
     ]
   ]
   for (const [section, env, says, cure] of rows) {

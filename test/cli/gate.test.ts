@@ -140,7 +140,7 @@ The upstream gets
   X-Auth-Subject: the claim sub
   X-Auth-Issuer: the issuer, as the settings name it
   X-Auth-Scope: the scopes of the token
-  X-Auth-Client: the claim client_id, or azp
+  X-Auth-Client: the claim client_id, azp, cid or appid
   X-Auth-Claim-Email: the claim email
   X-Auth-Statement: a signed statement of 60 seconds
   no Authorization, no DPoP
@@ -178,6 +178,10 @@ t.test('Each kind of rule is shown.', async t => {
     ]
   ]
   for (const [request, says] of rows) t.match(await run(['--explain', ...request], file), { code: 0, text: says })
+  t.match(await run(['--explain', '/a'], 'gate:\n  upstream: http://a\n  rules:\n    - { path: /a, optional: true }\n'), {
+    code: 0,
+    text: /nothing of a request without credentials\n {2}else a valid token/
+  })
   t.match(
     await run(
       ['--explain', '/a'],
@@ -340,7 +344,7 @@ The upstream gets
   X-Auth-Subject: the claim sub
   X-Auth-Issuer: the issuer, as the settings name it
   X-Auth-Scope: the scopes of the token
-  X-Auth-Client: the claim client_id, or azp
+  X-Auth-Client: the claim client_id, azp, cid or appid
   no Authorization, no DPoP
 
 The other rules

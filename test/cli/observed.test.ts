@@ -81,3 +81,16 @@ t.test('A line without a time counts, and says nothing of first and last', async
     t.strictSame(JSON.parse(text).rows, [{ ...NO_RULE, first: at, last: at }])
   }
 })
+
+t.test('A line without a status, or with a member that is no text, cannot be read', async t => {
+  const line = { decision: 'observed', reason: 'no_rule', status: 404, route: null, client: 'app' }
+  const wrongs = [{ reason: undefined }, { reason: 7 }, { status: undefined }, { status: '404' }, { route: {} }, { client: ['app'] }]
+  for (const wrong of [...wrongs, { decision: undefined, enforced: false, reason: {} }]) {
+    const { text } = await run(['--json'], JSON.stringify({ ...line, ...wrong }))
+    t.strictSame(JSON.parse(text), { rows: [], unreadable: 1 }, JSON.stringify(wrong))
+  }
+  for (const input of [JSON.stringify(line), `${JSON.stringify(line)}\n{"decision":"observed"}`]) {
+    const { rows, unreadable } = JSON.parse((await run(['--json'], input)).text)
+    t.strictSame([rows.length, rows[0].reason, unreadable], [1, 'no_rule', input.split('\n').length - 1])
+  }
+})

@@ -88,6 +88,7 @@ t.test('A failed revocation is reported in one sentence.', async t => {
       says: '--sub and --sid cannot be combined: one of them is revoked at a time'
     },
     { argv: ['--sub', 'a'], says: 'say with --issuer who has issued it' },
+    { argv: ['--sub', 'a', '--sub', 'b', '--issuer', 'https://a.test'], says: '--sub is given more than once' },
     { argv: ['user-1'], says: '"user-1" is no option; say what to revoke, such as --sub user-1' }
   ]
   for (const { argv, says } of rows) {
@@ -130,12 +131,22 @@ t.test('A success is a sentence, and a refusal is explained.', async t => {
     }
   ]
   for (const { argv, says } of rows) t.strictSame(await run(argv, env), { code: 0, text: says })
+  t.strictSame(
+    await run(['--sid', 'ALL'], env),
+    { code: 1, text: 'Nothing is revoked: the service has no token with this name.\n' },
+    'it means all sessions of a user, and names none'
+  )
   const settings = { IDP_CLOCK_TOLERANCE_SECONDS: '2' }
   const local = { pid: 1, url, issuer: issuer.url, audience: 'a', clientId: 'c', clientSecret: 's' }
   for (const [tenant, seconds] of [[{ ...local, settings }, 2], [{ ...local, settings: {} }, 5]] as const) {
     const { text } = await run(['--sub', 'u', '--url', url], { ...env, CALL_URL: '' }, undefined, [tenant])
     t.match(text, new RegExp(`up to now, or in the next ${seconds} s\\. Log in again after that\\.\\n$`))
   }
+  const torn = await run(['--sub', 'u', '--issuer', issuer.url], { ...env, CALL_TOKEN: 'secret\nsecret' })
+  t.match(torn, { code: 1, text: /Invalid character in header content \["authorization"\]/i })
+  t.notMatch(torn.text, /secret/, 'a token that cannot be sent is not shown')
+  const ended = await run(['--client', 'app', '--issuer', issuer.url], { ...env, CALL_TOKEN: `${env.CALL_TOKEN}\n` })
+  t.match(ended, { code: 0, text: /^Revoked/ }, 'the twin: a line break at its end')
   const refused = await run(['--sub', 'u'], { ...env, CALL_TOKEN: issuer.token({ scope: 'other' }) })
   t.match(refused, { code: 1, text: /Why: scope_missing/ })
 })

@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { makePromises } from '../../dev/generate/promises.ts'
-import { FIRST_SOUND_FASTIFY } from '../../server/runtime.ts'
+import { fastifyWarning } from '../../server/runtime.ts'
 import { containing } from '../helpers/containing.ts'
-import { holdsTest, readTable, root, textOf } from '../helpers/documents.ts'
+import { holdsTest, readSection, readTable, root, textOf } from '../helpers/documents.ts'
 
 const page = textOf('docs/reference/versions.md')
 const manifestOf = (folder: string) =>
@@ -20,7 +20,7 @@ t.test('The page says which Node and Fastify each package takes, and which are t
   t.equal(/^\*\*Fastify\*\* `(.+?)`/m.exec(page)?.[1], peerDependencies['fastify'])
   const tested = /tested with ([\d., and]+?)\. /.exec(page)![1]!.split(/, | and /)
   t.match(textOf('.github/workflows/ci.yml'), containing(`node: ['${tested[0]}', ${tested.slice(1).join(', ')}]`))
-  t.equal(/Before ([\d.]+) it has/.exec(page)?.[1], FIRST_SOUND_FASTIFY)
+  t.match(fastifyWarning('5.0.0'), containing(`to ${/Before ([\d.]+) it has/.exec(page)![1]} or newer`))
   const entries = Object.keys(exports).filter(name => !name.endsWith('.json')).map(name => `\`holdfast${name.slice(1)}\``)
   t.match(page, containing(`entry points ${entries.join(', ')}, their types`))
   t.end()
@@ -63,4 +63,12 @@ t.test('Each line of the log that a page lists is written under that name.', t =
   t.strictSame(listed.filter(word => !isWritten(word)), [])
   t.notOk(isWritten('keys_vanished'), 'one that is not is found')
   t.end()
+})
+
+t.test('Every reason for which the store cannot be used is explained, and no other.', async t => {
+  const source = readFileSync(join(root, 'lib/guard/redis/redis-faults.ts'), 'utf8')
+  const union = /export type RedisFault =\n((?: .*\n)+)/.exec(source)![1]!
+  const reasons = [...union.matchAll(/'(\w+)'/g)].map(([, reason]) => `\`${reason}\``)
+  const explained = readTable(readSection('docs/reference/store.md', 'Reasons for an outage')).map(([reason]) => reason)
+  t.strictSame(explained.sort(), [...reasons, '`connecting`'].sort())
 })

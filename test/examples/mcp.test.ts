@@ -1,7 +1,5 @@
-import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { containing, exactly } from '../helpers/containing.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { decodeJwt } from 'jose'
@@ -11,6 +9,7 @@ import mcp from '../../examples/mcp/mcp.ts'
 import { CLIENT_ID, startSite, type Site } from '../../examples/mcp/site.ts'
 import { startApp, type RunningApp } from '../helpers/app.ts'
 import { parseChallenges, type Challenge } from '../helpers/challenges.ts'
+import { linesOf } from '../helpers/command-line.ts'
 import { findDeadLinks, readBlocks, root } from '../helpers/documents.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 import { createVisitor, logInAs } from '../helpers/visitor.ts'
@@ -231,20 +230,6 @@ t.test('A token for another server is refused, also if it comes from the same pr
   ], 'a page of another origin is turned away')
 })
 
-/** Runs a command of the page in its folder. */
-function run (t: Test, line: string, env: Record<string, string>) {
-  const child = spawn('bash', ['-c', line], {
-    cwd: root,
-    env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
-    detached: true
-  })
-  t.teardown(() => {
-    if (child.exitCode === null) process.kill(-child.pid!, 'SIGKILL')
-  })
-  return child
-}
-
 t.test('The commands of the page work as they are printed.', async t => {
   const [demo, client] = readBlocks('examples/mcp/README.md').filter(({ language }) => language === 'sh').map(block =>
     block.text
@@ -256,13 +241,13 @@ t.test('The commands of the page work as they are printed.', async t => {
     MCP_URL: `http://localhost:${port}/mcp`
   }
   let issuer = ''
-  for await (const line of createInterface({ input: run(t, demo!, env).stdout })) {
+  for await (const line of linesOf(t, demo!, env)) {
     issuer = /its provider at (\S+)\./.exec(line)?.[1] ?? ''
     if (issuer !== '') break
   }
   const visitor = createVisitor(issuer)
   const lines: string[] = []
-  for await (const line of createInterface({ input: run(t, client!, env).stdout })) {
+  for await (const line of linesOf(t, client!, env)) {
     lines.push(line)
     if (line.startsWith(issuer)) logInAs(visitor, 'ada', new URL(line)).then(back => fetch(back))
   }

@@ -3,7 +3,7 @@ import type { Profiler } from 'node:inspector'
 import { setFlagsFromString } from 'node:v8'
 
 /** What a call has run of the code that is watched. */
-export interface Run {
+interface Run {
   /** Blocks, each with how often it was entered: never, 1, 2, 3 to 4, 5 to 8 and so on. */
   readonly blocks: readonly string[]
   /**

@@ -24,7 +24,7 @@ export interface Facts {
   readonly theirs: Theirs
 }
 
-export interface Difference {
+interface Difference {
   readonly name: string
   /** The section that decides. */
   readonly by: string

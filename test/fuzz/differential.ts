@@ -36,7 +36,11 @@ function chooseMutations (seed: number, number: number): Mutation[] {
 /** Both verifiers, and their requests. Each case follows from seed and number. */
 export async function openDifferential (
   seed: number
-): Promise<{ run: (number: number) => Promise<Case[]>, close: () => Promise<void> }> {
+): Promise<{
+  run: (number: number) => Promise<Case[]>,
+  explain: Awaited<ReturnType<typeof openOurs>>['explain'],
+  close: () => Promise<void>
+}> {
   const ours = await openOurs()
   const thaw = freezeClock()
   /** When each proof was accepted first: the record that the guard must have. */
@@ -109,6 +113,7 @@ export async function openDifferential (
 
   return {
     run,
+    explain: ours.explain,
     async close () {
       thaw()
       await ours.close()

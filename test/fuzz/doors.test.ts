@@ -1,10 +1,10 @@
 import t from 'tap'
 import { openDoors } from './doors.ts'
 
-const SEED = 9449
-const REQUESTS = 1500
+const SEED = Number(process.env['FC_SEED'] ?? 9449)
+const REQUESTS = Number(process.env['FC_RUNS'] ?? 600)
 
-t.test('The plugin and createGuard give the same answers, to the byte, but for what Node writes.', async t => {
+t.test('The plugin and createGuard give the same answers, to the byte but for what Node writes, and refusals in due form.', async t => {
   const { run, close } = await openDoors(SEED)
   t.teardown(close)
   const faults: unknown[] = []

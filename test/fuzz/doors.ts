@@ -7,7 +7,9 @@ import Fastify from 'fastify'
 import { createGuard, type RequestGuard } from '../../packages/holdfast/guard.ts'
 import holdfast from '../../packages/holdfast/index.ts'
 import type { RequirementOptions } from '../../lib/guard/requirement/requirement.ts'
+import { REFUSALS } from '../../lib/refusal.ts'
 import { kTestDoubles, processSurroundings } from '../../server/surroundings.ts'
+import { parseChallenges } from '../helpers/challenges.ts'
 import { ALGS, KEY_SET } from './keys.ts'
 import { MUTATIONS } from './mutations.ts'
 import {
@@ -52,10 +54,10 @@ interface Door {
 }
 
 /** What one request has found at both doors. */
-export interface Compared {
+interface Compared {
   readonly request: WireRequest
-  /** The answers, if they differ. */
-  readonly fault?: readonly [plugin: string, guard: string]
+  /** The answers, if they differ; or one answer, and what is wrong with its form. */
+  readonly fault?: readonly [string, string]
   /** Undefined if Node's parser has refused it. */
   readonly status: number | undefined
 }
@@ -94,7 +96,9 @@ export async function openDoors (seed: number) {
     const [plugin, guard] = await Promise.all(both.map(({ port }) => send(port, request, requirement)))
     if (both.every(({ arrived }, at) => arrived() === before[at])) return { request, status: undefined }
     const status = Number(guard!.slice(0, 3))
-    return plugin === guard ? { request, status } : { request, status, fault: [plugin!, guard!] }
+    if (plugin !== guard) return { request, status, fault: [plugin!, guard!] }
+    const misformed = formFault(plugin!, request.method === 'HEAD')
+    return misformed === undefined ? { request, status } : { request, status, fault: [plugin!, misformed] }
   }
 
   return {
@@ -116,6 +120,38 @@ export async function openDoors (seed: number) {
       rmSync(folder, { recursive: true })
     }
   }
+}
+
+const ERRORS: ReadonlySet<unknown> = new Set(Object.values(REFUSALS).map(({ error }) => error))
+const DESCRIPTIONS: ReadonlySet<unknown> = new Set(Object.values(REFUSALS).map(({ description }) => description))
+/** Every header that a refusal may have, and all that it may hold: no byte of a request fits in. */
+const HEADERS: Readonly<Record<string, RegExp>> = {
+  'cache-control': /^no-store$/,
+  'content-type': /^application\/json; charset=utf-8$/,
+  'dpop-nonce': /^[\w-]{20,60}$/,
+  'www-authenticate': /^(?:Bearer|DPoP)/
+}
+
+function formFault (answer: string, isHead: boolean): string | undefined {
+  const lines = answer.split('\n')
+  const [status, body = ''] = [lines.shift(), lines.pop()]
+  if (status === '200') return undefined
+  if (!['400', '401', '403'].includes(status!)) return 'the status'
+  const headers = new Map(lines.map(line => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]))
+  if (headers.size !== lines.length) return 'a header appears twice'
+  for (const [name, value] of headers) if (!HEADERS[name]?.test(value)) return `the header ${name}`
+  const challenge = headers.get('www-authenticate')
+  if ((status === '400') !== (challenge === undefined)) return 'the challenge'
+  for (const { scheme, parameters } of challenge === undefined ? [] : parseChallenges(challenge)) {
+    const { algs, error, error_description: description, ...rest } = parameters
+    if (algs !== (scheme === 'DPoP' ? ALGS.join(' ') : undefined)) return 'the algorithms'
+    if (Object.keys(rest).some(name => !/^(?:scope|acr_values|max_age)$/.test(name))) return 'a parameter'
+    if (error !== undefined && !(ERRORS.has(error) && DESCRIPTIONS.has(description))) return 'the error'
+  }
+  if (isHead) return body === '' ? undefined : 'a body of HEAD'
+  const { statusCode, error, message, ...rest } = JSON.parse(body)
+  const isWhole = statusCode === Number(status) && typeof error === 'string' && typeof message === 'string'
+  return isWhole && Object.keys(rest).length === 0 ? undefined : 'the body'
 }
 
 const ignore = (): void => {}

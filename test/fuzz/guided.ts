@@ -3,13 +3,13 @@ import type { Parser } from './parsers.ts'
 import type { Random } from './random.ts'
 
 /** An input that crashed a parser, or that cost too much for its length. */
-export interface Finding {
+interface Finding {
   readonly parser: string
   readonly fault: string
   readonly input: string
 }
 
-export interface Guided {
+interface Guided {
   readonly inputs: number
   /** Inputs that reached what no other had reached. */
   readonly corpus: readonly string[]

@@ -30,6 +30,22 @@ interface Start {
   readonly isServed?: HoldfastOptions['isServed']
 }
 
+/** An app of its own, and what it logs. It closes with the test. */
+export function createLoggedApp (t: { teardown: (end: () => unknown) => void }) {
+  const log: Array<Record<string, unknown>> = []
+  const app = Fastify({
+    logger: {
+      stream: {
+        write: (line: string) => {
+          log.push(JSON.parse(line))
+        }
+      }
+    }
+  })
+  t.teardown(() => app.close())
+  return { app, log }
+}
+
 /**
  * The whole service on a socket of loopback, with the settings of a test and the sample routes, of which a gate has
  * none. Own routes are left out, so that they change nothing for this test. It ends with the test.

@@ -13,7 +13,7 @@ export interface Outcome {
   readonly reason: RefusalReason | undefined
 }
 
-export interface CallParts {
+interface CallParts {
   readonly method?: string
   readonly path?: string
   /** Header lines after Host, as they go over the wire. */

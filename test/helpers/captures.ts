@@ -111,11 +111,10 @@ export function rawHead ({ method = 'GET', url, lines }: Sent): string {
 }
 
 const inBash = (text: string): string =>
-  /[\0-\x1f\x7f-\x9f!']/.test(text) // eslint-disable-line no-control-regex
+  /[\p{Cc}!']/u.test(text)
     ? `$'${
       text.replace(/[\\']/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\r', '\\r').replace(
-        // eslint-disable-next-line no-control-regex
-        /[\0-\x1f\x7f-\x9f!]/g,
+        /[\p{Cc}!]/gu,
         character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
       )
     }'`

@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process'
+import { createInterface, type Interface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
+import { root } from './documents.ts'
 
 /** Command lines as a page prints them, in a shell that has nothing of our environment but where programs are. */
 
@@ -23,7 +25,7 @@ export function runLine (cwd: string, line: string, env: Readonly<Record<string,
   return new Promise(resolve => child.on('close', code => resolve({ code, output })))
 }
 
-export interface Program {
+interface Program {
   output (): string
   stop (): Promise<void>
   /** It has ended, for whatever reason. */
@@ -65,4 +67,18 @@ export function startLine (t: Test, cwd: string, line: string, env: Readonly<Rec
       }
     }
   }
+}
+
+/** Runs a command of a page at the top of the clone, with our environment, and gives what it prints by lines. */
+export function linesOf (t: Test, line: string, env: Readonly<Record<string, string>>): Interface {
+  const child = spawn('bash', ['-c', line], {
+    cwd: root,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+    detached: true
+  })
+  t.teardown(() => {
+    if (child.exitCode === null) process.kill(-child.pid!, 'SIGKILL')
+  })
+  return createInterface({ input: child.stdout })
 }

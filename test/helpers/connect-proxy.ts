@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
-export interface ConnectProxy {
+interface ConnectProxy {
   readonly url: string
   /** The `host:port` of each requested tunnel. */
   readonly tunnels: string[]

@@ -7,15 +7,15 @@ export const textOf = (file: string): string => readFileSync(join(root, file), '
 
 /** Whether a test file has a test of that title, which may be broken over lines. */
 export const holdsTest = (file: string, title: string): boolean =>
-  textOf(file).replaceAll(/' \+\s+'/g, '').replaceAll(/t\.test\(\s+/g, 't.test(').includes(`t.test('${title}'`)
+  textOf(file).replaceAll(/' \+\s+'/g, '').replaceAll(/\.test\(\s+/g, '.test(').includes(`.test('${title}'`)
 
 /** What promises to be run: README.md and the two halves of docs/. Paths from the top of the clone. */
 export const manuals: readonly string[] = [
   'README.md',
   'dev/playground/README.md',
   'examples/migration/README.md',
-  ...['docs/guide', 'docs/reference'].flatMap(folder =>
-    readdirSync(join(root, folder)).map(name => `${folder}/${name}`)
+  ...['docs/guide', 'docs/guide/moving', 'docs/reference'].flatMap(folder =>
+    readdirSync(join(root, folder)).filter(name => name.endsWith('.md')).map(name => `${folder}/${name}`)
   )
 ]
 
@@ -86,7 +86,7 @@ export function readSection (file: string, heading: string): string {
 }
 
 /** The fragments under which GitHub offers the headings of a page. */
-export function readAnchors (file: string): Set<string> {
+function readAnchors (file: string): Set<string> {
   const headings = [...readProse(file).matchAll(/^#{1,6} +(.+)$/gm)].map(match => match[1]!)
   return new Set(
     headings.map(heading => heading.toLowerCase().trim().replace(/[^\p{L}\p{N} _-]/gu, '').replaceAll(' ', '-'))

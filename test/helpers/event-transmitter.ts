@@ -6,7 +6,7 @@ import { makeIssuerKey } from './issuer.ts'
 import { encodeJws } from './jws.ts'
 
 /** A request to a transmitter. The body is what JSON says, or the text. */
-export interface TransmitterRequest {
+interface TransmitterRequest {
   /** Such as `POST /stream`. */
   readonly what: string
   readonly path: string

@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { freePort } from './free-port.ts'
 import type { Test } from 'tap'
 import { parse } from 'yaml'
-import { nginxProgram } from './nginx.ts'
+import { nginxProgram, readReplacing } from './nginx.ts'
 import { programOf, startProgram } from './programs.ts'
+import { until } from './until.ts'
 
 const deploy = join(import.meta.dirname, '..', '..', 'deploy', 'gate')
 const fixture = (file: string): string => join(import.meta.dirname, '..', 'fixtures', file)
@@ -280,7 +281,7 @@ const INSTALLED: readonly GateProxy[] = [
 
 export const GATE_PROXIES: readonly GateProxy[] = traefik.program === undefined ? INSTALLED : [...INSTALLED, traefik]
 
-export interface GateProxyParts {
+interface GateProxyParts {
   readonly gates: readonly [number, ...number[]]
   /** Where the gate has its own addresses: by default the first of `gates`. */
   readonly own?: number
@@ -290,11 +291,17 @@ export interface GateProxyParts {
   readonly claim?: string | undefined
 }
 
-export interface RunningProxy {
+interface RunningProxy {
   /** `http://127.0.0.1:PORT` */
   readonly url: string
   /** `https://localhost:PORT`, with the certificate of test/fixtures. */
   readonly tlsUrl: string
+}
+
+/** Whatever is behind a route may answer late, or never. */
+async function hasRoutes (url: string): Promise<boolean> {
+  const text = await fetch(url, { signal: AbortSignal.timeout(1000) }).then(answer => answer.text(), () => '')
+  return text !== '404 page not found\n'
 }
 
 /** Runs a proxy with its file of deploy/gate. A text that a file no longer holds is an error. It ends with the test. */
@@ -308,16 +315,14 @@ export async function startGateProxy (
   const [patience, short] = waiting ?? ['', '']
   let isPatient = !isImpatient || waiting === undefined
   const args = prepare(folder, { port, tlsPort, gates, own, spare, application, claim }, (file, replacements) => {
-    let text = readFileSync(join(deploy, file), 'utf8')
-    for (const [from, to] of Object.entries(replacements)) {
-      if (!text.includes(from)) throw new Error(`${file} no longer holds ${from}`)
-      text = text.replaceAll(from, to)
-    }
+    const text = readReplacing(deploy, file, replacements)
     if (isPatient || !text.includes(patience)) return text
     isPatient = true
     return text.replaceAll(patience, short)
   })
   if (!isPatient) throw new Error(`no file of ${name} holds ${patience}`)
   await startProgram(t, program!, { args, folder, ports: [port, tlsPort] })
-  return { url: `http://127.0.0.1:${port}`, tlsUrl: `https://localhost:${tlsPort}` }
+  const url = `http://127.0.0.1:${port}`
+  if (name === 'traefik') await until('its routes, which it reads once it listens', () => hasRoutes(url))
+  return { url, tlsUrl: `https://localhost:${tlsPort}` }
 }

@@ -1,5 +1,5 @@
 import type { GateSettings } from '../../lib/gate/gate-settings.ts'
-import type { SettingsError } from '../../lib/settings/problems.ts'
+import type { SettingsError } from '../../lib/base/settings-error.ts'
 import { readGate } from '../../lib/settings/validation.ts'
 import { givensOf } from './givens.ts'
 

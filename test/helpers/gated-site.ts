@@ -20,7 +20,7 @@ export const RULES = [
 ]
 
 /** A gate that answers authorization requests. */
-export interface AuthorizingGate extends RunningApp {
+interface AuthorizingGate extends RunningApp {
   /** The port for the authorization requests of this proxy. */
   readonly authorizationPort: number
 }

@@ -7,7 +7,7 @@ import { programOf, startProgram } from './programs.ts'
 
 const deploy = join(import.meta.dirname, '..', '..', 'deploy')
 
-export interface InstanceProxyParts {
+interface InstanceProxyParts {
   /** The port of the proxy, and those of three instances behind it. */
   readonly port: number
   readonly instances: readonly number[]
@@ -16,7 +16,7 @@ export interface InstanceProxyParts {
 }
 
 /** A proxy in front of several instances, with its file of deploy/. */
-export interface InstanceProxy {
+interface InstanceProxy {
   readonly name: string
   /** Undefined if it is not installed. */
   readonly program: string | undefined

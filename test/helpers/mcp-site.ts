@@ -4,7 +4,7 @@ import { startIssuer, type Issuer } from './issuer.ts'
 import { startUpstream, type Answerer, type TestUpstream } from './upstream.ts'
 import { sendRaw, type WireAnswer } from './wire.ts'
 
-export const RULES = [
+const RULES = [
   { path: '/mcp', mcp: { methods: ['initialize', 'tools/list'] }, scope: 'use' },
   { path: '/mcp', mcp: { tools: ['read_*'] }, scope: 'read' },
   { path: '/mcp', mcp: { tools: ['delete_order'] }, scope: 'delete' },

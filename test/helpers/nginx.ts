@@ -26,7 +26,7 @@ function mainConfiguration (file: string): string {
     ` include ${file};\n}\n`
 }
 
-export interface NginxParts {
+interface NginxParts {
   /** One of deploy/nginx/*.conf. */
   readonly file: string
   readonly port: number
@@ -45,18 +45,23 @@ export interface Nginx {
   start (): Promise<void>
 }
 
+/** A file with other texts. One that it no longer holds is an error. */
+export function readReplacing (folder: string, file: string, replacements: Readonly<Record<string, string>>): string {
+  let text = readFileSync(join(folder, file), 'utf8')
+  for (const [from, to] of Object.entries(replacements)) {
+    if (!text.includes(from)) throw new Error(`${file} no longer holds ${from}`)
+    text = text.replaceAll(from, to)
+  }
+  return text
+}
+
 /** Real nginx with a configuration of deploy/nginx on a port of loopback. It ends with the test. */
 export async function startNginx (t: Owner, { file, port, replacements }: NginxParts): Promise<Nginx> {
   const directory = mkdtempSync(join(tmpdir(), 'holdfast-nginx-'))
   chmodSync(directory, 0o755)
   mkdirSync(join(directory, 'logs'))
   cpSync(join(CONFIGURATIONS, 'snippets'), join(directory, 'snippets'), { recursive: true })
-  let text = readFileSync(join(CONFIGURATIONS, file), 'utf8')
-  for (const [from, to] of Object.entries(replacements)) {
-    if (!text.includes(from)) throw new Error(`${file} no longer holds ${from}`)
-    text = text.replaceAll(from, to)
-  }
-  writeFileSync(join(directory, file), text)
+  writeFileSync(join(directory, file), readReplacing(CONFIGURATIONS, file, replacements))
   writeFileSync(join(directory, 'nginx.conf'), mainConfiguration(file))
 
   const errorLog = join(directory, 'logs', 'error.log')

@@ -13,7 +13,7 @@ export const outsideEnv: NodeJS.ProcessEnv = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^(?:NODE_OPTIONS|FORCE_COLOR|_?TAP.*)$/.test(name))
 )
 
-export interface Outcome {
+interface Outcome {
   readonly code: number | null
   readonly output: string
 }
@@ -63,7 +63,7 @@ export async function copyRepository (folder: string): Promise<string> {
   return clone
 }
 
-export interface Packed {
+interface Packed {
   readonly folder: string
   readonly tarball: string
   /** Writes a project with these files. The name may lead to a folder below. */
@@ -87,18 +87,37 @@ export function projectsIn (folder: string): Packed['project'] {
   }
 }
 
+/**
+ * Packs the packages into a folder, from files that may be written there: a copy, or the repository if all is quiet.
+ * `.ci/run` has packed them already, into the folder that PACKED names.
+ * @returns the path of each, by its name
+ */
+export async function pack (from: () => string | Promise<string>, into: string): Promise<Record<string, string>> {
+  const names = ['holdfast', 'holdfast-cli', 'create-holdfast']
+  const packed = process.env['PACKED']
+  if (packed === undefined) {
+    await expectSuccess(await from(), 'npm', [
+      'pack',
+      ...names.map(name => `./packages/${name}`),
+      '--pack-destination',
+      into
+    ])
+  } else {
+    const files = readdirSync(packed).filter(file => file.endsWith('.tgz'))
+    for (const file of files) copyFileSync(join(packed, file), join(into, file))
+  }
+  const files = readdirSync(into)
+  return Object.fromEntries(names.map(name =>
+    [name, join(into, files.find(file => new RegExp(`^${name}-\\d`).test(file))!)]
+  ))
+}
+
 /** Packs `holdfast` into a folder of its own, which goes at the end. */
 export async function packHoldfast (t: Test): Promise<Packed> {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-matrix-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-  await expectSuccess(await copyRepository(folder), 'npm', [
-    'pack',
-    './packages/holdfast',
-    '--pack-destination',
-    folder
-  ])
-  const tarball = join(folder, readdirSync(folder).find(file => /^holdfast-\d/.test(file))!)
-  return { folder, tarball, project: projectsIn(folder) }
+  const { holdfast } = await pack(() => copyRepository(folder), folder)
+  return { folder, tarball: holdfast!, project: projectsIn(folder) }
 }
 
 /** Six requests, with nonces required: one is accepted. */

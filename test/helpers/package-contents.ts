@@ -40,7 +40,7 @@ export function compilePackage (folder: string, scratch: string): Map<string, st
   return new Map(filesIn(dist).map(file => [file, readFileSync(join(dist, file), 'utf8')]))
 }
 
-export interface Judged {
+interface Judged {
   readonly file: string
   readonly fault: string
 }

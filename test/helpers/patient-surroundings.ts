@@ -12,3 +12,9 @@ export const patientSurroundings: Surroundings = {
   ...processSurroundings,
   after: (ms, run) => processSurroundings.after(ms * PATIENCE, run)
 }
+
+/** The same for a store of revocations: only writers wait for as long as a second. */
+export const patientWriters: Surroundings = {
+  ...processSurroundings,
+  after: (ms, run) => processSurroundings.after(ms < 1000 ? ms : ms * PATIENCE, run)
+}

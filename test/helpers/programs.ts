@@ -3,11 +3,11 @@ import { connect } from 'node:net'
 import type { Test } from 'tap'
 
 /**
- * The program of this name, or undefined. A variable of the environment, such as CADDY, names another one than that on
- * the PATH.
+ * The program of this name, or undefined. A variable of the environment, such as CADDY or OAUTH2_PROXY, names another
+ * one than that on the PATH.
  */
 export function programOf (name: string): string | undefined {
-  const program = process.env[name.toUpperCase()] ?? name
+  const program = process.env[name.toUpperCase().replaceAll('-', '_')] ?? name
   return spawnSync(program, ['--version']).error === undefined ? program : undefined
 }
 
@@ -21,7 +21,7 @@ export function isListening (port: number): Promise<boolean> {
   })
 }
 
-export interface ProgramStart {
+interface ProgramStart {
   readonly args: readonly string[]
   /** Where it runs, and what it takes for the home of its user. */
   readonly folder: string

@@ -9,7 +9,7 @@ import { freePort } from './free-port.ts'
 import type { Owner } from './owner.ts'
 
 /** Where a program is, if it is installed. */
-export function findProgram (name: string): string | undefined {
+function findProgram (name: string): string | undefined {
   for (const folder of `${process.env.PATH}${delimiter}/usr/sbin${delimiter}/usr/local/bin`.split(delimiter)) {
     try {
       accessSync(join(folder, name), constants.X_OK)

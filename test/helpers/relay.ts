@@ -2,7 +2,7 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import type { Owner } from './owner.ts'
 
 /** What happens to a connection. */
-export type Behaviour = (socket: Socket) => void
+type Behaviour = (socket: Socket) => void
 
 /** A port whose far end can be changed, slowed and broken. */
 export interface Relay {

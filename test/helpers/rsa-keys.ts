@@ -1,7 +1,6 @@
 import crypto, {
   createPrivateKey,
   createPublicKey,
-  generateKeyPairSync,
   type KeyObject,
   type KeyPairKeyObjectResult
 } from 'node:crypto'
@@ -11,14 +10,14 @@ import { promisify } from 'node:util'
 const ready = readFileSync(new URL('../fixtures/rsa.keys.pem', import.meta.url), 'utf8').split(
   /(?<=-----END PRIVATE KEY-----\n)/
 )
+let taken = 0
 
 /**
- * An RSA key of 2048 bits that is not in use in this process yet. Making one takes up to a second of the processor, so
- * the first ones come from a file.
+ * An RSA key of 2048 bits. Making one takes up to a second of the processor, so they come from a file of 64, each in
+ * its turn.
  */
 export function takeRsaKey (): KeyPairKeyObjectResult {
-  const pem = ready.shift()
-  if (pem === undefined) return generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const pem = ready[taken++ % ready.length]!
   const privateKey = createPrivateKey(pem)
   return { privateKey, publicKey: createPublicKey(privateKey) }
 }

@@ -5,7 +5,7 @@ export const SCHEMES = ['none', 'Bearer', 'DPoP', 'Other'] as const
 export const TOKENS = ['unbound', 'bound', 'unusable', 'expired'] as const
 export const PROOFS = ['none', 'good', 'bad', 'two', 'joined', 'empty'] as const
 
-export type SchemeCase = {
+type SchemeCase = {
   mode: DpopMode,
   scheme: typeof SCHEMES[number],
   token: typeof TOKENS[number],

@@ -3,6 +3,9 @@ import { join } from 'node:path'
 import t from 'tap'
 import { sayEnded } from '../progress.ts'
 import { nameLoss } from '../time-limit.js'
+import { useReadyKeys } from './rsa-keys.ts'
+
+useReadyKeys()
 
 const root = join(import.meta.dirname, '..')
 
@@ -14,7 +17,7 @@ const COUNTED = /^cli\/explain\/|^(?:lib|plugins|routes|server)\/|^packages\/(?:
  */
 const WAITING = [
   /^plugins\/(?:connections|gate|gate-[\w-]+|request-end)\./,
-  /^plugins\/(?:introspection|introspection-peers|issuers|keys|last-connections|proofs|request-log|revocation-open)\.|^lib\/(?:provider\/transport|replay\/redis-store)\./
+  /^plugins\/(?:introspection|issuers|keys|last-connections|proofs|request-log|revocation-open)\.|^lib\/(?:guard\/provider\/transport|revocation\/store\/redis-store)\./
 ] as const
 /** What a change to a route needs: the routes, their table, and what is said about them. */
 const QUICK = /^(?:own|routes)\/|^plugins\/(?:errors|openapi|resource-metadata|verify)\./
@@ -23,9 +26,9 @@ const QUICK = /^(?:own|routes)\/|^plugins\/(?:errors|openapi|resource-metadata|v
  * others do, and what they run of it is tested in the other parts.
  */
 const TOOLS =
-  /^(?:examples|history)\/|^cli\/(?:call|explain)\.|^deploy\/(?:gated|manifests|observability)\.|^dev\/(?:clients|provider|step-up)\.|^docs\/snippets\.|^fuzz\/(?:differential|parsers)\.|^supply-chain\./
+  /^(?:examples|fuzz)\/|^cli\/(?:call|explain)\.|^deploy\/(?:dockerfile|gated|manifests|observability|release)\.|^dev\/(?:clients|provider|step-up)\.|^docs\/(?:clients|snippets)\.|^packages\/create-holdfast\.|^supply-chain\./
 /** Other tests of files and commands: they run beside what is counted. */
-const FILES = /^(?:bench|cli|deploy|dev|docs|fuzz|packages)\/|^(?:node-versions|start)\./
+const FILES = /^(?:bench|cli|deploy|dev|docs|packages)\/|^(?:node-versions|start)\./
 /**
  * It counts for itself, and V8 counts only what is compiled from then on: nothing of the sources may be loaded before.
  */

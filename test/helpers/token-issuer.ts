@@ -19,7 +19,7 @@ export async function createTokenKey (alg = 'RS256', kid = alg): Promise<TokenKe
   return { alg, kid, jwk: { ...jwk, kid }, sign }
 }
 
-export interface TokenParts {
+interface TokenParts {
   readonly header?: Overrides
   readonly claims?: Overrides
 }

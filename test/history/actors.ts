@@ -200,7 +200,7 @@ export async function ask (book: Book, name: Name, place: Place, which: string):
 
 export const WHICH = { session: ['first', 'now'], user: ['first', 'now', 'old login'] } as const
 
-export const knowing = (world: World, issuer: number): Place[] =>
+const knowing = (world: World, issuer: number): Place[] =>
   world.places.filter(({ kind, process }) => kind.issuers.includes(issuer) && process)
 
 /** Well signed, and about what is not its own: nothing of it may count. */

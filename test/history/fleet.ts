@@ -11,7 +11,7 @@ import { AUDIENCE, type Issuer } from '../helpers/issuer.ts'
 const root = join(import.meta.dirname, '..', '..')
 
 /** An instance at a port, as a balancer knows it. */
-export interface Site {
+interface Site {
   readonly url: string
   readonly port: number
   /** Whether the balancer sends clients there. */
@@ -48,7 +48,7 @@ export interface Fleet {
   crash (at: number): Promise<void>
 }
 
-export interface FleetParts {
+interface FleetParts {
   readonly directory: string
   readonly issuer: Issuer
   readonly env: Environment
@@ -118,7 +118,7 @@ export async function startFleet (t: Test, { directory, issuer, env, size }: Fle
 }
 
 /** Workers of `node:cluster` that share a port. */
-export interface Cluster {
+interface Cluster {
   readonly url: string
   /** Ends a worker at once. Another one takes its place. */
   crashWorker (): Promise<void>

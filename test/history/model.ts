@@ -18,7 +18,7 @@ export interface Claim {
 }
 
 /** The store may have lost all records at one moment of this time: it was killed, and keeps nothing on disk. */
-export interface Loss {
+interface Loss {
   readonly kind: 'loss'
   readonly start: number
   readonly end: number

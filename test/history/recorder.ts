@@ -44,7 +44,7 @@ interface Load {
   readonly random: Random
   /** The instances that run now: one that has crashed is replaced in this list. */
   readonly stores: readonly ReplayStore[]
-  readonly untilSeconds: number
+  readonly isOver: () => boolean
   readonly lifeSeconds: number
 }
 
@@ -52,9 +52,9 @@ interface Load {
  * Claims of the same ids on all instances at once, and again a little later, as an attacker does who has captured a
  * request.
  */
-export async function claimAll ({ recorder, random, stores, untilSeconds, lifeSeconds }: Load): Promise<void> {
+export async function claimAll ({ recorder, random, stores, isOver, lifeSeconds }: Load): Promise<void> {
   const pending: Array<Promise<void>> = []
-  for (let number = 0; nowSeconds() < untilSeconds; number++) {
+  for (let number = 0; !isOver(); number++) {
     const id = `id ${number}`
     const expiresAt = nowSeconds() + lifeSeconds
     const burst = Array.from({ length: 2 + random.below(4) }, () => random.among(stores))

@@ -8,7 +8,7 @@ import { overMs } from './records.ts'
 import type { Keeping } from './store.ts'
 import { openWorld, type Place } from './world.ts'
 
-export interface Order {
+interface Order {
   /** Where the compiled service is. */
   readonly directory: string
   readonly seed: number
@@ -21,7 +21,7 @@ export interface Order {
   readonly burst: number
 }
 
-export interface Report {
+interface Report {
   readonly violations: readonly string[]
   readonly kills: number
   readonly faults: ReadonlyMap<string, number>

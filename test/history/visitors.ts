@@ -38,7 +38,7 @@ interface Sent {
 type Outcome = 'first' | 'seen' | 'unknown' | 'challenge' | 'away'
 
 /** Sends requests, and writes into the book what they claim. */
-export function createSender (book: Book): {
+function createSender (book: Book): {
   send (url: string, sent: Sent): Promise<{ outcome: Outcome, nonce: string | undefined }>
   close (): Promise<void>
 } {
@@ -85,7 +85,7 @@ export function createSender (book: Book): {
   }
 }
 
-export interface Visits {
+interface Visits {
   readonly book: Book
   readonly fleet: Fleet
   /** Where copies are sent too. */

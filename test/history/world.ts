@@ -68,7 +68,7 @@ export interface World {
   kills (): number
 }
 
-export interface WorldParts {
+interface WorldParts {
   /** Where the compiled service is. */
   readonly directory: string
   readonly keeping: Keeping

@@ -19,7 +19,7 @@ const READERS: Readonly<Record<string, string>> = {
   grpcAddress: '',
   baseUrlOf: 'routes/docs routes/well-known',
   connections: 'plugins/closing plugins/gate plugins/metrics',
-  closing: 'plugins/request-end routes/gate/upgraded routes/health',
+  closing: 'plugins/request-end routes/gate routes/gate/upgraded routes/health',
   pressure: 'plugins/metrics',
   metricsText: 'routes/metrics',
   onRequestEnd: 'plugins/metrics plugins/request-log',

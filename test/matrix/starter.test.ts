@@ -8,7 +8,7 @@ import { startLine } from '../helpers/command-line.ts'
 import { readBlocks } from '../helpers/documents.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
-import { copyRepository, expectSuccess } from '../helpers/package-apps.ts'
+import { copyRepository, expectSuccess, pack } from '../helpers/package-apps.ts'
 
 /** The projects of `npm create holdfast`, by the lines of the page: written, installed, tested, started and called. */
 
@@ -24,7 +24,7 @@ const PACKED = `npx -y -p ./create-holdfast-${version}.tgz create-holdfast ../my
 const PUBLISHED = 'npm create holdfast@latest my-api'
 const lines = readBlocks('docs/guide/your-own.md')[0]!.text.trim().split('\n').map(line => line.split(/\s+# /)[0]!)
 const creates = lines.find(line => line === PACKED || line === PUBLISHED)
-await expectSuccess(clone, 'npm', ['run', 'package'])
+await pack(() => clone, clone)
 t.ok(creates, 'the page begins with it')
 
 const KINDS = {

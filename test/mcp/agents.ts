@@ -17,7 +17,7 @@ export interface AgentSite {
   token: string
 }
 
-export interface ToolAnswer {
+interface ToolAnswer {
   readonly text: string
   /** Notifications of progress that came before it. */
   readonly progress: number

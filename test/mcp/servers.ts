@@ -11,10 +11,10 @@ import type { Test } from 'tap'
 export type ServerForm = 'old' | 'new' | 'both'
 
 /** Seconds for which the tools `slow` and `stream` say nothing: longer than the time limit of the gate. */
-export const SILENT_SECONDS = 2
+const SILENT_SECONDS = 3
 
 /** Of each server. No rule names the last one. */
-export const TOOLS = ['read', 'write', 'slow', 'stream', 'drop'] as const
+const TOOLS = ['read', 'write', 'slow', 'stream', 'drop'] as const
 
 type Notify = (
   notification: { method: 'notifications/progress', params: { progressToken: string | number, progress: number } }

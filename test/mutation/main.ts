@@ -1,34 +1,28 @@
 import { execFileSync } from 'node:child_process'
-import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { readOptions } from '../../bench/options.js'
-import { isDead, openJournal, type Journal, type Verdict } from './journal.ts'
-import { openCourt, testsOf } from './judge.ts'
-import { findMutants, readProgram, type Mutant, type Program } from './mutants.ts'
+import { findMutants, hashOf, mutate, readProgram, shorten, type Mutant, type Program } from './mutants.ts'
 import { findCandidate, readReach, type Candidate, type Reach } from './reach.ts'
-import { isListed, readListed, report, type Judged, type Listed } from './report.ts'
-import { sample } from './sample.ts'
+import { runTestFile } from './trial.ts'
 
 const USAGE = `npm run test:mutation -- [options]
 
   --only PATH     only files whose path begins so, or one line (lib/guard/message.ts:71); may be repeated
   --changed       only lines that differ from main (on main: from the commit before)
-  --survivors     only those that have survived so far
-  --listed        only those of survivors.json: tries each, and the code is 1 if a test kills one
   --sample N      only so many mutants, chosen by the seed
   --seed N        1
   --jobs N        processes at once: 2
   --budget N      seconds of tests for one mutant, after which it counts as a survivor: 120
   --list          lists the mutants and runs nothing
 
-Ctrl-C shows the figures so far. What is judged already is kept in node_modules/.cache/mutation until the file, or for a survivor a test, changes.
-The code is 1 if a folder is below its target.`
+Those of survivors.json are left out. The code is 1 if fewer than 95 % are killed.`
 
 const values = readOptions({
   only: { type: 'string', multiple: true, default: [''] },
   changed: { type: 'boolean', default: false },
-  survivors: { type: 'boolean', default: false },
-  listed: { type: 'boolean', default: false },
   sample: { type: 'string' },
   seed: { type: 'string', default: '1' },
   jobs: { type: 'string', default: '2' },
@@ -42,132 +36,105 @@ const values = readOptions({
  * scripts that are for it.
  */
 const LEFT_OUT =
-  /^test\/(?:deploy|dev|docs|examples|fuzz|history|mutation|own|batches|types)\/|^test\/system\/(?!revocation-redis\.)|^test\/(?:start|node-versions|supply-chain)\./
+  /^test\/(?:deploy|dev|docs|examples|fuzz|history|lint|matrix|mutation|own|programs|batches|types)\/|^test\/system\/(?!revocation-redis\.)|^test\/(?:start|node-versions|supply-chain)\./
 
 const SOURCES = ['lib', 'plugins', 'routes', 'server', 'cli']
+const TARGET_PERCENT = 95
+
+/** A mutant that cannot be distinguished from the original, with the reason and with what was tried. */
+type Listed = Readonly<Record<'file' | 'within' | 'line' | 'original' | 'replacement', string>>
+const listed = JSON.parse(readFileSync('test/mutation/survivors.json', 'utf8')) as Listed[]
 
 const filesIn = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).map(file => join(folder, file)).sort()
-const clock = (): number => performance.now()
 
 async function main (): Promise<boolean> {
   const programs = new Map(
     SOURCES.flatMap(filesIn).filter(file => file.endsWith('.ts')).map(file => [file, readProgram(file)])
   )
   const isChanged = values.changed ? changedLines() : () => true
-  const isMeant = ({ file, lineNumber }: Mutant): boolean =>
-    values.only.some(only => file.startsWith(only) || `${file}:${lineNumber}` === only)
-  const journal = openJournal()
-  const alive = new Set(values.survivors ? journal.survivors() : [])
-  const listed = readListed()
-  const isChosen = (mutant: Mutant): boolean =>
-    (!values.survivors || alive.has(mutant.id)) && (!values.listed || isListed(mutant, listed))
-  const all = [...programs.values()].flatMap(findMutants)
-  const stale = listed.filter(entry => !all.some(mutant => isListed(mutant, [entry])))
-  for (const { file, line } of stale) console.error(`survivors.json lists what is no mutant: ${file}: ${line}`)
-  const chosen = all.filter(mutant =>
-    isMeant(mutant) && isChanged(mutant) && isChosen(mutant)
+  const isListed = (mutant: Mutant): boolean =>
+    listed.some(({ file, within, line, original, replacement }) =>
+      file === mutant.file && within === mutant.within && line === mutant.line && original === mutant.original &&
+      replacement === shorten(mutant.text)
+    )
+  const chosen = [...programs.values()].flatMap(findMutants).filter(mutant =>
+    values.only.some(only => mutant.file.startsWith(only) || `${mutant.file}:${mutant.lineNumber}` === only) &&
+    isChanged(mutant) && !isListed(mutant)
   )
-  const mutants = sample(
-    chosen,
-    Number(values.seed),
-    values.sample === undefined ? chosen.length : Number(values.sample)
-  )
+  // By the seed and their names: the same ones each time, also when others have come or gone.
+  const rank = new Map(chosen.map(mutant => [mutant, hashOf(`${values.seed} ${mutant.id}`)]))
+  const mutants = chosen.sort((a, b) => rank.get(a)! < rank.get(b)! ? -1 : 1)
+    .slice(0, Number(values.sample ?? chosen.length))
   console.error(`${mutants.length} of ${chosen.length} mutants`)
   if (values.list) {
-    for (const { file, lineNumber, operator, original, text } of mutants) {
-      console.log(`${file}:${lineNumber} ${operator}: ${original} -> ${text}`)
-    }
+    for (const mutant of mutants) console.log(describe(mutant))
     return true
   }
-  if (mutants.length === 0) return true
-  const judged = await judgeAll(mutants, {
-    programs,
-    reaches: await reachOfTests(programs),
-    journal,
-    listed: values.listed ? [] : listed
+  const reaches = await reachOfTests(programs)
+  const survivors: Mutant[] = []
+  const folder = mkdtempSync(join(tmpdir(), 'mutant-'))
+  await inParallel(mutants, async (mutant, done) => {
+    const program = programs.get(mutant.file)!
+    const candidates = reaches.flatMap(reach => findCandidate(reach, mutant, program) ?? [])
+    if (!await isKilled(mutant, program, candidates, folder)) {
+      survivors.push(mutant)
+      console.log(describe(mutant))
+    }
+    console.error(`${done} of ${mutants.length} judged, ${survivors.length} alive`)
   })
-  if (values.listed) return reportListed(judged)
-  const { text, isEnough } = report(judged, listed)
-  console.log(text)
-  return isEnough && stale.length === 0
+  rmSync(folder, { recursive: true })
+  const percent = mutants.length === 0 ? 100 : 100 * (1 - survivors.length / mutants.length)
+  console.log(`${mutants.length} mutants, ${survivors.length} survivors: ${percent.toFixed(1)} % killed`)
+  return percent >= TARGET_PERCENT
 }
 
-/** A listed mutant that a test kills has no excuse. */
-function reportListed (judged: readonly Judged[]): boolean {
-  const dead = judged.filter(({ verdict }) => isDead(verdict))
-  console.log(
-    `${judged.length} listed mutants tried, ${judged.reduce((sum, { verdict }) => sum + verdict.runs, 0)} files ` +
-      `of tests run, ${dead.length} killed`
-  )
-  for (const { mutant: { file, lineNumber, operator, original, text }, verdict: { failure } } of dead) {
-    console.log(`${file}:${lineNumber} ${operator}: ${original} -> ${text}, by ${failure}`)
+const describe = ({ file, lineNumber, within, operator, original, text }: Mutant): string =>
+  `${file}:${lineNumber} (${within}) ${operator}: ${original} -> ${shorten(text)}`
+
+/** Runs what may kill a mutant, tests beside it and short ones first, until one fails that passes without it. */
+async function isKilled (
+  mutant: Mutant,
+  program: Program,
+  candidates: readonly Candidate[],
+  folder: string
+): Promise<boolean> {
+  const source = join(folder, mutant.id)
+  writeFileSync(source, mutate(program, mutant))
+  const env = { MUTANT_URL: pathToFileURL(resolve(mutant.file)).href, MUTANT_SOURCE: source }
+  const words = mutant.file.replace('.ts', '').split('/')
+  const cost = ({ file, ms }: Candidate): number =>
+    (ms + 500) / words.reduce((near, word) => near * (file.includes(word) ? 10 : 1), 1)
+  const until = performance.now() + Number(values.budget) * 1000
+  for (const { file, only, ms } of candidates.toSorted((a, b) => cost(a) - cost(b))) {
+    const trial = { only, timeoutMs: 12_000 + 5 * ms }
+    if (!await runTestFile(file, { ...trial, env }) && await runTestFile(file, trial)) return true
+    if (performance.now() > until) return false
   }
-  return dead.length === 0
+  return false
 }
 
+/** What each file of tests runs, measured if it is not known. */
 async function reachOfTests (programs: ReadonlyMap<string, Program>): Promise<Reach[]> {
   const files = filesIn('test').filter(file => file.endsWith('.test.ts') && !LEFT_OUT.test(file))
   const reaches: Reach[] = []
   await inParallel(files, async file => {
     // A change is judged with what was known before: measuring everything again takes longer than its mutants.
-    const reach = await readReach(file, source => programs.get(source)?.hash, clock, !values.changed)
-    reaches.push(reach)
-    progress(`tests looked at: ${reaches.length} of ${files.length}`)
+    reaches.push(await readReach(file, source => programs.get(source)?.hash, !values.changed))
   })
-  for (const { file, broken } of reaches) {
-    if (broken) console.error(`${file} fails without any change, and is left out: ${broken}`)
+  for (const { file, isBroken } of reaches) {
+    if (isBroken) console.error(`${file} fails without any change, and is left out`)
   }
   return reaches
 }
 
-interface Material {
-  readonly programs: ReadonlyMap<string, Program>
-  readonly reaches: readonly Reach[]
-  readonly journal: Journal
-  readonly listed: readonly Listed[]
-}
-
-async function judgeAll (
-  mutants: readonly Mutant[],
-  { programs, reaches, journal, listed }: Material
-): Promise<Judged[]> {
-  const court = openCourt({ past: journal.all, budgetMs: Number(values.budget) * 1000, clock })
-  const judged: Judged[] = []
-  const began = clock()
-  let done = 0
-  let alive = 0
-  await inParallel(mutants, async mutant => {
-    const program = programs.get(mutant.file)!
-    const candidates = reaches.map(reach => findCandidate(reach, mutant, program)).filter((found): found is Candidate =>
-      found !== undefined
-    )
-    const known = isListed(mutant, listed)
-      ? notTried(mutant)
-      : journal.find(mutant.id, program.hash, testsOf(candidates))
-    const verdict = known ?? await court.judge(mutant, program, candidates)
-    if (!known) {
-      journal.write(verdict)
-      done++
-    }
-    judged.push({ mutant, verdict })
-    if (!isDead(verdict) && !isListed(mutant, listed)) alive++
-    const left = done === 0 ? 0 : (clock() - began) / done * (mutants.length - judged.length) / 60_000
-    progress(`${judged.length} of ${mutants.length} judged, ${alive} alive, ${Math.ceil(left)} min left`)
-  })
-  court.close()
-  return judged
-}
-
-/** A listed mutant is known to live. */
-function notTried ({ id, file }: Mutant): Verdict {
-  return { id, file, program: '', tests: '', end: 'survived', runs: 0 }
-}
-
-async function inParallel<Item> (items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
-  const queue = [...items]
+async function inParallel<Item> (
+  items: readonly Item[],
+  work: (item: Item, done: number) => Promise<void>
+): Promise<void> {
+  let at = 0
   await Promise.all(Array.from({ length: Number(values.jobs) }, async () => {
-    for (let item = queue.shift(); item !== undefined && !stopped.signal.aborted; item = queue.shift()) await work(item)
+    while (at < items.length) await work(items[at++]!, at)
   }))
 }
 
@@ -187,20 +154,5 @@ function changedLines (): (mutant: Mutant) => boolean {
   return mutant => lines.get(mutant.file)?.has(mutant.lineNumber) ?? false
 }
 
-const stopped = new AbortController()
-for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stopped.abort())
-
-let lastTold = -Infinity
-function progress (text: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`\r${text}\x1b[K`)
-  else if (clock() - lastTold > 15_000) {
-    lastTold = clock()
-    console.error(text)
-  }
-}
-
-if (values.help) {
-  console.log(USAGE)
-} else {
-  process.exitCode = await main() ? 0 : 1
-}
+if (values.help) console.log(USAGE)
+else process.exitCode = await main() ? 0 : 1

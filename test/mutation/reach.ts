@@ -2,10 +2,11 @@ import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { CACHE } from './journal.ts'
 import { hashOf, type Mutant, type Program } from './mutants.ts'
 import { runTestFile } from './trial.ts'
 
+/** Git does not see it, and nothing is lost without it but time. */
+const CACHE = 'node_modules/.cache/mutation'
 const HOOK = pathToFileURL(resolve('test/mutation/hooks/reach.js')).href
 /**
  * The right operand of these runs only sometimes. A change of the operator makes a difference even if it does not run.
@@ -30,25 +31,21 @@ export interface Reach {
   /** How long each test takes; under '' what comes before the first one. */
   readonly ms: Readonly<Record<string, number>>
   readonly reached: Reached
-  /** Why this file cannot be used: it fails without any change. */
-  readonly broken?: string
+  /** It fails without any change, so it cannot be used. */
+  readonly isBroken: boolean
 }
 
 /** A file of tests to be run, and which of its tests; all of them when left out. */
 export interface Candidate {
   readonly file: string
-  readonly hash: string
   readonly only?: readonly string[] | undefined
   readonly ms: number
-  /** By test. */
-  readonly msOf: Readonly<Record<string, number>>
 }
 
 /** What is known about a file of tests, measured if it is not known or if the file has changed. */
 export async function readReach (
   file: string,
   programHash: (file: string) => string | undefined,
-  clock: () => number,
   isFresh: boolean
 ): Promise<Reach> {
   const hash = hashOf(readFileSync(file, 'utf8'))
@@ -56,27 +53,25 @@ export async function readReach (
   const known = readJson(path) as Reach | undefined
   const isStale = known && isFresh &&
     Object.entries(known.programs).some(([source, then]) => programHash(source) !== then)
-  if (known?.hash === hash && !isStale && !known.broken) return known
-  const reach = await measure(file, hash, programHash, clock)
+  if (known?.hash === hash && !isStale && !known.isBroken) return known
+  const reach = await measure(file, hash, programHash)
   mkdirSync(join(CACHE, 'reach'), { recursive: true })
   writeFileSync(path, JSON.stringify(reach))
   return reach
 }
 
 /** Runs a file of tests once, and notes what each of its tests runs. */
-export async function measure (
+async function measure (
   file: string,
   hash: string,
-  programHash: (file: string) => string | undefined,
-  clock: () => number
+  programHash: (file: string) => string | undefined
 ): Promise<Reach> {
   const folder = mkdtempSync(join(tmpdir(), 'reach-'))
   try {
-    const { end, failure } = await runTestFile(file, {
+    const isPassed = await runTestFile(file, {
       hook: HOOK,
       env: { REACH_INTO: folder, REACH_TEST: resolve(file) },
-      timeoutMs: 600_000,
-      clock
+      timeoutMs: 600_000
     })
     const reached: Reached = {}
     const ms: Record<string, number> = {}
@@ -91,7 +86,7 @@ export async function measure (
     }
     const sources = new Set(Object.values(reached).flatMap(files => Object.keys(files)))
     const programs = Object.fromEntries([...sources].map(source => [source, programHash(source)!]))
-    return { file, hash, programs, ms, reached, ...end !== 'passed' && { broken: failure ?? end } }
+    return { file, hash, programs, ms, reached, isBroken: !isPassed }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
@@ -99,11 +94,11 @@ export async function measure (
 
 /** The tests of a file that run the place of a mutant, or undefined if none does. */
 export function findCandidate (
-  { file, hash, programs, ms, reached, broken }: Reach,
+  { file, programs, ms, reached, isBroken }: Reach,
   mutant: Mutant,
   program: Program
 ): Candidate | undefined {
-  if (broken || programs[mutant.file] === undefined) return undefined
+  if (isBroken || programs[mutant.file] === undefined) return undefined
   // If the source has changed since, its places have moved: a test that ran anything of it may run this.
   const isSame = programs[mutant.file] === program.hash
   const place = SHORT_CIRCUITS.has(mutant.original) ? mutant.start - 1 : mutant.start
@@ -120,10 +115,10 @@ export function findCandidate (
   const isWhole = tests.length === 0 ||
     (mutant.isTop && Object.values(ms).reduce((sum, time) => sum + time, 0) <= SHORT_MS)
   const total = [NO_TEST, ...isWhole ? Object.keys(reached) : tests].reduce((sum, name) => sum + (ms[name] ?? 0), 0)
-  return { file, hash, only: isWhole ? undefined : tests, ms: total, msOf: ms }
+  return { file, only: isWhole ? undefined : tests, ms: total }
 }
 
-export function readJson (path: string): unknown {
+function readJson (path: string): unknown {
   try {
     return JSON.parse(readFileSync(path, 'utf8'))
   } catch {

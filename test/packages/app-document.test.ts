@@ -6,9 +6,6 @@ import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import holdfast, { type HoldfastOptions } from '../../packages/holdfast/index.ts'
 import { createTestIssuer } from '../../packages/holdfast/testing.ts'
-import { useReadyKeys } from '../helpers/rsa-keys.ts'
-
-useReadyKeys()
 
 type Operation = Record<string, unknown> & { readonly responses: Record<string, { readonly description: string }> }
 interface Document {

@@ -33,6 +33,7 @@ t.test('A project has at most ten files of its own, and a README that is read in
     const read = (file: string): string => readFileSync(join(folder, name, file), 'utf8')
     t.ok(read('README.md').split(/\s+/).length <= 200, `${kind}: ${read('README.md').split(/\s+/).length} words`)
     t.strictSame(validate(read('Dockerfile')), [], `${kind}: the linter has nothing to say of the Dockerfile`)
+    t.match(read('Dockerfile'), /^ENV FASTIFY_ADDRESS=::$/m, `${kind}: Podman does not make fastify-cli leave localhost`)
     t.match(read('.dockerignore'), /^\.env$/m, 'no secret gets into an image')
     t.match(read('.gitignore'), /^\.env$/m)
     t.equal(JSON.parse(read('package.json')).name, name)

@@ -123,6 +123,12 @@ t.test('What the code says wrongly is an error in words; what a predicate throws
   }
   const claims = { sub: () => Promise.reject(new Error('down')) }
   await t.rejects(guard.check(request(), { claims }), { message: /The predicate for the claim/ })
+  for (const wrong of [null, 7, '::1', []]) {
+    await t.rejects(guard.check(request(), {}, wrong as never), { message: /^check: .* is not an option/ })
+  }
+  for (const wrong of [undefined, null, 'idp', []]) {
+    await t.rejects(createGuard(wrong as never), { name: 'SettingsError', message: /options: expected an object/ })
+  }
   await t.rejects(createGuard({ idp: { domian: 'x' } } as never), { name: 'SettingsError', message: /domian/ })
   for (const [name, value] of [['logger', {}], ['scopes', 'a'], ['route', 7]] as const) {
     await t.rejects(
@@ -203,6 +209,8 @@ t.test('A revoked token is refused, and its signal aborts.', async t => {
 t.test('The audit goes into a logger that makes no others, with its time.', async t => {
   const lines: object[] = []
   const { guard, request } = await start(t, { audit: 'log', logger: { ...silent, info: (line: object) => lines.push(line) } })
+  const { options } = await createTestIssuer()
+  await t.rejects(createGuard({ ...options, audit: 'log' }), { name: 'SettingsError', message: /there is no logger/ })
   await guard.check(request())
   const [line] = lines.filter(line => 'decision' in line)
   t.match(line, { time: /^\d{4}-/, decision: /^admitted$/, subject: /^user-1$/ })
@@ -257,6 +265,9 @@ t.test('A request of HTTP/2 has its host in :authority, and may have ended.', as
   let text = ''
   for await (const chunk of stream) text += chunk
   t.equal(text, 'admitted user-1')
+  const rawHeaders = Object.entries(client.headers('CONNECT', `${origin}/`)).flat()
+  const tunnel = { method: 'CONNECT', headers: {}, rawHeaders: [':authority', 'h:1', ...rawHeaders], socket: {} }
+  t.equal(await reasonOf(guard, tunnel as unknown as NodeRequest), 'target_path', 'a CONNECT has no path')
   const ended = session.request({ ':path': '/aborted', ...client.headers('GET', `${origin}/aborted`) })
   ended.on('error', ignore)
   const request = await aborted

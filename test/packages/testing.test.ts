@@ -23,12 +23,12 @@ import {
   type ProofHeaders,
   type TestRevocation
 } from '../../packages/holdfast/testing.ts'
+import { KNOWN_EVENT_TYPES } from '../../lib/revocation/effects.ts'
 import { withTrustOf } from '../../lib/settings/options.ts'
+import { startEventTransmitter } from '../helpers/event-transmitter.ts'
 import { givensOf } from '../helpers/givens.ts'
 import { root } from '../helpers/documents.ts'
-import { useReadyKeys } from '../helpers/rsa-keys.ts'
-
-useReadyKeys()
+import { until } from '../helpers/until.ts'
 
 interface Answer {
   readonly statusCode: number
@@ -331,6 +331,56 @@ t.test('The test issuer revokes a user, a session and a token, and nothing else.
     await bearer(app, await idp.token({ scope, sub: 'ann' })),
     await bearer(app, await idp.token({ scope, sid: 's1' }))
   ], ['200 ann', '401 token_revoked'])
+})
+
+t.test('The endpoints of revocation are under the prefix of the plugin, and of its scope, and nowhere else.', async t => {
+  const idp = await createTestIssuer()
+  const options = { ...idp.options, revocation: { operators: { scope: 'revoke' } } }
+  const headers = { authorization: `Bearer ${await idp.token({ scope: 'revoke' })}` }
+  const payload = { sub_id: { format: 'opaque', id: 's1' } }
+  for (const [own, outer] of [['', ''], ['/own', ''], ['', '/outer'], ['/own', '/outer']] as const) {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await app.register(async scope => {
+      await scope.register(holdfast, { ...options, ...own && { prefix: own } })
+      scope.get('/orders', { onRequest: scope.authenticate() }, () => 'orders')
+    }, { prefix: outer })
+    const place = `${outer}${own}/revocation/subjects`
+    for (const url of new Set([place, '/revocation/subjects'])) {
+      const { statusCode } = await app.inject({ method: 'POST', url, headers, payload })
+      t.equal(statusCode, url === place ? 204 : 404, `${url} of ${place}`)
+    }
+    t.equal((await app.inject({ url: `${outer}/orders`, headers })).statusCode, 200, 'no other route moves')
+  }
+})
+
+t.test('The stream of a transmitter is meant to go where the endpoint is.', async t => {
+  const remote = await startEventTransmitter(t)
+  for (const [prefix, differs] of [['/own', undefined], ['', 'delivery']] as const) {
+    remote.answers['GET /stream'] = [200, {
+      stream_id: 's1',
+      events_requested: KNOWN_EVENT_TYPES.slice(0, -2),
+      delivery: { method: 'urn:ietf:rfc:8935', endpoint_url: 'https://api.example/outer/own/revocation/events' }
+    }]
+    const log: any[] = []
+    const app = Fastify({ logger: { stream: { write: line => log.push(JSON.parse(line)) } } })
+    t.teardown(() => app.close())
+    await app.register(async scope => {
+      await scope.register(holdfast, {
+        idp: { issuer: remote.url, audience: 'https://api.example' },
+        prefix,
+        server: { publicUrl: 'https://api.example' },
+        revocation: {
+          transmitters: [
+            { issuer: remote.url, audience: 'receiver', delivery: 'push', verify: false, clientId: 'c', clientSecret: 's3cret-s3cret' }
+          ]
+        }
+      })
+    }, { prefix: '/outer' })
+    await app.ready()
+    await until('the stream is read', () => log.some(({ event }) => event === 'stream_enabled'))
+    t.equal(log.find(({ event }) => event === 'stream_differs')?.differs.join(), differs)
+  }
 })
 
 t.test('A test issuer says when a revocation would have no effect, and what it can revoke.', async t => {

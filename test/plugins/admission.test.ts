@@ -4,7 +4,7 @@ import fp from 'fastify-plugin'
 import t, { type Test } from 'tap'
 import { createClientKeys } from '../../lib/guard/dpop/client-keys.ts'
 import { verifyProof, type PresentedProof, type ProofPolicy } from '../../lib/guard/dpop/proof.ts'
-import { createAdmission, type AdmissibleRequest } from '../../lib/guard/admission.ts'
+import { createAdmission, createPrivateNote, type AdmissibleRequest } from '../../lib/guard/admission.ts'
 import {
   arrivedRequest,
   createGuard,
@@ -534,4 +534,10 @@ t.test('A guard of the app that is awaited instead of being a hook fails each re
     (await right.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token({ scope: 'a' })}` } })).body,
     'in'
   )
+})
+
+t.test('A note takes the place of an earlier one, and only of the same kind.', async t => {
+  const [one, other, owner] = [createPrivateNote<string>(), createPrivateNote<string>(), {}]
+  for (const text of ['a', 'b']) one.set(owner, text)
+  t.strictSame([one.get(owner), other.get(owner), Object.keys(owner)], ['b', undefined, []])
 })

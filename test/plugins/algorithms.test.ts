@@ -126,25 +126,24 @@ t.test('No key is used for an algorithm that it was not made for', async t => {
 })
 
 t.test('A signature whose leading zero byte was left out is refused, and the whole one is accepted', async t => {
-  for (const alg of ['PS256', 'PS384', 'PS512']) {
-    const key = keyOf(alg)
-    for (const others of [[], [(await createTokenKey(alg)).jwk]]) {
-      const provider = await startTokenProvider(t, key.jwk, ...others)
-      const running = await startApp(t, { url: provider.issuer } as Issuer, { IDP_ALGS: alg })
-      // One signature in 256 is such.
-      let token: string
-      do token = makeToken(provider.issuer, key)
-      while (!/^A[A-P]/.test(token.slice(token.lastIndexOf('.') + 1)))
-      const title = `${alg}, ${1 + others.length} keys`
-      t.equal((await call(running, { lines: bearerLines(token) })).status, 200, title)
-      expectRefusal(
-        t,
-        await call(running, { lines: bearerLines(cutSignature(token, undefined, 1)) }),
-        'token_signature',
-        'Bearer',
-        title
-      )
-    }
+  const alg = 'PS256'
+  const key = keyOf(alg)
+  for (const others of [[], [(await createTokenKey(alg)).jwk]]) {
+    const provider = await startTokenProvider(t, key.jwk, ...others)
+    const running = await startApp(t, { url: provider.issuer } as Issuer, { IDP_ALGS: alg })
+    // One signature in 256 is such.
+    let token: string
+    do token = makeToken(provider.issuer, key)
+    while (!/^A[A-P]/.test(token.slice(token.lastIndexOf('.') + 1)))
+    const title = `${1 + others.length} keys`
+    t.equal((await call(running, { lines: bearerLines(token) })).status, 200, title)
+    expectRefusal(
+      t,
+      await call(running, { lines: bearerLines(cutSignature(token, undefined, 1)) }),
+      'token_signature',
+      'Bearer',
+      title
+    )
   }
 })
 

@@ -2,11 +2,13 @@ import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { readSettings } from '../../holdfast.ts'
+import { createGuard } from '../../packages/holdfast/guard.ts'
 import holdfast from '../../packages/holdfast/index.ts'
 import { CHECK_PATH } from '../../lib/gate/ext-authz.ts'
 import { startApp, type RunningApp } from '../helpers/app.ts'
@@ -407,21 +409,27 @@ t.test('Audit: a revocation by an operator is a decision', async t => {
   const { path, lines } = auditFile(t)
   const issuer = await startIssuer(t)
   const site = await startApp(t, issuer, { AUDIT: path, REVOCATION: { operators: { scope: 'revoke' } } })
-  const operate = (scope: string) =>
+  const operate = (scope: string, subject: object = { format: 'opaque', id: 's1' }) =>
     fetch(`${site.url}/revocation/subjects`, {
       method: 'POST',
       headers: {
         authorization: `Bearer ${issuer.token({ scope, sub: 'operator-1' })}`,
         'content-type': 'application/json'
       },
-      body: JSON.stringify({ sub_id: { format: 'opaque', id: 's1' } })
+      body: JSON.stringify({ sub_id: subject })
     })
-  t.strictSame([(await operate('revoke')).status, (await operate('read')).status], [204, 403])
+  const foreign = { format: 'issuer', iss: 'https://other.example' }
+  t.strictSame(
+    [(await operate('revoke')).status, (await operate('read')).status, (await operate('revoke', foreign)).status],
+    [204, 403, 403]
+  )
   t.strictSame(
     lines().map(({ decision, reason, method, route, subject }) => [decision, reason, method, route, subject]),
     [
       ['admitted', undefined, 'POST', '/revocation/subjects', 'operator-1'],
-      ['refused', 'scope_missing', 'POST', '/revocation/subjects', 'operator-1']
+      ['refused', 'scope_missing', 'POST', '/revocation/subjects', 'operator-1'],
+      ['admitted', undefined, 'POST', '/revocation/subjects', 'operator-1'],
+      ['refused', 'access_denied', 'POST', '/revocation/subjects', 'operator-1']
     ]
   )
 })
@@ -482,6 +490,52 @@ t.test('Audit: a peer on a unix socket has no address', async t => {
   }])
 })
 
+t.test('Audit: who leaves before the decision is named by address like who stays', async t => {
+  const issuer = await startIssuer(t)
+  const { path, lines } = auditFile(t)
+  const options = { idp: { issuer: issuer.url, audience: AUDIENCE }, audit: path }
+  const app = Fastify({ forceCloseConnections: true })
+  await app.register(holdfast, options)
+  const guard = await createGuard(options)
+  t.teardown(() => Promise.all([app.close(), guard.close()]))
+  let arrived: (socket: Socket) => void
+  let decide: ((isMet: boolean) => void) | undefined
+  const sub = (): Promise<boolean> =>
+    new Promise(resolve => {
+      decide = resolve
+    })
+  app.addHook('onRequest', ({ raw }, _reply, done) => {
+    arrived(raw.socket)
+    done()
+  })
+  app.get('/plugin', { onRequest: app.require({ claims: { sub } }) }, () => 'ok')
+  app.get('/guard', async ({ raw }) => (await guard.check(raw, { claims: { sub } })).admitted)
+  const origin = new URL(await app.listen({ port: 0, host: '127.0.0.1' }))
+
+  for (const route of ['/plugin', '/guard']) {
+    for (const leaves of [true, false]) {
+      const before = lines().length
+      decide = undefined
+      const arrival = new Promise<Socket>(resolve => {
+        arrived = resolve
+      })
+      const request = get(new URL(route, origin), { headers: { authorization: `Bearer ${issuer.token()}` } })
+      request.on('error', () => {})
+      const socket = await arrival
+      await until('the predicate is asked', () => decide !== undefined)
+      if (leaves) {
+        request.destroy()
+        await once(socket, 'close')
+      }
+      decide!(true)
+      await until('the decision is written', () => lines().length > before)
+      const { decision, ip } = lines().at(-1)!
+      t.strictSame([decision, ip], ['admitted', '127.0.0.1'], `${route} ${leaves}`)
+      request.destroy()
+    }
+  }
+})
+
 t.test('Audit: settings that cannot be used stop the start', async t => {
   const issuer = await startIssuer(t)
   const folder = t.testdir({ short: 'c2hvcnQ', empty: '' })
@@ -503,7 +557,9 @@ t.test('Audit: settings that cannot be used stop the start', async t => {
     },
     {
       audit: { to: 'log', pseudonymKey: { env: 'NO_SUCH_VARIABLE' } },
-      problem: 'audit.pseudonymKey is not usable: the variable NO_SUCH_VARIABLE is not set'
+      problem:
+        'audit.pseudonymKey is not usable: the variable NO_SUCH_VARIABLE is not set; allowed: 32 bytes or more in ' +
+        'base64url'
     },
     {
       audit: { to: 'log', pseudonymKey: KEY },

@@ -135,11 +135,20 @@ t.test('A gate answers preflight before its rules, and its refusals and what it 
   for (const path of ['/orders', '/nothing']) {
     t.equal((await app.inject({ method: 'OPTIONS', url: path, headers: preflight(ORIGIN) })).statusCode, 204, path)
   }
-  t.equal(
-    (await app.inject({ method: 'OPTIONS', url: '/orders', headers: { origin: ORIGIN } })).statusCode,
-    404,
-    'only preflight has an answer'
-  )
+  const plain: Array<[url: string, headers: object, status: number]> = [
+    ['/orders', { origin: ORIGIN }, 401],
+    ['/orders', { origin: ORIGIN, authorization: `Bearer ${issuer.token()}` }, 200],
+    ['/orders', { 'access-control-request-method': 'GET' }, 401],
+    ['/nothing', {}, 404],
+    ['/health/live', {}, 404]
+  ]
+  for (const [path, headers, status] of plain) {
+    const answer = await fetch(url + path, { method: 'OPTIONS', headers: { ...headers } })
+    t.equal(answer.status, status, `${path}: an OPTIONS that is no preflight is for the rules`)
+    if (status === 200) t.equal(answer.headers.get('access-control-allow-origin'), ORIGIN)
+    t.equal(answer.headers.get('access-control-allow-methods'), null)
+  }
+  t.strictSame(upstream.arrived.map(({ method }) => method), ['OPTIONS'])
   for (const [status, authorization] of [[200, `Bearer ${issuer.token()}`], [401, 'Bearer x']] as const) {
     const answer = await fetch(`${url}/orders`, { headers: { origin: ORIGIN, authorization } })
     t.hasStrict([answer.status, Object.fromEntries(answer.headers)], [status, {
@@ -162,7 +171,7 @@ t.test("At a gate the lines of CORS_ORIGINS take the place of the upstream's, an
     if (request.url === '/hints') response.writeEarlyHints({ link: '</a>; rel=preload', ...theirs })
     response.writeHead(200, [...Object.entries(theirs).flat(), ...vary.flatMap(line => ['vary', line])]).end('{}')
   })
-  const gate = { upstream: upstream.origin, rules: [{ path: '/*' }, { path: '/hints', allow: 'anyone' }] }
+  const gate = { upstream: upstream.origin, rules: [{ path: '/*', allow: 'anyone' }, { path: '/none' }] }
   const ask = async (path: string, cors: Readonly<Record<string, unknown>>, origin = ORIGIN) => {
     const { url } = await startApp(t, issuer, { GATE: gate, ...cors })
     const { headers } = await fetch(url + path, { headers: { origin, authorization: `Bearer ${issuer.token()}` } })
@@ -178,7 +187,7 @@ t.test("At a gate the lines of CORS_ORIGINS take the place of the upstream's, an
     { cors: ours, vary: 'ORIGIN, Accept-Encoding, accept' },
     'several lines, and ours among theirs'
   )
-  t.strictSame(await ask('/none', { CORS_ORIGINS: [ORIGIN] }), { cors: ours, vary: 'Origin' })
+  t.strictSame(await ask('/none', { CORS_ORIGINS: [ORIGIN] }), { cors: ours, vary: 'Origin, Authorization' })
   t.strictSame(await ask('/x', { CORS_ORIGINS: [ORIGIN] }, 'https://other.example'), {
     cors: { 'access-control-expose-headers': EXPOSED },
     vary: 'Origin, Accept-Encoding'

@@ -11,6 +11,7 @@ import tls from 'node:tls'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t, { type Test } from 'tap'
+import { testsAtOnce } from '../helpers/at-once.ts'
 import { exactly } from '../helpers/containing.ts'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines, dpopLines } from '../helpers/call.ts'
@@ -19,6 +20,8 @@ import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { startUpstream, type Answerer } from '../helpers/upstream.ts'
 import { sendRaw } from '../helpers/wire.ts'
+
+const waiting = testsAtOnce()
 
 const RULES = [{ path: '/open/*', allow: 'anyone' }, { path: '/any/*' }, { path: '/socket', upgrade: true }]
 
@@ -50,7 +53,7 @@ function open (t: Test, url: string, lines: readonly string[]): Socket {
   return socket
 }
 
-t.test('An upstream that is down is 502, and one that is silent is 504.', async t => {
+waiting.test('An upstream that is down is 502, and one that is silent is 504.', async t => {
   const { send, upstream, log } = await startSite(t, { timeoutSeconds: 1 }, (request, response) => {
     if (request.url === '/open/half') response.writeHead(200, { 'content-length': '10' }).write('half')
   })
@@ -62,13 +65,13 @@ t.test('An upstream that is down is 502, and one that is silent is 504.', async 
   await new Promise(resolve => upstream.server.close(resolve))
   t.equal((await send('/open/gone')).status, 502)
   t.match(log.filter(({ msg }) => msg === 'request failed'), [
-    { level: 40, status: 504, fault: exactly('The upstream is too slow'), err: undefined },
+    { level: 40, status: 504, fault: exactly('The upstream is too slow'), cause: exactly('timeout'), err: undefined },
     { level: 40, status: 502, fault: exactly('The upstream failed'), cause: exactly('ECONNREFUSED'), err: undefined }
   ])
   t.strictSame(log.filter(({ level }) => level >= 50), [], 'it is no error of ours')
 })
 
-t.test('A rule may have a time limit of its own, and an event stream has none once its head has come.', async t => {
+waiting.test('A rule may have a time limit of its own, and an event stream has none once its head has come.', async t => {
   const arrived = new Map<string, ServerResponse>()
   const coming = new EventEmitter()
   const { url, head, send, app } = await startSite(t, {
@@ -119,7 +122,7 @@ t.test('A client that takes nothing of an event stream has the limit of every ot
   t.pass('and none again when it goes on')
 })
 
-t.test('A connection to the upstream is kept idle for as long as is set, and with 0 each request has its own.', async t => {
+waiting.test('A connection to the upstream is kept idle for as long as is set, and with 0 each request has its own.', async t => {
   for (const [idleSeconds, connections, line] of [[1, 1, 'keep-alive'], [0, 2, 'close']] as const) {
     const { send, upstream } = await startSite(t, { idleSeconds })
     const closed = new Promise(resolve => upstream.server.once('connection', socket => socket.once('close', resolve)))
@@ -339,7 +342,7 @@ t.test('A client of HTTP/1.0 need not name the host, unless it has a proof.', as
   t.equal(upstream.arrived.length, 2)
 })
 
-t.test('A refused request for another protocol has the limits of any other, and its answer any length.', async t => {
+waiting.test('A refused request for another protocol has the limits of any other, and its answer any length.', async t => {
   const large = 'a'.repeat(4 * 1024 * 1024)
   const { url, head, issuer, upstream, app } = await startSite(t, { timeoutSeconds: 1 })
   upstream.server.on('upgrade', (_request, socket) => {
@@ -361,11 +364,11 @@ t.test('A refused request for another protocol has the limits of any other, and 
   t.pass('who reads nothing is ended')
 })
 
-t.test('A slow body does not count as a silent upstream.', async t => {
-  const { url, upstream, head } = await startSite(t, { timeoutSeconds: 2 })
+waiting.test('A slow body does not count as a silent upstream.', async t => {
+  const { url, upstream, head } = await startSite(t, { timeoutSeconds: 3 })
   const socket = open(t, url, head('/open/x', ['Connection: close', 'Content-Length: 3'], 'POST'))
   for (const char of 'abc') {
-    await new Promise(resolve => setTimeout(resolve, 800))
+    await new Promise(resolve => setTimeout(resolve, 1100))
     socket.write(char)
   }
   const [chunk] = await once(socket, 'data')
@@ -373,7 +376,7 @@ t.test('A slow body does not count as a silent upstream.', async t => {
   t.equal(upstream.arrived[0]!.body, 'abc')
 })
 
-t.test('A client that hangs up ends the request to the upstream, before the answer and in the middle of it.', async t => {
+waiting.test('A client that hangs up ends the request to the upstream, before the answer and in the middle of it.', async t => {
   const gone: string[] = []
   let begun: () => void
   const { url, head, upstream } = await startSite(t, {}, (request, response) => {
@@ -419,7 +422,7 @@ t.test('A request is never sent again on another connection.', async t => {
   t.equal(seen, 2)
 })
 
-t.test('A connection is upgraded only under a rule that allows it, and only after it is judged.', async t => {
+waiting.test('A connection is upgraded only under a rule that allows it, and only after it is judged.', async t => {
   const seen: Array<string | undefined> = []
   const { url, head, issuer, upstream } = await startSite(t, { timeoutSeconds: 1 }, (request, response) => {
     seen.push(request.headers.upgrade)
@@ -605,7 +608,7 @@ t.test('An answer that cannot be passed on is 502, and the next request is answe
     'no answer': ['', 502]
   }
   let title = ''
-  const { send } = await startSite(t, {}, ({ socket }) => {
+  const { send, log } = await startSite(t, {}, ({ socket }) => {
     const wire = Buffer.from(answers[title]![0], 'latin1')
     // A change of protocol is noticed at once, and not only when the connection ends.
     if (/101/.test(wire.toString('latin1', 0, 20))) socket.write(wire)
@@ -628,6 +631,9 @@ t.test('An answer that cannot be passed on is 502, and the next request is answe
       t.equal(answer.headers['x-name'], '"\u00e3\u0081\u0082"', 'they arrive as they were')
     }
   }
+  const failed = log.filter(({ msg }) => msg === 'request failed')
+  t.equal(failed.length, Object.values(answers).filter(([, status]) => status === 502).length)
+  t.ok(failed.every(({ cause }) => /^\w+$/.test(String(cause))), 'each warning has a cause')
 })
 
 t.test('The head of an answer arrives before its body begins.', async t => {
@@ -658,7 +664,7 @@ t.test('A silent stream of events gets comments, whatever its upstream says of b
   }
 })
 
-t.test('A client that is silent in its body gets 408, and an upstream that does not take the body is 504.', async t => {
+waiting.test('A client that is silent in its body gets 408, and an upstream that does not take the body is 504.', async t => {
   const { url, head, log } = await startSite(t, { timeoutSeconds: 1 }, request => {
     if (request.url === '/open/read') request.resume()
   })
@@ -780,7 +786,7 @@ for (const [title, linesOf] of Object.entries(STORMS)) {
   })
 }
 
-t.test('A request is not passed on if its client goes while it is judged.', async t => {
+waiting.test('A request is not passed on if its client goes while it is judged.', async t => {
   const upstream = await startUpstream(t)
   const judging = new EventEmitter()
   const { url, app } = await startApp(
@@ -906,48 +912,50 @@ t.test('The certificate of the upstream must have the name of the upstream, what
   }
 })
 
-t.test('A client that hangs up before the upstream has answered an upgrade ends the request.', async t => {
-  const { url, head, issuer, upstream, log } = await startSite(t, {}, (request, response) => {
-    response.once('close', () => upstream.server.emit('gone', request.url))
-    upstream.server.emit('begun')
+waiting.test('A client that hangs up before the upstream has answered an upgrade ends the request.', async t => {
+  const { app, url, head, issuer, upstream, log } = await startSite(t, {}, ({ headers }, response) => {
+    response.once('close', () => upstream.server.emit(`gone ${headers['x-row']}`))
+    upstream.server.emit(`begun ${headers['x-row']}`)
   })
   upstream.server.on('upgrade', (request, socket) => {
-    socket.on('error', () => {}).once('end', () => upstream.server.emit('gone', request.url)).resume()
+    socket.on('error', () => {}).once('end', () => upstream.server.emit(`gone ${request.headers['x-row']}`)).resume()
     if (request.headers['x-mode'] === 'refuse') {
       return socket.write('HTTP/1.1 426 Upgrade Required\r\nContent-Length: 4\r\n\r\nno')
     }
-    upstream.server.emit('begun')
+    upstream.server.emit(`begun ${request.headers['x-row']}`)
   })
   const wanted = ['Connection: Upgrade', 'Upgrade: websocket', ...bearerLines(issuer.token())]
-  for (
-    const [target, early, leave] of [
-      ['/socket', '', 'destroy'],
-      ['/socket', '', 'end'],
-      ['/socket', 'early', 'destroy'],
-      ['/any/x', '', 'destroy'],
-      ['/any/x', 'early', 'end'],
-      ['/socket', '', 'resetAndDestroy'],
-      ['/any/x', '', 'resetAndDestroy']
-    ] as const
-  ) {
-    const begun = once(upstream.server, 'begun')
-    const socket = open(t, url, head(target, wanted))
+  // For half a request behind the one that is not answered.
+  app.server.headersTimeout = 100
+  const rows = [
+    ['/socket', '', 'destroy'],
+    ['/socket', '', 'end'],
+    ['/socket', 'early', 'destroy'],
+    ['/any/x', '', 'destroy'],
+    ['/any/x', 'early', 'end'],
+    ['/socket', '', 'resetAndDestroy'],
+    ['/any/x', '', 'resetAndDestroy']
+  ] as const
+  await Promise.all(rows.map(async ([target, early, leave], row) => {
+    const begun = once(upstream.server, `begun ${row}`)
+    const gone = once(upstream.server, `gone ${row}`)
+    const socket = open(t, url, head(target, [...wanted, `X-Row: ${row}`]))
     await begun
     if (early) socket.write(early)
-    const gone = once(upstream.server, 'gone')
     socket[leave]()
-    t.strictSame(await gone, [target], `${target} ${early} ${leave}`)
-  }
-  const socket = open(t, url, head('/socket', [...wanted, 'X-Mode: refuse']))
+    await gone
+    t.pass(`${target} ${early} ${leave}`)
+  }))
+  const socket = open(t, url, head('/socket', [...wanted, 'X-Mode: refuse', 'X-Row: last']))
   await once(socket, 'data')
-  const gone = once(upstream.server, 'gone')
+  const gone = once(upstream.server, 'gone last')
   // After an orderly end it might wait for its answer.
   socket.resetAndDestroy()
   await gone
   t.notOk(log.some(({ level }) => level >= 50))
 })
 
-t.test('What a client sends before the upgrade arrives after it, and a silent connection stays.', async t => {
+waiting.test('What a client sends before the upgrade arrives after it, and a silent connection stays.', async t => {
   const { url, head, issuer, upstream, app } = await startSite(t, { timeoutSeconds: 1 })
   const size = 200_000
   let accept: () => void
@@ -1085,7 +1093,7 @@ t.test('A client of HTTP/1.0 cannot ask for another protocol.', async t => {
   t.equal(upstream.arrived[0]!.headers['upgrade'], undefined)
 })
 
-t.test('The bytes of a change of protocol arrive as they are.', async t => {
+waiting.test('The bytes of a change of protocol arrive as they are.', async t => {
   const { url, head, upstream, issuer } = await startSite(t, {})
   upstream.server.on('upgrade', (_request, socket: Socket) => {
     socket.on('error', () => {}).resume()
@@ -1102,7 +1110,8 @@ t.test('The bytes of a change of protocol arrive as they are.', async t => {
   t.equal(
     chunk.toString('latin1'),
     'HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: x\r\nx-name: caf\u00e9\r\nx-two: ' +
-      'a\r\nx-two: b\r\ndpop-nonce: c\r\n\r\n'
+      'a\r\nx-two: b\r\n\r\n',
+    'but for a length, and for a nonce, which is the gate\'s to tell'
   )
 })
 

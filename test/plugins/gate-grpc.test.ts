@@ -171,7 +171,7 @@ t.test('Check requests are read and answers are written as the proto files of En
 })
 
 t.test('Envoy sends check requests over gRPC, and gets the answers of the guard.', async t => {
-  const { call, issuer, app } = await startGate(t)
+  const { call, issuer, app, log } = await startGate(t)
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt } })
   const proof = (): Record<string, string> => ({
@@ -193,7 +193,14 @@ t.test('Envoy sends check requests over gRPC, and gets the answers of the guard.
   })
   t.strictSame(passed.removed, ['authorization', 'dpop', 'x_auth_subject'])
   t.strictSame(passed.answer, {})
-  t.strictSame(Object.keys(passed.headers).sort(), ['x-auth-client', 'x-auth-issuer', 'x-auth-scope', 'x-auth-subject'])
+  t.strictSame(Object.keys(passed.headers).sort(), [
+    'x-auth-client',
+    'x-auth-issuer',
+    'x-auth-scope',
+    'x-auth-subject',
+    'x-request-id'
+  ])
+  t.equal(passed.headers['x-request-id'], log.at(-1)!.reqId)
   t.equal(app.grpcSessions(), 1, 'a session that the end of the service closes')
   const replayed = read(await call(checkRequest({ headers })))
   t.match(replayed, {

@@ -3,11 +3,13 @@ import { connect } from 'node:net'
 import { PassThrough } from 'node:stream'
 import t, { type Test } from 'tap'
 import { createEventCutter } from '../../lib/gate/event-stream.ts'
-import { MAX_LIST_BYTES, shownToolsOnly } from '../../lib/gate/tool-list.ts'
+import { shownToolsOnly } from '../../lib/gate/tool-list.ts'
 import { bearerLines } from '../helpers/call.ts'
 import { parseGate } from '../helpers/gate-section.ts'
 import { call, message, startSite, type McpSite } from '../helpers/mcp-site.ts'
 import { describe, type Arrived } from '../helpers/upstream.ts'
+
+const MAX_LIST_BYTES = 1024 * 1024
 
 const LIST = { path: '/mcp', mcp: { methods: ['tools/list', 'initialize'], onlyRuled: true }, scope: 'use' }
 const RULES = [

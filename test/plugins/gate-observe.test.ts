@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { startApp, type RunningApp } from '../helpers/app.ts'
 import { bearerLines, dpopLines } from '../helpers/call.ts'
 import { checkRequest } from '../helpers/check-request.ts'
-import { atAnotherTime } from '../helpers/clock.ts'
+import { atAnotherTime, dayIn } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { callGrpc, openGrpc } from '../helpers/grpc-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
@@ -15,9 +15,6 @@ import { until } from '../helpers/until.ts'
 import { sendRaw, type WireAnswer } from '../helpers/wire.ts'
 import { CHECK_PATH } from '../../lib/gate/ext-authz.ts'
 import { readFields } from '../../lib/gate/grpc-message.ts'
-
-const DAY_MS = 86_400_000
-const dayIn = (days: number): string => new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10)
 
 const RULES = [
   { path: '/open/*', allow: 'anyone' },
@@ -138,6 +135,20 @@ t.test('A reverse proxy lets pass what it would refuse, as a request of nobody, 
   })
 })
 
+t.test('A rule that is enforced holds for each path that frameworks serve alike', async t => {
+  const drop = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'drop' } }
+  const upgrade = ['Connection: Upgrade', 'Upgrade: websocket']
+  for (const [exactPaths, expected] of [[false, 404], [true, 200]] as const) {
+    const { send, post } = await startGate(t, { gate: { exactPaths } })
+    for (const path of ['/CLOSED', '/closed/', '/clo%73ed.json']) {
+      t.equal((await send(path)).status, expected, path)
+      if (!exactPaths) t.equal((await send(path, upgrade)).status, 404, `${path}, and an upgrade`)
+    }
+    for (const path of ['/some/', '/Some']) t.equal((await post(path, drop)).status, expected, path)
+    t.equal((await send('/closed-not')).status, 200, 'the twin: another path')
+  }
+})
+
 t.test('A proof is recorded while requests are observed, and a nonce is told', async t => {
   const { issuer, upstream, send, url } = await startGate(t, { values: { DPOP_NONCE: 'required', IDP_DPOP_MODE: 'REQUIRED' } })
   const client = await createDpopClient()
@@ -159,7 +170,7 @@ t.test('Messages are judged and pass; a rule that is enforced stands beside othe
   const tools = { jsonrpc: '2.0', id: 1, result: { tools: [{ name: 'read_a' }, { name: 'other' }] } }
   const bodies: string[] = []
   const seen: unknown[] = []
-  const { issuer, post } = await startGate(t, {
+  const { issuer, post, decisions } = await startGate(t, {
     answer (request, response) {
       let text = ''
       request.setEncoding('latin1').on('data', part => { text += part }).on('end', () => {
@@ -197,8 +208,14 @@ t.test('Messages are judged and pass; a rule that is enforced stands beside othe
   t.equal((await post('/some', call('drop'), holder('read'))).status, 403)
   t.equal((await post('/some', [call('other'), call('drop')], holder('read'))).status, 404, 'no batch leads past it')
   t.equal((await post('/some', [call('read_a'), call('drop')], ['Mcp-Method: tools/call'])).status, 401)
-  t.equal((await post('/some', 'no JSON at all')).status, 400)
   t.equal(bodies.length, count)
+  const before = decisions().length
+  t.equal((await post('/some', 'no JSON at all')).status, 400)
+  t.equal((await post('/some', call('read_a'))).status, 200, 'the twin: a message')
+  t.strictSame(decisions().slice(before).map(({ decision, reason }) => [decision, reason]), [
+    ['refused', 'message_refused'],
+    ['observed', 'credentials_missing']
+  ], 'one decision for each request')
 })
 
 t.test('Each family of proxies gets a yes without an identity, but not for a question that may not be asked', async t => {
@@ -275,17 +292,20 @@ t.test('Upgrades pass as such, without a rule too, and outlive the last day', as
   t.equal(status, 401)
 })
 
-t.test('A stream of nobody outlives its token and the last day, and that of a caller ends', async t => {
+t.test('A stream of nobody outlives its token and the last day, that of a caller ends then, that of an enforced rule at once', async t => {
   const { issuer, url } = await startGate(t, {
     values: { REVOCATION: { operators: { scope: 'revoke' } }, IDP_CLOCK_TOLERANCE_SECONDS: 0 },
     answer (_request, response) {
       response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
     }
   })
-  const [authorization] = bearerLines(issuer.token({ exp: Math.floor(Date.now() / 1000) + 2 }))
-  const headers = { authorization: authorization!.slice(15) }
-  const [refused, admitted] = await Promise.all(['/orders/7', '/any/1'].map(path => fetch(url + path, { headers })))
+  const open = (path: string, seconds: number): Promise<Response> => {
+    const [authorization] = bearerLines(issuer.token({ exp: Math.floor(Date.now() / 1000) + seconds }))
+    return fetch(url + path, { headers: { authorization: authorization!.slice(15) } })
+  }
+  const [refused, admitted, enforced] = await Promise.all([open('/orders/7', 60), open('/any/1', 7200), open('/closed', 60)])
   const end = refused!.text().then(() => 'ended', () => 'ended')
+  await atAnotherTime(3600, () => t.rejects(enforced!.text(), 'while others are observed'))
   await atAnotherTime(6 * 86_400, () => t.rejects(admitted!.text(), 'after the last day'))
   t.equal(await Promise.race([end, new Promise(resolve => setTimeout(resolve, 100, 'open'))]), 'open')
 })

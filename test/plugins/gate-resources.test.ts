@@ -119,6 +119,9 @@ t.test(
       GATE: { upstream: 'http://127.0.0.1:1', rules: RULES.filter(({ audience }) => audience !== 'plain') }
     })
     t.strictSame(none.log.filter(({ event }) => event === 'audience_unreachable'), [])
+    const clients = await start(t, { IDP_AUDIENCE_CLAIM: 'azp' })
+    t.equal(await clients.pointer('/root'), undefined, 'a client is no resource, whatever its name')
+    t.ok(clients.log.some(({ event, audience }) => event === 'audience_unreachable' && audience === 'https://root.example'))
   }
 )
 

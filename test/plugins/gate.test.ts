@@ -360,9 +360,11 @@ t.test('The upstream gets identity headers, and a client cannot forge them.', as
 })
 
 t.test('The upstream gets exactly our own headers and the allowed ones of the client.', async t => {
-  const { send, issuer, upstream, url } = await startSite(t, { claims: ['team'] })
+  const { send, issuer, upstream, url, log } = await startSite(t, { claims: ['team'] })
   const { host } = new URL(url)
   const forged = [
+    'X-Request-Id: mine',
+    'X_Request_Id: mine',
     'Forwarded: for=1.1.1.1;host=evil;proto=https',
     'X-Forwarded-For: 1.1.1.1',
     'X-Forwarded-Host: evil',
@@ -395,6 +397,7 @@ t.test('The upstream gets exactly our own headers and the allowed ones of the cl
           name,
           at
         ) => [name, identity[at]]),
+        ['x-request-id', log.at(-1)!.reqId],
         ['x-forwarded-for', '127.0.0.1'],
         ['x-forwarded-host', host],
         ['x-forwarded-proto', 'http'],
@@ -402,6 +405,28 @@ t.test('The upstream gets exactly our own headers and the allowed ones of the cl
       ],
       target
     )
+  }
+})
+
+t.test('A cache learns that an answer depends on the token where a rule asks for one.', async t => {
+  const { send, issuer } = await startSite(t, {}, {}, (request, response) => {
+    response.writeHead(200, { ...request.url!.endsWith('/own') && { vary: 'Accept, authorization' }, 'dpop-nonce': 'theirs' })
+    response.end('ok')
+  })
+  const lines = bearerLines(issuer.token())
+  const rows: Array<[target: string, lines: string[], status: number, vary: string | undefined]> = [
+    ['/any/x', lines, 200, 'Authorization'],
+    ['/any/own', lines, 200, 'authorization, Accept'],
+    ['/maybe', [], 200, 'Authorization'],
+    ['/any/x', [], 401, 'Authorization'],
+    ['/open/x', lines, 200, undefined],
+    ['/open/own', [], 200, 'Accept, authorization'],
+    ['/nowhere', lines, 404, undefined]
+  ]
+  for (const [target, lines, status, vary] of rows) {
+    const answer = await send(target, lines)
+    t.strictSame([answer.status, answer.headers.vary], [status, vary], target)
+    t.notOk('dpop-nonce' in answer.headers, 'a nonce is the gate\'s to tell')
   }
 })
 
@@ -563,10 +588,10 @@ t.test('A statement key that cannot be used stops the start.', async t => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-384' })
   writeFileSync(join(folder, 'p384.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }))
   for (
-    const [file, fault] of [['none.pem', /the file cannot be read \(ENOENT\)$/], ['text.pem', /: [^(]+$/], [
-      'broken.pem',
-      /: [^(]+$/
-    ], ['p384.pem', /: [^(]+$/]] as const
+    const [file, fault] of [
+      ['none.pem', /: the file cannot be read \(ENOENT\); allowed: path of a file with a private key/],
+      ...['text.pem', 'broken.pem', 'p384.pem'].map(file => [file, /: it is no private key [^(]+; allowed: /] as const)
+    ] as const
   ) {
     const statementKey = join(folder, file)
     const error = await startSite(t, { statementKey }).catch(error => error)

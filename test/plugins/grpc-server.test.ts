@@ -2,8 +2,10 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type { ClientHttp2Session } from 'node:http2'
 import t, { type Test } from 'tap'
-import { ANSWERS_OF_TURN, createGrpcServer, GRPC_LIMITS, type GrpcServer } from '../../plugins/gate-grpc/grpc-server.ts'
+import { createGrpcServer, GRPC_LIMITS, type GrpcServer } from '../../plugins/gate-grpc/grpc-server.ts'
 import { answerTo, beginCall, callGrpc, frame, openGrpc, ping } from '../helpers/grpc-client.ts'
+
+const ANSWERS_OF_TURN = 16
 
 const PATH = '/test.Service/Ask'
 const CALM = { code: 'ERR_HTTP2_STREAM_ERROR', message: 'Stream closed with error code NGHTTP2_ENHANCE_YOUR_CALM' }

@@ -3,21 +3,34 @@ import { writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import type { FastifyInstance } from 'fastify'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import t, { type Test } from 'tap'
 import { exactly } from '../helpers/containing.ts'
 import { readSettings } from '../../holdfast.ts'
-import type { RefusalReason } from '../../lib/refusal.ts'
-import { settingsFromOptions } from '../../lib/settings/options.ts'
-import { collectSettings } from '../../lib/settings/sources.ts'
+import { arrivedRequest } from '../../lib/guard/guard.ts'
+import { ANY_TOKEN } from '../../lib/guard/requirement/requirement.ts'
+import type { Refusal, RefusalReason } from '../../lib/refusal.ts'
 import type { Variables } from '../helpers/variables.ts'
 import { startApp, type RunningApp } from '../helpers/app.ts'
 import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
-import { advanceClock, stopClock } from '../helpers/clock.ts'
+import { advanceClock, stopClock, stopTimers } from '../helpers/clock.ts'
 import { startConnectProxy } from '../helpers/connect-proxy.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
+import {
+  cutShort,
+  endless,
+  gzipBomb,
+  html,
+  json,
+  redirect,
+  reset,
+  text,
+  type Behaviour
+} from '../helpers/hostile-provider.ts'
 import { AUDIENCE, startIssuer, type Issuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
+import { startOpaqueTenant, type OpaqueTenant } from '../helpers/opaque-tenant.ts'
 import { takeRsaKey } from '../helpers/rsa-keys.ts'
 
 type Answer = object | ((issuer: Issuer) => string | object) | number
@@ -29,6 +42,8 @@ interface Asked extends RunningApp {
   readonly requests: IncomingMessage[]
   /** What the endpoint says next: claims, a text, or a status. */
   answer: Answer
+  /** How it says something else. */
+  behaviour?: Behaviour
 }
 
 const CLIENT = { IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret' }
@@ -43,11 +58,14 @@ async function start (t: Test, values: Variables, prepare?: (app: FastifyInstanc
     for await (const chunk of request) body += chunk
     forms.push(new URLSearchParams(body))
     requests.push(request)
-    const { answer } = asked
+    const { answer, behaviour } = asked
+    if (behaviour) return behaviour(request, response)
     if (typeof answer === 'number') return response.writeHead(answer).end()
     const said = typeof answer === 'function' ? answer(issuer) : answer
     response.end(typeof said === 'string' ? said : JSON.stringify(said))
   })
+  // A call after a long stall must not meet a connection that is just being closed.
+  server.keepAliveTimeout = 0
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => {
     server.closeAllConnections()
@@ -252,42 +270,6 @@ t.test('One changed character does not make a JWT opaque: it is refused without 
   t.equal(asked.forms.length, 2)
 })
 
-t.test('An opaque token that is bound to a key is held to its proof', async t => {
-  const asked = await start(t, { IDP_INTROSPECTION: 'opaque' })
-  const client = await createDpopClient()
-  asked.answer = active({ cnf: { jkt: client.jkt } })
-  const proof = (key = client) => key.proof({ url: `${asked.url}/api/private`, token: 'bound' })
-  t.equal((await call(asked, { lines: dpopLines('bound', proof()) })).status, 200)
-  expectRefusal(
-    t,
-    await call(asked, { lines: dpopLines('bound', proof(await createDpopClient())) }),
-    'jkt_mismatch',
-    'DPoP'
-  )
-  expectRefusal(t, await call(asked, { lines: bearerLines('bound') }), 'token_bound', 'Bearer')
-  t.equal(asked.forms.length, 1, 'the answer was kept')
-})
-
-t.test('An answer is kept for its seconds, and a refusal for five', async t => {
-  const asked = await start(t, { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_CACHE_SECONDS: 20 })
-  asked.answer = active()
-  for (let i = 0; i < 3; i++) t.equal((await call(asked, { lines: bearerLines('good') })).status, 200)
-  t.equal(asked.forms.length, 1)
-  asked.answer = { active: false }
-  for (let i = 0; i < 3; i++) {
-    expectRefusal(t, await call(asked, { lines: bearerLines('bad') }), 'token_inactive', 'Bearer')
-  }
-  t.equal(asked.forms.length, 2)
-  advanceClock(t, 6000)
-  asked.answer = active()
-  t.equal((await call(asked, { lines: bearerLines('bad') })).status, 200, 'a refused token is introspected again')
-  t.equal(asked.forms.length, 3)
-  asked.answer = { active: false }
-  t.equal((await call(asked, { lines: bearerLines('good') })).status, 200, 'an answer still holds')
-  advanceClock(t, 15_000)
-  expectRefusal(t, await call(asked, { lines: bearerLines('good') }), 'token_inactive', 'Bearer')
-})
-
 t.test('No answer outlives the exp of the token or its own: within the tolerance each request is introspected', async t => {
   const now = Math.floor(Date.now() / 1000)
   const settings = { IDP_CLOCK_TOLERANCE_SECONDS: 60, IDP_INTROSPECTION_CACHE_SECONDS: 300 }
@@ -411,27 +393,18 @@ t.test('A JWT that was revoked is refused, and so is one that the answer contrad
   const proof = () => client.proof({ url: `${asked.url}/api/private`, token: bound })
   asked.answer = { active: true, cnf: { jkt: client.jkt } }
   t.equal((await call(asked, { lines: dpopLines(bound, proof()) })).status, 200, 'the binding of the token')
-  asked.answer = { active: true, cnf: { jkt: (await createDpopClient()).jkt } }
-  expectRefusal(
-    t,
-    await call(asked, { lines: dpopLines(bound, proof()) }),
-    'token_contradicted',
-    'DPoP',
-    'another binding'
-  )
-})
-
-t.test('A cached JWT is introspected again when the answer is too old', async t => {
-  const asked = await start(t, { IDP_INTROSPECTION: 'all' })
-  asked.answer = { active: true }
-  const token = asked.issuer.token()
-  for (let i = 0; i < 2; i++) t.equal((await call(asked, { lines: bearerLines(token) })).status, 200)
-  t.equal(asked.forms.length, 1)
-  asked.answer = { active: false }
-  advanceClock(t, 11_000)
-  expectRefusal(t, await call(asked, { lines: bearerLines(token) }), 'token_inactive', 'Bearer')
-  asked.answer = active()
-  t.equal((await call(asked, { lines: bearerLines('opaque') })).status, 200)
+  for (const cnf of [{ jkt: (await createDpopClient()).jkt }, {}, null, 'jkt']) {
+    // Another token each time: a refusal is kept.
+    const other = issuer.token({ jti: JSON.stringify(cnf), cnf: { jkt: client.jkt } })
+    asked.answer = { active: true, cnf }
+    expectRefusal(
+      t,
+      await call(asked, { lines: dpopLines(other, client.proof({ url: `${asked.url}/api/private`, token: other })) }),
+      'token_contradicted',
+      'DPoP',
+      `another binding: ${JSON.stringify(cnf)}`
+    )
+  }
 })
 
 t.test('An opaque token is known to be good until it expires, or until it is introspected again', async t => {
@@ -508,7 +481,13 @@ t.test('A signed answer is read only if it is one of the issuer, for us', async 
     },
     { title: 'with a list in it', answer: signed({ token_introspection: [] }), reason: 'introspection_unavailable' },
     { title: 'with null in it', answer: signed({ token_introspection: null }), reason: 'introspection_unavailable' },
-    { title: 'plain JSON', answer: active(), reason: 'introspection_unavailable' }
+    { title: 'plain JSON', answer: active(), reason: 'introspection_unavailable' },
+    { title: 'for a client whose name holds ours', answer: signed({ aud: ['api2'] }), reason: 'introspection_unavailable' },
+    { title: 'without an audience', answer: signed({ aud: undefined }), reason: 'introspection_unavailable' },
+    { title: 'without an issuer', answer: signed({ iss: undefined }), reason: 'introspection_unavailable' },
+    { title: 'with an expiry in words', answer: signed({ exp: 'soon' }), reason: 'introspection_unavailable' },
+    { title: 'by the long name of its type', answer: signed({}, { typ: 'application/Token-Introspection+JWT' }) },
+    { title: 'of two parts', answer: issuer => signed()(issuer).split('.', 2).join('.'), reason: 'introspection_unavailable' }
   ]
   for (const [index, { title, answer, reason }] of rows.entries()) {
     asked.answer = answer
@@ -732,52 +711,326 @@ t.test('Incomplete or contradictory settings of introspection stop the start', a
   )
 })
 
-t.test('Introspection is a section of the file or the options, or of an issuer', async t => {
-  const section = { for: 'jwt', clientId: 'api', clientSecret: 'secret' }
-  const options = (given: object) => settingsFromOptions(given).values
-  t.strictSame(options({ idp: { introspection: section } }).idp, { introspection: section })
-  const entry = { domain: 'a.example', introspection: section }
-  t.strictSame(
-    options({ idp: { issuers: [{ domain: 'a.example', introspection: section, audience: undefined }] } })
-      .idp.issuers,
-    [entry]
-  )
-  t.throws(
-    () =>
-      settingsFromOptions(
-        { idp: { introspection: { fr: 'jwt' }, issuers: [{ introspection: { fr: 'jwt' }, keysfile: {} }] } } as object
-      ),
-    {
-      name: 'SettingsError',
-      problems: [
-        'options: unknown key "idp.introspection.fr"; did you mean idp.introspection.for?',
-        'options: unknown key "idp.issuers[0].introspection.fr"; did you mean idp.issuers[0].introspection.for?',
-        'options: unknown key "idp.issuers[0].keysfile"; did you mean idp.issuers[0].keysFile?'
-      ]
-    }
-  )
-  t.strictSame(options({ gate: { upstream: 'http://127.0.0.1:3000' } }).gate, {
-    upstream: 'http://127.0.0.1:3000'
+const tenant = await startOpaqueTenant(t)
+
+const startFor = (t: Test, client: string, values: Variables): Promise<RunningApp> =>
+  startApp(t, { url: tenant.issuer } as Issuer, {
+    IDP_CLIENT_ID: client,
+    IDP_CLIENT_SECRET: tenant.clientSecret,
+    ...values
   })
 
-  const file = (text: string) =>
-    collectSettings({ environment: {}, readFile: path => path === 'config.yaml' ? text : undefined })
-  t.strictSame(
-    file(
-      'idp:\n  issuers:\n    - domain: a.example\n      audience:\n      introspection:\n        for: jwt\n ' +
-        '       clientId: api\n        clientSecret: secret\n'
-    ).values.idp.issuers,
-    [entry]
+/** Each way in which the service may prove itself, with plain or signed answers. */
+function clientsOf (t: Test, { clientKey }: OpaqueTenant): ReadonlyArray<{ client: string, values: Variables }> {
+  const directory = t.testdir({ 'key.pem': clientKey.export({ type: 'pkcs8', format: 'pem' }) as string })
+  return [
+    { client: 'client_secret_basic', values: {} },
+    { client: 'client_secret_post', values: { IDP_CLIENT_AUTH: 'client_secret_post' } },
+    {
+      client: 'private_key_jwt',
+      values: {
+        IDP_CLIENT_AUTH: 'private_key_jwt',
+        IDP_CLIENT_SECRET: undefined,
+        IDP_CLIENT_KEY_FILE: join(directory, 'key.pem')
+      }
+    },
+    { client: 'signed', values: { IDP_INTROSPECTION_SIGNED: true } }
+  ]
+}
+
+const KINDS = [
+  { covers: 'opaque', formats: ['opaque'] },
+  { covers: 'jwt', formats: ['jwt'] },
+  { covers: 'all', formats: ['opaque', 'jwt'] }
+] as const
+
+t.test('A provider introspects its tokens, by each way in which the service authenticates', async t => {
+  for (const { client, values } of clientsOf(t, tenant)) {
+    for (const { covers, formats } of KINDS) {
+      const running = await startFor(t, client, { ...values, IDP_INTROSPECTION: covers })
+      for (const format of formats) {
+        const title = `${format} by ${covers} and ${client}`
+        const token = await tenant.token(format)
+        t.hasStrict(await call(running, { path: '/api/private-scoped', lines: bearerLines(token) }), {
+          status: 200,
+          body: { user_id: format }
+        }, title)
+        t.equal(tenant.asked.at(-1), token, title)
+        expectRefusal(
+          t,
+          await call(running, {
+            lines: bearerLines(await tenant.token(format, { resource: 'https://other.example' }))
+          }),
+          'token_audience',
+          'Bearer',
+          `${title}, for another API`
+        )
+      }
+      if (covers !== 'jwt') {
+        expectRefusal(t, await call(running, { lines: bearerLines('made-up') }), 'token_inactive', 'Bearer', client)
+      }
+    }
+  }
+})
+
+t.test('A token that was revoked is refused once the answer about it is too old', async t => {
+  for (const { covers, formats } of KINDS) {
+    const running = await startFor(t, 'client_secret_basic', { IDP_INTROSPECTION: covers })
+    for (const format of formats) {
+      const [token, twin] = [await tenant.token(format), await tenant.token(format)]
+      for (const each of [token, twin]) {
+        t.equal((await call(running, { lines: bearerLines(each) })).status, 200, `${format} by ${covers}`)
+      }
+      await tenant.revoke(token)
+      t.equal((await call(running, { lines: bearerLines(token) })).status, 200, 'the answer still holds')
+      advanceClock(t, 10_000)
+      expectRefusal(
+        t,
+        await call(running, { lines: bearerLines(token) }),
+        'token_inactive',
+        'Bearer',
+        `${format} by ${covers}`
+      )
+      t.equal((await call(running, { lines: bearerLines(twin) })).status, 200, 'and the other one passes')
+    }
+  }
+})
+
+t.test('A token that the provider has bound to a key passes only with its proof', async t => {
+  const client = await createDpopClient()
+  for (const { covers, formats } of KINDS) {
+    const running = await startFor(t, 'signed', { IDP_INTROSPECTION: covers, IDP_INTROSPECTION_SIGNED: true })
+    const url = `${running.url}/api/private`
+    for (const format of formats) {
+      const token = await tenant.token(format, {
+        headers: {
+          dpop: client.proof({ token: '', url: `${tenant.issuer}/token`, method: 'POST', claims: { ath: undefined } })
+        }
+      })
+      t.equal(
+        (await call(running, { lines: dpopLines(token, client.proof({ token, url })) })).status,
+        200,
+        `${format} by ${covers}`
+      )
+      expectRefusal(t, await call(running, { lines: bearerLines(token) }), 'token_bound', 'Bearer')
+      expectRefusal(
+        t,
+        await call(running, { lines: dpopLines(token, (await createDpopClient()).proof({ token, url })) }),
+        'jkt_mismatch',
+        'DPoP'
+      )
+    }
+  }
+})
+
+t.test('A refresh token of the provider is not an access token, even if an answer may leave out the audience', async t => {
+  for (const IDP_INTROSPECTION_AUDIENCE_OPTIONAL of [true, false]) {
+    const running = await startFor(t, 'client_secret_basic', {
+      IDP_INTROSPECTION: 'opaque',
+      IDP_INTROSPECTION_AUDIENCE_OPTIONAL
+    })
+    t.equal((await call(running, { lines: bearerLines(await tenant.token('opaque')) })).status, 200)
+    const refused = await call(running, { lines: bearerLines(await tenant.refreshToken()) })
+    expectRefusal(t, refused, IDP_INTROSPECTION_AUDIENCE_OPTIONAL ? 'token_kind' : 'token_claim_invalid', 'Bearer')
+  }
+})
+
+/** The same, without deadlines: no call meets its own on a busy machine. */
+function startHostile (t: Test, values: Variables): Promise<Asked> {
+  stopTimers(t, 5000)
+  return start(t, values)
+}
+
+const ACTIVE = { active: true, sub: 'user-1', aud: AUDIENCE }
+
+t.test('No token passes if the endpoint lies, floods, redirects or compresses, and one passes with a good answer', async t => {
+  const hostile = await startHostile(t, { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_CACHE_SECONDS: 0 })
+  const rows: ReadonlyArray<{ title: string, behaviour: Behaviour, failure?: string }> = [
+    { title: 'a good answer', behaviour: json(ACTIVE) },
+    { title: 'no end', behaviour: endless(), failure: 'too_large' },
+    { title: 'a length of a gigabyte', behaviour: endless(2 ** 30), failure: 'too_large' },
+    { title: 'a bomb of gzip', behaviour: gzipBomb(), failure: 'content_encoding' },
+    { title: 'a redirect to a good answer', behaviour: redirect('/good'), failure: 'redirect' },
+    { title: 'a redirect that keeps the method', behaviour: redirect('/good', 307), failure: 'redirect' },
+    { title: 'a reset connection', behaviour: reset(), failure: 'unreachable' },
+    { title: 'a connection that breaks', behaviour: cutShort(), failure: 'unreachable' },
+    { title: 'a page', behaviour: html(), failure: 'not_json' },
+    { title: 'a good answer with 201', behaviour: json(ACTIVE, 201), failure: 'status' },
+    { title: 'nothing', behaviour: text(''), failure: 'not_json' },
+    { title: 'a number', behaviour: text('1'), failure: 'introspection_malformed' },
+    { title: 'null', behaviour: text('null'), failure: 'introspection_malformed' },
+    { title: 'a text', behaviour: text('"active"'), failure: 'introspection_malformed' },
+    ...[{ active: 'true' }, { active: 1 }, { active: null }, { active: [true] }, { active: {} }, {}].map(answer => (
+      {
+        title: JSON.stringify(answer),
+        behaviour: json({ ...ACTIVE, active: undefined, ...answer }),
+        failure: 'introspection_malformed'
+      }
+    )),
+    { title: 'a good answer after all', behaviour: json(ACTIVE) }
+  ]
+  for (const [index, { title, behaviour, failure }] of rows.entries()) {
+    hostile.behaviour = behaviour
+    const outcome = await call(hostile, { lines: bearerLines(`opaque-${index}`) })
+    if (failure === undefined) t.equal(outcome.status, 200, title)
+    else {
+      expectRefusal(t, outcome, 'introspection_unavailable', 'Bearer', title)
+      t.hasStrict(hostile.log.filter(({ reason }) => reason).at(-1), { failure }, title)
+      t.match(outcome.headers['retry-after'], /^\d+$/, title)
+    }
+  }
+  t.notMatch(JSON.stringify(hostile.log), /opaque-\d|secret/)
+})
+
+t.test('A member of a wrong type is a refusal, and never a fault', async t => {
+  const hostile = await startHostile(t, { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_CACHE_SECONDS: 0 })
+  const wrong = [null, true, 7, '', [], {}, [7], ['x', null], { x: 1 }]
+  const members = ['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'cnf', 'client_id', 'token_type', 'token_use', 'typ']
+  const fits: Readonly<Record<string, readonly unknown[]>> = {
+    exp: [],
+    nbf: [7],
+    iat: [7],
+    client_id: wrong,
+    token_use: wrong,
+    typ: wrong
+  }
+  let serial = 0
+  for (const member of members) {
+    for (const value of wrong) {
+      const title = `${member} is ${JSON.stringify(value)}`
+      hostile.behaviour = json({ ...ACTIVE, [member]: value })
+      const outcome = await call(hostile, { lines: bearerLines(`opaque-${serial++}`) })
+      t.equal(outcome.status, fits[member]?.includes(value) ? 200 : 401, title)
+    }
+  }
+  // These grant nothing, and are no faults either.
+  for (const member of ['scope', 'username', 'jti', '__proto__', 'toString']) {
+    for (const value of wrong) {
+      hostile.behaviour = text(
+        `{"active":true,"sub":"user-1","aud":"${AUDIENCE}","${member}":${JSON.stringify(value)}}`
+      )
+      const lines = bearerLines(`opaque-${serial++}`)
+      t.equal((await call(hostile, { lines })).status, 200, member)
+      t.equal((await call(hostile, { lines, path: '/api/private-scoped' })).status, 403, member)
+    }
+  }
+})
+
+async function reasonOf ({ app }: RunningApp, token: string): Promise<string | undefined> {
+  const headers = { host: 'localhost', authorization: `Bearer ${token}` }
+  const arrived = arrivedRequest({
+    method: 'GET',
+    url: '/',
+    headers,
+    rawHeaders: Object.entries(headers).flat(),
+    socket: {}
+  })
+  const parts = { headers, raw: { headers }, routeOptions: { config: {} }, log: { info () {} } }
+  const request = parts as unknown as FastifyRequest
+  return app.holdfastGuard.admissionOf(() => arrived, undefined).identify(request, () => ANY_TOKEN).then(
+    () => undefined,
+    ({ reason }: Refusal) => reason
   )
+}
+
+const FLOOD = 2000
+
+t.test('A flood of made-up tokens costs few calls, and good tokens go on being answered', async t => {
+  // So many refusals may take longer than an answer is kept.
+  const advance = stopClock(t)
+  const hostile = await startHostile(t, { IDP_INTROSPECTION: 'all' })
+  const held: Array<() => void> = []
+  let isHeld = false
+  hostile.behaviour = (request, response) => {
+    const token = hostile.forms.at(-1)!.get('token')!
+    const answer = (): void =>
+      json(token.startsWith('good') || token.includes('.') ? ACTIVE : { active: false })(request, response)
+    if (isHeld) held.push(answer)
+    else answer()
+  }
+  const statusOf = async (token: string): Promise<number> => {
+    const answer = await fetch(`${hostile.url}/api/private`, { headers: { authorization: `Bearer ${token}` } })
+    await answer.arrayBuffer()
+    return answer.status
+  }
+  const introspection = () => hostile.app.holdfastGuard.parts.issuers!.all()[0]!.introspection!.inquiry.state()
+  const good = ['good-1', 'good-2']
+  for (const token of good) t.equal(await statusOf(token), 200)
+  isHeld = true
+  // So many requests over sockets would take longer than the deadline of a call, so the guard gets these by itself.
+  const ended: unknown[] = []
+  const flood = Array.from({ length: FLOOD }, async (_, index) => {
+    const reason = await reasonOf(hostile, `made-up-${index}`)
+    ended.push(reason)
+    return reason
+  })
+  // If one of the calls fails, fewer than 64 are left that can be held.
+  while (held.length < 64 && ended.length <= FLOOD - 64) await delay(5)
+  t.equal(held.length, 64)
+  for (const token of good) t.equal(await statusOf(token), 200, 'from the answers that are kept')
+  t.hasStrict(introspection(), { inFlight: 64 })
+
+  // The answers about the good tokens are too old now, and all 64 calls are under way.
+  advance(10_000)
+  const signed = hostile.issuer.token()
+  const renewed = Promise.all([...good, signed].map(statusOf))
+  // All three wait for their turn, however long they took to come.
+  while (introspection().cache.misses < 2 + FLOOD + 3) await delay(5)
+  isHeld = false
+  for (const answer of held.splice(0)) answer()
   t.strictSame(
-    file(
-      'idp:\n  issuers:\n    - introspection:\n        fr: jwt\n        for: jwt\n        for: off\n      colour: red\n'
-    ).problems,
-    [
-      'config.yaml, line 6: the key "idp.issuers[0].introspection.for" appears twice',
-      'config.yaml, line 4: unknown key "idp.issuers[0].introspection.fr"; did you mean ' +
-      'idp.issuers[0].introspection.for?',
-      'config.yaml, line 7: unknown key "idp.issuers[0].colour"'
-    ]
+    await renewed,
+    [200, 200, 200],
+    'tokens that were good before, and a JWT that is signed, have the next turn'
   )
+  const reasons = await Promise.all(flood)
+  t.strictSame([...new Set(reasons)].sort(), ['introspection_unavailable', 'token_inactive'])
+  t.equal(reasons.filter(reason => reason === 'token_inactive').length, 64)
+  t.hasStrict(introspection(), {
+    active: 5,
+    inactive: 64,
+    turnedAway: FLOOD - 64,
+    inFlight: 0,
+    cache: { entries: 64 }
+  })
+  t.equal(hostile.forms.length, 2 + 64 + 3)
+  t.equal(await statusOf('good-new'), 200, 'and afterwards there is room')
+
+  for (let round = 0; round < 5; round++) {
+    t.strictSame(await Promise.all([0, 1, 63].map(index => statusOf(`made-up-${index}`))), [401, 401, 401])
+  }
+  t.equal(hostile.forms.length, 2 + 64 + 3 + 1, 'a refusal is kept')
+})
+
+t.test('Requests that wait for one answer each have a log line and an answer of their own', async t => {
+  const hostile = await startHostile(t, { IDP_INTROSPECTION: 'opaque', ERROR_BODY: 'detailed' })
+  hostile.behaviour = (request, response) => {
+    setTimeout(() => json({}, 500)(request, response), 300)
+  }
+  const answers = await Promise.all(
+    Array.from(
+      { length: 5 },
+      () => fetch(`${hostile.url}/api/private`, { headers: { authorization: 'Bearer opaque' } })
+    )
+  )
+  t.strictSame(answers.map(({ status }) => status), Array(5).fill(503))
+  t.equal(hostile.forms.length, 1)
+  t.match(
+    hostile.log.filter(({ reason }) => reason),
+    Array(5).fill({ reason: 'introspection_unavailable', issuer: hostile.issuer.url, failure: 'status' })
+  )
+})
+
+t.test('A token that was active stays cached while the endpoint is down, and is forgotten when it is refused', async t => {
+  const hostile = await startHostile(t, { IDP_INTROSPECTION: 'opaque' })
+  const { verified } = hostile.app.holdfastGuard.parts
+  hostile.behaviour = json(ACTIVE)
+  t.equal((await call(hostile, { lines: bearerLines('good') })).status, 200)
+  advanceClock(t, 10_000)
+  hostile.behaviour = json({}, 500)
+  expectRefusal(t, await call(hostile, { lines: bearerLines('good') }), 'introspection_unavailable', 'Bearer')
+  t.equal(verified.state().entries, 1)
+  hostile.behaviour = json({ active: false })
+  expectRefusal(t, await call(hostile, { lines: bearerLines('good') }), 'token_inactive', 'Bearer')
+  t.equal(verified.state().entries, 0)
 })

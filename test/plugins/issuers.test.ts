@@ -13,7 +13,7 @@ import auth from '../../plugins/auth.ts'
 import health from '../../routes/health.ts'
 import type { KeySourceState } from '../../lib/guard/provider/key-source.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
-import { startApp, type RunningApp } from '../helpers/app.ts'
+import { createLoggedApp, startApp, type RunningApp } from '../helpers/app.ts'
 import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { html, type HostileProvider } from '../helpers/hostile-provider.ts'
@@ -539,13 +539,13 @@ t.test('A key file that is missing or broken stops the start, and each is named'
   })
   const cases: Array<[path: string, word: string]> = [
     ['good', ''],
-    ['missing', 'ENOENT'],
+    ['missing', 'file_unreadable: ENOENT'],
     ['broken', 'not_json'],
     ['list', 'set_malformed'],
-    ['many', '101'],
-    ['big', 'TOO_LARGE'],
-    ['folder', 'NOT_A_FILE'],
-    ['/dev/zero', 'NOT_A_FILE']
+    ['many', 'set_too_many_keys: 101'],
+    ['big', 'file_unreadable: TOO_LARGE'],
+    ['folder', 'file_unreadable: NOT_A_FILE'],
+    ['/dev/zero', 'file_unreadable: NOT_A_FILE']
   ]
   for (const [path, word] of cases) {
     const keysFile = join(path.startsWith('/') ? '' : directory, path)
@@ -593,18 +593,7 @@ async function startWithFunction (
   }
 > {
   const asked: string[] = []
-  const log: Array<Record<string, unknown>> = []
-  const app = Fastify({
-    logger: {
-      level: 'info',
-      stream: {
-        write: (line: string) => {
-          log.push(JSON.parse(line))
-        }
-      }
-    }
-  })
-  t.teardown(() => app.close())
+  const { app, log } = createLoggedApp(t)
   await app.register(auth, {
     idp: {
       audience: AUDIENCE,

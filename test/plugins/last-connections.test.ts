@@ -9,15 +9,16 @@ import connections from '../../plugins/connections.ts'
 import { closeGraceDelay } from '../../start-options.ts'
 import { startApp } from '../helpers/app.ts'
 import { startIssuer } from '../helpers/issuer.ts'
+import { startUpstream } from '../helpers/upstream.ts'
 
 const DRAIN_MS = 500
 const QUIET_MS = 500
 const HEAD = 'GET /slow HTTP/1.1\r\nHost: x\r\n\r\n'
 
 /** The service with a route that answers when it may, and connections to it. The clock is stopped from here on. */
-async function start (t: Parameters<typeof startApp>[0]) {
+async function start (t: Parameters<typeof startApp>[0], values: object = {}) {
   const entered: Array<() => void> = []
-  const { app, url, log } = await startApp(t, await startIssuer(t), { LOG_LEVEL: 'info' }, app => {
+  const { app, url, log } = await startApp(t, await startIssuer(t), { LOG_LEVEL: 'info', ...values }, app => {
     app.get('/slow', async () => {
       await new Promise<void>(resolve => {
         entered.push(resolve)
@@ -158,3 +159,25 @@ t.test(
     t.notOk(later.mock.calls.slice(before).some(({ arguments: [, ms] }) => ms === DRAIN_MS))
   }
 )
+
+t.test('What is open at a gate when the process ends is no failure of its upstream', async t => {
+  const upstream = await startUpstream(t, (request, response) => {
+    if (request.url === '/events') response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: a\n\n')
+  })
+  const rules = [{ path: '/*', allow: 'anyone' }]
+  const { app, open, until, pass, log } = await start(t, { GATE: { upstream: upstream.origin, rules } })
+  const stream = await open('GET /events HTTP/1.1\r\nHost: x\r\n\r\n')
+  const waiting = await open('GET /waiting HTTP/1.1\r\nHost: x\r\n\r\n')
+  await until(() => stream.text.includes('data: a') && upstream.connections === 2)
+  const closed = app.close()
+  await pass(0)
+  await pass(DRAIN_MS)
+  await pass(closeGraceDelay - DRAIN_MS - 1000)
+  await Promise.all([stream.ended, waiting.ended, closed])
+  t.strictSame(
+    log.filter(({ end }) => end).map(({ end, status }) => [end, status]).sort(),
+    [['shutdown', 200], ['shutdown', 499]]
+  )
+  t.notOk(log.some(({ msg }) => msg === 'request failed'))
+  t.hasStrict(log.at(-1), { event: 'closed', cut: 2 })
+})

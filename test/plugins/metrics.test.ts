@@ -2,11 +2,13 @@ import { readFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { METRICS } from '../../lib/report/metrics/catalog.ts'
 import type { Variables } from '../helpers/variables.ts'
-import { shareResult, TEXT_MAX_AGE_MS } from '../../plugins/metrics.ts'
+import { shareResult } from '../../plugins/metrics.ts'
 import { startApp, type RunningApp } from '../helpers/app.ts'
 import { advanceClock } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
+
+const TEXT_MAX_AGE_MS = 1000
 
 async function start (
   t: Test,

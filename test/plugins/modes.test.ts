@@ -10,7 +10,7 @@ import t from 'tap'
 import auth from '../../plugins/auth.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import { createTestIssuer } from '../../packages/holdfast/testing.ts'
-import { startApp } from '../helpers/app.ts'
+import { createLoggedApp, startApp } from '../helpers/app.ts'
 import { call, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
@@ -162,6 +162,13 @@ t.test('The auth plugin in another app, by options instead of environment', asyn
   t.throws(() => app.requireScope(''), TypeError)
   t.throws(() => app.requireScope('a b'), TypeError, 'two scopes in one text would never match')
   t.throws(() => app.requireScope('a"b'), TypeError)
+})
+
+t.test('The auth plugin without options does not take the settings of another app for its own', async t => {
+  const app = Fastify()
+  app.decorate('settings', { theme: 'dark' } as never)
+  app.register(auth)
+  await t.rejects(async () => app.ready(), { message: /IDP_AUDIENCE \(idp\.audience\) is not set/ })
 })
 
 t.test('The auth plugin does not change the rest of another app', async t => {
@@ -412,17 +419,7 @@ t.test('The auth plugin refuses options that are not usable', async t => {
 })
 
 t.test('The auth plugin logs the settings in force in one line, in another app too', async t => {
-  const lines: Array<Record<string, unknown>> = []
-  const app = Fastify({
-    logger: {
-      stream: {
-        write: (line: string) => {
-          lines.push(JSON.parse(line))
-        }
-      }
-    }
-  })
-  t.teardown(() => app.close())
+  const { app, log: lines } = createLoggedApp(t)
   await app.register(auth, {
     idp: { domain: 'tenant.example', audience: AUDIENCE, dpopMode: 'REQUIRED' },
     server: { publicUrl: 'https://api.example' }
@@ -469,32 +466,12 @@ t.test('Keys are fetched soon after the start, and never after the close', async
 })
 
 t.test('A test issuer causes a warning in the log, so that none is used in production', async t => {
-  const lines: Array<Record<string, unknown>> = []
-  const app = Fastify({
-    logger: {
-      stream: {
-        write: (line: string) => {
-          lines.push(JSON.parse(line))
-        }
-      }
-    }
-  })
-  t.teardown(() => app.close())
+  const { app, log: lines } = createLoggedApp(t)
   const issuer = await createTestIssuer()
   await app.register(auth, issuer.options)
   t.hasStrict(lines.find(({ msg }) => msg === 'The keys and the clock are those of a test issuer: only for tests'), {
     level: 40
   })
-})
-
-t.test('An app that has a user already keeps its decorator', async t => {
-  const issuer = await startIssuer(t)
-  const app = Fastify()
-  t.teardown(() => app.close())
-  app.decorateRequest('user', null as never)
-  await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE } })
-  app.get('/', { onRequest: app.authenticate() }, request => request.user.sub)
-  t.equal((await app.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token()}` } })).body, 'user-1')
 })
 
 t.test('Events of the keys are logged under their names, and a fault of the provider as a warning', async t => {

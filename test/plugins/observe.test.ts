@@ -2,9 +2,7 @@ import Fastify, { type FastifyRequest } from 'fastify'
 import t, { type Test } from 'tap'
 import holdfast from '../../packages/holdfast/index.ts'
 import { createTestIssuer } from '../../packages/holdfast/testing.ts'
-
-const DAY_MS = 86_400_000
-const dayIn = (days: number): string => new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10)
+import { dayIn } from '../helpers/clock.ts'
 
 async function startApp (t: Test) {
   const issuer = await createTestIssuer()

@@ -267,18 +267,19 @@ t.test('JWTs without aud pass by client_id or azp where the settings say so, wit
   )
 })
 
-t.test(
-  'The profile of a JWT without aud says so',
-  { skip: !samples.has('profile') && 'routes/api/profile.ts is gone' },
-  async t => {
-    const issuer = await startIssuer(t)
-    const whole = await startApp(t, issuer, { IDP_AUDIENCE_CLAIM: 'azp', API_PROFILE: '2' })
-    t.hasStrict(
-      await call(whole, { path: '/api/profile', lines: bearerLines(issuer.token({ aud: undefined, azp: AUDIENCE })) }),
-      { status: 200, body: { audience: null } }
-    )
-  }
-)
+if (samples.has('profile')) {
+  t.test(
+    'The profile of a JWT without aud says so',
+    async t => {
+      const issuer = await startIssuer(t)
+      const whole = await startApp(t, issuer, { IDP_AUDIENCE_CLAIM: 'azp', API_PROFILE: '2' })
+      t.hasStrict(
+        await call(whole, { path: '/api/profile', lines: bearerLines(issuer.token({ aud: undefined, azp: AUDIENCE })) }),
+        { status: 200, body: { audience: null } }
+      )
+    }
+  )
+}
 
 t.test(
   'A refusal of a claim names the claim in the log, also of an answer that says only active, client_id, scope ' +

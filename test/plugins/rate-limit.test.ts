@@ -1,13 +1,16 @@
 import { readFileSync } from 'node:fs'
 import Fastify from 'fastify'
 import t from 'tap'
-import { clientKey, createRateLimit, MAX_CLIENTS, WINDOW_MS } from '../../lib/guard/rate-limit.ts'
+import { clientKey, createRateLimit } from '../../lib/guard/rate-limit.ts'
 import type { VerifiedToken } from '../../lib/guard/token/verified-tokens.ts'
 import auth from '../../plugins/auth.ts'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { makeIssuerKey, startIssuer } from '../helpers/issuer.ts'
+
+const MAX_CLIENTS = 50_000
+const WINDOW_MS = 60_000
 
 t.test(
   'A client may send as many requests a minute as the setting allows, over all guarded routes and methods, and ' +
@@ -36,12 +39,9 @@ t.test(
     )
     t.equal(answer.headers['cache-control'], 'no-store')
     t.equal(answer.headers['www-authenticate'], undefined, 'there is nothing wrong with the credentials')
-    t.strictSame(
-      Object.keys(answer.headers).filter(name => name.includes('ratelimit')),
-      [],
-      'and no other header shows the limit'
-    )
-    t.match((await running.app.inject('/metrics')).body, /^holdfast_refusals_total\{reason="rate_limited"\} 1$/m)
+    const { body } = await running.app.inject('/metrics')
+    t.match(body, /^holdfast_refusals_total\{reason="rate_limited"\} 1$/m)
+    t.match(body, /route="\/api\/protected",status="429",scheme="bearer",/)
 
     t.equal((await call(running, { lines, path: '/api/public' })).status, 200, 'what is open is not limited')
     t.equal(

@@ -44,6 +44,14 @@ const HANDLERS: ReadonlyArray<
     await refusalOf(request)
     return reply.code(418).send('tea')
   }, '418 challenge nonce'],
+  ['has a fault of its own', async request => {
+    await refusalOf(request)
+    throw new Error('broken')
+  }, '500 no challenge nonce'],
+  ['sends a Response of 502', async (request, reply) => {
+    await refusalOf(request)
+    return reply.send(new Response('no', { status: 502 }))
+  }, '502 no challenge nonce'],
   ['sends a Response of 401', async (request, reply) => {
     await refusalOf(request)
     return reply.send(new Response('no', { status: 401 }))

@@ -174,7 +174,7 @@ t.test(
       ['upstream', () => sockets.at(-1)!.end()],
       ['token_expired', () => {}],
       ['shutdown', client => {
-        site.app.closing = { hasBegun: true } as never
+        site.app.closing = { ...site.app.closing, hasBegun: true }
         client.destroy()
       }]
     ]

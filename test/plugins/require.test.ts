@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import auth, { type RequirementOptions } from '../../plugins/auth.ts'
 import type { FileOptions, HoldfastOptions } from '../../lib/settings/option-types.ts'
 import { REFUSALS, type RefusalReason } from '../../lib/refusal.ts'
+import { createLoggedApp } from '../helpers/app.ts'
 import { parseChallenges } from '../helpers/challenges.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, startIssuer, type Overrides } from '../helpers/issuer.ts'
@@ -19,17 +20,7 @@ interface Asked {
 /** An app with the auth plugin. `ask` sends a Bearer token with these claims, or the headers that are given. */
 async function start (t: Test, options: FileOptions = {}) {
   const issuer = await startIssuer(t)
-  const log: Array<Record<string, unknown>> = []
-  const app = Fastify({
-    logger: {
-      stream: {
-        write: (line: string) => {
-          log.push(JSON.parse(line))
-        }
-      }
-    }
-  })
-  t.teardown(() => app.close())
+  const { app, log } = createLoggedApp(t)
   await app.register(auth, { ...options, idp: { issuer: issuer.url, audience: AUDIENCE, ...options.idp } })
   const send = async (url: string, headers: Record<string, string> = {}): Promise<Asked> => {
     log.length = 0
@@ -759,7 +750,7 @@ t.test('The requirement of a route is checked when the route is made', async t =
     [{ scope: undefined }, /scope takes a word/],
     [{ scope: [] }, /scope takes a word/],
     [{ scope: '' }, /scope takes a word/],
-    [{ scope: 'a b' }, /scope takes a word/],
+    ...['a b', '\u007f', '\u0080', 'a\n', '\na'].map(scope => [{ scope }, /scope takes a word/] as const),
     [{ scope: ['a', 1] }, /scope takes a word/],
     [{ scope: { any: ['a'] } }, /scope takes a word/],
     [{ anyScope: [] }, /anyScope takes a word/],
@@ -898,5 +889,14 @@ t.test('A requirement with inherited, hidden or missing parts throws when the ro
 t.test('In a handler a bad requirement is a fault, not a pass', async t => {
   const { app, ask } = await start(t)
   app.get('/', async request => request.require({ scope: [] }))
-  t.equal((await ask('/')).status, 500)
+  type Careless = { authenticate: (options?: object) => Promise<void> }
+  for (const [path, ...args] of [['/ignored', { scope: 'admin' }], ['/twin']] as const) {
+    app.get(path, async request => {
+      await (request as Careless).authenticate(...args)
+      return 'in'
+    })
+  }
+  for (const [path, status] of [['/', 500], ['/ignored', 500], ['/twin', 200]] as const) {
+    t.equal((await ask(path)).status, status, path)
+  }
 })

@@ -2,7 +2,6 @@ import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { containing } from '../helpers/containing.ts'
 import { holdfast, readSettings } from '../../holdfast.ts'
-import auth from '../../plugins/auth.ts'
 import type { Variables } from '../helpers/variables.ts'
 import { startApp } from '../helpers/app.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
@@ -66,6 +65,12 @@ t.test('The resource is a possible audience of a token: RESOURCE, else the audie
       warnings: []
     },
     {
+      title: 'RESOURCE on this machine',
+      settings: { RESOURCE: 'http://localhost:8000/v1' },
+      resource: 'http://localhost:8000/v1',
+      warnings: []
+    },
+    {
       title: 'the audience',
       settings: { IDP_AUDIENCE: 'https://api.holdfast.test/', PUBLIC_URL: 'https://www.holdfast.test' },
       resource: 'https://api.holdfast.test/',
@@ -100,6 +105,12 @@ t.test('The resource is a possible audience of a token: RESOURCE, else the audie
       settings: { IDP_AUDIENCE: 'http://api' },
       resource: 'http://api.holdfast.test',
       warnings: differs
+    },
+    {
+      title: 'an address, as the audience is a client',
+      settings: { IDP_AUDIENCE: 'https://app.holdfast.test', IDP_AUDIENCE_CLAIM: 'azp' },
+      resource: 'http://api.holdfast.test',
+      warnings: [/^The audience is a client and RESOURCE is not set/]
     }
   ]
   for (const { title, settings, resource, warnings } of table) {
@@ -173,6 +184,12 @@ t.test('With several issuers the resource is one that the tokens of each adverti
       settings: { IDP_AUDIENCE: A, RESOURCE: 'https://r.holdfast.test' },
       resource: 'https://r.holdfast.test',
       servers: [a.url, b.url]
+    },
+    {
+      title: 'a namesake that is a client',
+      entries: [entry(a, A), { ...entry(b, A), audienceClaim: 'azp' }],
+      resource: A,
+      servers: [a.url]
     },
     {
       title: 'RESOURCE that is the audience of one',
@@ -341,40 +358,6 @@ t.test('Without PUBLIC_URL challenges point to the metadata of RESOURCE', async 
     pointersOf((await ask('/api/private')).headers['www-authenticate'])[0],
     `https://www.holdfast.test${PATH}/v1`
   )
-})
-
-t.test('RESOURCE is an https URL', async t => {
-  const accepts = (RESOURCE: string) => readSettings({ IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: AUDIENCE, RESOURCE })
-  for (const good of ['https://api.example', 'https://api.example/', 'https://api.example:8443/v1/x']) {
-    await t.resolves(accepts(good), good)
-  }
-  for (
-    const bad of [
-      'http://api.example',
-      'api.example',
-      'https://',
-      'https://a@api.example',
-      'https://api.example/?x',
-      'https://api.example/#x',
-      'urn:api'
-    ]
-  ) {
-    await t.rejects(accepts(bad), /RESOURCE \(server\.resource\) is .*; allowed: https URL/, bad)
-  }
-})
-
-t.test('The auth plugin in another application, which serves no metadata, points to none', async t => {
-  const issuer = await startIssuer(t)
-  const app = Fastify()
-  t.teardown(() => app.close())
-  await app.register(auth, {
-    idp: { issuer: issuer.url, audience: AUDIENCE },
-    server: { publicUrl: 'https://www.holdfast.test' }
-  })
-  app.get('/', { onRequest: app.authenticate }, () => 'in')
-  const answer = await app.inject('/')
-  t.equal(answer.statusCode, 401)
-  t.strictSame(pointersOf(answer.headers['www-authenticate']), [])
 })
 
 t.test('A service that is mounted under a path is described with that path', async t => {

@@ -1,9 +1,11 @@
 import { connect } from 'node:net'
 import t, { type Test } from 'tap'
-import { MAX_EVENT_BYTES_OF_ADDRESS, MAX_EVENT_BYTES } from '../../lib/revocation/event-body.ts'
+import { MAX_EVENT_BYTES_OF_ADDRESS } from '../../lib/revocation/event-body.ts'
 import { MAX_SET_BYTES } from '../../lib/revocation/security-event-token.ts'
 import { RECEIVER, startRevocation, type Site } from '../helpers/revocation-site.ts'
 import { until } from '../helpers/until.ts'
+
+const MAX_EVENT_BYTES = 16 * 1024 * 1024
 
 const OF_ADDRESS = MAX_EVENT_BYTES_OF_ADDRESS / MAX_SET_BYTES
 const EVENTS = 'POST /revocation/events HTTP/1.1\r\nContent-Type: application/secevent+jwt'

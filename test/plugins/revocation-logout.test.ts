@@ -1,12 +1,15 @@
 import { generateKeyPairSync, sign } from 'node:crypto'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { makeIssuerKey, startIssuer, type Overrides } from '../helpers/issuer.ts'
+import { makeIssuerKey, startIssuer, type Issuer, type Overrides } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
 import { startRevocation, type Site } from '../helpers/revocation-site.ts'
 
 const CLIENT = 'orders-app'
 const EVENTS = { 'http://schemas.openid.net/event/backchannel-logout': {} }
 const stranger = makeIssuerKey('k1')
+/** Of AD FS: nothing can be fetched under it. */
+const NAME = 'http://adfs.example/adfs/services/trust'
 
 type Logout = (claims?: Overrides, header?: Overrides) => string
 
@@ -164,6 +167,32 @@ t.test('The session is in the claim that the settings name, and each of several 
     200
   )
   t.strictSame(await Promise.all(tokens.map(ask)), [401, 401, 401, 401], 'the second one names the user')
+})
+
+t.test('The keys of a client are those of its issuer: of its file, or of its address, however its slash is', async t => {
+  const keysOf = (issuer: Issuer): string =>
+    join(t.testdir({ 'keys.json': JSON.stringify({ keys: issuer.keys.map(({ jwk }) => jwk) }) }), 'keys.json')
+  const rows: ReadonlyArray<readonly [string, (issuer: Issuer) => object, iss?: string]> = [
+    ['a file', issuer => ({ IDP_KEYS_FILE: keysOf(issuer) })],
+    ['a mere name', issuer => ({ IDP_ISSUER: NAME, IDP_KEYS_FILE: keysOf(issuer) }), NAME],
+    ['an address', ({ url }) => ({ IDP_JWKS_URI: `${url}.well-known/jwks.json` })]
+  ]
+  for (const [title, values, iss] of rows) {
+    const { issuer, logout, ask } = await startRevocation(t, {
+      revocation: (_, { url }) => ({ logout: { clientId: CLIENT, issuer: iss ?? url.slice(0, -1) } }),
+      values: issuer => ({ IDP_ISSUER: issuer.url, ...values(issuer) })
+    })
+    const token = issuer.token({ sid: 's1', ...iss && { iss } })
+    t.equal(await ask(token), 200, title)
+    const asked = issuer.requests.length
+    const logoutToken = issuer.token(
+      { aud: CLIENT, jti: 'l1', events: EVENTS, sid: 's1', ...iss && { iss } },
+      { typ: 'logout+jwt' }
+    )
+    t.equal((await logout(form(logoutToken))).status, 200, title)
+    t.equal(await ask(token), 401, title)
+    t.strictSame(issuer.requests.slice(asked), title === 'an address' ? ['/.well-known/jwks.json'] : [], title)
+  }
 })
 
 t.test('While the keys of the provider cannot be fetched, the answer is 503', async t => {

@@ -1,14 +1,18 @@
 import { once } from 'node:events'
+import { connect as openSession, constants } from 'node:http2'
 import { connect } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import websocket from '@fastify/websocket'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
+import holdfast from '../../packages/holdfast/index.ts'
+import { createTestIssuer } from '../../packages/holdfast/testing.ts'
 import { startApp } from '../helpers/app.ts'
 import { atAnotherTime } from '../helpers/clock.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { startRevocation, type Site } from '../helpers/revocation-site.ts'
+import { until } from '../helpers/until.ts'
 
 const OPERATORS = { operators: { scope: 'revoke' } }
 /** Of a token that expires in the test: longer than any start takes. The clock is moved by as much. */
@@ -233,4 +237,32 @@ t.test('A token that is valid for longer than cutoffs are kept is refused', asyn
     'nothing says how long a token without iat lives'
   )
   t.strictSame(site.reasons(), ['token_too_long', 'token_too_long', 'token_too_long'])
+})
+
+t.test('Over HTTP/2 an open answer is cut at a revocation, and one whose client has gone is no longer counted', async t => {
+  const issuer = await createTestIssuer()
+  const app = Fastify({ http2: true })
+  await app.register(holdfast, { ...issuer.options, revocation: {} })
+  app.get('/', { onRequest: app.authenticate() }, (_request, reply) => {
+    reply.hijack()
+    reply.raw.write('a')
+  })
+  const session = openSession(await app.listen({ port: 0, host: '127.0.0.1' }))
+  t.teardown(() => {
+    session.destroy()
+    return app.close()
+  })
+  const { openAnswers } = app.holdfastGuard
+  for (const leaves of [true, false]) {
+    const token = await issuer.token({ sub: 'ann' })
+    const stream = session.request({ ':path': '/', authorization: `Bearer ${token}` })
+    stream.resume()
+    await once(stream, 'response')
+    await until('it is watched', () => openAnswers.state().open === 1)
+    if (leaves) stream.close()
+    else await issuer.revoke({ sub: 'ann' })
+    await until('it is closed', () => stream.closed)
+    await until('it is forgotten', () => openAnswers.state().open === 0)
+    t.strictSame([openAnswers.state().ended, stream.rstCode], leaves ? [0, 0] : [1, constants.NGHTTP2_CANCEL])
+  }
 })

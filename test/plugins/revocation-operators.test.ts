@@ -4,6 +4,7 @@ import { createDpopClient } from '../helpers/dpop-client.ts'
 import { UndecidedError } from '../../lib/revocation/store/store.ts'
 import { startIssuer, type Issuer } from '../helpers/issuer.ts'
 import { startRevocation, type Site } from '../helpers/revocation-site.ts'
+import { sendRaw } from '../helpers/wire.ts'
 
 const start = (t: Test, more: object = {}): Promise<Site> =>
   startRevocation(t, { revocation: () => ({ operators: { scope: 'revoke', ...more } }) })
@@ -211,6 +212,16 @@ t.test('An operator acts for the issuers that the settings name', async t => {
   }
 })
 
+t.test('The 204 for an issuer that the service does not have says so, and that for one of its own does not', async t => {
+  const { issuer, operate } = await start(t, { issuers: '*' })
+  for (const undo of [false, true]) {
+    for (const [iss, said] of [['https://unknown.example/', 'unmatched'], [issuer.url, null]] as const) {
+      const { status, headers } = await operate({ sub_id: { format: 'iss_sub', iss, sub: 'user-9' }, undo })
+      t.strictSame([status, headers.get('holdfast-revocation')], [204, said])
+    }
+  }
+})
+
 t.test('A session of one issuer is not looked for under the name that another has for its own', async t => {
   const { issuer: a, other: b, operateAs, ask } = await startTwo(t, () => '*')
   const iat = Math.floor(Date.now() / 1000) - 5
@@ -223,12 +234,11 @@ t.test('The session ALL of a user is the user, and that of nobody names nothing'
   const { issuer, operate, ask, app } = await start(t)
   const token = issuer.token({ iat: Math.floor(Date.now() / 1000) - 5, sub: 'user-9', sid: 'ALL' })
   const session = { format: 'opaque', id: 'ALL' }
-  t.equal((await operate({ sub_id: session })).status, 204)
+  const { status, headers } = await operate({ sub_id: session })
+  t.strictSame([status, headers.get('holdfast-revocation')], [204, 'unmatched'], 'the 204 says that nothing is revoked')
   t.strictSame([await ask(token), app.holdfastGuard.parts.revocation!.counts.get('operator unmapped')], [200, 1])
-  t.equal(
-    (await operate({ sub_id: { user: { format: 'iss_sub', iss: issuer.url, sub: 'user-9' }, session } })).status,
-    204
-  )
+  const named = await operate({ sub_id: { user: { format: 'iss_sub', iss: issuer.url, sub: 'user-9' }, session } })
+  t.strictSame([named.status, named.headers.get('holdfast-revocation')], [204, null])
   t.equal(await ask(token), 401)
 })
 
@@ -287,7 +297,22 @@ t.test('A body that cannot be understood is refused', async t => {
       error_description: `The request cannot be understood: ${fault}.`
     }], fault)
   }
-  t.equal((await operate('{')).status, 400)
+})
+
+t.test('A body of another content type, or of none, is 400, whatever it holds', async t => {
+  const { issuer, operate, log, url } = await start(t)
+  const body = { sub_id: { format: 'opaque', id: 's' } }
+  const authorization = `Bearer ${issuer.token({ sub: 'operator', scope: 'revoke' })}`
+  for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/secevent+jwt', 'application/json-patch', '']) {
+    const answer = await operate(body, { authorization, 'content-type': type })
+    t.hasStrict([answer.status, await answer.json()], [400, { error: 'invalid_request' }], type)
+  }
+  const bare = ['POST /revocation/subjects HTTP/1.1', 'Host: a', 'Connection: close', `Authorization: ${authorization}`]
+  t.equal((await sendRaw(url, [...bare, 'Content-Length: 2', '', '{}'])).status, 400, 'no line')
+  for (const type of ['application/json', 'Application/JSON; charset=utf-8']) {
+    t.equal((await operate(body, { authorization, 'content-type': type })).status, 204, type)
+  }
+  t.equal(log.filter(({ event }) => event === 'revocation_received').length, 2)
 })
 
 t.test('A revocation that cannot be stored is 503, and a fault of our own is 500', async t => {

@@ -16,53 +16,28 @@ t.test('Which tokens pass', async t => {
     { title: 'a token with all that is required', expected: 'accepted' },
 
     { title: 'the issuer without its trailing slash', claims: { iss: issuer.url.slice(0, -1) }, expected: 'accepted' },
-    { title: 'the issuer with two', claims: { iss: `${issuer.url}/` }, expected: 'token_issuer' },
     { title: 'another issuer', claims: { iss: 'https://other.example/' }, expected: 'token_issuer' },
-    { title: 'no issuer', claims: { iss: undefined }, expected: 'token_claim_invalid' },
-    { title: 'an issuer in an array', claims: { iss: [issuer.url] }, expected: 'token_claim_invalid' },
 
     { title: 'the audience in an array', claims: { aud: ['https://other.example', AUDIENCE] }, expected: 'accepted' },
-    { title: 'an array without the audience', claims: { aud: ['https://other.example'] }, expected: 'token_audience' },
-    { title: 'an empty array', claims: { aud: [] }, expected: 'token_audience' },
-    { title: 'the audience with a slash at its end', claims: { aud: `${AUDIENCE}/` }, expected: 'token_audience' },
     { title: 'no audience', claims: { aud: undefined }, expected: 'token_claim_invalid' },
-    { title: 'an audience that is a number', claims: { aud: 7 }, expected: 'token_claim_invalid' },
-    {
-      title: 'an array that holds the audience and a number',
-      claims: { aud: [AUDIENCE, 7] },
-      expected: 'token_claim_invalid'
-    },
 
-    { title: 'an expiry in a minute', claims: { exp: now + 60 }, expected: 'accepted' },
     { title: 'an expiry in the past, within the tolerance', claims: { exp: now - 2 }, expected: 'accepted' },
     { title: 'an expiry in the past, beyond the tolerance', claims: { exp: now - 6 }, expected: 'token_expired' },
-    { title: 'no expiry', claims: { exp: undefined }, expected: 'token_claim_invalid' },
-    { title: 'an expiry that is text', claims: { exp: String(now + 60) }, expected: 'token_claim_invalid' },
-    { title: 'an expiry that is null', claims: { exp: null }, expected: 'token_claim_invalid' },
 
-    { title: 'a start in the past', claims: { nbf: now - 60 }, expected: 'accepted' },
     { title: 'a start in the future, within the tolerance', claims: { nbf: now + 3 }, expected: 'accepted' },
     {
       title: 'a start in the future, beyond the tolerance',
       claims: { nbf: now + 60 },
       expected: 'token_not_yet_valid'
     },
-    { title: 'a start that is text', claims: { nbf: 'now' }, expected: 'token_claim_invalid' },
 
     { title: 'no time of issue', claims: { iat: undefined }, expected: 'accepted' },
-    { title: 'a time of issue that is text', claims: { iat: 'now' }, expected: 'token_claim_invalid' },
-    { title: 'no subject', claims: { sub: undefined }, expected: 'token_claim_invalid' },
-    { title: 'an empty subject', claims: { sub: '' }, expected: 'token_claim_invalid' },
-    { title: 'a subject that is a number', claims: { sub: 7 }, expected: 'token_claim_invalid' },
 
     { title: 'no typ', header: { typ: undefined }, expected: 'accepted' },
     { title: 'typ JWT', header: { typ: 'JWT' }, expected: 'accepted' },
-    { title: 'typ jwt', header: { typ: 'jwt' }, expected: 'accepted' },
-    { title: 'typ AT+JWT', header: { typ: 'AT+JWT' }, expected: 'accepted' },
     { title: 'typ application/at+jwt', header: { typ: 'application/at+jwt' }, expected: 'accepted' },
     { title: 'typ of an identity token', header: { typ: 'id+jwt' }, expected: 'token_type' },
     { title: 'typ of a proof', header: { typ: 'dpop+jwt' }, expected: 'token_type' },
-    { title: 'typ that is a number', header: { typ: 7 }, expected: 'token_type' },
 
     {
       title: 'a security event',
@@ -82,36 +57,25 @@ t.test('Which tokens pass', async t => {
       header: { kid: 'other' },
       expected: 'token_kind'
     },
-    { title: 'a claim with a name that begins like it', claims: { events_seen: {} }, expected: 'accepted' },
     { title: 'a refresh token by its typ claim', claims: { typ: 'Refresh' }, expected: 'token_kind' },
     { title: 'an ID token by its use', claims: { token_use: 'id' }, expected: 'token_kind' },
     { title: 'an access token by its use', claims: { token_use: 'access', typ: 'Bearer' }, expected: 'accepted' },
 
     { title: 'an unknown crit', header: { crit: ['exp'], exp: 1 }, expected: 'token_critical' },
-    { title: 'an empty crit', header: { crit: [] }, expected: 'token_critical' },
-    { title: 'an unencoded payload announced without crit', header: { b64: false }, expected: 'token_critical' },
     { title: 'no kid', header: { kid: undefined }, expected: 'accepted' },
     { title: 'a kid that is a number', header: { kid: 7 }, expected: 'token_malformed' },
     { title: 'a kid that is not published', header: { kid: 'other' }, expected: 'token_key_unknown' },
     { title: 'a kid with line breaks', header: { kid: 'k1\r\nX: y' }, expected: 'token_key_unknown' },
 
-    { title: 'alg RS384', header: { alg: 'RS384' }, expected: 'token_algorithm' },
     { title: 'alg PS256', header: { alg: 'PS256' }, expected: 'token_algorithm' },
     { title: 'alg none', header: { alg: 'none' }, expected: 'token_algorithm' },
-    { title: 'alg rs256', header: { alg: 'rs256' }, expected: 'token_algorithm' },
     {
       title: 'alg with line breaks and other letters',
       header: { alg: 'RS256\r\nX-Evil: 1 \u0440\u0443\u0441' },
       expected: 'token_algorithm'
     },
-    { title: 'alg in an array', header: { alg: ['RS256'] }, expected: 'token_algorithm' },
 
     { title: 'a binding by an empty thumbprint', claims: { cnf: { jkt: '' } }, expected: 'token_binding_unusable' },
-    {
-      title: 'a binding by a thumbprint that is a number',
-      claims: { cnf: { jkt: 7 } },
-      expected: 'token_binding_unusable'
-    },
     {
       title: 'a binding only by a certificate',
       claims: { cnf: { 'x5t#S256': 'abc' } },

@@ -1,10 +1,9 @@
-import Fastify from 'fastify'
 import fp from 'fastify-plugin'
 import t from 'tap'
 import { exactly } from '../helpers/containing.ts'
 import { isTracingAsked } from '../../plugins/tracing/tracing.ts'
 import tracing, { type LoadPackage, type TracingOptions } from '../../plugins/tracing.ts'
-import { startApp } from '../helpers/app.ts'
+import { createLoggedApp, startApp } from '../helpers/app.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import { startUpstream } from '../helpers/upstream.ts'
@@ -32,17 +31,7 @@ async function register (
   options: TracingOptions,
   gate?: { ownPrefix: string }
 ) {
-  const log: Array<Record<string, unknown>> = []
-  const app = Fastify({
-    logger: {
-      stream: {
-        write: (line: string) => {
-          log.push(JSON.parse(line))
-        }
-      }
-    }
-  })
-  t.teardown(() => app.close())
+  const { app, log } = createLoggedApp(t)
   app.decorate('settings', { gate } as unknown as Settings)
   for (const name of ['route-guard']) app.register(fp(async () => {}, { name }))
   await app.register(tracing, options)

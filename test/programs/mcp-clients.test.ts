@@ -43,7 +43,7 @@ interface Site extends AgentSite {
 async function openSite (t: Test, form: ServerForm): Promise<Site> {
   const issuer = await startIssuer(t)
   const { url } = await startApp(t, issuer, {
-    GATE: { upstream: await startServer(t, form), timeoutSeconds: 1, rules: RULES },
+    GATE: { upstream: await startServer(t, form), timeoutSeconds: 2, rules: RULES },
     REVOCATION: { operators: { scope: 'revoke' } }
   })
   const tokenFor = (scope: string): string => issuer.token({ scope })
@@ -214,7 +214,7 @@ function limited<T> (work: Promise<T>): Promise<T> {
   return Promise.race([
     work,
     new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => reject(new Error(LATE)), 20_000)
+      timer = setTimeout(() => reject(new Error(LATE)), 60_000)
     })
   ]).finally(() => clearTimeout(timer))
 }

@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process'
-import { createInterface } from 'node:readline'
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import { createMcpClient, type McpClient } from '../../examples/mcp/client.ts'
@@ -7,7 +5,8 @@ import { createDpopClient, type DpopClientOptions } from '../../examples/mcp/dpo
 import { CLIENT_ID } from '../../examples/mcp/site.ts'
 import { startGatedSite } from '../../examples/mcp/gated/site.ts'
 import { atAnotherTime } from '../helpers/clock.ts'
-import { readBlocks, root } from '../helpers/documents.ts'
+import { linesOf } from '../helpers/command-line.ts'
+import { readBlocks } from '../helpers/documents.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { createVisitor, logInAs, type Visitor } from '../helpers/visitor.ts'
 
@@ -198,20 +197,6 @@ t.test('The server itself checks nothing: only the gate protects it.', async t =
   t.strictSame(statuses, [200, 401])
 })
 
-/** Runs a command of the page at the top of the clone. */
-function run (t: Test, line: string, env: Record<string, string>) {
-  const child = spawn('bash', ['-c', line], {
-    cwd: root,
-    env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
-    detached: true
-  })
-  t.teardown(() => {
-    if (child.exitCode === null) process.kill(-child.pid!, 'SIGKILL')
-  })
-  return child
-}
-
 t.test('The commands of the page print what the page shows.', async t => {
   const blocks = readBlocks('examples/mcp/README.md')
   const commandOf = (name: string): string => blocks.find(({ text }) => text.endsWith(`npm run ${name}\n`))!.text
@@ -227,7 +212,7 @@ t.test('The commands of the page print what the page shows.', async t => {
   }
   const shown: string[] = []
   const issuer = await new Promise<string>(resolve => {
-    createInterface({ input: run(t, commandOf('gated'), env).stdout }).on('line', line => {
+    linesOf(t, commandOf('gated'), env).on('line', line => {
       const [, address] = /its provider at (\S+)\./.exec(line) ?? []
       if (address !== undefined) resolve(address)
       else if (line.startsWith('POST ')) shown.push(line)
@@ -235,7 +220,7 @@ t.test('The commands of the page print what the page shows.', async t => {
   })
   const visitor = createVisitor(issuer)
   const printed: string[] = []
-  for await (const line of createInterface({ input: run(t, commandOf('gated-client'), env).stdout })) {
+  for await (const line of linesOf(t, commandOf('gated-client'), env)) {
     if (line.startsWith(issuer)) logInAs(visitor, 'ada', new URL(line)).then(back => fetch(back))
     if (line !== '' && !line.startsWith('>')) {
       printed.push(line.startsWith(issuer) ? 'http://localhost:PORT/authorize?...' : line)

@@ -88,7 +88,8 @@ t.test('A start with unusable settings says why and nothing else.', async t => {
     unknown: { 'config.yaml': 'idp:\n  domain: tenant.example\n  audiance: x\n' },
     broken: { 'config.json': '{\n  "idp": {\n    "domain": "tenant.example",,\n  }\n}' },
     dotenv: { '.env': 'IDP_DOMAIN=tenant.example\nDPOP_NONCE_SECRET=s3cret\n' },
-    misspelt: { '.env': 'IDP_DPOP_MOD=REQUIRED\n' }
+    misspelt: { '.env': 'IDP_DPOP_MOD=REQUIRED\n' },
+    store: { 'config.yaml': 'dpop:\n  replay: { url: "rediss://localhost", ca: { file: none.pem } }\n' }
   })
   const cases: Array<{ cwd: string, env?: Environment, lines: string[] }> = [
     {
@@ -137,6 +138,11 @@ t.test('A start with unusable settings says why and nothing else.', async t => {
       cwd: 'empty',
       env: { ...GOOD, IDP_KEYS_FILE: 'none.json', LOG_LEVEL: 'silent' },
       lines: ['IDP_KEYS_FILE (idp.keysFile) is "none.json", which is not usable']
+    },
+    {
+      cwd: 'store',
+      env: { ...GOOD, LOG_LEVEL: 'silent' },
+      lines: ['DPOP_REPLAY (dpop.replay) has a cert, key or ca that is not usable (ENOENT)']
     }
   ]
   const expectLines = (text: string, lines: string[]): void => {
@@ -149,7 +155,7 @@ t.test('A start with unusable settings says why and nothing else.', async t => {
   }
   // Some are found while the app loads, and some later. The command reports both kinds.
   const started = cases.filter(({ cwd, env }) => cwd === 'unknown' || env?.LOG_LEVEL)
-  t.equal(started.length, 3)
+  t.equal(started.length, 4)
   for (const { cwd, env = {}, lines } of started) {
     const { code, stdout, stderr } = await fastify(START, env, join(directory, cwd))
     t.equal(code, 1)
@@ -189,7 +195,7 @@ t.test('The service starts with what .env says, whatever Node has made of it, or
   write('taken', '\uFEFF# mine\nIDP_DPOP_MODE=REQUIRED\nIDP_CUSTOM_CLAIM= \nPORT=0\n')
   const { log } = await startService(t, GOOD, [], join(directory, 'taken'))
   t.hasStrict(log().filter(({ event }) => event === 'settings_in_force'), [{ dpopMode: 'REQUIRED' }])
-  write('secret', 'IDP_DPOP_MODE: s3cret\n')
+  write('secret', 'IDP_DPOP_MODE: s3cret\nIDP_ALGS=RS256\n')
   write('wide', Buffer.from('\uFEFFIDP_DPOP_MODE=REQUIRED\n', 'utf16le'))
   for (
     const [folder, problem] of [
@@ -442,8 +448,9 @@ t.test('What starts is what the sources say now, whatever the times of files.', 
   t.equal((await prestart()).code, 0)
   t.strictSame(readdirSync(clone).filter(name => name.startsWith('.dist')), [], 'nothing is left behind')
   write('app.ts', 'export const guard = 3')
-  const codes = await Promise.all([prestart(), prestart()]).then(both => both.map(({ code }) => code))
-  t.strictSame(codes, [0, 0], 'two may start at once')
+  const codes = (await Promise.all(Array.from({ length: 4 }, prestart))).map(({ code }) => code)
+  t.strictSame(codes, [0, 0, 0, 0], 'several may start at once')
+  t.strictSame(readdirSync(clone).filter(name => name.startsWith('.dist')), [], 'and leave nothing behind')
   t.match(readFileSync(join(clone, 'dist/app.js'), 'utf8'), /guard = 3/)
 })
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { Pool } from 'undici'
@@ -8,8 +8,7 @@ import { root } from '../helpers/documents.ts'
 import { buildService, spawnInstance, startInstance } from '../helpers/instance.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
 
-const DECISIONS = 100_000
-const ROTATE_MS = 200
+const DECISIONS = Number(process.env['DECISIONS'] ?? 30_000)
 
 interface Line {
   readonly event: string
@@ -26,7 +25,7 @@ const linesIn = (folder: string): Line[] =>
 const service = buildService(t)
 
 t.test(
-  'Audit: 100,000 decisions are 100,000 lines, none lost or cut, while the file is rotated under load, and ' +
+  'Audit: each decision is a line, none lost or cut, while the file is rotated under load, and ' +
     'SIGTERM comes in the middle of more',
   async t => {
     const issuer = await startIssuer(t)
@@ -50,17 +49,21 @@ t.test(
       await body.dump()
     }
     let rotations = 0
-    const rotating = setInterval(() => {
+    const rotate = (): void => {
+      // It may not have been opened anew yet.
+      if (!existsSync(path)) return
       renameSync(path, `${path}.${++rotations}`)
       // Some programs say so, others do not.
       if (rotations % 2 === 0) instance.signal('SIGHUP')
-    }, ROTATE_MS * 4)
+    }
     let sent = 0
     const work = async (): Promise<void> => {
-      while (sent < DECISIONS) await ask(sent++)
+      while (sent < DECISIONS) {
+        if (sent % (DECISIONS / 10) === 0) rotate()
+        await ask(sent++)
+      }
     }
     await Promise.all(Array.from({ length: 32 }, work))
-    clearInterval(rotating)
     t.strictSame(statuses, { 200: DECISIONS / 2, 403: DECISIONS / 2 })
     const lines = linesIn(folder)
     t.strictSame([

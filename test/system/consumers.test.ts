@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -10,7 +10,7 @@ import { satisfies } from 'semver'
 import t from 'tap'
 import { readBlocks, root } from '../helpers/documents.ts'
 import { startIssuer } from '../helpers/issuer.ts'
-import { expectSuccess, install, outsideEnv, projectsIn, run } from '../helpers/package-apps.ts'
+import { expectSuccess, install, outsideEnv, pack, projectsIn, run } from '../helpers/package-apps.ts'
 import { compilePackage, judgePackage } from '../helpers/package-contents.ts'
 import { NODE10_APP, TYPED_APPS } from '../helpers/typed-apps.ts'
 
@@ -117,18 +117,11 @@ function ownModulesOf (file: string, found = new Set<string>()): Set<string> {
   return found
 }
 
-const tarballs: Record<string, string> = {}
+let tarballs: Record<string, string> = {}
 
 t.test('Both packages can be packed, and hold what they need and no more.', async t => {
-  await expectSuccess(root, 'npm', [
-    'pack',
-    './packages/holdfast',
-    './packages/holdfast-cli',
-    '--pack-destination',
-    folder
-  ])
+  tarballs = await pack(() => root, folder)
   for (const name of ['holdfast', 'holdfast-cli']) {
-    tarballs[name] = join(folder, readdirSync(folder).find(file => file.startsWith(`${name}-0`))!)
     const files = (await expectSuccess(folder, 'tar', ['tzf', tarballs[name]!])).trim().split('\n')
     for (const file of ['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md']) {
       t.ok(files.includes(`package/${file}`), `${name}: ${file}`)

@@ -16,7 +16,7 @@ import { atAnotherTime } from '../helpers/clock.ts'
 import { GATE_PROXIES } from '../helpers/gate-proxies.ts'
 import { expectRefused, openGatedSite, RULES, type GatedSite } from '../helpers/gated-site.ts'
 import { startIssuer } from '../helpers/issuer.ts'
-import { PROOF_ROWS } from '../helpers/proof-rows.ts'
+import { PROOF_ROWS, proofOf } from '../helpers/proof-rows.ts'
 import { expectedOf, PROOFS, SCHEMES, TOKENS } from '../helpers/scheme-cases.ts'
 import { sendRaw } from '../helpers/wire.ts'
 
@@ -84,6 +84,8 @@ const FORGED = [
   'Client-Cert-Chain: :AAAA:',
   'Remote-User: root',
   'Remote_User: root',
+  'X-Request-Id: root',
+  'X_Request_Id: root',
   'X-Remote-User: root',
   ...['X-Real-IP', 'X-Forwarded-For', 'X.Forwarded.For', 'X_Forwarded_For'].map(name => `${name}: ${FORGED_ADDRESS}`)
 ]
@@ -156,8 +158,9 @@ async function tryTables (t: Test, site: GatedSite): Promise<void> {
     expectRefused(t, site, answer, expected, scheme, title)
     t.strictSame([reasons().slice(logged), upstream.arrived.length], [[expected], arrived], title)
   }
-  for (const { check, title, proof, expected } of PROOF_ROWS) {
-    await expect(dpopLines(token, proof(bench)), expected, 'DPoP', `${check}: ${title}`)
+  for (const row of PROOF_ROWS) {
+    const { check, title, expected } = row
+    await expect(dpopLines(token, proofOf(row, bench)), expected, 'DPoP', `${check}: ${title}`)
   }
   const tokens = {
     unbound: issuer.token(),
@@ -300,12 +303,17 @@ async function tryNonces (t: Test, site: GatedSite): Promise<void> {
 
 async function tryHoles (t: Test, site: GatedSite): Promise<void> {
   const { url, upstream, send, proofLines } = site
-  await site.replaceGate()
+  const { log } = await site.replaceGate()
   const { host } = new URL(url)
   const { cleansPaths } = site.proxy
+  const { headers: { 'keep-alive': promise } } = await send('/open/x', [])
+  t.equal(promise, undefined, 'the application promises nothing for the proxy')
   const arrivedWith = async (title: string, target: string, lines: readonly string[]): Promise<void> => {
-    t.equal((await send(target, lines)).status, 200, title)
+    const answer = await send(target, lines)
+    t.equal(answer.status, 200, title)
+    t.notOk('dpop-nonce' in answer.headers, 'a nonce is the gate\'s to tell')
     const { target: arrived, rawHeaders, headers } = upstream.arrived.at(-1)!
+    const { reqId } = log.findLast(({ msg }) => msg === 'request answered')!
     t.equal(arrived, cleansPaths ? target.replace('%2cb%7e', '%2Cb~') : target, `${title}: the bytes that came go on`)
     t.strictSame(
       identityHeadersOf(rawHeaders).filter(([name]) => name !== 'x-auth-issuer' && name !== 'x-auth-statement'),
@@ -313,7 +321,12 @@ async function tryHoles (t: Test, site: GatedSite): Promise<void> {
       `${title}: the caller`
     )
     t.strictSame(['authorization', 'dpop'].filter(name => name in headers), [], `${title}: no credentials`)
-    const own: Readonly<Record<string, string>> = { 'x-forwarded-proto': 'http', 'x-forwarded-host': host }
+    const own: Readonly<Record<string, unknown>> = {
+      'x-forwarded-proto': 'http',
+      'x-forwarded-host': host,
+      'x-request-id': reqId
+    }
+    t.ok('x-request-id' in headers, `${title}: the id of the log`)
     // Envoy takes an address of the machine for that of a client on loopback.
     const isOwn = (name: string, value: string): boolean =>
       name === 'x-forwarded-for' || name === 'x-real-ip' ? !value.includes(FORGED_ADDRESS) : own[name] === value
@@ -872,6 +885,7 @@ for (const proxy of GATE_PROXIES) {
     skip: proxy.program === undefined && `${proxy.name} is not installed`
   }, async t => {
     const site = await openGatedSite(t, proxy)
+    site.upstream.server.prependListener('request', (_request, response) => response.setHeader('dpop-nonce', 'theirs'))
     site.upstream.server.on('upgrade', (request: { headers: Record<string, string> }, socket: Socket) => {
       socket.on('error', () => {})
       socket.write(

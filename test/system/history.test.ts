@@ -55,16 +55,18 @@ const TROUBLES: Readonly<Record<string, (trouble: Trouble) => Promise<void>>> = 
   }
 }
 
-async function makeTrouble (trouble: Trouble, untilSeconds: number): Promise<Map<string, number>> {
+async function makeTrouble (trouble: Trouble): Promise<Map<string, number>> {
+  const untilSeconds = nowSeconds() + SECONDS
   const happened = new Map<string, number>()
-  for (let number = 0; nowSeconds() < untilSeconds - 1; number++) {
+  const names = Object.keys(TROUBLES)
+  // Each kind once, then any.
+  for (let number = 0; number < names.length || nowSeconds() < untilSeconds - 1; number++) {
     await delay(200 + trouble.random.below(500))
-    // Each kind once, then any.
-    const names = Object.keys(TROUBLES)
     const name = number < names.length ? names[number]! : trouble.random.among(names)
     await TROUBLES[name]!(trouble)
     happened.set(name, (happened.get(name) ?? 0) + 1)
   }
+  await delay(1000)
   return happened
 }
 
@@ -73,11 +75,11 @@ async function check (t: Test, args: string[], keepsRecords: boolean): Promise<v
   const stores = await Promise.all(Array.from({ length: INSTANCES }, () => open(server.port)))
   t.teardown(() => stores.forEach(store => store.close()))
   const recorder = createRecorder()
-  const untilSeconds = nowSeconds() + SECONDS
-  const common = { recorder, stores, untilSeconds }
+  const common = { recorder, stores }
+  let isOver = false
   const [happened] = await Promise.all([
-    makeTrouble({ ...common, server, keepsRecords, random: createRandom(SEED, 1) }, untilSeconds),
-    claimAll({ ...common, random: createRandom(SEED, 2), lifeSeconds: SECONDS + 60 })
+    makeTrouble({ ...common, server, keepsRecords, random: createRandom(SEED, 1) }).finally(() => { isOver = true }),
+    claimAll({ ...common, random: createRandom(SEED, 2), lifeSeconds: SECONDS + 600, isOver: () => isOver })
   ])
   const claims = recorder.operations.filter(operation => operation.kind === 'claim')
   const counted = (outcome: Claim['outcome']): number => claims.filter(claim => claim.outcome === outcome).length

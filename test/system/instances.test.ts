@@ -91,15 +91,25 @@ async function untilDecided (base: string, proof: string, undecided: Answer[] = 
   return untilDecided(base, proof, undecided)
 }
 
+/**
+ * Sends a fresh proof, and another one if the store has answered too late for it, as on a busy machine: a record waits
+ * for a fifth of a second.
+ */
+async function sendFresh (instance: Instance, nonce?: string): Promise<{ answer: Answer, proof: string }> {
+  const [proof, startMs] = [makeProof(nonce), performance.now()]
+  const answer = await sendProof(instance.url, proof)
+  if (answer.status !== UNDECIDED.status || performance.now() - startMs < 200) return { answer, proof }
+  await instance.untilReady()
+  return sendFresh(instance, nonce)
+}
+
 /** Each instance takes the very first proof that it gets after it says that it is ready, and the other one knows it. */
 async function expectRecovery (t: Test, instances: readonly Instance[]): Promise<void> {
   for (const [n, instance] of instances.entries()) {
     await instance.untilReady()
-    const proof = makeProof()
-    t.hasStrict(await sendProof(instance.url, proof), ACCEPTED, 'the first proof after ready')
-    const other = instances[1 - n]!
-    await other.untilReady()
-    t.hasStrict(await sendProof(other.url, proof), REPLAYED)
+    const { answer, proof } = await sendFresh(instance)
+    t.hasStrict(answer, ACCEPTED, 'the first proof after ready')
+    t.hasStrict(await untilDecided(instances[1 - n]!.url, proof), REPLAYED)
   }
 }
 
@@ -169,7 +179,7 @@ t.test('Two instances with one Redis', { skip: skipRedis }, async t => {
       answers.filter(({ status, result }) => status === 401 && result === 'invalid_dpop_proof').length,
       500 - passed
     )
-    t.hasStrict(await sendProof(instances[0]!.url, makeProof()), ACCEPTED, 'a proof of its own passes')
+    t.hasStrict((await sendFresh(instances[0]!)).answer, ACCEPTED, 'a proof of its own passes')
   })
 
   await t.test('A store that is killed is refused, and used again when it is back.', async t => {
@@ -196,8 +206,8 @@ t.test('Two instances with one Redis', { skip: skipRedis }, async t => {
     t.hasStrict(await sendProof(instances[0]!.url, proof), UNDECIDED)
     server.signal('SIGCONT')
     await expectRecovery(t, instances)
-    t.hasStrict(await sendProof(instances[0]!.url, proof), REPLAYED, 'the store had received it')
-    t.hasStrict(await sendProof(instances[0]!.url, makeProof()), ACCEPTED)
+    t.hasStrict(await untilDecided(instances[0]!.url, proof), REPLAYED, 'the store had received it')
+    t.hasStrict((await sendFresh(instances[0]!)).answer, ACCEPTED)
   })
 
   await t.test('A store without room is refused until it has room, and nothing was accepted unrecorded.', async t => {
@@ -235,10 +245,10 @@ t.test('Nonces', { skip: skipRedis }, async t => {
   }
   for (const [by, nonce] of nonces.entries()) {
     const madeWith = rollOut[by]![1][0]!
-    for (const [at, { url }] of instances.entries()) {
+    for (const [at, instance] of instances.entries()) {
       const isAccepted = rollOut[at]![1].includes(madeWith)
       t.hasStrict(
-        await sendProof(url, makeProof(nonce)),
+        (await sendFresh(instance, nonce)).answer,
         isAccepted ? ACCEPTED : { status: 401, result: 'use_dpop_nonce' },
         `step ${at + 1} of a rotation ${isAccepted ? 'takes' : 'refuses'} the nonces of step ${by + 1}`
       )
@@ -297,7 +307,7 @@ t.test('A store that cannot be used from the start', { skip: skipRedis }, async 
     // It differs from the first one only in the password.
     const good = await twin
     await good.untilReady()
-    t.hasStrict(await sendProof(good.url, makeProof()), ACCEPTED)
+    t.hasStrict((await sendFresh(good)).answer, ACCEPTED)
   })
 })
 

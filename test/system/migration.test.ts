@@ -11,14 +11,14 @@ import jwt from '@fastify/jwt'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import holdfast, { type HoldfastOptions } from '../../packages/holdfast/index.ts'
-import { readSection, readTable } from '../helpers/documents.ts'
+import { readSection, readTable, textOf } from '../helpers/documents.ts'
 import { createDpopClient, type DpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, makeIssuerKey, startIssuer, type Issuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
 
 /**
- * The rows of examples/migration/README.md: an app with the other library, the same app with this one, and the same
- * requests to both.
+ * The rows of docs/guide/moving/express-oauth2-jwt-bearer.md and of examples/migration/README.md: an app with the other
+ * library, the same app with this one, and the same requests to both.
  */
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-migration-'))
@@ -82,7 +82,7 @@ interface Sent {
 type Answers = readonly [status: number, error?: string]
 
 interface Row {
-  /** The first cell of the row in examples/migration/README.md; after `callers`, what the list about callers says. */
+  /** The first cell of the row; after `callers`, what the list about callers says. */
   readonly row: string
   readonly there: (site: Site, library: Library) => Middleware[]
   readonly here: (site: Site) => HoldfastOptions
@@ -153,15 +153,29 @@ const ROWS: readonly Row[] = [
   {
     row: '`audience`, `AUDIENCE`',
     there: (site, { auth }) => [auth({ ...basics(site), audience: [AUDIENCE, 'second'] })],
-    here: options,
+    here: site => options(site, { audience: [AUDIENCE, 'second'] }),
     requests: (
       { issuer }
     ) => [['the first', bearer(issuer.token()), OK, OK], [
       'the second',
       bearer(issuer.token({ aud: 'second' })),
       OK,
-      BAD
+      OK
     ], ['neither', bearer(issuer.token({ aud: 'x' })), BAD, BAD]]
+  },
+  {
+    row: '`strict`',
+    there: (site, { auth }) => [auth({ ...basics(site), strict: true })],
+    here: site => options(site, { tokenProfile: 'rfc9068' }),
+    requests: ({ issuer }) => {
+      const whole = { client_id: 'app', jti: 'j1' }
+      return [['of the profile', bearer(issuer.token(whole)), OK, OK], [
+        'another `typ`',
+        bearer(issuer.token(whole, { typ: 'JWT' })),
+        BAD,
+        BAD
+      ], ['no `client_id`', bearer(issuer.token({ jti: 'j1' })), BAD, BAD]]
+    }
   },
   {
     row: '`jwksUri`',
@@ -672,7 +686,6 @@ const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
   'From express-oauth2-jwt-bearer': [
     '`secret`',
     '`cache`, `cacheMaxAge`, `cooldownDuration`, `timeoutDuration`',
-    '`strict`',
     '`req.auth.payload`',
     '`req.auth.header`, `req.auth.token`',
     "Express's `trust proxy`"
@@ -699,7 +712,10 @@ t.test('Each row of the page is run, or listed as a row without code.', async t 
     'From @fastify/jwt alone': OF_FASTIFY_JWT
   }
   for (const [section, rows] of Object.entries(run)) {
-    const names = readTable(readSection('examples/migration/README.md', section)).map(([there]) => there!)
+    const text = section === 'From express-oauth2-jwt-bearer'
+      ? textOf('docs/guide/moving/express-oauth2-jwt-bearer.md')
+      : readSection('examples/migration/README.md', section)
+    const names = readTable(text).map(([there]) => there!)
     t.strictSame([...new Set([...rows.map(({ row }) => row), ...NOT_RUN[section]!])].sort(), names.sort(), section)
   }
 })

@@ -58,7 +58,8 @@ async function startApplication (t: Test): Promise<{ port: number, upgrades: str
 async function knock (socket: Socket, host: string, path: string, lines: readonly string[]): Promise<number> {
   let received = ''
   socket.on('data', chunk => {
-    if (received === '') socket.write(PREFACE)
+    // A proxy that has answered a plain request may wait for another one.
+    if (received === '') socket.setTimeout(2000).write(PREFACE)
     received += chunk
   }).on('error', () => {})
   socket.write(
@@ -74,8 +75,7 @@ async function knock (socket: Socket, host: string, path: string, lines: readonl
       ''
     ].join('\r\n')
   )
-  // A proxy that has answered a plain request may wait for another one.
-  socket.setTimeout(2000, () => socket.destroy())
+  socket.setTimeout(60_000, () => socket.destroy())
   await new Promise(resolve => socket.on('close', resolve))
   return Number(received.split(' ')[1] ?? 0)
 }

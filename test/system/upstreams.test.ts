@@ -27,6 +27,7 @@ t.jobs = 4
 /** Where lab/upstreams/main.ts has installed all of them. */
 const installed = process.env['UPSTREAM_PROGRAMS']
 const ISSUER = 'https://gate.example'
+const seconds = (): number => Math.floor(Date.now() / 1000)
 const BURST = 40
 
 interface Site {
@@ -136,7 +137,7 @@ async function openSite (t: Test, folder: string, start: string): Promise<Site> 
       published.push(await publicJwk(key))
     },
     async statement (claims = {}, header = {}, by = key) {
-      const now = Math.floor(Date.now() / 1000)
+      const now = seconds()
       const good = {
         iss: ISSUER,
         aud: direct,
@@ -198,7 +199,7 @@ async function throughTheGate (t: Test, { gate, provider, token }: Site): Promis
 
 async function pastTheGate (t: Test, { direct, provider, statement }: Site): Promise<void> {
   const orders = `${direct}/orders/`
-  const now = Math.floor(Date.now() / 1000)
+  const now = seconds()
   const encoded = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
   const [head, payload, signature] = (await statement()).split('.') as [string, string, string]
   const good = await send(`${orders}7`, await statement())
@@ -216,7 +217,7 @@ async function pastTheGate (t: Test, { direct, provider, statement }: Site): Pro
     'the same subject of another issuer is somebody else'
   )
   t.equal(
-    (await send(`${orders}7`, await statement({ iat: now + 2, exp: now - 2 }))).status,
+    (await send(`${orders}7`, await statement({ iat: seconds() + 2, exp: seconds() - 2 }))).status,
     200,
     'clocks may differ by a few seconds'
   )

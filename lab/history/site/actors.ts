@@ -22,7 +22,7 @@ interface User {
   bearer (): string
 }
 
-export interface Crowd {
+interface Crowd {
   readonly site: Site
   readonly random: Random
   readonly users: readonly User[]
@@ -79,7 +79,7 @@ function boundCall (crowd: Crowd): Call {
 
 const hostile = (kind: string, make: (crowd: Crowd) => Call): Actor => ({ kind, role: 'hostile', needs: [], make })
 
-export const ACTORS: readonly Actor[] = [
+const ACTORS: readonly Actor[] = [
   {
     kind: 'public',
     role: 'good',
@@ -213,7 +213,7 @@ async function send (agent: Agent, { url, headers }: Call): Promise<string> {
   }
 }
 
-export interface Load {
+interface Load {
   readonly entries: readonly Entry[]
   stop (): Promise<void>
 }

@@ -27,7 +27,7 @@ export interface Window {
   readonly endMs: number
 }
 
-export interface Ledger {
+interface Ledger {
   readonly entries: readonly Entry[]
   readonly windows: readonly Window[]
   /** The jti of each proof that a server has answered with 200, written down by that server. */
@@ -50,7 +50,7 @@ const overlaps = (entry: Entry, window: Window): boolean =>
   entry.startMs <= window.endMs && window.startMs <= entry.endMs
 
 /** @returns the fault that excuses what came of a good request, if there is one */
-export function excuse (entry: Entry, windows: readonly Window[]): Window | undefined {
+function excuse (entry: Entry, windows: readonly Window[]): Window | undefined {
   return windows.find(window =>
     entry.needs.includes(window.part) && window.excuses.includes(entry.outcome) && overlaps(entry, window)
   )

@@ -9,7 +9,7 @@ import { rotateKeys } from './rotation.ts'
 import { nowMs, openSite, type Site } from './site.ts'
 import { findGrown, readVitals, type Vitals } from './vitals.ts'
 
-export interface Order {
+interface Order {
   /** Where the compiled service is. */
   readonly directory: string
   readonly seed: number
@@ -17,7 +17,7 @@ export interface Order {
   readonly seconds: number
 }
 
-export interface Report extends Sums {
+interface Report extends Sums {
   readonly rotations: number
   /** How often each fault has happened. */
   readonly faults: ReadonlyMap<string, number>

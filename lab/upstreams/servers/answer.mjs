@@ -12,7 +12,8 @@ export function answerTo (method, target, rawHeaders, body) {
   for (let i = 0; i < rawHeaders.length; i += 2) {
     if (!NOT_COUNTED.test(rawHeaders[i])) lines.push(`${rawHeaders[i].toLowerCase()}: ${rawHeaders[i + 1]}`)
   }
-  const seen = { method, target, lines: lines.sort(), hash: createHash('sha256').update(body).digest('hex'), bytes: body.length }
+  const hash = createHash('sha256').update(body).digest('hex')
+  const seen = { method, target, lines: lines.sort(), hash, bytes: body.length }
   const size = Number(query.get('size') ?? 0)
   return {
     status: Number(query.get('status') ?? 200),
@@ -21,4 +22,10 @@ export function answerTo (method, target, rawHeaders, body) {
   }
 }
 
-export const HEADERS = [['content-type', 'text/plain; charset=utf-8'], ['x-a', 'b'], ['cache-control', 'no-cache, private'], ['set-cookie', 'a=1'], ['set-cookie', 'b=2']]
+export const HEADERS = [
+  ['content-type', 'text/plain; charset=utf-8'],
+  ['x-a', 'b'],
+  ['cache-control', 'no-cache, private'],
+  ['set-cookie', 'a=1'],
+  ['set-cookie', 'b=2']
+]

@@ -6,7 +6,8 @@ export function serve (request, response) {
   request.on('data', chunk => chunks.push(chunk)).on('end', () => {
     const { method, url, originalUrl = url, rawHeaders } = request
     const { status, text, isChunked } = answerTo(method, originalUrl, rawHeaders, Buffer.concat(chunks))
-    const length = isChunked || status === 204 || status === 304 ? [] : [['content-length', String(Buffer.byteLength(text))]]
+    const hasLength = !isChunked && status !== 204 && status !== 304
+    const length = hasLength ? [['content-length', String(Buffer.byteLength(text))]] : []
     response.writeHead(status, [...HEADERS, ...length].flat())
     if (isChunked) response.write(text.slice(0, 10))
     response.end(isChunked ? text.slice(10) : text)

@@ -17,7 +17,7 @@ export interface UpgradedConnection {
  * How the upstream answers a request for another protocol (RFC 9110 section 7.8). The client gets the upstream's own
  * refusal.
  */
-export type UpgradeAnswer =
+type UpgradeAnswer =
   | { readonly kind: 'upgraded', readonly headers: AnswerHeaders } & UpgradedConnection
   | { readonly kind: 'refused' } & UpstreamAnswer
 

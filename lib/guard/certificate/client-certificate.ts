@@ -23,7 +23,7 @@ export type CertificateSource = (typeof CERTIFICATE_SOURCES)[number]
  */
 export type CertificateReader = (received: ReceivedRequest) => string
 
-export interface CertificateReaderOptions {
+interface CertificateReaderOptions {
   readonly source: CertificateSource
   /** Whether the headers of a peer count. */
   readonly isTrustedPeer: (remoteAddress: string | undefined) => boolean
@@ -72,7 +72,7 @@ export function createCertificateReader ({ source, isTrustedPeer }: CertificateR
     let found: string | undefined
     for (const { name, thumbprint } of headers) {
       const values = linesOf(received.rawHeaders, name)
-      if (values.length === 0 || values[0] === '') continue
+      if (values.length < 2 && !values[0]) continue
       // Of two lines, or of two headers that disagree, one may be the client's own.
       const read = values.length === 1 ? thumbprint(values[0]!) : undefined
       if (read === undefined || (found !== undefined && found !== read)) throw new Refusal('certificate_unreadable')

@@ -28,7 +28,7 @@ const MAX_HEADER_CHARACTERS = 1_200
 // memory nor evicts the keys in use.
 const MS_BETWEEN_REPLACEMENTS = 15
 
-export interface ClientKeysOptions {
+interface ClientKeysOptions {
   readonly maxKeys?: number
   /** Milliseconds from any start. The clock is never set back. */
   readonly nowMs: () => number

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 
 /** Seconds for which one nonce is issued, and seconds for which it is accepted after it was made. */
-export const NONCE_ROTATION_SECONDS = 60
+const NONCE_ROTATION_SECONDS = 60
 export const NONCE_LIFETIME_SECONDS = 300
 
 const MAC_CHARACTERS = 22

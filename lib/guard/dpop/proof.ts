@@ -6,10 +6,11 @@ import type { ReplayStore } from '../replay/replay-store.ts'
 import { verifyHtu, type RequestUrl } from '../url/request-url.ts'
 import type { ClientKeys, ProofHeader } from './client-keys.ts'
 import type { Nonces } from './nonces.ts'
+import { importPublicJwk } from '../jose/public-key.ts'
 import { verifySignature } from '../jose/signature.ts'
 
 /** The claims of a proof (RFC 9449 section 4.2). Times in Unix seconds. */
-export interface ProofClaims {
+interface ProofClaims {
   readonly jti: string
   readonly htm: string
   readonly htu: string
@@ -87,7 +88,9 @@ export const CHECKS_BEFORE_SIGNATURE = [
   {
     name: 'jkt',
     run: ({ header, tokenJkt }) => {
-      if (header!.jkt !== tokenJkt) throw new Refusal('jkt_mismatch')
+      if (header!.jkt === tokenJkt) return
+      // What is no key at all, such as a point off its curve, is the proof's fault.
+      throw new Refusal(importPublicJwk(header!.jwk) ? 'jkt_mismatch' : 'proof_key')
     }
   }
 ] as const satisfies readonly ProofCheck[]

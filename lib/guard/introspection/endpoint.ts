@@ -11,7 +11,7 @@ import type { Surroundings } from '../../base/surroundings.ts'
  */
 const FAILED_MS = 1000
 
-export interface EndpointOptions {
+interface EndpointOptions {
   readonly issuer: string
   readonly discovery: Discovery
   readonly configured: string | undefined

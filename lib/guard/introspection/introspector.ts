@@ -6,7 +6,7 @@ import { Refusal, type RefusalDetail } from '../../refusal.ts'
 import type { ClientAuthentication } from '../provider/client-authentication.ts'
 
 /** What the provider says about a token (RFC 7662 section 2.2). */
-export interface IntrospectionAnswer {
+interface IntrospectionAnswer {
   /** The claims of the token. Undefined if it is not active. */
   readonly claims: JsonObject | undefined
   /** When the answer itself expires, in Unix seconds: the `exp` of a signed one, else infinity. */

@@ -12,7 +12,7 @@ import type { JwsAlg } from '../jose/signature.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
 import type { ReadAnswer } from './introspector.ts'
 
-export interface SignedAnswerOptions {
+interface SignedAnswerOptions {
   /** The spellings of the issuer. */
   readonly issuers: readonly string[]
   /** Accepted values of `alg`. */

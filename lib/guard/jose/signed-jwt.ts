@@ -136,7 +136,7 @@ export function headerFault (header: JsonObject, algs: readonly JwsAlg[], isType
 }
 
 /** Why a JWT is not valid at a time. */
-export interface TimeFault {
+interface TimeFault {
   readonly claim: 'exp' | 'nbf'
   /** For logs. */
   readonly detail: { readonly expected: string, readonly found: number }

@@ -7,7 +7,7 @@ import type { ProviderRequest } from './transport.ts'
 /** How this service authenticates to the provider (OpenID Connect Core 1.0 section 9). */
 export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt'] as const
 
-export type ClientAuthMethod = (typeof CLIENT_AUTH_METHODS)[number]
+type ClientAuthMethod = (typeof CLIENT_AUTH_METHODS)[number]
 
 /** Makes the request that posts a form as the client that this service is (RFC 6749 section 2.3). */
 export type ClientAuthentication = (form: Readonly<Record<string, string>>) => Promise<ProviderRequest>

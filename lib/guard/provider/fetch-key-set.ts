@@ -22,9 +22,9 @@ export const NODE_KEY_READER: KeyReader = {
 }
 
 /** Finds the address of a key set. Undefined if the provider has none, and needs none. Rejects with ProviderFailure. */
-export type KeySetFinder = (session: ProviderSession) => Promise<string | undefined>
+type KeySetFinder = (session: ProviderSession) => Promise<string | undefined>
 
-export interface KeySetFinderOptions {
+interface KeySetFinderOptions {
   /** That of the issuer, if others read it too. */
   readonly discovery?: Discovery | undefined
   /** Whether the issuer may be without keys, because all of its tokens are opaque. */

@@ -19,7 +19,7 @@ export function backOffMs (failures: number, random: number): number {
   return stepMs * (1 - random / 2)
 }
 
-export interface FetchLoopOptions<Fetched> extends Pick<Surroundings, 'steadyMs' | 'after' | 'random'> {
+interface FetchLoopOptions<Fetched> extends Pick<Surroundings, 'steadyMs' | 'after' | 'random'> {
   /**
    * Rejects with ProviderFailure. Any other error counts as `unexpected`. The signal aborts when the loop is closed.
    */

@@ -9,7 +9,7 @@ import { ProviderFailure } from './provider-failure.ts'
 const READ_AGAIN_MS = 5000
 const MAX_BYTES = 1024 * 1024
 
-export interface KeyFileOptions
+interface KeyFileOptions
   extends Omit<KeySourceOptions, 'fetch'>, Pick<ProviderKeysOptions, 'algs' | 'keyReader'> {
   readonly path: string
   /** Reads a whole file of at most `maxBytes`. Rejects with an error that has a `code`. */

@@ -76,14 +76,15 @@ export interface KeySet {
 /** A token is tried against at most this many keys, so that its number of verifications is bounded. */
 const MAX_CANDIDATES = 8
 /**
- * A signature on these curves takes ten times as long as on P-256. A forged token may cost five times an accepted one.
+ * A signature on these curves takes ten times as long as on P-256. A forged token that names no key may cost five times
+ * an accepted one.
  */
 const MAX_SLOW_CANDIDATES = 4
 const SLOW_ALGS: readonly JwsAlg[] = ['ES384', 'ES512']
 
 /**
- * The keys of a set that may have signed a token by an algorithm: the first 8 (ES384, ES512: the first 4) of those with
- * its `kid`. If a token names no key, any key may have signed it (RFC 7515 section 4.1.4).
+ * The keys of a set that may have signed a token by an algorithm: the first 8 of those with its `kid`. If a token names
+ * no key, any key may have signed it (RFC 7515 section 4.1.4): the first 8 (ES384, ES512: the first 4).
  */
 export function candidatesIn (
   { keys }: KeySet,
@@ -92,5 +93,5 @@ export function candidatesIn (
 ): readonly SigningKey[] {
   return keys
     .filter(key => (kid === undefined || key.kid === kid) && key.algs.includes(alg))
-    .slice(0, SLOW_ALGS.includes(alg) ? MAX_SLOW_CANDIDATES : MAX_CANDIDATES)
+    .slice(0, kid === undefined && SLOW_ALGS.includes(alg) ? MAX_SLOW_CANDIDATES : MAX_CANDIDATES)
 }

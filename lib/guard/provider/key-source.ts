@@ -13,7 +13,7 @@ import type { Surroundings } from '../../base/surroundings.ts'
  */
 export const KEY_SOURCE_STATUSES = Object.freeze(['empty', 'fresh', 'stale', 'expired'] as const)
 
-export type KeySourceStatus = (typeof KEY_SOURCE_STATUSES)[number]
+type KeySourceStatus = (typeof KEY_SOURCE_STATUSES)[number]
 
 /** For health and metrics. */
 export interface KeySourceState {

@@ -1,39 +1,29 @@
 import { BlockList, isIP } from 'node:net'
 
-/** The hosts of NO_PROXY. */
-export interface ProxyBypass {
-  /** Whether a URL is called without a proxy. */
-  readonly includes: (url: URL) => boolean
-  /** Entries that cannot fit any host: URLs, and CIDRs that are none. */
-  readonly unusable: readonly string[]
-}
-
 /**
  * Reads NO_PROXY as curl and Go do: hosts with their subdomains, addresses, CIDRs (`10.0.0.0/8`), and `*` for all. All
  * but CIDRs may have a port (`[::1]:8443`). Addresses hold for URLs whose host is an address; no name is resolved for
- * that.
+ * that. Any other entry fits no host.
+ * @returns whether a URL is called without a proxy
  */
-export function parseNoProxy (noProxy: string): ProxyBypass {
+export function parseNoProxy (noProxy: string): (url: URL) => boolean {
   const rules: Array<{ readonly fits: (host: string) => boolean, readonly port: string | undefined }> = []
-  const unusable: string[] = []
   for (const entry of noProxy.split(/[\s,]+/).filter(Boolean)) {
     const [, bracketed, plain, port] = /^(?:\[([^\]]*)\]|([^:]*))(?::(\d+))?$/.exec(entry) ?? []
     const [address = '', bits, ...rest] = (bracketed ?? plain ?? entry).split('/')
     const maxBits = { 4: 32, 6: 128 }[isIP(address)]
-    if (bits === undefined && maxBits === undefined) rules.push({ fits: nameRule(address), port })
-    else if (
-      maxBits === undefined || rest.length > 0 || !/^\d{1,3}$/.test(bits ?? '0') || Number(bits ?? 0) > maxBits
-    ) unusable.push(entry)
-    else rules.push({ fits: subnetRule(address, Number(bits ?? maxBits)), port })
+    if (maxBits === undefined) {
+      if (bits === undefined) rules.push({ fits: nameRule(address), port })
+    } else if (rest.length === 0 && /^\d{1,3}$/.test(bits ?? '0') && Number(bits ?? 0) <= maxBits) {
+      rules.push({ fits: subnetRule(address, Number(bits ?? maxBits)), port })
+    }
   }
 
-  function includes (url: URL): boolean {
+  return url => {
     const host = url.hostname.replace(/^\[|\]$/g, '')
     const port = url.port || (url.protocol === 'https:' ? '443' : '80')
     return rules.some(rule => (rule.port ?? port) === port && rule.fits(host))
   }
-
-  return { includes, unusable }
 }
 
 function nameRule (entry: string): (host: string) => boolean {

@@ -112,7 +112,7 @@ const ignore = (): void => {}
  */
 export function createTransport (options: TransportOptions = {}): Transport {
   const { ca, noProxy = '', deadlineMs = 5000, maxBytes: maxResponseSize = 1024 * 1024, keepAlive = false } = options
-  const bypass = parseNoProxy(noProxy)
+  const isBypassed = parseNoProxy(noProxy)
   const proxy = proxyUrl(options.httpsProxy) ?? proxyUrl(options.httpProxy)
   // This is set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED=0 does not switch the check off for the keys.
   const tls = { rejectUnauthorized: true, timeout: deadlineMs, autoSelectFamilyAttemptTimeout: CONNECT_ATTEMPT_MS, ca }
@@ -130,7 +130,7 @@ export function createTransport (options: TransportOptions = {}): Transport {
   /** The proxy that is called for a URL. */
   function proxyOf (url: URL): string | undefined {
     // Without TLS a proxy could answer with its own keys, and the loopback of a proxy is another machine.
-    return isLoopbackHttp(url) || bypass.includes(url) ? undefined : proxy
+    return isLoopbackHttp(url) || isBypassed(url) ? undefined : proxy
   }
 
   function open (): ProviderSession {

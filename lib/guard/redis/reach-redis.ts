@@ -1,4 +1,5 @@
 import { createSecureContext } from 'node:tls'
+import { SettingsError } from '../../base/settings-error.ts'
 import { readPlace } from '../../base/secret-place.ts'
 import type { Surroundings } from '../../base/surroundings.ts'
 import { hostsOf, parseRedisUrl, TLS_FILES, type RedisPlace, type RedisTarget } from './redis-url.ts'
@@ -7,7 +8,7 @@ import type { LinkListeners, RedisLink } from './redis-link.ts'
 const MAX_FILE_BYTES = 1024 * 1024
 
 /** A Redis that the settings name. */
-export interface ReachableRedis {
+interface ReachableRedis {
   /** `host:port` of each server, for people. */
   readonly hosts: readonly string[]
   readonly open: (listeners: LinkListeners) => RedisLink
@@ -16,8 +17,8 @@ export interface ReachableRedis {
 /**
  * Loads the Redis client, which is a package of its own. Nothing is connected yet.
  * @param setting the one that holds the URL, for people
- * @throws Error if the URL or a file cannot be used, or if the client is not installed. Its message holds no part of
- * the URL except the names of parameters, and nothing of a file.
+ * @throws SettingsError if a file cannot be used, or if the client is not installed. Its message holds nothing of a
+ * file.
  */
 export async function reachRedis (
   place: RedisPlace,
@@ -28,7 +29,7 @@ export async function reachRedis (
   const target = { ...parseRedisUrl(place), files: await readFiles(place, setting, surroundings) }
   const { openRedisLink } = await load().catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ERR_MODULE_NOT_FOUND' && error.code !== 'MODULE_NOT_FOUND') throw error
-    throw new Error(`${setting} names a Redis, and the package ioredis is not installed: npm i ioredis`)
+    throw new SettingsError([`${setting} names a Redis, and the package ioredis is not installed: npm i ioredis`])
   })
   return { hosts: hostsOf(target), open: listeners => openRedisLink(target, listeners, surroundings.steadyMs) }
 }
@@ -39,7 +40,7 @@ async function readFiles (
   surroundings: Pick<Surroundings, 'readFile' | 'environment'>
 ): Promise<RedisTarget['files']> {
   if (typeof place === 'string') return {}
-  if (!place.cert !== !place.key) throw new Error(`${setting} has one of cert and key: they belong together`)
+  if (!place.cert !== !place.key) throw new SettingsError([`${setting} has one of cert and key: they belong together`])
   try {
     const files = Object.fromEntries(
       await Promise.all(
@@ -54,6 +55,8 @@ async function readFiles (
     return files
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    throw new Error(`cert, key or ca of ${setting} cannot be used: ${code ?? message}`)
+    throw new SettingsError([
+      `${setting} has a cert, key or ca that is not usable (${code ?? message}); allowed: { file: PATH } of PEM`
+    ])
   }
 }

@@ -47,6 +47,8 @@ export function openRedisLink (target: RedisTarget, listeners: LinkListeners, st
   const client = target.cluster
     ? new Cluster([...target.hosts], clusterOptions(target))
     : new Redis(clientOptions(target, steadyMs))
+  if (client instanceof Cluster) client.on('+node', endAtError)
+  else endAtError(client)
   const uncork = (stream: Redis['stream']): void => stream.uncork()
   client.on('ready', () => listeners.ready())
   client.on('error', (error: Error) => {
@@ -92,6 +94,21 @@ export function openRedisLink (target: RedisTarget, listeners: LinkListeners, st
       client.disconnect()
     }
   }
+}
+
+/**
+ * Ends each connection at its first error. A server that refuses a certificate after the handshake, as TLS 1.3 does,
+ * makes Node say so and leave the connection open. The client hears one error of it; the next would end the process.
+ */
+function endAtError (client: Redis): Redis {
+  client.on('connect', () => {
+    const { stream } = client
+    stream.on('error', () => stream.destroy())
+  })
+  // A cluster asks for its nodes through these.
+  const duplicate = client.duplicate.bind(client)
+  client.duplicate = options => endAtError(duplicate(options))
+  return client
 }
 
 /** The options of each connection to a server, in a cluster or not. */

@@ -12,7 +12,7 @@ export type ReplayStoreEvent =
   /** The store is used, although it is unknown whether it evicts records. */
   | { readonly name: 'replay_policy_unknown', readonly hosts: readonly string[] }
 
-export interface ReplayStoreOptions {
+interface ReplayStoreOptions {
   /** `memory`, `off`, or a Redis: see `parseRedisUrl`. */
   readonly store: RedisPlace
   /** Maximum number of live records in the memory store. */

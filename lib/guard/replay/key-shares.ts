@@ -46,7 +46,7 @@ interface WatchedKey {
   tablesRead: number
 }
 
-export interface KeySharesOptions {
+interface KeySharesOptions {
   /**
    * The number of live records that one key may have, at least 1. In a store with many tables it is well above twice
    * their number.

@@ -22,7 +22,7 @@ const LAST_SECOND = 2 ** 32 - 2 * FAR
 /** A clock that is ahead by fewer seconds than this has drifted, not leapt. */
 const DRIFT = 1
 
-export interface MemoryStoreOptions extends Pick<Surroundings, 'now' | 'steadyMs' | 'randomBytes'> {
+interface MemoryStoreOptions extends Pick<Surroundings, 'now' | 'steadyMs' | 'randomBytes'> {
   /**
    * Maximum number of live records. A full store refuses with `replay_full`, and a key that has a quarter of them is
    * refused with `replay_share_exceeded`. The store never forgets a live record.

@@ -25,7 +25,7 @@ const PROBE_KEY = `${PREFIX}probe`
 const PROBE_TTL_SECONDS = 10
 const MAX_TTL_SECONDS = 10 * 366 * 86_400
 
-export interface RedisStoreOptions {
+interface RedisStoreOptions {
   /** Opens the connection; see `reachRedis`. */
   open: (listeners: LinkListeners) => Omit<RedisLink, 'call'>
   surroundings: Pick<Surroundings, 'now' | 'steadyMs' | 'after' | 'every'>

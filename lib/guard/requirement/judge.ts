@@ -11,9 +11,9 @@ import type {
 } from './requirement.ts'
 
 /** What is judged of a token. */
-export type Grant = Pick<VerifiedToken, 'scopes' | 'claims'>
+type Grant = Pick<VerifiedToken, 'scopes' | 'claims'>
 
-export interface JudgeOptions {
+interface JudgeOptions {
   readonly granters: ScopeGranters
   /** Seconds by which clocks may differ: an `auth_time` may be that far in the future. */
   readonly clockToleranceSeconds: number

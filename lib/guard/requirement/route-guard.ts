@@ -1,3 +1,4 @@
+import { hiddenMember } from '../../base/hidden-member.ts'
 import type { Requirement } from './requirement.ts'
 
 /** What the guards of a route ask for together: the token must meet each of them. */
@@ -35,16 +36,11 @@ export function requirementsOf (...hooks: readonly RouteHooks[]): RouteGuard {
 }
 
 /**
- * The hooks that a Fastify scope adds to all of its routes. Fastify has no public way to ask for them, so this looks at
- * the property that it keeps them in. None if there is no such property: then they are judged all the same, and only
- * not described.
+ * The hooks that a Fastify scope adds to all of its routes. None if Fastify keeps them elsewhere: then they are judged
+ * all the same, and only not described.
  */
 export function hooksAround (scope: object): RouteHooks {
-  for (let owner: object | null = scope; owner; owner = Object.getPrototypeOf(owner) as object | null) {
-    const key = Object.getOwnPropertySymbols(owner).find(({ description }) => description === 'fastify.hooks')
-    if (key) return (owner as Record<symbol, RouteHooks>)[key]!
-  }
-  return {}
+  return (hiddenMember(scope, 'fastify.hooks')?.value ?? {}) as RouteHooks
 }
 
 const AWAITED =

@@ -4,7 +4,7 @@ import { issuerSpellings } from '../provider/provider-url.ts'
 import { Refusal } from '../../refusal.ts'
 
 /** What the value of a claim must be. */
-export interface ClaimForm {
+interface ClaimForm {
   /** In words for after "expected". */
   readonly expected: string
   readonly isMet: (value: unknown) => boolean
@@ -60,8 +60,8 @@ export function isSameIssuer (iss: unknown, issuer: string): boolean {
   return iss === issuer || issuerSpellings(issuer).some(spelling => spelling === iss)
 }
 
-/** The claims that name the client of a token: RFC 9068 section 2.2, OpenID Connect, and what two providers write. */
-const CLIENT_CLAIMS = ['client_id', 'azp', 'cid', 'appid'] as const
+/** The claims that name the client of a token: RFC 9068 section 2.2, OpenID Connect, Okta and Entra. */
+export const CLIENT_CLAIMS = ['client_id', 'azp', 'cid', 'appid'] as const
 
 /** The client that a token was issued to. Undefined if no claim names it. */
 export function clientOf (claims: object): string | undefined {

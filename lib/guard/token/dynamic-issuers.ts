@@ -17,7 +17,7 @@ const MAX_LOOKUPS = 64
 /** As many as metrics and readiness name. */
 const MAX_SHOWN = 50
 
-export interface DynamicIssuersOptions {
+interface DynamicIssuersOptions {
   /**
    * Asks the application about an issuer. The answer is undefined if tokens of that issuer are refused, and `known` if
    * nothing has changed. Any rejection means that the answer is currently not known.

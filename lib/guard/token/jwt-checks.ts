@@ -20,12 +20,12 @@ export type TokenClaims = AccessTokenClaims & JsonObject
 /** The claims that may have to hold the audience. */
 export const AUDIENCE_CLAIMS = ['aud', 'client_id', 'azp'] as const
 
-export type AudienceClaim = (typeof AUDIENCE_CLAIMS)[number]
+type AudienceClaim = (typeof AUDIENCE_CLAIMS)[number]
 
 /** What is asked of a JWT beyond what holds for all. */
 export const TOKEN_PROFILES = ['any', 'rfc9068'] as const
 
-export type TokenProfile = (typeof TOKEN_PROFILES)[number]
+type TokenProfile = (typeof TOKEN_PROFILES)[number]
 
 /** What holds for the tokens of an issuer. */
 export interface TokenRules {
@@ -55,7 +55,7 @@ export interface TokenRules {
 /** The members of `cnf` that have a meaning here: RFC 9449 section 6.1 and RFC 8705 section 3.1. */
 export const TOKEN_BINDINGS = ['jkt', 'x5t#S256'] as const
 
-export type TokenBinding = (typeof TOKEN_BINDINGS)[number]
+type TokenBinding = (typeof TOKEN_BINDINGS)[number]
 
 /** A token that was read. */
 export interface PresentedToken {
@@ -66,7 +66,7 @@ export interface PresentedToken {
   readonly now: number
 }
 
-export interface TokenCheck {
+interface TokenCheck {
   readonly name: string
   /** @throws Refusal token_* */
   readonly run: (token: PresentedToken, rules: TokenRules) => void

@@ -57,7 +57,7 @@ export interface TokenVerifier {
 }
 
 /** What becomes a verified token. */
-export interface VerifiedTokenParts extends Pick<VerifiedToken, 'text' | 'claims' | 'isTrusted'> {
+interface VerifiedTokenParts extends Pick<VerifiedToken, 'text' | 'claims' | 'isTrusted'> {
   readonly issuer: Pick<VerifiedToken, 'issuer' | 'dpopMode'> & { readonly scopeClaims: readonly ScopeClaim[] }
   /** Unix seconds. The default is `exp`. */
   readonly expiresAt?: number

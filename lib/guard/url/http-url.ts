@@ -144,7 +144,7 @@ function removeDotSegments (path: string): string {
 }
 
 /** Why a text is not an absolute http or https URL. */
-export type HttpUrlFault = 'not_absolute' | 'user_info' | 'authority' | 'path'
+type HttpUrlFault = 'not_absolute' | 'user_info' | 'authority' | 'path'
 
 /**
  * The parts of an absolute http or https URL as they were written. The authority ends at the first `/`, `?` or `#` (RFC

@@ -117,14 +117,14 @@ function isHostOf (message: Message, scheme: HttpScheme, authorityText: string):
 }
 
 // `http://host/path`, RFC 9112 section 3.2.2. The asterisk and a bare authority do not name a resource of this service.
-function readAbsoluteTarget (message: Message, base: HttpUrl, isFixedBase: boolean): string {
+function readAbsoluteTarget (message: Message, base: HttpUrl): string {
   const target = splitHttpUrl(message.target) ?? refusePath('form')
   if (!isHostOf(message, target.scheme, target.authority)) {
     throw new Refusal('target_authority', { detail: { cause: 'host' } })
   }
-  // RFC 9110 section 7.4: an https target must not be answered if the client did not use https, unless PUBLIC_URL says
-  // so. A proxy that ends TLS may write http.
-  if (target.scheme === 'https' && base.scheme === 'http' && !isFixedBase) {
+  // RFC 9110 section 7.4: an https target must not be answered if the client did not use https. A proxy that ends TLS
+  // may write http.
+  if (target.scheme === 'https' && base.scheme === 'http') {
     throw new Refusal('target_authority', { detail: { cause: 'scheme' } })
   }
   return readTargetPath(target.rest) || '/'
@@ -139,12 +139,11 @@ function readAbsoluteTarget (message: Message, base: HttpUrl, isFixedBase: boole
  */
 export function createRequestUrlResolver (settings: UrlSettings): (message: Message) => RequestUrl {
   const resolveBase = createBaseUrlResolver(settings)
-  const isFixedBase = settings.publicUrl !== undefined
   return message => {
     const base = resolveBase(message)
     const ownPath = message.target.startsWith('/')
       ? readTargetPath(message.target)
-      : readAbsoluteTarget(message, base, isFixedBase)
+      : readAbsoluteTarget(message, base)
     return requestUrlOf(base, ownPath)
   }
 }

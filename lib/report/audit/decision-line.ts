@@ -6,7 +6,7 @@ import { actorOf, clientOf } from '../../guard/token/claims.ts'
 import type { VerifiedToken } from '../../guard/token/verified-tokens.ts'
 
 /** A request that was decided about. Its token may have been verified although it was refused. */
-export interface DecidedRequest extends DecidedRoute {
+interface DecidedRequest extends DecidedRoute {
   readonly id: string
   /** The address of its client as a trusted proxy says it, which may be any text. */
   readonly ip: string | undefined

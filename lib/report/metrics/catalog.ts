@@ -11,7 +11,7 @@ import type { Revocations } from '../../revocation/revocations.ts'
 import type { GuardTally, RequestTally, Sample } from './tallies.ts'
 
 /** The state of the parts behind the guard. */
-export interface GuardState {
+interface GuardState {
   /** Undefined if the configured domain is unusable. */
   readonly issuers: Pick<IssuerTable, 'isComplete'> & { all (): readonly IssuerState[] } | undefined
   readonly replay: Pick<ReplayStore, 'state'>

@@ -45,12 +45,12 @@ export interface RevocationRecord {
 export type MergeMode = 'event' | 'operator' | 'undo' | 'restore'
 
 /** The clocks at the moment of a merge: seconds of the store's own, and Unix milliseconds. */
-export interface MergeClocks {
+interface MergeClocks {
   readonly seconds: number
   readonly unixMs: number
 }
 
-export const MAX_MOMENT_MS = 99_999_999_999_999
+const MAX_MOMENT_MS = 99_999_999_999_999
 const MAX_TEXT = 500
 /** News are needed by instances that start later, whatever the retention. */
 const MIN_NEWS_SECONDS = 3600
@@ -72,8 +72,7 @@ export function holderOf ({ sender, standing }: Pick<RevocationEntry, 'sender' |
 function shortName (name: string, issuer: string | undefined): string {
   if (name === issuer) return ''
   if (name === `${issuer}/`) return '/'
-  // eslint-disable-next-line no-control-regex
-  return Buffer.from(name.slice(0, MAX_TEXT)).toString().replace(/[\0-\x1f\x7f]/g, ' ')
+  return Buffer.from(name.slice(0, MAX_TEXT)).toString().replace(/\p{Cc}/gu, ' ')
 }
 
 /** A name that a record has shortened. */

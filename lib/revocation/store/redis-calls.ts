@@ -5,7 +5,7 @@ import { readRecord, writeRecord, type MergeMode } from './record.ts'
 import { CHANGES, INSTANCES, MERGE, READ, RECORDS, REMOVE, RESTORING, STATE } from './scripts.ts'
 
 /** What is merged: how, where, and the record as it is written. */
-export type Given = readonly [mode: MergeMode, key: string, text: string]
+type Given = readonly [mode: MergeMode, key: string, text: string]
 
 /** The answer of `MERGE`. */
 type Merged = [length: number | undefined, passed: string, ...others: Array<string | number>]
@@ -207,6 +207,6 @@ export function createRedisCalls (
 const idOrder = new Intl.Collator('en', { numeric: true })
 
 /** Whether one id stands before another. */
-export function isBefore (id: string, other: string): boolean {
+function isBefore (id: string, other: string): boolean {
   return idOrder.compare(id, other) < 0
 }

@@ -144,7 +144,8 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
     heardMs = page.isWaited || page.epoch !== settledEpoch ? -Infinity : askedMs
     view.sweep()
     await clean()
-    await call('xread', 'COUNT', 1, 'BLOCK', heardMs === -Infinity ? STEP_MS : BLOCK_MS, 'STREAMS', CHANGES, calls.place())
+    const waitMs = heardMs === -Infinity ? STEP_MS : BLOCK_MS
+    await call('xread', 'COUNT', 1, 'BLOCK', waitMs, 'STREAMS', CHANGES, calls.place())
     // Only then: a server that reads may still refuse a command of this step, and says so each time.
     if (heardMs !== -Infinity) report(null)
   }
@@ -180,6 +181,7 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
     fault: () => fault ?? undefined,
     close () {
       isClosed = true
+      writer.leave()
       writing.close()
       reader.close()
     }

@@ -5,7 +5,7 @@ import type { View } from '../view.ts'
 import { modeOf } from './memory-store.ts'
 import { recordOf, writeRecord, type MergeMode, type Part, type RevocationRecord } from './record.ts'
 import type { RedisCalls } from './redis-calls.ts'
-import { LEAD, LEADER } from './scripts.ts'
+import { LEAD, LEADER, LEAVE } from './scripts.ts'
 import { UndecidedError, type RevocationStore } from './store.ts'
 
 /** For so long senders wait. */
@@ -18,7 +18,7 @@ const MAX_AT_ONCE = 500
 const MANY_CHANGES = 5000
 const PAUSE_MS = 20
 
-export interface WriterOptions {
+interface WriterOptions {
   readonly call: RedisCall
   readonly calls: RedisCalls
   readonly view: View
@@ -40,6 +40,7 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
   /** What senders wait for. Each has its turn, so that one that sends much delays nobody else. */
   const bySender = new Map<string, Job[]>()
   let isBusy = false
+  const tasks = new Set<string>()
 
   const pause = (ms: number): Promise<void> => new Promise(resolve => { after(ms, resolve) })
 
@@ -139,11 +140,17 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
       }
       throw new UndecidedError('the store of revocations cannot be written')
     },
-    lead: (async task =>
-      await Promise.race([
+    lead: (async task => {
+      tasks.add(task)
+      return await Promise.race([
         call('eval', LEAD, 1, LEADER + task, instance, LEAD_MS).catch(() => 0),
         pause(PATIENCE_MS)
-      ]) === 1) satisfies RevocationStore['lead']
+      ]) === 1
+    }) satisfies RevocationStore['lead'],
+    /** Leaves its tasks to others. */
+    leave () {
+      for (const task of tasks) call('eval', LEAVE, 1, LEADER + task, instance).catch(() => {})
+    }
   }
 }
 

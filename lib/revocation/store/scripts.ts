@@ -74,7 +74,8 @@ local function write(record)
   for kind in string.gmatch('${KINDS}', '.') do
     local part = record.parts[kind]
     if part then
-      lines[#lines + 1] = string.format('%s\\t%.0f\\t%.0f\\t%.0f\\t', kind, part.at, part.heard, part.life) .. part.origin
+      local head = string.format('%s\\t%.0f\\t%.0f\\t%.0f\\t', kind, part.at, part.heard, part.life)
+      lines[#lines + 1] = head .. part.origin
     end
   end
   return table.concat(lines, '\\n')
@@ -290,3 +291,7 @@ local leader, left = redis.call('GET', KEYS[1]), redis.call('PTTL', KEYS[1])
 if leader and leader ~= ARGV[1] and left >= 0 and left <= tonumber(ARGV[2]) then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1`
+
+/** KEYS: leader. ARGV: this instance. */
+export const LEAVE = `
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('UNLINK', KEYS[1]) end`

@@ -18,7 +18,7 @@ export interface EnsuredStream extends WantedStream {
   readonly pushAuthorization: string | undefined
 }
 
-export interface EnsureOptions {
+interface EnsureOptions {
   /** Where streams are created, changed and ended. */
   readonly endpoint: string
   /** Whether the only stream may be turned here, if there can be no second one. */

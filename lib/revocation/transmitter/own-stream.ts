@@ -37,7 +37,7 @@ export function isDelivered ({ delivery: found }: JsonObject, { delivery, pushUr
 }
 
 /** The streams of a client, and which of them is the one of this service. */
-export interface OwnStream extends StreamList {
+interface OwnStream extends StreamList {
   /**
    * The one that the settings name, else the one that is delivered here, else the only one. Undefined if there is none:
    * the others may be those of other services.
@@ -89,11 +89,12 @@ export function factsOf (stream: JsonObject | undefined, { issuer, metadata, del
   if (delivery === 'poll' && endpoint === undefined && !isPolled) {
     throw new ProviderFailure('discovery_malformed', undefined, { expected: 'an address for polls' })
   }
+  const names = [aud].flat().filter(value => typeof value === 'string')
   return {
     /** Empty if there is none. */
     id: String(id),
     /** The `aud` of its events. */
-    audience: [aud].flat().find(value => typeof value === 'string'),
+    audience: names.length > 0 ? names : undefined,
     /** Where it is polled. The token of the client is sent there. */
     pollUrl: endpoint ?? (isPolled ? parseOwnUri(url, originsOf({ issuer, metadata })) : undefined),
     defaultSubjects: typeof subjects === 'string' ? subjects : undefined,

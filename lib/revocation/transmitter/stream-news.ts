@@ -5,7 +5,7 @@ const SSF_STATUSES = ['enabled', 'paused', 'disabled'] as const
 
 /**
  * What a stream can be (SSF 1.0 section 8.1.2), and beside that: `unknown` until it has said so, `no_subjects` if
- * nothing is sent until subjects are added, `failing` if its endpoints cannot be used.
+ * nothing is sent until subjects are added, `failing` if its endpoints cannot be used or no verification comes back.
  */
 export const STREAM_STATUSES = Object.freeze(['unknown', ...SSF_STATUSES, 'no_subjects', 'failing'] as const)
 
@@ -30,6 +30,7 @@ export function newsEntry (
 
 /** A transmitter may take its time, and a new leader asks again. */
 const MAX_STATES = 8
+const ANSWER_SECONDS = 60
 /** Another instance may have asked: its news take a moment. */
 const PATIENCE = { steps: 20, ms: 50 }
 
@@ -39,8 +40,9 @@ const PATIENCE = { steps: 20, ms: 50 }
  */
 export function createStreamVerification ({ after }: Pick<Surroundings, 'after'>) {
   let states: string[] = []
-  /** The time of the last verification event, in Unix seconds. */
+  /** The time of the last verification event, and when one was last asked for, in Unix seconds. */
   let verifiedAt: number | undefined
+  let askedAt = -Infinity
 
   return {
     /** The news that a verification with this state is asked for. */
@@ -52,6 +54,7 @@ export function createStreamVerification ({ after }: Pick<Surroundings, 'after'>
       if (!event.startsWith(ASKED)) return
       const asked = event.slice(ASKED.length)
       states = [...states.filter(state => state !== asked), asked].slice(-MAX_STATES)
+      askedAt = Math.max(askedAt, at)
     },
     async isStateKnown (state: unknown): Promise<boolean> {
       for (let left = PATIENCE.steps; !states.includes(state as string); left--) {
@@ -62,6 +65,12 @@ export function createStreamVerification ({ after }: Pick<Surroundings, 'after'>
       }
       return true
     },
-    verifiedAt: (): number | undefined => verifiedAt
+    verifiedAt: (): number | undefined => verifiedAt,
+    /**
+     * Whether what was asked for does not come back. One that was asked for too early has no answer, so another one has
+     * to be missing, too.
+     */
+    isOverdue: (now: number, periodSeconds: number): boolean =>
+      now > askedAt + ANSWER_SECONDS && (verifiedAt ?? -Infinity) < askedAt - periodSeconds - ANSWER_SECONDS
   }
 }

@@ -135,7 +135,7 @@ export function createTransmitter (given: TransmitterOptions) {
   const rounds = createFetchLoop({
     attempt: round,
     pauseMs: pauseMs => pauseMs,
-    onSuccess: () => report(unstored?.message),
+    onSuccess: () => report(unstored?.message ?? (isOverdue() ? 'its verification does not come back' : undefined)),
     onFailure ({ detail }, _previous, { message }) {
       // It was deleted at the transmitter.
       if (detail === NOT_FOUND) isFound = false
@@ -160,14 +160,16 @@ export function createTransmitter (given: TransmitterOptions) {
   const isVerified = (): boolean =>
     given.verify && authenticate !== undefined && configuration?.verificationEndpoint !== undefined && stream?.id !== ''
 
+  const periodSeconds = (): number => Math.max(VERIFICATION_SECONDS, stream?.minimumSeconds ?? 0)
+  const isOverdue = (): boolean => isVerified() && verification.isOverdue(now(), periodSeconds())
+
   function statusWord (): string {
     if (rounds.lastFailure !== undefined || unstored) return 'failing'
+    if (status === 'paused' || status === 'disabled') return status
     // What the stream says of its subjects goes before the configuration, so until it was read nothing is said of them.
     const isRead = !authenticate || isFound
-    const isPaused = status === 'paused' || status === 'disabled'
-    return isRead && !isPaused && (stream?.defaultSubjects ?? configuration?.defaultSubjects) === 'NONE'
-      ? 'no_subjects'
-      : status
+    if (isRead && (stream?.defaultSubjects ?? configuration?.defaultSubjects) === 'NONE') return 'no_subjects'
+    return isOverdue() ? 'failing' : status
   }
 
   /** Tells the status once for each change. @param reason why it is failing */
@@ -221,11 +223,11 @@ export function createTransmitter (given: TransmitterOptions) {
    * Has the stream verified (SSF 1.0 section 8.1.4). It also shows the transmitter that there is still a receiver, and
    * what has become of the stream in silence.
    */
-  async function verify ({ id, minimumSeconds }: ReturnType<typeof factsOf>): Promise<void> {
+  async function verify ({ id }: ReturnType<typeof factsOf>): Promise<void> {
     if (now() < verifyAt) return
     if (verifyAt > 0) setStatus(await client.readStatus(id), now())
     const at = now()
-    verifyAt = at + Math.max(VERIFICATION_SECONDS, minimumSeconds)
+    verifyAt = at + periodSeconds()
     if (!isVerified()) return
     const state = randomBytes(12).toString('base64url')
     await given.announce(verification.asking(name, state, at))

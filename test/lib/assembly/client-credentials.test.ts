@@ -10,8 +10,8 @@ t.test('The secret of the client is a text, the text of a file, or that of a var
     ...processSurroundings,
     environment: (name: string) => ({ GOOD: 'hush', EMPTY: '' })[name]
   }
-  const authenticate = async (clientSecret: SecretOption) => {
-    const client = { auth: 'client_secret_basic', clientId: 'api', clientSecret } as IntrospectionSettings
+  const authenticate = async (clientSecret: SecretOption, path = 'idp.introspection') => {
+    const client = { path, auth: 'client_secret_basic', clientId: 'api', clientSecret } as IntrospectionSettings
     return (await createAuthentication(() => 'https://idp.example/', client, surroundings))({})
   }
   for (const secret of ['hush', { file: `${files}/good` }, { env: 'GOOD' }]) {
@@ -35,4 +35,6 @@ t.test('The secret of the client is a text, the text of a file, or that of a var
       ]
     })
   }
+  const ofEntry = authenticate({ env: 'NONE' }, 'idp.issuers[1].introspection')
+  await t.rejects(ofEntry, { message: /- idp\.issuers\[1\]\.introspection\.clientSecret is not usable: / })
 })

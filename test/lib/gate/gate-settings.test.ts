@@ -9,7 +9,7 @@ import { createRules } from '../../../lib/gate/rules.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
 import { validateSettings } from '../../../lib/settings/validation.ts'
 import type { GateOptions } from '../../../lib/settings/option-types.ts'
-import type { SettingsError } from '../../../lib/settings/problems.ts'
+import type { SettingsError } from '../../../lib/base/settings-error.ts'
 import type { Settings } from '../../../lib/settings/settings.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 

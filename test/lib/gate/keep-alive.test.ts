@@ -41,6 +41,7 @@ t.test('A silent stream gets comments, and never inside an event.', async t => {
     ['a line cut behind its return', ['data: 1\r', '\n', '\r', '\n'], ['data: 1\r', '\n', '\r:\n\n', '\n:\n\n']],
     ['returns alone', ['data: 1\r', 'data: 2\r', '\r', 'id'], ['data: 1\r', 'data: 2\r', '\r:\n\n', 'id']],
     ['a comment of the upstream', [': o', 'k\n', 'id: 5\n'], [': o', 'k\n:\n\n', 'id: 5\n']],
+    ['a comment inside an event', ['data: 1\n: ok\n', '\n'], ['data: 1\n: ok\n', '\n:\n\n']],
     ['a byte order mark', [`${MARK}data: 1\n\n`], ['data: 1\n\n:\n\n']],
     ['one in pieces', ['\u00ef\u00bb', '\u00bfda', 'ta\n\n'], [':\n\n', 'da', 'ta\n\n:\n\n']],
     ['what begins as one', ['\u00ef\u00bb', 'x', '\n\n'], [':\n\n', '\u00ef\u00bbx', '\n\n:\n\n']],

@@ -6,10 +6,12 @@ import { GateError } from '../../../lib/gate/gate-error.ts'
 import { parseGate } from '../../helpers/gate-section.ts'
 import { MESSAGE_BOUNDS, readJson } from '../../../lib/gate/json-text.ts'
 import { readMcpMessages, type McpMessage } from '../../../lib/gate/mcp-message.ts'
-import { createBodyReader, MAX_HELD_BYTES, MAX_MESSAGE_BYTES, sendersOf } from '../../../lib/gate/message-body.ts'
+import { createBodyReader, MAX_MESSAGE_BYTES, sendersOf } from '../../../lib/gate/message-body.ts'
 import type { GateRule } from '../../../lib/gate/rule.ts'
 import { rpcErrorBody } from '../../../lib/gate/rpc-error.ts'
 import { createMessageMatcher } from '../../../lib/gate/rules.ts'
+
+const MAX_HELD_BYTES = 64 * 1024 * 1024
 
 const JSON_LINE = ['Content-Type', 'application/json']
 

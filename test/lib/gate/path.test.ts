@@ -1,6 +1,6 @@
 import t from 'tap'
 import { originForm, verifyOneReading, withoutParameters } from '../../../lib/gate/path.ts'
-import type { GateRule } from '../../../lib/gate/rule.ts'
+import { UNRULED, type GateRule } from '../../../lib/gate/rule.ts'
 import { createRules, findWiderRules } from '../../../lib/gate/rules.ts'
 import type { Refusal } from '../../../lib/refusal.ts'
 
@@ -33,6 +33,9 @@ t.test('A path of two readings is refused with its cause, and its nearest neighb
   t.end()
 })
 
+/** A rule under which anyone passes. */
+const openTo = (path: string): GateRule => ({ ...UNRULED, path, upgrade: false })
+
 t.test('Without its parameters, a path is what programs may make of it.', t => {
   const rows: ReadonlyArray<readonly [path: string, readings: readonly string[]]> = [
     ['/a/b', []],
@@ -43,18 +46,7 @@ t.test('Without its parameters, a path is what programs may make of it.', t => {
     ['/a%253Bb', []]
   ]
   for (const [path, readings] of rows) t.strictSame(withoutParameters(path), readings, path)
-  const rules = createRules(
-    ['/*', '/admin', '/x/a%3Bb', '/n/:id(^[0-9;]+$)'].map(path => ({
-      path,
-      methods: undefined,
-      requirement: undefined,
-      audiences: undefined,
-      timeoutSeconds: undefined,
-      upgrade: false,
-      observe: true,
-      mcp: undefined
-    }))
-  )
+  const rules = createRules(['/*', '/admin', '/x/a%3Bb', '/n/:id(^[0-9;]+$)'].map(openTo))
   const chosen = (path: string): unknown => {
     try {
       return rules.choose('GET', path)?.rules[0].path
@@ -78,19 +70,7 @@ t.test('Without its parameters, a path is what programs may make of it.', t => {
 t.test('One path: a spelling for which a lenient router would find a closer rule is refused, and its neighbour is not.', t => {
   const choose = (paths: readonly string[], path: string, exactPaths = false): unknown => {
     try {
-      return createRules(
-        paths.map(path => ({
-          path,
-          methods: undefined,
-          requirement: undefined,
-          audiences: undefined,
-          timeoutSeconds: undefined,
-          upgrade: false,
-          observe: true,
-          mcp: undefined
-        })),
-        { exactPaths }
-      ).choose('POST', path)?.rules[0].path
+      return createRules(paths.map(openTo), { exactPaths }).choose('POST', path)?.rules[0].path
     } catch (error) {
       const { cause, rule } = (error as Refusal).detail!
       return `${cause}: ${rule}`
@@ -195,9 +175,26 @@ t.test('One path: a spelling for which a lenient router would find a closer rule
     },
     {
       rules: ['/mcp', '/*'],
-      refused: ['/mcp.json', '/MCP.x/', '/mcp.', '/mcp.;x', '/mcp.json%3Bx', '/mcp.j%7Eson'],
+      refused: [
+        '/mcp.json',
+        '/MCP.x/',
+        '/mcp.',
+        '/mcp.;x',
+        '/mcp.json%3Bx',
+        '/mcp.j%7Eson',
+        '/mcp.tar.gz',
+        '/Mcp.a.b.c/',
+        '/mcp..'
+      ],
       as: '/mcp',
-      passes: { '/mcp.a.b': '/*', '/mcp.json/x': '/*', '/mcpx.json': '/*' }
+      passes: { '/mcp.json/x': '/*', '/mcp.a.b/x': '/*', '/mcpx.tar.gz': '/*', '/.mcp.tar.gz': '/*' }
+    },
+    { rules: ['/v1.2', '/*'], refused: ['/v1.2.json', '/v1.2.'], as: '/v1.2', passes: { '/v1.2': '/v1.2', '/v1.3': '/*' } },
+    {
+      rules: ['/.well', '/*'],
+      refused: ['/.well.json', '/.well.tar.gz/'],
+      as: '/.well',
+      passes: { '/.well': '/.well', '/.wel': '/*', '/..well': '/*' }
     },
     {
       rules: ['/', '/u/:id/keys', '/:any', '/*'],

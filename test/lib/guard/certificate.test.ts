@@ -510,6 +510,8 @@ t.test('A header is accepted only from a trusted peer, and only once', async t =
     t.equal(read(source, [header, value]), A)
     t.equal(read(source, [header, value], { remoteAddress: '10.0.0.2' }), 'certificate_missing', 'another peer')
     t.equal(read(source, [header, value, header.toLowerCase(), value]), 'certificate_unreadable', 'two lines')
+    t.equal(read(source, [header, '', header, value]), 'certificate_unreadable', 'an empty line before it')
+    t.equal(read(source, [header, '']), 'certificate_missing', 'an empty line')
     t.equal(read(source, []), 'certificate_missing', 'no line')
   }
 })

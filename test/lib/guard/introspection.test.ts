@@ -17,7 +17,6 @@ import {
 } from '../../../lib/guard/introspection/introspector.ts'
 import { Clock } from '../../helpers/clock.ts'
 import { createDiscovery } from '../../../lib/guard/provider/provider-document.ts'
-import { createSignedAnswerReader } from '../../../lib/guard/introspection/signed-answer.ts'
 import { ALGORITHMS, type JwsAlg } from '../../../lib/guard/jose/signature.ts'
 import { takeRsaKey } from '../../helpers/rsa-keys.ts'
 import { createTransport, type TransportOptions } from '../../../lib/guard/provider/transport.ts'
@@ -235,67 +234,6 @@ async function setUp (
   return asked
 }
 
-t.test('The provider gets one request, and its claims are returned', async t => {
-  const asked = await setUp(t)
-  const answers = await Promise.all([
-    asked.introspector.ask('a b', true),
-    asked.introspector.ask('a b', true),
-    asked.introspector.ask('c', true)
-  ])
-  t.strictSame(answers, Array(3).fill({ claims: { sub: 'u' }, expiresAt: Infinity }))
-  t.strictSame(
-    asked.bodies.sort(),
-    ['token=a+b&token_type_hint=access_token', 'token=c&token_type_hint=access_token'],
-    'concurrent callers with one token share a call'
-  )
-  t.strictSame(asked.accepts, ['application/json', 'application/json'])
-  asked.answer = { body: '{"active":false,"sub":"u"}' }
-  t.strictSame(
-    await asked.introspector.ask('a b', true),
-    { claims: undefined, expiresAt: Infinity },
-    'nothing is believed about a token that is not active'
-  )
-  t.strictSame(asked.introspector.state(), { active: 2, inactive: 1, failures: 0, turnedAway: 0, inFlight: 0 })
-})
-
-t.test('An answer that cannot be used is not taken for a refusal', async t => {
-  const asked = await setUp(t, {}, { deadlineMs: 2000 })
-  const answers: ReadonlyArray<{ title: string, answer: Asked['answer'], failure: string }> = [
-    { title: 'a text for a boolean', answer: { body: '{"active":"true"}' }, failure: 'introspection_malformed' },
-    { title: 'a number for a boolean', answer: { body: '{"active":1}' }, failure: 'introspection_malformed' },
-    { title: 'no member active', answer: { body: '{"sub":"u"}' }, failure: 'introspection_malformed' },
-    { title: 'a list', answer: { body: '[{"active":true}]' }, failure: 'introspection_malformed' },
-    { title: 'no JSON', answer: { body: 'active' }, failure: 'not_json' },
-    { title: 'our credentials are refused', answer: { status: 401, body: '{"active":false}' }, failure: 'status' },
-    { title: 'a fault of the provider', answer: { status: 500, body: '' }, failure: 'status' },
-    { title: 'a redirect', answer: { status: 302, body: '' }, failure: 'redirect' },
-    {
-      title: 'more than 1 MiB',
-      answer: { body: `{"active":true,"x":"${'x'.repeat(1024 * 1024)}"}` },
-      failure: 'too_large'
-    },
-    { title: 'no answer', answer: { body: '', hang: true }, failure: 'deadline' }
-  ]
-  for (const { title, answer, failure } of answers) {
-    asked.answer = answer
-    await t.rejects(asked.introspector.ask('t', true), {
-      name: 'Refusal',
-      reason: 'introspection_unavailable',
-      detail: { failure },
-      retryAfterSeconds: 1
-    }, title)
-  }
-  asked.answer = { body: '{"active":true}' }
-  t.strictSame(await asked.introspector.ask('t', true), { claims: {}, expiresAt: Infinity })
-  t.strictSame(asked.introspector.state(), {
-    active: 1,
-    inactive: 0,
-    failures: answers.length,
-    turnedAway: 0,
-    inFlight: 0
-  })
-})
-
 t.test('A fault of our own is unavailability too', async t => {
   const asked = await setUp(t, { endpoint: () => Promise.reject(new TypeError('x')) })
   await t.rejects(asked.introspector.ask('t', true), {
@@ -305,29 +243,13 @@ t.test('A fault of our own is unavailability too', async t => {
   })
 })
 
-t.test('At most 64 tokens are introspected at once', async t => {
+t.test('Closing ends the calls that are under way', async t => {
   const asked = await setUp(t, {}, { deadlineMs: 60_000 })
   asked.answer = { body: '', hang: true }
-  const waiting = Array.from({ length: 64 }, (_, i) => asked.introspector.ask(`t${i}`, true).catch(error => error))
-  await t.rejects(asked.introspector.ask('one more', true), {
-    name: 'Refusal',
-    reason: 'introspection_unavailable',
-    detail: { failure: 'busy' }
-  })
-  t.strictSame(
-    Object.keys((await asked.introspector.ask('another', true).catch(error => error)).detail),
-    ['failure'],
-    'a detail that is not known is left out'
-  )
-  t.hasStrict(asked.introspector.state(), { inFlight: 64, turnedAway: 2 })
+  const waiting = asked.introspector.ask('t', true).catch(error => error)
+  await asked.until(() => asked.bodies.length === 1)
   asked.introspector.close()
-  for (const error of await Promise.all(waiting)) t.hasStrict(error, { detail: { failure: 'deadline' } })
-  asked.answer = { body: '{"active":true}' }
-  t.strictSame(
-    await asked.introspector.ask('one more', true),
-    { claims: {}, expiresAt: Infinity },
-    'and afterwards there is room'
-  )
+  t.hasStrict(await waiting, { reason: 'introspection_unavailable', detail: { failure: 'deadline' } })
 })
 
 t.test('No connection to the provider is left after the close', async t => {
@@ -388,18 +310,6 @@ t.test('The waiting time of a token counts towards its deadline', async t => {
     t.hasStrict(error, { reason: 'introspection_unavailable', detail: { failure: 'deadline' } })
   }
   t.hasStrict(asked.introspector.state(), { failures: 128, inFlight: 0 })
-})
-
-t.test('An answer that is a JWT is read by the function that knows the keys', async t => {
-  const asked = await setUp(t, {
-    readSigned: async jwt => ({ members: { active: jwt === 'a.b.c', sub: 'u' }, expiresAt: NOW })
-  })
-  asked.answer = { body: 'a.b.c' }
-  t.strictSame(
-    await asked.introspector.ask('t', true),
-    { claims: { sub: 'u' }, expiresAt: NOW },
-    'with the expiry of the answer'
-  )
 })
 
 t.test('The endpoint is the configured one, or that of the metadata, which are read again within ten minutes', async t => {
@@ -517,91 +427,3 @@ t.test(
     await close()
   }
 )
-
-t.test('A signed answer counts only if it is one, of the issuer, for this client and with a signature that fits', async t => {
-  const encode = (value: unknown): string =>
-    Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
-  const HEADER = { alg: 'ES256', typ: 'token-introspection+jwt', kid: 'k' }
-  const CLAIMS = { iss: ISSUER, aud: 'api', token_introspection: { active: true, sub: 'u' } }
-  const jwt = (claims: unknown = {}, header: unknown = {}, signature = 'AAAA'): string =>
-    [
-      typeof header === 'string' ? header : { ...HEADER, ...header as object },
-      typeof claims === 'string' ? claims : { ...CLAIMS, ...claims as object }
-    ].map(encode).concat(signature).join('.')
-  const sought: unknown[] = []
-  const reader = (signer: 'kept' | 'fetched' | undefined) =>
-    createSignedAnswerReader({
-      issuers: [ISSUER, ISSUER.slice(0, -1)],
-      algs: ['ES256', 'PS256'],
-      clientId: 'api',
-      keys: {
-        candidates: (kid, alg) => {
-          sought.push(['kept', kid, alg])
-          return [{ pem: 'other' }, { pem: 'kept' }] as never
-        },
-        fetchCandidates: async (kid, alg) => {
-          sought.push(['fetched', kid, alg])
-          return [{ pem: 'other' }, { pem: 'fetched' }] as never
-        }
-      },
-      findSigner: (token, keys, alg) =>
-        /\s/.test(token) || alg !== 'ES256' ? undefined : keys.find(({ pem }) => pem === signer),
-      clockToleranceSeconds: 5,
-      now: () => NOW
-    })
-  const good: ReadonlyArray<readonly [title: string, token: string]> = [
-    ['as it should be', jwt()],
-    ['with white space around it', ` ${jwt()}\n`],
-    ['the long media type, in another case', jwt({}, { typ: 'application/Token-Introspection+JWT' })],
-    ['without a key id', jwt({}, { kid: undefined })],
-    ['the other spelling of the issuer', jwt({ iss: ISSUER.slice(0, -1) })],
-    ['for several clients', jwt({ aud: ['other', 'api'] })],
-    ['valid from now, with the tolerance', jwt({ nbf: NOW + 5 })]
-  ]
-  const read = { members: CLAIMS.token_introspection, expiresAt: Infinity }
-  for (const [title, token] of good) t.strictSame(await reader('kept')(token), read, title)
-  t.strictSame(
-    await reader('kept')(jwt({ exp: NOW - 4 })),
-    { ...read, expiresAt: NOW - 4 },
-    'expired within the tolerance'
-  )
-  t.notOk(sought.some(call => (call as string[])[0] === 'fetched'), 'a key at hand is enough')
-  t.strictSame(sought.slice(0, 1), [['kept', 'k', 'ES256']])
-  t.strictSame(await reader('fetched')(jwt()), read)
-  t.strictSame(sought.at(-1), ['fetched', 'k', 'ES256'], 'a key that is not known yet is fetched')
-  await t.rejects(reader(undefined)(jwt()), { name: 'ProviderFailure', word: 'introspection_signature' } as never)
-
-  const bad: ReadonlyArray<readonly [title: string, token: string]> = [
-    ['no JWS', 'x'],
-    ['two parts', jwt().split('.').slice(0, 2).join('.')],
-    ['a header that is no object', jwt({}, '[]')],
-    ['claims that are no object', jwt('[]')],
-    ['a token of the issuer', jwt({}, { typ: 'at+jwt' })],
-    ['no type', jwt({}, { typ: undefined })],
-    ['another algorithm', jwt({}, { alg: 'RS256' })],
-    ['no algorithm', jwt({}, { alg: undefined })],
-    ['a critical header', jwt({}, { crit: ['b64'] })],
-    ['another encoding of the payload', jwt({}, { b64: false })],
-    ['a key id that is no text', jwt({}, { kid: 7 })],
-    ['another issuer', jwt({ iss: 'https://other.example/' })],
-    ['no issuer', jwt({ iss: undefined })],
-    ['for another client', jwt({ aud: 'other' })],
-    ['for a client whose name holds ours', jwt({ aud: 'api2' })],
-    ['for other clients', jwt({ aud: ['other', 'api2'] })],
-    ['without an audience', jwt({ aud: undefined })],
-    ['an expiry that is a text', jwt({ exp: String(NOW + 60) })],
-    ['a start that is null', jwt({ nbf: null })],
-    ['no answer in it', jwt({ token_introspection: undefined })],
-    ['an answer that is null', jwt({ token_introspection: null })],
-    ['an answer that is a list', jwt({ token_introspection: [{ active: true }] })],
-    ['an answer that is a text', jwt({ token_introspection: 'active' })]
-  ]
-  for (const [title, token] of bad) {
-    await t.rejects(reader('kept')(token), { name: 'ProviderFailure', word: 'introspection_malformed' } as never, title)
-  }
-  for (
-    const [title, token] of [['expired', jwt({ exp: NOW - 5 })], ['not valid yet', jwt({ nbf: NOW + 6 })]] as const
-  ) {
-    await t.rejects(reader('kept')(token), { name: 'ProviderFailure', word: 'introspection_expired' } as never, title)
-  }
-})

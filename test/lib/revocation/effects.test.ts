@@ -161,6 +161,15 @@ const ROWS: readonly Row[] = [
     expected: [['block', sub]]
   })),
   { title: 'account-enabled lifts the block', type: `${RISC}account-enabled`, expected: [['enable', sub]] },
+  ...(['disabled', 'enabled'] as const).flatMap(name =>
+    (['device', 'tenant'] as const).map((member): Row => ({
+      title: `account-${name} of a ${member} that the settings map means all of its tokens`,
+      type: `${RISC}account-${name}`,
+      claims: complex({ [member]: { format: 'opaque', id: 'x' } }),
+      rules: { subjectClaims: { [member]: 'its_id' } },
+      expected: [[name === 'disabled' ? 'block' : 'enable', ['claim', TOKENS, 'its_id', 'x']]]
+    }))
+  ),
   {
     title: 'an enabled session is nothing',
     type: `${RISC}account-enabled`,

@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { SettingsError } from '../../../lib/settings/problems.ts'
+import type { SettingsError } from '../../../lib/base/settings-error.ts'
 import type { Settings } from '../../../lib/settings/settings.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
 import { validateSettings } from '../../../lib/settings/validation.ts'
@@ -81,6 +81,7 @@ idp:
 `)
   t.strictSame(issuers.map(({ introspection }) => introspection), [
     {
+      path: 'idp.introspection',
       covers: 'jwt',
       endpoint: 'https://idp.example/ask',
       cacheSeconds: 7,
@@ -93,6 +94,7 @@ idp:
       assertionAudience: 'https://idp.example/token'
     },
     {
+      path: 'idp.issuers[1].introspection',
       covers: 'opaque',
       endpoint: 'https://b.example/ask',
       cacheSeconds: 0,

@@ -103,7 +103,7 @@ t.test('Each member that the types of the gate have is one that the gate knows.'
 })
 
 t.test('Options are an object, and what Fastify reads is taken out of it.', t => {
-  for (const given of ['idp', 5, ['idp'], () => ({})]) {
+  for (const given of ['idp', 5, null, ['idp'], () => ({})]) {
     t.throws(() => ownOptions(given as never), {
       name: 'SettingsError',
       problems: ['options: expected an object with sections such as idp, or with names of the environment']

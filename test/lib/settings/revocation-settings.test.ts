@@ -1,5 +1,6 @@
 import t from 'tap'
-import { withoutSecrets, type SettingsError } from '../../../lib/settings/problems.ts'
+import { withoutSecrets } from '../../../lib/settings/problems.ts'
+import type { SettingsError } from '../../../lib/base/settings-error.ts'
 import { readSecret } from '../../../lib/settings/secret.ts'
 import type { RevocationSettings } from '../../../lib/settings/revocation-settings.ts'
 import { partOf } from '../../../lib/settings/tree.ts'
@@ -80,11 +81,13 @@ t.test('The store is its own, else the Redis of the replay store, else memory', 
 
 t.test('The algorithms of logout tokens are those of the issuer of their client', async t => {
   const issuers = [ISSUER, 'https://b.example']
-  const { logout } = await read({ logout: issuers.map(issuer => ({ issuer, clientId: 'c' })) }, {
-    issuers,
-    algs: ['ES256', 'PS256']
-  })
-  t.strictSame(logout.map(({ algs }) => algs), [['ES256'], ['PS256']])
+  for (const slash of ['', '/']) {
+    const { logout } = await read({ logout: issuers.map(issuer => ({ issuer: issuer + slash, clientId: 'c' })) }, {
+      issuers,
+      algs: ['ES256', 'PS256']
+    })
+    t.strictSame(logout.map(({ issuer, algs }) => [issuer, algs]), [[ISSUER, ['ES256']], [issuers[1], ['PS256']]])
+  }
 })
 
 t.test('A logout client belongs to the only issuer, or names its own', async t => {
@@ -95,6 +98,18 @@ t.test('A logout client belongs to the only issuer, or names its own', async t =
     `revocation.logout[1]${none}`
   ])
   t.strictSame(await problems({ logout: [{ issuer: ISSUER, clientId: 'c' }] }, several), [])
+  const domain = { 'idp.audience': 'x', 'idp.domain': 'https://a.example', revocation: { logout: { clientId: 'c' } } }
+  const { idp, revocation } = await validateSettings(givensOf(domain), processSurroundings)
+  t.strictSame([idp.issuers, revocation!.logout], [[], []], 'a domain with a scheme does not stop the start')
+  const asked = givensOf({ 'idp.audience': 'x', revocation: { logout: { clientId: 'c' } } })
+  await t.rejects(validateSettings(asked, processSurroundings, { lookUpIssuer: async () => undefined }), {
+    message: /revocation\.logout names no issuer/
+  })
+  t.strictSame(await problems({ logout: { issuer: 'https://c.example', clientId: 'c' } }), [])
+  t.strictSame(await problems({ logout: { issuer: 'http://c.example', clientId: 'c' } }), [
+    'revocation.logout.issuer is "http://c.example", under which no keys can be fetched; allowed: https, or an ' +
+      'issuer of idp'
+  ])
   t.match(
     await problems({ logout: { clientId: 'c' } }, { issuers: ['a'] }),
     [/^idp\.issuers\[0\]\.issuer is "a"/],
@@ -345,17 +360,23 @@ t.test('All problems are reported at once, each with its place', async t => {
 })
 
 t.test('A secret is a text, a file without its BOM and its last line end, or a variable, and is never empty', async t => {
-  const files = { good: 'hush\r\n', marked: '\ufeffhush', empty: '\n', twice: 'hush\n\n', latin: Buffer.from('schl\u00fcssel', 'latin1') }
+  const files = {
+    './good': 'hush\r\n',
+    './marked': '\ufeffhush',
+    './empty': '\n',
+    './twice': 'hush\n\n',
+    './latin': Buffer.from('schl\u00fcssel', 'latin1')
+  }
   const sources = {
     readFile: async (name: string) => Buffer.from(files[name as keyof typeof files] as string),
     environment: (name: string) => ({ GOOD: 'hush', EMPTY: '' })[name]
   }
   t.equal(await readSecret('hush', 'it', sources), 'hush')
-  t.equal(await readSecret({ file: 'good' }, 'it', sources), 'hush')
-  t.equal(await readSecret({ file: 'marked' }, 'it', sources), 'hush')
-  await t.rejects(readSecret({ file: 'latin' }, 'it', sources), {
+  t.equal(await readSecret({ file: './good' }, 'it', sources), 'hush')
+  t.equal(await readSecret({ file: './marked' }, 'it', sources), 'hush')
+  await t.rejects(readSecret({ file: './latin' }, 'it', sources), {
     name: 'SettingsError',
-    problems: ['it is not usable: the file latin is not UTF-8; allowed: a text, { file: PATH } or { env: NAME }']
+    problems: ['it is not usable: the file ./latin is not UTF-8; allowed: a text, { file: PATH } or { env: NAME }']
   })
   for (const place of [{ file: '-----BEGIN PRIVATE KEY-----\nhush' }, { env: '{"kty":"OKP","d":"hush"}' }]) {
     await t.rejects(readSecret(place, 'it', sources), {
@@ -367,15 +388,15 @@ t.test('A secret is a text, a file without its BOM and its last line end, or a v
     })
   }
   t.equal(await readSecret({ env: 'GOOD' }, 'it', sources), 'hush')
-  await t.rejects(readSecret({ file: 'twice' }, 'it', sources), {
+  await t.rejects(readSecret({ file: './twice' }, 'it', sources), {
     name: 'SettingsError',
     problems: [
-      'it is not usable: the file twice holds a control character; allowed: a text, { file: PATH } or { env: NAME }'
+      'it is not usable: the file ./twice holds a control character; allowed: a text, { file: PATH } or { env: NAME }'
     ]
   })
-  await t.rejects(readSecret({ file: 'empty' }, 'it', sources), {
+  await t.rejects(readSecret({ file: './empty' }, 'it', sources), {
     name: 'SettingsError',
-    problems: ['it is not usable: the file empty is empty; allowed: a text, { file: PATH } or { env: NAME }']
+    problems: ['it is not usable: the file ./empty is empty; allowed: a text, { file: PATH } or { env: NAME }']
   })
   await t.rejects(readSecret({ env: 'EMPTY' }, 'it', sources), {
     name: 'SettingsError',

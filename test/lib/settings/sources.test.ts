@@ -5,7 +5,7 @@ import { containing } from '../../helpers/containing.ts'
 import { parseConfigDocument } from '../../../lib/settings/config-document.ts'
 import { readTextIfThere, collectSettings } from '../../../lib/settings/sources.ts'
 import { validateSettings } from '../../../lib/settings/validation.ts'
-import { SettingsError } from '../../../lib/settings/problems.ts'
+import { SettingsError } from '../../../lib/base/settings-error.ts'
 import { isSetting, variables } from '../../../lib/settings/specs.ts'
 import { noSettings } from '../../../lib/settings/tree.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
@@ -89,6 +89,20 @@ t.test('A later source wins over an earlier one, and an empty variable is no sou
     'dpop.nonce': 'environment',
     'proxies.httpsProxy': 'environment'
   }, 'and each value has the place where it was found')
+  t.end()
+})
+
+t.test('AUDIT says where the audit goes, and its pseudonyms are still those of the file.', t => {
+  const key = 'pseudonymKey: { env: KEY }'
+  for (const [file, audit] of [
+    [`{ to: 'off', ${key} }`, { to: 'log', pseudonymKey: { env: 'KEY' } }],
+    [`{ ${key} }`, { to: 'log', pseudonymKey: { env: 'KEY' } }],
+    ['/var/log/audit', 'log']
+  ] as const) {
+    const { values, places } = collect({ 'config.yaml': `audit: ${file}` }, { AUDIT: 'log' })
+    t.strictSame(values.audit, audit)
+    t.equal(places.get(typeof audit === 'string' ? 'audit' : 'audit.to'), 'environment')
+  }
   t.end()
 })
 
@@ -404,7 +418,9 @@ t.test(
       ['DPOP_NONE', 'DPOP_NONCE'],
       ['DPOP_REPLAY_', 'DPOP_REPLAY'],
       ['DPOP_IAT_OFFSET_SECONDS', 'IDP_DPOP_IAT_OFFSET_SECONDS'],
-      ['idp_dpop_mode', 'IDP_DPOP_MODE']
+      ['idp_dpop_mode', 'IDP_DPOP_MODE'],
+      ['IDP_DPOP_REQUIRED', 'DPOP_REQUIRED'],
+      ['DPOP_SECURITY_PROFILE', 'SECURITY_PROFILE']
     ]
     for (const [variable, setting] of meant) {
       const problem = `unknown variable ${JSON.stringify(variable)}; did you mean ${setting}?`

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { isVerifiable } from '../../../lib/guard/jose/public-key.ts'
-import { SettingsError } from '../../../lib/settings/problems.ts'
+import { SettingsError } from '../../../lib/base/settings-error.ts'
 import type { Settings } from '../../../lib/settings/settings.ts'
 import { givensOf } from '../../helpers/givens.ts'
 import type { Variables } from '../../helpers/variables.ts'
@@ -43,7 +43,7 @@ function title (variable: string): string {
 }
 
 t.test('Two settings are enough, and the rest have defaults.', async t => {
-  t.strictSame(await read({}), {
+  t.strictSame(Object.fromEntries(Object.entries(await read({}))), {
     idp: {
       domain: 'tenant.example',
       audience: ['https://api.example'],
@@ -435,9 +435,11 @@ const FORMS: Array<{ name: string, passes: unknown[], fails: unknown[] }> = [
   { name: 'RESOURCE_NAME', passes: ['Orders API'], fails: [true, ['a'], { a: 'b' }] },
   {
     name: 'RESOURCE',
-    passes: ['https://api.example', 'https://api.example:8443/v1/'],
+    passes: ['https://api.example', 'https://api.example:8443/v1/', 'http://localhost:8000/v1', 'http://[::1]:8000'],
     fails: [
       'http://api.example',
+      'http://localhost.example',
+      'http://localhost:8000/?x',
       'https://u@api.example',
       'https://api.example/?x',
       'https://api.example/#x',
@@ -578,6 +580,7 @@ t.test('A long list of wrong values is shown once, at once.', async t => {
   const started = performance.now()
   t.match(await problemsOf({ IDP_ALGS: Array.from({ length: 4000 }, () => 'a') }), [/^IDP_ALGS .* is "a a a .*…; allowed/])
   t.ok(performance.now() - started < 2000)
+  t.match(await problemsOf({ IDP_ALGS: ' ,' }), [/^IDP_ALGS .* is " ,"; allowed/])
 })
 
 t.test('The problems of a start are in the order of the settings, however they were given.', async t => {
@@ -806,7 +809,7 @@ const refused = (values: Partial<Record<SettingName, unknown>>): Promise<readonl
   readPlaced(values).then(() => [], ({ problems }: SettingsError) => problems)
 
 function raise (message: string): never {
-  throw new Error(message)
+  throw Object.assign(new Error(message), { code: 'ENOENT' })
 }
 
 t.test('A store, and a secret of nonces, is read where the settings say that it is.', async t => {
@@ -837,6 +840,7 @@ t.test('A secret that cannot be read, or is none, is named without its text, bes
   const replay = `allowed: memory, off, ${redis}`
   const nonces = `allowed: list of one or more secrets, each at least 32 bytes in base64url; ${place}`
   const hidden = 'is not usable (its value is not shown)'
+  const unshown = '(not shown: it may be the secret itself)'
   const rows: ReadonlyArray<{ replay: unknown, secret: unknown, says: readonly [string, string] }> = [
     {
       replay: { env: 'NONE' },
@@ -847,6 +851,16 @@ t.test('A secret that cannot be read, or is none, is named without its text, bes
       replay: { file: 'EMPTY' },
       secret: [SECRETS['NONCE'], { env: 'NONE' }],
       says: ['is not usable: the file EMPTY is empty', 'is not usable: the variable NONE is not set']
+    },
+    {
+      replay: { env: 'redis://:hush@cache.example' },
+      secret: [{ env: 'hush' }],
+      says: [`is not usable: the variable ${unshown} is not set`, `is not usable: the variable ${unshown} is not set`]
+    },
+    {
+      replay: { file: 'redis://:hush@cache.example' },
+      secret: { file: 'hush2' },
+      says: [`is not usable: the file ${unshown} cannot be read (ENOENT)`, `is not usable: the file ${unshown} cannot be read (ENOENT)`]
     },
     { replay: { env: 'WRONG' }, secret: [{ env: 'NONCE' }, { file: 'WRONG' }], says: [hidden, hidden] },
     { replay: { url: 'hush' }, secret: [{ text: 'hush' }], says: [hidden, hidden] },

@@ -10,7 +10,7 @@ import {
   JWS_ALGS,
   type JwsAlg
 } from '../../../../lib/guard/jose/signature.ts'
-import { createClientKeys, parseProofHeader, type ClientKeys } from '../../../../lib/guard/dpop/client-keys.ts'
+import { createClientKeys, parseProofHeader } from '../../../../lib/guard/dpop/client-keys.ts'
 import { importPublicJwk, isVerifiable, thumbprint, type PublicJwk } from '../../../../lib/guard/jose/public-key.ts'
 import { decodeJsonObject, isCanonicalBase64url, isMediaType, splitCompactJws } from '../../../../lib/guard/jose/signed-jwt.ts'
 import { createNonces, processOfNonce, type Nonces } from '../../../../lib/guard/dpop/nonces.ts'
@@ -576,31 +576,6 @@ t.test('A nonce that is good at one process begins with 4 characters that name t
     false,
     'shared nonces name no process'
   )
-})
-
-t.test('Without room, a new client key replaces another one every 15 ms at most', async t => {
-  let nowMs = 1_000
-  const keys = createClientKeys(['ES256'], { maxKeys: 2, nowMs: () => nowMs })
-  const meet = async (keys: ClientKeys): Promise<() => boolean> => {
-    const client = await createDpopClient()
-    const encoded = Buffer.from(JSON.stringify({ typ: 'dpop+jwt', alg: 'ES256', jwk: client.jwk })).toString(
-      'base64url'
-    )
-    const header = keys.readHeader(encoded, client.jkt)
-    keys.keep(encoded, header, keys.keyOf(header)!)
-    return () => 'key' in keys.readHeader(encoded, client.jkt)
-  }
-  const arrivals = []
-  for (const arrivesAtMs of [1_000, 1_000, 1_000, 1_001, 1_014, 1_015]) {
-    nowMs = arrivesAtMs
-    arrivals.push(await meet(keys))
-  }
-  t.strictSame(arrivals.map(isKept => isKept()), [false, false, true, false, false, true])
-  t.equal(keys.state().entries, 2)
-
-  const ofOne = createClientKeys(['ES256'], { maxKeys: 1, nowMs: () => performance.now() })
-  const [first, second] = [await meet(ofOne), await meet(ofOne)]
-  t.strictSame([first(), second()], [false, true], 'by a clock of its own')
 })
 
 t.test('A header that was found has its key, also if another client has taken its place since', async t => {

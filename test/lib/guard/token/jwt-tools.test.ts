@@ -13,7 +13,7 @@ import { createRandom } from '../../../fuzz/random.ts'
 /** The same inputs in each run. */
 const SEED = 44
 /** More in `npm run test:programs`. */
-const PARTS = process.env['FC_RUNS'] === undefined ? 6 : 20
+const PARTS = process.env['FC_RUNS'] === undefined ? 4 : 20
 const SETS_PER_PART = 25
 const TOKENS_PER_SET = 20
 

@@ -232,11 +232,10 @@ t.test('An absolute target is compared with Host under its own scheme', async t 
   const publicUrl = { trustProxy: false, publicUrl: 'https://pub/svc' }
   t.equal(outcome(publicUrl, { target: 'http://inner:8000/x' }), 'https://pub/svc/x')
   t.equal(outcome(publicUrl, { target: 'http://evil/x' }), 'target_authority host')
-  t.equal(
-    outcome({ trustProxy: false, publicUrl: 'http://pub' }, { target: 'https://inner:8000/x' }),
-    'http://pub/x',
-    'PUBLIC_URL says what the client uses'
-  )
+  t.equal(outcome(publicUrl, { target: 'https://inner:8000/x' }), 'https://pub/svc/x')
+  const overHttp = { ...publicUrl, publicUrl: 'http://pub' }
+  t.equal(outcome(overHttp, { target: 'https://inner:8000/x' }), 'target_authority scheme')
+  t.equal(outcome(overHttp, { target: 'http://inner:8000/x' }), 'http://pub/x')
   t.equal(outcome(publicUrl, { target: 'http://inner:8000/x', host: undefined, hostCount: 0 }), 'target_authority host')
 })
 

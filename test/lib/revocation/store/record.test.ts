@@ -1,12 +1,15 @@
+import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import t from 'tap'
+import type { RevocationEffect } from '../../../../lib/revocation/entry.ts'
 import {
   isRecordOver,
   KINDS,
   mergeInto,
   mergeRecords,
   readRecord,
+  recordOf,
   writeRecord,
   type MergeMode,
   type RevocationRecord
@@ -17,6 +20,7 @@ import { skipRedis, startRedis } from '../../../helpers/redis.ts'
 /** Later than the clock of any server, which takes part in what operators say. */
 const LATER_MS = 9_000_000_000_000
 const CLOCK = 1000
+const RUNS = Number(process.env['FC_RUNS'] ?? 200)
 
 const part = fc.record({
   kind: fc.constantFrom(...KINDS),
@@ -34,19 +38,19 @@ const someRecord: fc.Arbitrary<RevocationRecord> = fc.record({
 }, { noNullPrototype: true })
 
 t.test('Records merge to the same in any order, and a repeat changes nothing', t => {
-  fc.assert(fc.property(someRecord, someRecord, someRecord, (a, b, c) => {
-    t.strictSame(mergeRecords(a, b), mergeRecords(b, a))
+  t.doesNotThrow(() => fc.assert(fc.property(someRecord, someRecord, someRecord, (a, b, c) => {
+    assert.deepEqual(mergeRecords(a, b), mergeRecords(b, a))
     const undone = Math.max(...[a, b, c].flatMap(({ parts }) => parts.map(({ kind, heard }) => kind === 'u' ? heard : 0)))
     const orders = [mergeRecords(mergeRecords(a, b), c), mergeRecords(a, mergeRecords(b, c))] as const
-    if (undone === 0) t.strictSame(...orders)
+    if (undone === 0) assert.deepEqual(...orders)
     for (const { kind, at, heard } of [a, b, c].flatMap(({ parts }) => parts)) {
       const isKept = orders.every(({ parts }) => parts.some(part => part.kind === kind && part.at >= at))
-      t.ok(isKept || heard <= undone, 'what arrived after each undo stands')
+      assert.ok(isKept || heard <= undone, 'what arrived after each undo stands')
     }
-    t.strictSame(mergeRecords(mergeRecords(a, b), b), mergeRecords(a, b))
-    t.strictSame(readRecord(writeRecord(a)), a)
-    t.strictSame(readRecord(writeRecord(readRecord(writeRecord(a), -7)!), 7), a)
-  }), { numRuns: 500 })
+    assert.deepEqual(mergeRecords(mergeRecords(a, b), b), mergeRecords(a, b))
+    assert.deepEqual(readRecord(writeRecord(a)), a)
+    assert.deepEqual(readRecord(writeRecord(readRecord(writeRecord(a), -7)!), 7), a)
+  }), { numRuns: RUNS }))
   t.end()
 })
 
@@ -72,7 +76,7 @@ t.test('The script that runs in Redis merges as the process does', { skip: skipR
   await redis.hset(STATE, { count: 'c', clock: String(CLOCK * 1000), epoch: 'e', floor: '0-0' })
   await redis.hset(INSTANCES, 'me', '0 0-0 0')
   const modes = fc.constantFrom<MergeMode>('event', 'operator', 'undo', 'restore')
-  await fc.assert(
+  await t.resolves(fc.assert(
     fc.asyncProperty(fc.option(someRecord, { nil: undefined }), someRecord, modes, async (stored, given, mode) => {
       if (stored) await redis.hset(RECORDS, 'k', writeRecord(stored))
       else await redis.hdel(RECORDS, 'k')
@@ -90,12 +94,12 @@ t.test('The script that runs in Redis merges as the process does', { skip: skipR
       ) as [number, string, number, string | undefined]
       const merged = writeRecord(mergeInto(stored, given, mode, { seconds: CLOCK, unixMs: 0 }))
       const stands = await redis.hget(RECORDS, 'k')
-      t.equal(stands, merged)
-      t.equal(answer ?? text, merged)
-      t.equal(length - changes, stored && merged === writeRecord(stored) ? 0 : 1, 'a change is heard')
+      assert.equal(stands, merged)
+      assert.equal(answer ?? text, merged)
+      assert.equal(length - changes, stored && merged === writeRecord(stored) ? 0 : 1, 'a change is heard')
     }),
-    { numRuns: 500 }
-  )
+    { numRuns: RUNS }
+  ))
 })
 
 const record = (...parts: Array<Partial<RevocationRecord['parts'][0]>>): RevocationRecord => ({
@@ -119,6 +123,19 @@ t.test('A record is over with its last part; a block lives until it is lifted', 
   ]
   for (const [given, seconds, now, isOver] of rows) {
     t.equal(isRecordOver(given, seconds, now), isOver, JSON.stringify([given.parts, seconds, now]))
+  }
+  t.end()
+})
+
+t.test('News are kept for an hour at least, all else for as long as it is asked for', t => {
+  const lifeOf = (effect: RevocationEffect, life: number): number | undefined =>
+    recordOf(
+      { key: 'k https://i.example', effect, at: 1, event: 'logout', source: 's', sender: 's', standing: 'issuer' },
+      { heard: 1, life, now: 1 }
+    ).parts[0]?.life
+  for (const [life, ofNews] of [[10, 3600], [3600, 3600], [86_400, 86_400]] as const) {
+    t.equal(lifeOf('state', life), ofNews)
+    t.equal(lifeOf('cutoff', life), life)
   }
   t.end()
 })

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import t, { type Test } from 'tap'
+import type { Test } from 'tap'
 import { openRedisLink, type LinkListeners, type RedisCall } from '../../../../lib/guard/redis/redis-link.ts'
 import { parseRedisUrl } from '../../../../lib/guard/redis/redis-url.ts'
 import type { RevocationEntry } from '../../../../lib/revocation/entry.ts'
@@ -8,11 +8,14 @@ import { readRecord, recordOf, writeRecord } from '../../../../lib/revocation/st
 import { CHANGES, INSTANCES, MERGE, READ, RECORDS, RESTORING, STATE } from '../../../../lib/revocation/store/scripts.ts'
 import { keyOf } from '../../../../lib/revocation/target.ts'
 import { processSurroundings } from '../../../../server/surroundings.ts'
+import { testsAtOnce } from '../../../helpers/at-once.ts'
+import { patientWriters } from '../../../helpers/patient-surroundings.ts'
 import { skipRedis, startRedis } from '../../../helpers/redis.ts'
 import { startRelay, toPort } from '../../../helpers/relay.ts'
 import { startStoreReader } from '../../../helpers/store-reader.ts'
 import { until } from '../../../helpers/until.ts'
 
+const t = testsAtOnce()
 const ISSUER = 'https://issuer.example'
 const now = (): number => Date.now() / 1000
 const k = (sub: string, issuer = ISSUER): string => keyOf(['sub', issuer, sub])
@@ -51,7 +54,7 @@ function startInstance (t: Test, port: number, given: Partial<Parameters<typeof 
   const reader = startStoreReader(t, {
     open: listeners =>
       openRedisLink(parseRedisUrl(`redis://127.0.0.1:${port}`), listeners, processSurroundings.steadyMs),
-    surroundings: processSurroundings,
+    surroundings: patientWriters,
     lifeSeconds: 100,
     ...given
   })
@@ -99,7 +102,13 @@ t.test('A log of the version before becomes records, once, and is in force from 
     startInstance(t, server.port, { transmitters: [ISSUER], onNews: ({ event }) => news.push(event) })
   )
   await Promise.all(instances.map(({ loaded }) => loaded()))
-  const late = startInstance(t, server.port)
+  let ahead = 0
+  const surroundings = {
+    ...patientWriters,
+    now: () => now() + ahead,
+    steadyMs: () => processSurroundings.steadyMs() + ahead * 1000
+  }
+  const late = startInstance(t, server.port, { surroundings })
   await late.loaded()
   for (const instance of [...instances, late]) {
     t.strictSame(
@@ -114,6 +123,7 @@ t.test('A log of the version before becomes records, once, and is in force from 
   t.ok(news.includes('paused'))
   const names = ['log', 'clock', 'epoch', 'cleaned'].map(name => `{holdfast:revocation}:${name}`)
   t.equal(await server.command('EXISTS', ...names), '0')
+  ahead = 20
   await until('an entry keeps its age', () => !late.isRevoked('ended'))
   t.equal(late.isRevoked('cut'), true)
 })
@@ -192,6 +202,19 @@ t.test('Of two services on one store, none takes what the other has revoked, and
   t.equal(await server.command('HEXISTS', RECORDS, k('u1')), '1')
 })
 
+t.test('An instance that ends leaves its tasks to another one at once', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const [one, two] = [startInstance(t, server.port), startInstance(t, server.port)]
+  await Promise.all([one.loaded(), two.loaded()])
+  t.strictSame([await one.lead('poll'), await two.lead('poll')], [true, false])
+  const key = '{holdfast:revocation}:leader:poll'
+  two.close()
+  await server.command('PING')
+  t.ok(Number(await server.command('PTTL', key)) > 0, 'one that does not lead takes nothing with it')
+  one.close()
+  await until('nobody leads', async () => await server.command('EXISTS', key) === '0')
+})
+
 t.test('Known names with rising moments take one record each', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
   const one = startInstance(t, server.port)
@@ -253,15 +276,21 @@ t.test('An instance passes its own rows only if it has read all before them', { 
   t.strictSame([place, news], [await redis.hget(STATE, 'last'), [k('u1'), text]])
 })
 
-t.test('A log of many rows is taken over whole, though the store is emptied meanwhile', { skip: skipRedis }, async t => {
-  const server = await startRedis(t)
-  const redis = new Redis(server.port)
+/** The log of the version before: each row ends a session of its own. */
+async function writeLog (t: Test, port: number, size: number): Promise<Redis> {
+  const redis = new Redis(port)
   t.teardown(() => redis.disconnect())
   const rows = redis.pipeline()
-  for (let n = 0; n < 501; n++) {
+  for (let n = 0; n < size; n++) {
     rows.xadd(LOG, '*', 'e', JSON.stringify({ ...entry(`u${n}`), effect: 'end', t: 1000 }))
   }
   await rows.set('{holdfast:revocation}:clock', '1000').exec()
+  return redis
+}
+
+t.test('A log of many rows is taken over whole, though the store is emptied meanwhile', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const redis = await writeLog(t, server.port, 501)
   const link = interceptedLink(server.port)
   let readings = 0
   link.before = async command => {
@@ -272,6 +301,106 @@ t.test('A log of many rows is taken over whole, though the store is emptied mean
   t.strictSame(['u0', 'u499', 'u500'].map(one.isRevoked), [true, true, true])
   t.strictSame([await redis.hlen(RECORDS), await redis.exists(LOG), one.takenOver.length], [501, 0, 1])
   t.ok(readings > 2, 'the first attempt removed nothing')
+})
+
+t.test('A log of which one instance took over a part before it ended is taken over whole by the next', {
+  skip: skipRedis
+}, async t => {
+  const server = await startRedis(t)
+  const redis = await writeLog(t, server.port, 1001)
+  const link = interceptedLink(server.port)
+  let merges = 0
+  link.before = async (_command, script) => {
+    if (script !== MERGE || ++merges < 2) return
+    first.close()
+    throw new Error('the process has ended')
+  }
+  const first = startInstance(t, server.port, { open: link.open })
+  await until('a part is taken over', () => merges === 2)
+  t.strictSame([await redis.hlen(RECORDS), await redis.exists(LOG), first.isLoaded()], [500, 1, false])
+  const next = startInstance(t, server.port)
+  await next.loaded()
+  t.strictSame(['u0', 'u500', 'u1000'].map(next.isRevoked), [true, true, true])
+  t.strictSame([await redis.hlen(RECORDS), await redis.exists(LOG), next.takenOver.length], [1001, 0, 1])
+})
+
+t.test('The moment of an operator is the later of our clock and that of the store', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const behind = startInstance(t, server.port, { surroundings: { ...patientWriters, now: () => now() - 600 } })
+  const right = startInstance(t, server.port)
+  await Promise.all([behind.loaded(), right.loaded()])
+  const at = now() - 600
+  const operator = { event: 'operator', standing: 'operator', at } as const
+  await behind.append([entry('by operator', operator), entry('by event', { at })])
+  await behind.append([entry('ahead', { ...operator, at: now() + 600 })])
+  await until('they are heard', () => right.isRevoked('ahead'))
+  t.strictSame(['by operator', 'by event'].map(right.isRevoked), [true, false])
+  t.strictSame(
+    ['by operator', 'by event'].map(sub => behind.view.recordOf(k(sub))!.parts[0]!.at > (at + 300) * 1000),
+    [true, false],
+    'the one that was told holds what the store has made of it'
+  )
+  t.ok(right.view.recordOf(k('ahead'))!.parts[0]!.at > (now() + 500) * 1000, 'the twin: our clock is the later one')
+})
+
+t.test('The only instance that knows an event gives it back after a failover, though others have gone on', {
+  skip: skipRedis
+}, async t => {
+  const server = await startRedis(t)
+  const one = startInstance(t, server.port)
+  await one.loaded()
+  await one.append([entry('u1')])
+  const [name, ...more] = (await server.command('HKEYS', INSTANCES)).split('\n')
+  t.strictSame(more, [])
+  const replica = await server.command('HGET', INSTANCES, name!)
+  await one.append([entry('u2')])
+  // What a replica without the last second has, on which others have written much that one has never read.
+  await server.command(
+    'EVAL',
+    `redis.call('HDEL', KEYS[1], ARGV[1]) redis.call('HSET', KEYS[2], ARGV[2], ARGV[3])
+    local last = redis.call('XADD', KEYS[4], 'MAXLEN', 1, '*', 'w', 'another')
+    redis.call('HSET', KEYS[3], 'floor', last, 'last', last)`,
+    '4',
+    RECORDS,
+    INSTANCES,
+    STATE,
+    CHANGES,
+    k('u2'),
+    name!,
+    replica
+  )
+  const late = startInstance(t, server.port)
+  await late.loaded()
+  t.strictSame(['u1', 'u2'].map(late.isRevoked), [true, true])
+  t.equal(await server.command('HEXISTS', RECORDS, k('u2')), '1')
+})
+
+t.test('Whoever writes much while a store is restored does not keep the restore from its end', {
+  skip: skipRedis
+}, async t => {
+  const server = await startRedis(t)
+  const [one, sender] = [startInstance(t, server.port), startInstance(t, server.port)]
+  await Promise.all([one.loaded(), sender.loaded()])
+  const held = Array.from({ length: 3000 }, (_, n) => entry(`held${n}`))
+  for (let n = 0; n < held.length; n += 100) await one.append(held.slice(n, n + 100))
+  await server.command('FLUSHALL')
+  const flood = { isOver: false, sent: 0 }
+  const flooding = (async () => {
+    while (!flood.isOver) {
+      const entries = Array.from({ length: 100 }, () => entry(`flood${flood.sent++}`, { sender: 'https://flood.example' }))
+      await sender.append(entries).catch(() => {})
+    }
+  })()
+  await until('it is restored', async () =>
+    one.isLoaded() && flood.sent > 200 && await server.command('HEXISTS', RECORDS, k('held0')) === '1'
+  )
+  await one.append([entry('honest')])
+  flood.isOver = true
+  await flooding
+  const late = startInstance(t, server.port)
+  await late.loaded()
+  t.strictSame(held.filter(({ key }) => !late.view.recordOf(key)), [])
+  await until('all have it', () => [one, sender, late].every(({ isRevoked }) => isRevoked('honest')))
 })
 
 t.test('What was lost is said again if the store refuses it or loses more meanwhile', { skip: skipRedis }, async t => {
@@ -368,7 +497,7 @@ t.test('What an emptied store gets back keeps its age by the count that another 
   await relay.stop()
   await server.command('FLUSHALL')
   const ahead = 86_400
-  const surroundings = { ...processSurroundings, now: () => processSurroundings.now() + ahead }
+  const surroundings = { ...patientWriters, now: () => now() + ahead }
   const other = startInstance(t, server.port, { surroundings })
   await other.loaded()
   await relay.restart()
@@ -400,7 +529,7 @@ t.test('An entry that was not acknowledged in time is not written later', { skip
   const server = await startRedis(t)
   const relay = await startRelay(t)
   await relay.use(toPort(server.port))
-  const one = startInstance(t, relay.port)
+  const one = startInstance(t, relay.port, { surroundings: processSurroundings })
   await one.loaded()
   await relay.stop()
   t.equal(await one.lead('task'), false)
@@ -413,7 +542,7 @@ t.test('An entry that was not acknowledged in time is not written later', { skip
 
 t.test('While another may be restoring, what is written is not acknowledged', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
-  const one = startInstance(t, server.port)
+  const one = startInstance(t, server.port, { surroundings: processSurroundings })
   await one.loaded()
   await server.command('HSET', RESTORING, 'other', `${await server.command('HGET', STATE, 'clock')} 100000`)
   await until('it waits', () => !one.isLoaded())
@@ -438,7 +567,7 @@ t.test('What is read and restored for long is done in steps, with a look at the 
     commands.push(script === READ ? 'read' : script === MERGE ? 'merge' : command)
     if (command === 'hscan' || script === MERGE) aheadMs += 300
   }
-  const surroundings = { ...processSurroundings, steadyMs: () => processSurroundings.steadyMs() + aheadMs }
+  const surroundings = { ...patientWriters, steadyMs: () => processSurroundings.steadyMs() + aheadMs }
   const one = startInstance(t, server.port, { open: link.open, surroundings })
   await one.loaded()
   t.match(commands.join(' '), /hscan read hscan/)

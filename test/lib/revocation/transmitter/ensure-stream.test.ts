@@ -58,18 +58,6 @@ async function ensure (t: Test, { isTaking = false, ...wanted }: Given, answers:
   return { outcome, ensured, calls, changes: remote.bodies('PATCH /stream'), remote }
 }
 
-t.test('A stream that is exactly what is wanted is read, and neither created nor changed', async t => {
-  for (
-    const [wanted, delivery] of [[PUSH, OURS], [POLL, POLLED], [PUSH, {
-      ...OURS,
-      method: 'https://schemas.openid.net/secevent/risc/delivery-method/push'
-    }]] as const
-  ) {
-    const { outcome, calls } = await ensure(t, wanted, { 'GET /stream': [200, { ...WHOLE, delivery }] })
-    t.strictSame([outcome, calls], ['kept', ['GET']])
-  }
-})
-
 t.test('What a transmitter cannot change of a stream that is delivered here is lived with', async t => {
   for (const status of [404, 405, 501]) {
     const answers: EventTransmitter['answers'] = {
@@ -337,7 +325,7 @@ function keeping (remote: EventTransmitter, most: number, isSorted: boolean): Ar
   return streams
 }
 
-t.test('Twenty at once leave one stream', async t => {
+t.test('Ten at once leave one stream', async t => {
   const rows: ReadonlyArray<readonly [EnsuredStream, most: number, isSorted: boolean]> = [
     [PUSH, 1, false],
     [PUSH, Infinity, true],
@@ -348,7 +336,7 @@ t.test('Twenty at once leave one stream', async t => {
     const streams = keeping(remote, most, isSorted)
     const options = { endpoint: `${remote.url}/stream`, isTaking: false, pause: () => delay(20) }
     const run = () => ensureStream(clientOf(remote), wanted, options)
-    const results = await Promise.all(Array.from({ length: 20 }, run))
+    const results = await Promise.all(Array.from({ length: 10 }, run))
     t.equal(streams.length, 1, `${most}, ${wanted.delivery}`)
     t.notOk(results.some(({ did }) => did === 'nothing'))
     const before = remote.bodies('POST /stream').length

@@ -28,6 +28,15 @@ interface Given extends Partial<TransmitterOptions> {
   readonly prepare?: (transmitter: EventTransmitter) => void
 }
 
+/** Has a transmitter answer polls with what waits. */
+function answerFrom ({ answers }: EventTransmitter, waiting: Map<string, string>): void {
+  answers['POST /poll'] = ({ body }) => {
+    const { ack, maxEvents, setErrs } = body as { ack: string[], maxEvents: number, setErrs: object }
+    for (const jti of [...ack, ...Object.keys(setErrs)]) waiting.delete(jti)
+    return [200, { sets: Object.fromEntries([...waiting].slice(0, maxEvents)) }]
+  }
+}
+
 /** A stream of a transmitter on loopback, whose client is `c`. */
 async function start (t: Test, { isLeader = true, prepare, onKeyEvent, ...given }: Given = {}) {
   const remote = await startEventTransmitter(t)
@@ -87,7 +96,7 @@ async function start (t: Test, { isLeader = true, prepare, onKeyEvent, ...given 
     senders: [stream.sender],
     logoutSenders: [],
     findSigner: findSignerByCrypto,
-    now: () => Date.now() / 1000,
+    now: () => (Date.now() + clock.ms) / 1000,
     append: async entries => {
       if (store.fault) throw store.fault
       for (const entry of entries) (entry.effect === 'state' ? news : stored).push(entry)
@@ -106,6 +115,23 @@ function serving (remote: EventTransmitter, ...batches: object[]): void {
 
 const revoked = (remote: EventTransmitter, jti: string, claims: object = {}): string =>
   remote.set(SESSION_REVOKED, {}, { jti, sub_id: { format: 'iss_sub', iss: remote.url, sub: jti }, ...claims })
+
+t.test('A stream of several audiences takes an event for any of them', async t => {
+  const { remote, stored } = await start(t, {
+    prepare (remote) {
+      const delivery = { method: 'urn:ietf:rfc:8936', endpoint_url: `${remote.url}/poll` }
+      remote.answers['GET /stream'] = [200, { stream_id: 's1', aud: ['receiver', 'second'], delivery }]
+      serving(remote, {
+        j1: revoked(remote, 'j1', { aud: 'second' }),
+        j2: revoked(remote, 'j2', { aud: ['another', 'receiver'] }),
+        j3: revoked(remote, 'j3', { aud: 'another' })
+      })
+    }
+  })
+  await until('it was answered', () => remote.bodies('POST /poll').length >= 2)
+  t.hasStrict(remote.bodies('POST /poll')[1], { ack: ['j1', 'j2'], setErrs: { j3: { err: 'invalid_audience' } } })
+  t.equal(stored.length, 2)
+})
 
 t.test('Each batch acknowledges the last, and says what was wrong in it', async t => {
   const { remote, stored, statuses, stream } = await start(t, {
@@ -264,6 +290,38 @@ t.test('The state of a verification must come back, another one is invalid_state
   )
 })
 
+t.test('A stream whose verification does not come back is failing, and one that was asked too early is not', async t => {
+  const { remote, stream, receiver, clock, statuses, reasons } = await start(t)
+  const askedAgain = async (times: number): Promise<void> => {
+    await until('it is asked for', () => remote.bodies('POST /verify').length === times)
+    const polls = remote.bodies('POST /poll').length
+    await until('it polls on', () => remote.bodies('POST /poll').length > polls + 1)
+  }
+  const answer = async (): Promise<unknown> => {
+    const { state } = remote.bodies('POST /verify').at(-1) as { state: string }
+    return receiver.take(remote.set(VERIFICATION, { state, event_timestamp: Date.now() + clock.ms }), stream.sender)
+  }
+  await askedAgain(1)
+  t.equal(stream.state().status, 'enabled', 'it may take its time')
+  clock.ms += 61_000
+  await until('it is told', () => statuses.length === 2)
+  t.strictSame([stream.state().status, statuses, reasons], ['failing', ['enabled', 'failing'], ['its verification does not come back']])
+  await answer()
+  await until('it is told', () => statuses.length === 3)
+  t.equal(stream.state().status, 'enabled')
+  clock.ms += 540_000
+  await askedAgain(2)
+  clock.ms += 61_000
+  await askedAgain(2)
+  t.equal(stream.state().status, 'enabled', 'an answer that was asked for too early is not missed')
+  clock.ms += 600_000
+  await askedAgain(3)
+  clock.ms += 61_000
+  await until('it is told', () => statuses.at(-1) === 'failing')
+  await answer()
+  await until('it is told', () => statuses.at(-1) === 'enabled')
+})
+
 t.test('A state that is asked for is announced under the name of the transmitter', async t => {
   const entries: RevocationEntry[] = []
   const { stream: { sender: { name } } } = await start(t, {
@@ -330,11 +388,7 @@ t.test('An event that cannot be stored keeps none behind it, even beside a hundr
     prepare: remote => {
       for (let n = 0; n < unstorable; n++) waiting.set(`full${n}`, revoked(remote, `full${n}`))
       for (const jti of ['j1', 'j2']) waiting.set(jti, revoked(remote, jti))
-      remote.answers['POST /poll'] = ({ body }) => {
-        const { ack, maxEvents, setErrs } = body as { ack: string[], maxEvents: number, setErrs: object }
-        for (const jti of [...ack, ...Object.keys(setErrs)]) waiting.delete(jti)
-        return [200, { sets: Object.fromEntries([...waiting].slice(0, maxEvents)) }]
-      }
+      answerFrom(remote, waiting)
     }
   })
   const receiver = createReceiver({
@@ -383,11 +437,7 @@ t.test('An answer above 1 MiB halves the events that are asked for, down to one,
       for (let n = 0; n < 60; n++) waiting.set(`a${n}`, revoked(remote, `a${n}`, pad))
       waiting.set('huge', 'x'.repeat(2 * 1024 * 1024))
       for (let n = 0; n < 60; n++) waiting.set(`b${n}`, revoked(remote, `b${n}`, pad))
-      remote.answers['POST /poll'] = ({ body }) => {
-        const { ack, maxEvents, setErrs } = body as { ack: string[], maxEvents: number, setErrs: object }
-        for (const jti of [...ack, ...Object.keys(setErrs)]) waiting.delete(jti)
-        return [200, { sets: Object.fromEntries([...waiting].slice(0, maxEvents)) }]
-      }
+      answerFrom(remote, waiting)
     }
   })
   await until('all others are stored', () => stored.length === 120)
@@ -486,7 +536,7 @@ t.test('A stream that is found in a list is read once by its id', async t => {
   })
   await until('it is polled', () => remote.bodies('POST /poll').length > 2)
   t.strictSame(remote.bodies('GET /stream'), ['', '?stream_id=s+2'])
-  t.equal(stream.sender.setRules.audience, 'receiver')
+  t.strictSame(stream.sender.setRules.audience, ['receiver'])
 })
 
 t.test('Without verify, or an endpoint for it, nothing is asked for, and any state is taken', async t => {
@@ -525,7 +575,7 @@ t.test('An instance that does not lead reads the stream, and fetches nothing', a
   const { remote, stream, statuses } = await start(t, { isLeader: false })
   await until('it knows the status', () => statuses.length > 0)
   await delay(200)
-  t.equal(stream.sender.setRules.audience, 'receiver')
+  t.strictSame(stream.sender.setRules.audience, ['receiver'])
   t.strictSame(remote.requests.filter(({ what }) => /^(?:POST|PATCH) \/(?!token)/.test(what)), [])
   t.strictSame(statuses, ['enabled'])
 })
@@ -544,6 +594,7 @@ t.test('A stream is verified at the start and after ten minutes, or its own mini
       }
     })
     await until('it is verified', () => remote.bodies('POST /verify').length === 1)
+    stream.note({ event: 'verification', at: Date.now() / 1000 })
     await delay(150)
     t.equal(remote.bodies('POST /verify').length, 1)
     clock.ms = 601_000
@@ -608,6 +659,7 @@ t.test('The status of a push without a client names a transmitter that sends not
   })
   await until('it is reported', () => statuses.length > 0)
   t.strictSame(statuses, ['no_subjects'])
+  await until('its keys are fetched', () => remote.requests.length === 2)
   await delay(100)
   t.strictSame(remote.requests.map(({ what }) => what), [CONFIGURATION, 'GET /keys'], 'nothing else is requested')
 })
@@ -621,7 +673,7 @@ t.test('The default subjects of a stream win over those of its transmitter', asy
     ['NONE', 1, ['no_subjects']]
   ]
   for (const [ofTransmitter, ofStream, expected] of rows) {
-    const { remote, statuses, clock } = await start(t, {
+    const { remote, stream, statuses, clock } = await start(t, {
       prepare ({ answers }) {
         answers[CONFIGURATION] = [200, {
           ...(answers[CONFIGURATION] as [number, object])[1],
@@ -634,6 +686,7 @@ t.test('The default subjects of a stream win over those of its transmitter', asy
       }
     })
     await until('it is verified', () => remote.bodies('POST /verify').length === 1)
+    stream.note({ event: 'verification', at: Date.now() / 1000 })
     clock.ms += 601_000
     await until('its status is read again', () => remote.bodies('POST /verify').length === 2)
     t.strictSame(statuses, expected, `${ofTransmitter}, ${ofStream}`)
@@ -737,7 +790,7 @@ t.test('Until the stream is known, an event is neither accepted nor rejected for
     message: 'the stream of the sender, which names the audience, is not known yet'
   })
   remote.answers['GET /stream'] = [200, { stream_id: 's1', aud: 'receiver' }]
-  await until('the stream is known', () => stream.sender.setRules.audience === 'receiver')
+  await until('the stream is known', () => stream.sender.setRules.audience !== undefined)
   await receiver.push(revoked(remote, 'j1'), undefined)
   t.equal(stored.length, 1)
 })

@@ -1,17 +1,17 @@
 /**
  * What the worst bodies of a megabyte cost the gate that judges them, beside JSON.parse of the same bytes; and whether
- * honest requests are answered while many connections send such bodies. Run: `npm run build && node bench/bodies.js
- * [--kind NAME]... [--at-once N]...`
+ * honest requests are answered while many connections send such bodies. Run: `npm run build &&
+ * node lab/attacks/bodies.js [--kind NAME]... [--at-once N]...`
  */
 import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { keep, settingsFor } from './holdfast.js'
-import { cpuTime } from './kernel.js'
-import { expectKnown, readOptions } from './options.js'
-import { holdfast, startServer } from './processes.js'
-import { startProvider } from './provider.js'
-import { createMint } from './tokens.js'
-import { startUpstream } from './upstream.js'
+import { keep, settingsFor } from '../../bench/holdfast.js'
+import { cpuTime } from '../../bench/kernel.js'
+import { expectKnown, readOptions } from '../../bench/options.js'
+import { holdfast, startServer } from '../../bench/processes.js'
+import { startProvider } from '../../bench/provider.js'
+import { createMint } from '../../bench/tokens.js'
+import { startUpstream } from '../../bench/upstream.js'
 
 const MAX_BYTES = 1024 * 1024
 const MAX_VALUES = 20_000
@@ -79,8 +79,8 @@ const cost = work => {
 }
 
 const costs = async () => {
-  const { readMcpMessages } = await import('../dist/lib/gate/mcp-message.js')
-  const { requestId } = await import('../dist/lib/gate/rpc-error.js')
+  const { readMcpMessages } = await import('../../dist/lib/gate/mcp-message.js')
+  const { requestId } = await import('../../dist/lib/gate/rpc-error.js')
   console.log('| body | KB | JSON.parse, CPU ms | judged | judged and refused |\n| --- | --- | --- | --- | --- |')
   for (const { name, body } of bodies) {
     const judge = () => readMcpMessages(body, ['Content-Type', 'application/json'])

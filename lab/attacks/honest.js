@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { cpuTime } from './kernel.js'
-import { HOST } from './provider.js'
-import { openConnections, saturate } from './wire.js'
+import { cpuTime } from '../../bench/kernel.js'
+import { HOST } from '../../bench/provider.js'
+import { openConnections, saturate } from '../../bench/wire.js'
 
 const WARM = 6_000
 const MEASURED = 10_000

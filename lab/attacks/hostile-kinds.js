@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { HOST } from './provider.js'
+import { HOST } from '../../bench/provider.js'
 
 const head = (method, path, lines = []) => [`${method} ${path} HTTP/1.1`, `Host: ${HOST}`, ...lines, ''].join('\r\n')
 const SLOW = `${head('GET', '/api/private')}X-Slow: ${'x'.repeat(2_000)}`
@@ -83,6 +83,12 @@ export const KINDS = [
     first: () => (head('GET', '/open/large') + REST).repeat(31),
     isDeaf: true,
     count: 350
+  },
+  {
+    name: 'the gate: 400 KB to a request with lines of an upgrade that its rule refuses, not read',
+    at: 'gate',
+    first: () => head('GET', '/open/large', ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c']) + REST,
+    isDeaf: true
   },
   {
     name: 'the gate: a body that goes on after its 401, a byte each second',

@@ -1,22 +1,22 @@
 /**
  * What hostile connections cost the service as shipped: memory and CPU for each, whether honest requests are answered
  * meanwhile, and whether the connections are gone at the end. A service of its own for each kind, so that nothing of
- * one is taken for another's. Run: `npm run build && node bench/hostile.js [--kind NAME]... [--count N]`; whole, it
- * writes its table into lab/reports/hostile.md. A kind beyond a bound gives exit code 1.
+ * one is taken for another's. Run: `npm run build && node lab/attacks/hostile.js [--kind NAME]... [--count N]`;
+ * whole, it writes its table into lab/reports/hostile.md. A kind beyond a bound gives exit code 1.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { settingsFor } from './holdfast.js'
+import { settingsFor } from '../../bench/holdfast.js'
 import { askHonestly, costOfAccepted, costOfHonest } from './honest.js'
 import { GRPC_KINDS } from './hostile-grpc.js'
 import { KINDS } from './hostile-kinds.js'
 import { SERVERS } from './hostile-servers.js'
-import { cpuTime, machine, openSockets, residentBytes } from './kernel.js'
-import { writeInto } from './marked.js'
-import { expectKnown, readOptions } from './options.js'
-import { holdfast, pinToLoadCore, startServer } from './processes.js'
-import { startProvider } from './provider.js'
-import { count, mb, table, tableRow } from './table.js'
-import { createMint } from './tokens.js'
+import { cpuTime, machine, openSockets, residentBytes } from '../../bench/kernel.js'
+import { writeInto } from '../../bench/marked.js'
+import { expectKnown, readOptions } from '../../bench/options.js'
+import { holdfast, pinToLoadCore, startServer } from '../../bench/processes.js'
+import { startProvider } from '../../bench/provider.js'
+import { count, mb, table, tableRow } from '../../bench/table.js'
+import { createMint } from '../../bench/tokens.js'
 
 const args = readOptions({ kind: { type: 'string', multiple: true }, count: { type: 'string', default: '1000' } })
 expectKnown('kind', args.kind ?? [], [...KINDS, ...GRPC_KINDS].map(({ name }) => name))
@@ -108,7 +108,7 @@ const cells = ({ name, number, mostBytes, cpuUs, acceptedUs, honest, longestMs, 
 const report = results => {
   const { cpu, node } = machine()
   return `${table(HEAD, results.map(cells))}\n\nAll connections of a kind at once, with Node ${node} on one core of an ` +
-    `${cpu}. \`npm run bench -- --hostile\` measures it again.`
+    `${cpu}. \`npm run build && node lab/attacks/hostile.js\` measures it again.`
 }
 
 pinToLoadCore()

@@ -1,8 +1,8 @@
 import getPort from 'get-port'
-import { keep } from './holdfast.js'
+import { keep } from '../../bench/holdfast.js'
 import { openHostileGrpc, TRUSTED } from './hostile-grpc.js'
 import { openHostile } from './hostile-kinds.js'
-import { startUpstream } from './upstream.js'
+import { startUpstream } from '../../bench/upstream.js'
 
 const LARGE_TURNS = 30
 const LARGE_AT_ONCE = 32
@@ -37,10 +37,13 @@ const answer = (request, response) => {
   more()
 }
 
+/** One that allows upgrades has Node tell each. */
+const RULES = [{ path: '/open/*', allow: 'anyone' }, { path: '/sockets', upgrade: true }, { path: '/*' }]
+
 const startGate = async settings => {
   const { origin, close } = await startUpstream(answer)
   const config = {
-    gate: { upstream: origin, rules: [{ path: '/open/*', allow: 'anyone' }, { path: '/*' }], ...settings }
+    gate: { upstream: origin, rules: RULES, ...settings }
   }
   return {
     env: { CONFIG_FILE: keep('config.json', JSON.stringify(config)), TRUST_PROXY: TRUSTED },
