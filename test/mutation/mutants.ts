@@ -39,7 +39,7 @@ export function readProgram (file: string): Program {
 export function findMutants ({ file, source }: Program): Mutant[] {
   const placeOf = placesIn(source)
   const seen = new Map<string, number>()
-  return findChanges(source).map(change => {
+  return findChanges(source, file.startsWith('cli/')).map(change => {
     const lineStart = source.lastIndexOf('\n', change.start - 1) + 1
     const line = shorten(source.slice(lineStart).split('\n', 1)[0]!)
     const named = { file, ...placeOf(change.start), line, original: shorten(source.slice(change.start, change.end)) }

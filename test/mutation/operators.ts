@@ -1,4 +1,5 @@
 import ts from 'typescript'
+import { isProse } from './prose.ts'
 
 /** One small change of a program: `text` takes the place of the characters from `start` to `end`. */
 export interface Change {
@@ -108,7 +109,7 @@ const literal: Look = (node, change) => {
   ) {
     if (textOf(node.initializer) !== 'undefined') change('member', node.initializer, 'undefined')
   }
-  if (ts.isNumericLiteral(node) && !(ts.isPropertyAssignment(node.parent) && node.parent.name === node)) {
+  if (ts.isNumericLiteral(node) && !isKey(node) && !isLimit(node)) {
     change('number', node, String(Number(node.text) + 1))
   }
   // The others are changed in place. An object of one property is changed as a whole.
@@ -149,9 +150,9 @@ const call: Look = (node, change) => {
 
 /**
  * All changes to one file, in the order of their places. `source` is JavaScript, or what is left of TypeScript without
- * its types.
+ * its types. Sentences for people are left as they are.
  */
-export function findChanges (source: string): Change[] {
+export function findChanges (source: string, isOfCommand: boolean): Change[] {
   const file = ts.createSourceFile('file.js', source, ts.ScriptTarget.Latest, true, ts.ScriptKind.JS)
   const changes: Change[] = []
   const visit = (node: ts.Node): void => {
@@ -159,7 +160,7 @@ export function findChanges (source: string): Change[] {
     for (const look of [conditional, binary, literal, statement, call]) {
       look(node, (operator, of, text) => {
         const start = of.getStart(file)
-        if (source.slice(start, of.end) === text) return
+        if (source.slice(start, of.end) === text || (operator === 'string' && isProse(of, isOfCommand))) return
         changes.push({ operator, start, end: of.end, text: text === '{}' ? '({})' : text })
       })
     }
@@ -235,11 +236,25 @@ function isLast (node: ts.Statement): boolean {
   return ts.isIfStatement(owner) && isLast(owner)
 }
 
-/** A text that names something: a key, a module. Without it the program does not even load. */
+/**
+ * A text that names something: a key, a module, without which the program does not even load; or a symbol, whose name
+ * nobody reads.
+ */
 function isName (node: ts.StringLiteral): boolean {
   const { parent } = node
-  return (ts.isPropertyAssignment(parent) && parent.name === node) || ts.isElementAccessExpression(parent) ||
-    (ts.isCallExpression(parent) && parent.expression.kind === K.ImportKeyword) || ts.isExpressionStatement(parent)
+  return isKey(node) || ts.isElementAccessExpression(parent) ||
+    (ts.isCallExpression(parent) && /^(?:import|Symbol)$/.test(textOf(parent.expression))) || ts.isExpressionStatement(parent)
+}
+
+function isKey (node: ts.Node): boolean {
+  return ts.isPropertyAssignment(node.parent) && node.parent.name === node
+}
+
+/** The limit of `text.split(':', 2)[1]`: a higher one only makes pieces that nobody reads. */
+function isLimit ({ parent: call, text }: ts.NumericLiteral): boolean {
+  if (!ts.isCallExpression(call) || !/\bsplit$/.test(textOf(call.expression))) return false
+  const { parent } = call
+  return ts.isElementAccessExpression(parent) && Number(textOf(parent.argumentExpression)) < Number(text)
 }
 
 /** The left side of an assignment. */
