@@ -45,6 +45,8 @@ const CHANGED = {
   '/@fastify/fast-json-stringify-compiler/standalone.js': text =>
     text.replace('return fastJsonStringify(schema, fjsOpts)', 'return kept[JSON.stringify([schema, fjsOpts])] ??= fastJsonStringify(schema, fjsOpts)') +
     '\nconst kept = {}',
+  // No work, but patience: a pause of the machine is not a server that has gone silent.
+  '/ioredis/built/Redis.js': text => text.replace('}, this.options.socketTimeout)', '}, this.options.socketTimeout * 6)'),
   '/node_modules/ajv/dist/core.js': text => `${text}\n;(${keepValidators})(Ajv)`
 }
 const { _compile: compile } = Module.prototype

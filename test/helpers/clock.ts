@@ -39,9 +39,9 @@ export function stopTimers (t: Test, fromMs: number): void {
 
 /**
  * Stops the clock that never goes back, and holds the timers of exactly so many milliseconds, until the end of the
- * test. Returns what lets that time pass, and says how many timers it has ended.
+ * test. Returns what lets that time pass, or another one, and then runs them.
  */
-export function holdTimers (t: Test, heldMs: number): () => void {
+export function holdTimers (t: Test, heldMs: number): (ms?: number) => void {
   const { setTimeout: set, clearTimeout: clear } = globalThis
   const advance = stopClock(t)
   const held = new Map<unknown, () => void>()
@@ -59,8 +59,8 @@ export function holdTimers (t: Test, heldMs: number): () => void {
   t.teardown(() => {
     Object.assign(globalThis, { setTimeout: set, clearTimeout: clear })
   })
-  return () => {
-    advance(heldMs)
+  return (ms = heldMs) => {
+    advance(ms)
     for (const [timer, run] of [...held]) {
       globalThis.clearTimeout(timer as NodeJS.Timeout)
       run()

@@ -39,6 +39,8 @@ export async function startUpstream (t: Test, answer?: Answerer): Promise<TestUp
       response.writeHead(200, { 'content-type': 'application/json', 'x-upstream': 'yes' }).end('{"ok":true}')
     })
   })
+  // A pause of the machine is no reason to close a connection that a test means to use again.
+  server.keepAliveTimeout = 60_000
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => {
     server.closeAllConnections()

@@ -15,7 +15,7 @@ import { testsAtOnce } from '../helpers/at-once.ts'
 import { exactly } from '../helpers/containing.ts'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines, dpopLines } from '../helpers/call.ts'
-import { atAnotherTime, holdTimers } from '../helpers/clock.ts'
+import { advanceClock, atAnotherTime, holdTimers } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { startUpstream, type Answerer } from '../helpers/upstream.ts'
@@ -53,14 +53,15 @@ function open (t: Test, url: string, lines: readonly string[]): Socket {
   return socket
 }
 
+/** Seconds of the rules for what takes too long. What must come in time has the usual limit. */
+const HASTY = { timeoutSeconds: 1 }
+
 waiting.test('An upstream that is down is 502, and one that is silent is 504.', async t => {
-  const { send, upstream, log } = await startSite(t, { timeoutSeconds: 1 }, (request, response) => {
-    if (request.url === '/open/half') response.writeHead(200, { 'content-length': '10' }).write('half')
-  })
+  const rules = [{ path: '/open/silent', allow: 'anyone', ...HASTY }, ...RULES]
+  const { send, upstream, log } = await startSite(t, { rules }, () => {})
   const silent = await send('/open/silent')
   t.equal(silent.status, 504)
   t.strictSame(JSON.parse(silent.body), { statusCode: 504, error: 'Gateway Timeout', message: 'Gateway Timeout' })
-  t.match(await send('/open/half'), { status: 200, body: /^half$/ }, 'a pause that is too long breaks the answer off')
   upstream.server.closeAllConnections()
   await new Promise(resolve => upstream.server.close(resolve))
   t.equal((await send('/open/gone')).status, 502)
@@ -71,11 +72,32 @@ waiting.test('An upstream that is down is 502, and one that is silent is 504.', 
   t.strictSame(log.filter(({ level }) => level >= 50), [], 'it is no error of ours')
 })
 
-waiting.test('A rule may have a time limit of its own, and an event stream has none once its head has come.', async t => {
+/** Seconds that no other limit has. */
+const USUAL_SECONDS = 29
+
+t.test('A pause that is too long breaks the answer off.', async t => {
+  const pass = holdTimers(t, USUAL_SECONDS * 1000)
+  const { url, head } = await startSite(t, { timeoutSeconds: USUAL_SECONDS }, (_request, response) => {
+    response.writeHead(200, { 'content-length': '10' }).write('half')
+  })
+  const socket = open(t, url, head('/open/half')).on('error', () => {})
+  const closed = new Promise(resolve => socket.once('close', resolve))
+  let text = ''
+  socket.on('data', chunk => {
+    text += chunk
+  })
+  while (!text.endsWith('half')) await once(socket, 'data')
+  pass()
+  await closed
+  t.match(text, /^HTTP\/1.1 200 [^]*\r\n\r\nhalf$/)
+})
+
+t.test('A rule may have a time limit of its own, and an event stream has none once its head has come.', async t => {
+  const pass = holdTimers(t, USUAL_SECONDS * 1000)
   const arrived = new Map<string, ServerResponse>()
   const coming = new EventEmitter()
   const { url, head, send, app } = await startSite(t, {
-    timeoutSeconds: 1,
+    timeoutSeconds: USUAL_SECONDS,
     rules: [{ path: '/long', allow: 'anyone', timeoutSeconds: 60 }, ...RULES]
   }, (request, response) => {
     arrived.set(request.url!, response)
@@ -95,7 +117,10 @@ waiting.test('A rule may have a time limit of its own, and an event stream has n
   await once(stream, 'data')
   t.strictSame(limits(), [65_000, 0], 'and for any time for the next event')
   const events = textOf(stream)
-  t.equal((await send('/open/silent')).status, 504, 'by then the limit of the gate is over')
+  const silent = send('/open/silent')
+  while (!arrived.has('/open/silent')) await once(coming, 'request')
+  pass()
+  t.equal((await silent).status, 504, 'by then the limit of the gate is over')
   arrived.get('/long')!.end('at last')
   t.match(await long, /^HTTP\/1.1 200 OK\r\n[^]*at last$/)
   arrived.get('/open/events')!.end('data: 1\n\n')
@@ -103,7 +128,7 @@ waiting.test('A rule may have a time limit of its own, and an event stream has n
 })
 
 t.test('A client that takes nothing of an event stream has the limit of every other.', async t => {
-  const { url, head, app } = await startSite(t, { timeoutSeconds: 1 }, (_request, response) => {
+  const { url, head, app } = await startSite(t, { timeoutSeconds: 25 }, (_request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     const write = (): void => {
       while (response.write(Buffer.alloc(64 * 1024)));
@@ -122,8 +147,9 @@ t.test('A client that takes nothing of an event stream has the limit of every ot
   t.pass('and none again when it goes on')
 })
 
-waiting.test('A connection to the upstream is kept idle for as long as is set, and with 0 each request has its own.', async t => {
-  for (const [idleSeconds, connections, line] of [[1, 1, 'keep-alive'], [0, 2, 'close']] as const) {
+t.test('A connection to the upstream is kept idle for as long as is set, and with 0 each request has its own.', async t => {
+  const pass = holdTimers(t, 40_000)
+  for (const [idleSeconds, connections, line] of [[40, 1, 'keep-alive'], [0, 2, 'close']] as const) {
     const { send, upstream } = await startSite(t, { idleSeconds })
     const closed = new Promise(resolve => upstream.server.once('connection', socket => socket.once('close', resolve)))
     for (const path of ['/open/a', '/open/b']) t.equal((await send(path)).status, 200)
@@ -131,6 +157,7 @@ waiting.test('A connection to the upstream is kept idle for as long as is set, a
       line,
       line
     ]])
+    pass()
     await closed
   }
 })
@@ -344,7 +371,7 @@ t.test('A client of HTTP/1.0 need not name the host, unless it has a proof.', as
 
 waiting.test('A refused request for another protocol has the limits of any other, and its answer any length.', async t => {
   const large = 'a'.repeat(4 * 1024 * 1024)
-  const { url, head, issuer, upstream, app } = await startSite(t, { timeoutSeconds: 1 })
+  const { url, head, issuer, upstream, app } = await startSite(t, {})
   upstream.server.on('upgrade', (_request, socket) => {
     socket.on('error', () => {}).end(`HTTP/1.1 426 Upgrade Required\r\nContent-Length: ${large.length}\r\n\r\n${large}`)
   })
@@ -364,16 +391,27 @@ waiting.test('A refused request for another protocol has the limits of any other
   t.pass('who reads nothing is ended')
 })
 
-waiting.test('A slow body does not count as a silent upstream.', async t => {
-  const { url, upstream, head } = await startSite(t, { timeoutSeconds: 3 })
+t.test('A slow body does not count as a silent upstream.', async t => {
+  const pass = holdTimers(t, USUAL_SECONDS * 1000)
+  let body = ''
+  const { url, upstream, head } = await startSite(t, { timeoutSeconds: USUAL_SECONDS }, (request, response) => {
+    request.on('data', chunk => {
+      body += chunk
+      upstream.server.emit('got')
+    }).once('end', () => response.end('ok'))
+  })
   const socket = open(t, url, head('/open/x', ['Connection: close', 'Content-Length: 3'], 'POST'))
+  await once(socket, 'connect')
   for (const char of 'abc') {
-    await new Promise(resolve => setTimeout(resolve, 1100))
+    advanceClock(t, (USUAL_SECONDS - 1) * 1000)
+    const got = once(upstream.server, 'got')
     socket.write(char)
+    await got
+    pass(0)
   }
   const [chunk] = await once(socket, 'data')
   t.match(String(chunk), /^HTTP\/1.1 200 /)
-  t.equal(upstream.arrived[0]!.body, 'abc')
+  t.equal(body, 'abc')
 })
 
 waiting.test('A client that hangs up ends the request to the upstream, before the answer and in the middle of it.', async t => {
@@ -424,7 +462,8 @@ t.test('A request is never sent again on another connection.', async t => {
 
 waiting.test('A connection is upgraded only under a rule that allows it, and only after it is judged.', async t => {
   const seen: Array<string | undefined> = []
-  const { url, head, issuer, upstream } = await startSite(t, { timeoutSeconds: 1 }, (request, response) => {
+  const rules = [{ path: '/silent', upgrade: true, ...HASTY }, ...RULES]
+  const { url, head, issuer, upstream } = await startSite(t, { rules }, (request, response) => {
     seen.push(request.headers.upgrade)
     response.end('plain')
   }, { DPOP_NONCE: 'required' })
@@ -475,7 +514,7 @@ waiting.test('A connection is upgraded only under a rule that allows it, and onl
   const refused = await answerTo('/socket', [...wanted, ...token, 'X-Mode: refuse'])
   t.match(refused, /^HTTP\/1.1 426 [^]*x-why: no[^]*nope$/i, 'the refusal of the upstream arrives')
   t.match(await answerTo('/socket', [...wanted, ...token, 'X-Mode: reset']), /^HTTP\/1.1 502 /)
-  t.match(await answerTo('/socket', [...wanted, ...token, 'X-Mode: silent']), /^HTTP\/1.1 504 /)
+  t.match(await answerTo('/silent', [...wanted, ...token, 'X-Mode: silent']), /^HTTP\/1.1 504 /)
   t.match(await answerTo('/socket', [...wanted, ...token, 'X-Mode: nameless']), /^HTTP\/1.1 502 /)
   seen.length = 0
   const large = 'a'.repeat(300_000)
@@ -664,11 +703,27 @@ t.test('A silent stream of events gets comments, whatever its upstream says of b
   }
 })
 
-waiting.test('A client that is silent in its body gets 408, and an upstream that does not take the body is 504.', async t => {
-  const { url, head, log } = await startSite(t, { timeoutSeconds: 1 }, request => {
-    if (request.url === '/open/read') request.resume()
+/** What a count of bytes that move comes to. */
+async function stalled (count: () => number): Promise<number> {
+  for (let [before, turns] = [-1, 0]; ; turns++) {
+    const now = count()
+    if (now !== before || now === 0) turns = 0
+    // After a pause of the machine, a timer comes before what has arrived.
+    else if (turns === 5) return now
+    before = now
+    await new Promise(resolve => setTimeout(resolve, 20))
+  }
+}
+
+t.test('A client that is silent in its body gets 408, and an upstream that does not take the body is 504.', async t => {
+  const pass = holdTimers(t, USUAL_SECONDS * 1000)
+  const { url, head, log, app, upstream } = await startSite(t, { timeoutSeconds: USUAL_SECONDS }, request => {
+    if (request.url === '/open/read') request.once('data', () => upstream.server.emit('got'))
   })
+  const got = once(upstream.server, 'got')
   const slow = open(t, url, head('/open/read', ['Content-Length: 9', '', 'a'], 'POST'))
+  await got
+  pass()
   let text = ''
   for await (const chunk of slow) text += chunk
   const [lines, body] = text.split('\r\n\r\n')
@@ -682,8 +737,11 @@ waiting.test('A client that is silent in its body gets 408, and an upstream that
   t.strictSame(log.filter(({ level }) => level >= 50), [], 'it is no error of ours')
   const untaken = open(t, url, head('/open/unread', ['Content-Length: 99999999', '', ''], 'POST'))
   await once(untaken, 'connect')
+  const answer = once(untaken, 'data')
   untaken.write(Buffer.alloc(32 * 1024 * 1024))
-  t.match(String((await once(untaken, 'data'))[0]), /^HTTP\/1.1 504 /)
+  await stalled(() => [...app.connections.open].at(-1)?.bytesRead ?? 0)
+  pass()
+  t.match(String((await answer)[0]), /^HTTP\/1.1 504 /)
   t.hasStrict(log.filter(({ msg }) => msg === 'request failed'), [{ level: 40, status: 504 }])
 })
 
@@ -956,7 +1014,7 @@ waiting.test('A client that hangs up before the upstream has answered an upgrade
 })
 
 waiting.test('What a client sends before the upgrade arrives after it, and a silent connection stays.', async t => {
-  const { url, head, issuer, upstream, app } = await startSite(t, { timeoutSeconds: 1 })
+  const { url, head, issuer, upstream, app } = await startSite(t, {})
   const size = 200_000
   let accept: () => void
   const got = { bytes: 0 }
@@ -1015,14 +1073,6 @@ t.test('In both directions a body that its reader does not take is not held in m
   const { url, head, upstream } = await startSite(t, {}, (request, response) => {
     upstream.server.emit('arrived', request, response)
   })
-  const stalled = async (count: () => number): Promise<number> => {
-    for (let before = -1; ;) {
-      const now = count()
-      if (now > 0 && now === before) return now
-      before = now
-      await new Promise(resolve => setTimeout(resolve, 100))
-    }
-  }
   const block = Buffer.alloc(1024 * 1024)
   const up = once(upstream.server, 'arrived')
   const sender = open(t, url, head('/open/x', [`Content-Length: ${size}`], 'POST'))

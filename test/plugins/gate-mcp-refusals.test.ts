@@ -362,9 +362,8 @@ t.test('An upstream that fails is an error of the protocol too, and its own answ
   let answered = (status: number): void => {
     t.fail(String(status))
   }
-  const { post, issuer, upstream } = await startSite(t, { timeoutSeconds: 1 }, {}, (request, response) => {
+  const { post, issuer, upstream } = await startSite(t, {}, {}, (request, response) => {
     request.resume()
-    if (request.url === '/all?silent') return
     if (request.url === '/all?gone') return request.socket.destroy()
     response.writeHead(404, { 'content-type': 'application/json' }).end('{"its":"own"}')
     answered(404)
@@ -373,7 +372,8 @@ t.test('An upstream that fails is an error of the protocol too, and its own answ
   const fault = (message: string): object => ({ jsonrpc: '2.0', id: 1, error: { code: -32603, message } })
   const gone = await post(message('ping'), user, '/all?gone')
   t.strictSame([gone.status, JSON.parse(gone.body)], [502, fault('Bad Gateway')])
-  const silent = await post(message('ping'), user, '/all?silent')
+  const hasty = await startSite(t, { timeoutSeconds: 1 }, {}, () => {})
+  const silent = await hasty.post(message('ping'), bearerLines(hasty.issuer.token({ scope: 'use' })), '/all')
   t.strictSame([silent.status, JSON.parse(silent.body)], [504, fault('Gateway Timeout')])
   issuer.outage = 500
   const unknown = await post(call('read_a'), bearerLines(issuer.token({}, { kid: 'k2' })), '/mixed')

@@ -263,7 +263,7 @@ t.test('A proof passes once, whatever becomes of its messages.', async t => {
 })
 
 t.test('A body has a maximum size and a time limit, and a client gets 100 only with credentials that pass.', async t => {
-  const { post, send, issuer, upstream, url } = await startSite(t, { timeoutSeconds: 1 })
+  const { post, send, issuer, upstream } = await startSite(t)
   const user = bearerLines(issuer.token({ scope: 'use read' }))
   const sized = (size: number): string => `{"method":"tools/list","params":{"x":"${'x'.repeat(size - 41)}"}}`
   t.equal(sized(100).length, 100)
@@ -303,9 +303,11 @@ t.test('A body has a maximum size and a time limit, and a client gets 100 only w
     501
   )
 
-  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  const hasty = await startSite(t, { timeoutSeconds: 1 })
+  const socket = connect(Number(new URL(hasty.url).port), '127.0.0.1')
   t.teardown(() => socket.destroy())
-  socket.write(['POST /mcp HTTP/1.1', 'Host: a', ...user, ...chunked, '1', '{', ''].join('\r\n'))
+  const lines = bearerLines(hasty.issuer.token({ scope: 'use read' }))
+  socket.write(['POST /mcp HTTP/1.1', 'Host: a', ...lines, ...chunked, '1', '{', ''].join('\r\n'))
   const drip = setInterval(() => socket.write('1\r\n \r\n'), 100)
   const [answer] = await once(socket, 'data')
   clearInterval(drip)

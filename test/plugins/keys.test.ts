@@ -326,6 +326,7 @@ t.test('The settings of proxies apply to the calls to the provider', async t => 
     proxy.tunnels.length = 0
     const { log } = await startApp(t, { url: provider.issuer } as Issuer, settings)
     while (!log.some(({ event }) => event === 'keys_fetch_failed')) await delay(5)
-    t.strictSame(proxy.tunnels, tunnels, 'its certificate is not trusted here, so that the one tunnel is all')
+    // Its certificate is not trusted here, so it is soon asked again.
+    t.strictSame([...new Set(proxy.tunnels)], tunnels)
   }
 })

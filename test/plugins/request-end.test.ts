@@ -46,7 +46,7 @@ const answer: Answerer = (request, response) => {
   const path = request.url!
   if (path === '/api/ok') return response.end('ok')
   if (path === '/api/reset') return request.socket.destroy()
-  if (path === '/api/silent') return
+  if (path === '/api/silent' || path === '/api/waiting') return
   response.writeHead(200, { 'content-length': '1000' }).write('part')
   if (path === '/api/short') setImmediate(() => request.socket.end())
   if (path === '/api/broken') setImmediate(() => request.socket.resetAndDestroy())
@@ -56,12 +56,12 @@ t.test('At a gate each request ends in one line and one count, with how it ended
   const issuer = await startIssuer(t)
   const upstream = await startUpstream(t, answer)
   const site = await startApp(t, issuer, {
-    GATE: { upstream: upstream.origin, rules: [{ path: '/api/*' }], timeoutSeconds: 1 },
+    GATE: { upstream: upstream.origin, rules: [{ path: '/api/silent', timeoutSeconds: 1 }, { path: '/api/*' }] },
     LOG_LEVEL: 'debug'
   })
   const of = (end: string, status: number) => ({
     method: 'GET',
-    route: '/api/*',
+    route: status === 504 ? '/api/silent' : '/api/*',
     status,
     end,
     msg: end === 'answered' ? 'request answered' : 'request ended'
@@ -85,7 +85,7 @@ t.test('At a gate each request ends in one line and one count, with how it ended
     await once(client, 'close')
     await expectEnd(t, site, before, of(end, status))
   }
-  for (const [path, status] of [['/api/silent', 499], ['/api/part', 200]] as const) {
+  for (const [path, status] of [['/api/waiting', 499], ['/api/part', 200]] as const) {
     const before = endsOf(site).length
     const arrived = once(upstream.server, 'request') as Promise<[IncomingMessage]>
     const client = openClient(t, site, [
@@ -121,7 +121,7 @@ t.test('At a gate each request ends in one line and one count, with how it ended
       '/api/* 200 bearer upstream_failed 2',
       '/api/* 499 bearer client_gone 1',
       '/api/* 502 bearer upstream_failed 1',
-      '/api/* 504 bearer upstream_failed 1',
+      '/api/silent 504 bearer upstream_failed 1',
       'unknown 400 none answered 1',
       'unknown 404 none answered 1'
     ]
