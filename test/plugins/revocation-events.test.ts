@@ -15,171 +15,111 @@ function set (transmitter: Transmitter, { claims = {}, ...given }: Parameters<Tr
   return transmitter.set({ ...given, claims: { sub_id: { ...SUBJECT, iss: transmitter.url }, ...claims } })
 }
 
-interface Row {
-  readonly title: string
-  readonly given?: Parameters<Transmitter['set']>[0]
-  readonly text?: (site: Site) => string
-  /** Nothing for 202. */
-  readonly err?: string
-  readonly description?: string
+/** What a good event has instead, or the text in its place. */
+type Given = NonNullable<Parameters<Transmitter['set']>[0]> | ((site: Site) => string)
+
+const ACCEPTED: Record<string, Given> = {
+  'as it should be': {},
+  'with white space around it': ({ transmitter }) => ` ${set(transmitter)}\n`,
+  'typ in full': { header: { typ: 'application/SecEvent+JWT' } },
+  'several audiences': { claims: { aud: ['other', RECEIVER] } },
+  'no kid': { header: { kid: undefined } },
+  'an unknown event': { type: 'https://a.example/unknown' }
 }
 
-const LACKS_JTI = 'The token has no jti.'
-const LACKS_IAT = 'The token has no iat.'
-const NOT_TYPED = 'The typ of the token is not secevent+jwt.'
-const ONE_EVENT = 'The token does not have exactly one event.'
-const NO_SUB = 'A security event token has no sub and no exp.'
-const NOT_A_JWT = 'The body is not a well-formed JWT.'
-const UNVERIFIED = 'The signature of the token cannot be verified with a key of its issuer.'
-const HEADER = 'The header of the token cannot be understood.'
-const OTHER_AUDIENCE = 'The token is meant for another audience.'
-const OTHER_ISSUER = 'The token was issued by another issuer.'
-const OTHER_ALG = 'The token is signed with an algorithm that is not accepted here.'
-
-const ROWS: readonly Row[] = [
-  { title: 'as it should be' },
-  { title: 'with white space around it', text: ({ transmitter }) => ` ${set(transmitter)}\n` },
-  { title: 'typ in full', given: { header: { typ: 'application/SecEvent+JWT' } } },
-  { title: 'several audiences', given: { claims: { aud: ['other', RECEIVER] } } },
-  { title: 'no kid', given: { header: { kid: undefined } } },
-  { title: 'an unknown event', given: { type: 'https://a.example/unknown' } },
-  { title: 'no typ', given: { header: { typ: undefined } }, err: 'invalid_request', description: NOT_TYPED },
-  { title: 'typ JWT', given: { header: { typ: 'JWT' } }, err: 'invalid_request', description: NOT_TYPED },
-  {
-    title: 'typ that is no text',
-    given: { header: { typ: ['secevent+jwt'] } },
-    err: 'invalid_request',
-    description: NOT_TYPED
+/** By error and description. */
+const REFUSED: Record<string, Record<string, Record<string, Given>>> = {
+  invalid_request: {
+    'The typ of the token is not secevent+jwt.': {
+      'no typ': { header: { typ: undefined } },
+      'typ JWT': { header: { typ: 'JWT' } },
+      'typ that is no text': { header: { typ: ['secevent+jwt'] } },
+      'an access token of the transmitter': { header: { typ: 'at+jwt' } }
+    },
+    'The body is not a well-formed JWT.': {
+      'no text at all': () => '',
+      'no JWT': () => 'a.b',
+      'a header that is no object': () => encodeJws('[]', {}, () => Buffer.from('x')),
+      'claims that are no object': () => encodeJws({}, '1', () => Buffer.from('x'))
+    },
+    'The header of the token cannot be understood.': {
+      crit: { header: { crit: ['x'] } },
+      b64: { header: { b64: false } },
+      'kid that is no text': { header: { kid: 1 } }
+    },
+    'The token has no iat.': { 'no iat': { claims: { iat: undefined } }, 'iat that is no number': { claims: { iat: '1' } } },
+    'The token has no jti.': { 'no jti': { claims: { jti: undefined } }, 'an empty jti': { claims: { jti: '' } } },
+    'A security event token has no sub and no exp.': { sub: { claims: { sub: 'user-1' } }, exp: { claims: { exp: 4_000_000_000 } } },
+    'The token does not have exactly one event.': {
+      'two events': { claims: { events: { [TYPE]: {}, [`${CAEP}token-claims-change`]: {} } } },
+      'no event': { claims: { events: {} } },
+      'a list of events': { claims: { events: [{}] } },
+      'events missing': { claims: { events: undefined } },
+      'an event that is no object': { claims: { events: { [TYPE]: true } } }
+    },
+    'The event cannot be understood: the subject has no format.': { 'a subject without format': { claims: { sub_id: { sub: 'user-1' } } } },
+    'The event cannot be understood: the time of the event is no time.': { 'a time that is no time': { event: { event_timestamp: 'now' } } }
   },
-  { title: 'an access token', text: ({ issuer }) => issuer.token(), err: 'invalid_issuer', description: OTHER_ISSUER },
-  {
-    title: 'an access token of the transmitter',
-    given: { header: { typ: 'at+jwt' } },
-    err: 'invalid_request',
-    description: NOT_TYPED
+  invalid_issuer: {
+    'The token was issued by another issuer.': {
+      'an access token': ({ issuer }) => issuer.token(),
+      'another issuer': { claims: { iss: 'https://other.example' } },
+      'no issuer': { claims: { iss: undefined } },
+      'an issuer that begins right': site => set(site.transmitter, { claims: { iss: `${site.transmitter.url}x` } }),
+      'an issuer that ends right': site => set(site.transmitter, { claims: { iss: `x${site.transmitter.url}` } })
+    }
   },
-  { title: 'no text at all', text: () => '', err: 'invalid_request', description: NOT_A_JWT },
-  { title: 'no JWT', text: () => 'a.b', err: 'invalid_request', description: NOT_A_JWT },
-  {
-    title: 'a header that is no object',
-    text: () => encodeJws('[]', {}, () => Buffer.from('x')),
-    err: 'invalid_request',
-    description: NOT_A_JWT
+  invalid_key: {
+    'The token is signed with an algorithm that is not accepted here.': {
+      'alg none': { header: { alg: 'none' } },
+      'a shared secret': ({ transmitter }) =>
+        encodeJws(
+          { alg: 'HS256', typ: 'secevent+jwt', kid: 't1' },
+          { iss: transmitter.url },
+          input => createHmac('sha256', 'x').update(input).digest()
+        )
+    },
+    'The signature of the token cannot be verified with a key of its issuer.': {
+      'another algorithm than the key has': { header: { alg: 'PS256' } },
+      'another key': { signer: stranger.privateKey },
+      'another key, no kid': { header: { kid: undefined }, signer: stranger.privateKey },
+      'unknown kid': { header: { kid: 'unknown' } }
+    }
   },
-  {
-    title: 'claims that are no object',
-    text: () => encodeJws({}, '1', () => Buffer.from('x')),
-    err: 'invalid_request',
-    description: NOT_A_JWT
-  },
-  { title: 'alg none', given: { header: { alg: 'none' } }, err: 'invalid_key', description: OTHER_ALG },
-  {
-    title: 'a shared secret',
-    text: ({ transmitter }) =>
-      encodeJws(
-        { alg: 'HS256', typ: 'secevent+jwt', kid: 't1' },
-        { iss: transmitter.url },
-        input => createHmac('sha256', 'x').update(input).digest()
-      ),
-    err: 'invalid_key',
-    description: OTHER_ALG
-  },
-  {
-    title: 'another algorithm than the key has',
-    given: { header: { alg: 'PS256' } },
-    err: 'invalid_key',
-    description: UNVERIFIED
-  },
-  { title: 'crit', given: { header: { crit: ['x'] } }, err: 'invalid_request', description: HEADER },
-  { title: 'b64', given: { header: { b64: false } }, err: 'invalid_request', description: HEADER },
-  { title: 'kid that is no text', given: { header: { kid: 1 } }, err: 'invalid_request', description: HEADER },
-  { title: 'another key', given: { signer: stranger.privateKey }, err: 'invalid_key', description: UNVERIFIED },
-  {
-    title: 'another key, no kid',
-    given: { header: { kid: undefined }, signer: stranger.privateKey },
-    err: 'invalid_key',
-    description: UNVERIFIED
-  },
-  { title: 'unknown kid', given: { header: { kid: 'unknown' } }, err: 'invalid_key', description: UNVERIFIED },
-  {
-    title: 'another issuer',
-    given: { claims: { iss: 'https://other.example' } },
-    err: 'invalid_issuer',
-    description: OTHER_ISSUER
-  },
-  ...['x', ''].map(end => ({
-    title: `an issuer that ${end ? 'begins' : 'ends'} right`,
-    text: ({ transmitter }: Site) =>
-      set(transmitter, { claims: { iss: end ? transmitter.url + end : `x${transmitter.url}` } }),
-    err: 'invalid_issuer',
-    description: OTHER_ISSUER
-  })),
-  { title: 'no issuer', given: { claims: { iss: undefined } }, err: 'invalid_issuer', description: OTHER_ISSUER },
-  {
-    title: 'another audience',
-    given: { claims: { aud: 'other' } },
-    err: 'invalid_audience',
-    description: OTHER_AUDIENCE
-  },
-  ...[`${RECEIVER}x`, `x${RECEIVER}`, RECEIVER.slice(1), RECEIVER.slice(0, -1)].map(aud => ({
-    title: `the audience ${aud}`,
-    given: { claims: { aud: ['other', aud] } },
-    err: 'invalid_audience',
-    description: OTHER_AUDIENCE
-  })),
-  { title: 'no audience', given: { claims: { aud: undefined } }, err: 'invalid_audience', description: OTHER_AUDIENCE },
-  { title: 'no iat', given: { claims: { iat: undefined } }, err: 'invalid_request', description: LACKS_IAT },
-  { title: 'iat that is no number', given: { claims: { iat: '1' } }, err: 'invalid_request', description: LACKS_IAT },
-  { title: 'no jti', given: { claims: { jti: undefined } }, err: 'invalid_request', description: LACKS_JTI },
-  { title: 'an empty jti', given: { claims: { jti: '' } }, err: 'invalid_request', description: LACKS_JTI },
-  { title: 'sub', given: { claims: { sub: 'user-1' } }, err: 'invalid_request', description: NO_SUB },
-  { title: 'exp', given: { claims: { exp: 4_000_000_000 } }, err: 'invalid_request', description: NO_SUB },
-  {
-    title: 'two events',
-    given: { claims: { events: { [TYPE]: {}, [`${CAEP}token-claims-change`]: {} } } },
-    err: 'invalid_request',
-    description: ONE_EVENT
-  },
-  { title: 'no event', given: { claims: { events: {} } }, err: 'invalid_request', description: ONE_EVENT },
-  { title: 'a list of events', given: { claims: { events: [{}] } }, err: 'invalid_request', description: ONE_EVENT },
-  { title: 'events missing', given: { claims: { events: undefined } }, err: 'invalid_request', description: ONE_EVENT },
-  {
-    title: 'an event that is no object',
-    given: { claims: { events: { [TYPE]: true } } },
-    err: 'invalid_request',
-    description: ONE_EVENT
-  },
-  {
-    title: 'a subject without format',
-    given: { claims: { sub_id: { sub: 'user-1' } } },
-    err: 'invalid_request',
-    description: 'The event cannot be understood: the subject has no format.'
-  },
-  {
-    title: 'a time that is no time',
-    given: { event: { event_timestamp: 'now' } },
-    err: 'invalid_request',
-    description: 'The event cannot be understood: the time of the event is no time.'
+  invalid_audience: {
+    'The token is meant for another audience.': {
+      'another audience': { claims: { aud: 'other' } },
+      'no audience': { claims: { aud: undefined } },
+      ...Object.fromEntries([`${RECEIVER}x`, `x${RECEIVER}`, RECEIVER.slice(1), RECEIVER.slice(0, -1)].map(aud =>
+        [`the audience ${aud}`, { claims: { aud: ['other', aud] } }]
+      ))
+    }
   }
-]
+}
+
+const refusals = Object.entries(REFUSED).flatMap(([err, descriptions]) =>
+  Object.entries(descriptions).flatMap(([description, rows]) =>
+    Object.entries(rows).map(([title, given]) => ({ title, given, body: JSON.stringify({ err, description }) }))
+  )
+)
+
+const textOf = (site: Site, given: Given): string =>
+  typeof given === 'function' ? given(site) : set(site.transmitter, given)
 
 t.test('A security event token is answered as RFC 8935 has it, and revokes only if it is accepted', async t => {
   const site = await startRevocation(t)
-  for (const { title, given, text, err, description } of ROWS) {
-    const answer = await site.push(text?.(site) ?? set(site.transmitter, given))
+  const accepted = Object.entries(ACCEPTED).map(([title, given]) => ({ title, given, body: '' }))
+  for (const { title, given, body } of [...accepted, ...refusals]) {
+    const answer = await site.push(textOf(site, given))
     t.equal(answer.headers.get('cache-control'), 'no-store', title)
-    t.equal(answer.headers.get('content-language'), err === undefined ? null : 'en', title)
-    t.strictSame(
-      [answer.status, await answer.text()],
-      err === undefined ? [202, ''] : [400, JSON.stringify({ err, description })],
-      title
-    )
+    t.equal(answer.headers.get('content-language'), body === '' ? null : 'en', title)
+    t.strictSame([answer.status, await answer.text()], [body === '' ? 202 : 400, body], title)
   }
   const { counts } = site.app.holdfastGuard.parts.revocation!
   t.strictSame(Object.fromEntries(counts), {
-    'session-revoked applied': ROWS.filter(({ err }) => err === undefined).length - 1,
+    'session-revoked applied': accepted.length - 1,
     'unknown unknown': 1,
-    'refused invalid': ROWS.filter(({ err }) => err !== undefined).length
+    'refused invalid': refusals.length
   })
 })
 
@@ -188,9 +128,7 @@ t.test('A refused event revokes nothing, and a repeat is accepted and changes no
   const { transmitter, issuer } = site
   const iat = Math.floor(Date.now() / 1000) - 5
   const token = issuer.token({ iat })
-  for (const { text, given, err } of ROWS) {
-    if (err !== undefined) await site.push(text?.(site) ?? set(transmitter, given))
-  }
+  for (const { given } of refusals) await site.push(textOf(site, given))
   t.equal(await site.ask(token), 200)
   const event = set(transmitter, { event: { event_timestamp: iat } })
   t.strictSame([(await site.push(event)).status, (await site.push(event)).status], [202, 202])

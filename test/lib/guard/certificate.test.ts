@@ -43,437 +43,116 @@ t.test('Nothing is read while certificates are off', async t => {
 })
 
 t.test('Each header gives the thumbprint of its certificate, or the reason why it gives none', async t => {
-  const forms: ReadonlyArray<
-    { title: string, source: CertificateSource, header: string, value: string, result: string }
-  > = [
-    {
-      title: 'RFC 9440: a byte sequence',
-      source: 'client-cert',
-      header: 'Client-Cert',
-      value: `:${base64}:`,
-      result: A
+  /** By source, header and result: a title, and the value of the header. */
+  const forms: Partial<Record<CertificateSource, Record<string, Record<string, Record<string, string>>>>> = {
+    'client-cert': {
+      'Client-Cert': {
+        [A]: { 'RFC 9440: a byte sequence': `:${base64}:` },
+        certificate_unreadable: {
+          'RFC 9440: without colons': base64,
+          'RFC 9440: without the first colon': `A${base64}:`,
+          'RFC 9440: without the last colon': `:${base64}A`,
+          'RFC 9440: a space before the base64': `: ${base64}:`,
+          'RFC 9440: a space after the base64': `:${base64} :`,
+          'RFC 9440: one colon': ':',
+          'RFC 9440: a string': `"${base64}"`,
+          'RFC 9440: with a parameter': `:${base64}:;a=1`,
+          'RFC 9440: a list': `:${base64}:, :${base64}:`,
+          'RFC 9440: nothing between the colons': '::',
+          'RFC 9440: base64url': ':a-_a:',
+          'RFC 9440: in the form of nginx': escaped
+        },
+        certificate_missing: { 'RFC 9440: an empty line': '' }
+      }
     },
-    {
-      title: 'RFC 9440: without colons',
-      source: 'client-cert',
-      header: 'Client-Cert',
-      value: base64,
-      result: 'certificate_unreadable'
+    nginx: {
+      'X-SSL-Client-Cert': {
+        [A]: { 'nginx: escaped PEM': escaped },
+        certificate_unreadable: {
+          'nginx: two certificates': escaped + escaped,
+          'nginx: a text after the certificate': `${escaped}x`,
+          'nginx: padding before the base64': encodeURIComponent('-----BEGIN CERTIFICATE-----\n=AAAA\n-----END CERTIFICATE-----'),
+          'nginx: a text before the certificate': `x${escaped}`,
+          'nginx: a broken escape': `${escaped}%`,
+          'nginx: padding in the middle': encodeURIComponent('-----BEGIN CERTIFICATE-----\nAA=A\n-----END CERTIFICATE-----'),
+          'nginx: only white space': encodeURIComponent('-----BEGIN CERTIFICATE-----\n \n-----END CERTIFICATE-----')
+        }
+      },
+      'x-ssl-client-cert': { [A]: { 'nginx: escaped PEM without its last line break': encodeURIComponent(pem.trim()) } },
+      'Client-Cert': { certificate_missing: { 'nginx: the header of another form': escaped } },
+      X_SSL_Client_Cert: { certificate_missing: { 'nginx: a name with underscores': escaped } }
     },
-    {
-      title: 'RFC 9440: without the first colon',
-      source: 'client-cert',
-      header: 'Client-Cert',
-      value: `A${base64}:`,
-      result: 'certificate_unreadable'
+    alb: {
+      'X-Amzn-Mtls-Clientcert-Leaf': {
+        [A]: { 'ALB that verifies: the leaf, with +=/ as they are': albEscaped(pem) },
+        certificate_unreadable: { 'ALB that verifies: two certificates': albEscaped(pem + pem) }
+      },
+      'X-Amzn-Mtls-Clientcert': {
+        [A]: {
+          'ALB that passes through: one certificate': albEscaped(pem),
+          'ALB that passes through: the chain, leaf first': albEscaped(pem + pemOf('client-b'))
+        },
+        certificate_unreadable: {
+          'ALB: a text after the chain': `${albEscaped(pem)}x`,
+          'ALB: a text in the chain': albEscaped(`${pem}x${pem}`),
+          'ALB: a broken escape': '%'
+        },
+        certificate_missing: { 'ALB: an empty line': '' }
+      },
+      'X-Amzn-Mtls-Clientcert-Serial-Number': { certificate_missing: { 'ALB: only the serial number': '01' } }
     },
-    {
-      title: 'RFC 9440: without the last colon',
-      source: 'client-cert',
-      header: 'Client-Cert',
-      value: `:${base64}A`,
-      result: 'certificate_unreadable'
+    traefik: {
+      'X-Forwarded-Tls-Client-Cert': {
+        [A]: {
+          'Traefik: base64 without the lines of PEM': base64,
+          'Traefik: the chain, leaf first': `${base64},${certificates.b.raw.toString('base64')}`,
+          'Traefik before 3: escaped': encodeURIComponent(base64)
+        },
+        certificate_unreadable: {
+          'Traefik: nothing after the comma': `${base64},`,
+          'Traefik: PEM': escaped,
+          'Traefik: a broken escape': '%'
+        }
+      },
+      'X-Forwarded-Tls-Client-Cert-Info': { certificate_missing: { 'Traefik: only the info': 'Subject%3D%22CN%3Dx%22' } }
     },
-    {
-      title: 'RFC 9440: a space before the base64',
-      source: 'client-cert',
-      header: 'Client-Cert',
-      value: `: ${base64}:`,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'RFC 9440: a space after the base64',
-      source: 'client-cert',
-      header: 'Client-Cert',
-      value: `:${base64} :`,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'RFC 9440: one colon',
-      source: 'client-cert',
-      header: 'Client-Cert',
-      value: ':',
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'RFC 9440: a string',
-      source: 'client-cert',
-      header: 'Client-Cert',
-      value: `"${base64}"`,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'RFC 9440: with a parameter',
-      source: 'client-cert',
-      header: 'Client-Cert',
-      value: `:${base64}:;a=1`,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'RFC 9440: a list',
-      source: 'client-cert',
-      header: 'Client-Cert',
-      value: `:${base64}:, :${base64}:`,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'RFC 9440: nothing between the colons',
-      source: 'client-cert',
-      header: 'Client-Cert',
-      value: '::',
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'RFC 9440: base64url',
-      source: 'client-cert',
-      header: 'Client-Cert',
-      value: ':a-_a:',
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'RFC 9440: an empty line',
-      source: 'client-cert',
-      header: 'Client-Cert',
-      value: '',
-      result: 'certificate_missing'
-    },
-    {
-      title: 'RFC 9440: in the form of nginx',
-      source: 'client-cert',
-      header: 'Client-Cert',
-      value: escaped,
-      result: 'certificate_unreadable'
-    },
-
-    { title: 'nginx: escaped PEM', source: 'nginx', header: 'X-SSL-Client-Cert', value: escaped, result: A },
-    {
-      title: 'nginx: escaped PEM without its last line break',
-      source: 'nginx',
-      header: 'x-ssl-client-cert',
-      value: encodeURIComponent(pem.trim()),
-      result: A
-    },
-    {
-      title: 'nginx: two certificates',
-      source: 'nginx',
-      header: 'X-SSL-Client-Cert',
-      value: escaped + escaped,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'nginx: a text after the certificate',
-      source: 'nginx',
-      header: 'X-SSL-Client-Cert',
-      value: `${escaped}x`,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'nginx: padding before the base64',
-      source: 'nginx',
-      header: 'X-SSL-Client-Cert',
-      value: encodeURIComponent('-----BEGIN CERTIFICATE-----\n=AAAA\n-----END CERTIFICATE-----'),
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'nginx: a text before the certificate',
-      source: 'nginx',
-      header: 'X-SSL-Client-Cert',
-      value: `x${escaped}`,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'nginx: a broken escape',
-      source: 'nginx',
-      header: 'X-SSL-Client-Cert',
-      value: `${escaped}%`,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'nginx: padding in the middle',
-      source: 'nginx',
-      header: 'X-SSL-Client-Cert',
-      value: encodeURIComponent('-----BEGIN CERTIFICATE-----\nAA=A\n-----END CERTIFICATE-----'),
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'nginx: only white space',
-      source: 'nginx',
-      header: 'X-SSL-Client-Cert',
-      value: encodeURIComponent('-----BEGIN CERTIFICATE-----\n \n-----END CERTIFICATE-----'),
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'nginx: the header of another form',
-      source: 'nginx',
-      header: 'Client-Cert',
-      value: escaped,
-      result: 'certificate_missing'
-    },
-    {
-      title: 'nginx: a name with underscores',
-      source: 'nginx',
-      header: 'X_SSL_Client_Cert',
-      value: escaped,
-      result: 'certificate_missing'
-    },
-
-    {
-      title: 'ALB that verifies: the leaf, with +=/ as they are',
-      source: 'alb',
-      header: 'X-Amzn-Mtls-Clientcert-Leaf',
-      value: albEscaped(pem),
-      result: A
-    },
-    {
-      title: 'ALB that verifies: two certificates',
-      source: 'alb',
-      header: 'X-Amzn-Mtls-Clientcert-Leaf',
-      value: albEscaped(pem + pem),
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'ALB that passes through: one certificate',
-      source: 'alb',
-      header: 'X-Amzn-Mtls-Clientcert',
-      value: albEscaped(pem),
-      result: A
-    },
-    {
-      title: 'ALB that passes through: the chain, leaf first',
-      source: 'alb',
-      header: 'X-Amzn-Mtls-Clientcert',
-      value: albEscaped(pem + pemOf('client-b')),
-      result: A
-    },
-    {
-      title: 'ALB: a text after the chain',
-      source: 'alb',
-      header: 'X-Amzn-Mtls-Clientcert',
-      value: `${albEscaped(pem)}x`,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'ALB: a text in the chain',
-      source: 'alb',
-      header: 'X-Amzn-Mtls-Clientcert',
-      value: albEscaped(`${pem}x${pem}`),
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'ALB: a broken escape',
-      source: 'alb',
-      header: 'X-Amzn-Mtls-Clientcert',
-      value: '%',
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'ALB: an empty line',
-      source: 'alb',
-      header: 'X-Amzn-Mtls-Clientcert',
-      value: '',
-      result: 'certificate_missing'
-    },
-    {
-      title: 'ALB: only the serial number',
-      source: 'alb',
-      header: 'X-Amzn-Mtls-Clientcert-Serial-Number',
-      value: '01',
-      result: 'certificate_missing'
-    },
-
-    {
-      title: 'Traefik: base64 without the lines of PEM',
-      source: 'traefik',
-      header: 'X-Forwarded-Tls-Client-Cert',
-      value: base64,
-      result: A
-    },
-    {
-      title: 'Traefik: the chain, leaf first',
-      source: 'traefik',
-      header: 'X-Forwarded-Tls-Client-Cert',
-      value: `${base64},${certificates.b.raw.toString('base64')}`,
-      result: A
-    },
-    {
-      title: 'Traefik before 3: escaped',
-      source: 'traefik',
-      header: 'X-Forwarded-Tls-Client-Cert',
-      value: encodeURIComponent(base64),
-      result: A
-    },
-    {
-      title: 'Traefik: nothing after the comma',
-      source: 'traefik',
-      header: 'X-Forwarded-Tls-Client-Cert',
-      value: `${base64},`,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'Traefik: PEM',
-      source: 'traefik',
-      header: 'X-Forwarded-Tls-Client-Cert',
-      value: escaped,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'Traefik: a broken escape',
-      source: 'traefik',
-      header: 'X-Forwarded-Tls-Client-Cert',
-      value: '%',
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'Traefik: only the info',
-      source: 'traefik',
-      header: 'X-Forwarded-Tls-Client-Cert-Info',
-      value: 'Subject%3D%22CN%3Dx%22',
-      result: 'certificate_missing'
-    },
-
-    {
-      title: 'Envoy: a hash',
-      source: 'xfcc',
-      header: 'X-Forwarded-Client-Cert',
-      value: `By=spiffe://a;Hash=${hex};Subject="";URI=spiffe://b`,
-      result: A
-    },
-    {
-      title: 'Envoy: hash and certificate',
-      source: 'xfcc',
-      header: 'X-Forwarded-Client-Cert',
-      value: `Hash=${hex};Cert="${escaped}"`,
-      result: A
-    },
-    {
-      title: 'Envoy: names and digits in another case',
-      source: 'xfcc',
-      header: 'x-forwarded-client-cert',
-      value: `hash=${hex.toUpperCase()};CERT=${escaped}`,
-      result: A
-    },
-    {
-      title: 'Envoy: the last of two elements',
-      source: 'xfcc',
-      header: 'X-Forwarded-Client-Cert',
-      value: `Hash=${otherHex};DNS=x,By=spiffe://a;Hash=${hex}`,
-      result: A
-    },
-    {
-      title: 'Envoy: a comma, a semicolon and an escaped quote inside quotes',
-      source: 'xfcc',
-      header: 'X-Forwarded-Client-Cert',
-      value: `Hash=${hex};Subject="CN=\\"x\\",O=y;Hash=${otherHex}"`,
-      result: A
-    },
-    {
-      title: 'Envoy: several names of the certificate',
-      source: 'xfcc',
-      header: 'X-Forwarded-Client-Cert',
-      value: `Hash=${hex};DNS=a;DNS=b`,
-      result: A
-    },
-    {
-      title: 'Envoy: the hash only in an element before the last',
-      source: 'xfcc',
-      header: 'X-Forwarded-Client-Cert',
-      value: `Hash=${hex},By=spiffe://a`,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'Envoy: a certificate and no hash',
-      source: 'xfcc',
-      header: 'X-Forwarded-Client-Cert',
-      value: `Cert="${escaped}"`,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'Envoy: hash and certificate that differ',
-      source: 'xfcc',
-      header: 'X-Forwarded-Client-Cert',
-      value: `Hash=${otherHex};Cert="${escaped}"`,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'Envoy: hash and a certificate that cannot be read',
-      source: 'xfcc',
-      header: 'X-Forwarded-Client-Cert',
-      value: `Hash=${hex};Cert="%"`,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'Envoy: two hashes',
-      source: 'xfcc',
-      header: 'X-Forwarded-Client-Cert',
-      value: `Hash=${otherHex};Hash=${hex}`,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'Envoy: two certificates',
-      source: 'xfcc',
-      header: 'X-Forwarded-Client-Cert',
-      value: `Hash=${hex};Cert="x";Cert="${escaped}"`,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'Envoy: a long hash',
-      source: 'xfcc',
-      header: 'X-Forwarded-Client-Cert',
-      value: `Hash=00${hex}`,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'Envoy: a hash with more behind it',
-      source: 'xfcc',
-      header: 'X-Forwarded-Client-Cert',
-      value: `Hash=${hex}00`,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'Envoy: a short hash',
-      source: 'xfcc',
-      header: 'X-Forwarded-Client-Cert',
-      value: `Hash=${hex.slice(2)}`,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'Envoy: an open quote that would hide what the proxy appends',
-      source: 'xfcc',
-      header: 'X-Forwarded-Client-Cert',
-      value: `Hash=${hex};URI=",Hash=${otherHex}`,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'Envoy: an open quote that a quote of the proxy closes',
-      source: 'xfcc',
-      header: 'X-Forwarded-Client-Cert',
-      value: `Hash=${hex};URI=",Hash=${otherHex};Subject="CN=x"`,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'Envoy: a semicolon at the end',
-      source: 'xfcc',
-      header: 'X-Forwarded-Client-Cert',
-      value: `Hash=${hex};`,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'Envoy: a comma at the end',
-      source: 'xfcc',
-      header: 'X-Forwarded-Client-Cert',
-      value: `Hash=${hex},`,
-      result: 'certificate_unreadable'
-    },
-    {
-      title: 'Envoy: no pair',
-      source: 'xfcc',
-      header: 'X-Forwarded-Client-Cert',
-      value: hex,
-      result: 'certificate_unreadable'
+    xfcc: {
+      'X-Forwarded-Client-Cert': {
+        [A]: {
+          'Envoy: a hash': `By=spiffe://a;Hash=${hex};Subject="";URI=spiffe://b`,
+          'Envoy: hash and certificate': `Hash=${hex};Cert="${escaped}"`,
+          'Envoy: the last of two elements': `Hash=${otherHex};DNS=x,By=spiffe://a;Hash=${hex}`,
+          'Envoy: a comma, a semicolon and an escaped quote inside quotes': `Hash=${hex};Subject="CN=\\"x\\",O=y;Hash=${otherHex}"`,
+          'Envoy: several names of the certificate': `Hash=${hex};DNS=a;DNS=b`
+        },
+        certificate_unreadable: {
+          'Envoy: the hash only in an element before the last': `Hash=${hex},By=spiffe://a`,
+          'Envoy: a certificate and no hash': `Cert="${escaped}"`,
+          'Envoy: hash and certificate that differ': `Hash=${otherHex};Cert="${escaped}"`,
+          'Envoy: hash and a certificate that cannot be read': `Hash=${hex};Cert="%"`,
+          'Envoy: two hashes': `Hash=${otherHex};Hash=${hex}`,
+          'Envoy: two certificates': `Hash=${hex};Cert="x";Cert="${escaped}"`,
+          'Envoy: a long hash': `Hash=00${hex}`,
+          'Envoy: a hash with more behind it': `Hash=${hex}00`,
+          'Envoy: a short hash': `Hash=${hex.slice(2)}`,
+          'Envoy: an open quote that would hide what the proxy appends': `Hash=${hex};URI=",Hash=${otherHex}`,
+          'Envoy: an open quote that a quote of the proxy closes': `Hash=${hex};URI=",Hash=${otherHex};Subject="CN=x"`,
+          'Envoy: a semicolon at the end': `Hash=${hex};`,
+          'Envoy: a comma at the end': `Hash=${hex},`,
+          'Envoy: no pair': hex
+        }
+      },
+      'x-forwarded-client-cert': { [A]: { 'Envoy: names and digits in another case': `hash=${hex.toUpperCase()};CERT=${escaped}` } }
     }
-  ]
-  for (const { title, source, header, value, result } of forms) {
-    t.equal(read(source, ['Host', 'x', header, value]), result, title)
+  }
+  for (const [source, headers] of Object.entries(forms)) {
+    for (const [header, results] of Object.entries(headers)) {
+      for (const [result, rows] of Object.entries(results)) {
+        for (const [title, value] of Object.entries(rows)) {
+          t.equal(read(source as CertificateSource, ['Host', 'x', header, value]), result, title)
+        }
+      }
+    }
   }
 })
 

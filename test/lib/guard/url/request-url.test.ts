@@ -11,6 +11,7 @@ import { verifyHtu, createRequestUrlResolver, hostlessUrl, joinRequestUrl } from
 import type { Message } from '../../../../lib/guard/message.ts'
 
 type Headers = Record<string, string>
+type Texts = Array<string | undefined>
 
 const PLAIN: UrlSettings = { trustProxy: false, publicUrl: undefined }
 const TRUSTING: UrlSettings = { trustProxy: ['127.0.0.1'], publicUrl: undefined }
@@ -38,69 +39,33 @@ function outcome (settings: UrlSettings, part: Partial<Message>): string {
   }
 }
 
-// [Host, what the request to /api of it is]
-const hosts: Array<[string | undefined, string]> = [
-  ['api.example', 'http://api.example/api'],
-  ['API.Example', 'http://api.example/api'],
-  ['api.example:8000', 'http://api.example:8000/api'],
-  ['api.example:80', 'http://api.example/api'],
-  ['api.example:443', 'http://api.example:443/api'],
-  ['api.example:', 'http://api.example/api'],
-  ['api.example.', 'http://api.example./api'],
-  ['localhost:65535', 'http://localhost:65535/api'],
-  ['localhost:1', 'http://localhost:1/api'],
-  ['my_service', 'http://my_service/api'],
-  ['127.0.0.1:8000', 'http://127.0.0.1:8000/api'],
-  ['[::1]', 'http://[::1]/api'],
-  ['[::1]:8000', 'http://[::1]:8000/api'],
-  ['[0:0:0:0:0:0:0:1]:80', 'http://[::1]/api'],
-  ['[2001:DB8:0:0::1]', 'http://[2001:db8::1]/api'],
-  ['xn--bcher-kva.example', 'http://xn--bcher-kva.example/api'],
-  [Buffer.from('bücher.example').toString('latin1'), 'http://xn--bcher-kva.example/api'],
-  ['%61pi.example', 'http://api.example/api'],
-  [undefined, 'host_invalid host'],
-  ['', 'host_invalid host'],
-  ['api?', 'host_invalid host'],
-  ['api/test?', 'host_invalid host'],
-  ['api/', 'host_invalid host'],
-  ['api#f', 'host_invalid host'],
-  ['a?b#c d', 'host_invalid host'],
-  ['user@api', 'host_invalid host'],
-  ['api\\x', 'host_invalid host'],
-  ['api x', 'host_invalid host'],
-  [' api', 'host_invalid host'],
-  ['api\tx', 'host_invalid host'],
-  ['api\u0000', 'host_invalid host'],
-  ['api\u007f', 'host_invalid host'],
-  ['api,evil', 'host_invalid host'],
-  ['api, evil', 'host_invalid host'],
-  ['api%2fx', 'host_invalid host'],
-  ['api%3fx', 'host_invalid host'],
-  ['api%', 'host_invalid host'],
-  ['b\u00fccher.example', 'host_invalid host'],
-  ['api:0', 'host_invalid host'],
-  ['api:65536', 'host_invalid host'],
-  ['api:99999', 'host_invalid host'],
-  ['api:123456', 'host_invalid host'],
-  ['api:-1', 'host_invalid host'],
-  ['api:80a', 'host_invalid host'],
-  ['api:80:80', 'host_invalid host'],
-  [':80', 'host_invalid host'],
-  ['::1', 'host_invalid host'],
-  ['[::1', 'host_invalid host'],
-  ['[::1]x', 'host_invalid host'],
-  ['[::1%eth0]', 'host_invalid host'],
-  ['[127.0.0.1]', 'host_invalid host'],
-  ['[v7.x]', 'host_invalid host'],
-  ['http://api', 'host_invalid host'],
-  ['<script>', 'host_invalid host'],
-  ['a'.repeat(255), `http://${'a'.repeat(255)}/api`],
-  ['a'.repeat(256), 'host_invalid host'],
-  ['a'.repeat(8192), 'host_invalid host']
-]
+/** By what the request to /api is: values of Host. */
+const hosts: Record<string, Texts> = {
+  'http://api.example/api': ['api.example', 'API.Example', 'api.example:80', 'api.example:', '%61pi.example'],
+  'http://api.example:8000/api': ['api.example:8000'],
+  'http://api.example:443/api': ['api.example:443'],
+  'http://api.example./api': ['api.example.'],
+  'http://localhost:65535/api': ['localhost:65535'],
+  'http://localhost:1/api': ['localhost:1'],
+  'http://my_service/api': ['my_service'],
+  'http://127.0.0.1:8000/api': ['127.0.0.1:8000'],
+  'http://[::1]/api': ['[::1]', '[0:0:0:0:0:0:0:1]:80'],
+  'http://[::1]:8000/api': ['[::1]:8000'],
+  'http://[2001:db8::1]/api': ['[2001:DB8:0:0::1]'],
+  'http://xn--bcher-kva.example/api': ['xn--bcher-kva.example', Buffer.from('bücher.example').toString('latin1')],
+  'host_invalid host': [
+    undefined, '', 'api?', 'api/test?', 'api/', 'api#f', 'a?b#c d', 'user@api', 'api\\x', 'api x', ' api', 'api\tx',
+    'api\u0000', 'api\u007f', 'api,evil', 'api, evil', 'api%2fx', 'api%3fx', 'api%', 'b\u00fccher.example', 'api:0',
+    'api:65536', 'api:99999', 'api:123456', 'api:-1', 'api:80a', 'api:80:80', ':80', '::1', '[::1', '[::1]x',
+    '[::1%eth0]', '[127.0.0.1]', '[v7.x]', 'http://api', '<script>', 'a'.repeat(256), 'a'.repeat(8192)
+  ],
+  [`http://${'a'.repeat(255)}/api`]: ['a'.repeat(255)]
+}
 
 t.test('The Host header is used if nothing else is set, and it must be a host with an optional port', async t => {
-  for (const [host, expected] of hosts) t.equal(outcome(PLAIN, { host }), expected, JSON.stringify(host?.slice(0, 60)))
+  for (const [expected, values] of Object.entries(hosts)) {
+    for (const host of values) t.equal(outcome(PLAIN, { host }), expected, JSON.stringify(host?.slice(0, 60)))
+  }
   t.equal(outcome(PLAIN, { encrypted: true, host: 'api:443' }), 'https://api/api')
   t.equal(outcome(PLAIN, { encrypted: true, host: 'api:80' }), 'https://api:80/api')
   t.equal(outcome(PLAIN, { hostCount: 1 }), 'http://inner:8000/api')
@@ -109,109 +74,65 @@ t.test('The Host header is used if nothing else is set, and it must be a host wi
   t.equal(outcome({ ...PLAIN, publicUrl: 'http://api' }, { hostCount: 2 }), 'host_repeated')
 })
 
-// [request target, path of the URL or refusal]
-const targets: Array<[string, string]> = [
-  ['/', '/'],
-  ['/api', '/api'],
-  ['/api/', '/api/'],
-  ['/api?', '/api'],
-  ['/api?x=1', '/api'],
-  ['/api?a?b', '/api'],
-  ['/?', '/'],
-  [`/api?${'x'.repeat(12000)}`, '/api'],
-  ['/api?../..\\%zz#\u00e9', '/api'],
-  ['/API', '/API'],
-  ['//', '//'],
-  ['//evil.example/x', '//evil.example/x'],
-  ['///api', '///api'],
-  ['/a//b', '/a//b'],
-  ['/a%2fb', '/a%2Fb'],
-  ['/a%2Fb', '/a%2Fb'],
-  ['/%61pi', '/api'],
-  ['/%7euser', '/~user'],
-  ['/a%20b', '/a%20b'],
-  ['/a%3f', '/a%3F'],
-  ['/a%23', '/a%23'],
-  ['/a%5cb', '/a%5Cb'],
-  ['/a%25', '/a%25'],
-  ['/a%252e', '/a%252e'],
-  ['/%c3%a9', '/%C3%A9'],
-  ['/%ff', '/%FF'],
-  ['/a%00', '/a%00'],
-  ['/a:b@c', '/a:b@c'],
-  ['/a;v=1', '/a;v=1'],
-  ['/a|b{c}^`"<>', '/a|b{c}^`"<>'],
-  ['/.well-known/x', '/.well-known/x'],
-  ['/a/.b', '/a/.b'],
-  ['/a/..b', '/a/..b'],
-  ['/a/b..', '/a/b..'],
-  ['/a/...', '/a/...'],
-  ['/.../a', '/.../a'],
-  ['/a.b.c', '/a.b.c'],
-  ['/..;/a', '/..;/a'],
-  ['/a/.', 'target_path dot_segment'],
-  ['/a/./b', 'target_path dot_segment'],
-  ['/./a', 'target_path dot_segment'],
-  ['/.', 'target_path dot_segment'],
-  ['/..', 'target_path dot_segment'],
-  ['/a/..', 'target_path dot_segment'],
-  ['/a/../b', 'target_path dot_segment'],
-  ['/a/..?x', 'target_path dot_segment'],
-  ['/a/%2e', 'target_path dot_segment'],
-  ['/a/%2e%2e/b', 'target_path dot_segment'],
-  ['/a/%2E%2E/b', 'target_path dot_segment'],
-  ['/a/.%2e/b', 'target_path dot_segment'],
-  ['/a/%2e./b', 'target_path dot_segment'],
-  ['/a\\b', 'target_path backslash'],
-  ['/a\\..\\b', 'target_path backslash'],
-  ['/\\evil.example', 'target_path backslash'],
-  ['/a#b', 'target_path fragment'],
-  ['/a#?b', 'target_path fragment'],
-  ['/a b', 'target_path control_character'],
-  ['/a\tb', 'target_path control_character'],
-  ['/a\u0000', 'target_path control_character'],
-  ['/a\r\nb', 'target_path control_character'],
-  ['/a\u007f', 'target_path control_character'],
-  ['/\u00c3\u00a9', 'target_path non_ascii'],
-  ['/\u00ff', 'target_path non_ascii'],
-  ['/a%', 'target_path escape'],
-  ['/a%2', 'target_path escape'],
-  ['/a%zz', 'target_path escape'],
-  ['/a%2/b', 'target_path escape'],
-  ['/a%u002e', 'target_path escape'],
-  ['*', 'target_path form'],
-  ['', 'target_path form'],
-  ['api', 'target_path form'],
-  ['inner:8000', 'target_path form'],
-  ['?/api', 'target_path form'],
-  ['\\api', 'target_path form'],
-  ['ftp://inner:8000/api', 'target_path form'],
-  ['x/http://inner:8000/api', 'target_path form'],
-  ['http:/inner:8000/api', 'target_path form'],
-  ['http://inner:8000/api', '/api'],
-  ['HTTP://INNER:8000/api?x', '/api'],
-  ['http://inner:8000', '/'],
-  ['http://inner:8000?/api', '/'],
-  ['http://inner:8000/%61pi', '/api'],
-  ['http://inner:8000/a//b', '/a//b'],
-  ['http://inner:8000#/api', 'target_path fragment'],
-  ['http://inner:8000/./api', 'target_path dot_segment'],
-  ['http://inner:8000/.', 'target_path dot_segment'],
-  ['http://inner:8000\\/api', 'target_authority host'],
-  ['http://inner/api', 'target_authority host'],
-  ['http://inner:8001/api', 'target_authority host'],
-  ['http://evil:8000/api', 'target_authority host'],
-  ['http://user@inner:8000/api', 'target_authority host'],
-  ['http://inner:8000@evil/api', 'target_authority host'],
-  ['http:///api', 'target_authority host'],
-  ['http://?/api', 'target_authority host'],
-  ['https://inner:8000/api', 'target_authority scheme']
-]
+/** By path of the URL or refusal: targets of requests. */
+const targets: Record<string, string[]> = {
+  '/': ['/', '/?', 'http://inner:8000', 'http://inner:8000?/api'],
+  '/api': [
+    '/api', '/api?', '/api?x=1', '/api?a?b', `/api?${'x'.repeat(12000)}`, '/api?../..\\%zz#\u00e9', '/%61pi',
+    'http://inner:8000/api', 'HTTP://INNER:8000/api?x', 'http://inner:8000/%61pi'
+  ],
+  '/api/': ['/api/'],
+  '/API': ['/API'],
+  '//': ['//'],
+  '//evil.example/x': ['//evil.example/x'],
+  '///api': ['///api'],
+  '/a//b': ['/a//b', 'http://inner:8000/a//b'],
+  '/a%2Fb': ['/a%2fb', '/a%2Fb'],
+  '/~user': ['/%7euser'],
+  '/a%20b': ['/a%20b'],
+  '/a%3F': ['/a%3f'],
+  '/a%23': ['/a%23'],
+  '/a%5Cb': ['/a%5cb'],
+  '/a%25': ['/a%25'],
+  '/a%252e': ['/a%252e'],
+  '/%C3%A9': ['/%c3%a9'],
+  '/%FF': ['/%ff'],
+  '/a%00': ['/a%00'],
+  '/a:b@c': ['/a:b@c'],
+  '/a;v=1': ['/a;v=1'],
+  '/a|b{c}^`"<>': ['/a|b{c}^`"<>'],
+  '/.well-known/x': ['/.well-known/x'],
+  '/a/.b': ['/a/.b'],
+  '/a/..b': ['/a/..b'],
+  '/a/b..': ['/a/b..'],
+  '/a/...': ['/a/...'],
+  '/.../a': ['/.../a'],
+  '/a.b.c': ['/a.b.c'],
+  '/..;/a': ['/..;/a'],
+  'target_path dot_segment': [
+    '/a/.', '/a/./b', '/./a', '/.', '/..', '/a/..', '/a/../b', '/a/..?x', '/a/%2e', '/a/%2e%2e/b', '/a/%2E%2E/b',
+    '/a/.%2e/b', '/a/%2e./b', 'http://inner:8000/./api', 'http://inner:8000/.'
+  ],
+  'target_path backslash': ['/a\\b', '/a\\..\\b', '/\\evil.example'],
+  'target_path fragment': ['/a#b', '/a#?b', 'http://inner:8000#/api'],
+  'target_path control_character': ['/a b', '/a\tb', '/a\u0000', '/a\r\nb', '/a\u007f'],
+  'target_path non_ascii': ['/\u00c3\u00a9', '/\u00ff'],
+  'target_path escape': ['/a%', '/a%2', '/a%zz', '/a%2/b', '/a%u002e'],
+  'target_path form': [
+    '*', '', 'api', 'inner:8000', '?/api', '\\api', 'ftp://inner:8000/api', 'x/http://inner:8000/api',
+    'http:/inner:8000/api'
+  ],
+  'target_authority host': [
+    'http://inner:8000\\/api', 'http://inner/api', 'http://inner:8001/api', 'http://evil:8000/api',
+    'http://user@inner:8000/api', 'http://inner:8000@evil/api', 'http:///api', 'http://?/api'
+  ],
+  'target_authority scheme': ['https://inner:8000/api']
+}
 
 t.test('The path of the request target is normalised, and refused if router and proof could read it in two ways', async t => {
-  for (const [target, expected] of targets) {
+  for (const [expected, of] of Object.entries(targets)) {
     const path = expected.startsWith('/') ? `http://inner:8000${expected}` : expected
-    t.equal(outcome(PLAIN, { target }), path, JSON.stringify(target.slice(0, 60)))
+    for (const target of of) t.equal(outcome(PLAIN, { target }), path, JSON.stringify(target.slice(0, 60)))
   }
 })
 
@@ -239,184 +160,133 @@ t.test('An absolute target is compared with Host under its own scheme', async t 
   t.equal(outcome(publicUrl, { target: 'http://inner:8000/x', host: undefined, hostCount: 0 }), 'target_authority host')
 })
 
-// [forwarded headers, URL or refusal] of a request to /api with Host inner:8000 over a plain connection
-const forwarded: Array<[Headers, string]> = [
-  [{}, 'http://inner:8000/api'],
-  [{ 'x-forwarded-for': 'x?y' }, 'http://inner:8000/api'],
-  [{ 'x-forwarded-proto': 'https' }, 'https://inner:8000/api'],
-  [{ 'x-forwarded-proto': 'http' }, 'http://inner:8000/api'],
-  [{ 'x-forwarded-proto': 'HTTPS' }, 'https://inner:8000/api'],
-  [{ 'x-forwarded-proto': ' https ' }, 'https://inner:8000/api'],
-  [{ 'x-forwarded-proto': 'http, https' }, 'https://inner:8000/api'],
-  [{ 'x-forwarded-proto': 'https,http' }, 'http://inner:8000/api'],
-  [{ 'x-forwarded-proto': 'javascript, https' }, 'https://inner:8000/api'],
-  [{ 'x-forwarded-proto': ', https' }, 'https://inner:8000/api'],
-  [{ 'x-forwarded-proto': '' }, 'forwarded_invalid x-forwarded-proto'],
-  [{ 'x-forwarded-proto': ' ' }, 'forwarded_invalid x-forwarded-proto'],
-  [{ 'x-forwarded-proto': 'https,' }, 'forwarded_invalid x-forwarded-proto'],
-  [{ 'x-forwarded-proto': 'https, javascript' }, 'forwarded_invalid x-forwarded-proto'],
-  [{ 'x-forwarded-proto': 'javascript' }, 'forwarded_invalid x-forwarded-proto'],
-  [{ 'x-forwarded-proto': 'httpx' }, 'forwarded_invalid x-forwarded-proto'],
-  [{ 'x-forwarded-proto': 'wss' }, 'forwarded_invalid x-forwarded-proto'],
-  [{ 'x-forwarded-proto': 'https://' }, 'forwarded_invalid x-forwarded-proto'],
-  [{ 'x-forwarded-proto': 'https http' }, 'forwarded_invalid x-forwarded-proto'],
-  [{ 'x-forwarded-proto': ','.repeat(8192) }, 'forwarded_invalid x-forwarded-proto'],
-
-  [{ 'x-forwarded-host': 'pub.example' }, 'http://pub.example/api'],
-  [{ 'x-forwarded-host': 'PUB.example:8443' }, 'http://pub.example:8443/api'],
-  [{ 'x-forwarded-host': 'evil, pub.example' }, 'http://pub.example/api'],
-  [{ 'x-forwarded-host': 'a?b, pub.example' }, 'http://pub.example/api'],
-  [{ 'x-forwarded-host': '[2001:db8::1]:8443' }, 'http://[2001:db8::1]:8443/api'],
-  [{ 'x-forwarded-host': 'b\u00c3\u00bccher.example' }, 'http://xn--bcher-kva.example/api'],
-  [{ 'x-forwarded-host': 'pub.example', 'x-forwarded-proto': 'https' }, 'https://pub.example/api'],
-  [{ 'x-forwarded-host': 'pub.example:443', 'x-forwarded-proto': 'https' }, 'https://pub.example/api'],
-  [{ 'x-forwarded-host': 'pub.example:80', 'x-forwarded-proto': 'https' }, 'https://pub.example:80/api'],
-  [{ 'x-forwarded-host': '' }, 'forwarded_invalid x-forwarded-host'],
-  [{ 'x-forwarded-host': 'pub.example,' }, 'forwarded_invalid x-forwarded-host'],
-  [{ 'x-forwarded-host': 'pub.example, ' }, 'forwarded_invalid x-forwarded-host'],
-  [{ 'x-forwarded-host': 'h/test?' }, 'forwarded_invalid x-forwarded-host'],
-  [{ 'x-forwarded-host': 'user@pub.example' }, 'forwarded_invalid x-forwarded-host'],
-  [{ 'x-forwarded-host': 'pub.example#' }, 'forwarded_invalid x-forwarded-host'],
-  [{ 'x-forwarded-host': 'pub example' }, 'forwarded_invalid x-forwarded-host'],
-  [{ 'x-forwarded-host': 'pub\\example' }, 'forwarded_invalid x-forwarded-host'],
-  [{ 'x-forwarded-host': 'pub.example:0' }, 'forwarded_invalid x-forwarded-host'],
-  [{ 'x-forwarded-host': 'pub.example:x' }, 'forwarded_invalid x-forwarded-host'],
-  [{ 'x-forwarded-host': ','.repeat(8192) }, 'forwarded_invalid x-forwarded-host'],
-
-  [{ 'x-forwarded-port': '8443' }, 'http://inner:8000/api'],
-  [{ 'x-forwarded-port': 'rubbish' }, 'http://inner:8000/api'],
-  [{ 'x-forwarded-host': 'pub', 'x-forwarded-port': '8443' }, 'http://pub:8443/api'],
-  [{ 'x-forwarded-host': 'pub:', 'x-forwarded-port': '8443' }, 'http://pub:8443/api'],
-  [{ 'x-forwarded-host': 'pub', 'x-forwarded-port': '80' }, 'http://pub/api'],
-  [{ 'x-forwarded-host': 'pub', 'x-forwarded-port': '443', 'x-forwarded-proto': 'https' }, 'https://pub/api'],
-  [{ 'x-forwarded-host': 'pub', 'x-forwarded-port': '1, 8443' }, 'http://pub:8443/api'],
-  [{ 'x-forwarded-host': 'pub', 'x-forwarded-port': 'x, 8443' }, 'http://pub:8443/api'],
-  [{ 'x-forwarded-host': '[::1]', 'x-forwarded-port': '8443' }, 'http://[::1]:8443/api'],
-  [{ 'x-forwarded-host': 'pub:81', 'x-forwarded-port': '8443' }, 'http://pub:81/api'],
-  [{ 'x-forwarded-host': 'pub', 'x-forwarded-port': '' }, 'forwarded_invalid x-forwarded-port'],
-  [{ 'x-forwarded-host': 'pub', 'x-forwarded-port': '8443,' }, 'forwarded_invalid x-forwarded-port'],
-  [{ 'x-forwarded-host': 'pub', 'x-forwarded-port': '0' }, 'forwarded_invalid x-forwarded-port'],
-  [{ 'x-forwarded-host': 'pub', 'x-forwarded-port': '65536' }, 'forwarded_invalid x-forwarded-port'],
-  [{ 'x-forwarded-host': 'pub', 'x-forwarded-port': '-1' }, 'forwarded_invalid x-forwarded-port'],
-  [{ 'x-forwarded-host': 'pub', 'x-forwarded-port': '80/x' }, 'forwarded_invalid x-forwarded-port'],
-  [{ 'x-forwarded-host': 'pub', 'x-forwarded-port': '1e3' }, 'forwarded_invalid x-forwarded-port'],
-  [{ 'x-forwarded-host': 'pub', 'x-forwarded-port': '8'.repeat(8192) }, 'forwarded_invalid x-forwarded-port'],
-
-  [{ 'x-forwarded-prefix': '/svc' }, 'http://inner:8000/svc/api'],
-  [{ 'x-forwarded-prefix': '/svc/' }, 'http://inner:8000/svc/api'],
-  [{ 'x-forwarded-prefix': '/' }, 'http://inner:8000/api'],
-  [{ 'x-forwarded-prefix': '/a/b' }, 'http://inner:8000/a/b/api'],
-  [{ 'x-forwarded-prefix': '/a, /b' }, 'http://inner:8000/a/b/api'],
-  [{ 'x-forwarded-prefix': '/a/,/b/' }, 'http://inner:8000/a/b/api'],
-  [{ 'x-forwarded-prefix': '/a, /b/c, /d' }, 'http://inner:8000/a/b/c/d/api'],
-  [{ 'x-forwarded-prefix': '/a, /a' }, 'http://inner:8000/a/a/api'],
-  [{ 'x-forwarded-prefix': "/A-_.~!$&'()*+;=:@" }, "http://inner:8000/A-_.~!$&'()*+;=:@/api"],
-  [{ 'x-forwarded-prefix': '/%7e%c3%a9' }, 'http://inner:8000/~%C3%A9/api'],
-  [{ 'x-forwarded-prefix': '/..a/...' }, 'http://inner:8000/..a/.../api'],
-  [{ 'x-forwarded-prefix': '' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': 'svc' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '//svc' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '//' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '/svc//' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '/a//b' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '/.' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '/..' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '/a/../b' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '/a/./b' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '/%2e%2e' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '/a%2Eb' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '/a%2fb' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '/a%5cb' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '/a%00' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '/a%7f' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '/a%zz' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '/a%2' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '/a?' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '/a#b' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '/a\\b' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '/a b' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '/\u00e9' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '\u00a0/a' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': 'https://evil.example/' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '/a,' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': ',/a' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '/a,,/b' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '/a, /..' }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': ','.repeat(8192) }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': ','.repeat(1000) }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': Array(16).fill('/a').join(', ') }, `http://inner:8000${'/a'.repeat(16)}/api`],
-  [{ 'x-forwarded-prefix': Array(17).fill('/a').join(', ') }, 'forwarded_invalid x-forwarded-prefix'],
-  [{ 'x-forwarded-prefix': '/' + 'a'.repeat(2047) }, `http://inner:8000/${'a'.repeat(2047)}/api`],
-  [{ 'x-forwarded-prefix': '/' + 'a'.repeat(2048) }, 'forwarded_invalid x-forwarded-prefix'],
-
-  [{ forwarded: 'proto=https;host=pub.example' }, 'https://pub.example/api'],
-  [{ forwarded: 'for=192.0.2.60;proto=https;by=203.0.113.43;host=pub.example' }, 'https://pub.example/api'],
-  [{ forwarded: 'Proto=HTTPS;HOST="Pub.example:8443"' }, 'https://pub.example:8443/api'],
-  [{ forwarded: 'host=pub.example:8443' }, 'http://pub.example:8443/api'],
-  [{ forwarded: 'host="[2001:db8::1]:8443"' }, 'http://[2001:db8::1]:8443/api'],
-  [{ forwarded: 'host="pub\\.example"' }, 'http://pub.example/api'],
-  [{ forwarded: 'proto=https' }, 'https://inner:8000/api'],
-  [{ forwarded: 'for="[2001:db8:cafe::17]:4711"' }, 'http://inner:8000/api'],
-  [{ forwarded: 'for=_hidden, proto=https;host=pub' }, 'https://pub/api'],
-  [{ forwarded: 'proto=https;host=evil, for=1.2.3.4;host=pub' }, 'http://pub/api'],
-  [{ forwarded: 'host="a,b;c", proto=https' }, 'https://inner:8000/api'],
-  [{ forwarded: ' proto=https ; host=pub ' }, 'https://pub/api'],
-  [{ forwarded: 'proto=https;;host=pub;' }, 'https://pub/api'],
-  [{ forwarded: ', proto=https' }, 'https://inner:8000/api'],
-  [{ forwarded: '\tproto=https\t;\t host=pub\t' }, 'https://pub/api'],
-  [{ forwarded: 'proto=https\t,\thost=pub' }, 'http://pub/api'],
-  [{ forwarded: 'proto="https"' }, 'https://inner:8000/api'],
-  [{ forwarded: 'host="pub";proto="https"' }, 'https://pub/api'],
-  [{ forwarded: 'for="[::1]:80";host="evil", for="_x";host="pub:81";proto="https"' }, 'https://pub:81/api'],
-  [{ forwarded: 'proto="\\h\\t\\t\\p\\s"' }, 'https://inner:8000/api'],
-  [{ forwarded: 'x="\n\\\n";proto=https' }, 'https://inner:8000/api'],
-  [{ forwarded: 'x="a\\"b";proto=https' }, 'https://inner:8000/api'],
-  [{ forwarded: 'x=/[]{}()<>@?\\;proto=https' }, 'https://inner:8000/api'],
-  ...[..."!#$%&'*+-.^_`|~09AZaz"].map((
-    char
-  ): [Headers, string] => [{ forwarded: `${char}=x;proto=https` }, 'https://inner:8000/api']),
-  ...[...'"(),/:;<=>?@[\\]{} \u0000\u007f\u00e9'].map((
-    char
-  ): [Headers, string] => [{ forwarded: `a${char}=x;proto=https` }, 'forwarded_invalid forwarded']),
-  ...[...'"=\t '].map((
-    char
-  ): [Headers, string] => [{ forwarded: `x=a${char}b;proto=https` }, 'forwarded_invalid forwarded']),
-  [{ forwarded: 'x=;proto=https' }, 'forwarded_invalid forwarded'],
-  [{ forwarded: 'x=,proto=https' }, 'forwarded_invalid forwarded'],
-  [{ forwarded: 'x="" y=b;proto=https' }, 'forwarded_invalid forwarded'],
-  [{ forwarded: 'x="";proto=https' }, 'https://inner:8000/api'],
-  [{ forwarded: 'host=pub', 'x-forwarded-port': '8443' }, 'http://pub:8443/api'],
-  [{ forwarded: 'host=pub:81', 'x-forwarded-port': '8443' }, 'http://pub:81/api'],
-  [{ forwarded: 'host=pub', 'x-forwarded-prefix': '/svc' }, 'http://pub/svc/api'],
-  [{ forwarded: 'proto=http;host=evil', 'x-forwarded-proto': 'https' }, 'https://inner:8000/api'],
-  [{ forwarded: 'proto=https;host=evil', 'x-forwarded-host': 'pub' }, 'http://pub/api'],
-  [{ forwarded: '"', 'x-forwarded-host': 'pub' }, 'http://pub/api'],
-  [{ forwarded: '' }, 'forwarded_invalid forwarded'],
-  [{ forwarded: ' ' }, 'forwarded_invalid forwarded'],
-  [{ forwarded: ';' }, 'forwarded_invalid forwarded'],
-  [{ forwarded: 'proto=https,' }, 'forwarded_invalid forwarded'],
-  [{ forwarded: 'proto=' }, 'forwarded_invalid forwarded'],
-  [{ forwarded: 'proto' }, 'forwarded_invalid forwarded'],
-  [{ forwarded: '=https' }, 'forwarded_invalid forwarded'],
-  [{ forwarded: 'proto =https' }, 'forwarded_invalid forwarded'],
-  [{ forwarded: 'proto= https' }, 'forwarded_invalid forwarded'],
-  [{ forwarded: 'proto=https host=pub' }, 'forwarded_invalid forwarded'],
-  [{ forwarded: 'proto=https;proto=http' }, 'forwarded_invalid forwarded'],
-  [{ forwarded: 'host=pub;HOST=evil' }, 'forwarded_invalid forwarded'],
-  [{ forwarded: 'proto=javascript' }, 'forwarded_invalid forwarded'],
-  [{ forwarded: 'host="h/test?"' }, 'forwarded_invalid forwarded'],
-  [{ forwarded: 'host=""' }, 'forwarded_invalid forwarded'],
-  [{ forwarded: 'host="pub' }, 'forwarded_invalid forwarded'],
-  [{ forwarded: 'host="pub\\' }, 'forwarded_invalid forwarded'],
-  [{ forwarded: 'host="pub"x' }, 'forwarded_invalid forwarded'],
-  [{ forwarded: 'host=evil;for="x, for="[::1]";host=pub' }, 'forwarded_invalid forwarded'],
-  [{ forwarded: 'for=[::1]:80, host=pub' }, 'http://pub/api'],
-  [{ forwarded: '@, host=pub' }, 'forwarded_invalid forwarded'],
-  [{ forwarded: ','.repeat(8192) }, 'forwarded_invalid forwarded']
-]
+/**
+ * By URL or refusal: the headers of a request to /api with Host inner:8000 over a plain connection. A text is that of
+ * the header that is refused, else of Forwarded.
+ */
+const forwarded: Record<string, Array<Headers | string>> = {
+  'http://inner:8000/api': [
+    {},
+    { 'x-forwarded-for': 'x?y' },
+    { 'x-forwarded-proto': 'http' },
+    { 'x-forwarded-proto': 'https,http' },
+    { 'x-forwarded-port': '8443' },
+    { 'x-forwarded-port': 'rubbish' },
+    { 'x-forwarded-prefix': '/' },
+    'for="[2001:db8:cafe::17]:4711"'
+  ],
+  'https://inner:8000/api': [
+    { 'x-forwarded-proto': 'https' },
+    { 'x-forwarded-proto': 'HTTPS' },
+    { 'x-forwarded-proto': ' https ' },
+    { 'x-forwarded-proto': 'http, https' },
+    { 'x-forwarded-proto': 'javascript, https' },
+    { 'x-forwarded-proto': ', https' },
+    'proto=https',
+    'host="a,b;c", proto=https',
+    ', proto=https',
+    'proto="https"',
+    'proto="\\h\\t\\t\\p\\s"',
+    'x="\n\\\n";proto=https',
+    'x="a\\"b";proto=https',
+    'x=/[]{}()<>@?\\;proto=https',
+    'x="";proto=https',
+    { forwarded: 'proto=http;host=evil', 'x-forwarded-proto': 'https' },
+    ...[..."!#$%&'*+-.^_`|~09AZaz"].map(char => `${char}=x;proto=https`)
+  ],
+  'forwarded_invalid x-forwarded-proto': [
+    '', ' ', 'https,', 'https, javascript', 'javascript', 'httpx', 'wss', 'https://', 'https http', ','.repeat(8192)
+  ],
+  'http://pub.example/api': [
+    { 'x-forwarded-host': 'pub.example' },
+    { 'x-forwarded-host': 'evil, pub.example' },
+    { 'x-forwarded-host': 'a?b, pub.example' },
+    'host="pub\\.example"'
+  ],
+  'http://pub.example:8443/api': [{ 'x-forwarded-host': 'PUB.example:8443' }, 'host=pub.example:8443'],
+  'http://[2001:db8::1]:8443/api': [{ 'x-forwarded-host': '[2001:db8::1]:8443' }, 'host="[2001:db8::1]:8443"'],
+  'http://xn--bcher-kva.example/api': [{ 'x-forwarded-host': 'b\u00c3\u00bccher.example' }],
+  'https://pub.example/api': [
+    { 'x-forwarded-host': 'pub.example', 'x-forwarded-proto': 'https' },
+    { 'x-forwarded-host': 'pub.example:443', 'x-forwarded-proto': 'https' },
+    'proto=https;host=pub.example',
+    'for=192.0.2.60;proto=https;by=203.0.113.43;host=pub.example'
+  ],
+  'https://pub.example:80/api': [{ 'x-forwarded-host': 'pub.example:80', 'x-forwarded-proto': 'https' }],
+  'forwarded_invalid x-forwarded-host': [
+    '', 'pub.example,', 'pub.example, ', 'h/test?', 'user@pub.example', 'pub.example#', 'pub example', 'pub\\example',
+    'pub.example:0', 'pub.example:x', ','.repeat(8192)
+  ],
+  'http://pub:8443/api': [
+    { 'x-forwarded-host': 'pub', 'x-forwarded-port': '8443' },
+    { 'x-forwarded-host': 'pub:', 'x-forwarded-port': '8443' },
+    { 'x-forwarded-host': 'pub', 'x-forwarded-port': '1, 8443' },
+    { 'x-forwarded-host': 'pub', 'x-forwarded-port': 'x, 8443' },
+    { forwarded: 'host=pub', 'x-forwarded-port': '8443' }
+  ],
+  'http://pub/api': [
+    { 'x-forwarded-host': 'pub', 'x-forwarded-port': '80' },
+    'proto=https;host=evil, for=1.2.3.4;host=pub',
+    'proto=https\t,\thost=pub',
+    { forwarded: 'proto=https;host=evil', 'x-forwarded-host': 'pub' },
+    { forwarded: '"', 'x-forwarded-host': 'pub' },
+    'for=[::1]:80, host=pub'
+  ],
+  'https://pub/api': [
+    { 'x-forwarded-host': 'pub', 'x-forwarded-port': '443', 'x-forwarded-proto': 'https' },
+    'for=_hidden, proto=https;host=pub',
+    ' proto=https ; host=pub ',
+    'proto=https;;host=pub;',
+    '\tproto=https\t;\t host=pub\t',
+    'host="pub";proto="https"'
+  ],
+  'http://[::1]:8443/api': [{ 'x-forwarded-host': '[::1]', 'x-forwarded-port': '8443' }],
+  'http://pub:81/api': [
+    { 'x-forwarded-host': 'pub:81', 'x-forwarded-port': '8443' },
+    { forwarded: 'host=pub:81', 'x-forwarded-port': '8443' }
+  ],
+  'forwarded_invalid x-forwarded-port': [
+    { 'x-forwarded-host': 'pub', 'x-forwarded-port': '' },
+    { 'x-forwarded-host': 'pub', 'x-forwarded-port': '8443,' },
+    { 'x-forwarded-host': 'pub', 'x-forwarded-port': '0' },
+    { 'x-forwarded-host': 'pub', 'x-forwarded-port': '65536' },
+    { 'x-forwarded-host': 'pub', 'x-forwarded-port': '-1' },
+    { 'x-forwarded-host': 'pub', 'x-forwarded-port': '80/x' },
+    { 'x-forwarded-host': 'pub', 'x-forwarded-port': '1e3' },
+    { 'x-forwarded-host': 'pub', 'x-forwarded-port': '8'.repeat(8192) }
+  ],
+  'http://inner:8000/svc/api': [{ 'x-forwarded-prefix': '/svc' }, { 'x-forwarded-prefix': '/svc/' }],
+  'http://inner:8000/a/b/api': [{ 'x-forwarded-prefix': '/a/b' }, { 'x-forwarded-prefix': '/a, /b' }, { 'x-forwarded-prefix': '/a/,/b/' }],
+  'http://inner:8000/a/b/c/d/api': [{ 'x-forwarded-prefix': '/a, /b/c, /d' }],
+  'http://inner:8000/a/a/api': [{ 'x-forwarded-prefix': '/a, /a' }],
+  "http://inner:8000/A-_.~!$&'()*+;=:@/api": [{ 'x-forwarded-prefix': "/A-_.~!$&'()*+;=:@" }],
+  'http://inner:8000/~%C3%A9/api': [{ 'x-forwarded-prefix': '/%7e%c3%a9' }],
+  'http://inner:8000/..a/.../api': [{ 'x-forwarded-prefix': '/..a/...' }],
+  'forwarded_invalid x-forwarded-prefix': [
+    '', 'svc', '//svc', '//', '/svc//', '/a//b', '/.', '/..', '/a/../b', '/a/./b', '/%2e%2e', '/a%2Eb', '/a%2fb',
+    '/a%5cb', '/a%00', '/a%7f', '/a%zz', '/a%2', '/a?', '/a#b', '/a\\b', '/a b', '/\u00e9', '\u00a0/a',
+    'https://evil.example/', '/a,', ',/a', '/a,,/b', '/a, /..', ','.repeat(8192), ','.repeat(1000),
+    Array(17).fill('/a').join(', '), '/' + 'a'.repeat(2048)
+  ],
+  [`http://inner:8000${'/a'.repeat(16)}/api`]: [{ 'x-forwarded-prefix': Array(16).fill('/a').join(', ') }],
+  [`http://inner:8000/${'a'.repeat(2047)}/api`]: [{ 'x-forwarded-prefix': '/' + 'a'.repeat(2047) }],
+  'https://pub.example:8443/api': ['Proto=HTTPS;HOST="Pub.example:8443"'],
+  'https://pub:81/api': ['for="[::1]:80";host="evil", for="_x";host="pub:81";proto="https"'],
+  'forwarded_invalid forwarded': [
+    'x=;proto=https', 'x=,proto=https', 'x="" y=b;proto=https', '', ' ', ';', 'proto=https,', 'proto=', 'proto',
+    '=https', 'proto =https', 'proto= https', 'proto=https host=pub', 'proto=https;proto=http', 'host=pub;HOST=evil',
+    'proto=javascript', 'host="h/test?"', 'host=""', 'host="pub', 'host="pub\\', 'host="pub"x',
+    'host=evil;for="x, for="[::1]";host=pub', '@, host=pub', ','.repeat(8192),
+    ...[...'"(),/:;<=>?@[\\]{} \u0000\u007f\u00e9'].map(char => `a${char}=x;proto=https`),
+    ...[...'"=\t '].map(char => `x=a${char}b;proto=https`)
+  ],
+  'http://pub/svc/api': [{ forwarded: 'host=pub', 'x-forwarded-prefix': '/svc' }]
+}
 
 t.test('The forwarded headers of a trusted peer are used, and those of another one are ignored', async t => {
-  for (const [headers, expected] of forwarded) {
+  const rows = Object.entries(forwarded).flatMap(([expected, all]) => all.map(headers => ({ headers, expected })))
+  for (const { headers: given, expected } of rows) {
+    const headers = typeof given === 'string' ? { [expected.split(' ')[1] ?? 'forwarded']: given } : given
     const trusted = outcome(TRUSTING, { headers })
     const ofStranger = outcome(TRUSTING, { headers, remoteAddress: '192.0.2.1' })
     const withoutTrust = outcome(PLAIN, { headers })
@@ -500,48 +370,27 @@ t.test('PUBLIC_URL wins, whatever the headers are', async t => {
   }
 })
 
-// [TRUST_PROXY, peer, whether its forwarded headers count]
-const peers: Array<{ trustProxy: boolean | string[], address: string | undefined, expected: boolean }> = [
-  { trustProxy: true, address: '192.0.2.1', expected: true },
-  { trustProxy: true, address: undefined, expected: true },
-  { trustProxy: false, address: '127.0.0.1', expected: false },
-  { trustProxy: false, address: undefined, expected: false },
-  { trustProxy: ['127.0.0.1'], address: '127.0.0.1', expected: true },
-  { trustProxy: ['127.0.0.1'], address: '::ffff:127.0.0.1', expected: true },
-  { trustProxy: ['127.0.0.1'], address: '::FFFF:7f00:1', expected: true },
-  { trustProxy: ['127.0.0.1'], address: '127.0.0.2', expected: false },
-  { trustProxy: ['127.0.0.1'], address: '::1', expected: false },
-  { trustProxy: ['127.0.0.1'], address: undefined, expected: false },
-  { trustProxy: ['127.0.0.1'], address: '', expected: false },
-  { trustProxy: ['127.0.0.1'], address: 'not an address', expected: false },
-  { trustProxy: ['loopback'], address: '127.0.0.1', expected: true },
-  { trustProxy: ['loopback'], address: '127.9.9.9', expected: true },
-  { trustProxy: ['loopback'], address: '::1', expected: true },
-  { trustProxy: ['loopback'], address: '::ffff:127.0.0.1', expected: true },
-  { trustProxy: ['loopback'], address: '128.0.0.1', expected: false },
-  { trustProxy: ['loopback'], address: undefined, expected: false },
-  { trustProxy: ['linklocal'], address: '169.254.1.1', expected: true },
-  { trustProxy: ['linklocal'], address: 'fe80::1', expected: true },
-  { trustProxy: ['linklocal'], address: '10.0.0.1', expected: false },
-  { trustProxy: ['uniquelocal'], address: '10.0.0.1', expected: true },
-  { trustProxy: ['uniquelocal'], address: '172.16.0.1', expected: true },
-  { trustProxy: ['uniquelocal'], address: '172.32.0.1', expected: false },
-  { trustProxy: ['uniquelocal'], address: '192.168.1.1', expected: true },
-  { trustProxy: ['uniquelocal'], address: 'fd00::1', expected: true },
-  { trustProxy: ['uniquelocal'], address: '::ffff:10.1.2.3', expected: true },
-  { trustProxy: ['10.0.0.0/8'], address: '10.255.0.1', expected: true },
-  { trustProxy: ['10.0.0.0/8'], address: '11.0.0.1', expected: false },
-  { trustProxy: ['2001:db8::/32'], address: '2001:db8:1::1', expected: true },
-  { trustProxy: ['2001:db8::/32'], address: '2001:db9::1', expected: false },
-  { trustProxy: ['2001:db8::1'], address: '2001:DB8:0::1', expected: true },
-  { trustProxy: ['::ffff:192.0.2.1'], address: '192.0.2.1', expected: true },
-  { trustProxy: ['192.0.2.0/24', 'loopback'], address: '::1', expected: true },
-  { trustProxy: ['192.0.2.0/24', 'loopback'], address: '192.0.3.1', expected: false },
-  { trustProxy: [], address: '127.0.0.1', expected: false }
+/** Peers whose forwarded headers count, and others, by TRUST_PROXY. */
+const peers: Array<{ trustProxy: boolean | string[], trusts?: Texts, strangers?: Texts }> = [
+  { trustProxy: true, trusts: ['192.0.2.1', undefined] },
+  { trustProxy: false, strangers: ['127.0.0.1', undefined] },
+  { trustProxy: ['127.0.0.1'], trusts: ['127.0.0.1', '::ffff:127.0.0.1', '::FFFF:7f00:1'], strangers: ['127.0.0.2', '::1', undefined, '', 'not an address'] },
+  { trustProxy: ['loopback'], trusts: ['127.0.0.1', '127.9.9.9', '::1', '::ffff:127.0.0.1'], strangers: ['128.0.0.1', undefined] },
+  { trustProxy: ['linklocal'], trusts: ['169.254.1.1', 'fe80::1'], strangers: ['10.0.0.1'] },
+  { trustProxy: ['uniquelocal'], trusts: ['10.0.0.1', '172.16.0.1', '192.168.1.1', 'fd00::1', '::ffff:10.1.2.3'], strangers: ['172.32.0.1'] },
+  { trustProxy: ['10.0.0.0/8'], trusts: ['10.255.0.1'], strangers: ['11.0.0.1'] },
+  { trustProxy: ['2001:db8::/32'], trusts: ['2001:db8:1::1'], strangers: ['2001:db9::1'] },
+  { trustProxy: ['2001:db8::1'], trusts: ['2001:DB8:0::1'] },
+  { trustProxy: ['::ffff:192.0.2.1'], trusts: ['192.0.2.1'] },
+  { trustProxy: ['192.0.2.0/24', 'loopback'], trusts: ['::1'], strangers: ['192.0.3.1'] },
+  { trustProxy: [], strangers: ['127.0.0.1'] }
 ]
 
 t.test('A peer is trusted by address, network, name or altogether', async t => {
-  for (const { trustProxy, address, expected } of peers) {
+  const rows = peers.flatMap(({ trustProxy, trusts = [], strangers = [] }) =>
+    [...trusts, ...strangers].map((address, at) => ({ trustProxy, address, expected: at < trusts.length }))
+  )
+  for (const { trustProxy, address, expected } of rows) {
     const isTrusted = createPeerTrust(trustProxy)
     t.equal(isTrusted(address), expected, `${address} under ${trustProxy}`)
     t.equal(isTrusted(address), expected, 'the same the second time')
