@@ -7,14 +7,14 @@ import type { Revocations } from '../lib/revocation/revocations.ts'
 import type { RedisPlace } from '../lib/guard/redis/redis-url.ts'
 import { createMemoryStore } from '../lib/revocation/store/memory-store.ts'
 import { readRecord, writeRecord, type RevocationRecord } from '../lib/revocation/store/record.ts'
-import { PREFIX, RECORDS, STATE } from '../lib/revocation/store/scripts.ts'
+import { readPage } from '../lib/revocation/store/redis-calls.ts'
+import { PREFIX, STATE } from '../lib/revocation/store/scripts.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
 const LONGEST_MS = 2000
 const PROBES = ['text', 'hash', 'stream'].map(type => `${PREFIX}probe:${type}`)
 const STEP_MS = 25
-const PAGE = 1000
 
 /** The commands that instances send, in scripts and beside them. A user of Redis needs the right to each. */
 export const COMMANDS = [
@@ -113,7 +113,7 @@ export function readStore (
     async ({ call }) => {
       const [clockMs] = await call('hmget', STATE, 'clock') as [string | null]
       for (let cursor = ''; cursor !== '0';) {
-        const [next, found] = await call('hscan', RECORDS, cursor || '0', 'COUNT', PAGE) as [string, string[]]
+        const [next, found] = await readPage(call, cursor || '0')
         for (let n = 0; n < found.length; n += 2) {
           const record = readRecord(found[n + 1]!)
           if (record) onRecord(found[n]!, record, Number(clockMs) / 1000)

@@ -49,13 +49,12 @@ const MAX_RECENT = 100_000
 /** The kinds in each table: of cutoffs and ends, of blocks, and of what was undone. */
 const TABLES = ['CLcel', 'bn', 'u']
 const TABLE_OF: Readonly<Record<string, number>> = { block: 1, enable: 1, undo: 2 }
+const has = (record: RevocationRecord | undefined, table: number): boolean =>
+  record?.parts.some(({ kind }) => TABLES[table]!.includes(kind)) === true
 
 export type View = ReturnType<typeof createView>
 
 const find = ({ parts }: RevocationRecord, kind: string): Part | undefined => parts.find(part => part.kind === kind)
-const TABLE_OF_KIND = new Map(TABLES.flatMap((kinds, table) => [...kinds].map(kind => [kind, table] as const)))
-const has = (record: RevocationRecord | undefined, table: number): boolean =>
-  record !== undefined && record.parts.some(({ kind }) => TABLE_OF_KIND.get(kind) === table)
 
 /**
  * The view of one process of what has been revoked: the records of its issuers. It forgets one only when it is over, by
@@ -86,17 +85,9 @@ export function createView (
     return text === undefined ? undefined : readRecord(text)
   }
 
-  function count (key: string, record: RevocationRecord | undefined, by: number): void {
-    if (!record) return
-    const { parts } = record
+  function count (key: string, record: RevocationRecord, by: number): void {
     const holder = fullName(record.holder, key)
-    let counted = 0
-    for (const { kind } of parts) {
-      const table = TABLE_OF_KIND.get(kind)
-      if (table === undefined || (counted & (1 << table)) !== 0) continue
-      counted |= 1 << table
-      shares[table]!.change(holder, by)
-    }
+    for (const [table, share] of shares.entries()) if (has(record, table)) share.change(holder, by)
   }
 
   /** The store has what is known of a key, or had it by this call. 0: there is no store. */
@@ -107,6 +98,12 @@ export function createView (
     if (recent.calls.length <= MAX_RECENT) return
     recent.keys.splice(0, MAX_RECENT / 2)
     forgotten = recent.calls.splice(0, MAX_RECENT / 2).at(-1)!
+  }
+
+  /** The store says so itself. */
+  function hear (key: string, call: number): void {
+    confirm(key, call)
+    if (unsaid.length > 0) confirmed.add(key)
   }
 
   function doubt (key: string): void {
@@ -181,35 +178,31 @@ export function createView (
      */
     take (key: string, text: string, call: number, isWhole: boolean): void {
       const knownText = byKey.get(key)
-      if (knownText === text) {
-        confirm(key, call)
-        if (unsaid.length > 0) confirmed.add(key)
-        return
-      }
+      if (knownText === text) return hear(key, call)
       const issuer = issuerOfKey(key)
       if (names && issuer !== undefined && !names.has(issuer)) return
       const stored = readRecord(text)
       if (!stored || stored.parts.length === 0) return
+      let isLonger = false
+      for (const part of stored.parts) {
+        // What is over by what others ask for stays over.
+        if (part.life >= lifeSeconds || part.heard + part.life <= seconds()) continue
+        part.life = lifeSeconds
+        isLonger = true
+      }
       const known = knownText === undefined ? undefined : readRecord(knownText)
-      // What is over by what others ask for stays over.
-      const parts = stored.parts.map(part =>
-        part.life >= lifeSeconds || part.heard + part.life <= seconds() ? part : { ...part, life: lifeSeconds }
-      )
-      const isLonger = parts.some((part, n) => part !== stored.parts[n])
-      const wanted = isLonger ? { ...stored, parts } : stored
-      const merged = known ? mergeRecords(known, wanted) : wanted
-      const written = merged === stored ? text : writeRecord(merged)
+      const merged = known ? mergeRecords(known, stored) : stored
+      const written = known || isLonger ? writeRecord(merged) : text
       note(key, known, merged)
-      count(key, known, -1)
+      if (known) {
+        count(key, known, -1)
+        // What was changed last stands last.
+        byKey.delete(key)
+      }
       count(key, merged, 1)
-      // What was changed last stands last.
-      if (known) byKey.delete(key)
       byKey.set(key, written)
       if (isLonger || (isWhole && written !== text)) doubt(key)
-      else if (written === text) {
-        confirm(key, call)
-        if (unsaid.length > 0) confirmed.add(key)
-      }
+      else if (written === text) hear(key, call)
       if (known || call === 0) sweep(SWEEP)
     },
     /** What this process knows of a key. */

@@ -23,7 +23,7 @@ export interface Part {
   /** When it arrived, in seconds of the clock of the store, rounded up. */
   readonly heard: number
   /** Seconds for which it is kept from then on. */
-  readonly life: number
+  life: number
   /** The event and its source (see `originOf`), for people. */
   readonly origin: string
 }
@@ -184,6 +184,7 @@ export function writeRecord ({ holder, since, parts }: RevocationRecord): string
 const ORIGIN = /^[a-z][\w-]{0,63}(?: [\w-]{16})?\t[^\t]{0,600}$/
 const MAX_DIGITS = 14
 const TAB = 9
+const LINE = 10
 
 /**
  * Reads a record. Undefined unless an instance can have written it: others who write to the store must not reach people
@@ -193,36 +194,37 @@ const TAB = 9
 export function readRecord (text: string, offset = 0): RevocationRecord | undefined {
   let place = text.indexOf('\t')
   if (place < 0 || place > 600) return undefined
-  const holder = text.slice(0, place++)
+  const holder = text.slice(0, place)
   const parts: Part[] = []
+  const since = readNumber()
+  for (let last = ''; place < text.length;) {
+    const kind = text.charAt(place + 1)
+    const isHead = text.charCodeAt(place) === LINE && KINDS.includes(kind) && kind > last
+    place += 2
+    const at = readNumber()
+    const heard = readNumber()
+    const life = readNumber()
+    const end = text.indexOf('\n', place)
+    const origin = text.slice(place + 1, end < 0 ? undefined : end)
+    if (!isHead || !(at + heard + life >= 0) || !ORIGIN.test(origin)) return undefined
+    place += origin.length + 1
+    parts.push({ kind, at, heard: heard + offset, life, origin })
+    last = kind
+  }
+  return since >= 0 ? { holder, since, parts } : undefined
 
-  /** The number up to a tab, or to the end of the line. */
+  /** The number between a tab here and what ends it. NaN if there is none. */
   function readNumber (): number {
-    const start = place
+    if (text.charCodeAt(place) !== TAB) return NaN
+    const start = ++place
     let value = 0
     for (; place < text.length; place++) {
       const digit = text.charCodeAt(place) - 48
-      if (digit < 0 || digit > 9) break
+      if (!(digit >= 0 && digit <= 9)) break
       value = value * 10 + digit
     }
     return place > start && place - start <= MAX_DIGITS ? value : NaN
   }
-
-  const since = readNumber()
-  while (place < text.length) {
-    if (text[place] !== '\n' || text.charCodeAt(place + 2) !== TAB) return undefined
-    const kind = text[place + 1]!
-    place += 3
-    const [at, heard, life] = [readNumber(), (place++, readNumber()), (place++, readNumber())]
-    const end = text.indexOf('\n', place)
-    const origin = text.slice(place + 1, end < 0 ? text.length : end)
-    place += origin.length + 1
-    const isRead = KINDS.includes(kind) && kind > (parts.at(-1)?.kind ?? '') && at + heard + life >= 0 &&
-      ORIGIN.test(origin)
-    if (!isRead) return undefined
-    parts.push({ kind, at, heard: heard + offset, life, origin })
-  }
-  return Number.isNaN(since) ? undefined : { holder, since, parts }
 }
 
 /**

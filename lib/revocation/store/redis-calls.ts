@@ -2,7 +2,10 @@ import type { RedisCall } from '../../guard/redis/redis-link.ts'
 import type { View } from '../view.ts'
 import type { StoreClock } from './clock.ts'
 import { readRecord, writeRecord, type MergeMode } from './record.ts'
-import { CHANGES, INSTANCES, MERGE, READ, RECORDS, REMOVE, RESTORING, STATE } from './scripts.ts'
+import { CHANGES, CLEAN, INSTANCES, MERGE, READ, RECORDS, RESTORING, SCAN, STATE } from './scripts.ts'
+
+/** Records of one answer, and that are merged at once. A step must let requests through, and the store serve others. */
+const PAGE = 1000
 
 /** What is merged: how, where, and the record as it is written. */
 type Given = readonly [mode: MergeMode, key: string, text: string]
@@ -105,7 +108,7 @@ export function createRedisCalls (
 
   return {
     /** Reads the changes from the place on. */
-    read: (call: RedisCall, limit: number, isRestoring: boolean, patienceMs: number) =>
+    read: (call: RedisCall, isRestoring: boolean, patienceMs: number) =>
       inTurn(async () => {
         const [given, ms, epoch, floor, known, found, isWaited, last, hasMore, ...news] = await call(
           'eval',
@@ -122,7 +125,7 @@ export function createRedisCalls (
           clock.offer(count),
           randomText(),
           place,
-          limit,
+          PAGE,
           isRestoring ? 'restoring' : '',
           patienceMs,
           ...others.flatMap(([name, lastMs]) => [name, Math.max(0, Math.floor(nowMs() - lastMs))])
@@ -156,11 +159,11 @@ export function createRedisCalls (
      * Merges what the view has not said yet, a page of records at a time: one is on its way while another is answered.
      * @param restoring milliseconds for which others wait for this instance
      */
-    restore: (call: RedisCall, limit: number, goesOn: () => boolean, restoring?: number): Promise<void> =>
+    restore: (call: RedisCall, goesOn: () => boolean, restoring?: number): Promise<void> =>
       inTurn(async () => {
         const waiting: Sent[] = []
         const next = (): void => {
-          const records = goesOn() ? view.unsaid(limit) : []
+          const records = goesOn() ? view.unsaid(PAGE) : []
           if (records.length === 0) return
           waiting.push(send(call, records.map(([key, text]) => ['restore', key, text] as const), restoring))
         }
@@ -180,27 +183,32 @@ export function createRedisCalls (
      * Reads the records from a cursor on, in pages of about so many: the next is on its way while one is taken. Returns
      * the next cursor.
      */
-    scan: (call: RedisCall, cursor: string, limit: number, goesOn: () => boolean) =>
+    scan: (call: RedisCall, cursor: string, goesOn: () => boolean) =>
       inTurn(async () => {
-        const ask = (at: string) => call('hscan', RECORDS, at, 'COUNT', limit) as Promise<[string, string[]]>
-        let asked = ask(cursor)
+        let asked = readPage(call, cursor)
         for (;;) {
           const [next, found] = await asked
           const isLast = next === '0' || !goesOn()
-          if (!isLast) asked = ask(next)
+          if (!isLast) asked = readPage(call, next)
           // The store has it if it has the next call.
           for (let n = 0; n < found.length; n += 2) take(found[n]!, found[n + 1]!, true, calls + 1)
           if (isLast) return next
         }
       }),
-    remove: (call: RedisCall, keys: readonly string[]) =>
-      inTurn(() =>
-        call('eval', REMOVE, 2, STATE, RECORDS, count, clock.offer(count), Math.floor(view.earliestNow()), ...keys)
-      ),
-    place: (): string => place,
-    /** The seconds that are added to times of the store. */
-    offset: (): number => clock.offsetOf(count)
+    /** Removes what is over of a page of the records. Returns the next cursor, and how many were removed. */
+    clean: (call: RedisCall, cursor: string) =>
+      inTurn(() => {
+        const times = [clock.offer(count), Math.floor(view.earliestNow())]
+        return call('eval', CLEAN, 2, STATE, RECORDS, count, ...times, cursor, PAGE) as Promise<[string, number]>
+      }),
+    place: (): string => place
   }
+}
+
+/** A page of the records from a cursor on: the next cursor, and keys and records by turns. */
+export async function readPage (call: RedisCall, cursor: string): Promise<[next: string, found: string[]]> {
+  const [next, found] = await call('eval', SCAN, 1, RECORDS, cursor, PAGE) as [string, string]
+  return [next, JSON.parse(found)]
 }
 
 /** Orders ids of Redis, which are two numbers: `milliseconds-sequence`. */

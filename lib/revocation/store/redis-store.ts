@@ -3,10 +3,9 @@ import type { LinkListeners, RedisLink } from '../../guard/redis/redis-link.ts'
 import type { Surroundings } from '../../base/surroundings.ts'
 import type { View } from '../view.ts'
 import type { StoreClock } from './clock.ts'
-import { isRecordOver, readRecord } from './record.ts'
 import { createRedisCalls } from './redis-calls.ts'
 import { createRedisWriter } from './redis-writer.ts'
-import { CHANGES, RECORDS } from './scripts.ts'
+import { CHANGES } from './scripts.ts'
 import type { RevocationStore } from './store.ts'
 import { takeOverLog } from './take-over.ts'
 
@@ -19,11 +18,11 @@ const BLOCK_MS = 200
  */
 const SETTLE_MS = 3 * BLOCK_MS
 const STEP_MS = 50
-/** Records of one answer, and that are merged at once. A step must let requests through, and the store serve others. */
-const PAGE = 1000
 /** Between two looks at the changes while the records are read, and two pages that are looked at for what is over. */
 const LOOK_MS = 250
 const CLEAN_MS = 1000
+/** Where a page had more that was over, the next one need not wait. */
+const MANY = 100
 
 export interface RedisStoreOptions {
   /** Opens a connection; see `reachRedis`. */
@@ -115,7 +114,7 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
   async function step (own: number): Promise<void> {
     const askedMs = steadyMs()
     const isRestored = isRestoring && !view.hasUnsaid()
-    const page = await calls.read(call, PAGE, isRestoring && !isRestored, patienceMs)
+    const page = await calls.read(call, isRestoring && !isRestored, patienceMs)
     if (!isCurrent(own)) return
     if (page.epoch !== epoch) {
       epoch = page.epoch
@@ -136,7 +135,7 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
     isTakenOver ||= await takeOverLog({ call, calls, view }, options.onTakeOver)
     // What others say meanwhile need not be said.
     if (page.isWhole && view.hasUnsaid()) {
-      await calls.restore(call, PAGE, forMs(STEP_MS, own), isRestoring ? patienceMs : undefined)
+      await calls.restore(call, forMs(STEP_MS, own), isRestoring ? patienceMs : undefined)
     }
     if (isRestoring || page.isWaited || page.epoch !== settledEpoch) heardMs = -Infinity
     if (cursor !== undefined) return await scan(own)
@@ -158,20 +157,15 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
 
   /** Reads the records for a while. */
   async function scan (own: number): Promise<void> {
-    const next = await calls.scan(call, cursor!, PAGE, forMs(LOOK_MS, own))
+    const next = await calls.scan(call, cursor!, forMs(LOOK_MS, own))
     cursor = next === '0' ? undefined : next
   }
 
   /** One instance looks for what is over, a page at a time, of issuers that none of them has too. */
   async function clean (): Promise<void> {
     if (steadyMs() < cleanAt.ms || heardMs === -Infinity || !await writer.lead('clean')) return
-    const [next, found] = await call('hscan', RECORDS, cleanAt.cursor, 'COUNT', PAGE) as [string, string[]]
-    const keys = found.filter((_, n) => n % 2 === 0).filter((_, n) => {
-      const record = readRecord(found[2 * n + 1]!, calls.offset())
-      return record && isRecordOver(record, view.seconds(), view.earliestNow())
-    })
-    if (keys.length > 0) await calls.remove(call, keys)
-    cleanAt = { cursor: next, ms: steadyMs() + (keys.length > PAGE / 10 ? 0 : CLEAN_MS) }
+    const [cursor, removed] = await calls.clean(call, cleanAt.cursor)
+    cleanAt = { cursor, ms: steadyMs() + (removed > MANY ? 0 : CLEAN_MS) }
   }
 
   return {

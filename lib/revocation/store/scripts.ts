@@ -30,11 +30,11 @@ const GROUP = 500
 const PATIENCE_MS = 15_000
 const FORGET_MS = 3_600_000
 
-/** Takes the clock on, by what an instance says that has counted it. ARGV: count, clock. */
-const clockOf = (count: string, offered: string): string => `
+/** Takes the clock on, by what an instance says that has counted it. */
+const CLOCK = `
 local count, clock = unpack(redis.call('HMGET', KEYS[1], 'count', 'clock'))
 clock = tonumber(clock)
-if count and count == ${count} and tonumber(${offered}) > clock then clock = tonumber(${offered}) end`
+if count and count == ARGV[4] and tonumber(ARGV[5]) > clock then clock = tonumber(ARGV[5]) end`
 
 /** Reads and writes records, as `record.ts` does. */
 const RECORD_FUNCTIONS = `
@@ -63,7 +63,7 @@ end`
  * has read if that is its own row now, and for each record that does not stand as it was sent, its number and what
  * stands.
  */
-export const MERGE = `${clockOf('ARGV[4]', 'ARGV[5]')}
+export const MERGE = `${CLOCK}
 local call, place = string.match(redis.call('HGET', KEYS[2], ARGV[1]) or '', '^(%d+) (%S+)')
 if count ~= ARGV[4] or not call or tonumber(call) < tonumber(ARGV[2]) then return {} end
 local time = redis.call('TIME')
@@ -188,7 +188,7 @@ return answers`
  * others with their silence if it has looked; whether others restore, the place of the last change that was read,
  * whether there are more, and key and record of each that is of another instance.
  */
-export const READ = `${clockOf('ARGV[4]', 'ARGV[5]')}
+export const READ = `${CLOCK}
 if not count then
   count, clock = ARGV[6], tonumber(ARGV[5])
   redis.call('HSET', KEYS[1], 'count', count, 'clock', ARGV[5], 'epoch', ARGV[6], 'floor', '0-0')
@@ -266,21 +266,34 @@ for _, text in ipairs(news) do answer[#answer + 1] = text end
 return answer`
 
 /**
- * Removes records that are over by the clock of the store too. KEYS: state, records. ARGV: count, clock, Unix seconds,
- * keys.
+ * Reads a page of the records. KEYS: records. ARGV: cursor, about how many. Returns the next cursor, and keys and
+ * records by turns, in one JSON text: the client takes several times as long to read a list.
  */
-export const REMOVE = `${clockOf('ARGV[1]', 'ARGV[2]')}
+export const SCAN = `
+local page = redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', ARGV[2])
+return { page[1], #page[2] > 0 and cjson.encode(page[2]) or '[]' }`
+
+/**
+ * Removes the records of a page that are over by the clock of the instance. KEYS: state, records. ARGV: count, clock,
+ * Unix seconds, cursor, about how many. Returns the next cursor, and how many were removed.
+ */
+export const CLEAN = `
+if redis.call('HGET', KEYS[1], 'count') ~= ARGV[1] then return { ARGV[4], 0 } end
 ${RECORD_FUNCTIONS}
-for i = 4, #ARGV do
-  local record = parse(redis.call('HGET', KEYS[2], ARGV[i]))
-  local isOver = record ~= nil and count == ARGV[1]
+local page = redis.call('HSCAN', KEYS[2], ARGV[4], 'COUNT', ARGV[5])
+local over = {}
+for i = 1, #page[2], 2 do
+  local record = parse(page[2][i + 1])
+  local isOver = record ~= nil
   for kind, part in pairs(record and record.parts or {}) do
     local n = record.parts.n
-    if (part.heard + part.life) * 1000 > clock or part.at / 1000 + part.life > tonumber(ARGV[3]) or
-      (kind == 'b' and not (n and n.at > part.at)) then isOver = false end
+    if (part.heard + part.life) * 1000 > tonumber(ARGV[2]) or part.at / 1000 + part.life > tonumber(ARGV[3]) or
+      (kind == 'b' and not (n and n.at > part.at)) then isOver = false break end
   end
-  if isOver then redis.call('HDEL', KEYS[2], ARGV[i]) end
-end`
+  if isOver then over[#over + 1] = page[2][i] end
+end
+for i = 1, #over do redis.call('HDEL', KEYS[2], over[i]) end
+return { page[1], #over }`
 
 /**
  * A key that lives for longer than it was ever given does not count: the clock of the server has leapt since.

@@ -13,6 +13,7 @@ import {
 import { NODE_CRYPTO } from '../../../lib/assembly/jwt-tools.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../lib/revocation/effects.ts'
 import type { RevocationEntry } from '../../../lib/revocation/entry.ts'
+import { SCAN } from '../../../lib/revocation/store/scripts.ts'
 import { claimTarget, keyOf, type RevocableToken } from '../../../lib/revocation/target.ts'
 import { createTransport } from '../../../lib/guard/provider/transport.ts'
 import { SettingsError } from '../../../lib/base/settings-error.ts'
@@ -82,10 +83,9 @@ t.test('The store is the Redis of proofs, or one of its own, and its faults are 
   const answers: Record<string, string> = {
     EVAL: `*9\r\n${text}${one}${text}${text}:1\r\n${text}:0\r\n${text}:0\r\n`,
     EXISTS: ':0\r\n',
-    HSCAN: '*2\r\n$1\r\n0\r\n*0\r\n',
     XREAD: '*-1\r\n'
   }
-  redis.override = ([name]) => answers[name!]
+  redis.override = ([name, script]) => script === SCAN ? '*2\r\n$1\r\n0\r\n$2\r\n[]\r\n' : answers[name!]
   await until('the end is reported', () => events.length > 1)
   t.strictSame(events.slice(1), [{ name: 'revocation_available', hosts }])
   t.equal(parts!.revocations.state().isCurrent, true)
