@@ -1,29 +1,44 @@
 import { Readable } from 'node:stream'
-import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest, RouteShorthandOptions } from 'fastify'
 import { senderAt } from '../lib/base/bounded-reader.ts'
 import { enforce } from '../lib/guard/observing.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { UndecidedError } from '../lib/revocation/store/store.ts'
-import { ForbiddenSubjectError, operatorEntries } from '../lib/revocation/operator.ts'
+import { operatorEntries } from '../lib/revocation/operator.ts'
 import type { Received } from '../lib/revocation/receiver.ts'
 import { MAX_EVENT_BYTES_OF_ADDRESS } from '../lib/revocation/event-body.ts'
-import { MAX_SET_BYTES, SetError } from '../lib/revocation/security-event-token.ts'
-import { SubjectError } from '../lib/revocation/subject.ts'
+import { MAX_SET_BYTES } from '../lib/revocation/security-event-token.ts'
+import { misunderstood, SetError } from '../lib/revocation/set-error.ts'
 import { eventsSchema, logoutSchema, subjectsSchema } from '../schemas/revocation.ts'
 
 /** A logout token has a few short claims. */
 const MAX_LOGOUT_BYTES = 16 * 1024
 const RETRY_AFTER_SECONDS = 1
 const JSON_TYPE = /^application\/json *(?:;|$)/i
-/** Schemas of bodies are for the description. What cannot be read is refused in the words of each protocol. */
-const DESCRIBED_ONLY = { validatorCompiler: () => () => true } as const
+/** What each refusal but 400 is. */
+const STATUSES: { readonly [Err in SetError['err']]?: number } = { authentication_failed: 401, access_denied: 403 }
 
-/** What a protocol says in the body of a 400. */
-type BodyOfRefusal = (error: { readonly err: SetError['err'] | 'access_denied', readonly message: string }) => object
+/** What a protocol says in the body of a refusal. */
+type BodyOfRefusal = (error: Pick<SetError, 'err' | 'message'>) => object
 const oauthBody: BodyOfRefusal = ({ err, message }) => ({
   error: err === 'access_denied' ? err : 'invalid_request',
   error_description: message
 })
+
+interface Endpoint {
+  readonly path: string
+  /** Only this content type is read. Any other is 415. */
+  readonly type: string
+  readonly bodyLimit: number
+  readonly route: Pick<RouteShorthandOptions, 'config' | 'onRequest' | 'preParsing'>
+  /** For OpenAPI. */
+  readonly summary: string
+  readonly schema: object
+  /** Of the answer once what came is stored. */
+  readonly status: number
+  readonly receive: (request: FastifyRequest, reply: FastifyReply) => Promise<Received>
+  readonly bodyOf: BodyOfRefusal
+}
 
 /**
  * `/revocation/...`: senders of events, providers and operators say what is revoked. Only what the settings ask for is
@@ -61,118 +76,110 @@ const routes: FastifyPluginAsync = async app => {
       }
     })
 
-    if (settings.transmitters.some(({ delivery }) => delivery === 'push')) await scope.register(events)
-    if (settings.logout.length > 0) await scope.register(logout)
-    if (settings.operators) await scope.register(operators, settings.operators)
+    // Security event tokens by push (RFC 8935).
+    if (settings.transmitters.some(({ delivery }) => delivery === 'push')) {
+      await serve(scope, {
+        path: '/revocation/events',
+        type: 'application/secevent+jwt',
+        bodyLimit: MAX_SET_BYTES,
+        route: { config: { essential: true } },
+        summary: 'Security event tokens of transmitters (RFC 8935)',
+        schema: eventsSchema,
+        status: 202,
+        receive: ({ body, headers }) => receiver.push(String(body).trim(), headers.authorization),
+        bodyOf: ({ err, message }) => ({ err, description: message })
+      })
+    }
+    // OpenID Connect Back-Channel Logout 1.0 section 2.5.
+    if (settings.logout.length > 0) {
+      await serve(scope, {
+        path: '/revocation/logout',
+        type: 'application/x-www-form-urlencoded',
+        bodyLimit: MAX_LOGOUT_BYTES,
+        route: { config: { essential: true } },
+        summary: 'Logout tokens of providers (OpenID Connect Back-Channel Logout)',
+        schema: logoutSchema,
+        status: 200,
+        receive: ({ body }) => receiver.logout(String(body)),
+        bodyOf: oauthBody
+      })
+    }
+    // The shape of Global Token Revocation (draft-parecki-oauth-global-token-revocation).
+    if (settings.operators) {
+      const { scope: needed, issuers: others } = settings.operators
+      await serve(scope, {
+        path: '/revocation/subjects',
+        type: 'application/json',
+        bodyLimit: MAX_SET_BYTES,
+        route: {
+          onRequest: app.requireScope(needed),
+          preParsing (request, reply, payload, done) {
+            if (JSON_TYPE.test(request.headers['content-type'] ?? '')) done(null, payload)
+            else refuse(request, reply, misunderstood('the body is not application/json'), oauthBody)
+          }
+        },
+        summary: 'What an operator takes back',
+        schema: subjectsSchema,
+        status: 204,
+        async receive ({ body, user, auth }, reply) {
+          const entries = operatorEntries({
+            body: String(body),
+            operator: user.sub,
+            issuer: auth!.issuer,
+            others,
+            known,
+            namesOf: revocations.namesOf,
+            now: revocations.now()
+          })
+          const isMatched = await revocations.append(entries)
+          const outcome = entries.length === 0 ? 'unmapped' : isMatched ? 'applied' : 'unmatched'
+          if (outcome !== 'applied') reply.header('holdfast-revocation', 'unmatched')
+          return { sender: 'operator', type: 'operator', outcome }
+        },
+        bodyOf: oauthBody
+      })
+    }
   })
 
-  /** Security event tokens by push (RFC 8935). */
-  async function events (scope: typeof app): Promise<void> {
-    const type = 'application/secevent+jwt'
-    takeText(scope, type, MAX_SET_BYTES)
-    scope.post(
-      '/revocation/events',
-      {
-        ...DESCRIBED_ONLY,
-        bodyLimit: MAX_SET_BYTES,
-        config: { essential: true },
-        schema: described('Security event tokens of transmitters (RFC 8935)', type, eventsSchema)
-      },
-      receiving(
-        202,
-        request => receiver.push(String(request.body).trim(), request.headers.authorization),
-        ({ err, message }) => ({ err, description: message })
-      )
-    )
-  }
-
-  /** OpenID Connect Back-Channel Logout 1.0 section 2.5. */
-  async function logout (scope: typeof app): Promise<void> {
-    const type = 'application/x-www-form-urlencoded'
-    takeText(scope, type, MAX_LOGOUT_BYTES)
-    scope.post('/revocation/logout', {
-      ...DESCRIBED_ONLY,
-      bodyLimit: MAX_LOGOUT_BYTES,
-      config: { essential: true },
-      schema: described('Logout tokens of providers (OpenID Connect Back-Channel Logout)', type, logoutSchema)
-    }, receiving(200, ({ body }) => receiver.logout(String(body)), oauthBody))
-  }
-
-  /** The shape of Global Token Revocation (draft-parecki-oauth-global-token-revocation). */
-  async function operators (
-    scope: typeof app,
-    { scope: needed, issuers: others }: NonNullable<typeof settings.operators>
+  /** In a scope of its own, for the parser of its bodies. */
+  async function serve (
+    parent: typeof app,
+    { path, type, bodyLimit, route, summary, schema, status, receive, bodyOf }: Endpoint
   ): Promise<void> {
-    const type = 'application/json'
-    scope.addHook('preParsing', (request, reply, payload, done) => {
-      if (JSON_TYPE.test(request.headers['content-type'] ?? '')) done(null, payload)
-      else refuse(request, reply, new SubjectError(`the body is not ${type}`), oauthBody)
+    await parent.register(async scope => {
+      scope.removeAllContentTypeParsers()
+      scope.addContentTypeParser(type, { parseAs: 'string', bodyLimit }, (_request, body, done) => done(null, body))
+      scope.post(path, {
+        ...route,
+        bodyLimit,
+        // Schemas of bodies are for the description. What cannot be read is refused in the words of each protocol.
+        validatorCompiler: () => () => true,
+        // In an app without @fastify/swagger, nothing declares these members.
+        schema: { tags: ['Revocation'], summary, consumes: [type], ...schema } as object
+      }, async (request, reply) => {
+        try {
+          const received = await receive(request, reply)
+          count(received.type, received.outcome)
+          request.log.info({ event: 'revocation_received', ...received }, 'revocation received')
+          return await reply.code(status).send()
+        } catch (error) {
+          return refuse(request, reply, error as Error, bodyOf)
+        }
+      })
     })
-    takeText(scope, type, MAX_SET_BYTES)
-    scope.post(
-      '/revocation/subjects',
-      {
-        ...DESCRIBED_ONLY,
-        bodyLimit: MAX_SET_BYTES,
-        onRequest: app.requireScope(needed),
-        schema: described('What an operator takes back', type, subjectsSchema)
-      },
-      receiving(204, async ({ body, user, auth }, reply) => {
-        const entries = operatorEntries({
-          body: String(body),
-          operator: user.sub,
-          issuer: auth!.issuer,
-          others,
-          known,
-          namesOf: revocations.namesOf,
-          now: revocations.now()
-        })
-        const isMatched = await revocations.append(entries)
-        const outcome = entries.length === 0 ? 'unmapped' : isMatched ? 'applied' : 'unmatched'
-        if (outcome !== 'applied') reply.header('holdfast-revocation', 'unmatched')
-        return { sender: 'operator', type: 'operator', outcome }
-      }, oauthBody)
-    )
-  }
-
-  /** Answers with the status once `receive` has stored what came. */
-  function receiving (
-    status: number,
-    receive: (request: FastifyRequest, reply: FastifyReply) => Promise<Received>,
-    bodyOf: BodyOfRefusal
-  ) {
-    return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-      try {
-        const received = await receive(request, reply)
-        count(received.type, received.outcome)
-        request.log.info({ event: 'revocation_received', ...received }, 'revocation received')
-        return await reply.code(status).send()
-      } catch (error) {
-        return refuse(request, reply, error as Error, bodyOf)
-      }
-    }
   }
 
   /** @throws what is no refusal of ours: it becomes a 500 */
   function refuse (request: FastifyRequest, reply: FastifyReply, error: Error, bodyOf: BodyOfRefusal): FastifyReply {
-    if (error instanceof SetError || error instanceof SubjectError) {
-      const { err, message } = error instanceof SetError
-        ? error
-        : new SetError('invalid_request', `The request cannot be understood: ${error.message}.`)
-      const isUnauthorized = err === 'authentication_failed'
-      count('refused', isUnauthorized ? 'unauthorized' : 'invalid')
-      request.log.info(
-        { event: 'revocation_refused', reason: isUnauthorized ? 'authorization' : error.message },
-        'revocation refused'
-      )
-      if (isUnauthorized) reply.header('www-authenticate', 'Bearer')
-      return reply.code(isUnauthorized ? 401 : 400).header('content-language', 'en').send(bodyOf({ err, message }))
-    }
-    if (error instanceof ForbiddenSubjectError) {
-      count('refused', 'unauthorized')
-      request.log.info({ event: 'revocation_refused', reason: error.message }, 'revocation refused')
-      decisions.refused(request, { reason: 'access_denied', status: 403 })
-      return reply.code(403).send(bodyOf({ err: 'access_denied', message: error.message }))
+    if (error instanceof SetError) {
+      const { err, message } = error
+      const status = STATUSES[err] ?? 400
+      count('refused', status === 400 ? 'invalid' : 'unauthorized')
+      const reason = status === 401 ? 'authorization' : message
+      request.log.info({ event: 'revocation_refused', reason }, 'revocation refused')
+      if (status === 401) reply.header('www-authenticate', 'Bearer')
+      if (status === 403) decisions.refused(request, { reason: 'access_denied', status })
+      return reply.code(status).header('content-language', 'en').send(bodyOf({ err, message }))
     }
     if (!(error instanceof Refusal || error instanceof UndecidedError)) throw error
     count('refused', 'unavailable')
@@ -188,14 +195,3 @@ const routes: FastifyPluginAsync = async app => {
   }
 }
 export default routes
-
-/** For OpenAPI. In an app without @fastify/swagger, nothing declares these members. */
-function described (summary: string, consumed: string, schema: object): object {
-  return { tags: ['Revocation'], summary, consumes: [consumed], ...schema }
-}
-
-/** Only this content type is read. Any other is 415. */
-function takeText (scope: Parameters<FastifyPluginAsync>[0], type: string, bodyLimit: number): void {
-  scope.removeAllContentTypeParsers()
-  scope.addContentTypeParser(type, { parseAs: 'string', bodyLimit }, (_request, body, done) => done(null, body))
-}

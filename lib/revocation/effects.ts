@@ -2,8 +2,9 @@ import type { JsonObject } from '../base/json.ts'
 import { withoutTrailingSlash } from '../guard/provider/provider-url.ts'
 import type { RevocationEffect, RevocationEntry } from './entry.ts'
 import { isStreamStatus, newsEntry, VERIFIED } from './transmitter/stream-news.ts'
-import { readSubject, SubjectError, type Subject, type SubjectPart, type SubjectRules } from './subject.ts'
-import { issuerOf, keyOf } from './target.ts'
+import { misunderstood } from './set-error.ts'
+import { readSubject, type Subject, type SubjectPart, type SubjectRules } from './subject.ts'
+import { issuerOfKey, keyOf } from './target.ts'
 
 /** An event of a security event token that was verified. */
 export interface SecurityEvent {
@@ -86,7 +87,7 @@ const CHOICES = {
  * entries unless the event is applied, or is news.
  * @param rules of its sender
  * @param now Unix seconds
- * @throws SubjectError if the event cannot be understood
+ * @throws SetError if the event cannot be understood
  */
 export function effectsOf (
   { type, event, claims }: SecurityEvent,
@@ -132,12 +133,12 @@ const MAX_SECONDS = 1e11
 /**
  * The moment of an event as its sender says: `event_timestamp`, else `toe`, else `iat`, in Unix seconds. One in the
  * future stays there: a clock that runs ahead has made the times of the tokens too, or ours is behind.
- * @throws SubjectError if one of them is no time
+ * @throws SetError if one of them is no time
  */
 export function momentOf (event: JsonObject, { toe, iat }: JsonObject): number {
   const given = event.event_timestamp ?? toe ?? iat
   if (typeof given !== 'number' || !Number.isFinite(given) || given < 0) {
-    throw new SubjectError('the time of the event is no time')
+    throw misunderstood('the time of the event is no time')
   }
   return given > MAX_SECONDS ? given / 1000 : given
 }
@@ -157,11 +158,10 @@ function entriesOf (
   { at, event, sender: name, operator }: EntryFacts
 ): readonly RevocationEntry[] {
   const sender = withoutTrailingSlash(name)
-  const targets = parts.flatMap(({ target }) => target ? [target] : [])
-  const byKey = new Map(targets.map(target => [keyOf(target), issuerOf(target)]))
-  return [...byKey].map(([key, issuer]) => {
-    const isOwn = issuer === undefined || issuer === sender
+  const keys = new Set(parts.flatMap(({ target }) => target ? [keyOf(target)] : []))
+  return [...keys].map(key => {
+    const isOwn = (issuerOfKey(key) ?? sender) === sender
     const standing = !isOwn ? 'other' : operator === undefined ? 'issuer' : 'operator'
-    return { key, effect, at, event, source: operator ?? name, sender, issuer, standing }
+    return { key, effect, at, event, source: operator ?? name, sender, standing }
   })
 }

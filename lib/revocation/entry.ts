@@ -28,6 +28,4 @@ export interface RevocationEntry {
    * tokens of another issuer.
    */
   readonly standing: 'issuer' | 'operator' | 'other'
-  /** The issuer of the tokens it names, without a trailing slash. `*`: all. Undefined for a key. */
-  readonly issuer?: string | undefined
 }

@@ -2,7 +2,8 @@ import { isJsonObject } from '../base/json.ts'
 import { timeFault } from '../guard/jose/signed-jwt.ts'
 import { entriesAbout, momentOf } from './effects.ts'
 import type { RevocationEntry } from './entry.ts'
-import { SetError, type UnverifiedSet } from './security-event-token.ts'
+import type { UnverifiedSet } from './security-event-token.ts'
+import { SetError } from './set-error.ts'
 import type { Subject } from './subject.ts'
 import { claimTarget } from './target.ts'
 
@@ -36,7 +37,7 @@ export function readLogoutForm (form: string): string {
  * What a logout token ends after its header, `iss`, `aud`, `iat` and `jti` were checked (Back-Channel Logout 1.0
  * sections 2.4 and 2.6): its session, else every login of its user.
  * @param now Unix seconds
- * @throws SetError, SubjectError
+ * @throws SetError
  */
 export function logoutEntries (
   { claims }: UnverifiedSet,

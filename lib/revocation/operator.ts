@@ -3,7 +3,8 @@ import { withoutTrailingSlash } from '../guard/provider/provider-url.ts'
 import { entriesAbout } from './effects.ts'
 import type { RevocationEntry } from './entry.ts'
 import { isBeyondEvents } from './security-event-token.ts'
-import { objectOf, readSubject, SubjectError, textOf, type Subject, type SubjectRules } from './subject.ts'
+import { misunderstood, SetError } from './set-error.ts'
+import { objectOf, own, readSubject, textOf, type Subject, type SubjectRules } from './subject.ts'
 import type { ClaimNamesOf, RevocationTarget } from './target.ts'
 
 interface OperatorRequest {
@@ -23,23 +24,18 @@ interface OperatorRequest {
   readonly now: number
 }
 
-/** Thrown if an operator names what it may not act for. */
-export class ForbiddenSubjectError extends Error {
-  override readonly name = 'ForbiddenSubjectError'
-}
-
 /**
  * What an operator revokes, or gives back. Empty for a subject that no token can have. A subject that names no issuer,
  * such as an address, is one at each issuer that the operator acts for.
- * @throws SubjectError, ForbiddenSubjectError
+ * @throws SetError
  */
 export function operatorEntries (
   { body, operator, issuer, others, known, namesOf, now }: OperatorRequest
 ): readonly RevocationEntry[] {
   const request = objectOf(parse(body), 'the body')
   const { sub_id: subject = request.subject, undo = false } = request
-  if (typeof undo !== 'boolean') throw new SubjectError('undo is neither true nor false')
-  if (!isJsonObject(subject)) throw new SubjectError('the body has no sub_id')
+  if (typeof undo !== 'boolean') throw misunderstood('undo is neither true nor false')
+  if (!isJsonObject(subject)) throw misunderstood('the body has no sub_id')
   // Entries of event senders have an issuer in their keys, so an undo names each issuer too.
   const tokenIssuers = others.includes('*') ? ['*', ...undo ? known : []] : [issuer, ...others]
   const named = readNamed(subject, {
@@ -54,42 +50,43 @@ export function operatorEntries (
 }
 
 function parse (json: string): unknown {
-  if (isBeyondEvents(Buffer.from(json))) throw new SubjectError('the body holds too many values')
+  if (isBeyondEvents(Buffer.from(json))) throw misunderstood('the body holds too many values')
   try {
     return JSON.parse(json)
   } catch {
-    throw new SubjectError('the body is not JSON')
+    throw misunderstood('the body is not JSON')
   }
 }
 
+/** The formats beside those of RFC 9493, a client, a key and an issuer as a whole, and what each consists of. */
+const FORMATS: Readonly<Record<string, readonly string[]>> = Object.freeze({
+  client: ['iss', 'client_id'],
+  jkt: ['jkt'],
+  issuer: ['iss']
+})
+
 function readNamed (subject: JsonObject, rules: SubjectRules): Subject {
-  const other = (target: RevocationTarget): Subject => [{ kind: 'other', target }]
-  // The formats beside those of RFC 9493: a client, a key, an issuer as a whole.
-  switch (subject.format) {
-    case 'client':
-      return other(['client', textOf(subject, 'iss'), textOf(subject, 'client_id')])
-    case 'jkt':
-      return other(['jkt', textOf(subject, 'jkt')])
-    case 'issuer':
-      return other(['issuer', textOf(subject, 'iss')])
-  }
-  return readSubject(subject, rules, true) ?? []
+  const members = own(FORMATS, String(subject.format))
+  if (!members) return readSubject(subject, rules, true) ?? []
+  const values = members.map(member => textOf(subject, member))
+  return [{ kind: 'other', target: [subject.format, ...values] as unknown as RevocationTarget }]
 }
 
 /**
  * An issuer that stands anywhere in a subject is meant, also beside a name that is looked for at each issuer.
- * @throws ForbiddenSubjectError
+ * @throws SetError access_denied
  */
 function verifyRight (subject: JsonObject, issuers: readonly string[]): void {
   if (issuers.includes('*')) return
   if (subject.format === 'jkt') {
-    throw new ForbiddenSubjectError(
+    throw new SetError(
+      'access_denied',
       'A key may have tokens of any issuer, and this operator may not act for all of them.'
     )
   }
   const spelled = new Set(issuers.map(withoutTrailingSlash))
   if (issuersIn(subject).some(iss => !spelled.has(withoutTrailingSlash(iss)))) {
-    throw new ForbiddenSubjectError('This operator may not act for the issuer of the subject.')
+    throw new SetError('access_denied', 'This operator may not act for the issuer of the subject.')
   }
 }
 

@@ -9,12 +9,11 @@ import {
   eventIn,
   MAX_SET_BYTES,
   readSet,
-  SetError,
   verifySetSignature,
   type SetRules,
   type UnverifiedSet
 } from './security-event-token.ts'
-import { SubjectError } from './subject.ts'
+import { SetError } from './set-error.ts'
 
 /** A sender of security event tokens. */
 export interface EventSender {
@@ -62,7 +61,7 @@ export function createReceiver ({ senders, logoutSenders, append, findSigner, no
     if (event.type === VERIFICATION && !await sender.isStateKnown(event.event.state)) {
       throw new SetError('invalid_state', 'The state of the verification is not one that was asked for.')
     }
-    const { outcome, entries } = readingSubject(() => effectsOf(event, sender.subjectRules, now()))
+    const { outcome, entries } = effectsOf(event, sender.subjectRules, now())
     const isMatched = await append(entries)
     return { sender: sender.name, type: eventName(event.type), outcome: isMatched ? outcome : 'unmatched' }
   }
@@ -92,7 +91,7 @@ export function createReceiver ({ senders, logoutSenders, append, findSigner, no
       const sender =
         ofIssuer.find(({ setRules: { audience } }) => isFor(set, audience)) ?? ofIssuer[0] ?? unknownIssuer()
       checkSet(set, sender.setRules)
-      const entries = readingSubject(() => logoutEntries(set, sender, now()))
+      const entries = logoutEntries(set, sender, now())
       await verifySetSignature(set, sender.keys, findSigner)
       const isMatched = await append(entries)
       return { sender: sender.issuer, type: 'logout', outcome: isMatched ? 'applied' : 'unmatched' }
@@ -106,17 +105,6 @@ const isOf = ({ claims }: UnverifiedSet) => ({ setRules: { issuers } }: Pick<Eve
 /** @throws SetError */
 function unknownIssuer (): never {
   throw new SetError('invalid_issuer', 'The token was issued by another issuer.')
-}
-
-/** @throws SetError */
-function readingSubject<Value> (read: () => Value): Value {
-  try {
-    return read()
-  } catch (error) {
-    throw error instanceof SubjectError
-      ? new SetError('invalid_request', `The event cannot be understood: ${error.message}.`)
-      : error
-  }
 }
 
 /** In constant time: the time must not show how much of it is right. */

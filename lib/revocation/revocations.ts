@@ -2,6 +2,7 @@ import { Refusal } from '../refusal.ts'
 import type { RevocationEntry } from './entry.ts'
 import { UndecidedError, type RevocationStore } from './store/store.ts'
 import {
+  issuerOfKey,
   MAX_CLAIM_VALUES,
   revocationFactsOf,
   type ClaimNamesOf,
@@ -51,8 +52,10 @@ export function createRevocations (
   const isCurrent = (): boolean => store.ageMs() <= staleMs
 
   /** Only sessions and other claims are looked for at any issuer. */
-  const canMatch = ({ key, issuer }: RevocationEntry): boolean =>
-    issuer === undefined || (issuer === '*' ? /^(?:\["|)(?:sid|claim)\W/.test(key) : isIssuer(issuer))
+  function canMatch ({ key, effect }: RevocationEntry): boolean {
+    const issuer = effect === 'state' ? undefined : issuerOfKey(key)
+    return issuer === undefined || (issuer === '*' ? /^(?:\["|)(?:sid|claim)\W/.test(key) : isIssuer(issuer))
+  }
 
   function learn (token: RevocableToken): Known {
     const known = { facts: revocationFactsOf(token, namesOf(token.issuer)), version: -1 }

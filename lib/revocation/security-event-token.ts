@@ -11,30 +11,11 @@ import {
 import { countMembers, isJsonObject, type JsonBounds, type JsonObject } from '../base/json.ts'
 import type { JwsAlg } from '../guard/jose/signature.ts'
 import type { SecurityEvent } from './effects.ts'
+import { SetError } from './set-error.ts'
 import { UndecidedError } from './store/store.ts'
 
 /** The signatures of security event tokens: SSF has them apart from those of access tokens. */
 export const EVENT_ALGS: readonly JwsAlg[] = Object.freeze(['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'])
-
-/**
- * Why a token is refused, in the words of RFC 8935 section 2.4 and SSF 1.0 section 8.1.4.2. The description is a fixed
- * sentence.
- */
-export class SetError extends Error {
-  override readonly name = 'SetError'
-  readonly err:
-    | 'invalid_request'
-    | 'invalid_key'
-    | 'invalid_issuer'
-    | 'invalid_audience'
-    | 'authentication_failed'
-    | 'invalid_state'
-
-  constructor (err: SetError['err'], description: string) {
-    super(description)
-    this.err = err
-  }
-}
 
 /** Of one token. */
 export const MAX_SET_BYTES = 64 * 1024

@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject } from '../base/json.ts'
 import { withoutTrailingSlash } from '../guard/provider/provider-url.ts'
+import { misunderstood } from './set-error.ts'
 import { claimTarget, type RevocationTarget } from './target.ts'
 
 /** How the subjects of one sender of events are found in access tokens. */
@@ -32,11 +33,6 @@ export interface SubjectPart {
 /** The subject of an event: all names that it gives. */
 export type Subject = readonly SubjectPart[]
 
-/** Thrown if a subject cannot be read. The event is at fault (RFC 8935 section 2.4, `invalid_request`). */
-export class SubjectError extends Error {
-  override readonly name = 'SubjectError'
-}
-
 /** Members of complex subjects (SSF 1.0 section 3.2). */
 const MEMBERS: readonly string[] = ['user', 'device', 'session', 'application', 'tenant', 'org_unit', 'group']
 /** Of one subject. Each may name a token issuer more than once, and all are looked up for each token. */
@@ -61,7 +57,7 @@ const FORMATS: Readonly<Record<string, readonly [member: string, claim?: string]
  * an issuer that this sender may not speak for, or has a critical member that is not understood, or no member at all.
  * @param ofSession whether the event is about sessions: then an opaque subject is one, unless the settings map it to a
  * claim
- * @throws SubjectError
+ * @throws SetError
  */
 export function readSubject (given: unknown, rules: SubjectRules, ofSession = false): Subject | undefined {
   const subject = objectOf(given, 'the subject')
@@ -84,16 +80,16 @@ export function isUnderstood (member: string, { subjectClaims }: Pick<SubjectRul
   return ['user', 'session', 'device'].includes(member) || Object.hasOwn(subjectClaims, member)
 }
 
-/** @param name of the value, for the message. @throws SubjectError */
+/** @param name of the value, for the message. @throws SetError */
 export function objectOf (value: unknown, name: string): JsonObject {
-  if (!isJsonObject(value)) throw new SubjectError(`${name} is not an object`)
+  if (!isJsonObject(value)) throw misunderstood(`${name} is not an object`)
   return value
 }
 
-/** A member that a subject must have. @throws SubjectError unless it is a text */
+/** A member that a subject must have. @throws SetError unless it is a text */
 export function textOf (subject: JsonObject, member: string): string {
   const value = subject[member]
-  if (typeof value !== 'string' || value === '') throw new SubjectError(`the subject has no ${member}`)
+  if (typeof value !== 'string' || value === '') throw misunderstood(`the subject has no ${member}`)
   return value
 }
 
@@ -103,17 +99,17 @@ function formatOf (subject: JsonObject): string {
   if (typeof format === 'string') return format.replaceAll('-', '_')
   const names = Object.keys(subject)
   if (format === undefined && names.length > 0 && names.every(name => MEMBERS.includes(name))) return 'complex'
-  throw new SubjectError('the subject has no format')
+  throw misunderstood('the subject has no format')
 }
 
 /** @param role the member of a complex subject that this is, or `user` */
 function readSimple (subject: JsonObject, role: string, rules: SubjectRules): Subject | undefined {
   const format = formatOf(subject)
-  if (format === 'complex') throw new SubjectError('a complex subject is inside another one')
+  if (format === 'complex') throw misunderstood('a complex subject is inside another one')
   if (format === 'aliases') return readAliases(subject, role, rules)
   const [member, claim] = own(FORMATS, format) ?? []
   if (member === undefined) {
-    if (rules.isStrict) throw new SubjectError('the format of the subject is not known')
+    if (rules.isStrict) throw misunderstood('the format of the subject is not known')
     return []
   }
   const issuers = format === 'iss_sub' || format === 'jwt_id'
@@ -140,10 +136,10 @@ function compared (kind: SubjectPart['kind'], claim: string, issuer: string, val
 }
 
 function readAliases ({ identifiers }: JsonObject, role: string, rules: SubjectRules): Subject {
-  if (!Array.isArray(identifiers) || identifiers.length === 0) throw new SubjectError('the aliases have no identifiers')
+  if (!Array.isArray(identifiers) || identifiers.length === 0) throw misunderstood('the aliases have no identifiers')
   return identifiers.flatMap(given => {
     const identifier = objectOf(given, 'an identifier')
-    if (formatOf(identifier) === 'aliases') throw new SubjectError('aliases are inside aliases')
+    if (formatOf(identifier) === 'aliases') throw misunderstood('aliases are inside aliases')
     return readSimple(identifier, role, rules) ?? []
   })
 }
@@ -154,7 +150,7 @@ function verifyIdentifierCount (subjects: readonly unknown[]): void {
     isJsonObject(subject) && Array.isArray(subject.identifiers) ? subject.identifiers.length : 1
   )
   if (lengths.reduce((sum, length) => sum + length, 0) > MAX_IDENTIFIERS) {
-    throw new SubjectError(`there are more than ${MAX_IDENTIFIERS} identifiers`)
+    throw misunderstood(`there are more than ${MAX_IDENTIFIERS} identifiers`)
   }
 }
 
@@ -167,6 +163,7 @@ function issuersOf (iss: string, { sender, tokenIssuers }: SubjectRules): readon
   return spelled.length > 0 ? spelled : undefined
 }
 
-function own<Value> (map: Readonly<Record<string, Value>>, name: string): Value | undefined {
+/** A member of a table that is its own. */
+export function own<Value> (map: Readonly<Record<string, Value>>, name: string): Value | undefined {
   return Object.hasOwn(map, name) ? map[name] : undefined
 }

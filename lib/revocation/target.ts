@@ -17,18 +17,22 @@ const MAX_KEY_CHARACTERS = 200
  * The issuer can be read in it (see `issuerOfKey`).
  */
 export function keyOf (target: RevocationTarget): string {
-  const [kind, first, ...rest] = target
-  const issuer = issuerOf(target)
-  const key = JSON.stringify([kind, issuer ?? first, ...rest])
-  return key.length <= MAX_KEY_CHARACTERS ? key : `${kind} ${hash('sha256', key, 'base64url')} ${issuer ?? ''}`
+  const [kind, given, ...rest] = target
+  const first = kind === 'jkt' ? given : withoutTrailingSlash(given)
+  const key = JSON.stringify([kind, first, ...rest])
+  if (key.length <= MAX_KEY_CHARACTERS) return key
+  return `${kind} ${hash('sha256', key, 'base64url')} ${kind === 'jkt' ? '' : first}`
 }
 
 /**
- * The issuer of the tokens that a target names, without a trailing slash. `*`: all of them. Undefined for a key, which
- * no issuer has made.
+ * The issuer of the tokens that a key names, without a trailing slash, `*` for all. Of news: the transmitter. Undefined
+ * for a `jkt`, which no issuer has made.
  */
-export function issuerOf ([kind, issuer]: RevocationTarget): string | undefined {
-  return kind === 'jkt' ? undefined : withoutTrailingSlash(issuer)
+export function issuerOfKey (key: string): string | undefined {
+  if (!key.startsWith('[')) return key.slice(key.lastIndexOf(' ') + 1) || undefined
+  if (key.startsWith('["jkt"')) return undefined
+  const start = key.indexOf('","') + 3
+  return key.slice(start, key.indexOf('"', start))
 }
 
 /**

@@ -3,16 +3,17 @@ import { createShares, type SharesOptions } from './shares.ts'
 import {
   fullName,
   holderOf,
+  isPartOver,
   isRecordOver,
-  issuerOfKey,
   mergeRecords,
   originOf,
+  partOf,
   readRecord,
   writeRecord,
   type Part,
   type RevocationRecord
 } from './store/record.ts'
-import type { RevocationFacts } from './target.ts'
+import { issuerOfKey, type RevocationFacts } from './target.ts'
 
 /** What refuses a token, for people. */
 export interface Revocation {
@@ -54,8 +55,6 @@ const has = (record: RevocationRecord | undefined, table: number): boolean =>
 
 export type View = ReturnType<typeof createView>
 
-const find = ({ parts }: RevocationRecord, kind: string): Part | undefined => parts.find(part => part.kind === kind)
-
 /**
  * The view of one process of what has been revoked: the records of its issuers. It forgets one only when it is over, by
  * its own end: the store refuses an event for which there is no room.
@@ -66,7 +65,8 @@ export function createView (
   /** The records as they are written: there may be two million, and few of them are ever asked for. */
   const byKey = new Map<string, string>()
   const shares = TABLES.map(() => createShares({ max, issuers }))
-  const names = issuers && new Set([...issuers, ...transmitters, '*'])
+  /** A name that was hashed before is found in less time. */
+  const names = issuers && new Map([...issuers, ...transmitters, '*'].map(name => [name, name]))
   /** Keys that the store has, in the order of the calls that have shown it, and the last call that is forgotten. */
   const recent: { readonly keys: string[], readonly calls: number[] } = { keys: [], calls: [] }
   let forgotten = -1
@@ -85,8 +85,8 @@ export function createView (
     return text === undefined ? undefined : readRecord(text)
   }
 
-  function count (key: string, record: RevocationRecord, by: number): void {
-    const holder = fullName(record.holder, key)
+  function count (record: RevocationRecord, issuer: string | undefined, by: number): void {
+    const holder = fullName(record.holder, issuer)
     for (const [table, share] of shares.entries()) if (has(record, table)) share.change(holder, by)
   }
 
@@ -111,9 +111,6 @@ export function createView (
     unsaid.push(key)
   }
 
-  const isOver = ({ heard, life, at }: Part, unixSeconds: number): boolean =>
-    heard + life <= seconds() && at / 1000 + life <= unixSeconds
-
   /**
    * Looks at some of the keys, each time at the next: what is over is found in time that does not depend on how much is
    * kept.
@@ -129,7 +126,7 @@ export function createView (
       const [key, text] = value
       const record = readRecord(text)!
       if (!isRecordOver(record, ownSeconds, unixSeconds)) continue
-      count(key, record, -1)
+      count(record, issuerOfKey(key), -1)
       byKey.delete(key)
     }
   }
@@ -137,7 +134,7 @@ export function createView (
   /** What is new of a record, for tokens and for people. */
   function note (key: string, known: RevocationRecord | undefined, merged: RevocationRecord): void {
     for (const part of merged.parts) {
-      const before = known && find(known, part.kind)
+      const before = partOf(known, part.kind)
       const isNew = !before || part.at > before.at ||
         (part.heard > before.heard && before.heard + before.life <= seconds())
       if (!isNew && before.origin === part.origin) continue
@@ -152,12 +149,12 @@ export function createView (
     { issuedAt, loginAt }: RevocationFacts,
     latest: number
   ): Part | undefined {
-    const enabledAt = find(record, 'n')?.at ?? -1
+    const enabledAt = partOf(record, 'n')?.at ?? -1
     return record.parts.find(part => {
       const { kind, at } = part
       // What lifts a block has no effect before its time: the clock of its sender may be wrong.
       if (kind === 'b') return enabledAt <= at || enabledAt / 1000 > latest
-      if (!TABLES[0]!.includes(kind) || isOver(part, earliestNow())) return false
+      if (!TABLES[0]!.includes(kind) || isPartOver(part, seconds(), earliestNow())) return false
       const moment = Math.floor(at / 1000) + (kind === 'C' || kind === 'L' ? clockToleranceSeconds : 0)
       const isLater = (time: number): boolean => time <= latest && Math.floor(time) > moment
       // Nothing says that a token without `iat`, or with one in the future, is newer.
@@ -179,8 +176,9 @@ export function createView (
     take (key: string, text: string, call: number, isWhole: boolean): void {
       const knownText = byKey.get(key)
       if (knownText === text) return hear(key, call)
-      const issuer = issuerOfKey(key)
-      if (names && issuer !== undefined && !names.has(issuer)) return
+      const named = issuerOfKey(key)
+      const issuer = names && named !== undefined ? names.get(named) : named
+      if (issuer !== named) return
       const stored = readRecord(text)
       if (!stored || stored.parts.length === 0) return
       let isLonger = false
@@ -195,11 +193,11 @@ export function createView (
       const written = known || isLonger ? writeRecord(merged) : text
       note(key, known, merged)
       if (known) {
-        count(key, known, -1)
+        count(known, issuer, -1)
         // What was changed last stands last.
         byKey.delete(key)
       }
-      count(key, merged, 1)
+      count(merged, issuer, 1)
       byKey.set(key, written)
       if (isLonger || (isWhole && written !== text)) doubt(key)
       else if (written === text) hear(key, call)

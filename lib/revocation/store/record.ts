@@ -1,4 +1,5 @@
 import type { RevocationEffect, RevocationEntry } from '../entry.ts'
+import { issuerOfKey } from '../target.ts'
 
 /**
  * What a part of a record says, by its letter. `c`: a cutoff. `l`: a cutoff of logins too. `C`, `L`: the same of a
@@ -55,14 +56,6 @@ const MAX_TEXT = 500
 /** News are needed by instances that start later, whatever the retention. */
 const MIN_NEWS_SECONDS = 3600
 
-/** The issuer of the tokens that a key names, `*` for all. Of news: the transmitter. Undefined for a `jkt`. */
-export function issuerOfKey (key: string): string | undefined {
-  if (!key.startsWith('[')) return key.slice(key.lastIndexOf(' ') + 1) || undefined
-  if (key.startsWith('["jkt"')) return undefined
-  const start = key.indexOf('","') + 3
-  return key.slice(start, key.indexOf('"', start))
-}
-
 /** Who a key counts for: an issuer by its name, and any other sender by its name behind a star. */
 export function holderOf ({ sender, standing }: Pick<RevocationEntry, 'sender' | 'standing'>): string {
   return standing === 'other' ? `* ${sender}` : sender
@@ -75,15 +68,15 @@ function shortName (name: string, issuer: string | undefined): string {
   return Buffer.from(name.slice(0, MAX_TEXT)).toString().replace(/\p{Cc}/gu, ' ')
 }
 
-/** A name that a record has shortened. */
-export function fullName (name: string, key: string): string {
-  return name === '' || name === '/' ? `${issuerOfKey(key)}${name}` : name
+/** A name that a record has shortened. @param issuer the one in the key */
+export function fullName (name: string, issuer: string | undefined): string {
+  return name === '' ? `${issuer}` : name === '/' ? `${issuer}/` : name
 }
 
 /** The event and the source of a part. */
 export function originOf ({ origin }: Pick<Part, 'origin'>, key: string): { event: string, source: string } {
   const [event = '', source = ''] = origin.split('\t')
-  return { event, source: fullName(source, key) }
+  return { event, source: fullName(source, issuerOfKey(key)) }
 }
 
 /**
@@ -110,8 +103,12 @@ export function recordOf (
   }
 }
 
-const undoneIn = ({ parts }: RevocationRecord): Part | undefined => parts.find(({ kind }) => kind === 'u')
-const undoneAt = (record: RevocationRecord): number => undoneIn(record)?.at ?? -1
+/** The part of a kind. */
+export function partOf (record: RevocationRecord | undefined, kind: string): Part | undefined {
+  return record?.parts.find(part => part.kind === kind)
+}
+
+const undoneAt = (record: RevocationRecord): number => partOf(record, 'u')?.at ?? -1
 const isBefore = (text: string, other: string): boolean => Buffer.compare(Buffer.from(text), Buffer.from(other)) < 0
 
 /** Of two parts of a kind. */
@@ -130,7 +127,7 @@ function latest (one: Part, other: Part): Part {
  */
 export function mergeRecords (one: RevocationRecord, other: RevocationRecord, isAfter = false): RevocationRecord {
   const undone = Math.max(undoneAt(one), undoneAt(other))
-  const undoneHeard = Math.max(...[one, other].map(record => undoneIn(record)?.heard ?? -1))
+  const undoneHeard = Math.max(...[one, other].map(record => partOf(record, 'u')?.heard ?? -1))
   const byKind = new Map<string, Part>()
   for (const record of [one, other]) {
     const isUndone = undoneAt(record) < undone && !(isAfter && record === other)
@@ -232,9 +229,12 @@ export function readRecord (text: string, offset = 0): RevocationRecord | undefi
  * @param seconds of the clock of the store
  * @param now Unix seconds
  */
-export function isRecordOver ({ parts }: RevocationRecord, seconds: number, now: number): boolean {
-  const enabled = parts.find(({ kind }) => kind === 'n')
-  return parts.every(({ kind, at, heard, life }) =>
-    heard + life <= seconds && at / 1000 + life <= now && (kind !== 'b' || (enabled !== undefined && enabled.at > at))
-  )
+export function isRecordOver (record: RevocationRecord, seconds: number, now: number): boolean {
+  const enabledAt = partOf(record, 'n')?.at ?? -1
+  return record.parts.every(part => isPartOver(part, seconds, now) && (part.kind !== 'b' || enabledAt > part.at))
+}
+
+/** Whether the time for which a part is kept is over. Times are as above. */
+export function isPartOver ({ heard, life, at }: Part, seconds: number, now: number): boolean {
+  return heard + life <= seconds && at / 1000 + life <= now
 }

@@ -137,16 +137,18 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
     if (page.isWhole && view.hasUnsaid()) {
       await calls.restore(call, forMs(STEP_MS, own), isRestoring ? patienceMs : undefined)
     }
-    if (isRestoring || page.isWaited || page.epoch !== settledEpoch) heardMs = -Infinity
+    const isSettled = !isRestoring && !page.isWaited && page.epoch === settledEpoch
+    if (!isSettled) heardMs = -Infinity
     if (cursor !== undefined) return await scan(own)
     if (!page.isWhole || view.hasUnsaid() || isRestoring) return
-    heardMs = page.isWaited || page.epoch !== settledEpoch ? -Infinity : askedMs
+    if (isSettled) {
+      heardMs = askedMs
+      await clean()
+    }
     view.sweep()
-    await clean()
-    const waitMs = heardMs === -Infinity ? STEP_MS : BLOCK_MS
-    await call('xread', 'COUNT', 1, 'BLOCK', waitMs, 'STREAMS', CHANGES, calls.place())
+    await call('xread', 'COUNT', 1, 'BLOCK', isSettled ? BLOCK_MS : STEP_MS, 'STREAMS', CHANGES, calls.place())
     // Only then: a server that reads may still refuse a command of this step, and says so each time.
-    if (heardMs !== -Infinity) report(null)
+    if (isSettled) report(null)
   }
 
   /** Whether some work may go on: for so long from now, on this connection. */
@@ -163,7 +165,7 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
 
   /** One instance looks for what is over, a page at a time, of issuers that none of them has too. */
   async function clean (): Promise<void> {
-    if (steadyMs() < cleanAt.ms || heardMs === -Infinity || !await writer.lead('clean')) return
+    if (steadyMs() < cleanAt.ms || !await writer.lead('clean')) return
     const [cursor, removed] = await calls.clean(call, cleanAt.cursor)
     cleanAt = { cursor, ms: steadyMs() + (removed > MANY ? 0 : CLEAN_MS) }
   }

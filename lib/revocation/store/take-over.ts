@@ -2,7 +2,7 @@ import type { RedisCall } from '../../guard/redis/redis-link.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { RevocationEntry } from '../entry.ts'
 import type { View } from '../view.ts'
-import { mergeRecords, recordOf, writeRecord, type Part, type RevocationRecord } from './record.ts'
+import { mergeInto, recordOf, writeRecord, type RevocationRecord } from './record.ts'
 import type { RedisCalls } from './redis-calls.ts'
 import { PREFIX } from './scripts.ts'
 
@@ -24,31 +24,26 @@ export async function takeOverLog (
 ): Promise<true> {
   if (await call('exists', LOG) === 0) return true
   const clockMs = Number(await call('get', CLOCK))
-  /** What an undo leaves of a key, for the rows after it. */
-  const undone = new Map<string, Part>()
-  for (let from = '-'; ;) {
+  const records = new Map<string, RevocationRecord>()
+  for (let from = '-', isMore = true; isMore;) {
     const rows = await call('xrange', LOG, from, '+', 'COUNT', PAGE) as ReadonlyArray<
       readonly [id: string, fields: readonly string[]]
     >
-    const records = new Map<string, RevocationRecord>()
     for (const row of rows.flatMap(([, [, text = '']]) => readRow(text))) {
       const heard = Math.ceil(view.seconds() - Math.max(0, clockMs - row.t) / 1000)
       for (const entry of entriesOf(row, view.issuers)) {
-        const { key, effect } = entry
         const record = recordOf(entry, { heard, life: view.lifeSeconds, now: row.t / 1000 })
-        if (effect === 'undo') undone.set(key, record.parts[0]!)
-        const undo = undone.get(key)
-        const own = undo && effect !== 'undo'
-          ? mergeRecords({ ...record, parts: [undo] }, record, true)
-          : record
-        const known = records.get(key)
-        records.set(key, known ? mergeRecords(known, own) : own)
+        const mode = entry.effect === 'undo' ? 'undo' : 'event'
+        records.set(entry.key, mergeInto(records.get(entry.key), record, mode, { seconds: heard, unixMs: 0 }))
       }
     }
-    const given = [...records].map(([key, record]) => ['restore', key, writeRecord(record)] as const)
-    if (given.length > 0 && await calls.merge(call, given) === undefined) throw new Error('the store was emptied')
-    if (rows.length < PAGE) break
-    from = `(${rows.at(-1)![0]}`
+    from = `(${rows.at(-1)?.[0]}`
+    isMore = rows.length === PAGE
+  }
+  const all = [...records]
+  for (let n = 0; n < all.length; n += PAGE) {
+    const given = all.slice(n, n + PAGE).map(([key, record]) => ['restore', key, writeRecord(record)] as const)
+    if (await calls.merge(call, given) === undefined) throw new Error('the store was emptied')
   }
   await call('unlink', LOG, ...OTHERS)
   onTakeOver?.()

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import type { EventSender, Received } from '../receiver.ts'
-import { SetError } from '../security-event-token.ts'
+import { SetError } from '../set-error.ts'
 import type { Surroundings } from '../../base/surroundings.ts'
 import type { TransmitterClient } from './client.ts'
 

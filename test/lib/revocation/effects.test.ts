@@ -1,7 +1,7 @@
 import t from 'tap'
 import { effectsOf, entriesAbout, eventName, KNOWN_EVENT_TYPES } from '../../../lib/revocation/effects.ts'
 import { keyOf, type RevocationTarget } from '../../../lib/revocation/target.ts'
-import { SubjectError } from '../../../lib/revocation/subject.ts'
+import { SetError } from '../../../lib/revocation/set-error.ts'
 
 const NOW = 1_800_000_000
 const SENDER = 'https://transmitter.example'
@@ -44,8 +44,8 @@ function outcome (
     )
     return outcome === 'applied' ? entries.map(({ effect, key }) => [effect, key]) : outcome
   } catch (error) {
-    if (!(error instanceof SubjectError)) throw error
-    return error.message
+    if (!(error instanceof SetError)) throw error
+    return /^It cannot be understood: (.*)\.$/.exec(error.message)?.[1]
   }
 }
 
@@ -467,23 +467,21 @@ t.test('Names of events are ends of known types', async t => {
 t.test('An entry says whose part of the room it takes, and what its sender is to the tokens', async t => {
   const facts = { at: NOW, now: NOW, event: 'logout', sender: 'https://a.example/' }
   const rows = [
-    { target: ['sub', 'https://a.example', 'u1'], isOperator: false, issuer: 'https://a.example', standing: 'issuer' },
+    { target: ['sub', 'https://a.example', 'u1'], isOperator: false, standing: 'issuer' },
     {
       target: ['sub', 'https://a.example/', 'u1'],
       isOperator: true,
-      issuer: 'https://a.example',
       standing: 'operator'
     },
-    { target: ['sub', 'https://b.example/', 'u1'], isOperator: true, issuer: 'https://b.example', standing: 'other' },
-    { target: ['sid', '*', 's1'], isOperator: true, issuer: '*', standing: 'other' },
-    { target: ['jkt', 'k1'], isOperator: true, issuer: undefined, standing: 'operator' },
-    { target: ['sub', 'https://b.example', 'u1'], isOperator: false, issuer: 'https://b.example', standing: 'other' }
+    { target: ['sub', 'https://b.example/', 'u1'], isOperator: true, standing: 'other' },
+    { target: ['sid', '*', 's1'], isOperator: true, standing: 'other' },
+    { target: ['jkt', 'k1'], isOperator: true, standing: 'operator' },
+    { target: ['sub', 'https://b.example', 'u1'], isOperator: false, standing: 'other' }
   ] as const
-  for (const { target, isOperator, issuer, standing } of rows) {
+  for (const { target, isOperator, standing } of rows) {
     t.hasStrict(entriesAbout([{ kind: 'other', target }], 'revoke', { ...facts, ...isOperator && { operator: 'x' } })[0], {
       source: isOperator ? 'x' : facts.sender,
       sender: 'https://a.example',
-      issuer,
       standing
     }, `${target[1]}, ${standing}`)
   }

@@ -18,7 +18,6 @@ t.test('An entry of a logout token names its issuer as the source, and the sessi
     event: 'logout',
     source: ISSUER,
     sender: ISSUER.slice(0, -1),
-    issuer: ISSUER.slice(0, -1),
     standing: 'issuer'
   }
   t.strictSame(entriesOf({ sub: 'u1', sid: 's1' }), [{ key: keyOf(['sid', ISSUER, 's1']), effect: 'end', ...common }])

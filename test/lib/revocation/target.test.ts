@@ -1,6 +1,5 @@
 import t from 'tap'
-import { issuerOfKey } from '../../../lib/revocation/store/record.ts'
-import { claimTarget, keyOf, revocationFactsOf, type RevocableToken } from '../../../lib/revocation/target.ts'
+import { claimTarget, issuerOfKey, keyOf, revocationFactsOf, type RevocableToken } from '../../../lib/revocation/target.ts'
 
 const ISSUER = 'https://issuer.example/'
 const factsOf = (claims: object, names = { session: ['sid'], other: ['uid'] }) =>
