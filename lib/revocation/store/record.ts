@@ -213,14 +213,16 @@ export function readRecord (text: string, offset = 0): RevocationRecord | undefi
   /** The number between a tab here and what ends it. NaN if there is none. */
   function readNumber (): number {
     if (text.charCodeAt(place) !== TAB) return NaN
-    const start = ++place
+    const start = place + 1
+    let end = start
     let value = 0
-    for (; place < text.length; place++) {
-      const digit = text.charCodeAt(place) - 48
-      if (!(digit >= 0 && digit <= 9)) break
+    for (; end < text.length; end++) {
+      const digit = text.charCodeAt(end) - 48
+      if (digit < 0 || digit > 9) break
       value = value * 10 + digit
     }
-    return place > start && place - start <= MAX_DIGITS ? value : NaN
+    place = end
+    return end > start && end - start <= MAX_DIGITS ? value : NaN
   }
 }
 
