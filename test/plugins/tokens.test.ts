@@ -5,103 +5,66 @@ import { startApp } from '../helpers/app.ts'
 import { bearerLines, call, expectRefusal } from '../helpers/call.ts'
 import { AUDIENCE, makeIssuerKey, startIssuer, type Overrides } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
+import { rowsOf } from '../helpers/rows.ts'
 
-type Row = { title: string, claims?: Overrides, header?: Overrides, expected: RefusalReason | 'accepted' }
+type Row = { claims?: Overrides, header?: Overrides }
 
 t.test('Which tokens pass', async t => {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer)
   const now = Math.floor(Date.now() / 1000)
-  const rows: Row[] = [
-    { title: 'a token with all that is required', expected: 'accepted' },
-
-    { title: 'the issuer without its trailing slash', claims: { iss: issuer.url.slice(0, -1) }, expected: 'accepted' },
-    { title: 'another issuer', claims: { iss: 'https://other.example/' }, expected: 'token_issuer' },
-
-    { title: 'the audience in an array', claims: { aud: ['https://other.example', AUDIENCE] }, expected: 'accepted' },
-    { title: 'no audience', claims: { aud: undefined }, expected: 'token_claim_invalid' },
-
-    { title: 'an expiry in the past, within the tolerance', claims: { exp: now - 2 }, expected: 'accepted' },
-    { title: 'an expiry in the past, beyond the tolerance', claims: { exp: now - 6 }, expected: 'token_expired' },
-
-    { title: 'a start in the future, within the tolerance', claims: { nbf: now + 3 }, expected: 'accepted' },
-    {
-      title: 'a start in the future, beyond the tolerance',
-      claims: { nbf: now + 60 },
-      expected: 'token_not_yet_valid'
+  const rows = rowsOf<RefusalReason | 'accepted', Row>({
+    accepted: {
+      'a token with all that is required': {},
+      'the issuer without its trailing slash': { claims: { iss: issuer.url.slice(0, -1) } },
+      'the audience in an array': { claims: { aud: ['https://other.example', AUDIENCE] } },
+      'an expiry in the past, within the tolerance': { claims: { exp: now - 2 } },
+      'a start in the future, within the tolerance': { claims: { nbf: now + 3 } },
+      'no time of issue': { claims: { iat: undefined } },
+      'no typ': { header: { typ: undefined } },
+      'typ JWT': { header: { typ: 'JWT' } },
+      'typ application/at+jwt': { header: { typ: 'application/at+jwt' } },
+      'an access token by its use': { claims: { token_use: 'access', typ: 'Bearer' } },
+      'no kid': { header: { kid: undefined } }
     },
-
-    { title: 'no time of issue', claims: { iat: undefined }, expected: 'accepted' },
-
-    { title: 'no typ', header: { typ: undefined }, expected: 'accepted' },
-    { title: 'typ JWT', header: { typ: 'JWT' }, expected: 'accepted' },
-    { title: 'typ application/at+jwt', header: { typ: 'application/at+jwt' }, expected: 'accepted' },
-    { title: 'typ of an identity token', header: { typ: 'id+jwt' }, expected: 'token_type' },
-    { title: 'typ of a proof', header: { typ: 'dpop+jwt' }, expected: 'token_type' },
-
-    {
-      title: 'a security event',
-      claims: { events: { 'https://schemas.openid.net/secevent/caep/event-type/session-revoked': {} } },
-      header: { typ: undefined },
-      expected: 'token_kind'
+    token_issuer: { 'another issuer': { claims: { iss: 'https://other.example/' } } },
+    token_claim_invalid: { 'no audience': { claims: { aud: undefined } } },
+    token_expired: { 'an expiry in the past, beyond the tolerance': { claims: { exp: now - 6 } } },
+    token_not_yet_valid: { 'a start in the future, beyond the tolerance': { claims: { nbf: now + 60 } } },
+    token_type: {
+      'typ of an identity token': { header: { typ: 'id+jwt' } },
+      'typ of a proof': { header: { typ: 'dpop+jwt' } }
     },
-    {
-      title: 'a logout token',
-      claims: { events: { 'http://schemas.openid.net/event/backchannel-logout': {} }, sid: 's' },
-      header: { typ: 'JWT' },
-      expected: 'token_kind'
+    token_kind: {
+      'a security event': { claims: { events: { 'https://schemas.openid.net/secevent/caep/event-type/session-revoked': {} } }, header: { typ: undefined } },
+      'a logout token': { claims: { events: { 'http://schemas.openid.net/event/backchannel-logout': {} }, sid: 's' }, header: { typ: 'JWT' } },
+      'events that are null, before any key is looked up': { claims: { events: null }, header: { kid: 'other' } },
+      'a refresh token by its typ claim': { claims: { typ: 'Refresh' } },
+      'an ID token by its use': { claims: { token_use: 'id' } }
     },
-    {
-      title: 'events that are null, before any key is looked up',
-      claims: { events: null },
-      header: { kid: 'other' },
-      expected: 'token_kind'
+    token_critical: { 'an unknown crit': { header: { crit: ['exp'], exp: 1 } } },
+    token_malformed: { 'a kid that is a number': { header: { kid: 7 } } },
+    token_key_unknown: {
+      'a kid that is not published': { header: { kid: 'other' } },
+      'a kid with line breaks': { header: { kid: 'k1\r\nX: y' } }
     },
-    { title: 'a refresh token by its typ claim', claims: { typ: 'Refresh' }, expected: 'token_kind' },
-    { title: 'an ID token by its use', claims: { token_use: 'id' }, expected: 'token_kind' },
-    { title: 'an access token by its use', claims: { token_use: 'access', typ: 'Bearer' }, expected: 'accepted' },
-
-    { title: 'an unknown crit', header: { crit: ['exp'], exp: 1 }, expected: 'token_critical' },
-    { title: 'no kid', header: { kid: undefined }, expected: 'accepted' },
-    { title: 'a kid that is a number', header: { kid: 7 }, expected: 'token_malformed' },
-    { title: 'a kid that is not published', header: { kid: 'other' }, expected: 'token_key_unknown' },
-    { title: 'a kid with line breaks', header: { kid: 'k1\r\nX: y' }, expected: 'token_key_unknown' },
-
-    { title: 'alg PS256', header: { alg: 'PS256' }, expected: 'token_algorithm' },
-    { title: 'alg none', header: { alg: 'none' }, expected: 'token_algorithm' },
-    {
-      title: 'alg with line breaks and other letters',
-      header: { alg: 'RS256\r\nX-Evil: 1 \u0440\u0443\u0441' },
-      expected: 'token_algorithm'
+    token_algorithm: {
+      'alg PS256': { header: { alg: 'PS256' } },
+      'alg none': { header: { alg: 'none' } },
+      'alg with line breaks and other letters': { header: { alg: 'RS256\r\nX-Evil: 1 \u0440\u0443\u0441' } }
     },
-
-    { title: 'a binding by an empty thumbprint', claims: { cnf: { jkt: '' } }, expected: 'token_binding_unusable' },
-    {
-      title: 'a binding only by a certificate',
-      claims: { cnf: { 'x5t#S256': 'abc' } },
-      expected: 'token_binding_unusable'
+    token_binding_unusable: {
+      'a binding by an empty thumbprint': { claims: { cnf: { jkt: '' } } },
+      'a binding only by a certificate': { claims: { cnf: { 'x5t#S256': 'abc' } } },
+      'a binding only by a certificate, before any key is looked up': { claims: { cnf: { 'x5t#S256': 'abc' } }, header: { kid: 'other' } },
+      'a binding only by an unknown member': { claims: { cnf: { 'jkt#S512': 'abc' } } },
+      'an empty binding': { claims: { cnf: {} } },
+      'a binding that is null': { claims: { cnf: null } },
+      'a binding that is text': { claims: { cnf: 'jkt' } }
     },
-    {
-      title: 'a binding only by a certificate, before any key is looked up',
-      claims: { cnf: { 'x5t#S256': 'abc' } },
-      header: { kid: 'other' },
-      expected: 'token_binding_unusable'
-    },
-    {
-      title: 'a binding only by an unknown member',
-      claims: { cnf: { 'jkt#S512': 'abc' } },
-      expected: 'token_binding_unusable'
-    },
-    {
-      title: 'a binding by a key, beside an unknown member',
-      claims: { cnf: { jkt: 'abc', 'jkt#S512': 'abc' } },
-      expected: 'token_bound'
-    },
-    { title: 'an empty binding', claims: { cnf: {} }, expected: 'token_binding_unusable' },
-    { title: 'a binding that is null', claims: { cnf: null }, expected: 'token_binding_unusable' },
-    { title: 'a binding that is text', claims: { cnf: 'jkt' }, expected: 'token_binding_unusable' }
-  ]
-  for (const { title, claims = {}, header = {}, expected } of rows) {
+    token_bound: { 'a binding by a key, beside an unknown member': { claims: { cnf: { jkt: 'abc', 'jkt#S512': 'abc' } } } }
+  })
+  for (const { title, value: { claims = {}, header = {} }, outcome: expected } of rows) {
     const outcome = await call(running, { lines: bearerLines(issuer.token(claims, header)) })
     if (expected === 'accepted') {
       t.strictSame([outcome.status, outcome.headers['www-authenticate']], [200, undefined], title)
@@ -154,137 +117,69 @@ t.test('Any value of Authorization is answered with 401, a well-formed challenge
   const b64 = (text: string) => Buffer.from(text).toString('base64url')
   const latin1 = (text: string) => Buffer.from(text, 'latin1')
   const deep = `${'['.repeat(2000)}${']'.repeat(2000)}`
-  const rows: Array<{ title: string, lines: string[], reason: RefusalReason, scheme?: string }> = [
-    { title: 'no line', lines: [], reason: 'credentials_missing' },
-    { title: 'an empty line', lines: ['Authorization:'], reason: 'credentials_missing' },
-    { title: 'a scheme with nothing after it', lines: ['Authorization: Bearer'], reason: 'credentials_missing' },
-    { title: 'a scheme with spaces after it', lines: ['Authorization: Bearer    '], reason: 'credentials_missing' },
-    { title: 'DPoP with nothing after it', lines: ['Authorization: DPoP'], reason: 'credentials_missing' },
-    { title: 'another scheme', lines: ['Authorization: Basic dXNlcjpwYXNz'], reason: 'scheme_not_offered' },
-    {
-      title: 'another scheme with parameters',
-      lines: ['Authorization: Digest username="a", realm="b"'],
-      reason: 'scheme_not_offered'
+  const schemes: Record<string, Partial<Record<RefusalReason, Record<string, string[]>>>> = {
+    '': {
+      credentials_missing: {
+        'no line': [],
+        'an empty line': ['Authorization:'],
+        'a scheme with nothing after it': ['Authorization: Bearer'],
+        'a scheme with spaces after it': ['Authorization: Bearer    '],
+        'DPoP with nothing after it': ['Authorization: DPoP']
+      },
+      scheme_not_offered: {
+        'another scheme': ['Authorization: Basic dXNlcjpwYXNz'],
+        'another scheme with parameters': ['Authorization: Digest username="a", realm="b"'],
+        'a scheme that begins like ours': ['Authorization: BearerX abc'],
+        'a tab between': ['Authorization: Bearer\tabc']
+      },
+      authorization_repeated: {
+        'two lines, of which the first is of another scheme': ['Authorization: Basic abc', 'Authorization: Bearer abc']
+      }
     },
-    { title: 'a scheme that begins like ours', lines: ['Authorization: BearerX abc'], reason: 'scheme_not_offered' },
-    {
-      title: 'two tokens',
-      lines: ['Authorization: Bearer abc def'],
-      reason: 'authorization_malformed',
-      scheme: 'Bearer'
+    Bearer: {
+      authorization_malformed: {
+        'two tokens': ['Authorization: Bearer abc def'],
+        quotes: ['Authorization: Bearer "abc"'],
+        'bytes above 127': ['Authorization: Bearer abc\xe9'],
+        'padding in the middle': ['Authorization: Bearer ab=c']
+      },
+      authorization_repeated: { 'two lines': ['Authorization: Bearer abc', 'Authorization: Bearer abc'] },
+      token_malformed: {
+        'no JWT': bearerLines('abc'),
+        padding: bearerLines('YQ=='),
+        'two segments': bearerLines('e30.e30'),
+        'four segments': bearerLines('e30.e30.e30.e30'),
+        'five segments': bearerLines('e30.e30.e30.e30.e30'),
+        'empty segments': bearerLines('..'),
+        '8 KiB of noise': bearerLines('A'.repeat(8192)),
+        '8 KiB of dots': bearerLines('.'.repeat(8192)),
+        'a header that is an array': bearerLines(`${b64('[]')}.e30.AAAA`),
+        'a header that is null': bearerLines(`${b64('null')}.e30.AAAA`),
+        'a header that is no JSON': bearerLines(`${b64('{')}.e30.AAAA`),
+        'a header that is no UTF-8': bearerLines(
+          issuer.rawToken(latin1('{"alg":"RS256","kid":"k1","x":"\u00e9"}'), JSON.stringify(issuer.claims()))
+        ),
+        'claims that are no UTF-8': bearerLines(
+          issuer.rawToken('{"alg":"RS256","kid":"k1"}', latin1(JSON.stringify(issuer.claims({ name: '\u00e9' }))))
+        ),
+        'claims that are text': bearerLines(`${b64('{"alg":"RS256"}')}.${b64('"a"')}.AAAA`),
+        'bits beyond the last byte': bearerLines(`${b64('{"alg":"RS256"}')}.e31.AAAA`),
+        'a token in the other alphabet': bearerLines('ab+/.ab+/.ab+/')
+      },
+      token_claim_invalid: { 'claims nested deeply': bearerLines(`${b64('{"alg":"RS256"}')}.${b64(`{"a":${deep}}`)}.AAAA`) },
+      token_issuer: {
+        'a token of another issuer': bearerLines(issuer.token({ iss: 'https://other.example/' }, { kid: 'unknown' }))
+      }
     },
-    { title: 'a tab between', lines: ['Authorization: Bearer\tabc'], reason: 'scheme_not_offered' },
-    {
-      title: 'a comma and another scheme',
-      lines: ['Authorization: DPoP abc, Bearer def'],
-      reason: 'authorization_malformed',
-      scheme: 'DPoP'
-    },
-    { title: 'quotes', lines: ['Authorization: Bearer "abc"'], reason: 'authorization_malformed', scheme: 'Bearer' },
-    {
-      title: 'bytes above 127',
-      lines: ['Authorization: Bearer abc\xe9'],
-      reason: 'authorization_malformed',
-      scheme: 'Bearer'
-    },
-    {
-      title: 'padding in the middle',
-      lines: ['Authorization: Bearer ab=c'],
-      reason: 'authorization_malformed',
-      scheme: 'Bearer'
-    },
-    {
-      title: 'two lines',
-      lines: ['Authorization: Bearer abc', 'Authorization: Bearer abc'],
-      reason: 'authorization_repeated',
-      scheme: 'Bearer'
-    },
-    {
-      title: 'two lines of two schemes',
-      lines: ['Authorization: DPoP abc', 'authorization: Bearer abc'],
-      reason: 'authorization_repeated',
-      scheme: 'DPoP'
-    },
-    {
-      title: 'two lines, of which the first is of another scheme',
-      lines: ['Authorization: Basic abc', 'Authorization: Bearer abc'],
-      reason: 'authorization_repeated'
-    },
-    { title: 'no JWT', lines: bearerLines('abc'), reason: 'token_malformed', scheme: 'Bearer' },
-    { title: 'padding', lines: bearerLines('YQ=='), reason: 'token_malformed', scheme: 'Bearer' },
-    { title: 'two segments', lines: bearerLines('e30.e30'), reason: 'token_malformed', scheme: 'Bearer' },
-    { title: 'four segments', lines: bearerLines('e30.e30.e30.e30'), reason: 'token_malformed', scheme: 'Bearer' },
-    { title: 'five segments', lines: bearerLines('e30.e30.e30.e30.e30'), reason: 'token_malformed', scheme: 'Bearer' },
-    { title: 'empty segments', lines: bearerLines('..'), reason: 'token_malformed', scheme: 'Bearer' },
-    { title: '8 KiB of noise', lines: bearerLines('A'.repeat(8192)), reason: 'token_malformed', scheme: 'Bearer' },
-    { title: '8 KiB of dots', lines: bearerLines('.'.repeat(8192)), reason: 'token_malformed', scheme: 'Bearer' },
-    {
-      title: 'a header that is an array',
-      lines: bearerLines(`${b64('[]')}.e30.AAAA`),
-      reason: 'token_malformed',
-      scheme: 'Bearer'
-    },
-    {
-      title: 'a header that is null',
-      lines: bearerLines(`${b64('null')}.e30.AAAA`),
-      reason: 'token_malformed',
-      scheme: 'Bearer'
-    },
-    {
-      title: 'a header that is no JSON',
-      lines: bearerLines(`${b64('{')}.e30.AAAA`),
-      reason: 'token_malformed',
-      scheme: 'Bearer'
-    },
-    {
-      title: 'a header that is no UTF-8',
-      lines: bearerLines(
-        issuer.rawToken(latin1('{"alg":"RS256","kid":"k1","x":"\u00e9"}'), JSON.stringify(issuer.claims()))
-      ),
-      reason: 'token_malformed',
-      scheme: 'Bearer'
-    },
-    {
-      title: 'claims that are no UTF-8',
-      lines: bearerLines(
-        issuer.rawToken('{"alg":"RS256","kid":"k1"}', latin1(JSON.stringify(issuer.claims({ name: '\u00e9' }))))
-      ),
-      reason: 'token_malformed',
-      scheme: 'Bearer'
-    },
-    {
-      title: 'claims that are text',
-      lines: bearerLines(`${b64('{"alg":"RS256"}')}.${b64('"a"')}.AAAA`),
-      reason: 'token_malformed',
-      scheme: 'Bearer'
-    },
-    {
-      title: 'claims nested deeply',
-      lines: bearerLines(`${b64('{"alg":"RS256"}')}.${b64(`{"a":${deep}}`)}.AAAA`),
-      reason: 'token_claim_invalid',
-      scheme: 'Bearer'
-    },
-    {
-      title: 'bits beyond the last byte',
-      lines: bearerLines(`${b64('{"alg":"RS256"}')}.e31.AAAA`),
-      reason: 'token_malformed',
-      scheme: 'Bearer'
-    },
-    {
-      title: 'a token in the other alphabet',
-      lines: bearerLines('ab+/.ab+/.ab+/'),
-      reason: 'token_malformed',
-      scheme: 'Bearer'
-    },
-    {
-      title: 'a token of another issuer',
-      lines: bearerLines(issuer.token({ iss: 'https://other.example/' }, { kid: 'unknown' })),
-      reason: 'token_issuer',
-      scheme: 'Bearer'
+    DPoP: {
+      authorization_malformed: { 'a comma and another scheme': ['Authorization: DPoP abc, Bearer def'] },
+      authorization_repeated: { 'two lines of two schemes': ['Authorization: DPoP abc', 'authorization: Bearer abc'] }
     }
-  ]
-  for (const { title, lines, reason, scheme } of rows) {
-    expectRefusal(t, await call(running, { lines }), reason, scheme, title)
+  }
+  for (const [scheme, table] of Object.entries(schemes)) {
+    for (const { title, value: lines, outcome: reason } of rowsOf(table)) {
+      expectRefusal(t, await call(running, { lines }), reason, scheme, title)
+    }
   }
   t.equal(
     (await call(running, {

@@ -21,6 +21,7 @@ import {
   withoutTrailingSlash
 } from '../../../../lib/guard/provider/provider-url.ts'
 import { backOffMs, refreshAfterMs } from '../../../../lib/guard/provider/fetch-loop.ts'
+import { rowsOf } from '../../../helpers/rows.ts'
 import { oddNumber } from '../../../helpers/rsa-jwk.ts'
 import { untriedKey } from '../../../helpers/signing-key.ts'
 
@@ -74,53 +75,57 @@ t.test('a key is usable when it can verify RS256 and is not set aside for anythi
 })
 
 t.test('any other entry is passed over, for a stable reason', async t => {
-  const refused: Array<{ title: string, jwk: unknown, reason: string }> = [
-    { title: 'null', jwk: null, reason: 'not_a_key' },
-    { title: 'a text', jwk: 'abc', reason: 'not_a_key' },
-    { title: 'an array', jwk: [good], reason: 'not_a_key' },
-    { title: 'a symmetric key', jwk: { ...good, kty: 'oct', k: 'AAAA' }, reason: 'key_type' },
-    { title: 'an EC key', jwk: { kty: 'EC', crv: 'P-256', kid: 'a', x: 'AA', y: 'AA' }, reason: 'key_type' },
-    { title: 'a key without kty', jwk: without('kty'), reason: 'key_type' },
-    { title: 'a key whose kty is in another case', jwk: { ...good, kty: 'rsa' }, reason: 'key_type' },
-    { title: 'a key for encryption', jwk: { ...good, use: 'enc' }, reason: 'key_use' },
-    { title: 'a key whose use is null', jwk: { ...good, use: null }, reason: 'key_use' },
-    { title: 'a key only for signing', jwk: { ...good, key_ops: ['sign'] }, reason: 'key_use' },
-    { title: 'a key whose key_ops is a text', jwk: { ...good, key_ops: 'verify' }, reason: 'key_use' },
-    { title: 'a key for another algorithm', jwk: { ...good, alg: 'RS512' }, reason: 'algorithm' },
-    { title: 'a key for encryption by its algorithm', jwk: { ...good, alg: 'RSA-OAEP' }, reason: 'algorithm' },
-    { title: 'a key whose kid is a number', jwk: { ...good, kid: 1 }, reason: 'key_id' },
-    ...['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'].map(member => ({
-      title: `a key that is published with ${member}`,
-      jwk: { ...good, [member]: 'AQAB' },
-      reason: 'private_key'
-    })),
-    {
-      title: 'a key that is published with an empty private member',
-      jwk: { ...good, d: undefined },
-      reason: 'private_key'
+  const refused: Record<string, Record<string, unknown>> = {
+    not_a_key: { null: null, 'a text': 'abc', 'an array': [good] },
+    key_type: {
+      'a symmetric key': { ...good, kty: 'oct', k: 'AAAA' },
+      'an EC key': { kty: 'EC', crv: 'P-256', kid: 'a', x: 'AA', y: 'AA' },
+      'a key without kty': without('kty'),
+      'a key whose kty is in another case': { ...good, kty: 'rsa' }
     },
-    { title: 'a key without a modulus', jwk: without('n'), reason: 'modulus' },
-    { title: 'an empty modulus', jwk: { ...good, n: '' }, reason: 'modulus' },
-    { title: 'a modulus with padding', jwk: { ...good, n: `${n}==` }, reason: 'modulus' },
-    { title: 'a modulus in base64', jwk: { ...good, n: `${n.slice(0, -2)}+w` }, reason: 'modulus' },
-    { title: 'a modulus with stray trailing bits', jwk: { ...good, n: `${n.slice(0, -1)}x` }, reason: 'modulus' },
-    { title: 'an even modulus', jwk: { ...good, n: evenNumber }, reason: 'modulus' },
-    { title: 'a modulus of 512 bits', jwk: { ...good, n: oddNumber(512) }, reason: 'modulus' },
-    { title: 'a modulus of 2040 bits', jwk: { ...good, n: oddNumber(2040) }, reason: 'modulus' },
-    { title: 'a modulus of 4104 bits', jwk: { ...good, n: oddNumber(4104) }, reason: 'modulus' },
-    { title: 'a modulus of 702 characters', jwk: { ...good, n: oddNumber(4096, 14) }, reason: 'modulus' },
-    { title: 'a modulus of 16384 bits', jwk: { ...good, n: oddNumber(16384) }, reason: 'modulus' },
-    { title: 'a key without an exponent', jwk: without('e'), reason: 'exponent' },
-    { title: 'an exponent that is a number', jwk: { ...good, e: 65537 }, reason: 'exponent' },
-    { title: 'the exponent 0', jwk: { ...good, e: 'AA' }, reason: 'exponent' },
-    { title: 'the exponent 1', jwk: { ...good, e: 'AQ' }, reason: 'exponent' },
-    { title: 'an even exponent', jwk: { ...good, e: 'AQAA' }, reason: 'exponent' },
-    { title: 'an exponent of 33 bits', jwk: { ...good, e: 'AQAAAAE' }, reason: 'exponent' },
-    { title: 'an exponent as long as the modulus', jwk: { ...good, e: n }, reason: 'exponent' }
-  ]
-  for (const { title, jwk, reason } of refused) t.equal(usableKey(jwk), reason, title)
+    key_use: {
+      'a key for encryption': { ...good, use: 'enc' },
+      'a key whose use is null': { ...good, use: null },
+      'a key only for signing': { ...good, key_ops: ['sign'] },
+      'a key whose key_ops is a text': { ...good, key_ops: 'verify' }
+    },
+    algorithm: {
+      'a key for another algorithm': { ...good, alg: 'RS512' },
+      'a key for encryption by its algorithm': { ...good, alg: 'RSA-OAEP' }
+    },
+    key_id: { 'a key whose kid is a number': { ...good, kid: 1 } },
+    private_key: {
+      ...Object.fromEntries(['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'].map(member =>
+        [`a key that is published with ${member}`, { ...good, [member]: 'AQAB' }]
+      )),
+      'a key that is published with an empty private member': { ...good, d: undefined }
+    },
+    modulus: {
+      'a key without a modulus': without('n'),
+      'an empty modulus': { ...good, n: '' },
+      'a modulus with padding': { ...good, n: `${n}==` },
+      'a modulus in base64': { ...good, n: `${n.slice(0, -2)}+w` },
+      'a modulus with stray trailing bits': { ...good, n: `${n.slice(0, -1)}x` },
+      'an even modulus': { ...good, n: evenNumber },
+      'a modulus of 512 bits': { ...good, n: oddNumber(512) },
+      'a modulus of 2040 bits': { ...good, n: oddNumber(2040) },
+      'a modulus of 4104 bits': { ...good, n: oddNumber(4104) },
+      'a modulus of 702 characters': { ...good, n: oddNumber(4096, 14) },
+      'a modulus of 16384 bits': { ...good, n: oddNumber(16384) }
+    },
+    exponent: {
+      'a key without an exponent': without('e'),
+      'an exponent that is a number': { ...good, e: 65537 },
+      'the exponent 0': { ...good, e: 'AA' },
+      'the exponent 1': { ...good, e: 'AQ' },
+      'an even exponent': { ...good, e: 'AQAA' },
+      'an exponent of 33 bits': { ...good, e: 'AQAAAAE' },
+      'an exponent as long as the modulus': { ...good, e: n }
+    }
+  }
+  for (const { title, value, outcome } of rowsOf(refused)) t.equal(usableKey(value), outcome, title)
   t.strictSame(
-    [...new Set(refused.map(({ jwk }) => usableKey(jwk)))],
+    Object.keys(refused),
     JWK_FAULTS.filter(word => word !== 'curve' && word !== 'point'),
     'in the order of the checks'
   )
@@ -169,31 +174,31 @@ t.test('several keys of one kid are all used, and the same key twice is one', as
 })
 
 t.test('anything but a key set is a fault of the provider', async t => {
-  const refused: Array<{ title: string, body: Buffer, word: string }> = [
-    { title: 'null', body: asBytes(null), word: 'set_malformed' },
-    { title: 'an array', body: asBytes([null]), word: 'set_malformed' },
-    { title: 'a text', body: asBytes('keys'), word: 'set_malformed' },
-    { title: 'an object without keys', body: asBytes({}), word: 'set_malformed' },
-    { title: 'keys that are a text', body: asBytes({ keys: 'abc' }), word: 'set_malformed' },
-    {
-      title: 'keys that are an object with a length',
-      body: asBytes({ keys: { length: 1, 0: good } }),
-      word: 'set_malformed'
+  const refused: Record<string, Record<string, Buffer>> = {
+    set_malformed: {
+      null: asBytes(null),
+      'an array': asBytes([null]),
+      'a text': asBytes('keys'),
+      'an object without keys': asBytes({}),
+      'keys that are a text': asBytes({ keys: 'abc' }),
+      'keys that are an object with a length': asBytes({ keys: { length: 1, 0: good } }),
+      'keys of which none is an object': asBytes({ keys: [null, 'abc'] })
     },
-    { title: 'keys of which none is an object', body: asBytes({ keys: [null, 'abc'] }), word: 'set_malformed' },
-    { title: '101 keys', body: asBytes({ keys: Array(101).fill(good) }), word: 'set_too_many_keys' },
-    { title: '10,000 keys', body: asBytes({ keys: Array(10_000).fill({}) }), word: 'set_too_many_keys' },
-    { title: 'HTML', body: Buffer.from('<!doctype html>'), word: 'not_json' },
-    { title: 'nothing', body: Buffer.alloc(0), word: 'not_json' },
-    { title: 'half a document', body: asBytes({ keys: [good] }).subarray(0, 20), word: 'not_json' },
-    {
-      title: 'bytes that are not UTF-8',
-      body: Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]),
-      word: 'not_json'
+    set_too_many_keys: {
+      '101 keys': asBytes({ keys: Array(101).fill(good) }),
+      '10,000 keys': asBytes({ keys: Array(10_000).fill({}) })
     },
-    { title: 'brackets without end', body: Buffer.from('['.repeat(1024 * 1024)), word: 'not_json' }
-  ]
-  for (const { title, body, word } of refused) t.throws(() => readSet(body), { name: 'ProviderFailure', word }, title)
+    not_json: {
+      HTML: Buffer.from('<!doctype html>'),
+      nothing: Buffer.alloc(0),
+      'half a document': asBytes({ keys: [good] }).subarray(0, 20),
+      'bytes that are not UTF-8': Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]),
+      'brackets without end': Buffer.from('['.repeat(1024 * 1024))
+    }
+  }
+  for (const { title, value, outcome: word } of rowsOf(refused)) {
+    t.throws(() => readSet(value), { name: 'ProviderFailure', word }, title)
+  }
   t.equal(readSet(asBytes({ keys: Array(100).fill(good) })).usable.length, 1, '100 keys are a set')
   for (const other of [null, 'text', 7, true, [{}]]) {
     t.throws(() => parseDocument(asBytes(other), 'discovery_malformed'), {
