@@ -10,23 +10,23 @@ const CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'hol
 
 /** A program of a Go module. */
 export interface GoProgram {
-  readonly name: string
-  readonly module: string
-  readonly version: string
+  name: string
+  module: string
+  version: string
   /** The hash of the module (`h1:` of `go mod download -json`). */
-  readonly sum: string
+  sum: string
   /** The folder of its `main` in the module. */
-  readonly main: string
+  main: string
   /** The variable that holds the version. */
-  readonly versionVariable: string
+  versionVariable: string
   /** Changes the copy of the module before it is built. */
-  readonly change?: (source: string) => void
+  change?: (source: string) => void
 }
 
 /**
  * Runs tap with the programs, each by the variable that names it (TRAEFIK, OAUTH2_PROXY) or built. Sets the exit code.
  */
-export async function testWith (programs: readonly GoProgram[], args: readonly string[]): Promise<void> {
+export async function testWith (programs: readonly GoProgram[], args: readonly string[]) {
   const { 'only-build': onlyBuild } = readOptions({ 'only-build': { type: 'boolean', default: false } })
   const env = { ...process.env }
   for (const program of programs) {
@@ -52,7 +52,7 @@ async function buildGoProgram (
     const { stdout } = await promisify(execFile)('go', ['mod', 'download', '-json', `${module}@v${version}`], {
       cwd: folder
     })
-    const loaded = JSON.parse(stdout) as { readonly Dir: string, readonly Sum: string }
+    const loaded = JSON.parse(stdout) as { Dir: string, Sum: string }
     if (loaded.Sum !== sum) throw new Error(`the module of ${name} ${version} has the hash ${loaded.Sum}, and not ${sum}`)
     const source = join(folder, 'source')
     cpSync(loaded.Dir, source, { recursive: true })

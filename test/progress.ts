@@ -10,7 +10,7 @@ let since = now()
 let hasSaid = false
 
 /** A line for a file of tests that has ended: of those that share a process the runner learns only when all have. */
-export function sayEnded (file: string): void {
+export function sayEnded (file: string) {
   const { pass, fail } = t.counts
   const failed = fail - counted.fail
   const seconds = ((now() - since) / 1000).toFixed(1)

@@ -11,12 +11,12 @@ import { root } from './helpers/documents.ts'
  * at.
  */
 interface Locked {
-  readonly version?: string
-  readonly dev?: boolean
-  readonly license?: string
-  readonly integrity?: string
-  readonly resolved?: string
-  readonly link?: boolean
+  version?: string
+  dev?: boolean
+  license?: string
+  integrity?: string
+  resolved?: string
+  link?: boolean
 }
 
 const LOCKS = ['package-lock.json', 'bench/package-lock.json']
@@ -27,10 +27,10 @@ const lockedIn = (file: string): Array<Locked & { path: string }> =>
   ) => ({ path, ...entry }))
 
 /** A changed byte in a package is found by `npm ci`, if its hash is here. */
-const isPinned = ({ version, integrity, link }: Locked): boolean =>
+const isPinned = ({ version, integrity, link }: Locked) =>
   link !== true && /^\d+\.\d+\.\d+/.test(version ?? '') && /^sha512-[A-Za-z0-9+/]{86}==$/.test(integrity ?? '')
 
-t.test('Each package of a lock file has one version and its SHA-512.', t => {
+t.test('Each package of a lock file has one version and its SHA-512.', async t => {
   for (const lock of LOCKS) {
     const { lockfileVersion } = read(lock)
     t.equal(lockfileVersion, 3)
@@ -43,10 +43,9 @@ t.test('Each package of a lock file has one version and its SHA-512.', t => {
       version: 'git+ssh://git@example.com/x.git#1'
     }, { link: true }]
   ) t.notOk(isPinned({ ...good, ...bad }), JSON.stringify(bad))
-  t.end()
 })
 
-t.test('The dependencies of package.json are locked, and come from the registry.', t => {
+t.test('The dependencies of package.json are locked, and come from the registry.', async t => {
   for (const folder of ['', 'bench/', 'packages/holdfast/', 'packages/holdfast-cli/']) {
     const { dependencies = {}, devDependencies = {}, optionalDependencies = {}, bundleDependencies } = read(
       `${folder}package.json`
@@ -69,7 +68,6 @@ t.test('The dependencies of package.json are locked, and come from the registry.
       `${folder}package.json and its lock file`
     )
   }
-  t.end()
 })
 
 /** Licences of what is installed with the service: they require no more than their own text. */
@@ -77,17 +75,17 @@ const PERMISSIVE = ['MIT', 'ISC', 'BSD-2-Clause', 'BSD-3-Clause', 'Apache-2.0', 
 /** Licences of what only developers install. */
 const OF_TOOLS = [...PERMISSIVE, '0BSD', 'CC0-1.0', 'CC-BY-3.0', 'Python-2.0', 'MPL-2.0', '(WTFPL OR MIT)', '(MIT OR CC0-1.0)']
 /** Packages whose package.json names no licence, with the file that does. */
-const ELSEWHERE: Readonly<Record<string, readonly [file: string, words: RegExp]>> = {
+const ELSEWHERE: Record<string, readonly [file: string, words: RegExp]> = {
   'node_modules/jsonc-simple-parser': ['license', /Permission is hereby granted, free of charge/]
 }
 
-function isLicensed ({ path, license, dev }: Locked & { path: string }): boolean {
+function isLicensed ({ path, license, dev }: Locked & { path: string }) {
   const elsewhere = license === undefined && dev === true ? ELSEWHERE[path] : undefined
   if (elsewhere) return elsewhere[1].test(readFileSync(join(root, path, elsewhere[0]), 'utf8'))
   return (dev === true ? OF_TOOLS : PERMISSIVE).includes(license!)
 }
 
-t.test('Each package has a licence of the list.', t => {
+t.test('Each package has a licence of the list.', async t => {
   for (const lock of LOCKS) {
     t.strictSame(
       lockedIn(lock).filter(entry => !isLicensed(entry)).map(({ path, license }) => `${path}: ${license}`),
@@ -102,7 +100,6 @@ t.test('Each package has a licence of the list.', t => {
     'and one that is only for tools, of what is installed with the service'
   )
   t.notOk(isLicensed({ path: 'a' }), 'and none at all')
-  t.end()
 })
 
 t.test(
@@ -123,11 +120,11 @@ t.test(
       >
     }
     t.match(bill, { bomFormat: exactly('CycloneDX'), specVersion: /^1\.\d$/ })
-    const purlOf = ({ path, version }: Locked & { path: string }): string =>
+    const purlOf = ({ path, version }: Locked & { path: string }) =>
       `pkg:npm/${path.slice(path.lastIndexOf('node_modules/') + 13).replace('@', '%40')}@${version}`
     const locked = lockedIn('package-lock.json')
     const sorted = (purls: Iterable<string>): string[] => [...new Set(purls)].sort()
-    const isForDevelopers = ({ properties }: { properties: Array<{ name: string }> }): boolean =>
+    const isForDevelopers = ({ properties }: { properties: Array<{ name: string }> }) =>
       properties.some(({ name }) => name === 'cdx:npm:package:development')
     t.strictSame(sorted(bill.components.map(({ purl }) => purl)), sorted(locked.map(purlOf)))
     const served = bill.components.filter(component => !isForDevelopers(component))
@@ -146,7 +143,7 @@ t.test(
   }
 )
 
-t.test('Each package that the service is designed around is loaded by the service itself.', t => {
+t.test('Each package that the service is designed around is loaded by the service itself.', async t => {
   const sources = [
     'holdfast.ts',
     ...['lib', 'plugins', 'server'].flatMap(folder =>
@@ -166,5 +163,4 @@ t.test('Each package that the service is designed around is loaded by the servic
     const loads = new RegExp(`(?:^import (?!type ).* from |\\b(?:import|require)\\()'${name}'`, 'm')
     t.ok(sources.some(source => loads.test(source)), name)
   }
-  t.end()
 })

@@ -24,7 +24,7 @@ if (skipRedisClock) throw new Error(skipRedisClock)
 
 const ends: Array<() => unknown> = []
 let isEnding = false
-async function endAll (): Promise<void> {
+async function endAll () {
   if (isEnding) return
   isEnding = true
   for (const end of ends.reverse()) await end()
@@ -36,7 +36,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 }
 
 const owner = {
-  teardown (end: () => unknown): void {
+  teardown (end: () => unknown) {
     ends.push(end)
   }
 }

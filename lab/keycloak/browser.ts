@@ -11,7 +11,7 @@ export async function changePassword (
   username: string,
   password: string,
   next: string
-): Promise<void> {
+) {
   const cookies = new Map<string, string>()
 
   /** Follows redirects, but for the one to the client. */
@@ -30,7 +30,7 @@ export async function changePassword (
     return location === null || location.startsWith(BACK) ? answer : open(location)
   }
 
-  async function submit (page: Response, form: Record<string, string>): Promise<Response> {
+  async function submit (page: Response, form: Record<string, string>) {
     const [, action] = /<form[^>]* action="([^"]+)"/.exec(await page.text()) ?? []
     if (action === undefined) throw new Error(`${page.status}: a page without a form`)
     return open(action.replaceAll('&amp;', '&'), form)

@@ -8,7 +8,7 @@ import { AUDIENCE } from './realm.ts'
 
 /** The service before an issuer. */
 export interface Service {
-  readonly url: string
+  url: string
   /**
    * Calls a route with a token, and with a proof if there is a key. Returns the status, and the reason of a refusal.
    */

@@ -9,7 +9,7 @@ import { freePort } from '../../test/helpers/free-port.ts'
 
 /** A Keycloak that runs. */
 export interface Keycloak {
-  readonly url: string
+  url: string
   /**
    * Calls the admin API as the administrator. Returns the body, or the id of what was made. @throws if it is refused
    */
@@ -18,11 +18,11 @@ export interface Keycloak {
 }
 
 interface KeycloakOptions {
-  readonly version: string
+  version: string
   /** Those that are off by default, such as `ssf`. */
-  readonly features: readonly string[]
+  features: readonly string[]
   /** Further arguments of its start. */
-  readonly args: readonly string[]
+  args: readonly string[]
 }
 
 const ADMIN = { username: 'admin', password: 'admin' }
@@ -53,7 +53,7 @@ export async function startKeycloak ({ version, features, args: further }: Keycl
   const log = createWriteStream(logFile)
   for (const stream of [child.stdout, child.stderr]) stream.pipe(log, { end: false })
   const ended = once(child, 'exit')
-  const stop = async (): Promise<void> => {
+  const stop = async () => {
     if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid!, 'SIGTERM')
     await ended
     log.end()
@@ -98,8 +98,8 @@ export function useKeycloak (url: string): Keycloak {
 /** A token of an issuer for these parameters. @throws if there is none */
 export async function requestToken (
   issuer: string,
-  parameters: Readonly<Record<string, string>>,
-  headers: Readonly<Record<string, string>> = {}
+  parameters: Record<string, string>,
+  headers: Record<string, string> = {}
 ): Promise<string> {
   const answer = await fetch(`${issuer}/protocol/openid-connect/token`, {
     method: 'POST',
@@ -111,7 +111,7 @@ export async function requestToken (
   return token
 }
 
-async function fetchDistribution (version: string): Promise<string> {
+async function fetchDistribution (version: string) {
   const folder = join(homedir(), '.m2/repository/org/keycloak/keycloak-quarkus-dist', version)
   const find = (): string | undefined =>
     existsSync(folder) ? readdirSync(folder).find(name => name.endsWith('.zip')) : undefined

@@ -7,15 +7,15 @@ import { tokens } from './tokens.ts'
 
 /** What is tried with a Keycloak of its own. */
 interface Part {
-  readonly features: readonly string[]
-  readonly args: readonly string[]
-  readonly run: (keycloak: Keycloak) => Promise<Row[]>
-  readonly show: (version: string, rows: readonly Row[]) => string
+  features: readonly string[]
+  args: readonly string[]
+  run: (keycloak: Keycloak) => Promise<Row[]>
+  show: (version: string, rows: readonly Row[]) => string
   /** The page of the table. */
-  readonly page: string
+  page: string
 }
 
-const PARTS: Readonly<Record<string, Part>> = {
+const PARTS: Record<string, Part> = {
   tokens: { features: [], args: [], run: tokens, show: showRows, page: 'lab/reports/keycloak.md' },
   revocation: {
     features: ['ssf'],
@@ -41,7 +41,7 @@ let differs = 0
 for (const name of part) {
   const { features, args, run, show, page } = PARTS[name]!
   const keycloak = at === undefined ? await startKeycloak({ version, features, args }) : useKeycloak(at)
-  const stopAndEnd = async (): Promise<void> => {
+  const stopAndEnd = async () => {
     await keycloak.stop()
     process.exit(1)
   }

@@ -9,21 +9,21 @@ export const PASSWORD = 'a good password'
 /** What of docs/reference/providers.md is done in a realm. A row of the table leaves out one thing. */
 export interface Recipe {
   /** The mapper that writes the identifier of the API into `aud`. */
-  readonly audience: boolean
+  audience: boolean
   /** The mapper that writes the client of this service into `aud`, which introspection needs. */
-  readonly service: boolean
+  service: boolean
   /** Roles on the Scope tab of the client scope `admin`. */
-  readonly roleOnScope: boolean
+  roleOnScope: boolean
   /**
    * Lightweight access tokens of the clients, and which mappers are added to them: the two above, and that of `sub`.
    */
-  readonly lightweight: false | 'bare' | 'with aud' | 'with aud and sub'
+  lightweight: false | 'bare' | 'with aud' | 'with aud and sub'
   /** Whether the clients have the client scope `basic`. */
-  readonly basic: boolean
+  basic: boolean
   /** Whether the client of this service may get tokens itself (*Service account roles*). */
-  readonly serviceAccount: boolean
+  serviceAccount: boolean
   /** Whether clients must request bound tokens. */
-  readonly dpopRequired: boolean
+  dpopRequired: boolean
 }
 
 export const AS_THE_PAGE_SAYS: Recipe = {

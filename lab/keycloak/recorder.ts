@@ -6,18 +6,18 @@ import { buffer } from 'node:stream/consumers'
 /** One request and its answer, as they went over the wire. */
 interface Exchange {
   /** Such as `POST /revocation/events`, without the query. */
-  readonly what: string
-  readonly sent: string
-  readonly status: number
-  readonly came: string
+  what: string
+  sent: string
+  status: number
+  came: string
   /** When the answer was complete, in milliseconds of the Unix epoch. */
-  readonly atMs: number
+  atMs: number
 }
 
 /** A server on loopback that hands every request on and remembers it. The far end sees the `Host` of the recorder. */
 export interface Recorder {
-  readonly url: string
-  readonly exchanges: readonly Exchange[]
+  url: string
+  exchanges: readonly Exchange[]
   close (): Promise<void>
 }
 

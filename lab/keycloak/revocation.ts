@@ -20,39 +20,39 @@ type Way = typeof WAYS[number]
 
 /** A user with two sessions. */
 interface User {
-  readonly id: string
-  readonly name: string
-  readonly sessions: readonly [Session, Session]
+  id: string
+  name: string
+  sessions: readonly [Session, Session]
 }
 
 interface Session {
-  readonly token: string
-  readonly refreshToken: string
-  readonly sid: string
+  token: string
+  refreshToken: string
+  sid: string
 }
 
 /** A realm of Keycloak with this service, and recorders on both ways between them. */
 interface Site {
-  readonly way: Way
-  readonly issuer: string
+  way: Way
+  issuer: string
   /** The admin API of the realm. */
   realm (method: string, path: string, body?: object): Promise<any>
   /** Calls an endpoint of OpenID Connect as the client of the users. */
   asClient (endpoint: string, parameters: Record<string, string>): Promise<void>
-  readonly atKeycloak: Recorder
-  readonly atService: Recorder
+  atKeycloak: Recorder
+  atService: Recorder
 }
 
 /** Something that takes tokens back, and what it leads to by events (push and poll) and by logout tokens. */
 interface Act {
-  readonly done: string
+  done: string
   run (site: Site, user: User): Promise<unknown>
-  readonly events: string
-  readonly logout: string
+  events: string
+  logout: string
 }
 
 const SESSION = '`session-revoked`, `iss_sub` and session `sid`: session refused'
-const CHANGE = (type: string): string => `\`credential-change\` \`${type}\`, \`iss_sub\`: user refused`
+const CHANGE = (type: string) => `\`credential-change\` \`${type}\`, \`iss_sub\`: user refused`
 const LOGOUT = 'logout token, `sid`: session refused'
 const NOTHING = 'nothing'
 
@@ -127,7 +127,7 @@ const ACTS: readonly Act[] = [
   }
 ]
 
-async function endInAccountConsole ({ issuer }: Site, { sessions: [{ sid }, { token }] }: User): Promise<void> {
+async function endInAccountConsole ({ issuer }: Site, { sessions: [{ sid }, { token }] }: User) {
   const { status } = await fetch(`${issuer}/account/sessions/${sid}`, {
     method: 'DELETE',
     headers: { authorization: `Bearer ${token}`, accept: 'application/json' }
@@ -135,7 +135,7 @@ async function endInAccountConsole ({ issuer }: Site, { sessions: [{ sid }, { to
   if (status !== 204) throw new Error(`DELETE of the session: ${status}`)
 }
 
-async function removeCredential ({ realm }: Site, { id }: User): Promise<void> {
+async function removeCredential ({ realm }: Site, { id }: User) {
   const [credential] = await realm('GET', `/users/${id}/credentials`)
   await realm('DELETE', `/users/${id}/credentials/${credential.id}`)
 }
@@ -150,7 +150,7 @@ export async function revocation (keycloak: Keycloak): Promise<Row[]> {
   return rows
 }
 
-async function runWay (keycloak: Keycloak, way: Way, rows: Row[]): Promise<void> {
+async function runWay (keycloak: Keycloak, way: Way, rows: Row[]) {
   let serviceUrl = ''
   const atService = await startRecorder(() => serviceUrl)
   // Keycloak takes its own address from the requests, so all of them go this way.
@@ -162,7 +162,7 @@ async function runWay (keycloak: Keycloak, way: Way, rows: Row[]): Promise<void>
     serviceUrl = service.url
     return service
   }
-  const row = async (sent: string, expected: string, run: () => Promise<string>): Promise<void> => {
+  const row = async (sent: string, expected: string, run: () => Promise<string>) => {
     const came = await run().catch(error => (error as Error).message)
     rows.push({ setting: way, sent, came, expected })
     console.error(`${way} | ${sent} | ${came}`)
@@ -251,7 +251,7 @@ async function makeSite (way: Way, atKeycloak: Recorder, atService: Recorder): P
 }
 
 /** What runs before each start. */
-async function ensureStream (site: Site): Promise<void> {
+async function ensureStream (site: Site) {
   let text = ''
   const code = await stream(['--ensure'], {
     env: { IDP_ISSUER: site.issuer, IDP_AUDIENCE: 'api', PUBLIC_URL: site.atService.url },
@@ -305,10 +305,10 @@ async function makeUser (site: Site): Promise<User> {
 /**
  * Does it, and says what arrived, and which of the tokens that were accepted before are refused once that was answered.
  */
-async function act (site: Site, service: Service, bob: string, run: Act['run']): Promise<string> {
+async function act (site: Site, service: Service, bob: string, run: Act['run']) {
   const user = await makeUser(site)
   const tokens = [...user.sessions.map(({ token }) => token), bob]
-  const ask = async (): Promise<string> => {
+  const ask = async () => {
     const answers = []
     for (const token of tokens) answers.push(await service.call('/private', token))
     return answers.join(', ')
@@ -317,7 +317,7 @@ async function act (site: Site, service: Service, bob: string, run: Act['run']):
   if (before !== '200, 200, 200') throw new Error(`before: ${before}`)
   await run(site, user)
   const doneMs = Date.now()
-  const isAnswered = (sub: string): boolean => {
+  const isAnswered = (sub: string) => {
     const found = arrivals(site, sub)
     return found.length > 0 && found.every(({ answer }) => answer !== undefined)
   }
@@ -333,13 +333,13 @@ async function act (site: Site, service: Service, bob: string, run: Act['run']):
 }
 
 /** By what the two tokens of the user and that of Bob get. */
-const OUTCOMES: Readonly<Record<string, string>> = {
+const OUTCOMES: Record<string, string> = {
   '200, 200, 200': 'none refused',
   '401 `token_revoked`, 200, 200': 'session refused',
   '401 `token_revoked`, 401 `token_revoked`, 200': 'user refused'
 }
 
-function describe (arrived: readonly Arrival[], { sessions }: User, after: string): string {
+function describe (arrived: readonly Arrival[], { sessions }: User, after: string) {
   const outcome = OUTCOMES[after] ?? after
   if (arrived.length === 0) return outcome === 'none refused' ? NOTHING : `nothing: ${outcome}`
   const kinds = arrived.map(({ kind, session, answer }) => {
@@ -354,21 +354,21 @@ function describe (arrived: readonly Arrival[], { sessions }: User, after: strin
 /** What a token of Keycloak says. */
 interface Sent {
   /** The user. */
-  readonly about: string | undefined
-  readonly kind: string
-  readonly session: string | undefined
+  about: string | undefined
+  kind: string
+  session: string | undefined
 }
 
 /** One that was sent to this service, or fetched there. */
 interface Arrival extends Sent {
   /** `accepted`, or what was answered. Undefined for as long as nothing was. */
-  readonly answer: string | undefined
-  readonly atMs: number
+  answer: string | undefined
+  atMs: number
 }
 
 /** What has come about a user, by any way. */
 function arrivals ({ atKeycloak, atService }: Site, sub: string): Arrival[] {
-  const answered = (status: number, expected: number, came: string): string =>
+  const answered = (status: number, expected: number, came: string) =>
     status === expected ? 'accepted' : `${status} ${came}`
   const polls = atKeycloak.exchanges.filter(({ what, status }) => what.endsWith('/poll') && status === 200)
     .map(({ sent, came, atMs }) => ({
@@ -449,14 +449,14 @@ async function watchStream (
   return `${calls.join(', ')}: ${verifiedAt === undefined ? '' : 'verified, '}\`${status}\``
 }
 
-async function eventually (what: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
+async function eventually (what: string, isTrue: () => boolean | Promise<boolean>) {
   await until(what, async () => {
     await delay(20)
     return isTrue()
   })
 }
 
-function decode (token: string): { readonly header: JsonObject, readonly claims: JsonObject } {
+function decode (token: string): { header: JsonObject, claims: JsonObject } {
   const jws = splitCompactJws(token)
   return { header: decodeJsonObject(jws!.header)!, claims: decodeJsonObject(jws!.payload)! }
 }

@@ -1,10 +1,10 @@
 /** One row of the table: what was set, what was sent, and what came back. */
 export interface Row {
-  readonly setting: string
-  readonly sent: string
-  readonly came: string
+  setting: string
+  sent: string
+  came: string
   /** What came back when the table was recorded. */
-  readonly expected: string
+  expected: string
 }
 
 /** The table as it is in the docs. */
@@ -20,7 +20,7 @@ export function showRows (version: string, rows: readonly Row[]): string {
 /** The same with one row for what was sent, and a column for each setting. */
 export function showBySetting (version: string, rows: readonly Row[]): string {
   const settings = [...new Set(rows.map(({ setting }) => setting))]
-  const cell = (sent: string, setting: string): string =>
+  const cell = (sent: string, setting: string) =>
     rows.find(row => row.sent === sent && row.setting === setting)?.came ?? ''
   return [
     `| ${version} | ${settings.join(' | ')} |`,

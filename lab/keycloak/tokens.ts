@@ -14,7 +14,7 @@ const CALLER = { CALL_CLIENT_ID: MACHINE.clientId, CALL_CLIENT_SECRET: MACHINE.s
 
 /** What a row works with: the issuer of its realm, and how tokens are had there. */
 interface Site {
-  readonly issuer: string
+  issuer: string
   machine (key?: ProofKey): Promise<string>
   user (name: string, scope?: string): Promise<string>
   /** One call of the service with these settings. */
@@ -34,7 +34,7 @@ export async function tokens (keycloak: Keycloak): Promise<Row[]> {
       site: Site,
       row: (sent: string, expected: string, run: () => Promise<string>) => Promise<void>
     ) => Promise<void>
-  ): Promise<void> {
+  ) {
     const issuer = await makeRealm(keycloak, `holdfast-${++realms}`, { ...AS_THE_PAGE_SAYS, ...change })
     await fill(openSite(issuer), async (sent, expected, run) => {
       const came = await run().catch(error => (error as Error).message)

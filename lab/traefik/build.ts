@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { GoProgram } from '../go-program.ts'
 
 /** What is written into the copy of the module. No request of the tests comes near any of it. */
-const FILES: Readonly<Record<string, string>> = {
+const FILES: Record<string, string> = {
   // Of the providers of DNS, each brings a kit of its maker. Certificates are not fetched here.
   'pkg/provider/acme/dns/none.go': `package dns
 

@@ -25,8 +25,8 @@ const isObserving = process.argv[4] === 'observe'
 const ISSUER = 'https://issuer.example/'
 const AUDIENCE = 'https://api.example/'
 const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
-const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
-function tokenFor (claims: object): string {
+const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+function tokenFor (claims: object) {
   const payload = { iss: ISSUER, aud: AUDIENCE, sub: 'u', exp: 4e9, ...claims }
   const input = `${encode({ alg: 'RS256', kid: 'k' })}.${encode(payload)}`
   return `${input}.${sign('sha256', Buffer.from(input), privateKey).toString('base64url')}`
@@ -47,7 +47,7 @@ const GUARDED = [
 ]
 
 const GO = process.env['GO'] ?? 'go'
-const SERVERS: Readonly<Record<string, readonly string[]>> = {
+const SERVERS: Record<string, readonly string[]> = {
   'node:http': [process.execPath, 'node.mjs'],
   Express: [process.execPath, 'express.mjs'],
   Fastify: [process.execPath, 'fastify.mjs'],
@@ -58,7 +58,7 @@ const SERVERS: Readonly<Record<string, readonly string[]>> = {
   'net/http of Go': [join(PACKAGES, 'go-upstream')]
 }
 
-function prepare (): void {
+function prepare () {
   mkdirSync(PACKAGES, { recursive: true })
   for (
     const [command, ...options] of [
@@ -104,7 +104,7 @@ const VALUES = ['b', '', 'a, b', '"q"', 'x'.repeat(2000), 'a=b; c=d', '*/*', 'te
 /** The pieces of one request, as they are written. Each connection carries one. */
 function requestOf (random: () => number): Buffer[] {
   const pick = <Value>(list: readonly Value[]): Value => list[Math.floor(random() * list.length)]!
-  const isLikely = (share: number): boolean => random() < share
+  const isLikely = (share: number) => random() < share
   const method = pick(METHODS)
   const path = Array.from({ length: 1 + Math.floor(random() * 4) }, () => `/${pick(SEGMENTS)}`).join('')
   const size = pick([0, 0, 10, 1_000, 20_000, 200_000])
@@ -163,7 +163,7 @@ function finalOf (text: string): string {
   return end >= 0 && /^HTTP\/1\.1 1\d\d /.test(text) ? finalOf(text.slice(end + 4)) : text
 }
 
-function isWhole (wire: string, method: string): boolean {
+function isWhole (wire: string, method: string) {
   const text = finalOf(wire)
   const end = text.indexOf('\r\n\r\n')
   if (end === -1) return false
@@ -177,7 +177,7 @@ const OF_CONNECTION = /^(?:date|server|connection|keep-alive|transfer-encoding|v
 const STATED = 'content-length'
 
 /** What counts of an answer: the same for each server and each way. */
-function readAnswer (wire: Buffer, method: string): string {
+function readAnswer (wire: Buffer, method: string) {
   const text = finalOf(wire.toString('latin1'))
   const end = text.indexOf('\r\n\r\n')
   const [status = '', ...lines] = text.slice(0, end).split('\r\n')
@@ -196,7 +196,7 @@ function readAnswer (wire: Buffer, method: string): string {
   return [code, ...kept, hasBody && isChunked ? unchunk(body) : body].join('\n')
 }
 
-function unchunk (text: string): string {
+function unchunk (text: string) {
   let [whole, at] = ['', 0]
   for (;;) {
     const end = text.indexOf('\r\n', at)
@@ -231,7 +231,7 @@ async function openGate (upstream: number, observe: string) {
   await gate.register(holdfast, { settings })
   gate.memoryUsage = () => ({ eventLoopDelay: 0, rssBytes: 0, heapUsed: 0, eventLoopUtilized: 0 })
   await gate.listen({ port: 0, host: '127.0.0.1' })
-  const close = async (): Promise<void> => {
+  const close = async () => {
     gate.server.closeAllConnections()
     await gate.close()
   }

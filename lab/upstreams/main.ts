@@ -10,7 +10,7 @@ import { FOLDER, pathIn, services } from './services.ts'
 const root = join(import.meta.dirname, '..', '..')
 const installed = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'holdfast', 'upstreams')
 
-function run (folder: string, line: string): void {
+function run (folder: string, line: string) {
   const { status } = spawnSync('bash', ['-c', line], {
     cwd: folder,
     env: { ...process.env, PATH: pathIn(folder) },

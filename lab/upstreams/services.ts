@@ -6,15 +6,15 @@ export const FOLDER = join(root, 'examples', 'upstreams')
 
 /** An example of examples/upstreams. */
 export interface Service {
-  readonly framework: string
-  readonly folder: string
-  readonly file: string
+  framework: string
+  folder: string
+  file: string
   /** Whether .ci/run installs what it needs. The others are run by `npm run test:upstreams`. */
-  readonly isInCi: boolean
+  isInCi: boolean
   /** A command line, as the file has it. */
-  readonly install: string
+  install: string
   /** Command lines, one for each server that is named. They listen on 127.0.0.1:3000. */
-  readonly starts: readonly string[]
+  starts: readonly string[]
 }
 
 const FILES: ReadonlyArray<readonly [framework: string, folder: string, file: string, isInCi?: boolean]> = [
@@ -39,5 +39,5 @@ export const services: readonly Service[] = FILES.map(([framework, folder, file,
  * The PATH of a service: what is installed in its folder goes first, and then the Python of Debian, which has the
  * packages of Debian.
  */
-export const pathIn = (folder: string): string =>
+export const pathIn = (folder: string) =>
   [join(folder, 'venv', 'bin'), ...folder.endsWith('python') ? ['/usr/bin'] : [], process.env['PATH']].join(':')

@@ -27,10 +27,10 @@ const FILE = `gate:
 `
 
 interface Ran {
-  readonly code: number
-  readonly text: string
-  readonly started: Listening | undefined
-  readonly env: NodeJS.ProcessEnv
+  code: number
+  text: string
+  started: Listening | undefined
+  env: NodeJS.ProcessEnv
 }
 
 /** Runs a tool with the text of a configuration file. What would start the service only notes where. */
@@ -259,7 +259,7 @@ t.test('While requests are observed, the explanation says so', async t => {
 })
 
 t.test('A path that a lenient router takes for that of another rule is explained.', async t => {
-  const file = (more = ''): string =>
+  const file = (more = '') =>
     `gate:\n${more}  rules:\n    - path: /*\n    - path: /mcp\n      mcp: { tools: [pay] }\n`
   t.match(await run(['--explain', 'POST', '/MCP/'], file()), {
     code: 1,
@@ -379,7 +379,7 @@ The other rules
     0,
     'gate.rules[3] (config.yaml, line 12) holds: path /other, all methods, messages'
   ])
-  const said = async (...argv: string[]): Promise<string> => (await run(argv, MCP_FILE)).text.split('\n')[0]!
+  const said = async (...argv: string[]) => (await run(argv, MCP_FILE)).text.split('\n')[0]!
   t.equal(
     await said('--explain', 'POST', '/mcp', '--mcp', 'tools/call'),
     'A message tools/call names a tool: --mcp tools/call NAME'

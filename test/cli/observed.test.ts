@@ -64,7 +64,7 @@ t.test('Who would have been refused is told by rule, reason and client', async t
 
 t.test('Several files are one report, and lines of the audit count before those of the log', async t => {
   const directory = t.testdir({ log: LOG, 'audit.log': AUDIT, 'audit.log.1': AUDIT })
-  const path = (name: string): string => join(directory, name)
+  const path = (name: string) => join(directory, name)
   const { rows } = JSON.parse((await run(['--json', path('log'), path('audit.log'), path('audit.log.1')])).text)
   t.strictSame(rows.map(({ client, count }: any) => [client, count]), [['app', 2], ['\u001b[2J', 2]])
   t.notOk((await run([path('audit.log')])).text.includes('\u001b'), 'no line steers a terminal')

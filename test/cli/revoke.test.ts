@@ -8,8 +8,8 @@ import { atAnotherTime } from '../helpers/clock.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 
 interface Shown {
-  readonly code: number
-  readonly text: string
+  code: number
+  text: string
 }
 
 /** With local tenants the command is that of a clone. */

@@ -36,7 +36,7 @@ async function run (
 async function start (
   t: Test,
   ...streams: object[]
-): Promise<EventTransmitter & { readonly settings: object, deleted (): string[] }> {
+): Promise<EventTransmitter & { settings: object, deleted (): string[] }> {
   const remote = await startEventTransmitter(t)
   remote.answers['GET /stream'] = ({ path }) => {
     const id = new URL(path, remote.url).searchParams.get('stream_id')

@@ -12,10 +12,11 @@ import { containing } from '../helpers/containing.ts'
 import { closeGraceDelay } from '../../start-options.ts'
 import { parseCommand, readBlocks } from '../helpers/documents.ts'
 import { startIssuer } from '../helpers/issuer.ts'
+import { listen } from '../helpers/listen.ts'
 
 const text = readFileSync('Dockerfile', 'utf8')
 const scripts = JSON.parse(readFileSync('package.json', 'utf8')).scripts as Record<string, string>
-const lineOf = (instruction: string): string =>
+const lineOf = (instruction: string) =>
   text.split('\n').findLast(line => line.startsWith(`${instruction} `)) ?? ''
 
 /** The files that a Dockerfile copies out of its build context, and where to. */
@@ -54,7 +55,7 @@ t.test('The address of the image takes connections over IPv4 and IPv6, and gate.
     undefined,
     host
   )
-  while (!app.grpcAddress()) await new Promise(resolve => setImmediate(resolve))
+  while (!app.grpcAddress()) await new Promise(setImmediate)
   const { port } = app.server.address() as AddressInfo
   for (const address of ['127.0.0.1', '[::1]']) {
     const { status } = await fetch(`http://${address}:${port}/verify/nginx`, {
@@ -81,12 +82,10 @@ t.test('The health check of the image asks where this service says that it lives
   const answering: { path?: string } = {}
   const server = createServer((request, response) => {
     response.writeHead(request.url === answering.path ? 200 : 404).end()
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const { port } = server.address() as AddressInfo
+  })
+  const port = await listen(t, server)
   const CONFIG_FILE = join(t.testdir({ 'gate.yaml': 'gate:\n  ownPrefix: /_gate\n' }), 'gate.yaml')
-  const code = async (path: string, env: NodeJS.ProcessEnv): Promise<number> => {
+  const code = async (path: string, env: NodeJS.ProcessEnv) => {
     answering.path = path
     const child = spawn(
       process.execPath,
@@ -142,7 +141,7 @@ t.test('The manual builds this image and runs it with no more than it needs', as
     line.startsWith('docker ')
   )
   const [build = [], run = []] = lines.map(line => parseCommand(line).words)
-  const after = (words: readonly string[], option: string): string | undefined => words[words.indexOf(option) + 1]
+  const after = (words: readonly string[], option: string) => words[words.indexOf(option) + 1]
 
   t.equal(build.slice(0, 2).join(' '), 'docker build')
   t.match(

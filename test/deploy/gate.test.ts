@@ -5,7 +5,7 @@ import { parse } from 'yaml'
 import { isWithheldName } from '../../lib/gate/headers.ts'
 import { root } from '../helpers/documents.ts'
 
-const read = (file: string): string => readFileSync(join(root, 'deploy', 'gate', file), 'utf8')
+const read = (file: string) => readFileSync(join(root, 'deploy', 'gate', file), 'utf8')
 
 /** As the contract of the gate has them, and one of each prefix. nginx can take away whole names only. */
 const WITHHELD = [
@@ -49,7 +49,7 @@ t.test('Each file that forwards by itself removes what the gate withholds.', asy
   const caddy = [...read('Caddyfile').matchAll(/^\s*request_header -([\w-]+)(\*?)$/gm)].map(([, name, star]) =>
     new RegExp(`^${name}${star === '' ? '' : '.*'}$`, 'i')
   )
-  const files: Readonly<Record<string, RegExp[]>> = {
+  const files: Record<string, RegExp[]> = {
     Caddyfile: caddy,
     'haproxy.cfg': patterns('haproxy.cfg', /del-header '\^(.*)\$' -m reg/g),
     'envoy-http.yaml': patterns('envoy-http.yaml', /remove_on_match: .*regex: '(.*)' \} \} \}/g),

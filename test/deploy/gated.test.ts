@@ -17,7 +17,7 @@ import { processSurroundings } from '../../server/surroundings.ts'
 
 /** The gate, deployed: by Compose, by Kustomize as a service and as a sidecar, by Gateway API, and by systemd. */
 
-const read = (file: string): string => readFileSync(join(root, 'deploy', file), 'utf8')
+const read = (file: string) => readFileSync(join(root, 'deploy', file), 'utf8')
 const fixture = (file: string): object => JSON.parse(readFileSync(join(root, 'test/fixtures', file), 'utf8')) as object
 const ajv = new Ajv({ allErrors: true, allowUnionTypes: true, strict: false }).addSchema(
   fixture('kubernetes.schema.json'),
@@ -35,7 +35,7 @@ function complaintsOf (schema: 'kubernetes' | 'gateway', object: { kind: string 
 /** The settings that the service reads where these variables hold and this file is mounted. */
 async function settingsOf (
   environment: Record<string, string>,
-  mounted: Readonly<Record<string, string>>
+  mounted: Record<string, string>
 ): Promise<Settings> {
   const found = collectSettings({
     environment,
@@ -83,13 +83,13 @@ t.test('Compose starts a gate with its file, an upstream that only it reaches, a
 })
 
 interface Step {
-  readonly op: 'add' | 'replace'
-  readonly path: string
-  readonly value: unknown
+  op: 'add' | 'replace'
+  path: string
+  value: unknown
 }
 
 /** As far as ours go (RFC 6902). */
-function apply (object: any, { op, path, value }: Step): void {
+function apply (object: any, { op, path, value }: Step) {
   const keys = path.split('/').slice(1).map(key => key.replaceAll('~1', '/'))
   const last = keys.pop()!
   const parent = keys.reduce((at, key) => at[key], object)
@@ -101,7 +101,7 @@ function apply (object: any, { op, path, value }: Step): void {
 const GATE_FIELDS = ['apiVersion', 'kind', 'namespace', 'resources', 'images', 'configMapGenerator', 'patches']
 
 /** What Kustomize makes of an overlay. */
-function build (folder: string): { readonly objects: Map<string, any>, readonly kustomization: any } {
+function build (folder: string): { objects: Map<string, any>, kustomization: any } {
   const kustomization = parse(read(`kubernetes/overlays/${folder}/kustomization.yaml`))
   t.strictSame(Object.keys(kustomization).filter(field => !GATE_FIELDS.includes(field)), [])
   const files = (kustomization.resources as string[]).flatMap(resource =>
@@ -266,7 +266,7 @@ t.test('Gateway API asks the gate by its filter ExternalAuth, over HTTP and over
   }
 })
 
-t.test('The unit of the gate is that of the service, with its rules as a credential and a folder for its record', t => {
+t.test('The unit of the gate is that of the service, with its rules as a credential and a folder for its record', async t => {
   const text = read('systemd/holdfast-gate.service')
   const parts = (of: string): string[] =>
     of.split('\n').filter(line => line !== '' && !/^(?:#|Description=)/.test(line))
@@ -279,5 +279,4 @@ t.test('The unit of the gate is that of the service, with its rules as a credent
   t.strictSame(valuesOf('LoadCredential', text), ['gate.yaml:/etc/holdfast/gate.yaml'])
   t.match(read('README.md'), containing('install -m 0600 deploy/gate/gate.yaml /etc/holdfast/gate.yaml'))
   t.ok(existsSync(join(root, 'deploy/gate/gate.yaml')))
-  t.end()
 })

@@ -19,11 +19,11 @@ import { json, startHostileProvider } from '../helpers/hostile-provider.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 
-const read = (file: string): string => readFileSync(join(root, 'deploy', file), 'utf8')
-const isSecret = (name: string): boolean => settingSpec(variables.get(name)!).secret === true
+const read = (file: string) => readFileSync(join(root, 'deploy', file), 'utf8')
+const isSecret = (name: string) => settingSpec(variables.get(name)!).secret === true
 
 /** The settings of a manifest are ours, and the service would start with them. */
-async function expectSettings (t: Test, environment: Record<string, string>): Promise<void> {
+async function expectSettings (t: Test, environment: Record<string, string>) {
   const names = [...variables.keys()]
   t.strictSame(Object.keys(environment).filter(name => !names.includes(name)), [], 'every variable is a setting')
   const found = collectSettings({ environment, readFile: () => undefined })
@@ -32,25 +32,25 @@ async function expectSettings (t: Test, environment: Record<string, string>): Pr
 
 /** What dclint says of a file; its own types are lost under node's rules of resolution. */
 interface LintResult {
-  readonly messages: ReadonlyArray<{ readonly type: string, readonly rule: string, readonly message: string }>
+  messages: ReadonlyArray<{ type: string, rule: string, message: string }>
 }
 
 interface ComposeService {
-  readonly image?: string
-  readonly build?: { readonly context: string, readonly dockerfile?: string }
-  readonly command?: readonly string[]
-  readonly environment?: Readonly<Record<string, string>>
-  readonly network_mode?: string
-  readonly ports?: readonly string[]
-  readonly stop_grace_period?: string
-  readonly volumes?: readonly string[]
+  image?: string
+  build?: { context: string, dockerfile?: string }
+  command?: readonly string[]
+  environment?: Record<string, string>
+  network_mode?: string
+  ports?: readonly string[]
+  stop_grace_period?: string
+  volumes?: readonly string[]
 }
 
 for (const [file, hasStore] of [['compose.yaml', true], ['compose.without-redis.yaml', false]] as const) {
   t.test(file, async t => composeTest(t, file, hasStore))
 }
 
-async function composeTest (t: Test, file: string, hasStore: boolean): Promise<void> {
+async function composeTest (t: Test, file: string, hasStore: boolean) {
   const text = read(file)
   const { services } = parse(text, { merge: true }) as {
     services: Record<'nginx' | 'provider', ComposeService> & Record<string, ComposeService>
@@ -200,11 +200,11 @@ function complaintsOf (object: { kind: Kind }): string[] {
 
 /** As far as ours go. Kustomize itself refuses a field that it does not know, so that a test without it must. */
 interface Kustomization {
-  readonly resources: readonly string[]
-  readonly images: ReadonlyArray<{ readonly name: string, readonly newName: string, readonly newTag: string }>
-  readonly configMapGenerator: ReadonlyArray<{ readonly name: string, readonly envs: readonly string[] }>
-  readonly patches: ReadonlyArray<
-    { readonly target: { readonly kind: Kind, readonly name: string }, readonly patch: string }
+  resources: readonly string[]
+  images: ReadonlyArray<{ name: string, newName: string, newTag: string }>
+  configMapGenerator: ReadonlyArray<{ name: string, envs: readonly string[] }>
+  patches: ReadonlyArray<
+    { target: { kind: Kind, name: string }, patch: string }
   >
 }
 
@@ -230,24 +230,22 @@ t.test('kubernetes/', async t => {
   const container = pod.containers[0]
   const LABELS = { 'app.kubernetes.io/name': 'holdfast' }
 
-  t.test('Every object follows the schema of Kubernetes, and one with a wrong value does not.', t => {
+  t.test('Every object follows the schema of Kubernetes, and one with a wrong value does not.', async t => {
     t.strictSame([...objects.keys()].sort(), KINDS.filter(kind => kind !== 'Ingress'))
     for (const [kind, object] of objects) t.strictSame(complaintsOf(object), [], kind)
     const twin = structuredClone(deployment)
     twin.spec.template.spec.containers[0].ports[0].containerPort = '8000'
     t.match(complaintsOf(twin), [/containerPort must be integer/])
     t.match(complaintsOf({ ...deployment, apiVersion: 'apps/v1beta1' }), [/apiVersion must be equal to constant/])
-    t.end()
   })
 
   // Kubernetes ignores a field that it does not know, without a message.
-  t.test('No object has a field that Kubernetes does not know, and one with such a field is found.', t => {
+  t.test('No object has a field that Kubernetes does not know, and one with such a field is found.', async t => {
     const twin = structuredClone(deployment)
     twin.spec.template.spec.containers[0].securityContext.readOnlyRootFileSystem = true
     const complaints = [...objects.values(), twin].flatMap(complaintsOf)
     t.equal(complaints.length, 1, complaints.join('\n'))
     t.match(complaints[0], /readOnlyRootFileSystem/, 'only the twin')
-    t.end()
   })
 
   t.test('The base names every file of its folder, and what the overlay changes is in the base.', async t => {
@@ -280,7 +278,7 @@ t.test('kubernetes/', async t => {
     t.match(read('README.md'), /^kubectl apply -k deploy\/kubernetes\/overlays\/example$/m)
   })
 
-  t.test('An init container ensures the streams of transmitters, as the service is set, and lets the pod start.', t => {
+  t.test('An init container ensures the streams of transmitters, as the service is set, and lets the pod start.', async t => {
     const { kind, patches } = parse(read('kubernetes/stream/kustomization.yaml')) as Kustomization & { kind: string }
     t.equal(kind, 'Component')
     const [{ op, path, value }] = parse(patches[0]!.patch) as [{ op: string, path: string, value: any[] }]
@@ -296,7 +294,6 @@ t.test('kubernetes/', async t => {
       secrets.map(({ name, valueFrom }: any) => [name, valueFrom.secretKeyRef.key])
     )
     t.strictSame(command, ['sh', '-c', 'node dist/cli/main.js stream --ensure || true'])
-    t.end()
   })
 
   t.test('Ports, labels and probes fit together and the service.', async t => {
@@ -339,11 +336,11 @@ t.test('kubernetes/', async t => {
     async t => {
       const overlaid = parseEnv(read('kubernetes/overlays/example/settings.env')) as Record<string, string>
       const { IDP_DOMAIN: _, ...settings } = overlaid
-      const probe = async (url: string, name: string): Promise<number> =>
+      const probe = async (url: string, name: string) =>
         (await fetch(url + container[name].httpGet.path)).status
       const provider = await startHostileProvider()
       t.teardown(provider.close)
-      let release = (): void => {}
+      let release = () => {}
       const released = new Promise<void>(resolve => {
         release = resolve
       })
@@ -423,7 +420,7 @@ t.test('kubernetes/', async t => {
       }
       return list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
     }
-    const allows = (address: string): boolean =>
+    const allows = (address: string) =>
       blocks.some(({ cidr, except }: { cidr: string, except: string[] }) =>
         isIPv6(address) === cidr.includes(':') && holds([cidr], address) && !holds(except, address)
       )
@@ -513,13 +510,13 @@ t.test('kubernetes/', async t => {
 })
 
 interface PatchStep {
-  readonly op: 'replace' | 'remove'
-  readonly path: string
-  readonly value?: unknown
+  op: 'replace' | 'remove'
+  path: string
+  value?: unknown
 }
 
 /** As far as ours go (RFC 6902). What it names must be there. */
-function applyPatch (object: any, { op, path, value }: PatchStep): void {
+function applyPatch (object: any, { op, path, value }: PatchStep) {
   const keys = path.split('/').slice(1)
   const last = keys.pop()!
   const parent = keys.reduce((at, key) => at[key], object)

@@ -10,32 +10,32 @@ import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { RECEIVER, startTransmitter } from '../helpers/revocation-site.ts'
 
-const read = (name: string): string =>
+const read = (name: string) =>
   readFileSync(new URL(`../../deploy/observability/${name}`, import.meta.url), 'utf8')
 
 interface Expression {
-  readonly where: string
-  readonly expr: string
+  where: string
+  expr: string
 }
 
 interface Dashboard {
-  readonly templating: {
-    readonly list: ReadonlyArray<{ readonly name: string, readonly query: string | { readonly query: string } }>
+  templating: {
+    list: ReadonlyArray<{ name: string, query: string | { query: string } }>
   }
-  readonly panels: ReadonlyArray<{
-    readonly id: number,
-    readonly title: string,
-    readonly gridPos: { readonly x: number, readonly y: number, readonly w: number, readonly h: number },
-    readonly targets?: ReadonlyArray<{ readonly expr: string }>
+  panels: ReadonlyArray<{
+    id: number,
+    title: string,
+    gridPos: { x: number, y: number, w: number, h: number },
+    targets?: ReadonlyArray<{ expr: string }>
   }>
 }
 const dashboard = JSON.parse(read('dashboard.json')) as Dashboard
 
 interface Rule {
-  readonly alert: string
-  readonly expr: string
-  readonly labels: { readonly severity: string }
-  readonly annotations: { readonly summary: string }
+  alert: string
+  expr: string
+  labels: { severity: string }
+  annotations: { summary: string }
 }
 const rules = (parse(read('alerts.yaml')) as { groups: Array<{ rules: Rule[] }> }).groups.flatMap(group => group.rules)
 
@@ -129,7 +129,7 @@ t.test('Every metric and label that is named exists', async t => {
 
 t.test('Every value that an alert waits for can occur', async t => {
   const series = await readSeries()
-  const occurs = (name: string, label: string, value: string): boolean => {
+  const occurs = (name: string, label: string, value: string) => {
     if (label === 'reason') return value in REFUSALS || (GATE_REASONS as readonly string[]).includes(value)
     if (label === 'end') return (REQUEST_ENDS as readonly string[]).includes(value)
     if (label === 'status' && name === 'holdfast_requests_total') return ['401', '500', '503'].includes(value)

@@ -9,15 +9,15 @@ import { root, textOf } from '../helpers/documents.ts'
 /** No test here has a registry, an engine for containers or GitHub: stand-ins note how they are called. */
 
 interface Step {
-  readonly uses?: string
-  readonly run?: string
-  readonly with?: Readonly<Record<string, unknown>>
+  uses?: string
+  run?: string
+  with?: Record<string, unknown>
 }
 interface Job {
-  readonly permissions: Readonly<Record<string, string>>
-  readonly environment?: string
-  readonly needs?: string | readonly string[]
-  readonly steps: readonly Step[]
+  permissions: Record<string, string>
+  environment?: string
+  needs?: string | readonly string[]
+  steps: readonly Step[]
 }
 
 const RELEASE = '.github/workflows/release.yml'
@@ -34,17 +34,16 @@ const unpinned = (text: string): string[] =>
     /\buses:/.test(line) && !/^ *- uses: [\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/.test(line)
   )
 
-t.test('Each action is pinned by commit, and one action has one pin.', t => {
+t.test('Each action is pinned by commit, and one action has one pin.', async t => {
   const files = readdirSync(join(root, '.github/workflows')).map(name => textOf(`.github/workflows/${name}`))
   for (const text of files) t.strictSame(unpinned(text), [])
   t.strictSame(unpinned('      - uses: actions/checkout@v7'), ['      - uses: actions/checkout@v7'], 'a tag is found')
   const pins = new Set(files.flatMap(text => [...text.matchAll(/uses: (.+)$/gm)].map(([, pin]) => pin!)))
   const names = [...pins].map(pin => pin.split('@')[0])
   t.strictSame(names.filter((name, at) => names.indexOf(name) !== at), [])
-  t.end()
 })
 
-t.test('Each job has the rights that it needs, and no secret.', t => {
+t.test('Each job has the rights that it needs, and no secret.', async t => {
   t.strictSame(permissions, {})
   t.strictSame(Object.fromEntries(Object.entries(jobs).map(([name, job]) => [name, job.permissions])), {
     pack: { contents: 'read' },
@@ -58,10 +57,9 @@ t.test('Each job has the rights that it needs, and no secret.', t => {
   const withRights = stepsOf('publish', 'image', 'page', 'docs').map(({ run }) => run ?? '')
   t.strictSame(withRights.filter(run => /\bnpm (?:ci|cit|i|install|run|test)\b/.test(run)), [], 'none runs code of others')
   t.ok(stepsOf('pack').some(({ run }) => run === 'npm cit'), 'which the first one does')
-  t.end()
 })
 
-t.test('Each step is one line, of programs or of a script that is tested here.', t => {
+t.test('Each step is one line, of programs or of a script that is tested here.', async t => {
   const runs = Object.keys(jobs).flatMap(name => stepsOf(name)).flatMap(({ run }) => run ?? [])
   t.strictSame(runs.filter(run => run.trim().includes('\n')), [])
   const named = runs.flatMap(run => /\.ci\/release\/(\w+)/.exec(run)?.[1] ?? [])
@@ -69,12 +67,11 @@ t.test('Each step is one line, of programs or of a script that is tested here.',
   t.strictSame([...named].sort(), [...scripts].sort())
   const tests = `${textOf('test/deploy/release.test.ts')}${textOf('test/system/package.test.ts')}`
   t.strictSame(scripts.filter(name => !tests.includes(`'${name}', [`) && !tests.includes(`${SCRIPTS}/${name}`)), [])
-  t.end()
 })
 
 interface Outcome {
-  readonly status: number
-  readonly output: string
+  status: number
+  output: string
 }
 
 /** Runs a script of the release with stand-ins for some programs: each is a shell script that sees `$CALLS`. */
@@ -83,8 +80,8 @@ async function run (
   args: readonly string[],
   { cwd = root, programs = {}, env = {} }: {
     cwd?: string,
-    programs?: Readonly<Record<string, string>>,
-    env?: Readonly<Record<string, string>>
+    programs?: Record<string, string>,
+    env?: Record<string, string>
   } = {}
 ): Promise<Outcome> {
   const folder = join(t.testdirName, 'programs', name + Object.keys(programs).join(''))
@@ -115,7 +112,7 @@ t.test('version: the tag names the version of each package.', async t => {
 
 const DIGEST = `sha256:${'0a'.repeat(32)}`
 /** What buildx is asked for, and whether it reports a digest. */
-const docker = (digest: string): string =>
+const docker = (digest: string) =>
   'case "$1 $2" in\n' +
   `  "buildx build") while [ "$1" != --metadata-file ]; do shift; done; echo '{${digest}}' >"$2";;\n` +
   '  "buildx imagetools") echo "{}";;\n  login*) cat >>"$CALLS";;\nesac'

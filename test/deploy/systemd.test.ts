@@ -17,7 +17,7 @@ t.test('The unit starts what npm start starts, and the signal reaches the servic
   t.strictSame(valuesOf('KillSignal'), [], 'it is SIGTERM')
 })
 
-t.test('The unit for several instances differs only in its port, which the service takes from the command line.', t => {
+t.test('The unit for several instances differs only in its port, which the service takes from the command line.', async t => {
   const parts = (text: string): string[] => text.split('\n').filter(line => !/^(#|Description=|ExecStart=)/.test(line))
   t.strictSame(parts(templateText), parts(unitText))
   t.strictSame(
@@ -28,7 +28,6 @@ t.test('The unit for several instances differs only in its port, which the servi
     t.match(manual, containing(`holdfast@${port}`))
     t.match(readFileSync(join(root, 'deploy/nginx/instances.conf'), 'utf8'), containing(`server 127.0.0.1:${port} `))
   }
-  t.end()
 })
 
 t.test('Before a start the streams of transmitters are ensured, and the start does not depend on it.', async t => {

@@ -25,7 +25,7 @@ const statuses = ({ log }: RunningApp): unknown[] =>
   log.filter(({ msg }) => msg === 'request answered').map(({ status }) => status)
 
 /** The log line of a request is written once its answer has been sent. */
-async function expectStatuses (t: Test, running: RunningApp, expected: number[]): Promise<void> {
+async function expectStatuses (t: Test, running: RunningApp, expected: number[]) {
   for (let tries = 0; statuses(running).length < expected.length && tries < 6000; tries++) {
     await new Promise(resolve => setTimeout(resolve, 5))
   }
@@ -110,7 +110,7 @@ const npmDpop: RealClient = {
     })
     const { access_token: token } = await (await fetch(provider.tokenEndpoint, { method: 'POST', body, headers }))
       .json() as { access_token: string }
-    const request = async (nonce?: string): Promise<Response> =>
+    const request = async (nonce?: string) =>
       fetch(url, {
         headers: bound
           ? {
@@ -127,7 +127,7 @@ const npmDpop: RealClient = {
 }
 
 /** When auth0-spa-js sends a request again: a 401 that names the error, and a nonce to use. */
-function mayRetry ({ status, headers }: Response): boolean {
+function mayRetry ({ status, headers }: Response) {
   return status === 401 && (headers.get('www-authenticate') ?? '').includes('use_dpop_nonce') &&
     Boolean(headers.get('dpop-nonce'))
 }
@@ -169,7 +169,7 @@ t.test('A client that retries by the rule of auth0-spa-js does so only for a non
   const url = `${running.url}/api/private`
   const keyPair = await dpop.generateKeyPair('ES256')
   const token = await boundToken(keyPair)
-  const send = async (proof: string): Promise<Response> =>
+  const send = async (proof: string) =>
     fetch(url, { headers: { authorization: `DPoP ${token}`, dpop: proof } })
   const proof = (nonce?: string, htu = url): Promise<string> => dpop.generateProof(keyPair, htu, 'GET', nonce, token)
 

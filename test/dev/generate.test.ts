@@ -10,9 +10,3 @@ for (const [file, make] of Object.entries(GENERATED)) {
     t.equal(text, make(text))
   })
 }
-
-t.test('A page without the marks of what is generated is a fault.', async t => {
-  for (const text of ['', '<!-- /settings -->\n<!-- settings -->\n']) {
-    t.throws(() => GENERATED['docs/reference/settings.md']!(text), { message: 'The marks of settings are missing' })
-  }
-})

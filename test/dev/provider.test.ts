@@ -299,7 +299,7 @@ async function authorize (
   return { code: oauth.validateAuthResponse(as, client, url), verifier }
 }
 
-const errorOf = (grant: Promise<unknown>): Promise<string> =>
+const errorOf = (grant: Promise<unknown>) =>
   grant.then(() => 'none', (error: openid.ResponseBodyError) => error.error)
 
 t.test("A client of one's own logs people in by code and PKCE, as the user that is chosen on the page.", async t => {
@@ -369,7 +369,7 @@ t.test("A client of one's own logs people in by code and PKCE, as the user that 
   t.equal(cors, 'http://localhost:3999', 'a page of the client may call the token endpoint')
 })
 
-t.test('The manual names each user with the permissions.', t => {
+t.test('The manual names each user with the permissions.', async t => {
   const manual = readFileSync(new URL('../../dev/playground/README.md', import.meta.url), 'utf8')
   for (const { id, permissions } of USERS) {
     t.match(
@@ -377,7 +377,6 @@ t.test('The manual names each user with the permissions.', t => {
       containing(`| \`${id}\` | ${permissions.map(name => `\`${name}\``).join(', ') || 'none'} |`)
     )
   }
-  t.end()
 })
 
 t.test('A client without a secret is public: it logs people in, and gets no token for itself.', async t => {

@@ -23,7 +23,7 @@ function createUser () {
   const { visit } = createVisitor(provider.issuer)
   return {
     /** An access token, or the error of the provider. `DPoP` binds it. */
-    async logIn (asked: Record<string, string> = {}, DPoP?: openid.DPoPHandle): Promise<string> {
+    async logIn (asked: Record<string, string> = {}, DPoP?: openid.DPoPHandle) {
       const verifier = openid.randomPKCECodeVerifier()
       const { url } = await visit(openid.buildAuthorizationUrl(config, {
         redirect_uri: CALLBACK,

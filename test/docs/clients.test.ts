@@ -14,10 +14,10 @@ const audience = 'https://api.example'
 const diffs = readBlocks('docs/guide/clients.md').filter(({ language }) => language === 'diff').map(({ text }) => text)
 
 /** One side of a diff: what has no mark, and what has this one. */
-const sideOf = (diff: string, mark: '+' | '-'): string =>
+const sideOf = (diff: string, mark: '+' | '-') =>
   diff.split('\n').filter(line => line.startsWith(' ') || line.startsWith(mark)).map(line => line.slice(1)).join('\n')
 
-async function startSite (t: Test, settings: Readonly<Record<string, string>>) {
+async function startSite (t: Test, settings: Record<string, string>) {
   const provider = await startProvider({ audience })
   t.teardown(() => provider.close())
   const { url, reasons } = await startApp(t, { url: provider.issuer } as Issuer, {
@@ -26,7 +26,7 @@ async function startSite (t: Test, settings: Readonly<Record<string, string>>) {
     ...settings
   })
   const folder = t.testdir()
-  const run = async (name: string, code: string): Promise<string> => {
+  const run = async (name: string, code: string) => {
     const file = join(folder, `${name}.mjs`)
     const here = code.replace("'https://tenant.example/'", `'${provider.issuer}'`).replace("'nightly'", `'${provider.clientId}'`)
       .replace('process.env.CLIENT_SECRET', '$&, undefined, { execute: [oauth.allowInsecureRequests] }')

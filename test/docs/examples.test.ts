@@ -45,7 +45,7 @@ const decode = (part: string): unknown => JSON.parse(Buffer.from(part, 'base64ur
 function readRequest () {
   const text = dpopBlocks.find(({ language }) => language === 'http')!.text
   const [, method = '', target = ''] = /^(\w+) (\S+) HTTP/.exec(text) ?? []
-  const valueOf = (name: string): string => new RegExp(`^${name}: (.+)$`, 'm').exec(text)?.[1] ?? ''
+  const valueOf = (name: string) => new RegExp(`^${name}: (.+)$`, 'm').exec(text)?.[1] ?? ''
   return { method, target, host: valueOf('Host'), authorization: valueOf('Authorization'), proof: valueOf('DPoP') }
 }
 
@@ -117,7 +117,7 @@ const stranger = await createDpopClient()
 const strangersProof = stranger.proof({ token, url: 'https://api.example/api/private-scoped', claims: { iat: madeAt } })
 
 /** Each row of the table, as an attacker would try it with the recorded request. */
-const ATTEMPTS: Readonly<Record<string, () => Promise<string>>> = {
+const ATTEMPTS: Record<string, () => Promise<string>> = {
   'send the token as `Bearer`': () => createService().send({ authorization: `Bearer ${token}`, proof: '' }),
   'send the token as `DPoP` without a proof': () => createService().send({ proof: '' }),
   'make a proof with a key of their own': () => createService().send({ proof: strangersProof }),

@@ -8,10 +8,10 @@ const namedIn = (page: string): Array<{ title: string, file: string }> =>
   [...page.matchAll(/\[([^\]]+)\]\((?:\.\.\/)+(test\/[\w./-]+\.test\.ts)\)/g)]
     .map(([, title, file]) => ({ title: title!, file: file! })).filter(({ title, file }) => title !== file)
 
-const isThere = ({ title, file }: { title: string, file: string }): boolean =>
+const isThere = ({ title, file }: { title: string, file: string }) =>
   existsSync(join(root, file)) && holdsTest(file, title)
 
-t.test('Each test that lab/reports/fapi.md and lab/reports/reviews.md name exists, under that title.', t => {
+t.test('Each test that lab/reports/fapi.md and lab/reports/reviews.md name exists, under that title.', async t => {
   for (
     const { page, least } of [{ page: 'lab/reports/fapi.md', least: 25 }, {
       page: 'lab/reports/reviews.md',
@@ -33,7 +33,6 @@ t.test('Each test that lab/reports/fapi.md and lab/reports/reviews.md name exist
     [false],
     'nor is another file'
   )
-  t.end()
 })
 
 /** Each section with the points that its source numbers, so that none is left out. */
@@ -54,7 +53,7 @@ const REVIEWED: ReadonlyArray<{ title: string, points: readonly string[] }> = [
 t.test(
   'lab/reports/reviews.md leaves no point of a review out, and each row names a test or says that there is ' +
     'nothing to show.',
-  t => {
+  async t => {
     const page = textOf('lab/reports/reviews.md')
     for (const { title, points } of REVIEWED) {
       const section = page.split(`### ${title}\n`)[1]!.split(/\n##/)[0]!
@@ -68,6 +67,5 @@ t.test(
         )
       }
     }
-    t.end()
   }
 )

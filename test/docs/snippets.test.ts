@@ -1,6 +1,5 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { createServer, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { calculateThumbprint, generateKeyPair, type KeyPair } from 'dpop'
@@ -36,12 +35,13 @@ import {
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer, type Issuer } from '../helpers/issuer.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
+import { listen } from '../helpers/listen.ts'
 
 /**
  * Commands that another test runs: it must hold the text beside them. `npm run call` is run below. A command that is in
  * neither place fails here: have a test run it and say which, or take it out of the manual.
  */
-const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: string]>> = {
+const RUN_ELSEWHERE: Record<string, readonly [file: string, evidence: string]> = {
   // Docker is not available: each word is compared.
   'docker build --build-arg COMMIT=$(git rev-parse HEAD) --tag holdfast .': [
     'test/deploy/dockerfile.test.ts',
@@ -121,7 +121,7 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
  * Blocks in the language of other programs, by page and first line. They are parsed if they are YAML, and no more: the
  * programs are not available.
  */
-const OF_OTHER_PROGRAMS: Readonly<Record<string, string>> = {
+const OF_OTHER_PROGRAMS: Record<string, string> = {
   'docs/reference/behind-a-proxy.md www.example.com {': 'Caddy',
   'docs/reference/behind-a-proxy.md http:': 'Traefik',
   'docs/reference/behind-a-proxy.md # in the HTTP connection manager': 'Envoy',
@@ -150,7 +150,7 @@ const OTHER_VARIABLES = new Set([
 const blocks = manuals.flatMap(readBlocks)
 const scriptsOf = (folder: string): Record<string, string> =>
   JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')).scripts
-const isOurs = (block: Block): boolean => !(`${block.file} ${block.text.split('\n', 1)[0]}` in OF_OTHER_PROGRAMS)
+const isOurs = (block: Block) => !(`${block.file} ${block.text.split('\n', 1)[0]}` in OF_OTHER_PROGRAMS)
 const withLanguage = (...languages: string[]): Block[] => blocks.filter(({ language }) => languages.includes(language))
 
 /** What a shell would do, line by line, without the remarks at their ends. */
@@ -161,7 +161,7 @@ const shellLines = withLanguage('sh').flatMap(({ place, text }) =>
   })
 )
 
-async function expectSettings (t: Test, { variables }: Command, place: string): Promise<void> {
+async function expectSettings (t: Test, { variables }: Command, place: string) {
   const names = [...SETTINGS.keys()]
   t.strictSame(
     Object.keys(variables).filter(name =>
@@ -289,7 +289,7 @@ t.test('Every piece of nginx configuration is in a file of deploy/nginx.', async
 async function load<Module> (
   t: Test,
   { text }: Block,
-  replacements: Readonly<Record<string, string>> = {}
+  replacements: Record<string, string> = {}
 ): Promise<Module> {
   let code = text
   for (const [from, to] of Object.entries(replacements)) {
@@ -363,7 +363,7 @@ async function startRoute (t: Test, block: Block) {
 }
 
 /** How each snippet that requires more than scopes, or is no route, is run. */
-const RUNS: Readonly<Record<string, (t: Test, block: Block) => Promise<void>>> = {
+const RUNS: Record<string, (t: Test, block: Block) => Promise<void>> = {
   async 'routes/api/payments.ts' (t, block) {
     const ask = await startRoute(t, block)
     const met = { scope: 'pay', tenant: 'blue', acr: 'urn:example:mfa', auth_time: Math.floor(Date.now() / 1000) }
@@ -486,7 +486,7 @@ const RUNS: Readonly<Record<string, (t: Test, block: Block) => Promise<void>>> =
     )
     const mine: FileOptions = { idp: { domain: 'tenant.example', dpopMode: 'REQUIRED' } }
     const issuer = await createTestIssuer({ audience: 'https://api.example' })
-    const ask = async (options: FileOptions): Promise<number> => {
+    const ask = async (options: FileOptions) => {
       const app = Fastify()
       t.teardown(() => app.close())
       await app.register(holdfast, options)
@@ -550,7 +550,7 @@ const audience = 'https://holdfast.example/api'
  * Does with a request what deploy/nginx/prefix.conf does, on a port of loopback. nginx itself is in
  * test/system/nginx.test.ts.
  */
-async function startPrefixProxy (t: Test, target: string): Promise<string> {
+async function startPrefixProxy (t: Test, target: string) {
   const server = createServer((incoming, outgoing) => {
     const headers = {
       ...incoming.headers,
@@ -563,12 +563,8 @@ async function startPrefixProxy (t: Test, target: string): Promise<string> {
       answer.pipe(outgoing)
     }).end()
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://localhost:${(server.address() as AddressInfo).port}/svc`
+  const port = await listen(t, server)
+  return `http://localhost:${port}/svc`
 }
 
 t.test('The routes that a reader adds first ask for what the local provider grants.', async t => {

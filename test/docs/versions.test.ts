@@ -14,7 +14,7 @@ const manifestOf = (folder: string) =>
     peerDependencies: Record<string, string>
   }
 
-t.test('The page says which Node and Fastify each package takes, and which are tested.', t => {
+t.test('The page says which Node and Fastify each package takes, and which are tested.', async t => {
   const { engines, peerDependencies, exports } = manifestOf('packages/holdfast')
   t.equal(/^\*\*Node\*\* `(.+?)`/m.exec(page)?.[1], engines.node)
   t.equal(/^\*\*Fastify\*\* `(.+?)`/m.exec(page)?.[1], peerDependencies['fastify'])
@@ -23,10 +23,9 @@ t.test('The page says which Node and Fastify each package takes, and which are t
   t.match(fastifyWarning('5.0.0'), containing(`to ${/Before ([\d.]+) it has/.exec(page)![1]} or newer`))
   const entries = Object.keys(exports).filter(name => !name.endsWith('.json')).map(name => `\`holdfast${name.slice(1)}\``)
   t.match(page, containing(`entry points ${entries.join(', ')}, their types`))
-  t.end()
 })
 
-t.test('A name that is promised stays.', t => {
+t.test('A name that is promised stays.', async t => {
   const promised = textOf('test/packages/promises.txt')
   t.equal(makePromises(promised), promised, 'npm run generate adds new ones')
   const [, ...others] = promised.split('\n')
@@ -34,20 +33,18 @@ t.test('A name that is promised stays.', t => {
   t.throws(() => makePromises(`${promised}reason token_vanished 401\n`), {
     message: 'Only a major may change what is promised (docs/reference/versions.md): reason token_vanished 401'
   })
-  t.end()
 })
 
-t.test('Each bypass of the comparison is refused by the test that the page names.', t => {
+t.test('Each bypass of the comparison is refused by the test that the page names.', async t => {
   const rows = readTable(textOf('docs/reference/comparison.md').split('## Bypasses')[1]!)
   t.ok(rows.length >= 5, `${rows.length} bypasses`)
   for (const [bypass, , refused = ''] of rows) {
     const [, file = '', title = ''] = /\]\(\.\.\/\.\.\/(\S+?)\): "(.+)"$/.exec(refused) ?? []
     t.ok(file && holdsTest(file, title), `${bypass}: ${refused}`)
   }
-  t.end()
 })
 
-t.test('Each line of the log that a page lists is written under that name.', t => {
+t.test('Each line of the log that a page lists is written under that name.', async t => {
   const sources = ['lib', 'plugins', 'server', 'routes'].flatMap(folder =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map(name => join(folder, name))
   ).filter(file => file.endsWith('.ts')).map(textOf).join('\n')
@@ -59,10 +56,9 @@ t.test('Each line of the log that a page lists is written under that name.', t =
   const listed = tables.flatMap(readTable).flatMap(([name = '']) => [...name.matchAll(/`([a-z_ ]+)`/g)].map(([, word]) => word!))
     .filter(word => word !== 'msg')
   t.ok(listed.length > 30, `${listed.length} lines`)
-  const isWritten = (word: string): boolean => new RegExp(`['\`]${word}['\`]`).test(sources)
+  const isWritten = (word: string) => new RegExp(`['\`]${word}['\`]`).test(sources)
   t.strictSame(listed.filter(word => !isWritten(word)), [])
   t.notOk(isWritten('keys_vanished'), 'one that is not is found')
-  t.end()
 })
 
 t.test('Every reason for which the store cannot be used is explained, and no other.', async t => {

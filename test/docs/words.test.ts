@@ -4,13 +4,13 @@ import t from 'tap'
 import { root, textOf } from '../helpers/documents.ts'
 
 /** What is read: words outside code blocks. A mark without a letter or digit, such as the bars of a table, is none. */
-function wordsIn (text: string): number {
+function wordsIn (text: string) {
   return text.replace(/^[ \t]*(```|~~~)[^]*?^[ \t]*\1.*$/gm, '').split(/\s+/).filter(word => /[\p{L}\p{N}]/u.test(word))
     .length
 }
 
-const wordsOf = (path: string): number => wordsIn(textOf(path))
-const sum = (paths: readonly string[]): number => paths.map(wordsOf).reduce((a, b) => a + b, 0)
+const wordsOf = (path: string) => wordsIn(textOf(path))
+const sum = (paths: readonly string[]) => paths.map(wordsOf).reduce((a, b) => a + b, 0)
 const pages = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }).filter(name =>
   name.endsWith('.md')
 ).map(name => `docs/${name}`)

@@ -27,9 +27,9 @@ const toolCall = (name: string, args: object = {}): object => ({
 })
 
 interface Answer {
-  readonly status: number
-  readonly challenges: readonly Challenge[]
-  readonly text: string
+  status: number
+  challenges: readonly Challenge[]
+  text: string
 }
 
 /** One request, by hand. */
@@ -48,13 +48,13 @@ async function send (body: unknown, headers: Record<string, string> = {}, method
 }
 
 interface Watched {
-  readonly client: McpClient
+  client: McpClient
   /** The logins that the client requested. */
-  readonly logins: URL[]
+  logins: URL[]
   /** Method, path and status of each of its requests to the server and its provider. */
-  readonly requests: string[]
+  requests: string[]
   /** What its requests for tokens held. */
-  readonly tokenRequests: URLSearchParams[]
+  tokenRequests: URLSearchParams[]
   token (): string
 }
 
@@ -202,7 +202,7 @@ t.test('Each call is judged by the tool that it names; a list of calls by all of
 t.test('A token for another server is refused, also if it comes from the same provider.', async t => {
   const { client, token } = await connect(t, 'grace')
   await client.call('read_messages')
-  const statusAt = async ({ url }: RunningApp, origin?: string): Promise<number> => {
+  const statusAt = async ({ url }: RunningApp, origin?: string) => {
     const headers = {
       accept: 'application/json, text/event-stream',
       'content-type': 'application/json',
@@ -261,10 +261,9 @@ t.test('The commands of the page work as they are printed.', async t => {
   ])
 })
 
-t.test('The links of the page lead somewhere, and the example requires the packages that are tested here.', t => {
+t.test('The links of the page lead somewhere, and the example requires the packages that are tested here.', async t => {
   for (const page of ['examples/README.md', 'examples/mcp/README.md']) t.strictSame(findDeadLinks(page), [], page)
   const read = (file: string): Record<string, Record<string, string>> =>
     JSON.parse(readFileSync(join(root, file), 'utf8'))
   t.hasStrict(read('package.json')['devDependencies'], read('examples/mcp/package.json')['dependencies'])
-  t.end()
 })

@@ -14,8 +14,8 @@ import { startUpstream } from '../helpers/upstream.ts'
 
 type Part = Record<string, any>
 interface Converted {
-  readonly config?: Part
-  readonly problems?: readonly string[]
+  config?: Part
+  problems?: readonly string[]
 }
 const folder = join(root, 'examples/migration')
 const { convert } = await import('../../examples/migration/oathkeeper.js' as string) as {
@@ -41,7 +41,7 @@ t.test('The gate decides by the converted rules as Oathkeeper by its own.', asyn
   const app = Fastify()
   t.teardown(() => app.close())
   await app.register(service, { ...idp.options, gate: { ...config['gate'], upstream: upstream.origin } } as never)
-  const statusOf = async (method: 'GET' | 'HEAD' | 'POST', url: string, token?: string): Promise<number> =>
+  const statusOf = async (method: 'GET' | 'HEAD' | 'POST', url: string, token?: string) =>
     (await app.inject({ method, url, headers: token ? { authorization: `Bearer ${token}` } : {} })).statusCode
 
   const [reader, other] = [await idp.token({ scope: 'read:orders' }), await idp.token({ scope: 'else' })]

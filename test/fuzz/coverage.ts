@@ -5,12 +5,12 @@ import { setFlagsFromString } from 'node:v8'
 /** What a call has run of the code that is watched. */
 interface Run {
   /** Blocks, each with how often it was entered: never, 1, 2, 3 to 4, 5 to 8 and so on. */
-  readonly blocks: readonly string[]
+  blocks: readonly string[]
   /**
    * How often each function was entered, and how often the busiest of its blocks, all together: a measure of work that
    * does not depend on the machine. Other blocks do not count: V8 leaves some out, for one input and not for the next.
    */
-  readonly operations: number
+  operations: number
 }
 
 export interface Meter {

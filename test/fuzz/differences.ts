@@ -8,36 +8,36 @@ type Members = Record<string, any>
 
 /** What can be read off a request without either verifier. */
 export interface Facts {
-  readonly made: Made
-  readonly now: number
-  readonly nonce: string
+  made: Made
+  now: number
+  nonce: string
   /** The text after the scheme. */
-  readonly token: string
+  token: string
   /** Whether the guard has accepted this proof, or one with its key and jti. */
-  readonly isUsed: boolean
+  isUsed: boolean
   /** Undefined if they cannot be read by any reading of base64. */
-  readonly header: Members
-  readonly claims: Members
-  readonly proofHeader: Members
-  readonly proofClaims: Members
-  readonly ours: Ours
-  readonly theirs: Theirs
+  header: Members
+  claims: Members
+  proofHeader: Members
+  proofClaims: Members
+  ours: Ours
+  theirs: Theirs
 }
 
 interface Difference {
-  readonly name: string
+  name: string
   /** The section that decides. */
-  readonly by: string
+  by: string
   /** The reason of ours, if ours refuses and theirs does not. */
-  readonly ours?: RegExp
+  ours?: RegExp
   /** Their message, if theirs refuses and ours does not. */
-  readonly theirs?: RegExp
-  readonly holds: (facts: Facts) => boolean
+  theirs?: RegExp
+  holds: (facts: Facts) => boolean
   /**
    * The requests that ours must refuse, whatever theirs says: if one passes, the check of the row is gone. Left out in
    * a row for what ours refuses, these are the ones for which the row holds.
    */
-  readonly refused?: (facts: Facts) => boolean
+  refused?: (facts: Facts) => boolean
 }
 
 /** The segment as a forgiving reader takes it. */
@@ -68,19 +68,19 @@ export function factsOf (made: Made, nonce: string, isUsed: boolean): Omit<Facts
   }
 }
 
-const isCanonical = (text: string): boolean =>
+const isCanonical = (text: string) =>
   text.split('.').every(segment => Buffer.from(segment, 'base64url').toString('base64url') === segment)
-const isUtf8 = (text: string): boolean =>
+const isUtf8 = (text: string) =>
   text.split('.').slice(0, 2).every(segment =>
     Buffer.from(Buffer.from(segment, 'base64url').toString()).equals(Buffer.from(segment, 'base64url')) &&
     Buffer.from(segment, 'base64url')[0] !== 0xef
   )
-const isInfinite = (...values: unknown[]): boolean => values.some(value => value === Infinity || value === -Infinity)
+const isInfinite = (...values: unknown[]) => values.some(value => value === Infinity || value === -Infinity)
 const depthOf = (value: unknown): number =>
   typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depthOf)) : 0
 
 /** A URL as RFC 3986 compares it: unreserved characters decoded, escapes in upper case, the rest by the URL class. */
-function normal (url: string): string {
+function normal (url: string) {
   const decoded = url.replace(/%[0-9A-Fa-f]{2}/g, escape => {
     const char = String.fromCharCode(parseInt(escape.slice(1), 16))
     return /[A-Za-z0-9._~-]/.test(char) ? char : escape.toUpperCase()
@@ -89,7 +89,7 @@ function normal (url: string): string {
   return `${protocol}//${host}${pathname}`
 }
 
-const hostOf = ({ wire }: Made): string => wire.rawHeaders[wire.rawHeaders.indexOf('Host') + 1] ?? ''
+const hostOf = ({ wire }: Made) => wire.rawHeaders[wire.rawHeaders.indexOf('Host') + 1] ?? ''
 const isSameUrl = (htu: unknown, url: string): boolean => {
   try {
     return typeof htu === 'string' && normal(htu) === normal(url)
@@ -102,7 +102,7 @@ const isSameUrl = (htu: unknown, url: string): boolean => {
 // address only if there are four.
 const PLAIN_URL =
   /^https?:\/\/(?:\[[0-9a-f:.]+\]|[A-Za-z0-9._~%\u0080-\uffff-]+)(?::[0-9]{0,5})?(?:\/(?:[A-Za-z0-9._~!$&'()*+,;=:@/\u0080-\uffff-]|%[0-9A-Fa-f]{2})*)?(?:[?#][^]*)?$/i
-const isNumericHost = (url: string): boolean =>
+const isNumericHost = (url: string) =>
   /^https?:\/\/(?:0x[0-9a-f]+|[0-9]+)(?:\.(?:0x[0-9a-f]+|[0-9]+))*\.?(?:[:/?#]|$)/i.test(url) &&
   !/^https?:\/\/(?:(?:[1-9]?[0-9]|[12][0-9]{2})(?:[:/?#]|\.(?=[0-9]))){4}/i.test(url)
 
@@ -110,14 +110,14 @@ const isNumericHost = (url: string): boolean =>
  * What the class URL mends, and RFC 3986 does not: blanks, back-slashes, slashes that are missing, numbers for hosts,
  * characters that it escapes.
  */
-const isMended = (htu: unknown): boolean =>
+const isMended = (htu: unknown) =>
   typeof htu === 'string' && (!PLAIN_URL.test(htu) || isNumericHost(htu) || !htu.isWellFormed())
 
 /**
  * Whether two URLs have one text, but for the case of letters, the default port, dot segments, needless escapes, and
  * what follows the path.
  */
-function isWrittenAlike (htu: string, url: string): boolean {
+function isWrittenAlike (htu: string, url: string) {
   const [one, other] = [htu, url].map(text =>
     plainPath(
       unescaped(text.split(/[?#]/, 1)[0]!).toLowerCase().replace(
@@ -130,14 +130,14 @@ function isWrittenAlike (htu: string, url: string): boolean {
 }
 
 /** RFC 3986 section 6.2.2.2: escapes of unreserved characters. */
-const unescaped = (text: string): string =>
+const unescaped = (text: string) =>
   text.replace(/%[0-9a-f]{2}/gi, escape => {
     const char = String.fromCharCode(parseInt(escape.slice(1), 16))
     return /[\w.~-]/.test(char) ? char : escape
   })
 
 /** RFC 3986 section 5.2.4. */
-function plainPath (url: string): string {
+function plainPath (url: string) {
   const [scheme = '', empty = '', authority = '', ...segments] = url.split('/')
   const path: string[] = []
   for (const [index, segment] of segments.entries()) {
@@ -148,9 +148,9 @@ function plainPath (url: string): string {
   return [scheme, empty, authority, ...path].join('/')
 }
 
-const isPort = (text = '1'): boolean => Number(text) >= 1 && Number(text) <= 65535
+const isPort = (text = '1') => Number(text) >= 1 && Number(text) <= 65535
 
-const isUnsafePath = (target: string): boolean =>
+const isUnsafePath = (target: string) =>
   /(?:^|\/)(?:\.|%2e){1,2}(?:[/?#]|$)|\\|[^\u0021-\u007e\u0080-\u00ff]|#|%(?![0-9a-f]{2})|[^!-~]|["<>^`{|}]/i.test(
     target
   ) || !target.startsWith('/')
@@ -165,7 +165,7 @@ const partsOf = ({ kty, n, e, x, y }: Members): unknown[] => kty === 'RSA' ? [n,
  * Whether the path of a target has dot segments, back-slashes, a fragment, escapes that are none, or bytes that no URI
  * has.
  */
-function isReadInTwoWays (target: string): boolean {
+function isReadInTwoWays (target: string) {
   const [path] = target.replace(/^https?:\/\/[^/?#]*/i, '').split('?', 1)
   return /(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)|[^\u0021-\u007e]|[#\\]|%(?![0-9a-f]{2})/i.test(path!)
 }
@@ -174,7 +174,7 @@ function isReadInTwoWays (target: string): boolean {
  * The hosts that no rule of RFC 3986 allows, and those that are said twice or not at all. With PUBLIC_URL a single one
  * is not read.
  */
-function isOneHost ({ site, rawHeaders }: Made['wire']): boolean {
+function isOneHost ({ site, rawHeaders }: Made['wire']) {
   const hosts = rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1] === 'Host')
   return hosts.length <= 1 &&
     (site === 'public' ||
@@ -183,17 +183,17 @@ function isOneHost ({ site, rawHeaders }: Made['wire']): boolean {
 }
 
 /** Whether an absolute target names another authority than Host does. */
-function isOfAnotherAuthority (made: Made): boolean {
+function isOfAnotherAuthority (made: Made) {
   const { target } = made.wire
   if (target.startsWith('/')) return false
   const [, scheme = '', authority] = /^(https?):\/\/([^/?#]*)/i.exec(target) ?? []
   const port = scheme.toLowerCase() === 'https' ? /:443$/ : /:80$/
-  const plain = (text: string): string => text.toLowerCase().replace(port, '').replace(/:$/, '')
+  const plain = (text: string) => text.toLowerCase().replace(port, '').replace(/:$/, '')
   return authority === undefined || plain(authority) !== plain(hostOf(made))
 }
 
 /** Whether one of the Ed25519 keys that are published has signed the token, only by node:crypto. */
-function isSignedByEd25519 (token: string): boolean {
+function isSignedByEd25519 (token: string) {
   const [input, signature] = [token.slice(0, token.lastIndexOf('.')), token.slice(token.lastIndexOf('.') + 1)]
   return Object.values(TOKEN_KEYS).some(({ jwk, pem }) =>
     jwk.kty === 'OKP' && verify(null, Buffer.from(input), pem, Buffer.from(signature, 'base64url'))
@@ -204,7 +204,7 @@ function isSignedByEd25519 (token: string): boolean {
  * Whether one of the members of RFC 7517 that say what a key is for is present, and says something else. The two names
  * of Ed25519 are one.
  */
-const forbidsVerifying = (jwk: Members, alg: unknown): boolean =>
+const forbidsVerifying = (jwk: Members, alg: unknown) =>
   ('use' in jwk && jwk.use !== 'sig') ||
   ('key_ops' in jwk && !(Array.isArray(jwk.key_ops) && jwk.key_ops.includes('verify'))) ||
   ('alg' in jwk && jwk.alg !== alg &&

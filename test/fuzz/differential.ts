@@ -6,16 +6,16 @@ import { createRandom } from './random.ts'
 import { askTheirs, freezeClock, type Theirs } from './theirs.ts'
 
 export interface Case {
-  readonly mutations: readonly string[]
-  readonly made: Made
-  readonly ours: Ours
-  readonly theirs: Theirs
+  mutations: readonly string[]
+  made: Made
+  ours: Ours
+  theirs: Theirs
   /** The difference that explains it, if the two differ. */
-  readonly difference?: string
+  difference?: string
   /** A copy of a request that has passed. Only the guard judges it. */
-  readonly isCopy?: boolean
+  isCopy?: boolean
   /** What nothing explains. */
-  readonly fault?: string
+  fault?: string
 }
 
 /**

@@ -35,7 +35,7 @@ const REQUIREMENTS: readonly RequirementOptions[] = [
   { claims: { sub: 'user' } },
   { claims: { sub: 'another' } }
 ]
-const SETTINGS: Readonly<Record<Site, object>> = {
+const SETTINGS: Record<Site, object> = {
   http: {},
   https: { server: { trustProxy: 'loopback' } },
   public: { server: { publicUrl: PUBLIC_URL } },
@@ -47,19 +47,19 @@ const START = Date.UTC(2026, 0, 1) / 1000
 const OF_NODE = /^(?:date|connection|keep-alive|content-length|transfer-encoding): /i
 
 interface Door {
-  readonly port: number
+  port: number
   /** How many requests have come through Node's parser. */
-  readonly arrived: () => number
+  arrived: () => number
   close (): Promise<void>
 }
 
 /** What one request has found at both doors. */
 interface Compared {
-  readonly request: WireRequest
+  request: WireRequest
   /** The answers, if they differ; or one answer, and what is wrong with its form. */
-  readonly fault?: readonly [string, string]
+  fault?: readonly [string, string]
   /** Undefined if Node's parser has refused it. */
-  readonly status: number | undefined
+  status: number | undefined
 }
 
 export async function openDoors (seed: number) {
@@ -125,7 +125,7 @@ export async function openDoors (seed: number) {
 const ERRORS: ReadonlySet<unknown> = new Set(Object.values(REFUSALS).map(({ error }) => error))
 const DESCRIPTIONS: ReadonlySet<unknown> = new Set(Object.values(REFUSALS).map(({ description }) => description))
 /** Every header that a refusal may have, and all that it may hold: no byte of a request fits in. */
-const HEADERS: Readonly<Record<string, RegExp>> = {
+const HEADERS: Record<string, RegExp> = {
   'cache-control': /^no-store$/,
   'content-type': /^application\/json; charset=utf-8$/,
   'dpop-nonce': /^[\w-]{20,60}$/,
@@ -154,13 +154,13 @@ function formFault (answer: string, isHead: boolean): string | undefined {
   return isWhole && Object.keys(rest).length === 0 ? undefined : 'the body'
 }
 
-const ignore = (): void => {}
+const ignore = () => {}
 const SILENT = { info: ignore, warn: ignore, error: ignore, debug: ignore }
 
 /** The number of its requirement is a header, which neither guard reads. */
-const asked = ({ headers }: IncomingMessage): number => Number(headers['x-requirement'])
+const asked = ({ headers }: IncomingMessage) => Number(headers['x-requirement'])
 
-async function openPlugin (options: object): Promise<Door & { readonly nonce: () => string | undefined }> {
+async function openPlugin (options: object): Promise<Door & { nonce: () => string | undefined }> {
   let count = 0
   const app = Fastify({
     exposeHeadRoutes: false,
@@ -188,7 +188,7 @@ async function openPlugin (options: object): Promise<Door & { readonly nonce: ()
 async function openGuard (options: object): Promise<Door> {
   let count = 0
   const guard: RequestGuard = await createGuard({ ...options, logger: SILENT } as Parameters<typeof createGuard>[0])
-  async function answer (request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function answer (request: IncomingMessage, response: ServerResponse) {
     const verdict = await guard.check(request, REQUIREMENTS[asked(request)])
     if (!verdict.admitted) {
       response.writeHead(verdict.status, verdict.headers).end(verdict.body)

@@ -24,7 +24,7 @@ const tally = { requests: 0, passed: 0, refused: 0, again: 0 }
 const differences = new Map<string, number>()
 const faults: Array<{ number: number, found: Case }> = []
 
-function count (number: number, cases: readonly Case[]): void {
+function count (number: number, cases: readonly Case[]) {
   for (const found of cases) {
     if (found.isCopy) tally.again++
     else tally.requests++
@@ -35,12 +35,12 @@ function count (number: number, cases: readonly Case[]): void {
   }
 }
 
-function report (fault: { number: number, found: Case }): void {
+function report (fault: { number: number, found: Case }) {
   faults.push(fault)
   console.log(show(fault))
 }
 
-const show = ({ number, found }: { number: number, found: Case }): string =>
+const show = ({ number, found }: { number: number, found: Case }) =>
   `# unexplained: --seed ${seed} --number ${number}: ` +
   `${found.fault}\n${JSON.stringify(found, (_, value) => value === undefined ? null : value, 2)}`
 

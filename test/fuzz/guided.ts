@@ -4,19 +4,19 @@ import type { Random } from './random.ts'
 
 /** An input that crashed a parser, or that cost too much for its length. */
 interface Finding {
-  readonly parser: string
-  readonly fault: string
-  readonly input: string
+  parser: string
+  fault: string
+  input: string
 }
 
 interface Guided {
-  readonly inputs: number
+  inputs: number
   /** Inputs that reached what no other had reached. */
-  readonly corpus: readonly string[]
-  readonly blocks: number
-  readonly findings: readonly Finding[]
+  corpus: readonly string[]
+  blocks: number
+  findings: readonly Finding[]
   /** The most operations of a large input for each of a small one of the same kind, as a share of what is allowed. */
-  readonly worstShare: number
+  worstShare: number
 }
 
 const SMALL_BYTES = 1600
@@ -121,8 +121,8 @@ async function crash ({ run, refusals }: Parser, text: string): Promise<string |
 }
 
 interface Pumped {
-  readonly text: string
-  readonly pieces: number
+  text: string
+  pieces: number
 }
 
 /** The text with one piece of it again and again, so that it has about so many bytes. */
@@ -143,7 +143,7 @@ async function growth (
   const to = at + 1 + random.below(random.oneIn(2) ? 3 : 30)
   const [small, large] = [pump(base, at, to, SMALL_BYTES), pump(base, at, to, LARGE_BYTES)]
   const faults: string[] = []
-  const cost = async (input: string): Promise<number> =>
+  const cost = async (input: string) =>
     (await meter.run(async () => {
       const fault = await crash(parser, input)
       if (fault) faults.push(fault)
@@ -173,7 +173,7 @@ export async function explore (
   let inputs = 0
   let worstShare = 0
 
-  async function look (text: string): Promise<void> {
+  async function look (text: string) {
     inputs++
     let fault: string | undefined
     const { blocks } = await meter.run(async () => {

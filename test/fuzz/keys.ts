@@ -15,11 +15,11 @@ export type Jwk = JsonWebKey & Record<string, unknown>
 
 /** A key pair that is the same in every run, and how it signs. */
 export interface FuzzKey {
-  readonly alg: string
-  readonly jwk: Jwk
-  readonly privateJwk: Jwk
-  readonly pem: string
-  readonly jkt: string
+  alg: string
+  jwk: Jwk
+  privateJwk: Jwk
+  pem: string
+  jkt: string
   sign (input: string): Buffer
 }
 
@@ -42,7 +42,7 @@ function keyOf (alg: string, privateKey: KeyObject, sign: FuzzKey['sign']): Fuzz
   }
 }
 
-const secretOf = (name: string): Buffer => createHash('sha256').update(name).digest()
+const secretOf = (name: string) => createHash('sha256').update(name).digest()
 
 function ecKey (name: string): FuzzKey {
   const pair = createECDH('prime256v1')
@@ -77,7 +77,7 @@ function rsaKey (alg: 'RS256' | 'PS256'): FuzzKey {
 }
 
 /** The keys of the provider by `kid`. Two of them share an algorithm. */
-export const TOKEN_KEYS: Readonly<Record<string, FuzzKey>> = {
+export const TOKEN_KEYS: Record<string, FuzzKey> = {
   ec: ecKey('token'),
   ec2: ecKey('token 2'),
   ed: edKey('token', 'EdDSA'),

@@ -4,8 +4,8 @@ import type { Random } from './random.ts'
 
 /** One change of a request. It may be good or bad: the two verifiers say which. */
 export interface Mutation {
-  readonly name: string
-  readonly apply: (parts: Parts, random: Random) => void
+  name: string
+  apply: (parts: Parts, random: Random) => void
 }
 
 const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
@@ -157,7 +157,7 @@ function rewritten (json: string, random: Random): string | Buffer {
   }
 }
 
-const edited = (text: string, random: Random, chars: string): string => {
+const edited = (text: string, random: Random, chars: string) => {
   const at = random.below(text.length)
   const char = random.among([...chars])
   return random.among([
@@ -259,7 +259,7 @@ const anyJws = (part: 'token' | 'proof', type: string): Mutation[] => [
 ]
 
 /** The same bytes in another base64, or nearly. */
-function otherBase64 (text: string, random: Random): string {
+function otherBase64 (text: string, random: Random) {
   switch (random.below(5)) {
     case 0:
       return text + '='.repeat(1 + random.below(3))
@@ -275,8 +275,8 @@ function otherBase64 (text: string, random: Random): string {
 }
 
 /** The ASN.1 form of an ECDSA signature. */
-function derOf (signature: Buffer): Buffer {
-  const integer = (bytes: Buffer): Buffer => Buffer.concat([Buffer.from([2, bytes.length + 1, 0]), bytes])
+function derOf (signature: Buffer) {
+  const integer = (bytes: Buffer) => Buffer.concat([Buffer.from([2, bytes.length + 1, 0]), bytes])
   const body = Buffer.concat([integer(signature.subarray(0, 32)), integer(signature.subarray(32, 64))])
   return Buffer.concat([Buffer.from([0x30, body.length]), body])
 }
@@ -362,7 +362,7 @@ const TOKEN: readonly Mutation[] = [
 
 /** Another spelling of a URL, or another URL. */
 function respelt (url: string, random: Random): unknown {
-  const escape = (from: RegExp): string => url.replace(from, char => `%${char.charCodeAt(0).toString(16)}`)
+  const escape = (from: RegExp) => url.replace(from, char => `%${char.charCodeAt(0).toString(16)}`)
   return random.among([
     url,
     `${url}?a=b`,

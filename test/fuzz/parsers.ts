@@ -27,12 +27,12 @@ import { untriedKey } from '../helpers/signing-key.ts'
 
 /** A parser of bytes that a stranger has written. A text has one character for each byte, as in a header. */
 export interface Parser {
-  readonly name: string
+  name: string
   /** What it should read, or nearly. */
-  readonly seeds: readonly string[]
-  readonly run: (text: string) => unknown
+  seeds: readonly string[]
+  run: (text: string) => unknown
   /** The errors with which it may refuse. Any other is a crash. */
-  readonly refusals: ReadonlyArray<new(...args: never[]) => Error>
+  refusals: ReadonlyArray<new(...args: never[]) => Error>
 }
 
 const peer = { encrypted: false, remoteAddress: '127.0.0.1' }
@@ -50,7 +50,7 @@ function received (
   return { method, url, headers: joined, rawHeaders: headers.flat(), socket: peer }
 }
 
-const bytesOf = (text: string): Buffer => Buffer.from(text, 'latin1')
+const bytesOf = (text: string) => Buffer.from(text, 'latin1')
 const resolveUrl = createRequestUrlResolver({ trustProxy: true, publicUrl: undefined })
 const urlWith = (name: string) => (text: string): unknown =>
   resolveUrl(new Message(received([['Host', 'api.example'], [name, text]])))
@@ -64,7 +64,7 @@ const [tokenHeader = '', tokenClaims = ''] = good.token.split('.')
 const proofHeader = Buffer.from(JSON.stringify({ typ: 'dpop+jwt', alg: 'ES256', jwk: CLIENT_KEYS[0]!.jwk })).toString(
   'base64url'
 )
-const textOf = (segment: string): string => Buffer.from(segment, 'base64url').toString()
+const textOf = (segment: string) => Buffer.from(segment, 'base64url').toString()
 const rules: TokenRules = {
   issuer: ISSUER,
   audiences: [AUDIENCE],

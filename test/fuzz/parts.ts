@@ -28,10 +28,10 @@ export interface JwsParts {
 
 /** One request before it is made. `undefined` in a claim leaves it out. */
 export interface Parts {
-  readonly site: Site
+  site: Site
   /** Unix seconds. */
-  readonly now: number
-  readonly client: FuzzKey
+  now: number
+  client: FuzzKey
   method: string
   target: string
   hosts: string[]
@@ -50,17 +50,17 @@ export interface Parts {
 }
 
 export interface WireRequest {
-  readonly site: Site
-  readonly now: number
-  readonly method: string
-  readonly target: string
-  readonly rawHeaders: readonly string[]
+  site: Site
+  now: number
+  method: string
+  target: string
+  rawHeaders: readonly string[]
 }
 
 export interface Made {
-  readonly wire: WireRequest
-  readonly token: string
-  readonly proof: string | undefined
+  wire: WireRequest
+  token: string
+  proof: string | undefined
 }
 
 /** A placeholder for the nonce that the site `nonce` accepts. */
@@ -127,12 +127,12 @@ export function goodParts (random: Random, now: number, jti: string): Parts {
   }
 }
 
-const encode = (text: string | Buffer): string => Buffer.from(text as string).toString('base64url')
+const encode = (text: string | Buffer) => Buffer.from(text as string).toString('base64url')
 
 /** Tokens repeat, and so do their signatures: it saves time, and is what a service sees. */
 const kept = new Map<string, string>()
 
-function makeJws ({ header, claims, rawHeader, rawClaims, key, signature, edit }: JwsParts, keep: boolean): string {
+function makeJws ({ header, claims, rawHeader, rawClaims, key, signature, edit }: JwsParts, keep: boolean) {
   const headerText = JSON.stringify(header)
   const claimsText = JSON.stringify(claims)
   const input = `${encode(rawHeader ? rawHeader(headerText) : headerText)}.${encode(rawClaims ? rawClaims(claimsText) : claimsText)}`
@@ -149,7 +149,7 @@ function makeJws ({ header, claims, rawHeader, rawClaims, key, signature, edit }
 }
 
 /** HTTP drops white space at the ends of a value. */
-const trimmed = (value: string): string => value.replace(/^[ \t]+|[ \t]+$/g, '')
+const trimmed = (value: string) => value.replace(/^[ \t]+|[ \t]+$/g, '')
 
 export function make (parts: Parts): Made {
   const token = makeJws(parts.token, true)

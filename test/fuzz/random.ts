@@ -11,7 +11,7 @@ export interface Random {
 /** mulberry32, which is small and good enough to choose inputs. */
 export function createRandom (seed: number, number = 0): Random {
   let state = (Math.imul(seed, 0x9E3779B1) ^ Math.imul(number + 1, 0x85EBCA77)) >>> 0
-  const next = (): number => {
+  const next = () => {
     state = (state + 0x6D2B79F5) >>> 0
     let word = Math.imul(state ^ (state >>> 15), state | 1)
     word ^= word + Math.imul(word ^ (word >>> 7), word | 61)
@@ -19,7 +19,7 @@ export function createRandom (seed: number, number = 0): Random {
   }
   // Neighbouring numbers start close to each other.
   next()
-  const below = (most: number): number => next() % most
+  const below = (most: number) => next() % most
   return {
     below,
     oneIn: times => below(times) === 0,

@@ -7,27 +7,27 @@ import { AUDIENCE, type Issuer } from './issuer.ts'
 import { addStandIns, isSample } from './samples.ts'
 
 export interface LogLine extends Record<string, unknown> {
-  readonly level: number
-  readonly msg: string
+  level: number
+  msg: string
 }
 
 export interface RunningApp {
-  readonly app: FastifyInstance
+  app: FastifyInstance
   /** Where it listens: `http://127.0.0.1:PORT`. */
-  readonly url: string
+  url: string
   /** What it logged, in order. */
-  readonly log: readonly LogLine[]
+  log: readonly LogLine[]
   /** The reasons of the refusals so far. */
   reasons (): unknown[]
 }
 
 interface Start {
-  readonly values?: Variables
-  readonly before?: (app: FastifyInstance) => void
-  readonly prepare?: (app: FastifyInstance) => void
-  readonly host?: string | undefined
-  readonly port?: number | undefined
-  readonly isServed?: HoldfastOptions['isServed']
+  values?: Variables
+  before?: (app: FastifyInstance) => void
+  prepare?: (app: FastifyInstance) => void
+  host?: string | undefined
+  port?: number | undefined
+  isServed?: HoldfastOptions['isServed']
 }
 
 /** An app of its own, and what it logs. It closes with the test. */

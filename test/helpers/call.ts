@@ -5,19 +5,19 @@ import { parseChallenges, type Challenge } from './challenges.ts'
 import { sendRaw } from './wire.ts'
 
 export interface Outcome {
-  readonly status: number
-  readonly headers: Readonly<Record<string, string>>
-  readonly challenges: readonly Challenge[]
-  readonly body: any
+  status: number
+  headers: Record<string, string>
+  challenges: readonly Challenge[]
+  body: any
   /** The reason in the log, or undefined for an accepted request. */
-  readonly reason: RefusalReason | undefined
+  reason: RefusalReason | undefined
 }
 
 interface CallParts {
-  readonly method?: string
-  readonly path?: string
+  method?: string
+  path?: string
   /** Header lines after Host, as they go over the wire. */
-  readonly lines?: readonly string[]
+  lines?: readonly string[]
 }
 
 /** One request over a socket, and what came of it. One call at a time: the reason is the last one in the log. */
@@ -53,7 +53,7 @@ export function expectRefusal (
   reason: RefusalReason,
   scheme?: string,
   title: string = reason
-): void {
+) {
   const { status, error, description } = REFUSALS[reason]
   const marked = outcome.challenges.filter(({ parameters }) => 'error' in parameters)
   t.strictSame({

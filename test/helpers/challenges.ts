@@ -1,6 +1,6 @@
 export interface Challenge {
-  readonly scheme: string
-  readonly parameters: Readonly<Record<string, string>>
+  scheme: string
+  parameters: Record<string, string>
 }
 
 const TOKEN = /[!#$%&'*+\-.^_`|~0-9A-Za-z]+/y
@@ -12,7 +12,7 @@ const QUOTED = /"((?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e])*)"/y
  */
 export function parseChallenges (value: string): Challenge[] {
   let at = 0
-  const take = (pattern: RegExp): string | undefined => {
+  const take = (pattern: RegExp) => {
     pattern.lastIndex = at
     const match = pattern.exec(value)
     if (!match) return undefined

@@ -9,12 +9,12 @@ import { root } from './documents.ts'
 const { HOME, PATH } = process.env
 
 export interface Outcome {
-  readonly code: number | null
-  readonly output: string
+  code: number | null
+  output: string
 }
 
 /** Runs a line to its end. */
-export function runLine (cwd: string, line: string, env: Readonly<Record<string, string>> = {}): Promise<Outcome> {
+export function runLine (cwd: string, line: string, env: Record<string, string> = {}): Promise<Outcome> {
   const child = spawn('bash', ['-c', line], { cwd, env: { HOME, PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
@@ -29,13 +29,13 @@ interface Program {
   output (): string
   stop (): Promise<void>
   /** It has ended, for whatever reason. */
-  readonly ended: Promise<void>
+  ended: Promise<void>
   /** Waits for a word of the program. It throws if the program ends without it. */
   says (pattern: RegExp): Promise<RegExpExecArray>
 }
 
 /** Starts a line that stays in the foreground, until the test ends at the latest. */
-export function startLine (t: Test, cwd: string, line: string, env: Readonly<Record<string, string>> = {}): Program {
+export function startLine (t: Test, cwd: string, line: string, env: Record<string, string> = {}): Program {
   const child = spawn('bash', ['-c', line], {
     cwd,
     env: { HOME, PATH, ...env },
@@ -70,7 +70,7 @@ export function startLine (t: Test, cwd: string, line: string, env: Readonly<Rec
 }
 
 /** Runs a command of a page at the top of the clone, with our environment, and gives what it prints by lines. */
-export function linesOf (t: Test, line: string, env: Readonly<Record<string, string>>): Interface {
+export function linesOf (t: Test, line: string, env: Record<string, string>): Interface {
   const child = spawn('bash', ['-c', line], {
     cwd: root,
     env: { ...process.env, ...env },

@@ -20,9 +20,9 @@ export type Environment = Record<string, string>
 export const GOOD: Environment = { IDP_ISSUER: 'http://127.0.0.1:9/', IDP_AUDIENCE: AUDIENCE }
 
 export interface Outcome {
-  readonly code: number | null
-  readonly stdout: string
-  readonly stderr: string
+  code: number | null
+  stdout: string
+  stderr: string
 }
 
 export function run (file: string, args: string[], env: Environment, cwd: string): Promise<Outcome> {
@@ -40,11 +40,11 @@ export const fastify = (args: string[], env: Environment, cwd: string): Promise<
   run(process.execPath, [join(root, 'node_modules/.bin/fastify'), ...args], env, cwd)
 
 export interface Service {
-  readonly url: string
-  readonly port: number
+  url: string
+  port: number
   log (): Array<{ level: number, msg: string, event?: string }>
   terminate (): void
-  readonly ended: Promise<{ code: number | null, stderr: string }>
+  ended: Promise<{ code: number | null, stderr: string }>
 }
 
 /** Starts the service and waits until it listens. It ends with the test, at the latest. */
@@ -87,7 +87,7 @@ export function startService (t: Test, env: Environment, args: string[] = [], cw
 }
 
 /** Compiles if need be, as `npm start` does. */
-export async function build (): Promise<void> {
+export async function build () {
   const { code, stdout, stderr } = await run(process.execPath, ['cli/compile.cjs'], {}, root)
   if (code !== 0) throw new Error(`the build failed: ${stdout}${stderr}`)
 }

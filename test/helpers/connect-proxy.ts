@@ -4,9 +4,9 @@ import { connect, type AddressInfo, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
 interface ConnectProxy {
-  readonly url: string
+  url: string
   /** The `host:port` of each requested tunnel. */
-  readonly tunnels: string[]
+  tunnels: string[]
   /** tunnel: works. refuse: answers 407. hang: never answers. reset: cuts the connection. */
   mode: 'tunnel' | 'refuse' | 'hang' | 'reset'
   close (): Promise<void>

@@ -1,4 +1,4 @@
-const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')
+const escaped = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')
 
 /** A pattern for `t.match` and `t.notMatch`: text that holds this part, to the letter. */
 export function containing (part: string): RegExp {

@@ -48,12 +48,12 @@ export const pages: readonly string[] = [
 
 /** A fenced block. */
 export interface Block {
-  readonly file: string
+  file: string
   /** `docs/guide/dpop.md:12`, to find it. */
-  readonly place: string
+  place: string
   /** The word after the fence; empty for none. */
-  readonly language: string
-  readonly text: string
+  language: string
+  text: string
 }
 
 const FENCE = /^( *)```(\w*)\n([\s\S]*?)^\1```$/gm
@@ -120,8 +120,8 @@ export function readTable (text: string): string[][] {
 
 /** A line of a shell: variables before the command, and the words of the command. A word may hold quoted parts. */
 export interface Command {
-  readonly variables: Readonly<Record<string, string>>
-  readonly words: readonly string[]
+  variables: Record<string, string>
+  words: readonly string[]
 }
 
 export function parseCommand (line: string): Command {

@@ -53,18 +53,18 @@ const SIGNERS: Record<
 }
 
 export interface ProofParts {
-  readonly token: string
-  readonly url: string
-  readonly method?: string
+  token: string
+  url: string
+  method?: string
   /** Extra or other members; `undefined` leaves one out. */
-  readonly header?: Overrides
-  readonly claims?: Overrides
+  header?: Overrides
+  claims?: Overrides
 }
 
 export interface DpopClient {
-  readonly alg: string
-  readonly jwk: JWK
-  readonly jkt: string
+  alg: string
+  jwk: JWK
+  jkt: string
   sign (input: Buffer): Buffer
   /** A fresh proof that passes, but for the overrides. */
   proof (parts: ProofParts): string

@@ -1,26 +1,26 @@
 import { sign } from 'node:crypto'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 import { makeIssuerKey } from './issuer.ts'
 import { encodeJws } from './jws.ts'
+import { listen } from './listen.ts'
 
 /** A request to a transmitter. The body is what JSON says, or the text. */
 interface TransmitterRequest {
   /** Such as `POST /stream`. */
-  readonly what: string
-  readonly path: string
-  readonly authorization: string | undefined
-  readonly body: unknown
+  what: string
+  path: string
+  authorization: string | undefined
+  body: unknown
 }
 
 type Reply = readonly [status: number, body: unknown]
 
 export interface EventTransmitter {
-  readonly url: string
-  readonly requests: TransmitterRequest[]
+  url: string
+  requests: TransmitterRequest[]
   /** By `METHOD /path`: what is answered. Texts go as they are, all else as JSON. */
-  readonly answers: Record<string, Reply | ((request: TransmitterRequest) => Reply | Promise<Reply>)>
+  answers: Record<string, Reply | ((request: TransmitterRequest) => Reply | Promise<Reply>)>
   /** The bodies of all requests for this, in order. */
   bodies (what: string): unknown[]
   /** A signed security event token. */
@@ -49,12 +49,8 @@ export async function startEventTransmitter (t: Test): Promise<EventTransmitter>
       typeof body === 'string' ? body : JSON.stringify(body)
     )
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const port = await listen(t, server)
+  const url = `http://127.0.0.1:${port}`
   const transmitter: EventTransmitter = {
     url,
     requests: [],

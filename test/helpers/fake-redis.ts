@@ -6,13 +6,13 @@ import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 export type Reply = string | null | 'close'
 
 export interface FakeRedis {
-  readonly port: number
+  port: number
   /** Taken so far. */
-  readonly connections: number
+  connections: number
   /** Commands received, each as its words; the name in capitals. */
-  readonly commands: string[][]
+  commands: string[][]
   /** Commands in each packet received. */
-  readonly packets: number[]
+  packets: number[]
   /** Asked before the server's own answer is given; undefined leaves it to that one. */
   override: ((command: string[]) => Reply | undefined) | undefined
   /** Sent to each new connection at once, as servers of other protocols do. */
@@ -23,8 +23,8 @@ export interface FakeRedis {
   restart (): Promise<void>
 }
 
-export const bulk = (text: string): string => `$${Buffer.byteLength(text)}\r\n${text}\r\n`
-const list = (items: string[]): string => `*${items.length}\r\n${items.join('')}`
+export const bulk = (text: string) => `$${Buffer.byteLength(text)}\r\n${text}\r\n`
+const list = (items: string[]) => `*${items.length}\r\n${items.join('')}`
 
 /**
  * A server on loopback that speaks as much RESP2 as the replay store needs, and misbehaves on demand. Keys never
@@ -38,7 +38,7 @@ export async function startFakeRedis (tls?: TlsOptions): Promise<FakeRedis> {
   server.on(tls ? 'secureConnection' : 'connection', serve)
   server.on('tlsClientError', () => {})
 
-  function serve (socket: Socket): void {
+  function serve (socket: Socket) {
     connections++
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket)).on('error', () => socket.destroy())
@@ -81,7 +81,7 @@ export async function startFakeRedis (tls?: TlsOptions): Promise<FakeRedis> {
     return '+OK\r\n'
   }
 
-  async function listen (port: number): Promise<void> {
+  async function listen (port: number) {
     server.listen(port, '127.0.0.1')
     await once(server, 'listening')
   }

@@ -9,63 +9,63 @@ import { programOf, startProgram } from './programs.ts'
 import { until } from './until.ts'
 
 const deploy = join(import.meta.dirname, '..', '..', 'deploy', 'gate')
-const fixture = (file: string): string => join(import.meta.dirname, '..', 'fixtures', file)
+const fixture = (file: string) => join(import.meta.dirname, '..', 'fixtures', file)
 const CERTIFICATE = fixture('provider.cert.pem')
 const KEY = fixture('provider.key.pem')
 
 interface Ports {
-  readonly port: number
+  port: number
   /** The same over TLS, for the host `localhost`. */
-  readonly tlsPort: number
+  tlsPort: number
   /** Where the proxy sends authorization requests: to one gate, or several. */
-  readonly gates: readonly [number, ...number[]]
+  gates: readonly [number, ...number[]]
   /** Where a gate has its own addresses, if another port answers authorization requests. */
-  readonly own: number
+  own: number
   /** Free, for what a proxy needs for itself. */
-  readonly spare: number
-  readonly application: number
+  spare: number
+  application: number
   /** A claim of `gate.claims`, for the files that name each of them. */
-  readonly claim: string | undefined
+  claim: string | undefined
 }
 
 /** A forward-auth proxy, with its file of deploy/gate. */
 export interface GateProxy {
-  readonly name: string
+  name: string
   /** Undefined if it is not installed. */
-  readonly program: string | undefined
+  program: string | undefined
   /** Whether it uses gRPC. */
-  readonly grpc: boolean
+  grpc: boolean
   /**
    * Whether a body without a length passes. HAProxy drops trailers since 3.2, and until then its file refuses chunks
    * and HTTP/2.
    */
-  readonly takesChunks: boolean
+  takesChunks: boolean
   /** Whether the client gets the body of a refusal. */
-  readonly passesBodies: boolean
+  passesBodies: boolean
   /**
    * Whether it joins slashes, resolves dot segments and decodes unreserved characters, before its authorization
    * request. The others change no byte of a path.
    */
-  readonly cleansPaths: boolean
+  cleansPaths: boolean
   /** Where a client can use HTTP/2, with the configuration of these tests: by prior knowledge, or over TLS. */
-  readonly http2: 'plain' | 'tls'
+  http2: 'plain' | 'tls'
   /** The status for a request to another authority. */
-  readonly elsewhere: 404 | 421
+  elsewhere: 404 | 421
   /** Whether it repeats the authorization request if the answer of the gate is lost, although a proof passes once. */
-  readonly repeatsRequests: boolean
+  repeatsRequests: boolean
   /** Whether it uses, of several gates, the one that knows the client. */
-  readonly keepsClients: boolean
+  keepsClients: boolean
   /** Whether `DPoP-Nonce` of an answer that lets a request pass reaches the client. */
-  readonly passesNonces: boolean
+  passesNonces: boolean
   /**
    * Seconds that the gate has for an answer, as the file has it, and a shorter time for tests. Undefined if no setting
    * changes it.
    */
-  readonly patience: readonly [text: string, short: string] | undefined
+  patience: readonly [text: string, short: string] | undefined
   prepare (
     folder: string,
     ports: Ports,
-    configuration: (file: string, replacements: Readonly<Record<string, string>>) => string
+    configuration: (file: string, replacements: Record<string, string>) => string
   ): string[]
 }
 
@@ -78,7 +78,7 @@ const USUAL = {
 } as const
 
 /** Major and minor, or 0 if it is not installed. */
-function haproxyVersion (): number {
+function haproxyVersion () {
   return Number(/version (\d+\.\d+)/.exec(String(spawnSync('haproxy', ['-v']).stdout))?.[1] ?? 0)
 }
 
@@ -195,7 +195,7 @@ function envoy (name: string, file: string, gatePort: number): GateProxy {
     patience: ['timeout: 10s', 'timeout: 1s'],
     prepare (folder, { port, tlsPort, gates, own, spare, application }, configuration) {
       const [one, ...others] = gates
-      const endpoint = (at: number): string =>
+      const endpoint = (at: number) =>
         `- endpoint: { address: { socket_address: { address: 127.0.0.1, port_value: ${at} } } }`
       const bootstrap = parse(configuration(file, {
         ...others.length > 0 && {
@@ -282,24 +282,24 @@ const INSTALLED: readonly GateProxy[] = [
 export const GATE_PROXIES: readonly GateProxy[] = traefik.program === undefined ? INSTALLED : [...INSTALLED, traefik]
 
 interface GateProxyParts {
-  readonly gates: readonly [number, ...number[]]
+  gates: readonly [number, ...number[]]
   /** Where the gate has its own addresses: by default the first of `gates`. */
-  readonly own?: number
-  readonly application: number
+  own?: number
+  application: number
   /** Whether the proxy waits only briefly for the gate. */
-  readonly isImpatient?: boolean
-  readonly claim?: string | undefined
+  isImpatient?: boolean
+  claim?: string | undefined
 }
 
 interface RunningProxy {
   /** `http://127.0.0.1:PORT` */
-  readonly url: string
+  url: string
   /** `https://localhost:PORT`, with the certificate of test/fixtures. */
-  readonly tlsUrl: string
+  tlsUrl: string
 }
 
 /** Whatever is behind a route may answer late, or never. */
-async function hasRoutes (url: string): Promise<boolean> {
+async function hasRoutes (url: string) {
   const text = await fetch(url, { signal: AbortSignal.timeout(1000) }).then(answer => answer.text(), () => '')
   return text !== '404 page not found\n'
 }

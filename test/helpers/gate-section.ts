@@ -7,7 +7,7 @@ import { givensOf } from './givens.ts'
 export async function parseGate (
   gate: unknown,
   gateUpstream?: string
-): Promise<{ readonly settings: GateSettings | undefined, readonly problems: readonly string[] }> {
+): Promise<{ settings: GateSettings | undefined, problems: readonly string[] }> {
   try {
     return { settings: await readGate(givensOf({ gate, gateUpstream })), problems: [] }
   } catch (error) {

@@ -22,22 +22,22 @@ export const RULES = [
 /** A gate that answers authorization requests. */
 interface AuthorizingGate extends RunningApp {
   /** The port for the authorization requests of this proxy. */
-  readonly authorizationPort: number
+  authorizationPort: number
 }
 
 /** A gate, its proxy with the file of deploy/gate, and an application that only the proxy reaches. */
 export interface GatedSite {
-  readonly proxy: GateProxy
-  readonly issuer: Issuer
-  readonly upstream: TestUpstream
+  proxy: GateProxy
+  issuer: Issuer
+  upstream: TestUpstream
   /** Between proxy and gate. */
-  readonly relay: Relay
+  relay: Relay
   /** Of the proxy. */
-  readonly url: string
-  readonly tlsUrl: string
-  readonly client: DpopClient
+  url: string
+  tlsUrl: string
+  client: DpopClient
   /** Bound to the key of the client. */
-  readonly token: string
+  token: string
   /** Another gate takes the place of the one before. */
   replaceGate (values?: Variables, issuer?: Issuer): Promise<AuthorizingGate>
   send (target: string, lines?: readonly string[], method?: string): Promise<WireAnswer>
@@ -77,7 +77,7 @@ export async function openGatedSite (
         TRUST_PROXY: 'loopback',
         ...values
       })
-      while (proxy.grpc && !running.app.grpcAddress()) await new Promise(resolve => setImmediate(resolve))
+      while (proxy.grpc && !running.app.grpcAddress()) await new Promise(setImmediate)
       const authorizationPort = proxy.grpc ? running.app.grpcAddress()!.port : Number(new URL(running.url).port)
       await relay.use(toPort(authorizationPort))
       return { ...running, authorizationPort }
@@ -96,7 +96,7 @@ export function expectRefused (
   reason: RefusalReason,
   scheme: string | undefined,
   title: string
-): void {
+) {
   const { status: expected, error, description } = REFUSALS[reason]
   const values = lines.filter(([name]) => name === 'www-authenticate').map(([, value]) => value)
   const marked = values.flatMap(parseChallenges).filter(({ parameters }) => 'error' in parameters)

@@ -3,11 +3,11 @@ import { connect, type ClientHttp2Session, type ClientHttp2Stream, type ClientSe
 import type { Test } from 'tap'
 
 export interface GrpcAnswer {
-  readonly status: string
-  readonly message: Buffer
+  status: string
+  message: Buffer
   /** The length before the message. */
-  readonly length: number | undefined
-  readonly headers: Record<string, unknown>
+  length: number | undefined
+  headers: Record<string, unknown>
 }
 
 /** A connection to a port of loopback. It ends with the test. */

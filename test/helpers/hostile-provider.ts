@@ -46,7 +46,7 @@ export const cutShort = (): Behaviour => (request, response) => {
 export const endless = (length?: number): Behaviour => (_request, response) => {
   response.writeHead(200, length === undefined ? {} : { 'content-length': length })
   const chunk = Buffer.alloc(64 * 1024, ' ')
-  const more = (): void => {
+  const more = () => {
     if (response.destroyed) return
     if (response.write(chunk)) setImmediate(more)
     else response.once('drain', more)
@@ -68,21 +68,21 @@ export const redirect = (location: string, status = 302): Behaviour => (_request
 
 export interface HostileProvider {
   /** Without a trailing slash. */
-  readonly url: string
-  readonly issuer: string
-  readonly jwksUri: string
-  readonly port: number
+  url: string
+  issuer: string
+  jwksUri: string
+  port: number
   /** Requested paths, in order. */
-  readonly requests: string[]
+  requests: string[]
   /** How often the set was requested. */
-  readonly fetches: number
-  readonly connections: number
+  fetches: number
+  connections: number
   discovery: Behaviour
   jwks: Behaviour
   /** What is at `/.well-known/jwks.json`. */
   fallback: Behaviour
   /** What is at other paths, by path. */
-  readonly others: Map<string, Behaviour>
+  others: Map<string, Behaviour>
   /** A good provider of these keys. */
   publish (...keys: object[]): void
   /** Nobody listens any more, and every connection is cut; `resume` listens on the same port again. */
@@ -122,7 +122,7 @@ export async function startHostileProvider (options: HostileProviderOptions = {}
     else response.writeHead(404).end()
   }
 
-  async function listen (): Promise<void> {
+  async function listen () {
     const key = tls ? readFileSync(new URL('../fixtures/provider.key.pem', import.meta.url), 'utf8') : ''
     server = tls ? createHttpsServer({ key, cert: providerCertificate }, listener) : createHttpServer(listener)
     server.on('connection', socket => {
@@ -135,7 +135,7 @@ export async function startHostileProvider (options: HostileProviderOptions = {}
     port = (server.address() as AddressInfo).port
   }
 
-  async function vanish (): Promise<void> {
+  async function vanish () {
     if (!server.listening) return
     const closed = once(server, 'close')
     server.close()

@@ -9,27 +9,27 @@ const deploy = join(import.meta.dirname, '..', '..', 'deploy')
 
 interface InstanceProxyParts {
   /** The port of the proxy, and those of three instances behind it. */
-  readonly port: number
-  readonly instances: readonly number[]
+  port: number
+  instances: readonly number[]
   /** Without the lines that keep a client at its instance. */
-  readonly isRoundRobin: boolean
+  isRoundRobin: boolean
 }
 
 /** A proxy in front of several instances, with its file of deploy/. */
 interface InstanceProxy {
-  readonly name: string
+  name: string
   /** Undefined if it is not installed. */
-  readonly program: string | undefined
+  program: string | undefined
   start (t: Test, parts: InstanceProxyParts): Promise<void>
 }
 
 interface Written {
-  readonly name: string
-  readonly file: string
+  name: string
+  file: string
   /** Texts of the file and their replacements. */
-  replacements (parts: InstanceProxyParts): Readonly<Record<string, string>>
+  replacements (parts: InstanceProxyParts): Record<string, string>
   /** What keeps a client at its instance, and its replacement for a round robin. */
-  readonly affinity: readonly [kept: string, roundRobin: string]
+  affinity: readonly [kept: string, roundRobin: string]
   args (file: string): string[]
 }
 
@@ -55,7 +55,7 @@ function written ({ name, file, replacements, affinity: [kept, roundRobin], args
   }
 }
 
-const addresses = (instances: readonly number[], write: (port: number, n: number) => string, between: string): string =>
+const addresses = (instances: readonly number[], write: (port: number, n: number) => string, between: string) =>
   instances.map(write).join(between)
 
 export const INSTANCE_PROXIES: readonly InstanceProxy[] = [

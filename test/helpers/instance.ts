@@ -30,12 +30,12 @@ export function buildService (t: Test): string {
   return directory
 }
 
-type Checks = Readonly<Record<string, string>>
+type Checks = Record<string, string>
 
 /** The service as operators run it: the command of `npm start` in a process of its own. */
 export interface Instance {
-  readonly url: string
-  readonly port: number
+  url: string
+  port: number
   /** Everything it wrote. */
   output (): string
   /** Its lines about answered requests to this route. */
@@ -43,14 +43,14 @@ export interface Instance {
   /** Waits until readiness is 200, or 503 with this reason of the replay store. Gives the checks. */
   untilReady (): Promise<Checks>
   untilReplay (reason: string): Promise<Checks>
-  readonly pid: number
+  pid: number
   terminate (): void
   signal (signal: NodeJS.Signals): void
   /** The exit code, once it has ended. */
-  readonly ended: Promise<number | null>
+  ended: Promise<number | null>
 }
 
-export type Environment = Readonly<Record<string, string>>
+export type Environment = Record<string, string>
 
 /** Starts an instance and waits until it listens. It ends with the test, at the latest. */
 export async function startInstance (

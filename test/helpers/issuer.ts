@@ -8,9 +8,9 @@ import type { Owner } from './owner.ts'
 export const AUDIENCE = 'https://api.test.example'
 
 export interface IssuerKey {
-  readonly kid: string
-  readonly privateKey: KeyObject
-  readonly jwk: object
+  kid: string
+  privateKey: KeyObject
+  jwk: object
 }
 
 export function makeIssuerKey (kid: string): IssuerKey {
@@ -25,12 +25,12 @@ export type Overrides = Record<string, unknown>
 
 export interface Issuer {
   /** Issuer URL, with its trailing slash. */
-  readonly url: string
-  readonly audience: string
+  url: string
+  audience: string
   /** The published keys: change them to rotate. */
   keys: IssuerKey[]
   /** Requests seen, by path. */
-  readonly requests: string[]
+  requests: string[]
   /** Claims of a token that passes. */
   claims (overrides?: Overrides): Record<string, unknown>
   /** A token signed with RS256 by the first key. */

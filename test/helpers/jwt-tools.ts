@@ -10,6 +10,6 @@ let name: keyof typeof JWT_TOOLS = 'packages'
 export const jwtToolsInUse = () => JWT_TOOLS[name]
 
 /** For the apps that are started from now on. */
-export function useJwtTools (wanted: keyof typeof JWT_TOOLS): void {
+export function useJwtTools (wanted: keyof typeof JWT_TOOLS) {
   name = wanted
 }

@@ -22,8 +22,8 @@ const RULES = [
 ]
 
 export interface McpSite extends RunningApp {
-  readonly issuer: Issuer
-  readonly upstream: TestUpstream
+  issuer: Issuer
+  upstream: TestUpstream
   /** One POST of this body, as JSON, unless it is a text already. */
   post (body: unknown, lines?: readonly string[], path?: string): Promise<WireAnswer>
   send (method: string, path: string, lines: readonly string[]): Promise<WireAnswer>
@@ -60,7 +60,7 @@ export async function startSite (t: Test, gate: object = {}, values: object = {}
 }
 
 /** A character for each byte. */
-export const bytesOf = (body: unknown): string =>
+export const bytesOf = (body: unknown) =>
   Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)).toString('latin1')
 
 export const message = (method: string, params: object = {}): object => ({ jsonrpc: '2.0', id: 1, method, params })

@@ -19,20 +19,20 @@ export function randomFrom (seed: number): () => number {
 }
 
 export interface Sent {
-  readonly authorization?: string | readonly string[]
-  readonly query?: string
+  authorization?: string | readonly string[]
+  query?: string
 }
 type Claims = Record<string, unknown>
 type Kind = (issuer: Issuer, claims: Claims) => Sent
 
 const bearer = (token: string): Sent => ({ authorization: `Bearer ${token}` })
-const seconds = (): number => Math.floor(Date.now() / 1000)
+const seconds = () => Math.floor(Date.now() / 1000)
 const withClaims = (more: (issuer: Issuer) => Claims): Kind => (issuer, claims) =>
   bearer(issuer.token({ ...claims, ...more(issuer) }))
 const withHeader = (header: Claims): Kind => (issuer, claims) => bearer(issuer.token(claims, header))
 const stranger = makeIssuerKey('k1')
 
-export const KINDS: Readonly<Record<string, Kind>> = {
+export const KINDS: Record<string, Kind> = {
   'a good token': (issuer, claims) => bearer(issuer.token(claims)),
   '`typ` JWT': withHeader({ typ: 'JWT' }),
   'no `typ`': withHeader({ typ: undefined }),

@@ -28,10 +28,10 @@ function mainConfiguration (file: string): string {
 
 interface NginxParts {
   /** One of deploy/nginx/*.conf. */
-  readonly file: string
-  readonly port: number
+  file: string
+  port: number
   /** Texts of the file and their replacements. A text that the file does not hold is an error. */
-  readonly replacements: Readonly<Record<string, string>>
+  replacements: Record<string, string>
 }
 
 export interface Nginx {
@@ -46,7 +46,7 @@ export interface Nginx {
 }
 
 /** A file with other texts. One that it no longer holds is an error. */
-export function readReplacing (folder: string, file: string, replacements: Readonly<Record<string, string>>): string {
+export function readReplacing (folder: string, file: string, replacements: Record<string, string>): string {
   let text = readFileSync(join(folder, file), 'utf8')
   for (const [from, to] of Object.entries(replacements)) {
     if (!text.includes(from)) throw new Error(`${file} no longer holds ${from}`)

@@ -1,27 +1,27 @@
 import { generateKeyPairSync, randomBytes, type KeyObject } from 'node:crypto'
 import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Provider } from 'oidc-provider'
 import type { Test } from 'tap'
 import { AUDIENCE } from './issuer.ts'
 import { takeRsaKey } from './rsa-keys.ts'
+import { listen } from './listen.ts'
 
 /** A real oidc-provider with tokens that can be introspected (RFC 7662, RFC 9701) and revoked (RFC 7009). */
 export interface OpaqueTenant {
-  readonly issuer: string
+  issuer: string
   /**
    * Of each client of the API, which is named like its method of authentication; and of `signed`, whose answers are
    * JWTs.
    */
-  readonly clientSecret: string
+  clientSecret: string
   /** The key of the client `private_key_jwt`. */
-  readonly clientKey: KeyObject
+  clientKey: KeyObject
   /** Tokens that were introspected, in order. */
-  readonly asked: string[]
+  asked: string[]
   /** @param more parameters and headers of the token request, such as a proof */
   token (
     format: 'opaque' | 'jwt',
-    more?: { readonly resource?: string, readonly headers?: Record<string, string> }
+    more?: { resource?: string, headers?: Record<string, string> }
   ): Promise<string>
   /** A refresh token, as after a login. */
   refreshToken (): Promise<string>
@@ -33,12 +33,8 @@ const FORMATS = ['opaque', 'jwt']
 /** It ends with the test. */
 export async function startOpaqueTenant (t: Test): Promise<OpaqueTenant> {
   const server = createServer()
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const issuer = `http://localhost:${(server.address() as AddressInfo).port}`
+  const port = await listen(t, server)
+  const issuer = `http://localhost:${port}`
   const clientSecret = randomBytes(24).toString('base64url')
   const client = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const asked: string[] = []
@@ -68,7 +64,7 @@ export async function startOpaqueTenant (t: Test): Promise<OpaqueTenant> {
     path: string,
     form: Record<string, string>,
     headers: Record<string, string> = {}
-  ): Promise<string> {
+  ) {
     const answer = await fetch(`${issuer}${path}`, {
       method: 'POST',
       headers,
@@ -116,7 +112,7 @@ export async function startOpaqueTenant (t: Test): Promise<OpaqueTenant> {
   }
 }
 
-type Customizer = (context: unknown, token: Twin, parts: { readonly payload: Record<string, unknown> }) => Promise<void>
+type Customizer = (context: unknown, token: Twin, parts: { payload: Record<string, unknown> }) => Promise<void>
 
 function configuration (clientSecret: string, clientKey: KeyObject, customizeJwt: Customizer): Record<string, unknown> {
   const { privateKey } = takeRsaKey()
@@ -165,9 +161,9 @@ function configuration (clientSecret: string, clientKey: KeyObject, customizeJwt
 }
 
 interface Twin {
-  readonly client: object
-  readonly aud: string
-  readonly scope: string
+  client: object
+  aud: string
+  scope: string
   jkt?: string
 }
 
@@ -180,7 +176,7 @@ async function addTwin (
   _context: unknown,
   { client, aud, scope, jkt }: Twin,
   { payload }: Parameters<Customizer>[2]
-): Promise<void> {
+) {
   const { ClientCredentials } = provider as unknown as {
     ClientCredentials: new(parts: object) => Twin & { setAudience (audience: string): void, save (): Promise<string> }
   }
@@ -197,7 +193,7 @@ function twinOf (token: string): string {
     : (JSON.parse(Buffer.from(payload, 'base64url').toString()) as { jti: string }).jti
 }
 
-async function readBody (request: IncomingMessage): Promise<string> {
+async function readBody (request: IncomingMessage) {
   let body = ''
   for await (const chunk of request) body += chunk
   return body

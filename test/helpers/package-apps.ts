@@ -14,8 +14,8 @@ export const outsideEnv: NodeJS.ProcessEnv = Object.fromEntries(
 )
 
 interface Outcome {
-  readonly code: number | null
-  readonly output: string
+  code: number | null
+  output: string
 }
 
 /** How the program ends, and all that it writes. */
@@ -24,7 +24,7 @@ export async function run (
   command: string,
   args: readonly string[],
   more: NodeJS.ProcessEnv = {}
-): Promise<Outcome & { readonly stdout: string }> {
+): Promise<Outcome & { stdout: string }> {
   const options = { cwd, env: { ...outsideEnv, ...more }, maxBuffer: 1 << 26 }
   try {
     const { stdout, stderr } = await promisify(execFile)(command, args, options)
@@ -64,10 +64,10 @@ export async function copyRepository (folder: string): Promise<string> {
 }
 
 interface Packed {
-  readonly folder: string
-  readonly tarball: string
+  folder: string
+  tarball: string
   /** Writes a project with these files. The name may lead to a folder below. */
-  project (name: string, files: Readonly<Record<string, string>>): string
+  project (name: string, files: Record<string, string>): string
 }
 
 export function projectsIn (folder: string): Packed['project'] {

@@ -8,7 +8,7 @@ import { root } from './documents.ts'
 /** What others get from npm, file by file, against the files here. */
 
 /** Compilers before 5.7 find no declaration by `.ts`, so `packages/build.js` writes `.js` there. */
-const withJs = (text: string): string => text.replace(/((?:from |import\()['"]\.[^'"]*)\.ts(?=['"])/g, '$1.js')
+const withJs = (text: string) => text.replace(/((?:from |import\()['"]\.[^'"]*)\.ts(?=['"])/g, '$1.js')
 
 const filesIn = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(file => statSync(join(folder, file)).isFile())
@@ -41,8 +41,8 @@ export function compilePackage (folder: string, scratch: string): Map<string, st
 }
 
 interface Judged {
-  readonly file: string
-  readonly fault: string
+  file: string
+  fault: string
 }
 
 /** The files of an unpacked package that are not what the repository makes of itself. */

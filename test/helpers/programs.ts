@@ -22,15 +22,15 @@ export function isListening (port: number): Promise<boolean> {
 }
 
 interface ProgramStart {
-  readonly args: readonly string[]
+  args: readonly string[]
   /** Where it runs, and what it takes for the home of its user. */
-  readonly folder: string
+  folder: string
   /** Where it listens when it has started. */
-  readonly ports: readonly number[]
+  ports: readonly number[]
 }
 
 /** Starts a server of this machine, and waits until it listens. It ends with the test. */
-export async function startProgram (t: Test, program: string, { args, folder, ports }: ProgramStart): Promise<void> {
+export async function startProgram (t: Test, program: string, { args, folder, ports }: ProgramStart) {
   const child = spawn(program, args, {
     cwd: folder,
     env: { ...process.env, HOME: folder },

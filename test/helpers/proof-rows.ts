@@ -7,12 +7,12 @@ import { oddNumber } from './rsa-jwk.ts'
 
 /** What a row needs to make its proof. */
 export interface ProofBench {
-  readonly client: DpopClient
-  readonly token: string
+  client: DpopClient
+  token: string
   /** The service, as its client knows it. */
-  readonly running: { readonly url: string }
+  running: { url: string }
   /** The URL of the request: `/api/private` of the service. */
-  readonly target: string
+  target: string
   /** A fresh proof that passes, but for the overrides. */
   proof (overrides?: Partial<ProofParts>): string
 }
@@ -24,13 +24,13 @@ export const now = (): number => Math.floor(Date.now() / 1000)
 /** How a row makes its proof, or what a good proof has instead, in its header, in its claims or in its key. */
 type Change =
   | ((bench: ProofBench) => string)
-  | { readonly header?: Overrides, readonly claims?: Overrides, readonly jwk?: object }
+  | { header?: Overrides, claims?: Overrides, jwk?: object }
 
 interface ProofRow {
-  readonly check: string
-  readonly title: string
-  readonly change: Change
-  readonly expected: RefusalReason | 'accepted'
+  check: string
+  title: string
+  change: Change
+  expected: RefusalReason | 'accepted'
 }
 
 /** By check, outcome and title. */
@@ -224,19 +224,19 @@ export const PROOF_ROWS = rowsOf({
 })
 
 const head = (b: ProofBench) => ({ typ: 'dpop+jwt', alg: b.client.alg, jwk: b.client.jwk })
-const claimsWith = (b: ProofBench, text: string): string =>
+const claimsWith = (b: ProofBench, text: string) =>
   JSON.stringify({ jti: randomUUID(), htm: 'GET', htu: b.target, iat: now(), ath: hashOf(b.token), text })
-const raw = (b: ProofBench, payload: string | Buffer): string => encodeJws(head(b), payload, b.client.sign)
+const raw = (b: ProofBench, payload: string | Buffer) => encodeJws(head(b), payload, b.client.sign)
 
-function swapPayload (b: ProofBench): string {
+function swapPayload (b: ProofBench) {
   const [header, , signature] = b.proof().split('.')
   return `${header}.${b.proof().split('.')[1]}.${signature}`
 }
 
 /** A proof of exactly that many characters: padding in the payload, and in the header for what base64 leaves over. */
-function fill (b: ProofBench, length: number): string {
+function fill (b: ProofBench, length: number) {
   const claims = { jti: randomUUID(), htm: 'GET', htu: b.target, iat: now(), ath: hashOf(b.token) }
-  const build = (inHeader: number, inPayload: number): string =>
+  const build = (inHeader: number, inPayload: number) =>
     encodeJws({ ...head(b), pad: 'x'.repeat(inHeader) }, { ...claims, pad: 'x'.repeat(inPayload) }, b.client.sign)
   for (let inHeader = 0; inHeader < 4; inHeader++) {
     const room = Math.floor((length - build(inHeader, 0).length) * 3 / 4)

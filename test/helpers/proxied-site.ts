@@ -22,12 +22,12 @@ const FIXTURES = join(import.meta.dirname, '..', 'fixtures')
 const CA = readFileSync(join(FIXTURES, 'provider.cert.pem'))
 
 export interface Site {
-  readonly issuer: Issuer
-  readonly running: RunningApp
-  readonly client: DpopClient
-  readonly token: string
+  issuer: Issuer
+  running: RunningApp
+  client: DpopClient
+  token: string
   /** scheme://host:port of nginx. */
-  readonly origin: string
+  origin: string
 }
 
 export type StartService = (t: Test, issuer: Issuer, values: Variables) => Promise<RunningApp>
@@ -39,7 +39,7 @@ export async function openSite (
   settings: (origin: string) => Variables,
   startService: StartService = startApp,
   address?: string,
-  replacements: Readonly<Record<string, string>> = {}
+  replacements: Record<string, string> = {}
 ): Promise<Site> {
   const port = await freePort()
   const isTls = file === 'tls.conf'
@@ -70,9 +70,9 @@ export async function openSite (
 }
 
 export interface Answer {
-  readonly status: number
+  status: number
   /** The reason in the service's log; 'accepted' for 200, 'none' where nothing was refused by the guard. */
-  readonly reason: string
+  reason: string
 }
 
 function answerOf ({ running }: Site, before: number, status: number): Answer {

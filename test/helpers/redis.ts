@@ -32,7 +32,7 @@ const clockLibrary = ['x86_64-linux-gnu', 'aarch64-linux-gnu'].map(name => `/usr
 export const skipRedisClock = skipRedis || (!clockLibrary && 'faketime is not installed')
 
 export interface RedisServer {
-  readonly port: number
+  port: number
   /** Sends one command and gives its reply, the words of a list with blanks between them; throws on an error reply. */
   command (...words: string[]): Promise<string>
   signal (signal: NodeJS.Signals): void
@@ -120,7 +120,7 @@ async function untilListening (port: number): Promise<void> {
   throw new Error('redis-server does not listen')
 }
 
-async function sendCommand (port: number, words: string[]): Promise<string> {
+async function sendCommand (port: number, words: string[]) {
   const socket = connect(port, '127.0.0.1')
   socket.write(`*${words.length}\r\n${words.map(word => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join('')}`)
   try {

@@ -6,7 +6,7 @@ type Behaviour = (socket: Socket) => void
 
 /** A port whose far end can be changed, slowed and broken. */
 export interface Relay {
-  readonly port: number
+  port: number
   /** Connections so far. */
   connections: number
   /** Bytes that came so far. */
@@ -19,7 +19,7 @@ export interface Relay {
   restart (): Promise<void>
 }
 
-function join (socket: Socket, port: number, onAnswer: (chunk: Buffer) => void): void {
+function join (socket: Socket, port: number, onAnswer: (chunk: Buffer) => void) {
   const far = connect({ port, host: '127.0.0.1', noDelay: true })
   // What comes after that is read, or its end would not be seen.
   far.on('error', () => socket.destroy()).on('close', () => socket.end().resume())

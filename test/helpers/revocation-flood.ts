@@ -40,7 +40,7 @@ async function flood (
   return statuses
 }
 
-async function entriesOf ({ url }: Site): Promise<number> {
+async function entriesOf ({ url }: Site) {
   const text = await (await fetch(`${url}/metrics`)).text()
   return Number(/^holdfast_revocation_entries (\d+)$/m.exec(text)![1])
 }
@@ -70,7 +70,7 @@ async function startAttacked (t: Test, isAboutOurs: boolean, values: Variables) 
 }
 
 /** The provider's own transmitter revokes this user while the flood comes, and another user stays. */
-async function revoke ({ issuer, transmitter, push }: Site, sub: string): Promise<number> {
+async function revoke ({ issuer, transmitter, push }: Site, sub: string) {
   return (await push(
     transmitter.set({
       type: `${CAEP}token-claims-change`,
@@ -83,7 +83,7 @@ async function revoke ({ issuer, transmitter, push }: Site, sub: string): Promis
  * A flood takes at most a quarter of the table, or nothing, and others' events are accepted and refuse their tokens
  * meanwhile.
  */
-export async function judgeFlood (t: Test, isAboutOurs: boolean, values: Variables = {}): Promise<void> {
+export async function judgeFlood (t: Test, isAboutOurs: boolean, values: Variables = {}) {
   t.setTimeout(60_000 + PUSHES * 50)
   const { site, hostile, about } = await startAttacked(t, isAboutOurs, values)
   const { issuer, ask } = site

@@ -1,12 +1,12 @@
 import { sign, type KeyObject } from 'node:crypto'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 import { startApp, type RunningApp } from './app.ts'
 import type { Variables } from './variables.ts'
 import { startIssuer, makeIssuerKey, type Issuer, type IssuerKey } from './issuer.ts'
 import { encodeJws } from './jws.ts'
 import type { Owner } from './owner.ts'
+import { listen } from './listen.ts'
 
 export const CAEP = 'https://schemas.openid.net/secevent/caep/event-type/'
 /** The `aud` of what it sends. */
@@ -14,9 +14,9 @@ export const RECEIVER = 'receiver'
 const transmitterKey = makeIssuerKey('t1')
 
 export interface Transmitter {
-  readonly url: string
+  url: string
   /** The published keys. */
-  readonly keys: IssuerKey[]
+  keys: IssuerKey[]
   /** What it answers instead of its documents, while set. */
   outage: number | undefined
   /** A token that passes, but for what is given. `signer`: another key. */
@@ -35,15 +35,11 @@ export async function startTransmitter (t: Owner): Promise<Transmitter> {
       JSON.stringify(document ?? {})
     )
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  const port = await listen(t, server)
   const transmitter: Transmitter = {
     keys: [transmitterKey],
     outage: undefined,
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
     set (
       { claims = {}, header = {}, type = `${CAEP}session-revoked`, event = {}, signer = transmitterKey.privateKey } = {}
     ) {
@@ -62,8 +58,8 @@ export async function startTransmitter (t: Owner): Promise<Transmitter> {
 }
 
 export interface Site extends RunningApp {
-  readonly issuer: Issuer
-  readonly transmitter: Transmitter
+  issuer: Issuer
+  transmitter: Transmitter
   /** The status for a Bearer token. */
   ask (token: string): Promise<number>
   push (set: string, headers?: Record<string, string>): Promise<Response>

@@ -26,7 +26,7 @@ export function takeRsaKey (): KeyPairKeyObjectResult {
  * From now on code under test takes its RSA keys from the file as well, if it makes them by the promise of
  * `generateKeyPair` or by WebCrypto.
  */
-export function useReadyKeys (): void {
+export function useReadyKeys () {
   const make = promisify(crypto.generateKeyPair) as (type: string, options: object) => Promise<KeyPairKeyObjectResult>
   Object.defineProperty(crypto.generateKeyPair, promisify.custom, {
     configurable: true,

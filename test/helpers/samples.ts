@@ -8,8 +8,8 @@ const readJson = (path: string): unknown => JSON.parse(readFileSync(join(root, p
 
 /** What the owner of this clone says of their own routes: see test/own/README.md. */
 export const ownRoutes = readJson('test/own/routes.json') as {
-  readonly public: readonly string[],
-  readonly replaced: readonly string[]
+  public: readonly string[],
+  replaced: readonly string[]
 }
 
 /** The sample routes that this clone still has, by the names of their files in routes/api. */
@@ -62,7 +62,7 @@ const PROFILE = {
 }
 
 /** Adds a route to an app for each sample route that is gone, so that the tests of the guard go on without it. */
-export function addStandIns (app: FastifyInstance): void {
+export function addStandIns (app: FastifyInstance) {
   app.register(async app => {
     app.addHook('onRequest', async (_request, reply) => {
       reply.cacheControl('no-store')

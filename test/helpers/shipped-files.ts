@@ -13,17 +13,17 @@ const FIXTURES = join(import.meta.dirname, '..', 'fixtures')
 
 /** A proxy with its file of deploy/, before an application at a port of loopback. */
 export interface ShippedSite {
-  readonly url: string
+  url: string
   /** What stands before each path. */
-  readonly prefix: string
+  prefix: string
   /** A connection to the proxy. */
   connect (): Socket
 }
 
 export interface ShippedFile {
-  readonly name: string
+  name: string
   /** Undefined if it is not installed. */
-  readonly program: string | undefined
+  program: string | undefined
   start (t: Test, application: number): Promise<ShippedSite>
 }
 
@@ -44,7 +44,7 @@ const ofGate = (proxy: GateProxy): ShippedFile => ({
       },
       TRUST_PROXY: 'loopback'
     })
-    while (proxy.grpc && !app.grpcAddress()) await new Promise(resolve => setImmediate(resolve))
+    while (proxy.grpc && !app.grpcAddress()) await new Promise(setImmediate)
     const own = Number(new URL(url).port)
     const site = await startGateProxy(t, proxy, {
       gates: [proxy.grpc ? app.grpcAddress()!.port : own],

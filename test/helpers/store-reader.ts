@@ -9,7 +9,7 @@ export function startStoreReader (
   t: Owner,
   { open, surroundings, staleSeconds = 10, ...given }:
     & Pick<RedisStoreOptions, 'open' | 'surroundings'>
-    & { readonly staleSeconds?: number }
+    & { staleSeconds?: number }
     & Partial<ViewOptions>
     & Pick<ViewOptions, 'lifeSeconds'>
 ) {

@@ -28,7 +28,7 @@ const QUICK = /^(?:own|routes)\/|^plugins\/(?:errors|openapi|resource-metadata|v
 const TOOLS =
   /^(?:examples|fuzz)\/|^cli\/(?:call|explain)\.|^deploy\/(?:dockerfile|gated|manifests|observability|release)\.|^dev\/(?:clients|provider|step-up)\.|^docs\/(?:clients|snippets)\.|^packages\/create-holdfast\.|^supply-chain\./
 /** Other tests of files and commands: they run beside what is counted. */
-const FILES = /^(?:bench|cli|deploy|dev|docs|packages)\/|^(?:node-versions|start)\./
+const FILES = /^(?:cli|deploy|dev|docs|packages)\/|^(?:node-versions|start)\./
 /**
  * It counts for itself, and V8 counts only what is compiled from then on: nothing of the sources may be loaded before.
  */
@@ -59,7 +59,7 @@ const PARTS = {
  * service anew, costs more than what most files do. A file is loaded when its turn comes, so what it takes for the
  * present is.
  */
-export async function runTogether (part: keyof typeof PARTS): Promise<void> {
+export async function runTogether (part: keyof typeof PARTS) {
   // To wait for a module does not keep Node 20 alive, and tap ends when Node would.
   const alive = setInterval(() => {}, 2 ** 30)
   for (const [index, file] of PARTS[part].entries()) {

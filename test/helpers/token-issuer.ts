@@ -7,10 +7,10 @@ import { encodeJws } from './jws.ts'
 
 /** A key that tokens are signed with, by any algorithm. */
 export interface TokenKey {
-  readonly alg: string
-  readonly kid: string
+  alg: string
+  kid: string
   /** The public key, with `kid` and without `alg`. */
-  readonly jwk: JWK
+  jwk: JWK
   sign: DpopClient['sign']
 }
 
@@ -20,8 +20,8 @@ export async function createTokenKey (alg = 'RS256', kid = alg): Promise<TokenKe
 }
 
 interface TokenParts {
-  readonly header?: Overrides
-  readonly claims?: Overrides
+  header?: Overrides
+  claims?: Overrides
 }
 
 /** A token that passes, but for the overrides. Each one is another. */

@@ -12,7 +12,7 @@ declare function holds<Statement extends true> (statement?: Statement): void
 `
 
 /** The routes of an app with another server or logger. */
-const guarded = (app: string): string => `
+const guarded = (app: string) => `
 import Fastify from 'fastify'
 import holdfast from 'holdfast'
 ${app}
@@ -29,7 +29,7 @@ export async function start () {
 `
 
 /** An app that signs tokens of its own. */
-const ownJwt = (declared: string, ofUser: string): string => `
+const ownJwt = (declared: string, ofUser: string) => `
 import Fastify from 'fastify'
 import jwt from '@fastify/jwt'
 import holdfast from 'holdfast'
@@ -48,7 +48,7 @@ export async function start () {
 }
 export type Claims = AccessTokenClaims
 `
-const declareJwt = (members: string): string => `declare module '@fastify/jwt' { interface FastifyJWT { ${members} } }`
+const declareJwt = (members: string) => `declare module '@fastify/jwt' { interface FastifyJWT { ${members} } }`
 
 const inTypeBox = `
 import Fastify from 'fastify'
@@ -77,7 +77,7 @@ export function look ({ user }: FastifyRequest) {
 `
 
 /** The files of each project. Apps whose declarations do not contradict each other share one. */
-export const TYPED_APPS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+export const TYPED_APPS: Record<string, Record<string, string>> = {
   'loggers, servers, providers of types, an @fastify/jwt, and two plugins that declare claims': {
     'logger.ts': guarded("import { pino } from 'pino'\nconst app = Fastify({ loggerInstance: pino() })"),
     'http2.ts': guarded('const app = Fastify({ http2: true })'),
@@ -118,7 +118,7 @@ export function mistake (app: import('fastify').FastifyInstance) {
 }
 
 /** A project in CommonJS whose compiler finds packages as Node 10 did, by `main` and `types`. */
-export const NODE10_APP: Readonly<Record<string, string>> = {
+export const NODE10_APP: Record<string, string> = {
   'app.ts': guarded('const app = Fastify()'),
   'orders.test.ts': `
 import Fastify from 'fastify'

@@ -18,7 +18,7 @@ let anew = 0
  * Not mock.method(), which keeps the arguments and a stack of each call: a batch makes many, with keys and tokens in
  * them.
  */
-function tally (name: 'verify' | 'createVerify' | 'createPublicKey', add: (args: readonly unknown[]) => void): void {
+function tally (name: 'verify' | 'createVerify' | 'createPublicKey', add: (args: readonly unknown[]) => void) {
   const original = crypto[name] as (...args: unknown[]) => unknown
   Object.assign(crypto, {
     [name]: (...args: unknown[]) => {
@@ -43,6 +43,6 @@ syncBuiltinESMExports()
  * What signatures have cost in this process, in verifications and not in time. `kept`: verifications under a key that
  * had been parsed before. `anew`: keys parsed from PEM, and verifications that do so.
  */
-export function countVerifications (): { readonly kept: number, readonly anew: number } {
+export function countVerifications (): { kept: number, anew: number } {
   return { kept, anew }
 }

@@ -1,12 +1,12 @@
 import { connect } from 'node:net'
 
 export interface WireAnswer {
-  readonly status: number
+  status: number
   /** The last value of each header. */
-  readonly headers: Readonly<Record<string, string>>
+  headers: Record<string, string>
   /** Every header line, name in lower case. */
-  readonly lines: ReadonlyArray<readonly [name: string, value: string]>
-  readonly body: string
+  lines: ReadonlyArray<readonly [name: string, value: string]>
+  body: string
 }
 
 /** Sends the very bytes of a request and reads the answer until the server closes. Lines are joined by CR LF. */

@@ -13,15 +13,15 @@ const ISSUER_CLOCKS = [0, 1, 0]
 
 /** A session or a user at an issuer, and all that was said and asked about it. */
 export interface Name {
-  readonly id: string
-  readonly kind: 'session' | 'user'
-  readonly issuer: number
-  readonly bornSeconds: number
+  id: string
+  kind: 'session' | 'user'
+  issuer: number
+  bornSeconds: number
   /** With the place that was told. */
-  readonly words: Array<Word & { readonly place: string }>
+  words: Array<Word & { place: string }>
   /** SETs that may be sent again. */
-  readonly sets: Array<Pick<Word, 'says' | 'moment'> & { readonly set: string }>
-  readonly tokens: Map<string, { readonly token: string, readonly probe: Probe, readonly endSeconds: number }>
+  sets: Array<Pick<Word, 'says' | 'moment'> & { set: string }>
+  tokens: Map<string, { token: string, probe: Probe, endSeconds: number }>
   /** Words under way. Only one that is alone takes something back. */
   talking: number
   isTakenBack: boolean
@@ -29,11 +29,11 @@ export interface Name {
 
 /** All that was asked and said. */
 export interface Book {
-  readonly world: World
-  readonly names: Name[]
-  readonly calls: Call[]
+  world: World
+  names: Name[]
+  calls: Call[]
   /** Events that were refused with this status, when and where. */
-  readonly refused: Array<{ readonly status: number, readonly place: string, readonly time: Span }>
+  refused: Array<{ status: number, place: string, time: Span }>
   /** Throwaway names so far, and until when they are kept. */
   noise: number
   noiseUntilMs: number
@@ -42,9 +42,9 @@ export interface Book {
 export const createBook = (world: World): Book =>
   ({ world, names: [], calls: [], refused: [], noise: 0, noiseUntilMs: 0 })
 
-const nowSeconds = (): number => Math.floor(Date.now() / 1000)
+const nowSeconds = () => Math.floor(Date.now() / 1000)
 
-async function post (url: string, type: string, body: string, authorization?: string): Promise<number> {
+async function post (url: string, type: string, body: string, authorization?: string) {
   return fetch(url, {
     method: 'POST',
     headers: { 'content-type': type, ...authorization && { authorization } },
@@ -67,13 +67,13 @@ async function say (
   book: Book,
   { name, place, says, moment }: { name: Name, place: Place, says: Word['says'], moment: Span | undefined },
   send: () => Promise<number>
-): Promise<void> {
+) {
   const start = Date.now()
   name.talking++
   name.isTakenBack = says === 'undo'
-  const isAhead = (): boolean => place.wrongMs > 0 || book.world.store.aheadSeconds > 0
+  const isAhead = () => place.wrongMs > 0 || book.world.store.aheadSeconds > 0
   const wasAhead = isAhead()
-  const word: Word & { readonly place: string } = {
+  const word: Word & { place: string } = {
     says,
     moment: moment ?? [start, Infinity],
     time: [start, Infinity],
@@ -97,7 +97,7 @@ async function say (
   else name.words[at] = { ...word, time: [start, end] }
 }
 
-const TYPES: Readonly<Record<string, readonly [says: Word['says'], type: string, event?: object]>> = {
+const TYPES: Record<string, readonly [says: Word['says'], type: string, event?: object]> = {
   ended: ['ended', `${CAEP}session-revoked`],
   logout: ['logout', `${CAEP}session-revoked`],
   cutoff: ['cutoff', `${CAEP}credential-change`, { change_type: 'update', credential_type: 'password' }],
@@ -106,7 +106,7 @@ const TYPES: Readonly<Record<string, readonly [says: Word['says'], type: string,
 }
 
 /** An event of the transmitter, dated now, by a clock that is wrong, or shortly before the one that came last. */
-export async function report (book: Book, random: Random, name: Name, place: Place, kind: string): Promise<void> {
+export async function report (book: Book, random: Random, name: Name, place: Place, kind: string) {
   const [says, type, event = {}] = TYPES[kind]!
   const nowMs = Date.now()
   const last = name.sets.at(-1)
@@ -125,13 +125,13 @@ export async function report (book: Book, random: Random, name: Name, place: Pla
 }
 
 /** A SET comes once more, as transmitters do that had no answer. */
-async function repeat (book: Book, random: Random, name: Name, place: Place): Promise<void> {
+async function repeat (book: Book, random: Random, name: Name, place: Place) {
   const { says, moment, set } = random.among(name.sets)
   await say(book, { name, place, says, moment }, () => push(place, set))
 }
 
 /** What an operator says is dated by the service. */
-export async function operate (book: Book, name: Name, place: Place, isUndo: boolean): Promise<void> {
+export async function operate (book: Book, name: Name, place: Place, isUndo: boolean) {
   const token = book.world.issuers[name.issuer]!.token({
     sub: 'operator',
     scope: 'revoke',
@@ -204,7 +204,7 @@ const knowing = (world: World, issuer: number): Place[] =>
   world.places.filter(({ kind, process }) => kind.issuers.includes(issuer) && process)
 
 /** Well signed, and about what is not its own: nothing of it may count. */
-async function attack (book: Book, random: Random, name: Name, place: Place): Promise<void> {
+async function attack (book: Book, random: Random, name: Name, place: Place) {
   const subject = subjectOf(book, name)
   const { hostile } = book.world
   await push(
@@ -227,7 +227,7 @@ export async function flood (
   sets: number,
   isRising: boolean,
   sender: Transmitter
-): Promise<void> {
+) {
   const { world } = book
   const issuer = world.issuers[place.kind.issuers[1]!]!.url
   for (let n = 0; n < sets; n++) {
@@ -252,14 +252,14 @@ export async function flood (
 }
 
 /** Everywhere, with the tokens that clients have. */
-async function askAround (book: Book, name: Name): Promise<void> {
+async function askAround (book: Book, name: Name) {
   for (const place of knowing(book.world, name.issuer)) {
     for (const which of WHICH[name.kind]) await ask(book, name, place, which)
   }
 }
 
 /** One act of somebody, by a random number, and what came of it. */
-async function act (book: Book, random: Random): Promise<void> {
+async function act (book: Book, random: Random) {
   const { names, world } = book
   if (names.length === 0 || random.oneIn(5)) makeName(book, random)
   const name = random.among(random.oneIn(3) ? names : names.slice(random.oneIn(2) ? -YOUNG : -YOUNG / 10))
@@ -294,7 +294,7 @@ async function actOn (book: Book, random: Random, name: Name, place: Place): Pro
 }
 
 /** Everybody acts until it is over. */
-export async function makeLoad (book: Book, random: Random, isOver: () => boolean): Promise<void> {
+export async function makeLoad (book: Book, random: Random, isOver: () => boolean) {
   const pending = new Set<Promise<void>>()
   while (!isOver()) {
     const one = act(book, random).finally(() => pending.delete(one))

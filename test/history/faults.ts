@@ -6,29 +6,29 @@ import type { Place } from './world.ts'
 
 /** Trouble of the store, which may make every instance wait. */
 export interface Trouble {
-  readonly fault: string
+  fault: string
   /** Until every instance that ran was ready again. */
-  readonly span: Span
+  span: Span
   /** When each of them was. */
-  readonly readyMs: ReadonlyMap<string, number>
+  readyMs: ReadonlyMap<string, number>
   /** What was written in this time may be gone from the store. */
-  readonly lost: Span | undefined
+  lost: Span | undefined
 }
 
 export interface Scene {
-  readonly book: Book
-  readonly random: Random
+  book: Book
+  random: Random
   /** How often the store is killed in a row, at most. */
-  readonly burst: number
-  readonly troubles: Trouble[]
+  burst: number
+  troubles: Trouble[]
   /** Times in which no instance ran. */
-  readonly pauses: Span[]
+  pauses: Span[]
 }
 
 interface Fault {
-  readonly name: string
+  name: string
   /** What the store must be like. */
-  readonly needs?: (scene: Scene) => boolean
+  needs?: (scene: Scene) => boolean
   run (scene: Scene): Promise<void>
 }
 
@@ -49,7 +49,7 @@ async function untilReady ({ book }: Scene): Promise<Map<string, number>> {
 }
 
 /** Trouble of the store, and some more meanwhile. It lasts until every instance is ready again. */
-async function trouble (scene: Scene, fault: string, work: () => Promise<Span | undefined>): Promise<void> {
+async function trouble (scene: Scene, fault: string, work: () => Promise<Span | undefined>) {
   const start = Date.now()
   const at = scene.troubles.push({ fault, span: [start, Infinity], readyMs: new Map(), lost: undefined }) - 1
   const lost = await work()
@@ -63,7 +63,7 @@ const running = ({ book }: Scene): Place[] => book.world.places.filter(({ proces
 const anyPlace = ({ book, random }: Scene): Place => random.among(book.world.places.slice(0, 4))
 
 /** Something is said about a new name there, and nobody waits for the answer. */
-function speak ({ book, random }: Scene, place: Place, times = 3): void {
+function speak ({ book, random }: Scene, place: Place, times = 3) {
   for (let n = 0; n < times; n++) {
     const name = makeName(book, random)
     if (!place.kind.issuers.includes(name.issuer)) continue
@@ -73,7 +73,7 @@ function speak ({ book, random }: Scene, place: Place, times = 3): void {
 }
 
 /** An instance that starts, is asked about all names of late as soon as it listens, and is killed. */
-async function late (scene: Scene, kind: string): Promise<void> {
+async function late (scene: Scene, kind: string) {
   const { book } = scene
   const name = `${kind}3`
   const place = book.world.places.find(place => place.name === name) ?? await book.world.join(name)
@@ -247,7 +247,7 @@ export const PLACE_FAULTS: readonly Fault[] = [
 ]
 
 /** All instances end, and the store is emptied. What was said before that is gone, and what is said later holds. */
-export async function forget (scene: Scene, pauseMs: number): Promise<void> {
+export async function forget (scene: Scene, pauseMs: number) {
   await trouble(scene, 'all ended', async () => {
     const startMs = Date.now()
     const places = running(scene)

@@ -12,8 +12,8 @@ const root = join(import.meta.dirname, '..', '..')
 
 /** An instance at a port, as a balancer knows it. */
 interface Site {
-  readonly url: string
-  readonly port: number
+  url: string
+  port: number
   /** Whether the balancer sends clients there. */
   isThere: boolean
   /** Processes so far. */
@@ -23,11 +23,11 @@ interface Site {
 
 interface Running {
   signal (signal: NodeJS.Signals): void
-  readonly ended: Promise<number | null>
+  ended: Promise<number | null>
 }
 
 /** Waits for a process that says nothing about its start. A million requests must leave no lines. */
-async function untilReady (url: string, faultOf: () => string | undefined): Promise<void> {
+async function untilReady (url: string, faultOf: () => string | undefined) {
   while (!await fetch(`${url}/health/ready`).then(({ ok }) => ok, () => false)) {
     const fault = faultOf()
     if (fault !== undefined) throw new Error(fault)
@@ -37,7 +37,7 @@ async function untilReady (url: string, faultOf: () => string | undefined): Prom
 
 /** Instances that come, go and are replaced. */
 export interface Fleet {
-  readonly sites: readonly Site[]
+  sites: readonly Site[]
   /** The instance of a client: the same one for as long as it runs. */
   homeOf (key: string): Site
   scaleOut (): Promise<void>
@@ -49,10 +49,10 @@ export interface Fleet {
 }
 
 interface FleetParts {
-  readonly directory: string
-  readonly issuer: Issuer
-  readonly env: Environment
-  readonly size: number
+  directory: string
+  issuer: Issuer
+  env: Environment
+  size: number
 }
 
 export async function startFleet (t: Test, { directory, issuer, env, size }: FleetParts): Promise<Fleet> {
@@ -85,7 +85,7 @@ export async function startFleet (t: Test, { directory, issuer, env, size }: Fle
   const sites = await Promise.all(Array.from({ length: size }, open))
   const present = (): Site[] => sites.filter(({ isThere }) => isThere)
 
-  async function replace (site: Site, signal: NodeJS.Signals): Promise<void> {
+  async function replace (site: Site, signal: NodeJS.Signals) {
     site.isThere = false
     site.instance.signal(signal)
     await site.instance.ended
@@ -97,7 +97,7 @@ export async function startFleet (t: Test, { directory, issuer, env, size }: Fle
   return {
     sites,
     homeOf (key) {
-      const weight = ({ url }: Site): string => createHash('sha256').update(key + url).digest('hex')
+      const weight = ({ url }: Site) => createHash('sha256').update(key + url).digest('hex')
       return present().reduce((best, site) => weight(site) > weight(best) ? site : best)
     },
     async scaleOut () {
@@ -119,7 +119,7 @@ export async function startFleet (t: Test, { directory, issuer, env, size }: Fle
 
 /** Workers of `node:cluster` that share a port. */
 interface Cluster {
-  readonly url: string
+  url: string
   /** Ends a worker at once. Another one takes its place. */
   crashWorker (): Promise<void>
 }

@@ -6,12 +6,12 @@ import type { Place } from './world.ts'
 /** Every instance refuses within that. */
 const LATEST_MS = 1000
 
-const overlapMs = ([from, to]: Span, [start, end]: Span): number =>
+const overlapMs = ([from, to]: Span, [start, end]: Span) =>
   Math.max(0, Math.min(to, end) - Math.max(from, start))
-const touches = (one: Span, other: Span): boolean => one[0] <= other[1] && other[0] <= one[1]
+const touches = (one: Span, other: Span) => one[0] <= other[1] && other[0] <= one[1]
 
 /** Milliseconds of a time in which an instance could hear. The spans may overlap. */
-function hearingMs (time: Span, deaf: readonly Span[]): number {
+function hearingMs (time: Span, deaf: readonly Span[]) {
   let ms = 0
   let at = time[0]
   for (const [from, to] of [...deaf].filter(span => touches(span, time)).sort(([a], [b]) => a - b)) {
@@ -22,7 +22,7 @@ function hearingMs (time: Span, deaf: readonly Span[]): number {
 }
 
 /** Whether some instance knew it while the store lost it, and restored it. */
-function survives (places: readonly Place[], word: Name['words'][number], { span, lost }: Trouble): boolean {
+function survives (places: readonly Place[], word: Name['words'][number], { span, lost }: Trouble) {
   if (lost === undefined || word.time[0] > lost[1] || word.time[1] < lost[0]) return true
   const [, lostMs] = lost
   return places.some(({ name, lives }) =>
@@ -49,7 +49,7 @@ export function findViolations (scene: Scene): string[] {
   const { book, troubles } = scene
   const violations: string[] = []
   const start = book.calls[0]?.time[0] ?? 0
-  const stamp = ([from, to]: Span): string => `${from - start}-${to - start}`
+  const stamp = ([from, to]: Span) => `${from - start}-${to - start}`
   const known = new Map(book.names.map(name => [name.id, wordsOf(book, name, scene)]))
   const places = new Map(book.world.places.map(place => [place.name, place]))
   for (const call of book.calls) {
@@ -61,7 +61,7 @@ export function findViolations (scene: Scene): string[] {
       ...place.absences.map(({ span }) => span),
       ...troubles.map(({ span: [start], readyMs }): Span => [start, readyMs.get(place.name) ?? start])
     ]
-    const hasHeard = (ackMs: number): boolean => {
+    const hasHeard = (ackMs: number) => {
       const time: Span = [ackMs, call.time[0]]
       const stoppedMs = stops.reduce((sum, span) => sum + overlapMs(span, time), 0)
       return hearingMs(time, deaf) > LATEST_MS ||
@@ -102,7 +102,7 @@ export function findViolations (scene: Scene): string[] {
       `; ${around(troubles, call)}`
   }
 
-  function around (faults: ReadonlyArray<Pick<Trouble, 'fault' | 'span'>>, { time: [from, to] }: Call): string {
+  function around (faults: ReadonlyArray<Pick<Trouble, 'fault' | 'span'>>, { time: [from, to] }: Call) {
     return faults.filter(({ span }) => touches(span, [from - 6000, to]))
       .map(({ fault, span }) => `${fault} ${stamp(span)}`).join(', ')
   }

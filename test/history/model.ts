@@ -7,21 +7,21 @@
 
 /** Times are seconds of one clock. */
 export interface Claim {
-  readonly kind: 'claim'
-  readonly id: string
+  kind: 'claim'
+  id: string
   /** `unknown` is a refusal: the record may have been made, now or later, or never. */
-  readonly outcome: 'first' | 'seen' | 'unknown'
-  readonly start: number
-  readonly end: number
+  outcome: 'first' | 'seen' | 'unknown'
+  start: number
+  end: number
   /** Until when the record must live. */
-  readonly expiresAt: number
+  expiresAt: number
 }
 
 /** The store may have lost all records at one moment of this time: it was killed, and keeps nothing on disk. */
 interface Loss {
-  readonly kind: 'loss'
-  readonly start: number
-  readonly end: number
+  kind: 'loss'
+  start: number
+  end: number
 }
 
 export type Operation = Claim | Loss
@@ -31,11 +31,11 @@ const LONGEST_EXTRA_SECONDS = 8
 
 interface Position {
   /** The operations that have no place yet, as bits. */
-  readonly left: bigint
+  left: bigint
   /** No operation may be placed before this moment. */
-  readonly at: number
+  at: number
   /** Until when the record must live. -Infinity if there is none. */
-  readonly until: number
+  until: number
 }
 
 /** The ids whose histories nothing explains. */
@@ -49,9 +49,9 @@ export function findViolations (operations: readonly Operation[]): string[] {
 }
 
 /** Whether the history of one id has an order that the model agrees with. */
-function isExplained (operations: readonly Operation[]): boolean {
+function isExplained (operations: readonly Operation[]) {
   // Nobody waits for what may never have happened.
-  const isOptional = (operation: Operation): boolean => operation.kind === 'loss' || operation.outcome === 'unknown'
+  const isOptional = (operation: Operation) => operation.kind === 'loss' || operation.outcome === 'unknown'
   const needed = operations.reduce((mask, operation, at) => isOptional(operation) ? mask : mask | 1n << BigInt(at), 0n)
   const tried = new Set<string>()
 

@@ -6,7 +6,7 @@ import type { Operation } from './model.ts'
 
 /** Writes down the calls of stores, and their answers. */
 export interface Recorder {
-  readonly operations: Operation[]
+  operations: Operation[]
   claim (store: ReplayStore, id: string, expiresAt: number): Promise<void>
   /** From when to when records may have been lost. */
   lose (start: number, end: number): void
@@ -40,19 +40,19 @@ export function createRecorder (now = nowSeconds): Recorder {
 }
 
 interface Load {
-  readonly recorder: Recorder
-  readonly random: Random
+  recorder: Recorder
+  random: Random
   /** The instances that run now: one that has crashed is replaced in this list. */
-  readonly stores: readonly ReplayStore[]
-  readonly isOver: () => boolean
-  readonly lifeSeconds: number
+  stores: readonly ReplayStore[]
+  isOver: () => boolean
+  lifeSeconds: number
 }
 
 /**
  * Claims of the same ids on all instances at once, and again a little later, as an attacker does who has captured a
  * request.
  */
-export async function claimAll ({ recorder, random, stores, isOver, lifeSeconds }: Load): Promise<void> {
+export async function claimAll ({ recorder, random, stores, isOver, lifeSeconds }: Load) {
   const pending: Array<Promise<void>> = []
   for (let number = 0; !isOver(); number++) {
     const id = `id ${number}`

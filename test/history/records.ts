@@ -10,13 +10,13 @@ export type Span = readonly [start: number, end: number]
 
 /** Something that a sender has said about a name. */
 export interface Word {
-  readonly says: 'ended' | 'logout' | 'cutoff' | 'blocked' | 'enabled' | 'undo'
+  says: 'ended' | 'logout' | 'cutoff' | 'blocked' | 'enabled' | 'undo'
   /** As its sender dates it, or within these if the service dates it. */
-  readonly moment: Span
+  moment: Span
   /** From the request until its answer. */
-  readonly time: Span
+  time: Span
   /** `unknown`: there was no acknowledgement, so it may hold, now or later, or never. */
-  readonly outcome: 'acknowledged' | 'unknown'
+  outcome: 'acknowledged' | 'unknown'
 }
 
 /** How long words about an issuer are kept: by the longest retention of the services that know it. Milliseconds. */
@@ -24,22 +24,22 @@ export type Life = readonly [least: number, most: number]
 
 /** Unix seconds. */
 export interface Probe {
-  readonly iat: number
-  readonly authTime?: number
+  iat: number
+  authTime?: number
 }
 
 export interface Call {
-  readonly name: string
-  readonly place: string
-  readonly probe: Probe
-  readonly time: Span
+  name: string
+  place: string
+  probe: Probe
+  time: Span
   /** `unknown`: the instance does not know. `none`: no answer, or one that says nothing about revocations. */
-  readonly outcome: 'passed' | 'revoked' | 'unknown' | 'none'
+  outcome: 'passed' | 'revoked' | 'unknown' | 'none'
 }
 
 export interface Verdict {
-  readonly mustRefuse: boolean
-  readonly mayRefuse: boolean
+  mustRefuse: boolean
+  mayRefuse: boolean
 }
 
 /** What is over may be refused for so long. */
@@ -51,17 +51,17 @@ const ADDED_MS = 3000
 
 const lastMs = (word: Word, [, most]: Life): number =>
   Math.max(word.time[1] + (word.outcome === 'unknown' ? STRAY_MS : 0), word.moment[1]) + most + OVER_MS
-const leastMs = ({ time, moment }: Word, [least]: Life): number => Math.max(time[0], moment[0]) + least
+const leastMs = ({ time, moment }: Word, [least]: Life) => Math.max(time[0], moment[0]) + least
 
 /** Whether it fits a token at all, if its moment is this. */
-function fits ({ says }: Word, { iat, authTime }: Probe, momentMs: number): boolean {
+function fits ({ says }: Word, { iat, authTime }: Probe, momentMs: number) {
   if (says === 'ended') return true
   if (says === 'logout' && authTime !== undefined && authTime * 1000 <= momentMs) return true
   return (says === 'logout' || says === 'cutoff') && iat * 1000 <= momentMs
 }
 
 /** Whether a word may have changed nothing, because of an earlier one. */
-const repeats = (word: Word, other: Word, life: Life): boolean =>
+const repeats = (word: Word, other: Word, life: Life) =>
   (other.says === word.says || (other.says === 'logout' && word.says === 'cutoff')) &&
   other.time[0] <= word.time[0] && word.time[0] < lastMs(other, life) && other.moment[1] >= word.moment[0]
 
@@ -76,7 +76,7 @@ export function judge (
   { probe, time: [start, end] }: Pick<Call, 'probe' | 'time'>,
   hasHeard: (ackMs: number) => boolean
 ): Verdict {
-  const isAcknowledged = ({ outcome }: Word): boolean => outcome === 'acknowledged'
+  const isAcknowledged = ({ outcome }: Word) => outcome === 'acknowledged'
   const undos = words.filter(({ says }) => says === 'undo')
   const begun = words.filter(({ says, time }) => says !== 'undo' && time[0] < end)
   const possible = begun.filter(word =>
@@ -89,11 +89,11 @@ export function judge (
     !undos.some(undo => undo.time[0] < end && word.time[0] < undo.time[1])
   )
   // What changes nothing is not stored again: what it repeats holds, for as long as that lives.
-  const untilMs = (word: Word): number =>
+  const untilMs = (word: Word) =>
     Math.min(
       ...possible.filter(other => other === word || repeats(word, other, life)).map(other => leastMs(other, life))
     )
-  const isBlocked = (blocks: readonly Word[], enables: readonly Word[], isSure: boolean): boolean =>
+  const isBlocked = (blocks: readonly Word[], enables: readonly Word[], isSure: boolean) =>
     blocks.some(block =>
       block.says === 'blocked' && !enables.some(enable =>
         enable.says === 'enabled' && (isSure

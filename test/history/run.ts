@@ -10,24 +10,24 @@ import { openWorld, type Place } from './world.ts'
 
 interface Order {
   /** Where the compiled service is. */
-  readonly directory: string
-  readonly seed: number
+  directory: string
+  seed: number
   /** Of trouble. The start, and the end of all that is kept, come on top. */
-  readonly seconds: number
-  readonly keeping: Keeping
-  readonly hasOwnClock: boolean
-  readonly isForgetting: boolean
+  seconds: number
+  keeping: Keeping
+  hasOwnClock: boolean
+  isForgetting: boolean
   /** How often the store is killed in a row, at most. */
-  readonly burst: number
+  burst: number
 }
 
 interface Report {
-  readonly violations: readonly string[]
-  readonly kills: number
-  readonly faults: ReadonlyMap<string, number>
-  readonly counts: Readonly<Record<string, number>>
+  violations: readonly string[]
+  kills: number
+  faults: ReadonlyMap<string, number>
+  counts: Record<string, number>
   /** The longest time from the beginning of a trouble of the store until all instances were ready again. */
-  readonly slowest: string
+  slowest: string
 }
 
 /** A history of revocations, and what was wrong with it. All that is started ends with its owner. */
@@ -38,9 +38,9 @@ export async function runHistory (t: Owner, order: Order): Promise<Report> {
   const scene: Scene = { book, random: createRandom(seed, 1), burst: order.burst, troubles: [], pauses: [] }
   const faults = new Map<string, number>()
   const endMs = Date.now() + seconds * 1000
-  const isOver = (): boolean => Date.now() > endMs
+  const isOver = () => Date.now() > endMs
 
-  async function makeTrouble (all: typeof STORE_FAULTS, random: Random, longestPauseMs: number): Promise<void> {
+  async function makeTrouble (all: typeof STORE_FAULTS, random: Random, longestPauseMs: number) {
     const own = { ...scene, random }
     const possible = all.filter(({ needs }) => needs?.(own) ?? true)
     for (let number = 0; ; number++) {
@@ -52,7 +52,7 @@ export async function runHistory (t: Owner, order: Order): Promise<Report> {
       await fault.run(own)
     }
   }
-  async function askAll (names: readonly Name[], places: readonly Place[]): Promise<void> {
+  async function askAll (names: readonly Name[], places: readonly Place[]) {
     await Promise.all(places.map(async place => {
       for (const name of names.filter(({ issuer }) => place.kind.issuers.includes(issuer))) {
         for (const which of WHICH[name.kind]) await ask(book, name, place, which)

@@ -8,7 +8,7 @@ import { hung, startRelay, toPort } from '../helpers/relay.ts'
 /** What a Redis keeps through its own death. */
 export type Keeping = 'nothing' | 'everysec' | 'always' | 'replica'
 
-const ARGS: Readonly<Record<Keeping, string[]>> = {
+const ARGS: Record<Keeping, string[]> = {
   nothing: [],
   replica: ['--repl-diskless-sync-delay', '0'],
   everysec: ['--appendonly', 'yes', '--appendfsync', 'everysec'],
@@ -19,9 +19,9 @@ const LOST_MS = 1000
 
 /** The store of all services, behind an address that stays the same. */
 export interface Store {
-  readonly keeping: Keeping
-  readonly hasOwnClock: boolean
-  readonly port: number
+  keeping: Keeping
+  hasOwnClock: boolean
+  port: number
   /** How often a server of it was killed. */
   kills: number
   /** How wrong its clock is. */
@@ -46,9 +46,9 @@ export async function startStore (t: Owner, keeping: Keeping, hasOwnClock: boole
   const start = (): Promise<RedisServer> => startRedis(t, ARGS[keeping], undefined, hasOwnClock)
   let server = await start()
   let replica = keeping === 'replica' ? await start() : undefined
-  const folderOf = async ({ command }: RedisServer): Promise<string> =>
+  const folderOf = async ({ command }: RedisServer) =>
     (await command('CONFIG', 'GET', 'dir')).split(' ').at(-1)!
-  const follow = async (one: RedisServer, other: RedisServer): Promise<void> => {
+  const follow = async (one: RedisServer, other: RedisServer) => {
     await one.command('REPLICAOF', '127.0.0.1', String(other.port))
   }
   const folders = new Map<RedisServer, string>()
@@ -57,14 +57,14 @@ export async function startStore (t: Owner, keeping: Keeping, hasOwnClock: boole
   const relay = await startRelay(t)
   await relay.use(toPort(server.port))
   /** Without a copy that was written before, or sent by a master. */
-  async function startAnew (one: RedisServer): Promise<void> {
+  async function startAnew (one: RedisServer) {
     rmSync(join(folders.get(one)!, 'dump.rdb'), { force: true })
     await one.start(ARGS[keeping])
   }
 
   /** The sizes of the file of the last second. */
   let sizes: number[] = []
-  const fileOf = (): string => {
+  const fileOf = () => {
     const dir = join(folders.get(server)!, 'appendonlydir')
     return join(dir, readdirSync(dir).filter(name => name.endsWith('.incr.aof')).sort().at(-1)!)
   }

@@ -15,7 +15,7 @@ const RECENT = 400
 
 /** What has been sent and answered, for `findViolations`. */
 export interface Book {
-  readonly operations: Operation[]
+  operations: Operation[]
   /** Requests of clients that were answered 200. */
   served: number
   challenges: number
@@ -29,9 +29,9 @@ export interface Book {
 export const createBook = (): Book => ({ operations: [], served: 0, challenges: 0, gaveUp: 0, replays: 0, foreign: 0 })
 
 interface Sent {
-  readonly id: string
-  readonly token: string
-  readonly proof: string
+  id: string
+  token: string
+  proof: string
 }
 
 /** `away`: the connection was not accepted. Like a challenge, this claims nothing. */
@@ -86,34 +86,34 @@ function createSender (book: Book): {
 }
 
 interface Visits {
-  readonly book: Book
-  readonly fleet: Fleet
+  book: Book
+  fleet: Fleet
   /** Where copies are sent too. */
-  readonly others: readonly string[]
-  readonly issuer: Issuer
-  readonly random: Random
-  readonly clients: number
+  others: readonly string[]
+  issuer: Issuer
+  random: Random
+  clients: number
   /** Loops that send copies of accepted proofs. */
-  readonly thieves: number
-  readonly isOver: () => boolean
+  thieves: number
+  isOver: () => boolean
 }
 
 /** Clients that keep the newest nonce and try once more, and thieves that send what was accepted to any instance. */
 export async function visitAll (
   { book, fleet, others, issuer, random, clients, thieves, isOver }: Visits
-): Promise<void> {
+) {
   const { send, close } = createSender(book)
   const recent: Sent[] = []
   let number = 0
-  const anyUrl = (): string => random.among([...fleet.sites.map(({ url }) => url), ...others])
+  const anyUrl = () => random.among([...fleet.sites.map(({ url }) => url), ...others])
 
-  async function replay (sent: Sent): Promise<void> {
+  async function replay (sent: Sent) {
     const { outcome } = await send(anyUrl(), sent)
     if (outcome !== 'away') book.replays++
     if (outcome === 'challenge') book.foreign++
   }
 
-  async function visit (client: DpopClient, token: string, kept: string | undefined): Promise<string | undefined> {
+  async function visit (client: DpopClient, token: string, kept: string | undefined) {
     const home = fleet.homeOf(client.jkt)
     const { generation } = home
     let nonce = kept

@@ -12,13 +12,13 @@ import { startStore, type Keeping, type Store } from './store.ts'
 
 /** Settings that services on one store may have differently. */
 interface Kind {
-  readonly issuers: readonly number[]
-  readonly retentionSeconds: number
-  readonly toleranceSeconds: number
-  readonly staleSeconds: number
+  issuers: readonly number[]
+  retentionSeconds: number
+  toleranceSeconds: number
+  staleSeconds: number
 }
 
-const KINDS: Readonly<Record<string, Kind>> = {
+const KINDS: Record<string, Kind> = {
   a: { issuers: [0, 1], retentionSeconds: 6, toleranceSeconds: 1, staleSeconds: 3 },
   b: { issuers: [1, 2], retentionSeconds: 8, toleranceSeconds: 2, staleSeconds: 5 }
 }
@@ -31,17 +31,17 @@ const SETTLES_MS = 500
 
 /** A place where one process after the other serves. */
 export interface Place {
-  readonly name: string
-  readonly kind: Kind
-  readonly url: string
+  name: string
+  kind: Kind
+  url: string
   /** Undefined while none runs there. */
   process: ReturnType<typeof spawnInstance> | undefined
   /** How wrong its clock is. */
   wrongMs: number
   /** From readiness until the end, of each process. The last one may still run. */
-  readonly lives: Array<[readyMs: number, endMs: number]>
+  lives: Array<[readyMs: number, endMs: number]>
   /** When it was starting, or stopped. */
-  readonly absences: Array<{ readonly span: Span, readonly isStop: boolean }>
+  absences: Array<{ span: Span, isStop: boolean }>
   start (): Promise<void>
   untilReady (): Promise<void>
   kill (): Promise<void>
@@ -52,15 +52,15 @@ export interface Place {
 }
 
 export interface World {
-  readonly issuers: readonly Issuer[]
+  issuers: readonly Issuer[]
   /** Each speaks for one issuer. */
-  readonly transmitters: readonly Transmitter[]
+  transmitters: readonly Transmitter[]
   /** It may speak for an issuer that has no tokens here. */
-  readonly hostile: Transmitter
+  hostile: Transmitter
   /** It may speak for all issuers, and says much. */
-  readonly loud: Transmitter
-  readonly store: Store
-  readonly places: readonly Place[]
+  loud: Transmitter
+  store: Store
+  places: readonly Place[]
   lifeOf (issuer: number): Life
   /** Another instance of the same service. */
   join (name: string): Promise<Place>
@@ -70,9 +70,9 @@ export interface World {
 
 interface WorldParts {
   /** Where the compiled service is. */
-  readonly directory: string
-  readonly keeping: Keeping
-  readonly hasOwnClock: boolean
+  directory: string
+  keeping: Keeping
+  hasOwnClock: boolean
 }
 
 /** Two services with other settings on one store, two instances each. All ends with its owner. */
@@ -208,7 +208,7 @@ export async function openWorld (t: Owner, { directory, keeping, hasOwnClock }: 
   }
 }
 
-const isReady = (url: string): Promise<boolean> =>
+const isReady = (url: string) =>
   fetch(`${url}/health/ready`, { signal: AbortSignal.timeout(2000) }).then(async answer => {
     await answer.arrayBuffer()
     return answer.ok

@@ -1,5 +1,4 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { generateKeyPairSync } from 'node:crypto'
@@ -21,13 +20,14 @@ import { MAX_SET_BYTES } from '../../lib/revocation/security-event-token.ts'
 import { LINGER_MS } from '../../server/connections.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
+import { listen } from '../helpers/listen.ts'
 
 // The sizes and times of docs/reference/security.md that no request reaches soon enough for a test of the whole
 // service.
 
 const tokenOf = (text: string): VerifiedToken => ({ text }) as VerifiedToken
 
-t.test('50,000 verified tokens are cached, and the one that was used longest ago makes room', t => {
+t.test('50,000 verified tokens are cached, and the one that was used longest ago makes room', async t => {
   const tokens = createVerifiedTokens()
   for (let n = 0; n < 50_000; n++) tokens.keep(tokenOf(`token ${n}`))
   t.equal(tokens.state().entries, 50_000)
@@ -36,10 +36,9 @@ t.test('50,000 verified tokens are cached, and the one that was used longest ago
   t.equal(tokens.state().entries, 50_000)
   t.ok(tokens.get('token 0'))
   t.strictSame([1, 10, 11].map(n => tokens.get(`token ${n}`) !== undefined), [false, false, true])
-  t.end()
 })
 
-t.test('Verified tokens take at most 128 MiB, of which a character counts four bytes and a token 600', t => {
+t.test('Verified tokens take at most 128 MiB, of which a character counts four bytes and a token 600', async t => {
   const perToken = 2 ** 20
   const size = (perToken - 600) / 4
   const tokens = createVerifiedTokens()
@@ -50,7 +49,6 @@ t.test('Verified tokens take at most 128 MiB, of which a character counts four b
   t.equal(tokens.state().entries, 128)
   t.equal(tokens.get(long(0).text), undefined, 'the first one has made room')
   t.ok(tokens.get(long(1).text))
-  t.end()
 })
 
 t.test('20,000 keys of clients are cached, and then one is replaced in 15 ms', async t => {
@@ -61,7 +59,7 @@ t.test('20,000 keys of clients are cached, and then one is replaced in 15 ms', a
   const header = parseProofHeader(encoded, ['ES256'])
   const key = importPublicJwk(header.jwk)!
   const keep = (name: number): void => keys.keep(encoded, { ...header, jkt: String(name) }, key)
-  const isKept = (name: number): boolean => 'key' in keys.readHeader(encoded, String(name))
+  const isKept = (name: number) => 'key' in keys.readHeader(encoded, String(name))
   for (let n = 0; n < 20_000; n++) keep(n)
   t.strictSame([keys.state().entries, isKept(0), isKept(19_999)], [20_000, true, true])
   // Looked at, the first one is no longer the one that was used longest ago.
@@ -81,14 +79,10 @@ t.test('20,000 keys of clients are cached, and then one is replaced in 15 ms', a
 })
 
 /** A provider on loopback that answers what the test says. */
-async function startServer (t: Test, answer: (response: import('node:http').ServerResponse) => void): Promise<string> {
+async function startServer (t: Test, answer: (response: import('node:http').ServerResponse) => void) {
   const server = createServer((_request, response) => answer(response))
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const port = await listen(t, server)
+  return `http://127.0.0.1:${port}/`
 }
 
 t.test('A provider has 5 s for a session, whatever it sends', async t => {
@@ -129,11 +123,10 @@ t.test('The private key of this service for introspection has at most 64 KiB', a
   await t.rejects(createAuthentication(() => 'https://idp.example/', settings, processSurroundings), SettingsError)
 })
 
-t.test('The bounds that tests import to count in them are these', t => {
+t.test('The bounds that tests import to count in them are these', async t => {
   t.strictSame(
     [DEFAULT_MAX_ISSUERS, LATE_RECORD_SECONDS, LINGER_MS, LONGEST_BACK_OFF_MS, NONCE_LIFETIME_SECONDS],
     [5000, 5, 5000, 60_000, 300]
   )
   t.strictSame([MAX_EVENT_BYTES_OF_ADDRESS, MAX_MESSAGE_BYTES, MAX_SET_BYTES], [4 * 2 ** 20, 2 ** 20, 2 ** 16])
-  t.end()
 })

@@ -2,7 +2,7 @@ import { inspect } from 'node:util'
 import t from 'tap'
 import { Refusal } from '../../lib/refusal.ts'
 
-t.test('A refusal with more fields keeps the others, and the first stays as it was', t => {
+t.test('A refusal with more fields keeps the others, and the first stays as it was', async t => {
   const first = new Refusal('keys_unavailable', {
     detail: { cause: 'a' },
     retryAfterSeconds: 3,
@@ -25,7 +25,6 @@ t.test('A refusal with more fields keeps the others, and the first stays as it w
   })
   t.equal(first.issuer, undefined)
   t.strictSame(fields(second.with({ headers: {} })), { ...fields(second), headers: {} })
-  t.end()
 })
 
 t.test('A framework that logs a refusal writes a line.', async t => {

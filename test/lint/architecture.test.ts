@@ -32,7 +32,7 @@ async function refusedOf (filePath: string, pieces: readonly string[]): Promise<
 }
 
 /** Each of the pieces is refused by itself, or none of them. */
-async function verify (t: Test, file: string, pieces: readonly string[], isRefused: boolean): Promise<void> {
+async function verify (t: Test, file: string, pieces: readonly string[], isRefused: boolean) {
   const refused = await refusedOf(file, pieces)
   t.strictSame(
     isRefused ? pieces.filter((_piece, at) => !refused.includes(at)) : refused.map(at => pieces[at]),
@@ -61,7 +61,7 @@ const FORMS: ReadonlyArray<readonly [title: string, code: (module: string) => st
 ]
 
 const naming = (module: string): string[] => FORMS.map(([, code]) => code(module))
-const isOfType = (piece: string): boolean => /^(?:import|export) type\b/.test(piece)
+const isOfType = (piece: string) => /^(?:import|export) type\b/.test(piece)
 
 t.test('An arrow that is not allowed is refused in each form, and one that is allowed passes.', async t => {
   const files: ReadonlyArray<{ file: string, refused: readonly string[], allowed: string }> = [
@@ -146,7 +146,7 @@ t.test('Without gate, revocation, settings, report and assembly, lib is the guar
   const wings = Object.keys(WINGS)
   t.strictSame(readdirSync(join(root, 'lib')).filter(name => name !== 'README.md').sort(), wings.sort())
   t.strictSame(WINGS.guard, ['refusal.ts', 'base'])
-  const fileOf = (wing: string): string => wing.endsWith('.ts') ? wing : `${wing}/made-up.ts`
+  const fileOf = (wing: string) => wing.endsWith('.ts') ? wing : `${wing}/made-up.ts`
   for (const wing of wings) {
     const from = wing.endsWith('.ts') ? '.' : '..'
     for (const other of wings.filter(name => name !== wing)) {
@@ -226,7 +226,7 @@ t.test('The clock, random numbers and the environment of the process are refused
   await verify(t, 'plugins/made-up.ts', refused, false)
 })
 
-const isSource = (name: string): boolean => /\.ts$/.test(name) && !/\.d\.ts$/.test(name)
+const isSource = (name: string) => /\.ts$/.test(name) && !/\.d\.ts$/.test(name)
 const files = FOLDERS.flatMap(folder =>
   readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).filter(name => !name.includes('node_modules'))
     .map(name => join(folder, name))
@@ -276,7 +276,7 @@ function folderGraph (of: (file: string) => string): Map<string, Set<string>> {
   return graph
 }
 
-t.test('No files import each other in a circle, and no folders do, types and imports at run time included.', t => {
+t.test('No files import each other in a circle, and no folders do, types and imports at run time included.', async t => {
   t.ok(
     imports.get('app.ts')!.includes('holdfast.ts') &&
       imports.get('lib/guard/redis/reach-redis.ts')!.includes('lib/guard/redis/redis-link.ts'),
@@ -289,7 +289,6 @@ t.test('No files import each other in a circle, and no folders do, types and imp
   )
   t.strictSame(circles(imports), [])
   t.strictSame(circles(folderGraph(folderOf)), [])
-  t.end()
 })
 
 t.test('Only the command changes streams of transmitters: no file of the service reaches what does.', t => {
@@ -302,17 +301,6 @@ t.test('Only the command changes streams of transmitters: no file of the service
   t.ok(reach('cli/stream.ts').has(CHANGES), 'it is found')
   const loaded = files.filter(file => /^(?:plugins|routes)\//.test(file))
   t.notOk(reach('app.ts', 'holdfast.ts', ...loaded).has(CHANGES))
-  t.end()
-})
-
-t.test('The modules of the built service that the benchmark imports have a source.', t => {
-  const named = readdirSync(join(root, 'bench')).filter(file => file.endsWith('.js'))
-    .flatMap(file =>
-      ts.preProcessFile(readFileSync(join(root, 'bench', file), 'utf8')).importedFiles.map(({ fileName }) => fileName)
-    )
-    .filter(name => name.startsWith('../dist/')).map(name => name.slice('../dist/'.length).replace(/\.js$/, '.ts'))
-  t.ok(named.includes('server/surroundings.ts'), 'imports are found')
-  t.strictSame(named.filter(name => !files.includes(name)), [])
   t.end()
 })
 
@@ -330,7 +318,7 @@ const NOT_IN_A_CLONE = [
   'json_web_key_test.json'
 ]
 
-t.test('Every file and folder that a page names exists.', t => {
+t.test('Every file and folder that a page names exists.', async t => {
   const skipped = ['node_modules', 'dist', '.git', '.tap', '.husky', 'peers']
   const walk = (folder: string): string[] =>
     readdirSync(join(root, folder), { withFileTypes: true }).filter(({ name }) => !skipped.includes(name))
@@ -340,7 +328,7 @@ t.test('Every file and folder that a page names exists.', t => {
           : [`/${folder}${entry.name}`]
       )
   const paths = walk('')
-  const isNamed = (name: string): boolean => paths.some(path => path.endsWith(`/${name}`))
+  const isNamed = (name: string) => paths.some(path => path.endsWith(`/${name}`))
   t.ok(isNamed('guard/') && !isNamed('guard/none.ts'), 'paths are found')
   for (const page of paths.filter(path => path.endsWith('.md'))) {
     const prose = readFileSync(join(root, page), 'utf8').replace(/```[^]*?```/g, '')
@@ -357,19 +345,17 @@ t.test('Every file and folder that a page names exists.', t => {
       )
     }
   }
-  t.end()
 })
 
-t.test('README.md counts the packages of a production install as the lock file has them.', t => {
+t.test('README.md counts the packages of a production install as the lock file has them.', async t => {
   const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, { dev?: boolean }>
   }
   const installed = Object.entries(packages).filter(([path, { dev }]) => path !== '' && dev !== true).length
   t.equal(/ has (\d+) packages and takes /.exec(readFileSync(join(root, 'README.md'), 'utf8'))?.[1], String(installed))
-  t.end()
 })
 
-t.test('The page of test/ names each of its folders, and that of dev/ each of its own.', t => {
+t.test('The page of test/ names each of its folders, and that of dev/ each of its own.', async t => {
   for (const room of ['test', 'dev']) {
     const page = readFileSync(join(root, room, 'README.md'), 'utf8')
     const folders = readdirSync(join(root, room), { withFileTypes: true }).filter(entry =>
@@ -377,11 +363,10 @@ t.test('The page of test/ names each of its folders, and that of dev/ each of it
     ).map(({ name }) => `${name}/`)
     t.strictSame(folders.filter(name => !page.includes(`\`${name}\``)), [], room)
   }
-  t.end()
 })
 
-t.test('The page of lib/ names each of its folders, and the pages of its rooms each of their files', t => {
-  const page = (folder: string): string => readFileSync(join(root, folder, 'README.md'), 'utf8')
+t.test('The page of lib/ names each of its folders, and the pages of its rooms each of their files', async t => {
+  const page = (folder: string) => readFileSync(join(root, folder, 'README.md'), 'utf8')
   const folders = readdirSync(join(root, 'lib'), { withFileTypes: true }).filter(entry => entry.isDirectory()).map((
     { name }
   ) => name)
@@ -395,5 +380,4 @@ t.test('The page of lib/ names each of its folders, and the pages of its rooms e
       room
     )
   }
-  t.end()
 })

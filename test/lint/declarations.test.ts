@@ -25,10 +25,10 @@ compiler.getSourceFile = (path, version, ...rest) =>
 const program = ts.createProgram(ENTRIES, options, compiler)
 const checker = program.getTypeChecker()
 
-t.test('Everything that a caller sees of the package has a docstring in its declarations.', t => {
+t.test('Everything that a caller sees of the package has a docstring in its declarations.', async t => {
   const bare: string[] = []
   let members = 0
-  const judge = (node: ts.Node, path: string): void => {
+  const judge = (node: ts.Node, path: string) => {
     if (ts.getJSDocTags(node).some(({ tagName }) => tagName.text === 'internal')) return
     const isMember = (ts.isTypeElement(node) || ts.isClassElement(node)) && node.name !== undefined
     const name = isMember ? `${path}.${node.name.getText()}` : path
@@ -57,11 +57,10 @@ t.test('Everything that a caller sees of the package has a docstring in its decl
   )
   t.strictSame(bare, [])
   t.ok(members > 190, `${members} members`)
-  t.end()
 })
 
 /** Names that the examples use, and what is there by them. */
-const KNOWN: Readonly<Record<string, string>> = {
+const KNOWN: Record<string, string> = {
   app: "import('fastify').FastifyInstance",
   request: "import('fastify').FastifyRequest",
   refusal: "import('holdfast').Refusal",
@@ -86,18 +85,18 @@ function programOf (example: string): string {
     '[holdfast, createGuard, Refusal, createTestIssuer, createTestTransmitter]\n}\n'
 }
 
-t.test('Each function of the package has an example in its docstring, which satisfies the compiler.', t => {
+t.test('Each function of the package has an example in its docstring, which satisfies the compiler.', async t => {
   const examples = new Map<string, string>()
   const bare: string[] = []
-  const isFunction = (node: ts.Node): boolean =>
+  const isFunction = (node: ts.Node) =>
     ts.isMethodSignature(node) || ts.isMethodDeclaration(node) ||
     (ts.isPropertySignature(node) && node.type?.getText().includes('=> GuardHook') === true)
-  const judge = (path: string, ...nodes: ts.Node[]): void => {
+  const judge = (path: string, ...nodes: ts.Node[]) => {
     const [tag] = nodes.flatMap(node => ts.getJSDocTags(node)).filter(({ tagName }) => tagName.text === 'example')
     if (tag) examples.set(join(root, `test/lint/example-${examples.size}.ts`), ts.getTextOfJSDocComment(tag.comment)!)
     else bare.push(path)
   }
-  const methodsOf = (node: ts.Node, path: string): void => {
+  const methodsOf = (node: ts.Node, path: string) => {
     if (ts.getJSDocTags(node).some(({ tagName }) => tagName.text === 'internal')) return
     if (isFunction(node) && !ts.isComputedPropertyName((node as ts.MethodSignature).name)) {
       judge(`${path}.${(node as ts.MethodSignature).name.getText()}`, node)
@@ -138,12 +137,11 @@ t.test('Each function of the package has an example in its docstring, which sati
     const complaints = [...compiled.getSyntacticDiagnostics(source), ...compiled.getSemanticDiagnostics(source)]
     t.strictSame(complaints.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n')), [], example)
   }
-  t.end()
 })
 
 const REPORT = 'test/packages/api.txt'
 
-t.test('The declarations of the package match the report, so a breaking change is seen.', t => {
+t.test('The declarations of the package match the report, so a breaking change is seen.', async t => {
   if (process.env.TAP_SNAPSHOT === '1') writeFileSync(join(root, REPORT), makeReport())
   else {
     t.equal(
@@ -152,11 +150,10 @@ t.test('The declarations of the package match the report, so a breaking change i
       `npx tap --snapshot test/lint/declarations.test.ts writes ${REPORT} anew; say in CHANGELOG.md what changes`
     )
   }
-  t.end()
 })
 
 /** Every exported declaration, as the package has it, without comments. */
-function makeReport (): string {
+function makeReport () {
   const declarations = new Map<string, ts.SourceFile>()
   program.emit(undefined, (path, text) => {
     declarations.set(path.replace(/\.d\.ts$/, '.ts'), ts.createSourceFile(path, text, ts.ScriptTarget.ES2023, true))

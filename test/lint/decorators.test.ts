@@ -4,7 +4,7 @@ import t from 'tap'
 import { root } from '../helpers/documents.ts'
 
 /** No import shows these edges between plugins and routes: each decorator of the app, with the files that read it. */
-const READERS: Readonly<Record<string, string>> = {
+const READERS: Record<string, string> = {
   authenticate: 'routes/api/private routes/api/profile routes/api/protected',
   settings: 'plugins/audit plugins/auth plugins/base-url plugins/cors plugins/errors plugins/gate-grpc ' +
     'plugins/gate plugins/openapi plugins/pressure plugins/request-log plugins/tracing routes/api/private ' +

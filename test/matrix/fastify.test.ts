@@ -17,7 +17,7 @@ const manifest = JSON.parse(readFileSync(join(root, 'packages/holdfast/package.j
 const RANGE = manifest.peerDependencies['fastify']!
 const PEERS = Object.keys(manifest.peerDependenciesMeta).filter(name => !/otel|opentelemetry/.test(name))
 /** Those that start the service itself (`helpers/app.ts`) are for the Fastify that the service brings. */
-const isOfPackage = (text: string): boolean =>
+const isOfPackage = (text: string) =>
   text.includes("'../../packages/holdfast/") && !text.includes("'../helpers/app.ts'")
 const FILES = ['packages', 'plugins'].flatMap(folder =>
   readdirSync(join(root, 'test', folder)).map(file => `test/${folder}/${file}`)
@@ -27,7 +27,7 @@ const FILES = ['packages', 'plugins'].flatMap(folder =>
 t.test('The tests of the package pass with the oldest Fastify 5, the newest, and the newest 6.', async t => {
   const { project, tarball, folder } = await packHoldfast(t)
   const versions = JSON.parse(await expectSuccess(folder, 'npm', ['view', 'fastify', 'versions', '--json'])) as string[]
-  const newest = (major: string): string => versions.findLast(version => version.startsWith(`${major}.`))!
+  const newest = (major: string) => versions.findLast(version => version.startsWith(`${major}.`))!
   const [, oldest] = /^\^(5\.\d+\.\d+)/.exec(RANGE)!
   t.ok(FILES.length >= 4, 'there are such tests')
   for (const version of [oldest!, newest('5'), newest('6')]) {

@@ -39,11 +39,11 @@ const startLibrary: Start = async (t, issuer, side, library) => {
 }
 
 /** A file of the set-up, for the provider of the test. */
-const read = (issuer: Issuer, file: string): string =>
+const read = (issuer: Issuer, file: string) =>
   textOf(`examples/migration/${file}`).replaceAll('https://tenant.example/', issuer.url)
     .replaceAll(/(?<!url: '?)https:\/\/api\.example/g, AUDIENCE)
 
-async function startGate (t: Test, issuer: Issuer, gate: object): Promise<string> {
+async function startGate (t: Test, issuer: Issuer, gate: object) {
   const upstream = await startUpstream(t)
   return (await startApp(t, issuer, { TRUST_PROXY: 'loopback', GATE: { ...gate, upstream: upstream.origin } })).url
 }
@@ -113,7 +113,7 @@ const startOathkeeper: Start = async (t, issuer, side, library) => {
 }
 
 /** In the order of the columns of the table. */
-const SET_UPS: Readonly<Record<string, { readonly start: Start, readonly program?: string }>> = {
+const SET_UPS: Record<string, { start: Start, program?: string }> = {
   'fastify-jwt-jwks': { start: startLibrary },
   'fastify-auth0-verify': { start: startLibrary },
   'express-oauth2-jwt-bearer': { start: startLibrary },

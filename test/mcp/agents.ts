@@ -12,15 +12,15 @@ import { StreamableHTTPClientTransport as OldTransport } from '@modelcontextprot
 
 /** What an agent sends its token to. */
 export interface AgentSite {
-  readonly url: string
+  url: string
   /** Of the next request. */
   token: string
 }
 
 interface ToolAnswer {
-  readonly text: string
+  text: string
   /** Notifications of progress that came before it. */
-  readonly progress: number
+  progress: number
 }
 
 /** A client of the protocol. Each act fails with what its user would read. */
@@ -30,13 +30,13 @@ export interface Agent {
   call (tool: string): Promise<ToolAnswer>
   close (): Promise<void>
   /** Whether a connection keeps the token with which it began. */
-  readonly keepsToken?: boolean
+  keepsToken?: boolean
   /** Whether it does not ask for notifications of progress. */
-  readonly hasNoProgress?: boolean
+  hasNoProgress?: boolean
 }
 
 const bearer = ({ token }: AgentSite): Record<string, string> => ({ authorization: `Bearer ${token}` })
-const textOf = (content: unknown): string => (content as Array<{ text?: string }>).map(({ text }) => text).join('\n')
+const textOf = (content: unknown) => (content as Array<{ text?: string }>).map(({ text }) => text).join('\n')
 
 function tokenFetch (site: AgentSite): typeof fetch {
   return (input, init) =>

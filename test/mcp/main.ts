@@ -10,7 +10,7 @@ const root = join(import.meta.dirname, '..', '..')
 const folder = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'holdfast', 'mcp')
 const [packages, go, python] = ['npm', 'go', 'py'].map(name => join(folder, name)) as [string, string, string]
 
-function run (cwd: string, command: string, ...args: string[]): void {
+function run (cwd: string, command: string, ...args: string[]) {
   const { status, error } = spawnSync(command, args, { cwd, stdio: ['ignore', 'inherit', 'inherit'] })
   if (status !== 0) throw error ?? new Error(`${command} ${args.join(' ')} has failed`)
 }

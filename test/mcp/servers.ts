@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { toNodeHandler } from '@modelcontextprotocol/node'
 import { McpServer as OldServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
 import type { Test } from 'tap'
+import { listen } from '../helpers/listen.ts'
 
 /** What a server has: sessions (revisions up to 2025-11-25), none (2026-07-28), or both. */
 export type ServerForm = 'old' | 'new' | 'both'
@@ -70,10 +70,6 @@ function newServer (isBoth: boolean): RequestListener {
 /** A server that knows nothing of tokens. It ends with the test. Gives its origin. */
 export async function startServer (t: Test, form: ServerForm): Promise<string> {
   const server = createServer(form === 'old' ? oldServer() : newServer(form === 'both'))
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const port = await listen(t, server)
+  return `http://127.0.0.1:${port}`
 }

@@ -7,11 +7,11 @@ import { parse } from 'yaml'
 import holdfast, { type HoldfastOptions } from '../../packages/holdfast/index.ts'
 import { createTestIssuer } from '../../packages/holdfast/testing.ts'
 
-type Operation = Record<string, unknown> & { readonly responses: Record<string, { readonly description: string }> }
+type Operation = Record<string, unknown> & { responses: Record<string, { description: string }> }
 interface Document {
-  readonly paths: Record<string, Record<string, Operation>>
-  readonly components: { readonly securitySchemes?: Record<string, { readonly type: string }> }
-  readonly securityDefinitions?: Record<string, { readonly type: string }>
+  paths: Record<string, Record<string, Operation>>
+  components: { securitySchemes?: Record<string, { type: string }> }
+  securityDefinitions?: Record<string, { type: string }>
 }
 
 /** As a client gets the document: what JSON says of it. */
@@ -55,7 +55,7 @@ async function lint (document: Document): Promise<string[]> {
 }
 
 const either = (...scopes: string[]) => [{ Bearer: scopes }, { DPoP: scopes }]
-const addOrders = (app: FastifyInstance): void => {
+const addOrders = (app: FastifyInstance) => {
   const item = { type: 'object', properties: { id: { type: 'string' } } }
   app.get('/open', { schema: { description: 'Open to all.', security: [] } }, () => 'open')
   app.get('/orders', { onRequest: app.requireScope('read:orders') }, () => 'orders')

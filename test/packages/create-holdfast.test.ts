@@ -30,7 +30,7 @@ t.test('A project has at most ten files of its own, and a README that is read in
     for (const file of ['.gitignore', '.dockerignore', '.env.example', 'Dockerfile', 'README.md', 'package.json']) {
       t.ok(files.includes(file), `${kind}: ${file}`)
     }
-    const read = (file: string): string => readFileSync(join(folder, name, file), 'utf8')
+    const read = (file: string) => readFileSync(join(folder, name, file), 'utf8')
     t.ok(read('README.md').split(/\s+/).length <= 200, `${kind}: ${read('README.md').split(/\s+/).length} words`)
     t.strictSame(validate(read('Dockerfile')), [], `${kind}: the linter has nothing to say of the Dockerfile`)
     t.match(read('Dockerfile'), /^ENV FASTIFY_ADDRESS=::$/m, `${kind}: Podman does not make fastify-cli leave localhost`)

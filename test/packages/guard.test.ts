@@ -10,7 +10,7 @@ import { createTestIssuer } from '../../packages/holdfast/testing.ts'
 import type { HoldfastOptions } from '../../lib/settings/option-types.ts'
 
 const URL_ = 'https://api.test/orders?page=2'
-const ignore = (): void => {}
+const ignore = () => {}
 const silent = { info: ignore, warn: ignore, error: ignore, debug: ignore }
 
 async function start (t: Test, more: object = {}) {
@@ -27,7 +27,7 @@ async function start (t: Test, more: object = {}) {
 async function reasonOf (
   guard: RequestGuard,
   ...args: Parameters<RequestGuard['check']>
-): Promise<string> {
+) {
   const verdict = await guard.check(...args)
   return verdict.admitted ? `admitted ${verdict.user?.sub}` : verdict.reason
 }

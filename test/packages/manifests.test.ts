@@ -7,18 +7,18 @@ import { parse } from 'yaml'
 import { TRACING_PACKAGES } from '../../plugins/tracing/tracing.ts'
 import { pages, root, textOf } from '../helpers/documents.ts'
 
-type Ranges = Readonly<Record<string, string>>
+type Ranges = Record<string, string>
 
 interface Manifest {
-  readonly name: string
-  readonly version: string
-  readonly license: string
-  readonly engines: Ranges
-  readonly scripts: Ranges
-  readonly dependencies: Ranges
-  readonly devDependencies: Ranges
-  readonly peerDependencies: Ranges
-  readonly peerDependenciesMeta: Readonly<Record<string, { readonly optional: boolean }>>
+  name: string
+  version: string
+  license: string
+  engines: Ranges
+  scripts: Ranges
+  dependencies: Ranges
+  devDependencies: Ranges
+  peerDependencies: Ranges
+  peerDependenciesMeta: Record<string, { optional: boolean }>
 }
 
 const { PAGES, namePublished } = await import('../../packages/name-published.js' as string) as {
@@ -38,7 +38,7 @@ function neededBy (folders: readonly string[]): string[] {
 
 t.test('The packages require the versions that the repository is tested with.', {
   skip: manifestOf('.').name !== 'holdfast' && "a service of one's own has dependencies of its own"
-}, t => {
+}, async t => {
   const own = manifestOf('.')
   const tested = { ...own.dependencies, ...own.devDependencies }
   t.notOk(own.peerDependencies, 'npm 11 installs no optional peer of package.json, even if it is named: tracing has some')
@@ -83,10 +83,9 @@ t.test('The packages require the versions that the repository is tested with.', 
     'the plugin knows all but what reads files, starts processes, and node:crypto does for it'
   )
   t.ok(Object.keys(guard.dependencies).length <= 7, 'fastify itself needs four of these')
-  t.end()
 })
 
-t.test('The links of the npm pages lead somewhere: they are absolute, and those to the repository name a file of it.', t => {
+t.test('The links of the npm pages lead somewhere: they are absolute, and those to the repository name a file of it.', async t => {
   for (const folder of ['packages/holdfast', 'packages/holdfast-cli', 'packages/create-holdfast']) {
     const { repository } = JSON.parse(textOf(join(folder, 'package.json'))) as {
       repository: { url: string, directory: string }
@@ -104,10 +103,9 @@ t.test('The links of the npm pages lead somewhere: they are absolute, and those 
     )
     if (folder === 'packages/holdfast') t.strictSame(ofRepository, [`${home}docs/guide/plugin.md`])
   }
-  t.end()
 })
 
-t.test('The files of the forge are valid, and start existing scripts.', t => {
+t.test('The files of the forge are valid, and start existing scripts.', async t => {
   const { scripts } = manifestOf('.')
   for (
     const file of readdirSync(join(root, '.github'), { recursive: true, encoding: 'utf8' }).filter(name =>
@@ -125,10 +123,9 @@ t.test('The files of the forge are valid, and start existing scripts.', t => {
   t.match(textOf('.ci/run'), /^nodes=\(20 22 24 26\)$/m)
   const { updates } = parse(textOf('.github/dependabot.yml')) as { updates: Array<{ directories?: string[] }> }
   t.strictSame(updates[0]!.directories!.filter(folder => !existsSync(join(root, folder, 'package.json'))), [])
-  t.end()
 })
 
-t.test('No page tells people to run a package that is not published.', t => {
+t.test('No page tells people to run a package that is not published.', async t => {
   const unpublished = pages.filter(page => /-\d+\.\d+\.\d+\.tgz/.test(textOf(page)))
   const published = pages.filter(page => /\b(?:npx|npm (?:i|install)) holdfast\b/.test(textOf(page)))
   t.ok(
@@ -155,10 +152,9 @@ t.test('No page tells people to run a package that is not published.', t => {
     textOf('.github/workflows/release.yml'),
     /- run: node packages\/name-published\.js\n[^]*- run: npm run package\n[^]*- run: \.ci\/release\/publish [^]*needs: publish\n[^]*- run: \.ci\/release\/docs\n/
   )
-  t.end()
 })
 
-t.test('Without the compiler, packing says in a sentence what to install.', t => {
+t.test('Without the compiler, packing says in a sentence what to install.', async t => {
   // Outside of the clone, where no package is found further up.
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-pack-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
@@ -166,5 +162,4 @@ t.test('Without the compiler, packing says in a sentence what to install.', t =>
   const { status, stderr } = spawnSync(process.execPath, ['build.mjs'], { cwd: folder, encoding: 'utf8' })
   t.equal(status, 1)
   t.equal(stderr, 'Not packed: the compiler is not installed. npm ci --include=dev installs it.\n')
-  t.end()
 })

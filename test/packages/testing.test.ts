@@ -31,8 +31,8 @@ import { root } from '../helpers/documents.ts'
 import { until } from '../helpers/until.ts'
 
 interface Answer {
-  readonly statusCode: number
-  readonly body: string
+  statusCode: number
+  body: string
 }
 
 /** An app with one guarded route, and an error handler that sends the reason. */
@@ -52,17 +52,17 @@ async function appWith (
   return app
 }
 
-const summary = ({ statusCode, body }: Answer): string => `${statusCode} ${body}`
-const bearer = async (app: FastifyInstance, token: string, url = '/orders'): Promise<string> =>
+const summary = ({ statusCode, body }: Answer) => `${statusCode} ${body}`
+const bearer = async (app: FastifyInstance, token: string, url = '/orders') =>
   summary(await app.inject({ url, headers: { authorization: `Bearer ${token}` } }))
 
-async function getOverTls (url: string, headers: ProofHeaders): Promise<string> {
+async function getOverTls (url: string, headers: ProofHeaders) {
   const sent = https.get(url, { headers, rejectUnauthorized: false, agent: false })
   const [answer] = await once(sent, 'response') as [IncomingMessage]
   return `${answer.statusCode} ${await text(answer)}`
 }
 
-async function getOverHttp2 (url: string, headers: ProofHeaders): Promise<string> {
+async function getOverHttp2 (url: string, headers: ProofHeaders) {
   const session = http2.connect(url, { rejectUnauthorized: false })
   const stream = session.request({ ':path': new URL(url).pathname, ...headers })
   const [answer] = await once(stream, 'response') as [http2.IncomingHttpHeaders & { ':status'?: number }]
@@ -537,7 +537,7 @@ t.test('The trustProxy of the app holds for the guard too, unless its options sa
   t.teardown(() => around.close())
   await around.register(service, { ...idp.options, revocation: { operators: { scope: 'revoke' } } })
   const operator = await idp.dpopClient({ scope: 'revoke' })
-  const revoke = async (url: string): Promise<number> => {
+  const revoke = async (url: string) => {
     const headers = {
       host: 'inner',
       'x-forwarded-proto': 'https',

@@ -35,7 +35,7 @@ t.test('A refused token sets no user: not in a handler that catches, nor in an e
   const [victim, thief] = [await createDpopClient(), await createDpopClient()]
   const url = 'http://api.example/greeting'
   const bound = (jti: string) => issuer.token({ jti, cnf: { jkt: victim.jkt } })
-  const attacks: Readonly<Record<string, (token: string) => Record<string, string>>> = {
+  const attacks: Record<string, (token: string) => Record<string, string>> = {
     'a bound token as Bearer': token => ({ authorization: `Bearer ${token}` }),
     'a bound token without a proof': token => ({ authorization: `DPoP ${token}` }),
     'a proof of another key': token => ({ authorization: `DPoP ${token}`, dpop: thief.proof({ token, url }) }),
@@ -497,7 +497,7 @@ t.test('A guard does not accept the admission of another guard', async t => {
 
 t.test('A guard of the app that is awaited instead of being a hook fails each request, and does not open the route', async t => {
   const issuer = await startIssuer(t)
-  const mistakes: Readonly<Record<string, (app: FastifyInstance) => Promise<unknown>>> = {
+  const mistakes: Record<string, (app: FastifyInstance) => Promise<unknown>> = {
     'the call': async app => await app.authenticate(),
     'the bare name': async app => await app.authenticate,
     scopes: async app => await app.requireScope('a'),

@@ -21,7 +21,7 @@ import { until } from '../helpers/until.ts'
 /** A file whose next look is taken by the test. */
 async function open (path: string) {
   const events: unknown[] = []
-  let run = (): void => {}
+  let run = () => {}
   const file = await openAuditFile(path, {
     every: (_ms, look) => {
       run = look
@@ -40,11 +40,11 @@ async function open (path: string) {
   return { ...file, events, look, run: () => run() }
 }
 
-const textOf = (path: string): string => readFileSync(path, 'utf8')
-const isThere = (path: string) => (): boolean => fs.existsSync(path)
+const textOf = (path: string) => readFileSync(path, 'utf8')
+const isThere = (path: string) => () => fs.existsSync(path)
 
 /** Lets functions of the system fail, until the end of the test. */
-function patch (t: Test, functions: object): void {
+function patch (t: Test, functions: object) {
   const before = Object.fromEntries(Object.keys(functions).map(name => [name, fs[name as 'writeSync']]))
   Object.assign(fs, functions)
   syncBuiltinESMExports()

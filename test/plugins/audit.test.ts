@@ -21,7 +21,7 @@ import { startUpstream } from '../helpers/upstream.ts'
 import { until } from '../helpers/until.ts'
 
 interface Line extends Record<string, unknown> {
-  readonly event: string
+  event: string
 }
 
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
@@ -150,7 +150,7 @@ const untilMetric = ({ url }: Pick<RunningApp, 'url'>, line: string): Promise<vo
 t.test('Audit: a log that is not pino gets the line with its time', async t => {
   const issuer = await startIssuer(t)
   const lines: object[] = []
-  const take = (level: string) => (fields: object, message: string): void => {
+  const take = (level: string) => (fields: object, message: string) => {
     lines.push({ level, message, ...fields })
   }
   const logger = {
@@ -268,7 +268,7 @@ t.test(
       GATE: { upstream: upstream.origin, rules, grpcPort: 0, bodyLimit: 200 },
       TRUST_PROXY: 'loopback'
     })
-    while (!site.app.grpcAddress()) await new Promise(resolve => setImmediate(resolve))
+    while (!site.app.grpcAddress()) await new Promise(setImmediate)
     const grpc = await openGrpc(t, site.app.grpcAddress()!.port)
     const [good, poor] = [issuer.token({ scope: 'read:orders' }), issuer.token()]
     const last = () => {
@@ -276,7 +276,7 @@ t.test(
       return { count: lines().length, decision, reason, status, method, route, call, subject, ip, id }
     }
     let count = 0
-    const expect = (title: string, expected: object): void => {
+    const expect = (title: string, expected: object) => {
       const { count: seen, ...line } = last()
       t.equal(seen, ++count, title)
       t.hasStrict(line, {
@@ -290,7 +290,7 @@ t.test(
         ...expected
       }, title)
     }
-    const expectNone = (title: string): void => {
+    const expectNone = (title: string) => {
       t.equal(lines().length, count, title)
     }
 
@@ -441,7 +441,7 @@ t.test('Audit: with a key, who and what is named by a pseudonym, the same for th
   const site = await startApp(t, issuer, { AUDIT: { to: path, pseudonymKey: { file: `${path}.key` } } })
   const token = issuer.token({ client_id: 'app-1', jti: 'j1', act: { sub: 'agent-1' } })
   for (let i = 0; i < 2; i++) await call(site, { lines: bearerLines(token) })
-  const of = (text: string): string =>
+  const of = (text: string) =>
     createHmac('sha256', Buffer.from(KEY, 'base64url')).update(text).digest('base64url')
   for (const line of lines()) {
     t.hasStrict(line, {
@@ -676,10 +676,10 @@ t.test('Audit: SIGHUP opens the file anew, and ends neither the service nor what
   const { path, lines } = auditFile(t)
   const issuer = await startIssuer(t)
   const others: string[] = []
-  const onSignal = (): void => {
+  const onSignal = () => {
     others.push('fastify-cli')
   }
-  const other = (): void => {
+  const other = () => {
     others.push('another')
   }
   process.on('SIGHUP', onSignal).on('SIGHUP', other)

@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { connect } from 'node:http2'
 import { Agent, request } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
@@ -16,13 +15,14 @@ import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient, type DpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, startIssuer, type Issuer } from '../helpers/issuer.ts'
 import { createTokenKey, makeToken, startTokenProvider } from '../helpers/token-issuer.ts'
+import { listen } from '../helpers/listen.ts'
 
-const fixture = (name: string): string => readFileSync(join(import.meta.dirname, '..', 'fixtures', name), 'utf8')
+const fixture = (name: string) => readFileSync(join(import.meta.dirname, '..', 'fixtures', name), 'utf8')
 const PEM = { a: fixture('client-a.cert.pem'), b: fixture('client-b.cert.pem') }
 const KEY = { a: fixture('client-a.key.pem'), b: fixture('client-b.key.pem') }
 const x509 = new X509Certificate(PEM.a)
-const hexOf = (pem: string): string => new X509Certificate(pem).fingerprint256.replaceAll(':', '').toLowerCase()
-const thumbprintOf = (pem: string): string => Buffer.from(hexOf(pem), 'hex').toString('base64url')
+const hexOf = (pem: string) => new X509Certificate(pem).fingerprint256.replaceAll(':', '').toLowerCase()
+const thumbprintOf = (pem: string) => Buffer.from(hexOf(pem), 'hex').toString('base64url')
 const A = thumbprintOf(PEM.a)
 
 /** How each proxy passes a certificate on. */
@@ -190,7 +190,7 @@ t.test('A binding that is not exactly one of text is refused, and so is any by c
 })
 
 /** What a provider answers about a token, by its text. */
-async function startIntrospection (t: Test, answers: Record<string, object>): Promise<string> {
+async function startIntrospection (t: Test, answers: Record<string, object>) {
   const server = createServer(async (request, response) => {
     let form = ''
     for await (const chunk of request) form += chunk
@@ -198,12 +198,8 @@ async function startIntrospection (t: Test, answers: Record<string, object>): Pr
       JSON.stringify(answers[new URLSearchParams(form).get('token')!] ?? { active: false })
     )
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/introspect`
+  const port = await listen(t, server)
+  return `http://127.0.0.1:${port}/introspect`
 }
 
 t.test('A certificate binding from introspection works as in a JWT', async t => {
@@ -353,8 +349,8 @@ t.test('A proof beside a Bearer token that is bound to a certificate is refused 
 })
 
 interface TlsApp {
-  readonly app: FastifyInstance
-  readonly url: string
+  app: FastifyInstance
+  url: string
 }
 
 /**

@@ -39,7 +39,7 @@ function open (t: Test, port: number, text: string, host = '127.0.0.1') {
   t.teardown(() => {
     socket.destroy()
   })
-  const answers = (): number => seen.text.split('HTTP/1.1 200 ').length - 1
+  const answers = () => seen.text.split('HTTP/1.1 200 ').length - 1
   return Object.assign(seen, {
     socket,
     answers,
@@ -47,7 +47,7 @@ function open (t: Test, port: number, text: string, host = '127.0.0.1') {
   })
 }
 
-async function until (isTrue: () => boolean): Promise<void> {
+async function until (isTrue: () => boolean) {
   while (!isTrue()) await delay(5)
 }
 
@@ -122,7 +122,7 @@ waiting.test('What waits on all connections is limited, and the end of a connect
   const most = MAX_WAITING_BYTES / (MAX_WAITING * 15_000)
   t.ok(held.size > most / 2 && held.size <= most, `${held.size} of ${most}`)
   t.equal((await fetch(`http://127.0.0.1:${port}/health/live`)).status, 200, 'who does not pipeline is served')
-  const letGo = async (): Promise<void> => {
+  const letGo = async () => {
     for (const { socket } of held) socket.destroy()
     for (const enter of entered) enter()
     held.clear()
@@ -355,7 +355,7 @@ t.test('Each limit holds on a second server as on the first', async t => {
   await until(() => upgrading.answers() === 1)
   upgrading.socket.destroy()
   t.match(await ask('no HTTP\r\n\r\n'), /^HTTP\/1\.1 400 .*The request is not valid HTTP/s)
-  const lines = (count: number): string =>
+  const lines = (count: number) =>
     `GET /api/private HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${'A:\r\n'.repeat(count)}\r\n`
   t.match(await ask(lines(17)), containing('This resource needs an access token.'))
   t.match(await ask(lines(18)), containing('The request has too many header lines.'))

@@ -172,7 +172,7 @@ t.test("At a gate the lines of CORS_ORIGINS take the place of the upstream's, an
     response.writeHead(200, [...Object.entries(theirs).flat(), ...vary.flatMap(line => ['vary', line])]).end('{}')
   })
   const gate = { upstream: upstream.origin, rules: [{ path: '/*', allow: 'anyone' }, { path: '/none' }] }
-  const ask = async (path: string, cors: Readonly<Record<string, unknown>>, origin = ORIGIN) => {
+  const ask = async (path: string, cors: Record<string, unknown>, origin = ORIGIN) => {
     const { url } = await startApp(t, issuer, { GATE: gate, ...cors })
     const { headers } = await fetch(url + path, { headers: { origin, authorization: `Bearer ${issuer.token()}` } })
     return {

@@ -55,7 +55,7 @@ t.test('A refusal because the service cannot decide has its own sentence, in eit
   }
 })
 
-const NEEDED: Readonly<Record<string, readonly string[]>> = {
+const NEEDED: Record<string, readonly string[]> = {
   closing: ['connections'],
   'holdfast-audit': ['holdfast-auth'],
   gate: ['connections', 'holdfast-auth', 'route-guard'],

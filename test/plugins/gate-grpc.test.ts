@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { connect, createServer, type AddressInfo } from 'node:net'
+import { connect, createServer } from 'node:net'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { holdfast, readSettings } from '../../holdfast.ts'
@@ -12,6 +12,7 @@ import { startIssuer } from '../helpers/issuer.ts'
 import { CHECK_PATH, readCheckRequest, writeDenied, writePassed } from '../../lib/gate/ext-authz.ts'
 import { field, readFields as readWithin, type Fields } from '../../lib/gate/grpc-message.ts'
 import { MAX_MESSAGE_BYTES } from '../../lib/gate/message-body.ts'
+import { listen } from '../helpers/listen.ts'
 
 const RULES = [{ path: '/open/*', allow: 'anyone' }, { path: '/any/*' }]
 
@@ -23,7 +24,7 @@ async function startGate (t: Test, gate: object = {}, values: object = {}) {
     ...values
   })
   // The port opens after the one of the service.
-  while (!running.app.grpcAddress()) await new Promise(resolve => setImmediate(resolve))
+  while (!running.app.grpcAddress()) await new Promise(setImmediate)
   const client = await openGrpc(t, running.app.grpcAddress()!.port)
   return { ...running, issuer, client, call: (body: Buffer, path = CHECK_PATH) => callGrpc(client, path, body) }
 }
@@ -39,14 +40,14 @@ const headersOf = (fields: Fields, number: number): Record<string, string> =>
   }))
 
 /** The status in a denied response: a message in field 1, whose first field is a number. */
-const statusIn = (denied: Buffer): number => denied[3]! & 127 | denied[4]! << 7
+const statusIn = (denied: Buffer) => denied[3]! & 127 | denied[4]! << 7
 
 interface Verdict {
-  readonly passed: boolean
-  readonly headers: Record<string, string>
-  readonly body: string | undefined
-  readonly removed: readonly string[]
-  readonly answer: Record<string, string>
+  passed: boolean
+  headers: Record<string, string>
+  body: string | undefined
+  removed: readonly string[]
+  answer: Record<string, string>
 }
 
 function read ({ message }: GrpcAnswer): Verdict {
@@ -62,7 +63,7 @@ function read ({ message }: GrpcAnswer): Verdict {
   }
 }
 
-t.test('Fields are written and read as Protocol Buffers say.', t => {
+t.test('Fields are written and read as Protocol Buffers say.', async t => {
   // The examples of the encoding guide.
   t.strictSame(field(1, 150), Buffer.from('089601', 'hex'))
   t.strictSame(field(2, 'testing'), Buffer.from('120774657374696e67', 'hex'))
@@ -113,10 +114,9 @@ t.test('Fields are written and read as Protocol Buffers say.', t => {
   for (const [bytes, message] of faults) {
     t.throws(() => readFields(Buffer.from(bytes, 'hex')), { name: 'MessageError', message }, bytes)
   }
-  t.end()
 })
 
-t.test('Check requests are read and answers are written as the proto files of Envoy say.', t => {
+t.test('Check requests are read and answers are written as the proto files of Envoy say.', async t => {
   t.strictSame(readCheckRequest(Buffer.alloc(0)), {
     method: '',
     path: '',
@@ -126,7 +126,7 @@ t.test('Check requests are read and answers are written as the proto files of En
     body: Buffer.alloc(0),
     bodyText: Buffer.alloc(0)
   }, 'nothing that is missing has a value')
-  const entry = (...parts: Buffer[]): Buffer => Buffer.concat(parts)
+  const entry = (...parts: Buffer[]) => Buffer.concat(parts)
   const http = Buffer.concat([
     field(2, 'PUT'),
     field(2, 'GET'),
@@ -151,7 +151,7 @@ t.test('Check requests are read and answers are written as the proto files of En
   }, 'the last of two, names in lower case, all values of a name')
 
   // The header, then append_action: OVERWRITE_IF_EXISTS_OR_ADD, and keep_empty_value.
-  const option = (name: string, value: string): Buffer =>
+  const option = (name: string, value: string) =>
     Buffer.concat([field(1, Buffer.concat([field(1, name), field(2, value)])), field(3, 2), field(4, 1)])
   t.strictSame(
     writePassed({ set: [['x-a', '']], remove: ['dpop'], answer: [['dpop-nonce', 'n']] }),
@@ -167,7 +167,6 @@ t.test('Check requests are read and answers are written as the proto files of En
       field(2, Buffer.concat([field(1, field(1, 401)), field(2, option('www-authenticate', 'DPoP')), field(3, '{}')]))
     ])
   )
-  t.end()
 })
 
 t.test('Envoy sends check requests over gRPC, and gets the answers of the guard.', async t => {
@@ -266,7 +265,7 @@ t.test(
     'upstream.',
   async t => {
     const { call } = await startGate(t, { withheldHeaders: ['X_Tenant'] })
-    const isPassed = async (parts: Parameters<typeof checkRequest>[0]): Promise<boolean> =>
+    const isPassed = async (parts: Parameters<typeof checkRequest>[0]) =>
       read(await call(checkRequest(parts))).passed
     t.equal(await isPassed({ path: '/open/x' }), true)
     t.equal(await isPassed({ path: '/any/x' }), false, 'the twin of those below')
@@ -339,7 +338,7 @@ t.test('A peer that is not trusted is disconnected before anything is read or se
   const issuer = await startIssuer(t)
   for (const [trustProxy, isTrusted] of [['loopback', true], ['10.0.0.0/8', false], [false, false]] as const) {
     const { app, log } = await startApp(t, issuer, { GATE: { rules: RULES, grpcPort: 0 }, TRUST_PROXY: trustProxy })
-    while (!app.grpcAddress()) await new Promise(resolve => setImmediate(resolve))
+    while (!app.grpcAddress()) await new Promise(setImmediate)
     const socket = connect(app.grpcAddress()!.port, '127.0.0.1')
     t.teardown(() => {
       socket.destroy()
@@ -425,9 +424,9 @@ t.test('Only a check request gets a verdict.', async t => {
 
 t.test('A check request has a maximum number of fields, in all its messages together.', async t => {
   const { call } = await startGate(t)
-  const entry = (fields: number): Buffer => field(3, Buffer.concat(Array.from({ length: fields }, () => field(1, 'x'))))
+  const entry = (fields: number) => field(3, Buffer.concat(Array.from({ length: fields }, () => field(1, 'x'))))
   const http = Buffer.concat([field(2, 'GET'), field(4, '/open/x'), field(5, 'api.example'), field(6, 'https')])
-  const requestWith = (...entries: Buffer[]): Buffer =>
+  const requestWith = (...entries: Buffer[]) =>
     frame(field(1, field(4, field(2, Buffer.concat([http, ...entries])))))
   // Beside the entries, there are three fields of messages and four of the request.
   t.equal(read(await call(requestWith(...Array.from({ length: 1993 }, () => entry(0))))).passed, true)
@@ -456,8 +455,8 @@ t.test('A check request has a maximum number of fields, in all its messages toge
 t.test('A message may be as large as the limit, and no larger.', async t => {
   const { call } = await startGate(t)
   const most = 1280 * 1024 + 5
-  const padded = (bytes: number): Buffer => checkRequest({ path: '/open/x', headers: { 'x-pad': 'a'.repeat(bytes) } })
-  const sized = (bytes: number): Buffer => padded(bytes - padded(most / 2).length + most / 2)
+  const padded = (bytes: number) => checkRequest({ path: '/open/x', headers: { 'x-pad': 'a'.repeat(bytes) } })
+  const sized = (bytes: number) => padded(bytes - padded(most / 2).length + most / 2)
   t.equal(sized(most).length, most)
   t.equal(read(await call(sized(most))).passed, true)
   await t.rejects(call(sized(most + 1)), { code: 'ERR_HTTP2_STREAM_ERROR', message: /ENHANCE_YOUR_CALM/ })
@@ -471,14 +470,14 @@ t.test('A body is judged as it came, and only as a whole.', async t => {
     { path: '/mcp', mcp: { tools: ['pick'], arguments: { region: 'eu' } }, scope: 'read' }
   ]
   const { call, issuer, log } = await startGate(t, { rules })
-  const read = (tool: string, asked?: object): string =>
+  const read = (tool: string, asked?: object) =>
     JSON.stringify({ method: 'tools/call', params: { name: tool, arguments: asked } })
-  const inRevision = (revision: string): string =>
+  const inRevision = (revision: string) =>
     JSON.stringify({
       method: 'tools/call',
       params: { name: 'read_a', _meta: { 'io.modelcontextprotocol/protocolVersion': revision } }
     })
-  const pad = (bytes: number): string => `{"method":"tools/list","params":{"x":"${'x'.repeat(bytes - 41)}"}}`
+  const pad = (bytes: number) => `{"method":"tools/list","params":{"x":"${'x'.repeat(bytes - 41)}"}}`
   const user = { authorization: `Bearer ${issuer.token({ scope: 'read' })}`, 'content-type': 'application/json' }
   const whole = { ...user, 'x-envoy-auth-partial-body': 'false' }
   const invalid = Buffer.from(read('read_\u00ff'), 'latin1')
@@ -617,7 +616,7 @@ t.test('A client with too many requests gets Retry-After.', async t => {
 
 t.test('Without a port there is no gRPC listener, and an app that never listened can be closed.', async t => {
   const { app } = await startApp(t, await startIssuer(t), { GATE: { rules: RULES } })
-  await new Promise(resolve => setImmediate(resolve))
+  await new Promise(setImmediate)
   t.strictSame([app.grpcAddress(), app.grpcSessions()], [undefined, 0])
   const settings = await readSettings({
     IDP_ISSUER: 'https://tenant.example/',
@@ -633,9 +632,7 @@ t.test('Without a port there is no gRPC listener, and an app that never listened
 
 t.test('A port in use stops the start.', async t => {
   const taken = createServer()
-  await new Promise<void>(resolve => taken.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => taken.close())
-  const { port } = taken.address() as AddressInfo
+  const port = await listen(t, taken)
   const failed = new Promise<Error>(resolve => {
     startIssuer(t).then(issuer =>
       startApp(t, issuer, { GATE: { rules: RULES, grpcPort: port } }, app => {
@@ -674,7 +671,7 @@ t.test('An answer to a closed session is dropped.', async t => {
     Object.assign(app, {
       inject: async () => {
         client.destroy()
-        while (app.grpcSessions() > 0) await new Promise(resolve => setImmediate(resolve))
+        while (app.grpcSessions() > 0) await new Promise(setImmediate)
         setImmediate(answered)
         return outcome()
       }

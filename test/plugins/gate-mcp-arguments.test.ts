@@ -22,7 +22,7 @@ const RULES = [
   { path: '/guests', mcp: { tools: ['one'], arguments: { region: 'eu' } }, optional: true }
 ]
 
-const raw = (tool: string, args: string): string =>
+const raw = (tool: string, args: string) =>
   `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${tool}","arguments":${args}}}`
 
 t.test('Arguments are what the rule of the tool asks for, to the code unit and the type.', async t => {

@@ -26,12 +26,12 @@ const RULES = [
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 const EVENTS = { 'content-type': 'text/event-stream' }
-const tool = (name: string): string =>
+const tool = (name: string) =>
   `{"name":"${name}","inputSchema":{"minimum":1.0,"maximum":1e400,"x":12345678901234567890}}`
-const result = (...tools: string[]): string =>
+const result = (...tools: string[]) =>
   `{ "jsonrpc":"2.0", "id" : 1.0, "result" : { "nextCursor":"a\\u0062]", "tools" : [${tools.join(' ,\n')}], ` +
   '"ttlMs":5.0 } , "x":[{"tools":[{"name":"drop"}]}]}'
-const kept = (...tools: string[]): string =>
+const kept = (...tools: string[]) =>
   `{ "jsonrpc":"2.0", "id" : 1.0, "result" : { "nextCursor":"a\\u0062]", "tools" : [${tools.join(',')}], ` +
   '"ttlMs":5.0 } , "x":[{"tools":[{"name":"drop"}]}]}'
 const ALL = ['read_a', 'drop', 'pay', 'Read_a'].map(tool)
@@ -56,7 +56,7 @@ async function startLists (
     response.writeHead(answered.status ?? 200, answered.headers)
     for (const part of answered.parts) {
       response.write(part)
-      await new Promise(resolve => setImmediate(resolve))
+      await new Promise(setImmediate)
     }
     response.end()
   })
@@ -127,7 +127,7 @@ t.test(
 
 t.test('A list that cannot be read is 502, as an error of the protocol.', async t => {
   const { post, answer, user, log } = await startLists(t)
-  const sized = (bytes: number): string => {
+  const sized = (bytes: number) => {
     const rest = result(tool('drop')).length
     return result(tool('drop')).replace('"ttlMs"', `"pad":"${'x'.repeat(bytes - rest - 9)}","ttlMs"`)
   }
@@ -224,7 +224,7 @@ t.test(
 )
 
 /** The data of chunks (RFC 9112 section 7.1). */
-function withoutChunks (body: string): string {
+function withoutChunks (body: string) {
   let data = ''
   for (let rest = body; rest !== '';) {
     const size = Number.parseInt(rest, 16)
@@ -282,7 +282,7 @@ t.test('An event passes when it has come, and a comment at once.', async t => {
   })
   let got: ReturnType<typeof connect>
   await started
-  const next = async (): Promise<string> => String((await once(got, 'data'))[0])
+  const next = async () => String((await once(got, 'data'))[0])
   t.match(await next(), /^HTTP\/1\.1 200 [^]*text\/event-stream/, 'the head does not wait for an event')
   write!(': ping\n')
   t.match(await next(), /: ping\n/)
@@ -292,7 +292,7 @@ t.test('An event passes when it has come, and a comment at once.', async t => {
 
 t.test('A byte order mark, an end of line in two chunks and an event without an end are read.', async t => {
   const seen: Array<[data: string, isMessage: boolean]> = []
-  const read = async (...chunks: string[]): Promise<string> => {
+  const read = async (...chunks: string[]) => {
     const cutter = createEventCutter({
       maxBytes: 100,
       tooLarge: () => new Error('too large'),
@@ -337,7 +337,7 @@ t.test('A byte order mark, an end of line in two chunks and an event without an 
   }
   await t.rejects(read(`data: ${'a'.repeat(100)}`), { message: 'too large' })
   await t.rejects(read(`data: ${'a'.repeat(93)}\r`, '\n\r\n'), { message: 'too large' })
-  const deep = (levels: number): Buffer => Buffer.from('['.repeat(levels) + ']'.repeat(levels))
+  const deep = (levels: number) => Buffer.from('['.repeat(levels) + ']'.repeat(levels))
   t.strictSame(shownToolsOnly(deep(1000), () => false), deep(1000))
   t.throws(() => shownToolsOnly(deep(1001), () => false), {
     message: 'The list of tools of the upstream cannot be read'
@@ -346,14 +346,14 @@ t.test('A byte order mark, an end of line in two chunks and an event without an 
 })
 
 t.test('The lists of a batch are cut, however many there are.', async t => {
-  const list = (...tools: string[]): string =>
+  const list = (...tools: string[]) =>
     `{"result":{"tools":[${tools.map(name => `{"name":"${name}"}`).join(',')}]}}`
   t.equal(
     String(shownToolsOnly(Buffer.from(`[${list('a', 'b')}, 5,${list('a')} ,${list('b')}] `), name => name === 'a')),
     `[${list('a')}, 5,${list('a')} ,${list()}] `
   )
   const many = Math.floor(MAX_LIST_BYTES / list('b').length) - 1000
-  const of = (item: string): string => `[${Array(many).fill(item).join(',')}]`
+  const of = (item: string) => `[${Array(many).fill(item).join(',')}]`
   t.ok(String(shownToolsOnly(Buffer.from(of(list('b'))), () => false)) === of(list()))
 })
 

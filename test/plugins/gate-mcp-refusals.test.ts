@@ -42,7 +42,7 @@ t.test('The body of a refused message is parsed once, also for the id of its ans
 t.test('A refusal after the body was read is a JSON-RPC error with the id of the request, so that a session lives on.', async t => {
   const { post, issuer, upstream } = await startSite(t, {}, { RESOURCE: 'https://mcp.example' })
   const user = bearerLines(issuer.token({ scope: 'use read' }))
-  const sentence = (reason: keyof typeof REFUSALS): string => REFUSALS[reason].description
+  const sentence = (reason: keyof typeof REFUSALS) => REFUSALS[reason].description
   const lacking = `${sentence('scope_missing')} Missing: delete. (tool delete_order)`
   const rows: Array<
     [
@@ -359,7 +359,7 @@ t.test('A refusal before the body is read has the plain body of every refusal.',
 })
 
 t.test('An upstream that fails is an error of the protocol too, and its own answers pass as they came.', async t => {
-  let answered = (status: number): void => {
+  let answered = (status: number) => {
     t.fail(String(status))
   }
   const { post, issuer, upstream } = await startSite(t, {}, {}, (request, response) => {

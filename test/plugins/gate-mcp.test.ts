@@ -265,7 +265,7 @@ t.test('A proof passes once, whatever becomes of its messages.', async t => {
 t.test('A body has a maximum size and a time limit, and a client gets 100 only with credentials that pass.', async t => {
   const { post, send, issuer, upstream } = await startSite(t)
   const user = bearerLines(issuer.token({ scope: 'use read' }))
-  const sized = (size: number): string => `{"method":"tools/list","params":{"x":"${'x'.repeat(size - 41)}"}}`
+  const sized = (size: number) => `{"method":"tools/list","params":{"x":"${'x'.repeat(size - 41)}"}}`
   t.equal(sized(100).length, 100)
   t.equal((await post(sized(MAX_MESSAGE_BYTES), user)).status, 200)
   t.equal(upstream.arrived[0]!.body, sized(MAX_MESSAGE_BYTES))
@@ -334,7 +334,7 @@ t.test('A client that goes while its body is read leaves nothing behind.', async
   )
   await read
   socket.destroy()
-  while (app.connections.open.size > 0) await new Promise(resolve => setImmediate(resolve))
+  while (app.connections.open.size > 0) await new Promise(setImmediate)
   t.strictSame(upstream.arrived, [])
 })
 
@@ -408,7 +408,7 @@ t.test('Of the forward-auth proxies only Envoy sends the body, and a refused mes
   const { log: unasked } = await startSite(t)
   t.notOk(unasked.some(({ event }) => event === 'message_rules'), 'a reverse proxy that trusts no peer is not asked')
   const WHOLE = 'X-Envoy-Auth-Partial-Body: false'
-  const ask = async (body: string, lines: string[], path = '/mcp'): Promise<number> =>
+  const ask = async (body: string, lines: string[], path = '/mcp') =>
     (await send('POST', `/verify/envoy${path}`, [
       'X-Forwarded-Proto: http',
       'Content-Type: application/json',
@@ -449,7 +449,7 @@ t.test('Of the forward-auth proxies only Envoy sends the body, and a refused mes
   ]
   const original = (method: string): string[] => [`X-Original-Method: ${method}`, `X-Original-URL: ${url}/mcp`]
   for (const [path, linesFor] of [['forwarded', forwarded], ['nginx', original], ['haproxy', original]] as const) {
-    const ask = async (method: string, lines: string[]): Promise<number> =>
+    const ask = async (method: string, lines: string[]) =>
       (await send('POST', `/verify/${path}`, [
         'Content-Type: application/json',
         `Content-Length: ${read.length}`,
@@ -478,7 +478,7 @@ t.test('Unfinished bodies of one caller, whatever its tokens, give way to its ne
   const user = (): string[] => bearerLines(issuer.token({ scope: 'use', jti: `${tokens++}` }))
   const body = bytesOf({ method: 'tools/list', params: { x: 'x'.repeat(MAX_MESSAGE_BYTES - 100) } })
   const evicted: string[] = []
-  const hold = (address: string, lines = user()): void => {
+  const hold = (address: string, lines = user()) => {
     const socket = connect(Number(new URL(url).port), '127.0.0.1')
     t.teardown(() => socket.destroy())
     socket.on('error', () => {}).on('data', text => evicted.push(String(text)))

@@ -181,7 +181,7 @@ t.test('Messages are judged and pass; a rule that is enforced stands beside othe
     }
   })
   const holder = (scope: string): string[] => bearerLines(issuer.token({ scope }))
-  const passes = async (path: string, body: unknown, lines: string[], reason: string): Promise<void> => {
+  const passes = async (path: string, body: unknown, lines: string[], reason: string) => {
     const answer = await post(path, body, lines)
     t.equal(answer.status, 200, reason)
     t.strictSame(JSON.parse(answer.body), tools, 'the answer is whole')
@@ -299,7 +299,7 @@ t.test('A stream of nobody outlives its token and the last day, that of a caller
       response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
     }
   })
-  const open = (path: string, seconds: number): Promise<Response> => {
+  const open = (path: string, seconds: number) => {
     const [authorization] = bearerLines(issuer.token({ exp: Math.floor(Date.now() / 1000) + seconds }))
     return fetch(url + path, { headers: { authorization: authorization!.slice(15) } })
   }

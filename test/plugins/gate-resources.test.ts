@@ -30,7 +30,7 @@ async function start (t: Test, values: Variables = {}) {
     return answer.statusCode === 200 ? answer.json() : undefined
   }
   /** Where the challenges to a stranger lead. */
-  const pointer = async (path: string): Promise<string | undefined> => {
+  const pointer = async (path: string) => {
     const { statusCode, headers } = await running.app.inject({
       method: 'POST',
       url: path,

@@ -5,15 +5,15 @@ import t from 'tap'
 import { startApp } from '../helpers/app.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { until } from '../helpers/until.ts'
+import { listen } from '../helpers/listen.ts'
 
 t.test('With revocation an open path of the gate passes as before', async t => {
   const upstream = createServer((_request, response) => response.end('open'))
-  await new Promise<void>(resolve => upstream.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => upstream.close())
+  const port = await listen(t, upstream)
   const { url } = await startApp(t, await startIssuer(t), {
     REVOCATION: { operators: { scope: 'revoke' } },
     GATE: {
-      upstream: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
+      upstream: `http://127.0.0.1:${port}`,
       rules: [{ path: '/open', allow: 'anyone' }]
     }
   })
@@ -79,16 +79,12 @@ t.test(
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       response.write('data: {"id":1,"result":{"tools":[{"name":"hidden"}]}}\n\n')
     })
-    await new Promise<void>(resolve => upstream.listen(0, '127.0.0.1', resolve))
-    t.teardown(() => {
-      upstream.closeAllConnections()
-      upstream.close()
-    })
+    const upstreamPort = await listen(t, upstream)
     const { url, log } = await startApp(t, issuer, {
       IDP_CLOCK_TOLERANCE_SECONDS: 0,
       REVOCATION: { operators: { scope: 'revoke' } },
       GATE: {
-        upstream: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
+        upstream: `http://127.0.0.1:${upstreamPort}`,
         rules: [{ path: '/mcp', methods: ['GET'], upgrade: true }, {
           path: '/mcp',
           mcp: { methods: ['tools/list'], onlyRuled: true }

@@ -13,8 +13,8 @@ import { startUpstream, type Answerer, type TestUpstream } from '../helpers/upst
 import { sendRaw, type WireAnswer } from '../helpers/wire.ts'
 
 interface Site extends RunningApp {
-  readonly issuer: Issuer
-  readonly upstream: TestUpstream
+  issuer: Issuer
+  upstream: TestUpstream
   /** One request. `Connection: close` is added. */
   send (target: string, lines?: readonly string[], method?: string): Promise<WireAnswer>
 }
@@ -632,12 +632,12 @@ t.test('A new statement key is published before it signs, and the file is read a
   t.equal(await signed(), first)
   writeFileSync(old, readFileSync(next))
   for (const run of timers) run()
-  while (!log.some(({ event }) => event === 'statement_keys_read')) await new Promise(resolve => setImmediate(resolve))
+  while (!log.some(({ event }) => event === 'statement_keys_read')) await new Promise(setImmediate)
   t.strictSame([await published(), await signed()], [[second], second])
   writeFileSync(old, 'x')
   for (const run of timers) run()
   while (!log.some(({ event }) => event === 'statement_key_unusable')) {
-    await new Promise(resolve => setImmediate(resolve))
+    await new Promise(setImmediate)
   }
   t.hasStrict(log.find(({ event }) => event === 'statement_key_unusable'), { level: 40, path: old })
   t.equal(await signed(), second)
@@ -673,7 +673,7 @@ t.test('Each path that a gate answers itself is one that no rule may have.', asy
         })
     )
     const own = ownPathsOf(ownPrefix ?? '')
-    const isOwn = (url: string): boolean => own.some(path => url === path || url.startsWith(`${path}/`))
+    const isOwn = (url: string) => own.some(path => url === path || url.startsWith(`${path}/`))
     t.strictSame([...urls].filter(url => !isOwn(url)), ['/*'])
     // Without a key for statements nothing publishes one.
     const unused = own.filter(path => ![...urls].some(url => url.startsWith(path)))

@@ -13,10 +13,10 @@ const REFUSED = { code: 'ERR_HTTP2_STREAM_ERROR', message: 'Stream closed with e
 const { messageBytes, bytesOfConnection, bytes, connections, callsOfConnection, calls, callMs, idleMs } = GRPC_LIMITS
 
 interface Running {
-  readonly server: GrpcServer
-  readonly port: number
+  server: GrpcServer
+  port: number
   /** Messages that were answered. */
-  readonly asked: Buffer[]
+  asked: Buffer[]
   /** Moves the clock, and lets the server look at it. */
   pass (ms: number): void
   /** Runs what the server has put off. */
@@ -28,8 +28,8 @@ interface Running {
 
 async function start (t: Test): Promise<Running> {
   let nowMs = 0
-  let sweep = (): void => {}
-  let later = (): void => {}
+  let sweep = () => {}
+  let later = () => {}
   let held = Promise.resolve()
   const asked: Buffer[] = []
   const server = createGrpcServer({
@@ -78,7 +78,7 @@ async function start (t: Test): Promise<Running> {
     },
     runLater: () => later(),
     hold () {
-      let release = (): void => {}
+      let release = () => {}
       held = new Promise(resolve => {
         release = resolve
       })
@@ -88,8 +88,8 @@ async function start (t: Test): Promise<Running> {
   }
 }
 
-const until = async (condition: () => boolean): Promise<void> => {
-  while (!condition()) await new Promise(resolve => setImmediate(resolve))
+const until = async (condition: () => boolean) => {
+  while (!condition()) await new Promise(setImmediate)
 }
 
 /** A raw connection, and what it has received so far. */
@@ -218,7 +218,7 @@ t.test('A connection has a maximum number of calls at once, cancelled ones inclu
   )
   t.ok([REFUSED.message, CALM.message].includes(message), message)
   release()
-  await new Promise(resolve => setImmediate(resolve))
+  await new Promise(setImmediate)
   t.equal((await callGrpc(client, PATH, frame(Buffer.alloc(0)))).status, '0', 'after their answers there is room')
   t.equal(running.asked.length, callsOfConnection + 1)
 })
@@ -228,7 +228,7 @@ t.test('A flood of calls leaves turns of the event loop to everything else.', as
   const client = await running.open()
   const perTurn: number[] = []
   let isOver = false
-  const count = (before: number): void => {
+  const count = (before: number) => {
     perTurn.push(running.asked.length - before)
     if (!isOver) setImmediate(count, running.asked.length)
   }

@@ -1,7 +1,6 @@
 import { generateKeyPairSync, sign } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -33,14 +32,15 @@ import { encodeJws } from '../helpers/jws.ts'
 import { startOpaqueTenant, type OpaqueTenant } from '../helpers/opaque-tenant.ts'
 import { rowsOf } from '../helpers/rows.ts'
 import { takeRsaKey } from '../helpers/rsa-keys.ts'
+import { listen } from '../helpers/listen.ts'
 
 type Answer = object | ((issuer: Issuer) => string | object) | number
 
 interface Asked extends RunningApp {
-  readonly issuer: Issuer
+  issuer: Issuer
   /** The forms that the endpoint received. */
-  readonly forms: URLSearchParams[]
-  readonly requests: IncomingMessage[]
+  forms: URLSearchParams[]
+  requests: IncomingMessage[]
   /** What the endpoint says next: claims, a text, or a status. */
   answer: Answer
   /** How it says something else. */
@@ -67,18 +67,14 @@ async function start (t: Test, values: Variables, prepare?: (app: FastifyInstanc
   })
   // A call after a long stall must not meet a connection that is just being closed.
   server.keepAliveTimeout = 0
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/introspect`
+  const port = await listen(t, server)
+  const endpoint = `http://127.0.0.1:${port}/introspect`
   const running = await startApp(t, issuer, { ...CLIENT, IDP_INTROSPECTION_ENDPOINT: endpoint, ...values }, prepare)
   const asked: Asked = { ...running, issuer, forms, requests, answer: {} }
   return asked
 }
 
-const later = (): number => Math.floor(Date.now() / 1000) + 600
+const later = () => Math.floor(Date.now() / 1000) + 600
 /** An answer about an opaque token that passes. */
 const active = (more: object = {}): object => ({
   active: true,
@@ -267,7 +263,7 @@ t.test('One changed character does not make a JWT opaque: it is refused without 
 t.test('No answer outlives the exp of the token or its own: within the tolerance each request is introspected', async t => {
   const now = Math.floor(Date.now() / 1000)
   const settings = { IDP_CLOCK_TOLERANCE_SECONDS: 60, IDP_INTROSPECTION_CACHE_SECONDS: 300 }
-  const jwtSigned = (claims: object) => ({ url, keys: [key] }: Issuer): string =>
+  const jwtSigned = (claims: object) => ({ url, keys: [key] }: Issuer) =>
     encodeJws({ alg: 'RS256', typ: 'token-introspection+jwt', kid: key!.kid }, {
       iss: url,
       aud: 'api',
@@ -432,7 +428,7 @@ t.test('A signed answer is read only if it is one of the issuer, for us', async 
   })
   const key = asked.issuer.keys[0]!
   const other = takeRsaKey()
-  const signed = (claims: object = {}, header: object = {}, privateKey = key.privateKey) => ({ url }: Issuer): string =>
+  const signed = (claims: object = {}, header: object = {}, privateKey = key.privateKey) => ({ url }: Issuer) =>
     encodeJws({ alg: 'RS256', typ: 'token-introspection+jwt', kid: key.kid, ...header }, {
       iss: url,
       aud: 'api',
@@ -498,12 +494,8 @@ t.test('The endpoint is found by discovery', async t => {
   })
   const asked: string[] = []
   let discovered: object | undefined
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const port = await listen(t, server)
+  const url = `http://127.0.0.1:${port}/`
   const app = await startApp(t, { ...issuer, url }, {
     ...CLIENT,
     IDP_INTROSPECTION: 'opaque',
@@ -870,7 +862,7 @@ t.test('A member of a wrong type is a refusal, and never a fault', async t => {
   const hostile = await startHostile(t, { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_CACHE_SECONDS: 0 })
   const wrong = [null, true, 7, '', [], {}, [7], ['x', null], { x: 1 }]
   const members = ['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'cnf', 'client_id', 'token_type', 'token_use', 'typ']
-  const fits: Readonly<Record<string, readonly unknown[]>> = {
+  const fits: Record<string, readonly unknown[]> = {
     exp: [],
     nbf: [7],
     iat: [7],
@@ -900,7 +892,7 @@ t.test('A member of a wrong type is a refusal, and never a fault', async t => {
   }
 })
 
-async function reasonOf ({ app }: RunningApp, token: string): Promise<string | undefined> {
+async function reasonOf ({ app }: RunningApp, token: string) {
   const headers = { host: 'localhost', authorization: `Bearer ${token}` }
   const arrived = arrivedRequest({
     method: 'GET',
@@ -932,7 +924,7 @@ t.test('A flood of made-up tokens costs few calls, and good tokens go on being a
     if (isHeld) held.push(answer)
     else answer()
   }
-  const statusOf = async (token: string): Promise<number> => {
+  const statusOf = async (token: string) => {
     const answer = await fetch(`${hostile.url}/api/private`, { headers: { authorization: `Bearer ${token}` } })
     await answer.arrayBuffer()
     return answer.status

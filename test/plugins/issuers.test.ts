@@ -51,9 +51,9 @@ async function startTwo (
 }
 
 interface Readiness {
-  readonly status: number
-  readonly keys: string
-  readonly issuers: Record<string, string> | undefined
+  status: number
+  keys: string
+  issuers: Record<string, string> | undefined
 }
 
 async function readiness (url: string): Promise<Readiness> {
@@ -62,7 +62,7 @@ async function readiness (url: string): Promise<Readiness> {
   return { status: answer.status, keys: checks.keys, issuers }
 }
 
-async function until (isTrue: () => boolean | Promise<boolean>): Promise<void> {
+async function until (isTrue: () => boolean | Promise<boolean>) {
   for (let left = 1500; left > 0 && !await isTrue(); left--) await delay(10)
 }
 
@@ -70,7 +70,7 @@ t.test('Under rfc9068 an ID token does not pass, and an issuer that is spelled o
   const provider = await startTokenProvider(t, a.jwk)
   const { issuer } = provider
   const claims = { client_id: 'c', iat: Math.floor(Date.now() / 1000) }
-  const token = (iss: string, typ = 'at+jwt'): string => makeToken(iss, a, { header: { typ }, claims })
+  const token = (iss: string, typ = 'at+jwt') => makeToken(iss, a, { header: { typ }, claims })
   const ask = async (running: RunningApp, text: string): Promise<unknown> =>
     (await call(running, { path: '/api/private', lines: bearerLines(text) })).status
   const spelled = (running: RunningApp): unknown[] =>
@@ -367,12 +367,12 @@ t.test(
         .access_token
     }
     const [dying, living] = [await tokenOf(tenants[0]!), await tokenOf(tenants[1]!)]
-    const ask = async (token: string): Promise<number> => {
+    const ask = async (token: string) => {
       const answer = await fetch(`${running.url}/api/private`, { headers: { authorization: `Bearer ${token}` } })
       await answer.arrayBuffer()
       return answer.status
     }
-    const unknownKey = (): string =>
+    const unknownKey = () =>
       encodeJws({ alg: 'RS256', kid: `unknown-${Math.random()}` }, {
         iss: tenants[0]!.issuer,
         aud: AUDIENCE,
@@ -442,7 +442,7 @@ async function startWithFile (
   const running = await startApp(t, { url: 'https://offline.example/' } as Issuer, {
     IDP_KEYS_FILE: join(directory, 'current', 'keys.json')
   })
-  const events = (name: string): number => running.log.filter(({ event }) => event === name).length
+  const events = (name: string) => running.log.filter(({ event }) => event === name).length
   return {
     file: directory,
     running,
@@ -462,7 +462,7 @@ Object.assign(processSurroundings, {
   after: (ms: number, run: () => void) => after(ms === 5000 ? fiveSecondsMs : ms, run)
 })
 
-const setOf = (...keys: object[]): string => JSON.stringify({ keys })
+const setOf = (...keys: object[]) => JSON.stringify({ keys })
 
 t.test('A change of the key file is seen, also when a link is swapped; a broken file keeps the old keys', async t => {
   fiveSecondsMs = 50

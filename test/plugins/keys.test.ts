@@ -1,6 +1,5 @@
 import { randomBytes, sign } from 'node:crypto'
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -14,13 +13,14 @@ import { rsaJwk } from '../helpers/rsa-jwk.ts'
 import { JWT_TOOLS, jwtToolsInUse } from '../helpers/jwt-tools.ts'
 import { countVerifications } from '../helpers/verifications.ts'
 import type { Variables } from '../helpers/variables.ts'
+import { listen } from '../helpers/listen.ts'
 
 const a = makeIssuerKey('a')
 const b = makeIssuerKey('b')
 const c = makeIssuerKey('c')
 
 interface Bench extends RunningApp {
-  readonly provider: HostileProvider
+  provider: HostileProvider
   /** Status and Retry-After of a request with a fresh token of this key. */
   ask (key: IssuerKey, kid?: string): Promise<{ status: number, retryAfter: string | null }>
   send (token: string): Promise<{ status: number, retryAfter: string | null }>
@@ -36,7 +36,7 @@ async function start (t: Test, prepare: (provider: HostileProvider) => void, set
   prepare(provider)
   const running = await startApp(t, { url: provider.issuer } as Issuer, settings)
   let serial = 0
-  const token = ({ privateKey }: IssuerKey, kid: string | null): string => {
+  const token = ({ privateKey }: IssuerKey, kid: string | null) => {
     const now = Math.floor(Date.now() / 1000)
     const claims = { iss: provider.issuer, aud: AUDIENCE, sub: 'user-1', exp: now + 3600, jti: String(serial++) }
     return encodeJws({ alg: 'RS256', kid: kid ?? undefined }, claims, input => sign('sha256', input, privateKey))
@@ -72,7 +72,7 @@ t.test('Through a rotation under load no good request fails, and the tokens of t
   let current = [a]
   const load = { isOn: true, turns: [0, 0] }
   const statuses = new Map<number, number>()
-  const client = async (_: unknown, number: number): Promise<void> => {
+  const client = async (_: unknown, number: number) => {
     for (let turn = 0; load.isOn; turn++) {
       const { status } = await ask(current[turn % current.length]!)
       statuses.set(status, (statuses.get(status) ?? 0) + 1)
@@ -85,7 +85,7 @@ t.test('Through a rotation under load no good request fails, and the tokens of t
   })
   const clients = Promise.all(load.turns.map(client))
   /** Until each client has begun and ended a request with each key. */
-  const clientsHaveSeen = async (): Promise<void> => {
+  const clientsHaveSeen = async () => {
     const before = [...load.turns]
     while (load.turns.some((turns, number) => turns < before[number]! + 3)) await delay(5)
   }
@@ -279,7 +279,7 @@ t.test('A token is tried against at most 8 keys and confirmed by one, whatever t
 async function startForgingProxy (
   t: Test,
   key: IssuerKey
-): Promise<{ readonly url: string, readonly requests: readonly string[] }> {
+): Promise<{ url: string, requests: readonly string[] }> {
   const requests: string[] = []
   let host = ''
   const server = createServer((request, response) => {
@@ -291,12 +291,8 @@ async function startForgingProxy (
     client.write('HTTP/1.1 200 Connection Established\r\n\r\n')
     server.emit('connection', client)
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests }
+  const port = await listen(t, server)
+  return { url: `http://127.0.0.1:${port}`, requests }
 }
 
 t.test('A proxy cannot replace the keys of a provider on loopback', async t => {

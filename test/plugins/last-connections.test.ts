@@ -51,12 +51,12 @@ async function start (t: Parameters<typeof startApp>[0], values: object = {}) {
     return Object.assign(seen, { socket, ended })
   }
 
-  async function until (isTrue: () => boolean): Promise<void> {
+  async function until (isTrue: () => boolean) {
     while (!isTrue()) await turn()
   }
 
   /** What waits goes on between two steps of the clock. */
-  async function pass (ms: number): Promise<void> {
+  async function pass (ms: number) {
     mock.timers.tick(ms)
     for (let turns = 20; turns > 0; turns--) await turn()
   }

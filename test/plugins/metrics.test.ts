@@ -85,7 +85,7 @@ t.test('Requests are counted by route pattern, method, status and scheme', async
 
 t.test('A flood of made-up paths, methods and tokens makes no new series', async t => {
   const { app, issuer, scrape } = await start(t)
-  const seriesOf = (text: string): number => text.split('\n').filter(line => line.startsWith('holdfast_')).length
+  const seriesOf = (text: string) => text.split('\n').filter(line => line.startsWith('holdfast_')).length
   const round = async (word: string) => {
     await app.inject({ url: `/${word}`, method: 'PROPFIND' })
     await app.inject({
@@ -222,7 +222,7 @@ t.test('A shared result is made once for all callers within its time, which begi
     1000,
     () => now
   )
-  const end = (error?: Error): void => {
+  const end = (error?: Error) => {
     finish.shift()!(error)
   }
 

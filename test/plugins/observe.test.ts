@@ -91,7 +91,7 @@ t.test('Each hour, one warning says that nothing is guarded, until something is.
     globalThis.setInterval = set
   })
   const { issuer, log } = await startApp(t)
-  const warnings = (): number => log.filter(({ msg }) => msg.startsWith('Nothing is guarded')).length
+  const warnings = () => log.filter(({ msg }) => msg.startsWith('Nothing is guarded')).length
   t.equal(hourly.length, 1)
   hourly[0]!()
   t.equal(warnings(), 2)

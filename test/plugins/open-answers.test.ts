@@ -36,16 +36,15 @@ function start () {
   return { place, answers, clock, response, codes, end: () => controller.abort(new TokenEndedError('token_revoked')) }
 }
 
-t.test('An answer whose token ended before the first look ends at that look', t => {
+t.test('An answer whose token ended before the first look ends at that look', async t => {
   const { clock, response, codes, end, answers } = start()
   end()
   t.strictSame([response.destroyed, codes], [false, []])
   clock.look!()
   t.strictSame([response.destroyed, codes, answers.state()], [true, ['token_revoked'], { open: 0, ended: 1 }])
-  t.end()
 })
 
-t.test('An answer that was completed since the last look is left as it is', t => {
+t.test('An answer that was completed since the last look is left as it is', async t => {
   const { clock, response, codes, end, answers } = start()
   clock.look!()
   t.equal(answers.state().open, 1)
@@ -54,25 +53,22 @@ t.test('An answer that was completed since the last look is left as it is', t =>
   t.strictSame([response.destroyed, codes, answers.state()], [false, [], { open: 0, ended: 0 }])
   clock.look!()
   t.equal(clock.look, undefined, 'nothing is left to look at')
-  t.end()
 })
 
-t.test('A completed answer is no longer watched', t => {
+t.test('A completed answer is no longer watched', async t => {
   const { answers, clock, response } = start()
   clock.look!()
   response.destroyed = true
   clock.look!()
   t.strictSame(answers.state(), { open: 0, ended: 0 })
   t.equal(clock.look, undefined)
-  t.end()
 })
 
-t.test('An answer that is completed at once is never looked at', t => {
+t.test('An answer that is completed at once is never looked at', async t => {
   const { place, answers, clock, codes, end } = start()
   answers.leave(place)
   answers.leave(place)
   end()
   clock.look!()
   t.strictSame([codes, answers.state(), clock.look], [[], { open: 0, ended: 0 }, undefined])
-  t.end()
 })

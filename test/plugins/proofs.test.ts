@@ -18,8 +18,8 @@ import { now, PROOF_ROWS, proofOf, type ProofBench } from '../helpers/proof-rows
 const ALGS = JWS_ALGS.filter(isVerifiable)
 
 interface Bench extends ProofBench {
-  readonly issuer: Issuer
-  readonly running: RunningApp
+  issuer: Issuer
+  running: RunningApp
   send (proof: string, method?: string): Promise<Outcome>
 }
 
@@ -197,7 +197,7 @@ t.test('12: a full store refuses, and never forgets a proof that is still valid'
   t.match(refused.headers, { 'retry-after': /^\d+$/, 'www-authenticate': undefined })
   t.notOk((await bench.send(first)).status === 200, 'the first proof is still known')
   t.equal((await call(bench.running, { lines: bearerLines(bench.issuer.token()) })).status, 200, 'Bearer is untouched')
-  const statusOfAnother = async (): Promise<number> => (await sendAsAnother(bench)).status
+  const statusOfAnother = async () => (await sendAsAnother(bench)).status
   advanceClock(t, 3_000)
   t.equal(await atAnotherTime(3, statusOfAnother), 503)
   advanceClock(t, 17_000)
@@ -225,7 +225,7 @@ t.test('12: with the replay store off a proof passes again', async t => {
 
 t.test('11: nonces', async t => {
   const bench = await prepare(t, { DPOP_NONCE: 'required' })
-  const expectNonce = (outcome: Outcome, reason: RefusalReason, title: string): string => {
+  const expectNonce = (outcome: Outcome, reason: RefusalReason, title: string) => {
     expectRefusal(t, outcome, reason, 'DPoP', title)
     t.strictSame(outcome.challenges.map(({ scheme, parameters }) => [scheme, Object.keys(parameters)]), [['DPoP', [
       'error',
@@ -279,7 +279,7 @@ t.test('11: nonces', async t => {
     'Bearer needs no nonce'
   )
 
-  const nonceOf = async (secondsAgo: number): Promise<string | undefined> =>
+  const nonceOf = async (secondsAgo: number) =>
     (await atAnotherTime(-secondsAgo, () => bench.send(bench.proof()))).headers['dpop-nonce']
   // A nonce is made at the beginning of a minute, and lives for five.
   const older = await nonceOf(239)

@@ -12,7 +12,7 @@ import { samples } from '../helpers/samples.ts'
 const CLIENT: Variables = { IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret' }
 const OPAQUE: Variables = { ...CLIENT, IDP_INTROSPECTION: 'opaque' }
 
-const start = (t: Test, { issuer }: { readonly issuer: string }, values: Variables): Promise<RunningApp> =>
+const start = (t: Test, { issuer }: { issuer: string }, values: Variables): Promise<RunningApp> =>
   startApp(t, { url: issuer } as Issuer, values)
 
 /** A provider of opaque tokens: what it publishes, and what it says of each token. */

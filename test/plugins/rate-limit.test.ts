@@ -209,7 +209,7 @@ t.test('docs/reference/monitoring.md states what is counted', async t => {
 })
 
 t.test('The name of a client is bounded, however long its subject', async t => {
-  const nameOf = (binding: object, issuer: string, sub: string): string =>
+  const nameOf = (binding: object, issuer: string, sub: string) =>
     clientKey({ binding, issuer, claims: { sub } } as VerifiedToken)
   t.equal(nameOf({ jkt: undefined }, 'https://a/', 'user-1'), 'sub:https://a/ user-1')
   t.equal(nameOf({ jkt: 'thumbprint' }, 'https://a/', 'user-1'), 'jkt:https://a/ thumbprint')

@@ -17,7 +17,7 @@ async function start (t: Test, prepare: (app: FastifyInstance) => void) {
 
 /** What of an answer the client needs to try again. */
 function seen (
-  { statusCode, headers }: { readonly statusCode: number, readonly headers: Record<string, unknown> }
+  { statusCode, headers }: { statusCode: number, headers: Record<string, unknown> }
 ): string {
   return [
     statusCode,
@@ -143,7 +143,7 @@ t.test('A guard before the handler leaves its headers to whatever handles errors
   }
 })
 
-t.test('A refusal has the form of http-errors.', t => {
+t.test('A refusal has the form of http-errors.', async t => {
   const rows: ReadonlyArray<readonly [refusal: Refusal, status: number, expose: boolean]> = [
     [new Refusal('credentials_missing'), 401, true],
     [new Refusal('scope_missing'), 403, true],
@@ -156,13 +156,11 @@ t.test('A refusal has the form of http-errors.', t => {
   }
   const headers = { 'retry-after': '1' }
   t.strictSame(new Refusal('rate_limited', { headers }).headers, headers)
-  t.end()
 })
 
-t.test('Nothing is put on an answer that is on its way.', t => {
+t.test('Nothing is put on an answer that is on its way.', async t => {
   const values: object[] = []
   const raw = { headersSent: true, removeHeader () {}, writeHead: () => raw } as unknown as AnswerInWaiting['raw']
   putRefusalHeaders({ raw, hasHeader: () => false, headers: value => values.push(value) }, { 'www-authenticate': 'Bearer' })
   t.strictSame(values, [])
-  t.end()
 })

@@ -28,7 +28,7 @@ async function countsOf ({ url }: RunningApp): Promise<string[]> {
 }
 
 /** Each request has one line and one count: this one, for the last. */
-async function expectEnd (t: Test, site: RunningApp, before: number, expected: object): Promise<void> {
+async function expectEnd (t: Test, site: RunningApp, before: number, expected: object) {
   await until('the request has ended', () => endsOf(site).length > before)
   t.strictSame(endsOf(site).slice(before), [expected])
 }

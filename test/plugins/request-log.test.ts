@@ -11,11 +11,11 @@ const MARK = 'marked-secret'
 
 /** What one request is made of. */
 interface World {
-  readonly issuer: Issuer
-  readonly client: DpopClient
-  readonly other: DpopClient
-  readonly url: string
-  readonly host: string
+  issuer: Issuer
+  client: DpopClient
+  other: DpopClient
+  url: string
+  host: string
   /** A token that is bound to the client's key. */
   bound (claims?: Overrides, header?: Overrides): string
   proof (token: string, parts?: Partial<ProofParts>): string
@@ -23,9 +23,9 @@ interface World {
 
 type Build = (
   world: World
-) => { readonly lines: readonly string[], readonly target?: string, readonly hosts?: readonly string[] }
+) => { lines: readonly string[], target?: string, hosts?: readonly string[] }
 
-const bearer = (token: string): string => `Authorization: Bearer ${token}`
+const bearer = (token: string) => `Authorization: Bearer ${token}`
 const dpop = (token: string, proof: string): string[] => [`Authorization: DPoP ${token}`, `DPoP: ${proof}`]
 
 /** A refusal for the token, sent as Bearer. */
@@ -42,7 +42,7 @@ const accepted: Build = ofProof({})
 const now = (): number => Math.floor(Date.now() / 1000)
 
 /** Routes with requirements that no route of the service has. */
-function addRoutes (app: FastifyInstance): void {
+function addRoutes (app: FastifyInstance) {
   app.register(async app => {
     app.get('/asks/acr', { onRequest: app.require({ acr: 'urn:mfa' }) }, () => null)
     app.get('/asks/age', { onRequest: app.require({ maxAgeSeconds: 60 }) }, () => null)
@@ -153,12 +153,12 @@ const CASES: Partial<Record<RefusalReason, Build | readonly [Build, Variables]>>
 /** What can be done before a request. */
 interface Before {
   /** Sends the request itself. */
-  readonly send: () => Promise<unknown>
+  send: () => Promise<unknown>
   /** Sends a request of the same client that is accepted. */
-  readonly sendNext: () => Promise<unknown>
-  readonly sendOfAnother: () => Promise<unknown>
+  sendNext: () => Promise<unknown>
+  sendOfAnother: () => Promise<unknown>
   /** Revokes all tokens of the issuer. */
-  readonly revokeAll: () => Promise<unknown>
+  revokeAll: () => Promise<unknown>
 }
 
 /** Reasons for which something must have happened before the request. */

@@ -8,17 +8,17 @@ import { sendRaw } from '../helpers/wire.ts'
 
 /** A way to confuse code that rebuilds the URL of the request to `path`; `inner` is the true host. */
 interface Hostile {
-  readonly title: string
-  readonly target?: (path: string, inner: string) => string
-  readonly hosts?: (inner: string) => string[]
-  readonly version?: string
-  readonly lines?: string[]
+  title: string
+  target?: (path: string, inner: string) => string
+  hosts?: (inner: string) => string[]
+  version?: string
+  lines?: string[]
   /** Only a trusted peer can confuse us with these. */
-  readonly forwarded?: boolean
+  forwarded?: boolean
   /** The target leads to no other route than the router finds in it. */
-  readonly unrouted?: boolean
+  unrouted?: boolean
   /** Right proofs pass: the input is odd, but says nothing else than a plain one. */
-  readonly harmless?: boolean
+  harmless?: boolean
 }
 
 const withHost = (title: string, host: (inner: string) => string): Hostile => ({ title, hosts: inner => [host(inner)] })

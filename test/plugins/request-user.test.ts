@@ -20,7 +20,7 @@ async function start (t: Test, prepare: Prepare, more: object = {}) {
   return { app, bearer }
 }
 
-const setUser = async (request: FastifyRequest): Promise<void> => {
+const setUser = async (request: FastifyRequest) => {
   ;(request as { user: unknown }).user = { sub: 'ben' }
 }
 const seen = ({ user, auth }: FastifyRequest) => ({
@@ -134,7 +134,7 @@ t.test('@fastify/passport is registered first: afterwards its decorator stops th
 
 t.test('An app may put an object of its own in the place of request.auth: then its user stands too.', async t => {
   const { app, bearer } = await start(t, app => app.register(passport))
-  const setAuth = async (request: FastifyRequest): Promise<void> => {
+  const setAuth = async (request: FastifyRequest) => {
     ;(request as { auth: unknown }).auth = { scopes: ['own'] }
   }
   app.get('/auth', { onRequest: [app.requireScope('a'), setAuth] }, seen)

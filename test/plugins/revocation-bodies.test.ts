@@ -16,7 +16,7 @@ const EVENTS = 'POST /revocation/events HTTP/1.1\r\nContent-Type: application/se
  */
 function startHolding (t: Test, { url, app }: Site) {
   const answers: string[] = []
-  const hold = (count: number, address: string, { request = EVENTS, size = MAX_SET_BYTES } = {}): void => {
+  const hold = (count: number, address: string, { request = EVENTS, size = MAX_SET_BYTES } = {}) => {
     for (let n = 0; n < count; n++) {
       const socket = connect(Number(new URL(url).port), '127.0.0.1')
       t.teardown(() => socket.destroy())
@@ -128,7 +128,7 @@ t.test('A body that is too large is 413, by what it says and by what it is', asy
   await until('it is answered', () => answers.length === 1)
   t.equal(answers[0]!.startsWith('HTTP/1.1 413 '), true)
   const chunk = 'x'.repeat(MAX_SET_BYTES)
-  const send = (body: string): Promise<Response> =>
+  const send = (body: string) =>
     fetch(
       `${site.url}/revocation/events`,
       {

@@ -19,7 +19,7 @@ const errorOf = async (answer: Response): Promise<unknown[]> => {
 /** A count of the work of one request. */
 async function verificationsOf (
   work: () => Promise<unknown>
-): Promise<{ readonly kept: number, readonly anew: number }> {
+): Promise<{ kept: number, anew: number }> {
   const before = countVerifications()
   await work()
   const after = countVerifications()
@@ -48,7 +48,7 @@ t.test(
         return { transmitters: [{ issuer: transmitter.url, audience: RECEIVER, delivery: 'push' }] }
       }
     })
-    const event = ({ alg, sign }: TokenKey, kid: string | undefined, claims: object = {}): string =>
+    const event = ({ alg, sign }: TokenKey, kid: string | undefined, claims: object = {}) =>
       encodeJws({ alg, typ: 'secevent+jwt', ...kid !== undefined && { kid } }, {
         iss: transmitter.url,
         aud: RECEIVER,
@@ -153,7 +153,7 @@ t.test('A subject of too many values is refused before it is parsed', async t =>
 t.test('A body in more than 256 pieces is 413', async t => {
   const { transmitter, url }: Site = await startRevocation(t)
   const event = transmitter.set({ claims: { sub_id: { format: 'opaque', id: 'a' } } })
-  const inPieces = async (count: number): Promise<number> => {
+  const inPieces = async (count: number) => {
     // The last piece is the rest.
     const parts = [...event.slice(0, count - 1), event.slice(count - 1)]
     const lines = parts.flatMap(part => [part.length.toString(16), part])

@@ -103,7 +103,7 @@ const refusals = Object.entries(REFUSED).flatMap(([err, descriptions]) =>
   )
 )
 
-const textOf = (site: Site, given: Given): string =>
+const textOf = (site: Site, given: Given) =>
   typeof given === 'function' ? given(site) : set(site.transmitter, given)
 
 t.test('A security event token is answered as RFC 8935 has it, and revokes only if it is accepted', async t => {

@@ -13,7 +13,7 @@ const NAME = 'http://adfs.example/adfs/services/trust'
 
 type Logout = (claims?: Overrides, header?: Overrides) => string
 
-async function start (t: Test, client: object = {}): Promise<Site & { readonly logoutToken: Logout }> {
+async function start (t: Test, client: object = {}): Promise<Site & { logoutToken: Logout }> {
   const site = await startRevocation(t, {
     revocation: () => ({ logout: { clientId: CLIENT, ...client } }),
     values: { IDP_CLOCK_TOLERANCE_SECONDS: 0 }
@@ -151,7 +151,7 @@ t.test('The session is in the claim that the settings name, and each of several 
     })
   })
   const iat = Math.floor(Date.now() / 1000) - 5
-  const logoutToken = (aud: string): string =>
+  const logoutToken = (aud: string) =>
     issuer.token({ aud, jti: 'l1', events: EVENTS, sid: 's1', sub: undefined }, { typ: 'logout+jwt' })
   const tokens = [
     issuer.token({ iat, session: 's1' }),
@@ -170,7 +170,7 @@ t.test('The session is in the claim that the settings name, and each of several 
 })
 
 t.test('The keys of a client are those of its issuer: of its file, or of its address, however its slash is', async t => {
-  const keysOf = (issuer: Issuer): string =>
+  const keysOf = (issuer: Issuer) =>
     join(t.testdir({ 'keys.json': JSON.stringify({ keys: issuer.keys.map(({ jwk }) => jwk) }) }), 'keys.json')
   const rows: ReadonlyArray<readonly [string, (issuer: Issuer) => object, iss?: string]> = [
     ['a file', issuer => ({ IDP_KEYS_FILE: keysOf(issuer) })],

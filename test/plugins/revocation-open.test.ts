@@ -137,7 +137,7 @@ t.test('A WebSocket client that ignores its close is not heard any more, and is 
     ].join('\r\n')
   )
   while (!Buffer.concat(received).includes('hello')) await once(socket, 'data')
-  const say = (letter: string): void => {
+  const say = (letter: string) => {
     socket.write(Buffer.from([0x81, 0x81, 0, 0, 0, 0, letter.charCodeAt(0)]))
   }
   say('a')

@@ -80,8 +80,8 @@ t.test('An operator revokes the tokens of a key, known ones too, before the proo
   const { issuer, operate, url, reasons } = await start(t, { issuers: '*' })
   const [client, other] = [await createDpopClient(), await createDpopClient()]
   const now = Math.floor(Date.now() / 1000)
-  const tokenFor = (jkt: string): string => issuer.token({ iat: now - 5, exp: now + 600, cnf: { jkt } })
-  const ask = async ({ jkt, proof }: typeof client, given?: string): Promise<number> => {
+  const tokenFor = (jkt: string) => issuer.token({ iat: now - 5, exp: now + 600, cnf: { jkt } })
+  const ask = async ({ jkt, proof }: typeof client, given?: string) => {
     const token = tokenFor(jkt)
     return (await fetch(`${url}/api/private`, {
       headers: { authorization: `DPoP ${token}`, dpop: given ?? proof({ token, url: `${url}/api/private` }) }
@@ -101,7 +101,7 @@ t.test('An operator revokes the tokens of a key, known ones too, before the proo
 async function startTwo (
   t: Test,
   issuers?: (a: string, b: string) => unknown
-): Promise<Site & { readonly other: Issuer, operateAs (issuer: Issuer, body: object): Promise<Response> }> {
+): Promise<Site & { other: Issuer, operateAs (issuer: Issuer, body: object): Promise<Response> }> {
   const other = await startIssuer(t)
   const site = await startRevocation(t, {
     revocation: (_, { url }) => ({

@@ -33,9 +33,7 @@ async function startGate (t: Test, gate: object = {}, values: object = {}) {
 const ENVOY = 'X-Forwarded-Proto: https'
 
 /** How each family describes a request of a client to https://api.example. */
-const FAMILIES: Readonly<
-  Record<string, (method: string, target: string) => { target: string, method: string, lines: string[], host?: string }>
-> = {
+const FAMILIES: Record<string, (method: string, target: string) => { target: string, method: string, lines: string[], host?: string }> = {
   nginx: (method, target) => ({
     target: '/verify/nginx',
     method: 'GET',
@@ -137,7 +135,7 @@ t.test(
     const { ask } = await startGate(t, {}, { CORS_ORIGINS: ['https://app.example'] })
     const preflight = ['Origin: https://app.example', 'Access-Control-Request-Method: GET']
     for (const [family, describe] of Object.entries(FAMILIES)) {
-      const put = async (target: string, lines: string[]): Promise<number> => {
+      const put = async (target: string, lines: string[]) => {
         const request = describe('OPTIONS', target)
         return (await ask(request.target, [...request.lines, ...lines], 'OPTIONS', request.host)).status
       }
@@ -415,7 +413,7 @@ for (
     const { ask } = await startGate(t, {
       rules: [{ path: '/', allow: 'anyone' }, { path: '/any/*', allow: 'anyone' }, { path: '/guarded' }]
     })
-    const statusOf = async (parts: Parameters<typeof describe>[0]): Promise<number> =>
+    const statusOf = async (parts: Parameters<typeof describe>[0]) =>
       (await ask(...describe(parts))).status
     t.equal(await statusOf({}), 200)
     t.equal(await statusOf({ target: '/' }), 200, 'the root, which is open')
@@ -579,7 +577,7 @@ t.test('A forged claim header is refused behind nginx, which could not remove it
 
 t.test('An authorization request about an upgrade is like any other, and its connection goes on.', async t => {
   const { url } = await startGate(t, { rules: [{ path: '/socket', allow: 'anyone', upgrade: true }] })
-  const request = (...lines: string[]): string =>
+  const request = (...lines: string[]) =>
     `${['GET /verify/envoy/socket HTTP/1.1', 'Host: x', ENVOY, ...lines].join('\r\n')}\r\n\r\n`
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
   t.teardown(() => {

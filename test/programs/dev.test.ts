@@ -19,7 +19,7 @@ const READ_NOTHING = '{ "compilerOptions": { "noEmit": true, "lib": ["es5"], "ty
 const READ_FRESH = '{ "extends": "./tsconfig.json", "files": ["nothing.ts"], "include": ["routes/api/fresh*.ts"] }'
 
 /** A clone of one's own, to change its code. */
-async function copyProject (): Promise<string> {
+async function copyProject () {
   const directory = await mkdtemp(join(tmpdir(), 'holdfast-dev-'))
   const top = (await readdir(root)).filter(name => /\.ts$|^(?:package|tsconfig.*)\.json$/.test(name))
   for (const name of [...top, 'lib', 'plugins', 'routes', 'schemas', 'server', 'cli', 'dev']) {
@@ -32,7 +32,7 @@ async function copyProject (): Promise<string> {
 }
 
 interface Tool {
-  readonly child: ReturnType<typeof spawn>
+  child: ReturnType<typeof spawn>
   output (): string
   /** Waits until the output says so. */
   says (pattern: RegExp): Promise<RegExpExecArray>
@@ -71,7 +71,7 @@ async function finished (tool: Tool): Promise<{ code: number | null, output: str
   return { code: tool.child.exitCode, output: tool.output() }
 }
 
-type CommandLine = readonly [program: string, args: readonly string[], env?: Readonly<Record<string, string>>]
+type CommandLine = readonly [program: string, args: readonly string[], env?: Record<string, string>]
 
 /**
  * Runs command lines one after the other, in one process: to load a program takes longer than what it does here. Each
@@ -120,7 +120,7 @@ async function paste (line: string): Promise<{ status: number, challenge: string
   return { status, challenge: answer.get('www-authenticate') }
 }
 
-async function until (condition: () => Promise<boolean>): Promise<void> {
+async function until (condition: () => Promise<boolean>) {
   while (!await condition()) await delay(100)
 }
 

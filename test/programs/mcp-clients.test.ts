@@ -46,7 +46,7 @@ async function openSite (t: Test, form: ServerForm): Promise<Site> {
     GATE: { upstream: await startServer(t, form), timeoutSeconds: 2, rules: RULES },
     REVOCATION: { operators: { scope: 'revoke' } }
   })
-  const tokenFor = (scope: string): string => issuer.token({ scope })
+  const tokenFor = (scope: string) => issuer.token({ scope })
   return {
     url: `${url}/mcp`,
     token: tokenFor('use'),
@@ -67,13 +67,13 @@ async function openSite (t: Test, form: ServerForm): Promise<Site> {
 }
 
 /** Fails unless the work fails with a reason for the user. */
-async function isTold (work: Promise<unknown>, reason: RegExp): Promise<string> {
+async function isTold (work: Promise<unknown>, reason: RegExp) {
   const text = await work.then(answer => `passed: ${JSON.stringify(answer)}`, ({ message }: Error) => message)
   if (!reason.test(text)) throw new Error(text)
   return text
 }
 
-async function passes (agent: Agent, tool: string): Promise<void> {
+async function passes (agent: Agent, tool: string) {
   const { text } = await agent.call(tool)
   if (text !== `${tool}: done`) throw new Error(text)
 }

@@ -23,16 +23,16 @@ t.teardown(() => site.close())
 
 /** What the gate says about the next messages. It says it when they are answered, so the client may know before. */
 async function said (count: number): Promise<string[]> {
-  while (answers.length < count) await new Promise(resolve => setImmediate(resolve))
+  while (answers.length < count) await new Promise(setImmediate)
   return answers.splice(0)
 }
 
 interface User {
-  readonly client: McpClient
+  client: McpClient
   /** The logins that the client requested. */
-  readonly logins: URL[]
+  logins: URL[]
   /** Of its credentials. */
-  readonly schemes: ReadonlySet<string | undefined>
+  schemes: ReadonlySet<string | undefined>
   token (): string
 }
 
@@ -199,7 +199,7 @@ t.test('The server itself checks nothing: only the gate protects it.', async t =
 
 t.test('The commands of the page print what the page shows.', async t => {
   const blocks = readBlocks('examples/mcp/README.md')
-  const commandOf = (name: string): string => blocks.find(({ text }) => text.endsWith(`npm run ${name}\n`))!.text
+  const commandOf = (name: string) => blocks.find(({ text }) => text.endsWith(`npm run ${name}\n`))!.text
   const [transcript, ofGate] = blocks.filter(({ language }) => language === 'text').map(({ text }) =>
     text.trimEnd().split('\n')
   )

@@ -15,7 +15,7 @@ const isValid = new Ajv({ strict: true, allowUnionTypes: true, allErrors: true }
 )
 
 /** Whether the service takes this file in its working directory. */
-function isTaken (text: string): Promise<boolean> {
+function isTaken (text: string) {
   const found = collectSettings({
     environment: {},
     readFile: name => name === 'config.yaml' ? text : undefined
@@ -24,7 +24,7 @@ function isTaken (text: string): Promise<boolean> {
 }
 
 /** Sections with a hole for one part, and the part that the hole is for. */
-const HOLES: Readonly<Record<string, { readonly part: Part, readonly write: (key: string, value: string) => string }>> =
+const HOLES: Record<string, { part: Part, write: (key: string, value: string) => string }> =
   {
     gate: {
       part: GATE,

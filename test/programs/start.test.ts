@@ -14,7 +14,7 @@ import {
 import { sign } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { connect, type AddressInfo } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -42,6 +42,7 @@ import { startHostileProvider } from '../helpers/hostile-provider.ts'
 import { AUDIENCE, makeIssuerKey, startIssuer, type Issuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
 import { sendRaw } from '../helpers/wire.ts'
+import { listen } from '../helpers/listen.ts'
 
 await build()
 
@@ -145,7 +146,7 @@ t.test('A start with unusable settings says why and nothing else.', async t => {
       lines: ['DPOP_REPLAY (dpop.replay) has a cert, key or ca that is not usable (ENOENT)']
     }
   ]
-  const expectLines = (text: string, lines: string[]): void => {
+  const expectLines = (text: string, lines: string[]) => {
     const [head, ...problems] = text.trimEnd().split('\n')
     t.equal(head, 'The settings are not usable:')
     t.ok(
@@ -285,7 +286,7 @@ t.test('What is in plugins/own holds for every route, whatever the names of file
 /** Stands before the keys of an issuer, counts connections and answers only when it may. */
 async function startGate (t: Test, issuer: Issuer) {
   let connections = 0
-  let open = (): void => {}
+  let open = () => {}
   const opened = new Promise<void>(resolve => {
     open = resolve
   })
@@ -293,12 +294,8 @@ async function startGate (t: Test, issuer: Issuer) {
     opened.then(() => response.end(JSON.stringify({ keys: issuer.keys.map(({ jwk }) => jwk) })))
   })
   server.on('connection', () => connections++)
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return { host: `127.0.0.1:${(server.address() as AddressInfo).port}`, connections: () => connections, open }
+  const port = await listen(t, server)
+  return { host: `127.0.0.1:${port}`, connections: () => connections, open }
 }
 
 t.test('After SIGTERM a request in flight is answered, new connections are refused, and the exit code is 0.', async t => {
@@ -322,7 +319,7 @@ t.test('After SIGTERM a request in flight is answered, new connections are refus
 })
 
 /** A connection on which nothing is done after these bytes. It is open when the service has answered a later one. */
-async function openConnection (t: Test, { url, port }: Service, bytes: string): Promise<void> {
+async function openConnection (t: Test, { url, port }: Service, bytes: string) {
   const socket = connect(port, '127.0.0.1')
   socket.on('error', () => {}).resume().write(bytes)
   t.teardown(() => {
@@ -365,7 +362,7 @@ t.test('No connection on which no whole request has come keeps the process from 
  * The clone as it is after an install, with or without the compiler. Not within the clone: npm would find the compiler
  * of that.
  */
-function copyInstall (t: Test, { compiler, built }: { compiler: boolean, built: boolean }): string {
+function copyInstall (t: Test, { compiler, built }: { compiler: boolean, built: boolean }) {
   const directory = mkdtempSync(join(tmpdir(), 'holdfast-'))
   t.teardown(() => rmSync(directory, { recursive: true }))
   mkdirSync(join(directory, 'node_modules/.bin'), { recursive: true })
@@ -405,7 +402,7 @@ t.test('An install without the compiler starts what is compiled, and says what i
 
 t.test('What starts is what the sources say now, whatever the times of files.', async t => {
   const clone = copyInstall(t, { compiler: true, built: false })
-  const write = (file: string, text: string): void => {
+  const write = (file: string, text: string) => {
     mkdirSync(dirname(join(clone, file)), { recursive: true })
     writeFileSync(join(clone, file), text)
     utimesSync(join(clone, file), 1e9, 1e9)
@@ -413,7 +410,7 @@ t.test('What starts is what the sources say now, whatever the times of files.', 
   const compiled = (): string[] =>
     readdirSync(join(clone, 'dist'), { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.js')).sort()
   const prestart = (): Promise<Outcome> => run(process.execPath, ['cli/compile.cjs'], {}, clone)
-  const compiles = async (title: string, files: string[]): Promise<void> => {
+  const compiles = async (title: string, files: string[]) => {
     t.strictSame(await prestart(), { code: 0, stdout: '', stderr: '' }, title)
     t.strictSame(compiled(), files.sort(), title)
   }
@@ -455,7 +452,7 @@ t.test('What starts is what the sources say now, whatever the times of files.', 
 })
 
 t.test('A clone without its packages, or without those for development, gets one sentence.', async t => {
-  const clone = (...packages: string[]): string => {
+  const clone = (...packages: string[]) => {
     const directory = mkdtempSync(join(tmpdir(), 'holdfast-'))
     t.teardown(() => rmSync(directory, { recursive: true }))
     for (const file of ['package.json', ...['check-node', 'compile', 'run'].map(name => `cli/${name}.cjs`)]) {
@@ -571,7 +568,7 @@ t.test('A token of 300 groups is 431 with what Node allows, and passes with the 
   const issuer = await startIssuer(t)
   const groups = Array.from({ length: 300 }, (_, at) => `group-${at}-${'x'.repeat(36)}`)
   const [, flag] = /`NODE_OPTIONS=(--max-http-header-size=\d+)`/.exec(readProse('docs/reference/troubleshooting.md'))!
-  const statusOf = async (environment: Environment, claims: { groups: string[] }): Promise<number> => {
+  const statusOf = async (environment: Environment, claims: { groups: string[] }) => {
     const { url, terminate, ended } = await startService(t, {
       ...GOOD,
       IDP_ISSUER: issuer.url,

@@ -147,7 +147,7 @@ t.test('Every route under /api, own ones included, is guarded or on a public lis
       if (statusCode !== 401 && !isNamed && !(config as MayHaveGuard)[kRouteGuard]?.length) open.push(`${each} ${url}`)
     }
   }
-  const pathOf = (route: string): string => route.slice(route.indexOf(' ') + 1)
+  const pathOf = (route: string) => route.slice(route.indexOf(' ') + 1)
   const known = [...PUBLIC, ...ownRoutes.public]
   t.strictSame(
     open.filter(route => !known.includes(pathOf(route))),

@@ -2,7 +2,7 @@ import t from 'tap'
 import { readBuild } from '../../server/build.ts'
 import { listenFailure } from '../../server/listen-failure.ts'
 
-const reader = (files: Readonly<Record<string, string>>) => (path: string): string | undefined => files[path]
+const reader = (files: Record<string, string>) => (path: string) => files[path]
 
 t.test('The version is that of the nearest package.json that has one.', async t => {
   const readFile = reader({
@@ -21,7 +21,7 @@ t.test('The version is that of the nearest package.json that has one.', async t 
 })
 
 t.test('The commit is a plain word, or none.', async t => {
-  const commitOf = (text: string | undefined): string | undefined => readBuild('/', reader({}), text).commit
+  const commitOf = (text: string | undefined) => readBuild('/', reader({}), text).commit
   for (const commit of ['4f2a1c9', 'a'.repeat(64), 'v0.1.0-3-g4f2a1c9-dirty']) t.equal(commitOf(commit), commit)
   for (const text of [undefined, '', 'a b', 'a'.repeat(65), '4f2a1c9\n', '$(git rev-parse HEAD)']) {
     t.equal(commitOf(text), undefined, String(text))
@@ -29,7 +29,7 @@ t.test('The commit is a plain word, or none.', async t => {
 })
 
 t.test('A port or address that is not available is reported in one sentence, and no other error is.', async t => {
-  const failure = (code: string): string | undefined =>
+  const failure = (code: string) =>
     listenFailure(Object.assign(new Error(code), { code, address: '127.0.0.1', port: 8000 }))
   t.equal(
     failure('EADDRINUSE'),

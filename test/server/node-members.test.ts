@@ -11,6 +11,7 @@ import {
   watchSilence
 } from '../../server/node-members.ts'
 import { stopClock } from '../helpers/clock.ts'
+import { listen } from '../helpers/listen.ts'
 
 const WITHOUT = `Node ${process.version} lacks it`
 
@@ -32,12 +33,10 @@ t.test('Node has each member that is in none of its documents', async t => {
   }).on('connect', (_request, socket) => socket.end('HTTP/1.1 405 Method Not Allowed\r\n\r\n'))
   t.ok('httpAllowHalfOpen' in server, `httpAllowHalfOpen: ${WITHOUT}`)
   answerHalfClosed(server)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
+  const serverPort = await listen(t, server)
   /** The beginnings of the answers to requests of one connection, each sent after the answer to the last one. */
   const ask = async (...texts: string[]): Promise<string[]> => {
-    const client = connect({ port: (server.address() as AddressInfo).port, host: '127.0.0.1', allowHalfOpen: true })
+    const client = connect({ port: serverPort, host: '127.0.0.1', allowHalfOpen: true })
     const answers: string[] = []
     for (const [index, text] of texts.entries()) {
       client.write(text.replaceAll('\n', '\r\n'))
@@ -79,7 +78,7 @@ async function open (t: Test) {
     client,
     socket,
     /** Looks at the connection after some time. Returns the timeouts so far. */
-    look: (ms = 0): number => {
+    look: (ms = 0) => {
       pass(ms)
       endSilent([socket])
       return timeouts
@@ -260,7 +259,7 @@ t.test('Who ends an answer is told when it has been sent', async t => {
   for (const body of ['ok', Buffer.from('ok')]) {
     for (const hasEncoding of [true, false]) {
       let isTold = false
-      const tell = (): void => {
+      const tell = () => {
         isTold = true
       }
       const { bytes } = await exchange(response => {

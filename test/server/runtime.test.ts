@@ -4,12 +4,11 @@ import holdfast from '../../packages/holdfast/index.ts'
 import { createTestIssuer } from '../../packages/holdfast/testing.ts'
 import { checkRuntime } from '../../server/runtime.ts'
 
-t.test('Bun stops the start with a sentence.', t => {
+t.test('Bun stops the start with a sentence.', async t => {
   t.throws(() => checkRuntime({ ...process.versions, bun: '1.3.0' }), {
     message: /^Holdfast does not run on Bun: .* Run the app on Node\.js 20\.19 or newer\.$/
   })
   t.doesNotThrow(() => checkRuntime(process.versions), 'the twin: Node')
-  t.end()
 })
 
 t.test('The start warns of a Fastify with known weaknesses, once, and of no other.', async t => {

@@ -19,9 +19,9 @@ let directory = ''
 let issuer: Issuer
 
 interface Answer {
-  readonly status: number
-  readonly error: string | undefined
-  readonly nonce: string | null
+  status: number
+  error: string | undefined
+  nonce: string | null
 }
 
 async function send (base: string, token: string, proof: string): Promise<Answer> {
@@ -38,12 +38,12 @@ async function send (base: string, token: string, proof: string): Promise<Answer
 interface Visitor {
   token: string
   nonce: string | undefined
-  readonly client: DpopClient
+  client: DpopClient
 }
 
 interface Sent {
-  readonly token: string
-  readonly proof: string
+  token: string
+  proof: string
 }
 
 /** What has happened to requests so far. */
@@ -53,13 +53,13 @@ interface Account {
   gaveUp: number
   /** Without an answer: a proxy had sent it to an instance that was killed, and may not send it again. */
   cut: number
-  readonly accepted: Sent[]
+  accepted: Sent[]
 }
 
 const openAccount = (): Account => ({ answered: 0, challenges: 0, gaveUp: 0, cut: 0, accepted: [] })
-const newToken = ({ jkt }: DpopClient): string => issuer.token({ cnf: { jkt } })
+const newToken = ({ jkt }: DpopClient) => issuer.token({ cnf: { jkt } })
 
-async function visit (base: string, visitor: Visitor, account: Account): Promise<void> {
+async function visit (base: string, visitor: Visitor, account: Account) {
   let tries = 2
   while (tries-- > 0) {
     const { token, client, nonce } = visitor

@@ -11,9 +11,9 @@ import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
 const DECISIONS = Number(process.env['DECISIONS'] ?? 30_000)
 
 interface Line {
-  readonly event: string
-  readonly id: string
-  readonly decision: string
+  event: string
+  id: string
+  decision: string
 }
 
 /** The lines of all files of a folder. Each is whole: JSON that cannot be read throws. */
@@ -39,7 +39,7 @@ t.test(
       authorization: `Bearer ${token}`
     }))
     const statuses: Record<number, number> = {}
-    const ask = async (index: number): Promise<void> => {
+    const ask = async (index: number) => {
       const { statusCode, body } = await pool.request({
         method: 'GET',
         path: '/api/private-scoped',
@@ -49,7 +49,7 @@ t.test(
       await body.dump()
     }
     let rotations = 0
-    const rotate = (): void => {
+    const rotate = () => {
       // It may not have been opened anew yet.
       if (!existsSync(path)) return
       renameSync(path, `${path}.${++rotations}`)
@@ -57,7 +57,7 @@ t.test(
       if (rotations % 2 === 0) instance.signal('SIGHUP')
     }
     let sent = 0
-    const work = async (): Promise<void> => {
+    const work = async () => {
       while (sent < DECISIONS) {
         if (sent % (DECISIONS / 10) === 0) rotate()
         await ask(sent++)
@@ -75,7 +75,7 @@ t.test(
 
     let asked = 0
     let isOver = false
-    const more = async (): Promise<void> => {
+    const more = async () => {
       while (!isOver) {
         asked++
         await ask(0).catch(() => {
@@ -105,7 +105,7 @@ t.test('Audit: 20 processes append to one file, and no line mixes with another',
     const file = await openAuditFile(${JSON.stringify(path)}, { every: () => () => {}, onFault: code => { throw new Error(code) }, onRecovered () {} })
     for (let n = 0; n < 1000; n++) {
       file.write({ id: process.pid + '-' + n, text: 'x'.repeat(n * 7 % 6000) })
-      if (n % 50 === 0) await new Promise(resolve => setImmediate(resolve))
+      if (n % 50 === 0) await new Promise(setImmediate)
     }
     await file.close()
   `

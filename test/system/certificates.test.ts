@@ -11,7 +11,7 @@ import { programOf, startProgram } from '../helpers/programs.ts'
 import { openSite, type Site } from '../helpers/proxied-site.ts'
 
 const skip = nginxProgram === undefined && 'nginx is not installed'
-const fixture = (name: string): string => readFileSync(join(import.meta.dirname, '..', 'fixtures', name), 'utf8')
+const fixture = (name: string) => readFileSync(join(import.meta.dirname, '..', 'fixtures', name), 'utf8')
 const authority = fixture('provider.cert.pem')
 const CLIENTS = {
   a: { cert: fixture('client-a.cert.pem'), key: fixture('client-a.key.pem') },
@@ -122,7 +122,7 @@ if (traefik !== undefined) {
       )
       const port = await freePort()
       const folder = t.testdir()
-      const file = (name: string): string => join(import.meta.dirname, '..', 'fixtures', name)
+      const file = (name: string) => join(import.meta.dirname, '..', 'fixtures', name)
       writeFileSync(
         join(folder, 'routing.yaml'),
         JSON.stringify({

@@ -19,7 +19,7 @@ t.test('proof.py of docs/guide/clients.md makes the proofs for the token and for
   const cwd = t.testdir()
   const file = /^# (\S+):/.exec(text)![1]!
   writeFileSync(join(cwd, file), text)
-  const prove = async (...args: string[]): Promise<string> =>
+  const prove = async (...args: string[]) =>
     (await promisify(execFile)(PYTHON, [file, ...args], { cwd })).stdout.trim()
 
   const provider = await startProvider({ audience })
@@ -42,7 +42,7 @@ t.test('proof.py of docs/guide/clients.md makes the proofs for the token and for
   t.equal(statSync(join(cwd, 'key.pem')).mode & 0o777, 0o600)
 
   const address = `${url}/api/private?page=2`
-  const ask = async (...nonce: string[]): Promise<Response> =>
+  const ask = async (...nonce: string[]) =>
     await fetch(address, {
       headers: { authorization: `DPoP ${token}`, dpop: await prove('GET', address, token, ...nonce) }
     })

@@ -1,11 +1,10 @@
 import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { freePort } from '../helpers/free-port.ts'
+import { listen } from '../helpers/listen.ts'
 import { satisfies } from 'semver'
 import t from 'tap'
 import { readBlocks, root } from '../helpers/documents.ts'
@@ -25,21 +24,21 @@ const folder = mkdtempSync(join(tmpdir(), 'holdfast-consumer-'))
 t.setTimeout(900_000)
 t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 
-const countOf = async (cwd: string): Promise<number> =>
+const countOf = async (cwd: string) =>
   (await expectSuccess(cwd, 'npm', ['ls', '--all', '--parseable', '--omit=dev'])).split('\n').filter(line =>
     line.includes('node_modules')
   ).length
-const countUnder = async (cwd: string, name: string): Promise<number> =>
+const countUnder = async (cwd: string, name: string) =>
   (await expectSuccess(cwd, 'npm', ['query', `#${name}, #${name} *`])).split('\n').filter(line =>
     line.startsWith('    "location": ')
   ).length
 
 const project = projectsIn(folder)
-const consumer = (name: string, type: 'module' | 'commonjs', files: Readonly<Record<string, string>>): string =>
+const consumer = (name: string, type: 'module' | 'commonjs', files: Record<string, string>) =>
   project(name, { 'package.json': JSON.stringify({ name, private: true, type }), ...files })
 
 /** A project whose packages are those of the first one. `service` and `cli` have only their own dependencies. */
-function sharing (name: string, type: 'module' | 'commonjs', files: Readonly<Record<string, string>>): string {
+function sharing (name: string, type: 'module' | 'commonjs', files: Record<string, string>) {
   const cwd = consumer(name, type, files)
   symlinkSync(join(folder, 'esm', 'node_modules'), join(cwd, 'node_modules'))
   return cwd
@@ -377,12 +376,9 @@ t.test('The command runs the service in an empty folder, with two settings, and 
 
   const upstream = createServer(({ method, url, headers }, answer) =>
     answer.end(`${method} ${url} ${headers['x-auth-subject']}`)
-  ).listen(0, '127.0.0.1')
-  await once(upstream, 'listening')
-  t.teardown(() => {
-    upstream.close()
-  })
-  const to = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`
+  )
+  const upstreamPort = await listen(t, upstream)
+  const to = `http://127.0.0.1:${upstreamPort}`
   const gate = spawn(holdfast, ['gate', '--upstream', to, '--port', String(port)], {
     cwd: empty,
     env: { ...outsideEnv, ...settings },

@@ -34,7 +34,7 @@ t.teardown(() => rmSync(directory, { recursive: true, force: true }))
 // Installing takes its time.
 t.setTimeout(900_000)
 
-const shell = (line: string, cwd = clone, env: Readonly<Record<string, string>> = {}): Promise<Outcome> =>
+const shell = (line: string, cwd = clone, env: Record<string, string> = {}): Promise<Outcome> =>
   runLine(cwd, line, { ...npm, ...git, ...env })
 
 /** Writes the files of a page's part, and runs its commands, each as printed, but for those that are left out. */
@@ -44,7 +44,7 @@ async function walk (
   isIncluded: (block: Block) => boolean,
   expected: (t: Test, line: string, outcome: Outcome) => void,
   leftOut: readonly string[] = []
-): Promise<void> {
+) {
   for (const block of readBlocks(page).filter(isIncluded)) {
     const name = /^\/\/ (\S+\.ts): /.exec(block.text)?.[1]
     if (block.language === 'ts') {
@@ -79,7 +79,7 @@ const PRICES =
   "app.get('/prices', () => ({})) }\nexport default routes\n"
 const PUBLIC_PRICES = readBlocks('docs/guide/your-own.md').find(({ language }) => language === 'json')!.text
 
-const passes = (t: Test, _line: string, { code, output }: Outcome): void => {
+const passes = (t: Test, _line: string, { code, output }: Outcome) => {
   const failures = output.split('\n').filter(line => /^ *not ok /.test(line))
   t.equal(code, 0, code === 0 ? 'it ends well' : `${failures.join('\n')}\n${output.slice(-4000)}`)
 }
@@ -100,7 +100,7 @@ t.test('The guide leads from a clone to a route with a test.', async t => {
   const dev = startLine(t, clone, 'npm run dev', { PORT: String(await freePort()) })
   await dev.says(/Watching the code/)
 
-  const isPart = ({ place, text }: Block): boolean =>
+  const isPart = ({ place, text }: Block) =>
     place !== first!.place && /npm run call -- (?!--url)|^\/\/ (routes\/api|test\/own)\/|npx tap/.test(text) &&
     !/CALL_CLIENT_SECRET/.test(text)
   passes(t, 'README.md', await shell(readBlocks('README.md').find(({ text }) => text.startsWith('npm run call'))!.text))
@@ -168,7 +168,7 @@ t.test('The sample routes that stay can be left out of an image, which starts wh
     IDP_ISSUER: 'http://127.0.0.1:9/',
     IDP_AUDIENCE: 'https://api.example'
   }).says(/listening at/)
-  const statusOf = async (path: string): Promise<number> => (await fetch(`http://localhost:${port}${path}`)).status
+  const statusOf = async (path: string) => (await fetch(`http://localhost:${port}${path}`)).status
   t.strictSame([await statusOf('/api/private'), await statusOf('/api/drafts'), await statusOf('/health/live')], [
     404,
     401,

@@ -36,7 +36,7 @@ for (const proxy of GATE_PROXIES) {
       GATE: { rules, ...proxy.grpc && { grpcPort: 0 } },
       TRUST_PROXY: 'loopback'
     })
-    while (proxy.grpc && !app.grpcAddress()) await new Promise(resolve => setImmediate(resolve))
+    while (proxy.grpc && !app.grpcAddress()) await new Promise(setImmediate)
     const own = Number(new URL(url).port)
     const site = await startGateProxy(t, proxy, {
       gates: [proxy.grpc ? app.grpcAddress()!.port : own],

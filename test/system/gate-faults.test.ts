@@ -11,16 +11,16 @@ import type { WireAnswer } from '../helpers/wire.ts'
 /** Requests in the load, each with a proof of its own that is sent twice. */
 const LOAD = 60
 
-const isUndecided = ({ status, headers }: WireAnswer): boolean => status >= 500 && !('www-authenticate' in headers)
+const isUndecided = ({ status, headers }: WireAnswer) => status >= 500 && !('www-authenticate' in headers)
 
-async function tryGate (t: Test, site: GatedSite, arrived: readonly Arrived[]): Promise<void> {
+async function tryGate (t: Test, site: GatedSite, arrived: readonly Arrived[]) {
   const { relay, send, proofLines, issuer } = site
   const gate = await site.replaceGate()
   // Until the keys are fetched, a busy machine may take longer than this proxy waits.
   for (let tries = 0; tries < 20 && (await send('/api/x', proofLines('/api/x'))).status !== 200;) tries++
   t.equal((await send('/api/x', proofLines('/api/x'))).status, 200, 'all is well')
   const passed = arrived.length
-  const refuse = async (title: string): Promise<void> => {
+  const refuse = async (title: string) => {
     const answers = await Promise.all([
       send('/api/x', proofLines('/api/x')),
       send('/api/x', bearerLines(issuer.token())),
@@ -34,9 +34,9 @@ async function tryGate (t: Test, site: GatedSite, arrived: readonly Arrived[]): 
     await relay.use(hung)
     await refuse('the gate hangs')
   }
-  const asked = (): number => gate.log.filter(({ msg }) => msg === 'request answered').length
+  const asked = () => gate.log.filter(({ msg }) => msg === 'request answered').length
   /** An authorization request whose connection is gone is still answered, and later. */
-  const allAsked = async (): Promise<number> => {
+  const allAsked = async () => {
     for (let seen = -1; seen !== asked(); await delay(200)) seen = asked()
     return asked()
   }
@@ -80,7 +80,7 @@ function cutOnSecond (port: number): ReturnType<typeof toPort> {
   }
 }
 
-async function tryRestart (t: Test, site: GatedSite, arrived: readonly Arrived[]): Promise<void> {
+async function tryRestart (t: Test, site: GatedSite, arrived: readonly Arrived[]) {
   const { relay, send, proofLines } = site
   const redis = await startFakeRedis()
   t.teardown(() => redis.stop())
@@ -92,7 +92,7 @@ async function tryRestart (t: Test, site: GatedSite, arrived: readonly Arrived[]
   // Several clients may see that it is time.
   let stopped: Promise<void> | undefined
   let restarted: Promise<void> | undefined
-  const client = async (): Promise<void> => {
+  const client = async () => {
     while (next < LOAD) {
       const target = `/api/load?${next++}`
       const lines = proofLines('/api/load')
@@ -129,11 +129,11 @@ async function tryRestart (t: Test, site: GatedSite, arrived: readonly Arrived[]
   t.equal(arrived.length, before)
 }
 
-async function tryApplication (t: Test, site: GatedSite, arrived: readonly Arrived[]): Promise<void> {
+async function tryApplication (t: Test, site: GatedSite, arrived: readonly Arrived[]) {
   const { send, proofLines, upstream, issuer } = site
   await site.replaceGate()
   for (let tries = 0; tries < 20 && (await send('/api/x', proofLines('/api/x'))).status !== 200;) tries++
-  const count = (target: string): number => arrived.filter(each => each.target === target).length
+  const count = (target: string) => arrived.filter(each => each.target === target).length
   for (const target of ['/api/half', '/api/drop', '/api/early']) {
     // The connection to the application has been of use.
     t.equal((await send('/api/x', proofLines('/api/x'))).status, 200)

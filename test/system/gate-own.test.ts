@@ -46,7 +46,7 @@ async function startFirst (t: Test, proxy: GateProxy, application: number) {
   }
 }
 
-async function tryAddresses (t: Test, proxy: GateProxy): Promise<void> {
+async function tryAddresses (t: Test, proxy: GateProxy) {
   const issuer = await startIssuer(t)
   const upstream = await startUpstream(t)
   const site = await startFirst(t, proxy, Number(new URL(upstream.origin).port))
@@ -75,7 +75,7 @@ async function tryAddresses (t: Test, proxy: GateProxy): Promise<void> {
       logout: [{ clientId: 'client' }]
     }
   })
-  while (proxy.grpc && !app.grpcAddress()) await new Promise(resolve => setImmediate(resolve))
+  while (proxy.grpc && !app.grpcAddress()) await new Promise(setImmediate)
   await site.use(url, app.grpcAddress()?.port)
 
   const send = (target: string, lines: readonly string[] = [], method = 'GET'): Promise<WireAnswer> =>
@@ -107,7 +107,7 @@ async function tryAddresses (t: Test, proxy: GateProxy): Promise<void> {
 
   const type = 'Content-Type: application/secevent+jwt'
   const event = issuer.token({ iss: TRANSMITTER, aud: 'us', jti: '1', events: {}, exp: undefined, sub: undefined })
-  const pushed = async (authorization: string): Promise<number> =>
+  const pushed = async (authorization: string) =>
     (await post('/revocation/events', event, [type, `Authorization: ${authorization}`])).status
   t.strictSame([await pushed('Bearer theirs'), await pushed('Bearer ours')], [401, 400], 'a transmitter is known')
   const chunked = await send('/revocation/events', [
@@ -174,7 +174,7 @@ const rulesFor = (proxy: GateProxy): object[] => {
 }
 
 /** A client that knows the address of the server, and nothing of its provider. */
-async function tryLogin (t: Test, proxy: GateProxy): Promise<void> {
+async function tryLogin (t: Test, proxy: GateProxy) {
   const server = await startServer(await freePort())
   t.teardown(() => {
     server.closeAllConnections()
@@ -201,7 +201,7 @@ async function tryLogin (t: Test, proxy: GateProxy): Promise<void> {
   t.teardown(() => gate.close())
   await gate.register(holdfast, { settings })
   const address = await gate.listen({ port: 0, host: '127.0.0.1' })
-  while (proxy.grpc && !gate.grpcAddress()) await new Promise(resolve => setImmediate(resolve))
+  while (proxy.grpc && !gate.grpcAddress()) await new Promise(setImmediate)
   await site.use(address, gate.grpcAddress()?.port)
 
   const { headers } = await sendRaw(site.url, [

@@ -10,7 +10,7 @@ import { nginxProgram } from '../helpers/nginx.ts'
 import { programOf, startProgram } from '../helpers/programs.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
-const fixture = (file: string): string => join(import.meta.dirname, '..', 'fixtures', file)
+const fixture = (file: string) => join(import.meta.dirname, '..', 'fixtures', file)
 const CERTIFICATE = fixture('provider.cert.pem')
 const KEY = fixture('provider.key.pem')
 
@@ -19,10 +19,10 @@ const KEY = fixture('provider.key.pem')
  * which protocol a request came.
  */
 interface TlsServer {
-  readonly name: string
-  readonly program: string | undefined
+  name: string
+  program: string | undefined
   /** How it names HTTP/1.1. */
-  readonly protocol: string
+  protocol: string
   prepare (folder: string, port: number, application: string): string[]
 }
 
@@ -92,7 +92,7 @@ https://127.0.0.1:${port} {
   }
 ]
 
-async function startServer (t: Test, { program, prepare }: TlsServer, application: string): Promise<string> {
+async function startServer (t: Test, { program, prepare }: TlsServer, application: string) {
   const folder = t.testdir()
   const port = await freePort()
   await startProgram(t, program!, { args: prepare(folder, port, application), folder, ports: [port] })

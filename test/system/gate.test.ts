@@ -128,7 +128,7 @@ const steering = (headers: readonly string[]): Array<[string, string]> =>
   )
 const CALLER = [['x-auth-client', ''], ['x-auth-scope', 'read:orders'], ['x-auth-subject', 'user-1']]
 
-async function tryTables (t: Test, site: GatedSite): Promise<void> {
+async function tryTables (t: Test, site: GatedSite) {
   const { url, client, token, issuer, upstream, send } = site
   const { reasons } = await site.replaceGate()
   const target = `${url}/api/private`
@@ -144,7 +144,7 @@ async function tryTables (t: Test, site: GatedSite): Promise<void> {
     expected: ReturnType<typeof expectedOf>,
     scheme: string,
     title: string
-  ): Promise<void> => {
+  ) => {
     const [logged, arrived] = [reasons().length, upstream.arrived.length]
     const answer = await send('/api/private', lines)
     if (expected === 'accepted') {
@@ -171,7 +171,7 @@ async function tryTables (t: Test, site: GatedSite): Promise<void> {
   for (const scheme of SCHEMES) {
     for (const key of TOKENS) {
       for (const kind of PROOFS) {
-        const make = (method = 'GET'): string => client.proof({ token: tokens[key], url: target, method })
+        const make = (method = 'GET') => client.proof({ token: tokens[key], url: target, method })
         const proofs = {
           none: [],
           good: [make()],
@@ -195,7 +195,7 @@ async function tryTables (t: Test, site: GatedSite): Promise<void> {
   }
 }
 
-async function tryRefusals (t: Test, site: GatedSite): Promise<void> {
+async function tryRefusals (t: Test, site: GatedSite) {
   const { issuer, upstream, send, proofLines } = site
   const gate = await site.replaceGate({ RATE_LIMIT: 12 })
   const seen = upstream.arrived.length
@@ -250,7 +250,7 @@ async function tryRefusals (t: Test, site: GatedSite): Promise<void> {
   t.equal(upstream.arrived.length, before)
 }
 
-async function tryNonces (t: Test, site: GatedSite): Promise<void> {
+async function tryNonces (t: Test, site: GatedSite) {
   const { url, issuer, send, proofLines } = site
   const gate = await site.replaceGate(NONCES)
   const first = await send('/api/x', proofLines('/api/x'))
@@ -266,7 +266,7 @@ async function tryNonces (t: Test, site: GatedSite): Promise<void> {
     t.match(renewed.headers['dpop-nonce'], /^[\w-]{26}$/, 'the newest nonce comes with the answer')
   } else t.equal(renewed.headers['dpop-nonce'], undefined, 'the newest nonce comes with the next 401')
 
-  const boundTo = async ({ publicKey }: Pick<oauth.CryptoKeyPair, 'publicKey'>): Promise<string> =>
+  const boundTo = async ({ publicKey }: Pick<oauth.CryptoKeyPair, 'publicKey'>) =>
     issuer.token({ cnf: { jkt: await calculateJwkThumbprint(await exportJWK(publicKey)) } })
   const before = gate.reasons().length
   const pair = await oauth.generateKeyPair('ES256')
@@ -301,14 +301,14 @@ async function tryNonces (t: Test, site: GatedSite): Promise<void> {
   t.strictSame(gate.reasons().slice(before), ['nonce_missing', 'nonce_missing'])
 }
 
-async function tryHoles (t: Test, site: GatedSite): Promise<void> {
+async function tryHoles (t: Test, site: GatedSite) {
   const { url, upstream, send, proofLines } = site
   const { log } = await site.replaceGate()
   const { host } = new URL(url)
   const { cleansPaths } = site.proxy
   const { headers: { 'keep-alive': promise } } = await send('/open/x', [])
   t.equal(promise, undefined, 'the application promises nothing for the proxy')
-  const arrivedWith = async (title: string, target: string, lines: readonly string[]): Promise<void> => {
+  const arrivedWith = async (title: string, target: string, lines: readonly string[]) => {
     const answer = await send(target, lines)
     t.equal(answer.status, 200, title)
     t.notOk('dpop-nonce' in answer.headers, 'a nonce is the gate\'s to tell')
@@ -321,14 +321,14 @@ async function tryHoles (t: Test, site: GatedSite): Promise<void> {
       `${title}: the caller`
     )
     t.strictSame(['authorization', 'dpop'].filter(name => name in headers), [], `${title}: no credentials`)
-    const own: Readonly<Record<string, unknown>> = {
+    const own: Record<string, unknown> = {
       'x-forwarded-proto': 'http',
       'x-forwarded-host': host,
       'x-request-id': reqId
     }
     t.ok('x-request-id' in headers, `${title}: the id of the log`)
     // Envoy takes an address of the machine for that of a client on loopback.
-    const isOwn = (name: string, value: string): boolean =>
+    const isOwn = (name: string, value: string) =>
       name === 'x-forwarded-for' || name === 'x-real-ip' ? !value.includes(FORGED_ADDRESS) : own[name] === value
     t.strictSame(
       steering(rawHeaders).filter(([name, value]) => !isOwn(name, value)),
@@ -435,7 +435,7 @@ async function tryHoles (t: Test, site: GatedSite): Promise<void> {
 }
 
 /** Bodies whose end two programs could see in two places. Each is followed by a request that the gate would refuse. */
-async function tryBodies (t: Test, site: GatedSite): Promise<void> {
+async function tryBodies (t: Test, site: GatedSite) {
   const { url, upstream } = site
   await site.replaceGate()
   const { host } = new URL(url)
@@ -479,13 +479,13 @@ async function tryBodies (t: Test, site: GatedSite): Promise<void> {
  * Hosts that would make the gate judge another path or another authority, each with a twin that differs in nothing
  * else.
  */
-async function tryHosts (t: Test, site: GatedSite): Promise<void> {
+async function tryHosts (t: Test, site: GatedSite) {
   const { url, upstream, client, token, proofLines } = site
   const gate = await site.replaceGate({
     GATE: { rules: [...RULES, { path: '/', allow: 'anyone' }], ...site.proxy.grpc && { grpcPort: 0 } }
   })
   const { host, port } = new URL(url)
-  const ask = async (asked: string, lines: readonly string[] = []): Promise<number> =>
+  const ask = async (asked: string, lines: readonly string[] = []) =>
     (await sendRaw(url, ['GET /api/x HTTP/1.1', `Host: ${asked}`, 'Connection: close', ...lines])).status
   t.equal(await ask(host), 401, 'the twin')
   t.equal(await ask(host, proofLines('/api/x')), 200)
@@ -527,10 +527,10 @@ async function tryHosts (t: Test, site: GatedSite): Promise<void> {
   ], 'gate and application get no request')
 }
 
-async function tryTransport (t: Test, site: GatedSite): Promise<void> {
+async function tryTransport (t: Test, site: GatedSite) {
   const { url, tlsUrl, upstream, relay, token, client, issuer, send, proofLines } = site
   await site.replaceGate()
-  const overTls = async (htu: string, headers: Record<string, string> = {}): Promise<number> => {
+  const overTls = async (htu: string, headers: Record<string, string> = {}) => {
     const request = httpsRequest(`${tlsUrl}/api/x`, {
       ca: CA,
       agent: false,
@@ -594,7 +594,7 @@ async function tryTransport (t: Test, site: GatedSite): Promise<void> {
   t.teardown(() => {
     socket.destroy()
   })
-  const head = (lines: readonly string[]): string =>
+  const head = (lines: readonly string[]) =>
     `${
       [
         'GET /socket HTTP/1.1',
@@ -628,13 +628,13 @@ async function tryTransport (t: Test, site: GatedSite): Promise<void> {
 }
 
 /** What HTTP/2 says in other words than HTTP/1.1. Without a token, the application gets at most what anyone may see. */
-async function tryHttp2 (t: Test, site: GatedSite): Promise<void> {
+async function tryHttp2 (t: Test, site: GatedSite) {
   const { upstream, token, client, proxy: { http2, grpc, takesChunks } } = site
   const seen = upstream.arrived.length
   const url = http2 === 'tls' ? site.tlsUrl : site.url
   await site.replaceGate({ GATE: { rules: [...RULES, { path: '/', allow: 'anyone' }], ...grpc && { grpcPort: 0 } } })
   let tunnels = 0
-  const onConnect = (_: unknown, socket: Socket): void => {
+  const onConnect = (_: unknown, socket: Socket) => {
     tunnels++
     socket.end('HTTP/1.1 200 OK\r\n\r\n')
   }
@@ -745,15 +745,15 @@ const MESSAGE_RULES = [
 ]
 
 /** Rules that the body decides. Only Envoy sends it. */
-async function tryMessages (t: Test, site: GatedSite): Promise<void> {
+async function tryMessages (t: Test, site: GatedSite) {
   const { upstream, issuer, send, proofLines, client } = site
   await site.replaceGate({ GATE: { rules: MESSAGE_RULES, ...site.proxy.grpc && { grpcPort: 0 } } })
   const isEnvoy = site.proxy.program!.endsWith('envoy')
   const bearer = (scope: string): string[] => bearerLines(issuer.token({ scope }))
-  const call = (name: string): string =>
+  const call = (name: string) =>
     JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name } })
-  const sized = (size: number): string => `{"method":"tools/list","params":{"x":"${'x'.repeat(size - 41)}"}}`
-  const post = async (path: string, body: string, lines: readonly string[]): Promise<number> => {
+  const sized = (size: number) => `{"method":"tools/list","params":{"x":"${'x'.repeat(size - 41)}"}}`
+  const post = async (path: string, body: string, lines: readonly string[]) => {
     const before = upstream.arrived.length
     const { status } = await send(path, [
       'Content-Type: application/json',
@@ -857,12 +857,12 @@ async function tryMessages (t: Test, site: GatedSite): Promise<void> {
 }
 
 /** What would be refused passes as a request of nobody, and no client can say otherwise. */
-async function tryObserving (t: Test, site: GatedSite): Promise<void> {
+async function tryObserving (t: Test, site: GatedSite) {
   const { send, upstream, issuer, proxy } = site
   await site.replaceGate({ OBSERVE: new Date(Date.now() + 86_400_000).toISOString().slice(0, 10) })
   // Caddy may copy only what the gate always says, so its file leaves this name to the operator. nginx cannot tell an
   // empty header from none.
-  const told = (reason: string): string | undefined =>
+  const told = (reason: string) =>
     proxy.name === 'caddy' || (proxy.name === 'nginx' && reason === '') ? undefined : reason
   for (const [target, lines, reason, subject] of [
     ['/api/x', [], 'credentials_missing', ''],

@@ -25,7 +25,7 @@ for (const proxy of GATE_PROXIES.filter(({ keepsClients }) => keepsClients)) {
         LOG_LEVEL: 'info'
       })))
     while (proxy.grpc && !gates.every(({ app }) => app.grpcAddress())) {
-      await new Promise(resolve => setImmediate(resolve))
+      await new Promise(setImmediate)
     }
     const [one = 0, ...others] = gates.map(({ app, url }) =>
       proxy.grpc ? app.grpcAddress()!.port : Number(new URL(url).port)

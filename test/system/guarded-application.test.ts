@@ -48,7 +48,7 @@ t.test('The page leads from nothing to a guarded application in Python.', {
   t.equal(steps.length, 10)
   const [applicationPort, gatePort] = [String(await freePort()), String(await freePort())]
   let issuer = 'http://localhost:8001'
-  const here = (text = ''): string =>
+  const here = (text = '') =>
     text.replaceAll('3000', applicationPort).replaceAll('8100', gatePort).replaceAll('http://localhost:8001', issuer)
       .trim()
 
@@ -60,7 +60,7 @@ t.test('The page leads from nothing to a guarded application in Python.', {
   issuer = provider!
   t.match(startGate, containing(`IDP_AUDIENCE=${audience} `), 'the page names the audience that is printed')
 
-  async function call (lines: string): Promise<void> {
+  async function call (lines: string) {
     for (const line of lines.trim().split('\n')) {
       const [command = '', remark = ''] = line.split(/\s+# /, 2)
       const [, status, reason] = /^(\d{3}): (\w+)/.exec(remark) ?? []

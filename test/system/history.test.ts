@@ -16,11 +16,11 @@ const INSTANCES = 4
 t.setTimeout(SECONDS * 10_000 + 60_000)
 
 interface Trouble {
-  readonly server: RedisServer
-  readonly stores: ReplayStore[]
-  readonly recorder: Recorder
-  readonly random: Random
-  readonly keepsRecords: boolean
+  server: RedisServer
+  stores: ReplayStore[]
+  recorder: Recorder
+  random: Random
+  keepsRecords: boolean
 }
 
 const open = (port: number): Promise<ReplayStore> =>
@@ -32,7 +32,7 @@ const open = (port: number): Promise<ReplayStore> =>
   })
 
 /** What can happen to instances and server, and how often it has. */
-const TROUBLES: Readonly<Record<string, (trouble: Trouble) => Promise<void>>> = {
+const TROUBLES: Record<string, (trouble: Trouble) => Promise<void>> = {
   async 'the server is killed, and started again' ({ server, recorder, keepsRecords }) {
     const start = nowSeconds()
     await server.kill()
@@ -70,7 +70,7 @@ async function makeTrouble (trouble: Trouble): Promise<Map<string, number>> {
   return happened
 }
 
-async function check (t: Test, args: string[], keepsRecords: boolean): Promise<void> {
+async function check (t: Test, args: string[], keepsRecords: boolean) {
   const server = await startRedis(t, args)
   const stores = await Promise.all(Array.from({ length: INSTANCES }, () => open(server.port)))
   t.teardown(() => stores.forEach(store => store.close()))
@@ -82,7 +82,7 @@ async function check (t: Test, args: string[], keepsRecords: boolean): Promise<v
     claimAll({ ...common, random: createRandom(SEED, 2), lifeSeconds: SECONDS + 600, isOver: () => isOver })
   ])
   const claims = recorder.operations.filter(operation => operation.kind === 'claim')
-  const counted = (outcome: Claim['outcome']): number => claims.filter(claim => claim.outcome === outcome).length
+  const counted = (outcome: Claim['outcome']) => claims.filter(claim => claim.outcome === outcome).length
   t.comment(
     `seed ${SEED}: ${claims.length} claims, ${counted('first')} first, ${counted('seen')} seen, ` +
       `${counted('unknown')} refused; ${JSON.stringify(Object.fromEntries(happened))}`

@@ -23,7 +23,7 @@ t.before(async () => {
   issuer = await startIssuer(t)
 })
 
-const countOf = ({ operations }: Book, wanted: string): number =>
+const countOf = ({ operations }: Book, wanted: string) =>
   operations.filter(operation => operation.kind === 'claim' && operation.outcome === wanted).length
 
 t.test('Whatever happens to instances without a store, a proof passes once at all of them together.', async t => {
@@ -32,7 +32,7 @@ t.test('Whatever happens to instances without a store, a proof passes once at al
   const cluster = await startCluster(t, { directory, issuer, env, size: 2 })
   const book = createBook()
   const random = createRandom(SEED, 1)
-  const troubles: Readonly<Record<string, () => Promise<void>>> = {
+  const troubles: Record<string, () => Promise<void>> = {
     'one more': fleet.scaleOut,
     'one crashes': () => fleet.crash(random.below(9)),
     'one less': fleet.scaleIn,
@@ -41,7 +41,7 @@ t.test('Whatever happens to instances without a store, a proof passes once at al
   }
   const happened: string[] = []
   let rounds = 0
-  async function makeTrouble (): Promise<void> {
+  async function makeTrouble () {
     do {
       for (const [name, happen] of Object.entries(troubles)) {
         await delay(300)
@@ -78,7 +78,7 @@ t.test('Whatever happens to instances without a store, a proof passes once at al
 })
 
 /** The twin: what the history is judged by sees a proof that passes at two instances. */
-async function expectViolations (t: Test, env: Record<string, string>): Promise<void> {
+async function expectViolations (t: Test, env: Record<string, string>) {
   const fleet = await startFleet(t, { directory, issuer, env: { PUBLIC_URL: API, ...env }, size: 2 })
   const book = createBook()
   await visitAll({

@@ -34,10 +34,10 @@ t.before(async () => {
 })
 
 interface Answer {
-  readonly status: number
+  status: number
   /** What a client uses: the error of the challenge, or the seconds to wait. */
-  readonly result: string | null
-  readonly nonce: string | null
+  result: string | null
+  nonce: string | null
 }
 
 async function send (base: string, headers: Record<string, string>, path = PATH): Promise<Answer> {
@@ -52,7 +52,7 @@ async function send (base: string, headers: Record<string, string>, path = PATH)
   }
 }
 
-const makeProof = (nonce?: string, url = API + PATH): string => client.proof({ token, url, claims: { nonce } })
+const makeProof = (nonce?: string, url = API + PATH) => client.proof({ token, url, claims: { nonce } })
 const sendProof = (base: string, proof: string): Promise<Answer> =>
   send(base, { authorization: `DPoP ${token}`, dpop: proof })
 const sendBearer = (base: string): Promise<Answer> => send(base, { authorization: `Bearer ${issuer.token()}` })
@@ -65,7 +65,7 @@ const REPLAYED = { status: 401, result: 'invalid_dpop_proof' }
 const UNDECIDED = { status: 503, result: 'after 1' }
 
 /** What holds while the store is lost: every proof is refused with 503, at either instance, and all else is as ever. */
-async function expectOutage (t: Test, instances: readonly Instance[], reason: string): Promise<void> {
+async function expectOutage (t: Test, instances: readonly Instance[], reason: string) {
   let slowestMs = 0
   const answers = await Promise.all(Array.from({ length: 10 }, async (_, n) => {
     const startMs = performance.now()
@@ -104,7 +104,7 @@ async function sendFresh (instance: Instance, nonce?: string): Promise<{ answer:
 }
 
 /** Each instance takes the very first proof that it gets after it says that it is ready, and the other one knows it. */
-async function expectRecovery (t: Test, instances: readonly Instance[]): Promise<void> {
+async function expectRecovery (t: Test, instances: readonly Instance[]) {
   for (const [n, instance] of instances.entries()) {
     await instance.untilReady()
     const { answer, proof } = await sendFresh(instance)
@@ -151,7 +151,7 @@ function sendSteadily (t: Test, instances: readonly Instance[]): { stop (): Prom
 }
 
 /** None of the accepted proofs passes again, anywhere. */
-async function expectRecorded (t: Test, instances: readonly Instance[], proofs: readonly string[]): Promise<void> {
+async function expectRecorded (t: Test, instances: readonly Instance[], proofs: readonly string[]) {
   t.ok(proofs.length > 1, `${proofs.length} were accepted`)
   const outcomes = await Promise.all(proofs.map((proof, n) => untilDecided(instances[n % 2]!.url, proof)))
   t.strictSame(outcomes.filter(({ result }) => result !== REPLAYED.result), [])
@@ -258,7 +258,7 @@ t.test('Nonces', { skip: skipRedis }, async t => {
 })
 
 t.test('A store that cannot be used from the start', { skip: skipRedis }, async t => {
-  const file = (name: string): string => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
+  const file = (name: string) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
   const tlsPort = await freePort()
   const server = await startRedis(t, [
     '--requirepass',

@@ -68,27 +68,27 @@ async function listen (t: Test, listener: RequestListener): Promise<string> {
 
 /** Everything that a row needs beside the two apps. */
 interface Site {
-  readonly issuer: Issuer
-  readonly other: Issuer
-  readonly client: DpopClient
-  readonly es512: DpopClient
+  issuer: Issuer
+  other: Issuer
+  client: DpopClient
+  es512: DpopClient
 }
 
 interface Sent {
-  readonly headers?: Record<string, string>
-  readonly query?: string
-  readonly body?: string
+  headers?: Record<string, string>
+  query?: string
+  body?: string
 }
 type Answers = readonly [status: number, error?: string]
 
 interface Row {
   /** The first cell of the row; after `callers`, what the list about callers says. */
-  readonly row: string
-  readonly there: (site: Site, library: Library) => Middleware[]
-  readonly here: (site: Site) => HoldfastOptions
+  row: string
+  there: (site: Site, library: Library) => Middleware[]
+  here: (site: Site) => HoldfastOptions
   /** The requirement of the route. A valid token unless given. */
-  readonly guard?: (app: FastifyInstance) => unknown
-  readonly requests: (
+  guard?: (app: FastifyInstance) => unknown
+  requests: (
     site: Site
   ) => ReadonlyArray<readonly [title: string, sent: Sent | ((url: string) => Sent), there: Answers, here: Answers]>
 }
@@ -107,13 +107,13 @@ const withCertificate = (token: string, pem: string): Sent => ({
   headers: { authorization: `Bearer ${token}`, 'x-ssl-client-cert': encodeURIComponent(pem) }
 })
 const pkcs = makeIssuerKey('ps')
-const signedPs256 = (issuer: Issuer): string =>
+const signedPs256 = (issuer: Issuer) =>
   encodeJws(
     { alg: 'PS256', typ: 'at+jwt', kid: 'ps' },
     issuer.claims(),
     input => sign('sha256', input, { key: pkcs.privateKey, padding: 6, saltLength: 32 })
   )
-const seconds = (): number => Math.floor(Date.now() / 1000)
+const seconds = () => Math.floor(Date.now() / 1000)
 const BAD_PROOF: Answers = [401, 'invalid_dpop_proof']
 const BAD_PROOF_THERE: Answers = [400, 'invalid_dpop_proof']
 /** A bound token with its proof, in which something may differ. */
@@ -427,7 +427,7 @@ async function startThere (t: Test, row: Row, site: Site): Promise<string> {
   return listen(t, app)
 }
 
-async function startHere (t: Test, row: Pick<Row, 'here' | 'guard'>, site: Site): Promise<string> {
+async function startHere (t: Test, row: Pick<Row, 'here' | 'guard'>, site: Site) {
   const app = Fastify()
   t.teardown(() => app.close())
   await app.register(holdfast, row.here(site))
@@ -493,7 +493,7 @@ for (const { row, there, here } of OF_FASTIFY_JWT) {
     const open = async (
       app: FastifyInstance,
       { guard, handle }: { guard?: unknown, handle?: (request: any) => unknown }
-    ): Promise<string> => {
+    ) => {
       t.teardown(() => app.close())
       app.get('/orders', { ...guard !== undefined && { onRequest: guard as never } }, async request => {
         await handle?.(request)
@@ -540,7 +540,7 @@ for (const { row, there, here } of OF_FASTIFY_JWT) {
 
 /** A row about Auth0's plugin, which is not on the registry that this runs with: only the app after the move is run. */
 type Auth0Row = Pick<Row, 'row' | 'here' | 'guard'> & {
-  readonly requests: (
+  requests: (
     site: Site
   ) => ReadonlyArray<readonly [title: string, sent: Sent | ((url: string) => Sent), here: Answers]>
 }
@@ -682,7 +682,7 @@ for (const [index, row] of OF_AUTH0.entries()) {
 }
 
 /** Rows that say what is not offered, or what another test shows. */
-const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
+const NOT_RUN: Record<string, readonly string[]> = {
   'From express-oauth2-jwt-bearer': [
     '`secret`',
     '`cache`, `cacheMaxAge`, `cooldownDuration`, `timeoutDuration`',
@@ -706,7 +706,7 @@ const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
 }
 
 t.test('Each row of the page is run, or listed as a row without code.', async t => {
-  const run: Readonly<Record<string, ReadonlyArray<{ readonly row: string }>>> = {
+  const run: Record<string, ReadonlyArray<{ row: string }>> = {
     'From express-oauth2-jwt-bearer': ROWS.filter(({ row }) => !row.startsWith('callers')),
     "From Auth0's Fastify plugin": OF_AUTH0,
     'From @fastify/jwt alone': OF_FASTIFY_JWT

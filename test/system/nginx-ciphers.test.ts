@@ -10,7 +10,7 @@ t.test(
   async t => {
     const site = await openSite(t, 'tls.conf', origin => ({ PUBLIC_URL: origin }))
     const { hostname, port } = new URL(site.origin)
-    const suiteOf = async (ciphers: string): Promise<string> => {
+    const suiteOf = async (ciphers: string) => {
       const socket = connect({
         host: hostname,
         port: Number(port),

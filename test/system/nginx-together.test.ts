@@ -22,7 +22,7 @@ t.test('The files for the service under a prefix and for the gate stand in one n
   const [folder, port] = [t.testdir(), await freePort()]
   mkdirSync(join(folder, 'logs'))
   cpSync(join(deploy, 'nginx', 'snippets'), join(folder, 'snippets'), { recursive: true })
-  const text = (file: string, url: string): string =>
+  const text = (file: string, url: string) =>
     readFileSync(join(deploy, file), 'utf8')
       .replace(/listen 80\b/, `listen 127.0.0.1:${port}`).replace(
         'server 127.0.0.1:8000;',
@@ -42,7 +42,7 @@ t.test('The files for the service under a prefix and for the gate stand in one n
     folder,
     ports: [port]
   })
-  const statusOf = async (host: string, target: string, lines: readonly string[] = []): Promise<number> =>
+  const statusOf = async (host: string, target: string, lines: readonly string[] = []) =>
     (await sendRaw(`http://127.0.0.1:${port}`, [
       `GET ${target} HTTP/1.1`,
       `Host: ${host}`,

@@ -68,7 +68,7 @@ const PATHS: string[] = [
 ]
 
 /** The paths, queries and forgeries that every configuration must handle. `base` is what the client has before /api. */
-async function tryPaths (t: Test, site: Site, base: string): Promise<void> {
+async function tryPaths (t: Test, site: Site, base: string) {
   for (const path of PATHS) t.strictSame(await send(site, base + path), ACCEPTED, `${base}${path.slice(0, 60)}`)
   t.strictSame(
     await send(site, `${base}/api/users/a%2Fb`, `${site.origin}${base}/api/users/a/b`),
@@ -111,7 +111,7 @@ async function tryPaths (t: Test, site: Site, base: string): Promise<void> {
   }, 'no URL holds such bytes')
 }
 
-async function tryForgeries (t: Test, site: Site, base: string): Promise<void> {
+async function tryForgeries (t: Test, site: Site, base: string) {
   const path = `${base}/api/private`
   t.strictSame(await send(site, path, undefined, FORGED), ACCEPTED, 'all forged headers at once')
   for (const line of FORGED) t.strictSame(await send(site, path, undefined, [line]), ACCEPTED, line)
@@ -146,7 +146,7 @@ async function tryForgeries (t: Test, site: Site, base: string): Promise<void> {
 /**
  * Proofs for any authority but those of the configuration, each sent under that authority: nginx believes none of them.
  */
-async function tryAuthorities (t: Test, site: Site, base: string): Promise<void> {
+async function tryAuthorities (t: Test, site: Site, base: string) {
   const name = 'www.example.com'
   const path = `${base}/api/private`
   for (const host of [name, `${name}:80`, 'WWW.Example.COM']) {
@@ -203,7 +203,7 @@ async function tryAuthorities (t: Test, site: Site, base: string): Promise<void>
   }
 }
 
-async function tryMonitoring (t: Test, site: Site, base: string): Promise<void> {
+async function tryMonitoring (t: Test, site: Site, base: string) {
   const status = async (target: string): Promise<number> =>
     (await sendRaw(site.origin, [`GET ${target} HTTP/1.1`, `Host: ${new URL(site.origin).host}`, 'Connection: close']))
       .status
@@ -222,7 +222,7 @@ async function tryDiscovery (
   site: Site,
   base: string,
   { hasPublicUrl }: { hasPublicUrl: boolean }
-): Promise<void> {
+) {
   const wellKnown = `${site.origin}/.well-known/oauth-protected-resource`
   // Without PUBLIC_URL a challenge points nowhere, and the client works the address out by itself.
   const pointer = hasPublicUrl ? wellKnown + base : undefined

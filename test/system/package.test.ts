@@ -79,7 +79,7 @@ t.test('Each line of the pages that installs or runs a package works as it is pr
   }
 })
 
-const tarball = (): string => join(clone, readdirSync(clone).find(file => /^holdfast-\d.*\.tgz$/.test(file))!)
+const tarball = () => join(clone, readdirSync(clone).find(file => /^holdfast-\d.*\.tgz$/.test(file))!)
 
 t.test('What a release does with the packed packages: a bill of materials each, and a publication that npm accepts.', async t => {
   const packed = readdirSync(clone).filter(file => file.endsWith('.tgz'))
@@ -95,7 +95,7 @@ t.test('What a release does with the packed packages: a bill of materials each, 
     t.equal(`${bill.metadata.component.name}-${bill.metadata.component.version}.tgz`, file)
     const { dependencies = {} } = JSON.parse(
       await expectSuccess(clone, 'tar', ['-xzOf', file, 'package/package.json'])
-    ) as { dependencies?: Readonly<Record<string, string>> }
+    ) as { dependencies?: Record<string, string> }
     const named = new Set(bill.components.map(({ name }) => name))
     t.strictSame(Object.keys(dependencies).filter(name => !named.has(name)), [], file)
     t.match(await expectSuccess(clone, 'npm', ['publish', `./${file}`, '--dry-run', '--access', 'public']), /^\+ \S+@/m)
@@ -187,7 +187,7 @@ await app.close()`
 })
 
 /** What a framework's app has printed, against what it must have. */
-function compare (t: Test, output: string, expected: readonly string[]): void {
+function compare (t: Test, output: string, expected: readonly string[]) {
   const lines = output.trim().split('\n')
   for (const line of expected) t.ok(lines.includes(line), `${line}\n${lines.join('\n')}`)
 }

@@ -28,7 +28,7 @@ const audience = 'https://holdfast.example/api'
 const program = findBrowser()
 const skip = program === undefined && 'Chromium is not installed'
 
-function findBrowser (): string | undefined {
+function findBrowser () {
   const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
   const folders = (process.env['PATH'] ?? '').split(delimiter)
   const candidates = [process.env['CHROMIUM_PATH'], ...folders.flatMap(folder => names.map(name => join(folder, name)))]
@@ -133,7 +133,7 @@ async function openPlayground (
 
 const ready = (page: Page): Promise<unknown> => page.waitForSelector('body[data-ready="true"]')
 
-async function logIn (page: Page, permissions: string[] = ['read:messages'], user = 'ada'): Promise<void> {
+async function logIn (page: Page, permissions: string[] = ['read:messages'], user = 'ada') {
   if (!await page.isVisible('#users')) await page.click('#choose summary')
   await page.check(`#users input[value="${user}"]`)
   for (const box of await page.locator('#permissions input').all()) {
@@ -184,14 +184,14 @@ async function readChecks (page: Page): Promise<ShownChecks> {
 }
 
 /** What a reader sees when something that runs is looked for again. */
-async function lookAgain (page: Page): Promise<void> {
+async function lookAgain (page: Page) {
   await page.evaluate("dispatchEvent(new Event('focus'))")
 }
 
 const WIDTHS = { wide: { width: 1024, height: 600 }, phone: { width: 390, height: 844 } }
 
 /** Those that the manual shows; `npx tap --snapshot test/system/playground.test.ts` takes them anew. */
-const IN_THE_MANUAL: Readonly<Record<string, string>> = {
+const IN_THE_MANUAL: Record<string, string> = {
   'stopped-wide-light': 'playground.png',
   'stopped-phone-dark': 'playground-phone.png',
   'ended-wide-light': 'playground-logged-out.png'
@@ -201,7 +201,7 @@ const IN_THE_MANUAL: Readonly<Record<string, string>> = {
  * Looks at a state in each width and scheme: nothing is cut off, and axe finds no barrier (contrast, names for a screen
  * reader). SCREENSHOTS names a folder that gets the pictures.
  */
-async function look (t: Test, page: Page, state: string, at = 'body'): Promise<void> {
+async function look (t: Test, page: Page, state: string, at = 'body') {
   await page.mouse.move(0, 0)
   for (const [width, size] of Object.entries(WIDTHS)) {
     await page.setViewportSize(size)
@@ -236,8 +236,8 @@ async function barriersOf (page: Page): Promise<string[]> {
 
 const images = fileURLToPath(new URL('../../docs/images/', import.meta.url))
 
-const call = (path: string): string => `[data-path="${path}"]`
-const attack = (id: string): string => `[data-attack="${id}"]`
+const call = (path: string) => `[data-path="${path}"]`
+const attack = (id: string) => `[data-attack="${id}"]`
 
 t.test('A visitor logs in, and each endpoint answers as its guard says.', { skip }, async t => {
   const { page, faults, api } = await openPlayground(t)
@@ -553,8 +553,8 @@ t.test(
 )
 
 interface Stop {
-  readonly reason: RefusalReason
-  readonly check: string
+  reason: RefusalReason
+  check: string
 }
 
 /** By which check an attack is stopped, or null if it goes through; `withNonces` if that differs. */
@@ -652,7 +652,7 @@ t.test('With DPoP switched off there is nothing to attack, and the page says so.
 
 t.test('The page loads by itself as soon as its server answers.', { skip }, async t => {
   const { page } = await openPlayground(t)
-  let open = (): void => {}
+  let open = () => {}
   const opened = new Promise<void>(resolve => {
     open = resolve
   })

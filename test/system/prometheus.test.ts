@@ -16,8 +16,8 @@ const skip = ['promtool', 'prometheus'].some(program => spawnSync(program, ['--v
 const RULES = join(root, 'deploy/observability/alerts.yaml')
 
 interface Alert {
-  readonly labels: { readonly alertname: string, readonly route?: string }
-  readonly state: string
+  labels: { alertname: string, route?: string }
+  state: string
 }
 
 /**

@@ -10,7 +10,7 @@ import { patientSurroundings } from '../helpers/patient-surroundings.ts'
 import { skipRedis, startRedis, type RedisServer } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
-const idOf = (name: string | number): string => hash('sha256', String(name), 'binary')
+const idOf = (name: string | number) => hash('sha256', String(name), 'binary')
 
 function record (store: ReplayStore, name: string | number): Promise<string> {
   return new Promise(resolve =>
@@ -235,7 +235,7 @@ t.test('a database that does not exist, or a TLS port, is not ready with the rea
 })
 
 t.test('an untrusted certificate is refused', { skip: skipRedis }, async t => {
-  const file = (name: string): string => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
+  const file = (name: string) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
   const tlsPort = await freePort()
   const server = await startRedis(t, [
     '--tls-port',
@@ -362,19 +362,19 @@ t.test('Sentinels lead to the new master after a failover', { skip: skipRedis },
 })
 
 /** Fills a server with a limit until it takes not even a small key; some room comes back when these connections end. */
-async function fill (server: RedisServer): Promise<void> {
+async function fill (server: RedisServer) {
   for (const size of [50_000, 1000, 1]) {
     let n = 0
     while (await server.command('SET', `ballast:${size}:${n}`, 'x'.repeat(size)).then(() => true, () => false)) n++
   }
 }
 
-async function isMaster (server: RedisServer): Promise<boolean> {
+async function isMaster (server: RedisServer) {
   return server.command('SET', 'x', '1').then(() => true, () => false)
 }
 
 interface ClusterNode extends RedisServer {
-  readonly busPort: number
+  busPort: number
 }
 
 /** Its second port is chosen too: the usual one, 10,000 above the first, may be that of an outgoing connection. */
@@ -402,7 +402,7 @@ async function startCluster (t: Test): Promise<ClusterNode[]> {
   for (const node of nodes.slice(1)) {
     await node.command('CLUSTER', 'MEET', '127.0.0.1', String(nodes[0]!.port), String(nodes[0]!.busPort))
   }
-  const isWhole = async (): Promise<boolean> =>
+  const isWhole = async () =>
     (await Promise.all(
       nodes.map(node =>
         node.command('SET', 'x', '1').then(() => true, (error: Error) => error.message.includes('MOVED'))

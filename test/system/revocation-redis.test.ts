@@ -14,7 +14,7 @@ import { startStoreReader } from '../helpers/store-reader.ts'
 import { until } from '../helpers/until.ts'
 
 const now = (): number => Date.now() / 1000
-const keyOfUser = (sub: string): string => keyOf(['sub', 'https://issuer.example/', sub])
+const keyOfUser = (sub: string) => keyOf(['sub', 'https://issuer.example/', sub])
 const entry = (sub: string, effect: RevocationEntry['effect'] = 'cutoff'): RevocationEntry => ({
   key: keyOfUser(sub),
   effect,
@@ -244,7 +244,7 @@ async function startLeaping (t: Test) {
   const server = await startRedis(t, [], undefined, true)
   return {
     ...server,
-    async leap (secondsAhead: number): Promise<void> {
+    async leap (secondsAhead: number) {
       server.setClock(secondsAhead)
       const shown = Number((await server.command('TIME')).split(' ')[0])
       t.ok(Math.abs(shown - now() - secondsAhead) < 60, `its clock is ${secondsAhead} s ahead`)

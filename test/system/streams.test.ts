@@ -13,7 +13,7 @@ const SILENT_MS = Number(process.env['SILENT_SECONDS'] ?? 130) * 1000
 t.setTimeout(SILENT_MS + 120_000)
 
 interface Wire {
-  readonly socket: Socket
+  socket: Socket
   received: string
 }
 
@@ -50,7 +50,7 @@ function probes (of: 'local' | 'remote', port: number): boolean[] {
   )
 }
 
-async function tryFile (t: Test, { start }: ShippedFile): Promise<void> {
+async function tryFile (t: Test, { start }: ShippedFile) {
   const streams: ServerResponse[] = []
   const { server, origin } = await startUpstream(t, (request, response) => {
     if (!request.url!.endsWith('/events')) {

@@ -20,7 +20,7 @@ function analyze (args: string[]): Promise<{ code: number | null, text: string }
 }
 
 t.test('systemd knows every line of the units, and one with a misspelt line is found.', { skip }, async t => {
-  const written = (text: string): string =>
+  const written = (text: string) =>
     text.replaceAll('/opt/holdfast', root).replace('/usr/bin/node', process.execPath)
   const here = written(unitText)
   const directory = t.testdir({

@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage } from 'node:http'
-import { connect, type AddressInfo, type Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { SHIPPED_FILES } from '../helpers/shipped-files.ts'
+import { listen } from '../helpers/listen.ts'
 
 /** Requests over HTTP/2, which come from no proxy that has asked the gate about them. */
 const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
@@ -46,12 +47,8 @@ async function startApplication (t: Test): Promise<{ port: number, upgrades: str
         'Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n'
     )
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return { port: (server.address() as AddressInfo).port, upgrades, tunnels }
+  const serverPort = await listen(t, server)
+  return { port: serverPort, upgrades, tunnels }
 }
 
 /** Sends the request, and the preface when a status has come. Gives the status, 0 if there is none. */

@@ -2,7 +2,6 @@ import { spawnSync } from 'node:child_process'
 import { generateKeyPairSync, randomUUID, type KeyObject } from 'node:crypto'
 import { appendFileSync, cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -15,6 +14,7 @@ import { freePort } from '../helpers/free-port.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { isListening } from '../helpers/programs.ts'
 import { FOLDER, pathIn, services, type Service } from '../../lab/upstreams/services.ts'
+import { listen } from '../helpers/listen.ts'
 
 /**
  * The services of examples/upstreams behind a gate, by the command lines at their tops. Those that CI does not install:
@@ -27,15 +27,15 @@ t.jobs = 4
 /** Where lab/upstreams/main.ts has installed all of them. */
 const installed = process.env['UPSTREAM_PROGRAMS']
 const ISSUER = 'https://gate.example'
-const seconds = (): number => Math.floor(Date.now() / 1000)
+const seconds = () => Math.floor(Date.now() / 1000)
 const BURST = 40
 
 interface Site {
   /** The service itself, past the gate. */
-  readonly direct: string
-  readonly gate: string
-  readonly provider: string
-  readonly token: string
+  direct: string
+  gate: string
+  provider: string
+  token: string
   /** How often the list of keys was read. */
   reads (): number
   /** Whether the list can be read. */
@@ -46,8 +46,8 @@ interface Site {
 }
 
 interface Answer {
-  readonly status: number
-  readonly body: string
+  status: number
+  body: string
 }
 
 async function send (url: string, statement: string | undefined, init: RequestInit = {}): Promise<Answer> {
@@ -74,7 +74,7 @@ async function publicJwk (key: KeyObject): Promise<{ kid: string }> {
 }
 
 /** Where this service is installed. */
-function folderOf (t: Test, { folder }: Service): string {
+function folderOf (t: Test, { folder }: Service) {
   if (installed !== undefined) return join(installed, folder)
   const parent = mkdtempSync(join(tmpdir(), 'holdfast-upstream-'))
   t.teardown(() => rmSync(parent, { recursive: true, force: true }))
@@ -106,13 +106,9 @@ async function openSite (t: Test, folder: string, start: string): Promise<Site> 
       JSON.stringify({ keys: [...keys, ...published] })
     )
   })
-  await new Promise<void>(resolve => list.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    list.closeAllConnections()
-    list.close()
-  })
+  const listPort = await listen(t, list)
 
-  const keysUrl = `http://127.0.0.1:${(list.address() as AddressInfo).port}/.well-known/holdfast-jwks.json`
+  const keysUrl = `http://127.0.0.1:${listPort}/.well-known/holdfast-jwks.json`
   const environment = {
     PATH: pathIn(folder),
     STATEMENT_ISSUER: ISSUER,
@@ -174,7 +170,7 @@ const PATHS: ReadonlyArray<readonly [target: string, order: string]> = [
   ['/orders/%2537', '%37']
 ]
 
-async function throughTheGate (t: Test, { gate, provider, token }: Site): Promise<void> {
+async function throughTheGate (t: Test, { gate, provider, token }: Site) {
   const headers = { authorization: `Bearer ${token}` }
   for (const [target, order] of PATHS) {
     const { status, body } = await send(gate + target, undefined, { headers })
@@ -197,10 +193,10 @@ async function throughTheGate (t: Test, { gate, provider, token }: Site): Promis
   t.equal((await send(`${gate}/orders/open`, undefined)).status, 401, 'for anyone the statement is empty')
 }
 
-async function pastTheGate (t: Test, { direct, provider, statement }: Site): Promise<void> {
+async function pastTheGate (t: Test, { direct, provider, statement }: Site) {
   const orders = `${direct}/orders/`
   const now = seconds()
-  const encoded = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const [head, payload, signature] = (await statement()).split('.') as [string, string, string]
   const good = await send(`${orders}7`, await statement())
   t.strictSame({ status: good.status, body: JSON.parse(good.body) }, {
@@ -272,7 +268,7 @@ async function pastTheGate (t: Test, { direct, provider, statement }: Site): Pro
   )
 }
 
-async function keys (t: Test, { direct, reads, setReadable, publish, statement }: Site): Promise<void> {
+async function keys (t: Test, { direct, reads, setReadable, publish, statement }: Site) {
   const url = `${direct}/orders/7`
   const before = reads()
   const unknown = await Promise.all(

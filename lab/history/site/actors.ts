@@ -9,37 +9,37 @@ import { nowMs, type Site } from './site.ts'
 
 /** A request that is to be sent. */
 interface Call {
-  readonly url: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly jti?: string
+  url: string
+  headers: Record<string, string>
+  jti?: string
 }
 
 /** Somebody with a key, whose token is bound to it and made anew when the keys of the provider rotate. */
 interface User {
-  readonly client: DpopClient
+  client: DpopClient
   /** Bound to the key. */
   bound (): string
   bearer (): string
 }
 
 interface Crowd {
-  readonly site: Site
-  readonly random: Random
-  readonly users: readonly User[]
-  readonly thief: DpopClient
-  readonly forger: IssuerKey
-  readonly opaque: readonly string[]
+  site: Site
+  random: Random
+  users: readonly User[]
+  thief: DpopClient
+  forger: IssuerKey
+  opaque: readonly string[]
   /** Calls with a proof that have been accepted. */
-  readonly used: Call[]
+  used: Call[]
 }
 
 interface Actor {
-  readonly kind: string
-  readonly role: Entry['role']
-  readonly needs: readonly Part[]
+  kind: string
+  role: Entry['role']
+  needs: readonly Part[]
   make (crowd: Crowd): Call
   /** How many copies go out at once. */
-  readonly copies?: number
+  copies?: number
 }
 
 const THROUGH_NGINX: readonly Part[] = ['nginx', 'instance', 'clock']
@@ -51,7 +51,7 @@ const toSite = ({ site }: Crowd, authorization: string, path = '/api/private'): 
   url: site.url + path,
   headers: { host: new URL(site.publicUrl).host, authorization }
 })
-const gateTarget = ({ site }: Crowd, kind: string, id: string): string =>
+const gateTarget = ({ site }: Crowd, kind: string, id: string) =>
   `${site.gateUrl}/api/orders?kind=${kind}&id=${id}`
 
 function dpopCall ({ site }: Crowd, token: string, client: DpopClient, url = `${site.publicUrl}/api/private`): Call {
@@ -214,7 +214,7 @@ async function send (agent: Agent, { url, headers }: Call): Promise<string> {
 }
 
 interface Load {
-  readonly entries: readonly Entry[]
+  entries: readonly Entry[]
   stop (): Promise<void>
 }
 
@@ -224,7 +224,7 @@ export function startLoad (crowd: Crowd, atOnce: number): Load {
   const entries: Entry[] = []
   const end = new AbortController()
 
-  async function act ({ kind, role, needs, make, copies = 1 }: Actor): Promise<void> {
+  async function act ({ kind, role, needs, make, copies = 1 }: Actor) {
     const call = make(crowd)
     await Promise.all(Array.from({ length: copies }, async () => {
       const startMs = nowMs()

@@ -4,18 +4,18 @@ import type { Planned, Step } from './plan.ts'
 import type { Member, Site } from './site.ts'
 
 export interface Fault extends Planned {
-  readonly part: Part
+  part: Part
   /** What a good request may come to that needs this part meanwhile. Nothing: the fault must not be felt. */
-  readonly excuses: readonly string[]
+  excuses: readonly string[]
   /** How long the effect outlasts the cure. */
-  readonly settlesMs?: number
+  settlesMs?: number
   /** @returns the cure */
   begin (site: Site, step: Step<Fault>): Promise<Cure> | Cure
 }
 
 type Cure = () => Promise<void> | void
 
-const ready = async ({ members }: Site): Promise<void> => {
+const ready = async ({ members }: Site) => {
   await Promise.all(members.map(member => member.untilReady()))
 }
 /** One that may be replaced: the first instance lives from the beginning to the end. */

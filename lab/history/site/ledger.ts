@@ -3,16 +3,16 @@ export type Part = 'nginx' | 'instance' | 'redis' | 'introspection' | 'clock' | 
 
 /** A request, and what came of it. */
 export interface Entry {
-  readonly kind: string
+  kind: string
   /** It must be accepted, must never be, or is one of several copies. */
-  readonly role: 'good' | 'hostile' | 'copy'
-  readonly needs: readonly Part[]
-  readonly startMs: number
-  readonly endMs: number
+  role: 'good' | 'hostile' | 'copy'
+  needs: readonly Part[]
+  startMs: number
+  endMs: number
   /** `200`, `503`, `401 invalid_token`, or `broken` if the connection failed. */
-  readonly outcome: string
+  outcome: string
   /** Of its proof. */
-  readonly jti?: string
+  jti?: string
 }
 
 /**
@@ -20,33 +20,33 @@ export interface Entry {
  * part.
  */
 export interface Window {
-  readonly fault: string
-  readonly part: Part
-  readonly excuses: readonly string[]
-  readonly startMs: number
-  readonly endMs: number
+  fault: string
+  part: Part
+  excuses: readonly string[]
+  startMs: number
+  endMs: number
 }
 
 interface Ledger {
-  readonly entries: readonly Entry[]
-  readonly windows: readonly Window[]
+  entries: readonly Entry[]
+  windows: readonly Window[]
   /** The jti of each proof that a server has answered with 200, written down by that server. */
-  readonly accepted: readonly string[]
+  accepted: readonly string[]
   /** The ids of the requests that have reached the upstream, and the kind of each. */
-  readonly arrived: ReadonlyArray<{ readonly kind: string, readonly id: string }>
+  arrived: ReadonlyArray<{ kind: string, id: string }>
 }
 
 export interface Sums {
-  readonly requests: number
-  readonly good: number
-  readonly excused: number
-  readonly hostile: number
-  readonly copies: number
-  readonly acceptedProofs: number
-  readonly violations: readonly string[]
+  requests: number
+  good: number
+  excused: number
+  hostile: number
+  copies: number
+  acceptedProofs: number
+  violations: readonly string[]
 }
 
-const overlaps = (entry: Entry, window: Window): boolean =>
+const overlaps = (entry: Entry, window: Window) =>
   entry.startMs <= window.endMs && window.startMs <= entry.endMs
 
 /** @returns the fault that excuses what came of a good request, if there is one */
@@ -64,7 +64,7 @@ function findRepeated (ids: readonly string[]): string[] {
 /** Whether all was as it must be. Times of one clock that never leaps. */
 export function sumUp ({ entries, windows, accepted, arrived }: Ledger): Sums {
   const violations: string[] = []
-  const report = ({ kind, outcome, startMs, endMs }: Entry, what: string): void => {
+  const report = ({ kind, outcome, startMs, endMs }: Entry, what: string) => {
     violations.push(`${what}: ${kind}, ${outcome}, ${Math.round(startMs)} to ${Math.round(endMs)} ms`)
   }
   let excused = 0
@@ -83,7 +83,7 @@ export function sumUp ({ entries, windows, accepted, arrived }: Ledger): Sums {
     violations.push(`a request has reached the upstream twice: ${id}`)
   }
   for (const { kind } of arrived) if (kind === 'hostile') violations.push('a hostile request has reached the upstream')
-  const count = (role: Entry['role']): number => entries.filter(entry => entry.role === role).length
+  const count = (role: Entry['role']) => entries.filter(entry => entry.role === role).length
   return {
     requests: entries.length,
     good: count('good'),

@@ -2,17 +2,17 @@ import type { Random } from '../../../test/fuzz/random.ts'
 
 /** A fault as the plan sees it. */
 export interface Planned {
-  readonly name: string
-  readonly lastsMs: readonly [least: number, most: number]
+  name: string
+  lastsMs: readonly [least: number, most: number]
 }
 
 export interface Step<F extends Planned> {
-  readonly fault: F
+  fault: F
   /** From the end of the step before, when all has recovered. */
-  readonly pauseMs: number
-  readonly lastsMs: number
+  pauseMs: number
+  lastsMs: number
   /** Any number: chooses what the fault hits, if it can hit several. */
-  readonly choice: number
+  choice: number
 }
 
 const SHORTEST_PAUSE_MS = 300

@@ -9,9 +9,9 @@ export const CLIENT = { id: 'api', secret: 'only-for-this-run' }
 
 /** An identity provider over HTTP, with discovery, a key set that rotates, and introspection of opaque tokens. */
 export interface ChaosProvider {
-  readonly server: TroubledServer
+  server: TroubledServer
   /** With its trailing slash. */
-  readonly url: string
+  url: string
   /** What good tokens are signed by. */
   current: IssuerKey
   published: IssuerKey[]
@@ -35,7 +35,7 @@ export async function startProvider (t: Owner): Promise<ChaosProvider> {
       ...more
     }
   }
-  const documents: Readonly<Record<string, () => object>> = {
+  const documents: Record<string, () => object> = {
     '/.well-known/openid-configuration': () => ({
       issuer: provider.url,
       jwks_uri: `${provider.url}keys`,
@@ -43,7 +43,7 @@ export async function startProvider (t: Owner): Promise<ChaosProvider> {
     }),
     '/keys': () => ({ keys: provider.published.map(({ jwk }) => jwk) })
   }
-  const send = (response: ServerResponse, status: number, document: object): void => {
+  const send = (response: ServerResponse, status: number, document: object) => {
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(document))
   }
   async function answer (request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -22,7 +22,7 @@ export async function rotateKeys (
   report: (violation: string) => void
 ): Promise<number> {
   /** Whether every process gives this status to a token by that key, before patience is over. */
-  async function everyone (key: IssuerKey, status: number, what: string): Promise<boolean> {
+  async function everyone (key: IssuerKey, status: number, what: string) {
     const endMs = nowMs() + PATIENCE_MS
     const token = provider.token({}, key)
     for (const member of members) {

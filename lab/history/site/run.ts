@@ -11,17 +11,17 @@ import { findGrown, readVitals, type Vitals } from './vitals.ts'
 
 interface Order {
   /** Where the compiled service is. */
-  readonly directory: string
-  readonly seed: number
+  directory: string
+  seed: number
   /** Of trouble. Start, warm-up and calm come on top. */
-  readonly seconds: number
+  seconds: number
 }
 
 interface Report extends Sums {
-  readonly rotations: number
+  rotations: number
   /** How often each fault has happened. */
-  readonly faults: ReadonlyMap<string, number>
-  readonly vitals: ReadonlyArray<{ readonly name: string, readonly before: Vitals, readonly after: Vitals }>
+  faults: ReadonlyMap<string, number>
+  vitals: ReadonlyArray<{ name: string, before: Vitals, after: Vitals }>
 }
 
 const AT_ONCE = 12
@@ -45,8 +45,8 @@ export async function runSite (t: Owner, { directory, seed, seconds }: Order): P
   const before = await takeVitals(site)
 
   const startMs = nowMs()
-  const goesOn = (): boolean => nowMs() < startMs + seconds * 1000
-  async function makeTrouble (from: readonly Fault[], random: Random): Promise<void> {
+  const goesOn = () => nowMs() < startMs + seconds * 1000
+  async function makeTrouble (from: readonly Fault[], random: Random) {
     for (const step of plan(from, random)) {
       await delay(step.pauseMs)
       if (!goesOn()) return

@@ -15,7 +15,7 @@ import { control } from './vitals.ts'
 
 /** A place where one process after the other serves. */
 export interface Member {
-  readonly name: string
+  name: string
   instance: Instance
   /** Where preload.js of that process listens. */
   socketPath: string
@@ -30,23 +30,23 @@ export interface Member {
 
 export interface Site {
   /** What clients write in their proofs, and where they connect to. */
-  readonly publicUrl: string
-  readonly url: string
-  readonly gateUrl: string
-  readonly provider: ChaosProvider
-  readonly redis: RedisServer
-  readonly nginx: Nginx
-  readonly upstream: TroubledServer
+  publicUrl: string
+  url: string
+  gateUrl: string
+  provider: ChaosProvider
+  redis: RedisServer
+  nginx: Nginx
+  upstream: TroubledServer
   /** The first one serves from the beginning to the end. */
-  readonly instances: readonly [Member, Member, Member]
-  readonly gate: Member
-  readonly members: readonly Member[]
+  instances: readonly [Member, Member, Member]
+  gate: Member
+  members: readonly Member[]
   /** Times when a process had started and could get no keys. */
-  readonly windows: Window[]
-  readonly arrived: Array<{ kind: string, id: string }>
+  windows: Window[]
+  arrived: Array<{ kind: string, id: string }>
   accepted (): string[]
   /** Processes that ended without being stopped. */
-  readonly deaths: string[]
+  deaths: string[]
 }
 
 export const nowMs = (): number => performance.now()

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Owner } from '../../../test/helpers/owner.ts'
 
 export interface TroubledServer {
-  readonly origin: string
+  origin: string
   isWell (): boolean
   /** How often it has been in trouble. */
   troubles (): number
@@ -24,7 +24,7 @@ export interface TroubledServer {
 export async function startTroubled (t: Owner, answer: RequestListener): Promise<TroubledServer> {
   let behave: RequestListener = answer
   let troubles = 0
-  const misbehave = (next: RequestListener): void => {
+  const misbehave = (next: RequestListener) => {
     troubles++
     behave = next
   }
@@ -35,7 +35,7 @@ export async function startTroubled (t: Owner, answer: RequestListener): Promise
   const listen = (port: number): Promise<void> => new Promise(resolve => server.listen(port, '127.0.0.1', resolve))
   await listen(0)
   const { port } = server.address() as AddressInfo
-  const stop = async (): Promise<void> => {
+  const stop = async () => {
     if (!server.listening) return
     const closed = new Promise(resolve => server.close(resolve))
     server.closeAllConnections()

@@ -2,10 +2,10 @@ import { readdirSync } from 'node:fs'
 import { request } from 'node:http'
 
 export interface Vitals {
-  readonly descriptors: number
-  readonly timers: number
-  readonly heapMb: number
-  readonly rssMb: number
+  descriptors: number
+  timers: number
+  heapMb: number
+  rssMb: number
 }
 
 /**

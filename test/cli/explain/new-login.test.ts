@@ -5,10 +5,10 @@ const AT = 1_000
 const TOLERANCE = 5
 
 interface Row {
-  readonly title: string
-  readonly isRefused: (claims: { readonly iat: number, readonly sid: string }) => boolean
-  readonly now?: number
-  readonly expected: number | undefined
+  title: string
+  isRefused: (claims: { iat: number, sid: string }) => boolean
+  now?: number
+  expected: number | undefined
 }
 
 const ROWS: readonly Row[] = [

@@ -19,11 +19,10 @@ const LEVELS = {
   event_ahead: 'warn'
 } as const
 
-t.test('An event is logged at its level, with its name as the sentence unless it has another', t => {
+t.test('An event is logged at its level, with its name as the sentence unless it has another', async t => {
   for (const [name, level] of Object.entries(LEVELS)) {
     const { level: logged, sentence } = describeEvent({ name } as GuardEvent)
     t.equal(logged, level, name)
     if (!['stream_differs', 'stream_without_subjects', 'event_ahead'].includes(name)) t.equal(sentence, name.replaceAll('_', ' '))
   }
-  t.end()
 })

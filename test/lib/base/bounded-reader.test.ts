@@ -28,11 +28,11 @@ function openReader (given: Partial<BoundedReaderOptions> = {}) {
     return {
       outcome,
       source,
-      async send (bytes: number): Promise<void> {
+      async send (bytes: number) {
         source.write(Buffer.alloc(bytes))
         await new Promise(setImmediate)
       },
-      async answered (): Promise<void> {
+      async answered () {
         await once(answer.destroy(), 'close')
       }
     }
@@ -149,7 +149,7 @@ t.test('The connection of a refused body is closed, and who had no room is told 
   t.strictSame(await refusalOf(1), [503, { connection: 'close', 'retry-after': '1' }])
 })
 
-t.test('An address of IPv6 is that of its /64, and one of IPv4 in IPv6 is that of IPv4', t => {
+t.test('An address of IPv6 is that of its /64, and one of IPv4 in IPv6 is that of IPv4', async t => {
   const rows: ReadonlyArray<readonly [address: string, other: string, isSame: boolean]> = [
     ['192.0.2.1', '::ffff:192.0.2.1', true],
     ['192.0.2.1', '192.0.2.2', false],
@@ -164,5 +164,4 @@ t.test('An address of IPv6 is that of its /64, and one of IPv4 in IPv6 is that o
   for (const [address, other, isSame] of rows) {
     t.equal(senderAt(address, 1).name === senderAt(other, 1).name, isSame, `${address} ${other}`)
   }
-  t.end()
 })

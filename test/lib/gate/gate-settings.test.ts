@@ -123,7 +123,7 @@ t.test('An upstream outside the file replaces the one in it, and needs no rules.
 })
 
 /** A value of the file as a message quotes it. */
-const quoted = (yaml: string): string =>
+const quoted = (yaml: string) =>
   yaml.startsWith('[') ? 'a list' : /^(?:"|-?[0-9.]+$|true$)/.test(yaml) ? yaml : JSON.stringify(yaml)
 
 t.test('Each mistake stops the start, with its line and the name of the member.', async t => {
@@ -582,7 +582,7 @@ t.test('A rule is read as a whole: each member that cannot be used is reported, 
     'gate.rules[0].upgrade is 1; allowed: true, false'
   ], 'it clashes with no other')
 
-  const problemOf = async (path: string): Promise<string | undefined> => (await read({ path })).problems[0]
+  const problemOf = async (path: string) => (await read({ path })).problems[0]
   for (
     const path of [
       '/',
@@ -739,14 +739,13 @@ t.test('Two rules for the same requests are distinguished from two that only loo
   t.strictSame(await problemsOf({ path: '/docs' }), [], 'a gate only for forward auth has no such paths')
 })
 
-t.test('Two paths are the same if the router treats them as the same.', t => {
+t.test('Two paths are the same if the router treats them as the same.', async t => {
   const rows = [['/a', '/a', true], ['/a', '/%61', true], ['/:id', '/:name', true], ['/a', '/b', false], [
     '/a',
     '/:id',
     false
   ], ['/a', '/a/', false]] as const
   for (const [one, other, isSame] of rows) t.equal(isSamePath(one, other), isSame, `${one} and ${other}`)
-  t.end()
 })
 
 t.test('A text of digits is a number, for example of a file with quotes', async t => {

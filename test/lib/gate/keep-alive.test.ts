@@ -21,7 +21,7 @@ async function readSlowly (pieces: readonly string[]): Promise<string[]> {
   const seen: string[] = []
   for (const piece of pieces) {
     if (seen.length > 0) source.write(piece, 'latin1')
-    await new Promise(resolve => setImmediate(resolve))
+    await new Promise(setImmediate)
     const given = read()
     clock.advance(15_000)
     seen.push(given + read())
@@ -57,7 +57,7 @@ t.test('Silence is counted from the last byte, and what waits for its reader nee
   t.equal(String(body.read()), ':\n\n')
   clock.advance(14_999)
   source.write('\n')
-  await new Promise(resolve => setImmediate(resolve))
+  await new Promise(setImmediate)
   t.equal(String(body.read()), '\n')
   clock.advance(14_999)
   t.equal(body.read(), null)

@@ -82,7 +82,7 @@ t.test('One path: a spelling for which a lenient router would find a closer rule
       rules: readonly string[],
       refused: readonly string[],
       as: string,
-      passes: Readonly<Record<string, string | undefined>>
+      passes: Record<string, string | undefined>
     }
   > = [
     {
@@ -228,7 +228,7 @@ t.test('One path: a spelling for which a lenient router would find a closer rule
   t.end()
 })
 
-t.test('The wider rules beside a path of messages are found.', t => {
+t.test('The wider rules beside a path of messages are found.', async t => {
   const rule = (path: string, more: object = {}): GateRule => ({
     path,
     methods: undefined,
@@ -260,7 +260,6 @@ t.test('The wider rules beside a path of messages are found.', t => {
     'only other methods'
   )
   t.strictSame(found(rule('/mcp'), rule('/*')), {}, 'no messages')
-  t.end()
 })
 
 t.test('The upstream gets path and query unchanged.', t => {

@@ -5,7 +5,7 @@ import type { Caller } from '../../../lib/gate/identity-headers.ts'
 import { createStatementSigner, readStatementKey, type StatementSigner } from '../../../lib/gate/statement.ts'
 import { openStatementKeys, type StatementKeySource } from '../../../lib/gate/statement-keys.ts'
 
-t.test('A statement is signed by the key that is published, for a minute.', t => {
+t.test('A statement is signed by the key that is published, for a minute.', async t => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
   const signer = createStatementSigner([readStatementKey(pem)!], {
@@ -65,10 +65,9 @@ t.test('A statement is signed by the key that is published, for a minute.', t =>
   ) {
     t.equal(readStatementKey(bad), undefined)
   }
-  t.end()
 })
 
-const makePem = (): string =>
+const makePem = () =>
   generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
 const kidOf = (statement: string): string => JSON.parse(String(Buffer.from(statement.split('.')[0]!, 'base64url'))).kid
 const kidsOf = ({ keySet }: StatementSigner): string[] => keySet.keys.map(key => (key as { kid: string }).kid)
@@ -79,7 +78,7 @@ const caller = (issuer: string): Caller => ({
 })
 const request = { issuer: 'https://gate.example', audience: 'http://up', method: 'GET', path: '/' }
 
-t.test('Of several keys the first signs, and each is published once.', t => {
+t.test('Of several keys the first signs, and each is published once.', async t => {
   const [a, b] = [makePem(), makePem()]
   const signerOf = (...pems: string[]): StatementSigner =>
     createStatementSigner(pems.map(pem => readStatementKey(pem)!), { now: () => 0, randomBytes: Buffer.alloc })
@@ -90,7 +89,6 @@ t.test('Of several keys the first signs, and each is published once.', t => {
     first,
     second
   ])
-  t.end()
 })
 
 t.test('A key may be in a variable, and without its text nothing is opened.', async t => {
@@ -127,7 +125,7 @@ t.test('The files of keys are read again when they change, and a broken one chan
   const [a, b, c] = [makePem(), makePem(), makePem()]
   const files: Record<string, string> = { 'a.pem': a, 'b.pem': b }
   const events: unknown[] = []
-  let look = (): void => {}
+  let look = () => {}
   const open = (...paths: string[]) =>
     openStatementKeys({
       sources: paths,
@@ -151,7 +149,7 @@ t.test('The files of keys are read again when they change, and a broken one chan
   }
   const again = async (): Promise<readonly string[]> => {
     look()
-    await new Promise(resolve => setImmediate(resolve))
+    await new Promise(setImmediate)
     return kidsOf(keys.current)
   }
   const keys = await open('a.pem', 'b.pem')

@@ -17,10 +17,10 @@ function prepare () {
     }
   })
   const guards = [1, 2].map(() => watch((_request, done) => done(...outcome)))
-  const settle = (...given: typeof outcome) => (times: number): void => {
+  const settle = (...given: typeof outcome) => (times: number) => {
     outcome = given
     let changed = 0
-    const done = (error: Error | null, identity?: Identity): void => {
+    const done = (error: Error | null, identity?: Identity) => {
       if (error !== given[0] || identity !== given[1]) changed++
     }
     for (let n = 0; n < times; n++) guards[n % 2]!({} as never, done)

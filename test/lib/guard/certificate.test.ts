@@ -6,12 +6,12 @@ import { createCertificateReader, type CertificateSource } from '../../../lib/gu
 import type { ReceivedRequest } from '../../../lib/guard/message.ts'
 import { Refusal } from '../../../lib/refusal.ts'
 
-const pemOf = (name: string): string =>
+const pemOf = (name: string) =>
   readFileSync(join(import.meta.dirname, '../../fixtures', `${name}.cert.pem`), 'utf8')
 const certificates = { a: new X509Certificate(pemOf('client-a')), b: new X509Certificate(pemOf('client-b')) }
-const thumbprint = ({ fingerprint256 }: X509Certificate): string =>
+const thumbprint = ({ fingerprint256 }: X509Certificate) =>
   Buffer.from(hexOf(fingerprint256), 'hex').toString('base64url')
-const hexOf = (fingerprint: string): string => fingerprint.replaceAll(':', '').toLowerCase()
+const hexOf = (fingerprint: string) => fingerprint.replaceAll(':', '').toLowerCase()
 
 const A = thumbprint(certificates.a)
 const pem = pemOf('client-a')
@@ -20,7 +20,7 @@ const hex = hexOf(certificates.a.fingerprint256)
 const otherHex = hexOf(certificates.b.fingerprint256)
 const escaped = encodeURIComponent(pem)
 /** As AWS documents it: percent-encoded, with `+=/` as safe characters. */
-const albEscaped = (text: string): string => encodeURIComponent(text).replace(/%2B|%3D|%2F/g, decodeURIComponent)
+const albEscaped = (text: string) => encodeURIComponent(text).replace(/%2B|%3D|%2F/g, decodeURIComponent)
 
 const TRUSTED = '10.0.0.1'
 
@@ -197,7 +197,7 @@ t.test('A header is accepted only from a trusted peer, and only once', async t =
 
 t.test('Where both headers of ALB are there, they count only if they agree', async t => {
   const leaf = albEscaped(pem)
-  const chain = (name: string): string => albEscaped(pemOf(name) + pem)
+  const chain = (name: string) => albEscaped(pemOf(name) + pem)
   t.equal(read('alb', ['X-Amzn-Mtls-Clientcert-Leaf', leaf, 'X-Amzn-Mtls-Clientcert', chain('client-a')]), A)
   t.equal(
     read('alb', ['X-Amzn-Mtls-Clientcert-Leaf', leaf, 'X-Amzn-Mtls-Clientcert', chain('client-b')]),

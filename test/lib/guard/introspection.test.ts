@@ -1,6 +1,5 @@
 import { generateKeyPairSync, randomBytes, verify, type KeyObject } from 'node:crypto'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { exactly } from '../../helpers/containing.ts'
@@ -20,6 +19,7 @@ import { createDiscovery } from '../../../lib/guard/provider/provider-document.t
 import { ALGORITHMS, type JwsAlg } from '../../../lib/guard/jose/signature.ts'
 import { takeRsaKey } from '../../helpers/rsa-keys.ts'
 import { createTransport, type TransportOptions } from '../../../lib/guard/provider/transport.ts'
+import { listen } from '../../helpers/listen.ts'
 
 const NOW = 1_800_000_000
 const ISSUER = 'https://idp.example/'
@@ -37,7 +37,7 @@ function authentication (given: Partial<ClientCredentials>) {
   })
 }
 
-const pemOf = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }) as string
+const pemOf = (key: KeyObject) => key.export({ type: 'pkcs8', format: 'pem' }) as string
 const part = (jwt: string, index: number) => JSON.parse(Buffer.from(jwt.split('.')[index]!, 'base64url').toString())
 
 t.test('A secret is sent as Basic credentials, encoded as in a form, or in the form', async t => {
@@ -171,10 +171,10 @@ t.test('A private key signs an assertion with the algorithm that fits it', async
 })
 
 interface Asked {
-  readonly introspector: Introspector
-  readonly bodies: string[]
+  introspector: Introspector
+  bodies: string[]
   /** The Accept header of each. */
-  readonly accepts: unknown[]
+  accepts: unknown[]
   /** What the endpoint answers next. */
   answer: { status?: number, body: string, hang?: boolean }
   /** From now on the endpoint answers no request until it is released. */
@@ -198,14 +198,10 @@ async function setUp (
     await held
     response.writeHead(asked.answer.status ?? 200).end(asked.answer.body)
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  const port = await listen(t, server)
   const transport = createTransport({ keepAlive: true, ...transportOptions })
   t.teardown(transport.close)
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/introspect`
+  const url = `http://127.0.0.1:${port}/introspect`
   const introspector = createIntrospector({
     transport,
     endpoint: async () => url,
@@ -221,7 +217,7 @@ async function setUp (
     accepts,
     answer: { body: '{"active":true,"sub":"u"}' },
     hold () {
-      let release = (): void => {}
+      let release = () => {}
       held = new Promise(resolve => {
         release = resolve
       })
@@ -263,12 +259,8 @@ t.test('No connection to the provider is left after the close', async t => {
     open.add(socket)
     socket.once('close', () => open.delete(socket))
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const endpoint = async () => `http://127.0.0.1:${(server.address() as AddressInfo).port}/introspect`
+  const port = await listen(t, server)
+  const endpoint = async () => `http://127.0.0.1:${port}/introspect`
   const introspector = createIntrospector({
     transport: createTransport({ keepAlive: true }),
     endpoint,
@@ -344,7 +336,7 @@ t.test('The endpoint is the configured one, or that of the metadata, which are r
   t.ok(found.isKnown())
   document = { ...document, introspection_endpoint: `${base}two` }
   t.equal(await found.find(), `${base}one`)
-  const later = async (): Promise<void> => {
+  const later = async () => {
     t.ok(clock.nextMs < 10 * 60_000)
     clock.advance(clock.nextMs)
     while (clock.timers.size === 0) await new Promise(setImmediate)

@@ -44,7 +44,7 @@ t.test('An address stays one shell word and text on the page', async t => {
 })
 
 /** The lines that the page has for `npm run call`, of an operation with DPoP. */
-function dpopLineOf (operation: object, method = 'post'): string | undefined {
+function dpopLineOf (operation: object, method = 'post') {
   const page = renderPage({
     ...base,
     paths: { '/x/{id}': { [method]: { security: [{ DPoP: ['a', 'b'] }], responses: {}, ...operation } } }
@@ -71,7 +71,7 @@ t.test('The line for DPoP has the parameters and the body of the example', async
 })
 
 t.test('The line for DPoP logs in a user where the route asks for a login', async t => {
-  const line = (requirement: object): string | undefined =>
+  const line = (requirement: object) =>
     dpopLineOf({ security: [{ DPoP: [] }], 'x-requirements': [requirement] }, 'get')
   t.equal(line({ maxAgeSeconds: 60 }), "--dpop GET '/x/7' --user ada")
   t.equal(line({ acr: ['high', 'higher'] }), "--dpop GET '/x/7' --user ada --param 'acr_values=high'")
@@ -79,7 +79,7 @@ t.test('The line for DPoP logs in a user where the route asks for a login', asyn
 })
 
 t.test('Every kind of schema is described in words', async t => {
-  const bodyOf = (schema: object): string => {
+  const bodyOf = (schema: object) => {
     const page = renderPage({
       ...base,
       tags: [{ name: 'T', description: '' }],
@@ -157,7 +157,7 @@ t.test('The guards of a route are read from its hooks', async t => {
   t.strictSame(requirementsOf({ onRequest: [all, any] }).flatMap(scopesOf), ['a', 'b', 'b', 'c'])
 })
 
-t.test('Where security names no scopes, the requirements are told as a whole', t => {
+t.test('Where security names no scopes, the requirements are told as a whole', async t => {
   const login: RouteGuard[number] = { optional: true, scope: ['a'] }
   const told = (guard: RouteGuard, areScopesNamed: boolean): unknown =>
     Object.entries(describeGuard(guard, undefined, areScopesNamed)).find(([name]) => name === 'x-requirements')?.[1]
@@ -165,5 +165,4 @@ t.test('Where security names no scopes, the requirements are told as a whole', t
   t.strictSame(told([{}, login], true), [login])
   t.strictSame(told([{}, { optional: true }], false), [{ optional: true }])
   t.equal(told([{}], false), undefined)
-  t.end()
 })

@@ -24,13 +24,13 @@ const sub: RevocationTarget = ['sub', TOKENS, 'u1']
 const sid: RevocationTarget = ['sid', TOKENS, 's1']
 
 interface Row {
-  readonly title: string
-  readonly type?: string
-  readonly event?: object
-  readonly claims?: object
-  readonly rules?: Partial<typeof RULES>
+  title: string
+  type?: string
+  event?: object
+  claims?: object
+  rules?: Partial<typeof RULES>
   /** `applied` with what it changes, or another outcome, or the fault. */
-  readonly expected: ReadonlyArray<readonly [string, RevocationTarget]> | string
+  expected: ReadonlyArray<readonly [string, RevocationTarget]> | string
 }
 
 function outcome (
@@ -419,7 +419,7 @@ t.test(
   'The moment is event_timestamp, else toe, else iat; large numbers are milliseconds, and one in the future ' +
     'stays there',
   async t => {
-    const moment = (event: object, claims: object = {}): number =>
+    const moment = (event: object, claims: object = {}) =>
       effectsOf(
         {
           type: `${CAEP}session-revoked`,

@@ -7,7 +7,7 @@ import { keyOf, type RevocableToken } from '../../../lib/revocation/target.ts'
 import { createView } from '../../../lib/revocation/view.ts'
 
 const NOW = 1_800_000_000
-const now = (): number => NOW
+const now = () => NOW
 const token = (claims: object = {}): RevocableToken =>
   ({
     claims: { sub: 'u1', iat: NOW - 5, exp: NOW + 60, ...claims },
@@ -124,7 +124,7 @@ t.test('Without room nothing is stored, and an undo needs none', async t => {
 
 t.test('Events that are on their way to the log count: a sender takes no more than its part by sending many at once', async t => {
   const { revocations, appended } = start({ max: 4 })
-  const one = (sid: string): Promise<string> =>
+  const one = (sid: string) =>
     revocations.append([{ ...ending(sid), sender: 'https://t.example', standing: 'other' }]).then(
       () => 'stored',
       ({ message }) => message
@@ -135,7 +135,7 @@ t.test('Events that are on their way to the log count: a sender takes no more th
   t.strictSame([await one('s4'), appended.length], [noRoom, 1])
 })
 
-t.test('The lifetime of a token counts from iat, and from now if that is in the future; without iat it is not known', t => {
+t.test('The lifetime of a token counts from iat, and from now if that is in the future; without iat it is not known', async t => {
   const { revocations } = start()
   const rows: ReadonlyArray<readonly [object, string?]> = [
     [{ iat: NOW, exp: NOW + 100 }],
@@ -147,7 +147,6 @@ t.test('The lifetime of a token counts from iat, and from now if that is in the 
     [{ iat: NOW, exp: undefined }, 'token_too_long']
   ]
   for (const [claims, reason] of rows) t.equal(revocations.refusalOf(token(claims))?.reason, reason)
-  t.end()
 })
 
 t.test('What no issuer of this service could have issued is not stored, and its sender gets to know', async t => {

@@ -36,7 +36,7 @@ const facts = (given: Partial<RevocationFacts> = {}): RevocationFacts => ({
 })
 
 /** Another key of the same issuer. */
-const k = (name: string | number): string => keyOf(['sub', A, `${name}`])
+const k = (name: string | number) => keyOf(['sub', A, `${name}`])
 
 /** Lives end after 110 seconds. */
 function start (given: Partial<ViewOptions> = {}) {
@@ -63,7 +63,7 @@ function start (given: Partial<ViewOptions> = {}) {
     take: (...entries: RevocationEntry[]) => { store.append(entries) },
     hear: (key: string, record: RevocationRecord, call = 1, isWhole = true) =>
       view.take(key, writeRecord(record), call, isWhole),
-    hasRoom (entries: readonly RevocationEntry[]): boolean {
+    hasRoom (entries: readonly RevocationEntry[]) {
       const release = view.reserve(entries)
       release?.()
       return release !== undefined
@@ -317,7 +317,7 @@ t.test('What is over makes room, in small steps', async t => {
   t.equal(size(), 0)
 })
 
-t.test('Moments are kept to the millisecond: of a block and what lifts it, the later holds', t => {
+t.test('Moments are kept to the millisecond: of a block and what lifts it, the later holds', async t => {
   const rows: ReadonlyArray<readonly [number, number, boolean]> = [[0.001, 0.999, false], [0.999, 0.001, true], [
     0.5,
     0.5,
@@ -328,10 +328,9 @@ t.test('Moments are kept to the millisecond: of a block and what lifts it, the l
     take(entry({ effect: 'block', at: NOW + blocked }), entry({ effect: 'enable', at: NOW + enabled }))
     t.equal(revocationOf(facts()) !== undefined, isRevoked, `${blocked}, ${enabled}`)
   }
-  t.end()
 })
 
-t.test('A login whose time is no past time is refused by a cutoff of logins, and a token without one is not', t => {
+t.test('A login whose time is no past time is refused by a cutoff of logins, and a token without one is not', async t => {
   const { take, revocationOf } = start()
   take(entry({ effect: 'login' }))
   for (
@@ -340,10 +339,9 @@ t.test('A login whose time is no past time is refused by a cutoff of logins, and
       false
     ], [undefined, false]] as const
   ) t.equal(revocationOf(facts({ issuedAt: NOW + 5, loginAt })) !== undefined, isRevoked, `${loginAt}`)
-  t.end()
 })
 
-t.test('An ended session refuses tokens whatever their iat, until its own end', t => {
+t.test('An ended session refuses tokens whatever their iat, until its own end', async t => {
   const { take, revocationOf, size, pass, sweep, version } = start()
   take(entry({ effect: 'end' }))
   pass(109.9)
@@ -360,10 +358,9 @@ t.test('An ended session refuses tokens whatever their iat, until its own end', 
   take(entry({ key: k('another'), at: NOW + 220 }))
   sweep()
   t.equal(size(), 1, 'what is over is forgotten')
-  t.end()
 })
 
-t.test('A session that is ended again is kept for as long again', t => {
+t.test('A session that is ended again is kept for as long again', async t => {
   const { take, revocationOf, pass } = start()
   take(entry({ effect: 'end' }))
   pass(60)
@@ -372,10 +369,9 @@ t.test('A session that is ended again is kept for as long again', t => {
   t.ok(revocationOf(facts()))
   pass(1)
   t.notOk(revocationOf(facts()))
-  t.end()
 })
 
-t.test('An event of the future is kept from its own moment on, however wrong our clock was when it came', t => {
+t.test('An event of the future is kept from its own moment on, however wrong our clock was when it came', async t => {
   for (const wrong of [-600, 0, 86_400 * 2]) {
     const { take, revocationOf, pass, clock } = start()
     clock.now += wrong
@@ -389,10 +385,9 @@ t.test('An event of the future is kept from its own moment on, however wrong our
     pass(0.1)
     t.notOk(revocationOf(facts()), `${wrong} s: over`)
   }
-  t.end()
 })
 
-t.test('An undo ends what stands, everywhere, and a later event counts again, whatever its moment', t => {
+t.test('An undo ends what stands, everywhere, and a later event counts again, whatever its moment', async t => {
   const { take, revocationOf, size, hear } = start()
   const [before, other] = [record(), record({ effect: 'block', at: NOW + 9 })]
   take(entry(), entry({ effect: 'block' }), entry({ at: NOW + 3600 }))
@@ -403,10 +398,9 @@ t.test('An undo ends what stands, everywhere, and a later event counts again, wh
   t.equal(revocationOf(facts()), undefined, 'who has missed it brings nothing back')
   take(entry({ at: NOW - 5 }))
   t.strictSame([revocationOf(facts())?.at, size()], [NOW - 5, 1])
-  t.end()
 })
 
-t.test('Only records of its issuers and news of its transmitters are held', t => {
+t.test('Only records of its issuers and news of its transmitters are held', async t => {
   const { hear, size, news, recordOf } = start()
   for (const [issuer, held] of [[A, 1], [B, 1], ['*', 2]] as const) {
     hear(keyOf(['claim', issuer, 'email', 'a@b.example']), record())
@@ -425,18 +419,16 @@ t.test('Only records of its issuers and news of its transmitters are held', t =>
   const open = start({ issuers: undefined })
   open.hear(keyOf(['sub', B, 'u']), record())
   t.equal(open.size(), 1)
-  t.end()
 })
 
-t.test('News that come late change nothing, and later ones do', t => {
+t.test('News that come late change nothing, and later ones do', async t => {
   const { take, news } = start()
   const state = (event: string, at: number): RevocationEntry => entry({ key: `stream ${A}`, effect: 'state', event, at })
   take(state('enabled', NOW), state('paused', NOW - 1), state('enabled', NOW), state('disabled', NOW + 0.001))
   t.strictSame(news.map(one => (one as RevocationEntry).event), ['enabled', 'disabled'])
-  t.end()
 })
 
-t.test('What the store may not know is said to it, the newest first', t => {
+t.test('What the store may not know is said to it, the newest first', async t => {
   const { hear, lose, unsaid, said, hasUnsaid, pass } = start({ issuers: [A] })
   const keysOf = (limit = 9): string[] => unsaid(limit).map(([key]) => key)
   for (const n of [1, 2, 3, 4]) hear(k(n), record(), n)
@@ -457,20 +449,18 @@ t.test('What the store may not know is said to it, the newest first', t => {
   pass(60)
   hear(k(6), record({}, { life: 50 }), 9)
   t.strictSame(keysOf(), [], 'what is over stays over')
-  t.end()
 })
 
-t.test('What was heard before the last of many calls is said again once the store has lost more than these', t => {
+t.test('What was heard before the last of many calls is said again once the store has lost more than these', async t => {
   const { hear, lose, unsaid } = start({ issuers: [A], max: 1_000_000 })
   for (let n = 1; n <= 150_000; n++) hear(k(n % 1000), record(), n)
   lose(149_999)
   t.strictSame(unsaid(9).map(([key]) => key), [k(0)])
   lose(10)
   t.equal(unsaid(9999).length, 1000)
-  t.end()
 })
 
-t.test('A record can be read as it was written, whatever its parts', t => {
+t.test('A record can be read as it was written, whatever its parts', async t => {
   const { hear, recordOf } = start()
   const all: RevocationRecord = {
     holder: '* https://t.example',
@@ -486,14 +476,12 @@ t.test('A record can be read as it was written, whatever its parts', t => {
   hear(KEY, all)
   t.strictSame(recordOf(KEY), all)
   t.strictSame(readRecord(writeRecord(all)), all)
-  t.end()
 })
 
-t.test('A million senders leave nothing that grows', t => {
+t.test('A million senders leave nothing that grows', async t => {
   const { take, revocationOf } = start({ max: 10_000 })
   for (let n = 0; n < 1100; n++) take(entry({ key: k(n), source: `s${n}` }))
   t.equal(revocationOf(facts({ keys: [k(1099)] }))!.source, 's1099')
-  t.end()
 })
 
 const someEntry = fc.record({
@@ -503,7 +491,7 @@ const someEntry = fc.record({
   standing: fc.constantFrom('issuer', 'other')
 }).map(given => entry(given as Partial<RevocationEntry>))
 
-t.test('Repeats and any order of entries give the same answers', t => {
+t.test('Repeats and any order of entries give the same answers', async t => {
   const answers = ({ revocationOf }: ReturnType<typeof start>): boolean[] =>
     [NOW - 60, NOW - 25, NOW - 1, NOW + 1].flatMap(issuedAt =>
       [undefined, NOW - 30, NOW].flatMap(loginAt =>
@@ -520,5 +508,4 @@ t.test('Repeats and any order of entries give the same answers', t => {
     again.take(...shuffled)
     t.strictSame(answers(again), answers(once))
   }))
-  t.end()
 })

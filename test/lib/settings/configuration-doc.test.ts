@@ -22,18 +22,16 @@ t.test('The example of a configuration file is valid.', async t => {
   })
 })
 
-t.test('Every word in capitals that looks like a setting is one.', t => {
+t.test('Every word in capitals that looks like a setting is one.', async t => {
   const mentioned = [...page.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=|`)/g)].map(([, name]) => name!)
   const known: readonly string[] = [...settingNames.map(name => settingSpec(name).variable), 'CONFIG_FILE']
   t.strictSame(mentioned.filter(name => !known.includes(name)), [])
-  t.end()
 })
 
-t.test('Each setting has one row, and the eight that most need come first.', t => {
+t.test('Each setting has one row, and the eight that most need come first.', async t => {
   const rows = [...page.matchAll(/^\| (?:`([A-Z_]+)`|-) \| (?:`([\w.]+)`|-) \|/gm)].map(([, variable, key]) => key ?? variable!)
   const named = settingNames.map(name => settingSpec(name).from === 'environment' ? settingSpec(name).variable : name)
   t.strictSame([...rows].sort(), [...named].sort())
   const first = page.split('### ')[1]!
   t.equal(rows.filter(name => first.includes(`\`${name}\` |`)).length, 8)
-  t.end()
 })

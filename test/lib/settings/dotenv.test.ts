@@ -4,7 +4,7 @@ import { applyDotenv, parseDotenv } from '../../../lib/settings/dotenv.ts'
 
 const BOM = '\uFEFF'
 
-t.test('Every form of an assignment is read, on each Node.', t => {
+t.test('Every form of an assignment is read, on each Node.', async t => {
   const cases: ReadonlyArray<readonly [text: string, variables: Record<string, string>]> = [
     ['', {}],
     [BOM, {}],
@@ -50,10 +50,9 @@ t.test('Every form of an assignment is read, on each Node.', t => {
     applyDotenv(environment, text)
     t.strictSame(environment, { ...variables }, `${title} in the environment`)
   }
-  t.end()
 })
 
-t.test('Any other line is named by its number and never quoted, and the lines around it are read.', t => {
+t.test('Any other line is named by its number and never quoted, and the lines around it are read.', async t => {
   const lines = [
     'S3CRET',
     'S3CRET: 1',
@@ -93,12 +92,10 @@ t.test('Any other line is named by its number and never quoted, and the lines ar
     }
   }
   t.equal(parseDotenv('x\n\ny').problems.length, 2, 'each such line')
-  t.end()
 })
 
-t.test('What the process was given beats the file, unless it is empty.', t => {
+t.test('What the process was given beats the file, unless it is empty.', async t => {
   const environment = { ...parseEnv('A= \nB=2\nC=3'), A: 'mine', C: '' }
   applyDotenv(environment, 'A= \nB=2\nC=3')
   t.strictSame(environment, { A: 'mine', B: '2', C: '3' })
-  t.end()
 })

@@ -15,7 +15,7 @@ import { processSurroundings } from '../../../server/surroundings.ts'
 
 const FOLDER = join(root, 'examples/settings')
 
-const read = (file: string): string => readFileSync(join(FOLDER, file), 'utf8')
+const read = (file: string) => readFileSync(join(FOLDER, file), 'utf8')
 
 /** What the service makes of one file in its working directory. @throws SettingsError */
 function start (file: '.env' | 'config.yaml', text: string): Promise<Settings> {
@@ -37,7 +37,7 @@ for (const [file, example] of [['.env', '.env.example'], ['config.yaml', 'config
       'without the comments'
     )
 
-    const forFile = (name: SettingName): string | undefined =>
+    const forFile = (name: SettingName) =>
       file === '.env' ? settingSpec(name).variable : name.split('.').at(-1)
     const commented = lines.flatMap((line, at) => COMMENTED.test(line) ? [{ at, key: COMMENTED.exec(line)![2]! }] : [])
     t.strictSame(commented.map(({ key }) => key), [
@@ -63,7 +63,7 @@ for (const [file, example] of [['.env', '.env.example'], ['config.yaml', 'config
   })
 }
 
-const sectionOf = (name: SettingName): string | undefined =>
+const sectionOf = (name: SettingName) =>
   settingSpec(name).from === 'environment' ? undefined : name.split('.')[0]
 
 /** The file has them in sections. */

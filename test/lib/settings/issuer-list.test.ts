@@ -122,7 +122,7 @@ t.test('The common mode is that of each issuer if they agree.', async t => {
 })
 
 t.test('A problem of an entry is reported with its line and its path.', async t => {
-  const list = (...lines: string[]): string =>
+  const list = (...lines: string[]) =>
     ['idp:', '  audience: x', '  issuers:', ...lines.map(line => `    ${line}`)].join('\n')
   const a = '- issuer: https://a.example/'
   const cases: Array<[text: string, problems: Array<string | RegExp>]> = [

@@ -12,7 +12,7 @@ import { parseGate } from '../../helpers/gate-section.ts'
 /** The values that options give. */
 const settingsOf = (options: object): RawSettings => settingsFromOptions(options).values
 
-t.test('The page of the plugin names each setting that has no effect in another app.', t => {
+t.test('The page of the plugin names each setting that has no effect in another app.', async t => {
   const page = readFileSync(join(root, 'docs/reference/plugin.md'), 'utf8')
   for (const name of settingNames) {
     const { variable, from, serviceOnly } = settingSpec(name)
@@ -21,10 +21,9 @@ t.test('The page of the plugin names each setting that has no effect in another 
     t.match(page, containing(`\`${written}\``))
     t.doesNotThrow(() => settingsFromOptions({ [written]: 'x' }), `${written} is an option`)
   }
-  t.end()
 })
 
-t.test('Options have the shape of the file or the names of the environment.', t => {
+t.test('Options have the shape of the file or the names of the environment.', async t => {
   const values = { ...noSettings(), idp: { introspection: {}, domain: 'tenant.example', dpopRequired: true } }
   t.strictSame(
     settingsOf({
@@ -58,7 +57,6 @@ t.test('Options have the shape of the file or the names of the environment.', t 
   t.strictSame(settingsOf({ server: { trustProxy: ['loopback', '10.0.0.1'] } }).server, {
     trustProxy: ['loopback', '10.0.0.1']
   })
-  t.end()
 })
 
 t.test('Each member that the types of the gate have is one that the gate knows.', async t => {
@@ -102,7 +100,7 @@ t.test('Each member that the types of the gate have is one that the gate knows.'
   t.strictSame((await parseGate({ ...gate, claims: 'team' })).problems.length, 1)
 })
 
-t.test('Options are an object, and what Fastify reads is taken out of it.', t => {
+t.test('Options are an object, and what Fastify reads is taken out of it.', async t => {
   for (const given of ['idp', 5, null, ['idp'], () => ({})]) {
     t.throws(() => ownOptions(given as never), {
       name: 'SettingsError',
@@ -117,7 +115,6 @@ t.test('Options are an object, and what Fastify reads is taken out of it.', t =>
     settingsOf({ idp: { issuers: [{ issuer: 'https://a.example/', algs: undefined }] } }).idp.issuers,
     [{ issuer: 'https://a.example/' }]
   )
-  t.end()
 })
 
 const REFUSED: ReadonlyArray<{ options: object, problem: string | RegExp }> = [
@@ -178,9 +175,8 @@ const REFUSED: ReadonlyArray<{ options: object, problem: string | RegExp }> = [
   }
 ]
 
-t.test('Unknown options are refused, with the name that was meant.', t => {
+t.test('Unknown options are refused, with the name that was meant.', async t => {
   for (const { options, problem } of REFUSED) {
     t.throws(() => settingsFromOptions(options), { name: 'SettingsError', problems: [problem] }, String(problem))
   }
-  t.end()
 })

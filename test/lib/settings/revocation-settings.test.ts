@@ -12,12 +12,12 @@ const ISSUER = 'https://a.example'
 const SENDER = { issuer: ISSUER, audience: 'r', delivery: 'push' }
 
 interface Beside {
-  readonly issuers?: readonly string[]
+  issuers?: readonly string[]
   /** One for each issuer. */
-  readonly algs?: readonly string[]
-  readonly replay?: string
-  readonly publicUrl?: string
-  readonly places?: ReadonlyMap<string, string>
+  algs?: readonly string[]
+  replay?: string
+  publicUrl?: string
+  places?: ReadonlyMap<string, string>
 }
 
 async function read (
@@ -302,7 +302,7 @@ t.test('Each bad part is reported with what it held and what is allowed, and no 
 t.test(
   'Shown with a mark, a secret says where it is, and nothing of what it is or of what stands under an unknown ' +
     'name',
-  t => {
+  async t => {
     const show = (secret: unknown): unknown =>
       withoutSecrets(partOf('revocation'), {
         transmitters: [{ issuer: ISSUER, clientSecret: secret, clientSecrte: 'hush' }]
@@ -323,7 +323,6 @@ t.test(
     const implied = { admin: ['read', 'write'] }
     t.strictSame(withoutSecrets(partOf('idp.scopeImplies'), implied, '(not shown)'), implied, 'a map as a whole')
     t.equal(withoutSecrets(partOf('idp.scopeImplies'), implied), 'a mapping', 'and not in a message')
-    t.end()
   }
 )
 

@@ -24,7 +24,7 @@ function collect (files: Record<string, string | Error>, environment: Record<str
 
 const withCode = (code: string): Error => Object.assign(new Error('the system says why'), { code })
 
-t.test('A later source wins over an earlier one, and an empty variable is no source.', t => {
+t.test('A later source wins over an earlier one, and an empty variable is no source.', async t => {
   const file = 'server: { logLevel: warn }'
   const cases: Array<
     { title: string, files: Record<string, string>, environment?: Record<string, string>, expected: unknown }
@@ -89,10 +89,9 @@ t.test('A later source wins over an earlier one, and an empty variable is no sou
     'dpop.nonce': 'environment',
     'proxies.httpsProxy': 'environment'
   }, 'and each value has the place where it was found')
-  t.end()
 })
 
-t.test('AUDIT says where the audit goes, and its pseudonyms are still those of the file.', t => {
+t.test('AUDIT says where the audit goes, and its pseudonyms are still those of the file.', async t => {
   const key = 'pseudonymKey: { env: KEY }'
   for (const [file, audit] of [
     [`{ to: 'off', ${key} }`, { to: 'log', pseudonymKey: { env: 'KEY' } }],
@@ -103,10 +102,9 @@ t.test('AUDIT says where the audit goes, and its pseudonyms are still those of t
     t.strictSame(values.audit, audit)
     t.equal(places.get(typeof audit === 'string' ? 'audit' : 'audit.to'), 'environment')
   }
-  t.end()
 })
 
-t.test('The configuration file is the one that CONFIG_FILE names, else the first of three in the working directory.', t => {
+t.test('The configuration file is the one that CONFIG_FILE names, else the first of three in the working directory.', async t => {
   const files = {
     'config.yaml': 'idp: { domain: from.yaml }',
     'config.yml': 'idp: { domain: from.yml }',
@@ -127,10 +125,9 @@ t.test('The configuration file is the one that CONFIG_FILE names, else the first
     const found = collect(present, environment)
     t.strictSame({ domain: found.values.idp.domain, problems: found.problems }, { domain, problems: [] })
   }
-  t.end()
 })
 
-t.test('A value of the file is a boolean, a number or a text, and a key without a value is unset.', t => {
+t.test('A value of the file is a boolean, a number or a text, and a key without a value is unset.', async t => {
   const { problems, values } = collect({
     'config.yaml': [
       'idp:',
@@ -165,10 +162,9 @@ t.test('A value of the file is a boolean, a number or a text, and a key without 
       unknownVariables: []
     })
   }
-  t.end()
 })
 
-t.test('A value of the file is a number if no digit is lost, and otherwise the text that was written.', t => {
+t.test('A value of the file is a number if no digit is lost, and otherwise the text that was written.', async t => {
   const { problems, values } = collect({
     'config.yaml':
       'gate: { a: 12, b: "12", c: 012, d: 1e3, e: 1.50, f: 9007199254740993, g: NaN, h: Infinity, i: -1.5, j: ' +
@@ -188,10 +184,9 @@ t.test('A value of the file is a number if no digit is lost, and otherwise the t
     j: '0x10',
     k: [3, '03']
   })
-  t.end()
 })
 
-t.test('A mistake in the file is reported with its line and key, never with a value.', t => {
+t.test('A mistake in the file is reported with its line and key, never with a value.', async t => {
   const unknown = 'unknown key'
   const cases: Array<{ text: string, problems: string[], isUnread: boolean }> = [
     { text: 'idp:\n  domain: s3cret.example\n  audience: s3cret', problems: [], isUnread: false },
@@ -308,16 +303,14 @@ t.test('A mistake in the file is reported with its line and key, never with a va
     t.equal(found.isUnread, isUnread, text)
     t.notMatch(found.problems.join(), containing('s3cret'))
   }
-  t.end()
 })
 
-t.test('Of a section that appears twice all members are judged, and of a setting the later value that is one.', t => {
+t.test('Of a section that appears twice all members are judged, and of a setting the later value that is one.', async t => {
   const { values } = collect({
     'config.yaml': 'idp:\n  domain: a\n  introspection:\n    for: jwt\nidp:\n  domain: b\n  domain:\n  introspection:\n' +
       '    clientId: c\n'
   })
   t.strictSame(values.idp, { domain: 'b', introspection: { for: 'jwt', clientId: 'c' } })
-  t.end()
 })
 
 t.test('A file that cannot be read is reported, and nothing about what may be in it.', async t => {
@@ -396,7 +389,7 @@ t.test('All faults of one start are reported in one message without a stack.', a
 })
 
 t.test('A file that is nested too deeply for the parser is reported in one sentence.', async t => {
-  const deep = (levels: number): string => `{"idp": {"audience"${': 1'.repeat(levels)}}}`
+  const deep = (levels: number) => `{"idp": {"audience"${': 1'.repeat(levels)}}}`
   t.hasStrict(parseConfigDocument(deep(1), line => `line ${line}`), { problems: [], isUnread: false })
   t.hasStrict(parseConfigDocument(deep(12_000), line => `line ${line}`), {
     problems: ['line 1: the file has too many levels'],
@@ -460,7 +453,7 @@ t.test('A variable that begins as settings do, and is like none, is kept for a w
   t.strictSame((await validateSettings(beside, processSurroundings)).unknownVariables, Object.keys(strangers).sort())
 })
 
-t.test('Variables of proxies are read in either case, the upper one first.', t => {
+t.test('Variables of proxies are read in either case, the upper one first.', async t => {
   t.equal(collect({}, { https_proxy: 'http://lower.example' }).values.proxies.httpsProxy, 'http://lower.example')
   t.equal(
     collect({}, { https_proxy: 'http://lower.example', HTTPS_PROXY: 'http://upper.example' }).values.proxies.httpsProxy,
@@ -474,10 +467,9 @@ t.test('Variables of proxies are read in either case, the upper one first.', t =
     httpProxy: 'http://p',
     noProxy: '*'
   })
-  t.end()
 })
 
-t.test('A missing file has no text, and one that cannot be read throws.', t => {
+t.test('A missing file has no text, and one that cannot be read throws.', async t => {
   const directory = t.testdir({ 'config.yaml': 'idp:\n' })
   mkdirSync(join(directory, 'folder'))
   writeFileSync(join(directory, 'empty'), '')
@@ -495,9 +487,8 @@ t.test('A missing file has no text, and one that cannot be read throws.', t => {
   ]
   for (const [title, bytes, text] of encodings) {
     writeFileSync(join(directory, 'encoded'), bytes)
-    const read = (): string | undefined => readTextIfThere(join(directory, 'encoded'))
+    const read = () => readTextIfThere(join(directory, 'encoded'))
     if (text === undefined) t.throws(read, { code: 'NOT_UTF8' }, title)
     else t.equal(read(), text, title)
   }
-  t.end()
 })

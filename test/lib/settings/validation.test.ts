@@ -36,7 +36,7 @@ async function problemsOf (values: Variables): Promise<readonly string[]> {
 }
 
 /** How a message names a setting. */
-function title (variable: string): string {
+function title (variable: string) {
   const name = NAMES.get(variable)!
   const { from } = settingSpec(name)
   return from === 'file' ? name : from === 'environment' ? variable : `${variable} (${name})`
@@ -129,7 +129,7 @@ t.test('Values that are set are typed, whether they are text of the environment 
   }
 })
 
-const secret = (bytes: number): string => randomBytes(bytes).toString('base64url')
+const secret = (bytes: number) => randomBytes(bytes).toString('base64url')
 const longest = 'a'.repeat(63)
 
 /** For each setting the values that it takes, and values that it does not. */
@@ -764,7 +764,7 @@ t.test('Trust and port follow from the settings.', async t => {
   t.equal((await read({ PORT: '0' })).server.port, 0)
 })
 
-const SECRETS: Readonly<Record<string, string>> = {
+const SECRETS: Record<string, string> = {
   REDIS: 'rediss://u:hush@cache.example:6379/2',
   NONCE: 'A'.repeat(43),
   NEXT: 'B'.repeat(43),

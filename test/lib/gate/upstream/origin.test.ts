@@ -1,7 +1,7 @@
 import t from 'tap'
 import { parseUpstream, tlsNameOf } from '../../../../lib/gate/upstream/origin.ts'
 
-t.test('An upstream is only an origin.', t => {
+t.test('An upstream is only an origin.', async t => {
   const rows: ReadonlyArray<readonly [given: unknown, origin: string | undefined]> = [
     ['http://a', 'http://a'],
     ['HTTPS://A:443/', 'https://a'],
@@ -23,5 +23,4 @@ t.test('An upstream is only an origin.', t => {
   ]
   for (const [given, origin] of rows) t.equal(parseUpstream(given), origin, JSON.stringify(given))
   t.strictSame(['https://a:1', 'https://[::1]:1', 'https://127.0.0.1'].map(tlsNameOf), ['a', '', ''])
-  t.end()
 })

@@ -1,18 +1,16 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { PassThrough } from 'node:stream'
 import t from 'tap'
 import type { UpstreamAnswer } from '../../../../lib/gate/upstream/answer.ts'
 import { joinConnections, protocolsOf, requestUpgrade, watchClient } from '../../../../lib/gate/upstream/upgrade.ts'
+import { listen } from '../../../helpers/listen.ts'
 
 t.test('A request to an https upstream goes over TLS.', async t => {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise(resolve => server.once('listening', resolve))
-  t.teardown(() => {
-    server.close()
-  })
-  const origin = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const server = createServer()
+  const port = await listen(t, server)
+  const origin = `https://127.0.0.1:${port}`
   const { answer } = requestUpgrade({
     origin,
     method: 'GET',
@@ -29,12 +27,9 @@ t.test('The upstream is asked by the method of the client.', async t => {
     socket.end(
       `HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\nMethod: ${request.method}\r\n\r\n`
     )
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.close()
   })
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const port = await listen(t, server)
+  const origin = `http://127.0.0.1:${port}`
   for (const method of ['GET', 'POST']) {
     const { headers } = await requestUpgrade({
       origin,
@@ -48,7 +43,7 @@ t.test('The upstream is asked by the method of the client.', async t => {
   }
 })
 
-t.test('A protocol that carries further requests is not passed on.', t => {
+t.test('A protocol that carries further requests is not passed on.', async t => {
   const rows: Array<[given: string | undefined, asked: string | undefined]> = [
     ['websocket', 'websocket'],
     ['websocket, h2c', 'websocket'],
@@ -66,7 +61,6 @@ t.test('A protocol that carries further requests is not passed on.', t => {
     [undefined, undefined]
   ]
   for (const [given, asked] of rows) t.equal(protocolsOf(given), asked, String(given))
-  t.end()
 })
 
 t.test('What a client sends before the upgrade is buffered up to a limit, and a disconnect is reported.', async t => {
@@ -75,7 +69,7 @@ t.test('What a client sends before the upgrade is buffered up to a limit, and a 
   const stop = watchClient(stream as unknown as Socket, () => {
     gone++
   })
-  const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
+  const turn = (): Promise<void> => new Promise(setImmediate)
   stream.write(Buffer.alloc(64 * 1024 - 1, 'a'))
   stream.write('b')
   await turn()

@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { PassThrough, type Readable } from 'node:stream'
 import t from 'tap'
 import type { Dispatcher } from 'undici'
@@ -12,6 +11,7 @@ import {
 } from '../../../../lib/gate/upstream/answer.ts'
 import { UpstreamExchange } from '../../../../lib/gate/upstream/exchange.ts'
 import { createUpstream } from '../../../../lib/gate/upstream/upstream.ts'
+import { listen } from '../../../helpers/listen.ts'
 
 /** A clock and timers that go on when the test says so. */
 function createTimers () {
@@ -27,7 +27,7 @@ function createTimers () {
       }
     }
   }
-  const advance = (ms: number): void => {
+  const advance = (ms: number) => {
     nowMs += ms
     for (const timer of waiting) if (timer.atMs <= nowMs && waiting.delete(timer)) timer.run()
   }
@@ -39,26 +39,22 @@ t.test('Whoever is silent for the whole time limit ends the request, and each si
   const server = createServer((_request, response) => {
     answering = response
     server.emit('arrived')
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
   })
+  const port = await listen(t, server)
   const { surroundings, waiting, advance } = createTimers()
   const upstream = createUpstream({
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    origin: `http://127.0.0.1:${port}`,
     timeoutSeconds: 7,
     idleSeconds: 4,
     bodyLimit: 4,
     surroundings
   })
   t.teardown(() => upstream.close())
-  const send = (body?: PassThrough, onInterim = (): void => {}) =>
+  const send = (body?: PassThrough, onInterim = () => {}) =>
     upstream.send({ method: 'POST', target: '/', headers: [], body, timeoutSeconds: 7, onInterim })
-  const read = async ({ body }: UpstreamAnswer): Promise<string> =>
+  const read = async ({ body }: UpstreamAnswer) =>
     String(Buffer.isBuffer(body) ? body : Buffer.concat(await body.toArray()))
-  const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
+  const turn = (): Promise<void> => new Promise(setImmediate)
 
   const source = new PassThrough()
   const { answer } = send(source)
@@ -215,7 +211,7 @@ t.test('The upstream is asked for no more while the reader of an answer has not 
   exchange.onRequestStart(controller)
   exchange.onResponseStart(controller, 200, {})
   const body = streamIn(await exchange.answer)
-  const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
+  const turn = (): Promise<void> => new Promise(setImmediate)
   for (
     const [reader, paused] of [[new PassThrough({ highWaterMark: 4 }), ['pause']], [
       new PassThrough({ highWaterMark: 1024 }),
@@ -308,7 +304,7 @@ t.test('The body of an answer is taken as fast as it is read, and ends once.', a
   exchange.onResponseEnd()
   await once(body.resume(), 'end')
   body.destroy()
-  await new Promise(resolve => setImmediate(resolve))
+  await new Promise(setImmediate)
   t.notOk(done.includes('499 The client has gone'), 'what has ended is not broken off')
 })
 

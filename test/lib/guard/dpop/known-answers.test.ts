@@ -174,7 +174,7 @@ t.test('The time limits of a proof are exact to the second, at both ends', async
 })
 
 t.test('A segment is canonical base64url of a JSON object in UTF-8', async t => {
-  const segment = (bytes: string | Buffer): string => Buffer.from(bytes).toString('base64url')
+  const segment = (bytes: string | Buffer) => Buffer.from(bytes).toString('base64url')
   t.strictSame(decodeJsonObject(segment('{"a":"ü"}')), { a: 'ü' })
   for (const bytes of [Buffer.from('{"a":"\xff"}', 'latin1'), '[]', 'null', '1', '{', '']) {
     t.equal(decodeJsonObject(segment(bytes)), undefined, String(bytes))
@@ -360,9 +360,9 @@ t.test('A public JWK must be of the type, curve and size that the algorithm need
   const ed = (await createDpopClient('EdDSA')).jwk
   const ed448 = (await createDpopClient('Ed448')).jwk
   /** The same bytes with bits beyond them. */
-  const withSpareBits = (text: string): string =>
+  const withSpareBits = (text: string) =>
     text.slice(0, -1) + String.fromCharCode(text.charCodeAt(text.length - 1) + 1)
-  const modulus = (bits: number): string => {
+  const modulus = (bits: number) => {
     const bytes = Buffer.alloc(Math.ceil(bits / 8), 0xff)
     bytes[0] = 0xff >> (bytes.length * 8 - bits)
     return bytes.toString('base64url')
@@ -587,22 +587,22 @@ t.test('Client keys', async t => {
 })
 
 interface Wycheproof {
-  readonly signatures: ReadonlyArray<{
-    readonly alg: JwsAlg,
-    readonly source: string,
-    readonly jwk: JsonWebKey,
-    readonly tests: ReadonlyArray<
+  signatures: ReadonlyArray<{
+    alg: JwsAlg,
+    source: string,
+    jwk: JsonWebKey,
+    tests: ReadonlyArray<
       {
-        readonly tcId: number,
-        readonly comment: string,
-        readonly message: string,
-        readonly signature: string,
-        readonly isValid: boolean
+        tcId: number,
+        comment: string,
+        message: string,
+        signature: string,
+        isValid: boolean
       }
     >
   }>
-  readonly keys: ReadonlyArray<
-    { readonly comment: string, readonly keys: readonly object[], readonly isUsable: boolean }
+  keys: ReadonlyArray<
+    { comment: string, keys: readonly object[], isUsable: boolean }
   >
 }
 

@@ -39,7 +39,7 @@ const ofSet = ({ kid, n, e }: { kid?: string, n: string, e: string }) => ({
   material: { kty: 'RSA', n, e },
   algs: ['RS256']
 })
-const asBytes = (document: unknown): Buffer => Buffer.from(JSON.stringify(document))
+const asBytes = (document: unknown) => Buffer.from(JSON.stringify(document))
 /** What a verdict says, with the material of its key. */
 const shown = (verdict: UsableKey | string): unknown => {
   if (typeof verdict === 'string') return verdict
@@ -392,7 +392,7 @@ t.test('docs/reference/monitoring.md explains each state, failure and reason', a
 t.test('Each key that may have signed a token is tried once, and eight at most', async t => {
   const key = (name: string, kid: string | undefined, algs: SigningKey['algs'] = ['RS256']): SigningKey =>
     untriedKey(name, kid, algs)
-  const names = (found: readonly SigningKey[]): string => found.map(({ pem }) => pem).join(' ')
+  const names = (found: readonly SigningKey[]) => found.map(({ pem }) => pem).join(' ')
   const set = (...keys: SigningKey[]): KeySet => ({ keys, passedOver: {} })
   const mixed = set(key('a', 'k1'), key('b', undefined), key('c', 'k1', ['RS256', 'PS256']), key('d', 'k2', ['ES256']))
   t.equal(names(candidatesIn(mixed, undefined, 'RS256')), 'a b c')

@@ -34,6 +34,7 @@ import {
 } from '../../../helpers/hostile-provider.ts'
 import { oddNumber, rsaJwk } from '../../../helpers/rsa-jwk.ts'
 import { takeRsaKey } from '../../../helpers/rsa-keys.ts'
+import { rowsOf } from '../../../helpers/rows.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -58,8 +59,8 @@ interface Bench {
 
 /** What differs from one source to the next: where its keys are, and parts of it. */
 interface SourceOptions extends Partial<KeySourceOptions & ProviderKeysOptions> {
-  readonly issuer?: string
-  readonly jwksUri?: string
+  issuer?: string
+  jwksUri?: string
 }
 
 async function setUp (
@@ -89,11 +90,11 @@ async function setUp (
     await source.close()
     await provider.close()
   })
-  async function settled (fetches: number): Promise<void> {
+  async function settled (fetches: number) {
     while (source.state().fetches < fetches || clock.timers.size === 0) await delay(2)
     await delay(0)
   }
-  async function next (): Promise<void> {
+  async function next () {
     const { fetches } = source.state()
     clock.advance(clock.nextMs)
     await settled(fetches + 1)
@@ -386,55 +387,39 @@ t.test('an address from which keys may not be fetched is refused at once', async
 })
 
 /** Hostile answers, and the failure that each is. */
-function hostile (
-  provider: HostileProvider
-): Array<{ title: string, behaviours: { discovery?: Behaviour, jwks?: Behaviour }, word: string }> {
+function hostile (provider: HostileProvider) {
   const discovery = (document: object): { discovery: Behaviour } => ({
     discovery: json({ issuer: provider.issuer, jwks_uri: provider.jwksUri, ...document })
   })
-  return [
-    { title: 'a set that hangs', behaviours: { jwks: hang() }, word: 'deadline' },
-    { title: 'a discovery document that drips', behaviours: { discovery: drip() }, word: 'deadline' },
-    { title: 'a set cut short', behaviours: { jwks: cutShort() }, word: 'unreachable' },
-    { title: 'HTML', behaviours: { jwks: html() }, word: 'not_json' },
-    { title: 'a 500', behaviours: { jwks: html(500) }, word: 'status' },
-    { title: 'a 500 for discovery', behaviours: { discovery: html(500) }, word: 'status' },
-    { title: 'a set of 1 GB', behaviours: { jwks: endless(2 ** 30) }, word: 'too_large' },
-    { title: 'a redirect of discovery', behaviours: { discovery: redirect('/elsewhere') }, word: 'redirect' },
-    { title: 'null', behaviours: { jwks: json(null) }, word: 'set_malformed' },
-    { title: 'an empty object', behaviours: { jwks: json({}) }, word: 'set_malformed' },
-    { title: 'keys that are a text', behaviours: { jwks: json({ keys: 'abc' }) }, word: 'set_malformed' },
-    { title: 'an array', behaviours: { jwks: json([null]) }, word: 'set_malformed' },
-    { title: 'keys of null', behaviours: { jwks: json({ keys: [null] }) }, word: 'set_malformed' },
-    {
-      title: '10,000 keys',
-      behaviours: { jwks: json({ keys: Array(10_000).fill({ kty: 'RSA' }) }) },
-      word: 'set_too_many_keys'
+  return rowsOf<string, { discovery?: Behaviour, jwks?: Behaviour }>({
+    deadline: { 'a set that hangs': { jwks: hang() }, 'a discovery document that drips': { discovery: drip() } },
+    unreachable: { 'a set cut short': { jwks: cutShort() } },
+    not_json: { HTML: { jwks: html() } },
+    status: { 'a 500': { jwks: html(500) }, 'a 500 for discovery': { discovery: html(500) } },
+    too_large: { 'a set of 1 GB': { jwks: endless(2 ** 30) } },
+    redirect: { 'a redirect of discovery': { discovery: redirect('/elsewhere') } },
+    set_malformed: {
+      null: { jwks: json(null) },
+      'an empty object': { jwks: json({}) },
+      'keys that are a text': { jwks: json({ keys: 'abc' }) },
+      'an array': { jwks: json([null]) },
+      'keys of null': { jwks: json({ keys: [null] }) }
     },
-    { title: 'discovery of null', behaviours: { discovery: json(null) }, word: 'discovery_malformed' },
-    { title: 'discovery without an issuer', behaviours: discovery({ issuer: undefined }), word: 'discovery_malformed' },
-    {
-      title: 'discovery without jwks_uri',
-      behaviours: discovery({ jwks_uri: undefined }),
-      word: 'discovery_malformed'
+    set_too_many_keys: { '10,000 keys': { jwks: json({ keys: Array(10_000).fill({ kty: 'RSA' }) }) } },
+    discovery_malformed: {
+      'discovery of null': { discovery: json(null) },
+      'discovery without an issuer': discovery({ issuer: undefined }),
+      'discovery without jwks_uri': discovery({ jwks_uri: undefined })
     },
-    {
-      title: 'discovery of another issuer',
-      behaviours: discovery({ issuer: 'https://stranger.example/' }),
-      word: 'discovery_issuer'
+    discovery_issuer: {
+      'discovery of another issuer': discovery({ issuer: 'https://stranger.example/' }),
+      'discovery of an issuer that is longer': discovery({ issuer: `${provider.issuer}x` })
     },
-    {
-      title: 'discovery of an issuer that is longer',
-      behaviours: discovery({ issuer: `${provider.issuer}x` }),
-      word: 'discovery_issuer'
-    },
-    {
-      title: 'jwks_uri on another scheme',
-      behaviours: discovery({ jwks_uri: 'http://stranger.example/jwks' }),
-      word: 'jwks_uri_refused'
-    },
-    { title: 'jwks_uri in a file', behaviours: discovery({ jwks_uri: 'file:///etc/passwd' }), word: 'jwks_uri_refused' }
-  ]
+    jwks_uri_refused: {
+      'jwks_uri on another scheme': discovery({ jwks_uri: 'http://stranger.example/jwks' }),
+      'jwks_uri in a file': discovery({ jwks_uri: 'file:///etc/passwd' })
+    }
+  })
 }
 
 t.test('The event of a failure gives the URL, what came and what was expected', async t => {
@@ -488,9 +473,9 @@ t.test('a hostile provider with no key at hand: keys are unavailable, and it get
     await t.test(title, async t => {
       const bench = await setUp(t)
       const { provider, source, clock, events, settled, next } = bench
-      const { behaviours, word } = hostile(provider)[index]!
+      const { value, outcome: word } = hostile(provider)[index]!
       bench.impatient = word === 'deadline'
-      Object.assign(provider, { fallback: json({ keys: [a] }) }, behaviours)
+      Object.assign(provider, { fallback: json({ keys: [a] }) }, value)
       source.start()
       await t.rejects(source.fetchCandidates('a', 'RS256'), {
         name: 'Refusal',
@@ -580,7 +565,7 @@ t.test('when the timers stood still, the first request after it starts the refre
     source.start()
     await settled(1)
     const [key] = source.candidates('a', 'RS256')
-    const use = (): void => {
+    const use = () => {
       ask === 'candidates' ? source.candidates('a', 'RS256') : source.isTrusted(key!)
     }
     clock.at += 10 * MINUTE - 1
@@ -781,7 +766,7 @@ t.test('a key that is published while a fetch is under way is fetched when that 
     source.start()
     await settled(1)
     const [old] = source.candidates(undefined, 'RS256')
-    let release = (): void => {}
+    let release = () => {}
     provider.jwks = (request, response) => {
       release = () => json({ keys: [{ ...a, kid: kid && 'a' }] })(request, response)
     }
@@ -883,7 +868,7 @@ t.test('a source that is closed before it starts never fetches', async t => {
 })
 
 t.test('closing while a set is being read adopts nothing', async t => {
-  let arrive = (): void => {}
+  let arrive = () => {}
   const arrived = new Promise<void>(resolve => {
     arrive = resolve
   })

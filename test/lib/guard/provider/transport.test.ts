@@ -98,7 +98,7 @@ t.test('Content-Encoding may say identity in any case, or nothing, and a refused
  * A server on 127.0.0.1 that is stopped until the test lets it go on: a second connection gets no answer to its SYN,
  * which is sent again after 1 s.
  */
-async function startSlowHandshake (): Promise<{ readonly port: number, letGoOn (): void, close (): void }> {
+async function startSlowHandshake (): Promise<{ port: number, letGoOn (): void, close (): void }> {
   const program = spawn(process.execPath, [
     '-e',
     "const server = require('node:http').createServer((_, response) => response.end('{}')); server.listen({ " +

@@ -23,10 +23,10 @@ import { until } from '../../../helpers/until.ts'
 
 type Outcome = 'first' | 'seen' | 'replay_unavailable'
 
-const idOf = (name: string | number): string => hash('sha256', String(name), 'binary')
-const keyOf = (name: string): string => `holdfast:${Buffer.from(idOf(name), 'binary').toString('base64url', 0, 16)}`
+const idOf = (name: string | number) => hash('sha256', String(name), 'binary')
+const keyOf = (name: string) => `holdfast:${Buffer.from(idOf(name), 'binary').toString('base64url', 0, 16)}`
 
-const inSeconds = (seconds: number): number => Date.now() / 1000 + seconds
+const inSeconds = (seconds: number) => Date.now() / 1000 + seconds
 
 function record (store: ReplayStore, name: string | number, expiresAt = inSeconds(330)): Promise<Outcome> {
   return new Promise(resolve =>
@@ -78,8 +78,8 @@ async function openOnFake (
   return { ...opened, fake }
 }
 
-const fixturePath = (name: string): string => fileURLToPath(new URL(`../../../fixtures/${name}`, import.meta.url))
-const fixture = (name: string): Buffer => readFileSync(fixturePath(name))
+const fixturePath = (name: string) => fileURLToPath(new URL(`../../../fixtures/${name}`, import.meta.url))
+const fixture = (name: string) => readFileSync(fixturePath(name))
 const CLIENT_TLS = { cert: fixture('client-a.cert.pem'), key: fixture('client-a.key.pem') }
 const PROVIDER_TLS = { cert: fixture('provider.cert.pem'), key: fixture('provider.key.pem') }
 
@@ -89,7 +89,7 @@ const place = (path: string): { file: string } => ({ file: fixturePath(path) })
  * Has the certificate of the fixtures accepted by all TLS of this process, as NODE_EXTRA_CA_CERTS would, until the end
  * of the test.
  */
-function trustProvider (t: Test): void {
+function trustProvider (t: Test) {
   const { createSecureContext } = tls
   Object.assign(tls, {
     createSecureContext: (options?: tls.SecureContextOptions) =>
@@ -392,7 +392,7 @@ function createTimers () {
     after,
     every (ms: number, run: () => void) {
       let stopped = false
-      const again = (): void => {
+      const again = () => {
         if (stopped) return
         after(ms, again)
         run()
@@ -470,11 +470,11 @@ function openOnLink (t: Test, now: () => number = () => Date.now() / 1000) {
   t.teardown(() => store.close())
   const answerPolicy = (...answers: MemoryAnswer[]): void => link.policies.at(-1)!(answers)
   /** The answers to all that is under way. */
-  const answerSets = (): void => {
+  const answerSets = () => {
     for (const { done } of link.sets.splice(0)) done(null, 'OK')
   }
   /** Time in which a record or a probe is answered at once. */
-  const live = (ms: number, each?: () => void): void => {
+  const live = (ms: number, each?: () => void) => {
     for (let left = ms; left > 0; left -= 10) {
       timers.pass(10)
       each?.()
@@ -519,7 +519,7 @@ t.test(
     'once',
   async t => {
     const { store, link, answerPolicy } = openOnLink(t)
-    const sent = (): number => link.sets.filter(({ ifAbsent }) => ifAbsent).length
+    const sent = () => link.sets.filter(({ ifAbsent }) => ifAbsent).length
     store.record(idOf('a'), 'jkt', inSeconds(330), () => {})
     t.equal(sent(), 0)
     for (const time of ['first', 'second']) {
@@ -552,7 +552,7 @@ t.test('records are refused at their own deadlines, also those that are made whi
   answerPolicy(KEEPS)
   answerSets()
   const refusedAt: Record<string, number> = {}
-  const onRefused = (name: string) => (): void => {
+  const onRefused = (name: string) => () => {
     refusedAt[name] = timers.steadyMs()
   }
   store.record(idOf('a'), 'jkt', inSeconds(330), () => {
@@ -707,7 +707,7 @@ t.test('a server that refuses some records is ready again when it has refused no
     return outcome
   }
   /** Time in which every probe is answered. */
-  const pass = (ms: number): void => {
+  const pass = (ms: number) => {
     for (let left = ms; left > 0; left -= 10) {
       timers.pass(10)
       answerSets()
@@ -1181,7 +1181,7 @@ t.test('With rediss: Sentinels and master are reached by TLS, each under a name 
     await startFake(t, PROVIDER_TLS),
     await startFake(t)
   ]
-  const masterIs = ({ port }: FakeRedis): void => {
+  const masterIs = ({ port }: FakeRedis) => {
     sentinel.override = ([name, word]) =>
       name === 'SENTINEL' && word === 'get-master-addr-by-name'
         ? `*2\r\n${bulk('127.0.0.1')}${bulk(String(port))}`
@@ -1206,7 +1206,7 @@ t.test('A master whose certificate is not trusted is the only reason, although S
     name === 'SENTINEL' && word === 'get-master-addr-by-name'
       ? `*2\r\n${bulk('127.0.0.1')}${bulk(String(master.port))}`
       : undefined
-  const asked = (): number => sentinel.commands.filter(([name]) => name === 'SENTINEL').length
+  const asked = () => sentinel.commands.filter(([name]) => name === 'SENTINEL').length
   const { store, reasons } = await open(t, `rediss://localhost:${sentinel.port}?sentinel=main`)
   await until('the Sentinel was asked often', () => asked() > 6)
   t.strictSame(reasons(), ['tls'])
@@ -1272,7 +1272,7 @@ t.test('A server that refuses the certificate, and leaves the connection open, e
 
 t.test('A file for TLS that cannot be used is told before anything is connected, and nothing of it.', async t => {
   const url = 'rediss://127.0.0.1:1'
-  const unusable = (why: string): string =>
+  const unusable = (why: string) =>
     `DPOP_REPLAY (dpop.replay) has a cert, key or ca that is not usable (${why}); allowed: { file: PATH } of PEM`
   for (
     const [given, problem] of [

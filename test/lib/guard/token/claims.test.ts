@@ -3,7 +3,7 @@ import { createIdentityHeaders } from '../../../../lib/gate/identity-headers.ts'
 import { findClaim } from '../../../../lib/guard/requirement/judge.ts'
 import type { AccessTokenClaims } from '../../../../lib/guard/token/access-token-claims.ts'
 
-t.test('A dotted name leads into objects, by the longest own member name, with no way back', t => {
+t.test('A dotted name leads into objects, by the longest own member name, with no way back', async t => {
   const rows: ReadonlyArray<{ name: string, claims: object, found: unknown }> = [
     { name: 'a', claims: { a: 1 }, found: 1 },
     { name: 'a.b', claims: { a: { b: 1 } }, found: 1 },
@@ -38,10 +38,9 @@ t.test('A dotted name leads into objects, by the longest own member name, with n
   for (const { name, claims, found } of rows) {
     t.strictSame(findClaim(claims as Record<string, unknown>, name), found, `${name} in ${JSON.stringify(claims)}`)
   }
-  t.end()
 })
 
-t.test('Told claims are read in the same way', t => {
+t.test('Told claims are read in the same way', async t => {
   const identify = createIdentityHeaders([{ header: 'x-auth-claim-namespace', claim: 'kubernetes.io.namespace' }, {
     header: 'x-auth-claim-roles',
     claim: 'resource_access.my.client.roles'
@@ -57,5 +56,4 @@ t.test('Told claims are read in the same way', t => {
     'x-auth-claim-roles': '["a","b"]',
     'x-auth-claim-none': ''
   })
-  t.end()
 })

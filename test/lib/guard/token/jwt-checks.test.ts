@@ -15,6 +15,7 @@ import {
 } from '../../../../lib/guard/token/jwt-checks.ts'
 import { createVerifiedToken, createVerifiedTokens, readScopes } from '../../../../lib/guard/token/verified-tokens.ts'
 import { encodeJws } from '../../../helpers/jws.ts'
+import { rowsOf } from '../../../helpers/rows.ts'
 
 const NOW = 1_800_000_000
 const POLICY: TokenRules = {
@@ -55,10 +56,10 @@ function checkToken (header: object, claims: object, policy: Partial<TokenRules>
 }
 
 interface Row {
-  readonly header?: object
-  readonly claims?: object
-  readonly policy?: Partial<TokenRules>
-  readonly expected?: unknown
+  header?: object
+  claims?: object
+  policy?: Partial<TokenRules>
+  expected?: unknown
 }
 
 t.test('Header and claims of a token are checked against the rules, each row beside its twin', async t => {
@@ -253,7 +254,7 @@ t.test('Each check of a token has decided whether it holds for opaque tokens, an
     t.equal(outcome(() => run({ header: undefined, claims: CLAIMS, now: NOW }, POLICY)), 'accepted', `${name}: no header`)
   }
   // Each of these would be refused by one check alone.
-  const refused: Readonly<Record<string, readonly [claims: object, reason: string]>> = {
+  const refused: Record<string, readonly [claims: object, reason: string]> = {
     iss: [{ iss: 'other' }, 'token_issuer'],
     kind: [{ events: {} }, 'token_kind'],
     claims: [{ iat: 'now' }, 'token_claim_invalid'],
@@ -271,52 +272,40 @@ t.test('Each check of a token has decided whether it holds for opaque tokens, an
 })
 
 t.test('A JWT, however it is spelt, is distinguished from an opaque token', async t => {
-  const segment = (text: string | Buffer): string => Buffer.from(text).toString('base64url')
+  const segment = (text: string | Buffer) => Buffer.from(text).toString('base64url')
   const HEADER = '{"alg":"RS256","typ":"~?>"}'
   const header = segment(HEADER)
-  const rows: ReadonlyArray<{ title: string, text: string, expected: boolean }> = [
-    { title: 'three segments', text: `${header}.e30.AAAA`, expected: true },
-    { title: 'no signature', text: `${header}.e30.`, expected: true },
-    { title: 'padding', text: `${header}.e30.AAAA==`, expected: true },
-    { title: 'only a header', text: header, expected: true },
-    { title: 'a dot before it', text: `.${header}.e30.AAAA`, expected: true },
-    { title: 'four segments', text: `${header}.e30.AAAA.AAAA`, expected: true },
-    { title: 'five segments', text: `${header}.e30.AAAA..`, expected: true },
-    { title: 'claims that are no JSON', text: `${header}.AAAA.AAAA`, expected: true },
-    {
-      title: 'a header in the other alphabet',
-      text: `${Buffer.from(HEADER).toString('base64')}.e30.AAAA`,
-      expected: true
+  const rows: Record<'jwt' | 'opaque', Record<string, string>> = {
+    jwt: {
+      'three segments': `${header}.e30.AAAA`,
+      'no signature': `${header}.e30.`,
+      padding: `${header}.e30.AAAA==`,
+      'only a header': header,
+      'a dot before it': `.${header}.e30.AAAA`,
+      'four segments': `${header}.e30.AAAA.AAAA`,
+      'five segments': `${header}.e30.AAAA..`,
+      'claims that are no JSON': `${header}.AAAA.AAAA`,
+      'a header in the other alphabet': `${Buffer.from(HEADER).toString('base64')}.e30.AAAA`,
+      'a header with a tilde in it': `${header.slice(0, 4)}~${header.slice(4)}.e30.AAAA`,
+      'a header with spare bits': `${segment('{"alg":1}  ').slice(0, -1)}B.e30.AAAA`,
+      'a header with a byte order mark': `${segment('\ufeff{"alg":1}')}.e30.AAAA`,
+      'a header with a byte that is no UTF-8': `${segment(Buffer.from('{"alg":1,"x":"\xff"}', 'latin1'))}.e30.AAAA`,
+      'three segments whose header has enc': `${segment('{"alg":"dir","enc":"A256GCM"}')}.e30.AAAA`
     },
-    { title: 'a header with a tilde in it', text: `${header.slice(0, 4)}~${header.slice(4)}.e30.AAAA`, expected: true },
-    { title: 'a header with spare bits', text: `${segment('{"alg":1}  ').slice(0, -1)}B.e30.AAAA`, expected: true },
-    { title: 'a header with a byte order mark', text: `${segment('\ufeff{"alg":1}')}.e30.AAAA`, expected: true },
-    {
-      title: 'a header with a byte that is no UTF-8',
-      text: `${segment(Buffer.from('{"alg":1,"x":"\xff"}', 'latin1'))}.e30.AAAA`,
-      expected: true
-    },
-    { title: 'an encrypted JWT', text: `${segment('{"alg":"dir","enc":"A256GCM"}')}..AAAA.AAAA.AAAA`, expected: false },
-    {
-      title: 'three segments whose header has enc',
-      text: `${segment('{"alg":"dir","enc":"A256GCM"}')}.e30.AAAA`,
-      expected: true
-    },
-    { title: 'a header without alg', text: `${segment('{"typ":"JWT"}')}.e30.AAAA`, expected: false },
-    {
-      title: 'a header that only inherits alg',
-      text: `${segment('{"__proto__":{"alg":"RS256"}}')}.e30.AAAA`,
-      expected: false
-    },
-    { title: 'a header that is an array', text: `${segment('["alg"]')}.e30.AAAA`, expected: false },
-    { title: 'a header that is null', text: `${segment('null')}.e30.AAAA`, expected: false },
-    { title: 'a header that is text', text: `${segment('"alg"')}.e30.AAAA`, expected: false },
-    { title: 'one word', text: 'opaque', expected: false },
-    { title: 'three words', text: 'a.b.c', expected: false },
-    { title: 'five words', text: 'a.b.c.d.e', expected: false },
-    { title: 'dots', text: '....', expected: false }
-  ]
-  for (const { title, text, expected } of rows) t.equal(isJwt(text), expected, title)
+    opaque: {
+      'an encrypted JWT': `${segment('{"alg":"dir","enc":"A256GCM"}')}..AAAA.AAAA.AAAA`,
+      'a header without alg': `${segment('{"typ":"JWT"}')}.e30.AAAA`,
+      'a header that only inherits alg': `${segment('{"__proto__":{"alg":"RS256"}}')}.e30.AAAA`,
+      'a header that is an array': `${segment('["alg"]')}.e30.AAAA`,
+      'a header that is null': `${segment('null')}.e30.AAAA`,
+      'a header that is text': `${segment('"alg"')}.e30.AAAA`,
+      'one word': 'opaque',
+      'three words': 'a.b.c',
+      'five words': 'a.b.c.d.e',
+      dots: '....'
+    }
+  }
+  for (const { title, value, outcome } of rowsOf(rows)) t.equal(isJwt(value), outcome === 'jwt', title)
   t.equal(
     outcome(() => readToken(encodeJws('{}', '[]', () => Buffer.from('x')))),
     'token_malformed'
@@ -324,7 +313,7 @@ t.test('A JWT, however it is spelt, is distinguished from an opaque token', asyn
 })
 
 t.test('A verified token is frozen to its depths, and found by its whole text only', async t => {
-  const textOf = (start: string): string => start + 's'.repeat(40)
+  const textOf = (start: string) => start + 's'.repeat(40)
   const made = (text: string, claims: object = {}) =>
     createVerifiedToken({
       text,
@@ -400,7 +389,7 @@ t.test('A scope implies others, transitively, and a circle is reported', async t
   t.equal(findScopeCircle({}), undefined)
 })
 
-t.test('Scopes that are reached in very many ways are looked at once', t => {
+t.test('Scopes that are reached in very many ways are looked at once', async t => {
   const levels = 60
   const diamonds = Object.fromEntries(
     Array.from(
@@ -410,16 +399,14 @@ t.test('Scopes that are reached in very many ways are looked at once', t => {
   )
   t.equal(findScopeCircle(diamonds), undefined)
   t.equal(createScopeGranters(diamonds)(`s${levels}`).length, levels * 3)
-  t.end()
 })
 
-t.test('A chain of scopes may be longer than the call stack', t => {
+t.test('A chain of scopes may be longer than the call stack', async t => {
   const links = 30_000
   const chain = Object.fromEntries(Array.from({ length: links }, (_, n) => [`s${n}`, [`s${n + 1}`]]))
   t.equal(findScopeCircle(chain), undefined)
   t.equal(findScopeCircle({ ...chain, [`s${links}`]: ['s0'] })!.length, links + 2)
   t.equal(createScopeGranters(chain)(`s${links}`).length, links)
-  t.end()
 })
 
 t.test('A list of issuers finds each by both spellings of its name', async t => {
@@ -490,7 +477,7 @@ t.test('A function of the application is called once for each issuer, and the an
   t.equal(await find('x'.repeat(2048)), undefined)
   t.equal(asked.length, 1)
 
-  let release = (): void => {}
+  let release = () => {}
   gate.hold = new Promise(resolve => {
     release = resolve
   })
@@ -592,7 +579,7 @@ t.test('Only verified tokens make an issuer recent, and no number of other token
       return sources.get(iss)
     }
   })
-  const use = async (name: string): Promise<void> => {
+  const use = async (name: string) => {
     await table.find(name)
     table.recordUse!(name)
   }
@@ -622,7 +609,7 @@ t.test('Only verified tokens make an issuer recent, and no number of other token
   await use(c)
   t.strictSame(gone(), [a, c, b, a], 'which has its place')
 
-  let release = (): void => {}
+  let release = () => {}
   gate.hold = new Promise(resolve => {
     release = resolve
   })

@@ -32,7 +32,7 @@ function refusalOf (act: () => unknown): Refusal {
 const HOST = 'http://api.example'
 
 /** By the URL of the request as far as its target: an htu, and that target. */
-type Compared = Readonly<Record<string, ReadonlyArray<readonly [htu: string, target: string]>>>
+type Compared = Record<string, ReadonlyArray<readonly [htu: string, target: string]>>
 
 const equal: Record<string, Compared> = {
   'equal character by character': {
@@ -146,7 +146,7 @@ t.test('An htu is accepted if it names the URL of the request', async t => {
   }
 })
 
-const different: Readonly<Record<HtuCause, Compared>> = {
+const different: Record<HtuCause, Compared> = {
   scheme: {
     [HOST]: [
       ['https://api.example/api', '/api'], ['https://other.example/api', '/other'],
@@ -212,7 +212,7 @@ t.test('An htu is refused with its cause if it names another URL', async t => {
 })
 
 /** By cause and by the nearest text that is accepted for /api of http://api.example. */
-const invalid: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+const invalid: Record<string, Record<string, readonly string[]>> = {
   not_absolute: {
     'http://api.example/api': [
       '', '/api', '//api.example/api', 'api.example/api', 'http:/api.example/api', 'http:api.example/api',
@@ -301,7 +301,7 @@ t.test('docs/reference/troubleshooting.md has a cure for every cause', async t =
     'utf8'
   )
   const rows = page.split('\n').filter(line => line.startsWith('| `'))
-  const named = (reason: string, cause: string): boolean =>
+  const named = (reason: string, cause: string) =>
     rows.some(row => row.includes(`| \`${reason}\``) && row.includes(`\`${cause}\``))
   for (const cause of Object.keys(HTU_ADVICE)) t.ok(named('htu_mismatch', cause), `htu_mismatch ${cause}`)
   for (const cause of Object.keys(invalid)) {

@@ -61,7 +61,7 @@ function respell (
   port: number | undefined,
   path: string
 ): string {
-  const escape = (char: string, at: number): string =>
+  const escape = (char: string, at: number) =>
     escaped[at % 40] && UNRESERVED.includes(char) ? `%${char.charCodeAt(0).toString(16).padStart(2, '0')}` : char
   const spelt = path.replace(
     /%..|./g,

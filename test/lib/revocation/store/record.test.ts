@@ -37,7 +37,7 @@ const someRecord: fc.Arbitrary<RevocationRecord> = fc.record({
   )
 }, { noNullPrototype: true })
 
-t.test('Records merge to the same in any order, and a repeat changes nothing', t => {
+t.test('Records merge to the same in any order, and a repeat changes nothing', async t => {
   t.doesNotThrow(() => fc.assert(fc.property(someRecord, someRecord, someRecord, (a, b, c) => {
     assert.deepEqual(mergeRecords(a, b), mergeRecords(b, a))
     const undone = Math.max(...[a, b, c].flatMap(({ parts }) => parts.map(({ kind, heard }) => kind === 'u' ? heard : 0)))
@@ -51,10 +51,9 @@ t.test('Records merge to the same in any order, and a repeat changes nothing', t
     assert.deepEqual(readRecord(writeRecord(a)), a)
     assert.deepEqual(readRecord(writeRecord(readRecord(writeRecord(a), -7)!), 7), a)
   }), { numRuns: RUNS }))
-  t.end()
 })
 
-t.test('An undo ends what arrived before, and what arrived after it stands, whoever knows of them', t => {
+t.test('An undo ends what arrived before, and what arrived after it stands, whoever knows of them', async t => {
   const cutoff = { kind: 'c', at: LATER_MS, heard: CLOCK, life: 100, origin: 'logout\t' }
   const stored: RevocationRecord = { holder: '', since: 1, parts: [cutoff] }
   const undo: RevocationRecord = { holder: '', since: 1, parts: [{ ...cutoff, kind: 'u', heard: CLOCK - 2 }] }
@@ -65,7 +64,6 @@ t.test('An undo ends what arrived before, and what arrived after it stands, whoe
   for (const merged of [mergeRecords(undone, later), mergeRecords(later, undone)]) {
     t.strictSame(merged.parts, [...later.parts, ...undone.parts])
   }
-  t.end()
 })
 
 t.test('The script that runs in Redis merges as the process does', { skip: skipRedis }, async t => {
@@ -108,7 +106,7 @@ const record = (...parts: Array<Partial<RevocationRecord['parts'][0]>>): Revocat
   parts: parts.map(given => ({ kind: 'c', at: 5000, heard: CLOCK, life: 10, origin: 'logout\t', ...given }))
 })
 
-t.test('A record is over with its last part; a block lives until it is lifted', t => {
+t.test('A record is over with its last part; a block lives until it is lifted', async t => {
   const rows: ReadonlyArray<readonly [RevocationRecord, number, number, boolean]> = [
     [record({}), CLOCK + 10, 2000, true],
     [record({}), CLOCK + 9, 2000, false],
@@ -124,10 +122,9 @@ t.test('A record is over with its last part; a block lives until it is lifted', 
   for (const [given, seconds, now, isOver] of rows) {
     t.equal(isRecordOver(given, seconds, now), isOver, JSON.stringify([given.parts, seconds, now]))
   }
-  t.end()
 })
 
-t.test('News are kept for an hour at least, all else for as long as it is asked for', t => {
+t.test('News are kept for an hour at least, all else for as long as it is asked for', async t => {
   const lifeOf = (effect: RevocationEffect, life: number): number | undefined =>
     recordOf(
       { key: 'k https://i.example', effect, at: 1, event: 'logout', source: 's', sender: 's', standing: 'issuer' },
@@ -137,10 +134,9 @@ t.test('News are kept for an hour at least, all else for as long as it is asked 
     t.equal(lifeOf('state', life), ofNews)
     t.equal(lifeOf('cutoff', life), life)
   }
-  t.end()
 })
 
-t.test('A record that no instance can have written puts nothing before people', t => {
+t.test('A record that no instance can have written puts nothing before people', async t => {
   const text = writeRecord(record({}, { kind: 'e' }))
   t.ok(readRecord(text))
   const news = writeRecord(record({ kind: 's', origin: `asked ${'aZ_-'.repeat(4)}\thttps://t.example` }))
@@ -163,5 +159,4 @@ t.test('A record that no instance can have written puts nothing before people', 
     text + 's'.repeat(601)
   ]
   for (const each of wrong) t.equal(readRecord(each), undefined, each.slice(0, 80))
-  t.end()
 })

@@ -28,7 +28,7 @@ import { until } from '../../../helpers/until.ts'
 const t = testsAtOnce()
 const ISSUER = 'https://issuer.example'
 const now = (): number => Date.now() / 1000
-const k = (sub: string, issuer = ISSUER): string => keyOf(['sub', issuer, sub])
+const k = (sub: string, issuer = ISSUER) => keyOf(['sub', issuer, sub])
 const entry = (sub: string, given: Partial<RevocationEntry> = {}): RevocationEntry => ({
   key: k(sub),
   effect: 'cutoff',
@@ -46,7 +46,7 @@ function interceptedLink (port: number) {
   const intercepted = {
     listeners,
     /** Called before each command of the reader. */
-    before: async (_command: string, _script: string): Promise<void> => {},
+    before: async (_command: string, _script: string) => {},
     open (given: LinkListeners) {
       const isReader = listeners.push(given) === 2
       const link = openRedisLink(parseRedisUrl(`redis://127.0.0.1:${port}`), given, processSurroundings.steadyMs)
@@ -283,7 +283,7 @@ t.test('An instance passes its own rows only if it has read all before them', { 
   t.teardown(() => redis.disconnect())
   const text = writeRecord(recordOf(entry('u'), { heard: 1, life: 100, now: 1 }))
   const names = [STATE, INSTANCES, RESTORING, CHANGES]
-  const merge = async (who: string, sub: string, place: string): Promise<string> => {
+  const merge = async (who: string, sub: string, place: string) => {
     const args = [who, 1, 2, 'c', 0, 'c', '', place, 'event', k(sub), text]
     const [, passed] = await redis.eval(MERGE, 5, ...names, RECORDS, ...args) as [number, string]
     return passed
@@ -454,14 +454,14 @@ t.test('A reason that is known stays until the store answers, and an earlier con
   const denied = Object.assign(new Error('NOPERM'), { name: 'ReplyError' })
   const closed = new Error('Connection is closed.')
   let refused = 0
-  const refuse = (error: Error): void => {
+  const refuse = (error: Error) => {
     refused = 0
     link.before = async () => {
       refused++
       throw error
     }
   }
-  const allow = (): void => { link.before = async () => {} }
+  const allow = () => { link.before = async () => {} }
   refuse(denied)
   await until('it is said', () => changes.length === 1)
   refuse(closed)
@@ -607,7 +607,7 @@ t.test('After a loss others wait for an instance that is stopped, until it has r
   await relay.use(toPort(server.port))
   const [stopped, other] = [startInstance(t, relay.port), startInstance(t, server.port)]
   await Promise.all([stopped.loaded(), other.loaded()])
-  const names = async (): Promise<number> => (await server.command('HKEYS', INSTANCES)).split(' ').length
+  const names = async () => (await server.command('HKEYS', INSTANCES)).split(' ').length
   await until('they know of each other', async () => await names() === 2)
   await new Promise(resolve => setTimeout(resolve, 1000))
   await relay.stop()
@@ -635,7 +635,7 @@ t.test('A sender of much delays no other', { skip: skipRedis }, async t => {
   const one = startInstance(t, server.port)
   await one.loaded()
   const written: string[] = []
-  const append = async (name: string, sender: string, size: number): Promise<void> => {
+  const append = async (name: string, sender: string, size: number) => {
     await one.append(Array.from({ length: size }, (_, n) => entry(`${name} ${n}`, { sender })))
     written.push(name)
   }

@@ -65,7 +65,7 @@ async function outcomeOf (run: Promise<unknown>): Promise<unknown> {
   }
 }
 
-const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`
+const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
 
 t.test('The configuration is at the well-known path, inserted before that of the issuer, or at the URL of the settings', async t => {
   t.equal(configurationUrlOf({ issuer: 'https://t.example' }), 'https://t.example/.well-known/ssf-configuration')

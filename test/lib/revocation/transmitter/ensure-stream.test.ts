@@ -17,7 +17,7 @@ const POLLED = { method: 'urn:ietf:rfc:8936', endpoint_url: 'https://t.example/p
 const WHOLE = { stream_id: 's1', aud: 'receiver', events_requested: KNOWN_EVENT_TYPES }
 const CHANGE = { events_requested: KNOWN_EVENT_TYPES, description: 'Holdfast' }
 
-type Given = Partial<EnsuredStream> & { readonly isTaking?: boolean }
+type Given = Partial<EnsuredStream> & { isTaking?: boolean }
 
 function clientOf (remote: EventTransmitter): TransmitterClient {
   const configuration = {
@@ -303,7 +303,7 @@ function keeping (remote: EventTransmitter, most: number, isSorted: boolean): Ar
       await delay(Math.random() * 20)
       const id = idIn(path)
       const found = streams.filter(({ stream_id: own }) => id === null || own === id)
-      const order = (one: object, other: object): number => JSON.stringify(one) < JSON.stringify(other) ? -1 : 1
+      const order = (one: object, other: object) => JSON.stringify(one) < JSON.stringify(other) ? -1 : 1
       return [200, isSorted ? found.toSorted(order) : found]
     },
     'POST /stream': async ({ body }: { body: object }) => {

@@ -48,7 +48,7 @@ t.test('A round that fetches the configuration itself is cut when the stream is 
     transport: {
       open () {
         const isFirst = ++opened === 1
-        let cut = (): void => {}
+        let cut = () => {}
         return {
           send: () =>
             new Promise((_, reject) => {

@@ -22,14 +22,14 @@ const CONFIGURATION = 'GET /.well-known/ssf-configuration'
 const HASTE = 20
 
 interface Given extends Partial<TransmitterOptions> {
-  readonly isLeader?: boolean
-  readonly onKeyEvent?: (event: TransmitterEvent) => void
+  isLeader?: boolean
+  onKeyEvent?: (event: TransmitterEvent) => void
   /** Before it starts. */
-  readonly prepare?: (transmitter: EventTransmitter) => void
+  prepare?: (transmitter: EventTransmitter) => void
 }
 
 /** Has a transmitter answer polls with what waits. */
-function answerFrom ({ answers }: EventTransmitter, waiting: Map<string, string>): void {
+function answerFrom ({ answers }: EventTransmitter, waiting: Map<string, string>) {
   answers['POST /poll'] = ({ body }) => {
     const { ack, maxEvents, setErrs } = body as { ack: string[], maxEvents: number, setErrs: object }
     for (const jti of [...ack, ...Object.keys(setErrs)]) waiting.delete(jti)
@@ -109,11 +109,11 @@ async function start (t: Test, { isLeader = true, prepare, onKeyEvent, ...given 
 }
 
 /** A poll that gives these sets once each, in batches. */
-function serving (remote: EventTransmitter, ...batches: object[]): void {
+function serving (remote: EventTransmitter, ...batches: object[]) {
   remote.answers['POST /poll'] = () => [200, { sets: batches.shift() ?? {}, moreAvailable: batches.length > 0 }]
 }
 
-const revoked = (remote: EventTransmitter, jti: string, claims: object = {}): string =>
+const revoked = (remote: EventTransmitter, jti: string, claims: object = {}) =>
   remote.set(SESSION_REVOKED, {}, { jti, sub_id: { format: 'iss_sub', iss: remote.url, sub: jti }, ...claims })
 
 t.test('A stream of several audiences takes an event for any of them', async t => {
@@ -242,7 +242,7 @@ t.test('A stream that was found is not read with each poll', async t => {
 })
 
 t.test('A configuration that the keys could not fetch, the stream fetches itself, before the keys try again', async t => {
-  let answer = (): void => {}
+  let answer = () => {}
   const isFailed = new Promise<void>(resolve => {
     answer = resolve
   })
@@ -292,7 +292,7 @@ t.test('The state of a verification must come back, another one is invalid_state
 
 t.test('A stream whose verification does not come back is failing, and one that was asked too early is not', async t => {
   const { remote, stream, receiver, clock, statuses, reasons } = await start(t)
-  const askedAgain = async (times: number): Promise<void> => {
+  const askedAgain = async (times: number) => {
     await until('it is asked for', () => remote.bodies('POST /verify').length === times)
     const polls = remote.bodies('POST /poll').length
     await until('it polls on', () => remote.bodies('POST /poll').length > polls + 1)
@@ -843,7 +843,7 @@ t.test('A stream that was closed leaves no timer behind', async t => {
           timers.delete(stop)
           run()
         })
-        const stop = (): void => {
+        const stop = () => {
           timers.delete(stop)
           cancel()
         }
