@@ -1,41 +1,36 @@
-import { hash, X509Certificate } from 'node:crypto'
 import { hasTenants, runTool } from './arguments.ts'
-import { BadUsage } from './bad-usage.ts'
 import { readCallOptions, TOOL, type CallOptions, type CallWorld } from './call-options.ts'
 import { exchange, exchangeWithNonce, type Exchange } from './exchange.ts'
-import { explainNoToken } from './no-token.ts'
 import { createProof, createProofKey, requestToken, type ProofKey } from './token.ts'
 import { indent, showAnswer, showJwt, showRequest, title, type Paint } from './show.ts'
 
-/**
- * Makes one call as the arguments say and shows all of it; of a refused one the reason, and all of it with --full.
- * Returns the exit code: 0 for a 2xx, else 1.
- */
+/** Makes one call as the arguments say, and shows it. Returns the exit code: 0 for a 2xx, else 1. */
 export function call (argv: readonly string[], world: CallWorld): Promise<number> {
-  return runTool(
-    TOOL,
-    argv,
-    world,
-    (args, paint) =>
-      run(readCallOptions(args, world.env, hasTenants(world) ? world.tenants ?? [] : undefined), world, paint)
-  )
+  return runTool(TOOL, argv, world, async (args, paint) => {
+    const options = readCallOptions(args, world.env, hasTenants(world) ? world.tenants ?? [] : undefined)
+    const { sent, answer } = await makeCall(options, world.env, paint)
+    if (!answer || answer.status < 200 || answer.status >= 300) {
+      return reportFailure(sent, answer, options, world, paint)
+    }
+    world.out.write(sent.join(''))
+    return 0
+  })
 }
 
-async function run (options: CallOptions, world: CallWorld, paint: Paint): Promise<number> {
-  const { env, out } = world
+/** A call that was made. */
+interface Made {
+  /** All that was sent for it and came back, as it is shown. */
+  readonly sent: readonly string[]
+  /** The last answer. Undefined if the provider gave no token. */
+  readonly answer: Exchange | undefined
+}
+
+/** Gets a token, unless there is to be none, and calls the API with it. */
+export async function makeCall (options: CallOptions, env: NodeJS.ProcessEnv, paint: Paint): Promise<Made> {
   const sent: string[] = []
-  if (options.connection?.cert !== undefined) {
-    sent.push(
-      title(paint, 'Certificate') +
-        indent(`${paint('cyan', 'x5t#S256')} ${thumbprintOf(options.connection.cert)}`) + '\n'
-    )
-  }
-  const key = options.dpop ? await proofKey(options.alg) : undefined
+  const key = options.dpop ? await createProofKey() : undefined
   const token = await obtainToken(options, key, env, paint, sent)
-  if (token === undefined) {
-    out.write(sent.join(''))
-    return 1
-  }
+  if (token === undefined) return { sent, answer: undefined }
   const send = async (nonce?: string): Promise<Exchange> => {
     if (nonce !== undefined) {
       sent.push(`\n${paint('yellow', 'The service wants its nonce in the proof. Trying again with it.')}\n`)
@@ -50,19 +45,24 @@ async function run (options: CallOptions, world: CallWorld, paint: Paint): Promi
     return shown
   }
   const { answer } = key === undefined ? { answer: await send() } : await exchangeWithNonce(send)
-  const isGood = answer.status >= 200 && answer.status < 300
-  if (isGood || options.full) out.write(sent.join(''))
-  if (isGood) return 0
-  if (!options.full) {
-    out.write(
-      title(paint, 'Request') + showRequest(paint, answer, false) + title(paint, 'Answer') + showAnswer(paint, answer)
-    )
-  }
-  // Only a refused call needs the checks of the service, and the time that they take to load.
-  const { explainCall } = await import('./call-explanation.ts')
-  out.write(await explainCall(answer, options, world, paint))
-  if (!options.full && token !== null) {
-    out.write(`\n${paint('dim', '--full shows all that was sent, and each check.')}\n`)
+  return { sent, answer }
+}
+
+/** Shows a call that was refused, and why; all that was sent only with --full. Returns the exit code. */
+export async function reportFailure (
+  sent: Made['sent'],
+  answer: Exchange | undefined,
+  { full }: CallOptions,
+  world: CallWorld,
+  paint: Paint
+): Promise<number> {
+  const { out } = world
+  // The last two are request and answer.
+  out.write((full || !answer ? sent : sent.slice(-2)).join(''))
+  if (answer) {
+    // Only a refused call needs the checks of the service, and the time that they take to load.
+    const { reportCall } = await import('./call-report.ts')
+    out.write(await reportCall(answer, { readFile: () => undefined, ...world, now: seconds() }, full, paint))
   }
   return 1
 }
@@ -80,54 +80,32 @@ async function obtainToken (
     story.push(title(paint, 'Access token, from CALL_TOKEN') + showJwt(paint, options.token, seconds()))
     return options.token
   }
-  const requested = await requestToken({ ...options, key }, env)
-  const { exchange: answer, parameters, token } = requested
+  const { exchange: answer, parameters, token } = await requestToken({ ...options, key }, env)
   const sent = Object.entries(parameters).map(([name, value]) => `${paint('cyan', name)}=${value}`).join('\n')
   const proof = key === undefined ? '' : `, with a proof of the key ${key.thumbprint}`
   story.push(
     title(paint, `Token request, as ${options.body}${proof}`) +
-      indent(`${paint('bold', `POST ${answer.url}`)}\n${sent}`) + '\n'
+      indent(`${paint('bold', `POST ${answer.url}`)}\n${sent}`) + '\n',
+    token === undefined
+      ? title(paint, 'The provider gave no token') + showAnswer(paint, answer)
+      : title(paint, 'Access token') + showJwt(paint, token, seconds())
   )
-  if (token === undefined) {
-    story.push(title(paint, 'The provider gave no token') + showAnswer(paint, answer))
-    story.push(explainNoToken(requested, options, Date.now(), paint))
-    return undefined
-  }
-  story.push(title(paint, 'Access token') + showJwt(paint, token, seconds()))
   return token
 }
 
 async function callApi (
-  options: CallOptions,
+  { method, url, headers, payload, addresses }: CallOptions,
   token: string | null,
   key: ProofKey | undefined,
   nonce: string | undefined,
   env: NodeJS.ProcessEnv
 ): Promise<Exchange> {
-  const { method, url, htu = url, headers, payload, connection } = options
   const credentials: Record<string, string> = {}
   if (token !== null) credentials['Authorization'] = `${key === undefined ? 'Bearer' : 'DPoP'} ${token}`
   if (token !== null && key !== undefined) {
-    credentials['DPoP'] = await createProof(key, { method, url: htu, nonce, token })
+    credentials['DPoP'] = await createProof(key, { method, url, nonce, token })
   }
-  return exchange({
-    method,
-    url,
-    headers: { ...credentials, ...headers },
-    connection,
-    ...payload !== undefined && { body: payload }
-  }, env)
+  return exchange({ method, url, headers: { ...credentials, ...headers }, body: payload, addresses }, env)
 }
-
-async function proofKey (alg: string): Promise<ProofKey> {
-  try {
-    return await createProofKey(alg)
-  } catch {
-    throw new BadUsage(`"${alg}" is not an algorithm that a proof can be signed with`)
-  }
-}
-
-/** What `cnf["x5t#S256"]` of a token holds that is bound to the certificate (RFC 8705 section 3.1). */
-const thumbprintOf = (pem: string): string => hash('sha256', new X509Certificate(pem).raw, 'base64url')
 
 const seconds = (): number => Math.floor(Date.now() / 1000)

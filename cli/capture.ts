@@ -1,7 +1,5 @@
 /** A request as far as a capture shows it. */
 export interface Capture {
-  /** The only part of a request in the capture. */
-  only?: 'token' | 'proof'
   method?: string
   /** The target of the request line. */
   target?: string
@@ -15,6 +13,8 @@ export interface Capture {
   byClient: boolean
   /** What the request was answered with. */
   status?: number
+  /** The body of that answer. */
+  answerBody?: string
   /** The `WWW-Authenticate` of the answer. */
   challenge?: string
   /** The `DPoP-Nonce` of the answer. */

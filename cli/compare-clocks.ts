@@ -47,23 +47,3 @@ export function judgeClock (offsets: readonly number[], tolerance: number): Find
     )
   ]
 }
-
-/** Of a `Date` in whole seconds, and of a call that took its time, a few say nothing. */
-const NOTABLE_SECONDS = 10
-
-/** Seconds by which this machine's clock is ahead of the one of an answer. Undefined without a `Date`. */
-export function clockAheadOf (headers: Headers, nowMs: number): number | undefined {
-  const thereMs = Date.parse(headers.get('date') ?? '')
-  return Number.isNaN(thereMs) ? undefined : (nowMs - thereMs) / 1000
-}
-
-/** Says by how much the clocks differ. Empty if they agree well enough. */
-export function sayClock (ahead: number | undefined, side: 'service' | 'provider'): string[] {
-  if (ahead === undefined || Math.abs(ahead) < NOTABLE_SECONDS) return []
-  const seconds = Math.round(Math.abs(ahead))
-  return [
-    'The clock of this machine is ' +
-    `${seconds < 120 ? `${seconds} seconds` : `${Math.round(seconds / 60)} minutes`} ` +
-    `${ahead > 0 ? 'ahead of' : 'behind'} that of the ${side}, by the Date of its answer.`
-  ]
-}

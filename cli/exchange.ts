@@ -8,6 +8,7 @@ export interface Exchange {
   readonly method: string
   readonly url: string
   readonly requestHeaders: Readonly<Record<string, string>>
+  readonly sentBody: string | undefined
   readonly status: number
   readonly statusText: string
   readonly headers: Headers
@@ -17,30 +18,24 @@ export interface Exchange {
 /** The other side gave no answer that could be used; the message says which side and why. */
 export class NoAnswer extends Error {}
 
-/** What a client shows of itself, and whom it believes, in TLS, in PEM; and where it connects to. */
-export interface ClientConnection {
-  readonly cert?: string | undefined
-  readonly key?: string | undefined
-  readonly ca?: string | undefined
-  /** The IP address of a host with its port, such as `api.example:443`, in the place of that of DNS. */
-  readonly addresses?: ReadonlyMap<string, string>
-}
+/** The IP address of a host with its port, such as `api.example:443`, in the place of that of DNS. */
+export type Addresses = ReadonlyMap<string, string>
 
 const DEADLINE_MS = 15_000
 const MAX_CHARACTERS = 1_000_000
 
 /** Follows no redirect: the proof is for one URL, and the token for one API. */
 export async function exchange (
-  { method, url, headers = {}, body, connection }: {
+  { method, url, headers = {}, body, addresses }: {
     method: string,
     url: string,
     headers?: Record<string, string>,
-    body?: string,
-    connection?: ClientConnection | undefined
+    body?: string | undefined,
+    addresses?: Addresses | undefined
   },
   env: NodeJS.ProcessEnv
 ): Promise<Exchange> {
-  const dispatcher = await wayTo(url, env, connection)
+  const dispatcher = await wayTo(url, env, addresses)
   try {
     // fetch would show the value of a header that cannot be sent, and it may be a token.
     for (const [name, value] of Object.entries(headers)) validateHeaderValue(name, value.trim())
@@ -58,6 +53,7 @@ export async function exchange (
       method,
       url,
       requestHeaders: headers,
+      sentBody: body,
       status,
       statusText,
       headers: response.headers,
@@ -95,19 +91,17 @@ export function readObject ({ body }: Exchange): Record<string, unknown> {
 async function wayTo (
   url: string,
   env: NodeJS.ProcessEnv,
-  connection: ClientConnection | undefined
+  addresses: Addresses | undefined
 ): Promise<Dispatcher | undefined> {
   const [httpProxy, httpsProxy, noProxy] = ['http_proxy', 'https_proxy', 'no_proxy']
     .map(name => env[name] ?? env[name.toUpperCase()] ?? '') as [string, string, string]
-  const { addresses, ...tls } = connection ?? {}
   const { hostname, port, protocol } = new URL(url)
   const address = addresses?.get(`${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`)
-  const isDirect = httpProxy + httpsProxy === '' || isLoopback(url) || address !== undefined
-  if (isDirect && connection === undefined) return undefined
+  if (address === undefined && (httpProxy + httpsProxy === '' || isLoopback(url))) return undefined
   const { Agent, EnvHttpProxyAgent } = await import('undici')
-  if (!isDirect) return new EnvHttpProxyAgent({ httpProxy, httpsProxy, noProxy, connect: tls, requestTls: tls })
-  const lookup: LookupFunction = (_host, _options, done) => done(null, [{ address: address!, family: isIP(address!) }])
-  return new Agent({ connect: { ...tls, ...address !== undefined && { lookup } } })
+  if (address === undefined) return new EnvHttpProxyAgent({ httpProxy, httpsProxy, noProxy })
+  const lookup: LookupFunction = (_host, _options, done) => done(null, [{ address, family: isIP(address) }])
+  return new Agent({ connect: { lookup } })
 }
 
 function isLoopback (url: string): boolean {

@@ -3,9 +3,6 @@ import type { ExplainOptions } from './explain/explain.ts'
 import { createKeys } from '../lib/assembly/create-issuers.ts'
 import { NODE_CRYPTO } from '../lib/assembly/jwt-tools.ts'
 import type { SignerKeys } from '../lib/guard/jose/signed-jwt.ts'
-import { JWS_ALGS } from '../lib/guard/jose/signature.ts'
-import { readKeySet } from '../lib/guard/provider/fetch-key-set.ts'
-import { candidatesIn } from '../lib/guard/provider/key-set.ts'
 import type { KeySource } from '../lib/guard/provider/key-source.ts'
 import { ProviderFailure } from '../lib/guard/provider/provider-failure.ts'
 import type { IssuerSettings, Settings } from '../lib/settings/settings.ts'
@@ -15,6 +12,8 @@ export interface ProviderKeys {
   readonly keys: NonNullable<ExplainOptions['keys']>
   close (): Promise<void>
 }
+
+const NO_KEYS: SignerKeys = { candidates: () => [], fetchCandidates: async () => [] }
 
 /** Fetches them when asked for, as the service does. `onFailure` gets the reason of a failed fetch. */
 export function openProviderKeys (
@@ -50,26 +49,10 @@ export function openProviderKeys (
     async keys (issuer) {
       const source = sources.get(issuer) ?? open(issuer)
       sources.set(issuer, source)
-      return await source ?? signerKeys(() => [])
+      return await source ?? NO_KEYS
     },
     async close () {
       for (const source of sources.values()) await (await source.catch(() => undefined))?.close()
     }
   }
-}
-
-/** The same judgement of keys as in the service, on the text of a set. Undefined where that is none. */
-export async function readProviderKeys (text: string): Promise<ExplainOptions['keys']> {
-  try {
-    const set = await readKeySet(Buffer.from(text), [], JWS_ALGS)
-    return () => signerKeys((kid, alg) => candidatesIn(set, kid, alg))
-  } catch (error) {
-    if (error instanceof ProviderFailure) return undefined
-    throw error
-  }
-}
-
-/** Keys that are all at hand. */
-function signerKeys (candidates: SignerKeys['candidates']): SignerKeys {
-  return { candidates, fetchCandidates: async (kid, alg) => candidates(kid, alg) }
 }

@@ -1,20 +1,19 @@
 import { withoutBlanks } from './explain/captured-request.ts'
-import { decodeJsonObject } from '../lib/guard/jose/signed-jwt.ts'
 import { BadUsage } from './bad-usage.ts'
 import { addHeader, blank, bounded, completeHost, has, quote, readUrl, type Capture } from './capture.ts'
 import { readCurlLine } from './read-curl.ts'
-import { asObject, parseJson } from './input.ts'
+import { parseJson } from './input.ts'
 
 export const NO_REQUEST =
   `I found no request here. Copy one in the developer tools of the browser ("Copy as cURL"), or write it yourself:
 
   curl https://api.example/api/private -H 'Authorization: Bearer eyJ...'
 
-The output of curl -v, a HAR file or an entry of one, the text of a request, a token or a proof will do, too.`
+The output of curl -v, a HAR file or an entry of one, or the text of a request will do, too.`
 
 /**
- * Reads a curl line, the output of `curl -v`, a HAR file or one of its entries, the text of a request or its header
- * lines, a token or a proof. What cannot be read of it is noted. @throws BadUsage if there is nothing of a request
+ * Reads a curl line, the output of `curl -v`, a HAR file or one of its entries, or the text of a request. What cannot
+ * be read of it is noted. @throws BadUsage if there is nothing of a request
  */
 export function readCapture (text: string): Capture {
   const capture = read(text.replace(/^\ufeff/, '').trim())
@@ -25,26 +24,9 @@ export function readCapture (text: string): Capture {
 function read (text: string): Capture | undefined {
   const lines = text.split(/\r?\n/)
   if (lines.some(line => /^> ?[!-~]+ \S+ HTTP\/|^\* \[HTTP\/[23]\]/.test(line))) return readCurlOutput(lines)
-  if (/^(?:[$>] *)?curl(?:\.exe)?\s/i.test(text)) return readCurlLine(text)
-  if (/^(?:\$session *=|Invoke-(?:WebRequest|RestMethod)\b|(?:await +)?fetch\()/i.test(text)) {
-    throw new BadUsage('This form of "Copy as" is not read here: choose "Copy as cURL" in the same menu.')
-  }
+  if (/^(?:[$>] *)?curl\s/.test(text)) return readCurlLine(text)
   const json = /^[{[]/.test(text) ? parseJson(text) : undefined
-  if (json === undefined) return readBare(text) ?? readLines(lines)
-  const token = asObject(json)?.['access_token']
-  return typeof token === 'string' ? readBare(`Bearer ${token}`) : readHar(json)
-}
-
-/** A token or a proof of its own: a proof names the method that it is for. */
-function readBare (text: string): Capture | undefined {
-  const [, scheme, jwt] = /^(?:(Bearer|DPoP)[ \t]+)?["']?([\w.~+/=-]+)["']?$/i.exec(text) ?? []
-  if (jwt === undefined) return undefined
-  const [header, claims] = jwt.split('.', 2).map(decodeJsonObject)
-  if (scheme === undefined && header === undefined) return undefined
-  const isProof = header?.['typ'] === 'dpop+jwt' || (claims?.['htm'] !== undefined && claims['htu'] !== undefined)
-  return isProof
-    ? { ...blank(false), only: 'proof', headers: [['DPoP', jwt]] }
-    : { ...blank(false), only: 'token', headers: [['Authorization', `${scheme ?? 'Bearer'} ${jwt}`]] }
+  return json === undefined ? readLines(lines) : readHar(json)
 }
 
 interface HarRequest {
@@ -126,7 +108,8 @@ function readCurlOutput (lines: readonly string[]): Capture | undefined {
   return requests === 0 ? undefined : capture
 }
 
-function readAnswerLine (capture: Capture, line: string): void {
+/** Takes what a line of the answer says of it. */
+export function readAnswerLine (capture: Capture, line: string): void {
   const status = /^HTTP\/[\d.]+ (\d{3})/.exec(line)?.[1]
   if (status !== undefined) capture.status = Number(status)
   const challenge = /^www-authenticate: (.+)$/i.exec(line)?.[1]
@@ -140,23 +123,23 @@ function readAnswerLine (capture: Capture, line: string): void {
 
 /** The text of a request, with its body; if the answer follows, that is read. */
 function readLines (lines: readonly string[]): Capture | undefined {
+  if (!isRequestLine(lines[0]!)) return undefined
   const capture = blank(false)
-  const isWhole = isRequestLine(lines[0] ?? '')
-  const end = isWhole ? lines.findIndex(line => line.trim() === '') : -1
-  for (const line of end < 0 ? lines : lines.slice(0, end)) if (line.trim() !== '') readLine(capture, line)
-  const answer = end < 0 ? -1 : lines.findIndex((line, at) => at > end && /^HTTP\/[\d.]+ \d{3}/.test(line))
-  const body = end < 0 ? '' : lines.slice(end + 1, answer < 0 ? undefined : answer).join('\n').trim()
+  const end = lines.findIndex(line => line.trim() === '')
+  for (const line of end < 0 ? lines : lines.slice(0, end)) readLine(capture, line)
+  const rest = end < 0 ? [] : lines.slice(end + 1)
+  const answer = rest.findIndex(line => /^HTTP\/[\d.]+ \d{3}/.test(line))
+  const body = (answer < 0 ? rest : rest.slice(0, answer)).join('\n').trim()
   if (body !== '') capture.body = body
-  if (answer >= 0) { for (const line of lines.slice(answer)) readAnswerLine(capture, line) }
-  return capture.method !== undefined || has(capture, 'authorization') || has(capture, 'dpop') ? capture : undefined
+  if (answer >= 0) { for (const line of rest.slice(answer)) readAnswerLine(capture, line) }
+  return capture
 }
 
 const isRequestLine = (line: string): boolean => /^[!-~]+ \S+ HTTP\/\d/.test(line)
 
 function readLine (capture: Capture, line: string): void {
-  const [, method, target] = /^([A-Za-z-]+) (\S+) HTTP\/[\d.]+\s*$/.exec(line) ??
-    /^([A-Za-z-]+) ((?:\/|https?:)\S*)\s*$/.exec(line) ?? []
-  if (method !== undefined && target !== undefined && capture.method === undefined && capture.headers.length === 0) {
+  const [, method, target] = /^([A-Za-z-]+) (\S+) HTTP\/[\d.]+\s*$/.exec(line) ?? []
+  if (method !== undefined && capture.method === undefined) {
     Object.assign(capture, { method, target })
     return
   }

@@ -117,10 +117,7 @@ export function readCurlWords (words: readonly string[]): Capture | undefined {
   return capture
 }
 
-/**
- * Reads a command line as browsers copy it, for bash or for the command prompt of Windows. Of several the last one with
- * credentials.
- */
+/** Reads a command line as browsers copy it for bash. Of several the last one with credentials. */
 export function readCurlLine (text: string): Capture | undefined {
   const commands: string[][] = [[]]
   for (const word of splitWords(text)) {
@@ -128,7 +125,7 @@ export function readCurlLine (text: string): Capture | undefined {
     else commands.at(-1)!.push(word)
   }
   const found = commands.flatMap(words => {
-    const at = words.findIndex(word => /^curl(?:\.exe)?$/i.test(word))
+    const at = words.indexOf('curl')
     return at < 0 ? [] : readCurlWords(words.slice(at + 1)) ?? []
   })
   const capture = found.findLast(one => has(one, 'authorization')) ?? found.at(-1)
@@ -142,36 +139,23 @@ export function readCurlLine (text: string): Capture | undefined {
 }
 
 /** Each alternative begins with another character, so nothing is read twice. */
-const BASH =
+const WORDS =
   /(?<space>\s+|\\\r?\n)|(?<end>[;|&]+)|\$'(?<ansi>(?:[^'\\]|\\[^])*)'|'(?<single>[^']*)'|"(?<double>(?:[^"\\]|\\[^])*)"|\\(?<escaped>[^])|(?<bare>[^\s;|&$'"\\]+|[^])/gy
-const WINDOWS = /(?<space>\s+)|(?<end>[|&]+)|"(?<double>(?:[^"\\]|\\[^]|"")*)"|(?<bare>[^\s|&"]+|[^])/gy
 
-/**
- * The words of a line as its shell would make them; null between two commands. A quote that is not closed is a
- * character like others.
- */
-function splitWords (text: string): Array<string | null> {
-  const isWindows = /^[^'"]*\^"| \^\r?\n/.test(text)
-  // A caret takes the meaning from what follows, and one at the end of a line joins it to the next. Two line ends are
-  // one of the value.
-  const line = isWindows
-    ? text.replace(/\^(?:\r?\n\r?(\n)|\r?\n|([^]))/g, (_all, end = '', character = '') => end + character)
-    : text
+/** The words of a line as bash would make them; null between two commands. An unclosed quote is a plain character. */
+function splitWords (line: string): Array<string | null> {
   const words: Array<string | null> = []
   let word: string | undefined
   const finish = (): void => {
     if (word !== undefined) words.push(word)
     word = undefined
   }
-  for (const { groups = {} } of line.matchAll(isWindows ? WINDOWS : BASH)) {
+  for (const { groups = {} } of line.matchAll(WORDS)) {
     const { space, end, ansi, single, double, escaped, bare } = groups
     if (space !== undefined || end !== undefined) finish()
     if (end !== undefined) words.push(null)
     if (space !== undefined || end !== undefined) continue
-    const quoted = double?.replace(
-      isWindows ? /\\([\\"])|"(")/g : /\\(?:([$`"\\])|\n)/g,
-      (_all, kept = '', doubled = '') => kept + (isWindows ? doubled : '')
-    )
+    const quoted = double?.replace(/\\(?:([$`"\\])|\n)/g, '$1')
     word = (word ?? '') + (single ?? quoted ?? escaped ?? bare ?? unescapeAnsi(ansi ?? ''))
   }
   finish()

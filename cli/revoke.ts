@@ -1,27 +1,23 @@
 import { decodeJwt } from 'jose'
-import { SETTINGS } from '../lib/settings/specs.ts'
 import { flag, hasTenants, runTool, text, type Arguments, type Tool } from './arguments.ts'
 import { BadUsage } from './bad-usage.ts'
-import { call } from './call.ts'
-import type { CallWorld } from './call-options.ts'
-import { isAt, tenantAt } from './tenants.ts'
-
-const options = {
-  sub: { ...text, value: 'SUB', says: 'the user' },
-  sid: { ...text, value: 'SID', says: 'the session, which is ended' },
-  jti: { ...text, value: 'JTI', says: 'the token' },
-  jkt: { ...text, value: 'JKT', says: 'the key: RFC 7638 thumbprint' },
-  client: { ...text, value: 'ID', says: 'the client' },
-  email: { ...text, value: 'ADDRESS', says: 'the user, by the claim email' },
-  issuer: { ...text, value: 'URL', says: 'the issuer of the user, token or client; alone: all of its tokens' },
-  undo: { ...flag, says: 'take the revocation back' },
-  scope: { ...text, value: 'SCOPE', says: 'the permission of operators, to ask for' },
-  url: { ...text, value: 'URL', says: 'where the API is', env: 'CALL_URL' }
-} as const
+import { makeCall, reportFailure } from './call.ts'
+import { readCallOptions, type CallWorld } from './call-options.ts'
+import { tenantAt } from './tenants.ts'
 
 const TOOL = {
   name: 'revoke',
-  options,
+  options: {
+    sub: { ...text, value: 'SUB', says: 'the user' },
+    sid: { ...text, value: 'SID', says: 'the session, which is ended' },
+    jti: { ...text, value: 'JTI', says: 'the token' },
+    jkt: { ...text, value: 'JKT', says: 'the key: RFC 7638 thumbprint' },
+    client: { ...text, value: 'ID', says: 'the client' },
+    issuer: { ...text, value: 'URL', says: 'the issuer of the user, token or client; alone: all of its tokens' },
+    undo: { ...flag, says: 'take the revocation back' },
+    scope: { ...text, value: 'SCOPE', says: 'the permission of operators, to ask for' },
+    url: { ...text, value: 'URL', says: 'where the API is', env: 'CALL_URL' }
+  },
   help: run =>
     `Revokes what is named: every token is refused that was issued up to now, or within the clock tolerance of the service
 after that. A session and a token (--sid, --jti) end for good.
@@ -33,135 +29,74 @@ after that. A session and a token (--sid, --jti) end for good.
 Exit code: 0 if the service has stored it, else 1.`
 } as const satisfies Tool
 
-const SUBJECTS = ['sub', 'sid', 'jti', 'jkt', 'client', 'email'] as const
+/** What can be named, as a subject identifier: its format, its member, and whether an issuer belongs to it. */
+const SUBJECTS = {
+  sub: { format: 'iss_sub', member: 'sub', is: 'the user', hasIssuer: true },
+  sid: { format: 'opaque', member: 'id', is: 'the session', hasIssuer: false },
+  jti: { format: 'jwt_id', member: 'jti', is: 'the token', hasIssuer: true },
+  jkt: { format: 'jkt', member: 'jkt', is: 'the key', hasIssuer: false },
+  client: { format: 'client', member: 'client_id', is: 'the client', hasIssuer: true }
+} as const
 
 /** Sends a revocation to `POST /revocation/subjects`. Returns the exit code. */
 export function revoke (argv: readonly string[], world: CallWorld): Promise<number> {
-  return runTool(TOOL, argv, world, async ({ values, positionals }) => {
+  return runTool(TOOL, argv, world, async ({ values, positionals }, paint) => {
     if (positionals.length > 0) {
       throw new BadUsage(`"${positionals[0]!}" is no option; say what to revoke, such as --sub user-1`)
     }
-    const body = { sub_id: subjectOf(values, world), ...values.undo === true && { undo: true } }
-    requireOperator(values.url, world)
-    const passed = (['scope', 'url'] as const).flatMap(name =>
-      values[name] === undefined ? [] : [`--${name}`, values[name]]
+    const { env, out } = world
+    const { scope, url, undo = false } = values
+    const { subject, named } = subjectOf(values, world)
+    if (!env['CALL_TOKEN'] && !env['CALL_ISSUER'] && !tenantOf(world)) {
+      throw new BadUsage('whose permission is it? Set CALL_TOKEN to the access token of an operator')
+    }
+    const json = JSON.stringify({ sub_id: subject, ...undo && { undo } })
+    const tenants = hasTenants(world) ? world.tenants ?? [] : undefined
+    const options = readCallOptions(
+      { values: { json, scope, url }, positionals: ['POST', '/revocation/subjects'] },
+      env,
+      tenants
     )
-    let story = ''
-    const code = await call(['POST', '/revocation/subjects', '--json', JSON.stringify(body), ...passed], {
-      ...world,
-      out: {
-        write: part => {
-          story += part
-        },
-        isTTY: world.out.isTTY === true
-      }
-    })
-    if (code === 0 && UNMATCHED.test(story)) {
-      const { iss } = body.sub_id
-      world.out.write(`Nothing is revoked: the service has no ${
-        iss === undefined ? 'token with this name' : `such issuer as ${iss}. Spell it as its settings do`
-      }.\n`)
+    const { sent, answer } = await makeCall(options, env, paint)
+    if (answer?.status !== 204) return reportFailure(sent, answer, options, world, paint)
+    if (answer.headers.get('holdfast-revocation') === 'unmatched') {
+      out.write(`Nothing is revoked: no token of the service can be of ${named}. Spell it as its settings do.\n`)
       return 1
     }
-    const isUndone = values.undo === true
-    world.out.write(code === 0 ? `${sentenceAbout(body.sub_id, isUndone, toleranceOf(values.url, world))}\n` : story)
-    return code
+    out.write(
+      undo
+        ? `Undone: what was revoked of ${named} counts no longer.\n`
+        : `Revoked: the service refuses every token of ${named}. A session or a token has ended; for all others log in ` +
+          'again, once the clock tolerance of the service has passed.\n'
+    )
+    return 0
   })
 }
 
-/** The header of an answer that says that no token of the service can match. It may be in color. */
-const UNMATCHED = /^ *(?:\p{Cc}\[\d+m)?holdfast-revocation(?:\p{Cc}\[\d+m)?: unmatched/mu
+const tenantOf = (world: CallWorld) =>
+  hasTenants(world) ? tenantAt(world.tenants, world.env['CALL_URL']) : undefined
 
-/** What the service has stored, in words. */
-function sentenceAbout (
-  { format, iss, ...named }: Readonly<Record<string, string | undefined>>,
-  isUndone: boolean,
-  tolerance: string
-): string {
-  const [kind, value] = [KINDS[format!]!, Object.values(named)[0]]
-  const of = [kind, value, iss === undefined || value === undefined ? iss : `of ${iss}`].filter(Boolean).join(' ')
-  if (isUndone) return `Undone: what was revoked of ${of} counts no longer.`
-  const tokens = `Revoked: the service refuses every token of ${of}`
-  return ENDING.has(format!)
-    ? `${tokens} from now on.`
-    : `${tokens} that was issued up to now, or in the next ${tolerance}. Log in again after that.`
-}
-
-/** A session and a token have no life after their end. */
-const ENDING: ReadonlySet<string> = new Set(['opaque', 'jwt_id'])
-
-/**
- * What the service adds to the moment of a revocation, since an operator is not the issuer of the tokens. Only the
- * settings of a local tenant are known here.
- */
-function toleranceOf (url: string | undefined, world: CallWorld): string {
-  const at = url ?? (world.env['CALL_URL'] || undefined)
-  const tenant = hasTenants(world) ? tenantAt(world.tenants ?? [], at) : undefined
-  return tenant !== undefined && (at === undefined || isAt(tenant, at))
-    ? `${tenant.settings['IDP_CLOCK_TOLERANCE_SECONDS'] ?? USUAL_TOLERANCE} s`
-    : `seconds (IDP_CLOCK_TOLERANCE_SECONDS of the service, ${USUAL_TOLERANCE} by default)`
-}
-
-const USUAL_TOLERANCE = SETTINGS['idp.clockToleranceSeconds'].default
-
-const KINDS: Readonly<Record<string, string>> = {
-  iss_sub: 'the user',
-  jwt_id: 'the number (jti)',
-  client: 'the client',
-  opaque: 'the session',
-  jkt: 'the key',
-  issuer: 'the issuer'
-}
-
-/** @throws BadUsage without an operator, or without the address of a service */
-function requireOperator (url: string | undefined, world: CallWorld): void {
-  const { CALL_TOKEN: token, CALL_ISSUER: issuer, CALL_URL: api } = world.env
-  const tenant = hasTenants(world) ? world.tenants?.[0] : undefined
-  if (tenant) return
-  if (!token && !issuer) {
-    throw new BadUsage(
-      'whose permission is it? Set CALL_TOKEN to the access token of an operator, with the scope of ' +
-        'revocation.operators'
-    )
+/** The subject identifier (RFC 9493), and the same in words. @throws BadUsage */
+function subjectOf (
+  values: Arguments<typeof TOOL.options>['values'],
+  world: CallWorld
+): { readonly subject: Readonly<Record<string, string>>, readonly named: string } {
+  const names = (Object.keys(SUBJECTS) as Array<keyof typeof SUBJECTS>).filter(name => values[name] !== undefined)
+  if (names.length > 1) {
+    throw new BadUsage(`--${names.join(' and --')} cannot be combined: one of them is revoked at a time`)
   }
-  if (!url && !api) throw new BadUsage('say with --url where the API is')
-}
-
-/** @throws BadUsage */
-function subjectOf (values: Arguments<typeof options>['values'], world: CallWorld): Record<string, string | undefined> {
-  const named = SUBJECTS.filter(name => values[name] !== undefined)
-  if (named.length > 1) {
-    throw new BadUsage(`--${named.join(' and --')} cannot be combined: one of them is revoked at a time`)
+  const [name] = names
+  if (name === undefined) {
+    const { issuer } = values
+    if (issuer !== undefined) return { subject: { format: 'issuer', iss: issuer }, named: `the issuer ${issuer}` }
+    throw new BadUsage(`say what to revoke: --${Object.keys(SUBJECTS).join(', --')} or --issuer`)
   }
-  const [name] = named
-  switch (name) {
-    case 'sub':
-      return { format: 'iss_sub', iss: issuerOf(values.issuer, world), sub: values.sub }
-    case 'jti':
-      return { format: 'jwt_id', iss: issuerOf(values.issuer, world), jti: values.jti }
-    case 'client':
-      return { format: 'client', iss: issuerOf(values.issuer, world), client_id: values.client }
-    case 'sid':
-      return { format: 'opaque', id: values.sid }
-    case 'email':
-      return { format: 'email', email: values.email }
-    case 'jkt':
-      return { format: 'jkt', jkt: values.jkt }
-    default: {
-      if (values.issuer === undefined) {
-        throw new BadUsage(`say what to revoke: ${SUBJECTS.map(subject => `--${subject}`).join(', ')} or --issuer`)
-      }
-      return { format: 'issuer', iss: values.issuer }
-    }
-  }
-}
-
-/** The issuer that is named, else that of the operator's own token, else the local tenant. @throws BadUsage */
-function issuerOf (given: string | undefined, world: CallWorld): string {
-  const own = given ?? issuerIn(world.env['CALL_TOKEN']) ??
-    (hasTenants(world) ? tenantAt(world.tenants ?? [], world.env['CALL_URL'])?.issuer : undefined)
-  if (own === undefined) throw new BadUsage('say with --issuer who has issued it')
-  return own
+  const { format, member, is, hasIssuer } = SUBJECTS[name]
+  const value = values[name]!
+  if (!hasIssuer) return { subject: { format, [member]: value }, named: `${is} ${value}` }
+  const iss = values.issuer ?? issuerIn(world.env['CALL_TOKEN']) ?? tenantOf(world)?.issuer
+  if (iss === undefined) throw new BadUsage('say with --issuer who has issued it')
+  return { subject: { format, iss, [member]: value }, named: `${is} ${value} of ${iss}` }
 }
 
 function issuerIn (token: string | undefined): string | undefined {

@@ -1,7 +1,5 @@
 import { join } from 'node:path'
-import { findRule, type FoundRule } from './explain/rule.ts'
 import type { FastifyInstance, HTTPMethods, RouteOptions } from 'fastify'
-import type { GateSettings } from '../lib/gate/gate-settings.ts'
 import {
   ANY_TOKEN,
   parseRequiredScopes,
@@ -14,19 +12,15 @@ import { hooksAround, requirementsOf } from '../lib/guard/requirement/route-guar
 import type { Settings } from '../lib/settings/settings.ts'
 
 export type FoundRoute =
-  /** `methods`: those that the path takes. */
-  | { readonly kind: 'none', readonly methods: readonly string[] }
+  | { readonly kind: 'none' }
   | { readonly kind: 'open' }
   | { readonly kind: 'guarded', readonly requirements: readonly Requirement[] }
-
-const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
 /**
  * Asks the routes of the service themselves, by its own router, what guards a request; nothing else of the service is
  * started.
  */
 export async function lookUpRoute (method: string, target: string, settings: Settings): Promise<FoundRoute> {
-  if (settings.gate) return lookUpRule(method, target, settings.gate)
   // Only the routes need them, and they take long to load.
   const [{ default: Fastify }, { default: autoload }] = await Promise.all([
     import('fastify'),
@@ -53,33 +47,12 @@ export async function lookUpRoute (method: string, target: string, settings: Set
     return reply.send()
   })
   await app.register(autoload, { dir: join(import.meta.dirname, '..', 'routes', 'api'), options: { prefix: '/api' } })
-  const ask = async (asked: string): Promise<FoundRoute | undefined> => {
-    found = undefined
-    try {
-      await app.inject({ method: asked as HTTPMethods, url: target })
-    } catch {
-      // What no client can send has no route.
-    }
-    return found
-  }
   try {
-    const route = await ask(method)
-    if (route !== undefined) return route
-    const methods: string[] = []
-    for (const other of METHODS) if (await ask(other) !== undefined) methods.push(other)
-    return { kind: 'none', methods }
+    await app.inject({ method: method as HTTPMethods, url: target })
+  } catch {
+    // What no client can send has no route.
   } finally {
     await app.close()
   }
-}
-
-/** Asks the rules of the gate. Each client of the Model Context Protocol begins with this message. */
-function lookUpRule (method: string, target: string, settings: GateSettings): FoundRoute {
-  const ask = (asked: string): FoundRule =>
-    findRule({ method: asked, target, message: { method: 'initialize', name: undefined } }, settings)
-  const found = ask(method)
-  const rule = found.kind === 'rule' ? found.rule : found.kind === 'none' ? found.pathRules?.rules[0] : undefined
-  if (rule?.requirement) return { kind: 'guarded', requirements: [rule.requirement] }
-  if (rule || found.kind === 'own') return { kind: 'open' }
-  return { kind: 'none', methods: found.kind === 'none' ? METHODS.filter(other => ask(other).kind === 'rule') : [] }
+  return found ?? { kind: 'none' }
 }

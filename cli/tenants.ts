@@ -14,8 +14,6 @@ export interface Tenant {
   audience: string
   clientId: string
   clientSecret: string
-  /** The public client that logs users in. */
-  loginClient?: { readonly clientId: string, readonly redirectUri: string }
   /** Those of the API, by their environment names, without the secret ones. */
   settings: Readonly<Record<string, unknown>>
 }

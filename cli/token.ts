@@ -1,9 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from 'jose'
 import { basicCredentials } from '../lib/guard/provider/client-authentication.ts'
-import { exchange, exchangeWithNonce, NoAnswer, readObject, type ClientConnection, type Exchange } from './exchange.ts'
-import { asObject } from './input.ts'
-import { logIn, type Login } from './login.ts'
+import { exchange, exchangeWithNonce, NoAnswer, readObject, type Addresses, type Exchange } from './exchange.ts'
 
 /** A key that lives as long as the process, and a proof signed with it (RFC 9449 section 4.2). */
 export interface ProofKey {
@@ -56,91 +54,52 @@ interface TokenInput {
   parameters: ReadonlyArray<readonly [string, string]>
   /** Asks for a token bound to this key. */
   key?: ProofKey | undefined
-  /** Asks for a token bound to the certificate that is shown. */
-  connection?: ClientConnection | undefined
-  /** Asks for a token of a user, who logs in now. */
-  login?: Login | undefined
+  addresses?: Addresses | undefined
 }
 
 export interface TokenAnswer {
   readonly exchange: Exchange
   /** What was sent, without the secret. */
   readonly parameters: Readonly<Record<string, string>>
-  /** What the provider says of itself. */
-  readonly discovery: Readonly<Record<string, unknown>>
   readonly token?: string
 }
 
-interface Discovery {
-  token_endpoint: string
-  mtls_endpoint_aliases?: unknown
-  authorization_endpoint?: unknown
-  token_endpoint_auth_methods_supported?: unknown
-}
-
-/**
- * Gets an access token, by the client credentials grant or for a user who logs in, with one more try when a nonce is
- * asked for.
- */
+/** Gets an access token by the client credentials grant, with one more try when a nonce is asked for. */
 export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv): Promise<TokenAnswer> {
-  const { issuer, clientId, clientSecret, audience, scope, key, login, connection } = input
-  const discovery = await discover(issuer, env, connection)
-  const url = tokenEndpoint(discovery, connection)
-  const asked = {
+  const { issuer, clientId, clientSecret, audience, scope, key, addresses } = input
+  const { url, usesBasic } = await discover(issuer, env, addresses)
+  const parameters: Record<string, string> = {
+    grant_type: 'client_credentials',
     ...audience !== undefined && { audience },
     ...scope !== undefined && { scope },
     ...Object.fromEntries(input.parameters)
   }
-  const parameters: Record<string, string> = login === undefined
-    ? { grant_type: 'client_credentials', ...asked }
-    : await logIn(String(discovery.authorization_endpoint), login, asked)
   const headers: Record<string, string> = { accept: 'application/json' }
   const isJson = input.body === 'json'
-  if (login !== undefined) Object.assign(parameters, { client_id: login.clientId })
-  else if (clientSecret === '') Object.assign(parameters, { client_id: clientId })
-  else if (!isJson && usesBasic(discovery)) headers['authorization'] = basicCredentials(clientId, clientSecret)
+  if (!isJson && usesBasic) headers['authorization'] = basicCredentials(clientId, clientSecret)
   else Object.assign(parameters, { client_id: clientId, client_secret: clientSecret })
   headers['content-type'] = isJson ? 'application/json' : 'application/x-www-form-urlencoded'
   const body = isJson ? JSON.stringify(parameters) : String(new URLSearchParams(parameters))
   const { answer } = await exchangeWithNonce(async nonce => {
     if (key !== undefined) headers['dpop'] = await createProof(key, { method: 'POST', url, nonce })
-    return exchange({ method: 'POST', url, headers: { ...headers }, body, connection }, env)
+    return exchange({ method: 'POST', url, headers: { ...headers }, body, addresses }, env)
   })
   const token = readObject(answer)['access_token']
   delete parameters['client_secret']
-  delete parameters['code_verifier']
-  return {
-    exchange: answer,
-    parameters,
-    discovery: { ...discovery },
-    ...answer.status === 200 && typeof token === 'string' && { token }
-  }
+  return { exchange: answer, parameters, ...answer.status === 200 && typeof token === 'string' && { token } }
 }
 
-/** RFC 8705 section 5: some providers ask for certificates only at other addresses. */
-function tokenEndpoint (
-  { token_endpoint: endpoint, mtls_endpoint_aliases: aliases }: Discovery,
-  connection: ClientConnection | undefined
-): string {
-  const alias = connection?.cert === undefined ? undefined : asObject(aliases)?.['token_endpoint']
-  return typeof alias === 'string' && URL.canParse(alias) ? alias : endpoint
-}
-
+/** The token endpoint, and whether it takes the secret in a header: if it names no method, it does (RFC 8414). */
 async function discover (
   issuer: string,
   env: NodeJS.ProcessEnv,
-  connection: ClientConnection | undefined
-): Promise<Discovery> {
+  addresses: Addresses | undefined
+): Promise<{ url: string, usesBasic: boolean }> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
-  const answer = await exchange({ method: 'GET', url, connection }, env)
-  const { token_endpoint: endpoint, ...rest } = readObject(answer)
+  const answer = await exchange({ method: 'GET', url, addresses }, env)
+  const { token_endpoint: endpoint, token_endpoint_auth_methods_supported: methods } = readObject(answer)
   if (answer.status === 200 && typeof endpoint === 'string' && URL.canParse(endpoint)) {
-    return { token_endpoint: endpoint, ...rest }
+    return { url: endpoint, usesBasic: !Array.isArray(methods) || !methods.includes('client_secret_post') }
   }
   throw new NoAnswer(`GET ${url}: answered ${answer.status}, with no token_endpoint`)
-}
-
-/** RFC 8414 section 2: a provider that names no methods takes the Authorization header. */
-function usesBasic ({ token_endpoint_auth_methods_supported: methods }: Discovery): boolean {
-  return !Array.isArray(methods) || !methods.includes('client_secret_post')
 }

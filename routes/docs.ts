@@ -2,13 +2,11 @@ import { createHash } from 'node:crypto'
 import helmet from '@fastify/helmet'
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
 import type { OpenapiDocument } from '../lib/report/openapi/document.ts'
-import { PAGE_STYLE, placeAddress, renderPage } from './docs/docs-page.ts'
+import { PAGE_STYLE, renderPage } from './docs/page.ts'
 import { Refusal } from '../lib/refusal.ts'
 
 /** `/docs`: the reference as one page without scripts, and `/docs/json`: the OpenAPI document. */
 const routes: FastifyPluginAsync<{ ownPrefix: string }> = async (app, { ownPrefix }) => {
-  let texts: { readonly page: string, readonly json: string } | undefined
-
   // Each route file has its own scope, so the API does not pay for the headers of this page.
   await app.register(helmet, {
     contentSecurityPolicy: {
@@ -29,31 +27,35 @@ const routes: FastifyPluginAsync<{ ownPrefix: string }> = async (app, { ownPrefi
   })
   const options = { config: { essential: true }, schema: { hide: true } }
 
-  // The address follows from headers of the request, so that neither answer may be cached for others.
-  app.get(`${ownPrefix}/docs`, options, (request, reply) =>
-    reply
-      .header('cache-control', 'no-store')
-      .type('text/html; charset=utf-8')
-      .send(pageAt(addressFor(request).replace(/\/$/, ''))))
+  // It has all routes only once they are registered. Answers that wait for their clients share their bytes.
+  let texts: { readonly page: Buffer, readonly json: string } | undefined
+  function documents () {
+    if (!texts) {
+      const document = app.swagger() as unknown as OpenapiDocument
+      texts = { page: Buffer.from(renderPage(document)), json: JSON.stringify(document) }
+    }
+    return texts
+  }
+  // Nearly all clients use one address.
+  let last: { readonly address: string, readonly bytes: Buffer } | undefined
+  function jsonAt (address: string): Buffer {
+    if (last?.address !== address) {
+      const json = `{"servers":${JSON.stringify([{ url: address }])},${documents().json.slice(1)}`
+      last = { address, bytes: Buffer.from(json) }
+    }
+    return last.bytes
+  }
 
+  app.get(`${ownPrefix}/docs`, options, (_request, reply) =>
+    reply.header('cache-control', 'no-store').type('text/html; charset=utf-8').send(documents().page))
+
+  // The address follows from headers of the request, so that the answer may not be cached for others.
   app.get(`${ownPrefix}/docs/json`, options, (request, reply) =>
     reply
       .header('cache-control', 'no-store')
       .type('application/json; charset=utf-8')
       // Only the address differs between clients. The rest is the same for everyone and is made once.
       .send(jsonAt(addressFor(request))))
-
-  // Nearly all clients use one address. Answers that wait for their clients then share their bytes.
-  const pageAt = keepLast(address => placeAddress(documents().page, address))
-  const jsonAt = keepLast(address => `{"servers":${JSON.stringify([{ url: address }])},${documents().json.slice(1)}`)
-
-  function documents () {
-    if (!texts) {
-      const document = app.swagger() as unknown as OpenapiDocument
-      texts = { page: renderPage(document), json: JSON.stringify(document) }
-    }
-    return texts
-  }
 
   function addressFor (request: FastifyRequest): string {
     try {
@@ -63,15 +65,6 @@ const routes: FastifyPluginAsync<{ ownPrefix: string }> = async (app, { ownPrefi
       // The URL is relative to the location of the document.
       return '/'
     }
-  }
-}
-
-/** Makes a text for an address, and keeps the last one. */
-function keepLast (make: (address: string) => string): (address: string) => Buffer {
-  let last: { readonly address: string, readonly bytes: Buffer } | undefined
-  return address => {
-    if (last?.address !== address) last = { address, bytes: Buffer.from(make(address)) }
-    return last.bytes
   }
 }
 

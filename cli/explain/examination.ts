@@ -17,7 +17,6 @@ import type { Requirement } from '../../lib/guard/requirement/requirement.ts'
 import { createScopeGranters, type ScopeGranters } from '../../lib/guard/requirement/implied-scopes.ts'
 import type { VerifiedToken } from '../../lib/guard/token/verified-tokens.ts'
 import { createRequestUrlResolver, type RequestUrl } from '../../lib/guard/url/request-url.ts'
-import type { Answer } from './answer.ts'
 import { readHeaders, type CapturedRequest } from './captured-request.ts'
 
 /** The settings that decide about a request. */
@@ -40,11 +39,8 @@ export interface ExplainOptions {
   readonly requirements?: readonly Requirement[] | undefined
   /** The proofs that have passed before. Undefined if they are unknown: then replays are not checked. */
   readonly replay?: ReplayStore | undefined
-  /**
-   * What the service answered, if that is known. Its reason counts, since it knows best: the check that refuses for it
-   * has failed, whatever it finds here.
-   */
-  readonly answer?: Partial<Pick<Answer, 'reason' | 'nonce'>> | undefined
+  /** The nonce of the answer, if that is known: it names the process that answered. */
+  readonly answeredNonce?: string | undefined
   /**
    * The names of checks on the token's claims that are left out, because the settings of the service for them are
    * unknown.
@@ -52,8 +48,6 @@ export interface ExplainOptions {
   readonly unknown?: readonly string[] | undefined
   /** Gets the claims of the token, once they are read. */
   readonly onClaims?: (claims: JsonObject | undefined) => void
-  /** The names of checks whose settings are guessed. That they pass here says nothing about the service. */
-  readonly assumed?: readonly string[] | undefined
 }
 
 /** A request during the explanation, with the findings of the checks so far. */
@@ -84,8 +78,6 @@ export interface Examination {
   verified?: VerifiedToken
   /** What has revoked the token. */
   revokedBy?: Revocation
-  /** Unix seconds: from when on a new login counts, unless one counts at once, or not at all. */
-  newLoginAt?: number | undefined
   proof?: PresentedProof
 }
 
@@ -127,10 +119,10 @@ export function rulesOf ({ issuer, options }: Examination): TokenRules {
   return rulesOfIssuer(issuer!, options.settings)
 }
 
-function noncesOf ({ settings: { dpop: { nonce, nonceSecret } }, answer }: ExplainOptions): Nonces | undefined {
+function noncesOf ({ settings: { dpop: { nonce, nonceSecret } }, answeredNonce }: ExplainOptions): Nonces | undefined {
   if (nonce !== 'required') return undefined
   return nonceSecret === undefined
-    ? unknownNonces(answer?.nonce)
+    ? unknownNonces(answeredNonce)
     : createNonces(nonceSecret.map(text => Buffer.from(text, 'base64url')), 'shared')
 }
 

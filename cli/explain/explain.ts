@@ -2,8 +2,7 @@ import { ADVICE, type Advice } from './advice.ts'
 import type { CapturedRequest } from './captured-request.ts'
 import { createExamination, type ExplainOptions } from './examination.ts'
 import { HTU_ADVICE } from './htu-advice.ts'
-import { REFUSED_BY } from './refused-by.ts'
-import { NotChecked, type Compared, type Step } from './step.ts'
+import { NotChecked, type Compared } from './step.ts'
 import { STEPS, type StepName } from './steps.ts'
 import { Refusal, REFUSALS, type RefusalDetail, type RefusalKind, type RefusalReason } from '../../lib/refusal.ts'
 import type { HtuCause } from '../../lib/guard/url/request-url.ts'
@@ -35,13 +34,6 @@ export interface Explanation {
   readonly refusal: ExplainedRefusal | undefined
   readonly notChecked: readonly string[]
   readonly steps: readonly ExplainedStep[]
-  /**
-   * The reason to which the checks here come. It differs from that of `refusal` if the service answered with another
-   * one.
-   */
-  readonly foundHere: RefusalReason | undefined
-  /** Whether the checks here come to another result than the service. False for what only the service can know. */
-  readonly isContradicted: boolean
 }
 
 /**
@@ -52,51 +44,35 @@ export interface Explanation {
  */
 export async function explainRequest (request: CapturedRequest, options: ExplainOptions): Promise<Explanation> {
   const examination = createExamination(request, options)
-  const { answer, unknown = [], assumed = [] } = options
+  const { unknown = [] } = options
   const steps: ExplainedStep[] = []
   let refusal: Refusal | undefined
   for (const step of STEPS) {
-    const { name, applies, run } = step
+    const { name, title, applies, run } = step
     if (applies && !applies(examination)) continue
     if (refusal) {
-      steps.push(notReached(step))
+      steps.push({ name, title, outcome: 'not reached', compared: [] })
       continue
     }
     const error = unknown.includes(name)
       ? new NotChecked('This tool does not know what the service expects.')
       : await errorOf(() => run(examination))
     if (error instanceof Refusal && REFUSALS[error.reason].status !== 503) refusal = error
-    const outcome = refusal ? 'failed' : error ? 'not checked' : 'passed'
     steps.push({
       name,
-      title: refusal ? step.failed : step.title,
-      outcome,
-      compared: comparedClaim(step.compared(examination), error).map(([label, value]) => [
-        assumed.includes(name) && label.startsWith('configured') ? 'asked for' : label,
-        value
-      ]),
+      title: refusal ? step.failed : title,
+      outcome: refusal ? 'failed' : error ? 'not checked' : 'passed',
+      compared: comparedClaim(step.compared(examination), error),
       ...(error && { note: error.message })
     })
     if (examination.isGuest) break
   }
   options.onClaims?.(examination.token?.claims)
-  const foundHere = refusal?.reason
-  const isOther = answer?.reason !== undefined && answer.reason !== foundHere
-  const refuser = isOther ? REFUSED_BY[answer.reason!] : undefined
-  const isUnknown = steps.some(({ name, outcome }) => name === refuser && outcome === 'not checked')
-  const shown = (refuser ? overrule(steps, refuser) : steps).map(step =>
-    step.outcome === 'passed' && assumed.includes(step.name)
-      ? { ...step, outcome: 'not checked' as const, note: ASSUMED }
-      : step
-  )
-  const final = refuser ? { reason: answer!.reason!, detail: undefined } : refusal
   return {
-    verdict: final ? 'refused' : 'accepted',
-    refusal: final && explainRefusal(final),
-    notChecked: shown.filter(({ outcome }) => outcome === 'not checked').map(({ name }) => name),
-    steps: shown,
-    foundHere,
-    isContradicted: isOther && (foundHere !== undefined || (refuser !== undefined && !isUnknown))
+    verdict: refusal ? 'refused' : 'accepted',
+    refusal: refusal && explainRefusal(refusal),
+    notChecked: steps.filter(({ outcome }) => outcome === 'not checked').map(({ name }) => name),
+    steps
   }
 }
 
@@ -106,44 +82,6 @@ function comparedClaim (compared: Compared, error: Refusal | NotChecked | undefi
   const { claim, expected, found } = error.detail!
   const [value = [String(claim), String(found)]] = compared.filter(([label]) => label === claim)
   return [value, ['expected', String(expected)]]
-}
-
-const ASSUMED =
-  'It is what the call asked for. Whether the service expects that, only its settings say (IDP_DOMAIN, IDP_AUDIENCE).'
-
-const NOT_HERE =
-  'The service refused it here, and seen from here it passes. The service has other settings or another clock, ' +
-  'or it got a different request.'
-
-const OTHER_URL = 'The service saw another URL, which its log line holds; seen from here it is that of the proof. ' +
-  'Often a proxy changes it, and the service is not configured for that.'
-
-/** Of a check that passes here: what the service compared is not known, so it is not shown as if it were equal. */
-function seenFromHere ({ name, outcome, compared, note }: ExplainedStep): Pick<ExplainedStep, 'compared' | 'note'> {
-  return name === 'proof.htu' && outcome === 'passed'
-    ? { compared: compared.slice(0, 1), note: OTHER_URL }
-    : { compared, note: note ?? NOT_HERE }
-}
-
-const notReached = ({ name, title }: Pick<Step, 'title'> & { readonly name: StepName }): ExplainedStep => ({
-  name,
-  title,
-  outcome: 'not reached',
-  compared: []
-})
-
-/**
- * The steps with that of the service's refusal as failed, and what follows it as not reached. An earlier one that fails
- * here stays failed.
- */
-function overrule (steps: readonly ExplainedStep[], refuser: StepName): ExplainedStep[] {
-  const at = STEPS.findIndex(({ name }) => name === refuser)
-  return STEPS.flatMap((step, position): readonly ExplainedStep[] => {
-    const found = steps.find(({ name }) => name === step.name)
-    if (position !== at) return found ? [position < at ? found : notReached(step)] : []
-    const shown = found ? seenFromHere(found) : { compared: [], note: NOT_HERE }
-    return [{ name: refuser, title: step.failed, outcome: 'failed', ...shown }]
-  })
 }
 
 /** If a store or a provider cannot be reached from here, this says nothing about the request. */

@@ -2,7 +2,6 @@ import type { Revocation } from '../../lib/revocation/view.ts'
 import { lifetimeRefusal } from '../../lib/revocation/revocations.ts'
 import type { TokenClaims } from '../../lib/guard/token/jwt-checks.ts'
 import { rulesOf, type Examination } from './examination.ts'
-import { newLoginAt } from './new-login.ts'
 import {
   NotChecked,
   requireClaims,
@@ -48,8 +47,7 @@ export const STANDING_STEPS = [
   },
   {
     name: 'token.revocation',
-    // An answer that says so shows that the service has revocations, although the settings here do not.
-    applies: e => canBeRevoked(e) || e.options.answer?.reason === 'token_revoked',
+    applies: canBeRevoked,
     run: judgeRevocation,
     title: 'Nothing has revoked it: not itself, its session, its user, its client, its key or its issuer',
     failed: 'It has been revoked: itself, its session, its user, its client, its key or its issuer',
@@ -59,10 +57,7 @@ export const STANDING_STEPS = [
       ...e.revokedBy
         ? [
             ['revoked by', `${e.revokedBy.event} from ${e.revokedBy.source}`],
-            ['at', showTime(e.revokedBy.at, e)],
-            ...e.newLoginAt === undefined
-              ? []
-              : [['refuses what was issued up to', showTime(e.newLoginAt - 1, e)] as const]
+            ['at', showTime(e.revokedBy.at, e)]
           ] as const
         : []
     ]
@@ -107,12 +102,5 @@ function judgeRevocation (e: Examination): void {
   const refusal = revocations.refusalOf(e.verified!)
   if (!refusal) return
   e.revokedBy = refusal.detail as unknown as Revocation
-  const { verified, options: { settings: { idp }, now } } = e
-  e.newLoginAt = newLoginAt(e.revokedBy, {
-    claims: verified!.claims,
-    isRefused: claims => revocations.refusalOf({ ...verified!, claims }) !== undefined,
-    clockToleranceSeconds: idp.clockToleranceSeconds,
-    now
-  })
   throw refusal
 }

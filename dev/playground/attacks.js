@@ -57,7 +57,7 @@ export const ATTACKS = [
     story: 'The attacker has recorded a GET request and sends it with the method HEAD.',
     lesson: 'The proof names the method that it was made for (htm).',
     claims: ['htm'],
-    run: (world, log) => steal(world, log, headers => send(log, world.target, headers, { method: 'HEAD' }))
+    run: (world, log) => steal(world, log, headers => send(log, world.target, headers, 'HEAD'))
   },
   {
     id: 'url',

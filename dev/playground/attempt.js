@@ -3,7 +3,7 @@ import { call, last, send } from './exchange.js'
 import { refresh } from './refresh.js'
 import { announce, display, dropStreamLine, fail, showMessage } from './result.js'
 import { config, faultOfParties, parties } from './running.js'
-import { dpop, expiresIn, logInAsAsked, session, ungrantableScopes, widerLogin } from './session.js'
+import { dpop, expiresIn, logInAsAsked, session, widerLogin } from './session.js'
 import { judge } from './verdict.js'
 import { resultView } from './view.js'
 
@@ -28,8 +28,7 @@ export async function attempt (what, run) {
         isProviderUp: parties.keyIds !== undefined,
         announce,
         logInAsAsked,
-        wider: widerLogin(last(log)),
-        ungrantable: ungrantableScopes(last(log))
+        wider: widerLogin(last(log))
       })
     )
     announce(
@@ -57,11 +56,11 @@ export function whyNoAttack () {
 }
 
 /** The call of the user who is logged in, if any. */
-export async function callEndpoint (log, path, guard, request = {}) {
+export async function callEndpoint (log, path, guard) {
   const url = config.api + path
-  if (session === undefined || guard === 'open to everyone') return send(log, url, {}, request)
-  if (config.mode === 'DISABLED') return send(log, url, { authorization: `Bearer ${session.token}` }, request)
-  return call(log, url, session.token, dpop, request)
+  if (session === undefined || guard === 'open to everyone') return send(log, url, {})
+  if (config.mode === 'DISABLED') return send(log, url, { authorization: `Bearer ${session.token}` })
+  return call(log, url, session.token, dpop)
 }
 
 /** The dev server explains why. Without it, the page still shows all that it sent and got. */

@@ -37,6 +37,18 @@ export function showChoices ({ user = config.users[0].id, permissions = ['read:m
       )
     )
   )
+  byId('endpoints').append(
+    ...config.samples.endpoints.map(([path, guard]) =>
+      choice(
+        'call-note',
+        { 'data-path': path },
+        element('code', {}, `GET ${path}`),
+        guard,
+        () =>
+          attempt({ title: `GET ${path}`, story: `Needs: ${guard}.` }, log => callEndpoint(log, path, guard))
+      )
+    )
+  )
   byId('attacks').append(
     ...ATTACKS.map(attack =>
       choice(
@@ -86,30 +98,6 @@ function userCard ({ id, name, permissions }, isChosen) {
 /** The values of what is ticked. */
 export const chosen = name =>
   [...document.querySelectorAll(`input[name="${name}"]:checked`)].map(({ value }) => value)
-
-/** One button for each endpoint. They are made anew when the API has others. */
-export function showEndpoints () {
-  if (config === undefined) return
-  const list = byId('endpoints')
-  const now = JSON.stringify(config.samples.endpoints)
-  if (list.dataset.shown === now) return
-  list.dataset.shown = now
-  list.replaceChildren(
-    ...config.samples.endpoints.map(([path, guard, method = 'GET', body]) =>
-      choice(
-        'call-note',
-        { 'data-path': path, 'data-method': method },
-        element('code', {}, `${method} ${path}`),
-        guard,
-        () =>
-          attempt(
-            { title: `${method} ${path}`, story: `Needs: ${guard}.` },
-            log => callEndpoint(log, path, guard, { method, body })
-          )
-      )
-    )
-  )
-}
 
 /** What an attack works with: the token as stolen, and the good client for comparison. */
 const world = () => ({

@@ -3,21 +3,20 @@ import * as oauth from '/vendor/oauth4webapi.js'
 
 /** A fetch that notes each request with its answer in `log`. `bodyOf` reads the body that is noted. */
 export function recorder (log, bodyOf = response => response.clone().text()) {
-  return async (url, { method, headers, body, signal } = {}) => {
+  return async (url, { method, headers, signal } = {}) => {
     const sent = Object.fromEntries(new Headers(headers))
     let response
     try {
-      response = await fetch(url, { method, headers, body, signal, cache: 'no-store' })
+      response = await fetch(url, { method, headers, signal, cache: 'no-store' })
     } catch {
       const none = { status: 0, statusText: 'No answer', received: {}, body: '' }
-      log.push({ method, url: String(url), sent, sentBody: body, ...none })
+      log.push({ method, url: String(url), sent, ...none })
       throw new Error(`${url} did not answer, or did not let this page read its answer`)
     }
     log.push({
       method,
       url: String(url),
       sent,
-      sentBody: body,
       status: response.status,
       statusText: response.statusText,
       received: Object.fromEntries(response.headers),
@@ -27,27 +26,25 @@ export function recorder (log, bodyOf = response => response.clone().text()) {
   }
 }
 
-const typeOf = body => body === undefined ? {} : { 'content-type': 'application/json' }
-
-/** Sends exactly these headers, and a body in JSON if there is one. */
-export async function send (log, url, headers, { method = 'GET', body } = {}) {
-  await recorder(log)(new URL(url), { method, headers: { ...headers, ...typeOf(body) }, body }).catch(() => {})
+/** Sends exactly these headers. */
+export async function send (log, url, headers, method = 'GET') {
+  await recorder(log)(new URL(url), { method, headers }).catch(() => {})
 }
 
 /** A call as a good client makes it: a fresh proof, and a second try if the service asks for its nonce. */
-export async function call (log, url, token, dpop, request) {
-  const error = await callOnce(log, url, token, dpop, request)
-  if (oauth.isDPoPNonceError(error)) await callOnce(log, url, token, dpop, request)
+export async function call (log, url, token, dpop) {
+  const error = await callOnce(log, url, token, dpop)
+  if (oauth.isDPoPNonceError(error)) await callOnce(log, url, token, dpop)
 }
 
 /** The same without the second try. Returns what went wrong, if anything; all of it is in the log. */
-export function callOnce (log, url, token, dpop, request) {
-  return sendBound(recorder(log), url, token, dpop, request).then(() => undefined, error => error)
+export function callOnce (log, url, token, dpop) {
+  return sendBound(recorder(log), url, token, dpop).then(() => undefined, error => error)
 }
 
 /** A request with the token and a fresh proof, sent by `fetchAs`. Rejects if the service asks for its nonce. */
-export function sendBound (fetchAs, url, token, dpop, { method = 'GET', body } = {}) {
-  return oauth.protectedResourceRequest(token, method, new URL(url), new Headers(typeOf(body)), body, {
+export function sendBound (fetchAs, url, token, dpop) {
+  return oauth.protectedResourceRequest(token, 'GET', new URL(url), new Headers(), undefined, {
     DPoP: dpop,
     [oauth.customFetch]: fetchAs,
     [oauth.allowInsecureRequests]: true

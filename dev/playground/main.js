@@ -1,5 +1,5 @@
 /* global addEventListener */
-import { chosen, showChoices, showEndpoints } from './choices.js'
+import { chosen, showChoices } from './choices.js'
 import { byId } from './dom.js'
 import { showEnds } from './ends.js'
 import { finishLogin, lastChoice } from './login.js'
@@ -51,7 +51,5 @@ async function begin () {
   }, RETRY_MS)
 }
 
-// It says which buttons can be pressed, so they come first.
-whenChanged(showEndpoints)
 whenChanged(showState)
 await begin()

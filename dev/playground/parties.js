@@ -10,14 +10,7 @@ export async function look () {
     getJson(`${config.issuer}/.well-known/openid-configuration`)
   ])
   const keys = document && await getJson(document.jwks_uri)
-  // Every path of a gate is for its rules, which no document lists.
-  const endpoints = config.isGate ? undefined : await getJson('/endpoints.json')
-  return {
-    config,
-    isApiUp: health !== undefined,
-    keyIds: keys?.keys.map(({ kid }) => kid),
-    endpoints
-  }
+  return { config, isApiUp: health !== undefined, keyIds: keys?.keys.map(({ kid }) => kid) }
 }
 
 async function getJson (url) {

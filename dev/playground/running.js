@@ -1,6 +1,5 @@
 /* global location */
 // What runs, and the settings with which it runs.
-import { targetsOf } from './endpoints.js'
 import { look } from './parties.js'
 import { TERMINAL } from './verdict.js'
 
@@ -12,19 +11,10 @@ export let parties
 /** The last settings that there were. */
 export let config
 
-/** Looks what runs. Settings and endpoints stay as they were last known. */
+/** Looks what runs. Settings stay as they were last known. */
 export async function lookAgain () {
   parties = await look()
-  if (parties.config === undefined) return
-  const endpoints = parties.endpoints ?? config?.samples.endpoints ?? parties.config.samples.endpoints
-  config = {
-    ...parties.config,
-    samples: {
-      ...parties.config.samples,
-      endpoints,
-      ...config?.isGate === false || parties.endpoints ? targetsOf(endpoints, parties.config.samples) : {}
-    }
-  }
+  config = parties.config ?? config
 }
 
 /** What is wrong with what runs, in sentences; undefined if all is well. */

@@ -50,16 +50,6 @@ export const logIn = (...choice) => startLogin(config, ...choice).catch(error =>
 /** The same user again, in the way that a route asks for. */
 export const logInAsAsked = asked => logIn(claimsOfToken().sub, session.asked ?? [], asked)
 
-/** The users who may have all of these scopes. */
-const usersWith = scopes =>
-  config.users.filter(({ permissions }) => scopes.every(scope => permissions.includes(scope)))
-
-/** The scopes that a 403 asks for, if no user has them all; undefined otherwise. */
-export function ungrantableScopes ({ received }) {
-  const scopes = scopesAskedFor(received)
-  return scopes === undefined || usersWith(scopes).length > 0 ? undefined : scopes
-}
-
 /**
  * After a 403 for want of scopes: a login with them, as the same user if that one may have them. Undefined if none can.
  */
@@ -67,7 +57,7 @@ export function widerLogin ({ received }) {
   const scopes = scopesAskedFor(received)
   if (scopes === undefined || session === undefined) return undefined
   const { sub } = claimsOfToken()
-  const able = usersWith(scopes)
+  const able = config.users.filter(({ permissions }) => scopes.every(scope => permissions.includes(scope)))
   const user = able.find(({ id }) => id === sub) ?? able[0]
   return user &&
     {

@@ -6,7 +6,7 @@ const ONCE = ' A proof is good for one request, so the API refuses the copy of a
 
 /** A request as it was sent, with its answer. */
 export function exchangeView (exchange, claims, number, isOpen, announce) {
-  const { method, url, status, statusText, sent, sentBody, received, body } = exchange
+  const { method, url, status, statusText, sent, received, body } = exchange
   const token = sent.authorization?.split(' ')[1]
   return element(
     'details',
@@ -22,7 +22,6 @@ export function exchangeView (exchange, claims, number, isOpen, announce) {
     ),
     element('div', { className: 'part' }, element('h4', {}, 'Sent'), exchange.curl && copyButton(exchange, announce)),
     headersView(`${method} ${url}`, sent),
-    sentBody && element('pre', { tabindex: '0', 'aria-label': 'Body of the request' }, pretty(sentBody)),
     sent.dpop && [element('h4', {}, 'Proof'), jwtView(sent.dpop, claims)],
     token &&
       element(

@@ -71,12 +71,7 @@ const ADVICE = {
   keys_unavailable: 'The API retries by itself until the provider responds.'
 }
 
-/** `ungrantable`: the scopes that are asked for, if the provider of this page gives them to no user. */
-export function adviceFor ({ reason, advice } = {}, ungrantable) {
-  if (reason !== 'scope_missing' || ungrantable === undefined) return ADVICE[reason] ?? advice
-  return `No user of the local provider has ${ungrantable.map(scope => `\`${scope}\``).join(' and ')}. Guard the ` +
-    'route with permissions that one has, or give them to a user in `dev/provider/users.ts`.'
-}
+export const adviceFor = ({ reason, advice } = {}) => ADVICE[reason] ?? advice
 
 /**
  * The login that an answer requires, as parameters of the authorization request (RFC 9470 section 3); undefined if it

@@ -1,4 +1,3 @@
-import { isTooEarly, newLoginView } from './countdown.js'
 import { element, prose } from './dom.js'
 import { row } from './members.js'
 import { exchangeView, pretty } from './transcript.js'
@@ -10,12 +9,12 @@ export function resultView (
   verdict,
   exchanges,
   explanation,
-  { isProviderUp, announce, logInAsAsked, wider, ungrantable }
+  { isProviderUp, announce, logInAsAsked, wider }
 ) {
   const final = exchanges.at(-1)
   const asked = loginAskedFor(final)
   const needsNone = verdict.tone === 'good' || verdict.word === 'Not stopped'
-  const advice = needsNone ? undefined : adviceFor(explanation, ungrantable)
+  const advice = needsNone ? undefined : adviceFor(explanation)
   return [
     element('h3', {}, title),
     element('p', { className: 'quiet' }, story),
@@ -24,7 +23,6 @@ export function resultView (
     element('pre', { tabindex: '0', id: 'answer', 'aria-label': 'Body of the answer' }, pretty(final.body)),
     lesson && verdict.tone === 'good' && element('p', { className: 'lesson' }, lesson),
     advice && element('p', { className: 'lesson', id: 'advice' }, element('strong', {}, 'What to do: '), prose(advice)),
-    isTooEarly(explanation?.newLoginAt) && newLoginView(explanation.newLoginAt),
     asked &&
     element(
       'p',

@@ -4,8 +4,6 @@ import { HOST_BELIEVED } from '../../lib/settings/start-report.ts'
 import openStream from './open-stream.ts'
 import { logOwnCallsQuietly } from './own-calls.ts'
 import recentLogin from './recent-login.ts'
-import { tellGuard } from './tell-guard.ts'
-import welcome from './welcome.ts'
 
 /** Whether only this machine reaches the API. Then no one gets it called by another name. */
 const isLocal = ['', 'localhost', '127.0.0.1', '::1'].includes(process.env['FASTIFY_ADDRESS'] ?? '')
@@ -35,11 +33,9 @@ export const options = {
  */
 const api: FastifyPluginAsync = async (fastify: FastifyInstance, given: object) => {
   fastify.addHook('onRequest', logOwnCallsQuietly)
-  fastify.addHook('onRequest', tellGuard)
   // Called, not registered: in a scope of its own the guards would not reach the route.
   await app(fastify, given)
   await fastify.register(recentLogin)
   await fastify.register(openStream)
-  await fastify.register(welcome)
 }
 export default api

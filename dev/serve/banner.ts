@@ -1,16 +1,12 @@
 import { exchange, exchangeWithNonce } from '../../cli/exchange.ts'
-import type { LocalProvider } from '../provider/provider.ts'
 import type { Tenant } from '../../cli/tenants.ts'
 import { createProof, createProofKey, requestToken } from '../../cli/token.ts'
 import type { Paint } from '../../cli/show.ts'
 import type { OwnClient } from '../provider/own-client.ts'
 import { USERS } from '../provider/users.ts'
-import { curlLine, headerWords } from '../../routes/docs/curl-line.ts'
+import { curlLine, headerWords } from './curl-line.ts'
 import { OWN_CALL } from './own-calls.ts'
-import { OF_THE_SERVICE, type Samples } from './samples.ts'
-
-/** Another provider with accepted tokens. */
-type Other = Pick<LocalProvider, 'issuer' | 'clientId' | 'clientSecret'>
+import { SAMPLES } from './samples.ts'
 
 /**
  * The addresses, and lines to paste. Each line has just been tried, so all of them work. `to` is what `npm run call`
@@ -20,24 +16,19 @@ export async function banner (
   tenant: Tenant,
   playground: string | undefined,
   paint: Paint,
-  { to = '', ownClient, others = [], samples = OF_THE_SERVICE, upstream, transmitter }: {
+  { to = '', ownClient, transmitter }: {
     transmitter?: string | undefined,
     to?: string,
-    ownClient?: OwnClient | undefined,
-    others?: readonly Other[],
-    samples?: Samples,
-    upstream?: string | undefined
+    ownClient?: OwnClient | undefined
   } = {}
 ): Promise<string> {
   const docs = `${tenant.url}/docs`
   const hasDocs = await statusOf(docs) < 400
   const rows: Array<[string, string | undefined]> = [
-    [upstream === undefined ? 'API' : 'Gate', tenant.url],
-    ['before', upstream && `${upstream}  (the application behind it)`],
+    ['API', tenant.url],
     ['Playground', playground],
     ['Reference', hasDocs ? docs : undefined],
     ['Provider', `${tenant.issuer}  (audience ${tenant.audience})`],
-    ...others.map(({ issuer }): [string, string] => ['and', issuer]),
     ['Log-outs', transmitter && `${transmitter}  (tells the API which sessions have ended)`],
     ['Users', USERS.map(({ id }) => id).join(', ')],
     ['Your client', ownClient && describeClient(ownClient)]
@@ -48,10 +39,9 @@ export async function banner (
   // The lines with tokens fill the screen, so what is read first comes last.
   return [
     '',
-    ...(await Promise.all(others.map(other => otherLines({ ...tenant, ...other }, paint, samples)))).flat(),
-    ...await bearerLines(tenant, paint, samples),
+    ...await bearerLines(tenant, paint),
     '',
-    ...await dpopLines(tenant, paint, to, samples),
+    ...await dpopLines(tenant, paint, to),
     `${paint('green', 'Holdfast is running.')} It reloads when you change the code; Ctrl-C stops everything.`,
     '',
     ...addresses,
@@ -68,7 +58,8 @@ function describeClient ({ clientId, clientSecret, redirectUris }: OwnClient): s
   return `${clientId}  (${facts.join('; ')})`
 }
 
-async function dpopLines (tenant: Tenant, paint: Paint, to: string, { anyToken, scoped }: Samples): Promise<string[]> {
+async function dpopLines (tenant: Tenant, paint: Paint, to: string): Promise<string[]> {
+  const { anyToken, scoped } = SAMPLES
   const url = tenant.url + anyToken
   const key = await createProofKey()
   const token = await tokenFor(tenant, undefined, key)
@@ -95,7 +86,8 @@ async function dpopLines (tenant: Tenant, paint: Paint, to: string, { anyToken, 
   ]
 }
 
-async function bearerLines (tenant: Tenant, paint: Paint, { open, anyToken, scoped }: Samples): Promise<string[]> {
+async function bearerLines (tenant: Tenant, paint: Paint): Promise<string[]> {
+  const { open, anyToken, scoped } = SAMPLES
   const lines = [
     paint('bold', 'With a Bearer token: anyone who has it can use it, for one day'),
     `  ${curl(tenant.url + open, {})}`
@@ -109,19 +101,6 @@ async function bearerLines (tenant: Tenant, paint: Paint, { open, anyToken, scop
     lines.push(`  ${curl(url, headers)}`)
   }
   return lines
-}
-
-/** A line with a token of another provider that the API accepts. */
-async function otherLines (tenant: Tenant, paint: Paint, { anyToken }: Samples): Promise<string[]> {
-  const url = tenant.url + anyToken
-  const headers = { Authorization: `Bearer ${await tokenFor(tenant, undefined)}` }
-  return [
-    paint('bold', `With a token of ${tenant.issuer}`),
-    await statusOf(url, headers) === 200
-      ? `  ${curl(url, headers)}`
-      : paint('dim', '  Bearer tokens are not accepted.'),
-    ''
-  ]
 }
 
 async function statusOf (url: string, headers: Record<string, string> = {}): Promise<number> {

@@ -13,9 +13,9 @@ import type { Settings } from '../../lib/settings/settings.ts'
 import type { ProviderKeys } from '../../cli/provider-keys.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import { asObject } from '../../cli/input.ts'
-import { lookUpRoute, type FoundRoute } from '../../cli/route-lookup.ts'
-import type { ShownRevocation } from './open-stream.ts'
-import { curlLine, headerWords, quote } from '../../routes/docs/curl-line.ts'
+import { lookUpRoute } from '../../cli/route-lookup.ts'
+import type { Revocation } from '../../lib/revocation/view.ts'
+import { curlLine, headerWords, quote } from './curl-line.ts'
 
 /** What the playground shows beside an exchange. */
 interface PageExplanation {
@@ -27,8 +27,6 @@ interface PageExplanation {
    * answer.
    */
   readonly checks: readonly ExplainedStep[]
-  /** Unix seconds: from when on a new login counts, if the token is revoked and one does not count at once. */
-  readonly newLoginAt?: number | undefined
   /** What could not be read, and why checks are missing. */
   readonly notes: readonly string[]
   /** Each request for a shell, in the order of the page. */
@@ -50,13 +48,8 @@ const MAX_EARLIER = 20
 /** One key may have a quarter of the replay store, and a page has one key. */
 const MAX_RECORDS = (MAX_EARLIER + 1) * 4
 
-/** What only the running service can say; undefined if it does not. */
-export interface AskService {
-  /** What has revoked the token of an Authorization line: null for nothing. */
-  readonly revocation?: (authorization: string) => Promise<ShownRevocation | null | undefined>
-  /** The guard of a route outside routes/api. */
-  readonly route?: (method: string, target: string) => Promise<FoundRoute | undefined>
-}
+/** What has revoked the token of an Authorization line: null for nothing, undefined if the service does not say. */
+type AskAboutRevocation = (authorization: string) => Promise<Revocation | null | undefined>
 
 /**
  * Explains the last exchange of the page with the checks and settings of the service. It notes what it cannot read, and
@@ -66,7 +59,7 @@ export async function explainExchange (
   input: unknown,
   settings: Settings,
   providers: ProviderKeys,
-  askService: AskService = {}
+  ask: AskAboutRevocation = async () => undefined
 ): Promise<PageExplanation> {
   const notes: string[] = []
   const { exchange: last, before } = asObject(input) ?? {}
@@ -79,10 +72,11 @@ export async function explainExchange (
   const { reason } = answer
   const curl = [...earlier, exchange].map(one => one?.curl)
   const { method, target } = request
-  const known = await lookUpRoute(method, target, settings)
-  const route = known.kind === 'none' ? await askService.route?.(method, target) ?? known : known
+  const route = await lookUpRoute(method, target, settings)
   if (route.kind === 'open') notes.push('This endpoint has no guard: nothing is checked.')
-  const revokedBy = await askAbout(exchange, settings, askService)
+  // Only the service knows what has been revoked: its store is its memory.
+  const { authorization } = exchange
+  const revokedBy = settings.revocation && authorization !== undefined ? await ask(authorization) : undefined
   const explained = route.kind === 'open'
     ? undefined
     : await check([...earlier.flatMap(one => one ? [one.request] : []), request], {
@@ -101,20 +95,10 @@ export async function explainExchange (
   const checks = isTrue ? explained?.steps ?? [] : []
   if (reason === undefined) return { checks, notes, curl }
   const { description, cure } = explainRefusal({ reason, detail: isTrue ? explained?.refusal?.detail : undefined })
-  const newLoginAt = reason === 'token_revoked' ? revokedBy?.newLoginAt : undefined
-  return { reason, description, advice: cure, newLoginAt, checks, notes, curl }
+  return { reason, description, advice: cure, checks, notes, curl }
 }
 
-/** Only the service knows what has been revoked: its store is its memory. */
-async function askAbout (
-  { authorization }: CapturedExchange,
-  { revocation }: Settings,
-  askService: AskService
-): Promise<ShownRevocation | null | undefined> {
-  return revocation && authorization !== undefined ? askService.revocation?.(authorization) : undefined
-}
-
-function revocationsBy (revokedBy: ShownRevocation | null): ExplainOptions['revocations'] {
+function revocationsBy (revokedBy: Revocation | null): ExplainOptions['revocations'] {
   return {
     refusalOf: () => revokedBy === null ? undefined : new Refusal('token_revoked', { detail: { ...revokedBy } })
   }
@@ -137,7 +121,7 @@ async function check (
 }
 
 function readExchange (value: unknown, name: string, notes: string[]): CapturedExchange | undefined {
-  const { method, url, status, sent, sentBody, received, body } = asObject(value) ?? {}
+  const { method, url, status, sent, received, body } = asObject(value) ?? {}
   if (typeof method !== 'string' || typeof url !== 'string' || !URL.canParse(url)) {
     notes.push(`${name} cannot be read: it has no method or no URL.`)
     return undefined
@@ -152,12 +136,7 @@ function readExchange (value: unknown, name: string, notes: string[]): CapturedE
       challenge: valueOf(answered, 'www-authenticate'),
       ...typeof body === 'string' && { body }
     }),
-    curl: curlLine(
-      method,
-      quote(url),
-      ...headerWords(headers),
-      ...typeof sentBody === 'string' ? [`--data-raw ${quote(sentBody)}`] : []
-    )
+    curl: curlLine(method, quote(url), ...headerWords(headers))
   }
 }
 

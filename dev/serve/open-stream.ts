@@ -2,18 +2,9 @@ import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyPluginAsync } from 'fastify'
 import { decodeJwt } from 'jose'
-import { newLoginAt } from '../../cli/explain/new-login.ts'
-import type { Revocation } from '../../lib/revocation/view.ts'
 import type { RevocableToken } from '../../lib/revocation/target.ts'
-import { processSurroundings } from '../../server/surroundings.ts'
 
 const PAUSE_MS = 1000
-
-/** What has revoked a token, and from when on a new login counts. */
-export interface ShownRevocation extends Revocation {
-  /** Unix seconds. Undefined if one counts at once, or not at all. */
-  readonly newLoginAt?: number | undefined
-}
 
 /**
  * `GET /dev/stream`: server-sent events without end, for the playground. `GET /dev/revocation`: what has revoked the
@@ -22,8 +13,7 @@ export interface ShownRevocation extends Revocation {
  */
 const routes: FastifyPluginAsync = async app => {
   const { revocation } = app.holdfastGuard.parts
-  // Every path of a gate is for its rules.
-  if (app.gate || !revocation) return
+  if (!revocation) return
   app.get(
     '/dev/stream',
     {
@@ -36,25 +26,12 @@ const routes: FastifyPluginAsync = async app => {
 
   app.get('/dev/revocation', { schema: { hide: true } }, ({ headers }, reply) => {
     const claims = decodeJwt<{ cnf?: { jkt?: string } }>(String(headers.authorization).split(' ')[1] ?? '')
-    const revokedBy = (own: object): Revocation | undefined =>
-      revocation.revocations.revocationOf({
-        claims: own,
-        issuer: claims.iss,
-        binding: { jkt: claims.cnf?.jkt, x5tS256: undefined }
-      } as unknown as RevocableToken)
-    const found = revokedBy(claims)
-    const shown: ShownRevocation | null = found
-      ? {
-          ...found,
-          newLoginAt: newLoginAt(found, {
-            claims,
-            isRefused: own => revokedBy(own) !== undefined,
-            clockToleranceSeconds: app.settings.idp.clockToleranceSeconds,
-            now: processSurroundings.now()
-          })
-        }
-      : null
-    reply.header('cache-control', 'no-store').type('application/json').send(JSON.stringify(shown))
+    const revokedBy = revocation.revocations.revocationOf({
+      claims,
+      issuer: claims.iss,
+      binding: { jkt: claims.cnf?.jkt, x5tS256: undefined }
+    } as unknown as RevocableToken)
+    reply.header('cache-control', 'no-store').type('application/json').send(JSON.stringify(revokedBy ?? null))
   })
 }
 export default routes

@@ -3,20 +3,16 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import Fastify, { type FastifyError } from 'fastify'
 import { parseJson } from '../../cli/input.ts'
-import type { FoundRoute } from '../../cli/route-lookup.ts'
 import { root } from '../../cli/tenants.ts'
 import { openProviderKeys } from '../../cli/provider-keys.ts'
-import type { OpenapiDocument } from '../../lib/report/openapi/document.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import type { LocalProvider } from '../provider/provider.ts'
 import type { LocalTransmitter } from '../provider/transmitter.ts'
 import { PERMISSIONS, USERS } from '../provider/users.ts'
-import { endpointsOf } from './endpoints.ts'
-import { explainExchange, type AskService } from './explanation.ts'
-import type { ShownRevocation } from './open-stream.ts'
+import { explainExchange } from './explanation.ts'
+import type { Revocation } from '../../lib/revocation/view.ts'
 import { OWN_CALL } from './own-calls.ts'
-import { OF_THE_SERVICE, type Samples } from './samples.ts'
-import { ASK_GUARD } from './tell-guard.ts'
+import { SAMPLES } from './samples.ts'
 
 const TYPES: Readonly<Record<string, string>> = { html: 'text/html', css: 'text/css', js: 'text/javascript' }
 
@@ -29,18 +25,15 @@ export interface PlaygroundOptions {
   transmitter?: LocalTransmitter | undefined
   /** The settings of the API, to explain its answers. */
   settings: Settings
-  /** The endpoints that the page calls; by default those of the service. */
-  samples?: Samples
 }
 
 /** Serves the page on its own origin, so that each of its calls is cross-origin, as in real life. */
 export async function startPlayground (
-  { port, api, provider, transmitter, settings, samples = OF_THE_SERVICE }: PlaygroundOptions
+  { port, api, provider, transmitter, settings }: PlaygroundOptions
 ): Promise<{ readonly url: string, close (): Promise<void> }> {
   const { issuer, audience, browserClientId: clientId } = provider
   const url = `http://localhost:${port}`
   const keys = openProviderKeys(settings)
-  const ask = askApi(api)
   const headers = {
     'content-security-policy':
       `default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self' ${api} ` +
@@ -77,20 +70,13 @@ export async function startPlayground (
     redirectUri: `${url}/`,
     permissions: PERMISSIONS,
     users: USERS,
-    samples,
-    isGate: settings.gate !== undefined,
+    samples: SAMPLES,
     mode: settings.idp.dpopMode,
     canEnd: transmitter !== undefined && settings.revocation !== undefined,
     asksForNonces: settings.dpop.nonce === 'required'
   }))
-  server.get('/endpoints.json', async (_request, reply) => {
-    const document = await ask.document()
-    return document ? endpointsOf(document) : reply.callNotFound()
-  })
-  server.post(
-    '/explain',
-    request => explainExchange(request.body, settings, keys, ask)
-  )
+  server.post('/explain', request =>
+    explainExchange(request.body, settings, keys, authorization => askAboutRevocation(api, authorization)))
   server.post('/log-out-everywhere', async (request, reply) => {
     const status = await transmitter!.push(`${api}/revocation/events`, 'session-revoked', {
       user: { format: 'iss_sub', iss: issuer, sub: (request.body as { sub: string }).sub }
@@ -107,21 +93,11 @@ export async function startPlayground (
   return { url, close: () => server.close() }
 }
 
-/** Asks the API of `npm run dev`. */
-function askApi (api: string): Required<AskService> & { document (): Promise<OpenapiDocument | undefined> } {
-  const ask = async <Answer>(
-    path: string,
-    headers: Readonly<Record<string, string>> = {},
-    method = 'GET'
-  ): Promise<Answer | undefined> => {
-    const answer = await fetch(api + path, { method, headers: { ...headers, ...OWN_CALL } }).catch(() => undefined)
-    return answer?.ok ? await answer.json() as Answer : undefined
-  }
-  return {
-    document: () => ask('/docs/json'),
-    revocation: authorization => ask<ShownRevocation | null>('/dev/revocation', { authorization }),
-    route: (method, target) => ask<FoundRoute>(target, ASK_GUARD, method)
-  }
+/** What has revoked the token of an Authorization line: null for nothing, undefined if the API does not say. */
+async function askAboutRevocation (api: string, authorization: string): Promise<Revocation | null | undefined> {
+  const headers = { authorization, ...OWN_CALL }
+  const answer = await fetch(`${api}/dev/revocation`, { headers }).catch(() => undefined)
+  return answer?.ok ? await answer.json() as Revocation | null : undefined
 }
 
 /** Only these few files are served. The library is the file in node_modules. */

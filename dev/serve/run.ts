@@ -1,16 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import getPort, { portNumbers } from 'get-port'
-import { flag, runTool, text } from '../../cli/arguments.ts'
+import { runTool, text } from '../../cli/arguments.ts'
 import { BadUsage } from '../../cli/bad-usage.ts'
 import { createTypeChecker, startApi } from './children.ts'
 import { readTenants, removeTenant, writeTenant, type Tenant } from '../../cli/tenants.ts'
 import { readOwnClient } from '../provider/own-client.ts'
-import { startProvider, type LocalProvider } from '../provider/provider.ts'
+import { startProvider } from '../provider/provider.ts'
 import { startTransmitter } from '../provider/transmitter.ts'
 import { originsOf } from '../provider/tenant-configuration.ts'
-import { gateBefore, OF_THE_SERVICE, OF_THE_UPSTREAM, revocationBy } from './samples.ts'
+import { revocationBy, SAMPLES } from './samples.ts'
 import { OWN_CALL } from './own-calls.ts'
-import { startUpstream } from './upstream.ts'
 import { chooseServiceSettings } from './service-settings.ts'
 import { createPaint } from '../../cli/show.ts'
 
@@ -22,9 +21,7 @@ const TOOL = {
       value: 'PORT',
       says: 'of the API; the provider and the playground take the next free ones',
       env: 'PORT'
-    },
-    issuers: { ...text, value: 'NUMBER', says: 'of local providers whose tokens pass: 1 to 9; default: 1' },
-    gate: { ...flag, says: 'put the gate before an application in Python, dev/upstream.py' }
+    }
   },
   help: (run: string) =>
     `Starts a local identity provider, the API and a playground for the browser, and prints lines to paste.
@@ -57,7 +54,7 @@ stops.push(() => types.stop())
 stopOnSignals()
 const code = await runTool(TOOL, process.argv.slice(2), { env, out: stdout }, async ({ values, positionals }) => {
   if (positionals.length > 0) throw new BadUsage(`Unexpected argument: ${positionals.join(' ')}`)
-  await run(readPort(values.port), readIssuers(values.issuers), values.gate === true)
+  await run(readPort(values.port))
   return 0
 })
 if (code !== 0) process.exitCode = code
@@ -70,50 +67,27 @@ function readPort (given: string | undefined): number {
   return Number(named || (env['API_PROFILE'] === '2' ? 8080 : 8000))
 }
 
-function readIssuers (given = '1'): number {
-  if (!/^[1-9]$/.test(given)) throw new BadUsage(`--issuers ${given} is not a number from 1 to 9`)
-  return Number(given)
-}
-
-async function run (wanted: number, tenants: number, isGate: boolean): Promise<void> {
+async function run (wanted: number): Promise<void> {
   const ownClient = readOwnClient(env)
   const port = await portFrom(wanted)
   if (port !== wanted) say(`Port ${wanted} is in use, so the API uses ${port}.`)
   const providerPort = await portFrom(port + 1)
   const playgroundPort = await portFrom(providerPort + 1)
-  const url = `http://localhost:${port}`
-  const playground = `http://localhost:${playgroundPort}`
-
-  const otherPorts: number[] = []
-  while (otherPorts.length < tenants - 1) otherPorts.push(await portFrom((otherPorts.at(-1) ?? playgroundPort) + 1))
-  const upstreamPort = isGate ? await portFrom((otherPorts.at(-1) ?? playgroundPort) + 1) : undefined
-  const upstream = upstreamPort === undefined ? undefined : `http://127.0.0.1:${upstreamPort}`
-  const samples = upstream ? OF_THE_UPSTREAM : OF_THE_SERVICE
-  const issuers = [providerPort, ...otherPorts].map(port => `http://localhost:${port}`)
-
-  const transmitterPort = await portFrom((upstreamPort ?? otherPorts.at(-1) ?? playgroundPort) + 1)
+  const transmitterPort = await portFrom(playgroundPort + 1)
+  const [url, issuer, playground, sender] = [port, providerPort, playgroundPort, transmitterPort].map(free =>
+    `http://localhost:${free}`
+  ) as [string, string, string, string]
   const service = await chooseServiceSettings(env, {
-    issuers,
+    issuer,
     audience: AUDIENCE,
     origins: [playground, ...originsOf(ownClient?.redirectUris ?? [])],
-    gate: upstream ? gateBefore(upstream) : undefined,
-    revocation: revocationBy(`http://localhost:${transmitterPort}`, issuers, AUDIENCE)
+    revocation: revocationBy(sender, issuer, AUDIENCE)
   })
-  if (upstreamPort !== undefined) {
-    const application = await startUpstream(upstreamPort)
-    stops.push(() => application.stop())
-  }
   // Before the API, whose first fetch of keys would fail otherwise.
   const transmitter = await startTransmitter({ port: transmitterPort, audience: AUDIENCE })
   stops.push(() => transmitter.close())
-  const others: LocalProvider[] = []
-  for (const port of otherPorts) {
-    const other = await startProvider({ port, audience: AUDIENCE })
-    stops.push(() => other.close())
-    others.push(other)
-  }
   const api = startApi(
-    { ...service.environment, PORT: String(port), DEV_PLAYGROUND: playground },
+    { ...service.environment, PORT: String(port) },
     {
       isPretty: stdout.isTTY,
       onChange: file => say(paint('dim', `${file} has changed: the API starts anew.`)),
@@ -131,7 +105,6 @@ async function run (wanted: number, tenants: number, isGate: boolean): Promise<v
   stops.push(() => provider.close())
   const tenant: Tenant = {
     ...provider,
-    loginClient: { clientId: provider.browserClientId, redirectUri: `${playground}/` },
     pid: process.pid,
     url,
     settings: service.shown
@@ -145,19 +118,15 @@ async function run (wanted: number, tenants: number, isGate: boolean): Promise<v
     api: url,
     provider,
     transmitter,
-    settings: service.settings,
-    samples
+    settings: service.settings
   })
   stops.push(() => page.close())
-  while (!await answers(url + samples.open)) await delay(50)
+  while (!await answers(url + SAMPLES.open)) await delay(50)
   const isFirst = readTenants()[0]?.pid === process.pid
   say(
     await banner(tenant, playground, paint, {
       to: isFirst ? '' : ` --url ${url}`,
       ownClient,
-      others,
-      samples,
-      upstream,
       transmitter: transmitter.issuer
     })
   )

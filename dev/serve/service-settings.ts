@@ -13,11 +13,10 @@ import { processSurroundings } from '../../server/surroundings.ts'
  */
 export async function chooseServiceSettings (
   env: NodeJS.ProcessEnv,
-  { issuers, audience, origins, gate, revocation }: {
-    issuers: readonly string[],
+  { issuer, audience, origins, revocation }: {
+    issuer: string,
     audience: string,
     origins: readonly string[],
-    gate?: object | undefined,
     revocation?: object | undefined
   }
 ) {
@@ -27,16 +26,15 @@ export async function chooseServiceSettings (
   })
   const { values } = found
   const loopback = 'localhost,127.0.0.1,::1'
-  const several = issuers.length > 1 ? issuers.map(issuer => ({ issuer })) : undefined
   const chosen: Partial<Record<SettingName, unknown>> = {
     'idp.domain': undefined,
     'idp.jwksUri': undefined,
     'idp.keysFile': undefined,
     'idp.algs': undefined,
-    'idp.issuer': several ? undefined : issuers[0],
-    'idp.issuers': several,
+    'idp.issuer': issuer,
+    'idp.issuers': undefined,
     'idp.audience': audience,
-    gate,
+    gate: undefined,
     revocation,
     gateUpstream: undefined,
     'idp.customClaim': values.idp.customClaim ?? CUSTOM_CLAIM,
@@ -53,7 +51,6 @@ export async function chooseServiceSettings (
     name,
     pair: [variable, textOf(name)] as const
   }))
-  const sections = { ...several && { idp: { issuers: several } }, ...gate && { gate }, ...revocation && { revocation } }
   const cleared = Object.fromEntries(
     [...settingNames.map(name => settingSpec(name).variable), 'CONFIG_FILE'].map(name => [name, ''])
   )
@@ -64,13 +61,11 @@ export async function chooseServiceSettings (
       ...env,
       ...cleared,
       ...Object.fromEntries(held.map(({ pair }) => pair)),
-      ...Object.keys(sections).length > 0 && { CONFIG_FILE: writeConfiguration(sections) }
+      ...revocation && { CONFIG_FILE: writeConfiguration({ revocation }) }
     },
     /** The same without the secret ones. */
     shown: {
       ...Object.fromEntries(held.filter(({ name }) => !settingSpec(name).secret).map(({ pair }) => pair)),
-      ...several && { IDP_ISSUERS: several },
-      ...gate && { GATE: gate },
       ...revocation && { REVOCATION: revocation }
     }
   }

@@ -1,25 +1,17 @@
-import { createHash, X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
-import type { TLSSocket } from 'node:tls'
 import { startConnectProxy } from '../helpers/connect-proxy.ts'
 import { containing } from '../helpers/containing.ts'
 import { freePort } from '../helpers/free-port.ts'
 import t from 'tap'
 import { banner } from '../../dev/serve/banner.ts'
 import { call } from '../../cli/call.ts'
-import type { CallOptions } from '../../cli/call-options.ts'
-import type { Exchange } from '../../cli/exchange.ts'
-import { leftOutLines } from '../../cli/left-out.ts'
-import type { Paint } from '../../cli/show.ts'
 import type { Tenant } from '../../cli/tenants.ts'
 import { startProvider, type LocalProvider } from '../../dev/provider/provider.ts'
 import { ADVICE } from '../../cli/explain/advice.ts'
-import type { Answer } from '../../cli/explain/answer.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import { HTU_ADVICE } from '../../cli/explain/htu-advice.ts'
 import { startApp } from '../helpers/app.ts'
@@ -35,26 +27,14 @@ async function startService (settings: Variables = {}, from: LocalProvider = pro
     IDP_AUDIENCE: audience,
     LOG_LEVEL: 'silent',
     ...settings
-  }, app => {
-    app.register(async scope => {
-      scope.get('/payments', { onRequest: scope.require({ acr: 'urn:example:mfa', maxAgeSeconds: 60 }) }, () => 'paid')
-    })
   })
   return {
     ...from,
-    loginClient: { clientId: from.browserClientId, redirectUri: 'http://localhost/callback' },
     pid: process.pid,
     url,
     settings: { IDP_ISSUER: from.issuer, IDP_AUDIENCE: audience, ...settings as Record<string, string> }
   }
 }
-
-/** Of an unknown provider. */
-const unsignedToken = [
-  '{"alg":"RS256"}',
-  '{"iss":"https://provider.invalid/","sub":"a","aud":"b","exp":9999999999}',
-  'x'
-].map(part => Buffer.from(part).toString('base64url')).join('.')
 
 interface Shown {
   code: number
@@ -104,14 +84,12 @@ t.test('No secret is shown, and tokens are shortened without --full.', async t =
 })
 
 t.test('A DPoP call binds the token to a fresh key and shows the proof.', async t => {
-  for (const alg of ['ES256', 'Ed25519', 'PS256']) {
-    const { code, text } = await run(local, ['--dpop', 'GET', '/api/private?x=1', '--alg', alg])
-    t.equal(code, 0, alg)
-    const key = /with a proof of the key ([\w-]+)/.exec(text)?.[1]
-    t.match(text, containing(`"jkt": "${key}"`))
-    t.match(text, containing(`"htu": "${local.url}/api/private"`))
-    t.match(text, /Authorization: DPoP eyJ/)
-  }
+  const { code, text } = await run(local, ['--dpop', 'GET', '/api/private?x=1'])
+  t.equal(code, 0)
+  const key = /with a proof of the key ([\w-]+)/.exec(text)?.[1]
+  t.match(text, containing(`"jkt": "${key}"`))
+  t.match(text, containing(`"htu": "${local.url}/api/private"`))
+  t.match(text, /Authorization: DPoP eyJ/)
 })
 
 t.test('If the service and the provider require nonces, each gets its own.', async t => {
@@ -123,12 +101,19 @@ t.test('If the service and the provider require nonces, each gets its own.', asy
   t.match(text, /error="use_dpop_nonce"[\s\S]*Trying again[\s\S]*"nonce": "[\s\S]*200 OK/)
 })
 
+/** Names of the checks that failed, as shown. */
+const failedChecks = (text: string): string[] =>
+  [...text.matchAll(/^ {2}\u2717 .*\[([\w.]+)\] failed$/gm)].map(([, name]) => name!)
+
+/** Reason and cure, as shown. */
+const verdict = (text: string): string =>
+  `${/^ {2}Refused: (\w+),/m.exec(text)?.[1]}: ${/^ {2}What to do +(.*)$/m.exec(text)?.[1]}`
+
 t.test('A refusal gives exit code 1, the checks, the reason and what to do about it.', async t => {
   const bound = await startService({ DPOP_REQUIRED: 'true' })
   const elsewhere = await startService({ IDP_AUDIENCE: 'https://holdfast.example/other' })
   const noDpop = await startService({ DPOP_ENABLED: 'false', ERROR_BODY: 'detailed' })
   const proxied = await startService({ PUBLIC_URL: 'https://www.holdfast.example/svc' })
-  const other = ['--htu', 'https://api.holdfast.example/api/private']
   const rows: Array<
     {
       title: string,
@@ -137,8 +122,7 @@ t.test('A refusal gives exit code 1, the checks, the reason and what to do about
       status: number,
       failed: string,
       reason: RefusalReason,
-      cure: string,
-      option?: RegExp
+      cure?: string
     }
   > = [
     {
@@ -147,9 +131,7 @@ t.test('A refusal gives exit code 1, the checks, the reason and what to do about
       argv: ['/api/private', '--no-token'],
       status: 401,
       failed: 'credentials',
-      reason: 'credentials_missing',
-      cure: ADVICE.credentials_missing.cure,
-      option: /--no-token/
+      reason: 'credentials_missing'
     },
     {
       title: 'no scope',
@@ -157,9 +139,7 @@ t.test('A refusal gives exit code 1, the checks, the reason and what to do about
       argv: ['/api/private-scoped'],
       status: 403,
       failed: 'requirement',
-      reason: 'scope_missing',
-      cure: ADVICE.scope_missing.cure,
-      option: /--scope/
+      reason: 'scope_missing'
     },
     {
       title: 'another audience',
@@ -167,9 +147,7 @@ t.test('A refusal gives exit code 1, the checks, the reason and what to do about
       argv: ['/api/private'],
       status: 401,
       failed: 'token.aud',
-      reason: 'token_audience',
-      cure: ADVICE.token_audience.cure,
-      option: /--audience/
+      reason: 'token_audience'
     },
     {
       title: 'Bearer where DPoP is required',
@@ -177,9 +155,7 @@ t.test('A refusal gives exit code 1, the checks, the reason and what to do about
       argv: ['/api/private'],
       status: 401,
       failed: 'credentials',
-      reason: 'scheme_not_offered',
-      cure: ADVICE.scheme_not_offered.cure,
-      option: /--dpop/
+      reason: 'scheme_not_offered'
     },
     {
       title: 'DPoP where it is off',
@@ -187,18 +163,7 @@ t.test('A refusal gives exit code 1, the checks, the reason and what to do about
       argv: ['/api/private', '--dpop'],
       status: 401,
       failed: 'credentials',
-      reason: 'scheme_not_offered',
-      cure: ADVICE.scheme_not_offered.cure
-    },
-    {
-      title: 'another scheme in htu',
-      tenant: local,
-      argv: ['/api/private', '--dpop', '--htu', `${local.url.replace('http:', 'https:')}/api/private`],
-      status: 401,
-      failed: 'proof.htu',
-      reason: 'htu_mismatch',
-      cure: HTU_ADVICE.scheme,
-      option: /--htu/
+      reason: 'scheme_not_offered'
     },
     {
       title: 'another URL than the public one',
@@ -208,127 +173,27 @@ t.test('A refusal gives exit code 1, the checks, the reason and what to do about
       failed: 'proof.htu',
       reason: 'htu_mismatch',
       cure: HTU_ADVICE.scheme
-    },
-    {
-      title: 'another host in htu',
-      tenant: proxied,
-      argv: ['/api/private', '--dpop', ...other],
-      status: 401,
-      failed: 'proof.htu',
-      reason: 'htu_mismatch',
-      cure: HTU_ADVICE.host
-    },
-    {
-      title: 'an algorithm that is not accepted',
-      tenant: local,
-      argv: ['/api/private', '--dpop', '--alg', 'ES512'],
-      status: 401,
-      failed: 'proof.header',
-      reason: 'proof_algorithm',
-      cure: ADVICE.proof_algorithm.cure,
-      option: /--alg/
     }
   ]
-  for (const { title, tenant, argv, status, failed, reason, cure, option = /What to do/ } of rows) {
+  for (const { title, tenant, argv, status, failed, reason, cure = ADVICE[reason].cure } of rows) {
     const { code, text } = await run(tenant, argv)
     t.equal(code, 1, title)
     t.match(text, containing(`\n  ${status} `), title)
-    t.match(text, /\nWhy: \w+\n {2}\u2717 .*failed\n/, `${title}: the check that failed stands first`)
-    t.ok(text.indexOf('\u2717') < 1200, `${title}: and soon`)
     t.strictSame(failedChecks(text), [failed], `${title}: the check that failed is named`)
     t.equal(verdict(text), `${reason}: ${cure}`, title)
-    t.match(text.slice(text.indexOf('\nWhy')), option, title)
   }
   t.equal((await run(bound, ['/api/private', '--dpop'])).code, 0, 'and the accepted one')
   const limited = await startService({ RATE_LIMIT: '1' })
   t.equal((await run(limited, ['/api/private'])).code, 0)
   const tooMany = await run(limited, ['/api/private'])
   t.match(tooMany.text, /\n {2}429 /)
-  t.equal(verdict(tooMany.text), `rate_limited: ${ADVICE.rate_limited.cure}`)
-  t.notMatch(tooMany.text, /Checks/, 'nothing is wrong with the request')
+  t.equal(verdict(tooMany.text), `rate_limited: ${ADVICE.rate_limited.cure}`, 'the body names the reason')
   const missing = await run(local, ['/api/nothing'])
   t.equal(missing.code, 1)
-  t.match(missing.text, /\n {2}404 [\s\S]*Why\n.*prefix/)
-  t.notMatch(missing.text, /Checks/)
+  t.match(missing.text, /\n {2}404 [^]*The service has no such route and answers 404/)
 })
 
-t.test('If the provider gives no token, its error is explained, and clocks that differ are named.', async t => {
-  const other = await run(local, ['/api/private', '--audience', 'https://x.example'])
-  t.equal(other.code, 1)
-  t.match(
-    other.text,
-    containing('What to do      --audience must name an API that the provider knows, as it is registered there. The ' +
-      `local tenant knows ${audience}.`)
-  )
-  let ahead = 0
-  let error = ''
-  const server = createServer((request, response) => {
-    if (request.url === '/.well-known/openid-configuration') {
-      const lists = { scopes_supported: ['a', 'b\u001b[2J'], dpop_signing_alg_values_supported: ['RS256'] }
-      return response.end(JSON.stringify({ token_endpoint: `http://${request.headers.host}/token`, ...lists }))
-    }
-    response.setHeader('Date', new Date(Date.now() - ahead * 1000).toUTCString())
-    response.writeHead(400).end(JSON.stringify(error === '' ? {} : { error }))
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const env = {
-    CALL_ISSUER: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    CALL_CLIENT_ID: 'c',
-    CALL_CLIENT_SECRET: 's'
-  }
-  const rows: Array<[error: string, ahead: number, says: RegExp | undefined]> = [
-    ['invalid_dpop_proof', 600, /\nWhy: invalid_dpop_proof\n {2}The clock of this machine is 10 minutes ahead of that of the provider, by the Date of its answer\.\n[^]*signed with ES256 \(--alg\)\. The provider lists RS256\.\n/],
-    ['invalid_dpop_proof', 0, /\nWhy: invalid_dpop_proof\n {2}What to do/],
-    ['', -600, /\nWhy\n {2}The clock of this machine is 10 minutes behind that of the provider/],
-    ['invalid_target', 0, /Some providers need --param resource=URI instead\.\n/],
-    ['invalid_scope', 0, /The provider lists a, b\ufffd\[2J\./],
-    ['invalid_client', 0, /Compare --client-id/],
-    ['unauthorized_client', 0, /the grant client_credentials/],
-    ['unsupported_grant_type', 0, /the grant client_credentials/],
-    ['server_error', 0, undefined]
-  ]
-  for (const [name, seconds, says] of rows) {
-    [error, ahead] = [name, seconds]
-    const { code, text } = await run(undefined, ['--dpop', `${local.url}/api/private`], env)
-    t.equal(code, 1)
-    t.match(text, says ?? /\n {2}\}\n$/, name)
-  }
-})
-
-t.test('A permission that was asked for and not granted is said to be left out by the provider.', async t => {
-  const rows: Array<[argv: string[], says: RegExp | undefined]> = [
-    [[], undefined],
-    [['--scope', 'read:users'], undefined],
-    [
-      ['--scope', 'read:users read:nonsense'],
-      /Left out {8}The call asked for read:nonsense, and the provider left it out\. The route needs read:messages\.\n/
-    ],
-    [
-      ['--scope', 'read:messages', '--user', 'linus'],
-      /asked for read:messages, and the provider left it out\. Have it grant that to linus, or log another user in/
-    ]
-  ]
-  for (const [argv, says] of rows) {
-    const { code, text } = await run(local, ['/api/private-scoped', ...argv])
-    t.equal(code, 1)
-    t.match(text, /\nWhy: scope_missing\n/)
-    t.equal(text.includes('Left out'), says !== undefined, argv.join(' '))
-    t.equal(text.includes('--scope asks for permissions.'), says === undefined, argv.join(' '))
-    if (says) t.match(text, says)
-    t.notMatch(text, /Token and proof/, 'a Bearer call has no proof')
-  }
-  const exchange = { requestHeaders: { Authorization: `Bearer ${unsignedToken}` } } as unknown as Exchange
-  const asked = { scope: 'a', token: undefined } as unknown as CallOptions
-  const answer = { scopes: ['a'] } as unknown as Answer
-  const plain: Paint = (_style, text) => text
-  t.match(leftOutLines(exchange, answer, asked, plain), [/Have it grant that to this client\.$/])
-  t.strictSame(leftOutLines(exchange, answer, { ...asked, token: unsignedToken }, plain), [], 'not asked for by the call')
-  const opaque = { requestHeaders: { Authorization: 'Bearer opaque' } } as unknown as Exchange
-  t.strictSame(leftOutLines(opaque, answer, asked, plain), [], 'what it grants cannot be read')
-})
-
-t.test('For a service with unknown settings the checks say what is known, and its answer wins.', async t => {
+t.test('Of a service whose settings are unknown, nothing that the caller chose counts as its own.', async t => {
   const { issuer, clientId, clientSecret } = provider
   const env = {
     CALL_ISSUER: issuer,
@@ -337,262 +202,11 @@ t.test('For a service with unknown settings the checks say what is known, and it
     CALL_CLIENT_SECRET: clientSecret
   }
   const elsewhere = await startService({ IDP_AUDIENCE: 'https://holdfast.example/other' })
-  const bound = await startService({ DPOP_REQUIRED: 'true' })
-  const shifted = await startService({ PUBLIC_URL: 'https://www.holdfast.example' })
-  const rows: Array<
-    {
-      title: string,
-      service: Tenant,
-      argv?: string[],
-      env?: NodeJS.ProcessEnv,
-      failed?: string[],
-      expected: string,
-      says: RegExp
-    }
-  > = [
-    {
-      title: 'its audience is another',
-      service: elsewhere,
-      failed: ['token.aud'],
-      expected: `token_audience: ${ADVICE.token_audience.cure}`,
-      says: /\[token\.aud\] failed\n +aud +https:\/\/holdfast\.example\/api\n +asked for +https:\/\/holdfast\.example\/api\n[^]*It is what the call asked for/
-    },
-    {
-      title: 'its URL is another',
-      service: shifted,
-      argv: ['--dpop'],
-      failed: ['proof.htu'],
-      expected: `htu_mismatch: ${ADVICE.htu_mismatch.cure}`,
-      says: /\[proof\.htu\] failed\n {6}htu .*\n {6}The service saw another URL, which its log line holds; /
-    },
-    {
-      title: 'the proof is for another URL',
-      service: local,
-      argv: ['--dpop', '--htu', 'http://127.0.0.1:1/api/private'],
-      failed: ['proof.htu'],
-      expected: `htu_mismatch: ${HTU_ADVICE.port}`,
-      says: /URL of the request/
-    },
-    {
-      title: 'it takes only DPoP',
-      service: bound,
-      failed: ['credentials'],
-      expected: `scheme_not_offered: ${ADVICE.scheme_not_offered.cure}`,
-      says: /accepted schemes +DPoP\n/
-    },
-    {
-      title: 'a token of unknown origin',
-      service: local,
-      failed: ['token.iss'],
-      env: { CALL_ISSUER: '', CALL_AUDIENCE: '', CALL_TOKEN: unsignedToken },
-      expected: `token_issuer: ${ADVICE.token_issuer.cure}`,
-      says: /\[token\.iss\] failed\n[^]*This tool does not know what the service expects/
-    }
-  ]
-  for (const { title, service, argv = [], env: more = {}, failed = [], expected, says } of rows) {
-    const { code, text } = await run(undefined, [`${service.url}/api/private`, ...argv], { ...env, ...more })
-    t.equal(code, 1, title)
-    t.strictSame(failedChecks(text), failed, title)
-    t.equal(verdict(text), expected, title)
-    t.match(text, says, title)
-  }
-})
-
-t.test('The checks read the settings that `explain` reads, and what the call asked for is no proof of them.', async t => {
-  const { issuer, clientId, clientSecret } = provider
-  const env = {
-    CALL_ISSUER: issuer,
-    CALL_AUDIENCE: audience,
-    CALL_CLIENT_ID: clientId,
-    CALL_CLIENT_SECRET: clientSecret
-  }
-  const service = await startService({
-    IDP_AUDIENCE: 'https://holdfast.example/other',
-    PUBLIC_URL: 'http://svc.example/svc'
-  })
-  const seen = async (readFile: (path: string) => string | undefined): Promise<string> => {
-    let text = ''
-    t.equal(
-      await call([`${service.url}/api/private`, '--full'], {
-        env,
-        readFile,
-        out: {
-          write: part => {
-            text += part
-          }
-        }
-      }),
-      1
-    )
-    return text
-  }
-  const file = `IDP_ISSUER=${issuer}\nIDP_AUDIENCE=https://holdfast.example/other\nPUBLIC_URL=http://svc.example/svc\n`
-  const known = await seen(path => path.endsWith('.env') ? file : undefined)
-  t.match(
-    known,
-    /\u2717 It is meant for another API \[token\.aud\] failed\n +aud +https:\/\/holdfast\.example\/api\n +configured audience +https:\/\/holdfast\.example\/other\n/
-  )
-  t.match(known, /\u2713 It was issued by a configured issuer/)
-  for (
-    const [title, text] of [['no settings', undefined], ['settings that cannot be used', 'IDP_DOMAIN=a/b']] as const
-  ) {
-    const unknown = await seen(path => path.endsWith('.env') ? text : undefined)
-    t.match(unknown, /\u2717 It is meant for another API \[token\.aud\] failed/, title)
-    t.match(
-      unknown,
-      /\? It was issued by a configured issuer \[token\.iss\] not checked\n +It is what the call asked for/,
-      title
-    )
-    t.notMatch(unknown, /\u2713 It is meant for this API/, title)
-  }
-})
-
-t.test('A clock that differs is seen by the Date of the answer, and the checks go by that of the service.', async t => {
-  const { issuer, clientId, clientSecret } = provider
-  const env = {
-    CALL_ISSUER: issuer,
-    CALL_AUDIENCE: audience,
-    CALL_CLIENT_ID: clientId,
-    CALL_CLIENT_SECRET: clientSecret
-  }
-  let ahead = 0
-  let says = ''
-  const server = createServer((_request, response) => {
-    response.setHeader('Date', new Date(Date.now() - ahead * 1000).toUTCString())
-    response.writeHead(401, { 'WWW-Authenticate': `Bearer, DPoP error="invalid_dpop_proof"${says}, algs="ES256"` })
-      .end()
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const to = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
-  const reasonOf = (text: string): string | undefined => /\nWhy: (\w+)/.exec(text)?.[1]
-  for (
-    const [seconds, failed, clock] of [
-      [600, 'iat_in_future', /clock of this machine is 10 minutes ahead of that of the service/],
-      [-600, 'iat_too_old', /10 minutes behind/],
-      [90, 'iat_in_future', /(?:8[89]|9[0-3]) seconds ahead/]
-    ] as const
-  ) {
-    ahead = seconds
-    const { text } = await run(undefined, ['--dpop', to], env)
-    // Ten minutes before its issue the token is not refused: its iat is only a number.
-    t.equal(reasonOf(text), failed)
-    t.match(text, clock)
-    t.match(text, /\u2717 It was made too long ago, or in the future \[proof\.iat\] failed/)
-  }
-  ahead = 0
-  t.notMatch((await run(undefined, ['--dpop', to], env)).text, /clock of this machine/)
-  says = ', error_description="The iat of the DPoP proof is too far in the future."'
-  const answered = await run(undefined, ['--dpop', to], env)
-  t.equal(reasonOf(answered.text), 'iat_in_future', 'the answer wins, although nothing fails here')
-  t.match(answered.text, /\[proof\.iat\] failed/)
-})
-
-t.test('Another service than Holdfast is judged by its answer.', async t => {
-  let answer: [status: number, headers: Record<string, string>] = [500, {}]
-  const server = createServer((_request, response) => {
-    response.writeHead(...answer).end('<p>\r\nno\rway')
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const rows: Array<{ status: number, challenge?: string, argv?: string[], says: RegExp }> = [
-    {
-      status: 401,
-      challenge: 'DPoP algs="EdDSA PS256", error="invalid_dpop_proof"',
-      argv: ['--dpop'],
-      says: /Why: proof_algorithm\n {2}\u2717 Its header has no accepted algorithm[^]*The answer names no reason/
-    },
-    {
-      status: 401,
-      challenge: 'Bearer error="invalid_token"',
-      says: /Why\n {2}The answer names no reason, and no check fails/
-    },
-    { status: 401, argv: ['--no-token'], says: /Why: credentials_missing/ },
-    { status: 401, challenge: 'DPoP error="use_dpop_nonce"', argv: ['--dpop'], says: /Why: nonce_missing/ },
-    { status: 403, argv: ['--no-token'], says: /Why\n(?!.*knows the caller).*--scope.*no rule/ },
-    { status: 403, says: /Why\n.*Unless the answer says why.*--scope/ },
-    {
-      status: 500,
-      says: /500 Internal Server Error[^]*<p>\n {2}no\ufffdway\n\n--full shows all that was sent, and each check\.\n$/
-    }
-  ]
-  for (const { status, challenge, argv = [], says } of rows) {
-    answer = [status, challenge === undefined ? {} : { 'www-authenticate': challenge }]
-    const { code, text } = await run(local, [`${url}/api/private`, ...argv])
-    t.equal(code, 1)
-    t.match(text, says, `${status} ${challenge}`)
-  }
-})
-
-/** Names of the checks that failed, as shown. */
-const failedChecks = (text: string): string[] =>
-  [...text.matchAll(/^ {2}\u2717 .*\[([\w.]+)\] failed$/gm)].map(([, name]) => name!)
-
-/** Reason and cure, as shown. */
-const verdict = (text: string): string =>
-  `${/\nWhy: (\w+)\n/.exec(text)?.[1]}: ${/^ {2}What to do +(.*)$/m.exec(text)?.[1]}`
-
-t.test('The login that a route requires is shown, and a user of the local tenant can log in that way.', async t => {
-  const { issuer, clientId, clientSecret } = provider
-  const foreign = {
-    CALL_ISSUER: issuer,
-    CALL_AUDIENCE: audience,
-    CALL_CLIENT_ID: clientId,
-    CALL_CLIENT_SECRET: clientSecret
-  }
-  const asked = ['--param', 'acr_values=urn:example:mfa', '--param', 'max_age=60']
-  for (
-    const [title, refused] of [
-      ['without a user', await run(local, ['/payments'])],
-      ['a user without the second factor', await run(local, ['/payments', '--user', 'ada'])],
-      ['a service whose settings are not known', await run(undefined, [`${local.url}/payments`], foreign)]
-    ] as const
-  ) {
-    t.equal(refused.code, 1, title)
-    t.strictSame(failedChecks(refused.text), ['requirement'], title)
-    t.equal(verdict(refused.text), `acr_missing: ${ADVICE.acr_missing.cure}`, title)
-    t.match(
-      refused.text,
-      /\n {2}Asked for {7}a login at most 60 seconds old, of the kind urn:example:mfa; in the authorization request: acr_values=urn:example:mfa&max_age=60\n[^]*Option +--user/,
-      title
-    )
-  }
-  for (const dpop of [[], ['--dpop']]) {
-    const { code, text } = await run(local, ['/payments', '--user', 'ada', ...asked, ...dpop])
-    t.equal(code, 0, text)
-    t.match(text, /"sub": "ada"[^]*200 OK/)
-    t.notMatch(text, /code_verifier/)
-  }
-  const strict = await startProvider({ audience, nonce: true })
-  t.teardown(() => strict.close())
-  t.equal(
-    (await run(await startService({}, strict), [
-      '/api/private-scoped',
-      '--user',
-      'grace',
-      '--scope',
-      'read:messages',
-      '--dpop'
-    ])).code,
-    0,
-    'also with a nonce of the provider'
-  )
-  const rows: Array<{ argv: string[], says: RegExp, tenant?: Tenant, env?: NodeJS.ProcessEnv }> = [
-    { argv: ['--user', 'nobody'], says: /shows a page instead of a login/, tenant: local },
-    {
-      argv: ['--user', 'ada', '--param', 'acr_values=urn:example:card'],
-      says: /ada was not logged in: unmet_authentication_requirements, this tenant knows no such login/,
-      tenant: local
-    },
-    { argv: ['--user', 'ada', '--no-token'], says: /cannot be combined/, tenant: local },
-    { argv: ['--user', 'ada'], says: /users of the local tenant/, env: foreign }
-  ]
-  for (const { argv, says, tenant, env } of rows) {
-    const { code, text } = await run(tenant, [`${local.url}/payments`, ...argv], env)
-    t.equal(code, 1)
-    t.match(text, says, argv.join(' '))
-  }
+  const { code, text } = await run(undefined, [`${elsewhere.url}/api/private`], env)
+  t.equal(code, 1)
+  t.equal(verdict(text), `token_audience: ${ADVICE.token_audience.cure}`)
+  t.match(text, /No setting names a provider[^]*with the reason token_audience, and the checks here come to no refusal/)
+  t.match(text, /Not checked: .*token\.aud/)
 })
 
 t.test('Any provider is reached by flags or by the environment, and flags win.', async t => {
@@ -651,67 +265,6 @@ t.test('A provider that takes the secret only in a header gets it there, and it 
   t.notMatch(text, /[^\P{Cc}\n]/u, 'and an answer does not steer the terminal')
 })
 
-t.test('A client certificate is presented to the provider and to the API.', async t => {
-  const fixture = (name: string): string => join(import.meta.dirname, `../fixtures/${name}.pem`)
-  const [cert, key, cacert] = ['client-a.cert', 'client-a.key', 'provider.cert'].map(fixture)
-  const seen: string[] = []
-  const server = createSecureServer({
-    cert: readFileSync(cacert!),
-    key: readFileSync(fixture('provider.key')),
-    requestCert: true,
-    rejectUnauthorized: false
-  }, (request, response) => {
-    const { fingerprint256 } = (request.socket as TLSSocket).getPeerCertificate()
-    seen.push(`${request.url} ${fingerprint256 === undefined ? 'without' : 'with certificate'}`)
-    const endpoint = `https://${request.headers.host}/token`
-    const documents: Record<string, object> = {
-      '/.well-known/openid-configuration': {
-        token_endpoint: endpoint,
-        mtls_endpoint_aliases: { token_endpoint: `${endpoint}/mtls` }
-      },
-      '/token': { access_token: unsignedToken },
-      '/token/mtls': { access_token: unsignedToken }
-    }
-    response.end(JSON.stringify(documents[request.url!] ?? {}))
-  }).listen(0, 'localhost')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const url = `https://localhost:${(server.address() as AddressInfo).port}`
-  const argv = ['/', '--url', url, '--issuer', url, '--client-id', 'me']
-  const shown = await run(undefined, [...argv, '--cert', cert!, '--key', key!, '--cacert', cacert!])
-  t.equal(shown.code, 0, shown.text)
-  const thumbprint = createHash('sha256').update(new X509Certificate(readFileSync(cert!)).raw).digest('base64url')
-  t.match(shown.text, containing(`x5t#S256 ${thumbprint}`))
-  t.strictSame(seen.splice(0), [
-    '/.well-known/openid-configuration with certificate',
-    '/token/mtls with certificate',
-    '/ with certificate'
-  ])
-  t.equal((await run(undefined, [...argv, '--client-secret', 's', '--cacert', cacert!])).code, 0)
-  t.strictSame(seen, ['/.well-known/openid-configuration without', '/token without', '/ without'])
-  t.match(
-    await run(undefined, [...argv, '--cert', cert!, '--key', key!]),
-    { code: 1, text: /No answer/ },
-    'the authority is not trusted'
-  )
-  t.match(await run(undefined, [...argv, '--key', key!]), { code: 1, text: /--cert names that/ })
-  t.match(await run(undefined, [...argv, '--cert', cert!]), {
-    code: 1,
-    text: /--key .* is not a file with a private key in PEM/
-  })
-  t.match(await run(undefined, [...argv, '--cert', key!, '--key', key!]), {
-    code: 1,
-    text: /--cert .* is not a file with a certificate in PEM/
-  })
-  t.match(await run(undefined, [...argv, '--cacert', '/nowhere']), {
-    code: 1,
-    text: /--cacert \/nowhere is not a file/
-  })
-})
-
 t.test('--resolve names the address of a host, and a Host line is refused.', async t => {
   const { port } = new URL(local.url)
   const env = { CALL_TOKEN: 'opaque', HTTP_PROXY: 'http://127.0.0.1:1' }
@@ -737,10 +290,10 @@ t.test('A token that exists already is used as it is.', async t => {
   const { code, text } = await run(local, ['/api/private', '--full'], { CALL_TOKEN: 'opaque' })
   t.equal(code, 1)
   t.match(text, /from CALL_TOKEN\n {2}not a JWT/)
-  t.match(text, /Why: token_malformed/)
+  t.match(text, /Refused: token_malformed/)
 })
 
-t.test('A body is sent as a form or as JSON, by POST, and other headers win.', async t => {
+t.test('A body is sent as JSON, by POST, and other headers win.', async t => {
   const seen: string[] = []
   const server = createServer(async (request, response) => {
     let body = ''
@@ -752,7 +305,6 @@ t.test('A body is sent as a form or as JSON, by POST, and other headers win.', a
   t.teardown(() => server.close())
   const to = `http://127.0.0.1:${(server.address() as AddressInfo).port}/orders`
   const rows: Array<[argv: string[], expected: string]> = [
-    [['--data', 'a=1&b=2'], 'POST application/x-www-form-urlencoded a=1&b=2'],
     [['--json', '{"a": 1}'], 'POST application/json {"a": 1}'],
     [
       ['PUT', '--json', '[]', '--header', 'content-type: application/merge-patch+json'],
@@ -768,12 +320,6 @@ t.test('A body is sent as a form or as JSON, by POST, and other headers win.', a
     t.equal(code, 0, expected)
     t.equal(seen.at(-1), expected)
   }
-})
-
-t.test('For a path that exists with another method, the methods are shown.', async t => {
-  const posted = await run(local, ['POST', '/api/private'])
-  t.match(posted.text, /\n {2}404 [^]*Why\n {2}The path is there, but not with this method\. It takes GET\.\n/)
-  t.match((await run(local, ['POST', '/api/nothing'])).text, /Why\n {2}There is no such path, or no rule of a gate/)
 })
 
 t.test('Of several local tenants the one at the URL is used, else the oldest.', async t => {
@@ -846,8 +392,7 @@ t.test('A failure is reported in one line, without a stack.', async t => {
     { argv: ['--nonsense', '/a'], says: /There is no option --nonsense\n/ },
     { argv: ['--dpopp', '/a'], says: /There is no option --dpopp; did you mean --dpop\?/ },
     { argv: ['/a', '--json', '{a: 1}'], says: /is not JSON/, tenant: local },
-    { argv: ['/a', '--json', '{}', '--data', 'a'], says: /cannot be combined/, tenant: local },
-    { argv: ['GET', '/a', '--data', 'a'], says: /a GET request has no body/, tenant: local },
+    { argv: ['GET', '/a', '--json', '{}'], says: /a GET request has no body/, tenant: local },
     {
       argv: ['https://' + new URL(local.url).host + '/api/public', '--no-token'],
       says: /No answer\.[^]*does not speak TLS[^]*http:\/\/ in the place of https:\/\//
@@ -870,7 +415,6 @@ t.test('A failure is reported in one line, without a stack.', async t => {
     { argv: ['http://[/'], says: /is not a URL/ },
     { argv: ['/a', '--body', 'xml'], says: /form or json/, tenant: local },
     { argv: ['/a', '--param', 'x'], says: /has no =/, tenant: local },
-    { argv: ['/a', '--dpop', '--alg', 'HS256'], says: /not an algorithm/, tenant: local },
     { argv: ['/a', '--dpop', '--no-token'], says: /fresh key/, tenant: local },
     {
       argv: ['/a'],

@@ -1,4 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { containing } from '../helpers/containing.ts'
 import { freePort } from '../helpers/free-port.ts'
@@ -26,7 +29,6 @@ import { skipRedis, startRedis } from '../helpers/redis.ts'
 const url = 'https://api.example/api/private?page=2'
 const issuer = await startIssuer(t)
 const client = await createDpopClient()
-const keySet = JSON.stringify({ keys: issuer.keys.map(({ jwk }) => jwk) })
 const provider = { IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE }
 const now = Math.floor(Date.now() / 1000)
 
@@ -75,7 +77,7 @@ async function run (
   { input = '', files = {}, env = provider, tenant, isTTY = false, program, isShort = argv.length === 0 }: World = {}
 ): Promise<Shown> {
   let text = ''
-  const readFile = (path: string): string | undefined => path === 'jwks.json' ? keySet : files[path]
+  const readFile = (path: string): string | undefined => files[path]
   const code = await explain(isShort ? argv : ['--full', ...argv], {
     env,
     out: {
@@ -93,7 +95,10 @@ async function run (
   return { code, text }
 }
 
-const OFFLINE = ['--keys', 'jwks.json']
+const folder = mkdtempSync(join(tmpdir(), 'holdfast-explain-'))
+t.teardown(() => rmSync(folder, { recursive: true }))
+writeFileSync(join(folder, 'jwks.json'), JSON.stringify({ keys: issuer.keys.map(({ jwk }) => jwk) }))
+const OFFLINE = ['--set', `IDP_KEYS_FILE=${join(folder, 'jwks.json')}`]
 const outcomes = (text: string): Record<string, string> =>
   Object.fromEntries(
     [...text.matchAll(/^ {2}. .*\[([\w.]+)\] (passed|failed|not reached|not checked)$/gm)].map((
@@ -109,7 +114,7 @@ t.test('For an accepted request every check is shown as passed, from a file and 
   const { code, text } = await run([...OFFLINE, 'captured.txt'], { files: { 'captured.txt': curl('1.1', bearer()) } })
   t.equal(code, 0)
   t.strictSame([...new Set(Object.values(outcomes(text)))], ['passed'])
-  t.match(text, /\nVerdict\n {2}Accepted\.\n\nChecks, /)
+  t.match(text, /\nVerdict\n {2}Accepted\.\n\nChecks\n/)
   const bound = await run(OFFLINE, { input: curl('1.1', dpop()) })
   t.equal(bound.code, 0)
   t.hasStrict(outcomes(bound.text), {
@@ -120,7 +125,7 @@ t.test('For an accepted request every check is shown as passed, from a file and 
   })
   t.match(
     bound.text,
-    /No check failed\.\n {2}Not checked: proof\.replay\.\n\nChecks, /,
+    /No check failed\.\n {2}Not checked: proof\.replay\.\n\nChecks\n/,
     'what only the service can know is not claimed'
   )
   t.match(bound.text, /URL of the request +https:\/\/api\.example\/api\/private\n/)
@@ -132,9 +137,9 @@ t.test('The verdict comes first, then the check that failed; those that passed a
   const short = (await run(OFFLINE, { input, isShort: true })).text
   t.match(
     short,
-    /\nVerdict\n {2}Refused: htu_mismatch,[^]*\nThe check that failed\n {2}\u2717 .*\[proof\.htu\] failed\n[^]*\nThe other checks\n/
+    /\nVerdict\n {2}Refused: htu_mismatch,[^]*\nChecks\n {2}\u2717 .*\[proof\.htu\] failed\n/
   )
-  t.match(short, /\n {2}\u2713 \d+ passed\n {2}\u2013 \d+ not reached\n\n--full shows each check/)
+  t.match(short, /\n {2}\d+ of \d+ passed\. --full shows each, /)
   t.match(short, /URL of the request +https:\/\/api\.example\/api\/private\n/)
   t.strictSame(Object.values(outcomes(short)), ['failed'])
   const full = (await run(OFFLINE, { input })).text
@@ -142,7 +147,6 @@ t.test('The verdict comes first, then the check that failed; those that passed a
   t.ok(Object.keys(outcomes(full)).length > 15)
   t.notMatch(full, /--full/)
   const good = (await run(OFFLINE, { input: curl('1.1', dpop()), isShort: true })).text
-  t.notMatch(good, containing('The check that failed'))
   t.strictSame(outcomes(good), { 'proof.replay': 'not checked' })
 })
 
@@ -156,27 +160,22 @@ t.test('Every form of a capture gives the same result, for a good request and fo
     'a HAR file': har,
     'an entry of a HAR file': parts => JSON.stringify(harEntry(parts)),
     'the request of an entry': parts => JSON.stringify(harEntry(parts).request),
-    'header lines': raw,
-    'a curl line for bash': parts => curlLine('bash', parts, ["--data-raw '{}' -X GET -sS --compressed"]),
-    'a curl line for Windows': parts => curlLine('cmd', parts, ['--compressed']).replaceAll('\n', '\r\n'),
+    'the text of a request': raw,
+    'a curl line for bash': parts => curlLine(parts, ["--data-raw '{}' -X GET -sS --compressed"]),
     'a line that was typed': ({ lines }) =>
       `$ curl -i ${url} ${lines.map(([name, value]) => `-H "${name}: ${value}"`).join(' ')} | jq .`
   }
   const [good, bad] = [dpop(), dpop({ htu: 'http://api.example/api/private' })]
   for (const [title, form] of Object.entries(forms)) {
-    const argv = [...OFFLINE, '--json', ...title === 'header lines' ? ['--url', url] : []]
-    const shown = [good, bad].map(async parts => run(argv, { input: '\ufeff' + form(parts) }))
-    const [accepted, refused] = (await Promise.all(shown)).map(({ code, text }) => ({ code, ...JSON.parse(text) }))
-    t.ok(Math.abs(accepted.judgedAt - now) < 60, title)
-    t.hasStrict(accepted, {
-      code: 0,
-      request: { method: 'GET', target: '/api/private?page=2', encrypted: true },
-      explanation: { verdict: 'accepted', notChecked: ['proof.replay'] }
-    }, title)
-    t.hasStrict(refused, {
-      code: 1,
-      explanation: { refusal: { reason: 'htu_mismatch', detail: { cause: 'scheme' }, cure: HTU_ADVICE.scheme } }
-    }, title)
+    const argv = [...OFFLINE, ...form === raw ? ['--url', url] : []]
+    const [accepted, refused] = await Promise.all(
+      [good, bad].map(async parts => run(argv, { input: '\ufeff' + form(parts) }))
+    ) as [Shown, Shown]
+    t.equal(accepted.code, 0, title)
+    t.match(accepted.text, /\nRequest\n {2}GET \/api\/private\?page=2\n {2}https, Host api\.example\n/, title)
+    t.match(accepted.text, /Not checked: proof\.replay\.\n/, title)
+    t.strictSame([refused.code, reason(refused.text)], [1, 'htu_mismatch'], title)
+    t.match(refused.text, containing(HTU_ADVICE.scheme), title)
   }
 })
 
@@ -264,10 +263,6 @@ t.test('An opaque token is explained, and it is introspected only with --introsp
   const refused = await run([...OFFLINE, '--introspect', '--url', url, 'request'], { files, env })
   t.strictSame([refused.code, reason(refused.text)], [1, 'token_inactive'])
   t.notMatch(refused.text, containing('hunter2'))
-  t.match(await run(['--introspect', '--offline', 'request'], { files, env }), {
-    code: 1,
-    text: /--introspect asks the issuer, and --offline makes no calls/
-  })
 })
 
 t.test('Keys come from the provider if none are given, and from the local tenant if no provider is named.', async t => {
@@ -313,88 +308,45 @@ t.test('Keys come from the provider if none are given, and from the local tenant
   t.equal(unnamed.code, 0, 'what needs no provider is checked')
 })
 
-t.test('Checks with unknown settings or keys are not made, and the rest are.', async t => {
+t.test('Checks with unknown keys are not made, and the rest are.', async t => {
   const unreachable = `http://127.0.0.1:${await freePort()}`
-  const rows: Array<{ argv: string[], env: NodeJS.ProcessEnv, note: RegExp }> = [
-    { argv: ['--offline'], env: provider, note: /Notes/ },
-    {
-      argv: [],
-      env: { ...provider, IDP_JWKS_URI: `${unreachable}/keys` },
-      note: /- The keys of http\S+ could not be fetched: \w+/
-    },
-    { argv: ['--keys', 'nothing.json'], env: provider, note: /- nothing\.json contains no readable key set/ },
-    { argv: ['--keys', 'captured.txt'], env: provider, note: /- captured\.txt contains no readable key set/ }
-  ]
-  for (const { argv, env, note } of rows) {
-    const { code, text } = await run(argv, {
-      input: curl('1.1', bearer()),
-      env,
-      files: { 'captured.txt': 'GET / HTTP/1.1' }
-    })
-    t.equal(code, 0)
-    t.match(text, note)
-    t.match(text, /No check failed\.\n {2}Not checked: token\.key, token\.signature\./, argv.join(' '))
-    t.equal(reason((await run(argv, { input: curl('1.1', bearer({ aud: 'other' })), env })).text), 'token_audience')
-  }
+  const env = { ...provider, IDP_JWKS_URI: `${unreachable}/keys` }
+  const { code, text } = await run([], { input: curl('1.1', bearer()), env, isShort: false })
+  t.equal(code, 0)
+  t.match(text, /- The keys of http\S+ could not be fetched: \w+/)
+  t.match(text, /No check failed\.\n {2}Not checked: token\.key, token\.signature\./)
+  t.equal(reason((await run([], { input: curl('1.1', bearer({ aud: 'other' })), env })).text), 'token_audience')
 })
 
-t.test('It judges at the time of the capture, or at the time of --at.', async t => {
-  const input = curl('1.1', dpop())
-  t.match((await run(OFFLINE, { input })).text, containing('Checked as of the time of the capture'))
-  const late = String(now + 400)
-  t.equal(reason((await run([...OFFLINE, '--at', late], { input })).text), 'iat_too_old')
-  t.equal(
-    reason((await run([...OFFLINE, '--at', new Date((now + 400) * 1000).toISOString()], { input })).text),
-    'iat_too_old'
-  )
-  t.equal(reason((await run([...OFFLINE, '--at', 'now'], { input })).text), undefined)
+t.test('It judges at the time of the capture, else now.', async t => {
+  const early = { ...dpop(), at: now + 400 }
+  t.equal(reason((await run(OFFLINE, { input: curl('1.1', early) })).text), 'iat_too_old')
+  t.equal(reason((await run(OFFLINE, { input: curl('1.1', dpop()) })).text), undefined)
   t.match(
-    (await run([...OFFLINE, '--json'], { input: raw(dpop()) })).text,
-    new RegExp(`"judgedAt": ${now},`),
-    'header lines are of now'
+    (await run(OFFLINE, { input: raw(dpop()) })).text,
+    containing(`judged at  ${now} (`),
+    'the text of a request is of now'
   )
-  const given = await run([...OFFLINE, '--at', '2026-11-28'], { input })
-  t.match(given.text, /judged at +1795824000 \(2026-11-28T00:00:00\.000Z\)\n/, 'a time that is given is not now')
 })
 
-t.test('The reason in the answer is compared with the result of the checks.', async t => {
+t.test('The reason in the answer counts, and is compared with the result of the checks.', async t => {
   const challenge =
     `Bearer error="invalid_token", error_description="${REFUSALS.token_audience.description}", DPoP algs="ES256"`
   for (const form of [har, (parts: Partial<Sent>) => curl('1.1', parts), (parts: Partial<Sent>) => curl('2', parts)]) {
     const other = await run(OFFLINE, { input: form({ ...bearer(), answered: [401, challenge] }) })
-    t.match(other.text, /answer was 401, with the reason token_audience\.\n.*The checks here come to no refusal\./)
+    t.strictSame([other.code, reason(other.text)], [1, 'token_audience'])
+    t.match(other.text, /The answer was 401, with the reason token_audience, and the checks here come to no refusal\./)
+    t.match(other.text, containing(ADVICE.token_audience.cure))
     const same = await run([...OFFLINE, '--set', 'IDP_AUDIENCE=other'], {
       input: form({ ...bearer(), answered: [401, challenge] })
     })
     t.match(same.text, containing('the reason token_audience.'))
-    t.notMatch(same.text, containing('The checks here come to'))
-    t.strictSame(
-      [failed(other.text), failed(same.text)],
-      ['token.aud', 'token.aud'],
-      'the check that the service refused is never ticked'
-    )
+    t.notMatch(same.text, containing('the checks here come to'))
+    t.equal(failed(same.text), 'token.aud')
   }
-})
-
-t.test('What only the service can know is no contradiction of the checks.', async t => {
-  const nonces = ['--set', 'DPOP_NONCE=required']
-  const rows: Array<[RefusalReason, number, string[]]> = [
-    ['proof_replayed', 401, []],
-    ['token_revoked', 401, []],
-    ['nonce_stale', 401, nonces],
-    ['rate_limited', 429, []],
-    ['revocation_unknown', 503, []]
-  ]
-  const current = createNonces([Buffer.alloc(32, 1)], 'shared').current(now)
-  for (const [expected, status, argv] of rows) {
-    const challenge = `DPoP error="e", error_description="${REFUSALS[expected].description}", algs="ES256"`
-    const parts = dpop(argv === nonces ? { nonce: current } : {})
-    const { text } = await run([...OFFLINE, ...argv], { input: curl('1.1', { ...parts, answered: [status, challenge] }) })
-    t.match(text, containing(`with the reason ${expected}.`))
-    t.notMatch(text, containing('The checks here come to'), expected)
-    t.notMatch(text, containing('seen from here it passes'), expected)
-    t.equal(reason(text), status === 401 ? expected : undefined)
-  }
+  const replayed = `DPoP error="e", error_description="${REFUSALS.proof_replayed.description}", algs="ES256"`
+  const { text } = await run(OFFLINE, { input: curl('1.1', { ...dpop(), answered: [401, replayed] }) })
+  t.equal(reason(text), 'proof_replayed', 'also one that only the service knows')
 })
 
 t.test('A nonce of another instance is recognised in a capture that holds the nonce of the answer.', async t => {
@@ -408,7 +360,7 @@ t.test('A nonce of another instance is recognised in a capture that holds the no
     })
     t.strictSame([reason(moved.text), failed(moved.text)], ['nonce_of_another_instance', 'proof.nonce'])
     t.match(moved.text, /with the reason nonce_of_another_instance\./)
-    t.notMatch(moved.text, /The checks here come to/)
+    t.notMatch(moved.text, /the checks here come to/)
     const stayed = await run(required, {
       input: form({ ...dpop({ nonce: asked.current(now - 60) }), answered: [200, undefined, asked.current(now)] })
     })
@@ -438,88 +390,27 @@ t.test('Route, proxy and public address are taken into account.', async t => {
     /no guard\. It answers whatever/
   )
   t.match(
-    (await run(OFFLINE, { input: curl('1.1', { ...bearer(), url: 'https://api.example/nothing' }) })).text,
+    (await run(OFFLINE, { input: curl('1.1', { ...bearer(), url: 'https://api.example/nothing', answered: [404] }) })).text,
     /no such route and answers 404/
   )
-  const posted = await run([...OFFLINE, '--method', 'POST', '--url', url, '--scope', ''], {
-    input: dpop({ htm: 'POST' }).lines.map(line => line.join(':')).join('\n')
-  })
-  t.equal(posted.code, 0, 'only header lines, and the rest by options')
+  const elsewhere = { ...bearer(), url: 'https://api.example/mine' }
+  t.equal((await run([...OFFLINE, '--scope', ''], { input: curl('1.1', elsewhere) })).code, 0, 'a route of one\'s own')
 })
 
-t.test('Other input is read too: a token, a proof, a curl line as arguments, standard input.', async t => {
+t.test('A curl line may stand in the arguments, and a request may have its body and answer.', async t => {
   const token = issuer.token({ aud: 'other', cnf: { jkt: client.jkt } })
-  const bound = dpop().lines[1]![1]
   const good = bearer().lines[0]![1]
   const rows: Array<{ title: string, argv?: string[], input?: string, failed?: string, shown: RegExp, not?: RegExp }> =
     [
-      {
-        title: 'a token',
-        input: ` ${token}\n`,
-        failed: 'token.aud',
-        shown: /only a token[^]*aud +other/,
-        not: /\[(?:scheme|proof|requirement)\b/
-      },
-      { title: 'a token, as an argument', argv: [token], failed: 'token.aud', shown: /only a token/ },
-      {
-        title: 'a token after its scheme',
-        input: good,
-        shown: /\[token\.signature\] passed\n[^]*No check failed|Accepted/
-      },
-      {
-        title: 'the answer of a token endpoint',
-        input: JSON.stringify({ access_token: token, token_type: 'DPoP' }),
-        failed: 'token.aud',
-        shown: /only a token/
-      },
-      {
-        title: 'a token where only DPoP is accepted',
-        argv: [good, '--set', 'DPOP_REQUIRED=true'],
-        shown: /\[token\.signature\] passed\n/,
-        not: /Refused/
-      },
-      {
-        title: 'a proof',
-        input: bound,
-        shown:
-          /only a proof[^]*Not checked: proof\.htm, proof\.htu, proof\.ath, proof\.jkt, proof\.replay[^]*\[proof\.signature\] passed/,
-        not: /\[token/
-      },
-      {
-        title: 'a proof where DPoP is off',
-        argv: ['--set', 'DPOP_ENABLED=false', '-'],
-        input: bound,
-        shown: /does not look at proofs[^]*\[proof\.signature\] passed/
-      },
-      {
-        title: 'a proof for another URL',
-        argv: ['--url', 'https://api.example/else', '--method', 'GET'],
-        input: bound,
-        failed: 'proof.htu',
-        shown: /\[proof\.htm\] passed/
-      },
-      {
-        title: 'a broken proof',
-        input: `${bound.slice(0, -8)}AAAAAAAA`,
-        failed: 'proof.signature',
-        shown: /only a proof/
-      },
-      {
-        title: 'a proof without a key',
-        input: client.proof({ token, url, header: { jwk: undefined } }),
-        failed: 'proof.header',
-        shown: /only a proof/
-      },
       {
         title: 'the words of a curl line',
         argv: ['curl', '-sX', 'POST', url, '-H', `Authorization: ${good}`, '-d', 'a=1'],
         shown: /POST \/api\/private\?page=2[^]*no such route/
       },
-      { title: 'a curl line between quotes', argv: [`curl ${url} -H 'Authorization: ${good}'`], shown: /Accepted/ },
       {
         title: 'options before it',
-        argv: ['--at', String(now + 90_000), 'curl', url, '-H', `Authorization: ${good}`],
-        failed: 'token.time',
+        argv: ['--set', 'IDP_AUDIENCE=other', 'curl', url, '-H', `Authorization: ${good}`],
+        failed: 'token.aud',
         shown: /GET \/api/
       },
       {
@@ -563,8 +454,8 @@ t.test('A curl line is read as its shell would read it, whatever is in it.', t =
     `x${text}x`
   )
   fc.assert(
-    fc.property(value, fc.constantFrom('bash' as const, 'cmd' as const), (text, shell) => {
-      const capture = readCurlLine(curlLine(shell, sent({ lines: [['Authorization', text], ['x-after', 'there']] })))
+    fc.property(value, text => {
+      const capture = readCurlLine(curlLine(sent({ lines: [['Authorization', text], ['x-after', 'there']] })))
       return JSON.stringify(capture?.headers.slice(2)) ===
         JSON.stringify([['Authorization', text], ['x-after', 'there']])
     }),
@@ -594,7 +485,8 @@ t.test('Input that is no request is refused with an example; lines around a requ
     'curl without a request': '* [HTTP/2] [1] OPENED stream\n* Could not resolve host',
     'curl without a URL': 'curl -v',
     'curl of another scheme': 'curl ftp://api.example/',
-    'an opaque token': 'opaque'
+    'an opaque token': 'opaque',
+    'header lines alone': 'Authorization: Bearer x'
   }
   for (const [title, input] of Object.entries(nothing)) {
     const { code, text } = await run(OFFLINE, { input })
@@ -602,24 +494,14 @@ t.test('Input that is no request is refused with an example; lines around a requ
     t.match(text, /^I found no request here\.[^]*curl https:\/\/api\.example\/api\/private -H/, title)
   }
   t.match((await run([...OFFLINE, 'curl', '-v'])).text, /^I found no request here/)
-  for (
-    const input of [
-      'Invoke-WebRequest -UseBasicParsing -Uri "https://api.example/"',
-      '$session = New-Object',
-      'fetch("https://api.example/")'
-    ]
-  ) {
-    t.match((await run(OFFLINE, { input })).text, /choose "Copy as cURL"/, input)
-  }
   const [name, value] = bearer().lines[0]!
   const rows: Array<{ title: string, input: string, says: RegExp, expected?: RefusalReason | undefined }> = [
     {
       title: 'lines around a header',
-      input: `what is this\n${name}: ${value}\nGET / HTTP/1.1\n\u0000`,
+      input: `GET /api/private HTTP/1.1\nwhat is this\n${name}: ${value}\nGET / HTTP/1.1\n\u0000`,
       says: /A line is not a header: "GET \/ HTTP\/1\.1"/,
       expected: undefined
     },
-    { title: 'a request line and nothing else', input: 'GET /api/private', says: /There are no headers/ },
     {
       title: 'a HAR file without credentials',
       input: har({ lines: [] }),
@@ -635,7 +517,7 @@ t.test('Input that is no request is refused with an example; lines around a requ
     },
     {
       title: 'fields that are not known',
-      input: ':method: GET\n:path: /api/private\n:scheme: https\n:authority: api.example\n:odd: 1',
+      input: JSON.stringify(harEntry(sent({ lines: [[':odd', '1']] }))),
       says: /A field is unknown: ":odd"/
     }
   ]
@@ -647,7 +529,7 @@ t.test('Input that is no request is refused with an example; lines around a requ
 })
 
 t.test('Large input gives a short report, and input over the limit is refused.', async t => {
-  const lines = await run(OFFLINE, { input: 'GET /api/private\n' + 'no header here\n'.repeat(200_000) })
+  const lines = await run(OFFLINE, { input: 'GET /api/private HTTP/1.1\n' + 'no header here\n'.repeat(200_000) })
   t.match(lines.text, containing('199988 more like these could not be read.'))
   t.ok(lines.text.length < 10_000)
   const headers = await run(OFFLINE, { input: raw(bearer()).trimEnd() + '\r\nHost: a'.repeat(100_000) })
@@ -667,10 +549,8 @@ t.test('Large input gives a short report, and input over the limit is refused.',
 
 t.test('The report holds no signature, and nothing that steers a terminal or passes for a line of it.', async t => {
   const bound = dpop()
-  for (const argv of [OFFLINE, [...OFFLINE, '--json']]) {
-    const { text } = await run(argv, { input: curl('1.1', bound) })
-    for (const [, value] of bound.lines) t.notMatch(text, value.split('.').at(-1))
-  }
+  const { text } = await run(OFFLINE, { input: curl('1.1', bound) })
+  for (const [, value] of bound.lines) t.notMatch(text, value.split('.').at(-1))
   const odd = '\u001b[2J\u009b1m\u202e\r\n  \u2713 Accepted'
   const hostile: Partial<Sent> = {
     method: `GET${odd}`,
@@ -688,10 +568,8 @@ t.test('A failure is reported in one line, without a stack.', async t => {
     [['one', 'two'], /Give only one file/],
     [['nothing.txt'], /The file nothing\.txt does not exist or cannot be read/],
     [['--nonsense'], /There is no option --nonsense\n/],
-    [['--metod', 'GET'], /There is no option --metod; did you mean --method\?/],
+    [['--scop', 'a'], /There is no option --scop; did you mean --scope\?/],
     [['--url'], /'--url <value>' argument missing/],
-    [['--at', 'soon'], /neither a date nor Unix seconds/],
-    [['--at', '99999999999999'], /neither a date nor Unix seconds/],
     [['--url', '/api/private'], /not an absolute http or https URL/],
     [['--set', 'DPOP_NONCE'], /has no = in it/],
     [
@@ -735,19 +613,17 @@ t.test('Revocations are read from the configured store; the memory of a service 
     files: { 'config.yaml': `revocation:\n  operators: { scope: revoke }\n${revocation}` },
     input: curl('1.1', bearer())
   })
-  const inMemory = await run(['--keys', 'jwks.json'], config(''))
+  const inMemory = await run(OFFLINE, config(''))
   t.strictSame([inMemory.code, outcomes(inMemory.text)['token.revocation']], [0, 'not checked'])
   t.match(
     inMemory.text,
     containing('Only the running service knows what has been revoked: its store is the memory of the process.\n')
   )
   const away = `127.0.0.1:${await freePort()}`
-  const outage = await run(['--keys', 'jwks.json'], config(`  store: redis://:hunter2@${away}\n`))
+  const outage = await run(OFFLINE, config(`  store: redis://:hunter2@${away}\n`))
   t.strictSame([outage.code, outcomes(outage.text)['token.revocation']], [0, 'not checked'])
   t.match(outage.text, containing(`The store of revocations cannot be read: Redis at ${away}: `))
   t.notMatch(outage.text, containing('hunter2'))
-  const offline = await run(['--offline'], config(`  store: redis://${away}\n`))
-  t.equal(outcomes(offline.text)['token.revocation'], 'not checked')
 })
 
 t.test(
@@ -784,8 +660,8 @@ t.test(
       key: keyOf(['sub', issuer.url, 'u2']),
       effect: 'block'
     }])
-    const asOfNow = ['--keys', 'jwks.json', '--at', String(Math.ceil(Date.now() / 1000))]
-    const { code, text } = await run(asOfNow, world(ofSession))
+    const at = Math.ceil(Date.now() / 1000)
+    const { code, text } = await run(OFFLINE, world({ ...ofSession, at }))
     t.strictSame([code, failed(text), reason(text)], [1, 'token.revocation', 'token_revoked'])
     t.match(
       text,
@@ -794,21 +670,21 @@ t.test(
           `(${new Date((now - 2) * 1000).toISOString()}, `
       )
     )
-    t.equal(failed((await run(asOfNow, world(bearer({ sub: 'u2' })))).text), 'token.revocation')
+    t.equal(failed((await run(OFFLINE, world({ ...bearer({ sub: 'u2' }), at }))).text), 'token.revocation')
     t.equal(
-      outcomes((await run(['--keys', 'jwks.json'], world(bearer({ sid: 's2' })))).text)['token.revocation'],
+      outcomes((await run(OFFLINE, world(bearer({ sid: 's2' })))).text)['token.revocation'],
       'passed'
     )
     t.equal(
       outcomes(
-        (await run(['--keys', 'jwks.json', '--at', String(now - 30)], world(ofSession))).text
+        (await run(OFFLINE, world({ ...ofSession, at: now - 30 }))).text
       )['token.revocation'],
       'passed',
       'it had not arrived by then'
     )
     stored.close()
     await server.command('SET', RECORDS, '1')
-    const broken = await run(['--keys', 'jwks.json'], world(ofSession))
+    const broken = await run(OFFLINE, world(ofSession))
     t.match(broken.text, /The store of revocations cannot be read: Redis at 127\.0\.0\.1:\d+: WRONGTYPE/)
   }
 )

@@ -50,7 +50,6 @@ t.test('An operator revokes each kind of subject, and can undo it.', async t => 
     { claims: { sid: 's2' }, option: ['--sid', 's2'] },
     { claims: { jti: 'j2' }, option: ['--jti', 'j2', '--issuer', issuer.url] },
     { claims: { client_id: 'app-2' }, option: ['--client', 'app-2'] },
-    { claims: { email: 'ann@a.example' }, option: ['--email', 'Ann@a.example'] },
     { claims: {}, option: ['--issuer', issuer.url] }
   ]
   for (const { claims, option } of rows) {
@@ -66,7 +65,7 @@ t.test('An operator revokes each kind of subject, and can undo it.', async t => 
   }
   for (const name of [issuer.url.toUpperCase(), `${issuer.url}//`, '*']) {
     const { code, text } = await run(['--sub', 'user-2', '--issuer', name], env)
-    t.strictSame([code, text.includes(`the service has no such issuer as ${name}.`)], [1, true], name)
+    t.strictSame([code, text.includes(`can be of the user user-2 of ${name}.`)], [1, true], name)
   }
   t.equal(
     (await run(['--jkt', 'thumbprint', '--url', url], { CALL_TOKEN: operator })).code,
@@ -82,7 +81,7 @@ t.test('An operator revokes each kind of subject, and can undo it.', async t => 
 
 t.test('A failed revocation is reported in one sentence.', async t => {
   const rows = [
-    { argv: [], says: 'say what to revoke: --sub, --sid, --jti, --jkt, --client, --email or --issuer' },
+    { argv: [], says: 'say what to revoke: --sub, --sid, --jti, --jkt, --client or --issuer' },
     {
       argv: ['--sub', 'a', '--sid', 'b'],
       says: '--sub and --sid cannot be combined: one of them is revoked at a time'
@@ -102,8 +101,7 @@ t.test('Without an operator or an address it says what is missing, in its own wo
   const rows = [
     {
       env: {},
-      says: 'whose permission is it? Set CALL_TOKEN to the access token of an operator, with the scope of ' +
-        'revocation.operators'
+      says: 'whose permission is it? Set CALL_TOKEN to the access token of an operator'
     },
     { env: { CALL_TOKEN: 'opaque' }, says: 'say with --url where the API is' }
   ]
@@ -112,43 +110,38 @@ t.test('Without an operator or an address it says what is missing, in its own wo
   }
 })
 
-const NEXT = 'or in the next seconds (IDP_CLOCK_TOLERANCE_SECONDS of the service, 5 by default). Log in again after that.\n'
+const revoked = (what: string): string =>
+  `Revoked: the service refuses every token of ${what}. A session or a token has ended; for all others log in again, ` +
+  'once the clock tolerance of the service has passed.\n'
 
 t.test('A success is a sentence, and a refusal is explained.', async t => {
   const issuer = await startIssuer(t)
   const { url } = await startApp(t, issuer, { REVOCATION: { operators: { scope: 'revoke:tokens' } } })
   const env = { CALL_TOKEN: issuer.token({ scope: 'revoke:tokens' }), CALL_URL: url }
   const rows = [
-    {
-      argv: ['--sub', 'u', '--issuer', issuer.url],
-      says: `Revoked: the service refuses every token of the user u of ${issuer.url} that was issued up to now, ${NEXT}`
-    },
-    { argv: ['--sid', 's'], says: 'Revoked: the service refuses every token of the session s from now on.\n' },
+    { argv: ['--sub', 'u', '--issuer', issuer.url], says: revoked(`the user u of ${issuer.url}`) },
+    { argv: ['--sid', 's'], says: revoked('the session s') },
     { argv: ['--sid', 's', '--undo'], says: 'Undone: what was revoked of the session s counts no longer.\n' },
-    {
-      argv: ['--client', 'app'],
-      says: `Revoked: the service refuses every token of the client app of ${issuer.url} that was issued up to now, ${NEXT}`
-    }
+    { argv: ['--client', 'app'], says: revoked(`the client app of ${issuer.url}`) }
   ]
   for (const { argv, says } of rows) t.strictSame(await run(argv, env), { code: 0, text: says })
-  t.strictSame(
+  t.match(
     await run(['--sid', 'ALL'], env),
-    { code: 1, text: 'Nothing is revoked: the service has no token with this name.\n' },
+    { code: 1, text: /^Nothing is revoked: no token of the service can be of the session ALL\./ },
     'it means all sessions of a user, and names none'
   )
-  const settings = { IDP_CLOCK_TOLERANCE_SECONDS: '2' }
-  const local = { pid: 1, url, issuer: issuer.url, audience: 'a', clientId: 'c', clientSecret: 's' }
-  for (const [tenant, seconds] of [[{ ...local, settings }, 2], [{ ...local, settings: {} }, 5]] as const) {
-    const { text } = await run(['--sub', 'u', '--url', url], { ...env, CALL_URL: '' }, undefined, [tenant])
-    t.match(text, new RegExp(`up to now, or in the next ${seconds} s\\. Log in again after that\\.\\n$`))
-  }
+  const local = { pid: 1, url, issuer: issuer.url, audience: 'a', clientId: 'c', clientSecret: 's', settings: {} }
+  t.match(await run(['--sub', 'u', '--url', url], { CALL_TOKEN: issuer.token({ iss: undefined, scope: 'revoke:tokens' }) }, undefined, [local]), {
+    code: 1,
+    text: /POST .*\/revocation\/subjects/
+  }, 'the issuer is that of the local tenant')
   const torn = await run(['--sub', 'u', '--issuer', issuer.url], { ...env, CALL_TOKEN: 'secret\nsecret' })
   t.match(torn, { code: 1, text: /Invalid character in header content \["authorization"\]/i })
   t.notMatch(torn.text, /secret/, 'a token that cannot be sent is not shown')
   const ended = await run(['--client', 'app', '--issuer', issuer.url], { ...env, CALL_TOKEN: `${env.CALL_TOKEN}\n` })
   t.match(ended, { code: 0, text: /^Revoked/ }, 'the twin: a line break at its end')
   const refused = await run(['--sub', 'u'], { ...env, CALL_TOKEN: issuer.token({ scope: 'other' }) })
-  t.match(refused, { code: 1, text: /Why: scope_missing/ })
+  t.match(refused, { code: 1, text: /Refused: scope_missing/ })
 })
 
 t.test('The packaged command and its page name every tool.', async t => {

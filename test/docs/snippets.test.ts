@@ -67,10 +67,6 @@ const RUN_ELSEWHERE: Record<string, readonly [file: string, evidence: string]> =
   'git merge holdfast/main': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
   'git rm routes/api/users.ts': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
   'git commit --no-edit': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
-  'npm run dev -- --issuers 2': [
-    'test/programs/dev.test.ts',
-    "start(directory, ['dev/serve/run.ts', '--issuers', '2']"
-  ],
   'npm run package': ['test/system/package.test.ts', 'linesOf('],
   'npx -y -p ./create-holdfast-0.1.0.tgz create-holdfast ../my-api --packed .': [
     'test/matrix/starter.test.ts',
@@ -98,7 +94,6 @@ const RUN_ELSEWHERE: Record<string, readonly [file: string, evidence: string]> =
     'test/system/package.test.ts',
     "linesOf('docs/guide/gate.md')"
   ],
-  'npm run dev -- --gate': ['test/programs/dev.test.ts', "start(directory, ['dev/serve/run.ts', '--gate']"],
   // The part of docs/guide/gate.md that leads to a guarded application.
   'python3 app.py': ['test/system/guarded-application.test.ts', 'here(startApplication)'],
   'npm run gate -- --upstream http://127.0.0.1:3000 --port 8100': [
@@ -617,7 +612,7 @@ t.test('Every shown call ends as its remark says.', async t => {
     else {
       t.match(
         { code, text },
-        { code: 1, text: new RegExp(`\n  ${status} [\\s\\S]*Why: ${reason}\n`) },
+        { code: 1, text: new RegExp(`\n  ${status} [\\s\\S]*Refused: ${reason},`) },
         `${place}: ${remark}`
       )
     }

@@ -28,8 +28,8 @@ const SETTINGS: Readonly<Record<Site, Variables>> = {
 /** The guard of each site, without a server around it. The clock is the one of the request. */
 export async function openOurs (): Promise<{
   judge: (request: WireRequest) => Promise<Ours>,
-  /** What the explanation says of a request that comes for the first time, and the check that fails in it. */
-  explain: (request: WireRequest) => Promise<readonly [Ours, check: string | undefined]>,
+  /** What the explanation says of a request that comes for the first time. */
+  explain: (request: WireRequest) => Promise<Ours>,
   nonceAt: (now: number) => string,
   close: () => Promise<void>
 }> {
@@ -78,11 +78,11 @@ export async function openOurs (): Promise<{
     async explain ({ site, now, method, target, rawHeaders }) {
       const headers = rawHeaders.flatMap((name, at) => at % 2 === 0 ? [[name, rawHeaders[at + 1]!] as const] : [])
       const { keys } = guards.get(site)!.issuers!.all()[0]!
-      const { refusal, steps } = await explainRequest(
+      const { refusal } = await explainRequest(
         { method, target, headers, encrypted: site === 'https', remoteAddress: '192.0.2.1' },
         { settings: settingsOf.get(site)!, now, keys: () => keys, requirements: [], replay: createOffStore() }
       )
-      return [refusal?.reason, steps.find(({ outcome }) => outcome === 'failed')?.name]
+      return refusal?.reason
     },
     nonceAt (now) {
       currentNonce.text = guards.get('nonce')!.nonces!.current(now)

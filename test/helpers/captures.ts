@@ -120,26 +120,13 @@ const inBash = (text: string): string =>
     }'`
     : `'${text}'`
 
-const atPrompt = (text: string): string =>
-  `^"${
-    text.replace(/[\\"]/g, '\\$&').replace(/[^a-zA-Z0-9\s_\-:=+~'/.,?;()*`]/g, '^$&').replace(
-      /%(?=[a-zA-Z0-9_])/g,
-      '%^'
-    ).replace(/\r?\n/g, '^\n\n')
-  }^"`
-
-/** What Chromium puts into the clipboard for "Copy as cURL". */
-export function curlLine (
-  shell: 'bash' | 'cmd',
-  { method = 'GET', url, lines }: Sent,
-  more: readonly string[] = []
-): string {
-  const quote = shell === 'bash' ? inBash : atPrompt
+/** What Chromium puts into the clipboard for "Copy as cURL (bash)". */
+export function curlLine ({ method = 'GET', url, lines }: Sent, more: readonly string[] = []): string {
   const options = [
-    ...method === 'GET' ? [] : [`-X ${quote(method)}`],
-    "-H 'accept: */*'".replaceAll("'", shell === 'bash' ? "'" : '^"'),
-    ...lines.map(([name, value]) => `-H ${quote(`${name}: ${value}`)}`),
+    ...method === 'GET' ? [] : [`-X ${inBash(method)}`],
+    "-H 'accept: */*'",
+    ...lines.map(([name, value]) => `-H ${inBash(`${name}: ${value}`)}`),
     ...more
   ]
-  return [`curl ${quote(url)}`, ...options].join(shell === 'bash' ? ' \\\n  ' : ' ^\n  ')
+  return [`curl ${inBash(url)}`, ...options].join(' \\\n  ')
 }

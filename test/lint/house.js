@@ -14,7 +14,7 @@ export const ARROWS = {
   // It reads settings, and opens the file of the audit, as the service does.
   cli: ['cli', 'lib', 'server', 'holdfast.ts', 'plugins/audit'],
   packages: ['packages', 'lib', 'server', 'plugins', 'routes', 'cli', 'holdfast.ts'],
-  dev: ['dev', 'lib', 'server', 'routes/docs', 'cli', 'holdfast.ts', 'app.ts'],
+  dev: ['dev', 'lib', 'server', 'cli', 'holdfast.ts', 'app.ts'],
   examples: ['examples', 'lib', 'server', 'dev', 'holdfast.ts']
 }
 

@@ -1,8 +1,6 @@
-import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Ajv } from 'ajv'
 import t, { type Test } from 'tap'
 import { containing, exactly } from '../helpers/containing.ts'
@@ -150,10 +148,7 @@ t.test('The endpoints of revocations are described, and each answer that they gi
     return [answer.status, answer.status === 204 ? '' : Object.keys(await answer.json() as object)]
   }
   const page = await (await fetch(`${url}/docs`)).text()
-  for (const path of ['events', 'logout']) {
-    t.ok(page.includes(`POST /revocation/${path}</a> <span class="guard">signed body</span></li>`))
-  }
-  t.match(page, /<p>Credentials: in the body, a token signed by its transmitter.<\/p>/)
+  t.match(page, containing('POST /revocation/events</code></td><td>in the body: a token signed by its transmitter</td>'))
   t.strictSame(await post('/revocation/events', 'application/secevent+jwt', 'x'), [400, ['err', 'description']])
   t.strictSame(await post('/revocation/logout', 'application/x-www-form-urlencoded', 'logout_token=x'), [400, [
     'error',
@@ -261,16 +256,7 @@ t.test('All that a route requires is in its description, and for programs in an 
   )
   const page = (await app.inject('/docs')).body
   t.ok(page.includes('the claim <code>tenant</code> with <code>blue</code> or <code>2</code>'))
-  t.ok(page.includes('Credentials: none, or <code>Bearer</code> with <code>a</code>'))
-  const guardsOf = (path: string): string[] =>
-    [...page.split(`">GET ${path}</a> `)[1]!.split('</li>')[0]!.matchAll(/>([^<]+)<\/span>/g)].map(([, word]) => word!)
-  t.strictSame(
-    guardsOf('/all'),
-    ['token', 'pay', 'kind of login', 'recent login', 'claims', 'authorization details'],
-    'what a route asks for is named in the contents'
-  )
-  t.strictSame(guardsOf('/worded'), ['token', 'claims'])
-  t.strictSame(guardsOf('/optional'), ['token, optional', 'a or b'])
+  t.ok(page.includes('<td>nothing, or <code>Bearer</code> <code>a</code>, or '))
 })
 
 t.test('The hooks around a route are described with its own, wherever they are added', async t => {
@@ -479,76 +465,18 @@ t.test('The reference is one page without scripts, whose policy allows only its 
   t.ok(policy.includes(`style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`), policy)
   t.ok(policy.includes("default-src 'none'"), policy)
   t.hasStrict(answer.headers, { 'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY' })
-  for (const [path, operations] of Object.entries(document.paths)) {
-    for (const { operationId } of Object.values(operations)) {
-      t.ok(
-        answer.body.includes(`<article id="${operationId}">\n<h3><a href="#${operationId}">GET ${path}</a></h3>`),
-        path
-      )
-      t.ok(
-        answer.body.includes(`<li><a href="#${operationId}">GET ${path}</a> <span class="guard`),
-        `${path} in the contents, with its guard`
-      )
-    }
-  }
-  t.ok(
-    answer.body.includes(
-      'GET /api/users</a> <span class="guard">token</span> <span class="guard">read:users or write:users</span></li>'
-    ),
-    'guards and scopes are seen in the contents'
-  )
-  t.ok(answer.body.includes('GET /api/public</a> <span class="guard open">open</span></li>'))
-  t.equal(answer.body.split('&quot;statusCode&quot;:401').length, 2, 'the body of a refusal stands once')
-  t.equal(answer.body.split('<td><code>DPoP</code></td><td>header').length, 2, 'and so does the header of a proof')
+  for (const path of Object.keys(document.paths)) t.match(answer.body, containing(`<code>GET ${path}</code>`))
+  t.match(answer.body, containing('<code>GET /api/public</code></td><td>nothing</td>'))
   t.match(
     answer.body,
-    /<article id="getApiPrivateScoped">[^]*?npm run call -- --url '[^']+' --dpop GET '\/api\/private-scoped' --scope 'read:messages'<\/code>[^]*?Refusals: <a href="#refusal-unauthorized">401<\/a>, <a href="#refusal-forbidden">403<\/a>/,
-    'a line with DPoP, and links in place of the bodies'
+    containing('<code>GET /api/private-scoped</code></td><td><code>Bearer</code> <code>read:messages</code>, or ')
   )
-  for (
-    const reason of Object.keys(document.components.responses.Unauthorized!.content!['application/json']!.examples!)
-  ) t.ok(answer.body.includes(`<code>${reason}</code>`), reason)
+  for (const name of Object.keys(document.components.responses)) {
+    t.match(answer.body, containing(`<td><code>${name}</code></td>`))
+  }
 })
 
-t.test('Each link of the reference leads to one place on it', async t => {
-  const { app } = await start(t, { DPOP_NONCE: 'required', RATE_LIMIT: '100' })
-  const { body } = await app.inject('/docs')
-  const ids = [...body.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id!)
-  t.strictSame(ids, [...new Set(ids)], 'no name is used twice')
-  const targets = [...body.matchAll(/href="#([^"]*)"/g)].map(([, id]) => id!)
-  t.ok(targets.length > 30)
-  t.strictSame(targets.filter(target => !ids.includes(target)), [])
-})
-
-/** The words that a shell makes of each of the curl lines. */
-function wordsOf (lines: readonly string[], variables: Record<string, string>): string[][] {
-  const curl = 'curl () { for word in "$@"; do printf \'%s\\0\' "$word"; done; printf \'\\1\'; }'
-  const words = execFileSync('sh', ['-c', [curl, ...lines].join('\n')], {
-    env: { PATH: process.env.PATH, ...variables },
-    encoding: 'utf8'
-  })
-  return words.split('\x01').slice(0, -1).map(line => line.split('\0').slice(0, -1))
-}
-
-/** Does with the words what curl does. */
-async function runCurl (words: readonly string[]): Promise<{ status: number, type: string | null, text: string }> {
-  const after = (option: string): string[] => words.flatMap((word, at) => words[at - 1] === option ? [word] : [])
-  const headers = after('-H').map((
-    header
-  ): [string, string] => [header.slice(0, header.indexOf(':')), header.slice(header.indexOf(':') + 2)])
-  const answer = await fetch(words.at(-1)!, { method: after('-X')[0] ?? 'GET', headers, body: after('--data-raw')[0] })
-  return { status: answer.status, type: answer.headers.get('content-type'), text: await answer.text() }
-}
-
-/** The call that the reference shows for each operation, as a reader copies it. */
-async function readCalls ({ app, url }: { app: FastifyInstance, url: string }): Promise<Record<string, string>> {
-  const entities: Record<string, string> = { '&amp;': '&', '&lt;': '<', '&gt;': '>', '&quot;': '"' }
-  const { body } = await app.inject({ url: '/docs', headers: { host: new URL(url).host } })
-  const calls = [...body.matchAll(/<article id="(\w+)">[^]*?<pre><code>([^]*?)<\/code><\/pre>/g)]
-  return Object.fromEntries(calls.map(([, id, call]) => [id!, call!.replace(/&\w+;/g, entity => entities[entity]!)]))
-}
-
-t.test('Each example answer is what the example call gives, by Bearer and by DPoP', async t => {
+t.test('Each example answer is what a call gives, by Bearer and by DPoP', async t => {
   const variants: ReadonlyArray<{ settings: Variables, scheme: string }> = [
     { settings: {}, scheme: 'Bearer' },
     { settings: { API_PROFILE: '2', IDP_DPOP_MODE: 'REQUIRED' }, scheme: 'DPoP' },
@@ -558,29 +486,23 @@ t.test('Each example answer is what the example call gives, by Bearer and by DPo
     const running = await start(t, settings)
     const { document, issuer, url } = running
     while ((await fetch(`${url}/health/ready`)).status !== 200) await new Promise(resolve => setTimeout(resolve, 20))
-    const calls = await readCalls(running)
     const client = await createDpopClient()
-    const operations = Object.entries(document.paths).map(([path, { get }]) => ({ path, ...get! }))
-    const lines = wordsOf(operations.map(({ operationId }) => calls[operationId!]!), {
-      TOKEN: '(token)',
-      PROOF: '(proof)'
-    })
-    for (const [at, { path, operationId, security = [], responses }] of operations.entries()) {
+    for (const [path, { get }] of Object.entries(document.paths)) {
+      const { security = [], responses } = get!
       const scopes = [...new Set([...EXAMPLE_CLIENT.scope.split(' '), ...Object.values(security[0] ?? {}).flat()])]
         .filter(scope => scope !== '')
       // The token of the example, with the scopes beside it that the operation needs.
-      const claims = {
+      const token = issuer.token({
         ...EXAMPLE_CLIENT,
         scope: scopes.join(' '),
         ...(scheme === 'DPoP' && { cnf: { jkt: client.jkt } })
-      }
-      const TOKEN = issuer.token(claims)
-      const shown = lines[at]!.map(word => word.replace('(token)', TOKEN))
-      const target = shown.at(-1)
-      t.ok(target!.startsWith(`${url}/`), calls[operationId!]!)
-      const words = shown.map(word => word.replace('(proof)', () => client.proof({ token: TOKEN, url: target! })))
-      t.equal(words.includes(`Authorization: ${scheme} ${TOKEN}`), security.length > 0)
-      const { status, type, text } = await runCurl(words)
+      })
+      const target = url + path.replace('{path}', '7')
+      const headers: Record<string, string> = security.length === 0
+        ? {}
+        : { authorization: `${scheme} ${token}`, ...scheme === 'DPoP' && { dpop: client.proof({ token, url: target }) } }
+      const answer = await fetch(target, { headers })
+      const [status, type, text] = [answer.status, answer.headers.get('content-type'), await answer.text()]
       t.equal(status, 200, `${path} ${JSON.stringify(settings)}`)
       const [media, { example }] = Object.entries((responses[200] as Response).content!)[0]!
       t.ok(type!.startsWith(media), `${path}: ${type}`)
@@ -595,7 +517,7 @@ t.test('Each example answer is what the example call gives, by Bearer and by DPo
 
       if (security.length === 0) continue
       const { examples } = resolveReference<Response>(document, responses[401]!).content!['application/json']!
-      const refused = await fetch(target!)
+      const refused = await fetch(target)
       t.strictSame(
         [refused.status, await refused.json()],
         [401, examples!.credentials_missing!.value],
@@ -611,70 +533,6 @@ t.test('The example of a service that is not ready is what it answers', async t 
     .content!['application/json']!
   const answer = await fetch(`${running.url}/health/ready`)
   t.strictSame([answer.status, await answer.json()], [503, example])
-})
-
-t.test('A call with parameters and a body can be copied too', async t => {
-  const text = 'it\'s $HOME "`x`" \\ & <b>'
-  const running = await start(t, {}, app => {
-    app.register(async app => {
-      const properties = {
-        text: { type: 'string' },
-        kind: { enum: ['note'] },
-        count: { type: 'integer', minimum: 3 },
-        price: { type: 'number' },
-        open: { type: 'boolean' },
-        tags: { type: 'array' },
-        either: { anyOf: [{ type: 'string', examples: ['one'] }, {}] },
-        absent: {}
-      }
-      const body = {
-        type: 'object',
-        required: ['text', 'kind', 'count', 'price', 'open', 'tags', 'either', 'ghost'],
-        properties
-      }
-      const params = { type: 'object', properties: { id: { type: 'string', examples: ['a b/c'] } } }
-      const querystring = {
-        type: 'object',
-        required: ['id', 'q'],
-        properties: { id: { type: 'integer' }, q: { type: 'string' }, page: { type: 'integer' } }
-      }
-      const echo = (request: FastifyRequest): object => ({
-        params: request.params,
-        query: request.query,
-        body: request.body
-      })
-      app.post('/things/:id/:part', {
-        schema: {
-          tags: ['Things'],
-          params,
-          querystring,
-          body: { ...body, properties: { ...properties, text: { type: 'string', examples: [text] } } }
-        }
-      }, echo)
-      app.put(
-        '/things',
-        { schema: { tags: [], body: { type: 'object', examples: [{ text }, { text: 'other' }] } } },
-        echo
-      )
-      app.put('/text/:name', { schema: { consumes: ['text/plain'], body: { type: 'string', examples: [text] } } }, echo)
-    })
-  })
-  const calls = await readCalls(running)
-  const lines = wordsOf(['postThingsIdPart', 'putThings', 'putTextName'].map(id => calls[id]!), {})
-  const results = await Promise.all(lines.map(async words => JSON.parse((await runCurl(words)).text)))
-  t.strictSame(results, [
-    {
-      params: { id: 'a b/c', part: '7' },
-      query: { id: 1, q: 'text' },
-      body: { text, kind: 'note', count: 3, price: 1, open: true, tags: [], either: 'one', ghost: 'text' }
-    },
-    { params: {}, query: {}, body: { text } },
-    { params: { name: '7' }, query: {}, body: text }
-  ])
-  const { body } = await running.app.inject('/docs')
-  for (const name of ['Things', 'Other']) {
-    t.match(body, containing(`<h2 id="tag-${name}">`), 'an undescribed tag, or none, has its section')
-  }
 })
 
 t.test('What follows from the settings is at the head of the document', async t => {
@@ -799,7 +657,7 @@ t.test('A gate lists its rules, with what each asks for, on the page and for pro
   ]
   t.strictSame(document['x-rules'], rules)
   const { body } = await app.inject('/docs')
-  t.match(body, containing('<a href="#rules">Rules</a>'))
+  t.match(body, containing('<h2>Rules</h2>'))
   t.match(body, containing('<code>/&lt;orders&gt;</code></td><td>all</td>'))
   t.match(body, containing('with <code>read</code>. The token is for the audience <code>orders</code>.'))
   t.notOk('x-rules' in (await start(t)).document)

@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -128,15 +128,12 @@ const directory = await copyProject()
 t.teardown(() => rm(directory, { recursive: true, force: true }))
 
 t.test('npm run dev starts nothing with unusable options and settings, and names them.', async t => {
-  const port = await freePort()
-  const [unusable, misspelt, noPort, noIssuer, help, unknown, noPython, tools, noTool] = await runInTurn(directory, [
+  const [unusable, misspelt, noPort, help, unknown, tools, noTool] = await runInTurn(directory, [
     ['dev/serve/run.ts', [], { DPOP_NONCE: 'sometimes' }],
     ['dev/serve/run.ts', ['--prt', '9000']],
     ['dev/serve/run.ts', ['--port', '0']],
-    ['dev/serve/run.ts', ['--issuers', '0']],
     ['dev/serve/run.ts', ['--help']],
     ['dev/serve/run.ts', [], { DEV_CLIENT_NAME: 'shop' }],
-    ['dev/serve/run.ts', ['--gate'], { PORT: String(port), PATH: '' }],
     ['cli/main.ts', []],
     ['cli/main.ts', ['chek']]
   ])
@@ -148,10 +145,8 @@ t.test('npm run dev starts nothing with unusable options and settings, and names
   )
   t.match(misspelt, { code: 1, output: /There is no option --prt; did you mean --port\?/ })
   t.match(noPort, { code: 1, output: /--port 0 is not a port/ })
-  t.match(noIssuer, { code: 1, output: /--issuers 0 is not a number from 1 to 9/ })
   t.match(help, { code: 0, output: /--port PORT/ })
   t.match(unknown, { code: 1, output: /^DEV_CLIENT_NAME is not a setting of the local provider/ })
-  t.match(noPython, { code: 1, output: /^--gate needs Python 3 [^\n]+ python3 does not run here\n/m })
   t.match(tools, { code: 0, output: /call .*\n.*explain .*\n.*check .*\n.*observed .*\n.*revoke / })
   t.match(noTool, { code: 1, output: /There is no tool chek; did you mean check\?/ })
 })
@@ -197,13 +192,6 @@ t.test('npm run dev starts all of it, prints lines that work, and stops clean.',
   )
 
   t.notMatch(dev.output(), containing('evil.example'), 'on loopback no one gets it called by another name')
-  const nothing = await fetch(`${api}/`)
-  t.equal(nothing.status, 404, 'at / there is nothing')
-  t.match(
-    (await nothing.json() as { message: string }).message,
-    /the reference is at \/docs, .*the playground at http:\/\/localhost:\d+\.$/,
-    'and the way to something'
-  )
   const [, provider] = await dev.says(/Provider +(http:\/\/localhost:\d+)/)
   t.match(
     await (await fetch(`${provider}/`)).text(),
@@ -226,26 +214,20 @@ t.test('npm run dev starts all of it, prints lines that work, and stops clean.',
       .join('\n')
   )
   const [, providerUrl = '', named = ''] = await dev.says(/Provider +(http:\S+) +\(audience (\S+)\)/)
-  const [recent, fresh, called, explained, checked] = await runInTurn(directory, [
+  const [recent, called, explained, checked] = await runInTurn(directory, [
     ['cli/main.ts', ['call', '--dpop', '/dev/recent-login']],
-    ['cli/main.ts', ['call', '--user', 'ada', '/dev/recent-login']],
     ['cli/main.ts', ['call', '--dpop', 'GET', '/api/private-scoped', '--scope', 'read:messages']],
     ['cli/main.ts', ['explain', '--', 'captured.txt']],
     ['cli/main.ts', ['check'], { IDP_ISSUER: providerUrl, IDP_AUDIENCE: named, PUBLIC_URL: api! }]
   ])
   t.match(
     recent,
-    { code: 1, output: /\n *401 [^]*\n *Why: authentication_too_old\n[^\n]*\[requirement\] failed/ },
+    { code: 1, output: /\n *401 [^]*\n *Refused: authentication_too_old,[^]*\[requirement\] failed/ },
     'the route that requires a recent login exists'
   )
-  t.match(
-    recent?.output,
-    containing('Asked for       a login at most 60 seconds old; in the authorization request: max_age=60')
-  )
-  t.equal(fresh?.code, 0, fresh?.code === 0 ? 'and serves a user who logs in' : fresh!.output)
   t.equal(called?.code, 0, called?.code === 0 ? 'a call goes through' : called!.output)
   t.equal(explained?.code, 0, explained?.code === 0 ? 'and is explained' : explained!.output)
-  t.match(explained?.output, /No check failed[^]*\n *\u2713 \d+ passed\n/)
+  t.match(explained?.output, /No check failed[^]*\n *\d+ of \d+ passed\./)
   t.notMatch(explained?.output, /signature\]/, 'signatures are checked by the keys and settings of the local tenant')
   t.match(
     checked,
@@ -293,15 +275,14 @@ t.test('A second npm run dev starts beside the first.', async t => {
   const dev = start(directory, ['dev/serve/run.ts', '--port', String(port)])
   t.teardown(() => dev.child.kill('SIGKILL'))
   const [, api] = await dev.says(/API +(http:\/\/localhost:\d+)/)
-  const second = start(directory, ['dev/serve/run.ts', '--issuers', '2'], { PORT: String(port) })
+  const second = start(directory, ['dev/serve/run.ts'], { PORT: String(port) })
   t.teardown(() => second.child.kill('SIGKILL'))
   const [, other] = await second.says(
     /npm run call -- --url (\S+) --dpop GET \/api\/private\n[^]*private-scoped[^\n]*\n/
   )
   t.not(other, api, 'a second one is somewhere else')
-  await second.says(/With a token of http:\/\/localhost:\d+\n[^\n]+\n/)
   const linesOfSecond = second.output().split('\n').filter(line => line.includes('curl -i'))
-  t.equal(linesOfSecond.length, 5, 'one more, with a token of its second provider')
+  t.equal(linesOfSecond.length, 4)
   for (const line of linesOfSecond) t.equal((await paste(line)).status, 200)
   const [first, beside] = await runInTurn(directory, [['cli/main.ts', ['call', '--dpop', '/api/private']], [
     'cli/main.ts',
@@ -314,38 +295,6 @@ t.test('A second npm run dev starts beside the first.', async t => {
 
   dev.child.kill('SIGINT')
   t.equal((await finished(dev)).code, 0)
-})
-
-// The tests that npm runs need only Node.
-const skip = spawnSync('python3', ['--version']).status === 0 ? false : 'needs Python 3'
-t.test('npm run dev -- --gate puts the gate before an application, with lines that work.', { skip }, async t => {
-  const port = await freePort()
-  const gate = start(directory, ['dev/serve/run.ts', '--gate'], { PORT: String(port) })
-  t.teardown(() => gate.child.kill('SIGKILL'))
-  const [, at, page] = await gate.says(
-    /With a Bearer token[^\n]*\n[^]*orders\/7[^\n]*\n[^]*Gate +(http:\S+)\n +before +http:\S+ [^\n]+\n +Playground +(http:\S+)\n/
-  )
-  const linesOfGate = gate.output().split('\n').filter(line => line.includes('curl -i'))
-  t.equal(linesOfGate.length, 4)
-  for (const line of linesOfGate) t.equal((await paste(line)).status, 200)
-  const whoami = await finished(
-    start(directory, ['cli/main.ts', 'call', '--url', at!, '--user', 'ada', '--dpop', '/whoami'])
-  )
-  t.match(whoami, { code: 0, output: /"x-auth-subject": "ada"/ }, 'the application gets the caller')
-  t.notMatch(whoami.output, /"authorization"|"dpop"/, 'and gets no credentials')
-  const lacking = await finished(start(directory, ['cli/main.ts', 'call', '--url', at!, '--dpop', '/orders/7']))
-  t.match(
-    lacking,
-    { code: 1, output: /Why: scope_missing\n[^\n]*\[requirement\] failed/ },
-    'a refusal is explained by the rules'
-  )
-  const { samples } = await (await fetch(`${page}/config.json`)).json() as { samples: { endpoints: string[][] } }
-  for (const [path, need] of samples.endpoints) {
-    const { status } = await fetch(`${at}${path}`)
-    t.equal(status, need === 'open to everyone' ? 200 : need!.startsWith('no one') ? 404 : 401, `${path}: ${need}`)
-  }
-  gate.child.kill('SIGINT')
-  t.equal((await finished(gate)).code, 0)
 })
 
 t.test('The tenant can also start by itself.', async t => {

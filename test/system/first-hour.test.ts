@@ -57,7 +57,7 @@ async function walk (
       const [, status, reason] = /^(\d{3}): (\w+)/.exec(remark) ?? []
       await t.test(`${block.place}: ${line}`, async t => {
         const outcome = await settled(command === 'npm test' ? OWN : command)
-        if (status !== undefined) t.match(outcome, { code: 1, output: new RegExp(`${status}[^]*Why: ${reason}`) })
+        if (status !== undefined) t.match(outcome, { code: 1, output: new RegExp(`${status}[^]*Refused: ${reason},`) })
         else expected(t, command, outcome)
       })
     }

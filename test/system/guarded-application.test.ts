@@ -66,7 +66,7 @@ t.test('The page leads from nothing to a guarded application in Python.', {
       const [, status, reason] = /^(\d{3}): (\w+)/.exec(remark) ?? []
       const { code, output } = await runLine(clone, command)
       if (status === undefined) t.match({ code, output }, { code: 0, output: / 200 OK/ }, line)
-      else t.match({ code, output }, { code: 1, output: new RegExp(`\n  ${status} [^]*Why: ${reason}\n`) }, line)
+      else t.match({ code, output }, { code: 1, output: new RegExp(`\n  ${status} [^]*Refused: ${reason},`) }, line)
       if (status === undefined && !command.includes('--no-token')) {
         t.match(output, /Hello \S+, this is \/orders\/7/, 'the application knows who calls')
       }

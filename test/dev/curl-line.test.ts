@@ -1,6 +1,6 @@
 import t from 'tap'
 import { readCurlLine } from '../../cli/read-curl.ts'
-import { curlLine, headerWords, quote } from '../../routes/docs/curl-line.ts'
+import { curlLine, headerWords, quote } from '../../dev/serve/curl-line.ts'
 
 t.test('A curl line is read as the request of which it was written.', async t => {
   const headers = [['Authorization', 'Bearer a.b.c'], ['X-Odd', 'it\'s $HOME `x` \\ "y"']] as const
