@@ -86,17 +86,27 @@ t.test('Whoever is silent for the whole time limit ends the request, and each si
   advance(7000)
   await t.rejects(failed, { statusCode: 504, message: 'The upstream is too slow' }, 'silence between two bytes')
 
-  const unread = send()
-  await once(server, 'arrived')
-  answering!.writeHead(200)
-  answering!.write(Buffer.alloc(256 * 1024))
-  const kept = await unread.answer
-  while (streamIn(kept).readableLength < streamIn(kept).readableHighWaterMark) await turn()
-  advance(7000)
-  advance(7000)
-  t.equal(streamIn(kept).destroyed, false, 'a client that does not read is not the upstream')
+  const unread = async (): Promise<UpstreamAnswer> => {
+    const { answer } = send()
+    await once(server, 'arrived')
+    answering!.writeHead(200)
+    answering!.write(Buffer.alloc(256 * 1024))
+    const kept = await answer
+    while (streamIn(kept).readableLength < streamIn(kept).readableHighWaterMark) await turn()
+    advance(7000)
+    advance(7000)
+    t.equal(streamIn(kept).destroyed, false, 'a client that does not read is not the upstream')
+    return kept
+  }
+  const kept = await unread()
   answering!.end('y')
   t.equal((await read(kept)).length, 256 * 1024 + 1)
+
+  const resumed = await unread()
+  const broken = read(resumed)
+  while (streamIn(resumed).readableLength > 0) await turn()
+  advance(7000)
+  await t.rejects(broken, { statusCode: 504 }, 'once it reads again, the upstream has its limit again')
 
   for (const type of ['text/event-stream', 'Text/Event-Stream; charset=utf-8']) {
     const events = send()
@@ -154,10 +164,10 @@ t.test('Whoever is silent for the whole time limit ends the request, and each si
   await once(large, 'end')
   t.pass('the rest is read and dropped, so that the client can send it')
 
-  const broken = new PassThrough()
-  const cut = send(broken)
-  broken.write('a')
-  broken.destroy(new Error('gone'))
+  const gone = new PassThrough()
+  const cut = send(gone)
+  gone.write('a')
+  gone.destroy(new Error('gone'))
   await t.rejects(cut.answer, { name: 'UpstreamError', statusCode: 502 }, 'a body that breaks off ends the request')
 })
 
