@@ -354,6 +354,8 @@ t.test('NO_PROXY goes around the proxy, and without it nothing does', async t =>
     [`localhost:${provider.port}`],
     'https on loopback is proven by its certificate, through a proxy too'
   )
+  provider.jwks = endless()
+  await t.rejects(get(provider.jwksUri, settings), { name: 'ProviderFailure', word: 'too_large' }, 'with the same limit')
 })
 
 t.test('NO_PROXY takes a CIDR and a bare ::1', async t => {
