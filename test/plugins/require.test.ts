@@ -242,6 +242,13 @@ const ROWS: ReadonlyArray<
     reason: 'claim_mismatch'
   },
   {
+    title: 'a name that begins with another',
+    requirement: { claims: { ab: 'x' } },
+    passes: [{ ab: 'x' }],
+    fails: [{ a: { '': 'x' } }, { a: 'x' }],
+    reason: 'claim_mismatch'
+  },
+  {
     title: 'an acr',
     requirement: { acr: 'urn:mfa' },
     passes: [{ acr: 'urn:mfa' }],
@@ -267,11 +274,11 @@ const ROWS: ReadonlyArray<
   },
   {
     title: 'a recent login',
-    requirement: { maxAgeSeconds: 60 },
+    requirement: { maxAgeSeconds: 600 },
     passes: [{ auth_time: seconds() }, { auth_time: seconds() - 20 }, { auth_time: seconds() + 3 }],
     fails: [
       {},
-      { auth_time: seconds() - 62 },
+      { auth_time: seconds() - 602 },
       { auth_time: seconds() + 3600 },
       { auth_time: -1 },
       { auth_time: 0 },

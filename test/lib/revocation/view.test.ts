@@ -133,12 +133,14 @@ t.test('A provider whose clock is ahead has its own moment; that of any other se
 })
 
 t.test('A cutoff of logins refuses tokens of an earlier login, whenever they were issued', async t => {
-  const { take, revocationOf } = start()
+  const { take, revocationOf, size } = start()
   take(entry({ effect: 'login', at: NOW }))
   t.ok(revocationOf(facts({ issuedAt: NOW + 5, loginAt: NOW - 100 })))
   t.ok(revocationOf(facts({ issuedAt: NOW + 5, loginAt: NOW })))
   t.notOk(revocationOf(facts({ issuedAt: NOW + 5, loginAt: NOW + 1 })))
   t.notOk(revocationOf(facts({ issuedAt: NOW + 5 })), 'a token without auth_time is judged by its iat')
+  take(entry({ at: NOW - 1 }))
+  t.equal(size(), 1, 'a key with both cutoffs is one')
   const plain = start()
   plain.take(entry({ at: NOW }))
   t.notOk(plain.revocationOf(facts({ issuedAt: NOW + 5, loginAt: NOW - 100 })), 'a plain cutoff requires no login')

@@ -106,7 +106,7 @@ t.test('Whoever is silent for the whole time limit ends the request, and each si
   const broken = read(resumed)
   while (streamIn(resumed).readableLength > 0) await turn()
   advance(7000)
-  await t.rejects(broken, { statusCode: 504 }, 'once it reads again, the upstream has its limit again')
+  await t.rejects(broken, { statusCode: 504, message: 'The upstream is too slow' }, 'once it reads again, the upstream has its limit again')
 
   for (const type of ['text/event-stream', 'Text/Event-Stream; charset=utf-8']) {
     const events = send()
