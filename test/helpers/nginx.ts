@@ -50,7 +50,9 @@ export function readReplacing (folder: string, file: string, replacements: Recor
   let text = readFileSync(join(folder, file), 'utf8')
   for (const [from, to] of Object.entries(replacements)) {
     if (!text.includes(from)) throw new Error(`${file} no longer holds ${from}`)
-    text = text.replaceAll(from, to)
+    // A port that was put there may begin with one that is replaced later: 30001 with 3000.
+    const place = new RegExp(`${from.replace(/[$()*+.?[\\\]^{|}]/g, '\\$&')}(?!\\d)`, 'g')
+    text = text.replace(place, () => to)
   }
   return text
 }
