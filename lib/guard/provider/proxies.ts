@@ -20,7 +20,7 @@ export function parseNoProxy (noProxy: string): (url: URL) => boolean {
   }
 
   return url => {
-    const host = url.hostname.replace(/^\[|\]$/g, '')
+    const host = url.hostname.replace(/[[\]]/g, '')
     const port = url.port || (url.protocol === 'https:' ? '443' : '80')
     return rules.some(rule => (rule.port ?? port) === port && rule.fits(host))
   }
