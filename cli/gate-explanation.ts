@@ -1,8 +1,6 @@
 import { findRule, type FoundRule, type GateRequest } from './explain/rule.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
-import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/identity-headers.ts'
 import { TOOL_CALL, TOOL_LIST } from '../lib/gate/mcp-methods.ts'
-import { originForm } from '../lib/gate/path.ts'
 import type { ArgumentRule } from '../lib/gate/arguments.ts'
 import { isTargeted, type GateRule } from '../lib/gate/rule.ts'
 import { createRules } from '../lib/gate/rules.ts'
@@ -40,11 +38,11 @@ const CAUSES: Readonly<Record<string, string>> = {
 
 type Section = readonly [title: string, ...lines: readonly string[]]
 
-/** Says which rule holds for a request and why. `holds` is false if none does. */
+/** Says which rule holds for a request, what it asks for, and why no other holds. `holds` is false if none does. */
 export function explainRule (request: GateRequest, view: GateView, paint: Paint): { text: string, holds: boolean } {
   const { method, target, message } = request
   const found = findRule(request, view.settings)
-  const [verdict, why, ...more] = storyOf(found, request, view, paint)
+  const [verdict, ...more] = storyOf(found, request, view, paint)
   const asked = [`${method} ${target}`, ...message ? [[message.method, message.name].filter(Boolean).join(' ')] : []]
   const { observedUntil } = view
   const isEnforced = found.kind === 'rule' && !found.rule.observe
@@ -53,20 +51,21 @@ export function explainRule (request: GateRequest, view: GateView, paint: Paint)
     : [['OBSERVE', isEnforced
         ? 'This rule is enforced at once: observe: false'
         : `Until the end of ${observedUntil} (UTC) nothing is refused for its credentials or for want of a rule.`]]
-  const sections: Section[] = [[asked.join(', '), verdict], ...observing, ['Why', why], ...more]
+  const sections: Section[] = [[asked.join(', '), verdict], ...observing, ...more]
   return {
     holds: found.kind === 'rule',
     text: sections.map(([head, ...lines]) => `${title(paint, head)}${indent(lines.join('\n'))}\n`).join('')
   }
 }
 
-type Story = readonly [verdict: string, why: string, ...more: readonly Section[]]
+type Story = readonly [verdict: string, ...more: readonly Section[]]
 
 function storyOf (found: FoundRule, request: GateRequest, view: GateView, paint: Paint): Story {
-  const { rules, ownPrefix, upstream } = view.settings
-  const none = (verdict: string, ...rest: [why: string, ...more: readonly Section[]]): Story => [
+  const { rules, ownPrefix } = view.settings
+  const none = (verdict: string, why: string, ...more: readonly Section[]): Story => [
     paint('red', verdict),
-    ...rest
+    ['Why', why],
+    ...more
   ]
   switch (found.kind) {
     case 'refused': {
@@ -104,12 +103,7 @@ function storyOf (found: FoundRule, request: GateRequest, view: GateView, paint:
     case 'rule':
       return [
         `${paint('green', `${nameOf(found.rule, view)} holds`)}: ${formOf(found.rule)}`,
-        whyOf(found, request, rules),
         ['It asks for', ...demandsOf(found.rule, view)],
-        [
-          upstream === undefined ? 'The proxy gets' : 'The upstream gets',
-          ...giftsOf(found.rule, request, view.settings)
-        ],
         ...others(found.path, request, view, paint, found.rule)
       ]
   }
@@ -138,23 +132,6 @@ const hasMethod = ({ methods }: GateRule, method: string): boolean => methods ==
 /** Asked of the table itself, with nothing else in it. */
 const hasPath = (rule: GateRule, path: string): boolean =>
   createRules([{ ...rule, methods: ['GET'] }]).find('GET', path) !== undefined
-
-function whyOf (
-  { rule, pathRules, path }: FoundRule & { readonly kind: 'rule' },
-  { method }: GateRequest,
-  rules: readonly GateRule[]
-): string {
-  if (pathRules.rules.length > 1) {
-    return 'Of the rules for this path, it names the message most closely: a tool goes before a pattern, a longer ' +
-      'pattern before a shorter one, that before a method, and that before the path alone.'
-  }
-  const rivals = rules.filter(other => other !== rule && hasMethod(other, method) && hasPath(other, path)).length
-  return rivals === 0
-    ? 'No other rule has this path and this method.'
-    : `${
-      rivals === 1 ? 'One other rule has' : `${rivals} other rules have`
-    } this path and this method too. The most specific path wins, and that is ${rule.path}.`
-}
 
 function demandsOf ({ requirement, audiences, mcp }: GateRule, view: GateView): string[] {
   const said = (mcp?.arguments ?? []).map(describeArgument)
@@ -185,39 +162,6 @@ function describeRequirement ({ scope, anyScope, claims = [], acr, maxAgeSeconds
   if (maxAgeSeconds !== undefined) lines.push(`a login at most ${maxAgeSeconds} seconds old`)
   return lines
 }
-
-/** What each header holds, in words. */
-const SAYS: Readonly<Record<string, string>> = {
-  'x-auth-subject': 'the claim sub',
-  'x-auth-issuer': 'the issuer, as the settings name it',
-  'x-auth-scope': 'the scopes of the token',
-  'x-auth-client': 'the claim client_id, azp, cid or appid'
-}
-
-function giftsOf (
-  { requirement, upgrade }: GateRule,
-  { method, target }: GateRequest,
-  { upstream, claims, statementKey, passCredentials }: GateSettings
-): string[] {
-  const claimOf = new Map(claims.map(({ header, claim }) => [header, `the claim ${claim}`]))
-  const names = [
-    ...Object.keys(createIdentityHeaders(claims)(undefined)),
-    ...statementKey === undefined ? [] : [STATEMENT_HEADER]
-  ]
-  const headers = names.map(name =>
-    `${properCase(name)}: ` +
-    `${requirement === undefined ? '(empty)' : SAYS[name] ?? claimOf.get(name) ?? 'a signed statement of 60 seconds'}`
-  )
-  if (upstream === undefined) return ['200 with these headers, to pass on:', ...headers]
-  return [
-    `${method} ${upstream}${originForm(target)}`,
-    ...headers,
-    passCredentials ? 'Authorization and DPoP as the client sent them' : 'no Authorization, no DPoP',
-    ...upgrade ? ['Upgrade: the connection may become another protocol'] : []
-  ]
-}
-
-const properCase = (name: string): string => name.replace(/(?:^|-)[a-z]/g, start => start.toUpperCase())
 
 /** The rules that do not hold, each with the reason. */
 function others (

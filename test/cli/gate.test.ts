@@ -117,7 +117,7 @@ t.test('A failure is reported in one sentence, and nothing is started.', async t
   )
 })
 
-t.test('The rule that holds is shown, with what it requires and what the upstream gets.', async t => {
+t.test('The rule that holds is shown, with what it requires.', async t => {
   const { code, text } = await run(['--explain', 'GET', '/orders/7?page=2'], FILE, {
     IDP_AUDIENCE: 'https://api.example'
   })
@@ -128,22 +128,9 @@ t.test('The rule that holds is shown, with what it requires and what the upstrea
 GET /orders/7?page=2
   gate.rules[1] (config.yaml, line 8) holds: path /orders/:id, methods GET, HEAD
 
-Why
-  One other rule has this path and this method too. The most specific path wins, and that is /orders/:id.
-
 It asks for
   a valid token for the audience https://api.example
   the scope read:orders
-
-The upstream gets
-  GET http://127.0.0.1:3000/orders/7?page=2
-  X-Auth-Subject: the claim sub
-  X-Auth-Issuer: the issuer, as the settings name it
-  X-Auth-Scope: the scopes of the token
-  X-Auth-Client: the claim client_id, azp, cid or appid
-  X-Auth-Claim-Email: the claim email
-  X-Auth-Statement: a signed statement of 60 seconds
-  no Authorization, no DPoP
 
 The other rules
   gate.rules[0] (config.yaml, line 6): path /health-of-the-service, all methods
@@ -165,16 +152,15 @@ t.test('Each kind of rule is shown.', async t => {
   const rows: Array<[argv: string[], says: RegExp]> = [
     [
       ['/health-of-the-service'],
-      /rules\[0\][^]*nothing: no token is looked at \(allow: anyone\)[^]*X-Auth-Subject: \(empty\)[^]*X-Auth-Statement: \(empty\)/
+      /rules\[0\][^]*nothing: no token is looked at \(allow: anyone\)/
     ],
     [
       ['POST', '/orders/7/items'],
-      /rules\[2\][^]*No other rule has this path and this method\.[^]*the scope write:orders or admin\n {2}a login of the kind gold\n {2}a login at most 600 seconds old/
+      /rules\[2\][^]*the scope write:orders or admin\n {2}a login of the kind gold\n {2}a login at most 600 seconds old/
     ],
-    [['GET', '/live'], /Upgrade: the connection may become another protocol/],
     [
       ['https://api.example/reports/1'],
-      /a valid token for the audience https:\/\/reports\.example\n {2}the claim department: finance or audit\n[^]*GET http:\/\/127\.0\.0\.1:3000\/reports\/1\n/
+      /a valid token for the audience https:\/\/reports\.example\n {2}the claim department: finance or audit\n/
     ]
   ]
   for (const [request, says] of rows) t.match(await run(['--explain', ...request], file), { code: 0, text: says })
@@ -182,24 +168,10 @@ t.test('Each kind of rule is shown.', async t => {
     code: 0,
     text: /nothing of a request without credentials\n {2}else a valid token/
   })
-  t.match(
-    await run(
-      ['--explain', '/a'],
-      'gate:\n  passCredentials: true\n  rules:\n    - path: /*\n    - path: /:a(^a$)\n    - path: /a*\n'
-    ),
-    { code: 0, text: /2 other rules have this path[^]*The proxy gets\n {2}200 with these headers/ }
-  )
-  t.match(
-    await run(
-      ['--explain', '/a', '--upstream', 'http://a'],
-      'gate:\n  passCredentials: true\n  rules:\n    - path: /*\n'
-    ),
-    { code: 0, text: /Authorization and DPoP as the client sent them/ }
-  )
   t.match(await run(['--explain', 'DELETE', '/a', '--upstream', 'http://a:1']), {
     code: 0,
     text:
-      /The rule for an upstream without rules holds: path \/\*, all methods[^]*a valid token\n[^]*DELETE http:\/\/a:1\/a\n/
+      /The rule for an upstream without rules holds: path \/\*, all methods[^]*a valid token\n/
   })
 })
 
@@ -242,7 +214,7 @@ t.test('If no rule holds, the reason is shown.', async t => {
   })
   t.match(await run(['--explain', '/docs'], 'gate:\n  rules:\n    - path: /docs\n'), {
     code: 0,
-    text: /The proxy gets/
+    text: /holds: path \/docs/
   }, 'without an upstream, that path is another one')
 })
 
@@ -332,20 +304,9 @@ t.test('The rule for a message of the Model Context Protocol is named, as the ga
 POST /mcp, tools/call delete_order
   gate.rules[1] (config.yaml, line 7) holds: path /mcp, methods POST, tools/call of delete_order
 
-Why
-  Of the rules for this path, it names the message most closely: a tool goes before a pattern, a longer pattern before a shorter one, that before a method, and that before the path alone.
-
 It asks for
   a valid token
   the scope read and delete
-
-The upstream gets
-  POST http://127.0.0.1:3000/mcp
-  X-Auth-Subject: the claim sub
-  X-Auth-Issuer: the issuer, as the settings name it
-  X-Auth-Scope: the scopes of the token
-  X-Auth-Client: the claim client_id, azp, cid or appid
-  no Authorization, no DPoP
 
 The other rules
   gate.rules[0] (config.yaml, line 4): path /mcp, methods POST, tools/call of read_*
