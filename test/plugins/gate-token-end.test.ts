@@ -3,9 +3,13 @@ import { createServer } from 'node:http'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import t from 'tap'
 import { startApp } from '../helpers/app.ts'
+import { atAnotherTime } from '../helpers/clock.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { until } from '../helpers/until.ts'
 import { listen } from '../helpers/listen.ts'
+
+/** Of a token that expires in the test: longer than any start takes. The clock is moved by as much. */
+const LIFE_SECONDS = 600
 
 t.test('With revocation an open path of the gate passes as before', async t => {
   const upstream = createServer((_request, response) => response.end('open'))
@@ -59,9 +63,9 @@ t.test(
     const free = await open('/open')
     const guarded = await open(
       '/guarded',
-      `Authorization: Bearer ${issuer.token({ exp: Math.floor(Date.now() / 1000) + 2 })}\r\n`
+      `Authorization: Bearer ${issuer.token({ exp: Math.floor(Date.now() / 1000) + LIFE_SECONDS })}\r\n`
     )
-    await Promise.all([once(guarded, 'close'), once(atUpstream[1]!, 'end')])
+    await atAnotherTime(LIFE_SECONDS, () => Promise.all([once(guarded, 'close'), once(atUpstream[1]!, 'end')]))
     t.strictSame(log.filter(({ msg }) => msg === 'open connection ended').map(({ reason, route }) => [reason, route]), [
       ['token_expired', '/guarded']
     ])
@@ -99,10 +103,11 @@ t.test(
     })
     socket.write(
       'GET /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer ' +
-        `${issuer.token({ exp: Math.floor(Date.now() / 1000) + 2 })}\r\n\r\n`
+        `${issuer.token({ exp: Math.floor(Date.now() / 1000) + LIFE_SECONDS })}\r\n\r\n`
     )
-    await once(socket, 'close')
+    await until('the list has come', () => text.includes('"tools":[]'))
     t.match(text, /\ndata: {"id":1,"result":{"tools":\[\]}}\n/)
+    await atAnotherTime(LIFE_SECONDS, () => once(socket, 'close'))
     t.strictSame(log.filter(({ msg }) => msg === 'open answer ended').map(({ reason, route }) => [reason, route]), [
       ['token_expired', '/mcp']
     ])

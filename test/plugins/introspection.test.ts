@@ -32,6 +32,7 @@ import { encodeJws } from '../helpers/jws.ts'
 import { startOpaqueTenant, type OpaqueTenant } from '../helpers/opaque-tenant.ts'
 import { rowsOf } from '../helpers/rows.ts'
 import { takeRsaKey } from '../helpers/rsa-keys.ts'
+import { until } from '../helpers/until.ts'
 import { listen } from '../helpers/listen.ts'
 
 type Answer = object | ((issuer: Issuer) => string | object) | number
@@ -980,8 +981,10 @@ t.test('A flood of made-up tokens costs few calls, and good tokens go on being a
 
 t.test('Requests that wait for one answer each have a log line and an answer of their own', async t => {
   const hostile = await startHostile(t, { IDP_INTROSPECTION: 'opaque', ERROR_BODY: 'detailed' })
-  hostile.behaviour = (request, response) => {
-    setTimeout(() => json({}, 500)(request, response), 300)
+  hostile.behaviour = async (request, response) => {
+    const { open } = hostile.app.connections
+    await until('all have arrived', () => [...open].filter(({ bytesRead }) => bytesRead > 0).length >= 5)
+    json({}, 500)(request, response)
   }
   const answers = await Promise.all(
     Array.from(
