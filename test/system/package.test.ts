@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -178,8 +178,10 @@ app.get('/', { onRequest: app.authenticate(), errorHandler: (error, _request, re
 console.log(holdfast !== one('holdfast'), (await (await idp.dpopClient()).inject(app, '/')).body, (await (await second.dpopClient()).inject(app, '/')).body, (await app.inject('/')).body, new TypeError() instanceof Refusal)
 await app.close()`
   })
-  await install(cwd, 'fastify')
-  for (const name of ['one', 'two']) await install(project(`copies/${name}`, {}), tarball(), 'fastify')
+  await install(project('copies/one', {}), tarball(), 'fastify')
+  cpSync(join(cwd, 'one'), join(cwd, 'two'), { recursive: true, verbatimSymlinks: true })
+  mkdirSync(join(cwd, 'node_modules'))
+  symlinkSync(join(cwd, 'one/node_modules/fastify'), join(cwd, 'node_modules/fastify'))
   t.match(
     await expectSuccess(cwd, process.execPath, ['index.js']),
     /^true https:\/\/issuer\.test\/ https:\/\/second\.test\/ true false$/m
