@@ -144,26 +144,3 @@ t.test('Every value that an alert waits for can occur', async t => {
     }
   }
 })
-
-t.test('Each alert has a name of its own, a severity and a sentence', async t => {
-  t.equal(new Set(rules.map(({ alert }) => alert)).size, rules.length)
-  for (const { alert, labels, annotations } of rules) {
-    t.ok(['critical', 'warning'].includes(labels.severity), alert)
-    t.match(annotations.summary, /\.$/, alert)
-  }
-})
-
-t.test('The panels of the dashboard have their own ids and places', async t => {
-  t.equal(new Set(dashboard.panels.map(({ id }) => id)).size, dashboard.panels.length)
-  const taken = new Map<string, string>()
-  for (const { title, gridPos: { x, y, w, h } } of dashboard.panels) {
-    t.ok(x + w <= 24, `${title} fits the grid`)
-    for (let column = x; column < x + w; column++) {
-      for (let line = y; line < y + h; line++) {
-        const cell = `${column} ${line}`
-        if (taken.has(cell)) t.fail(`${title} lies on ${taken.get(cell)}`)
-        taken.set(cell, title)
-      }
-    }
-  }
-})

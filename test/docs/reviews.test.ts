@@ -34,38 +34,3 @@ t.test('Each test that lab/reports/fapi.md and lab/reports/reviews.md name exist
     'nor is another file'
   )
 })
-
-/** Each section with the points that its source numbers, so that none is left out. */
-const REVIEWED: ReadonlyArray<{ title: string, points: readonly string[] }> = [
-  { title: 'RFC 9449 section 11: DPoP', points: Array.from({ length: 11 }, (_, at) => `11.${at + 1}`) },
-  { title: 'RFC 8725 section 3: JSON Web Tokens', points: Array.from({ length: 12 }, (_, at) => `3.${at + 1}`) },
-  {
-    title: 'RFC 9700: what binds a resource server',
-    points: ['2.2.1', '2.3', '2.6', '4.3.2', '4.9.1', '4.9.2', '4.10.1', '4.10.2', '4.13', '4.15']
-  },
-  {
-    title: 'RFC 9728 section 7: metadata of the resource',
-    points: Array.from({ length: 10 }, (_, at) => `7.${at + 1}`)
-  },
-  { title: 'OWASP API Security Top 10 (2023)', points: Array.from({ length: 10 }, (_, at) => `API${at + 1}`) }
-]
-
-t.test(
-  'lab/reports/reviews.md leaves no point of a review out, and each row names a test or says that there is ' +
-    'nothing to show.',
-  async t => {
-    const page = textOf('lab/reports/reviews.md')
-    for (const { title, points } of REVIEWED) {
-      const section = page.split(`### ${title}\n`)[1]!.split(/\n##/)[0]!
-      const rows = section.split('\n').filter(line => line.startsWith('| ')).slice(2).map(line => line.split(' | '))
-      t.strictSame(rows.map(([point]) => point!.split(' ')[1]), points, title)
-      for (const [point, what, shown] of rows) {
-        t.ok(
-          namedIn(shown!).length > 0 ||
-            (shown === 'nothing to show |' && /^(?:Not ours: |Served unsigned)/.test(what!)),
-          point!
-        )
-      }
-    }
-  }
-)

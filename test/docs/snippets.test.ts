@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { createServer, request } from 'node:http'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { calculateThumbprint, generateKeyPair, type KeyPair } from 'dpop'
 import Fastify, { type FastifyInstance, type FastifyPluginAsync } from 'fastify'
@@ -194,33 +194,8 @@ t.test('Every fenced block is of a kind that is tested.', async t => {
   }
 })
 
-t.test('A page that is linked for a name has that name.', async t => {
-  const found = pages.flatMap(page =>
-    [...readProse(page).matchAll(/`([a-z_]+?)(?:\.{3})?`(?: are listed in|,) \[[^\]]*\]\(([^)#]+)\)/g)].map(
-      ([, name, target]) => ({ page, name: name!, target: target! })
-    )
-  )
-  t.ok(found.length >= 2, `${found.length} names`)
-  for (const { page, name, target } of found) {
-    t.ok(readFileSync(join(root, dirname(page), target), 'utf8').includes(name), `${page}: ${name} is in ${target}`)
-  }
-})
-
 t.test('Every relative link leads to an existing file and heading.', async t => {
   for (const page of pages) t.strictSame(findDeadLinks(page), [], page)
-})
-
-t.test('The guide names a profile by its setting.', async t => {
-  for (const page of pages.filter(page => page.startsWith('docs/guide/'))) {
-    t.notMatch(readProse(page), /\bprofile [12]\b/i, page)
-  }
-})
-
-t.test('Every heading is between blank lines.', async t => {
-  const crowded = (text: string): string[] =>
-    [...text.matchAll(/[^\n]\n#{1,6} .*|^#{1,6} .*\n[^\n].*/gm)].map(([lines]) => lines)
-  for (const page of pages) t.strictSame(crowded(readProse(page)), [], page)
-  t.strictSame(crowded('a\n\n# B\n\nc\n# D\n\ne\n'), ['c\n# D'], 'one that does not is found')
 })
 
 t.test('Every named npm script and test file exists.', async t => {

@@ -26,9 +26,6 @@ const RULES = [
   { path: '/orders/mine', methods: ['GET'] },
   { path: '/team', claims: { team: ['a', 'b'] } },
   { path: '/realm', claims: { 'realm_access.roles': 'admin' } },
-  { path: '/cluster', claims: { 'kubernetes.io.namespace': 'shop' } },
-  { path: '/graph', claims: { 'https://hasura.io/jwt/claims.x-hasura-role': 'editor' } },
-  { path: '/client', claims: { 'resource_access.my.client.roles': 'writer' } },
   { path: '/other', audience: 'https://other.example' },
   { path: '/both', audience: ['https://first.example', 'https://other.example'] },
   { path: '/maybe', optional: true },
@@ -78,36 +75,6 @@ t.test('A rule decides, and nothing passes without one.', async t => {
       'GET',
       '/realm',
       bearerLines(issuer.token({ realm_access: { roles: ['user', 'admin'] } })),
-      200
-    ],
-    [
-      'a claim with dots in its name',
-      'GET',
-      '/cluster',
-      bearerLines(issuer.token({ 'kubernetes.io': { namespace: 'shop' } })),
-      200
-    ],
-    [
-      'no way back to a shorter name',
-      'GET',
-      '/cluster',
-      bearerLines(issuer.token({ 'kubernetes.io': {}, kubernetes: { io: { namespace: 'shop' } } })),
-      403
-    ],
-    [
-      'a claim that is a URL',
-      'GET',
-      '/graph',
-      bearerLines(issuer.token({ 'https://hasura.io/jwt/claims': { 'x-hasura-role': 'editor' } })),
-      200
-    ],
-    [
-      'a member with dots in its name',
-      'GET',
-      '/client',
-      bearerLines(
-        issuer.token({ resource_access: { 'my.client': { roles: ['writer'] }, my: { client: { roles: ['reader'] } } } })
-      ),
       200
     ],
     [
@@ -433,25 +400,7 @@ t.test('A cache learns that an answer depends on the token where a rule asks for
 t.test('Headers that would steer the upstream do not arrive, whatever character replaces the hyphen.', async t => {
   const { send, issuer, upstream, url } = await startSite(t)
   const { host } = new URL(url)
-  const names = [
-    'X-Original-URL',
-    'X-Rewrite-URL',
-    'Script-Name',
-    'X-Script-Name',
-    'Path-Info',
-    'X-HTTP-Method',
-    'X-HTTP-Method-Override',
-    'X-Method-Override',
-    'Proxy',
-    'Client-Cert',
-    'X-SSL-Client-Cert',
-    'X-SSL-Client-Verify',
-    'X-Forwarded-Client-Cert',
-    'Remote-User',
-    'X-Remote-User',
-    'X-Real-IP',
-    'X-Forwarded-Prefix'
-  ]
+  const names = ['X-Original-URL', 'Client-Cert', 'Remote-User', 'X-Real-IP', 'X-Forwarded-Prefix']
   const forged = [
     ...names,
     ...names.map(name => name.replaceAll('-', '_')),

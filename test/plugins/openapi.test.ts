@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { Ajv } from 'ajv'
 import t, { type Test } from 'tap'
@@ -613,14 +612,6 @@ t.test('A route without words of its own is named by the end of its path, under 
     const { summary, tags } = operationAt(document, url.replace('*', '{path}'))
     t.strictSame({ summary, tags }, { summary: end, tags: ['API'] })
   }
-})
-
-t.test('The version of the document is that of the package', async t => {
-  const { document } = await start(t)
-  t.equal(
-    document.info.version,
-    JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version
-  )
 })
 
 t.test('The headers of pages stay with the pages', async t => {

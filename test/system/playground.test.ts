@@ -343,33 +343,6 @@ t.test('A route that requires a login of the last minute refuses an older one, a
   t.strictSame(faults, [])
 })
 
-t.test('On a phone the empty result covers nothing, and the button of a 403 leads to a 200.', { skip }, async t => {
-  const { page, faults } = await openPlayground(t)
-  await page.setViewportSize(WIDTHS.phone)
-  t.equal(await page.isVisible('#result'), false, 'as long as there is no result')
-  await logIn(page, [], 'grace')
-  t.equal((await press(page, call('/api/admin'))).reason, 'scope_missing')
-  t.equal(await page.isVisible('#result'), true)
-  await page.evaluate('delete document.body.dataset.ready')
-  await page.click('#widen')
-  await ready(page)
-  t.match(await page.innerText('#login-state'), /Logged in as Ada[^]*Permissions: admin\./, 'as a user who may have it')
-  t.match((await press(page, call('/api/admin'))).verdict, /Accepted\.\s*200/)
-  t.equal(
-    await page.evaluate(
-      "(({ bottom }) => bottom <= innerHeight)(document.querySelector('#answer').getBoundingClientRect())"
-    ),
-    true,
-    'the body of the answer is in the window'
-  )
-  await page.click('#close')
-  t.equal(await page.isVisible('#result'), false, 'a result can be closed')
-  t.equal(await focused(page), '/api/admin', 'and the focus goes back to what it was the result of')
-  await press(page, call('/api/private'))
-  t.equal(await page.isVisible('#result'), true, 'the next one opens it')
-  t.strictSame(faults, [])
-})
-
 /** A playground with a transmitter, whose provider logs out over the back channel. */
 async function openWithRevocation (t: Test): Promise<Opened> {
   const apiPort = await freePort()
@@ -559,22 +532,6 @@ t.test('With DPoP switched off there is nothing to attack, and the page says so.
   t.match((await press(page, call('/api/private'))).verdict, /Accepted\.\s*200/)
   t.equal(await page.isDisabled(attack('bearer')), true)
   t.match(await page.innerText('#attack-note'), containing('DPoP is switched off'))
-})
-
-t.test('The page loads by itself as soon as its server answers.', { skip }, async t => {
-  const { page } = await openPlayground(t)
-  let open = () => {}
-  const opened = new Promise<void>(resolve => {
-    open = resolve
-  })
-  await page.route('**/config.json', route => opened.then(() => route.continue()).catch(() => {}))
-  await page.reload()
-  await until('it loads', () => page.evaluate("document.querySelector('#state').textContent.startsWith('Loading')"))
-  t.equal(await page.isVisible('#login'), false)
-  await look(t, page, 'loading')
-  open()
-  await ready(page)
-  t.equal(await page.isVisible('#state'), false)
 })
 
 t.test('An API that does not answer is named, and comes back without a reload.', { skip }, async t => {
@@ -784,37 +741,6 @@ t.test('Everything works by keyboard, and the result is announced.', { skip }, a
     /^Replay the proof: stopped\. The API answered 401 Unauthorized\. The DPoP proof has been used before\.$/
   )
   await tabTo(page, 'result')
-  t.strictSame(faults, [])
-})
-
-t.test('The result stays in view beside the buttons at every width.', { skip }, async t => {
-  const { page, faults } = await openPlayground(t)
-  await logIn(page)
-  t.equal(await page.isVisible('#close'), false, 'what lies beside the buttons covers nothing')
-  for (const [width, height] of [[1600, 900], [1024, 700], [740, 360], [360, 740]] as const) {
-    await page.setViewportSize({ width, height })
-    const shown = await press(page, attack('ath'))
-    t.match(shown.verdict, /Stopped/)
-    t.equal(await focused(page), 'ath', 'the focus stays, for the next try')
-    for (const selector of ['#verdict', attack('ath')]) {
-      // Scrolling takes a moment.
-      const isOnTop = until(
-        selector,
-        () =>
-          page.evaluate(
-            `(({ x, y }) => document.elementFromPoint(x + 8, y + 8)?.closest('${selector}') != ` +
-              `null)(document.querySelector('${selector}').getBoundingClientRect())`
-          )
-      )
-      await t.resolves(isOnTop, `${selector} is in view at ${width} by ${height}`)
-    }
-  }
-  const before = (await page.locator('#result').boundingBox())!.height
-  await page.click('#enlarge')
-  t.equal(await page.getAttribute('#enlarge', 'aria-expanded'), 'true')
-  t.ok((await page.locator('#result').boundingBox())!.height > before)
-  await page.emulateMedia({ reducedMotion: 'reduce' })
-  t.equal(await page.evaluate('getComputedStyle(document.documentElement).scrollBehavior'), 'auto')
   t.strictSame(faults, [])
 })
 
