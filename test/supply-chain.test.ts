@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { exactly } from './helpers/containing.ts'
-import { root } from './helpers/documents.ts'
+import { root, textOf } from './helpers/documents.ts'
 
 /**
  * One package of a lock file. What may run when it is installed, and on which Node, test/node-versions.test.ts looks
@@ -20,7 +20,7 @@ interface Locked {
 }
 
 const LOCKS = ['package-lock.json', 'bench/package-lock.json']
-const read = (file: string) => JSON.parse(readFileSync(join(root, file), 'utf8'))
+const read = (file: string) => JSON.parse(textOf(file))
 const lockedIn = (file: string): Array<Locked & { path: string }> =>
   Object.entries(read(file).packages as Record<string, Locked>).filter(([path]) => path !== '').map((
     [path, entry]
@@ -149,7 +149,7 @@ t.test('Each package that the service is designed around is loaded by the servic
     ...['lib', 'plugins', 'server'].flatMap(folder =>
       readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map(file => join(folder, file))
     )
-  ].filter(file => file.endsWith('.ts')).map(file => readFileSync(join(root, file), 'utf8'))
+  ].filter(file => file.endsWith('.ts')).map(file => textOf(file))
   const designed = [
     'fastify',
     '@fastify/jwt',

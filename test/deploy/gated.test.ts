@@ -11,7 +11,7 @@ import { validateSettings } from '../../lib/settings/validation.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import { closeGraceDelay } from '../../start-options.ts'
 import { containing } from '../helpers/containing.ts'
-import { root } from '../helpers/documents.ts'
+import { root, textOf } from '../helpers/documents.ts'
 import { valuesOf } from '../helpers/unit-file.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 
@@ -231,7 +231,7 @@ t.test('Gateway API asks the gate by its filter ExternalAuth, over HTTP and over
       externalAuth.backendRef.namespace
     ])
     if (protocol === 'http') {
-      t.match(readFileSync(join(root, 'routes/verify.ts'), 'utf8'), containing(`'${externalAuth.http.path}'`))
+      t.match(textOf('routes/verify.ts'), containing(`'${externalAuth.http.path}'`))
       t.strictSame(externalAuth.http.allowedResponseHeaders, [
         'x-auth-subject',
         'x-auth-issuer',

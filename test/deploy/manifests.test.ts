@@ -14,7 +14,7 @@ import { collectSettings } from '../../lib/settings/sources.ts'
 import { validateSettings } from '../../lib/settings/validation.ts'
 import { settingSpec, variables } from '../../lib/settings/specs.ts'
 import { closeGraceDelay } from '../../start-options.ts'
-import { root } from '../helpers/documents.ts'
+import { root, textOf } from '../helpers/documents.ts'
 import { json, startHostileProvider } from '../helpers/hostile-provider.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
@@ -128,14 +128,14 @@ async function composeTest (t: Test, file: string, hasStore: boolean) {
     t.strictSame(mounted.map(([from]) => from), ['./nginx/instances.conf', './nginx/snippets'])
     for (const [from, , mode] of mounted) t.ok(existsSync(join(root, 'deploy', from!)) && mode === 'ro', from!)
     t.equal(instances[0]!.build!.context, '..')
-    const dockerfile = readFileSync(join(root, provider.build!.dockerfile!), 'utf8')
+    const dockerfile = textOf(provider.build!.dockerfile!)
     t.strictSame(lintDockerfile(dockerfile), [])
     t.match(dockerfile, /^USER 1000$/m)
     const [, ...words] = JSON.parse(/^ENTRYPOINT (.*)$/m.exec(dockerfile)![1]!) as string[]
     t.ok(words.length === 1 && existsSync(join(root, words[0]!)), 'it starts a tool of dev/')
     t.equal(
       /^FROM (.*)$/m.exec(dockerfile)![1],
-      /^FROM (\S+)$/m.exec(readFileSync(join(root, 'Dockerfile'), 'utf8'))![1],
+      /^FROM (\S+)$/m.exec(textOf('Dockerfile'))![1],
       'one base for both images'
     )
     const ignored = read('provider.Dockerfile.dockerignore').split('\n')
@@ -185,7 +185,7 @@ const KINDS = [
 type Kind = typeof KINDS[number]
 
 const ajv = new Ajv({ allErrors: true, allowUnionTypes: true }).addSchema(
-  JSON.parse(readFileSync(join(root, 'test/fixtures/kubernetes.schema.json'), 'utf8')),
+  JSON.parse(textOf('test/fixtures/kubernetes.schema.json')),
   'kubernetes'
 )
 
@@ -305,7 +305,7 @@ t.test('kubernetes/', async t => {
     t.equal(objects.get('Service').spec.ports[0].targetPort, name)
     t.equal(objects.get('NetworkPolicy').spec.ingress[0].ports[0].port, name)
     t.match(
-      readFileSync(join(root, 'docs/reference/behind-a-proxy.md'), 'utf8'),
+      textOf('docs/reference/behind-a-proxy.md'),
       containing(`port: { number: ${objects.get('Service').spec.ports[0].port} }`),
       'the Ingress of the manual leads here'
     )
@@ -322,7 +322,7 @@ t.test('kubernetes/', async t => {
       name: deployment.metadata.name
     })
 
-    const routes = readFileSync(join(root, 'routes/health.ts'), 'utf8')
+    const routes = textOf('routes/health.ts')
     for (const probe of ['startupProbe', 'readinessProbe', 'livenessProbe']) {
       t.match(routes, containing(`app.get(\`\${ownPrefix}${container[probe].httpGet.path}\``), probe)
       t.equal(container[probe].httpGet.port, name)

@@ -1,15 +1,15 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { containing } from '../helpers/containing.ts'
 import { closeGraceDelay } from '../../start-options.ts'
-import { root } from '../helpers/documents.ts'
+import { root, textOf } from '../helpers/documents.ts'
 import { templateText, unitText, valuesOf } from '../helpers/unit-file.ts'
 
 /** What can be read from the unit. test/system/systemd.test.ts has systemd judge it. */
 
-const manual = readFileSync(join(root, 'deploy/README.md'), 'utf8')
-const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
+const manual = textOf('deploy/README.md')
+const { scripts } = JSON.parse(textOf('package.json')) as { scripts: Record<string, string> }
 
 t.test('The unit starts what npm start starts, and the signal reaches the service directly.', async t => {
   t.strictSame(valuesOf('ExecStart'), [`/usr/bin/node node_modules/.bin/${scripts.start}`])
@@ -26,15 +26,15 @@ t.test('The unit for several instances differs only in its port, which the servi
   )
   for (const port of ['8001', '8002']) {
     t.match(manual, containing(`holdfast@${port}`))
-    t.match(readFileSync(join(root, 'deploy/nginx/instances.conf'), 'utf8'), containing(`server 127.0.0.1:${port} `))
+    t.match(textOf('deploy/nginx/instances.conf'), containing(`server 127.0.0.1:${port} `))
   }
 })
 
 t.test('Before a start the streams of transmitters are ensured, and the start does not depend on it.', async t => {
-  const text = readFileSync(join(root, 'deploy/systemd/stream.conf'), 'utf8')
+  const text = textOf('deploy/systemd/stream.conf')
   t.strictSame(valuesOf('ExecStartPre', text), ['-/usr/bin/node dist/cli/main.js stream --ensure'])
   t.ok(existsSync(join(root, 'cli/main.ts')), 'which the build compiles')
-  t.match(readFileSync(join(root, 'tsconfig.build.json'), 'utf8'), containing('"cli"'))
+  t.match(textOf('tsconfig.build.json'), containing('"cli"'))
   t.match(text, containing(' /etc/systemd/system/holdfast.service.d/'))
 })
 

@@ -1,5 +1,4 @@
 import { createPublicKey, randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { createCertificateReader } from '../../lib/guard/certificate/client-certificate.ts'
@@ -20,7 +19,7 @@ import { createJwtVerifier } from '../../lib/guard/token/jwt-verifier.ts'
 import { createRequestUrlResolver } from '../../lib/guard/url/request-url.ts'
 import { startApp } from '../helpers/app.ts'
 import { call, dpopLines } from '../helpers/call.ts'
-import { parseCommand, readBlocks, readSection, readTable, root } from '../helpers/documents.ts'
+import { parseCommand, readBlocks, readSection, readTable, textOf } from '../helpers/documents.ts'
 import { createDpopClient, hashOf } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
@@ -182,7 +181,7 @@ t.test('More providers are named, and each is marked as run, read or reported.',
 })
 
 t.test('The token of each provider passes under the settings beside it, and grants the scope.', async t => {
-  const providers = readTable(readFileSync(join(root, 'docs/reference/providers.md'), 'utf8')).map(([name = '']) =>
+  const providers = readTable(textOf('docs/reference/providers.md')).map(([name = '']) =>
     /^\[(.+)\]/.exec(name)![1]!
   )
   t.equal(providers.length, 8)

@@ -30,7 +30,8 @@ import {
   readProse,
   root,
   type Block,
-  type Command
+  type Command,
+  textOf
 } from '../helpers/documents.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer, type Issuer } from '../helpers/issuer.ts'
@@ -469,21 +470,21 @@ const RUNS: Record<string, (t: Test, block: Block) => Promise<void>> = {
   },
   async 'orders.test.ts' (t, { file }) {
     t.match(
-      readFileSync(join(root, 'test/system/consumers.test.ts'), 'utf8'),
+      textOf('test/system/consumers.test.ts'),
       containing(file),
       'a consumer of the package runs it as it is printed'
     )
   },
   async 'issuers.test.ts' (t, { file }) {
     t.match(
-      readFileSync(join(root, 'test/system/consumers.test.ts'), 'utf8'),
+      textOf('test/system/consumers.test.ts'),
       containing(file),
       'a consumer of the package runs it as it is printed'
     )
   },
   async 'revocation.test.ts' (t, { file }) {
     t.match(
-      readFileSync(join(root, 'test/system/consumers.test.ts'), 'utf8'),
+      textOf('test/system/consumers.test.ts'),
       containing(file),
       'a consumer of the package runs it as it is printed'
     )
@@ -507,7 +508,7 @@ t.test('Every command is run, here or by the test that is named.', async t => {
       if (line === '' || line.startsWith('npm run call -- ')) continue
       const [file = '', evidence = ''] = RUN_ELSEWHERE[line] ?? []
       t.ok(
-        file !== '' && readFileSync(join(root, file), 'utf8').includes(evidence),
+        file !== '' && textOf(file).includes(evidence),
         `${place}: ${file || 'no test'} runs it`
       )
     }

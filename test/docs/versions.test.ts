@@ -62,7 +62,7 @@ t.test('Each line of the log that a page lists is written under that name.', asy
 })
 
 t.test('Every reason for which the store cannot be used is explained, and no other.', async t => {
-  const source = readFileSync(join(root, 'lib/guard/redis/redis-faults.ts'), 'utf8')
+  const source = textOf('lib/guard/redis/redis-faults.ts')
   const union = /export type RedisFault =\n((?: .*\n)+)/.exec(source)![1]!
   const reasons = [...union.matchAll(/'(\w+)'/g)].map(([, reason]) => `\`${reason}\``)
   const explained = readTable(readSection('docs/reference/store.md', 'Reasons for an outage')).map(([reason]) => reason)

@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { containing, exactly } from '../helpers/containing.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { decodeJwt } from 'jose'
@@ -10,7 +8,7 @@ import { CLIENT_ID, startSite, type Site } from '../../examples/mcp/site.ts'
 import { startApp, type RunningApp } from '../helpers/app.ts'
 import { parseChallenges, type Challenge } from '../helpers/challenges.ts'
 import { linesOf } from '../helpers/command-line.ts'
-import { findDeadLinks, readBlocks, root } from '../helpers/documents.ts'
+import { findDeadLinks, readBlocks, textOf } from '../helpers/documents.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 import { createVisitor, logInAs } from '../helpers/visitor.ts'
 
@@ -264,6 +262,6 @@ t.test('The commands of the page work as they are printed.', async t => {
 t.test('The links of the page lead somewhere, and the example requires the packages that are tested here.', async t => {
   for (const page of ['examples/README.md', 'examples/mcp/README.md']) t.strictSame(findDeadLinks(page), [], page)
   const read = (file: string): Record<string, Record<string, string>> =>
-    JSON.parse(readFileSync(join(root, file), 'utf8'))
+    JSON.parse(textOf(file))
   t.hasStrict(read('package.json')['devDependencies'], read('examples/mcp/package.json')['dependencies'])
 })

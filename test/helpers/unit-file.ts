@@ -1,11 +1,9 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { root } from './documents.ts'
+import { textOf } from './documents.ts'
 
-export const unitText: string = readFileSync(join(root, 'deploy/systemd/holdfast.service'), 'utf8')
+export const unitText: string = textOf('deploy/systemd/holdfast.service')
 /** For several instances: the part after the @ is the port. */
-export const templateText: string = readFileSync(join(root, 'deploy/systemd/holdfast@.service'), 'utf8')
-export const gateText: string = readFileSync(join(root, 'deploy/systemd/holdfast-gate.service'), 'utf8')
+export const templateText: string = textOf('deploy/systemd/holdfast@.service')
+export const gateText: string = textOf('deploy/systemd/holdfast-gate.service')
 
 /** The values of a directive of a unit file, in order. No line of ours is continued. */
 export function valuesOf (directive: string, text = unitText): string[] {

@@ -3,10 +3,10 @@ import { dirname, join, relative, sep } from 'node:path'
 import { ESLint } from 'eslint'
 import ts from 'typescript'
 import t, { type Test } from 'tap'
+import { root, textOf } from '../helpers/documents.ts'
 
 const { WINGS } = await import(join(import.meta.dirname, 'house.js')) as { WINGS: Record<string, readonly string[]> }
 
-const root = join(import.meta.dirname, '../..')
 const FOLDERS = [
   'lib',
   'server',
@@ -235,7 +235,7 @@ const files = FOLDERS.flatMap(folder =>
 
 /** All files with those that they name, types and imports at run time included. */
 const imports = new Map(files.map(file => {
-  const { importedFiles } = ts.preProcessFile(readFileSync(join(root, file), 'utf8'), true, true)
+  const { importedFiles } = ts.preProcessFile(textOf(file), true, true)
   const named = importedFiles.map(({ fileName }) => fileName).filter(name => name.startsWith('.')).map(name =>
     relative(root, join(root, dirname(file), name)).split(sep).join('/')
   )
@@ -331,7 +331,7 @@ t.test('Every file and folder that a page names exists.', async t => {
   const isNamed = (name: string) => paths.some(path => path.endsWith(`/${name}`))
   t.ok(isNamed('guard/') && !isNamed('guard/none.ts'), 'paths are found')
   for (const page of paths.filter(path => path.endsWith('.md'))) {
-    const prose = readFileSync(join(root, page), 'utf8').replace(/```[^]*?```/g, '')
+    const prose = textOf(page).replace(/```[^]*?```/g, '')
     const names = [
       ...prose.matchAll(/`([\w.@-][\w./@-]*(?:\/|\.(?:ts|js|cjs|json|md|yaml|yml|conf|cfg|py|lua|html|css|svg)))`/g)
     ].map(([, name]) => name!.replace(/^(?:\.\.?\/)+/, ''))
@@ -340,7 +340,7 @@ t.test('Every file and folder that a page names exists.', async t => {
     for (const [said, name, file] of prose.matchAll(/`([\w$]+)`,? in [[`]*([\w./-]+\.(?:ts|js|json))\b/g)) {
       const holders = paths.filter(path => path.endsWith(`/${file!.replace(/^(?:\.\.?\/)+/, '')}`))
       t.ok(
-        NOT_IN_A_CLONE.includes(file!) || holders.some(path => readFileSync(join(root, path), 'utf8').includes(name!)),
+        NOT_IN_A_CLONE.includes(file!) || holders.some(path => textOf(path).includes(name!)),
         `${page}: ${said}`
       )
     }
@@ -348,11 +348,11 @@ t.test('Every file and folder that a page names exists.', async t => {
 })
 
 t.test('README.md counts the packages of a production install as the lock file has them.', async t => {
-  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+  const { packages } = JSON.parse(textOf('package-lock.json')) as {
     packages: Record<string, { dev?: boolean }>
   }
   const installed = Object.entries(packages).filter(([path, { dev }]) => path !== '' && dev !== true).length
-  t.equal(/ has (\d+) packages and takes /.exec(readFileSync(join(root, 'README.md'), 'utf8'))?.[1], String(installed))
+  t.equal(/ has (\d+) packages and takes /.exec(textOf('README.md'))?.[1], String(installed))
 })
 
 t.test('The page of test/ names each of its folders, and that of dev/ each of its own.', async t => {

@@ -1,9 +1,9 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import t from 'tap'
 import ts from 'typescript'
 import { makeOptionTypes } from '../../dev/generate/plugin-options.ts'
-import { root } from '../helpers/documents.ts'
+import { root, textOf } from '../helpers/documents.ts'
 
 const { options } = ts.getParsedCommandLineOfConfigFile(join(root, 'packages/holdfast/tsconfig.json'), {
   noEmit: false,
@@ -145,7 +145,7 @@ t.test('The declarations of the package match the report, so a breaking change i
   if (process.env.TAP_SNAPSHOT === '1') writeFileSync(join(root, REPORT), makeReport())
   else {
     t.equal(
-      readFileSync(join(root, REPORT), 'utf8'),
+      textOf(REPORT),
       makeReport(),
       `npx tap --snapshot test/lint/declarations.test.ts writes ${REPORT} anew; say in CHANGELOG.md what changes`
     )

@@ -1,7 +1,7 @@
-import { readFileSync, readdirSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { root } from '../helpers/documents.ts'
+import { root, textOf } from '../helpers/documents.ts'
 
 /** No import shows these edges between plugins and routes: each decorator of the app, with the files that read it. */
 const READERS: Record<string, string> = {
@@ -37,7 +37,7 @@ const files = [
     ).map(name => `${folder}/${name}`)
   )
 ]
-const sources = new Map(files.map(file => [file, readFileSync(join(root, file), 'utf8').replace(/\/\*[^]*?\*\/|\/\/.*/g, '')]))
+const sources = new Map(files.map(file => [file, textOf(file).replace(/\/\*[^]*?\*\/|\/\/.*/g, '')]))
 
 t.test('Each decorator of the app has the readers that are listed', async t => {
   const decorators = new Map<string, string>()

@@ -1,8 +1,8 @@
-import { readFileSync, readdirSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { satisfies } from 'semver'
 import t from 'tap'
-import { root } from '../helpers/documents.ts'
+import { root, textOf } from '../helpers/documents.ts'
 import { expectSuccess, install, packHoldfast } from '../helpers/package-apps.ts'
 import { fetchRuntime } from '../helpers/runtimes.ts'
 
@@ -10,7 +10,7 @@ import { fetchRuntime } from '../helpers/runtimes.ts'
 
 t.setTimeout(900_000)
 
-const manifest = JSON.parse(readFileSync(join(root, 'packages/holdfast/package.json'), 'utf8')) as {
+const manifest = JSON.parse(textOf('packages/holdfast/package.json')) as {
   peerDependencies: Record<string, string>,
   peerDependenciesMeta: object
 }
@@ -22,7 +22,7 @@ const isOfPackage = (text: string) =>
 const FILES = ['packages', 'plugins'].flatMap(folder =>
   readdirSync(join(root, 'test', folder)).map(file => `test/${folder}/${file}`)
 )
-  .filter(file => file.endsWith('.test.ts') && isOfPackage(readFileSync(join(root, file), 'utf8')))
+  .filter(file => file.endsWith('.test.ts') && isOfPackage(textOf(file)))
 
 t.test('The tests of the package pass with the oldest Fastify 5, the newest, and the newest 6.', async t => {
   const { project, tarball, folder } = await packHoldfast(t)

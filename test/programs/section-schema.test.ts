@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Ajv } from 'ajv'
 import t from 'tap'
@@ -7,11 +6,11 @@ import { GATE, LOGOUT, OPERATORS, REVOCATION, RULE, TRANSMITTER } from '../../li
 import type { Part } from '../../lib/settings/setting-spec.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
 import { validateSettings } from '../../lib/settings/validation.ts'
-import { root } from '../helpers/documents.ts'
+import { textOf } from '../helpers/documents.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 
 const isValid = new Ajv({ strict: true, allowUnionTypes: true, allErrors: true }).compile(
-  JSON.parse(readFileSync(join(root, 'examples/settings/config.schema.json'), 'utf8')) as object
+  JSON.parse(textOf('examples/settings/config.schema.json')) as object
 )
 
 /** Whether the service takes this file in its working directory. */

@@ -1,12 +1,10 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import type { RouteOptions } from 'fastify'
 import t from 'tap'
 import { exactly } from '../helpers/containing.ts'
 import { kRouteGuard, type MayHaveGuard } from '../../lib/guard/requirement/route-guard.ts'
 import type { Variables } from '../helpers/variables.ts'
 import { startApp, startWholeApp } from '../helpers/app.ts'
-import { root } from '../helpers/documents.ts'
+import { textOf } from '../helpers/documents.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
 import { ownRoutes, samples } from '../helpers/samples.ts'
@@ -212,7 +210,7 @@ t.test('Health shows the version, and the commit if the build has left one.', as
   t.teardown(() => {
     delete process.env.HOLDFAST_COMMIT
   })
-  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+  const { version } = JSON.parse(textOf('package.json')) as { version: string }
   for (const [commit, shown] of [['', {}], ['4f2a1c9', { commit: '4f2a1c9' }]] as const) {
     process.env.HOLDFAST_COMMIT = commit
     const { app } = await startApp(t, issuer)

@@ -1,19 +1,17 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import t from 'tap'
 import type { GateOptions, GateRuleOptions, McpTargetOptions } from '../../../lib/settings/option-types.ts'
 import { ownOptions, settingsFromOptions } from '../../../lib/settings/options.ts'
 import { settingNames, settingSpec, type RawSettings } from '../../../lib/settings/specs.ts'
 import { noSettings } from '../../../lib/settings/tree.ts'
 import { containing } from '../../helpers/containing.ts'
-import { root } from '../../helpers/documents.ts'
+import { textOf } from '../../helpers/documents.ts'
 import { parseGate } from '../../helpers/gate-section.ts'
 
 /** The values that options give. */
 const settingsOf = (options: object): RawSettings => settingsFromOptions(options).values
 
 t.test('The page of the plugin names each setting that has no effect in another app.', async t => {
-  const page = readFileSync(join(root, 'docs/reference/plugin.md'), 'utf8')
+  const page = textOf('docs/reference/plugin.md')
   for (const name of settingNames) {
     const { variable, from, serviceOnly } = settingSpec(name)
     if (!serviceOnly) continue
