@@ -7,18 +7,13 @@ import { startApp } from '../helpers/app.ts'
 import { atAnotherTime } from '../helpers/clock.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 
-interface Shown {
-  code: number
-  text: string
-}
-
 /** With local tenants the command is that of a clone. */
 async function run (
   argv: readonly string[],
   env: NodeJS.ProcessEnv = {},
   program = 'holdfast',
   tenants?: readonly Tenant[]
-): Promise<Shown> {
+) {
   let text = ''
   const code = await revoke(argv, {
     env,

@@ -1,5 +1,4 @@
 import { createPublicKey, randomBytes } from 'node:crypto'
-import { join } from 'node:path'
 import t from 'tap'
 import { createCertificateReader } from '../../lib/guard/certificate/client-certificate.ts'
 import { createClientKeys } from '../../lib/guard/dpop/client-keys.ts'

@@ -2,11 +2,11 @@ import { containing, exactly } from '../helpers/containing.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
-import { createMcpClient, type McpClient } from '../../examples/mcp/client.ts'
+import { createMcpClient } from '../../examples/mcp/client.ts'
 import mcp from '../../examples/mcp/mcp.ts'
 import { CLIENT_ID, startSite, type Site } from '../../examples/mcp/site.ts'
 import { startApp, type RunningApp } from '../helpers/app.ts'
-import { parseChallenges, type Challenge } from '../helpers/challenges.ts'
+import { parseChallenges } from '../helpers/challenges.ts'
 import { linesOf } from '../helpers/command-line.ts'
 import { findDeadLinks, readBlocks, textOf } from '../helpers/documents.ts'
 import type { Issuer } from '../helpers/issuer.ts'
@@ -24,14 +24,8 @@ const toolCall = (name: string, args: object = {}): object => ({
   params: { name, arguments: args }
 })
 
-interface Answer {
-  status: number
-  challenges: readonly Challenge[]
-  text: string
-}
-
 /** One request, by hand. */
-async function send (body: unknown, headers: Record<string, string> = {}, method = 'POST'): Promise<Answer> {
+async function send (body: unknown, headers: Record<string, string> = {}, method = 'POST') {
   const accept = 'application/json, text/event-stream'
   const answer = await fetch(site.url, {
     method,
@@ -45,19 +39,8 @@ async function send (body: unknown, headers: Record<string, string> = {}, method
   }
 }
 
-interface Watched {
-  client: McpClient
-  /** The logins that the client requested. */
-  logins: URL[]
-  /** Method, path and status of each of its requests to the server and its provider. */
-  requests: string[]
-  /** What its requests for tokens held. */
-  tokenRequests: URLSearchParams[]
-  token (): string
-}
-
 /** The client of the example, its user, and all that it sends. */
-async function connect (t: Test, user: string): Promise<Watched> {
+async function connect (t: Test, user: string) {
   const visitor = createVisitor(site.issuer)
   const logins: URL[] = []
   const requests: string[] = []

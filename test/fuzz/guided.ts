@@ -9,16 +9,6 @@ interface Finding {
   input: string
 }
 
-interface Guided {
-  inputs: number
-  /** Inputs that reached what no other had reached. */
-  corpus: readonly string[]
-  blocks: number
-  findings: readonly Finding[]
-  /** The most operations of a large input for each of a small one of the same kind, as a share of what is allowed. */
-  worstShare: number
-}
-
 const SMALL_BYTES = 1600
 const LARGE_BYTES = 16_000
 /** Beside a repeated piece. It may cost less than the piece, so it must not fill most of a small input. */
@@ -120,13 +110,8 @@ async function crash ({ run, refusals }: Parser, text: string): Promise<string |
   }
 }
 
-interface Pumped {
-  text: string
-  pieces: number
-}
-
 /** The text with one piece of it again and again, so that it has about so many bytes. */
-function pump (text: string, at: number, to: number, bytes: number): Pumped {
+function pump (text: string, at: number, to: number, bytes: number) {
   const piece = text.slice(at, to)
   const pieces = Math.round((bytes - text.length + piece.length) / piece.length)
   return { text: text.slice(0, at) + piece.repeat(pieces) + text.slice(to), pieces }
@@ -166,7 +151,7 @@ export async function explore (
   parser: Parser,
   random: Random,
   isOver: (inputs: number) => boolean
-): Promise<Guided> {
+) {
   const known = new Set<string>()
   const corpus: string[] = []
   const findings: Finding[] = []

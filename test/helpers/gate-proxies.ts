@@ -291,13 +291,6 @@ interface GateProxyParts {
   claim?: string | undefined
 }
 
-interface RunningProxy {
-  /** `http://127.0.0.1:PORT` */
-  url: string
-  /** `https://localhost:PORT`, with the certificate of test/fixtures. */
-  tlsUrl: string
-}
-
 /** Whatever is behind a route may answer late, or never. */
 async function hasRoutes (url: string) {
   const text = await fetch(url, { signal: AbortSignal.timeout(1000) }).then(answer => answer.text(), () => '')
@@ -309,7 +302,7 @@ export async function startGateProxy (
   t: Test,
   { name, program, patience: waiting, prepare }: GateProxy,
   { gates, own = gates[0], application, isImpatient = false, claim }: GateProxyParts
-): Promise<RunningProxy> {
+) {
   const folder = t.testdir()
   const [port, tlsPort, spare] = [await freePort(), await freePort(), await freePort()]
   const [patience, short] = waiting ?? ['', '']

@@ -117,13 +117,6 @@ export async function startFleet (t: Test, { directory, issuer, env, size }: Fle
   }
 }
 
-/** Workers of `node:cluster` that share a port. */
-interface Cluster {
-  url: string
-  /** Ends a worker at once. Another one takes its place. */
-  crashWorker (): Promise<void>
-}
-
 const PRIMARY = `
 import cluster from 'node:cluster'
 const [, , cli, workers, ...args] = process.argv
@@ -133,7 +126,7 @@ cluster.on('exit', () => cluster.fork())
 for (let n = 0; n < Number(workers); n++) cluster.fork()
 `
 
-export async function startCluster (t: Test, { directory, issuer, env, size }: FleetParts): Promise<Cluster> {
+export async function startCluster (t: Test, { directory, issuer, env, size }: FleetParts) {
   const port = await freePort()
   const file = join(directory, 'primary.mjs')
   writeFileSync(file, PRIMARY)

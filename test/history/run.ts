@@ -21,17 +21,8 @@ interface Order {
   burst: number
 }
 
-interface Report {
-  violations: readonly string[]
-  kills: number
-  faults: ReadonlyMap<string, number>
-  counts: Record<string, number>
-  /** The longest time from the beginning of a trouble of the store until all instances were ready again. */
-  slowest: string
-}
-
 /** A history of revocations, and what was wrong with it. All that is started ends with its owner. */
-export async function runHistory (t: Owner, order: Order): Promise<Report> {
+export async function runHistory (t: Owner, order: Order) {
   const { seed, seconds } = order
   const world = await openWorld(t, order)
   const book = createBook(world)

@@ -348,16 +348,11 @@ t.test('A proof beside a Bearer token that is bound to a certificate is refused 
   )
 })
 
-interface TlsApp {
-  app: FastifyInstance
-  url: string
-}
-
 /**
  * An app that terminates TLS itself and requests a certificate from each client. Which authority has signed it makes no
  * difference.
  */
-async function startTls (t: Test, issuer: Issuer, http2: boolean): Promise<TlsApp> {
+async function startTls (t: Test, issuer: Issuer, http2: boolean) {
   const tls = {
     cert: fixture('provider.cert.pem'),
     key: fixture('provider.key.pem'),

@@ -50,13 +50,7 @@ async function startTwo (
   return { first, second, running }
 }
 
-interface Readiness {
-  status: number
-  keys: string
-  issuers: Record<string, string> | undefined
-}
-
-async function readiness (url: string): Promise<Readiness> {
+async function readiness (url: string) {
   const answer = await fetch(`${url}/health/ready`)
   const { checks, issuers } = await answer.json() as { checks: { keys: string }, issuers?: Record<string, string> }
   return { status: answer.status, keys: checks.keys, issuers }

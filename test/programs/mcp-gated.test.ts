@@ -27,15 +27,6 @@ async function said (count: number): Promise<string[]> {
   return answers.splice(0)
 }
 
-interface User {
-  client: McpClient
-  /** The logins that the client requested. */
-  logins: URL[]
-  /** Of its credentials. */
-  schemes: ReadonlySet<string | undefined>
-  token (): string
-}
-
 type MakeClient = (options: DpopClientOptions) => Promise<McpClient>
 
 async function connect (
@@ -43,7 +34,7 @@ async function connect (
   user: string,
   makeClient: MakeClient = createMcpClient,
   visitor: Visitor = createVisitor(site.issuer)
-): Promise<User> {
+) {
   const logins: URL[] = []
   const schemes = new Set<string | undefined>()
   let token = ''

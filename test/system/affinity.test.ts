@@ -18,13 +18,7 @@ t.setTimeout(600_000)
 let directory = ''
 let issuer: Issuer
 
-interface Answer {
-  status: number
-  error: string | undefined
-  nonce: string | null
-}
-
-async function send (base: string, token: string, proof: string): Promise<Answer> {
+async function send (base: string, token: string, proof: string) {
   const answer = await fetch(base + PATH, { headers: { authorization: `DPoP ${token}`, dpop: proof } })
   await answer.arrayBuffer()
   return {

@@ -213,13 +213,8 @@ async function send (agent: Agent, { url, headers }: Call): Promise<string> {
   }
 }
 
-interface Load {
-  entries: readonly Entry[]
-  stop (): Promise<void>
-}
-
 /** Every actor in turn at random, so many at once, until it is stopped. */
-export function startLoad (crowd: Crowd, atOnce: number): Load {
+export function startLoad (crowd: Crowd, atOnce: number) {
   const agent = new Agent({ connections: 64, headersTimeout: 20_000, bodyTimeout: 20_000, keepAliveTimeout: 10_000 })
   const entries: Entry[] = []
   const end = new AbortController()

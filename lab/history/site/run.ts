@@ -3,7 +3,7 @@ import { createRandom, type Random } from '../../../test/fuzz/random.ts'
 import type { Owner } from '../../../test/helpers/owner.ts'
 import { gather, startLoad } from './actors.ts'
 import { INNER_FAULTS, OUTER_FAULTS, type Fault } from './faults.ts'
-import { sumUp, type Sums, type Window } from './ledger.ts'
+import { sumUp, type Window } from './ledger.ts'
 import { plan } from './plan.ts'
 import { rotateKeys } from './rotation.ts'
 import { nowMs, openSite, type Site } from './site.ts'
@@ -17,13 +17,6 @@ interface Order {
   seconds: number
 }
 
-interface Report extends Sums {
-  rotations: number
-  /** How often each fault has happened. */
-  faults: ReadonlyMap<string, number>
-  vitals: ReadonlyArray<{ name: string, before: Vitals, after: Vitals }>
-}
-
 const AT_ONCE = 12
 const WARM_UP_MS = 5000
 /**
@@ -34,7 +27,7 @@ const CALM_MS = 5000
 const SETTLES_MS = 1000
 
 /** An hour of trouble in a short time. All that is started ends with its owner. */
-export async function runSite (t: Owner, { directory, seed, seconds }: Order): Promise<Report> {
+export async function runSite (t: Owner, { directory, seed, seconds }: Order) {
   const site = await openSite(t, directory)
   const crowd = await gather(site, createRandom(seed, 1))
   const faults = new Map<string, number>()
