@@ -5,7 +5,7 @@ import type { Settings } from '../lib/settings/settings.ts'
 import { tryAuditFile } from '../plugins/audit/audit-file.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 import { fault, fine, type Finding } from './findings.ts'
-import { cureOfPlace, SETTINGS_PAGE } from './setting-cures.ts'
+import { cureOf } from './setting-cures.ts'
 
 /**
  * Opens what the service opens at its start beside the files of issuers and transmitters. Empty if there is nothing. It
@@ -46,6 +46,9 @@ export async function findingsOrFaults (check: () => Promise<Finding[]>): Promis
     return await check()
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error
-    return error.problems.map(problem => fault(problem, cureOfPlace(problem) ?? SETTINGS_PAGE))
+    return faultsOfSettings(error)
   }
 }
+
+export const faultsOfSettings = ({ problems }: SettingsError): Finding[] =>
+  problems.map(problem => fault(problem, cureOf(problem)))

@@ -1,40 +1,28 @@
 import { createAuthentication } from '../lib/assembly/client-credentials.ts'
+import { rulesOfIssuer } from '../lib/assembly/create-issuers.ts'
 import { basicCredentials } from '../lib/guard/provider/client-authentication.ts'
 import { createEndpoint } from '../lib/guard/introspection/endpoint.ts'
 import { createIntrospector } from '../lib/guard/introspection/introspector.ts'
 import { createDiscovery } from '../lib/guard/provider/provider-document.ts'
-import { ProviderFailure } from '../lib/guard/provider/provider-failure.ts'
+import { ProviderFailure, type ProviderFailureWord } from '../lib/guard/provider/provider-failure.ts'
 import { createTransport } from '../lib/guard/provider/transport.ts'
 import type { Refusal } from '../lib/refusal.ts'
 import { readSecret } from '../lib/settings/secret.ts'
 import type { IntrospectionSettings, IssuerSettings, Settings } from '../lib/settings/settings.ts'
 import type { TokenIntrospection } from '../lib/guard/token/issuer-table.ts'
 import { processSurroundings } from '../server/surroundings.ts'
-import {
-  askAboutToken,
-  introspectionFault,
-  isCredentialFault,
-  openIntrospection,
-  unavailable,
-  type AskedIssuer,
-  type Asking
-} from './ask-about-token.ts'
+import { openIntrospection } from './open-introspection.ts'
 import { faultsOf } from './check-files.ts'
-import { askAboutOwn } from './check-own-token.ts'
 import { judgeClock, timedSession } from './compare-clocks.ts'
-import { failureText, fault, fine, type Finding } from './findings.ts'
+import { failedCall, failureText, fault, fine, type Finding } from './findings.ts'
 
 const COVERS = { opaque: 'tokens that are no JWTs', jwt: 'JWTs, after their own checks', all: 'all tokens' } as const
 
-/**
- * Asks the issuer about a made-up token, and about one of its own, as the service would. Empty if the issuer is never
- * asked.
- */
-export async function checkIntrospection (
-  issuer: IssuerSettings,
-  settings: Settings,
-  env: NodeJS.ProcessEnv
-): Promise<Finding[]> {
+/** An issuer that has introspection. */
+type AskedIssuer = IssuerSettings & { readonly introspection: IntrospectionSettings }
+
+/** Asks the issuer about a made-up token, as the service would. Empty if the issuer is never asked. */
+export async function checkIntrospection (issuer: IssuerSettings, settings: Settings): Promise<Finding[]> {
   if (!isAsked(issuer)) return []
   const faults = await faultsOf(() =>
     createAuthentication(() => issuer.issuer, issuer.introspection, processSurroundings)
@@ -45,7 +33,7 @@ export async function checkIntrospection (
     return [
       fine(`Introspects ${COVERS[covers]}, at ${endpoint}, as the client ${clientId}.`),
       ...offsets.length > 0 ? judgeClock(offsets, settings.idp.clockToleranceSeconds) : [],
-      ...faults.length > 0 ? faults : await askAboutTokens(issuer, settings, env)
+      ...faults.length > 0 ? faults : [await askAboutNothing(issuer, settings)]
     ]
   } catch (error) {
     if (error instanceof ProviderFailure) return [...faults, introspectionFault(error.word, failureText(error))]
@@ -79,39 +67,44 @@ async function findEndpoint (
   }
 }
 
-async function askAboutTokens (issuer: AskedIssuer, settings: Settings, env: NodeJS.ProcessEnv): Promise<Finding[]> {
-  const { introspection, close } = await openIntrospection(issuer, settings)
-  const asking: Asking = {
-    issuer,
-    settings,
-    introspection,
-    ask: token => askAboutToken(introspection, token, issuer, settings)
-  }
+async function askAboutNothing (issuer: AskedIssuer, settings: Settings): Promise<Finding> {
+  const { clientId } = issuer.introspection
+  const token = processSurroundings.randomBytes(32).toString('base64url')
+  const { introspection: { inquiry, endpoint }, close } = await openIntrospection(issuer, settings)
   try {
-    const made = await askAboutNothing(asking)
-    return made.kind === 'fine' ? [made, await askAboutOwn(asking, env)] : [made]
+    await inquiry.claimsOf(token, true, rulesOfIssuer(issuer, settings), Date.now() / 1000)
+  } catch (error) {
+    const { reason, detail } = error as Refusal
+    if (reason === 'token_inactive') {
+      return fine(`It accepts the credentials of ${clientId}, and reports a random token as not active.`)
+    }
+    if (reason === 'introspection_unavailable') {
+      const { failure, detail: more } = detail!
+      const says = more === undefined ? String(failure) : `${failure}: ${more}`
+      const ofBasic = REFUSED.test(says) && await faultOfBasic(issuer.introspection, endpoint, token, settings)
+      return ofBasic || introspectionFault(failure as ProviderFailureWord, says)
+    }
   } finally {
     await close()
   }
+  return fault(
+    'It reports a random token as active, so any text would pass as a token.',
+    'Check the endpoint: it must validate the token that it gets.'
+  )
 }
 
-async function askAboutNothing ({ issuer, settings, introspection, ask }: Asking): Promise<Finding> {
-  const { clientId } = issuer.introspection
-  const token = processSurroundings.randomBytes(32).toString('base64url')
-  const refusal = await ask(token)
-  if (refusal?.reason === 'token_inactive') {
-    return fine(`It accepts the credentials of ${clientId}, and reports a random token as not active.`)
-  }
-  if (refusal?.reason !== 'introspection_unavailable') {
-    return fault(
-      'It reports a random token as active, so any text would pass as a token.',
-      'Check the endpoint: it must validate the token that it gets.'
-    )
-  }
-  const ofBasic = isCredentialFault(refusal)
-    ? await faultOfBasic(issuer.introspection, introspection, token, settings)
-    : undefined
-  return ofBasic ?? unavailable(refusal)
+/** What the answers to a client mean where the word does not distinguish them from other faults. */
+const REFUSED = /^status: (?:400|401|403)$/
+
+/** @param says how it failed */
+function introspectionFault (word: ProviderFailureWord, says: string): Finding {
+  const finding = failedCall(word, `Introspection failed: ${says}`, ' Tokens that need it would get 503.')
+  if (!REFUSED.test(says)) return finding
+  return fault(
+    finding.says,
+    'Check the client: `IDP_CLIENT_ID`, its secret or key, `IDP_CLIENT_AUTH`, and whether the provider allows ' +
+      'it to introspect tokens.'
+  )
 }
 
 /**
@@ -120,7 +113,7 @@ async function askAboutNothing ({ issuer, settings, introspection, ask }: Asking
  */
 async function faultOfBasic (
   { auth, clientId, clientSecret: secret }: IntrospectionSettings,
-  { endpoint }: TokenIntrospection,
+  endpoint: TokenIntrospection['endpoint'],
   token: string,
   settings: Settings
 ): Promise<Finding | undefined> {

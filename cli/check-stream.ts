@@ -6,33 +6,47 @@ import {
   readOwnStream,
   type WantedStream
 } from '../lib/revocation/transmitter/own-stream.ts'
+import type { TransmitterClient } from '../lib/revocation/transmitter/client.ts'
 import type { TransmitterSettings } from '../lib/settings/revocation-settings.ts'
 import { fault, fine, quoted, warning, type Finding } from './findings.ts'
-import { askAboutStreams, statusOf, transmitterFault, type StreamQuestion } from './transmitter-streams.ts'
+import type { StreamQuestion } from './transmitter-streams.ts'
+
+/** What was found of a stream. */
+export interface SeenStream {
+  readonly findings: readonly Finding[]
+  /** The stream, or the streams, as the transmitter says. */
+  readonly shown?: unknown
+}
 
 /** Reads the stream of a transmitter, and judges whether its events come to this service. */
-export async function checkStream (question: StreamQuestion): Promise<Finding[]> {
-  const { given, configuration: { configurationEndpoint, defaultSubjects } } = question
-  const unread = judgeSubjects(defaultSubjects)
-  if (given.clientId === undefined) return [fine('Without clientId its stream cannot be read.'), ...unread]
-  if (configurationEndpoint === undefined) return unread
-  try {
-    return await askAboutStreams(question, async (client, wanted) => {
-      const { streams, own } = await readOwnStream(client, wanted)
-      if (!own) return [noStream(streams, given), ...unread]
-      return [
-        judgeStatus(own, await statusOf(client, own)),
-        ...judgeStream(own, given, wanted),
-        // The stream may say something else of itself.
-        ...judgeSubjects(own.default_subjects ?? defaultSubjects)
-      ]
-    })
-  } catch (error) {
-    return [transmitterFault(error, 'Its stream cannot be read'), ...unread]
+export async function showStream (
+  client: TransmitterClient,
+  wanted: WantedStream,
+  { given, configuration: { defaultSubjects } }: StreamQuestion
+): Promise<SeenStream> {
+  const { streams, own } = await readOwnStream(client, wanted)
+  if (!own) {
+    const findings = [noStream(streams, given), ...judgeSubjects(defaultSubjects)]
+    return streams.length > 0 ? { findings, shown: streams.map(withoutSecret) } : { findings }
+  }
+  return {
+    findings: [
+      judgeStatus(own, await client.readStatus(String(own.stream_id)) ?? 'of unknown status'),
+      ...judgeStream(own, given, wanted),
+      // The stream may say something else of itself.
+      ...judgeSubjects(own.default_subjects ?? defaultSubjects)
+    ],
+    shown: withoutSecret(own)
   }
 }
 
-const judgeSubjects = (defaultSubjects: unknown): Finding[] =>
+export function withoutSecret (stream: JsonObject): JsonObject {
+  const { delivery } = stream
+  if (!isJsonObject(delivery) || delivery.authorization_header === undefined) return stream
+  return { ...stream, delivery: { ...delivery, authorization_header: '(not shown)' } }
+}
+
+export const judgeSubjects = (defaultSubjects: unknown): Finding[] =>
   defaultSubjects === 'NONE'
     ? [
         warning(

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { holdsKey } from '../lib/base/printable.ts'
-import { withoutSecrets } from '../lib/settings/problems.ts'
+import { NO_TLS_SOCKET, withoutSecrets } from '../lib/settings/problems.ts'
 import { SettingsError } from '../lib/base/settings-error.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import type { Givens } from '../lib/settings/given.ts'
@@ -10,17 +10,15 @@ import { partOf, valueAt } from '../lib/settings/tree.ts'
 import { typedSettings } from '../lib/settings/typed.ts'
 import { validateSettings } from '../lib/settings/validation.ts'
 import { startWarnings } from '../lib/settings/start-report.ts'
-import { flag, runTool, type Tool, type World } from './arguments.ts'
+import { runTool, type Tool, type World } from './arguments.ts'
 import { BadUsage } from './bad-usage.ts'
-import { checkCertificates } from './check-certificates.ts'
-import { checkFiles, findingsOrFaults } from './check-files.ts'
+import { checkFiles, faultsOfSettings, findingsOrFaults } from './check-files.ts'
 import { checkImports } from './check-imports.ts'
 import { checkIntrospection } from './check-introspection.ts'
 import { checkProvider, DOMAIN_WITH_SCHEME } from './check-provider.ts'
 import { checkRevocation } from './check-revocation.ts'
 import { checkStore } from './check-store.ts'
 import { fault, warning, type Finding } from './findings.ts'
-import { cureOf } from './setting-cures.ts'
 import { indent, terminalLine, title, type Paint } from './show.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
@@ -30,9 +28,7 @@ export interface CheckWorld extends World {
 
 const TOOL = {
   name: 'check',
-  options: {
-    all: { ...flag, says: 'list every setting, also those that have their defaults' }
-  },
+  options: {},
   help: run =>
     `Says whether the service could work with its settings: reads them as the service does, says where each one
 comes from, asks the identity provider for its keys and about tokens (if introspection is on), compares the
@@ -47,7 +43,7 @@ Run it where the service runs, with the same environment. Secrets are not shown.
 
 /** Checks settings, provider and store. Returns the exit code: 0 if nothing is wrong, else 1. */
 export function check (argv: readonly string[], world: CheckWorld): Promise<number> {
-  return runTool(TOOL, argv, world, async ({ values: { all = false }, positionals }, paint) => {
+  return runTool(TOOL, argv, world, async ({ positionals }, paint) => {
     if (positionals.length > 0) {
       throw new BadUsage(
         `Unexpected argument ${positionals.join(' ')}: settings come from CONFIG_FILE, .env and the environment`
@@ -65,10 +61,10 @@ export function check (argv: readonly string[], world: CheckWorld): Promise<numb
     const collected = collectSettings({ environment: env, readFile })
     const settings = await tryToRead(collected)
     out.write(
-      title(paint, 'Settings') + showSettings(collected, { isUsable: !(settings instanceof SettingsError), all, paint })
+      title(paint, 'Settings') + showSettings(collected, !(settings instanceof SettingsError))
     )
     if (settings instanceof SettingsError) {
-      report('', settings.problems.map(problem => fault(problem, cureOf(problem, collected, env))))
+      report('', faultsOfSettings(settings))
     } else {
       // A domain with a scheme is reported as a fault of the provider below.
       const warnings = startWarnings(settings, processSurroundings.now)
@@ -77,10 +73,12 @@ export function check (argv: readonly string[], world: CheckWorld): Promise<numb
       for (const issuer of settings.idp.issuers) {
         report(`Identity provider ${issuer.issuer}`, [
           ...await checkProvider(issuer, settings, Date.now),
-          ...await checkIntrospection(issuer, settings, env)
+          ...await checkIntrospection(issuer, settings)
         ])
       }
-      if (settings.server.clientCertificate !== 'off') report('Certificates of clients', checkCertificates(settings))
+      if (settings.server.clientCertificate === 'socket') {
+        report('Certificates of clients', [fault(NO_TLS_SOCKET, 'Let a proxy forward certificates in a header.')])
+      }
       report('Files', await checkFiles(settings))
       report('Replay store', await findingsOrFaults(() => checkStore(settings)))
       for (const [name, findings] of await checkRevocation(settings)) report(name, findings)
@@ -102,37 +100,20 @@ async function tryToRead (found: Givens): Promise<Settings | SettingsError> {
 }
 
 /**
- * The settings that differ from their defaults, or with `all` each one: where its value comes from, and the value, as
- * the service goes by it, or as it was found if the settings are not usable.
+ * The settings that are set: where each value comes from, and the value, as the service goes by it, or as it was found
+ * if the settings are not usable.
  */
-function showSettings (
-  { values, places }: Givens,
-  { isUsable, all, paint }: { isUsable: boolean, all: boolean, paint: Paint }
-): string {
+function showSettings ({ values, places }: Givens, isUsable: boolean): string {
   const shown = isUsable ? typedSettings(values) : values
-  const listed = settingNames.filter(name => all || valueAt(values, name) !== undefined)
+  const listed = settingNames.filter(name => valueAt(values, name) !== undefined)
   const width = Math.max(...listed.map(name => writtenAs(name).length))
-  const lines = listed.map(name => {
-    const { secret, unset, default: byDefault } = settingSpec(name)
-    const isSet = valueAt(values, name) !== undefined
-    const origin = isSet ? places.get(name)! : byDefault === undefined ? 'not set' : 'default'
-    const value = valueAt(shown, name) ?? byDefault ?? unset
-    const text = textOf(name, value)
+  return listed.map(name => {
+    const text = textOf(name, valueAt(shown, name))
     // Before an @ there may be a password, in a value that is not usable too, and a key in place of its path.
-    const isHidden = isSet && (secret === true || text.includes('@') || holdsKey(text))
+    const isHidden = settingSpec(name).secret === true || text.includes('@') || holdsKey(text)
     const told = isHidden ? '(not shown)' : terminalLine(text)
-    const line = `${writtenAs(name).padEnd(width)}  ${origin.padEnd(20)}  ${told}`
-    return `  ${isSet ? line : paint('dim', line)}\n`
-  })
-  return lines.join('') +
-    (all
-      ? ''
-      : `  ${
-        paint(
-          'dim',
-          `${settingNames.length - listed.length} others are not set; --all lists them, with their defaults.`
-        )
-      }\n`)
+    return `  ${writtenAs(name).padEnd(width)}  ${places.get(name)!.padEnd(20)}  ${told}\n`
+  }).join('')
 }
 
 /** The name by which a user sets it: its variable, or its key where only the file can hold it. */

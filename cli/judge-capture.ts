@@ -4,7 +4,7 @@ import { explainRefusal, explainRequest, type ExplainOptions, type Explanation }
 import type { JsonObject } from '../lib/base/json.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import type { SettingsSources } from '../lib/settings/sources.ts'
-import { openIntrospection } from './ask-about-token.ts'
+import { openIntrospection } from './open-introspection.ts'
 import { completeHost, hostOf, readUrl, type Capture } from './capture.ts'
 import type { Report } from './explain-report.ts'
 import { judgeArguments, judgeAtGate, type GateJudgement, type ToldExplanation } from './gate-judgement.ts'

@@ -19,11 +19,11 @@ import { validateSettings } from '../lib/settings/validation.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 import { flag, runTool, type Arguments, type Tool } from './arguments.ts'
 import { BadUsage } from './bad-usage.ts'
-import { judgeStream, noStream } from './check-stream.ts'
+import { judgeStream, noStream, showStream, withoutSecret, type SeenStream } from './check-stream.ts'
 import type { CheckWorld } from './check.ts'
 import { fault, fine, warning, type Finding } from './findings.ts'
 import { indent, terminalText, terminalLine, title } from './show.ts'
-import { askAboutStreams, statusOf, transmitterFault, type StreamQuestion } from './transmitter-streams.ts'
+import { askAboutStreams, transmitterFault, type StreamQuestion } from './transmitter-streams.ts'
 
 const TOOL = {
   name: 'stream',
@@ -95,13 +95,12 @@ function chosenTransmitters (
   return chosen
 }
 
-interface Seen {
-  readonly findings: readonly Finding[]
-  /** The stream, or the streams, as the transmitter says. */
-  readonly shown?: unknown
-}
-
-async function look (given: TransmitterSettings, path: string, settings: Settings, values: Chosen): Promise<Seen> {
+async function look (
+  given: TransmitterSettings,
+  path: string,
+  settings: Settings,
+  values: Chosen
+): Promise<SeenStream> {
   const isEnsured = values.ensure || values.take
   if (given.clientId === undefined) {
     const says = 'Without clientId its stream can be neither read nor changed.'
@@ -117,26 +116,11 @@ async function look (given: TransmitterSettings, path: string, settings: Setting
     return await askAboutStreams(question, (client, wanted) =>
       isEnsured
         ? ensure(client, wanted, question, values.take === true)
-        : values.delete ? end(client, wanted, question) : show(client, wanted, given)
+        : values.delete ? end(client, wanted, question) : showStream(client, wanted, question)
     )
   } catch (error) {
     const what = isEnsured ? 'created or changed' : values.delete ? 'ended' : 'read'
     return { findings: [transmitterFault(error, `Its stream cannot be ${what}`)] }
-  }
-}
-
-async function show (client: TransmitterClient, wanted: WantedStream, given: TransmitterSettings): Promise<Seen> {
-  const { streams, own } = await readOwnStream(client, wanted)
-  const all = streams.map(withoutSecret)
-  if (!own) return { findings: [noStream(streams, given)], ...all.length > 0 && { shown: all } }
-  const others = streams.map(idOf).filter(id => id !== idOf(own))
-  const more = others.length > 0 ? ` Other streams of this client: ${others.join(', ')}.` : ''
-  return {
-    findings: [
-      fine(`Stream ${idOf(own)} is ${await statusOf(client, own)}.${more}`),
-      ...judgeStream(own, given, wanted)
-    ],
-    shown: withoutSecret(own)
   }
 }
 
@@ -148,7 +132,7 @@ async function ensure (
   wanted: WantedStream,
   { given, path, configuration: { configurationEndpoint: endpoint } }: StreamQuestion,
   isTaking: boolean
-): Promise<Seen> {
+): Promise<SeenStream> {
   if (wanted.delivery === 'push' && wanted.pushUrl === undefined) {
     const says = 'PUBLIC_URL (server.publicUrl) is not set: it makes the address for pushes.'
     return { findings: [fault(says, 'Set it to the address at which the transmitter reaches this service.')] }
@@ -195,7 +179,7 @@ async function end (
   client: TransmitterClient,
   wanted: WantedStream,
   { given, configuration: { configurationEndpoint } }: StreamQuestion
-): Promise<Seen> {
+): Promise<SeenStream> {
   const { streams, own } = await readOwnStream(client, wanted)
   if (!own) return { findings: [noStream(streams, given)] }
   // Without PUBLIC_URL nothing says where pushes would come.
@@ -216,9 +200,3 @@ async function end (
 }
 
 const idOf = ({ stream_id: id }: JsonObject): string => String(id)
-
-function withoutSecret (stream: JsonObject): JsonObject {
-  const { delivery } = stream
-  if (!isJsonObject(delivery) || delivery.authorization_header === undefined) return stream
-  return { ...stream, delivery: { ...delivery, authorization_header: '(not shown)' } }
-}

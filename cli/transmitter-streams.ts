@@ -1,6 +1,5 @@
 import { transmitterAuthentication } from '../lib/assembly/client-credentials.ts'
 import { pushUrlOf } from '../lib/assembly/create-revocation.ts'
-import type { JsonObject } from '../lib/base/json.ts'
 import { ProviderFailure } from '../lib/guard/provider/provider-failure.ts'
 import { createTransport } from '../lib/guard/provider/transport.ts'
 import { createTransmitterClient, type TransmitterClient } from '../lib/revocation/transmitter/client.ts'
@@ -38,10 +37,6 @@ export async function askAboutStreams<Answer> (
   const client = createTransmitterClient({ ...given, authenticate, configuration: () => configuration, calls, closing })
   return ask(client, { ...given, pushUrl: pushUrlOf(settings.server.publicUrl) })
 }
-
-/** The status of a stream, as a sentence may hold it. */
-export const statusOf = async (client: TransmitterClient, { stream_id: id = '' }: JsonObject): Promise<string> =>
-  await client.readStatus(String(id)) ?? 'of unknown status'
 
 /** What is wrong at a transmitter. */
 export function transmitterFault (error: unknown, what: string): Finding {

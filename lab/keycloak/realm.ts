@@ -20,8 +20,6 @@ export interface Recipe {
   lightweight: false | 'bare' | 'with aud' | 'with aud and sub'
   /** Whether the clients have the client scope `basic`. */
   basic: boolean
-  /** Whether the client of this service may get tokens itself (*Service account roles*). */
-  serviceAccount: boolean
   /** Whether clients must request bound tokens. */
   dpopRequired: boolean
 }
@@ -32,7 +30,6 @@ export const AS_THE_PAGE_SAYS: Recipe = {
   roleOnScope: true,
   lightweight: false,
   basic: true,
-  serviceAccount: false,
   dpopRequired: false
 }
 
@@ -105,7 +102,7 @@ export async function makeRealm ({ url, admin }: Keycloak, name: string, recipe:
     ...common,
     ...SERVICE,
     publicClient: false,
-    serviceAccountsEnabled: recipe.serviceAccount,
+    serviceAccountsEnabled: false,
     clientAuthenticatorType: 'client-secret'
   })
 
