@@ -144,10 +144,10 @@ t.test('a client that is closed is not', async t => {
   t.teardown(() => {
     globalThis.setTimeout = setTimeout
   })
-  globalThis.setTimeout = ((run: () => void, ms: number) => {
+  globalThis.setTimeout = ((run: () => void, ms: number, ...args: []) => {
     // Not those of the test runner.
     if (/node_modules\/ioredis|\/lib\//.test(new Error().stack!)) timers.push(run)
-    return setTimeout(run, ms)
+    return setTimeout(run, ms, ...args)
   }) as typeof setTimeout
   link.close()
   await ended
