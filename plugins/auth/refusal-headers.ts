@@ -1,18 +1,11 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
-
-const kRefused = Symbol('holdfast.refused')
+import type { FastifyReply } from 'fastify'
 
 /** An answer to a refused request is for this request only. */
 export const NO_STORE = { 'cache-control': 'no-store' }
 
-/** What is needed of a Fastify reply. */
-export interface AnswerInWaiting {
-  readonly raw: Pick<ServerResponse, 'headersSent' | 'removeHeader' | 'writeHead'> & {
-    [kRefused]?: Record<string, string>
-  }
-  hasHeader (name: string): boolean
-  headers (values: Readonly<Record<string, string>>): unknown
-}
+/** What the refusals of its request have put on an answer. */
+const refusedWith = new WeakMap<ServerResponse, Record<string, string>>()
 
 /**
  * Puts the headers of a refusal on the answer, so that they reach the client whoever handles the error. Only where the
@@ -20,18 +13,16 @@ export interface AnswerInWaiting {
  * request was not refused after all, and the headers are taken off (a client must not find a challenge in an answer of
  * success). From 500 on the fault is ours, and the challenge is taken off: another token would not help.
  */
-export function putRefusalHeaders (reply: AnswerInWaiting, given: Readonly<Record<string, string>>): void {
+export function putRefusalHeaders (reply: FastifyReply, given: Readonly<Record<string, string>>): void {
   const { raw } = reply
   if (raw.headersSent) return
   // What keeps each answer of an app out of caches must stay.
   const values = reply.hasHeader('cache-control') ? given : { ...given, ...NO_STORE }
   reply.headers({ ...given, ...NO_STORE })
-  if (raw[kRefused]) {
-    Object.assign(raw[kRefused], values)
-    return
-  }
-  const refused: Record<string, string> = { ...values }
-  raw[kRefused] = refused
+  const known = refusedWith.get(raw)
+  const refused = Object.assign(known ?? {}, values)
+  if (known) return
+  refusedWith.set(raw, refused)
   const { writeHead } = raw
   raw.writeHead = function (this: ServerResponse, status: number, ...rest: unknown[]) {
     const { 'www-authenticate': challenge = '' } = refused

@@ -1,14 +1,14 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { AdmissionOptions } from '../../lib/guard/admission.ts'
 import { Refusal } from '../../lib/refusal.ts'
-import { putRefusalHeaders, type AnswerInWaiting } from './refusal-headers.ts'
+import { putRefusalHeaders } from './refusal-headers.ts'
 
-const kReply = Symbol('holdfast.reply')
+export const kReply = Symbol('holdfast.reply')
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** @internal */
-    [kReply]: AnswerInWaiting | null
+    [kReply]: FastifyReply | null
   }
 }
 
