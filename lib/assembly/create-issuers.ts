@@ -139,20 +139,19 @@ export async function createKeys (
     surroundings,
     settings,
     transport = createTransport(settings.proxies),
-    jwtTools: { keyReader },
+    jwtTools: { readPem },
     discovery,
     observing,
     onEvent
   }: IssuerPartOptions & { readonly onEvent: (event: IssuerKeyEvent) => void }
 ): Promise<KeySource> {
   const common = { ...surroundings, onEvent: (event: KeySourceEvent) => onEvent({ ...event, issuer }) }
-  if (keysFile !== undefined) return openKeyFile({ ...common, algs, keyReader, path: keysFile })
+  if (keysFile !== undefined) return openKeyFile({ ...common, algs, readPem, path: keysFile })
   const locate = createKeySetFinder(issuer, jwksUri, {
     discovery,
-    reader: keyReader,
     mayHaveNone: needsNoKeys(introspection)
   })
-  const keys = createKeySource({ ...common, fetch: createKeySetFetch({ transport, locate, algs, keyReader }) })
+  const keys = createKeySource({ ...common, fetch: createKeySetFetch({ transport, locate, algs, readPem }) })
   if (!observing) return keys
   return { ...keys, fetchCandidates: observing.patient(keys.fetchCandidates, () => new Refusal('keys_unavailable')) }
 }

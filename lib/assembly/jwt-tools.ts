@@ -1,11 +1,11 @@
-import { NODE_KEY_READER, type KeyReader } from '../guard/provider/fetch-key-set.ts'
+import { readPemByCrypto, type PemReader } from '../guard/provider/fetch-key-set.ts'
 import { findSignerByCrypto } from '../guard/jose/signature.ts'
 import type { SignerFinder } from '../guard/jose/signed-jwt.ts'
 
 /** How keys are read and signatures verified. Every pair gives the same verdicts. */
 export interface JwtTools {
   readonly createSignerFinder: () => SignerFinder
-  readonly keyReader: KeyReader
+  readonly readPem: PemReader
   /** Loads what the first tokens need. */
   readonly load: () => void
 }
@@ -13,7 +13,7 @@ export interface JwtTools {
 /** By node:crypto alone. */
 export const NODE_CRYPTO: JwtTools = {
   createSignerFinder: () => findSignerByCrypto,
-  keyReader: NODE_KEY_READER,
+  readPem: readPemByCrypto,
   load () {}
 }
 

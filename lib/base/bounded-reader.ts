@@ -3,7 +3,7 @@ import { finished, type Readable, type Writable } from 'node:stream'
 import type { Surroundings } from './surroundings.ts'
 
 /** The client may go on sending a body that is not read. */
-export const CLOSE = Object.freeze({ connection: 'close' })
+export const CLOSE = { connection: 'close' }
 /** Most bodies are shorter. Less than half of the pool of Node, so that it needs no memory of its own. */
 const FIRST_BYTES = 2048
 

@@ -56,15 +56,7 @@ interface GrpcServerOptions {
   readonly onError: (error: Error) => void
 }
 
-export interface GrpcServer {
-  listen (port: number, address: string, done: () => void): void
-  /** Undefined unless it listens. */
-  address (): AddressInfo | undefined
-  /** Open connections. */
-  readonly connections: number
-  /** Accepts nothing more, and resolves when the answers that are due are sent and no connection is left. */
-  close (): Promise<void>
-}
+export type GrpcServer = ReturnType<typeof createGrpcServer>
 
 interface Call {
   readonly beganMs: number
@@ -87,7 +79,7 @@ interface Connection {
 export function createGrpcServer (
   options: GrpcServerOptions,
   { steadyMs, every, after }: Pick<Surroundings, 'steadyMs' | 'every' | 'after'>
-): GrpcServer {
+) {
   const connections = new Map<Socket, Connection>()
   const memory = createMessageMemory(GRPC_LIMITS)
   /** Of all connections. */
@@ -99,14 +91,17 @@ export function createGrpcServer (
   const endSweeps = every(SWEEP_MS, sweep)
 
   return {
-    listen: (port, address, done) => {
+    listen (port: number, address: string, done: () => void): void {
       server.listen(port, address, done)
     },
+    /** Undefined unless it listens. */
     address: () => server.address() as AddressInfo | null ?? undefined,
-    get connections () {
+    /** Open connections. */
+    get connections (): number {
       return connections.size
     },
-    async close () {
+    /** Accepts nothing more, and resolves when the answers that are due are sent and no connection is left. */
+    async close (): Promise<void> {
       const closed = new Promise(resolve => server.close(resolve))
       for (const { session } of connections.values()) session.close()
       const cancel = after(CLOSING_MS, () => {

@@ -14,23 +14,17 @@ interface MessageHolder {
   bytes: number
 }
 
-/** Memory for messages. */
-interface MessageMemory {
-  /** Memory for a message of so many bytes, at least. Undefined if there is no room. */
-  take (holder: MessageHolder, bytes: number): Buffer | undefined
-  free (holder: MessageHolder, memory: Buffer): void
-}
-
 /**
  * Makes the memory for the messages of all connections. What is not small is reused: the garbage collector would free
  * it late.
  */
-export function createMessageMemory (limits: MessageMemoryLimits): MessageMemory {
+export function createMessageMemory (limits: MessageMemoryLimits) {
   const spare: Buffer[] = []
   let taken = 0
 
   return {
-    take (holder, length) {
+    /** Memory for a message of so many bytes, at least. Undefined if there is no room. */
+    take (holder: MessageHolder, length: number): Buffer | undefined {
       const bytes = length > SMALL_BYTES ? limits.messageBytes : length
       if (
         length > bytes || holder.bytes + bytes > limits.bytesOfConnection || taken + bytes > limits.bytes
@@ -39,7 +33,7 @@ export function createMessageMemory (limits: MessageMemoryLimits): MessageMemory
       taken += bytes
       return (length > SMALL_BYTES && spare.pop()) || Buffer.allocUnsafeSlow(bytes)
     },
-    free (holder, memory) {
+    free (holder: MessageHolder, memory: Buffer): void {
       holder.bytes -= memory.length
       taken -= memory.length
       if (memory.length > SMALL_BYTES) spare.push(memory)

@@ -19,7 +19,7 @@ export type CertificateSource = (typeof CERTIFICATE_SOURCES)[number]
  * Finds the certificate that the client of a request holds, and returns its thumbprint: the base64url SHA-256 of its
  * DER form (RFC 8705 section 3.1). The hash alone ties it to a token, so the certificate is not parsed and its chain is
  * not checked.
- * @throws Refusal certificate_missing, certificate_unreadable; token_binding_unusable if certificates are off
+ * @throws Refusal certificate_missing, certificate_unreadable
  */
 export type CertificateReader = (received: ReceivedRequest) => string
 
@@ -29,15 +29,15 @@ interface CertificateReaderOptions {
   readonly isTrustedPeer: (remoteAddress: string | undefined) => boolean
 }
 
-type HeaderSource = Exclude<CertificateSource, 'off' | 'socket'>
-
 /** The headers of each form, and how a value gives a thumbprint. Undefined if it cannot be read. */
 const HEADERS: Readonly<
   Record<
-    HeaderSource,
+    CertificateSource,
     ReadonlyArray<{ readonly name: string, readonly thumbprint: (value: string) => string | undefined }>
   >
 > = {
+  off: [],
+  socket: [],
   'client-cert': [{ name: 'client-cert', thumbprint: value => thumbprintOf(byteSequence(value)) }],
   nginx: [{ name: 'x-ssl-client-cert', thumbprint: value => thumbprintOf(pemBody(decodeEscapes(value))) }],
   xfcc: [{ name: 'x-forwarded-client-cert', thumbprint: forwardedThumbprint }],
@@ -53,16 +53,10 @@ const HEADERS: Readonly<
 
 /** The headers, in lower case, that a source reads. Empty if it reads none. */
 export function certificateHeaders (source: CertificateSource): readonly string[] {
-  return Object.hasOwn(HEADERS, source) ? HEADERS[source as HeaderSource].map(({ name }) => name) : []
+  return HEADERS[source].map(({ name }) => name)
 }
 
 export function createCertificateReader ({ source, isTrustedPeer }: CertificateReaderOptions): CertificateReader {
-  // Such a token is refused earlier, by its claims. This fails closed should that check go.
-  if (source === 'off') {
-    return () => {
-      throw new Refusal('token_binding_unusable')
-    }
-  }
   // TLS has made sure that the client holds the private key.
   if (source === 'socket') return ({ socket }) => thumbprintOf(socket.getPeerX509Certificate?.()?.raw) ?? missing()
   const headers = HEADERS[source]

@@ -31,20 +31,18 @@ export type PublicJwk =
  * Why a JWK may not verify signatures, in the order of the checks. The words are stable, for logs.
  * docs/reference/monitoring.md explains each.
  */
-export const JWK_FAULTS = Object.freeze(
-  [
-    'not_a_key',
-    'key_type',
-    'key_use',
-    'algorithm',
-    'key_id',
-    'private_key',
-    'modulus',
-    'exponent',
-    'curve',
-    'point'
-  ] as const
-)
+export const JWK_FAULTS = [
+  'not_a_key',
+  'key_type',
+  'key_use',
+  'algorithm',
+  'key_id',
+  'private_key',
+  'modulus',
+  'exponent',
+  'curve',
+  'point'
+] as const
 
 export type JwkFault = (typeof JWK_FAULTS)[number]
 

@@ -7,19 +7,11 @@ import { ProviderFailure } from './provider-failure.ts'
 import { parseConfiguredJwksUri, parseDiscoveredUri, parseIssuer } from './provider-url.ts'
 import { withSession, type ProviderSession, type Transport } from './transport.ts'
 
-/** Reads what was fetched already. It never asks the network. */
-export interface KeyReader {
-  /** The key as PEM (SPKI). `alg` is one that it is for. */
-  readonly readPem: (key: KeyObject, alg: JwsAlg) => string | Promise<string>
-  /** The address of the keys, as a discovery document names it. */
-  readonly readJwksUri: (named: string) => string | Promise<string>
-}
+/** A fetched key as PEM (SPKI), by a reader that never asks the network. `alg` is one that the key is for. */
+export type PemReader = (key: KeyObject, alg: JwsAlg) => string | Promise<string>
 
 /** Reads keys by node:crypto. */
-export const NODE_KEY_READER: KeyReader = {
-  readPem: key => key.export({ format: 'pem', type: 'spki' }) as string,
-  readJwksUri: named => named
-}
+export const readPemByCrypto: PemReader = key => key.export({ format: 'pem', type: 'spki' }) as string
 
 /** Finds the address of a key set. Undefined if the provider has none, and needs none. Rejects with ProviderFailure. */
 type KeySetFinder = (session: ProviderSession) => Promise<string | undefined>
@@ -29,7 +21,6 @@ interface KeySetFinderOptions {
   readonly discovery?: Discovery | undefined
   /** Whether the issuer may be without keys, because all of its tokens are opaque. */
   readonly mayHaveNone?: boolean
-  readonly reader?: KeyReader
 }
 
 /**
@@ -40,7 +31,7 @@ interface KeySetFinderOptions {
 export function createKeySetFinder (
   issuer: string,
   configured: string | undefined,
-  { discovery = createDiscovery(issuer), mayHaveNone = false, reader = NODE_KEY_READER }: KeySetFinderOptions = {}
+  { discovery = createDiscovery(issuer), mayHaveNone = false }: KeySetFinderOptions = {}
 ): KeySetFinder {
   if (configured !== undefined) {
     const address = parseConfiguredJwksUri(configured)
@@ -48,13 +39,13 @@ export function createKeySetFinder (
   }
   const usual = `${parseIssuer(issuer)}.well-known/jwks.json`
   return async session => {
-    const found = await discovery.read(session, async ({ jwks_uri: named }) => {
+    const found = await discovery.read(session, ({ jwks_uri: named }) => {
       // RFC 8414 section 2 lets it be left out.
       if (named === undefined && mayHaveNone) return { address: undefined }
       if (typeof named !== 'string' || named === '') {
         throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer and jwks_uri as texts' })
       }
-      return { address: parseDiscoveredUri(await reader.readJwksUri(named), issuer, 'jwks_uri_refused') }
+      return { address: parseDiscoveredUri(named, issuer, 'jwks_uri_refused') }
     })
     if (found) return found.address
     return mayHaveNone && (await session.send(usual)).status === 404 ? undefined : usual
@@ -75,15 +66,15 @@ export interface ProviderKeysOptions {
   /** The accepted algorithms of tokens. */
   readonly algs: readonly JwsAlg[]
   /** Node's own unless given. */
-  readonly keyReader?: KeyReader | undefined
+  readonly readPem?: PemReader | undefined
 }
 
 /** Brings the keys of a provider. */
-export function createKeySetFetch ({ transport, locate, algs, keyReader }: ProviderKeysOptions): KeySetFetch {
+export function createKeySetFetch ({ transport, locate, algs, readPem }: ProviderKeysOptions): KeySetFetch {
   return (known, signal) =>
     withSession(
       transport,
-      async session => fetchKeySet(await locate(session), session, known, algs, keyReader),
+      async session => fetchKeySet(await locate(session), session, known, algs, readPem),
       signal
     )
 }
@@ -100,10 +91,10 @@ export async function fetchKeySet (
   session: ProviderSession,
   known: readonly SigningKey[],
   algs: readonly JwsAlg[],
-  reader?: KeyReader
+  readPem?: PemReader
 ): Promise<KeySet> {
   if (address === undefined) return { keys: [], passedOver: {} }
-  return readAnswer(await session.send(address), body => readKeySet(body, known, algs, reader))
+  return readAnswer(await session.send(address), body => readKeySet(body, known, algs, readPem))
 }
 
 /**
@@ -114,11 +105,11 @@ export async function readKeySet (
   document: Uint8Array,
   known: readonly SigningKey[],
   algs: readonly JwsAlg[],
-  { readPem }: KeyReader = NODE_KEY_READER
+  readPem: PemReader = readPemByCrypto
 ): Promise<KeySet> {
   const { usable, passedOver } = parseKeySet(document, algs)
   const keys = usable.map(async key =>
-    known.find(one => isSameKey(one, key)) ?? Object.freeze({ ...key, pem: await readPem(key.key, key.algs[0]!) })
+    known.find(one => isSameKey(one, key)) ?? { ...key, pem: await readPem(key.key, key.algs[0]!) }
   )
   return { keys: await Promise.all(keys), passedOver }
 }

@@ -10,7 +10,7 @@ const READ_AGAIN_MS = 5000
 const MAX_BYTES = 1024 * 1024
 
 interface KeyFileOptions
-  extends Omit<KeySourceOptions, 'fetch'>, Pick<ProviderKeysOptions, 'algs' | 'keyReader'> {
+  extends Omit<KeySourceOptions, 'fetch'>, Pick<ProviderKeysOptions, 'algs' | 'readPem'> {
   readonly path: string
   /** Reads a whole file of at most `maxBytes`. Rejects with an error that has a `code`. */
   readonly readFile: (path: string, maxBytes: number) => Promise<Uint8Array>
@@ -22,7 +22,7 @@ interface KeyFileOptions
  * @throws ProviderFailure if the file is missing or broken now
  */
 export async function openKeyFile (
-  { path, algs, keyReader, readFile, onEvent, ...surroundings }: KeyFileOptions
+  { path, algs, readPem, readFile, onEvent, ...surroundings }: KeyFileOptions
 ): Promise<KeySource> {
   async function readText (): Promise<Uint8Array> {
     try {
@@ -32,10 +32,10 @@ export async function openKeyFile (
     }
   }
 
-  await readKeySet(await readText(), [], algs, keyReader)
+  await readKeySet(await readText(), [], algs, readPem)
   return createKeySource({
     ...surroundings,
-    fetch: async known => readKeySet(await readText(), known, algs, keyReader),
+    fetch: async known => readKeySet(await readText(), known, algs, readPem),
     pauseMs: READ_AGAIN_MS,
     graceSeconds: Infinity,
     onEvent (event) {

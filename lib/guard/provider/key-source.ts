@@ -3,7 +3,7 @@ import type { KeySetFetch } from './fetch-key-set.ts'
 import { createFetchLoop, LONGEST_BACK_OFF_MS } from './fetch-loop.ts'
 import { candidatesIn, type KeySet, type PassedOver } from './key-set.ts'
 import type { FailureFacts, ProviderFailure, ProviderFailureWord } from './provider-failure.ts'
-import type { SignerKeys, SigningKey } from '../jose/signed-jwt.ts'
+import type { SigningKey } from '../jose/signed-jwt.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import type { Surroundings } from '../../base/surroundings.ts'
 
@@ -11,25 +11,12 @@ import type { Surroundings } from '../../base/surroundings.ts'
  * empty: no set has been fetched yet. fresh: the last fetch brought a set. stale: the last fetch failed, and the keys
  * of the last set are still used. expired: the last set is 24 h old, and no key is trusted.
  */
-export const KEY_SOURCE_STATUSES = Object.freeze(['empty', 'fresh', 'stale', 'expired'] as const)
+export const KEY_SOURCE_STATUSES = ['empty', 'fresh', 'stale', 'expired'] as const
 
 type KeySourceStatus = (typeof KEY_SOURCE_STATUSES)[number]
 
 /** For health and metrics. */
-export interface KeySourceState {
-  readonly status: KeySourceStatus
-  /** The keys that tokens are verified with now. */
-  readonly keys: number
-  /** Unused entries of the last set, by reason. */
-  readonly passedOver: PassedOver
-  /** When the last set arrived, in Unix seconds. */
-  readonly fetchedAt: number | undefined
-  /** The numbers of fetches begun and fetches failed since the start. */
-  readonly fetches: number
-  readonly failures: number
-  /** Why the last fetch failed. Undefined if it did not fail. */
-  readonly lastFailure: ProviderFailureWord | undefined
-}
+export type KeySourceState = ReturnType<KeySource['state']>
 
 /** For logs. Each change is reported once. A request reports nothing. */
 export type KeySourceEvent =
@@ -69,18 +56,7 @@ export interface KeySourceOptions extends Pick<Surroundings, 'now' | 'steadyMs' 
   readonly onEvent: (event: KeySourceEvent) => void
 }
 
-export interface KeySource extends SignerKeys {
-  /** Fetches the keys in the background. Never throws and never waits. */
-  start (): void
-  /**
-   * Whether a key that verified a token earlier is still trusted: it is in the last set, and that set is at most 24 h
-   * old.
-   */
-  isTrusted (key: SigningKey): boolean
-  state (): KeySourceState
-  /** Stops for good and cuts a running fetch. The keys at hand stay usable for requests that are being answered. */
-  close (): Promise<void>
-}
+export type KeySource = ReturnType<typeof createKeySource>
 
 /**
  * The signing keys of one identity provider, refreshed in the background, one fetch at a time. A key that is missing in
@@ -90,7 +66,7 @@ export interface KeySource extends SignerKeys {
  */
 export function createKeySource (
   { fetch, pauseMs, graceSeconds = GRACE_SECONDS, now, onEvent, ...timing }: KeySourceOptions
-): KeySource {
+) {
   const { steadyMs } = timing
   let set: KeySet = { keys: [], passedOver: {} }
   let fetchedAt: number | undefined
@@ -186,22 +162,40 @@ export function createKeySource (
     return loop.lastFailure === undefined ? 'fresh' : 'stale'
   }
 
-  function state (): KeySourceState {
+  function state () {
     const { fetches, failures, lastFailure } = loop
     const { passedOver, keys: { length } } = set
     const current = status()
-    const keys = current === 'expired' ? 0 : length
-    return { status: current, keys, passedOver, fetchedAt, fetches, failures, lastFailure }
+    return {
+      status: current,
+      /** The keys that tokens are verified with now. */
+      keys: current === 'expired' ? 0 : length,
+      /** Unused entries of the last set, by reason. */
+      passedOver,
+      /** When the last set arrived, in Unix seconds. */
+      fetchedAt,
+      /** The numbers of fetches begun and fetches failed since the start. */
+      fetches,
+      failures,
+      /** Why the last fetch failed. Undefined if it did not fail. */
+      lastFailure
+    }
   }
 
   return {
-    start () {
+    /** Fetches the keys in the background. Never throws and never waits. */
+    start (): void {
       if (loop.fetches === 0) loop.run()
     },
     candidates,
     fetchCandidates,
-    isTrusted: key => refreshTime() < trustedUntil && set.keys.includes(key),
+    /**
+     * Whether a key that verified a token earlier is still trusted: it is in the last set, and that set is at most 24 h
+     * old.
+     */
+    isTrusted: (key: SigningKey): boolean => refreshTime() < trustedUntil && set.keys.includes(key),
     state,
+    /** Stops for good and cuts a running fetch. The keys at hand stay usable for requests that are being answered. */
     close: loop.close
   }
 }

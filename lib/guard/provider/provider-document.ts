@@ -42,17 +42,7 @@ export async function readAnswer<Result> (
 }
 
 /** The metadata of an issuer, as it publishes them. */
-export interface Discovery {
-  /**
-   * Fetches the document of the issuer and reads what is wanted from it. Undefined if there is none. A document that
-   * names another issuer, except for a trailing slash, is not used (OpenID Connect Discovery 1.0 section 4.3, RFC 8414
-   * section 3.3).
-   * @throws ProviderFailure, TypeError for an issuer whose documents may not be fetched
-   */
-  read<T>(session: ProviderSession, read: (document: JsonObject) => T | Promise<T>): Promise<T | undefined>
-  /** The issuer as its last document spells it, or as it is set if none was read. */
-  spelling (): string
-}
+export type Discovery = ReturnType<typeof createDiscovery>
 
 /**
  * Compares the issuer that a document names with the one of the settings: a document does not choose who it speaks for.
@@ -69,7 +59,7 @@ export function verifyNamedIssuer (named: unknown, issuer: string): void {
  * @param issuer as it is set
  * @param onSpelling called when a document spells it in another way than before
  */
-export function createDiscovery (issuer: string, onSpelling: (spelled: string) => void = () => {}): Discovery {
+export function createDiscovery (issuer: string, onSpelling: (spelled: string) => void = () => {}) {
   let spelling = issuer
 
   function readIssuer (body: Uint8Array): JsonObject {
@@ -84,13 +74,20 @@ export function createDiscovery (issuer: string, onSpelling: (spelled: string) =
   }
 
   return {
-    async read (session, read) {
+    /**
+     * Fetches the document of the issuer and reads what is wanted from it. Undefined if there is none. A document that
+     * names another issuer, except for a trailing slash, is not used (OpenID Connect Discovery 1.0 section 4.3, RFC
+     * 8414 section 3.3).
+     * @throws ProviderFailure, TypeError for an issuer whose documents may not be fetched
+     */
+    async read<T> (session: ProviderSession, read: (document: JsonObject) => T | Promise<T>): Promise<T | undefined> {
       for (const url of documentUrls(issuer)) {
         const answer = await session.send(url)
         if (answer.status !== 404) return readAnswer(answer, body => read(readIssuer(body)))
       }
       return undefined
     },
+    /** The issuer as its last document spells it, or as it is set if none was read. */
     spelling: () => spelling
   }
 }

@@ -5,32 +5,30 @@ import { isTlsCode } from '../../base/tls-code.ts'
  * Why a fetch of the signing keys failed. The words are stable: operators see them in logs and metrics, and
  * docs/reference/monitoring.md explains each.
  */
-export const PROVIDER_FAILURES = Object.freeze(
-  [
-    'deadline',
-    'unreachable',
-    'tls',
-    'proxy',
-    'status',
-    'redirect',
-    'content_encoding',
-    'too_large',
-    'not_json',
-    'discovery_malformed',
-    'discovery_issuer',
-    'jwks_uri_refused',
-    'set_malformed',
-    'set_too_many_keys',
-    'file_unreadable',
-    'introspection_endpoint',
-    'introspection_malformed',
-    'introspection_signature',
-    'introspection_expired',
-    'foreign_address',
-    'stream_missing',
-    'unexpected'
-  ] as const
-)
+export const PROVIDER_FAILURES = [
+  'deadline',
+  'unreachable',
+  'tls',
+  'proxy',
+  'status',
+  'redirect',
+  'content_encoding',
+  'too_large',
+  'not_json',
+  'discovery_malformed',
+  'discovery_issuer',
+  'jwks_uri_refused',
+  'set_malformed',
+  'set_too_many_keys',
+  'file_unreadable',
+  'introspection_endpoint',
+  'introspection_malformed',
+  'introspection_signature',
+  'introspection_expired',
+  'foreign_address',
+  'stream_missing',
+  'unexpected'
+] as const
 
 export type ProviderFailureWord = (typeof PROVIDER_FAILURES)[number]
 

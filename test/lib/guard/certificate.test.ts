@@ -39,7 +39,7 @@ function read (
 }
 
 t.test('Nothing is read while certificates are off', async t => {
-  t.equal(read('off', ['Client-Cert', `:${base64}:`]), 'token_binding_unusable')
+  t.equal(read('off', ['Client-Cert', `:${base64}:`]), 'certificate_missing')
 })
 
 t.test('Each header gives the thumbprint of its certificate, or the reason why it gives none', async t => {

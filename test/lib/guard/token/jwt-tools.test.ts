@@ -135,7 +135,7 @@ async function compareSet (t: Test): Promise<number> {
   const published = bases.filter(({ signer }) => chosen.includes(signer))
   const document = Buffer.from(JSON.stringify({ keys: chosen.map(({ jwk, alg }) => oneOf(CHANGES)(jwk, alg)) }))
   const read = (reader: keyof typeof JWT_TOOLS) =>
-    readKeySet(document, [], ALGS, JWT_TOOLS[reader].keyReader).catch((error: Error) => error)
+    readKeySet(document, [], ALGS, JWT_TOOLS[reader].readPem).catch((error: Error) => error)
   const [byPackages, byNode] = await Promise.all([read('packages'), read('node:crypto')])
   if (byPackages instanceof Error || byNode instanceof Error) {
     t.strictSame(byNode, byPackages, document.toString())
@@ -167,24 +167,7 @@ t.test('Thousands of tokens, under hundreds of key sets, get the same verdict by
   t.ok(signed > PARTS * 50, `${signed} of them are signed by a key of their set`)
 })
 
-t.test('Both name the same address of the keys, whatever a document says.', async t => {
-  const { packages, 'node:crypto': node } = JWT_TOOLS
-  for (
-    const named of [
-      'https://a.test/keys',
-      'https://a.test/ä?x=1#y',
-      'javascript:alert(1)',
-      ' ',
-      'null',
-      '"',
-      '__proto__',
-      '\\u0000',
-      'x'.repeat(10_000)
-    ]
-  ) {
-    t.equal(await packages.keyReader.readJwksUri(named), named)
-    t.equal(await node.keyReader.readJwksUri(named), named)
-  }
-  for (const tools of [packages, node]) tools.load()
+t.test('Both can be loaded before the first token comes.', async t => {
+  for (const tools of Object.values(JWT_TOOLS)) tools.load()
   t.ok(importPublicJwk({ kty: 'RSA', n: oddNumber(2048), e: 'AQAB' }))
 })
