@@ -10,8 +10,7 @@ import {
   type DescribedRoute
 } from '../lib/report/openapi/describe.ts'
 import type { OpenapiDocument, Operation } from '../lib/report/openapi/document.ts'
-import { readTextIfThere } from '../lib/settings/sources.ts'
-import { readBuild } from '../server/build.ts'
+import { versionOf } from '../server/build.ts'
 
 /** A document by the types of @fastify/swagger. Ours name fewer parts. */
 type SwaggerDocument = ReturnType<NonNullable<FastifyDynamicSwaggerOptions['transformObject']>>
@@ -22,11 +21,10 @@ type SwaggerDocument = ReturnType<NonNullable<FastifyDynamicSwaggerOptions['tran
  */
 export default fp(async (app: FastifyInstance) => {
   const { settings } = app
-  const { version } = readBuild(import.meta.dirname, readTextIfThere, undefined)
   const described = new Map<string, DescribedRoute>()
 
   const options: FastifyDynamicSwaggerOptions = {
-    openapi: describeService(version, settings) as FastifyDynamicSwaggerOptions['openapi'],
+    openapi: describeService(versionOf(import.meta.dirname), settings) as FastifyDynamicSwaggerOptions['openapi'],
     convertConstToEnum: false,
     transform ({ schema, url, route }) {
       // The plugin that notes guards does so for every route.

@@ -1,7 +1,6 @@
 import type { FastifyPluginAsync } from 'fastify'
 import { readiness } from '../lib/assembly/readiness.ts'
-import { readBuild } from '../server/build.ts'
-import { readTextIfThere } from '../lib/settings/sources.ts'
+import { versionOf } from '../server/build.ts'
 import { withExample } from '../schemas/answers.ts'
 import { aliveSchema, readySchema } from '../schemas/operation.ts'
 
@@ -13,7 +12,7 @@ const NOT_READY = { status: 'unavailable', checks: { ...READY.checks, keys: 'emp
 const routes: FastifyPluginAsync<{ ownPrefix: string }> = async (app, { ownPrefix }) => {
   const { guardAudit: audit, holdfastGuard: { parts } } = app
   const config = { essential: true }
-  const alive = { status: 'ok', ...readBuild(import.meta.dirname, readTextIfThere, process.env.HOLDFAST_COMMIT) }
+  const alive = { status: 'ok', version: versionOf(import.meta.dirname), commit: process.env.HOLDFAST_COMMIT }
 
   app.get(`${ownPrefix}/health/live`, {
     config,

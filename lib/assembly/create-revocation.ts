@@ -44,9 +44,6 @@ interface RevocationPartsOptions extends IssuerPartOptions, Openness {
   readonly onEvent: (event: RevocationEvent) => void
 }
 
-/** What receives revocations, keeps them and judges by them. */
-export type RevocationParts = NonNullable<Awaited<ReturnType<typeof createRevocation>>>
-
 /** Builds what the section `revocation` describes. Undefined if there is none. */
 export async function createRevocation (options: RevocationPartsOptions) {
   const { surroundings, settings, isOpen, transport = createTransport(settings.proxies), jwtTools, onEvent } = options

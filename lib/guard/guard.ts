@@ -11,7 +11,8 @@ import { recordProof, type PresentedProof, type ProofPolicy, type ProofVerifier 
 import { Message, receivedFrom, verifyLinesCounted, type ReceivedRequest } from './message.ts'
 import { clientKey, type RateLimit } from './rate-limit.ts'
 import { Refusal } from '../refusal.ts'
-import { refusalOfToken, type Binding, type TokenVerifier, type VerifiedToken } from './token/verified-tokens.ts'
+import type { TokenVerifier } from './token/jwt-verifier.ts'
+import { refusalOfToken, type Binding, type VerifiedToken } from './token/verified-tokens.ts'
 import type { RequestUrl } from './url/request-url.ts'
 
 /** The sender of a request, known once token and proof have passed. */

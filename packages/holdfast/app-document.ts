@@ -2,14 +2,7 @@ import { createRequire } from 'node:module'
 import type { FastifyInstance, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import type { AppDocument } from '../../lib/report/openapi/app-document.ts'
-import {
-  hooksAround,
-  isGuard,
-  PHASES,
-  requirementsOf,
-  type RouteGuard,
-  type RouteHooks
-} from '../../lib/guard/requirement/route-guard.ts'
+import { hooksAround, requirementsOf, type RouteGuard } from '../../lib/guard/requirement/route-guard.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -28,17 +21,15 @@ interface Documented {
 export default fp(async (app: FastifyInstance) => {
   const noted: Array<{ readonly scope: FastifyInstance, readonly route: RouteOptions, readonly own: RouteOptions }> = []
   // Another plugin may wrap the hooks of the route after this.
-  const note = function (this: FastifyInstance, route: RouteOptions): void {
+  app.addHook('onRoute', function (this: FastifyInstance, route: RouteOptions) {
     noted.push({ scope: this, route, own: { ...route } })
-  }
-  app.addHook('onRoute', note)
-  const guardsAround = noteWrapped(app, note)
+  })
   app.addHook('onReady', async () => {
     const documented = new Set<Documented>()
     const guards = new Map<string, RouteGuard>()
     for (const { scope, route, own } of noted.splice(0)) {
       const owner = documentedScopeOf(scope)
-      const requirements = requirementsOf(hooksAround(scope), guardsAround(scope), own)
+      const requirements = requirementsOf(hooksAround(scope), own)
       if (!owner || requirements.length === 0) continue
       documented.add(owner)
       const mark = `${String(route.method)} ${route.url}`
@@ -60,29 +51,6 @@ export default fp(async (app: FastifyInstance) => {
     }
   })
 }, { name: 'holdfast-app-document' })
-
-/**
- * If @fastify/otel came first, it wraps each hook, and a guard in it shows no more. So routes are noted before it sees
- * them, and guards that are added to a scope before it wraps them.
- * @returns the guards around a scope that it may have wrapped
- */
-function noteWrapped (app: FastifyInstance, note: (route: RouteOptions) => void): (scope: object) => RouteHooks {
-  if (!app.hasPlugin('@fastify/otel')) return () => ({})
-  const { onRoute = [] } = hooksAround(app) as { readonly onRoute?: unknown[] }
-  onRoute.sort((a, b) => Number(b === note) - Number(a === note))
-  const added: Array<{ readonly scope: object, readonly hooks: RouteHooks }> = []
-  const { addHook } = app
-  app.addHook = function (this: FastifyInstance, name: string, hook: never) {
-    if (isGuard(hook)) added.push({ scope: this, hooks: { [name]: hook } })
-    return Reflect.apply(addHook, this, [name, hook]) as FastifyInstance
-  } as typeof addHook
-  return scope => {
-    const around = added.filter(({ scope: owner }) =>
-      owner === scope || Object.prototype.isPrototypeOf.call(owner, scope)
-    ).map(({ hooks }) => hooks)
-    return Object.fromEntries(PHASES.map(phase => [phase, around.flatMap(hooks => [hooks[phase] ?? []].flat())]))
-  }
-}
 
 /** Most apps have no document. */
 async function loadDescriptions (): Promise<typeof import('../../lib/report/openapi/app-document.ts')> {

@@ -40,7 +40,7 @@ export async function openAuditFile (
   { every, onFault, onRecovered }: AuditFileOptions
 ): Promise<AuditSink> {
   /** Undefined after a fault, until it is opened again. */
-  let file: OpenFile | undefined = openFile(path)
+  let file: ReturnType<typeof openFile> | undefined = openFile(path)
   let written = 0
   let lost = 0
   let fault: string | undefined
@@ -104,16 +104,8 @@ export async function openAuditFile (
   }
 }
 
-interface OpenFile {
-  /** Why the line was not written. Undefined if it was. */
-  write (line: string): Error | undefined
-  isAt (found: Stats | undefined): boolean
-  /** Flushes it, and resolves when it is closed. */
-  close (): Promise<void>
-}
-
 /** @throws Error with a `code` */
-function openFile (path: string): OpenFile {
+function openFile (path: string) {
   isThere(path)
   const fd = openSync(path, 'a', MODE)
   const { ino, dev } = fstatSync(fd)
@@ -125,13 +117,15 @@ function openFile (path: string): OpenFile {
   })
   let start = endsInLine(path) ? '' : '\n'
   return {
-    write (line) {
+    /** Why the line was not written. Undefined if it was. */
+    write (line: string): Error | undefined {
       boom.write(start + line)
       start = ''
       return error
     },
-    isAt: found => found?.ino === ino && found.dev === dev,
-    close: () => new Promise(resolve => boom.once('close', resolve).once('error', resolve).destroy())
+    isAt: (found: Stats | undefined): boolean => found?.ino === ino && found.dev === dev,
+    /** Flushes it, and resolves when it is closed. */
+    close: () => new Promise<void>(resolve => boom.once('close', resolve).once('error', resolve).destroy())
   }
 }
 

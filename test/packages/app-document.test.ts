@@ -1,7 +1,6 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import Fastify, { type FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import holdfast, { type HoldfastOptions } from '../../packages/holdfast/index.ts'
@@ -296,35 +295,4 @@ t.test('Without guards, or without @fastify/swagger under its own name, nothing 
   other.get('/orders', { onRequest: other.authenticate() }, () => 'orders')
   t.equal((await other.inject('/orders')).statusCode, 401)
   t.equal(other.swagger as unknown, 'a word of the app')
-})
-
-/** What @fastify/otel does: it wraps the hooks of routes, and those that scopes get after it. */
-const otel = fp(async (app: FastifyInstance) => {
-  const wrap = (hook: unknown): unknown =>
-    typeof hook === 'function' ? (...args: unknown[]) => Reflect.apply(hook as () => unknown, undefined, args) : hook
-  const { addHook } = app
-  app.addHook('onRoute', route => {
-    if (route.onRequest) route.onRequest = [route.onRequest].flat().map(wrap) as never
-  })
-  app.addHook = function (this: FastifyInstance, name: string, hook: never) {
-    return Reflect.apply(addHook, this, [name, name === 'onRequest' ? wrap(hook) : hook]) as FastifyInstance
-  } as typeof addHook
-}, { name: '@fastify/otel' })
-
-t.test('The document shows the guards that @fastify/otel has wrapped.', async t => {
-  const { options } = await createTestIssuer()
-  const documents = await Promise.all([true, false].map(async traced => {
-    const app = Fastify()
-    t.teardown(() => app.close())
-    if (traced) await app.register(otel)
-    await app.register(swagger, OPENAPI_31)
-    await app.register(holdfast, options)
-    addOrders(app)
-    app.addHook('onRequest', (_request, _reply, done) => done())
-    await app.ready()
-    t.equal((await app.inject('/orders')).statusCode, 401)
-    return documentOf(app)
-  }))
-  t.ok(documents[0]!.paths['/orders']!['get']!['security'])
-  t.strictSame(documents[0], documents[1], 'as without it')
 })

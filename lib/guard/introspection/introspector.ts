@@ -20,9 +20,6 @@ export interface ReadAnswer extends Pick<IntrospectionAnswer, 'expiresAt'> {
 
 export type Introspector = ReturnType<typeof createIntrospector>
 
-/** The calls to the provider since the start, by their outcome, and those under way now. */
-export type IntrospectorState = ReturnType<Introspector['state']>
-
 export interface IntrospectorOptions {
   readonly transport: Transport
   /** Finds the address of the calls. Rejects with ProviderFailure. */

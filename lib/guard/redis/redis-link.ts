@@ -12,26 +12,7 @@ export interface LinkListeners {
 /** A command to Redis. Numbers are sent as text. Rejects if there is no answer. */
 export type RedisCall = (command: string, ...args: ReadonlyArray<string | number>) => Promise<unknown>
 
-/** A connection that repairs itself. */
-export interface RedisLink {
-  /** Whether a command would be sent now. If not, a command gets an error at once. */
-  readonly ready: boolean
-  readonly call: RedisCall
-  /**
-   * `SET key 1 EX ttl [NX]`. The reply is `OK`, or null if the key existed. Commands of one turn of the event loop are
-   * sent in one packet.
-   */
-  set (
-    key: string,
-    ttlSeconds: number,
-    ifAbsent: boolean,
-    done: (error: Error | null | undefined, reply?: unknown) => void
-  ): void
-  /** `INFO memory` of the server, or of each master of a cluster. */
-  memoryInfo (done: (answers: readonly MemoryAnswer[]) => void): void
-  /** Closes it for good. */
-  close (): void
-}
+export type RedisLink = ReturnType<typeof openRedisLink>
 
 const CONNECT_TIMEOUT_MS = 500
 /**
@@ -43,7 +24,7 @@ const MAX_RETRY_MS = 500
 const READONLY_RECONNECT_MS = 1000
 
 /** Opens a connection that repairs itself, with ioredis. Returns while the connection is still being made. */
-export function openRedisLink (target: RedisTarget, listeners: LinkListeners, steadyMs: () => number): RedisLink {
+export function openRedisLink (target: RedisTarget, listeners: LinkListeners, steadyMs: () => number) {
   const client = target.cluster
     ? new Cluster([...target.hosts], clusterOptions(target))
     : new Redis(clientOptions(target, steadyMs))
@@ -69,11 +50,21 @@ export function openRedisLink (target: RedisTarget, listeners: LinkListeners, st
   })
 
   return {
-    get ready () {
+    /** Whether a command would be sent now. If not, a command gets an error at once. */
+    get ready (): boolean {
       return client.status === 'ready'
     },
-    call: (command, ...args) => (client as Redis).call(command, ...args),
-    set (key, ttlSeconds, ifAbsent, done) {
+    call: ((command, ...args) => (client as Redis).call(command, ...args)) as RedisCall,
+    /**
+     * `SET key 1 EX ttl [NX]`. The reply is `OK`, or null if the key existed. Commands of one turn of the event loop
+     * are sent in one packet.
+     */
+    set (
+      key: string,
+      ttlSeconds: number,
+      ifAbsent: boolean,
+      done: (error: Error | null | undefined, reply?: unknown) => void
+    ): void {
       const { stream } = client as Redis
       if (stream?.writable && stream.writableCorked === 0) {
         stream.cork()
@@ -82,13 +73,15 @@ export function openRedisLink (target: RedisTarget, listeners: LinkListeners, st
       const args = ifAbsent ? [key, '1', 'EX', String(ttlSeconds), 'NX'] : [key, '1', 'EX', String(ttlSeconds)]
       client.sendCommand(new Command('set', args, { replyEncoding: 'utf8' }, done))
     },
-    memoryInfo (done) {
+    /** `INFO memory` of the server, or of each master of a cluster. */
+    memoryInfo (done: (answers: readonly MemoryAnswer[]) => void): void {
       const servers = client instanceof Cluster ? client.nodes('master') : [client]
       Promise.all(
         servers.map(server => server.info('memory').then(info => ({ info }), (error: Error) => ({ error })))
       ).then(done)
     },
-    close () {
+    /** Closes it for good. */
+    close (): void {
       closed = true
       clearTimeout(restart)
       client.disconnect()

@@ -24,7 +24,7 @@ export interface RouteHooks {
 }
 
 /** The phases of the hooks before a handler, in their order. */
-export const PHASES = ['onRequest', 'preParsing', 'preValidation', 'preHandler'] as const
+const PHASES = ['onRequest', 'preParsing', 'preValidation', 'preHandler'] as const
 
 /**
  * The requirements of hooks, in the order in which they run: phase by phase, the hooks around a route before its own.
@@ -57,7 +57,7 @@ export function asGuard (hook: (...args: never[]) => unknown, requirement: Requi
 }
 
 /** Whether a hook is a guard. */
-export function isGuard (hook: unknown): hook is { readonly requirement: Requirement } {
+function isGuard (hook: unknown): hook is { readonly requirement: Requirement } {
   return typeof hook === 'function' && typeof (hook as { readonly requirement?: unknown }).requirement === 'object'
 }
 

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { isJsonObject, type JsonObject } from '../../base/json.ts'
-import type { Introspector, IntrospectorState } from '../introspection/introspector.ts'
+import type { Introspector } from '../introspection/introspector.ts'
 import { isSameIssuer } from './claims.ts'
 import { plainWord } from '../../base/printable.ts'
 import { Refusal } from '../../refusal.ts'
@@ -25,9 +25,7 @@ export interface Inquired {
   readonly isCurrent: () => boolean
 }
 
-export interface InquiryState extends IntrospectorState {
-  readonly cache: { readonly entries: number, readonly hits: number, readonly misses: number }
-}
+export type InquiryState = ReturnType<Inquiry['state']>
 
 export interface InquiryOptions {
   readonly introspector: Introspector
@@ -107,7 +105,7 @@ export function createInquiry (options: InquiryOptions) {
         return claims
       }),
     /** For metrics. The cache is that of refusals; tokens that are active are remembered where verified tokens are. */
-    state: (): InquiryState => ({ ...introspector.state(), cache: { entries: refusals.size, hits, misses } }),
+    state: () => ({ ...introspector.state(), cache: { entries: refusals.size, hits, misses } }),
     close: introspector.close
   }
 }

@@ -7,7 +7,6 @@ import { checkByRules, issuerRefusal, readIssuer, readToken, timeRefusal, type T
 import {
   createVerifiedToken,
   refusalOfToken,
-  type TokenVerifier,
   type VerifiedToken,
   type VerifiedTokens
 } from './verified-tokens.ts'
@@ -24,6 +23,9 @@ export interface JwtVerifierOptions {
   readonly clockToleranceSeconds: number
 }
 
+/** The boundary between the guard and the kinds of tokens: it turns the text of a token into a verified token. */
+export type TokenVerifier = ReturnType<typeof createJwtVerifier>
+
 /**
  * Verifies access tokens. For a JWT (RFC 9068) it chooses the issuer, runs all checks that need no key, verifies the
  * signature under a key of this issuer, and introspects the token if that is set. Any other token is introspected at
@@ -31,7 +33,7 @@ export interface JwtVerifierOptions {
  */
 export function createJwtVerifier (
   { issuers, audiences, findSigner, verified, revocationOf, clockToleranceSeconds }: JwtVerifierOptions
-): TokenVerifier {
+) {
   function rulesOf ({ rules }: TokenIssuer): TokenRules {
     return audiences === undefined ? rules : { ...rules, audiences, resource: undefined }
   }
@@ -125,8 +127,22 @@ export function createJwtVerifier (
   }
 
   return {
+    /** A token of exactly this text that was verified before. `verify` decides whether it still passes. */
     known: verified.get,
-    verify (text, scheme, known, now) {
+    /**
+     * A scheme that the issuer of the token does not offer is refused before anything else of the token.
+     * @param scheme how the token was sent
+     * @param known the result of `known` for this text
+     * @param now Unix seconds
+     * @returns a promise unless the token is still trusted
+     * @throws Refusal, or rejects with it
+     */
+    verify (
+      text: string,
+      scheme: AuthScheme,
+      known: VerifiedToken | undefined,
+      now: number
+    ): VerifiedToken | Promise<VerifiedToken> {
       if (!issuers) throw new Refusal('domain_has_scheme')
       if (known && !isOffered(scheme, known.dpopMode)) {
         throw new Refusal('scheme_not_offered', { issuer: known.issuer })

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { hash } from 'node:crypto'
 import type { JsonObject } from '../../base/json.ts'
-import type { AuthScheme, DpopMode } from '../credentials.ts'
+import type { DpopMode } from '../credentials.ts'
 import { refusalOfIssuer } from '../../refusal.ts'
 import type { TokenClaims } from './jwt-checks.ts'
 
@@ -34,26 +34,6 @@ export interface VerifiedToken {
    * elsewhere.
    */
   readonly isTrusted: () => boolean
-}
-
-/** The boundary between the guard and the kinds of tokens: it turns the text of a token into a verified token. */
-export interface TokenVerifier {
-  /** A token of exactly this text that was verified before. `verify` decides whether it still passes. */
-  known (text: string): VerifiedToken | undefined
-  /**
-   * A scheme that the issuer of the token does not offer is refused before anything else of the token.
-   * @param scheme how the token was sent
-   * @param known the result of `known` for this text
-   * @param now Unix seconds
-   * @returns a promise unless the token is still trusted
-   * @throws Refusal, or rejects with it
-   */
-  verify (
-    text: string,
-    scheme: AuthScheme,
-    known: VerifiedToken | undefined,
-    now: number
-  ): VerifiedToken | Promise<VerifiedToken>
 }
 
 /** What becomes a verified token. */

@@ -7,8 +7,7 @@ import {
   createRevocation,
   createRevocationView,
   pushUrlOf,
-  type RevocationEvent,
-  type RevocationParts
+  type RevocationEvent
 } from '../../../lib/assembly/create-revocation.ts'
 import { NODE_CRYPTO } from '../../../lib/assembly/jwt-tools.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../lib/revocation/effects.ts'
@@ -31,7 +30,7 @@ async function create (
   values: object = {},
   isOpen = false,
   surroundings = processSurroundings
-): Promise<{ parts: RevocationParts | undefined, events: RevocationEvent[] }> {
+): Promise<{ parts: Awaited<ReturnType<typeof createRevocation>>, events: RevocationEvent[] }> {
   const events: RevocationEvent[] = []
   const settings = await readSettings({
     IDP_ISSUER: ISSUER,
