@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { openKeysOfGate } from '../lib/assembly/open-statement-keys.ts'
 import { metadataOfAudience } from '../lib/assembly/resource-metadata.ts'
-import { createExecutor, type Executor, type Findings } from '../lib/gate/executor.ts'
+import { createExecutor, type Findings } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
 import {
@@ -25,35 +25,10 @@ import type { UpgradedConnection } from '../lib/gate/upstream/upgrade.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 import { takeExpectations, takeUpgrades } from './gate/upgrades.ts'
 
-interface Gate {
-  readonly settings: GateSettings
-  execute: Executor<FastifyRequest>
-  /**
-   * Logs and counts why a request does not pass, and gives the error to answer with. What the guard has refused is
-   * logged and has its status.
-   * @param status for every other refusal
-   */
-  refused (request: FastifyRequest, error: Error, status: GateError['statusCode']): Error
-  /** Maximum number of bytes of a body that is judged. */
-  readonly maxBodyBytes: number
-  /** Reads the body of a request that is to be judged by it, and has the client send it if it waits. */
-  readBody (request: FastifyRequest, reply: FastifyReply): Promise<Buffer>
-  /** The headers that name the sender of a request to the upstream. */
-  identify (request: FastifyRequest, audience: string | undefined): IdentityHeaders
-  /** The audiences of rules that are resources of their own, each with the scopes that its rules ask for. */
-  readonly resources: ReadonlyMap<string, ReadonlySet<string>>
-  /** With which statements are verified. Undefined if nothing is signed. */
-  readonly keySet: (() => object) | undefined
-  /** The connection of a request that asks for another protocol. */
-  upgradeOf (request: IncomingMessage): UpgradedConnection | undefined
-  /** Has a client that waits for 100 send the body. */
-  goAhead (request: FastifyRequest, reply: FastifyReply): void
-}
-
 declare module 'fastify' {
   interface FastifyInstance {
     /** Undefined if the service is no gate. */
-    gate: Gate | undefined
+    gate: Awaited<ReturnType<typeof createGate>> | undefined
   }
   interface FastifyRequest extends Findings {}
 }
@@ -65,10 +40,10 @@ export default fp(async (app: FastifyInstance) => {
   app.decorateRequest('mcpMatches', null)
   app.decorateRequest('mcpRequest', null)
   app.decorateRequest('listCut', null)
-  if (!settings) {
-    app.decorate('gate', undefined)
-    return
-  }
+  app.decorate('gate', settings && await createGate(app, settings))
+}, { name: 'gate', dependencies: ['connections', 'holdfast-auth', 'route-guard', 'sensible'] })
+
+async function createGate (app: FastifyInstance, settings: GateSettings) {
   const resources = readResources(app, settings.rules)
   const { decisions, tally, parts: { observing } } = app.holdfastGuard
   // The service's own paths have routes of their own.
@@ -124,52 +99,67 @@ export default fp(async (app: FastifyInstance) => {
     takeExpectations(app.server, app.connections.inTurn(app.routing), expecting)
   }
 
-  app.decorate(
-    'gate',
-    {
-      settings,
-      execute,
-      resources,
-      keySet: signing && (() => signing.current.keySet),
-      maxBodyBytes: maxBytes,
-      upgradeOf: request => upgrades.get(request),
-      refused (request, error, status) {
-        const isGateError = error instanceof GateError
-        if (!isGateError && !(error instanceof Refusal && !error.headers)) return error
-        const { message } = error
-        const reason = status === 403 && error.reason === 'message_refused' ? 'question_refused' : error.reason
-        report(request, error, { reason, status })
-        return app.httpErrors.createError(status, message, isGateError ? { rpcCode: error.rpcCode, reason } : {})
-      },
-      async readBody (request, reply) {
-        // The client need not send what is not read.
-        if (Number(request.raw.headers['content-length']) > maxBytes) throw bodyTooLarge()
-        this.goAhead(request, reply)
-        const { auth, raw } = request
-        const caller = auth ? { issuer: auth.issuer, subject: request.user!.sub } : undefined
-        return readWhole(raw, reply.raw, sendersOf(addressOf(request), caller))
-      },
-      goAhead ({ raw }, reply) {
-        if (expecting.delete(raw)) reply.raw.writeContinue()
-      },
-      identify (request, audience) {
-        const { user, auth, observed } = request
-        const caller = auth ? { claims: user!, scopes: auth.scopes, issuer: auth.issuer } : undefined
-        // Always told, as all others are: one that is missing could come from the client.
-        const headers = observing?.isOn() || observed
-          ? { ...identityHeaders(caller), [OBSERVED_HEADER]: observed?.reason ?? '' }
-          : identityHeaders(caller)
-        if (!signing) return headers
-        const { method, target, url } = request.gated!
-        const issuer = app.settings.server.publicUrl ?? url.href.slice(0, -url.ownPath.length)
-        const path = target.split('?', 1)[0]!
-        return {
-          ...headers,
-          [STATEMENT_HEADER]: caller ? signing.current.sign(caller, { issuer, audience: audience!, method, path }) : ''
-        }
-      }
-    } satisfies Gate
-  )
+  return {
+    settings,
+    execute,
+    /** The audiences of rules that are resources of their own, each with the scopes that its rules ask for. */
+    resources: resources as ReadonlyMap<string, ReadonlySet<string>>,
+    /** With which statements are verified. Undefined if nothing is signed. */
+    keySet: signing && (() => signing.current.keySet),
+    /** Maximum number of bytes of a body that is judged. */
+    maxBodyBytes: maxBytes,
+    /** The connection of a request that asks for another protocol. */
+    upgradeOf: (request: IncomingMessage) => upgrades.get(request),
+    refused,
+    /** Reads the body of a request that is to be judged by it, and has the client send it if it waits. */
+    async readBody (request: FastifyRequest, reply: FastifyReply): Promise<Buffer> {
+      // The client need not send what is not read.
+      if (Number(request.raw.headers['content-length']) > maxBytes) throw bodyTooLarge()
+      goAhead(request, reply)
+      const { auth, raw } = request
+      const caller = auth ? { issuer: auth.issuer, subject: request.user!.sub } : undefined
+      return readWhole(raw, reply.raw, sendersOf(addressOf(request), caller))
+    },
+    goAhead,
+    identify
+  }
+
+  /** Has a client that waits for 100 send the body. */
+  function goAhead ({ raw }: FastifyRequest, reply: FastifyReply): void {
+    if (expecting.delete(raw)) reply.raw.writeContinue()
+  }
+
+  /** The headers that name the sender of a request to the upstream. */
+  function identify (request: FastifyRequest, audience: string | undefined): IdentityHeaders {
+    const { user, auth, observed } = request
+    const caller = auth ? { claims: user!, scopes: auth.scopes, issuer: auth.issuer } : undefined
+    // Always told, as all others are: one that is missing could come from the client.
+    const headers = observing?.isOn() || observed
+      ? { ...identityHeaders(caller), [OBSERVED_HEADER]: observed?.reason ?? '' }
+      : identityHeaders(caller)
+    if (!signing) return headers
+    const { method, target, url } = request.gated!
+    const issuer = app.settings.server.publicUrl ?? url.href.slice(0, -url.ownPath.length)
+    const path = target.split('?', 1)[0]!
+    return {
+      ...headers,
+      [STATEMENT_HEADER]: caller ? signing.current.sign(caller, { issuer, audience: audience!, method, path }) : ''
+    }
+  }
+
+  /**
+   * Logs and counts why a request does not pass, and gives the error to answer with. What the guard has refused is
+   * logged and has its status.
+   * @param status for every other refusal
+   */
+  function refused (request: FastifyRequest, error: Error, status: GateError['statusCode']): Error {
+    const isGateError = error instanceof GateError
+    if (!isGateError && !(error instanceof Refusal && !error.headers)) return error
+    const { message } = error
+    const reason = status === 403 && error.reason === 'message_refused' ? 'question_refused' : error.reason
+    report(request, error, { reason, status })
+    return app.httpErrors.createError(status, message, isGateError ? { rpcCode: error.rpcCode, reason } : {})
+  }
 
   function report (
     request: FastifyRequest,
@@ -189,7 +179,7 @@ export default fp(async (app: FastifyInstance) => {
     tally?.refused(reason, undefined, isObserved)
     decisions.refused(request, because)
   }
-}, { name: 'gate', dependencies: ['connections', 'holdfast-auth', 'route-guard', 'sensible'] })
+}
 
 /** Whether the route of a request is one under which requests are judged by the rules. */
 function isDoor ({ routeOptions: { url = '' } }: FastifyRequest): boolean {
