@@ -20,13 +20,6 @@ import { decorateGuards } from './auth/guards.ts'
 import { keepReplies, onReplies } from './auth/replies.ts'
 import { endWithTokens } from './auth/token-end.ts'
 
-export type { Observed } from '../lib/guard/observing.ts'
-export type { RequestAuth } from '../lib/guard/request-auth.ts'
-export type { Requirement, RequirementOptions } from '../lib/guard/requirement/requirement.ts'
-export type { IssuerLookup } from '../lib/settings/option-types.ts'
-export type { GuardHook } from './auth/augmentation.ts'
-export type { AccessTokenClaims }
-
 const WARM_UP_DELAY_MS = 10
 
 const TWICE = 'Holdfast is registered already, in this scope or around it. Register each one in a scope of its own: ' +

@@ -60,4 +60,5 @@ export type {
 } from '../../lib/guard/requirement/requirement.ts'
 export type { ArgumentOption } from '../../lib/gate/arguments.ts'
 export type { AuthScheme } from '../../lib/guard/credentials.ts'
-export type { GuardHook, RequestAuth } from '../../plugins/auth.ts'
+export type { RequestAuth } from '../../lib/guard/request-auth.ts'
+export type { GuardHook } from '../../plugins/auth/augmentation.ts'

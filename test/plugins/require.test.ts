@@ -1,6 +1,7 @@
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import t, { type Test } from 'tap'
-import auth, { type RequirementOptions } from '../../plugins/auth.ts'
+import type { RequirementOptions } from '../../lib/guard/requirement/requirement.ts'
+import auth from '../../plugins/auth.ts'
 import type { FileOptions, HoldfastOptions } from '../../lib/settings/option-types.ts'
 import { REFUSALS, type RefusalReason } from '../../lib/refusal.ts'
 import { createLoggedApp } from '../helpers/app.ts'

@@ -2,7 +2,10 @@ import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fast
 import holdfast from '../../packages/holdfast/index.ts'
 import type { Refusal, RefusalReason } from '../../lib/refusal.ts'
 import type { AuthScheme } from '../../lib/guard/credentials.ts'
-import type { AccessTokenClaims, GuardHook, RequestAuth, Requirement } from '../../plugins/auth.ts'
+import type { RequestAuth } from '../../lib/guard/request-auth.ts'
+import type { Requirement } from '../../lib/guard/requirement/requirement.ts'
+import type { AccessTokenClaims } from '../../lib/guard/token/access-token-claims.ts'
+import type { GuardHook } from '../../plugins/auth/augmentation.ts'
 
 /** What a user of the plugin sees of its types. Nothing here runs: `npx tsc` judges it. */
 

@@ -30,26 +30,23 @@ export interface ClientCredentials {
 }
 
 export function createClientAuthentication (credentials: ClientCredentials): ClientAuthentication {
-  const { method, clientId, clientSecret, key } = credentials
+  const { method, clientId, clientSecret } = credentials
   if (method === 'client_secret_basic') {
     const headers = { authorization: basicCredentials(clientId, clientSecret!) }
     return async form => ({ headers, body: encodeForm(form) })
   }
-  if (method === 'client_secret_post') {
-    return async form => ({
-      headers: {},
-      body: encodeForm({ ...form, client_id: clientId, client_secret: clientSecret! })
-    })
+  return async form => ({ headers: {}, body: encodeForm({ ...form, ...await formOf(credentials) }) })
+}
+
+/** The members of the form by which the client proves itself. */
+async function formOf (credentials: ClientCredentials): Promise<Record<string, string>> {
+  const { method, clientId, clientSecret, key } = credentials
+  if (method === 'client_secret_post') return { client_id: clientId, client_secret: clientSecret! }
+  return {
+    client_id: clientId,
+    client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
+    client_assertion: await makeAssertion(key!, credentials)
   }
-  return async form => ({
-    headers: {},
-    body: encodeForm({
-      ...form,
-      client_id: clientId,
-      client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
-      client_assertion: await makeAssertion(key!, credentials)
-    })
-  })
 }
 
 /** The Authorization header of a client. RFC 6749 section 2.3.1: both parts are encoded as in a form. */
