@@ -14,13 +14,8 @@ const TEXT_MAX_AGE_MS = 1000
 declare module 'fastify' {
   interface FastifyInstance {
     /** The metrics in the text format of Prometheus. Undefined if `METRICS` is off. */
-    metricsText?: () => Promise<MetricsText>
+    metricsText?: () => Promise<{ readonly contentType: string, readonly bytes: Buffer }>
   }
-}
-
-interface MetricsText {
-  readonly contentType: string
-  readonly bytes: Buffer
 }
 
 /** Counts requests in plain numbers. Labels and text are made only on request. routes/metrics.ts serves them. */
@@ -42,7 +37,7 @@ export default fp(async (app: FastifyInstance) => {
 
   app.decorate('metricsText', scrape)
 
-  async function makeText (): Promise<MetricsText> {
+  async function makeText () {
     registry ??= await createRegistry(readSources)
     return { contentType: registry.contentType, bytes: Buffer.from(await registry.metrics()) }
   }

@@ -1,9 +1,7 @@
-import { createGuardParts, type GuardParts, type GuardPartsOptions } from '../lib/assembly/create-guard.ts'
+import { createGuardParts, type GuardPartsOptions } from '../lib/assembly/create-guard.ts'
 import { describeEvent } from '../lib/assembly/guard-events.ts'
-import type { Settings } from '../lib/settings/settings.ts'
 import { observingWarning, replayPromise, reportStart, startWarnings } from '../lib/settings/start-report.ts'
 import type { PluginSettings } from '../lib/settings/validation.ts'
-import type { Surroundings } from '../lib/base/surroundings.ts'
 import { processSurroundings, type TestDoubles } from './surroundings.ts'
 
 /** What is used of a log. */
@@ -19,21 +17,13 @@ interface RunningGuardOptions extends Pick<GuardPartsOptions, 'jwtTools' | 'meta
   readonly doubles: TestDoubles | undefined
 }
 
-interface RunningGuard {
-  /** Those that it was built from. */
-  readonly settings: Settings
-  readonly parts: GuardParts
-  readonly surroundings: Surroundings
-  close (): Promise<void>
-}
-
 const HOUR_MS = 3_600_000
 
 /** Builds the guard of a process from settings, and tells its log what holds, and what changes later. */
 export async function runGuard (
   { settings: given, ...functions }: PluginSettings,
   { log, doubles, ...options }: RunningGuardOptions
-): Promise<RunningGuard> {
+) {
   const surroundings = doubles?.surroundings ?? processSurroundings
   for (const warning of startWarnings(given, surroundings.now)) log.warn(warning)
   log.info(
@@ -65,10 +55,11 @@ export async function runGuard (
   })
   if (revocation) doubles?.revocations.add(revocation.revocations)
   return {
+    /** Those that it was built from. */
     settings,
     parts,
     surroundings,
-    async close () {
+    async close (): Promise<void> {
       stopWarning?.()
       if (revocation) doubles?.revocations.delete(revocation.revocations)
       await parts.close()

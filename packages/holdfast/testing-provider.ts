@@ -6,19 +6,13 @@ export const ASKING_CLIENT = { clientId: 'api', clientSecret: 'the secret of a t
 
 const AUTHORIZATION = basicCredentials(ASKING_CLIENT.clientId, ASKING_CLIENT.clientSecret)
 
-/** The issuers of one app, in memory. The plugin asks them as it asks real ones, by documents and forms. */
-export interface ProvidersInMemory {
-  readonly transport: Transport
-  /** Adds an issuer with its keys. */
-  add (issuer: string, keySet: object): void
-  /** Puts a document at an address. */
-  publish (url: string, document: object): void
-  /** Has an issuer know an opaque token, with what it answers about it while the token has not expired. */
-  know (issuer: string, token: string, claims: Readonly<Record<string, unknown>>): void
-}
+export type ProvidersInMemory = ReturnType<typeof createProviders>
 
-/** @param now Unix seconds */
-export function createProviders (now: () => number): ProvidersInMemory {
+/**
+ * The issuers of one app, in memory. The plugin asks them as it asks real ones, by documents and forms.
+ * @param now Unix seconds
+ */
+export function createProviders (now: () => number) {
   const documents = new Map<string, object>()
   const opaque = new Map<string, Readonly<Record<string, unknown>>>()
   const answer = (status: number, document: object = {}): ProviderAnswer => ({
@@ -44,16 +38,19 @@ export function createProviders (now: () => number): ProvidersInMemory {
         close () {}
       }),
       close () {}
-    },
-    add (issuer, keySet) {
+    } as Transport,
+    /** Adds an issuer with its keys. */
+    add (issuer: string, keySet: object): void {
       const at = addressesOf(issuer)
       documents.set(at.discovery, { issuer, jwks_uri: at.keys, introspection_endpoint: at.introspection })
       documents.set(at.keys, keySet)
     },
-    publish: (url, document) => {
+    /** Puts a document at an address. */
+    publish (url: string, document: object): void {
       documents.set(url, document)
     },
-    know: (issuer, token, claims) => {
+    /** Has an issuer know an opaque token, with what it answers about it while the token has not expired. */
+    know (issuer: string, token: string, claims: Readonly<Record<string, unknown>>): void {
       opaque.set(`${addressesOf(issuer).introspection} ${token}`, claims)
     }
   }

@@ -19,15 +19,7 @@ interface AuditFileOptions {
 }
 
 /** Where the records of decisions go. */
-export interface AuditSink {
-  /** Writes one line, or counts it as lost. */
-  write (record: object): void
-  /** Opens the file anew. */
-  reopen (): void
-  /** The lines written and lost since the start, and why the last one could not be written. */
-  state (): { readonly written: number, readonly lost: number, readonly fault: string | undefined }
-  close (): Promise<void>
-}
+export type AuditSink = Awaited<ReturnType<typeof openAuditFile>>
 
 /**
  * Appends lines to a file of its own. Each line is one call of the system, made before the request goes on: the lines
@@ -38,7 +30,7 @@ export interface AuditSink {
 export async function openAuditFile (
   path: string,
   { every, onFault, onRecovered }: AuditFileOptions
-): Promise<AuditSink> {
+) {
   /** Undefined after a fault, until it is opened again. */
   let file: ReturnType<typeof openFile> | undefined = openFile(path)
   let written = 0
@@ -81,7 +73,8 @@ export async function openAuditFile (
   }
 
   return {
-    write (record) {
+    /** Writes one line, or counts it as lost. */
+    write (record: object): void {
       const error = file?.write(`${JSON.stringify(record)}\n`)
       if (error) fail(error)
       if (!file) {
@@ -93,9 +86,11 @@ export async function openAuditFile (
       fault = undefined
       onRecovered(lost - lostBefore)
     },
+    /** Opens the file anew. */
     reopen,
+    /** The lines written and lost since the start, and why the last one could not be written. */
     state: () => ({ written, lost, fault }),
-    async close () {
+    async close (): Promise<void> {
       stop()
       isClosed = true
       await file?.close()

@@ -21,17 +21,11 @@ interface AuditOptions<Request> {
   readonly originOf: (request: Request) => { readonly id: string, readonly ip: string | undefined }
 }
 
-/** The record of decisions. */
-export interface Audit<Request> extends Pick<AuditSink, 'state' | 'close'> {
-  /** Takes down who sends a request as soon as it is there: the address of a connection is lost with it. */
-  meet (request: Request): void
-}
-
 /** Writes down each decision, from now until it is closed. */
 export async function openAudit<Request extends AdmissibleRequest> (
   { to, pseudonymKey }: NonNullable<Settings['audit']>,
   { log, decisions, originOf }: AuditOptions<Request>
-): Promise<Audit<Request>> {
+) {
   const describe = createDecisionLine({
     now: processSurroundings.now,
     pseudonymKey: pseudonymKey && await readPseudonymKey(pseudonymKey, processSurroundings)
@@ -66,7 +60,11 @@ export async function openAudit<Request extends AdmissibleRequest> (
       write(request, because)
     }
   })
-  return { ...sink, meet: request => arrivals.set(request, arrival(request)) }
+  return {
+    ...sink,
+    /** Takes down who sends a request as soon as it is there: the address of a connection is lost with it. */
+    meet: (request: Request): void => arrivals.set(request, arrival(request))
+  }
 }
 
 async function openFile (log: AuditLog, path: string): Promise<Pick<AuditSink, 'write' | 'state' | 'close'>> {

@@ -113,8 +113,8 @@ export function createTransport (options: TransportOptions = {}): Transport {
   let kept: Dispatcher | undefined
   function openAgent (): Dispatcher {
     const { EnvHttpProxyAgent } = undici()
-    // Only loopback is called by `http:`. Without TLS a proxy could answer with its own keys, and its loopback is another
-    // machine. An empty text keeps the agent from the environment.
+    // Only loopback is called by `http:`. Without TLS a proxy could answer with its own keys, and its loopback is
+    // another machine. An empty text keeps the agent from the environment.
     const httpsProxy = proxy === '' || proxy.includes('://') ? proxy : `http://${proxy}`
     const proxies = { httpProxy: '', httpsProxy, noProxy, requestTls: tls, proxyTls: tls }
     return new EnvHttpProxyAgent({ ...proxies, connect: tls, maxResponseSize })
