@@ -1,14 +1,16 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AdmissionOptions } from '../../lib/guard/admission.ts'
 import { Refusal } from '../../lib/refusal.ts'
 import { putRefusalHeaders } from './refusal-headers.ts'
 
 export const kReply = Symbol('holdfast.reply')
 
+type KeptReply = FastifyReply
+
 declare module 'fastify' {
   interface FastifyRequest {
     /** @internal */
-    [kReply]: FastifyReply | null
+    [kReply]: KeptReply | null
   }
 }
 
