@@ -12,7 +12,8 @@ const NOT_READY = { status: 'unavailable', checks: { ...READY.checks, keys: 'emp
 const routes: FastifyPluginAsync<{ ownPrefix: string }> = async (app, { ownPrefix }) => {
   const { guardAudit: audit, holdfastGuard: { parts } } = app
   const config = { essential: true }
-  const alive = { status: 'ok', version: versionOf(import.meta.dirname), commit: process.env.HOLDFAST_COMMIT }
+  const version = versionOf(import.meta.dirname)
+  const alive = { status: 'ok', version, commit: process.env.HOLDFAST_COMMIT || undefined }
 
   app.get(`${ownPrefix}/health/live`, {
     config,
